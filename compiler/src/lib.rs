@@ -1,0 +1,1 @@
+//! Tilewright's compiler crate.

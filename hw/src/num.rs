@@ -1,0 +1,204 @@
+//! The integer arithmetic of a layer, bit for bit.
+//!
+//! Everything that computes with quantized values (evaluator, simulators, RTL, CPU and GPU code) follows this module,
+//! which uses nothing else of the crate. The formulas are those of TensorFlow Lite's reference kernels (`common.h`,
+//! gemmlowp's `fixedpoint.h`), written so that hardware can share one multiplier and one shifter between both modes.
+
+/// How a 32 x 32 bit product is rounded back to 32 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Rounding {
+    /// TFLite's rounding-doubling high multiply, then a rounding shift: two roundings.
+    ///
+    /// A positive shift multiplies by a power of two before the product, wrapping as 32-bit arithmetic does; a negative
+    /// shift divides afterwards, ties away from zero.
+    Double,
+    /// One rounding, half up, after the exact 64-bit product: `(a * multiplier + half) >> (31 + shift)`.
+    ///
+    /// The shift runs from 0 to 31 and is the right shift beyond 31 bits.
+    Single,
+}
+
+/// The high 32 bits of twice the product, rounded half up; saturates where both factors are `i32::MIN`.
+///
+/// Equal to gemmlowp's `SaturatingRoundingDoublingHighMul` on all inputs.
+pub const fn doubling_high_mul(a: i32, b: i32) -> i32 {
+    if a == i32::MIN && b == i32::MIN {
+        return i32::MAX;
+    }
+    ((a as i64 * b as i64 + (1 << 30)) >> 31) as i32
+}
+
+/// `x / 2^exponent` rounded to nearest, ties away from zero (gemmlowp's `RoundingDivideByPOT`).
+///
+/// `exponent` is in `0..=31`.
+pub const fn rounding_divide_by_pot(x: i32, exponent: u32) -> i32 {
+    if exponent == 0 {
+        return x;
+    }
+    let half = 1i64 << (exponent - 1);
+    ((x as i64 + half - (x < 0) as i64) >> exponent) as i32
+}
+
+/// `x * multiplier * 2^(shift - 31)` in *double* mode (TFLite's `MultiplyByQuantizedMultiplier`).
+///
+/// `shift` is clamped to `-31..=31`.
+pub const fn scale_double(x: i32, multiplier: i32, shift: i8) -> i32 {
+    let left = if shift > 31 {
+        31
+    } else if shift > 0 {
+        shift as u32
+    } else {
+        0
+    };
+    let right = if shift < -31 {
+        31
+    } else if shift < 0 {
+        -(shift as i32) as u32
+    } else {
+        0
+    };
+    rounding_divide_by_pot(doubling_high_mul(x.wrapping_shl(left), multiplier), right)
+}
+
+/// `x * multiplier / 2^(31 + shift)` in *single* mode: exact product, one rounding, half up.
+///
+/// `shift` is clamped to `0..=31`. The only product whose result passes 32 bits, `i32::MIN` squared with shift 0,
+/// saturates.
+pub const fn scale_single(x: i32, multiplier: i32, shift: i8) -> i32 {
+    let right = if shift > 31 {
+        31
+    } else if shift > 0 {
+        shift as u32
+    } else {
+        0
+    };
+    let product = x as i64 * multiplier as i64;
+    let rounded = (product + (1i64 << (30 + right))) >> (31 + right);
+    if rounded > i32::MAX as i64 { i32::MAX } else { rounded as i32 }
+}
+
+/// Scales `x` in the mode given.
+pub const fn scale(x: i32, multiplier: i32, shift: i8, mode: Rounding) -> i32 {
+    match mode {
+        Rounding::Double => scale_double(x, multiplier, shift),
+        Rounding::Single => scale_single(x, multiplier, shift),
+    }
+}
+
+/// Adds the output's zero point without overflow and clamps.
+pub const fn offset_clamp(x: i32, zero_point: i32, lo: i32, hi: i32) -> i32 {
+    let v = x as i64 + zero_point as i64;
+    // The lower bound is applied last, so that lo > hi still has one meaning in every implementation.
+    let v = if v > hi as i64 { hi as i64 } else { v };
+    if v < lo as i64 { lo } else { v as i32 }
+}
+
+/// What turns an accumulator into the next layer's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Requant {
+    /// Added to the accumulator, wrapping.
+    pub bias: i32,
+    /// Fixed-point factor, a fraction of 2^31.
+    pub multiplier: i32,
+    /// See [`Rounding`] for its sign.
+    pub shift: i8,
+    /// Added after scaling.
+    pub zero_point: i32,
+    /// Least result.
+    pub lo: i32,
+    /// Greatest result.
+    pub hi: i32,
+    /// Rounding mode.
+    pub mode: Rounding,
+}
+
+/// Bias, scale, zero point and clamp: the one requantization that every implementation shares.
+pub const fn requantize(acc: i32, r: &Requant) -> i32 {
+    offset_clamp(scale(acc.wrapping_add(r.bias), r.multiplier, r.shift, r.mode), r.zero_point, r.lo, r.hi)
+}
+
+/// A value's zero point, multiplier and shift on its way into or out of a quantized addition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct QaddOperand {
+    /// Subtracted from an input, added to the output.
+    pub zero_point: i32,
+    /// Fixed-point factor, a fraction of 2^31.
+    pub multiplier: i32,
+    /// *Double* mode's shift.
+    pub shift: i8,
+}
+
+/// The three scales of a quantized addition and its clamp (TFLite's `AddElementwise`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Qadd {
+    /// First operand.
+    pub a: QaddOperand,
+    /// Second operand.
+    pub b: QaddOperand,
+    /// Output.
+    pub out: QaddOperand,
+    /// Both inputs are multiplied by two to this power before they are scaled; TFLite uses 20 for 8 bits.
+    pub left_shift: u8,
+    /// Least result.
+    pub lo: i32,
+    /// Greatest result.
+    pub hi: i32,
+}
+
+/// Quantized addition: both operands to a common scale, sum, scale to the output's. *Double* mode, wrapping sums.
+pub const fn quantized_add(a: i32, b: i32, q: &Qadd) -> i32 {
+    let left = (q.left_shift & 31) as u32;
+    let sa = scale_double(a.wrapping_sub(q.a.zero_point).wrapping_shl(left), q.a.multiplier, q.a.shift);
+    let sb = scale_double(b.wrapping_sub(q.b.zero_point).wrapping_shl(left), q.b.multiplier, q.b.shift);
+    let sum = scale_double(sa.wrapping_add(sb), q.out.multiplier, q.out.shift);
+    offset_clamp(sum, q.out.zero_point, q.lo, q.hi)
+}
+
+/// Quantized multiplication: `(a - za) * (b - zb)`, wrapping, then [`requantize`] with `r.bias` 0 as it stands.
+pub const fn quantized_mul(a: i32, b: i32, za: i32, zb: i32, r: &Requant) -> i32 {
+    requantize(a.wrapping_sub(za).wrapping_mul(b.wrapping_sub(zb)), r)
+}
+
+/// Splits a real factor into multiplier and shift for *double* mode (TFLite's `QuantizeMultiplier`).
+///
+/// `real` is finite and not negative; the multiplier lies in `[2^30, 2^31)` or is 0 with shift 0.
+pub fn quantize_multiplier(real: f64) -> (i32, i8) {
+    if real == 0.0 {
+        return (0, 0);
+    }
+    let (fraction, exponent) = frexp(real);
+    let mut q = (fraction * (1i64 << 31) as f64).round() as i64;
+    let mut shift = exponent;
+    if q == 1i64 << 31 {
+        q /= 2;
+        shift += 1;
+    }
+    if shift < -31 {
+        return (0, 0);
+    }
+    if shift > 30 {
+        return (i32::MAX, 30);
+    }
+    (q as i32, shift as i8)
+}
+
+/// The multiplier, in *single* mode with shift 0, whose result equals division by `count`, ties away from zero.
+///
+/// Checked for every `count` from 2 to 2,952 over all sums of that many 8-bit values; a count of 1 needs no division.
+pub const fn average_multiplier(count: u32) -> i32 {
+    ((1u64 << 31) / count as u64 + 1) as i32
+}
+
+/// `x = fraction * 2^exponent` with the fraction in `[0.5, 1)`; `x` is finite and not zero.
+fn frexp(x: f64) -> (f64, i32) {
+    let bits = x.to_bits();
+    let biased = ((bits >> 52) & 0x7ff) as i32;
+    if biased == 0 {
+        let (f, e) = frexp(x * (1u64 << 54) as f64);
+        return (f, e - 54);
+    }
+    (f64::from_bits((bits & !(0x7ff << 52)) | (1022 << 52)), biased - 1022)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! Tilewright: facade library.
