@@ -1,0 +1,64 @@
+# Tilewright's everyday commands. Each does its own set-up first: on a fresh Debian or Ubuntu machine with Rust, git and a
+# C++ compiler, `make demo` and `make test` need nothing else.
+#
+#   make setup        install what is missing (system packages, Yosys in .venv)
+#   make build        the tilewright program, optimised, as target/release/tilewright
+#   make demo         a trained network reads handwritten digits on the RTL and on the CPU
+#   make test         formatting, lints, RTL lint and elaboration, and the quick test suite
+#   make test-full    the same with every long test
+#   make fuzz         random programs on the functional simulator and the RTL; PROGRAMS=N (default 20000), SEED=N
+#   make bench-fsim   speed of the functional simulator; make bench-rtl: of the Verilated design
+
+CARGO  ?= cargo
+PYTHON := .venv/bin/python
+PROGRAMS ?= 20000
+SEED ?= 1
+
+.PHONY: setup build demo test test-full fuzz bench bench-fsim bench-rtl fmt clippy lint lint-rtl elaborate clean
+
+setup:
+	@scripts/setup.sh
+
+build: setup
+	$(CARGO) build --release --bin tilewright
+
+demo: build
+	@target/release/tilewright demo
+
+fmt:
+	$(CARGO) fmt --all
+
+clippy: setup
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+lint: setup lint-rtl elaborate
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+lint-rtl: setup
+	@scripts/lint-rtl.sh
+
+elaborate: setup
+	@$(PYTHON) scripts/yosys_elaborate.py
+
+# The tests come last, so that the log ends with what cargo counted.
+test: lint
+	$(CARGO) test --workspace
+
+test-full: lint
+	TILEWRIGHT_FULL=1 $(CARGO) test --workspace -- --include-ignored
+
+fuzz: setup
+	TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) TILEWRIGHT_FUZZ_SEED=$(SEED) $(CARGO) test --release -p tilewright-sim --test differential -- --nocapture
+
+bench: bench-fsim bench-rtl
+
+bench-fsim: setup
+	$(CARGO) bench -p tilewright-sim --bench fsim
+
+bench-rtl: setup
+	$(CARGO) bench -p tilewright-sim --bench rtl
+
+clean:
+	$(CARGO) clean
+	rm -rf build .venv

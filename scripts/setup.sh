@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Installs what building and testing Tilewright needs and is not there yet: Verilator, LLVM 19's development files, make,
+# a C++ compiler, zlib (waveforms), Python's venv module, rustfmt and clippy, and Yosys in the project's own `.venv`.
+# Every need is looked for by itself, so that a second run changes nothing and takes a fraction of a second.
+#
+# --check  installs nothing; names what is missing and fails if anything is.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+PYOSYS=0.70
+VENV=.venv
+STAMP="$VENV/.pyosys-$PYOSYS"
+check_only=0
+[ "${1:-}" = --check ] && check_only=1
+
+say() { echo "setup: $*" >&2; }
+fail() { say "error: $*"; exit 2; }
+
+# Prints the Debian and Ubuntu packages for what this machine lacks.
+missing_packages() {
+    if ! command -v g++ >/dev/null && ! command -v clang++ >/dev/null; then echo g++; fi
+    command -v make >/dev/null || echo make
+    command -v verilator >/dev/null || echo verilator
+    command -v llvm-config-19 >/dev/null || [ -n "${LLVM_SYS_191_PREFIX:-}" ] || echo llvm-19-dev
+    [ -e /usr/include/zlib.h ] || [ -e /usr/local/include/zlib.h ] || echo zlib1g-dev
+    python3 -c 'import venv, ensurepip' 2>/dev/null || echo python3-venv
+}
+
+install_packages() {
+    local packages=("$@") as_root=()
+    command -v apt-get >/dev/null ||
+        fail "these are missing: ${packages[*]}" \
+            "(the names are Debian's); there is no apt-get here, so install them with this system's package manager and run again"
+    if [ "$(id -u)" != 0 ]; then
+        if command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+            as_root=(sudo)
+        else
+            fail "these packages are missing and need root to install; run: sudo apt-get install ${packages[*]}"
+        fi
+    fi
+    say "installing ${packages[*]}"
+    # The package index of a fresh container is empty and that of an old one is stale, so a first failure refreshes it.
+    local get=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -y)
+    "${get[@]}" install --no-install-recommends "${packages[@]}" >/dev/null 2>&1 ||
+        { "${get[@]}" update >&2 && "${get[@]}" install --no-install-recommends "${packages[@]}" >&2; } ||
+        fail "apt-get could not install: ${packages[*]}; install them by hand and run again"
+}
+
+check_versions() {
+    local found
+    found=$(verilator --version | awk '{print $2}')
+    [ "$(printf '%s\n5.006\n' "$found" | sort -V | head -n1)" = 5.006 ] ||
+        fail "Verilator $found is too old; install 5.006 or newer"
+}
+
+mapfile -t packages < <(missing_packages)
+command -v cargo >/dev/null || fail "Rust is missing; install it from https://rustup.rs and run again"
+if [ "$check_only" = 1 ]; then
+    [ -e "$STAMP" ] || packages+=("pyosys==$PYOSYS (in $VENV)")
+    [ ${#packages[@]} = 0 ] || fail "missing: ${packages[*]}; run: make setup"
+    exit 0
+fi
+[ ${#packages[@]} = 0 ] || install_packages "${packages[@]}"
+check_versions
+
+for component in rustfmt clippy; do
+    if ! cargo "${component/rustfmt/fmt}" --version >/dev/null 2>&1; then
+        command -v rustup >/dev/null || fail "cargo has no $component; install the $component component of this Rust and run again"
+        rustup component add "$component" >&2 || fail "rustup could not add $component"
+    fi
+done
+
+# Yosys is wanted in tests alone; its absence must not keep anybody from building.
+if [ ! -e "$STAMP" ]; then
+    say "installing Yosys $PYOSYS into $VENV (93 MB)"
+    rm -rf "$VENV"
+    python3 -m venv "$VENV" || fail "python3 -m venv $VENV failed; install python3-venv"
+    "$VENV/bin/pip" install --quiet --disable-pip-version-check "pyosys==$PYOSYS" >&2 ||
+        fail "pip could not install pyosys==$PYOSYS into $VENV; it needs the Python package index, or a mirror named by PIP_INDEX_URL"
+    touch "$STAMP"
+fi

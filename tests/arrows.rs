@@ -1,0 +1,67 @@
+//! Holds the arrows between the workspace's crates: who may depend on whom.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
+
+/// The crates of the workspace, each with those it may use in its library.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("tilewright-hw", &[]),
+    ("tilewright-sim", &["tilewright-hw"]),
+    ("tilewright-driver", &["tilewright-hw"]),
+    ("tilewright-runtime", &["tilewright-hw", "tilewright-driver"]),
+    ("tilewright-compiler", &["tilewright-hw", "tilewright-driver", "tilewright-runtime"]),
+    ("tilewright-llvm", &["tilewright-hw", "tilewright-driver", "tilewright-runtime", "tilewright-compiler"]),
+    (
+        "tilewright",
+        &[
+            "tilewright-hw",
+            "tilewright-sim",
+            "tilewright-driver",
+            "tilewright-runtime",
+            "tilewright-compiler",
+            "tilewright-llvm",
+        ],
+    ),
+];
+
+/// Foreign crates that belong to one crate of ours alone: a toolchain must not leak to where it is not wanted.
+const KEPT_IN: &[(&str, &str)] = &[("inkwell", "tilewright-llvm"), ("clap", "tilewright")];
+
+fn metadata() -> Metadata {
+    MetadataCommand::new().no_deps().other_options(["--offline".to_string()]).exec().expect("cargo metadata runs")
+}
+
+#[test]
+fn crates_depend_along_the_arrows_alone() {
+    let metadata = metadata();
+    let arrows: BTreeMap<&str, BTreeSet<&str>> =
+        ARROWS.iter().map(|(name, may)| (*name, may.iter().copied().collect())).collect();
+    let mut wrong = Vec::new();
+    for package in &metadata.packages {
+        let Some(may) = arrows.get(package.name.as_str()) else {
+            wrong.push(format!("{} has no line in ARROWS", package.name));
+            continue;
+        };
+        for dependency in package.dependencies.iter().filter(|d| d.kind != DependencyKind::Development) {
+            if arrows.contains_key(dependency.name.as_str()) && !may.contains(dependency.name.as_str()) {
+                wrong.push(format!("{} must not use {}", package.name, dependency.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(metadata.packages.len(), arrows.len(), "ARROWS names a crate that the workspace has not");
+}
+
+#[test]
+fn toolchains_stay_in_their_crates() {
+    let mut wrong = Vec::new();
+    for package in &metadata().packages {
+        for (foreign, home) in KEPT_IN {
+            if package.name != *home && package.dependencies.iter().any(|d| d.name == *foreign) {
+                wrong.push(format!("{} must not use {foreign}, which belongs to {home}", package.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
