@@ -1,0 +1,229 @@
+//! Values that cross the runtime's border: an element type, a shape and the bytes.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Element type of a tensor. Multi-byte elements are little endian in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)] // the names are the types' own
+pub enum DType {
+    Bool,
+    I8,
+    U8,
+    I16,
+    U16,
+    I32,
+    U32,
+    I64,
+    U64,
+    F16,
+    F32,
+    F64,
+}
+
+/// The types in one table: type, name, NumPy's kind and size.
+const TABLE: &[(DType, &str, char, usize)] = &[
+    (DType::Bool, "bool", 'b', 1),
+    (DType::I8, "i8", 'i', 1),
+    (DType::U8, "u8", 'u', 1),
+    (DType::I16, "i16", 'i', 2),
+    (DType::U16, "u16", 'u', 2),
+    (DType::I32, "i32", 'i', 4),
+    (DType::U32, "u32", 'u', 4),
+    (DType::I64, "i64", 'i', 8),
+    (DType::U64, "u64", 'u', 8),
+    (DType::F16, "f16", 'f', 2),
+    (DType::F32, "f32", 'f', 4),
+    (DType::F64, "f64", 'f', 8),
+];
+
+impl DType {
+    fn row(self) -> &'static (DType, &'static str, char, usize) {
+        // The table lists the types in the order of the enum; a test holds it.
+        &TABLE[self as usize]
+    }
+
+    /// Bytes of one element.
+    pub fn size(self) -> usize {
+        self.row().3
+    }
+
+    /// The name used in messages and files, for example `f32`.
+    pub fn name(self) -> &'static str {
+        self.row().1
+    }
+
+    /// NumPy's kind letter.
+    pub(crate) fn kind(self) -> char {
+        self.row().2
+    }
+
+    /// The type with this name.
+    pub fn from_name(name: &str) -> Option<DType> {
+        TABLE.iter().find(|row| row.1 == name).map(|row| row.0)
+    }
+
+    /// The type with NumPy's kind letter and size in bytes.
+    pub(crate) fn from_kind(kind: char, size: usize) -> Option<DType> {
+        TABLE.iter().find(|row| row.2 == kind && row.3 == size).map(|row| row.0)
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A dense tensor in row-major order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tensor {
+    /// Element type.
+    pub dtype: DType,
+    /// Lengths of the axes, the slowest first; empty for a scalar.
+    pub shape: Vec<usize>,
+    /// The elements, `shape.product() * dtype.size()` bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl Tensor {
+    /// A tensor over `bytes`, or nothing where their number does not fit the shape.
+    pub fn new(dtype: DType, shape: Vec<usize>, bytes: Vec<u8>) -> Option<Tensor> {
+        (byte_len(dtype, &shape)? == bytes.len()).then_some(Tensor { dtype, shape, bytes })
+    }
+
+    /// A tensor of `f32`, or nothing where the number of values does not fit the shape.
+    pub fn from_f32(shape: Vec<usize>, values: &[f32]) -> Option<Tensor> {
+        Tensor::new(DType::F32, shape, values.iter().flat_map(|v| v.to_le_bytes()).collect())
+    }
+
+    /// A tensor of `i8`, or nothing where the number of values does not fit the shape.
+    pub fn from_i8(shape: Vec<usize>, values: &[i8]) -> Option<Tensor> {
+        Tensor::new(DType::I8, shape, values.iter().map(|v| *v as u8).collect())
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.bytes.len() / self.dtype.size()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Element `index` in row-major order, as a number. Integers past 2^53 are rounded.
+    ///
+    /// # Panics
+    /// Where `index` is not below [`Tensor::len`].
+    pub fn get_f64(&self, index: usize) -> f64 {
+        let size = self.dtype.size();
+        let b = &self.bytes[index * size..][..size];
+        match self.dtype {
+            DType::Bool | DType::U8 => f64::from(b[0]),
+            DType::I8 => f64::from(b[0] as i8),
+            DType::I16 => f64::from(i16::from_le_bytes([b[0], b[1]])),
+            DType::U16 => f64::from(u16::from_le_bytes([b[0], b[1]])),
+            DType::I32 => f64::from(i32::from_le_bytes(four(b))),
+            DType::U32 => f64::from(u32::from_le_bytes(four(b))),
+            DType::I64 => i64::from_le_bytes(eight(b)) as f64,
+            DType::U64 => u64::from_le_bytes(eight(b)) as f64,
+            DType::F16 => half_to_f64(u16::from_le_bytes([b[0], b[1]])),
+            DType::F32 => f64::from(f32::from_le_bytes(four(b))),
+            DType::F64 => f64::from_le_bytes(eight(b)),
+        }
+    }
+
+    /// All elements as numbers.
+    pub fn to_f64(&self) -> Vec<f64> {
+        (0..self.len()).map(|index| self.get_f64(index)).collect()
+    }
+
+    /// The first greatest element's index along the last axis, for each of the rows before it.
+    pub fn argmax_last(&self) -> Vec<usize> {
+        let width = self.shape.last().copied().unwrap_or(1).max(1);
+        let values = self.to_f64();
+        values
+            .chunks(width)
+            .map(|row| {
+                let mut best = 0;
+                for (index, value) in row.iter().enumerate() {
+                    if *value > row[best] {
+                        best = index;
+                    }
+                }
+                best
+            })
+            .collect()
+    }
+}
+
+fn four(b: &[u8]) -> [u8; 4] {
+    [b[0], b[1], b[2], b[3]]
+}
+
+fn eight(b: &[u8]) -> [u8; 8] {
+    [b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]
+}
+
+fn half_to_f64(bits: u16) -> f64 {
+    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
+    let exponent = i32::from(bits >> 10 & 31);
+    let fraction = f64::from(bits & 1023);
+    sign * match exponent {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1024.0 + fraction) * 2f64.powi(exponent - 25),
+    }
+}
+
+/// Bytes of a tensor, or nothing where the number overflows.
+pub fn byte_len(dtype: DType, shape: &[usize]) -> Option<usize> {
+    shape.iter().try_fold(dtype.size(), |len, axis| len.checked_mul(*axis))
+}
+
+/// A shape as text, for example `1x32x32x3`; `scalar` without axes.
+pub fn shape_text(shape: &[usize]) -> String {
+    if shape.is_empty() {
+        return "scalar".to_string();
+    }
+    shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_follows_the_enum() {
+        for (index, row) in TABLE.iter().enumerate() {
+            assert_eq!(row.0 as usize, index);
+            assert_eq!(DType::from_name(row.1), Some(row.0));
+            assert_eq!(DType::from_kind(row.2, row.3), Some(row.0));
+        }
+    }
+
+    #[test]
+    fn half_floats_read_right() {
+        for (bits, value) in [(0x3c00, 1.0), (0xc000, -2.0), (0x0001, 2f64.powi(-24)), (0x7bff, 65504.0)] {
+            assert_eq!(half_to_f64(bits), value);
+        }
+        assert!(half_to_f64(0x7e00).is_nan());
+    }
+
+    #[test]
+    fn bytes_must_fit_the_shape() {
+        assert!(Tensor::new(DType::I32, vec![2, 3], vec![0; 24]).is_some());
+        assert!(Tensor::new(DType::I32, vec![2, 3], vec![0; 23]).is_none());
+        assert!(Tensor::new(DType::I32, vec![usize::MAX, 3], vec![]).is_none());
+    }
+
+    #[test]
+    fn argmax_takes_the_first_of_equals() {
+        let t = Tensor::from_i8(vec![2, 3], &[1, 5, 5, -1, -2, -3]).unwrap();
+        assert_eq!(t.argmax_last(), [1, 0]);
+    }
+}
