@@ -2,4 +2,12 @@
 //!
 //! This crate knows no other crate of the workspace.
 
+pub mod config;
+pub mod device;
+pub mod isa;
+pub mod layout;
 pub mod num;
+pub mod regs;
+pub mod rtl;
+
+pub use config::{HwConfig, Mem};

@@ -1,0 +1,287 @@
+//! A hardware instance: read from TOML, checked as a whole, and everything that is derived from it.
+
+mod derive;
+mod params;
+
+pub use derive::{Mem, Widths};
+pub use params::{Counters, HwConfig, Legal, PARAMS, Param};
+
+use serde::{Deserialize, Serialize};
+
+/// What the configuration file says of the machine around the accelerator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HostSection {
+    /// Clock of the accelerator, in MHz, for turning cycles into time.
+    pub clock_mhz: f64,
+    /// Name of the target host that runs what is not offloaded.
+    pub target: String,
+}
+
+impl Default for HostSection {
+    fn default() -> Self {
+        HostSection { clock_mhz: 100.0, target: "cortex-a9".into() }
+    }
+}
+
+/// Defaults of the DRAM model; all figures are whole numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DramSection {
+    /// Cycles from a request's place at the server to its first beat.
+    pub latency: u32,
+    /// Sixteenths of a cycle that one beat takes: 16 is a beat a cycle.
+    pub beat_sixteenths: u32,
+    /// Whether reads and writes take their places at one server.
+    pub shared: bool,
+    /// Sixteenths of a cycle for opening another row of 2 KiB; 0 for none.
+    pub row_open_sixteenths: u32,
+}
+
+impl Default for DramSection {
+    fn default() -> Self {
+        DramSection { latency: 64, beat_sixteenths: 16, shared: true, row_open_sixteenths: 0 }
+    }
+}
+
+/// One reason why a configuration cannot be built, with what to change.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {what}; {remedy}")]
+pub struct Violation {
+    /// The parameter, or the table.
+    pub key: String,
+    /// What is wrong.
+    pub what: String,
+    /// What to change.
+    pub remedy: String,
+}
+
+/// Why a configuration was refused: all reasons at once.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ConfigError {
+    /// The file is not TOML.
+    #[error("{file}: not a TOML file: {reason}")]
+    Syntax {
+        /// File or preset.
+        file: String,
+        /// The parser's message, with line and column.
+        reason: String,
+    },
+    /// The file could not be read.
+    #[error("{file}: {reason}")]
+    Io {
+        /// File.
+        file: String,
+        /// The system's message.
+        reason: String,
+    },
+    /// No preset has this name.
+    #[error("no configuration is named {name}; the presets are {}, or give a path that ends in .toml", presets.join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        presets: Vec<&'static str>,
+    },
+    /// The values cannot be built.
+    #[error("{file}: {} violation(s){}", violations.len(), violations.iter().map(|v| format!("\n  {v}")).collect::<String>())]
+    Illegal {
+        /// File or preset.
+        file: String,
+        /// Every violation.
+        violations: Vec<Violation>,
+    },
+}
+
+macro_rules! presets {
+    ($($name:literal),*) => {
+        /// The presets' names and texts, in the order in which they are listed.
+        pub const PRESETS: &[(&str, &str)] = &[$(($name, include_str!(concat!("../configs/", $name, ".toml")))),*];
+    };
+}
+presets!("1x4x4", "1x8x8", "1x16x16", "1x32x32", "1x8x16", "4x16x16");
+
+impl HwConfig {
+    /// Reads a preset by name, or a file by a path that ends in `.toml`.
+    ///
+    /// # Errors
+    /// [`ConfigError`], with all violations at once.
+    pub fn load(name_or_path: &str) -> Result<HwConfig, ConfigError> {
+        if name_or_path.ends_with(".toml") {
+            let text = std::fs::read_to_string(name_or_path)
+                .map_err(|e| ConfigError::Io { file: name_or_path.into(), reason: e.to_string() })?;
+            return HwConfig::parse(name_or_path, &text);
+        }
+        match PRESETS.iter().find(|(name, _)| *name == name_or_path) {
+            Some((name, text)) => HwConfig::parse(name, text),
+            None => Err(ConfigError::Unknown {
+                name: name_or_path.into(),
+                presets: PRESETS.iter().map(|(name, _)| *name).collect(),
+            }),
+        }
+    }
+
+    /// Reads a configuration from its text; `file` names it in errors.
+    ///
+    /// # Errors
+    /// [`ConfigError::Syntax`], or [`ConfigError::Illegal`] with every violation.
+    pub fn parse(file: &str, text: &str) -> Result<HwConfig, ConfigError> {
+        let table: toml::Table = text
+            .parse()
+            .map_err(|e: toml::de::Error| ConfigError::Syntax { file: file.into(), reason: e.to_string() })?;
+        let mut config = HwConfig::default();
+        let mut violations = Vec::new();
+        let mut bad = |key: &str, what: String, remedy: String| {
+            violations.push(Violation { key: key.into(), what, remedy });
+        };
+        for (key, value) in &table {
+            match key.as_str() {
+                "name" => match value.as_str() {
+                    Some(name) => config.name = name.into(),
+                    None => bad(key, "is not text".into(), "write name = \"…\"".into()),
+                },
+                "host" => match value.clone().try_into() {
+                    Ok(host) => config.host = host,
+                    Err(e) => bad(key, one_line(&e), "see the reference of [host]".into()),
+                },
+                "dram" => match value.clone().try_into() {
+                    Ok(dram) => config.dram = dram,
+                    Err(e) => bad(key, one_line(&e), "see the reference of [dram]".into()),
+                },
+                _ => match PARAMS.iter().find(|p| p.key == key) {
+                    Some(param) => {
+                        if let Err(what) = (param.set)(&mut config, value) {
+                            bad(key, what, format!("use {}", param.legal));
+                        }
+                    }
+                    None => bad(key, "is not a parameter".into(), nearest(key)),
+                },
+            }
+        }
+        violations.extend(config.violations());
+        if violations.is_empty() { Ok(config) } else { Err(ConfigError::Illegal { file: file.into(), violations }) }
+    }
+
+    /// Checks every parameter's range and every rule between parameters.
+    pub fn violations(&self) -> Vec<Violation> {
+        let mut found = Vec::new();
+        let mut bad = |key: &str, what: String, remedy: String| {
+            found.push(Violation { key: key.into(), what, remedy });
+        };
+        for p in PARAMS {
+            let v = p.value(self);
+            let fits = match p.legal {
+                Legal::Range(lo, hi) => (lo..=hi).contains(&v),
+                Legal::PowerOfTwo(lo, hi) => v.is_power_of_two() && (lo..=hi).contains(&v),
+                Legal::Flag | Legal::Words(_) => true,
+            };
+            if !fits {
+                bad(p.key, format!("is {v}"), format!("use {}", p.legal));
+            }
+        }
+        // Derived sizes need the single values to be sound.
+        if !found.is_empty() {
+            return found;
+        }
+        let mut bad = |key: &str, what: String, remedy: String| {
+            found.push(Violation { key: key.into(), what, remedy });
+        };
+        let row = self.batch * self.block_out;
+        for (key, lanes) in [("vector_lanes", self.vector_lanes), ("requant_lanes", self.requant_lanes)] {
+            if lanes > row {
+                bad(key, format!("is {lanes}, more than the {row} elements of a row"), format!("use at most {row}"));
+            }
+        }
+        if self.dma_align > self.bus_bytes() {
+            bad(
+                "dma_align",
+                format!("is {}, wider than the bus", self.dma_align),
+                format!("use at most {}", self.bus_bytes()),
+            );
+        }
+        if self.batch > 1 && !self.dma_pack {
+            bad("dma_pack", "is false while batch is more than 1".into(), "set dma_pack = true or batch = 1".into());
+        }
+        for (key, banks, depth) in [
+            ("inp_banks", self.inp_banks, self.inp_depth),
+            ("acc_banks", self.acc_banks, self.acc_depth),
+            ("out_banks", self.out_banks, self.out_depth),
+        ] {
+            if banks * 2 > depth {
+                bad(key, format!("is {banks} for {depth} entries"), "give a bank two entries or more".into());
+            }
+        }
+        for (key, beats) in
+            [("load_buffer_beats", self.load_buffer_beats), ("store_buffer_beats", self.store_buffer_beats)]
+        {
+            if beats < self.max_burst_beats {
+                bad(
+                    key,
+                    format!("is {beats}, less than one burst of {} beats", self.max_burst_beats),
+                    "make the buffer larger or max_burst_beats smaller".into(),
+                );
+            }
+        }
+        if self.max_burst_beats * self.bus_bytes() > 4096 {
+            bad(
+                "max_burst_beats",
+                format!("is {} on a bus of {} bytes, more than 4 KiB", self.max_burst_beats, self.bus_bytes()),
+                format!("use at most {}", 4096 / self.bus_bytes()),
+            );
+        }
+        if self.stride_bits > self.offset_bits {
+            bad(
+                "stride_bits",
+                format!("is {}, more than offset_bits", self.stride_bits),
+                format!("use at most {}", self.offset_bits),
+            );
+        }
+        let need = self.param_depth as u64 * 9 * u64::from(self.block_out);
+        if need < 2 * crate::isa::DESCRIPTOR_BYTES as u64 {
+            bad("param_depth", "leaves no room for two descriptors".into(), "make it deeper".into());
+        }
+        for op in crate::isa::Opcode::ALL {
+            let bits = crate::isa::insn_bits(op, self);
+            if bits > crate::isa::INSN_BITS {
+                bad(
+                    "offset_bits",
+                    format!("makes the {} instruction {bits} bits, more than {}", op.name(), crate::isa::INSN_BITS),
+                    "reduce offset_bits, stride_bits, a scratchpad's depth, or switch dma_pack off".into(),
+                );
+            }
+        }
+        found
+    }
+}
+
+fn one_line(e: &toml::de::Error) -> String {
+    e.message().replace('\n', " ")
+}
+
+/// Suggests the parameter whose name is closest to `key`.
+fn nearest(key: &str) -> String {
+    let best = PARAMS.iter().map(|p| p.key).min_by_key(|candidate| distance(key, candidate));
+    match best {
+        Some(name) if distance(key, name) <= 3 => format!("did you mean {name}"),
+        _ => "remove it, or see the table of parameters".into(),
+    }
+}
+
+/// Edit distance of two words.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let substitute = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = substitute.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! Sizes that follow from a configuration. Nothing else computes one.
+
+use super::HwConfig;
+use crate::isa::{Width, WidthName};
+use sha2::{Digest, Sha256};
+
+/// A scratchpad or micro-op memory; the discriminant is its code in an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Mem {
+    /// Input activations, int8 rows of batch x block_in.
+    Inp = 0,
+    /// Weights, int8 tiles of block_out x block_in.
+    Wgt = 1,
+    /// Accumulators, int32 rows of batch x block_out.
+    Acc = 2,
+    /// Results, int8 rows of batch x block_out.
+    Out = 3,
+    /// Per-channel parameters and descriptors; loads address rows of block_out bytes, nine to an entry.
+    Param = 4,
+    /// Micro-ops of gemm.
+    GemmUop = 5,
+    /// Micro-ops of vector.
+    VectorUop = 6,
+}
+
+impl Mem {
+    /// All memories in code order.
+    pub const ALL: [Mem; 7] = [Mem::Inp, Mem::Wgt, Mem::Acc, Mem::Out, Mem::Param, Mem::GemmUop, Mem::VectorUop];
+
+    /// The name in programs' text.
+    pub fn name(self) -> &'static str {
+        ["inp", "wgt", "acc", "out", "param", "guop", "vuop"][self as usize]
+    }
+}
+
+/// Field widths of the instruction set that depend on the configuration.
+pub type Widths = [u32; WidthName::COUNT];
+
+/// Bits that hold the numbers `0..n`; at least one.
+pub const fn index_bits(n: u64) -> u32 {
+    if n <= 2 { 1 } else { 64 - (n - 1).leading_zeros() }
+}
+
+impl HwConfig {
+    /// Bytes of one beat.
+    pub fn bus_bytes(&self) -> u32 {
+        self.bus_bits / 8
+    }
+
+    /// Elements of an acc or out entry.
+    pub fn row_elements(&self) -> u32 {
+        self.batch * self.block_out
+    }
+
+    /// Multiply-accumulates of one gemm micro-op.
+    pub fn macs_per_cycle(&self) -> u64 {
+        u64::from(self.batch) * u64::from(self.block_in) * u64::from(self.block_out)
+    }
+
+    /// The channel block of activations in DRAM: the wider of block_in and block_out.
+    pub fn block(&self) -> u32 {
+        self.block_in.max(self.block_out)
+    }
+
+    /// Whether vector reads and writes inp: where its rows are out's rows.
+    pub fn vector_reaches_inp(&self) -> bool {
+        self.block_in == self.block_out
+    }
+
+    /// Bytes of one entry as loads and stores address it; for param one of the nine rows.
+    pub fn entry_bytes(&self, mem: Mem) -> u32 {
+        match mem {
+            Mem::Inp => self.batch * self.block_in,
+            Mem::Wgt => self.block_out * self.block_in,
+            Mem::Acc => self.row_elements() * 4,
+            Mem::Out => self.row_elements(),
+            Mem::Param => self.block_out,
+            Mem::GemmUop => self.gemm_uop_bytes(),
+            Mem::VectorUop => self.vector_uop_bytes(),
+        }
+    }
+
+    /// Entries as loads and stores address them; for param nine times its depth.
+    pub fn entries(&self, mem: Mem) -> u32 {
+        match mem {
+            Mem::Inp => self.inp_depth,
+            Mem::Wgt => self.wgt_depth,
+            Mem::Acc => self.acc_depth,
+            Mem::Out => self.out_depth,
+            Mem::Param => self.param_depth * 9,
+            Mem::GemmUop => self.gemm_uop_depth,
+            Mem::VectorUop => self.vector_uop_depth,
+        }
+    }
+
+    /// Banks of a memory, selected by high address bits.
+    pub fn banks(&self, mem: Mem) -> u32 {
+        match mem {
+            Mem::Inp => self.inp_banks,
+            Mem::Acc => self.acc_banks,
+            Mem::Out => self.out_banks,
+            _ => 1,
+        }
+    }
+
+    /// The bank of an entry.
+    pub fn bank_of(&self, mem: Mem, entry: u32) -> u32 {
+        entry / (self.entries(mem) / self.banks(mem))
+    }
+
+    /// Bytes that a load or store moves between the bus and `mem` in a cycle: the smaller of beat and entry.
+    pub fn chunk_bytes(&self, mem: Mem) -> u32 {
+        self.bus_bytes().min(self.entry_bytes(mem))
+    }
+
+    /// Bits of an acc, inp and wgt index of a gemm micro-op.
+    pub fn gemm_index_bits(&self) -> [u32; 3] {
+        [index_bits(self.acc_depth.into()), index_bits(self.inp_depth.into()), index_bits(self.wgt_depth.into())]
+    }
+
+    /// Bits of each of the three indices of a vector micro-op.
+    pub fn vector_index_bits(&self) -> u32 {
+        let mut depth = self.acc_depth.max(self.out_depth).max(self.param_depth);
+        if self.vector_reaches_inp() {
+            depth = depth.max(self.inp_depth);
+        }
+        index_bits(depth.into())
+    }
+
+    /// Bytes of a stored gemm micro-op, a power of two.
+    pub fn gemm_uop_bytes(&self) -> u32 {
+        self.gemm_index_bits().iter().sum::<u32>().div_ceil(8).next_power_of_two()
+    }
+
+    /// Bytes of a stored vector micro-op, a power of two.
+    pub fn vector_uop_bytes(&self) -> u32 {
+        (3 * self.vector_index_bits()).div_ceil(8).next_power_of_two()
+    }
+
+    /// Cycles that reading a descriptor takes: one for each param entry that it covers.
+    pub fn descriptor_entries(&self) -> u32 {
+        (crate::isa::DESCRIPTOR_BYTES as u32).div_ceil(9 * self.block_out)
+    }
+
+    /// The instruction set's widths for this configuration.
+    pub fn width(&self, name: WidthName) -> u32 {
+        let deepest = Mem::ALL.iter().map(|&m| self.entries(m)).max().unwrap_or(1);
+        let pack_bytes = self.entry_bytes(Mem::Inp).max(self.entry_bytes(Mem::Out));
+        let pack_memory = [Mem::Inp, Mem::Out].map(|m| u64::from(self.entries(m)) * u64::from(self.entry_bytes(m)));
+        let [acc, inp, wgt] = self.gemm_index_bits();
+        match name {
+            WidthName::Base => index_bits(self.bases.into()),
+            WidthName::Offset => self.offset_bits,
+            WidthName::Stride => self.stride_bits,
+            WidthName::Entry => index_bits(deepest.into()),
+            WidthName::PackByte => index_bits(pack_bytes.into()),
+            WidthName::PackStride => index_bits(pack_memory[0].max(pack_memory[1])),
+            WidthName::Loop => index_bits(u64::from(self.acc_depth.max(self.inp_depth).max(self.out_depth))).min(11),
+            WidthName::AccIndex => acc,
+            WidthName::InpIndex => inp,
+            WidthName::WgtIndex => wgt,
+            WidthName::VecIndex => self.vector_index_bits(),
+            WidthName::GemmUop => index_bits(self.gemm_uop_depth.into()),
+            WidthName::GemmUopCount => index_bits(u64::from(self.gemm_uop_depth) + 1),
+            WidthName::VecUop => index_bits(self.vector_uop_depth.into()),
+            WidthName::VecUopCount => index_bits(u64::from(self.vector_uop_depth) + 1),
+            WidthName::Descriptor => index_bits(self.param_depth.into()),
+        }
+    }
+
+    /// A field's width, 0 where the configuration leaves the field out.
+    pub fn field_width(&self, width: Width) -> u32 {
+        match width {
+            Width::Bits(n) => n,
+            Width::Named(name) => self.width(name),
+            Width::Pad(n) => {
+                if self.dma_pad {
+                    n
+                } else {
+                    0
+                }
+            }
+            Width::Pack(None) => u32::from(self.dma_pack),
+            Width::Pack(Some(name)) => {
+                if self.dma_pack {
+                    self.width(name)
+                } else {
+                    0
+                }
+            }
+            Width::Loop3(name) => {
+                if self.loops >= 3 {
+                    self.width(name)
+                } else {
+                    0
+                }
+            }
+        }
+    }
+
+    /// Identifies the hardware: streams, artifacts and a register of the device carry it. Name, host and DRAM model
+    /// do not change it.
+    pub fn hash(&self) -> u64 {
+        let mut sha = Sha256::new();
+        sha.update(crate::isa::ISA_VERSION.to_le_bytes());
+        for p in super::PARAMS {
+            sha.update(p.key.as_bytes());
+            sha.update(p.value(self).to_le_bytes());
+        }
+        u64::from_le_bytes(sha.finalize()[..8].try_into().unwrap_or_default())
+    }
+}

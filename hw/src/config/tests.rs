@@ -1,0 +1,58 @@
+use super::*;
+
+#[test]
+fn presets_are_legal_and_named_by_their_geometry() {
+    for (name, text) in PRESETS {
+        let c = HwConfig::parse(name, text).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(c.name, *name);
+        assert_eq!(format!("{}x{}x{}", c.batch, c.block_in, c.block_out), *name);
+        for mem in Mem::ALL {
+            if mem != Mem::Param {
+                assert!(c.entries(mem) <= 2048);
+            }
+        }
+        assert_eq!(c.inp_depth, c.out_depth);
+        assert_eq!(c.bus_bits, 64);
+    }
+}
+
+#[test]
+fn every_violation_is_reported_at_once() {
+    let text = "batch = 3\nblok_in = 8\noffset_bits = 99\nbus_bits = \"wide\"\n[host]\nclock = 3\n";
+    let Err(ConfigError::Illegal { violations, .. }) = HwConfig::parse("f.toml", text) else { panic!() };
+    let keys: Vec<&str> = violations.iter().map(|v| v.key.as_str()).collect();
+    for key in ["batch", "blok_in", "offset_bits", "bus_bits", "host"] {
+        assert!(keys.contains(&key), "{keys:?}");
+    }
+    assert!(violations.iter().any(|v| v.remedy.contains("did you mean block_in")));
+}
+
+#[test]
+fn rules_between_parameters_hold() {
+    let check = |text: &str, key: &str| {
+        let Err(ConfigError::Illegal { violations, .. }) = HwConfig::parse("f.toml", text) else { panic!("{text}") };
+        assert!(violations.iter().any(|v| v.key == key), "{violations:?}");
+    };
+    check("batch = 2\ndma_pack = false", "dma_pack");
+    check("block_out = 4", "vector_lanes");
+    check("max_burst_beats = 64\nload_buffer_beats = 32", "load_buffer_beats");
+    check("bus_bits = 512\nmax_burst_beats = 128", "max_burst_beats");
+    check("dma_align = 16", "dma_align");
+    check("inp_depth = 65536\nacc_depth = 65536\nout_depth = 65536\nwgt_depth = 65536", "offset_bits");
+}
+
+#[test]
+fn syntax_errors_name_the_line() {
+    let Err(ConfigError::Syntax { reason, .. }) = HwConfig::parse("f.toml", "batch = = 2") else { panic!() };
+    assert!(reason.contains("line 1"), "{reason}");
+    let Err(ConfigError::Unknown { .. }) = HwConfig::load("17x17") else { panic!() };
+}
+
+#[test]
+fn the_hash_is_of_the_hardware_alone() {
+    let a = HwConfig::parse("a", "name = \"a\"").unwrap();
+    let b = HwConfig::parse("b", "name = \"b\"\n[dram]\nlatency = 1").unwrap();
+    let c = HwConfig::parse("c", "queue_depth = 4").unwrap();
+    assert_eq!(a.hash(), b.hash());
+    assert_ne!(a.hash(), c.hash());
+}

@@ -1,0 +1,225 @@
+//! The contract between programs and whatever runs them: a simulator, a board, a remote machine.
+
+use crate::config::{HwConfig, Mem};
+use crate::regs::{TrapCause, TrapUnit, UnitState};
+
+/// A base register: where a region begins in device memory and how many bytes it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Base {
+    /// Address of the region's first byte.
+    pub addr: u64,
+    /// Bytes of the region; offsets at or past it trap.
+    pub limit: u64,
+}
+
+/// A stream to run, with the bases that it addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Command {
+    /// Address of the stream in device memory, 32-byte aligned.
+    pub stream_addr: u64,
+    /// Instructions of the stream.
+    pub insns: u32,
+    /// Base registers, from 0; the rest are empty regions.
+    pub bases: Vec<Base>,
+    /// The run ends with [`DeviceError::CycleLimit`] after so many cycles (simulators with time) or instructions
+    /// (fsim); `None` for the device's own default.
+    pub cycle_limit: Option<u64>,
+}
+
+/// Names a submitted command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+/// Where and why a device stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Trap {
+    /// The unit.
+    pub unit: TrapUnit,
+    /// The cause.
+    pub cause: TrapCause,
+    /// The instruction's ordinal in its unit, from 0; its place in the stream for fetch.
+    pub ordinal: u32,
+    /// The cycle, where the device knows time.
+    pub cycle: Option<u64>,
+}
+
+impl std::fmt::Display for Trap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at instruction {} of {}", self.cause.text(), self.ordinal, self.unit.name())?;
+        match self.cycle {
+            Some(cycle) => write!(f, " in cycle {cycle}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Cycles that each unit spent in each state: `[unit][state]`, units in [`TrapUnit`]'s order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UnitCounters(pub [[u64; UnitState::ALL.len()]; TrapUnit::ALL.len()]);
+
+/// What a run left behind.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunReport {
+    /// Cycles from the doorbell to the completion, where the device knows time.
+    pub cycles: Option<u64>,
+    /// The trap that ended the run, or none.
+    pub trap: Option<Trap>,
+    /// Instructions retired by load, gemm, vector and store.
+    pub retired: [u32; 4],
+    /// Multiply-accumulates that gemm performed, padding included.
+    pub macs: u64,
+    /// Bytes read from DRAM (instructions included) and written to it, where counted.
+    pub bytes: Option<(u64, u64)>,
+    /// Cycles by unit and state, where the device counts them.
+    pub counters: Option<UnitCounters>,
+}
+
+/// Why a device could not do as asked. A trap is no such error: it is the outcome of a run.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// An access outside device memory.
+    #[error("{len} bytes at address {addr:#x} pass the end of device memory ({size:#x} bytes)")]
+    OutOfMemory {
+        /// First byte.
+        addr: u64,
+        /// Bytes.
+        len: u64,
+        /// Bytes of the memory.
+        size: u64,
+    },
+    /// The stream lies wrongly.
+    #[error("the stream at {addr:#x} is not aligned to 32 bytes")]
+    Misaligned {
+        /// Address of the stream.
+        addr: u64,
+    },
+    /// More bases than the configuration has.
+    #[error("the command has {given} bases, the configuration {available}")]
+    TooManyBases {
+        /// Bases of the command.
+        given: usize,
+        /// Base registers.
+        available: u32,
+    },
+    /// The run took longer than its limit.
+    #[error("the run did not end within {limit} cycles; raise the limit, or look for a stream that never ends")]
+    CycleLimit {
+        /// The limit.
+        limit: u64,
+    },
+    /// No such command, or its report was taken before.
+    #[error("no command has ticket {0:?}")]
+    UnknownTicket(Ticket),
+    /// The device cannot do this.
+    #[error("{device} cannot {what}")]
+    Unsupported {
+        /// Device.
+        device: String,
+        /// The request.
+        what: &'static str,
+    },
+    /// A program broke a rule that a simulator checks beyond the hardware's traps.
+    #[error("instruction {index} of the stream: {what}")]
+    Program {
+        /// Place in the stream, from 0.
+        index: u32,
+        /// The rule and how it was broken.
+        what: String,
+    },
+    /// A tool that the device needs failed or is missing.
+    #[error("{tool}: {reason}; {remedy}")]
+    Tool {
+        /// Program.
+        tool: String,
+        /// What it said.
+        reason: String,
+        /// What to do.
+        remedy: String,
+    },
+}
+
+/// Whatever runs instruction streams.
+///
+/// Memory is one flat space from address 0. Commands run in the order of their submission; memory written between a
+/// submission and its report is visible to the command or not, as the device pleases, so callers do not.
+pub trait Device: Send {
+    /// The hardware's configuration.
+    fn config(&self) -> &HwConfig;
+
+    /// The device's name, as `--device` takes it.
+    fn name(&self) -> &str;
+
+    /// Bytes of device memory.
+    fn memory_bytes(&self) -> u64;
+
+    /// Copies `bytes` to device memory.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`], or the transport's.
+    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError>;
+
+    /// Copies device memory to `bytes`.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`], or the transport's.
+    fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Makes what the host wrote visible to the device. Nothing to do where memory is coherent.
+    ///
+    /// # Errors
+    /// The transport's.
+    fn clean_cache(&mut self, _addr: u64, _len: u64) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// Makes the host see what the device wrote. Nothing to do where memory is coherent.
+    ///
+    /// # Errors
+    /// The transport's.
+    fn invalidate_cache(&mut self, _addr: u64, _len: u64) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// Queues a command.
+    ///
+    /// # Errors
+    /// [`DeviceError::Misaligned`], [`DeviceError::TooManyBases`], or the transport's.
+    fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError>;
+
+    /// Waits for a command's end and takes its report. After a trap the device is reset before the next command.
+    ///
+    /// # Errors
+    /// [`DeviceError::UnknownTicket`], [`DeviceError::CycleLimit`], [`DeviceError::Program`], or the transport's.
+    fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError>;
+
+    /// Submits and waits.
+    ///
+    /// # Errors
+    /// As [`Device::submit`] and [`Device::wait`].
+    fn run(&mut self, command: &Command) -> Result<RunReport, DeviceError> {
+        let ticket = self.submit(command)?;
+        self.wait(ticket)
+    }
+
+    /// The bytes of `count` entries of a scratchpad, as loads address them.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unsupported`] on hardware.
+    fn scratchpad(&mut self, _mem: Mem, _entry: u32, _count: u32) -> Result<Vec<u8>, DeviceError> {
+        Err(DeviceError::Unsupported { device: self.name().into(), what: "show its scratchpads" })
+    }
+}
+
+/// Checks what every device checks of a command.
+///
+/// # Errors
+/// [`DeviceError::Misaligned`], [`DeviceError::TooManyBases`].
+pub fn check_command(command: &Command, config: &HwConfig) -> Result<(), DeviceError> {
+    if command.stream_addr % crate::isa::INSN_BYTES as u64 != 0 {
+        return Err(DeviceError::Misaligned { addr: command.stream_addr });
+    }
+    if command.bases.len() > config.bases as usize {
+        return Err(DeviceError::TooManyBases { given: command.bases.len(), available: config.bases });
+    }
+    Ok(())
+}

@@ -1,0 +1,35 @@
+//! The instruction set: one table of instructions and fields, and all that is derived from it.
+//!
+//! An instruction has 256 bits, little-endian: opcode, pop mask, push mask and type code in the low 16, then the fields
+//! of its row in [`insn`] one after the other, each as wide as the configuration makes it. Bits after the last field are
+//! zero.
+
+mod codec;
+mod emit;
+mod insn;
+mod legal;
+mod text;
+mod uop;
+mod vector;
+
+pub use codec::{DecodeError, EncodeError, decode, encode, insn_bits};
+pub use emit::{GENERATED, config_package, generated};
+pub use insn::*;
+pub use legal::illegal_reasons;
+pub use text::{AsmError, parse_program, print_insn, print_program};
+pub use uop::{GemmUop, VectorUop, decode_uop, encode_uop};
+pub use vector::{VecDst, VecOp, VecSrc};
+
+/// Changes whenever a stream of the old version would mean something else.
+pub const ISA_VERSION: u32 = 1;
+/// Bits of an instruction.
+pub const INSN_BITS: u32 = 256;
+/// Bytes of an instruction; streams are aligned to it.
+pub const INSN_BYTES: usize = 32;
+/// First bit after opcode, masks and type code.
+pub const HEADER_BITS: u32 = 16;
+/// Bytes of a vector descriptor; see [`Descriptor`].
+pub const DESCRIPTOR_BYTES: usize = 36;
+
+#[cfg(test)]
+mod tests;

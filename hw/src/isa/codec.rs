@@ -1,0 +1,124 @@
+//! Instructions to bits and back.
+
+use super::{Field, HEADER_BITS, INSN_BITS, INSN_BYTES, Insn, Opcode, UnitSet};
+use crate::config::HwConfig;
+use bitvec::prelude::*;
+
+/// Why an instruction cannot be encoded for a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EncodeError {
+    /// A value is wider than its field.
+    #[error("{insn}: {field} is {value}, but the configuration gives it {bits} bits")]
+    FieldTooWide {
+        /// Instruction.
+        insn: &'static str,
+        /// Field.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+        /// Bits that the field has.
+        bits: u32,
+    },
+    /// The configuration leaves the field out, and its value is not the default.
+    #[error("{insn}: {field} is {value}, but the configuration leaves this field out; only {default} is possible")]
+    FieldAbsent {
+        /// Instruction.
+        insn: &'static str,
+        /// Field.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+        /// The value that an absent field has.
+        default: u64,
+    },
+}
+
+/// Why 32 bytes are no instruction of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// No instruction has this code.
+    #[error("opcode {0} is not an instruction")]
+    Opcode(u8),
+    /// A field's code means nothing, or bits that must be zero are not.
+    #[error("{insn}: {field} has the illegal value {value}")]
+    Field {
+        /// Instruction.
+        insn: &'static str,
+        /// Field, "type" or "reserved".
+        field: &'static str,
+        /// Its bits.
+        value: u64,
+    },
+}
+
+/// Bits of an instruction with this opcode, header included.
+pub fn insn_bits(opcode: Opcode, config: &HwConfig) -> u32 {
+    HEADER_BITS + opcode.fields().iter().map(|f| config.field_width(f.width)).sum::<u32>()
+}
+
+/// Encodes an instruction; every value is checked against its field's width.
+///
+/// # Errors
+/// [`EncodeError`], naming the field.
+pub fn encode(insn: &Insn, config: &HwConfig) -> Result<[u8; INSN_BYTES], EncodeError> {
+    let opcode = insn.op.opcode();
+    let mut bytes = [0u8; INSN_BYTES];
+    let bits = bytes.view_bits_mut::<Lsb0>();
+    bits[0..4].store_le(opcode as u8);
+    bits[4..8].store_le(insn.pop.0 & 15);
+    bits[8..12].store_le(insn.push.0 & 15);
+    let mut at = HEADER_BITS as usize;
+    for (field, value) in opcode.fields().iter().zip(insn.op.raw()) {
+        let width = config.field_width(field.width);
+        check_width(opcode.name(), field, value, width)?;
+        if width > 0 {
+            bits[at..at + width as usize].store_le(value);
+            at += width as usize;
+        }
+    }
+    Ok(bytes)
+}
+
+fn check_width(insn: &'static str, field: &Field, value: u64, width: u32) -> Result<(), EncodeError> {
+    if width == 0 {
+        if value == field.default {
+            return Ok(());
+        }
+        return Err(EncodeError::FieldAbsent { insn, field: field.name, value, default: field.default });
+    }
+    if width < 64 && value >> width != 0 {
+        return Err(EncodeError::FieldTooWide { insn, field: field.name, value, bits: width });
+    }
+    Ok(())
+}
+
+/// Decodes an instruction. Values that are encodable but not legal pass; see [`super::illegal_reasons`].
+///
+/// # Errors
+/// [`DecodeError`].
+pub fn decode(bytes: &[u8; INSN_BYTES], config: &HwConfig) -> Result<Insn, DecodeError> {
+    let bits = bytes.view_bits::<Lsb0>();
+    let code = bits[0..4].load_le::<u8>();
+    let opcode = Opcode::from_code(code).ok_or(DecodeError::Opcode(code))?;
+    let insn = opcode.name();
+    let kind = bits[12..16].load_le::<u8>();
+    if kind != 0 {
+        return Err(DecodeError::Field { insn, field: "type", value: kind.into() });
+    }
+    let mut at = HEADER_BITS as usize;
+    let mut raw = Vec::with_capacity(opcode.fields().len());
+    for field in opcode.fields() {
+        let width = config.field_width(field.width) as usize;
+        raw.push(if width == 0 { field.default } else { bits[at..at + width].load_le::<u64>() });
+        at += width;
+    }
+    if at < INSN_BITS as usize && bits[at..].any() {
+        return Err(DecodeError::Field { insn, field: "reserved", value: 1 });
+    }
+    let op = opcode.build(&raw).map_err(|i| DecodeError::Field {
+        insn,
+        field: opcode.fields().get(i).map_or("field", |f| f.name),
+        value: raw.get(i).copied().unwrap_or(0),
+    })?;
+    Ok(Insn { pop: UnitSet(bits[4..8].load_le()), push: UnitSet(bits[8..12].load_le()), op })
+}

@@ -1,0 +1,286 @@
+//! Files written from the tables: SystemVerilog packages, C header, manual page.
+
+use super::{DESCRIPTOR_FIELDS, HEADER_BITS, INSN_BITS, ISA_VERSION, Opcode, Unit, VecOp, Width, insn_bits};
+use crate::config::{HwConfig, Mem, PARAMS};
+use crate::regs::{Access, REGS, TrapCause, TrapUnit, UnitState};
+use std::fmt::Write;
+
+/// A generated file: its path from the repository's root, and the function that writes its text.
+type Generated = (&'static str, fn() -> String);
+
+/// The generated files that the repository carries.
+pub const GENERATED: &[Generated] = &[
+    ("hw/rtl/gen/tw_isa_pkg.sv", isa_package),
+    ("hw/include/tilewright.h", c_header),
+    ("docs/isa.md", manual),
+    ("docs/configuration.md", configuration_page),
+];
+
+/// The text of the generated file at `path`, or `None` for a path that is not generated.
+pub fn generated(path: &str) -> Option<String> {
+    GENERATED.iter().find(|(p, _)| *p == path).map(|(_, write)| write())
+}
+
+fn upper(name: &str) -> String {
+    name.to_uppercase()
+}
+
+/// `snake_case` to `UpperCamelCase`.
+fn camel(name: &str) -> String {
+    name.split('_')
+        .map(|w| {
+            let mut c = w.chars();
+            c.next().map(|f| f.to_uppercase().collect::<String>() + &c.as_str().to_lowercase()).unwrap_or_default()
+        })
+        .collect()
+}
+
+/// Codes that do not depend on the configuration.
+fn isa_package() -> String {
+    let mut s = String::from(
+        "// Codes of the instruction set and the host registers. Written from the tables in hw/src; do not edit.\n\
+         package tw_isa_pkg;\n",
+    );
+    let mut constant = |width: u32, name: String, value: u64| {
+        let _ = writeln!(s, "  localparam logic [{}:0] {name} = {width}'d{value};", width - 1);
+    };
+    for op in Opcode::ALL {
+        constant(4, format!("Op{}", camel(op.name())), op as u64);
+    }
+    for mem in Mem::ALL {
+        constant(3, format!("Mem{}", camel(mem.name())), mem as u64);
+    }
+    for op in VecOp::ALL {
+        constant(5, format!("Vec{}", camel(op.name())), *op as u64);
+    }
+    for (i, name) in ["Acc", "Out", "Inp", "Param", "Scalar", "None"].iter().enumerate() {
+        constant(3, format!("Src{name}"), i as u64);
+    }
+    for unit in TrapUnit::ALL {
+        constant(3, format!("Unit{}", camel(unit.name())), unit as u64);
+    }
+    for cause in TrapCause::ALL {
+        constant(4, format!("Cause{cause:?}"), *cause as u64);
+    }
+    for state in UnitState::ALL {
+        constant(4, format!("State{state:?}"), *state as u64);
+    }
+    for reg in REGS {
+        constant(crate::regs::ADDR_BITS, format!("Reg{}", camel(reg.name)), reg.addr.into());
+    }
+    for (name, at, bits, _) in DESCRIPTOR_FIELDS {
+        constant(10, format!("Desc{}Lsb", camel(name)), *at as u64 * 8);
+        constant(7, format!("Desc{}W", camel(name)), (*bits).into());
+    }
+    constant(32, "IdValue".into(), crate::regs::ID_VALUE.into());
+    constant(32, "IsaVersion".into(), ISA_VERSION.into());
+    constant(32, "RingEntries".into(), crate::regs::RING_ENTRIES.into());
+    constant(32, "States".into(), UnitState::ALL.len() as u64);
+    constant(32, "DescriptorBytes".into(), super::DESCRIPTOR_BYTES as u64);
+    s.push_str("endpackage\n");
+    s
+}
+
+/// The package of one configuration, which every RTL module reads: its parameters, the sizes that follow from them, and
+/// a function for each instruction field. Written beside the build, not into the repository.
+pub fn config_package(config: &HwConfig) -> String {
+    let mut s = format!(
+        "// Configuration {} (hash {:016x}). Written by HwConfig; do not edit.\npackage tw_cfg_pkg;\n",
+        config.name,
+        config.hash()
+    );
+    for p in PARAMS {
+        let _ = writeln!(s, "  // {}{}{}", p.doc, if p.unit.is_empty() { "" } else { " Unit: " }, p.unit);
+        let _ = writeln!(s, "  localparam int unsigned {} = {};", p.sv, p.value(config));
+    }
+    let _ = writeln!(s, "  localparam logic [63:0] ConfigHash = 64'h{:016x};", config.hash());
+    let mut int = |name: &str, value: u32| {
+        let _ = writeln!(s, "  localparam int unsigned {name} = {value};");
+    };
+    int("BusBytes", config.bus_bytes());
+    int("RowElements", config.row_elements());
+    int("VectorReachesInp", config.vector_reaches_inp().into());
+    int("DescriptorEntries", config.descriptor_entries());
+    for mem in Mem::ALL {
+        let name = camel(mem.name());
+        int(&format!("{name}EntryBytes"), config.entry_bytes(mem));
+        int(&format!("{name}Entries"), config.entries(mem));
+        int(&format!("{name}ChunkBytes"), config.chunk_bytes(mem));
+    }
+    for name in super::WidthName::ALL {
+        int(name.sv(), config.width(*name));
+    }
+    for op in Opcode::ALL {
+        int(&format!("{}BodyW", camel(op.name())), insn_bits(op, config) - HEADER_BITS);
+    }
+    for op in Opcode::ALL {
+        let mut at = 0;
+        let body = insn_bits(op, config) - HEADER_BITS;
+        for field in op.fields() {
+            let name = format!("{}_{}", op.name(), field.name);
+            let width = config.field_width(field.width);
+            let nominal = match field.width {
+                Width::Bits(n) | Width::Pad(n) => n,
+                Width::Pack(None) => 1,
+                Width::Named(w) | Width::Pack(Some(w)) | Width::Loop3(w) => config.width(w),
+            };
+            let _ = writeln!(
+                s,
+                "  function automatic logic [{}:0] {name}(input logic [{}:0] body);",
+                nominal - 1,
+                body - 1
+            );
+            if width == 0 {
+                let _ = writeln!(s, "    {name} = {nominal}'d{} & {nominal}'(body[0] | 1'b1);", field.default);
+            } else {
+                let _ = writeln!(s, "    {name} = body[{}:{}];", at + width - 1, at);
+            }
+            s.push_str("  endfunction\n");
+            at += width;
+        }
+    }
+    s.push_str("endpackage\n");
+    s
+}
+
+fn c_header() -> String {
+    let mut s = String::from(
+        "/* Registers and codes of the accelerator. Written from the tables in hw/src; do not edit. */\n\
+         #ifndef TILEWRIGHT_H\n#define TILEWRIGHT_H\n\n",
+    );
+    let mut define = |name: String, value: u64, doc: &str| {
+        let _ = writeln!(
+            s,
+            "#define TW_{name} 0x{value:x}u{}",
+            if doc.is_empty() { String::new() } else { format!(" /* {doc} */") }
+        );
+    };
+    define("ISA_VERSION_VALUE".into(), ISA_VERSION.into(), "");
+    define("ID_VALUE".into(), crate::regs::ID_VALUE.into(), "");
+    define("INSN_BYTES".into(), super::INSN_BYTES as u64, "");
+    for reg in REGS {
+        define(format!("REG_{}", reg.name), reg.addr.into(), reg.doc);
+    }
+    for op in Opcode::ALL {
+        define(format!("OP_{}", upper(op.name())), op as u64, op.doc().trim());
+    }
+    for unit in Unit::ALL {
+        define(format!("UNIT_{}", upper(unit.name())), unit as u64, "");
+    }
+    for mem in Mem::ALL {
+        define(format!("MEM_{}", upper(mem.name())), mem as u64, "");
+    }
+    for op in VecOp::ALL {
+        define(format!("VEC_{}", upper(op.name())), *op as u64, op.doc().trim());
+    }
+    for cause in TrapCause::ALL {
+        define(format!("TRAP_{}", upper(&format!("{cause:?}"))), *cause as u64, cause.text());
+    }
+    for state in UnitState::ALL {
+        define(format!("STATE_{}", upper(&format!("{state:?}"))), *state as u64, state.doc());
+    }
+    for (name, at, bits, doc) in DESCRIPTOR_FIELDS {
+        define(format!("DESC_{}_OFFSET", upper(name)), *at as u64, &format!("{bits} bits: {doc}"));
+    }
+    s.push_str("\n#endif\n");
+    s
+}
+
+fn width_text(width: Width) -> String {
+    match width {
+        Width::Bits(n) => format!("{n}"),
+        Width::Named(w) => w.sv().to_string(),
+        Width::Pad(n) => format!("{n} with dma_pad"),
+        Width::Pack(None) => "1 with dma_pack".into(),
+        Width::Pack(Some(w)) => format!("{} with dma_pack", w.sv()),
+        Width::Loop3(w) => format!("{} with three loops", w.sv()),
+    }
+}
+
+fn manual() -> String {
+    let mut s = format!(
+        "# Instruction set, version {ISA_VERSION}\n\n\
+         Written from the tables in `hw/src/isa` and `hw/src/regs.rs`; do not edit. What the instructions mean beyond their\n\
+         fields stands in `ARCHITECTURE.md`, how long they take in `hw/TIMING.md`.\n\n\
+         An instruction has {INSN_BITS} bits, little-endian. Bits 3 to 0 are the opcode, 7 to 4 the pop mask, 11 to 8 the push\n\
+         mask (bit 0 load, 1 gemm, 2 vector, 3 store), 15 to 12 the type code (0: int8, int8, int32). The fields follow from bit\n\
+         {HEADER_BITS} on in the order of the tables, without gaps; the rest is zero. Opcode 0 traps.\n\n"
+    );
+    for op in Opcode::ALL {
+        let _ = writeln!(s, "## {} (opcode {})\n\n{}\n", op.name(), op as u8, op.doc().trim());
+        s.push_str("| field | bits | default | meaning |\n|---|---|---|---|\n");
+        for f in op.fields() {
+            let _ = writeln!(s, "| `{}` | {} | {} | {} |", f.name, width_text(f.width), f.default, f.doc);
+        }
+        s.push('\n');
+    }
+    s.push_str("## Vector operations\n\n| code | name | lanes | meaning |\n|---|---|---|---|\n");
+    for op in VecOp::ALL {
+        let lanes = if op.is_deep() { "requantize" } else { "vector" };
+        let _ = writeln!(s, "| {} | `{}` | {lanes} | {} |", *op as u8, op.name(), op.doc().trim());
+    }
+    s.push_str("\nSecond operands: `acc`, `out`, `inp` (where block_in equals block_out), `param` (the bias of each channel; all of an\nentry for `requant`), `scalar` (the descriptor's), `none`.\n\n## Descriptor\n\n| byte | bits | name | meaning |\n|---|---|---|---|\n");
+    for (name, at, bits, doc) in DESCRIPTOR_FIELDS {
+        let _ = writeln!(s, "| {at} | {bits} | `{name}` | {doc} |");
+    }
+    s.push_str("\n## Widths\n\n| width |");
+    for (name, _) in crate::config::PRESETS {
+        let _ = write!(s, " {name} |");
+    }
+    s.push_str(" holds |\n|---|");
+    s.push_str(&"---|".repeat(crate::config::PRESETS.len() + 1));
+    s.push('\n');
+    let presets: Vec<HwConfig> =
+        crate::config::PRESETS.iter().filter_map(|(name, text)| HwConfig::parse(name, text).ok()).collect();
+    for w in super::WidthName::ALL {
+        let _ = write!(s, "| {} |", w.sv());
+        for c in &presets {
+            let _ = write!(s, " {} |", c.width(*w));
+        }
+        let _ = writeln!(s, " {} |", w.doc());
+    }
+    for op in Opcode::ALL {
+        let _ = write!(s, "| bits of `{}` |", op.name());
+        for c in &presets {
+            let _ = write!(s, " {} |", insn_bits(op, c));
+        }
+        let _ = writeln!(s, " of {INSN_BITS} |");
+    }
+    s.push_str("\n## Host registers\n\n| address | name | access | meaning |\n|---|---|---|---|\n");
+    for r in REGS {
+        let access = match r.access {
+            Access::Read => "read",
+            Access::ReadWrite => "read, write",
+            Access::Write => "write",
+        };
+        let _ = writeln!(s, "| 0x{:03x} | `{}` | {access} | {} |", r.addr, r.name, r.doc);
+    }
+    s.push_str("\n## Traps\n\n| code | cause |\n|---|---|\n");
+    for c in TrapCause::ALL {
+        let _ = writeln!(s, "| {} | {} |", *c as u8, c.text());
+    }
+    s.push_str("\n## States of a unit\n\n| code | state |\n|---|---|\n");
+    for st in UnitState::ALL {
+        let _ = writeln!(s, "| {} | {} |", *st as u8, st.doc());
+    }
+    s
+}
+
+fn configuration_page() -> String {
+    let mut s = String::from(
+        "# Configuration\n\nWritten from the table in `hw/src/config/params.rs`; do not edit. A configuration is a TOML file with these keys at\nits top; what it leaves out has the default. `[host]` (clock_mhz, target) and `[dram]` (latency, beat_sixteenths, shared,\nrow_open_sixteenths) describe the surroundings and do not change the hardware.\n\n| key | unit | legal | default | meaning |\n|---|---|---|---|---|\n",
+    );
+    let default = HwConfig::default();
+    for p in PARAMS {
+        let value = p.value(&default);
+        let shown = match p.legal {
+            crate::config::Legal::Flag => (value == 1).to_string(),
+            crate::config::Legal::Words(words) => {
+                words.get(value as usize).map_or(String::new(), |w| format!("\"{w}\""))
+            }
+            _ => value.to_string(),
+        };
+        let _ = writeln!(s, "| `{}` | {} | {} | {shown} | {} |", p.key, p.unit, p.legal, p.doc);
+    }
+    s
+}

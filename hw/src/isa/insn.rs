@@ -1,0 +1,566 @@
+//! The table of instructions and their fields.
+
+use super::vector::{VecDst, VecOp, VecSrc};
+use crate::config::Mem;
+use crate::num::Rounding;
+
+/// A unit that takes instructions from its own queue; the discriminant is its bit in a mask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Unit {
+    /// DRAM to scratchpads.
+    Load = 0,
+    /// Matrix products.
+    Gemm = 1,
+    /// Element-wise work and requantization.
+    Vector = 2,
+    /// Scratchpads to DRAM.
+    Store = 3,
+}
+
+impl Unit {
+    /// All units in order.
+    pub const ALL: [Unit; 4] = [Unit::Load, Unit::Gemm, Unit::Vector, Unit::Store];
+
+    /// The name in programs' text.
+    pub fn name(self) -> &'static str {
+        ["load", "gemm", "vector", "store"][self as usize]
+    }
+}
+
+/// A set of units: a pop or push mask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct UnitSet(pub u8);
+
+impl UnitSet {
+    /// No unit.
+    pub const NONE: UnitSet = UnitSet(0);
+
+    /// Whether `unit` is in the set.
+    pub fn contains(self, unit: Unit) -> bool {
+        self.0 >> unit as u8 & 1 == 1
+    }
+
+    /// Adds `unit`.
+    pub fn insert(&mut self, unit: Unit) {
+        self.0 |= 1 << unit as u8;
+    }
+
+    /// The units in the set, in order.
+    pub fn iter(self) -> impl Iterator<Item = Unit> {
+        Unit::ALL.into_iter().filter(move |&u| self.contains(u))
+    }
+}
+
+impl FromIterator<Unit> for UnitSet {
+    fn from_iter<I: IntoIterator<Item = Unit>>(iter: I) -> Self {
+        let mut set = UnitSet::NONE;
+        iter.into_iter().for_each(|u| set.insert(u));
+        set
+    }
+}
+
+macro_rules! width_names {
+    ($($name:ident, $sv:literal, $doc:literal;)*) => {
+        /// A field width that follows from the configuration.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum WidthName { $(#[doc = $doc] $name,)* }
+
+        impl WidthName {
+            /// All names.
+            pub const ALL: &[WidthName] = &[$(WidthName::$name),*];
+            /// How many there are.
+            pub const COUNT: usize = WidthName::ALL.len();
+
+            /// The SystemVerilog parameter that carries it.
+            pub fn sv(self) -> &'static str {
+                match self { $(WidthName::$name => $sv,)* }
+            }
+
+            /// What it holds.
+            pub fn doc(self) -> &'static str {
+                match self { $(WidthName::$name => $doc,)* }
+            }
+        }
+    };
+}
+
+width_names! {
+    Base, "BaseW", "index of a base register";
+    Offset, "OffsetW", "DRAM byte offset";
+    Stride, "StrideW", "DMA stride in bytes";
+    Entry, "EntryW", "entry of any memory, param counted in rows";
+    PackByte, "PackByteW", "byte in an inp or out entry";
+    PackStride, "PackStrideW", "byte stride in inp or out";
+    Loop, "LoopW", "loop count";
+    AccIndex, "AccW", "entry of acc";
+    InpIndex, "InpW", "entry of inp";
+    WgtIndex, "WgtW", "entry of wgt";
+    VecIndex, "VecW", "entry that vector indexes";
+    GemmUop, "GuopW", "gemm micro-op";
+    GemmUopCount, "GuopCountW", "number of gemm micro-ops";
+    VecUop, "VuopW", "vector micro-op";
+    VecUopCount, "VuopCountW", "number of vector micro-ops";
+    Descriptor, "DescW", "param entry of a descriptor";
+}
+
+/// How wide a field is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    /// So many bits in every configuration.
+    Bits(u32),
+    /// As the configuration derives it.
+    Named(WidthName),
+    /// So many bits with `dma_pad`, else left out.
+    Pad(u32),
+    /// One bit, or a derived width, with `dma_pack`, else left out.
+    Pack(Option<WidthName>),
+    /// A derived width with three loops, else left out.
+    Loop3(WidthName),
+}
+
+/// A value that an instruction field holds.
+pub trait FieldValue: Copy {
+    /// As bits.
+    fn to_raw(self) -> u64;
+    /// From bits; `None` where no value has this code.
+    fn from_raw(raw: u64) -> Option<Self>;
+    /// As a program's text writes it.
+    fn to_text(self) -> String {
+        self.to_raw().to_string()
+    }
+    /// From a program's text; the error says what is expected.
+    fn from_text(text: &str) -> Result<Self, String> {
+        Self::from_raw(parse_number(text)?).ok_or_else(|| "a smaller number".into())
+    }
+}
+
+fn parse_number(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(&hex.replace('_', ""), 16),
+        None => text.replace('_', "").parse(),
+    };
+    parsed.map_err(|_| "a whole number".to_string())
+}
+
+impl FieldValue for u64 {
+    fn to_raw(self) -> u64 {
+        self
+    }
+    fn from_raw(raw: u64) -> Option<Self> {
+        Some(raw)
+    }
+}
+
+impl FieldValue for u32 {
+    fn to_raw(self) -> u64 {
+        self.into()
+    }
+    fn from_raw(raw: u64) -> Option<Self> {
+        raw.try_into().ok()
+    }
+}
+
+impl FieldValue for i8 {
+    fn to_raw(self) -> u64 {
+        u64::from(self as u8)
+    }
+    fn from_raw(raw: u64) -> Option<Self> {
+        u8::try_from(raw).ok().map(|b| b as i8)
+    }
+    fn to_text(self) -> String {
+        self.to_string()
+    }
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| "a number from -128 to 127".into())
+    }
+}
+
+macro_rules! word_field {
+    ($ty:ty, [$($value:path = $text:literal),*]) => {
+        impl FieldValue for $ty {
+            fn to_raw(self) -> u64 {
+                self as u64
+            }
+            fn from_raw(raw: u64) -> Option<Self> {
+                [$($value),*].into_iter().find(|v| *v as u64 == raw)
+            }
+            fn to_text(self) -> String {
+                match self { $($value => $text.to_string(),)* }
+            }
+            fn from_text(text: &str) -> Result<Self, String> {
+                match text {
+                    $($text => Ok($value),)*
+                    _ => Err(concat!("one of" $(, " ", $text)*).into()),
+                }
+            }
+        }
+    };
+}
+
+word_field!(bool, [NO = "no", YES = "yes"]);
+const NO: bool = false;
+const YES: bool = true;
+word_field!(
+    Mem,
+    [
+        Mem::Inp = "inp",
+        Mem::Wgt = "wgt",
+        Mem::Acc = "acc",
+        Mem::Out = "out",
+        Mem::Param = "param",
+        Mem::GemmUop = "guop",
+        Mem::VectorUop = "vuop"
+    ]
+);
+word_field!(VecDst, [VecDst::Acc = "acc", VecDst::Out = "out", VecDst::Inp = "inp"]);
+word_field!(
+    VecSrc,
+    [
+        VecSrc::Acc = "acc",
+        VecSrc::Out = "out",
+        VecSrc::Inp = "inp",
+        VecSrc::Param = "param",
+        VecSrc::Scalar = "scalar",
+        VecSrc::None = "none"
+    ]
+);
+word_field!(Rounding, [Rounding::Double = "double", Rounding::Single = "single"]);
+
+impl FieldValue for VecOp {
+    fn to_raw(self) -> u64 {
+        self as u64
+    }
+    fn from_raw(raw: u64) -> Option<Self> {
+        VecOp::ALL.iter().copied().find(|op| *op as u64 == raw)
+    }
+    fn to_text(self) -> String {
+        self.name().into()
+    }
+    fn from_text(text: &str) -> Result<Self, String> {
+        VecOp::ALL
+            .iter()
+            .copied()
+            .find(|op| op.name() == text)
+            .ok_or_else(|| format!("one of {}", VecOp::ALL.iter().map(|op| op.name()).collect::<Vec<_>>().join(" ")))
+    }
+}
+
+/// One field of an instruction.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    /// Name in programs' text and in the RTL.
+    pub name: &'static str,
+    /// Width rule.
+    pub width: Width,
+    /// Value where the configuration leaves the field out or a text does not name it.
+    pub default: u64,
+    /// What it says.
+    pub doc: &'static str,
+}
+
+macro_rules! insns {
+    ($($(#[doc = $idoc:literal])+ $insn:ident = $code:literal, $text:literal, $unit:expr => {
+        $($field:ident: $ty:ty = $default:expr, $width:expr, $doc:literal;)*
+    })*) => {
+        $(
+            $(#[doc = $idoc])+
+            #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+            pub struct $insn { $(#[doc = $doc] pub $field: $ty,)* }
+
+            impl Default for $insn {
+                fn default() -> Self {
+                    $insn { $($field: $default,)* }
+                }
+            }
+        )*
+
+        /// The operation code of an instruction.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Opcode { $($(#[doc = $idoc])+ $insn = $code,)* }
+
+        /// What an instruction does, without its tokens.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Op { $($(#[doc = $idoc])+ $insn($insn),)* }
+
+        impl Opcode {
+            /// All opcodes in code order. Code 0 is none, so that zeroed memory traps.
+            pub const ALL: [Opcode; [$($code),*].len()] = [$(Opcode::$insn),*];
+
+            /// The opcode with this code.
+            pub fn from_code(code: u8) -> Option<Opcode> {
+                Opcode::ALL.into_iter().find(|op| *op as u8 == code)
+            }
+
+            /// The name in programs' text.
+            pub fn name(self) -> &'static str {
+                match self { $(Opcode::$insn => $text,)* }
+            }
+
+            /// Description for the manual.
+            pub fn doc(self) -> &'static str {
+                match self { $(Opcode::$insn => concat!($($idoc),+),)* }
+            }
+
+            /// The unit that takes the instruction.
+            pub fn unit(self) -> Unit {
+                match self { $(Opcode::$insn => $unit,)* }
+            }
+
+            /// The fields after the header, lowest bits first.
+            pub fn fields(self) -> &'static [Field] {
+                match self { $(Opcode::$insn => &[$(Field {
+                    name: stringify!($field),
+                    width: $width,
+                    default: const_raw!($ty, $default),
+                    doc: $doc,
+                }),*],)* }
+            }
+
+            /// An operation with these raw field values, in table order.
+            ///
+            /// # Errors
+            /// The position of the first field whose code means nothing.
+            pub(super) fn build(self, raw: &[u64]) -> Result<Op, usize> {
+                match self { $(Opcode::$insn => {
+                    let mut at = 0..;
+                    Ok(Op::$insn($insn { $($field: {
+                        let i = at.next().unwrap_or(usize::MAX);
+                        raw.get(i).copied().and_then(<$ty as FieldValue>::from_raw).ok_or(i)?
+                    },)* }))
+                })* }
+            }
+
+            /// Parses the text of field `index`.
+            pub(super) fn parse_field(self, index: usize, text: &str) -> Result<u64, String> {
+                match self { $(Opcode::$insn => {
+                    let parsers: &[fn(&str) -> Result<u64, String>] =
+                        &[$(|t| <$ty as FieldValue>::from_text(t).map(FieldValue::to_raw)),*];
+                    parsers[index](text)
+                })* }
+            }
+        }
+
+        impl Op {
+            /// The operation's opcode.
+            pub fn opcode(&self) -> Opcode {
+                match self { $(Op::$insn(_) => Opcode::$insn,)* }
+            }
+
+            /// Raw field values in table order.
+            pub(super) fn raw(&self) -> Vec<u64> {
+                match self { $(Op::$insn(x) => vec![$(x.$field.to_raw()),*],)* }
+            }
+
+            /// Field texts in table order.
+            pub(super) fn texts(&self) -> Vec<String> {
+                match self { $(Op::$insn(x) => vec![$(x.$field.to_text()),*],)* }
+            }
+        }
+
+        $(impl From<$insn> for Op {
+            fn from(x: $insn) -> Op {
+                Op::$insn(x)
+            }
+        })*
+    };
+}
+
+macro_rules! const_raw {
+    ($ty:ty, $default:expr) => {
+        $default as u64
+    };
+}
+
+use WidthName as W;
+
+insns! {
+    /// Copies rows of bytes from DRAM into a memory, padding them.
+    Load = 1, "load", Unit::Load => {
+        mem: Mem = Mem::Inp, Width::Bits(3), "target memory";
+        base: u32 = 0, Width::Named(W::Base), "base register";
+        offset: u64 = 0, Width::Named(W::Offset), "byte offset of the first row";
+        entry: u32 = 0, Width::Named(W::Entry), "first entry written; param counts rows of block_out bytes";
+        row_bytes: u32 = 1, Width::Bits(16), "bytes of a row";
+        rows: u32 = 1, Width::Bits(11), "rows of a plane that DRAM holds";
+        planes: u32 = 1, Width::Bits(11), "planes that DRAM holds";
+        row_stride: u64 = 0, Width::Named(W::Stride), "bytes from row to row in DRAM";
+        plane_stride: u64 = 0, Width::Named(W::Stride), "bytes from plane to plane in DRAM";
+        pad_value: i8 = 0, Width::Pad(8), "value of padding, sign-extended to an element";
+        x_before: u32 = 0, Width::Pad(8), "pad entries before a row; bytes with pack";
+        x_after: u32 = 0, Width::Pad(8), "pad entries after a row; bytes with pack";
+        y_before: u32 = 0, Width::Pad(6), "pad rows before the rows of a plane";
+        y_after: u32 = 0, Width::Pad(6), "pad rows after the rows of a plane";
+        z_before: u32 = 0, Width::Pad(6), "pad planes before the first";
+        z_after: u32 = 0, Width::Pad(6), "pad planes after the last";
+        pack: bool = false, Width::Pack(None), "rows go to bytes, not to whole entries";
+        fill: bool = false, Width::Pack(None), "with pack: the entry's bytes after a row's end take the pad value";
+        pack_byte: u32 = 0, Width::Pack(Some(W::PackByte)), "with pack: byte in the first entry";
+        pack_row_stride: u32 = 0, Width::Pack(Some(W::PackStride)), "with pack: scratchpad bytes from row to row";
+        pack_plane_stride: u32 = 0, Width::Pack(Some(W::PackStride)), "with pack: scratchpad bytes from plane to plane";
+    }
+    /// Multiplies inp entries with wgt tiles into acc, one micro-op a cycle.
+    Gemm = 2, "gemm", Unit::Gemm => {
+        accumulate: bool = true, Width::Bits(1), "add to acc instead of overwriting it";
+        uop: u32 = 0, Width::Named(W::GemmUop), "first micro-op";
+        uops: u32 = 1, Width::Named(W::GemmUopCount), "micro-ops in a pass";
+        count0: u32 = 1, Width::Named(W::Loop), "outer loop";
+        count1: u32 = 1, Width::Named(W::Loop), "middle loop";
+        count2: u32 = 1, Width::Loop3(W::Loop), "inner loop";
+        acc: u32 = 0, Width::Named(W::AccIndex), "added to every acc index";
+        inp: u32 = 0, Width::Named(W::InpIndex), "added to every inp index";
+        wgt: u32 = 0, Width::Named(W::WgtIndex), "added to every wgt index";
+        acc0: u32 = 0, Width::Named(W::AccIndex), "acc step of the outer loop";
+        inp0: u32 = 0, Width::Named(W::InpIndex), "inp step of the outer loop";
+        wgt0: u32 = 0, Width::Named(W::WgtIndex), "wgt step of the outer loop";
+        acc1: u32 = 0, Width::Named(W::AccIndex), "acc step of the middle loop";
+        inp1: u32 = 0, Width::Named(W::InpIndex), "inp step of the middle loop";
+        wgt1: u32 = 0, Width::Named(W::WgtIndex), "wgt step of the middle loop";
+        acc2: u32 = 0, Width::Loop3(W::AccIndex), "acc step of the inner loop";
+        inp2: u32 = 0, Width::Loop3(W::InpIndex), "inp step of the inner loop";
+        wgt2: u32 = 0, Width::Loop3(W::WgtIndex), "wgt step of the inner loop";
+    }
+    /// Element-wise work on rows: one operation on up to three indexed operands.
+    Vector = 3, "vector", Unit::Vector => {
+        op: VecOp = VecOp::Move, Width::Bits(5), "operation";
+        mode: Rounding = Rounding::Double, Width::Bits(1), "rounding of requant and mul";
+        dst: VecDst = VecDst::Acc, Width::Bits(2), "where results go";
+        a: VecSrc = VecSrc::Acc, Width::Bits(2), "first operand";
+        b: VecSrc = VecSrc::None, Width::Bits(3), "second operand";
+        descriptor: u32 = 0, Width::Named(W::Descriptor), "param entry where the descriptor begins";
+        uop: u32 = 0, Width::Named(W::VecUop), "first micro-op";
+        uops: u32 = 1, Width::Named(W::VecUopCount), "micro-ops in a pass";
+        count0: u32 = 1, Width::Named(W::Loop), "outer loop";
+        count1: u32 = 1, Width::Named(W::Loop), "middle loop";
+        count2: u32 = 1, Width::Loop3(W::Loop), "inner loop";
+        dst_at: u32 = 0, Width::Named(W::VecIndex), "added to every index of dst";
+        a_at: u32 = 0, Width::Named(W::VecIndex), "added to every index of a";
+        b_at: u32 = 0, Width::Named(W::VecIndex), "added to every index of b";
+        dst0: u32 = 0, Width::Named(W::VecIndex), "dst step of the outer loop";
+        a0: u32 = 0, Width::Named(W::VecIndex), "a step of the outer loop";
+        b0: u32 = 0, Width::Named(W::VecIndex), "b step of the outer loop";
+        dst1: u32 = 0, Width::Named(W::VecIndex), "dst step of the middle loop";
+        a1: u32 = 0, Width::Named(W::VecIndex), "a step of the middle loop";
+        b1: u32 = 0, Width::Named(W::VecIndex), "b step of the middle loop";
+        dst2: u32 = 0, Width::Loop3(W::VecIndex), "dst step of the inner loop";
+        a2: u32 = 0, Width::Loop3(W::VecIndex), "a step of the inner loop";
+        b2: u32 = 0, Width::Loop3(W::VecIndex), "b step of the inner loop";
+    }
+    /// Copies rows of bytes from inp or out to DRAM.
+    Store = 4, "store", Unit::Store => {
+        mem: Mem = Mem::Out, Width::Bits(3), "source memory, inp or out";
+        base: u32 = 0, Width::Named(W::Base), "base register";
+        offset: u64 = 0, Width::Named(W::Offset), "byte offset of the first row";
+        entry: u32 = 0, Width::Named(W::Entry), "first entry read";
+        row_bytes: u32 = 1, Width::Bits(16), "bytes of a row";
+        rows: u32 = 1, Width::Bits(11), "rows of a plane";
+        planes: u32 = 1, Width::Bits(11), "planes";
+        row_stride: u64 = 0, Width::Named(W::Stride), "bytes from row to row in DRAM";
+        plane_stride: u64 = 0, Width::Named(W::Stride), "bytes from plane to plane in DRAM";
+        pack: bool = false, Width::Pack(None), "rows come from bytes, not from whole entries";
+        pack_byte: u32 = 0, Width::Pack(Some(W::PackByte)), "with pack: byte in the first entry";
+        pack_row_stride: u32 = 0, Width::Pack(Some(W::PackStride)), "with pack: scratchpad bytes from row to row";
+        pack_plane_stride: u32 = 0, Width::Pack(Some(W::PackStride)), "with pack: scratchpad bytes from plane to plane";
+    }
+}
+
+/// An instruction with its dependency tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Insn {
+    /// Units whose token to this one is taken at the start.
+    pub pop: UnitSet,
+    /// Units that get a token at retirement.
+    pub push: UnitSet,
+    /// What it does.
+    pub op: Op,
+}
+
+impl Insn {
+    /// An instruction without tokens.
+    pub fn new(op: impl Into<Op>) -> Insn {
+        Insn { pop: UnitSet::NONE, push: UnitSet::NONE, op: op.into() }
+    }
+
+    /// The unit that takes it.
+    pub fn unit(&self) -> Unit {
+        self.op.opcode().unit()
+    }
+}
+
+macro_rules! descriptor {
+    ($($at:literal $field:ident: $ty:ty, $doc:literal;)*) => {
+        /// The scalars of a vector instruction, consecutive little-endian bytes from the start of a param entry.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+        pub struct Descriptor { $(#[doc = $doc] pub $field: $ty,)* }
+
+        /// Name, first byte, bits and description of a descriptor's fields.
+        pub const DESCRIPTOR_FIELDS: &[(&str, usize, u32, &str)] =
+            &[$((stringify!($field), $at, <$ty>::BITS, $doc)),*];
+
+        impl Descriptor {
+            /// As it lies in memory.
+            pub fn to_bytes(&self) -> [u8; super::DESCRIPTOR_BYTES] {
+                let mut bytes = [0; super::DESCRIPTOR_BYTES];
+                $(bytes[$at..$at + size_of::<$ty>()].copy_from_slice(&self.$field.to_le_bytes());)*
+                bytes
+            }
+
+            /// From its bytes in memory.
+            pub fn from_bytes(bytes: &[u8; super::DESCRIPTOR_BYTES]) -> Descriptor {
+                let mut d = Descriptor::default();
+                $({
+                    let mut raw = [0; size_of::<$ty>()];
+                    raw.copy_from_slice(&bytes[$at..$at + size_of::<$ty>()]);
+                    d.$field = <$ty>::from_le_bytes(raw);
+                })*
+                d
+            }
+        }
+    };
+}
+
+descriptor! {
+    0 scalar: i32, "second operand of a simple operation with b = scalar";
+    4 lo: i32, "least result of clip, requant, mul and qadd";
+    8 hi: i32, "greatest result of clip, requant, mul and qadd";
+    12 zero_point: i32, "added to a deep operation's result before the clamp";
+    16 multiplier_a: i32, "qadd: scale of the first operand";
+    20 multiplier_b: i32, "qadd: scale of the second operand";
+    24 multiplier: i32, "qadd: scale of the sum; mul: scale of the product";
+    28 shift_a: i8, "qadd: shift of the first operand";
+    29 shift_b: i8, "qadd: shift of the second operand";
+    30 shift: i8, "qadd: shift of the sum; mul: shift of the product";
+    31 left_shift: u8, "qadd: both operands are shifted left by its low five bits first";
+    32 zero_a: i8, "qadd, mul: zero point of the first operand";
+    33 zero_b: i8, "qadd, mul: zero point of the second operand";
+    34 reserved: u16, "zero";
+}
+
+impl Descriptor {
+    /// The quantized addition that the descriptor describes.
+    pub fn qadd(&self) -> crate::num::Qadd {
+        use crate::num::QaddOperand;
+        crate::num::Qadd {
+            a: QaddOperand { zero_point: self.zero_a.into(), multiplier: self.multiplier_a, shift: self.shift_a },
+            b: QaddOperand { zero_point: self.zero_b.into(), multiplier: self.multiplier_b, shift: self.shift_b },
+            out: QaddOperand { zero_point: self.zero_point, multiplier: self.multiplier, shift: self.shift },
+            left_shift: self.left_shift,
+            lo: self.lo,
+            hi: self.hi,
+        }
+    }
+
+    /// The requantization of a product of two operands.
+    pub fn product(&self, mode: Rounding) -> crate::num::Requant {
+        crate::num::Requant {
+            bias: 0,
+            multiplier: self.multiplier,
+            shift: self.shift,
+            zero_point: self.zero_point,
+            lo: self.lo,
+            hi: self.hi,
+            mode,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+use super::*;
+use crate::config::{HwConfig, PRESETS};
+
+fn presets() -> impl Iterator<Item = HwConfig> {
+    PRESETS.iter().map(|(name, text)| HwConfig::parse(name, text).unwrap())
+}
+
+fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+#[test]
+fn encoding_and_text_round_trip() {
+    let mut seed = 0x1234_5678_9abc_def1;
+    for config in presets() {
+        for _ in 0..2000 {
+            let opcode = Opcode::ALL[random(&mut seed) as usize % 4];
+            let raw: Vec<u64> = opcode
+                .fields()
+                .iter()
+                .map(|f| {
+                    let w = config.field_width(f.width);
+                    if w == 0 { f.default } else { random(&mut seed) & (u64::MAX >> (64 - w)) }
+                })
+                .collect();
+            let Ok(op) = opcode.build(&raw) else { continue };
+            let insn =
+                Insn { pop: UnitSet(random(&mut seed) as u8 & 15), push: UnitSet(random(&mut seed) as u8 & 15), op };
+            let bytes = encode(&insn, &config).unwrap();
+            assert_eq!(decode(&bytes, &config).unwrap(), insn);
+            assert_eq!(parse_program(&print_insn(&insn)).unwrap(), [insn]);
+        }
+    }
+}
+
+#[test]
+fn every_preset_fits_the_instruction() {
+    for config in presets() {
+        for op in Opcode::ALL {
+            assert!(insn_bits(op, &config) <= INSN_BITS, "{} {}", config.name, op.name());
+        }
+    }
+}
+
+#[test]
+fn a_value_that_does_not_fit_is_refused_by_name() {
+    let config = HwConfig::default();
+    let insn = Insn::new(Gemm { acc: 2048, ..Gemm::default() });
+    let error = encode(&insn, &config).unwrap_err();
+    assert_eq!(error.to_string(), "gemm: acc is 2048, but the configuration gives it 11 bits");
+    let config = HwConfig { loops: 2, ..HwConfig::default() };
+    let insn = Insn::new(Gemm { count2: 2, ..Gemm::default() });
+    assert!(matches!(encode(&insn, &config), Err(EncodeError::FieldAbsent { field: "count2", .. })));
+}
+
+#[test]
+fn text_errors_are_all_reported_with_their_place() {
+    let text = "lod mem=inp\nload mem=inq rows=x\n  gemm push=gem acc=1 acc=2 # twice\n";
+    let errors = parse_program(text).unwrap_err();
+    let places: Vec<(usize, usize)> = errors.iter().map(|e| (e.line, e.column)).collect();
+    assert_eq!(places, [(1, 1), (2, 10), (2, 19), (3, 13), (3, 23)]);
+}
+
+#[test]
+fn zeroed_memory_and_reserved_bits_are_no_instructions() {
+    let config = HwConfig::default();
+    assert_eq!(decode(&[0; 32], &config), Err(DecodeError::Opcode(0)));
+    let mut bytes = encode(&Insn::new(Gemm::default()), &config).unwrap();
+    bytes[31] |= 0x80;
+    assert!(matches!(decode(&bytes, &config), Err(DecodeError::Field { field: "reserved", .. })));
+}
+
+#[test]
+fn descriptors_round_trip() {
+    let d = Descriptor {
+        scalar: -5,
+        lo: -128,
+        hi: 127,
+        multiplier_a: 1 << 30,
+        shift_a: -3,
+        zero_b: -7,
+        ..Default::default()
+    };
+    assert_eq!(Descriptor::from_bytes(&d.to_bytes()), d);
+}
+
+/// `BLESS=1` rewrites the files; otherwise a stale one fails.
+#[test]
+fn generated_files_are_up_to_date() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for (path, write) in GENERATED {
+        let file = root.join(path);
+        let want = write();
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, &want).unwrap();
+        }
+        let have = std::fs::read_to_string(&file).unwrap_or_default();
+        assert!(have == want, "{path} is stale; run BLESS=1 cargo test -p tilewright-hw and review the change");
+    }
+}

@@ -1,0 +1,129 @@
+//! The operations of the vector unit and where their operands come from.
+
+macro_rules! vector_ops {
+    ($($(#[doc = $doc:literal])+ $name:ident = $code:literal, $text:literal, $deep:literal, $simple:expr;)*) => {
+        /// An operation of the vector unit.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum VecOp { $($(#[doc = $doc])+ $name = $code,)* }
+
+        impl VecOp {
+            /// All operations in code order.
+            pub const ALL: &[VecOp] = &[$(VecOp::$name),*];
+
+            /// The name in programs' text.
+            pub fn name(self) -> &'static str {
+                match self { $(VecOp::$name => $text,)* }
+            }
+
+            /// The operation's description for the manual.
+            pub fn doc(self) -> &'static str {
+                match self { $(VecOp::$name => concat!($($doc),+),)* }
+            }
+
+            /// Whether it runs on the requantize lanes, without forwarding.
+            pub fn is_deep(self) -> bool {
+                match self { $(VecOp::$name => $deep,)* }
+            }
+
+            /// The meaning of a simple operation without a descriptor's clamp: two 32-bit operands to one, wrapping.
+            /// Deep operations and `clip` are defined by [`crate::num`].
+            #[inline]
+            pub fn simple(self) -> Option<fn(i32, i32) -> i32> {
+                match self { $(VecOp::$name => $simple,)* }
+            }
+        }
+    };
+}
+
+vector_ops! {
+    /// The first operand.
+    Move = 0, "move", false, Some(|a, _| a);
+    /// Smaller operand.
+    Min = 1, "min", false, Some(|a, b| a.min(b));
+    /// Larger operand.
+    Max = 2, "max", false, Some(|a, b| a.max(b));
+    /// Sum, wrapping.
+    Add = 3, "add", false, Some(|a, b| a.wrapping_add(b));
+    /// Difference, wrapping.
+    Sub = 4, "sub", false, Some(|a, b| a.wrapping_sub(b));
+    /// Arithmetic shift right by the low five bits of `b`.
+    Shr = 5, "shr", false, Some(|a, b| a >> (b & 31));
+    /// Shift left by the low five bits of `b`.
+    Shl = 6, "shl", false, Some(|a, b| a << (b & 31));
+    /// The first operand between the descriptor's bounds.
+    Clip = 7, "clip", false, None;
+    /// Bias, multiply, round, shift, zero point and clamp; `b` is param, clamp and zero point are the descriptor's.
+    Requant = 8, "requant", true, None;
+    /// Quantized product of two int8 rows by the descriptor's scales.
+    Mul = 9, "mul", true, None;
+    /// Quantized sum of two int8 rows by the descriptor's scales, three passes.
+    Qadd = 10, "qadd", true, None;
+    /// Multiply-accumulate with taps from param; reserved, traps.
+    Mac = 16, "mac", false, None;
+    /// Table lookup; reserved, traps.
+    Lut = 17, "lut", true, None;
+}
+
+impl VecOp {
+    /// Whether the configuration builds the operation.
+    pub fn is_built(self, config: &crate::config::HwConfig) -> bool {
+        match self {
+            VecOp::Shr | VecOp::Shl => config.vector_shift,
+            VecOp::Mul => config.vector_mul,
+            VecOp::Qadd => config.vector_qadd,
+            VecOp::Mac | VecOp::Lut => false,
+            _ => true,
+        }
+    }
+
+    /// Whether the operation has a second operand.
+    pub fn has_b(self) -> bool {
+        !matches!(self, VecOp::Move | VecOp::Clip | VecOp::Lut)
+    }
+
+    /// Whether the operation with this second operand reads the descriptor before its first micro-op.
+    pub fn needs_descriptor(self, b: VecSrc) -> bool {
+        self.is_deep() || self == VecOp::Clip || b == VecSrc::Scalar
+    }
+
+    /// Whether the rounding mode is a choice of the instruction.
+    pub fn has_mode(self) -> bool {
+        matches!(self, VecOp::Requant | VecOp::Mul)
+    }
+
+    /// Passes over the lanes for each slice of a row.
+    pub fn passes(self) -> u32 {
+        if self == VecOp::Qadd { 3 } else { 1 }
+    }
+}
+
+/// Where results go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum VecDst {
+    /// 32-bit rows of acc.
+    Acc = 0,
+    /// int8 rows of out, saturated.
+    Out = 1,
+    /// int8 rows of inp, saturated; only where block_in equals block_out.
+    Inp = 2,
+}
+
+/// Where an operand comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum VecSrc {
+    /// 32-bit rows of acc.
+    Acc = 0,
+    /// int8 rows of out.
+    Out = 1,
+    /// int8 rows of inp; only where block_in equals block_out.
+    Inp = 2,
+    /// A param entry: the 32-bit bias of each channel, or all of bias, multiplier and shift for `requant`.
+    Param = 3,
+    /// The descriptor's scalar.
+    Scalar = 4,
+    /// There is no such operand.
+    None = 5,
+}
