@@ -1,1 +1,3 @@
 //! Tilewright's compiler crate.
+
+pub mod graph;

@@ -1,0 +1,139 @@
+//! Builds a graph node by node, with types inferred on the way.
+
+use super::op::Constant;
+use super::{Def, Graph, GraphError, Node, NodeId, Op, Tensor, TensorType, Value, ValueId, verify};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Builds a [`Graph`]. Ids that it hands out are its own: [`GraphBuilder::finish`] puts the inputs first.
+#[derive(Debug)]
+pub struct GraphBuilder {
+    name: String,
+    inputs: Vec<(String, ValueId)>,
+    types: Vec<TensorType>,
+    defs: Vec<Option<usize>>,
+    nodes: Vec<Node>,
+    outputs: Vec<(String, ValueId)>,
+    names: HashSet<String>,
+}
+
+impl GraphBuilder {
+    /// A graph without nodes.
+    pub fn new(name: &str) -> GraphBuilder {
+        let (inputs, types, defs, nodes, outputs) = Default::default();
+        GraphBuilder { name: name.into(), inputs, types, defs, nodes, outputs, names: HashSet::new() }
+    }
+
+    /// Adds an input of the graph.
+    pub fn input(&mut self, name: &str, ty: TensorType) -> ValueId {
+        let v = ValueId(self.types.len());
+        self.types.push(ty);
+        self.defs.push(None);
+        self.inputs.push((name.into(), v));
+        v
+    }
+
+    /// Adds a constant.
+    pub fn constant(&mut self, name: &str, value: impl Into<Arc<Tensor>>) -> ValueId {
+        let value = value.into();
+        let ty = value.ty();
+        self.push(name, Op::Constant(Constant { value }), &[], vec![ty])[0]
+    }
+
+    /// Adds a node whose operator defines one value.
+    ///
+    /// A name that is taken gets a number behind it.
+    ///
+    /// # Errors
+    /// When the operands do not suit the operator.
+    pub fn node(&mut self, name: &str, op: impl Into<Op>, inputs: &[ValueId]) -> Result<ValueId, GraphError> {
+        Ok(self.node_outputs(name, op.into(), inputs)?[0])
+    }
+
+    /// Adds a node and gives all the values that it defines.
+    ///
+    /// # Errors
+    /// When the operands do not suit the operator.
+    pub fn node_outputs(&mut self, name: &str, op: Op, inputs: &[ValueId]) -> Result<Vec<ValueId>, GraphError> {
+        let mut types = Vec::with_capacity(inputs.len());
+        for v in inputs {
+            let ty = self.types.get(v.0);
+            types.push(ty.ok_or_else(|| GraphError::Invalid(format!("node `{name}` takes a value of another graph")))?);
+        }
+        let err = |source| GraphError::Op { node: name.into(), op: op.name(), source };
+        let out = op.infer(&types).map_err(err)?;
+        Ok(self.push(name, op, inputs, out))
+    }
+
+    /// Type of a value.
+    pub fn ty(&self, v: ValueId) -> &TensorType {
+        &self.types[v.0]
+    }
+
+    /// The constant that defines a value, if one does.
+    pub fn constant_of(&self, v: ValueId) -> Option<&Arc<Tensor>> {
+        match &self.nodes[(*self.defs.get(v.0)?)?].op {
+            Op::Constant(c) => Some(&c.value),
+            _ => None,
+        }
+    }
+
+    /// Names a value as an output of the graph.
+    pub fn output(&mut self, name: &str, v: ValueId) {
+        self.outputs.push((name.into(), v));
+    }
+
+    /// The graph, verified.
+    ///
+    /// # Errors
+    /// Everything that [`verify()`] finds.
+    pub fn finish(self) -> Result<Graph, GraphError> {
+        let g = self.finish_unverified();
+        GraphError::join(verify(&g)).map_or(Ok(g), Err)
+    }
+
+    /// The graph as it is, inputs first, values numbered in the order of their nodes.
+    pub(crate) fn finish_unverified(self) -> Graph {
+        let mut map = vec![usize::MAX; self.types.len()];
+        let mut values = Vec::with_capacity(self.types.len());
+        for (i, (_, v)) in self.inputs.iter().enumerate() {
+            map[v.0] = values.len();
+            values.push(Value { ty: self.types[v.0].clone(), def: Def::Input(i) });
+        }
+        for (n, node) in self.nodes.iter().enumerate() {
+            for (i, v) in node.outputs.iter().enumerate() {
+                map[v.0] = values.len();
+                values.push(Value { ty: self.types[v.0].clone(), def: Def::Node(NodeId(n), i) });
+            }
+        }
+        let place = |v: &ValueId| ValueId(map.get(v.0).copied().unwrap_or(usize::MAX));
+        let mut nodes = self.nodes;
+        for node in &mut nodes {
+            node.inputs = node.inputs.iter().map(place).collect();
+            node.outputs = node.outputs.iter().map(place).collect();
+        }
+        Graph {
+            name: self.name,
+            input_names: self.inputs.into_iter().map(|(n, _)| n).collect(),
+            values,
+            nodes,
+            outputs: self.outputs.into_iter().map(|(n, v)| (n, place(&v))).collect(),
+        }
+    }
+
+    /// Adds a node with the types given, unchecked.
+    pub(crate) fn push(&mut self, name: &str, op: Op, inputs: &[ValueId], types: Vec<TensorType>) -> Vec<ValueId> {
+        let outputs: Vec<_> = (0..types.len()).map(|i| ValueId(self.types.len() + i)).collect();
+        self.types.extend(types);
+        self.defs.resize(self.types.len(), Some(self.nodes.len()));
+        let mut unique = if name.is_empty() { op.name().to_owned() } else { name.to_owned() };
+        let stem = unique.clone();
+        let mut k = 1;
+        while !self.names.insert(unique.clone()) {
+            unique = format!("{stem}.{k}");
+            k += 1;
+        }
+        self.nodes.push(Node { name: unique, op, inputs: inputs.to_vec(), outputs: outputs.clone() });
+        outputs
+    }
+}

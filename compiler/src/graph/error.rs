@@ -1,0 +1,114 @@
+//! What can be wrong with a graph.
+
+use super::TensorType;
+
+/// What is wrong with one application of an operator.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum OpError {
+    /// Wrong number of operands.
+    #[error("takes {expected} operands, found {found}")]
+    Arity {
+        /// The counts allowed, in words.
+        expected: String,
+        /// Operands given.
+        found: usize,
+    },
+    /// An operand of the wrong type or shape.
+    #[error("operand `{operand}` must be {expected}, found {found}")]
+    Operand {
+        /// The operand's name.
+        operand: String,
+        /// What the operator takes, in words.
+        expected: String,
+        /// What it was given.
+        found: String,
+    },
+    /// An attribute outside its range, or one that does not suit the operands.
+    #[error("attribute `{name}` {reason}")]
+    Attribute {
+        /// The attribute's name.
+        name: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A size that must be known but is symbolic.
+    #[error("operand `{operand}` of type {found} has a symbolic size where a known one is needed; bind it first")]
+    Symbolic {
+        /// The operand's name.
+        operand: String,
+        /// Its type.
+        found: TensorType,
+    },
+}
+
+impl OpError {
+    /// An operand of the wrong type.
+    pub fn operand(operand: &str, expected: impl ToString, found: impl ToString) -> OpError {
+        OpError::Operand { operand: operand.into(), expected: expected.to_string(), found: found.to_string() }
+    }
+
+    /// An attribute that is wrong.
+    pub fn attribute(name: &'static str, reason: impl ToString) -> OpError {
+        OpError::Attribute { name, reason: reason.to_string() }
+    }
+}
+
+/// What is wrong with a graph, its text, or the inputs given to it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum GraphError {
+    /// A node that breaks its operator's rules.
+    #[error("node `{node}` ({op}): {source}")]
+    Op {
+        /// The node's name.
+        node: String,
+        /// The operator's name.
+        op: &'static str,
+        /// What is wrong.
+        source: OpError,
+    },
+    /// A rule of the graph as a whole that is broken.
+    #[error("{0}")]
+    Invalid(String),
+    /// An error in the text form.
+    #[error("line {line}, column {column}: {message}")]
+    Text {
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// An input that the evaluation cannot take.
+    #[error("input `{name}` must be {expected}, found {found}")]
+    Input {
+        /// The input's name.
+        name: String,
+        /// The type declared.
+        expected: String,
+        /// What was given.
+        found: String,
+    },
+    /// Several of the above.
+    #[error("{} errors:{}", .0.len(), .0.iter().map(|e| format!("\n  {e}")).collect::<String>())]
+    Many(Vec<GraphError>),
+}
+
+impl GraphError {
+    /// One error out of several; `None` where there is none.
+    pub fn join(mut errors: Vec<GraphError>) -> Option<GraphError> {
+        match errors.len() {
+            0 => None,
+            1 => errors.pop(),
+            _ => Some(GraphError::Many(errors)),
+        }
+    }
+
+    /// The errors one by one.
+    pub fn list(&self) -> Vec<&GraphError> {
+        match self {
+            GraphError::Many(v) => v.iter().flat_map(GraphError::list).collect(),
+            e => vec![e],
+        }
+    }
+}

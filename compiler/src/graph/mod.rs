@@ -1,0 +1,189 @@
+//! The graph: typed SSA over tensors, the form that every front end makes and every back end takes.
+//!
+//! A [`Graph`] has inputs, nodes in topological order and named outputs. A node applies one [`Op`] to values and defines
+//! one or more values; constants are nodes. Each operator lives in one file of [`op`], which gives its attributes, its
+//! type rule and its reference evaluation. [`text`] prints a graph and reads it back, [`verify()`] says everything that
+//! is wrong with one, [`eval()`] computes it in plain Rust. File formats and back ends are left to others.
+
+mod builder;
+mod dtype;
+mod error;
+pub mod eval;
+pub mod op;
+mod tensor;
+pub mod text;
+mod verify;
+
+pub use builder::GraphBuilder;
+pub use dtype::{DType, Dim, TensorType};
+pub use error::{GraphError, OpError};
+pub use eval::{eval, eval_all};
+pub use op::Op;
+pub use tensor::{Element, Tensor, TensorData};
+pub use verify::verify;
+
+use std::sync::Arc;
+
+/// A node's place in its graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub usize);
+
+/// A value's place in its graph: inputs first, then what the nodes define, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ValueId(pub usize);
+
+/// What defines a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Def {
+    /// The graph's input of this index.
+    Input(usize),
+    /// A node and the index among its outputs.
+    Node(NodeId, usize),
+}
+
+/// A value's type and origin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Value {
+    /// Element type and shape.
+    pub ty: TensorType,
+    /// What defines it.
+    pub def: Def,
+}
+
+/// One application of an operator.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Unique in the graph; front ends take it from the model file.
+    pub name: String,
+    /// The operator with its attributes.
+    pub op: Op,
+    /// Operands, in the operator's order.
+    pub inputs: Vec<ValueId>,
+    /// Values that it defines.
+    pub outputs: Vec<ValueId>,
+}
+
+impl Node {
+    /// The node's first value, which is the only one of every operator that defines one.
+    pub fn output(&self) -> ValueId {
+        self.outputs[0]
+    }
+}
+
+/// A network: inputs, nodes in topological order, outputs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Graph {
+    name: String,
+    input_names: Vec<String>,
+    values: Vec<Value>,
+    nodes: Vec<Node>,
+    outputs: Vec<(String, ValueId)>,
+}
+
+impl Graph {
+    /// The network's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The graph's inputs, in order, with their names.
+    pub fn inputs(&self) -> impl ExactSizeIterator<Item = (&str, ValueId)> {
+        self.input_names.iter().enumerate().map(|(i, n)| (n.as_str(), ValueId(i)))
+    }
+
+    /// The graph's outputs, in order, with their names.
+    pub fn outputs(&self) -> &[(String, ValueId)] {
+        &self.outputs
+    }
+
+    /// All nodes in topological order.
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = (NodeId, &Node)> + ExactSizeIterator {
+        self.nodes.iter().enumerate().map(|(i, n)| (NodeId(i), n))
+    }
+
+    /// The node of an id of this graph.
+    ///
+    /// # Panics
+    /// When the id belongs to another graph and lies past this one's end, as the other accessors by id do.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0]
+    }
+
+    /// Number of values; ids run from 0 to it.
+    pub fn value_count(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Type and origin of a value.
+    pub fn value(&self, id: ValueId) -> &Value {
+        &self.values[id.0]
+    }
+
+    /// Type of a value.
+    pub fn ty(&self, id: ValueId) -> &TensorType {
+        &self.values[id.0].ty
+    }
+
+    /// The node that defines a value, or none for an input.
+    pub fn def_node(&self, id: ValueId) -> Option<(NodeId, &Node)> {
+        match self.values[id.0].def {
+            Def::Input(_) => None,
+            Def::Node(n, _) => Some((n, &self.nodes[n.0])),
+        }
+    }
+
+    /// The constant that defines a value, if one does.
+    pub fn constant(&self, id: ValueId) -> Option<&Arc<Tensor>> {
+        match &self.def_node(id)?.1.op {
+            Op::Constant(c) => Some(&c.value),
+            _ => None,
+        }
+    }
+
+    /// For each value, the nodes that take it, with one entry for each operand.
+    pub fn users(&self) -> Vec<Vec<NodeId>> {
+        let mut users = vec![Vec::new(); self.values.len()];
+        for (id, node) in self.nodes() {
+            for v in &node.inputs {
+                users[v.0].push(id);
+            }
+        }
+        users
+    }
+
+    /// True where the value is among the graph's outputs.
+    pub fn is_output(&self, id: ValueId) -> bool {
+        self.outputs.iter().any(|(_, v)| *v == id)
+    }
+
+    /// How a person would call a value: the input's or the node's name.
+    pub fn value_name(&self, id: ValueId) -> &str {
+        match self.values[id.0].def {
+            Def::Input(i) => &self.input_names[i],
+            Def::Node(n, _) => &self.nodes[n.0].name,
+        }
+    }
+
+    /// The same graph with symbolic dimensions replaced by sizes.
+    ///
+    /// # Errors
+    /// When a node's type cannot be inferred with the new sizes.
+    pub fn bind(&self, sizes: &std::collections::BTreeMap<String, usize>) -> Result<Graph, GraphError> {
+        let mut b = GraphBuilder::new(&self.name);
+        let mut map = Vec::with_capacity(self.values.len());
+        for (name, v) in self.inputs() {
+            map.push(b.input(name, self.ty(v).bind(sizes)));
+        }
+        for node in &self.nodes {
+            let inputs: Vec<_> = node.inputs.iter().map(|v| map[v.0]).collect();
+            map.extend(b.node_outputs(&node.name, node.op.clone(), &inputs)?);
+        }
+        for (name, v) in &self.outputs {
+            b.output(name, map[v.0]);
+        }
+        b.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

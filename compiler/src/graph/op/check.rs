@@ -1,0 +1,115 @@
+//! Checks that several operators share.
+
+use crate::graph::{DType, Dim, OpError, TensorType};
+
+/// Fails where the number of operands is not in `from..=to`.
+pub(super) fn arity(inputs: &[&TensorType], from: usize, to: usize) -> Result<(), OpError> {
+    if (from..=to).contains(&inputs.len()) {
+        return Ok(());
+    }
+    let expected = if from == to { from.to_string() } else { format!("{from} to {to}") };
+    Err(OpError::Arity { expected, found: inputs.len() })
+}
+
+/// Fails where the element type is not among those given.
+pub(super) fn dtype(operand: &str, ty: &TensorType, allowed: &[DType]) -> Result<(), OpError> {
+    if allowed.contains(&ty.dtype) {
+        return Ok(());
+    }
+    let names: Vec<_> = allowed.iter().map(|d| d.name()).collect();
+    Err(OpError::operand(operand, format!("of type {}", names.join(" or ")), ty))
+}
+
+/// Fails where the number of dimensions is another.
+pub(super) fn rank(operand: &str, ty: &TensorType, rank: usize) -> Result<(), OpError> {
+    if ty.rank() == rank {
+        return Ok(());
+    }
+    Err(OpError::operand(operand, format!("of {rank} dimensions"), ty))
+}
+
+/// The sizes, which must be known.
+pub(super) fn known(operand: &str, ty: &TensorType) -> Result<Vec<usize>, OpError> {
+    ty.shape().ok_or_else(|| OpError::Symbolic { operand: operand.into(), found: ty.clone() })
+}
+
+/// One size, which must be known.
+pub(super) fn known_dim(operand: &str, ty: &TensorType, axis: usize) -> Result<usize, OpError> {
+    let symbolic = || OpError::Symbolic { operand: operand.into(), found: ty.clone() };
+    ty.dims.get(axis).and_then(Dim::known).ok_or_else(symbolic)
+}
+
+/// Fails unless the operand is a vector of this type and length.
+pub(super) fn vector(operand: &str, ty: &TensorType, d: DType, len: &Dim) -> Result<(), OpError> {
+    dtype(operand, ty, &[d])?;
+    if ty.dims.as_slice() == std::slice::from_ref(len) {
+        return Ok(());
+    }
+    Err(OpError::operand(operand, format!("a vector of {len} elements"), ty))
+}
+
+/// Fails where an axis lies past the operand's dimensions.
+pub(super) fn axis(axis: usize, ty: &TensorType) -> Result<(), OpError> {
+    if axis < ty.rank() {
+        return Ok(());
+    }
+    Err(OpError::attribute("axis", format!("must be below {}, the number of dimensions, found {axis}", ty.rank())))
+}
+
+/// Sizes of the two shapes broadcast against each other as NumPy does.
+pub(super) fn broadcast(a: &TensorType, b: &TensorType) -> Result<Vec<Dim>, OpError> {
+    let n = a.rank().max(b.rank());
+    let one = Dim::Fixed(1);
+    let dim = |t: &TensorType, i: usize| (i + t.rank()).checked_sub(n).map_or(one.clone(), |k| t.dims[k].clone());
+    let join = |i| match (dim(a, i), dim(b, i)) {
+        (x, y) if x == y || y == one => Ok(x),
+        (x, y) if x == one => Ok(y),
+        _ => Err(OpError::operand("b", format!("of a shape that broadcasts against {a}"), b)),
+    };
+    (0..n).map(join).collect()
+}
+
+/// Fails where the least value lies above the greatest, or one is no 8-bit value.
+pub(super) fn clamp_i8(lo: i32, hi: i32) -> Result<(), OpError> {
+    if -128 <= lo && lo <= hi && hi <= 127 {
+        return Ok(());
+    }
+    Err(OpError::attribute("lo", format!("and `hi` must be 8-bit values in order, found {lo} and {hi}")))
+}
+
+/// Fails where a zero point is no 8-bit value.
+pub(super) fn zero_point_i8(name: &'static str, zero_point: i32) -> Result<(), OpError> {
+    if (-128..=127).contains(&zero_point) {
+        return Ok(());
+    }
+    Err(OpError::attribute(name, format!("must lie in -128..=127, found {zero_point}")))
+}
+
+/// Parameters of a quantisation: one or as many as the axis is long, scales positive and finite.
+pub(super) fn quantization(
+    scale: &[f32],
+    zero_point: &[i32],
+    at: usize,
+    ty: &TensorType,
+    values: std::ops::RangeInclusive<i32>,
+) -> Result<(), OpError> {
+    if scale.len() != zero_point.len() || scale.is_empty() {
+        let (s, z) = (scale.len(), zero_point.len());
+        return Err(OpError::attribute("scale", format!("must be as long as `zero_point`, found {s} and {z}")));
+    }
+    if scale.len() > 1 {
+        axis(at, ty)?;
+        if ty.dims[at] != Dim::Fixed(scale.len()) {
+            let (n, d) = (scale.len(), &ty.dims[at]);
+            return Err(OpError::attribute("scale", format!("has {n} values for an axis of {d}")));
+        }
+    }
+    if let Some(s) = scale.iter().find(|s| !(s.is_finite() && **s > 0.0)) {
+        return Err(OpError::attribute("scale", format!("must be positive and finite, found {s}")));
+    }
+    if let Some(z) = zero_point.iter().find(|z| !values.contains(z)) {
+        let (lo, hi) = (values.start(), values.end());
+        return Err(OpError::attribute("zero_point", format!("must lie in {lo}..={hi}, found {z}")));
+    }
+    Ok(())
+}

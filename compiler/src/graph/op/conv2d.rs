@@ -1,0 +1,121 @@
+//! `conv2d`: two-dimensional convolution with groups.
+
+use super::window::{Image, Window};
+use super::{Layout, check};
+use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
+
+operator! {
+    /// Convolution of `data` with `weight [O, KH, KW, I/groups]`, and `bias [O]` where the data are floats.
+    ///
+    /// f32 x f32 -> f32, where padding is 0; i8 x i8 -> i32 without bias, the sum of `(data - data_zero_point) * weight`,
+    /// where padding is the zero point and sums wrap. Depthwise is `groups = I`.
+    Conv2d = "conv2d" {
+        /// Steps of height and width.
+        strides: [usize; 2],
+        /// Top, left, bottom, right.
+        pads: [usize; 4],
+        /// Distance between taps in height and width.
+        dilations: [usize; 2],
+        /// Number of groups that input and output channels are split into.
+        groups: usize,
+        /// Order of the data's dimensions.
+        layout: Layout,
+        /// Zero point of i8 data; 0 with floats.
+        data_zero_point: i32,
+    }
+}
+
+impl Conv2d {
+    fn window<'a>(&'a self, weight: &[usize]) -> Window<'a> {
+        let kernel = [weight[1], weight[2]];
+        Window { kernel, strides: self.strides, pads: &self.pads, dilations: self.dilations }
+    }
+
+    pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
+        check::arity(inputs, 2, 3)?;
+        let (data, weight) = (inputs[0], inputs[1]);
+        check::dtype("data", data, &[DType::F32, DType::I8])?;
+        check::dtype("weight", weight, &[data.dtype])?;
+        check::rank("data", data, 4)?;
+        check::rank("weight", weight, 4)?;
+        let w = check::known("weight", weight)?;
+        let c = check::known_dim("data", data, self.layout.channel_axis())?;
+        if self.groups == 0 || w[0] % self.groups != 0 {
+            let reason = format!("must divide the {} output channels, found {}", w[0], self.groups);
+            return Err(OpError::attribute("groups", reason));
+        }
+        if w[3].checked_mul(self.groups) != Some(c) {
+            let expected = format!("of {c} input channels over {} groups", self.groups);
+            return Err(OpError::operand("weight", expected, weight));
+        }
+        let out = self.window(&w).output_type(data, self.layout, Dim::Fixed(w[0]))?;
+        if data.dtype == DType::I8 {
+            check::arity(inputs, 2, 2)?;
+            check::zero_point_i8("data_zero_point", self.data_zero_point)?;
+            return Ok(out.with_dtype(DType::I32));
+        }
+        if self.data_zero_point != 0 {
+            return Err(OpError::attribute("data_zero_point", "must be 0 with floats"));
+        }
+        if let Some(bias) = inputs.get(2) {
+            check::vector("bias", bias, DType::F32, &Dim::Fixed(w[0]))?;
+        }
+        Ok(out)
+    }
+
+    pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
+        let types: Vec<_> = inputs.iter().map(|t| t.ty()).collect();
+        let shape = check::known("data", &self.infer(&types.iter().collect::<Vec<_>>())?)?;
+        if inputs[0].dtype() == DType::I8 {
+            let zero = self.data_zero_point;
+            let mac = |acc: i32, x: i8, w: i8| acc.wrapping_add((i32::from(x) - zero) * i32::from(w));
+            let out = self.sums(inputs, &shape, mac)?;
+            return Ok(Tensor::from_fn(&shape, |i| out[i]));
+        }
+        // Sums in 64 bits, so that the order of a faster implementation's sums is its own affair.
+        let mut out = self.sums(inputs, &shape, |acc: f64, x: f32, w: f32| acc + f64::from(x) * f64::from(w))?;
+        if let Some(bias) = inputs.get(2) {
+            let (bias, o) = (bias.as_slice::<f32>()?, Image::new(&shape, self.layout));
+            for (i, v) in out.iter_mut().enumerate() {
+                *v += f64::from(bias[i / o.sc % o.c]);
+            }
+        }
+        Ok(Tensor::from_fn(&shape, |i| out[i] as f32))
+    }
+
+    fn sums<T: crate::graph::Element, A: Copy + Default>(
+        &self, inputs: &[&Tensor], out_shape: &[usize], mac: impl Fn(A, T, T) -> A,
+    ) -> Result<Vec<A>, OpError> {
+        let (x, w) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<T>()?);
+        let (im, om) = (Image::new(inputs[0].shape(), self.layout), Image::new(out_shape, self.layout));
+        let ws = inputs[1].shape();
+        let (window, depth, per_group) = (self.window(ws), ws[3], ws[0] / self.groups);
+        let mut out = vec![A::default(); out_shape.iter().product()];
+        let columns: Vec<_> = (0..om.w).map(|ow| window.taps(1, ow, im.w)).collect();
+        for oh in 0..om.h {
+            let rows = window.taps(0, oh, im.h);
+            for (ow, columns) in columns.iter().enumerate() {
+                for n in 0..im.n {
+                    for oc in 0..om.c {
+                        let c0 = oc / per_group * depth;
+                        let mut acc = A::default();
+                        for &(kh, ih) in &rows {
+                            for &(kw, iw) in columns {
+                                let taps = &w[((oc * ws[1] + kh) * ws[2] + kw) * depth..][..depth];
+                                let data = &x[im.at(n, c0, ih, iw)..];
+                                if im.sc == 1 {
+                                    acc = taps.iter().zip(data).fold(acc, |acc, (&w, &x)| mac(acc, x, w));
+                                } else {
+                                    let data = data.iter().step_by(im.sc);
+                                    acc = taps.iter().zip(data).fold(acc, |acc, (&w, &x)| mac(acc, x, w));
+                                }
+                            }
+                        }
+                        out[om.at(n, oc, oh, ow)] = acc;
+                    }
+                }
+            }
+        }
+        Ok(out)
+    }
+}

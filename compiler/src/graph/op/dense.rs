@@ -1,0 +1,61 @@
+//! `dense`: a fully connected layer.
+
+use super::check;
+use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
+
+operator! {
+    /// `data [M, K]` times the transpose of `weight [N, K]`, plus `bias [N]` where the data are floats: `[M, N]`.
+    ///
+    /// f32 x f32 -> f32; i8 x i8 -> i32 without bias, the sum of `(data - data_zero_point) * weight`, wrapping.
+    Dense = "dense" {
+        /// Zero point of i8 data; 0 with floats.
+        data_zero_point: i32,
+    }
+}
+
+impl Dense {
+    pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
+        check::arity(inputs, 2, 3)?;
+        let (data, weight) = (inputs[0], inputs[1]);
+        check::dtype("data", data, &[DType::F32, DType::I8])?;
+        check::dtype("weight", weight, &[data.dtype])?;
+        check::rank("data", data, 2)?;
+        check::rank("weight", weight, 2)?;
+        let w = check::known("weight", weight)?;
+        if data.dims[1] != Dim::Fixed(w[1]) {
+            return Err(OpError::operand("data", format!("of {} columns, as the weights", w[1]), data));
+        }
+        let dims = vec![data.dims[0].clone(), Dim::Fixed(w[0])];
+        if data.dtype == DType::I8 {
+            check::arity(inputs, 2, 2)?;
+            check::zero_point_i8("data_zero_point", self.data_zero_point)?;
+            return Ok(TensorType { dtype: DType::I32, dims });
+        }
+        if self.data_zero_point != 0 {
+            return Err(OpError::attribute("data_zero_point", "must be 0 with floats"));
+        }
+        if let Some(bias) = inputs.get(2) {
+            check::vector("bias", bias, DType::F32, &Dim::Fixed(w[0]))?;
+        }
+        Ok(TensorType { dtype: DType::F32, dims })
+    }
+
+    pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
+        let (k, n) = (inputs[1].shape()[1], inputs[1].shape()[0]);
+        let shape = [inputs[0].shape()[0], n];
+        let row = |i: usize| i / n * k..(i / n + 1) * k;
+        let column = |i: usize| i % n * k..(i % n + 1) * k;
+        if inputs[0].dtype() == DType::I8 {
+            let (x, w, zero) = (inputs[0].as_slice::<i8>()?, inputs[1].as_slice::<i8>()?, self.data_zero_point);
+            let mac = |acc: i32, (&x, &w): (&i8, &i8)| acc.wrapping_add((i32::from(x) - zero) * i32::from(w));
+            return Ok(Tensor::from_fn(&shape, |i| x[row(i)].iter().zip(&w[column(i)]).fold(0, mac)));
+        }
+        let (x, w) = (inputs[0].as_slice::<f32>()?, inputs[1].as_slice::<f32>()?);
+        let bias = inputs.get(2).map(|b| b.as_slice::<f32>()).transpose()?;
+        Ok(Tensor::from_fn(&shape, |i| {
+            let start = bias.map_or(0.0, |b| f64::from(b[i % n]));
+            let mac = |acc: f64, (&x, &w): (&f32, &f32)| acc + f64::from(x) * f64::from(w);
+            x[row(i)].iter().zip(&w[column(i)]).fold(start, mac) as f32
+        }))
+    }
+}

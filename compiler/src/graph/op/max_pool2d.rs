@@ -1,0 +1,68 @@
+//! `max_pool2d`: the greatest element of each window.
+
+use super::window::{Image, Window};
+use super::{Layout, check};
+use crate::graph::{DType, Element, OpError, Tensor, TensorType};
+
+operator! {
+    /// The greatest element of each window over height and width, f32 or i8; padding is less than any element.
+    ///
+    /// Each pad is smaller than the kernel's reach, so that a window of padding alone cannot be at the image's start; one
+    /// that lies wholly in padding gives the least value of its type.
+    MaxPool2d = "max_pool2d" {
+        /// Height and width of the window.
+        kernel: [usize; 2],
+        /// Steps of height and width.
+        strides: [usize; 2],
+        /// Top, left, bottom, right.
+        pads: [usize; 4],
+        /// Distance between taps in height and width.
+        dilations: [usize; 2],
+        /// Order of the data's dimensions.
+        layout: Layout,
+    }
+}
+
+impl MaxPool2d {
+    fn window(&self) -> Window<'_> {
+        Window { kernel: self.kernel, strides: self.strides, pads: &self.pads, dilations: self.dilations }
+    }
+
+    pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
+        check::arity(inputs, 1, 1)?;
+        let data = inputs[0];
+        check::dtype("data", data, &[DType::F32, DType::I8])?;
+        check::rank("data", data, 4)?;
+        self.window().output_type(data, self.layout, data.dims[self.layout.channel_axis()].clone())
+    }
+
+    pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
+        let shape = check::known("data", &self.infer(&[&inputs[0].ty()])?)?;
+        if inputs[0].dtype() == DType::I8 {
+            return self.greatest::<i8>(inputs[0], &shape, i8::MIN);
+        }
+        self.greatest::<f32>(inputs[0], &shape, f32::NEG_INFINITY)
+    }
+
+    fn greatest<T: Element + PartialOrd>(&self, x: &Tensor, shape: &[usize], least: T) -> Result<Tensor, OpError> {
+        let (im, om) = (Image::new(x.shape(), self.layout), Image::new(shape, self.layout));
+        let (x, window) = (x.as_slice::<T>()?, self.window());
+        let mut out = vec![least; shape.iter().product()];
+        for oh in 0..om.h {
+            let rows = window.taps(0, oh, im.h);
+            for ow in 0..om.w {
+                let columns = window.taps(1, ow, im.w);
+                for (n, c) in (0..om.n).flat_map(|n| (0..om.c).map(move |c| (n, c))) {
+                    let best = &mut out[om.at(n, c, oh, ow)];
+                    for (&(_, h), &(_, w)) in rows.iter().flat_map(|r| columns.iter().map(move |c| (r, c))) {
+                        let v = x[im.at(n, c, h, w)];
+                        if v > *best {
+                            *best = v;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(Tensor::from_fn(shape, |i| out[i]))
+    }
+}

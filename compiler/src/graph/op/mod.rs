@@ -1,0 +1,140 @@
+//! The operators: one file each, with attributes, type rule, checks and reference evaluation.
+//!
+//! Data of images are [N,H,W,C] or [N,C,H,W] as the attribute [`Layout`] says. Weights of convolutions are always
+//! `[O, KH, KW, I/groups]`, weights of `dense` `[N, K]`.
+
+pub mod attr;
+mod check;
+
+/// Declares an operator's struct with its attributes, which the text form then prints and reads.
+macro_rules! operator {
+    ($(#[$m:meta])* $name:ident = $text:literal { $($(#[$fm:meta])* $field:ident : $ty:ty,)* }) => {
+        $(#[$m])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $name { $($(#[$fm])* pub $field: $ty,)* }
+
+        impl $name {
+            /// The operator's name in the text form.
+            pub const NAME: &'static str = $text;
+
+            pub(crate) fn attrs(&self) -> Vec<(&'static str, $crate::graph::op::attr::Attr)> {
+                vec![$((stringify!($field), $crate::graph::op::attr::AttrValue::to_attr(&self.$field)),)*]
+            }
+
+            #[allow(unused_variables, clippy::unnecessary_wraps)]
+            pub(crate) fn from_attrs(r: &mut $crate::graph::op::attr::AttrReader) -> Option<Self> {
+                $(let $field = r.take(stringify!($field));)*
+                Some($name { $($field: $field?,)* })
+            }
+        }
+    };
+}
+
+macro_rules! operators {
+    ($($file:ident $name:ident;)*) => {
+        $(mod $file; pub use $file::$name;)*
+
+        /// An operator with its attributes.
+        #[derive(Debug, Clone, PartialEq)]
+        #[allow(missing_docs)]
+        pub enum Op {
+            Constant(Constant),
+            $($name($name),)*
+        }
+
+        $(impl From<$name> for Op {
+            fn from(op: $name) -> Op {
+                Op::$name(op)
+            }
+        })*
+
+        impl Op {
+            /// Names of all operators in the text form.
+            pub const NAMES: &'static [&'static str] = &[Constant::NAME, $($name::NAME,)*];
+
+            /// The operator's name in the text form.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    Op::Constant(_) => Constant::NAME,
+                    $(Op::$name(_) => $name::NAME,)*
+                }
+            }
+
+            /// Types of the values that it defines, for operands of these types.
+            ///
+            /// # Errors
+            /// When the operands or the attributes break the operator's rules.
+            pub fn infer(&self, inputs: &[&TensorType]) -> Result<Vec<TensorType>, OpError> {
+                match self {
+                    Op::Constant(c) => c.infer(inputs),
+                    $(Op::$name(op) => op.infer(inputs),)*
+                }.map(|ty| vec![ty])
+            }
+
+            /// The values that it defines, computed in plain Rust.
+            ///
+            /// # Errors
+            /// As [`Op::infer`].
+            pub fn eval(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>, OpError> {
+                let types: Vec<_> = inputs.iter().map(|t| t.ty()).collect();
+                self.infer(&types.iter().collect::<Vec<_>>())?;
+                match self {
+                    Op::Constant(c) => Ok(c.value.as_ref().clone()),
+                    $(Op::$name(op) => op.eval(inputs),)*
+                }.map(|t| vec![t])
+            }
+
+            /// Attributes in the order of the text form; a constant's value is not among them.
+            pub(crate) fn attrs(&self) -> Vec<(&'static str, attr::Attr)> {
+                match self {
+                    Op::Constant(_) => Vec::new(),
+                    $(Op::$name(op) => op.attrs(),)*
+                }
+            }
+
+            /// The operator of a name, none where there is no such operator or an attribute is missing or wrong, which
+            /// the reader then knows.
+            pub(crate) fn from_attrs(name: &str, r: &mut attr::AttrReader) -> Option<Op> {
+                match name {
+                    $($name::NAME => Some(Op::$name($name::from_attrs(r)?)),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+use super::{OpError, Tensor, TensorType};
+pub use attr::{Layout, QuantRounding};
+pub use constant::Constant;
+mod constant;
+pub(crate) mod window;
+
+operators! {
+    conv2d Conv2d;
+    dense Dense;
+    matmul MatMul;
+    add Add;
+    relu Relu;
+    clip Clip;
+    max_pool2d MaxPool2d;
+    avg_pool2d AvgPool2d;
+    sum_pool2d SumPool2d;
+    global_avg_pool GlobalAvgPool;
+    pad Pad;
+    reshape Reshape;
+    transpose Transpose;
+    softmax Softmax;
+    quantize Quantize;
+    dequantize Dequantize;
+    requantize Requantize;
+    qadd QAdd;
+    rescale Rescale;
+    shift_sign ShiftSign;
+}
+
+impl From<Constant> for Op {
+    fn from(op: Constant) -> Op {
+        Op::Constant(op)
+    }
+}

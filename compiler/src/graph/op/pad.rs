@@ -1,0 +1,69 @@
+//! `pad`: a border of one value.
+
+use super::check;
+use crate::graph::tensor::strides;
+use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
+
+operator! {
+    /// `data` with `before` and `after` elements of `value` added to each dimension, f32 or i8.
+    Pad = "pad" {
+        /// Elements added in front, a dimension each.
+        before: Vec<usize>,
+        /// Elements added behind, a dimension each.
+        after: Vec<usize>,
+        /// The border's value; an 8-bit integer with i8 data.
+        value: f32,
+    }
+}
+
+impl Pad {
+    pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
+        check::arity(inputs, 1, 1)?;
+        let data = inputs[0];
+        check::dtype("data", data, &[DType::F32, DType::I8])?;
+        for (name, v) in [("before", &self.before), ("after", &self.after)] {
+            if v.len() != data.rank() {
+                let reason = format!("must have {} values, a dimension each, found {}", data.rank(), v.len());
+                return Err(OpError::attribute(name, reason));
+            }
+        }
+        if data.dtype == DType::I8 && !(self.value.fract() == 0.0 && (-128.0..=127.0).contains(&self.value)) {
+            let reason = format!("must be an 8-bit integer with i8 data, found {}", self.value);
+            return Err(OpError::attribute("value", reason));
+        }
+        let mut dims = Vec::with_capacity(data.rank());
+        for (i, d) in data.dims.iter().enumerate() {
+            let (before, after) = (self.before[i], self.after[i]);
+            if before == 0 && after == 0 {
+                dims.push(d.clone());
+                continue;
+            }
+            let size = check::known_dim("data", data, i)?;
+            let size = size.checked_add(before).and_then(|n| n.checked_add(after));
+            dims.push(Dim::Fixed(size.ok_or_else(|| OpError::attribute("before", "is too large"))?));
+        }
+        Ok(TensorType { dtype: data.dtype, dims })
+    }
+
+    pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
+        let shape = check::known("data", &self.infer(&[&inputs[0].ty()])?)?;
+        match inputs[0].dtype() {
+            DType::I8 => self.border(inputs[0], &shape, self.value as i8),
+            _ => self.border(inputs[0], &shape, self.value),
+        }
+    }
+
+    fn border<T: Element>(&self, x: &Tensor, shape: &[usize], value: T) -> Result<Tensor, OpError> {
+        let (from, to) = (strides(x.shape()), strides(shape));
+        let data = x.as_slice::<T>()?;
+        let source = |i: usize| {
+            let mut flat = 0;
+            for d in 0..shape.len() {
+                let p = (i / to[d] % shape[d]).checked_sub(self.before[d]).filter(|&p| p < x.shape()[d])?;
+                flat += p * from[d];
+            }
+            Some(flat)
+        };
+        Ok(Tensor::from_fn(shape, |i| source(i).map_or(value, |s| data[s])))
+    }
+}

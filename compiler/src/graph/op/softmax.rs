@@ -1,0 +1,81 @@
+//! `softmax`: exponentials that sum to one.
+
+use super::check;
+use crate::graph::tensor::strides;
+use crate::graph::{DType, OpError, Tensor, TensorType};
+
+operator! {
+    /// `exp(beta * x)` over its sum along `axis`.
+    ///
+    /// f32; or i8 with the scales given, computed as TFLite does: exponentials of the distance to the greatest element
+    /// from a table of 256 floats, their sum in floats, the quotient rounded to nearest.
+    Softmax = "softmax" {
+        /// The dimension that sums to one.
+        axis: usize,
+        /// Factor of the exponent.
+        beta: f32,
+        /// Scale of i8 data; 1 with floats.
+        input_scale: f32,
+        /// Scale of the i8 result; 1 with floats.
+        output_scale: f32,
+        /// Zero point of the i8 result; 0 with floats.
+        output_zero_point: i32,
+    }
+}
+
+impl Softmax {
+    /// The float form.
+    pub fn float(axis: usize, beta: f32) -> Softmax {
+        Softmax { axis, beta, input_scale: 1.0, output_scale: 1.0, output_zero_point: 0 }
+    }
+
+    pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
+        check::arity(inputs, 1, 1)?;
+        check::dtype("data", inputs[0], &[DType::F32, DType::I8])?;
+        check::axis(self.axis, inputs[0])?;
+        check::zero_point_i8("output_zero_point", self.output_zero_point)?;
+        let scales = [("beta", self.beta), ("input_scale", self.input_scale), ("output_scale", self.output_scale)];
+        for (name, s) in scales {
+            if !(s.is_finite() && s > 0.0) {
+                return Err(OpError::attribute(name, format!("must be positive and finite, found {s}")));
+            }
+        }
+        Ok(inputs[0].clone())
+    }
+
+    pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
+        let shape = inputs[0].shape();
+        let (step, len) = (strides(shape)[self.axis], shape[self.axis]);
+        let rows: Vec<usize> = (0..inputs[0].len()).filter(|i| i / step % len == 0).collect();
+        let row = |start: usize| (0..len).map(move |k| start + k * step);
+        if inputs[0].dtype() == DType::I8 {
+            let x = inputs[0].as_slice::<i8>()?;
+            let table: Vec<f32> = (0..256).map(|d| (-self.input_scale * self.beta * d as f32).exp()).collect();
+            let mut out = vec![0i8; x.len()];
+            for &start in &rows {
+                let greatest = row(start).map(|i| i32::from(x[i])).max().unwrap_or(0);
+                let exp = |i: usize| table[(greatest - i32::from(x[i])) as usize];
+                let inverse = 1.0 / (row(start).map(exp).sum::<f32>() * self.output_scale);
+                for i in row(start) {
+                    let q = (exp(i) * inverse).round() as i32 + self.output_zero_point;
+                    out[i] = q.clamp(-128, 127) as i8;
+                }
+            }
+            return Ok(Tensor::from_fn(shape, |i| out[i]));
+        }
+        let x = inputs[0].as_slice::<f32>()?;
+        let mut out = vec![0f32; x.len()];
+        for &start in &rows {
+            let greatest = row(start).fold(f32::NEG_INFINITY, |m, i| m.max(x[i]));
+            let mut sum = 0.0;
+            for i in row(start) {
+                out[i] = ((x[i] - greatest) * self.beta).exp();
+                sum += out[i];
+            }
+            for i in row(start) {
+                out[i] /= sum;
+            }
+        }
+        Ok(Tensor::from_fn(shape, |i| out[i]))
+    }
+}

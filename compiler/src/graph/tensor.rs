@@ -1,0 +1,263 @@
+//! Tensors with data, row-major.
+
+use super::{DType, OpError, TensorType};
+
+/// A tensor's elements.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TensorData {
+    /// 32-bit floats.
+    F32(Vec<f32>),
+    /// Signed bytes.
+    I8(Vec<i8>),
+    /// Unsigned bytes.
+    U8(Vec<u8>),
+    /// 32-bit integers.
+    I32(Vec<i32>),
+    /// 64-bit integers.
+    I64(Vec<i64>),
+    /// Truth values.
+    Bool(Vec<bool>),
+}
+
+/// A type that a tensor's elements may have.
+pub trait Element: Copy + Default + PartialEq + Send + Sync + 'static {
+    /// Its element type.
+    const DTYPE: DType;
+    /// The elements, where they are of this type.
+    fn slice(data: &TensorData) -> Option<&[Self]>;
+    /// Wraps elements of this type.
+    fn wrap(data: Vec<Self>) -> TensorData;
+}
+
+macro_rules! elements {
+    ($($variant:ident $ty:ty;)*) => {
+        $(impl Element for $ty {
+            const DTYPE: DType = DType::$variant;
+            fn slice(data: &TensorData) -> Option<&[Self]> {
+                if let TensorData::$variant(v) = data { Some(v) } else { None }
+            }
+            fn wrap(data: Vec<Self>) -> TensorData {
+                TensorData::$variant(data)
+            }
+        })*
+
+        impl TensorData {
+            fn len(&self) -> usize {
+                match self { $(TensorData::$variant(v) => v.len(),)* }
+            }
+
+            fn dtype(&self) -> DType {
+                match self { $(TensorData::$variant(_) => DType::$variant,)* }
+            }
+
+            /// The elements at `index`, in its order; every index must be in range.
+            fn gather(&self, index: &[usize]) -> TensorData {
+                match self {
+                    $(TensorData::$variant(v) => TensorData::$variant(index.iter().map(|&i| v[i]).collect()),)*
+                }
+            }
+        }
+    };
+}
+
+elements! {
+    F32 f32;
+    I8 i8;
+    U8 u8;
+    I32 i32;
+    I64 i64;
+    Bool bool;
+}
+
+/// Elements with a shape, row-major, outermost dimension first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    shape: Vec<usize>,
+    data: TensorData,
+}
+
+impl Tensor {
+    /// A tensor of these elements; none where their number is not the shape's product.
+    pub fn new<T: Element>(shape: &[usize], data: Vec<T>) -> Option<Tensor> {
+        let n = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
+        (n == data.len()).then(|| Tensor { shape: shape.to_vec(), data: T::wrap(data) })
+    }
+
+    /// A vector.
+    pub fn vector<T: Element>(data: Vec<T>) -> Tensor {
+        Tensor { shape: vec![data.len()], data: T::wrap(data) }
+    }
+
+    /// A tensor without dimensions.
+    pub fn scalar<T: Element>(value: T) -> Tensor {
+        Tensor { shape: vec![], data: T::wrap(vec![value]) }
+    }
+
+    /// A tensor whose elements are a function of their row-major index.
+    ///
+    /// # Panics
+    /// When the number of elements overflows.
+    pub fn from_fn<T: Element>(shape: &[usize], f: impl FnMut(usize) -> T) -> Tensor {
+        let n = shape.iter().product();
+        Tensor { shape: shape.to_vec(), data: T::wrap((0..n).map(f).collect()) }
+    }
+
+    /// Sizes, outermost first.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.data.dtype()
+    }
+
+    /// Type with known sizes.
+    pub fn ty(&self) -> TensorType {
+        TensorType::new(self.dtype(), &self.shape)
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.data.len()
+    }
+
+    /// True where it has no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements.
+    pub fn data(&self) -> &TensorData {
+        &self.data
+    }
+
+    /// The elements as a slice.
+    ///
+    /// # Errors
+    /// When they are of another type.
+    pub fn as_slice<T: Element>(&self) -> Result<&[T], OpError> {
+        T::slice(&self.data).ok_or_else(|| OpError::operand("tensor", T::DTYPE, self.ty()))
+    }
+
+    /// The element at an index of as many dimensions as the tensor has.
+    pub fn at<T: Element>(&self, index: &[usize]) -> Option<T> {
+        if index.len() != self.shape.len() {
+            return None;
+        }
+        let mut flat = 0;
+        for (&i, &n) in index.iter().zip(&self.shape) {
+            if i >= n {
+                return None;
+            }
+            flat = flat * n + i;
+        }
+        T::slice(&self.data)?.get(flat).copied()
+    }
+
+    /// The same elements with another shape; none where the number of elements differs.
+    pub fn reshaped(&self, shape: &[usize]) -> Option<Tensor> {
+        let n = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
+        (n == self.len()).then(|| Tensor { shape: shape.to_vec(), data: self.data.clone() })
+    }
+
+    /// Dimension `i` of the result is dimension `perm[i]` of `self`; none where `perm` is no permutation.
+    pub fn transposed(&self, perm: &[usize]) -> Option<Tensor> {
+        let mut sorted = perm.to_vec();
+        sorted.sort_unstable();
+        if !sorted.iter().copied().eq(0..self.shape.len()) {
+            return None;
+        }
+        let strides = strides(&self.shape);
+        let shape: Vec<usize> = perm.iter().map(|&p| self.shape[p]).collect();
+        let step: Vec<usize> = perm.iter().map(|&p| strides[p]).collect();
+        Some(Tensor { data: self.data.gather(&walk(&shape, &step)), shape })
+    }
+
+    /// Number of bytes of its elements.
+    pub fn size_bytes(&self) -> usize {
+        self.len() * self.dtype().size_bytes()
+    }
+
+    /// The elements as little-endian bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        match &self.data {
+            TensorData::F32(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            TensorData::I8(v) => v.iter().map(|&x| x as u8).collect(),
+            TensorData::U8(v) => v.clone(),
+            TensorData::I32(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            TensorData::I64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            TensorData::Bool(v) => v.iter().map(|&x| x as u8).collect(),
+        }
+    }
+
+    /// A tensor from little-endian bytes; none where their number does not fit. Truth values are true where not 0.
+    pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Option<Tensor> {
+        let n = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
+        if n.checked_mul(dtype.size_bytes())? != bytes.len() {
+            return None;
+        }
+        let data = match dtype {
+            DType::F32 => TensorData::F32(words(bytes).map(f32::from_le_bytes).collect()),
+            DType::I8 => TensorData::I8(bytes.iter().map(|&x| x as i8).collect()),
+            DType::U8 => TensorData::U8(bytes.to_vec()),
+            DType::I32 => TensorData::I32(words(bytes).map(i32::from_le_bytes).collect()),
+            DType::I64 => TensorData::I64(words(bytes).map(i64::from_le_bytes).collect()),
+            DType::Bool => TensorData::Bool(bytes.iter().map(|&x| x != 0).collect()),
+        };
+        Some(Tensor { shape: shape.to_vec(), data })
+    }
+}
+
+impl From<&Tensor> for tilewright_runtime::Tensor {
+    fn from(t: &Tensor) -> tilewright_runtime::Tensor {
+        use tilewright_runtime::DType as R;
+        let dtype = match t.dtype() {
+            DType::F32 => R::F32,
+            DType::I8 => R::I8,
+            DType::U8 => R::U8,
+            DType::I32 => R::I32,
+            DType::I64 => R::I64,
+            DType::Bool => R::Bool,
+        };
+        tilewright_runtime::Tensor { dtype, shape: t.shape.clone(), bytes: t.to_bytes() }
+    }
+}
+
+impl TryFrom<&tilewright_runtime::Tensor> for Tensor {
+    type Error = OpError;
+
+    /// Fails for an element type that the graph does not have.
+    fn try_from(t: &tilewright_runtime::Tensor) -> Result<Tensor, OpError> {
+        let dtype = DType::from_name(t.dtype.name());
+        let tensor = dtype.and_then(|d| Tensor::from_bytes(d, &t.shape, &t.bytes));
+        let names = || format!("of type {}", DType::ALL.map(DType::name).join(", "));
+        tensor.ok_or_else(|| OpError::operand("tensor", names(), t.dtype.name()))
+    }
+}
+
+fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> {
+    bytes.chunks_exact(N).map(|c| {
+        let mut w = [0; N];
+        w.copy_from_slice(c);
+        w
+    })
+}
+
+/// Row-major strides, in elements.
+pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
+    let mut out = vec![1; shape.len()];
+    for i in (1..shape.len()).rev() {
+        out[i - 1] = out[i] * shape[i];
+    }
+    out
+}
+
+/// For each row-major index of `shape`, the sum of its coordinates times `step`.
+pub(crate) fn walk(shape: &[usize], step: &[usize]) -> Vec<usize> {
+    let mut out = vec![0];
+    for (&n, &s) in shape.iter().zip(step) {
+        out = out.iter().flat_map(|&base| (0..n).map(move |i| base + i * s)).collect();
+    }
+    out
+}

@@ -1,0 +1,79 @@
+//! The verifier.
+//!
+//! Rules: every operand and output names a value that is defined before its use; a value is defined once, by the node
+//! that it names; each node's types are those that its operator infers; names of inputs, of nodes and of outputs are
+//! unique; the graph has at least one output.
+
+use super::{Def, Graph, GraphError};
+use std::collections::HashSet;
+
+/// Everything that is wrong with a graph; empty where it is sound.
+pub fn verify(g: &Graph) -> Vec<GraphError> {
+    let mut errors = Vec::new();
+    let mut invalid = |m: String| errors.push(GraphError::Invalid(m));
+    let mut seen = HashSet::new();
+    for (name, _) in g.inputs() {
+        if !seen.insert(name) {
+            invalid(format!("two inputs have the name `{name}`"));
+        }
+    }
+    seen.clear();
+    for (_, node) in g.nodes() {
+        if !seen.insert(&node.name) {
+            invalid(format!("two nodes have the name `{}`", node.name));
+        }
+    }
+    seen.clear();
+    for (name, v) in g.outputs() {
+        if !seen.insert(name) {
+            invalid(format!("two outputs have the name `{name}`"));
+        }
+        if v.0 >= g.value_count() {
+            invalid(format!("output `{name}` names a value that is not defined"));
+        }
+    }
+    if g.outputs().is_empty() {
+        invalid("the graph has no output".into());
+    }
+    let mut defined = g.inputs().len();
+    for (id, node) in g.nodes() {
+        let mut sound = true;
+        for (i, v) in node.inputs.iter().enumerate() {
+            if v.0 >= defined {
+                errors.push(GraphError::Invalid(format!(
+                    "node `{}`: operand {i} is not defined before its use",
+                    node.name
+                )));
+                sound = false;
+            }
+        }
+        for (i, v) in node.outputs.iter().enumerate() {
+            if v.0 != defined + i || v.0 >= g.value_count() || g.value(*v).def != Def::Node(id, i) {
+                errors.push(GraphError::Invalid(format!("node `{}`: value {i} is not its own", node.name)));
+                sound = false;
+            }
+        }
+        defined += node.outputs.len();
+        if !sound {
+            continue;
+        }
+        let inputs: Vec<_> = node.inputs.iter().map(|&v| g.ty(v)).collect();
+        match node.op.infer(&inputs) {
+            Err(source) => errors.push(GraphError::Op { node: node.name.clone(), op: node.op.name(), source }),
+            Ok(types) => {
+                let found: Vec<_> = node.outputs.iter().map(|&v| g.ty(v).clone()).collect();
+                if types != found {
+                    let list = |t: &[super::TensorType]| t.iter().map(|t| t.to_string()).collect::<Vec<_>>().join(", ");
+                    errors.push(GraphError::Invalid(format!(
+                        "node `{}` ({}): its type is {}, declared as {}",
+                        node.name,
+                        node.op.name(),
+                        list(&types),
+                        list(&found)
+                    )));
+                }
+            }
+        }
+    }
+    errors
+}
