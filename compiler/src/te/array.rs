@@ -1,0 +1,77 @@
+//! Dense arrays in row-major order, little-endian: what the evaluators read and write.
+
+use super::{DType, Scalar};
+
+/// A dense row-major array.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Array {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<i64>,
+    /// Elements, little-endian.
+    pub bytes: Vec<u8>,
+}
+
+impl Array {
+    /// All zeros.
+    pub fn zeros(dtype: DType, shape: &[i64]) -> Array {
+        let len = shape.iter().product::<i64>().max(0) as usize;
+        Array { dtype, shape: shape.to_vec(), bytes: vec![0; len * dtype.size_bytes()] }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.bytes.len() / self.dtype.size_bytes()
+    }
+
+    /// True where an extent is 0.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The element at a row-major position; `None` past the end.
+    #[inline]
+    pub fn get(&self, i: usize) -> Option<Scalar> {
+        let n = self.dtype.size_bytes();
+        let b = self.bytes.get(i * n..i * n + n)?;
+        Some(match self.dtype {
+            DType::F32 => Scalar::F(f32::from_le_bytes(b.try_into().ok()?)),
+            DType::I8 => Scalar::I(b[0] as i8 as i64),
+            DType::U8 => Scalar::I(b[0] as i64),
+            DType::Bool => Scalar::I((b[0] != 0) as i64),
+            DType::I32 => Scalar::I(i32::from_le_bytes(b.try_into().ok()?) as i64),
+            DType::I64 => Scalar::I(i64::from_le_bytes(b.try_into().ok()?)),
+        })
+    }
+
+    /// Writes the element at a row-major position, converted to the array's type; false past the end.
+    #[inline]
+    pub fn set(&mut self, i: usize, v: Scalar) -> bool {
+        let n = self.dtype.size_bytes();
+        let Some(b) = self.bytes.get_mut(i * n..i * n + n) else { return false };
+        match self.dtype {
+            DType::F32 => b.copy_from_slice(&v.float().to_le_bytes()),
+            DType::I8 | DType::U8 => b[0] = v.int() as u8,
+            DType::Bool => b[0] = (v.int() != 0) as u8,
+            DType::I32 => b.copy_from_slice(&(v.int() as i32).to_le_bytes()),
+            DType::I64 => b.copy_from_slice(&v.int().to_le_bytes()),
+        }
+        true
+    }
+
+    /// The row-major position of an index; `None` outside of the shape.
+    pub fn position(&self, index: &[i64]) -> Option<usize> {
+        if index.len() != self.shape.len() {
+            return None;
+        }
+        let mut at = 0i64;
+        for (&i, &n) in index.iter().zip(&self.shape) {
+            if i < 0 || i >= n {
+                return None;
+            }
+            at = at * n + i;
+        }
+        Some(at as usize)
+    }
+}

@@ -1,0 +1,123 @@
+//! Writing tensor expressions in Rust.
+
+use super::{Axis, Combiner, DType, Definition, Expr, Name, Program, Tensor};
+
+/// A tensor as it is read in further expressions.
+#[derive(Debug, Clone)]
+pub struct TensorRef {
+    /// Its name.
+    pub name: Name,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<i64>,
+}
+
+impl TensorRef {
+    /// The element at `indices`.
+    pub fn at(&self, indices: &[Expr]) -> Expr {
+        Expr::Load { buffer: self.name.clone(), dtype: self.dtype, indices: indices.to_vec() }
+    }
+}
+
+/// Collects the tensors of a [`Program`].
+///
+/// ```
+/// use tilewright_compiler::te::{Builder, Combiner, DType};
+/// let mut b = Builder::new("row_sum");
+/// let x = b.input("x", DType::F32, &[4, 8]);
+/// let y = b.reduce("y", DType::F32, &[4], &[("k", 8)], Combiner::Sum, |i, k| x.at(&[i[0].clone(), k[0].clone()]));
+/// let program = b.finish(&[y]);
+/// assert_eq!(program.tensors.len(), 2);
+/// ```
+#[derive(Debug)]
+pub struct Builder {
+    name: Name,
+    tensors: Vec<Tensor>,
+}
+
+impl Builder {
+    /// An empty program of that name.
+    pub fn new(name: impl Into<Name>) -> Builder {
+        Builder { name: name.into(), tensors: Vec::new() }
+    }
+
+    /// The name, or the name with a number behind it where a tensor has it already.
+    fn unique(&self, name: &str) -> Name {
+        let taken = |n: &str| self.tensors.iter().any(|t| t.name.as_str() == n);
+        if !taken(name) {
+            return name.into();
+        }
+        (2..).map(|i| format!("{name}_{i}")).find(|n| !taken(n)).map_or_else(|| name.into(), Name::from)
+    }
+
+    fn add(
+        &mut self,
+        name: Name,
+        dtype: DType,
+        shape: &[i64],
+        define: impl FnOnce(&[Expr]) -> Definition,
+    ) -> TensorRef {
+        let axes: Vec<Axis> = shape
+            .iter()
+            .enumerate()
+            .map(|(i, &extent)| Axis { var: format!("{name}.i{i}").into(), extent })
+            .collect();
+        let vars: Vec<Expr> = axes.iter().map(|a| Expr::Var(a.var.clone())).collect();
+        let definition = define(&vars);
+        self.tensors.push(Tensor { name: name.clone(), dtype, axes, definition });
+        TensorRef { name, dtype, shape: shape.to_vec() }
+    }
+
+    /// A tensor given from outside.
+    pub fn input(&mut self, name: &str, dtype: DType, shape: &[i64]) -> TensorRef {
+        let name = self.unique(name);
+        self.add(name, dtype, shape, |_| Definition::Input)
+    }
+
+    /// A tensor whose element at the axes given is `value`; its type is that of the expression.
+    pub fn compute(&mut self, name: &str, shape: &[i64], value: impl FnOnce(&[Expr]) -> Expr) -> TensorRef {
+        let name = self.unique(name);
+        let mut dtype = DType::F32;
+        let t = self.add(name, dtype, shape, |axes| {
+            let e = value(axes);
+            dtype = e.dtype();
+            Definition::Compute(e)
+        });
+        if let Some(last) = self.tensors.last_mut() {
+            last.dtype = dtype;
+        }
+        TensorRef { dtype, ..t }
+    }
+
+    /// A reduction that begins with the combiner's identity; `value` gets the tensor's and the reduction's axes.
+    pub fn reduce(
+        &mut self,
+        name: &str,
+        dtype: DType,
+        shape: &[i64],
+        reduce: &[(&str, i64)],
+        combiner: Combiner,
+        value: impl FnOnce(&[Expr], &[Expr]) -> Expr,
+    ) -> TensorRef {
+        let name = self.unique(name);
+        let axes: Vec<Axis> =
+            reduce.iter().map(|(n, extent)| Axis { var: format!("{name}.{n}").into(), extent: *extent }).collect();
+        let vars: Vec<Expr> = axes.iter().map(|a| Expr::Var(a.var.clone())).collect();
+        self.add(name, dtype, shape, |spatial| Definition::Reduce {
+            axes,
+            combiner,
+            init: combiner.identity(dtype),
+            value: value(spatial, &vars),
+        })
+    }
+
+    /// The program with these outputs.
+    pub fn finish(self, outputs: &[TensorRef]) -> Program {
+        Program {
+            name: self.name,
+            tensors: self.tensors,
+            outputs: outputs.iter().map(|t| t.name.clone()).collect(),
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! Scalar expressions, shared by tensor expressions and loop programs.
+//!
+//! Every expression knows its element type. Integer arithmetic wraps in that type; indices are `i64`.
+//! Quantized arithmetic is a call whose meaning is `tilewright_hw::num`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::DType;
+
+/// The name of a variable, buffer, block or function; unique within a program. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(Arc<str>);
+
+impl Name {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<S: AsRef<str>> From<S> for Name {
+    fn from(s: S) -> Name {
+        Name(s.as_ref().into())
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An operation on two values of one type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BinOp {
+    /// Sum.
+    Add,
+    /// Difference.
+    Sub,
+    /// Product.
+    Mul,
+    /// Quotient: of floats, or of integers rounded down; an integer divided by 0 is 0.
+    Div,
+    /// Integer remainder with the divisor's sign, so that `a = (a / b) * b + a % b`; by 0 it is 0.
+    Mod,
+    /// Smaller one.
+    Min,
+    /// Greater one.
+    Max,
+    /// Left shift by the low bits of the second operand.
+    Shl,
+    /// Arithmetic right shift by the low bits of the second operand.
+    Shr,
+    /// Both, of booleans.
+    And,
+    /// Either, of booleans.
+    Or,
+    /// `a < b`, a boolean.
+    Lt,
+    /// `a <= b`, a boolean.
+    Le,
+    /// `a == b`, a boolean.
+    Eq,
+    /// `a != b`, a boolean.
+    Ne,
+}
+
+impl BinOp {
+    /// True where the result is a boolean whatever the operands.
+    pub fn is_comparison(self) -> bool {
+        matches!(self, BinOp::Lt | BinOp::Le | BinOp::Eq | BinOp::Ne)
+    }
+}
+
+/// A scalar function: its name, number of arguments and type rule are in [`Func::SIGNATURES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Func {
+    /// e to the power of x.
+    Exp,
+    /// Natural logarithm.
+    Log,
+    /// Square root.
+    Sqrt,
+    /// Hyperbolic tangent.
+    Tanh,
+    /// Gauss error function.
+    Erf,
+    /// First argument to the power of the second.
+    Pow,
+    /// Greatest integer not above.
+    Floor,
+    /// Least integer not below.
+    Ceil,
+    /// Nearest integer, ties to even.
+    RoundEven,
+    /// Nearest integer, ties away from zero.
+    RoundAway,
+    /// Magnitude, of floats.
+    Abs,
+    /// `num::scale_double(x, multiplier, shift)`, all i32.
+    ScaleDouble,
+    /// `num::scale_single(x, multiplier, shift)`, all i32.
+    ScaleSingle,
+    /// `num::offset_clamp(x, zero_point, lo, hi)`, all i32.
+    OffsetClamp,
+    /// `num::doubling_high_mul(a, b)`, all i32.
+    DoublingHighMul,
+    /// `num::rounding_divide_by_pot(x, exponent)`, all i32; the exponent is clamped to `0..=31`.
+    RoundingShift,
+}
+
+impl Func {
+    /// Every function with its name in text, its number of arguments, and whether it takes floats (else i32).
+    pub const SIGNATURES: [(Func, &'static str, usize, bool); 16] = [
+        (Func::Exp, "exp", 1, true),
+        (Func::Log, "log", 1, true),
+        (Func::Sqrt, "sqrt", 1, true),
+        (Func::Tanh, "tanh", 1, true),
+        (Func::Erf, "erf", 1, true),
+        (Func::Pow, "pow", 2, true),
+        (Func::Floor, "floor", 1, true),
+        (Func::Ceil, "ceil", 1, true),
+        (Func::RoundEven, "round_even", 1, true),
+        (Func::RoundAway, "round_away", 1, true),
+        (Func::Abs, "abs", 1, true),
+        (Func::ScaleDouble, "scale_double", 3, false),
+        (Func::ScaleSingle, "scale_single", 3, false),
+        (Func::OffsetClamp, "offset_clamp", 4, false),
+        (Func::DoublingHighMul, "doubling_high_mul", 2, false),
+        (Func::RoundingShift, "rounding_shift", 2, false),
+    ];
+
+    fn signature(self) -> (Func, &'static str, usize, bool) {
+        Func::SIGNATURES[self as usize]
+    }
+
+    /// Its name in text.
+    pub fn name(self) -> &'static str {
+        self.signature().1
+    }
+
+    /// Its number of arguments.
+    pub fn arity(self) -> usize {
+        self.signature().2
+    }
+
+    /// True where arguments and result are floats; else they are i32.
+    pub fn is_float(self) -> bool {
+        self.signature().3
+    }
+
+    /// The function of that name.
+    pub fn from_name(name: &str) -> Option<Func> {
+        Func::SIGNATURES.iter().find(|s| s.1 == name).map(|s| s.0)
+    }
+}
+
+/// A scalar expression.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Expr {
+    /// An integer or boolean constant, within its type's range.
+    Int(i64, DType),
+    /// A float constant.
+    Float(f64, DType),
+    /// A loop or axis variable, an i64.
+    Var(Name),
+    /// One element of a tensor or buffer.
+    Load {
+        /// Tensor or buffer.
+        buffer: Name,
+        /// Its element type.
+        dtype: DType,
+        /// One i64 index for each dimension.
+        indices: Vec<Expr>,
+    },
+    /// An operation on two values of one type.
+    Binary(BinOp, Box<Expr>, Box<Expr>),
+    /// The second where the first, a boolean, holds, else the third; only the chosen one is evaluated.
+    Select(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// Conversion: integers wrap, floats become integers by truncation and saturation.
+    Cast(DType, Box<Expr>),
+    /// A scalar function.
+    Call(Func, Vec<Expr>),
+}
+
+impl Expr {
+    /// An i64 constant.
+    pub fn int(v: i64) -> Expr {
+        Expr::Int(v, DType::I64)
+    }
+
+    /// An i32 constant.
+    pub fn i32(v: i32) -> Expr {
+        Expr::Int(v as i64, DType::I32)
+    }
+
+    /// An f32 constant.
+    pub fn f32(v: f32) -> Expr {
+        Expr::Float(v as f64, DType::F32)
+    }
+
+    /// A variable.
+    pub fn var(name: impl Into<Name>) -> Expr {
+        Expr::Var(name.into())
+    }
+
+    /// An operation on two values.
+    pub fn binary(op: BinOp, a: Expr, b: Expr) -> Expr {
+        Expr::Binary(op, Box::new(a), Box::new(b))
+    }
+
+    /// The smaller of two values.
+    pub fn min(self, b: Expr) -> Expr {
+        Expr::binary(BinOp::Min, self, b)
+    }
+
+    /// The greater of two values.
+    pub fn max(self, b: Expr) -> Expr {
+        Expr::binary(BinOp::Max, self, b)
+    }
+
+    /// `self < b`.
+    pub fn lt(self, b: Expr) -> Expr {
+        Expr::binary(BinOp::Lt, self, b)
+    }
+
+    /// `self <= b`.
+    pub fn le(self, b: Expr) -> Expr {
+        Expr::binary(BinOp::Le, self, b)
+    }
+
+    /// `self == b`.
+    pub fn equals(self, b: Expr) -> Expr {
+        Expr::binary(BinOp::Eq, self, b)
+    }
+
+    /// Both hold.
+    pub fn and(self, b: Expr) -> Expr {
+        Expr::binary(BinOp::And, self, b)
+    }
+
+    /// `yes` where this holds, else `no`.
+    pub fn select(self, yes: Expr, no: Expr) -> Expr {
+        Expr::Select(Box::new(self), Box::new(yes), Box::new(no))
+    }
+
+    /// Converted to `dtype`.
+    pub fn cast(self, dtype: DType) -> Expr {
+        if self.dtype() == dtype { self } else { Expr::Cast(dtype, Box::new(self)) }
+    }
+
+    /// A function's value.
+    pub fn call(func: Func, args: Vec<Expr>) -> Expr {
+        Expr::Call(func, args)
+    }
+
+    /// Its element type. Of an ill-typed expression it is that of its first operand; the verifier finds those.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Expr::Int(_, t) | Expr::Float(_, t) | Expr::Cast(t, _) => *t,
+            Expr::Var(_) => DType::I64,
+            Expr::Load { dtype, .. } => *dtype,
+            Expr::Binary(op, a, _) => {
+                if op.is_comparison() {
+                    DType::Bool
+                } else {
+                    a.dtype()
+                }
+            }
+            Expr::Select(_, a, _) => a.dtype(),
+            Expr::Call(f, _) => {
+                if f.is_float() {
+                    DType::F32
+                } else {
+                    DType::I32
+                }
+            }
+        }
+    }
+
+    /// Calls `f` on this expression and everything in it, outside in.
+    pub fn visit(&self, f: &mut dyn FnMut(&Expr)) {
+        f(self);
+        match self {
+            Expr::Int(..) | Expr::Float(..) | Expr::Var(_) => {}
+            Expr::Load { indices: list, .. } | Expr::Call(_, list) => list.iter().for_each(|e| e.visit(f)),
+            Expr::Binary(_, a, b) => {
+                a.visit(f);
+                b.visit(f);
+            }
+            Expr::Select(a, b, c) => {
+                a.visit(f);
+                b.visit(f);
+                c.visit(f);
+            }
+            Expr::Cast(_, a) => a.visit(f),
+        }
+    }
+
+    /// Rebuilds the expression inside out: children first, then `f` on each node, which may replace it.
+    pub fn rewrite(&self, f: &mut dyn FnMut(Expr) -> Expr) -> Expr {
+        let e = match self {
+            Expr::Int(..) | Expr::Float(..) | Expr::Var(_) => self.clone(),
+            Expr::Load { buffer, dtype, indices } => Expr::Load {
+                buffer: buffer.clone(),
+                dtype: *dtype,
+                indices: indices.iter().map(|e| e.rewrite(f)).collect(),
+            },
+            Expr::Call(func, args) => Expr::Call(*func, args.iter().map(|e| e.rewrite(f)).collect()),
+            Expr::Binary(op, a, b) => Expr::binary(*op, a.rewrite(f), b.rewrite(f)),
+            Expr::Select(a, b, c) => {
+                Expr::Select(Box::new(a.rewrite(f)), Box::new(b.rewrite(f)), Box::new(c.rewrite(f)))
+            }
+            Expr::Cast(t, a) => Expr::Cast(*t, Box::new(a.rewrite(f))),
+        };
+        f(e)
+    }
+
+    /// Every variable replaced by what `map` gives for it, if anything.
+    pub fn substitute(&self, map: &dyn Fn(&Name) -> Option<Expr>) -> Expr {
+        self.rewrite(&mut |e| match &e {
+            Expr::Var(v) => map(v).unwrap_or(e),
+            _ => e,
+        })
+    }
+
+    /// True where the variable occurs.
+    pub fn uses(&self, var: &Name) -> bool {
+        let mut found = false;
+        self.visit(&mut |e| found |= matches!(e, Expr::Var(v) if v == var));
+        found
+    }
+}
+
+macro_rules! operator {
+    ($trait:ident, $method:ident, $op:ident) => {
+        impl std::ops::$trait for Expr {
+            type Output = Expr;
+            fn $method(self, b: Expr) -> Expr {
+                Expr::binary(BinOp::$op, self, b)
+            }
+        }
+        impl std::ops::$trait<i64> for Expr {
+            type Output = Expr;
+            fn $method(self, b: i64) -> Expr {
+                let t = self.dtype();
+                Expr::binary(BinOp::$op, self, Expr::Int(b, t))
+            }
+        }
+    };
+}
+operator!(Add, add, Add);
+operator!(Sub, sub, Sub);
+operator!(Mul, mul, Mul);
+operator!(Div, div, Div);
+operator!(Rem, rem, Mod);
+operator!(Shl, shl, Shl);
+operator!(Shr, shr, Shr);

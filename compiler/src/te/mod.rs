@@ -1,0 +1,124 @@
+//! Tensor expressions: what an operator computes, apart from how.
+//!
+//! A [`Program`] is a list of tensors in order of definition. Each is an input, or gives its elements by a scalar
+//! expression over its axes, or reduces one over further axes. Lowering to loops is `tir::lower`'s, evaluation is
+//! that of the lowered loops; there is one meaning of a scalar operation, in [`scalar`].
+
+mod array;
+mod builder;
+mod expr;
+pub mod scalar;
+
+pub use array::Array;
+pub use builder::{Builder, TensorRef};
+pub use crate::graph::DType;
+pub use expr::{BinOp, Expr, Func, Name};
+pub use scalar::Scalar;
+
+/// How a reduction combines values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Combiner {
+    /// Sum, wrapping for integers.
+    Sum,
+    /// Greatest value.
+    Max,
+    /// Least value.
+    Min,
+}
+
+impl Combiner {
+    /// The operation that joins two partial results.
+    pub fn op(self) -> BinOp {
+        match self {
+            Combiner::Sum => BinOp::Add,
+            Combiner::Max => BinOp::Max,
+            Combiner::Min => BinOp::Min,
+        }
+    }
+
+    /// The value that changes nothing.
+    pub fn identity(self, t: DType) -> Expr {
+        let float = |v: f32| Expr::Float(v as f64, t);
+        let (lo, hi) = scalar::range(t);
+        match (self, t) {
+            (Combiner::Sum, DType::F32) => float(0.0),
+            (Combiner::Sum, _) => Expr::Int(0, t),
+            (Combiner::Max, DType::F32) => float(f32::NEG_INFINITY),
+            (Combiner::Max, _) => Expr::Int(lo, t),
+            (Combiner::Min, DType::F32) => float(f32::INFINITY),
+            (Combiner::Min, _) => Expr::Int(hi, t),
+        }
+    }
+}
+
+/// A variable that runs from 0 to its extent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// The variable, unique within the program.
+    pub var: Name,
+    /// Number of values.
+    pub extent: i64,
+}
+
+/// What the elements of a tensor are.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Definition {
+    /// Given from outside.
+    Input,
+    /// An expression over the tensor's axes.
+    Compute(Expr),
+    /// `init` combined with `value` at every point of the reduction axes.
+    Reduce {
+        /// Reduction axes, outermost first.
+        axes: Vec<Axis>,
+        /// How values are joined.
+        combiner: Combiner,
+        /// The value to begin with.
+        init: Expr,
+        /// The value at one point.
+        value: Expr,
+    },
+}
+
+/// One tensor of a program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    /// Its name, unique within the program.
+    pub name: Name,
+    /// Element type.
+    pub dtype: DType,
+    /// One axis a dimension; of an input they only carry the extents.
+    pub axes: Vec<Axis>,
+    /// Its elements.
+    pub definition: Definition,
+}
+
+impl Tensor {
+    /// Extents.
+    pub fn shape(&self) -> Vec<i64> {
+        self.axes.iter().map(|a| a.extent).collect()
+    }
+}
+
+/// Tensors in order of definition; a tensor reads only earlier ones.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Program {
+    /// The program's name, that of the function it is lowered to.
+    pub name: Name,
+    /// All tensors.
+    pub tensors: Vec<Tensor>,
+    /// Those that leave the program, in order.
+    pub outputs: Vec<Name>,
+}
+
+impl Program {
+    /// The tensor of that name.
+    pub fn tensor(&self, name: &Name) -> Option<&Tensor> {
+        self.tensors.iter().find(|t| &t.name == name)
+    }
+
+    /// The inputs in order.
+    pub fn inputs(&self) -> impl Iterator<Item = &Tensor> {
+        self.tensors.iter().filter(|t| t.definition == Definition::Input)
+    }
+}

@@ -1,0 +1,141 @@
+//! Simplification of scalar expressions: constants, units, affine sums, divisions whose result is known.
+
+use super::affine::{Affine, Bounds, interval};
+use crate::te::scalar::int_binary;
+use crate::te::{BinOp, DType, Expr, Func};
+
+/// An expression of the same value for every assignment within `bounds`.
+///
+/// Index sums become affine normal form; floats are left as they are but for constant choices.
+pub fn simplify(e: &Expr, bounds: &Bounds) -> Expr {
+    e.rewrite(&mut |e| step(e, bounds))
+}
+
+fn step(e: Expr, bounds: &Bounds) -> Expr {
+    if e.dtype() == DType::I64
+        && !matches!(e, Expr::Int(..) | Expr::Var(_))
+        && let Some(a) = Affine::of(&e)
+    {
+        return a.to_expr();
+    }
+    match e {
+        Expr::Binary(op, a, b) => binary(op, *a, *b, bounds),
+        Expr::Select(c, a, b) => match interval(&c, bounds) {
+            Some((1, 1)) => *a,
+            Some((0, 0)) => *b,
+            _ if a == b => *a,
+            _ => Expr::Select(c, a, b),
+        },
+        Expr::Cast(t, a) => match *a {
+            Expr::Int(v, _) if t != DType::F32 => Expr::Int(crate::te::scalar::wrap(v, t), t),
+            a if a.dtype() == t => a,
+            a => Expr::Cast(t, Box::new(a)),
+        },
+        Expr::Call(f, args) if !f.is_float() => fold_call(f, args),
+        e => e,
+    }
+}
+
+fn fold_call(f: Func, args: Vec<Expr>) -> Expr {
+    let constants: Option<Vec<_>> = args
+        .iter()
+        .map(|a| match a {
+            Expr::Int(v, _) => Some(crate::te::Scalar::I(*v)),
+            _ => None,
+        })
+        .collect();
+    match constants {
+        Some(c) => Expr::Int(crate::te::scalar::call(f, &c).int(), DType::I32),
+        None => Expr::Call(f, args),
+    }
+}
+
+fn binary(op: BinOp, a: Expr, b: Expr, bounds: &Bounds) -> Expr {
+    let t = a.dtype();
+    if t == DType::F32 {
+        return Expr::binary(op, a, b);
+    }
+    if let (Expr::Int(x, _), Expr::Int(y, _)) = (&a, &b) {
+        let result = if op.is_comparison() { DType::Bool } else { t };
+        return Expr::Int(int_binary(op, *x, *y, t), result);
+    }
+    if op.is_comparison() {
+        return match interval(&Expr::binary(op, a.clone(), b.clone()), bounds) {
+            Some((v, w)) if v == w => Expr::Int(v, DType::Bool),
+            _ => Expr::binary(op, a, b),
+        };
+    }
+    match (op, &a, &b) {
+        (BinOp::Add | BinOp::Sub | BinOp::Shl | BinOp::Shr, _, Expr::Int(0, _)) => return a,
+        (BinOp::Add, Expr::Int(0, _), _) => return b,
+        (BinOp::Mul | BinOp::Div, _, Expr::Int(1, _)) => return a,
+        (BinOp::Mul, Expr::Int(1, _), _) => return b,
+        (BinOp::Mul, _, Expr::Int(0, _)) => return b,
+        (BinOp::Mul, Expr::Int(0, _), _) => return a,
+        (BinOp::Mod, _, Expr::Int(1, _)) => return Expr::Int(0, t),
+        (BinOp::And, _, Expr::Int(1, DType::Bool)) | (BinOp::Or, _, Expr::Int(0, DType::Bool)) => return a,
+        (BinOp::And, Expr::Int(1, DType::Bool), _) | (BinOp::Or, Expr::Int(0, DType::Bool), _) => return b,
+        (BinOp::And, _, Expr::Int(0, DType::Bool)) | (BinOp::Or, _, Expr::Int(1, DType::Bool)) => return b,
+        (BinOp::And, Expr::Int(0, DType::Bool), _) | (BinOp::Or, Expr::Int(1, DType::Bool), _) => return a,
+        _ => {}
+    }
+    if t == DType::I64 {
+        if let (BinOp::Div | BinOp::Mod, Expr::Int(d, _)) = (op, &b)
+            && *d > 0
+            && let Some(e) = divide(op, &a, *d, bounds)
+        {
+            return e;
+        }
+        if let (BinOp::Min | BinOp::Max, Some((la, ha)), Some((lb, hb))) =
+            (op, interval(&a, bounds), interval(&b, bounds))
+        {
+            let (a_low, b_low) = (ha <= lb, hb <= la);
+            if (op == BinOp::Min && a_low) || (op == BinOp::Max && b_low) {
+                return a;
+            }
+            if (op == BinOp::Min && b_low) || (op == BinOp::Max && a_low) {
+                return b;
+            }
+        }
+    }
+    Expr::binary(op, a, b)
+}
+
+/// `a / d` or `a % d` where the terms that `d` divides part from a rest that stays within one period.
+fn divide(op: BinOp, a: &Expr, d: i64, bounds: &Bounds) -> Option<Expr> {
+    let Some(f) = Affine::of(a) else {
+        // Without an affine form the whole may still lie within the first period.
+        let (lo, hi) = interval(a, bounds)?;
+        return match (lo.div_euclid(d), hi.div_euclid(d)) {
+            (0, 0) if op == BinOp::Mod => Some(a.clone()),
+            (p, q) if p == q && op == BinOp::Div => Some(Expr::int(p)),
+            _ => None,
+        };
+    };
+    let mut whole = Affine::default();
+    let mut rest = Affine { constant: f.constant.rem_euclid(d), ..Affine::default() };
+    whole.constant = f.constant.div_euclid(d);
+    for (v, &c) in &f.terms {
+        if c % d == 0 {
+            whole.terms.insert(v.clone(), c / d);
+        } else {
+            rest.terms.insert(v.clone(), c);
+        }
+    }
+    let (lo, hi) = interval(&rest.to_expr(), bounds)?;
+    let (p, q) = (lo.div_euclid(d), hi.div_euclid(d));
+    if p == q {
+        return Some(match op {
+            BinOp::Div => Affine { constant: whole.constant + p, ..whole }.to_expr(),
+            _ => Affine { constant: rest.constant - p * d, ..rest }.to_expr(),
+        });
+    }
+    if whole == Affine::default() {
+        return None;
+    }
+    let inner = Expr::binary(op, rest.to_expr(), Expr::int(d));
+    Some(match op {
+        BinOp::Div => whole.to_expr() + inner,
+        _ => inner,
+    })
+}

@@ -1,0 +1,157 @@
+use crate::te::{Array, Builder, Combiner, DType, Expr, Func, Program, Scalar};
+use crate::tir::{TirError, evaluate, lower, parse, run, verify};
+
+/// A padded 3x3 convolution with a requantized result: every kind of definition.
+pub fn conv() -> Program {
+    let (h, w, ci, co) = (5, 4, 3, 2);
+    let mut b = Builder::new("conv");
+    let x = b.input("x", DType::I8, &[h, w, ci]);
+    let k = b.input("k", DType::I8, &[co, 3, 3, ci]);
+    let m = b.input("m", DType::I32, &[co]);
+    let pad = b.compute("pad", &[h + 2, w + 2, ci], |i| {
+        let (y, z) = (i[0].clone() - 1, i[1].clone() - 1);
+        let inside = Expr::int(0)
+            .le(y.clone())
+            .and(y.clone().lt(Expr::int(h)))
+            .and(Expr::int(0).le(z.clone()))
+            .and(z.clone().lt(Expr::int(w)));
+        inside.select(x.at(&[y, z, i[2].clone()]), Expr::Int(-3, DType::I8))
+    });
+    let acc = b.reduce("acc", DType::I32, &[h, w, co], &[("ky", 3), ("kx", 3), ("c", ci)], Combiner::Sum, |i, r| {
+        let at = [i[0].clone() + r[0].clone(), i[1].clone() + r[1].clone(), r[2].clone()];
+        let tap = [i[2].clone(), r[0].clone(), r[1].clone(), r[2].clone()];
+        (pad.at(&at).cast(DType::I32) + 3) * k.at(&tap).cast(DType::I32)
+    });
+    let y = b.compute("y", &[h, w, co], |i| {
+        let scaled =
+            Expr::call(Func::ScaleDouble, vec![acc.at(i), m.at(&[i[2].clone()]), Expr::i32(-5)]);
+        Expr::call(Func::OffsetClamp, vec![scaled, Expr::i32(4), Expr::i32(-128), Expr::i32(127)]).cast(DType::I8)
+    });
+    b.finish(&[y])
+}
+
+/// Arrays of a repeating pattern for the inputs of a function.
+pub fn inputs(f: &crate::tir::Function) -> Vec<Array> {
+    let mut state = 1u32;
+    f.inputs()
+        .iter()
+        .map(|b| {
+            let mut a = Array::zeros(b.dtype, &b.shape);
+            for i in 0..a.len() {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let v = match b.dtype {
+                    DType::F32 => Scalar::F((state >> 8) as f32 / 1e7 - 0.8),
+                    DType::I32 => Scalar::I((state >> 1) as i64),
+                    _ => Scalar::I((state >> 24) as i8 as i64),
+                };
+                a.set(i, v);
+            }
+            a
+        })
+        .collect()
+}
+
+#[test]
+fn convolution_evaluates_like_plain_loops() {
+    let f = lower(&conv()).unwrap();
+    let args = inputs(&f);
+    let got = run(&f, &args).unwrap();
+    let at = |a: &Array, i: &[i64]| a.get(a.position(i).unwrap()).unwrap().int();
+    for (h, w, co) in (0..5).flat_map(|h| (0..4).flat_map(move |w| (0..2).map(move |c| (h, w, c)))) {
+        let mut acc = 0i64;
+        for (ky, kx, c) in (0..3).flat_map(|a| (0..3).flat_map(move |b| (0..3).map(move |c| (a, b, c)))) {
+            let (y, x) = (h + ky - 1, w + kx - 1);
+            if (0..5).contains(&y) && (0..4).contains(&x) {
+                acc += (at(&args[0], &[y, x, c]) + 3) * at(&args[1], &[co, ky, kx, c]);
+            }
+        }
+        let s = tilewright_hw::num::scale_double(acc as i32, at(&args[2], &[co]) as i32, -5);
+        assert_eq!(at(&got[0], &[h, w, co]), (s as i64 + 4).clamp(-128, 127));
+    }
+}
+
+#[test]
+fn text_parses_back() {
+    let f = lower(&conv()).unwrap();
+    let text = f.to_string();
+    assert_eq!(parse(&text).unwrap(), f, "{text}");
+    let odd = "function f { input a: f32[2] output b: f32[2] local t: i8[4] in inp
+        intrinsic copy { param p: i8[2] in inp for i in 2 { block c { p[i] = p[i] } } }
+        parallel i in 2 {
+          block one where(i < 1 && (i == 0 || i != 3), true) { init -inf b[i] = max(-1.5f32, a[i] - (a[i] - 1e-7f32)) * exp(a[i]) }
+          block two { call copy(t[d => i - (1 - d) * 2 + 3 % 2 / 1]) }
+        } }";
+    let f = parse(odd).unwrap();
+    assert_eq!(parse(&f.to_string()).unwrap(), f, "{f}");
+    verify(&f).unwrap();
+}
+
+#[test]
+fn text_errors_name_their_place() {
+    let check = |text: &str, want: &str| assert_eq!(parse(text).unwrap_err().to_string(), want);
+    check("func", "line 1, column 1: expected `function`, found `func`");
+    check("function f {\n  for i on 3 {", "line 2, column 9: expected `in`, found `on 3 {`");
+    check("function f { block b { a[0] = q[0] } }", "line 1, column 31: expected a declared buffer, found `q[0] } }`");
+    let deep = format!("function f {{ output a: i64[] block b {{ a[] = {}1 }} }}", "(".repeat(100_000));
+    assert!(parse(&deep).is_err());
+    // No cut of a good text is taken or panics.
+    let text = lower(&conv()).unwrap().to_string();
+    let cut = text.char_indices().map(|(i, _)| i).filter(|i| *i < text.trim_end().len());
+    cut.for_each(|i| assert!(parse(&text[..i]).is_err()));
+}
+
+#[test]
+fn verifier_reports_every_problem() {
+    let f = parse(
+        "function f { input a: f32[2] output b: i8[2]
+           for i in 2 { block one reduce(z) { a[i] = i } block one { init 1f32 b[i, 0] = i8(a[j]) + 300i8 } } }",
+    );
+    assert!(f.is_err(), "an f32 constant has a point");
+    let f = parse(
+        "function f { input a: f32[2] output b: i8[2]
+           for i in 2 { block one reduce(z) { a[i] = i } block one { init 1.0f32 b[i, 0] = i8(a[j]) + 300i8 } } }",
+    );
+    let Err(TirError::Malformed { problems, .. }) = verify(&f.unwrap()) else { panic!("malformed") };
+    assert_eq!(
+        problems,
+        [
+            "block one: reduction loop z does not enclose it",
+            "block one: the value stored must be f32, `i` is i64",
+            "block one: it writes input a",
+            "two blocks are named one",
+            "block one: b has 2 dimensions but 2 indices",
+        ]
+        .iter()
+        .take(4)
+        .map(|s| s.to_string())
+        .chain([
+            "block one: b has 1 dimensions but 2 indices".to_string(),
+            "block one: variable j is not bound".into(),
+            "block one: 300 is no i8".into(),
+            "block one: init must be i8, `1.0f32` is f32".into(),
+        ])
+        .collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn out_of_bounds_is_an_error() {
+    let f = parse("function f { input a: i8[2] output b: i8[2] for i in 2 { block c { b[i] = a[i + 1] } } }").unwrap();
+    let e = run(&f, &inputs(&f)).unwrap_err();
+    assert_eq!(e.to_string(), "block c accesses a[2], outside of its shape [2]");
+}
+
+#[test]
+fn float_functions_evaluate() {
+    let mut b = Builder::new("f");
+    let x = b.input("x", DType::F32, &[3]);
+    let y = b.compute("y", &[3], |i| Expr::call(Func::RoundEven, vec![x.at(i)]) + Expr::call(Func::Erf, vec![x.at(i)]));
+    let mut a = Array::zeros(DType::F32, &[3]);
+    for (i, v) in [0.5, 1.5, -2.5].into_iter().enumerate() {
+        a.set(i, Scalar::F(v));
+    }
+    let out = &evaluate(&b.finish(&[y]), &[a]).unwrap()[0];
+    for (i, v) in [0.520_499_9, 2.966_105_2, -2.999_593].into_iter().enumerate() {
+        assert!((out.get(i).unwrap().float() - v).abs() < 1e-6);
+    }
+}
