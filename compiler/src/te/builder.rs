@@ -58,11 +58,8 @@ impl Builder {
         shape: &[i64],
         define: impl FnOnce(&[Expr]) -> Definition,
     ) -> TensorRef {
-        let axes: Vec<Axis> = shape
-            .iter()
-            .enumerate()
-            .map(|(i, &extent)| Axis { var: format!("{name}.i{i}").into(), extent })
-            .collect();
+        let axes: Vec<Axis> =
+            shape.iter().enumerate().map(|(i, &extent)| Axis { var: format!("{name}.i{i}").into(), extent }).collect();
         let vars: Vec<Expr> = axes.iter().map(|a| Expr::Var(a.var.clone())).collect();
         let definition = define(&vars);
         self.tensors.push(Tensor { name: name.clone(), dtype, axes, definition });
@@ -114,10 +111,6 @@ impl Builder {
 
     /// The program with these outputs.
     pub fn finish(self, outputs: &[TensorRef]) -> Program {
-        Program {
-            name: self.name,
-            tensors: self.tensors,
-            outputs: outputs.iter().map(|t| t.name.clone()).collect(),
-        }
+        Program { name: self.name, tensors: self.tensors, outputs: outputs.iter().map(|t| t.name.clone()).collect() }
     }
 }

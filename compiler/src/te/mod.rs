@@ -9,9 +9,9 @@ mod builder;
 mod expr;
 pub mod scalar;
 
+pub use crate::graph::DType;
 pub use array::Array;
 pub use builder::{Builder, TensorRef};
-pub use crate::graph::DType;
 pub use expr::{BinOp, Expr, Func, Name};
 pub use scalar::Scalar;
 

@@ -31,7 +31,11 @@ impl Display for Expr {
     }
 }
 
-fn list<T>(items: &[T], f: &mut Formatter<'_>, mut each: impl FnMut(&T, &mut Formatter<'_>) -> fmt::Result) -> fmt::Result {
+fn list<T>(
+    items: &[T],
+    f: &mut Formatter<'_>,
+    mut each: impl FnMut(&T, &mut Formatter<'_>) -> fmt::Result,
+) -> fmt::Result {
     for (i, e) in items.iter().enumerate() {
         if i > 0 {
             f.write_str(", ")?;

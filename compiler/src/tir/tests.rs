@@ -23,8 +23,7 @@ pub fn conv() -> Program {
         (pad.at(&at).cast(DType::I32) + 3) * k.at(&tap).cast(DType::I32)
     });
     let y = b.compute("y", &[h, w, co], |i| {
-        let scaled =
-            Expr::call(Func::ScaleDouble, vec![acc.at(i), m.at(&[i[2].clone()]), Expr::i32(-5)]);
+        let scaled = Expr::call(Func::ScaleDouble, vec![acc.at(i), m.at(&[i[2].clone()]), Expr::i32(-5)]);
         Expr::call(Func::OffsetClamp, vec![scaled, Expr::i32(4), Expr::i32(-128), Expr::i32(127)]).cast(DType::I8)
     });
     b.finish(&[y])
