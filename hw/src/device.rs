@@ -215,7 +215,7 @@ pub trait Device: Send {
 /// # Errors
 /// [`DeviceError::Misaligned`], [`DeviceError::TooManyBases`].
 pub fn check_command(command: &Command, config: &HwConfig) -> Result<(), DeviceError> {
-    if command.stream_addr % crate::isa::INSN_BYTES as u64 != 0 {
+    if !command.stream_addr.is_multiple_of(crate::isa::INSN_BYTES as u64) {
         return Err(DeviceError::Misaligned { addr: command.stream_addr });
     }
     if command.bases.len() > config.bases as usize {

@@ -2,8 +2,15 @@
 //!
 //! It links no compiler: what runs is in the artifact.
 
+pub mod artifact;
+pub mod buffer;
 pub mod files;
 pub mod npy;
+pub mod registry;
+pub mod session;
 pub mod tensor;
 
+pub use artifact::{Artifact, ArtifactError};
+pub use registry::Registry;
+pub use session::{Session, SessionError};
 pub use tensor::{DType, Tensor};

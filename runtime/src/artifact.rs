@@ -1,0 +1,274 @@
+//! The artifact: one file that holds a compiled model.
+//!
+//! ```text
+//! offset 0   magic "TILEWRGT"
+//!        8   format version, u32
+//!       12   zero, u32
+//!       16   bytes of the manifest, u64
+//!       24   SHA-256 of the manifest
+//!       56   zero, u64
+//!       64   manifest, JSON, then zeros up to a multiple of 64
+//!        …   blobs, each at a multiple of 64 from the file's start, zeros between them
+//! ```
+//! All numbers are little endian. The manifest names place, length and SHA-256 of every blob. Nothing is used before its
+//! checksum is right, since damaged code bytes are not to be told from sound ones.
+
+mod manifest;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::isa::ISA_VERSION;
+use tilewright_hw::layout::LAYOUT_VERSION;
+
+use crate::buffer::{ALIGN, AlignedBytes};
+pub use manifest::{BlobId, BlobInfo, CpuTarget, Hardware, Manifest, NodeInfo, Place, Step, StepKind, Value, ValueId};
+
+const MAGIC: &[u8; 8] = b"TILEWRGT";
+/// Changes whenever an older reader would misread a file.
+pub const FORMAT_VERSION: u32 = 1;
+const HEADER_BYTES: usize = 64;
+
+/// Why an artifact cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ArtifactError {
+    /// The file cannot be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// Some other file.
+    #[error("{path} is not a Tilewright artifact; make one with: tilewright compile MODEL -o FILE")]
+    Foreign {
+        /// The file.
+        path: String,
+    },
+    /// A version that this program does not know.
+    #[error("{path} has {what} version {found}, this program has {known}; compile the model again with this program")]
+    Version {
+        /// The file.
+        path: String,
+        /// Which version.
+        what: &'static str,
+        /// The file's.
+        found: u32,
+        /// The program's.
+        known: u32,
+    },
+    /// A checksum or the structure is wrong.
+    #[error("{path} is damaged: {what}; copy it again, or compile the model again")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// Part and reason.
+        what: String,
+    },
+    /// Compiled for other hardware.
+    #[error(
+        "{path} was compiled for configuration {found} ({found_hash:016x}), the device has {wanted} ({wanted_hash:016x}); \
+         run it with --hw {found}, or compile the model again with --hw {wanted}"
+    )]
+    OtherHardware {
+        /// The file.
+        path: String,
+        /// Configuration of the artifact.
+        found: String,
+        /// Its hash.
+        found_hash: u64,
+        /// Configuration of the device.
+        wanted: String,
+        /// Its hash.
+        wanted_hash: u64,
+    },
+}
+
+/// A compiled model: the manifest and its blobs.
+#[derive(Debug, Clone)]
+pub struct Artifact {
+    /// Where it came from, for messages.
+    pub path: String,
+    /// What is in it.
+    pub manifest: Manifest,
+    blobs: Vec<AlignedBytes>,
+}
+
+impl Artifact {
+    /// An artifact that is not in a file; `path` names it in messages. The manifest's list of blobs is written anew.
+    ///
+    /// # Errors
+    /// [`ArtifactError::Damaged`] where the manifest refers to what is not there.
+    pub fn new(path: &str, mut manifest: Manifest, blobs: Vec<Vec<u8>>) -> Result<Artifact, ArtifactError> {
+        manifest.blobs = describe(&blobs);
+        let blobs = blobs.iter().map(|bytes| AlignedBytes::copy_of(bytes)).collect();
+        let artifact = Artifact { path: path.to_string(), manifest, blobs };
+        artifact.check()?;
+        Ok(artifact)
+    }
+
+    /// Whether the file's first bytes are an artifact's.
+    pub fn is_one(bytes: &[u8]) -> bool {
+        bytes.starts_with(MAGIC)
+    }
+
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// Every variant but [`ArtifactError::OtherHardware`].
+    pub fn read(path: &Path) -> Result<Artifact, ArtifactError> {
+        let name = path.display().to_string();
+        let bytes = fs::read(path).map_err(|source| ArtifactError::Io { path: name.clone(), source })?;
+        Artifact::decode(&name, &bytes)
+    }
+
+    /// Reads and checks the bytes of a file; `path` names them in messages.
+    ///
+    /// # Errors
+    /// As [`Artifact::read`].
+    pub fn decode(path: &str, bytes: &[u8]) -> Result<Artifact, ArtifactError> {
+        let path = path.to_string();
+        if !Artifact::is_one(bytes) {
+            return Err(ArtifactError::Foreign { path });
+        }
+        let damaged = |what: &str| ArtifactError::Damaged { path: path.clone(), what: what.to_string() };
+        let header = bytes.get(..HEADER_BYTES).ok_or_else(|| damaged("it ends inside its header"))?;
+        let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let version = u32_at(8);
+        if version != FORMAT_VERSION {
+            return Err(ArtifactError::Version { path, what: "format", found: version, known: FORMAT_VERSION });
+        }
+        let len = u64::from(u32_at(16)) | u64::from(u32_at(20)) << 32;
+        let text = usize::try_from(len)
+            .ok()
+            .and_then(|len| bytes.get(HEADER_BYTES..)?.get(..len))
+            .ok_or_else(|| damaged("it ends inside its manifest"))?;
+        if Sha256::digest(text)[..] != header[24..56] {
+            return Err(damaged("the manifest's checksum differs"));
+        }
+        let manifest: Manifest =
+            serde_json::from_slice(text).map_err(|e| damaged(&format!("the manifest does not read: {e}")))?;
+        for (what, found, known) in [
+            ("instruction set", manifest.isa_version, ISA_VERSION),
+            ("memory layout", manifest.layout_version, LAYOUT_VERSION),
+        ] {
+            if found != known {
+                return Err(ArtifactError::Version { path, what, found, known });
+            }
+        }
+        let mut blobs = Vec::with_capacity(manifest.blobs.len());
+        for (index, blob) in manifest.blobs.iter().enumerate() {
+            let content = usize::try_from(blob.offset)
+                .ok()
+                .zip(usize::try_from(blob.len).ok())
+                .and_then(|(offset, len)| bytes.get(offset..)?.get(..len))
+                .ok_or_else(|| damaged(&format!("it ends inside blob {index} ({})", blob.name)))?;
+            if hex(&Sha256::digest(content)) != blob.sha256 {
+                return Err(damaged(&format!("the checksum of blob {index} ({}) differs", blob.name)));
+            }
+            blobs.push(AlignedBytes::copy_of(content));
+        }
+        let artifact = Artifact { path, manifest, blobs };
+        artifact.check()?;
+        Ok(artifact)
+    }
+
+    /// Writes the file, whole or not at all.
+    ///
+    /// # Errors
+    /// [`ArtifactError::Io`].
+    pub fn write(&self, path: &Path) -> Result<(), ArtifactError> {
+        crate::files::write_whole(path, &[&self.encode()])
+            .map_err(|source| ArtifactError::Io { path: path.display().to_string(), source })
+    }
+
+    /// The bytes of the file.
+    pub fn encode(&self) -> Vec<u8> {
+        // Offsets stand in the manifest, whose length they change: go on until it fits before the first blob.
+        let mut manifest = self.manifest.clone();
+        let mut start = 0;
+        let text = loop {
+            let mut offset = start;
+            for (info, blob) in manifest.blobs.iter_mut().zip(&self.blobs) {
+                info.offset = offset as u64;
+                offset += blob.len().next_multiple_of(ALIGN);
+            }
+            let text = serde_json::to_vec(&manifest).unwrap_or_default();
+            let needed = (HEADER_BYTES + text.len()).next_multiple_of(ALIGN);
+            if needed <= start {
+                break text;
+            }
+            start = needed;
+        };
+        let mut bytes = Vec::with_capacity(start + self.blobs.iter().map(|b| b.len() + ALIGN).sum::<usize>());
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+        bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(&Sha256::digest(&text));
+        bytes.resize(HEADER_BYTES, 0);
+        bytes.extend_from_slice(&text);
+        bytes.resize(start, 0);
+        for blob in &self.blobs {
+            bytes.extend_from_slice(blob);
+            bytes.resize(bytes.len().next_multiple_of(ALIGN), 0);
+        }
+        bytes
+    }
+
+    /// A blob's bytes, on a boundary of [`ALIGN`].
+    pub fn blob(&self, id: BlobId) -> &[u8] {
+        // `check` has seen every id of the manifest.
+        self.blobs.get(id.0 as usize).map_or(&[], |bytes| bytes)
+    }
+
+    /// Bytes of all blobs.
+    pub fn blob_bytes(&self) -> usize {
+        self.blobs.iter().map(|bytes| bytes.len()).sum()
+    }
+
+    /// Whether accelerator code in the artifact fits `config`. An artifact without any fits all.
+    ///
+    /// # Errors
+    /// [`ArtifactError::OtherHardware`].
+    pub fn check_hardware(&self, config: &HwConfig) -> Result<(), ArtifactError> {
+        match &self.manifest.hardware {
+            Some(hardware) if hardware.hash != config.hash() => Err(ArtifactError::OtherHardware {
+                path: self.path.clone(),
+                found: hardware.name.clone(),
+                found_hash: hardware.hash,
+                wanted: config.name.clone(),
+                wanted_hash: config.hash(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn check(&self) -> Result<(), ArtifactError> {
+        let damaged = |what: String| ArtifactError::Damaged { path: self.path.clone(), what };
+        let lens: Vec<usize> = self.blobs.iter().map(|bytes| bytes.len()).collect();
+        self.manifest.check(&lens).map_err(damaged)
+    }
+}
+
+fn describe(blobs: &[Vec<u8>]) -> Vec<BlobInfo> {
+    blobs
+        .iter()
+        .enumerate()
+        .map(|(index, bytes)| BlobInfo {
+            name: format!("blob{index}"),
+            offset: 0,
+            len: bytes.len() as u64,
+            sha256: hex(&Sha256::digest(bytes)),
+        })
+        .collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,264 @@
+//! What an artifact says of itself: values, the steps that compute them, and the model's nodes as people know them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::tensor::{DType, byte_len, shape_text};
+
+/// Index into [`Manifest::values`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ValueId(pub u32);
+
+/// Index into [`Manifest::blobs`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct BlobId(pub u32);
+
+/// The whole description of a compiled model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Name of the model.
+    pub model: String,
+    /// Program that wrote it, with its version.
+    pub producer: String,
+    /// [`tilewright_hw::isa::ISA_VERSION`] of the writer.
+    pub isa_version: u32,
+    /// [`tilewright_hw::layout::LAYOUT_VERSION`] of the writer.
+    pub layout_version: u32,
+    /// The accelerator, where any step runs on one.
+    pub hardware: Option<Hardware>,
+    /// The processor, where any step runs on it.
+    pub cpu: Option<CpuTarget>,
+    /// Every tensor of the compiled model.
+    pub values: Vec<Value>,
+    /// The model's inputs, in its order.
+    pub inputs: Vec<ValueId>,
+    /// The model's outputs, in its order.
+    pub outputs: Vec<ValueId>,
+    /// What to do, in order.
+    pub steps: Vec<Step>,
+    /// The model's operators, with where each went and why.
+    pub nodes: Vec<NodeInfo>,
+    /// Places and checksums of the blobs.
+    pub blobs: Vec<BlobInfo>,
+}
+
+/// The configuration that accelerator steps were compiled for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hardware {
+    /// Its name.
+    pub name: String,
+    /// Its hash.
+    #[serde(with = "hash_text")]
+    pub hash: u64,
+    /// The configuration file's text.
+    pub toml: String,
+}
+
+/// The object code of CPU steps and the processor that it needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CpuTarget {
+    /// Target triple.
+    pub triple: String,
+    /// Instruction set extensions that the code uses, as LLVM names them (`+avx2,+fma`).
+    pub features: String,
+    /// The ELF object.
+    pub object: BlobId,
+}
+
+/// A tensor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Value {
+    /// Its name in the model, or one made up.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Shape, row-major.
+    pub shape: Vec<usize>,
+    /// The elements, of a constant.
+    pub constant: Option<BlobId>,
+}
+
+impl Value {
+    /// Bytes of the tensor.
+    pub fn bytes(&self) -> usize {
+        byte_len(self.dtype, &self.shape).unwrap_or(0)
+    }
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Name for people, from the nodes that it covers.
+    pub name: String,
+    /// Where and how.
+    pub kind: StepKind,
+    /// What it reads.
+    pub inputs: Vec<ValueId>,
+    /// What it writes.
+    pub outputs: Vec<ValueId>,
+}
+
+/// Where a step runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StepKind {
+    /// A packed function: of the artifact's object code, or one registered by name.
+    Cpu {
+        /// Its name.
+        function: String,
+    },
+    /// A program of the driver's.
+    Accel {
+        /// Its serialised form.
+        program: BlobId,
+    },
+}
+
+/// Where an operator runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// On the accelerator.
+    Accel,
+    /// On the host's processor.
+    Cpu,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Place::Accel => "accel",
+            Place::Cpu => "cpu",
+        })
+    }
+}
+
+/// An operator of the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeInfo {
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub op: String,
+    /// Where it runs.
+    pub place: Place,
+    /// Why there.
+    pub why: String,
+    /// Multiply-accumulates of the network, padding not counted.
+    pub macs: u64,
+    /// The step that computes it, an index into [`Manifest::steps`]; none where compilation left nothing to do.
+    pub step: Option<u32>,
+}
+
+/// Where a blob lies in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlobInfo {
+    /// Name for people.
+    pub name: String,
+    /// First byte, from the file's start.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Checksum, hexadecimal.
+    pub sha256: String,
+}
+
+impl Manifest {
+    /// Multiply-accumulates of one run of the network.
+    pub fn macs(&self) -> u64 {
+        self.nodes.iter().map(|node| node.macs).sum()
+    }
+
+    /// Those that the accelerator does.
+    pub fn offloaded_macs(&self) -> u64 {
+        self.nodes.iter().filter(|node| node.place == Place::Accel).map(|node| node.macs).sum()
+    }
+
+    /// Checks that every reference leads somewhere, that constants have the bytes of their shape, and that every value is
+    /// there before it is read. `blob_lens` are the bytes of each blob.
+    ///
+    /// # Errors
+    /// The first rule broken, as text.
+    pub fn check(&self, blob_lens: &[usize]) -> Result<(), String> {
+        let blob = |id: BlobId, what: &str| -> Result<usize, String> {
+            blob_lens
+                .get(id.0 as usize)
+                .copied()
+                .ok_or_else(|| format!("{what} refers to blob {}, which is not there", id.0))
+        };
+        let mut ready = Vec::with_capacity(self.values.len());
+        for value in &self.values {
+            let Some(bytes) = byte_len(value.dtype, &value.shape) else {
+                return Err(format!("value {} of shape {} is too large", value.name, shape_text(&value.shape)));
+            };
+            if let Some(id) = value.constant
+                && blob(id, &format!("constant {}", value.name))? != bytes
+            {
+                return Err(format!("constant {} has not the {bytes} bytes of its shape", value.name));
+            }
+            ready.push(value.constant.is_some());
+        }
+        let missing = |id: ValueId, what: &str| format!("{what} refers to value {}, which is not there", id.0);
+        for id in &self.inputs {
+            *ready.get_mut(id.0 as usize).ok_or_else(|| missing(*id, "the list of inputs"))? = true;
+        }
+        for step in &self.steps {
+            for id in &step.inputs {
+                match ready.get(id.0 as usize) {
+                    Some(true) => {}
+                    Some(false) => {
+                        let name = &self.values[id.0 as usize].name;
+                        return Err(format!("step {} reads {name} before anything wrote it", step.name));
+                    }
+                    None => return Err(missing(*id, &format!("step {}", step.name))),
+                }
+            }
+            for (index, id) in step.outputs.iter().enumerate() {
+                let Some(value) = self.values.get(id.0 as usize) else {
+                    return Err(missing(*id, &format!("step {}", step.name)));
+                };
+                if value.constant.is_some() || step.inputs.contains(id) || step.outputs[..index].contains(id) {
+                    return Err(format!("step {} may not write {}", step.name, value.name));
+                }
+                ready[id.0 as usize] = true;
+            }
+            if let StepKind::Accel { program } = &step.kind {
+                blob(*program, &format!("step {}", step.name))?;
+                if self.hardware.is_none() {
+                    return Err(format!("step {} runs on an accelerator of no known configuration", step.name));
+                }
+            }
+        }
+        for id in &self.outputs {
+            match ready.get(id.0 as usize) {
+                Some(true) => {}
+                Some(false) => {
+                    return Err(format!("nothing writes the output {}", self.values[id.0 as usize].name));
+                }
+                None => return Err(missing(*id, "the list of outputs")),
+            }
+        }
+        for node in &self.nodes {
+            if node.step.is_some_and(|step| step as usize >= self.steps.len()) {
+                return Err(format!("node {} refers to a step that is not there", node.name));
+            }
+        }
+        if let Some(cpu) = &self.cpu {
+            blob(cpu.object, "the object code")?;
+        }
+        Ok(())
+    }
+}
+
+/// Hashes as hexadecimal text: JSON numbers lose bits above 2^53.
+mod hash_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(hash: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format!("{hash:016x}"))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        u64::from_str_radix(&text, 16).map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,154 @@
+use super::*;
+use crate::tensor::DType;
+
+fn value(name: &str, len: usize, constant: Option<u32>) -> Value {
+    Value { name: name.into(), dtype: DType::I8, shape: vec![len], constant: constant.map(BlobId) }
+}
+
+fn manifest() -> Manifest {
+    Manifest {
+        model: "sum".into(),
+        producer: "test".into(),
+        isa_version: ISA_VERSION,
+        layout_version: LAYOUT_VERSION,
+        hardware: None,
+        cpu: None,
+        values: vec![value("x", 3, None), value("w", 3, Some(0)), value("y", 3, None)],
+        inputs: vec![ValueId(0)],
+        outputs: vec![ValueId(2)],
+        steps: vec![Step {
+            name: "add".into(),
+            kind: StepKind::Cpu { function: "add".into() },
+            inputs: vec![ValueId(0), ValueId(1)],
+            outputs: vec![ValueId(2)],
+        }],
+        nodes: vec![NodeInfo {
+            name: "add".into(),
+            op: "add".into(),
+            place: Place::Cpu,
+            why: "asked for".into(),
+            macs: 0,
+            step: Some(0),
+        }],
+        blobs: vec![],
+    }
+}
+
+fn artifact() -> Artifact {
+    Artifact::new("sum.twa", manifest(), vec![vec![1, 2, 3], vec![9; 100]]).unwrap()
+}
+
+#[test]
+fn what_is_written_reads_back_and_blobs_are_aligned() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("sum.twa");
+    artifact().write(&path).unwrap();
+    let read = Artifact::read(&path).unwrap();
+    assert_eq!(read.blob(BlobId(0)), [1, 2, 3]);
+    assert_eq!(read.blob(BlobId(1)), [9; 100]);
+    assert!(read.manifest.blobs.iter().all(|blob| blob.offset % ALIGN as u64 == 0));
+    assert_eq!(read.encode(), std::fs::read(&path).unwrap());
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "a temporary file was left behind");
+}
+
+#[test]
+fn every_flipped_byte_and_every_cut_is_found() {
+    let whole = artifact().encode();
+    let read = Artifact::decode("f", &whole).unwrap();
+    let mut covered = vec![false; whole.len()];
+    let blobs = &read.manifest.blobs;
+    let text = usize::from(whole[16]) | usize::from(whole[17]) << 8;
+    covered[..16 + 40].fill(true);
+    covered[12..16].fill(false); // reserved
+    covered[HEADER_BYTES..HEADER_BYTES + text].fill(true);
+    for blob in blobs {
+        covered[blob.offset as usize..][..blob.len as usize].fill(true);
+    }
+    for (at, covered) in covered.iter().enumerate() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        assert_eq!(Artifact::decode("f", &bytes).is_err(), *covered, "byte {at}");
+    }
+    let end = blobs.iter().map(|blob| blob.offset + blob.len).max().unwrap() as usize;
+    for len in 0..end {
+        assert!(Artifact::decode("f", &whole[..len]).is_err(), "cut at {len}");
+    }
+}
+
+#[test]
+fn errors_name_the_file_and_the_remedy() {
+    let message = |bytes: &[u8]| Artifact::decode("m.twa", bytes).unwrap_err().to_string();
+    assert_eq!(
+        message(b"something else"),
+        "m.twa is not a Tilewright artifact; make one with: tilewright compile MODEL -o FILE"
+    );
+    let mut bytes = artifact().encode();
+    bytes[8] = 9;
+    assert_eq!(
+        message(&bytes),
+        "m.twa has format version 9, this program has 1; compile the model again with this program"
+    );
+    let mut bytes = artifact().encode();
+    bytes[HEADER_BYTES + 5] ^= 1;
+    assert_eq!(
+        message(&bytes),
+        "m.twa is damaged: the manifest's checksum differs; copy it again, or compile the model again"
+    );
+    let mut newer = manifest();
+    newer.isa_version += 1;
+    let bytes = Artifact::new("m.twa", newer, vec![vec![1, 2, 3]]).unwrap().encode();
+    assert_eq!(
+        message(&bytes),
+        format!(
+            "m.twa has instruction set version {}, this program has {ISA_VERSION}; \
+             compile the model again with this program",
+            ISA_VERSION + 1
+        )
+    );
+}
+
+#[test]
+fn another_configuration_is_refused_by_name() {
+    let config = |name: &str| HwConfig::load(name).unwrap();
+    let (small, large) = (config("1x8x8"), config("1x16x16"));
+    let mut m = manifest();
+    m.hardware = Some(Hardware { name: small.name.clone(), hash: small.hash(), toml: String::new() });
+    let artifact = Artifact::new("m.twa", m, vec![vec![1, 2, 3]]).unwrap();
+    assert!(artifact.check_hardware(&small).is_ok());
+    assert_eq!(
+        artifact.check_hardware(&large).unwrap_err().to_string(),
+        format!(
+            "m.twa was compiled for configuration 1x8x8 ({:016x}), the device has 1x16x16 ({:016x}); \
+             run it with --hw 1x8x8, or compile the model again with --hw 1x16x16",
+            small.hash(),
+            large.hash()
+        )
+    );
+}
+
+#[test]
+fn a_manifest_that_leads_nowhere_is_refused() {
+    type Edit = fn(&mut Manifest);
+    let cases: &[(Edit, &str)] = &[
+        (|m| m.inputs = vec![ValueId(7)], "the list of inputs refers to value 7, which is not there"),
+        (|m| m.outputs = vec![ValueId(7)], "the list of outputs refers to value 7, which is not there"),
+        (|m| m.steps.clear(), "nothing writes the output y"),
+        (|m| m.inputs.clear(), "step add reads x before anything wrote it"),
+        (|m| m.steps[0].outputs[0] = ValueId(1), "step add may not write w"),
+        (|m| m.steps[0].outputs[0] = ValueId(0), "step add may not write x"),
+        (|m| m.values[1].constant = Some(BlobId(5)), "constant w refers to blob 5, which is not there"),
+        (|m| m.values[1].shape = vec![4], "constant w has not the 4 bytes of its shape"),
+        (|m| m.values[0].shape = vec![usize::MAX, 2], "value x of shape 18446744073709551615x2 is too large"),
+        (|m| m.nodes[0].step = Some(3), "node add refers to a step that is not there"),
+        (
+            |m| m.steps[0].kind = StepKind::Accel { program: BlobId(0) },
+            "step add runs on an accelerator of no known configuration",
+        ),
+    ];
+    for (edit, reason) in cases {
+        let mut m = manifest();
+        edit(&mut m);
+        let error = Artifact::new("m.twa", m, vec![vec![1, 2, 3]]).unwrap_err().to_string();
+        assert_eq!(error, format!("m.twa is damaged: {reason}; copy it again, or compile the model again"));
+    }
+}

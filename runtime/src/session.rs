@@ -1,0 +1,220 @@
+//! Runs an artifact: CPU steps through packed functions, accelerator steps on a device.
+
+mod accel;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tilewright_hw::device::Device;
+
+use crate::artifact::{Artifact, ArtifactError, Place, StepKind, ValueId};
+use crate::buffer::AlignedBytes;
+use crate::registry::{PackedFn, Registry};
+use crate::tensor::{DType, Tensor, shape_text};
+pub use accel::{Accelerator, Region, RegionLoader};
+pub use report::{RunReport, StepReport};
+
+/// Why a model cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The artifact is not for this device.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
+    /// A CPU step calls what is neither in the object code nor registered.
+    #[error(
+        "step {step} calls {function}, which neither the artifact's object code nor the registry has; compile the model again"
+    )]
+    NoFunction {
+        /// The step.
+        step: String,
+        /// The function.
+        function: String,
+    },
+    /// Accelerator steps without a device.
+    #[error(
+        "step {step} runs on an accelerator; give a device with --device, or compile the model with --offload none"
+    )]
+    NoDevice {
+        /// The step.
+        step: String,
+    },
+    /// Not as many inputs as the model has.
+    #[error("{given} inputs given, the model has {}: {}", names.len(), names.join(", "))]
+    InputCount {
+        /// Inputs given.
+        given: usize,
+        /// Names of the model's.
+        names: Vec<String>,
+    },
+    /// An input of the wrong type.
+    #[error("input {name} is {found}, the model takes {wanted}; convert the array with .astype")]
+    InputType {
+        /// The input.
+        name: String,
+        /// Type given.
+        found: DType,
+        /// Type taken.
+        wanted: DType,
+    },
+    /// An input of the wrong shape.
+    #[error("input {name} has shape {}, the model takes {}", shape_text(found), shape_text(wanted))]
+    InputShape {
+        /// The input.
+        name: String,
+        /// Shape given.
+        found: Vec<usize>,
+        /// Shape taken.
+        wanted: Vec<usize>,
+    },
+    /// A step failed.
+    #[error("step {step}: {reason}")]
+    Step {
+        /// The step.
+        step: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+enum Action {
+    Call(Arc<PackedFn>),
+    Accel(Box<dyn Region>),
+}
+
+/// A model made ready to run, any number of times.
+pub struct Session {
+    artifact: Artifact,
+    actions: Vec<Action>,
+    /// One for each value that is no constant; the others stay empty.
+    buffers: Vec<AlignedBytes>,
+    accelerator: Option<Accelerator>,
+}
+
+impl Session {
+    /// Makes an artifact ready. `functions` has what CPU steps call; `accelerator` runs accelerator steps.
+    ///
+    /// # Errors
+    /// [`SessionError::NoFunction`], [`SessionError::NoDevice`], or [`SessionError::Artifact`] where the device's
+    /// configuration is another than the artifact's.
+    pub fn new(
+        artifact: Artifact,
+        functions: &Registry,
+        mut accelerator: Option<Accelerator>,
+    ) -> Result<Session, SessionError> {
+        if let Some(accelerator) = &accelerator {
+            artifact.check_hardware(accelerator.device.config())?;
+        }
+        let mut actions = Vec::with_capacity(artifact.manifest.steps.len());
+        for step in &artifact.manifest.steps {
+            actions.push(match &step.kind {
+                StepKind::Cpu { function } => {
+                    Action::Call(functions.get(function).ok_or_else(|| SessionError::NoFunction {
+                        step: step.name.clone(),
+                        function: function.clone(),
+                    })?)
+                }
+                StepKind::Accel { program } => {
+                    let Accelerator { device, load } =
+                        accelerator.as_mut().ok_or_else(|| SessionError::NoDevice { step: step.name.clone() })?;
+                    let region = load(artifact.blob(*program), device.as_mut())
+                        .map_err(|reason| SessionError::Step { step: step.name.clone(), reason })?;
+                    Action::Accel(region)
+                }
+            });
+        }
+        let buffers = artifact
+            .manifest
+            .values
+            .iter()
+            .map(|value| AlignedBytes::zeroed(if value.constant.is_some() { 0 } else { value.bytes() }))
+            .collect();
+        Ok(Session { artifact, actions, buffers, accelerator })
+    }
+
+    /// The artifact that it runs.
+    pub fn artifact(&self) -> &Artifact {
+        &self.artifact
+    }
+
+    /// The device of accelerator steps.
+    pub fn device(&mut self) -> Option<&mut (dyn Device + 'static)> {
+        self.accelerator.as_mut().map(|accelerator| accelerator.device.as_mut())
+    }
+
+    /// Runs the model once over inputs in its order.
+    ///
+    /// # Errors
+    /// The input variants of [`SessionError`], before anything ran; [`SessionError::Step`] with the step that failed.
+    pub fn run(&mut self, inputs: &[Tensor]) -> Result<(Vec<Tensor>, RunReport), SessionError> {
+        self.check_inputs(inputs)?;
+        let manifest = &self.artifact.manifest;
+        for (id, tensor) in manifest.inputs.iter().zip(inputs) {
+            self.buffers[id.0 as usize].copy_from_slice(&tensor.bytes);
+        }
+        let mut report = RunReport::default();
+        for (step, action) in manifest.steps.iter().zip(&mut self.actions) {
+            // Outputs leave the table while the step borrows its inputs from it; the manifest's check has seen that no step
+            // reads what it writes.
+            let mut taken: Vec<AlignedBytes> =
+                step.outputs.iter().map(|id| std::mem::take(&mut self.buffers[id.0 as usize])).collect();
+            let started = Instant::now();
+            let outcome = {
+                let read: Vec<&[u8]> =
+                    step.inputs.iter().map(|id| bytes_of(&self.artifact, &self.buffers, *id)).collect();
+                let mut written: Vec<&mut [u8]> = taken.iter_mut().map(|bytes| &mut bytes[..]).collect();
+                match (&mut *action, self.accelerator.as_mut()) {
+                    (Action::Call(function), _) => function(&read, &mut written).map(|()| StepReport::on(Place::Cpu)),
+                    (Action::Accel(region), Some(accelerator)) => {
+                        region.run(accelerator.device.as_mut(), &read, &mut written)
+                    }
+                    (Action::Accel(_), None) => Err("there is no device".to_string()),
+                }
+            };
+            for (id, bytes) in step.outputs.iter().zip(taken) {
+                self.buffers[id.0 as usize] = bytes;
+            }
+            let mut done = outcome.map_err(|reason| SessionError::Step { step: step.name.clone(), reason })?;
+            done.wall_s = started.elapsed().as_secs_f64();
+            report.steps.push(done);
+        }
+        let outputs = manifest.outputs.iter().map(|id| self.tensor(*id)).collect();
+        Ok((outputs, report))
+    }
+
+    /// A value as the last run left it.
+    pub fn tensor(&self, id: ValueId) -> Tensor {
+        let value = &self.artifact.manifest.values[id.0 as usize];
+        let bytes = bytes_of(&self.artifact, &self.buffers, id).to_vec();
+        Tensor { dtype: value.dtype, shape: value.shape.clone(), bytes }
+    }
+
+    fn check_inputs(&self, inputs: &[Tensor]) -> Result<(), SessionError> {
+        let manifest = &self.artifact.manifest;
+        let values: Vec<_> = manifest.inputs.iter().map(|id| &manifest.values[id.0 as usize]).collect();
+        if values.len() != inputs.len() {
+            let names = values.iter().map(|value| value.name.clone()).collect();
+            return Err(SessionError::InputCount { given: inputs.len(), names });
+        }
+        for (value, tensor) in values.iter().zip(inputs) {
+            if value.dtype != tensor.dtype {
+                let name = value.name.clone();
+                return Err(SessionError::InputType { name, found: tensor.dtype, wanted: value.dtype });
+            }
+            if value.shape != tensor.shape || value.bytes() != tensor.bytes.len() {
+                let (found, wanted) = (tensor.shape.clone(), value.shape.clone());
+                return Err(SessionError::InputShape { name: value.name.clone(), found, wanted });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn bytes_of<'a>(artifact: &'a Artifact, buffers: &'a [AlignedBytes], id: ValueId) -> &'a [u8] {
+    match artifact.manifest.values[id.0 as usize].constant {
+        Some(blob) => artifact.blob(blob),
+        None => &buffers[id.0 as usize],
+    }
+}

@@ -1,0 +1,46 @@
+//! What a run took, step by step.
+
+use crate::artifact::Place;
+
+/// One step of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepReport {
+    /// Where it ran.
+    pub place: Place,
+    /// Seconds from its call to its return, as the host's clock has it.
+    pub wall_s: f64,
+    /// Cycles of the accelerator, where the device knows time.
+    pub cycles: Option<u64>,
+    /// Multiply-accumulates that the accelerator did, padding included.
+    pub macs: u64,
+    /// Bytes that the accelerator read from memory and wrote to it, where counted.
+    pub bytes: Option<(u64, u64)>,
+}
+
+impl StepReport {
+    /// A step that took nothing yet.
+    pub fn on(place: Place) -> StepReport {
+        StepReport { place, wall_s: 0.0, cycles: None, macs: 0, bytes: None }
+    }
+}
+
+/// All steps of a run, in the order of the artifact's.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunReport {
+    /// The steps.
+    pub steps: Vec<StepReport>,
+}
+
+impl RunReport {
+    /// Seconds inside steps.
+    pub fn wall_s(&self) -> f64 {
+        self.steps.iter().map(|step| step.wall_s).sum()
+    }
+
+    /// Cycles of all accelerator steps, where every one of them has a count and there is one.
+    pub fn cycles(&self) -> Option<u64> {
+        let mut on_accel = self.steps.iter().filter(|step| step.place == Place::Accel).peekable();
+        on_accel.peek()?;
+        on_accel.map(|step| step.cycles).sum()
+    }
+}

@@ -1,0 +1,88 @@
+use super::*;
+use crate::artifact::{BlobId, Manifest, Step, Value};
+
+/// `y = x + w` over three bytes, then `z = y + y`.
+fn artifact() -> Artifact {
+    let value = |name: &str, constant: Option<u32>| Value {
+        name: name.into(),
+        dtype: DType::I8,
+        shape: vec![1, 3],
+        constant: constant.map(BlobId),
+    };
+    let step = |inputs: [u32; 2], output: u32| Step {
+        name: format!("add{output}"),
+        kind: StepKind::Cpu { function: "add".into() },
+        inputs: inputs.map(ValueId).to_vec(),
+        outputs: vec![ValueId(output)],
+    };
+    let manifest = Manifest {
+        model: "sum".into(),
+        producer: "test".into(),
+        isa_version: tilewright_hw::isa::ISA_VERSION,
+        layout_version: tilewright_hw::layout::LAYOUT_VERSION,
+        hardware: None,
+        cpu: None,
+        values: vec![value("x", None), value("w", Some(0)), value("y", None), value("z", None)],
+        inputs: vec![ValueId(0)],
+        outputs: vec![ValueId(3), ValueId(2)],
+        steps: vec![step([0, 1], 2), step([2, 2], 3)],
+        nodes: vec![],
+        blobs: vec![],
+    };
+    Artifact::new("sum", manifest, vec![vec![1, 2, 3]]).unwrap()
+}
+
+fn functions() -> Registry {
+    let mut functions = Registry::new();
+    functions.add("add", |inputs, outputs| {
+        for ((y, a), b) in outputs[0].iter_mut().zip(inputs[0]).zip(inputs[1]) {
+            *y = a.checked_add(*b).ok_or("the sum overflows")?;
+        }
+        Ok(())
+    });
+    functions
+}
+
+fn x(values: &[i8]) -> Tensor {
+    Tensor::from_i8(vec![1, values.len()], values).unwrap()
+}
+
+#[test]
+fn steps_run_in_order_any_number_of_times() {
+    let mut session = Session::new(artifact(), &functions(), None).unwrap();
+    for base in [0i8, 10] {
+        let (outputs, report) = session.run(&[x(&[base, base, base])]).unwrap();
+        assert_eq!(outputs[1], x(&[base + 1, base + 2, base + 3]));
+        assert_eq!(outputs[0], x(&[2 * base + 2, 2 * base + 4, 2 * base + 6]));
+        assert_eq!(report.steps.len(), 2);
+        assert_eq!(report.cycles(), None);
+        assert!(report.wall_s() > 0.0);
+    }
+}
+
+#[test]
+fn a_failing_step_is_named_and_the_session_lives_on() {
+    let mut session = Session::new(artifact(), &functions(), None).unwrap();
+    let error = session.run(&[x(&[-1, 0, 0])]).unwrap_err().to_string();
+    assert_eq!(error, "step add2: the sum overflows");
+    assert!(session.run(&[x(&[1, 1, 1])]).is_ok());
+}
+
+#[test]
+fn wrong_inputs_are_named() {
+    let mut session = Session::new(artifact(), &functions(), None).unwrap();
+    let mut message = |inputs: &[Tensor]| session.run(inputs).unwrap_err().to_string();
+    assert_eq!(message(&[]), "0 inputs given, the model has 1: x");
+    assert_eq!(message(&[x(&[1])]), "input x has shape 1x1, the model takes 1x3");
+    let floats = Tensor::from_f32(vec![1, 3], &[0.0; 3]).unwrap();
+    assert_eq!(message(&[floats]), "input x is f32, the model takes i8; convert the array with .astype");
+}
+
+#[test]
+fn a_missing_function_is_named() {
+    let error = Session::new(artifact(), &Registry::new(), None).err().unwrap().to_string();
+    assert_eq!(
+        error,
+        "step add2 calls add, which neither the artifact's object code nor the registry has; compile the model again"
+    );
+}
