@@ -1,1 +1,7 @@
-//! Tilewright: facade library.
+//! Tilewright: a co-design toolkit for deep-learning accelerators.
+//!
+//! This library wires the workspace's crates together: model file to artifact, artifact to results on a device. The
+//! command-line program is a thin layer over it.
+
+pub mod dram;
+pub mod stream;

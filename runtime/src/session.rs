@@ -110,7 +110,7 @@ impl Session {
         let mut actions = Vec::with_capacity(artifact.manifest.steps.len());
         for step in &artifact.manifest.steps {
             actions.push(match &step.kind {
-                StepKind::Cpu { function } => {
+                StepKind::Cpu { function, .. } | StepKind::Packed { function } => {
                     Action::Call(functions.get(function).ok_or_else(|| SessionError::NoFunction {
                         step: step.name.clone(),
                         function: function.clone(),

@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::tensor::{DType, byte_len, shape_text};
 
+/// More scratch memory than any step takes: a sound manifest stays below it, whatever a damaged one says.
+const MAX_WORKSPACE: u64 = 1 << 36;
+
 /// Index into [`Manifest::values`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ValueId(pub u32);
@@ -56,12 +59,10 @@ pub struct Hardware {
 /// The object code of CPU steps and the processor that it needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CpuTarget {
-    /// Target triple.
-    pub triple: String,
-    /// Instruction set extensions that the code uses, as LLVM names them (`+avx2,+fma`).
-    pub features: String,
-    /// The ELF object.
-    pub object: BlobId,
+    /// Architecture, processor and features, as the toolchain writes them.
+    pub target: String,
+    /// The object files.
+    pub objects: Vec<BlobId>,
 }
 
 /// A tensor.
@@ -101,8 +102,17 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StepKind {
-    /// A packed function: of the artifact's object code, or one registered by name.
+    /// A function of the artifact's object code.
     Cpu {
+        /// Its symbol.
+        function: String,
+        /// Index into [`CpuTarget::objects`].
+        object: u32,
+        /// Bytes of scratch memory that it takes.
+        workspace_bytes: u64,
+    },
+    /// A packed function that the program has registered by name.
+    Packed {
         /// Its name.
         function: String,
     },
@@ -221,11 +231,23 @@ impl Manifest {
                 }
                 ready[id.0 as usize] = true;
             }
-            if let StepKind::Accel { program } = &step.kind {
-                blob(*program, &format!("step {}", step.name))?;
-                if self.hardware.is_none() {
-                    return Err(format!("step {} runs on an accelerator of no known configuration", step.name));
+            match &step.kind {
+                StepKind::Accel { program } => {
+                    blob(*program, &format!("step {}", step.name))?;
+                    if self.hardware.is_none() {
+                        return Err(format!("step {} runs on an accelerator of no known configuration", step.name));
+                    }
                 }
+                StepKind::Cpu { object, workspace_bytes, .. } => {
+                    let objects = self.cpu.as_ref().map_or(0, |cpu| cpu.objects.len());
+                    if *object as usize >= objects {
+                        return Err(format!("step {} refers to object code {object}, which is not there", step.name));
+                    }
+                    if *workspace_bytes > MAX_WORKSPACE {
+                        return Err(format!("step {} takes {workspace_bytes} bytes of scratch memory", step.name));
+                    }
+                }
+                StepKind::Packed { .. } => {}
             }
         }
         for id in &self.outputs {
@@ -243,7 +265,9 @@ impl Manifest {
             }
         }
         if let Some(cpu) = &self.cpu {
-            blob(cpu.object, "the object code")?;
+            for object in &cpu.objects {
+                blob(*object, "the object code")?;
+            }
         }
         Ok(())
     }

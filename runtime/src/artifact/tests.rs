@@ -18,7 +18,7 @@ fn manifest() -> Manifest {
         outputs: vec![ValueId(2)],
         steps: vec![Step {
             name: "add".into(),
-            kind: StepKind::Cpu { function: "add".into() },
+            kind: StepKind::Packed { function: "add".into() },
             inputs: vec![ValueId(0), ValueId(1)],
             outputs: vec![ValueId(2)],
         }],

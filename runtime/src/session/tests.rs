@@ -11,7 +11,7 @@ fn artifact() -> Artifact {
     };
     let step = |inputs: [u32; 2], output: u32| Step {
         name: format!("add{output}"),
-        kind: StepKind::Cpu { function: "add".into() },
+        kind: StepKind::Packed { function: "add".into() },
         inputs: inputs.map(ValueId).to_vec(),
         outputs: vec![ValueId(output)],
     };

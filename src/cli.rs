@@ -1,0 +1,94 @@
+//! The commands: arguments in, exit code out. 0 is fine, 1 a check that said no, 2 what could not run.
+
+mod configs;
+mod doctor;
+mod program;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use tilewright_hw::config::HwConfig;
+
+/// What a command found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// All is well.
+    Fine,
+    /// The check said no.
+    No,
+}
+
+#[derive(Parser)]
+#[command(name = "tilewright", version, about = "Co-design toolkit for deep-learning accelerators")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Assemble a program's text into an instruction stream
+    Asm(program::Asm),
+    /// Print an instruction stream as text
+    Disasm(program::Disasm),
+    /// List, print and check hardware configurations
+    Configs(configs::Configs),
+    /// Look for the tools that Tilewright uses
+    Doctor(doctor::Doctor),
+}
+
+/// Parses the command line, runs the command and prints what went wrong.
+pub fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Asm(command) => command.run(),
+        Command::Disasm(command) => command.run(),
+        Command::Configs(command) => command.run(),
+        Command::Doctor(command) => command.run(),
+    };
+    match outcome {
+        Ok(Verdict::Fine) => ExitCode::SUCCESS,
+        Ok(Verdict::No) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The hardware configuration that a command works for.
+#[derive(clap::Args)]
+pub struct Hw {
+    /// Hardware configuration: a preset's name, or a TOML file
+    #[arg(long = "hw", value_name = "NAME|FILE.toml", default_value = "1x16x16")]
+    name: String,
+}
+
+impl Hw {
+    /// Reads and checks it.
+    pub fn load(&self) -> Result<HwConfig> {
+        Ok(HwConfig::load(&self.name)?)
+    }
+}
+
+/// Reads a file, naming it where that fails.
+pub fn read_file(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Writes a file whole, or prints text on standard output where there is no path.
+pub fn write_or_print(path: Option<&PathBuf>, bytes: &[u8]) -> Result<()> {
+    match path {
+        Some(path) => tilewright_runtime::files::write_whole(path, &[bytes])
+            .with_context(|| format!("cannot write {}", path.display())),
+        None => {
+            use std::io::Write;
+            match std::io::stdout().lock().write_all(bytes) {
+                // A reader that has seen enough, as `head` does, is no failure.
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+                outcome => outcome.context("cannot write to standard output"),
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! `configs`: the presets, the parameters, and whether a file is a configuration that can be built.
+
+use std::fmt::Write;
+
+use anyhow::Result;
+use clap::Subcommand;
+use serde_json::json;
+use tilewright_hw::config::{ConfigError, HwConfig, PARAMS, PRESETS};
+
+use super::{Verdict, write_or_print};
+
+/// Arguments of `configs`.
+#[derive(clap::Args)]
+pub struct Configs {
+    #[command(subcommand)]
+    command: Option<Action>,
+    /// Print one JSON object on standard output
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Check a configuration and print every violation; needs no model
+    Check {
+        /// A TOML file, or a preset's name
+        file: String,
+    },
+    /// Print a configuration with every parameter, its unit and its legal values
+    Show {
+        /// A TOML file, or a preset's name
+        file: String,
+    },
+}
+
+impl Configs {
+    pub fn run(self) -> Result<Verdict> {
+        match self.command {
+            None => list(self.json),
+            Some(Action::Check { file }) => check(&file, self.json),
+            Some(Action::Show { file }) => show(&file),
+        }
+    }
+}
+
+fn list(json: bool) -> Result<Verdict> {
+    let mut text = String::new();
+    let mut rows = Vec::new();
+    for (name, _) in PRESETS {
+        let config = HwConfig::load(name)?;
+        let memories: u32 = [&config].iter().map(|c| scratchpad_bytes(c)).sum();
+        let _ = writeln!(
+            text,
+            "{name:<10} {:>5} MACs a cycle, {:>4} KiB of scratchpads, {}-bit bus, hash {:016x}",
+            config.macs_per_cycle(),
+            memories / 1024,
+            config.bus_bits,
+            config.hash()
+        );
+        rows.push(json!({
+            "name": name,
+            "hash": format!("{:016x}", config.hash()),
+            "macs_per_cycle": config.macs_per_cycle(),
+            "scratchpad_bytes": memories,
+        }));
+    }
+    if json {
+        text = format!("{}\n", json!({ "configs": rows }));
+    }
+    write_or_print(None, text.as_bytes())?;
+    Ok(Verdict::Fine)
+}
+
+fn scratchpad_bytes(config: &HwConfig) -> u32 {
+    tilewright_hw::config::Mem::ALL.iter().map(|mem| config.entries(*mem) * config.entry_bytes(*mem)).sum()
+}
+
+fn check(file: &str, json: bool) -> Result<Verdict> {
+    let (violations, hash) = match HwConfig::load(file) {
+        Ok(config) => (Vec::new(), Some(format!("{:016x}", config.hash()))),
+        Err(ConfigError::Illegal { violations, .. }) => (violations, None),
+        Err(other) => return Err(other.into()),
+    };
+    let fine = violations.is_empty();
+    let text = if json {
+        let rows: Vec<_> =
+            violations.iter().map(|v| json!({ "parameter": v.key, "what": v.what, "remedy": v.remedy })).collect();
+        format!("{}\n", json!({ "file": file, "fine": fine, "hash": hash, "violations": rows }))
+    } else if let Some(hash) = hash {
+        format!("{file}: fine, hash {hash}\n")
+    } else {
+        format!("{}\n", ConfigError::Illegal { file: file.to_string(), violations })
+    };
+    write_or_print(None, text.as_bytes())?;
+    Ok(if fine { Verdict::Fine } else { Verdict::No })
+}
+
+fn show(file: &str) -> Result<Verdict> {
+    let config = HwConfig::load(file)?;
+    let mut text = format!("# {}, hash {:016x}\n", config.name, config.hash());
+    for param in PARAMS {
+        let value = param.value(&config);
+        let value = match param.legal {
+            tilewright_hw::config::Legal::Flag => (value != 0).to_string(),
+            tilewright_hw::config::Legal::Words(words) => {
+                format!("{:?}", words.get(value as usize).copied().unwrap_or("?"))
+            }
+            _ => value.to_string(),
+        };
+        let unit = if param.unit.is_empty() { String::new() } else { format!(" {};", param.unit) };
+        let _ = writeln!(text, "{:<40} #{unit} {}", format!("{} = {value}", param.key), param.legal);
+    }
+    write_or_print(None, text.as_bytes())?;
+    Ok(Verdict::Fine)
+}

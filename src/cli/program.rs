@@ -1,0 +1,65 @@
+//! `asm` and `disasm`: programs as text and as bits.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use tilewright::stream;
+use tilewright_hw::isa::{Insn, print_program};
+
+use super::{Hw, Verdict, read_file, write_or_print};
+
+/// Arguments of `asm`.
+#[derive(clap::Args)]
+pub struct Asm {
+    /// The program's text
+    file: PathBuf,
+    /// Instruction stream to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    hw: Hw,
+}
+
+impl Asm {
+    pub fn run(self) -> Result<Verdict> {
+        let config = self.hw.load()?;
+        let file = self.file.display().to_string();
+        let bytes = read_file(&self.file)?;
+        let program = text_program(&file, &bytes)?;
+        let stream = stream::to_file(&file, &program, &config)?;
+        write_or_print(Some(&self.output), &stream)?;
+        eprintln!("{}: {} instructions for {}", self.output.display(), program.len(), config.name);
+        Ok(Verdict::Fine)
+    }
+}
+
+/// Arguments of `disasm`.
+#[derive(clap::Args)]
+pub struct Disasm {
+    /// The instruction stream
+    file: PathBuf,
+    /// File to write instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    hw: Hw,
+}
+
+impl Disasm {
+    pub fn run(self) -> Result<Verdict> {
+        let config = self.hw.load()?;
+        let bytes = read_file(&self.file)?;
+        let program = stream::from_file(&self.file.display().to_string(), &bytes, &config)?;
+        write_or_print(self.output.as_ref(), print_program(&program).as_bytes())?;
+        Ok(Verdict::Fine)
+    }
+}
+
+/// Parses a program's text out of a file's bytes.
+pub fn text_program(file: &str, bytes: &[u8]) -> Result<Vec<Insn>> {
+    if stream::is_one(bytes) {
+        bail!("{file} is an assembled stream already, not a program's text; print it with: tilewright disasm {file}");
+    }
+    let text = std::str::from_utf8(bytes).with_context(|| format!("{file} is not a program's text"))?;
+    Ok(stream::parse(file, text)?)
+}

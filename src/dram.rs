@@ -1,0 +1,84 @@
+//! The DRAM model's parameters as people write and read them: `latency=64,bandwidth=8,shared=true,row=0`.
+
+use tilewright_hw::config::{DramSection, HwConfig};
+
+/// Sixteenths of a cycle in a cycle.
+const SIXTEENTHS: u32 = 16;
+
+/// Changes the configuration's DRAM model as `text` says: `KEY=VALUE` pairs between commas.
+///
+/// `latency` counts cycles; `bandwidth` bytes a cycle, as a whole number; `row` sixteenths of a cycle for opening a row;
+/// `shared` is `true` where reads and writes share the bandwidth.
+///
+/// # Errors
+/// Every pair that is wrong, as text.
+pub fn apply(text: &str, config: &mut HwConfig) -> Result<(), String> {
+    let mut errors = Vec::new();
+    let bus_bytes = config.bus_bytes();
+    for pair in text.split(',').filter(|pair| !pair.trim().is_empty()) {
+        let Some((key, value)) = pair.split_once('=') else {
+            errors.push(format!("{pair} is not of the form KEY=VALUE"));
+            continue;
+        };
+        let (key, value) = (key.trim(), value.trim());
+        let dram = &mut config.dram;
+        let outcome = match key {
+            "latency" => number(value).map(|n| dram.latency = n),
+            "row" => number(value).map(|n| dram.row_open_sixteenths = n),
+            "bandwidth" => beat_sixteenths(value, bus_bytes).map(|n| dram.beat_sixteenths = n),
+            "shared" => value.parse().map(|b| dram.shared = b).map_err(|_| "is not true or false".to_string()),
+            _ => Err("is not a parameter; use latency, bandwidth, shared or row".to_string()),
+        };
+        if let Err(reason) = outcome {
+            errors.push(format!("{key}={value}: {reason}"));
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
+}
+
+/// The parameters as [`apply`] reads them.
+pub fn text(dram: &DramSection, bus_bytes: u32) -> String {
+    let bytes = f64::from(bus_bytes * SIXTEENTHS) / f64::from(dram.beat_sixteenths.max(1));
+    format!("latency={},bandwidth={bytes},shared={},row={}", dram.latency, dram.shared, dram.row_open_sixteenths)
+}
+
+fn number(value: &str) -> Result<u32, String> {
+    value.parse().ok().filter(|n| *n <= 1 << 20).ok_or_else(|| "is not a whole number up to 1048576".to_string())
+}
+
+fn beat_sixteenths(value: &str, bus_bytes: u32) -> Result<u32, String> {
+    let bytes: u32 = number(value)?;
+    let whole = bus_bytes * SIXTEENTHS;
+    if bytes == 0 || bytes > bus_bytes || !whole.is_multiple_of(bytes) {
+        let possible: Vec<String> =
+            (1..=bus_bytes).filter(|b| whole.is_multiple_of(*b)).map(|b| b.to_string()).collect();
+        return Err(format!("is not a bandwidth of this bus; use one of {} bytes a cycle", possible.join(", ")));
+    }
+    Ok(whole / bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_printed_reads_back() {
+        let mut config = HwConfig::load("1x16x16").unwrap();
+        assert_eq!(text(&config.dram, config.bus_bytes()), "latency=64,bandwidth=8,shared=true,row=0");
+        apply("latency=7, bandwidth=4,shared=false,row=3", &mut config).unwrap();
+        assert_eq!(text(&config.dram, config.bus_bytes()), "latency=7,bandwidth=4,shared=false,row=3");
+        assert_eq!(config.dram.beat_sixteenths, 32);
+    }
+
+    #[test]
+    fn every_error_is_told() {
+        let mut config = HwConfig::load("1x16x16").unwrap();
+        assert_eq!(
+            apply("latency=x,bandwidth=3,speed=1,row,shared=7", &mut config).unwrap_err(),
+            "latency=x: is not a whole number up to 1048576; \
+             bandwidth=3: is not a bandwidth of this bus; use one of 1, 2, 4, 8 bytes a cycle; \
+             speed=1: is not a parameter; use latency, bandwidth, shared or row; \
+             row is not of the form KEY=VALUE; shared=7: is not true or false"
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! Instruction streams in files: as text, or as bits with the version and configuration that they were encoded for.
+//!
+//! ```text
+//! offset 0   magic "TWSTREAM"
+//!        8   version of the instruction set, u32
+//!       12   instructions, u32
+//!       16   configuration hash, u64
+//!       24   zero, u64
+//!       32   instructions, 32 bytes each
+//! ```
+
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::isa::{
+    self, DecodeError, EncodeError, INSN_BYTES, ISA_VERSION, Insn, decode, encode, illegal_reasons,
+};
+
+const MAGIC: &[u8; 8] = b"TWSTREAM";
+const HEADER_BYTES: usize = 32;
+
+/// Why a stream cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    /// The text has errors, each with file, line, column and the line itself.
+    #[error("{}", .0.join("\n"))]
+    Text(Vec<String>),
+    /// An instruction does not fit the configuration.
+    #[error("{file}: instruction {index}: {source}; choose a configuration with --hw that it fits")]
+    Encode {
+        /// The file.
+        file: String,
+        /// Place in the stream, from 0.
+        index: usize,
+        /// The field and its value.
+        source: EncodeError,
+    },
+    /// Instructions whose values no configuration with these sizes runs.
+    #[error("{file}: instruction {index}: {reason}")]
+    Illegal {
+        /// The file.
+        file: String,
+        /// Place in the stream, from 0.
+        index: usize,
+        /// What is illegal.
+        reason: String,
+    },
+    /// Bits that are no instruction.
+    #[error("{file}: instruction {index}: {source}; the file is damaged, assemble it again")]
+    Decode {
+        /// The file.
+        file: String,
+        /// Place in the stream, from 0.
+        index: usize,
+        /// The field and its value.
+        source: DecodeError,
+    },
+    /// The file is no stream, or not for this program or configuration.
+    #[error("{file}: {reason}")]
+    File {
+        /// The file.
+        file: String,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+}
+
+/// Whether the bytes are a stream file's.
+pub fn is_one(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
+
+/// Parses a program's text; `file` names it in errors.
+///
+/// # Errors
+/// [`StreamError::Text`] with every error of the text.
+pub fn parse(file: &str, text: &str) -> Result<Vec<Insn>, StreamError> {
+    isa::parse_program(text).map_err(|errors| {
+        let lines: Vec<&str> = text.lines().collect();
+        let shown = errors.iter().map(|error| {
+            let line = lines.get(error.line.saturating_sub(1)).copied().unwrap_or("");
+            let number = error.line.to_string();
+            let margin = " ".repeat(number.len());
+            let caret = " ".repeat(error.column.saturating_sub(1));
+            format!(
+                "{file}:{}:{}: {}\n {number} | {line}\n {margin} | {caret}^",
+                error.line, error.column, error.message
+            )
+        });
+        StreamError::Text(shown.collect())
+    })
+}
+
+/// Encodes a program as a stream file's instructions, without the header; every value is checked.
+///
+/// # Errors
+/// [`StreamError::Encode`] or [`StreamError::Illegal`] for the first instruction that does not fit.
+pub fn encode_all(file: &str, program: &[Insn], config: &HwConfig) -> Result<Vec<u8>, StreamError> {
+    let mut bytes = Vec::with_capacity(program.len() * INSN_BYTES);
+    for (index, insn) in program.iter().enumerate() {
+        let file = file.to_string();
+        match encode(insn, config) {
+            Ok(code) => bytes.extend_from_slice(&code),
+            Err(source) => return Err(StreamError::Encode { file, index, source }),
+        }
+        let reasons = illegal_reasons(insn, config);
+        if !reasons.is_empty() {
+            return Err(StreamError::Illegal { file, index, reason: reasons.join("; ") });
+        }
+    }
+    Ok(bytes)
+}
+
+/// A stream file.
+///
+/// # Errors
+/// As [`encode_all`].
+pub fn to_file(file: &str, program: &[Insn], config: &HwConfig) -> Result<Vec<u8>, StreamError> {
+    let code = encode_all(file, program, config)?;
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend_from_slice(&ISA_VERSION.to_le_bytes());
+    bytes.extend_from_slice(&(program.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(&config.hash().to_le_bytes());
+    bytes.resize(HEADER_BYTES, 0);
+    bytes.extend_from_slice(&code);
+    Ok(bytes)
+}
+
+/// The program of a stream file.
+///
+/// # Errors
+/// [`StreamError::File`] where it is for another version or configuration or ends early, [`StreamError::Decode`].
+pub fn from_file(file: &str, bytes: &[u8], config: &HwConfig) -> Result<Vec<Insn>, StreamError> {
+    let wrong = |reason: String| StreamError::File { file: file.to_string(), reason };
+    if !is_one(bytes) {
+        return Err(wrong("it is no instruction stream; make one with: tilewright asm FILE -o STREAM".to_string()));
+    }
+    if bytes.len() < HEADER_BYTES {
+        return Err(wrong("it ends inside its header; assemble it again".to_string()));
+    }
+    let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let (version, count) = (u32_at(8), u32_at(12) as usize);
+    if version != ISA_VERSION {
+        return Err(wrong(format!(
+            "it has instruction set version {version}, this program has {ISA_VERSION}; assemble it again"
+        )));
+    }
+    let hash = u64::from(u32_at(16)) | u64::from(u32_at(20)) << 32;
+    if hash != config.hash() {
+        return Err(wrong(format!(
+            "it was encoded for the configuration with hash {hash:016x}, {} has {:016x}; give the right one with --hw",
+            config.name,
+            config.hash()
+        )));
+    }
+    let (code, rest) = bytes[HEADER_BYTES..].as_chunks::<INSN_BYTES>();
+    if code.len() != count || !rest.is_empty() {
+        let len = bytes.len() - HEADER_BYTES;
+        return Err(wrong(format!("it has {len} bytes of code for {count} instructions; assemble it again")));
+    }
+    let decoded = code.iter().enumerate().map(|(index, code)| {
+        decode(code, config).map_err(|source| StreamError::Decode { file: file.to_string(), index, source })
+    });
+    decoded.collect()
+}
+
+#[cfg(test)]
+mod tests;

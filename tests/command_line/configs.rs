@@ -1,0 +1,55 @@
+//! `configs`.
+
+use crate::{fine, refused, tilewright};
+
+#[test]
+fn the_presets_are_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = fine(dir.path(), &["configs"]);
+    let names: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, ["1x4x4", "1x8x8", "1x16x16", "1x32x32", "1x8x16", "4x16x16"]);
+}
+
+#[test]
+fn a_shown_configuration_is_the_same_configuration() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = fine(dir.path(), &["configs", "show", "1x8x16"]);
+    std::fs::write(dir.path().join("shown.toml"), text).unwrap();
+    let check = |file| fine(dir.path(), &["configs", "check", file]).split_once(": ").unwrap().1.to_string();
+    assert_eq!(check("shown.toml"), check("1x8x16"));
+}
+
+#[test]
+fn every_violation_is_told_and_the_exit_code_is_one() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("bad.toml"), "batch = 3\nfoo = 1\nbus_bits = \"wide\"\n").unwrap();
+    let outcome = tilewright(dir.path(), &["configs", "check", "bad.toml"]);
+    assert_eq!(outcome.code, 1);
+    assert_eq!(
+        outcome.stdout,
+        "bad.toml: 3 violation(s)\n  bus_bits: is string, not a whole number; use a power of two, 16 to 512\n  \
+         foo: is not a parameter; did you mean loops\n  batch: is 3; use a power of two, 1 to 16\n"
+    );
+    let outcome = tilewright(dir.path(), &["configs", "check", "bad.toml", "--json"]);
+    assert_eq!(outcome.code, 1);
+    let json: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(json["fine"], false);
+    assert_eq!(json["violations"].as_array().unwrap().len(), 3);
+    assert_eq!(json["violations"][2]["parameter"], "batch");
+}
+
+#[test]
+fn what_is_no_configuration_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    refused(
+        dir.path(),
+        &["configs", "check", "huge"],
+        "no configuration is named huge; the presets are 1x4x4, 1x8x8, 1x16x16, 1x32x32, 1x8x16, 4x16x16, \
+         or give a path that ends in .toml",
+    );
+    refused(dir.path(), &["configs", "check", "no.toml"], "no.toml: No such file or directory (os error 2)");
+    std::fs::write(dir.path().join("broken.toml"), "batch = = 1\n").unwrap();
+    let outcome = tilewright(dir.path(), &["configs", "check", "broken.toml"]);
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.stderr.starts_with("error: broken.toml: not a TOML file: TOML parse error at line 1, column 9"));
+}

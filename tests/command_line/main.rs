@@ -1,0 +1,46 @@
+//! The program as people call it: exit codes, messages and files.
+
+mod configs;
+mod programs;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What a call gave back.
+struct Outcome {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+/// Calls the program in `dir`.
+fn tilewright(dir: &Path, arguments: &[&str]) -> Outcome {
+    let output = Command::new(env!("CARGO_BIN_EXE_tilewright"))
+        .args(arguments)
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program starts");
+    Outcome {
+        code: output.status.code().expect("the program ends by itself"),
+        stdout: String::from_utf8(output.stdout).expect("standard output is text"),
+        stderr: String::from_utf8(output.stderr).expect("standard error is text"),
+    }
+}
+
+/// Calls the program, which must fail with exit code 2 and exactly this message.
+#[track_caller]
+fn refused(dir: &Path, arguments: &[&str], message: &str) {
+    let outcome = tilewright(dir, arguments);
+    assert_eq!(outcome.stderr, format!("error: {message}\n"));
+    assert_eq!(outcome.code, 2);
+    assert_eq!(outcome.stdout, "");
+}
+
+/// Calls the program, which must succeed.
+#[track_caller]
+fn fine(dir: &Path, arguments: &[&str]) -> String {
+    let outcome = tilewright(dir, arguments);
+    assert_eq!(outcome.code, 0, "{}{}", outcome.stdout, outcome.stderr);
+    outcome.stdout
+}
