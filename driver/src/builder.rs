@@ -1,0 +1,434 @@
+//! Instructions in program order to a program.
+
+use crate::access::{self, Footprint, Kernel, Outside};
+use crate::affine::{Dim, Nest, Piece};
+use crate::error::DriverError;
+use crate::program::{AccelProgram, Binding, Region, RegionId, Role, Section};
+use crate::tokens::Analysis;
+use crate::uops::{Placement, UopCache};
+use std::collections::HashSet;
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::{self, Gemm, GemmUop, Insn, Load, Op, Store, Vector, VectorUop};
+
+/// Builds a program: give it regions, constants and instructions, then [`Builder::finish`].
+///
+/// Masks are the builder's work; so are the micro-op fields of gemm and vector instructions, whose kernels are given as
+/// lists of micro-ops or as loop nests.
+///
+/// ```
+/// use tilewright_driver::{Builder, Role};
+/// use tilewright_hw::{HwConfig, Mem, isa::{Load, Store, VectorUop, Vector, VecDst, VecSrc}};
+/// # fn main() -> Result<(), tilewright_driver::DriverError> {
+/// let config = HwConfig::default();
+/// let mut b = Builder::new(&config)?;
+/// let data = b.region("data", Role::Input, 256)?;
+/// b.input("x", data, 0, 128);
+/// b.output("y", data, 128, 128);
+/// b.load(Load { mem: Mem::Out, base: data.0, row_bytes: 128, ..Load::default() })?;
+/// let copy = Vector { dst: VecDst::Out, a: VecSrc::Out, dst_at: 8, count0: 8, dst0: 1, a0: 1, ..Vector::default() };
+/// b.vector(copy, &[VectorUop::default()])?;
+/// b.store(Store { base: data.0, offset: 128, entry: 8, row_bytes: 128, ..Store::default() })?;
+/// let program = b.finish()?;
+/// assert!(program.disassemble(&config).unwrap().contains("pop=vector"));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Builder {
+    config: HwConfig,
+    regions: Vec<Region>,
+    constants: Vec<u8>,
+    sections: Vec<Section>,
+    inputs: Vec<Binding>,
+    outputs: Vec<Binding>,
+    insns: Vec<Insn>,
+    analysis: Analysis,
+    gemm_uops: UopCache,
+    vector_uops: UopCache,
+    /// Loads of micro-ops: their offsets are within the memory's image until the end.
+    uop_loads: Vec<usize>,
+}
+
+/// Most bytes of a row.
+const ROW_BYTES: u32 = 65_535;
+/// Most rows of a plane.
+const ROWS: u32 = 2_047;
+
+impl Builder {
+    /// An empty program for a configuration; region 0 holds its constants.
+    ///
+    /// # Errors
+    /// [`DriverError::Tokens`].
+    pub fn new(config: &HwConfig) -> Result<Builder, DriverError> {
+        let analysis = Analysis::new(config)
+            .ok_or(DriverError::Tokens { token_bits: config.token_bits, queue_depth: config.queue_depth })?;
+        let cache = |mem| UopCache::new(config.entries(mem), config.entry_bytes(mem), config.dma_align.into());
+        Ok(Builder {
+            config: config.clone(),
+            regions: vec![Region { name: "constants".into(), role: Role::Constants, bytes: 0 }],
+            constants: Vec::new(),
+            sections: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            insns: Vec::new(),
+            analysis,
+            gemm_uops: cache(Mem::GemmUop),
+            vector_uops: cache(Mem::VectorUop),
+            uop_loads: Vec::new(),
+        })
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &HwConfig {
+        &self.config
+    }
+
+    /// Instructions so far.
+    pub fn len(&self) -> usize {
+        self.insns.len()
+    }
+
+    /// Whether there is no instruction yet.
+    pub fn is_empty(&self) -> bool {
+        self.insns.is_empty()
+    }
+
+    /// The region of the constants.
+    pub fn constants(&self) -> RegionId {
+        RegionId(0)
+    }
+
+    /// Adds a region.
+    ///
+    /// # Errors
+    /// [`DriverError::TooManyRegions`].
+    pub fn region(&mut self, name: &str, role: Role, bytes: u64) -> Result<RegionId, DriverError> {
+        if self.regions.len() >= self.config.bases as usize {
+            return Err(DriverError::TooManyRegions { regions: self.regions.len() + 1, bases: self.config.bases });
+        }
+        self.regions.push(Region { name: name.into(), role, bytes });
+        Ok(RegionId(self.regions.len() as u32 - 1))
+    }
+
+    /// Makes a region at least `bytes` long.
+    pub fn grow(&mut self, region: RegionId, bytes: u64) {
+        if let Some(r) = self.regions.get_mut(region.0 as usize) {
+            r.bytes = r.bytes.max(bytes);
+        }
+    }
+
+    /// Adds constants; their offset in region 0 comes back, a multiple of 64.
+    pub fn constant(&mut self, name: &str, role: Role, data: &[u8]) -> u64 {
+        let offset = self.constants.len().next_multiple_of(64);
+        self.constants.resize(offset, 0);
+        self.constants.extend_from_slice(data);
+        self.sections.push(Section { name: name.into(), role, offset: offset as u64, bytes: data.len() as u64 });
+        self.regions[0].bytes = self.constants.len() as u64;
+        offset as u64
+    }
+
+    /// Names a tensor that the host writes.
+    pub fn input(&mut self, name: &str, region: RegionId, offset: u64, bytes: u64) {
+        self.inputs.push(Binding { name: name.into(), region, offset, bytes });
+    }
+
+    /// Names a tensor that the host reads.
+    pub fn output(&mut self, name: &str, region: RegionId, offset: u64, bytes: u64) {
+        self.outputs.push(Binding { name: name.into(), region, offset, bytes });
+    }
+
+    /// Adds a load.
+    ///
+    /// # Errors
+    /// [`DriverError::Illegal`], [`DriverError::Scratchpad`], [`DriverError::Region`].
+    pub fn load(&mut self, load: Load) -> Result<(), DriverError> {
+        self.push(load.into(), Kernel::None)
+    }
+
+    /// Loads `bytes` consecutive bytes into consecutive entries, in as many instructions as it takes.
+    ///
+    /// # Errors
+    /// As [`Builder::load`].
+    pub fn load_linear(
+        &mut self,
+        mem: Mem,
+        region: RegionId,
+        offset: u64,
+        entry: u32,
+        bytes: u64,
+    ) -> Result<(), DriverError> {
+        for load in linear(&self.config, mem, region.0, offset, entry, bytes) {
+            self.load(load)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a store.
+    ///
+    /// # Errors
+    /// As [`Builder::load`].
+    pub fn store(&mut self, store: Store) -> Result<(), DriverError> {
+        self.push(store.into(), Kernel::None)
+    }
+
+    /// Adds a gemm that runs `kernel`; `uop` and `uops` are filled in.
+    ///
+    /// # Errors
+    /// [`DriverError::KernelTooLong`], [`DriverError::Illegal`], [`DriverError::Scratchpad`].
+    pub fn gemm(&mut self, gemm: Gemm, kernel: &[GemmUop]) -> Result<(), DriverError> {
+        let bytes: Vec<u8> = kernel.iter().flat_map(|u| u.to_bytes(&self.config)).collect();
+        let uop = self.place(Mem::GemmUop, &bytes, kernel.len())?;
+        self.push(Gemm { uop, uops: kernel.len() as u32, ..gemm }.into(), Kernel::Gemm(kernel))
+    }
+
+    /// Adds a vector instruction that runs `kernel`; `uop` and `uops` are filled in.
+    ///
+    /// # Errors
+    /// As [`Builder::gemm`], and [`DriverError::Rule`] where operands share a bank's port or a deep operation reads
+    /// what it wrote.
+    pub fn vector(&mut self, vector: Vector, kernel: &[VectorUop]) -> Result<(), DriverError> {
+        let bytes: Vec<u8> = kernel.iter().flat_map(|u| u.to_bytes(&self.config)).collect();
+        let uop = self.place(Mem::VectorUop, &bytes, kernel.len())?;
+        self.push(Vector { uop, uops: kernel.len() as u32, ..vector }.into(), Kernel::Vector(kernel))
+    }
+
+    /// Adds the gemms of a nest over acc, inp and wgt.
+    ///
+    /// # Errors
+    /// As [`Builder::gemm`].
+    pub fn gemm_nest(&mut self, accumulate: bool, nest: &Nest) -> Result<(), DriverError> {
+        for Piece { at, body, loops: [l0, l1, l2] } in nest.pieces(&self.config, self.config.gemm_uop_depth) {
+            let kernel: Vec<GemmUop> = body.iter().map(|&[acc, inp, wgt]| GemmUop { acc, inp, wgt }).collect();
+            let gemm = Gemm {
+                accumulate,
+                count0: l0.count,
+                count1: l1.count,
+                count2: l2.count,
+                acc: at[0],
+                inp: at[1],
+                wgt: at[2],
+                acc0: l0.steps[0],
+                inp0: l0.steps[1],
+                wgt0: l0.steps[2],
+                acc1: l1.steps[0],
+                inp1: l1.steps[1],
+                wgt1: l1.steps[2],
+                acc2: l2.steps[0],
+                inp2: l2.steps[1],
+                wgt2: l2.steps[2],
+                ..Gemm::default()
+            };
+            self.gemm(gemm, &kernel)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the vector instructions of a nest over dst, a and b; `vector` says operation, operands and descriptor.
+    ///
+    /// # Errors
+    /// As [`Builder::vector`].
+    pub fn vector_nest(&mut self, vector: Vector, nest: &Nest) -> Result<(), DriverError> {
+        for Piece { at, body, loops: [l0, l1, l2] } in nest.pieces(&self.config, self.config.vector_uop_depth) {
+            let kernel: Vec<VectorUop> = body.iter().map(|&[dst, a, b]| VectorUop { dst, a, b }).collect();
+            let insn = Vector {
+                count0: l0.count,
+                count1: l1.count,
+                count2: l2.count,
+                dst_at: at[0],
+                a_at: at[1],
+                b_at: at[2],
+                dst0: l0.steps[0],
+                a0: l0.steps[1],
+                b0: l0.steps[2],
+                dst1: l1.steps[0],
+                a1: l1.steps[1],
+                b1: l1.steps[2],
+                dst2: l2.steps[0],
+                a2: l2.steps[1],
+                b2: l2.steps[2],
+                ..vector
+            };
+            self.vector(insn, &kernel)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a kernel resident.
+    fn place(&mut self, mem: Mem, kernel: &[u8], uops: usize) -> Result<u32, DriverError> {
+        let cache = if mem == Mem::GemmUop { &mut self.gemm_uops } else { &mut self.vector_uops };
+        let depth = self.config.entries(mem);
+        let Some(Placement { start, load }) = cache.place(kernel) else {
+            return Err(DriverError::KernelTooLong { mem, uops, depth });
+        };
+        if let Some(image) = load {
+            for load in linear(&self.config, mem, 0, image, start, kernel.len() as u64) {
+                self.uop_loads.push(self.insns.len());
+                self.emit(load.into(), Kernel::None, true)?;
+            }
+        }
+        Ok(start)
+    }
+
+    fn push(&mut self, op: Op, kernel: Kernel) -> Result<(), DriverError> {
+        self.emit(op, kernel, false)
+    }
+
+    fn emit(&mut self, op: Op, kernel: Kernel, uop_load: bool) -> Result<(), DriverError> {
+        let index = self.insns.len();
+        let insn = Insn::new(op);
+        let reasons = isa::illegal_reasons(&insn, &self.config);
+        if !reasons.is_empty() {
+            return Err(DriverError::Illegal { index, reasons });
+        }
+        let footprint = access::footprint(&op, kernel, &self.config).map_err(|Outside { mem, entry }| {
+            DriverError::Scratchpad { index, mem, entry, entries: self.config.entries(mem) }
+        })?;
+        if !uop_load {
+            self.check_region(index, &footprint)?;
+        }
+        if let (Op::Vector(x), Kernel::Vector(uops)) = (&op, kernel) {
+            vector_rules(x, uops, &footprint, &self.config).map_err(|what| DriverError::Rule { index, what })?;
+        }
+        self.analysis.add(index, insn.unit(), &footprint);
+        self.insns.push(insn);
+        Ok(())
+    }
+
+    fn check_region(&self, index: usize, footprint: &Footprint) -> Result<(), DriverError> {
+        let Some(touch) = &footprint.dram else { return Ok(()) };
+        let Some(region) = self.regions.get(touch.base as usize) else {
+            return Err(DriverError::Rule { index, what: format!("base {} is no region of the program", touch.base) });
+        };
+        if touch.write && touch.base == 0 {
+            return Err(DriverError::Rule { index, what: "constants cannot be stored to".into() });
+        }
+        let end = touch.spans.iter().map(|s| s.end).max().unwrap_or(0);
+        if end > region.bytes {
+            return Err(DriverError::Region { index, region: region.name.clone(), byte: end - 1, size: region.bytes });
+        }
+        Ok(())
+    }
+
+    /// The program, with its tokens.
+    ///
+    /// # Errors
+    /// [`DriverError::Encode`], where a value is wider than its field.
+    pub fn finish(mut self) -> Result<AccelProgram, DriverError> {
+        let images = [self.gemm_uops, self.vector_uops].map(UopCache::into_image);
+        let mut offsets = [0u64; 2];
+        for ((image, name), offset) in images.iter().zip(["gemm micro-ops", "vector micro-ops"]).zip(&mut offsets) {
+            if !image.is_empty() {
+                *offset = self.constants.len().next_multiple_of(64) as u64;
+                self.constants.resize(*offset as usize, 0);
+                self.constants.extend_from_slice(image);
+                let bytes = image.len() as u64;
+                self.sections.push(Section { name: name.into(), role: Role::Uops, offset: *offset, bytes });
+            }
+        }
+        self.regions[0].bytes = self.constants.len() as u64;
+        for &i in &self.uop_loads {
+            if let Op::Load(load) = &mut self.insns[i].op {
+                load.offset += offsets[usize::from(load.mem == Mem::VectorUop)];
+            }
+        }
+        self.analysis.finish(&mut self.insns);
+        let mut stream = Vec::with_capacity(self.insns.len() * isa::INSN_BYTES);
+        for (index, insn) in self.insns.iter().enumerate() {
+            let bytes = isa::encode(insn, &self.config).map_err(|source| DriverError::Encode { index, source })?;
+            stream.extend_from_slice(&bytes);
+        }
+        Ok(AccelProgram {
+            config_hash: self.config.hash(),
+            isa_version: isa::ISA_VERSION,
+            stream,
+            regions: self.regions,
+            constants: self.constants,
+            sections: self.sections,
+            inputs: self.inputs,
+            outputs: self.outputs,
+        })
+    }
+}
+
+/// Loads of consecutive bytes into consecutive entries.
+fn linear(config: &HwConfig, mem: Mem, base: u32, offset: u64, entry: u32, bytes: u64) -> Vec<Load> {
+    let entry_bytes = config.entry_bytes(mem);
+    let row_entries = (ROW_BYTES / entry_bytes).max(1);
+    let row = u64::from(row_entries * entry_bytes);
+    let mut loads = Vec::new();
+    let (mut at, mut to, mut rest) = (offset, entry, bytes);
+    while rest > 0 {
+        let rows = (rest / row).clamp(1, ROWS.into());
+        let row_bytes = rest.min(row);
+        // Strides stay zero where they mean nothing, so that narrow stride fields can hold them.
+        let row_stride = if rows > 1 { row } else { 0 };
+        loads.push(Load {
+            mem,
+            base,
+            offset: at,
+            entry: to,
+            row_bytes: row_bytes as u32,
+            rows: rows as u32,
+            row_stride,
+            ..Load::default()
+        });
+        at += rows * row_bytes;
+        to += (rows * row_bytes.div_ceil(entry_bytes.into())) as u32;
+        rest -= rows * row_bytes;
+    }
+    loads
+}
+
+/// What the hardware asks of vector instructions beyond their fields.
+fn vector_rules(x: &Vector, uops: &[VectorUop], found: &Footprint, config: &HwConfig) -> Result<(), String> {
+    let a = access::source_mem(x.a);
+    let b = access::source_mem(x.b);
+    let reads: Vec<_> = found.scratch.iter().filter(|t| !t.write && Some(t.mem) == a).collect();
+    if a.is_some() && a == b {
+        let banks: Vec<u32> = reads.iter().map(|t| t.set.banks(config.entries(t.mem) / config.banks(t.mem))).collect();
+        if let [a_banks, b_banks] = banks[..]
+            && a_banks & b_banks != 0
+        {
+            return Err("both operands read one bank; put them into different banks or memories".into());
+        }
+    }
+    let dst = access::destination_mem(x.dst);
+    let written = found.scratch.iter().find(|t| t.write);
+    let overlaps = found
+        .scratch
+        .iter()
+        .any(|t| !t.write && t.mem == dst && t.mem != Mem::Param && written.is_some_and(|w| w.set.intersects(&t.set)));
+    if x.op.is_deep() && overlaps && reads_own_result(x, uops, dst, config) {
+        return Err(format!("{} reads a row that it wrote; deep operations do not forward", x.op.name()));
+    }
+    Ok(())
+}
+
+/// Walks a deep instruction and looks for a row that is read after it was written.
+fn reads_own_result(x: &Vector, uops: &[VectorUop], dst: Mem, config: &HwConfig) -> bool {
+    let dims = [
+        Dim::new(x.count0, [x.dst0, x.a0, x.b0]),
+        Dim::new(x.count1, [x.dst1, x.a1, x.b1]),
+        Dim::new(x.count2, [x.dst2, x.a2, x.b2]),
+    ];
+    let mut written: HashSet<u32> = HashSet::new();
+    let turn = |x: [u32; 3], k: u32, d: &Dim| -> [u32; 3] { std::array::from_fn(|o| x[o] + k * d.steps[o]) };
+    for k0 in 0..x.count0 {
+        for k1 in 0..x.count1 {
+            for k2 in 0..x.count2 {
+                let at = turn(turn(turn([x.dst_at, x.a_at, x.b_at], k0, &dims[0]), k1, &dims[1]), k2, &dims[2]);
+                for u in uops {
+                    let a = access::source_mem(x.a) == Some(dst) && written.contains(&(at[1] + u.a));
+                    let b = access::source_mem(x.b) == Some(dst) && written.contains(&(at[2] + u.b));
+                    if a || b {
+                        return true;
+                    }
+                    written.insert(at[0] + u.dst);
+                    if written.len() > config.entries(dst) as usize {
+                        return false;
+                    }
+                }
+            }
+        }
+    }
+    false
+}

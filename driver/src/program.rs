@@ -1,0 +1,170 @@
+//! A built program: its stream, its regions, and how to read it.
+
+use serde::{Deserialize, Serialize};
+use tilewright_hw::HwConfig;
+use tilewright_hw::isa::{self, DecodeError, INSN_BYTES, Insn, Unit};
+
+/// A region's number: its base register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RegionId(pub u32);
+
+/// What lies in a region, or in a part of the constants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Everything that does not change from run to run.
+    Constants,
+    /// Weights as gemm's tiles.
+    Weights,
+    /// Parameter entries and descriptors.
+    Params,
+    /// Micro-op kernels.
+    Uops,
+    /// Tensors that the host writes.
+    Input,
+    /// Tensors that the host reads.
+    Output,
+    /// Tensors between operators.
+    Scratch,
+}
+
+/// A piece of device memory behind one base register; its number is its place in the program's list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Region {
+    /// Name for messages.
+    pub name: String,
+    /// What lies there.
+    pub role: Role,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// A named part of the constants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Section {
+    /// Name.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// Where an input or output lies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binding {
+    /// The tensor's name.
+    pub name: String,
+    /// Its region.
+    pub region: RegionId,
+    /// First byte in the region.
+    pub offset: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// An instruction stream with all that it needs to run, relocatable by its bases.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccelProgram {
+    /// Hash of the configuration that it was built for.
+    pub config_hash: u64,
+    /// Version of the instruction set.
+    pub isa_version: u32,
+    /// Encoded instructions.
+    pub stream: Vec<u8>,
+    /// Regions; region 0 holds the constants.
+    pub regions: Vec<Region>,
+    /// The first bytes of region 0.
+    pub constants: Vec<u8>,
+    /// What lies where in the constants.
+    pub sections: Vec<Section>,
+    /// Tensors that the host writes, in order.
+    pub inputs: Vec<Binding>,
+    /// Tensors that the host reads, in order.
+    pub outputs: Vec<Binding>,
+}
+
+/// Counts over a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// Instructions of load, gemm, vector and store.
+    pub insns: [u32; 4],
+    /// Tokens.
+    pub tokens: u32,
+    /// Gemm's micro-ops with all loops: its busy cycles.
+    pub gemm_cycles: u64,
+    /// Rows that vector makes.
+    pub vector_rows: u64,
+    /// Bytes that loads read from device memory.
+    pub load_bytes: u64,
+    /// Bytes that stores write to it.
+    pub store_bytes: u64,
+}
+
+impl AccelProgram {
+    /// Instructions of the stream.
+    pub fn insn_count(&self) -> usize {
+        self.stream.len() / INSN_BYTES
+    }
+
+    /// The decoded stream.
+    ///
+    /// # Errors
+    /// Place and reason of the first instruction that the configuration does not know.
+    pub fn decode(&self, config: &HwConfig) -> Result<Vec<Insn>, (usize, DecodeError)> {
+        let chunks = self.stream.chunks_exact(INSN_BYTES).enumerate();
+        chunks
+            .map(|(i, bytes)| {
+                let mut raw = [0; INSN_BYTES];
+                raw.copy_from_slice(bytes);
+                isa::decode(&raw, config).map_err(|e| (i, e))
+            })
+            .collect()
+    }
+
+    /// The program's text, with its regions and sections as comments.
+    ///
+    /// # Errors
+    /// As [`AccelProgram::decode`].
+    pub fn disassemble(&self, config: &HwConfig) -> Result<String, (usize, DecodeError)> {
+        let mut text = format!("# configuration {:016x}, instruction set {}\n", self.config_hash, self.isa_version);
+        for (i, r) in self.regions.iter().enumerate() {
+            text.push_str(&format!("# base {i}: {} {:?}, {} bytes\n", r.name, r.role, r.bytes));
+        }
+        for s in &self.sections {
+            text.push_str(&format!("# constants {:#x}: {} {:?}, {} bytes\n", s.offset, s.name, s.role, s.bytes));
+        }
+        for (kind, list) in [("input", &self.inputs), ("output", &self.outputs)] {
+            for b in list {
+                text.push_str(&format!(
+                    "# {kind} {}: base {} from byte {:#x}, {} bytes\n",
+                    b.name, b.region.0, b.offset, b.bytes
+                ));
+            }
+        }
+        text.push_str(&isa::print_program(&self.decode(config)?));
+        Ok(text)
+    }
+
+    /// Counts instructions, tokens, bytes and gemm's cycles.
+    ///
+    /// # Errors
+    /// As [`AccelProgram::decode`].
+    pub fn summary(&self, config: &HwConfig) -> Result<Summary, (usize, DecodeError)> {
+        let mut sum = Summary::default();
+        for insn in self.decode(config)? {
+            sum.insns[insn.unit() as usize] += 1;
+            sum.tokens += Unit::ALL.into_iter().filter(|&u| insn.push.contains(u)).count() as u32;
+            let passes = |counts: [u32; 4]| counts.into_iter().map(u64::from).product::<u64>();
+            match insn.op {
+                isa::Op::Load(x) => sum.load_bytes += passes([x.row_bytes, x.rows, x.planes, 1]),
+                isa::Op::Store(x) => sum.store_bytes += passes([x.row_bytes, x.rows, x.planes, 1]),
+                isa::Op::Gemm(x) => sum.gemm_cycles += passes([x.uops, x.count0, x.count1, x.count2]),
+                isa::Op::Vector(x) => sum.vector_rows += passes([x.uops, x.count0, x.count1, x.count2]),
+            }
+        }
+        Ok(sum)
+    }
+}

@@ -1,0 +1,120 @@
+//! Programs on a device.
+
+use crate::error::DriverError;
+use crate::memory::{Block, DeviceMemory};
+use crate::program::AccelProgram;
+use tilewright_hw::device::{Base, Command, Device, RunReport};
+use tilewright_hw::isa;
+
+/// Alignment of regions and streams in device memory.
+const ALIGN: u64 = 4096;
+
+/// A program whose constants and stream lie in a device's memory.
+#[derive(Debug)]
+pub struct Loaded<'p> {
+    program: &'p AccelProgram,
+    blocks: Vec<Block>,
+    command: Command,
+}
+
+impl<'p> Loaded<'p> {
+    /// Takes memory for every region and the stream, and writes what does not change.
+    ///
+    /// # Errors
+    /// [`DriverError::OtherHardware`], [`DriverError::DoesNotFit`], or the device's.
+    pub fn new(
+        device: &mut dyn Device,
+        memory: &mut DeviceMemory,
+        program: &'p AccelProgram,
+    ) -> Result<Loaded<'p>, DriverError> {
+        let hash = device.config().hash();
+        if program.config_hash != hash || program.isa_version != isa::ISA_VERSION {
+            return Err(DriverError::OtherHardware {
+                built: program.config_hash,
+                built_isa: program.isa_version,
+                device: hash,
+                isa: isa::ISA_VERSION,
+            });
+        }
+        let mut sizes: Vec<(String, u64)> = program.regions.iter().map(|r| (r.name.clone(), r.bytes)).collect();
+        sizes.push(("stream".into(), program.stream.len() as u64));
+        let blocks = memory.plan(&sizes, ALIGN)?;
+        let stream = blocks[program.regions.len()];
+        for (block, bytes) in [(blocks[0], &program.constants), (stream, &program.stream)] {
+            device.write(block.addr, bytes)?;
+            device.clean_cache(block.addr, bytes.len() as u64)?;
+        }
+        let bases = program.regions.iter().zip(&blocks).map(|(r, b)| Base { addr: b.addr, limit: r.bytes }).collect();
+        let insns = program.insn_count() as u32;
+        let command = Command { stream_addr: stream.addr, insns, bases, cycle_limit: None };
+        Ok(Loaded { program, blocks, command })
+    }
+
+    /// The command that runs the program, for devices that are driven by hand.
+    pub fn command(&self) -> &Command {
+        &self.command
+    }
+
+    /// Writes the inputs, runs, and reads the outputs.
+    ///
+    /// # Errors
+    /// [`DriverError::Input`], [`DriverError::Trapped`], or the device's.
+    pub fn run(
+        &self,
+        device: &mut dyn Device,
+        inputs: &[impl AsRef<[u8]>],
+    ) -> Result<(Vec<Vec<u8>>, RunReport), DriverError> {
+        if inputs.len() != self.program.inputs.len() {
+            let first_missing = self.program.inputs.get(inputs.len());
+            return Err(DriverError::Input {
+                name: first_missing.map_or_else(|| "past the last".into(), |b| b.name.clone()),
+                given: inputs.get(self.program.inputs.len()).map_or(0, |i| i.as_ref().len()),
+                expected: first_missing.map_or(0, |b| b.bytes as usize),
+            });
+        }
+        for (binding, bytes) in self.program.inputs.iter().zip(inputs) {
+            let bytes = bytes.as_ref();
+            if bytes.len() as u64 != binding.bytes {
+                return Err(DriverError::Input {
+                    name: binding.name.clone(),
+                    given: bytes.len(),
+                    expected: binding.bytes as usize,
+                });
+            }
+            let addr = self.blocks[binding.region.0 as usize].addr + binding.offset;
+            device.write(addr, bytes)?;
+            device.clean_cache(addr, binding.bytes)?;
+        }
+        let report = device.run(&self.command)?;
+        if let Some(trap) = report.trap {
+            return Err(DriverError::Trapped(trap));
+        }
+        let mut outputs = Vec::new();
+        for binding in &self.program.outputs {
+            let addr = self.blocks[binding.region.0 as usize].addr + binding.offset;
+            let mut bytes = vec![0; binding.bytes as usize];
+            device.invalidate_cache(addr, binding.bytes)?;
+            device.read(addr, &mut bytes)?;
+            outputs.push(bytes);
+        }
+        Ok((outputs, report))
+    }
+
+    /// Gives the memory back.
+    pub fn unload(self, memory: &mut DeviceMemory) {
+        memory.release(&self.blocks);
+    }
+}
+
+/// Loads a program into an otherwise unused device, runs it once, and gives its outputs and report.
+///
+/// # Errors
+/// As [`Loaded::new`] and [`Loaded::run`].
+pub fn run_program(
+    device: &mut dyn Device,
+    program: &AccelProgram,
+    inputs: &[impl AsRef<[u8]>],
+) -> Result<(Vec<Vec<u8>>, RunReport), DriverError> {
+    let mut memory = DeviceMemory::new(device.memory_bytes(), device.config());
+    Loaded::new(device, &mut memory, program)?.run(device, inputs)
+}

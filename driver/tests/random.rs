@@ -1,0 +1,209 @@
+//! Random sequences of instructions: the tokens that the builder derives order every pair that must not meet.
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use tilewright_driver::{AccelProgram, Builder, Dim, DriverError, Nest, RegionId, Role, race};
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::{self, Load, Op, Store, Unit, VecDst, VecOp, VecSrc, Vector};
+
+const DATA_BYTES: u64 = 1 << 16;
+
+fn dims(rng: &mut StdRng, operands: [u32; 3]) -> Vec<Dim> {
+    (0..rng.random_range(0..5))
+        .map(|_| {
+            let count = rng.random_range(1..4);
+            Dim::new(count, operands.map(|reach| if reach == 0 { 0 } else { rng.random_range(0..4) }))
+        })
+        .collect()
+}
+
+fn body(rng: &mut StdRng) -> Vec<[u32; 3]> {
+    (0..rng.random_range(1..5)).map(|_| std::array::from_fn(|_| rng.random_range(0..8))).collect()
+}
+
+fn add_load(rng: &mut StdRng, b: &mut Builder, data: RegionId) -> Result<(), DriverError> {
+    let mem = [Mem::Inp, Mem::Wgt, Mem::Acc, Mem::Out, Mem::Param][rng.random_range(0..5)];
+    let entries = b.config().entries(mem);
+    let load = Load {
+        mem,
+        base: data.0,
+        offset: rng.random_range(0..DATA_BYTES / 2),
+        entry: rng.random_range(0..entries / 2),
+        row_bytes: rng.random_range(1..100),
+        rows: rng.random_range(1..5),
+        planes: rng.random_range(1..4),
+        row_stride: rng.random_range(0..200),
+        plane_stride: rng.random_range(0..2000),
+        x_before: rng.random_range(0..2),
+        y_after: rng.random_range(0..2),
+        pad_value: rng.random(),
+        ..Load::default()
+    };
+    b.load(load)
+}
+
+fn add_store(rng: &mut StdRng, b: &mut Builder, data: RegionId) -> Result<(), DriverError> {
+    let store = Store {
+        mem: if rng.random() { Mem::Inp } else { Mem::Out },
+        base: data.0,
+        offset: rng.random_range(0..DATA_BYTES / 2),
+        entry: rng.random_range(0..b.config().out_depth / 2),
+        row_bytes: rng.random_range(1..100),
+        rows: rng.random_range(1..5),
+        row_stride: rng.random_range(100..200),
+        ..Store::default()
+    };
+    b.store(store)
+}
+
+fn add_gemm(rng: &mut StdRng, b: &mut Builder) -> Result<(), DriverError> {
+    let at = [b.config().acc_depth, b.config().inp_depth, b.config().wgt_depth];
+    let at = at.map(|depth| rng.random_range(0..depth - 64));
+    let nest = Nest { at, body: body(rng), dims: dims(rng, [1, 1, 1]) };
+    b.gemm_nest(rng.random(), &nest)
+}
+
+fn add_vector(rng: &mut StdRng, b: &mut Builder) -> Result<(), DriverError> {
+    let config = b.config().clone();
+    let (op, a, source) = match rng.random_range(0..4) {
+        0 => (VecOp::Move, VecSrc::Out, VecSrc::None),
+        1 => (VecOp::Max, VecSrc::Acc, VecSrc::Out),
+        2 => (VecOp::Requant, VecSrc::Acc, VecSrc::Param),
+        _ => (VecOp::Add, VecSrc::Acc, VecSrc::Scalar),
+    };
+    let dst = if rng.random() && op != VecOp::Requant { VecDst::Acc } else { VecDst::Out };
+    let depth = config.acc_depth.min(config.out_depth);
+    let b_at = if source == VecSrc::Out { rng.random_range(0..depth - 64) } else { rng.random_range(0..8) };
+    let nest = Nest {
+        at: [rng.random_range(0..depth - 64), rng.random_range(0..depth - 64), b_at],
+        body: body(rng),
+        dims: dims(rng, [1, 1, 0]),
+    };
+    let vector =
+        Vector { op, dst, a, b: source, descriptor: rng.random_range(0..config.param_depth / 2), ..Vector::default() };
+    b.vector_nest(vector, &nest)
+}
+
+/// A program of about `steps` instructions; sequences that break a rule are drawn again.
+fn random_program(rng: &mut StdRng, config: &HwConfig, steps: usize) -> AccelProgram {
+    let mut b = Builder::new(config).unwrap();
+    let data = b.region("data", Role::Input, DATA_BYTES).unwrap();
+    b.input("data in", data, 0, DATA_BYTES);
+    b.output("data out", data, 0, DATA_BYTES);
+    while b.len() < steps {
+        let step = match rng.random_range(0..4) {
+            0 => add_load(rng, &mut b, data),
+            1 => add_store(rng, &mut b, data),
+            2 => add_gemm(rng, &mut b),
+            _ => add_vector(rng, &mut b),
+        };
+        match step {
+            Ok(()) | Err(DriverError::Scratchpad { .. } | DriverError::Rule { .. }) => {}
+            Err(e) => panic!("{e}"),
+        }
+    }
+    b.finish().unwrap()
+}
+
+fn configs() -> Vec<HwConfig> {
+    let mut found: Vec<HwConfig> =
+        ["1x4x4", "1x8x16", "1x16x16", "4x16x16"].iter().map(|n| HwConfig::load(n).unwrap()).collect();
+    found.push(HwConfig {
+        loops: 2,
+        token_bits: 4,
+        queue_depth: 4,
+        inp_banks: 4,
+        out_banks: 1,
+        gemm_uop_depth: 16,
+        vector_uop_depth: 16,
+        ..HwConfig::default()
+    });
+    found
+}
+
+#[test]
+fn tokens_order_whatever_meets() {
+    let mut tokens = 0;
+    for (c, config) in configs().iter().enumerate() {
+        for seed in 0..12 {
+            let mut rng = StdRng::seed_from_u64(seed * 100 + c as u64);
+            let program = random_program(&mut rng, config, 150);
+            let faults = race::check(&program, config);
+            assert!(faults.is_empty(), "{} seed {seed}: {}", config.name, faults[0]);
+            tokens += program.summary(config).unwrap().tokens;
+        }
+    }
+    assert!(tokens > 1000, "only {tokens} tokens: the programs hardly conflict");
+}
+
+#[test]
+fn a_missing_token_is_found() {
+    let config = HwConfig::default();
+    let (mut found, mut tried) = (0, 0);
+    for seed in 0..20 {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let program = random_program(&mut rng, &config, 60);
+        let mut insns = program.decode(&config).unwrap();
+        // The last token of a pair, so that the others still match.
+        let pair = insns.iter().rev().find_map(|i| i.pop.iter().next().map(|from| (from, i.unit())));
+        let Some((from, to)) = pair else { continue };
+        let pop = insns.iter().rposition(|i| i.unit() == to && i.pop.contains(from)).unwrap();
+        let push = insns.iter().rposition(|i| i.unit() == from && i.push.contains(to)).unwrap();
+        insns[pop].pop = insns[pop].pop.iter().filter(|&u| u != from).collect();
+        insns[push].push = insns[push].push.iter().filter(|&u| u != to).collect();
+        let stream = insns.iter().flat_map(|i| isa::encode(i, &config).unwrap()).collect();
+        tried += 1;
+        found += usize::from(!race::check(&AccelProgram { stream, ..program }, &config).is_empty());
+    }
+    assert!(tried >= 15);
+    assert_eq!(found, tried, "tokens that nothing needs");
+}
+
+#[test]
+fn a_pop_before_its_push_is_refused() {
+    let config = HwConfig::default();
+    let text = "load row_bytes=16 pop=store\nstore row_bytes=16 push=load\n";
+    let insns = isa::parse_program(text).unwrap();
+    let faults = race::clocks(&insns, &config).unwrap_err();
+    assert_eq!(faults, [race::Fault::PopBeforePush { index: 0, from: Unit::Store }]);
+}
+
+#[test]
+fn the_stream_reads_as_text_and_kernels_are_loaded_once() {
+    let config = HwConfig::default();
+    let mut b = Builder::new(&config).unwrap();
+    let data = b.region("data", Role::Input, 4096).unwrap();
+    for _ in 0..2 {
+        b.load(Load { base: data.0, row_bytes: 64, ..Load::default() }).unwrap();
+        b.gemm_nest(false, &Nest { at: [0; 3], body: vec![[0; 3], [1, 1, 1]], dims: vec![] }).unwrap();
+    }
+    let program = b.finish().unwrap();
+    let insns = program.decode(&config).unwrap();
+    let uop_loads = insns.iter().filter(|i| matches!(i.op, Op::Load(l) if l.mem == Mem::GemmUop)).count();
+    assert_eq!((insns.len(), uop_loads), (5, 1));
+    let text = program.disassemble(&config).unwrap();
+    assert_eq!(isa::parse_program(&text).unwrap(), insns);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_its_place() {
+    let config = HwConfig::default();
+    let mut b = Builder::new(&config).unwrap();
+    let data = b.region("data", Role::Input, 100).unwrap();
+    let past_region = b.load(Load { base: data.0, row_bytes: 101, ..Load::default() }).unwrap_err();
+    assert!(past_region.to_string().contains("passes the end of region data"), "{past_region}");
+    let past_memory = b.load(Load { base: data.0, row_bytes: 32, entry: 2047, ..Load::default() }).unwrap_err();
+    assert!(past_memory.to_string().contains("entry 2048 of inp"), "{past_memory}");
+    let zero = b.load(Load { base: data.0, row_bytes: 0, ..Load::default() }).unwrap_err();
+    assert!(zero.to_string().contains("row_bytes: is 0"), "{zero}");
+    let constants = b.store(Store { row_bytes: 16, ..Store::default() }).unwrap_err();
+    assert!(constants.to_string().contains("constants"), "{constants}");
+    let qadd = Vector { op: VecOp::Qadd, dst: VecDst::Out, a: VecSrc::Out, b: VecSrc::Out, ..Vector::default() };
+    let one_bank = b.vector_nest(qadd, &Nest { at: [0, 1, 2], body: vec![[0; 3]], dims: vec![] }).unwrap_err();
+    assert!(one_bank.to_string().contains("one bank"), "{one_bank}");
+    let chain = Nest { at: [101, 100, 1500], body: vec![[0; 3]], dims: vec![Dim::new(3, [1, 1, 1])] };
+    let own_result = b.vector_nest(qadd, &chain).unwrap_err();
+    assert!(own_result.to_string().contains("row that it wrote"), "{own_result}");
+    let narrow = HwConfig { token_bits: 3, ..HwConfig::default() };
+    assert!(matches!(Builder::new(&narrow), Err(DriverError::Tokens { .. })));
+}
