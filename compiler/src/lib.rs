@@ -1,6 +1,7 @@
 //! Tilewright's compiler crate.
 
 pub mod backend;
+pub mod frontend;
 pub mod graph;
 pub mod te;
 pub mod tir;

@@ -1,0 +1,29 @@
+//! Front ends: model files to graphs.
+//!
+//! Each format has a reader of its own, a registry with one function for each operator, and gives a verified [`Graph`].
+//! TFLite networks keep `[N, H, W, C]` and arrive in integer form; ONNX networks keep `[N, C, H, W]`, and their quantized
+//! groups are made integer by the passes. Nothing here panics on a damaged file.
+
+mod error;
+pub mod tflite;
+
+pub use error::{ImportError, UnsupportedNode};
+
+use crate::graph::Graph;
+use std::path::Path;
+
+/// Reads a model file; the content decides its format, the name only where the content cannot.
+///
+/// # Errors
+/// When the file cannot be read, is damaged, or has operators that are not supported, all of which are listed.
+pub fn import(path: &Path) -> Result<Graph, ImportError> {
+    let file = path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|source| ImportError::Read { file: file.clone(), source })?;
+    if tflite::is_tflite(&bytes) || path.extension().is_some_and(|e| e.eq_ignore_ascii_case("tflite")) {
+        return tflite::import(&bytes, &file);
+    }
+    Err(ImportError::malformed(&file, "its format is not known; give a .tflite or an .onnx file"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! Damaged files and networks that cannot be imported: an error each, no panic.
+
+use super::*;
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+fn bytes(folder: &str, name: &str) -> Vec<u8> {
+    std::fs::read(models(folder).join(name)).unwrap()
+}
+
+/// Imports every prefix of a step and many mutations; only the absence of a panic is looked at.
+fn torture(original: &[u8], import: impl Fn(&[u8]) -> Result<Graph, ImportError>) {
+    assert!(import(original).is_ok());
+    for end in (0..original.len()).step_by(original.len() / 300 + 1) {
+        let _ = import(&original[..end]);
+    }
+    let mut rng = SmallRng::seed_from_u64(1);
+    for _ in 0..600 {
+        let mut b = original.to_vec();
+        for _ in 0..rng.random_range(1..8) {
+            // Structure lies in front and behind; weights between.
+            let near = rng.random_range(0..b.len().min(2000));
+            let at = if rng.random() { near } else { b.len() - 1 - near };
+            b[at] = match rng.random_range(0..4) {
+                0 => 0,
+                1 => 0xff,
+                2 => b[at].wrapping_add(1),
+                _ => rng.random(),
+            };
+        }
+        let _ = import(&b);
+    }
+    for len in 0..300 {
+        let mut b: Vec<u8> = (0..len).map(|_| rng.random()).collect();
+        let _ = import(&b);
+        // Past the mark of the format.
+        b.splice(0..b.len().min(8), original[..8].iter().copied());
+        let _ = import(&b);
+    }
+}
+
+#[test]
+fn damaged_tflite_files_give_errors() {
+    for name in ["residual_block.tflite", "fully_connected.tflite", "global_mean.tflite", "softmax.tflite"] {
+        torture(&bytes("tflite-ops", name), |b| tflite::import(b, name));
+    }
+    let e = tflite::import(b"hello", "x.tflite").unwrap_err().to_string();
+    assert_eq!(e, "x.tflite is not a usable model: it lacks the mark TFL3 of a TFLite file");
+    let whole = bytes("tflite-ops", "add.tflite");
+    let e = tflite::import(&whole[..whole.len() / 2], "half.tflite").unwrap_err().to_string();
+    assert!(e.starts_with("half.tflite is not a usable model: it ends before byte "), "{e}");
+}
+
+#[test]
+fn unsupported_tflite_operators_are_all_listed() {
+    let mut b = bytes("tflite-ops", "residual_block.tflite");
+    let conv = find_code(&b, 3);
+    // CONV_2D becomes LSTM, in the byte and in the number.
+    for at in conv {
+        b[at] = 16;
+    }
+    let e = tflite::import(&b, "net.tflite").unwrap_err();
+    let ImportError::Unsupported { nodes, .. } = &e else { panic!("{e}") };
+    assert_eq!(nodes.len(), 2, "{e}");
+    assert!(nodes.iter().all(|n| n.operator == "LSTM" && !n.node.is_empty()));
+    assert!(e.to_string().contains("supported are ADD, AVERAGE_POOL_2D"), "{e}");
+}
+
+/// Places of an operator's code in a file: the bytes that can be changed so that it imports as another operator's.
+fn find_code(file: &[u8], code: u8) -> Vec<usize> {
+    let unknown =
+        |b: &[u8]| matches!(tflite::import(b, ""), Err(ImportError::Unsupported { nodes, .. }) if !nodes.is_empty());
+    let places = (0..file.len()).filter(|&i| file[i] == code);
+    let changed = |i: usize| {
+        let mut b = file.to_vec();
+        b[i] = 16;
+        unknown(&b).then_some(i)
+    };
+    let found: Vec<usize> = places.filter_map(changed).collect();
+    assert!(!found.is_empty());
+    found
+}
+
+#[test]
+fn a_file_of_no_known_format_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.h5");
+    std::fs::write(&path, b"\x89HDF").unwrap();
+    assert!(import(&path).unwrap_err().to_string().contains("give a .tflite or an .onnx file"));
+    let missing = folder.path().join("none.tflite");
+    assert!(import(&missing).unwrap_err().to_string().starts_with("cannot read "));
+}

@@ -1,0 +1,135 @@
+//! Reads a FlatBuffers file without trust: every offset and length is checked before it is followed.
+
+/// What is wrong with the bytes.
+pub(super) type Result<T> = std::result::Result<T, String>;
+
+/// A table in a FlatBuffers file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Table<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+/// A vector of elements of `N` bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Vector<'a, const N: usize> {
+    bytes: &'a [u8],
+    start: usize,
+    len: usize,
+}
+
+fn word<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N]> {
+    let end = at.checked_add(N).ok_or("an offset overflows")?;
+    let slice = bytes.get(at..end).ok_or_else(|| format!("it ends before byte {end}"))?;
+    slice.try_into().map_err(|_| "a word is cut".to_owned())
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Result<usize> {
+    Ok(u32::from_le_bytes(word(bytes, at)?) as usize)
+}
+
+/// Where the offset at `at` points to.
+fn follow(bytes: &[u8], at: usize) -> Result<usize> {
+    at.checked_add(u32_at(bytes, at)?).ok_or_else(|| "an offset overflows".to_owned())
+}
+
+impl<'a> Table<'a> {
+    /// The root table of a file.
+    pub fn root(bytes: &'a [u8]) -> Result<Table<'a>> {
+        Ok(Table { bytes, at: follow(bytes, 0)? })
+    }
+
+    /// Where a field lies, none where it has its default.
+    fn field(&self, id: usize) -> Result<Option<usize>> {
+        let back = i32::from_le_bytes(word(self.bytes, self.at)?);
+        let vtable = i64::try_from(self.at).ok().and_then(|at| usize::try_from(at - i64::from(back)).ok());
+        let vtable = vtable.ok_or("a table's description lies outside the file")?;
+        let size = usize::from(u16::from_le_bytes(word(self.bytes, vtable)?));
+        let slot = 4 + 2 * id;
+        if slot + 2 > size {
+            return Ok(None);
+        }
+        let offset = usize::from(u16::from_le_bytes(word(self.bytes, vtable + slot)?));
+        Ok(if offset == 0 { None } else { Some(self.at + offset) })
+    }
+
+    fn scalar<const N: usize>(&self, id: usize) -> Result<Option<[u8; N]>> {
+        self.field(id)?.map(|at| word(self.bytes, at)).transpose()
+    }
+
+    /// A byte.
+    pub fn i8(&self, id: usize) -> Result<i8> {
+        Ok(self.scalar(id)?.map_or(0, i8::from_le_bytes))
+    }
+
+    /// A signed number, 0 where absent.
+    pub fn i32(&self, id: usize) -> Result<i32> {
+        Ok(self.scalar(id)?.map_or(0, i32::from_le_bytes))
+    }
+
+    /// An unsigned number, 0 where absent.
+    pub fn u32(&self, id: usize) -> Result<u32> {
+        Ok(self.scalar(id)?.map_or(0, u32::from_le_bytes))
+    }
+
+    /// An unsigned number of 64 bits, 0 where absent.
+    pub fn u64(&self, id: usize) -> Result<u64> {
+        Ok(self.scalar(id)?.map_or(0, u64::from_le_bytes))
+    }
+
+    /// A float, 0 where absent.
+    pub fn f32(&self, id: usize) -> Result<f32> {
+        Ok(self.scalar(id)?.map_or(0.0, f32::from_le_bytes))
+    }
+
+    /// A table.
+    pub fn table(&self, id: usize) -> Result<Option<Table<'a>>> {
+        let at = self.field(id)?.map(|at| follow(self.bytes, at)).transpose()?;
+        Ok(at.map(|at| Table { bytes: self.bytes, at }))
+    }
+
+    /// A vector; empty where absent.
+    pub fn vector<const N: usize>(&self, id: usize) -> Result<Vector<'a, N>> {
+        let Some(at) = self.field(id)? else { return Ok(Vector { bytes: self.bytes, start: 0, len: 0 }) };
+        let at = follow(self.bytes, at)?;
+        let len = u32_at(self.bytes, at)?;
+        let start = at + 4;
+        let end = len.checked_mul(N).and_then(|n| n.checked_add(start)).ok_or("a length overflows")?;
+        if end > self.bytes.len() {
+            return Err(format!("it ends before byte {end}"));
+        }
+        Ok(Vector { bytes: self.bytes, start, len })
+    }
+
+    /// A vector of tables.
+    pub fn tables(&self, id: usize) -> Result<Vec<Table<'a>>> {
+        let v = self.vector::<4>(id)?;
+        (0..v.len).map(|i| Ok(Table { bytes: v.bytes, at: follow(v.bytes, v.start + 4 * i)? })).collect()
+    }
+
+    /// A text; bytes that are no UTF-8 are replaced.
+    pub fn string(&self, id: usize) -> Result<String> {
+        Ok(String::from_utf8_lossy(self.vector::<1>(id)?.raw()).into_owned())
+    }
+}
+
+impl<'a, const N: usize> Vector<'a, N> {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The elements' bytes.
+    pub fn raw(&self) -> &'a [u8] {
+        self.bytes.get(self.start..self.start + N * self.len).unwrap_or(&[])
+    }
+
+    /// The elements one by one.
+    pub fn words(&self) -> impl Iterator<Item = [u8; N]> + 'a {
+        self.raw().chunks_exact(N).map(|c| {
+            let mut w = [0; N];
+            w.copy_from_slice(c);
+            w
+        })
+    }
+}

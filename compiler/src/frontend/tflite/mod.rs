@@ -1,0 +1,253 @@
+//! TFLite files.
+//!
+//! Quantized networks arrive in integer form, with the multipliers that TFLite's own preparation computes, so that the
+//! result equals its reference kernels. uint8 tensors become int8 (values and zero points less 128), with `shift_sign`
+//! at the network's edge. Weights of 8 or 16 bits under float activations are dequantized here.
+
+mod flat;
+mod ops;
+mod quant;
+mod schema;
+
+use super::error::{ImportError, UnsupportedNode};
+use crate::graph::op::ShiftSign;
+use crate::graph::{DType, Graph, GraphBuilder, GraphError, Op, Tensor, TensorData, TensorType, ValueId};
+use schema::{Model, Operator, TensorInfo, Type};
+use std::collections::HashMap;
+
+/// True where the bytes carry TFLite's mark.
+pub fn is_tflite(bytes: &[u8]) -> bool {
+    bytes.get(4..8) == Some(b"TFL3")
+}
+
+/// The graph of a TFLite file; `file` is its name for messages.
+///
+/// # Errors
+/// When the file is damaged, or has operators that are not supported, all of which are listed.
+pub fn import(bytes: &[u8], file: &str) -> Result<Graph, ImportError> {
+    if !is_tflite(bytes) {
+        return Err(ImportError::malformed(file, "it lacks the mark TFL3 of a TFLite file"));
+    }
+    let model = schema::read(bytes).map_err(|reason| ImportError::malformed(file, reason))?;
+    let node_name = |i: usize, op: &Operator| {
+        let tensor = op.outputs.first().map(|&t| model.tensors[t].name.as_str());
+        tensor.filter(|n| !n.is_empty()).map_or_else(|| format!("#{i}"), str::to_owned)
+    };
+    let mut unsupported = Vec::new();
+    for (i, op) in model.operators.iter().enumerate() {
+        if ops::find(op.code).is_none() {
+            let operator = schema::operator_name(op.code, &op.custom);
+            unsupported.push(UnsupportedNode { node: node_name(i, op), operator });
+        }
+    }
+    if !unsupported.is_empty() {
+        let supported = ops::names().join(", ");
+        return Err(ImportError::Unsupported { file: file.into(), nodes: unsupported, supported });
+    }
+    let name = if model.name.is_empty() { "main" } else { &model.name };
+    let mut cx = Context { builder: GraphBuilder::new(name), values: HashMap::new(), model: &model };
+    cx.inputs().map_err(|reason| ImportError::malformed(file, reason))?;
+    for (i, op) in model.operators.iter().enumerate() {
+        let Some(import) = ops::find(op.code) else { continue };
+        let name = node_name(i, op);
+        let mut node = NodeContext { cx: &mut cx, op, name: &name };
+        import(&mut node).map_err(|reason| ImportError::Node {
+            file: file.into(),
+            node: name.clone(),
+            operator: schema::operator_name(op.code, &op.custom),
+            reason: reason.0,
+        })?;
+    }
+    cx.outputs().map_err(|reason| ImportError::malformed(file, reason))?;
+    cx.builder.finish().map_err(|source| ImportError::Graph { file: file.into(), source: Box::new(source) })
+}
+
+/// Why a node cannot be imported.
+pub(super) struct Reason(String);
+
+impl From<String> for Reason {
+    fn from(s: String) -> Reason {
+        Reason(s)
+    }
+}
+
+impl From<&str> for Reason {
+    fn from(s: &str) -> Reason {
+        Reason(s.into())
+    }
+}
+
+impl From<GraphError> for Reason {
+    fn from(e: GraphError) -> Reason {
+        match e {
+            GraphError::Op { op, source, .. } => Reason(format!("{op}: {source}")),
+            e => Reason(e.to_string()),
+        }
+    }
+}
+
+struct Context<'a> {
+    model: &'a Model<'a>,
+    builder: GraphBuilder,
+    /// What a tensor of the file became.
+    values: HashMap<usize, ValueId>,
+}
+
+impl Context<'_> {
+    fn inputs(&mut self) -> Result<(), String> {
+        for (i, &t) in self.model.inputs.iter().enumerate() {
+            let info = &self.model.tensors[t];
+            let dtype = dtype(info)?;
+            let name = if info.name.is_empty() { format!("input_{i}") } else { info.name.clone() };
+            let mut v = self.builder.input(&name, TensorType::new(dtype, &info.shape));
+            if dtype == DType::U8 && info.quantization.is_some() {
+                let node = self.builder.node(&format!("{name}/shift_sign"), ShiftSign {}, &[v]);
+                v = node.map_err(|e| e.to_string())?;
+            }
+            self.values.insert(t, v);
+        }
+        Ok(())
+    }
+
+    fn outputs(&mut self) -> Result<(), String> {
+        for (i, &t) in self.model.outputs.iter().enumerate() {
+            let info = &self.model.tensors[t];
+            let name = if info.name.is_empty() { format!("output_{i}") } else { info.name.clone() };
+            let mut v = self.value(t)?;
+            if info.ty == Type::U8 && self.builder.ty(v).dtype == DType::I8 {
+                let node = self.builder.node(&format!("{name}/shift_sign"), ShiftSign {}, &[v]);
+                v = node.map_err(|e| e.to_string())?;
+            }
+            self.builder.output(&name, v);
+        }
+        Ok(())
+    }
+
+    /// What a tensor became; a constant is made at its first use.
+    fn value(&mut self, t: usize) -> Result<ValueId, String> {
+        if let Some(&v) = self.values.get(&t) {
+            return Ok(v);
+        }
+        let constant = constant(&self.model.tensors[t])?;
+        let v = self.builder.constant(&self.model.tensors[t].name, constant);
+        self.values.insert(t, v);
+        Ok(v)
+    }
+}
+
+fn dtype(info: &TensorInfo) -> Result<DType, String> {
+    match info.ty {
+        Type::F32 | Type::F16 => Ok(DType::F32),
+        Type::I32 => Ok(DType::I32),
+        Type::U8 => Ok(DType::U8),
+        Type::I64 => Ok(DType::I64),
+        Type::Bool => Ok(DType::Bool),
+        Type::I8 => Ok(DType::I8),
+        Type::Other(n) => Err(format!("tensor `{}` has element type number {n}, which is not supported", info.name)),
+    }
+}
+
+/// The value of a constant: float16 as float32, quantized uint8 as int8.
+fn constant(info: &TensorInfo) -> Result<Tensor, String> {
+    let name = &info.name;
+    let data = info.data.ok_or_else(|| format!("tensor `{name}` is neither computed before its use nor a constant"))?;
+    let wrong = || format!("tensor `{name}`: {} bytes do not fit its shape {:?}", data.len(), info.shape);
+    if info.ty == Type::F16 {
+        let half = data.chunks_exact(2).map(|b| half::f16::from_le_bytes([b[0], b[1]]).to_f32());
+        return Tensor::new(&info.shape, half.collect()).filter(|_| data.len() % 2 == 0).ok_or_else(wrong);
+    }
+    let t = Tensor::from_bytes(dtype(info)?, &info.shape, data).ok_or_else(wrong)?;
+    match t.data() {
+        TensorData::U8(v) if info.quantization.is_some() => Ok(Tensor::from_fn(&info.shape, |i| (v[i] ^ 0x80) as i8)),
+        _ => Ok(t),
+    }
+}
+
+/// A node on its way into the graph.
+struct NodeContext<'c, 'a> {
+    cx: &'c mut Context<'a>,
+    op: &'a Operator<'a>,
+    /// Also the stem of the names of the graph's nodes.
+    name: &'c str,
+}
+
+impl<'a> NodeContext<'_, 'a> {
+    fn input_place(&self, i: usize) -> Result<usize, Reason> {
+        let t = self.op.inputs.get(i).copied().flatten();
+        t.ok_or_else(|| Reason(format!("operand {i} is missing")))
+    }
+
+    fn input_info(&self, i: usize) -> Result<&'a TensorInfo<'a>, Reason> {
+        Ok(&self.cx.model.tensors[self.input_place(i)?])
+    }
+
+    fn output_info(&self) -> Result<&'a TensorInfo<'a>, Reason> {
+        let t = self.op.outputs.first().ok_or("it has no output")?;
+        Ok(&self.cx.model.tensors[*t])
+    }
+
+    fn has_input(&self, i: usize) -> bool {
+        matches!(self.op.inputs.get(i), Some(Some(_)))
+    }
+
+    fn input(&mut self, i: usize) -> Result<ValueId, Reason> {
+        let place = self.input_place(i)?;
+        Ok(self.cx.value(place)?)
+    }
+
+    /// The value of a constant operand.
+    fn constant_input(&self, i: usize) -> Result<Tensor, Reason> {
+        let info = self.input_info(i)?;
+        if info.data.is_none() {
+            return Err(format!("operand {i}, `{}`, must be a constant", info.name).into());
+        }
+        Ok(constant(info)?)
+    }
+
+    /// A constant operand of i32 or i64, as integers.
+    fn integers(&self, i: usize) -> Result<Vec<i64>, Reason> {
+        let t = self.constant_input(i)?;
+        match t.data() {
+            TensorData::I32(v) => Ok(v.iter().map(|&x| i64::from(x)).collect()),
+            TensorData::I64(v) => Ok(v.clone()),
+            _ => Err(format!("operand {i} must be of type i32 or i64, found {}", t.dtype()).into()),
+        }
+    }
+
+    /// Adds a node; an empty suffix names the one that makes the output.
+    fn node(&mut self, suffix: &str, op: impl Into<Op>, inputs: &[ValueId]) -> Result<ValueId, Reason> {
+        Ok(self.cx.builder.node(&self.label(suffix), op, inputs)?)
+    }
+
+    fn constant(&mut self, suffix: &str, value: Tensor) -> ValueId {
+        let name = self.label(suffix);
+        self.cx.builder.constant(&name, value)
+    }
+
+    fn label(&self, suffix: &str) -> String {
+        if suffix.is_empty() { self.name.to_owned() } else { format!("{}/{suffix}", self.name) }
+    }
+
+    fn ty(&self, v: ValueId) -> &TensorType {
+        self.cx.builder.ty(v)
+    }
+
+    /// Makes `v` the node's output, under the shape that the file declares.
+    fn output(&mut self, v: ValueId) -> Result<(), Reason> {
+        let info = self.output_info()?;
+        let place = self.op.outputs[0];
+        if self.op.outputs.len() != 1 {
+            return Err(format!("it has {} outputs where one is expected", self.op.outputs.len()).into());
+        }
+        let found = self.ty(v);
+        let declared = if info.ty == Type::U8 && info.quantization.is_some() { DType::I8 } else { dtype(info)? };
+        if found.dtype != declared || found.shape().as_deref() != Some(&info.shape) {
+            let declared = TensorType::new(declared, &info.shape);
+            return Err(format!("its result is {found}, the file declares {declared}").into());
+        }
+        if self.cx.values.insert(place, v).is_some() {
+            return Err(format!("tensor `{}` is computed twice", info.name).into());
+        }
+        Ok(())
+    }
+}

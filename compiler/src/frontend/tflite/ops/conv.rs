@@ -1,0 +1,148 @@
+//! CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED.
+
+use super::{activate, before, expect, padding, size};
+use crate::frontend::tflite::quant::{Activation, Scaling, dequantized, per_tensor, requantize, weight_scales};
+use crate::frontend::tflite::{NodeContext, Reason, constant};
+use crate::graph::op::{Conv2d, Dense, Layout, Reshape};
+use crate::graph::{DType, Tensor, ValueId};
+
+const NHWC: Layout = Layout::Nhwc;
+
+pub(super) fn conv_2d(n: &mut NodeContext) -> Result<(), Reason> {
+    let o = n.op.options.ok_or("it has no options")?;
+    let code = o.i8(3)?;
+    let strides = [size("stride", o.i32(2)?)?, size("stride", o.i32(1)?)?];
+    // Absent dilations are 1, which no file writes.
+    let dilations = [size("dilation", o.i32(5)?)?.max(1), size("dilation", o.i32(4)?)?.max(1)];
+    convolution(n, o.i8(0)?, strides, dilations, Activation::from_code(code)?, false)
+}
+
+pub(super) fn depthwise_conv_2d(n: &mut NodeContext) -> Result<(), Reason> {
+    let o = n.op.options.ok_or("it has no options")?;
+    let code = o.i8(4)?;
+    let strides = [size("stride", o.i32(2)?)?, size("stride", o.i32(1)?)?];
+    let dilations = [size("dilation", o.i32(6)?)?.max(1), size("dilation", o.i32(5)?)?.max(1)];
+    convolution(n, o.i8(0)?, strides, dilations, Activation::from_code(code)?, true)
+}
+
+fn convolution(
+    n: &mut NodeContext,
+    pad: i8,
+    strides: [usize; 2],
+    dilations: [usize; 2],
+    act: Activation,
+    depthwise: bool,
+) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    let dtype = expect(n, data, &[DType::F32, DType::I8])?;
+    let (image, kernel) = (&n.input_info(0)?.shape, &n.input_info(1)?.shape);
+    let (&[_, h, w, channels], &[outer, kh, kw, inner]) = (image.as_slice(), kernel.as_slice()) else {
+        return Err(format!("data and weights must have 4 dimensions, found {image:?} and {kernel:?}").into());
+    };
+    let (top, bottom) = padding(pad, h, kh, strides[0], dilations[0])?;
+    let (left, right) = padding(pad, w, kw, strides[1], dilations[1])?;
+    let pads = [top, left, bottom, right];
+    let depth = if depthwise { 1 } else { inner };
+    if depth == 0 || channels % depth != 0 {
+        return Err(format!("{channels} input channels do not split into groups of {depth}").into());
+    }
+    let groups = channels / depth;
+    let out_channels = if depthwise { inner } else { outer };
+    // Depthwise weights are [1, KH, KW, O] in the file.
+    let normal = |t: Tensor| if depthwise { t.transposed(&[3, 1, 2, 0]) } else { Some(t) };
+    let normal = |t: Tensor| normal(t).ok_or(Reason("its weights have a wrong shape".into()));
+    let mut op = Conv2d { strides, pads, dilations, groups, layout: NHWC, data_zero_point: 0 };
+    if dtype == DType::F32 {
+        let weight = normal(dequantized(n.input_info(1)?)?)?;
+        let weight = n.constant("weight", weight);
+        let mut operands = vec![data, weight];
+        operands.extend(float_bias(n)?);
+        let v = n.node(before(act, "conv2d"), op, &operands)?;
+        let v = activate(n, v, act)?;
+        return n.output(v);
+    }
+    let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
+    let axis = if depthwise { 3 } else { 0 };
+    let scales = weight_scales(n.input_info(1)?, axis, out_channels)?;
+    let weight = normal(constant(n.input_info(1)?)?)?;
+    let weight = n.constant("weight", weight);
+    op.data_zero_point = from.zero_point;
+    let acc = n.node("conv2d", op, &[data, weight])?;
+    let factor = |&s: &f32| f64::from(from.scale) * f64::from(s) / f64::from(to.scale);
+    let factors: Vec<f64> = scales.iter().map(factor).collect();
+    let bias = integer_bias(n, out_channels)?;
+    let v = requantize(n, acc, 3, bias, Scaling::double(&factors), to, act)?;
+    n.output(v)
+}
+
+pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
+    let o = n.op.options.ok_or("it has no options")?;
+    if o.i8(1)? != 0 {
+        return Err("shuffled weights are not supported".into());
+    }
+    let act = Activation::from_code(o.i8(0)?)?;
+    let data = n.input(0)?;
+    let dtype = expect(n, data, &[DType::F32, DType::I8])?;
+    let shape = &n.input_info(1)?.shape;
+    let &[rows, columns] = shape.as_slice() else {
+        return Err(format!("its weights must have 2 dimensions, found {shape:?}").into());
+    };
+    let flat = if n.ty(data).rank() == 2 && n.ty(data).shape().is_some_and(|s| s[1] == columns) {
+        data
+    } else {
+        let columns = i64::try_from(columns).map_err(|_| "its weights are too large")?;
+        n.node("flatten", Reshape { shape: vec![-1, columns] }, &[data])?
+    };
+    let out_shape = n.output_info()?.shape.clone();
+    let same = out_shape.len() == 2;
+    let v = if dtype == DType::F32 {
+        let weight = dequantized(n.input_info(1)?)?;
+        let weight = n.constant("weight", weight);
+        let mut operands = vec![flat, weight];
+        operands.extend(float_bias(n)?);
+        let v = n.node(before(act, "dense"), Dense { data_zero_point: 0 }, &operands)?;
+        activate(n, v, act)?
+    } else {
+        let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
+        let info = n.input_info(1)?;
+        let scales = weight_scales(info, 0, rows)?;
+        let per_channel = info.quantization.as_ref().is_some_and(|q| q.scale.len() > 1);
+        let weight = n.constant("weight", constant(info)?);
+        let acc = n.node("dense", Dense { data_zero_point: from.zero_point }, &[flat, weight])?;
+        // With one scale TFLite multiplies both in single precision (`GetQuantizedConvolutionMultipler`).
+        let product = |s: f32| {
+            if per_channel { f64::from(from.scale) * f64::from(s) } else { f64::from(from.scale * s) }
+        };
+        let factors: Vec<f64> = scales.iter().map(|&s| product(s) / f64::from(to.scale)).collect();
+        let bias = integer_bias(n, rows)?;
+        requantize(n, acc, 1, bias, Scaling::single(&factors), to, act)?
+    };
+    let v = if same { v } else { reshape_to(n, v, &out_shape)? };
+    n.output(v)
+}
+
+pub(super) fn reshape_to(n: &mut NodeContext, v: ValueId, shape: &[usize]) -> Result<ValueId, Reason> {
+    let shape =
+        shape.iter().map(|&d| i64::try_from(d)).collect::<Result<_, _>>().map_err(|_| "its shape is too large")?;
+    n.node("reshape", Reshape { shape }, &[v])
+}
+
+fn float_bias(n: &mut NodeContext) -> Result<Option<ValueId>, Reason> {
+    if !n.has_input(2) {
+        return Ok(None);
+    }
+    let bias = dequantized(n.input_info(2)?)?;
+    Ok(Some(n.constant("bias", bias)))
+}
+
+fn integer_bias(n: &NodeContext, channels: usize) -> Result<Vec<i32>, Reason> {
+    if !n.has_input(2) {
+        return Ok(vec![0; channels]);
+    }
+    let bias = n.constant_input(2)?;
+    let v = bias.as_slice::<i32>().map_err(|e| Reason(format!("its bias: {e}")))?;
+    if v.len() != channels {
+        return Err(format!("its bias has {} values for {channels} channels", v.len()).into());
+    }
+    Ok(v.to_vec())
+}

@@ -1,0 +1,170 @@
+//! Quantisation parameters as TFLite's preparation of a node derives them (`kernel_util.cc`).
+
+use super::schema::{TensorInfo, Type};
+use super::{NodeContext, Reason};
+use crate::graph::op::Requantize;
+use crate::graph::{Tensor, ValueId};
+use tilewright_hw::num::{self, Rounding};
+
+/// One scale and zero point; the zero point as int8.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct PerTensor {
+    pub scale: f32,
+    pub zero_point: i32,
+}
+
+/// What a zero point of the file loses on its way to int8.
+fn offset(info: &TensorInfo) -> i64 {
+    if info.ty == Type::U8 { 128 } else { 0 }
+}
+
+/// Parameters of a tensor quantized as a whole.
+pub(super) fn per_tensor(info: &TensorInfo) -> Result<PerTensor, Reason> {
+    let name = &info.name;
+    let q = info.quantization.as_ref().ok_or_else(|| format!("tensor `{name}` has no quantisation parameters"))?;
+    let (&[scale], &[zero_point]) = (q.scale.as_slice(), q.zero_point.as_slice()) else {
+        return Err(format!("tensor `{name}` is quantized per channel where one scale is expected").into());
+    };
+    check_scale(name, scale)?;
+    let zero_point = zero_point.saturating_sub(offset(info));
+    let zero_point = i32::try_from(zero_point).ok().filter(|z| (-128..=127).contains(z));
+    let zero_point = zero_point.ok_or_else(|| format!("tensor `{name}` has a zero point outside its type"))?;
+    Ok(PerTensor { scale, zero_point })
+}
+
+fn check_scale(name: &str, scale: f32) -> Result<(), Reason> {
+    if scale.is_finite() && scale > 0.0 {
+        return Ok(());
+    }
+    Err(format!("tensor `{name}` has scale {scale}, which must be positive and finite").into())
+}
+
+/// One scale, or one for each of `channels` along `axis`, of weights, whose zero points must be 0 as int8.
+pub(super) fn weight_scales(info: &TensorInfo, axis: usize, channels: usize) -> Result<Vec<f32>, Reason> {
+    let name = &info.name;
+    let q = info.quantization.as_ref().ok_or_else(|| format!("tensor `{name}` has no quantisation parameters"))?;
+    if q.zero_point.iter().any(|&z| z != offset(info)) {
+        let advice = "convert the network with symmetric weights";
+        return Err(format!("tensor `{name}` has weights with a zero point, which are not supported; {advice}").into());
+    }
+    for &s in &q.scale {
+        check_scale(name, s)?;
+    }
+    match q.scale.len() {
+        1 => Ok(vec![q.scale[0]; channels]),
+        n if n == channels && q.axis == axis => Ok(q.scale.clone()),
+        n => {
+            Err(format!("tensor `{name}` has {n} scales along dimension {}, expected {channels} along {axis}", q.axis)
+                .into())
+        }
+    }
+}
+
+/// A constant as floats, whatever its type.
+pub(super) fn dequantized(info: &TensorInfo) -> Result<Tensor, Reason> {
+    use crate::graph::op::{Dequantize, Op};
+    let t = super::constant(info)?;
+    if t.dtype() == crate::graph::DType::F32 {
+        return Ok(t);
+    }
+    let name = &info.name;
+    let q = info.quantization.as_ref().ok_or_else(|| format!("tensor `{name}` has no quantisation parameters"))?;
+    let zero_point = q.zero_point.iter().map(|&z| i32::try_from(z.saturating_sub(offset(info))));
+    let zero_point =
+        zero_point.collect::<Result<_, _>>().map_err(|_| format!("tensor `{name}` has a wrong zero point"))?;
+    let op = Dequantize { scale: q.scale.clone(), zero_point, axis: q.axis };
+    let mut out = Op::from(op).eval(&[&t]).map_err(|e| format!("tensor `{name}`: {e}"))?;
+    out.pop().ok_or_else(|| Reason(format!("tensor `{name}` is empty")))
+}
+
+/// The activation that is fused into a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Activation {
+    None,
+    Relu,
+    ReluN1To1,
+    Relu6,
+}
+
+impl Activation {
+    pub fn from_code(code: i8) -> Result<Activation, Reason> {
+        match code {
+            0 => Ok(Activation::None),
+            1 => Ok(Activation::Relu),
+            2 => Ok(Activation::ReluN1To1),
+            3 => Ok(Activation::Relu6),
+            4 => Err("fused activation TANH is not supported".into()),
+            5 => Err("fused activation SIGN_BIT is not supported".into()),
+            n => Err(format!("fused activation number {n} is not known").into()),
+        }
+    }
+
+    /// Bounds of the real values.
+    pub fn bounds(self) -> (f32, f32) {
+        match self {
+            Activation::None => (f32::NEG_INFINITY, f32::INFINITY),
+            Activation::Relu => (0.0, f32::INFINITY),
+            Activation::ReluN1To1 => (-1.0, 1.0),
+            Activation::Relu6 => (0.0, 6.0),
+        }
+    }
+
+    /// Bounds of the int8 values (`CalculateActivationRangeQuantized`).
+    pub fn range(self, q: PerTensor) -> (i32, i32) {
+        let quantize = |x: f32| if x.is_infinite() { None } else { Some(q.zero_point + (x / q.scale).round() as i32) };
+        let (lo, hi) = self.bounds();
+        let lo = quantize(lo).map_or(-128, |v| v.clamp(-128, 127));
+        (lo, quantize(hi).map_or(127, |v| v.clamp(lo, 127)))
+    }
+}
+
+/// The real factor of each channel, as multipliers and shifts, and how products are rounded.
+pub(super) struct Scaling {
+    multiplier: Vec<i32>,
+    shift: Vec<i32>,
+    mode: Rounding,
+}
+
+impl Scaling {
+    /// Two roundings, as TFLite's convolutions do.
+    pub fn double(factors: &[f64]) -> Scaling {
+        let pairs = factors.iter().map(|&f| num::quantize_multiplier(f));
+        let (multiplier, shift) = pairs.map(|(m, s)| (m, i32::from(s))).unzip();
+        Scaling { multiplier, shift, mode: Rounding::Double }
+    }
+
+    /// One rounding, as TFLite's fully connected layers do: both sets of its kernels multiply matrices by ruy.
+    ///
+    /// Factors of 1 or more take two roundings, of which the second does nothing then.
+    pub fn single(factors: &[f64]) -> Scaling {
+        let mut s = Scaling::double(factors);
+        if s.shift.iter().all(|&e| e <= 0) {
+            s.shift.iter_mut().for_each(|e| *e = -*e);
+            s.mode = Rounding::Single;
+        }
+        s
+    }
+
+    /// The same multiplier and shift of *double* mode for all channels.
+    pub fn uniform(multiplier: i32, shift: i32, channels: usize) -> Scaling {
+        Scaling { multiplier: vec![multiplier; channels], shift: vec![shift; channels], mode: Rounding::Double }
+    }
+}
+
+/// Adds the requantization of an accumulator whose channels lie along `axis`.
+pub(super) fn requantize(
+    n: &mut NodeContext,
+    acc: ValueId,
+    axis: usize,
+    bias: Vec<i32>,
+    scaling: Scaling,
+    out: PerTensor,
+    act: Activation,
+) -> Result<ValueId, Reason> {
+    let (lo, hi) = act.range(out);
+    let bias = n.constant("bias", Tensor::vector(bias));
+    let multiplier = n.constant("multiplier", Tensor::vector(scaling.multiplier));
+    let shift = n.constant("shift", Tensor::vector(scaling.shift));
+    let op = Requantize { axis, zero_point: out.zero_point, lo, hi, mode: scaling.mode };
+    n.node("", op, &[acc, bias, multiplier, shift])
+}
