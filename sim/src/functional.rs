@@ -1,0 +1,302 @@
+//! The functional simulator: the meaning of a stream, without time.
+//!
+//! Instructions run whole, one after the other, in the stream's order, which the contract makes a legal execution. Tokens
+//! are counted, so a pop that comes before its push is a deadlock trap here. Traps carry the unit, cause and ordinal that
+//! the hardware gives. Beyond the hardware, a deep vector instruction that reads a row which it wrote itself is reported
+//! as a program error.
+
+mod dma;
+mod gemm;
+mod kernel;
+mod state;
+mod vector;
+
+pub use kernel::Kernel;
+
+use state::State;
+use std::collections::VecDeque;
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::device::{Base, Command, Device, DeviceError, RunReport, Ticket, Trap, check_command};
+use tilewright_hw::isa::{DecodeError, INSN_BYTES, Insn, Op, decode, illegal_reasons};
+use tilewright_hw::regs::{TrapCause, TrapUnit};
+
+/// Why an instruction could not run to its end.
+#[derive(Debug)]
+enum Stop {
+    /// The hardware traps.
+    Trap(TrapCause),
+    /// A rule that the hardware does not check was broken.
+    Program(String),
+}
+
+/// What one step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// This instruction ran and retired.
+    Retired(Insn),
+    /// The device trapped; nothing runs any more.
+    Trapped(Trap),
+    /// The stream has no more instructions.
+    Finished,
+}
+
+/// The functional simulator.
+pub struct Fsim {
+    config: HwConfig,
+    state: State,
+    dram: Vec<u8>,
+    kernel: Kernel,
+    queue: VecDeque<(Ticket, Command)>,
+    done: Vec<(Ticket, Result<RunReport, DeviceError>)>,
+    next_ticket: u64,
+}
+
+impl Fsim {
+    /// A device with this much zeroed memory, scratchpads zeroed too.
+    pub fn new(config: HwConfig, memory_bytes: u64) -> Fsim {
+        let kernel = Kernel::best(&config);
+        Fsim {
+            state: State::new(&config),
+            dram: vec![0; memory_bytes as usize],
+            kernel,
+            config,
+            queue: VecDeque::new(),
+            done: Vec::new(),
+            next_ticket: 0,
+        }
+    }
+
+    /// The same device computing matrix products in a given way; all ways give the same result. A way that this machine
+    /// or configuration cannot use is left aside.
+    pub fn with_kernel(mut self, kernel: Kernel) -> Fsim {
+        if kernel.is_usable(&self.config) {
+            self.kernel = kernel;
+        }
+        self
+    }
+
+    /// Device memory.
+    pub fn memory(&self) -> &[u8] {
+        &self.dram
+    }
+
+    /// Device memory, to be filled by the host.
+    pub fn memory_mut(&mut self) -> &mut [u8] {
+        &mut self.dram
+    }
+
+    /// Starts a command that is run by hand, instruction by instruction.
+    ///
+    /// # Errors
+    /// As [`Device::submit`].
+    pub fn step_through(&mut self, command: &Command) -> Result<Stepper<'_>, DeviceError> {
+        check_command(command, &self.config)?;
+        Ok(Stepper { command: command.clone(), place: 0, issued: [0; 4], report: RunReport::default(), device: self })
+    }
+
+    /// Bytes `addr..addr + len` of memory as a bus sees them: whole beats, all or none.
+    fn dram_range(&self, addr: u64, len: u64) -> Result<std::ops::Range<usize>, Stop> {
+        let beat = u64::from(self.config.bus_bytes());
+        let end = addr.checked_add(len).and_then(|e| e.checked_next_multiple_of(beat));
+        match end {
+            Some(end) if end <= self.dram.len() as u64 => Ok(addr as usize..(addr + len) as usize),
+            _ => Err(Stop::Trap(TrapCause::Bus)),
+        }
+    }
+
+    fn check_memory(&self, addr: u64, len: usize) -> Result<std::ops::Range<usize>, DeviceError> {
+        let size = self.dram.len() as u64;
+        match addr.checked_add(len as u64) {
+            Some(end) if end <= size => Ok(addr as usize..end as usize),
+            _ => Err(DeviceError::OutOfMemory { addr, len: len as u64, size }),
+        }
+    }
+
+    fn execute(&mut self, insn: &Insn, bases: &[Base], report: &mut RunReport) -> Result<(), Stop> {
+        match &insn.op {
+            Op::Load(x) => self.load(x, bases, report),
+            Op::Store(x) => self.store(x, bases, report),
+            Op::Gemm(x) => self.gemm(x, report),
+            Op::Vector(x) => self.vector(x),
+        }
+    }
+
+    fn run_command(&mut self, command: &Command) -> Result<RunReport, DeviceError> {
+        let mut stepper = self.step_through(command)?;
+        while let Step::Retired(_) = stepper.step()? {}
+        Ok(stepper.into_report())
+    }
+}
+
+/// A command that runs instruction by instruction; see [`Fsim::step_through`].
+pub struct Stepper<'a> {
+    device: &'a mut Fsim,
+    command: Command,
+    place: u32,
+    issued: [u32; 4],
+    report: RunReport,
+}
+
+impl Stepper<'_> {
+    /// The device, to look at its memory and scratchpads between two steps.
+    pub fn device(&mut self) -> &mut Fsim {
+        self.device
+    }
+
+    /// Place of the next instruction in the stream.
+    pub fn place(&self) -> u32 {
+        self.place
+    }
+
+    /// Tokens in the counter from the first to the second unit, by unit number.
+    pub fn tokens(&self, from: usize, to: usize) -> u32 {
+        self.device.state.tokens[from][to]
+    }
+
+    /// What happened so far.
+    pub fn report(&self) -> &RunReport {
+        &self.report
+    }
+
+    /// What happened.
+    pub fn into_report(self) -> RunReport {
+        self.report
+    }
+
+    /// The next instruction, or the trap that fetch would take at it, or `None` at the stream's end.
+    pub fn peek(&self) -> Option<Result<Insn, Trap>> {
+        if self.place >= self.command.insns {
+            return None;
+        }
+        let config = &self.device.config;
+        let trap = |cause| Trap { unit: TrapUnit::Fetch, cause, ordinal: self.place, cycle: None };
+        let addr = self.command.stream_addr.wrapping_add(u64::from(self.place) * INSN_BYTES as u64);
+        let Ok(range) = self.device.dram_range(addr, INSN_BYTES as u64) else {
+            return Some(Err(trap(TrapCause::Bus)));
+        };
+        let mut bytes = [0; INSN_BYTES];
+        bytes.copy_from_slice(&self.device.dram[range]);
+        Some(match decode(&bytes, config) {
+            Ok(insn) if illegal_reasons(&insn, config).is_empty() => Ok(insn),
+            Err(DecodeError::Opcode(_)) => Err(trap(TrapCause::Opcode)),
+            Ok(_) | Err(DecodeError::Field { .. }) => Err(trap(TrapCause::Field)),
+        })
+    }
+
+    /// Runs the next instruction.
+    ///
+    /// # Errors
+    /// [`DeviceError::Program`], [`DeviceError::CycleLimit`] after as many instructions as the command allows.
+    pub fn step(&mut self) -> Result<Step, DeviceError> {
+        if let Some(trap) = self.report.trap {
+            return Ok(Step::Trapped(trap));
+        }
+        let insn = match self.peek() {
+            None => return Ok(Step::Finished),
+            Some(Err(trap)) => return Ok(self.trapped(trap)),
+            Some(Ok(insn)) => insn,
+        };
+        if let Some(limit) = self.command.cycle_limit
+            && u64::from(self.place) >= limit
+        {
+            return Err(DeviceError::CycleLimit { limit });
+        }
+        let (read, _) = self.report.bytes.unwrap_or_default();
+        let written = self.report.bytes.unwrap_or_default().1;
+        self.report.bytes = Some((read + INSN_BYTES as u64, written));
+
+        let unit = insn.unit();
+        let ordinal = self.issued[unit as usize];
+        self.issued[unit as usize] += 1;
+        let trap = |cause| Trap { unit: unit.into(), cause, ordinal, cycle: None };
+
+        for from in insn.pop.iter() {
+            let counter = &mut self.device.state.tokens[from as usize][unit as usize];
+            if *counter == 0 {
+                return Ok(self.trapped(trap(TrapCause::Deadlock)));
+            }
+            *counter -= 1;
+        }
+        match self.device.execute(&insn, &self.command.bases, &mut self.report) {
+            Ok(()) => {}
+            Err(Stop::Trap(cause)) => return Ok(self.trapped(trap(cause))),
+            Err(Stop::Program(what)) => return Err(DeviceError::Program { index: self.place, what }),
+        }
+        let full = (1u32 << self.device.config.token_bits) - 1;
+        for to in insn.push.iter() {
+            let counter = &mut self.device.state.tokens[unit as usize][to as usize];
+            if *counter == full {
+                return Ok(self.trapped(trap(TrapCause::Token)));
+            }
+            *counter += 1;
+        }
+        self.report.retired[unit as usize] += 1;
+        self.place += 1;
+        Ok(Step::Retired(insn))
+    }
+
+    /// Records a trap; the reset that follows it clears the tokens.
+    fn trapped(&mut self, trap: Trap) -> Step {
+        self.report.trap = Some(trap);
+        self.device.state.tokens = Default::default();
+        Step::Trapped(trap)
+    }
+}
+
+impl Device for Fsim {
+    fn config(&self) -> &HwConfig {
+        &self.config
+    }
+
+    fn name(&self) -> &str {
+        "fsim"
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.dram.len() as u64
+    }
+
+    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        let range = self.check_memory(addr, bytes.len())?;
+        self.dram[range].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        let range = self.check_memory(addr, bytes.len())?;
+        bytes.copy_from_slice(&self.dram[range]);
+        Ok(())
+    }
+
+    fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError> {
+        check_command(command, &self.config)?;
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.queue.push_back((ticket, command.clone()));
+        Ok(ticket)
+    }
+
+    fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
+        while self.queue.front().is_some_and(|(first, _)| *first <= ticket) {
+            if let Some((done, command)) = self.queue.pop_front() {
+                let result = self.run_command(&command);
+                self.done.push((done, result));
+            }
+        }
+        match self.done.iter().position(|(t, _)| *t == ticket) {
+            Some(i) => self.done.swap_remove(i).1,
+            None => Err(DeviceError::UnknownTicket(ticket)),
+        }
+    }
+
+    fn scratchpad(&mut self, mem: Mem, entry: u32, count: u32) -> Result<Vec<u8>, DeviceError> {
+        let entries = self.config.entries(mem);
+        match entry.checked_add(count) {
+            Some(end) if end <= entries => Ok(self.state.bytes(mem, entry as usize, count as usize)),
+            _ => Err(DeviceError::OutOfMemory { addr: entry.into(), len: count.into(), size: entries.into() }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! Element-wise work on rows.
+
+use super::{Fsim, Stop};
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::{DESCRIPTOR_BYTES, Descriptor, VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::num::{Requant, quantized_add, quantized_mul, requantize};
+use tilewright_hw::regs::TrapCause;
+
+/// The memory behind an operand, where it has one.
+pub(crate) fn source_memory(source: VecSrc) -> Option<Mem> {
+    match source {
+        VecSrc::Acc => Some(Mem::Acc),
+        VecSrc::Out => Some(Mem::Out),
+        VecSrc::Inp => Some(Mem::Inp),
+        VecSrc::Param => Some(Mem::Param),
+        VecSrc::Scalar | VecSrc::None => None,
+    }
+}
+
+/// The memory that results go to.
+pub(crate) fn destination_memory(dst: VecDst) -> Mem {
+    match dst {
+        VecDst::Acc => Mem::Acc,
+        VecDst::Out => Mem::Out,
+        VecDst::Inp => Mem::Inp,
+    }
+}
+
+/// Entries that vector sees in a memory: for param those of nine rows.
+pub(crate) fn vector_depth(config: &HwConfig, mem: Mem) -> u32 {
+    if mem == Mem::Param { config.param_depth } else { config.entries(mem) }
+}
+
+/// Visits the indices of dst, a and b of every micro-op of an instruction, in its order, until `visit` stops it. `None`
+/// stands for a micro-op outside its memory.
+pub(crate) fn for_each_micro_op<E>(
+    x: &Vector,
+    uops: &[[u32; 3]],
+    mut visit: impl FnMut(Option<[u64; 3]>) -> Result<(), E>,
+) -> Result<(), E> {
+    let steps = [[x.dst0, x.a0, x.b0], [x.dst1, x.a1, x.b1], [x.dst2, x.a2, x.b2]];
+    let base = [x.dst_at, x.a_at, x.b_at];
+    for l0 in 0..u64::from(x.count0) {
+        for l1 in 0..u64::from(x.count1) {
+            for l2 in 0..u64::from(x.count2) {
+                for u in 0..x.uops as usize {
+                    let index = uops.get(x.uop as usize + u).map(|uop| {
+                        [0, 1, 2].map(|i| {
+                            u64::from(uop[i])
+                                + u64::from(base[i])
+                                + l0 * u64::from(steps[0][i])
+                                + l1 * u64::from(steps[1][i])
+                                + l2 * u64::from(steps[2][i])
+                        })
+                    });
+                    visit(index)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Fsim {
+    pub(super) fn vector(&mut self, x: &Vector) -> Result<(), Stop> {
+        let trap = |cause| Err(Stop::Trap(cause));
+        let descriptor = if x.op.needs_descriptor(x.b) {
+            if x.descriptor + self.config.descriptor_entries() > self.config.param_depth {
+                return trap(TrapCause::Scratchpad);
+            }
+            self.descriptor(x.descriptor)
+        } else {
+            Descriptor::default()
+        };
+        let dst_mem = destination_memory(x.dst);
+        let a_mem = source_memory(x.a);
+        let b_mem = source_memory(x.b);
+        let depths = [Some(dst_mem), a_mem, b_mem].map(|m| m.map(|m| u64::from(vector_depth(&self.config, m))));
+        let mut written = x.op.is_deep().then(|| vec![false; self.config.entries(dst_mem) as usize]);
+        let n = self.config.row_elements() as usize;
+        let (mut a, mut b, mut result) = (vec![0; n], vec![0; n], vec![0; n]);
+        if x.b == VecSrc::Scalar {
+            b.fill(descriptor.scalar);
+        }
+        // The micro-ops are taken out so that the walk over them may change the other memories.
+        let uops = std::mem::take(&mut self.state.vector_uops);
+        let end = for_each_micro_op(x, &uops, |index| {
+            let Some(index) = index else { return trap(TrapCause::Scratchpad) };
+            for (index, depth) in index.iter().zip(depths) {
+                if depth.is_some_and(|d| *index >= d) {
+                    return trap(TrapCause::Scratchpad);
+                }
+            }
+            let [dst_at, a_at, b_at] = index.map(|i| i as u32);
+            if let (Some(am), Some(bm)) = (a_mem, b_mem)
+                && am == bm
+                && self.config.bank_of(am, a_at) == self.config.bank_of(bm, b_at)
+            {
+                return trap(TrapCause::Collision);
+            }
+            if let Some(written) = &mut written {
+                for (name, mem, at) in [("a", a_mem, a_at), ("b", b_mem, b_at)] {
+                    if mem == Some(dst_mem) && written[at as usize] {
+                        return Err(Stop::Program(format!(
+                            "{} reads {name} from entry {at} of {}, which this instruction wrote before; deep \
+                             operations do not forward, so split the instruction",
+                            x.op.name(),
+                            dst_mem.name()
+                        )));
+                    }
+                }
+                written[dst_at as usize] = true;
+            }
+            self.read_row(x.a, a_at, &mut a);
+            if x.op != VecOp::Requant {
+                self.read_row(x.b, b_at, &mut b);
+            }
+            self.compute(x, &descriptor, b_at, [&a, &b], &mut result);
+            self.write_row(dst_mem, dst_at, &result);
+            Ok(())
+        });
+        self.state.vector_uops = uops;
+        end
+    }
+
+    fn descriptor(&self, entry: u32) -> Descriptor {
+        let at = entry as usize * 9 * self.config.block_out as usize;
+        let mut bytes = [0; DESCRIPTOR_BYTES];
+        bytes.copy_from_slice(&self.state.param[at..at + DESCRIPTOR_BYTES]);
+        Descriptor::from_bytes(&bytes)
+    }
+
+    /// Byte `row` of channel `o` in a param entry.
+    fn param_byte(&self, entry: u32, row: usize, o: usize) -> u8 {
+        let outputs = self.config.block_out as usize;
+        self.state.param[(entry as usize * 9 + row) * outputs + o]
+    }
+
+    fn param_word(&self, entry: u32, row: usize, o: usize) -> i32 {
+        i32::from_le_bytes([0, 1, 2, 3].map(|i| self.param_byte(entry, row + i, o)))
+    }
+
+    fn read_row(&self, source: VecSrc, entry: u32, row: &mut [i32]) {
+        let n = row.len();
+        let at = entry as usize * n;
+        let widen = |row: &mut [i32], bytes: &[u8]| {
+            for (wide, byte) in row.iter_mut().zip(bytes) {
+                *wide = i32::from(*byte as i8);
+            }
+        };
+        match source {
+            VecSrc::Acc => row.copy_from_slice(&self.state.acc[at..at + n]),
+            VecSrc::Out => widen(row, &self.state.out[at..at + n]),
+            VecSrc::Inp => widen(row, &self.state.inp[at..at + n]),
+            VecSrc::Param => {
+                let outputs = self.config.block_out as usize;
+                for (e, value) in row.iter_mut().enumerate() {
+                    *value = self.param_word(entry, 0, e % outputs);
+                }
+            }
+            VecSrc::Scalar | VecSrc::None => {}
+        }
+    }
+
+    fn write_row(&mut self, mem: Mem, entry: u32, row: &[i32]) {
+        let at = entry as usize * row.len();
+        let narrow = |bytes: &mut [u8]| {
+            for (byte, value) in bytes.iter_mut().zip(row) {
+                *byte = (*value).clamp(i8::MIN.into(), i8::MAX.into()) as u8;
+            }
+        };
+        match mem {
+            Mem::Acc => self.state.acc[at..at + row.len()].copy_from_slice(row),
+            Mem::Out => narrow(&mut self.state.out[at..at + row.len()]),
+            _ => {
+                narrow(&mut self.state.inp[at..at + row.len()]);
+                self.state.inp_stale.add(entry as usize, entry as usize + 1);
+            }
+        }
+    }
+
+    fn compute(&self, x: &Vector, d: &Descriptor, param: u32, [a, b]: [&[i32]; 2], result: &mut [i32]) {
+        let both = result.iter_mut().zip(a.iter().zip(b));
+        match x.op {
+            VecOp::Requant => {
+                let outputs = self.config.block_out as usize;
+                for o in 0..outputs {
+                    let r = Requant {
+                        bias: self.param_word(param, 0, o),
+                        multiplier: self.param_word(param, 4, o),
+                        shift: self.param_byte(param, 8, o) as i8,
+                        zero_point: d.zero_point,
+                        lo: d.lo,
+                        hi: d.hi,
+                        mode: x.mode,
+                    };
+                    for e in (o..a.len()).step_by(outputs) {
+                        result[e] = requantize(a[e], &r);
+                    }
+                }
+            }
+            VecOp::Mul => {
+                let r = d.product(x.mode);
+                both.for_each(|(y, (a, b))| *y = quantized_mul(*a, *b, d.zero_a.into(), d.zero_b.into(), &r));
+            }
+            VecOp::Qadd => {
+                let q = d.qadd();
+                both.for_each(|(y, (a, b))| *y = quantized_add(*a, *b, &q));
+            }
+            VecOp::Clip => both.for_each(|(y, (a, _))| *y = d.lo.max(d.hi.min(*a))),
+            op => {
+                // The decoder lets only operations through that the configuration builds, all of which have a meaning.
+                if let Some(simple) = op.simple() {
+                    both.for_each(|(y, (a, b))| *y = simple(*a, *b));
+                }
+            }
+        }
+    }
+}
