@@ -3,5 +3,6 @@
 //! This library wires the workspace's crates together: model file to artifact, artifact to results on a device. The
 //! command-line program is a thin layer over it.
 
+pub mod compile;
 pub mod dram;
 pub mod stream;

@@ -3,30 +3,27 @@
 use crate::error::DriverError;
 use crate::memory::{Block, DeviceMemory};
 use crate::program::AccelProgram;
+use std::ops::Deref;
 use tilewright_hw::device::{Base, Command, Device, RunReport};
 use tilewright_hw::isa;
 
 /// Alignment of regions and streams in device memory.
 const ALIGN: u64 = 4096;
 
-/// A program whose constants and stream lie in a device's memory.
+/// A program whose constants and stream lie in a device's memory. `P` is a reference to it, or an owning pointer.
 #[derive(Debug)]
-pub struct Loaded<'p> {
-    program: &'p AccelProgram,
+pub struct Loaded<P> {
+    program: P,
     blocks: Vec<Block>,
     command: Command,
 }
 
-impl<'p> Loaded<'p> {
+impl<P: Deref<Target = AccelProgram>> Loaded<P> {
     /// Takes memory for every region and the stream, and writes what does not change.
     ///
     /// # Errors
     /// [`DriverError::OtherHardware`], [`DriverError::DoesNotFit`], or the device's.
-    pub fn new(
-        device: &mut dyn Device,
-        memory: &mut DeviceMemory,
-        program: &'p AccelProgram,
-    ) -> Result<Loaded<'p>, DriverError> {
+    pub fn new(device: &mut dyn Device, memory: &mut DeviceMemory, program: P) -> Result<Loaded<P>, DriverError> {
         let hash = device.config().hash();
         if program.config_hash != hash || program.isa_version != isa::ISA_VERSION {
             return Err(DriverError::OtherHardware {

@@ -26,7 +26,10 @@ use tilewright_hw::isa::ISA_VERSION;
 use tilewright_hw::layout::LAYOUT_VERSION;
 
 use crate::buffer::{ALIGN, AlignedBytes};
-pub use manifest::{BlobId, BlobInfo, CpuTarget, Hardware, Manifest, NodeInfo, Place, Step, StepKind, Value, ValueId};
+pub use manifest::{
+    AccelStep, BlobId, BlobInfo, CpuTarget, Hardware, Image, Manifest, NodeInfo, Packing, Place, Step, StepKind, Value,
+    ValueId,
+};
 
 const MAGIC: &[u8; 8] = b"TILEWRGT";
 /// Changes whenever an older reader would misread a file.

@@ -8,13 +8,14 @@ mod tests;
 use std::sync::Arc;
 use std::time::Instant;
 
+use tilewright_driver::DriverError;
 use tilewright_hw::device::Device;
 
 use crate::artifact::{Artifact, ArtifactError, Place, StepKind, ValueId};
 use crate::buffer::AlignedBytes;
 use crate::registry::{PackedFn, Registry};
 use crate::tensor::{DType, Tensor, shape_text};
-pub use accel::{Accelerator, Region, RegionLoader};
+use accel::{Accelerator, Region};
 pub use report::{RunReport, StepReport};
 
 /// Why a model cannot run.
@@ -69,7 +70,15 @@ pub enum SessionError {
         /// Shape taken.
         wanted: Vec<usize>,
     },
-    /// A step failed.
+    /// The device or the driver refused a step, or a trap ended it.
+    #[error("step {step}: {source}")]
+    Accel {
+        /// The step.
+        step: String,
+        /// Why.
+        source: DriverError,
+    },
+    /// A CPU step failed.
     #[error("step {step}: {reason}")]
     Step {
         /// The step.
@@ -81,7 +90,7 @@ pub enum SessionError {
 
 enum Action {
     Call(Arc<PackedFn>),
-    Accel(Box<dyn Region>),
+    Accel(Region),
 }
 
 /// A model made ready to run, any number of times.
@@ -94,7 +103,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Makes an artifact ready. `functions` has what CPU steps call; `accelerator` runs accelerator steps.
+    /// Makes an artifact ready. `functions` has what CPU steps call; `device` runs accelerator steps.
     ///
     /// # Errors
     /// [`SessionError::NoFunction`], [`SessionError::NoDevice`], or [`SessionError::Artifact`] where the device's
@@ -102,11 +111,12 @@ impl Session {
     pub fn new(
         artifact: Artifact,
         functions: &Registry,
-        mut accelerator: Option<Accelerator>,
+        device: Option<Box<dyn Device>>,
     ) -> Result<Session, SessionError> {
-        if let Some(accelerator) = &accelerator {
-            artifact.check_hardware(accelerator.device.config())?;
+        if let Some(device) = &device {
+            artifact.check_hardware(device.config())?;
         }
+        let mut accelerator = device.map(Accelerator::new);
         let mut actions = Vec::with_capacity(artifact.manifest.steps.len());
         for step in &artifact.manifest.steps {
             actions.push(match &step.kind {
@@ -116,11 +126,11 @@ impl Session {
                         function: function.clone(),
                     })?)
                 }
-                StepKind::Accel { program } => {
-                    let Accelerator { device, load } =
+                StepKind::Accel(accel) => {
+                    let accelerator =
                         accelerator.as_mut().ok_or_else(|| SessionError::NoDevice { step: step.name.clone() })?;
-                    let region = load(artifact.blob(*program), device.as_mut())
-                        .map_err(|reason| SessionError::Step { step: step.name.clone(), reason })?;
+                    let region = Region::load(accel, &artifact, accelerator)
+                        .map_err(|source| SessionError::Accel { step: step.name.clone(), source })?;
                     Action::Accel(region)
                 }
             });
@@ -155,7 +165,7 @@ impl Session {
             self.buffers[id.0 as usize].copy_from_slice(&tensor.bytes);
         }
         let mut report = RunReport::default();
-        for (step, action) in manifest.steps.iter().zip(&mut self.actions) {
+        for (step, action) in manifest.steps.iter().zip(&self.actions) {
             // Outputs leave the table while the step borrows its inputs from it; the manifest's check has seen that no step
             // reads what it writes.
             let mut taken: Vec<AlignedBytes> =
@@ -165,18 +175,21 @@ impl Session {
                 let read: Vec<&[u8]> =
                     step.inputs.iter().map(|id| bytes_of(&self.artifact, &self.buffers, *id)).collect();
                 let mut written: Vec<&mut [u8]> = taken.iter_mut().map(|bytes| &mut bytes[..]).collect();
-                match (&mut *action, self.accelerator.as_mut()) {
-                    (Action::Call(function), _) => function(&read, &mut written).map(|()| StepReport::on(Place::Cpu)),
-                    (Action::Accel(region), Some(accelerator)) => {
-                        region.run(accelerator.device.as_mut(), &read, &mut written)
-                    }
-                    (Action::Accel(_), None) => Err("there is no device".to_string()),
+                let step = || step.name.clone();
+                match (action, self.accelerator.as_mut()) {
+                    (Action::Call(function), _) => function(&read, &mut written)
+                        .map(|()| StepReport::on(Place::Cpu))
+                        .map_err(|reason| SessionError::Step { step: step(), reason }),
+                    (Action::Accel(region), Some(accelerator)) => region
+                        .run(accelerator, &read, &mut written)
+                        .map_err(|source| SessionError::Accel { step: step(), source }),
+                    (Action::Accel(_), None) => Err(SessionError::NoDevice { step: step() }),
                 }
             };
             for (id, bytes) in step.outputs.iter().zip(taken) {
                 self.buffers[id.0 as usize] = bytes;
             }
-            let mut done = outcome.map_err(|reason| SessionError::Step { step: step.name.clone(), reason })?;
+            let mut done = outcome?;
             done.wall_s = started.elapsed().as_secs_f64();
             report.steps.push(done);
         }

@@ -1,6 +1,8 @@
 //! What an artifact says of itself: values, the steps that compute them, and the model's nodes as people know them.
 
 use serde::{Deserialize, Serialize};
+use tilewright_driver::AccelProgram;
+use tilewright_hw::layout::Activation;
 
 use crate::tensor::{DType, byte_len, shape_text};
 
@@ -117,10 +119,72 @@ pub enum StepKind {
         function: String,
     },
     /// A program of the driver's.
-    Accel {
-        /// Its serialised form.
-        program: BlobId,
-    },
+    Accel(AccelStep),
+}
+
+/// A program of the driver's, its bulk in blobs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AccelStep {
+    /// The program, with neither stream nor constants.
+    pub program: AccelProgram,
+    /// Its stream.
+    pub stream: BlobId,
+    /// Its constants.
+    pub constants: BlobId,
+    /// How the step's inputs lie in device memory, in the order of the program's bindings.
+    pub inputs: Vec<Packing>,
+    /// How the step's outputs lie in device memory.
+    pub outputs: Vec<Packing>,
+}
+
+/// How a tensor of a model lies in device memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Packing {
+    /// Byte for byte as the host has it.
+    Dense,
+    /// `[N, H, W, C]` on the host, channels in blocks on the device.
+    Nhwc(Image),
+    /// `[N, C, H, W]` on the host, channels in blocks on the device.
+    Nchw(Image),
+}
+
+/// Sizes of an int8 tensor whose channels lie in blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// Images.
+    pub n: usize,
+    /// Channels.
+    pub c: usize,
+    /// Rows.
+    pub h: usize,
+    /// Columns.
+    pub w: usize,
+    /// Channels of a block.
+    pub block: usize,
+    /// Value of channels that the tensor has not.
+    pub fill: i8,
+}
+
+impl Packing {
+    /// Bytes on the host and on the device; `dense` are those of the tensor. None where a number overflows.
+    fn bytes(&self, dense: usize) -> Option<(usize, usize)> {
+        match self {
+            Packing::Dense => Some((dense, dense)),
+            Packing::Nhwc(i) | Packing::Nchw(i) => {
+                let pixels = i.n.checked_mul(i.h)?.checked_mul(i.w)?;
+                let blocks = i.c.checked_add(i.block.checked_sub(1)?)? / i.block;
+                Some((pixels.checked_mul(i.c)?, pixels.checked_mul(blocks)?.checked_mul(i.block)?))
+            }
+        }
+    }
+}
+
+impl Image {
+    /// The layout in device memory.
+    pub fn layout(&self) -> Activation {
+        Activation { n: self.n, c: self.c, h: self.h, w: self.w, block: self.block }
+    }
 }
 
 /// Where an operator runs.
@@ -232,11 +296,10 @@ impl Manifest {
                 ready[id.0 as usize] = true;
             }
             match &step.kind {
-                StepKind::Accel { program } => {
-                    blob(*program, &format!("step {}", step.name))?;
-                    if self.hardware.is_none() {
-                        return Err(format!("step {} runs on an accelerator of no known configuration", step.name));
-                    }
+                StepKind::Accel(accel) => {
+                    blob(accel.stream, &format!("step {}", step.name))?;
+                    blob(accel.constants, &format!("step {}", step.name))?;
+                    self.check_accel(step, accel)?;
                 }
                 StepKind::Cpu { object, workspace_bytes, .. } => {
                     let objects = self.cpu.as_ref().map_or(0, |cpu| cpu.objects.len());
@@ -268,6 +331,34 @@ impl Manifest {
             for object in &cpu.objects {
                 blob(*object, "the object code")?;
             }
+        }
+        Ok(())
+    }
+
+    fn check_accel(&self, step: &Step, accel: &AccelStep) -> Result<(), String> {
+        let name = &step.name;
+        if self.hardware.is_none() {
+            return Err(format!("step {name} runs on an accelerator of no known configuration"));
+        }
+        let regions = accel.program.regions.len();
+        for (values, packings, bindings) in [
+            (&step.inputs, &accel.inputs, &accel.program.inputs),
+            (&step.outputs, &accel.outputs, &accel.program.outputs),
+        ] {
+            if values.len() != packings.len() || values.len() != bindings.len() {
+                return Err(format!("step {name} has not as many values as its program has tensors"));
+            }
+            for ((id, packing), binding) in values.iter().zip(packings).zip(bindings) {
+                let value = &self.values[id.0 as usize];
+                let (host, device) =
+                    packing.bytes(value.bytes()).ok_or_else(|| format!("step {name} has sizes that overflow"))?;
+                if host != value.bytes() || device as u64 != binding.bytes || binding.region.0 as usize >= regions {
+                    return Err(format!("step {name} and its program disagree about {}", value.name));
+                }
+            }
+        }
+        if regions == 0 {
+            return Err(format!("the program of step {name} has no constants"));
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::tensor::DType;
+use tilewright_driver::AccelProgram;
 
 fn value(name: &str, len: usize, constant: Option<u32>) -> Value {
     Value { name: name.into(), dtype: DType::I8, shape: vec![len], constant: constant.map(BlobId) }
@@ -126,6 +127,20 @@ fn another_configuration_is_refused_by_name() {
     );
 }
 
+fn accel() -> StepKind {
+    let program = AccelProgram {
+        config_hash: 0,
+        isa_version: ISA_VERSION,
+        stream: vec![],
+        regions: vec![],
+        constants: vec![],
+        sections: vec![],
+        inputs: vec![],
+        outputs: vec![],
+    };
+    StepKind::Accel(AccelStep { program, stream: BlobId(0), constants: BlobId(0), inputs: vec![], outputs: vec![] })
+}
+
 #[test]
 fn a_manifest_that_leads_nowhere_is_refused() {
     type Edit = fn(&mut Manifest);
@@ -141,8 +156,16 @@ fn a_manifest_that_leads_nowhere_is_refused() {
         (|m| m.values[0].shape = vec![usize::MAX, 2], "value x of shape 18446744073709551615x2 is too large"),
         (|m| m.nodes[0].step = Some(3), "node add refers to a step that is not there"),
         (
-            |m| m.steps[0].kind = StepKind::Accel { program: BlobId(0) },
-            "step add runs on an accelerator of no known configuration",
+            |m| m.steps[0].kind = StepKind::Cpu { function: "f".into(), object: 0, workspace_bytes: 0 },
+            "step add refers to object code 0, which is not there",
+        ),
+        (|m| m.steps[0].kind = accel(), "step add runs on an accelerator of no known configuration"),
+        (
+            |m| {
+                m.steps[0].kind = accel();
+                m.hardware = Some(Hardware { name: "x".into(), hash: 0, toml: String::new() });
+            },
+            "step add has not as many values as its program has tensors",
         ),
     ];
     for (edit, reason) in cases {

@@ -1,30 +1,108 @@
-//! Accelerator steps: programs of the driver's on a device.
+//! Accelerator steps: programs of the driver's on a device, with tensors turned to the device's layout and back.
 
+use tilewright_driver::{AccelProgram, DeviceMemory, DriverError, Loaded};
 use tilewright_hw::device::Device;
 
 use super::report::StepReport;
+use crate::artifact::{AccelStep, Artifact, Packing, Place};
 
-/// A program made ready on a device.
-pub trait Region: Send {
-    /// Runs it once: the bytes of each input, and of each output, in the model's own layout.
-    ///
-    /// # Errors
-    /// What the device or the driver refused, or the trap that ended the run.
-    fn run(
-        &mut self,
-        device: &mut dyn Device,
-        inputs: &[&[u8]],
-        outputs: &mut [&mut [u8]],
-    ) -> Result<StepReport, String>;
+/// A device with the map of its memory.
+pub(super) struct Accelerator {
+    pub device: Box<dyn Device>,
+    memory: DeviceMemory,
 }
 
-/// Makes a serialised program ready on a device.
-pub type RegionLoader = dyn Fn(&[u8], &mut dyn Device) -> Result<Box<dyn Region>, String> + Send;
+impl Accelerator {
+    pub fn new(device: Box<dyn Device>) -> Accelerator {
+        let memory = DeviceMemory::new(device.memory_bytes(), device.config());
+        Accelerator { device, memory }
+    }
+}
 
-/// A device with the loader of its programs.
-pub struct Accelerator {
-    /// What runs the programs.
-    pub device: Box<dyn Device>,
-    /// What makes them ready.
-    pub load: Box<RegionLoader>,
+/// A program that lies in a device's memory, with the layouts of its tensors.
+pub(super) struct Region {
+    loaded: Loaded<Box<AccelProgram>>,
+    inputs: Vec<Packing>,
+    outputs: Vec<Packing>,
+}
+
+impl Region {
+    pub fn load(step: &AccelStep, artifact: &Artifact, on: &mut Accelerator) -> Result<Region, DriverError> {
+        let mut program = Box::new(step.program.clone());
+        program.stream = artifact.blob(step.stream).to_vec();
+        program.constants = artifact.blob(step.constants).to_vec();
+        let loaded = Loaded::new(on.device.as_mut(), &mut on.memory, program)?;
+        Ok(Region { loaded, inputs: step.inputs.clone(), outputs: step.outputs.clone() })
+    }
+
+    pub fn run(
+        &self,
+        on: &mut Accelerator,
+        inputs: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+    ) -> Result<StepReport, DriverError> {
+        let packed: Vec<Vec<u8>> =
+            self.inputs.iter().zip(inputs).map(|(packing, bytes)| pack(*packing, bytes)).collect();
+        let (results, report) = self.loaded.run(on.device.as_mut(), &packed)?;
+        for ((packing, bytes), result) in self.outputs.iter().zip(outputs).zip(&results) {
+            unpack(*packing, result, bytes);
+        }
+        Ok(StepReport {
+            cycles: report.cycles,
+            macs: report.macs,
+            bytes: report.bytes,
+            counters: report.counters,
+            ..StepReport::on(Place::Accel)
+        })
+    }
+}
+
+/// The bytes of a dense tensor as they lie in device memory.
+fn pack(packing: Packing, dense: &[u8]) -> Vec<u8> {
+    let (image, strides) = match packing {
+        Packing::Dense => return dense.to_vec(),
+        Packing::Nhwc(i) => (i, [i.h * i.w * i.c, 1, i.w * i.c, i.c]),
+        Packing::Nchw(i) => (i, [i.c * i.h * i.w, i.h * i.w, i.w, 1]),
+    };
+    let at = |n, c, y, x| dense[n * strides[0] + c * strides[1] + y * strides[2] + x * strides[3]] as i8;
+    image.layout().pack(image.fill, at).into_iter().map(|value| value as u8).collect()
+}
+
+/// The opposite of [`pack`].
+fn unpack(packing: Packing, packed: &[u8], dense: &mut [u8]) {
+    let (image, strides) = match packing {
+        Packing::Dense => return dense.copy_from_slice(packed),
+        Packing::Nhwc(i) => (i, [i.h * i.w * i.c, 1, i.w * i.c, i.c]),
+        Packing::Nchw(i) => (i, [i.c * i.h * i.w, i.h * i.w, i.w, 1]),
+    };
+    let packed: Vec<i8> = packed.iter().map(|value| *value as i8).collect();
+    image.layout().unpack(&packed, |n, c, y, x, value| {
+        dense[n * strides[0] + c * strides[1] + y * strides[2] + x * strides[3]] = value as u8;
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::artifact::Image;
+
+    #[test]
+    fn channels_lie_in_blocks_and_come_back() {
+        let image = Image { n: 2, c: 3, h: 2, w: 2, block: 4, fill: 9 };
+        let nhwc: Vec<u8> = (0..24).collect();
+        let packed = pack(Packing::Nhwc(image), &nhwc);
+        assert_eq!(&packed[..8], [0, 1, 2, 9, 3, 4, 5, 9]);
+        let mut back = vec![0; 24];
+        unpack(Packing::Nhwc(image), &packed, &mut back);
+        assert_eq!(back, nhwc);
+        // The same picture with its channels first.
+        let mut nchw = vec![0; 24];
+        for (at, value) in nhwc.iter().enumerate() {
+            let (n, pixel, c) = (at / 12, at / 3 % 4, at % 3);
+            nchw[n * 12 + c * 4 + pixel] = *value;
+        }
+        assert_eq!(pack(Packing::Nchw(image), &nchw), packed);
+        unpack(Packing::Nchw(image), &packed, &mut back);
+        assert_eq!(back, nchw);
+    }
 }

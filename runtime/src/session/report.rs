@@ -1,5 +1,7 @@
 //! What a run took, step by step.
 
+use tilewright_hw::device::UnitCounters;
+
 use crate::artifact::Place;
 
 /// One step of a run.
@@ -15,12 +17,13 @@ pub struct StepReport {
     pub macs: u64,
     /// Bytes that the accelerator read from memory and wrote to it, where counted.
     pub bytes: Option<(u64, u64)>,
+    /// Cycles by unit and state, where the device counts them.
+    pub counters: Option<UnitCounters>,
 }
 
 impl StepReport {
-    /// A step that took nothing yet.
-    pub fn on(place: Place) -> StepReport {
-        StepReport { place, wall_s: 0.0, cycles: None, macs: 0, bytes: None }
+    pub(super) fn on(place: Place) -> StepReport {
+        StepReport { place, wall_s: 0.0, cycles: None, macs: 0, bytes: None, counters: None }
     }
 }
 

@@ -1,0 +1,164 @@
+//! Model to artifact: places every node, has each segment compiled, and lists the steps.
+
+mod macs;
+mod segments;
+
+use std::collections::BTreeMap;
+
+use tilewright_compiler::backend::{Backend, BackendError};
+use tilewright_compiler::graph::{Graph, NodeId, Op, ValueId};
+use tilewright_hw::isa::ISA_VERSION;
+use tilewright_hw::layout::LAYOUT_VERSION;
+use tilewright_runtime::artifact::{
+    self, Artifact, ArtifactError, BlobId, CpuTarget, Manifest, NodeInfo, Place, Step, StepKind,
+};
+use tilewright_runtime::tensor::DType;
+
+pub use macs::macs;
+pub use segments::{Segment, segments};
+
+/// Why a model was not compiled.
+#[derive(Debug, thiserror::Error)]
+pub enum CompileError {
+    /// A node that nothing takes, or that the toolchain refused.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// A value whose shape is not known.
+    #[error("value {value} has the open shape {shape}; give its sizes with --bind SYMBOL=SIZE")]
+    OpenShape {
+        /// The value.
+        value: String,
+        /// Its type.
+        shape: String,
+    },
+    /// The code generators contradict each other.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
+}
+
+/// Where each node goes, and why.
+pub type Placement = BTreeMap<NodeId, (Place, String)>;
+
+/// Places every node on the CPU.
+pub fn all_on_cpu(graph: &Graph, why: &str) -> Placement {
+    let nodes = graph.nodes().filter(|(_, node)| !matches!(node.op, Op::Constant(_)));
+    nodes.map(|(id, _)| (id, (Place::Cpu, why.to_string()))).collect()
+}
+
+/// Compiles a legal graph with sizes known.
+///
+/// # Errors
+/// [`CompileError`], naming the node or value.
+pub fn compile(graph: &Graph, placement: &Placement, cpu: &dyn Backend) -> Result<Artifact, CompileError> {
+    let mut build = Build::new(graph);
+    for (name, id) in graph.inputs() {
+        let value = build.value(id, Some(name))?;
+        build.manifest.inputs.push(value);
+    }
+    let mut step_of = BTreeMap::new();
+    for segment in segments(graph, placement) {
+        match segment.place {
+            Place::Cpu => build.cpu(&segment, cpu, &mut step_of)?,
+            Place::Accel => {}
+        }
+    }
+    for (name, id) in graph.outputs() {
+        let value = build.value(*id, Some(name))?;
+        build.manifest.outputs.push(value);
+    }
+    for (id, (place, why)) in placement {
+        let node = graph.node(*id);
+        build.manifest.nodes.push(NodeInfo {
+            name: node.name.clone(),
+            op: node.op.name().to_string(),
+            place: *place,
+            why: why.clone(),
+            macs: macs(graph, *id),
+            step: step_of.get(id).copied(),
+        });
+    }
+    Ok(Artifact::new(graph.name(), build.manifest, build.blobs)?)
+}
+
+/// An artifact under construction.
+struct Build<'g> {
+    graph: &'g Graph,
+    manifest: Manifest,
+    blobs: Vec<Vec<u8>>,
+    values: BTreeMap<ValueId, artifact::ValueId>,
+}
+
+impl<'g> Build<'g> {
+    fn new(graph: &'g Graph) -> Build<'g> {
+        let manifest = Manifest {
+            model: graph.name().to_string(),
+            producer: format!("tilewright {}", env!("CARGO_PKG_VERSION")),
+            isa_version: ISA_VERSION,
+            layout_version: LAYOUT_VERSION,
+            hardware: None,
+            cpu: None,
+            values: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            steps: Vec::new(),
+            nodes: Vec::new(),
+            blobs: Vec::new(),
+        };
+        Build { graph, manifest, blobs: Vec::new(), values: BTreeMap::new() }
+    }
+
+    /// The artifact's value for a value of the graph, with the data of a constant.
+    fn value(&mut self, id: ValueId, name: Option<&str>) -> Result<artifact::ValueId, CompileError> {
+        if let Some(known) = self.values.get(&id) {
+            if let Some(name) = name {
+                self.manifest.values[known.0 as usize].name = name.to_string();
+            }
+            return Ok(*known);
+        }
+        let ty = self.graph.ty(id);
+        let name = name.unwrap_or_else(|| self.graph.value_name(id)).to_string();
+        let open = || CompileError::OpenShape { value: name.clone(), shape: ty.to_string() };
+        let shape = ty.shape().ok_or_else(open)?;
+        let dtype = DType::from_name(ty.dtype.name()).ok_or_else(open)?;
+        let constant = self.graph.constant(id).map(|tensor| tensor.to_bytes()).map(|bytes| self.blob(bytes));
+        let known = artifact::ValueId(self.manifest.values.len() as u32);
+        self.manifest.values.push(artifact::Value { name, dtype, shape, constant });
+        self.values.insert(id, known);
+        Ok(known)
+    }
+
+    fn blob(&mut self, bytes: Vec<u8>) -> BlobId {
+        self.blobs.push(bytes);
+        BlobId(self.blobs.len() as u32 - 1)
+    }
+
+    fn list(&mut self, ids: &[ValueId]) -> Result<Vec<artifact::ValueId>, CompileError> {
+        ids.iter().map(|id| self.value(*id, None)).collect()
+    }
+
+    fn cpu(
+        &mut self,
+        segment: &Segment,
+        backend: &dyn Backend,
+        step_of: &mut BTreeMap<NodeId, u32>,
+    ) -> Result<(), CompileError> {
+        let code = backend.compile(self.graph, &segment.nodes)?;
+        let object = self.blob(code.bytes);
+        let target =
+            self.manifest.cpu.get_or_insert_with(|| CpuTarget { target: code.target.clone(), objects: Vec::new() });
+        let place = target.objects.len() as u32;
+        target.objects.push(object);
+        for entry in code.entries {
+            let names: Vec<&str> = entry.nodes.iter().map(|id| self.graph.node(*id).name.as_str()).collect();
+            let name = names.last().copied().unwrap_or(&entry.symbol).to_string();
+            let (inputs, outputs) = (self.list(&entry.inputs)?, self.list(&entry.outputs)?);
+            for node in &entry.nodes {
+                step_of.insert(*node, self.manifest.steps.len() as u32);
+            }
+            let workspace_bytes = entry.workspace_bytes as u64;
+            let kind = StepKind::Cpu { function: entry.symbol, object: place, workspace_bytes };
+            self.manifest.steps.push(Step { name, kind, inputs, outputs });
+        }
+        Ok(())
+    }
+}

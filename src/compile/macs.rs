@@ -1,0 +1,21 @@
+//! How much work a node is.
+
+use tilewright_compiler::graph::{Graph, NodeId, Op};
+
+/// Multiply-accumulates of a node: one for each output element and weight of its window, as networks are compared by.
+/// Channels that hardware fills up are not counted. 0 for operators that are no sums of products or have open shapes.
+pub fn macs(graph: &Graph, id: NodeId) -> u64 {
+    let node = graph.node(id);
+    let out = node.outputs.first().and_then(|value| graph.ty(*value).element_count()).unwrap_or(0) as u64;
+    let operand = |index: usize| node.inputs.get(index).and_then(|value| graph.ty(*value).shape()).unwrap_or_default();
+    let product = |axes: &[usize]| axes.iter().map(|axis| *axis as u64).product::<u64>();
+    match node.op {
+        // Weights are [O, KH, KW, I/groups] and [N, K].
+        Op::Conv2d(_) | Op::Dense(_) => match operand(1).as_slice() {
+            [_, window @ ..] => out * product(window),
+            [] => 0,
+        },
+        Op::MatMul(_) => out * operand(0).last().map_or(0, |k| *k as u64),
+        _ => 0,
+    }
+}
