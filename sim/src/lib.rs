@@ -1,7 +1,11 @@
 //! Tilewright's simulators, each behind [`tilewright_hw::device::Device`].
 //!
-//! [`functional`] executes the meaning of a stream, [`dram`] is the memory behind the bus.
+//! [`functional`] executes the meaning of a stream, [`dram`] is the memory behind the bus, and [`rtl`] runs the
+//! design itself, Verilated.
 
+pub mod dram;
 pub mod functional;
+pub mod rtl;
 
 pub use functional::{Fsim, Kernel, Step, Stepper};
+pub use rtl::{Rtl, RtlOptions};

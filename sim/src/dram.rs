@@ -1,0 +1,173 @@
+//! The memory behind the bus: one function from a handshake to the cycles of its beats.
+//!
+//! It is called at address handshakes alone, reads before writes in one cycle, and computes in whole numbers, so that
+//! whatever calls it with the same handshakes gets the same cycles.
+
+use tilewright_hw::config::DramSection;
+
+/// Bytes of a DRAM row.
+pub const ROW_BYTES: u64 = 2048;
+
+/// Which way a burst goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// From memory.
+    Read,
+    /// To memory.
+    Write,
+}
+
+/// When a burst's beats pass, and whether it fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Burst {
+    /// Earliest cycle of the first beat: one after the beat before it on the same channel.
+    pub first: u64,
+    /// Sixteenths of a cycle from cycle 0 at which the server offers the first beat.
+    pub slot: u64,
+    /// Sixteenths of a cycle from offer to offer.
+    pub step: u64,
+    /// Cycle of the write response; 0 for reads.
+    pub response: u64,
+    /// 1 where the range passes the end of memory: beats and response come as ever, with an error code.
+    pub error: u32,
+}
+
+impl Burst {
+    /// The cycle in which beat `n` passes.
+    pub fn beat(&self, n: u64) -> u64 {
+        (self.first + n).max((self.slot + n * self.step).div_ceil(16))
+    }
+}
+
+/// One server: what it serves next, and the row that is open.
+#[derive(Debug, Clone, Copy, Default)]
+struct Server {
+    free: u64,
+    row: Option<u64>,
+}
+
+/// The model's state.
+#[derive(Debug, Clone)]
+pub struct Dram {
+    section: DramSection,
+    memory_bytes: u64,
+    beat_bytes: u64,
+    servers: [Server; 2],
+    /// The cycle after the last beat of reads, and of writes.
+    next_beat: [u64; 2],
+}
+
+impl Dram {
+    /// An idle memory of this many bytes on a bus of `beat_bytes` bytes.
+    pub fn new(section: DramSection, memory_bytes: u64, beat_bytes: u32) -> Dram {
+        Dram {
+            section,
+            memory_bytes,
+            beat_bytes: beat_bytes.into(),
+            servers: Default::default(),
+            next_beat: Default::default(),
+        }
+    }
+
+    /// Forgets all requests and the open rows.
+    pub fn reset(&mut self) {
+        self.servers = Default::default();
+        self.next_beat = Default::default();
+    }
+
+    /// A burst of `beats` beats whose address was accepted in `cycle`.
+    ///
+    /// It takes its place at the server in the cycle after, or when the server is free. The server is busy for as long as
+    /// the beats take, and before them for each row of 2 KiB that has to be opened. Read beats leave `latency` cycles
+    /// behind the server; write beats enter at the server, and their response comes `latency` cycles and one after the
+    /// last. No two beats of one direction share a cycle.
+    pub fn request(&mut self, cycle: u64, addr: u64, beats: u32, direction: Direction) -> Burst {
+        let channel = direction as usize;
+        let server = &mut self.servers[if self.section.shared { 0 } else { channel }];
+        let bytes = u64::from(beats) * self.beat_bytes;
+        let begin = addr / self.beat_bytes * self.beat_bytes;
+        let (first_row, last_row) = (begin / ROW_BYTES, (begin + bytes - 1) / ROW_BYTES);
+        let opened = last_row - first_row + u64::from(server.row != Some(first_row));
+        server.row = Some(last_row);
+
+        let place = server.free.max((cycle + 1) * 16) + opened * u64::from(self.section.row_open_sixteenths);
+        let step = u64::from(self.section.beat_sixteenths.max(1));
+        server.free = place + u64::from(beats) * step;
+
+        let latency = u64::from(self.section.latency);
+        let mut burst = Burst {
+            first: self.next_beat[channel],
+            slot: place + if direction == Direction::Read { latency * 16 } else { 0 },
+            step,
+            response: 0,
+            error: u32::from(begin + bytes > self.memory_bytes),
+        };
+        burst.first = burst.beat(0);
+        let last = burst.beat(u64::from(beats) - 1);
+        self.next_beat[channel] = last + 1;
+        if direction == Direction::Write {
+            burst.response = last + 1 + latency;
+        }
+        burst
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dram(latency: u32, beat_sixteenths: u32, shared: bool, row_open_sixteenths: u32) -> Dram {
+        Dram::new(DramSection { latency, beat_sixteenths, shared, row_open_sixteenths }, 1 << 20, 8)
+    }
+
+    fn beats(burst: &Burst, n: u64) -> Vec<u64> {
+        (0..n).map(|i| burst.beat(i)).collect()
+    }
+
+    #[test]
+    fn bursts_queue_behind_one_server() {
+        let mut d = dram(10, 16, true, 0);
+        assert_eq!(beats(&d.request(0, 0, 4, Direction::Read), 4), [11, 12, 13, 14]);
+        assert_eq!(beats(&d.request(1, 64, 2, Direction::Read), 2), [15, 16]);
+        let write = d.request(1, 128, 2, Direction::Write);
+        assert_eq!((beats(&write, 2), write.response), (vec![7, 8], 19));
+        assert_eq!(beats(&d.request(20, 64, 1, Direction::Read), 1), [31]);
+    }
+
+    #[test]
+    fn apart_reads_and_writes_do_not_wait_for_each_other() {
+        let mut d = dram(10, 16, false, 0);
+        d.request(0, 0, 4, Direction::Read);
+        assert_eq!(beats(&d.request(0, 128, 2, Direction::Write), 2), [1, 2]);
+    }
+
+    #[test]
+    fn slow_and_fast_memories_keep_beats_apart() {
+        let mut slow = dram(0, 24, true, 0);
+        assert_eq!(beats(&slow.request(0, 0, 4, Direction::Read), 4), [1, 3, 4, 6]);
+        assert_eq!(beats(&slow.request(0, 0, 2, Direction::Read), 2), [7, 9]);
+        let mut fast = dram(0, 8, true, 0);
+        assert_eq!(beats(&fast.request(0, 0, 4, Direction::Read), 4), [1, 2, 3, 4]);
+        // The server is free after two cycles, the channel after four.
+        assert_eq!(beats(&fast.request(2, 0, 2, Direction::Read), 2), [5, 6]);
+    }
+
+    #[test]
+    fn opening_rows_takes_time() {
+        let mut d = dram(0, 16, true, 32);
+        assert_eq!(d.request(0, 0, 1, Direction::Read).beat(0), 3);
+        assert_eq!(d.request(10, 8, 1, Direction::Read).beat(0), 11);
+        // Two rows: the second is opened too.
+        assert_eq!(d.request(20, 2040, 2, Direction::Read).beat(0), 23);
+        assert_eq!(d.request(30, 2048, 1, Direction::Read).beat(0), 31);
+    }
+
+    #[test]
+    fn ranges_past_the_end_fail() {
+        let mut d = dram(0, 16, true, 0);
+        assert_eq!(d.request(0, (1 << 20) - 8, 1, Direction::Read).error, 0);
+        assert_eq!(d.request(0, (1 << 20) - 8, 2, Direction::Read).error, 1);
+        assert_eq!(d.request(0, 1 << 39, 1, Direction::Write).error, 1);
+    }
+}

@@ -1,0 +1,267 @@
+//! The Verilated design behind the `Device` contract.
+//!
+//! The library is built once for each configuration and kept in a cache directory; a run is a few foreign calls, each of
+//! many cycles. Commands queue here and run one after the other.
+
+mod build;
+mod sys;
+
+pub use build::{Progress, default_cache_dir};
+
+use crate::dram::Dram;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use sys::{Bench, End};
+use tilewright_hw::config::{Counters, DramSection, HwConfig};
+use tilewright_hw::device::{Base, Command, Device, DeviceError, RunReport, Ticket, Trap, UnitCounters, check_command};
+use tilewright_hw::isa::{INSN_BYTES, Op, decode};
+use tilewright_hw::regs::{self, TrapCause, TrapUnit, UnitState};
+
+/// Cycles after which a command without a limit of its own is given up.
+pub const DEFAULT_CYCLE_LIMIT: u64 = 20_000_000_000;
+
+/// How to build and run the design.
+#[derive(Debug, Clone, Default)]
+pub struct RtlOptions {
+    /// The memory's timing; the configuration's where `None`.
+    pub dram: Option<DramSection>,
+    /// Waves go to this FST file; needs a build of its own and is slow.
+    pub waves: Option<PathBuf>,
+    /// Where builds are kept; [`default_cache_dir`] where `None`.
+    pub cache_dir: Option<PathBuf>,
+    /// The design's assertions are checked; a build of its own.
+    pub assertions: bool,
+}
+
+/// The Verilated design.
+pub struct Rtl {
+    config: HwConfig,
+    bench: Bench,
+    bases: Vec<Base>,
+    queue: VecDeque<(Ticket, Command)>,
+    done: Vec<(Ticket, Result<RunReport, DeviceError>)>,
+    next_ticket: u64,
+}
+
+impl Rtl {
+    /// Builds the design where needed and resets it; memory is zeroed.
+    ///
+    /// # Errors
+    /// [`DeviceError::Tool`]: Verilator or the C++ compiler is missing or fails, the cache cannot be written, or the
+    /// library is of another configuration.
+    pub fn new(config: HwConfig, memory_bytes: u64, options: &RtlOptions) -> Result<Rtl, DeviceError> {
+        Rtl::with_progress(config, memory_bytes, options, &|_| {})
+    }
+
+    /// As [`Rtl::new`], and tells how the build goes on.
+    ///
+    /// # Errors
+    /// As [`Rtl::new`].
+    pub fn with_progress(
+        config: HwConfig,
+        memory_bytes: u64,
+        options: &RtlOptions,
+        progress: &dyn Fn(Progress),
+    ) -> Result<Rtl, DeviceError> {
+        let cache = match &options.cache_dir {
+            Some(dir) => dir.clone(),
+            None => default_cache_dir()?,
+        };
+        let flags = build::Flags { waves: options.waves.is_some(), assertions: options.assertions };
+        let library = build::library(&config, flags, &cache, progress)?;
+        let dram = Dram::new(options.dram.unwrap_or(config.dram), memory_bytes, config.bus_bytes());
+        let failed = |reason: String| DeviceError::Tool {
+            tool: library.display().to_string(),
+            reason,
+            remedy: "remove it from the cache, so that it is built again".into(),
+        };
+        let mut bench = Bench::new(&library, memory_bytes, dram, options.waves.as_deref()).map_err(&failed)?;
+        let hash = bench.read_wide(regs::CONFIG_HASH_LO);
+        if bench.read_reg(regs::ID) != regs::ID_VALUE || hash != config.hash() {
+            return Err(failed(format!("it shows configuration hash {hash:016x}, not {:016x}", config.hash())));
+        }
+        let bases = vec![Base::default(); config.bases as usize];
+        let mut rtl = Rtl { config, bench, bases, queue: VecDeque::new(), done: Vec::new(), next_ticket: 0 };
+        for index in 0..rtl.bases.len() {
+            rtl.write_base(index, Base::default());
+        }
+        Ok(rtl)
+    }
+
+    fn write_base(&mut self, index: usize, base: Base) {
+        let at = regs::BASE + 16 * index as u32;
+        for (word, value) in [base.addr, base.addr >> 32, base.limit, base.limit >> 32].into_iter().enumerate() {
+            self.bench.write_reg(at + 4 * word as u32, value as u32);
+        }
+        self.bases[index] = base;
+    }
+
+    fn run_command(&mut self, command: &Command) -> Result<RunReport, DeviceError> {
+        for index in 0..self.bases.len() {
+            let base = command.bases.get(index).copied().unwrap_or_default();
+            if self.bases[index] != base {
+                self.write_base(index, base);
+            }
+        }
+        self.bench.write_reg(regs::STREAM_ADDR_LO, command.stream_addr as u32);
+        self.bench.write_reg(regs::STREAM_ADDR_HI, (command.stream_addr >> 32) as u32);
+        self.bench.write_reg(regs::STREAM_INSNS, command.insns);
+        self.bench.reset_dram();
+        self.bench.take_bytes();
+        self.bench.write_reg(regs::DOORBELL, 1);
+        let limit = command.cycle_limit.unwrap_or(DEFAULT_CYCLE_LIMIT);
+        let end = self.bench.run(regs::STATUS, limit);
+        match end {
+            End::Stopped => {}
+            End::Limit => {
+                self.reset();
+                return Err(DeviceError::CycleLimit { limit });
+            }
+            End::Failed(reason) => {
+                self.reset();
+                return Err(DeviceError::Tool {
+                    tool: "the Verilated design".into(),
+                    reason,
+                    remedy: "this is a fault of the design; report it with the program".into(),
+                });
+            }
+        }
+        let report = self.report(command);
+        if report.trap.is_some() {
+            self.bench.write_reg(regs::CONTROL, 1);
+            // The reset takes effect at the write's clock edge; its last effects are over a few cycles later.
+            self.bench.run(regs::STATUS, 16);
+        }
+        Ok(report)
+    }
+
+    /// Resets the design as its pins do, which clears the base registers too.
+    fn reset(&mut self) {
+        self.bench.reset();
+        for index in 0..self.bases.len() {
+            self.write_base(index, Base::default());
+        }
+    }
+
+    fn report(&mut self, command: &Command) -> RunReport {
+        let bench = &mut self.bench;
+        let bytes = bench.take_bytes();
+        let trapped = bench.read_reg(regs::STATUS) >> 1 & 1 == 1;
+        let cause = TrapCause::from_code(bench.read_reg(regs::TRAP_CAUSE));
+        let unit = TrapUnit::ALL.get(bench.read_reg(regs::TRAP_UNIT) as usize).copied();
+        let trap = match (trapped, cause, unit) {
+            (true, Some(cause), Some(unit)) => Some(Trap {
+                unit,
+                cause,
+                ordinal: bench.read_reg(regs::TRAP_ORDINAL),
+                cycle: Some(bench.read_wide(regs::TRAP_CYCLE_LO)),
+            }),
+            _ => None,
+        };
+        let retired = [0, 1, 2, 3].map(|unit| bench.read_reg(regs::RETIRED + 4 * unit));
+        let cycles = bench.read_wide(regs::CYCLES_LO);
+        let counters = (self.config.counters != Counters::None).then(|| self.counters());
+        RunReport {
+            cycles: Some(cycles),
+            trap,
+            retired,
+            macs: self.macs(command, retired[1]),
+            bytes: Some(bytes),
+            counters,
+        }
+    }
+
+    fn counters(&mut self) -> UnitCounters {
+        let mut counters = UnitCounters::default();
+        for unit in TrapUnit::ALL {
+            for state in UnitState::ALL {
+                self.bench.write_reg(regs::COUNTER_SELECT, unit as u32 * 16 + *state as u32);
+                counters.0[unit as usize][*state as usize] = self.bench.read_reg(regs::COUNTER).into();
+            }
+        }
+        counters
+    }
+
+    /// Multiply-accumulates of the first `retired` gemm instructions of a stream.
+    fn macs(&self, command: &Command, retired: u32) -> u64 {
+        let memory = self.bench.memory();
+        let insns = (0..u64::from(command.insns)).map_while(|place| {
+            let at = usize::try_from(command.stream_addr + place * INSN_BYTES as u64).ok()?;
+            let bytes = memory.get(at..at.checked_add(INSN_BYTES)?)?;
+            decode(bytes.try_into().ok()?, &self.config).ok()
+        });
+        insns
+            .filter_map(|insn| match insn.op {
+                Op::Gemm(x) => Some([x.uops, x.count0, x.count1, x.count2].map(u64::from).iter().product::<u64>()),
+                _ => None,
+            })
+            .take(retired as usize)
+            .map(|micro_ops| micro_ops * self.config.macs_per_cycle())
+            .sum()
+    }
+
+    fn check_memory(&self, addr: u64, len: usize) -> Result<std::ops::Range<usize>, DeviceError> {
+        let size = self.memory_bytes();
+        match addr.checked_add(len as u64) {
+            Some(end) if end <= size => Ok(addr as usize..end as usize),
+            _ => Err(DeviceError::OutOfMemory { addr, len: len as u64, size }),
+        }
+    }
+
+    /// Device memory.
+    pub fn memory(&self) -> &[u8] {
+        self.bench.memory()
+    }
+
+    /// Device memory, to be filled by the host.
+    pub fn memory_mut(&mut self) -> &mut [u8] {
+        self.bench.memory_mut()
+    }
+}
+
+impl Device for Rtl {
+    fn config(&self) -> &HwConfig {
+        &self.config
+    }
+
+    fn name(&self) -> &str {
+        "rtl"
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.bench.memory().len() as u64
+    }
+
+    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        let range = self.check_memory(addr, bytes.len())?;
+        self.bench.memory_mut()[range].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        let range = self.check_memory(addr, bytes.len())?;
+        bytes.copy_from_slice(&self.bench.memory()[range]);
+        Ok(())
+    }
+
+    fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError> {
+        check_command(command, &self.config)?;
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.queue.push_back((ticket, command.clone()));
+        Ok(ticket)
+    }
+
+    fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
+        while self.queue.front().is_some_and(|(first, _)| *first <= ticket) {
+            if let Some((done, command)) = self.queue.pop_front() {
+                let result = self.run_command(&command);
+                self.done.push((done, result));
+            }
+        }
+        match self.done.iter().position(|(t, _)| *t == ticket) {
+            Some(i) => self.done.swap_remove(i).1,
+            None => Err(DeviceError::UnknownTicket(ticket)),
+        }
+    }
+}

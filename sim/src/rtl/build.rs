@@ -1,0 +1,250 @@
+//! Building the Verilated design, once for each configuration.
+//!
+//! The result is a shared library in the cache directory, in a folder named by a hash of everything that goes into it. It
+//! is built in a temporary folder and renamed, so that builds at the same time do not meet.
+
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::DeviceError;
+use tilewright_hw::isa::config_package;
+use tilewright_hw::rtl::{SOURCES, TOP};
+
+const SHIM: &str = include_str!("shim.cpp");
+const LIBRARY: &str = "libtw_core.so";
+/// Bench and model are compiled as one, so that the compiler sees through the calls between them.
+const CXX_FLAGS: &[&str] = &[
+    "-std=c++17",
+    "-O2",
+    "-march=native",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-gnu-unique",
+    "-fno-strict-aliasing",
+    "-w",
+    "-DVL_USER_FINISH",
+    "-DVL_USER_STOP",
+    "-DVL_USER_FATAL",
+];
+
+/// What a build reports while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// The library was in the cache.
+    Cached,
+    /// Verilator runs.
+    Verilating,
+    /// The C++ compiler runs: files done, files in all.
+    Compiling(usize, usize),
+    /// The library is there.
+    Built,
+}
+
+/// How the design is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Flags {
+    pub(super) waves: bool,
+    pub(super) assertions: bool,
+}
+
+fn tool_error(tool: &str, reason: impl ToString, remedy: &str) -> DeviceError {
+    DeviceError::Tool { tool: tool.into(), reason: reason.to_string(), remedy: remedy.into() }
+}
+
+fn io_error(path: &Path, e: &std::io::Error) -> DeviceError {
+    tool_error(&path.display().to_string(), e, "give a cache directory that can be written")
+}
+
+/// The default cache directory.
+///
+/// # Errors
+/// [`DeviceError::Tool`] where neither `XDG_CACHE_HOME` nor `HOME` is set.
+pub fn default_cache_dir() -> Result<PathBuf, DeviceError> {
+    let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    set("XDG_CACHE_HOME")
+        .or_else(|| set("HOME").map(|home| home.join(".cache")))
+        .map(|dir| dir.join("tilewright"))
+        .ok_or_else(|| tool_error("cache directory", "neither XDG_CACHE_HOME nor HOME is set", "set one of them"))
+}
+
+/// Runs a program and gives its output.
+fn run(tool: &str, command: &mut Command, remedy: &str) -> Result<String, DeviceError> {
+    let output = command.output().map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => tool_error(tool, "is not installed", remedy),
+        _ => tool_error(tool, e, remedy),
+    })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let from = text.find("%Error").or_else(|| text.find("error")).unwrap_or(0);
+    let reason: Vec<&str> = text[from..].lines().take(8).collect();
+    Err(tool_error(tool, format!("failed: {}", reason.join("\n")), "see the message above"))
+}
+
+const INSTALL_VERILATOR: &str = "install Verilator 5.006 or newer (apt-get install verilator), or use --device fsim";
+const INSTALL_CXX: &str = "install a C++ compiler (apt-get install g++), or set CXX, or use --device fsim";
+
+fn cxx() -> String {
+    std::env::var("CXX").ok().filter(|c| !c.trim().is_empty()).unwrap_or_else(|| "g++".into())
+}
+
+fn cxx_command() -> Command {
+    let cxx = cxx();
+    let mut words = cxx.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("g++"));
+    command.args(words);
+    command
+}
+
+fn verilator_flags(flags: Flags) -> Vec<&'static str> {
+    let mut list = vec![
+        "--cc",
+        "-O3",
+        "--x-assign",
+        "fast",
+        "--x-initial",
+        "fast",
+        "-Wno-fatal",
+        "-Wno-lint",
+        "-Wno-style",
+        "--prefix",
+        "Vtw_core",
+        "--Mdir",
+        "obj",
+        "--top-module",
+        TOP,
+    ];
+    if flags.assertions {
+        list.push("--assert");
+    }
+    if flags.waves {
+        list.extend(["--trace-fst", "--trace-structs"]);
+    }
+    list
+}
+
+/// The hash that names a build.
+fn key(config: &HwConfig, flags: Flags) -> Result<String, DeviceError> {
+    let mut sha = Sha256::new();
+    let mut add = |text: &str| {
+        sha.update((text.len() as u64).to_le_bytes());
+        sha.update(text.as_bytes());
+    };
+    add(&run("verilator", Command::new("verilator").arg("--version"), INSTALL_VERILATOR)?);
+    add(&run(&cxx(), cxx_command().arg("--version"), INSTALL_CXX)?);
+    // The library is compiled for the processor at hand.
+    let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    add(processor.lines().find(|l| l.starts_with("flags")).unwrap_or(std::env::consts::ARCH));
+    add(SHIM);
+    verilator_flags(flags).iter().chain(CXX_FLAGS).for_each(|f| add(f));
+    // The name and the file's comments are not hardware.
+    add(&config_package(&HwConfig { name: String::new(), ..config.clone() }));
+    for (name, text) in SOURCES {
+        add(name);
+        add(text);
+    }
+    Ok(sha.finalize()[..12].iter().map(|b| format!("{b:02x}")).collect())
+}
+
+/// One lock for each build, so that a process does not build the same thing twice at once.
+fn lock_of(key: &str) -> Arc<Mutex<()>> {
+    static LOCKS: LazyLock<Mutex<HashMap<String, Arc<Mutex<()>>>>> = LazyLock::new(Default::default);
+    LOCKS.lock().unwrap_or_else(PoisonError::into_inner).entry(key.into()).or_default().clone()
+}
+
+/// The shared library of a configuration, built where it is not in the cache.
+pub(super) fn library(
+    config: &HwConfig,
+    flags: Flags,
+    cache: &Path,
+    progress: &dyn Fn(Progress),
+) -> Result<PathBuf, DeviceError> {
+    let key = key(config, flags)?;
+    let lock = lock_of(&key);
+    let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
+    let home = cache.join(format!("rtl-{key}"));
+    let library = home.join(LIBRARY);
+    if library.exists() {
+        progress(Progress::Cached);
+        return Ok(library);
+    }
+    std::fs::create_dir_all(cache).map_err(|e| io_error(cache, &e))?;
+    let work = tempfile::Builder::new().prefix("build-").tempdir_in(cache).map_err(|e| io_error(cache, &e))?;
+    build(config, flags, work.path(), progress)?;
+    // What the compiler left is not needed any more.
+    let _ = std::fs::remove_dir_all(work.path().join("obj"));
+    let work = work.keep();
+    if std::fs::rename(&work, &home).is_err() {
+        // Another process was faster.
+        let _ = std::fs::remove_dir_all(&work);
+        if !library.exists() {
+            return Err(tool_error(&home.display().to_string(), "cannot be written", "clear the cache directory"));
+        }
+    }
+    progress(Progress::Built);
+    Ok(library)
+}
+
+fn build(config: &HwConfig, flags: Flags, work: &Path, progress: &dyn Fn(Progress)) -> Result<(), DeviceError> {
+    let write = |name: &str, text: &str| {
+        let path = work.join(name);
+        let parent = path.parent().unwrap_or(work);
+        std::fs::create_dir_all(parent).and_then(|()| std::fs::write(&path, text)).map_err(|e| io_error(&path, &e))
+    };
+    write("tw_cfg_pkg.sv", &config_package(config))?;
+    write("shim.cpp", SHIM)?;
+    for (name, text) in SOURCES {
+        write(name, text)?;
+    }
+    progress(Progress::Verilating);
+    let mut verilator = Command::new("verilator");
+    verilator.current_dir(work).args(verilator_flags(flags)).arg("tw_cfg_pkg.sv");
+    // Headers are found by name; packages and modules are listed.
+    verilator.args(SOURCES.iter().map(|(name, _)| *name).filter(|n| n.ends_with(".sv"))).arg("-I.");
+    run("verilator", &mut verilator, INSTALL_VERILATOR)?;
+
+    let root = run("verilator", Command::new("verilator").args(["--getenv", "VERILATOR_ROOT"]), INSTALL_VERILATOR)?;
+    let include = Path::new(root.trim()).join("include");
+    let mut sources: Vec<PathBuf> = std::fs::read_dir(work.join("obj"))
+        .map_err(|e| io_error(work, &e))?
+        .filter_map(|entry| entry.ok().map(|e| e.path()))
+        .filter(|path| path.extension().is_some_and(|e| e == "cpp"))
+        .collect();
+    sources.sort();
+    sources.extend(["verilated.cpp", "verilated_threads.cpp"].map(|f| include.join(f)));
+    if flags.waves {
+        sources.push(include.join("verilated_fst_c.cpp"));
+    }
+    sources.push(work.join("shim.cpp"));
+
+    let bus_bytes = format!("-DTW_BUS_BYTES={}", config.bus_bytes());
+    let mut objects = Vec::new();
+    for (done, source) in sources.iter().enumerate() {
+        progress(Progress::Compiling(done, sources.len()));
+        let object = work.join("obj").join(format!("{done}.o"));
+        let mut compile = cxx_command();
+        compile.current_dir(work).args(CXX_FLAGS).arg(&bus_bytes);
+        // Set-up code runs once.
+        if source.to_string_lossy().contains("__Slow") {
+            compile.arg("-O0");
+        }
+        if flags.waves {
+            compile.args(["-DTW_WAVES", "-DVM_TRACE=1", "-DVM_TRACE_FST=1"]);
+        }
+        compile.arg("-I.").arg("-Iobj").arg("-I").arg(&include).arg("-I").arg(include.join("vltstd"));
+        compile.arg("-c").arg(source).arg("-o").arg(&object);
+        run(&cxx(), &mut compile, INSTALL_CXX)?;
+        objects.push(object);
+    }
+    let mut link = cxx_command();
+    link.current_dir(work).args(["-shared", "-o", LIBRARY]).args(&objects).arg("-pthread");
+    if flags.waves {
+        link.arg("-lz");
+    }
+    run(&cxx(), &mut link, INSTALL_CXX)?;
+    Ok(())
+}

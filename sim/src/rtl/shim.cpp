@@ -1,0 +1,269 @@
+// The bench around the Verilated design: registers, the AXI queues, and many cycles in one call. The memory's timing is
+// asked for at address handshakes; data are moved in the cycle in which their beat passes.
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <string>
+
+#include "Vtw_core.h"
+#include "verilated.h"
+#ifdef TW_WAVES
+#include "verilated_fst_c.h"
+#endif
+
+#define TW_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+struct Burst {
+    uint64_t first, slot, step, response;
+    uint32_t error;
+
+    uint64_t beat(uint64_t n) const {
+        const uint64_t channel = first + n;
+        const uint64_t server = (slot + n * step + 15) / 16;
+        return channel > server ? channel : server;
+    }
+};
+
+using Request = void (*)(void* context, uint64_t cycle, uint64_t addr, uint32_t beats, uint32_t write, Burst* burst);
+
+struct Transfer {
+    Burst burst;
+    uint64_t addr;
+    uint32_t beats, done;
+    uint8_t id;
+    uint64_t next;  // Cycle of the next beat, or of the response.
+};
+
+thread_local std::string failure;
+
+template <typename T>
+uint64_t low_bits(const T& value) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof(T) < 8 ? sizeof(T) : 8);
+    return bits;
+}
+
+}  // namespace
+
+struct Bench {
+    VerilatedContext context;
+    Vtw_core* top = nullptr;
+    uint8_t* memory = nullptr;
+    uint64_t memory_bytes = 0;
+    Request request = nullptr;
+    void* request_context = nullptr;
+    uint64_t cycle = 0;
+    uint64_t bytes_read = 0, bytes_written = 0;
+    std::deque<Transfer> reads, writes, responses;
+#ifdef TW_WAVES
+    VerilatedFstC waves;
+#endif
+
+    static constexpr uint32_t kBeatBytes = TW_BUS_BYTES;
+
+    bool idle() const { return reads.empty() && writes.empty() && responses.empty(); }
+
+    void dump(uint64_t half) {
+#ifdef TW_WAVES
+        waves.dump(cycle * 2 + half);
+#else
+        (void)half;
+#endif
+    }
+
+    // Puts on the pins what the memory says in this cycle.
+    void drive() {
+        top->r_valid_i = 0;
+        if (!reads.empty() && reads.front().next == cycle) {
+            const Transfer& t = reads.front();
+            top->r_valid_i = 1;
+            top->r_id_i = t.id;
+            top->r_resp_i = t.burst.error ? 2 : 0;
+            top->r_last_i = t.done + 1 == t.beats;
+            if (t.burst.error) {
+                std::memset(&top->r_data_i, 0, kBeatBytes);
+            } else {
+                std::memcpy(&top->r_data_i, memory + t.addr + uint64_t(t.done) * kBeatBytes, kBeatBytes);
+            }
+        }
+        top->w_ready_i = !writes.empty() && writes.front().next <= cycle;
+        top->b_valid_i = 0;
+        if (!responses.empty() && responses.front().next <= cycle) {
+            top->b_valid_i = 1;
+            top->b_resp_i = responses.front().burst.error ? 2 : 0;
+        }
+    }
+
+    // Takes what passed in this cycle.
+    void sample() {
+        if (top->r_valid_i) {
+            Transfer& t = reads.front();
+            bytes_read += kBeatBytes;
+            t.done++;
+            if (t.done == t.beats) {
+                reads.pop_front();
+            } else {
+                t.next = t.burst.beat(t.done);
+            }
+        }
+        if (top->b_valid_i) responses.pop_front();
+        if (top->w_ready_i && top->w_valid_o) write_beat();
+        if (top->ar_valid_o) {
+            reads.push_back(accept(low_bits(top->ar_addr_o), top->ar_len_o + 1u, low_bits(top->ar_id_o), false));
+        }
+        if (top->aw_valid_o) writes.push_back(accept(low_bits(top->aw_addr_o), top->aw_len_o + 1u, 0, true));
+    }
+
+    Transfer accept(uint64_t addr, uint32_t beats, uint64_t id, bool write) {
+        Transfer t{};
+        request(request_context, cycle, addr, beats, write, &t.burst);
+        t.addr = addr / kBeatBytes * kBeatBytes;
+        t.beats = beats;
+        t.id = uint8_t(id);
+        t.next = t.burst.beat(0);
+        return t;
+    }
+
+    void write_beat() {
+        Transfer& t = writes.front();
+        const uint64_t strobe = low_bits(top->w_strb_o);
+        const uint8_t* data = reinterpret_cast<const uint8_t*>(&top->w_data_o);
+        for (uint32_t i = 0; i < kBeatBytes; i++) {
+            if (!(strobe >> i & 1)) continue;
+            bytes_written++;
+            if (!t.burst.error) memory[t.addr + uint64_t(t.done) * kBeatBytes + i] = data[i];
+        }
+        t.done++;
+        if (bool(top->w_last_o) != (t.done == t.beats)) failure = "WLAST does not mark the last beat of a write burst";
+        if (t.done < t.beats) {
+            const uint64_t planned = t.burst.beat(t.done);
+            t.next = planned > cycle ? planned : cycle + 1;
+            return;
+        }
+        t.next = t.burst.response > cycle ? t.burst.response : cycle + 1;
+        responses.push_back(t);
+        writes.pop_front();
+    }
+
+    // One clock cycle; what the design shows during it is what `sample` sees.
+    void tick() {
+        drive();
+        top->clk_i = 0;
+        top->eval();
+        dump(0);
+        sample();
+        top->clk_i = 1;
+        top->eval();
+        dump(1);
+        cycle++;
+    }
+
+    void reset() {
+        reads.clear();
+        writes.clear();
+        responses.clear();
+        top->rst_ni = 0;
+        top->reg_valid_i = 0;
+        for (int i = 0; i < 4; i++) tick();
+        top->rst_ni = 1;
+        tick();
+    }
+};
+
+// The simulation's own ways to end are turned into a message for the caller.
+void vl_finish(const char*, int, const char*) VL_MT_UNSAFE {}
+void vl_stop(const char* file, int line, const char*) VL_MT_UNSAFE {
+    if (failure.empty()) failure = std::string("assertion failed at ") + file + ":" + std::to_string(line);
+}
+void vl_fatal(const char* file, int line, const char*, const char* message) VL_MT_UNSAFE {
+    if (failure.empty()) failure = std::string(message) + " at " + file + ":" + std::to_string(line);
+}
+
+TW_EXPORT Bench* tw_new(uint8_t* memory, uint64_t memory_bytes, Request request, void* context, const char* waves) {
+    Bench* b = new Bench;
+    b->memory = memory;
+    b->memory_bytes = memory_bytes;
+    b->request = request;
+    b->request_context = context;
+#ifdef TW_WAVES
+    b->context.traceEverOn(true);
+#endif
+    b->top = new Vtw_core(&b->context);
+#ifdef TW_WAVES
+    b->top->trace(&b->waves, 99);
+    b->waves.open(waves);
+#else
+    (void)waves;
+#endif
+    b->top->ar_ready_i = 1;
+    b->top->aw_ready_i = 1;
+    b->top->clk_i = 1;
+    b->reset();
+    return b;
+}
+
+TW_EXPORT void tw_free(Bench* b) {
+#ifdef TW_WAVES
+    b->waves.close();
+#endif
+    b->top->final();
+    delete b->top;
+    delete b;
+}
+
+TW_EXPORT void tw_reset(Bench* b) { b->reset(); }
+
+TW_EXPORT void tw_write_reg(Bench* b, uint32_t addr, uint32_t value) {
+    b->top->reg_valid_i = 1;
+    b->top->reg_write_i = 1;
+    b->top->reg_addr_i = addr;
+    b->top->reg_wdata_i = value;
+    b->tick();
+    b->top->reg_valid_i = 0;
+    b->top->reg_write_i = 0;
+}
+
+// Takes no cycle: reads are combinational.
+TW_EXPORT uint32_t tw_read_reg(Bench* b, uint32_t addr) {
+    b->top->reg_valid_i = 1;
+    b->top->reg_write_i = 0;
+    b->top->reg_addr_i = addr;
+    b->drive();
+    b->top->eval();
+    const uint32_t value = b->top->reg_rdata_o;
+    b->top->reg_valid_i = 0;
+    return value;
+}
+
+// Runs until the register at `status` shows other than busy alone, and then until no burst is under way. Returns 0, 1 when
+// `limit` cycles have passed first, 2 when an assertion failed.
+TW_EXPORT int tw_run(Bench* b, uint32_t status, uint64_t limit) {
+    failure.clear();
+    b->top->reg_valid_i = 1;
+    b->top->reg_write_i = 0;
+    b->top->reg_addr_i = status;
+    int end = 1;
+    for (uint64_t i = 0; i < limit; i++) {
+        b->tick();
+        if ((b->top->reg_rdata_o & 3) != 1 && b->idle()) {
+            end = 0;
+            break;
+        }
+    }
+    b->top->reg_valid_i = 0;
+#ifdef TW_WAVES
+    b->waves.flush();
+#endif
+    return failure.empty() ? end : 2;
+}
+
+TW_EXPORT const char* tw_failure(Bench*) { return failure.c_str(); }
+
+TW_EXPORT void tw_take_bytes(Bench* b, uint64_t* read, uint64_t* written) {
+    *read = b->bytes_read;
+    *written = b->bytes_written;
+    b->bytes_read = b->bytes_written = 0;
+}

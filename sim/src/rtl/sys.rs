@@ -1,0 +1,160 @@
+//! The C interface of the bench; see `shim.cpp`.
+
+use crate::dram::{Burst, Direction, Dram};
+use libloading::Library;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::Path;
+
+/// The bench, known to C++ alone.
+#[repr(C)]
+struct Opaque {
+    _private: [u8; 0],
+}
+
+type Request = extern "C" fn(*mut c_void, u64, u64, u32, u32, *mut Burst);
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum End {
+    /// The device is idle or trapped.
+    Stopped,
+    /// The limit came first.
+    Limit,
+    /// The design's own checks failed.
+    Failed(String),
+}
+
+/// A running design with its memory and the model of the memory's timing.
+pub(super) struct Bench {
+    raw: *mut Opaque,
+    free: unsafe extern "C" fn(*mut Opaque),
+    reset: unsafe extern "C" fn(*mut Opaque),
+    write_reg: unsafe extern "C" fn(*mut Opaque, u32, u32),
+    read_reg: unsafe extern "C" fn(*mut Opaque, u32) -> u32,
+    run: unsafe extern "C" fn(*mut Opaque, u32, u64) -> c_int,
+    failure: unsafe extern "C" fn(*mut Opaque) -> *const c_char,
+    take_bytes: unsafe extern "C" fn(*mut Opaque, *mut u64, *mut u64),
+    dram: *mut Dram,
+    memory: *mut [u8],
+    _library: Library,
+}
+
+// SAFETY: the bench holds no thread's own data between two calls, and all calls need `&mut self`.
+unsafe impl Send for Bench {}
+
+extern "C" fn request(context: *mut c_void, cycle: u64, addr: u64, beats: u32, write: u32, burst: *mut Burst) {
+    let direction = if write != 0 { Direction::Write } else { Direction::Read };
+    // SAFETY: `context` is the model that `Bench::new` gave, which nobody else touches during a call of the bench, and
+    // `burst` is a place of the caller's.
+    unsafe { *burst = (*context.cast::<Dram>()).request(cycle, addr, beats, direction) }
+}
+
+impl Bench {
+    /// Loads the library and resets the design.
+    pub(super) fn new(library: &Path, memory_bytes: u64, dram: Dram, waves: Option<&Path>) -> Result<Bench, String> {
+        let waves = CString::new(waves.map(|p| p.display().to_string()).unwrap_or_default())
+            .map_err(|_| "the waves' path holds a zero byte".to_string())?;
+        // SAFETY: the library is our own build of `shim.cpp`; its set-up code touches nothing outside, and the types of
+        // the functions are those of the shim's text, whose hash is part of the library's name.
+        unsafe {
+            let library = Library::new(library).map_err(|e| e.to_string())?;
+            macro_rules! symbol {
+                ($name:literal) => {
+                    *library.get($name).map_err(|e| e.to_string())?
+                };
+            }
+            let new: unsafe extern "C" fn(*mut u8, u64, Request, *mut c_void, *const c_char) -> *mut Opaque =
+                symbol!(b"tw_new");
+            let mut bench = Bench {
+                raw: std::ptr::null_mut(),
+                free: symbol!(b"tw_free"),
+                reset: symbol!(b"tw_reset"),
+                write_reg: symbol!(b"tw_write_reg"),
+                read_reg: symbol!(b"tw_read_reg"),
+                run: symbol!(b"tw_run"),
+                failure: symbol!(b"tw_failure"),
+                take_bytes: symbol!(b"tw_take_bytes"),
+                dram: Box::into_raw(Box::new(dram)),
+                memory: Box::into_raw(vec![0u8; memory_bytes as usize].into_boxed_slice()),
+                _library: library,
+            };
+            bench.raw = new(bench.memory.cast(), memory_bytes, request, bench.dram.cast(), waves.as_ptr());
+            Ok(bench)
+        }
+    }
+
+    /// Device memory.
+    pub(super) fn memory(&self) -> &[u8] {
+        // SAFETY: the buffer is ours, and the bench writes to it only in calls that need `&mut self`.
+        unsafe { &*self.memory }
+    }
+
+    /// Device memory, to be written.
+    pub(super) fn memory_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `memory`.
+        unsafe { &mut *self.memory }
+    }
+
+    /// Forgets the memory's past requests.
+    pub(super) fn reset_dram(&mut self) {
+        // SAFETY: the model is ours; see `request`.
+        unsafe { (*self.dram).reset() }
+    }
+
+    /// Resets the design.
+    pub(super) fn reset(&mut self) {
+        self.reset_dram();
+        // SAFETY: `raw` lives until `drop`; so for the calls below.
+        unsafe { (self.reset)(self.raw) }
+    }
+
+    /// Writes a register; one cycle.
+    pub(super) fn write_reg(&mut self, addr: u32, value: u32) {
+        // SAFETY: see `reset`.
+        unsafe { (self.write_reg)(self.raw, addr, value) }
+    }
+
+    /// Reads a register; no cycle.
+    pub(super) fn read_reg(&mut self, addr: u32) -> u32 {
+        // SAFETY: see `reset`.
+        unsafe { (self.read_reg)(self.raw, addr) }
+    }
+
+    /// Reads two registers that follow each other, the low half first.
+    pub(super) fn read_wide(&mut self, addr: u32) -> u64 {
+        u64::from(self.read_reg(addr)) | u64::from(self.read_reg(addr + 4)) << 32
+    }
+
+    /// Runs until the status register shows that the device stopped, at most `limit` cycles.
+    pub(super) fn run(&mut self, status: u32, limit: u64) -> End {
+        // SAFETY: see `reset`; the message is a C string of the bench's that lives until the next call.
+        unsafe {
+            match (self.run)(self.raw, status, limit) {
+                0 => End::Stopped,
+                1 => End::Limit,
+                _ => End::Failed(CStr::from_ptr((self.failure)(self.raw)).to_string_lossy().into_owned()),
+            }
+        }
+    }
+
+    /// Bytes read and written since the last call.
+    pub(super) fn take_bytes(&mut self) -> (u64, u64) {
+        let (mut read, mut written) = (0, 0);
+        // SAFETY: see `reset`; both places are ours.
+        unsafe { (self.take_bytes)(self.raw, &mut read, &mut written) }
+        (read, written)
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // SAFETY: all three are ours, given back once, the bench first because it points to the others.
+        unsafe {
+            if !self.raw.is_null() {
+                (self.free)(self.raw);
+            }
+            drop(Box::from_raw(self.dram));
+            drop(Box::from_raw(self.memory));
+        }
+    }
+}
