@@ -5,6 +5,7 @@
 //! groups are made integer by the passes. Nothing here panics on a damaged file.
 
 mod error;
+pub mod onnx;
 pub mod tflite;
 
 pub use error::{ImportError, UnsupportedNode};
@@ -21,6 +22,9 @@ pub fn import(path: &Path) -> Result<Graph, ImportError> {
     let bytes = std::fs::read(path).map_err(|source| ImportError::Read { file: file.clone(), source })?;
     if tflite::is_tflite(&bytes) || path.extension().is_some_and(|e| e.eq_ignore_ascii_case("tflite")) {
         return tflite::import(&bytes, &file);
+    }
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")) {
+        return onnx::import(&bytes, &file, path.parent());
     }
     Err(ImportError::malformed(&file, "its format is not known; give a .tflite or an .onnx file"))
 }

@@ -5,6 +5,7 @@ use crate::graph::{Tensor, TensorData, eval};
 use std::path::PathBuf;
 
 mod bad_files;
+mod onnx_models;
 mod tflite_models;
 
 /// A folder of the repository's test models.

@@ -70,9 +70,14 @@ impl GraphBuilder {
         &self.types[v.0]
     }
 
+    /// The node that defines a value, none for an input.
+    pub fn def(&self, v: ValueId) -> Option<&Node> {
+        self.defs.get(v.0).copied().flatten().map(|n| &self.nodes[n])
+    }
+
     /// The constant that defines a value, if one does.
     pub fn constant_of(&self, v: ValueId) -> Option<&Arc<Tensor>> {
-        match &self.nodes[(*self.defs.get(v.0)?)?].op {
+        match &self.def(v)?.op {
             Op::Constant(c) => Some(&c.value),
             _ => None,
         }

@@ -89,3 +89,64 @@ fn a_file_of_no_known_format_is_refused() {
     let missing = folder.path().join("none.tflite");
     assert!(import(&missing).unwrap_err().to_string().starts_with("cannot read "));
 }
+
+#[test]
+fn damaged_onnx_files_give_errors() {
+    for name in ["model.onnx", "model_qdq_perchannel.onnx"] {
+        torture(&bytes("lenet-mnist", name), |b| onnx::import(b, name, None));
+    }
+    let e = onnx::import(b"hello", "x.onnx", None).unwrap_err().to_string();
+    assert!(e.starts_with("x.onnx is not a usable model: it is no ONNX file"), "{e}");
+}
+
+/// The file with every `from` replaced by a text of the same length.
+fn replaced(file: &[u8], from: &str, to: &str) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let (mut b, mut hits) = (file.to_vec(), 0);
+    for i in 0..b.len() - from.len() {
+        if &b[i..i + from.len()] == from.as_bytes() {
+            b[i..i + from.len()].copy_from_slice(to.as_bytes());
+            hits += 1;
+        }
+    }
+    assert!(hits > 0);
+    b
+}
+
+#[test]
+fn unsupported_onnx_operators_are_all_listed() {
+    let file = replaced(&bytes("lenet-mnist", "model.onnx"), "MaxPool", "LpPool2");
+    let e = onnx::import(&file, "net.onnx", None).unwrap_err();
+    let ImportError::Unsupported { nodes, .. } = &e else { panic!("{e}") };
+    assert_eq!(nodes.iter().map(|n| n.operator.as_str()).collect::<Vec<_>>(), ["LpPool2", "LpPool2"]);
+    assert!(e.to_string().starts_with("net.onnx: unsupported operators: LpPool2 (node `"), "{e}");
+}
+
+#[test]
+fn shapes_that_do_not_fit_name_the_node() {
+    // Without its Flatten the Gemm gets four dimensions.
+    let file = replaced(&bytes("lenet-mnist", "model.onnx"), "Flatten", "Softmax");
+    let e = onnx::import(&file, "net.onnx", None).unwrap_err();
+    let ImportError::Node { operator, reason, .. } = &e else { panic!("{e}") };
+    assert_eq!(operator, "Gemm");
+    assert!(reason.contains("`data` must be of 2 dimensions"), "{e}");
+}
+
+#[test]
+fn data_files_outside_the_folder_are_refused() {
+    use crate::frontend::onnx::testing::external_constant;
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    std::fs::write(folder.path().join("secret"), [0; 16]).unwrap();
+    std::fs::write(inner.join("weights"), 1.5f32.to_le_bytes().repeat(5)).unwrap();
+    let take = |name: &str| onnx::import(&external_constant(name, 4), "net.onnx", Some(&inner));
+    for name in ["../secret", folder.path().join("secret").to_str().unwrap(), "a/../../secret"] {
+        let e = take(name).unwrap_err().to_string();
+        assert!(e.contains("must lie in the model's folder"), "{e}");
+    }
+    assert!(take("none").unwrap_err().to_string().contains("cannot read its data from"));
+    let g = take("weights").unwrap();
+    let y = eval(&g, &[Tensor::vector(vec![1f32; 4])]).unwrap();
+    assert_eq!(y[0].as_slice::<f32>().unwrap(), [2.5; 4]);
+}

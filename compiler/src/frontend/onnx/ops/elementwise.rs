@@ -1,0 +1,60 @@
+//! Add, Relu, Clip and Softmax.
+
+use crate::frontend::onnx::node::{NodeContext, Reason};
+use crate::graph::op::{Add, Clip, Relu, Reshape, Softmax};
+
+pub(super) fn add(n: &mut NodeContext) -> Result<(), Reason> {
+    let (a, b) = (n.input(0)?, n.input(1)?);
+    let v = n.node("", Add {}, &[a, b])?;
+    n.output(v)
+}
+
+pub(super) fn relu(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    let v = n.node("", Relu {}, &[data])?;
+    n.output(v)
+}
+
+pub(super) fn clip(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    let bound = |i: usize, name: &str, open: f32| -> Result<f32, Reason> {
+        if n.opset() < 11 {
+            return Ok(n.float(name).unwrap_or(open));
+        }
+        if !n.has_input(i) {
+            return Ok(open);
+        }
+        match n.floats(i)?.as_slice() {
+            [x] => Ok(*x),
+            v => Err(format!("its {name} must be one number, found {}", v.len()).into()),
+        }
+    };
+    let (lo, hi) = (bound(1, "min", f32::NEG_INFINITY)?, bound(2, "max", f32::INFINITY)?);
+    let v = n.node("", Clip { lo, hi }, &[data])?;
+    n.output(v)
+}
+
+pub(super) fn softmax(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    let rank = n.ty(data).rank();
+    if n.opset() >= 13 {
+        let axis = n.axis(n.int("axis").unwrap_or(-1), rank)?;
+        let v = n.node("", Softmax::float(axis, 1.0), &[data])?;
+        return n.output(v);
+    }
+    // Earlier sets sum over everything from the axis on.
+    let axis = n.axis(n.int("axis").unwrap_or(1), rank)?;
+    if axis + 1 == rank {
+        let v = n.node("", Softmax::float(axis, 1.0), &[data])?;
+        return n.output(v);
+    }
+    let shape = n.ty(data).shape().ok_or("the shape of its data must be known")?;
+    let size = |s: &[usize]| s.iter().try_fold(1i64, |n, &d| n.checked_mul(i64::try_from(d).ok()?));
+    let (Some(rows), Some(columns)) = (size(&shape[..axis]), size(&shape[axis..])) else {
+        return Err("its data are too large".into());
+    };
+    let flat = n.node("flatten", Reshape { shape: vec![rows, columns] }, &[data])?;
+    let v = n.node("softmax", Softmax::float(1, 1.0), &[flat])?;
+    let v = n.node("", Reshape { shape: shape.iter().map(|&d| d as i64).collect() }, &[v])?;
+    n.output(v)
+}

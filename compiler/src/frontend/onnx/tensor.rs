@@ -1,0 +1,96 @@
+//! Constants of ONNX files.
+
+use super::proto::TensorProto;
+use crate::graph::{DType, Tensor, TensorData};
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Component, Path};
+
+/// The element type of a number of the format, as the graph holds it; half and double precision become single.
+pub(super) fn dtype(data_type: i32) -> Result<DType, String> {
+    match data_type {
+        1 | 10 | 11 => Ok(DType::F32),
+        2 => Ok(DType::U8),
+        3 => Ok(DType::I8),
+        6 => Ok(DType::I32),
+        7 => Ok(DType::I64),
+        9 => Ok(DType::Bool),
+        0 => Err("its element type is missing".into()),
+        n => Err(format!("element type number {n} is not supported")),
+    }
+}
+
+/// The value of a constant; `folder` is where the data of a file beside the model are.
+pub(super) fn tensor(t: &TensorProto, folder: Option<&Path>) -> Result<Tensor, String> {
+    read(t, folder).map_err(|reason| format!("constant `{}`: {reason}", t.name))
+}
+
+fn read(t: &TensorProto, folder: Option<&Path>) -> Result<Tensor, String> {
+    let d = dtype(t.data_type)?;
+    let size = |&n: &i64| usize::try_from(n).map_err(|_| format!("its size {n} is negative"));
+    let shape = t.dims.iter().map(size).collect::<Result<Vec<_>, _>>()?;
+    let external;
+    let raw = if t.data_location == 1 {
+        external = external_data(t, folder)?;
+        &external
+    } else {
+        &t.raw_data
+    };
+    let misfit = || format!("its data do not fit its shape {shape:?}");
+    if !raw.is_empty() {
+        let floats: Vec<f32> = match t.data_type {
+            10 if raw.len().is_multiple_of(2) => {
+                raw.chunks_exact(2).map(|b| half::f16::from_le_bytes([b[0], b[1]]).to_f32()).collect()
+            }
+            11 if raw.len().is_multiple_of(8) => {
+                let word = |b: &[u8]| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]) as f32;
+                raw.chunks_exact(8).map(word).collect()
+            }
+            _ => return Tensor::from_bytes(d, &shape, raw).ok_or_else(misfit),
+        };
+        return Tensor::new(&shape, floats).ok_or_else(misfit);
+    }
+    let ints = &t.int32_data;
+    let made = match t.data_type {
+        1 => Tensor::new(&shape, t.float_data.clone()),
+        10 => Tensor::new(&shape, ints.iter().map(|&b| half::f16::from_bits(b as u16).to_f32()).collect()),
+        11 => Tensor::new(&shape, t.double_data.iter().map(|&x| x as f32).collect()),
+        2 => Tensor::new(&shape, ints.iter().map(|&x| x as u8).collect()),
+        3 => Tensor::new(&shape, ints.iter().map(|&x| x as i8).collect()),
+        6 => Tensor::new(&shape, ints.clone()),
+        7 => Tensor::new(&shape, t.int64_data.clone()),
+        _ => Tensor::new(&shape, ints.iter().map(|&x| x != 0).collect()),
+    };
+    made.ok_or_else(misfit)
+}
+
+/// The bytes of a constant in a file beside the model.
+fn external_data(t: &TensorProto, folder: Option<&Path>) -> Result<Vec<u8>, String> {
+    let get = |key: &str| t.external_data.iter().find(|e| e.key == key).map(|e| e.value.as_str());
+    let number = |key: &str| get(key).map(|v| v.parse::<u64>().map_err(|_| format!("its {key} `{v}` is no number")));
+    let folder = folder.ok_or("its data are in another file, which cannot be found from here")?;
+    let name = get("location").ok_or("its data are in another file that is not named")?;
+    let inside = Path::new(name).components().all(|c| matches!(c, Component::Normal(_)));
+    if !inside || name.is_empty() {
+        return Err(format!("its data file `{name}` must lie in the model's folder"));
+    }
+    let path = folder.join(name);
+    let failed = |e: std::io::Error| format!("cannot read its data from {}: {e}", path.display());
+    // A link may lead out of the folder as well.
+    if !path.canonicalize().map_err(failed)?.starts_with(folder.canonicalize().map_err(failed)?) {
+        return Err(format!("its data file `{name}` must lie in the model's folder"));
+    }
+    let mut file = std::fs::File::open(&path).map_err(failed)?;
+    file.seek(SeekFrom::Start(number("offset").transpose()?.unwrap_or(0))).map_err(failed)?;
+    let length = number("length").transpose()?;
+    let mut bytes = Vec::new();
+    file.take(length.unwrap_or(u64::MAX)).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+/// Unsigned bytes as signed ones, 128 less; other tensors as they are.
+pub(super) fn shifted(t: Tensor) -> Tensor {
+    match t.data() {
+        TensorData::U8(v) => Tensor::from_fn(t.shape(), |i| (v[i] ^ 0x80) as i8),
+        _ => t,
+    }
+}
