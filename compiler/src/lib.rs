@@ -3,5 +3,6 @@
 pub mod backend;
 pub mod frontend;
 pub mod graph;
+pub mod schedule;
 pub mod te;
 pub mod tir;

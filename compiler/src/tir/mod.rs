@@ -15,7 +15,7 @@ mod parse;
 mod print;
 mod simplify;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod verify;
 
 use crate::te::{DType, Expr, Name};

@@ -1,0 +1,47 @@
+//! `fuse`: two loops become one.
+
+use super::error::{Reason, refuse};
+use super::tree::{blocks, bounds, find_loop, fresh, replace_loop, substitute};
+use crate::te::{Expr, Name};
+use crate::tir::{For, Function, LoopKind, Stmt};
+
+/// Joins `outer` and `inner` into one loop, whose variable gives both by division.
+pub fn fuse(f: &mut Function, outer: &Name, inner: &Name) -> Result<Vec<Name>, Reason> {
+    let o = find_loop(f, outer)?;
+    let Stmt::For(i) = &*o.body else { refuse!("loop {inner} is not all of the body of {outer}") };
+    if &i.var != inner {
+        refuse!("loop {inner} is not all of the body of {outer}");
+    }
+    if o.kind != LoopKind::Serial || i.kind != LoopKind::Serial {
+        refuse!("loops {outer} and {inner} must both be serial");
+    }
+    for b in blocks(&i.body) {
+        if b.reduce.contains(outer) != b.reduce.contains(inner) {
+            refuse!("block {} reduces over one of {outer} and {inner} only", b.name);
+        }
+    }
+    let (n, width) = (o.extent * i.extent, i.extent);
+    let last = inner.as_str().rsplit('.').next().unwrap_or(inner.as_str());
+    let name = fresh(f, &format!("{outer}_{last}"));
+    let mut ranges = bounds(f);
+    ranges.insert(name.clone(), (0, n - 1));
+    let var = Expr::Var(name.clone());
+    let map = |v: &Name| {
+        if v == outer {
+            Some(var.clone() / width)
+        } else if v == inner {
+            Some(var.clone() % width)
+        } else {
+            None
+        }
+    };
+    let reduce = |v: &Name| (v == outer || v == inner).then(|| vec![name.clone()]);
+    let body = std::mem::replace(&mut f.body, Stmt::Seq(Vec::new()));
+    f.body = replace_loop(body, outer, &mut |l| {
+        let Stmt::For(i) = *l.body else { refuse!("loop {inner} is not all of the body of {outer}") };
+        let mut body = i.body;
+        substitute(&mut body, &map, &reduce, &ranges);
+        Ok(Stmt::For(For { var: name.clone(), extent: n, kind: LoopKind::Serial, body }))
+    })?;
+    Ok(vec![name])
+}

@@ -1,0 +1,297 @@
+//! Schedules: rewrites of loop programs that change how, never what.
+//!
+//! A [`Schedule`] holds a function and the trace of [`Step`]s that made it what it is. Each primitive lives in one
+//! file, checks its preconditions and fails with a reason; the function is verified after each. A trace serialises,
+//! and replays on the function that it began with. Loops are named by their variables, and primitives name what they
+//! make by fixed rules: `split` of `i` gives `i.0`, `i.1`, …; `fuse` of `i` and `j` gives `i_j`.
+
+mod access;
+mod annotate;
+mod cache;
+mod compact;
+mod compute_at;
+mod compute_inline;
+mod decompose_reduction;
+mod error;
+mod fuse;
+mod reorder;
+mod split;
+mod tensorize;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub use error::ScheduleError;
+
+use error::Reason;
+use serde::{Deserialize, Serialize};
+
+use crate::te::Name;
+use crate::tir::{Function, Intrinsic, LoopKind, Scope, verify};
+
+/// One application of a primitive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "primitive", rename_all = "snake_case")]
+pub enum Step {
+    /// Splits a loop into an outer one and one for each factor, outermost first.
+    Split {
+        /// The loop.
+        target: String,
+        /// Extents of the inner loops.
+        factors: Vec<i64>,
+    },
+    /// Joins two loops of which the second is all of the first one's body.
+    Fuse {
+        /// The outer loop.
+        outer: String,
+        /// The inner loop.
+        inner: String,
+    },
+    /// Puts loops of one nest into the order given.
+    Reorder {
+        /// The loops, outermost first.
+        order: Vec<String>,
+    },
+    /// Moves the computation of a block to the beginning of a loop's body, for the part that is read there.
+    ComputeAt {
+        /// The block.
+        block: String,
+        /// The loop.
+        target: String,
+    },
+    /// Computes a block's value where it is read.
+    ComputeInline {
+        /// The block.
+        block: String,
+    },
+    /// Makes a block read a buffer through a copy in another scope.
+    CacheRead {
+        /// The block that reads.
+        block: String,
+        /// The buffer.
+        buffer: String,
+        /// Scope of the copy.
+        scope: String,
+    },
+    /// Makes a block write its buffer by way of another scope.
+    CacheWrite {
+        /// The block that writes.
+        block: String,
+        /// The scope written first.
+        scope: String,
+    },
+    /// Puts a local buffer into a scope.
+    SetScope {
+        /// The buffer.
+        buffer: String,
+        /// Its scope.
+        scope: String,
+    },
+    /// Shrinks a local buffer to what one iteration of the loops around all its uses needs.
+    Compact {
+        /// The buffer.
+        buffer: String,
+    },
+    /// Changes how a loop's iterations are carried out.
+    Annotate {
+        /// The loop.
+        target: String,
+        /// The kind's word in the text form.
+        kind: String,
+    },
+    /// Moves a reduction's first value into a block of its own before a loop.
+    DecomposeReduction {
+        /// The block.
+        block: String,
+        /// The loop.
+        target: String,
+    },
+    /// Replaces a loop and what is in it by a call of a tensor intrinsic.
+    Tensorize {
+        /// The loop.
+        target: String,
+        /// The intrinsic.
+        intrinsic: String,
+    },
+}
+
+/// A function and the steps that made it.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    function: Function,
+    trace: Vec<Step>,
+}
+
+impl Schedule {
+    /// An empty schedule of a verified function.
+    pub fn new(function: Function) -> Schedule {
+        Schedule { function, trace: Vec::new() }
+    }
+
+    /// An empty schedule of a function that may be tensorized with these intrinsics.
+    pub fn with_intrinsics(mut function: Function, intrinsics: &[Intrinsic]) -> Schedule {
+        function.intrinsics.extend(intrinsics.iter().cloned());
+        Schedule::new(function)
+    }
+
+    /// The function as it is now.
+    pub fn function(&self) -> &Function {
+        &self.function
+    }
+
+    /// The function, with the intrinsics that it calls and no others.
+    pub fn into_function(self) -> Function {
+        let mut f = self.function;
+        let mut used = Vec::new();
+        f.body.visit_blocks(&mut |_, b| {
+            if let crate::tir::Action::Call { intrinsic, .. } = &b.action {
+                used.push(intrinsic.clone());
+            }
+        });
+        f.intrinsics.retain(|i| used.contains(&i.name));
+        f
+    }
+
+    /// The steps so far.
+    pub fn trace(&self) -> &[Step] {
+        &self.trace
+    }
+
+    /// Applies steps in order.
+    ///
+    /// # Errors
+    /// That of the first step that fails; the steps before it stay.
+    pub fn replay(&mut self, steps: &[Step]) -> Result<(), ScheduleError> {
+        steps.iter().try_for_each(|s| self.apply(s.clone()).map(|_| ()))
+    }
+
+    /// Applies a step; gives the names of the loops, blocks or buffers that it made.
+    ///
+    /// # Errors
+    /// [`ScheduleError`] with the step and the reason why it cannot be done; the function then stays as it was.
+    pub fn apply(&mut self, step: Step) -> Result<Vec<Name>, ScheduleError> {
+        let mut f = self.function.clone();
+        let made = dispatch(&mut f, &step)
+            .and_then(|made| match verify(&f) {
+                Ok(()) => Ok(made),
+                Err(e) => Err(Reason(format!("the result would be wrong: {e}"))),
+            })
+            .map_err(|reason| ScheduleError { step: step.clone(), reason: reason.0 })?;
+        self.function = f;
+        self.trace.push(step);
+        Ok(made)
+    }
+
+    /// Splits a loop; gives the new loops, outermost first. See [`Step::Split`].
+    ///
+    /// # Errors
+    /// As [`Schedule::apply`], and so for the methods below.
+    pub fn split(&mut self, target: &str, factors: &[i64]) -> Result<Vec<Name>, ScheduleError> {
+        self.apply(Step::Split { target: target.into(), factors: factors.to_vec() })
+    }
+
+    /// Joins two loops. See [`Step::Fuse`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn fuse(&mut self, outer: &str, inner: &str) -> Result<Name, ScheduleError> {
+        Ok(self.apply(Step::Fuse { outer: outer.into(), inner: inner.into() })?.remove(0))
+    }
+
+    /// Orders loops of one nest. See [`Step::Reorder`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn reorder<S: AsRef<str>>(&mut self, order: &[S]) -> Result<(), ScheduleError> {
+        let order = order.iter().map(|s| s.as_ref().to_string()).collect();
+        self.apply(Step::Reorder { order }).map(|_| ())
+    }
+
+    /// Splits two neighbouring loops and puts both inner parts inside: gives `[y.0, x.0, y.1, x.1]`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn tile(&mut self, y: &str, x: &str, factors: [i64; 2]) -> Result<Vec<Name>, ScheduleError> {
+        let ys = self.split(y, &factors[..1])?;
+        let xs = self.split(x, &factors[1..])?;
+        let order = vec![ys[0].clone(), xs[0].clone(), ys[1].clone(), xs[1].clone()];
+        self.reorder(&order.iter().map(Name::as_str).collect::<Vec<_>>())?;
+        Ok(order)
+    }
+
+    /// Moves a block into a loop. See [`Step::ComputeAt`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn compute_at(&mut self, block: &str, target: &str) -> Result<(), ScheduleError> {
+        self.apply(Step::ComputeAt { block: block.into(), target: target.into() }).map(|_| ())
+    }
+
+    /// Computes a block where it is read. See [`Step::ComputeInline`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn compute_inline(&mut self, block: &str) -> Result<(), ScheduleError> {
+        self.apply(Step::ComputeInline { block: block.into() }).map(|_| ())
+    }
+
+    /// Reads through a copy, which gets a block and a buffer of the name given back. See [`Step::CacheRead`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn cache_read(&mut self, block: &str, buffer: &str, scope: Scope) -> Result<Name, ScheduleError> {
+        let scope = scope.name().into();
+        Ok(self.apply(Step::CacheRead { block: block.into(), buffer: buffer.into(), scope })?.remove(0))
+    }
+
+    /// Writes by way of another buffer; gives that buffer and the block that copies it. See [`Step::CacheWrite`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn cache_write(&mut self, block: &str, scope: Scope) -> Result<[Name; 2], ScheduleError> {
+        let made = self.apply(Step::CacheWrite { block: block.into(), scope: scope.name().into() })?;
+        Ok([made[0].clone(), made[1].clone()])
+    }
+
+    /// Puts a local buffer into a scope. See [`Step::SetScope`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn set_scope(&mut self, buffer: &str, scope: Scope) -> Result<(), ScheduleError> {
+        self.apply(Step::SetScope { buffer: buffer.into(), scope: scope.name().into() }).map(|_| ())
+    }
+
+    /// Shrinks a local buffer. See [`Step::Compact`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn compact(&mut self, buffer: &str) -> Result<(), ScheduleError> {
+        self.apply(Step::Compact { buffer: buffer.into() }).map(|_| ())
+    }
+
+    /// Changes a loop's kind: vectorize, unroll, parallel, pipeline. See [`Step::Annotate`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn annotate(&mut self, target: &str, kind: LoopKind) -> Result<(), ScheduleError> {
+        self.apply(Step::Annotate { target: target.into(), kind: kind.name().into() }).map(|_| ())
+    }
+
+    /// Moves a reduction's first value before a loop; gives the new block. See [`Step::DecomposeReduction`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn decompose_reduction(&mut self, block: &str, target: &str) -> Result<Name, ScheduleError> {
+        Ok(self.apply(Step::DecomposeReduction { block: block.into(), target: target.into() })?.remove(0))
+    }
+
+    /// Replaces a loop by a call. See [`Step::Tensorize`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn tensorize(&mut self, target: &str, intrinsic: &str) -> Result<(), ScheduleError> {
+        self.apply(Step::Tensorize { target: target.into(), intrinsic: intrinsic.into() }).map(|_| ())
+    }
+}
+
+fn scope_of(name: &str) -> Result<Scope, Reason> {
+    let found = Scope::NAMES.iter().find(|s| s.1 == name);
+    found.map(|s| s.0).ok_or_else(|| Reason(format!("no memory scope is named {name}")))
+}
+
+fn dispatch(f: &mut Function, step: &Step) -> Result<Vec<Name>, Reason> {
+    match step {
+        Step::Split { target, factors } => split::split(f, &target.into(), factors),
+        Step::Fuse { outer, inner } => fuse::fuse(f, &outer.into(), &inner.into()),
+        Step::Reorder { order } => reorder::reorder(f, &order.iter().map(Name::from).collect::<Vec<_>>()),
+        Step::ComputeAt { block, target } => compute_at::compute_at(f, &block.into(), &target.into()),
+        Step::ComputeInline { block } => compute_inline::compute_inline(f, &block.into()),
+        Step::CacheRead { block, buffer, scope } => {
+            cache::cache_read(f, &block.into(), &buffer.into(), scope_of(scope)?)
+        }
+        Step::CacheWrite { block, scope } => cache::cache_write(f, &block.into(), scope_of(scope)?),
+        Step::SetScope { buffer, scope } => cache::set_scope(f, &buffer.into(), scope_of(scope)?),
+        Step::Compact { buffer } => compact::compact(f, &buffer.into()),
+        Step::Annotate { target, kind } => annotate::annotate(f, &target.into(), kind),
+        Step::DecomposeReduction { block, target } => {
+            decompose_reduction::decompose_reduction(f, &block.into(), &target.into())
+        }
+        Step::Tensorize { target, intrinsic } => tensorize::tensorize(f, &target.into(), &intrinsic.into()),
+    }
+}

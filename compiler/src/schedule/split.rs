@@ -1,0 +1,45 @@
+//! `split`: one loop becomes several, one inside the other.
+
+use super::error::{Reason, refuse};
+use super::tree::{bounds, find_loop, fresh, nest, replace_loop, substitute};
+use crate::te::{Expr, Name};
+use crate::tir::{Function, LoopKind};
+
+/// Splits loop `var` into an outer loop and one a factor. Where the product passes the extent, blocks get a guard.
+pub fn split(f: &mut Function, var: &Name, factors: &[i64]) -> Result<Vec<Name>, Reason> {
+    let target = find_loop(f, var)?;
+    let extent = target.extent;
+    if target.kind != LoopKind::Serial {
+        refuse!("loop {var} is {} already; split it first", target.kind.name());
+    }
+    if factors.is_empty() || factors.iter().any(|&n| n < 1) {
+        refuse!("factors must be at least 1, got {factors:?}");
+    }
+    let Some(inner) = factors.iter().try_fold(1i64, |a, &b| a.checked_mul(b)).filter(|&n| n < i64::MAX / 2) else {
+        refuse!("the product of {factors:?} is too large")
+    };
+    let outer = (extent + inner - 1) / inner;
+    let extents: Vec<i64> = std::iter::once(outer).chain(factors.iter().copied()).collect();
+    let names: Vec<Name> = (0..extents.len()).map(|i| fresh(f, &format!("{var}.{i}"))).collect();
+    let mut ranges = bounds(f);
+    ranges.extend(names.iter().zip(&extents).map(|(v, n)| (v.clone(), (0, n - 1))));
+    let mut sum = Expr::int(0);
+    for (v, n) in names.iter().zip(&extents) {
+        sum = sum * *n + Expr::Var(v.clone());
+    }
+    let sum = crate::tir::simplify(&sum, &ranges);
+    let guard = (inner * outer != extent).then(|| sum.clone().lt(Expr::int(extent)));
+    let body = std::mem::replace(&mut f.body, crate::tir::Stmt::Seq(Vec::new()));
+    f.body = replace_loop(body, var, &mut |l| {
+        let mut body = *l.body;
+        if let Some(g) = &guard {
+            // The guard comes first: it keeps the others' accesses within bounds.
+            body.each_block_mut(&mut |b| b.guards.insert(0, g.clone()));
+        }
+        let map = |v: &Name| (v == var).then(|| sum.clone());
+        substitute(&mut body, &map, &|v| (v == var).then(|| names.clone()), &ranges);
+        body.each_block_mut(&mut |b| b.guards.retain(|g| *g != Expr::Int(1, crate::te::DType::Bool)));
+        Ok(nest(names.iter().cloned().zip(extents.iter().copied()), body))
+    })?;
+    Ok(names)
+}

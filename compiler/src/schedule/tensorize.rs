@@ -1,0 +1,194 @@
+//! `tensorize`: a loop nest that does what an intrinsic says becomes a call of it.
+
+use std::collections::HashMap;
+
+use super::error::{Reason, refuse};
+use super::tree::{blocks, bounds, find_loop, replace_loop};
+use crate::te::{BinOp, Expr, Name};
+use crate::tir::{Action, Affine, Block, Function, Intrinsic, Stmt, View, simplify};
+
+/// Replaces loop `var` by a call of `intrinsic`, where the nest equals the intrinsic's loops: the same extents in the
+/// same order, the same operations, and buffers in the scopes that it takes.
+pub fn tensorize(f: &mut Function, var: &Name, intrinsic: &Name) -> Result<Vec<Name>, Reason> {
+    let Some(desc) = f.intrinsic(intrinsic).cloned() else { refuse!("there is no intrinsic {intrinsic}") };
+    let target = Stmt::For(find_loop(f, var)?.clone());
+    let ranges = bounds(f);
+    let simple = |e: &Expr| simplify(e, &ranges);
+    let mut m =
+        Match { function: f, desc: &desc, vars: HashMap::new(), views: vec![None; desc.params.len()], simple: &simple };
+    m.stmt(&target, &desc.body)?;
+    let mut args = Vec::new();
+    for (v, p) in m.views.iter().zip(&desc.params) {
+        match v {
+            Some(v) => args.push(v.clone()),
+            None => refuse!("parameter {} of {intrinsic} is not used in its meaning", p.name),
+        }
+    }
+    let list = blocks(&target);
+    let Some(first) = list.first() else { refuse!("loop {var} holds no block") };
+    let inner: Vec<Name> = m.vars.keys().cloned().collect();
+    let reduce = list.iter().flat_map(|b| &b.reduce).filter(|r| !inner.contains(r)).cloned().collect();
+    let guards = first.guards.clone();
+    let name = list.last().unwrap_or(first).name.clone();
+    let call = Block { name, reduce, guards, init: None, action: Action::Call { intrinsic: intrinsic.clone(), args } };
+    let body = std::mem::replace(&mut f.body, Stmt::Seq(Vec::new()));
+    f.body = replace_loop(body, var, &mut |_| Ok(Stmt::Block(call.clone())))?;
+    Ok(Vec::new())
+}
+
+/// A comparison under way.
+struct Match<'a> {
+    function: &'a Function,
+    desc: &'a Intrinsic,
+    /// Loops of the nest, and those of the intrinsic that they stand for.
+    vars: HashMap<Name, Name>,
+    /// What each parameter stands for so far.
+    views: Vec<Option<View>>,
+    simple: &'a dyn Fn(&Expr) -> Expr,
+}
+
+impl Match<'_> {
+    fn stmt(&mut self, s: &Stmt, d: &Stmt) -> Result<(), Reason> {
+        match (s, d) {
+            (Stmt::For(s), Stmt::For(d)) => {
+                if s.extent != d.extent {
+                    refuse!(
+                        "loop {} has {} iterations, {} of {} has {}",
+                        s.var,
+                        s.extent,
+                        d.var,
+                        self.desc.name,
+                        d.extent
+                    );
+                }
+                self.vars.insert(s.var.clone(), d.var.clone());
+                self.stmt(&s.body, &d.body)
+            }
+            (Stmt::Seq(s), Stmt::Seq(d)) if s.len() == d.len() => {
+                s.iter().zip(d).try_for_each(|(s, d)| self.stmt(s, d))
+            }
+            (Stmt::Block(s), Stmt::Block(d)) => self.block(s, d),
+            _ => refuse!("the nest of loops has another shape than {}", self.desc.name),
+        }
+    }
+
+    fn block(&mut self, s: &Block, d: &Block) -> Result<(), Reason> {
+        if let Some(g) = s.guards.iter().find(|g| self.vars.keys().any(|v| g.uses(v))) {
+            refuse!("block {} runs only where {g}, which {} does not know", s.name, self.desc.name);
+        }
+        let inner = |v: &Name| self.vars.get(v).cloned();
+        match (&s.init, &d.init) {
+            (None, None) => {}
+            (Some(a), Some(b)) => {
+                let all_inside = s.reduce.iter().all(|r| inner(r).is_some_and(|r| d.reduce.contains(&r)));
+                if !all_inside || s.reduce.len() != d.reduce.len() {
+                    refuse!("{} begins a sum of its own; decompose the reduction of {} first", self.desc.name, s.name);
+                }
+                if !self.expr(a, b)? {
+                    refuse!("the sum of {} begins with {a}, that of {} with {b}", s.name, self.desc.name);
+                }
+            }
+            (Some(_), None) => {
+                refuse!("{} has no first value; decompose the reduction of {} first", self.desc.name, s.name)
+            }
+            (None, Some(_)) => refuse!("{} begins a sum, block {} does not", self.desc.name, s.name),
+        }
+        let (Action::Store { buffer, indices, value }, Action::Store { buffer: p, indices: pi, value: pv }) =
+            (&s.action, &d.action)
+        else {
+            refuse!("block {} calls an intrinsic already", s.name)
+        };
+        self.bind(buffer, indices, p, pi)?;
+        if !self.expr(value, pv)? {
+            refuse!("block {} computes {value}, {} computes {pv}", s.name, self.desc.name);
+        }
+        Ok(())
+    }
+
+    /// Lets parameter `p`, read or written at `pi`, stand for `buffer` at `indices`.
+    fn bind(&mut self, buffer: &Name, indices: &[Expr], p: &Name, pi: &[Expr]) -> Result<(), Reason> {
+        let name = &self.desc.name;
+        let Some(k) = self.desc.params.iter().position(|x| &x.name == p) else {
+            refuse!("{name} has no parameter {p}")
+        };
+        let mut dims = Vec::new();
+        for e in pi {
+            match e {
+                Expr::Var(v) if !dims.contains(v) => dims.push(v.clone()),
+                _ => refuse!("{name} reads its parameter {p} at {e}; only plain, distinct variables can be matched"),
+            }
+        }
+        let scope = self.function.buffer(buffer).map(|b| b.scope);
+        if scope.is_some_and(|s| s != self.desc.params[k].scope) {
+            let (want, got) = (self.desc.params[k].scope.name(), scope.map_or("", |s| s.name()));
+            refuse!("{buffer} lies in {got}, parameter {p} of {name} in {want}");
+        }
+        let mut out = Vec::new();
+        for e in indices {
+            let e = (self.simple)(e);
+            let mut bad = None;
+            e.visit(&mut |x| {
+                if let Expr::Var(v) = x
+                    && let Some(d) = self.vars.get(v)
+                    && !dims.contains(d)
+                {
+                    bad = Some(v.clone());
+                }
+            });
+            if let Some(v) = bad {
+                refuse!("{buffer}[{e}] depends on {v}, parameter {p} of {name} does not");
+            }
+            let e = e.substitute(&|v| self.vars.get(v).map(|d| Expr::Var(d.clone())));
+            // A normal form makes equal places look equal.
+            out.push(Affine::of(&e).map_or(e, |a| a.to_expr()));
+        }
+        let view = View { buffer: buffer.clone(), dims, indices: out };
+        match &self.views[k] {
+            Some(old) if *old != view => refuse!("parameter {p} of {name} would stand for two places in {buffer}"),
+            _ => self.views[k] = Some(view),
+        }
+        Ok(())
+    }
+
+    /// True where the nest's expression is the intrinsic's. What was bound by a failed comparison is taken back.
+    fn expr(&mut self, s: &Expr, d: &Expr) -> Result<bool, Reason> {
+        Ok(match (s, d) {
+            (Expr::Load { buffer, indices, dtype }, Expr::Load { buffer: p, indices: pi, dtype: t }) => {
+                if dtype != t {
+                    return Ok(false);
+                }
+                self.bind(buffer, indices, p, pi)?;
+                true
+            }
+            (Expr::Int(..) | Expr::Float(..), _) => s == d,
+            (Expr::Var(v), Expr::Var(w)) => self.vars.get(v) == Some(w),
+            (Expr::Binary(op, a, b), Expr::Binary(dop, c, e)) if op == dop => {
+                let before = self.views.clone();
+                let straight = self.expr(a, c).and_then(|x| Ok(x && self.expr(b, e)?));
+                if !matches!(straight, Ok(true))
+                    && matches!(op, BinOp::Add | BinOp::Mul | BinOp::Min | BinOp::Max | BinOp::And | BinOp::Or)
+                {
+                    let after = std::mem::replace(&mut self.views, before);
+                    if let Ok(true) = self.expr(a, e).and_then(|x| Ok(x && self.expr(b, c)?)) {
+                        return Ok(true);
+                    }
+                    self.views = after;
+                }
+                straight?
+            }
+            (Expr::Select(a, b, c), Expr::Select(x, y, z)) => {
+                self.expr(a, x)? && self.expr(b, y)? && self.expr(c, z)?
+            }
+            (Expr::Cast(t, a), Expr::Cast(u, b)) => t == u && self.expr(a, b)?,
+            (Expr::Call(g, a), Expr::Call(h, b)) if g == h && a.len() == b.len() => {
+                for (x, y) in a.iter().zip(b) {
+                    if !self.expr(x, y)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            _ => false,
+        })
+    }
+}
