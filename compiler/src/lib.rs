@@ -4,5 +4,6 @@ pub mod backend;
 pub mod frontend;
 pub mod graph;
 pub mod schedule;
+pub mod suite;
 pub mod te;
 pub mod tir;

@@ -87,6 +87,32 @@ impl Builder {
         TensorRef { dtype, ..t }
     }
 
+    /// A sum that begins with `init`, an expression over the tensor's axes.
+    pub fn sum_from(
+        &mut self,
+        name: &str,
+        shape: &[i64],
+        reduce: &[(&str, i64)],
+        init: impl FnOnce(&[Expr]) -> Expr,
+        value: impl FnOnce(&[Expr], &[Expr]) -> Expr,
+    ) -> TensorRef {
+        let mut first = None;
+        let mut dtype = DType::F32;
+        let t = self.reduce(name, dtype, shape, reduce, Combiner::Sum, |i, r| {
+            let e = init(i);
+            dtype = e.dtype();
+            first = Some(e);
+            value(i, r)
+        });
+        if let (Some(last), Some(e)) = (self.tensors.last_mut(), first) {
+            last.dtype = dtype;
+            if let Definition::Reduce { init, .. } = &mut last.definition {
+                *init = e;
+            }
+        }
+        TensorRef { dtype, ..t }
+    }
+
     /// A reduction that begins with the combiner's identity; `value` gets the tensor's and the reduction's axes.
     pub fn reduce(
         &mut self,

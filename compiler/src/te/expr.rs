@@ -50,9 +50,9 @@ pub enum BinOp {
     Div,
     /// Integer remainder with the divisor's sign, so that `a = (a / b) * b + a % b`; by 0 it is 0.
     Mod,
-    /// Smaller one.
+    /// Smaller one; the first where they do not compare.
     Min,
-    /// Greater one.
+    /// Greater one; the first where they do not compare.
     Max,
     /// Left shift by the low bits of the second operand.
     Shl,

@@ -7,6 +7,7 @@
 mod array;
 mod builder;
 mod expr;
+pub mod ops;
 pub mod scalar;
 
 pub use crate::graph::DType;

@@ -77,17 +77,17 @@ fn float_binary(op: BinOp, a: f32, b: f32) -> Scalar {
         BinOp::Div => a / b,
         // A comparison and a choice, so that generated code has the same answer for NaN and signed zeros.
         BinOp::Min => {
-            if a < b {
-                a
-            } else {
+            if b < a {
                 b
+            } else {
+                a
             }
         }
         BinOp::Max => {
-            if a > b {
-                a
-            } else {
+            if b > a {
                 b
+            } else {
+                a
             }
         }
         BinOp::Lt => return Scalar::I((a < b) as i64),

@@ -1,0 +1,322 @@
+//! The suite of operator problems: every way of running an operator is compared with the graph's reference on all.
+//!
+//! Problems are random in sizes, attributes and data, from a seed, so that a runner may take as many as it has time
+//! for; every operator that backends see occurs in each call of [`problems`].
+
+use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
+
+use crate::graph::op::{
+    Add, AvgPool2d, Clip, Conv2d, Dense, Dequantize, GlobalAvgPool, Layout, MatMul, MaxPool2d, Pad, QAdd,
+    QuantRounding, Quantize, Relu, Requantize, Rescale, Reshape, ShiftSign, Softmax, SumPool2d, Transpose,
+};
+use crate::graph::{DType, Graph, GraphBuilder, GraphError, Op, Tensor, TensorData, TensorType};
+
+/// One operator with data.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    /// Operator and number.
+    pub name: String,
+    /// A graph of the operator alone, all of whose operands are inputs.
+    pub graph: Graph,
+    /// Data for the inputs.
+    pub inputs: Vec<Tensor>,
+}
+
+/// A small generator of numbers, so that problems are the same on every machine.
+#[derive(Debug, Clone)]
+pub struct Numbers(u64);
+
+impl Numbers {
+    /// Numbers of a seed.
+    pub fn new(seed: u64) -> Numbers {
+        Numbers(seed.wrapping_mul(2).wrapping_add(1))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) ^ (self.0 >> 48)
+    }
+
+    /// A number from `lo` to `hi`, both included.
+    pub fn int(&mut self, lo: i64, hi: i64) -> i64 {
+        lo + (self.next() % (hi - lo + 1) as u64) as i64
+    }
+
+    /// The same as a size.
+    pub fn size(&mut self, lo: usize, hi: usize) -> usize {
+        self.int(lo as i64, hi as i64) as usize
+    }
+
+    /// A number in -2 to 2.
+    pub fn float(&mut self) -> f32 {
+        (self.next() % 4_000_001) as f32 / 1e6 - 2.0
+    }
+
+    /// A tensor of numbers over the type's range; i32 within 20 bits.
+    pub fn tensor(&mut self, ty: &TensorType) -> Tensor {
+        let shape = ty.shape().unwrap_or_default();
+        match ty.dtype {
+            DType::F32 => Tensor::from_fn(&shape, |_| self.float()),
+            DType::I8 => Tensor::from_fn(&shape, |_| self.int(-128, 127) as i8),
+            DType::U8 => Tensor::from_fn(&shape, |_| self.int(0, 255) as u8),
+            DType::I32 => Tensor::from_fn(&shape, |_| self.int(-(1 << 20), 1 << 20) as i32),
+            DType::I64 => Tensor::from_fn(&shape, |_| self.int(-(1 << 40), 1 << 40)),
+            DType::Bool => Tensor::from_fn(&shape, |_| self.int(0, 1) == 1),
+        }
+    }
+}
+
+/// Problems of all operators, `rounds` of each kind.
+///
+/// # Errors
+/// When an operator does not take what is generated for it, which is a mistake here.
+pub fn problems(seed: u64, rounds: usize) -> Result<Vec<Problem>, GraphError> {
+    let mut list = Vec::new();
+    for round in 0..rounds {
+        for (kind, make) in KINDS.iter().enumerate() {
+            let mut n = Numbers::new(seed.wrapping_add((round * KINDS.len() + kind) as u64));
+            let layout = if round % 2 == 0 { Layout::Nhwc } else { Layout::Nchw };
+            let (op, types, fixed) = make(&mut n, layout);
+            let name = format!("{} {round}", op.name());
+            let mut b = GraphBuilder::new(op.name());
+            let inputs: Vec<_> = types.iter().enumerate().map(|(i, t)| b.input(&format!("x{i}"), t.clone())).collect();
+            let out = b.node("op", op, &inputs)?;
+            b.output("y", out);
+            let mut data: Vec<Tensor> = types.iter().map(|t| n.tensor(t)).collect();
+            for (i, t) in fixed {
+                data[i] = t;
+            }
+            list.push(Problem { name, graph: b.finish()?, inputs: data });
+        }
+    }
+    Ok(list)
+}
+
+/// The greatest difference of two tensors: of integers in steps, of floats relative to the greatest magnitude wanted.
+/// Infinite where type or shape differ, or where one is NaN and the other not.
+pub fn difference(got: &Tensor, want: &Tensor) -> f64 {
+    if got.ty() != want.ty() {
+        return f64::INFINITY;
+    }
+    let numbers = |t: &Tensor| -> Vec<f64> {
+        match t.data() {
+            TensorData::F32(v) => v.iter().map(|&x| x as f64).collect(),
+            TensorData::I8(v) => v.iter().map(|&x| x as f64).collect(),
+            TensorData::U8(v) => v.iter().map(|&x| x as f64).collect(),
+            TensorData::I32(v) => v.iter().map(|&x| x as f64).collect(),
+            TensorData::I64(v) => v.iter().map(|&x| x as f64).collect(),
+            TensorData::Bool(v) => v.iter().map(|&x| x as u8 as f64).collect(),
+        }
+    };
+    let (dtype, got, want) = (want.dtype(), numbers(got), numbers(want));
+    let scale = match dtype {
+        DType::F32 => want.iter().filter(|v| v.is_finite()).fold(f64::MIN_POSITIVE, |m, v| m.max(v.abs())),
+        _ => 1.0,
+    };
+    let mut worst = 0.0f64;
+    for (g, w) in got.iter().zip(&want) {
+        let d = if g == w || (g.is_nan() && w.is_nan()) { 0.0 } else { (g - w).abs() };
+        worst = if d.is_nan() { f64::INFINITY } else { worst.max(d) };
+    }
+    worst / scale
+}
+
+type Kind = fn(&mut Numbers, Layout) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>);
+
+const KINDS: [Kind; 31] = [
+    |n, l| conv(n, l, DType::F32),
+    |n, l| conv(n, l, DType::I8),
+    |n, l| conv(n, l, DType::I8),
+    |n, _| dense(n, DType::F32),
+    |n, _| dense(n, DType::I8),
+    |n, _| {
+        let (m, k, p) = (n.size(1, 5), n.size(1, 9), n.size(1, 6));
+        let (a, b) = (n.size(1, 3), n.size(1, 2));
+        let types = vec![ty(DType::F32, &[a, 1, m, k]), ty(DType::F32, &[b, k, p])];
+        (MatMul {}.into(), types, vec![])
+    },
+    |n, _| {
+        let s = [n.size(1, 3), n.size(1, 5), n.size(1, 6)];
+        (Add {}.into(), vec![ty(DType::F32, &s), ty(DType::F32, &[s[1], 1])], vec![])
+    },
+    |n, _| {
+        let s = [n.size(1, 3), n.size(1, 5)];
+        (Add {}.into(), vec![ty(DType::I32, &s), ty(DType::I32, &s)], vec![])
+    },
+    |n, _| (Relu {}.into(), vec![ty(DType::F32, &[n.size(1, 40), 3])], vec![]),
+    |n, _| {
+        let t = ty(DType::F32, &[n.size(1, 40)]);
+        (Clip { lo: -0.5, hi: 1.25 }.into(), vec![t], vec![])
+    },
+    |n, _| (Clip { lo: -100.0, hi: 3.0 }.into(), vec![ty(DType::I8, &[n.size(1, 70)])], vec![]),
+    |n, l| max_pool(n, l, DType::F32),
+    |n, l| max_pool(n, l, DType::I8),
+    |n, l| avg_pool(n, l, DType::F32, false),
+    |n, l| avg_pool(n, l, DType::I8, false),
+    |n, l| avg_pool(n, l, DType::I8, true),
+    |n, l| {
+        let (data, kernel, strides, pads) = pool(n, l, DType::I8);
+        let op = SumPool2d { kernel, strides, pads, layout: l, data_zero_point: n.int(-128, 127) as i32 };
+        (op.into(), vec![data], vec![])
+    },
+    |n, l| (GlobalAvgPool { layout: l, lo: -128, hi: 127 }.into(), vec![pool(n, l, DType::F32).0], vec![]),
+    |n, l| (GlobalAvgPool { layout: l, lo: -100, hi: 90 }.into(), vec![pool(n, l, DType::I8).0], vec![]),
+    |n, _| {
+        // More elements than the multiplier divides by.
+        let s = [1, n.size(54, 58), n.size(55, 60), 2];
+        (GlobalAvgPool { layout: Layout::Nhwc, lo: -128, hi: 127 }.into(), vec![ty(DType::I8, &s)], vec![])
+    },
+    |n, _| {
+        let v = |n: &mut Numbers| (0..3).map(|_| n.size(0, 2)).collect::<Vec<_>>();
+        let op = Pad { before: v(n), after: v(n), value: n.int(-128, 127) as f32 };
+        (op.into(), vec![ty(DType::I8, &[n.size(1, 4), n.size(1, 4), n.size(1, 4)])], vec![])
+    },
+    |n, _| {
+        let (a, b, c) = (n.size(1, 4), n.size(1, 5), n.size(1, 6));
+        let shape = [vec![a as i64, -1], vec![(c * a) as i64, b as i64], vec![1, 1, -1, c as i64]];
+        (Reshape { shape: shape[n.size(0, 2)].clone() }.into(), vec![ty(DType::I8, &[a, b, c])], vec![])
+    },
+    |n, _| {
+        let perms = [[0, 2, 3, 1], [0, 3, 1, 2], [3, 2, 1, 0], [1, 0, 3, 2]];
+        let perm = perms[n.size(0, 3)].to_vec();
+        let s = [n.size(1, 3), n.size(1, 4), n.size(1, 5), n.size(1, 6)];
+        (Transpose { perm }.into(), vec![ty(DType::F32, &s)], vec![])
+    },
+    |n, _| {
+        let axis = n.size(0, 2);
+        let s = [n.size(1, 4), n.size(1, 12), n.size(1, 5)];
+        (Softmax::float(axis, 1.0).into(), vec![ty(DType::F32, &s)], vec![])
+    },
+    |n, _| {
+        let (output_scale, output_zero_point) = (1.0 / 256.0, -128);
+        let op = Softmax { axis: 1, beta: 1.0, input_scale: 0.07, output_scale, output_zero_point };
+        (op.into(), vec![ty(DType::I8, &[n.size(1, 4), n.size(1, 12)])], vec![])
+    },
+    |n, _| {
+        let rounding = if n.int(0, 1) == 0 { QuantRounding::HalfEven } else { QuantRounding::HalfAway };
+        let (scale, zero_point) = (vec![0.015_625], vec![n.int(-128, 127) as i32]);
+        let op = Quantize { scale, zero_point, axis: 0, rounding, dtype: DType::I8 };
+        (op.into(), vec![ty(DType::F32, &[n.size(1, 60)])], vec![])
+    },
+    |n, _| {
+        let c = n.size(2, 5);
+        let scale = (0..c).map(|i| 0.01 + i as f32 * 0.003).collect();
+        let zero_point = (0..c).map(|_| n.int(0, 255) as i32).collect();
+        let op = Quantize { scale, zero_point, axis: 1, rounding: QuantRounding::HalfEven, dtype: DType::U8 };
+        (op.into(), vec![ty(DType::F32, &[n.size(1, 6), c])], vec![])
+    },
+    |n, _| {
+        let c = n.size(1, 4);
+        let scale = (0..c).map(|i| 0.02 + i as f32 * 0.01).collect();
+        let zero_point = (0..c).map(|_| n.int(-128, 127) as i32).collect();
+        let dtype = [DType::I8, DType::U8, DType::I32][n.size(0, 2)];
+        (Dequantize { scale, zero_point, axis: 0 }.into(), vec![ty(dtype, &[c, n.size(1, 9)])], vec![])
+    },
+    requantize,
+    |n, _| {
+        let operand = |n: &mut Numbers| QaddOperand {
+            zero_point: n.int(-128, 127) as i32,
+            multiplier: n.int(1 << 30, i32::MAX as i64) as i32,
+            shift: n.int(-4, 0) as i8,
+        };
+        let (a, b) = (operand(n), operand(n));
+        let out = QaddOperand { shift: n.int(-20, -17) as i8, ..operand(n) };
+        let s = [n.size(1, 3), n.size(1, 5), n.size(1, 6)];
+        let params = Qadd { a, b, out, left_shift: 20, lo: -128, hi: n.int(0, 127) as i32 };
+        (QAdd { params }.into(), vec![ty(DType::I8, &s), ty(DType::I8, &s[1..])], vec![])
+    },
+    |n, _| {
+        let t = ty(if n.int(0, 1) == 0 { DType::I8 } else { DType::U8 }, &[n.size(1, 50)]);
+        if n.int(0, 1) == 0 || t.dtype == DType::U8 {
+            return (ShiftSign {}.into(), vec![t], vec![]);
+        }
+        let op = Rescale {
+            data_zero_point: n.int(-128, 127) as i32,
+            multiplier: n.int(1 << 30, i32::MAX as i64) as i32,
+            shift: n.int(-2, 2) as i8,
+            zero_point: n.int(-128, 127) as i32,
+            lo: -128,
+            hi: 127,
+            mode: Rounding::Double,
+        };
+        (op.into(), vec![t], vec![])
+    },
+];
+
+fn ty(dtype: DType, shape: &[usize]) -> TensorType {
+    TensorType::new(dtype, shape)
+}
+
+fn image(layout: Layout, dtype: DType, [n, h, w, c]: [usize; 4]) -> TensorType {
+    match layout {
+        Layout::Nhwc => ty(dtype, &[n, h, w, c]),
+        Layout::Nchw => ty(dtype, &[n, c, h, w]),
+    }
+}
+
+fn conv(n: &mut Numbers, layout: Layout, dtype: DType) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
+    let dilations = [n.size(1, 2), n.size(1, 2)];
+    let kernel = [n.size(1, 3), n.size(1, 4)];
+    let reach = |i: usize| (kernel[i] - 1) * dilations[i] + 1;
+    let (h, w) = (n.size(reach(0), 9), n.size(reach(1), 11));
+    let (groups, depth, per_group) = match n.int(0, 3) {
+        0 => (n.size(2, 5), 1, 1),
+        1 => (n.size(2, 3), n.size(1, 3), n.size(1, 3)),
+        _ => (1, n.size(1, 19), n.size(1, 9)),
+    };
+    let pads = [n.size(0, 2), n.size(0, 2), n.size(0, 2), n.size(0, 2)];
+    let strides = [n.size(1, 3), n.size(1, 2)];
+    let data_zero_point = if dtype == DType::I8 { n.int(-128, 127) as i32 } else { 0 };
+    let op = Conv2d { strides, pads, dilations, groups, layout, data_zero_point };
+    let out = groups * per_group;
+    let data = image(layout, dtype, [n.size(1, 2), h, w, groups * depth]);
+    let mut types = vec![data, ty(dtype, &[out, kernel[0], kernel[1], depth])];
+    if dtype == DType::F32 && n.int(0, 2) > 0 {
+        types.push(ty(DType::F32, &[out]));
+    }
+    (op.into(), types, vec![])
+}
+
+fn dense(n: &mut Numbers, dtype: DType) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
+    let (m, k, p) = (n.size(1, 3), n.size(1, 70), n.size(1, 20));
+    let mut types = vec![ty(dtype, &[m, k]), ty(dtype, &[p, k])];
+    let mut data_zero_point = 0;
+    if dtype == DType::F32 {
+        types.push(ty(DType::F32, &[p]));
+    } else {
+        data_zero_point = n.int(-128, 127) as i32;
+    }
+    (Dense { data_zero_point }.into(), types, vec![])
+}
+
+/// An image, and kernel, strides and pads that suit it.
+fn pool(n: &mut Numbers, layout: Layout, dtype: DType) -> (TensorType, [usize; 2], [usize; 2], [usize; 4]) {
+    let kernel = [n.size(1, 4), n.size(1, 4)];
+    let data = image(layout, dtype, [n.size(1, 2), n.size(4, 9), n.size(4, 9), n.size(1, 7)]);
+    let mut pad = |i: usize| n.size(0, (kernel[i] - 1).min(2));
+    let pads = [pad(0), pad(1), pad(0), pad(1)];
+    (data, kernel, [n.size(1, 3), n.size(1, 3)], pads)
+}
+
+fn max_pool(n: &mut Numbers, layout: Layout, dtype: DType) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
+    let (data, kernel, strides, pads) = pool(n, layout, dtype);
+    (MaxPool2d { kernel, strides, pads, dilations: [1, 1], layout }.into(), vec![data], vec![])
+}
+
+fn avg_pool(n: &mut Numbers, layout: Layout, dtype: DType, all: bool) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
+    let (data, kernel, strides, pads) = pool(n, layout, dtype);
+    let op = AvgPool2d { kernel, strides, pads, count_include_pad: all, layout, lo: -120, hi: 127 };
+    (op.into(), vec![data], vec![])
+}
+
+fn requantize(n: &mut Numbers, layout: Layout) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
+    let s = [n.size(1, 2), n.size(1, 4), n.size(1, 4), n.size(1, 9)];
+    let (axis, mode) = (layout.channel_axis(), if n.int(0, 1) == 0 { Rounding::Double } else { Rounding::Single });
+    let zero_point = n.int(-128, 127) as i32;
+    let op = Requantize { axis, zero_point, lo: n.int(-128, 0) as i32, hi: n.int(1, 127) as i32, mode };
+    let (c, acc) = (ty(DType::I32, &[s[axis]]), ty(DType::I32, &s));
+    let multipliers = Tensor::from_fn(&[s[axis]], |_| n.int(1 << 30, i32::MAX as i64) as i32);
+    let (lo, hi) = if mode == Rounding::Double { (-15, 2) } else { (0, 15) };
+    let shifts = Tensor::from_fn(&[s[axis]], |_| n.int(lo, hi) as i32);
+    (op.into(), vec![acc, c.clone(), c.clone(), c], vec![(2, multipliers), (3, shifts)])
+}

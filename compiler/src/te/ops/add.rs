@@ -1,0 +1,9 @@
+//! `add`: a sum whose operands broadcast.
+
+use super::broadcast;
+use crate::te::{Builder, TensorRef};
+
+/// `x + y`.
+pub fn add(b: &mut Builder, x: &TensorRef, y: &TensorRef, out: &[i64]) -> TensorRef {
+    b.compute("add", out, |i| x.at(&broadcast(i, &x.shape)) + y.at(&broadcast(i, &y.shape)))
+}

@@ -1,0 +1,59 @@
+//! `avg_pool2d` and `global_avg_pool`: sums divided by the number of elements that count.
+
+use tilewright_hw::num::average_multiplier;
+
+use super::call;
+use super::sum_pool2d::{Pool, count, sums};
+use crate::graph::DType;
+use crate::graph::op::{AvgPool2d, GlobalAvgPool};
+use crate::te::{BinOp, Builder, Expr, Func, TensorRef};
+
+/// Most elements for which the multiplier of `num::average_multiplier` equals division.
+const MAX_MULTIPLIER_COUNT: i64 = 2952;
+
+/// The mean of each window.
+pub fn avg_pool2d(b: &mut Builder, op: &AvgPool2d, x: &TensorRef, out: &[i64]) -> TensorRef {
+    let p = Pool { kernel: op.kernel, strides: op.strides, pads: op.pads, layout: op.layout };
+    mean(b, &p, op.count_include_pad, x, [op.lo, op.hi], out)
+}
+
+/// The mean over height and width.
+pub fn global_avg_pool(b: &mut Builder, op: &GlobalAvgPool, x: &TensorRef, out: &[i64]) -> TensorRef {
+    let kernel = op.layout.spatial_axes().map(|a| x.shape[a] as usize);
+    let p = Pool { kernel, strides: [1, 1], pads: [0; 4], layout: op.layout };
+    mean(b, &p, true, x, [op.lo, op.hi], out)
+}
+
+fn mean(b: &mut Builder, p: &Pool, all: bool, x: &TensorRef, clamp: [i32; 2], out: &[i64]) -> TensorRef {
+    let sum = sums(b, p, x, 0, out);
+    let area = p.kernel[0] as i64 * p.kernel[1] as i64;
+    let fixed = all || p.pads.iter().all(|&n| n == 0);
+    b.compute("mean", out, |i| {
+        let n = if fixed { Expr::int(area) } else { count(p, x, i).max(Expr::int(1)) };
+        let s = sum.at(i);
+        if x.dtype == DType::F32 {
+            return s / n.cast(DType::F32);
+        }
+        let quotient = match (fixed, area) {
+            (_, 1) => s,
+            (true, 2..=MAX_MULTIPLIER_COUNT) => {
+                call(Func::ScaleSingle, [s, Expr::i32(average_multiplier(area as u32)), Expr::i32(0)])
+            }
+            (false, ..=MAX_MULTIPLIER_COUNT) => {
+                let multiplier = (Expr::int(1 << 31) / n.clone() + 1).cast(DType::I32);
+                let divided = call(Func::ScaleSingle, [s.clone(), multiplier, Expr::i32(0)]);
+                n.equals(Expr::int(1)).select(s, divided)
+            }
+            _ => divide(s.cast(DType::I64), n).cast(DType::I32),
+        };
+        call(Func::OffsetClamp, [quotient, Expr::i32(0), Expr::i32(clamp[0]), Expr::i32(clamp[1])]).cast(DType::I8)
+    })
+}
+
+/// The i64 quotient with ties away from zero.
+fn divide(s: Expr, n: Expr) -> Expr {
+    let half = n.clone() / 2;
+    let negative = Expr::binary(BinOp::Lt, s.clone(), Expr::int(0));
+    let down = Expr::int(0) - (Expr::int(0) - s.clone() + half.clone()) / n.clone();
+    negative.select(down, (s + half) / n)
+}

@@ -1,0 +1,55 @@
+//! `conv2d`: padding as a stage of its own, then one sum over taps and channels.
+
+use super::window::{constant, index, padded, parts, tap};
+use crate::graph::DType;
+use crate::graph::op::Conv2d;
+use crate::te::{Builder, Expr, TensorRef};
+
+/// Floats begin their sum with the bias; integers sum `(x - zero point) * weight` in i32.
+pub fn conv2d(
+    b: &mut Builder,
+    op: &Conv2d,
+    x: &TensorRef,
+    w: &TensorRef,
+    bias: Option<&TensorRef>,
+    out: &[i64],
+) -> TensorRef {
+    let source = padded(b, x, op.layout, &op.pads, constant(x.dtype, op.data_zero_point));
+    let (kernel, depth) = ([w.shape[1], w.shape[2]], w.shape[3]);
+    let per_group = w.shape[0] / op.groups.max(1) as i64;
+    let float = x.dtype == DType::F32;
+    let reduce = [("kh", kernel[0]), ("kw", kernel[1]), ("ci", depth)];
+    let first = |i: &[Expr]| match bias {
+        Some(bias) => bias.at(&[i[op.layout.channel_axis()].clone()]),
+        None => constant(if float { DType::F32 } else { DType::I32 }, 0),
+    };
+    b.sum_from("conv2d", out, &reduce, first, |i, r| {
+        let [n, h, wd, c] = parts(i, op.layout);
+        let channel = match (op.groups, depth) {
+            (1, _) => r[2].clone(),
+            // Depthwise: the index stays affine.
+            (_, 1) if per_group == 1 => c.clone(),
+            (_, _) if per_group == 1 => c.clone() * depth + r[2].clone(),
+            _ => c.clone() / per_group * depth + r[2].clone(),
+        };
+        let at = index(
+            op.layout,
+            n,
+            tap(&h, &r[0], op.strides[0], op.dilations[0]),
+            tap(&wd, &r[1], op.strides[1], op.dilations[1]),
+            channel,
+        );
+        let weight = w.at(&[c, r[0].clone(), r[1].clone(), r[2].clone()]);
+        product(source.at(&at), weight, op.data_zero_point)
+    })
+}
+
+/// `(x - zero point) * w`, in i32 for integers.
+pub fn product(x: Expr, w: Expr, zero_point: i32) -> Expr {
+    if x.dtype() == DType::F32 {
+        return x * w;
+    }
+    let x = x.cast(DType::I32);
+    let x = if zero_point == 0 { x } else { x - zero_point as i64 };
+    x * w.cast(DType::I32)
+}

@@ -1,0 +1,165 @@
+//! The graph's operators as tensor expressions, one file each: the same answer as the graph's reference evaluation.
+//!
+//! Each function appends to a [`Builder`], so that neighbouring operators can share one program ([`program`]).
+
+mod add;
+mod avg_pool2d;
+mod clip;
+mod conv2d;
+mod dense;
+mod dequantize;
+mod matmul;
+mod max_pool2d;
+mod pad;
+mod qadd;
+mod quantize;
+mod requantize;
+mod reshape;
+mod shift_sign;
+mod softmax;
+mod sum_pool2d;
+#[cfg(test)]
+mod tests;
+mod transpose;
+mod window;
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use thiserror::Error;
+
+use super::{Builder, Expr, Func, Program, TensorRef};
+use crate::graph::{Graph, NodeId, Op, ValueId};
+
+/// Why an operator has no tensor expression.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum OpsError {
+    /// A size that must be known.
+    #[error("node {node} ({op}): value {value} has a symbolic size; bind it first")]
+    Symbolic {
+        /// The node's name.
+        node: String,
+        /// Its operator.
+        op: &'static str,
+        /// The value.
+        value: String,
+    },
+    /// A node without computation.
+    #[error("node {node} is a constant, which is given, not computed")]
+    Constant {
+        /// The node's name.
+        node: String,
+    },
+    /// A value that is neither computed by the nodes nor given.
+    #[error("value {value} is no result of the nodes given")]
+    Output {
+        /// The value.
+        value: String,
+    },
+}
+
+/// A program with the graph's values that its inputs and outputs stand for, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Region {
+    /// The tensor expression.
+    pub program: Program,
+    /// What it reads.
+    pub inputs: Vec<ValueId>,
+    /// What it gives.
+    pub outputs: Vec<ValueId>,
+}
+
+/// The tensor expression of some nodes, given in topological order, that gives the values `outputs`.
+///
+/// # Errors
+/// [`OpsError`] for a symbolic size, a constant among the nodes, or an output that no node computes.
+pub fn program(graph: &Graph, name: &str, nodes: &[NodeId], outputs: &[ValueId]) -> Result<Region, OpsError> {
+    let mut b = Builder::new(name);
+    let mut values: HashMap<ValueId, TensorRef> = HashMap::new();
+    let mut inputs = Vec::new();
+    let shape = |node: NodeId, v: ValueId| -> Result<Vec<i64>, OpsError> {
+        let symbolic = || OpsError::Symbolic {
+            node: graph.node(node).name.clone(),
+            op: graph.node(node).op.name(),
+            value: graph.value_name(v).to_string(),
+        };
+        Ok(graph.ty(v).shape().ok_or_else(symbolic)?.into_iter().map(|n| n as i64).collect())
+    };
+    for &id in nodes {
+        let node = graph.node(id);
+        for &v in &node.inputs {
+            if let Entry::Vacant(entry) = values.entry(v) {
+                entry.insert(b.input(&format!("in{}", inputs.len()), graph.ty(v).dtype, &shape(id, v)?));
+                inputs.push(v);
+            }
+        }
+        let args: Vec<TensorRef> = node.inputs.iter().map(|v| values[v].clone()).collect();
+        let out = shape(id, node.output())?;
+        let t = build(&mut b, &node.op, &args, &out).ok_or_else(|| OpsError::Constant { node: node.name.clone() })?;
+        values.insert(node.output(), t);
+    }
+    let mut results = Vec::new();
+    for v in outputs {
+        match values.get(v) {
+            Some(t) if !inputs.contains(v) => results.push(t.clone()),
+            _ => return Err(OpsError::Output { value: graph.value_name(*v).to_string() }),
+        }
+    }
+    Ok(Region { program: b.finish(&results), inputs, outputs: outputs.to_vec() })
+}
+
+/// Appends an operator whose types have been inferred: operands and the shape of its result. `None` for a constant.
+pub fn build(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64]) -> Option<TensorRef> {
+    let x = args.first()?;
+    Some(match op {
+        Op::Constant(_) => return None,
+        Op::Conv2d(op) => conv2d::conv2d(b, op, x, args.get(1)?, args.get(2), out),
+        Op::Dense(op) => dense::dense(b, op, x, args.get(1)?, args.get(2), out),
+        Op::MatMul(_) => matmul::matmul(b, x, args.get(1)?, out),
+        Op::Add(_) => add::add(b, x, args.get(1)?, out),
+        Op::QAdd(op) => qadd::qadd(b, op, x, args.get(1)?, out),
+        Op::Relu(_) => clip::relu(b, x, out),
+        Op::Clip(op) => clip::clip(b, op, x, out),
+        Op::MaxPool2d(op) => max_pool2d::max_pool2d(b, op, x, out),
+        Op::AvgPool2d(op) => avg_pool2d::avg_pool2d(b, op, x, out),
+        Op::GlobalAvgPool(op) => avg_pool2d::global_avg_pool(b, op, x, out),
+        Op::SumPool2d(op) => sum_pool2d::sum_pool2d(b, op, x, out),
+        Op::Pad(op) => pad::pad(b, op, x, out),
+        Op::Reshape(_) => reshape::reshape(b, x, out),
+        Op::Transpose(op) => transpose::transpose(b, op, x, out),
+        Op::Softmax(op) => softmax::softmax(b, op, x, out),
+        Op::Quantize(op) => quantize::quantize(b, op, x, out),
+        Op::Dequantize(op) => dequantize::dequantize(b, op, x, out),
+        Op::Requantize(op) => requantize::requantize(b, op, args, out)?,
+        Op::Rescale(op) => requantize::rescale(b, op, x, out),
+        Op::ShiftSign(_) => shift_sign::shift_sign(b, x, out),
+    })
+}
+
+/// `call(f, args)`, shorter.
+fn call(f: Func, args: impl Into<Vec<Expr>>) -> Expr {
+    Expr::call(f, args.into())
+}
+
+/// The value of a list at an index within it, as a tree of choices.
+fn table(index: &Expr, values: &[Expr]) -> Expr {
+    fn go(index: &Expr, first: usize, values: &[Expr]) -> Expr {
+        match values {
+            [] => Expr::int(0),
+            [one] => one.clone(),
+            _ if values.iter().all(|v| v == &values[0]) => values[0].clone(),
+            _ => {
+                let half = values.len() / 2;
+                let below = index.clone().lt(Expr::int((first + half) as i64));
+                below.select(go(index, first, &values[..half]), go(index, first + half, &values[half..]))
+            }
+        }
+    }
+    go(index, 0, values)
+}
+
+/// Indices into an operand that broadcasts to the axes given, as NumPy does.
+fn broadcast(axes: &[Expr], shape: &[i64]) -> Vec<Expr> {
+    let skip = axes.len() - shape.len();
+    axes[skip..].iter().zip(shape).map(|(a, &n)| if n == 1 { Expr::int(0) } else { a.clone() }).collect()
+}

@@ -1,0 +1,71 @@
+//! Windows over the height and width of images in either layout.
+
+use crate::graph::DType;
+use crate::graph::op::Layout;
+use crate::te::{Builder, Expr, TensorRef};
+
+/// Batch, height, width and channel of an index in a layout.
+pub fn parts(i: &[Expr], layout: Layout) -> [Expr; 4] {
+    let [h, w] = layout.spatial_axes();
+    [i[0].clone(), i[h].clone(), i[w].clone(), i[layout.channel_axis()].clone()]
+}
+
+/// The index of batch, height, width and channel in a layout.
+pub fn index(layout: Layout, n: Expr, h: Expr, w: Expr, c: Expr) -> [Expr; 4] {
+    match layout {
+        Layout::Nhwc => [n, h, w, c],
+        Layout::Nchw => [n, c, h, w],
+    }
+}
+
+/// The image with a border of `value`, where a pad (top, left, bottom, right) is not 0; else the image itself.
+pub fn padded(b: &mut Builder, x: &TensorRef, layout: Layout, pads: &[usize; 4], value: Expr) -> TensorRef {
+    if pads.iter().all(|&p| p == 0) {
+        return x.clone();
+    }
+    let mut before = vec![0; 4];
+    let mut shape = x.shape.clone();
+    for (i, axis) in layout.spatial_axes().into_iter().enumerate() {
+        before[axis] = pads[i] as i64;
+        shape[axis] += (pads[i] + pads[i + 2]) as i64;
+    }
+    border(b, x, &before, &shape, value)
+}
+
+/// The tensor from `before` on within one of `shape`, around it `value`.
+pub fn border(b: &mut Builder, x: &TensorRef, before: &[i64], shape: &[i64], value: Expr) -> TensorRef {
+    b.compute("pad", shape, |i| {
+        let mut inside: Option<Expr> = None;
+        let mut source = Vec::new();
+        for (d, e) in i.iter().enumerate() {
+            let (p, n) = (before[d], x.shape[d]);
+            let mut need = |c: Expr| {
+                inside = Some(match inside.take() {
+                    Some(i) => i.and(c),
+                    None => c,
+                });
+            };
+            if p > 0 {
+                need(Expr::int(p).le(e.clone()));
+            }
+            if p + n < shape[d] {
+                need(e.clone().lt(Expr::int(p + n)));
+            }
+            source.push(if p > 0 { e.clone() - p } else { e.clone() });
+        }
+        match inside {
+            Some(c) => c.select(x.at(&source), value),
+            None => x.at(&source),
+        }
+    })
+}
+
+/// Where tap `k` of output `o` lies in the padded image.
+pub fn tap(o: &Expr, k: &Expr, stride: usize, dilation: usize) -> Expr {
+    o.clone() * stride as i64 + k.clone() * dilation as i64
+}
+
+/// An integer constant of type i8 or a float.
+pub fn constant(dtype: DType, v: i32) -> Expr {
+    if dtype == DType::F32 { Expr::f32(v as f32) } else { Expr::Int(v as i64, dtype) }
+}
