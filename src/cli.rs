@@ -1,8 +1,14 @@
 //! The commands: arguments in, exit code out. 0 is fine, 1 a check that said no, 2 what could not run.
 
+mod compile;
 mod configs;
 mod doctor;
+mod inspect;
 mod program;
+mod progress;
+mod run;
+
+pub use progress::Progress;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,6 +35,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run a model, an artifact or a program on a device
+    Run(run::Run),
+    /// Compile a model to an artifact
+    Compile(compile::Compile),
+    /// Say what is in an artifact or a model
+    Inspect(inspect::Inspect),
     /// Assemble a program's text into an instruction stream
     Asm(program::Asm),
     /// Print an instruction stream as text
@@ -42,6 +54,9 @@ enum Command {
 /// Parses the command line, runs the command and prints what went wrong.
 pub fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
+        Command::Run(command) => command.run(),
+        Command::Compile(command) => command.run(),
+        Command::Inspect(command) => command.run(),
         Command::Asm(command) => command.run(),
         Command::Disasm(command) => command.run(),
         Command::Configs(command) => command.run(),
@@ -60,15 +75,23 @@ pub fn main() -> ExitCode {
 /// The hardware configuration that a command works for.
 #[derive(clap::Args)]
 pub struct Hw {
-    /// Hardware configuration: a preset's name, or a TOML file
-    #[arg(long = "hw", value_name = "NAME|FILE.toml", default_value = "1x16x16")]
-    name: String,
+    /// Hardware configuration: a preset's name, or a TOML file [default: 1x16x16, or an artifact's own]
+    #[arg(long = "hw", value_name = "NAME|FILE.toml")]
+    name: Option<String>,
 }
+
+/// The configuration where none is asked for.
+const DEFAULT_HW: &str = "1x16x16";
 
 impl Hw {
     /// Reads and checks it.
     pub fn load(&self) -> Result<HwConfig> {
-        Ok(HwConfig::load(&self.name)?)
+        Ok(HwConfig::load(self.name.as_deref().unwrap_or(DEFAULT_HW))?)
+    }
+
+    /// Whether none was asked for.
+    pub fn is_default(&self) -> bool {
+        self.name.is_none()
     }
 }
 

@@ -4,5 +4,8 @@
 //! command-line program is a thin layer over it.
 
 pub mod compile;
+pub mod devices;
 pub mod dram;
+pub mod inference;
+pub mod model;
 pub mod stream;

@@ -2,7 +2,9 @@
 
 mod configs;
 mod programs;
+mod run_programs;
 
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -43,4 +45,23 @@ fn fine(dir: &Path, arguments: &[&str]) -> String {
     let outcome = tilewright(dir, arguments);
     assert_eq!(outcome.code, 0, "{}{}", outcome.stdout, outcome.stderr);
     outcome.stdout
+}
+
+/// Calls the program with text on its standard input.
+fn with_input(dir: &Path, arguments: &[&str], input: &str) -> Outcome {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tilewright"))
+        .args(arguments)
+        .current_dir(dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("the program reads");
+    let output = child.wait_with_output().expect("the program ends");
+    Outcome {
+        code: output.status.code().expect("the program ends by itself"),
+        stdout: String::from_utf8(output.stdout).expect("standard output is text"),
+        stderr: String::from_utf8(output.stderr).expect("standard error is text"),
+    }
 }

@@ -1,0 +1,67 @@
+//! `inspect`: what is in an artifact or a model.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use tilewright_runtime::artifact::{Artifact, StepKind};
+use tilewright_runtime::tensor::shape_text;
+
+use super::{Verdict, read_file, write_or_print};
+
+/// Arguments of `inspect`.
+#[derive(clap::Args)]
+pub struct Inspect {
+    /// A compiled artifact, or a model (.onnx, .tflite)
+    file: PathBuf,
+    /// Print the artifact's manifest as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Inspect {
+    pub fn run(self) -> Result<Verdict> {
+        let bytes = read_file(&self.file)?;
+        let text = if Artifact::is_one(&bytes) {
+            let artifact = Artifact::decode(&self.file.display().to_string(), &bytes)?;
+            if self.json { format!("{}\n", serde_json::to_string(&artifact.manifest)?) } else { describe(&artifact) }
+        } else {
+            let graph = tilewright::model::import(&self.file, &Default::default())?;
+            tilewright::model::text(&graph)
+        };
+        write_or_print(None, text.as_bytes())?;
+        Ok(Verdict::Fine)
+    }
+}
+
+fn describe(artifact: &Artifact) -> String {
+    let m = &artifact.manifest;
+    let mut text = format!("model      {}\nwritten by {}\n", m.model, m.producer);
+    match &m.hardware {
+        Some(hardware) => text += &format!("hardware   {} ({:016x})\n", hardware.name, hardware.hash),
+        None => text += "hardware   none\n",
+    }
+    if let Some(cpu) = &m.cpu {
+        text += &format!("cpu        {}\n", cpu.target);
+    }
+    for (what, list) in [("input", &m.inputs), ("output", &m.outputs)] {
+        for id in list {
+            let value = &m.values[id.0 as usize];
+            text += &format!("{what:<10} {}: {} {}\n", value.name, value.dtype, shape_text(&value.shape));
+        }
+    }
+    let share = 100.0 * m.offloaded_macs() as f64 / m.macs().max(1) as f64;
+    text += &format!("MACs       {} a run, {share:.2} % on the accelerator\n", m.macs());
+    text += &format!("data       {} blobs, {} bytes\n", m.blobs.len(), artifact.blob_bytes());
+    for (index, step) in m.steps.iter().enumerate() {
+        let how = match &step.kind {
+            StepKind::Cpu { function, .. } => format!("cpu    {function}"),
+            StepKind::Packed { function } => format!("packed {function}"),
+            StepKind::Accel(accel) => {
+                let insns = artifact.blob(accel.stream).len() / tilewright_hw::isa::INSN_BYTES;
+                format!("accel  {insns} instructions, {} bytes of constants", artifact.blob(accel.constants).len())
+            }
+        };
+        text += &format!("step {index:<5} {}: {how}\n", step.name);
+    }
+    text + "\n" + &super::run::explain_table(m)
+}

@@ -1,0 +1,109 @@
+//! `run`: a model, an artifact or a program on a device.
+
+mod explain;
+mod model;
+mod stepper;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use tilewright::devices::DeviceKind;
+use tilewright::{dram, stream};
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::artifact::Artifact;
+
+pub use explain::table as explain_table;
+
+use super::compile::Compilation;
+use super::{Hw, Verdict, read_file};
+
+/// Arguments of `run`.
+#[derive(clap::Args)]
+pub struct Run {
+    /// A model (.onnx, .tflite), a compiled artifact, or a program (text, or a stream made by asm)
+    file: PathBuf,
+    #[command(flatten)]
+    hw: Hw,
+    /// Where it runs: fsim (answers), rtl (exact cycles) or cpu (nothing is offloaded)
+    #[arg(long, default_value = "fsim", value_name = "DEVICE")]
+    device: DeviceKind,
+    #[command(flatten)]
+    compilation: Compilation,
+    /// Data of an input: a .npy file, or a .npz file with an array for each input
+    #[arg(long, value_name = "[NAME=]FILE")]
+    input: Vec<String>,
+    /// Right answers, a .npy file of whole numbers; prints the accuracy
+    #[arg(long, value_name = "FILE.npy")]
+    labels: Option<PathBuf>,
+    /// Folder for the outputs, NAME.npy each; made where it is missing
+    #[arg(long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
+    /// Print one JSON object on standard output
+    #[arg(long)]
+    json: bool,
+    /// DRAM model: latency=CYCLES,bandwidth=BYTES,shared=BOOL,row=SIXTEENTHS
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    dram: Option<String>,
+    /// Record the design's signals (rtl alone)
+    #[arg(long, value_name = "FILE.fst")]
+    waves: Option<PathBuf>,
+    /// Say of every operator where it runs and why
+    #[arg(long)]
+    explain: bool,
+    /// Program only: put a file's bytes at an address of device memory
+    #[arg(long, value_name = "ADDRESS=FILE")]
+    data: Vec<String>,
+    /// Program only: after the run, write LEN bytes from an address to a file
+    #[arg(long, value_name = "ADDRESS:LEN=FILE")]
+    read: Vec<String>,
+    /// Program only: run one instruction at a time, and look at scratchpads between them
+    #[arg(long)]
+    step: bool,
+}
+
+impl Run {
+    pub fn run(self) -> Result<Verdict> {
+        let bytes = read_file(&self.file)?;
+        let is_model = Artifact::is_one(&bytes) || self.has_extension(&["onnx", "tflite"]) || {
+            !stream::is_one(&bytes) && std::str::from_utf8(&bytes).is_err()
+        };
+        if is_model {
+            if !self.data.is_empty() || !self.read.is_empty() || self.step {
+                bail!("--data, --read and --step are for programs, and {} is a model", self.file.display());
+            }
+            model::run(&self, &bytes)
+        } else {
+            if !self.input.is_empty() || self.labels.is_some() || self.output_dir.is_some() {
+                bail!(
+                    "--input, --labels and --output-dir are for models, and {} is a program; use --data and --read",
+                    self.file.display()
+                );
+            }
+            stepper::run(&self, &bytes)
+        }
+    }
+
+    fn has_extension(&self, extensions: &[&str]) -> bool {
+        let found = self.file.extension().and_then(|e| e.to_str()).unwrap_or("");
+        extensions.iter().any(|e| found.eq_ignore_ascii_case(e))
+    }
+
+    /// The configuration with the DRAM model asked for.
+    fn config(&self) -> Result<HwConfig> {
+        let mut config = self.hw.load()?;
+        self.apply_dram(&mut config)?;
+        Ok(config)
+    }
+
+    fn apply_dram(&self, config: &mut HwConfig) -> Result<()> {
+        if let Some(text) = &self.dram {
+            dram::apply(text, config).map_err(anyhow::Error::msg).context("--dram")?;
+        }
+        Ok(())
+    }
+
+    /// Opens the device, saying so where it takes time.
+    fn open(&self, config: &HwConfig) -> Result<Option<Box<dyn tilewright_hw::device::Device>>> {
+        Ok(tilewright::devices::open(self.device, config, self.waves.as_deref(), &super::progress::tell)?)
+    }
+}

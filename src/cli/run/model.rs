@@ -1,0 +1,226 @@
+//! Models and artifacts on a device.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use tilewright::devices::DeviceKind;
+use tilewright::inference::{self, Results};
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::artifact::{Artifact, Manifest, Place};
+use tilewright_runtime::npy;
+use tilewright_runtime::registry::Registry;
+use tilewright_runtime::session::Session;
+use tilewright_runtime::tensor::{Tensor, shape_text};
+
+use super::{Run, explain};
+use crate::cli::{Verdict, write_or_print};
+
+/// Seconds before and after the work inside devices.
+struct Times {
+    load_s: f64,
+    compile_s: f64,
+    open_s: f64,
+}
+
+pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
+    let given = read_inputs(&args.input)?;
+    let labels = args.labels.as_deref().map(npy::read).transpose()?;
+    let started = Instant::now();
+    let (artifact, mut config, mut times) = if Artifact::is_one(bytes) {
+        let artifact = Artifact::decode(&args.file.display().to_string(), bytes)?;
+        let config = match &artifact.manifest.hardware {
+            Some(hardware) if args.hw.is_default() => HwConfig::parse(&hardware.name, &hardware.toml)?,
+            _ => args.hw.load()?,
+        };
+        (artifact, config, Times { load_s: started.elapsed().as_secs_f64(), compile_s: 0.0, open_s: 0.0 })
+    } else {
+        let config = args.config()?;
+        let accelerator = args.device != DeviceKind::Cpu;
+        let (artifact, load_s, compile_s) = args.compilation.compile(&args.file, &config, accelerator)?;
+        (artifact, config, Times { load_s, compile_s, open_s: 0.0 })
+    };
+    args.apply_dram(&mut config)?;
+    if args.explain {
+        eprint!("{}", explain::table(&artifact.manifest));
+    }
+    let model = input_values(&artifact.manifest);
+    let inputs = inference::arrange(&model, given)?;
+    let runs = inference::split(&model, &inputs)?;
+    let started = Instant::now();
+    let device = args.open(&config)?;
+    times.open_s = started.elapsed().as_secs_f64();
+    let mut session = Session::new(artifact, &Registry::new(), device)?;
+    let total = runs.len();
+    let mut progress = crate::cli::Progress::new("run", total);
+    let results = inference::run(&mut session, &runs, |done| progress.at(done))?;
+    progress.end();
+    let accuracy = match (&labels, results.outputs.first()) {
+        (Some(labels), Some(output)) => Some(inference::accuracy(output, labels)?),
+        (Some(_), None) => bail!("--labels needs a model with an output"),
+        (None, _) => None,
+    };
+    let files = match &args.output_dir {
+        Some(dir) => write_outputs(dir, &session.artifact().manifest, &results)?,
+        None => Vec::new(),
+    };
+    let report = json(args, &config, session.artifact(), &results, &times, accuracy, &files);
+    let text = if args.json { format!("{report}\n") } else { summary(&report, session.artifact(), &results) };
+    write_or_print(None, text.as_bytes())?;
+    Ok(Verdict::Fine)
+}
+
+fn input_values(manifest: &Manifest) -> Vec<&tilewright_runtime::artifact::Value> {
+    manifest.inputs.iter().map(|id| &manifest.values[id.0 as usize]).collect()
+}
+
+/// Arrays of `[NAME=]FILE` arguments.
+fn read_inputs(arguments: &[String]) -> Result<Vec<(Option<String>, Tensor)>> {
+    let mut arrays = Vec::new();
+    for argument in arguments {
+        // A file whose own name has an equals sign is taken as a file.
+        let (name, path) = match argument.split_once('=') {
+            Some((name, path)) if !Path::new(argument).exists() => (Some(name.to_string()), path),
+            _ => (None, argument.as_str()),
+        };
+        let mut found = npy::read_any(Path::new(path))?;
+        if let Some(name) = name {
+            if found.len() != 1 {
+                bail!("{path} has {} arrays, where input {name} takes one", found.len());
+            }
+            found[0].0 = Some(name);
+        }
+        arrays.extend(found);
+    }
+    Ok(arrays)
+}
+
+/// Writes every output; gives the files in order.
+fn write_outputs(dir: &Path, manifest: &Manifest, results: &Results) -> Result<Vec<String>> {
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot make the folder {}", dir.display()))?;
+    let mut files = Vec::new();
+    for (id, tensor) in manifest.outputs.iter().zip(&results.outputs) {
+        let name: String = manifest.values[id.0 as usize]
+            .name
+            .chars()
+            .map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' })
+            .collect();
+        let path = dir.join(format!("{}.npy", name.trim_start_matches('.')));
+        npy::write(&path, tensor)?;
+        files.push(path.display().to_string());
+    }
+    Ok(files)
+}
+
+fn json(
+    args: &Run,
+    config: &HwConfig,
+    artifact: &Artifact,
+    results: &Results,
+    times: &Times,
+    accuracy: Option<f64>,
+    files: &[String],
+) -> Value {
+    let manifest = &artifact.manifest;
+    let step_sum = |step: u32, f: &dyn Fn(&tilewright_runtime::session::StepReport) -> Option<f64>| -> Option<f64> {
+        results.reports.iter().map(|report| report.steps.get(step as usize).and_then(f)).sum()
+    };
+    let nodes: Vec<Value> = manifest
+        .nodes
+        .iter()
+        .map(|node| {
+            json!({ "name": node.name, "op": node.op, "where": node.place.to_string(), "why": node.why,
+                            "macs": node.macs, "step": node.step })
+        })
+        .collect();
+    let steps: Vec<Value> = manifest
+        .steps
+        .iter()
+        .zip(0u32..)
+        .map(|(step, index)| {
+            let place = results.reports.first().and_then(|r| r.steps.get(index as usize)).map(|s| s.place.to_string());
+            json!({
+                "name": step.name,
+                "where": place,
+                "wall_s": step_sum(index, &|s| Some(s.wall_s)),
+                "cycles": step_sum(index, &|s| s.cycles.map(|c| c as f64)).map(|c| c as u64),
+            })
+        })
+        .collect();
+    let outputs: Vec<Value> = manifest
+        .outputs
+        .iter()
+        .zip(&results.outputs)
+        .enumerate()
+        .map(|(index, (id, tensor))| {
+            json!({ "name": manifest.values[id.0 as usize].name, "dtype": tensor.dtype.name(), "shape": tensor.shape,
+                    "file": files.get(index) })
+        })
+        .collect();
+    json!({
+        "model": manifest.model,
+        "device": args.device.to_string(),
+        "hw": config.name,
+        "hw_hash": format!("{:016x}", config.hash()),
+        "runs": results.runs(),
+        "cycles": results.cycles(),
+        "macs": manifest.macs() * results.runs() as u64,
+        "utilization": results.utilization(artifact, config.macs_per_cycle()),
+        "wall_s": results.wall_s(),
+        "accel_s": results.seconds_on(Place::Accel),
+        "cpu_s": results.seconds_on(Place::Cpu),
+        "load_s": times.load_s,
+        "compile_s": times.compile_s,
+        "open_s": times.open_s,
+        "dram": tilewright::dram::text(&config.dram, config.bus_bytes()),
+        "offloaded_macs_fraction": manifest.offloaded_macs() as f64 / manifest.macs().max(1) as f64,
+        "nodes": nodes,
+        "steps": steps,
+        "outputs": outputs,
+        "accuracy": accuracy,
+    })
+}
+
+/// The figures for people.
+fn summary(report: &Value, artifact: &Artifact, results: &Results) -> String {
+    let number = |key: &str| report[key].as_f64().unwrap_or(0.0);
+    let mut text = format!(
+        "{} on {} ({}), {} run(s)\n",
+        artifact.manifest.model,
+        report["device"].as_str().unwrap_or(""),
+        report["hw"].as_str().unwrap_or(""),
+        results.runs()
+    );
+    if let (Some(cycles), Some(utilization)) = (report["cycles"].as_u64(), report["utilization"].as_f64()) {
+        text += &format!("cycles        {cycles} ({:.1} % of the multipliers' time used)\n", 100.0 * utilization);
+        text += &format!("dram          {}\n", report["dram"].as_str().unwrap_or(""));
+    }
+    text += &format!(
+        "MACs          {} ({:.2} % on the accelerator)\n",
+        report["macs"],
+        100.0 * number("offloaded_macs_fraction")
+    );
+    text += &format!(
+        "time          {:.3} s in devices; read {:.3} s, compile {:.3} s, open {:.3} s\n",
+        number("wall_s"),
+        number("load_s"),
+        number("compile_s"),
+        number("open_s")
+    );
+    if let Some(accuracy) = report["accuracy"].as_f64() {
+        text += &format!("accuracy      {:.2} %\n", 100.0 * accuracy);
+    }
+    for (id, tensor) in artifact.manifest.outputs.iter().zip(&results.outputs) {
+        let name = &artifact.manifest.values[id.0 as usize].name;
+        let first: Vec<String> = (0..tensor.len().min(10)).map(|i| format!("{}", tensor.get_f64(i))).collect();
+        let more = if tensor.len() > 10 { " …" } else { "" };
+        text += &format!(
+            "output        {name}: {} {} [{}{more}]\n",
+            tensor.dtype,
+            shape_text(&tensor.shape),
+            first.join(" ")
+        );
+    }
+    text
+}

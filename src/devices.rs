@@ -1,0 +1,94 @@
+//! Devices by the names that `--device` takes.
+
+use std::path::Path;
+
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::{Device, DeviceError};
+use tilewright_sim::{Fsim, Rtl, RtlOptions, rtl};
+
+/// Bytes of a simulated device's memory: more than any model here needs, and only touched pages take real memory.
+const MEMORY_BYTES: u64 = 1 << 29;
+
+/// Where the offloaded part of a model runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// The functional simulator: meaning without time.
+    Fsim,
+    /// The Verilated design: exact cycles.
+    Rtl,
+    /// None: everything runs on this machine's processor.
+    Cpu,
+}
+
+/// A name that is no device, with what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceNameError {
+    /// A device that this version has not.
+    #[error("device {name} is not available in this version; use fsim for answers, or rtl for exact cycles")]
+    NotYet {
+        /// The name.
+        name: String,
+    },
+    /// No device at all.
+    #[error("no device is named {name}; use fsim, rtl or cpu")]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+}
+
+impl std::str::FromStr for DeviceKind {
+    type Err = DeviceNameError;
+
+    fn from_str(name: &str) -> Result<DeviceKind, DeviceNameError> {
+        let family = name.split(':').next().unwrap_or(name);
+        match family {
+            "fsim" => Ok(DeviceKind::Fsim),
+            "rtl" => Ok(DeviceKind::Rtl),
+            "cpu" => Ok(DeviceKind::Cpu),
+            "csim" | "cuda" | "serial" | "remote" => Err(DeviceNameError::NotYet { name: name.to_string() }),
+            _ => Err(DeviceNameError::Unknown { name: name.to_string() }),
+        }
+    }
+}
+
+impl std::fmt::Display for DeviceKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            DeviceKind::Fsim => "fsim",
+            DeviceKind::Rtl => "rtl",
+            DeviceKind::Cpu => "cpu",
+        })
+    }
+}
+
+/// Opens a device, or none for the CPU. The configuration's DRAM section says how memory behaves; `waves` is a file for
+/// the design's signals; `told` hears what takes time.
+///
+/// # Errors
+/// [`DeviceError::Unsupported`] where the device records no waves, [`DeviceError::Tool`] where one that it needs is missing.
+pub fn open(
+    kind: DeviceKind,
+    config: &HwConfig,
+    waves: Option<&Path>,
+    told: &dyn Fn(&str),
+) -> Result<Option<Box<dyn Device>>, DeviceError> {
+    if waves.is_some() && kind != DeviceKind::Rtl {
+        return Err(DeviceError::Unsupported { device: kind.to_string(), what: "record waves; use --device rtl" });
+    }
+    match kind {
+        DeviceKind::Cpu => Ok(None),
+        DeviceKind::Fsim => Ok(Some(Box::new(Fsim::new(config.clone(), MEMORY_BYTES)))),
+        DeviceKind::Rtl => {
+            let options = RtlOptions { waves: waves.map(Path::to_path_buf), ..RtlOptions::default() };
+            let rtl = Rtl::with_progress(config.clone(), MEMORY_BYTES, &options, &|progress| match progress {
+                rtl::Progress::Cached | rtl::Progress::Built => told(""),
+                rtl::Progress::Verilating => told("building the simulator of the design: Verilator"),
+                rtl::Progress::Compiling(done, all) => {
+                    told(&format!("building the simulator of the design: C++ file {done} of {all}"));
+                }
+            })?;
+            Ok(Some(Box::new(rtl)))
+        }
+    }
+}

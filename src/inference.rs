@@ -1,0 +1,224 @@
+//! Inputs in, outputs and figures out: runs a session as often as the inputs ask for.
+
+use tilewright_runtime::artifact::{Artifact, Place, Value};
+use tilewright_runtime::session::{RunReport, Session, SessionError};
+use tilewright_runtime::tensor::{Tensor, shape_text};
+
+/// What is wrong with the inputs or labels given for a model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InputError {
+    /// A name that the model has not.
+    #[error("the model has no input {name}; it has {}", known.join(", "))]
+    Unknown {
+        /// The name given.
+        name: String,
+        /// The model's.
+        known: Vec<String>,
+    },
+    /// An input without data.
+    #[error("input {name} ({ty}) is missing; give it with --input {name}=FILE")]
+    Missing {
+        /// The input.
+        name: String,
+        /// Its type and shape.
+        ty: String,
+    },
+    /// More data than inputs.
+    #[error("{given} arrays given, the model has {known} inputs; give each once")]
+    TooMany {
+        /// Arrays given.
+        given: usize,
+        /// Inputs of the model.
+        known: usize,
+    },
+    /// An input given twice.
+    #[error("input {name} is given twice")]
+    Twice {
+        /// The input.
+        name: String,
+    },
+    /// Element type or shape do not fit.
+    #[error("input {name} is {found}, the model takes {wanted}, or a multiple of its first axis")]
+    Type {
+        /// The input.
+        name: String,
+        /// Type and shape given.
+        found: String,
+        /// Type and shape taken.
+        wanted: String,
+    },
+    /// Inputs ask for different numbers of runs.
+    #[error("input {name} has data for {found} runs, input {first} for {wanted}")]
+    Runs {
+        /// The input.
+        name: String,
+        /// Its runs.
+        found: usize,
+        /// The first input.
+        first: String,
+        /// Its runs.
+        wanted: usize,
+    },
+    /// Labels of another number than the answers.
+    #[error("{labels} labels given for {answers} answers; the labels' file must have one whole number for each")]
+    Labels {
+        /// Labels.
+        labels: usize,
+        /// Answers.
+        answers: usize,
+    },
+}
+
+/// Puts arrays into the order of the model's inputs: named ones by name, then the others in order.
+///
+/// # Errors
+/// The naming variants of [`InputError`].
+pub fn arrange(model: &[&Value], given: Vec<(Option<String>, Tensor)>) -> Result<Vec<Tensor>, InputError> {
+    let names = || model.iter().map(|value| value.name.clone()).collect::<Vec<_>>();
+    if given.len() > model.len() {
+        return Err(InputError::TooMany { given: given.len(), known: model.len() });
+    }
+    let mut slots: Vec<Option<Tensor>> = vec![None; model.len()];
+    let (named, unnamed): (Vec<_>, Vec<_>) = given.into_iter().partition(|(name, _)| name.is_some());
+    for (name, tensor) in named {
+        let name = name.unwrap_or_default();
+        let Some(slot) = model.iter().position(|value| value.name == name) else {
+            return Err(InputError::Unknown { name, known: names() });
+        };
+        if slots[slot].replace(tensor).is_some() {
+            return Err(InputError::Twice { name });
+        }
+    }
+    let mut unnamed = unnamed.into_iter();
+    for slot in &mut slots {
+        if slot.is_none() {
+            *slot = unnamed.next().map(|(_, tensor)| tensor);
+        }
+    }
+    let missing = |value: &Value| InputError::Missing {
+        name: value.name.clone(),
+        ty: format!("{} {}", value.dtype, shape_text(&value.shape)),
+    };
+    slots.into_iter().zip(model).map(|(slot, value)| slot.ok_or_else(|| missing(value))).collect()
+}
+
+/// Cuts every input into the pieces of single runs.
+///
+/// # Errors
+/// [`InputError::Type`] or [`InputError::Runs`].
+pub fn split(model: &[&Value], inputs: &[Tensor]) -> Result<Vec<Vec<Tensor>>, InputError> {
+    let mut runs: Vec<Vec<Tensor>> = Vec::new();
+    for (index, (value, tensor)) in model.iter().zip(inputs).enumerate() {
+        let batch = value.shape.first().copied().unwrap_or(1).max(1);
+        let times = tensor.shape.first().copied().unwrap_or(1) / batch;
+        let mut whole = value.shape.clone();
+        if let Some(first) = whole.first_mut() {
+            *first = batch * times;
+        }
+        if tensor.dtype != value.dtype || tensor.shape != whole || times == 0 {
+            return Err(InputError::Type {
+                name: value.name.clone(),
+                found: format!("{} {}", tensor.dtype, shape_text(&tensor.shape)),
+                wanted: format!("{} {}", value.dtype, shape_text(&value.shape)),
+            });
+        }
+        if index == 0 {
+            runs = vec![Vec::new(); times];
+        } else if runs.len() != times {
+            let (name, first) = (value.name.clone(), model[0].name.clone());
+            return Err(InputError::Runs { name, found: times, first, wanted: runs.len() });
+        }
+        let bytes = value.bytes();
+        for (run, list) in runs.iter_mut().enumerate() {
+            let piece = tensor.bytes[run * bytes..(run + 1) * bytes].to_vec();
+            list.push(Tensor { dtype: value.dtype, shape: value.shape.clone(), bytes: piece });
+        }
+    }
+    Ok(runs)
+}
+
+/// All runs together.
+#[derive(Debug, Clone)]
+pub struct Results {
+    /// The model's outputs, those of all runs behind each other along the first axis.
+    pub outputs: Vec<Tensor>,
+    /// Steps of each run.
+    pub reports: Vec<RunReport>,
+}
+
+impl Results {
+    /// Runs.
+    pub fn runs(&self) -> usize {
+        self.reports.len()
+    }
+
+    /// Seconds inside devices.
+    pub fn wall_s(&self) -> f64 {
+        self.reports.iter().map(RunReport::wall_s).sum()
+    }
+
+    /// Cycles of all runs, where the device knows time.
+    pub fn cycles(&self) -> Option<u64> {
+        self.reports.iter().map(RunReport::cycles).sum::<Option<u64>>().filter(|_| !self.reports.is_empty())
+    }
+
+    /// The accelerator's true MACs over what it could have done in its cycles.
+    pub fn utilization(&self, artifact: &Artifact, macs_per_cycle: u64) -> Option<f64> {
+        let macs = artifact.manifest.offloaded_macs() * self.runs() as u64;
+        self.cycles().map(|cycles| macs as f64 / (cycles * macs_per_cycle) as f64)
+    }
+
+    /// Seconds in steps of one place.
+    pub fn seconds_on(&self, place: Place) -> f64 {
+        self.reports.iter().flat_map(|report| &report.steps).filter(|step| step.place == place).map(|s| s.wall_s).sum()
+    }
+}
+
+/// Runs every piece; `progress` is told the number of runs done.
+///
+/// # Errors
+/// The session's.
+pub fn run(
+    session: &mut Session,
+    runs: &[Vec<Tensor>],
+    mut progress: impl FnMut(usize),
+) -> Result<Results, SessionError> {
+    let mut outputs: Vec<Tensor> = Vec::new();
+    let mut reports = Vec::with_capacity(runs.len());
+    for (index, inputs) in runs.iter().enumerate() {
+        let (results, report) = session.run(inputs)?;
+        reports.push(report);
+        if outputs.is_empty() {
+            outputs = results;
+        } else {
+            for (all, one) in outputs.iter_mut().zip(results) {
+                all.bytes.extend_from_slice(&one.bytes);
+            }
+        }
+        progress(index + 1);
+    }
+    for output in &mut outputs {
+        if let Some(first) = output.shape.first_mut() {
+            *first *= runs.len();
+        } else if runs.len() > 1 {
+            output.shape = vec![runs.len()];
+        }
+    }
+    Ok(Results { outputs, reports })
+}
+
+/// The share of answers that equal their labels: the greatest element along the first output's last axis.
+///
+/// # Errors
+/// [`InputError::Labels`].
+pub fn accuracy(output: &Tensor, labels: &Tensor) -> Result<f64, InputError> {
+    let answers = output.argmax_last();
+    if answers.len() != labels.len() || answers.is_empty() {
+        return Err(InputError::Labels { labels: labels.len(), answers: answers.len() });
+    }
+    let right = answers.iter().zip(labels.to_f64()).filter(|(answer, label)| **answer as f64 == *label).count();
+    Ok(right as f64 / answers.len() as f64)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+use super::*;
+use tilewright_runtime::tensor::DType;
+
+fn value(name: &str, shape: &[usize]) -> Value {
+    Value { name: name.into(), dtype: DType::I8, shape: shape.to_vec(), constant: None }
+}
+
+fn bytes(shape: &[usize]) -> Tensor {
+    let len: usize = shape.iter().product();
+    Tensor::new(DType::I8, shape.to_vec(), (0..len).map(|v| v as u8).collect()).unwrap()
+}
+
+#[test]
+fn names_come_first_and_the_rest_in_order() {
+    let (a, b, c) = (value("a", &[1]), value("b", &[1]), value("c", &[1]));
+    let given = |names: &[Option<&str>]| -> Vec<(Option<String>, Tensor)> {
+        names
+            .iter()
+            .enumerate()
+            .map(|(i, name)| (name.map(str::to_string), Tensor::from_i8(vec![1], &[i as i8]).unwrap()))
+            .collect()
+    };
+    let order = |names: &[Option<&str>]| {
+        arrange(&[&a, &b, &c], given(names)).map(|tensors| tensors.iter().map(|t| t.bytes[0]).collect::<Vec<_>>())
+    };
+    assert_eq!(order(&[None, Some("a"), None]).unwrap(), [1, 0, 2]);
+    let message = |names: &[Option<&str>]| order(names).unwrap_err().to_string();
+    assert_eq!(message(&[Some("x")]), "the model has no input x; it has a, b, c");
+    assert_eq!(message(&[Some("a"), Some("a")]), "input a is given twice");
+    assert_eq!(message(&[None]), "input b (i8 1) is missing; give it with --input b=FILE");
+    assert_eq!(message(&[None; 4]), "4 arrays given, the model has 3 inputs; give each once");
+}
+
+#[test]
+fn a_longer_first_axis_means_more_runs() {
+    let (x, y) = (value("x", &[2, 3]), value("y", &[1, 2]));
+    let runs = split(&[&x, &y], &[bytes(&[4, 3]), bytes(&[2, 2])]).unwrap();
+    assert_eq!(runs.len(), 2);
+    assert_eq!(runs[1][0].bytes, [6, 7, 8, 9, 10, 11]);
+    assert_eq!(runs[1][1].shape, [1, 2]);
+    let message = |a: &[usize], b: &[usize]| split(&[&x, &y], &[bytes(a), bytes(b)]).unwrap_err().to_string();
+    assert_eq!(message(&[4, 3], &[1, 2]), "input y has data for 1 runs, input x for 2");
+    for shape in [&[3, 3][..], &[2, 4], &[2], &[0, 3], &[1, 3]] {
+        let found = shape_text(shape);
+        assert_eq!(
+            message(shape, &[1, 2]),
+            format!("input x is i8 {found}, the model takes i8 2x3, or a multiple of its first axis")
+        );
+    }
+}
+
+#[test]
+fn accuracy_counts_the_right_answers() {
+    let output = Tensor::from_f32(vec![2, 3], &[0.0, 5.0, 1.0, 9.0, 1.0, 2.0]).unwrap();
+    let labels = Tensor::from_i8(vec![2], &[1, 2]).unwrap();
+    assert_eq!(accuracy(&output, &labels).unwrap(), 0.5);
+    let error = accuracy(&output, &Tensor::from_i8(vec![1], &[1]).unwrap()).unwrap_err().to_string();
+    assert_eq!(error, "1 labels given for 2 answers; the labels' file must have one whole number for each");
+}

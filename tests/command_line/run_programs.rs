@@ -1,0 +1,109 @@
+//! `run` of programs: data in, results out, single steps, and what is refused.
+
+use std::path::Path;
+
+use crate::{fine, refused, tilewright, with_input};
+
+/// Copies two rows of 16 bytes from address 4096 to 8192 through out.
+const COPY: &str = "load mem=out rows=2 row_bytes=16 row_stride=16 offset=4096 push=store\n\
+                    store mem=out rows=2 row_bytes=16 row_stride=16 offset=8192 pop=load\n";
+
+fn folder() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("copy.tw"), COPY).unwrap();
+    std::fs::write(dir.path().join("in.bin"), (0..32).collect::<Vec<u8>>()).unwrap();
+    dir
+}
+
+fn bytes(dir: &Path, name: &str) -> Vec<u8> {
+    std::fs::read(dir.join(name)).unwrap()
+}
+
+#[test]
+fn a_program_reads_its_data_and_leaves_its_results() {
+    let dir = folder();
+    let run = ["--data", "4096=in.bin", "--read", "0x2000:32=out.bin", "--json"];
+    let text = fine(dir.path(), &[&["run", "copy.tw"][..], &run[..]].concat());
+    assert_eq!(bytes(dir.path(), "out.bin"), bytes(dir.path(), "in.bin"));
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["device"], "fsim");
+    assert_eq!(json["retired"]["load"], 1);
+    assert_eq!(json["trap"], serde_json::Value::Null);
+    // The same as an assembled stream.
+    fine(dir.path(), &["asm", "copy.tw", "-o", "copy.bin"]);
+    std::fs::remove_file(dir.path().join("out.bin")).unwrap();
+    fine(dir.path(), &[&["run", "copy.bin"][..], &run[..]].concat());
+    assert_eq!(bytes(dir.path(), "out.bin"), bytes(dir.path(), "in.bin"));
+}
+
+#[test]
+fn single_steps_show_what_each_instruction_did() {
+    let dir = folder();
+    let steps = "show out 1\n\nshow out 1\nread 8192 4\nshow nothing 1\nshow out 5000\n\n";
+    let outcome = with_input(dir.path(), &["run", "copy.tw", "--step", "--data", "4096=in.bin"], steps);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    assert_eq!(lines[0], "out[1] 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0");
+    assert_eq!(lines[1], "out[1] 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31");
+    assert_eq!(lines[2], "0x002000  00 00 00 00");
+    assert!(outcome.stderr.contains("error: nothing is no memory; use inp, wgt, acc, out, param, guop, vuop\n"));
+    assert!(outcome.stderr.contains("error: out has 2048 entries\n"));
+    assert!(
+        outcome.stderr.contains("    1  store mem=out offset=8192")
+            || outcome.stderr.contains("    1  store offset=8192")
+    );
+}
+
+#[test]
+fn a_trap_is_a_no() {
+    let dir = folder();
+    std::fs::write(
+        dir.path().join("far.tw"),
+        "load mem=out offset=4096\nload mem=out offset=1099511627775 row_bytes=8\n",
+    )
+    .unwrap();
+    for step in [&[][..], &["--step"][..]] {
+        let outcome = tilewright(dir.path(), &[&["run", "far.tw"][..], step].concat());
+        assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+        assert!(
+            outcome.stdout.ends_with("trap: address outside the base's limit at instruction 1 of load\n"),
+            "{}",
+            outcome.stdout
+        );
+    }
+}
+
+#[test]
+fn what_cannot_run_is_refused() {
+    let dir = folder();
+    let dir = dir.path();
+    refused(dir, &["run", "no.tw"], "cannot read no.tw: No such file or directory (os error 2)");
+    refused(
+        dir,
+        &["run", "copy.tw", "--device", "cpu"],
+        "a program runs on an accelerator; use --device fsim or --device rtl",
+    );
+    refused(dir, &["run", "copy.tw", "--data", "x=in.bin"], "--data x=in.bin: x is not a number; write 4096 or 0x1000");
+    refused(dir, &["run", "copy.tw", "--data", "4096"], "--data 4096 is not of the form ADDRESS=FILE");
+    refused(dir, &["run", "copy.tw", "--read", "4096=x"], "--read 4096=x is not of the form ADDRESS:LEN=FILE");
+    refused(
+        dir,
+        &["run", "copy.tw", "--data", "0xfffffffffff=in.bin"],
+        "--data 0xfffffffffff=in.bin: 32 bytes at address 0xfffffffffff pass the end of device memory (0x20000000 bytes)",
+    );
+    refused(dir, &["run", "copy.tw", "--waves", "w.fst"], "fsim cannot record waves; use --device rtl");
+    refused(dir, &["run", "copy.tw", "--dram", "latency=x"], "--dram: latency=x: is not a whole number up to 1048576");
+    refused(
+        dir,
+        &["run", "copy.tw", "--input", "in.npy"],
+        "--input, --labels and --output-dir are for models, and copy.tw is a program; use --data and --read",
+    );
+    for (device, message) in [
+        ("csim", "device csim is not available in this version; use fsim for answers, or rtl for exact cycles"),
+        ("toaster", "no device is named toaster; use fsim, rtl or cpu"),
+    ] {
+        let outcome = tilewright(dir, &["run", "copy.tw", "--device", device]);
+        assert_eq!(outcome.code, 2);
+        assert!(outcome.stderr.contains(message), "{}", outcome.stderr);
+    }
+}
