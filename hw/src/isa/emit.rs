@@ -69,7 +69,7 @@ fn isa_package() -> String {
         constant(crate::regs::ADDR_BITS, format!("Reg{}", camel(reg.name)), reg.addr.into());
     }
     for (name, at, bits, _) in DESCRIPTOR_FIELDS {
-        constant(10, format!("Desc{}Lsb", camel(name)), *at as u64 * 8);
+        constant(9, format!("Desc{}Lsb", camel(name)), *at as u64 * 8);
         constant(7, format!("Desc{}W", camel(name)), (*bits).into());
     }
     constant(32, "IdValue".into(), crate::regs::ID_VALUE.into());

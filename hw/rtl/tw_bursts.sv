@@ -1,0 +1,71 @@
+`include "tw_assert.svh"
+
+// Splits rows into bursts: at most MaxBeats beats, none across 4 KiB.
+module tw_bursts #(
+  parameter int unsigned AddrW = 40,
+  parameter int unsigned BusBytes = 8,
+  parameter int unsigned MaxBeats = 32,
+  parameter int unsigned BytesW = 16
+) (
+  input  logic              clk_i,
+  input  logic              rst_ni,
+  input  logic              row_valid_i,
+  input  logic [AddrW-1:0]  row_addr_i,
+  input  logic [BytesW-1:0] row_bytes_i,
+  input  logic              row_last_i,
+  output logic              row_ready_o,
+  output logic              burst_valid_o,
+  output logic [AddrW-1:0]  burst_addr_o,
+  output logic [8:0]        burst_beats_o,
+  output logic              burst_last_o,
+  input  logic              burst_take_i
+);
+
+  localparam int unsigned Log = $clog2(BusBytes);
+  localparam logic [7:0]  LastByte = 8'(BusBytes - 1);
+  localparam int unsigned BeatsW = BytesW + 1;
+
+  logic              valid_q, last_q;
+  logic [AddrW-1:0]  addr_q;
+  logic [BeatsW-1:0] beats_q, page, beats;
+  logic [BytesW:0]   total;
+  logic [12:0]       left_page;
+  logic              ends;
+
+  // Beats of a row: from its first byte's beat to its last byte's.
+  assign total = (BytesW+1)'(row_bytes_i) + (BytesW+1)'(row_addr_i[Log-1:0]) + (BytesW+1)'(LastByte);
+  assign left_page = 13'd4096 - {1'b0, addr_q[11:0]};
+  assign page  = BeatsW'(left_page) >> Log;
+  always_comb begin
+    beats = beats_q;
+    if (beats > BeatsW'(MaxBeats)) beats = BeatsW'(MaxBeats);
+    if (beats > page) beats = page;
+  end
+  assign ends = beats == beats_q;
+  assign burst_valid_o = valid_q;
+  assign burst_addr_o  = addr_q;
+  assign burst_beats_o = 9'(beats);
+  assign burst_last_o  = last_q && ends;
+  assign row_ready_o   = !valid_q || (burst_take_i && ends);
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) valid_q <= 1'b0;
+    else if (row_valid_i && row_ready_o) valid_q <= 1'b1;
+    else if (burst_take_i && ends) valid_q <= 1'b0;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (row_valid_i && row_ready_o) begin
+      addr_q  <= {row_addr_i[AddrW-1:Log], Log'(0)};
+      beats_q <= BeatsW'(total >> Log);
+      last_q  <= row_last_i;
+    end else if (burst_take_i) begin
+      addr_q  <= addr_q + (AddrW'(beats) << Log);
+      beats_q <= beats_q - beats;
+    end
+  end
+
+  `TW_ASSERT(InPage_A, !burst_valid_o || (13'(burst_addr_o[11:0]) + (13'(burst_beats_o) << Log) <= 13'd4096))
+  `TW_ASSERT(NotEmpty_A, !burst_valid_o || burst_beats_o != '0)
+
+endmodule

@@ -1,0 +1,143 @@
+// Which instructions the configuration takes; the rules of illegal_reasons in hw/src/isa/legal.rs.
+module tw_decode (
+  input  logic [255:0] insn_i,
+  output logic [1:0]   unit_o,
+  output logic         bad_opcode_o,
+  output logic         bad_field_o
+);
+
+  localparam logic [19:0] AlignMask = 20'(tw_cfg_pkg::DmaAlign - 1);
+
+  logic [3:0]   opcode, pop, push, kind;
+  logic [239:0] body;
+  assign opcode = insn_i[3:0];
+  assign pop    = insn_i[7:4];
+  assign push   = insn_i[11:8];
+  assign kind   = insn_i[15:12];
+  assign body   = insn_i[255:16];
+
+  logic [tw_cfg_pkg::LoadBodyW-1:0]   load;
+  logic [tw_cfg_pkg::GemmBodyW-1:0]   gemm;
+  logic [tw_cfg_pkg::VectorBodyW-1:0] vec;
+  logic [tw_cfg_pkg::StoreBodyW-1:0]  store;
+  assign load  = body[tw_cfg_pkg::LoadBodyW-1:0];
+  assign gemm  = body[tw_cfg_pkg::GemmBodyW-1:0];
+  assign vec   = body[tw_cfg_pkg::VectorBodyW-1:0];
+  assign store = body[tw_cfg_pkg::StoreBodyW-1:0];
+
+  function automatic logic misaligned(input logic [tw_cfg_pkg::OffsetBits-1:0] value);
+    misaligned = (value & tw_cfg_pkg::OffsetBits'(AlignMask)) != '0;
+  endfunction
+
+  function automatic logic packable(input logic [2:0] mem);
+    packable = mem == tw_isa_pkg::MemInp || mem == tw_isa_pkg::MemOut;
+  endfunction
+
+  function automatic logic byte_outside(input logic [2:0] mem, input logic [tw_cfg_pkg::PackByteW-1:0] at);
+    case (mem)
+      tw_isa_pkg::MemInp: byte_outside = 32'(at) >= tw_cfg_pkg::InpEntryBytes;
+      tw_isa_pkg::MemOut: byte_outside = 32'(at) >= tw_cfg_pkg::OutEntryBytes;
+      default:            byte_outside = at != '0;
+    endcase
+  endfunction
+
+  logic load_bad, gemm_bad, vec_bad, store_bad, reserved, reach;
+  assign reach = tw_cfg_pkg::VectorReachesInp != 0;
+
+  always_comb begin
+    load_bad = tw_cfg_pkg::load_row_bytes(load) == '0 || tw_cfg_pkg::load_rows(load) == '0 ||
+               tw_cfg_pkg::load_planes(load) == '0 || tw_cfg_pkg::load_mem(load) == 3'd7 ||
+               misaligned(tw_cfg_pkg::load_offset(load)) ||
+               misaligned(tw_cfg_pkg::OffsetBits'(tw_cfg_pkg::load_row_stride(load))) ||
+               misaligned(tw_cfg_pkg::OffsetBits'(tw_cfg_pkg::load_plane_stride(load)));
+    if (tw_cfg_pkg::load_pack(load)) begin
+      load_bad = load_bad || !packable(tw_cfg_pkg::load_mem(load)) ||
+                 byte_outside(tw_cfg_pkg::load_mem(load), tw_cfg_pkg::load_pack_byte(load));
+    end else begin
+      load_bad = load_bad || tw_cfg_pkg::load_fill(load) || tw_cfg_pkg::load_pack_byte(load) != '0 ||
+                 tw_cfg_pkg::load_pack_row_stride(load) != '0 || tw_cfg_pkg::load_pack_plane_stride(load) != '0;
+    end
+  end
+
+  always_comb begin
+    store_bad = tw_cfg_pkg::store_row_bytes(store) == '0 || tw_cfg_pkg::store_rows(store) == '0 ||
+                tw_cfg_pkg::store_planes(store) == '0 || !packable(tw_cfg_pkg::store_mem(store)) ||
+                misaligned(tw_cfg_pkg::store_offset(store)) ||
+                misaligned(tw_cfg_pkg::OffsetBits'(tw_cfg_pkg::store_row_stride(store))) ||
+                misaligned(tw_cfg_pkg::OffsetBits'(tw_cfg_pkg::store_plane_stride(store)));
+    if (tw_cfg_pkg::store_pack(store)) begin
+      store_bad = store_bad || byte_outside(tw_cfg_pkg::store_mem(store), tw_cfg_pkg::store_pack_byte(store));
+    end else begin
+      store_bad = store_bad || tw_cfg_pkg::store_pack_byte(store) != '0 ||
+                  tw_cfg_pkg::store_pack_row_stride(store) != '0 || tw_cfg_pkg::store_pack_plane_stride(store) != '0;
+    end
+  end
+
+  always_comb begin
+    gemm_bad = tw_cfg_pkg::gemm_uops(gemm) == '0 || tw_cfg_pkg::gemm_count0(gemm) == '0 ||
+               tw_cfg_pkg::gemm_count1(gemm) == '0 || tw_cfg_pkg::gemm_count2(gemm) == '0;
+  end
+
+  logic [4:0] op;
+  logic [2:0] a, b;
+  assign op = tw_cfg_pkg::vector_op(vec);
+  assign a  = {1'b0, tw_cfg_pkg::vector_a(vec)};
+  assign b  = tw_cfg_pkg::vector_b(vec);
+
+  always_comb begin
+    vec_bad = tw_cfg_pkg::vector_uops(vec) == '0 || tw_cfg_pkg::vector_count0(vec) == '0 ||
+              tw_cfg_pkg::vector_count1(vec) == '0 || tw_cfg_pkg::vector_count2(vec) == '0;
+    if (tw_cfg_pkg::vector_mode(vec) && op != tw_isa_pkg::VecRequant && op != tw_isa_pkg::VecMul) vec_bad = 1'b1;
+    if (tw_cfg_pkg::vector_dst(vec) == 2'd3 || a == tw_isa_pkg::SrcParam || b > tw_isa_pkg::SrcNone) vec_bad = 1'b1;
+    if (!reach && ({1'b0, tw_cfg_pkg::vector_dst(vec)} == tw_isa_pkg::SrcInp || a == tw_isa_pkg::SrcInp ||
+                   b == tw_isa_pkg::SrcInp)) vec_bad = 1'b1;
+    case (op)
+      tw_isa_pkg::VecMove, tw_isa_pkg::VecClip: if (b != tw_isa_pkg::SrcNone) vec_bad = 1'b1;
+      tw_isa_pkg::VecMin, tw_isa_pkg::VecMax, tw_isa_pkg::VecAdd, tw_isa_pkg::VecSub: begin
+        if (b == tw_isa_pkg::SrcNone) vec_bad = 1'b1;
+      end
+      tw_isa_pkg::VecShr, tw_isa_pkg::VecShl: begin
+        if (b == tw_isa_pkg::SrcNone || tw_cfg_pkg::VectorShift == 0) vec_bad = 1'b1;
+      end
+      tw_isa_pkg::VecRequant: if (b != tw_isa_pkg::SrcParam) vec_bad = 1'b1;
+      tw_isa_pkg::VecMul, tw_isa_pkg::VecQadd: begin
+        if ((a != tw_isa_pkg::SrcOut && a != tw_isa_pkg::SrcInp) ||
+            (b != tw_isa_pkg::SrcOut && b != tw_isa_pkg::SrcInp)) vec_bad = 1'b1;
+        if (op == tw_isa_pkg::VecMul && tw_cfg_pkg::VectorMul == 0) vec_bad = 1'b1;
+        if (op == tw_isa_pkg::VecQadd && tw_cfg_pkg::VectorQadd == 0) vec_bad = 1'b1;
+      end
+      default: vec_bad = 1'b1;
+    endcase
+  end
+
+  always_comb begin
+    unit_o = 2'd0;
+    bad_opcode_o = 1'b0;
+    bad_field_o = 1'b0;
+    reserved = 1'b0;
+    case (opcode)
+      tw_isa_pkg::OpLoad: begin
+        reserved = |(body >> tw_cfg_pkg::LoadBodyW);
+        bad_field_o = load_bad;
+      end
+      tw_isa_pkg::OpGemm: begin
+        unit_o = 2'd1;
+        reserved = |(body >> tw_cfg_pkg::GemmBodyW);
+        bad_field_o = gemm_bad;
+      end
+      tw_isa_pkg::OpVector: begin
+        unit_o = 2'd2;
+        reserved = |(body >> tw_cfg_pkg::VectorBodyW);
+        bad_field_o = vec_bad;
+      end
+      tw_isa_pkg::OpStore: begin
+        unit_o = 2'd3;
+        reserved = |(body >> tw_cfg_pkg::StoreBodyW);
+        bad_field_o = store_bad;
+      end
+      default: bad_opcode_o = 1'b1;
+    endcase
+    if (kind != '0 || reserved || pop[unit_o] || push[unit_o]) bad_field_o = 1'b1;
+  end
+
+endmodule

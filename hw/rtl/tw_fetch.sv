@@ -1,0 +1,176 @@
+// The fetch unit: reads the stream, cuts it into instructions, and hands each to its unit's queue in order.
+module tw_fetch (
+  input  logic                           clk_i,
+  input  logic                           rst_ni,
+  input  logic                           stop_i,
+  input  logic                           start_i,
+  input  logic [tw_cfg_pkg::OffsetBits-1:0] stream_addr_i,
+  input  logic [31:0]                    stream_insns_i,
+  output logic                           ar_valid_o,
+  input  logic                           ar_grant_i,
+  output logic [tw_cfg_pkg::OffsetBits-1:0] ar_addr_o,
+  output logic [7:0]                     ar_len_o,
+  input  logic                           r_valid_i,
+  input  logic [tw_cfg_pkg::BusBits-1:0] r_data_i,
+  input  logic                           r_error_i,
+  input  logic                           r_last_i,
+  output logic [3:0]                     push_o,
+  output logic [255:0]                   insn_o,
+  input  logic [3:0]                     full_i,
+  output logic                           done_o,
+  output logic                           held_o,
+  output logic                           quiet_o,
+  output logic [3:0]                     state_o,
+  output logic                           trap_o,
+  output logic [3:0]                     trap_cause_o,
+  output logic [31:0]                    trap_ordinal_o
+);
+
+  localparam int unsigned BusBytes = tw_cfg_pkg::BusBytes;
+  localparam int unsigned OffsetBits = tw_cfg_pkg::OffsetBits;
+  // Beats of an instruction, or instructions of a beat.
+  localparam int unsigned Beats = BusBytes >= 32 ? 1 : 32 / BusBytes;
+  localparam int unsigned Parts = BusBytes <= 32 ? 1 : BusBytes / 32;
+  localparam int unsigned Buffer = tw_cfg_pkg::FetchBufferInsns * 32 / BusBytes;
+  localparam int unsigned MaxBeats = Buffer < 16 ? Buffer : 16;
+  localparam int unsigned FreeW = $clog2(Buffer + 1);
+
+  // Requests: the stream is one row of 32 bytes an instruction.
+  logic burst_valid, burst_last, take, row_ready, freed, done_q;
+  logic [8:0] burst_beats;
+  logic [FreeW-1:0] free_q;
+  logic [FreeW:0] flying_q;
+  tw_bursts #(.AddrW(OffsetBits), .BusBytes(BusBytes), .MaxBeats(MaxBeats), .BytesW(37)) u_bursts (
+    .clk_i, .rst_ni, .row_valid_i(start_i && stream_insns_i != '0), .row_addr_i(stream_addr_i),
+    .row_bytes_i({stream_insns_i, 5'd0}), .row_last_i(1'b1), .row_ready_o(row_ready), .burst_valid_o(burst_valid),
+    .burst_addr_o(ar_addr_o), .burst_beats_o(burst_beats), .burst_last_o(burst_last), .burst_take_i(take)
+  );
+  assign ar_valid_o = burst_valid && 32'(free_q) >= 32'(burst_beats) && !stop_i;
+  assign ar_len_o = 8'(burst_beats - 1'b1);
+  assign take = ar_valid_o && ar_grant_i;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      free_q   <= FreeW'(Buffer);
+      flying_q <= '0;
+    end else begin
+      free_q   <= free_q - (take ? FreeW'(burst_beats) : '0) + FreeW'(freed);
+      flying_q <= flying_q + (take ? (FreeW+1)'(burst_beats) : '0) - (FreeW+1)'(r_valid_i);
+    end
+  end
+
+  // Beats.
+  logic [tw_cfg_pkg::BusBits:0] word0, unused_word1;
+  logic [2:0] avail;
+  logic       pop, empty;
+  tw_words #(.Width(tw_cfg_pkg::BusBits + 1), .Depth(Buffer)) u_beats (
+    .clk_i, .rst_ni, .push_i(r_valid_i), .data_i({r_error_i, r_data_i}), .pop_i({1'b0, pop}), .avail_o(avail),
+    .word0_o(word0), .word1_o(unused_word1), .freed_o(freed), .empty_o(empty)
+  );
+
+  // Instructions.
+  logic         insn_valid_q, assembled, insn_take, slot;
+  logic [255:0] insn_q;
+  logic [31:0]  left_q, ordinal_q;
+  assign slot = !insn_valid_q || insn_take;
+
+  if (Parts == 1) begin : gen_join
+    localparam int unsigned BeatW = Beats > 1 ? $clog2(Beats) : 1;
+    logic [BeatW-1:0] beat_q;
+    assign assembled = avail != '0 && beat_q == BeatW'(Beats - 1) && slot;
+    assign pop = avail != '0 && (beat_q != BeatW'(Beats - 1) || slot);
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) beat_q <= '0;
+      else if (pop) beat_q <= (beat_q == BeatW'(Beats - 1)) ? '0 : beat_q + 1'b1;
+    end
+    if (Beats == 1) begin : gen_whole
+      always_ff @(posedge clk_i) begin
+        if (pop) insn_q <= word0[255:0];
+      end
+    end else begin : gen_shift
+      // The oldest beat moves down to the lowest bits while the instruction is put together.
+      logic [(Beats-1)*tw_cfg_pkg::BusBits-1:0] parts_q;
+      always_ff @(posedge clk_i) begin
+        if (pop) begin
+          if (assembled) insn_q <= {word0[tw_cfg_pkg::BusBits-1:0], parts_q};
+          parts_q <= ((Beats-1)*tw_cfg_pkg::BusBits)'({word0[tw_cfg_pkg::BusBits-1:0], parts_q} >> tw_cfg_pkg::BusBits);
+        end
+      end
+    end
+  end else begin : gen_cut
+    localparam int unsigned PartW = $clog2(Parts);
+    logic [PartW-1:0] part_q;
+    assign assembled = avail != '0 && slot && left_q != '0;
+    assign pop = assembled && (part_q == PartW'(Parts - 1) || left_q == 32'd1);
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) part_q <= '0;
+      else if (start_i) part_q <= PartW'(stream_addr_i >> 5);
+      else if (assembled) part_q <= part_q + 1'b1;
+    end
+    always_ff @(posedge clk_i) begin
+      if (assembled) insn_q <= word0[32'(part_q)*256 +: 256];
+    end
+  end
+
+  logic [1:0] unit;
+  logic       bad_opcode, bad_field;
+  tw_decode u_decode (.insn_i(insn_q), .unit_o(unit), .bad_opcode_o(bad_opcode), .bad_field_o(bad_field));
+
+  assign insn_take = insn_valid_q && !stop_i && !bad_opcode && !bad_field && !full_i[unit];
+  always_comb begin
+    push_o = '0;
+    push_o[unit] = insn_take;
+  end
+  assign insn_o = insn_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      insn_valid_q <= 1'b0;
+      left_q       <= '0;
+      ordinal_q    <= '0;
+      done_q       <= 1'b1;
+    end else begin
+      if (start_i) begin
+        left_q    <= stream_insns_i;
+        ordinal_q <= '0;
+        done_q    <= stream_insns_i == '0;
+      end else begin
+        if (assembled) left_q <= left_q - 1'b1;
+        if (insn_take) begin
+          ordinal_q <= ordinal_q + 1'b1;
+          if (left_q == '0 && !assembled) done_q <= 1'b1;
+        end
+      end
+      if (assembled) insn_valid_q <= 1'b1;
+      else if (insn_take) insn_valid_q <= 1'b0;
+    end
+  end
+
+  logic bus_trap;
+  assign bus_trap = avail != '0 && word0[tw_cfg_pkg::BusBits] && slot && !stop_i;
+  assign done_o  = done_q;
+  assign held_o  = insn_valid_q && full_i[unit];
+  assign quiet_o = flying_q == '0;
+  assign trap_o  = bus_trap || (insn_valid_q && (bad_opcode || bad_field) && !stop_i);
+  // An instruction that waits comes before the beats behind it.
+  always_comb begin
+    trap_cause_o = tw_isa_pkg::CauseBus;
+    trap_ordinal_o = ordinal_q + 32'(insn_valid_q);
+    if (insn_valid_q && (bad_opcode || bad_field)) begin
+      trap_cause_o = bad_opcode ? tw_isa_pkg::CauseOpcode : tw_isa_pkg::CauseField;
+      trap_ordinal_o = ordinal_q;
+    end
+  end
+
+  always_comb begin
+    if (done_q) state_o = tw_isa_pkg::StateEmpty;
+    else if (held_o) state_o = tw_isa_pkg::StateSpace;
+    else if (insn_valid_q) state_o = tw_isa_pkg::StateBusy;
+    else if (ar_valid_o && !ar_grant_i) state_o = tw_isa_pkg::StateRequest;
+    else state_o = tw_isa_pkg::StateData;
+  end
+
+  logic unused;
+  assign unused = ^{row_ready, burst_last, r_last_i, empty, unused_word1};
+
+endmodule

@@ -1,0 +1,50 @@
+`include "tw_assert.svh"
+
+// First-in first-out queue whose head is visible without asking; what goes in shows in the next cycle.
+module tw_fifo #(
+  parameter int unsigned Width = 8,
+  parameter int unsigned Depth = 8,
+  localparam int unsigned CountW = $clog2(Depth + 1)
+) (
+  input  logic              clk_i,
+  input  logic              rst_ni,
+  input  logic              push_i,
+  input  logic [Width-1:0]  data_i,
+  input  logic              pop_i,
+  output logic [Width-1:0]  data_o,
+  output logic              empty_o,
+  output logic              full_o,
+  output logic [CountW-1:0] count_o
+);
+
+  localparam int unsigned PtrW = Depth > 1 ? $clog2(Depth) : 1;
+
+  logic [Width-1:0]  mem [Depth];
+  logic [PtrW-1:0]   rd_q, wr_q;
+  logic [CountW-1:0] count_q;
+
+  assign data_o  = mem[rd_q];
+  assign empty_o = count_q == '0;
+  assign full_o  = count_q == CountW'(Depth);
+  assign count_o = count_q;
+
+  always_ff @(posedge clk_i) begin
+    if (push_i) mem[wr_q] <= data_i;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      rd_q    <= '0;
+      wr_q    <= '0;
+      count_q <= '0;
+    end else begin
+      if (push_i) wr_q <= (wr_q == PtrW'(Depth - 1)) ? '0 : wr_q + 1'b1;
+      if (pop_i) rd_q <= (rd_q == PtrW'(Depth - 1)) ? '0 : rd_q + 1'b1;
+      count_q <= count_q + CountW'(push_i) - CountW'(pop_i);
+    end
+  end
+
+  `TW_ASSERT(NoOverflow_A, !(push_i && full_o && !pop_i))
+  `TW_ASSERT(NoUnderflow_A, !(pop_i && empty_o))
+
+endmodule

@@ -1,0 +1,203 @@
+// The gemm unit: one micro-op a cycle, accumulation forwarded, no bubble between instructions.
+//
+// Stages: issue (micro-op memory) | index | operand read | multiply and sum (one more with registered products) | accumulate | write.
+module tw_gemm (
+  input  logic                           clk_i,
+  input  logic                           rst_ni,
+  input  logic                           stop_i,
+  // Queue head, whose tokens are there.
+  input  logic                           insn_valid_i,
+  input  logic [tw_cfg_pkg::GemmBodyW-1:0] insn_i,
+  input  logic [3:0]                     insn_push_i,
+  output logic                           insn_start_o,
+  // Micro-op memory.
+  output logic                           uop_re_o,
+  output logic [tw_cfg_pkg::GuopW-1:0]   uop_addr_o,
+  input  logic [tw_cfg_pkg::GuopEntryBytes*8-1:0] uop_data_i,
+  // Scratchpads.
+  output logic                           inp_re_o,
+  output logic [tw_cfg_pkg::InpW-1:0]    inp_addr_o,
+  input  logic [tw_cfg_pkg::InpEntryBytes*8-1:0] inp_data_i,
+  output logic                           wgt_re_o,
+  output logic [tw_cfg_pkg::WgtW-1:0]    wgt_addr_o,
+  input  logic [tw_cfg_pkg::WgtEntryBytes*8-1:0] wgt_data_i,
+  output logic                           acc_re_o,
+  output logic [tw_cfg_pkg::AccW-1:0]    acc_raddr_o,
+  input  logic [tw_cfg_pkg::AccEntryBytes*8-1:0] acc_rdata_i,
+  output logic                           acc_we_o,
+  output logic [tw_cfg_pkg::AccW-1:0]    acc_waddr_o,
+  output logic [tw_cfg_pkg::AccEntryBytes*8-1:0] acc_wdata_o,
+  // Retirement and traps.
+  output logic                           retire_o,
+  output logic [3:0]                     retire_push_o,
+  output logic                           busy_o,
+  output logic                           working_o,
+  output logic                           trap_o,
+  output logic [31:0]                    trap_ordinal_o
+);
+
+  localparam int unsigned MaxAI = tw_cfg_pkg::AccW > tw_cfg_pkg::InpW ? tw_cfg_pkg::AccW : tw_cfg_pkg::InpW;
+  localparam int unsigned IndexW = MaxAI > tw_cfg_pkg::WgtW ? MaxAI : tw_cfg_pkg::WgtW;
+  localparam int unsigned OffW = IndexW + 1;
+  localparam int unsigned SumW = IndexW + 2;
+  localparam int unsigned AccBits = tw_cfg_pkg::AccEntryBytes * 8;
+  localparam int unsigned Stages = 6 + tw_cfg_pkg::MulStages;
+  // Stage numbers of what happens in them.
+  localparam int unsigned StUop = 1;
+  localparam int unsigned StIndex = 2;
+  localparam int unsigned StMul = 3;
+  localparam int unsigned StAcc = 4 + tw_cfg_pkg::MulStages;
+  localparam int unsigned StWrite = 5 + tw_cfg_pkg::MulStages;
+
+  logic              walk_valid, walk_last, walk_range, start;
+  logic [3*OffW-1:0] walk_offsets;
+  logic [3*tw_cfg_pkg::LoopW-1:0] counts;
+  logic [3*IndexW-1:0] bases;
+  logic [9*IndexW-1:0] steps;
+
+  assign counts = {tw_cfg_pkg::gemm_count2(insn_i), tw_cfg_pkg::gemm_count1(insn_i), tw_cfg_pkg::gemm_count0(insn_i)};
+  assign bases = {IndexW'(tw_cfg_pkg::gemm_wgt(insn_i)), IndexW'(tw_cfg_pkg::gemm_inp(insn_i)),
+                  IndexW'(tw_cfg_pkg::gemm_acc(insn_i))};
+  assign steps = {IndexW'(tw_cfg_pkg::gemm_wgt2(insn_i)), IndexW'(tw_cfg_pkg::gemm_inp2(insn_i)),
+                  IndexW'(tw_cfg_pkg::gemm_acc2(insn_i)),
+                  IndexW'(tw_cfg_pkg::gemm_wgt1(insn_i)), IndexW'(tw_cfg_pkg::gemm_inp1(insn_i)),
+                  IndexW'(tw_cfg_pkg::gemm_acc1(insn_i)),
+                  IndexW'(tw_cfg_pkg::gemm_wgt0(insn_i)), IndexW'(tw_cfg_pkg::gemm_inp0(insn_i)),
+                  IndexW'(tw_cfg_pkg::gemm_acc0(insn_i))};
+
+  assign start = insn_valid_i && !stop_i && (!walk_valid || walk_last);
+  assign insn_start_o = start;
+
+  tw_walk #(
+    .UopW(tw_cfg_pkg::GuopW), .UopDepth(tw_cfg_pkg::GemmUopDepth), .LoopW(tw_cfg_pkg::LoopW), .IndexW(IndexW)
+  ) u_walk (
+    .clk_i, .rst_ni, .start_i(start), .uop_i(tw_cfg_pkg::gemm_uop(insn_i)), .uops_i(tw_cfg_pkg::gemm_uops(insn_i)),
+    .counts_i(counts), .bases_i(bases), .steps_i(steps), .step_i(walk_valid && !stop_i),
+    .valid_o(walk_valid), .last_o(walk_last), .uop_range_o(walk_range), .uop_o(uop_addr_o), .offsets_o(walk_offsets)
+  );
+
+  assign uop_re_o = walk_valid && !stop_i;
+
+  // The instruction that is being walked.
+  logic        accumulate_q;
+  logic [3:0]  push_q;
+  logic [31:0] ordinal_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      ordinal_q <= '1;
+    end else if (start) begin
+      ordinal_q <= ordinal_q + 1'b1;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (start) begin
+      accumulate_q <= tw_cfg_pkg::gemm_accumulate(insn_i);
+      push_q       <= insn_push_i;
+    end
+  end
+
+  // What travels beside the data, bit or field by stage; stage 0 is the issue itself.
+  logic [Stages-1:1]     valid_q, last_q, add_q;
+  logic [4*Stages-1:4]   pushes_q;
+  logic [3*OffW-1:0]     offsets_q;
+  logic                  range_q;
+  logic [31:0]           ordinal1_q, ordinal2_q;
+  logic [SumW-1:0]       acc_sum_q, inp_sum_q, wgt_sum_q;
+  logic                  range2_q;
+  logic [tw_cfg_pkg::AccW*Stages-1:tw_cfg_pkg::AccW*3] acc_at_q;
+  logic                  bad;
+
+  assign bad = range2_q || acc_sum_q >= SumW'(tw_cfg_pkg::AccDepth) || inp_sum_q >= SumW'(tw_cfg_pkg::InpDepth) ||
+               wgt_sum_q >= SumW'(tw_cfg_pkg::WgtDepth);
+  assign trap_o = valid_q[StIndex] && bad && !stop_i;
+  assign trap_ordinal_o = ordinal2_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      valid_q <= '0;
+    end else begin
+      valid_q <= {valid_q[Stages-2:1], walk_valid};
+      // A trap ends what has not read its operands yet.
+      if (stop_i) valid_q[StMul:1] <= '0;
+      else if (trap_o) valid_q[StMul:StUop] <= '0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    last_q     <= {last_q[Stages-2:1], walk_last};
+    add_q      <= {add_q[Stages-2:1], accumulate_q};
+    pushes_q   <= {pushes_q[4*(Stages-1)-1:4], push_q};
+    offsets_q  <= walk_offsets;
+    range_q    <= walk_range;
+    range2_q   <= range_q;
+    ordinal1_q <= ordinal_q;
+    ordinal2_q <= ordinal1_q;
+    acc_sum_q  <= SumW'(uop_data_i[tw_cfg_pkg::AccW-1:0]) + SumW'(offsets_q[0 +: OffW]);
+    inp_sum_q  <= SumW'(uop_data_i[tw_cfg_pkg::AccW +: tw_cfg_pkg::InpW]) + SumW'(offsets_q[OffW +: OffW]);
+    wgt_sum_q  <= SumW'(uop_data_i[tw_cfg_pkg::AccW + tw_cfg_pkg::InpW +: tw_cfg_pkg::WgtW]) +
+                  SumW'(offsets_q[2*OffW +: OffW]);
+    acc_at_q   <= {acc_at_q[tw_cfg_pkg::AccW*(Stages-1)-1:tw_cfg_pkg::AccW*3], acc_sum_q[tw_cfg_pkg::AccW-1:0]};
+  end
+
+  assign inp_re_o   = valid_q[StIndex] && !bad && !stop_i;
+  assign inp_addr_o = inp_sum_q[tw_cfg_pkg::InpW-1:0];
+  assign wgt_re_o   = inp_re_o;
+  assign wgt_addr_o = wgt_sum_q[tw_cfg_pkg::WgtW-1:0];
+
+  // Multiply and sum: element (r, o) of the row is lane r * BlockOut + o.
+  logic [AccBits-1:0] sums;
+  for (genvar r = 0; r < tw_cfg_pkg::Batch; r++) begin : gen_row
+    for (genvar o = 0; o < tw_cfg_pkg::BlockOut; o++) begin : gen_lane
+      tw_gemm_lane #(
+        .BlockIn(tw_cfg_pkg::BlockIn), .MulStages(tw_cfg_pkg::MulStages)
+      ) u_lane (
+        .clk_i, .en_i(valid_q[StMul]), .en_sum_i(valid_q[StAcc-1]),
+        .inp_i(inp_data_i[r*tw_cfg_pkg::BlockIn*8 +: tw_cfg_pkg::BlockIn*8]),
+        .wgt_i(wgt_data_i[o*tw_cfg_pkg::BlockIn*8 +: tw_cfg_pkg::BlockIn*8]),
+        .sum_o(sums[(r*tw_cfg_pkg::BlockOut + o)*32 +: 32])
+      );
+    end
+  end
+
+  assign acc_re_o    = valid_q[StAcc-1] && add_q[StAcc-1];
+  assign acc_raddr_o = acc_at_q[tw_cfg_pkg::AccW*(StAcc-1) +: tw_cfg_pkg::AccW];
+
+  // Accumulate; the two results that the read could not see yet are forwarded.
+  logic [AccBits-1:0]          result_q, result2_q, old;
+  logic                        valid2_q;
+  logic [tw_cfg_pkg::AccW-1:0] at_acc, at_write, at2_q;
+  assign at_acc   = acc_at_q[tw_cfg_pkg::AccW*StAcc +: tw_cfg_pkg::AccW];
+  assign at_write = acc_at_q[tw_cfg_pkg::AccW*StWrite +: tw_cfg_pkg::AccW];
+  always_comb begin
+    old = acc_rdata_i;
+    if (!add_q[StAcc]) old = '0;
+    else if (valid_q[StWrite] && at_write == at_acc) old = result_q;
+    else if (valid2_q && at2_q == at_acc) old = result2_q;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (valid_q[StAcc]) begin
+      for (int unsigned e = 0; e < tw_cfg_pkg::RowElements; e++) begin
+        result_q[e*32 +: 32] <= old[e*32 +: 32] + sums[e*32 +: 32];
+      end
+    end
+    if (valid_q[StWrite]) begin
+      result2_q <= result_q;
+      at2_q     <= at_write;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) valid2_q <= 1'b0;
+    else valid2_q <= valid_q[StWrite];
+  end
+
+  assign acc_we_o    = valid_q[StWrite];
+  assign acc_waddr_o = at_write;
+  assign acc_wdata_o = result_q;
+
+  assign retire_o      = valid_q[StWrite] && last_q[StWrite];
+  assign retire_push_o = pushes_q[4*StWrite +: 4];
+  assign busy_o        = walk_valid || (|valid_q);
+  assign working_o     = walk_valid;
+
+endmodule

@@ -1,0 +1,48 @@
+// One output element of a gemm micro-op: the sum of BlockIn products of 8-bit values, registered.
+module tw_gemm_lane #(
+  parameter int unsigned BlockIn = 16,
+  parameter int unsigned MulStages = 0
+) (
+  input  logic                 clk_i,
+  input  logic                 en_i,
+  input  logic                 en_sum_i,
+  input  logic [BlockIn*8-1:0] inp_i,
+  input  logic [BlockIn*8-1:0] wgt_i,
+  output logic [31:0]          sum_o
+);
+
+  if (MulStages == 0) begin : gen_fused
+    logic [31:0] sum;
+    always_comb begin
+      sum = '0;
+      for (int unsigned i = 0; i < BlockIn; i++) begin
+        sum = sum + ({{24{inp_i[i*8+7]}}, inp_i[i*8 +: 8]} * {{24{wgt_i[i*8+7]}}, wgt_i[i*8 +: 8]});
+      end
+    end
+    always_ff @(posedge clk_i) begin
+      if (en_i) sum_o <= sum;
+    end
+    logic unused;
+    assign unused = en_sum_i;
+  end else begin : gen_registered
+    logic [BlockIn*16-1:0] product_q;
+    logic [31:0]           sum;
+    always_ff @(posedge clk_i) begin
+      if (en_i) begin
+        for (int unsigned i = 0; i < BlockIn; i++) begin
+          product_q[i*16 +: 16] <= 16'($signed(inp_i[i*8 +: 8])) * 16'($signed(wgt_i[i*8 +: 8]));
+        end
+      end
+    end
+    always_comb begin
+      sum = '0;
+      for (int unsigned i = 0; i < BlockIn; i++) begin
+        sum = sum + {{16{product_q[i*16+15]}}, product_q[i*16 +: 16]};
+      end
+    end
+    always_ff @(posedge clk_i) begin
+      if (en_sum_i) sum_o <= sum;
+    end
+  end
+
+endmodule

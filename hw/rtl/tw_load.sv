@@ -1,0 +1,352 @@
+// The load unit: rows are walked and requested ahead on one side, written to the memories on the other, several
+// instructions under way.
+module tw_load (
+  input  logic                           clk_i,
+  input  logic                           rst_ni,
+  input  logic                           stop_i,
+  input  logic                           insn_valid_i,
+  input  logic [tw_cfg_pkg::LoadBodyW-1:0] insn_i,
+  input  logic [3:0]                     insn_push_i,
+  output logic                           insn_start_o,
+  input  logic [tw_cfg_pkg::OffsetBits-1:0] base_addr_i,
+  input  logic [tw_cfg_pkg::OffsetBits-1:0] base_limit_i,
+  // Read requests and data.
+  output logic                           ar_valid_o,
+  input  logic                           ar_grant_i,
+  output logic [tw_cfg_pkg::OffsetBits-1:0] ar_addr_o,
+  output logic [7:0]                     ar_len_o,
+  input  logic                           r_valid_i,
+  input  logic [tw_cfg_pkg::BusBits-1:0] r_data_i,
+  input  logic                           r_error_i,
+  input  logic                           r_last_i,
+  // The load port of the memories.
+  output logic [6:0]                     ld_we_o,
+  output logic [tw_cfg_pkg::EntryW-1:0]  ld_entry_o,
+  output logic [15:0]                    ld_chunk_o,
+  output logic [tw_cfg_pkg::BusBits-1:0] ld_data_o,
+  output logic [tw_cfg_pkg::BusBytes-1:0] ld_valid_o,
+  output logic [tw_cfg_pkg::BusBytes-1:0] ld_enable_o,
+  output logic                           ld_tail_o,
+  output logic                           ld_all_o,
+  output logic [7:0]                     ld_pad_o,
+  output logic                           retire_o,
+  output logic [3:0]                     retire_push_o,
+  output logic                           busy_o,
+  output logic                           quiet_o,
+  output logic [3:0]                     state_o,
+  output logic                           trap_o,
+  output logic [3:0]                     trap_cause_o,
+  output logic [31:0]                    trap_ordinal_o
+);
+
+  localparam int unsigned BusBytes = tw_cfg_pkg::BusBytes;
+  localparam int unsigned BusLog = $clog2(BusBytes);
+  localparam int unsigned LogW = $clog2(BusLog + 1);
+  localparam int unsigned OffsetBits = tw_cfg_pkg::OffsetBits;
+  localparam int unsigned OutW = $clog2(tw_cfg_pkg::Outstanding + 1);
+  localparam int unsigned FreeW = $clog2(tw_cfg_pkg::LoadBufferBeats + 1);
+
+  typedef struct packed {
+    logic [2:0]  mem;
+    logic [7:0]  pad;
+    logic [7:0]  x_before;
+    logic [7:0]  x_after;
+    logic [15:0] row_bytes;
+    logic        pack;
+    logic        fill;
+    logic [3:0]  push;
+  } context_t;
+
+  typedef struct packed {
+    logic              first;
+    logic              last;
+    logic              pad;
+    logic [31:0]       pos;
+    logic [BusLog-1:0] src;
+  } row_t;
+
+  function automatic logic [4:0] entry_log(input logic [2:0] mem);
+    case (mem)
+      tw_isa_pkg::MemInp:   entry_log = 5'($clog2(tw_cfg_pkg::InpEntryBytes));
+      tw_isa_pkg::MemWgt:   entry_log = 5'($clog2(tw_cfg_pkg::WgtEntryBytes));
+      tw_isa_pkg::MemAcc:   entry_log = 5'($clog2(tw_cfg_pkg::AccEntryBytes));
+      tw_isa_pkg::MemOut:   entry_log = 5'($clog2(tw_cfg_pkg::OutEntryBytes));
+      tw_isa_pkg::MemParam: entry_log = 5'($clog2(tw_cfg_pkg::ParamEntryBytes));
+      tw_isa_pkg::MemGuop:  entry_log = 5'($clog2(tw_cfg_pkg::GuopEntryBytes));
+      default:              entry_log = 5'($clog2(tw_cfg_pkg::VuopEntryBytes));
+    endcase
+  endfunction
+
+  // Instructions: the walk of the next may begin when the last row of the one before is handed on.
+  logic     rows_active, rows_valid, rows_ready, rows_pad, rows_last, rows_done, trap_limit, trap_range, start;
+  logic [31:0] rows_pos;
+  logic [OffsetBits-1:0] rows_addr;
+  logic [15:0] rows_bytes;
+  logic     ctx_empty, ctx_full, row_empty, row_full, req_empty, req_full, req_ready;
+  context_t ctx_in, ctx_head, ctx_q, ctx;
+  row_t     row_in, row_head;
+  logic     row_take, first_q;
+  logic [31:0] started_q, data_ordinal_q;
+
+  assign start = insn_valid_i && !stop_i && !ctx_full && (!rows_active || rows_done);
+  assign insn_start_o = start;
+
+  assign ctx_in.mem       = tw_cfg_pkg::load_mem(insn_i);
+  assign ctx_in.pad       = tw_cfg_pkg::load_pad_value(insn_i);
+  assign ctx_in.x_before  = tw_cfg_pkg::load_x_before(insn_i);
+  assign ctx_in.x_after   = tw_cfg_pkg::load_x_after(insn_i);
+  assign ctx_in.row_bytes = tw_cfg_pkg::load_row_bytes(insn_i);
+  assign ctx_in.pack      = tw_cfg_pkg::load_pack(insn_i);
+  assign ctx_in.fill      = tw_cfg_pkg::load_fill(insn_i);
+  assign ctx_in.push      = insn_push_i;
+
+  tw_rows u_rows (
+    .clk_i, .rst_ni, .stop_i, .start_i(start), .mem_i(ctx_in.mem), .base_addr_i, .base_limit_i,
+    .offset_i(tw_cfg_pkg::load_offset(insn_i)), .entry_i(tw_cfg_pkg::load_entry(insn_i)),
+    .row_bytes_i(ctx_in.row_bytes), .rows_i(tw_cfg_pkg::load_rows(insn_i)), .planes_i(tw_cfg_pkg::load_planes(insn_i)),
+    .row_stride_i(tw_cfg_pkg::load_row_stride(insn_i)), .plane_stride_i(tw_cfg_pkg::load_plane_stride(insn_i)),
+    .x_before_i(ctx_in.x_before), .x_after_i(ctx_in.x_after),
+    .y_before_i(tw_cfg_pkg::load_y_before(insn_i)), .y_after_i(tw_cfg_pkg::load_y_after(insn_i)),
+    .z_before_i(tw_cfg_pkg::load_z_before(insn_i)), .z_after_i(tw_cfg_pkg::load_z_after(insn_i)),
+    .pack_i(ctx_in.pack), .pack_byte_i(tw_cfg_pkg::load_pack_byte(insn_i)),
+    .pack_row_stride_i(tw_cfg_pkg::load_pack_row_stride(insn_i)),
+    .pack_plane_stride_i(tw_cfg_pkg::load_pack_plane_stride(insn_i)),
+    .ready_i(rows_ready), .valid_o(rows_valid), .pad_o(rows_pad), .last_o(rows_last), .pos_o(rows_pos),
+    .addr_o(rows_addr), .row_bytes_o(rows_bytes), .active_o(rows_active), .done_o(rows_done),
+    .trap_limit_o(trap_limit), .trap_range_o(trap_range)
+  );
+
+  assign rows_ready = !row_full && !(req_full && !rows_pad);
+  assign row_in.first = first_q;
+  assign row_in.last  = rows_last;
+  assign row_in.pad   = rows_pad;
+  assign row_in.pos   = rows_pos;
+  assign row_in.src   = rows_addr[BusLog-1:0];
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) started_q <= '1;
+    else if (start) started_q <= started_q + 1'b1;
+  end
+  always_ff @(posedge clk_i) begin
+    if (start) first_q <= 1'b1;
+    else if (rows_valid && rows_ready) first_q <= 1'b0;
+  end
+
+  logic [3:0] unused_ctx_count;
+  logic [4:0] unused_row_count;
+  logic [2:0] unused_req_count;
+  tw_fifo #(.Width($bits(context_t)), .Depth(8)) u_contexts (
+    .clk_i, .rst_ni, .push_i(start), .data_i(ctx_in), .pop_i(row_take && row_head.first), .data_o(ctx_head),
+    .empty_o(ctx_empty), .full_o(ctx_full), .count_o(unused_ctx_count)
+  );
+  tw_fifo #(.Width($bits(row_t)), .Depth(16)) u_row_queue (
+    .clk_i, .rst_ni, .push_i(rows_valid && rows_ready), .data_i(row_in), .pop_i(row_take), .data_o(row_head),
+    .empty_o(row_empty), .full_o(row_full), .count_o(unused_row_count)
+  );
+
+  // Requests.
+  logic [OffsetBits-1:0] req_addr;
+  logic [15:0]           req_bytes;
+  logic                  burst_valid, burst_last, take, freed, room;
+  logic [8:0]            burst_beats;
+  logic [OutW-1:0]       outstanding_q;
+  logic [FreeW-1:0]      free_q;
+
+  tw_fifo #(.Width(OffsetBits + 16), .Depth(4)) u_requests (
+    .clk_i, .rst_ni, .push_i(rows_valid && rows_ready && !rows_pad), .data_i({rows_addr, rows_bytes}),
+    .pop_i(!req_empty && req_ready && !stop_i), .data_o({req_addr, req_bytes}), .empty_o(req_empty), .full_o(req_full),
+    .count_o(unused_req_count)
+  );
+  tw_bursts #(
+    .AddrW(OffsetBits), .BusBytes(BusBytes), .MaxBeats(tw_cfg_pkg::MaxBurstBeats)
+  ) u_bursts (
+    .clk_i, .rst_ni, .row_valid_i(!req_empty && !stop_i), .row_addr_i(req_addr), .row_bytes_i(req_bytes), .row_last_i(1'b0),
+    .row_ready_o(req_ready), .burst_valid_o(burst_valid), .burst_addr_o(ar_addr_o), .burst_beats_o(burst_beats),
+    .burst_last_o(burst_last), .burst_take_i(take)
+  );
+  assign room = outstanding_q != OutW'(tw_cfg_pkg::Outstanding) && 32'(free_q) >= 32'(burst_beats);
+  assign ar_valid_o = burst_valid && room && !stop_i;
+  assign ar_len_o = 8'(burst_beats - 1'b1);
+  assign take = ar_valid_o && ar_grant_i;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      outstanding_q <= '0;
+      free_q        <= FreeW'(tw_cfg_pkg::LoadBufferBeats);
+    end else begin
+      outstanding_q <= outstanding_q + OutW'(take) - OutW'(r_valid_i && r_last_i);
+      free_q        <= free_q - (take ? FreeW'(burst_beats) : '0) + FreeW'(freed);
+    end
+  end
+
+  // Data: beats wait in the buffer, with a bit that says whether the bus answered with an error.
+  logic [tw_cfg_pkg::BusBits:0] word0, word1;
+  logic [2:0]  avail;
+  logic [1:0]  pop;
+  logic        buffer_empty, re_ready, re_valid, re_end, re_both, unused_full, re_active;
+  logic [tw_cfg_pkg::BusBits-1:0] re_data;
+  logic [BusBytes-1:0] re_bytes;
+  logic [BusLog:0]     re_count;
+
+  tw_words #(.Width(tw_cfg_pkg::BusBits + 1), .Depth(tw_cfg_pkg::LoadBufferBeats)) u_buffer (
+    .clk_i, .rst_ni, .push_i(r_valid_i), .data_i({r_error_i, r_data_i}), .pop_i(pop), .avail_o(avail),
+    .word0_o(word0), .word1_o(word1), .freed_o(freed), .empty_o(buffer_empty)
+  );
+
+  // The row that is being written: pads, data, pads. In pads a step is an entry, or with pack a part of a chunk.
+  typedef enum logic [1:0] {SegNone, SegBefore, SegData, SegAfter} segment_e;
+  segment_e    seg_q, seg_first;
+  logic [31:0] pos_q;
+  logic [16:0] pads_q, pads_first, round;
+  row_t        row_q;
+  logic        error, pad_step, data_step, pads_end, row_end, finish, pad_last, fill_end;
+  logic [4:0]  log, head_log;
+  logic [4:0]  chunk_log, head_chunk_log;
+  logic [BusLog:0] chunk_size, in_chunk, pad_count;
+  logic [31:0] data_pos;
+  logic [BusBytes-1:0] below_end;
+
+  function automatic logic [4:0] min_log(input logic [4:0] entry);
+    min_log = entry < 5'(BusLog) ? entry : 5'(BusLog);
+  endfunction
+
+  assign ctx = row_head.first ? ctx_head : ctx_q;
+  assign head_log = entry_log(ctx.mem);
+  assign head_chunk_log = min_log(head_log);
+  assign log = entry_log(ctx_q.mem);
+  assign chunk_log = min_log(log);
+  assign chunk_size = (BusLog+1)'(1) << chunk_log;
+  assign in_chunk = (BusLog+1)'(pos_q[BusLog:0]) & (chunk_size - 1'b1);
+
+  always_comb begin
+    round = (17'(ctx.row_bytes) + 17'((32'd1 << head_log) - 32'd1)) >> head_log;
+    pads_first = 17'(ctx.x_before);
+    if (row_head.pad) pads_first = 17'(ctx.x_before) + 17'(ctx.x_after) + (ctx.pack ? 17'(ctx.row_bytes) : round);
+    seg_first = pads_first != '0 ? SegBefore : SegData;
+    data_pos = row_head.pos + (ctx.pack ? 32'(ctx.x_before) : '0);
+  end
+
+  assign row_take = !row_empty && (seg_q == SegNone || finish) && !stop_i && (!row_head.first || !ctx_empty);
+
+  tw_realign #(.MaxBytes(BusBytes)) u_realign (
+    .clk_i, .rst_ni, .row_valid_i(row_take && !row_head.pad), .row_bytes_i(ctx.row_bytes), .row_src_i(row_head.src),
+    .row_dst_i(BusLog'(data_pos & ((32'd1 << head_chunk_log) - 32'd1))), .row_src_log_i(LogW'(BusLog)),
+    .row_dst_log_i(LogW'(head_chunk_log)), .row_ready_o(re_ready), .src_avail_i(avail),
+    .src0_i(word0[tw_cfg_pkg::BusBits-1:0]), .src1_i(word1[tw_cfg_pkg::BusBits-1:0]), .src_pop_o(pop),
+    .dst_ready_i(seg_q == SegData && !stop_i && !error), .dst_valid_o(re_valid), .dst_data_o(re_data), .dst_bytes_o(re_bytes),
+    .dst_full_o(unused_full), .dst_end_o(re_end), .dst_count_o(re_count), .src_both_o(re_both), .active_o(re_active)
+  );
+
+  assign error     = seg_q == SegData && re_valid && (word0[tw_cfg_pkg::BusBits] || (re_both && word1[tw_cfg_pkg::BusBits]));
+  assign pad_step  = (seg_q == SegBefore || seg_q == SegAfter) && !stop_i;
+  assign data_step = seg_q == SegData && re_valid && !error && !stop_i;
+  always_comb begin
+    pad_count = chunk_size - in_chunk;
+    if (17'(pad_count) > pads_q) pad_count = (BusLog+1)'(pads_q);
+  end
+  assign pads_end = ctx_q.pack ? 17'(pad_count) == pads_q : pads_q == 17'd1;
+  assign pad_last = pad_step && pads_end && (seg_q == SegAfter || row_q.pad);
+  assign row_end  = (data_step && re_end && ctx_q.x_after == '0) || pad_last;
+  assign finish   = row_end;
+  assign fill_end = ctx_q.fill && row_end;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      seg_q          <= SegNone;
+      data_ordinal_q <= '0;
+    end else begin
+      if (row_take) seg_q <= seg_first;
+      else if (finish) seg_q <= SegNone;
+      else if (data_step && re_end) seg_q <= SegAfter;
+      else if (pad_step && pads_end) seg_q <= SegData;
+      if (finish && row_q.last) data_ordinal_q <= data_ordinal_q + 1'b1;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (row_take) begin
+      row_q  <= row_head;
+      ctx_q  <= ctx;
+      pos_q  <= row_head.pos;
+      pads_q <= pads_first;
+    end else if (pad_step) begin
+      pos_q  <= pos_q + (ctx_q.pack ? 32'(pad_count) : 32'd1 << log);
+      pads_q <= pads_q - (ctx_q.pack ? 17'(pad_count) : 17'd1);
+    end else if (data_step) begin
+      // Pads that follow begin with a new entry, or with pack at the next byte.
+      if (re_end && !ctx_q.pack) pos_q <= ((pos_q >> log) + 32'd1) << log;
+      else pos_q <= pos_q + 32'(re_count);
+      if (re_end) pads_q <= 17'(ctx_q.x_after);
+    end
+  end
+
+  // Writes leave through registers.
+  logic [6:0]  we_d;
+  logic [31:0] entry_d, param_row, param_entry, chunk_d;
+  logic [BusLog:0] end_byte;
+  assign param_row   = pos_q >> log;
+  assign param_entry = 32'((52'(param_row) * 52'd116509) >> 20);
+  always_comb begin
+    we_d = '0;
+    if (pad_step || data_step) we_d[ctx_q.mem] = 1'b1;
+    entry_d = pos_q >> log;
+    chunk_d = (pos_q & ((32'd1 << log) - 32'd1)) >> chunk_log;
+    if (ctx_q.mem == tw_isa_pkg::MemParam) begin
+      entry_d = param_entry;
+      chunk_d = ((param_row - param_entry * 32'd9) << (log - chunk_log)) + chunk_d;
+    end
+    // Bytes from here on in the chunk take part in a fill.
+    end_byte = in_chunk + (pad_step ? pad_count : re_count);
+    below_end = BusBytes'(((BusBytes+1)'(1) << end_byte) - 1'b1);
+  end
+
+  logic       retire_q;
+  logic [3:0] retire_push_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      ld_we_o  <= '0;
+      retire_q <= 1'b0;
+    end else begin
+      ld_we_o  <= we_d;
+      retire_q <= finish && row_q.last;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (pad_step || data_step) begin
+      ld_entry_o    <= tw_cfg_pkg::EntryW'(entry_d);
+      ld_chunk_o    <= 16'(chunk_d);
+      ld_data_o     <= re_data;
+      ld_valid_o    <= pad_step ? '0 : re_bytes;
+      ld_all_o      <= pad_step && !ctx_q.pack;
+      ld_tail_o     <= ctx_q.pack ? fill_end : (data_step && re_end);
+      ld_pad_o      <= ctx_q.pad;
+      retire_push_q <= ctx_q.push;
+      if (!ctx_q.pack) ld_enable_o <= '1;
+      else if (pad_step) ld_enable_o <= (below_end & ~BusBytes'(((BusBytes+1)'(1) << in_chunk) - 1'b1)) | (fill_end ? ~below_end : '0);
+      else ld_enable_o <= re_bytes | (fill_end ? ~below_end : '0);
+    end
+  end
+
+  assign retire_o      = retire_q;
+  assign retire_push_o = retire_push_q;
+  assign busy_o        = rows_active || !row_empty || seg_q != SegNone || retire_q || !req_empty || burst_valid;
+  assign quiet_o       = outstanding_q == '0;
+
+  assign trap_o = trap_limit || trap_range || (error && !stop_i);
+  assign trap_cause_o = (error && !stop_i) ? tw_isa_pkg::CauseBus : (trap_limit ? tw_isa_pkg::CauseLimit : tw_isa_pkg::CauseScratchpad);
+  assign trap_ordinal_o = (error && !stop_i) ? data_ordinal_q : started_q;
+
+  // State for the counters: the writing side first, then what the requesting side waits for.
+  always_comb begin
+    if (|ld_we_o) state_o = tw_isa_pkg::StateBusy;
+    else if (burst_valid && !room) state_o = tw_isa_pkg::StateSpace;
+    else if (ar_valid_o && !ar_grant_i) state_o = tw_isa_pkg::StateRequest;
+    else if (outstanding_q != '0 || !buffer_empty) state_o = tw_isa_pkg::StateData;
+    else if (busy_o) state_o = tw_isa_pkg::StateBusy;
+    else state_o = tw_isa_pkg::StateEmpty;
+  end
+
+  logic unused;
+  assign unused = ^{burst_last, re_ready, re_active, unused_full, unused_ctx_count, unused_row_count, unused_req_count};
+
+endmodule

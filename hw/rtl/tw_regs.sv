@@ -1,0 +1,239 @@
+// Host registers and the command ring: starts commands one after the other, keeps what they left behind.
+module tw_regs (
+  input  logic        clk_i,
+  input  logic        rst_ni,
+  input  logic        reg_valid_i,
+  input  logic        reg_write_i,
+  input  logic [11:0] reg_addr_i,
+  input  logic [31:0] reg_wdata_i,
+  output logic [31:0] reg_rdata_o,
+  output logic        irq_o,
+  // Bases.
+  output logic [tw_cfg_pkg::Bases*tw_cfg_pkg::OffsetBits-1:0] base_addr_o,
+  output logic [tw_cfg_pkg::Bases*tw_cfg_pkg::OffsetBits-1:0] base_limit_o,
+  // Commands.
+  output logic        start_o,
+  output logic [tw_cfg_pkg::OffsetBits-1:0] stream_addr_o,
+  output logic [31:0] stream_insns_o,
+  output logic        running_o,
+  input  logic        finished_i,
+  output logic        unit_rst_no,
+  output logic        stop_o,
+  // Nothing is under way on the bus.
+  input  logic        quiet_i,
+  // Traps of load, gemm, vector, store, fetch.
+  input  logic [4:0]  trap_i,
+  input  logic [19:0] trap_cause_i,
+  input  logic [159:0] trap_ordinal_i,
+  input  logic [3:0]  retire_i,
+  input  logic [19:0] states_i
+);
+
+  localparam int unsigned OffsetBits = tw_cfg_pkg::OffsetBits;
+  localparam int unsigned Bases = tw_cfg_pkg::Bases;
+
+  logic        write;
+  logic [OffsetBits-1:0] base_addr_q [Bases];
+  logic [OffsetBits-1:0] base_limit_q [Bases];
+  logic        irq_enable_q, irq_q, running_q, trapped_q, reset_q, unit_rst_q;
+  logic [63:0] stream_addr_q, cycle_q, trap_cycle_q;
+  logic [31:0] stream_insns_q, completion_q, trap_ordinal_q;
+  logic [3:0]  trap_cause_q;
+  logic [2:0]  trap_unit_q;
+  logic [31:0] retired_q [4];
+  logic [6:0]  select_q;
+  logic        doorbell, ring_empty, ring_full, begin_command;
+  logic [2:0]  ring_count;
+  logic [OffsetBits+31:0] ring_head, staged, command;
+
+  assign write = reg_valid_i && reg_write_i;
+
+  for (genvar b = 0; b < Bases; b++) begin : gen_base
+    assign base_addr_o[b*OffsetBits +: OffsetBits] = base_addr_q[b];
+    assign base_limit_o[b*OffsetBits +: OffsetBits] = base_limit_q[b];
+  end
+
+  // Commands: the doorbell starts an idle device in its own cycle.
+  assign staged   = {stream_insns_q, stream_addr_q[OffsetBits-1:5], 5'd0};
+  assign doorbell = write && reg_addr_i == tw_isa_pkg::RegDoorbell && !ring_full && !trapped_q && !reset_q;
+  assign begin_command = !running_q && !trapped_q && !reset_q && (doorbell || !ring_empty);
+  assign command = ring_empty ? staged : ring_head;
+  assign start_o = begin_command;
+  assign stream_addr_o = command[OffsetBits-1:0];
+  assign stream_insns_o = command[OffsetBits +: 32];
+  assign running_o = running_q;
+  assign stop_o = trapped_q || reset_q;
+  assign unit_rst_no = unit_rst_q;
+
+  tw_fifo #(.Width(OffsetBits + 32), .Depth(tw_isa_pkg::RingEntries)) u_ring (
+    .clk_i, .rst_ni(unit_rst_q), .push_i(doorbell && !(begin_command && ring_empty)), .data_i(staged),
+    .pop_i(begin_command && !ring_empty), .data_o(ring_head), .empty_o(ring_empty), .full_o(ring_full),
+    .count_o(ring_count)
+  );
+
+  logic       any_trap;
+  logic [2:0] first_trap;
+  always_comb begin
+    any_trap = |trap_i;
+    first_trap = '0;
+    for (int unsigned u = 0; u < 5; u++) begin
+      if (trap_i[4 - u]) first_trap = 3'(4 - u);
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      irq_enable_q <= 1'b0;
+      irq_q        <= 1'b0;
+      running_q    <= 1'b0;
+      trapped_q    <= 1'b0;
+      reset_q      <= 1'b0;
+      unit_rst_q   <= 1'b0;
+      completion_q <= '0;
+      trap_cause_q <= '0;
+      cycle_q      <= '0;
+    end else begin
+      unit_rst_q <= 1'b1;
+      if (write && reg_addr_i == tw_isa_pkg::RegControl) begin
+        irq_enable_q <= reg_wdata_i[1];
+        if (reg_wdata_i[0]) reset_q <= 1'b1;
+      end
+      if (write && reg_addr_i == tw_isa_pkg::RegIrqClear) irq_q <= 1'b0;
+      if (running_q && !trapped_q) cycle_q <= cycle_q + 1'b1;
+      if (begin_command) begin
+        running_q <= 1'b1;
+        cycle_q   <= 64'd1;
+      end else if (running_q && !trapped_q && any_trap) begin
+        trapped_q    <= 1'b1;
+        trap_cause_q <= trap_cause_i[32'(first_trap)*4 +: 4];
+      end else if (running_q && trapped_q && quiet_i) begin
+        running_q <= 1'b0;
+        irq_q     <= 1'b1;
+      end else if (running_q && finished_i) begin
+        running_q    <= 1'b0;
+        completion_q <= completion_q + 1'b1;
+        irq_q        <= 1'b1;
+      end
+      // A soft reset waits until nothing is under way, then resets every unit for a cycle.
+      if (reset_q && quiet_i && unit_rst_q) begin
+        reset_q      <= 1'b0;
+        unit_rst_q   <= 1'b0;
+        running_q    <= 1'b0;
+        trapped_q    <= 1'b0;
+        trap_cause_q <= '0;
+        completion_q <= '0;
+        irq_q        <= 1'b0;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (running_q && !trapped_q && any_trap) begin
+      trap_unit_q    <= first_trap;
+      trap_ordinal_q <= trap_ordinal_i[32'(first_trap)*32 +: 32];
+      trap_cycle_q   <= cycle_q;
+    end
+    for (int unsigned u = 0; u < 4; u++) begin
+      if (begin_command) retired_q[u] <= '0;
+      else if (retire_i[u]) retired_q[u] <= retired_q[u] + 1'b1;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (write) begin
+      if (reg_addr_i == tw_isa_pkg::RegStreamAddrLo) stream_addr_q[31:0] <= reg_wdata_i;
+      if (reg_addr_i == tw_isa_pkg::RegStreamAddrHi) stream_addr_q[63:32] <= reg_wdata_i;
+      if (reg_addr_i == tw_isa_pkg::RegStreamInsns) stream_insns_q <= reg_wdata_i;
+      if (reg_addr_i == tw_isa_pkg::RegCounterSelect) select_q <= reg_wdata_i[6:0];
+      for (int unsigned b = 0; b < Bases; b++) begin
+        if (reg_addr_i[11:4] == tw_isa_pkg::RegBase[11:4] + 8'(b)) begin
+          case (reg_addr_i[3:2])
+            2'd0: base_addr_q[b] <= OffsetBits'({base_addr_hi(base_addr_q[b]), reg_wdata_i});
+            2'd1: base_addr_q[b] <= OffsetBits'({reg_wdata_i, 32'(base_addr_q[b])});
+            2'd2: base_limit_q[b] <= OffsetBits'({base_addr_hi(base_limit_q[b]), reg_wdata_i});
+            default: base_limit_q[b] <= OffsetBits'({reg_wdata_i, 32'(base_limit_q[b])});
+          endcase
+        end
+      end
+    end
+  end
+
+  function automatic logic [31:0] base_addr_hi(input logic [OffsetBits-1:0] value);
+    base_addr_hi = 32'(64'(value) >> 32);
+  endfunction
+
+  // Counters: one for each state of each unit, or the busy cycles alone.
+  logic [31:0] counter;
+  if (tw_cfg_pkg::CounterLevel == 2) begin : gen_causes
+    logic [159:0] selected;
+    for (genvar u = 0; u < 5; u++) begin : gen_unit
+      logic [31:0] counts_q [16];
+      logic [3:0]  state;
+      assign state = states_i[u*4 +: 4];
+      always_ff @(posedge clk_i) begin
+        if (begin_command) begin
+          for (int unsigned k = 0; k < 16; k++) counts_q[k] <= '0;
+        end else if (running_q && !trapped_q) begin
+          counts_q[state] <= counts_q[state] + 1'b1;
+        end
+      end
+      assign selected[u*32 +: 32] = counts_q[select_q[3:0]];
+    end
+    assign counter = select_q[6:4] < 3'd5 ? selected[32'(select_q[6:4])*32 +: 32] : '0;
+  end else if (tw_cfg_pkg::CounterLevel == 1) begin : gen_busy
+    logic [31:0] counts_q [5];
+    always_ff @(posedge clk_i) begin
+      for (int unsigned u = 0; u < 5; u++) begin
+        if (begin_command) counts_q[u] <= '0;
+        else if (running_q && !trapped_q && states_i[u*4 +: 4] == tw_isa_pkg::StateBusy) counts_q[u] <= counts_q[u] + 1'b1;
+      end
+    end
+    assign counter = (select_q[6:4] < 3'd5 && select_q[3:0] == tw_isa_pkg::StateBusy) ? counts_q[select_q[6:4]] : '0;
+  end else begin : gen_none
+    logic unused_states;
+    assign unused_states = ^{states_i, select_q};
+    assign counter = '0;
+  end
+
+  always_comb begin
+    reg_rdata_o = '0;
+    case (reg_addr_i)
+      tw_isa_pkg::RegId:            reg_rdata_o = tw_isa_pkg::IdValue;
+      tw_isa_pkg::RegIsaVersion:    reg_rdata_o = tw_isa_pkg::IsaVersion;
+      tw_isa_pkg::RegConfigHashLo:  reg_rdata_o = tw_cfg_pkg::ConfigHash[31:0];
+      tw_isa_pkg::RegConfigHashHi:  reg_rdata_o = tw_cfg_pkg::ConfigHash[63:32];
+      tw_isa_pkg::RegControl:       reg_rdata_o = {30'd0, irq_enable_q, reset_q};
+      tw_isa_pkg::RegStatus:        reg_rdata_o = {16'd0, 8'(tw_isa_pkg::RingEntries) - 8'(ring_count), 5'd0, irq_q,
+                                                   trapped_q, running_q || reset_q || (!ring_empty && !trapped_q)};
+      tw_isa_pkg::RegStreamAddrLo:  reg_rdata_o = stream_addr_q[31:0];
+      tw_isa_pkg::RegStreamAddrHi:  reg_rdata_o = stream_addr_q[63:32];
+      tw_isa_pkg::RegStreamInsns:   reg_rdata_o = stream_insns_q;
+      tw_isa_pkg::RegCompletion:    reg_rdata_o = completion_q;
+      tw_isa_pkg::RegCyclesLo:      reg_rdata_o = cycle_q[31:0];
+      tw_isa_pkg::RegCyclesHi:      reg_rdata_o = cycle_q[63:32];
+      tw_isa_pkg::RegTrapCause:     reg_rdata_o = 32'(trap_cause_q);
+      tw_isa_pkg::RegTrapUnit:      reg_rdata_o = 32'(trap_unit_q);
+      tw_isa_pkg::RegTrapOrdinal:   reg_rdata_o = trap_ordinal_q;
+      tw_isa_pkg::RegTrapCycleLo:   reg_rdata_o = trap_cycle_q[31:0];
+      tw_isa_pkg::RegTrapCycleHi:   reg_rdata_o = trap_cycle_q[63:32];
+      tw_isa_pkg::RegCounterSelect: reg_rdata_o = 32'(select_q);
+      tw_isa_pkg::RegCounter:       reg_rdata_o = counter;
+      default: begin
+        if (reg_addr_i[11:4] == tw_isa_pkg::RegRetired[11:4]) reg_rdata_o = retired_q[reg_addr_i[3:2]];
+        for (int unsigned b = 0; b < Bases; b++) begin
+          if (reg_addr_i[11:4] == tw_isa_pkg::RegBase[11:4] + 8'(b)) begin
+            case (reg_addr_i[3:2])
+              2'd0: reg_rdata_o = 32'(base_addr_q[b]);
+              2'd1: reg_rdata_o = base_addr_hi(base_addr_q[b]);
+              2'd2: reg_rdata_o = 32'(base_limit_q[b]);
+              default: reg_rdata_o = base_addr_hi(base_limit_q[b]);
+            endcase
+          end
+        end
+      end
+    endcase
+  end
+
+  assign irq_o = irq_q && irq_enable_q;
+
+endmodule

@@ -1,0 +1,338 @@
+// The store unit: rows are walked, read from inp or out, aligned to the bus and buffered; a burst is requested when all
+// its beats are there.
+module tw_store (
+  input  logic                           clk_i,
+  input  logic                           rst_ni,
+  input  logic                           stop_i,
+  input  logic                           insn_valid_i,
+  input  logic [tw_cfg_pkg::StoreBodyW-1:0] insn_i,
+  input  logic [3:0]                     insn_push_i,
+  output logic                           insn_start_o,
+  input  logic [tw_cfg_pkg::OffsetBits-1:0] base_addr_i,
+  input  logic [tw_cfg_pkg::OffsetBits-1:0] base_limit_i,
+  // Source entries.
+  output logic                           inp_re_o,
+  output logic                           out_re_o,
+  output logic [tw_cfg_pkg::EntryW-1:0]  raddr_o,
+  input  logic [tw_cfg_pkg::InpEntryBytes*8-1:0] inp_rdata_i,
+  input  logic [tw_cfg_pkg::OutEntryBytes*8-1:0] out_rdata_i,
+  // Writes.
+  output logic                           aw_valid_o,
+  input  logic                           aw_ready_i,
+  output logic [tw_cfg_pkg::OffsetBits-1:0] aw_addr_o,
+  output logic [7:0]                     aw_len_o,
+  output logic                           w_valid_o,
+  input  logic                           w_ready_i,
+  output logic [tw_cfg_pkg::BusBits-1:0] w_data_o,
+  output logic [tw_cfg_pkg::BusBytes-1:0] w_strb_o,
+  output logic                           w_last_o,
+  input  logic                           b_valid_i,
+  input  logic                           b_error_i,
+  output logic                           retire_o,
+  output logic [3:0]                     retire_push_o,
+  output logic                           busy_o,
+  output logic                           quiet_o,
+  output logic [3:0]                     state_o,
+  output logic                           trap_o,
+  output logic [3:0]                     trap_cause_o,
+  output logic [31:0]                    trap_ordinal_o
+);
+
+  localparam int unsigned BusBytes = tw_cfg_pkg::BusBytes;
+  localparam int unsigned BusLog = $clog2(BusBytes);
+  localparam int unsigned LogW = $clog2(BusLog + 1);
+  localparam int unsigned OffsetBits = tw_cfg_pkg::OffsetBits;
+  localparam int unsigned Outstanding = tw_cfg_pkg::Outstanding;
+  localparam int unsigned OutW = $clog2(Outstanding + 1);
+  localparam int unsigned Beats = tw_cfg_pkg::StoreBufferBeats;
+  localparam int unsigned BeatsW = $clog2(Beats + 1);
+  localparam int unsigned InpLog = $clog2(tw_cfg_pkg::InpEntryBytes);
+  localparam int unsigned OutLog = $clog2(tw_cfg_pkg::OutEntryBytes);
+  localparam int unsigned InpChunk = tw_cfg_pkg::InpChunkBytes * 8;
+  localparam int unsigned OutChunk = tw_cfg_pkg::OutChunkBytes * 8;
+
+  typedef struct packed {
+    logic              mem_out;
+    logic [31:0]       pos;
+    logic [15:0]       bytes;
+    logic [BusLog-1:0] dst;
+  } row_t;
+
+  // Walk.
+  logic rows_active, rows_valid, rows_ready, rows_pad, rows_last, rows_done, trap_limit, trap_range, start;
+  logic [31:0] rows_pos;
+  logic [OffsetBits-1:0] rows_addr;
+  logic [15:0] rows_bytes;
+  logic [2:0]  mem_q;
+  logic [3:0]  push_q;
+  logic        push_full, push_empty;
+  logic [31:0] started_q, retired_q;
+
+  assign start = insn_valid_i && !stop_i && !push_full && (!rows_active || rows_done);
+  assign insn_start_o = start;
+
+  tw_rows u_rows (
+    .clk_i, .rst_ni, .stop_i, .start_i(start), .mem_i(tw_cfg_pkg::store_mem(insn_i)), .base_addr_i, .base_limit_i,
+    .offset_i(tw_cfg_pkg::store_offset(insn_i)), .entry_i(tw_cfg_pkg::store_entry(insn_i)),
+    .row_bytes_i(tw_cfg_pkg::store_row_bytes(insn_i)), .rows_i(tw_cfg_pkg::store_rows(insn_i)),
+    .planes_i(tw_cfg_pkg::store_planes(insn_i)), .row_stride_i(tw_cfg_pkg::store_row_stride(insn_i)),
+    .plane_stride_i(tw_cfg_pkg::store_plane_stride(insn_i)), .x_before_i('0), .x_after_i('0), .y_before_i('0),
+    .y_after_i('0), .z_before_i('0), .z_after_i('0), .pack_i(tw_cfg_pkg::store_pack(insn_i)),
+    .pack_byte_i(tw_cfg_pkg::store_pack_byte(insn_i)), .pack_row_stride_i(tw_cfg_pkg::store_pack_row_stride(insn_i)),
+    .pack_plane_stride_i(tw_cfg_pkg::store_pack_plane_stride(insn_i)),
+    .ready_i(rows_ready), .valid_o(rows_valid), .pad_o(rows_pad), .last_o(rows_last), .pos_o(rows_pos),
+    .addr_o(rows_addr), .row_bytes_o(rows_bytes), .active_o(rows_active), .done_o(rows_done),
+    .trap_limit_o(trap_limit), .trap_range_o(trap_range)
+  );
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) started_q <= '1;
+    else if (start) started_q <= started_q + 1'b1;
+  end
+  always_ff @(posedge clk_i) begin
+    if (start) mem_q <= tw_cfg_pkg::store_mem(insn_i);
+  end
+
+  // The walked rows go to the reading side and to the burst side.
+  logic row_full, row_empty, req_full, req_empty, row_take, req_ready, req_last;
+  row_t row_in, row_head;
+  logic [OffsetBits-1:0] req_addr;
+  logic [15:0] req_bytes;
+  logic [3:0] unused_push_count;
+  logic [2:0] unused_row_count, unused_req_count;
+  assign rows_ready     = !row_full && !req_full;
+  assign row_in.mem_out = mem_q == tw_isa_pkg::MemOut;
+  assign row_in.pos     = rows_pos;
+  assign row_in.bytes   = rows_bytes;
+  assign row_in.dst     = rows_addr[BusLog-1:0];
+
+  tw_fifo #(.Width(4), .Depth(8)) u_pushes (
+    .clk_i, .rst_ni, .push_i(start), .data_i(insn_push_i), .pop_i(retire_o), .data_o(push_q), .empty_o(push_empty),
+    .full_o(push_full), .count_o(unused_push_count)
+  );
+  tw_fifo #(.Width($bits(row_t)), .Depth(4)) u_row_queue (
+    .clk_i, .rst_ni, .push_i(rows_valid && rows_ready), .data_i(row_in), .pop_i(row_take), .data_o(row_head),
+    .empty_o(row_empty), .full_o(row_full), .count_o(unused_row_count)
+  );
+  tw_fifo #(.Width(OffsetBits + 17), .Depth(4)) u_requests (
+    .clk_i, .rst_ni, .push_i(rows_valid && rows_ready), .data_i({rows_addr, rows_bytes, rows_last}),
+    .pop_i(!req_empty && req_ready && !stop_i), .data_o({req_addr, req_bytes, req_last}), .empty_o(req_empty),
+    .full_o(req_full), .count_o(unused_req_count)
+  );
+
+  // Reading: chunks of the row's entries, one a cycle, into two visible words.
+  logic        rd_q, rd_out_q, chunk_q, chunk_out_q;
+  logic [15:0] chunks_left_q, chunks;
+  logic [31:0] chunk_pos_q, sel_q;
+  logic [2:0]  avail_q, kept;
+  logic [tw_cfg_pkg::BusBits-1:0] s0_q, s1_q, s2_q, s3_q, chunk_data;
+  logic [1:0]  pop;
+  logic        read, re_ready, re_valid, re_full, re_end, re_both, re_active, beat_ready;
+  logic [4:0]  head_log, cur_log;
+  logic [BusLog:0] re_count;
+  logic [tw_cfg_pkg::BusBits-1:0] re_data;
+  logic [BusBytes-1:0] re_bytes;
+
+  function automatic logic [4:0] chunk_log(input logic mem_out);
+    chunk_log = mem_out ? 5'($clog2(tw_cfg_pkg::OutChunkBytes)) : 5'($clog2(tw_cfg_pkg::InpChunkBytes));
+  endfunction
+
+  assign head_log = chunk_log(row_head.mem_out);
+  assign cur_log  = chunk_log(chunk_out_q);
+  assign chunks   = 16'((32'(row_head.bytes) + (row_head.pos & ((32'd1 << head_log) - 32'd1)) + (32'd1 << head_log) - 32'd1)
+                        >> head_log);
+  // The next row's chunks are read when this row's bytes are all moved.
+  assign row_take = !row_empty && re_ready && !chunk_q && !stop_i;
+  assign read = chunk_q && !stop_i && 3'(avail_q) + 3'(rd_q) <= 3'd3;
+  assign inp_re_o = read && !chunk_out_q;
+  assign out_re_o = read && chunk_out_q;
+  assign raddr_o  = tw_cfg_pkg::EntryW'(chunk_pos_q >> (chunk_out_q ? OutLog : InpLog));
+  assign kept     = avail_q - 3'(pop);
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      chunk_q <= 1'b0;
+      rd_q    <= 1'b0;
+      avail_q <= '0;
+    end else begin
+      if (row_take) chunk_q <= 1'b1;
+      else if (read && chunks_left_q == 16'd1) chunk_q <= 1'b0;
+      rd_q    <= read;
+      avail_q <= kept + 3'(rd_q);
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (row_take) begin
+      chunks_left_q <= chunks;
+      chunk_pos_q   <= (row_head.pos >> head_log) << head_log;
+      chunk_out_q   <= row_head.mem_out;
+    end else if (read) begin
+      chunks_left_q <= chunks_left_q - 1'b1;
+      chunk_pos_q   <= chunk_pos_q + (32'd1 << cur_log);
+    end
+    if (read) begin
+      rd_out_q <= chunk_out_q;
+      sel_q    <= chunk_pos_q >> cur_log;
+    end
+  end
+
+  always_comb begin
+    chunk_data = '0;
+    if (rd_q) begin
+      if (rd_out_q) begin
+        for (int unsigned c = 0; c < tw_cfg_pkg::OutEntryBytes / tw_cfg_pkg::OutChunkBytes; c++) begin
+          if ((sel_q & 32'(tw_cfg_pkg::OutEntryBytes / tw_cfg_pkg::OutChunkBytes - 1)) == c) begin
+            chunk_data = tw_cfg_pkg::BusBits'(out_rdata_i[c*OutChunk +: OutChunk]);
+          end
+        end
+      end else begin
+        for (int unsigned c = 0; c < tw_cfg_pkg::InpEntryBytes / tw_cfg_pkg::InpChunkBytes; c++) begin
+          if ((sel_q & 32'(tw_cfg_pkg::InpEntryBytes / tw_cfg_pkg::InpChunkBytes - 1)) == c) begin
+            chunk_data = tw_cfg_pkg::BusBits'(inp_rdata_i[c*InpChunk +: InpChunk]);
+          end
+        end
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (pop != 2'd0 || rd_q) begin
+      case (pop)
+        2'd0: begin
+        end
+        2'd1: begin
+          s0_q <= s1_q;
+          s1_q <= s2_q;
+          s2_q <= s3_q;
+        end
+        default: begin
+          s0_q <= s2_q;
+          s1_q <= s3_q;
+        end
+      endcase
+      if (rd_q) begin
+        case (kept[1:0])
+          2'd0: s0_q <= chunk_data;
+          2'd1: s1_q <= chunk_data;
+          2'd2: s2_q <= chunk_data;
+          default: s3_q <= chunk_data;
+        endcase
+      end
+    end
+  end
+
+  tw_realign #(.MaxBytes(BusBytes)) u_realign (
+    .clk_i, .rst_ni, .row_valid_i(row_take), .row_bytes_i(row_head.bytes),
+    .row_src_i(BusLog'(row_head.pos & ((32'd1 << head_log) - 32'd1))), .row_dst_i(row_head.dst),
+    .row_src_log_i(LogW'(head_log)), .row_dst_log_i(LogW'(BusLog)), .row_ready_o(re_ready), .src_avail_i(avail_q),
+    .src0_i(s0_q), .src1_i(s1_q), .src_pop_o(pop), .dst_ready_i(beat_ready), .dst_valid_o(re_valid), .dst_data_o(re_data),
+    .dst_bytes_o(re_bytes), .dst_full_o(re_full), .dst_end_o(re_end), .dst_count_o(re_count), .src_both_o(re_both),
+    .active_o(re_active)
+  );
+
+  // A beat is put together from one or more moves and then buffered.
+  logic [tw_cfg_pkg::BusBits-1:0] part_q, beat;
+  logic [BusBytes-1:0] part_strb_q, beat_strb;
+  logic                beat_push;
+  logic [BeatsW-1:0]   held_q, ready_q;
+  logic [2:0]          pushed_q;
+  assign beat_ready = held_q != BeatsW'(Beats) && !stop_i;
+  assign beat       = part_q | re_data;
+  assign beat_strb  = part_strb_q | re_bytes;
+  assign beat_push  = re_valid && beat_ready && (re_full || re_end);
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || beat_push) begin
+      part_q      <= '0;
+      part_strb_q <= '0;
+    end else if (re_valid && beat_ready) begin
+      part_q      <= beat;
+      part_strb_q <= beat_strb;
+    end
+  end
+
+  logic [2:0] w_avail;
+  logic       w_pop, w_freed, w_empty;
+  logic [tw_cfg_pkg::BusBits+BusBytes-1:0] w_word, unused_word1;
+  tw_words #(.Width(tw_cfg_pkg::BusBits + BusBytes), .Depth(Beats)) u_beats (
+    .clk_i, .rst_ni, .push_i(beat_push), .data_i({beat_strb, beat}), .pop_i({1'b0, w_pop}), .avail_o(w_avail),
+    .word0_o(w_word), .word1_o(unused_word1), .freed_o(w_freed), .empty_o(w_empty)
+  );
+
+  // Bursts: requested when their beats are buffered, and long enough ago to be read out without a pause.
+  logic       burst_valid, burst_last, take, len_empty, len_full, end_empty, end_full, end_last, room;
+  logic [8:0] burst_beats, w_beats;
+  logic [8:0] w_count_q;
+  logic [OutW-1:0] outstanding_q;
+  logic [$clog2(Outstanding+1)-1:0] unused_len_count, unused_end_count;
+
+  tw_bursts #(
+    .AddrW(OffsetBits), .BusBytes(BusBytes), .MaxBeats(tw_cfg_pkg::MaxBurstBeats)
+  ) u_bursts (
+    .clk_i, .rst_ni, .row_valid_i(!req_empty && !stop_i), .row_addr_i(req_addr), .row_bytes_i(req_bytes), .row_last_i(req_last),
+    .row_ready_o(req_ready), .burst_valid_o(burst_valid), .burst_addr_o(aw_addr_o), .burst_beats_o(burst_beats),
+    .burst_last_o(burst_last), .burst_take_i(take)
+  );
+  assign room = outstanding_q != OutW'(Outstanding);
+  assign aw_valid_o = burst_valid && room && 32'(ready_q) >= 32'(burst_beats) && !stop_i;
+  assign aw_len_o = 8'(burst_beats - 1'b1);
+  assign take = aw_valid_o && aw_ready_i;
+
+  // Lengths of the bursts whose data are still to go, and whether each ends its instruction.
+  tw_fifo #(.Width(9), .Depth(Outstanding)) u_lengths (
+    .clk_i, .rst_ni, .push_i(take), .data_i(burst_beats), .pop_i(w_pop && w_last_o), .data_o(w_beats), .empty_o(len_empty),
+    .full_o(len_full), .count_o(unused_len_count)
+  );
+  tw_fifo #(.Width(1), .Depth(Outstanding)) u_ends (
+    .clk_i, .rst_ni, .push_i(take), .data_i(burst_last), .pop_i(b_valid_i), .data_o(end_last), .empty_o(end_empty),
+    .full_o(end_full), .count_o(unused_end_count)
+  );
+
+  assign w_valid_o = !len_empty && w_avail != '0;
+  assign w_data_o  = w_word[tw_cfg_pkg::BusBits-1:0];
+  assign w_strb_o  = w_word[tw_cfg_pkg::BusBits +: BusBytes];
+  assign w_last_o  = w_count_q == w_beats - 1'b1;
+  assign w_pop     = w_valid_o && w_ready_i;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      outstanding_q <= '0;
+      w_count_q     <= '0;
+      held_q        <= '0;
+      ready_q       <= '0;
+      pushed_q      <= '0;
+      retired_q     <= '0;
+    end else begin
+      outstanding_q <= outstanding_q + OutW'(take) - OutW'(b_valid_i);
+      if (w_pop) w_count_q <= w_last_o ? '0 : w_count_q + 1'b1;
+      held_q  <= held_q + BeatsW'(beat_push) - BeatsW'(w_pop);
+      pushed_q <= {pushed_q[1:0], beat_push};
+      ready_q <= ready_q + BeatsW'(pushed_q[2]) - (take ? BeatsW'(burst_beats) : '0);
+      if (retire_o) retired_q <= retired_q + 1'b1;
+    end
+  end
+
+  assign retire_o      = b_valid_i && end_last && !b_error_i;
+  assign retire_push_o = push_q;
+  assign busy_o        = rows_active || !push_empty;
+  assign quiet_o       = outstanding_q == '0;
+
+  logic bus_trap;
+  assign bus_trap = b_valid_i && b_error_i && !stop_i;
+  assign trap_o = trap_limit || trap_range || bus_trap;
+  assign trap_cause_o = bus_trap ? tw_isa_pkg::CauseBus : (trap_limit ? tw_isa_pkg::CauseLimit : tw_isa_pkg::CauseScratchpad);
+  assign trap_ordinal_o = bus_trap ? retired_q : started_q;
+
+  always_comb begin
+    if (re_valid && beat_ready) state_o = tw_isa_pkg::StateBusy;
+    else if (re_valid && !beat_ready) state_o = tw_isa_pkg::StateSpace;
+    else if (burst_valid && !room) state_o = tw_isa_pkg::StateSpace;
+    else if (re_active || rows_active || chunk_q) state_o = tw_isa_pkg::StateBusy;
+    else if (busy_o) state_o = tw_isa_pkg::StateData;
+    else state_o = tw_isa_pkg::StateEmpty;
+  end
+
+  logic unused;
+  assign unused = ^{rows_pad, re_count, re_both, len_full, end_full, end_empty, w_freed, w_empty, unused_word1,
+                    unused_push_count, unused_row_count, unused_req_count, unused_len_count, unused_end_count};
+
+endmodule

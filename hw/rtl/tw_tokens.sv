@@ -1,0 +1,57 @@
+// The twelve token counters: one for each ordered pair of units, taken at an instruction's start, given at retirement.
+module tw_tokens #(
+  parameter int unsigned Width = 10
+) (
+  input  logic       clk_i,
+  input  logic       rst_ni,
+  // By unit: the head's pop mask, whether its tokens are all there, the lowest unit whose token is missing, its start.
+  input  logic [15:0] need_i,
+  output logic [3:0]  ready_o,
+  output logic [7:0]  missing_o,
+  input  logic [3:0]  start_i,
+  // By unit: retirement and its push mask.
+  input  logic [3:0]  retire_i,
+  input  logic [15:0] push_i,
+  output logic [3:0]  overflow_o
+);
+
+  // Counter [to * 4 + from].
+  logic [16*Width-1:0] count_q;
+
+  always_comb begin
+    ready_o = '1;
+    missing_o = '0;
+    for (int unsigned to = 0; to < 4; to++) begin
+      for (int unsigned k = 0; k < 4; k++) begin
+        if (need_i[to*4 + 3 - k] && count_q[(to*4 + 3 - k)*Width +: Width] == '0) begin
+          ready_o[to] = 1'b0;
+          missing_o[to*2 +: 2] = 2'(3 - k);
+        end
+      end
+    end
+  end
+
+  always_comb begin
+    overflow_o = '0;
+    for (int unsigned from = 0; from < 4; from++) begin
+      for (int unsigned to = 0; to < 4; to++) begin
+        if (retire_i[from] && push_i[from*4 + to] && (&count_q[(to*4 + from)*Width +: Width]) &&
+            !(start_i[to] && need_i[to*4 + from])) overflow_o[from] = 1'b1;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      count_q <= '0;
+    end else begin
+      for (int unsigned to = 0; to < 4; to++) begin
+        for (int unsigned from = 0; from < 4; from++) begin
+          count_q[(to*4 + from)*Width +: Width] <= count_q[(to*4 + from)*Width +: Width]
+              + Width'(retire_i[from] && push_i[from*4 + to]) - Width'(start_i[to] && need_i[to*4 + from]);
+        end
+      end
+    end
+  end
+
+endmodule

@@ -1,0 +1,518 @@
+// The vector unit: rows of batch x block_out elements, simple operations on the vector lanes with forwarding, deep ones
+// on the requantize lanes without.
+//
+// Stages: 0 issue (micro-op memory) | 1 index | 2 operand read | 3 operands; simple operations compute and write in 4 |
+// deep: 3 to 7 scale, 8 assemble, write in 9; a quantized addition enters the lanes thrice, its sum five cycles after its
+// first operand.
+module tw_vector (
+  input  logic                           clk_i,
+  input  logic                           rst_ni,
+  input  logic                           stop_i,
+  input  logic                           insn_valid_i,
+  input  logic [tw_cfg_pkg::VectorBodyW-1:0] insn_i,
+  input  logic [3:0]                     insn_push_i,
+  output logic                           insn_start_o,
+  output logic                           uop_re_o,
+  output logic [tw_cfg_pkg::VuopW-1:0]   uop_addr_o,
+  input  logic [tw_cfg_pkg::VuopEntryBytes*8-1:0] uop_data_i,
+  // Operand reads: bit 0 operand a, bit 1 operand b.
+  output logic [1:0]                     acc_re_o,
+  output logic [2*tw_cfg_pkg::AccW-1:0]  acc_raddr_o,
+  input  logic [2*tw_cfg_pkg::AccEntryBytes*8-1:0] acc_rdata_i,
+  output logic [1:0]                     out_re_o,
+  output logic [2*$clog2(tw_cfg_pkg::OutDepth)-1:0] out_raddr_o,
+  input  logic [2*tw_cfg_pkg::OutEntryBytes*8-1:0] out_rdata_i,
+  output logic [1:0]                     inp_re_o,
+  output logic [2*tw_cfg_pkg::InpW-1:0]  inp_raddr_o,
+  input  logic [2*tw_cfg_pkg::OutEntryBytes*8-1:0] inp_rdata_i,
+  output logic                           param_re_o,
+  output logic [tw_cfg_pkg::DescW-1:0]   param_addr_o,
+  input  logic [9*tw_cfg_pkg::BlockOut*8-1:0] param_data_i,
+  // Row writes.
+  output logic                           acc_we_o,
+  output logic                           out_we_o,
+  output logic                           inp_we_o,
+  output logic [tw_cfg_pkg::VecW-1:0]    waddr_o,
+  output logic [tw_cfg_pkg::AccEntryBytes*8-1:0] wdata32_o,
+  output logic [tw_cfg_pkg::OutEntryBytes*8-1:0] wdata8_o,
+  output logic                           retire_o,
+  output logic [3:0]                     retire_push_o,
+  output logic                           busy_o,
+  output logic                           working_o,
+  output logic                           trap_o,
+  output logic [31:0]                    trap_ordinal_o
+);
+
+  localparam int unsigned E = tw_cfg_pkg::RowElements;
+  localparam int unsigned LanesV = tw_cfg_pkg::VectorLanes;
+  localparam int unsigned LanesR = tw_cfg_pkg::RequantLanes;
+  localparam int unsigned SlicesV = E / LanesV;
+  localparam int unsigned SlicesR = E / LanesR;
+  localparam int unsigned SlicesMax = SlicesV > SlicesR ? SlicesV : SlicesR;
+  localparam int unsigned SliceW = SlicesMax > 1 ? $clog2(SlicesMax) : 1;
+  localparam int unsigned IndexW = tw_cfg_pkg::VecW;
+  localparam int unsigned OffW = IndexW + 1;
+  localparam int unsigned SumW = IndexW + 2;
+  localparam int unsigned BodyW = tw_cfg_pkg::VectorBodyW;
+  localparam int unsigned OutW = $clog2(tw_cfg_pkg::OutDepth);
+  localparam int unsigned Bo = tw_cfg_pkg::BlockOut;
+  // Cycles from an instruction's last issue until nothing of it is under way.
+  localparam logic [4:0]  DrainCycles = 5'd16;
+  localparam int unsigned DescEntries = tw_cfg_pkg::DescriptorEntries;
+  localparam int unsigned DescEntryBits = 9 * Bo * 8;
+  localparam int unsigned DescCountW = $clog2(DescEntries + 2);
+  // What a pass through the lanes carries.
+  localparam logic [1:0]  KindFinal = 2'd0;
+  localparam logic [1:0]  KindA = 2'd1;
+  localparam logic [1:0]  KindB = 2'd2;
+  localparam logic [1:0]  KindSum = 2'd3;
+
+  typedef struct packed {
+    logic [4:0] op;
+    logic       single;
+    logic [1:0] dst;
+    logic [1:0] a;
+    logic [2:0] b;
+  } ctl_t;
+
+  typedef struct packed {
+    logic               last;
+    logic               row_last;
+    logic [SliceW-1:0]  slice;
+    logic [1:0]         kind;
+    logic [3:0]         push;
+  } tag_t;
+
+  // Start of instructions.
+  typedef enum logic [1:0] {StIdle, StDrain, StDesc, StRun} state_e;
+  state_e             state_q;
+  logic [BodyW-1:0]   cur_q, body;
+  logic [3:0]         cur_push_q;
+  logic [31:0]        ordinal_q;
+  logic               deep_q, prev_deep_q;
+  logic [4:0]         drain_q;
+  logic [DescCountW-1:0] desc_q;
+  logic [DescEntries*DescEntryBits-1:0] descriptor_q;
+  logic               head_deep, head_desc, direct, start, launch, desc_range, issue, step, walk_valid, walk_last, walk_range;
+  logic [SliceW-1:0]  slice_q;
+  logic [1:0]         phase_q;
+  logic               last_pass;
+  logic [3*OffW-1:0]  walk_offsets;
+  logic               cur_needs_desc;
+
+  function automatic logic is_deep(input logic [4:0] op);
+    is_deep = op == tw_isa_pkg::VecRequant || op == tw_isa_pkg::VecMul || op == tw_isa_pkg::VecQadd;
+  endfunction
+
+  function automatic logic needs_desc(input logic [4:0] op, input logic [2:0] b);
+    needs_desc = is_deep(op) || op == tw_isa_pkg::VecClip || b == tw_isa_pkg::SrcScalar;
+  endfunction
+
+  assign head_deep = is_deep(tw_cfg_pkg::vector_op(insn_i));
+  assign head_desc = needs_desc(tw_cfg_pkg::vector_op(insn_i), tw_cfg_pkg::vector_b(insn_i));
+  assign cur_needs_desc = needs_desc(tw_cfg_pkg::vector_op(cur_q), tw_cfg_pkg::vector_b(cur_q));
+  assign direct = !head_deep && !head_desc && !prev_deep_q;
+  assign start = insn_valid_i && !stop_i && (state_q == StIdle || (state_q == StRun && step && walk_last));
+  assign insn_start_o = start;
+  assign desc_range = 32'(tw_cfg_pkg::vector_descriptor(cur_q)) + DescEntries > tw_cfg_pkg::ParamDepth;
+  assign launch = (start && direct) ||
+                  (state_q == StDrain && drain_q == '0 && !cur_needs_desc && !stop_i) ||
+                  (state_q == StDesc && desc_q == DescCountW'(DescEntries) && !stop_i);
+  assign body = start ? insn_i : cur_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      state_q     <= StIdle;
+      ordinal_q   <= '1;
+      prev_deep_q <= 1'b0;
+      drain_q     <= '0;
+    end else begin
+      if (start) ordinal_q <= ordinal_q + 1'b1;
+      if (start) prev_deep_q <= head_deep;
+      if (issue) drain_q <= DrainCycles;
+      else if (drain_q != '0) drain_q <= drain_q - 1'b1;
+      if (launch) state_q <= StRun;
+      else if (start) state_q <= StDrain;
+      else if (stop_i) state_q <= StIdle;
+      else if (state_q == StDrain && drain_q == '0) state_q <= StDesc;
+      else if (state_q == StRun && step && walk_last) state_q <= StIdle;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (start) begin
+      cur_q      <= insn_i;
+      cur_push_q <= insn_push_i;
+      deep_q     <= head_deep;
+    end
+    if (state_q != StDesc) desc_q <= '0;
+    else desc_q <= desc_q + 1'b1;
+    for (int unsigned k = 0; k < DescEntries; k++) begin
+      if (state_q == StDesc && desc_q == DescCountW'(k + 1)) begin
+        descriptor_q[k*DescEntryBits +: DescEntryBits] <= param_data_i;
+      end
+    end
+  end
+
+  // The descriptor's fields.
+  logic [tw_isa_pkg::DescriptorBytes*8-1:0] d;
+  logic [31:0] d_scalar, d_lo, d_hi, d_zero, d_ma, d_mb, d_m;
+  logic [7:0]  d_sa, d_sb, d_s, d_left, d_za, d_zb;
+  assign d = descriptor_q[tw_isa_pkg::DescriptorBytes*8-1:0];
+  assign d_scalar = d[tw_isa_pkg::DescScalarLsb +: 32];
+  assign d_lo     = d[tw_isa_pkg::DescLoLsb +: 32];
+  assign d_hi     = d[tw_isa_pkg::DescHiLsb +: 32];
+  assign d_zero   = d[tw_isa_pkg::DescZeroPointLsb +: 32];
+  assign d_ma     = d[tw_isa_pkg::DescMultiplierALsb +: 32];
+  assign d_mb     = d[tw_isa_pkg::DescMultiplierBLsb +: 32];
+  assign d_m      = d[tw_isa_pkg::DescMultiplierLsb +: 32];
+  assign d_sa     = d[tw_isa_pkg::DescShiftALsb +: 8];
+  assign d_sb     = d[tw_isa_pkg::DescShiftBLsb +: 8];
+  assign d_s      = d[tw_isa_pkg::DescShiftLsb +: 8];
+  assign d_left   = d[tw_isa_pkg::DescLeftShiftLsb +: 8];
+  assign d_za     = d[tw_isa_pkg::DescZeroALsb +: 8];
+  assign d_zb     = d[tw_isa_pkg::DescZeroBLsb +: 8];
+
+  // Issue: a row takes one pass for each slice, three for a quantized addition, of which the third is left for the sum.
+  ctl_t ctl;
+  assign ctl.op     = tw_cfg_pkg::vector_op(cur_q);
+  assign ctl.single = tw_cfg_pkg::vector_mode(cur_q);
+  assign ctl.dst    = tw_cfg_pkg::vector_dst(cur_q);
+  assign ctl.a      = tw_cfg_pkg::vector_a(cur_q);
+  assign ctl.b      = tw_cfg_pkg::vector_b(cur_q);
+
+  logic               is_qadd, slice_last;
+  assign is_qadd    = ctl.op == tw_isa_pkg::VecQadd;
+  assign slice_last = slice_q == (deep_q ? SliceW'(SlicesR - 1) : SliceW'(SlicesV - 1));
+  assign last_pass  = slice_last && (!is_qadd || phase_q == 2'd2);
+  assign issue      = state_q == StRun && walk_valid && !stop_i;
+  assign step       = issue && last_pass;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || launch) begin
+      slice_q <= '0;
+      phase_q <= '0;
+    end else if (issue) begin
+      if (is_qadd && phase_q != 2'd2) begin
+        phase_q <= phase_q + 1'b1;
+      end else begin
+        phase_q <= '0;
+        slice_q <= slice_last ? '0 : slice_q + 1'b1;
+      end
+    end
+  end
+
+  logic [3*IndexW-1:0] bases;
+  logic [9*IndexW-1:0] steps;
+  logic [3*tw_cfg_pkg::LoopW-1:0] counts;
+  assign counts = {tw_cfg_pkg::vector_count2(body), tw_cfg_pkg::vector_count1(body), tw_cfg_pkg::vector_count0(body)};
+  assign bases  = {tw_cfg_pkg::vector_b_at(body), tw_cfg_pkg::vector_a_at(body), tw_cfg_pkg::vector_dst_at(body)};
+  assign steps  = {tw_cfg_pkg::vector_b2(body), tw_cfg_pkg::vector_a2(body), tw_cfg_pkg::vector_dst2(body),
+                   tw_cfg_pkg::vector_b1(body), tw_cfg_pkg::vector_a1(body), tw_cfg_pkg::vector_dst1(body),
+                   tw_cfg_pkg::vector_b0(body), tw_cfg_pkg::vector_a0(body), tw_cfg_pkg::vector_dst0(body)};
+
+  tw_walk #(
+    .UopW(tw_cfg_pkg::VuopW), .UopDepth(tw_cfg_pkg::VectorUopDepth), .LoopW(tw_cfg_pkg::LoopW), .IndexW(IndexW)
+  ) u_walk (
+    .clk_i, .rst_ni, .start_i(launch), .uop_i(tw_cfg_pkg::vector_uop(body)), .uops_i(tw_cfg_pkg::vector_uops(body)),
+    .counts_i(counts), .bases_i(bases), .steps_i(steps), .step_i(step),
+    .valid_o(walk_valid), .last_o(walk_last), .uop_range_o(walk_range), .uop_o(uop_addr_o), .offsets_o(walk_offsets)
+  );
+  assign uop_re_o = issue;
+
+  // Stages 1 to 3.
+  logic [3:1]        valid_q;
+  ctl_t              ctl1_q, ctl2_q, ctl3_q;
+  tag_t              tag0, tag1_q, tag2_q, tag3_q;
+  logic              range1_q, range2_q;
+  logic [31:0]       ordinal1_q, ordinal2_q;
+  logic [3*OffW-1:0] offsets1_q;
+  logic [SumW-1:0]   dst2_q, a2_q, b2_q;
+  logic [IndexW-1:0] dst3_q, a3_q, b3_q;
+  logic              bad, dst_bad, a_bad, b_bad, uop_trap, desc_trap;
+
+  assign tag0.last     = walk_last && slice_last && (!is_qadd || phase_q == 2'd1);
+  assign tag0.row_last = slice_last;
+  assign tag0.slice    = slice_q;
+  assign tag0.kind     = !is_qadd ? KindFinal : (phase_q == 2'd0 ? KindA : KindB);
+  assign tag0.push     = cur_push_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      valid_q <= '0;
+    end else begin
+      valid_q <= {valid_q[2] && !uop_trap && !stop_i, valid_q[1] && !uop_trap && !stop_i,
+                  issue && !(is_qadd && phase_q == 2'd2) && !uop_trap};
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    ctl1_q     <= ctl;
+    ctl2_q     <= ctl1_q;
+    ctl3_q     <= ctl2_q;
+    tag1_q     <= tag0;
+    tag2_q     <= tag1_q;
+    tag3_q     <= tag2_q;
+    range1_q   <= walk_range;
+    range2_q   <= range1_q;
+    ordinal1_q <= ordinal_q;
+    ordinal2_q <= ordinal1_q;
+    offsets1_q <= walk_offsets;
+    dst2_q     <= SumW'(uop_data_i[0 +: IndexW]) + SumW'(offsets1_q[0 +: OffW]);
+    a2_q       <= SumW'(uop_data_i[IndexW +: IndexW]) + SumW'(offsets1_q[OffW +: OffW]);
+    b2_q       <= SumW'(uop_data_i[2*IndexW +: IndexW]) + SumW'(offsets1_q[2*OffW +: OffW]);
+    dst3_q     <= dst2_q[IndexW-1:0];
+    a3_q       <= a2_q[IndexW-1:0];
+    b3_q       <= b2_q[IndexW-1:0];
+  end
+
+  function automatic logic past(input logic [SumW-1:0] index, input logic [2:0] src);
+    case (src)
+      tw_isa_pkg::SrcAcc:   past = 32'(index) >= tw_cfg_pkg::AccDepth;
+      tw_isa_pkg::SrcOut:   past = 32'(index) >= tw_cfg_pkg::OutDepth;
+      tw_isa_pkg::SrcInp:   past = 32'(index) >= tw_cfg_pkg::InpDepth;
+      tw_isa_pkg::SrcParam: past = 32'(index) >= tw_cfg_pkg::ParamDepth;
+      default:              past = 1'b0;
+    endcase
+  endfunction
+
+  assign dst_bad = past(dst2_q, {1'b0, ctl2_q.dst});
+  assign a_bad   = past(a2_q, {1'b0, ctl2_q.a});
+  assign b_bad   = past(b2_q, ctl2_q.b);
+  assign bad     = range2_q || dst_bad || a_bad || b_bad;
+  assign uop_trap  = valid_q[2] && bad && !stop_i;
+  assign desc_trap = state_q == StDesc && desc_q == '0 && desc_range && !stop_i;
+  assign trap_o = uop_trap || desc_trap;
+  assign trap_ordinal_o = uop_trap ? ordinal2_q : ordinal_q;
+
+  logic read2;
+  assign read2 = valid_q[2] && !bad && !stop_i;
+  assign acc_re_o = {read2 && ctl2_q.b == tw_isa_pkg::SrcAcc, read2 && {1'b0, ctl2_q.a} == tw_isa_pkg::SrcAcc};
+  assign out_re_o = {read2 && ctl2_q.b == tw_isa_pkg::SrcOut, read2 && {1'b0, ctl2_q.a} == tw_isa_pkg::SrcOut};
+  assign inp_re_o = {read2 && ctl2_q.b == tw_isa_pkg::SrcInp, read2 && {1'b0, ctl2_q.a} == tw_isa_pkg::SrcInp};
+  assign acc_raddr_o = {tw_cfg_pkg::AccW'(b2_q), tw_cfg_pkg::AccW'(a2_q)};
+  assign out_raddr_o = {OutW'(b2_q), OutW'(a2_q)};
+  assign inp_raddr_o = {tw_cfg_pkg::InpW'(b2_q), tw_cfg_pkg::InpW'(a2_q)};
+  assign param_re_o = (read2 && ctl2_q.b == tw_isa_pkg::SrcParam) || (state_q == StDesc && !stop_i);
+  assign param_addr_o = state_q == StDesc ? tw_cfg_pkg::vector_descriptor(cur_q) + tw_cfg_pkg::DescW'(desc_q)
+                                          : tw_cfg_pkg::DescW'(b2_q);
+
+  // Row writes: a simple row in stage 4, a deep one in stage 9. Rows are kept as 32-bit elements, narrowed where the
+  // destination is int8, so that they can be forwarded.
+  logic              wr_valid_q, wr1_valid_q, wr_last_q;
+  logic [1:0]        wr_dst_q, wr1_dst_q;
+  logic [3:0]        wr_push_q;
+  logic [IndexW-1:0] wr_at_q, wr1_at_q;
+  logic [E*32-1:0]   wr_row_q, wr1_row_q, simple_row, deep_row, new_row;
+
+  // Stage 3, simple operations.
+  logic                 simple3, fwd_a0, fwd_a1, fwd_b0, fwd_b1;
+  logic [LanesV*32-1:0] sa, sb, sr;
+  logic [E*32-1:0]      a_full, b_full, simple_buf_q;
+  logic [E*8-1:0]       a_bytes, b_bytes;
+  assign simple3 = valid_q[3] && !is_deep(ctl3_q.op);
+  assign fwd_a0 = wr_valid_q && wr_dst_q == ctl3_q.a && wr_at_q == a3_q;
+  assign fwd_a1 = wr1_valid_q && wr1_dst_q == ctl3_q.a && wr1_at_q == a3_q;
+  assign fwd_b0 = wr_valid_q && {1'b0, wr_dst_q} == ctl3_q.b && wr_at_q == b3_q;
+  assign fwd_b1 = wr1_valid_q && {1'b0, wr1_dst_q} == ctl3_q.b && wr1_at_q == b3_q;
+  assign a_bytes = {1'b0, ctl3_q.a} == tw_isa_pkg::SrcOut ? out_rdata_i[0 +: E*8] : inp_rdata_i[0 +: E*8];
+  assign b_bytes = ctl3_q.b == tw_isa_pkg::SrcOut ? out_rdata_i[E*8 +: E*8] : inp_rdata_i[E*8 +: E*8];
+
+  // The 32-bit field of a param entry that begins at row `first`, for channel `c`.
+  function automatic logic [31:0] param_word(input logic [9*Bo*8-1:0] entry, input int unsigned first,
+                                             input int unsigned c);
+    param_word = {entry[((first + 3)*Bo + c)*8 +: 8], entry[((first + 2)*Bo + c)*8 +: 8],
+                  entry[((first + 1)*Bo + c)*8 +: 8], entry[(first*Bo + c)*8 +: 8]};
+  endfunction
+
+  always_comb begin
+    a_full = '0;
+    b_full = '0;
+    if (valid_q[3]) begin
+      if (simple3 && fwd_a0) a_full = wr_row_q;
+      else if (simple3 && fwd_a1) a_full = wr1_row_q;
+      else if ({1'b0, ctl3_q.a} == tw_isa_pkg::SrcAcc) a_full = acc_rdata_i[0 +: E*32];
+      else begin
+        for (int unsigned e = 0; e < E; e++) a_full[e*32 +: 32] = {{24{a_bytes[e*8+7]}}, a_bytes[e*8 +: 8]};
+      end
+      if (simple3 && fwd_b0) b_full = wr_row_q;
+      else if (simple3 && fwd_b1) b_full = wr1_row_q;
+      else if (ctl3_q.b == tw_isa_pkg::SrcAcc) b_full = acc_rdata_i[E*32 +: E*32];
+      else if (ctl3_q.b == tw_isa_pkg::SrcParam) begin
+        for (int unsigned e = 0; e < E; e++) b_full[e*32 +: 32] = param_word(param_data_i, 0, e % Bo);
+      end else if (ctl3_q.b == tw_isa_pkg::SrcScalar) b_full = {E{d_scalar}};
+      else begin
+        for (int unsigned e = 0; e < E; e++) b_full[e*32 +: 32] = {{24{b_bytes[e*8+7]}}, b_bytes[e*8 +: 8]};
+      end
+    end
+  end
+
+  if (SlicesV == 1) begin : gen_simple_whole
+    assign sa = a_full;
+    assign sb = b_full;
+    assign simple_row = sr;
+  end else begin : gen_simple_slices
+    assign sa = a_full[32'(tag3_q.slice)*LanesV*32 +: LanesV*32];
+    assign sb = b_full[32'(tag3_q.slice)*LanesV*32 +: LanesV*32];
+    always_comb begin
+      simple_row = simple_buf_q;
+      simple_row[32'(tag3_q.slice)*LanesV*32 +: LanesV*32] = sr;
+    end
+  end
+  for (genvar l = 0; l < LanesV; l++) begin : gen_vector_lane
+    tw_vector_lane u_lane (
+      .op_i(ctl3_q.op), .a_i(sa[l*32 +: 32]), .b_i(sb[l*32 +: 32]), .lo_i(d_lo), .hi_i(d_hi),
+      .result_o(sr[l*32 +: 32])
+    );
+  end
+  always_ff @(posedge clk_i) begin
+    if (simple3) simple_buf_q <= simple_row;
+  end
+
+  // Stages 3 to 8, deep operations. Stage k's tag stands beside what entered the lanes k - 3 cycles ago.
+  logic                 entry_valid, sum_entry;
+  tag_t                 entry_tag, dtag4_q, dtag5_q, dtag6_q, dtag7_q, dtag8_q;
+  logic [8:4]           dvalid_q;
+  ctl_t                 entry_ctl, dctl4_q, dctl5_q, dctl6_q, dctl7_q, dctl8_q;
+  logic [IndexW-1:0]    entry_at, dat4_q, dat5_q, dat6_q, dat7_q, dat8_q;
+  logic [LanesR*32-1:0] x, multiplier, scaled, result, hold_q;
+  logic [LanesR*8-1:0]  shift;
+  logic [E*32-1:0]      deep_buf_q;
+  logic                 deep_final;
+
+  assign sum_entry   = dvalid_q[7] && dtag7_q.kind == KindB;
+  assign entry_valid = sum_entry || (valid_q[3] && is_deep(ctl3_q.op));
+  assign entry_ctl   = sum_entry ? dctl7_q : ctl3_q;
+  assign entry_at    = sum_entry ? dat7_q : dst3_q;
+  always_comb begin
+    entry_tag = sum_entry ? dtag7_q : tag3_q;
+    if (sum_entry) entry_tag.kind = KindSum;
+  end
+
+  for (genvar l = 0; l < LanesR; l++) begin : gen_requant_lane
+    logic [31:0] av, bv, xl, ml;
+    logic [7:0]  sl, a8, b8;
+    logic [8:0]  da, db, dx;
+    logic [17:0] prod;
+    int unsigned e;
+    assign e = SlicesR == 1 ? l : 32'(tag3_q.slice)*LanesR + l;
+    assign av = a_full[e*32 +: 32];
+    assign bv = b_full[e*32 +: 32];
+    assign a8 = av[7:0];
+    assign b8 = bv[7:0];
+    assign da = {a8[7], a8} - {d_za[7], d_za};
+    assign db = {b8[7], b8} - {d_zb[7], d_zb};
+    assign prod = {{9{da[8]}}, da} * {{9{db[8]}}, db};
+    assign dx = tag3_q.kind == KindA ? da : db;
+    always_comb begin
+      xl = av + bv;
+      ml = param_word(param_data_i, 4, e % Bo);
+      sl = param_data_i[(8*Bo + e % Bo)*8 +: 8];
+      if (tw_cfg_pkg::VectorMul != 0 && ctl3_q.op == tw_isa_pkg::VecMul) begin
+        xl = {{14{prod[17]}}, prod};
+        ml = d_m;
+        sl = d_s;
+      end
+      if (tw_cfg_pkg::VectorQadd != 0 && ctl3_q.op == tw_isa_pkg::VecQadd) begin
+        xl = {{23{dx[8]}}, dx} << d_left[4:0];
+        ml = tag3_q.kind == KindA ? d_ma : d_mb;
+        sl = tag3_q.kind == KindA ? d_sa : d_sb;
+      end
+      if (tw_cfg_pkg::VectorQadd != 0 && sum_entry) begin
+        xl = hold_q[l*32 +: 32] + scaled[l*32 +: 32];
+        ml = d_m;
+        sl = d_s;
+      end
+    end
+    assign x[l*32 +: 32] = xl;
+    assign multiplier[l*32 +: 32] = ml;
+    assign shift[l*8 +: 8] = sl;
+
+    tw_requant_lane u_lane (
+      .clk_i, .en_i({dvalid_q[6:4], entry_valid}), .x_i(x[l*32 +: 32]), .multiplier_i(multiplier[l*32 +: 32]),
+      .shift_i(shift[l*8 +: 8]), .single_i(entry_ctl.single), .zero_point_i(d_zero), .lo_i(d_lo), .hi_i(d_hi),
+      .scaled_o(scaled[l*32 +: 32]), .result_o(result[l*32 +: 32])
+    );
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      dvalid_q <= '0;
+    end else begin
+      dvalid_q <= {dvalid_q[7] && (dtag7_q.kind == KindFinal || dtag7_q.kind == KindSum), dvalid_q[6:4], entry_valid};
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    {dtag8_q, dtag7_q, dtag6_q, dtag5_q, dtag4_q} <= {dtag7_q, dtag6_q, dtag5_q, dtag4_q, entry_tag};
+    {dctl8_q, dctl7_q, dctl6_q, dctl5_q, dctl4_q} <= {dctl7_q, dctl6_q, dctl5_q, dctl4_q, entry_ctl};
+    {dat8_q, dat7_q, dat6_q, dat5_q, dat4_q} <= {dat7_q, dat6_q, dat5_q, dat4_q, entry_at};
+    if (dvalid_q[7] && dtag7_q.kind == KindA) hold_q <= scaled;
+  end
+
+  assign deep_final = dvalid_q[8];
+  if (SlicesR == 1) begin : gen_deep_whole
+    assign deep_row = result;
+  end else begin : gen_deep_slices
+    always_comb begin
+      deep_row = deep_buf_q;
+      deep_row[32'(dtag8_q.slice)*LanesR*32 +: LanesR*32] = result;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (deep_final) deep_buf_q <= deep_row;
+  end
+
+  // The row that is complete, narrowed.
+  logic       row_done;
+  logic [1:0] row_dst;
+  assign row_done = (simple3 && tag3_q.row_last) || (deep_final && dtag8_q.row_last);
+  assign row_dst  = deep_final ? dctl8_q.dst : ctl3_q.dst;
+  always_comb begin
+    new_row = deep_final ? deep_row : simple_row;
+    if ({1'b0, row_dst} != tw_isa_pkg::SrcAcc) begin
+      for (int unsigned e = 0; e < E; e++) begin
+        if ($signed(new_row[e*32 +: 32]) > 32'sd127) new_row[e*32 +: 32] = 32'd127;
+        else if ($signed(new_row[e*32 +: 32]) < -32'sd128) new_row[e*32 +: 32] = 32'hffff_ff80;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      wr_valid_q  <= 1'b0;
+      wr1_valid_q <= 1'b0;
+    end else begin
+      wr_valid_q  <= row_done;
+      wr1_valid_q <= wr_valid_q;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (row_done) begin
+      wr_row_q  <= new_row;
+      wr_dst_q  <= row_dst;
+      wr_at_q   <= deep_final ? dat8_q : dst3_q;
+      wr_last_q <= deep_final ? dtag8_q.last : tag3_q.last;
+      wr_push_q <= deep_final ? dtag8_q.push : tag3_q.push;
+    end
+    if (wr_valid_q) begin
+      wr1_row_q <= wr_row_q;
+      wr1_dst_q <= wr_dst_q;
+      wr1_at_q  <= wr_at_q;
+    end
+  end
+
+  assign acc_we_o  = wr_valid_q && {1'b0, wr_dst_q} == tw_isa_pkg::SrcAcc;
+  assign out_we_o  = wr_valid_q && {1'b0, wr_dst_q} == tw_isa_pkg::SrcOut;
+  assign inp_we_o  = wr_valid_q && {1'b0, wr_dst_q} == tw_isa_pkg::SrcInp;
+  assign waddr_o   = wr_at_q;
+  assign wdata32_o = wr_row_q;
+  always_comb begin
+    for (int unsigned e = 0; e < E; e++) wdata8_o[e*8 +: 8] = wr_row_q[e*32 +: 8];
+  end
+
+  assign retire_o      = wr_valid_q && wr_last_q;
+  assign retire_push_o = wr_push_q;
+  assign busy_o        = state_q != StIdle || (|valid_q) || (|dvalid_q) || wr_valid_q;
+  assign working_o     = issue;
+
+endmodule

@@ -1,0 +1,107 @@
+// Walks a range of micro-ops under three loops, one micro-op a step: the micro-op's address and the offset of each of
+// three operands. A new instruction can begin in the cycle after the last step.
+module tw_walk #(
+  parameter int unsigned UopW = 10,
+  parameter int unsigned UopDepth = 1024,
+  parameter int unsigned LoopW = 11,
+  parameter int unsigned IndexW = 11,
+  localparam int unsigned CountW = $clog2(UopDepth + 1),
+  localparam int unsigned OffW = IndexW + 1
+) (
+  input  logic                clk_i,
+  input  logic                rst_ni,
+  input  logic                start_i,
+  input  logic [UopW-1:0]     uop_i,
+  input  logic [CountW-1:0]   uops_i,
+  input  logic [3*LoopW-1:0]  counts_i,
+  input  logic [3*IndexW-1:0] bases_i,
+  input  logic [9*IndexW-1:0] steps_i,
+  input  logic                step_i,
+  output logic                valid_o,
+  output logic                last_o,
+  output logic                uop_range_o,
+  output logic [UopW-1:0]     uop_o,
+  output logic [3*OffW-1:0]   offsets_o
+);
+
+  logic                valid_q;
+  logic [UopW-1:0]     uop_q;
+  logic [CountW-1:0]   uops_q, u_q;
+  logic [3*LoopW-1:0]  counts_q;
+  logic [9*IndexW-1:0] steps_q;
+  logic [LoopW-1:0]    l0_q, l1_q, l2_q;
+  // Offsets at the start of the outer, middle and inner loop's current pass, operand by operand.
+  logic [3*OffW-1:0]   o0_q, o1_q, o2_q;
+  logic [UopW:0]       uop_sum;
+  logic                last_u, last_2, last_1, last_0;
+
+  assign last_u = u_q == uops_q - 1'b1;
+  assign last_2 = l2_q == counts_q[2*LoopW +: LoopW] - 1'b1;
+  assign last_1 = l1_q == counts_q[1*LoopW +: LoopW] - 1'b1;
+  assign last_0 = l0_q == counts_q[0*LoopW +: LoopW] - 1'b1;
+
+  assign valid_o = valid_q;
+  assign last_o = last_u && last_2 && last_1 && last_0;
+  assign uop_sum = (UopW+1)'(uop_q) + (UopW+1)'(u_q);
+  assign uop_range_o = uop_sum >= (UopW+1)'(UopDepth);
+  assign uop_o = uop_sum[UopW-1:0];
+  assign offsets_o = o2_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      valid_q <= 1'b0;
+    end else if (start_i) begin
+      valid_q <= 1'b1;
+    end else if (step_i && last_o) begin
+      valid_q <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (start_i) begin
+      uop_q    <= uop_i;
+      uops_q   <= uops_i;
+      counts_q <= counts_i;
+      steps_q  <= steps_i;
+      u_q      <= '0;
+      l0_q     <= '0;
+      l1_q     <= '0;
+      l2_q     <= '0;
+      for (int unsigned k = 0; k < 3; k++) begin
+        o0_q[k*OffW +: OffW] <= OffW'(bases_i[k*IndexW +: IndexW]);
+        o1_q[k*OffW +: OffW] <= OffW'(bases_i[k*IndexW +: IndexW]);
+        o2_q[k*OffW +: OffW] <= OffW'(bases_i[k*IndexW +: IndexW]);
+      end
+    end else if (step_i) begin
+      if (!last_u) begin
+        u_q <= u_q + 1'b1;
+      end else begin
+        u_q <= '0;
+        if (!last_2) begin
+          l2_q <= l2_q + 1'b1;
+          for (int unsigned k = 0; k < 3; k++) begin
+            o2_q[k*OffW +: OffW] <= o2_q[k*OffW +: OffW] + OffW'(steps_q[(6+k)*IndexW +: IndexW]);
+          end
+        end else begin
+          l2_q <= '0;
+          if (!last_1) begin
+            l1_q <= l1_q + 1'b1;
+            for (int unsigned k = 0; k < 3; k++) begin
+              o1_q[k*OffW +: OffW] <= o1_q[k*OffW +: OffW] + OffW'(steps_q[(3+k)*IndexW +: IndexW]);
+              o2_q[k*OffW +: OffW] <= o1_q[k*OffW +: OffW] + OffW'(steps_q[(3+k)*IndexW +: IndexW]);
+            end
+          end else begin
+            l1_q <= '0;
+            l0_q <= l0_q + 1'b1;
+            for (int unsigned k = 0; k < 3; k++) begin
+              o0_q[k*OffW +: OffW] <= o0_q[k*OffW +: OffW] + OffW'(steps_q[k*IndexW +: IndexW]);
+              o1_q[k*OffW +: OffW] <= o0_q[k*OffW +: OffW] + OffW'(steps_q[k*IndexW +: IndexW]);
+              o2_q[k*OffW +: OffW] <= o0_q[k*OffW +: OffW] + OffW'(steps_q[k*IndexW +: IndexW]);
+            end
+          end
+        end
+      end
+    end
+  end
+
+endmodule
