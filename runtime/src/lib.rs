@@ -5,6 +5,7 @@
 pub mod artifact;
 pub mod buffer;
 pub mod files;
+pub mod loader;
 pub mod npy;
 pub mod registry;
 pub mod session;

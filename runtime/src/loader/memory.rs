@@ -1,0 +1,93 @@
+//! The raw layer: mapped memory and calls into it.
+
+use super::LoadError;
+
+/// Memory of the process: code, constants and data of one object, in this order.
+#[derive(Debug)]
+pub(super) struct Image {
+    at: *mut u8,
+    len: usize,
+}
+
+// SAFETY: the mapping belongs to the image alone and is unmapped once, when it is dropped; the code in it keeps no
+// state that is tied to a thread.
+unsafe impl Send for Image {}
+// SAFETY: as above; shared references only read the address and call code, whose rules `call` names.
+unsafe impl Sync for Image {}
+
+#[cfg(unix)]
+impl Image {
+    /// Zeroed memory that can be read and written; `len` is a multiple of [`super::layout::PAGE`].
+    pub fn new(len: usize) -> Result<Image, LoadError> {
+        let len = len.max(super::layout::PAGE);
+        let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: an anonymous mapping at an address of the system's choice touches no memory in use.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, -1, 0) };
+        if at == libc::MAP_FAILED {
+            return Err(LoadError::Memory { bytes: len, reason: std::io::Error::last_os_error().to_string() });
+        }
+        Ok(Image { at: at.cast(), len })
+    }
+
+    /// Makes the first part executable, the second read-only, and leaves the rest writable. All ends are of whole pages.
+    pub fn protect(&mut self, code_end: usize, constants_end: usize) -> Result<(), LoadError> {
+        let parts = [(0, code_end, libc::PROT_READ | libc::PROT_EXEC), (code_end, constants_end, libc::PROT_READ)];
+        for (from, to, prot) in parts {
+            if from >= to || to > self.len {
+                continue;
+            }
+            // SAFETY: the range lies within this image's own mapping, and no reference to its bytes is alive, since
+            // `self` is borrowed for change.
+            let status = unsafe { libc::mprotect(self.at.add(from).cast(), to - from, prot) };
+            if status != 0 {
+                return Err(LoadError::Memory { bytes: self.len, reason: std::io::Error::last_os_error().to_string() });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Image {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `new` with this length and is used by nobody after its owner.
+        unsafe { libc::munmap(self.at.cast(), self.len) };
+    }
+}
+
+#[cfg(not(unix))]
+impl Image {
+    pub fn new(_len: usize) -> Result<Image, LoadError> {
+        Err(LoadError::Host)
+    }
+
+    pub fn protect(&mut self, _code_end: usize, _constants_end: usize) -> Result<(), LoadError> {
+        Err(LoadError::Host)
+    }
+}
+
+impl Image {
+    /// Its address.
+    pub fn base(&self) -> u64 {
+        self.at as u64
+    }
+
+    /// Its bytes, before [`Image::protect`].
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the mapping has `len` zeroed bytes, is readable and writable until `protect`, and belongs to `self`,
+        // which is borrowed for change.
+        unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
+    }
+}
+
+/// Calls the packed function at an offset.
+///
+/// # Safety
+/// The offset is that of a function of signature `extern "C" fn(*const *mut u8) -> i32` in the image's executable part,
+/// and the arguments are what it takes.
+pub(super) unsafe fn call(image: &Image, offset: usize, args: &[*mut u8]) -> i32 {
+    // SAFETY: the caller says that a function of this type is at the offset, so the address is not null.
+    let function: extern "C" fn(*const *mut u8) -> i32 =
+        unsafe { std::mem::transmute::<*mut u8, extern "C" fn(*const *mut u8) -> i32>(image.at.add(offset)) };
+    function(args.as_ptr())
+}

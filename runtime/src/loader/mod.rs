@@ -1,0 +1,122 @@
+//! Loads CPU object code from memory: relocatable ELF for x86-64, bound to a fixed table of imports and nothing else.
+//!
+//! No linker, compiler or file is needed. Code is mapped writable, relocated, and only then made executable and
+//! read-only; no page is ever both. An object that needs more than the loader gives (thread-local storage, common
+//! symbols, indirect functions, constructors) is refused by name. Bytes of code cannot be checked: verify a checksum
+//! before loading what came from elsewhere, and never load object code of unknown origin.
+//!
+//! Unwind tables are not registered, so nothing may unwind through loaded code.
+
+mod imports;
+mod layout;
+mod memory;
+mod relocate;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use thiserror::Error;
+
+pub use imports::ImportTable;
+
+/// Why object code was not loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LoadError {
+    /// The bytes are no relocatable ELF object for x86-64.
+    #[error("object code is damaged or of another kind: {0}; compile the model again")]
+    Format(String),
+    /// The object uses something that the loader does not give.
+    #[error("object code uses {what} ({name}), which the loader does not provide; compile it without")]
+    Unsupported {
+        /// The feature.
+        what: &'static str,
+        /// Section or symbol.
+        name: String,
+    },
+    /// A name that is neither defined nor imported.
+    #[error("object code calls `{0}`, which is not among the imports that the runtime provides")]
+    Unresolved(String),
+    /// A place that a relocation cannot reach or that lies outside of its section.
+    #[error(
+        "object code has a relocation of type {kind} at {section}+{offset:#x} that cannot be carried out: {reason}"
+    )]
+    Relocation {
+        /// Section.
+        section: String,
+        /// Place in the section.
+        offset: u64,
+        /// ELF's number of the type.
+        kind: u32,
+        /// Why not.
+        reason: String,
+    },
+    /// The system gave no memory or refused its protection.
+    #[error("cannot map {bytes} bytes for object code: {reason}")]
+    Memory {
+        /// Size of the image.
+        bytes: usize,
+        /// The system's words.
+        reason: String,
+    },
+    /// This machine cannot run the code.
+    #[error("object code is for x86-64 on Unix, which this machine is not")]
+    Host,
+}
+
+/// A loaded object: code that can be called as long as this lives.
+#[derive(Debug)]
+pub struct CpuModule {
+    image: memory::Image,
+    functions: HashMap<String, usize>,
+}
+
+impl CpuModule {
+    /// Loads a relocatable object.
+    ///
+    /// # Errors
+    /// [`LoadError`]; nothing stays mapped then.
+    pub fn load(bytes: &[u8], imports: &ImportTable) -> Result<CpuModule, LoadError> {
+        if !cfg!(all(target_arch = "x86_64", unix)) {
+            return Err(LoadError::Host);
+        }
+        let plan = layout::plan(bytes)?;
+        let mut image = memory::Image::new(plan.size)?;
+        let base = image.base();
+        relocate::fill(&plan, image.bytes_mut(), base, imports)?;
+        image.protect(plan.code_end, plan.constants_end)?;
+        Ok(CpuModule { image, functions: plan.functions })
+    }
+
+    /// The names of its functions, sorted.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.functions.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The function of that name.
+    pub fn function(&self, name: &str) -> Option<CpuFunction<'_>> {
+        self.functions.get(name).map(|&offset| CpuFunction { image: &self.image, offset })
+    }
+}
+
+/// A function of a loaded object.
+#[derive(Debug, Clone, Copy)]
+pub struct CpuFunction<'a> {
+    image: &'a memory::Image,
+    offset: usize,
+}
+
+impl CpuFunction<'_> {
+    /// Calls it as an `extern "C" fn(args: *const *mut u8) -> i32` and gives its result.
+    ///
+    /// # Safety
+    /// The object code is that of a code generator that is trusted, the function has this signature, and `args` are as
+    /// many valid, sufficiently large and aligned pointers as it takes; those that it writes overlap no others.
+    pub unsafe fn call(&self, args: &[*mut u8]) -> i32 {
+        // SAFETY: the offset is that of a function symbol within the image's code, which is mapped executable as long
+        // as the image lives; the rest is the caller's promise.
+        unsafe { memory::call(self.image, self.offset, args) }
+    }
+}
