@@ -8,7 +8,30 @@ macro_rules! sources {
     };
 }
 
-sources!("gen/tw_isa_pkg.sv",);
+sources!(
+    "tw_assert.svh",
+    "gen/tw_isa_pkg.sv",
+    "tw_fifo.sv",
+    "tw_words.sv",
+    "tw_bursts.sv",
+    "tw_rows.sv",
+    "tw_realign.sv",
+    "tw_bank.sv",
+    "tw_spad.sv",
+    "tw_walk.sv",
+    "tw_gemm_lane.sv",
+    "tw_gemm.sv",
+    "tw_requant_lane.sv",
+    "tw_vector_lane.sv",
+    "tw_vector.sv",
+    "tw_load.sv",
+    "tw_store.sv",
+    "tw_decode.sv",
+    "tw_fetch.sv",
+    "tw_tokens.sv",
+    "tw_regs.sv",
+    "tw_core.sv",
+);
 
 /// The top module.
 pub const TOP: &str = "tw_core";

@@ -102,3 +102,18 @@ fn generated_files_are_up_to_date() {
         assert!(have == want, "{path} is stale; run BLESS=1 cargo test -p tilewright-hw and review the change");
     }
 }
+
+#[test]
+fn the_library_carries_every_rtl_source() {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("rtl");
+    let mut files: Vec<String> = std::fs::read_dir(&dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".sv") || name.ends_with(".svh"))
+        .collect();
+    files.push("gen/tw_isa_pkg.sv".into());
+    files.sort();
+    let mut carried: Vec<&str> = crate::rtl::SOURCES.iter().map(|(name, _)| *name).collect();
+    carried.sort_unstable();
+    assert_eq!(carried, files);
+}
