@@ -4,17 +4,16 @@
 #   make setup        install what is missing (system packages, Yosys in .venv)
 #   make build        the tilewright program, optimised, as target/release/tilewright
 #   make demo         a trained network reads handwritten digits on the RTL and on the CPU
-#   make test         formatting, lints, RTL lint and elaboration, and the quick test suite
+#   make test         formatting, lints, and the quick test suite, the RTL's lint and elaboration among it
 #   make test-full    the same with every long test
 #   make fuzz         random programs on the functional simulator and the RTL; PROGRAMS=N (default 20000), SEED=N
 #   make bench-fsim   speed of the functional simulator; make bench-rtl: of the Verilated design
 
 CARGO  ?= cargo
-PYTHON := .venv/bin/python
 PROGRAMS ?= 20000
 SEED ?= 1
 
-.PHONY: setup build demo test test-full fuzz bench bench-fsim bench-rtl fmt clippy lint lint-rtl elaborate clean
+.PHONY: setup build demo test test-full fuzz bench bench-fsim bench-rtl fmt clippy lint lint-rtl clean
 
 setup:
 	@scripts/setup.sh
@@ -31,15 +30,13 @@ fmt:
 clippy: setup
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
-lint: setup lint-rtl elaborate
+lint: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
+# Verilator's lint and Yosys's elaboration of every preset.
 lint-rtl: setup
-	@scripts/lint-rtl.sh
-
-elaborate: setup
-	@$(PYTHON) scripts/yosys_elaborate.py
+	$(CARGO) test --test rtl
 
 # The tests come last, so that the log ends with what cargo counted.
 test: lint

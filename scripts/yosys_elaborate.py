@@ -1,8 +1,19 @@
-"""Elaborates the RTL with Yosys once for each preset configuration and fails on any warning."""
-import pathlib
+"""Elaborates SystemVerilog sources with Yosys and its slang reader; fails on any warning and on any failed check.
+
+Usage: yosys_elaborate.py TOP FILE.sv... (packages first)
+"""
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-if not list((ROOT / "hw/rtl").glob("*.sv")):
-    print("elaborate: there is no RTL under hw/rtl", file=sys.stderr)
-    sys.exit(0)
+from pyosys import libyosys as ys
+
+
+def main(top, files):
+    design = ys.Design()
+    folders = sorted({file.rsplit("/", 1)[0] for file in files})
+    includes = " ".join(f"-I {folder}" for folder in folders)
+    for command in (f"read_slang --top {top} {includes} {' '.join(files)}", "hierarchy -check", "proc", "check -assert"):
+        ys.run_pass(command, design)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])
