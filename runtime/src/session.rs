@@ -1,6 +1,7 @@
 //! Runs an artifact: CPU steps through packed functions, accelerator steps on a device.
 
 mod accel;
+mod native;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -11,11 +12,13 @@ use std::time::Instant;
 use tilewright_driver::DriverError;
 use tilewright_hw::device::Device;
 
-use crate::artifact::{Artifact, ArtifactError, Place, StepKind, ValueId};
+use crate::artifact::{Artifact, ArtifactError, Place, Step, StepKind, ValueId};
 use crate::buffer::AlignedBytes;
+use crate::loader::LoadError;
 use crate::registry::{PackedFn, Registry};
 use crate::tensor::{DType, Tensor, shape_text};
 use accel::{Accelerator, Region};
+use native::Native;
 pub use report::{RunReport, StepReport};
 
 /// Why a model cannot run.
@@ -33,6 +36,26 @@ pub enum SessionError {
         step: String,
         /// The function.
         function: String,
+    },
+    /// The object code cannot be loaded.
+    #[error("{path}: {source}")]
+    Load {
+        /// The artifact.
+        path: String,
+        /// Why.
+        source: LoadError,
+    },
+    /// The object code is for another processor.
+    #[error(
+        "{path} has code for {target}, and this processor lacks {missing}; compile the model again on this machine"
+    )]
+    OtherProcessor {
+        /// The artifact.
+        path: String,
+        /// What it was compiled for.
+        target: String,
+        /// What is missing.
+        missing: String,
     },
     /// Accelerator steps without a device.
     #[error(
@@ -90,6 +113,7 @@ pub enum SessionError {
 
 enum Action {
     Call(Arc<PackedFn>),
+    Native(Native),
     Accel(Region),
 }
 
@@ -117,14 +141,18 @@ impl Session {
             artifact.check_hardware(device.config())?;
         }
         let mut accelerator = device.map(Accelerator::new);
+        let objects = native::load(&artifact)?;
         let mut actions = Vec::with_capacity(artifact.manifest.steps.len());
         for step in &artifact.manifest.steps {
             actions.push(match &step.kind {
-                StepKind::Cpu { function, .. } | StepKind::Packed { function } => {
-                    Action::Call(functions.get(function).ok_or_else(|| SessionError::NoFunction {
-                        step: step.name.clone(),
-                        function: function.clone(),
-                    })?)
+                StepKind::Cpu { function, object, workspace_bytes } => {
+                    let native = objects.get(*object as usize).and_then(|object| {
+                        Native::new(object.clone(), function, usize::try_from(*workspace_bytes).ok()?)
+                    });
+                    Action::Native(native.ok_or_else(|| no_function(step, function))?)
+                }
+                StepKind::Packed { function } => {
+                    Action::Call(functions.get(function).ok_or_else(|| no_function(step, function))?)
                 }
                 StepKind::Accel(accel) => {
                     let accelerator =
@@ -165,7 +193,7 @@ impl Session {
             self.buffers[id.0 as usize].copy_from_slice(&tensor.bytes);
         }
         let mut report = RunReport::default();
-        for (step, action) in manifest.steps.iter().zip(&self.actions) {
+        for (step, action) in manifest.steps.iter().zip(&mut self.actions) {
             // Outputs leave the table while the step borrows its inputs from it; the manifest's check has seen that no step
             // reads what it writes.
             let mut taken: Vec<AlignedBytes> =
@@ -177,6 +205,10 @@ impl Session {
                 let mut written: Vec<&mut [u8]> = taken.iter_mut().map(|bytes| &mut bytes[..]).collect();
                 let step = || step.name.clone();
                 match (action, self.accelerator.as_mut()) {
+                    (Action::Native(native), _) => native
+                        .call(&read, &mut written)
+                        .map(|()| StepReport::on(Place::Cpu))
+                        .map_err(|reason| SessionError::Step { step: step(), reason }),
                     (Action::Call(function), _) => function(&read, &mut written)
                         .map(|()| StepReport::on(Place::Cpu))
                         .map_err(|reason| SessionError::Step { step: step(), reason }),
@@ -223,6 +255,10 @@ impl Session {
         }
         Ok(())
     }
+}
+
+fn no_function(step: &Step, function: &str) -> SessionError {
+    SessionError::NoFunction { step: step.name.clone(), function: function.to_string() }
 }
 
 fn bytes_of<'a>(artifact: &'a Artifact, buffers: &'a [AlignedBytes], id: ValueId) -> &'a [u8] {

@@ -1,0 +1,116 @@
+//! CPU steps: functions of the artifact's object code.
+
+use std::sync::Arc;
+
+use super::SessionError;
+use crate::artifact::Artifact;
+use crate::buffer::AlignedBytes;
+use crate::loader::{CpuModule, ImportTable};
+
+/// Loads the artifact's object files, where there are any and this processor runs them.
+pub(super) fn load(artifact: &Artifact) -> Result<Vec<Arc<CpuModule>>, SessionError> {
+    let Some(cpu) = &artifact.manifest.cpu else { return Ok(Vec::new()) };
+    if let Some(missing) = missing_feature(&cpu.target) {
+        return Err(SessionError::OtherProcessor {
+            path: artifact.path.clone(),
+            target: cpu.target.clone(),
+            missing: missing.to_string(),
+        });
+    }
+    let imports = ImportTable::standard();
+    cpu.objects
+        .iter()
+        .map(|object| {
+            CpuModule::load(artifact.blob(*object), &imports)
+                .map(Arc::new)
+                .map_err(|source| SessionError::Load { path: artifact.path.clone(), source })
+        })
+        .collect()
+}
+
+/// A function with what it takes beside its tensors.
+pub(super) struct Native {
+    module: Arc<CpuModule>,
+    function: String,
+    workspace: AlignedBytes,
+}
+
+impl Native {
+    /// The function of that name, or none where the object has no such function.
+    pub fn new(module: Arc<CpuModule>, function: &str, workspace_bytes: usize) -> Option<Native> {
+        module.function(function)?;
+        Some(Native { module, function: function.to_string(), workspace: AlignedBytes::zeroed(workspace_bytes) })
+    }
+
+    pub fn call(&mut self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), String> {
+        let mut args: Vec<*mut u8> = inputs.iter().map(|bytes| bytes.as_ptr().cast_mut()).collect();
+        args.extend(outputs.iter_mut().map(|bytes| bytes.as_mut_ptr()));
+        args.push(self.workspace.as_mut_ptr());
+        let function = self.module.function(&self.function).ok_or("its function is gone")?;
+        // SAFETY: the artifact's checksums hold, its object code is of the toolkit's code generator, whose functions take
+        // inputs, outputs and workspace of the sizes that the manifest names, write the last two alone, and the buffers
+        // are apart and aligned to a cache line.
+        match unsafe { function.call(&args) } {
+            0 => Ok(()),
+            code => Err(format!("{} failed with code {code}", self.function)),
+        }
+    }
+}
+
+/// The first instruction set extension named in `target` as `+name` that this processor is known to lack.
+fn missing_feature(target: &str) -> Option<&str> {
+    target
+        .split(|c: char| c == ',' || c.is_whitespace())
+        .filter_map(|word| word.strip_prefix('+'))
+        .find(|name| has_feature(name) == Some(false))
+}
+
+/// Whether this processor has an extension; none where it is not asked about.
+fn has_feature(name: &str) -> Option<bool> {
+    macro_rules! detected {
+        ($($llvm:literal = $rust:tt),* $(,)?) => {
+            match name {
+                $($llvm => Some(std::arch::is_x86_feature_detected!($rust)),)*
+                _ => None,
+            }
+        };
+    }
+    #[cfg(target_arch = "x86_64")]
+    return detected!(
+        "sse3" = "sse3",
+        "ssse3" = "ssse3",
+        "sse4.1" = "sse4.1",
+        "sse4.2" = "sse4.2",
+        "popcnt" = "popcnt",
+        "avx" = "avx",
+        "avx2" = "avx2",
+        "fma" = "fma",
+        "f16c" = "f16c",
+        "bmi" = "bmi1",
+        "bmi2" = "bmi2",
+        "lzcnt" = "lzcnt",
+        "movbe" = "movbe",
+        "avx512f" = "avx512f",
+        "avx512bw" = "avx512bw",
+        "avx512cd" = "avx512cd",
+        "avx512dq" = "avx512dq",
+        "avx512vl" = "avx512vl",
+        "avx512vnni" = "avx512vnni",
+    );
+    #[cfg(not(target_arch = "x86_64"))]
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_and_absent_features_count() {
+        assert_eq!(missing_feature("x86_64-unknown-linux-gnu znver4 +sse3,-avx512f,+made-up"), None);
+        #[cfg(target_arch = "x86_64")]
+        if !std::arch::is_x86_feature_detected!("avx512vnni") {
+            assert_eq!(missing_feature("x86_64 x +sse3,+avx512vnni"), Some("avx512vnni"));
+        }
+    }
+}
