@@ -5,5 +5,6 @@ pub mod frontend;
 pub mod graph;
 pub mod schedule;
 pub mod suite;
+pub mod passes;
 pub mod te;
 pub mod tir;

@@ -1,0 +1,129 @@
+//! Applies passes.
+
+use super::{Pass, View};
+use crate::graph::{Graph, GraphError, NodeId};
+
+/// What is wrong with a pass.
+#[derive(Debug, thiserror::Error)]
+pub enum PassError {
+    /// A patch that gave an unsound graph.
+    #[error("pass `{pass}`, patch {index} ({what} at `{node}`): {source}; this is an error of the pass")]
+    Patch {
+        /// The pass.
+        pass: &'static str,
+        /// Number of the patch among all, from 1.
+        index: usize,
+        /// The patch's name.
+        what: &'static str,
+        /// The node that it started from.
+        node: String,
+        /// What is wrong.
+        source: Box<GraphError>,
+    },
+    /// A pass that never came to an end.
+    #[error("pass `{pass}` applied {patches} patches without coming to an end; this is an error of the pass")]
+    Endless {
+        /// The pass.
+        pass: &'static str,
+        /// Patches that it applied.
+        patches: usize,
+    },
+    /// An unsound graph.
+    #[error("{0}")]
+    Graph(#[from] Box<GraphError>),
+}
+
+impl From<GraphError> for PassError {
+    fn from(e: GraphError) -> PassError {
+        PassError::Graph(Box::new(e))
+    }
+}
+
+/// A patch that was applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    /// The pass.
+    pub pass: &'static str,
+    /// The patch's name.
+    pub what: &'static str,
+    /// The node that it started from.
+    pub node: String,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Patches in the order in which they were applied.
+    pub applied: Vec<Applied>,
+}
+
+impl Report {
+    /// Patches of a pass.
+    pub fn count(&self, pass: &str) -> usize {
+        self.applied.iter().filter(|a| a.pass == pass).count()
+    }
+}
+
+/// Takes a pass's name and the graph after it.
+pub type Dump<'a> = dyn FnMut(&'static str, &Graph) + 'a;
+
+/// How passes are run.
+#[derive(Default)]
+pub struct Options<'a> {
+    /// The number of patches after which nothing more is done; no limit where absent.
+    pub stop_after: Option<usize>,
+    /// Called with the graph after each pass, and with the pass's name.
+    pub dump: Option<&'a mut Dump<'a>>,
+}
+
+impl std::fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options").field("stop_after", &self.stop_after).finish_non_exhaustive()
+    }
+}
+
+/// Runs passes one after another, each until it has nothing left to do.
+///
+/// # Errors
+/// When a patch makes the graph unsound or a pass does not come to an end, which are errors of the pass.
+pub fn run(g: Graph, passes: &[Box<dyn Pass>], mut options: Options) -> Result<(Graph, Report), PassError> {
+    let (mut g, mut report) = (g, Report::default());
+    for pass in passes {
+        run_pass(&mut g, pass.as_ref(), options.stop_after, &mut report)?;
+        if let Some(dump) = &mut options.dump {
+            dump(pass.name(), &g);
+        }
+    }
+    Ok((g, report))
+}
+
+fn run_pass(g: &mut Graph, pass: &dyn Pass, stop_after: Option<usize>, report: &mut Report) -> Result<(), PassError> {
+    let most = 1000 + 100 * g.nodes().len();
+    let (mut at, mut changed, mut patches) = (0, false, 0);
+    loop {
+        if stop_after.is_some_and(|n| report.applied.len() >= n) {
+            return Ok(());
+        }
+        let view = View::new(g);
+        let found = (at..g.nodes().len()).map(NodeId).find_map(|id| Some((id, pass.rewrite(&view, id)?)));
+        let Some((id, patch)) = found else {
+            if !changed {
+                return Ok(());
+            }
+            (at, changed) = (0, false);
+            continue;
+        };
+        let node = g.node(id).name.clone();
+        let (what, index) = (patch.what(), report.applied.len() + 1);
+        *g = patch.apply(g, id).map_err(|e| match e {
+            PassError::Graph(source) => PassError::Patch { pass: pass.name(), index, what, node: node.clone(), source },
+            e => e,
+        })?;
+        report.applied.push(Applied { pass: pass.name(), what, node });
+        patches += 1;
+        if patches > most {
+            return Err(PassError::Endless { pass: pass.name(), patches });
+        }
+        (at, changed) = (id.0.min(g.nodes().len()), true);
+    }
+}

@@ -1,0 +1,34 @@
+//! Additions.
+
+use super::Group;
+use crate::graph::op::QAdd;
+use crate::passes::Patch;
+use tilewright_hw::num::{Qadd, QaddOperand, quantize_multiplier};
+
+/// What operands are multiplied by before they are scaled, as a power of two; TFLite's for 8 bits.
+const LEFT_SHIFT: u8 = 20;
+
+pub(super) fn rewrite(g: &Group) -> Option<Patch> {
+    let (a, qa) = g.dequantized(g.core.inputs[0])?;
+    let (b, qb) = g.dequantized(g.core.inputs[1])?;
+    let twice = 2.0 * f64::from(qa.scale.max(qb.scale));
+    let operand = |zero_point: i32, factor: f64| {
+        let (multiplier, shift) = quantize_multiplier(factor);
+        QaddOperand { zero_point, multiplier, shift }
+    };
+    let out = twice / (f64::from(1u32 << LEFT_SHIFT) * f64::from(g.out.scale));
+    if !out.is_finite() || out >= 1.0 {
+        return None;
+    }
+    let params = Qadd {
+        a: operand(qa.zero_point, f64::from(qa.scale) / twice),
+        b: operand(qb.zero_point, f64::from(qb.scale) / twice),
+        out: operand(g.out.zero_point, out),
+        left_shift: LEFT_SHIFT,
+        lo: g.lo,
+        hi: g.hi,
+    };
+    let mut p = Patch::new("qadd");
+    let v = p.node(g.name(), QAdd { params }, &[a.into(), b.into()]);
+    g.finish(p, v)
+}

@@ -1,0 +1,174 @@
+//! Makes quantized groups integer.
+//!
+//! A group is a `quantize` to int8 whose operand is computed, by one operator and perhaps a clip, from dequantized int8
+//! values. The rewrite starts at the `quantize` and leaves the group's float nodes to whoever else uses them:
+//!
+//! | group | integer form |
+//! |---|---|
+//! | dequantize, quantize | nothing where the scales are the same, else `rescale` |
+//! | clip or relu | `rescale` with the clamp |
+//! | conv2d, dense | the same on int8, then `requantize` |
+//! | avg_pool2d, global_avg_pool | the same on int8 where the scales are the same, else `sum_pool2d`, `requantize` |
+//! | add | `qadd` |
+//! | softmax | `softmax` on int8 |
+//!
+//! Each result is within one step of the float group's. Weights whose zero point is not 0 are shifted where they then
+//! still fit int8; a group that cannot be made integer stays as it is.
+
+mod add;
+mod pool;
+mod product;
+
+use super::{Pass, Patch, Ref, View};
+use crate::graph::op::{Quantize, Rescale, Softmax};
+use crate::graph::{DType, Node, NodeId, Op, Tensor, ValueId};
+use tilewright_hw::num::{Rounding, quantize_multiplier};
+
+/// Makes quantized groups integer.
+#[derive(Debug)]
+pub struct LegalizeQdq;
+
+impl Pass for LegalizeQdq {
+    fn name(&self) -> &'static str {
+        "legalize_qdq"
+    }
+
+    fn rewrite(&self, view: &View, at: NodeId) -> Option<Patch> {
+        let group = Group::find(view, view.graph.node(at))?;
+        match &group.core.op {
+            Op::Dequantize(_) => rescale(&group),
+            Op::Conv2d(_) | Op::Dense(_) => product::rewrite(&group),
+            Op::AvgPool2d(_) | Op::GlobalAvgPool(_) => pool::rewrite(&group),
+            Op::Add(_) => add::rewrite(&group),
+            Op::Softmax(s) => softmax(&group, s),
+            _ => None,
+        }
+    }
+}
+
+/// Scale and zero point of an int8 tensor as a whole.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct PerTensor {
+    scale: f32,
+    zero_point: i32,
+}
+
+/// What a `quantize` ends.
+struct Group<'v> {
+    view: &'v View<'v>,
+    root: &'v Node,
+    /// The operator before the clip.
+    core: &'v Node,
+    out: PerTensor,
+    /// Clamp of the integers.
+    lo: i32,
+    hi: i32,
+}
+
+impl<'v> Group<'v> {
+    fn find(view: &'v View<'v>, root: &'v Node) -> Option<Group<'v>> {
+        let Op::Quantize(q) = &root.op else { return None };
+        let (&[scale], &[zero_point], DType::I8) = (q.scale.as_slice(), q.zero_point.as_slice(), q.dtype) else {
+            return None;
+        };
+        let (mut lo, mut hi) = (-128, 127);
+        let mut core = view.def(root.inputs[0])?;
+        loop {
+            let (a, b) = match &core.op {
+                Op::Clip(c) => (bound(q, scale, zero_point, c.lo), bound(q, scale, zero_point, c.hi)),
+                Op::Relu(_) => (bound(q, scale, zero_point, 0.0), 127),
+                _ => break,
+            };
+            // The clamp nearer to the root is applied last.
+            (lo, hi) = (a.clamp(lo, hi), b.clamp(lo, hi));
+            core = view.def(core.inputs[0])?;
+        }
+        Some(Group { view, root, core, out: PerTensor { scale, zero_point }, lo, hi })
+    }
+
+    /// The int8 value under a `dequantize` as a whole.
+    fn dequantized(&self, v: ValueId) -> Option<(ValueId, PerTensor)> {
+        let node = self.view.def(v)?;
+        let Op::Dequantize(d) = &node.op else { return None };
+        let (&[scale], &[zero_point]) = (d.scale.as_slice(), d.zero_point.as_slice()) else { return None };
+        let data = node.inputs[0];
+        (self.view.graph.ty(data).dtype == DType::I8).then_some((data, PerTensor { scale, zero_point }))
+    }
+
+    fn name(&self) -> &str {
+        &self.root.name
+    }
+
+    fn label(&self, suffix: &str) -> String {
+        format!("{}/{suffix}", self.root.name)
+    }
+
+    fn finish(&self, p: Patch, v: Ref) -> Option<Patch> {
+        Some(p.replace(self.root.output(), v))
+    }
+}
+
+/// The integer of a clip's bound.
+fn bound(q: &Quantize, scale: f32, zero_point: i32, x: f32) -> i32 {
+    (q.rounding.round(x / scale) as i32).saturating_add(zero_point).clamp(-128, 127)
+}
+
+/// Real factors as multipliers and shifts: one rounding where all of them are below 1, else two.
+fn scaling(factors: &[f64]) -> Option<(Vec<i32>, Vec<i32>, Rounding)> {
+    if factors.iter().any(|f| !f.is_finite() || *f < 0.0) {
+        return None;
+    }
+    let (multiplier, shift): (Vec<i32>, Vec<i32>) =
+        factors.iter().map(|&f| quantize_multiplier(f)).map(|(m, s)| (m, i32::from(s))).unzip();
+    if shift.iter().all(|&s| s <= 0) {
+        return Some((multiplier, shift.iter().map(|s| -s).collect(), Rounding::Single));
+    }
+    Some((multiplier, shift, Rounding::Double))
+}
+
+/// Adds a `requantize` to the group's output.
+fn requantize(g: &Group, p: &mut Patch, acc: Ref, axis: usize, bias: Vec<i32>, factors: &[f64]) -> Option<Ref> {
+    use crate::graph::op::Requantize;
+    let (multiplier, shift, mode) = scaling(factors)?;
+    let bias = p.constant(&g.label("bias"), Tensor::vector(bias));
+    let multiplier = p.constant(&g.label("multiplier"), Tensor::vector(multiplier));
+    let shift = p.constant(&g.label("shift"), Tensor::vector(shift));
+    let op = Requantize { axis, zero_point: g.out.zero_point, lo: g.lo, hi: g.hi, mode };
+    Some(p.node(g.name(), op, &[acc, bias, multiplier, shift]))
+}
+
+fn rescale(g: &Group) -> Option<Patch> {
+    let (data, from) = g.dequantized(g.core.output())?;
+    if from == g.out && (g.lo, g.hi) == (-128, 127) {
+        return Some(Patch::new("same scale").replace(g.root.output(), data));
+    }
+    let (multiplier, shift, mode) = scaling(&[f64::from(from.scale) / f64::from(g.out.scale)])?;
+    let op = Rescale {
+        data_zero_point: from.zero_point,
+        multiplier: multiplier[0],
+        shift: i8::try_from(shift[0]).ok()?,
+        zero_point: g.out.zero_point,
+        lo: g.lo,
+        hi: g.hi,
+        mode,
+    };
+    let mut p = Patch::new("rescale");
+    let v = p.node(g.name(), op, &[data.into()]);
+    g.finish(p, v)
+}
+
+fn softmax(g: &Group, s: &Softmax) -> Option<Patch> {
+    let (data, from) = g.dequantized(g.core.inputs[0])?;
+    if (g.lo, g.hi) != (-128, 127) {
+        return None;
+    }
+    let op = Softmax {
+        input_scale: from.scale,
+        output_scale: g.out.scale,
+        output_zero_point: g.out.zero_point,
+        ..s.clone()
+    };
+    let mut p = Patch::new("softmax");
+    let v = p.node(g.name(), op, &[data.into()]);
+    g.finish(p, v)
+}

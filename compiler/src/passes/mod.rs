@@ -1,0 +1,78 @@
+//! Passes: rewrites of the graph.
+//!
+//! A [`Pass`] looks at one node at a time and returns a [`Patch`] or nothing. The [`engine`] applies patches until a pass
+//! has none left, verifies after each, names them in a log, counts them, and can stop after the N-th, so that a bad rewrite
+//! is found by bisection. [`pipelines`] says which passes run, in which order. Passes do no input or output.
+
+mod canonicalize;
+mod dead_code;
+pub mod engine;
+mod fold_bias;
+mod fold_clip;
+mod fold_constants;
+mod fold_pad;
+mod legalize_qdq;
+mod patch;
+pub mod pipelines;
+mod sink_dequantize;
+
+pub use canonicalize::Canonicalize;
+pub use dead_code::DeadCode;
+pub use engine::{Applied, Options, PassError, Report, run};
+pub use fold_bias::FoldBias;
+pub use fold_clip::FoldClip;
+pub use fold_constants::FoldConstants;
+pub use fold_pad::FoldPad;
+pub use legalize_qdq::LegalizeQdq;
+pub use patch::{Patch, Ref};
+pub use pipelines::{OptLevel, optimize};
+pub use sink_dequantize::SinkDequantize;
+
+use crate::graph::{Graph, Node, NodeId, Op, ValueId};
+
+/// A rewrite.
+pub trait Pass {
+    /// Its name in logs and dumps.
+    fn name(&self) -> &'static str;
+
+    /// What to change at a node, if anything. A patch must make progress: the same pass must not undo or repeat it.
+    fn rewrite(&self, view: &View, at: NodeId) -> Option<Patch>;
+}
+
+/// A graph with the users of each value.
+#[derive(Debug)]
+pub struct View<'g> {
+    /// The graph.
+    pub graph: &'g Graph,
+    users: Vec<Vec<NodeId>>,
+}
+
+impl<'g> View<'g> {
+    /// Looks at a graph.
+    pub fn new(graph: &'g Graph) -> View<'g> {
+        View { graph, users: graph.users() }
+    }
+
+    /// The nodes that take a value, with one entry for each operand.
+    pub fn users(&self, v: ValueId) -> &[NodeId] {
+        &self.users[v.0]
+    }
+
+    /// True where one operand takes the value, and nothing else does.
+    pub fn single_use(&self, v: ValueId) -> bool {
+        self.users[v.0].len() == 1 && !self.graph.is_output(v)
+    }
+
+    /// The node that defines a value, none for an input.
+    pub fn def(&self, v: ValueId) -> Option<&'g Node> {
+        self.graph.def_node(v).map(|(_, n)| n)
+    }
+
+    /// The operator that defines a value, none for an input.
+    pub fn op(&self, v: ValueId) -> Option<&'g Op> {
+        self.def(v).map(|n| &n.op)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! Which passes run, in which order.
+
+use super::{
+    Canonicalize, DeadCode, FoldBias, FoldClip, FoldConstants, FoldPad, LegalizeQdq, Options, Pass, PassError, Report,
+    SinkDequantize, run,
+};
+use crate::graph::Graph;
+
+/// How much is done to a graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum OptLevel {
+    /// Only what back ends need: quantized groups become integer.
+    O0,
+    /// One form for each thing, and what is known is computed.
+    O1,
+    /// Neighbouring operators become one.
+    #[default]
+    O2,
+    /// All that there is.
+    O3,
+}
+
+/// The passes of a level, in order.
+pub fn passes(level: OptLevel) -> Vec<Box<dyn Pass>> {
+    let mut list: Vec<Box<dyn Pass>> = Vec::new();
+    if level >= OptLevel::O1 {
+        list.push(Box::new(DeadCode));
+        list.push(Box::new(Canonicalize));
+    }
+    if level >= OptLevel::O2 {
+        list.push(Box::new(FoldBias));
+    }
+    // Before constants are folded: the dequantized ones mark the groups.
+    list.push(Box::new(SinkDequantize));
+    list.push(Box::new(LegalizeQdq));
+    if level >= OptLevel::O1 {
+        list.push(Box::new(Canonicalize));
+        list.push(Box::new(FoldConstants));
+    }
+    if level >= OptLevel::O2 {
+        list.push(Box::new(FoldBias));
+        list.push(Box::new(FoldPad));
+        list.push(Box::new(FoldClip));
+    }
+    list.push(Box::new(DeadCode));
+    list
+}
+
+/// The graph after the passes of a level.
+///
+/// # Errors
+/// As [`run`].
+pub fn optimize(g: Graph, level: OptLevel, options: Options) -> Result<(Graph, Report), PassError> {
+    run(g, &passes(level), options)
+}

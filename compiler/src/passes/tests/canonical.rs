@@ -1,0 +1,152 @@
+use super::*;
+
+/// A float network with something for every pass that simplifies.
+fn messy() -> Graph {
+    let mut b = GraphBuilder::new("messy");
+    let x = b.input("x", TensorType::new(DType::F32, &[2, 3, 6, 6]));
+    let mut f = noise(5);
+    let mut float = |b: &mut GraphBuilder, name: &str, shape: &[usize]| {
+        let t = Tensor::from_fn(shape, |i| f32::from(f(i)) / 64.0);
+        b.constant(name, t)
+    };
+    let w = float(&mut b, "w", &[4, 3, 3, 3]);
+    let bias = float(&mut b, "bias", &[4, 1, 1]);
+    let half = float(&mut b, "half", &[1]);
+    let unused = b.node("unused", Relu {}, &[x]).unwrap();
+    b.node("unused2", Relu {}, &[unused]).unwrap();
+    let pad = Pad { before: vec![0, 0, 1, 0], after: vec![0, 0, 1, 2], value: 0.0 };
+    let v = b.node("pad", pad, &[x]).unwrap();
+    let conv = Conv2d {
+        strides: [2, 1],
+        pads: [0, 1, 1, 0],
+        dilations: [1, 1],
+        groups: 1,
+        layout: Layout::Nchw,
+        data_zero_point: 0,
+    };
+    let v = b.node("conv", conv, &[v, w]).unwrap();
+    let v = b.node("add", Add {}, &[v, bias]).unwrap();
+    let v = b.node("relu", Relu {}, &[v]).unwrap();
+    let v = b.node("clip", Clip { lo: -1.0, hi: 2.5 }, &[v]).unwrap();
+    let v = b.node("open", Clip { lo: f32::NEG_INFINITY, hi: f32::INFINITY }, &[v]).unwrap();
+    let v = b.node("t1", Transpose { perm: vec![0, 2, 3, 1] }, &[v]).unwrap();
+    let v = b.node("t2", Transpose { perm: vec![0, 3, 1, 2] }, &[v]).unwrap();
+    let v = b.node("pool", GlobalAvgPool { layout: Layout::Nchw, lo: -128, hi: 127 }, &[v]).unwrap();
+    let v = b.node("t3", Transpose { perm: vec![0, 2, 3, 1] }, &[v]).unwrap();
+    let v = b.node("r1", Reshape { shape: vec![0, -1] }, &[v]).unwrap();
+    let v = b.node("r2", Reshape { shape: vec![2, 2, 2] }, &[v]).unwrap();
+    let sum = b.node("known", Add {}, &[half, half]).unwrap();
+    let v = b.node("scaled", Add {}, &[v, sum]).unwrap();
+    b.output("y", v);
+    b.finish().unwrap()
+}
+
+fn input() -> Tensor {
+    let mut f = noise(9);
+    Tensor::from_fn(&[2, 3, 6, 6], |i| f32::from(f(i)) / 32.0)
+}
+
+fn ops(g: &Graph) -> Vec<&'static str> {
+    g.nodes().map(|(_, n)| n.op.name()).filter(|&n| n != "constant").collect()
+}
+
+#[test]
+fn simplification_keeps_the_result_and_leaves_little() {
+    let g = messy();
+    let before = eval(&g, &[input()]).unwrap();
+    for level in [OptLevel::O0, OptLevel::O1, OptLevel::O2, OptLevel::O3] {
+        let (h, report) = optimize(g.clone(), level, Options::default()).unwrap();
+        let after = eval(&h, &[input()]).unwrap();
+        let (a, b) = (before[0].as_slice::<f32>().unwrap(), after[0].as_slice::<f32>().unwrap());
+        assert!(a.iter().zip(b).all(|(x, y)| (x - y).abs() < 1e-5), "{level:?}\n{h}");
+        assert_eq!(h.outputs()[0].0, "y");
+        assert!(h.nodes().all(|(_, n)| !n.name.starts_with("unused")), "{h}");
+        assert!(!report.applied.is_empty());
+        if level >= OptLevel::O2 {
+            assert_eq!(ops(&h), ["conv2d", "clip", "global_avg_pool", "reshape", "add"], "{h}");
+        }
+    }
+}
+
+#[test]
+fn the_engine_stops_counts_and_dumps() {
+    let g = messy();
+    let mut dumped = Vec::new();
+    let mut dump = |pass: &'static str, g: &Graph| dumped.push((pass, g.nodes().len()));
+    let options = Options { stop_after: None, dump: Some(&mut dump) };
+    let (_, report) = optimize(g.clone(), OptLevel::O2, options).unwrap();
+    assert_eq!(dumped.len(), pipelines::passes(OptLevel::O2).len());
+    assert_eq!(dumped[0].0, "dead_code");
+    // The second of the unused nodes takes the first along.
+    assert_eq!(report.count("dead_code"), 1);
+    assert_eq!(report.count("fold_bias"), 1);
+    assert_eq!(report.count("fold_pad"), 1);
+    let expected = eval(&g, &[input()]).unwrap();
+    for n in 0..=report.applied.len() {
+        let (h, r) = optimize(g.clone(), OptLevel::O2, Options { stop_after: Some(n), dump: None }).unwrap();
+        assert_eq!(r.applied, report.applied[..n]);
+        let found = eval(&h, &[input()]).unwrap();
+        let (a, b) = (expected[0].as_slice::<f32>().unwrap(), found[0].as_slice::<f32>().unwrap());
+        assert!(a.iter().zip(b).all(|(x, y)| (x - y).abs() < 1e-5), "after patch {n}");
+    }
+}
+
+#[test]
+fn a_wrong_patch_is_named() {
+    #[derive(Debug)]
+    struct Wrong;
+    impl Pass for Wrong {
+        fn name(&self) -> &'static str {
+            "wrong"
+        }
+        fn rewrite(&self, view: &View, at: crate::graph::NodeId) -> Option<Patch> {
+            let node = view.graph.node(at);
+            let pool = matches!(node.op, crate::graph::Op::GlobalAvgPool(_));
+            pool.then(|| Patch::new("pool away").replace(node.output(), node.inputs[0]))
+        }
+    }
+    let e = run(messy(), &boxed(Wrong), Options::default()).unwrap_err().to_string();
+    assert!(
+        e.starts_with("pass `wrong`, patch 1 (pool away at `pool`): `pool` of type f32[2,4,1,1] is replaced by"),
+        "{e}"
+    );
+    #[derive(Debug)]
+    struct Endless;
+    impl Pass for Endless {
+        fn name(&self) -> &'static str {
+            "endless"
+        }
+        fn rewrite(&self, view: &View, at: crate::graph::NodeId) -> Option<Patch> {
+            let node = view.graph.node(at);
+            let mut p = Patch::new("again");
+            let inputs: Vec<Ref> = node.inputs.iter().map(|&v| v.into()).collect();
+            let n = p.node(&node.name, node.op.clone(), &inputs);
+            Some(p.replace(node.output(), n))
+        }
+    }
+    let e = run(messy(), &boxed(Endless), Options::default()).unwrap_err().to_string();
+    assert!(e.contains("without coming to an end"), "{e}");
+}
+
+#[test]
+fn a_clip_becomes_the_clamp_before_it() {
+    let mut b = GraphBuilder::new("g");
+    let x = b.input("x", TensorType::new(DType::I8, &[256]));
+    let r = Rescale {
+        data_zero_point: 3,
+        multiplier: 1 << 30,
+        shift: 2,
+        zero_point: -7,
+        lo: -50,
+        hi: 100,
+        mode: tilewright_hw::num::Rounding::Double,
+    };
+    let v = b.node("r", r, &[x]).unwrap();
+    let v = b.node("c", Clip { lo: -90.0, hi: 60.0 }, &[v]).unwrap();
+    b.output("y", v);
+    let g = b.finish().unwrap();
+    let (h, _) = run(g.clone(), &boxed(FoldClip), Options::default()).unwrap();
+    assert_eq!(ops(&h), ["rescale"]);
+    let x = Tensor::from_fn(&[256], |i| i as u8 as i8);
+    assert_eq!(eval(&g, std::slice::from_ref(&x)).unwrap(), eval(&h, &[x]).unwrap());
+}

@@ -1,0 +1,234 @@
+//! Random quantized groups, against the float operators between `dequantize` and `quantize`.
+
+use super::*;
+use proptest::prelude::*;
+
+struct Build {
+    b: GraphBuilder,
+    seed: u64,
+    inputs: Vec<Tensor>,
+}
+
+impl Build {
+    fn new(seed: u64) -> Build {
+        Build { b: GraphBuilder::new("g"), seed, inputs: Vec::new() }
+    }
+
+    fn tensor(&mut self, shape: &[usize]) -> Tensor {
+        self.seed += 1;
+        Tensor::from_fn(shape, noise(self.seed))
+    }
+
+    fn dequantize(&mut self, v: ValueId, scale: Vec<f32>, zero_point: Vec<i32>) -> ValueId {
+        self.b.node("dq", Dequantize { scale, zero_point, axis: 0 }, &[v]).unwrap()
+    }
+
+    fn input(&mut self, shape: &[usize], scale: f32, zero_point: i32) -> ValueId {
+        let t = self.tensor(shape);
+        let v = self.b.input(&format!("x{}", self.inputs.len()), t.ty());
+        self.inputs.push(t);
+        self.dequantize(v, vec![scale], vec![zero_point])
+    }
+
+    fn weight(&mut self, shape: &[usize], per_channel: bool) -> ValueId {
+        let t = self.tensor(shape);
+        let v = self.b.constant("w", t);
+        let n = if per_channel { shape[0] } else { 1 };
+        let mut f = noise(self.seed + 77);
+        let scale = (0..n).map(|i| 0.002 + f32::from(f(i)).abs() * 3e-5).collect();
+        self.dequantize(v, scale, vec![0; n])
+    }
+
+    /// Quantizes a float value so that its range is used, evaluates both forms and compares them.
+    fn check(mut self, v: ValueId, clip: Option<(f32, f32)>, zero_point: i32, same: Option<f32>, integer: &[&str]) {
+        let v = match clip {
+            Some((lo, hi)) => self.b.node("clip", Clip { lo, hi }, &[v]).unwrap(),
+            None => v,
+        };
+        let mut probe = GraphBuilder::new("probe");
+        std::mem::swap(&mut probe, &mut self.b);
+        // The scale comes from the float result itself.
+        probe.output("real", v);
+        let g = probe.finish().unwrap();
+        let real = eval(&g, &self.inputs).unwrap();
+        let most = real[0].as_slice::<f32>().unwrap().iter().fold(1e-3f32, |m, x| m.max(x.abs()));
+        let scale = same.unwrap_or(most / 120.0);
+        let mut b = GraphBuilder::new("g");
+        let mut map: Vec<ValueId> = g.inputs().map(|(n, v)| b.input(n, g.ty(v).clone())).collect();
+        for (_, n) in g.nodes() {
+            let inputs: Vec<_> = n.inputs.iter().map(|v| map[v.0]).collect();
+            map.extend(b.node_outputs(&n.name, n.op.clone(), &inputs).unwrap());
+        }
+        let q = Quantize {
+            scale: vec![scale],
+            zero_point: vec![zero_point],
+            axis: 0,
+            rounding: QuantRounding::HalfEven,
+            dtype: DType::I8,
+        };
+        let y = b.node("q", q, &[map[g.outputs()[0].1.0]]).unwrap();
+        b.output("y", y);
+        let g = b.finish().unwrap();
+        let passes: Vec<Box<dyn Pass>> = vec![Box::new(SinkDequantize), Box::new(LegalizeQdq), Box::new(DeadCode)];
+        let (h, _) = run(g.clone(), &passes, Options::default()).unwrap();
+        let ops: Vec<_> = h.nodes().map(|(_, n)| n.op.name()).filter(|&n| n != "constant").collect();
+        assert_eq!(ops, integer, "{h}");
+        let (a, b) = (eval(&g, &self.inputs).unwrap(), eval(&h, &self.inputs).unwrap());
+        let worst = steps(&a[0], &b[0]);
+        assert!(worst <= 1, "{worst} steps\n{g}\n{h}");
+    }
+}
+
+fn clips() -> impl Strategy<Value = Option<(f32, f32)>> {
+    prop_oneof![Just(None), Just(Some((0.0, f32::INFINITY))), Just(Some((0.0, 6.0))), Just(Some((-1.0, 1.0)))]
+}
+
+fn layouts() -> impl Strategy<Value = Layout> {
+    prop_oneof![Just(Layout::Nchw), Just(Layout::Nhwc)]
+}
+
+fn image(layout: Layout, c: usize, h: usize, w: usize) -> [usize; 4] {
+    match layout {
+        Layout::Nchw => [1, c, h, w],
+        Layout::Nhwc => [1, h, w, c],
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn convolutions(
+        seed in 0u64..1000, layout in layouts(), groups in 1usize..4, depth in 1usize..4, o in 1usize..4,
+        kernel in prop::array::uniform2(1usize..4), strides in prop::array::uniform2(1usize..3),
+        pads in prop::array::uniform4(0usize..2), per_channel: bool, bias in 0..3, clip in clips(),
+        zx in -128i32..128, zy in -128i32..128, scale in 0.001f32..0.1,
+    ) {
+        let mut t = Build::new(seed);
+        let x = t.input(&image(layout, groups * depth, 6, 5), scale, zx);
+        let w = t.weight(&[groups * o, kernel[0], kernel[1], depth], per_channel);
+        let mut operands = vec![x, w];
+        let floats = Tensor::from_fn(&[groups * o], noise(seed + 5));
+        let floats = floats.as_slice::<i8>().unwrap();
+        if bias == 1 {
+            let b = Tensor::from_fn(&[groups * o], |i| f32::from(floats[i]) * scale / 3.0);
+            operands.push(t.b.constant("bias", b));
+        } else if bias == 2 {
+            let b = t.b.constant("bias", Tensor::from_fn(&[groups * o], |i| i32::from(floats[i]) * 50));
+            operands.push(t.dequantize(b, vec![scale * 0.003], vec![0]));
+        }
+        let op = Conv2d { strides, pads, dilations: [1, 1], groups, layout, data_zero_point: 0 };
+        let v = t.b.node("conv", op, &operands).unwrap();
+        t.check(v, clip, zy, None, &["conv2d", "requantize"]);
+    }
+
+    #[test]
+    fn fully_connected_layers(
+        seed in 0u64..1000, m in 1usize..3, k in 1usize..40, n in 1usize..9, per_channel: bool, clip in clips(),
+        zx in -128i32..128, zy in -128i32..128, scale in 0.001f32..0.1,
+    ) {
+        let mut t = Build::new(seed);
+        let x = t.input(&[m, k], scale, zx);
+        let w = t.weight(&[n, k], per_channel);
+        let v = t.b.node("dense", Dense { data_zero_point: 0 }, &[x, w]).unwrap();
+        t.check(v, clip, zy, None, &["dense", "requantize"]);
+    }
+
+    #[test]
+    fn additions(
+        seed in 0u64..1000, za in -128i32..128, zb in -128i32..128, zy in -128i32..128, clip in clips(),
+        sa in 0.001f32..0.1, sb in 0.001f32..0.1,
+    ) {
+        let mut t = Build::new(seed);
+        let (a, b) = (t.input(&[2, 3, 8], sa, za), t.input(&[2, 3, 8], sb, zb));
+        let v = t.b.node("add", Add {}, &[a, b]).unwrap();
+        t.check(v, clip, zy, None, &["qadd"]);
+    }
+
+    #[test]
+    fn averages(
+        seed in 0u64..1000, layout in layouts(), kernel in prop::array::uniform2(1usize..4),
+        strides in prop::array::uniform2(1usize..3), padded: bool, same: bool, global: bool,
+        zx in -128i32..128, zy in -128i32..128, scale in 0.001f32..0.1, clip in clips(),
+    ) {
+        let mut t = Build::new(seed);
+        let x = t.input(&image(layout, 3, 6, 7), scale, zx);
+        // Uncounted padding needs the same scales, counted padding a zero point.
+        let pads = if padded && same && kernel == [3, 3] { [1; 4] } else { [0; 4] };
+        let op: crate::graph::Op = if global {
+            GlobalAvgPool { layout, lo: -128, hi: 127 }.into()
+        } else {
+            AvgPool2d { kernel, strides, pads, count_include_pad: false, layout, lo: -128, hi: 127 }.into()
+        };
+        let v = t.b.node("pool", op, &[x]).unwrap();
+        let one = if global { "global_avg_pool" } else { "avg_pool2d" };
+        if same {
+            t.check(v, clip, zx, Some(scale), &[one]);
+        } else {
+            t.check(v, clip, zy, None, &["sum_pool2d", "requantize"]);
+        }
+    }
+
+    #[test]
+    fn counted_padding(
+        seed in 0u64..1000, zx in -128i32..128, zy in -128i32..128, scale in 0.001f32..0.1, pads in prop::array::uniform4(0usize..3),
+    ) {
+        let mut t = Build::new(seed);
+        let x = t.input(&[1, 3, 6, 7], scale, zx);
+        let op = AvgPool2d {
+            kernel: [3, 3], strides: [2, 2], pads, count_include_pad: true, layout: Layout::Nchw, lo: -128, hi: 127,
+        };
+        let v = t.b.node("pool", op, &[x]).unwrap();
+        t.check(v, None, zy, None, &["sum_pool2d", "requantize"]);
+    }
+
+    #[test]
+    fn clamps_and_rescales(
+        seed in 0u64..1000, zx in -128i32..128, zy in -128i32..128, scale in 0.001f32..0.1, clip in clips(), relu: bool,
+    ) {
+        let mut t = Build::new(seed);
+        let mut v = t.input(&[300], scale, zx);
+        if relu {
+            v = t.b.node("relu", Relu {}, &[v]).unwrap();
+        }
+        t.check(v, clip, zy, None, &["rescale"]);
+    }
+
+    #[test]
+    fn moves(seed in 0u64..1000, zx in -128i32..128, scale in 0.001f32..0.1) {
+        let mut t = Build::new(seed);
+        let v = t.input(&[1, 3, 6, 7], scale, zx);
+        let pool = MaxPool2d {
+            kernel: [3, 2], strides: [1, 2], pads: [1, 0, 1, 1], dilations: [1, 1], layout: Layout::Nchw,
+        };
+        let v = t.b.node("pool", pool, &[v]).unwrap();
+        let v = t.b.node("pad", Pad { before: vec![0, 0, 1, 0], after: vec![0, 0, 0, 2], value: 0.0 }, &[v]).unwrap();
+        let v = t.b.node("transpose", Transpose { perm: vec![0, 2, 3, 1] }, &[v]).unwrap();
+        let v = t.b.node("flatten", Reshape { shape: vec![0, -1] }, &[v]).unwrap();
+        t.check(v, None, zx, Some(scale), &["max_pool2d", "pad", "transpose", "reshape"]);
+    }
+
+    #[test]
+    fn softmaxes(seed in 0u64..1000, axis in 0usize..3, zx in -128i32..128, scale in 0.001f32..0.2) {
+        let mut t = Build::new(seed);
+        let x = t.input(&[2, 9, 5], scale, zx);
+        let v = t.b.node("softmax", Softmax::float(axis, 1.0), &[x]).unwrap();
+        t.check(v, None, -128, Some(1.0 / 256.0), &["softmax"]);
+    }
+}
+
+#[test]
+fn weights_with_a_zero_point_are_shifted_where_they_fit() {
+    for (least, zero_point, ops) in
+        [(0, 20, &["dense", "requantize"][..]), (-128, 20, &["dequantize", "dequantize", "dense", "quantize"])]
+    {
+        let mut t = Build::new(3);
+        let x = t.input(&[2, 8], 0.05, 11);
+        let w = t.tensor(&[4, 8]);
+        let w = w.as_slice::<i8>().unwrap();
+        let w = t.b.constant("w", Tensor::from_fn(&[4, 8], |i| w[i].max(least)));
+        let w = t.dequantize(w, vec![0.01], vec![zero_point]);
+        let v = t.b.node("dense", Dense { data_zero_point: 0 }, &[x, w]).unwrap();
+        t.check(v, None, 4, None, ops);
+    }
+}
