@@ -3,8 +3,8 @@
 pub mod backend;
 pub mod frontend;
 pub mod graph;
+pub mod passes;
 pub mod schedule;
 pub mod suite;
-pub mod passes;
 pub mod te;
 pub mod tir;
