@@ -5,16 +5,17 @@
 //! the hardware gives. Beyond the hardware, a deep vector instruction that reads a row which it wrote itself is reported
 //! as a program error.
 
-mod dma;
+pub(crate) mod dma;
 mod gemm;
 mod kernel;
 mod state;
-mod vector;
+pub(crate) mod vector;
 
 pub use kernel::Kernel;
 
 use state::State;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::{Base, Command, Device, DeviceError, RunReport, Ticket, Trap, check_command};
 use tilewright_hw::isa::{DecodeError, INSN_BYTES, Insn, Op, decode, illegal_reasons};
@@ -22,7 +23,7 @@ use tilewright_hw::regs::{TrapCause, TrapUnit};
 
 /// Why an instruction could not run to its end.
 #[derive(Debug)]
-enum Stop {
+pub(crate) enum Stop {
     /// The hardware traps.
     Trap(TrapCause),
     /// A rule that the hardware does not check was broken.
@@ -42,7 +43,7 @@ pub enum Step {
 
 /// The functional simulator.
 pub struct Fsim {
-    config: HwConfig,
+    config: Arc<HwConfig>,
     state: State,
     dram: Vec<u8>,
     kernel: Kernel,
@@ -59,7 +60,7 @@ impl Fsim {
             state: State::new(&config),
             dram: vec![0; memory_bytes as usize],
             kernel,
-            config,
+            config: Arc::new(config),
             queue: VecDeque::new(),
             done: Vec::new(),
             next_ticket: 0,
@@ -83,6 +84,11 @@ impl Fsim {
     /// Device memory, to be filled by the host.
     pub fn memory_mut(&mut self) -> &mut [u8] {
         &mut self.dram
+    }
+
+    /// Decoded micro-ops: of gemm in the order acc, inp, wgt; of vector in the order dst, a, b.
+    pub(crate) fn micro_ops(&self) -> [&[[u32; 3]]; 2] {
+        [&self.state.gemm_uops, &self.state.vector_uops]
     }
 
     /// Starts a command that is run by hand, instruction by instruction.
@@ -112,8 +118,8 @@ impl Fsim {
         }
     }
 
-    fn execute(&mut self, insn: &Insn, bases: &[Base], report: &mut RunReport) -> Result<(), Stop> {
-        match &insn.op {
+    pub(crate) fn execute(&mut self, op: &Op, bases: &[Base], report: &mut RunReport) -> Result<(), Stop> {
+        match op {
             Op::Load(x) => self.load(x, bases, report),
             Op::Store(x) => self.store(x, bases, report),
             Op::Gemm(x) => self.gemm(x, report),
@@ -217,7 +223,7 @@ impl Stepper<'_> {
             }
             *counter -= 1;
         }
-        match self.device.execute(&insn, &self.command.bases, &mut self.report) {
+        match self.device.execute(&insn.op, &self.command.bases, &mut self.report) {
             Ok(()) => {}
             Err(Stop::Trap(cause)) => return Ok(self.trapped(trap(cause))),
             Err(Stop::Program(what)) => return Err(DeviceError::Program { index: self.place, what }),

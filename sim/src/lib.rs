@@ -5,6 +5,7 @@
 
 pub mod dram;
 pub mod functional;
+pub mod random;
 pub mod rtl;
 
 pub use functional::{Fsim, Kernel, Step, Stepper};

@@ -1,6 +1,8 @@
 //! Loads and stores: rows between device memory and scratchpads.
 
 use super::{Fsim, Stop};
+use std::ops::Range;
+use std::sync::Arc;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::{Base, RunReport};
 use tilewright_hw::isa::{Load, Store};
@@ -41,90 +43,116 @@ impl Rows {
     }
 }
 
-/// Where a row lies in a scratchpad: its first byte and its bytes.
-fn scratchpad_row(size: u64, first: u64, len: u64) -> Result<std::ops::Range<usize>, Stop> {
+/// One row of a load or store.
+pub(crate) struct Row {
+    /// DRAM address; `None` for a row of padding.
+    pub(crate) dram: Option<u64>,
+    /// Scratchpad bytes, what a fill adds included.
+    pub(crate) bytes: Range<usize>,
+    /// Bytes of padding before the data.
+    pub(crate) before: usize,
+}
+
+/// Where a row lies in a scratchpad of `size` bytes.
+fn scratchpad_row(size: u64, first: u64, len: u64) -> Result<Range<usize>, Stop> {
     if first + len > size {
         return Err(Stop::Trap(TrapCause::Scratchpad));
     }
     Ok(first as usize..(first + len) as usize)
 }
 
-/// The bytes of padding: the value sign-extended to an element of the memory.
-fn pad_pattern(mem: Mem, value: i8) -> [u8; 4] {
-    if mem == Mem::Acc { i32::from(value).to_le_bytes() } else { [value as u8; 4] }
+/// Visits the rows of a load in order, until one traps or `visit` stops it.
+pub(crate) fn for_each_load_row(
+    config: &HwConfig,
+    x: &Load,
+    bases: &[Base],
+    mut visit: impl FnMut(Row) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    let entry_bytes = u64::from(config.entry_bytes(x.mem));
+    let size = u64::from(config.entries(x.mem)) * entry_bytes;
+    let rows = Rows::new(config, bases, x.base, [x.offset, x.row_stride, x.plane_stride], x.row_bytes);
+    // Pads of the inner dimension are bytes with pack, entries without.
+    let unit = if x.pack { 1 } else { entry_bytes };
+    let before = u64::from(x.x_before) * unit;
+    let len = before + u64::from(x.row_bytes).next_multiple_of(unit) + u64::from(x.x_after) * unit;
+    let mut next = u64::from(x.entry) * entry_bytes;
+    for z in 0..x.z_before + x.planes + x.z_after {
+        for y in 0..x.y_before + x.rows + x.y_after {
+            let plane = z.checked_sub(x.z_before).filter(|p| *p < x.planes);
+            let row = y.checked_sub(x.y_before).filter(|r| *r < x.rows);
+            let dram = match (plane, row) {
+                (Some(plane), Some(row)) => Some(rows.address(plane, row)?),
+                _ => None,
+            };
+            let strides = [(y, x.pack_row_stride), (z, x.pack_plane_stride)];
+            let first = if x.pack { packed(x.entry, entry_bytes, x.pack_byte, strides) } else { next };
+            let mut bytes = scratchpad_row(size, first, len)?;
+            next += len;
+            if x.fill {
+                bytes.end = bytes.end.next_multiple_of(entry_bytes as usize);
+            }
+            visit(Row { dram, bytes, before: before as usize })?;
+        }
+    }
+    Ok(())
+}
+
+/// Visits the rows of a store in order, until one traps or `visit` stops it.
+pub(crate) fn for_each_store_row(
+    config: &HwConfig,
+    x: &Store,
+    bases: &[Base],
+    mut visit: impl FnMut(u64, Range<usize>) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    let entry_bytes = u64::from(config.entry_bytes(x.mem));
+    let size = u64::from(config.entries(x.mem)) * entry_bytes;
+    let rows = Rows::new(config, bases, x.base, [x.offset, x.row_stride, x.plane_stride], x.row_bytes);
+    let mut next = u64::from(x.entry) * entry_bytes;
+    for z in 0..x.planes {
+        for y in 0..x.rows {
+            let dram = rows.address(z, y)?;
+            let strides = [(y, x.pack_row_stride), (z, x.pack_plane_stride)];
+            let first = if x.pack { packed(x.entry, entry_bytes, x.pack_byte, strides) } else { next };
+            visit(dram, scratchpad_row(size, first, x.row_bytes.into())?)?;
+            next += u64::from(x.row_bytes).next_multiple_of(entry_bytes);
+        }
+    }
+    Ok(())
+}
+
+/// The first scratchpad byte of a packed row.
+fn packed(entry: u32, entry_bytes: u64, byte: u32, strides: [(u32, u32); 2]) -> u64 {
+    let steps = strides.iter().map(|(n, stride)| u64::from(*n) * u64::from(*stride));
+    u64::from(entry) * entry_bytes + u64::from(byte) + steps.sum::<u64>()
 }
 
 impl Fsim {
     pub(super) fn load(&mut self, x: &Load, bases: &[Base], report: &mut RunReport) -> Result<(), Stop> {
-        let entry_bytes = u64::from(self.config.entry_bytes(x.mem));
-        let size = u64::from(self.config.entries(x.mem)) * entry_bytes;
-        let dram_rows = Rows::new(&self.config, bases, x.base, [x.offset, x.row_stride, x.plane_stride], x.row_bytes);
-        let pattern = pad_pattern(x.mem, x.pad_value);
-        let row_bytes = x.row_bytes as usize;
-        // Pads of the inner dimension are bytes with pack, entries without.
-        let unit = if x.pack { 1 } else { entry_bytes };
-        let before = u64::from(x.x_before) * unit;
-        let after = u64::from(x.x_after) * unit;
-        let len = before + u64::from(x.row_bytes).next_multiple_of(unit) + after;
-        let mut next = u64::from(x.entry) * entry_bytes;
+        // The value is sign-extended to an element of the memory.
+        let pattern = if x.mem == Mem::Acc { i32::from(x.pad_value).to_le_bytes() } else { [x.pad_value as u8; 4] };
+        let config = Arc::clone(&self.config);
         let mut row = Vec::new();
-        for z in 0..x.z_before + x.planes + x.z_after {
-            for y in 0..x.y_before + x.rows + x.y_after {
-                let plane = z.checked_sub(x.z_before).filter(|p| *p < x.planes);
-                let dram_row = y.checked_sub(x.y_before).filter(|r| *r < x.rows);
-                let source = match (plane, dram_row) {
-                    (Some(plane), Some(dram_row)) => Some(dram_rows.address(plane, dram_row)?),
-                    _ => None,
-                };
-                let first = if x.pack {
-                    u64::from(x.entry) * entry_bytes
-                        + u64::from(x.pack_byte)
-                        + u64::from(y) * u64::from(x.pack_row_stride)
-                        + u64::from(z) * u64::from(x.pack_plane_stride)
-                } else {
-                    next
-                };
-                let target = scratchpad_row(size, first, len)?;
-                next += len;
-                let filled = if x.fill { target.end.next_multiple_of(entry_bytes as usize) } else { target.end };
-                row.clear();
-                row.extend(pattern.iter().cycle().take(filled - target.start));
-                if let Some(addr) = source {
-                    let range = self.dram_range(addr, x.row_bytes.into())?;
-                    let at = before as usize;
-                    row[at..at + row_bytes].copy_from_slice(&self.dram[range]);
-                    count(report, x.row_bytes.into(), 0);
-                }
-                self.state.write(x.mem, target.start, &row);
+        for_each_load_row(&config, x, bases, |r| {
+            row.clear();
+            row.extend(pattern.iter().cycle().take(r.bytes.len()));
+            if let Some(addr) = r.dram {
+                let range = self.dram_range(addr, x.row_bytes.into())?;
+                row[r.before..r.before + x.row_bytes as usize].copy_from_slice(&self.dram[range]);
+                count(report, x.row_bytes.into(), 0);
             }
-        }
-        Ok(())
+            self.state.write(x.mem, r.bytes.start, &row);
+            Ok(())
+        })
     }
 
     pub(super) fn store(&mut self, x: &Store, bases: &[Base], report: &mut RunReport) -> Result<(), Stop> {
-        let entry_bytes = u64::from(self.config.entry_bytes(x.mem));
-        let size = u64::from(self.config.entries(x.mem)) * entry_bytes;
-        let dram_rows = Rows::new(&self.config, bases, x.base, [x.offset, x.row_stride, x.plane_stride], x.row_bytes);
-        let mut next = u64::from(x.entry) * entry_bytes;
-        for z in 0..x.planes {
-            for y in 0..x.rows {
-                let addr = dram_rows.address(z, y)?;
-                let first = if x.pack {
-                    u64::from(x.entry) * entry_bytes
-                        + u64::from(x.pack_byte)
-                        + u64::from(y) * u64::from(x.pack_row_stride)
-                        + u64::from(z) * u64::from(x.pack_plane_stride)
-                } else {
-                    next
-                };
-                let source = scratchpad_row(size, first, x.row_bytes.into())?;
-                next += u64::from(x.row_bytes).next_multiple_of(entry_bytes);
-                let range = self.dram_range(addr, x.row_bytes.into())?;
-                self.dram[range].copy_from_slice(&self.state.int8(x.mem)[source]);
-                count(report, 0, x.row_bytes.into());
-            }
-        }
-        Ok(())
+        let config = Arc::clone(&self.config);
+        for_each_store_row(&config, x, bases, |addr, source| {
+            let range = self.dram_range(addr, x.row_bytes.into())?;
+            self.dram[range].copy_from_slice(&self.state.int8(x.mem)[source]);
+            count(report, 0, x.row_bytes.into());
+            Ok(())
+        })
     }
 }
 

@@ -1,0 +1,271 @@
+//! Random programs for comparing devices.
+//!
+//! A program from [`generate`] is correct: every memory is written before it is read, nothing traps, and tokens order every
+//! two accesses of different units that meet in an entry, in a port of a bank or in DRAM, so that every legal timing gives
+//! the same result. [`plant`] makes programs with exactly one fault. [`shrink`] makes a failing program smaller and keeps
+//! it correct. All of it depends on seeds alone.
+
+mod access;
+mod builder;
+mod config;
+mod coverage;
+mod fault;
+mod image;
+mod order;
+mod sample;
+mod shrink;
+
+pub use config::{sample_config, sample_dram};
+pub use coverage::Coverage;
+pub use fault::{Expected, FaultKind, Planted, plant};
+pub use image::{MEMORY_BYTES, STREAM};
+pub use shrink::shrink;
+
+use builder::{Builder, Refused};
+use image::{DATA, DUMP, GEMM_UOPS, PARAMS, RESULTS, VECTOR_UOPS};
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+use sample::{Aim, sample};
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::device::{Base, Command, Device, DeviceError};
+use tilewright_hw::isa::{Insn, Load, Op, Store, Unit, VecDst, VecOp, VecSrc, Vector, encode, print_program};
+
+/// A program with all that it needs to run.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// The hardware it is for.
+    pub config: HwConfig,
+    /// What it was made from.
+    pub seed: u64,
+    /// Device memory from address 0, without the stream.
+    pub image: Vec<u8>,
+    /// The instructions; where a fault is planted into the bits of one, as it was before.
+    pub insns: Vec<Insn>,
+    /// The stream's bytes.
+    pub stream: Vec<u8>,
+    /// Where the stream lies.
+    pub stream_addr: u64,
+    /// Base registers.
+    pub bases: Vec<Base>,
+    /// Whether instructions of two units may run at the same time.
+    pub overlaps: bool,
+    /// Spare tokens were asked for; a smaller version of the program asks for as many.
+    spare_tokens: usize,
+}
+
+impl Program {
+    fn from_builder(builder: &Builder, image: Vec<u8>, seed: u64, spare_tokens: usize) -> Program {
+        // Every instruction was encoded when it was taken; tokens have fixed places.
+        let stream = builder.insns.iter().flat_map(|i| encode(i, builder.config).unwrap_or_default()).collect();
+        Program {
+            config: builder.config.clone(),
+            seed,
+            image,
+            insns: builder.insns.clone(),
+            stream,
+            stream_addr: STREAM,
+            bases: builder.bases.clone(),
+            overlaps: builder.overlaps(),
+            spare_tokens,
+        }
+    }
+
+    /// The command that runs it.
+    pub fn command(&self) -> Command {
+        Command {
+            stream_addr: self.stream_addr,
+            insns: (self.stream.len() / tilewright_hw::isa::INSN_BYTES) as u32,
+            bases: self.bases.clone(),
+            cycle_limit: Some(4_000_000),
+        }
+    }
+
+    /// Writes the program and its data to a device's memory.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn install(&self, device: &mut dyn Device) -> Result<(), DeviceError> {
+        device.write(0, &self.image)?;
+        // A stream may pass the end of memory on purpose.
+        let room = MEMORY_BYTES.saturating_sub(self.stream_addr) as usize;
+        device.write(self.stream_addr, &self.stream[..self.stream.len().min(room)])
+    }
+
+    /// Its text, with the seed.
+    pub fn text(&self) -> String {
+        format!("# seed {:#x}\n{}", self.seed, print_program(&self.insns))
+    }
+
+    /// For each byte of memory, whether some store of the program may write it.
+    pub fn stored(&self) -> Vec<bool> {
+        let mut stored = vec![false; MEMORY_BYTES as usize];
+        let builder = Builder::new(&self.config, &self.image);
+        for insn in &self.insns {
+            if matches!(insn.op, Op::Store(_)) {
+                for range in builder.access(&insn.op).dram_writes {
+                    let end = range.end.min(MEMORY_BYTES) as usize;
+                    stored[(range.start as usize).min(end)..end].fill(true);
+                }
+            }
+        }
+        stored
+    }
+}
+
+/// A correct program: all memories are loaded, `length` random operations follow, and the scratchpads are stored.
+pub fn generate(config: &HwConfig, seed: u64, length: usize) -> Program {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let image = image::image(config, &mut rng);
+    let mut builder = Builder::new(config, &image);
+    prologue(&mut builder, &mut rng);
+    body(&mut builder, length, &mut rng);
+    epilogue(&mut builder, &mut rng);
+    let spare = rng.random_range(0..20);
+    builder.add_spare_tokens(spare, &mut rng);
+    Program::from_builder(&builder, image, seed, spare)
+}
+
+/// Fills every memory.
+fn prologue(builder: &mut Builder, rng: &mut SmallRng) {
+    let mut mems = Mem::ALL;
+    mems.shuffle(rng);
+    for mem in mems {
+        let config = builder.config;
+        let total = u64::from(config.entries(mem)) * u64::from(config.entry_bytes(mem));
+        let region = match mem {
+            Mem::GemmUop => GEMM_UOPS,
+            Mem::VectorUop => VECTOR_UOPS,
+            Mem::Param => PARAMS,
+            _ => DATA,
+        };
+        // Rows of whole entries, as large as the row length's 16 bits and the region allow.
+        let mut rows = 1u32;
+        while total / u64::from(rows) > 0x8000.min(region.end - region.start) {
+            rows *= 2;
+        }
+        let room = (region.end - region.start) - total / u64::from(rows);
+        let align = u64::from(config.entry_bytes(mem).max(config.dma_align)).next_power_of_two();
+        let load = Load {
+            mem,
+            offset: region.start + if region == DATA { rng.random_range(0..=room) / align * align } else { 0 },
+            row_bytes: (total / u64::from(rows)) as u32,
+            rows,
+            ..Load::default()
+        };
+        // Sizes of scratchpads are powers of two, so this is legal; what is not taken leaves the memory unread.
+        let _ = builder.add(load.into(), None, rng);
+    }
+}
+
+/// Random operations.
+fn body(builder: &mut Builder, length: usize, rng: &mut SmallRng) {
+    for _ in 0..length {
+        let unit = [Unit::Load, Unit::Load, Unit::Gemm, Unit::Gemm, Unit::Vector, Unit::Vector, Unit::Store]
+            [rng.random_range(0..7usize)];
+        for _ in 0..60 {
+            let op = sample(unit, builder.config, Aim::Good, rng);
+            if builder.add(op, None, rng).is_ok() {
+                break;
+            }
+        }
+    }
+}
+
+/// Stores inp and out, then acc byte by byte where vector can shift, else saturated.
+fn epilogue(builder: &mut Builder, rng: &mut SmallRng) {
+    let mut at = DUMP.start;
+    let config = builder.config;
+    for mem in [Mem::Inp, Mem::Out] {
+        at = dump(builder, mem, config.entries(mem), at, rng);
+    }
+    let uop = config.vector_uop_depth - 1;
+    let zero = Load {
+        mem: Mem::VectorUop,
+        entry: uop,
+        offset: image::SHIFTS.end - 64,
+        row_bytes: config.vector_uop_bytes(),
+        ..Load::default()
+    };
+    let _ = builder.add(zero.into(), None, rng);
+    let rows = config.acc_depth.min(config.out_depth);
+    let count0 = 1 << (rows.ilog2() / 2);
+    let count1 = rows / count0;
+    for first in (0..config.acc_depth).step_by(rows as usize) {
+        let walk = Vector {
+            uop,
+            count0,
+            count1,
+            a_at: first,
+            a0: count1,
+            a1: 1,
+            dst0: count1,
+            dst1: 1,
+            dst: VecDst::Out,
+            a: VecSrc::Acc,
+            ..Vector::default()
+        };
+        let out_to = |builder: &mut Builder, op: Vector, at: u64, rng: &mut SmallRng| {
+            let _ = builder.add(op.into(), None, rng);
+            dump(builder, Mem::Out, rows, at, rng)
+        };
+        if !config.vector_shift {
+            at = out_to(builder, Vector { op: VecOp::Move, ..walk }, at, rng);
+            continue;
+        }
+        // Param entry 0 holds 24 as every channel's bias, entry 1 holds 8.
+        for (entry, value) in [(0, image::SHIFT_AMOUNTS[0]), (1, image::SHIFT_AMOUNTS[1])] {
+            shift_amount(builder, entry, value, rng);
+        }
+        for byte in 0..4 {
+            let high = Vector { op: VecOp::Shr, b: VecSrc::Param, ..walk };
+            at = out_to(builder, high, at, rng);
+            if byte < 3 {
+                let up = Vector { op: VecOp::Shl, b: VecSrc::Param, b_at: 1, dst: VecDst::Acc, dst_at: first, ..walk };
+                let _ = builder.add(up.into(), None, rng);
+            }
+        }
+    }
+}
+
+/// Loads a bias of `value` for every channel into a param entry.
+fn shift_amount(builder: &mut Builder, entry: u32, value: u32, rng: &mut SmallRng) {
+    let load = Load {
+        mem: Mem::Param,
+        entry: entry * 9,
+        offset: image::shift_words(value),
+        row_bytes: builder.config.block_out * 4,
+        ..Load::default()
+    };
+    let _ = builder.add(load.into(), None, rng);
+}
+
+/// Stores the first entries of inp or out; gives the next free address.
+fn dump(builder: &mut Builder, mem: Mem, entries: u32, at: u64, rng: &mut SmallRng) -> u64 {
+    let row_bytes = entries * builder.config.entry_bytes(mem);
+    let store = Store { mem, offset: at, row_bytes, ..Store::default() };
+    let _ = builder.add(store.into(), None, rng);
+    (at + u64::from(row_bytes)).next_multiple_of(64)
+}
+
+/// Rebuilds a program from operations, with tokens of its own.
+///
+/// # Errors
+/// The place of the first operation that is not correct there.
+fn rebuild(like: &Program, ops: &[Op]) -> Result<Program, (usize, Refused)> {
+    let mut rng = SmallRng::seed_from_u64(like.seed);
+    let mut builder = Builder::new(&like.config, &like.image);
+    for (i, op) in ops.iter().enumerate() {
+        builder.add(*op, None, &mut rng).map_err(|why| (i, why))?;
+    }
+    if !ops.is_empty() {
+        builder.add_spare_tokens(like.spare_tokens, &mut rng);
+    }
+    Ok(Program::from_builder(&builder, like.image.clone(), like.seed, like.spare_tokens))
+}
+
+/// Whether addresses of results lie apart from what is loaded as micro-ops and parameters.
+const _: () = assert!(RESULTS.start >= PARAMS.end && DUMP.start >= RESULTS.end && STREAM >= DUMP.end);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+//! What an instruction touches, and where it would trap.
+
+use crate::functional::Stop;
+use crate::functional::dma::{for_each_load_row, for_each_store_row};
+use crate::functional::vector::{destination_memory, for_each_micro_op, source_memory, vector_depth};
+use std::collections::HashSet;
+use std::ops::Range;
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::device::Base;
+use tilewright_hw::isa::{Gemm, Op, Unit, VecOp, VecSrc, Vector};
+use tilewright_hw::regs::TrapCause;
+
+/// A set of entries.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Entries(Vec<u64>);
+
+impl Entries {
+    pub(super) fn insert(&mut self, range: Range<u32>) {
+        for entry in range {
+            let word = (entry / 64) as usize;
+            if self.0.len() <= word {
+                self.0.resize(word + 1, 0);
+            }
+            self.0[word] |= 1 << (entry % 64);
+        }
+    }
+
+    pub(super) fn meets(&self, other: &Entries) -> bool {
+        self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
+    }
+
+    pub(super) fn is_within(&self, other: &Entries) -> bool {
+        self.0.iter().enumerate().all(|(i, a)| a & !other.0.get(i).unwrap_or(&0) == 0)
+    }
+
+    pub(super) fn add(&mut self, other: &Entries) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a |= b);
+    }
+}
+
+/// What an instruction touches until its end or its trap; entries as loads address them.
+#[derive(Debug, Clone)]
+pub(super) struct Access {
+    pub(super) unit: Unit,
+    /// By memory.
+    pub(super) reads: [Entries; 7],
+    pub(super) writes: [Entries; 7],
+    /// Entries written as a whole.
+    pub(super) fills: [Entries; 7],
+    read_banks: [u8; 7],
+    write_banks: [u8; 7],
+    dram_reads: Vec<Range<u64>>,
+    pub(super) dram_writes: Vec<Range<u64>>,
+    /// The trap that it ends with.
+    pub(super) trap: Option<TrapCause>,
+    /// A deep operation reads a row that the same instruction wrote.
+    pub(super) reads_own_row: bool,
+}
+
+/// What the analysis of one instruction rests on.
+pub(super) struct Context<'a> {
+    pub(super) config: &'a HwConfig,
+    pub(super) bases: &'a [Base],
+    pub(super) memory_bytes: u64,
+    /// Of gemm and of vector.
+    pub(super) micro_ops: [&'a [[u32; 3]]; 2],
+}
+
+impl Access {
+    /// Whether two units may not do the two at the same time or in the other order.
+    pub(super) fn conflicts(&self, other: &Access) -> bool {
+        let meet =
+            |a: &[Range<u64>], b: &[Range<u64>]| a.iter().any(|x| b.iter().any(|y| x.start < y.end && y.start < x.end));
+        (0..7).any(|m| {
+            self.read_banks[m] & other.read_banks[m] != 0
+                || self.write_banks[m] & other.write_banks[m] != 0
+                || self.writes[m].meets(&other.reads[m])
+                || self.reads[m].meets(&other.writes[m])
+        }) || meet(&self.dram_writes, &other.dram_writes)
+            || meet(&self.dram_writes, &other.dram_reads)
+            || meet(&self.dram_reads, &other.dram_writes)
+    }
+
+    fn read(&mut self, c: &Context, mem: Mem, entries: Range<u32>) {
+        for entry in entries.clone() {
+            self.read_banks[mem as usize] |= 1 << c.config.bank_of(mem, entry);
+        }
+        self.reads[mem as usize].insert(entries);
+    }
+
+    fn write(&mut self, c: &Context, mem: Mem, entries: Range<u32>, whole: bool) {
+        for entry in entries.clone() {
+            self.write_banks[mem as usize] |= 1 << c.config.bank_of(mem, entry);
+        }
+        if whole {
+            self.fills[mem as usize].insert(entries.clone());
+        }
+        self.writes[mem as usize].insert(entries);
+    }
+
+    /// A row that vector reads: of param all nine rows of the entry.
+    fn read_row(&mut self, c: &Context, mem: Mem, entry: u32) {
+        let entries = if mem == Mem::Param { entry * 9..entry * 9 + 9 } else { entry..entry + 1 };
+        self.read(c, mem, entries);
+    }
+}
+
+/// What an instruction touches.
+pub(super) fn access(c: &Context, op: &Op) -> Access {
+    let mut a = Access {
+        unit: op.opcode().unit(),
+        reads: Default::default(),
+        writes: Default::default(),
+        fills: Default::default(),
+        read_banks: [0; 7],
+        write_banks: [0; 7],
+        dram_reads: Vec::new(),
+        dram_writes: Vec::new(),
+        trap: None,
+        reads_own_row: false,
+    };
+    let mut bus_error = false;
+    let beat = u64::from(c.config.bus_bytes());
+    let mut dram = |addr: u64, bytes: u32| {
+        let range = addr..addr + u64::from(bytes);
+        bus_error |= range.end.next_multiple_of(beat) > c.memory_bytes;
+        range
+    };
+    let entries = |mem: Mem, bytes: &Range<usize>| {
+        let size = c.config.entry_bytes(mem) as usize;
+        (bytes.start / size) as u32..bytes.end.div_ceil(size) as u32
+    };
+    let end = match op {
+        Op::Load(x) => for_each_load_row(c.config, x, c.bases, |row| {
+            if let Some(addr) = row.dram {
+                a.dram_reads.push(dram(addr, x.row_bytes));
+            }
+            a.write(c, x.mem, entries(x.mem, &row.bytes), !x.pack);
+            Ok(())
+        }),
+        Op::Store(x) => for_each_store_row(c.config, x, c.bases, |addr, bytes| {
+            a.dram_writes.push(dram(addr, x.row_bytes));
+            a.read(c, x.mem, entries(x.mem, &bytes));
+            Ok(())
+        }),
+        Op::Gemm(x) => gemm(c, x, &mut a),
+        Op::Vector(x) => vector(c, x, &mut a),
+    };
+    a.trap = match end {
+        Err(Stop::Trap(cause)) => Some(cause),
+        _ if bus_error => Some(TrapCause::Bus),
+        _ => None,
+    };
+    a
+}
+
+fn gemm(c: &Context, x: &Gemm, a: &mut Access) -> Result<(), Stop> {
+    let trap = || Err(Stop::Trap(TrapCause::Scratchpad));
+    let steps = [[x.acc0, x.inp0, x.wgt0], [x.acc1, x.inp1, x.wgt1], [x.acc2, x.inp2, x.wgt2]];
+    let mems = [Mem::Acc, Mem::Inp, Mem::Wgt];
+    for l0 in 0..x.count0 {
+        for l1 in 0..x.count1 {
+            for l2 in 0..x.count2 {
+                for u in x.uop..x.uop + x.uops {
+                    let Some(uop) = c.micro_ops[0].get(u as usize) else { return trap() };
+                    a.read(c, Mem::GemmUop, u..u + 1);
+                    let index = [0, 1, 2].map(|i| {
+                        uop[i] + [x.acc, x.inp, x.wgt][i] + l0 * steps[0][i] + l1 * steps[1][i] + l2 * steps[2][i]
+                    });
+                    if index.iter().zip(mems).any(|(index, mem)| *index >= c.config.entries(mem)) {
+                        return trap();
+                    }
+                    let [acc, inp, wgt] = index.map(|i| i..i + 1);
+                    a.read(c, Mem::Inp, inp);
+                    a.read(c, Mem::Wgt, wgt);
+                    if x.accumulate {
+                        a.read(c, Mem::Acc, acc.clone());
+                    }
+                    a.write(c, Mem::Acc, acc, true);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn vector(c: &Context, x: &Vector, a: &mut Access) -> Result<(), Stop> {
+    let trap = |cause| Err(Stop::Trap(cause));
+    if x.op.needs_descriptor(x.b) {
+        let entries = c.config.descriptor_entries();
+        if x.descriptor + entries > c.config.param_depth {
+            return trap(TrapCause::Scratchpad);
+        }
+        a.read(c, Mem::Param, x.descriptor * 9..(x.descriptor + entries) * 9);
+    }
+    let mems = [Some(destination_memory(x.dst)), source_memory(x.a), source_memory(x.b)];
+    let mut written = HashSet::new();
+    let mut place = 0;
+    for_each_micro_op(x, c.micro_ops[1], |index| {
+        let uop = x.uop + place % x.uops;
+        place += 1;
+        let Some(index) = index else { return trap(TrapCause::Scratchpad) };
+        a.read(c, Mem::VectorUop, uop..uop + 1);
+        for (index, mem) in index.iter().zip(mems) {
+            if mem.is_some_and(|m| *index >= u64::from(vector_depth(c.config, m))) {
+                return trap(TrapCause::Scratchpad);
+            }
+        }
+        let [dst, first, second] = index.map(|i| i as u32);
+        // Operands are read before the collision of the two is seen.
+        for (mem, at) in [(mems[1], first), (mems[2], second)] {
+            if let Some(mem) = mem {
+                a.read_row(c, mem, at);
+                a.reads_own_row |= x.op.is_deep() && mems[0] == Some(mem) && written.contains(&at);
+            }
+        }
+        if let (Some(m), Some(n)) = (mems[1], mems[2])
+            && m == n
+            && c.config.bank_of(m, first) == c.config.bank_of(n, second)
+        {
+            return trap(TrapCause::Collision);
+        }
+        written.insert(dst);
+        a.write(c, destination_memory(x.dst), dst..dst + 1, true);
+        Ok(())
+    })
+}
+
+/// Whether a vector operation may take an operand from here.
+pub(super) fn operand_is_legal(op: VecOp, b: VecSrc, reaches_inp: bool) -> bool {
+    let int8 = matches!(b, VecSrc::Out | VecSrc::Inp);
+    let there = b != VecSrc::Inp || reaches_inp;
+    there
+        && match op {
+            VecOp::Move | VecOp::Clip => b == VecSrc::None,
+            VecOp::Requant => b == VecSrc::Param,
+            VecOp::Mul | VecOp::Qadd => int8,
+            _ => b != VecSrc::None,
+        }
+}

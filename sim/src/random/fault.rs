@@ -1,0 +1,313 @@
+//! Programs with exactly one fault.
+
+use super::builder::Builder;
+use super::image::DUMP;
+use super::order::{Order, others, stuck};
+use super::sample::{Aim, sample};
+use super::{Program, body, image, prologue};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::{
+    DecodeError, Gemm, INSN_BYTES, Load, Op, Opcode, Store, Unit, VecDst, VecSrc, Vector, WidthName, decode,
+    illegal_reasons,
+};
+use tilewright_hw::regs::{TrapCause, TrapUnit};
+
+/// A kind of fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FaultKind {
+    /// An opcode that is none.
+    Opcode,
+    /// An illegal field value.
+    Field,
+    /// An index outside a memory, in this unit.
+    Scratchpad(Unit),
+    /// A row outside its base's limit, in load or store.
+    Limit(Unit),
+    /// A push of a full counter.
+    Token,
+    /// A row past the end of memory, in load or store.
+    Bus(Unit),
+    /// Two operands of a vector micro-op in one bank.
+    Operands,
+    /// Two units at one port, for want of a token: only a device with time traps.
+    Collision,
+    /// A pop that no push answers.
+    Deadlock,
+}
+
+impl FaultKind {
+    /// Every kind.
+    pub const ALL: &[FaultKind] = &[
+        FaultKind::Opcode,
+        FaultKind::Field,
+        FaultKind::Scratchpad(Unit::Load),
+        FaultKind::Scratchpad(Unit::Gemm),
+        FaultKind::Scratchpad(Unit::Vector),
+        FaultKind::Scratchpad(Unit::Store),
+        FaultKind::Limit(Unit::Load),
+        FaultKind::Limit(Unit::Store),
+        FaultKind::Token,
+        FaultKind::Bus(Unit::Load),
+        FaultKind::Bus(Unit::Store),
+        FaultKind::Operands,
+        FaultKind::Collision,
+        FaultKind::Deadlock,
+    ];
+
+    /// Whether the functional simulator, which runs in program order, traps in the same way.
+    pub fn is_functional(self) -> bool {
+        !matches!(self, FaultKind::Collision | FaultKind::Deadlock)
+    }
+}
+
+/// The trap that a device must take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Expected {
+    /// The unit.
+    pub unit: TrapUnit,
+    /// The cause.
+    pub cause: TrapCause,
+    /// The instruction's ordinal in its unit, or for fetch its place in the stream.
+    pub ordinal: u32,
+}
+
+/// A program with a fault.
+#[derive(Debug, Clone)]
+pub struct Planted {
+    /// The kind.
+    pub kind: FaultKind,
+    /// The program.
+    pub program: Program,
+    /// What it must end with.
+    pub expected: Expected,
+}
+
+/// A program with one fault of a kind; `None` where the seed or the configuration gives no such fault.
+pub fn plant(config: &HwConfig, kind: FaultKind, seed: u64) -> Option<Planted> {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let rng = &mut rng;
+    let image = image::image(config, rng);
+    let mut builder = Builder::new(config, &image);
+    prologue(&mut builder, rng);
+    let before = rng.random_range(0..10);
+    body(&mut builder, before, rng);
+    let place = builder.insns.len();
+    let cause = match kind {
+        FaultKind::Opcode | FaultKind::Field => {
+            body(&mut builder, 6, rng);
+            let program = Program::from_builder(&builder, image, seed, 0);
+            return broken_bits(program, kind, rng);
+        }
+        FaultKind::Collision => {
+            let unit = collision(&mut builder, rng)?;
+            return finish(builder, image, seed, kind, unit, TrapCause::Collision, None);
+        }
+        FaultKind::Deadlock => return deadlock(builder, image, seed, rng),
+        FaultKind::Token => {
+            let (unit, place) = overflow(&mut builder, rng)?;
+            return finish(builder, image, seed, kind, unit, TrapCause::Token, Some(place));
+        }
+        FaultKind::Scratchpad(unit) => (unit, Aim::OutsideScratchpad, TrapCause::Scratchpad),
+        FaultKind::Limit(unit) => (unit, Aim::OutsideLimit, TrapCause::Limit),
+        FaultKind::Bus(unit) => (unit, Aim::OutsideMemory, TrapCause::Bus),
+        FaultKind::Operands => (Unit::Vector, Aim::Good, TrapCause::Collision),
+    };
+    let (unit, aim, cause) = cause;
+    let taken = (0..400).any(|_| {
+        let op = sample(unit, builder.config, aim, rng);
+        builder.add(op, Some(cause), rng).is_ok()
+    });
+    if !taken {
+        return None;
+    }
+    let after = rng.random_range(0..6);
+    body(&mut builder, after, rng);
+    finish(builder, image, seed, kind, unit, cause, Some(place))
+}
+
+/// The planted program whose trap belongs to the instruction at `place`, or to the unit's last.
+fn finish(
+    builder: Builder,
+    image: Vec<u8>,
+    seed: u64,
+    kind: FaultKind,
+    unit: Unit,
+    cause: TrapCause,
+    place: Option<usize>,
+) -> Option<Planted> {
+    let order = Order::of(&builder.insns, builder.config).ok();
+    let last = || builder.insns.iter().rposition(|i| i.unit() == unit);
+    let place = place.or_else(last)?;
+    let ordinal = builder.insns[..place].iter().filter(|i| i.unit() == unit).count() as u32;
+    debug_assert!(order.is_none_or(|o| o.ordinals[place] == ordinal));
+    let program = Program::from_builder(&builder, image, seed, 0);
+    Some(Planted { kind, program, expected: Expected { unit: unit.into(), cause, ordinal } })
+}
+
+/// Breaks the bits of one instruction.
+fn broken_bits(mut program: Program, kind: FaultKind, rng: &mut SmallRng) -> Option<Planted> {
+    let place = rng.random_range(0..program.insns.len());
+    let at = place * INSN_BYTES;
+    let mut bytes = [0; INSN_BYTES];
+    bytes.copy_from_slice(&program.stream[at..at + INSN_BYTES]);
+    let good = bytes;
+    let config = program.config.clone();
+    for _ in 0..200 {
+        bytes = good;
+        if kind == FaultKind::Opcode {
+            if rng.random() {
+                rng.fill(&mut bytes[..]);
+            }
+            let codes: Vec<u8> = (0..16).filter(|c| Opcode::from_code(*c).is_none()).collect();
+            bytes[0] = bytes[0] & 0xf0 | codes[rng.random_range(0..codes.len())];
+        } else {
+            break_field(&mut bytes, program.insns[place].op.opcode(), &config, rng);
+        }
+        let cause = match decode(&bytes, &config) {
+            Err(DecodeError::Opcode(_)) => TrapCause::Opcode,
+            Err(DecodeError::Field { .. }) => TrapCause::Field,
+            Ok(insn) if illegal_reasons(&insn, &config).is_empty() => continue,
+            Ok(_) => TrapCause::Field,
+        };
+        let wanted = if kind == FaultKind::Opcode { TrapCause::Opcode } else { TrapCause::Field };
+        if cause == wanted {
+            program.stream[at..at + INSN_BYTES].copy_from_slice(&bytes);
+            let expected = Expected { unit: TrapUnit::Fetch, cause, ordinal: place as u32 };
+            return Some(Planted { kind, program, expected });
+        }
+    }
+    None
+}
+
+/// Changes the bits of one field, of the header or of the rest behind the fields.
+fn break_field(bytes: &mut [u8; INSN_BYTES], opcode: Opcode, config: &HwConfig, rng: &mut SmallRng) {
+    let mut fields = vec![(4, 4), (8, 4), (12, 4)];
+    let mut at = 16;
+    for field in opcode.fields() {
+        let width = config.field_width(field.width);
+        if width > 0 {
+            fields.push((at, width));
+        }
+        at += width;
+    }
+    if at < 256 {
+        fields.push((at, 256 - at));
+    }
+    let (from, width) = fields[rng.random_range(0..fields.len())];
+    let way = rng.random_range(0..3);
+    let lone = rng.random_range(0..width);
+    for i in 0..width {
+        let bit = match way {
+            0 => false,
+            1 => rng.random(),
+            _ => i == lone || from + width == 256 && rng.random(),
+        };
+        let (byte, mask) = (((from + i) / 8) as usize, 1 << ((from + i) % 8));
+        bytes[byte] = bytes[byte] & !mask | if bit { mask } else { 0 };
+    }
+}
+
+/// Pushes tokens nobody pops, until the counter is full and once more. Gives the unit and the place of the last.
+fn overflow(builder: &mut Builder, rng: &mut SmallRng) -> Option<(Unit, usize)> {
+    let from = Unit::ALL[rng.random_range(0..4usize)];
+    let to = others(from).nth(rng.random_range(0..3usize))?;
+    // Pops of this pair that are under way would make room: the other unit must be done with them.
+    if builder.insns.iter().any(|i| i.unit() == from && i.push.contains(to)) {
+        return None;
+    }
+    let full = (1usize << builder.config.token_bits) - 1;
+    let begin = builder.insns.len();
+    let mut pushed = 0;
+    while pushed <= full {
+        let taken = (0..100).any(|_| {
+            let op = small(sample(from, builder.config, Aim::Good, rng));
+            builder.add(op, None, rng).is_ok()
+        });
+        if !taken {
+            return None;
+        }
+        pushed += 1;
+    }
+    let places: Vec<usize> = (begin..builder.insns.len()).collect();
+    for place in &places {
+        builder.insns[*place].push.insert(to);
+    }
+    Some((from, *places.last()?))
+}
+
+/// The same operation with little work.
+fn small(op: Op) -> Op {
+    match op {
+        Op::Load(x) => Load { rows: 1, planes: 1, y_before: 0, y_after: 0, z_before: 0, z_after: 0, ..x }.into(),
+        Op::Gemm(x) => Gemm { uops: 1, count0: 1, count1: 1, count2: 1, ..x }.into(),
+        Op::Vector(x) => Vector { uops: 1, count0: 1, count1: 1, count2: 1, ..x }.into(),
+        Op::Store(x) => Store { rows: 1, planes: 1, ..x }.into(),
+    }
+}
+
+/// An instruction near the end pops a token that nobody pushes.
+fn deadlock(mut builder: Builder, image: Vec<u8>, seed: u64, rng: &mut SmallRng) -> Option<Planted> {
+    // As many as the smallest queue holds, so that all that follows is dispatched.
+    body(&mut builder, 2, rng);
+    let place = builder.insns.len() - rng.random_range(1..=2usize);
+    let to = builder.insns[place].unit();
+    let from = others(to).find(|u| !builder.insns[place].pop.contains(*u))?;
+    // Later pops of the pair would be the ones that miss it.
+    builder.insns[place].pop.insert(from);
+    let (unit, ordinal) = *stuck(&builder.insns, builder.config).first()?;
+    let program = Program::from_builder(&builder, image, seed, 0);
+    let expected = Expected { unit: unit.into(), cause: TrapCause::Deadlock, ordinal };
+    Some(Planted { kind: FaultKind::Deadlock, program, expected })
+}
+
+/// Two long instructions at one port, with nothing that orders them; gives the lower unit.
+fn collision(builder: &mut Builder, rng: &mut SmallRng) -> Option<Unit> {
+    let config = builder.config;
+    let most = |name| (1u32 << config.width(name)) - 1;
+    let count = most(WidthName::Loop).min(15);
+    let gemm = Gemm {
+        uop: 0,
+        uops: 1,
+        count0: count,
+        count1: count,
+        count2: if config.loops > 2 { 4 } else { 1 },
+        ..Gemm::default()
+    };
+    let vector = Vector { count0: count, count1: count, count2: gemm.count2, ..Vector::default() };
+    let total = |mem: Mem| config.entries(mem) * config.entry_bytes(mem);
+    let store = |mem| Store {
+        mem,
+        row_bytes: total(mem).min(0x1000),
+        planes: 1,
+        rows: 1,
+        offset: DUMP.start,
+        ..Store::default()
+    };
+    let load = |mem| Load { mem, row_bytes: total(mem).min(0x8000), ..Load::default() };
+    let pairs: [(Op, Op); 5] = [
+        (Gemm { accumulate: true, ..gemm }.into(), Vector { dst: VecDst::Out, a: VecSrc::Acc, ..vector }.into()),
+        (Gemm { accumulate: false, ..gemm }.into(), load(Mem::Acc).into()),
+        (gemm.into(), store(Mem::Inp).into()),
+        (Vector { dst: VecDst::Acc, a: VecSrc::Out, ..vector }.into(), store(Mem::Out).into()),
+        (Vector { dst: VecDst::Acc, a: VecSrc::Out, ..vector }.into(), load(Mem::Acc).into()),
+    ];
+    let (first, second) = pairs[rng.random_range(0..pairs.len())];
+    // Both start from rest, so that they run side by side.
+    builder.add(first, None, rng).ok()?;
+    let unit = first.opcode().unit();
+    let taken = builder.insns.len();
+    builder.add(second, None, rng).ok()?;
+    let second_unit = second.opcode().unit();
+    // The token between the two is what is missing.
+    let (a, b) = builder.insns.split_at_mut(taken);
+    let missing = &mut b[0];
+    if !missing.pop.contains(unit) {
+        return None;
+    }
+    missing.pop = super::order::without(missing.pop, unit);
+    let pusher = a.iter_mut().rev().find(|i| i.unit() == unit && i.push.contains(second_unit))?;
+    pusher.push = super::order::without(pusher.push, second_unit);
+    Some(unit.min(second_unit))
+}

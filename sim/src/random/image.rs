@@ -1,0 +1,143 @@
+//! Device memory of random programs: where their data, micro-ops, parameters, results and stream lie.
+
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::ops::Range;
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::Base;
+use tilewright_hw::isa::{Descriptor, GemmUop, VectorUop};
+
+/// Bytes of device memory.
+pub const MEMORY_BYTES: u64 = 0x40000;
+/// Random bytes, which loads read.
+pub(super) const DATA: Range<u64> = 0..0x10000;
+/// Micro-ops of gemm with small indices.
+pub(super) const GEMM_UOPS: Range<u64> = 0x10000..0x11000;
+/// Micro-ops of vector with small indices.
+pub(super) const VECTOR_UOPS: Range<u64> = 0x11000..0x12000;
+/// Bias rows for the dump's shifts, from [`shift_words`] on, and zeros at the end.
+pub(super) const SHIFTS: Range<u64> = 0x13000..0x14000;
+/// Param entries that make sense, as requantization parameters and as descriptors in turn.
+pub(super) const PARAMS: Range<u64> = 0x12000..0x13000;
+/// What stores write and loads read.
+pub(super) const RESULTS: Range<u64> = 0x14000..0x1c000;
+/// What the last stores write, to show the scratchpads.
+pub(super) const DUMP: Range<u64> = 0x1c000..0x30000;
+/// Address of the stream.
+pub const STREAM: u64 = 0x30000;
+
+/// The base register whose region passes the end of memory.
+pub(super) const BAD_BASE: u32 = 3;
+
+/// The base registers of every random program.
+pub(super) fn bases(config: &HwConfig) -> Vec<Base> {
+    // Where addresses may be odd, one region is.
+    let odd = if config.dma_align == 1 { 3 } else { 0 };
+    vec![
+        Base { addr: 0, limit: STREAM },
+        Base { addr: odd, limit: RESULTS.start - odd },
+        Base { addr: RESULTS.start, limit: RESULTS.end - RESULTS.start },
+        Base { addr: MEMORY_BYTES - 0x40, limit: 0x1000 },
+    ]
+}
+
+/// A region's base registers, with the offset of its first byte, which may lie before the base's.
+pub(super) fn bases_of(region: &Range<u64>, config: &HwConfig) -> Vec<(u32, i64)> {
+    bases(config)
+        .iter()
+        .enumerate()
+        .take(BAD_BASE as usize)
+        .filter(|(_, b)| region.start + 64 >= b.addr && region.end <= b.addr + b.limit)
+        .map(|(i, b)| (i as u32, region.start as i64 - b.addr as i64))
+        .collect()
+}
+
+/// The seeded contents of memory.
+pub(super) fn image(config: &HwConfig, rng: &mut SmallRng) -> Vec<u8> {
+    let mut memory = vec![0; MEMORY_BYTES as usize];
+    let bytes = &mut memory[DATA.start as usize..DATA.end as usize];
+    for chunk in bytes.chunks_mut(64) {
+        match rng.random_range(0..4) {
+            0 => chunk.fill_with(|| if rng.random() { 0x80 } else { 0x7f }),
+            1 => chunk.fill_with(|| rng.random_range(-4i8..=4) as u8),
+            _ => rng.fill(chunk),
+        }
+    }
+    let mut at = GEMM_UOPS.start as usize;
+    let few = |rng: &mut SmallRng, depth: u32| {
+        let part = [2, 4, 8][rng.random_range(0..3usize)];
+        rng.random_range(0..(depth / part).max(1))
+    };
+    let size = config.gemm_uop_bytes() as usize;
+    while at + size <= GEMM_UOPS.end as usize {
+        let uop = GemmUop {
+            acc: few(rng, config.acc_depth),
+            inp: few(rng, config.inp_depth),
+            wgt: few(rng, config.wgt_depth),
+        };
+        memory[at..at + size].copy_from_slice(&uop.to_bytes(config));
+        at += size;
+    }
+    let mut at = VECTOR_UOPS.start as usize;
+    let size = config.vector_uop_bytes() as usize;
+    let depth = config.acc_depth.min(config.out_depth).min(config.inp_depth);
+    while at + size <= VECTOR_UOPS.end as usize {
+        let uop = VectorUop { dst: few(rng, depth), a: few(rng, depth), b: few(rng, depth) };
+        memory[at..at + size].copy_from_slice(&uop.to_bytes(config));
+        at += size;
+    }
+    let outputs = config.block_out as usize;
+    // The lowest byte of a bias is the first row of an entry; the other three are zero.
+    for amount in SHIFT_AMOUNTS {
+        let at = shift_words(amount) as usize;
+        memory[at..at + config.block_out as usize].fill(amount as u8);
+    }
+    let mut at = PARAMS.start as usize;
+    while at + 9 * outputs <= PARAMS.end as usize {
+        for o in 0..outputs {
+            let bias = rng.random_range(-20000i32..20000).to_le_bytes();
+            let multiplier = rng.random_range(1 << 30..=i32::MAX).to_le_bytes();
+            for row in 0..4 {
+                memory[at + row * outputs + o] = bias[row];
+                memory[at + (4 + row) * outputs + o] = multiplier[row];
+            }
+            memory[at + 8 * outputs + o] = rng.random_range(-12i8..=3) as u8;
+        }
+        at += 9 * outputs;
+        let entries = config.descriptor_entries() as usize;
+        if at + entries * 9 * outputs > PARAMS.end as usize {
+            break;
+        }
+        memory[at..at + 36].copy_from_slice(&descriptor(rng).to_bytes());
+        at += entries * 9 * outputs;
+    }
+    memory
+}
+
+fn descriptor(rng: &mut SmallRng) -> Descriptor {
+    let multiplier = |rng: &mut SmallRng| rng.random_range(1 << 30..=i32::MAX);
+    Descriptor {
+        scalar: rng.random_range(-1000..1000),
+        lo: rng.random_range(-160..0),
+        hi: rng.random_range(0..160),
+        zero_point: rng.random_range(-128..128),
+        multiplier_a: multiplier(rng),
+        multiplier_b: multiplier(rng),
+        multiplier: multiplier(rng),
+        shift_a: rng.random_range(-4..=1),
+        shift_b: rng.random_range(-4..=1),
+        shift: rng.random_range(-20..=3),
+        left_shift: rng.random_range(0..=20),
+        zero_a: rng.random(),
+        zero_b: rng.random(),
+        reserved: 0,
+    }
+}
+
+/// The amounts of the dump's shifts.
+pub(super) const SHIFT_AMOUNTS: [u32; 2] = [24, 8];
+
+/// Where the bias rows of a shift amount lie.
+pub(super) fn shift_words(amount: u32) -> u64 {
+    SHIFTS.start + u64::from(amount) * 64
+}
