@@ -1,0 +1,144 @@
+//! [`LlvmBackend`]: regions of a graph to object code for the host.
+
+use inkwell::context::Context;
+use tilewright_compiler::backend::{Backend, BackendError, Entry, ObjectCode};
+use tilewright_compiler::graph::{Graph, NodeId, Op, ValueId};
+use tilewright_compiler::te::ops;
+use tilewright_compiler::tir;
+
+use crate::emit::emit;
+use crate::schedule::schedule;
+use crate::{EmitError, Host};
+
+/// Compiles graphs for the machine that it runs on.
+#[derive(Debug, Clone)]
+pub struct LlvmBackend {
+    host: Host,
+}
+
+impl LlvmBackend {
+    /// A backend for this machine.
+    ///
+    /// # Errors
+    /// [`BackendError::Toolchain`] where LLVM cannot make code for it.
+    pub fn new() -> Result<LlvmBackend, BackendError> {
+        let host = Host::detect().map_err(|e| BackendError::Toolchain { backend: "cpu", message: e.to_string() })?;
+        Ok(LlvmBackend { host })
+    }
+
+    /// Processor and features that code is made for.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+}
+
+/// Compiles loop programs into one object; gives its bytes and the bytes of each function's workspace.
+///
+/// # Errors
+/// The number of the function that failed, and why.
+pub fn compile_functions(
+    host: &Host,
+    functions: &[(String, tir::Function)],
+) -> Result<(Vec<u8>, Vec<usize>), (usize, EmitError)> {
+    let context = Context::create();
+    let module = context.create_module("tilewright");
+    let mut workspaces = Vec::new();
+    for (i, (symbol, f)) in functions.iter().enumerate() {
+        workspaces.push(emit(&context, &module, host, symbol, f).map_err(|e| (i, e))?);
+    }
+    let bytes = host.object(&module).map_err(|e| (functions.len(), e))?;
+    Ok((bytes, workspaces))
+}
+
+impl Backend for LlvmBackend {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn supports(&self, graph: &Graph, node: NodeId) -> Result<(), BackendError> {
+        let n = graph.node(node);
+        let unsupported =
+            |reason: String| BackendError::Unsupported { node: n.name.clone(), op: n.op.name().into(), reason };
+        if matches!(n.op, Op::Constant(_)) {
+            return Ok(());
+        }
+        ops::program(graph, "check", &[node], &n.outputs).map(|_| ()).map_err(|e| unsupported(e.to_string()))
+    }
+
+    fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError> {
+        let mut functions = Vec::new();
+        let mut entries = Vec::new();
+        for group in groups(graph, nodes) {
+            let last = *group.last().unwrap_or(&nodes[0]);
+            let node = graph.node(last);
+            let symbol = format!("tw_{}_{}", last.0, node.op.name());
+            let unsupported =
+                |e: String| BackendError::Unsupported { node: node.name.clone(), op: node.op.name().into(), reason: e };
+            let region = ops::program(graph, &symbol, &group, &node.outputs).map_err(|e| unsupported(e.to_string()))?;
+            let function = tir::lower(&region.program).map_err(|e| unsupported(e.to_string()))?;
+            functions.push((symbol.clone(), schedule(function)));
+            let (inputs, outputs) = (region.inputs, region.outputs);
+            entries.push(Entry { symbol, nodes: group, inputs, outputs, workspace_bytes: 0 });
+        }
+        let (bytes, workspaces) = compile_functions(&self.host, &functions).map_err(|(i, e)| {
+            let entry = entries.get(i).map_or("the whole region", |e| e.symbol.as_str()).to_string();
+            BackendError::Codegen { entry, message: e.to_string() }
+        })?;
+        for (e, w) in entries.iter_mut().zip(workspaces) {
+            e.workspace_bytes = w;
+        }
+        let target = format!("{} {} {}", self.host.triple, self.host.cpu, self.host.features);
+        Ok(ObjectCode { bytes, target, entries })
+    }
+}
+
+/// Joins element-wise nodes to the node whose only result they read: one function each.
+fn groups(graph: &Graph, nodes: &[NodeId]) -> Vec<Vec<NodeId>> {
+    let users = graph.users();
+    let mut groups: Vec<Vec<NodeId>> = Vec::new();
+    for &id in nodes {
+        let node = graph.node(id);
+        if matches!(node.op, Op::Constant(_)) {
+            continue;
+        }
+        let producer = node.inputs.first().and_then(|v| only_read_by(graph, &users, *v, id));
+        let place = producer.and_then(|p| groups.iter().position(|g| g.last() == Some(&p)));
+        // The other operands must be there when the producer runs: they may not come from nodes behind it.
+        match place {
+            Some(g) if joins(&node.op) && others_before(graph, &groups, g, id) => groups[g].push(id),
+            _ => groups.push(vec![id]),
+        }
+    }
+    groups
+}
+
+/// The node that defines a value which nobody but `reader` reads, once.
+fn only_read_by(graph: &Graph, users: &[Vec<NodeId>], v: ValueId, reader: NodeId) -> Option<NodeId> {
+    if graph.is_output(v) || users.get(v.0)?.as_slice() != [reader] {
+        return None;
+    }
+    graph.def_node(v).filter(|(_, n)| !matches!(n.op, Op::Constant(_))).map(|d| d.0)
+}
+
+fn others_before(graph: &Graph, groups: &[Vec<NodeId>], group: usize, id: NodeId) -> bool {
+    graph.node(id).inputs[1..].iter().all(|v| match graph.def_node(*v) {
+        Some((n, node)) => matches!(node.op, Op::Constant(_)) || !groups[group..].iter().any(|g| g.contains(&n)),
+        None => true,
+    })
+}
+
+/// True for operators that compute each element from the same element.
+fn joins(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Requantize(_)
+            | Op::Rescale(_)
+            | Op::Relu(_)
+            | Op::Clip(_)
+            | Op::Add(_)
+            | Op::QAdd(_)
+            | Op::Quantize(_)
+            | Op::Dequantize(_)
+            | Op::ShiftSign(_)
+    )
+}

@@ -1,0 +1,378 @@
+//! Loop programs to LLVM IR.
+//!
+//! A function becomes two: the packed function that callers see, which takes pointers apart and lays out the
+//! workspace, and an inner one whose parameters are the buffers, each known not to overlap the others. A parallel loop's
+//! body becomes a function of its own that the thread pool calls.
+
+mod expr;
+mod num;
+
+use std::collections::HashMap;
+
+use inkwell::AddressSpace;
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::builder::Builder;
+use inkwell::context::Context;
+use inkwell::module::{Linkage, Module};
+use inkwell::types::BasicMetadataTypeEnum;
+use inkwell::values::{FunctionValue, IntValue, PointerValue};
+use tilewright_compiler::te::{DType, Expr, Name};
+use tilewright_compiler::tir::{Action, Block, Buffer, For, Function, LoopKind, Scope, Stmt, expand_call};
+
+use crate::{EmitError, Host};
+
+/// Buffers of at most this many bytes lie on the stack.
+const STACK_BYTES: usize = 4096;
+/// Each buffer of the workspace begins at a multiple of this.
+const ALIGN: usize = 64;
+
+/// Where a local buffer lies in the workspace; `None` for one on the stack.
+fn workspace(f: &Function) -> (Vec<Option<usize>>, usize) {
+    let mut at = 0;
+    let places = f
+        .locals
+        .iter()
+        .map(|b| {
+            if on_stack(b) {
+                return None;
+            }
+            let place = at;
+            at = (at + b.size_bytes()).next_multiple_of(ALIGN);
+            Some(place)
+        })
+        .collect();
+    (places, at)
+}
+
+fn on_stack(b: &Buffer) -> bool {
+    b.scope == Scope::Local && b.size_bytes() <= STACK_BYTES
+}
+
+/// Adds a function to a module as the packed function `symbol`; gives the bytes of its workspace.
+///
+/// # Errors
+/// [`EmitError`] where a construct has no CPU code.
+pub fn emit<'c>(
+    context: &'c Context,
+    module: &Module<'c>,
+    host: &Host,
+    symbol: &str,
+    f: &Function,
+) -> Result<usize, EmitError> {
+    let builder = context.create_builder();
+    let ptr = context.ptr_type(AddressSpace::default());
+    let (places, bytes) = workspace(f);
+    let global: Vec<&Buffer> =
+        f.params.iter().chain(f.locals.iter().zip(&places).filter(|p| p.1.is_some()).map(|p| p.0)).collect();
+
+    // The inner function.
+    let args: Vec<BasicMetadataTypeEnum> = global.iter().map(|_| ptr.into()).collect();
+    let name = format!("{symbol}.body");
+    let inner = module.add_function(&name, context.void_type().fn_type(&args, false), Some(Linkage::Internal));
+    mark_buffers(context, host, inner, global.len() as u32);
+    builder.position_at_end(context.append_basic_block(inner, "entry"));
+    let mut e = Emitter {
+        context,
+        module,
+        builder,
+        host,
+        symbol,
+        function: f,
+        llvm: inner,
+        buffers: HashMap::new(),
+        vars: HashMap::new(),
+        tasks: 0,
+        reassociate: false,
+    };
+    for (i, b) in global.iter().enumerate() {
+        let p = inner.get_nth_param(i as u32).ok_or_else(|| EmitError::Llvm("a parameter is missing".into()))?;
+        e.buffers.insert(b.name.clone(), p.into_pointer_value());
+    }
+    for b in f.locals.iter().filter(|b| on_stack(b)) {
+        let ty = context.i8_type().array_type((b.size_bytes() as u32).max(1));
+        let p = e.builder.build_alloca(ty, b.name.as_str())?;
+        if let Some(i) = p.as_instruction() {
+            i.set_alignment(ALIGN as u32).map_err(|e| EmitError::Llvm(e.to_string()))?;
+        }
+        e.buffers.insert(b.name.clone(), p);
+    }
+    e.stmt(&f.body)?;
+    e.builder.build_return(None)?;
+
+    // The packed function.
+    let i32t = context.i32_type();
+    let outer = module.add_function(symbol, i32t.fn_type(&[ptr.into()], false), None);
+    host.mark(context, outer);
+    let b = &e.builder;
+    b.position_at_end(context.append_basic_block(outer, "entry"));
+    let list =
+        outer.get_first_param().ok_or_else(|| EmitError::Llvm("a parameter is missing".into()))?.into_pointer_value();
+    let element = |i: usize| -> Result<PointerValue<'c>, EmitError> {
+        // SAFETY: the caller passes as many pointers as `backend.rs` of the compiler says, more than `i`.
+        let at = unsafe { b.build_in_bounds_gep(ptr, list, &[context.i64_type().const_int(i as u64, false)], "")? };
+        Ok(b.build_load(ptr, at, "")?.into_pointer_value())
+    };
+    let mut args = Vec::new();
+    for i in 0..f.params.len() {
+        args.push(element(i)?.into());
+    }
+    let base = element(f.params.len())?;
+    for place in places.into_iter().flatten() {
+        let offset = context.i64_type().const_int(place as u64, false);
+        // SAFETY: the caller's workspace has the bytes that this function returns, which hold every place.
+        let at = unsafe { b.build_in_bounds_gep(context.i8_type(), base, &[offset], "")? };
+        args.push(at.into());
+    }
+    b.build_call(inner, &args, "")?;
+    b.build_return(Some(&i32t.const_zero()))?;
+    Ok(bytes)
+}
+
+fn mark_buffers(context: &Context, host: &Host, f: FunctionValue<'_>, buffers: u32) {
+    host.mark(context, f);
+    for (key, places) in
+        [("noalias", AttributeLoc::Param as fn(u32) -> AttributeLoc), ("nocapture", AttributeLoc::Param)]
+    {
+        let id = Attribute::get_named_enum_kind_id(key);
+        for i in 0..buffers {
+            f.add_attribute(places(i), context.create_enum_attribute(id, 0));
+        }
+    }
+    let noinline = Attribute::get_named_enum_kind_id("noinline");
+    f.add_attribute(AttributeLoc::Function, context.create_enum_attribute(noinline, 0));
+}
+
+/// One LLVM function under way.
+struct Emitter<'a, 'c> {
+    context: &'c Context,
+    module: &'a Module<'c>,
+    builder: Builder<'c>,
+    host: &'a Host,
+    symbol: &'a str,
+    function: &'a Function,
+    llvm: FunctionValue<'c>,
+    buffers: HashMap<Name, PointerValue<'c>>,
+    vars: HashMap<Name, IntValue<'c>>,
+    /// Parallel loops so far.
+    tasks: usize,
+    /// The sum under way may be taken in another order.
+    reassociate: bool,
+}
+
+impl<'c> Emitter<'_, 'c> {
+    fn i64(&self, v: i64) -> IntValue<'c> {
+        self.context.i64_type().const_int(v as u64, true)
+    }
+
+    fn stmt(&mut self, s: &Stmt) -> Result<(), EmitError> {
+        match s {
+            Stmt::Seq(items) => items.iter().try_for_each(|s| self.stmt(s)),
+            Stmt::For(l) if l.extent < 1 => Ok(()),
+            Stmt::For(l) => match l.kind {
+                LoopKind::Unrolled => (0..l.extent).try_for_each(|i| {
+                    self.vars.insert(l.var.clone(), self.i64(i));
+                    self.stmt(&l.body)
+                }),
+                LoopKind::Parallel if l.extent > 1 && !self.shares_scratch(l) => self.parallel(l),
+                _ if l.extent == 1 => {
+                    self.vars.insert(l.var.clone(), self.i64(0));
+                    self.stmt(&l.body)
+                }
+                _ => self.repeat(l),
+            },
+            Stmt::Block(b) => self.block(b),
+        }
+    }
+
+    /// A loop whose condition is at its end: it has at least one iteration.
+    fn repeat(&mut self, l: &For) -> Result<(), EmitError> {
+        let before = self.builder.get_insert_block().ok_or_else(|| EmitError::Llvm("no block".into()))?;
+        let body = self.context.append_basic_block(self.llvm, l.var.as_str());
+        let after = self.context.append_basic_block(self.llvm, &format!("{}.end", l.var));
+        self.builder.build_unconditional_branch(body)?;
+        self.builder.position_at_end(body);
+        let phi = self.builder.build_phi(self.context.i64_type(), l.var.as_str())?;
+        let i = phi.as_basic_value().into_int_value();
+        self.vars.insert(l.var.clone(), i);
+        self.stmt(&l.body)?;
+        let next = self.builder.build_int_nuw_add(i, self.i64(1), "")?;
+        let more = self.builder.build_int_compare(inkwell::IntPredicate::ULT, next, self.i64(l.extent), "")?;
+        let end = self.builder.get_insert_block().ok_or_else(|| EmitError::Llvm("no block".into()))?;
+        self.builder.build_conditional_branch(more, body, after)?;
+        phi.add_incoming(&[(&self.i64(0), before), (&next, end)]);
+        self.builder.position_at_end(after);
+        Ok(())
+    }
+
+    /// True where a buffer is used within the loop alone: its iterations would share one copy.
+    fn shares_scratch(&self, l: &For) -> bool {
+        let uses = |s: &Stmt| -> HashMap<Name, usize> {
+            let mut n = HashMap::new();
+            s.visit_blocks(&mut |_, b| {
+                let mut add = |name: &Name| *n.entry(name.clone()).or_insert(0) += 1;
+                b.each_expr(&mut |e| {
+                    e.visit(&mut |e| {
+                        if let Expr::Load { buffer, .. } = e {
+                            add(buffer);
+                        }
+                    });
+                });
+                match &b.action {
+                    Action::Store { buffer, .. } => add(buffer),
+                    Action::Call { args, .. } => args.iter().for_each(|v| add(&v.buffer)),
+                }
+            });
+            n
+        };
+        let (inside, all) = (uses(&l.body), uses(&self.function.body));
+        self.function.locals.iter().any(|b| inside.get(&b.name).is_some_and(|n| all.get(&b.name) == Some(n)))
+    }
+
+    /// `tw_parallel_for(task, context, extent)`, where the context holds the buffers and the outer variables.
+    fn parallel(&mut self, l: &For) -> Result<(), EmitError> {
+        let (context, module) = (self.context, self.module);
+        let (ptr, i64t, void) = (context.ptr_type(AddressSpace::default()), context.i64_type(), context.void_type());
+        let buffers: Vec<(Name, PointerValue<'c>)> = self.buffers.iter().map(|(n, p)| (n.clone(), *p)).collect();
+        let vars: Vec<(Name, IntValue<'c>)> = self.vars.iter().map(|(n, v)| (n.clone(), *v)).collect();
+        let name = format!("{}.task{}", self.symbol, self.tasks);
+        self.tasks += 1;
+
+        // The body, over buffers and variables.
+        let mut args: Vec<BasicMetadataTypeEnum> = buffers.iter().map(|_| ptr.into()).collect();
+        args.extend(vars.iter().map(|_| BasicMetadataTypeEnum::from(i64t)));
+        args.push(i64t.into());
+        let work = module.add_function(&format!("{name}.body"), void.fn_type(&args, false), Some(Linkage::Internal));
+        mark_buffers(context, self.host, work, buffers.len() as u32);
+        let missing = || EmitError::Llvm("a parameter is missing".into());
+        let mut inner = Emitter {
+            context,
+            module,
+            builder: context.create_builder(),
+            host: self.host,
+            symbol: &name,
+            function: self.function,
+            llvm: work,
+            buffers: HashMap::new(),
+            vars: HashMap::new(),
+            tasks: 0,
+            reassociate: false,
+        };
+        for (i, (n, _)) in buffers.iter().enumerate() {
+            let p = work.get_nth_param(i as u32).ok_or_else(missing)?.into_pointer_value();
+            inner.buffers.insert(n.clone(), p);
+        }
+        let outer_and_own = vars.iter().map(|v| &v.0).chain(std::iter::once(&l.var));
+        for (i, n) in outer_and_own.enumerate() {
+            let v = work.get_nth_param((buffers.len() + i) as u32).ok_or_else(missing)?.into_int_value();
+            inner.vars.insert(n.clone(), v);
+        }
+        inner.builder.position_at_end(context.append_basic_block(work, "entry"));
+        inner.stmt(&l.body)?;
+        inner.builder.build_return(None)?;
+
+        // What the pool calls: takes the context apart.
+        let task = module.add_function(&name, void.fn_type(&[ptr.into(), i64t.into()], false), Some(Linkage::Internal));
+        self.host.mark(context, task);
+        let b = context.create_builder();
+        b.position_at_end(context.append_basic_block(task, "entry"));
+        let list = task.get_first_param().ok_or_else(missing)?.into_pointer_value();
+        let mut call = Vec::new();
+        for i in 0..buffers.len() + vars.len() {
+            // SAFETY: the context below has this many words.
+            let at = unsafe { b.build_in_bounds_gep(i64t, list, &[i64t.const_int(i as u64, false)], "")? };
+            if i < buffers.len() {
+                call.push(b.build_load(ptr, at, "")?.into());
+            } else {
+                call.push(b.build_load(i64t, at, "")?.into());
+            }
+        }
+        call.push(task.get_nth_param(1).ok_or_else(missing)?.into());
+        b.build_call(work, &call, "")?;
+        b.build_return(None)?;
+
+        // The call.
+        let pool = module.get_function("tw_parallel_for").unwrap_or_else(|| {
+            let ty = void.fn_type(&[ptr.into(), ptr.into(), i64t.into()], false);
+            module.add_function("tw_parallel_for", ty, None)
+        });
+        let b = &self.builder;
+        let words = i64t.array_type((buffers.len() + vars.len()) as u32);
+        let list = b.build_alloca(words, "context")?;
+        for i in 0..buffers.len() + vars.len() {
+            // SAFETY: the array has this many words.
+            let at = unsafe { b.build_in_bounds_gep(i64t, list, &[i64t.const_int(i as u64, false)], "")? };
+            match buffers.get(i) {
+                Some((_, p)) => b.build_store(at, *p)?,
+                None => b.build_store(at, vars[i - buffers.len()].1)?,
+            };
+        }
+        let task = task.as_global_value().as_pointer_value();
+        b.build_call(pool, &[task.into(), list.into(), self.i64(l.extent).into()], "")?;
+        Ok(())
+    }
+
+    fn block(&mut self, b: &Block) -> Result<(), EmitError> {
+        let (buffer, indices, value) = match &b.action {
+            Action::Store { buffer, indices, value } => (buffer, indices, value),
+            Action::Call { intrinsic, args } => {
+                let Some(i) = self.function.intrinsic(intrinsic) else {
+                    return Err(EmitError::Program(format!("block {} calls an unknown intrinsic {intrinsic}", b.name)));
+                };
+                // An intrinsic of another machine is what its description says.
+                return self.stmt(&expand_call(i, args, &b.guards));
+            }
+        };
+        let end = if b.guards.is_empty() {
+            None
+        } else {
+            let (body, end) = self.branch_blocks("where");
+            let mut holds = self.context.bool_type().const_int(1, false);
+            for g in &b.guards {
+                let g = self.expr(g)?.into_int_value();
+                holds = self.builder.build_and(holds, g, "")?;
+            }
+            self.builder.build_conditional_branch(holds, body, end)?;
+            self.builder.position_at_end(body);
+            Some(end)
+        };
+        let Some(target) = self.function.buffer(buffer).cloned() else {
+            return Err(EmitError::Program(format!("block {} writes an unknown buffer {buffer}", b.name)));
+        };
+        if let Some(init) = &b.init {
+            let mut first = self.context.bool_type().const_int(1, false);
+            for r in &b.reduce {
+                let v = self.vars[r];
+                let zero = self.builder.build_int_compare(inkwell::IntPredicate::EQ, v, self.i64(0), "")?;
+                first = self.builder.build_and(first, zero, "")?;
+            }
+            let (body, end) = self.branch_blocks("init");
+            self.builder.build_conditional_branch(first, body, end)?;
+            self.builder.position_at_end(body);
+            let v = self.expr(init)?;
+            self.store(&target, indices, v)?;
+            self.builder.build_unconditional_branch(end)?;
+            self.builder.position_at_end(end);
+        }
+        // The order of a sum of products in floats is nobody's; everything else is computed as written.
+        self.reassociate = !b.reduce.is_empty()
+            && target.dtype == DType::F32
+            && matches!(value, Expr::Binary(tilewright_compiler::te::BinOp::Add, _, v)
+                if matches!(&**v, Expr::Binary(tilewright_compiler::te::BinOp::Mul, ..)));
+        let v = self.expr(value)?;
+        self.reassociate = false;
+        self.store(&target, indices, v)?;
+        if let Some(end) = end {
+            self.builder.build_unconditional_branch(end)?;
+            self.builder.position_at_end(end);
+        }
+        Ok(())
+    }
+
+    fn branch_blocks(
+        &self,
+        name: &str,
+    ) -> (inkwell::basic_block::BasicBlock<'c>, inkwell::basic_block::BasicBlock<'c>) {
+        let body = self.context.append_basic_block(self.llvm, name);
+        (body, self.context.append_basic_block(self.llvm, &format!("{name}.end")))
+    }
+}

@@ -1,0 +1,140 @@
+//! The default schedule of CPU code.
+//!
+//! Element-wise stages are computed where they are read, sums begin apart from their loops, the innermost loop walks
+//! along memory, and large nests run in parallel. Steps that do not apply to a program are left out.
+
+use tilewright_compiler::schedule::Schedule;
+use tilewright_compiler::te::{Expr, Name};
+use tilewright_compiler::tir::{Action, Affine, Function, LoopKind};
+
+/// Nests of fewer innermost iterations run on one thread.
+const PARALLEL_WORK: i64 = 1 << 20;
+
+/// The function scheduled for the CPU. Every step is one that may be refused; what is refused stays as it was.
+pub fn schedule(f: Function) -> Function {
+    let mut s = Schedule::new(f);
+    inline_elementwise(&mut s);
+    let blocks: Vec<Name> = names(s.function());
+    for b in &blocks {
+        order_loops(&mut s, b);
+        begin_apart(&mut s, b);
+        spread(&mut s, b);
+    }
+    s.into_function()
+}
+
+fn names(f: &Function) -> Vec<Name> {
+    let mut list = Vec::new();
+    f.body.visit_blocks(&mut |_, b| list.push(b.name.clone()));
+    list
+}
+
+/// The loops around a block with their extents, and the loops that it reduces over.
+fn nest(f: &Function, block: &Name) -> (Vec<(Name, i64)>, Vec<Name>) {
+    let mut found = (Vec::new(), Vec::new());
+    f.body.visit_blocks(&mut |loops, b| {
+        if &b.name == block {
+            found = (loops.iter().map(|l| (l.var.clone(), l.extent)).collect(), b.reduce.clone());
+        }
+    });
+    found
+}
+
+/// Computes a stage where it is read, if that is one place in another stage without a sum.
+fn inline_elementwise(s: &mut Schedule) {
+    for name in names(s.function()) {
+        let (mut reads, mut sums) = (0, false);
+        s.function().body.visit_blocks(&mut |_, b| {
+            b.each_expr(&mut |e| {
+                e.visit(&mut |e| {
+                    if matches!(e, Expr::Load { buffer, .. } if buffer == &name) && b.name != name {
+                        reads += 1;
+                        sums |= b.init.is_some();
+                    }
+                });
+            });
+        });
+        if reads == 1 && !sums {
+            // Refused for what is no element-wise stage.
+            let _ = s.compute_inline(name.as_str());
+        }
+    }
+}
+
+/// How far apart in memory neighbouring iterations of a loop touch each access of the block.
+fn strides(f: &Function, block: &Name, var: &Name) -> Option<Vec<i64>> {
+    let b = f.body.find_block(block)?;
+    let mut list = Some(Vec::new());
+    let mut add = |buffer: &Name, indices: &[Expr]| {
+        let stride = || {
+            let shape = &f.buffer(buffer)?.shape;
+            let (mut step, mut sum) = (1, 0);
+            for (e, n) in indices.iter().zip(shape).rev() {
+                sum += Affine::of(e)?.coefficient(var) * step;
+                step *= n;
+            }
+            Some(sum)
+        };
+        match (stride(), &mut list) {
+            (Some(n), Some(l)) => l.push(n),
+            _ => list = None,
+        }
+    };
+    if let Action::Store { buffer, indices, value } = &b.action {
+        add(buffer, indices);
+        value.visit(&mut |e| {
+            if let Expr::Load { buffer, indices, .. } = e {
+                add(buffer, indices);
+            }
+        });
+    }
+    list
+}
+
+/// Puts the loop innermost along which a sum's operands lie next to each other.
+fn order_loops(s: &mut Schedule, block: &Name) {
+    let (loops, reduce) = nest(s.function(), block);
+    if reduce.is_empty() {
+        return;
+    }
+    let cost = |s: &Schedule, v: &Name, n: i64| -> i64 {
+        let Some(list) = strides(s.function(), block, v) else { return i64::MAX };
+        // Short loops fill no vector; of the rest, each access that jumps costs.
+        let jumps = list.iter().filter(|s| s.abs() > 1).count() as i64;
+        jumps * 4 + if n < 8 { 6 } else { 0 } + !reduce.contains(v) as i64
+    };
+    let best = loops.iter().min_by_key(|(v, n)| cost(s, v, *n)).map(|l| l.0.clone());
+    let Some(best) = best else { return };
+    if reduce.contains(&best) {
+        let mut order: Vec<&str> = reduce.iter().filter(|r| **r != best).map(Name::as_str).collect();
+        order.push(best.as_str());
+        let _ = s.reorder(&order);
+    } else {
+        // Along a dimension of the result: the sums' loops go around it.
+        let mut order: Vec<&str> = reduce.iter().map(Name::as_str).collect();
+        order.push(best.as_str());
+        let _ = s.reorder(&order);
+    }
+}
+
+/// Stores a sum's first value before the outermost of its loops, or of the loop inside of them.
+fn begin_apart(s: &mut Schedule, block: &Name) {
+    let (loops, reduce) = nest(s.function(), block);
+    if let Some((first, _)) = loops.iter().find(|l| reduce.contains(&l.0)) {
+        let _ = s.decompose_reduction(block.as_str(), first.as_str());
+    }
+}
+
+/// Spreads the outermost loop of more than one iteration over threads, where the nest is large.
+fn spread(s: &mut Schedule, block: &Name) {
+    let (loops, reduce) = nest(s.function(), block);
+    let work = loops.iter().fold(1i64, |w, l| w.saturating_mul(l.1));
+    if work < PARALLEL_WORK {
+        return;
+    }
+    if let Some((v, _)) = loops.iter().find(|l| l.1 > 1)
+        && !reduce.contains(v)
+    {
+        let _ = s.annotate(v.as_str(), LoopKind::Parallel);
+    }
+}

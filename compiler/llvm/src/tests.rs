@@ -1,0 +1,62 @@
+use tilewright_compiler::backend::Backend;
+use tilewright_compiler::graph::{DType, Graph, Tensor, eval};
+use tilewright_compiler::suite::{difference, problems};
+use tilewright_runtime::loader::{CpuModule, ImportTable};
+
+use crate::LlvmBackend;
+
+/// Runs a graph through object code, entry by entry.
+fn run(backend: &LlvmBackend, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
+    let nodes: Vec<_> = graph.nodes().map(|(id, _)| id).collect();
+    let code = backend.compile(graph, &nodes).unwrap_or_else(|e| panic!("{e}"));
+    let module = CpuModule::load(&code.bytes, &ImportTable::standard()).unwrap_or_else(|e| panic!("{e}"));
+    let mut values: Vec<Vec<u64>> = (0..graph.value_count())
+        .map(|i| {
+            let v = tilewright_compiler::graph::ValueId(i);
+            let bytes = match graph.constant(v) {
+                Some(c) => c.to_bytes(),
+                None if i < inputs.len() => inputs[i].to_bytes(),
+                None => {
+                    let n = graph.ty(v).element_count().unwrap() * graph.ty(v).dtype.size_bytes();
+                    vec![0xa5; n]
+                }
+            };
+            words(&bytes)
+        })
+        .collect();
+    for e in &code.entries {
+        let mut workspace = vec![0xa5a5_a5a5_a5a5_a5a5u64; e.workspace_bytes / 8 + 16];
+        let args: Vec<*mut u8> = e.inputs.iter().chain(&e.outputs).map(|v| values[v.0].as_mut_ptr().cast()).collect();
+        let space = workspace.as_mut_ptr() as usize;
+        let args = [args, vec![space.next_multiple_of(64) as *mut u8]].concat();
+        let f = module.function(&e.symbol).expect("every entry is a function");
+        // SAFETY: the arguments are the values that the entry names, of their sizes, and a workspace of its size.
+        assert_eq!(unsafe { f.call(&args) }, 0);
+    }
+    let outputs = graph.outputs().iter().map(|(_, v)| {
+        let ty = graph.ty(*v);
+        let bytes: Vec<u8> = values[v.0].iter().flat_map(|w| w.to_le_bytes()).collect();
+        let shape = ty.shape().unwrap();
+        let n = ty.element_count().unwrap() * ty.dtype.size_bytes();
+        Tensor::from_bytes(ty.dtype, &shape, &bytes[..n]).unwrap()
+    });
+    outputs.collect()
+}
+
+fn words(bytes: &[u8]) -> Vec<u64> {
+    let mut padded = bytes.to_vec();
+    padded.resize(bytes.len().next_multiple_of(8) + 8, 0xa5);
+    padded.chunks_exact(8).map(|c| c.iter().rev().fold(0, |w, &b| w << 8 | b as u64)).collect()
+}
+
+#[test]
+fn every_operator_equals_the_graph_evaluation() {
+    let backend = LlvmBackend::new().unwrap();
+    for p in problems(100, 4).unwrap() {
+        let want = eval(&p.graph, &p.inputs).unwrap();
+        let got = run(&backend, &p.graph, &p.inputs);
+        let most = if want[0].dtype() == DType::F32 { 1e-5 } else { 0.0 };
+        let d = difference(&got[0], &want[0]);
+        assert!(d <= most, "{}: differs by {d}\n{}", p.name, tilewright_compiler::graph::text::print(&p.graph));
+    }
+}
