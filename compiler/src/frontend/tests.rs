@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 mod bad_files;
 mod onnx_models;
+mod onnx_nodes;
 mod tflite_models;
 
 /// A folder of the repository's test models.

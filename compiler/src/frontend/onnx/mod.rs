@@ -66,6 +66,11 @@ pub fn import(bytes: &[u8], file: &str, folder: Option<&Path>) -> Result<Graph, 
     cx.builder.finish().map_err(|source| ImportError::Graph { file: file.into(), source: Box::new(source) })
 }
 
+/// True where nodes of this operator can be imported.
+pub fn supports(operator: &str) -> bool {
+    ops::find(operator).is_some()
+}
+
 fn node_name(n: &NodeProto, i: usize) -> String {
     let names = std::iter::once(&n.name).chain(n.output.first());
     names.into_iter().find(|s| !s.is_empty()).cloned().unwrap_or_else(|| format!("#{i}"))

@@ -1,6 +1,7 @@
 //! ONNX files made for tests.
 
 use super::proto::*;
+use crate::graph::Tensor;
 use prost::Message;
 
 /// A network that adds a constant of `len` floats, whose data lie in another file after 4 bytes, to its input.
@@ -37,4 +38,26 @@ pub(in crate::frontend) fn external_constant(location: &str, len: usize) -> Vec<
     };
     let opset = OperatorSetIdProto { domain: String::new(), version: 17 };
     ModelProto { ir_version: 8, graph: Some(graph), opset_import: vec![opset] }.encode_to_vec()
+}
+
+/// The tensor of a file that holds nothing else; none for an element type that the graph does not have.
+pub(in crate::frontend) fn tensor_file(bytes: &[u8]) -> Option<Tensor> {
+    super::tensor::tensor(&TensorProto::decode(bytes).unwrap(), None).ok()
+}
+
+/// Operators of a file's nodes.
+pub(in crate::frontend) fn operators(model: &[u8]) -> Vec<String> {
+    let model = ModelProto::decode(model).unwrap();
+    model.graph.unwrap().node.into_iter().map(|n| n.op_type).collect()
+}
+
+/// The file with all inputs but the first made constants, from the files of their tensors.
+pub(in crate::frontend) fn frozen(model: &[u8], inputs: &[Vec<u8>]) -> Vec<u8> {
+    let mut model = ModelProto::decode(model).unwrap();
+    let graph = model.graph.as_mut().unwrap();
+    for (info, bytes) in graph.input.iter().zip(inputs).skip(1) {
+        let t = TensorProto::decode(bytes.as_slice()).unwrap();
+        graph.initializer.push(TensorProto { name: info.name.clone(), ..t });
+    }
+    model.encode_to_vec()
 }

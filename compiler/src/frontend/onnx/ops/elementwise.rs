@@ -2,6 +2,7 @@
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{Add, Clip, Relu, Reshape, Softmax};
+use crate::graph::{DType, TensorData};
 
 pub(super) fn add(n: &mut NodeContext) -> Result<(), Reason> {
     let (a, b) = (n.input(0)?, n.input(1)?);
@@ -17,6 +18,8 @@ pub(super) fn relu(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn clip(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
+    // Integers have the bounds of their type where none is given.
+    let open = if n.ty(data).dtype == DType::I8 { (-128.0, 127.0) } else { (f32::NEG_INFINITY, f32::INFINITY) };
     let bound = |i: usize, name: &str, open: f32| -> Result<f32, Reason> {
         if n.opset() < 11 {
             return Ok(n.float(name).unwrap_or(open));
@@ -24,14 +27,20 @@ pub(super) fn clip(n: &mut NodeContext) -> Result<(), Reason> {
         if !n.has_input(i) {
             return Ok(open);
         }
-        match n.floats(i)?.as_slice() {
-            [x] => Ok(*x),
-            v => Err(format!("its {name} must be one number, found {}", v.len()).into()),
+        let t = n.constant_input(i)?;
+        match t.data() {
+            _ if t.len() != 1 => Err(format!("its {name} must be one number, found {}", t.ty()).into()),
+            TensorData::F32(v) => Ok(v[0]),
+            TensorData::I8(v) => Ok(f32::from(v[0])),
+            TensorData::U8(v) => Ok(f32::from(v[0]) - 128.0),
+            _ => Err(format!("its {name} must be of type f32, i8 or u8, found {}", t.ty()).into()),
         }
     };
-    let (lo, hi) = (bound(1, "min", f32::NEG_INFINITY)?, bound(2, "max", f32::INFINITY)?);
+    let (lo, hi) = (bound(1, "min", open.0)?, bound(2, "max", open.1)?);
+    // The upper bound is applied last.
+    let lo = lo.min(hi);
     let v = n.node("", Clip { lo, hi }, &[data])?;
-    n.output(v)
+    n.output_like(v, data)
 }
 
 pub(super) fn softmax(n: &mut NodeContext) -> Result<(), Reason> {

@@ -53,7 +53,7 @@ pub(super) fn flatten(n: &mut NodeContext) -> Result<(), Reason> {
     let rank = n.ty(data).rank();
     let axis = n.int("axis").unwrap_or(1);
     // The axis may also lie behind the last dimension.
-    let axis = n.axis(axis, rank + 1).or_else(|_| n.axis(axis, rank))?;
+    let axis = if axis < 0 { n.axis(axis, rank)? } else { n.axis(axis, rank + 1)? };
     let shape = match axis {
         0 => vec![1, -1],
         1 => vec![0, -1],

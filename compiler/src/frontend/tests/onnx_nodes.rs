@@ -1,0 +1,73 @@
+//! The node tests of ONNX for the operators that can be imported. Operands but the first are made constants.
+
+use super::*;
+use crate::frontend::onnx::testing::{frozen, operators, tensor_file};
+
+/// Reasons for which cases are refused, and how many.
+const REFUSED: &[(&str, usize)] = &[
+    ("element type number", 24),
+    ("its kernel_shape must have 2 values", 12),
+    ("quantisation by blocks is not supported", 3),
+    ("is not supported; `constant` is", 3),
+    ("must be of 2 or more dimensions", 3),
+    ("must be of type f32 or i32", 2),
+    ("only its first output is supported", 2),
+    ("is no tensor", 2),
+    ("its dilations must be 1", 1),
+    ("a shape with a size of 0 is not supported", 1),
+];
+
+#[test]
+fn node_tests_give_their_results() {
+    let Some(archive) = big_models("onnx-node-core.tar.xz", 1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let status = std::process::Command::new("tar").arg("xf").arg(&archive).arg("-C").arg(folder.path()).status();
+    assert!(status.unwrap().success(), "tar cannot read {}", archive.display());
+    let mut cases: Vec<PathBuf> =
+        std::fs::read_dir(folder.path().join("onnx-node-core")).unwrap().map(|e| e.unwrap().path()).collect();
+    cases.sort();
+    let (mut right, mut wrong, mut refused) = (0, Vec::new(), vec![0; REFUSED.len()]);
+    for case in cases {
+        let model = std::fs::read(case.join("model.onnx")).unwrap();
+        if !operators(&model).iter().all(|o| onnx::supports(o)) {
+            continue;
+        }
+        let name = case.file_name().unwrap().to_str().unwrap().to_owned();
+        let files = |kind: &str| {
+            let path = |i: usize| case.join(format!("test_data_set_0/{kind}_{i}.pb"));
+            (0..).map(path).take_while(|p| p.exists()).map(|p| std::fs::read(p).unwrap()).collect::<Vec<_>>()
+        };
+        let (inputs, outputs) = (files("input"), files("output"));
+        match import_and_run(&model, &inputs, &outputs) {
+            Ok(()) => right += 1,
+            Err(e) => match REFUSED.iter().position(|(reason, _)| e.contains(reason)) {
+                Some(i) => refused[i] += 1,
+                None => wrong.push(format!("{name}: {e}")),
+            },
+        }
+    }
+    assert!(wrong.is_empty(), "{right} right, {} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    let found: Vec<_> = REFUSED.iter().zip(&refused).map(|((reason, _), &n)| (*reason, n)).collect();
+    assert_eq!(found, REFUSED, "{right} right");
+    assert_eq!(right, 103);
+}
+
+fn import_and_run(model: &[u8], inputs: &[Vec<u8>], outputs: &[Vec<u8>]) -> Result<(), String> {
+    let g = onnx::import(&frozen(model, inputs), "case", None).map_err(|e| e.to_string())?;
+    let given: Option<Vec<Tensor>> = inputs.iter().take(g.inputs().len()).map(|b| tensor_file(b)).collect();
+    let found = eval(&g, &given.ok_or("input of an unknown type")?).map_err(|e| e.to_string())?;
+    for (f, e) in found.iter().zip(outputs) {
+        let e = tensor_file(e).ok_or("output of an unknown type")?;
+        if f.ty() != e.ty() {
+            return Err(format!("result is {}, expected {}", f.ty(), e.ty()));
+        }
+        let near = match (f.as_slice::<f32>(), e.as_slice::<f32>()) {
+            (Ok(f), Ok(e)) => f.iter().zip(e).all(|(x, y)| x == y || (x - y).abs() <= 1e-4),
+            _ => *f == e,
+        };
+        if !near {
+            return Err(format!("result {f:?}, expected {e:?}"));
+        }
+    }
+    Ok(())
+}
