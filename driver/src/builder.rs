@@ -222,6 +222,19 @@ impl Builder {
         Ok(())
     }
 
+    /// Loads the kernels of a nest that [`Builder::gemm_nest`] will run, so that they do not wait behind other loads.
+    ///
+    /// # Errors
+    /// [`DriverError::KernelTooLong`].
+    pub fn prepare_gemm(&mut self, nest: &Nest) -> Result<(), DriverError> {
+        for piece in nest.pieces(&self.config, self.config.gemm_uop_depth) {
+            let uops = piece.body.iter().map(|&[acc, inp, wgt]| GemmUop { acc, inp, wgt });
+            let bytes: Vec<u8> = uops.flat_map(|u| u.to_bytes(&self.config)).collect();
+            self.place(Mem::GemmUop, &bytes, piece.body.len())?;
+        }
+        Ok(())
+    }
+
     /// Adds the vector instructions of a nest over dst, a and b; `vector` says operation, operands and descriptor.
     ///
     /// # Errors
