@@ -1,8 +1,10 @@
 //! Tilewright's compiler crate.
 
 pub mod backend;
+pub mod codegen;
 pub mod frontend;
 pub mod graph;
+pub mod partition;
 pub mod passes;
 pub mod schedule;
 pub mod suite;

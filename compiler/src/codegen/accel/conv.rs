@@ -1,0 +1,371 @@
+//! Products with weights, tile by tile.
+
+use super::build::{Emit, Place};
+use super::layer::{Conv, Finish, Layer};
+use super::plan::{ConvTile, Sizes, column_span, row_span, skips_rows};
+use super::view::View;
+use crate::graph::ValueId;
+use std::ops::Range;
+use tilewright_driver::{Dim, DriverError, Nest, Role};
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::{Descriptor, Load, Store, VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::layout::{Weights, pack_descriptor, pack_params};
+
+/// Parts of `size` in steps of `step`.
+pub(super) fn cut(size: usize, step: usize) -> Vec<Range<usize>> {
+    (0..size).step_by(step.max(1)).map(|at| at..(at + step).min(size)).collect()
+}
+
+struct Walk<'a> {
+    conv: &'a Conv,
+    name: &'a str,
+    tile: ConvTile,
+    sizes: Sizes,
+    input: (Place, View),
+    output: (Place, View),
+    weights: u64,
+    /// Offset in the constants of the parameters of each group of output blocks.
+    params: Vec<(Range<usize>, u64)>,
+}
+
+/// One tile of output.
+struct Step {
+    image: usize,
+    blocks: Range<usize>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+}
+
+/// Emits a product.
+pub(super) fn emit(
+    e: &mut Emit,
+    layer: &Layer,
+    conv: &Conv,
+    tile: ConvTile,
+    root: &dyn Fn(ValueId) -> ValueId,
+) -> Result<(), DriverError> {
+    let (input, output) = (layer.inputs[0], layer.output);
+    let sizes = Sizes::new(conv, input.1, output.1, e.config);
+    let mut walk = Walk {
+        conv,
+        name: &layer.name,
+        tile,
+        sizes,
+        input: (e.place(input, root)?, input.1),
+        output: (e.place(output, root)?, output.1),
+        weights: 0,
+        params: Vec::new(),
+    };
+    walk.constants(e);
+    let blocks = cut(walk.sizes.out_blocks, tile.out_blocks);
+    let pixels: Vec<(usize, Range<usize>, Range<usize>)> = (0..output.1.n)
+        .flat_map(|n| cut(output.1.h, tile.rows).into_iter().map(move |rows| (n, rows)))
+        .flat_map(|(n, rows)| cut(output.1.w, tile.columns).into_iter().map(move |c| (n, rows.clone(), c)))
+        .collect();
+    let step = |b: &Range<usize>, p: &(usize, Range<usize>, Range<usize>)| Step {
+        image: p.0,
+        blocks: b.clone(),
+        rows: p.1.clone(),
+        columns: p.2.clone(),
+    };
+    let steps: Vec<Step> = if tile.pixels_inside {
+        blocks.iter().flat_map(|b| pixels.iter().map(move |p| step(b, p))).collect()
+    } else {
+        pixels.iter().flat_map(|p| blocks.iter().map(move |b| step(b, p))).collect()
+    };
+    steps.iter().try_for_each(|s| walk.step(e, s))
+}
+
+/// Descriptor and entries of requantization for a range of output tiles, as they are loaded.
+pub(super) fn requant_params(config: &HwConfig, finish: &Finish, tiles: Range<usize>) -> Vec<u8> {
+    let descriptor =
+        Descriptor { lo: finish.lo, hi: finish.hi, zero_point: finish.zero_point, ..Descriptor::default() };
+    let mut bytes = pack_descriptor(config, &descriptor);
+    let block = config.block_out as usize;
+    let lanes = |i: usize| tiles.start * block + i;
+    let take =
+        |v: &[i32]| -> Vec<i32> { (0..tiles.len() * block).map(|i| v.get(lanes(i)).copied().unwrap_or(0)).collect() };
+    let shift: Vec<i8> = (0..tiles.len() * block).map(|i| finish.shift.get(lanes(i)).copied().unwrap_or(0)).collect();
+    bytes.extend(pack_params(config, &take(&finish.bias), &take(&finish.multiplier), &shift));
+    bytes
+}
+
+impl Walk<'_> {
+    fn taps(&self) -> usize {
+        self.conv.kernel[0] * self.conv.kernel[1]
+    }
+
+    fn constants(&mut self, e: &mut Emit) {
+        let (config, conv, taps) = (e.config, self.conv, self.taps());
+        let (block_in, block_out) = (config.block_in as usize, config.block_out as usize);
+        let out_tiles = self.sizes.out_blocks * self.sizes.out_ratio;
+        let (outputs, depth) = (conv.finish.bias.len(), conv.depth());
+        let per_group = (outputs / conv.groups).max(1);
+        let tiles = Weights::new(config, out_tiles * block_out, self.sizes.in_tiles * block_in, taps);
+        let firsts: Vec<usize> =
+            (0..out_tiles).map(|t| self.sizes.first_tile(conv, t, self.input.1, config) * block_in).collect();
+        let packed = tiles.pack(|o, i, tap| {
+            let channel = firsts[o / block_out] + i;
+            let within = channel.checked_sub(o / per_group * depth).filter(|&i| i < depth && o < outputs);
+            within.map_or(0, |i| conv.weights[(o * taps + tap) * depth + i])
+        });
+        let bytes: Vec<u8> = packed.into_iter().map(|w| w as u8).collect();
+        self.weights = e.b.constant(&format!("{} weights", self.name), Role::Weights, &bytes);
+        let whole = 2 * 9 * (out_tiles as u32 + config.descriptor_entries()) <= config.entries(Mem::Param);
+        let group = if whole { self.sizes.out_blocks } else { self.tile.out_blocks };
+        for blocks in cut(self.sizes.out_blocks, group) {
+            let tiles = blocks.start * self.sizes.out_ratio..blocks.end * self.sizes.out_ratio;
+            let bytes = requant_params(config, &conv.finish, tiles);
+            let offset = e.b.constant(&format!("{} parameters", self.name), Role::Params, &bytes);
+            self.params.push((blocks, offset));
+        }
+    }
+
+    fn step(&self, e: &mut Emit, s: &Step) -> Result<(), DriverError> {
+        let param = self.load_params(e, s)?;
+        let pixels = s.rows.len() * s.columns.len();
+        let entries = (s.blocks.len() * self.sizes.out_ratio * pixels) as u32;
+        let acc = e.acc.take(entries);
+        let passes = if self.conv.groups > 1 {
+            let (first, count) = self.sizes.blocks_for(self.conv, s.blocks.clone(), self.input.1, e.config);
+            std::iter::once(first..first + count).collect()
+        } else {
+            cut(self.sizes.in_blocks, self.tile.in_blocks)
+        };
+        for (pass, in_blocks) in passes.iter().enumerate() {
+            let wgt = self.load_weights(e, s, in_blocks)?;
+            let nests = self.nests(e.config, s, in_blocks);
+            for nest in &nests {
+                e.b.prepare_gemm(&tail(nest, pass == 0))?;
+            }
+            let inp = self.load_input(e, s, in_blocks)?;
+            for nest in nests {
+                let at = [nest.at[0] + acc, nest.at[1] + inp, nest.at[2] + wgt];
+                let nest = Nest { at, ..nest };
+                if pass == 0 {
+                    e.b.gemm_nest(false, &Nest { body: nest.body[..1].to_vec(), ..nest.clone() })?;
+                }
+                e.b.gemm_nest(true, &tail(&nest, pass == 0))?;
+            }
+        }
+        let out = e.out.take(entries);
+        let n = pixels as u32;
+        let ratio = self.sizes.out_ratio as u32;
+        let dims = vec![
+            Dim::new(s.blocks.len() as u32, [n * ratio, n * ratio, ratio]),
+            Dim::new(ratio, [1, 1, 1]),
+            Dim::new(n, [ratio, ratio, 0]),
+        ];
+        let requant = Vector {
+            op: VecOp::Requant,
+            mode: self.conv.finish.mode,
+            dst: VecDst::Out,
+            a: VecSrc::Acc,
+            b: VecSrc::Param,
+            descriptor: param.0,
+            ..Vector::default()
+        };
+        e.b.vector_nest(requant, &Nest { at: [out, acc, param.1], body: vec![[0; 3]], dims })?;
+        let (place, view) = self.output;
+        store_tile(e, place, view, s.image, &s.blocks, &s.rows, &s.columns, out)
+    }
+
+    /// Entries of the descriptor and of the step's first output tile.
+    fn load_params(&self, e: &mut Emit, s: &Step) -> Result<(u32, u32), DriverError> {
+        let group = self.params.iter().find(|(blocks, _)| blocks.contains(&s.blocks.start));
+        let (blocks, offset) = group.cloned().unwrap_or((0..0, 0));
+        let descriptor = e.config.descriptor_entries();
+        let entries = descriptor + (blocks.len() * self.sizes.out_ratio) as u32;
+        let key = [blocks.start, 0, 0, 0];
+        let row = match e.param.find(&key) {
+            Some(row) => row,
+            None => {
+                let row = e.param.hold(key, 9 * entries);
+                let bytes = u64::from(9 * entries * e.config.block_out);
+                e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes)?;
+                row
+            }
+        };
+        let first = (s.blocks.start - blocks.start) * self.sizes.out_ratio;
+        Ok((row / 9, row / 9 + descriptor + first as u32))
+    }
+
+    /// Tiles over the input channels of a pass.
+    fn pass_tiles(&self, in_blocks: &Range<usize>) -> Range<usize> {
+        if self.conv.groups > 1 {
+            return 0..self.sizes.in_tiles;
+        }
+        let ratio = self.sizes.in_ratio;
+        in_blocks.start * ratio..(in_blocks.end * ratio).min(self.sizes.in_tiles)
+    }
+
+    fn load_weights(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>) -> Result<u32, DriverError> {
+        let tiles = self.pass_tiles(in_blocks);
+        let key = [s.blocks.start, tiles.start, 0, 0];
+        if let Some(entry) = e.wgt.find(&key) {
+            return Ok(entry);
+        }
+        let (taps, all) = (self.taps(), self.sizes.in_tiles);
+        let out_tiles = s.blocks.len() * self.sizes.out_ratio;
+        let entry = e.wgt.hold(key, (out_tiles * tiles.len() * taps) as u32);
+        let tile_bytes = u64::from(e.config.entry_bytes(Mem::Wgt));
+        let first = s.blocks.start * self.sizes.out_ratio;
+        let row = (tiles.len() * taps) as u64 * tile_bytes;
+        let offset = |t: usize| self.weights + (((first + t) * all + tiles.start) * taps) as u64 * tile_bytes;
+        let constants = e.b.constants();
+        if tiles.len() == all {
+            e.b.load_linear(Mem::Wgt, constants, offset(0), entry, row * out_tiles as u64)?;
+            return Ok(entry);
+        }
+        for t in 0..out_tiles {
+            let to = entry + (t * tiles.len() * taps) as u32;
+            e.b.load_linear(Mem::Wgt, constants, offset(t), to, row)?;
+        }
+        Ok(entry)
+    }
+
+    fn load_input(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>) -> Result<u32, DriverError> {
+        let key = [s.image, s.rows.start, s.columns.start, in_blocks.start];
+        if let Some(entry) = e.inp.find(&key) {
+            return Ok(entry);
+        }
+        let (place, view) = self.input;
+        let ratio = self.sizes.in_ratio;
+        let (rows, skip) = row_span(self.conv, s.rows.start, s.rows.len(), view);
+        let columns = column_span(self.conv, s.columns.start, s.columns.len(), view);
+        let entries = in_blocks.len() * rows.padded() * columns.padded() * ratio;
+        let entry = e.inp.hold(key, entries as u32);
+        let window = Window { image: s.image, blocks: in_blocks.clone(), rows, skip, columns };
+        let load = Load { mem: Mem::Inp, entry, pad_value: self.conv.pad_value, ..Load::default() };
+        e.b.load(window.load(place, load, ratio))?;
+        Ok(entry)
+    }
+
+    /// The loops of a pass, for all output tiles at once or, with groups, for each.
+    fn nests(&self, config: &HwConfig, s: &Step, in_blocks: &Range<usize>) -> Vec<Nest> {
+        let (conv, sizes) = (self.conv, &self.sizes);
+        let (rows, _) = row_span(conv, s.rows.start, s.rows.len(), self.input.1);
+        let columns = column_span(conv, s.columns.start, s.columns.len(), self.input.1);
+        let (ri, ro) = (sizes.in_ratio as u32, sizes.out_ratio as u32);
+        let width = columns.padded() as u32;
+        let plane = rows.padded() as u32 * width * ri;
+        let pixels = (s.rows.len() * s.columns.len()) as u32;
+        let tiles = self.pass_tiles(in_blocks);
+        let taps = self.taps() as u32;
+        let row_step = if skips_rows(conv) { 1 } else { conv.strides[0] as u32 };
+        let body = |first: u32| -> Vec<[u32; 3]> {
+            let taps_of = |tile: u32| {
+                (0..conv.kernel[0] as u32).flat_map(move |y| (0..conv.kernel[1] as u32).map(move |x| (tile, y, x)))
+            };
+            let index = |(tile, y, x): (u32, u32, u32)| {
+                let channel = (first + tile) / ri * plane + (first + tile) % ri;
+                let tap = y * conv.dilations[0] as u32 * width + x * conv.dilations[1] as u32;
+                [0, channel + tap * ri, tile * taps + y * conv.kernel[1] as u32 + x]
+            };
+            (0..tiles.len() as u32).flat_map(taps_of).map(index).collect()
+        };
+        let pixel_dims = [
+            Dim::new(s.rows.len() as u32, [s.columns.len() as u32 * ro, row_step * width * ri, 0]),
+            Dim::new(s.columns.len() as u32, [ro, conv.strides[1] as u32 * ri, 0]),
+        ];
+        let per_tile = tiles.len() as u32 * taps;
+        if conv.groups == 1 {
+            let mut dims =
+                vec![Dim::new(s.blocks.len() as u32, [pixels * ro, 0, ro * per_tile]), Dim::new(ro, [1, 0, per_tile])];
+            dims.extend(pixel_dims);
+            return vec![Nest { at: [0; 3], body: body(0), dims }];
+        }
+        let each = |t: usize| {
+            let first = sizes.first_tile(conv, s.blocks.start * sizes.out_ratio + t, self.input.1, config);
+            let block = (first / sizes.in_ratio - in_blocks.start) as u32;
+            let (t, first) = (t as u32, (first % sizes.in_ratio) as u32);
+            let at = [t / ro * pixels * ro + t % ro, block * plane, t * per_tile];
+            Nest { at, body: body(first), dims: pixel_dims.to_vec() }
+        };
+        (0..s.blocks.len() * sizes.out_ratio).map(each).collect()
+    }
+}
+
+/// What accumulates: all micro-ops, but on the first pass the one that overwrites.
+fn tail(nest: &Nest, first_pass: bool) -> Nest {
+    Nest { body: nest.body[usize::from(first_pass)..].to_vec(), ..nest.clone() }
+}
+
+/// A window of a tensor, with its padding.
+pub(super) struct Window {
+    pub image: usize,
+    pub blocks: Range<usize>,
+    pub rows: super::layer::Span,
+    /// Distance between the rows that are loaded.
+    pub skip: usize,
+    pub columns: super::layer::Span,
+}
+
+impl Window {
+    /// The load of the window to `to`'s memory and entry, with `ratio` entries to a pixel.
+    pub fn load(&self, place: Place, to: Load, ratio: usize) -> Load {
+        let layout = place.layout;
+        let (rows, columns) = (&self.rows, &self.columns);
+        let offset = layout.offset(self.image, self.blocks.start * layout.block, rows.start, columns.start);
+        let mut load = Load {
+            base: place.region.0,
+            offset: place.offset + offset as u64,
+            row_bytes: (columns.inside * layout.block) as u32,
+            rows: rows.inside as u32,
+            planes: self.blocks.len() as u32,
+            row_stride: (self.skip * layout.row_stride()) as u64,
+            plane_stride: layout.block_stride() as u64,
+            x_before: (columns.before * ratio) as u32,
+            x_after: (columns.after * ratio) as u32,
+            y_before: rows.before as u32,
+            y_after: rows.after as u32,
+            ..to
+        };
+        let whole = rows.inside * columns.inside * layout.block;
+        let pads = rows.before + rows.after + columns.before + columns.after;
+        if pads == 0 && self.skip == 1 && columns.inside == layout.w && whole <= 65_535 {
+            load.row_bytes = whole as u32;
+            load.rows = 1;
+        }
+        // Strides that mean nothing stay zero.
+        if load.rows == 1 {
+            load.row_stride = 0;
+        }
+        if load.planes == 1 {
+            load.plane_stride = 0;
+        }
+        load
+    }
+}
+
+/// Stores a tile of out, its blocks, rows and columns in this order from entry `out` on.
+#[allow(clippy::too_many_arguments)]
+pub(super) fn store_tile(
+    e: &mut Emit,
+    place: Place,
+    view: View,
+    image: usize,
+    blocks: &Range<usize>,
+    rows: &Range<usize>,
+    columns: &Range<usize>,
+    out: u32,
+) -> Result<(), DriverError> {
+    let layout = place.layout;
+    let offset = layout.offset(image, blocks.start * layout.block, rows.start, columns.start);
+    let whole = rows.len() * columns.len() * layout.block;
+    let joined = columns.len() == view.w && whole <= 65_535;
+    let row_bytes = if joined { whole } else { columns.len() * layout.block };
+    let count = if joined { 1 } else { rows.len() };
+    e.b.store(Store {
+        mem: Mem::Out,
+        base: place.region.0,
+        offset: place.offset + offset as u64,
+        entry: out,
+        row_bytes: row_bytes as u32,
+        rows: count as u32,
+        planes: blocks.len() as u32,
+        row_stride: if count == 1 { 0 } else { layout.row_stride() as u64 },
+        plane_stride: if blocks.len() == 1 { 0 } else { layout.block_stride() as u64 },
+        ..Store::default()
+    })
+}

@@ -1,0 +1,320 @@
+//! Nodes of the graph to layers, or the reason why not.
+
+use super::layer::{Add, Conv, Finish, Kind, Layer, Pool, PoolFinish, Reduce};
+use super::view::View;
+use crate::graph::op::{self, Layout, Op};
+use crate::graph::{DType, Graph, Node, NodeId, ValueId};
+use tilewright_hw::num::average_multiplier;
+
+/// What a node is to the accelerator.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found {
+    /// The first node of a layer.
+    Layer(Box<Layer>),
+    /// The same bytes under another shape.
+    Alias,
+    /// Nothing that the accelerator computes, and why.
+    Refused(String),
+}
+
+/// Reads the layer that begins at a node.
+///
+/// `known` gives the view under which a value lies in device memory, where it does, and `users` who reads each value.
+pub fn extract(graph: &Graph, id: NodeId, users: &[Vec<NodeId>], known: &dyn Fn(ValueId) -> Option<View>) -> Found {
+    let reader = Reader { graph, users, known };
+    let node = graph.node(id);
+    let read = match &node.op {
+        Op::Conv2d(op) => reader.conv(id, node, op),
+        Op::Dense(op) => reader.dense(id, node, op),
+        Op::QAdd(op) => reader.add(id, node, op),
+        Op::MaxPool2d(_) | Op::AvgPool2d(_) | Op::GlobalAvgPool(_) | Op::SumPool2d(_) => reader.pool(id, node),
+        Op::Clip(_) | Op::Pad(_) | Op::Rescale(_) => reader.pointwise(id, node),
+        Op::Reshape(_) if graph.ty(node.output()).dtype == DType::I8 => return Found::Alias,
+        Op::Requantize(_) => Err("its sums are not computed on the accelerator".into()),
+        other => Err(format!("the accelerator has no {}", other.name())),
+    };
+    match read {
+        Ok(layer) => Found::Layer(Box::new(layer)),
+        Err(reason) => Found::Refused(reason),
+    }
+}
+
+struct Reader<'a> {
+    graph: &'a Graph,
+    users: &'a [Vec<NodeId>],
+    known: &'a dyn Fn(ValueId) -> Option<View>,
+}
+
+type Read<T> = Result<T, String>;
+
+impl Reader<'_> {
+    fn shape(&self, value: ValueId) -> Read<Vec<usize>> {
+        let ty = self.graph.ty(value);
+        let shape = ty.shape().ok_or_else(|| format!("{} has the open shape {ty}", self.graph.value_name(value)))?;
+        if shape.contains(&0) {
+            return Err(format!("{} has no elements", self.graph.value_name(value)));
+        }
+        Ok(shape)
+    }
+
+    fn int8(&self, value: ValueId) -> Read<()> {
+        match self.graph.ty(value).dtype {
+            DType::I8 => Ok(()),
+            other => Err(format!("its data are {other}; the accelerator takes i8")),
+        }
+    }
+
+    fn image(&self, value: ValueId, layout: Layout) -> Read<View> {
+        View::image(&self.shape(value)?, layout).ok_or_else(|| "its data are no image".into())
+    }
+
+    /// The only reader of a node's value that stays inside the graph.
+    fn only_user(&self, node: &Node) -> Option<(NodeId, &Node)> {
+        let value = node.output();
+        match self.users[value.0].as_slice() {
+            [user] if !self.graph.is_output(value) => Some((*user, self.graph.node(*user))),
+            _ => None,
+        }
+    }
+
+    /// The requantization of a node's sums.
+    fn requantize(&self, node: &Node, axis: usize) -> Read<(NodeId, Finish)> {
+        let alone = "its 32-bit sums are read elsewhere than by one requantize; the accelerator stores 8 bits";
+        let (id, user) = self.only_user(node).ok_or(alone)?;
+        let Op::Requantize(op) = &user.op else { return Err(alone.into()) };
+        if user.inputs[0] != node.output() || op.axis != axis {
+            return Err("its requantize does not run along the channels".into());
+        }
+        let vector = |i: usize| -> Read<Vec<i32>> {
+            let constant = self.graph.constant(user.inputs[i]).ok_or("its requantization is no constant")?;
+            Ok(constant.as_slice::<i32>().map_err(|e| e.to_string())?.to_vec())
+        };
+        let finish = Finish {
+            bias: vector(1)?,
+            multiplier: vector(2)?,
+            shift: vector(3)?.into_iter().map(|s| s.clamp(-128, 127) as i8).collect(),
+            zero_point: op.zero_point,
+            lo: op.lo,
+            hi: op.hi,
+            mode: op.mode,
+        };
+        Ok((id, finish))
+    }
+
+    /// Takes a clip behind the last node into its bounds.
+    fn fuse_clip(&self, nodes: &mut Vec<NodeId>, lo: &mut i32, hi: &mut i32) {
+        while let Some((id, user)) = nodes.last().and_then(|&last| self.only_user(self.graph.node(last))) {
+            let Op::Clip(clip) = &user.op else { return };
+            let (least, greatest) = (clip.lo as i32, clip.hi as i32);
+            *lo = (*lo).clamp(least, greatest);
+            *hi = (*hi).clamp(least, greatest);
+            nodes.push(id);
+        }
+    }
+
+    fn layer(&self, nodes: Vec<NodeId>, inputs: Vec<(ValueId, View)>, view: View, kind: Kind) -> Read<Layer> {
+        let last = nodes.last().ok_or("it has no nodes")?;
+        let node = self.graph.node(*last);
+        let output = (node.output(), view);
+        Ok(Layer { name: node.name.clone(), nodes, inputs, output, kind })
+    }
+
+    fn weights(&self, value: ValueId) -> Read<&[i8]> {
+        let tensor = self.graph.constant(value).ok_or("its weights are no constant")?;
+        tensor.as_slice::<i8>().map_err(|e| e.to_string())
+    }
+
+    fn conv(&self, id: NodeId, node: &Node, op: &op::Conv2d) -> Read<Layer> {
+        self.int8(node.inputs[0])?;
+        let input = self.image(node.inputs[0], op.layout)?;
+        let output = self.image(node.output(), op.layout)?;
+        let shape = self.shape(node.inputs[1])?;
+        let weights = self.weights(node.inputs[1])?.to_vec();
+        let (next, mut finish) = self.requantize(node, op.layout.channel_axis())?;
+        fold_zero_point(&mut finish, &weights, op.data_zero_point);
+        let mut nodes = vec![id, next];
+        self.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
+        let conv = Conv {
+            kernel: [shape[1], shape[2]],
+            strides: op.strides,
+            pads: op.pads,
+            dilations: op.dilations,
+            groups: op.groups,
+            weights,
+            pad_value: op.data_zero_point as i8,
+            finish,
+        };
+        self.layer(nodes, vec![(node.inputs[0], input)], output, Kind::Conv(conv))
+    }
+
+    /// A fully connected layer is a convolution over columns; over a flattened image, one whose window is the image.
+    fn dense(&self, id: NodeId, node: &Node, op: &op::Dense) -> Read<Layer> {
+        let data = node.inputs[0];
+        self.int8(data)?;
+        let (shape, weight) = (self.shape(data)?, self.shape(node.inputs[1])?);
+        let raw = self.weights(node.inputs[1])?;
+        let (m, k, n) = (shape[0], shape[1], weight[0]);
+        let held = (self.known)(data).filter(|v| v.n == m && v.c * v.h * v.w == k);
+        let input = held.unwrap_or_else(|| View::rows(&shape));
+        let (kernel, output) = match held {
+            Some(v) => ([v.h, v.w], View::new(Layout::Nhwc, v.n, n, 1, 1)),
+            None => ([1, 1], View::rows(&[m, n])),
+        };
+        let mut weights = Vec::with_capacity(raw.len());
+        for o in 0..n {
+            for y in 0..kernel[0] {
+                for x in 0..kernel[1] {
+                    weights.extend((0..input.c).map(|c| raw[o * k + input.index(c, y, x) % k]));
+                }
+            }
+        }
+        let (next, mut finish) = self.requantize(node, 1)?;
+        fold_zero_point(&mut finish, &weights, op.data_zero_point);
+        let mut nodes = vec![id, next];
+        self.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
+        let conv = Conv {
+            kernel,
+            strides: [1, 1],
+            pads: [0; 4],
+            dilations: [1, 1],
+            groups: 1,
+            weights,
+            pad_value: op.data_zero_point as i8,
+            finish,
+        };
+        self.layer(nodes, vec![(data, input)], output, Kind::Conv(conv))
+    }
+
+    fn add(&self, id: NodeId, node: &Node, op: &op::QAdd) -> Read<Layer> {
+        let [a, b] = [node.inputs[0], node.inputs[1]];
+        let shape = self.shape(a)?;
+        if self.shape(b)? != shape {
+            return Err("its operands broadcast".into());
+        }
+        if [a, b].iter().any(|v| self.graph.constant(*v).is_some()) {
+            return Err("an operand is a constant".into());
+        }
+        let view = (self.known)(a).or((self.known)(b)).unwrap_or_else(|| any_view(&shape));
+        let mut params = op.params;
+        let mut nodes = vec![id];
+        self.fuse_clip(&mut nodes, &mut params.lo, &mut params.hi);
+        self.layer(nodes, vec![(a, view), (b, view)], view, Kind::Add(Add { params }))
+    }
+
+    fn pool(&self, id: NodeId, node: &Node) -> Read<Layer> {
+        let data = node.inputs[0];
+        self.int8(data)?;
+        let mut nodes = vec![id];
+        let (layout, mut pool) = match &node.op {
+            Op::MaxPool2d(op) => {
+                let window = (op.kernel, op.strides, op.pads, op.dilations);
+                (op.layout, pool(window, Reduce::Max, i8::MIN, PoolFinish::Clip { lo: -128, hi: 127 }))
+            }
+            Op::AvgPool2d(op) => {
+                let finish = PoolFinish::Mean { count_pads: op.count_include_pad, lo: op.lo, hi: op.hi };
+                (op.layout, pool((op.kernel, op.strides, op.pads, [1, 1]), Reduce::Sum, 0, finish))
+            }
+            Op::GlobalAvgPool(op) => {
+                let view = self.image(data, op.layout)?;
+                let finish = PoolFinish::Mean { count_pads: true, lo: op.lo, hi: op.hi };
+                (op.layout, pool(([view.h, view.w], [1, 1], [0; 4], [1, 1]), Reduce::Sum, 0, finish))
+            }
+            Op::SumPool2d(op) => {
+                let (next, mut finish) = self.requantize(node, op.layout.channel_axis())?;
+                nodes.push(next);
+                let taps = (op.kernel[0] * op.kernel[1]) as i32;
+                for bias in &mut finish.bias {
+                    *bias = bias.wrapping_sub(op.data_zero_point.wrapping_mul(taps));
+                }
+                let window = (op.kernel, op.strides, op.pads, [1, 1]);
+                (op.layout, pool(window, Reduce::Sum, op.data_zero_point as i8, PoolFinish::Requant(finish)))
+            }
+            other => return Err(format!("{} is no pooling", other.name())),
+        };
+        if let PoolFinish::Mean { .. } = pool.finish {
+            let count = pool.kernel[0] * pool.kernel[1];
+            if count > 2952 {
+                return Err(format!("a mean of {count} elements; the multiplier is exact up to 2952"));
+            }
+        }
+        let (PoolFinish::Clip { lo, hi }
+        | PoolFinish::Mean { lo, hi, .. }
+        | PoolFinish::Requant(Finish { lo, hi, .. })) = &mut pool.finish;
+        self.fuse_clip(&mut nodes, lo, hi);
+        let (input, output) = (self.image(data, layout)?, self.image(node.output(), layout)?);
+        self.layer(nodes, vec![(data, input)], output, Kind::Pool(pool))
+    }
+
+    /// Clip, pad and rescale: poolings whose window is one element.
+    fn pointwise(&self, id: NodeId, node: &Node) -> Read<Layer> {
+        let data = node.inputs[0];
+        self.int8(data)?;
+        if self.graph.constant(data).is_some() {
+            return Err("its operand is a constant".into());
+        }
+        let shape = self.shape(data)?;
+        let mut input = (self.known)(data).unwrap_or_else(|| any_view(&shape));
+        let mut pads = [0; 4];
+        let (reduce, pad_value, finish) = match &node.op {
+            Op::Clip(op) => (Reduce::Max, 0, PoolFinish::Clip { lo: op.lo as i32, hi: op.hi as i32 }),
+            Op::Rescale(op) => {
+                let r = op.requant();
+                let finish = Finish {
+                    bias: vec![r.bias; input.c],
+                    multiplier: vec![r.multiplier; input.c],
+                    shift: vec![r.shift; input.c],
+                    zero_point: r.zero_point,
+                    lo: r.lo,
+                    hi: r.hi,
+                    mode: r.mode,
+                };
+                (Reduce::Sum, 0, PoolFinish::Requant(finish))
+            }
+            Op::Pad(op) => {
+                let flat = |axis: usize| op.before.get(axis) == Some(&0) && op.after.get(axis) == Some(&0);
+                let layout = [input.order(), Layout::Nhwc, Layout::Nchw]
+                    .into_iter()
+                    .find(|l| shape.len() == 4 && flat(0) && flat(l.channel_axis()))
+                    .ok_or("only height and width of images are padded on the accelerator")?;
+                input = self.image(data, layout)?;
+                let [y, x] = layout.spatial_axes();
+                pads = [op.before[y], op.before[x], op.after[y], op.after[x]];
+                (Reduce::Max, op.value as i8, PoolFinish::Clip { lo: -128, hi: 127 })
+            }
+            other => return Err(format!("the accelerator has no {}", other.name())),
+        };
+        let output = input.resized(input.c, input.h + pads[0] + pads[2], input.w + pads[1] + pads[3]);
+        let pool = Pool { pads, ..pool(([1, 1], [1, 1], [0; 4], [1, 1]), reduce, pad_value, finish) };
+        self.layer(vec![id], vec![(data, input)], output, Kind::Pool(pool))
+    }
+}
+
+type Window = ([usize; 2], [usize; 2], [usize; 4], [usize; 2]);
+
+fn pool((kernel, strides, pads, dilations): Window, reduce: Reduce, pad_value: i8, finish: PoolFinish) -> Pool {
+    Pool { kernel, strides, pads, dilations, reduce, pad_value, finish }
+}
+
+/// Some view of a tensor that is only read element by element.
+fn any_view(shape: &[usize]) -> View {
+    View::image(shape, Layout::Nhwc).filter(|_| shape.len() == 4).unwrap_or_else(|| View::rows(shape))
+}
+
+/// `sum (x - z) w = sum x w - z sum w`: padding with the zero point then adds nothing.
+fn fold_zero_point(finish: &mut Finish, weights: &[i8], zero: i32) {
+    let depth = weights.len() / finish.bias.len().max(1);
+    for (bias, row) in finish.bias.iter_mut().zip(weights.chunks(depth.max(1))) {
+        let sum = row.iter().fold(0i32, |sum, &w| sum.wrapping_add(w.into()));
+        *bias = bias.wrapping_sub(zero.wrapping_mul(sum));
+    }
+}
+
+/// Multiplier, shift and mode that divide a sum by `count`, ties away from zero.
+pub(super) fn division(count: usize) -> (i32, i8, tilewright_hw::num::Rounding) {
+    use tilewright_hw::num::Rounding;
+    match count {
+        // Twice the value times a half: unchanged.
+        0 | 1 => (1 << 30, 1, Rounding::Double),
+        _ => (average_multiplier(count as u32), 0, Rounding::Single),
+    }
+}

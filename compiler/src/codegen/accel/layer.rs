@@ -1,0 +1,176 @@
+//! What the accelerator computes in one go.
+
+use super::View;
+use crate::graph::{NodeId, ValueId};
+use tilewright_hw::num::{Qadd, Rounding};
+
+/// A group of nodes that becomes one walk over tiles.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layer {
+    /// Nodes that it computes, in order.
+    pub nodes: Vec<NodeId>,
+    /// Name of its last node.
+    pub name: String,
+    /// Values that it reads from device memory, and how.
+    pub inputs: Vec<(ValueId, View)>,
+    /// The value that it writes.
+    pub output: (ValueId, View),
+    /// The work.
+    pub kind: Kind,
+}
+
+/// The work of a layer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// A product with weights.
+    Conv(Conv),
+    /// Windows reduced channel by channel.
+    Pool(Pool),
+    /// A quantized sum of two tensors.
+    Add(Add),
+}
+
+/// Convolution, or a fully connected layer as one, with its requantization.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conv {
+    /// Height and width of the window.
+    pub kernel: [usize; 2],
+    /// Steps.
+    pub strides: [usize; 2],
+    /// Top, left, bottom, right.
+    pub pads: [usize; 4],
+    /// Distances between taps.
+    pub dilations: [usize; 2],
+    /// Groups of channels.
+    pub groups: usize,
+    /// `[O, KH, KW, I/groups]`.
+    pub weights: Vec<i8>,
+    /// Value of padding: the data's zero point.
+    pub pad_value: i8,
+    /// What becomes of the sums; the data's zero point is folded into the bias.
+    pub finish: Finish,
+}
+
+/// Requantization with values for each channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finish {
+    /// Added to each sum.
+    pub bias: Vec<i32>,
+    /// Fixed-point factors.
+    pub multiplier: Vec<i32>,
+    /// Shifts, with the sign of `mode`.
+    pub shift: Vec<i8>,
+    /// Added after scaling.
+    pub zero_point: i32,
+    /// Least result.
+    pub lo: i32,
+    /// Greatest result.
+    pub hi: i32,
+    /// Rounding.
+    pub mode: Rounding,
+}
+
+/// How a window becomes one element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reduce {
+    /// The greatest.
+    Max,
+    /// The sum.
+    Sum,
+}
+
+/// Pooling, and whatever else works channel by channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pool {
+    /// Height and width of the window.
+    pub kernel: [usize; 2],
+    /// Steps.
+    pub strides: [usize; 2],
+    /// Top, left, bottom, right.
+    pub pads: [usize; 4],
+    /// Distances between taps.
+    pub dilations: [usize; 2],
+    /// The reduction.
+    pub reduce: Reduce,
+    /// Value of padding.
+    pub pad_value: i8,
+    /// What becomes of the result.
+    pub finish: PoolFinish,
+}
+
+/// The last step of a pooling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PoolFinish {
+    /// Bounds.
+    Clip {
+        /// Least result.
+        lo: i32,
+        /// Greatest result.
+        hi: i32,
+    },
+    /// Requantization by channel.
+    Requant(Finish),
+    /// Division by the number of elements, ties away from zero.
+    Mean {
+        /// Counts the whole kernel instead of the elements inside the image.
+        count_pads: bool,
+        /// Least result.
+        lo: i32,
+        /// Greatest result.
+        hi: i32,
+    },
+}
+
+/// Quantized addition, element by element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Add {
+    /// Scales, zero points and clamp.
+    pub params: Qadd,
+}
+
+impl Conv {
+    /// Input channels of a group.
+    pub fn depth(&self) -> usize {
+        let taps = self.kernel[0] * self.kernel[1];
+        self.weights.len() / (self.finish.bias.len() * taps).max(1)
+    }
+}
+
+/// The window's reach over one dimension: distance from its first to its last tap, plus one.
+pub fn reach(kernel: usize, dilation: usize) -> usize {
+    (kernel - 1) * dilation + 1
+}
+
+/// Rows (or columns) of input that `count` outputs from `first` on read: first one in the image, how many are there, and
+/// how many padded ones stand before and after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// First row inside the image.
+    pub start: usize,
+    /// Rows inside the image.
+    pub inside: usize,
+    /// Padded rows before.
+    pub before: usize,
+    /// Padded rows after.
+    pub after: usize,
+}
+
+impl Span {
+    /// The rows that outputs `first..first + count` read of an image of `size` rows, for a window of this reach.
+    pub fn new(first: usize, count: usize, stride: usize, pad: usize, reach: usize, size: usize) -> Span {
+        let from = (first * stride) as i64 - pad as i64;
+        let to = ((first + count - 1) * stride + reach) as i64 - pad as i64;
+        let (start, end) = (from.clamp(0, size as i64), to.clamp(0, size as i64));
+        Span {
+            start: start as usize,
+            inside: (end - start) as usize,
+            before: (start - from) as usize,
+            after: (to - end.max(start)) as usize,
+        }
+    }
+
+    /// Rows with padding.
+    pub fn padded(&self) -> usize {
+        self.before + self.inside + self.after
+    }
+}

@@ -1,0 +1,400 @@
+//! Tiles that fit the scratchpads, chosen by estimated cycles.
+
+use super::layer::{Conv, Kind, Layer, Pool, Span, reach};
+use super::view::View;
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::VecOp;
+
+/// How a layer is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plan {
+    /// Tiles of a product.
+    Conv(ConvTile),
+    /// Tiles of a pooling.
+    Pool(PoolTile),
+    /// Entries of a piece of an addition, and where its operands lie.
+    Add {
+        /// Entries.
+        entries: u32,
+    },
+}
+
+/// The tile of a product; channels are counted in blocks of the layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConvTile {
+    /// Blocks of output channels.
+    pub out_blocks: usize,
+    /// Output rows.
+    pub rows: usize,
+    /// Output columns.
+    pub columns: usize,
+    /// Blocks of input channels that are summed before the next are loaded.
+    pub in_blocks: usize,
+    /// Whether all pixels are done before the next output channels.
+    pub pixels_inside: bool,
+    /// Estimated cycles.
+    pub cycles: u64,
+}
+
+/// The tile of a pooling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolTile {
+    /// Blocks of channels.
+    pub blocks: usize,
+    /// Output rows.
+    pub rows: usize,
+}
+
+/// Limits of a load's fields.
+const PAD_ROWS: usize = 63;
+const PAD_ENTRIES: usize = 255;
+const ROW_BYTES: usize = 65_535;
+const ROWS: usize = 2_047;
+
+/// Plans a layer, or says why the accelerator cannot compute it.
+///
+/// # Errors
+/// The reason, with sizes.
+pub fn plan(layer: &Layer, config: &HwConfig) -> Result<Plan, String> {
+    if config.batch > 1 {
+        return Err(format!("the configuration computes {} pixels at once, for which there is no code", config.batch));
+    }
+    let largest = layer.inputs.iter().map(|(_, v)| *v).chain([layer.output.1]);
+    for view in largest {
+        let stride = view.layout(config).block_stride().max(view.layout(config).row_stride());
+        if stride as u64 >= 1 << config.stride_bits {
+            return Err(format!("a stride of {stride} bytes passes the configuration's stride_bits"));
+        }
+    }
+    match &layer.kind {
+        Kind::Conv(conv) => conv_tile(conv, layer.inputs[0].1, layer.output.1, config).map(Plan::Conv),
+        Kind::Pool(pool) => pool_tile(pool, layer.inputs[0].1, layer.output.1, config).map(Plan::Pool),
+        Kind::Add(_) => add_entries(config).map(|entries| Plan::Add { entries }),
+    }
+}
+
+/// Distinct sizes of a dimension cut into equal parts, largest first.
+fn parts(size: usize) -> Vec<usize> {
+    let mut found: Vec<usize> = (1..=size).map(|k| size.div_ceil(k)).collect();
+    found.dedup();
+    found
+}
+
+/// Whether every tile of a dimension can be loaded: with some data, and pads that fit their fields.
+fn loadable(out: usize, tile: usize, span: impl Fn(usize, usize) -> Span, most_pads: usize, may_pad: bool) -> bool {
+    (0..out).step_by(tile).all(|first| {
+        let s = span(first, tile.min(out - first));
+        let pads = s.before.max(s.after);
+        s.inside > 0 && s.inside <= ROWS && pads <= if may_pad { most_pads } else { 0 }
+    })
+}
+
+/// What a product needs in tiles of the array.
+pub(super) struct Sizes {
+    /// Entries of inp in a pixel of a block.
+    pub in_ratio: usize,
+    /// Entries of out in a pixel of a block.
+    pub out_ratio: usize,
+    /// Tiles over the input channels that an output tile needs.
+    pub in_tiles: usize,
+    /// Blocks of the input.
+    pub in_blocks: usize,
+    /// Blocks of the output.
+    pub out_blocks: usize,
+}
+
+impl Sizes {
+    pub fn new(conv: &Conv, input: View, output: View, config: &HwConfig) -> Sizes {
+        let (block, block_in) = (config.block() as usize, config.block_in as usize);
+        let (in_ratio, out_ratio) = (block / block_in, block / config.block_out as usize);
+        let out_blocks = output.c.div_ceil(block);
+        let all = input.c.div_ceil(block_in);
+        let mut sizes = Sizes { in_ratio, out_ratio, in_tiles: all, in_blocks: input.c.div_ceil(block), out_blocks };
+        if conv.groups > 1 {
+            let tiles = output.c.div_ceil(config.block_out as usize);
+            let widest = (0..tiles).map(|t| {
+                let (first, last) = sizes.group_tiles(conv, t, config);
+                last - first + 1
+            });
+            sizes.in_tiles = widest.max().unwrap_or(1);
+        }
+        sizes
+    }
+
+    /// First and last input tile that an output tile's channels need.
+    fn group_tiles(&self, conv: &Conv, out_tile: usize, config: &HwConfig) -> (usize, usize) {
+        let (bo, bi) = (config.block_out as usize, config.block_in as usize);
+        let outputs = conv.finish.bias.len();
+        let (per_group, depth) = ((outputs / conv.groups).max(1), conv.depth());
+        let first = (out_tile * bo).min(outputs - 1) / per_group * depth;
+        let last = (((out_tile + 1) * bo).min(outputs) - 1) / per_group * depth + depth - 1;
+        (first / bi, last / bi)
+    }
+
+    /// The first input tile of an output tile's window of [`Sizes::in_tiles`].
+    pub fn first_tile(&self, conv: &Conv, out_tile: usize, input: View, config: &HwConfig) -> usize {
+        if conv.groups == 1 {
+            return 0;
+        }
+        let tiles = conv.finish.bias.len().div_ceil(config.block_out as usize);
+        let all = input.c.div_ceil(config.block_in as usize);
+        self.group_tiles(conv, out_tile.min(tiles - 1), config).0.min(all - self.in_tiles)
+    }
+
+    /// First block, and number of blocks, of the input that some blocks of the output need.
+    pub fn blocks_for(
+        &self,
+        conv: &Conv,
+        blocks: std::ops::Range<usize>,
+        input: View,
+        config: &HwConfig,
+    ) -> (usize, usize) {
+        if conv.groups == 1 {
+            return (0, self.in_blocks);
+        }
+        let tiles = blocks.start * self.out_ratio..blocks.end * self.out_ratio;
+        let first = self.first_tile(conv, tiles.start, input, config) / self.in_ratio;
+        let last = (self.first_tile(conv, tiles.end - 1, input, config) + self.in_tiles - 1) / self.in_ratio;
+        (first, last - first + 1)
+    }
+}
+
+fn conv_tile(conv: &Conv, input: View, output: View, config: &HwConfig) -> Result<ConvTile, String> {
+    let sizes = Sizes::new(conv, input, output, config);
+    let columns = parts(output.w);
+    // Cutting columns shortens the rows of every transfer, so it is the last resort.
+    for chunk in [&columns[..1], &columns[1..]] {
+        let mut best: Option<ConvTile> = None;
+        for &columns in chunk {
+            for rows in parts(output.h) {
+                for out_blocks in parts(sizes.out_blocks) {
+                    let in_parts = if conv.groups == 1 { parts(sizes.in_blocks) } else { vec![sizes.in_blocks] };
+                    for in_blocks in in_parts {
+                        let tile =
+                            ConvTile { out_blocks, rows, columns, in_blocks, pixels_inside: true, cycles: u64::MAX };
+                        for pixels_inside in [true, false] {
+                            let tile = ConvTile { pixels_inside, ..tile };
+                            let cycles = cost(conv, &sizes, input, output, tile, config);
+                            if let Some(cycles) = cycles
+                                && best.is_none_or(|b| cycles < b.cycles)
+                            {
+                                best = Some(ConvTile { cycles, ..tile });
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        if let Some(tile) = best {
+            return Ok(tile);
+        }
+    }
+    let taps = conv.kernel[0] * conv.kernel[1];
+    Err(format!(
+        "no tile of a {} x {} window over {} channels fits the scratchpads and the fields of a load: \
+         one output pixel needs {taps} x {} weight tiles and as many input entries",
+        conv.kernel[0], conv.kernel[1], input.c, sizes.in_tiles
+    ))
+}
+
+/// Rows of input for outputs, with the stride between loaded rows: a window of one row skips what it does not read.
+pub(super) fn row_span(conv: &Conv, first: usize, count: usize, input: View) -> (Span, usize) {
+    let [stride, pad] = [conv.strides[0], conv.pads[0]];
+    if skips_rows(conv) {
+        return (Span { start: first * stride, inside: count, before: 0, after: 0 }, stride);
+    }
+    (Span::new(first, count, stride, pad, reach(conv.kernel[0], conv.dilations[0]), input.h), 1)
+}
+
+pub(super) fn skips_rows(conv: &Conv) -> bool {
+    conv.kernel[0] == 1 && conv.strides[0] > 1 && conv.pads[0] == 0 && conv.pads[2] == 0
+}
+
+pub(super) fn column_span(conv: &Conv, first: usize, count: usize, input: View) -> Span {
+    Span::new(first, count, conv.strides[1], conv.pads[1], reach(conv.kernel[1], conv.dilations[1]), input.w)
+}
+
+/// Estimated cycles of a product with this tile, or none where the tile does not fit.
+fn cost(conv: &Conv, sizes: &Sizes, input: View, output: View, tile: ConvTile, config: &HwConfig) -> Option<u64> {
+    let taps = conv.kernel[0] * conv.kernel[1];
+    let pixels = tile.rows * tile.columns;
+    let grouped = conv.groups > 1;
+    let in_blocks = if grouped {
+        let starts = (0..sizes.out_blocks).step_by(tile.out_blocks);
+        let needs =
+            starts.map(|b| sizes.blocks_for(conv, b..(b + tile.out_blocks).min(sizes.out_blocks), input, config).1);
+        needs.max()?
+    } else {
+        tile.in_blocks
+    };
+    let in_tiles = if grouped { sizes.in_tiles } else { (tile.in_blocks * sizes.in_ratio).min(sizes.in_tiles) };
+    let rows_in = if skips_rows(conv) {
+        tile.rows
+    } else {
+        (tile.rows - 1) * conv.strides[0] + reach(conv.kernel[0], conv.dilations[0])
+    };
+    let columns_in = (tile.columns - 1) * conv.strides[1] + reach(conv.kernel[1], conv.dilations[1]);
+    let inp = in_blocks * rows_in * columns_in * sizes.in_ratio;
+    let out = tile.out_blocks * sizes.out_ratio * pixels;
+    let wgt = tile.out_blocks * sizes.out_ratio * in_tiles * taps;
+    let params = tile.out_blocks * sizes.out_ratio + config.descriptor_entries() as usize;
+    let half = |mem: Mem| config.entries(mem) as usize / 2;
+    let whole_weights = wgt == sizes.out_blocks * sizes.out_ratio * sizes.in_tiles * taps;
+    let acc_half = if config.banks(Mem::Acc) > 1 { half(Mem::Acc) } else { 2 * half(Mem::Acc) };
+    let fits = inp <= half(Mem::Inp)
+        && out <= acc_half
+        && out <= half(Mem::Out)
+        && wgt <= if whole_weights { 2 * half(Mem::Wgt) } else { half(Mem::Wgt) }
+        && 9 * params <= half(Mem::Param)
+        && in_tiles * taps <= config.gemm_uop_depth as usize
+        && columns_in.min(input.w) * config.block() as usize <= ROW_BYTES
+        && tile.columns * config.block() as usize <= ROW_BYTES
+        && tile.rows <= ROWS;
+    if !fits {
+        return None;
+    }
+    let rows_ok = skips_rows(conv)
+        || loadable(output.h, tile.rows, |f, n| row_span(conv, f, n, input).0, PAD_ROWS, config.dma_pad);
+    let columns_ok = loadable(
+        output.w,
+        tile.columns,
+        |f, n| column_span(conv, f, n, input),
+        PAD_ENTRIES / sizes.in_ratio,
+        config.dma_pad,
+    );
+    if !rows_ok || !columns_ok {
+        return None;
+    }
+    let [pixel_tiles, out_tiles, passes] = [
+        output.n * output.h.div_ceil(tile.rows) * output.w.div_ceil(tile.columns),
+        sizes.out_blocks.div_ceil(tile.out_blocks),
+        if grouped { 1 } else { sizes.in_blocks.div_ceil(tile.in_blocks) },
+    ]
+    .map(|n| n as u64);
+    let bus = u64::from(config.bus_bytes());
+    let beats = |entries: usize, mem: Mem| {
+        let chunk = u64::from(config.chunk_bytes(mem));
+        (entries as u64 * u64::from(config.entry_bytes(mem))).div_ceil(chunk.min(bus))
+    };
+    let inp_load = beats(inp, Mem::Inp) + (in_blocks * rows_in) as u64;
+    let wgt_load = beats(wgt, Mem::Wgt);
+    let one_inp = passes * pixel_tiles == 1;
+    let one_wgt = passes * out_tiles == 1;
+    let (inp_loads, wgt_loads) = if tile.pixels_inside {
+        let inp = if one_inp || grouped { passes * pixel_tiles } else { passes * pixel_tiles * out_tiles };
+        (inp, if passes == 1 { out_tiles } else { passes * pixel_tiles * out_tiles })
+    } else {
+        let inp = if passes == 1 && !grouped { pixel_tiles } else { passes * pixel_tiles * out_tiles };
+        (inp, if one_wgt { 1 } else { passes * pixel_tiles * out_tiles })
+    };
+    let tiles = pixel_tiles * out_tiles;
+    let requant = (out as u64) * u64::from(config.row_elements().div_ceil(config.requant_lanes));
+    let store = beats(out, Mem::Out);
+    let dma = inp_loads * inp_load + wgt_loads * wgt_load + tiles * store;
+    let gemm = tiles * passes * ((tile.out_blocks * sizes.out_ratio * pixels * in_tiles * taps) as u64 + 12);
+    let vector = tiles * (requant + 24);
+    // The first tile's operands and the last tile's results are not hidden behind anything.
+    Some(gemm.max(dma).max(vector) + inp_load + wgt_load + requant + store + 250)
+}
+
+/// The memory in which vector finds a pooling's data.
+pub(super) fn pool_source(config: &HwConfig) -> Mem {
+    if config.vector_reaches_inp() { Mem::Inp } else { Mem::Out }
+}
+
+pub(super) fn pool_rows(pool: &Pool, first: usize, count: usize, input: View) -> Span {
+    Span::new(first, count, pool.strides[0], pool.pads[0], reach(pool.kernel[0], pool.dilations[0]), input.h)
+}
+
+pub(super) fn pool_columns(pool: &Pool, input: View, output: View) -> Span {
+    Span::new(0, output.w, pool.strides[1], pool.pads[1], reach(pool.kernel[1], pool.dilations[1]), input.w)
+}
+
+fn pool_tile(pool: &Pool, input: View, output: View, config: &HwConfig) -> Result<PoolTile, String> {
+    let ratio = (config.block() / config.block_out) as usize;
+    let blocks = input.layout(config).blocks();
+    let columns = pool_columns(pool, input, output);
+    let source = pool_source(config);
+    let half = |mem: Mem| config.entries(mem) as usize / 2;
+    let params = config.descriptor_entries() as usize + distinct_counts(pool, input, output).len().max(1);
+    let mut best: Option<(u64, PoolTile)> = None;
+    for rows in parts(output.h) {
+        for blocks_in in parts(blocks) {
+            let rows_in = (rows - 1) * pool.strides[0] + reach(pool.kernel[0], pool.dilations[0]);
+            let data = blocks_in * rows_in * columns.padded() * ratio;
+            let out = blocks_in * rows * output.w * ratio;
+            let room = if source == Mem::Out { data + out } else { out };
+            let entries = params.max(config.descriptor_entries() as usize + blocks_in * ratio);
+            let fits = data <= half(source)
+                && room <= half(Mem::Out)
+                && out <= half(Mem::Acc)
+                && 9 * entries <= half(Mem::Param)
+                && loadable(output.h, rows, |f, n| pool_rows(pool, f, n, input), PAD_ROWS, config.dma_pad)
+                && columns.inside > 0
+                && columns.before.max(columns.after) * ratio <= if config.dma_pad { PAD_ENTRIES } else { 0 }
+                && input.w.max(output.w) * config.block() as usize <= ROW_BYTES;
+            let tiles = (output.h.div_ceil(rows) * blocks.div_ceil(blocks_in)) as u64;
+            // Halo rows are loaded again with every tile; few, large tiles have few of them, many overlap better.
+            let cost = tiles * (data as u64 * 2 + 60) + 4 * (data + out) as u64;
+            if fits && best.is_none_or(|(c, _)| cost < c) {
+                best = Some((cost, PoolTile { blocks: blocks_in, rows }));
+            }
+        }
+    }
+    best.map(|(_, tile)| tile).ok_or_else(|| {
+        format!(
+            "a row of {} x {} windows over {} columns does not fit half of {} entries of {}, or its pads do not fit a load",
+            pool.kernel[0], pool.kernel[1], input.w, config.entries(source), source.name()
+        )
+    })
+}
+
+/// The numbers of elements that a mean divides by, in ascending order.
+pub(super) fn distinct_counts(pool: &Pool, input: View, output: View) -> Vec<usize> {
+    let super::PoolFinish::Mean { count_pads, .. } = pool.finish else { return Vec::new() };
+    let [rows, columns] = counts(pool, input, output, count_pads);
+    let mut all: Vec<usize> = rows.iter().flat_map(|r| columns.iter().map(move |c| r * c)).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Taps inside the image for every output row and column, or the kernel's size everywhere.
+pub(super) fn counts(pool: &Pool, input: View, output: View, count_pads: bool) -> [Vec<usize>; 2] {
+    let along = |i: usize, out: usize, size: usize| -> Vec<usize> {
+        let inside = |o: usize| {
+            let place = |k: usize| (o * pool.strides[i] + k * pool.dilations[i]).checked_sub(pool.pads[i]);
+            (0..pool.kernel[i]).filter(|&k| place(k).is_some_and(|p| p < size)).count()
+        };
+        (0..out).map(|o| if count_pads { pool.kernel[i] } else { inside(o) }).collect()
+    };
+    [along(0, output.h, input.h), along(1, output.w, input.w)]
+}
+
+/// Where an addition's operands lie: memories and first entries' banks.
+pub(super) fn add_operands(config: &HwConfig) -> Option<[(Mem, u32); 2]> {
+    if config.vector_reaches_inp() && config.inp_banks > 1 {
+        return Some([(Mem::Inp, 0), (Mem::Inp, 1)]);
+    }
+    if config.out_banks > 1 {
+        return Some([(Mem::Out, 0), (Mem::Out, 1)]);
+    }
+    config.vector_reaches_inp().then_some([(Mem::Inp, 0), (Mem::Out, 0)])
+}
+
+fn add_entries(config: &HwConfig) -> Result<u32, String> {
+    if !VecOp::Qadd.is_built(config) {
+        return Err("the configuration is built without vector_qadd".into());
+    }
+    let places =
+        add_operands(config).ok_or("both operands would read one bank: out_banks is 1 and inp out of reach")?;
+    let bank = |mem: Mem| config.entries(mem) / config.banks(mem);
+    let least = places.iter().map(|&(mem, _)| bank(mem)).min().unwrap_or(1);
+    // Operands take halves of their banks in turn; where one lies in out, the result takes the other half's.
+    let entries = if places.iter().any(|&(mem, _)| mem == Mem::Out) {
+        (least / 4).min(bank(Mem::Out) / 4)
+    } else {
+        (least / 2).min(config.out_depth / 2)
+    };
+    Ok(entries.max(1))
+}

@@ -1,0 +1,206 @@
+//! Poolings, and what else works channel by channel, on the vector unit.
+
+use super::build::{Emit, Place};
+use super::conv::{Window, cut, requant_params, store_tile};
+use super::extract::division;
+use super::layer::{Finish, Layer, Pool, PoolFinish, Reduce};
+use super::plan::{PoolTile, counts, distinct_counts, pool_columns, pool_rows, pool_source};
+use super::view::View;
+use crate::graph::ValueId;
+use std::ops::Range;
+use tilewright_driver::{Dim, DriverError, Nest, Role};
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::{Descriptor, Load, VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::layout::{pack_descriptor, pack_params};
+use tilewright_hw::num::Rounding;
+
+struct Walk<'a> {
+    pool: &'a Pool,
+    tile: PoolTile,
+    ratio: u32,
+    input: (Place, View),
+    output: (Place, View),
+    source: Mem,
+    /// Counts that a mean divides by; each has its parameter entry.
+    divisors: Vec<usize>,
+    /// Offset in the constants of the parameters of each range of blocks.
+    params: Vec<(Range<usize>, u64, u32)>,
+}
+
+/// Emits a pooling.
+pub(super) fn emit(
+    e: &mut Emit,
+    layer: &Layer,
+    pool: &Pool,
+    tile: PoolTile,
+    root: &dyn Fn(ValueId) -> ValueId,
+) -> Result<(), DriverError> {
+    let (input, output) = (layer.inputs[0], layer.output);
+    let mut walk = Walk {
+        pool,
+        tile,
+        ratio: e.config.block() / e.config.block_out,
+        input: (e.place(input, root)?, input.1),
+        output: (e.place(output, root)?, output.1),
+        source: pool_source(e.config),
+        divisors: distinct_counts(pool, input.1, output.1),
+        params: Vec::new(),
+    };
+    walk.constants(e, &layer.name);
+    for image in 0..output.1.n {
+        for blocks in cut(walk.output.0.layout.blocks(), tile.blocks) {
+            for rows in cut(output.1.h, tile.rows) {
+                walk.step(e, image, &blocks, &rows)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Walk<'_> {
+    fn constants(&mut self, e: &mut Emit, name: &str) {
+        let config = e.config;
+        let blocks = self.output.0.layout.blocks();
+        let descriptor = |lo, hi| pack_descriptor(config, &Descriptor { lo, hi, ..Descriptor::default() });
+        let mut add = |params: &mut Vec<_>, range: Range<usize>, bytes: Vec<u8>| {
+            let entries = bytes.len() as u32 / (9 * config.block_out);
+            let offset = e.b.constant(&format!("{name} parameters"), Role::Params, &bytes);
+            params.push((range, offset, entries));
+        };
+        match &self.pool.finish {
+            PoolFinish::Clip { lo, hi } => add(&mut self.params, 0..blocks, descriptor(*lo, *hi)),
+            PoolFinish::Mean { lo, hi, .. } => {
+                let mut bytes = descriptor(*lo, *hi);
+                for &count in &self.divisors {
+                    bytes.extend(uniform(config, count));
+                }
+                add(&mut self.params, 0..blocks, bytes);
+            }
+            PoolFinish::Requant(finish) => {
+                let ratio = self.ratio as usize;
+                for range in cut(blocks, self.tile.blocks) {
+                    let bytes = requant_params(config, finish, range.start * ratio..range.end * ratio);
+                    add(&mut self.params, range, bytes);
+                }
+            }
+        }
+    }
+
+    /// Entries of the descriptor and of what follows it.
+    fn load_params(&self, e: &mut Emit, blocks: &Range<usize>) -> Result<(u32, u32), DriverError> {
+        let found = self.params.iter().find(|(range, ..)| range.contains(&blocks.start)).cloned();
+        let (range, offset, entries) = found.unwrap_or((0..0, 0, 0));
+        let key = [range.start, 0, 0, 0];
+        let row = match e.param.find(&key) {
+            Some(row) => row,
+            None => {
+                let row = e.param.hold(key, 9 * entries);
+                let bytes = u64::from(9 * entries * e.config.block_out);
+                e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes)?;
+                row
+            }
+        };
+        Ok((row / 9, row / 9 + e.config.descriptor_entries()))
+    }
+
+    fn step(&self, e: &mut Emit, image: usize, blocks: &Range<usize>, rows: &Range<usize>) -> Result<(), DriverError> {
+        let (pool, ratio) = (self.pool, self.ratio);
+        let (descriptor, param) = self.load_params(e, blocks)?;
+        let (from, to) = (self.input.1, self.output.1);
+        let window = Window {
+            image,
+            blocks: blocks.clone(),
+            rows: pool_rows(pool, rows.start, rows.len(), from),
+            skip: 1,
+            columns: pool_columns(pool, from, to),
+        };
+        let (height, width) = (window.rows.padded() as u32, window.columns.padded() as u32);
+        let ring = if self.source == Mem::Inp { &mut e.inp } else { &mut e.out };
+        let data = ring.take(blocks.len() as u32 * height * width * ratio);
+        let load = Load { mem: self.source, entry: data, pad_value: pool.pad_value, ..Load::default() };
+        e.b.load(window.load(self.input.0, load, ratio as usize))?;
+        let (out_rows, out_columns) = (rows.len() as u32, to.w as u32);
+        let pixels = out_rows * out_columns;
+        let entries = blocks.len() as u32 * pixels * ratio;
+        let acc = e.acc.take(entries);
+        // Operand `a` or `b` walks the data, the others walk the results.
+        let dims = |a: bool, b: bool| {
+            let step = |result: u32, data: u32| [result, if a { data } else { result }, if b { data } else { 0 }];
+            vec![
+                Dim::new(blocks.len() as u32, step(pixels * ratio, height * width * ratio)),
+                Dim::new(ratio, step(1, 1)),
+                Dim::new(out_rows, step(out_columns * ratio, pool.strides[0] as u32 * width * ratio)),
+                Dim::new(out_columns, step(ratio, pool.strides[1] as u32 * ratio)),
+            ]
+        };
+        let taps: Vec<u32> = (0..pool.kernel[0] as u32)
+            .flat_map(|y| (0..pool.kernel[1] as u32).map(move |x| (y, x)))
+            .map(|(y, x)| (y * pool.dilations[0] as u32 * width + x * pool.dilations[1] as u32) * ratio)
+            .collect();
+        let source = if self.source == Mem::Inp { VecSrc::Inp } else { VecSrc::Out };
+        let first = Vector { op: VecOp::Move, dst: VecDst::Acc, a: source, ..Vector::default() };
+        e.b.vector_nest(first, &Nest { at: [acc, data, 0], body: vec![[0, taps[0], 0]], dims: dims(true, false) })?;
+        let op = if pool.reduce == Reduce::Max { VecOp::Max } else { VecOp::Add };
+        let rest = Vector { op, dst: VecDst::Acc, a: VecSrc::Acc, b: source, ..Vector::default() };
+        let body = taps[1..].iter().map(|&tap| [0, 0, tap]).collect();
+        e.b.vector_nest(rest, &Nest { at: [acc, acc, data], body, dims: dims(false, true) })?;
+        let out = e.out.take(entries);
+        let finish = Vector { dst: VecDst::Out, a: VecSrc::Acc, descriptor, ..Vector::default() };
+        match &pool.finish {
+            PoolFinish::Clip { lo, hi } => {
+                let op = if (*lo, *hi) == (-128, 127) { VecOp::Move } else { VecOp::Clip };
+                let nest = Nest { at: [out, acc, 0], body: vec![[0; 3]], dims: vec![Dim::new(entries, [1, 1, 0])] };
+                e.b.vector_nest(Vector { op, ..finish }, &nest)?;
+            }
+            PoolFinish::Requant(Finish { mode, .. }) => {
+                let dims = vec![
+                    Dim::new(blocks.len() as u32, [pixels * ratio, pixels * ratio, ratio]),
+                    Dim::new(ratio, [1, 1, 1]),
+                    Dim::new(pixels, [ratio, ratio, 0]),
+                ];
+                let requant = Vector { op: VecOp::Requant, mode: *mode, b: VecSrc::Param, ..finish };
+                e.b.vector_nest(requant, &Nest { at: [out, acc, param], body: vec![[0; 3]], dims })?;
+            }
+            PoolFinish::Mean { count_pads, .. } => {
+                let [y_counts, x_counts] = counts(pool, from, to, *count_pads);
+                for y in runs(&y_counts[rows.clone()]) {
+                    for x in runs(&x_counts) {
+                        let count = y_counts[rows.start + y.start] * x_counts[x.start];
+                        let entry = self.divisors.iter().position(|&d| d == count).unwrap_or(0) as u32;
+                        let at = (y.start as u32 * out_columns + x.start as u32) * ratio;
+                        let walk = |step: u32| [step, step, 0];
+                        let dims = vec![
+                            Dim::new(blocks.len() as u32, walk(pixels * ratio)),
+                            Dim::new(y.len() as u32, walk(out_columns * ratio)),
+                            Dim::new(x.len() as u32 * ratio, walk(1)),
+                        ];
+                        let requant =
+                            Vector { op: VecOp::Requant, mode: division(count).2, b: VecSrc::Param, ..finish };
+                        let nest = Nest { at: [out + at, acc + at, param + entry], body: vec![[0; 3]], dims };
+                        e.b.vector_nest(requant, &nest)?;
+                    }
+                }
+            }
+        }
+        store_tile(e, self.output.0, to, image, blocks, rows, &(0..to.w), out)
+    }
+}
+
+/// The parameter entry that divides every lane's sum by `count`.
+fn uniform(config: &HwConfig, count: usize) -> Vec<u8> {
+    let lanes = config.block_out as usize;
+    let (multiplier, shift, _): (i32, i8, Rounding) = division(count);
+    pack_params(config, &vec![0; lanes], &vec![multiplier; lanes], &vec![shift; lanes])
+}
+
+/// Ranges of equal neighbours.
+fn runs(values: &[usize]) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for (i, value) in values.iter().enumerate() {
+        match found.last_mut() {
+            Some(run) if values[run.start] == *value => run.end = i + 1,
+            _ => found.push(i..i + 1),
+        }
+    }
+    found
+}

@@ -1,0 +1,80 @@
+//! Tensors of the graph as images.
+
+use crate::graph::op::Layout;
+use tilewright_hw::HwConfig;
+use tilewright_hw::layout::Activation;
+use tilewright_runtime::artifact::{Image, Packing};
+
+/// How the elements of a dense tensor are images, channels, rows and columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct View {
+    /// Order of the dimensions in the dense tensor; `Nhwc` where both are the same.
+    order: Layout,
+    /// Images.
+    pub n: usize,
+    /// Channels.
+    pub c: usize,
+    /// Rows.
+    pub h: usize,
+    /// Columns.
+    pub w: usize,
+}
+
+impl View {
+    /// The view of an image tensor's shape.
+    pub fn image(shape: &[usize], layout: Layout) -> Option<View> {
+        let [n, ..] = *shape else { return None };
+        let (c, [h, w]) = (*shape.get(layout.channel_axis())?, layout.spatial_axes());
+        Some(View::new(layout, n, c, *shape.get(h)?, *shape.get(w)?))
+    }
+
+    /// A view of these sizes.
+    pub fn new(order: Layout, n: usize, c: usize, h: usize, w: usize) -> View {
+        let order = if c == 1 || h * w == 1 { Layout::Nhwc } else { order };
+        View { order, n, c, h, w }
+    }
+
+    /// A view in which the last dimension holds channels and all others are columns.
+    pub fn rows(shape: &[usize]) -> View {
+        let c = shape.last().copied().unwrap_or(1);
+        View::new(Layout::Nhwc, 1, c, 1, shape.iter().rev().skip(1).product())
+    }
+
+    /// Another number of channels and another size of image, in the same order.
+    pub fn resized(&self, c: usize, h: usize, w: usize) -> View {
+        View::new(self.order, self.n, c, h, w)
+    }
+
+    /// The order of the dense tensor's dimensions.
+    pub fn order(&self) -> Layout {
+        self.order
+    }
+
+    /// Place of an element among those of its image in the dense tensor.
+    pub fn index(&self, c: usize, y: usize, x: usize) -> usize {
+        match self.order {
+            Layout::Nhwc => (y * self.w + x) * self.c + c,
+            Layout::Nchw => (c * self.h + y) * self.w + x,
+        }
+    }
+
+    /// Elements.
+    pub fn elements(&self) -> usize {
+        self.n * self.c * self.h * self.w
+    }
+
+    /// The blocked form in device memory.
+    pub fn layout(&self, config: &HwConfig) -> Activation {
+        Activation::new(config, self.n, self.c, self.h, self.w)
+    }
+
+    /// What the runtime has to do at a region's border.
+    pub fn packing(&self, config: &HwConfig) -> Packing {
+        let View { n, c, h, w, .. } = *self;
+        let image = Image { n, c, h, w, block: config.block() as usize, fill: 0 };
+        match self.order {
+            Layout::Nhwc => Packing::Nhwc(image),
+            Layout::Nchw => Packing::Nchw(image),
+        }
+    }
+}

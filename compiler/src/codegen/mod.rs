@@ -1,0 +1,3 @@
+//! Code generators that need no foreign toolchain.
+
+pub mod accel;

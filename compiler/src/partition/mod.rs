@@ -1,0 +1,149 @@
+//! Which nodes run where, in regions as large as possible, and why.
+//!
+//! A region's nodes run in one place without a look outside in between. Accelerator regions come with their program; the
+//! nodes of CPU regions are left to a [`crate::backend::Backend`].
+
+mod explain;
+mod place;
+
+pub use explain::Explanation;
+
+use crate::codegen::accel::{self, BuildError};
+use crate::graph::{Graph, NodeId, ValueId};
+use place::Placed;
+use std::collections::{BTreeMap, HashMap};
+use tilewright_driver::AccelProgram;
+use tilewright_hw::HwConfig;
+use tilewright_runtime::artifact::{Packing, Place};
+
+/// What is offered to the accelerator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Offload {
+    /// Every operator that it can compute.
+    #[default]
+    All,
+    /// Nothing.
+    None,
+}
+
+/// The graph in regions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Partition {
+    /// Regions in an order in which every operand is there when it is read.
+    pub regions: Vec<Region>,
+    /// Each node but constants, in the graph's order.
+    pub explanations: Vec<Explanation>,
+}
+
+/// Nodes that run in one place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Region {
+    /// The nodes, in the graph's order.
+    pub nodes: Vec<NodeId>,
+    /// How they run.
+    pub code: Code,
+}
+
+impl Region {
+    /// Where the nodes run.
+    pub fn place(&self) -> Place {
+        match self.code {
+            Code::Cpu => Place::Cpu,
+            Code::Accel(_) => Place::Accel,
+        }
+    }
+}
+
+/// How a region runs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Code {
+    /// On the CPU, by whatever compiles it.
+    Cpu,
+    /// On the accelerator.
+    Accel(Box<AccelRegion>),
+}
+
+/// A region's program and the values at its border, each with its place in the program's list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AccelRegion {
+    /// The program.
+    pub program: AccelProgram,
+    /// Values that the host turns into the device's layout, in the order of the program's inputs. One value may be
+    /// there twice, in two layouts.
+    pub inputs: Vec<(ValueId, Packing)>,
+    /// Values that the host turns back, in the order of the program's outputs.
+    pub outputs: Vec<(ValueId, Packing)>,
+}
+
+/// Splits a graph in integer form into regions for a configuration, and builds the accelerator's programs.
+///
+/// Nothing is refused: what the accelerator cannot compute, for whatever reason, goes to the CPU and says why.
+pub fn partition(graph: &Graph, config: &HwConfig, offload: Offload) -> Partition {
+    let mut refused: HashMap<NodeId, String> = HashMap::new();
+    loop {
+        let placed = place::place(graph, config, offload, &refused);
+        match regions(graph, config, &placed) {
+            Ok(regions) => return Partition { regions, explanations: explain::explain(graph, &placed) },
+            Err(error) => {
+                // A plan that the driver refuses sends its layer to the CPU, so each turn has a layer less.
+                let layer = placed.layers.iter().find(|l| l.layer.name == error.layer);
+                let before = refused.len();
+                let nodes = match layer {
+                    Some(l) => l.layer.nodes.clone(),
+                    None => placed.layers.iter().flat_map(|l| l.layer.nodes.clone()).collect(),
+                };
+                refused.extend(nodes.into_iter().map(|n| (n, error.to_string())));
+                if refused.len() == before {
+                    return partition(graph, config, Offload::None);
+                }
+            }
+        }
+    }
+}
+
+fn regions(graph: &Graph, config: &HwConfig, placed: &Placed) -> Result<Vec<Region>, BuildError> {
+    let mut grouped: BTreeMap<(usize, bool), Vec<NodeId>> = BTreeMap::new();
+    for (node, at) in &placed.nodes {
+        let key = (at.depth, at.place == Place::Accel);
+        grouped.entry(key).or_default().push(*node);
+    }
+    grouped
+        .into_iter()
+        .map(|((depth, on_accel), nodes)| {
+            let code = if on_accel {
+                Code::Accel(Box::new(accel_region(graph, config, placed, depth, &nodes)?))
+            } else {
+                Code::Cpu
+            };
+            Ok(Region { nodes, code })
+        })
+        .collect()
+}
+
+fn accel_region(
+    graph: &Graph,
+    config: &HwConfig,
+    placed: &Placed,
+    depth: usize,
+    nodes: &[NodeId],
+) -> Result<AccelRegion, BuildError> {
+    let layers: Vec<_> = placed.layers.iter().filter(|l| l.depth == depth).map(|l| (l.layer.clone(), l.plan)).collect();
+    let users = graph.users();
+    let root = |v: ValueId| placed.roots.get(&v).copied().unwrap_or(v);
+    let mut outputs = Vec::new();
+    for value in nodes.iter().map(|&n| graph.node(n).output()) {
+        let leaves = graph.is_output(value) || users[value.0].iter().any(|u| !nodes.contains(u));
+        // Sums between a product and its requantization never leave the layer.
+        let made = layers.iter().any(|(l, _)| l.output.0 == root(value));
+        if leaves && made {
+            outputs.push(value);
+        }
+    }
+    let built = accel::build(graph, config, &layers, &outputs, &root)?;
+    let pack =
+        |list: Vec<(ValueId, accel::View)>| list.into_iter().map(|(v, view)| (v, view.packing(config))).collect();
+    Ok(AccelRegion { program: built.program, inputs: pack(built.inputs), outputs: pack(built.outputs) })
+}
+
+#[cfg(test)]
+mod tests;

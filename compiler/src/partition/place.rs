@@ -1,0 +1,116 @@
+//! A place and a depth for every node. Nodes of one place and depth are a region: an edge that crosses places, or that
+//! needs the bytes in another layout, leads to a greater depth.
+
+use super::Offload;
+use crate::codegen::accel::{Found, Kind, Layer, Plan, View, extract, plan};
+use crate::graph::{Graph, NodeId, Op, ValueId};
+use std::collections::{BTreeMap, HashMap};
+use tilewright_hw::HwConfig;
+use tilewright_runtime::artifact::Place;
+
+/// Where a node runs.
+#[derive(Debug, Clone)]
+pub(super) struct NodePlace {
+    pub place: Place,
+    pub depth: usize,
+    pub why: String,
+}
+
+/// A layer with its plan and its region.
+#[derive(Debug, Clone)]
+pub(super) struct PlacedLayer {
+    pub layer: Layer,
+    pub plan: Plan,
+    pub depth: usize,
+}
+
+/// The whole graph, placed.
+#[derive(Debug, Default)]
+pub(super) struct Placed {
+    pub nodes: BTreeMap<NodeId, NodePlace>,
+    pub layers: Vec<PlacedLayer>,
+    /// The value whose bytes a value is, where a node only changes the shape on the accelerator.
+    pub roots: HashMap<ValueId, ValueId>,
+}
+
+/// A value that is there, and how.
+#[derive(Clone, Copy)]
+struct Ready {
+    depth: usize,
+    /// Its view in device memory, if the accelerator made it.
+    view: Option<View>,
+}
+
+pub(super) fn place(graph: &Graph, config: &HwConfig, offload: Offload, refused: &HashMap<NodeId, String>) -> Placed {
+    let users = graph.users();
+    let mut placed = Placed::default();
+    let mut ready: HashMap<ValueId, Ready> = HashMap::new();
+    for (id, node) in graph.nodes() {
+        if matches!(node.op, Op::Constant(_)) || placed.nodes.contains_key(&id) {
+            continue;
+        }
+        let known = |v: ValueId| ready.get(&v).and_then(|r| r.view);
+        let found = match (offload, refused.get(&id)) {
+            (Offload::None, _) => Found::Refused("nothing is offloaded".into()),
+            (_, Some(reason)) => Found::Refused(reason.clone()),
+            _ => extract(graph, id, &users, &known),
+        };
+        let why = match found {
+            Found::Alias => match ready.get(&node.inputs[0]).copied() {
+                Some(Ready { depth, view: Some(view) }) => {
+                    let (from, to) = (node.inputs[0], node.output());
+                    let root = placed.roots.get(&from).copied().unwrap_or(from);
+                    placed.roots.insert(to, root);
+                    ready.insert(to, Ready { depth, view: Some(view) });
+                    let why = "the same bytes; nothing to do".into();
+                    placed.nodes.insert(id, NodePlace { place: Place::Accel, depth, why });
+                    continue;
+                }
+                _ => "its data are on the CPU".into(),
+            },
+            Found::Layer(layer) => match plan(&layer, config) {
+                Ok(plan) => {
+                    accept(&mut placed, &mut ready, *layer, plan);
+                    continue;
+                }
+                Err(reason) => reason,
+            },
+            Found::Refused(reason) => reason,
+        };
+        let from = node.inputs.iter().filter_map(|v| ready.get(v));
+        let depth = from.map(|r| r.depth + usize::from(r.view.is_some())).max().unwrap_or(0);
+        for &value in &node.outputs {
+            ready.insert(value, Ready { depth, view: None });
+        }
+        placed.nodes.insert(id, NodePlace { place: Place::Cpu, depth, why });
+    }
+    placed
+}
+
+fn accept(placed: &mut Placed, ready: &mut HashMap<ValueId, Ready>, layer: Layer, plan: Plan) {
+    let from = layer.inputs.iter().filter_map(|(v, view)| {
+        let r = ready.get(v)?;
+        Some(r.depth + usize::from(r.view != Some(*view)))
+    });
+    let depth = from.max().unwrap_or(0);
+    let why = describe(&layer, &plan);
+    for &node in &layer.nodes {
+        placed.nodes.insert(node, NodePlace { place: Place::Accel, depth, why: why.clone() });
+    }
+    ready.insert(layer.output.0, Ready { depth, view: Some(layer.output.1) });
+    placed.layers.push(PlacedLayer { layer, plan, depth });
+}
+
+fn describe(layer: &Layer, plan: &Plan) -> String {
+    match (&layer.kind, plan) {
+        (Kind::Conv(conv), Plan::Conv(t)) => format!(
+            "product of a {}x{} window with its requantization, in tiles of {}x{} pixels and {} by {} blocks of channels",
+            conv.kernel[0], conv.kernel[1], t.rows, t.columns, t.in_blocks, t.out_blocks
+        ),
+        (Kind::Pool(_), Plan::Pool(t)) => {
+            format!("on the vector unit, in tiles of {} rows and {} blocks of channels", t.rows, t.blocks)
+        }
+        (_, Plan::Add { entries }) => format!("on the vector unit, {entries} entries at a time"),
+        _ => "on the accelerator".into(),
+    }
+}

@@ -1,0 +1,135 @@
+//! Partitioned graphs on the functional simulator against the reference evaluation, bit for bit.
+
+mod models;
+mod problems;
+
+use super::{Code, Offload, Partition, partition};
+use crate::graph::{Graph, Op, Tensor, ValueId, eval_all};
+use std::collections::HashMap;
+use std::sync::Arc;
+use tilewright_driver::{race, run_program};
+use tilewright_hw::HwConfig;
+use tilewright_runtime::artifact::{Image, Packing};
+use tilewright_sim::Fsim;
+
+const MEMORY: u64 = 64 << 20;
+
+/// The image of a packing and the index of an element in the dense tensor.
+fn image(packing: Packing) -> Option<(Image, [usize; 4])> {
+    match packing {
+        Packing::Dense => None,
+        Packing::Nhwc(i) => Some((i, [i.h * i.w * i.c, 1, i.w * i.c, i.c])),
+        Packing::Nchw(i) => Some((i, [i.c * i.h * i.w, i.h * i.w, i.w, 1])),
+    }
+}
+
+fn to_device(packing: Packing, dense: &[i8]) -> Vec<u8> {
+    let (image, s) = image(packing).expect("the compiler packs images");
+    let packed = image.layout().pack(image.fill, |n, c, y, x| dense[n * s[0] + c * s[1] + y * s[2] + x * s[3]]);
+    packed.into_iter().map(|v| v as u8).collect()
+}
+
+fn to_host(packing: Packing, bytes: &[u8], len: usize) -> Vec<i8> {
+    let (image, s) = image(packing).expect("the compiler packs images");
+    let packed: Vec<i8> = bytes.iter().map(|&b| b as i8).collect();
+    let mut dense = vec![0; len];
+    image.layout().unpack(&packed, |n, c, y, x, v| dense[n * s[0] + c * s[1] + y * s[2] + x * s[3]] = v);
+    dense
+}
+
+/// Runs a partition: accelerator regions on fsim, the others by the reference. Every value that leaves an accelerator
+/// region is compared with `expected`; the number of compared values comes back.
+fn run(graph: &Graph, config: &HwConfig, parts: &Partition, inputs: &[Tensor], expected: &[Arc<Tensor>]) -> usize {
+    let mut values: HashMap<ValueId, Tensor> =
+        inputs.iter().enumerate().map(|(i, t)| (ValueId(i), t.clone())).collect();
+    for (_, node) in graph.nodes() {
+        if let Op::Constant(c) = &node.op {
+            values.insert(node.output(), c.value.as_ref().clone());
+        }
+    }
+    let mut compared = 0;
+    for region in &parts.regions {
+        let Code::Accel(accel) = &region.code else {
+            for &id in &region.nodes {
+                let node = graph.node(id);
+                let operands: Vec<&Tensor> = node.inputs.iter().map(|v| &values[v]).collect();
+                let results = node.op.eval(&operands).unwrap();
+                values.extend(node.outputs.iter().copied().zip(results));
+            }
+            continue;
+        };
+        let packed: Vec<Vec<u8>> =
+            accel.inputs.iter().map(|&(v, p)| to_device(p, values[&v].as_slice::<i8>().unwrap())).collect();
+        let mut device = Fsim::new(config.clone(), MEMORY);
+        let (results, report) = run_program(&mut device, &accel.program, &packed).unwrap();
+        assert!(report.trap.is_none());
+        for (&(value, packing), bytes) in accel.outputs.iter().zip(&results) {
+            let want = &expected[value.0];
+            let dense = to_host(packing, bytes, want.len());
+            let found = Tensor::new(want.shape(), dense).unwrap();
+            let differs = want.as_slice::<i8>().unwrap().iter().zip(found.as_slice::<i8>().unwrap());
+            let wrong: Vec<_> = differs.enumerate().filter(|(_, (a, b))| a != b).take(4).collect();
+            assert!(
+                wrong.is_empty(),
+                "{} on {}: (index, (expected, found)) {wrong:?}",
+                graph.value_name(value),
+                config.name
+            );
+            values.insert(value, found);
+            compared += 1;
+        }
+    }
+    compared
+}
+
+/// Partitions, checks the programs' tokens, runs, and compares every value at a border.
+fn check(graph: &Graph, config: &HwConfig, inputs: &[Tensor]) -> Partition {
+    let parts = partition(graph, config, Offload::All);
+    for region in &parts.regions {
+        if let Code::Accel(accel) = &region.code
+            && accel.program.insn_count() < 3000
+        {
+            let faults = race::check(&accel.program, config);
+            assert!(faults.is_empty(), "{} on {}: {}", graph.name(), config.name, faults[0]);
+        }
+    }
+    let expected = eval_all(graph, inputs).unwrap();
+    run(graph, config, &parts, inputs, &expected);
+    parts
+}
+
+/// What went to the CPU, with its reason.
+fn on_cpu(parts: &Partition) -> Vec<String> {
+    let cpu = parts.explanations.iter().filter(|e| e.place == tilewright_runtime::artifact::Place::Cpu);
+    cpu.map(|e| format!("{} {}: {}", e.op, e.name, e.why)).collect()
+}
+
+fn presets() -> Vec<HwConfig> {
+    ["1x4x4", "1x8x8", "1x16x16", "1x32x32", "1x8x16"].iter().map(|n| HwConfig::load(n).unwrap()).collect()
+}
+
+/// Presets, and configurations that lie off their path.
+fn configs() -> Vec<HwConfig> {
+    let mut all = presets();
+    let name = |c: HwConfig, name: &str| HwConfig { name: name.into(), ..c };
+    let base = HwConfig::default();
+    all.push(name(
+        HwConfig { block_in: 16, block_out: 4, vector_lanes: 4, requant_lanes: 4, ..base.clone() },
+        "1x16x4",
+    ));
+    let two = HwConfig { loops: 2, acc_banks: 1, inp_banks: 1, queue_depth: 2, token_bits: 4, ..base.clone() };
+    all.push(name(two, "two loops, one bank"));
+    let small = HwConfig {
+        inp_depth: 256,
+        wgt_depth: 256,
+        acc_depth: 128,
+        out_depth: 128,
+        param_depth: 16,
+        gemm_uop_depth: 64,
+        vector_uop_depth: 32,
+        bases: 4,
+        ..base
+    };
+    all.push(name(small, "small memories"));
+    all
+}

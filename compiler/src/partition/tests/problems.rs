@@ -1,0 +1,238 @@
+//! Random single operators on every configuration.
+
+use super::{check, configs, on_cpu};
+use crate::graph::op::{
+    AvgPool2d, Clip, Conv2d, Dense, GlobalAvgPool, Layout, MaxPool2d, Pad, QAdd, Requantize, Rescale, Reshape,
+    SumPool2d,
+};
+use crate::graph::{DType, Graph, GraphBuilder, Tensor, TensorType, ValueId};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use tilewright_hw::num::{Qadd, QaddOperand, Rounding, quantize_multiplier};
+
+pub(super) fn int8(rng: &mut StdRng, shape: &[usize]) -> Tensor {
+    Tensor::from_fn(shape, |_| rng.random::<i8>())
+}
+
+pub(super) fn layout(rng: &mut StdRng) -> Layout {
+    if rng.random() { Layout::Nhwc } else { Layout::Nchw }
+}
+
+pub(super) fn shape(layout: Layout, n: usize, c: usize, h: usize, w: usize) -> Vec<usize> {
+    match layout {
+        Layout::Nhwc => vec![n, h, w, c],
+        Layout::Nchw => vec![n, c, h, w],
+    }
+}
+
+/// Requantization whose results use most of their range, for sums of `terms` products.
+pub(super) fn requantize(rng: &mut StdRng, b: &mut GraphBuilder, acc: ValueId, axis: usize, terms: usize) -> ValueId {
+    let channels = b.ty(acc).dims[axis].known().unwrap();
+    let mode = if rng.random() { Rounding::Double } else { Rounding::Single };
+    let mut bias = Vec::new();
+    let (mut multiplier, mut shift) = (Vec::new(), Vec::new());
+    for _ in 0..channels {
+        let real = rng.random_range(0.2..1.5) * 100.0 / (5000.0 * (terms as f64).sqrt());
+        let (m, s) = quantize_multiplier(real);
+        bias.push(rng.random_range(-3000..3000));
+        multiplier.push(m);
+        // *Single* counts the right shift beyond 31 bits, which a scale below 1 always has.
+        shift.push(if mode == Rounding::Double { i32::from(s) } else { -i32::from(s).min(0) });
+    }
+    let constants = [bias, multiplier, shift].map(|v| b.constant("", Tensor::vector(v)));
+    let zero_point = rng.random_range(-20..20);
+    let lo = if rng.random() { -128 } else { zero_point };
+    let op = Requantize { axis, zero_point, lo, hi: rng.random_range(90..=127), mode };
+    b.node("requantize", op, &[acc, constants[0], constants[1], constants[2]]).unwrap()
+}
+
+fn conv(rng: &mut StdRng) -> Option<Graph> {
+    let layout = layout(rng);
+    let n = if rng.random_bool(0.2) { 2 } else { 1 };
+    let groups = *[1, 1, 1, 2, 4].get(rng.random_range(0..5usize))?;
+    let depth = rng.random_range(1..40 / groups);
+    let depthwise = rng.random_bool(0.15);
+    let (groups, depth) = if depthwise { (rng.random_range(2..40), 1) } else { (groups, depth) };
+    let outputs = groups * if depthwise { rng.random_range(1..3) } else { rng.random_range(1..40 / groups) };
+    let kernel = [rng.random_range(1..5), rng.random_range(1..5)];
+    let pads = std::array::from_fn(|i| rng.random_range(0..kernel[i % 2]));
+    let mut b = GraphBuilder::new("conv");
+    let (h, w) = (rng.random_range(1..20), rng.random_range(1..20));
+    let x = b.input("x", TensorType::new(DType::I8, &shape(layout, n, groups * depth, h, w)));
+    let weights = int8(rng, &[outputs, kernel[0], kernel[1], depth]);
+    let weights = b.constant("w", weights);
+    let op = Conv2d {
+        strides: [rng.random_range(1..4), rng.random_range(1..4)],
+        pads,
+        dilations: [rng.random_range(1..3), rng.random_range(1..3)],
+        groups,
+        layout,
+        data_zero_point: rng.random_range(-128..128),
+    };
+    let acc = b.node("conv", op, &[x, weights]).ok()?;
+    let mut y = requantize(rng, &mut b, acc, layout.channel_axis(), kernel[0] * kernel[1] * depth);
+    if rng.random_bool(0.3) {
+        y = b.node("clip", Clip { lo: -30.0, hi: 50.0 }, &[y]).unwrap();
+    }
+    b.output("y", y);
+    Some(b.finish().unwrap())
+}
+
+fn dense(rng: &mut StdRng) -> Option<Graph> {
+    let (m, k, n) = (rng.random_range(1..6), rng.random_range(1..300), rng.random_range(1..70));
+    let mut b = GraphBuilder::new("dense");
+    let x = b.input("x", TensorType::new(DType::I8, &[m, k]));
+    let w = int8(rng, &[n, k]);
+    let w = b.constant("w", w);
+    let acc = b.node("dense", Dense { data_zero_point: rng.random_range(-128..128) }, &[x, w]).ok()?;
+    let y = requantize(rng, &mut b, acc, 1, k);
+    b.output("y", y);
+    Some(b.finish().unwrap())
+}
+
+pub(super) fn qadd(rng: &mut StdRng) -> QAdd {
+    let mut operand = |real: f64| {
+        let (multiplier, shift) = quantize_multiplier(real);
+        QaddOperand { zero_point: rng.random_range(-128..128), multiplier, shift }
+    };
+    let params = Qadd {
+        a: operand(0.5),
+        b: operand(0.37),
+        out: operand(0.9 / 1024.0 / 512.0),
+        left_shift: 20,
+        lo: -128,
+        hi: 127,
+    };
+    QAdd { params }
+}
+
+fn add(rng: &mut StdRng) -> Option<Graph> {
+    let rank = rng.random_range(1..5);
+    let dims: Vec<usize> = (0..rank).map(|_| rng.random_range(1..24)).collect();
+    let mut b = GraphBuilder::new("add");
+    let ty = TensorType::new(DType::I8, &dims);
+    let (x, z) = (b.input("x", ty.clone()), b.input("z", ty));
+    let op = qadd(rng);
+    let mut y = b.node("add", op, &[x, z]).ok()?;
+    if rng.random() {
+        y = b.node("clip", Clip { lo: -100.0, hi: 20.0 }, &[y]).unwrap();
+    }
+    b.output("y", y);
+    Some(b.finish().unwrap())
+}
+
+fn pool(rng: &mut StdRng) -> Option<Graph> {
+    let layout = layout(rng);
+    let mut b = GraphBuilder::new("pool");
+    let dims = shape(layout, 1, rng.random_range(1..40), rng.random_range(1..20), rng.random_range(1..20));
+    let x = b.input("x", TensorType::new(DType::I8, &dims));
+    let kernel = [rng.random_range(1..5), rng.random_range(1..5)];
+    let strides = [rng.random_range(1..4), rng.random_range(1..4)];
+    let pads = std::array::from_fn(|i| rng.random_range(0..kernel[i % 2]));
+    let y = match rng.random_range(0..6) {
+        0 => {
+            let dilations = [rng.random_range(1..3), rng.random_range(1..3)];
+            b.node("max", MaxPool2d { kernel, strides, pads, dilations, layout }, &[x]).ok()?
+        }
+        1 => {
+            let count_include_pad = rng.random();
+            let op = AvgPool2d { kernel, strides, pads, count_include_pad, layout, lo: -128, hi: 127 };
+            b.node("avg", op, &[x]).ok()?
+        }
+        2 => b.node("mean", GlobalAvgPool { layout, lo: -100, hi: 127 }, &[x]).ok()?,
+        3 => {
+            let op = SumPool2d { kernel, strides, pads, layout, data_zero_point: rng.random_range(-128..128) };
+            let acc = b.node("sum", op, &[x]).ok()?;
+            requantize(rng, &mut b, acc, layout.channel_axis(), kernel[0] * kernel[1])
+        }
+        4 => {
+            let flat = |[y, x]: [usize; 2]| match layout {
+                Layout::Nhwc => vec![0, y, x, 0],
+                Layout::Nchw => vec![0, 0, y, x],
+            };
+            let op = Pad { before: flat([pads[0], pads[1]]), after: flat([pads[2], pads[3]]), value: -7.0 };
+            b.node("pad", op, &[x]).ok()?
+        }
+        _ => {
+            let (multiplier, shift) = quantize_multiplier(rng.random_range(0.1..3.0));
+            let op = Rescale {
+                data_zero_point: rng.random_range(-128..128),
+                multiplier,
+                shift,
+                zero_point: 5,
+                lo: -128,
+                hi: 127,
+                mode: Rounding::Double,
+            };
+            b.node("rescale", op, &[x]).ok()?
+        }
+    };
+    b.output("y", y);
+    Some(b.finish().unwrap())
+}
+
+/// An image flattened into a fully connected layer, as classifiers end.
+fn flatten(rng: &mut StdRng) -> Option<Graph> {
+    let layout = layout(rng);
+    let (c, h, w) = (rng.random_range(1..40), rng.random_range(1..6), rng.random_range(1..6));
+    let mut b = GraphBuilder::new("flatten");
+    let x = b.input("x", TensorType::new(DType::I8, &shape(layout, 1, c, h, w)));
+    let window = MaxPool2d { kernel: [1, 1], strides: [1, 1], pads: [0; 4], dilations: [1, 1], layout };
+    let y = b.node("max", window, &[x]).ok()?;
+    let y = b.node("flat", Reshape { shape: vec![1, -1] }, &[y]).ok()?;
+    let outputs = rng.random_range(1..30);
+    let weights = int8(rng, &[outputs, c * h * w]);
+    let weights = b.constant("w", weights);
+    let acc = b.node("dense", Dense { data_zero_point: 3 }, &[y, weights]).ok()?;
+    let y = requantize(rng, &mut b, acc, 1, c * h * w);
+    b.output("y", y);
+    Some(b.finish().unwrap())
+}
+
+type Make = fn(&mut StdRng) -> Option<Graph>;
+
+/// Runs problems of one kind on every configuration; at least `least` of 100 must be offloaded as a whole.
+fn problems(make: Make, count: u64, least: usize) {
+    for config in configs() {
+        let (mut run, mut offloaded) = (0, 0);
+        let mut reasons = Vec::new();
+        for seed in 0..count {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let Some(graph) = make(&mut rng) else { continue };
+            let inputs: Vec<Tensor> =
+                graph.inputs().map(|(_, v)| int8(&mut rng, &graph.ty(v).shape().unwrap())).collect();
+            let parts = check(&graph, &config, &inputs);
+            let cpu = on_cpu(&parts);
+            run += 1;
+            offloaded += usize::from(cpu.is_empty());
+            reasons.extend(cpu);
+        }
+        assert!(run * 2 > count as usize, "only {run} of {count} problems are sound");
+        assert!(offloaded * 100 >= run * least, "{}: {offloaded} of {run} offloaded; {reasons:#?}", config.name);
+    }
+}
+
+#[test]
+fn convolutions() {
+    problems(conv, 60, 75);
+}
+
+#[test]
+fn fully_connected_layers() {
+    problems(dense, 20, 90);
+}
+
+#[test]
+fn additions() {
+    problems(add, 20, 100);
+}
+
+#[test]
+fn poolings() {
+    problems(pool, 60, 80);
+}
+
+#[test]
+fn flattened_images() {
+    problems(flatten, 15, 90);
+}
