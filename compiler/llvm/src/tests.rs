@@ -5,6 +5,9 @@ use tilewright_runtime::loader::{CpuModule, ImportTable};
 
 use crate::LlvmBackend;
 
+mod models;
+mod scalars;
+
 /// Runs a graph through object code, entry by entry.
 fn run(backend: &LlvmBackend, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
     let nodes: Vec<_> = graph.nodes().map(|(id, _)| id).collect();

@@ -1,0 +1,106 @@
+//! Whole networks and single operators from files, against the graph's evaluation and the expected outputs.
+
+use std::path::{Path, PathBuf};
+
+use tilewright_compiler::frontend::import;
+use tilewright_compiler::graph::{DType, Tensor, eval};
+use tilewright_compiler::passes::{self, OptLevel};
+use tilewright_compiler::suite::difference;
+
+use super::run;
+use crate::LlvmBackend;
+
+fn npy(path: &Path) -> Tensor {
+    Tensor::try_from(&tilewright_runtime::npy::read(path).unwrap()).unwrap()
+}
+
+/// Inputs or expected outputs beside a model file.
+fn arrays(file: &Path, kind: &str) -> Vec<Tensor> {
+    let stem = file.file_stem().unwrap().to_string_lossy().into_owned();
+    let folder = file.parent().unwrap();
+    let suffixed = folder.join(format!("{stem}-tflite.{kind}_0.npy")).exists();
+    let stem =
+        if suffixed && file.extension().is_some_and(|e| e == "tflite") { format!("{stem}-tflite") } else { stem };
+    let path = |i: usize| folder.join(format!("{stem}.{kind}_{i}.npy"));
+    (0..).map(path).take_while(|p| p.exists()).map(|p| npy(&p)).collect()
+}
+
+/// The greatest difference to the graph's evaluation that a type may show: sums of floats have no order.
+fn most(t: &Tensor) -> f64 {
+    if t.dtype() == DType::F32 { 1e-5 } else { 0.0 }
+}
+
+/// Runs a file at every level; `allowed` is the difference to the expected outputs.
+fn check(backend: &LlvmBackend, file: &Path, allowed: f64) {
+    let (inputs, expected) = (arrays(file, "input"), arrays(file, "expected"));
+    assert!(!expected.is_empty(), "{} has no expected outputs", file.display());
+    for level in [OptLevel::O0, OptLevel::O2] {
+        let graph = import(file).unwrap_or_else(|e| panic!("{e}"));
+        let graph = passes::optimize(graph, level, passes::Options::default()).unwrap_or_else(|e| panic!("{e}")).0;
+        let want = eval(&graph, &inputs).unwrap();
+        let got = run(backend, &graph, &inputs);
+        for ((g, w), e) in got.iter().zip(&want).zip(&expected) {
+            let (a, b) = (difference(g, w), difference(g, e));
+            assert!(a <= most(w), "{} at {level:?}: {a} from the graph's evaluation", file.display());
+            assert!(b <= allowed, "{} at {level:?}: {b} from the expected output", file.display());
+        }
+    }
+}
+
+fn repository(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/models").join(folder)
+}
+
+/// The folder of the models that the repository does not carry.
+fn elsewhere(folder: &str) -> Option<PathBuf> {
+    match std::env::var_os("TILEWRIGHT_MODELS") {
+        Some(p) => Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(p).join(folder)),
+        None => {
+            println!("skipped: 1 test of {folder}; set TILEWRIGHT_MODELS to run it");
+            None
+        }
+    }
+}
+
+#[test]
+fn single_operators_of_files_equal_the_expected_outputs() {
+    let backend = LlvmBackend::new().unwrap();
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(repository("tflite-ops")).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    let (mut ran, mut unsupported) = (0, Vec::new());
+    for file in files.iter().filter(|f| f.extension().is_some_and(|e| e == "tflite")) {
+        if import(file).is_err() {
+            unsupported.push(file.file_stem().unwrap().to_string_lossy().into_owned());
+            continue;
+        }
+        let stem = file.file_stem().unwrap().to_string_lossy().into_owned();
+        check(&backend, file, if stem.contains("softmax") { 1.0 } else { 0.0 });
+        ran += 1;
+    }
+    println!("{ran} files ran; not imported: {}", unsupported.join(", "));
+    assert!(ran >= 20, "{ran} files ran");
+}
+
+#[test]
+fn lenet_runs() {
+    let backend = LlvmBackend::new().unwrap();
+    check(&backend, &repository("lenet-mnist").join("model.onnx"), 1e-4);
+    for name in ["model_qdq_perchannel.onnx", "model_qdq_pertensor.onnx"] {
+        check(&backend, &repository("lenet-mnist").join(name), 0.03);
+    }
+}
+
+#[test]
+fn networks_of_the_model_folder_run() {
+    let backend = LlvmBackend::new().unwrap();
+    if let Some(folder) = elsewhere("resnet8-cifar10") {
+        check(&backend, &folder.join("model_int8.tflite"), 1.0);
+        check(&backend, &folder.join("model_float.tflite"), 1e-4);
+        check(&backend, &folder.join("model.onnx"), 1e-4);
+    }
+    if let Some(folder) = elsewhere("anomaly-autoencoder") {
+        check(&backend, &folder.join("model_int8.tflite"), 0.0);
+        check(&backend, &folder.join("model_float.tflite"), 1e-4);
+    }
+}

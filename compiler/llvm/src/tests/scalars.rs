@@ -1,0 +1,163 @@
+//! Scalar operations and loop kinds of generated code against the evaluator.
+
+use tilewright_compiler::suite::Numbers;
+use tilewright_compiler::te::{Array, DType, Scalar};
+use tilewright_compiler::tir::{Function, parse, run, verify};
+use tilewright_runtime::loader::{CpuModule, ImportTable};
+
+use crate::{Host, compile_functions};
+
+/// Runs a function as object code; arrays are placed in words, so that any element is aligned.
+fn compiled(f: &Function, inputs: &[Array]) -> Vec<Array> {
+    let host = Host::detect().unwrap();
+    let (object, workspaces) =
+        compile_functions(&host, &[("f".into(), f.clone())]).unwrap_or_else(|e| panic!("{}", e.1));
+    let module = CpuModule::load(&object, &ImportTable::standard()).unwrap();
+    let words = |bytes: usize| vec![0xa5a5_a5a5_a5a5_a5a5u64; bytes / 8 + 17];
+    let mut memory: Vec<Vec<u64>> = inputs.iter().map(|a| super::words(&a.bytes)).collect();
+    memory.extend(f.output_buffers().iter().map(|b| words(b.size_bytes())));
+    memory.push(words(workspaces[0]));
+    let mut args: Vec<*mut u8> = memory.iter_mut().map(|m| m.as_mut_ptr().cast()).collect();
+    if let Some(space) = args.last_mut() {
+        *space = (*space as usize).next_multiple_of(64) as *mut u8;
+    }
+    // SAFETY: one pointer a parameter and one to the workspace, each to memory of at least its size.
+    unsafe { module.function("f").unwrap().call(&args) };
+    let outputs = f.output_buffers().iter().zip(&memory[inputs.len()..]).map(|(b, m)| {
+        let bytes: Vec<u8> = m.iter().flat_map(|w| w.to_le_bytes()).take(b.size_bytes()).collect();
+        Array { dtype: b.dtype, shape: b.shape.clone(), bytes }
+    });
+    outputs.collect()
+}
+
+/// The compiled function gives what the evaluator gives, bit for bit; a NaN is any NaN.
+fn check(text: &str, inputs: &[Array]) {
+    let f = parse(text).unwrap();
+    verify(&f).unwrap();
+    let want = run(&f, inputs).unwrap();
+    for (g, w) in compiled(&f, inputs).iter().zip(&want) {
+        for i in 0..w.len() {
+            let (a, b) = (g.get(i).unwrap(), w.get(i).unwrap());
+            let nan = matches!((a, b), (Scalar::F(x), Scalar::F(y)) if x.is_nan() && y.is_nan());
+            assert!(nan || a == b, "element {i}: {a:?}, evaluated {b:?}\n{text}");
+        }
+    }
+}
+
+/// Numbers of a type, its extremes and small ones among them.
+fn array(n: &mut Numbers, t: DType, len: i64) -> Array {
+    let mut a = Array::zeros(t, &[len]);
+    let (lo, hi) = tilewright_compiler::te::scalar::range(t);
+    let floats =
+        [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e10, -1e10, 300.0, -129.0, f32::NAN, f32::INFINITY, 0.49999997];
+    for i in 0..len as usize {
+        let special = n.int(0, 3) == 0;
+        let v = match t {
+            DType::F32 if special => Scalar::F(floats[n.size(0, floats.len() - 1)]),
+            DType::F32 => Scalar::F(n.float() * 100.0),
+            _ if special => Scalar::I([lo, hi, 0, 1, lo + 1][n.size(0, 4)]),
+            _ => Scalar::I(tilewright_compiler::te::scalar::wrap(n.int(-(1 << 40), 1 << 40) >> n.int(0, 38), t)),
+        };
+        a.set(i, v);
+    }
+    a
+}
+
+#[test]
+fn integer_operations_equal_the_evaluator() {
+    let mut n = Numbers::new(3);
+    for t in [DType::I8, DType::U8, DType::I32, DType::I64] {
+        let ops = ["a[i] + b[i]", "a[i] - b[i]", "a[i] * b[i]", "a[i] / b[i]", "a[i] % b[i]", "min(a[i], b[i])"];
+        let more = ["max(a[i], b[i])", "a[i] << b[i]", "a[i] >> b[i]", "select(a[i] < b[i], a[i], b[i])"];
+        let last = ["select(a[i] <= b[i] && a[i] != b[i] || b[i] == a[i], b[i], a[i])"];
+        let inputs = [array(&mut n, t, 500), array(&mut n, t, 500)];
+        for e in ops.iter().chain(&more).chain(&last) {
+            check(
+                &format!(
+                    "function f {{ input a: {t}[500] input b: {t}[500] output c: {t}[500]
+                       for i in 500 {{ block x {{ c[i] = {e} }} }} }}"
+                ),
+                &inputs,
+            );
+        }
+    }
+}
+
+#[test]
+fn conversions_equal_the_evaluator() {
+    let mut n = Numbers::new(4);
+    for from in DType::ALL {
+        let input = [array(&mut n, from, 300)];
+        for to in DType::ALL {
+            check(
+                &format!(
+                    "function f {{ input a: {from}[300] output c: {to}[300] for i in 300 {{ block x {{ c[i] = {to}(a[i]) }} }} }}"
+                ),
+                &input,
+            );
+        }
+    }
+}
+
+#[test]
+fn float_operations_equal_the_evaluator() {
+    let mut n = Numbers::new(5);
+    let inputs = [array(&mut n, DType::F32, 400), array(&mut n, DType::F32, 400)];
+    let ops = "a[i] + b[i];a[i] - b[i];a[i] * b[i];a[i] / b[i];min(a[i], b[i]);max(a[i], b[i]);exp(a[i]);log(a[i]);\
+        sqrt(a[i]);tanh(a[i]);erf(a[i]);pow(a[i], b[i]);floor(a[i]);ceil(a[i]);round_even(a[i]);round_away(a[i]);\
+        abs(a[i]);select(a[i] < b[i], inf, nan);select(a[i] <= b[i] || a[i] != b[i], -inf, 1.5f32)";
+    for e in ops.split(';') {
+        check(
+            &format!(
+                "function f {{ input a: f32[400] input b: f32[400] output c: f32[400]
+                   for i in 400 {{ block x {{ c[i] = {e} }} }} }}"
+            ),
+            &inputs,
+        );
+    }
+}
+
+#[test]
+fn quantized_arithmetic_equals_num() {
+    let mut n = Numbers::new(6);
+    let len = 20_000;
+    let mut inputs: Vec<Array> = (0..4).map(|_| array(&mut n, DType::I32, len)).collect();
+    for i in 0..len as usize {
+        inputs[2].set(i, Scalar::I(n.int(-40, 40)));
+    }
+    let ops =
+        ["scale_double(a[i], b[i], s[i])", "scale_single(a[i], b[i], s[i])", "offset_clamp(a[i], b[i], s[i], d[i])"];
+    for e in ops.iter().chain(&[
+        "doubling_high_mul(a[i], b[i])",
+        "rounding_shift(a[i], s[i])",
+        "scale_double(a[i], b[i], -7i32)",
+    ]) {
+        check(
+            &format!(
+                "function f {{ input a: i32[{len}] input b: i32[{len}] input s: i32[{len}] input d: i32[{len}]
+                   output c: i32[{len}] for i in {len} {{ block x {{ c[i] = {e} }} }} }}"
+            ),
+            &inputs,
+        );
+    }
+}
+
+#[test]
+fn every_kind_of_loop_and_block_runs() {
+    let mut n = Numbers::new(7);
+    let inputs = [array(&mut n, DType::I32, 60)];
+    // Guards, first values inside the loop, a sum across threads' own rows, stack and workspace buffers, a call.
+    check(
+        "function f { input a: i32[60] output c: i32[6, 4] output d: i32[6]
+           local t: i32[6, 10] local s: i32[10] in local local big: i32[6, 2000]
+           intrinsic double { param p: i32[4] param q: i32[4] for k in 4 { block two { q[k] = p[k] + p[k] } } }
+           parallel i in 6 { vectorized j in 10 { block copy { t[i, j] = a[i * 10 + j] } } }
+           for o in 2 { parallel p in 3 { for q in 2000 { block wide { big[o * 3 + p, q] = t[o * 3 + p, q % 10] + i32(q) } } } }
+           parallel i2 in 6 { for j2 in 10 { block stage { s[j2] = t[i2, j2] * 3i32 } }
+             for k2 in 10 { block sum reduce(k2) where(k2 < 7) { init 5i32 d[i2] = d[i2] + s[k2] + big[i2, k2 * 199] } } }
+           for i3 in 6 { unrolled j3 in 4 { block clear where(j3 != 2 || i3 < 6) { c[i3, j3] = t[i3, j3 + 2] } } 
+             block call where(i3 < 5) { call double(t[m => i3, m], c[m => i3 + 1, m]) } }
+           pipeline z in 3 { block none where(z < 0) { d[z] = 0i32 } } }",
+        &inputs,
+    );
+}
