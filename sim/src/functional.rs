@@ -97,6 +97,8 @@ impl Fsim {
     /// As [`Device::submit`].
     pub fn step_through(&mut self, command: &Command) -> Result<Stepper<'_>, DeviceError> {
         check_command(command, &self.config)?;
+        // Tokens begin anew with each command.
+        self.state.tokens = Default::default();
         Ok(Stepper { command: command.clone(), place: 0, issued: [0; 4], report: RunReport::default(), device: self })
     }
 
@@ -241,10 +243,8 @@ impl Stepper<'_> {
         Ok(Step::Retired(insn))
     }
 
-    /// Records a trap; the reset that follows it clears the tokens.
     fn trapped(&mut self, trap: Trap) -> Step {
         self.report.trap = Some(trap);
-        self.device.state.tokens = Default::default();
         Step::Trapped(trap)
     }
 }

@@ -111,6 +111,15 @@ impl Coverage {
         }
     }
 
+    /// Adds what others covered.
+    pub fn merge(&mut self, other: &Coverage) {
+        self.programs += other.programs;
+        self.overlapping += other.overlapping;
+        for (name, n) in &other.counts {
+            *self.counts.entry(name.clone()).or_default() += n;
+        }
+    }
+
     /// The items seen fewer than `least` times.
     pub fn missing(&self, least: u64) -> Vec<&str> {
         self.counts.iter().filter(|(_, n)| **n < least).map(|(name, _)| name.as_str()).collect()

@@ -1,0 +1,214 @@
+//! The functional simulator against the Verilated design, on random programs and on planted faults.
+//!
+//! `TILEWRIGHT_FUZZ_PROGRAMS` sets the number of programs (2,000), `TILEWRIGHT_FUZZ_SEED` where they begin,
+//! `TILEWRIGHT_FUZZ_CONFIGS` the seed of the eight configurations. A failing program is printed shrunk, with its seed.
+
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use tilewright_hw::HwConfig;
+use tilewright_hw::device::{Device, DeviceError, RunReport};
+use tilewright_sim::random::{
+    Coverage, FaultKind, MEMORY_BYTES, Program, generate, plant, sample_config, sample_dram, shrink,
+};
+use tilewright_sim::{Fsim, Rtl, RtlOptions};
+
+const CONFIGS: u64 = 8;
+/// Planted faults of each kind in all configurations together.
+const FAULTS: usize = 24;
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|v| v.trim().parse().ok()).unwrap_or(default)
+}
+
+/// Runs a program on a device whose memory holds nothing else.
+fn run(device: &mut dyn Device, program: &Program) -> Result<RunReport, DeviceError> {
+    program.install(device)?;
+    device.run(&program.command())
+}
+
+/// What differs between the two devices on a correct program.
+fn compare(fsim: &mut Fsim, rtl: &mut Rtl, program: &Program) -> Option<String> {
+    let expected = match run(fsim, program) {
+        Ok(report) if report.trap.is_none() => report,
+        other => return Some(format!("the functional simulator does not run it: {other:?}")),
+    };
+    let found = match run(rtl, program) {
+        Ok(report) => report,
+        Err(e) => return Some(e.to_string()),
+    };
+    if found.trap.is_some() || found.retired != expected.retired {
+        return Some(format!("retired {:?}, expected {:?}; trap {:?}", found.retired, expected.retired, found.trap));
+    }
+    if found.macs != expected.macs {
+        return Some(format!("{} multiply-accumulates, expected {}", found.macs, expected.macs));
+    }
+    if let Some(counters) = found.counters
+        && program.config.counters == tilewright_hw::config::Counters::Causes
+    {
+        for (unit, states) in counters.0.iter().enumerate() {
+            let sum: u64 = states.iter().sum();
+            if Some(sum) != found.cycles {
+                return Some(format!("unit {unit} counted {sum} cycles of {:?}: {states:?}", found.cycles));
+            }
+        }
+    }
+    difference(fsim.memory(), rtl.memory(), |_| true)
+}
+
+fn difference(expected: &[u8], found: &[u8], counts: impl Fn(usize) -> bool) -> Option<String> {
+    let first = (0..expected.len()).find(|&i| expected[i] != found[i] && counts(i))?;
+    Some(format!("memory at {first:#x} is {:#04x}, expected {:#04x}", found[first], expected[first]))
+}
+
+/// What differs from the trap that was planted.
+fn compare_fault(fsim: &mut Fsim, rtl: &mut Rtl, planted: &tilewright_sim::random::Planted) -> Option<String> {
+    let expected = Some(planted.expected);
+    let of = |report: RunReport| {
+        report.trap.map(|t| tilewright_sim::random::Expected { unit: t.unit, cause: t.cause, ordinal: t.ordinal })
+    };
+    if planted.kind.is_functional() {
+        match run(fsim, &planted.program) {
+            Ok(report) if of(report.clone()) == expected => {}
+            other => return Some(format!("the functional simulator ends with {other:?}, expected {expected:?}")),
+        }
+    }
+    if let Err(e) = planted.program.install(rtl) {
+        return Some(e.to_string());
+    }
+    let before = rtl.memory().to_vec();
+    match rtl.run(&planted.program.command()) {
+        Ok(report) if of(report.clone()) == expected => {}
+        Ok(report) => return Some(format!("ends with {:?}, expected {expected:?}", report.trap)),
+        Err(e) => return Some(e.to_string()),
+    }
+    let stored = planted.program.stored();
+    difference(&before, rtl.memory(), |i| !stored[i]).map(|d| format!("{d}, where nothing is stored"))
+}
+
+/// What one configuration showed.
+struct Outcome {
+    coverage: Coverage,
+    faults: BTreeMap<FaultKind, usize>,
+    failures: Vec<String>,
+}
+
+fn exercise(index: u64, programs: u64) -> Outcome {
+    let seed = number("TILEWRIGHT_FUZZ_SEED", 1);
+    let config_seed = number("TILEWRIGHT_FUZZ_CONFIGS", 1) * 1000 + index;
+    let mut rng = SmallRng::seed_from_u64(config_seed);
+    let config: HwConfig = sample_config(&mut rng);
+    let begin = Instant::now();
+    let mut outcome = Outcome { coverage: Coverage::new(), faults: BTreeMap::new(), failures: Vec::new() };
+    let mut fsim = Fsim::new(config.clone(), MEMORY_BYTES);
+    // Every few programs the memory's timing changes.
+    let parts = 5;
+    let mut number_of = 0;
+    for part in 0..parts {
+        let dram = sample_dram(&mut rng);
+        let options = RtlOptions { dram: Some(dram), assertions: true, ..RtlOptions::default() };
+        let mut rtl = Rtl::new(config.clone(), MEMORY_BYTES, &options).expect("the design builds");
+        if part == 0 {
+            println!(
+                "configuration {config_seed}: {} x {} x {}, bus {}, ready after {:.1} s",
+                config.batch,
+                config.block_in,
+                config.block_out,
+                config.bus_bits,
+                begin.elapsed().as_secs_f64()
+            );
+        }
+        for _ in 0..programs.div_ceil(parts) {
+            let program_seed = seed.wrapping_mul(1 << 32) + (index << 24) + number_of;
+            number_of += 1;
+            let program = generate(&config, program_seed, 5 + (program_seed % 40) as usize);
+            if let Some(why) = compare(&mut fsim, &mut rtl, &program) {
+                let small = shrink(&program, |p| compare(&mut fsim, &mut rtl, p).is_some());
+                let now = compare(&mut fsim, &mut rtl, &small).unwrap_or_default();
+                outcome
+                    .failures
+                    .push(format!("configuration {config_seed}, {dram:?}: {why}\nshrunk: {now}\n{}", small.text()));
+                if outcome.failures.len() > 3 {
+                    return outcome;
+                }
+            }
+            outcome.coverage.add(&program);
+        }
+        let each = FAULTS.div_ceil((CONFIGS * parts) as usize).max(1);
+        for kind in FaultKind::ALL {
+            let mut planted = 0;
+            for attempt in 0..40 {
+                let fault_seed = seed.wrapping_mul(1 << 32) + (index << 24) + (part << 16) + attempt;
+                let Some(fault) = plant(&config, *kind, fault_seed) else { continue };
+                planted += 1;
+                *outcome.faults.entry(*kind).or_default() += 1;
+                if let Some(why) = compare_fault(&mut fsim, &mut rtl, &fault) {
+                    outcome.failures.push(format!(
+                        "configuration {config_seed}, {dram:?}, {kind:?}, expected {:?}: {why}\n{}",
+                        fault.expected,
+                        fault.program.text()
+                    ));
+                }
+                if planted == each {
+                    break;
+                }
+            }
+        }
+    }
+    outcome
+}
+
+#[test]
+fn random_programs_give_the_same_on_fsim_and_rtl() {
+    if std::process::Command::new("verilator").arg("--version").output().is_err() {
+        println!("skipped: Verilator is not installed");
+        return;
+    }
+    let programs = number("TILEWRIGHT_FUZZ_PROGRAMS", 2000);
+    let next = AtomicUsize::new(0);
+    let outcomes = Mutex::new(Vec::new());
+    let workers = std::thread::available_parallelism().map_or(2, |n| n.get().min(4));
+    let begin = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed) as u64;
+                    if index >= CONFIGS {
+                        return;
+                    }
+                    let outcome = exercise(index, programs.div_ceil(CONFIGS));
+                    outcomes.lock().expect("no worker panicked").push(outcome);
+                }
+            });
+        }
+    });
+    let outcomes = outcomes.into_inner().expect("no worker panicked");
+    let mut coverage = Coverage::new();
+    let mut faults: BTreeMap<FaultKind, usize> = BTreeMap::new();
+    let mut failures = Vec::new();
+    for outcome in outcomes {
+        coverage.merge(&outcome.coverage);
+        for (kind, n) in outcome.faults {
+            *faults.entry(kind).or_default() += n;
+        }
+        failures.extend(outcome.failures);
+    }
+    println!("{:.1} s; {coverage}", begin.elapsed().as_secs_f64());
+    println!("planted faults: {faults:?}");
+    for failure in failures.iter().take(8) {
+        println!("{failure}\n");
+    }
+    assert!(failures.is_empty(), "{} programs differ", failures.len());
+    if programs >= 2000 {
+        assert!(coverage.missing(20).is_empty(), "seen too rarely: {:?}", coverage.missing(20));
+        let (all, overlapping) = coverage.programs();
+        assert!(overlapping * 2 > all, "units run side by side in too few programs");
+    }
+    for kind in FaultKind::ALL {
+        assert!(faults.get(kind).copied().unwrap_or(0) >= 20, "{kind:?}: {faults:?}");
+    }
+}
