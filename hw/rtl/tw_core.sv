@@ -55,7 +55,8 @@ module tw_core (
   logic unit_rst_n, work_rst_n, stop, cmd_start, running, finished, quiet;
   logic [OffsetBits-1:0] stream_addr;
   logic [31:0] stream_insns;
-  logic [tw_cfg_pkg::Bases*OffsetBits-1:0] base_addr, base_limit;
+  logic [tw_cfg_pkg::BaseW-1:0] load_base, store_base;
+  logic [OffsetBits-1:0] load_base_addr, load_base_limit, store_base_addr, store_base_limit;
   logic [4:0]   traps, unit_trap;
   logic [19:0]  causes, states;
   logic [159:0] ordinals;
@@ -64,7 +65,8 @@ module tw_core (
 
   tw_regs u_regs (
     .clk_i, .rst_ni, .reg_valid_i, .reg_write_i, .reg_addr_i, .reg_wdata_i, .reg_rdata_o, .irq_o,
-    .base_addr_o(base_addr), .base_limit_o(base_limit), .start_o(cmd_start), .stream_addr_o(stream_addr),
+    .load_base_i(load_base), .load_base_addr_o(load_base_addr), .load_base_limit_o(load_base_limit),
+    .store_base_i(store_base), .store_base_addr_o(store_base_addr), .store_base_limit_o(store_base_limit), .start_o(cmd_start), .stream_addr_o(stream_addr),
     .stream_insns_o(stream_insns), .running_o(running), .finished_i(finished), .unit_rst_no(unit_rst_n), .stop_o(stop),
     .quiet_i(quiet), .trap_i(traps), .trap_cause_i(causes), .trap_ordinal_i(ordinals), .retire_i(retire), .states_i(states)
   );
@@ -130,16 +132,8 @@ module tw_core (
   );
 
   // Bases of the heads.
-  logic [tw_cfg_pkg::BaseW-1:0] load_base, store_base;
-  logic [OffsetBits-1:0] load_base_addr, load_base_limit, store_base_addr, store_base_limit;
   assign load_base  = tw_cfg_pkg::load_base(load_head[LoadQ-1:8]);
   assign store_base = tw_cfg_pkg::store_base(store_head[StoreQ-1:8]);
-  always_comb begin
-    load_base_addr   = base_addr[32'(load_base)*OffsetBits +: OffsetBits];
-    load_base_limit  = base_limit[32'(load_base)*OffsetBits +: OffsetBits];
-    store_base_addr  = base_addr[32'(store_base)*OffsetBits +: OffsetBits];
-    store_base_limit = base_limit[32'(store_base)*OffsetBits +: OffsetBits];
-  end
 
   // Load.
   logic [6:0]  ld_we;

@@ -8,9 +8,13 @@ module tw_regs (
   input  logic [31:0] reg_wdata_i,
   output logic [31:0] reg_rdata_o,
   output logic        irq_o,
-  // Bases.
-  output logic [tw_cfg_pkg::Bases*tw_cfg_pkg::OffsetBits-1:0] base_addr_o,
-  output logic [tw_cfg_pkg::Bases*tw_cfg_pkg::OffsetBits-1:0] base_limit_o,
+  // Bases of load and store.
+  input  logic [tw_cfg_pkg::BaseW-1:0] load_base_i,
+  output logic [tw_cfg_pkg::OffsetBits-1:0] load_base_addr_o,
+  output logic [tw_cfg_pkg::OffsetBits-1:0] load_base_limit_o,
+  input  logic [tw_cfg_pkg::BaseW-1:0] store_base_i,
+  output logic [tw_cfg_pkg::OffsetBits-1:0] store_base_addr_o,
+  output logic [tw_cfg_pkg::OffsetBits-1:0] store_base_limit_o,
   // Commands.
   output logic        start_o,
   output logic [tw_cfg_pkg::OffsetBits-1:0] stream_addr_o,
@@ -48,10 +52,21 @@ module tw_regs (
 
   assign write = reg_valid_i && reg_write_i;
 
-  for (genvar b = 0; b < Bases; b++) begin : gen_base
-    assign base_addr_o[b*OffsetBits +: OffsetBits] = base_addr_q[b];
-    assign base_limit_o[b*OffsetBits +: OffsetBits] = base_limit_q[b];
-  end
+  assign load_base_addr_o   = base_addr_q[load_base_i];
+  assign load_base_limit_o  = base_limit_q[load_base_i];
+  assign store_base_addr_o  = base_addr_q[store_base_i];
+  assign store_base_limit_o = base_limit_q[store_base_i];
+
+  // The host's base: registers from RegBase on, 16 bytes each.
+  logic        host_base_hit;
+  logic [7:0]  host_base_index;
+  logic [tw_cfg_pkg::BaseW-1:0] host_base;
+  logic [OffsetBits-1:0] host_base_addr, host_base_limit;
+  assign host_base_index = reg_addr_i[11:4] - tw_isa_pkg::RegBase[11:4];
+  assign host_base_hit   = reg_addr_i[11:4] >= tw_isa_pkg::RegBase[11:4] && 32'(host_base_index) < Bases;
+  assign host_base       = host_base_index[tw_cfg_pkg::BaseW-1:0];
+  assign host_base_addr  = base_addr_q[host_base];
+  assign host_base_limit = base_limit_q[host_base];
 
   // Commands: the doorbell starts an idle device in its own cycle.
   assign staged   = {stream_insns_q, stream_addr_q[OffsetBits-1:5], 5'd0};
@@ -145,15 +160,13 @@ module tw_regs (
       if (reg_addr_i == tw_isa_pkg::RegStreamAddrHi) stream_addr_q[63:32] <= reg_wdata_i;
       if (reg_addr_i == tw_isa_pkg::RegStreamInsns) stream_insns_q <= reg_wdata_i;
       if (reg_addr_i == tw_isa_pkg::RegCounterSelect) select_q <= reg_wdata_i[6:0];
-      for (int unsigned b = 0; b < Bases; b++) begin
-        if (reg_addr_i[11:4] == tw_isa_pkg::RegBase[11:4] + 8'(b)) begin
-          case (reg_addr_i[3:2])
-            2'd0: base_addr_q[b] <= OffsetBits'({base_addr_hi(base_addr_q[b]), reg_wdata_i});
-            2'd1: base_addr_q[b] <= OffsetBits'({reg_wdata_i, 32'(base_addr_q[b])});
-            2'd2: base_limit_q[b] <= OffsetBits'({base_addr_hi(base_limit_q[b]), reg_wdata_i});
-            default: base_limit_q[b] <= OffsetBits'({reg_wdata_i, 32'(base_limit_q[b])});
-          endcase
-        end
+      if (host_base_hit) begin
+        case (reg_addr_i[3:2])
+          2'd0: base_addr_q[host_base] <= OffsetBits'({base_addr_hi(host_base_addr), reg_wdata_i});
+          2'd1: base_addr_q[host_base] <= OffsetBits'({reg_wdata_i, 32'(host_base_addr)});
+          2'd2: base_limit_q[host_base] <= OffsetBits'({base_addr_hi(host_base_limit), reg_wdata_i});
+          default: base_limit_q[host_base] <= OffsetBits'({reg_wdata_i, 32'(host_base_limit)});
+        endcase
       end
     end
   end
@@ -220,15 +233,13 @@ module tw_regs (
       tw_isa_pkg::RegCounter:       reg_rdata_o = counter;
       default: begin
         if (reg_addr_i[11:4] == tw_isa_pkg::RegRetired[11:4]) reg_rdata_o = retired_q[reg_addr_i[3:2]];
-        for (int unsigned b = 0; b < Bases; b++) begin
-          if (reg_addr_i[11:4] == tw_isa_pkg::RegBase[11:4] + 8'(b)) begin
-            case (reg_addr_i[3:2])
-              2'd0: reg_rdata_o = 32'(base_addr_q[b]);
-              2'd1: reg_rdata_o = base_addr_hi(base_addr_q[b]);
-              2'd2: reg_rdata_o = 32'(base_limit_q[b]);
-              default: reg_rdata_o = base_addr_hi(base_limit_q[b]);
-            endcase
-          end
+        if (host_base_hit) begin
+          case (reg_addr_i[3:2])
+            2'd0: reg_rdata_o = 32'(host_base_addr);
+            2'd1: reg_rdata_o = base_addr_hi(host_base_addr);
+            2'd2: reg_rdata_o = 32'(host_base_limit);
+            default: reg_rdata_o = base_addr_hi(host_base_limit);
+          endcase
         end
       end
     endcase
