@@ -1,30 +1,79 @@
-// One bank of a memory: one read and one write port, written in granules; a read in the cycle of a write of the same
-// entry gives the old contents.
+// One bank of a memory: one read and one write port; a read in the cycle of a write of the same entry gives the old
+// contents.
+//
+// A write is a whole entry (full_i), or comes from the load port: one chunk whose bytes are data where valid_i says so and
+// padding elsewhere, with tail_i the later chunks of its group padded too, with all_i the whole group.
 module tw_bank #(
   parameter int unsigned Depth = 16,
-  parameter int unsigned Granules = 4,
-  parameter int unsigned GranuleBits = 8,
+  parameter int unsigned EntryBytes = 16,
+  parameter int unsigned ChunkBytes = 8,
+  parameter int unsigned GroupBytes = 16,
+  parameter int unsigned ElementBytes = 1,
+  parameter bit          ByteEnable = 1'b0,
   localparam int unsigned AddrW = Depth > 1 ? $clog2(Depth) : 1,
-  localparam int unsigned Width = Granules * GranuleBits
+  localparam int unsigned Width = EntryBytes * 8,
+  localparam int unsigned Chunks = EntryBytes / ChunkBytes,
+  localparam int unsigned ChunkW = Chunks > 1 ? $clog2(Chunks) : 1
 ) (
-  input  logic                clk_i,
-  input  logic                re_i,
-  input  logic [AddrW-1:0]    raddr_i,
-  output logic [Width-1:0]    rdata_o,
-  input  logic                we_i,
-  input  logic [Granules-1:0] wmask_i,
-  input  logic [AddrW-1:0]    waddr_i,
-  input  logic [Width-1:0]    wdata_i
+  input  logic                    clk_i,
+  input  logic                    re_i,
+  input  logic [AddrW-1:0]        raddr_i,
+  output logic [Width-1:0]        rdata_o,
+  input  logic                    we_i,
+  input  logic [AddrW-1:0]        waddr_i,
+  input  logic                    full_i,
+  input  logic [Width-1:0]        wdata_i,
+  input  logic [ChunkW-1:0]       chunk_i,
+  input  logic [ChunkBytes*8-1:0] data_i,
+  input  logic [ChunkBytes-1:0]   valid_i,
+  input  logic [ChunkBytes-1:0]   enable_i,
+  input  logic                    tail_i,
+  input  logic                    all_i,
+  input  logic [7:0]              pad_i
 );
 
+  localparam int unsigned GroupChunks = GroupBytes / ChunkBytes;
+  localparam int unsigned GranuleBytes = ByteEnable ? 1 : ChunkBytes;
+  localparam int unsigned Granules = EntryBytes / GranuleBytes;
+  localparam int unsigned ChunkGranules = ChunkBytes / GranuleBytes;
+
   logic [Width-1:0] mem [Depth] /*verilator public_flat_rd*/;
+
+  // The chunk with its padding, and a chunk of padding alone, by the phase of an element that a chunk begins with.
+  logic [31:0]             pad_word;
+  logic [ChunkBytes*8-1:0] merged;
+  assign pad_word = {{24{pad_i[7]}}, pad_i};
+
+  function automatic logic [7:0] pad_byte(input int unsigned at, input logic [31:0] word);
+    pad_byte = ElementBytes == 4 ? word[(at % 4)*8 +: 8] : word[7:0];
+  endfunction
+
+  always_comb begin
+    merged = '0;
+    if (we_i && !full_i) begin
+      for (int unsigned b = 0; b < ChunkBytes; b++) begin
+        merged[b*8 +: 8] = valid_i[b] ? data_i[b*8 +: 8] : pad_byte(32'(chunk_i)*ChunkBytes + b, pad_word);
+      end
+    end
+  end
+
+  function automatic logic [GranuleBytes*8-1:0] pad_granule(input int unsigned at, input logic [31:0] word);
+    for (int unsigned b = 0; b < GranuleBytes; b++) pad_granule[b*8 +: 8] = pad_byte(at + b, word);
+  endfunction
 
   always_ff @(posedge clk_i) begin
     if (we_i) begin
       // Two loops, because tools unroll only so many rounds of one.
       for (int unsigned h = 0; h < Granules; h += 32) begin
         for (int unsigned g = h; g < Granules && g < h + 32; g++) begin
-          if (wmask_i[g]) mem[waddr_i][g*GranuleBits +: GranuleBits] <= wdata_i[g*GranuleBits +: GranuleBits];
+          if (full_i || (g / ChunkGranules / GroupChunks == 32'(chunk_i) / GroupChunks &&
+                         (all_i || (tail_i && g / ChunkGranules > 32'(chunk_i)) ||
+                          (g / ChunkGranules == 32'(chunk_i) && (!ByteEnable || enable_i[g % ChunkGranules * GranuleBytes]))))) begin
+            mem[waddr_i][g*GranuleBytes*8 +: GranuleBytes*8] <=
+                full_i ? wdata_i[g*GranuleBytes*8 +: GranuleBytes*8]
+                : (!all_i && g / ChunkGranules == 32'(chunk_i)) ? merged[(g % ChunkGranules)*GranuleBytes*8 +: GranuleBytes*8]
+                : pad_granule(g*GranuleBytes, pad_word);
+          end
         end
       end
     end

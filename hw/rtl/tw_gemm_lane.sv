@@ -12,15 +12,14 @@ module tw_gemm_lane #(
 );
 
   if (MulStages == 0) begin : gen_fused
-    logic [31:0] sum;
-    always_comb begin
-      sum = '0;
+    function automatic logic [31:0] dot(input logic [BlockIn*8-1:0] a, input logic [BlockIn*8-1:0] b);
+      dot = '0;
       for (int unsigned i = 0; i < BlockIn; i++) begin
-        sum = sum + ({{24{inp_i[i*8+7]}}, inp_i[i*8 +: 8]} * {{24{wgt_i[i*8+7]}}, wgt_i[i*8 +: 8]});
+        dot = dot + 32'($signed(a[i*8 +: 8])) * 32'($signed(b[i*8 +: 8]));
       end
-    end
+    endfunction
     always_ff @(posedge clk_i) begin
-      if (en_i) sum_o <= sum;
+      if (en_i) sum_o <= dot(inp_i, wgt_i);
     end
     logic unused;
     assign unused = en_sum_i;

@@ -210,7 +210,7 @@ module tw_regs (
 
   always_comb begin
     reg_rdata_o = '0;
-    case (reg_addr_i)
+    if (reg_valid_i) case (reg_addr_i)
       tw_isa_pkg::RegId:            reg_rdata_o = tw_isa_pkg::IdValue;
       tw_isa_pkg::RegIsaVersion:    reg_rdata_o = tw_isa_pkg::IsaVersion;
       tw_isa_pkg::RegConfigHashLo:  reg_rdata_o = tw_cfg_pkg::ConfigHash[31:0];

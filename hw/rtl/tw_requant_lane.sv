@@ -3,7 +3,7 @@
 // point and clamp in stage 5.
 module tw_requant_lane (
   input  logic        clk_i,
-  input  logic [4:1]  en_i,
+  input  logic [5:1]  en_i,
   input  logic [31:0] x_i,
   input  logic [31:0] multiplier_i,
   input  logic [7:0]  shift_i,
@@ -62,7 +62,7 @@ module tw_requant_lane (
   end
 
   // Half of 2^31 is added but in single mode with a further shift, whose one rounding comes later.
-  assign rounded = product_q + ((single2_q && right2_q != 5'd0) ? 64'd0 : 64'h4000_0000);
+  assign rounded = !en_i[3] ? '0 : product_q + ((single2_q && right2_q != 5'd0) ? 64'd0 : 64'h4000_0000);
 
   always_ff @(posedge clk_i) begin
     if (en_i[3]) begin
@@ -86,10 +86,12 @@ module tw_requant_lane (
 
   assign sum = {scaled_o[31], scaled_o} + {zero_point_i[31], zero_point_i};
   always_ff @(posedge clk_i) begin
-    if ($signed(sum) > $signed({hi_i[31], hi_i})) begin
-      result_o <= ($signed(hi_i) < $signed(lo_i)) ? lo_i : hi_i;
-    end else begin
-      result_o <= ($signed(sum) < $signed({lo_i[31], lo_i})) ? lo_i : sum[31:0];
+    if (en_i[5]) begin
+      if ($signed(sum) > $signed({hi_i[31], hi_i})) begin
+        result_o <= ($signed(hi_i) < $signed(lo_i)) ? lo_i : hi_i;
+      end else begin
+        result_o <= ($signed(sum) < $signed({lo_i[31], lo_i})) ? lo_i : sum[31:0];
+      end
     end
   end
 

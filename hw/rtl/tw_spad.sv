@@ -41,41 +41,6 @@ module tw_spad #(
 
   localparam int unsigned BankDepth = Depth / Banks;
   localparam int unsigned BankAddrW = BankDepth > 1 ? $clog2(BankDepth) : 1;
-  localparam int unsigned GroupChunks = GroupBytes / ChunkBytes;
-  localparam int unsigned GranuleBytes = ByteEnable ? 1 : ChunkBytes;
-  localparam int unsigned Granules = EntryBytes / GranuleBytes;
-  localparam int unsigned ChunkGranules = ChunkBytes / GranuleBytes;
-
-  // The load port's write as a whole entry with a mask.
-  logic [Width-1:0]    ld_wdata;
-  logic [Granules-1:0] ld_wmask;
-  logic [ChunkBytes*8-1:0] ld_pad_chunk;
-  logic [31:0]         pad_word;
-  assign pad_word = {{24{ld_pad_i[7]}}, ld_pad_i};
-
-  always_comb begin
-    ld_wdata = '0;
-    ld_wmask = '0;
-    ld_pad_chunk = '0;
-    if (ld_we_i) begin
-      for (int unsigned c = 0; c < Chunks; c++) begin
-        for (int unsigned b = 0; b < ChunkBytes; b++) begin
-          ld_pad_chunk[b*8 +: 8] = ElementBytes == 4 ? pad_word[((c*ChunkBytes + b) % 4)*8 +: 8] : ld_pad_i;
-          if (!ld_all_i && ld_chunk_i == ChunkW'(c) && ld_valid_i[b]) ld_pad_chunk[b*8 +: 8] = ld_data_i[b*8 +: 8];
-        end
-        ld_wdata[c*ChunkBytes*8 +: ChunkBytes*8] = ld_pad_chunk;
-        // Same group, and this chunk, or a later one under tail, or any under all.
-        if (c / GroupChunks == 32'(ld_chunk_i) / GroupChunks) begin
-          for (int unsigned g = 0; g < ChunkGranules; g++) begin
-            if (ld_all_i || (ld_tail_i && c > 32'(ld_chunk_i)) ||
-                (c == 32'(ld_chunk_i) && (!ByteEnable || ld_enable_i[g*GranuleBytes]))) begin
-              ld_wmask[c*ChunkGranules + g] = 1'b1;
-            end
-          end
-        end
-      end
-    end
-  end
 
   logic [Banks*Width-1:0]   bank_rdata;
   logic [Banks*Readers-1:0] bank_rhit;
@@ -83,9 +48,8 @@ module tw_spad #(
   logic [Banks-1:0]         bank_lhit;
 
   for (genvar k = 0; k < Banks; k++) begin : gen_bank
-    logic                 re, we, ld_hit;
+    logic                 re, we, full, ld_hit;
     logic [BankAddrW-1:0] raddr, waddr;
-    logic [Granules-1:0]  wmask;
     logic [Width-1:0]     wdata;
 
     if (Banks > 1) begin : gen_hit
@@ -118,24 +82,34 @@ module tw_spad #(
 
     always_comb begin
       we = ld_hit;
+      full = 1'b0;
       waddr = ld_addr_i[BankAddrW-1:0];
-      wmask = ld_wmask;
-      wdata = ld_wdata;
       for (int unsigned w = 0; w < Writers; w++) begin
         if (bank_whit[k*Writers + w]) begin
           we = 1'b1;
+          full = 1'b1;
           waddr = waddr_i[w*AddrW +: BankAddrW];
-          wmask = '1;
-          wdata = wdata_i[w*Width +: Width];
+        end
+      end
+    end
+    if (Writers == 1) begin : gen_one_writer
+      assign wdata = wdata_i;
+    end else begin : gen_writers
+      always_comb begin
+        wdata = wdata_i[Width-1:0];
+        for (int unsigned w = 1; w < Writers; w++) begin
+          if (bank_whit[k*Writers + w]) wdata = wdata_i[w*Width +: Width];
         end
       end
     end
 
     tw_bank #(
-      .Depth(BankDepth), .Granules(Granules), .GranuleBits(GranuleBytes*8)
+      .Depth(BankDepth), .EntryBytes(EntryBytes), .ChunkBytes(ChunkBytes), .GroupBytes(GroupBytes),
+      .ElementBytes(ElementBytes), .ByteEnable(ByteEnable)
     ) u_bank (
-      .clk_i, .re_i(re), .raddr_i(raddr), .rdata_o(bank_rdata[k*Width +: Width]),
-      .we_i(we), .wmask_i(wmask), .waddr_i(waddr), .wdata_i(wdata)
+      .clk_i, .re_i(re), .raddr_i(raddr), .rdata_o(bank_rdata[k*Width +: Width]), .we_i(we), .waddr_i(waddr),
+      .full_i(full), .wdata_i(wdata), .chunk_i(ld_chunk_i), .data_i(ld_data_i), .valid_i(ld_valid_i),
+      .enable_i(ld_enable_i), .tail_i(ld_tail_i), .all_i(ld_all_i), .pad_i(ld_pad_i)
     );
   end
 

@@ -318,12 +318,25 @@ module tw_vector (
   assign a_bytes = {1'b0, ctl3_q.a} == tw_isa_pkg::SrcOut ? out_rdata_i[0 +: E*8] : inp_rdata_i[0 +: E*8];
   assign b_bytes = ctl3_q.b == tw_isa_pkg::SrcOut ? out_rdata_i[E*8 +: E*8] : inp_rdata_i[E*8 +: E*8];
 
-  // The 32-bit field of a param entry that begins at row `first`, for channel `c`.
-  function automatic logic [31:0] param_word(input logic [9*Bo*8-1:0] entry, input int unsigned first,
-                                             input int unsigned c);
-    param_word = {entry[((first + 3)*Bo + c)*8 +: 8], entry[((first + 2)*Bo + c)*8 +: 8],
-                  entry[((first + 1)*Bo + c)*8 +: 8], entry[(first*Bo + c)*8 +: 8]};
-  endfunction
+  // The bias, multiplier and shift of each channel of the param entry that was read.
+  logic [Bo*32-1:0] p_bias, p_multiplier;
+  logic [Bo*8-1:0]  p_shift;
+  logic             param3;
+  assign param3 = valid_q[3] && ctl3_q.b == tw_isa_pkg::SrcParam;
+  always_comb begin
+    p_bias = '0;
+    p_multiplier = '0;
+    p_shift = '0;
+    if (param3) begin
+      for (int unsigned c = 0; c < Bo; c++) begin
+        for (int unsigned k = 0; k < 4; k++) begin
+          p_bias[c*32 + k*8 +: 8] = param_data_i[(k*Bo + c)*8 +: 8];
+          p_multiplier[c*32 + k*8 +: 8] = param_data_i[((4 + k)*Bo + c)*8 +: 8];
+        end
+        p_shift[c*8 +: 8] = param_data_i[(8*Bo + c)*8 +: 8];
+      end
+    end
+  end
 
   always_comb begin
     a_full = '0;
@@ -339,7 +352,7 @@ module tw_vector (
       else if (simple3 && fwd_b1) b_full = wr1_row_q;
       else if (ctl3_q.b == tw_isa_pkg::SrcAcc) b_full = acc_rdata_i[E*32 +: E*32];
       else if (ctl3_q.b == tw_isa_pkg::SrcParam) begin
-        for (int unsigned e = 0; e < E; e++) b_full[e*32 +: 32] = param_word(param_data_i, 0, e % Bo);
+        b_full = {tw_cfg_pkg::Batch{p_bias}};
       end else if (ctl3_q.b == tw_isa_pkg::SrcScalar) b_full = {E{d_scalar}};
       else begin
         for (int unsigned e = 0; e < E; e++) b_full[e*32 +: 32] = {{24{b_bytes[e*8+7]}}, b_bytes[e*8 +: 8]};
@@ -361,7 +374,7 @@ module tw_vector (
   end
   for (genvar l = 0; l < LanesV; l++) begin : gen_vector_lane
     tw_vector_lane u_lane (
-      .op_i(ctl3_q.op), .a_i(sa[l*32 +: 32]), .b_i(sb[l*32 +: 32]), .lo_i(d_lo), .hi_i(d_hi),
+      .en_i(simple3), .op_i(ctl3_q.op), .a_i(sa[l*32 +: 32]), .b_i(sb[l*32 +: 32]), .lo_i(d_lo), .hi_i(d_hi),
       .result_o(sr[l*32 +: 32])
     );
   end
@@ -370,7 +383,7 @@ module tw_vector (
   end
 
   // Stages 3 to 8, deep operations. Stage k's tag stands beside what entered the lanes k - 3 cycles ago.
-  logic                 entry_valid, sum_entry;
+  logic                 entry_valid, sum_entry, deep3;
   tag_t                 entry_tag, dtag4_q, dtag5_q, dtag6_q, dtag7_q, dtag8_q;
   logic [8:4]           dvalid_q;
   ctl_t                 entry_ctl, dctl4_q, dctl5_q, dctl6_q, dctl7_q, dctl8_q;
@@ -381,7 +394,8 @@ module tw_vector (
   logic                 deep_final;
 
   assign sum_entry   = dvalid_q[7] && dtag7_q.kind == KindB;
-  assign entry_valid = sum_entry || (valid_q[3] && is_deep(ctl3_q.op));
+  assign deep3       = valid_q[3] && is_deep(ctl3_q.op);
+  assign entry_valid = sum_entry || deep3;
   assign entry_ctl   = sum_entry ? dctl7_q : ctl3_q;
   assign entry_at    = sum_entry ? dat7_q : dst3_q;
   always_comb begin
@@ -396,8 +410,8 @@ module tw_vector (
     logic [17:0] prod;
     int unsigned e;
     assign e = SlicesR == 1 ? l : 32'(tag3_q.slice)*LanesR + l;
-    assign av = a_full[e*32 +: 32];
-    assign bv = b_full[e*32 +: 32];
+    assign av = deep3 ? a_full[e*32 +: 32] : '0;
+    assign bv = deep3 ? b_full[e*32 +: 32] : '0;
     assign a8 = av[7:0];
     assign b8 = bv[7:0];
     assign da = {a8[7], a8} - {d_za[7], d_za};
@@ -405,9 +419,14 @@ module tw_vector (
     assign prod = {{9{da[8]}}, da} * {{9{db[8]}}, db};
     assign dx = tag3_q.kind == KindA ? da : db;
     always_comb begin
-      xl = av + bv;
-      ml = param_word(param_data_i, 4, e % Bo);
-      sl = param_data_i[(8*Bo + e % Bo)*8 +: 8];
+      xl = '0;
+      ml = '0;
+      sl = '0;
+      if (deep3) begin
+        xl = av + bv;
+        ml = p_multiplier[(e % Bo)*32 +: 32];
+        sl = p_shift[(e % Bo)*8 +: 8];
+      end
       if (tw_cfg_pkg::VectorMul != 0 && ctl3_q.op == tw_isa_pkg::VecMul) begin
         xl = {{14{prod[17]}}, prod};
         ml = d_m;
@@ -429,7 +448,7 @@ module tw_vector (
     assign shift[l*8 +: 8] = sl;
 
     tw_requant_lane u_lane (
-      .clk_i, .en_i({dvalid_q[6:4], entry_valid}), .x_i(x[l*32 +: 32]), .multiplier_i(multiplier[l*32 +: 32]),
+      .clk_i, .en_i({dvalid_q[7:4], entry_valid}), .x_i(x[l*32 +: 32]), .multiplier_i(multiplier[l*32 +: 32]),
       .shift_i(shift[l*8 +: 8]), .single_i(entry_ctl.single), .zero_point_i(d_zero), .lo_i(d_lo), .hi_i(d_hi),
       .scaled_o(scaled[l*32 +: 32]), .result_o(result[l*32 +: 32])
     );
@@ -468,8 +487,9 @@ module tw_vector (
   assign row_done = (simple3 && tag3_q.row_last) || (deep_final && dtag8_q.row_last);
   assign row_dst  = deep_final ? dctl8_q.dst : ctl3_q.dst;
   always_comb begin
-    new_row = deep_final ? deep_row : simple_row;
-    if ({1'b0, row_dst} != tw_isa_pkg::SrcAcc) begin
+    new_row = '0;
+    if (row_done) new_row = deep_final ? deep_row : simple_row;
+    if (row_done && {1'b0, row_dst} != tw_isa_pkg::SrcAcc) begin
       for (int unsigned e = 0; e < E; e++) begin
         if ($signed(new_row[e*32 +: 32]) > 32'sd127) new_row[e*32 +: 32] = 32'd127;
         else if ($signed(new_row[e*32 +: 32]) < -32'sd128) new_row[e*32 +: 32] = 32'hffff_ff80;

@@ -1,5 +1,6 @@
 // One lane of the simple vector operations.
 module tw_vector_lane (
+  input  logic        en_i,
   input  logic [4:0]  op_i,
   input  logic [31:0] a_i,
   input  logic [31:0] b_i,
@@ -12,7 +13,8 @@ module tw_vector_lane (
   assign less = $signed(a_i) < $signed(b_i);
 
   always_comb begin
-    case (op_i)
+    result_o = '0;
+    if (en_i) case (op_i)
       tw_isa_pkg::VecMin: result_o = less ? a_i : b_i;
       tw_isa_pkg::VecMax: result_o = less ? b_i : a_i;
       tw_isa_pkg::VecAdd: result_o = a_i + b_i;

@@ -18,7 +18,7 @@ const LIBRARY: &str = "libtw_core.so";
 /// Bench and model are compiled as one, so that the compiler sees through the calls between them.
 const CXX_FLAGS: &[&str] = &[
     "-std=c++17",
-    "-O2",
+    "-O3",
     "-march=native",
     "-fPIC",
     "-fvisibility=hidden",
