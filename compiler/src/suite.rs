@@ -6,7 +6,7 @@
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
 use crate::graph::op::{
-    Add, AvgPool2d, Clip, Conv2d, Dense, Dequantize, GlobalAvgPool, Layout, MatMul, MaxPool2d, Pad, QAdd,
+    Add, AvgPool2d, Clip, Conv2d, Dense, Dequantize, GlobalAvgPool, HybridDense, Layout, MatMul, MaxPool2d, Pad, QAdd,
     QuantRounding, Quantize, Relu, Requantize, Rescale, Reshape, ShiftSign, Softmax, SumPool2d, Transpose,
 };
 use crate::graph::{DType, Graph, GraphBuilder, GraphError, Op, Tensor, TensorData, TensorType};
@@ -123,12 +123,14 @@ pub fn difference(got: &Tensor, want: &Tensor) -> f64 {
 
 type Kind = fn(&mut Numbers, Layout) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>);
 
-const KINDS: [Kind; 31] = [
+const KINDS: [Kind; 33] = [
     |n, l| conv(n, l, DType::F32),
     |n, l| conv(n, l, DType::I8),
     |n, l| conv(n, l, DType::I8),
     |n, _| dense(n, DType::F32),
     |n, _| dense(n, DType::I8),
+    |n, _| hybrid_dense(n, false),
+    |n, _| hybrid_dense(n, true),
     |n, _| {
         let (m, k, p) = (n.size(1, 5), n.size(1, 9), n.size(1, 6));
         let (a, b) = (n.size(1, 3), n.size(1, 2));
@@ -275,6 +277,13 @@ fn conv(n: &mut Numbers, layout: Layout, dtype: DType) -> (Op, Vec<TensorType>, 
         types.push(ty(DType::F32, &[out]));
     }
     (op.into(), types, vec![])
+}
+
+fn hybrid_dense(n: &mut Numbers, asymmetric: bool) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
+    let (m, k, o) = (n.size(1, 3), n.size(1, 24), n.size(1, 7));
+    let vector = ty(DType::F32, &[o]);
+    let types = vec![ty(DType::F32, &[m, k]), ty(DType::I8, &[o, k]), vector.clone(), vector];
+    (HybridDense { asymmetric }.into(), types, vec![])
 }
 
 fn dense(n: &mut Numbers, dtype: DType) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {

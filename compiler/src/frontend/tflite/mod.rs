@@ -2,7 +2,8 @@
 //!
 //! Quantized networks arrive in integer form, with the multipliers that TFLite's own preparation computes, so that the
 //! result equals its reference kernels. uint8 tensors become int8 (values and zero points less 128), with `shift_sign`
-//! at the network's edge. Weights of 8 or 16 bits under float activations are dequantized here.
+//! at the network's edge. Float layers with weights of 8 bits: fully connected ones quantize their data row by row, as
+//! TFLite does; the others' weights are dequantized here, as are those of 16 bits.
 
 mod flat;
 mod ops;

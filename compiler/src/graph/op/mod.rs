@@ -113,6 +113,7 @@ pub(crate) mod window;
 operators! {
     conv2d Conv2d;
     dense Dense;
+    hybrid_dense HybridDense;
     matmul MatMul;
     add Add;
     relu Relu;

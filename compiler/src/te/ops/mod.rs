@@ -8,6 +8,7 @@ mod clip;
 mod conv2d;
 mod dense;
 mod dequantize;
+mod hybrid_dense;
 mod matmul;
 mod max_pool2d;
 mod pad;
@@ -115,6 +116,7 @@ pub fn build(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64]) -> Optio
         Op::Constant(_) => return None,
         Op::Conv2d(op) => conv2d::conv2d(b, op, x, args.get(1)?, args.get(2), out),
         Op::Dense(op) => dense::dense(b, op, x, args.get(1)?, args.get(2), out),
+        Op::HybridDense(op) => hybrid_dense::hybrid_dense(b, op, args, out)?,
         Op::MatMul(_) => matmul::matmul(b, x, args.get(1)?, out),
         Op::Add(_) => add::add(b, x, args.get(1)?, out),
         Op::QAdd(op) => qadd::qadd(b, op, x, args.get(1)?, out),

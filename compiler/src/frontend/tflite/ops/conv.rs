@@ -2,8 +2,9 @@
 
 use super::{activate, before, expect, padding, size};
 use crate::frontend::tflite::quant::{Activation, Scaling, dequantized, per_tensor, requantize, weight_scales};
+use crate::frontend::tflite::schema::Type;
 use crate::frontend::tflite::{NodeContext, Reason, constant};
-use crate::graph::op::{Conv2d, Dense, Layout, Reshape};
+use crate::graph::op::{Conv2d, Dense, HybridDense, Layout, Reshape};
 use crate::graph::{DType, Tensor, ValueId};
 
 const NHWC: Layout = Layout::Nhwc;
@@ -95,7 +96,19 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
     };
     let out_shape = n.output_info()?.shape.clone();
     let same = out_shape.len() == 2;
-    let v = if dtype == DType::F32 {
+    let hybrid = matches!(n.input_info(1)?.ty, Type::I8 | Type::U8);
+    let v = if dtype == DType::F32 && hybrid {
+        // Floats with weights of 8 bits are quantized row by row as they come.
+        let info = n.input_info(1)?;
+        let scale = weight_scales(info, 0, rows)?;
+        let bias = if n.has_input(2) { dequantized(n.input_info(2)?)? } else { Tensor::vector(vec![0f32; rows]) };
+        let asymmetric = o.i8(3)? != 0;
+        let weight = n.constant("weight", constant(info)?);
+        let scale = n.constant("scale", Tensor::vector(scale));
+        let bias = n.constant("bias", bias);
+        let v = n.node(before(act, "dense"), HybridDense { asymmetric }, &[flat, weight, scale, bias])?;
+        activate(n, v, act)?
+    } else if dtype == DType::F32 {
         let weight = dequantized(n.input_info(1)?)?;
         let weight = n.constant("weight", weight);
         let mut operands = vec![flat, weight];
