@@ -1,5 +1,6 @@
 // Which instructions the configuration takes; the rules of illegal_reasons in hw/src/isa/legal.rs.
 module tw_decode (
+  input  logic         valid_i,
   input  logic [255:0] insn_i,
   output logic [1:0]   unit_o,
   output logic         bad_opcode_o,
@@ -14,7 +15,8 @@ module tw_decode (
   assign pop    = insn_i[7:4];
   assign push   = insn_i[11:8];
   assign kind   = insn_i[15:12];
-  assign body   = insn_i[255:16];
+  // Nothing is decoded while there is no instruction.
+  assign body   = valid_i ? insn_i[255:16] : '0;
 
   logic [tw_cfg_pkg::LoadBodyW-1:0]   load;
   logic [tw_cfg_pkg::GemmBodyW-1:0]   gemm;
@@ -45,37 +47,46 @@ module tw_decode (
   assign reach = tw_cfg_pkg::VectorReachesInp != 0;
 
   always_comb begin
-    load_bad = tw_cfg_pkg::load_row_bytes(load) == '0 || tw_cfg_pkg::load_rows(load) == '0 ||
-               tw_cfg_pkg::load_planes(load) == '0 || tw_cfg_pkg::load_mem(load) == 3'd7 ||
-               misaligned(tw_cfg_pkg::load_offset(load)) ||
-               misaligned(tw_cfg_pkg::OffsetBits'(tw_cfg_pkg::load_row_stride(load))) ||
-               misaligned(tw_cfg_pkg::OffsetBits'(tw_cfg_pkg::load_plane_stride(load)));
-    if (tw_cfg_pkg::load_pack(load)) begin
-      load_bad = load_bad || !packable(tw_cfg_pkg::load_mem(load)) ||
-                 byte_outside(tw_cfg_pkg::load_mem(load), tw_cfg_pkg::load_pack_byte(load));
-    end else begin
-      load_bad = load_bad || tw_cfg_pkg::load_fill(load) || tw_cfg_pkg::load_pack_byte(load) != '0 ||
-                 tw_cfg_pkg::load_pack_row_stride(load) != '0 || tw_cfg_pkg::load_pack_plane_stride(load) != '0;
+    load_bad = 1'b0;
+    if (valid_i && opcode == tw_isa_pkg::OpLoad) begin
+      load_bad = tw_cfg_pkg::load_row_bytes(load) == '0 || tw_cfg_pkg::load_rows(load) == '0 ||
+                 tw_cfg_pkg::load_planes(load) == '0 || tw_cfg_pkg::load_mem(load) == 3'd7 ||
+                 misaligned(tw_cfg_pkg::load_offset(load)) ||
+                 misaligned(tw_cfg_pkg::OffsetBits'(tw_cfg_pkg::load_row_stride(load))) ||
+                 misaligned(tw_cfg_pkg::OffsetBits'(tw_cfg_pkg::load_plane_stride(load)));
+      if (tw_cfg_pkg::load_pack(load)) begin
+        load_bad = load_bad || !packable(tw_cfg_pkg::load_mem(load)) ||
+                   byte_outside(tw_cfg_pkg::load_mem(load), tw_cfg_pkg::load_pack_byte(load));
+      end else begin
+        load_bad = load_bad || tw_cfg_pkg::load_fill(load) || tw_cfg_pkg::load_pack_byte(load) != '0 ||
+                   tw_cfg_pkg::load_pack_row_stride(load) != '0 || tw_cfg_pkg::load_pack_plane_stride(load) != '0;
+      end
     end
   end
 
   always_comb begin
-    store_bad = tw_cfg_pkg::store_row_bytes(store) == '0 || tw_cfg_pkg::store_rows(store) == '0 ||
-                tw_cfg_pkg::store_planes(store) == '0 || !packable(tw_cfg_pkg::store_mem(store)) ||
-                misaligned(tw_cfg_pkg::store_offset(store)) ||
-                misaligned(tw_cfg_pkg::OffsetBits'(tw_cfg_pkg::store_row_stride(store))) ||
-                misaligned(tw_cfg_pkg::OffsetBits'(tw_cfg_pkg::store_plane_stride(store)));
-    if (tw_cfg_pkg::store_pack(store)) begin
-      store_bad = store_bad || byte_outside(tw_cfg_pkg::store_mem(store), tw_cfg_pkg::store_pack_byte(store));
-    end else begin
-      store_bad = store_bad || tw_cfg_pkg::store_pack_byte(store) != '0 ||
-                  tw_cfg_pkg::store_pack_row_stride(store) != '0 || tw_cfg_pkg::store_pack_plane_stride(store) != '0;
+    store_bad = 1'b0;
+    if (valid_i && opcode == tw_isa_pkg::OpStore) begin
+      store_bad = tw_cfg_pkg::store_row_bytes(store) == '0 || tw_cfg_pkg::store_rows(store) == '0 ||
+                  tw_cfg_pkg::store_planes(store) == '0 || !packable(tw_cfg_pkg::store_mem(store)) ||
+                  misaligned(tw_cfg_pkg::store_offset(store)) ||
+                  misaligned(tw_cfg_pkg::OffsetBits'(tw_cfg_pkg::store_row_stride(store))) ||
+                  misaligned(tw_cfg_pkg::OffsetBits'(tw_cfg_pkg::store_plane_stride(store)));
+      if (tw_cfg_pkg::store_pack(store)) begin
+        store_bad = store_bad || byte_outside(tw_cfg_pkg::store_mem(store), tw_cfg_pkg::store_pack_byte(store));
+      end else begin
+        store_bad = store_bad || tw_cfg_pkg::store_pack_byte(store) != '0 ||
+                    tw_cfg_pkg::store_pack_row_stride(store) != '0 || tw_cfg_pkg::store_pack_plane_stride(store) != '0;
+      end
     end
   end
 
   always_comb begin
-    gemm_bad = tw_cfg_pkg::gemm_uops(gemm) == '0 || tw_cfg_pkg::gemm_count0(gemm) == '0 ||
-               tw_cfg_pkg::gemm_count1(gemm) == '0 || tw_cfg_pkg::gemm_count2(gemm) == '0;
+    gemm_bad = 1'b0;
+    if (valid_i && opcode == tw_isa_pkg::OpGemm) begin
+      gemm_bad = tw_cfg_pkg::gemm_uops(gemm) == '0 || tw_cfg_pkg::gemm_count0(gemm) == '0 ||
+                 tw_cfg_pkg::gemm_count1(gemm) == '0 || tw_cfg_pkg::gemm_count2(gemm) == '0;
+    end
   end
 
   logic [4:0] op;
@@ -85,29 +96,32 @@ module tw_decode (
   assign b  = tw_cfg_pkg::vector_b(vec);
 
   always_comb begin
-    vec_bad = tw_cfg_pkg::vector_uops(vec) == '0 || tw_cfg_pkg::vector_count0(vec) == '0 ||
-              tw_cfg_pkg::vector_count1(vec) == '0 || tw_cfg_pkg::vector_count2(vec) == '0;
-    if (tw_cfg_pkg::vector_mode(vec) && op != tw_isa_pkg::VecRequant && op != tw_isa_pkg::VecMul) vec_bad = 1'b1;
-    if (tw_cfg_pkg::vector_dst(vec) == 2'd3 || a == tw_isa_pkg::SrcParam || b > tw_isa_pkg::SrcNone) vec_bad = 1'b1;
-    if (!reach && ({1'b0, tw_cfg_pkg::vector_dst(vec)} == tw_isa_pkg::SrcInp || a == tw_isa_pkg::SrcInp ||
-                   b == tw_isa_pkg::SrcInp)) vec_bad = 1'b1;
-    case (op)
-      tw_isa_pkg::VecMove, tw_isa_pkg::VecClip: if (b != tw_isa_pkg::SrcNone) vec_bad = 1'b1;
-      tw_isa_pkg::VecMin, tw_isa_pkg::VecMax, tw_isa_pkg::VecAdd, tw_isa_pkg::VecSub: begin
-        if (b == tw_isa_pkg::SrcNone) vec_bad = 1'b1;
-      end
-      tw_isa_pkg::VecShr, tw_isa_pkg::VecShl: begin
-        if (b == tw_isa_pkg::SrcNone || tw_cfg_pkg::VectorShift == 0) vec_bad = 1'b1;
-      end
-      tw_isa_pkg::VecRequant: if (b != tw_isa_pkg::SrcParam) vec_bad = 1'b1;
-      tw_isa_pkg::VecMul, tw_isa_pkg::VecQadd: begin
-        if ((a != tw_isa_pkg::SrcOut && a != tw_isa_pkg::SrcInp) ||
-            (b != tw_isa_pkg::SrcOut && b != tw_isa_pkg::SrcInp)) vec_bad = 1'b1;
-        if (op == tw_isa_pkg::VecMul && tw_cfg_pkg::VectorMul == 0) vec_bad = 1'b1;
-        if (op == tw_isa_pkg::VecQadd && tw_cfg_pkg::VectorQadd == 0) vec_bad = 1'b1;
-      end
-      default: vec_bad = 1'b1;
-    endcase
+    vec_bad = 1'b0;
+    if (valid_i && opcode == tw_isa_pkg::OpVector) begin
+      vec_bad = tw_cfg_pkg::vector_uops(vec) == '0 || tw_cfg_pkg::vector_count0(vec) == '0 ||
+                tw_cfg_pkg::vector_count1(vec) == '0 || tw_cfg_pkg::vector_count2(vec) == '0;
+      if (tw_cfg_pkg::vector_mode(vec) && op != tw_isa_pkg::VecRequant && op != tw_isa_pkg::VecMul) vec_bad = 1'b1;
+      if (tw_cfg_pkg::vector_dst(vec) == 2'd3 || a == tw_isa_pkg::SrcParam || b > tw_isa_pkg::SrcNone) vec_bad = 1'b1;
+      if (!reach && ({1'b0, tw_cfg_pkg::vector_dst(vec)} == tw_isa_pkg::SrcInp || a == tw_isa_pkg::SrcInp ||
+                     b == tw_isa_pkg::SrcInp)) vec_bad = 1'b1;
+      case (op)
+        tw_isa_pkg::VecMove, tw_isa_pkg::VecClip: if (b != tw_isa_pkg::SrcNone) vec_bad = 1'b1;
+        tw_isa_pkg::VecMin, tw_isa_pkg::VecMax, tw_isa_pkg::VecAdd, tw_isa_pkg::VecSub: begin
+          if (b == tw_isa_pkg::SrcNone) vec_bad = 1'b1;
+        end
+        tw_isa_pkg::VecShr, tw_isa_pkg::VecShl: begin
+          if (b == tw_isa_pkg::SrcNone || tw_cfg_pkg::VectorShift == 0) vec_bad = 1'b1;
+        end
+        tw_isa_pkg::VecRequant: if (b != tw_isa_pkg::SrcParam) vec_bad = 1'b1;
+        tw_isa_pkg::VecMul, tw_isa_pkg::VecQadd: begin
+          if ((a != tw_isa_pkg::SrcOut && a != tw_isa_pkg::SrcInp) ||
+              (b != tw_isa_pkg::SrcOut && b != tw_isa_pkg::SrcInp)) vec_bad = 1'b1;
+          if (op == tw_isa_pkg::VecMul && tw_cfg_pkg::VectorMul == 0) vec_bad = 1'b1;
+          if (op == tw_isa_pkg::VecQadd && tw_cfg_pkg::VectorQadd == 0) vec_bad = 1'b1;
+        end
+        default: vec_bad = 1'b1;
+      endcase
+    end
   end
 
   always_comb begin

@@ -114,7 +114,7 @@ module tw_fetch (
 
   logic [1:0] unit;
   logic       bad_opcode, bad_field;
-  tw_decode u_decode (.insn_i(insn_q), .unit_o(unit), .bad_opcode_o(bad_opcode), .bad_field_o(bad_field));
+  tw_decode u_decode (.valid_i(insn_valid_q), .insn_i(insn_q), .unit_o(unit), .bad_opcode_o(bad_opcode), .bad_field_o(bad_field));
 
   assign insn_take = insn_valid_q && !stop_i && !bad_opcode && !bad_field && !full_i[unit];
   always_comb begin

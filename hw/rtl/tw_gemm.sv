@@ -55,15 +55,23 @@ module tw_gemm (
   logic [3*IndexW-1:0] bases;
   logic [9*IndexW-1:0] steps;
 
-  assign counts = {tw_cfg_pkg::gemm_count2(insn_i), tw_cfg_pkg::gemm_count1(insn_i), tw_cfg_pkg::gemm_count0(insn_i)};
-  assign bases = {IndexW'(tw_cfg_pkg::gemm_wgt(insn_i)), IndexW'(tw_cfg_pkg::gemm_inp(insn_i)),
+  // Fields are taken apart only while there is an instruction.
+  always_comb begin
+    counts = '0;
+    bases = '0;
+    steps = '0;
+    if (insn_valid_i) begin
+      counts = {tw_cfg_pkg::gemm_count2(insn_i), tw_cfg_pkg::gemm_count1(insn_i), tw_cfg_pkg::gemm_count0(insn_i)};
+      bases = {IndexW'(tw_cfg_pkg::gemm_wgt(insn_i)), IndexW'(tw_cfg_pkg::gemm_inp(insn_i)),
                   IndexW'(tw_cfg_pkg::gemm_acc(insn_i))};
-  assign steps = {IndexW'(tw_cfg_pkg::gemm_wgt2(insn_i)), IndexW'(tw_cfg_pkg::gemm_inp2(insn_i)),
+      steps = {IndexW'(tw_cfg_pkg::gemm_wgt2(insn_i)), IndexW'(tw_cfg_pkg::gemm_inp2(insn_i)),
                   IndexW'(tw_cfg_pkg::gemm_acc2(insn_i)),
                   IndexW'(tw_cfg_pkg::gemm_wgt1(insn_i)), IndexW'(tw_cfg_pkg::gemm_inp1(insn_i)),
                   IndexW'(tw_cfg_pkg::gemm_acc1(insn_i)),
                   IndexW'(tw_cfg_pkg::gemm_wgt0(insn_i)), IndexW'(tw_cfg_pkg::gemm_inp0(insn_i)),
                   IndexW'(tw_cfg_pkg::gemm_acc0(insn_i))};
+    end
+  end
 
   assign start = insn_valid_i && !stop_i && (!walk_valid || walk_last);
   assign insn_start_o = start;

@@ -77,6 +77,10 @@ module tw_load (
     endcase
   endfunction
 
+  // Fields are taken apart only while there is an instruction.
+  logic [tw_cfg_pkg::LoadBodyW-1:0] head;
+  assign head = insn_valid_i ? insn_i : '0;
+
   // Instructions: the walk of the next may begin when the last row of the one before is handed on.
   logic     rows_active, rows_valid, rows_ready, rows_pad, rows_last, rows_done, trap_limit, trap_range, start;
   logic [31:0] rows_pos;
@@ -91,26 +95,26 @@ module tw_load (
   assign start = insn_valid_i && !stop_i && !ctx_full && (!rows_active || rows_done);
   assign insn_start_o = start;
 
-  assign ctx_in.mem       = tw_cfg_pkg::load_mem(insn_i);
-  assign ctx_in.pad       = tw_cfg_pkg::load_pad_value(insn_i);
-  assign ctx_in.x_before  = tw_cfg_pkg::load_x_before(insn_i);
-  assign ctx_in.x_after   = tw_cfg_pkg::load_x_after(insn_i);
-  assign ctx_in.row_bytes = tw_cfg_pkg::load_row_bytes(insn_i);
-  assign ctx_in.pack      = tw_cfg_pkg::load_pack(insn_i);
-  assign ctx_in.fill      = tw_cfg_pkg::load_fill(insn_i);
+  assign ctx_in.mem       = tw_cfg_pkg::load_mem(head);
+  assign ctx_in.pad       = tw_cfg_pkg::load_pad_value(head);
+  assign ctx_in.x_before  = tw_cfg_pkg::load_x_before(head);
+  assign ctx_in.x_after   = tw_cfg_pkg::load_x_after(head);
+  assign ctx_in.row_bytes = tw_cfg_pkg::load_row_bytes(head);
+  assign ctx_in.pack      = tw_cfg_pkg::load_pack(head);
+  assign ctx_in.fill      = tw_cfg_pkg::load_fill(head);
   assign ctx_in.push      = insn_push_i;
 
   tw_rows u_rows (
     .clk_i, .rst_ni, .stop_i, .start_i(start), .mem_i(ctx_in.mem), .base_addr_i, .base_limit_i,
-    .offset_i(tw_cfg_pkg::load_offset(insn_i)), .entry_i(tw_cfg_pkg::load_entry(insn_i)),
-    .row_bytes_i(ctx_in.row_bytes), .rows_i(tw_cfg_pkg::load_rows(insn_i)), .planes_i(tw_cfg_pkg::load_planes(insn_i)),
-    .row_stride_i(tw_cfg_pkg::load_row_stride(insn_i)), .plane_stride_i(tw_cfg_pkg::load_plane_stride(insn_i)),
+    .offset_i(tw_cfg_pkg::load_offset(head)), .entry_i(tw_cfg_pkg::load_entry(head)),
+    .row_bytes_i(ctx_in.row_bytes), .rows_i(tw_cfg_pkg::load_rows(head)), .planes_i(tw_cfg_pkg::load_planes(head)),
+    .row_stride_i(tw_cfg_pkg::load_row_stride(head)), .plane_stride_i(tw_cfg_pkg::load_plane_stride(head)),
     .x_before_i(ctx_in.x_before), .x_after_i(ctx_in.x_after),
-    .y_before_i(tw_cfg_pkg::load_y_before(insn_i)), .y_after_i(tw_cfg_pkg::load_y_after(insn_i)),
-    .z_before_i(tw_cfg_pkg::load_z_before(insn_i)), .z_after_i(tw_cfg_pkg::load_z_after(insn_i)),
-    .pack_i(ctx_in.pack), .pack_byte_i(tw_cfg_pkg::load_pack_byte(insn_i)),
-    .pack_row_stride_i(tw_cfg_pkg::load_pack_row_stride(insn_i)),
-    .pack_plane_stride_i(tw_cfg_pkg::load_pack_plane_stride(insn_i)),
+    .y_before_i(tw_cfg_pkg::load_y_before(head)), .y_after_i(tw_cfg_pkg::load_y_after(head)),
+    .z_before_i(tw_cfg_pkg::load_z_before(head)), .z_after_i(tw_cfg_pkg::load_z_after(head)),
+    .pack_i(ctx_in.pack), .pack_byte_i(tw_cfg_pkg::load_pack_byte(head)),
+    .pack_row_stride_i(tw_cfg_pkg::load_pack_row_stride(head)),
+    .pack_plane_stride_i(tw_cfg_pkg::load_pack_plane_stride(head)),
     .ready_i(rows_ready), .valid_o(rows_valid), .pad_o(rows_pad), .last_o(rows_last), .pos_o(rows_pos),
     .addr_o(rows_addr), .row_bytes_o(rows_bytes), .active_o(rows_active), .done_o(rows_done),
     .trap_limit_o(trap_limit), .trap_range_o(trap_range)

@@ -31,7 +31,8 @@ module tw_requant_lane (
   always_comb begin
     left = '0;
     right = '0;
-    if (single_i) begin
+    if (!en_i[1]) begin
+    end else if (single_i) begin
       if (!shift_i[7]) right = (|shift_i[6:5]) ? 5'd31 : shift_i[4:0];
     end else if (!shift_i[7]) begin
       left = (|shift_i[6:5]) ? 5'd31 : shift_i[4:0];
@@ -75,9 +76,13 @@ module tw_requant_lane (
 
   always_comb begin
     half = 34'd0;
-    if (right3_q != 5'd0) half = (34'd1 << (right3_q - 5'd1)) - 34'(high_q[32] && !single3_q);
-    rounded2 = {high_q[32], high_q} + half;
-    shifted = 33'($signed(rounded2) >>> right3_q);
+    rounded2 = 34'd0;
+    shifted = 33'd0;
+    if (en_i[4]) begin
+      if (right3_q != 5'd0) half = (34'd1 << (right3_q - 5'd1)) - 34'(high_q[32] && !single3_q);
+      rounded2 = {high_q[32], high_q} + half;
+      shifted = 33'($signed(rounded2) >>> right3_q);
+    end
   end
 
   always_ff @(posedge clk_i) begin

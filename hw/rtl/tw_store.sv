@@ -58,6 +58,10 @@ module tw_store (
     logic [BusLog-1:0] dst;
   } row_t;
 
+  // Fields are taken apart only while there is an instruction.
+  logic [tw_cfg_pkg::StoreBodyW-1:0] head;
+  assign head = insn_valid_i ? insn_i : '0;
+
   // Walk.
   logic rows_active, rows_valid, rows_ready, rows_pad, rows_last, rows_done, trap_limit, trap_range, start;
   logic [31:0] rows_pos;
@@ -72,14 +76,14 @@ module tw_store (
   assign insn_start_o = start;
 
   tw_rows u_rows (
-    .clk_i, .rst_ni, .stop_i, .start_i(start), .mem_i(tw_cfg_pkg::store_mem(insn_i)), .base_addr_i, .base_limit_i,
-    .offset_i(tw_cfg_pkg::store_offset(insn_i)), .entry_i(tw_cfg_pkg::store_entry(insn_i)),
-    .row_bytes_i(tw_cfg_pkg::store_row_bytes(insn_i)), .rows_i(tw_cfg_pkg::store_rows(insn_i)),
-    .planes_i(tw_cfg_pkg::store_planes(insn_i)), .row_stride_i(tw_cfg_pkg::store_row_stride(insn_i)),
-    .plane_stride_i(tw_cfg_pkg::store_plane_stride(insn_i)), .x_before_i('0), .x_after_i('0), .y_before_i('0),
-    .y_after_i('0), .z_before_i('0), .z_after_i('0), .pack_i(tw_cfg_pkg::store_pack(insn_i)),
-    .pack_byte_i(tw_cfg_pkg::store_pack_byte(insn_i)), .pack_row_stride_i(tw_cfg_pkg::store_pack_row_stride(insn_i)),
-    .pack_plane_stride_i(tw_cfg_pkg::store_pack_plane_stride(insn_i)),
+    .clk_i, .rst_ni, .stop_i, .start_i(start), .mem_i(tw_cfg_pkg::store_mem(head)), .base_addr_i, .base_limit_i,
+    .offset_i(tw_cfg_pkg::store_offset(head)), .entry_i(tw_cfg_pkg::store_entry(head)),
+    .row_bytes_i(tw_cfg_pkg::store_row_bytes(head)), .rows_i(tw_cfg_pkg::store_rows(head)),
+    .planes_i(tw_cfg_pkg::store_planes(head)), .row_stride_i(tw_cfg_pkg::store_row_stride(head)),
+    .plane_stride_i(tw_cfg_pkg::store_plane_stride(head)), .x_before_i('0), .x_after_i('0), .y_before_i('0),
+    .y_after_i('0), .z_before_i('0), .z_after_i('0), .pack_i(tw_cfg_pkg::store_pack(head)),
+    .pack_byte_i(tw_cfg_pkg::store_pack_byte(head)), .pack_row_stride_i(tw_cfg_pkg::store_pack_row_stride(head)),
+    .pack_plane_stride_i(tw_cfg_pkg::store_pack_plane_stride(head)),
     .ready_i(rows_ready), .valid_o(rows_valid), .pad_o(rows_pad), .last_o(rows_last), .pos_o(rows_pos),
     .addr_o(rows_addr), .row_bytes_o(rows_bytes), .active_o(rows_active), .done_o(rows_done),
     .trap_limit_o(trap_limit), .trap_range_o(trap_range)
@@ -90,7 +94,7 @@ module tw_store (
     else if (start) started_q <= started_q + 1'b1;
   end
   always_ff @(posedge clk_i) begin
-    if (start) mem_q <= tw_cfg_pkg::store_mem(insn_i);
+    if (start) mem_q <= tw_cfg_pkg::store_mem(head);
   end
 
   // The walked rows go to the reading side and to the burst side.

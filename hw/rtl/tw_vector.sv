@@ -118,7 +118,7 @@ module tw_vector (
   assign launch = (start && direct) ||
                   (state_q == StDrain && drain_q == '0 && !cur_needs_desc && !stop_i) ||
                   (state_q == StDesc && desc_q == DescCountW'(DescEntries) && !stop_i);
-  assign body = start ? insn_i : cur_q;
+  assign body = !launch ? '0 : start ? insn_i : cur_q;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -205,11 +205,19 @@ module tw_vector (
   logic [3*IndexW-1:0] bases;
   logic [9*IndexW-1:0] steps;
   logic [3*tw_cfg_pkg::LoopW-1:0] counts;
-  assign counts = {tw_cfg_pkg::vector_count2(body), tw_cfg_pkg::vector_count1(body), tw_cfg_pkg::vector_count0(body)};
-  assign bases  = {tw_cfg_pkg::vector_b_at(body), tw_cfg_pkg::vector_a_at(body), tw_cfg_pkg::vector_dst_at(body)};
-  assign steps  = {tw_cfg_pkg::vector_b2(body), tw_cfg_pkg::vector_a2(body), tw_cfg_pkg::vector_dst2(body),
+  // Fields are taken apart only at an instruction's launch.
+  always_comb begin
+    counts = '0;
+    bases = '0;
+    steps = '0;
+    if (launch) begin
+      counts = {tw_cfg_pkg::vector_count2(body), tw_cfg_pkg::vector_count1(body), tw_cfg_pkg::vector_count0(body)};
+      bases = {tw_cfg_pkg::vector_b_at(body), tw_cfg_pkg::vector_a_at(body), tw_cfg_pkg::vector_dst_at(body)};
+      steps = {tw_cfg_pkg::vector_b2(body), tw_cfg_pkg::vector_a2(body), tw_cfg_pkg::vector_dst2(body),
                    tw_cfg_pkg::vector_b1(body), tw_cfg_pkg::vector_a1(body), tw_cfg_pkg::vector_dst1(body),
                    tw_cfg_pkg::vector_b0(body), tw_cfg_pkg::vector_a0(body), tw_cfg_pkg::vector_dst0(body)};
+    end
+  end
 
   tw_walk #(
     .UopW(tw_cfg_pkg::VuopW), .UopDepth(tw_cfg_pkg::VectorUopDepth), .LoopW(tw_cfg_pkg::LoopW), .IndexW(IndexW)
@@ -414,10 +422,18 @@ module tw_vector (
     assign bv = deep3 ? b_full[e*32 +: 32] : '0;
     assign a8 = av[7:0];
     assign b8 = bv[7:0];
-    assign da = {a8[7], a8} - {d_za[7], d_za};
-    assign db = {b8[7], b8} - {d_zb[7], d_zb};
-    assign prod = {{9{da[8]}}, da} * {{9{db[8]}}, db};
-    assign dx = tag3_q.kind == KindA ? da : db;
+    always_comb begin
+      da = '0;
+      db = '0;
+      prod = '0;
+      dx = '0;
+      if (deep3) begin
+        da = {a8[7], a8} - {d_za[7], d_za};
+        db = {b8[7], b8} - {d_zb[7], d_zb};
+        prod = {{9{da[8]}}, da} * {{9{db[8]}}, db};
+        dx = tag3_q.kind == KindA ? da : db;
+      end
+    end
     always_comb begin
       xl = '0;
       ml = '0;
@@ -427,12 +443,12 @@ module tw_vector (
         ml = p_multiplier[(e % Bo)*32 +: 32];
         sl = p_shift[(e % Bo)*8 +: 8];
       end
-      if (tw_cfg_pkg::VectorMul != 0 && ctl3_q.op == tw_isa_pkg::VecMul) begin
+      if (tw_cfg_pkg::VectorMul != 0 && deep3 && ctl3_q.op == tw_isa_pkg::VecMul) begin
         xl = {{14{prod[17]}}, prod};
         ml = d_m;
         sl = d_s;
       end
-      if (tw_cfg_pkg::VectorQadd != 0 && ctl3_q.op == tw_isa_pkg::VecQadd) begin
+      if (tw_cfg_pkg::VectorQadd != 0 && deep3 && ctl3_q.op == tw_isa_pkg::VecQadd) begin
         xl = {{23{dx[8]}}, dx} << d_left[4:0];
         ml = tag3_q.kind == KindA ? d_ma : d_mb;
         sl = tag3_q.kind == KindA ? d_sa : d_sb;
