@@ -21,8 +21,9 @@ setup:
 build: setup
 	$(CARGO) build --release --bin tilewright
 
-demo: build
-	@target/release/tilewright demo
+demo: setup
+	$(CARGO) build --release --example demo
+	@target/release/examples/demo
 
 fmt:
 	$(CARGO) fmt --all

@@ -1,21 +1,21 @@
-//! Model to artifact: places every node, has each segment compiled, and lists the steps.
+//! Graph to artifact: has each region of a partition compiled, and lists the steps.
 
 mod macs;
-mod segments;
 
 use std::collections::BTreeMap;
 
 use tilewright_compiler::backend::{Backend, BackendError};
-use tilewright_compiler::graph::{Graph, NodeId, Op, ValueId};
+use tilewright_compiler::graph::{Graph, NodeId, ValueId};
+use tilewright_compiler::partition::{AccelRegion, Code, Partition};
+use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::ISA_VERSION;
 use tilewright_hw::layout::LAYOUT_VERSION;
 use tilewright_runtime::artifact::{
-    self, Artifact, ArtifactError, BlobId, CpuTarget, Manifest, NodeInfo, Place, Step, StepKind,
+    self, AccelStep, Artifact, ArtifactError, BlobId, CpuTarget, Hardware, Manifest, NodeInfo, Step, StepKind,
 };
 use tilewright_runtime::tensor::DType;
 
 pub use macs::macs;
-pub use segments::{Segment, segments};
 
 /// Why a model was not compiled.
 #[derive(Debug, thiserror::Error)]
@@ -36,45 +36,40 @@ pub enum CompileError {
     Artifact(#[from] ArtifactError),
 }
 
-/// Where each node goes, and why.
-pub type Placement = BTreeMap<NodeId, (Place, String)>;
-
-/// Places every node on the CPU.
-pub fn all_on_cpu(graph: &Graph, why: &str) -> Placement {
-    let nodes = graph.nodes().filter(|(_, node)| !matches!(node.op, Op::Constant(_)));
-    nodes.map(|(id, _)| (id, (Place::Cpu, why.to_string()))).collect()
-}
-
-/// Compiles a legal graph with sizes known.
+/// Compiles a graph in integer form with sizes known: every region that the partition gives, in its order.
 ///
 /// # Errors
 /// [`CompileError`], naming the node or value.
-pub fn compile(graph: &Graph, placement: &Placement, cpu: &dyn Backend) -> Result<Artifact, CompileError> {
+pub fn compile(
+    graph: &Graph,
+    partition: &Partition,
+    config: &HwConfig,
+    cpu: &dyn Backend,
+) -> Result<Artifact, CompileError> {
     let mut build = Build::new(graph);
     for (name, id) in graph.inputs() {
         let value = build.value(id, Some(name))?;
         build.manifest.inputs.push(value);
     }
     let mut step_of = BTreeMap::new();
-    for segment in segments(graph, placement) {
-        match segment.place {
-            Place::Cpu => build.cpu(&segment, cpu, &mut step_of)?,
-            Place::Accel => {}
+    for region in &partition.regions {
+        match &region.code {
+            Code::Cpu => build.cpu(&region.nodes, cpu, &mut step_of)?,
+            Code::Accel(accel) => build.accel(&region.nodes, accel, config, &mut step_of)?,
         }
     }
     for (name, id) in graph.outputs() {
         let value = build.value(*id, Some(name))?;
         build.manifest.outputs.push(value);
     }
-    for (id, (place, why)) in placement {
-        let node = graph.node(*id);
+    for explanation in &partition.explanations {
         build.manifest.nodes.push(NodeInfo {
-            name: node.name.clone(),
-            op: node.op.name().to_string(),
-            place: *place,
-            why: why.clone(),
-            macs: macs(graph, *id),
-            step: step_of.get(id).copied(),
+            name: explanation.name.clone(),
+            op: explanation.op.to_string(),
+            place: explanation.place,
+            why: explanation.why.clone(),
+            macs: macs(graph, explanation.node),
+            step: step_of.get(&explanation.node).copied(),
         });
     }
     Ok(Artifact::new(graph.name(), build.manifest, build.blobs)?)
@@ -138,11 +133,11 @@ impl<'g> Build<'g> {
 
     fn cpu(
         &mut self,
-        segment: &Segment,
+        nodes: &[NodeId],
         backend: &dyn Backend,
         step_of: &mut BTreeMap<NodeId, u32>,
     ) -> Result<(), CompileError> {
-        let code = backend.compile(self.graph, &segment.nodes)?;
+        let code = backend.compile(self.graph, nodes)?;
         let object = self.blob(code.bytes);
         let target =
             self.manifest.cpu.get_or_insert_with(|| CpuTarget { target: code.target.clone(), objects: Vec::new() });
@@ -159,6 +154,37 @@ impl<'g> Build<'g> {
             let kind = StepKind::Cpu { function: entry.symbol, object: place, workspace_bytes };
             self.manifest.steps.push(Step { name, kind, inputs, outputs });
         }
+        Ok(())
+    }
+
+    fn accel(
+        &mut self,
+        nodes: &[NodeId],
+        region: &AccelRegion,
+        config: &HwConfig,
+        step_of: &mut BTreeMap<NodeId, u32>,
+    ) -> Result<(), CompileError> {
+        self.manifest.hardware.get_or_insert_with(|| Hardware {
+            name: config.name.clone(),
+            hash: config.hash(),
+            toml: config.to_toml(),
+        });
+        let mut program = region.program.clone();
+        let stream = self.blob(std::mem::take(&mut program.stream));
+        let constants = self.blob(std::mem::take(&mut program.constants));
+        let mut borders = Vec::new();
+        for list in [&region.inputs, &region.outputs] {
+            let values: Vec<ValueId> = list.iter().map(|(value, _)| *value).collect();
+            borders.push((self.list(&values)?, list.iter().map(|(_, packing)| *packing).collect()));
+        }
+        let (outputs, packed_outputs) = borders.pop().unwrap_or_default();
+        let (inputs, packed_inputs) = borders.pop().unwrap_or_default();
+        for node in nodes {
+            step_of.insert(*node, self.manifest.steps.len() as u32);
+        }
+        let name = nodes.last().map_or("accelerator", |id| &self.graph.node(*id).name).to_string();
+        let step = AccelStep { program, stream, constants, inputs: packed_inputs, outputs: packed_outputs };
+        self.manifest.steps.push(Step { name, kind: StepKind::Accel(step), inputs, outputs });
         Ok(())
     }
 }

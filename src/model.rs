@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tilewright_compiler::backend::{Backend, BackendError};
+use tilewright_compiler::backend::Backend;
 use tilewright_compiler::frontend::{self, ImportError};
 use tilewright_compiler::graph::{Dim, Graph, GraphError};
+use tilewright_compiler::partition::{Offload, partition};
+use tilewright_compiler::passes::{self, OptLevel, PassError, optimize};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 
-use crate::compile::{CompileError, all_on_cpu, compile};
+use crate::compile::{CompileError, compile};
 
 /// Why a model did not become an artifact.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +37,9 @@ pub enum ModelError {
         /// The model's.
         known: Vec<String>,
     },
+    /// A pass went wrong.
+    #[error(transparent)]
+    Pass(#[from] PassError),
     /// The graph does not compile.
     #[error(transparent)]
     Compile(#[from] CompileError),
@@ -93,22 +98,38 @@ pub fn text(graph: &Graph) -> String {
     tilewright_compiler::graph::text::print(graph)
 }
 
-/// Compiles a graph; `dump` is told each stage's name and text where the options ask for it.
+/// Compiles a graph; `dump` is told each pass's name and the graph's text after it, where the options ask for it.
 ///
 /// # Errors
-/// [`ModelError::Compile`].
+/// [`ModelError::Pass`] or [`ModelError::Compile`].
 pub fn build(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) -> Result<Artifact, ModelError> {
+    let level = match options.level {
+        0 => OptLevel::O0,
+        1 => OptLevel::O1,
+        2 => OptLevel::O2,
+        _ => OptLevel::O3,
+    };
+    let mut after = |pass: &'static str, graph: &Graph| dump(pass, &text(graph));
     if options.dump_ir {
-        dump("import", &text(&graph));
+        after("import", &graph);
     }
-    let backend = cpu_backend()?;
-    let placement = all_on_cpu(&graph, "nothing is offloaded");
-    Ok(compile(&graph, &placement, backend.as_ref())?)
+    let passes = passes::Options { stop_after: None, dump: if options.dump_ir { Some(&mut after) } else { None } };
+    let (graph, _) = optimize(graph, level, passes)?;
+    let offload = if options.offload { Offload::All } else { Offload::None };
+    let partition = partition(&graph, options.config, offload);
+    Ok(compile(&graph, &partition, options.config, cpu_backend()?.as_ref())?)
 }
 
 /// The code generator for this machine's processor.
+#[cfg(feature = "llvm")]
 fn cpu_backend() -> Result<Box<dyn Backend>, CompileError> {
-    Err(BackendError::Toolchain {
+    Ok(Box::new(tilewright_llvm::LlvmBackend::new()?))
+}
+
+/// The code generator for this machine's processor: there is none in this program.
+#[cfg(not(feature = "llvm"))]
+fn cpu_backend() -> Result<Box<dyn Backend>, CompileError> {
+    Err(tilewright_compiler::backend::BackendError::Toolchain {
         backend: "llvm",
         message: "this program was built without it; build it with the feature `llvm`".to_string(),
     }

@@ -162,6 +162,11 @@ impl HwConfig {
         if violations.is_empty() { Ok(config) } else { Err(ConfigError::Illegal { file: file.into(), violations }) }
     }
 
+    /// The configuration as a file's text, which [`HwConfig::parse`] reads back.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).unwrap_or_default()
+    }
+
     /// Checks every parameter's range and every rule between parameters.
     pub fn violations(&self) -> Vec<Violation> {
         let mut found = Vec::new();

@@ -56,3 +56,11 @@ fn the_hash_is_of_the_hardware_alone() {
     assert_eq!(a.hash(), b.hash());
     assert_ne!(a.hash(), c.hash());
 }
+
+#[test]
+fn a_configuration_survives_its_text() {
+    for (name, _) in PRESETS {
+        let config = HwConfig::load(name).unwrap();
+        assert_eq!(HwConfig::parse("text", &config.to_toml()).unwrap(), config);
+    }
+}

@@ -1,0 +1,92 @@
+//! Trained networks and single operators, whole: from the model's file to its outputs on every device, against what other
+//! runtimes computed.
+
+mod accuracy;
+mod cpu;
+mod operators;
+mod resnet;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tilewright::devices::{self, DeviceKind};
+use tilewright::inference::{self, Results};
+use tilewright::model::{self, Options};
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::artifact::Artifact;
+use tilewright_runtime::npy;
+use tilewright_runtime::registry::Registry;
+use tilewright_runtime::session::Session;
+use tilewright_runtime::tensor::Tensor;
+
+/// A model that the repository carries.
+fn carried(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").join(name)
+}
+
+/// A model of the folder that `TILEWRIGHT_MODELS` names; without it says that the test skips.
+fn shared(name: &str, test: &str) -> Option<PathBuf> {
+    match std::env::var_os("TILEWRIGHT_MODELS") {
+        Some(folder) if Path::new(&folder).is_dir() => Some(Path::new(&folder).join(name)),
+        _ => {
+            eprintln!("skipped 1 test: {test} needs {name} in the folder named by TILEWRIGHT_MODELS");
+            None
+        }
+    }
+}
+
+/// The inputs or expected outputs of a model, in order.
+fn arrays(model: &Path, kind: &str) -> Vec<Tensor> {
+    let stem = model.file_stem().unwrap().to_string_lossy().to_string();
+    // Single operators lie in a folder of one format; elsewhere the names of TFLite's arrays tell them apart.
+    let suffixes = ["-tflite", ""];
+    for suffix in suffixes {
+        let files = (0..).map(|i| model.with_file_name(format!("{stem}{suffix}.{kind}_{i}.npy")));
+        let found: Vec<Tensor> = files.take_while(|file| file.exists()).map(|file| npy::read(&file).unwrap()).collect();
+        if !found.is_empty() {
+            return found;
+        }
+    }
+    panic!("{} has no {kind}", model.display());
+}
+
+/// Compiles a model for a preset; nothing is offloaded for the CPU.
+fn compiled(model: &Path, hw: &str, device: DeviceKind) -> (Artifact, HwConfig) {
+    let config = HwConfig::load(hw).unwrap();
+    let graph = model::import(model, &BTreeMap::new()).unwrap_or_else(|e| panic!("{e}"));
+    let options = Options { config: &config, offload: device != DeviceKind::Cpu, level: 2, dump_ir: false };
+    let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap_or_else(|e| panic!("{}: {e}", model.display()));
+    (artifact, config)
+}
+
+/// Runs a compiled model as often as its inputs ask for.
+fn run(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[Tensor]) -> Results {
+    let values: Vec<_> =
+        artifact.manifest.inputs.iter().map(|id| artifact.manifest.values[id.0 as usize].clone()).collect();
+    let runs = inference::split(&values.iter().collect::<Vec<_>>(), inputs).unwrap_or_else(|e| panic!("{e}"));
+    let device = devices::open(device, config, None, &|_| {}).unwrap_or_else(|e| panic!("{e}"));
+    let mut session = Session::new(artifact, &Registry::new(), device).unwrap_or_else(|e| panic!("{e}"));
+    inference::run(&mut session, &runs, |_| {}).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Runs a model on its own inputs and gives the greatest difference from its expected outputs.
+fn difference(model: &Path, hw: &str, device: DeviceKind) -> f64 {
+    let (artifact, config) = compiled(model, hw, device);
+    let found = run(artifact, &config, device, &arrays(model, "input")).outputs;
+    largest(&found, &arrays(model, "expected"))
+}
+
+/// The greatest difference between tensors of equal types and shapes.
+fn largest(found: &[Tensor], expected: &[Tensor]) -> f64 {
+    assert_eq!(found.len(), expected.len());
+    let mut most = 0f64;
+    for (a, b) in found.iter().zip(expected) {
+        assert_eq!((a.dtype, &a.shape), (b.dtype, &b.shape));
+        for (x, y) in a.to_f64().iter().zip(b.to_f64()) {
+            // Comparing this way round also catches what is no number.
+            let distance = (x - y).abs();
+            most = if distance <= most { most } else { distance };
+        }
+    }
+    most
+}
