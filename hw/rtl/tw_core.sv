@@ -1,3 +1,5 @@
+`include "tw_fields.svh"
+
 // The accelerator: fetch, load, gemm, vector and store around their memories, ordered by tokens.
 module tw_core (
   input  logic        clk_i,
@@ -132,8 +134,12 @@ module tw_core (
   );
 
   // Bases of the heads.
-  assign load_base  = tw_cfg_pkg::load_base(load_head[LoadQ-1:8]);
-  assign store_base = tw_cfg_pkg::store_base(store_head[StoreQ-1:8]);
+  logic [tw_cfg_pkg::LoadBodyW-1:0]  load_body;
+  logic [tw_cfg_pkg::StoreBodyW-1:0] store_body;
+  assign load_body  = load_head[LoadQ-1:8];
+  assign store_body = store_head[StoreQ-1:8];
+  assign load_base  = `TW_FIELD(load, base, load_body);
+  assign store_base = `TW_FIELD(store, base, store_body);
 
   // Load.
   logic [6:0]  ld_we;

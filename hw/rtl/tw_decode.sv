@@ -1,3 +1,5 @@
+`include "tw_fields.svh"
+
 // Which instructions the configuration takes; the rules of illegal_reasons in hw/src/isa/legal.rs.
 module tw_decode (
   input  logic         valid_i,
@@ -49,17 +51,17 @@ module tw_decode (
   always_comb begin
     load_bad = 1'b0;
     if (valid_i && opcode == tw_isa_pkg::OpLoad) begin
-      load_bad = tw_cfg_pkg::load_row_bytes(load) == '0 || tw_cfg_pkg::load_rows(load) == '0 ||
-                 tw_cfg_pkg::load_planes(load) == '0 || tw_cfg_pkg::load_mem(load) == 3'd7 ||
-                 misaligned(tw_cfg_pkg::load_offset(load)) ||
-                 misaligned(tw_cfg_pkg::OffsetBits'(tw_cfg_pkg::load_row_stride(load))) ||
-                 misaligned(tw_cfg_pkg::OffsetBits'(tw_cfg_pkg::load_plane_stride(load)));
-      if (tw_cfg_pkg::load_pack(load)) begin
-        load_bad = load_bad || !packable(tw_cfg_pkg::load_mem(load)) ||
-                   byte_outside(tw_cfg_pkg::load_mem(load), tw_cfg_pkg::load_pack_byte(load));
+      load_bad = `TW_FIELD(load, row_bytes, load) == '0 || `TW_FIELD(load, rows, load) == '0 ||
+                 `TW_FIELD(load, planes, load) == '0 || `TW_FIELD(load, mem, load) == 3'd7 ||
+                 misaligned(`TW_FIELD(load, offset, load)) ||
+                 misaligned(tw_cfg_pkg::OffsetBits'(`TW_FIELD(load, row_stride, load))) ||
+                 misaligned(tw_cfg_pkg::OffsetBits'(`TW_FIELD(load, plane_stride, load)));
+      if (`TW_FIELD(load, pack, load)) begin
+        load_bad = load_bad || !packable(`TW_FIELD(load, mem, load)) ||
+                   byte_outside(`TW_FIELD(load, mem, load), `TW_FIELD(load, pack_byte, load));
       end else begin
-        load_bad = load_bad || tw_cfg_pkg::load_fill(load) || tw_cfg_pkg::load_pack_byte(load) != '0 ||
-                   tw_cfg_pkg::load_pack_row_stride(load) != '0 || tw_cfg_pkg::load_pack_plane_stride(load) != '0;
+        load_bad = load_bad || `TW_FIELD(load, fill, load) || `TW_FIELD(load, pack_byte, load) != '0 ||
+                   `TW_FIELD(load, pack_row_stride, load) != '0 || `TW_FIELD(load, pack_plane_stride, load) != '0;
       end
     end
   end
@@ -67,16 +69,16 @@ module tw_decode (
   always_comb begin
     store_bad = 1'b0;
     if (valid_i && opcode == tw_isa_pkg::OpStore) begin
-      store_bad = tw_cfg_pkg::store_row_bytes(store) == '0 || tw_cfg_pkg::store_rows(store) == '0 ||
-                  tw_cfg_pkg::store_planes(store) == '0 || !packable(tw_cfg_pkg::store_mem(store)) ||
-                  misaligned(tw_cfg_pkg::store_offset(store)) ||
-                  misaligned(tw_cfg_pkg::OffsetBits'(tw_cfg_pkg::store_row_stride(store))) ||
-                  misaligned(tw_cfg_pkg::OffsetBits'(tw_cfg_pkg::store_plane_stride(store)));
-      if (tw_cfg_pkg::store_pack(store)) begin
-        store_bad = store_bad || byte_outside(tw_cfg_pkg::store_mem(store), tw_cfg_pkg::store_pack_byte(store));
+      store_bad = `TW_FIELD(store, row_bytes, store) == '0 || `TW_FIELD(store, rows, store) == '0 ||
+                  `TW_FIELD(store, planes, store) == '0 || !packable(`TW_FIELD(store, mem, store)) ||
+                  misaligned(`TW_FIELD(store, offset, store)) ||
+                  misaligned(tw_cfg_pkg::OffsetBits'(`TW_FIELD(store, row_stride, store))) ||
+                  misaligned(tw_cfg_pkg::OffsetBits'(`TW_FIELD(store, plane_stride, store)));
+      if (`TW_FIELD(store, pack, store)) begin
+        store_bad = store_bad || byte_outside(`TW_FIELD(store, mem, store), `TW_FIELD(store, pack_byte, store));
       end else begin
-        store_bad = store_bad || tw_cfg_pkg::store_pack_byte(store) != '0 ||
-                    tw_cfg_pkg::store_pack_row_stride(store) != '0 || tw_cfg_pkg::store_pack_plane_stride(store) != '0;
+        store_bad = store_bad || `TW_FIELD(store, pack_byte, store) != '0 ||
+                    `TW_FIELD(store, pack_row_stride, store) != '0 || `TW_FIELD(store, pack_plane_stride, store) != '0;
       end
     end
   end
@@ -84,25 +86,25 @@ module tw_decode (
   always_comb begin
     gemm_bad = 1'b0;
     if (valid_i && opcode == tw_isa_pkg::OpGemm) begin
-      gemm_bad = tw_cfg_pkg::gemm_uops(gemm) == '0 || tw_cfg_pkg::gemm_count0(gemm) == '0 ||
-                 tw_cfg_pkg::gemm_count1(gemm) == '0 || tw_cfg_pkg::gemm_count2(gemm) == '0;
+      gemm_bad = `TW_FIELD(gemm, uops, gemm) == '0 || `TW_FIELD(gemm, count0, gemm) == '0 ||
+                 `TW_FIELD(gemm, count1, gemm) == '0 || `TW_FIELD(gemm, count2, gemm) == '0;
     end
   end
 
   logic [4:0] op;
   logic [2:0] a, b;
-  assign op = tw_cfg_pkg::vector_op(vec);
-  assign a  = {1'b0, tw_cfg_pkg::vector_a(vec)};
-  assign b  = tw_cfg_pkg::vector_b(vec);
+  assign op = `TW_FIELD(vector, op, vec);
+  assign a  = {1'b0, `TW_FIELD(vector, a, vec)};
+  assign b  = `TW_FIELD(vector, b, vec);
 
   always_comb begin
     vec_bad = 1'b0;
     if (valid_i && opcode == tw_isa_pkg::OpVector) begin
-      vec_bad = tw_cfg_pkg::vector_uops(vec) == '0 || tw_cfg_pkg::vector_count0(vec) == '0 ||
-                tw_cfg_pkg::vector_count1(vec) == '0 || tw_cfg_pkg::vector_count2(vec) == '0;
-      if (tw_cfg_pkg::vector_mode(vec) && op != tw_isa_pkg::VecRequant && op != tw_isa_pkg::VecMul) vec_bad = 1'b1;
-      if (tw_cfg_pkg::vector_dst(vec) == 2'd3 || a == tw_isa_pkg::SrcParam || b > tw_isa_pkg::SrcNone) vec_bad = 1'b1;
-      if (!reach && ({1'b0, tw_cfg_pkg::vector_dst(vec)} == tw_isa_pkg::SrcInp || a == tw_isa_pkg::SrcInp ||
+      vec_bad = `TW_FIELD(vector, uops, vec) == '0 || `TW_FIELD(vector, count0, vec) == '0 ||
+                `TW_FIELD(vector, count1, vec) == '0 || `TW_FIELD(vector, count2, vec) == '0;
+      if (`TW_FIELD(vector, mode, vec) && op != tw_isa_pkg::VecRequant && op != tw_isa_pkg::VecMul) vec_bad = 1'b1;
+      if (`TW_FIELD(vector, dst, vec) == 2'd3 || a == tw_isa_pkg::SrcParam || b > tw_isa_pkg::SrcNone) vec_bad = 1'b1;
+      if (!reach && ({1'b0, `TW_FIELD(vector, dst, vec)} == tw_isa_pkg::SrcInp || a == tw_isa_pkg::SrcInp ||
                      b == tw_isa_pkg::SrcInp)) vec_bad = 1'b1;
       case (op)
         tw_isa_pkg::VecMove, tw_isa_pkg::VecClip: if (b != tw_isa_pkg::SrcNone) vec_bad = 1'b1;

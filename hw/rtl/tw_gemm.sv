@@ -1,3 +1,5 @@
+`include "tw_fields.svh"
+
 // The gemm unit: one micro-op a cycle, accumulation forwarded, no bubble between instructions.
 //
 // Stages: issue (micro-op memory) | index | operand read | multiply and sum (one more with registered products) | accumulate | write.
@@ -61,15 +63,15 @@ module tw_gemm (
     bases = '0;
     steps = '0;
     if (insn_valid_i) begin
-      counts = {tw_cfg_pkg::gemm_count2(insn_i), tw_cfg_pkg::gemm_count1(insn_i), tw_cfg_pkg::gemm_count0(insn_i)};
-      bases = {IndexW'(tw_cfg_pkg::gemm_wgt(insn_i)), IndexW'(tw_cfg_pkg::gemm_inp(insn_i)),
-                  IndexW'(tw_cfg_pkg::gemm_acc(insn_i))};
-      steps = {IndexW'(tw_cfg_pkg::gemm_wgt2(insn_i)), IndexW'(tw_cfg_pkg::gemm_inp2(insn_i)),
-                  IndexW'(tw_cfg_pkg::gemm_acc2(insn_i)),
-                  IndexW'(tw_cfg_pkg::gemm_wgt1(insn_i)), IndexW'(tw_cfg_pkg::gemm_inp1(insn_i)),
-                  IndexW'(tw_cfg_pkg::gemm_acc1(insn_i)),
-                  IndexW'(tw_cfg_pkg::gemm_wgt0(insn_i)), IndexW'(tw_cfg_pkg::gemm_inp0(insn_i)),
-                  IndexW'(tw_cfg_pkg::gemm_acc0(insn_i))};
+      counts = {`TW_FIELD(gemm, count2, insn_i), `TW_FIELD(gemm, count1, insn_i), `TW_FIELD(gemm, count0, insn_i)};
+      bases = {IndexW'(`TW_FIELD(gemm, wgt, insn_i)), IndexW'(`TW_FIELD(gemm, inp, insn_i)),
+                  IndexW'(`TW_FIELD(gemm, acc, insn_i))};
+      steps = {IndexW'(`TW_FIELD(gemm, wgt2, insn_i)), IndexW'(`TW_FIELD(gemm, inp2, insn_i)),
+                  IndexW'(`TW_FIELD(gemm, acc2, insn_i)),
+                  IndexW'(`TW_FIELD(gemm, wgt1, insn_i)), IndexW'(`TW_FIELD(gemm, inp1, insn_i)),
+                  IndexW'(`TW_FIELD(gemm, acc1, insn_i)),
+                  IndexW'(`TW_FIELD(gemm, wgt0, insn_i)), IndexW'(`TW_FIELD(gemm, inp0, insn_i)),
+                  IndexW'(`TW_FIELD(gemm, acc0, insn_i))};
     end
   end
 
@@ -79,7 +81,7 @@ module tw_gemm (
   tw_walk #(
     .UopW(tw_cfg_pkg::GuopW), .UopDepth(tw_cfg_pkg::GemmUopDepth), .LoopW(tw_cfg_pkg::LoopW), .IndexW(IndexW)
   ) u_walk (
-    .clk_i, .rst_ni, .start_i(start), .uop_i(tw_cfg_pkg::gemm_uop(insn_i)), .uops_i(tw_cfg_pkg::gemm_uops(insn_i)),
+    .clk_i, .rst_ni, .start_i(start), .uop_i(`TW_FIELD(gemm, uop, insn_i)), .uops_i(`TW_FIELD(gemm, uops, insn_i)),
     .counts_i(counts), .bases_i(bases), .steps_i(steps), .step_i(walk_valid && !stop_i),
     .valid_o(walk_valid), .last_o(walk_last), .uop_range_o(walk_range), .uop_o(uop_addr_o), .offsets_o(walk_offsets)
   );
@@ -99,7 +101,7 @@ module tw_gemm (
   end
   always_ff @(posedge clk_i) begin
     if (start) begin
-      accumulate_q <= tw_cfg_pkg::gemm_accumulate(insn_i);
+      accumulate_q <= `TW_FIELD(gemm, accumulate, insn_i);
       push_q       <= insn_push_i;
     end
   end

@@ -12,14 +12,17 @@ module tw_gemm_lane #(
 );
 
   if (MulStages == 0) begin : gen_fused
-    function automatic logic [31:0] dot(input logic [BlockIn*8-1:0] a, input logic [BlockIn*8-1:0] b);
-      dot = '0;
-      for (int unsigned i = 0; i < BlockIn; i++) begin
-        dot = dot + 32'($signed(a[i*8 +: 8])) * 32'($signed(b[i*8 +: 8]));
+    logic [31:0] sum;
+    always_comb begin
+      sum = '0;
+      if (en_i) begin
+        for (int unsigned i = 0; i < BlockIn; i++) begin
+          sum = sum + 32'($signed(inp_i[i*8 +: 8])) * 32'($signed(wgt_i[i*8 +: 8]));
+        end
       end
-    endfunction
+    end
     always_ff @(posedge clk_i) begin
-      if (en_i) sum_o <= dot(inp_i, wgt_i);
+      if (en_i) sum_o <= sum;
     end
     logic unused;
     assign unused = en_sum_i;

@@ -1,3 +1,5 @@
+`include "tw_fields.svh"
+
 // The load unit: rows are walked and requested ahead on one side, written to the memories on the other, several
 // instructions under way.
 module tw_load (
@@ -95,26 +97,26 @@ module tw_load (
   assign start = insn_valid_i && !stop_i && !ctx_full && (!rows_active || rows_done);
   assign insn_start_o = start;
 
-  assign ctx_in.mem       = tw_cfg_pkg::load_mem(head);
-  assign ctx_in.pad       = tw_cfg_pkg::load_pad_value(head);
-  assign ctx_in.x_before  = tw_cfg_pkg::load_x_before(head);
-  assign ctx_in.x_after   = tw_cfg_pkg::load_x_after(head);
-  assign ctx_in.row_bytes = tw_cfg_pkg::load_row_bytes(head);
-  assign ctx_in.pack      = tw_cfg_pkg::load_pack(head);
-  assign ctx_in.fill      = tw_cfg_pkg::load_fill(head);
+  assign ctx_in.mem       = `TW_FIELD(load, mem, head);
+  assign ctx_in.pad       = `TW_FIELD(load, pad_value, head);
+  assign ctx_in.x_before  = `TW_FIELD(load, x_before, head);
+  assign ctx_in.x_after   = `TW_FIELD(load, x_after, head);
+  assign ctx_in.row_bytes = `TW_FIELD(load, row_bytes, head);
+  assign ctx_in.pack      = `TW_FIELD(load, pack, head);
+  assign ctx_in.fill      = `TW_FIELD(load, fill, head);
   assign ctx_in.push      = insn_push_i;
 
   tw_rows u_rows (
     .clk_i, .rst_ni, .stop_i, .start_i(start), .mem_i(ctx_in.mem), .base_addr_i, .base_limit_i,
-    .offset_i(tw_cfg_pkg::load_offset(head)), .entry_i(tw_cfg_pkg::load_entry(head)),
-    .row_bytes_i(ctx_in.row_bytes), .rows_i(tw_cfg_pkg::load_rows(head)), .planes_i(tw_cfg_pkg::load_planes(head)),
-    .row_stride_i(tw_cfg_pkg::load_row_stride(head)), .plane_stride_i(tw_cfg_pkg::load_plane_stride(head)),
+    .offset_i(`TW_FIELD(load, offset, head)), .entry_i(`TW_FIELD(load, entry, head)),
+    .row_bytes_i(ctx_in.row_bytes), .rows_i(`TW_FIELD(load, rows, head)), .planes_i(`TW_FIELD(load, planes, head)),
+    .row_stride_i(`TW_FIELD(load, row_stride, head)), .plane_stride_i(`TW_FIELD(load, plane_stride, head)),
     .x_before_i(ctx_in.x_before), .x_after_i(ctx_in.x_after),
-    .y_before_i(tw_cfg_pkg::load_y_before(head)), .y_after_i(tw_cfg_pkg::load_y_after(head)),
-    .z_before_i(tw_cfg_pkg::load_z_before(head)), .z_after_i(tw_cfg_pkg::load_z_after(head)),
-    .pack_i(ctx_in.pack), .pack_byte_i(tw_cfg_pkg::load_pack_byte(head)),
-    .pack_row_stride_i(tw_cfg_pkg::load_pack_row_stride(head)),
-    .pack_plane_stride_i(tw_cfg_pkg::load_pack_plane_stride(head)),
+    .y_before_i(`TW_FIELD(load, y_before, head)), .y_after_i(`TW_FIELD(load, y_after, head)),
+    .z_before_i(`TW_FIELD(load, z_before, head)), .z_after_i(`TW_FIELD(load, z_after, head)),
+    .pack_i(ctx_in.pack), .pack_byte_i(`TW_FIELD(load, pack_byte, head)),
+    .pack_row_stride_i(`TW_FIELD(load, pack_row_stride, head)),
+    .pack_plane_stride_i(`TW_FIELD(load, pack_plane_stride, head)),
     .ready_i(rows_ready), .valid_o(rows_valid), .pad_o(rows_pad), .last_o(rows_last), .pos_o(rows_pos),
     .addr_o(rows_addr), .row_bytes_o(rows_bytes), .active_o(rows_active), .done_o(rows_done),
     .trap_limit_o(trap_limit), .trap_range_o(trap_range)

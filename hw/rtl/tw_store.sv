@@ -1,3 +1,5 @@
+`include "tw_fields.svh"
+
 // The store unit: rows are walked, read from inp or out, aligned to the bus and buffered; a burst is requested when all
 // its beats are there.
 module tw_store (
@@ -76,14 +78,14 @@ module tw_store (
   assign insn_start_o = start;
 
   tw_rows u_rows (
-    .clk_i, .rst_ni, .stop_i, .start_i(start), .mem_i(tw_cfg_pkg::store_mem(head)), .base_addr_i, .base_limit_i,
-    .offset_i(tw_cfg_pkg::store_offset(head)), .entry_i(tw_cfg_pkg::store_entry(head)),
-    .row_bytes_i(tw_cfg_pkg::store_row_bytes(head)), .rows_i(tw_cfg_pkg::store_rows(head)),
-    .planes_i(tw_cfg_pkg::store_planes(head)), .row_stride_i(tw_cfg_pkg::store_row_stride(head)),
-    .plane_stride_i(tw_cfg_pkg::store_plane_stride(head)), .x_before_i('0), .x_after_i('0), .y_before_i('0),
-    .y_after_i('0), .z_before_i('0), .z_after_i('0), .pack_i(tw_cfg_pkg::store_pack(head)),
-    .pack_byte_i(tw_cfg_pkg::store_pack_byte(head)), .pack_row_stride_i(tw_cfg_pkg::store_pack_row_stride(head)),
-    .pack_plane_stride_i(tw_cfg_pkg::store_pack_plane_stride(head)),
+    .clk_i, .rst_ni, .stop_i, .start_i(start), .mem_i(`TW_FIELD(store, mem, head)), .base_addr_i, .base_limit_i,
+    .offset_i(`TW_FIELD(store, offset, head)), .entry_i(`TW_FIELD(store, entry, head)),
+    .row_bytes_i(`TW_FIELD(store, row_bytes, head)), .rows_i(`TW_FIELD(store, rows, head)),
+    .planes_i(`TW_FIELD(store, planes, head)), .row_stride_i(`TW_FIELD(store, row_stride, head)),
+    .plane_stride_i(`TW_FIELD(store, plane_stride, head)), .x_before_i('0), .x_after_i('0), .y_before_i('0),
+    .y_after_i('0), .z_before_i('0), .z_after_i('0), .pack_i(`TW_FIELD(store, pack, head)),
+    .pack_byte_i(`TW_FIELD(store, pack_byte, head)), .pack_row_stride_i(`TW_FIELD(store, pack_row_stride, head)),
+    .pack_plane_stride_i(`TW_FIELD(store, pack_plane_stride, head)),
     .ready_i(rows_ready), .valid_o(rows_valid), .pad_o(rows_pad), .last_o(rows_last), .pos_o(rows_pos),
     .addr_o(rows_addr), .row_bytes_o(rows_bytes), .active_o(rows_active), .done_o(rows_done),
     .trap_limit_o(trap_limit), .trap_range_o(trap_range)
@@ -94,7 +96,7 @@ module tw_store (
     else if (start) started_q <= started_q + 1'b1;
   end
   always_ff @(posedge clk_i) begin
-    if (start) mem_q <= tw_cfg_pkg::store_mem(head);
+    if (start) mem_q <= `TW_FIELD(store, mem, head);
   end
 
   // The walked rows go to the reading side and to the burst side.

@@ -1,3 +1,5 @@
+`include "tw_fields.svh"
+
 // The vector unit: rows of batch x block_out elements, simple operations on the vector lanes with forwarding, deep ones
 // on the requantize lanes without.
 //
@@ -108,13 +110,13 @@ module tw_vector (
     needs_desc = is_deep(op) || op == tw_isa_pkg::VecClip || b == tw_isa_pkg::SrcScalar;
   endfunction
 
-  assign head_deep = is_deep(tw_cfg_pkg::vector_op(insn_i));
-  assign head_desc = needs_desc(tw_cfg_pkg::vector_op(insn_i), tw_cfg_pkg::vector_b(insn_i));
-  assign cur_needs_desc = needs_desc(tw_cfg_pkg::vector_op(cur_q), tw_cfg_pkg::vector_b(cur_q));
+  assign head_deep = is_deep(`TW_FIELD(vector, op, insn_i));
+  assign head_desc = needs_desc(`TW_FIELD(vector, op, insn_i), `TW_FIELD(vector, b, insn_i));
+  assign cur_needs_desc = needs_desc(`TW_FIELD(vector, op, cur_q), `TW_FIELD(vector, b, cur_q));
   assign direct = !head_deep && !head_desc && !prev_deep_q;
   assign start = insn_valid_i && !stop_i && (state_q == StIdle || (state_q == StRun && step && walk_last));
   assign insn_start_o = start;
-  assign desc_range = 32'(tw_cfg_pkg::vector_descriptor(cur_q)) + DescEntries > tw_cfg_pkg::ParamDepth;
+  assign desc_range = 32'(`TW_FIELD(vector, descriptor, cur_q)) + DescEntries > tw_cfg_pkg::ParamDepth;
   assign launch = (start && direct) ||
                   (state_q == StDrain && drain_q == '0 && !cur_needs_desc && !stop_i) ||
                   (state_q == StDesc && desc_q == DescCountW'(DescEntries) && !stop_i);
@@ -175,11 +177,11 @@ module tw_vector (
 
   // Issue: a row takes one pass for each slice, three for a quantized addition, of which the third is left for the sum.
   ctl_t ctl;
-  assign ctl.op     = tw_cfg_pkg::vector_op(cur_q);
-  assign ctl.single = tw_cfg_pkg::vector_mode(cur_q);
-  assign ctl.dst    = tw_cfg_pkg::vector_dst(cur_q);
-  assign ctl.a      = tw_cfg_pkg::vector_a(cur_q);
-  assign ctl.b      = tw_cfg_pkg::vector_b(cur_q);
+  assign ctl.op     = `TW_FIELD(vector, op, cur_q);
+  assign ctl.single = `TW_FIELD(vector, mode, cur_q);
+  assign ctl.dst    = `TW_FIELD(vector, dst, cur_q);
+  assign ctl.a      = `TW_FIELD(vector, a, cur_q);
+  assign ctl.b      = `TW_FIELD(vector, b, cur_q);
 
   logic               is_qadd, slice_last;
   assign is_qadd    = ctl.op == tw_isa_pkg::VecQadd;
@@ -211,18 +213,18 @@ module tw_vector (
     bases = '0;
     steps = '0;
     if (launch) begin
-      counts = {tw_cfg_pkg::vector_count2(body), tw_cfg_pkg::vector_count1(body), tw_cfg_pkg::vector_count0(body)};
-      bases = {tw_cfg_pkg::vector_b_at(body), tw_cfg_pkg::vector_a_at(body), tw_cfg_pkg::vector_dst_at(body)};
-      steps = {tw_cfg_pkg::vector_b2(body), tw_cfg_pkg::vector_a2(body), tw_cfg_pkg::vector_dst2(body),
-                   tw_cfg_pkg::vector_b1(body), tw_cfg_pkg::vector_a1(body), tw_cfg_pkg::vector_dst1(body),
-                   tw_cfg_pkg::vector_b0(body), tw_cfg_pkg::vector_a0(body), tw_cfg_pkg::vector_dst0(body)};
+      counts = {`TW_FIELD(vector, count2, body), `TW_FIELD(vector, count1, body), `TW_FIELD(vector, count0, body)};
+      bases = {`TW_FIELD(vector, b_at, body), `TW_FIELD(vector, a_at, body), `TW_FIELD(vector, dst_at, body)};
+      steps = {`TW_FIELD(vector, b2, body), `TW_FIELD(vector, a2, body), `TW_FIELD(vector, dst2, body),
+                   `TW_FIELD(vector, b1, body), `TW_FIELD(vector, a1, body), `TW_FIELD(vector, dst1, body),
+                   `TW_FIELD(vector, b0, body), `TW_FIELD(vector, a0, body), `TW_FIELD(vector, dst0, body)};
     end
   end
 
   tw_walk #(
     .UopW(tw_cfg_pkg::VuopW), .UopDepth(tw_cfg_pkg::VectorUopDepth), .LoopW(tw_cfg_pkg::LoopW), .IndexW(IndexW)
   ) u_walk (
-    .clk_i, .rst_ni, .start_i(launch), .uop_i(tw_cfg_pkg::vector_uop(body)), .uops_i(tw_cfg_pkg::vector_uops(body)),
+    .clk_i, .rst_ni, .start_i(launch), .uop_i(`TW_FIELD(vector, uop, body)), .uops_i(`TW_FIELD(vector, uops, body)),
     .counts_i(counts), .bases_i(bases), .steps_i(steps), .step_i(step),
     .valid_o(walk_valid), .last_o(walk_last), .uop_range_o(walk_range), .uop_o(uop_addr_o), .offsets_o(walk_offsets)
   );
@@ -302,7 +304,7 @@ module tw_vector (
   assign out_raddr_o = {OutW'(b2_q), OutW'(a2_q)};
   assign inp_raddr_o = {tw_cfg_pkg::InpW'(b2_q), tw_cfg_pkg::InpW'(a2_q)};
   assign param_re_o = (read2 && ctl2_q.b == tw_isa_pkg::SrcParam) || (state_q == StDesc && !stop_i);
-  assign param_addr_o = state_q == StDesc ? tw_cfg_pkg::vector_descriptor(cur_q) + tw_cfg_pkg::DescW'(desc_q)
+  assign param_addr_o = state_q == StDesc ? `TW_FIELD(vector, descriptor, cur_q) + tw_cfg_pkg::DescW'(desc_q)
                                           : tw_cfg_pkg::DescW'(b2_q);
 
   // Row writes: a simple row in stage 4, a deep one in stage 9. Rows are kept as 32-bit elements, narrowed where the

@@ -10,6 +10,7 @@ macro_rules! sources {
 
 sources!(
     "tw_assert.svh",
+    "tw_fields.svh",
     "gen/tw_isa_pkg.sv",
     "tw_fifo.sv",
     "tw_words.sv",

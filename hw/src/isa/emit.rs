@@ -82,7 +82,7 @@ fn isa_package() -> String {
 }
 
 /// The package of one configuration, which every RTL module reads: its parameters, the sizes that follow from them, and
-/// a function for each instruction field. Written beside the build, not into the repository.
+/// the place of each instruction field. Written beside the build, not into the repository.
 pub fn config_package(config: &HwConfig) -> String {
     let mut s = format!(
         "// Configuration {} (hash {:016x}). Written by HwConfig; do not edit.\npackage tw_cfg_pkg;\n",
@@ -115,7 +115,6 @@ pub fn config_package(config: &HwConfig) -> String {
     }
     for op in Opcode::ALL {
         let mut at = 0;
-        let body = insn_bits(op, config) - HEADER_BITS;
         for field in op.fields() {
             let name = format!("{}_{}", op.name(), field.name);
             let width = config.field_width(field.width);
@@ -124,18 +123,12 @@ pub fn config_package(config: &HwConfig) -> String {
                 Width::Pack(None) => 1,
                 Width::Named(w) | Width::Pack(Some(w)) | Width::Loop3(w) => config.width(w),
             };
-            let _ = writeln!(
-                s,
-                "  function automatic logic [{}:0] {name}(input logic [{}:0] body);",
-                nominal - 1,
-                body - 1
-            );
-            if width == 0 {
-                let _ = writeln!(s, "    {name} = {nominal}'d{} & {nominal}'(body[0] | 1'b1);", field.default);
-            } else {
-                let _ = writeln!(s, "    {name} = body[{}:{}];", at + width - 1, at);
-            }
-            s.push_str("  endfunction\n");
+            let lsb = if width == 0 { 0 } else { at };
+            let _ = writeln!(s, "  localparam bit {name}_has = 1'b{};", u32::from(width != 0));
+            let _ = writeln!(s, "  localparam int unsigned {name}_lsb = {lsb};");
+            let _ = writeln!(s, "  localparam int unsigned {name}_w = {nominal};");
+            let _ =
+                writeln!(s, "  localparam logic [{}:0] {name}_default = {nominal}'d{};", nominal - 1, field.default);
             at += width;
         }
     }
