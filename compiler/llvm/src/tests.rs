@@ -8,10 +8,12 @@ use crate::LlvmBackend;
 mod models;
 mod scalars;
 
-/// Runs a graph through object code, entry by entry.
+/// Runs a graph through object code, entry by entry, and prints how long that takes.
 fn run(backend: &LlvmBackend, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
     let nodes: Vec<_> = graph.nodes().map(|(id, _)| id).collect();
+    let begin = std::time::Instant::now();
     let code = backend.compile(graph, &nodes).unwrap_or_else(|e| panic!("{e}"));
+    let compiled = begin.elapsed();
     let module = CpuModule::load(&code.bytes, &ImportTable::standard()).unwrap_or_else(|e| panic!("{e}"));
     let mut values: Vec<Vec<u64>> = (0..graph.value_count())
         .map(|i| {
@@ -27,6 +29,7 @@ fn run(backend: &LlvmBackend, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
             words(&bytes)
         })
         .collect();
+    let mut times = Vec::new();
     for e in &code.entries {
         let mut workspace = vec![0xa5a5_a5a5_a5a5_a5a5u64; e.workspace_bytes / 8 + 16];
         let args: Vec<*mut u8> = e.inputs.iter().chain(&e.outputs).map(|v| values[v.0].as_mut_ptr().cast()).collect();
@@ -35,7 +38,15 @@ fn run(backend: &LlvmBackend, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
         let f = module.function(&e.symbol).expect("every entry is a function");
         // SAFETY: the arguments are the values that the entry names, of their sizes, and a workspace of its size.
         assert_eq!(unsafe { f.call(&args) }, 0);
+        // Again for the time: entries keep no state and write no input.
+        let begin = std::time::Instant::now();
+        // SAFETY: as above.
+        assert_eq!(unsafe { f.call(&args) }, 0);
+        times.push((begin.elapsed(), &e.symbol));
     }
+    let total: std::time::Duration = times.iter().map(|t| t.0).sum();
+    let slowest = times.iter().max().map(|t| format!(", most in {} {:?}", t.1, t.0)).unwrap_or_default();
+    println!("{}: compiled in {compiled:?}, runs in {total:?}{slowest}", graph.name());
     let outputs = graph.outputs().iter().map(|(_, v)| {
         let ty = graph.ty(*v);
         let bytes: Vec<u8> = values[v.0].iter().flat_map(|w| w.to_le_bytes()).collect();
