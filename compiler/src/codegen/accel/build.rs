@@ -2,12 +2,13 @@
 
 use super::layer::{Kind, Layer};
 use super::plan::Plan;
+use super::product::{self, Tile};
 use super::scratch::Ring;
 use super::view::View;
 use super::{add, conv, pool};
 use crate::graph::{Graph, ValueId};
 use std::collections::HashMap;
-use tilewright_driver::{AccelProgram, Builder, DriverError, RegionId, Role};
+use tilewright_driver::{AccelProgram, Builder, DriverError, Nest, RegionId, Role};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::layout::Activation;
 
@@ -92,6 +93,7 @@ pub(super) struct Emit<'c> {
     pub out: Ring<Key>,
     pub param: Ring<Key>,
     places: HashMap<(ValueId, View), Place>,
+    products: HashMap<Tile, Nest>,
 }
 
 type Borders = (Vec<(ValueId, View)>, Vec<(ValueId, View)>);
@@ -107,7 +109,19 @@ impl<'c> Emit<'c> {
             out: Ring::new(config, Mem::Out),
             param: Ring::new(config, Mem::Param),
             places: HashMap::new(),
+            products: HashMap::new(),
         })
+    }
+
+    /// The loops of a tile's product; equal tiles are scheduled once.
+    pub fn product(&mut self, tile: &Tile) -> Result<Nest, DriverError> {
+        if let Some(nest) = self.products.get(tile) {
+            return Ok(nest.clone());
+        }
+        let wrong = |e: product::ProductError| DriverError::Rule { index: self.b.len(), what: e.to_string() };
+        let nest = product::nest(self.config, tile).map_err(wrong)?;
+        self.products.insert(*tile, nest.clone());
+        Ok(nest)
     }
 
     fn forget(&mut self) {

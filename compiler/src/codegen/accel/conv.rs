@@ -3,6 +3,7 @@
 use super::build::{Emit, Place};
 use super::layer::{Conv, Finish, Layer};
 use super::plan::{ConvTile, Sizes, column_span, row_span, skips_rows};
+use super::product::Tile;
 use super::view::View;
 use crate::graph::ValueId;
 use std::ops::Range;
@@ -134,7 +135,7 @@ impl Walk<'_> {
         };
         for (pass, in_blocks) in passes.iter().enumerate() {
             let wgt = self.load_weights(e, s, in_blocks)?;
-            let nests = self.nests(e.config, s, in_blocks);
+            let nests = self.nests(e, s, in_blocks)?;
             for nest in &nests {
                 e.b.prepare_gemm(&tail(nest, pass == 0))?;
             }
@@ -242,45 +243,43 @@ impl Walk<'_> {
     }
 
     /// The loops of a pass, for all output tiles at once or, with groups, for each.
-    fn nests(&self, config: &HwConfig, s: &Step, in_blocks: &Range<usize>) -> Vec<Nest> {
+    fn nests(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>) -> Result<Vec<Nest>, DriverError> {
         let (conv, sizes) = (self.conv, &self.sizes);
         let (rows, _) = row_span(conv, s.rows.start, s.rows.len(), self.input.1);
         let columns = column_span(conv, s.columns.start, s.columns.len(), self.input.1);
         let (ri, ro) = (sizes.in_ratio as u32, sizes.out_ratio as u32);
-        let width = columns.padded() as u32;
-        let plane = rows.padded() as u32 * width * ri;
-        let pixels = (s.rows.len() * s.columns.len()) as u32;
-        let tiles = self.pass_tiles(in_blocks);
-        let taps = self.taps() as u32;
+        let pixels = [s.rows.len() as u32, s.columns.len() as u32];
+        let tiles = self.pass_tiles(in_blocks).len() as u32;
+        let pair = |v: [usize; 2]| v.map(|n| n as u32);
         let row_step = if skips_rows(conv) { 1 } else { conv.strides[0] as u32 };
-        let body = |first: u32| -> Vec<[u32; 3]> {
-            let taps_of = |tile: u32| {
-                (0..conv.kernel[0] as u32).flat_map(move |y| (0..conv.kernel[1] as u32).map(move |x| (tile, y, x)))
-            };
-            let index = |(tile, y, x): (u32, u32, u32)| {
-                let channel = (first + tile) / ri * plane + (first + tile) % ri;
-                let tap = y * conv.dilations[0] as u32 * width + x * conv.dilations[1] as u32;
-                [0, channel + tap * ri, tile * taps + y * conv.kernel[1] as u32 + x]
-            };
-            (0..tiles.len() as u32).flat_map(taps_of).map(index).collect()
+        let all = Tile {
+            blocks: s.blocks.len() as u32,
+            out_ratio: ro,
+            pixels,
+            tiles,
+            first: 0,
+            in_ratio: ri,
+            window: [in_blocks.len() as u32, rows.padded() as u32, columns.padded() as u32],
+            kernel: pair(conv.kernel),
+            steps: [row_step, conv.strides[1] as u32],
+            dilations: pair(conv.dilations),
         };
-        let pixel_dims = [
-            Dim::new(s.rows.len() as u32, [s.columns.len() as u32 * ro, row_step * width * ri, 0]),
-            Dim::new(s.columns.len() as u32, [ro, conv.strides[1] as u32 * ri, 0]),
-        ];
-        let per_tile = tiles.len() as u32 * taps;
         if conv.groups == 1 {
-            let mut dims =
-                vec![Dim::new(s.blocks.len() as u32, [pixels * ro, 0, ro * per_tile]), Dim::new(ro, [1, 0, per_tile])];
-            dims.extend(pixel_dims);
-            return vec![Nest { at: [0; 3], body: body(0), dims }];
+            return Ok(vec![e.product(&all)?]);
         }
+        let plane = all.window[1] * all.window[2] * ri;
+        let per_tile = tiles * self.taps() as u32;
         let each = |t: usize| {
-            let first = sizes.first_tile(conv, s.blocks.start * sizes.out_ratio + t, self.input.1, config);
+            let first = sizes.first_tile(conv, s.blocks.start * sizes.out_ratio + t, self.input.1, e.config);
             let block = (first / sizes.in_ratio - in_blocks.start) as u32;
             let (t, first) = (t as u32, (first % sizes.in_ratio) as u32);
-            let at = [t / ro * pixels * ro + t % ro, block * plane, t * per_tile];
-            Nest { at, body: body(first), dims: pixel_dims.to_vec() }
+            let blocks = (first + tiles).div_ceil(ri);
+            let one = Tile { blocks: 1, out_ratio: 1, first, window: [blocks, all.window[1], all.window[2]], ..all };
+            let mut nest = e.product(&one)?;
+            // Sums of neighbouring pixels stand as far apart as a block has entries.
+            nest.dims.iter_mut().for_each(|d| d.steps[0] *= ro);
+            nest.at = [t / ro * pixels[0] * pixels[1] * ro + t % ro, block * plane, t * per_tile];
+            Ok(nest)
         };
         (0..s.blocks.len() * sizes.out_ratio).map(each).collect()
     }
