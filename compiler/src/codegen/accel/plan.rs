@@ -293,8 +293,9 @@ fn cost(conv: &Conv, sizes: &Sizes, input: View, output: View, tile: ConvTile, c
     let dma = inp_loads * inp_load + wgt_loads * wgt_load + tiles * store;
     let gemm = tiles * passes * ((tile.out_blocks * sizes.out_ratio * pixels * in_tiles * taps) as u64 + 12);
     let vector = tiles * (requant + 24);
-    // The first tile's operands and the last tile's results are not hidden behind anything.
-    Some(gemm.max(dma).max(vector) + inp_load + wgt_load + requant + store + 250)
+    // The first tile's operands and the last tile's results are not hidden behind anything; each tile has instructions
+    // to fetch and tokens to wait for.
+    Some(gemm.max(dma).max(vector) + inp_load + wgt_load + requant + store + 250 + 50 * tiles * passes)
 }
 
 /// The memory in which vector finds a pooling's data.
@@ -394,7 +395,8 @@ fn add_entries(config: &HwConfig) -> Result<u32, String> {
     let entries = if places.iter().any(|&(mem, _)| mem == Mem::Out) {
         (least / 4).min(bank(Mem::Out) / 4)
     } else {
-        (least / 2).min(config.out_depth / 2)
+        // Short pieces let the layers before and after work beside the addition.
+        (least / 8).min(config.out_depth / 8)
     };
     Ok(entries.max(1))
 }
