@@ -2,9 +2,11 @@
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use tilewright_driver::{AccelProgram, Builder, Dim, DriverError, Nest, RegionId, Role, race};
+use tilewright_driver::{AccelProgram, Builder, Dim, DriverError, Nest, RegionId, Role, race, run_program};
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{self, Load, Op, Store, Unit, VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::device::Device;
+use tilewright_hw::isa::{self, Insn, Load, Op, Store, Unit, VecDst, VecOp, VecSrc, Vector};
+use tilewright_sim::Fsim;
 
 const DATA_BYTES: u64 = 1 << 16;
 
@@ -134,6 +136,60 @@ fn tokens_order_whatever_meets() {
         }
     }
     assert!(tokens > 1000, "only {tokens} tokens: the programs hardly conflict");
+}
+
+/// Another order in which the units might come to run the instructions: each unit's own order and the tokens are kept,
+/// the rest is drawn.
+fn reorder(rng: &mut StdRng, insns: &[Insn]) -> Vec<Insn> {
+    let mut queues: [std::collections::VecDeque<Insn>; 4] = Default::default();
+    for insn in insns {
+        queues[insn.unit() as usize].push_back(*insn);
+    }
+    let mut tokens = [[0u32; 4]; 4];
+    let mut order = Vec::new();
+    while order.len() < insns.len() {
+        let ready = |u: usize| queues[u].front().is_some_and(|i| i.pop.iter().all(|from| tokens[from as usize][u] > 0));
+        let units: Vec<usize> = (0..4).filter(|&u| ready(u)).collect();
+        let unit = units[rng.random_range(0..units.len())];
+        let insn = queues[unit].pop_front().unwrap();
+        insn.pop.iter().for_each(|from| tokens[from as usize][unit] -= 1);
+        insn.push.iter().for_each(|to| tokens[unit][to as usize] += 1);
+        order.push(insn);
+    }
+    order
+}
+
+/// Data memory and scratchpads after a run on the functional simulator.
+fn run(config: &HwConfig, program: &AccelProgram, data: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let mut device = Fsim::new(config.clone(), 1 << 20);
+    let (outputs, report) = run_program(&mut device, program, &[data]).unwrap();
+    assert_eq!(report.trap, None);
+    let memories = [Mem::Inp, Mem::Wgt, Mem::Acc, Mem::Out, Mem::Param];
+    let scratchpads = memories.map(|m| device.scratchpad(m, 0, config.entries(m)).unwrap());
+    (outputs.into_iter().flatten().collect(), scratchpads.into())
+}
+
+#[test]
+fn every_order_that_tokens_allow_computes_the_same() {
+    let mut moved = 0;
+    for (c, config) in configs().iter().enumerate() {
+        for seed in 0..8 {
+            let mut rng = StdRng::seed_from_u64(seed * 77 + c as u64);
+            let program = random_program(&mut rng, config, 120);
+            let insns = program.decode(config).unwrap();
+            let data: Vec<u8> = (0..DATA_BYTES).map(|_| rng.random()).collect();
+            let expected = run(config, &program, &data);
+            assert_ne!(expected.0, data);
+            for _ in 0..4 {
+                let order = reorder(&mut rng, &insns);
+                moved += order.iter().zip(&insns).filter(|(a, b)| a != b).count();
+                let stream = order.iter().flat_map(|i| isa::encode(i, config).unwrap()).collect();
+                let other = AccelProgram { stream, ..program.clone() };
+                assert!(run(config, &other, &data) == expected, "{} seed {seed}", config.name);
+            }
+        }
+    }
+    assert!(moved > 5000, "only {moved} instructions moved: the tokens order everything");
 }
 
 #[test]
