@@ -2,9 +2,10 @@
 
 use super::{check, on_cpu, presets, run};
 use crate::frontend::import;
-use crate::graph::{Tensor, eval_all};
+use crate::graph::{Graph, Tensor, eval_all};
 use crate::partition::{Offload, partition};
-use std::path::PathBuf;
+use crate::passes::{OptLevel, Options, optimize};
+use std::path::{Path, PathBuf};
 use tilewright_runtime::npy;
 
 /// The model's path and its input, or a line that says that the test is skipped.
@@ -14,12 +15,23 @@ fn model(name: &str, stem: &str) -> Option<(PathBuf, PathBuf)> {
         return None;
     };
     let folder = PathBuf::from(folder).join(name);
-    Some((folder.join(format!("{stem}.tflite")), folder.join(format!("{stem}-tflite.input_0.npy"))))
+    let tflite = folder.join(format!("{stem}.tflite"));
+    if tflite.exists() {
+        return Some((tflite, folder.join(format!("{stem}-tflite.input_0.npy"))));
+    }
+    Some((folder.join(format!("{stem}.onnx")), folder.join(format!("{stem}.input_0.npy"))))
 }
 
-fn offload(name: &str, cpu_ops: &[&str]) {
-    let Some((file, input)) = model(name, "model_int8") else { return };
-    let graph = import(&file).unwrap();
+/// The optimised integer form of a model file.
+fn integer(file: &Path) -> Graph {
+    let graph = import(file).unwrap();
+    optimize(graph, OptLevel::default(), Options::default()).unwrap().0
+}
+
+/// Runs a model on every preset; only the operators named may stay on the CPU.
+fn offload(name: &str, stem: &str, cpu_ops: &[&str]) {
+    let Some((file, input)) = model(name, stem) else { return };
+    let graph = integer(&file);
     let input = npy::read(&input).unwrap();
     let input = Tensor::try_from(&input).unwrap();
     let expected = eval_all(&graph, std::slice::from_ref(&input)).unwrap();
@@ -35,18 +47,25 @@ fn offload(name: &str, cpu_ops: &[&str]) {
 
 #[test]
 fn resnet8_runs_on_every_preset() {
-    offload("resnet8-cifar10", &["softmax"]);
+    offload("resnet8-cifar10", "model_int8", &["softmax"]);
 }
 
 #[test]
 fn the_autoencoder_runs_on_every_preset() {
-    offload("anomaly-autoencoder", &[]);
+    offload("anomaly-autoencoder", "model_int8", &[]);
+}
+
+#[test]
+fn lenet_runs_on_every_preset() {
+    for stem in ["model_qdq_perchannel", "model_qdq_pertensor"] {
+        offload("lenet-mnist", stem, &["quantize", "dequantize"]);
+    }
 }
 
 #[test]
 fn nothing_is_offloaded_when_asked() {
     let Some((file, _)) = model("resnet8-cifar10", "model_int8") else { return };
-    let graph = import(&file).unwrap();
+    let graph = integer(&file);
     let parts = partition(&graph, &presets()[0], Offload::None);
     assert_eq!((parts.regions.len(), on_cpu(&parts).len()), (1, parts.explanations.len()));
 }

@@ -236,3 +236,16 @@ fn poolings() {
 fn flattened_images() {
     problems(flatten, 15, 90);
 }
+
+/// The operators that every backend is held to: some stay on the CPU, and all values are right.
+#[test]
+fn the_suite() {
+    for config in configs() {
+        let mut offloaded = 0;
+        for problem in crate::suite::problems(7, 6).unwrap() {
+            let parts = check(&problem.graph, &config, &problem.inputs);
+            offloaded += usize::from(on_cpu(&parts).is_empty());
+        }
+        assert!(offloaded >= 12, "{}: only {offloaded} problems are offloaded", config.name);
+    }
+}
