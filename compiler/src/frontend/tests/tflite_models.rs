@@ -56,9 +56,15 @@ fn every_file_of_a_supported_operator_is_tested() {
 
 #[test]
 fn int8_networks_equal_the_reference_kernels() {
-    for folder in ["resnet8-cifar10", "anomaly-autoencoder"] {
+    for (folder, model) in [
+        ("resnet8-cifar10", "model_int8.tflite"),
+        ("anomaly-autoencoder", "model_int8.tflite"),
+        ("kws-dscnn", "model_int8.tflite"),
+        ("vww-mobilenet-96", "model_int8.tflite"),
+        ("mobilenetv2-1.0-224", "model_ptq_int8.tflite"),
+    ] {
         let Some(path) = big_models(folder, 1) else { continue };
-        let (found, expected) = run(&path, "model_int8.tflite");
+        let (found, expected) = run(&path, model);
         assert_eq!(steps(&found[0], &expected[0]), 0, "{folder}");
     }
 }

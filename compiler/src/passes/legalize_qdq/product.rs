@@ -8,24 +8,59 @@ use crate::passes::Patch;
 pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     let graph = g.view.graph;
     let (data, from) = g.dequantized(g.core.inputs[0])?;
-    let (weight, scales) = weights(g, g.core.inputs[1])?;
-    let channels = weight.shape()[0];
-    let steps: Vec<f64> = scales.iter().map(|&s| f64::from(from.scale) * f64::from(s)).collect();
-    let bias = match g.core.inputs.get(2) {
-        Some(&b) => bias(g, b, &steps)?,
-        None => vec![0; channels],
+    let (mut weight, scales) = weights(g, g.core.inputs[1])?;
+    let mut steps: Vec<f64> = scales.iter().map(|&s| f64::from(from.scale) * f64::from(s)).collect();
+    let real = match g.core.inputs.get(2) {
+        Some(&b) => bias(g, b)?,
+        None => vec![0.0; steps.len()],
     };
+    if real.len() != steps.len() {
+        return None;
+    }
+    let per_channel = weight.len().checked_div(steps.len())?;
+    let mut w = weight.as_slice::<i8>().ok()?.to_vec();
+    let mut bias = Vec::with_capacity(steps.len());
+    for ((b, step), w) in real.iter().zip(&mut steps).zip(w.chunks_mut(per_channel.max(1))) {
+        bias.push(fit(*b, step, w, f64::from(g.out.scale))?);
+    }
+    weight = Tensor::new(weight.shape(), w)?;
     let (op, axis): (Op, usize) = match &g.core.op {
         Op::Conv2d(c) => (Conv2d { data_zero_point: from.zero_point, ..c.clone() }.into(), c.layout.channel_axis()),
         Op::Dense(_) => (Dense { data_zero_point: from.zero_point }.into(), 1),
         _ => return None,
     };
     let factors: Vec<f64> = steps.iter().map(|s| s / f64::from(g.out.scale)).collect();
-    let mut p = Patch::new(if axis == 1 && graph.ty(data).rank() == 2 { "dense" } else { "conv2d" });
+    let mut p = Patch::new(if graph.ty(data).rank() == 2 { "dense" } else { "conv2d" });
     let weight = p.constant(&g.label("weight"), weight);
     let acc = p.node(&g.label(&g.core.name), op, &[data.into(), weight]);
     let v = requantize(g, &mut p, acc, axis, bias, &factors)?;
     g.finish(p, v)
+}
+
+/// A channel's bias in steps of its accumulator.
+///
+/// A channel of all but dead weights has steps so small that its bias leaves no room for the sum. Its steps then become
+/// coarser by a power of two, and its weights are rounded to them, where that is less than a quarter of a step of the
+/// output.
+fn fit(real: f64, step: &mut f64, w: &mut [i8], out_scale: f64) -> Option<i32> {
+    let exact = *step;
+    for k in 0..31 {
+        let coarse = exact * f64::from(1u32 << k);
+        let shifted = |w: i8| (f64::from(w) / f64::from(1u32 << k)).round();
+        let bias = (real / coarse).round();
+        let most: f64 = w.iter().map(|&w| shifted(w).abs() * 255.0).sum();
+        if bias.abs() + most > f64::from(i32::MAX) {
+            continue;
+        }
+        let lost: f64 = w.iter().map(|&w| (f64::from(w) * exact - shifted(w) * coarse).abs() * 255.0).sum();
+        if lost > 0.25 * out_scale {
+            return None;
+        }
+        w.iter_mut().for_each(|w| *w = shifted(*w) as i8);
+        *step = coarse;
+        return Some(bias as i32);
+    }
+    None
 }
 
 /// Weights without zero point, and a scale for each output channel.
@@ -46,11 +81,11 @@ fn weights(g: &Group, v: ValueId) -> Option<(Tensor, Vec<f32>)> {
     Some((Tensor::new(t.shape(), shifted.collect::<Option<Vec<i8>>>()?)?, scales))
 }
 
-/// A bias in steps of the accumulator.
-fn bias(g: &Group, v: ValueId, steps: &[f64]) -> Option<Vec<i32>> {
+/// The real values of a bias.
+fn bias(g: &Group, v: ValueId) -> Option<Vec<f64>> {
     let node = g.view.def(v)?;
-    let real: Vec<f64> = match &node.op {
-        Op::Constant(c) => c.value.as_slice::<f32>().ok()?.iter().map(|&b| f64::from(b)).collect(),
+    match &node.op {
+        Op::Constant(c) => Some(c.value.as_slice::<f32>().ok()?.iter().map(|&b| f64::from(b)).collect()),
         Op::Dequantize(d) => {
             let t = g.view.graph.constant(node.inputs[0])?;
             if t.dtype() != DType::I32 {
@@ -59,13 +94,8 @@ fn bias(g: &Group, v: ValueId, steps: &[f64]) -> Option<Vec<i32>> {
             let at = |i: usize| if d.scale.len() > 1 { i } else { 0 };
             let step = |i: usize| f64::from(d.scale[at(i)]);
             let real = |(i, &b): (usize, &i32)| (f64::from(b) - f64::from(d.zero_point[at(i)])) * step(i);
-            t.as_slice::<i32>().ok()?.iter().enumerate().map(real).collect()
+            Some(t.as_slice::<i32>().ok()?.iter().enumerate().map(real).collect())
         }
-        _ => return None,
-    };
-    let quantize = |(b, s): (&f64, &f64)| {
-        let q = (b / s).round();
-        (q.abs() < f64::from(i32::MAX / 2)).then_some(q as i32)
-    };
-    (real.len() == steps.len()).then(|| real.iter().zip(steps).map(quantize).collect())?
+        _ => None,
+    }
 }

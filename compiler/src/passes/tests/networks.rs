@@ -108,3 +108,34 @@ fn integer_networks_are_not_changed_by_passes() {
         }
     }
 }
+
+#[test]
+fn quantized_efficientnet_becomes_integer_and_keeps_its_answer() {
+    let Some(path) = big("efficientnet-lite0") else { return };
+    let (g, _) =
+        optimize(import(&path.join("model_qdq_perchannel.onnx")).unwrap(), OptLevel::O2, Options::default()).unwrap();
+    for (_, n) in g.nodes() {
+        let float = n.inputs.iter().any(|&v| g.ty(v).dtype == DType::F32);
+        assert!(!float || n.op.name() == "quantize", "{} ({}) is float", n.name, n.op.name());
+    }
+    let y = eval(&g, &[npy(&path.join("model_qdq_perchannel.input_0.npy"))]).unwrap();
+    let expected = npy(&path.join("model_qdq_perchannel.expected_0.npy"));
+    let best = |t: &Tensor| {
+        let v = t.as_slice::<f32>().unwrap();
+        (0..v.len()).fold(0, |best, k| if v[k] > v[best] { k } else { best })
+    };
+    assert_eq!(best(&y[0]), best(&expected));
+    assert!(crate::suite::difference(&y[0], &expected) < 0.05);
+}
+
+/// The same text gives the same graph, also after the passes.
+#[test]
+fn networks_survive_their_text() {
+    use crate::graph::text;
+    for model in ["model.onnx", QDQ[0]] {
+        for g in [lenet(model), optimize(lenet(model), OptLevel::O3, Options::default()).unwrap().0] {
+            let (t, blobs) = text::print_with_blobs(&g);
+            assert_eq!(text::parse(&t, &blobs).unwrap(), g);
+        }
+    }
+}

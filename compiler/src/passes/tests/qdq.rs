@@ -232,3 +232,16 @@ fn weights_with_a_zero_point_are_shifted_where_they_fit() {
         t.check(v, None, 4, None, ops);
     }
 }
+
+#[test]
+fn a_channel_of_dead_weights_keeps_its_bias() {
+    let mut t = Build::new(8);
+    let x = t.input(&[3, 16], 0.02, -128);
+    let w = t.tensor(&[2, 16]);
+    let w = t.b.constant("w", w);
+    // The second channel's bias would take 35 bits in steps of its accumulator.
+    let w = t.dequantize(w, vec![0.01, 1e-10], vec![0, 0]);
+    let bias = t.b.constant("bias", Tensor::vector(vec![0.5f32, -0.06]));
+    let v = t.b.node("dense", Dense { data_zero_point: 0 }, &[x, w, bias]).unwrap();
+    t.check(v, None, 4, Some(0.001), &["dense", "requantize"]);
+}
