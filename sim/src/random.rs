@@ -77,7 +77,7 @@ impl Program {
             stream_addr: self.stream_addr,
             insns: (self.stream.len() / tilewright_hw::isa::INSN_BYTES) as u32,
             bases: self.bases.clone(),
-            cycle_limit: Some(4_000_000),
+            cycle_limit: Some(500_000),
         }
     }
 
