@@ -77,7 +77,8 @@ module tw_regs (
   assign stream_addr_o = command[OffsetBits-1:0];
   assign stream_insns_o = command[OffsetBits +: 32];
   assign running_o = running_q;
-  assign stop_o = trapped_q || reset_q;
+  // While the units are being reset they must not request anything either.
+  assign stop_o = trapped_q || reset_q || !unit_rst_q;
   assign unit_rst_no = unit_rst_q;
 
   tw_fifo #(.Width(OffsetBits + 32), .Depth(tw_isa_pkg::RingEntries)) u_ring (
@@ -185,7 +186,8 @@ module tw_regs (
       assign state = states_i[u*4 +: 4];
       always_ff @(posedge clk_i) begin
         if (begin_command) begin
-          for (int unsigned k = 0; k < 16; k++) counts_q[k] <= '0;
+          // In cycle 0, the doorbell's, every unit is empty.
+          for (int unsigned k = 0; k < 16; k++) counts_q[k] <= k == 32'(tw_isa_pkg::StateEmpty) ? 32'd1 : '0;
         end else if (running_q && !trapped_q) begin
           counts_q[state] <= counts_q[state] + 1'b1;
         end

@@ -243,7 +243,13 @@ module tw_store (
   logic [BeatsW-1:0]   held_q, ready_q;
   logic [2:0]          pushed_q;
   assign beat_ready = held_q != BeatsW'(Beats) && !stop_i;
-  assign beat       = part_q | re_data;
+  // A move brings bytes of its own alone; what lies beside them in the source is cut off.
+  always_comb begin
+    beat = part_q;
+    for (int unsigned b = 0; b < BusBytes; b++) begin
+      if (re_bytes[b]) beat[b*8 +: 8] = re_data[b*8 +: 8];
+    end
+  end
   assign beat_strb  = part_strb_q | re_bytes;
   assign beat_push  = re_valid && beat_ready && (re_full || re_end);
   always_ff @(posedge clk_i) begin
