@@ -19,7 +19,8 @@ module tw_vector_lane (
       tw_isa_pkg::VecMax: result_o = less ? b_i : a_i;
       tw_isa_pkg::VecAdd: result_o = a_i + b_i;
       tw_isa_pkg::VecSub: result_o = a_i - b_i;
-      tw_isa_pkg::VecShr: result_o = tw_cfg_pkg::VectorShift != 0 ? $signed(a_i) >>> b_i[4:0] : a_i;
+      // Alone in its expression: beside an unsigned operand the shift would not keep the sign.
+      tw_isa_pkg::VecShr: if (tw_cfg_pkg::VectorShift != 0) result_o = $signed(a_i) >>> b_i[4:0];
       tw_isa_pkg::VecShl: result_o = tw_cfg_pkg::VectorShift != 0 ? a_i << b_i[4:0] : a_i;
       tw_isa_pkg::VecClip: begin
         result_o = ($signed(a_i) > $signed(hi_i)) ? hi_i : a_i;
