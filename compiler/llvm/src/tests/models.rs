@@ -102,5 +102,6 @@ fn networks_of_the_model_folder_run() {
     if let Some(folder) = elsewhere("anomaly-autoencoder") {
         check(&backend, &folder.join("model_int8.tflite"), 0.0);
         check(&backend, &folder.join("model_float.tflite"), 1e-4);
+        check(&backend, &folder.join("model_dynrange.tflite"), 1e-4);
     }
 }

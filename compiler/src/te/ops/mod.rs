@@ -45,6 +45,18 @@ pub enum OpsError {
         /// The value.
         value: String,
     },
+    /// A value of more bytes than any machine has.
+    #[error("node {node} ({op}): value {value} of type {ty} is larger than any memory; check the model's shapes")]
+    Size {
+        /// The node's name.
+        node: String,
+        /// Its operator.
+        op: &'static str,
+        /// The value.
+        value: String,
+        /// Its type.
+        ty: String,
+    },
     /// A node without computation.
     #[error("node {node} is a constant, which is given, not computed")]
     Constant {
@@ -84,7 +96,18 @@ pub fn program(graph: &Graph, name: &str, nodes: &[NodeId], outputs: &[ValueId])
             op: graph.node(node).op.name(),
             value: graph.value_name(v).to_string(),
         };
-        Ok(graph.ty(v).shape().ok_or_else(symbolic)?.into_iter().map(|n| n as i64).collect())
+        let shape = graph.ty(v).shape().ok_or_else(symbolic)?;
+        // Loops and indices count in i64, and sums of a few sizes must not pass it either.
+        let bytes = shape.iter().try_fold(8usize, |n, &d| n.checked_mul(d.max(1)));
+        if bytes.is_none_or(|n| n > 1 << 48) {
+            return Err(OpsError::Size {
+                node: graph.node(node).name.clone(),
+                op: graph.node(node).op.name(),
+                value: graph.value_name(v).to_string(),
+                ty: graph.ty(v).to_string(),
+            });
+        }
+        Ok(shape.into_iter().map(|n| n as i64).collect())
     };
     for &id in nodes {
         let node = graph.node(id);
