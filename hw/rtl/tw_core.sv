@@ -390,28 +390,27 @@ module tw_core (
   assign lowest_wait = waits & (~waits + 4'd1);
   logic [127:0] own_ordinal;
   logic [15:0]  own_cause;
-  assign own_ordinal = {s_ordinal, v_ordinal, g_ordinal, l_ordinal};
+  assign own_ordinal = !(|unit_trap[3:0]) ? '0 : {s_ordinal, v_ordinal, g_ordinal, l_ordinal};
   assign own_cause   = {s_cause, tw_isa_pkg::CauseScratchpad, tw_isa_pkg::CauseScratchpad, l_cause};
   assign unit_trap[4] = f_trap;
+  assign traps = {f_trap, unit_trap[3:0] | overflow | collision | (deadlock ? lowest_wait : 4'd0)};
   always_comb begin
-    traps[4] = f_trap;
-    causes[16 +: 4] = f_cause;
-    ordinals[128 +: 32] = f_ordinal;
-    for (int unsigned u = 0; u < 4; u++) begin
-      traps[u] = unit_trap[u];
-      causes[u*4 +: 4] = own_cause[u*4 +: 4];
-      ordinals[u*32 +: 32] = own_ordinal[u*32 +: 32];
-      if (!unit_trap[u]) begin
-        if (overflow[u]) begin
-          traps[u] = 1'b1;
+    causes = '0;
+    ordinals = '0;
+    if (|traps) begin
+      causes[16 +: 4] = f_cause;
+      ordinals[128 +: 32] = f_ordinal;
+      for (int unsigned u = 0; u < 4; u++) begin
+        if (unit_trap[u]) begin
+          causes[u*4 +: 4] = own_cause[u*4 +: 4];
+          ordinals[u*32 +: 32] = own_ordinal[u*32 +: 32];
+        end else if (overflow[u]) begin
           causes[u*4 +: 4] = tw_isa_pkg::CauseToken;
           ordinals[u*32 +: 32] = retired_q[u];
         end else if (collision[u]) begin
-          traps[u] = 1'b1;
           causes[u*4 +: 4] = tw_isa_pkg::CauseCollision;
           ordinals[u*32 +: 32] = retired_q[u];
-        end else if (deadlock && lowest_wait[u]) begin
-          traps[u] = 1'b1;
+        end else begin
           causes[u*4 +: 4] = tw_isa_pkg::CauseDeadlock;
           ordinals[u*32 +: 32] = issued_q[u];
         end

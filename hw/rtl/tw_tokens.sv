@@ -15,41 +15,35 @@ module tw_tokens #(
   output logic [3:0]  overflow_o
 );
 
-  // Counter [to * 4 + from].
-  logic [16*Width-1:0] count_q;
+  // Counter [to * 4 + from]; those of a unit to itself stay zero.
+  logic [Width-1:0] count_q [16];
+  logic [15:0]      zero, full, push, pop;
+
+  for (genvar to = 0; to < 4; to++) begin : gen_to
+    for (genvar from = 0; from < 4; from++) begin : gen_from
+      localparam int unsigned At = to*4 + from;
+      assign zero[At] = count_q[At] == '0;
+      assign full[At] = &count_q[At];
+      assign push[At] = retire_i[from] && push_i[from*4 + to];
+      assign pop[At]  = start_i[to] && need_i[At];
+      always_ff @(posedge clk_i) begin
+        if (!rst_ni) count_q[At] <= '0;
+        else if (push[At] != pop[At]) count_q[At] <= push[At] ? count_q[At] + 1'b1 : count_q[At] - 1'b1;
+      end
+    end
+  end
 
   always_comb begin
     ready_o = '1;
     missing_o = '0;
+    overflow_o = '0;
     for (int unsigned to = 0; to < 4; to++) begin
       for (int unsigned k = 0; k < 4; k++) begin
-        if (need_i[to*4 + 3 - k] && count_q[(to*4 + 3 - k)*Width +: Width] == '0) begin
+        if (need_i[to*4 + 3 - k] && zero[to*4 + 3 - k]) begin
           ready_o[to] = 1'b0;
           missing_o[to*2 +: 2] = 2'(3 - k);
         end
-      end
-    end
-  end
-
-  always_comb begin
-    overflow_o = '0;
-    for (int unsigned from = 0; from < 4; from++) begin
-      for (int unsigned to = 0; to < 4; to++) begin
-        if (retire_i[from] && push_i[from*4 + to] && (&count_q[(to*4 + from)*Width +: Width]) &&
-            !(start_i[to] && need_i[to*4 + from])) overflow_o[from] = 1'b1;
-      end
-    end
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      count_q <= '0;
-    end else begin
-      for (int unsigned to = 0; to < 4; to++) begin
-        for (int unsigned from = 0; from < 4; from++) begin
-          count_q[(to*4 + from)*Width +: Width] <= count_q[(to*4 + from)*Width +: Width]
-              + Width'(retire_i[from] && push_i[from*4 + to]) - Width'(start_i[to] && need_i[to*4 + from]);
-        end
+        if (push[to*4 + k] && full[to*4 + k] && !pop[to*4 + k]) overflow_o[k] = 1'b1;
       end
     end
   end
