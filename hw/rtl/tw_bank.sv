@@ -10,6 +10,7 @@ module tw_bank #(
   parameter int unsigned GroupBytes = 16,
   parameter int unsigned ElementBytes = 1,
   parameter bit          ByteEnable = 1'b0,
+  parameter int unsigned Writers = 1,
   localparam int unsigned AddrW = Depth > 1 ? $clog2(Depth) : 1,
   localparam int unsigned Width = EntryBytes * 8,
   localparam int unsigned Chunks = EntryBytes / ChunkBytes,
@@ -22,7 +23,9 @@ module tw_bank #(
   input  logic                    we_i,
   input  logic [AddrW-1:0]        waddr_i,
   input  logic                    full_i,
-  input  logic [Width-1:0]        wdata_i,
+  // Which writer's entry a full write takes.
+  input  logic [Writers-1:0]      writer_i,
+  input  logic [Writers*Width-1:0] wdata_i,
   input  logic [ChunkW-1:0]       chunk_i,
   input  logic [ChunkBytes*8-1:0] data_i,
   input  logic [ChunkBytes-1:0]   valid_i,
@@ -70,7 +73,8 @@ module tw_bank #(
                          (all_i || (tail_i && g / ChunkGranules > 32'(chunk_i)) ||
                           (g / ChunkGranules == 32'(chunk_i) && (!ByteEnable || enable_i[g % ChunkGranules * GranuleBytes]))))) begin
             mem[waddr_i][g*GranuleBytes*8 +: GranuleBytes*8] <=
-                full_i ? wdata_i[g*GranuleBytes*8 +: GranuleBytes*8]
+                full_i ? (Writers > 1 && writer_i[Writers-1] ? wdata_i[(Writers-1)*Width + g*GranuleBytes*8 +: GranuleBytes*8]
+                                                             : wdata_i[g*GranuleBytes*8 +: GranuleBytes*8])
                 : (!all_i && g / ChunkGranules == 32'(chunk_i)) ? merged[(g % ChunkGranules)*GranuleBytes*8 +: GranuleBytes*8]
                 : pad_granule(g*GranuleBytes, pad_word);
           end

@@ -1,4 +1,4 @@
-// A scratchpad: banks by high address bits, the load port, and any number of readers and whole-entry writers.
+// A scratchpad: banks by high address bits, the load port, any number of readers and one or two whole-entry writers.
 //
 // The load port writes one chunk, whose bytes are data where ld_valid_i says so and padding elsewhere; with ld_tail_i
 // the later chunks of the chunk's group are padded too, with ld_all_i the whole group. Two readers, or two writers, of
@@ -50,7 +50,6 @@ module tw_spad #(
   for (genvar k = 0; k < Banks; k++) begin : gen_bank
     logic                 re, we, full, ld_hit;
     logic [BankAddrW-1:0] raddr, waddr;
-    logic [Width-1:0]     wdata;
 
     if (Banks > 1) begin : gen_hit
       for (genvar r = 0; r < Readers; r++) begin : gen_r
@@ -92,23 +91,12 @@ module tw_spad #(
         end
       end
     end
-    if (Writers == 1) begin : gen_one_writer
-      assign wdata = wdata_i;
-    end else begin : gen_writers
-      always_comb begin
-        wdata = wdata_i[Width-1:0];
-        for (int unsigned w = 1; w < Writers; w++) begin
-          if (bank_whit[k*Writers + w]) wdata = wdata_i[w*Width +: Width];
-        end
-      end
-    end
-
     tw_bank #(
       .Depth(BankDepth), .EntryBytes(EntryBytes), .ChunkBytes(ChunkBytes), .GroupBytes(GroupBytes),
-      .ElementBytes(ElementBytes), .ByteEnable(ByteEnable)
+      .ElementBytes(ElementBytes), .ByteEnable(ByteEnable), .Writers(Writers)
     ) u_bank (
       .clk_i, .re_i(re), .raddr_i(raddr), .rdata_o(bank_rdata[k*Width +: Width]), .we_i(we), .waddr_i(waddr),
-      .full_i(full), .wdata_i(wdata), .chunk_i(ld_chunk_i), .data_i(ld_data_i), .valid_i(ld_valid_i),
+      .full_i(full), .writer_i(bank_whit[k*Writers +: Writers]), .wdata_i, .chunk_i(ld_chunk_i), .data_i(ld_data_i), .valid_i(ld_valid_i),
       .enable_i(ld_enable_i), .tail_i(ld_tail_i), .all_i(ld_all_i), .pad_i(ld_pad_i)
     );
   end

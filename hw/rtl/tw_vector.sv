@@ -378,8 +378,9 @@ module tw_vector (
     assign sa = a_full[32'(tag3_q.slice)*LanesV*32 +: LanesV*32];
     assign sb = b_full[32'(tag3_q.slice)*LanesV*32 +: LanesV*32];
     always_comb begin
-      simple_row = simple_buf_q;
-      simple_row[32'(tag3_q.slice)*LanesV*32 +: LanesV*32] = sr;
+      simple_row = '0;
+      if (simple3) simple_row = simple_buf_q;
+      if (simple3) simple_row[32'(tag3_q.slice)*LanesV*32 +: LanesV*32] = sr;
     end
   end
   for (genvar l = 0; l < LanesV; l++) begin : gen_vector_lane
@@ -491,8 +492,9 @@ module tw_vector (
     assign deep_row = result;
   end else begin : gen_deep_slices
     always_comb begin
-      deep_row = deep_buf_q;
-      deep_row[32'(dtag8_q.slice)*LanesR*32 +: LanesR*32] = result;
+      deep_row = '0;
+      if (deep_final) deep_row = deep_buf_q;
+      if (deep_final) deep_row[32'(dtag8_q.slice)*LanesR*32 +: LanesR*32] = result;
     end
   end
   always_ff @(posedge clk_i) begin
