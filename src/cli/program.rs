@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use tilewright::stream;
+use tilewright::stream::{self, StreamError};
+use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::{Insn, print_program};
+use tilewright_runtime::artifact::{Artifact, StepKind};
 
 use super::{Hw, Verdict, read_file, write_or_print};
 
@@ -36,7 +38,7 @@ impl Asm {
 /// Arguments of `disasm`.
 #[derive(clap::Args)]
 pub struct Disasm {
-    /// The instruction stream
+    /// An instruction stream, or a compiled artifact, whose programs are printed one after the other
     file: PathBuf,
     /// File to write instead of standard output
     #[arg(short, long, value_name = "FILE")]
@@ -47,12 +49,39 @@ pub struct Disasm {
 
 impl Disasm {
     pub fn run(self) -> Result<Verdict> {
-        let config = self.hw.load()?;
         let bytes = read_file(&self.file)?;
+        if Artifact::is_one(&bytes) {
+            let artifact = Artifact::decode(&self.file.display().to_string(), &bytes)?;
+            write_or_print(self.output.as_ref(), artifact_text(&artifact)?.as_bytes())?;
+            return Ok(Verdict::Fine);
+        }
+        let config = self.hw.load()?;
         let program = stream::from_file(&self.file.display().to_string(), &bytes, &config)?;
         write_or_print(self.output.as_ref(), print_program(&program).as_bytes())?;
         Ok(Verdict::Fine)
     }
+}
+
+/// The text of every accelerator program of an artifact.
+fn artifact_text(artifact: &Artifact) -> Result<String> {
+    let Some(hardware) = &artifact.manifest.hardware else {
+        bail!("{} has no program for an accelerator; all of it runs on the CPU", artifact.path);
+    };
+    let config = HwConfig::parse(&hardware.name, &hardware.toml)?;
+    let mut text = String::new();
+    for step in &artifact.manifest.steps {
+        if let StepKind::Accel(accel) = &step.kind {
+            let mut program = accel.program.clone();
+            program.stream = artifact.blob(accel.stream).to_vec();
+            let listing = program.disassemble(&config).map_err(|(index, source)| StreamError::Decode {
+                file: artifact.path.clone(),
+                index,
+                source,
+            })?;
+            text.push_str(&format!("# step {}\n{listing}", step.name));
+        }
+    }
+    Ok(text)
 }
 
 /// Parses a program's text out of a file's bytes.
