@@ -27,8 +27,7 @@ fn resnet8_equals_the_reference_on_fsim_with_every_preset() {
 #[test]
 fn resnet8_equals_the_reference_on_the_rtl() {
     let Some(model) = shared("resnet8-cifar10/model_int8.tflite", "resnet8 on the RTL") else { return };
-    // FIXME: 1x4x4 gives other outputs on the RTL than on fsim.
-    for hw in ["1x8x16", "1x16x16"] {
+    for hw in ["1x4x4", "1x8x16", "1x16x16"] {
         check(&model, 1.0, hw, DeviceKind::Rtl);
     }
 }
