@@ -78,7 +78,8 @@ module tw_fetch (
     localparam int unsigned BeatW = Beats > 1 ? $clog2(Beats) : 1;
     logic [BeatW-1:0] beat_q;
     assign assembled = avail != '0 && beat_q == BeatW'(Beats - 1) && slot;
-    assign pop = avail != '0 && (beat_q != BeatW'(Beats - 1) || slot);
+    // A beat with an error stays at the head until the instruction before has gone.
+    assign pop = avail != '0 && (slot || (beat_q != BeatW'(Beats - 1) && !word0[tw_cfg_pkg::BusBits]));
     always_ff @(posedge clk_i) begin
       if (!rst_ni) beat_q <= '0;
       else if (pop) beat_q <= (beat_q == BeatW'(Beats - 1)) ? '0 : beat_q + 1'b1;

@@ -70,8 +70,8 @@ module tw_regs (
 
   // Commands: the doorbell starts an idle device in its own cycle.
   assign staged   = {stream_insns_q, stream_addr_q[OffsetBits-1:5], 5'd0};
-  assign doorbell = write && reg_addr_i == tw_isa_pkg::RegDoorbell && !ring_full && !trapped_q && !reset_q;
-  assign begin_command = !running_q && !trapped_q && !reset_q && (doorbell || !ring_empty);
+  assign doorbell = write && reg_addr_i == tw_isa_pkg::RegDoorbell && !ring_full && !trapped_q && !reset_q && unit_rst_q;
+  assign begin_command = !running_q && !trapped_q && !reset_q && unit_rst_q && (doorbell || !ring_empty);
   assign command = ring_empty ? staged : ring_head;
   assign start_o = begin_command;
   assign stream_addr_o = command[OffsetBits-1:0];
@@ -219,7 +219,7 @@ module tw_regs (
       tw_isa_pkg::RegConfigHashHi:  reg_rdata_o = tw_cfg_pkg::ConfigHash[63:32];
       tw_isa_pkg::RegControl:       reg_rdata_o = {30'd0, irq_enable_q, reset_q};
       tw_isa_pkg::RegStatus:        reg_rdata_o = {16'd0, 8'(tw_isa_pkg::RingEntries) - 8'(ring_count), 5'd0, irq_q,
-                                                   trapped_q, running_q || reset_q || (!ring_empty && !trapped_q)};
+                                                   trapped_q, running_q || reset_q || !unit_rst_q || (!ring_empty && !trapped_q)};
       tw_isa_pkg::RegStreamAddrLo:  reg_rdata_o = stream_addr_q[31:0];
       tw_isa_pkg::RegStreamAddrHi:  reg_rdata_o = stream_addr_q[63:32];
       tw_isa_pkg::RegStreamInsns:   reg_rdata_o = stream_insns_q;

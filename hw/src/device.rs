@@ -93,6 +93,16 @@ pub enum DeviceError {
         /// Address of the stream.
         addr: u64,
     },
+    /// A stream or base that the address width cannot express.
+    #[error("{what} is {value:#x}, but addresses and limits of this configuration end at {last:#x}")]
+    Unaddressable {
+        /// The stream's end, or a base's address or limit.
+        what: String,
+        /// Its value.
+        value: u64,
+        /// The greatest address.
+        last: u64,
+    },
     /// More bases than the configuration has.
     #[error("the command has {given} bases, the configuration {available}")]
     TooManyBases {
@@ -213,7 +223,7 @@ pub trait Device: Send {
 /// Checks what every device checks of a command.
 ///
 /// # Errors
-/// [`DeviceError::Misaligned`], [`DeviceError::TooManyBases`].
+/// [`DeviceError::Misaligned`], [`DeviceError::TooManyBases`], [`DeviceError::Unaddressable`].
 pub fn check_command(command: &Command, config: &HwConfig) -> Result<(), DeviceError> {
     if !command.stream_addr.is_multiple_of(crate::isa::INSN_BYTES as u64) {
         return Err(DeviceError::Misaligned { addr: command.stream_addr });
@@ -221,5 +231,36 @@ pub fn check_command(command: &Command, config: &HwConfig) -> Result<(), DeviceE
     if command.bases.len() > config.bases as usize {
         return Err(DeviceError::TooManyBases { given: command.bases.len(), available: config.bases });
     }
+    let last = config.last_address();
+    let need = |what: String, value: u64| {
+        if value > last { Err(DeviceError::Unaddressable { what, value, last }) } else { Ok(()) }
+    };
+    let stream_bytes = u64::from(command.insns) * crate::isa::INSN_BYTES as u64;
+    need("the stream's end".into(), command.stream_addr.saturating_add(stream_bytes))?;
+    for (i, base) in command.bases.iter().enumerate() {
+        need(format!("the limit of base {i}"), base.limit)?;
+        need(format!("the end of base {i}"), base.addr.saturating_add(base.limit))?;
+    }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_stay_inside_the_address_width() {
+        let config = HwConfig { offset_bits: 24, ..HwConfig::default() };
+        let last = config.last_address();
+        let ok = Command { bases: vec![Base { addr: 0, limit: last }], insns: 1, ..Command::default() };
+        assert!(check_command(&ok, &config).is_ok());
+        for bases in
+            [Base { addr: 0, limit: last + 1 }, Base { addr: 16, limit: last }, Base { addr: u64::MAX, limit: 2 }]
+        {
+            let bad = Command { bases: vec![bases], ..ok.clone() };
+            assert!(matches!(check_command(&bad, &config), Err(DeviceError::Unaddressable { .. })), "{bases:?}");
+        }
+        let bad = Command { stream_addr: last & !31, insns: 2, ..ok };
+        assert!(matches!(check_command(&bad, &config), Err(DeviceError::Unaddressable { .. })));
+    }
 }

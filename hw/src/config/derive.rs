@@ -48,6 +48,11 @@ impl HwConfig {
         self.bus_bits / 8
     }
 
+    /// The greatest DRAM address, base limit and offset.
+    pub fn last_address(&self) -> u64 {
+        (1 << self.offset_bits) - 1
+    }
+
     /// Elements of an acc or out entry.
     pub fn row_elements(&self) -> u32 {
         self.batch * self.block_out

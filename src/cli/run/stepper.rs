@@ -36,7 +36,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         device.write(address, &read_file(Path::new(path))?).with_context(|| format!("--data {text}"))?;
     }
     let reads = args.read.iter().map(|text| parse_read(text)).collect::<Result<Vec<_>>>()?;
-    let size = device.memory_bytes().min(1 << config.offset_bits.min(63));
+    let size = device.memory_bytes().min(config.last_address());
     let stream_addr = size.saturating_sub(code.len() as u64 + STREAM_ALIGN) / STREAM_ALIGN * STREAM_ALIGN;
     device.write(stream_addr, &code)?;
     let bases = vec![Base { addr: 0, limit: size }; config.bases as usize];
