@@ -246,9 +246,10 @@ fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> {
 
 /// Row-major strides, in elements.
 pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
-    let mut out = vec![1; shape.len()];
+    let mut out = vec![1usize; shape.len()];
     for i in (1..shape.len()).rev() {
-        out[i - 1] = out[i] * shape[i];
+        // A shape with a size of 0 may have others whose product overflows; nothing is indexed then.
+        out[i - 1] = out[i].wrapping_mul(shape[i]);
     }
     out
 }

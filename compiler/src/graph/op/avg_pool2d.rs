@@ -49,7 +49,7 @@ impl AvgPool2d {
 
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
         let shape = check::known("data", &self.infer(&[&inputs[0].ty()])?)?;
-        let all = self.kernel[0] * self.kernel[1];
+        let all = self.kernel[0].saturating_mul(self.kernel[1]);
         let count = |n: usize| if self.count_include_pad { all } else { n.max(1) };
         let (from, window) = (inputs[0].shape(), self.window());
         if inputs[0].dtype() == DType::I8 {

@@ -39,6 +39,17 @@ pub(super) fn known_dim(operand: &str, ty: &TensorType, axis: usize) -> Result<u
     ty.dims.get(axis).and_then(Dim::known).ok_or_else(symbolic)
 }
 
+/// More elements than any tensor of a network has; a damaged file must not ask for all memory.
+const MOST_ELEMENTS: usize = 1 << 31;
+
+/// Fails where a result is too large to compute.
+pub(super) fn size(ty: &TensorType) -> Result<(), OpError> {
+    if ty.element_count().is_some_and(|n| n <= MOST_ELEMENTS) {
+        return Ok(());
+    }
+    Err(OpError::operand("result", format!("of at most {MOST_ELEMENTS} elements"), ty))
+}
+
 /// Fails unless the operand is a vector of this type and length.
 pub(super) fn vector(operand: &str, ty: &TensorType, d: DType, len: &Dim) -> Result<(), OpError> {
     dtype(operand, ty, &[d])?;

@@ -77,7 +77,9 @@ macro_rules! operators {
             /// As [`Op::infer`].
             pub fn eval(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>, OpError> {
                 let types: Vec<_> = inputs.iter().map(|t| t.ty()).collect();
-                self.infer(&types.iter().collect::<Vec<_>>())?;
+                for ty in self.infer(&types.iter().collect::<Vec<_>>())? {
+                    check::size(&ty)?;
+                }
                 match self {
                     Op::Constant(c) => Ok(c.value.as_ref().clone()),
                     $(Op::$name(op) => op.eval(inputs),)*

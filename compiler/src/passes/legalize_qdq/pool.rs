@@ -41,7 +41,7 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     };
     let axis = sum.layout.channel_axis();
     let channels = ty.dims.get(axis).and_then(Dim::known)?;
-    let count = (sum.kernel[0] * sum.kernel[1]) as f64;
+    let count = sum.kernel[0] as f64 * sum.kernel[1] as f64;
     let factor = f64::from(from.scale) / (f64::from(g.out.scale) * count);
     let mut patch = Patch::new("sum_pool2d");
     let acc = patch.node(&g.label("sum"), sum, &[data.into()]);

@@ -90,9 +90,9 @@ fn window(n: &NodeContext, data: &TensorType, kernel: [usize; 2]) -> Result<Wind
             let padded = size.saturating_add(pads[i]).saturating_add(pads[i + 2]);
             let over = padded.checked_sub(reach).ok_or("its kernel is larger than the padded image")? % strides[i];
             // One more window, where it begins inside the image or the padding in front.
-            let start = padded - reach - over + strides[i];
-            if over > 0 && start < size + pads[i] {
-                pads[i + 2] += strides[i] - over;
+            let start = (padded - reach - over).saturating_add(strides[i]);
+            if over > 0 && start < size.saturating_add(pads[i]) {
+                pads[i + 2] = pads[i + 2].saturating_add(strides[i] - over);
                 ceil = true;
             }
         }
