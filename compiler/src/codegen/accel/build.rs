@@ -1,9 +1,11 @@
 //! Layers to one program: where tensors lie, and the walk over the layers.
 
 use super::layer::{Kind, Layer};
+use super::mapped::{MapError, Mapped};
 use super::plan::Plan;
-use super::product::{self, Tile};
+use super::product::{Tile, product};
 use super::scratch::Ring;
+use super::vector::{Requant, Windows, requant, windows};
 use super::view::View;
 use super::{add, conv, pool};
 use crate::graph::{Graph, ValueId};
@@ -83,6 +85,24 @@ pub(super) struct Place {
 /// Names a tile for as long as its layer runs.
 pub(super) type Key = [usize; 4];
 
+/// What a tile does under the loops of gemm or vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Work {
+    Product(Tile),
+    Windows(Windows),
+    Requant(Requant),
+}
+
+impl Work {
+    fn mapped(&self, config: &HwConfig) -> Result<Mapped, MapError> {
+        Ok(match self {
+            Work::Product(t) => product(config, t)?,
+            Work::Windows(t) => windows(config, t)?,
+            Work::Requant(t) => requant(config, t)?,
+        })
+    }
+}
+
 /// The program under construction.
 pub(super) struct Emit<'c> {
     pub config: &'c HwConfig,
@@ -93,7 +113,7 @@ pub(super) struct Emit<'c> {
     pub out: Ring<Key>,
     pub param: Ring<Key>,
     places: HashMap<(ValueId, View), Place>,
-    products: HashMap<Tile, Nest>,
+    nests: HashMap<Work, Nest>,
 }
 
 type Borders = (Vec<(ValueId, View)>, Vec<(ValueId, View)>);
@@ -109,18 +129,18 @@ impl<'c> Emit<'c> {
             out: Ring::new(config, Mem::Out),
             param: Ring::new(config, Mem::Param),
             places: HashMap::new(),
-            products: HashMap::new(),
+            nests: HashMap::new(),
         })
     }
 
-    /// The loops of a tile's product; equal tiles are scheduled once.
-    pub fn product(&mut self, tile: &Tile) -> Result<Nest, DriverError> {
-        if let Some(nest) = self.products.get(tile) {
+    /// The loops of a tile's work; equal tiles are scheduled once.
+    pub fn nest(&mut self, work: &Work) -> Result<Nest, DriverError> {
+        if let Some(nest) = self.nests.get(work) {
             return Ok(nest.clone());
         }
-        let wrong = |e: product::ProductError| DriverError::Rule { index: self.b.len(), what: e.to_string() };
-        let nest = product::nest(self.config, tile).map_err(wrong)?;
-        self.products.insert(*tile, nest.clone());
+        let nest = work.mapped(self.config).and_then(|m| m.nest());
+        let nest = nest.map_err(|e| DriverError::Rule { index: self.b.len(), what: e.to_string() })?;
+        self.nests.insert(*work, nest.clone());
         Ok(nest)
     }
 

@@ -1,13 +1,14 @@
 //! Products with weights, tile by tile.
 
-use super::build::{Emit, Place};
+use super::build::{Emit, Place, Work};
 use super::layer::{Conv, Finish, Layer};
 use super::plan::{ConvTile, Sizes, column_span, row_span, skips_rows};
 use super::product::Tile;
+use super::vector::Requant;
 use super::view::View;
 use crate::graph::ValueId;
 use std::ops::Range;
-use tilewright_driver::{Dim, DriverError, Nest, Role};
+use tilewright_driver::{DriverError, Nest, Role};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{Descriptor, Load, Store, VecDst, VecOp, VecSrc, Vector};
 use tilewright_hw::layout::{Weights, pack_descriptor, pack_params};
@@ -150,23 +151,25 @@ impl Walk<'_> {
             }
         }
         let out = e.out.take(entries);
-        let n = pixels as u32;
-        let ratio = self.sizes.out_ratio as u32;
-        let dims = vec![
-            Dim::new(s.blocks.len() as u32, [n * ratio, n * ratio, ratio]),
-            Dim::new(ratio, [1, 1, 1]),
-            Dim::new(n, [ratio, ratio, 0]),
-        ];
+        let finish = &self.conv.finish;
+        let work = Requant {
+            blocks: s.blocks.len() as u32,
+            ratio: self.sizes.out_ratio as u32,
+            pixels: pixels as u32,
+            bounds: [finish.zero_point, finish.lo, finish.hi],
+            mode: finish.mode,
+        };
+        let nest = e.nest(&Work::Requant(work))?;
         let requant = Vector {
             op: VecOp::Requant,
-            mode: self.conv.finish.mode,
+            mode: finish.mode,
             dst: VecDst::Out,
             a: VecSrc::Acc,
             b: VecSrc::Param,
             descriptor: param.0,
             ..Vector::default()
         };
-        e.b.vector_nest(requant, &Nest { at: [out, acc, param.1], body: vec![[0; 3]], dims })?;
+        e.b.vector_nest(requant, &Nest { at: [out, acc, param.1], ..nest })?;
         let (place, view) = self.output;
         store_tile(e, place, view, s.image, &s.blocks, &s.rows, &s.columns, out)
     }
@@ -265,7 +268,7 @@ impl Walk<'_> {
             dilations: pair(conv.dilations),
         };
         if conv.groups == 1 {
-            return Ok(vec![e.product(&all)?]);
+            return Ok(vec![e.nest(&Work::Product(all))?]);
         }
         let plane = all.window[1] * all.window[2] * ri;
         let per_tile = tiles * self.taps() as u32;
@@ -275,7 +278,7 @@ impl Walk<'_> {
             let (t, first) = (t as u32, (first % sizes.in_ratio) as u32);
             let blocks = (first + tiles).div_ceil(ri);
             let one = Tile { blocks: 1, out_ratio: 1, first, window: [blocks, all.window[1], all.window[2]], ..all };
-            let mut nest = e.product(&one)?;
+            let mut nest = e.nest(&Work::Product(one))?;
             // Sums of neighbouring pixels stand as far apart as a block has entries.
             nest.dims.iter_mut().for_each(|d| d.steps[0] *= ro);
             nest.at = [t / ro * pixels[0] * pixels[1] * ro + t % ro, block * plane, t * per_tile];

@@ -71,7 +71,7 @@ pub struct Finish {
 }
 
 /// How a window becomes one element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reduce {
     /// The greatest.
     Max,

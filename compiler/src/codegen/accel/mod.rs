@@ -1,25 +1,29 @@
 //! Integer operators to accelerator programs.
 //!
 //! [`extract`] reads groups of graph nodes as [`Layer`]s: a product with its requantization, a pooling with its
-//! division, a quantized addition. [`Plan`] cuts a layer into tiles that fit the scratchpads; a tile's product
-//! is a tensor expression that is scheduled and tensorized to gemm; [`build()`] turns planned
-//! layers into one program over tensors in the blocked layout of device memory. Tokens, micro-op memories and their
-//! loads are the driver's.
+//! division, a quantized addition. [`Plan`] cuts a layer into tiles that fit the scratchpads. A tile's products, windows
+//! and requantizations are tensor expressions, scheduled and tensorized to what a micro-op does ([`Mapped`]). [`build()`]
+//! turns planned layers into one program over tensors in the blocked layout of device memory. Tokens, micro-op memories
+//! and their loads are the driver's.
 
 mod add;
 mod build;
 mod conv;
 mod extract;
 mod layer;
+mod mapped;
 mod plan;
 mod pool;
 mod product;
 mod scratch;
+mod vector;
 mod view;
 
 pub use build::{BuildError, Built, build};
 pub use extract::{Found, extract};
 pub use layer::{Add, Conv, Finish, Kind, Layer, Pool, PoolFinish, Reduce};
+pub use mapped::{MapError, Mapped};
 pub use plan::{ConvTile, Plan, PoolTile, plan};
-pub use product::{ProductError, Tile, gemm};
+pub use product::{Tile, gemm, product};
+pub use vector::{Requant, Windows, requant, windows};
 pub use view::View;

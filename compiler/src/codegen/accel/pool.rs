@@ -1,12 +1,14 @@
 //! Poolings, and what else works channel by channel, on the vector unit.
 
-use super::build::{Emit, Place};
+use super::build::{Emit, Place, Work};
 use super::conv::{Window, cut, requant_params, store_tile};
 use super::extract::division;
 use super::layer::{Finish, Layer, Pool, PoolFinish, Reduce};
 use super::plan::{PoolTile, counts, distinct_counts, pool_columns, pool_rows, pool_source};
+use super::vector::{Requant, Windows};
 use super::view::View;
 use crate::graph::ValueId;
+use crate::tir::Scope;
 use std::ops::Range;
 use tilewright_driver::{Dim, DriverError, Nest, Role};
 use tilewright_hw::config::{HwConfig, Mem};
@@ -123,27 +125,27 @@ impl Walk<'_> {
         let pixels = out_rows * out_columns;
         let entries = blocks.len() as u32 * pixels * ratio;
         let acc = e.acc.take(entries);
-        // Operand `a` or `b` walks the data, the others walk the results.
-        let dims = |a: bool, b: bool| {
-            let step = |result: u32, data: u32| [result, if a { data } else { result }, if b { data } else { 0 }];
-            vec![
-                Dim::new(blocks.len() as u32, step(pixels * ratio, height * width * ratio)),
-                Dim::new(ratio, step(1, 1)),
-                Dim::new(out_rows, step(out_columns * ratio, pool.strides[0] as u32 * width * ratio)),
-                Dim::new(out_columns, step(ratio, pool.strides[1] as u32 * ratio)),
-            ]
-        };
-        let taps: Vec<u32> = (0..pool.kernel[0] as u32)
-            .flat_map(|y| (0..pool.kernel[1] as u32).map(move |x| (y, x)))
-            .map(|(y, x)| (y * pool.dilations[0] as u32 * width + x * pool.dilations[1] as u32) * ratio)
-            .collect();
+        let pair = |v: [usize; 2]| v.map(|n| n as u32);
+        let walk = e.nest(&Work::Windows(Windows {
+            blocks: blocks.len() as u32,
+            ratio,
+            pixels: [out_rows, out_columns],
+            window: [height, width],
+            kernel: pair(pool.kernel),
+            steps: pair(pool.strides),
+            dilations: pair(pool.dilations),
+            reduce: pool.reduce,
+            source: if self.source == Mem::Inp { Scope::Inp } else { Scope::Out },
+        }))?;
         let source = if self.source == Mem::Inp { VecSrc::Inp } else { VecSrc::Out };
         let first = Vector { op: VecOp::Move, dst: VecDst::Acc, a: source, ..Vector::default() };
-        e.b.vector_nest(first, &Nest { at: [acc, data, 0], body: vec![[0, taps[0], 0]], dims: dims(true, false) })?;
+        // The first element of each window is moved: its data are the only operand.
+        let moved = |[result, _, data]: [u32; 3]| [result, data, 0];
+        let dims = walk.dims.iter().map(|d| Dim::new(d.count, moved(d.steps))).collect();
+        e.b.vector_nest(first, &Nest { at: [acc, data, 0], body: vec![moved(walk.body[0])], dims })?;
         let op = if pool.reduce == Reduce::Max { VecOp::Max } else { VecOp::Add };
         let rest = Vector { op, dst: VecDst::Acc, a: VecSrc::Acc, b: source, ..Vector::default() };
-        let body = taps[1..].iter().map(|&tap| [0, 0, tap]).collect();
-        e.b.vector_nest(rest, &Nest { at: [acc, acc, data], body, dims: dims(false, true) })?;
+        e.b.vector_nest(rest, &Nest { at: [acc, acc, data], body: walk.body[1..].to_vec(), dims: walk.dims })?;
         let out = e.out.take(entries);
         let finish = Vector { dst: VecDst::Out, a: VecSrc::Acc, descriptor, ..Vector::default() };
         match &pool.finish {
@@ -152,14 +154,11 @@ impl Walk<'_> {
                 let nest = Nest { at: [out, acc, 0], body: vec![[0; 3]], dims: vec![Dim::new(entries, [1, 1, 0])] };
                 e.b.vector_nest(Vector { op, ..finish }, &nest)?;
             }
-            PoolFinish::Requant(Finish { mode, .. }) => {
-                let dims = vec![
-                    Dim::new(blocks.len() as u32, [pixels * ratio, pixels * ratio, ratio]),
-                    Dim::new(ratio, [1, 1, 1]),
-                    Dim::new(pixels, [ratio, ratio, 0]),
-                ];
-                let requant = Vector { op: VecOp::Requant, mode: *mode, b: VecSrc::Param, ..finish };
-                e.b.vector_nest(requant, &Nest { at: [out, acc, param], body: vec![[0; 3]], dims })?;
+            PoolFinish::Requant(Finish { mode, zero_point, lo, hi, .. }) => {
+                let (blocks, bounds, mode) = (blocks.len() as u32, [*zero_point, *lo, *hi], *mode);
+                let nest = e.nest(&Work::Requant(Requant { blocks, ratio, pixels, bounds, mode }))?;
+                let requant = Vector { op: VecOp::Requant, mode, b: VecSrc::Param, ..finish };
+                e.b.vector_nest(requant, &Nest { at: [out, acc, param], ..nest })?;
             }
             PoolFinish::Mean { count_pads, .. } => {
                 let [y_counts, x_counts] = counts(pool, from, to, *count_pads);
