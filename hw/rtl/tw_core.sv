@@ -150,7 +150,8 @@ module tw_core (
   logic        ld_tail, ld_all, l_quiet;
   logic [7:0]  ld_pad;
   logic [3:0]  l_state, l_cause, s_state, s_cause;
-  logic [31:0] l_ordinal, g_ordinal, v_ordinal, s_ordinal;
+  logic [31:0] l_ordinal, g_ordinal, v_ordinal, v_read_ordinal, s_ordinal;
+  logic [1:0]  g_acc_older;
 
   tw_load u_load (
     .clk_i, .rst_ni(work_rst_n), .stop_i(stop), .insn_valid_i(head_valid[0]), .insn_i(load_head[LoadQ-1:8]),
@@ -194,7 +195,7 @@ module tw_core (
     .wgt_re_o(g_wgt_re), .wgt_addr_o(g_wgt_addr), .wgt_data_i(g_wgt_data), .acc_re_o(g_acc_re),
     .acc_raddr_o(g_acc_raddr), .acc_rdata_i(g_acc_rdata), .acc_we_o(g_acc_we), .acc_waddr_o(g_acc_waddr),
     .acc_wdata_o(g_acc_wdata), .retire_o(retire[1]), .retire_push_o(retire_push[7:4]), .busy_o(busy[1]),
-    .working_o(g_working), .trap_o(unit_trap[1]), .trap_ordinal_o(g_ordinal)
+    .working_o(g_working), .trap_o(unit_trap[1]), .trap_ordinal_o(g_ordinal), .acc_older_o(g_acc_older)
   );
 
   // Vector.
@@ -221,7 +222,8 @@ module tw_core (
     .inp_raddr_o(v_inp_raddr), .inp_rdata_i(v_inp_rdata), .param_re_o(v_param_re), .param_addr_o(v_param_addr),
     .param_data_i(v_param_data), .acc_we_o(v_acc_we), .out_we_o(v_out_we), .inp_we_o(v_inp_we), .waddr_o(v_waddr),
     .wdata32_o(v_wdata32), .wdata8_o(v_wdata8), .retire_o(retire[2]), .retire_push_o(retire_push[11:8]),
-    .busy_o(busy[2]), .working_o(v_working), .trap_o(unit_trap[2]), .trap_ordinal_o(v_ordinal)
+    .busy_o(busy[2]), .working_o(v_working), .trap_o(unit_trap[2]), .trap_ordinal_o(v_ordinal),
+    .read_ordinal_o(v_read_ordinal)
   );
 
   // Store.
@@ -386,6 +388,14 @@ module tw_core (
     end
   end
 
+  // The instruction of a unit that collides: the oldest unfinished one writes, younger ones may read.
+  logic [127:0] collided;
+  always_comb begin
+    for (int unsigned u = 0; u < 4; u++) collided[u*32 +: 32] = retired_q[u];
+    if (!wcoll_acc[0]) collided[32 +: 32] = rcoll_acc[0] ? retired_q[1] + 32'(g_acc_older) : g_ordinal;
+    if (!(wcoll_acc[1] || wcoll_out[0] || wcoll_inp)) collided[64 +: 32] = v_read_ordinal;
+  end
+
   logic [3:0] lowest_wait;
   assign lowest_wait = waits & (~waits + 4'd1);
   logic [127:0] own_ordinal;
@@ -409,7 +419,7 @@ module tw_core (
           ordinals[u*32 +: 32] = retired_q[u];
         end else if (collision[u]) begin
           causes[u*4 +: 4] = tw_isa_pkg::CauseCollision;
-          ordinals[u*32 +: 32] = retired_q[u];
+          ordinals[u*32 +: 32] = collided[u*32 +: 32];
         end else begin
           causes[u*4 +: 4] = tw_isa_pkg::CauseDeadlock;
           ordinals[u*32 +: 32] = issued_q[u];

@@ -35,7 +35,9 @@ module tw_gemm (
   output logic                           busy_o,
   output logic                           working_o,
   output logic                           trap_o,
-  output logic [31:0]                    trap_ordinal_o
+  output logic [31:0]                    trap_ordinal_o,
+  // Unfinished instructions before the one that reads acc.
+  output logic [1:0]                     acc_older_o
 );
 
   localparam int unsigned MaxAI = tw_cfg_pkg::AccW > tw_cfg_pkg::InpW ? tw_cfg_pkg::AccW : tw_cfg_pkg::InpW;
@@ -205,6 +207,7 @@ module tw_gemm (
   assign acc_waddr_o = at_write;
   assign acc_wdata_o = result_q;
 
+  assign acc_older_o   = 2'(valid_q[StAcc] && last_q[StAcc]) + 2'(valid_q[StWrite] && last_q[StWrite]);
   assign retire_o      = valid_q[StWrite] && last_q[StWrite];
   assign retire_push_o = pushes_q[4*StWrite +: 4];
   assign busy_o        = walk_valid || (|valid_q);

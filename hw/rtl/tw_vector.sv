@@ -42,7 +42,9 @@ module tw_vector (
   output logic                           busy_o,
   output logic                           working_o,
   output logic                           trap_o,
-  output logic [31:0]                    trap_ordinal_o
+  output logic [31:0]                    trap_ordinal_o,
+  // The instruction that reads its operands' rows.
+  output logic [31:0]                    read_ordinal_o
 );
 
   localparam int unsigned E = tw_cfg_pkg::RowElements;
@@ -294,6 +296,7 @@ module tw_vector (
   assign desc_trap = state_q == StDesc && desc_q == '0 && desc_range && !stop_i;
   assign trap_o = uop_trap || desc_trap;
   assign trap_ordinal_o = uop_trap ? ordinal2_q : ordinal_q;
+  assign read_ordinal_o = ordinal2_q;
 
   logic read2;
   assign read2 = valid_q[2] && !bad && !stop_i;

@@ -183,7 +183,7 @@ fn epilogue(builder: &mut Builder, rng: &mut SmallRng) {
     let zero = Load {
         mem: Mem::VectorUop,
         entry: uop,
-        offset: image::SHIFTS.end - 64,
+        offset: image::ZEROS,
         row_bytes: config.vector_uop_bytes(),
         ..Load::default()
     };

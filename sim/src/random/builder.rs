@@ -3,7 +3,7 @@
 
 use super::access::{Access, Context, Entries, access};
 use super::image::{MEMORY_BYTES, bases};
-use super::order::{Order, first_race, without};
+use super::order::{Order, first_race, others, without};
 use crate::functional::Fsim;
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -127,6 +127,22 @@ impl<'a> Builder<'a> {
         self.insns[pusher].push.insert(to);
         self.insns[late].pop.insert(from);
         Ok(())
+    }
+
+    /// Orders the last instruction behind all others of other units.
+    pub(super) fn order_behind_all(&mut self, rng: &mut SmallRng) -> Result<(), String> {
+        let last = self.insns.len() - 1;
+        for unit in others(self.insns[last].unit()) {
+            let order = Order::of(&self.insns, self.config)?;
+            let early = self.insns.iter().rposition(|i| i.unit() == unit);
+            if let Some(early) = early.filter(|early| !order.is_after(last, *early, unit)) {
+                if self.insns[last].pop.contains(unit) {
+                    return Err("the token of this unit is taken already".into());
+                }
+                self.order_behind(early, last, rng)?;
+            }
+        }
+        Order::of(&self.insns, self.config).map(|_| ())
     }
 
     /// Adds tokens that nothing needs, as far as the program stays free of races.

@@ -262,20 +262,21 @@ fn deadlock(mut builder: Builder, image: Vec<u8>, seed: u64, rng: &mut SmallRng)
     Some(Planted { kind: FaultKind::Deadlock, program, expected })
 }
 
+/// Micro-ops with all indices zero that a long instruction repeats.
+const LONG_UOPS: u32 = 16;
+
 /// Two long instructions at one port, with nothing that orders them; gives the lower unit.
 fn collision(builder: &mut Builder, rng: &mut SmallRng) -> Option<Unit> {
     let config = builder.config;
-    let most = |name| (1u32 << config.width(name)) - 1;
-    let count = most(WidthName::Loop).min(15);
-    let gemm = Gemm {
-        uop: 0,
-        uops: 1,
-        count0: count,
-        count1: count,
-        count2: if config.loops > 2 { 4 } else { 1 },
-        ..Gemm::default()
-    };
-    let vector = Vector { count0: count, count1: count, count2: gemm.count2, ..Vector::default() };
+    for mem in [Mem::GemmUop, Mem::VectorUop] {
+        let row_bytes = LONG_UOPS * config.entry_bytes(mem);
+        let zeros = Load { mem, offset: super::image::ZEROS, row_bytes, ..Load::default() };
+        builder.add(zeros.into(), None, rng).ok()?;
+    }
+    let count = ((1u32 << config.width(WidthName::Loop)) - 1).min(24);
+    let uops = LONG_UOPS;
+    let gemm = Gemm { uops, count0: count, count1: count, ..Gemm::default() };
+    let vector = Vector { uops, count0: count, count1: count, ..Vector::default() };
     let total = |mem: Mem| config.entries(mem) * config.entry_bytes(mem);
     let store = |mem| Store {
         mem,
@@ -294,8 +295,9 @@ fn collision(builder: &mut Builder, rng: &mut SmallRng) -> Option<Unit> {
         (Vector { dst: VecDst::Acc, a: VecSrc::Out, ..vector }.into(), load(Mem::Acc).into()),
     ];
     let (first, second) = pairs[rng.random_range(0..pairs.len())];
-    // Both start from rest, so that they run side by side.
+    // The first starts when all before it is done, so that nothing keeps the second from running beside it.
     builder.add(first, None, rng).ok()?;
+    builder.order_behind_all(rng).ok()?;
     let unit = first.opcode().unit();
     let taken = builder.insns.len();
     builder.add(second, None, rng).ok()?;

@@ -17,6 +17,8 @@ pub(super) const GEMM_UOPS: Range<u64> = 0x10000..0x11000;
 pub(super) const VECTOR_UOPS: Range<u64> = 0x11000..0x12000;
 /// Bias rows for the dump's shifts, from [`shift_words`] on, and zeros at the end.
 pub(super) const SHIFTS: Range<u64> = 0x13000..0x14000;
+/// Zeros at the end of [`SHIFTS`].
+pub(super) const ZEROS: u64 = SHIFTS.end - 0x100;
 /// Param entries that make sense, as requantization parameters and as descriptors in turn.
 pub(super) const PARAMS: Range<u64> = 0x12000..0x13000;
 /// What stores write and loads read.
