@@ -92,6 +92,14 @@ impl Program {
         device.write(self.stream_addr, &self.stream[..self.stream.len().min(room)])
     }
 
+    /// Whether it begins with a load of the whole memory, so that all of its contents are defined.
+    pub fn fills(&self, mem: Mem) -> bool {
+        let size = u64::from(self.config.entries(mem)) * u64::from(self.config.entry_bytes(mem));
+        self.insns
+            .iter()
+            .any(|i| matches!(&i.op, Op::Load(x) if x.mem == mem && u64::from(x.row_bytes) * u64::from(x.rows) == size))
+    }
+
     /// Its text, with the seed.
     pub fn text(&self) -> String {
         format!("# seed {:#x}\n{}", self.seed, print_program(&self.insns))

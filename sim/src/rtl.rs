@@ -12,7 +12,7 @@ use crate::dram::Dram;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use sys::{Bench, End};
-use tilewright_hw::config::{Counters, DramSection, HwConfig};
+use tilewright_hw::config::{Counters, DramSection, HwConfig, Mem};
 use tilewright_hw::device::{Base, Command, Device, DeviceError, RunReport, Ticket, Trap, UnitCounters, check_command};
 use tilewright_hw::isa::{INSN_BYTES, Op, decode};
 use tilewright_hw::regs::{self, TrapCause, TrapUnit, UnitState};
@@ -263,5 +263,19 @@ impl Device for Rtl {
             Some(i) => self.done.swap_remove(i).1,
             None => Err(DeviceError::UnknownTicket(ticket)),
         }
+    }
+
+    fn scratchpad(&mut self, mem: Mem, entry: u32, count: u32) -> Result<Vec<u8>, DeviceError> {
+        let entries = self.config.entries(mem);
+        if entry.checked_add(count).is_none_or(|end| end > entries) {
+            return Err(DeviceError::OutOfMemory { addr: entry.into(), len: count.into(), size: entries.into() });
+        }
+        // Loads address the nine rows of a param entry, the design holds it as one.
+        let size = self.config.entry_bytes(mem);
+        let rows = if mem == Mem::Param { 9 } else { 1 };
+        let (first, end) = (entry / rows, (entry + count).div_ceil(rows));
+        let bytes = self.bench.read_entries(mem as u32, first, end - first, size * rows);
+        let skip = ((entry - first * rows) * size) as usize;
+        Ok(bytes[skip..skip + (count * size) as usize].to_vec())
     }
 }

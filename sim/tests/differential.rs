@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tilewright_hw::HwConfig;
 use tilewright_hw::device::{Device, DeviceError, RunReport};
+use tilewright_hw::{HwConfig, Mem};
 use tilewright_sim::random::{
     Coverage, FaultKind, MEMORY_BYTES, Program, generate, plant, sample_config, sample_dram, shrink,
 };
@@ -56,6 +56,15 @@ fn compare(fsim: &mut Fsim, rtl: &mut Rtl, program: &Program) -> Option<String> 
             if Some(sum) != found.cycles {
                 return Some(format!("unit {unit} counted {sum} cycles of {:?}: {states:?}", found.cycles));
             }
+        }
+    }
+    for mem in Mem::ALL {
+        let entries = program.config.entries(mem);
+        let expected = fsim.scratchpad(mem, 0, entries).expect("in range");
+        let found = rtl.scratchpad(mem, 0, entries).expect("in range");
+        // What no instruction wrote differs between a simulator and a chip.
+        if let Some(d) = difference(&expected, &found, |_| program.fills(mem)) {
+            return Some(format!("{}: {d}", mem.name()));
         }
     }
     difference(fsim.memory(), rtl.memory(), |_| true)

@@ -116,7 +116,7 @@ impl<'a> Builder<'a> {
 
     /// Gives `late` a token of `early`'s unit, pushed by `early` or a later instruction. All pairs are in balance before,
     /// so it is the one that `late` takes.
-    fn order_behind(&mut self, early: usize, late: usize, rng: &mut SmallRng) -> Result<(), String> {
+    pub(super) fn order_behind(&mut self, early: usize, late: usize, rng: &mut SmallRng) -> Result<(), String> {
         let (from, to) = (self.insns[early].unit(), self.insns[late].unit());
         let pushers: Vec<usize> =
             (early..late).filter(|&i| self.insns[i].unit() == from && !self.insns[i].push.contains(to)).collect();

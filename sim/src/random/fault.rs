@@ -295,13 +295,28 @@ fn collision(builder: &mut Builder, rng: &mut SmallRng) -> Option<Unit> {
         (Vector { dst: VecDst::Acc, a: VecSrc::Out, ..vector }.into(), load(Mem::Acc).into()),
     ];
     let (first, second) = pairs[rng.random_range(0..pairs.len())];
-    // The first starts when all before it is done, so that nothing keeps the second from running beside it.
-    builder.add(first, None, rng).ok()?;
+    // Both start at once, when an instruction of a third unit retires, which waits for all before it.
+    let units = [first, second].map(|op| op.opcode().unit());
+    let third = Unit::ALL.into_iter().find(|u| !units.contains(u))?;
+    let taken = (0..100).any(|_| builder.add(small(sample(third, config, Aim::Good, rng)), None, rng).is_ok());
+    if !taken {
+        return None;
+    }
+    let signal = builder.insns.len() - 1;
     builder.order_behind_all(rng).ok()?;
-    let unit = first.opcode().unit();
-    let taken = builder.insns.len();
-    builder.add(second, None, rng).ok()?;
-    let second_unit = second.opcode().unit();
+    for op in [first, second] {
+        builder.add(op, None, rng).ok()?;
+        let last = builder.insns.len() - 1;
+        let order = Order::of(&builder.insns, config).ok()?;
+        if !order.is_after(last, signal, third) {
+            if builder.insns[last].pop.contains(third) {
+                return None;
+            }
+            builder.order_behind(signal, last, rng).ok()?;
+        }
+    }
+    let taken = builder.insns.len() - 1;
+    let [unit, second_unit] = units;
     // The token between the two is what is missing.
     let (a, b) = builder.insns.split_at_mut(taken);
     let missing = &mut b[0];

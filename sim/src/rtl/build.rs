@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use tilewright_hw::config::HwConfig;
+use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::DeviceError;
 use tilewright_hw::isa::config_package;
 use tilewright_hw::rtl::{SOURCES, TOP};
@@ -18,7 +18,6 @@ const LIBRARY: &str = "libtw_core.so";
 /// Bench and model are compiled as one, so that the compiler sees through the calls between them.
 const CXX_FLAGS: &[&str] = &[
     "-std=c++17",
-    "-O3",
     "-march=native",
     "-fPIC",
     "-fvisibility=hidden",
@@ -127,6 +126,11 @@ fn verilator_flags(flags: Flags) -> Vec<&'static str> {
     list
 }
 
+/// How well the model is optimised: a checked one is for short runs, where the build takes longer than they do.
+fn optimisation(flags: Flags) -> &'static str {
+    if flags.assertions { "-O1" } else { "-O3" }
+}
+
 /// The hash that names a build.
 fn key(config: &HwConfig, flags: Flags) -> Result<String, DeviceError> {
     let mut sha = Sha256::new();
@@ -140,7 +144,8 @@ fn key(config: &HwConfig, flags: Flags) -> Result<String, DeviceError> {
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     add(processor.lines().find(|l| l.starts_with("flags")).unwrap_or(std::env::consts::ARCH));
     add(SHIM);
-    verilator_flags(flags).iter().chain(CXX_FLAGS).for_each(|f| add(f));
+    verilator_flags(flags).iter().chain(CXX_FLAGS).chain([&optimisation(flags)]).for_each(|f| add(f));
+    add(&scratchpads(config));
     // The name and the file's comments are not hardware.
     add(&config_package(&HwConfig { name: String::new(), ..config.clone() }));
     for (name, text) in SOURCES {
@@ -189,6 +194,29 @@ pub(super) fn library(
     Ok(library)
 }
 
+/// The C function that finds an entry of a memory among the banks of the design.
+fn scratchpads(config: &HwConfig) -> String {
+    let mut s = String::from(
+        "static const void* tw_entry(const Vtw_core___024root* r, uint32_t mem, uint32_t entry) {\n    switch (mem) {\n",
+    );
+    for mem in Mem::ALL {
+        let rows = if mem == Mem::Param { 9 } else { 1 };
+        let banks = config.banks(mem);
+        let depth = config.entries(mem) / rows / banks;
+        s.push_str(&format!("    case {}: switch (entry / {depth}) {{\n", mem as u32));
+        for bank in 0..banks {
+            let name = mem.name();
+            s.push_str(&format!(
+                "        case {bank}: return &r->{TOP}__DOT__u_{name}__DOT__gen_bank__BRA__{bank}__KET____DOT__u_bank__DOT__mem\
+                 [entry % {depth}];\n"
+            ));
+        }
+        s.push_str("        default: return nullptr;\n    }\n");
+    }
+    s.push_str("    default: return nullptr;\n    }\n}\n");
+    s
+}
+
 fn build(config: &HwConfig, flags: Flags, work: &Path, progress: &dyn Fn(Progress)) -> Result<(), DeviceError> {
     let write = |name: &str, text: &str| {
         let path = work.join(name);
@@ -197,6 +225,7 @@ fn build(config: &HwConfig, flags: Flags, work: &Path, progress: &dyn Fn(Progres
     };
     write("tw_cfg_pkg.sv", &config_package(config))?;
     write("shim.cpp", SHIM)?;
+    write("scratchpads.h", &scratchpads(config))?;
     for (name, text) in SOURCES {
         write(name, text)?;
     }
@@ -227,7 +256,7 @@ fn build(config: &HwConfig, flags: Flags, work: &Path, progress: &dyn Fn(Progres
         progress(Progress::Compiling(done, sources.len()));
         let object = work.join("obj").join(format!("{done}.o"));
         let mut compile = cxx_command();
-        compile.current_dir(work).args(CXX_FLAGS).arg(&bus_bytes);
+        compile.current_dir(work).args(CXX_FLAGS).arg(optimisation(flags)).arg(&bus_bytes);
         // Set-up code runs once.
         if source.to_string_lossy().contains("__Slow") {
             compile.arg("-O0");

@@ -7,7 +7,10 @@
 #include <string>
 
 #include "Vtw_core.h"
+#include "Vtw_core___024root.h"
 #include "verilated.h"
+// Written for the configuration: `tw_entry` finds an entry of a memory in the design.
+#include "scratchpads.h"
 #ifdef TW_WAVES
 #include "verilated_fst_c.h"
 #endif
@@ -261,6 +264,13 @@ TW_EXPORT int tw_run(Bench* b, uint32_t status, uint64_t limit) {
 }
 
 TW_EXPORT const char* tw_failure(Bench*) { return failure.c_str(); }
+
+// The bytes of some entries of a memory, param's of nine rows.
+TW_EXPORT void tw_read_entries(Bench* b, uint32_t mem, uint32_t first, uint32_t count, uint32_t bytes, uint8_t* to) {
+    for (uint32_t i = 0; i < count; i++) {
+        std::memcpy(to + size_t(i) * bytes, tw_entry(b->top->rootp, mem, first + i), bytes);
+    }
+}
 
 TW_EXPORT void tw_take_bytes(Bench* b, uint64_t* read, uint64_t* written) {
     *read = b->bytes_read;

@@ -34,6 +34,7 @@ pub(super) struct Bench {
     run: unsafe extern "C" fn(*mut Opaque, u32, u64) -> c_int,
     failure: unsafe extern "C" fn(*mut Opaque) -> *const c_char,
     take_bytes: unsafe extern "C" fn(*mut Opaque, *mut u64, *mut u64),
+    read_entries: unsafe extern "C" fn(*mut Opaque, u32, u32, u32, u32, *mut u8),
     dram: *mut Dram,
     memory: *mut [u8],
     _library: Library,
@@ -74,6 +75,7 @@ impl Bench {
                 run: symbol!(b"tw_run"),
                 failure: symbol!(b"tw_failure"),
                 take_bytes: symbol!(b"tw_take_bytes"),
+                read_entries: symbol!(b"tw_read_entries"),
                 dram: Box::into_raw(Box::new(dram)),
                 memory: Box::into_raw(vec![0u8; memory_bytes as usize].into_boxed_slice()),
                 _library: library,
@@ -135,6 +137,14 @@ impl Bench {
                 _ => End::Failed(CStr::from_ptr((self.failure)(self.raw)).to_string_lossy().into_owned()),
             }
         }
+    }
+
+    /// The bytes of `count` entries of `bytes` bytes; the caller knows the memory's size.
+    pub(super) fn read_entries(&mut self, mem: u32, first: u32, count: u32, bytes: u32) -> Vec<u8> {
+        let mut to = vec![0; count as usize * bytes as usize];
+        // SAFETY: see `reset`; `to` holds as many bytes as are asked for.
+        unsafe { (self.read_entries)(self.raw, mem, first, count, bytes, to.as_mut_ptr()) }
+        to
     }
 
     /// Bytes read and written since the last call.
