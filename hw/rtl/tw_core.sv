@@ -391,9 +391,12 @@ module tw_core (
   // The instruction of a unit that collides: the oldest unfinished one writes, younger ones may read.
   logic [127:0] collided;
   always_comb begin
-    for (int unsigned u = 0; u < 4; u++) collided[u*32 +: 32] = retired_q[u];
-    if (!wcoll_acc[0]) collided[32 +: 32] = rcoll_acc[0] ? retired_q[1] + 32'(g_acc_older) : g_ordinal;
-    if (!(wcoll_acc[1] || wcoll_out[0] || wcoll_inp)) collided[64 +: 32] = v_read_ordinal;
+    collided = '0;
+    if (|collision) begin
+      for (int unsigned u = 0; u < 4; u++) collided[u*32 +: 32] = retired_q[u];
+      if (!wcoll_acc[0]) collided[32 +: 32] = rcoll_acc[0] ? retired_q[1] + 32'(g_acc_older) : g_ordinal;
+      if (!(wcoll_acc[1] || wcoll_out[0] || wcoll_inp)) collided[64 +: 32] = v_read_ordinal;
+    end
   end
 
   logic [3:0] lowest_wait;

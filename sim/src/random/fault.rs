@@ -307,11 +307,7 @@ fn collision(builder: &mut Builder, rng: &mut SmallRng) -> Option<Unit> {
     for op in [first, second] {
         builder.add(op, None, rng).ok()?;
         let last = builder.insns.len() - 1;
-        let order = Order::of(&builder.insns, config).ok()?;
-        if !order.is_after(last, signal, third) {
-            if builder.insns[last].pop.contains(third) {
-                return None;
-            }
+        if !builder.insns[last].pop.contains(third) {
             builder.order_behind(signal, last, rng).ok()?;
         }
     }
@@ -326,5 +322,9 @@ fn collision(builder: &mut Builder, rng: &mut SmallRng) -> Option<Unit> {
     missing.pop = super::order::without(missing.pop, unit);
     let pusher = a.iter_mut().rev().find(|i| i.unit() == unit && i.push.contains(second_unit))?;
     pusher.push = super::order::without(pusher.push, second_unit);
+    let order = Order::of(&builder.insns, config).ok()?;
+    if !order.is_after(taken - 1, signal, third) || !order.is_after(taken, signal, third) {
+        return None;
+    }
     Some(unit.min(second_unit))
 }
