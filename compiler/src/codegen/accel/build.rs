@@ -59,6 +59,8 @@ pub fn build(
     };
     let mut emit = Emit::new(config).map_err(wrap(&first))?;
     let (inputs, outputs) = emit.place_tensors(graph, layers, outputs, root).map_err(wrap(&first))?;
+    // Where each layer's instructions end, to find the layer of one that cannot be encoded.
+    let mut ends = Vec::new();
     for (layer, plan) in layers {
         emit.forget();
         let done = match (&layer.kind, plan) {
@@ -68,9 +70,13 @@ pub fn build(
             _ => Err(DriverError::Rule { index: emit.b.len(), what: "a plan of another kind of layer".into() }),
         };
         done.map_err(wrap(&layer.name))?;
+        ends.push(emit.b.len());
     }
-    let last = layers.last().map_or("", |(l, _)| &l.name);
-    let program = emit.b.finish().map_err(wrap(last))?;
+    let program = emit.b.finish().map_err(|source| {
+        let at = if let DriverError::Encode { index, .. } = source { index } else { 0 };
+        let layer = layers.iter().zip(&ends).find(|(_, end)| at < **end).map_or("", |((l, _), _)| &l.name);
+        BuildError { layer: layer.to_string(), source }
+    })?;
     Ok(Built { program, inputs, outputs })
 }
 
@@ -83,7 +89,7 @@ pub(super) struct Place {
 }
 
 /// Names a tile for as long as its layer runs.
-pub(super) type Key = [usize; 4];
+pub(super) type Key = [usize; 5];
 
 /// What a tile does under the loops of gemm or vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

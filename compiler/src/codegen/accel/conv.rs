@@ -180,7 +180,7 @@ impl Walk<'_> {
         let (blocks, offset) = group.cloned().unwrap_or((0..0, 0));
         let descriptor = e.config.descriptor_entries();
         let entries = descriptor + (blocks.len() * self.sizes.out_ratio) as u32;
-        let key = [blocks.start, 0, 0, 0];
+        let key = [blocks.start, 0, 0, 0, 0];
         let row = match e.param.find(&key) {
             Some(row) => row,
             None => {
@@ -205,7 +205,7 @@ impl Walk<'_> {
 
     fn load_weights(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>) -> Result<u32, DriverError> {
         let tiles = self.pass_tiles(in_blocks);
-        let key = [s.blocks.start, tiles.start, 0, 0];
+        let key = [s.blocks.start, tiles.start, 0, 0, 0];
         if let Some(entry) = e.wgt.find(&key) {
             return Ok(entry);
         }
@@ -229,7 +229,7 @@ impl Walk<'_> {
     }
 
     fn load_input(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>) -> Result<u32, DriverError> {
-        let key = [s.image, s.rows.start, s.columns.start, in_blocks.start];
+        let key = [s.image, s.rows.start, s.columns.start, in_blocks.start, in_blocks.end];
         if let Some(entry) = e.inp.find(&key) {
             return Ok(entry);
         }

@@ -92,7 +92,7 @@ impl Walk<'_> {
     fn load_params(&self, e: &mut Emit, blocks: &Range<usize>) -> Result<(u32, u32), DriverError> {
         let found = self.params.iter().find(|(range, ..)| range.contains(&blocks.start)).cloned();
         let (range, offset, entries) = found.unwrap_or((0..0, 0, 0));
-        let key = [range.start, 0, 0, 0];
+        let key = [range.start, 0, 0, 0, 0];
         let row = match e.param.find(&key) {
             Some(row) => row,
             None => {

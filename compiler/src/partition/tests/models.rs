@@ -1,6 +1,6 @@
 //! Whole networks, where the folder of models is there.
 
-use super::{check, on_cpu, presets, run};
+use super::{check, configs, on_cpu, presets, run};
 use crate::frontend::import;
 use crate::graph::{Graph, Tensor, eval_all};
 use crate::partition::{Offload, partition};
@@ -68,4 +68,22 @@ fn nothing_is_offloaded_when_asked() {
     let graph = integer(&file);
     let parts = partition(&graph, &presets()[0], Offload::None);
     assert_eq!((parts.regions.len(), on_cpu(&parts).len()), (1, parts.explanations.len()));
+}
+
+/// TFLite files of single operators, which the repository carries.
+#[test]
+fn operators_of_files_run_on_every_configuration() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/models/tflite-ops");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    files.retain(|f| f.extension().is_some_and(|e| e == "tflite"));
+    files.sort();
+    assert!(files.len() > 10);
+    for file in files {
+        let graph = integer(&file);
+        let input = |i: usize| npy::read(&file.with_extension(format!("input_{i}.npy"))).unwrap();
+        let inputs: Vec<Tensor> = (0..graph.inputs().len()).map(|i| Tensor::try_from(&input(i)).unwrap()).collect();
+        for config in configs() {
+            check(&graph, &config, &inputs);
+        }
+    }
 }

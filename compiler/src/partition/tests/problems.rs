@@ -8,6 +8,7 @@ use crate::graph::op::{
 use crate::graph::{DType, Graph, GraphBuilder, Tensor, TensorType, ValueId};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use tilewright_hw::HwConfig;
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding, quantize_multiplier};
 
 pub(super) fn int8(rng: &mut StdRng, shape: &[usize]) -> Tensor {
@@ -235,6 +236,38 @@ fn poolings() {
 #[test]
 fn flattened_images() {
     problems(flatten, 15, 90);
+}
+
+/// Configurations without what most programs use: results stay right, and the CPU's part is explained.
+#[test]
+fn odd_configurations_leave_to_the_cpu_what_they_cannot_do() {
+    let base = HwConfig::default();
+    let odd = [
+        ("no pads", HwConfig { dma_pad: false, ..base.clone() }, "pads"),
+        (
+            "aligned",
+            HwConfig { dma_align: 8, block_in: 4, block_out: 4, vector_lanes: 4, requant_lanes: 4, ..base.clone() },
+            "",
+        ),
+        ("no additions", HwConfig { vector_qadd: false, ..base.clone() }, "vector_qadd"),
+        ("short offsets", HwConfig { offset_bits: 20, stride_bits: 12, ..base.clone() }, "stride_bits"),
+        ("one bank", HwConfig { block_in: 8, out_banks: 1, ..base }, "bank"),
+        ("4x16x16", HwConfig::load("4x16x16").unwrap(), "pixels at once"),
+    ];
+    for (name, config, reason) in odd {
+        assert_eq!(config.violations(), [], "{name}");
+        let mut reasons = String::new();
+        for make in [conv as Make, dense, add, pool, flatten] {
+            for seed in 0..30 {
+                let mut rng = StdRng::seed_from_u64(seed);
+                let Some(graph) = make(&mut rng) else { continue };
+                let inputs: Vec<Tensor> =
+                    graph.inputs().map(|(_, v)| int8(&mut rng, &graph.ty(v).shape().unwrap())).collect();
+                reasons += &on_cpu(&check(&graph, &config, &inputs)).join("\n");
+            }
+        }
+        assert!(reasons.contains(reason), "{name}: {reasons}");
+    }
 }
 
 /// The operators that every backend is held to: some stay on the CPU, and all values are right.
