@@ -136,6 +136,19 @@ impl Fsim {
     }
 }
 
+/// The burst in which fetch reads the instruction at `addr`: bursts begin with the stream and at each 4 KiB, and the bus
+/// answers one as a whole.
+pub(crate) fn fetch_burst(config: &HwConfig, command: &Command, addr: u64) -> std::ops::Range<u64> {
+    let beat = u64::from(config.bus_bytes());
+    let buffer = u64::from(config.fetch_buffer_insns) * INSN_BYTES as u64;
+    let longest = (16 * beat).min(buffer);
+    let page = addr / 4096 * 4096;
+    let origin = page.max(command.stream_addr / beat * beat);
+    let start = origin + (addr - origin) / longest * longest;
+    let stream_end = command.stream_addr.saturating_add(u64::from(command.insns) * INSN_BYTES as u64);
+    start..(start + longest).min(page + 4096).min(stream_end)
+}
+
 /// A command that runs instruction by instruction; see [`Fsim::step_through`].
 pub struct Stepper<'a> {
     device: &'a mut Fsim,
@@ -178,8 +191,12 @@ impl Stepper<'_> {
         }
         let config = &self.device.config;
         let trap = |cause| Trap { unit: TrapUnit::Fetch, cause, ordinal: self.place, cycle: None };
-        let addr = self.command.stream_addr.wrapping_add(u64::from(self.place) * INSN_BYTES as u64);
-        let Ok(range) = self.device.dram_range(addr, INSN_BYTES as u64) else {
+        let addr = self.command.stream_addr.saturating_add(u64::from(self.place) * INSN_BYTES as u64);
+        let burst = fetch_burst(config, &self.command, addr);
+        let length = burst.end - burst.start;
+        let (Ok(_), Ok(range)) =
+            (self.device.dram_range(burst.start, length), self.device.dram_range(addr, INSN_BYTES as u64))
+        else {
             return Some(Err(trap(TrapCause::Bus)));
         };
         let mut bytes = [0; INSN_BYTES];

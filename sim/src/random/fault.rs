@@ -1,10 +1,11 @@
 //! Programs with exactly one fault.
 
 use super::builder::Builder;
-use super::image::DUMP;
+use super::image::{DUMP, MEMORY_BYTES};
 use super::order::{Order, others, stuck};
 use super::sample::{Aim, sample};
 use super::{Program, body, image, prologue};
+use crate::functional::fetch_burst;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use tilewright_hw::config::{HwConfig, Mem};
@@ -29,6 +30,8 @@ pub enum FaultKind {
     Token,
     /// A row past the end of memory, in load or store.
     Bus(Unit),
+    /// A stream that passes the end of memory.
+    Fetch,
     /// Two operands of a vector micro-op in one bank.
     Operands,
     /// Two units at one port, for want of a token: only a device with time traps.
@@ -51,6 +54,7 @@ impl FaultKind {
         FaultKind::Token,
         FaultKind::Bus(Unit::Load),
         FaultKind::Bus(Unit::Store),
+        FaultKind::Fetch,
         FaultKind::Operands,
         FaultKind::Collision,
         FaultKind::Deadlock,
@@ -100,6 +104,10 @@ pub fn plant(config: &HwConfig, kind: FaultKind, seed: u64) -> Option<Planted> {
             let program = Program::from_builder(&builder, image, seed, 0);
             return broken_bits(program, kind, rng);
         }
+        FaultKind::Fetch => {
+            body(&mut builder, 12, rng);
+            return Some(past_the_end(Program::from_builder(&builder, image, seed, 0), rng));
+        }
         FaultKind::Collision => {
             let unit = collision(&mut builder, rng)?;
             return finish(builder, image, seed, kind, unit, TrapCause::Collision, None);
@@ -144,6 +152,22 @@ fn finish(
     debug_assert!(order.is_none_or(|o| o.ordinals[place] == ordinal));
     let program = Program::from_builder(&builder, image, seed, 0);
     Some(Planted { kind, program, expected: Expected { unit: unit.into(), cause, ordinal } })
+}
+
+/// Moves the stream so that it passes the end of memory. The first instruction of the first burst that does traps.
+fn past_the_end(mut program: Program, rng: &mut SmallRng) -> Planted {
+    let insns = program.insns.len() as u64;
+    let inside = rng.random_range(0..insns);
+    program.stream_addr = MEMORY_BYTES - inside * INSN_BYTES as u64;
+    let command = program.command();
+    let ordinal = (0..insns)
+        .find(|place| {
+            let addr = program.stream_addr + place * INSN_BYTES as u64;
+            fetch_burst(&program.config, &command, addr).end > MEMORY_BYTES
+        })
+        .unwrap_or(inside) as u32;
+    let expected = Expected { unit: TrapUnit::Fetch, cause: TrapCause::Bus, ordinal };
+    Planted { kind: FaultKind::Fetch, program, expected }
 }
 
 /// Breaks the bits of one instruction.

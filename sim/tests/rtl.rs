@@ -1,0 +1,84 @@
+//! The Verilated design as a device: limits, queues, reset, and what goes wrong around it.
+
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use tilewright_hw::Mem;
+use tilewright_hw::device::{Base, Command, Device, DeviceError, Ticket};
+use tilewright_hw::isa::{encode, parse_program};
+use tilewright_hw::regs::{TrapCause, TrapUnit};
+use tilewright_sim::random::sample_config;
+use tilewright_sim::{Rtl, RtlOptions};
+
+const STREAM: u64 = 0x8000;
+
+/// A small design, the same that the differential test builds first.
+fn device() -> Option<Rtl> {
+    if std::process::Command::new("verilator").arg("--version").output().is_err() {
+        println!("skipped: Verilator is not installed");
+        return None;
+    }
+    let config = sample_config(&mut SmallRng::seed_from_u64(1000));
+    let options = RtlOptions { assertions: true, ..RtlOptions::default() };
+    Some(Rtl::new(config, 0x10000, &options).expect("the design builds"))
+}
+
+fn command(device: &mut Rtl, at: u64, program: &str) -> Command {
+    let insns = parse_program(program).expect("a program");
+    let bytes: Vec<u8> = insns.iter().flat_map(|i| encode(i, device.config()).expect("fits")).collect();
+    device.write(at, &bytes).expect("inside memory");
+    let bases = vec![Base { addr: 0, limit: 0x10000 }];
+    Command { stream_addr: at, insns: insns.len() as u32, bases, cycle_limit: Some(100_000) }
+}
+
+#[test]
+fn commands_queue_and_report_in_any_order() {
+    let Some(mut rtl) = device() else { return };
+    rtl.write(0, &[1, 2, 3, 4]).expect("inside memory");
+    let load = command(&mut rtl, STREAM, "load mem=out row_bytes=4");
+    let store = command(&mut rtl, STREAM + 0x100, "store mem=out row_bytes=4 offset=256");
+    let first = rtl.submit(&load).expect("is queued");
+    let second = rtl.submit(&store).expect("is queued");
+    assert_eq!(rtl.wait(second).expect("ends").retired, [0, 0, 0, 1]);
+    assert_eq!(rtl.wait(first).expect("ends").retired, [1, 0, 0, 0]);
+    assert!(matches!(rtl.wait(first), Err(DeviceError::UnknownTicket(Ticket(0)))));
+    let mut found = [0; 4];
+    rtl.read(256, &mut found).expect("inside memory");
+    assert_eq!(found, [1, 2, 3, 4]);
+    assert_eq!(rtl.scratchpad(Mem::Out, 0, 1).expect("in range")[..4], [1, 2, 3, 4]);
+    assert!(rtl.scratchpad(Mem::Out, 0, 1 << 20).is_err());
+}
+
+#[test]
+fn an_empty_stream_ends_at_once_and_a_limit_ends_a_run() {
+    let Some(mut rtl) = device() else { return };
+    let mut load = command(&mut rtl, STREAM, "load mem=out row_bytes=4");
+    let empty = Command { insns: 0, ..load.clone() };
+    assert!(rtl.run(&empty).expect("ends").cycles.is_some_and(|c| c < 8));
+    load.cycle_limit = Some(5);
+    assert!(matches!(rtl.run(&load), Err(DeviceError::CycleLimit { limit: 5 })));
+    load.cycle_limit = None;
+    assert_eq!(rtl.run(&load).expect("ends after the reset").retired, [1, 0, 0, 0]);
+}
+
+#[test]
+fn a_trap_is_reported_and_the_next_command_runs() {
+    let Some(mut rtl) = device() else { return };
+    let bad = command(&mut rtl, STREAM, "load mem=out row_bytes=4\nload mem=out row_bytes=4 base=1");
+    let trap = rtl.run(&bad).expect("a report").trap.expect("a trap");
+    assert_eq!((trap.unit, trap.cause, trap.ordinal), (TrapUnit::Load, TrapCause::Limit, 1));
+    let good = command(&mut rtl, STREAM, "load mem=out row_bytes=4");
+    let report = rtl.run(&good).expect("a report");
+    assert_eq!((report.trap, report.retired), (None, [1, 0, 0, 0]));
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_named() {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    let options = RtlOptions { cache_dir: Some(file.path().join("cache")), ..RtlOptions::default() };
+    let config = sample_config(&mut SmallRng::seed_from_u64(1000));
+    match Rtl::new(config, 0x1000, &options) {
+        Err(DeviceError::Tool { .. }) => {}
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("a folder inside a file was created"),
+    }
+}
