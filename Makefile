@@ -44,7 +44,7 @@ test: lint
 	$(CARGO) test --workspace
 
 test-full: lint
-	TILEWRIGHT_FULL=1 $(CARGO) test --workspace -- --include-ignored
+	TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) $(CARGO) test --workspace -- --include-ignored
 
 fuzz: setup
 	TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) TILEWRIGHT_FUZZ_SEED=$(SEED) $(CARGO) test --release -p tilewright-sim --test differential -- --nocapture
@@ -54,8 +54,11 @@ bench: bench-fsim bench-rtl
 bench-fsim: setup
 	$(CARGO) bench -p tilewright-sim --bench fsim
 
-bench-rtl: setup
-	$(CARGO) bench -p tilewright-sim --bench rtl
+# Speed of the Verilated design on a network of convolutions: MODEL and INPUT may name another.
+MODEL ?= tests/models/lenet-mnist/model_qdq_perchannel.onnx
+INPUT ?= tests/models/digits/digits.npy
+bench-rtl: build
+	target/release/tilewright run $(MODEL) --hw 1x16x16 --device rtl --input $(INPUT)
 
 clean:
 	$(CARGO) clean

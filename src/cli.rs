@@ -66,10 +66,19 @@ pub fn main() -> ExitCode {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,
         Ok(Verdict::No) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", in_one_line(&error));
             ExitCode::from(2)
         }
     }
+}
+
+/// An error with its causes, without those that its own words tell already.
+pub fn in_one_line(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
+        "" => cause,
+        told if told.contains(&cause) => text,
+        told => format!("{told}: {cause}"),
+    })
 }
 
 /// The hardware configuration that a command works for.

@@ -1,6 +1,7 @@
 //! The program as people call it: exit codes, messages and files.
 
 mod configs;
+mod models;
 mod programs;
 mod run_programs;
 

@@ -195,6 +195,8 @@ fn summary(report: &Value, artifact: &Artifact, results: &Results) -> String {
     if let (Some(cycles), Some(utilization)) = (report["cycles"].as_u64(), report["utilization"].as_f64()) {
         text += &format!("cycles        {cycles} ({:.1} % of the multipliers' time used)\n", 100.0 * utilization);
         text += &format!("dram          {}\n", report["dram"].as_str().unwrap_or(""));
+        let speed = cycles as f64 / number("accel_s").max(1e-9) / 1e6;
+        text += &format!("speed         {speed:.2} million cycles a second\n");
     }
     text += &format!(
         "MACs          {} ({:.2} % on the accelerator)\n",

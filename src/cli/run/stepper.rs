@@ -13,7 +13,7 @@ use tilewright_hw::isa::{INSN_BYTES, Insn, UnitSet, print_insn};
 
 use super::Run;
 use crate::cli::program::text_program;
-use crate::cli::{Verdict, read_file, write_or_print};
+use crate::cli::{Verdict, in_one_line, read_file, write_or_print};
 
 /// Memory at the end that the stream takes; data and results must end before it.
 const STREAM_ALIGN: u64 = 4096;
@@ -139,7 +139,7 @@ fn step(
                 ["quit" | "q"] => return Ok(total),
                 words => match look(device, config, words) {
                     Ok(text) => write_or_print(None, text.as_bytes())?,
-                    Err(error) => eprintln!("error: {error:#}"),
+                    Err(error) => eprintln!("error: {}", in_one_line(&error)),
                 },
             }
         }

@@ -1,0 +1,228 @@
+//! `run`, `compile` and `inspect` of models and artifacts.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{fine, refused, tilewright};
+
+fn carried(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").join(name);
+    path.to_str().expect("the path is text").to_string()
+}
+
+fn lenet() -> String {
+    carried("lenet-mnist/model_qdq_perchannel.onnx")
+}
+
+fn digits() -> String {
+    carried("digits/digits.npy")
+}
+
+/// A folder with lenet compiled for 1x16x16 as `l.twa`.
+fn compiled() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fine(dir.path(), &["compile", &lenet(), "-o", "l.twa"]);
+    dir
+}
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).expect("standard output is one JSON object")
+}
+
+#[test]
+fn a_model_and_its_artifact_give_the_same_outputs_and_figures() {
+    let dir = compiled();
+    let labels = carried("digits/labels.npy");
+    let outputs = |file: &str, out: &str| {
+        let arguments = ["run", file, "--device", "fsim", "--input", &digits(), "--labels", &labels];
+        let text = fine(dir.path(), &[&arguments[..], &["--output-dir", out, "--json"]].concat());
+        (json(&text), std::fs::read(dir.path().join(out).join("logits.npy")).unwrap())
+    };
+    let (report, bytes) = outputs(&lenet(), "a");
+    assert_eq!(outputs("l.twa", "b").1, bytes);
+    assert_eq!(bytes.len(), 128 + 32 * 10 * 4);
+    assert_eq!(report["device"], "fsim");
+    assert_eq!(report["runs"], 32);
+    assert_eq!(report["macs"], 32 * 516_160);
+    assert_eq!(report["cycles"], serde_json::Value::Null);
+    assert_eq!(report["utilization"], serde_json::Value::Null);
+    assert_eq!(report["accuracy"], 1.0);
+    assert_eq!(report["dram"], "latency=64,bandwidth=8,shared=true,row=0");
+    assert!(report["wall_s"].as_f64().unwrap() > 0.0);
+    assert!(report["offloaded_macs_fraction"].as_f64().unwrap() >= 0.99);
+    let nodes = report["nodes"].as_array().unwrap();
+    assert!(nodes.iter().any(|node| node["op"] == "conv2d" && node["where"] == "accel"));
+    assert!(
+        nodes
+            .iter()
+            .all(|node| !node["name"].as_str().unwrap().is_empty() && !node["why"].as_str().unwrap().is_empty())
+    );
+    assert_eq!(report["outputs"][0]["name"], "logits");
+    assert_eq!(report["outputs"][0]["shape"], serde_json::json!([32, 10]));
+}
+
+#[test]
+fn the_rtl_counts_cycles_and_heeds_the_memory_model() {
+    let dir = compiled();
+    let cycles = |dram: &str| {
+        let text =
+            fine(dir.path(), &["run", "l.twa", "--device", "rtl", "--input", &digits(), "--dram", dram, "--json"]);
+        json(&text)["cycles"].as_u64().unwrap()
+    };
+    assert!(cycles("latency=10") < cycles("latency=400"));
+}
+
+#[test]
+fn every_level_and_no_offload_give_the_same_outputs() {
+    let dir = tempfile::tempdir().unwrap();
+    let outputs = |options: &[&str]| {
+        let arguments = ["run", &lenet(), "--input", &digits(), "--output-dir", "out", "--device", "fsim"];
+        fine(dir.path(), &[&arguments[..], options].concat());
+        std::fs::read(dir.path().join("out/logits.npy")).unwrap()
+    };
+    let expected = outputs(&["-O2"]);
+    for options in [&["-O1"][..], &["-O3"], &["--offload", "none"]] {
+        assert_eq!(outputs(options), expected, "{options:?}");
+    }
+}
+
+#[test]
+fn inspect_and_disasm_read_artifacts() {
+    let dir = compiled();
+    let text = fine(dir.path(), &["inspect", "l.twa"]);
+    assert!(text.contains("\nhardware   1x16x16 ("), "{text}");
+    assert!(text.contains("\ninput      input: f32 1x1x28x28\n"), "{text}");
+    let manifest = json(&fine(dir.path(), &["inspect", "l.twa", "--json"]));
+    assert_eq!(manifest["hardware"]["name"], "1x16x16");
+    let program = fine(dir.path(), &["disasm", "l.twa"]);
+    assert!(program.lines().any(|line| line.starts_with("gemm ")), "{program}");
+    std::fs::write(dir.path().join("p.tw"), program).unwrap();
+    fine(dir.path(), &["asm", "p.tw", "-o", "p.bin"]);
+    let graph = fine(dir.path(), &["inspect", &lenet()]);
+    assert!(graph.contains("quantize"), "{graph}");
+}
+
+#[test]
+fn the_graph_is_shown_after_every_pass_and_every_operator_is_explained() {
+    let dir = tempfile::tempdir().unwrap();
+    let outcome = tilewright(dir.path(), &["compile", &lenet(), "-o", "l.twa", "--dump-ir", "--explain"]);
+    assert_eq!(outcome.code, 0);
+    assert!(outcome.stderr.starts_with("// import\n"));
+    assert!(outcome.stderr.matches("\n// ").count() >= 5);
+    assert!(outcome.stderr.contains("the accelerator has no quantize"));
+}
+
+#[test]
+fn inputs_that_do_not_fit_are_named() {
+    let dir = compiled();
+    let run = |options: &[&str], message: &str| {
+        refused(dir.path(), &[&["run", "l.twa"][..], options].concat(), message);
+    };
+    run(&[], "input input (f32 1x1x28x28) is missing; give it with --input input=FILE");
+    run(&["--input", &format!("image={}", digits())], "the model has no input image; it has input");
+    run(
+        &["--input", &carried("digits/labels.npy")],
+        "input input is i64 32, the model takes f32 1x1x28x28, or a multiple of its first axis",
+    );
+    run(&["--input", "no.npy"], "cannot read no.npy: No such file or directory (os error 2)");
+    std::fs::write(dir.path().join("text.npy"), "1 2 3").unwrap();
+    run(
+        &["--input", "text.npy"],
+        "text.npy is not a usable NumPy file: it does not start with NumPy's magic bytes; \
+         write it with numpy.save or numpy.savez",
+    );
+    run(
+        &["--input", &digits(), "--labels", &digits()],
+        "25088 labels given for 32 answers; the labels' file must have one whole number for each",
+    );
+    run(&["--step", "--input", &digits()], "--data, --read and --step are for programs, and l.twa is a model");
+    run(
+        &["--input", &digits(), "--output-dir", "l.twa/out"],
+        "cannot make the folder l.twa/out: Not a directory (os error 20)",
+    );
+}
+
+#[test]
+fn models_that_cannot_be_read_are_named_and_leave_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = std::fs::read(lenet()).unwrap();
+    std::fs::write(dir.path().join("cut.onnx"), &whole[..whole.len() / 2]).unwrap();
+    std::fs::write(dir.path().join("x.bin"), [0xff, 0x00, 0xfe]).unwrap();
+    std::fs::write(dir.path().join("x.tflite"), [0xff, 0x00, 0xfe]).unwrap();
+    for (file, message) in [
+        (
+            "cut.onnx",
+            "cut.onnx is not a usable model: it is no ONNX file: \
+             failed to decode Protobuf message: ModelProto.graph: buffer underflow",
+        ),
+        ("x.bin", "x.bin is not a usable model: its format is not known; give a .tflite or an .onnx file"),
+        ("x.tflite", "x.tflite is not a usable model: it lacks the mark TFL3 of a TFLite file"),
+    ] {
+        refused(dir.path(), &["run", file], message);
+        refused(dir.path(), &["compile", file, "-o", "out.twa"], message);
+    }
+    refused(
+        dir.path(),
+        &["compile", &lenet(), "-o", "out.twa", "--bind", "batch=2"],
+        &format!("{} has no open dimension batch; it has none", lenet()),
+    );
+    assert!(!dir.path().join("out.twa").exists());
+}
+
+#[test]
+fn artifacts_that_do_not_fit_are_refused() {
+    let dir = compiled();
+    let whole = std::fs::read(dir.path().join("l.twa")).unwrap();
+    let mut bytes = whole.clone();
+    bytes[whole.len() / 2] ^= 1;
+    std::fs::write(dir.path().join("damaged.twa"), &bytes).unwrap();
+    let mut bytes = whole.clone();
+    bytes[8] += 1;
+    std::fs::write(dir.path().join("newer.twa"), &bytes).unwrap();
+    for file in ["damaged.twa", "newer.twa"] {
+        for command in ["run", "inspect", "disasm"] {
+            let outcome = tilewright(dir.path(), &[command, file]);
+            assert_eq!(outcome.code, 2);
+            let start = format!("error: {file} ");
+            assert!(outcome.stderr.starts_with(&start), "{}", outcome.stderr);
+        }
+    }
+    refused(
+        dir.path(),
+        &["run", "newer.twa"],
+        "newer.twa has format version 2, this program has 1; compile the model again with this program",
+    );
+    let outcome = tilewright(dir.path(), &["run", "l.twa", "--hw", "1x8x8", "--input", &digits()]);
+    assert_eq!(outcome.code, 2);
+    assert!(
+        outcome.stderr.starts_with("error: l.twa was compiled for configuration 1x16x16 (")
+            && outcome.stderr.ends_with("; run it with --hw 1x16x16, or compile the model again with --hw 1x8x8\n"),
+        "{}",
+        outcome.stderr
+    );
+    let outcome = tilewright(dir.path(), &["run", "l.twa", "--device", "cpu", "--input", &digits()]);
+    assert_eq!(outcome.code, 2);
+    assert!(
+        outcome.stderr.ends_with(
+            "runs on an accelerator; give a device with --device, or compile the model with --offload none\n"
+        )
+    );
+}
+
+#[test]
+fn a_missing_tool_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("p.tw"), "load\n").unwrap();
+    let output = Command::new(PathBuf::from(env!("CARGO_BIN_EXE_tilewright")))
+        .args(["run", "p.tw", "--device", "rtl"])
+        .env("PATH", dir.path())
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "error: verilator: is not installed; install Verilator 5.006 or newer (apt-get install verilator), \
+         or use --device fsim\n"
+    );
+}
