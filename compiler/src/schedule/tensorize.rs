@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::error::{Reason, refuse};
-use super::tree::{blocks, bounds, find_loop, replace_loop};
+use super::tree::{blocks, bounds, find_loop, fresh, replace_loop};
 use crate::te::{BinOp, Expr, Name};
 use crate::tir::{Action, Affine, Block, Function, Intrinsic, Stmt, View, simplify};
 
@@ -14,8 +14,14 @@ pub fn tensorize(f: &mut Function, var: &Name, intrinsic: &Name) -> Result<Vec<N
     let target = Stmt::For(find_loop(f, var)?.clone());
     let ranges = bounds(f);
     let simple = |e: &Expr| simplify(e, &ranges);
-    let mut m =
-        Match { function: f, desc: &desc, vars: HashMap::new(), views: vec![None; desc.params.len()], simple: &simple };
+    let mut m = Match {
+        function: f,
+        desc: &desc,
+        vars: HashMap::new(),
+        dims: HashMap::new(),
+        views: vec![None; desc.params.len()],
+        simple: &simple,
+    };
     m.stmt(&target, &desc.body)?;
     let mut args = Vec::new();
     for (v, p) in m.views.iter().zip(&desc.params) {
@@ -42,6 +48,8 @@ struct Match<'a> {
     desc: &'a Intrinsic,
     /// Loops of the nest, and those of the intrinsic that they stand for.
     vars: HashMap<Name, Name>,
+    /// The intrinsic's loops, and the names that they have as dimensions of views.
+    dims: HashMap<Name, Name>,
     /// What each parameter stands for so far.
     views: Vec<Option<View>>,
     simple: &'a dyn Fn(&Expr) -> Expr,
@@ -62,6 +70,12 @@ impl Match<'_> {
                     );
                 }
                 self.vars.insert(s.var.clone(), d.var.clone());
+                // A view's dimension must not be taken for a loop around the call.
+                let mut name = fresh(self.function, d.var.as_str());
+                while self.dims.values().any(|n| *n == name) {
+                    name = fresh(self.function, &format!("{name}_"));
+                }
+                self.dims.insert(d.var.clone(), name);
                 self.stmt(&s.body, &d.body)
             }
             (Stmt::Seq(s), Stmt::Seq(d)) if s.len() == d.len() => {
@@ -138,10 +152,14 @@ impl Match<'_> {
             if let Some(v) = bad {
                 refuse!("{buffer}[{e}] depends on {v}, parameter {p} of {name} does not");
             }
-            let e = e.substitute(&|v| self.vars.get(v).map(|d| Expr::Var(d.clone())));
+            let e = e.substitute(&|v| {
+                let d = self.vars.get(v)?;
+                self.dims.get(d).map(|n| Expr::Var(n.clone()))
+            });
             // A normal form makes equal places look equal.
             out.push(Affine::of(&e).map_or(e, |a| a.to_expr()));
         }
+        let dims = dims.iter().filter_map(|d| self.dims.get(d).cloned()).collect();
         let view = View { buffer: buffer.clone(), dims, indices: out };
         match &self.views[k] {
             Some(old) if *old != view => refuse!("parameter {p} of {name} would stand for two places in {buffer}"),

@@ -85,6 +85,19 @@ fn a_convolution_becomes_calls_of_an_intrinsic() {
 }
 
 #[test]
+fn dimensions_of_a_call_are_no_loops_around_it() {
+    let text = "function f { input a: i32[4, 3] output b: i32[4, 3]
+      intrinsic twice { param x: i32[3] param y: i32[3] for i in 3 { block t { y[i] = x[i] + x[i] } } }
+      for i in 4 { for j in 3 { block s { b[i, j] = a[i, j] + a[i, j] } } } }";
+    let f = parse(text).unwrap();
+    let args = inputs(&f);
+    let want = run(&f, &args).unwrap();
+    let mut s = Schedule::new(f);
+    s.tensorize("j", "twice").unwrap();
+    assert_eq!(run(s.function(), &args).unwrap(), want, "{}", s.function());
+}
+
+#[test]
 fn refusals_name_their_reason() {
     let s = || Schedule::new(lower(&conv()).unwrap());
     refused(s().split("nowhere", &[2]), "there is no loop nowhere");

@@ -1,10 +1,12 @@
 //! Quantized additions: pieces of two tensors, entry by entry.
 
-use super::build::Emit;
+use super::build::{Emit, Work};
 use super::layer::{Add, Layer};
 use super::plan::add_operands;
+use super::vector::Addition;
 use crate::graph::ValueId;
-use tilewright_driver::{Dim, DriverError, Nest, Role};
+use crate::tir::Scope;
+use tilewright_driver::{DriverError, Nest, Role};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{Descriptor, VecDst, VecOp, VecSrc, Vector};
 use tilewright_hw::layout::pack_descriptor;
@@ -61,6 +63,7 @@ pub(super) fn emit(
     let entry_bytes = u64::from(config.block_out);
     let total = output.layout.bytes() as u64 / entry_bytes;
     let source = |mem: Mem| if mem == Mem::Inp { VecSrc::Inp } else { VecSrc::Out };
+    let sources = places.map(|(mem, _)| if mem == Mem::Inp { Scope::Inp } else { Scope::Out });
     let vector = Vector {
         op: VecOp::Qadd,
         dst: VecDst::Out,
@@ -76,8 +79,8 @@ pub(super) fn emit(
         for ((operand, (mem, _)), entry) in operands.iter().zip(places).zip([a, b]) {
             e.b.load_linear(mem, operand.region, operand.offset + at, entry, bytes)?;
         }
-        let nest = Nest { at: [result, a, b], body: vec![[0; 3]], dims: vec![Dim::new(here as u32, [1, 1, 1])] };
-        e.b.vector_nest(vector, &nest)?;
+        let nest = e.nest(&Work::Addition(Addition { entries: here as u32, params: add.params, sources }))?;
+        e.b.vector_nest(vector, &Nest { at: [result, a, b], ..nest })?;
         store_piece(e, output.region.0, output.offset + at, result, bytes)?;
     }
     Ok(())

@@ -5,7 +5,7 @@ use super::mapped::{MapError, Mapped};
 use super::plan::Plan;
 use super::product::{Tile, product};
 use super::scratch::Ring;
-use super::vector::{Requant, Windows, requant, windows};
+use super::vector::{Addition, Requant, Windows, addition, requant, windows};
 use super::view::View;
 use super::{add, conv, pool};
 use crate::graph::{Graph, ValueId};
@@ -97,6 +97,7 @@ pub(super) enum Work {
     Product(Tile),
     Windows(Windows),
     Requant(Requant),
+    Addition(Addition),
 }
 
 impl Work {
@@ -105,6 +106,7 @@ impl Work {
             Work::Product(t) => product(config, t)?,
             Work::Windows(t) => windows(config, t)?,
             Work::Requant(t) => requant(config, t)?,
+            Work::Addition(t) => addition(config, t)?,
         })
     }
 }

@@ -1,8 +1,8 @@
 //! Integer operators to accelerator programs.
 //!
 //! [`extract`] reads groups of graph nodes as [`Layer`]s: a product with its requantization, a pooling with its
-//! division, a quantized addition. [`Plan`] cuts a layer into tiles that fit the scratchpads. A tile's products, windows
-//! and requantizations are tensor expressions, scheduled and tensorized to what a micro-op does ([`Mapped`]). [`build()`]
+//! division, a quantized addition. [`Plan`] cuts a layer into tiles that fit the scratchpads. A tile's products, windows,
+//! requantizations and additions are tensor expressions, scheduled and tensorized to what a micro-op does ([`Mapped`]). [`build()`]
 //! turns planned layers into one program over tensors in the blocked layout of device memory. Tokens, micro-op memories
 //! and their loads are the driver's.
 
@@ -25,5 +25,5 @@ pub use layer::{Add, Conv, Finish, Kind, Layer, Pool, PoolFinish, Reduce};
 pub use mapped::{MapError, Mapped};
 pub use plan::{ConvTile, Plan, PoolTile, plan};
 pub use product::{Tile, gemm, product};
-pub use vector::{Requant, Windows, requant, windows};
+pub use vector::{Addition, Requant, Windows, addition, requant, windows};
 pub use view::View;

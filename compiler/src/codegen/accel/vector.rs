@@ -1,12 +1,13 @@
-//! Vector's work on one tile: windows reduced channel by channel, and requantization.
+//! Vector's work on one tile: windows reduced channel by channel, requantization and addition.
 
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::num::Rounding;
+use tilewright_hw::num::{Qadd, Rounding};
 
 use super::layer::Reduce;
 use super::mapped::{Mapped, intrinsic};
-use crate::te::{Builder, Combiner, DType, Expr, Func};
-use crate::tir::{Scope, TirError};
+use crate::graph::op::{self, Op};
+use crate::te::{Builder, Combiner, DType, Expr, Func, Program, ops};
+use crate::tir::{Buffer, Intrinsic, Scope, TirError, lower};
 
 /// The sizes of a tile of windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -127,6 +128,46 @@ pub fn requant(config: &HwConfig, t: &Requant) -> Result<Mapped, TirError> {
     })
 }
 
+/// The sizes of a piece of a quantized addition, and its scales.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Addition {
+    /// Entries.
+    pub entries: u32,
+    /// Scales, zero points and clamp.
+    pub params: Qadd,
+    /// Where the operands lie: inp or out.
+    pub sources: [Scope; 2],
+}
+
+/// A quantized addition into out: indices of the result and of both operands.
+///
+/// # Errors
+/// None for a legal configuration.
+pub fn addition(config: &HwConfig, t: &Addition) -> Result<Mapped, TirError> {
+    let [n, bo] = [config.batch, config.block_out].map(i64::from);
+    // A piece and a single entry are the same operator on different shapes.
+    let on = |name: &str, shape: &[i64]| -> Result<Program, TirError> {
+        let mut b = Builder::new(name);
+        let operands = ["a", "b"].map(|name| b.input(name, DType::I8, shape));
+        let op = Op::QAdd(op::QAdd { params: t.params });
+        let missing = || TirError::Lower { program: name.into(), problem: "the operator has no expression".into() };
+        let sum = ops::build(&mut b, &op, &operands, shape).ok_or_else(missing)?;
+        Ok(b.finish(&[sum]))
+    };
+    let entry = lower(&on("entry", &[n, bo])?)?;
+    let scopes = [t.sources[0], t.sources[1], Scope::Out];
+    let params = entry.params.into_iter().zip(scopes).map(|(p, scope)| Buffer { scope, ..p }).collect();
+    Ok(Mapped {
+        program: on("addition", &[i64::from(t.entries), n, bo])?,
+        stage: "qadd",
+        reads: vec![("a", t.sources[0]), ("b", t.sources[1])],
+        result: Scope::Out,
+        loops: [vec!["i0"], vec![], vec!["i1", "i2"]],
+        intrinsic: Intrinsic { name: "add".into(), params, body: entry.body },
+        operands: [&[2], &[0], &[1]],
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,5 +214,16 @@ mod tests {
             let dims = [(3, [10, 10, 2]), (2, [1, 1, 1]), (5, [2, 2, 0])];
             check(&requant(&config, &t).unwrap(), &[[0; 3]], &dims);
         }
+    }
+
+    #[test]
+    fn additions_walk_their_entries() {
+        use tilewright_hw::num::QaddOperand;
+        let config = HwConfig { block_in: 2, block_out: 2, ..HwConfig::default() };
+        let operand = |zero_point, shift| QaddOperand { zero_point, multiplier: 1_518_500_250, shift };
+        let params =
+            Qadd { a: operand(-3, 0), b: operand(5, -1), out: operand(7, -19), left_shift: 20, lo: -128, hi: 90 };
+        let t = Addition { entries: 6, params, sources: [Scope::Inp, Scope::Out] };
+        check(&addition(&config, &t).unwrap(), &[[0; 3]], &[(6, [1, 1, 1])]);
     }
 }

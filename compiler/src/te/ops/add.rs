@@ -5,5 +5,5 @@ use crate::te::{Builder, TensorRef};
 
 /// `x + y`.
 pub fn add(b: &mut Builder, x: &TensorRef, y: &TensorRef, out: &[i64]) -> TensorRef {
-    b.compute("add", out, |i| x.at(&broadcast(i, &x.shape)) + y.at(&broadcast(i, &y.shape)))
+    b.compute("add", out, |i| x.at(&broadcast(i, out, &x.shape)) + y.at(&broadcast(i, out, &y.shape)))
 }

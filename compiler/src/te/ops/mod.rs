@@ -183,8 +183,9 @@ fn table(index: &Expr, values: &[Expr]) -> Expr {
     go(index, 0, values)
 }
 
-/// Indices into an operand that broadcasts to the axes given, as NumPy does.
-fn broadcast(axes: &[Expr], shape: &[i64]) -> Vec<Expr> {
+/// Indices into an operand of `shape` that broadcasts to `out`, whose axes are given, as NumPy does.
+fn broadcast(axes: &[Expr], out: &[i64], shape: &[i64]) -> Vec<Expr> {
     let skip = axes.len() - shape.len();
-    axes[skip..].iter().zip(shape).map(|(a, &n)| if n == 1 { Expr::int(0) } else { a.clone() }).collect()
+    let places = axes[skip..].iter().zip(&out[skip..]).zip(shape);
+    places.map(|((a, &o), &n)| if n == 1 && o != 1 { Expr::int(0) } else { a.clone() }).collect()
 }

@@ -14,7 +14,7 @@ pub fn qadd(b: &mut Builder, op: &QAdd, x: &TensorRef, y: &TensorRef, out: &[i64
         |x: Expr, o: &QaddOperand| call(Func::ScaleDouble, [x, Expr::i32(o.multiplier), Expr::i32(o.shift as i32)]);
     b.compute("qadd", out, |i| {
         let term = |t: &TensorRef, o: &QaddOperand| {
-            let v = t.at(&broadcast(i, &t.shape)).cast(DType::I32) - o.zero_point as i64;
+            let v = t.at(&broadcast(i, out, &t.shape)).cast(DType::I32) - o.zero_point as i64;
             scale(v << (q.left_shift & 31) as i64, o)
         };
         let sum = scale(term(x, &q.a) + term(y, &q.b), &q.out);
