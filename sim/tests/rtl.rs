@@ -72,6 +72,24 @@ fn a_trap_is_reported_and_the_next_command_runs() {
 }
 
 #[test]
+fn waves_are_written() {
+    if device().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let waves = folder.path().join("run.fst");
+    let config = sample_config(&mut SmallRng::seed_from_u64(1000));
+    let options = RtlOptions { waves: Some(waves.clone()), ..RtlOptions::default() };
+    let mut rtl = Rtl::new(config, 0x10000, &options).expect("the design builds");
+    let load = command(&mut rtl, STREAM, "load mem=out row_bytes=4");
+    assert_eq!(rtl.run(&load).expect("ends").retired, [1, 0, 0, 0]);
+    drop(rtl);
+    // An FST file begins with a header block of 329 bytes.
+    let bytes = std::fs::read(&waves).expect("the file is there");
+    assert!(bytes.len() > 329 && bytes[..9] == [0, 0, 0, 0, 0, 0, 0, 1, 73], "{:?}", &bytes[..9.min(bytes.len())]);
+}
+
+#[test]
 fn a_cache_that_cannot_be_written_is_named() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     let options = RtlOptions { cache_dir: Some(file.path().join("cache")), ..RtlOptions::default() };

@@ -126,9 +126,10 @@ fn verilator_flags(flags: Flags) -> Vec<&'static str> {
     list
 }
 
-/// How well the model is optimised: a checked one is for short runs, where the build takes longer than they do.
+/// How well the model is optimised: one that is checked or draws waves is for short runs, and the build takes longer than
+/// they do.
 fn optimisation(flags: Flags) -> &'static str {
-    if flags.assertions { "-O1" } else { "-O3" }
+    if flags.assertions || flags.waves { "-O1" } else { "-O3" }
 }
 
 /// The hash that names a build.
@@ -194,6 +195,12 @@ pub(super) fn library(
     Ok(library)
 }
 
+/// Whether a file of the model holds what runs in every cycle.
+fn is_fast(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    !name.contains("Slow") && (name.contains("DepSet") || name.contains("Trace"))
+}
+
 /// The C function that finds an entry of a memory among the banks of the design.
 fn scratchpads(config: &HwConfig) -> String {
     let mut s = String::from(
@@ -238,17 +245,22 @@ fn build(config: &HwConfig, flags: Flags, work: &Path, progress: &dyn Fn(Progres
 
     let root = run("verilator", Command::new("verilator").args(["--getenv", "VERILATOR_ROOT"]), INSTALL_VERILATOR)?;
     let include = Path::new(root.trim()).join("include");
-    let mut sources: Vec<PathBuf> = std::fs::read_dir(work.join("obj"))
+    let (slow, mut sources): (Vec<PathBuf>, Vec<PathBuf>) = std::fs::read_dir(work.join("obj"))
         .map_err(|e| io_error(work, &e))?
         .filter_map(|entry| entry.ok().map(|e| e.path()))
         .filter(|path| path.extension().is_some_and(|e| e == "cpp"))
-        .collect();
+        .partition(|path| !is_fast(path));
+    // Set-up code is compiled as one file, because reading its headers takes longest.
+    let mut slow: Vec<String> =
+        slow.iter().filter_map(|p| Some(format!("#include \"{}\"\n", p.file_name()?.to_str()?))).collect();
+    slow.sort();
+    write("slow.cpp", &slow.concat())?;
     sources.sort();
+    sources.extend(["slow.cpp", "shim.cpp"].map(|f| work.join(f)));
     sources.extend(["verilated.cpp", "verilated_threads.cpp"].map(|f| include.join(f)));
     if flags.waves {
         sources.push(include.join("verilated_fst_c.cpp"));
     }
-    sources.push(work.join("shim.cpp"));
 
     let bus_bytes = format!("-DTW_BUS_BYTES={}", config.bus_bytes());
     let mut objects = Vec::new();
@@ -258,7 +270,7 @@ fn build(config: &HwConfig, flags: Flags, work: &Path, progress: &dyn Fn(Progres
         let mut compile = cxx_command();
         compile.current_dir(work).args(CXX_FLAGS).arg(optimisation(flags)).arg(&bus_bytes);
         // Set-up code runs once.
-        if source.to_string_lossy().contains("__Slow") {
+        if source.ends_with("slow.cpp") {
             compile.arg("-O0");
         }
         if flags.waves {
