@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tilewright::devices::DeviceKind;
 
-use crate::{compiled, difference, shared};
+use crate::{arrays, compiled, difference, run, shared};
 
 /// The presets whose batch is 1.
 const PRESETS: &[&str] = &["1x4x4", "1x8x8", "1x16x16", "1x32x32", "1x8x16"];
@@ -56,4 +56,14 @@ fn nearly_all_of_resnet8_is_offloaded() {
         let (offloaded, all) = (artifact.manifest.offloaded_macs(), artifact.manifest.macs());
         assert!(offloaded as f64 >= 0.99 * all as f64, "{hw}: {offloaded} of {all} MACs");
     }
+}
+
+#[test]
+fn resnet8_keeps_the_array_busy() {
+    let Some(model) = shared("resnet8-cifar10/model_int8.tflite", "resnet8's utilization") else { return };
+    let (artifact, config) = compiled(&model, "1x16x16", DeviceKind::Rtl);
+    let results = run(artifact.clone(), &config, DeviceKind::Rtl, &arrays(&model, "input"));
+    let utilization = results.utilization(&artifact, config.macs_per_cycle()).unwrap();
+    println!("resnet8 on 1x16x16: {} cycles, {:.1} %", results.cycles().unwrap(), 100.0 * utilization);
+    assert!(utilization >= 0.6, "{utilization}");
 }
