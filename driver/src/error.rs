@@ -22,6 +22,12 @@ pub enum DriverError {
         /// Name and bytes of each region.
         regions: Vec<(String, u64)>,
     },
+    /// The parts of a program contradict each other.
+    #[error("the program is damaged: {what}; compile the model again")]
+    Damaged {
+        /// The contradiction.
+        what: String,
+    },
     /// The configuration has too few base registers.
     #[error(
         "the program has {regions} regions, the configuration {bases} base registers; put tensors into common regions or raise bases"

@@ -104,6 +104,32 @@ pub struct Summary {
 }
 
 impl AccelProgram {
+    /// Checks what a program that was read from a file may have wrong: constants and bindings lie in their regions.
+    ///
+    /// # Errors
+    /// The first contradiction.
+    pub fn check(&self) -> Result<(), String> {
+        // Larger than any memory, small enough for sums of regions.
+        const MOST_BYTES: u64 = 1 << 48;
+        for region in &self.regions {
+            if region.bytes > MOST_BYTES {
+                return Err(format!("region {} has {} bytes", region.name, region.bytes));
+            }
+        }
+        match self.regions.first() {
+            Some(region) if self.constants.len() as u64 <= region.bytes => {}
+            _ => return Err("its constants do not fit their region".into()),
+        }
+        for binding in self.inputs.iter().chain(&self.outputs) {
+            let end = binding.offset.checked_add(binding.bytes);
+            let region = self.regions.get(binding.region.0 as usize);
+            if !matches!((end, region), (Some(end), Some(region)) if end <= region.bytes) {
+                return Err(format!("{} does not lie in its region", binding.name));
+            }
+        }
+        Ok(())
+    }
+
     /// Instructions of the stream.
     pub fn insn_count(&self) -> usize {
         self.stream.len() / INSN_BYTES

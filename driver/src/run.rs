@@ -22,7 +22,7 @@ impl<P: Deref<Target = AccelProgram>> Loaded<P> {
     /// Takes memory for every region and the stream, and writes what does not change.
     ///
     /// # Errors
-    /// [`DriverError::OtherHardware`], [`DriverError::DoesNotFit`], or the device's.
+    /// [`DriverError::OtherHardware`], [`DriverError::Damaged`], [`DriverError::DoesNotFit`], or the device's.
     pub fn new(device: &mut dyn Device, memory: &mut DeviceMemory, program: P) -> Result<Loaded<P>, DriverError> {
         let hash = device.config().hash();
         if program.config_hash != hash || program.isa_version != isa::ISA_VERSION {
@@ -33,6 +33,7 @@ impl<P: Deref<Target = AccelProgram>> Loaded<P> {
                 isa: isa::ISA_VERSION,
             });
         }
+        program.check().map_err(|what| DriverError::Damaged { what })?;
         let mut sizes: Vec<(String, u64)> = program.regions.iter().map(|r| (r.name.clone(), r.bytes)).collect();
         sizes.push(("stream".into(), program.stream.len() as u64));
         let blocks = memory.plan(&sizes, ALIGN)?;

@@ -263,3 +263,25 @@ fn what_does_not_fit_is_refused_with_its_place() {
     let narrow = HwConfig { token_bits: 3, ..HwConfig::default() };
     assert!(matches!(Builder::new(&narrow), Err(DriverError::Tokens { .. })));
 }
+
+#[test]
+fn a_damaged_program_is_refused_before_it_touches_memory() {
+    let config = HwConfig::default();
+    let mut b = Builder::new(&config).unwrap();
+    let data = b.region("data", Role::Input, 64).unwrap();
+    b.load(Load { base: data.0, row_bytes: 64, ..Load::default() }).unwrap();
+    b.input("x", data, 0, 64);
+    let program = b.finish().unwrap();
+    assert_eq!(program.check(), Ok(()));
+    let refused = |damage: fn(&mut AccelProgram), what: &str| {
+        let mut damaged = program.clone();
+        damage(&mut damaged);
+        let mut device = Fsim::new(config.clone(), 1 << 20);
+        let error = run_program(&mut device, &damaged, &[vec![0u8; 64]]).unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    };
+    refused(|p| p.constants = vec![0; p.regions[0].bytes as usize + 1], "constants do not fit");
+    refused(|p| p.inputs[0].offset = u64::MAX, "x does not lie in its region");
+    refused(|p| p.inputs[0].region = RegionId(9), "x does not lie in its region");
+    refused(|p| p.regions[1].bytes = u64::MAX, "region data has");
+}

@@ -273,7 +273,11 @@ impl Manifest {
         }
         let missing = |id: ValueId, what: &str| format!("{what} refers to value {}, which is not there", id.0);
         for id in &self.inputs {
-            *ready.get_mut(id.0 as usize).ok_or_else(|| missing(*id, "the list of inputs"))? = true;
+            let known = ready.get_mut(id.0 as usize).ok_or_else(|| missing(*id, "the list of inputs"))?;
+            if *known {
+                return Err(format!("input {} is a constant, or listed twice", self.values[id.0 as usize].name));
+            }
+            *known = true;
         }
         for step in &self.steps {
             for id in &step.inputs {

@@ -146,6 +146,8 @@ fn a_manifest_that_leads_nowhere_is_refused() {
     type Edit = fn(&mut Manifest);
     let cases: &[(Edit, &str)] = &[
         (|m| m.inputs = vec![ValueId(7)], "the list of inputs refers to value 7, which is not there"),
+        (|m| m.inputs.push(ValueId(1)), "input w is a constant, or listed twice"),
+        (|m| m.inputs.push(ValueId(0)), "input x is a constant, or listed twice"),
         (|m| m.outputs = vec![ValueId(7)], "the list of outputs refers to value 7, which is not there"),
         (|m| m.steps.clear(), "nothing writes the output y"),
         (|m| m.inputs.clear(), "step add reads x before anything wrote it"),
