@@ -89,7 +89,7 @@ module tw_requant_lane (
     if (en_i[4]) scaled_o <= shifted[31:0];
   end
 
-  assign sum = {scaled_o[31], scaled_o} + {zero_point_i[31], zero_point_i};
+  assign sum = !en_i[5] ? '0 : {scaled_o[31], scaled_o} + {zero_point_i[31], zero_point_i};
   always_ff @(posedge clk_i) begin
     if (en_i[5]) begin
       if ($signed(sum) > $signed({hi_i[31], hi_i})) begin

@@ -17,18 +17,18 @@ module tw_tokens #(
 
   // Counter [to * 4 + from]; those of a unit to itself stay zero.
   logic [Width-1:0] count_q [16];
-  logic [15:0]      zero, full, push, pop;
 
   for (genvar to = 0; to < 4; to++) begin : gen_to
     for (genvar from = 0; from < 4; from++) begin : gen_from
       localparam int unsigned At = to*4 + from;
-      assign zero[At] = count_q[At] == '0;
-      assign full[At] = &count_q[At];
-      assign push[At] = retire_i[from] && push_i[from*4 + to];
-      assign pop[At]  = start_i[to] && need_i[At];
       always_ff @(posedge clk_i) begin
-        if (!rst_ni) count_q[At] <= '0;
-        else if (push[At] != pop[At]) count_q[At] <= push[At] ? count_q[At] + 1'b1 : count_q[At] - 1'b1;
+        if (!rst_ni) begin
+          count_q[At] <= '0;
+        end else if (retire_i[from] || start_i[to]) begin
+          if ((retire_i[from] && push_i[from*4 + to]) != (start_i[to] && need_i[At])) begin
+            count_q[At] <= retire_i[from] && push_i[from*4 + to] ? count_q[At] + 1'b1 : count_q[At] - 1'b1;
+          end
+        end
       end
     end
   end
@@ -36,14 +36,27 @@ module tw_tokens #(
   always_comb begin
     ready_o = '1;
     missing_o = '0;
-    overflow_o = '0;
-    for (int unsigned to = 0; to < 4; to++) begin
-      for (int unsigned k = 0; k < 4; k++) begin
-        if (need_i[to*4 + 3 - k] && zero[to*4 + 3 - k]) begin
-          ready_o[to] = 1'b0;
-          missing_o[to*2 +: 2] = 2'(3 - k);
+    if (|need_i) begin
+      for (int unsigned to = 0; to < 4; to++) begin
+        for (int unsigned k = 0; k < 4; k++) begin
+          if (need_i[to*4 + 3 - k] && count_q[to*4 + 3 - k] == '0) begin
+            ready_o[to] = 1'b0;
+            missing_o[to*2 +: 2] = 2'(3 - k);
+          end
         end
-        if (push[to*4 + k] && full[to*4 + k] && !pop[to*4 + k]) overflow_o[k] = 1'b1;
+      end
+    end
+  end
+
+  always_comb begin
+    overflow_o = '0;
+    if (|retire_i) begin
+      for (int unsigned to = 0; to < 4; to++) begin
+        for (int unsigned from = 0; from < 4; from++) begin
+          if (retire_i[from] && push_i[from*4 + to] && (&count_q[to*4 + from]) && !(start_i[to] && need_i[to*4 + from])) begin
+            overflow_o[from] = 1'b1;
+          end
+        end
       end
     end
   end

@@ -417,15 +417,39 @@ module tw_vector (
     if (sum_entry) entry_tag.kind = KindSum;
   end
 
+  // The slice's operands, and the parameters of its channels: all of a block's, or a part.
+  localparam int unsigned DeepChannels = LanesR < Bo ? LanesR : Bo;
+  logic [LanesR*32-1:0]       deep_a, deep_b;
+  logic [DeepChannels*32-1:0] deep_multiplier;
+  logic [DeepChannels*8-1:0]  deep_shift;
+  int unsigned                deep_channel;
+  always_comb begin
+    deep_a = '0;
+    deep_b = '0;
+    deep_multiplier = '0;
+    deep_shift = '0;
+    deep_channel = 0;
+    if (deep3) begin
+      if (SlicesR == 1) begin
+        deep_a = a_full[LanesR*32-1:0];
+        deep_b = b_full[LanesR*32-1:0];
+      end else begin
+        deep_a = a_full[32'(tag3_q.slice)*LanesR*32 +: LanesR*32];
+        deep_b = b_full[32'(tag3_q.slice)*LanesR*32 +: LanesR*32];
+      end
+      if (LanesR < Bo) deep_channel = (32'(tag3_q.slice)*LanesR) % Bo;
+      deep_multiplier = p_multiplier[deep_channel*32 +: DeepChannels*32];
+      deep_shift = p_shift[deep_channel*8 +: DeepChannels*8];
+    end
+  end
+
   for (genvar l = 0; l < LanesR; l++) begin : gen_requant_lane
     logic [31:0] av, bv, xl, ml;
     logic [7:0]  sl, a8, b8;
     logic [8:0]  da, db, dx;
     logic [17:0] prod;
-    int unsigned e;
-    assign e = SlicesR == 1 ? l : 32'(tag3_q.slice)*LanesR + l;
-    assign av = deep3 ? a_full[e*32 +: 32] : '0;
-    assign bv = deep3 ? b_full[e*32 +: 32] : '0;
+    assign av = deep_a[l*32 +: 32];
+    assign bv = deep_b[l*32 +: 32];
     assign a8 = av[7:0];
     assign b8 = bv[7:0];
     always_comb begin
@@ -446,8 +470,8 @@ module tw_vector (
       sl = '0;
       if (deep3) begin
         xl = av + bv;
-        ml = p_multiplier[(e % Bo)*32 +: 32];
-        sl = p_shift[(e % Bo)*8 +: 8];
+        ml = deep_multiplier[(l % DeepChannels)*32 +: 32];
+        sl = deep_shift[(l % DeepChannels)*8 +: 8];
       end
       if (tw_cfg_pkg::VectorMul != 0 && deep3 && ctl3_q.op == tw_isa_pkg::VecMul) begin
         xl = {{14{prod[17]}}, prod};
