@@ -76,6 +76,14 @@ pub fn open(
     if waves.is_some() && kind != DeviceKind::Rtl {
         return Err(DeviceError::Unsupported { device: kind.to_string(), what: "record waves; use --device rtl" });
     }
+    if let Some(path) = waves {
+        // The design writes the file at the run's end without a word, so that what it would not find is found here.
+        std::fs::File::create(path).map_err(|e| DeviceError::Tool {
+            tool: format!("--waves {}", path.display()),
+            reason: e.to_string(),
+            remedy: "name a file in a folder that can be written".into(),
+        })?;
+    }
     match kind {
         DeviceKind::Cpu => Ok(None),
         DeviceKind::Fsim => Ok(Some(Box::new(Fsim::new(config.clone(), MEMORY_BYTES)))),

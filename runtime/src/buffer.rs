@@ -15,6 +15,15 @@ pub struct AlignedBytes {
 }
 
 impl AlignedBytes {
+    /// `len` bytes of zero, or none where the system has not as much memory.
+    pub fn try_zeroed(len: usize) -> Option<AlignedBytes> {
+        let count = len.div_ceil(ALIGN);
+        let mut lines = Vec::new();
+        lines.try_reserve_exact(count).ok()?;
+        lines.resize(count, Line([0; ALIGN]));
+        Some(AlignedBytes { lines, len })
+    }
+
     /// `len` bytes of zero.
     pub fn zeroed(len: usize) -> AlignedBytes {
         AlignedBytes { lines: vec![Line([0; ALIGN]); len.div_ceil(ALIGN)], len }
@@ -58,6 +67,7 @@ mod tests {
     fn every_length_is_aligned_and_kept() {
         for len in [0, 1, 63, 64, 65, 1000] {
             let mut bytes = AlignedBytes::zeroed(len);
+            assert_eq!(AlignedBytes::try_zeroed(len).unwrap()[..], bytes[..]);
             assert_eq!(bytes.len(), len);
             assert_eq!(bytes.as_ptr() as usize % ALIGN, 0);
             bytes.fill(7);

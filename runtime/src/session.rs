@@ -37,6 +37,14 @@ pub enum SessionError {
         /// The function.
         function: String,
     },
+    /// The system has not the memory that a step or a value needs.
+    #[error("{what} needs {bytes} bytes, more memory than the system gives; use a smaller model or batch")]
+    Memory {
+        /// The step or value.
+        what: String,
+        /// Bytes that it needs.
+        bytes: u64,
+    },
     /// The object code cannot be loaded.
     #[error("{path}: {source}")]
     Load {
@@ -146,9 +154,12 @@ impl Session {
         for step in &artifact.manifest.steps {
             actions.push(match &step.kind {
                 StepKind::Cpu { function, object, workspace_bytes } => {
-                    let native = objects.get(*object as usize).and_then(|object| {
-                        Native::new(object.clone(), function, usize::try_from(*workspace_bytes).ok()?)
-                    });
+                    let workspace = usize::try_from(*workspace_bytes).ok().and_then(AlignedBytes::try_zeroed);
+                    let workspace = workspace
+                        .ok_or_else(|| SessionError::Memory { what: step.name.clone(), bytes: *workspace_bytes })?;
+                    let native = objects
+                        .get(*object as usize)
+                        .and_then(|object| Native::new(object.clone(), function, workspace));
                     Action::Native(native.ok_or_else(|| no_function(step, function))?)
                 }
                 StepKind::Packed { function } => {
@@ -167,8 +178,12 @@ impl Session {
             .manifest
             .values
             .iter()
-            .map(|value| AlignedBytes::zeroed(if value.constant.is_some() { 0 } else { value.bytes() }))
-            .collect();
+            .map(|value| {
+                let bytes = if value.constant.is_some() { 0 } else { value.bytes() };
+                let memory = || SessionError::Memory { what: value.name.clone(), bytes: bytes as u64 };
+                AlignedBytes::try_zeroed(bytes).ok_or_else(memory)
+            })
+            .collect::<Result<_, _>>()?;
         Ok(Session { artifact, actions, buffers, accelerator })
     }
 

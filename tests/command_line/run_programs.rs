@@ -107,3 +107,11 @@ fn what_cannot_run_is_refused() {
         assert!(outcome.stderr.contains(message), "{}", outcome.stderr);
     }
 }
+
+#[test]
+fn waves_that_cannot_be_written_are_refused_before_anything_is_built() {
+    let dir = folder();
+    let message = "--waves nowhere/run.fst: No such file or directory (os error 2); \
+                   name a file in a folder that can be written";
+    refused(dir.path(), &["run", "copy.tw", "--device", "rtl", "--waves", "nowhere/run.fst"], message);
+}

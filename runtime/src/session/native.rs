@@ -37,9 +37,9 @@ pub(super) struct Native {
 
 impl Native {
     /// The function of that name, or none where the object has no such function.
-    pub fn new(module: Arc<CpuModule>, function: &str, workspace_bytes: usize) -> Option<Native> {
+    pub fn new(module: Arc<CpuModule>, function: &str, workspace: AlignedBytes) -> Option<Native> {
         module.function(function)?;
-        Some(Native { module, function: function.to_string(), workspace: AlignedBytes::zeroed(workspace_bytes) })
+        Some(Native { module, function: function.to_string(), workspace })
     }
 
     pub fn call(&mut self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), String> {
