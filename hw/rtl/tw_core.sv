@@ -243,8 +243,9 @@ module tw_core (
 
   // Memories.
   logic [6:0] ld_coll;
-  logic [1:0] wcoll_acc, wcoll_out;
-  logic [3:0] rcoll_inp, rcoll_out_x;
+  logic [1:0] wcoll_acc;
+  logic [3:0] rcoll_inp;
+  logic       wcoll_out;
   logic [2:0] rcoll_acc, rcoll_out;
   logic       wcoll_inp;
   logic       unused_r1, unused_r2, unused_r3, unused_r4, unused_w1, unused_w2, unused_w3, unused_w4;
@@ -321,7 +322,7 @@ module tw_core (
     .ld_valid_i(ld_valid[tw_cfg_pkg::OutChunkBytes-1:0]), .ld_enable_i(ld_enable[tw_cfg_pkg::OutChunkBytes-1:0]),
     .ld_tail_i(ld_tail), .ld_all_i(ld_all), .ld_pad_i(ld_pad), .ld_collision_o(ld_coll[3]),
     .re_i({s_out_re, v_out_re}), .raddr_i({OutW'(s_raddr), v_out_raddr}), .rdata_o(out_rdata),
-    .rcollision_o(rcoll_out), .we_i(v_out_we), .waddr_i(OutW'(v_waddr)), .wdata_i(v_wdata8), .wcollision_o(wcoll_out[0])
+    .rcollision_o(rcoll_out), .we_i(v_out_we), .waddr_i(OutW'(v_waddr)), .wdata_i(v_wdata8), .wcollision_o(wcoll_out)
   );
   assign v_out_rdata = out_rdata[0 +: 2*OutBits];
   assign s_out_data  = out_rdata[2*OutBits +: OutBits];
@@ -360,7 +361,7 @@ module tw_core (
   logic [3:0] collision;
   assign collision[0] = |ld_coll;
   assign collision[1] = rcoll_inp[0] || rcoll_acc[0] || wcoll_acc[0];
-  assign collision[2] = (|rcoll_inp[2:1]) || (|rcoll_acc[2:1]) || (|rcoll_out[1:0]) || wcoll_acc[1] || wcoll_out[0] || wcoll_inp;
+  assign collision[2] = (|rcoll_inp[2:1]) || (|rcoll_acc[2:1]) || (|rcoll_out[1:0]) || wcoll_acc[1] || wcoll_out || wcoll_inp;
   assign collision[3] = rcoll_inp[3] || rcoll_out[2];
 
   // Deadlock: nobody can start, nothing is under way, for 16 cycles.
@@ -395,7 +396,7 @@ module tw_core (
     if (|collision) begin
       for (int unsigned u = 0; u < 4; u++) collided[u*32 +: 32] = retired_q[u];
       if (!wcoll_acc[0]) collided[32 +: 32] = rcoll_acc[0] ? retired_q[1] + 32'(g_acc_older) : g_ordinal;
-      if (!(wcoll_acc[1] || wcoll_out[0] || wcoll_inp)) collided[64 +: 32] = v_read_ordinal;
+      if (!(wcoll_acc[1] || wcoll_out || wcoll_inp)) collided[64 +: 32] = v_read_ordinal;
     end
   end
 
@@ -449,12 +450,7 @@ module tw_core (
   end
 
   logic unused;
-  assign rcoll_out_x = '0;
-  assign wcoll_out[1] = 1'b0;
   assign unused = ^{unused_q_count, unused_r1, unused_r2, unused_r3, unused_r4, unused_w1, unused_w2, unused_w3, unused_w4,
-                    rcoll_out_x, wcoll_out[1], unit_trap[4], push_bits_unused(ld_chunk)};
-  function automatic logic push_bits_unused(input logic [15:0] value);
-    push_bits_unused = ^value;
-  endfunction
+                    unit_trap[4], ld_chunk};
 
 endmodule
