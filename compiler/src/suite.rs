@@ -6,8 +6,10 @@
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
 use crate::graph::op::{
-    Add, AvgPool2d, Clip, Conv2d, Dense, Dequantize, GlobalAvgPool, HybridDense, Layout, MatMul, MaxPool2d, Pad, QAdd,
-    QuantRounding, Quantize, Relu, Requantize, Rescale, Reshape, ShiftSign, Softmax, SumPool2d, Transpose,
+    Add, ArgReduce, AvgPool2d, Binary, BinaryKind, Cast, Clip, Concat, Conv2d, Dense, Dequantize, Expand, Gather,
+    GatherElements, GlobalAvgPool, HybridDense, Layout, MatMul, MaxPool2d, Pad, QAdd, QuantRounding, Quantize, Reduce,
+    ReduceKind, Relu, Requantize, Resample, Rescale, Reshape, Select, ShiftSign, Slice, Softmax, SumPool2d, Transpose,
+    Unary, UnaryKind,
 };
 use crate::graph::{DType, Graph, GraphBuilder, GraphError, Op, Tensor, TensorData, TensorType};
 
@@ -123,7 +125,7 @@ pub fn difference(got: &Tensor, want: &Tensor) -> f64 {
 
 type Kind = fn(&mut Numbers, Layout) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>);
 
-const KINDS: [Kind; 33] = [
+const KINDS: [Kind; 46] = [
     |n, l| conv(n, l, DType::F32),
     |n, l| conv(n, l, DType::I8),
     |n, l| conv(n, l, DType::I8),
@@ -144,6 +146,100 @@ const KINDS: [Kind; 33] = [
     |n, _| {
         let s = [n.size(1, 3), n.size(1, 5)];
         (Add {}.into(), vec![ty(DType::I32, &s), ty(DType::I32, &s)], vec![])
+    },
+    |n, _| {
+        let kind = UnaryKind::ALL[n.size(0, UnaryKind::ALL.len() - 1)];
+        let dtype = if kind == UnaryKind::Not { DType::Bool } else { DType::F32 };
+        (Unary { kind, alpha: 0.2, beta: 0.5 }.into(), vec![ty(dtype, &[n.size(1, 40), 3])], vec![])
+    },
+    |n, _| {
+        let kind = [UnaryKind::Abs, UnaryKind::Neg, UnaryKind::Sign][n.size(0, 2)];
+        (Unary::new(kind).into(), vec![ty(DType::I64, &[n.size(1, 40)])], vec![])
+    },
+    |n, _| {
+        let kind = BinaryKind::ALL[n.size(0, BinaryKind::ALL.len() - 1)];
+        let all = kind.operands();
+        let t = all[n.size(0, all.len() - 1)];
+        let s = [n.size(1, 3), n.size(1, 5), n.size(1, 6)];
+        (Binary { kind }.into(), vec![ty(t, &s), ty(t, &[s[1], 1])], vec![])
+    },
+    |n, _| {
+        let kind = [BinaryKind::Sub, BinaryKind::Mul, BinaryKind::Div, BinaryKind::Pow][n.size(0, 3)];
+        let s = [n.size(1, 3), n.size(1, 5), n.size(1, 6)];
+        (Binary { kind }.into(), vec![ty(DType::F32, &s[1..]), ty(DType::F32, &s)], vec![])
+    },
+    |n, _| {
+        let (from, dtype) = (DType::ALL[n.size(0, 5)], DType::ALL[n.size(0, 5)]);
+        (Cast { dtype }.into(), vec![ty(from, &[n.size(1, 40), 3])], vec![])
+    },
+    |n, _| {
+        let (t, s) = (DType::ALL[n.size(0, 5)], [n.size(1, 3), n.size(1, 5), n.size(1, 6)]);
+        (Select {}.into(), vec![ty(DType::Bool, &[s[1], 1]), ty(t, &s), ty(t, &[s[2]])], vec![])
+    },
+    |n, _| {
+        let shape = vec![n.size(1, 3), n.size(1, 5), n.size(1, 6)];
+        let data = ty(DType::ALL[n.size(0, 5)], &[shape[1], 1]);
+        (Expand { shape }.into(), vec![data], vec![])
+    },
+    |n, _| {
+        let kind = [ReduceKind::Sum, ReduceKind::Mean, ReduceKind::Max, ReduceKind::Min][n.size(0, 3)];
+        let axes = [vec![0], vec![1, 2], vec![0, 2], vec![0, 1, 2]][n.size(0, 3)].clone();
+        let t = match kind {
+            ReduceKind::Mean => DType::F32,
+            ReduceKind::Sum => [DType::F32, DType::I32, DType::I64][n.size(0, 2)],
+            _ => [DType::F32, DType::I8, DType::U8, DType::I64][n.size(0, 3)],
+        };
+        let s = [n.size(1, 5), n.size(1, 6), n.size(1, 9)];
+        (Reduce { kind, axes, keep_dims: n.int(0, 1) == 0 }.into(), vec![ty(t, &s)], vec![])
+    },
+    |n, _| {
+        let t = [DType::F32, DType::I8, DType::U8][n.size(0, 2)];
+        let (axis, s) = (n.size(0, 2), [n.size(1, 5), n.size(1, 6), n.size(1, 9)]);
+        let (dtype, flag) =
+            (if n.int(0, 1) == 0 { DType::I32 } else { DType::I64 }, |n: &mut Numbers| n.int(0, 1) == 0);
+        let op = ArgReduce { axis, keep_dims: flag(n), greatest: flag(n), last: flag(n), dtype };
+        (op.into(), vec![ty(t, &s)], vec![])
+    },
+    |n, _| {
+        let (axis, t) = (n.size(0, 2), DType::ALL[n.size(0, 5)]);
+        let s = [n.size(1, 4), n.size(1, 4), n.size(1, 4)];
+        let part = |n: &mut Numbers| {
+            let mut s = s;
+            s[axis] = n.size(1, 4);
+            ty(t, &s)
+        };
+        (Concat { axis }.into(), vec![part(n), part(n), part(n)], vec![])
+    },
+    |n, _| {
+        let s = [n.size(1, 6), n.size(1, 7), n.size(1, 8)];
+        let (mut starts, mut sizes, mut steps) = (vec![], vec![], vec![]);
+        for &d in &s {
+            let (step, start) = (n.size(1, 3), n.size(0, d - 1));
+            let back = n.int(0, 1) == 0;
+            sizes.push(n.size(1, (if back { start } else { d - 1 - start }) / step + 1));
+            steps.push(if back { -(step as i64) } else { step as i64 });
+            starts.push(start);
+        }
+        (Slice { starts, sizes, steps }.into(), vec![ty(DType::ALL[n.size(0, 5)], &s)], vec![])
+    },
+    |n, _| {
+        let (axis, s) = (n.size(0, 2), [n.size(1, 5), n.size(1, 6), n.size(1, 4)]);
+        let rows = n.size(1, 4);
+        let elements = n.int(0, 1) == 0;
+        let mut shape = if elements { s.to_vec() } else { vec![rows, 2] };
+        if elements {
+            shape[axis] = rows;
+        }
+        let most = s[axis] as i64;
+        let indices = Tensor::from_fn(&shape, |_| n.int(-most, most - 1));
+        let op: Op = if elements { GatherElements { axis }.into() } else { Gather { axis }.into() };
+        (op, vec![ty(DType::F32, &s), indices.ty()], vec![(1, indices)])
+    },
+    |n, _| {
+        let (axis, s) = (n.size(0, 2), [n.size(1, 5), n.size(1, 6), n.size(1, 4)]);
+        let shape = [n.size(1, 8), n.size(1, 4)];
+        let indices = Tensor::from_fn(&shape, |_| n.int(0, s[axis] as i64 - 1) as i32);
+        (Resample { axis }.into(), vec![ty(DType::F32, &s), indices.ty(), ty(DType::F32, &shape)], vec![(1, indices)])
     },
     |n, _| (Relu {}.into(), vec![ty(DType::F32, &[n.size(1, 40), 3])], vec![]),
     |n, _| {

@@ -174,6 +174,11 @@ impl Tensor {
         Some(Tensor { data: self.data.gather(&walk(&shape, &step)), shape })
     }
 
+    /// A tensor of the elements at these flat indices, all of which must be in range, as many as the shape has.
+    pub(crate) fn gathered(&self, shape: &[usize], index: &[usize]) -> Tensor {
+        Tensor { shape: shape.to_vec(), data: self.data.gather(index) }
+    }
+
     /// Number of bytes of its elements.
     pub fn size_bytes(&self) -> usize {
         self.len() * self.dtype().size_bytes()

@@ -88,6 +88,10 @@ pub enum Func {
     Log,
     /// Square root.
     Sqrt,
+    /// Sine.
+    Sin,
+    /// Cosine.
+    Cos,
     /// Hyperbolic tangent.
     Tanh,
     /// Gauss error function.
@@ -118,10 +122,12 @@ pub enum Func {
 
 impl Func {
     /// Every function with its name in text, its number of arguments, and whether it takes floats (else i32).
-    pub const SIGNATURES: [(Func, &'static str, usize, bool); 16] = [
+    pub const SIGNATURES: [(Func, &'static str, usize, bool); 18] = [
         (Func::Exp, "exp", 1, true),
         (Func::Log, "log", 1, true),
         (Func::Sqrt, "sqrt", 1, true),
+        (Func::Sin, "sin", 1, true),
+        (Func::Cos, "cos", 1, true),
         (Func::Tanh, "tanh", 1, true),
         (Func::Erf, "erf", 1, true),
         (Func::Pow, "pow", 2, true),

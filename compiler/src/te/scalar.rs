@@ -154,6 +154,8 @@ pub fn call(f: Func, args: &[Scalar]) -> Scalar {
             Func::Exp => x.exp(),
             Func::Log => x.ln(),
             Func::Sqrt => x.sqrt(),
+            Func::Sin => x.sin(),
+            Func::Cos => x.cos(),
             Func::Tanh => x.tanh(),
             Func::Erf => libm::erff(x),
             Func::Pow => x.powf(y),

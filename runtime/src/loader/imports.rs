@@ -23,6 +23,8 @@ float! {
     exp = x => x.exp();
     log = x => x.ln();
     sqrt = x => x.sqrt();
+    sin = x => x.sin();
+    cos = x => x.cos();
     tanh = x => x.tanh();
     erf = x => libm::erff(x);
     pow = x, y => x.powf(y);
@@ -66,14 +68,17 @@ impl ImportTable {
         ImportTable::default()
     }
 
-    /// What compiled models may call: `memcpy`, `memmove`, `memset`, functions of `libm` on floats, and
+    /// What compiled models may call: `memcpy`, `memmove`, `memset`, functions of `libm` on floats (three of them under
+    /// names of their own), and
     /// `tw_parallel_for(body, context, count)`.
     pub fn standard() -> ImportTable {
         let mut t = ImportTable::default();
-        let unary: [(&'static str, extern "C" fn(f32) -> f32); 11] = [
+        let unary: [(&'static str, extern "C" fn(f32) -> f32); 13] = [
             ("expf", exp),
             ("logf", log),
             ("sqrtf", sqrt),
+            ("tw_sinf", sin),
+            ("tw_cosf", cos),
             ("tanhf", tanh),
             ("erff", erf),
             ("floorf", floor),
@@ -86,7 +91,7 @@ impl ImportTable {
         for (name, f) in unary {
             t.addresses.insert(name, f as usize as u64);
         }
-        let binary: [(&'static str, extern "C" fn(f32, f32) -> f32); 2] = [("powf", pow), ("fmodf", remainder)];
+        let binary: [(&'static str, extern "C" fn(f32, f32) -> f32); 2] = [("tw_powf", pow), ("fmodf", remainder)];
         for (name, f) in binary {
             t.addresses.insert(name, f as usize as u64);
         }

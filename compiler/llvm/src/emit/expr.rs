@@ -306,9 +306,13 @@ impl<'c> Emitter<'_, 'c> {
         Ok(match f {
             Func::Exp => self.import("expf", args)?,
             Func::Log => self.import("logf", args)?,
+            // Under names of our own: LLVM knows the standard ones, and joins or replaces them by functions that no
+            // loader has.
+            Func::Sin => self.import("tw_sinf", args)?,
+            Func::Cos => self.import("tw_cosf", args)?,
             Func::Tanh => self.import("tanhf", args)?,
             Func::Erf => self.import("erff", args)?,
-            Func::Pow => self.import("powf", args)?,
+            Func::Pow => self.import("tw_powf", args)?,
             Func::Sqrt => self.intrinsic("llvm.sqrt", &[f32t], args)?,
             Func::Floor => self.intrinsic("llvm.floor", &[f32t], args)?,
             Func::Ceil => self.intrinsic("llvm.ceil", &[f32t], args)?,

@@ -3,17 +3,17 @@
 use super::check;
 use super::matmul::broadcast_steps;
 use crate::graph::tensor::{strides, walk};
-use crate::graph::{DType, OpError, Tensor, TensorType};
+use crate::graph::{DType, Element, OpError, Tensor, TensorData, TensorType};
 
 operator! {
-    /// `a + b`, f32 or i32 (wrapping); the shapes broadcast as NumPy does.
+    /// `a + b` of numbers, integers wrapping; the shapes broadcast as NumPy does.
     Add = "add" {}
 }
 
 impl Add {
     pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
         check::arity(inputs, 2, 2)?;
-        check::dtype("a", inputs[0], &[DType::F32, DType::I32])?;
+        check::dtype("a", inputs[0], &[DType::F32, DType::I8, DType::U8, DType::I32, DType::I64])?;
         check::dtype("b", inputs[1], &[inputs[0].dtype])?;
         Ok(TensorType { dtype: inputs[0].dtype, dims: check::broadcast(inputs[0], inputs[1])? })
     }
@@ -21,13 +21,21 @@ impl Add {
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
         let shape = check::known("a", &self.infer(&[&inputs[0].ty(), &inputs[1].ty()])?)?;
         let (ia, ib) = broadcast_index(inputs[0].shape(), inputs[1].shape(), &shape);
-        if inputs[0].dtype() == DType::I32 {
-            let (a, b) = (inputs[0].as_slice::<i32>()?, inputs[1].as_slice::<i32>()?);
-            return Ok(Tensor::from_fn(&shape, |i| a[ia[i]].wrapping_add(b[ib[i]])));
-        }
-        let (a, b) = (inputs[0].as_slice::<f32>()?, inputs[1].as_slice::<f32>()?);
-        Ok(Tensor::from_fn(&shape, |i| a[ia[i]] + b[ib[i]]))
+        Ok(match inputs[0].data() {
+            TensorData::I8(a) => sums(a, inputs[1], &shape, &ia, &ib, i8::wrapping_add)?,
+            TensorData::U8(a) => sums(a, inputs[1], &shape, &ia, &ib, u8::wrapping_add)?,
+            TensorData::I32(a) => sums(a, inputs[1], &shape, &ia, &ib, i32::wrapping_add)?,
+            TensorData::I64(a) => sums(a, inputs[1], &shape, &ia, &ib, i64::wrapping_add)?,
+            _ => sums(inputs[0].as_slice::<f32>()?, inputs[1], &shape, &ia, &ib, |a, b| a + b)?,
+        })
     }
+}
+
+fn sums<T: Element>(
+    a: &[T], b: &Tensor, shape: &[usize], ia: &[usize], ib: &[usize], add: fn(T, T) -> T,
+) -> Result<Tensor, OpError> {
+    let b = b.as_slice::<T>()?;
+    Ok(Tensor::from_fn(shape, |i| add(a[ia[i]], b[ib[i]])))
 }
 
 /// For each element of the broadcast shape, the flat index into each operand.

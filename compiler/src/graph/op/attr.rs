@@ -137,12 +137,14 @@ impl<T: AttrValue + Copy, const N: usize> AttrValue for [T; N] {
 
 macro_rules! words {
     ($($ty:ty, $expected:literal { $($variant:path = $word:literal,)* })*) => {
-        $(impl AttrValue for $ty {
+        $(impl $crate::graph::op::attr::AttrValue for $ty {
             const EXPECTED: &'static str = $expected;
-            fn to_attr(&self) -> Attr {
+            fn to_attr(&self) -> $crate::graph::op::attr::Attr {
+                use $crate::graph::op::attr::Attr;
                 Attr::Word(match *self { $($variant => $word,)* }.into())
             }
-            fn from_attr(a: &Attr) -> Option<Self> {
+            fn from_attr(a: &$crate::graph::op::attr::Attr) -> Option<Self> {
+                use $crate::graph::op::attr::Attr;
                 match a {
                     $(Attr::Word(w) if w == $word => Some($variant),)*
                     _ => None,
@@ -151,6 +153,8 @@ macro_rules! words {
         })*
     };
 }
+pub(super) use words;
+
 words! {
     Layout, "`nhwc` or `nchw`" { Layout::Nhwc = "nhwc", Layout::Nchw = "nchw", }
     QuantRounding, "`half_even` or `half_away`" {

@@ -7,7 +7,11 @@ pub(super) fn arity(inputs: &[&TensorType], from: usize, to: usize) -> Result<()
     if (from..=to).contains(&inputs.len()) {
         return Ok(());
     }
-    let expected = if from == to { from.to_string() } else { format!("{from} to {to}") };
+    let expected = match to {
+        _ if from == to => from.to_string(),
+        usize::MAX => format!("{from} or more"),
+        _ => format!("{from} to {to}"),
+    };
     Err(OpError::Arity { expected, found: inputs.len() })
 }
 
@@ -65,6 +69,14 @@ pub(super) fn axis(axis: usize, ty: &TensorType) -> Result<(), OpError> {
         return Ok(());
     }
     Err(OpError::attribute("axis", format!("must be below {}, the number of dimensions, found {axis}", ty.rank())))
+}
+
+/// Fails unless the axes ascend and lie within the operand's dimensions.
+pub(super) fn axes(axes: &[usize], ty: &TensorType) -> Result<(), OpError> {
+    if axes.windows(2).all(|w| w[0] < w[1]) && axes.last().is_none_or(|&a| a < ty.rank()) {
+        return Ok(());
+    }
+    Err(OpError::attribute("axes", format!("must ascend and be below {}, found {axes:?}", ty.rank())))
 }
 
 /// Sizes of the two shapes broadcast against each other as NumPy does.

@@ -108,7 +108,11 @@ macro_rules! operators {
 
 use super::{OpError, Tensor, TensorType};
 pub use attr::{Layout, QuantRounding};
+pub use binary::BinaryKind;
 pub use constant::Constant;
+pub use reduce::ReduceKind;
+pub use unary::UnaryKind;
+pub(crate) use unary::{GELU_A, GELU_B};
 mod constant;
 pub(crate) mod window;
 
@@ -118,6 +122,18 @@ operators! {
     hybrid_dense HybridDense;
     matmul MatMul;
     add Add;
+    unary Unary;
+    binary Binary;
+    cast Cast;
+    select Select;
+    expand Expand;
+    reduce Reduce;
+    arg_reduce ArgReduce;
+    concat Concat;
+    slice Slice;
+    gather Gather;
+    gather_elements GatherElements;
+    resample Resample;
     relu Relu;
     clip Clip;
     max_pool2d MaxPool2d;

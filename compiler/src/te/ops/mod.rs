@@ -8,12 +8,15 @@ mod clip;
 mod conv2d;
 mod dense;
 mod dequantize;
+mod elementwise;
 mod hybrid_dense;
 mod matmul;
 mod max_pool2d;
+mod movement;
 mod pad;
 mod qadd;
 mod quantize;
+mod reduce;
 mod requantize;
 mod reshape;
 mod shift_sign;
@@ -142,6 +145,18 @@ pub fn build(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64]) -> Optio
         Op::HybridDense(op) => hybrid_dense::hybrid_dense(b, op, args, out)?,
         Op::MatMul(_) => matmul::matmul(b, x, args.get(1)?, out),
         Op::Add(_) => add::add(b, x, args.get(1)?, out),
+        Op::Unary(op) => elementwise::unary(b, op, x, out),
+        Op::Binary(op) => elementwise::binary(b, op, x, args.get(1)?, out),
+        Op::Cast(op) => elementwise::cast(b, op.dtype, x, out),
+        Op::Select(_) => elementwise::select(b, args, out)?,
+        Op::Expand(_) => elementwise::expand(b, x, out),
+        Op::Reduce(op) => reduce::reduce(b, op, x, out),
+        Op::ArgReduce(op) => reduce::arg_reduce(b, op, x, out),
+        Op::Concat(op) => movement::concat(b, op, args, out),
+        Op::Slice(op) => movement::slice(b, op, x, out),
+        Op::Gather(op) => movement::gather(b, op, x, args.get(1)?, out),
+        Op::GatherElements(op) => movement::gather_elements(b, op, x, args.get(1)?, out),
+        Op::Resample(op) => movement::resample(b, op, args, out)?,
         Op::QAdd(op) => qadd::qadd(b, op, x, args.get(1)?, out),
         Op::Relu(_) => clip::relu(b, x, out),
         Op::Clip(op) => clip::clip(b, op, x, out),

@@ -1,0 +1,74 @@
+//! `arg_reduce`: where the greatest or least element lies.
+
+use super::check;
+use crate::graph::tensor::strides;
+use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
+
+operator! {
+    /// The index along a dimension of the greatest or least element, i32 or i64; of f32, i8, u8, i32 or i64.
+    ArgReduce = "arg_reduce" {
+        /// The dimension.
+        axis: usize,
+        /// Leaves it with a size of 1 rather than out.
+        keep_dims: bool,
+        /// The greatest rather than the least.
+        greatest: bool,
+        /// The last of equals rather than the first.
+        last: bool,
+        /// Element type of the result.
+        dtype: DType,
+    }
+}
+
+impl ArgReduce {
+    pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
+        check::arity(inputs, 1, 1)?;
+        let data = inputs[0];
+        check::dtype("data", data, &[DType::F32, DType::I8, DType::U8, DType::I32, DType::I64])?;
+        check::axis(self.axis, data)?;
+        if !matches!(self.dtype, DType::I32 | DType::I64) {
+            return Err(OpError::attribute("dtype", format!("must be i32 or i64, found {}", self.dtype)));
+        }
+        if check::known_dim("data", data, self.axis)? == 0 {
+            return Err(OpError::operand("data", format!("of elements along {}", self.axis), data));
+        }
+        let mut dims = data.dims.clone();
+        if self.keep_dims {
+            dims[self.axis] = Dim::Fixed(1);
+        } else {
+            dims.remove(self.axis);
+        }
+        Ok(TensorType { dtype: self.dtype, dims })
+    }
+
+    pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
+        match inputs[0].dtype() {
+            DType::F32 => self.find::<f32>(inputs[0]),
+            DType::I8 => self.find::<i8>(inputs[0]),
+            DType::U8 => self.find::<u8>(inputs[0]),
+            DType::I32 => self.find::<i32>(inputs[0]),
+            _ => self.find::<i64>(inputs[0]),
+        }
+    }
+
+    fn find<T: Element + PartialOrd>(&self, x: &Tensor) -> Result<Tensor, OpError> {
+        let shape = check::known("data", &self.infer(&[&x.ty()])?)?;
+        let v = x.as_slice::<T>()?;
+        let (n, step) = (x.shape()[self.axis], strides(x.shape())[self.axis]);
+        let at = |i: usize| {
+            let base = i / step * step * n + i % step;
+            let value = |k: usize| v[base + k * step];
+            let better = |a: T, b: T| match (self.greatest, self.last) {
+                (true, false) => b > a,
+                (true, true) => b >= a,
+                (false, false) => b < a,
+                (false, true) => b <= a,
+            };
+            (1..n).fold(0, |best, k| if better(value(best), value(k)) { k } else { best })
+        };
+        Ok(match self.dtype {
+            DType::I32 => Tensor::from_fn(&shape, |i| at(i) as i32),
+            _ => Tensor::from_fn(&shape, |i| at(i) as i64),
+        })
+    }
+}

@@ -1,0 +1,59 @@
+//! `concat`: tensors one behind the other.
+
+use super::check;
+use crate::graph::tensor::strides;
+use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
+
+operator! {
+    /// The operands one behind the other along a dimension; one element type, all other sizes equal.
+    Concat = "concat" {
+        /// The dimension.
+        axis: usize,
+    }
+}
+
+impl Concat {
+    pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
+        check::arity(inputs, 1, usize::MAX)?;
+        check::axis(self.axis, inputs[0])?;
+        let mut out = inputs[0].clone();
+        let mut size = 0usize;
+        for (i, t) in inputs.iter().enumerate() {
+            let name = format!("{i}");
+            check::dtype(&name, t, &[out.dtype])?;
+            check::rank(&name, t, out.rank())?;
+            if (0..out.rank()).any(|a| a != self.axis && t.dims[a] != out.dims[a]) {
+                return Err(OpError::operand(&name, format!("of the sizes of {} but along {}", inputs[0], self.axis), t));
+            }
+            let n = check::known_dim(&name, t, self.axis)?;
+            size = size.checked_add(n).ok_or_else(|| OpError::attribute("axis", "has too many elements"))?;
+        }
+        out.dims[self.axis] = Dim::Fixed(size);
+        Ok(out)
+    }
+
+    pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
+        let types: Vec<_> = inputs.iter().map(|t| t.ty()).collect();
+        let shape = check::known("0", &self.infer(&types.iter().collect::<Vec<_>>())?)?;
+        match inputs[0].dtype() {
+            DType::F32 => self.join::<f32>(inputs, &shape),
+            DType::I8 => self.join::<i8>(inputs, &shape),
+            DType::U8 => self.join::<u8>(inputs, &shape),
+            DType::I32 => self.join::<i32>(inputs, &shape),
+            DType::I64 => self.join::<i64>(inputs, &shape),
+            DType::Bool => self.join::<bool>(inputs, &shape),
+        }
+    }
+
+    fn join<T: Element>(&self, inputs: &[&Tensor], shape: &[usize]) -> Result<Tensor, OpError> {
+        let outer: usize = shape[..self.axis].iter().product();
+        let mut data = Vec::with_capacity(shape.iter().product());
+        for o in 0..outer {
+            for t in inputs {
+                let run = t.shape()[self.axis] * strides(t.shape())[self.axis];
+                data.extend_from_slice(&t.as_slice::<T>()?[o * run..][..run]);
+            }
+        }
+        Tensor::new(shape, data).ok_or_else(|| OpError::operand("0", "of as many elements as its shape says", inputs[0].ty()))
+    }
+}

@@ -1,0 +1,57 @@
+//! `gather`: slices chosen by indices.
+
+use super::check;
+use crate::graph::tensor::strides;
+use crate::graph::{DType, OpError, Tensor, TensorData, TensorType};
+
+operator! {
+    /// The data's slices along a dimension that the indices (i32 or i64) name; any element type.
+    ///
+    /// `[.., I.., ..]`: the indices' dimensions take the place of `axis`. Negative indices count from the end; indices
+    /// outside the dimension are held within it.
+    Gather = "gather" {
+        /// The dimension.
+        axis: usize,
+    }
+}
+
+impl Gather {
+    pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
+        check::arity(inputs, 2, 2)?;
+        let (data, indices) = (inputs[0], inputs[1]);
+        check::axis(self.axis, data)?;
+        check::dtype("indices", indices, &[DType::I32, DType::I64])?;
+        if check::known_dim("data", data, self.axis)? == 0 {
+            return Err(OpError::operand("data", format!("of elements along {}", self.axis), data));
+        }
+        let mut dims = data.dims.clone();
+        dims.splice(self.axis..=self.axis, indices.dims.iter().cloned());
+        Ok(TensorType { dtype: data.dtype, dims })
+    }
+
+    pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
+        let shape = check::known("data", &self.infer(&[&inputs[0].ty(), &inputs[1].ty()])?)?;
+        let from = inputs[0].shape();
+        let (n, inner) = (from[self.axis], strides(from)[self.axis]);
+        let outer: usize = from[..self.axis].iter().product();
+        let places = places(inputs[1], n)?;
+        let mut index = Vec::with_capacity(shape.iter().product());
+        for o in 0..outer {
+            for &p in &places {
+                index.extend((0..inner).map(|i| (o * n + p) * inner + i));
+            }
+        }
+        Ok(inputs[0].gathered(&shape, &index))
+    }
+}
+
+/// Indices among `n` elements: from the end where negative, held within the range.
+pub(super) fn places(indices: &Tensor, n: usize) -> Result<Vec<usize>, OpError> {
+    let n = n as i64;
+    let place = |i: i64| (if i < 0 { i.saturating_add(n) } else { i }).clamp(0, n - 1) as usize;
+    match indices.data() {
+        TensorData::I32(v) => Ok(v.iter().map(|&i| place(i.into())).collect()),
+        TensorData::I64(v) => Ok(v.iter().map(|&i| place(i)).collect()),
+        _ => Err(OpError::operand("indices", "of type i32 or i64", indices.ty())),
+    }
+}

@@ -1,0 +1,113 @@
+//! `reduce`: the sum, mean or extreme over some dimensions.
+
+use super::attr::words;
+use super::check;
+use crate::graph::tensor::{strides, walk};
+use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorData, TensorType};
+
+/// What is made of many elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReduceKind {
+    /// Their sum; integers wrap.
+    Sum,
+    /// Their mean, of floats.
+    Mean,
+    /// The greatest; the least value of the type where there is none.
+    Max,
+    /// The least; the greatest value of the type where there is none.
+    Min,
+}
+
+words! {
+    ReduceKind, "`sum`, `mean`, `max` or `min`" {
+        ReduceKind::Sum = "sum", ReduceKind::Mean = "mean", ReduceKind::Max = "max", ReduceKind::Min = "min",
+    }
+}
+
+operator! {
+    /// One value of all elements along some dimensions: f32, i32 and i64, of `max` and `min` also i8 and u8.
+    Reduce = "reduce" {
+        /// What is made of them.
+        kind: ReduceKind,
+        /// The dimensions, ascending.
+        axes: Vec<usize>,
+        /// Leaves them with a size of 1 rather than out.
+        keep_dims: bool,
+    }
+}
+
+impl Reduce {
+    pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
+        check::arity(inputs, 1, 1)?;
+        let data = inputs[0];
+        let allowed: &[DType] = match self.kind {
+            ReduceKind::Sum => &[DType::F32, DType::I32, DType::I64],
+            ReduceKind::Mean => &[DType::F32],
+            _ => &[DType::F32, DType::I8, DType::U8, DType::I32, DType::I64],
+        };
+        check::dtype("data", data, allowed)?;
+        check::axes(&self.axes, data)?;
+        let mut dims = Vec::new();
+        for (i, d) in data.dims.iter().enumerate() {
+            match self.axes.contains(&i) {
+                true if self.keep_dims => dims.push(Dim::Fixed(1)),
+                true => {}
+                false => dims.push(d.clone()),
+            }
+        }
+        Ok(TensorType { dtype: data.dtype, dims })
+    }
+
+    pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
+        let shape = check::known("data", &self.infer(&[&inputs[0].ty()])?)?;
+        let count: usize = self.axes.iter().map(|&a| inputs[0].shape()[a]).product();
+        match inputs[0].data() {
+            TensorData::F32(v) => match self.kind {
+                ReduceKind::Sum | ReduceKind::Mean => {
+                    let sums = self.fold(inputs[0], |acc: f64, i| acc + f64::from(v[i]), 0.0);
+                    let n = if self.kind == ReduceKind::Mean { count as f64 } else { 1.0 };
+                    Ok(Tensor::from_fn(&shape, |i| (sums[i] / n) as f32))
+                }
+                ReduceKind::Max => self.extreme(inputs[0], &shape, v, f32::NEG_INFINITY, |a, b| b > a),
+                ReduceKind::Min => self.extreme(inputs[0], &shape, v, f32::INFINITY, |a, b| b < a),
+            },
+            TensorData::I8(v) => self.integers(inputs[0], &shape, v, (i8::MIN, i8::MAX), i8::wrapping_add),
+            TensorData::U8(v) => self.integers(inputs[0], &shape, v, (u8::MIN, u8::MAX), u8::wrapping_add),
+            TensorData::I32(v) => self.integers(inputs[0], &shape, v, (i32::MIN, i32::MAX), i32::wrapping_add),
+            TensorData::I64(v) => self.integers(inputs[0], &shape, v, (i64::MIN, i64::MAX), i64::wrapping_add),
+            TensorData::Bool(_) => Err(OpError::operand("data", "a number", inputs[0].ty())),
+        }
+    }
+
+    fn integers<T: Element + PartialOrd>(
+        &self, x: &Tensor, shape: &[usize], v: &[T], (least, greatest): (T, T), add: fn(T, T) -> T,
+    ) -> Result<Tensor, OpError> {
+        match self.kind {
+            ReduceKind::Max => self.extreme(x, shape, v, least, |a, b| b > a),
+            ReduceKind::Min => self.extreme(x, shape, v, greatest, |a, b| b < a),
+            _ => {
+                let sums = self.fold(x, |acc: T, i| add(acc, v[i]), T::default());
+                Ok(Tensor::from_fn(shape, |i| sums[i]))
+            }
+        }
+    }
+
+    fn extreme<T: Element>(
+        &self, x: &Tensor, shape: &[usize], v: &[T], first: T, better: impl Fn(T, T) -> bool,
+    ) -> Result<Tensor, OpError> {
+        let found = self.fold(x, |best: T, i| if better(best, v[i]) { v[i] } else { best }, first);
+        Ok(Tensor::from_fn(shape, |i| found[i]))
+    }
+
+    /// Folds over the flat indices of each result's elements, results in row-major order.
+    fn fold<A: Copy>(&self, x: &Tensor, f: impl Fn(A, usize) -> A, first: A) -> Vec<A> {
+        let steps = strides(x.shape());
+        let pick = |reduced: bool| -> (Vec<usize>, Vec<usize>) {
+            let chosen = (0..x.shape().len()).filter(|a| self.axes.contains(a) == reduced);
+            chosen.map(|a| (x.shape()[a], steps[a])).unzip()
+        };
+        let ((outer, outer_steps), (inner, inner_steps)) = (pick(false), pick(true));
+        let offsets = walk(&inner, &inner_steps);
+        walk(&outer, &outer_steps).iter().map(|&base| offsets.iter().fold(first, |a, &o| f(a, base + o))).collect()
+    }
+}

@@ -1,0 +1,119 @@
+//! `unary`, `binary`, `cast`, `select` and `expand`: each element from those at its place.
+
+use super::{broadcast, call};
+use crate::graph::DType;
+use crate::graph::op::{Binary, BinaryKind, GELU_A, GELU_B, Unary, UnaryKind};
+use crate::te::{BinOp, Builder, Expr, Func, TensorRef};
+
+/// A function of each element.
+pub fn unary(b: &mut Builder, op: &Unary, x: &TensorRef, out: &[i64]) -> TensorRef {
+    b.compute(Unary::NAME, out, |i| function(op, x.at(i)))
+}
+
+fn function(op: &Unary, x: Expr) -> Expr {
+    let f = |f: Func, x: Expr| call(f, [x]);
+    let zero = || if x.dtype() == DType::F32 { Expr::f32(0.0) } else { Expr::Int(0, x.dtype()) };
+    let one = || Expr::f32(1.0);
+    let neg = |x: Expr| Expr::f32(-1.0) * x;
+    let unit = |x: Expr| x.max(Expr::f32(0.0)).min(Expr::f32(1.0));
+    let sigmoid = |x: Expr| one() / (one() + f(Func::Exp, neg(x)));
+    let softplus = |x: Expr| {
+        let tail = f(Func::Exp, neg(f(Func::Abs, x.clone())));
+        x.max(Expr::f32(0.0)) + f(Func::Log, one() + tail)
+    };
+    match op.kind {
+        UnaryKind::Abs if x.dtype() == DType::F32 => f(Func::Abs, x),
+        UnaryKind::Abs => x.clone().lt(zero()).select(zero() - x.clone(), x),
+        UnaryKind::Neg if x.dtype() == DType::F32 => neg(x),
+        UnaryKind::Neg => zero() - x,
+        UnaryKind::Sign => {
+            let number = |v: i64| Expr::Int(v, DType::I32).cast(x.dtype());
+            let below = x.clone().lt(zero()).select(number(-1), number(0));
+            zero().lt(x.clone()).select(number(1), below)
+        }
+        UnaryKind::Not => x.equals(Expr::Int(0, DType::Bool)),
+        UnaryKind::Exp => f(Func::Exp, x),
+        UnaryKind::Log => f(Func::Log, x),
+        UnaryKind::Sqrt => f(Func::Sqrt, x),
+        UnaryKind::Reciprocal => one() / x,
+        UnaryKind::Floor => f(Func::Floor, x),
+        UnaryKind::Ceil => f(Func::Ceil, x),
+        UnaryKind::Round => f(Func::RoundEven, x),
+        UnaryKind::Sin => f(Func::Sin, x),
+        UnaryKind::Cos => f(Func::Cos, x),
+        UnaryKind::Tanh => f(Func::Tanh, x),
+        UnaryKind::Erf => f(Func::Erf, x),
+        UnaryKind::Sigmoid => sigmoid(x),
+        UnaryKind::Softplus => softplus(x),
+        UnaryKind::Softsign => x.clone() / (one() + f(Func::Abs, x)),
+        UnaryKind::LeakyRelu => x.clone().lt(zero()).select(Expr::f32(op.alpha) * x.clone(), x),
+        UnaryKind::Elu => {
+            let below = Expr::f32(op.alpha) * (f(Func::Exp, x.clone()) - one());
+            x.clone().lt(zero()).select(below, x)
+        }
+        UnaryKind::HardSigmoid => unit(Expr::f32(op.alpha) * x + Expr::f32(op.beta)),
+        UnaryKind::HardSwish => x.clone() * unit(x / Expr::f32(6.0) + Expr::f32(0.5)),
+        UnaryKind::Silu => x.clone() * sigmoid(x),
+        UnaryKind::Gelu => {
+            let erf = f(Func::Erf, x.clone() * Expr::f32(std::f32::consts::FRAC_1_SQRT_2));
+            Expr::f32(0.5) * x * (one() + erf)
+        }
+        UnaryKind::GeluTanh => {
+            let cube = Expr::f32(GELU_B) * x.clone() * x.clone() * x.clone();
+            let tanh = f(Func::Tanh, Expr::f32(GELU_A) * (x.clone() + cube));
+            Expr::f32(0.5) * x * (one() + tanh)
+        }
+        UnaryKind::Mish => x.clone() * f(Func::Tanh, softplus(x)),
+    }
+}
+
+/// A function of two elements whose shapes broadcast.
+pub fn binary(b: &mut Builder, op: &Binary, x: &TensorRef, y: &TensorRef, out: &[i64]) -> TensorRef {
+    b.compute(Binary::NAME, out, |i| {
+        let (x, y) = (x.at(&broadcast(i, out, &x.shape)), y.at(&broadcast(i, out, &y.shape)));
+        let plain = |op: BinOp| Expr::binary(op, x.clone(), y.clone());
+        match op.kind {
+            BinaryKind::Sub => plain(BinOp::Sub),
+            BinaryKind::Mul => plain(BinOp::Mul),
+            BinaryKind::Div if x.dtype() == DType::F32 => plain(BinOp::Div),
+            BinaryKind::Div => truncated(x, y),
+            BinaryKind::Mod => plain(BinOp::Mod),
+            BinaryKind::Min => plain(BinOp::Min),
+            BinaryKind::Max => plain(BinOp::Max),
+            BinaryKind::Pow => call(Func::Pow, [x, y]),
+            BinaryKind::And => plain(BinOp::And),
+            BinaryKind::Or => plain(BinOp::Or),
+            BinaryKind::Xor => plain(BinOp::Ne),
+            BinaryKind::Equal => plain(BinOp::Eq),
+            BinaryKind::Less => plain(BinOp::Lt),
+            BinaryKind::LessEqual => plain(BinOp::Le),
+        }
+    })
+}
+
+/// The quotient of integers without its fraction: that rounded down, and one more where that went away from zero.
+fn truncated(x: Expr, y: Expr) -> Expr {
+    let int = |v: i64| Expr::Int(v, x.dtype());
+    let uneven = Expr::binary(BinOp::Ne, x.clone() % y.clone(), int(0));
+    let apart = Expr::binary(BinOp::Ne, x.clone().lt(int(0)), y.clone().lt(int(0)));
+    x.clone() / y + uneven.and(apart).select(int(1), int(0))
+}
+
+/// Another element type.
+pub fn cast(b: &mut Builder, to: DType, x: &TensorRef, out: &[i64]) -> TensorRef {
+    b.compute("cast", out, |i| x.at(i).cast(to))
+}
+
+/// One of two elements.
+pub fn select(b: &mut Builder, args: &[TensorRef], out: &[i64]) -> Option<TensorRef> {
+    let [c, x, y] = args else { return None };
+    Some(b.compute("select", out, |i| {
+        let at = |t: &TensorRef| t.at(&broadcast(i, out, &t.shape));
+        at(c).select(at(x), at(y))
+    }))
+}
+
+/// The data repeated.
+pub fn expand(b: &mut Builder, x: &TensorRef, out: &[i64]) -> TensorRef {
+    b.compute("expand", out, |i| x.at(&broadcast(i, out, &x.shape)))
+}

@@ -1,0 +1,85 @@
+//! `concat`, `slice`, `gather`, `gather_elements` and `resample`: elements from other places.
+
+use crate::graph::DType;
+use crate::graph::op::{Concat, Gather, GatherElements, Resample, Slice};
+use crate::te::{Builder, Combiner, Expr, TensorRef};
+
+/// Operands one behind the other.
+pub fn concat(b: &mut Builder, op: &Concat, args: &[TensorRef], out: &[i64]) -> TensorRef {
+    b.compute("concat", out, |i| {
+        let mut end = out[op.axis];
+        let mut value: Option<Expr> = None;
+        for t in args.iter().rev().filter(|t| t.shape[op.axis] > 0) {
+            let start = end - t.shape[op.axis];
+            let mut at = i.to_vec();
+            if start > 0 {
+                at[op.axis] = at[op.axis].clone() - start;
+            }
+            let here = t.at(&at);
+            value = Some(match value {
+                Some(behind) => i[op.axis].clone().lt(Expr::int(end)).select(here, behind),
+                None => here,
+            });
+            end = start;
+        }
+        // Only a tensor without elements has no part.
+        value.unwrap_or_else(|| args[0].at(i))
+    })
+}
+
+/// Every so many-th element of a part.
+pub fn slice(b: &mut Builder, op: &Slice, x: &TensorRef, out: &[i64]) -> TensorRef {
+    b.compute("slice", out, |i| {
+        let place = |(d, e): (usize, &Expr)| {
+            let scaled = if op.steps[d] == 1 { e.clone() } else { e.clone() * op.steps[d] };
+            if op.starts[d] == 0 { scaled } else { scaled + op.starts[d] as i64 }
+        };
+        let at: Vec<Expr> = i.iter().enumerate().map(place).collect();
+        x.at(&at)
+    })
+}
+
+/// An index among `n`: from the end where negative, held within the range.
+fn held(index: Expr, n: i64) -> Expr {
+    let index = index.cast(DType::I64);
+    let from_end = index.clone().lt(Expr::int(0)).select(index.clone() + n, index);
+    from_end.max(Expr::int(0)).min(Expr::int(n - 1))
+}
+
+/// Slices chosen by indices.
+pub fn gather(b: &mut Builder, op: &Gather, x: &TensorRef, indices: &TensorRef, out: &[i64]) -> TensorRef {
+    b.compute("gather", out, |i| {
+        let (axis, rank) = (op.axis, indices.shape.len());
+        let mut at = i[..axis].to_vec();
+        at.push(held(indices.at(&i[axis..axis + rank]), x.shape[axis]));
+        at.extend_from_slice(&i[axis + rank..]);
+        x.at(&at)
+    })
+}
+
+/// Elements chosen by indices of the result's shape.
+pub fn gather_elements(
+    b: &mut Builder,
+    op: &GatherElements,
+    x: &TensorRef,
+    indices: &TensorRef,
+    out: &[i64],
+) -> TensorRef {
+    b.compute("gather_elements", out, |i| {
+        let mut at = i.to_vec();
+        at[op.axis] = held(indices.at(i), x.shape[op.axis]);
+        x.at(&at)
+    })
+}
+
+/// Weighted sums of elements along one dimension.
+pub fn resample(b: &mut Builder, op: &Resample, args: &[TensorRef], out: &[i64]) -> Option<TensorRef> {
+    let [x, index, weight] = args else { return None };
+    let taps = index.shape[1];
+    Some(b.reduce("resample", DType::F32, out, &[("t", taps)], Combiner::Sum, |i, k| {
+        let row = [i[op.axis].clone(), k[0].clone()];
+        let mut at = i.to_vec();
+        at[op.axis] = held(index.at(&row), x.shape[op.axis]);
+        x.at(&at) * weight.at(&row)
+    }))
+}

@@ -1,0 +1,51 @@
+//! `reduce` and `arg_reduce`: one value of many.
+
+use crate::graph::op::{ArgReduce, Reduce, ReduceKind};
+use crate::te::{Builder, Combiner, Expr, TensorRef};
+
+/// The data's index of a result's index and a reduction's.
+fn place(rank: usize, axes: &[usize], keep_dims: bool, i: &[Expr], k: &[Expr]) -> Vec<Expr> {
+    let mut kept = i.iter();
+    let mut reduced = k.iter();
+    let next = |a: usize| {
+        if !axes.contains(&a) {
+            return kept.next().cloned();
+        }
+        if keep_dims {
+            kept.next();
+        }
+        reduced.next().cloned()
+    };
+    (0..rank).filter_map(next).collect()
+}
+
+/// The sum, mean or extreme over some dimensions.
+pub fn reduce(b: &mut Builder, op: &Reduce, x: &TensorRef, out: &[i64]) -> TensorRef {
+    let names: Vec<String> = op.axes.iter().map(|a| format!("k{a}")).collect();
+    let over: Vec<(&str, i64)> = op.axes.iter().zip(&names).map(|(&a, n)| (n.as_str(), x.shape[a])).collect();
+    let combiner = match op.kind {
+        ReduceKind::Sum | ReduceKind::Mean => Combiner::Sum,
+        ReduceKind::Max => Combiner::Max,
+        ReduceKind::Min => Combiner::Min,
+    };
+    let found = b.reduce("reduce", x.dtype, out, &over, combiner, |i, k| {
+        x.at(&place(x.shape.len(), &op.axes, op.keep_dims, i, k))
+    });
+    if op.kind != ReduceKind::Mean {
+        return found;
+    }
+    let count: i64 = over.iter().map(|o| o.1).product();
+    b.compute("mean", out, |i| found.at(i) / Expr::f32(count as f32))
+}
+
+/// The extreme first, then the least or greatest index at which it stands.
+pub fn arg_reduce(b: &mut Builder, op: &ArgReduce, x: &TensorRef, out: &[i64]) -> TensorRef {
+    let n = x.shape[op.axis];
+    let at = |i: &[Expr], k: &[Expr]| place(x.shape.len(), &[op.axis], op.keep_dims, i, k);
+    let extreme = if op.greatest { Combiner::Max } else { Combiner::Min };
+    let best = b.reduce("best", x.dtype, out, &[("k", n)], extreme, |i, k| x.at(&at(i, k)));
+    let (which, none) = if op.last { (Combiner::Max, 0) } else { (Combiner::Min, n - 1) };
+    b.reduce("arg_reduce", op.dtype, out, &[("k", n)], which, |i, k| {
+        x.at(&at(i, k)).equals(best.at(i)).select(k[0].clone(), Expr::int(none)).cast(op.dtype)
+    })
+}
