@@ -3,6 +3,8 @@
 //! Problems are random in sizes, attributes and data, from a seed, so that a runner may take as many as it has time
 //! for; every operator that backends see occurs in each call of [`problems`].
 
+mod integer;
+
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
 use crate::graph::op::{
@@ -75,8 +77,8 @@ impl Numbers {
 pub fn problems(seed: u64, rounds: usize) -> Result<Vec<Problem>, GraphError> {
     let mut list = Vec::new();
     for round in 0..rounds {
-        for (kind, make) in KINDS.iter().enumerate() {
-            let mut n = Numbers::new(seed.wrapping_add((round * KINDS.len() + kind) as u64));
+        for (kind, make) in KINDS.iter().chain(integer::KINDS).enumerate() {
+            let mut n = Numbers::new(seed.wrapping_add((round * 1000 + kind) as u64));
             let layout = if round % 2 == 0 { Layout::Nhwc } else { Layout::Nchw };
             let (op, types, fixed) = make(&mut n, layout);
             let name = format!("{} {round}", op.name());
@@ -125,7 +127,7 @@ pub fn difference(got: &Tensor, want: &Tensor) -> f64 {
 
 type Kind = fn(&mut Numbers, Layout) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>);
 
-const KINDS: [Kind; 46] = [
+const KINDS: &[Kind] = &[
     |n, l| conv(n, l, DType::F32),
     |n, l| conv(n, l, DType::I8),
     |n, l| conv(n, l, DType::I8),
@@ -365,7 +367,8 @@ fn conv(n: &mut Numbers, layout: Layout, dtype: DType) -> (Op, Vec<TensorType>, 
     let pads = [n.size(0, 2), n.size(0, 2), n.size(0, 2), n.size(0, 2)];
     let strides = [n.size(1, 3), n.size(1, 2)];
     let data_zero_point = if dtype == DType::I8 { n.int(-128, 127) as i32 } else { 0 };
-    let op = Conv2d { strides, pads, dilations, groups, layout, data_zero_point };
+    let weight_zero_point = weight_zero_point(n, dtype);
+    let op = Conv2d { strides, pads, dilations, groups, layout, data_zero_point, weight_zero_point };
     let out = groups * per_group;
     let data = image(layout, dtype, [n.size(1, 2), h, w, groups * depth]);
     let mut types = vec![data, ty(dtype, &[out, kernel[0], kernel[1], depth])];
@@ -373,6 +376,11 @@ fn conv(n: &mut Numbers, layout: Layout, dtype: DType) -> (Op, Vec<TensorType>, 
         types.push(ty(DType::F32, &[out]));
     }
     (op.into(), types, vec![])
+}
+
+/// 0 with floats and half of the time.
+fn weight_zero_point(n: &mut Numbers, dtype: DType) -> i32 {
+    if dtype == DType::I8 && n.int(0, 1) == 1 { n.int(-128, 127) as i32 } else { 0 }
 }
 
 fn hybrid_dense(n: &mut Numbers, asymmetric: bool) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
@@ -391,7 +399,8 @@ fn dense(n: &mut Numbers, dtype: DType) -> (Op, Vec<TensorType>, Vec<(usize, Ten
     } else {
         data_zero_point = n.int(-128, 127) as i32;
     }
-    (Dense { data_zero_point }.into(), types, vec![])
+    let weight_zero_point = weight_zero_point(n, dtype);
+    (Dense { data_zero_point, weight_zero_point }.into(), types, vec![])
 }
 
 /// An image, and kernel, strides and pads that suit it.
@@ -410,7 +419,16 @@ fn max_pool(n: &mut Numbers, layout: Layout, dtype: DType) -> (Op, Vec<TensorTyp
 
 fn avg_pool(n: &mut Numbers, layout: Layout, dtype: DType, all: bool) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
     let (data, kernel, strides, pads) = pool(n, layout, dtype);
-    let op = AvgPool2d { kernel, strides, pads, count_include_pad: all, layout, lo: -120, hi: 127 };
+    let op = AvgPool2d {
+        kernel,
+        strides,
+        pads,
+        count_include_pad: all,
+        layout,
+        lo: -120,
+        hi: 127,
+        unsigned: n.int(0, 1) == 1,
+    };
     (op.into(), vec![data], vec![])
 }
 

@@ -154,6 +154,16 @@ pub const fn quantized_add(a: i32, b: i32, q: &Qadd) -> i32 {
     offset_clamp(sum, q.out.zero_point, q.lo, q.hi)
 }
 
+/// The square of the difference of two quantized values: both operands to a common scale as in [`quantized_add`], their
+/// difference, its square, and that to the output's scale. *Double* mode, wrapping.
+pub const fn quantized_squared_difference(a: i32, b: i32, q: &Qadd) -> i32 {
+    let left = (q.left_shift & 31) as u32;
+    let sa = scale_double(a.wrapping_sub(q.a.zero_point).wrapping_shl(left), q.a.multiplier, q.a.shift);
+    let sb = scale_double(b.wrapping_sub(q.b.zero_point).wrapping_shl(left), q.b.multiplier, q.b.shift);
+    let d = sa.wrapping_sub(sb);
+    offset_clamp(scale_double(d.wrapping_mul(d), q.out.multiplier, q.out.shift), q.out.zero_point, q.lo, q.hi)
+}
+
 /// Quantized multiplication: `(a - za) * (b - zb)`, wrapping, then [`requantize`] with `r.bias` 0 as it stands.
 pub const fn quantized_mul(a: i32, b: i32, za: i32, zb: i32, r: &Requant) -> i32 {
     requantize(a.wrapping_sub(za).wrapping_mul(b.wrapping_sub(zb)), r)

@@ -140,6 +140,8 @@ fn joins(op: &Op) -> bool {
             | Op::Binary(_)
             | Op::Cast(_)
             | Op::QAdd(_)
+            | Op::QMul(_)
+            | Op::Lookup(_)
             | Op::Quantize(_)
             | Op::Dequantize(_)
             | Op::ShiftSign(_)

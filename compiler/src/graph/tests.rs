@@ -10,6 +10,7 @@ fn conv() -> Conv2d {
         groups: 1,
         layout: Layout::Nhwc,
         data_zero_point: -3,
+        weight_zero_point: 5,
     }
 }
 
@@ -111,7 +112,7 @@ fn convolution_equals_its_definition() {
             let (h, v) = (place(oh, kh, 2, 1, 1), place(ow, kw, 1, 2, 0));
             if (0..9).contains(&h) && (0..7).contains(&v) {
                 let x = x.at::<i8>(&[0, h as usize, v as usize, c]).unwrap();
-                sum += (i32::from(x) + 3) * i32::from(w.at::<i8>(&[oc, kh, kw, c]).unwrap());
+                sum += (i32::from(x) + 3) * (i32::from(w.at::<i8>(&[oc, kh, kw, c]).unwrap()) - 5);
             }
         }
         assert_eq!(y.at::<i32>(&[0, oh, ow, oc]), Some(sum));
@@ -139,7 +140,7 @@ fn operators_refuse_what_they_cannot_take() {
     check(Transpose { perm: vec![0, 0] }.into(), &[f(&[2, 3])], "permutation");
     check(Softmax::float(2, 1.0).into(), &[f(&[2, 3])], "`axis` must be below 2");
     check(Clip { lo: 0.0, hi: 6.5 }.into(), &[i(&[2])], "8-bit integers");
-    check(Dense { data_zero_point: 0 }.into(), &[f(&[2, 3]), f(&[5, 4])], "of 4 columns");
+    check(Dense { data_zero_point: 0, weight_zero_point: 0 }.into(), &[f(&[2, 3]), f(&[5, 4])], "of 4 columns");
     let q = Quantize {
         scale: vec![1.0, 0.0],
         zero_point: vec![0, 0],
@@ -160,11 +161,16 @@ fn averages_divide_with_ties_away_from_zero() {
         layout: Layout::Nhwc,
         lo: -128,
         hi: 127,
+        unsigned: false,
     };
     let x = Tensor::new(&[1, 2, 2, 1], vec![-3i8, -4, -1, -2]).unwrap();
-    let y = &Op::from(op).eval(&[&x]).unwrap()[0];
+    let y = &Op::from(op.clone()).eval(&[&x]).unwrap()[0];
     // -10/4 = -2.5, -6/2, -3/2 = -1.5, -2/1
     assert_eq!(y.as_slice::<i8>().unwrap(), [-3, -3, -2, -2]);
+    // Of 125, 124, 127 and 126: 125.5 and 126.5 go up.
+    let op = AvgPool2d { unsigned: true, ..op };
+    let y = &Op::from(op).eval(&[&x]).unwrap()[0];
+    assert_eq!(y.as_slice::<i8>().unwrap(), [-2, -3, -1, -2]);
 }
 
 #[test]

@@ -131,6 +131,7 @@ impl Reader<'_> {
         let shape = self.shape(node.inputs[1])?;
         let weights = self.weights(node.inputs[1])?.to_vec();
         let (next, mut finish) = self.requantize(node, op.layout.channel_axis())?;
+        symmetric(op.weight_zero_point)?;
         fold_zero_point(&mut finish, &weights, op.data_zero_point);
         let mut nodes = vec![id, next];
         self.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
@@ -169,6 +170,7 @@ impl Reader<'_> {
             }
         }
         let (next, mut finish) = self.requantize(node, 1)?;
+        symmetric(op.weight_zero_point)?;
         fold_zero_point(&mut finish, &weights, op.data_zero_point);
         let mut nodes = vec![id, next];
         self.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
@@ -211,12 +213,13 @@ impl Reader<'_> {
                 (op.layout, pool(window, Reduce::Max, i8::MIN, PoolFinish::Clip { lo: -128, hi: 127 }))
             }
             Op::AvgPool2d(op) => {
-                let finish = PoolFinish::Mean { count_pads: op.count_include_pad, lo: op.lo, hi: op.hi };
+                let finish =
+                    PoolFinish::Mean { count_pads: op.count_include_pad, lo: op.lo, hi: op.hi, unsigned: op.unsigned };
                 (op.layout, pool((op.kernel, op.strides, op.pads, [1, 1]), Reduce::Sum, 0, finish))
             }
             Op::GlobalAvgPool(op) => {
                 let view = self.image(data, op.layout)?;
-                let finish = PoolFinish::Mean { count_pads: true, lo: op.lo, hi: op.hi };
+                let finish = PoolFinish::Mean { count_pads: true, lo: op.lo, hi: op.hi, unsigned: false };
                 (op.layout, pool(([view.h, view.w], [1, 1], [0; 4], [1, 1]), Reduce::Sum, 0, finish))
             }
             Op::SumPool2d(op) => {
@@ -231,10 +234,10 @@ impl Reader<'_> {
             }
             other => return Err(format!("{} is no pooling", other.name())),
         };
-        if let PoolFinish::Mean { .. } = pool.finish {
-            let count = pool.kernel[0] * pool.kernel[1];
-            if count > 2952 {
-                return Err(format!("a mean of {count} elements; the multiplier is exact up to 2952"));
+        if let PoolFinish::Mean { unsigned, .. } = pool.finish {
+            let (count, most) = (pool.kernel[0] * pool.kernel[1], if unsigned { 2048 } else { 2952 });
+            if count > most {
+                return Err(format!("a mean of {count} elements; the multiplier is exact up to {most}"));
             }
         }
         let (PoolFinish::Clip { lo, hi }
@@ -287,6 +290,13 @@ impl Reader<'_> {
         let pool = Pool { pads, ..pool(([1, 1], [1, 1], [0; 4], [1, 1]), reduce, pad_value, finish) };
         self.layer(vec![id], vec![(data, input)], output, Kind::Pool(pool))
     }
+}
+
+fn symmetric(weight_zero_point: i32) -> Read<()> {
+    if weight_zero_point == 0 {
+        return Ok(());
+    }
+    Err(format!("its weights have the zero point {weight_zero_point}"))
 }
 
 type Window = ([usize; 2], [usize; 2], [usize; 4], [usize; 2]);

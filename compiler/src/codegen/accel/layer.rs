@@ -118,6 +118,8 @@ pub enum PoolFinish {
         lo: i32,
         /// Greatest result.
         hi: i32,
+        /// The mean of unsigned bytes 128 greater.
+        unsigned: bool,
     },
 }
 

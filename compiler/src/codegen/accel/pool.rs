@@ -71,10 +71,13 @@ impl Walk<'_> {
         };
         match &self.pool.finish {
             PoolFinish::Clip { lo, hi } => add(&mut self.params, 0..blocks, descriptor(*lo, *hi)),
-            PoolFinish::Mean { lo, hi, .. } => {
-                let mut bytes = descriptor(*lo, *hi);
+            PoolFinish::Mean { lo, hi, unsigned, .. } => {
+                // Unsigned bytes are 128 greater each, and so is their mean.
+                let zero = if *unsigned { 128 } else { 0 };
+                let descriptor = Descriptor { lo: *lo, hi: *hi, zero_point: -zero, ..Descriptor::default() };
+                let mut bytes = pack_descriptor(config, &descriptor);
                 for &count in &self.divisors {
-                    bytes.extend(uniform(config, count));
+                    bytes.extend(uniform(config, count, zero * count as i32));
                 }
                 add(&mut self.params, 0..blocks, bytes);
             }
@@ -185,11 +188,11 @@ impl Walk<'_> {
     }
 }
 
-/// The parameter entry that divides every lane's sum by `count`.
-fn uniform(config: &HwConfig, count: usize) -> Vec<u8> {
+/// The parameter entry that adds `bias` to every lane's sum and divides it by `count`.
+fn uniform(config: &HwConfig, count: usize, bias: i32) -> Vec<u8> {
     let lanes = config.block_out as usize;
     let (multiplier, shift, _): (i32, i8, Rounding) = division(count);
-    pack_params(config, &vec![0; lanes], &vec![multiplier; lanes], &vec![shift; lanes])
+    pack_params(config, &vec![bias; lanes], &vec![multiplier; lanes], &vec![shift; lanes])
 }
 
 /// Ranges of equal neighbours.

@@ -26,6 +26,8 @@ operator! {
         lo: i32,
         /// Greatest i8 result.
         hi: i32,
+        /// The i8 data stand for unsigned bytes 128 greater, of which the mean is taken: ties go up.
+        unsigned: bool,
     }
 }
 
@@ -55,12 +57,22 @@ impl AvgPool2d {
         if inputs[0].dtype() == DType::I8 {
             let x = inputs[0].as_slice::<i8>()?;
             let out = sums(&window, from, &shape, self.layout, |acc: i32, i| acc.wrapping_add(i32::from(x[i])));
-            return Ok(Tensor::from_fn(&shape, |i| mean(out[i].0, count(out[i].1), self.lo, self.hi)));
+            return Ok(Tensor::from_fn(&shape, |i| {
+                let (sum, n) = (out[i].0, count(out[i].1));
+                if self.unsigned { mean_u8(sum, n, self.lo, self.hi) } else { mean(sum, n, self.lo, self.hi) }
+            }));
         }
         let x = inputs[0].as_slice::<f32>()?;
         let out = sums(&window, from, &shape, self.layout, |acc: f64, i| acc + f64::from(x[i]));
         Ok(Tensor::from_fn(&shape, |i| (out[i].0 / count(out[i].1) as f64) as f32))
     }
+}
+
+/// The same for bytes that stand for unsigned ones 128 greater.
+fn mean_u8(sum: i32, count: usize, lo: i32, hi: i32) -> i8 {
+    let n = count as i64;
+    let q = (i64::from(sum) + 128 * n + n / 2) / n - 128;
+    num::offset_clamp(q as i32, 0, lo, hi) as i8
 }
 
 /// The sum divided by `count`, ties away from zero, clamped to `lo..=hi`, which are 8-bit values.

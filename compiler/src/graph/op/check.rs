@@ -108,6 +108,16 @@ pub(super) fn zero_point_i8(name: &'static str, zero_point: i32) -> Result<(), O
     Err(OpError::attribute(name, format!("must lie in -128..=127, found {zero_point}")))
 }
 
+/// Fails where a product of floats has zero points.
+pub(super) fn no_zero_points(data: i32, weight: i32) -> Result<(), OpError> {
+    for (name, z) in [("data_zero_point", data), ("weight_zero_point", weight)] {
+        if z != 0 {
+            return Err(OpError::attribute(name, "must be 0 with floats"));
+        }
+    }
+    Ok(())
+}
+
 /// Parameters of a quantisation: one or as many as the axis is long, scales positive and finite.
 pub(super) fn quantization(
     scale: &[f32],

@@ -7,8 +7,8 @@ use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
 operator! {
     /// Convolution of `data` with `weight [O, KH, KW, I/groups]`, and `bias [O]` where the data are floats.
     ///
-    /// f32 x f32 -> f32, where padding is 0; i8 x i8 -> i32 without bias, the sum of `(data - data_zero_point) * weight`,
-    /// where padding is the zero point and sums wrap. Depthwise is `groups = I`.
+    /// f32 x f32 -> f32, where padding is 0; i8 x i8 -> i32 without bias, the sum of
+    /// `(data - data_zero_point) * (weight - weight_zero_point)`, where padding is the zero point and sums wrap. Depthwise is `groups = I`.
     Conv2d = "conv2d" {
         /// Steps of height and width.
         strides: [usize; 2],
@@ -22,6 +22,8 @@ operator! {
         layout: Layout,
         /// Zero point of i8 data; 0 with floats.
         data_zero_point: i32,
+        /// Zero point of i8 weights; 0 with floats.
+        weight_zero_point: i32,
     }
 }
 
@@ -52,11 +54,10 @@ impl Conv2d {
         if data.dtype == DType::I8 {
             check::arity(inputs, 2, 2)?;
             check::zero_point_i8("data_zero_point", self.data_zero_point)?;
+            check::zero_point_i8("weight_zero_point", self.weight_zero_point)?;
             return Ok(out.with_dtype(DType::I32));
         }
-        if self.data_zero_point != 0 {
-            return Err(OpError::attribute("data_zero_point", "must be 0 with floats"));
-        }
+        check::no_zero_points(self.data_zero_point, self.weight_zero_point)?;
         if let Some(bias) = inputs.get(2) {
             check::vector("bias", bias, DType::F32, &Dim::Fixed(w[0]))?;
         }
@@ -67,8 +68,8 @@ impl Conv2d {
         let types: Vec<_> = inputs.iter().map(|t| t.ty()).collect();
         let shape = check::known("data", &self.infer(&types.iter().collect::<Vec<_>>())?)?;
         if inputs[0].dtype() == DType::I8 {
-            let zero = self.data_zero_point;
-            let mac = |acc: i32, x: i8, w: i8| acc.wrapping_add((i32::from(x) - zero) * i32::from(w));
+            let (zx, zw) = (self.data_zero_point, self.weight_zero_point);
+            let mac = |acc: i32, x: i8, w: i8| acc.wrapping_add((i32::from(x) - zx) * (i32::from(w) - zw));
             let out = self.sums(inputs, &shape, mac)?;
             return Ok(Tensor::from_fn(&shape, |i| out[i]));
         }

@@ -6,10 +6,13 @@ use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
 operator! {
     /// `data [M, K]` times the transpose of `weight [N, K]`, plus `bias [N]` where the data are floats: `[M, N]`.
     ///
-    /// f32 x f32 -> f32; i8 x i8 -> i32 without bias, the sum of `(data - data_zero_point) * weight`, wrapping.
+    /// f32 x f32 -> f32; i8 x i8 -> i32 without bias, the wrapping sum of
+    /// `(data - data_zero_point) * (weight - weight_zero_point)`.
     Dense = "dense" {
         /// Zero point of i8 data; 0 with floats.
         data_zero_point: i32,
+        /// Zero point of i8 weights; 0 with floats.
+        weight_zero_point: i32,
     }
 }
 
@@ -29,11 +32,10 @@ impl Dense {
         if data.dtype == DType::I8 {
             check::arity(inputs, 2, 2)?;
             check::zero_point_i8("data_zero_point", self.data_zero_point)?;
+            check::zero_point_i8("weight_zero_point", self.weight_zero_point)?;
             return Ok(TensorType { dtype: DType::I32, dims });
         }
-        if self.data_zero_point != 0 {
-            return Err(OpError::attribute("data_zero_point", "must be 0 with floats"));
-        }
+        check::no_zero_points(self.data_zero_point, self.weight_zero_point)?;
         if let Some(bias) = inputs.get(2) {
             check::vector("bias", bias, DType::F32, &Dim::Fixed(w[0]))?;
         }
@@ -46,8 +48,10 @@ impl Dense {
         let row = |i: usize| i / n * k..(i / n + 1) * k;
         let column = |i: usize| i % n * k..(i % n + 1) * k;
         if inputs[0].dtype() == DType::I8 {
-            let (x, w, zero) = (inputs[0].as_slice::<i8>()?, inputs[1].as_slice::<i8>()?, self.data_zero_point);
-            let mac = |acc: i32, (&x, &w): (&i8, &i8)| acc.wrapping_add((i32::from(x) - zero) * i32::from(w));
+            let (x, w) = (inputs[0].as_slice::<i8>()?, inputs[1].as_slice::<i8>()?);
+            let (zx, zw) = (self.data_zero_point, self.weight_zero_point);
+            let mac =
+                |acc: i32, (&x, &w): (&i8, &i8)| acc.wrapping_add((i32::from(x) - zx) * (i32::from(w) - zw));
             return Ok(Tensor::from_fn(&shape, |i| x[row(i)].iter().zip(&w[column(i)]).fold(0, mac)));
         }
         let (x, w) = (inputs[0].as_slice::<f32>()?, inputs[1].as_slice::<f32>()?);

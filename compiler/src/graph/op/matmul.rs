@@ -9,7 +9,7 @@ operator! {
     MatMul = "matmul" {}
 }
 
-fn outer(t: &TensorType) -> TensorType {
+pub(super) fn outer(t: &TensorType) -> TensorType {
     TensorType { dtype: t.dtype, dims: t.dims[..t.rank() - 2].to_vec() }
 }
 
@@ -50,7 +50,7 @@ impl MatMul {
 }
 
 /// Where each matrix of the broadcast batch begins.
-fn batches(shape: &[usize], batch: &[usize]) -> Vec<usize> {
+pub(super) fn batches(shape: &[usize], batch: &[usize]) -> Vec<usize> {
     walk(batch, &broadcast_steps(&shape[..shape.len() - 2], &strides(shape), batch.len()))
 }
 

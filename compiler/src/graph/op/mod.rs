@@ -148,6 +148,12 @@ operators! {
     dequantize Dequantize;
     requantize Requantize;
     qadd QAdd;
+    qmul QMul;
+    qsquared_difference QSquaredDifference;
+    lookup Lookup;
+    bilinear_u8 BilinearU8;
+    conv_transpose2d ConvTranspose2d;
+    qmatmul QMatMul;
     rescale Rescale;
     shift_sign ShiftSign;
 }

@@ -69,6 +69,7 @@ fn conv(rng: &mut StdRng) -> Option<Graph> {
         groups,
         layout,
         data_zero_point: rng.random_range(-128..128),
+        weight_zero_point: 0,
     };
     let acc = b.node("conv", op, &[x, weights]).ok()?;
     let mut y = requantize(rng, &mut b, acc, layout.channel_axis(), kernel[0] * kernel[1] * depth);
@@ -85,7 +86,8 @@ fn dense(rng: &mut StdRng) -> Option<Graph> {
     let x = b.input("x", TensorType::new(DType::I8, &[m, k]));
     let w = int8(rng, &[n, k]);
     let w = b.constant("w", w);
-    let acc = b.node("dense", Dense { data_zero_point: rng.random_range(-128..128) }, &[x, w]).ok()?;
+    let acc =
+        b.node("dense", Dense { data_zero_point: rng.random_range(-128..128), weight_zero_point: 0 }, &[x, w]).ok()?;
     let y = requantize(rng, &mut b, acc, 1, k);
     b.output("y", y);
     Some(b.finish().unwrap())
@@ -137,7 +139,8 @@ fn pool(rng: &mut StdRng) -> Option<Graph> {
         }
         1 => {
             let count_include_pad = rng.random();
-            let op = AvgPool2d { kernel, strides, pads, count_include_pad, layout, lo: -128, hi: 127 };
+            let unsigned = rng.random();
+            let op = AvgPool2d { kernel, strides, pads, count_include_pad, layout, lo: -128, hi: 127, unsigned };
             b.node("avg", op, &[x]).ok()?
         }
         2 => b.node("mean", GlobalAvgPool { layout, lo: -100, hi: 127 }, &[x]).ok()?,
@@ -184,7 +187,7 @@ fn flatten(rng: &mut StdRng) -> Option<Graph> {
     let outputs = rng.random_range(1..30);
     let weights = int8(rng, &[outputs, c * h * w]);
     let weights = b.constant("w", weights);
-    let acc = b.node("dense", Dense { data_zero_point: 3 }, &[y, weights]).ok()?;
+    let acc = b.node("dense", Dense { data_zero_point: 3, weight_zero_point: 0 }, &[y, weights]).ok()?;
     let y = requantize(rng, &mut b, acc, 1, c * h * w);
     b.output("y", y);
     Some(b.finish().unwrap())

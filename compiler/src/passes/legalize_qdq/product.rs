@@ -26,7 +26,7 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     weight = Tensor::new(weight.shape(), w)?;
     let (op, axis): (Op, usize) = match &g.core.op {
         Op::Conv2d(c) => (Conv2d { data_zero_point: from.zero_point, ..c.clone() }.into(), c.layout.channel_axis()),
-        Op::Dense(_) => (Dense { data_zero_point: from.zero_point }.into(), 1),
+        Op::Dense(_) => (Dense { data_zero_point: from.zero_point, weight_zero_point: 0 }.into(), 1),
         _ => return None,
     };
     let factors: Vec<f64> = steps.iter().map(|s| s / f64::from(g.out.scale)).collect();

@@ -23,6 +23,7 @@ fn messy() -> Graph {
         groups: 1,
         layout: Layout::Nchw,
         data_zero_point: 0,
+        weight_zero_point: 0,
     };
     let v = b.node("conv", conv, &[v, w]).unwrap();
     let v = b.node("add", Add {}, &[v, bias]).unwrap();

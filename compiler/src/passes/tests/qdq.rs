@@ -117,7 +117,7 @@ proptest! {
             let b = t.b.constant("bias", Tensor::from_fn(&[groups * o], |i| i32::from(floats[i]) * 50));
             operands.push(t.dequantize(b, vec![scale * 0.003], vec![0]));
         }
-        let op = Conv2d { strides, pads, dilations: [1, 1], groups, layout, data_zero_point: 0 };
+        let op = Conv2d { strides, pads, dilations: [1, 1], groups, layout, data_zero_point: 0, weight_zero_point: 0 };
         let v = t.b.node("conv", op, &operands).unwrap();
         t.check(v, clip, zy, None, &["conv2d", "requantize"]);
     }
@@ -130,7 +130,7 @@ proptest! {
         let mut t = Build::new(seed);
         let x = t.input(&[m, k], scale, zx);
         let w = t.weight(&[n, k], per_channel);
-        let v = t.b.node("dense", Dense { data_zero_point: 0 }, &[x, w]).unwrap();
+        let v = t.b.node("dense", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[x, w]).unwrap();
         t.check(v, clip, zy, None, &["dense", "requantize"]);
     }
 
@@ -158,7 +158,7 @@ proptest! {
         let op: crate::graph::Op = if global {
             GlobalAvgPool { layout, lo: -128, hi: 127 }.into()
         } else {
-            AvgPool2d { kernel, strides, pads, count_include_pad: false, layout, lo: -128, hi: 127 }.into()
+            AvgPool2d { kernel, strides, pads, count_include_pad: false, layout, lo: -128, hi: 127, unsigned: false }.into()
         };
         let v = t.b.node("pool", op, &[x]).unwrap();
         let one = if global { "global_avg_pool" } else { "avg_pool2d" };
@@ -177,6 +177,7 @@ proptest! {
         let x = t.input(&[1, 3, 6, 7], scale, zx);
         let op = AvgPool2d {
             kernel: [3, 3], strides: [2, 2], pads, count_include_pad: true, layout: Layout::Nchw, lo: -128, hi: 127,
+            unsigned: false,
         };
         let v = t.b.node("pool", op, &[x]).unwrap();
         t.check(v, None, zy, None, &["sum_pool2d", "requantize"]);
@@ -228,7 +229,7 @@ fn weights_with_a_zero_point_are_shifted_where_they_fit() {
         let w = w.as_slice::<i8>().unwrap();
         let w = t.b.constant("w", Tensor::from_fn(&[4, 8], |i| w[i].max(least)));
         let w = t.dequantize(w, vec![0.01], vec![zero_point]);
-        let v = t.b.node("dense", Dense { data_zero_point: 0 }, &[x, w]).unwrap();
+        let v = t.b.node("dense", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[x, w]).unwrap();
         t.check(v, None, 4, None, ops);
     }
 }
@@ -242,6 +243,6 @@ fn a_channel_of_dead_weights_keeps_its_bias() {
     // The second channel's bias would take 35 bits in steps of its accumulator.
     let w = t.dequantize(w, vec![0.01, 1e-10], vec![0, 0]);
     let bias = t.b.constant("bias", Tensor::vector(vec![0.5f32, -0.06]));
-    let v = t.b.node("dense", Dense { data_zero_point: 0 }, &[x, w, bias]).unwrap();
+    let v = t.b.node("dense", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[x, w, bias]).unwrap();
     t.check(v, None, 4, Some(0.001), &["dense", "requantize"]);
 }

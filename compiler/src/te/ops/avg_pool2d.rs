@@ -10,21 +10,30 @@ use crate::te::{BinOp, Builder, Expr, Func, TensorRef};
 
 /// Most elements for which the multiplier of `num::average_multiplier` equals division.
 const MAX_MULTIPLIER_COUNT: i64 = 2952;
+/// The same for sums of unsigned bytes, up to 255 times the count: the multiplier's excess stays below half a part.
+const MAX_UNSIGNED_COUNT: i64 = 2048;
 
 /// The mean of each window.
 pub fn avg_pool2d(b: &mut Builder, op: &AvgPool2d, x: &TensorRef, out: &[i64]) -> TensorRef {
     let p = Pool { kernel: op.kernel, strides: op.strides, pads: op.pads, layout: op.layout };
-    mean(b, &p, op.count_include_pad, x, [op.lo, op.hi], out)
+    mean(b, &p, op.count_include_pad, x, ([op.lo, op.hi], op.unsigned), out)
 }
 
 /// The mean over height and width.
 pub fn global_avg_pool(b: &mut Builder, op: &GlobalAvgPool, x: &TensorRef, out: &[i64]) -> TensorRef {
     let kernel = op.layout.spatial_axes().map(|a| x.shape[a] as usize);
     let p = Pool { kernel, strides: [1, 1], pads: [0; 4], layout: op.layout };
-    mean(b, &p, true, x, [op.lo, op.hi], out)
+    mean(b, &p, true, x, ([op.lo, op.hi], false), out)
 }
 
-fn mean(b: &mut Builder, p: &Pool, all: bool, x: &TensorRef, clamp: [i32; 2], out: &[i64]) -> TensorRef {
+fn mean(
+    b: &mut Builder,
+    p: &Pool,
+    all: bool,
+    x: &TensorRef,
+    (clamp, unsigned): ([i32; 2], bool),
+    out: &[i64],
+) -> TensorRef {
     let sum = sums(b, p, x, 0, out);
     let area = p.kernel[0] as i64 * p.kernel[1] as i64;
     let fixed = all || p.pads.iter().all(|&n| n == 0);
@@ -34,19 +43,23 @@ fn mean(b: &mut Builder, p: &Pool, all: bool, x: &TensorRef, clamp: [i32; 2], ou
         if x.dtype == DType::F32 {
             return s / n.cast(DType::F32);
         }
+        // Of unsigned bytes the sum is 128 greater for each, and never negative.
+        let zero = if unsigned { 128 } else { 0 };
+        let s = if unsigned { s + (n.clone() * 128).cast(DType::I32) } else { s };
+        let most = if unsigned { MAX_UNSIGNED_COUNT } else { MAX_MULTIPLIER_COUNT };
         let quotient = match (fixed, area) {
             (_, 1) => s,
-            (true, 2..=MAX_MULTIPLIER_COUNT) => {
+            (true, 2..) if area <= most => {
                 call(Func::ScaleSingle, [s, Expr::i32(average_multiplier(area as u32)), Expr::i32(0)])
             }
-            (false, ..=MAX_MULTIPLIER_COUNT) => {
+            (false, _) if area <= most => {
                 let multiplier = (Expr::int(1 << 31) / n.clone() + 1).cast(DType::I32);
                 let divided = call(Func::ScaleSingle, [s.clone(), multiplier, Expr::i32(0)]);
                 n.equals(Expr::int(1)).select(s, divided)
             }
             _ => divide(s.cast(DType::I64), n).cast(DType::I32),
         };
-        call(Func::OffsetClamp, [quotient, Expr::i32(0), Expr::i32(clamp[0]), Expr::i32(clamp[1])]).cast(DType::I8)
+        call(Func::OffsetClamp, [quotient, Expr::i32(-zero), Expr::i32(clamp[0]), Expr::i32(clamp[1])]).cast(DType::I8)
     })
 }
 

@@ -5,7 +5,7 @@ use crate::graph::DType;
 use crate::graph::op::Conv2d;
 use crate::te::{Builder, Expr, TensorRef};
 
-/// Floats begin their sum with the bias; integers sum `(x - zero point) * weight` in i32.
+/// Floats begin their sum with the bias; integers sum the products less the zero points in i32.
 pub fn conv2d(
     b: &mut Builder,
     op: &Conv2d,
@@ -40,16 +40,18 @@ pub fn conv2d(
             channel,
         );
         let weight = w.at(&[c, r[0].clone(), r[1].clone(), r[2].clone()]);
-        product(source.at(&at), weight, op.data_zero_point)
+        product(source.at(&at), weight, op.data_zero_point, op.weight_zero_point)
     })
 }
 
-/// `(x - zero point) * w`, in i32 for integers.
-pub fn product(x: Expr, w: Expr, zero_point: i32) -> Expr {
+/// `(x - zero point) * (w - zero point)`, in i32 for integers.
+pub fn product(x: Expr, w: Expr, x_zero: i32, w_zero: i32) -> Expr {
     if x.dtype() == DType::F32 {
         return x * w;
     }
-    let x = x.cast(DType::I32);
-    let x = if zero_point == 0 { x } else { x - zero_point as i64 };
-    x * w.cast(DType::I32)
+    let less = |v: Expr, zero: i32| {
+        let v = v.cast(DType::I32);
+        if zero == 0 { v } else { v - zero as i64 }
+    };
+    less(x, x_zero) * less(w, w_zero)
 }

@@ -6,7 +6,7 @@ use crate::graph::DType;
 use crate::graph::op::Dense;
 use crate::te::{Builder, TensorRef};
 
-/// Floats begin their sum with the bias; integers sum `(x - zero point) * weight` in i32.
+/// Floats begin their sum with the bias; integers sum the products less the zero points in i32.
 pub fn dense(
     b: &mut Builder,
     op: &Dense,
@@ -23,7 +23,7 @@ pub fn dense(
         |i| bias.map_or_else(|| constant(sum, 0), |bias| bias.at(&[i[1].clone()])),
         |i, r| {
             let (data, weight) = (x.at(&[i[0].clone(), r[0].clone()]), w.at(&[i[1].clone(), r[0].clone()]));
-            product(data, weight, op.data_zero_point)
+            product(data, weight, op.data_zero_point, op.weight_zero_point)
         },
     )
 }

@@ -2,16 +2,23 @@
 
 use super::broadcast;
 use crate::graph::DType;
-use crate::te::{Builder, Combiner, TensorRef};
+use crate::te::{Builder, Combiner, Expr, TensorRef};
 
 /// `a [..., M, K]` times `b [..., K, N]`.
 pub fn matmul(b: &mut Builder, x: &TensorRef, y: &TensorRef, out: &[i64]) -> TensorRef {
-    let (rx, ry, ro) = (x.shape.len(), y.shape.len(), out.len());
-    b.reduce("matmul", DType::F32, out, &[("k", x.shape[rx - 1])], Combiner::Sum, |i, r| {
-        let mut at = broadcast(&i[..ro - 2], &out[..ro - 2], &x.shape[..rx - 2]);
-        at.extend([i[ro - 2].clone(), r[0].clone()]);
-        let mut to = broadcast(&i[..ro - 2], &out[..ro - 2], &y.shape[..ry - 2]);
-        to.extend([r[0].clone(), i[ro - 1].clone()]);
+    let depth = x.shape[x.shape.len() - 1];
+    b.reduce("matmul", DType::F32, out, &[("k", depth)], Combiner::Sum, |i, r| {
+        let (at, to) = places(x, y, i, out, &r[0]);
         x.at(&at) * y.at(&to)
     })
+}
+
+/// Where the two factors of element `i` of the product lie, for one step of the sum.
+pub(super) fn places(x: &TensorRef, y: &TensorRef, i: &[Expr], out: &[i64], k: &Expr) -> (Vec<Expr>, Vec<Expr>) {
+    let (rx, ry, ro) = (x.shape.len(), y.shape.len(), out.len());
+    let mut at = broadcast(&i[..ro - 2], &out[..ro - 2], &x.shape[..rx - 2]);
+    at.extend([i[ro - 2].clone(), k.clone()]);
+    let mut to = broadcast(&i[..ro - 2], &out[..ro - 2], &y.shape[..ry - 2]);
+    to.extend([k.clone(), i[ro - 1].clone()]);
+    (at, to)
 }

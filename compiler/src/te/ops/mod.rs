@@ -4,17 +4,22 @@
 
 mod add;
 mod avg_pool2d;
+mod bilinear_u8;
 mod clip;
 mod conv2d;
+mod conv_transpose2d;
 mod dense;
 mod dequantize;
 mod elementwise;
 mod hybrid_dense;
+mod lookup;
 mod matmul;
 mod max_pool2d;
 mod movement;
 mod pad;
 mod qadd;
+mod qmatmul;
+mod qmul;
 mod quantize;
 mod reduce;
 mod requantize;
@@ -157,6 +162,12 @@ pub fn build(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64]) -> Optio
         Op::Gather(op) => movement::gather(b, op, x, args.get(1)?, out),
         Op::GatherElements(op) => movement::gather_elements(b, op, x, args.get(1)?, out),
         Op::Resample(op) => movement::resample(b, op, args, out)?,
+        Op::ConvTranspose2d(op) => conv_transpose2d::conv_transpose2d(b, op, x, args.get(1)?, args.get(2), out),
+        Op::QMatMul(op) => qmatmul::qmatmul(b, op, x, args.get(1)?, out),
+        Op::QMul(op) => qmul::qmul(b, op, x, args.get(1)?, out),
+        Op::QSquaredDifference(op) => qadd::qsquared_difference(b, op, x, args.get(1)?, out),
+        Op::Lookup(_) => lookup::lookup(b, x, args.get(1)?, out),
+        Op::BilinearU8(op) => bilinear_u8::bilinear_u8(b, op, args, out)?,
         Op::QAdd(op) => qadd::qadd(b, op, x, args.get(1)?, out),
         Op::Relu(_) => clip::relu(b, x, out),
         Op::Clip(op) => clip::clip(b, op, x, out),

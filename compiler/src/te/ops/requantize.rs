@@ -7,7 +7,7 @@ use crate::graph::DType;
 use crate::graph::op::{Requantize, Rescale};
 use crate::te::{Builder, Expr, Func, TensorRef};
 
-fn scale(mode: Rounding) -> Func {
+pub(super) fn scale(mode: Rounding) -> Func {
     match mode {
         Rounding::Double => Func::ScaleDouble,
         Rounding::Single => Func::ScaleSingle,

@@ -23,7 +23,7 @@ pub(super) fn conv(n: &mut NodeContext) -> Result<(), Reason> {
         operands.push(n.input(2)?);
     }
     let (strides, pads, dilations) = (w.strides, w.pads, w.dilations);
-    let op = Conv2d { strides, pads, dilations, groups, layout: NCHW, data_zero_point: 0 };
+    let op = Conv2d { strides, pads, dilations, groups, layout: NCHW, data_zero_point: 0, weight_zero_point: 0 };
     let v = n.node("", op, &operands)?;
     n.output(v)
 }

@@ -28,7 +28,11 @@ pub(super) fn gemm(n: &mut NodeContext) -> Result<(), Reason> {
             sum = Some(c);
         }
     }
-    let v = n.node(if sum.is_some() { "dense" } else { "" }, Dense { data_zero_point: 0 }, &operands)?;
+    let v = n.node(
+        if sum.is_some() { "dense" } else { "" },
+        Dense { data_zero_point: 0, weight_zero_point: 0 },
+        &operands,
+    )?;
     let v = match sum {
         Some(c) => n.node("", Add {}, &[v, c])?,
         None => v,
@@ -59,7 +63,7 @@ pub(super) fn matmul(n: &mut NodeContext) -> Result<(), Reason> {
     };
     let v = if weight && n.ty(a).rank() == 2 && n.ty(b).rank() == 2 {
         let b = n.transposed("weight", b, &[1, 0])?;
-        n.node("", Dense { data_zero_point: 0 }, &[a, b])?
+        n.node("", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[a, b])?
     } else {
         n.node("", MatMul {}, &[a, b])?
     };

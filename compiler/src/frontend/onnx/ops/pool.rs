@@ -25,7 +25,7 @@ pub(super) fn average_pool(n: &mut NodeContext) -> Result<(), Reason> {
         return Err("ceil_mode with count_include_pad is not supported where it adds a window".into());
     }
     let (strides, pads) = (w.strides, w.pads);
-    let op = AvgPool2d { kernel, strides, pads, count_include_pad, layout: NCHW, lo: -128, hi: 127 };
+    let op = AvgPool2d { kernel, strides, pads, count_include_pad, layout: NCHW, lo: -128, hi: 127, unsigned: false };
     let v = n.node("", op, &[data])?;
     n.output(v)
 }

@@ -52,7 +52,7 @@ fn convolution(
     // Depthwise weights are [1, KH, KW, O] in the file.
     let normal = |t: Tensor| if depthwise { t.transposed(&[3, 1, 2, 0]) } else { Some(t) };
     let normal = |t: Tensor| normal(t).ok_or(Reason("its weights have a wrong shape".into()));
-    let mut op = Conv2d { strides, pads, dilations, groups, layout: NHWC, data_zero_point: 0 };
+    let mut op = Conv2d { strides, pads, dilations, groups, layout: NHWC, data_zero_point: 0, weight_zero_point: 0 };
     if dtype == DType::F32 {
         let weight = normal(dequantized(n.input_info(1)?)?)?;
         let weight = n.constant("weight", weight);
@@ -113,7 +113,7 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
         let weight = n.constant("weight", weight);
         let mut operands = vec![flat, weight];
         operands.extend(float_bias(n)?);
-        let v = n.node(before(act, "dense"), Dense { data_zero_point: 0 }, &operands)?;
+        let v = n.node(before(act, "dense"), Dense { data_zero_point: 0, weight_zero_point: 0 }, &operands)?;
         activate(n, v, act)?
     } else {
         let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
@@ -121,7 +121,7 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
         let scales = weight_scales(info, 0, rows)?;
         let per_channel = info.quantization.as_ref().is_some_and(|q| q.scale.len() > 1);
         let weight = n.constant("weight", constant(info)?);
-        let acc = n.node("dense", Dense { data_zero_point: from.zero_point }, &[flat, weight])?;
+        let acc = n.node("dense", Dense { data_zero_point: from.zero_point, weight_zero_point: 0 }, &[flat, weight])?;
         // With one scale TFLite multiplies both in single precision (`GetQuantizedConvolutionMultipler`).
         let product = |s: f32| {
             if per_channel { f64::from(from.scale) * f64::from(s) } else { f64::from(from.scale * s) }

@@ -3,6 +3,7 @@
 use super::conv::reshape_to;
 use super::{activate, before, expect, padding, size};
 use crate::frontend::tflite::quant::{Activation, PerTensor, Scaling, per_tensor, requantize};
+use crate::frontend::tflite::schema::Type;
 use crate::frontend::tflite::{NodeContext, Reason};
 use crate::graph::op::{AvgPool2d, Clip, GlobalAvgPool, Layout, MaxPool2d, SumPool2d};
 use crate::graph::{DType, ValueId};
@@ -48,7 +49,8 @@ pub(super) fn average_pool_2d(n: &mut NodeContext) -> Result<(), Reason> {
     let p = pool(n)?;
     let (lo, hi) = p.quant.map_or((-128, 127), |q| p.act.range(q));
     let Pool { kernel, strides, pads, .. } = p;
-    let op = AvgPool2d { kernel, strides, pads, count_include_pad: false, layout: NHWC, lo, hi };
+    let unsigned = p.quant.is_some() && n.input_info(0)?.ty == Type::U8;
+    let op = AvgPool2d { kernel, strides, pads, count_include_pad: false, layout: NHWC, lo, hi, unsigned };
     if p.quant.is_some() {
         let v = n.node("", op, &[p.data])?;
         return n.output(v);

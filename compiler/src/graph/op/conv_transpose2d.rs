@@ -1,0 +1,127 @@
+//! `conv_transpose2d`: transposed two-dimensional convolution with groups.
+
+use super::window::Image;
+use super::{Layout, check};
+use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
+
+operator! {
+    /// Transposed convolution of `data` with `weight [O, KH, KW, I/groups]`, and `bias [O]` where the data are floats: each
+    /// element of the data adds its products with the kernel to the window of the result that begins at its place times the strides,
+    /// less the pads.
+    ///
+    /// f32 x f32 -> f32; i8 x i8 -> i32 without bias, the sum of
+    /// `(data - data_zero_point) * (weight - weight_zero_point)`, which wraps.
+    ConvTranspose2d = "conv_transpose2d" {
+        /// From one element's window to the next in height and width.
+        strides: [usize; 2],
+        /// Rows above and columns left that are cut off the result.
+        pads: [usize; 2],
+        /// Height and width of the result.
+        size: [usize; 2],
+        /// Distance between taps in height and width.
+        dilations: [usize; 2],
+        /// Number of groups that input and output channels are split into.
+        groups: usize,
+        /// Order of the data's dimensions.
+        layout: Layout,
+        /// Zero point of i8 data; 0 with floats.
+        data_zero_point: i32,
+        /// Zero point of i8 weights; 0 with floats.
+        weight_zero_point: i32,
+    }
+}
+
+impl ConvTranspose2d {
+    pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
+        check::arity(inputs, 2, 3)?;
+        let (data, weight) = (inputs[0], inputs[1]);
+        check::dtype("data", data, &[DType::F32, DType::I8])?;
+        check::dtype("weight", weight, &[data.dtype])?;
+        check::rank("data", data, 4)?;
+        check::rank("weight", weight, 4)?;
+        let w = check::known("weight", weight)?;
+        let c = check::known_dim("data", data, self.layout.channel_axis())?;
+        if self.groups == 0 || w[0] % self.groups != 0 {
+            let reason = format!("must divide the {} output channels, found {}", w[0], self.groups);
+            return Err(OpError::attribute("groups", reason));
+        }
+        if w[3].checked_mul(self.groups) != Some(c) {
+            let expected = format!("of {c} input channels over {} groups", self.groups);
+            return Err(OpError::operand("weight", expected, weight));
+        }
+        if self.strides.contains(&0) || self.dilations.contains(&0) || w[1] == 0 || w[2] == 0 {
+            return Err(OpError::attribute("strides", "and dilations and the kernel must be positive"));
+        }
+        let mut dims = data.dims.clone();
+        for (i, a) in self.layout.spatial_axes().into_iter().enumerate() {
+            // Every index of the walk over window and result stays within these sizes.
+            let far = check::known_dim("data", data, a)?
+                .checked_mul(self.strides[i])
+                .and_then(|n| n.checked_add((w[i + 1] - 1).checked_mul(self.dilations[i])?))
+                .and_then(|n| n.checked_add(self.size[i])?.checked_add(self.pads[i]))
+                .filter(|&n| n < 1 << 40);
+            if far.is_none() {
+                return Err(OpError::attribute("size", "and strides and dilations are too large"));
+            }
+            dims[a] = Dim::Fixed(self.size[i]);
+        }
+        dims[self.layout.channel_axis()] = Dim::Fixed(w[0]);
+        if data.dtype == DType::I8 {
+            check::arity(inputs, 2, 2)?;
+            check::zero_point_i8("data_zero_point", self.data_zero_point)?;
+            check::zero_point_i8("weight_zero_point", self.weight_zero_point)?;
+            return Ok(TensorType { dtype: DType::I32, dims });
+        }
+        check::no_zero_points(self.data_zero_point, self.weight_zero_point)?;
+        if let Some(bias) = inputs.get(2) {
+            check::vector("bias", bias, DType::F32, &Dim::Fixed(w[0]))?;
+        }
+        Ok(TensorType { dtype: DType::F32, dims })
+    }
+
+    pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
+        let types: Vec<_> = inputs.iter().map(|t| t.ty()).collect();
+        let shape = check::known("data", &self.infer(&types.iter().collect::<Vec<_>>())?)?;
+        if inputs[0].dtype() == DType::I8 {
+            let (zx, zw) = (self.data_zero_point, self.weight_zero_point);
+            let mac = |acc: i32, x: i8, w: i8| acc.wrapping_add((i32::from(x) - zx) * (i32::from(w) - zw));
+            let out = self.sums(inputs, &shape, mac)?;
+            return Ok(Tensor::from_fn(&shape, |i| out[i]));
+        }
+        let mut out = self.sums(inputs, &shape, |acc: f64, x: f32, w: f32| acc + f64::from(x) * f64::from(w))?;
+        if let Some(bias) = inputs.get(2) {
+            let (bias, o) = (bias.as_slice::<f32>()?, Image::new(&shape, self.layout));
+            for (i, v) in out.iter_mut().enumerate() {
+                *v += f64::from(bias[i / o.sc % o.c]);
+            }
+        }
+        Ok(Tensor::from_fn(&shape, |i| out[i] as f32))
+    }
+
+    fn sums<T: crate::graph::Element, A: Copy + Default>(
+        &self, inputs: &[&Tensor], out_shape: &[usize], mac: impl Fn(A, T, T) -> A,
+    ) -> Result<Vec<A>, OpError> {
+        let (x, w) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<T>()?);
+        let (im, om) = (Image::new(inputs[0].shape(), self.layout), Image::new(out_shape, self.layout));
+        let ws = inputs[1].shape();
+        let (depth, per_group) = (ws[3], (ws[0] / self.groups).max(1));
+        let mut out = vec![A::default(); out_shape.iter().product()];
+        let place = |i: usize, at: usize, k: usize| {
+            (at * self.strides[i] + k * self.dilations[i]).checked_sub(self.pads[i]).filter(|&o| o < self.size[i])
+        };
+        for (n, ih, kh) in (0..im.n).flat_map(|n| (0..im.h).flat_map(move |h| (0..ws[1]).map(move |k| (n, h, k)))) {
+            let Some(oh) = place(0, ih, kh) else { continue };
+            for (iw, kw) in (0..im.w).flat_map(|i| (0..ws[2]).map(move |k| (i, k))) {
+                let Some(ow) = place(1, iw, kw) else { continue };
+                for oc in 0..om.c {
+                    let sum = &mut out[om.at(n, oc, oh, ow)];
+                    for d in 0..depth {
+                        let v = x[im.at(n, oc / per_group * depth + d, ih, iw)];
+                        *sum = mac(*sum, v, w[((oc * ws[1] + kh) * ws[2] + kw) * depth + d]);
+                    }
+                }
+            }
+        }
+        Ok(out)
+    }
+}
