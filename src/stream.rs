@@ -10,9 +10,7 @@
 //! ```
 
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::isa::{
-    self, DecodeError, EncodeError, INSN_BYTES, ISA_VERSION, Insn, decode, encode, illegal_reasons,
-};
+use tilewright_hw::isa::{self, DecodeError, INSN_BYTES, ISA_VERSION, Insn, decode, encode};
 
 const MAGIC: &[u8; 8] = b"TWSTREAM";
 const HEADER_BYTES: usize = 32;
@@ -23,26 +21,9 @@ pub enum StreamError {
     /// The text has errors, each with file, line, column and the line itself.
     #[error("{}", .0.join("\n"))]
     Text(Vec<String>),
-    /// An instruction does not fit the configuration.
-    #[error("{file}: instruction {index}: {source}; choose a configuration with --hw that it fits")]
-    Encode {
-        /// The file.
-        file: String,
-        /// Place in the stream, from 0.
-        index: usize,
-        /// The field and its value.
-        source: EncodeError,
-    },
-    /// Instructions whose values no configuration with these sizes runs.
-    #[error("{file}: instruction {index}: {reason}")]
-    Illegal {
-        /// The file.
-        file: String,
-        /// Place in the stream, from 0.
-        index: usize,
-        /// What is illegal.
-        reason: String,
-    },
+    /// Instructions without a text, such as a stream's, that the configuration does not take: all of them.
+    #[error("{}", .0.join("\n"))]
+    Illegal(Vec<String>),
     /// Bits that are no instruction.
     #[error("{file}: instruction {index}: {source}; the file is damaged, assemble it again")]
     Decode {
@@ -68,18 +49,20 @@ pub fn is_one(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-/// Parses a program's text; `file` names it in errors.
+/// Parses a program's text for a configuration; `file` names it in errors.
 ///
 /// # Errors
-/// [`StreamError::Text`] with every error of the text.
-pub fn parse(file: &str, text: &str) -> Result<Vec<Insn>, StreamError> {
-    isa::parse_program(text).map_err(|errors| {
+/// [`StreamError::Text`] with every error of the text, be it of form or of a value that the configuration does not take.
+pub fn parse(file: &str, text: &str, config: &HwConfig) -> Result<Vec<Insn>, StreamError> {
+    isa::parse_for(text, config).map_err(|errors| {
         let lines: Vec<&str> = text.lines().collect();
         let shown = errors.iter().map(|error| {
             let line = lines.get(error.line.saturating_sub(1)).copied().unwrap_or("");
             let number = error.line.to_string();
             let margin = " ".repeat(number.len());
-            let caret = " ".repeat(error.column.saturating_sub(1));
+            // A tab before the caret keeps it below its column, however wide the terminal makes tabs.
+            let caret: String =
+                line.chars().take(error.column.saturating_sub(1)).map(|c| if c == '\t' { c } else { ' ' }).collect();
             format!(
                 "{file}:{}:{}: {}\n {number} | {line}\n {margin} | {caret}^",
                 error.line, error.column, error.message
@@ -92,21 +75,18 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Insn>, StreamError> {
 /// Encodes a program as a stream file's instructions, without the header; every value is checked.
 ///
 /// # Errors
-/// [`StreamError::Encode`] or [`StreamError::Illegal`] for the first instruction that does not fit.
+/// [`StreamError::Illegal`] with every value that the configuration does not take.
 pub fn encode_all(file: &str, program: &[Insn], config: &HwConfig) -> Result<Vec<u8>, StreamError> {
     let mut bytes = Vec::with_capacity(program.len() * INSN_BYTES);
+    let mut errors = Vec::new();
     for (index, insn) in program.iter().enumerate() {
-        let file = file.to_string();
+        let unfit = isa::unfit_reasons(insn, config);
         match encode(insn, config) {
-            Ok(code) => bytes.extend_from_slice(&code),
-            Err(source) => return Err(StreamError::Encode { file, index, source }),
-        }
-        let reasons = illegal_reasons(insn, config);
-        if !reasons.is_empty() {
-            return Err(StreamError::Illegal { file, index, reason: reasons.join("; ") });
+            Ok(code) if unfit.is_empty() => bytes.extend_from_slice(&code),
+            _ => errors.extend(unfit.iter().map(|why| format!("{file}: instruction {index}: {why}"))),
         }
     }
-    Ok(bytes)
+    if errors.is_empty() { Ok(bytes) } else { Err(StreamError::Illegal(errors)) }
 }
 
 /// A stream file.

@@ -290,6 +290,7 @@ impl Builder {
         let insn = Insn::new(op);
         let reasons = isa::illegal_reasons(&insn, &self.config);
         if !reasons.is_empty() {
+            let reasons = reasons.iter().map(ToString::to_string).collect();
             return Err(DriverError::Illegal { index, reasons });
         }
         let footprint = access::footprint(&op, kernel, &self.config).map_err(|Outside { mem, entry }| {

@@ -251,7 +251,7 @@ fn what_does_not_fit_is_refused_with_its_place() {
     let past_memory = b.load(Load { base: data.0, row_bytes: 32, entry: 2047, ..Load::default() }).unwrap_err();
     assert!(past_memory.to_string().contains("entry 2048 of inp"), "{past_memory}");
     let zero = b.load(Load { base: data.0, row_bytes: 0, ..Load::default() }).unwrap_err();
-    assert!(zero.to_string().contains("row_bytes: is 0"), "{zero}");
+    assert!(zero.to_string().contains("row_bytes is 0"), "{zero}");
     let constants = b.store(Store { row_bytes: 16, ..Store::default() }).unwrap_err();
     assert!(constants.to_string().contains("constants"), "{constants}");
     let qadd = Vector { op: VecOp::Qadd, dst: VecDst::Out, a: VecSrc::Out, b: VecSrc::Out, ..Vector::default() };

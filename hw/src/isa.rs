@@ -15,8 +15,8 @@ mod vector;
 pub use codec::{DecodeError, EncodeError, decode, encode, insn_bits};
 pub use emit::{GENERATED, config_package, generated};
 pub use insn::*;
-pub use legal::illegal_reasons;
-pub use text::{AsmError, parse_program, print_insn, print_program};
+pub use legal::{Illegal, illegal_reasons, unfit_reasons};
+pub use text::{AsmError, parse_for, parse_program, print_insn, print_program};
 pub use uop::{GemmUop, VectorUop, decode_uop, encode_uop};
 pub use vector::{VecDst, VecOp, VecSrc};
 

@@ -27,7 +27,7 @@ impl Asm {
         let config = self.hw.load()?;
         let file = self.file.display().to_string();
         let bytes = read_file(&self.file)?;
-        let program = text_program(&file, &bytes)?;
+        let program = text_program(&file, &bytes, &config)?;
         let stream = stream::to_file(&file, &program, &config)?;
         write_or_print(Some(&self.output), &stream)?;
         eprintln!("{}: {} instructions for {}", self.output.display(), program.len(), config.name);
@@ -84,11 +84,11 @@ fn artifact_text(artifact: &Artifact) -> Result<String> {
     Ok(text)
 }
 
-/// Parses a program's text out of a file's bytes.
-pub fn text_program(file: &str, bytes: &[u8]) -> Result<Vec<Insn>> {
+/// Parses a program's text out of a file's bytes, for a configuration.
+pub fn text_program(file: &str, bytes: &[u8], config: &HwConfig) -> Result<Vec<Insn>> {
     if stream::is_one(bytes) {
         bail!("{file} is an assembled stream already, not a program's text; print it with: tilewright disasm {file}");
     }
     let text = std::str::from_utf8(bytes).with_context(|| format!("{file} is not a program's text"))?;
-    Ok(stream::parse(file, text)?)
+    Ok(stream::parse(file, text, config)?)
 }

@@ -9,7 +9,7 @@ fn config(name: &str) -> HwConfig {
 
 #[test]
 fn a_file_reads_back_as_the_text_it_came_from() {
-    let program = parse("p.tw", PROGRAM).unwrap();
+    let program = parse("p.tw", PROGRAM, &config("1x16x16")).unwrap();
     let file = to_file("p.tw", &program, &config("1x16x16")).unwrap();
     assert_eq!(file.len(), 32 + 32 * program.len());
     let read = from_file("p.bin", &file, &config("1x16x16")).unwrap();
@@ -19,7 +19,7 @@ fn a_file_reads_back_as_the_text_it_came_from() {
 #[test]
 fn every_error_has_its_line_column_and_text() {
     let text = "load mem=nowhere\n# fine\njump\n  gemm uops=x\n";
-    let StreamError::Text(errors) = parse("p.tw", text).unwrap_err() else { panic!() };
+    let StreamError::Text(errors) = parse("p.tw", text, &config("1x16x16")).unwrap_err() else { panic!() };
     assert_eq!(errors.len(), 3);
     assert!(errors[0].starts_with("p.tw:1:10: mem is nowhere; expected one of"), "{}", errors[0]);
     assert!(errors[1].ends_with(" 3 | jump\n   | ^"), "{}", errors[1]);
@@ -27,23 +27,33 @@ fn every_error_has_its_line_column_and_text() {
 }
 
 #[test]
-fn a_value_that_does_not_fit_is_named() {
-    let program = parse("p.tw", "load\ngemm uop=99999\n").unwrap();
-    let error = to_file("p.tw", &program, &config("1x16x16")).unwrap_err().to_string();
+fn every_value_that_does_not_fit_is_named_at_its_place() {
+    let text = "load\n\tgemm uop=99999 uops=0\nvector op=lut\n";
+    let error = parse("p.tw", text, &config("1x16x16")).unwrap_err().to_string();
     assert_eq!(
         error,
-        "p.tw: instruction 1: gemm: uop is 99999, but the configuration gives it 10 bits; \
-         choose a configuration with --hw that it fits"
+        "p.tw:2:11: uop is 99999, but the configuration gives it 10 bits, for 0 to 1023\n \
+         2 | \tgemm uop=99999 uops=0\n   | \t         ^\n\
+         p.tw:2:22: uops is 0\n 2 | \tgemm uop=99999 uops=0\n   | \t                    ^\n\
+         p.tw:3:11: op is reserved; no configuration builds it\n 3 | vector op=lut\n   |           ^"
     );
-    let program = parse("p.tw", "gemm uops=0\n").unwrap();
-    let error = to_file("p.tw", &program, &config("1x16x16")).unwrap_err().to_string();
-    assert_eq!(error, "p.tw: instruction 0: uops: is 0");
+}
+
+#[test]
+fn every_instruction_without_a_text_that_does_not_fit_is_named_by_its_place() {
+    let program = isa::parse_program("load rows=0\ngemm uop=99999\ngemm\n").unwrap();
+    let error = to_file("p.bin", &program, &config("1x16x16")).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "p.bin: instruction 0: rows is 0\n\
+         p.bin: instruction 1: uop is 99999, but the configuration gives it 10 bits, for 0 to 1023"
+    );
 }
 
 #[test]
 fn other_files_and_other_configurations_are_refused() {
     let (made, other) = (config("1x16x16"), config("1x8x8"));
-    let file = to_file("p.tw", &parse("p.tw", PROGRAM).unwrap(), &made).unwrap();
+    let file = to_file("p.tw", &parse("p.tw", PROGRAM, &config("1x16x16")).unwrap(), &made).unwrap();
     let message = |bytes: &[u8], config: &HwConfig| from_file("p.bin", bytes, config).unwrap_err().to_string();
     assert_eq!(
         message(&file, &other),

@@ -22,12 +22,13 @@ fn a_program_survives_assembly_and_disassembly() {
 #[test]
 fn all_errors_of_a_text_are_told_and_nothing_is_written() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("p.tw"), "gemm uops\njump\n").unwrap();
+    std::fs::write(dir.path().join("p.tw"), "gemm uops\njump\nload rows=0\n").unwrap();
     refused(
         dir.path(),
         &["asm", "p.tw", "-o", "p.bin"],
         "p.tw:1:6: uops is not of the form field=value\n 1 | gemm uops\n   |      ^\n\
-         p.tw:2:1: jump is not an instruction; use one of load, gemm, vector, store\n 2 | jump\n   | ^",
+         p.tw:2:1: jump is not an instruction; use one of load, gemm, vector, store\n 2 | jump\n   | ^\n\
+         p.tw:3:11: rows is 0\n 3 | load rows=0\n   |           ^",
     );
     assert!(!dir.path().join("p.bin").exists());
 }

@@ -8,7 +8,7 @@ use bitvec::prelude::*;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
     /// A value is wider than its field.
-    #[error("{insn}: {field} is {value}, but the configuration gives it {bits} bits")]
+    #[error("{insn}: {field} {}", self.reason())]
     FieldTooWide {
         /// Instruction.
         insn: &'static str,
@@ -20,7 +20,7 @@ pub enum EncodeError {
         bits: u32,
     },
     /// The configuration leaves the field out, and its value is not the default.
-    #[error("{insn}: {field} is {value}, but the configuration leaves this field out; only {default} is possible")]
+    #[error("{insn}: {field} {}", self.reason())]
     FieldAbsent {
         /// Instruction.
         insn: &'static str,
@@ -31,6 +31,28 @@ pub enum EncodeError {
         /// The value that an absent field has.
         default: u64,
     },
+}
+
+impl EncodeError {
+    /// The field whose value does not fit.
+    pub fn field(&self) -> &'static str {
+        match self {
+            EncodeError::FieldTooWide { field, .. } | EncodeError::FieldAbsent { field, .. } => field,
+        }
+    }
+
+    /// What is wrong with the field's value, and what is possible.
+    pub fn reason(&self) -> String {
+        match self {
+            EncodeError::FieldTooWide { value, bits, .. } => {
+                let most = (1u64 << bits) - 1;
+                format!("is {value}, but the configuration gives it {bits} bits, for 0 to {most}")
+            }
+            EncodeError::FieldAbsent { value, default, .. } => {
+                format!("is {value}, but the configuration leaves this field out; only {default} is possible")
+            }
+        }
+    }
 }
 
 /// Why 32 bytes are no instruction of a configuration.
@@ -54,6 +76,15 @@ pub enum DecodeError {
 /// Bits of an instruction with this opcode, header included.
 pub fn insn_bits(opcode: Opcode, config: &HwConfig) -> u32 {
     HEADER_BITS + opcode.fields().iter().map(|f| config.field_width(f.width)).sum::<u32>()
+}
+
+/// Every value of an instruction that does not fit its field, in the table's order.
+pub(super) fn encode_errors(insn: &Insn, config: &HwConfig) -> Vec<EncodeError> {
+    let opcode = insn.op.opcode();
+    let fields = opcode.fields().iter().zip(insn.op.raw());
+    fields
+        .filter_map(|(field, value)| check_width(opcode.name(), field, value, config.field_width(field.width)).err())
+        .collect()
 }
 
 /// Encodes an instruction; every value is checked against its field's width.

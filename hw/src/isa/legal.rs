@@ -1,81 +1,127 @@
-//! Which encodable instructions a configuration takes. The RTL's decoder holds the same rules; anything else traps.
+//! Which instructions a configuration takes. The RTL's decoder holds the same rules; anything else traps.
 
+use super::codec::encode_errors;
 use super::{Insn, Load, Op, Store, VecDst, VecOp, VecSrc, Vector};
 use crate::config::{HwConfig, Mem};
 use crate::num::Rounding;
 
-/// Every reason why the fetch unit would trap on `insn`, beginning with the field's name; empty where it is legal.
-pub fn illegal_reasons(insn: &Insn, config: &HwConfig) -> Vec<String> {
-    let mut reasons = Vec::new();
-    let mut need = |holds: bool, reason: &str| {
-        if !holds {
-            reasons.push(reason.to_string());
-        }
-    };
+/// A field whose value a configuration does not take.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} {reason}")]
+pub struct Illegal {
+    /// The field.
+    pub field: &'static str,
+    /// What is wrong with its value, and what is possible.
+    pub reason: String,
+}
+
+/// Every reason why the fetch unit would trap on an encodable `insn`; empty where it is legal.
+pub fn illegal_reasons(insn: &Insn, config: &HwConfig) -> Vec<Illegal> {
+    let mut rules = Rules(Vec::new());
     let unit = insn.unit();
-    need(!insn.pop.contains(unit), "pop: names the instruction's own unit");
-    need(!insn.push.contains(unit), "push: names the instruction's own unit");
+    rules.need(!insn.pop.contains(unit), "pop", "names the instruction's own unit");
+    rules.need(!insn.push.contains(unit), "push", "names the instruction's own unit");
     match &insn.op {
-        Op::Load(x) => load(x, config, &mut need),
-        Op::Store(x) => store(x, config, &mut need),
-        Op::Gemm(x) => counts([x.uops, x.count0, x.count1, x.count2], &mut need),
-        Op::Vector(x) => vector(x, config, &mut need),
+        Op::Load(x) => load(x, config, &mut rules),
+        Op::Store(x) => store(x, config, &mut rules),
+        Op::Gemm(x) => counts([x.uops, x.count0, x.count1, x.count2], &mut rules),
+        Op::Vector(x) => vector(x, config, &mut rules),
     }
-    reasons
+    rules.0
 }
 
-fn counts(values: [u32; 4], need: &mut impl FnMut(bool, &str)) {
+/// Every reason why a configuration does not take `insn`: values that do not fit their fields, then values that fit but
+/// are not legal; one reason a field.
+pub fn unfit_reasons(insn: &Insn, config: &HwConfig) -> Vec<Illegal> {
+    let mut found: Vec<Illegal> = encode_errors(insn, config)
+        .iter()
+        .map(|error| Illegal { field: error.field(), reason: error.reason() })
+        .collect();
+    let legal = illegal_reasons(insn, config);
+    for illegal in legal {
+        if found.iter().all(|known| known.field != illegal.field) {
+            found.push(illegal);
+        }
+    }
+    found
+}
+
+/// The rules broken so far.
+struct Rules(Vec<Illegal>);
+
+impl Rules {
+    fn need(&mut self, holds: bool, field: &'static str, reason: &str) {
+        if !holds {
+            self.0.push(Illegal { field, reason: reason.to_string() });
+        }
+    }
+}
+
+fn counts(values: [u32; 4], rules: &mut Rules) {
     for (value, name) in values.into_iter().zip(["uops", "count0", "count1", "count2"]) {
-        need(value > 0, &format!("{name}: is 0"));
+        rules.need(value > 0, name, "is 0");
     }
 }
 
-fn load(x: &Load, config: &HwConfig, need: &mut impl FnMut(bool, &str)) {
-    shape([x.row_bytes, x.rows, x.planes], [x.offset, x.row_stride, x.plane_stride], config, need);
+fn load(x: &Load, config: &HwConfig, rules: &mut Rules) {
+    shape([x.row_bytes, x.rows, x.planes], [x.offset, x.row_stride, x.plane_stride], config, rules);
     let packable = matches!(x.mem, Mem::Inp | Mem::Out);
-    need(!x.pack || packable, "pack: only inp and out can be packed");
+    rules.need(!x.pack || packable, "pack", "is yes, but only inp and out can be packed");
     let unpacked = !x.fill && x.pack_byte == 0 && x.pack_row_stride == 0 && x.pack_plane_stride == 0;
-    need(x.pack || unpacked, "pack: is no, but fill or a pack field is set");
+    rules.need(x.pack || unpacked, "pack", "is no, but fill or a pack field is set");
     let bytes = if packable { config.entry_bytes(x.mem) } else { 1 };
-    need(x.pack_byte < bytes, "pack_byte: lies outside the entry");
+    rules.need(x.pack_byte < bytes, "pack_byte", "lies outside the entry");
 }
 
-fn store(x: &Store, config: &HwConfig, need: &mut impl FnMut(bool, &str)) {
-    shape([x.row_bytes, x.rows, x.planes], [x.offset, x.row_stride, x.plane_stride], config, need);
+fn store(x: &Store, config: &HwConfig, rules: &mut Rules) {
+    shape([x.row_bytes, x.rows, x.planes], [x.offset, x.row_stride, x.plane_stride], config, rules);
     let storable = matches!(x.mem, Mem::Inp | Mem::Out);
-    need(storable, "mem: only inp and out can be stored");
+    rules.need(storable, "mem", "must be inp or out; nothing else can be stored");
     let unpacked = x.pack_byte == 0 && x.pack_row_stride == 0 && x.pack_plane_stride == 0;
-    need(x.pack || unpacked, "pack: is no, but a pack field is set");
+    rules.need(x.pack || unpacked, "pack", "is no, but a pack field is set");
     let bytes = if storable { config.entry_bytes(x.mem) } else { 1 };
-    need(x.pack_byte < bytes, "pack_byte: lies outside the entry");
+    rules.need(x.pack_byte < bytes, "pack_byte", "lies outside the entry");
 }
 
-fn shape(counts: [u32; 3], aligned: [u64; 3], config: &HwConfig, need: &mut impl FnMut(bool, &str)) {
+fn shape(counts: [u32; 3], aligned: [u64; 3], config: &HwConfig, rules: &mut Rules) {
     for (value, name) in counts.into_iter().zip(["row_bytes", "rows", "planes"]) {
-        need(value > 0, &format!("{name}: is 0"));
+        rules.need(value > 0, name, "is 0");
     }
     for (value, name) in aligned.into_iter().zip(["offset", "row_stride", "plane_stride"]) {
-        need(value % u64::from(config.dma_align) == 0, &format!("{name}: is not a multiple of dma_align"));
+        rules.need(value % u64::from(config.dma_align) == 0, name, "is not a multiple of dma_align");
     }
 }
 
-fn vector(x: &Vector, config: &HwConfig, need: &mut impl FnMut(bool, &str)) {
-    counts([x.uops, x.count0, x.count1, x.count2], need);
-    need(x.op.is_built(config), "op: the configuration does not build it");
-    need(x.mode == Rounding::Double || x.op.has_mode(), "mode: only requant and mul round in single mode");
+fn vector(x: &Vector, config: &HwConfig, rules: &mut Rules) {
+    counts([x.uops, x.count0, x.count1, x.count2], rules);
+    let built = match x.op {
+        VecOp::Mac | VecOp::Lut => "is reserved; no configuration builds it",
+        VecOp::Shr | VecOp::Shl => "is not built; set vector_shift in the configuration",
+        VecOp::Mul => "is not built; set vector_mul in the configuration",
+        _ => "is not built; set vector_qadd in the configuration",
+    };
+    rules.need(x.op.is_built(config), "op", built);
+    rules.need(
+        x.mode == Rounding::Double || x.op.has_mode(),
+        "mode",
+        "is single, but only requant and mul have a mode",
+    );
     let reach = config.vector_reaches_inp();
-    need(x.dst != VecDst::Inp || reach, "dst: vector reaches inp only where block_in equals block_out");
-    need(matches!(x.a, VecSrc::Acc | VecSrc::Out | VecSrc::Inp), "a: must be acc, out or inp");
-    need(x.a != VecSrc::Inp || reach, "a: vector reaches inp only where block_in equals block_out");
-    need(x.b != VecSrc::Inp || reach, "b: vector reaches inp only where block_in equals block_out");
+    let no_reach = "is inp, which vector reaches only where block_in equals block_out";
+    rules.need(x.dst != VecDst::Inp || reach, "dst", no_reach);
+    rules.need(matches!(x.a, VecSrc::Acc | VecSrc::Out | VecSrc::Inp), "a", "must be acc, out or inp");
+    rules.need(x.a != VecSrc::Inp || reach, "a", no_reach);
+    rules.need(x.b != VecSrc::Inp || reach, "b", no_reach);
     let int8 = |s: VecSrc| matches!(s, VecSrc::Out | VecSrc::Inp);
     match x.op {
-        VecOp::Move | VecOp::Clip | VecOp::Lut => need(x.b == VecSrc::None, "b: this operation has no second operand"),
-        VecOp::Requant => need(x.b == VecSrc::Param, "b: requant takes it from param"),
-        VecOp::Mul | VecOp::Qadd => {
-            need(int8(x.a), "a: must be int8 rows");
-            need(int8(x.b), "b: must be int8 rows");
+        VecOp::Move | VecOp::Clip | VecOp::Lut => {
+            rules.need(x.b == VecSrc::None, "b", "must be none; this operation has no second operand")
         }
-        _ => need(x.b != VecSrc::None, "b: this operation has two operands"),
+        VecOp::Requant => rules.need(x.b == VecSrc::Param, "b", "must be param for requant"),
+        VecOp::Mul | VecOp::Qadd => {
+            rules.need(int8(x.a), "a", "must be int8 rows, of out or inp");
+            rules.need(int8(x.b), "b", "must be int8 rows, of out or inp");
+        }
+        _ => rules.need(x.b != VecSrc::None, "b", "is none, but this operation has two operands"),
     }
 }

@@ -50,7 +50,7 @@ fn a_value_that_does_not_fit_is_refused_by_name() {
     let config = HwConfig::default();
     let insn = Insn::new(Gemm { acc: 2048, ..Gemm::default() });
     let error = encode(&insn, &config).unwrap_err();
-    assert_eq!(error.to_string(), "gemm: acc is 2048, but the configuration gives it 11 bits");
+    assert_eq!(error.to_string(), "gemm: acc is 2048, but the configuration gives it 11 bits, for 0 to 2047");
     let config = HwConfig { loops: 2, ..HwConfig::default() };
     let insn = Insn::new(Gemm { count2: 2, ..Gemm::default() });
     assert!(matches!(encode(&insn, &config), Err(EncodeError::FieldAbsent { field: "count2", .. })));
@@ -62,6 +62,29 @@ fn text_errors_are_all_reported_with_their_place() {
     let errors = parse_program(text).unwrap_err();
     let places: Vec<(usize, usize)> = errors.iter().map(|e| (e.line, e.column)).collect();
     assert_eq!(places, [(1, 1), (2, 10), (2, 19), (3, 13), (3, 23)]);
+}
+
+#[test]
+fn errors_of_values_stand_beside_those_of_the_text() {
+    let text = "load rows=0 entry=99999\nload mem=inq\n vector op=mac uops=99999 push=vector\nstore mem=acc\n";
+    let config = HwConfig { vector_shift: false, ..HwConfig::default() };
+    let errors: Vec<String> = parse_for(text, &config).unwrap_err().iter().map(AsmError::to_string).collect();
+    assert_eq!(
+        errors,
+        [
+            "line 1, column 11: rows is 0",
+            "line 1, column 19: entry is 99999, but the configuration gives it 12 bits, for 0 to 4095",
+            "line 2, column 10: mem is inq; expected one of inp wgt acc out param guop vuop",
+            "line 3, column 2: b is none, but this operation has two operands",
+            "line 3, column 12: op is reserved; no configuration builds it",
+            "line 3, column 21: uops is 99999, but the configuration gives it 10 bits, for 0 to 1023",
+            "line 3, column 32: push names the instruction's own unit",
+            "line 4, column 11: mem must be inp or out; nothing else can be stored",
+        ]
+    );
+    let errors = parse_for("vector op=shl b=acc", &config).unwrap_err();
+    assert_eq!(errors[0].message, "op is not built; set vector_shift in the configuration");
+    assert_eq!(parse_for("load\n", &config), parse_program("load\n"));
 }
 
 #[test]

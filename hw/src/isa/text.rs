@@ -2,7 +2,8 @@
 //!
 //! Fields at their default are not written. `#` begins a comment.
 
-use super::{Insn, Opcode, Unit, UnitSet};
+use super::{Illegal, Insn, Opcode, Unit, UnitSet, unfit_reasons};
+use crate::config::HwConfig;
 
 /// One error in a program's text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,22 +45,52 @@ pub fn print_program(program: &[Insn]) -> String {
 /// # Errors
 /// Every error in the text, each with line and column.
 pub fn parse_program(text: &str) -> Result<Vec<Insn>, Vec<AsmError>> {
+    parse_lines(text, |_| Vec::new())
+}
+
+/// Parses a program and checks that a configuration takes each of its instructions.
+///
+/// # Errors
+/// As [`parse_program`], and every value that does not fit its field or is not legal: at the value, or at the
+/// instruction's name where the text leaves the field at its default.
+pub fn parse_for(text: &str, config: &HwConfig) -> Result<Vec<Insn>, Vec<AsmError>> {
+    parse_lines(text, |insn| unfit_reasons(insn, config))
+}
+
+fn parse_lines(text: &str, check: impl Fn(&Insn) -> Vec<Illegal>) -> Result<Vec<Insn>, Vec<AsmError>> {
     let mut program = Vec::new();
     let mut errors = Vec::new();
-    for (n, line) in text.lines().enumerate() {
+    for (line, n) in text.lines().zip(1..) {
         let code = line.split('#').next().unwrap_or("");
         let words = words(code);
         if words.is_empty() {
             continue;
         }
-        match parse_insn(&words) {
+        let outcome = parse_insn(&words).and_then(|insn| {
+            let found: Vec<(usize, String)> = check(&insn)
+                .into_iter()
+                .map(|illegal| (value_column(&words, illegal.field), illegal.to_string()))
+                .collect();
+            if found.is_empty() { Ok(insn) } else { Err(found) }
+        });
+        match outcome {
             Ok(insn) => program.push(insn),
-            Err(found) => {
-                errors.extend(found.into_iter().map(|(column, message)| AsmError { line: n + 1, column, message }))
+            Err(mut found) => {
+                found.sort_by_key(|(column, _)| *column);
+                errors.extend(found.into_iter().map(|(column, message)| AsmError { line: n, column, message }));
             }
         }
     }
     if errors.is_empty() { Ok(program) } else { Err(errors) }
+}
+
+/// Where a line gives a field its value, or its instruction's name where it does not.
+fn value_column(words: &[(usize, &str)], field: &str) -> usize {
+    let given = words.iter().skip(1).find_map(|(column, word)| {
+        let (key, _) = word.split_once('=')?;
+        (key == field).then_some(column + key.chars().count() + 1)
+    });
+    given.unwrap_or(words[0].0)
 }
 
 /// Words with their columns.

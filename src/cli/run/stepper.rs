@@ -22,8 +22,11 @@ const STREAM_ALIGN: u64 = 4096;
 pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let config = args.config()?;
     let file = args.file.display().to_string();
-    let program =
-        if stream::is_one(bytes) { stream::from_file(&file, bytes, &config)? } else { text_program(&file, bytes)? };
+    let program = if stream::is_one(bytes) {
+        stream::from_file(&file, bytes, &config)?
+    } else {
+        text_program(&file, bytes, &config)?
+    };
     let code = stream::encode_all(&file, &program, &config)?;
     let Some(mut device) = args.open(&config)? else {
         bail!("a program runs on an accelerator; use --device fsim or --device rtl");
