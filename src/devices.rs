@@ -7,7 +7,7 @@ use tilewright_hw::device::{Device, DeviceError};
 use tilewright_sim::{Fsim, Rtl, RtlOptions, rtl};
 
 /// Bytes of a simulated device's memory: more than any model here needs, and only touched pages take real memory.
-const MEMORY_BYTES: u64 = 1 << 29;
+pub const MEMORY_BYTES: u64 = 1 << 29;
 
 /// Where the offloaded part of a model runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use tilewright_runtime::artifact::{Artifact, Place, Value};
 use tilewright_runtime::session::{RunReport, Session, SessionError};
-use tilewright_runtime::tensor::{Tensor, shape_text};
+use tilewright_runtime::tensor::{DType, Tensor, shape_text};
 
 /// What is wrong with the inputs or labels given for a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -66,6 +66,28 @@ pub enum InputError {
         labels: usize,
         /// Answers.
         answers: usize,
+    },
+    /// Labels that are no whole numbers.
+    #[error("the labels are {dtype}; the labels' file must have whole numbers, of type i8 to i64 or u8 to u64")]
+    LabelType {
+        /// Their type.
+        dtype: DType,
+    },
+    /// A label that no answer can equal.
+    #[error("label {index} is {label}, but the model's first output tells {classes} classes apart; use 0 to {}", classes - 1)]
+    LabelRange {
+        /// Its place, from 0.
+        index: usize,
+        /// The label.
+        label: i128,
+        /// Elements of the output's last axis.
+        classes: usize,
+    },
+    /// Labels for a model that tells nothing apart.
+    #[error("labels are of no use here: the model has {what}; leave --labels out")]
+    NoClasses {
+        /// What its outputs are.
+        what: &'static str,
     },
 }
 
@@ -207,17 +229,69 @@ pub fn run(
     Ok(Results { outputs, reports })
 }
 
-/// The share of answers that equal their labels: the greatest element along the first output's last axis.
+/// The right answers of a model whose first output's last axis has an element for each class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Labels {
+    classes: usize,
+    right: Vec<usize>,
+}
+
+impl Labels {
+    /// Labels for `runs` runs of a model with this output: their number, type and values are checked before anything runs.
+    ///
+    /// # Errors
+    /// [`InputError::Labels`], [`InputError::LabelType`], [`InputError::LabelRange`] or [`InputError::NoClasses`].
+    pub fn check(labels: &Tensor, output: Option<&Value>, runs: usize) -> Result<Labels, InputError> {
+        let output = output.ok_or(InputError::NoClasses { what: "no output" })?;
+        Labels::of(labels, &output.shape, runs)
+    }
+
+    fn of(labels: &Tensor, output: &[usize], runs: usize) -> Result<Labels, InputError> {
+        let classes = output.last().copied().unwrap_or(1);
+        if classes < 2 {
+            return Err(InputError::NoClasses { what: "one number for an answer" });
+        }
+        let answers = runs * output.iter().product::<usize>() / classes;
+        if labels.len() != answers || answers == 0 {
+            return Err(InputError::Labels { labels: labels.len(), answers });
+        }
+        if matches!(labels.dtype, DType::Bool | DType::F16 | DType::F32 | DType::F64) {
+            return Err(InputError::LabelType { dtype: labels.dtype });
+        }
+        let values = (0..labels.len()).map(|index| whole(labels, index)).enumerate();
+        let right = values.map(|(index, label)| {
+            let class = usize::try_from(label).ok().filter(|class| *class < classes);
+            class.ok_or(InputError::LabelRange { index, label, classes })
+        });
+        Ok(Labels { classes, right: right.collect::<Result<_, _>>()? })
+    }
+
+    /// The share of answers that equal their labels: the first greatest element of each row of `output`.
+    pub fn accuracy(&self, output: &Tensor) -> f64 {
+        let rows = Tensor { shape: vec![self.right.len(), self.classes], ..output.clone() };
+        let answers = rows.argmax_last();
+        let right = answers.iter().zip(&self.right).filter(|(answer, label)| answer == label).count();
+        right as f64 / self.right.len() as f64
+    }
+}
+
+/// Element `index` of a tensor of whole numbers.
+fn whole(tensor: &Tensor, index: usize) -> i128 {
+    let size = tensor.dtype.size();
+    let mut bytes = [0; 16];
+    bytes[..size].copy_from_slice(&tensor.bytes[index * size..][..size]);
+    let value = i128::from_le_bytes(bytes);
+    let negative =
+        matches!(tensor.dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64) && value >> (8 * size - 1) == 1;
+    if negative { value - (1 << (8 * size)) } else { value }
+}
+
+/// The share of answers that equal their labels, of outputs that are there already.
 ///
 /// # Errors
-/// [`InputError::Labels`].
+/// As [`Labels::check`].
 pub fn accuracy(output: &Tensor, labels: &Tensor) -> Result<f64, InputError> {
-    let answers = output.argmax_last();
-    if answers.len() != labels.len() || answers.is_empty() {
-        return Err(InputError::Labels { labels: labels.len(), answers: answers.len() });
-    }
-    let right = answers.iter().zip(labels.to_f64()).filter(|(answer, label)| **answer as f64 == *label).count();
-    Ok(right as f64 / answers.len() as f64)
+    Ok(Labels::of(labels, &output.shape, 1)?.accuracy(output))
 }
 
 #[cfg(test)]

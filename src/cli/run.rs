@@ -1,7 +1,9 @@
 //! `run`: a model, an artifact or a program on a device.
 
 mod explain;
+mod memory;
 mod model;
+mod outputs;
 mod stepper;
 
 use std::path::PathBuf;

@@ -57,3 +57,39 @@ fn accuracy_counts_the_right_answers() {
     let error = accuracy(&output, &Tensor::from_i8(vec![1], &[1]).unwrap()).unwrap_err().to_string();
     assert_eq!(error, "1 labels given for 2 answers; the labels' file must have one whole number for each");
 }
+
+#[test]
+fn labels_are_checked_before_there_are_answers() {
+    let output = value("logits", &[2, 3]);
+    let check = |labels: &Tensor| Labels::check(labels, Some(&output), 2);
+    let labels = Tensor::from_i8(vec![4], &[0, 1, 2, 0]).unwrap();
+    let checked = check(&labels).unwrap();
+    let mut logits = [0; 12];
+    for at in [0, 4, 8, 10] {
+        logits[at] = 1;
+    }
+    assert_eq!(checked.accuracy(&Tensor::from_i8(vec![4, 3], &logits).unwrap()), 0.75);
+    // Runs of a model whose output has one axis lie behind each other along it.
+    let one_axis = Labels::check(&labels, Some(&value("y", &[3])), 4).unwrap();
+    assert_eq!(one_axis.accuracy(&Tensor::from_i8(vec![12], &logits).unwrap()), 0.75);
+
+    let message = |labels: &Tensor| check(labels).unwrap_err().to_string();
+    assert_eq!(
+        message(&Tensor::from_i8(vec![3], &[0; 3]).unwrap()),
+        "3 labels given for 4 answers; the labels' file must have one whole number for each"
+    );
+    assert_eq!(
+        message(&Tensor::from_f32(vec![4], &[0.0; 4]).unwrap()),
+        "the labels are f32; the labels' file must have whole numbers, of type i8 to i64 or u8 to u64"
+    );
+    for (last, dtype) in [(-1, DType::I64), (3, DType::I64), (3, DType::U16), (-2, DType::I16), (1 << 40, DType::U64)] {
+        let values = [0i64, 0, 0, last];
+        let bytes = values.iter().flat_map(|v| v.to_le_bytes()[..dtype.size()].to_vec()).collect();
+        assert_eq!(
+            message(&Tensor::new(dtype, vec![4], bytes).unwrap()),
+            format!("label 3 is {last}, but the model's first output tells 3 classes apart; use 0 to 2")
+        );
+    }
+    assert!(matches!(Labels::check(&labels, None, 2), Err(InputError::NoClasses { .. })));
+    assert!(matches!(Labels::check(&labels, Some(&value("y", &[2, 1])), 2), Err(InputError::NoClasses { .. })));
+}

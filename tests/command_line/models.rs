@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tilewright_runtime::tensor::Tensor;
+
 use crate::{fine, refused, tilewright};
 
 fn carried(name: &str) -> String {
@@ -136,10 +138,37 @@ fn inputs_that_do_not_fit_are_named() {
         "25088 labels given for 32 answers; the labels' file must have one whole number for each",
     );
     run(&["--step", "--input", &digits()], "--data, --read and --step are for programs, and l.twa is a model");
-    run(
-        &["--input", &digits(), "--output-dir", "l.twa/out"],
-        "cannot make the folder l.twa/out: Not a directory (os error 20)",
+    let bad = |name: &str, labels: &Tensor, message: &str| {
+        tilewright_runtime::npy::write(&dir.path().join(name), labels).unwrap();
+        run(&["--input", &digits(), "--labels", name], message);
+    };
+    bad(
+        "float.npy",
+        &Tensor::from_f32(vec![32], &[0.0; 32]).unwrap(),
+        "the labels are f32; the labels' file must have whole numbers, of type i8 to i64 or u8 to u64",
     );
+    let mut values = [9; 32];
+    values[31] = 10;
+    bad(
+        "far.npy",
+        &Tensor::from_i8(vec![32], &values).unwrap(),
+        "label 31 is 10, but the model's first output tells 10 classes apart; use 0 to 9",
+    );
+}
+
+/// The device comes last, since it would be built first: what cannot be written is refused before it.
+#[test]
+fn outputs_that_cannot_be_written_are_refused_before_the_run() {
+    let dir = compiled();
+    let run = |out: &str, message: &str| {
+        let options = ["--input", &digits(), "--output-dir", out, "--device", "rtl"];
+        refused(dir.path(), &[&["run", "l.twa"][..], &options].concat(), message);
+    };
+    run("l.twa", "--output-dir l.twa is a file; name a folder, or one that can be made");
+    run("l.twa/out", "--output-dir l.twa/out cannot be written: Not a directory (os error 20)");
+    std::fs::create_dir_all(dir.path().join("o/logits.npy")).unwrap();
+    run("o", "--output-dir o cannot be written: o/logits.npy is no plain file");
+    assert_eq!(std::fs::read_dir(dir.path().join("o")).unwrap().count(), 1);
 }
 
 #[test]

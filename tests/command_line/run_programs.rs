@@ -91,6 +91,37 @@ fn what_cannot_run_is_refused() {
         &["run", "copy.tw", "--data", "0xfffffffffff=in.bin"],
         "--data 0xfffffffffff=in.bin: 32 bytes at address 0xfffffffffff pass the end of device memory (0x20000000 bytes)",
     );
+    refused(
+        dir,
+        &["run", "copy.tw", "--data", "0x1000=in.bin", "--data", "4127=in.bin"],
+        "--data 4127=in.bin: bytes 0x101f to 0x103f overlap --data 0x1000=in.bin at 0x1000 to 0x1020; use another address",
+    );
+    refused(
+        dir,
+        &["run", "copy.tw", "--data", "0x1fffdff0=in.bin"],
+        "--data 0x1fffdff0=in.bin: bytes 0x1fffdff0 to 0x1fffe010 overlap the program's instructions \
+         at 0x1fffe000 to 0x1fffe040; use another address",
+    );
+    refused(
+        dir,
+        &["run", "copy.tw", "--read", "0x1fffffff:2=x"],
+        "--read 0x1fffffff:2=x: 2 bytes at address 0x1fffffff pass the end of device memory (0x20000000 bytes)",
+    );
+    refused(
+        dir,
+        &["run", "copy.tw", "--read", "0:2=in.bin/x"],
+        "--read 0:2=in.bin/x: cannot write in.bin/x: Not a directory (os error 20)",
+    );
+    refused(
+        dir,
+        &["run", "copy.tw", "--read", "0:2=x", "--read", "4:2=x"],
+        "--read 4:2=x: x is written by another --read already",
+    );
+    refused(
+        dir,
+        &["run", "copy.tw", "--data", "0=no.bin"],
+        "--data 0=no.bin: cannot read no.bin: No such file or directory (os error 2)",
+    );
     refused(dir, &["run", "copy.tw", "--waves", "w.fst"], "fsim cannot record waves; use --device rtl");
     refused(dir, &["run", "copy.tw", "--dram", "latency=x"], "--dram: latency=x: is not a whole number up to 1048576");
     refused(

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use tilewright::devices::DeviceKind;
-use tilewright::inference::{self, Results};
+use tilewright::inference::{self, Labels, Results};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Artifact, Manifest, Place};
 use tilewright_runtime::npy;
@@ -14,6 +14,7 @@ use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
 use tilewright_runtime::tensor::{Tensor, shape_text};
 
+use super::outputs::OutputFiles;
 use super::{Run, explain};
 use crate::cli::{Verdict, write_or_print};
 
@@ -48,6 +49,9 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let model = input_values(&artifact.manifest);
     let inputs = inference::arrange(&model, given)?;
     let runs = inference::split(&model, &inputs)?;
+    let first = artifact.manifest.outputs.first().map(|id| &artifact.manifest.values[id.0 as usize]);
+    let labels = labels.map(|labels| Labels::check(&labels, first, runs.len())).transpose()?;
+    let files = args.output_dir.as_deref().map(|dir| OutputFiles::plan(dir, &artifact.manifest)).transpose()?;
     let started = Instant::now();
     let device = args.open(&config)?;
     times.open_s = started.elapsed().as_secs_f64();
@@ -56,15 +60,8 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let mut progress = crate::cli::Progress::new("run", total);
     let results = inference::run(&mut session, &runs, |done| progress.at(done))?;
     progress.end();
-    let accuracy = match (&labels, results.outputs.first()) {
-        (Some(labels), Some(output)) => Some(inference::accuracy(output, labels)?),
-        (Some(_), None) => bail!("--labels needs a model with an output"),
-        (None, _) => None,
-    };
-    let files = match &args.output_dir {
-        Some(dir) => write_outputs(dir, &session.artifact().manifest, &results)?,
-        None => Vec::new(),
-    };
+    let accuracy = labels.zip(results.outputs.first()).map(|(labels, output)| labels.accuracy(output));
+    let files = files.map(|files| files.write(&results.outputs)).transpose()?.unwrap_or_default();
     let report = json(args, &config, session.artifact(), &results, &times, accuracy, &files);
     let text = if args.json { format!("{report}\n") } else { summary(&report, session.artifact(), &results) };
     write_or_print(None, text.as_bytes())?;
@@ -94,23 +91,6 @@ fn read_inputs(arguments: &[String]) -> Result<Vec<(Option<String>, Tensor)>> {
         arrays.extend(found);
     }
     Ok(arrays)
-}
-
-/// Writes every output; gives the files in order.
-fn write_outputs(dir: &Path, manifest: &Manifest, results: &Results) -> Result<Vec<String>> {
-    std::fs::create_dir_all(dir).with_context(|| format!("cannot make the folder {}", dir.display()))?;
-    let mut files = Vec::new();
-    for (id, tensor) in manifest.outputs.iter().zip(&results.outputs) {
-        let name: String = manifest.values[id.0 as usize]
-            .name
-            .chars()
-            .map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' })
-            .collect();
-        let path = dir.join(format!("{}.npy", name.trim_start_matches('.')));
-        npy::write(&path, tensor)?;
-        files.push(path.display().to_string());
-    }
-    Ok(files)
 }
 
 fn json(

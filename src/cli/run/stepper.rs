@@ -1,22 +1,20 @@
 //! Programs on a device, whole or one instruction at a time.
 
 use std::io::{BufRead, IsTerminal, Write};
-use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use serde_json::json;
+use tilewright::devices::DeviceKind;
 use tilewright::{dram, stream};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::{Base, Command, Device, RunReport};
 use tilewright_hw::isa::{INSN_BYTES, Insn, UnitSet, print_insn};
 
 use super::Run;
+use super::memory::{Memory, number};
 use crate::cli::program::text_program;
-use crate::cli::{Verdict, in_one_line, read_file, write_or_print};
-
-/// Memory at the end that the stream takes; data and results must end before it.
-const STREAM_ALIGN: u64 = 4096;
+use crate::cli::{Verdict, in_one_line, write_or_print};
 
 /// Runs a program's text or stream. Every base register covers the whole of device memory, so that offsets are addresses.
 pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
@@ -28,21 +26,16 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         text_program(&file, bytes, &config)?
     };
     let code = stream::encode_all(&file, &program, &config)?;
-    let Some(mut device) = args.open(&config)? else {
+    if args.device == DeviceKind::Cpu {
         bail!("a program runs on an accelerator; use --device fsim or --device rtl");
+    }
+    let memory = Memory::plan(args, &config, code)?;
+    let Some(mut device) = args.open(&config)? else {
+        bail!("device {} runs no programs; use --device fsim or --device rtl", args.device);
     };
     let device = device.as_mut();
-    for text in &args.data {
-        let (address, path) =
-            text.split_once('=').ok_or_else(|| anyhow!("--data {text} is not of the form ADDRESS=FILE"))?;
-        let address = number(address).with_context(|| format!("--data {text}"))?;
-        device.write(address, &read_file(Path::new(path))?).with_context(|| format!("--data {text}"))?;
-    }
-    let reads = args.read.iter().map(|text| parse_read(text)).collect::<Result<Vec<_>>>()?;
-    let size = device.memory_bytes().min(config.last_address());
-    let stream_addr = size.saturating_sub(code.len() as u64 + STREAM_ALIGN) / STREAM_ALIGN * STREAM_ALIGN;
-    device.write(stream_addr, &code)?;
-    let bases = vec![Base { addr: 0, limit: size }; config.bases as usize];
+    memory.install(device)?;
+    let (stream_addr, bases) = (memory.stream_addr, memory.bases(&config));
     let started = Instant::now();
     let report = if args.step {
         step(device, &program, &config, stream_addr, &bases)?
@@ -50,34 +43,9 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         device.run(&Command { stream_addr, insns: program.len() as u32, bases, cycle_limit: None })?
     };
     let wall_s = started.elapsed().as_secs_f64();
-    for (address, len, path) in reads {
-        let mut bytes = vec![0; len];
-        device.read(address, &mut bytes).with_context(|| format!("--read {address:#x}:{len}"))?;
-        write_or_print(Some(&path), &bytes)?;
-    }
+    memory.save(device)?;
     show(args, &config, device, &report, wall_s)?;
     Ok(if report.trap.is_none() { Verdict::Fine } else { Verdict::No })
-}
-
-fn parse_read(text: &str) -> Result<(u64, usize, std::path::PathBuf)> {
-    let wrong = || anyhow!("--read {text} is not of the form ADDRESS:LEN=FILE");
-    let (place, path) = text.split_once('=').ok_or_else(wrong)?;
-    let (address, len) = place.split_once(':').ok_or_else(wrong)?;
-    let len = usize::try_from(number(len).with_context(|| format!("--read {text}"))?)?;
-    if len > 1 << 30 {
-        bail!("--read {text}: more than 1 GiB");
-    }
-    Ok((number(address).with_context(|| format!("--read {text}"))?, len, path.into()))
-}
-
-/// A whole number, hexadecimal with `0x` before it.
-fn number(text: &str) -> Result<u64> {
-    let digits = text.trim();
-    let parsed = match digits.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16),
-        None => digits.parse(),
-    };
-    parsed.map_err(|_| anyhow!("{text} is not a number; write 4096 or 0x1000"))
 }
 
 fn show(args: &Run, config: &HwConfig, device: &dyn Device, report: &RunReport, wall_s: f64) -> Result<()> {
