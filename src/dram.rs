@@ -15,12 +15,19 @@ const SIXTEENTHS: u32 = 16;
 pub fn apply(text: &str, config: &mut HwConfig) -> Result<(), String> {
     let mut errors = Vec::new();
     let bus_bytes = config.bus_bytes();
-    for pair in text.split(',').filter(|pair| !pair.trim().is_empty()) {
+    let mut seen = Vec::new();
+    for pair in text.split(',') {
         let Some((key, value)) = pair.split_once('=') else {
+            let pair = if pair.trim().is_empty() { "an empty part" } else { pair.trim() };
             errors.push(format!("{pair} is not of the form KEY=VALUE"));
             continue;
         };
         let (key, value) = (key.trim(), value.trim());
+        if seen.contains(&key) {
+            errors.push(format!("{key}={value}: {key} is given twice"));
+            continue;
+        }
+        seen.push(key);
         let dram = &mut config.dram;
         let outcome = match key {
             "latency" => number(value).map(|n| dram.latency = n),
@@ -79,6 +86,11 @@ mod tests {
              bandwidth=3: is not a bandwidth of this bus; use one of 1, 2, 4, 8 bytes a cycle; \
              speed=1: is not a parameter; use latency, bandwidth, shared or row; \
              row is not of the form KEY=VALUE; shared=7: is not true or false"
+        );
+        assert_eq!(apply("", &mut config).unwrap_err(), "an empty part is not of the form KEY=VALUE");
+        assert_eq!(
+            apply("row=1,row=1,", &mut config).unwrap_err(),
+            "row=1: row is given twice; an empty part is not of the form KEY=VALUE"
         );
     }
 }

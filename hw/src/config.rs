@@ -267,7 +267,8 @@ fn one_line(e: &toml::de::Error) -> String {
 fn nearest(key: &str) -> String {
     let best = PARAMS.iter().map(|p| p.key).min_by_key(|candidate| distance(key, candidate));
     match best {
-        Some(name) if distance(key, name) <= 3 => format!("did you mean {name}"),
+        // A third of the letters may be wrong: more of a short word is another word.
+        Some(name) if distance(key, name) <= (key.chars().count() / 3).clamp(1, 3) => format!("did you mean {name}"),
         _ => "remove it, or see the table of parameters".into(),
     }
 }

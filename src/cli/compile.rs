@@ -13,18 +13,18 @@ use super::{Hw, Verdict};
 /// How a model is compiled.
 #[derive(clap::Args)]
 pub struct Compilation {
-    /// What the accelerator gets: all that it can compute, or none
-    #[arg(long, value_enum, default_value_t = Offload::All)]
-    pub offload: Offload,
-    /// Level of optimisation
-    #[arg(short = 'O', value_name = "LEVEL", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=3))]
-    pub level: u8,
+    /// What the accelerator gets: all that it can compute, or none [default: all]
+    #[arg(long, value_enum)]
+    offload: Option<Offload>,
+    /// Level of optimisation [default: 2]
+    #[arg(short = 'O', value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=3))]
+    level: Option<u8>,
     /// Print the graph on standard error after each pass
     #[arg(long)]
-    pub dump_ir: bool,
+    dump_ir: bool,
     /// Size of a dimension that the model leaves open
     #[arg(long, value_name = "SYMBOL=SIZE")]
-    pub bind: Vec<String>,
+    bind: Vec<String>,
 }
 
 /// What the accelerator gets.
@@ -37,6 +37,17 @@ pub enum Offload {
 }
 
 impl Compilation {
+    /// The options given, which mean nothing where nothing is compiled.
+    pub fn given(&self) -> Vec<&'static str> {
+        let options = [
+            (self.offload.is_some(), "--offload"),
+            (self.level.is_some(), "-O"),
+            (self.dump_ir, "--dump-ir"),
+            (!self.bind.is_empty(), "--bind"),
+        ];
+        options.into_iter().filter(|(given, _)| *given).map(|(_, name)| name).collect()
+    }
+
     /// The sizes given with `--bind`.
     pub fn sizes(&self) -> Result<BTreeMap<String, usize>> {
         self.bind
@@ -61,8 +72,8 @@ impl Compilation {
         let started = Instant::now();
         let options = tilewright::model::Options {
             config,
-            offload: accelerator && self.offload == Offload::All,
-            level: self.level,
+            offload: accelerator && self.offload != Some(Offload::None),
+            level: self.level.unwrap_or(2),
             dump_ir: self.dump_ir,
         };
         let artifact = tilewright::model::build(graph, &options, &mut |stage, text| {

@@ -63,24 +63,44 @@ pub struct Run {
     step: bool,
 }
 
+/// Refuses options that would change nothing: `why` says what they are for.
+fn refuse(options: &[(bool, &str)], why: &str) -> Result<()> {
+    let given: Vec<&str> = options.iter().filter(|(given, _)| *given).map(|(_, name)| *name).collect();
+    match given.as_slice() {
+        [] => Ok(()),
+        [one] => bail!("{one} is {why}"),
+        [first @ .., last] => bail!("{} and {last} are {why}", first.join(", ")),
+    }
+}
+
 impl Run {
     pub fn run(self) -> Result<Verdict> {
         let bytes = read_file(&self.file)?;
         let is_model = Artifact::is_one(&bytes) || self.has_extension(&["onnx", "tflite"]) || {
             !stream::is_one(&bytes) && std::str::from_utf8(&bytes).is_err()
         };
+        let file = self.file.display();
         if is_model {
-            if !self.data.is_empty() || !self.read.is_empty() || self.step {
-                bail!("--data, --read and --step are for programs, and {} is a model", self.file.display());
+            let unused = [(!self.data.is_empty(), "--data"), (!self.read.is_empty(), "--read"), (self.step, "--step")];
+            refuse(&unused, &format!("for programs, and {file} is a model"))?;
+            if Artifact::is_one(&bytes) {
+                let unused: Vec<_> = self.compilation.given().into_iter().map(|name| (true, name)).collect();
+                refuse(
+                    &unused,
+                    &format!("for compiling, and {file} is compiled already; compile the model again with it"),
+                )?;
             }
             model::run(&self, &bytes)
         } else {
-            if !self.input.is_empty() || self.labels.is_some() || self.output_dir.is_some() {
-                bail!(
-                    "--input, --labels and --output-dir are for models, and {} is a program; use --data and --read",
-                    self.file.display()
-                );
-            }
+            let mut unused = vec![
+                (!self.input.is_empty(), "--input"),
+                (self.labels.is_some(), "--labels"),
+                (self.output_dir.is_some(), "--output-dir"),
+            ];
+            refuse(&unused, &format!("for models, and {file} is a program; use --data and --read"))?;
+            unused = vec![(self.explain, "--explain")];
+            unused.extend(self.compilation.given().into_iter().map(|name| (true, name)));
+            refuse(&unused, &format!("for models, and {file} is a program; leave it out"))?;
             stepper::run(&self, &bytes)
         }
     }

@@ -28,7 +28,7 @@ fn every_violation_is_told_and_the_exit_code_is_one() {
     assert_eq!(
         outcome.stdout,
         "bad.toml: 3 violation(s)\n  bus_bits: is string, not a whole number; use a power of two, 16 to 512\n  \
-         foo: is not a parameter; did you mean loops\n  batch: is 3; use a power of two, 1 to 16\n"
+         foo: is not a parameter; remove it, or see the table of parameters\n  batch: is 3; use a power of two, 1 to 16\n"
     );
     let outcome = tilewright(dir.path(), &["configs", "check", "bad.toml", "--json"]);
     assert_eq!(outcome.code, 1);

@@ -137,7 +137,7 @@ fn inputs_that_do_not_fit_are_named() {
         &["--input", &digits(), "--labels", &digits()],
         "25088 labels given for 32 answers; the labels' file must have one whole number for each",
     );
-    run(&["--step", "--input", &digits()], "--data, --read and --step are for programs, and l.twa is a model");
+    run(&["--step", "--input", &digits()], "--step is for programs, and l.twa is a model");
     let bad = |name: &str, labels: &Tensor, message: &str| {
         tilewright_runtime::npy::write(&dir.path().join(name), labels).unwrap();
         run(&["--input", &digits(), "--labels", name], message);
@@ -154,6 +154,18 @@ fn inputs_that_do_not_fit_are_named() {
         &Tensor::from_i8(vec![32], &values).unwrap(),
         "label 31 is 10, but the model's first output tells 10 classes apart; use 0 to 9",
     );
+}
+
+#[test]
+fn options_that_would_change_nothing_are_refused() {
+    let dir = compiled();
+    let run = |options: &[&str], message: &str| {
+        refused(dir.path(), &[&["run", "l.twa"][..], options].concat(), message);
+    };
+    let why = "for compiling, and l.twa is compiled already; compile the model again with it";
+    run(&["--offload", "none"], &format!("--offload is {why}"));
+    run(&["-O2", "--dump-ir", "--bind", "n=1"], &format!("-O, --dump-ir and --bind are {why}"));
+    run(&["--data", "0=x", "--read", "0:1=x"], "--data and --read are for programs, and l.twa is a model");
 }
 
 /// The device comes last, since it would be built first: what cannot be written is refused before it.

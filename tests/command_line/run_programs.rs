@@ -127,8 +127,14 @@ fn what_cannot_run_is_refused() {
     refused(
         dir,
         &["run", "copy.tw", "--input", "in.npy"],
-        "--input, --labels and --output-dir are for models, and copy.tw is a program; use --data and --read",
+        "--input is for models, and copy.tw is a program; use --data and --read",
     );
+    refused(
+        dir,
+        &["run", "copy.tw", "--explain", "--offload", "all", "-O3"],
+        "--explain, --offload and -O are for models, and copy.tw is a program; leave it out",
+    );
+    refused(dir, &["run", "copy.tw", "--dram", "latency=1,latency=2"], "--dram: latency=2: latency is given twice");
     for (device, message) in [
         ("csim", "device csim is not available in this version; use fsim for answers, or rtl for exact cycles"),
         ("toaster", "no device is named toaster; use fsim, rtl or cpu"),
