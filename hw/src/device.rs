@@ -66,7 +66,7 @@ pub struct RunReport {
     pub trap: Option<Trap>,
     /// Instructions retired by load, gemm, vector and store.
     pub retired: [u32; 4],
-    /// Multiply-accumulates that gemm performed, padding included.
+    /// Multiply-accumulates of the gemm instructions that retired, padding included.
     pub macs: u64,
     /// Bytes read from DRAM (instructions included) and written to it, where counted.
     pub bytes: Option<(u64, u64)>,
@@ -217,6 +217,17 @@ pub trait Device: Send {
     /// [`DeviceError::Unsupported`] on hardware.
     fn scratchpad(&mut self, _mem: Mem, _entry: u32, _count: u32) -> Result<Vec<u8>, DeviceError> {
         Err(DeviceError::Unsupported { device: self.name().into(), what: "show its scratchpads" })
+    }
+}
+
+/// The bytes from `addr` on, where a memory of `size` bytes has `len` of them.
+///
+/// # Errors
+/// [`DeviceError::OutOfMemory`].
+pub fn memory_range(addr: u64, len: u64, size: u64) -> Result<std::ops::Range<usize>, DeviceError> {
+    match addr.checked_add(len) {
+        Some(end) if end <= size => Ok(addr as usize..end as usize),
+        _ => Err(DeviceError::OutOfMemory { addr, len, size }),
     }
 }
 

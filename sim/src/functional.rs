@@ -13,11 +13,11 @@ pub(crate) mod vector;
 
 pub use kernel::Kernel;
 
+use crate::queue::Queue;
 use state::State;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::device::{Base, Command, Device, DeviceError, RunReport, Ticket, Trap, check_command};
+use tilewright_hw::device::{Base, Command, Device, DeviceError, RunReport, Ticket, Trap, check_command, memory_range};
 use tilewright_hw::isa::{DecodeError, INSN_BYTES, Insn, Op, decode, illegal_reasons};
 use tilewright_hw::regs::{TrapCause, TrapUnit};
 
@@ -47,9 +47,7 @@ pub struct Fsim {
     state: State,
     dram: Vec<u8>,
     kernel: Kernel,
-    queue: VecDeque<(Ticket, Command)>,
-    done: Vec<(Ticket, Result<RunReport, DeviceError>)>,
-    next_ticket: u64,
+    queue: Queue,
 }
 
 impl Fsim {
@@ -61,9 +59,7 @@ impl Fsim {
             dram: vec![0; memory_bytes as usize],
             kernel,
             config: Arc::new(config),
-            queue: VecDeque::new(),
-            done: Vec::new(),
-            next_ticket: 0,
+            queue: Queue::default(),
         }
     }
 
@@ -109,14 +105,6 @@ impl Fsim {
         match end {
             Some(end) if end <= self.dram.len() as u64 => Ok(addr as usize..(addr + len) as usize),
             _ => Err(Stop::Trap(TrapCause::Bus)),
-        }
-    }
-
-    fn check_memory(&self, addr: u64, len: usize) -> Result<std::ops::Range<usize>, DeviceError> {
-        let size = self.dram.len() as u64;
-        match addr.checked_add(len as u64) {
-            Some(end) if end <= size => Ok(addr as usize..end as usize),
-            _ => Err(DeviceError::OutOfMemory { addr, len: len as u64, size }),
         }
     }
 
@@ -280,36 +268,27 @@ impl Device for Fsim {
     }
 
     fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        let range = self.check_memory(addr, bytes.len())?;
+        let range = memory_range(addr, bytes.len() as u64, self.memory_bytes())?;
         self.dram[range].copy_from_slice(bytes);
         Ok(())
     }
 
     fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        let range = self.check_memory(addr, bytes.len())?;
+        let range = memory_range(addr, bytes.len() as u64, self.memory_bytes())?;
         bytes.copy_from_slice(&self.dram[range]);
         Ok(())
     }
 
     fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError> {
-        check_command(command, &self.config)?;
-        let ticket = Ticket(self.next_ticket);
-        self.next_ticket += 1;
-        self.queue.push_back((ticket, command.clone()));
-        Ok(ticket)
+        self.queue.submit(command, &self.config)
     }
 
     fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
-        while self.queue.front().is_some_and(|(first, _)| *first <= ticket) {
-            if let Some((done, command)) = self.queue.pop_front() {
-                let result = self.run_command(&command);
-                self.done.push((done, result));
-            }
+        while let Some((first, command)) = self.queue.next(ticket) {
+            let outcome = self.run_command(&command);
+            self.queue.done(first, outcome);
         }
-        match self.done.iter().position(|(t, _)| *t == ticket) {
-            Some(i) => self.done.swap_remove(i).1,
-            None => Err(DeviceError::UnknownTicket(ticket)),
-        }
+        self.queue.take(ticket)
     }
 
     fn scratchpad(&mut self, mem: Mem, entry: u32, count: u32) -> Result<Vec<u8>, DeviceError> {

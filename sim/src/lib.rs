@@ -5,6 +5,7 @@
 
 pub mod dram;
 pub mod functional;
+mod queue;
 pub mod random;
 pub mod rtl;
 

@@ -9,11 +9,11 @@ mod sys;
 pub use build::{Progress, default_cache_dir};
 
 use crate::dram::Dram;
-use std::collections::VecDeque;
+use crate::queue::Queue;
 use std::path::PathBuf;
 use sys::{Bench, End};
 use tilewright_hw::config::{Counters, DramSection, HwConfig, Mem};
-use tilewright_hw::device::{Base, Command, Device, DeviceError, RunReport, Ticket, Trap, UnitCounters, check_command};
+use tilewright_hw::device::{Base, Command, Device, DeviceError, RunReport, Ticket, Trap, UnitCounters, memory_range};
 use tilewright_hw::isa::{INSN_BYTES, Op, decode};
 use tilewright_hw::regs::{self, TrapCause, TrapUnit, UnitState};
 
@@ -38,9 +38,7 @@ pub struct Rtl {
     config: HwConfig,
     bench: Bench,
     bases: Vec<Base>,
-    queue: VecDeque<(Ticket, Command)>,
-    done: Vec<(Ticket, Result<RunReport, DeviceError>)>,
-    next_ticket: u64,
+    queue: Queue,
 }
 
 impl Rtl {
@@ -81,7 +79,7 @@ impl Rtl {
             return Err(failed(format!("it shows configuration hash {hash:016x}, not {:016x}", config.hash())));
         }
         let bases = vec![Base::default(); config.bases as usize];
-        let mut rtl = Rtl { config, bench, bases, queue: VecDeque::new(), done: Vec::new(), next_ticket: 0 };
+        let mut rtl = Rtl { config, bench, bases, queue: Queue::default() };
         for index in 0..rtl.bases.len() {
             rtl.write_base(index, Base::default());
         }
@@ -200,14 +198,6 @@ impl Rtl {
             .sum()
     }
 
-    fn check_memory(&self, addr: u64, len: usize) -> Result<std::ops::Range<usize>, DeviceError> {
-        let size = self.memory_bytes();
-        match addr.checked_add(len as u64) {
-            Some(end) if end <= size => Ok(addr as usize..end as usize),
-            _ => Err(DeviceError::OutOfMemory { addr, len: len as u64, size }),
-        }
-    }
-
     /// Device memory.
     pub fn memory(&self) -> &[u8] {
         self.bench.memory()
@@ -233,36 +223,27 @@ impl Device for Rtl {
     }
 
     fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        let range = self.check_memory(addr, bytes.len())?;
+        let range = memory_range(addr, bytes.len() as u64, self.memory_bytes())?;
         self.bench.memory_mut()[range].copy_from_slice(bytes);
         Ok(())
     }
 
     fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        let range = self.check_memory(addr, bytes.len())?;
+        let range = memory_range(addr, bytes.len() as u64, self.memory_bytes())?;
         bytes.copy_from_slice(&self.bench.memory()[range]);
         Ok(())
     }
 
     fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError> {
-        check_command(command, &self.config)?;
-        let ticket = Ticket(self.next_ticket);
-        self.next_ticket += 1;
-        self.queue.push_back((ticket, command.clone()));
-        Ok(ticket)
+        self.queue.submit(command, &self.config)
     }
 
     fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
-        while self.queue.front().is_some_and(|(first, _)| *first <= ticket) {
-            if let Some((done, command)) = self.queue.pop_front() {
-                let result = self.run_command(&command);
-                self.done.push((done, result));
-            }
+        while let Some((first, command)) = self.queue.next(ticket) {
+            let outcome = self.run_command(&command);
+            self.queue.done(first, outcome);
         }
-        match self.done.iter().position(|(t, _)| *t == ticket) {
-            Some(i) => self.done.swap_remove(i).1,
-            None => Err(DeviceError::UnknownTicket(ticket)),
-        }
+        self.queue.take(ticket)
     }
 
     fn scratchpad(&mut self, mem: Mem, entry: u32, count: u32) -> Result<Vec<u8>, DeviceError> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use tilewright::devices::MEMORY_BYTES;
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::device::{Base, Device, DeviceError};
+use tilewright_hw::device::{Base, Device, memory_range};
 use tilewright_runtime::files;
 
 use super::Run;
@@ -104,10 +104,8 @@ fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
 
 /// The bytes from `address` on, where device memory has them.
 fn inside(address: u64, len: u64) -> Result<Range<u64>> {
-    match address.checked_add(len) {
-        Some(end) if end <= MEMORY_BYTES => Ok(address..end),
-        _ => Err(DeviceError::OutOfMemory { addr: address, len, size: MEMORY_BYTES }.into()),
-    }
+    let range = memory_range(address, len, MEMORY_BYTES)?;
+    Ok(range.start as u64..range.end as u64)
 }
 
 fn parse_read(text: &str) -> Result<(u64, usize, PathBuf)> {
