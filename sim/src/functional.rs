@@ -235,6 +235,8 @@ impl Stepper<'_> {
             Err(Stop::Trap(cause)) => return Ok(self.trapped(trap(cause))),
             Err(Stop::Program(what)) => return Err(DeviceError::Program { index: self.place, what }),
         }
+        // The work is done, so the instruction has retired even where one of its tokens finds a full counter.
+        self.report.retired[unit as usize] += 1;
         let full = (1u32 << self.device.config.token_bits) - 1;
         for to in insn.push.iter() {
             let counter = &mut self.device.state.tokens[unit as usize][to as usize];
@@ -243,7 +245,6 @@ impl Stepper<'_> {
             }
             *counter += 1;
         }
-        self.report.retired[unit as usize] += 1;
         self.place += 1;
         Ok(Step::Retired(insn))
     }

@@ -6,13 +6,16 @@
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tilewright_hw::device::{Device, DeviceError, RunReport};
+use tilewright_hw::isa::{Op, Unit};
+use tilewright_hw::regs::{TrapCause, TrapUnit};
 use tilewright_hw::{HwConfig, Mem};
 use tilewright_sim::random::{
-    Coverage, FaultKind, MEMORY_BYTES, Program, generate, plant, sample_config, sample_dram, shrink,
+    Coverage, Expected, FaultKind, MEMORY_BYTES, Planted, Program, generate, plant, sample_config, sample_dram, shrink,
 };
 use tilewright_sim::{Fsim, Rtl, RtlOptions};
 
@@ -76,14 +79,16 @@ fn difference(expected: &[u8], found: &[u8], counts: impl Fn(usize) -> bool) -> 
 }
 
 /// What differs from the trap that was planted.
-fn compare_fault(fsim: &mut Fsim, rtl: &mut Rtl, planted: &tilewright_sim::random::Planted) -> Option<String> {
+fn compare_fault(fsim: &mut Fsim, rtl: &mut Rtl, planted: &Planted) -> Option<String> {
     let expected = Some(planted.expected);
-    let of = |report: RunReport| {
-        report.trap.map(|t| tilewright_sim::random::Expected { unit: t.unit, cause: t.cause, ordinal: t.ordinal })
-    };
+    let of = |report: RunReport| report.trap.map(|t| Expected { unit: t.unit, cause: t.cause, ordinal: t.ordinal });
     if planted.kind.is_functional() {
         match run(fsim, &planted.program) {
-            Ok(report) if of(report.clone()) == expected => {}
+            Ok(report) if of(report.clone()) == expected => {
+                if let Some(why) = compare_work(&report, planted) {
+                    return Some(format!("the functional simulator: {why}"));
+                }
+            }
             other => return Some(format!("the functional simulator ends with {other:?}, expected {expected:?}")),
         }
     }
@@ -92,12 +97,54 @@ fn compare_fault(fsim: &mut Fsim, rtl: &mut Rtl, planted: &tilewright_sim::rando
     }
     let before = rtl.memory().to_vec();
     match rtl.run(&planted.program.command()) {
-        Ok(report) if of(report.clone()) == expected => {}
+        Ok(report) if of(report.clone()) == expected => {
+            if let Some(why) = compare_work(&report, planted) {
+                return Some(why);
+            }
+        }
         Ok(report) => return Some(format!("ends with {:?}, expected {expected:?}", report.trap)),
         Err(e) => return Some(e.to_string()),
     }
     let stored = planted.program.stored();
     difference(&before, rtl.memory(), |i| !stored[i]).map(|d| format!("{d}, where nothing is stored"))
+}
+
+/// What is wrong with the work that a report counts before a trap.
+fn compare_work(report: &RunReport, planted: &Planted) -> Option<String> {
+    let Expected { unit, cause, ordinal } = planted.expected;
+    let in_order = report.cycles.is_none();
+    let insns = &planted.program.insns;
+    let mut due: Vec<RangeInclusive<u32>> = Vec::new();
+    for other in Unit::ALL {
+        let all = insns.iter().filter(|insn| insn.unit() == other).count() as u32;
+        due.push(if unit == TrapUnit::from(other) {
+            match cause {
+                TrapCause::Token => ordinal + 1..=ordinal + 1,
+                TrapCause::Deadlock => ordinal..=ordinal,
+                _ if in_order => ordinal..=ordinal,
+                // Those before may be under way when the next one fails a check.
+                _ => 0..=ordinal,
+            }
+        } else if unit == TrapUnit::Fetch {
+            let before = insns[..ordinal as usize].iter().filter(|insn| insn.unit() == other).count() as u32;
+            if in_order { before..=before } else { 0..=before }
+        } else {
+            0..=all
+        });
+    }
+    if let Some(unit) =
+        Unit::ALL.into_iter().find(|unit| !due[*unit as usize].contains(&report.retired[*unit as usize]))
+    {
+        let (found, due) = (report.retired[unit as usize], &due[unit as usize]);
+        return Some(format!("retired {found} of {}, expected {due:?}", unit.name()));
+    }
+    let products = insns.iter().filter_map(|insn| match insn.op {
+        Op::Gemm(x) => Some([x.uops, x.count0, x.count1, x.count2].map(u64::from).iter().product::<u64>()),
+        _ => None,
+    });
+    let micro_ops: u64 = products.take(report.retired[Unit::Gemm as usize] as usize).sum();
+    let macs = micro_ops * planted.program.config.macs_per_cycle();
+    (report.macs != macs).then(|| format!("{} multiply-accumulates, the retired instructions have {macs}", report.macs))
 }
 
 /// What one configuration showed.

@@ -30,14 +30,13 @@ impl Fsim {
             block_out: self.config.block_out as usize,
         };
         let passes = x.count0 as u64 * x.count1 as u64 * x.count2 as u64;
-        let each = self.config.macs_per_cycle();
         // Indices only grow with the loops, so the last pass decides whether any of them leaves its memory.
         if last_uop <= depth && walk.last_indices_fit(depths) {
             self.kernel.run(&walk, &mut operands);
-            report.macs += passes * u64::from(x.uops) * each;
+            report.macs += passes * u64::from(x.uops) * self.config.macs_per_cycle();
             return Ok(());
         }
-        report.macs += walk.run_checked(x.uops as usize, depths, &mut operands) * each;
+        walk.run_checked(x.uops as usize, depths, &mut operands);
         Err(Stop::Trap(TrapCause::Scratchpad))
     }
 

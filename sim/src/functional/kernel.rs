@@ -99,30 +99,27 @@ impl Walk<'_> {
         }
     }
 
-    /// Runs until an index leaves its memory, which it does; returns the micro-ops that ran.
-    pub(super) fn run_checked(&self, uops: usize, depths: [u32; 3], operands: &mut Operands) -> u64 {
-        let mut ran = 0;
+    /// Runs until an index leaves its memory, which it does.
+    pub(super) fn run_checked(&self, uops: usize, depths: [u32; 3], operands: &mut Operands) {
         let counts = self.counts.map(u64::from);
         for l0 in 0..counts[0] {
             for l1 in 0..counts[1] {
                 for l2 in 0..counts[2] {
                     for u in 0..uops {
-                        let Some(uop) = self.uops.get(u) else { return ran };
+                        let Some(uop) = self.uops.get(u) else { return };
                         let index = [0, 1, 2].map(|i| {
                             let steps = [l0, l1, l2].into_iter().zip(&self.steps).map(|(n, s)| n * u64::from(s[i]));
                             u64::from(uop[i]) + u64::from(self.base[i]) + steps.sum::<u64>()
                         });
                         if (0..3).any(|i| index[i] >= u64::from(depths[i])) {
-                            return ran;
+                            return;
                         }
                         let [acc, inp, wgt] = index.map(|i| i as usize);
                         operands.tile(acc, inp, wgt, self.accumulate);
-                        ran += 1;
                     }
                 }
             }
         }
-        ran
     }
 }
 
