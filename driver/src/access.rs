@@ -3,7 +3,7 @@
 use crate::set::EntrySet;
 use std::ops::Range;
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{Gemm, GemmUop, Load, Op, Store, VecDst, VecSrc, Vector, VectorUop};
+use tilewright_hw::isa::{Gemm, GemmUop, Load, Op, PARAM_ROWS, Store, VecDst, VecSrc, Vector, VectorUop};
 
 /// Entries of a memory that an instruction reads or writes; param counts rows.
 #[derive(Debug, Clone)]
@@ -212,6 +212,7 @@ pub fn destination_mem(dst: VecDst) -> Mem {
 
 fn vector(x: &Vector, uops: &[VectorUop], config: &HwConfig, found: &mut Footprint) -> Result<(), Outside> {
     let counts = [x.count0, x.count1, x.count2];
+    let rows = u64::from(PARAM_ROWS);
     touch(found, config, Mem::VectorUop, false, |s| s.insert_range(x.uop.into(), x.uops.into()))?;
     touch(found, config, destination_mem(x.dst), true, |s| {
         indexed(s, x.dst_at, uops.iter().map(|u| u.dst), [x.dst0, x.dst1, x.dst2], counts)
@@ -223,8 +224,10 @@ fn vector(x: &Vector, uops: &[VectorUop], config: &HwConfig, found: &mut Footpri
         if mem == Mem::Param {
             let mut entries = EntrySet::new(config.param_depth);
             indexed(&mut entries, x.b_at, uops.iter().map(|u| u.b), [x.b0, x.b1, x.b2], counts)
-                .map_err(|entry| Outside { mem, entry: entry * 9 })?;
-            touch(found, config, mem, false, |s| entries.iter().try_for_each(|e| s.insert_range(u64::from(e) * 9, 9)))?;
+                .map_err(|entry| Outside { mem, entry: entry * rows })?;
+            touch(found, config, mem, false, |s| {
+                entries.iter().try_for_each(|e| s.insert_range(u64::from(e) * rows, rows))
+            })?;
         } else {
             touch(found, config, mem, false, |s| {
                 indexed(s, x.b_at, uops.iter().map(|u| u.b), [x.b0, x.b1, x.b2], counts)
@@ -233,7 +236,7 @@ fn vector(x: &Vector, uops: &[VectorUop], config: &HwConfig, found: &mut Footpri
     }
     if x.op.needs_descriptor(x.b) {
         touch(found, config, Mem::Param, false, |s| {
-            s.insert_range(u64::from(x.descriptor) * 9, u64::from(config.descriptor_entries()) * 9)
+            s.insert_range(u64::from(x.descriptor) * rows, u64::from(config.descriptor_entries()) * rows)
         })?;
     }
     Ok(())

@@ -241,7 +241,7 @@ impl HwConfig {
                 format!("use at most {}", self.offset_bits),
             );
         }
-        let need = self.param_depth as u64 * 9 * u64::from(self.block_out);
+        let need = u64::from(self.param_depth) * u64::from(self.param_entry_bytes());
         if need < 2 * crate::isa::DESCRIPTOR_BYTES as u64 {
             bad("param_depth", "leaves no room for two descriptors".into(), "make it deeper".into());
         }

@@ -31,5 +31,14 @@ pub const HEADER_BITS: u32 = 16;
 /// Bytes of a vector descriptor; see [`Descriptor`].
 pub const DESCRIPTOR_BYTES: usize = 36;
 
+/// Rows of a param entry, each with a byte for each of block_out channels; loads address rows, vector reads entries.
+pub const PARAM_ROWS: u32 = PARAM_SHIFT_ROW + 1;
+/// The first of the four rows with the bytes of each channel's bias, the lowest first.
+pub const PARAM_BIAS_ROW: u32 = 0;
+/// The first of the four rows with the bytes of each channel's multiplier, the lowest first.
+pub const PARAM_MULTIPLIER_ROW: u32 = PARAM_BIAS_ROW + 4;
+/// The row with each channel's shift.
+pub const PARAM_SHIFT_ROW: u32 = PARAM_MULTIPLIER_ROW + 4;
+
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@
 //! are tiles in the order in which gemm reads them; parameters are nine rows of block_out bytes to an entry.
 
 use crate::config::HwConfig;
+use crate::isa::{PARAM_BIAS_ROW, PARAM_MULTIPLIER_ROW, PARAM_ROWS, PARAM_SHIFT_ROW};
 
 /// Changes whenever bytes in memory would mean something else.
 pub const LAYOUT_VERSION: u32 = 1;
@@ -162,18 +163,19 @@ impl Weights {
 pub fn pack_params(config: &HwConfig, bias: &[i32], multiplier: &[i32], shift: &[i8]) -> Vec<u8> {
     let block = config.block_out as usize;
     let entries = bias.len().max(multiplier.len()).max(shift.len()).div_ceil(block);
-    let mut packed = vec![0u8; entries * 9 * block];
+    let mut packed = vec![0u8; entries * PARAM_ROWS as usize * block];
     for entry in 0..entries {
+        let at = |first: u32, byte: usize| (entry * PARAM_ROWS as usize + first as usize + byte) * block;
         for lane in 0..block {
             let channel = entry * block + lane;
             let b = bias.get(channel).copied().unwrap_or(0).to_le_bytes();
             let m = multiplier.get(channel).copied().unwrap_or(0).to_le_bytes();
             let s = shift.get(channel).copied().unwrap_or(0) as u8;
             for row in 0..4 {
-                packed[(entry * 9 + row) * block + lane] = b[row];
-                packed[(entry * 9 + 4 + row) * block + lane] = m[row];
+                packed[at(PARAM_BIAS_ROW, row) + lane] = b[row];
+                packed[at(PARAM_MULTIPLIER_ROW, row) + lane] = m[row];
             }
-            packed[(entry * 9 + 8) * block + lane] = s;
+            packed[at(PARAM_SHIFT_ROW, 0) + lane] = s;
         }
     }
     packed
@@ -182,6 +184,6 @@ pub fn pack_params(config: &HwConfig, bias: &[i32], multiplier: &[i32], shift: &
 /// A descriptor as whole param entries.
 pub fn pack_descriptor(config: &HwConfig, descriptor: &crate::isa::Descriptor) -> Vec<u8> {
     let mut packed = descriptor.to_bytes().to_vec();
-    packed.resize((config.descriptor_entries() * 9 * config.block_out) as usize, 0);
+    packed.resize((config.descriptor_entries() * config.param_entry_bytes()) as usize, 0);
     packed
 }

@@ -29,7 +29,9 @@ use rand::{Rng, SeedableRng};
 use sample::{Aim, sample};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::{Base, Command, Device, DeviceError};
-use tilewright_hw::isa::{Insn, Load, Op, Store, Unit, VecDst, VecOp, VecSrc, Vector, encode, print_program};
+use tilewright_hw::isa::{
+    Insn, Load, Op, PARAM_ROWS, Store, Unit, VecDst, VecOp, VecSrc, Vector, encode, print_program,
+};
 
 /// A program with all that it needs to run.
 #[derive(Debug, Clone)]
@@ -240,7 +242,7 @@ fn epilogue(builder: &mut Builder, rng: &mut SmallRng) {
 fn shift_amount(builder: &mut Builder, entry: u32, value: u32, rng: &mut SmallRng) {
     let load = Load {
         mem: Mem::Param,
-        entry: entry * 9,
+        entry: entry * PARAM_ROWS,
         offset: image::shift_words(value),
         row_bytes: builder.config.block_out * 4,
         ..Load::default()

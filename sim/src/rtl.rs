@@ -251,9 +251,9 @@ impl Device for Rtl {
         if entry.checked_add(count).is_none_or(|end| end > entries) {
             return Err(DeviceError::OutOfMemory { addr: entry.into(), len: count.into(), size: entries.into() });
         }
-        // Loads address the nine rows of a param entry, the design holds it as one.
+        // Loads address the rows of a param entry, the design holds it as one.
         let size = self.config.entry_bytes(mem);
-        let rows = if mem == Mem::Param { 9 } else { 1 };
+        let rows = self.config.rows_of_entry(mem);
         let (first, end) = (entry / rows, (entry + count).div_ceil(rows));
         let bytes = self.bench.read_entries(mem as u32, first, end - first, size * rows);
         let skip = ((entry - first * rows) * size) as usize;

@@ -1,7 +1,7 @@
 //! Sizes that follow from a configuration. Nothing else computes one.
 
 use super::HwConfig;
-use crate::isa::{Width, WidthName};
+use crate::isa::{PARAM_ROWS, Width, WidthName};
 use sha2::{Digest, Sha256};
 
 /// A scratchpad or micro-op memory; the discriminant is its code in an instruction.
@@ -16,7 +16,7 @@ pub enum Mem {
     Acc = 2,
     /// Results, int8 rows of batch x block_out.
     Out = 3,
-    /// Per-channel parameters and descriptors; loads address rows of block_out bytes, nine to an entry.
+    /// Per-channel parameters and descriptors; loads address rows of block_out bytes, [`PARAM_ROWS`] to an entry.
     Param = 4,
     /// Micro-ops of gemm.
     GemmUop = 5,
@@ -73,7 +73,7 @@ impl HwConfig {
         self.block_in == self.block_out
     }
 
-    /// Bytes of one entry as loads and stores address it; for param one of the nine rows.
+    /// Bytes of one entry as loads and stores address it; for param one of its rows.
     pub fn entry_bytes(&self, mem: Mem) -> u32 {
         match mem {
             Mem::Inp => self.batch * self.block_in,
@@ -86,17 +86,27 @@ impl HwConfig {
         }
     }
 
-    /// Entries as loads and stores address them; for param nine times its depth.
+    /// Entries as loads and stores address them; for param the rows of all its entries.
     pub fn entries(&self, mem: Mem) -> u32 {
         match mem {
             Mem::Inp => self.inp_depth,
             Mem::Wgt => self.wgt_depth,
             Mem::Acc => self.acc_depth,
             Mem::Out => self.out_depth,
-            Mem::Param => self.param_depth * 9,
+            Mem::Param => self.param_depth * PARAM_ROWS,
             Mem::GemmUop => self.gemm_uop_depth,
             Mem::VectorUop => self.vector_uop_depth,
         }
+    }
+
+    /// Rows of an entry that loads address one by one where the hardware holds it as a whole.
+    pub fn rows_of_entry(&self, mem: Mem) -> u32 {
+        if mem == Mem::Param { PARAM_ROWS } else { 1 }
+    }
+
+    /// Bytes of a whole param entry.
+    pub fn param_entry_bytes(&self) -> u32 {
+        PARAM_ROWS * self.block_out
     }
 
     /// Banks of a memory, selected by high address bits.
@@ -145,7 +155,7 @@ impl HwConfig {
 
     /// Cycles that reading a descriptor takes: one for each param entry that it covers.
     pub fn descriptor_entries(&self) -> u32 {
-        (crate::isa::DESCRIPTOR_BYTES as u32).div_ceil(9 * self.block_out)
+        (crate::isa::DESCRIPTOR_BYTES as u32).div_ceil(self.param_entry_bytes())
     }
 
     /// The instruction set's widths for this configuration.

@@ -77,6 +77,10 @@ fn isa_package() -> String {
     constant(32, "RingEntries".into(), crate::regs::RING_ENTRIES.into());
     constant(32, "States".into(), UnitState::ALL.len() as u64);
     constant(32, "DescriptorBytes".into(), super::DESCRIPTOR_BYTES as u64);
+    constant(32, "ParamRows".into(), super::PARAM_ROWS.into());
+    constant(32, "ParamBiasRow".into(), super::PARAM_BIAS_ROW.into());
+    constant(32, "ParamMultiplierRow".into(), super::PARAM_MULTIPLIER_ROW.into());
+    constant(32, "ParamShiftRow".into(), super::PARAM_SHIFT_ROW.into());
     s.push_str("endpackage\n");
     s
 }

@@ -30,7 +30,7 @@ pub(super) struct State {
     pub(super) acc: Vec<i32>,
     /// int8 rows of batch x block_out, as bytes.
     pub(super) out: Vec<u8>,
-    /// Entries of nine rows of block_out bytes.
+    /// Entries of rows of block_out bytes.
     pub(super) param: Vec<u8>,
     gemm_uop_bytes: Vec<u8>,
     vector_uop_bytes: Vec<u8>,

@@ -2,7 +2,10 @@
 
 use super::{Fsim, Stop};
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{DESCRIPTOR_BYTES, Descriptor, VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::isa::{
+    DESCRIPTOR_BYTES, Descriptor, PARAM_BIAS_ROW, PARAM_MULTIPLIER_ROW, PARAM_ROWS, PARAM_SHIFT_ROW, VecDst, VecOp,
+    VecSrc, Vector,
+};
 use tilewright_hw::num::{Requant, quantized_add, quantized_mul, requantize};
 use tilewright_hw::regs::TrapCause;
 
@@ -26,7 +29,7 @@ pub(crate) fn destination_memory(dst: VecDst) -> Mem {
     }
 }
 
-/// Entries that vector sees in a memory: for param those of nine rows.
+/// Entries that vector sees in a memory: for param whole ones, not rows.
 pub(crate) fn vector_depth(config: &HwConfig, mem: Mem) -> u32 {
     if mem == Mem::Param { config.param_depth } else { config.entries(mem) }
 }
@@ -124,19 +127,19 @@ impl Fsim {
     }
 
     fn descriptor(&self, entry: u32) -> Descriptor {
-        let at = entry as usize * 9 * self.config.block_out as usize;
+        let at = (entry * self.config.param_entry_bytes()) as usize;
         let mut bytes = [0; DESCRIPTOR_BYTES];
         bytes.copy_from_slice(&self.state.param[at..at + DESCRIPTOR_BYTES]);
         Descriptor::from_bytes(&bytes)
     }
 
     /// Byte `row` of channel `o` in a param entry.
-    fn param_byte(&self, entry: u32, row: usize, o: usize) -> u8 {
+    fn param_byte(&self, entry: u32, row: u32, o: usize) -> u8 {
         let outputs = self.config.block_out as usize;
-        self.state.param[(entry as usize * 9 + row) * outputs + o]
+        self.state.param[(entry * PARAM_ROWS + row) as usize * outputs + o]
     }
 
-    fn param_word(&self, entry: u32, row: usize, o: usize) -> i32 {
+    fn param_word(&self, entry: u32, row: u32, o: usize) -> i32 {
         i32::from_le_bytes([0, 1, 2, 3].map(|i| self.param_byte(entry, row + i, o)))
     }
 
@@ -155,7 +158,7 @@ impl Fsim {
             VecSrc::Param => {
                 let outputs = self.config.block_out as usize;
                 for (e, value) in row.iter_mut().enumerate() {
-                    *value = self.param_word(entry, 0, e % outputs);
+                    *value = self.param_word(entry, PARAM_BIAS_ROW, e % outputs);
                 }
             }
             VecSrc::Scalar | VecSrc::None => {}
@@ -186,9 +189,9 @@ impl Fsim {
                 let outputs = self.config.block_out as usize;
                 for o in 0..outputs {
                     let r = Requant {
-                        bias: self.param_word(param, 0, o),
-                        multiplier: self.param_word(param, 4, o),
-                        shift: self.param_byte(param, 8, o) as i8,
+                        bias: self.param_word(param, PARAM_BIAS_ROW, o),
+                        multiplier: self.param_word(param, PARAM_MULTIPLIER_ROW, o),
+                        shift: self.param_byte(param, PARAM_SHIFT_ROW, o) as i8,
                         zero_point: d.zero_point,
                         lo: d.lo,
                         hi: d.hi,

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::Base;
-use tilewright_hw::isa::{Gemm, Op, Unit, VecOp, VecSrc, Vector};
+use tilewright_hw::isa::{Gemm, Op, PARAM_ROWS, Unit, VecOp, VecSrc, Vector};
 use tilewright_hw::regs::TrapCause;
 
 /// A set of entries.
@@ -101,9 +101,10 @@ impl Access {
         self.writes[mem as usize].insert(entries);
     }
 
-    /// A row that vector reads: of param all nine rows of the entry.
+    /// A row that vector reads: of param all rows of the entry.
     fn read_row(&mut self, c: &Context, mem: Mem, entry: u32) {
-        let entries = if mem == Mem::Param { entry * 9..entry * 9 + 9 } else { entry..entry + 1 };
+        let rows = if mem == Mem::Param { PARAM_ROWS } else { 1 };
+        let entries = entry * rows..(entry + 1) * rows;
         self.read(c, mem, entries);
     }
 }
@@ -194,7 +195,7 @@ fn vector(c: &Context, x: &Vector, a: &mut Access) -> Result<(), Stop> {
         if x.descriptor + entries > c.config.param_depth {
             return trap(TrapCause::Scratchpad);
         }
-        a.read(c, Mem::Param, x.descriptor * 9..(x.descriptor + entries) * 9);
+        a.read(c, Mem::Param, x.descriptor * PARAM_ROWS..(x.descriptor + entries) * PARAM_ROWS);
     }
     let mems = [Some(destination_memory(x.dst)), source_memory(x.a), source_memory(x.b)];
     let mut written = HashSet::new();

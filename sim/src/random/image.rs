@@ -5,7 +5,9 @@ use rand::rngs::SmallRng;
 use std::ops::Range;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::Base;
-use tilewright_hw::isa::{Descriptor, GemmUop, VectorUop};
+use tilewright_hw::isa::{
+    DESCRIPTOR_BYTES, Descriptor, GemmUop, PARAM_BIAS_ROW, PARAM_MULTIPLIER_ROW, PARAM_SHIFT_ROW, VectorUop,
+};
 
 /// Bytes of device memory.
 pub const MEMORY_BYTES: u64 = 0x40000;
@@ -95,23 +97,24 @@ pub(super) fn image(config: &HwConfig, rng: &mut SmallRng) -> Vec<u8> {
         memory[at..at + config.block_out as usize].fill(amount as u8);
     }
     let mut at = PARAMS.start as usize;
-    while at + 9 * outputs <= PARAMS.end as usize {
+    let entry = config.param_entry_bytes() as usize;
+    while at + entry <= PARAMS.end as usize {
         for o in 0..outputs {
             let bias = rng.random_range(-20000i32..20000).to_le_bytes();
             let multiplier = rng.random_range(1 << 30..=i32::MAX).to_le_bytes();
             for row in 0..4 {
-                memory[at + row * outputs + o] = bias[row];
-                memory[at + (4 + row) * outputs + o] = multiplier[row];
+                memory[at + (PARAM_BIAS_ROW as usize + row) * outputs + o] = bias[row];
+                memory[at + (PARAM_MULTIPLIER_ROW as usize + row) * outputs + o] = multiplier[row];
             }
-            memory[at + 8 * outputs + o] = rng.random_range(-12i8..=3) as u8;
+            memory[at + PARAM_SHIFT_ROW as usize * outputs + o] = rng.random_range(-12i8..=3) as u8;
         }
-        at += 9 * outputs;
+        at += entry;
         let entries = config.descriptor_entries() as usize;
-        if at + entries * 9 * outputs > PARAMS.end as usize {
+        if at + entries * entry > PARAMS.end as usize {
             break;
         }
-        memory[at..at + 36].copy_from_slice(&descriptor(rng).to_bytes());
-        at += entries * 9 * outputs;
+        memory[at..at + DESCRIPTOR_BYTES].copy_from_slice(&descriptor(rng).to_bytes());
+        at += entries * entry;
     }
     memory
 }

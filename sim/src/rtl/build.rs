@@ -207,7 +207,7 @@ fn scratchpads(config: &HwConfig) -> String {
         "static const void* tw_entry(const Vtw_core___024root* r, uint32_t mem, uint32_t entry) {\n    switch (mem) {\n",
     );
     for mem in Mem::ALL {
-        let rows = if mem == Mem::Param { 9 } else { 1 };
+        let rows = config.rows_of_entry(mem);
         let banks = config.banks(mem);
         let depth = config.entries(mem) / rows / banks;
         s.push_str(&format!("    case {}: switch (entry / {depth}) {{\n", mem as u32));

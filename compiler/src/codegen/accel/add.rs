@@ -8,7 +8,7 @@ use crate::graph::ValueId;
 use crate::tir::Scope;
 use tilewright_driver::{DriverError, Nest, Role};
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{Descriptor, VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::isa::{Descriptor, PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
 use tilewright_hw::layout::pack_descriptor;
 use tilewright_hw::num::Qadd;
 
@@ -57,7 +57,7 @@ pub(super) fn emit(
     let places = add_operands(config).ok_or_else(missing)?;
     let bytes = pack_descriptor(config, &descriptor(&add.params));
     let offset = e.b.constant(&format!("{} parameters", layer.name), Role::Params, &bytes);
-    let rows = 9 * config.descriptor_entries();
+    let rows = PARAM_ROWS * config.descriptor_entries();
     let row = e.param.take(rows);
     e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes.len() as u64)?;
     let entry_bytes = u64::from(config.block_out);
@@ -69,7 +69,7 @@ pub(super) fn emit(
         dst: VecDst::Out,
         a: source(places[0].0),
         b: source(places[1].0),
-        descriptor: row / 9,
+        descriptor: row / PARAM_ROWS,
         ..Vector::default()
     };
     for (piece, first) in (0..total).step_by(count as usize).enumerate() {

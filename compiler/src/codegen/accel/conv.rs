@@ -10,7 +10,7 @@ use crate::graph::ValueId;
 use std::ops::Range;
 use tilewright_driver::{DriverError, Nest, Role};
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{Descriptor, Load, Store, VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::isa::{Descriptor, Load, PARAM_ROWS, Store, VecDst, VecOp, VecSrc, Vector};
 use tilewright_hw::layout::{Weights, pack_descriptor, pack_params};
 
 /// Parts of `size` in steps of `step`.
@@ -113,7 +113,7 @@ impl Walk<'_> {
         });
         let bytes: Vec<u8> = packed.into_iter().map(|w| w as u8).collect();
         self.weights = e.b.constant(&format!("{} weights", self.name), Role::Weights, &bytes);
-        let whole = 2 * 9 * (out_tiles as u32 + config.descriptor_entries()) <= config.entries(Mem::Param);
+        let whole = 2 * PARAM_ROWS * (out_tiles as u32 + config.descriptor_entries()) <= config.entries(Mem::Param);
         let group = if whole { self.sizes.out_blocks } else { self.tile.out_blocks };
         for blocks in cut(self.sizes.out_blocks, group) {
             let tiles = blocks.start * self.sizes.out_ratio..blocks.end * self.sizes.out_ratio;
@@ -184,14 +184,14 @@ impl Walk<'_> {
         let row = match e.param.find(&key) {
             Some(row) => row,
             None => {
-                let row = e.param.hold(key, 9 * entries);
-                let bytes = u64::from(9 * entries * e.config.block_out);
+                let row = e.param.hold(key, PARAM_ROWS * entries);
+                let bytes = u64::from(entries * e.config.param_entry_bytes());
                 e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes)?;
                 row
             }
         };
         let first = (s.blocks.start - blocks.start) * self.sizes.out_ratio;
-        Ok((row / 9, row / 9 + descriptor + first as u32))
+        Ok((row / PARAM_ROWS, row / PARAM_ROWS + descriptor + first as u32))
     }
 
     /// Tiles over the input channels of a pass.

@@ -3,7 +3,7 @@
 use super::layer::{Conv, Kind, Layer, Pool, Span, reach};
 use super::view::View;
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::VecOp;
+use tilewright_hw::isa::{PARAM_ROWS, VecOp};
 
 /// How a layer is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -245,7 +245,7 @@ fn cost(conv: &Conv, sizes: &Sizes, input: View, output: View, tile: ConvTile, c
         && out <= acc_half
         && out <= half(Mem::Out)
         && wgt <= if whole_weights { 2 * half(Mem::Wgt) } else { half(Mem::Wgt) }
-        && 9 * params <= half(Mem::Param)
+        && PARAM_ROWS as usize * params <= half(Mem::Param)
         && in_tiles * taps <= config.gemm_uop_depth as usize
         && columns_in.min(input.w) * config.block() as usize <= ROW_BYTES
         && tile.columns * config.block() as usize <= ROW_BYTES
@@ -329,7 +329,7 @@ fn pool_tile(pool: &Pool, input: View, output: View, config: &HwConfig) -> Resul
             let fits = data <= half(source)
                 && room <= half(Mem::Out)
                 && out <= half(Mem::Acc)
-                && 9 * entries <= half(Mem::Param)
+                && PARAM_ROWS as usize * entries <= half(Mem::Param)
                 && loadable(output.h, rows, |f, n| pool_rows(pool, f, n, input), PAD_ROWS, config.dma_pad)
                 && columns.inside > 0
                 && columns.before.max(columns.after) * ratio <= if config.dma_pad { PAD_ENTRIES } else { 0 }

@@ -12,7 +12,7 @@ use crate::tir::Scope;
 use std::ops::Range;
 use tilewright_driver::{Dim, DriverError, Nest, Role};
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{Descriptor, Load, VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::isa::{Descriptor, Load, PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
 use tilewright_hw::layout::{pack_descriptor, pack_params};
 use tilewright_hw::num::Rounding;
 
@@ -65,7 +65,7 @@ impl Walk<'_> {
         let blocks = self.output.0.layout.blocks();
         let descriptor = |lo, hi| pack_descriptor(config, &Descriptor { lo, hi, ..Descriptor::default() });
         let mut add = |params: &mut Vec<_>, range: Range<usize>, bytes: Vec<u8>| {
-            let entries = bytes.len() as u32 / (9 * config.block_out);
+            let entries = bytes.len() as u32 / config.param_entry_bytes();
             let offset = e.b.constant(&format!("{name} parameters"), Role::Params, &bytes);
             params.push((range, offset, entries));
         };
@@ -99,13 +99,13 @@ impl Walk<'_> {
         let row = match e.param.find(&key) {
             Some(row) => row,
             None => {
-                let row = e.param.hold(key, 9 * entries);
-                let bytes = u64::from(9 * entries * e.config.block_out);
+                let row = e.param.hold(key, PARAM_ROWS * entries);
+                let bytes = u64::from(entries * e.config.param_entry_bytes());
                 e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes)?;
                 row
             }
         };
-        Ok((row / 9, row / 9 + e.config.descriptor_entries()))
+        Ok((row / PARAM_ROWS, row / PARAM_ROWS + e.config.descriptor_entries()))
     }
 
     fn step(&self, e: &mut Emit, image: usize, blocks: &Range<usize>, rows: &Range<usize>) -> Result<(), DriverError> {
