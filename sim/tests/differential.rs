@@ -1,7 +1,9 @@
 //! The functional simulator against the Verilated design, on random programs and on planted faults.
 //!
 //! `TILEWRIGHT_FUZZ_PROGRAMS` sets the number of programs (2,000), `TILEWRIGHT_FUZZ_SEED` where they begin,
-//! `TILEWRIGHT_FUZZ_CONFIGS` the seed of the eight configurations, `TILEWRIGHT_FUZZ_ONLY` one of them. A failing program is printed shrunk, with its seed.
+//! `TILEWRIGHT_FUZZ_CONFIGS` the seed of the eight configurations, `TILEWRIGHT_FUZZ_ONLY` one of them. With
+//! `TILEWRIGHT_FUZZ_LARGE=1` two large configurations, which take minutes to build, come as numbers 8 and 9. A failing
+//! program is printed shrunk, with its seed.
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -15,11 +17,14 @@ use tilewright_hw::isa::{Op, Unit};
 use tilewright_hw::regs::{TrapCause, TrapUnit};
 use tilewright_hw::{HwConfig, Mem};
 use tilewright_sim::random::{
-    Coverage, Expected, FaultKind, MEMORY_BYTES, Planted, Program, generate, plant, sample_config, sample_dram, shrink,
+    Coverage, Expected, FaultKind, MEMORY_BYTES, Planted, Program, generate, plant, sample_config_with, sample_dram,
+    shrink,
 };
 use tilewright_sim::{Fsim, Rtl, RtlOptions};
 
 const CONFIGS: u64 = 8;
+/// Configurations more where large ones are asked for.
+const LARGE: u64 = 2;
 /// Planted faults of each kind in all configurations together.
 const FAULTS: usize = 24;
 /// How long a failing program is made smaller.
@@ -154,11 +159,21 @@ struct Outcome {
     failures: Vec<String>,
 }
 
+/// What a configuration of this number must have, so that each run sees it whatever the others are.
+fn fix(index: u64, config: &mut HwConfig) {
+    match index {
+        1 => config.bus_bits = 512,
+        8 => (config.batch, config.block_in, config.block_out) = (1, 32, 32),
+        9 => (config.batch, config.block_in, config.block_out, config.bus_bits) = (1, 64, 32, 512),
+        _ => {}
+    }
+}
+
 fn exercise(index: u64, programs: u64) -> Outcome {
     let seed = number("TILEWRIGHT_FUZZ_SEED", 1);
     let config_seed = number("TILEWRIGHT_FUZZ_CONFIGS", 1) * 1000 + index;
     let mut rng = SmallRng::seed_from_u64(config_seed);
-    let config: HwConfig = sample_config(&mut rng);
+    let config: HwConfig = sample_config_with(&mut rng, |config| fix(index, config));
     let begin = Instant::now();
     let mut outcome = Outcome { coverage: Coverage::new(), faults: BTreeMap::new(), failures: Vec::new() };
     let mut fsim = Fsim::new(config.clone(), MEMORY_BYTES);
@@ -232,6 +247,7 @@ fn random_programs_give_the_same_on_fsim_and_rtl() {
     }
     let programs = number("TILEWRIGHT_FUZZ_PROGRAMS", 2000);
     let only = std::env::var("TILEWRIGHT_FUZZ_ONLY").ok().and_then(|v| v.trim().parse::<u64>().ok());
+    let configs = CONFIGS + if number("TILEWRIGHT_FUZZ_LARGE", 0) > 0 { LARGE } else { 0 };
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());
     let workers = std::thread::available_parallelism().map_or(2, |n| n.get().min(4));
@@ -241,13 +257,13 @@ fn random_programs_give_the_same_on_fsim_and_rtl() {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed) as u64;
-                    if index >= CONFIGS {
+                    if index >= configs {
                         return;
                     }
                     if only.is_some_and(|only| only != index) {
                         continue;
                     }
-                    let outcome = exercise(index, programs.div_ceil(CONFIGS));
+                    let outcome = exercise(index, programs.div_ceil(configs));
                     outcomes.lock().expect("no worker panicked").push(outcome);
                 }
             });

@@ -11,8 +11,14 @@ fn pick<T: Copy>(rng: &mut SmallRng, from: &[T]) -> T {
 
 /// A legal configuration, small so that it builds and runs fast.
 pub fn sample_config(rng: &mut SmallRng) -> HwConfig {
+    sample_config_with(rng, |_| {})
+}
+
+/// A legal configuration of which some parameters are fixed.
+pub fn sample_config_with(rng: &mut SmallRng, fix: impl Fn(&mut HwConfig)) -> HwConfig {
     loop {
-        let config = candidate(rng);
+        let mut config = candidate(rng);
+        fix(&mut config);
         if config.violations().is_empty() {
             return config;
         }
@@ -30,7 +36,7 @@ fn candidate(rng: &mut SmallRng) -> HwConfig {
     let row: u32 = batch * block_out;
     let lanes = |rng: &mut SmallRng| row >> rng.random_range(0..=row.ilog2().min(3));
     let depth = |rng: &mut SmallRng| pick(rng, &[16, 16, 32, 64]);
-    let bus_bits = pick(rng, &[16, 32, 64, 64, 128, 256]);
+    let bus_bits = pick(rng, &[16, 32, 64, 64, 128, 256, 512]);
     let max_burst_beats = pick(rng, &[1, 2, 4, 8, 16, 32]);
     HwConfig {
         name: "sampled".into(),
