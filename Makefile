@@ -5,7 +5,7 @@
 #   make build        the tilewright program, optimised, as target/release/tilewright
 #   make demo         a trained network reads handwritten digits on the RTL and on the CPU
 #   make test         formatting, lints, and the quick test suite, the RTL's lint and elaboration among it
-#   make test-full    the same with every long test
+#   make test-full    the same, and what takes an hour: more and larger random programs, every preset's RTL on networks
 #   make fuzz         random programs on the functional simulator and the RTL; PROGRAMS=N (default 20000), SEED=N
 #   make bench-fsim   speed of the functional simulator; make bench-rtl: of the Verilated design
 
@@ -39,12 +39,12 @@ lint: setup
 lint-rtl: setup
 	$(CARGO) test --test rtl
 
-# The tests come last, so that the log ends with what cargo counted.
+# The tests come last, so that the log ends with what cargo counted, and behind it what was skipped.
 test: lint
-	$(CARGO) test --workspace
+	@scripts/test.sh --workspace
 
 test-full: lint
-	TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) $(CARGO) test --workspace -- --include-ignored
+	@TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) TILEWRIGHT_FUZZ_LARGE=1 scripts/test.sh --workspace -- --include-ignored
 
 fuzz: setup
 	TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) TILEWRIGHT_FUZZ_SEED=$(SEED) $(CARGO) test --release -p tilewright-sim --test differential -- --nocapture

@@ -7,6 +7,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 /// The crates of the workspace, each with those it may use in its library.
 const ARROWS: &[(&str, &[&str])] = &[
     ("tilewright-hw", &[]),
+    ("tilewright-testing", &[]),
     ("tilewright-sim", &["tilewright-hw"]),
     ("tilewright-driver", &["tilewright-hw"]),
     ("tilewright-runtime", &["tilewright-hw", "tilewright-driver"]),

@@ -57,7 +57,7 @@ fn verilator_lints_every_preset_without_a_warning() {
 fn yosys_elaborates_every_preset_without_a_warning() {
     let python = root().join(".venv/bin/python");
     if !python.exists() {
-        println!("skipped: {} is not there; run `make setup`", python.display());
+        tilewright_testing::skip("needs Yosys in .venv; run `make setup`");
         return;
     }
     for (preset, _) in PRESETS {

@@ -241,8 +241,7 @@ fn exercise(index: u64, programs: u64) -> Outcome {
 
 #[test]
 fn random_programs_give_the_same_on_fsim_and_rtl() {
-    if std::process::Command::new("verilator").arg("--version").output().is_err() {
-        println!("skipped: Verilator is not installed");
+    if !tilewright_testing::has_program("verilator") {
         return;
     }
     let programs = number("TILEWRIGHT_FUZZ_PROGRAMS", 2000);

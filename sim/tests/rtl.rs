@@ -13,8 +13,7 @@ const STREAM: u64 = 0x8000;
 
 /// A small design, the same that the differential test builds first.
 fn device() -> Option<Rtl> {
-    if std::process::Command::new("verilator").arg("--version").output().is_err() {
-        println!("skipped: Verilator is not installed");
+    if !tilewright_testing::has_program("verilator") {
         return None;
     }
     let config = sample_config(&mut SmallRng::seed_from_u64(1000));

@@ -7,7 +7,7 @@ use tilewright::inference;
 use tilewright_runtime::npy;
 use tilewright_runtime::tensor::{DType, Tensor};
 
-use crate::{carried, compiled, run, shared};
+use crate::{carried, compiled, run};
 
 fn accuracy(model: &Path, hw: &str, inputs: Tensor, labels: &Tensor) -> f64 {
     let (artifact, config) = compiled(model, hw, DeviceKind::Fsim);
@@ -18,9 +18,10 @@ fn accuracy(model: &Path, hw: &str, inputs: Tensor, labels: &Tensor) -> f64 {
 /// CIFAR-10 pictures as the int8 network takes them: brightness less 128.
 #[test]
 fn resnet8_is_right_on_as_many_pictures_as_the_reference() {
-    let test = "resnet8's accuracy";
-    let Some(model) = shared("resnet8-cifar10/model_int8.tflite", test) else { return };
-    let data = |name: &str| npy::read(&shared(&format!("data/cifar10_test1000_{name}.npy"), test).unwrap()).unwrap();
+    let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
+    let data = |name: &str| {
+        npy::read(&tilewright_testing::model(&format!("data/cifar10_test1000_{name}.npy")).unwrap()).unwrap()
+    };
     let (pictures, labels) = (data("x"), data("y"));
     let bytes = pictures.bytes.iter().map(|value| value.wrapping_sub(128)).collect();
     let inputs = Tensor::new(DType::I8, pictures.shape, bytes).unwrap();
@@ -31,9 +32,8 @@ fn resnet8_is_right_on_as_many_pictures_as_the_reference() {
 
 #[test]
 fn lenet_reads_the_digits_as_well_as_the_reference() {
-    let test = "lenet's accuracy";
-    let Some(digits) = shared("data/mnist_test1000_x.npy", test) else { return };
-    let Some(labels) = shared("data/mnist_test1000_y.npy", test) else { return };
+    let Some(digits) = tilewright_testing::model("data/mnist_test1000_x.npy") else { return };
+    let Some(labels) = tilewright_testing::model("data/mnist_test1000_y.npy") else { return };
     let (digits, labels) = (npy::read(&digits).unwrap(), npy::read(&labels).unwrap());
     let values: Vec<f32> = digits.bytes.iter().map(|value| f32::from(*value) / 255.0).collect();
     let inputs = Tensor::from_f32(vec![labels.len(), 1, 28, 28], &values).unwrap();

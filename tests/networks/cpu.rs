@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tilewright::devices::DeviceKind;
 
-use crate::{arrays, carried, difference, shared};
+use crate::{arrays, carried, difference};
 
 /// The largest difference must stay under a share of the output's largest magnitude.
 #[track_caller]
@@ -23,7 +23,7 @@ fn lenet_in_float() {
 #[test]
 fn resnet8_in_float() {
     for name in ["model_float.tflite", "model.onnx"] {
-        if let Some(model) = shared(&format!("resnet8-cifar10/{name}"), "resnet8 in float") {
+        if let Some(model) = tilewright_testing::model(&format!("resnet8-cifar10/{name}")) {
             check(&model, 1e-4);
         }
     }
@@ -31,7 +31,7 @@ fn resnet8_in_float() {
 
 #[test]
 fn the_autoencoder_in_float() {
-    if let Some(model) = shared("anomaly-autoencoder/model_float.tflite", "the autoencoder in float") {
+    if let Some(model) = tilewright_testing::model("anomaly-autoencoder/model_float.tflite") {
         check(&model, 1e-4);
     }
 }

@@ -24,17 +24,6 @@ fn carried(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").join(name)
 }
 
-/// A model of the folder that `TILEWRIGHT_MODELS` names; without it says that the test skips.
-fn shared(name: &str, test: &str) -> Option<PathBuf> {
-    match std::env::var_os("TILEWRIGHT_MODELS") {
-        Some(folder) if Path::new(&folder).is_dir() => Some(Path::new(&folder).join(name)),
-        _ => {
-            eprintln!("skipped 1 test: {test} needs {name} in the folder named by TILEWRIGHT_MODELS");
-            None
-        }
-    }
-}
-
 /// The inputs or expected outputs of a model, in order.
 fn arrays(model: &Path, kind: &str) -> Vec<Tensor> {
     let stem = model.file_stem().unwrap().to_string_lossy().to_string();

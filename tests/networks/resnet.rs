@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tilewright::devices::DeviceKind;
 
-use crate::{arrays, compiled, difference, run, shared};
+use crate::{arrays, compiled, difference, run};
 
 /// The presets whose batch is 1.
 const PRESETS: &[&str] = &["1x4x4", "1x8x8", "1x16x16", "1x32x32", "1x8x16"];
@@ -18,7 +18,7 @@ fn check(model: &Path, steps: f64, hw: &str, device: DeviceKind) {
 
 #[test]
 fn resnet8_equals_the_reference_on_fsim_with_every_preset() {
-    let Some(model) = shared("resnet8-cifar10/model_int8.tflite", "resnet8 on fsim") else { return };
+    let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
     for hw in PRESETS {
         check(&model, 1.0, hw, DeviceKind::Fsim);
     }
@@ -26,7 +26,7 @@ fn resnet8_equals_the_reference_on_fsim_with_every_preset() {
 
 #[test]
 fn resnet8_equals_the_reference_on_the_rtl() {
-    let Some(model) = shared("resnet8-cifar10/model_int8.tflite", "resnet8 on the RTL") else { return };
+    let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
     for hw in ["1x4x4", "1x8x16", "1x16x16"] {
         check(&model, 1.0, hw, DeviceKind::Rtl);
     }
@@ -34,13 +34,13 @@ fn resnet8_equals_the_reference_on_the_rtl() {
 
 #[test]
 fn resnet8_equals_the_reference_on_the_cpu() {
-    let Some(model) = shared("resnet8-cifar10/model_int8.tflite", "resnet8 on the CPU") else { return };
+    let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
     check(&model, 1.0, "1x16x16", DeviceKind::Cpu);
 }
 
 #[test]
 fn the_autoencoder_equals_the_reference_everywhere() {
-    let Some(model) = shared("anomaly-autoencoder/model_int8.tflite", "the autoencoder") else { return };
+    let Some(model) = tilewright_testing::model("anomaly-autoencoder/model_int8.tflite") else { return };
     for hw in PRESETS {
         check(&model, 0.0, hw, DeviceKind::Fsim);
     }
@@ -50,7 +50,7 @@ fn the_autoencoder_equals_the_reference_everywhere() {
 
 #[test]
 fn nearly_all_of_resnet8_is_offloaded() {
-    let Some(model) = shared("resnet8-cifar10/model_int8.tflite", "resnet8's share") else { return };
+    let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
     for hw in PRESETS {
         let (artifact, _) = compiled(&model, hw, DeviceKind::Fsim);
         let (offloaded, all) = (artifact.manifest.offloaded_macs(), artifact.manifest.macs());
@@ -60,7 +60,7 @@ fn nearly_all_of_resnet8_is_offloaded() {
 
 #[test]
 fn resnet8_keeps_the_array_busy() {
-    let Some(model) = shared("resnet8-cifar10/model_int8.tflite", "resnet8's utilization") else { return };
+    let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
     let (artifact, config) = compiled(&model, "1x16x16", DeviceKind::Rtl);
     let results = run(artifact.clone(), &config, DeviceKind::Rtl, &arrays(&model, "input"));
     let utilization = results.utilization(&artifact, config.macs_per_cycle()).unwrap();

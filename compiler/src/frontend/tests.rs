@@ -14,17 +14,6 @@ fn models(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/models").join(folder)
 }
 
-/// A folder of the models that the repository does not carry, where they are; else says aloud that `tests` tests skip.
-fn big_models(folder: &str, tests: usize) -> Option<PathBuf> {
-    let found = std::env::var_os("TILEWRIGHT_MODELS").map(PathBuf::from);
-    // Tests run in the crate's folder; a relative path is meant from the workspace's.
-    let found = found.map(|p| Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(p).join(folder));
-    if found.is_none() {
-        println!("skipped: {tests} tests of {folder}; set TILEWRIGHT_MODELS to run them");
-    }
-    found
-}
-
 fn npy(path: &Path) -> Tensor {
     let t = tilewright_runtime::npy::read(path).unwrap();
     Tensor::try_from(&t).unwrap()

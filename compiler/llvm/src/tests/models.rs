@@ -51,17 +51,6 @@ fn repository(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/models").join(folder)
 }
 
-/// The folder of the models that the repository does not carry.
-fn elsewhere(folder: &str) -> Option<PathBuf> {
-    match std::env::var_os("TILEWRIGHT_MODELS") {
-        Some(p) => Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(p).join(folder)),
-        None => {
-            println!("skipped: 1 test of {folder}; set TILEWRIGHT_MODELS to run it");
-            None
-        }
-    }
-}
-
 #[test]
 fn single_operators_of_files_equal_the_expected_outputs() {
     let backend = LlvmBackend::new().unwrap();
@@ -94,12 +83,12 @@ fn lenet_runs() {
 #[test]
 fn networks_of_the_model_folder_run() {
     let backend = LlvmBackend::new().unwrap();
-    if let Some(folder) = elsewhere("resnet8-cifar10") {
+    if let Some(folder) = tilewright_testing::model("resnet8-cifar10") {
         check(&backend, &folder.join("model_int8.tflite"), 1.0);
         check(&backend, &folder.join("model_float.tflite"), 1e-4);
         check(&backend, &folder.join("model.onnx"), 1e-4);
     }
-    if let Some(folder) = elsewhere("anomaly-autoencoder") {
+    if let Some(folder) = tilewright_testing::model("anomaly-autoencoder") {
         check(&backend, &folder.join("model_int8.tflite"), 0.0);
         check(&backend, &folder.join("model_float.tflite"), 1e-4);
         check(&backend, &folder.join("model_dynrange.tflite"), 1e-4);

@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn float_networks_are_close() {
     let lenet = models("lenet-mnist");
-    let resnet = big_models("resnet8-cifar10", 1);
+    let resnet = tilewright_testing::model("resnet8-cifar10");
     for folder in std::iter::once(lenet).chain(resnet) {
         let (found, expected) = run(&folder, "model.onnx");
         let r = relative(&found[0], &expected[0]);

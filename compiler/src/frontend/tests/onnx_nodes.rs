@@ -19,7 +19,7 @@ const REFUSED: &[(&str, usize)] = &[
 
 #[test]
 fn node_tests_give_their_results() {
-    let Some(archive) = big_models("onnx-node-core.tar.xz", 1) else { return };
+    let Some(archive) = tilewright_testing::model("onnx-node-core.tar.xz") else { return };
     let folder = tempfile::tempdir().unwrap();
     let status = std::process::Command::new("tar").arg("xf").arg(&archive).arg("-C").arg(folder.path()).status();
     assert!(status.unwrap().success(), "tar cannot read {}", archive.display());

@@ -63,7 +63,7 @@ fn int8_networks_equal_the_reference_kernels() {
         ("vww-mobilenet-96", "model_int8.tflite"),
         ("mobilenetv2-1.0-224", "model_ptq_int8.tflite"),
     ] {
-        let Some(path) = big_models(folder, 1) else { continue };
+        let Some(path) = tilewright_testing::model(folder) else { continue };
         let (found, expected) = run(&path, model);
         assert_eq!(steps(&found[0], &expected[0]), 0, "{folder}");
     }
@@ -72,7 +72,7 @@ fn int8_networks_equal_the_reference_kernels() {
 #[test]
 fn float_networks_are_close() {
     for (folder, model) in [("resnet8-cifar10", "model_float.tflite"), ("anomaly-autoencoder", "model_float.tflite")] {
-        let Some(path) = big_models(folder, 1) else { continue };
+        let Some(path) = tilewright_testing::model(folder) else { continue };
         let (found, expected) = run(&path, model);
         let r = relative(&found[0], &expected[0]);
         assert!(r < 1e-4, "{folder}: {r}");
@@ -81,7 +81,7 @@ fn float_networks_are_close() {
 
 #[test]
 fn float_layers_with_int8_weights_quantize_their_rows() {
-    let Some(path) = big_models("anomaly-autoencoder", 1) else { return };
+    let Some(path) = tilewright_testing::model("anomaly-autoencoder") else { return };
     let (found, expected) = run(&path, "model_dynrange.tflite");
     let (f, e) = (found[0].as_slice::<f32>().unwrap(), expected[0].as_slice::<f32>().unwrap());
     let worst = f.iter().zip(e).map(|(x, y)| (x - y).abs()).fold(0.0, f32::max);

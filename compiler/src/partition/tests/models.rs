@@ -8,13 +8,9 @@ use crate::passes::{OptLevel, Options, optimize};
 use std::path::{Path, PathBuf};
 use tilewright_runtime::npy;
 
-/// The model's path and its input, or a line that says that the test is skipped.
+/// The model's path and its input, where they are.
 fn model(name: &str, stem: &str) -> Option<(PathBuf, PathBuf)> {
-    let Some(folder) = std::env::var_os("TILEWRIGHT_MODELS") else {
-        println!("skipped: {name} needs TILEWRIGHT_MODELS");
-        return None;
-    };
-    let folder = PathBuf::from(folder).join(name);
+    let folder = tilewright_testing::model(name)?;
     let tflite = folder.join(format!("{stem}.tflite"));
     if tflite.exists() {
         return Some((tflite, folder.join(format!("{stem}-tflite.input_0.npy"))));

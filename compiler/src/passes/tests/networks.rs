@@ -2,20 +2,10 @@
 
 use super::*;
 use crate::frontend::import;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 fn lenet(model: &str) -> Graph {
     import(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/models/lenet-mnist").join(model)).unwrap()
-}
-
-/// A file of the models that the repository does not carry; else says aloud that a test skips.
-fn big(file: &str) -> Option<PathBuf> {
-    let found = std::env::var_os("TILEWRIGHT_MODELS").map(PathBuf::from);
-    let found = found.map(|p| Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(p).join(file));
-    if found.is_none() {
-        println!("skipped: 1 test of {file}; set TILEWRIGHT_MODELS to run it");
-    }
-    found
 }
 
 fn npy(path: &Path) -> Tensor {
@@ -73,7 +63,10 @@ fn each_operator_of_quantized_lenet_is_within_a_step() {
 
 #[test]
 fn quantized_lenet_keeps_its_accuracy() {
-    let (Some(images), Some(labels)) = (big("data/mnist_test1000_x.npy"), big("data/mnist_test1000_y.npy")) else {
+    let (Some(images), Some(labels)) = (
+        tilewright_testing::model("data/mnist_test1000_x.npy"),
+        tilewright_testing::model("data/mnist_test1000_y.npy"),
+    ) else {
         return;
     };
     let (images, labels) = (npy(&images), npy(&labels));
@@ -98,7 +91,7 @@ fn quantized_lenet_keeps_its_accuracy() {
 #[test]
 fn integer_networks_are_not_changed_by_passes() {
     for folder in ["resnet8-cifar10", "anomaly-autoencoder"] {
-        let Some(path) = big(folder) else { continue };
+        let Some(path) = tilewright_testing::model(folder) else { continue };
         let g = import(&path.join("model_int8.tflite")).unwrap();
         let x = npy(&path.join("model_int8-tflite.input_0.npy"));
         let y = npy(&path.join("model_int8-tflite.expected_0.npy"));
@@ -111,7 +104,7 @@ fn integer_networks_are_not_changed_by_passes() {
 
 #[test]
 fn quantized_efficientnet_becomes_integer_and_keeps_its_answer() {
-    let Some(path) = big("efficientnet-lite0") else { return };
+    let Some(path) = tilewright_testing::model("efficientnet-lite0") else { return };
     let (g, _) =
         optimize(import(&path.join("model_qdq_perchannel.onnx")).unwrap(), OptLevel::O2, Options::default()).unwrap();
     for (_, n) in g.nodes() {

@@ -1,0 +1,83 @@
+//! What the tests of all crates share: where the models are that the repository does not carry, and how a test says that
+//! it skips.
+//!
+//! A skip must not pass for a success. Each is a line on standard output, and a line of the file that `TILEWRIGHT_SKIPS`
+//! names, test and reason apart by a tab, which `make test` counts and prints at its end.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The variable that names the folder of models.
+const MODELS: &str = "TILEWRIGHT_MODELS";
+
+/// Says that the calling test, or a part of it, skips.
+///
+/// # Panics
+/// Where the file that counts skips cannot be written.
+pub fn skip(reason: &str) {
+    let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
+    let thread = std::thread::current();
+    let test = format!("{package} {}", thread.name().unwrap_or("test"));
+    println!("skipped: {test}: {reason}");
+    if let Some(path) = std::env::var_os("TILEWRIGHT_SKIPS").filter(|path| !path.is_empty()) {
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
+        // One write, so that tests that skip at the same time do not mix their lines.
+        let written = file.and_then(|mut file| file.write_all(format!("{test}\t{reason}\n").as_bytes()));
+        written.unwrap_or_else(|error| panic!("TILEWRIGHT_SKIPS names {}: {error}", Path::new(&path).display()));
+    }
+}
+
+/// A file or folder of the models that the repository does not carry; without them the calling test skips.
+///
+/// # Panics
+/// Where `TILEWRIGHT_MODELS` names a folder that is not there, or that lacks `path`.
+pub fn model(path: &str) -> Option<PathBuf> {
+    match find(std::env::var_os(MODELS), path) {
+        Ok(Some(found)) => Some(found),
+        Ok(None) => {
+            skip(&format!("needs {path} of the folder that {MODELS} names"));
+            None
+        }
+        Err(reason) => panic!("{reason}"),
+    }
+}
+
+fn find(folder: Option<OsString>, path: &str) -> Result<Option<PathBuf>, String> {
+    let Some(folder) = folder.filter(|folder| !folder.is_empty()) else { return Ok(None) };
+    // Tests run in their crate's folder; a relative path is meant from the workspace's.
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
+    if !folder.is_dir() {
+        return Err(format!("{MODELS} names {}, which is no folder; name another, or unset it", folder.display()));
+    }
+    let found = folder.join(path);
+    if !found.exists() {
+        return Err(format!("{MODELS} names {}, which has no {path}", folder.display()));
+    }
+    Ok(Some(found))
+}
+
+/// Whether a program is installed; without it the calling test skips.
+pub fn has_program(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
+    if !found {
+        skip(&format!("needs {program}; run `make setup`"));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_named_must_be_there_and_be_whole() {
+        assert_eq!(find(None, "x"), Ok(None));
+        assert_eq!(find(Some("".into()), "x"), Ok(None));
+        let found = find(Some("testing".into()), "src/lib.rs").unwrap().unwrap();
+        assert!(found.is_file() && found.ends_with("testing/src/lib.rs"));
+        assert!(find(Some("testing".into()), "no.tflite").unwrap_err().ends_with("which has no no.tflite"));
+        assert!(find(Some("nowhere".into()), "x").unwrap_err().contains("nowhere, which is no folder"));
+    }
+}
