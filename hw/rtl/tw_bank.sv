@@ -42,44 +42,50 @@ module tw_bank #(
 
   logic [Width-1:0] mem [Depth] /*verilator public_flat_rd*/;
 
-  // The chunk with its padding, and a chunk of padding alone, by the phase of an element that a chunk begins with.
-  logic [31:0]             pad_word;
-  logic [ChunkBytes*8-1:0] merged;
-  assign pad_word = {{24{pad_i[7]}}, pad_i};
-
-  function automatic logic [7:0] pad_byte(input int unsigned at, input logic [31:0] word);
-    pad_byte = ElementBytes == 4 ? word[(at % 4)*8 +: 8] : word[7:0];
-  endfunction
-
+  // Padding, a line of whole elements; the chunk with its padding.
+  localparam int unsigned LineBytes = ChunkBytes > ElementBytes ? ChunkBytes : ElementBytes;
+  logic [LineBytes*8-1:0]  padding;
+  logic [ChunkBytes*8-1:0] chunk_padding, mask, merged;
+  if (ElementBytes == 4) begin : gen_wide
+    assign padding = {LineBytes/4{{24{pad_i[7]}}, pad_i}};
+  end else begin : gen_narrow
+    assign padding = {LineBytes{pad_i}};
+  end
+  if (LineBytes > ChunkBytes) begin : gen_phase
+    assign chunk_padding = padding[(32'(chunk_i) * ChunkBytes) % LineBytes * 8 +: ChunkBytes*8];
+  end else begin : gen_aligned
+    assign chunk_padding = padding;
+  end
   always_comb begin
+    mask = '0;
     merged = '0;
     if (we_i && !full_i) begin
-      for (int unsigned b = 0; b < ChunkBytes; b++) begin
-        merged[b*8 +: 8] = valid_i[b] ? data_i[b*8 +: 8] : pad_byte(32'(chunk_i)*ChunkBytes + b, pad_word);
-      end
+      for (int unsigned b = 0; b < ChunkBytes; b++) mask[b*8 +: 8] = {8{valid_i[b]}};
+      merged = (data_i & mask) | (chunk_padding & ~mask);
     end
   end
 
-  function automatic logic [GranuleBytes*8-1:0] pad_granule(input int unsigned at, input logic [31:0] word);
-    for (int unsigned b = 0; b < GranuleBytes; b++) pad_granule[b*8 +: 8] = pad_byte(at + b, word);
-  endfunction
-
+  // One write of the whole entry: tools find what it keeps, and make write enables of that.
   always_ff @(posedge clk_i) begin
     if (we_i) begin
-      // Two loops, because tools unroll only so many rounds of one.
-      for (int unsigned h = 0; h < Granules; h += 32) begin
-        for (int unsigned g = h; g < Granules && g < h + 32; g++) begin
-          if (full_i || (g / ChunkGranules / GroupChunks == 32'(chunk_i) / GroupChunks &&
-                         (all_i || (tail_i && g / ChunkGranules > 32'(chunk_i)) ||
-                          (g / ChunkGranules == 32'(chunk_i) && (!ByteEnable || enable_i[g % ChunkGranules * GranuleBytes]))))) begin
-            mem[waddr_i][g*GranuleBytes*8 +: GranuleBytes*8] <=
-                full_i ? (Writers > 1 && writer_i[Writers-1] ? wdata_i[(Writers-1)*Width + g*GranuleBytes*8 +: GranuleBytes*8]
-                                                             : wdata_i[g*GranuleBytes*8 +: GranuleBytes*8])
-                : (!all_i && g / ChunkGranules == 32'(chunk_i)) ? merged[(g % ChunkGranules)*GranuleBytes*8 +: GranuleBytes*8]
-                : pad_granule(g*GranuleBytes, pad_word);
+      automatic logic [Width-1:0] entry = mem[waddr_i];
+      if (full_i) begin
+        entry = Writers > 1 && writer_i[Writers-1] ? wdata_i[(Writers-1)*Width +: Width] : wdata_i[Width-1:0];
+      end else begin
+        // Two loops, because tools unroll only so many rounds of one.
+        for (int unsigned h = 0; h < Granules; h += 32) begin
+          for (int unsigned g = h; g < Granules && g < h + 32; g++) begin
+            if (all_i || (tail_i && g / ChunkGranules > 32'(chunk_i))) begin
+              if (g / ChunkGranules / GroupChunks == 32'(chunk_i) / GroupChunks) begin
+                entry[g*GranuleBytes*8 +: GranuleBytes*8] = padding[(g*GranuleBytes) % LineBytes * 8 +: GranuleBytes*8];
+              end
+            end else if (g / ChunkGranules == 32'(chunk_i) && (!ByteEnable || enable_i[g % ChunkGranules * GranuleBytes])) begin
+              entry[g*GranuleBytes*8 +: GranuleBytes*8] = merged[(g % ChunkGranules)*GranuleBytes*8 +: GranuleBytes*8];
+            end
           end
         end
       end
+      mem[waddr_i] <= entry;
     end
   end
 

@@ -63,6 +63,7 @@ module tw_core (
   logic [19:0]  causes, states;
   logic [159:0] ordinals;
   logic [3:0]   retire, start, busy;
+  logic [127:0] retired;
   logic [15:0]  retire_push, need;
 
   tw_regs u_regs (
@@ -70,7 +71,7 @@ module tw_core (
     .load_base_i(load_base), .load_base_addr_o(load_base_addr), .load_base_limit_o(load_base_limit),
     .store_base_i(store_base), .store_base_addr_o(store_base_addr), .store_base_limit_o(store_base_limit), .start_o(cmd_start), .stream_addr_o(stream_addr),
     .stream_insns_o(stream_insns), .running_o(running), .finished_i(finished), .unit_rst_no(unit_rst_n), .stop_o(stop),
-    .quiet_i(quiet), .trap_i(traps), .trap_cause_i(causes), .trap_ordinal_i(ordinals), .retire_i(retire), .states_i(states)
+    .quiet_i(quiet), .trap_i(traps), .trap_cause_i(causes), .trap_ordinal_i(ordinals), .retire_i(retire), .retired_o(retired), .states_i(states)
   );
 
   // Tokens and ordinals begin anew with each command.
@@ -378,15 +379,14 @@ module tw_core (
   end
 
   // Traps of a unit: its own, then token overflow, then collision, then deadlock.
-  logic [31:0] retired_q [4];
-  logic [31:0] issued_q [4];
-  always_ff @(posedge clk_i) begin
-    for (int unsigned u = 0; u < 4; u++) begin
-      if (!work_rst_n) retired_q[u] <= '0;
-      else if (retire[u]) retired_q[u] <= retired_q[u] + 1'b1;
-      if (!work_rst_n) issued_q[u] <= '0;
-      else if (start[u]) issued_q[u] <= issued_q[u] + 1'b1;
+  logic [127:0] issued;
+  for (genvar u = 0; u < 4; u++) begin : gen_issued
+    logic [31:0] issued_q;
+    always_ff @(posedge clk_i) begin
+      if (!work_rst_n) issued_q <= '0;
+      else if (start[u]) issued_q <= issued_q + 1'b1;
     end
+    assign issued[u*32 +: 32] = issued_q;
   end
 
   // The instruction of a unit that collides: the oldest unfinished one writes, younger ones may read.
@@ -394,8 +394,8 @@ module tw_core (
   always_comb begin
     collided = '0;
     if (|collision) begin
-      for (int unsigned u = 0; u < 4; u++) collided[u*32 +: 32] = retired_q[u];
-      if (!wcoll_acc[0]) collided[32 +: 32] = rcoll_acc[0] ? retired_q[1] + 32'(g_acc_older) : g_ordinal;
+      collided = retired;
+      if (!wcoll_acc[0]) collided[32 +: 32] = rcoll_acc[0] ? retired[32 +: 32] + 32'(g_acc_older) : g_ordinal;
       if (!(wcoll_acc[1] || wcoll_out || wcoll_inp)) collided[64 +: 32] = v_read_ordinal;
     end
   end
@@ -420,13 +420,13 @@ module tw_core (
           ordinals[u*32 +: 32] = own_ordinal[u*32 +: 32];
         end else if (overflow[u]) begin
           causes[u*4 +: 4] = tw_isa_pkg::CauseToken;
-          ordinals[u*32 +: 32] = retired_q[u];
+          ordinals[u*32 +: 32] = retired[u*32 +: 32];
         end else if (collision[u]) begin
           causes[u*4 +: 4] = tw_isa_pkg::CauseCollision;
           ordinals[u*32 +: 32] = collided[u*32 +: 32];
         end else begin
           causes[u*4 +: 4] = tw_isa_pkg::CauseDeadlock;
-          ordinals[u*32 +: 32] = issued_q[u];
+          ordinals[u*32 +: 32] = issued[u*32 +: 32];
         end
       end
     end

@@ -30,6 +30,8 @@ module tw_regs (
   input  logic [19:0] trap_cause_i,
   input  logic [159:0] trap_ordinal_i,
   input  logic [3:0]  retire_i,
+  // Retired instructions of the command, by unit.
+  output logic [127:0] retired_o,
   input  logic [19:0] states_i
 );
 
@@ -44,7 +46,6 @@ module tw_regs (
   logic [31:0] stream_insns_q, completion_q, trap_ordinal_q;
   logic [3:0]  trap_cause_q;
   logic [2:0]  trap_unit_q;
-  logic [31:0] retired_q [4];
   logic [6:0]  select_q;
   logic        doorbell, ring_empty, ring_full, begin_command;
   logic [2:0]  ring_count;
@@ -62,17 +63,26 @@ module tw_regs (
   logic [7:0]  host_base_index;
   logic [tw_cfg_pkg::BaseW-1:0] host_base;
   logic [OffsetBits-1:0] host_base_addr, host_base_limit;
-  assign host_base_index = reg_addr_i[11:4] - tw_isa_pkg::RegBase[11:4];
-  assign host_base_hit   = reg_addr_i[11:4] >= tw_isa_pkg::RegBase[11:4] && 32'(host_base_index) < Bases;
-  assign host_base       = host_base_index[tw_cfg_pkg::BaseW-1:0];
-  assign host_base_addr  = base_addr_q[host_base];
-  assign host_base_limit = base_limit_q[host_base];
+  always_comb begin
+    host_base_index = '0;
+    host_base_hit   = 1'b0;
+    host_base       = '0;
+    host_base_addr  = '0;
+    host_base_limit = '0;
+    if (reg_valid_i) begin
+      host_base_index = reg_addr_i[11:4] - tw_isa_pkg::RegBase[11:4];
+      host_base_hit   = reg_addr_i[11:4] >= tw_isa_pkg::RegBase[11:4] && 32'(host_base_index) < Bases;
+      host_base       = host_base_index[tw_cfg_pkg::BaseW-1:0];
+      host_base_addr  = base_addr_q[host_base];
+      host_base_limit = base_limit_q[host_base];
+    end
+  end
 
   // Commands: the doorbell starts an idle device in its own cycle.
   assign staged   = {stream_insns_q, stream_addr_q[OffsetBits-1:5], 5'd0};
   assign doorbell = write && reg_addr_i == tw_isa_pkg::RegDoorbell && !ring_full && !trapped_q && !reset_q && unit_rst_q;
   assign begin_command = !running_q && !trapped_q && !reset_q && unit_rst_q && (doorbell || !ring_empty);
-  assign command = ring_empty ? staged : ring_head;
+  assign command = !begin_command ? '0 : ring_empty ? staged : ring_head;
   assign start_o = begin_command;
   assign stream_addr_o = command[OffsetBits-1:0];
   assign stream_insns_o = command[OffsetBits +: 32];
@@ -149,10 +159,16 @@ module tw_regs (
       trap_ordinal_q <= trap_ordinal_i[32'(first_trap)*32 +: 32];
       trap_cycle_q   <= cycle_q;
     end
-    for (int unsigned u = 0; u < 4; u++) begin
-      if (begin_command) retired_q[u] <= '0;
-      else if (retire_i[u]) retired_q[u] <= retired_q[u] + 1'b1;
+  end
+
+  // Retired instructions by unit; a command's first cycle retires nothing.
+  for (genvar u = 0; u < 4; u++) begin : gen_retired
+    logic [31:0] count_q;
+    always_ff @(posedge clk_i) begin
+      if (begin_command) count_q <= '0;
+      else if (retire_i[u]) count_q <= count_q + 1'b1;
     end
+    assign retired_o[u*32 +: 32] = count_q;
   end
 
   always_ff @(posedge clk_i) begin
@@ -179,7 +195,7 @@ module tw_regs (
   // Counters: one for each state of each unit, or the busy cycles alone.
   logic [31:0] counter;
   if (tw_cfg_pkg::CounterLevel == 2) begin : gen_causes
-    logic [159:0] selected;
+    logic [31:0] selected [5];
     for (genvar u = 0; u < 5; u++) begin : gen_unit
       logic [31:0] counts_q [16];
       logic [3:0]  state;
@@ -192,9 +208,9 @@ module tw_regs (
           counts_q[state] <= counts_q[state] + 1'b1;
         end
       end
-      assign selected[u*32 +: 32] = counts_q[select_q[3:0]];
+      assign selected[u] = reg_valid_i && select_q[6:4] == 3'(u) ? counts_q[select_q[3:0]] : '0;
     end
-    assign counter = select_q[6:4] < 3'd5 ? selected[32'(select_q[6:4])*32 +: 32] : '0;
+    assign counter = selected[0] | selected[1] | selected[2] | selected[3] | selected[4];
   end else if (tw_cfg_pkg::CounterLevel == 1) begin : gen_busy
     logic [31:0] counts_q [5];
     always_ff @(posedge clk_i) begin
@@ -234,7 +250,7 @@ module tw_regs (
       tw_isa_pkg::RegCounterSelect: reg_rdata_o = 32'(select_q);
       tw_isa_pkg::RegCounter:       reg_rdata_o = counter;
       default: begin
-        if (reg_addr_i[11:4] == tw_isa_pkg::RegRetired[11:4]) reg_rdata_o = retired_q[reg_addr_i[3:2]];
+        if (reg_addr_i[11:4] == tw_isa_pkg::RegRetired[11:4]) reg_rdata_o = retired_o[32'(reg_addr_i[3:2])*32 +: 32];
         if (host_base_hit) begin
           case (reg_addr_i[3:2])
             2'd0: reg_rdata_o = 32'(host_base_addr);

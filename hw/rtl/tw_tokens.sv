@@ -15,22 +15,26 @@ module tw_tokens #(
   output logic [3:0]  overflow_o
 );
 
-  // Counter [to * 4 + from]; those of a unit to itself stay zero.
-  logic [Width-1:0] count_q [16];
+  // By unit: the counters of its tokens from each unit; those of a unit to itself stay zero.
+  logic [4*4*Width-1:0] counts;
+  logic                 any;
+  assign any = (|retire_i) || (|start_i);
 
   for (genvar to = 0; to < 4; to++) begin : gen_to
-    for (genvar from = 0; from < 4; from++) begin : gen_from
-      localparam int unsigned At = to*4 + from;
-      always_ff @(posedge clk_i) begin
-        if (!rst_ni) begin
-          count_q[At] <= '0;
-        end else if (retire_i[from] || start_i[to]) begin
-          if ((retire_i[from] && push_i[from*4 + to]) != (start_i[to] && need_i[At])) begin
-            count_q[At] <= retire_i[from] && push_i[from*4 + to] ? count_q[At] + 1'b1 : count_q[At] - 1'b1;
+    logic [4*Width-1:0] counts_q;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) begin
+        counts_q <= '0;
+      end else if (any) begin
+        for (int unsigned from = 0; from < 4; from++) begin
+          if ((retire_i[from] && push_i[from*4 + to]) != (start_i[to] && need_i[to*4 + from])) begin
+            counts_q[from*Width +: Width] <=
+                counts_q[from*Width +: Width] + (start_i[to] && need_i[to*4 + from] ? '1 : Width'(1));
           end
         end
       end
     end
+    assign counts[to*4*Width +: 4*Width] = counts_q;
   end
 
   always_comb begin
@@ -39,7 +43,7 @@ module tw_tokens #(
     if (|need_i) begin
       for (int unsigned to = 0; to < 4; to++) begin
         for (int unsigned k = 0; k < 4; k++) begin
-          if (need_i[to*4 + 3 - k] && count_q[to*4 + 3 - k] == '0) begin
+          if (need_i[to*4 + 3 - k] && counts[(to*4 + 3 - k)*Width +: Width] == '0) begin
             ready_o[to] = 1'b0;
             missing_o[to*2 +: 2] = 2'(3 - k);
           end
@@ -53,7 +57,7 @@ module tw_tokens #(
     if (|retire_i) begin
       for (int unsigned to = 0; to < 4; to++) begin
         for (int unsigned from = 0; from < 4; from++) begin
-          if (retire_i[from] && push_i[from*4 + to] && (&count_q[to*4 + from]) && !(start_i[to] && need_i[to*4 + from])) begin
+          if (retire_i[from] && push_i[from*4 + to] && (&counts[(to*4 + from)*Width +: Width]) && !(start_i[to] && need_i[to*4 + from])) begin
             overflow_o[from] = 1'b1;
           end
         end
