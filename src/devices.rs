@@ -92,6 +92,9 @@ pub fn open(
             let rtl = Rtl::with_progress(config.clone(), MEMORY_BYTES, &options, &|progress| match progress {
                 rtl::Progress::Cached | rtl::Progress::Built => told(""),
                 rtl::Progress::Verilating => told("building the simulator of the design: Verilator"),
+                rtl::Progress::Training => {
+                    told("building the simulator of the design: a run that shows what is done often")
+                }
                 rtl::Progress::Compiling(done, all) => {
                     told(&format!("building the simulator of the design: C++ file {done} of {all}"));
                 }

@@ -60,6 +60,10 @@ regs! {
 
 /// Value of the [`ID`] register.
 pub const ID_VALUE: u32 = 0x5457_4c54;
+/// Bit of [`CONTROL`]: soft reset.
+pub const CONTROL_RESET: u32 = 1;
+/// Bit of [`CONTROL`]: the interrupt is shown to the host.
+pub const CONTROL_IRQ_ENABLE: u32 = 2;
 /// Commands that the ring holds beside the running one.
 pub const RING_ENTRIES: u32 = 4;
 /// Bits of a register address.

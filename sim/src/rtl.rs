@@ -5,12 +5,13 @@
 
 mod build;
 mod sys;
+mod training;
 
 pub use build::{Progress, default_cache_dir};
 
 use crate::dram::Dram;
 use crate::queue::Queue;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use sys::{Bench, End};
 use tilewright_hw::config::{Counters, DramSection, HwConfig, Mem};
 use tilewright_hw::device::{Base, Command, Device, DeviceError, RunReport, Ticket, Trap, UnitCounters, memory_range};
@@ -66,23 +67,35 @@ impl Rtl {
             None => default_cache_dir()?,
         };
         let flags = build::Flags { waves: options.waves.is_some(), assertions: options.assertions };
-        let library = build::library(&config, flags, &cache, progress)?;
+        let train = |library: &Path| {
+            let options = RtlOptions::default();
+            training::train(&mut Rtl::with_library(config.clone(), training::MEMORY_BYTES, library, &options)?)
+        };
+        let library = build::library(&config, flags, &cache, progress, &train)?;
+        Rtl::with_library(config, memory_bytes, &library, options)
+    }
+
+    /// The design of a library that is built.
+    fn with_library(
+        config: HwConfig,
+        memory_bytes: u64,
+        library: &Path,
+        options: &RtlOptions,
+    ) -> Result<Rtl, DeviceError> {
         let dram = Dram::new(options.dram.unwrap_or(config.dram), memory_bytes, config.bus_bytes());
         let failed = |reason: String| DeviceError::Tool {
             tool: library.display().to_string(),
             reason,
             remedy: "remove it from the cache, so that it is built again".into(),
         };
-        let mut bench = Bench::new(&library, memory_bytes, dram, options.waves.as_deref()).map_err(&failed)?;
+        let mut bench = Bench::new(library, memory_bytes, dram, options.waves.as_deref()).map_err(&failed)?;
         let hash = bench.read_wide(regs::CONFIG_HASH_LO);
         if bench.read_reg(regs::ID) != regs::ID_VALUE || hash != config.hash() {
             return Err(failed(format!("it shows configuration hash {hash:016x}, not {:016x}", config.hash())));
         }
         let bases = vec![Base::default(); config.bases as usize];
         let mut rtl = Rtl { config, bench, bases, queue: Queue::default() };
-        for index in 0..rtl.bases.len() {
-            rtl.write_base(index, Base::default());
-        }
+        rtl.set_up();
         Ok(rtl)
     }
 
@@ -106,9 +119,10 @@ impl Rtl {
         self.bench.write_reg(regs::STREAM_INSNS, command.insns);
         self.bench.reset_dram();
         self.bench.take_bytes();
+        self.bench.write_reg(regs::IRQ_CLEAR, 1);
         self.bench.write_reg(regs::DOORBELL, 1);
         let limit = command.cycle_limit.unwrap_or(DEFAULT_CYCLE_LIMIT);
-        let end = self.bench.run(regs::STATUS, limit);
+        let end = self.bench.run(limit);
         match end {
             End::Stopped => {}
             End::Limit => {
@@ -126,9 +140,10 @@ impl Rtl {
         }
         let report = self.report(command);
         if report.trap.is_some() {
-            self.bench.write_reg(regs::CONTROL, 1);
             // The reset takes effect at the write's clock edge; its last effects are over a few cycles later.
-            self.bench.run(regs::STATUS, 16);
+            self.bench.write_reg(regs::CONTROL, regs::CONTROL_RESET);
+            self.bench.run(16);
+            self.bench.write_reg(regs::CONTROL, regs::CONTROL_IRQ_ENABLE);
         }
         Ok(report)
     }
@@ -136,9 +151,15 @@ impl Rtl {
     /// Resets the design as its pins do, which clears the base registers too.
     fn reset(&mut self) {
         self.bench.reset();
+        self.set_up();
+    }
+
+    /// What the host writes after a reset: bases that nothing fits in, and that it wants the interrupt.
+    fn set_up(&mut self) {
         for index in 0..self.bases.len() {
             self.write_base(index, Base::default());
         }
+        self.bench.write_reg(regs::CONTROL, regs::CONTROL_IRQ_ENABLE);
     }
 
     fn report(&mut self, command: &Command) -> RunReport {
@@ -196,6 +217,15 @@ impl Rtl {
             .take(retired as usize)
             .map(|micro_ops| micro_ops * self.config.macs_per_cycle())
             .sum()
+    }
+
+    /// Writes the profile of a library that was built to be trained.
+    fn dump_profile(&mut self) -> Result<(), DeviceError> {
+        self.bench.dump_profile().map_err(|reason| DeviceError::Tool {
+            tool: "the instrumented design".into(),
+            reason,
+            remedy: "clear the cache directory".into(),
+        })
     }
 
     /// Device memory.

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::DeviceError;
@@ -38,6 +39,8 @@ pub enum Progress {
     Verilating,
     /// The C++ compiler runs: files done, files in all.
     Compiling(usize, usize),
+    /// The instrumented design runs, so that the compiler learns what is done often.
+    Training,
     /// The library is there.
     Built,
 }
@@ -99,6 +102,10 @@ fn cxx_command() -> Command {
     command
 }
 
+fn compiler_version() -> Result<String, DeviceError> {
+    run(&cxx(), cxx_command().arg("--version"), INSTALL_CXX)
+}
+
 fn verilator_flags(flags: Flags) -> Vec<&'static str> {
     let mut list = vec![
         "--cc",
@@ -132,6 +139,37 @@ fn optimisation(flags: Flags) -> &'static str {
     if flags.assertions || flags.waves { "-O1" } else { "-O3" }
 }
 
+/// What a compilation is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// The library as it is.
+    Plain,
+    /// A library that counts its branches.
+    Instrumented,
+    /// The library, laid out by what was counted.
+    Trained,
+}
+
+impl Pass {
+    fn flags(self) -> &'static [&'static str] {
+        match self {
+            Pass::Plain => &[],
+            Pass::Instrumented => &["-fprofile-generate", "-fprofile-update=single", "-DTW_TRAINING"],
+            Pass::Trained => &["-fprofile-use", "-Wno-missing-profile"],
+        }
+    }
+}
+
+/// The passes of a build. The design's code is many times as large as a processor's instruction cache and most of it seldom
+/// runs, so that a fast build is compiled twice, the second time by what the first has counted; GCC's way alone.
+fn passes(flags: Flags, compiler: &str) -> &'static [Pass] {
+    if optimisation(flags) == "-O3" && !compiler.contains("clang") {
+        &[Pass::Instrumented, Pass::Trained]
+    } else {
+        &[Pass::Plain]
+    }
+}
+
 /// The hash that names a build.
 fn key(config: &HwConfig, flags: Flags) -> Result<String, DeviceError> {
     let mut sha = Sha256::new();
@@ -140,12 +178,14 @@ fn key(config: &HwConfig, flags: Flags) -> Result<String, DeviceError> {
         sha.update(text.as_bytes());
     };
     add(&run("verilator", Command::new("verilator").arg("--version"), INSTALL_VERILATOR)?);
-    add(&run(&cxx(), cxx_command().arg("--version"), INSTALL_CXX)?);
+    let compiler = compiler_version()?;
+    add(&compiler);
     // The library is compiled for the processor at hand.
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     add(processor.lines().find(|l| l.starts_with("flags")).unwrap_or(std::env::consts::ARCH));
     add(SHIM);
     verilator_flags(flags).iter().chain(CXX_FLAGS).chain([&optimisation(flags)]).for_each(|f| add(f));
+    passes(flags, &compiler).iter().flat_map(|pass| pass.flags()).for_each(|f| add(f));
     add(&scratchpads(config));
     // The name and the file's comments are not hardware.
     add(&config_package(&HwConfig { name: String::new(), ..config.clone() }));
@@ -162,12 +202,16 @@ fn lock_of(key: &str) -> Arc<Mutex<()>> {
     LOCKS.lock().unwrap_or_else(PoisonError::into_inner).entry(key.into()).or_default().clone()
 }
 
+/// Runs an instrumented library and writes its profile.
+pub(super) type Train<'a> = &'a dyn Fn(&Path) -> Result<(), DeviceError>;
+
 /// The shared library of a configuration, built where it is not in the cache.
 pub(super) fn library(
     config: &HwConfig,
     flags: Flags,
     cache: &Path,
     progress: &dyn Fn(Progress),
+    train: Train,
 ) -> Result<PathBuf, DeviceError> {
     let key = key(config, flags)?;
     let lock = lock_of(&key);
@@ -180,7 +224,7 @@ pub(super) fn library(
     }
     std::fs::create_dir_all(cache).map_err(|e| io_error(cache, &e))?;
     let work = tempfile::Builder::new().prefix("build-").tempdir_in(cache).map_err(|e| io_error(cache, &e))?;
-    build(config, flags, work.path(), progress)?;
+    build(config, flags, work.path(), progress, train)?;
     // What the compiler left is not needed any more.
     let _ = std::fs::remove_dir_all(work.path().join("obj"));
     let work = work.keep();
@@ -224,7 +268,13 @@ fn scratchpads(config: &HwConfig) -> String {
     s
 }
 
-fn build(config: &HwConfig, flags: Flags, work: &Path, progress: &dyn Fn(Progress)) -> Result<(), DeviceError> {
+fn build(
+    config: &HwConfig,
+    flags: Flags,
+    work: &Path,
+    progress: &dyn Fn(Progress),
+    train: Train,
+) -> Result<(), DeviceError> {
     let write = |name: &str, text: &str| {
         let path = work.join(name);
         let parent = path.parent().unwrap_or(work);
@@ -262,30 +312,78 @@ fn build(config: &HwConfig, flags: Flags, work: &Path, progress: &dyn Fn(Progres
         sources.push(include.join("verilated_fst_c.cpp"));
     }
 
-    let bus_bytes = format!("-DTW_BUS_BYTES={}", config.bus_bytes());
-    let mut objects = Vec::new();
-    for (done, source) in sources.iter().enumerate() {
-        progress(Progress::Compiling(done, sources.len()));
-        let object = work.join("obj").join(format!("{done}.o"));
-        let mut compile = cxx_command();
-        compile.current_dir(work).args(CXX_FLAGS).arg(optimisation(flags)).arg(&bus_bytes);
-        // Set-up code runs once.
-        if source.ends_with("slow.cpp") {
-            compile.arg("-O0");
-        }
-        if flags.waves {
-            compile.args(["-DTW_WAVES", "-DVM_TRACE=1", "-DVM_TRACE_FST=1"]);
-        }
-        compile.arg("-I.").arg("-Iobj").arg("-I").arg(&include).arg("-I").arg(include.join("vltstd"));
-        compile.arg("-c").arg(source).arg("-o").arg(&object);
-        run(&cxx(), &mut compile, INSTALL_CXX)?;
-        objects.push(object);
-    }
-    let mut link = cxx_command();
-    link.current_dir(work).args(["-shared", "-o", LIBRARY]).args(&objects).arg("-pthread");
+    let mut flags_of_all: Vec<String> = CXX_FLAGS.iter().map(|f| f.to_string()).collect();
+    flags_of_all.extend([optimisation(flags).into(), format!("-DTW_BUS_BYTES={}", config.bus_bytes())]);
     if flags.waves {
-        link.arg("-lz");
+        flags_of_all.extend(["-DTW_WAVES", "-DVM_TRACE=1", "-DVM_TRACE_FST=1"].map(String::from));
     }
-    run(&cxx(), &mut link, INSTALL_CXX)?;
+    flags_of_all.extend(["-I.", "-Iobj"].map(String::from));
+    flags_of_all.extend([&include, &include.join("vltstd")].map(|dir| format!("-I{}", dir.display())));
+
+    for &pass in passes(flags, &compiler_version()?) {
+        let objects = compile(&sources, &flags_of_all, pass, work, progress)?;
+        let library = if pass == Pass::Instrumented { "instrumented.so" } else { LIBRARY };
+        let mut link = cxx_command();
+        link.current_dir(work).args(pass.flags()).args(["-shared", "-o", library]).args(&objects).arg("-pthread");
+        if flags.waves {
+            link.arg("-lz");
+        }
+        run(&cxx(), &mut link, INSTALL_CXX)?;
+        if pass == Pass::Instrumented {
+            progress(Progress::Training);
+            train(&work.join(library))?;
+            let _ = std::fs::remove_file(work.join(library));
+        }
+    }
     Ok(())
+}
+
+/// Compiles every source, as many at a time as there are processors.
+fn compile(
+    sources: &[PathBuf],
+    flags: &[String],
+    pass: Pass,
+    work: &Path,
+    progress: &dyn Fn(Progress),
+) -> Result<Vec<PathBuf>, DeviceError> {
+    let object = |index: usize| work.join("obj").join(format!("{index}.o"));
+    let next = AtomicUsize::new(0);
+    let (done, results) = std::sync::mpsc::channel();
+    let worker = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(source) = sources.get(index) else { return };
+            let mut compile = cxx_command();
+            compile.current_dir(work).args(flags).args(pass.flags());
+            // Set-up code runs once.
+            if source.ends_with("slow.cpp") {
+                compile.arg("-O0");
+            }
+            compile.arg("-c").arg(source).arg("-o").arg(object(index));
+            let result = run(&cxx(), &mut compile, INSTALL_CXX);
+            let failed = result.is_err();
+            if done.send(result).is_err() || failed {
+                return;
+            }
+        }
+    };
+    let workers = std::thread::available_parallelism().map_or(1, |n| n.get()).min(sources.len());
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(worker);
+        }
+        for finished in 0..sources.len() {
+            progress(Progress::Compiling(finished, sources.len()));
+            match results.recv() {
+                Ok(Ok(_)) => {}
+                Ok(Err(e)) => {
+                    // The others find nothing more to do.
+                    next.store(sources.len(), Ordering::Relaxed);
+                    return Err(e);
+                }
+                Err(_) => return Err(tool_error(&cxx(), "ended without an answer", INSTALL_CXX)),
+            }
+        }
+        Ok((0..sources.len()).map(object).collect())
+    })
 }

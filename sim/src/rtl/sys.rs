@@ -31,13 +31,13 @@ pub(super) struct Bench {
     reset: unsafe extern "C" fn(*mut Opaque),
     write_reg: unsafe extern "C" fn(*mut Opaque, u32, u32),
     read_reg: unsafe extern "C" fn(*mut Opaque, u32) -> u32,
-    run: unsafe extern "C" fn(*mut Opaque, u32, u64) -> c_int,
+    run: unsafe extern "C" fn(*mut Opaque, u64) -> c_int,
     failure: unsafe extern "C" fn(*mut Opaque) -> *const c_char,
     take_bytes: unsafe extern "C" fn(*mut Opaque, *mut u64, *mut u64),
     read_entries: unsafe extern "C" fn(*mut Opaque, u32, u32, u32, u32, *mut u8),
     dram: *mut Dram,
     memory: *mut [u8],
-    _library: Library,
+    library: Library,
 }
 
 // SAFETY: the bench holds no thread's own data between two calls, and all calls need `&mut self`.
@@ -78,7 +78,7 @@ impl Bench {
                 read_entries: symbol!(b"tw_read_entries"),
                 dram: Box::into_raw(Box::new(dram)),
                 memory: Box::into_raw(vec![0u8; memory_bytes as usize].into_boxed_slice()),
-                _library: library,
+                library,
             };
             bench.raw = new(bench.memory.cast(), memory_bytes, request, bench.dram.cast(), waves.as_ptr());
             Ok(bench)
@@ -127,11 +127,11 @@ impl Bench {
         u64::from(self.read_reg(addr)) | u64::from(self.read_reg(addr + 4)) << 32
     }
 
-    /// Runs until the status register shows that the device stopped, at most `limit` cycles.
-    pub(super) fn run(&mut self, status: u32, limit: u64) -> End {
+    /// Runs until the device raises its interrupt, at most `limit` cycles.
+    pub(super) fn run(&mut self, limit: u64) -> End {
         // SAFETY: see `reset`; the message is a C string of the bench's that lives until the next call.
         unsafe {
-            match (self.run)(self.raw, status, limit) {
+            match (self.run)(self.raw, limit) {
                 0 => End::Stopped,
                 1 => End::Limit,
                 _ => End::Failed(CStr::from_ptr((self.failure)(self.raw)).to_string_lossy().into_owned()),
@@ -145,6 +145,16 @@ impl Bench {
         // SAFETY: see `reset`; `to` holds as many bytes as are asked for.
         unsafe { (self.read_entries)(self.raw, mem, first, count, bytes, to.as_mut_ptr()) }
         to
+    }
+
+    /// Writes the profile of a library that was built to be trained.
+    pub(super) fn dump_profile(&mut self) -> Result<(), String> {
+        // SAFETY: the function takes and gives nothing; see `new` for the library.
+        unsafe {
+            let dump: unsafe extern "C" fn() = *self.library.get(b"tw_dump_profile").map_err(|e| e.to_string())?;
+            dump();
+        }
+        Ok(())
     }
 
     /// Bytes read and written since the last call.
