@@ -34,6 +34,8 @@ fn steps(a: &Tensor, b: &Tensor) -> i64 {
     let list = |t: &Tensor| match t.data() {
         TensorData::I8(v) => v.iter().map(|&x| i64::from(x)).collect::<Vec<_>>(),
         TensorData::U8(v) => v.iter().map(|&x| i64::from(x)).collect(),
+        TensorData::I32(v) => v.iter().map(|&x| i64::from(x)).collect(),
+        TensorData::I64(v) => v.clone(),
         _ => panic!("{} is no integer tensor", t.ty()),
     };
     list(a).iter().zip(list(b)).map(|(x, y)| (x - y).abs()).max().unwrap_or(0)

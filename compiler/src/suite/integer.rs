@@ -3,7 +3,7 @@
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
 use super::{Kind, Numbers, image, ty};
-use crate::graph::op::{BilinearU8, ConvTranspose2d, Layout, Lookup, QMatMul, QMul, QSquaredDifference};
+use crate::graph::op::{BilinearU8, ConvTranspose2d, Layout, Lookup, QMatMul, QMul, QSquaredDifference, Resample};
 use crate::graph::{DType, Op, Tensor, TensorType};
 
 pub(super) const KINDS: &[Kind] = &[
@@ -37,6 +37,14 @@ pub(super) const KINDS: &[Kind] = &[
         let s = [n.size(1, 3), n.size(1, 5), n.size(1, 6)];
         let params = Qadd { a, b, out, left_shift: 7, lo: -128, hi: 127 };
         (QSquaredDifference { params }.into(), vec![ty(DType::I8, &s), ty(DType::I8, &[s[2]])], vec![])
+    },
+    |n, _| {
+        let (s, axis) = ([n.size(1, 4), n.size(1, 6), n.size(1, 5)], n.size(0, 2));
+        let shape = [n.size(1, 9), n.size(1, 3)];
+        let indices = Tensor::from_fn(&shape, |_| n.int(0, s[axis] as i64 - 1) as i32);
+        let data = if n.int(0, 1) == 0 { DType::I8 } else { DType::I32 };
+        let types = vec![ty(data, &s), indices.ty(), ty(DType::I32, &shape)];
+        (Resample { axis }.into(), types, vec![(1, indices)])
     },
     |n, _| (Lookup {}.into(), vec![ty(DType::I8, &[n.size(1, 90)]), ty(DType::I8, &[256])], vec![]),
     |n, _| {

@@ -1,57 +1,36 @@
 use super::*;
 
-/// Single operators; softmax may differ by one step.
-const OPERATORS: &[&str] = &[
-    "add",
-    "add_relu",
-    "avgpool2x2",
-    "avgpool3x3_same",
-    "conv1x1",
-    "conv3x3_dil2",
-    "conv3x3_s2_same_relu6",
-    "conv3x3_s2_valid",
-    "conv3x3_same_relu",
-    "conv7x7_s2",
-    "dwconv3x3",
-    "dwconv3x3_s2_relu6",
-    "dwconv5x5_mult2",
-    "fully_connected",
-    "global_mean",
-    "inverted_residual",
-    "maxpool3x3_s2",
-    "pad",
-    "reshape",
-    "residual_block",
-    "softmax",
-    "transpose",
-];
+/// Single operators whose results may differ by a step: their tables are made by another `exp`.
+const ONE_STEP: &[&str] = &["softmax", "logistic"];
 
 #[test]
 fn single_operators_equal_the_reference_kernels() {
     let folder = models("tflite-ops");
+    let mut names: Vec<String> = std::fs::read_dir(&folder)
+        .unwrap()
+        .filter_map(|f| f.unwrap().file_name().to_str()?.strip_suffix(".tflite").map(str::to_owned))
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 41);
     let mut wrong = Vec::new();
-    for name in OPERATORS {
-        let g = import(&folder.join(format!("{name}.tflite"))).unwrap();
+    for name in &names {
+        let g = match import(&folder.join(format!("{name}.tflite"))) {
+            Ok(g) => g,
+            Err(e) => {
+                wrong.push(e.to_string());
+                continue;
+            }
+        };
         let (inputs, expected) = vectors(&folder, name);
         let found = eval(&g, &inputs).unwrap();
         assert_eq!(found.len(), expected.len());
         assert!(!expected.is_empty(), "{name} has no expected output");
         let worst = found.iter().zip(&expected).map(|(f, e)| steps(f, e)).max().unwrap();
-        if worst > i64::from(*name == "softmax") {
+        if worst > i64::from(ONE_STEP.contains(&name.as_str())) {
             wrong.push(format!("{name}: {worst} steps"));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-#[test]
-fn every_file_of_a_supported_operator_is_tested() {
-    for entry in std::fs::read_dir(models("tflite-ops")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if let Some(stem) = name.strip_suffix(".tflite") {
-            assert!(OPERATORS.contains(&stem), "{name} is not in the list");
-        }
-    }
 }
 
 #[test]

@@ -183,8 +183,18 @@ impl<'a> NodeContext<'_, 'a> {
     }
 
     fn output_info(&self) -> Result<&'a TensorInfo<'a>, Reason> {
-        let t = self.op.outputs.first().ok_or("it has no output")?;
+        self.output_info_at(0)
+    }
+
+    fn output_info_at(&self, i: usize) -> Result<&'a TensorInfo<'a>, Reason> {
+        let t = self.op.outputs.get(i).ok_or_else(|| format!("it has no output {i}"))?;
         Ok(&self.cx.model.tensors[*t])
+    }
+
+    /// The sizes of a value.
+    fn shape(&self, v: ValueId) -> Result<Vec<usize>, Reason> {
+        let ty = self.ty(v);
+        ty.shape().ok_or_else(|| Reason(format!("its data have the open shape {ty}")))
     }
 
     fn has_input(&self, i: usize) -> bool {
@@ -233,13 +243,18 @@ impl<'a> NodeContext<'_, 'a> {
         self.cx.builder.ty(v)
     }
 
-    /// Makes `v` the node's output, under the shape that the file declares.
+    /// Makes `v` the node's only output, under the shape that the file declares.
     fn output(&mut self, v: ValueId) -> Result<(), Reason> {
-        let info = self.output_info()?;
-        let place = self.op.outputs[0];
         if self.op.outputs.len() != 1 {
             return Err(format!("it has {} outputs where one is expected", self.op.outputs.len()).into());
         }
+        self.output_at(0, v)
+    }
+
+    /// Makes `v` the node's output of this number.
+    fn output_at(&mut self, i: usize, v: ValueId) -> Result<(), Reason> {
+        let info = self.output_info_at(i)?;
+        let place = self.op.outputs[i];
         let found = self.ty(v);
         let declared = if info.ty == Type::U8 && info.quantization.is_some() { DType::I8 } else { dtype(info)? };
         if found.dtype != declared || found.shape().as_deref() != Some(&info.shape) {

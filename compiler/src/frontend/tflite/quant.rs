@@ -40,19 +40,31 @@ fn check_scale(name: &str, scale: f32) -> Result<(), Reason> {
 }
 
 /// One scale, or one for each of `channels` along `axis`, of weights, whose zero points must be 0 as int8.
-pub(super) fn weight_scales(info: &TensorInfo, axis: usize, channels: usize) -> Result<Vec<f32>, Reason> {
+pub(super) fn symmetric_weights(info: &TensorInfo, axis: usize, channels: usize) -> Result<Vec<f32>, Reason> {
+    let (scales, zero_point) = weights(info, axis, channels)?;
+    if zero_point != 0 {
+        let (name, advice) = (&info.name, "convert the network with symmetric weights");
+        return Err(format!("tensor `{name}` has weights with a zero point beside float data; {advice}").into());
+    }
+    Ok(scales)
+}
+
+/// A scale for each of `channels` along `axis` of weights, and their zero point as int8, the same for all.
+pub(super) fn weights(info: &TensorInfo, axis: usize, channels: usize) -> Result<(Vec<f32>, i32), Reason> {
     let name = &info.name;
     let q = info.quantization.as_ref().ok_or_else(|| format!("tensor `{name}` has no quantisation parameters"))?;
-    if q.zero_point.iter().any(|&z| z != offset(info)) {
-        let advice = "convert the network with symmetric weights";
-        return Err(format!("tensor `{name}` has weights with a zero point, which are not supported; {advice}").into());
+    let zero_point = q.zero_point.first().map_or(0, |z| z.saturating_sub(offset(info)));
+    let zero_point = i32::try_from(zero_point).ok().filter(|z| (-128..=127).contains(z));
+    let zero_point = zero_point.ok_or_else(|| format!("tensor `{name}` has a zero point outside its type"))?;
+    if q.zero_point.iter().any(|z| *z != q.zero_point[0]) {
+        return Err(format!("tensor `{name}` has weights whose channels have different zero points").into());
     }
     for &s in &q.scale {
         check_scale(name, s)?;
     }
     match q.scale.len() {
-        1 => Ok(vec![q.scale[0]; channels]),
-        n if n == channels && q.axis == axis => Ok(q.scale.clone()),
+        1 => Ok((vec![q.scale[0]; channels], zero_point)),
+        n if n == channels && q.axis == axis => Ok((q.scale.clone(), zero_point)),
         n => {
             Err(format!("tensor `{name}` has {n} scales along dimension {}, expected {channels} along {axis}", q.axis)
                 .into())

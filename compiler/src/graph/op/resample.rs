@@ -6,9 +6,10 @@ use crate::graph::tensor::strides;
 use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
 
 operator! {
-    /// Element `o` along a dimension is the sum over taps `t` of `data[index[o, t]] * weight[o, t]`, f32.
+    /// Element `o` along a dimension is the sum over taps `t` of `data[index[o, t]] * weight[o, t]`.
     ///
-    /// Operands: data, index `[O, T]` (i32, from 0), weight `[O, T]`. Interpolation of every kind has this form.
+    /// Operands: data, index `[O, T]` (i32, from 0), weight `[O, T]`. f32 throughout, or i8 and i32 data with i32 weights, whose
+    /// sums are i32 and wrap. Interpolation of every kind has this form.
     Resample = "resample" {
         /// The dimension.
         axis: usize,
@@ -19,9 +20,10 @@ impl Resample {
     pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
         check::arity(inputs, 3, 3)?;
         let data = inputs[0];
-        check::dtype("data", data, &[DType::F32])?;
+        check::dtype("data", data, &[DType::F32, DType::I8, DType::I32])?;
+        let sum = if data.dtype == DType::F32 { DType::F32 } else { DType::I32 };
         check::dtype("index", inputs[1], &[DType::I32])?;
-        check::dtype("weight", inputs[2], &[DType::F32])?;
+        check::dtype("weight", inputs[2], &[sum])?;
         check::rank("index", inputs[1], 2)?;
         check::axis(self.axis, data)?;
         if inputs[1].dims != inputs[2].dims {
@@ -30,7 +32,7 @@ impl Resample {
         if check::known_dim("data", data, self.axis)? == 0 {
             return Err(OpError::operand("data", format!("of elements along {}", self.axis), data));
         }
-        let mut out = data.clone();
+        let mut out = data.with_dtype(sum);
         out.dims[self.axis] = Dim::Fixed(check::known_dim("index", inputs[1], 0)?);
         Ok(out)
     }
@@ -38,18 +40,27 @@ impl Resample {
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
         let types: Vec<_> = inputs.iter().map(|t| t.ty()).collect();
         let shape = check::known("data", &self.infer(&types.iter().collect::<Vec<_>>())?)?;
-        let (x, w) = (inputs[0].as_slice::<f32>()?, inputs[2].as_slice::<f32>()?);
         let n = inputs[0].shape()[self.axis];
         let (inner, taps) = (strides(inputs[0].shape())[self.axis], inputs[1].shape()[1]);
         let places = places(inputs[1], n)?;
         let to = shape[self.axis];
-        Ok(Tensor::from_fn(&shape, |i| {
+        // Place of each tap of an element, and of its weight.
+        let terms = |i: usize| {
             let (outer, o, rest) = (i / inner / to, i / inner % to, i % inner);
-            let term = |t: usize| {
-                let k = o * taps + t;
-                f64::from(x[(outer * n + places[k]) * inner + rest]) * f64::from(w[k])
-            };
-            (0..taps).map(term).sum::<f64>() as f32
-        }))
+            let places = &places;
+            (o * taps..(o + 1) * taps).map(move |k| ((outer * n + places[k]) * inner + rest, k))
+        };
+        if inputs[0].dtype() == DType::F32 {
+            let (x, w) = (inputs[0].as_slice::<f32>()?, inputs[2].as_slice::<f32>()?);
+            let sum = |i| terms(i).map(|(at, k)| f64::from(x[at]) * f64::from(w[k])).sum::<f64>() as f32;
+            return Ok(Tensor::from_fn(&shape, sum));
+        }
+        let x: Vec<i32> = match inputs[0].dtype() {
+            DType::I8 => inputs[0].as_slice::<i8>()?.iter().map(|&v| i32::from(v)).collect(),
+            _ => inputs[0].as_slice::<i32>()?.to_vec(),
+        };
+        let w = inputs[2].as_slice::<i32>()?;
+        let sum = |i| terms(i).fold(0i32, |sum, (at, k)| sum.wrapping_add(x[at].wrapping_mul(w[k])));
+        Ok(Tensor::from_fn(&shape, sum))
     }
 }

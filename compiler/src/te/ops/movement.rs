@@ -76,10 +76,11 @@ pub fn gather_elements(
 pub fn resample(b: &mut Builder, op: &Resample, args: &[TensorRef], out: &[i64]) -> Option<TensorRef> {
     let [x, index, weight] = args else { return None };
     let taps = index.shape[1];
-    Some(b.reduce("resample", DType::F32, out, &[("t", taps)], Combiner::Sum, |i, k| {
+    let sum = weight.dtype;
+    Some(b.reduce("resample", sum, out, &[("t", taps)], Combiner::Sum, |i, k| {
         let row = [i[op.axis].clone(), k[0].clone()];
         let mut at = i.to_vec();
         at[op.axis] = held(index.at(&row), x.shape[op.axis]);
-        x.at(&at) * weight.at(&row)
+        x.at(&at).cast(sum) * weight.at(&row)
     }))
 }

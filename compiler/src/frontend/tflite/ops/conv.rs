@@ -1,7 +1,9 @@
 //! CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED.
 
 use super::{activate, before, expect, padding, size};
-use crate::frontend::tflite::quant::{Activation, Scaling, dequantized, per_tensor, requantize, weight_scales};
+use crate::frontend::tflite::quant::{
+    Activation, Scaling, dequantized, per_tensor, requantize, symmetric_weights, weights,
+};
 use crate::frontend::tflite::schema::Type;
 use crate::frontend::tflite::{NodeContext, Reason, constant};
 use crate::graph::op::{Conv2d, Dense, HybridDense, Layout, Reshape};
@@ -57,21 +59,21 @@ fn convolution(
         let weight = normal(dequantized(n.input_info(1)?)?)?;
         let weight = n.constant("weight", weight);
         let mut operands = vec![data, weight];
-        operands.extend(float_bias(n)?);
+        operands.extend(float_bias(n, 2)?);
         let v = n.node(before(act, "conv2d"), op, &operands)?;
         let v = activate(n, v, act)?;
         return n.output(v);
     }
     let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
     let axis = if depthwise { 3 } else { 0 };
-    let scales = weight_scales(n.input_info(1)?, axis, out_channels)?;
+    let (scales, zero_point) = weights(n.input_info(1)?, axis, out_channels)?;
     let weight = normal(constant(n.input_info(1)?)?)?;
     let weight = n.constant("weight", weight);
-    op.data_zero_point = from.zero_point;
+    (op.data_zero_point, op.weight_zero_point) = (from.zero_point, zero_point);
     let acc = n.node("conv2d", op, &[data, weight])?;
     let factor = |&s: &f32| f64::from(from.scale) * f64::from(s) / f64::from(to.scale);
     let factors: Vec<f64> = scales.iter().map(factor).collect();
-    let bias = integer_bias(n, out_channels)?;
+    let bias = integer_bias(n, 2, out_channels)?;
     let v = requantize(n, acc, 3, bias, Scaling::double(&factors), to, act)?;
     n.output(v)
 }
@@ -100,7 +102,7 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
     let v = if dtype == DType::F32 && hybrid {
         // Floats with weights of 8 bits are quantized row by row as they come.
         let info = n.input_info(1)?;
-        let scale = weight_scales(info, 0, rows)?;
+        let scale = symmetric_weights(info, 0, rows)?;
         let bias = if n.has_input(2) { dequantized(n.input_info(2)?)? } else { Tensor::vector(vec![0f32; rows]) };
         let asymmetric = o.i8(3)? != 0;
         let weight = n.constant("weight", constant(info)?);
@@ -112,22 +114,22 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
         let weight = dequantized(n.input_info(1)?)?;
         let weight = n.constant("weight", weight);
         let mut operands = vec![flat, weight];
-        operands.extend(float_bias(n)?);
+        operands.extend(float_bias(n, 2)?);
         let v = n.node(before(act, "dense"), Dense { data_zero_point: 0, weight_zero_point: 0 }, &operands)?;
         activate(n, v, act)?
     } else {
         let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
         let info = n.input_info(1)?;
-        let scales = weight_scales(info, 0, rows)?;
+        let (scales, weight_zero_point) = weights(info, 0, rows)?;
         let per_channel = info.quantization.as_ref().is_some_and(|q| q.scale.len() > 1);
         let weight = n.constant("weight", constant(info)?);
-        let acc = n.node("dense", Dense { data_zero_point: from.zero_point, weight_zero_point: 0 }, &[flat, weight])?;
+        let acc = n.node("dense", Dense { data_zero_point: from.zero_point, weight_zero_point }, &[flat, weight])?;
         // With one scale TFLite multiplies both in single precision (`GetQuantizedConvolutionMultipler`).
         let product = |s: f32| {
             if per_channel { f64::from(from.scale) * f64::from(s) } else { f64::from(from.scale * s) }
         };
         let factors: Vec<f64> = scales.iter().map(|&s| product(s) / f64::from(to.scale)).collect();
-        let bias = integer_bias(n, rows)?;
+        let bias = integer_bias(n, 2, rows)?;
         requantize(n, acc, 1, bias, Scaling::single(&factors), to, act)?
     };
     let v = if same { v } else { reshape_to(n, v, &out_shape)? };
@@ -140,19 +142,19 @@ pub(super) fn reshape_to(n: &mut NodeContext, v: ValueId, shape: &[usize]) -> Re
     n.node("reshape", Reshape { shape }, &[v])
 }
 
-fn float_bias(n: &mut NodeContext) -> Result<Option<ValueId>, Reason> {
-    if !n.has_input(2) {
+pub(super) fn float_bias(n: &mut NodeContext, at: usize) -> Result<Option<ValueId>, Reason> {
+    if !n.has_input(at) {
         return Ok(None);
     }
-    let bias = dequantized(n.input_info(2)?)?;
+    let bias = dequantized(n.input_info(at)?)?;
     Ok(Some(n.constant("bias", bias)))
 }
 
-fn integer_bias(n: &NodeContext, channels: usize) -> Result<Vec<i32>, Reason> {
-    if !n.has_input(2) {
+pub(super) fn integer_bias(n: &NodeContext, at: usize, channels: usize) -> Result<Vec<i32>, Reason> {
+    if !n.has_input(at) {
         return Ok(vec![0; channels]);
     }
-    let bias = n.constant_input(2)?;
+    let bias = n.constant_input(at)?;
     let v = bias.as_slice::<i32>().map_err(|e| Reason(format!("its bias: {e}")))?;
     if v.len() != channels {
         return Err(format!("its bias has {} values for {channels} channels", v.len()).into());

@@ -1,41 +1,151 @@
-//! ADD, RELU, RELU_N1_TO_1 and RELU6.
+//! Operators of two operands, element by element, and RELU, RELU_N1_TO_1 and RELU6.
 
-use super::{activate, before, expect};
-use crate::frontend::tflite::quant::{Activation, per_tensor};
+use super::{activate, before, expect, fixed};
+use crate::frontend::tflite::quant::{Activation, PerTensor, per_tensor};
 use crate::frontend::tflite::{NodeContext, Reason};
-use crate::graph::DType;
-use crate::graph::op::{Add, QAdd, Rescale};
+use crate::graph::op::{Add, Binary, BinaryKind, Clip, Op, QAdd, QMul, QSquaredDifference, Rescale};
+use crate::graph::{DType, ValueId};
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding, quantize_multiplier};
 
 /// What 8-bit operands of an addition are multiplied by before they are scaled, as a power of two.
-const LEFT_SHIFT: u8 = 20;
+const ADD_SHIFT: u8 = 20;
+/// The same of a difference that is squared.
+const SQUARE_SHIFT: u8 = 7;
 
-pub(super) fn add(n: &mut NodeContext) -> Result<(), Reason> {
+/// Operands, their type, and the fused activation.
+fn operands(n: &mut NodeContext, types: &[DType]) -> Result<([ValueId; 2], DType, Activation), Reason> {
     let code = n.op.options.map_or(Ok(0), |o| o.i8(0))?;
     let act = Activation::from_code(code)?;
-    let (a, b) = (n.input(0)?, n.input(1)?);
-    if expect(n, a, &[DType::F32, DType::I8])? == DType::F32 {
-        let v = n.node(before(act, "add"), Add {}, &[a, b])?;
-        let v = activate(n, v, act)?;
-        return n.output(v);
-    }
-    let (qa, qb) = (per_tensor(n.input_info(0)?)?, per_tensor(n.input_info(1)?)?);
-    let out = per_tensor(n.output_info()?)?;
-    let twice = 2.0 * f64::from(qa.scale.max(qb.scale));
-    let operand = |zero_point: i32, factor: f64| {
-        let (multiplier, shift) = quantize_multiplier(factor);
-        QaddOperand { zero_point, multiplier, shift }
+    let both = [n.input(0)?, n.input(1)?];
+    let dtype = expect(n, both[0], types)?;
+    Ok((both, dtype, act))
+}
+
+/// What is not quantized: the operator, then its activation.
+fn plain(n: &mut NodeContext, op: impl Into<Op>, both: [ValueId; 2], act: Activation) -> Result<(), Reason> {
+    let op = op.into();
+    let suffix = before(act, op.name());
+    let v = n.node(suffix, op, &both)?;
+    let v = match (n.ty(v).dtype, act) {
+        (_, Activation::None) | (DType::F32, _) => activate(n, v, act)?,
+        (other, _) => return Err(format!("a fused activation on {other} is not supported").into()),
     };
-    let (lo, hi) = act.range(out);
-    let params = Qadd {
-        a: operand(qa.zero_point, f64::from(qa.scale) / twice),
-        b: operand(qb.zero_point, f64::from(qb.scale) / twice),
-        out: operand(out.zero_point, twice / (f64::from(1u32 << LEFT_SHIFT) * f64::from(out.scale))),
-        left_shift: LEFT_SHIFT,
+    n.output(v)
+}
+
+fn quantized(n: &NodeContext) -> Result<[PerTensor; 3], Reason> {
+    Ok([per_tensor(n.input_info(0)?)?, per_tensor(n.input_info(1)?)?, per_tensor(n.output_info()?)?])
+}
+
+fn operand(zero_point: i32, factor: f64) -> QaddOperand {
+    let (multiplier, shift) = quantize_multiplier(factor);
+    QaddOperand { zero_point, multiplier, shift }
+}
+
+/// Both operands on twice the greater scale, shifted left, and the factor of the result from there.
+fn common_scale(q: [PerTensor; 3], left_shift: u8, out: f64, (lo, hi): (i32, i32)) -> Qadd {
+    let twice = 2.0 * f64::from(q[0].scale.max(q[1].scale));
+    Qadd {
+        a: operand(q[0].zero_point, f64::from(q[0].scale) / twice),
+        b: operand(q[1].zero_point, f64::from(q[1].scale) / twice),
+        out: operand(q[2].zero_point, out),
+        left_shift,
         lo,
         hi,
+    }
+}
+
+fn sum(n: &NodeContext, act: Activation) -> Result<Qadd, Reason> {
+    let q = quantized(n)?;
+    let twice = 2.0 * f64::from(q[0].scale.max(q[1].scale));
+    let out = twice / (f64::from(1u32 << ADD_SHIFT) * f64::from(q[2].scale));
+    Ok(common_scale(q, ADD_SHIFT, out, act.range(q[2])))
+}
+
+pub(super) fn add(n: &mut NodeContext) -> Result<(), Reason> {
+    let (both, dtype, act) = operands(n, &[DType::F32, DType::I8, DType::I32])?;
+    if dtype != DType::I8 {
+        return plain(n, Add {}, both, act);
+    }
+    let params = sum(n, act)?;
+    let v = n.node("", QAdd { params }, &both)?;
+    n.output(v)
+}
+
+/// A quantized difference is a sum with a multiplier below 0, as in the kernels.
+pub(super) fn sub(n: &mut NodeContext) -> Result<(), Reason> {
+    let (both, dtype, act) = operands(n, &[DType::F32, DType::I8, DType::I32, DType::I64])?;
+    if dtype != DType::I8 {
+        return plain(n, Binary { kind: BinaryKind::Sub }, both, act);
+    }
+    let mut params = sum(n, act)?;
+    params.b.multiplier = -params.b.multiplier;
+    let v = n.node("", QAdd { params }, &both)?;
+    n.output(v)
+}
+
+pub(super) fn mul(n: &mut NodeContext) -> Result<(), Reason> {
+    let (both, dtype, act) = operands(n, &[DType::F32, DType::I8, DType::I32, DType::I64])?;
+    if dtype != DType::I8 {
+        return plain(n, Binary { kind: BinaryKind::Mul }, both, act);
+    }
+    let [a, b, to] = quantized(n)?;
+    // Product and quotient of single precision, as in the kernel's preparation.
+    let factor = fixed("scales", a.scale * b.scale / to.scale)?;
+    let (multiplier, shift) = quantize_multiplier(f64::from(factor));
+    let (lo, hi) = act.range(to);
+    let op = QMul {
+        a_zero_point: a.zero_point,
+        b_zero_point: b.zero_point,
+        multiplier,
+        shift,
+        zero_point: to.zero_point,
+        lo,
+        hi,
+        mode: Rounding::Double,
     };
-    let v = n.node("", QAdd { params }, &[a, b])?;
+    let v = n.node("", op, &both)?;
+    n.output(v)
+}
+
+pub(super) fn div(n: &mut NodeContext) -> Result<(), Reason> {
+    let (both, _, act) = operands(n, &[DType::F32, DType::I32])?;
+    plain(n, Binary { kind: BinaryKind::Div }, both, act)
+}
+
+pub(super) fn squared_difference(n: &mut NodeContext) -> Result<(), Reason> {
+    let both = [n.input(0)?, n.input(1)?];
+    if expect(n, both[0], &[DType::F32, DType::I8])? == DType::F32 {
+        let d = n.node("difference", Binary { kind: BinaryKind::Sub }, &both)?;
+        let v = n.node("", Binary { kind: BinaryKind::Mul }, &[d, d])?;
+        return n.output(v);
+    }
+    let q = quantized(n)?;
+    let twice = 2.0 * f64::from(q[0].scale.max(q[1].scale));
+    let out = twice * twice / (f64::from(1u32 << (2 * SQUARE_SHIFT)) * f64::from(q[2].scale));
+    let params = common_scale(q, SQUARE_SHIFT, out, (-128, 127));
+    let v = n.node("", QSquaredDifference { params }, &both)?;
+    n.output(v)
+}
+
+pub(super) fn maximum(n: &mut NodeContext) -> Result<(), Reason> {
+    extreme(n, BinaryKind::Max)
+}
+
+pub(super) fn minimum(n: &mut NodeContext) -> Result<(), Reason> {
+    extreme(n, BinaryKind::Min)
+}
+
+/// Bytes are compared as they are, so all must stand for the same numbers.
+fn extreme(n: &mut NodeContext, kind: BinaryKind) -> Result<(), Reason> {
+    let both = [n.input(0)?, n.input(1)?];
+    if expect(n, both[0], &[DType::F32, DType::I8, DType::I32, DType::I64])? == DType::I8 {
+        let [a, b, to] = quantized(n)?;
+        if a != to || b != to {
+            return Err("operands and result must have the same scale and zero point".into());
+        }
+    }
+    let v = n.node("", Binary { kind }, &both)?;
     n.output(v)
 }
 
@@ -58,8 +168,13 @@ fn activation(n: &mut NodeContext, act: Activation) -> Result<(), Reason> {
         return n.output(v);
     }
     let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
-    let (multiplier, shift) = quantize_multiplier(f64::from(from.scale) / f64::from(to.scale));
     let (lo, hi) = act.range(to);
+    if from == to {
+        // What is 1 times the data, rounded, is the data.
+        let v = n.node("", Clip { lo: lo as f32, hi: hi as f32 }, &[data])?;
+        return n.output(v);
+    }
+    let (multiplier, shift) = quantize_multiplier(f64::from(from.scale) / f64::from(to.scale));
     let op = Rescale {
         data_zero_point: from.zero_point,
         multiplier,

@@ -34,13 +34,26 @@ pub(super) fn pad(n: &mut NodeContext) -> Result<(), Reason> {
     let before = pads.iter().copied().step_by(2).collect();
     let after = pads.iter().copied().skip(1).step_by(2).collect();
     same_quantization(n)?;
-    let value = if dtype == DType::I8 { per_tensor(n.output_info()?)?.zero_point as f32 } else { 0.0 };
+    // PADV2 has the value as an operand.
+    let value = match (n.has_input(2), dtype) {
+        (true, DType::I8) => f32::from(scalar::<i8>(n, 2)?),
+        (true, _) => scalar::<f32>(n, 2)?,
+        (false, DType::I8) => per_tensor(n.output_info()?)?.zero_point as f32,
+        (false, _) => 0.0,
+    };
     let v = n.node("", Pad { before, after, value }, &[data])?;
     n.output(v)
 }
 
+/// The one element of a constant operand.
+fn scalar<T: crate::graph::Element>(n: &NodeContext, i: usize) -> Result<T, Reason> {
+    let t = n.constant_input(i)?;
+    let v = t.as_slice::<T>().map_err(|e| Reason(format!("operand {i}: {e}")))?;
+    v.first().copied().ok_or_else(|| Reason(format!("operand {i} is empty")))
+}
+
 /// Fails where an operator that only moves integers is declared to change what they stand for.
-fn same_quantization(n: &NodeContext) -> Result<(), Reason> {
+pub(super) fn same_quantization(n: &NodeContext) -> Result<(), Reason> {
     let (from, to) = (n.input_info(0)?, n.output_info()?);
     let both = from.quantization.is_some() && to.quantization.is_some();
     if both && per_tensor(from)? != per_tensor(to)? {

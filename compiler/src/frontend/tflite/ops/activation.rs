@@ -1,0 +1,192 @@
+//! Functions of one element: of floats as they are, of bytes as a table of what TFLite's reference kernels give.
+
+use super::{expect, fixed};
+use crate::frontend::tflite::quant::{PerTensor, per_tensor};
+use crate::frontend::tflite::{NodeContext, Reason};
+use crate::graph::op::{Lookup, Unary, UnaryKind};
+use crate::graph::{DType, Tensor, ValueId};
+use tilewright_hw::num::{offset_clamp, quantize_multiplier, scale_double};
+
+pub(super) fn logistic(n: &mut NodeContext) -> Result<(), Reason> {
+    function(n, UnaryKind::Sigmoid, 0.0, |x| 1.0 / (1.0 + (-x).exp()))
+}
+
+pub(super) fn tanh(n: &mut NodeContext) -> Result<(), Reason> {
+    function(n, UnaryKind::Tanh, 0.0, f32::tanh)
+}
+
+pub(super) fn elu(n: &mut NodeContext) -> Result<(), Reason> {
+    function(n, UnaryKind::Elu, 1.0, |x| if x < 0.0 { x.exp_m1() } else { x })
+}
+
+pub(super) fn exp(n: &mut NodeContext) -> Result<(), Reason> {
+    function(n, UnaryKind::Exp, 0.0, f32::exp)
+}
+
+pub(super) fn abs(n: &mut NodeContext) -> Result<(), Reason> {
+    float(n, UnaryKind::Abs)
+}
+
+pub(super) fn neg(n: &mut NodeContext) -> Result<(), Reason> {
+    float(n, UnaryKind::Neg)
+}
+
+pub(super) fn sqrt(n: &mut NodeContext) -> Result<(), Reason> {
+    float(n, UnaryKind::Sqrt)
+}
+
+pub(super) fn log(n: &mut NodeContext) -> Result<(), Reason> {
+    float(n, UnaryKind::Log)
+}
+
+pub(super) fn floor(n: &mut NodeContext) -> Result<(), Reason> {
+    float(n, UnaryKind::Floor)
+}
+
+/// GELU, by way of `tanh` where the options say so.
+pub(super) fn gelu(n: &mut NodeContext) -> Result<(), Reason> {
+    let approximate = n.op.options.map_or(Ok(0), |o| o.i8(0))? != 0;
+    if approximate {
+        return function(n, UnaryKind::GeluTanh, 0.0, |x| UnaryKind::GeluTanh.apply(x, 0.0, 0.0));
+    }
+    function(n, UnaryKind::Gelu, 0.0, |x| UnaryKind::Gelu.apply(x, 0.0, 0.0))
+}
+
+fn float(n: &mut NodeContext, kind: UnaryKind) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    expect(n, data, &[DType::F32])?;
+    let v = n.node("", Unary { kind, alpha: 0.0, beta: 0.0 }, &[data])?;
+    n.output(v)
+}
+
+/// A function of floats; of bytes by way of the floats that they stand for (`PopulateLookupTable`).
+fn function(n: &mut NodeContext, kind: UnaryKind, alpha: f32, f: impl Fn(f32) -> f32) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    if expect(n, data, &[DType::F32, DType::I8])? == DType::F32 {
+        let v = n.node("", Unary { kind, alpha, beta: 0.0 }, &[data])?;
+        return n.output(v);
+    }
+    let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
+    let inverse = 1.0 / to.scale;
+    let v = lookup(n, "", data, |x| {
+        let real = from.scale * (x - from.zero_point) as f32;
+        // A cast saturates, so nothing overflows where the function is infinite.
+        offset_clamp((f(real) * inverse).round() as i32, to.zero_point, -128, 127)
+    })?;
+    n.output(v)
+}
+
+/// The table of a function of bytes applied to `data`.
+pub(super) fn lookup(
+    n: &mut NodeContext,
+    suffix: &str,
+    data: ValueId,
+    f: impl Fn(i32) -> i32,
+) -> Result<ValueId, Reason> {
+    let table = Tensor::from_fn(&[256], |i| f(i as i32 - 128).clamp(-128, 127) as i8);
+    let table = n.constant("table", table);
+    n.node(suffix, Lookup {}, &[data, table])
+}
+
+pub(super) fn leaky_relu(n: &mut NodeContext) -> Result<(), Reason> {
+    let alpha = n.op.options.map_or(Ok(0.0), |o| o.f32(0))?;
+    let data = n.input(0)?;
+    if expect(n, data, &[DType::F32, DType::I8])? == DType::F32 {
+        let v = n.node("", Unary { kind: UnaryKind::LeakyRelu, alpha, beta: 0.0 }, &[data])?;
+        return n.output(v);
+    }
+    let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
+    // Products and quotients of single precision (`LeakyReluPrepare`); a slope below 0 has a multiplier below 0.
+    let factor = |f: f32| -> Result<(i32, i8), Reason> {
+        let f = f64::from(fixed("alpha", f)?);
+        let (multiplier, shift) = quantize_multiplier(f.abs());
+        Ok((if f < 0.0 { -multiplier } else { multiplier }, shift))
+    };
+    let (below, above) = (factor(from.scale * alpha / to.scale)?, factor(from.scale / to.scale)?);
+    let v = lookup(n, "", data, |x| {
+        let x = x - from.zero_point;
+        let (multiplier, shift) = if x >= 0 { above } else { below };
+        offset_clamp(scale_double(x, multiplier, shift), to.zero_point, -128, 127)
+    })?;
+    n.output(v)
+}
+
+/// Each channel, or each element, has its own slope below 0.
+pub(super) fn prelu(n: &mut NodeContext) -> Result<(), Reason> {
+    use crate::graph::op::{Add, Binary, BinaryKind, Clip, Relu};
+    let (data, slope) = (n.input(0)?, n.input(1)?);
+    expect(n, data, &[DType::F32])?;
+    let above = n.node("above", Relu {}, &[data])?;
+    let below = n.node("below", Clip { lo: f32::NEG_INFINITY, hi: 0.0 }, &[data])?;
+    let below = n.node("slope", Binary { kind: BinaryKind::Mul }, &[below, slope])?;
+    let v = n.node("", Add {}, &[above, below])?;
+    n.output(v)
+}
+
+pub(super) fn hard_swish(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    if expect(n, data, &[DType::F32, DType::I8])? == DType::F32 {
+        let v = n.node("", Unary { kind: UnaryKind::HardSwish, alpha: 0.0, beta: 0.0 }, &[data])?;
+        return n.output(v);
+    }
+    let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
+    let f = HardSwish::new(from, to)?;
+    let v = lookup(n, "", data, |x| f.apply(x))?;
+    n.output(v)
+}
+
+/// TFLite's fixed-point hard swish, in 16 bits.
+struct HardSwish {
+    from: PerTensor,
+    to: PerTensor,
+    /// Multiplier of 16 bits and exponent of the result's scale.
+    output: (i32, i32),
+    /// The same of the scale on which 3 is 32768.
+    reluish: (i32, i32),
+}
+
+impl HardSwish {
+    fn new(from: PerTensor, to: PerTensor) -> Result<HardSwish, Reason> {
+        let hires = (1.0 / 128.0) * from.scale;
+        let short = |factor: f32| -> Result<(i32, i32), Reason> {
+            let (multiplier, exponent) = quantize_multiplier(f64::from(fixed("scale", factor)?));
+            let multiplier = if multiplier >= i32::MAX - (1 << 15) { 32767 } else { (multiplier + (1 << 15)) >> 16 };
+            Ok((multiplier, i32::from(exponent)))
+        };
+        let output = short(hires / to.scale)?;
+        if output.1 > 0 {
+            return Err("the scale of its result is too small for that of its data".into());
+        }
+        Ok(HardSwish { from, to, output, reluish: short(hires / (3.0 / 32768.0))? })
+    }
+
+    fn apply(&self, x: i32) -> i32 {
+        let short = |v: i64| v.clamp(-32768, 32767) as i32;
+        let rounding_mul = |a: i32, b: i32| {
+            let product = a * b;
+            short(i64::from((product + if product >= 0 { 1 << 14 } else { 1 - (1 << 14) }) / (1 << 15)))
+        };
+        let hires = (x - self.from.zero_point) * 128;
+        let preshift = rounding_mul(hires, self.output.0);
+        let exponent = self.reluish.1;
+        let mut reluish = hires;
+        if exponent > 0 {
+            reluish = short(i64::from(reluish) << (exponent - 1));
+        }
+        reluish = rounding_mul(reluish, self.reluish.0);
+        if exponent > 0 {
+            reluish = short(i64::from(reluish) * 2);
+        }
+        if exponent < 0 {
+            reluish = divide(reluish, -exponent);
+        }
+        // From [-1, 1] to [0, 1]; this product is rounded to zero.
+        let reluish = (reluish + (1 << 15)) >> 1;
+        let product = short(i64::from(reluish * preshift / (1 << 15)));
+        offset_clamp(divide(product, -self.output.1), self.to.zero_point, -128, 127)
+    }
+}
+
+fn divide(x: i32, exponent: i32) -> i32 {
+    tilewright_hw::num::rounding_divide_by_pot(x, exponent.clamp(0, 31) as u32)
+}

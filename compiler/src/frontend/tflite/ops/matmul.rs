@@ -1,0 +1,45 @@
+//! BATCH_MATMUL.
+
+use super::expect;
+use crate::frontend::tflite::quant::{Activation, Scaling, per_tensor, requantize};
+use crate::frontend::tflite::{NodeContext, Reason};
+use crate::graph::op::{MatMul, QMatMul, Transpose};
+use crate::graph::{DType, ValueId};
+
+pub(super) fn batch_matmul(n: &mut NodeContext) -> Result<(), Reason> {
+    let flags = n.op.options.map_or(Ok([0, 0]), |o| Ok::<_, String>([o.i8(0)?, o.i8(1)?]))?;
+    let mut operands = [n.input(0)?, n.input(1)?];
+    let dtype = expect(n, operands[0], &[DType::F32, DType::I8])?;
+    expect(n, operands[1], &[dtype])?;
+    for (i, suffix) in ["a", "b"].into_iter().enumerate() {
+        if flags[i] != 0 {
+            operands[i] = transposed(n, suffix, operands[i])?;
+        }
+    }
+    if dtype == DType::F32 {
+        let v = n.node("", MatMul {}, &operands)?;
+        return n.output(v);
+    }
+    let (a, b) = (per_tensor(n.input_info(0)?)?, per_tensor(n.input_info(1)?)?);
+    let to = per_tensor(n.output_info()?)?;
+    let op = QMatMul { a_zero_point: a.zero_point, b_zero_point: b.zero_point };
+    let acc = n.node("matmul", op, &operands)?;
+    let columns = *n.shape(acc)?.last().ok_or("its result has no dimension")?;
+    // Scales are multiplied in single precision (`GetQuantizedConvolutionMultipler`).
+    let factor = f64::from(a.scale * b.scale) / f64::from(to.scale);
+    let axis = n.ty(acc).rank() - 1;
+    let scaling = Scaling::double(&vec![factor; columns]);
+    let v = requantize(n, acc, axis, vec![0; columns], scaling, to, Activation::None)?;
+    n.output(v)
+}
+
+/// The last two dimensions changed with each other.
+fn transposed(n: &mut NodeContext, suffix: &str, v: ValueId) -> Result<ValueId, Reason> {
+    let rank = n.ty(v).rank();
+    if rank < 2 {
+        return Err("its operands must have 2 or more dimensions".into());
+    }
+    let mut perm: Vec<usize> = (0..rank).collect();
+    perm.swap(rank - 2, rank - 1);
+    n.node(&format!("{suffix}_transposed"), Transpose { perm }, &[v])
+}

@@ -1,0 +1,54 @@
+//! TRANSPOSE_CONV.
+
+use super::conv::{float_bias, integer_bias};
+use super::{activate, before, expect, padding, size};
+use crate::frontend::tflite::quant::{Activation, Scaling, dequantized, per_tensor, requantize, weights};
+use crate::frontend::tflite::{NodeContext, Reason, constant};
+use crate::graph::DType;
+use crate::graph::op::{ConvTranspose2d, Layout};
+
+pub(super) fn transpose_conv(n: &mut NodeContext) -> Result<(), Reason> {
+    let o = n.op.options.ok_or("it has no options")?;
+    let act = Activation::from_code(o.i8(3)?)?;
+    let strides = [size("stride", o.i32(2)?)?, size("stride", o.i32(1)?)?];
+    let data = n.input(2)?;
+    let dtype = expect(n, data, &[DType::F32, DType::I8])?;
+    let kernel = &n.input_info(1)?.shape;
+    let (&[_, height, width, _], &[channels, kh, kw, _]) = (n.output_info()?.shape.as_slice(), kernel.as_slice())
+    else {
+        return Err(format!("result and weights must have 4 dimensions, found {kernel:?} for the weights").into());
+    };
+    let code = o.i8(0)?;
+    // The pads of the convolution that leads from the result to the data.
+    let pads = [padding(code, height, kh, strides[0], 1)?.0, padding(code, width, kw, strides[1], 1)?.0];
+    let mut op = ConvTranspose2d {
+        strides,
+        pads,
+        size: [height, width],
+        dilations: [1, 1],
+        groups: 1,
+        layout: Layout::Nhwc,
+        data_zero_point: 0,
+        weight_zero_point: 0,
+    };
+    if dtype == DType::F32 {
+        let weight = dequantized(n.input_info(1)?)?;
+        let weight = n.constant("weight", weight);
+        let mut operands = vec![data, weight];
+        operands.extend(float_bias(n, 3)?);
+        let v = n.node(before(act, "conv_transpose2d"), op, &operands)?;
+        let v = activate(n, v, act)?;
+        return n.output(v);
+    }
+    let (from, to) = (per_tensor(n.input_info(2)?)?, per_tensor(n.output_info()?)?);
+    let (scales, zero_point) = weights(n.input_info(1)?, 0, channels)?;
+    let weight = constant(n.input_info(1)?)?;
+    let weight = n.constant("weight", weight);
+    (op.data_zero_point, op.weight_zero_point) = (from.zero_point, zero_point);
+    let acc = n.node("conv_transpose2d", op, &[data, weight])?;
+    let factor = |&s: &f32| f64::from(from.scale) * f64::from(s) / f64::from(to.scale);
+    let factors: Vec<f64> = scales.iter().map(factor).collect();
+    let bias = integer_bias(n, 3, channels)?;
+    let v = requantize(n, acc, 3, bias, Scaling::double(&factors), to, act)?;
+    n.output(v)
+}
