@@ -3,7 +3,9 @@
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
 use super::{Kind, Numbers, image, ty};
-use crate::graph::op::{BilinearU8, ConvTranspose2d, Layout, Lookup, QMatMul, QMul, QSquaredDifference, Resample};
+use crate::graph::op::{
+    BilinearU8, ConvTranspose2d, HybridConv2d, Layout, Lookup, QMatMul, QMul, QSquaredDifference, Resample,
+};
 use crate::graph::{DType, Op, Tensor, TensorType};
 
 pub(super) const KINDS: &[Kind] = &[
@@ -46,6 +48,7 @@ pub(super) const KINDS: &[Kind] = &[
         let types = vec![ty(data, &s), indices.ty(), ty(DType::I32, &shape)];
         (Resample { axis }.into(), types, vec![(1, indices)])
     },
+    |n, _| hybrid_conv(n),
     |n, _| (Lookup {}.into(), vec![ty(DType::I8, &[n.size(1, 90)]), ty(DType::I8, &[256])], vec![]),
     |n, _| {
         let s = [n.size(1, 2), n.size(1, 6), n.size(1, 6), n.size(1, 4)];
@@ -68,6 +71,27 @@ pub(super) const KINDS: &[Kind] = &[
 
 fn zero(n: &mut Numbers) -> i32 {
     n.int(-128, 127) as i32
+}
+
+fn hybrid_conv(n: &mut Numbers) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
+    let kernel = [n.size(1, 3), n.size(1, 3)];
+    let (groups, depth, per_group) = match n.int(0, 2) {
+        0 => (n.size(2, 5), 1, 1),
+        1 => (2, n.size(1, 3), n.size(1, 3)),
+        _ => (1, n.size(1, 9), n.size(1, 5)),
+    };
+    let op = HybridConv2d {
+        strides: [n.size(1, 2), n.size(1, 2)],
+        pads: [n.size(0, 1), n.size(0, 1), n.size(0, 1), n.size(0, 1)],
+        dilations: [1, 1],
+        groups,
+        asymmetric: n.int(0, 1) == 1,
+    };
+    let out = groups * per_group;
+    let data = image(Layout::Nhwc, DType::F32, [n.size(1, 2), n.size(3, 7), n.size(3, 7), groups * depth]);
+    let vector = ty(DType::F32, &[out]);
+    let types = vec![data, ty(DType::I8, &[out, kernel[0], kernel[1], depth]), vector.clone(), vector];
+    (op.into(), types, vec![])
 }
 
 fn conv_transpose(n: &mut Numbers, layout: Layout, dtype: DType) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {

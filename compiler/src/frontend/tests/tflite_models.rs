@@ -34,35 +34,41 @@ fn single_operators_equal_the_reference_kernels() {
 }
 
 #[test]
-fn int8_networks_equal_the_reference_kernels() {
+fn quantized_networks_equal_the_reference_kernels() {
     for (folder, model) in [
         ("resnet8-cifar10", "model_int8.tflite"),
         ("anomaly-autoencoder", "model_int8.tflite"),
         ("kws-dscnn", "model_int8.tflite"),
         ("vww-mobilenet-96", "model_int8.tflite"),
+        ("mobilenetv1-0.25-128", "model_uint8.tflite"),
+        ("mobilenetv2-1.0-224", "model_uint8.tflite"),
         ("mobilenetv2-1.0-224", "model_ptq_int8.tflite"),
+        ("deeplabv3-mnv2-0.5", "model_uint8.tflite"),
     ] {
         let Some(path) = tilewright_testing::model(folder) else { continue };
         let (found, expected) = run(&path, model);
-        assert_eq!(steps(&found[0], &expected[0]), 0, "{folder}");
+        assert_eq!(steps(&found[0], &expected[0]), 0, "{folder}/{model}");
     }
 }
 
 #[test]
 fn float_networks_are_close() {
-    for (folder, model) in [("resnet8-cifar10", "model_float.tflite"), ("anomaly-autoencoder", "model_float.tflite")] {
+    // Networks some of whose weights have 8 bits may differ by as much as two sets of the reference's kernels do.
+    for (folder, model, most) in [
+        ("resnet8-cifar10", "model_float.tflite", 1e-4),
+        ("anomaly-autoencoder", "model_float.tflite", 1e-4),
+        ("vww-mobilenet-96", "model_float.tflite", 1e-4),
+        ("blazeface-short", "model_fp16w.tflite", 1e-4),
+        ("kws-dscnn", "model_float.tflite", 0.007),
+        ("anomaly-autoencoder", "model_dynrange.tflite", 1e-5),
+    ] {
         let Some(path) = tilewright_testing::model(folder) else { continue };
         let (found, expected) = run(&path, model);
-        let r = relative(&found[0], &expected[0]);
-        assert!(r < 1e-4, "{folder}: {r}");
+        assert_eq!(found.len(), expected.len());
+        for (f, e) in found.iter().zip(&expected) {
+            let r = relative(f, e);
+            println!("{folder}/{model}: {r:.1e}");
+            assert!(r < most, "{folder}/{model}: {r}");
+        }
     }
-}
-
-#[test]
-fn float_layers_with_int8_weights_quantize_their_rows() {
-    let Some(path) = tilewright_testing::model("anomaly-autoencoder") else { return };
-    let (found, expected) = run(&path, "model_dynrange.tflite");
-    let (f, e) = (found[0].as_slice::<f32>().unwrap(), expected[0].as_slice::<f32>().unwrap());
-    let worst = f.iter().zip(e).map(|(x, y)| (x - y).abs()).fold(0.0, f32::max);
-    assert!(worst < 1e-5, "{worst}");
 }

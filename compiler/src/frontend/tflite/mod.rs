@@ -2,8 +2,8 @@
 //!
 //! Quantized networks arrive in integer form, with the multipliers that TFLite's own preparation computes, so that the
 //! result equals its reference kernels. uint8 tensors become int8 (values and zero points less 128), with `shift_sign`
-//! at the network's edge. Float layers with weights of 8 bits: fully connected ones quantize their data row by row, as
-//! TFLite does; the others' weights are dequantized here, as are those of 16 bits.
+//! at the network's edge. Float layers with weights of 8 bits quantize their data row by row or image by image, as TFLite
+//! does; weights of 16 bits become floats here.
 
 mod flat;
 mod ops;
@@ -213,6 +213,15 @@ impl<'a> NodeContext<'_, 'a> {
             return Err(format!("operand {i}, `{}`, must be a constant", info.name).into());
         }
         Ok(constant(info)?)
+    }
+
+    /// A constant operand as floats, whatever its type; also one that a node before has made floats.
+    fn floats(&self, i: usize) -> Result<Tensor, Reason> {
+        let known = self.cx.values.get(&self.input_place(i)?).and_then(|&v| self.cx.builder.constant_of(v));
+        match known {
+            Some(t) if t.dtype() == DType::F32 => Ok(t.as_ref().clone()),
+            _ => quant::dequantized(self.input_info(i)?),
+        }
     }
 
     /// A constant operand of i32 or i64, as integers.

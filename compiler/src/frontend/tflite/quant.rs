@@ -163,6 +163,17 @@ impl Scaling {
     }
 }
 
+/// What a convolution's sums are multiplied by, a factor for each channel's scale of the weights.
+///
+/// Of signed bytes all is computed in double precision, of unsigned ones the product of the scales in single precision
+/// (`PopulateConvolutionQuantizationParams`).
+pub(super) fn product_factors(data: &TensorInfo, from: f32, weights: &[f32], to: f32) -> Vec<f64> {
+    let product = |&s: &f32| {
+        if data.ty == Type::U8 { f64::from(from * s) } else { f64::from(from) * f64::from(s) }
+    };
+    weights.iter().map(|s| product(s) / f64::from(to)).collect()
+}
+
 /// Adds the requantization of an accumulator whose channels lie along `axis`.
 pub(super) fn requantize(
     n: &mut NodeContext,

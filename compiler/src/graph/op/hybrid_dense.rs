@@ -39,7 +39,7 @@ impl HybridDense {
         let (x, w) = (inputs[0].as_slice::<f32>()?, inputs[1].as_slice::<i8>()?);
         let (scale, bias) = (inputs[2].as_slice::<f32>()?, inputs[3].as_slice::<f32>()?);
         let (m, k, n) = (inputs[0].shape()[0], inputs[1].shape()[1], inputs[1].shape()[0]);
-        let rows: Vec<(Vec<i32>, f32)> = (0..m).map(|i| self.quantize(&x[i * k..][..k])).collect();
+        let rows: Vec<(Vec<i32>, f32)> = (0..m).map(|i| quantize_row(&x[i * k..][..k], self.asymmetric)).collect();
         Ok(Tensor::from_fn(&[m, n], |i| {
             let ((q, s), c) = (&rows[i / n], i % n);
             let mac = |acc: i32, (&q, &w): (&i32, &i8)| acc.wrapping_add(q * i32::from(w));
@@ -47,23 +47,23 @@ impl HybridDense {
             bias[c] + acc as f32 * (s * scale[c])
         }))
     }
+}
 
-    /// A row's integers less their zero point, and their step.
-    fn quantize(&self, row: &[f32]) -> (Vec<i32>, f32) {
-        let lo = row.iter().fold(0f32, |m, &x| m.min(x));
-        let hi = row.iter().fold(0f32, |m, &x| m.max(x));
-        if !self.asymmetric {
-            let range = hi.max(-lo);
-            let inverse = if range == 0.0 { 0.0 } else { 127.0 / range };
-            let q = |&x: &f32| ((x * inverse).round() as i32).clamp(-127, 127);
-            return (row.iter().map(q).collect(), range / 127.0);
-        }
-        let s = (hi - lo) / 255.0;
-        let inverse = if s == 0.0 { 0.0 } else { 1.0 / s };
-        let (below, above) = (lo * inverse, hi * inverse);
-        let z = if 128.0 - below < 127.0 + above { -128.0 - below } else { 127.0 - above };
-        let z = z.round().clamp(-128.0, 127.0);
-        let q = |&x: &f32| ((z + x * inverse).round() as i32).clamp(-128, 127) - z as i32;
-        (row.iter().map(q).collect(), s)
+/// A row's integers less their zero point, and their step.
+pub(super) fn quantize_row(row: &[f32], asymmetric: bool) -> (Vec<i32>, f32) {
+    let lo = row.iter().fold(0f32, |m, &x| m.min(x));
+    let hi = row.iter().fold(0f32, |m, &x| m.max(x));
+    if !asymmetric {
+        let range = hi.max(-lo);
+        let inverse = if range == 0.0 { 0.0 } else { 127.0 / range };
+        let q = |&x: &f32| ((x * inverse).round() as i32).clamp(-127, 127);
+        return (row.iter().map(q).collect(), range / 127.0);
     }
+    let s = (hi - lo) / 255.0;
+    let inverse = if s == 0.0 { 0.0 } else { 1.0 / s };
+    let (below, above) = (lo * inverse, hi * inverse);
+    let z = if 128.0 - below < 127.0 + above { -128.0 - below } else { 127.0 - above };
+    let z = z.round().clamp(-128.0, 127.0);
+    let q = |&x: &f32| ((z + x * inverse).round() as i32).clamp(-128, 127) - z as i32;
+    (row.iter().map(q).collect(), s)
 }

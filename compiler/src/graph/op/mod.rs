@@ -120,6 +120,7 @@ operators! {
     conv2d Conv2d;
     dense Dense;
     hybrid_dense HybridDense;
+    hybrid_conv2d HybridConv2d;
     matmul MatMul;
     add Add;
     unary Unary;

@@ -11,7 +11,7 @@ mod conv_transpose2d;
 mod dense;
 mod dequantize;
 mod elementwise;
-mod hybrid_dense;
+mod hybrid;
 mod lookup;
 mod matmul;
 mod max_pool2d;
@@ -147,7 +147,8 @@ pub fn build(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64]) -> Optio
         Op::Constant(_) => return None,
         Op::Conv2d(op) => conv2d::conv2d(b, op, x, args.get(1)?, args.get(2), out),
         Op::Dense(op) => dense::dense(b, op, x, args.get(1)?, args.get(2), out),
-        Op::HybridDense(op) => hybrid_dense::hybrid_dense(b, op, args, out)?,
+        Op::HybridDense(op) => hybrid::dense(b, op, args, out)?,
+        Op::HybridConv2d(op) => hybrid::conv2d(b, op, args, out)?,
         Op::MatMul(_) => matmul::matmul(b, x, args.get(1)?, out),
         Op::Add(_) => add::add(b, x, args.get(1)?, out),
         Op::Unary(op) => elementwise::unary(b, op, x, out),

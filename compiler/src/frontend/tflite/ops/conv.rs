@@ -2,11 +2,11 @@
 
 use super::{activate, before, expect, padding, size};
 use crate::frontend::tflite::quant::{
-    Activation, Scaling, dequantized, per_tensor, requantize, symmetric_weights, weights,
+    Activation, Scaling, per_tensor, product_factors, requantize, symmetric_weights, weights,
 };
 use crate::frontend::tflite::schema::Type;
 use crate::frontend::tflite::{NodeContext, Reason, constant};
-use crate::graph::op::{Conv2d, Dense, HybridDense, Layout, Reshape};
+use crate::graph::op::{Conv2d, Dense, HybridConv2d, HybridDense, Layout, Reshape};
 use crate::graph::{DType, Tensor, ValueId};
 
 const NHWC: Layout = Layout::Nhwc;
@@ -55,8 +55,24 @@ fn convolution(
     let normal = |t: Tensor| if depthwise { t.transposed(&[3, 1, 2, 0]) } else { Some(t) };
     let normal = |t: Tensor| normal(t).ok_or(Reason("its weights have a wrong shape".into()));
     let mut op = Conv2d { strides, pads, dilations, groups, layout: NHWC, data_zero_point: 0, weight_zero_point: 0 };
+    let hybrid = matches!(n.input_info(1)?.ty, Type::I8 | Type::U8);
+    if dtype == DType::F32 && hybrid {
+        // Floats with weights of 8 bits are quantized image by image as they come; by their range where the weights
+        // have a scale for each channel.
+        let info = n.input_info(1)?;
+        let scale = symmetric_weights(info, if depthwise { 3 } else { 0 }, out_channels)?;
+        let asymmetric = depthwise || info.quantization.as_ref().is_some_and(|q| q.scale.len() > 1);
+        let bias = if n.has_input(2) { n.floats(2)? } else { Tensor::vector(vec![0f32; out_channels]) };
+        let weight = normal(constant(info)?)?;
+        let operands =
+            [data, n.constant("weight", weight), n.constant("scale", Tensor::vector(scale)), n.constant("bias", bias)];
+        let op = HybridConv2d { strides, pads, dilations, groups, asymmetric };
+        let v = n.node(before(act, "conv2d"), op, &operands)?;
+        let v = activate(n, v, act)?;
+        return n.output(v);
+    }
     if dtype == DType::F32 {
-        let weight = normal(dequantized(n.input_info(1)?)?)?;
+        let weight = normal(n.floats(1)?)?;
         let weight = n.constant("weight", weight);
         let mut operands = vec![data, weight];
         operands.extend(float_bias(n, 2)?);
@@ -71,8 +87,7 @@ fn convolution(
     let weight = n.constant("weight", weight);
     (op.data_zero_point, op.weight_zero_point) = (from.zero_point, zero_point);
     let acc = n.node("conv2d", op, &[data, weight])?;
-    let factor = |&s: &f32| f64::from(from.scale) * f64::from(s) / f64::from(to.scale);
-    let factors: Vec<f64> = scales.iter().map(factor).collect();
+    let factors = product_factors(n.input_info(0)?, from.scale, &scales, to.scale);
     let bias = integer_bias(n, 2, out_channels)?;
     let v = requantize(n, acc, 3, bias, Scaling::double(&factors), to, act)?;
     n.output(v)
@@ -103,7 +118,7 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
         // Floats with weights of 8 bits are quantized row by row as they come.
         let info = n.input_info(1)?;
         let scale = symmetric_weights(info, 0, rows)?;
-        let bias = if n.has_input(2) { dequantized(n.input_info(2)?)? } else { Tensor::vector(vec![0f32; rows]) };
+        let bias = if n.has_input(2) { n.floats(2)? } else { Tensor::vector(vec![0f32; rows]) };
         let asymmetric = o.i8(3)? != 0;
         let weight = n.constant("weight", constant(info)?);
         let scale = n.constant("scale", Tensor::vector(scale));
@@ -111,7 +126,7 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
         let v = n.node(before(act, "dense"), HybridDense { asymmetric }, &[flat, weight, scale, bias])?;
         activate(n, v, act)?
     } else if dtype == DType::F32 {
-        let weight = dequantized(n.input_info(1)?)?;
+        let weight = n.floats(1)?;
         let weight = n.constant("weight", weight);
         let mut operands = vec![flat, weight];
         operands.extend(float_bias(n, 2)?);
@@ -146,7 +161,7 @@ pub(super) fn float_bias(n: &mut NodeContext, at: usize) -> Result<Option<ValueI
     if !n.has_input(at) {
         return Ok(None);
     }
-    let bias = dequantized(n.input_info(at)?)?;
+    let bias = n.floats(at)?;
     Ok(Some(n.constant("bias", bias)))
 }
 

@@ -168,5 +168,5 @@ fn unsigned(n: &mut NodeContext, r: &Resize) -> Result<ValueId, Reason> {
         operands.push(n.constant("behind", Tensor::vector(behind)));
         operands.push(n.constant("distance", Tensor::vector(distance)));
     }
-    n.node("", BilinearU8 { offset: 0.0 }, &operands)
+    n.node("", BilinearU8 { offset: 0.5 }, &operands)
 }

@@ -2,7 +2,7 @@
 
 use super::conv::{float_bias, integer_bias};
 use super::{activate, before, expect, padding, size};
-use crate::frontend::tflite::quant::{Activation, Scaling, dequantized, per_tensor, requantize, weights};
+use crate::frontend::tflite::quant::{Activation, Scaling, per_tensor, product_factors, requantize, weights};
 use crate::frontend::tflite::{NodeContext, Reason, constant};
 use crate::graph::DType;
 use crate::graph::op::{ConvTranspose2d, Layout};
@@ -32,7 +32,7 @@ pub(super) fn transpose_conv(n: &mut NodeContext) -> Result<(), Reason> {
         weight_zero_point: 0,
     };
     if dtype == DType::F32 {
-        let weight = dequantized(n.input_info(1)?)?;
+        let weight = n.floats(1)?;
         let weight = n.constant("weight", weight);
         let mut operands = vec![data, weight];
         operands.extend(float_bias(n, 3)?);
@@ -46,8 +46,7 @@ pub(super) fn transpose_conv(n: &mut NodeContext) -> Result<(), Reason> {
     let weight = n.constant("weight", weight);
     (op.data_zero_point, op.weight_zero_point) = (from.zero_point, zero_point);
     let acc = n.node("conv_transpose2d", op, &[data, weight])?;
-    let factor = |&s: &f32| f64::from(from.scale) * f64::from(s) / f64::from(to.scale);
-    let factors: Vec<f64> = scales.iter().map(factor).collect();
+    let factors = product_factors(n.input_info(2)?, from.scale, &scales, to.scale);
     let bias = integer_bias(n, 3, channels)?;
     let v = requantize(n, acc, 3, bias, Scaling::double(&factors), to, act)?;
     n.output(v)
