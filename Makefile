@@ -5,7 +5,7 @@
 #   make build        the tilewright program, optimised, as target/release/tilewright
 #   make demo         a trained network reads handwritten digits on the RTL and on the CPU
 #   make test         formatting, lints, and the quick test suite, the RTL's lint and elaboration among it
-#   make test-full    the same, and what takes an hour: more and larger random programs, every preset's RTL on networks
+#   make test-full    the same, and what takes an hour or two: more and larger random programs and networks, the RTL of every preset
 #   make fuzz         random programs on the functional simulator and the RTL; PROGRAMS=N (default 20000), SEED=N
 #   make bench-fsim   speed of the functional simulator; make bench-rtl: of the Verilated design
 
@@ -41,10 +41,10 @@ lint-rtl: setup
 
 # The tests come last, so that the log ends with what cargo counted, and behind it what was skipped.
 test: lint
-	@scripts/test.sh --workspace
+	@CARGO="$(CARGO)" scripts/test.sh --workspace
 
 test-full: lint
-	@TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) TILEWRIGHT_FUZZ_LARGE=1 scripts/test.sh --workspace -- --include-ignored
+	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 scripts/test.sh --workspace -- --include-ignored
 
 fuzz: setup
 	TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) TILEWRIGHT_FUZZ_SEED=$(SEED) $(CARGO) test --release -p tilewright-sim --test differential -- --nocapture

@@ -7,6 +7,7 @@ use tilewright::inference;
 use tilewright_runtime::npy;
 use tilewright_runtime::tensor::{DType, Tensor};
 
+use crate::resnet::PRESETS;
 use crate::{carried, compiled, run};
 
 fn accuracy(model: &Path, hw: &str, inputs: Tensor, labels: &Tensor) -> f64 {
@@ -66,8 +67,23 @@ fn lenet_gives_the_same_outputs_on_every_device() {
     };
     let expected = outputs("1x16x16", DeviceKind::Cpu);
     assert_eq!(expected[0].shape, [32, 10]);
-    for hw in ["1x4x4", "1x8x8", "1x16x16", "1x32x32", "1x8x16"] {
+    for hw in PRESETS {
         assert_eq!(outputs(hw, DeviceKind::Fsim), expected, "{hw} on fsim");
     }
     assert_eq!(outputs("1x16x16", DeviceKind::Rtl), expected, "rtl");
+}
+
+#[test]
+#[ignore = "long; make test-full runs it"]
+fn lenet_gives_the_same_outputs_on_the_rtl_of_every_preset() {
+    let digits = npy::read(&carried("digits/digits.npy")).unwrap();
+    let model = carried("lenet-mnist/model_qdq_pertensor.onnx");
+    let outputs = |hw: &str, device| {
+        let (artifact, config) = compiled(&model, hw, device);
+        run(artifact, &config, device, std::slice::from_ref(&digits)).outputs
+    };
+    let expected = outputs("1x16x16", DeviceKind::Cpu);
+    for hw in PRESETS {
+        assert_eq!(outputs(hw, DeviceKind::Rtl), expected, "{hw}");
+    }
 }

@@ -4,6 +4,7 @@
 mod accuracy;
 mod cpu;
 mod operators;
+mod random;
 mod resnet;
 
 use std::collections::BTreeMap;

@@ -2,6 +2,7 @@
 
 use tilewright::devices::DeviceKind;
 
+use crate::resnet::PRESETS;
 use crate::{carried, difference};
 
 /// Name, and by how many steps its output may differ.
@@ -59,7 +60,7 @@ fn operators_equal_the_reference_on_the_cpu() {
 
 #[test]
 fn operators_equal_the_reference_on_fsim() {
-    for hw in ["1x4x4", "1x8x8", "1x16x16", "1x32x32", "1x8x16"] {
+    for hw in PRESETS {
         check(hw, DeviceKind::Fsim);
     }
 }
@@ -67,4 +68,12 @@ fn operators_equal_the_reference_on_fsim() {
 #[test]
 fn operators_equal_the_reference_on_the_rtl() {
     check("1x16x16", DeviceKind::Rtl);
+}
+
+#[test]
+#[ignore = "long; make test-full runs it"]
+fn operators_equal_the_reference_on_the_rtl_of_every_preset() {
+    for hw in PRESETS {
+        check(hw, DeviceKind::Rtl);
+    }
 }

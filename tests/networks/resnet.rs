@@ -7,7 +7,7 @@ use tilewright::devices::DeviceKind;
 use crate::{arrays, compiled, difference, run};
 
 /// The presets whose batch is 1.
-const PRESETS: &[&str] = &["1x4x4", "1x8x8", "1x16x16", "1x32x32", "1x8x16"];
+pub const PRESETS: &[&str] = &["1x4x4", "1x8x8", "1x16x16", "1x32x32", "1x8x16"];
 
 /// resnet8 ends with a softmax, which may differ by a step.
 #[track_caller]
@@ -29,6 +29,18 @@ fn resnet8_equals_the_reference_on_the_rtl() {
     let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
     for hw in ["1x4x4", "1x8x16", "1x16x16"] {
         check(&model, 1.0, hw, DeviceKind::Rtl);
+    }
+}
+
+/// Long: 1x32x32 alone takes minutes to build.
+#[test]
+#[ignore = "long; make test-full runs it"]
+fn every_network_equals_the_reference_on_the_rtl_of_every_preset() {
+    let Some(resnet) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
+    let Some(autoencoder) = tilewright_testing::model("anomaly-autoencoder/model_int8.tflite") else { return };
+    for hw in PRESETS {
+        check(&resnet, 1.0, hw, DeviceKind::Rtl);
+        check(&autoencoder, 0.0, hw, DeviceKind::Rtl);
     }
 }
 
