@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-PYOSYS=0.70
+. scripts/versions
 VENV=.venv
 STAMP="$VENV/.pyosys-$PYOSYS"
 check_only=0
@@ -21,7 +21,7 @@ missing_packages() {
     if ! command -v g++ >/dev/null && ! command -v clang++ >/dev/null; then echo g++; fi
     command -v make >/dev/null || echo make
     command -v verilator >/dev/null || echo verilator
-    command -v llvm-config-19 >/dev/null || [ -n "${LLVM_SYS_191_PREFIX:-}" ] || echo llvm-19-dev
+    command -v "llvm-config-$LLVM" >/dev/null || [ -n "${LLVM_SYS_191_PREFIX:-}" ] || echo "llvm-$LLVM-dev"
     [ -e /usr/include/zlib.h ] || [ -e /usr/local/include/zlib.h ] || echo zlib1g-dev
     python3 -c 'import venv, ensurepip' 2>/dev/null || echo python3-venv
 }
@@ -49,8 +49,8 @@ install_packages() {
 check_versions() {
     local found
     found=$(verilator --version | awk '{print $2}')
-    [ "$(printf '%s\n5.006\n' "$found" | sort -V | head -n1)" = 5.006 ] ||
-        fail "Verilator $found is too old; install 5.006 or newer"
+    [ "$(printf '%s\n%s\n' "$found" "$VERILATOR" | sort -V | head -n1)" = "$VERILATOR" ] ||
+        fail "Verilator $found is too old; install $VERILATOR or newer"
 }
 
 mapfile -t packages < <(missing_packages)

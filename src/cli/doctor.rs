@@ -16,13 +16,21 @@ pub struct Doctor {
     json: bool,
 }
 
+/// The tools' versions, as `NAME=VERSION` lines, which the set-up script reads too.
+const VERSIONS: &str = include_str!("../../scripts/versions");
+
+/// A tool's version in [`VERSIONS`].
+fn version(tool: &str) -> &'static str {
+    VERSIONS.lines().find_map(|line| line.strip_prefix(tool)?.strip_prefix('=')).unwrap_or("")
+}
+
 /// One thing looked for.
 struct Finding {
     name: &'static str,
     what_for: &'static str,
     /// Its version, or nothing where it is missing.
     found: Option<String>,
-    remedy: &'static str,
+    remedy: String,
     /// Whether nothing can be done without it.
     needed: bool,
 }
@@ -35,7 +43,7 @@ impl Doctor {
             let rows: Vec<_> = findings
                 .iter()
                 .map(|f| {
-                    let remedy = f.found.is_none().then_some(f.remedy);
+                    let remedy = f.found.is_none().then_some(&f.remedy);
                     json!({ "name": f.name, "for": f.what_for, "found": f.found, "needed": f.needed, "remedy": remedy })
                 })
                 .collect();
@@ -57,42 +65,43 @@ impl Doctor {
 fn findings() -> Vec<Finding> {
     let verilator = first_line("verilator", &["--version"]).filter(|line| verilator_is_new_enough(line));
     let compiler = first_line("g++", &["--version"]).or_else(|| first_line("clang++", &["--version"]));
-    let yosys = Path::new(".venv/.pyosys-0.70").exists().then(|| "pyosys 0.70 in .venv".to_string());
-    let llvm = cfg!(feature = "llvm").then(|| "LLVM 19, linked in".to_string());
+    let (verilator_least, llvm_version, pyosys) = (version("VERILATOR"), version("LLVM"), version("PYOSYS"));
+    let yosys = Path::new(&format!(".venv/.pyosys-{pyosys}")).exists().then(|| format!("pyosys {pyosys} in .venv"));
+    let llvm = cfg!(feature = "llvm").then(|| format!("LLVM {llvm_version}, linked in"));
     vec![
         Finding {
             name: "llvm",
             what_for: "compiling what runs on the CPU",
             found: llvm,
-            remedy: "build with the feature `llvm` and package llvm-19-dev",
+            remedy: format!("build with the feature `llvm` and package llvm-{llvm_version}-dev"),
             needed: false,
         },
         Finding {
             name: "verilator",
             what_for: "--device rtl",
             found: verilator,
-            remedy: "install Verilator 5.006 or newer: apt-get install verilator",
+            remedy: format!("install Verilator {verilator_least} or newer: apt-get install verilator"),
             needed: true,
         },
         Finding {
             name: "c++",
             what_for: "--device rtl",
             found: compiler,
-            remedy: "install a C++ compiler: apt-get install g++",
+            remedy: "install a C++ compiler: apt-get install g++".into(),
             needed: true,
         },
         Finding {
             name: "make",
             what_for: "--device rtl",
             found: first_line("make", &["--version"]),
-            remedy: "apt-get install make",
+            remedy: "apt-get install make".into(),
             needed: true,
         },
         Finding {
             name: "yosys",
             what_for: "elaborating the RTL in the tests",
             found: yosys,
-            remedy: "run `make setup` in the repository",
+            remedy: "run `make setup` in the repository".into(),
             needed: false,
         },
     ]
@@ -103,9 +112,23 @@ fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
     String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_string)
 }
 
-/// Whether a line like `Verilator 5.006 2023-01-22 rev …` names 5.006 or newer.
+/// Whether a line like `Verilator 5.006 2023-01-22 rev …` names a version that takes the RTL.
 fn verilator_is_new_enough(line: &str) -> bool {
-    let version = line.split_whitespace().nth(1).unwrap_or("");
-    let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (5, 6)
+    let numbers = |version: &str| -> Vec<u32> { version.split('.').map(|part| part.parse().unwrap_or(0)).collect() };
+    numbers(line.split_whitespace().nth(1).unwrap_or("")) >= numbers(version("VERILATOR"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_and_compared_by_their_numbers() {
+        assert!(
+            ["VERILATOR", "LLVM", "PYOSYS"].iter().all(|tool| version(tool).starts_with(|c: char| c.is_ascii_digit()))
+        );
+        assert!(verilator_is_new_enough("Verilator 5.020 2024-01-01 rev v5.020"));
+        assert!(verilator_is_new_enough(&format!("Verilator {}", version("VERILATOR"))));
+        assert!(!verilator_is_new_enough("Verilator 4.228 2022-01-01") && !verilator_is_new_enough("something else"));
+    }
 }
