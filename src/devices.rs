@@ -78,7 +78,7 @@ pub fn open(
     }
     if let Some(path) = waves {
         // The design writes the file at the run's end without a word, so that what it would not find is found here.
-        std::fs::File::create(path).map_err(|e| DeviceError::Tool {
+        tilewright_runtime::files::check_writable(path).map_err(|e| DeviceError::Tool {
             tool: format!("--waves {}", path.display()),
             reason: e.to_string(),
             remedy: "name a file in a folder that can be written".into(),

@@ -33,13 +33,21 @@ pub fn write_together(files: &[(PathBuf, Vec<u8>)]) -> Result<(), (PathBuf, io::
     Ok(())
 }
 
-/// Whether a file could be written at `path`, tried without touching it; folders that are missing could be made.
+/// Whether a file could be written at `path`, tried without touching it.
 ///
 /// # Errors
 /// The system's, or that `path` is no plain file.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     check_target(path)?;
-    let mut folder = folder_of(path);
+    temporary(folder_of(path)).map(drop)
+}
+
+/// Whether files could be written in a folder, tried without a trace; where it is missing, whether it could be made.
+///
+/// # Errors
+/// The system's.
+pub fn check_folder(folder: &Path) -> io::Result<()> {
+    let mut folder = folder;
     while let Err(error) = std::fs::metadata(folder) {
         if error.kind() != io::ErrorKind::NotFound {
             return Err(error);
@@ -116,8 +124,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("file"), "").unwrap();
         let check = |path: &str| check_writable(&dir.path().join(path));
-        assert!(check("new").is_ok() && check("file").is_ok() && check("deep/er/new").is_ok());
-        assert!(check("file/new").is_err() && check("file/deep/er").is_err() && check(".").is_err());
+        assert!(check("new").is_ok() && check("file").is_ok());
+        assert!(check("file/new").is_err() && check("deep/new").is_err() && check(".").is_err());
+        let folder = |path: &str| check_folder(&dir.path().join(path));
+        assert!(folder(".").is_ok() && folder("deep/er").is_ok());
+        assert!(folder("file").is_err() && folder("file/deep/er").is_err());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
-use tilewright_hw::config::{ConfigError, HwConfig, PARAMS, PRESETS};
+use tilewright_hw::config::{ConfigError, HwConfig, Legal, PARAMS, PRESETS, Param};
 
 use super::{Verdict, write_or_print};
 
@@ -38,7 +38,7 @@ impl Configs {
         match self.command {
             None => list(self.json),
             Some(Action::Check { file }) => check(&file, self.json),
-            Some(Action::Show { file }) => show(&file),
+            Some(Action::Show { file }) => show(&file, self.json),
         }
     }
 }
@@ -95,14 +95,26 @@ fn check(file: &str, json: bool) -> Result<Verdict> {
     Ok(if fine { Verdict::Fine } else { Verdict::No })
 }
 
-fn show(file: &str) -> Result<Verdict> {
+fn show(file: &str, json: bool) -> Result<Verdict> {
     let config = HwConfig::load(file)?;
+    if json {
+        let of = |param: &Param| match param.legal {
+            Legal::Flag => json!(param.value(&config) != 0),
+            Legal::Words(words) => json!(words.get(param.value(&config) as usize)),
+            _ => json!(param.value(&config)),
+        };
+        let values: serde_json::Map<_, _> = PARAMS.iter().map(|param| (param.key.to_string(), of(param))).collect();
+        let hash = format!("{:016x}", config.hash());
+        let text = format!("{}\n", json!({ "name": config.name, "hash": hash, "parameters": values }));
+        write_or_print(None, text.as_bytes())?;
+        return Ok(Verdict::Fine);
+    }
     let mut text = format!("# {}, hash {:016x}\n", config.name, config.hash());
     for param in PARAMS {
         let value = param.value(&config);
         let value = match param.legal {
-            tilewright_hw::config::Legal::Flag => (value != 0).to_string(),
-            tilewright_hw::config::Legal::Words(words) => {
+            Legal::Flag => (value != 0).to_string(),
+            Legal::Words(words) => {
                 format!("{:?}", words.get(value as usize).copied().unwrap_or("?"))
             }
             _ => value.to_string(),

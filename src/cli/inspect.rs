@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use tilewright_runtime::artifact::{Artifact, StepKind};
 use tilewright_runtime::tensor::shape_text;
 
@@ -25,6 +25,9 @@ impl Inspect {
             let artifact = Artifact::decode(&self.file.display().to_string(), &bytes)?;
             if self.json { format!("{}\n", serde_json::to_string(&artifact.manifest)?) } else { describe(&artifact) }
         } else {
+            if self.json {
+                bail!("--json is for artifacts, and {} is a model; compile it first", self.file.display());
+            }
             let graph = tilewright::model::import(&self.file, &Default::default())?;
             tilewright::model::text(&graph)
         };

@@ -51,6 +51,12 @@ impl Disasm {
     pub fn run(self) -> Result<Verdict> {
         let bytes = read_file(&self.file)?;
         if Artifact::is_one(&bytes) {
+            if !self.hw.is_default() {
+                bail!(
+                    "--hw is for streams, and {} is an artifact, which has its own configuration",
+                    self.file.display()
+                );
+            }
             let artifact = Artifact::decode(&self.file.display().to_string(), &bytes)?;
             write_or_print(self.output.as_ref(), artifact_text(&artifact)?.as_bytes())?;
             return Ok(Verdict::Fine);

@@ -17,6 +17,11 @@ fn a_shown_configuration_is_the_same_configuration() {
     std::fs::write(dir.path().join("shown.toml"), text).unwrap();
     let check = |file| fine(dir.path(), &["configs", "check", file]).split_once(": ").unwrap().1.to_string();
     assert_eq!(check("shown.toml"), check("1x8x16"));
+    let json: serde_json::Value =
+        serde_json::from_str(&fine(dir.path(), &["configs", "show", "1x8x16", "--json"])).unwrap();
+    let parameters = &json["parameters"];
+    assert_eq!((&parameters["block_out"], &parameters["dma_pack"]), (&16.into(), &true.into()));
+    assert_eq!(parameters["counters"], "causes");
 }
 
 #[test]

@@ -165,6 +165,17 @@ fn options_that_would_change_nothing_are_refused() {
     let why = "for compiling, and l.twa is compiled already; compile the model again with it";
     run(&["--offload", "none"], &format!("--offload is {why}"));
     run(&["-O2", "--dump-ir", "--bind", "n=1"], &format!("-O, --dump-ir and --bind are {why}"));
+    refused(
+        dir.path(),
+        &["disasm", "l.twa", "--hw", "1x16x16"],
+        "--hw is for streams, and l.twa is an artifact, which has its own configuration",
+    );
+    std::fs::copy(lenet(), dir.path().join("l.onnx")).unwrap();
+    refused(
+        dir.path(),
+        &["inspect", "l.onnx", "--json"],
+        "--json is for artifacts, and l.onnx is a model; compile it first",
+    );
     run(&["--data", "0=x", "--read", "0:1=x"], "--data and --read are for programs, and l.twa is a model");
 }
 
@@ -233,6 +244,10 @@ fn artifacts_that_do_not_fit_are_refused() {
         &["run", "newer.twa"],
         "newer.twa has format version 2, this program has 1; compile the model again with this program",
     );
+    // Told before the simulator of another configuration is built.
+    let other = ["run", "l.twa", "--hw", "4x16x16", "--device", "rtl", "--waves", "w.fst", "--input", &digits()];
+    assert_eq!(tilewright(dir.path(), &other).code, 2);
+    assert!(!dir.path().join("w.fst").exists());
     let outcome = tilewright(dir.path(), &["run", "l.twa", "--hw", "1x8x8", "--input", &digits()]);
     assert_eq!(outcome.code, 2);
     assert!(

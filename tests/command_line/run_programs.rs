@@ -39,19 +39,34 @@ fn a_program_reads_its_data_and_leaves_its_results() {
 #[test]
 fn single_steps_show_what_each_instruction_did() {
     let dir = folder();
-    let steps = "show out 1\n\nshow out 1\nread 8192 4\nshow nothing 1\nshow out 5000\n\n";
+    let steps = "show out 1\n\nshow out 1\nread 8192 4\nshow nothing 1\nshow out 5000\n\nread 8192 4\n";
     let outcome = with_input(dir.path(), &["run", "copy.tw", "--step", "--data", "4096=in.bin"], steps);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     let lines: Vec<&str> = outcome.stdout.lines().collect();
     assert_eq!(lines[0], "out[1] 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0");
     assert_eq!(lines[1], "out[1] 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31");
     assert_eq!(lines[2], "0x002000  00 00 00 00");
+    // After the last instruction there is a last chance to look.
+    assert_eq!(lines[3], "0x002000  00 01 02 03");
     assert!(outcome.stderr.contains("error: nothing is no memory; use inp, wgt, acc, out, param, guop, vuop\n"));
     assert!(outcome.stderr.contains("error: out has 2048 entries\n"));
     assert!(
         outcome.stderr.contains("    1  store mem=out offset=8192")
             || outcome.stderr.contains("    1  store offset=8192")
     );
+}
+
+#[test]
+fn steps_leave_standard_output_to_the_report() {
+    let dir = folder();
+    std::fs::write(dir.path().join("uop.tw"), "load mem=guop row_bytes=4 offset=4096\n").unwrap();
+    std::fs::write(dir.path().join("in.bin"), [5u8, 0, 0, 0]).unwrap();
+    let arguments = ["run", "uop.tw", "--step", "--json", "--data", "4096=in.bin"];
+    let outcome = with_input(dir.path(), &arguments, "\nshow guop 0\nquit\n");
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let json: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!((&json["stepped"], &json["retired"]["load"]), (&true.into(), &1.into()));
+    assert!(outcome.stderr.contains("guop[0] acc=5 inp=0 wgt=0\n"), "{}", outcome.stderr);
 }
 
 #[test]
@@ -111,6 +126,11 @@ fn what_cannot_run_is_refused() {
         dir,
         &["run", "copy.tw", "--read", "0:2=in.bin/x"],
         "--read 0:2=in.bin/x: cannot write in.bin/x: Not a directory (os error 20)",
+    );
+    refused(
+        dir,
+        &["run", "copy.tw", "--read", "0:2=nowhere/x"],
+        "--read 0:2=nowhere/x: cannot write nowhere/x: No such file or directory (os error 2)",
     );
     refused(
         dir,

@@ -52,6 +52,9 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let first = artifact.manifest.outputs.first().map(|id| &artifact.manifest.values[id.0 as usize]);
     let labels = labels.map(|labels| Labels::check(&labels, first, runs.len())).transpose()?;
     let files = args.output_dir.as_deref().map(|dir| OutputFiles::plan(dir, &artifact.manifest)).transpose()?;
+    if args.device != DeviceKind::Cpu {
+        artifact.check_hardware(&config)?;
+    }
     let started = Instant::now();
     let device = args.open(&config)?;
     times.open_s = started.elapsed().as_secs_f64();

@@ -26,9 +26,9 @@ impl OutputFiles {
         }
         let names: Vec<&str> = manifest.outputs.iter().map(|id| manifest.values[id.0 as usize].name.as_str()).collect();
         let paths: Vec<PathBuf> = file_names(&names).iter().map(|name| dir.join(name)).collect();
-        for path in &paths {
-            files::check_writable(path).with_context(|| format!("--output-dir {} cannot be written", dir.display()))?;
-        }
+        let mut there = paths.iter().filter(|path| path.exists());
+        let tried = files::check_folder(dir).and_then(|()| there.try_for_each(|path| files::check_writable(path)));
+        tried.with_context(|| format!("--output-dir {} cannot be written", dir.display()))?;
         Ok(OutputFiles { dir: dir.to_path_buf(), paths })
     }
 

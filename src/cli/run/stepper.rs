@@ -9,7 +9,7 @@ use tilewright::devices::DeviceKind;
 use tilewright::{dram, stream};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::{Base, Command, Device, RunReport};
-use tilewright_hw::isa::{INSN_BYTES, Insn, UnitSet, print_insn};
+use tilewright_hw::isa::{GemmUop, INSN_BYTES, Insn, UnitSet, VectorUop, print_insn};
 
 use super::Run;
 use super::memory::{Memory, number};
@@ -38,7 +38,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let (stream_addr, bases) = (memory.stream_addr, memory.bases(&config));
     let started = Instant::now();
     let report = if args.step {
-        step(device, &program, &config, stream_addr, &bases)?
+        step(device, &program, &config, stream_addr, &bases, args.json)?
     } else {
         device.run(&Command { stream_addr, insns: program.len() as u32, bases, cycle_limit: None })?
     };
@@ -60,6 +60,7 @@ fn show(args: &Run, config: &HwConfig, device: &dyn Device, report: &RunReport, 
             "utilization": report.cycles.map(|c| report.macs as f64 / (c.max(1) * config.macs_per_cycle()) as f64),
             "wall_s": wall_s,
             "dram": dram,
+            "stepped": args.step,
             "retired": { "load": report.retired[0], "gemm": report.retired[1], "vector": report.retired[2],
                          "store": report.retired[3] },
             "trap": trap,
@@ -68,9 +69,10 @@ fn show(args: &Run, config: &HwConfig, device: &dyn Device, report: &RunReport, 
     } else {
         let cycles =
             report.cycles.map_or("no cycles: this device knows no time".to_string(), |c| format!("{c} cycles"));
+        let alone = if args.step && report.cycles.is_some() { ", each instruction by itself" } else { "" };
         let [load, gemm, vector, store] = report.retired;
         format!(
-            "{} on {}: {cycles}, {} MACs, retired {load} load, {gemm} gemm, {vector} vector, {store} store\n\
+            "{} on {}: {cycles}{alone}, {} MACs, retired {load} load, {gemm} gemm, {vector} vector, {store} store\n\
              dram {dram}\n{}",
             device.name(),
             config.name,
@@ -81,38 +83,64 @@ fn show(args: &Run, config: &HwConfig, device: &dyn Device, report: &RunReport, 
     write_or_print(None, text.as_bytes())
 }
 
-/// Runs the program instruction by instruction. Alone on the device each needs no tokens, so they are left out.
+/// A person, or a script, at standard input.
+struct Console {
+    interactive: bool,
+    lines: std::io::Lines<std::io::StdinLock<'static>>,
+    /// Whether anybody is asked before the next instruction.
+    asks: bool,
+    /// Standard output belongs to the report of `--json`, so that what is shown goes to standard error.
+    json: bool,
+}
+
+impl Console {
+    fn new(json: bool) -> Console {
+        let lines = std::io::stdin().lock().lines();
+        Console { interactive: std::io::stdin().is_terminal(), lines, asks: true, json }
+    }
+
+    /// Answers questions until it is time to go on; whether the run goes on. `enter` says what an empty line does.
+    fn ask(&mut self, device: &mut dyn Device, config: &HwConfig, enter: &str) -> Result<bool> {
+        while self.asks {
+            if self.interactive {
+                eprint!("enter: {enter}, show MEM ENTRY [COUNT], read ADDRESS LEN, continue, quit > ");
+                std::io::stderr().flush()?;
+            }
+            let Some(line) = self.lines.next().transpose()? else {
+                self.asks = false;
+                break;
+            };
+            match line.split_whitespace().collect::<Vec<_>>().as_slice() {
+                [] | ["next" | "n"] => break,
+                ["continue" | "c"] => self.asks = false,
+                ["quit" | "q"] => return Ok(false),
+                words => match look(device, config, words) {
+                    Ok(text) if self.json => eprint!("{text}"),
+                    Ok(text) => write_or_print(None, text.as_bytes())?,
+                    Err(error) => eprintln!("error: {}", in_one_line(&error)),
+                },
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Runs the program instruction by instruction, and shows memory on request before each and at the end. Alone on the device
+/// an instruction needs no tokens, so they are left out.
 fn step(
     device: &mut dyn Device,
     program: &[Insn],
     config: &HwConfig,
     stream_addr: u64,
     bases: &[Base],
+    json: bool,
 ) -> Result<RunReport> {
     let mut total = RunReport { cycles: Some(0), ..RunReport::default() };
-    let interactive = std::io::stdin().is_terminal();
-    let mut lines = std::io::stdin().lock().lines();
-    let mut ask = true;
+    let mut console = Console::new(json);
     for (place, insn) in program.iter().enumerate() {
         eprintln!("{place:>5}  {}", print_insn(insn));
-        while ask {
-            if interactive {
-                eprint!("enter: next, show MEM ENTRY [COUNT], read ADDRESS LEN, continue, quit > ");
-                std::io::stderr().flush()?;
-            }
-            let Some(line) = lines.next().transpose()? else {
-                ask = false;
-                break;
-            };
-            match line.split_whitespace().collect::<Vec<_>>().as_slice() {
-                [] | ["next" | "n"] => break,
-                ["continue" | "c"] => ask = false,
-                ["quit" | "q"] => return Ok(total),
-                words => match look(device, config, words) {
-                    Ok(text) => write_or_print(None, text.as_bytes())?,
-                    Err(error) => eprintln!("error: {}", in_one_line(&error)),
-                },
-            }
+        if !console.ask(device, config, "next")? {
+            return Ok(total);
         }
         let alone = Insn { pop: UnitSet::NONE, push: UnitSet::NONE, op: insn.op };
         let code = stream::encode_all("program", &[alone], config)?;
@@ -120,6 +148,9 @@ fn step(
         device.write(stream_addr, &code)?;
         let command = Command { stream_addr, insns: 1, bases: bases.to_vec(), cycle_limit: None };
         let report = device.run(&command)?;
+        if let Some(cycles) = report.cycles {
+            eprintln!("       {cycles} cycles");
+        }
         total.macs += report.macs;
         total.cycles = total.cycles.zip(report.cycles).map(|(a, b)| a + b);
         for (sum, count) in total.retired.iter_mut().zip(report.retired) {
@@ -131,9 +162,12 @@ fn step(
             let before = program[..place].iter().filter(|other| other.unit() == unit).count();
             trap.ordinal = if trap.unit == unit.into() { before as u32 } else { place as u32 };
             total.trap = Some(trap);
-            return Ok(total);
+            eprintln!("       trap: {trap}");
+            break;
         }
     }
+    eprintln!("  end");
+    console.ask(device, config, "finish")?;
     Ok(total)
 }
 
@@ -155,7 +189,14 @@ fn look(device: &mut dyn Device, config: &HwConfig, words: &[&str]) -> Result<St
             let rows = bytes.chunks(width).enumerate().map(|(i, row)| {
                 let values: Vec<String> = match mem {
                     Mem::Acc => row.as_chunks().0.iter().map(|v| i32::from_le_bytes(*v).to_string()).collect(),
-                    Mem::GemmUop | Mem::VectorUop => row.iter().map(|v| format!("{v:02x}")).collect(),
+                    Mem::GemmUop => {
+                        let GemmUop { acc, inp, wgt } = GemmUop::from_bytes(row, config);
+                        vec![format!("acc={acc} inp={inp} wgt={wgt}")]
+                    }
+                    Mem::VectorUop => {
+                        let VectorUop { dst, a, b } = VectorUop::from_bytes(row, config);
+                        vec![format!("dst={dst} a={a} b={b}")]
+                    }
                     _ => row.iter().map(|v| (*v as i8).to_string()).collect(),
                 };
                 format!("{}[{}] {}\n", mem.name(), entry as usize + i, values.join(" "))
