@@ -2,7 +2,6 @@
 //!
 //! `make demo` runs it. The digits appear in the terminal with the answers, then come cycles, utilization and times.
 
-use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::Instant;
@@ -35,7 +34,7 @@ fn main() -> Result<()> {
 
     let started = Instant::now();
     let compile = |offload| -> Result<Artifact> {
-        let graph = model::import(&root.join(MODEL), &BTreeMap::new())?;
+        let graph = model::import(&root.join(MODEL), &Default::default())?;
         let options = model::Options { config: &config, offload, level: 2, dump_ir: false };
         Ok(model::build(graph, &options, &mut |_, _| {})?)
     };

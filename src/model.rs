@@ -1,11 +1,11 @@
 //! Model file to artifact: import, passes, placement, code.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use tilewright_compiler::backend::Backend;
+pub use tilewright_compiler::frontend::Sizes;
 use tilewright_compiler::frontend::{self, ImportError};
-use tilewright_compiler::graph::{Dim, Graph, GraphError};
+use tilewright_compiler::graph::Graph;
 use tilewright_compiler::partition::{Offload, partition};
 use tilewright_compiler::passes::{self, OptLevel, PassError, optimize};
 use tilewright_hw::config::HwConfig;
@@ -19,24 +19,6 @@ pub enum ModelError {
     /// The file cannot be imported.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// Sizes given for open dimensions do not fit.
-    #[error("{file}: {source}; give other sizes with --bind SYMBOL=SIZE")]
-    Bind {
-        /// The file.
-        file: String,
-        /// What does not fit.
-        source: Box<GraphError>,
-    },
-    /// A symbol that the model has not.
-    #[error("{file} has no open dimension {symbol}; it has {}", if known.is_empty() { "none".to_string() } else { known.join(", ") })]
-    Symbol {
-        /// The file.
-        file: String,
-        /// The symbol given.
-        symbol: String,
-        /// The model's.
-        known: Vec<String>,
-    },
     /// A pass went wrong.
     #[error(transparent)]
     Pass(#[from] PassError),
@@ -58,39 +40,12 @@ pub struct Options<'c> {
     pub dump_ir: bool,
 }
 
-/// Imports a model. Dimensions that it leaves open get the sizes given, or 1 as a batch of its own.
+/// Imports a model. Dimensions that it leaves open get the sizes given, the outermost ones else 1.
 ///
 /// # Errors
 /// [`ModelError`], naming the file.
-pub fn import(file: &Path, sizes: &BTreeMap<String, usize>) -> Result<Graph, ModelError> {
-    let graph = frontend::import(file)?;
-    let mut all: BTreeMap<String, usize> = BTreeMap::new();
-    for (_, id) in graph.inputs() {
-        for (axis, dim) in graph.ty(id).dims.iter().enumerate() {
-            if let Dim::Symbol(symbol) = dim
-                && axis == 0
-            {
-                all.insert(symbol.clone(), 1);
-            }
-        }
-    }
-    let symbols: Vec<String> = graph
-        .inputs()
-        .flat_map(|(_, id)| graph.ty(id).dims.clone())
-        .filter_map(|dim| match dim {
-            Dim::Symbol(symbol) => Some(symbol),
-            Dim::Fixed(_) => None,
-        })
-        .collect();
-    let name = || file.display().to_string();
-    if let Some(symbol) = sizes.keys().find(|symbol| !symbols.contains(symbol)) {
-        return Err(ModelError::Symbol { file: name(), symbol: symbol.clone(), known: symbols });
-    }
-    all.extend(sizes.iter().map(|(symbol, size)| (symbol.clone(), *size)));
-    if symbols.is_empty() {
-        return Ok(graph);
-    }
-    graph.bind(&all).map_err(|source| ModelError::Bind { file: name(), source: Box::new(source) })
+pub fn import(file: &Path, sizes: &Sizes) -> Result<Graph, ModelError> {
+    Ok(frontend::import_sized(file, sizes)?)
 }
 
 /// A graph as text that parses back.

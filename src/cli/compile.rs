@@ -1,10 +1,10 @@
 //! `compile`, and what it shares with `run`: a model file to an artifact.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
+use tilewright::model::Sizes;
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 
@@ -25,6 +25,9 @@ pub struct Compilation {
     /// Size of a dimension that the model leaves open
     #[arg(long, value_name = "SYMBOL=SIZE")]
     bind: Vec<String>,
+    /// Shape of an input whose dimensions the model leaves open
+    #[arg(long, value_name = "INPUT=SIZExSIZE…")]
+    shape: Vec<String>,
 }
 
 /// What the accelerator gets.
@@ -44,30 +47,43 @@ impl Compilation {
             (self.level.is_some(), "-O"),
             (self.dump_ir, "--dump-ir"),
             (!self.bind.is_empty(), "--bind"),
+            (!self.shape.is_empty(), "--shape"),
         ];
         options.into_iter().filter(|(given, _)| *given).map(|(_, name)| name).collect()
     }
 
-    /// The sizes given with `--bind`.
-    pub fn sizes(&self) -> Result<BTreeMap<String, usize>> {
-        self.bind
-            .iter()
-            .map(|text| {
-                let (symbol, size) =
-                    text.split_once('=').ok_or_else(|| anyhow!("--bind {text} is not of the form SYMBOL=SIZE"))?;
-                let size = size.parse().ok().filter(|n| *n > 0);
-                Ok((
-                    symbol.to_string(),
-                    size.ok_or_else(|| anyhow!("--bind {text}: the size is not a whole number above 0"))?,
-                ))
-            })
-            .collect()
+    /// The sizes given with `--bind` and `--shape`, and those of data at hand.
+    fn sizes(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<Sizes> {
+        let mut sizes = Sizes { data: data.to_vec(), ..Sizes::default() };
+        let whole = |text: &str| text.parse::<usize>().ok().filter(|n| *n > 0);
+        for text in &self.bind {
+            let (symbol, size) =
+                text.split_once('=').ok_or_else(|| anyhow!("--bind {text} is not of the form SYMBOL=SIZE"))?;
+            let size = whole(size).ok_or_else(|| anyhow!("--bind {text}: the size is not a whole number above 0"))?;
+            sizes.symbols.insert(symbol.to_string(), size);
+        }
+        for text in &self.shape {
+            // Names may have an equals sign of their own, sizes not.
+            let (input, shape) =
+                text.rsplit_once('=').ok_or_else(|| anyhow!("--shape {text} is not of the form INPUT=SIZExSIZE"))?;
+            let shape: Option<Vec<usize>> = shape.split(['x', ',']).map(whole).collect();
+            let shape = shape.ok_or_else(|| anyhow!("--shape {text}: a size is not a whole number above 0"))?;
+            sizes.inputs.insert(input.to_string(), shape);
+        }
+        Ok(sizes)
     }
 
-    /// Imports and compiles a model; also gives the seconds of both.
-    pub fn compile(&self, file: &Path, config: &HwConfig, accelerator: bool) -> Result<(Artifact, f64, f64)> {
+    /// Imports and compiles a model, with dimensions that it leaves open as those of the data at hand; also gives the
+    /// seconds of both.
+    pub fn compile(
+        &self,
+        file: &Path,
+        config: &HwConfig,
+        accelerator: bool,
+        data: &[(Option<String>, Vec<usize>)],
+    ) -> Result<(Artifact, f64, f64)> {
         let started = Instant::now();
-        let graph = tilewright::model::import(file, &self.sizes()?)?;
+        let graph = tilewright::model::import(file, &self.sizes(data)?)?;
         let load_s = started.elapsed().as_secs_f64();
         let started = Instant::now();
         let options = tilewright::model::Options {
@@ -104,7 +120,7 @@ pub struct Compile {
 impl Compile {
     pub fn run(self) -> Result<Verdict> {
         let config = self.hw.load()?;
-        let (artifact, load_s, compile_s) = self.compilation.compile(&self.file, &config, true)?;
+        let (artifact, load_s, compile_s) = self.compilation.compile(&self.file, &config, true, &[])?;
         artifact.write(&self.output)?;
         if self.explain {
             eprint!("{}", super::run::explain_table(&artifact.manifest));

@@ -2,17 +2,16 @@
 //! runtimes computed.
 
 mod accuracy;
-mod cpu;
+mod float;
 mod operators;
 mod random;
 mod resnet;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tilewright::devices::{self, DeviceKind};
 use tilewright::inference::{self, Results};
-use tilewright::model::{self, Options};
+use tilewright::model::{self, Options, Sizes};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::npy;
@@ -43,7 +42,9 @@ fn arrays(model: &Path, kind: &str) -> Vec<Tensor> {
 /// Compiles a model for a preset; nothing is offloaded for the CPU.
 fn compiled(model: &Path, hw: &str, device: DeviceKind) -> (Artifact, HwConfig) {
     let config = HwConfig::load(hw).unwrap();
-    let graph = model::import(model, &BTreeMap::new()).unwrap_or_else(|e| panic!("{e}"));
+    let data = arrays(model, "input").into_iter().map(|t| (None, t.shape)).collect();
+    let sizes = Sizes { data, ..Sizes::default() };
+    let graph = model::import(model, &sizes).unwrap_or_else(|e| panic!("{e}"));
     let options = Options { config: &config, offload: device != DeviceKind::Cpu, level: 2, dump_ir: false };
     let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap_or_else(|e| panic!("{}: {e}", model.display()));
     (artifact, config)

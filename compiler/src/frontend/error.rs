@@ -52,6 +52,14 @@ pub enum ImportError {
         /// What is wrong, and what to do.
         reason: String,
     },
+    /// Sizes given for open dimensions do not suit the file.
+    #[error("{file} {reason}")]
+    Sizes {
+        /// The file.
+        file: String,
+        /// What does not suit.
+        reason: String,
+    },
     /// The graph that came out is not sound.
     #[error("{file}: {source}")]
     Graph {

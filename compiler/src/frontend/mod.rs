@@ -6,9 +6,11 @@
 
 mod error;
 pub mod onnx;
+mod sizes;
 pub mod tflite;
 
 pub use error::{ImportError, UnsupportedNode};
+pub use sizes::Sizes;
 
 use crate::graph::Graph;
 use std::path::Path;
@@ -18,13 +20,21 @@ use std::path::Path;
 /// # Errors
 /// When the file cannot be read, is damaged, or has operators that are not supported, all of which are listed.
 pub fn import(path: &Path) -> Result<Graph, ImportError> {
+    import_sized(path, &Sizes::default())
+}
+
+/// The same with sizes for dimensions that the file leaves open.
+///
+/// # Errors
+/// As [`import`], and where the sizes do not suit the file.
+pub fn import_sized(path: &Path, sizes: &Sizes) -> Result<Graph, ImportError> {
     let file = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|source| ImportError::Read { file: file.clone(), source })?;
     if tflite::is_tflite(&bytes) || path.extension().is_some_and(|e| e.eq_ignore_ascii_case("tflite")) {
-        return tflite::import(&bytes, &file);
+        return sizes.bind(tflite::import(&bytes, &file)?, &file);
     }
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")) {
-        return onnx::import(&bytes, &file, path.parent());
+        return onnx::import(&bytes, &file, path.parent(), sizes);
     }
     Err(ImportError::malformed(&file, "its format is not known; give a .tflite or an .onnx file"))
 }

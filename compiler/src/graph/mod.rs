@@ -24,6 +24,11 @@ pub use verify::verify;
 
 use std::sync::Arc;
 
+/// Row-major strides of a shape, in elements.
+pub(crate) fn strides_of(shape: &[usize]) -> Vec<usize> {
+    tensor::strides(shape)
+}
+
 /// A node's place in its graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub usize);

@@ -42,6 +42,12 @@ impl Pass for Canonicalize {
                 let moved: Vec<usize> = t.perm.iter().filter(wide).copied().collect();
                 if moved.is_sorted() { replace(node, "transpose to reshape", known(to)?, data) } else { None }
             }
+            Op::ShiftSign(_) => match view.def(data) {
+                Some(Node { op: Op::ShiftSign(_), inputs, .. }) => identity(node, inputs[0]),
+                _ => None,
+            },
+            Op::Cast(_) if from == to => identity(node, data),
+            Op::Expand(_) if from == to => identity(node, data),
             Op::Pad(p) if p.before.iter().chain(&p.after).all(|&n| n == 0) => identity(node, data),
             Op::Rescale(r) if (-128..128).all(|x| num::requantize(x, &r.requant()) == x) => identity(node, data),
             Op::Rescale(r) => {

@@ -39,7 +39,8 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     } else {
         let config = args.config()?;
         let accelerator = args.device != DeviceKind::Cpu;
-        let (artifact, load_s, compile_s) = args.compilation.compile(&args.file, &config, accelerator)?;
+        let shapes: Vec<_> = given.iter().map(|(name, tensor)| (name.clone(), tensor.shape.clone())).collect();
+        let (artifact, load_s, compile_s) = args.compilation.compile(&args.file, &config, accelerator, &shapes)?;
         (artifact, config, Times { load_s, compile_s, open_s: 0.0 })
     };
     args.apply_dram(&mut config)?;

@@ -2,39 +2,50 @@
 //!
 //! Networks keep `[N, C, H, W]` and their float operators; QuantizeLinear and DequantizeLinear become `quantize` and
 //! `dequantize`, which the passes make integer. Every uint8 tensor becomes int8, 128 less, with `shift_sign` at the
-//! network's edge. Where the outermost size of an input is left open, it is one.
+//! network's edge. Sizes that the file leaves open are given to the import, since shapes are computed there; where the
+//! outermost size of an input is left open and not given, it is one.
 
 mod node;
 mod ops;
+mod order;
 mod proto;
 mod tensor;
 #[cfg(test)]
 pub(super) mod testing;
 
 use super::error::{ImportError, UnsupportedNode};
+use super::sizes::Sizes;
 use crate::graph::op::ShiftSign;
 use crate::graph::{DType, Dim, Graph, GraphBuilder, Tensor, TensorType, ValueId};
 use node::NodeContext;
 use prost::Message;
 use proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
+
+/// The sets of operators whose meaning is known.
+const OPSETS: std::ops::RangeInclusive<i64> = 1..=27;
 
 /// The graph of an ONNX file; `file` is its name for messages, `folder` where data files beside it are looked for.
 ///
 /// # Errors
 /// When the file is damaged, or has operators that are not supported, all of which are listed.
-pub fn import(bytes: &[u8], file: &str, folder: Option<&Path>) -> Result<Graph, ImportError> {
+pub fn import(bytes: &[u8], file: &str, folder: Option<&Path>, sizes: &Sizes) -> Result<Graph, ImportError> {
     let malformed = |reason: String| ImportError::malformed(file, reason);
     let model = ModelProto::decode(bytes).map_err(|e| malformed(format!("it is no ONNX file: {e}")))?;
     let graph = model.graph.as_ref().ok_or_else(|| malformed("it is no ONNX file: it has no graph".into()))?;
     let main = |d: &str| d.is_empty() || d == "ai.onnx";
     let opset = model.opset_import.iter().find(|o| main(&o.domain)).map(|o| o.version);
     let opset = opset.ok_or_else(|| malformed("it does not name its operator set".into()))?;
+    if !OPSETS.contains(&opset) {
+        let (first, last) = (OPSETS.start(), OPSETS.end());
+        return Err(malformed(format!("its operator set is {opset}; sets {first} to {last} are supported")));
+    }
+    let order = order::order(graph).map_err(malformed)?;
     let mut nodes = Vec::new();
     for (i, n) in graph.node.iter().enumerate() {
-        if !main(&n.domain) || ops::find(&n.op_type).is_none() {
-            let operator = if main(&n.domain) { n.op_type.clone() } else { format!("{}.{}", n.domain, n.op_type) };
+        let operator = operator_name(n);
+        if ops::find(&operator).is_none() {
             nodes.push(UnsupportedNode { node: node_name(n, i), operator });
         }
     }
@@ -51,19 +62,34 @@ pub fn import(bytes: &[u8], file: &str, folder: Option<&Path>) -> Result<Graph, 
         folder,
     };
     cx.begin(graph).map_err(malformed)?;
-    for (i, n) in graph.node.iter().enumerate() {
-        let Some(import) = ops::find(&n.op_type) else { continue };
-        let name = node_name(n, i);
+    cx.inputs(graph, sizes, file)?;
+    for i in order {
+        let (n, name) = (&graph.node[i], node_name(&graph.node[i], i));
+        let Some(operator) = ops::find(&operator_name(n)) else { continue };
         let mut node = NodeContext { cx: &mut cx, proto: n, name: &name };
-        import(&mut node).map_err(|reason| ImportError::Node {
+        import_node(&mut node, operator).map_err(|reason| ImportError::Node {
             file: file.into(),
             node: name.clone(),
-            operator: n.op_type.clone(),
+            operator: operator.name.into(),
             reason: reason.0,
         })?;
     }
     cx.end(graph).map_err(malformed)?;
     cx.builder.finish().map_err(|source| ImportError::Graph { file: file.into(), source: Box::new(source) })
+}
+
+fn import_node(node: &mut NodeContext, operator: &ops::Operator) -> Result<(), node::Reason> {
+    if let Some(other) = node.attributes().find(|a| !operator.attributes.contains(a)) {
+        let known = operator.attributes.join(", ");
+        let takes = if known.is_empty() { "it takes none".into() } else { format!("it takes {known}") };
+        return Err(format!("its attribute `{other}` is not supported; {takes}").into());
+    }
+    (operator.import)(node)
+}
+
+/// The operator's name, with its domain before it where that is not the format's own.
+fn operator_name(n: &NodeProto) -> String {
+    if matches!(n.domain.as_str(), "" | "ai.onnx") { n.op_type.clone() } else { format!("{}.{}", n.domain, n.op_type) }
 }
 
 /// True where nodes of this operator can be imported.
@@ -93,28 +119,27 @@ impl Context<'_> {
         for t in &graph.initializer {
             self.constants.insert(t.name.clone(), tensor::tensor(t, self.folder)?);
         }
-        let mut batch = BTreeMap::new();
+        Ok(())
+    }
+
+    fn inputs(&mut self, graph: &GraphProto, sizes: &Sizes, file: &str) -> Result<(), ImportError> {
+        let malformed = |reason: String| ImportError::malformed(file, reason);
         let mut inputs = Vec::new();
-        for (i, info) in graph.input.iter().enumerate() {
-            if self.constants.contains_key(&info.name) {
-                continue;
-            }
-            let ty = value_type(info, i)?;
-            if let Some(Dim::Symbol(s)) = ty.dims.first() {
-                batch.insert(s.clone(), 1);
-            }
-            inputs.push((info, ty));
+        for (i, info) in graph.input.iter().enumerate().filter(|(_, i)| !self.constants.contains_key(&i.name)) {
+            inputs.push((info, value_type(info, i).map_err(malformed)?));
         }
+        let types: Vec<(&str, &TensorType)> = inputs.iter().map(|(i, ty)| (i.name.as_str(), ty)).collect();
+        let bound = sizes.bound(&types).map_err(|reason| ImportError::Sizes { file: file.into(), reason })?;
         for (info, ty) in inputs {
-            let ty = ty.bind(&batch);
+            let ty = ty.bind(&bound);
             let mut v = self.builder.input(&info.name, ty.clone());
             if ty.dtype == DType::U8 {
                 let node = self.builder.node(&format!("{}/shift_sign", info.name), ShiftSign {}, &[v]);
-                v = node.map_err(|e| e.to_string())?;
+                v = node.map_err(|e| malformed(e.to_string()))?;
                 self.unsigned.insert(v);
             }
             if self.values.insert(info.name.clone(), v).is_some() {
-                return Err(format!("two inputs have the name `{}`", info.name));
+                return Err(malformed(format!("two inputs have the name `{}`", info.name)));
             }
         }
         Ok(())
@@ -160,7 +185,8 @@ fn value_type(info: &ValueInfoProto, place: usize) -> Result<TensorType, String>
     let shape = ty.shape.as_ref().ok_or_else(|| format!("input `{name}` has no shape"))?;
     let dim = |(i, d): (usize, &proto::DimensionProto)| match (d.dim_value, d.dim_param.as_deref()) {
         (Some(n), _) if n > 0 => usize::try_from(n).map(Dim::Fixed).map_err(|_| format!("input `{name}` is too large")),
-        (Some(n), _) if n < 0 => Err(format!("input `{name}` has a negative size")),
+        // Some writers of files say -1 for what is open.
+        (Some(n), _) if n < -1 => Err(format!("input `{name}` has a size of {n}")),
         (_, Some(s)) if s.starts_with(char::is_alphabetic) && s.chars().all(|c| c.is_alphanumeric() || c == '_') => {
             Ok(Dim::Symbol(s.into()))
         }

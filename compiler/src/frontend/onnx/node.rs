@@ -3,8 +3,14 @@
 use super::Context;
 use super::proto::{AttributeProto, NodeProto};
 use super::tensor;
-use crate::graph::op::{Dequantize, Transpose};
-use crate::graph::{GraphError, Op, Tensor, TensorData, TensorType, ValueId};
+use crate::graph::op::{
+    Add, Binary, BinaryKind, Cast, Dequantize, Expand, Reduce, ReduceKind, Reshape, ShiftSign, Transpose, Unary,
+    UnaryKind,
+};
+use crate::graph::{DType, GraphError, Op, Tensor, TensorData, TensorType, ValueId};
+
+/// The greatest number of elements of a tensor that is computed while importing, unless its operands are as large.
+const MOST_FOLDED: usize = 1 << 16;
 
 /// Why a node cannot be imported.
 pub(super) struct Reason(pub(super) String);
@@ -52,11 +58,50 @@ impl NodeContext<'_, '_> {
         Ok(self.cx.value(name)?)
     }
 
+    /// An operand under the element type that it has in the file, where [`NodeContext::input`] gives int8 for uint8.
+    pub fn plain(&mut self, i: usize) -> Result<ValueId, Reason> {
+        let v = self.input(i)?;
+        self.as_plain(v)
+    }
+
+    fn as_plain(&mut self, v: ValueId) -> Result<ValueId, Reason> {
+        if self.unsigned(v) { self.node("unsigned", ShiftSign {}, &[v]) } else { Ok(v) }
+    }
+
     /// The value of a constant operand, as it is in the file.
     pub fn constant_input(&self, i: usize) -> Result<Tensor, Reason> {
         let name = self.proto.input.get(i).ok_or_else(|| Reason(format!("operand {i} is missing")))?;
-        let t = self.cx.constants.get(name).cloned();
-        t.ok_or_else(|| Reason(format!("operand {i}, `{name}`, must be a constant")))
+        self.known(i).ok_or_else(|| Reason(format!("operand {i}, `{name}`, must be a constant")))
+    }
+
+    /// The value of an operand that is known, as it is in the file.
+    pub fn known(&self, i: usize) -> Option<Tensor> {
+        let name = self.proto.input.get(i)?;
+        if let Some(t) = self.cx.constants.get(name) {
+            return Some(t.clone());
+        }
+        let v = *self.cx.values.get(name)?;
+        let t = self.cx.builder.constant_of(v)?;
+        match t.data() {
+            TensorData::I8(x) if self.unsigned(v) => Some(Tensor::from_fn(t.shape(), |i| x[i] as u8 ^ 0x80)),
+            _ => Some(t.as_ref().clone()),
+        }
+    }
+
+    /// The one number of a constant operand.
+    pub fn number(&self, i: usize) -> Result<f64, Reason> {
+        let t = self.constant_input(i)?;
+        let first = match t.data() {
+            TensorData::F32(v) => v.first().map(|&x| f64::from(x)),
+            TensorData::I8(v) => v.first().map(|&x| f64::from(x)),
+            TensorData::U8(v) => v.first().map(|&x| f64::from(x)),
+            TensorData::I32(v) => v.first().map(|&x| f64::from(x)),
+            TensorData::I64(v) => v.first().map(|&x| x as f64),
+            TensorData::Bool(v) => v.first().map(|&x| f64::from(u8::from(x))),
+        };
+        first
+            .filter(|_| t.len() == 1)
+            .ok_or_else(|| Reason(format!("operand {i} must be one number, found {}", t.ty())))
     }
 
     /// A constant operand of integers.
@@ -75,6 +120,34 @@ impl NodeContext<'_, '_> {
     pub fn floats(&self, i: usize) -> Result<Vec<f32>, Reason> {
         let t = self.constant_input(i)?;
         Ok(t.as_slice::<f32>().map_err(|e| Reason(format!("operand {i}: {e}")))?.to_vec())
+    }
+
+    /// Sizes of a value, which must be known.
+    pub fn shape(&self, v: ValueId) -> Result<Vec<usize>, Reason> {
+        let ty = self.ty(v);
+        ty.shape().ok_or_else(|| {
+            let open = ty.dims.iter().find(|d| d.known().is_none()).map(ToString::to_string).unwrap_or_default();
+            Reason(format!("needs the size `{open}`, which the model leaves open; give it with --bind {open}=SIZE"))
+        })
+    }
+
+    /// A dimension attribute, counted from the end where negative.
+    pub fn axis_attribute(&self, default: i64, rank: usize) -> Result<usize, Reason> {
+        self.axis(self.int("axis").unwrap_or(default), rank)
+    }
+
+    /// Dimensions counted from the end where negative, ascending.
+    pub fn axes(&self, list: &[i64], rank: usize) -> Result<Vec<usize>, Reason> {
+        let mut axes = list.iter().map(|&a| self.axis(a, rank)).collect::<Result<Vec<_>, _>>()?;
+        axes.sort_unstable();
+        if axes.windows(2).any(|w| w[0] == w[1]) {
+            return Err(format!("its axes {list:?} name a dimension twice").into());
+        }
+        Ok(axes)
+    }
+
+    pub fn attributes(&self) -> impl Iterator<Item = &str> {
+        self.proto.attribute.iter().map(|a| a.name.as_str())
     }
 
     fn attribute(&self, name: &str) -> Option<&AttributeProto> {
@@ -129,8 +202,84 @@ impl NodeContext<'_, '_> {
 
     /// Adds a node; an empty suffix names the one that makes the output.
     pub fn node(&mut self, suffix: &str, op: impl Into<Op>, inputs: &[ValueId]) -> Result<ValueId, Reason> {
-        let label = self.label(suffix);
+        let (label, op) = (self.label(suffix), op.into());
+        if let Some(t) = self.folded(&op, inputs) {
+            return Ok(self.cx.builder.constant(&label, t));
+        }
         Ok(self.cx.builder.node(&label, op, inputs)?)
+    }
+
+    /// The result of an operator whose operands are known. Dequantized weights stay as they are, since they mark the
+    /// quantized groups, and so do great tensors of one number.
+    fn folded(&self, op: &Op, inputs: &[ValueId]) -> Option<Tensor> {
+        if matches!(op, Op::Dequantize(_)) {
+            return None;
+        }
+        let operands = inputs.iter().map(|&v| self.cx.builder.constant_of(v)).collect::<Option<Vec<_>>>()?;
+        let operands: Vec<&Tensor> = operands.iter().map(|t| t.as_ref()).collect();
+        let types: Vec<TensorType> = operands.iter().map(|t| t.ty()).collect();
+        let size = op.infer(&types.iter().collect::<Vec<_>>()).ok()?.first()?.element_count()?;
+        let given = operands.iter().map(|t| t.len()).max()?;
+        if size > given.saturating_mul(16).max(MOST_FOLDED) {
+            return None;
+        }
+        op.eval(&operands).ok()?.pop()
+    }
+
+    /// A number as a tensor without dimensions.
+    pub fn scalar(&mut self, suffix: &str, x: f32) -> ValueId {
+        self.constant(suffix, Tensor::scalar(x))
+    }
+
+    /// A function of each element.
+    pub fn unary(&mut self, suffix: &str, kind: UnaryKind, v: ValueId) -> Result<ValueId, Reason> {
+        self.node(suffix, Unary::new(kind), &[v])
+    }
+
+    /// A function of two elements.
+    pub fn binary(&mut self, suffix: &str, kind: BinaryKind, a: ValueId, b: ValueId) -> Result<ValueId, Reason> {
+        self.node(suffix, Binary { kind }, &[a, b])
+    }
+
+    pub fn add(&mut self, suffix: &str, a: ValueId, b: ValueId) -> Result<ValueId, Reason> {
+        self.node(suffix, Add {}, &[a, b])
+    }
+
+    pub fn cast(&mut self, suffix: &str, v: ValueId, dtype: DType) -> Result<ValueId, Reason> {
+        if self.ty(v).dtype == dtype { Ok(v) } else { self.node(suffix, Cast { dtype }, &[v]) }
+    }
+
+    pub fn reduce(
+        &mut self,
+        suffix: &str,
+        kind: ReduceKind,
+        axes: &[usize],
+        keep_dims: bool,
+        v: ValueId,
+    ) -> Result<ValueId, Reason> {
+        self.node(suffix, Reduce { kind, axes: axes.to_vec(), keep_dims }, &[v])
+    }
+
+    /// The same elements under sizes that are known.
+    pub fn reshape(&mut self, suffix: &str, v: ValueId, shape: &[usize]) -> Result<ValueId, Reason> {
+        if self.ty(v).shape().as_deref() == Some(shape) {
+            return Ok(v);
+        }
+        if shape.contains(&0) {
+            return self.empty(suffix, v, shape);
+        }
+        let sizes = shape.iter().map(|&d| i64::try_from(d)).collect::<Result<_, _>>();
+        self.node(suffix, Reshape { shape: sizes.map_err(|_| "its shape is too large")? }, &[v])
+    }
+
+    /// A tensor without elements.
+    fn empty(&mut self, suffix: &str, v: ValueId, shape: &[usize]) -> Result<ValueId, Reason> {
+        let dtype = self.ty(v).dtype;
+        if self.ty(v).element_count() != Some(0) {
+            return Err(format!("its shape {shape:?} does not suit {}", self.ty(v)).into());
+        }
+        let t = Tensor::from_bytes(dtype, shape, &[]).ok_or("its shape is too large")?;
+        Ok(self.constant(suffix, t))
     }
 
     pub fn constant(&mut self, suffix: &str, value: Tensor) -> ValueId {
@@ -144,14 +293,62 @@ impl NodeContext<'_, '_> {
 
     /// Makes `v` the node's output.
     pub fn output(&mut self, v: ValueId) -> Result<(), Reason> {
-        if self.proto.output.iter().skip(1).any(|s| !s.is_empty()) {
-            return Err("only its first output is supported".into());
+        if let Some(s) = self.proto.output.iter().skip(1).find(|s| !s.is_empty()) {
+            return Err(format!("only its first output is supported, not `{s}`").into());
         }
+        self.outputs(&[v])
+    }
+
+    /// True where the file takes this output.
+    pub fn wants_output(&self, i: usize) -> bool {
+        self.proto.output.get(i).is_some_and(|s| !s.is_empty())
+    }
+
+    /// Makes these the node's outputs; those that the file leaves out are dropped.
+    pub fn outputs(&mut self, values: &[ValueId]) -> Result<(), Reason> {
+        let names = &self.proto.output;
+        if names.iter().all(String::is_empty) {
+            return Err("it has no output".into());
+        }
+        if let Some(more) = names.iter().skip(values.len()).find(|s| !s.is_empty()) {
+            return Err(format!("its output `{more}` is not supported").into());
+        }
+        for (name, &v) in names.iter().zip(values).filter(|(n, _)| !n.is_empty()) {
+            // Unsigned bytes go on as signed ones.
+            let v = if self.ty(v).dtype == DType::U8 {
+                let shifted = self.node("signed", ShiftSign {}, &[v])?;
+                self.cx.unsigned.insert(shifted);
+                shifted
+            } else {
+                v
+            };
+            if self.cx.constants.contains_key(name) || self.cx.values.insert(name.clone(), v).is_some() {
+                return Err(format!("`{name}` is defined twice").into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes `v` the first output, and leaves the others out, which nobody may take.
+    pub fn outputs_first(&mut self, v: ValueId) -> Result<(), Reason> {
         let name = self.proto.output.first().filter(|s| !s.is_empty()).ok_or("it has no output")?;
         if self.cx.constants.contains_key(name) || self.cx.values.insert(name.clone(), v).is_some() {
             return Err(format!("`{name}` is defined twice").into());
         }
         Ok(())
+    }
+
+    /// A zero point operand as the stored form of `data` has it.
+    pub fn stored_zero_point(&self, i: usize, data: ValueId) -> Result<i32, Reason> {
+        if !self.has_input(i) {
+            return Ok(if self.unsigned(data) { -128 } else { 0 });
+        }
+        let t = self.constant_input(i)?;
+        match t.data() {
+            TensorData::I8(v) if !v.is_empty() && v.iter().all(|z| z == &v[0]) => Ok(v[0].into()),
+            TensorData::U8(v) if !v.is_empty() && v.iter().all(|z| z == &v[0]) => Ok(i32::from(v[0]) - 128),
+            _ => Err(format!("its zero point, operand {i}, must be one i8 or u8, found {}", t.ty()).into()),
+        }
     }
 
     pub fn unsigned(&self, v: ValueId) -> bool {
@@ -166,6 +363,43 @@ impl NodeContext<'_, '_> {
         self.output(v)
     }
 
+    /// Weights `[O, I, W]` as `[O, I, 1, W]`; others as they are.
+    pub fn weight_image(&mut self, v: ValueId) -> Result<ValueId, Reason> {
+        if self.ty(v).rank() != 3 {
+            return Ok(v);
+        }
+        let mut shape = self.shape(v)?;
+        shape.insert(2, 1);
+        if let Some((d, t)) = self.dequantized(v) {
+            let t = t.reshaped(&shape).ok_or("its weights are too large")?;
+            let axis = if d.axis >= 2 { d.axis + 1 } else { d.axis };
+            let c = self.constant("weight", t);
+            return self.node("weight/dequantize", Dequantize { axis, ..d }, &[c]);
+        }
+        self.reshape("weight/image", v, &shape)
+    }
+
+    /// Weights of a transposed convolution, `[I, O/groups, KH, KW]`, as `[O, KH, KW, I/groups]`.
+    pub fn regrouped(&mut self, v: ValueId, [i, o, kh, kw]: [usize; 4], groups: usize) -> Result<ValueId, Reason> {
+        let (apart, perm) = ([groups, i / groups, o, kh, kw], [0, 2, 3, 4, 1]);
+        let joined = [o * groups, kh, kw, i / groups];
+        if let Some((d, t)) = self.dequantized(v).filter(|(d, _)| d.scale.len() == 1 || (d.axis == 1 && groups == 1)) {
+            let t = t.reshaped(&apart).and_then(|t| t.transposed(&perm)).and_then(|t| t.reshaped(&joined));
+            let c = self.constant("weight", t.ok_or("its weights are too large")?);
+            return self.node("weight/dequantize", Dequantize { axis: 0, ..d }, &[c]);
+        }
+        let v = self.reshape("weight/groups", v, &apart)?;
+        let v = self.node("weight/transpose", Transpose { perm: perm.to_vec() }, &[v])?;
+        self.reshape("weight", v, &joined)
+    }
+
+    /// The constant under a dequantization.
+    fn dequantized(&self, v: ValueId) -> Option<(Dequantize, Tensor)> {
+        let node = self.cx.builder.def(v)?;
+        let Op::Dequantize(d) = &node.op else { return None };
+        Some((d.clone(), self.cx.builder.constant_of(node.inputs[0])?.as_ref().clone()))
+    }
+
     /// `v` with its dimensions in another order; constants, also dequantized ones, are transposed here.
     pub fn transposed(&mut self, suffix: &str, v: ValueId, perm: &[usize]) -> Result<ValueId, Reason> {
         let wrong = || Reason(format!("its {suffix} must have {} dimensions", perm.len()));
@@ -176,10 +410,14 @@ impl NodeContext<'_, '_> {
             let t = t.transposed(perm).ok_or_else(wrong)?;
             return Ok(self.constant(suffix, t));
         }
-        let dequantize = self.cx.builder.def(v).map(|n| (n.op.clone(), n.inputs.clone()));
-        if let Some((Op::Dequantize(d), inputs)) = dequantize
-            && let Some(t) = self.cx.builder.constant_of(inputs[0])
+        let repeated = self.cx.builder.def(v).map(|n| (n.op.clone(), n.inputs.clone()));
+        if let Some((Op::Expand(e), inputs)) = repeated
+            && self.ty(inputs[0]).element_count() == Some(1)
         {
+            let one = self.reshape(&format!("{suffix}/one"), inputs[0], &[])?;
+            return self.node(suffix, Expand { shape: perm.iter().map(|&p| e.shape[p]).collect() }, &[one]);
+        }
+        if let Some((d, t)) = self.dequantized(v) {
             let t = t.transposed(perm).ok_or_else(wrong)?;
             let axis = perm.iter().position(|&p| p == d.axis).unwrap_or(0);
             let c = self.constant(suffix, t);

@@ -51,11 +51,11 @@ pub(in crate::frontend) fn operators(model: &[u8]) -> Vec<String> {
     model.graph.unwrap().node.into_iter().map(|n| n.op_type).collect()
 }
 
-/// The file with all inputs but the first made constants, from the files of their tensors.
-pub(in crate::frontend) fn frozen(model: &[u8], inputs: &[Vec<u8>]) -> Vec<u8> {
+/// The file with all inputs but the first `left` made constants, from the files of their tensors.
+pub(in crate::frontend) fn frozen(model: &[u8], inputs: &[Vec<u8>], left: usize) -> Vec<u8> {
     let mut model = ModelProto::decode(model).unwrap();
     let graph = model.graph.as_mut().unwrap();
-    for (info, bytes) in graph.input.iter().zip(inputs).skip(1) {
+    for (info, bytes) in graph.input.iter().zip(inputs).skip(left) {
         let t = TensorProto::decode(bytes.as_slice()).unwrap();
         graph.initializer.push(TensorProto { name: info.name.clone(), ..t });
     }

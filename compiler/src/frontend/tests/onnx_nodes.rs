@@ -5,16 +5,15 @@ use crate::frontend::onnx::testing::{frozen, operators, tensor_file};
 
 /// Reasons for which cases are refused, and how many.
 const REFUSED: &[(&str, usize)] = &[
-    ("element type number", 24),
-    ("its kernel_shape must have 2 values", 12),
-    ("quantisation by blocks is not supported", 3),
-    ("is not supported; `constant` is", 3),
-    ("must be of 2 or more dimensions", 3),
-    ("must be of type f32 or i32", 2),
-    ("only its first output is supported", 2),
+    ("element type number", 103),
+    ("half and double precision are not supported", 25),
+    ("only one and two dimensions beside batch and channels are supported", 11),
+    ("its attribute `training_mode` of 1 is not supported", 2),
+    ("its second output, the indices, is not supported", 2),
     ("is no tensor", 2),
-    ("its dilations must be 1", 1),
-    ("a shape with a size of 0 is not supported", 1),
+    // A size of 0 is taken for one that is left open.
+    ("does not suit f32[1,3,4]", 1),
+    ("does not suit 3 outputs of 1 elements", 2),
 ];
 
 #[test]
@@ -38,7 +37,12 @@ fn node_tests_give_their_results() {
             (0..).map(path).take_while(|p| p.exists()).map(|p| std::fs::read(p).unwrap()).collect::<Vec<_>>()
         };
         let (inputs, outputs) = (files("input"), files("output"));
-        match import_and_run(&model, &inputs, &outputs) {
+        // Half precision is held as single precision.
+        let most = if name.ends_with("to_FLOAT16") { 1e-3 } else { 1e-4 };
+        match import_and_run(&model, &inputs, &outputs, 1, most).or_else(|e| match e.contains("must be a constant") {
+            true => import_and_run(&model, &inputs, &outputs, 0, most),
+            false => Err(e),
+        }) {
             Ok(()) => right += 1,
             Err(e) => match REFUSED.iter().position(|(reason, _)| e.contains(reason)) {
                 Some(i) => refused[i] += 1,
@@ -49,11 +53,12 @@ fn node_tests_give_their_results() {
     assert!(wrong.is_empty(), "{right} right, {} wrong:\n{}", wrong.len(), wrong.join("\n"));
     let found: Vec<_> = REFUSED.iter().zip(&refused).map(|((reason, _), &n)| (*reason, n)).collect();
     assert_eq!(found, REFUSED, "{right} right");
-    assert_eq!(right, 103);
+    println!("{right} node tests right");
+    assert!(right > 540, "{right}");
 }
 
-fn import_and_run(model: &[u8], inputs: &[Vec<u8>], outputs: &[Vec<u8>]) -> Result<(), String> {
-    let g = onnx::import(&frozen(model, inputs), "case", None).map_err(|e| e.to_string())?;
+fn import_and_run(model: &[u8], inputs: &[Vec<u8>], outputs: &[Vec<u8>], left: usize, most: f32) -> Result<(), String> {
+    let g = onnx::import(&frozen(model, inputs, left), "case", None, &Sizes::default()).map_err(|e| e.to_string())?;
     let given: Option<Vec<Tensor>> = inputs.iter().take(g.inputs().len()).map(|b| tensor_file(b)).collect();
     let found = eval(&g, &given.ok_or("input of an unknown type")?).map_err(|e| e.to_string())?;
     for (f, e) in found.iter().zip(outputs) {
@@ -62,7 +67,10 @@ fn import_and_run(model: &[u8], inputs: &[Vec<u8>], outputs: &[Vec<u8>]) -> Resu
             return Err(format!("result is {}, expected {}", f.ty(), e.ty()));
         }
         let near = match (f.as_slice::<f32>(), e.as_slice::<f32>()) {
-            (Ok(f), Ok(e)) => f.iter().zip(e).all(|(x, y)| x == y || (x - y).abs() <= 1e-4),
+            (Ok(f), Ok(e)) => f
+                .iter()
+                .zip(e)
+                .all(|(x, y)| x == y || x.is_nan() && y.is_nan() || (x - y).abs() <= most * y.abs().max(1.0)),
             _ => *f == e,
         };
         if !near {

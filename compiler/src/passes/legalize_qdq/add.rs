@@ -8,7 +8,8 @@ use tilewright_hw::num::{Qadd, QaddOperand, quantize_multiplier};
 /// What operands are multiplied by before they are scaled, as a power of two; TFLite's for 8 bits.
 const LEFT_SHIFT: u8 = 20;
 
-pub(super) fn rewrite(g: &Group) -> Option<Patch> {
+/// The sum, or the difference, which is the sum with the second operand's factor below 0.
+pub(super) fn rewrite(g: &Group, difference: bool) -> Option<Patch> {
     let (a, qa) = g.dequantized(g.core.inputs[0])?;
     let (b, qb) = g.dequantized(g.core.inputs[1])?;
     let twice = 2.0 * f64::from(qa.scale.max(qb.scale));
@@ -20,9 +21,13 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     if !out.is_finite() || out >= 1.0 {
         return None;
     }
+    let mut b_operand = operand(qb.zero_point, f64::from(qb.scale) / twice);
+    if difference {
+        b_operand.multiplier = -b_operand.multiplier;
+    }
     let params = Qadd {
         a: operand(qa.zero_point, f64::from(qa.scale) / twice),
-        b: operand(qb.zero_point, f64::from(qb.scale) / twice),
+        b: b_operand,
         out: operand(g.out.zero_point, out),
         left_shift: LEFT_SHIFT,
         lo: g.lo,

@@ -9,18 +9,26 @@
 //! | clip or relu | `rescale` with the clamp |
 //! | conv2d, dense | the same on int8, then `requantize` |
 //! | avg_pool2d, global_avg_pool | the same on int8 where the scales are the same, else `sum_pool2d`, `requantize` |
-//! | add | `qadd` |
+//! | add, sub | `qadd` |
+//! | mul | `qmul`; by one number `rescale` |
+//! | matmul of two activations | `qmatmul`, `requantize` |
+//! | conv_transpose2d | the same on int8, then `requantize` |
+//! | concat | `concat` of parts that are rescaled where their scales differ |
+//! | any function of one element, of whatever float operators | `lookup`, which is exact |
 //! | softmax | `softmax` on int8 |
 //!
 //! Each result is within one step of the float group's. Weights whose zero point is not 0 are shifted where they then
 //! still fit int8; a group that cannot be made integer stays as it is.
 
 mod add;
+mod concat;
+mod lookup;
+mod matmul;
 mod pool;
 mod product;
 
 use super::{Pass, Patch, Ref, View};
-use crate::graph::op::{Quantize, Rescale, Softmax};
+use crate::graph::op::{Binary, BinaryKind, Quantize, Rescale, Softmax};
 use crate::graph::{DType, Node, NodeId, Op, Tensor, ValueId};
 use tilewright_hw::num::{Rounding, quantize_multiplier};
 
@@ -37,9 +45,19 @@ impl Pass for LegalizeQdq {
         let group = Group::find(view, view.graph.node(at))?;
         match &group.core.op {
             Op::Dequantize(_) => rescale(&group),
-            Op::Conv2d(_) | Op::Dense(_) => product::rewrite(&group),
+            Op::Conv2d(_) | Op::Dense(_) | Op::ConvTranspose2d(_) => product::rewrite(&group),
             Op::AvgPool2d(_) | Op::GlobalAvgPool(_) => pool::rewrite(&group),
-            Op::Add(_) => add::rewrite(&group),
+            Op::Add(_) => add::rewrite(&group, false).or_else(|| lookup::rewrite(&group)),
+            Op::Binary(Binary { kind: BinaryKind::Sub }) => {
+                add::rewrite(&group, true).or_else(|| lookup::rewrite(&group))
+            }
+            Op::Binary(Binary { kind }) => {
+                let other = || if *kind == BinaryKind::Mul { matmul::elements(&group) } else { None };
+                scaled(&group).or_else(|| lookup::rewrite(&group)).or_else(other)
+            }
+            Op::Unary(_) => lookup::rewrite(&group),
+            Op::MatMul(_) => matmul::matrices(&group),
+            Op::Concat(c) => concat::rewrite(&group, c),
             Op::Softmax(s) => softmax(&group, s),
             _ => None,
         }
@@ -142,8 +160,15 @@ fn rescale(g: &Group) -> Option<Patch> {
     if from == g.out && (g.lo, g.hi) == (-128, 127) {
         return Some(Patch::new("same scale").replace(g.root.output(), data));
     }
-    let (multiplier, shift, mode) = scaling(&[f64::from(from.scale) / f64::from(g.out.scale)])?;
-    let op = Rescale {
+    let mut p = Patch::new("rescale");
+    let v = p.node(g.name(), rescaled(g, from, 1.0)?, &[data.into()]);
+    g.finish(p, v)
+}
+
+/// From one scale, times a factor, to the group's.
+fn rescaled(g: &Group, from: PerTensor, factor: f64) -> Option<Rescale> {
+    let (multiplier, shift, mode) = scaling(&[f64::from(from.scale) * factor / f64::from(g.out.scale)])?;
+    Some(Rescale {
         data_zero_point: from.zero_point,
         multiplier: multiplier[0],
         shift: i8::try_from(shift[0]).ok()?,
@@ -151,9 +176,15 @@ fn rescale(g: &Group) -> Option<Patch> {
         lo: g.lo,
         hi: g.hi,
         mode,
-    };
+    })
+}
+
+/// A product or quotient with one positive number.
+fn scaled(g: &Group) -> Option<Patch> {
+    let (value, factor) = lookup::factor(g)?;
+    let (data, from) = g.dequantized(value)?;
     let mut p = Patch::new("rescale");
-    let v = p.node(g.name(), op, &[data.into()]);
+    let v = p.node(g.name(), rescaled(g, from, factor)?, &[data.into()]);
     g.finish(p, v)
 }
 

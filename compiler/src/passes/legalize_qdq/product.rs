@@ -1,14 +1,14 @@
 //! Convolutions and fully connected layers.
 
 use super::{Group, requantize};
-use crate::graph::op::{Conv2d, Dense};
+use crate::graph::op::{Conv2d, ConvTranspose2d, Dense};
 use crate::graph::{DType, Op, Tensor, ValueId};
 use crate::passes::Patch;
 
 pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     let graph = g.view.graph;
     let (data, from) = g.dequantized(g.core.inputs[0])?;
-    let (mut weight, scales) = weights(g, g.core.inputs[1])?;
+    let (mut weight, scales, zero) = weights(g, g.core.inputs[1])?;
     let mut steps: Vec<f64> = scales.iter().map(|&s| f64::from(from.scale) * f64::from(s)).collect();
     let real = match g.core.inputs.get(2) {
         Some(&b) => bias(g, b)?,
@@ -21,12 +21,20 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     let mut w = weight.as_slice::<i8>().ok()?.to_vec();
     let mut bias = Vec::with_capacity(steps.len());
     for ((b, step), w) in real.iter().zip(&mut steps).zip(w.chunks_mut(per_channel.max(1))) {
-        bias.push(fit(*b, step, w, f64::from(g.out.scale))?);
+        bias.push(fit(*b, step, w, zero, f64::from(g.out.scale))?);
     }
     weight = Tensor::new(weight.shape(), w)?;
     let (op, axis): (Op, usize) = match &g.core.op {
-        Op::Conv2d(c) => (Conv2d { data_zero_point: from.zero_point, ..c.clone() }.into(), c.layout.channel_axis()),
-        Op::Dense(_) => (Dense { data_zero_point: from.zero_point, weight_zero_point: 0 }.into(), 1),
+        Op::Conv2d(c) => {
+            let op = Conv2d { data_zero_point: from.zero_point, weight_zero_point: zero, ..c.clone() };
+            (op.into(), c.layout.channel_axis())
+        }
+        Op::ConvTranspose2d(c) => {
+            let axis = c.layout.channel_axis();
+            let op = ConvTranspose2d { data_zero_point: from.zero_point, weight_zero_point: zero, ..c.clone() };
+            (op.into(), axis)
+        }
+        Op::Dense(_) => (Dense { data_zero_point: from.zero_point, weight_zero_point: zero }.into(), 1),
         _ => return None,
     };
     let factors: Vec<f64> = steps.iter().map(|s| s / f64::from(g.out.scale)).collect();
@@ -42,29 +50,33 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
 /// A channel of all but dead weights has steps so small that its bias leaves no room for the sum. Its steps then become
 /// coarser by a power of two, and its weights are rounded to them, where that is less than a quarter of a step of the
 /// output.
-fn fit(real: f64, step: &mut f64, w: &mut [i8], out_scale: f64) -> Option<i32> {
+fn fit(real: f64, step: &mut f64, w: &mut [i8], zero: i32, out_scale: f64) -> Option<i32> {
     let exact = *step;
     for k in 0..31 {
         let coarse = exact * f64::from(1u32 << k);
-        let shifted = |w: i8| (f64::from(w) / f64::from(1u32 << k)).round();
+        let shifted = |w: i8| (f64::from(i32::from(w) - zero) / f64::from(1u32 << k)).round();
         let bias = (real / coarse).round();
         let most: f64 = w.iter().map(|&w| shifted(w).abs() * 255.0).sum();
         if bias.abs() + most > f64::from(i32::MAX) {
             continue;
         }
-        let lost: f64 = w.iter().map(|&w| (f64::from(w) * exact - shifted(w) * coarse).abs() * 255.0).sum();
+        let lost: f64 =
+            w.iter().map(|&w| (f64::from(i32::from(w) - zero) * exact - shifted(w) * coarse).abs() * 255.0).sum();
         if lost > 0.25 * out_scale {
             return None;
         }
-        w.iter_mut().for_each(|w| *w = shifted(*w) as i8);
-        *step = coarse;
+        if k > 0 {
+            let coarser: Option<Vec<i8>> = w.iter().map(|&w| i8::try_from(shifted(w) as i32 + zero).ok()).collect();
+            w.copy_from_slice(&coarser?);
+            *step = coarse;
+        }
         return Some(bias as i32);
     }
     None
 }
 
-/// Weights without zero point, and a scale for each output channel.
-fn weights(g: &Group, v: ValueId) -> Option<(Tensor, Vec<f32>)> {
+/// Weights, a scale for each output channel, and the zero point of all, which is 0 where the weights without it fit.
+fn weights(g: &Group, v: ValueId) -> Option<(Tensor, Vec<f32>, i32)> {
     let node = g.view.def(v)?;
     let Op::Dequantize(d) = &node.op else { return None };
     let t = g.view.graph.constant(node.inputs[0])?;
@@ -78,7 +90,12 @@ fn weights(g: &Group, v: ValueId) -> Option<(Tensor, Vec<f32>)> {
     let scales = (0..channels).map(|c| d.scale[at(c)]).collect();
     let per_channel = t.len().checked_div(channels)?;
     let shifted = (0..t.len()).map(|i| i8::try_from(i32::from(w[i]) - d.zero_point[at(i / per_channel)]).ok());
-    Some((Tensor::new(t.shape(), shifted.collect::<Option<Vec<i8>>>()?)?, scales))
+    if let Some(w) = shifted.collect::<Option<Vec<i8>>>() {
+        return Some((Tensor::new(t.shape(), w)?, scales, 0));
+    }
+    let zero = *d.zero_point.first()?;
+    let one = d.zero_point.iter().all(|&z| z == zero) && (-128..=127).contains(&zero);
+    one.then(|| (t.as_ref().clone(), scales, zero))
 }
 
 /// The real values of a bias.

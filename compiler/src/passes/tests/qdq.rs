@@ -210,6 +210,93 @@ proptest! {
     }
 
     #[test]
+    fn differences(
+        seed in 0u64..1000, za in -128i32..128, zb in -128i32..128, zy in -128i32..128, clip in clips(),
+        sa in 0.001f32..0.1, sb in 0.001f32..0.1,
+    ) {
+        let mut t = Build::new(seed);
+        let (a, b) = (t.input(&[2, 3, 8], sa, za), t.input(&[2, 3, 8], sb, zb));
+        let v = t.b.node("sub", Binary { kind: BinaryKind::Sub }, &[a, b]).unwrap();
+        t.check(v, clip, zy, None, &["qadd"]);
+    }
+
+    #[test]
+    fn products(
+        seed in 0u64..1000, za in -128i32..128, zb in -128i32..128, zy in -128i32..128, clip in clips(),
+        sa in 0.001f32..0.1, sb in 0.001f32..0.1, elements: bool,
+    ) {
+        let mut t = Build::new(seed);
+        if elements {
+            let (a, b) = (t.input(&[2, 3, 8], sa, za), t.input(&[3, 1], sb, zb));
+            let v = t.b.node("mul", Binary { kind: BinaryKind::Mul }, &[a, b]).unwrap();
+            t.check(v, clip, zy, None, &["qmul"]);
+        } else {
+            let (a, b) = (t.input(&[2, 3, 8], sa, za), t.input(&[8, 5], sb, zb));
+            let v = t.b.node("matmul", MatMul {}, &[a, b]).unwrap();
+            t.check(v, clip, zy, None, &["qmatmul", "requantize"]);
+        }
+    }
+
+    #[test]
+    fn factors(seed in 0u64..1000, za in -128i32..128, zy in -128i32..128, sa in 0.001f32..0.1, by in 0.01f32..9.0, div: bool) {
+        let mut t = Build::new(seed);
+        let a = t.input(&[300], sa, za);
+        let by = t.b.constant("by", Tensor::scalar(by));
+        let kind = if div { BinaryKind::Div } else { BinaryKind::Mul };
+        let v = t.b.node("by", Binary { kind }, &[a, by]).unwrap();
+        t.check(v, None, zy, None, &["rescale"]);
+    }
+
+    #[test]
+    fn functions(seed in 0u64..1000, za in -128i32..128, zy in -128i32..128, sa in 0.001f32..0.05, kind in 0usize..26) {
+        let kind = UnaryKind::ALL[kind];
+        prop_assume!(!matches!(kind, UnaryKind::Not | UnaryKind::Log | UnaryKind::Sqrt | UnaryKind::Reciprocal));
+        let mut t = Build::new(seed);
+        let x = t.input(&[400], sa, za);
+        let v = t.b.node("f", Unary { kind, alpha: 0.2, beta: 0.5 }, &[x]).unwrap();
+        // x * f(x) + 1 is still a function of one byte.
+        let v = t.b.node("mul", Binary { kind: BinaryKind::Mul }, &[x, v]).unwrap();
+        let one = t.b.constant("one", Tensor::vector(vec![1f32]));
+        let v = t.b.node("add", Add {}, &[v, one]).unwrap();
+        t.check(v, None, zy, None, &["lookup"]);
+    }
+
+    #[test]
+    fn concatenations(seed in 0u64..1000, za in -128i32..128, zb in -128i32..128, sa in 0.001f32..0.1, sb in 0.001f32..0.1) {
+        let mut t = Build::new(seed);
+        let (a, b) = (t.input(&[2, 3, 8], sa, za), t.input(&[2, 4, 8], sb, zb));
+        let v = t.b.node("concat", Concat { axis: 1 }, &[a, b]).unwrap();
+        t.check(v, None, za, Some(sa), &["rescale", "concat"]);
+    }
+
+    #[test]
+    fn chosen_parts(seed in 0u64..1000, zx in -128i32..128, scale in 0.001f32..0.1) {
+        let mut t = Build::new(seed);
+        let x = t.input(&[4, 6], scale, zx);
+        let part = Slice { starts: vec![1, 5], sizes: vec![3, 3], steps: vec![1, -2] };
+        let v = t.b.node("slice", part, &[x]).unwrap();
+        let index = t.b.constant("index", Tensor::vector(vec![2i64, 0, 1, 1]));
+        let v = t.b.node("gather", Gather { axis: 0 }, &[v, index]).unwrap();
+        let v = t.b.node("concat", Concat { axis: 0 }, &[v, v]).unwrap();
+        t.check(v, None, zx, Some(scale), &["slice", "gather", "concat"]);
+    }
+
+    #[test]
+    fn transposed_convolutions(
+        seed in 0u64..1000, per_channel: bool, zx in -128i32..128, zy in -128i32..128, scale in 0.001f32..0.1,
+    ) {
+        let mut t = Build::new(seed);
+        let x = t.input(&[1, 4, 3, 5], scale, zx);
+        let w = t.weight(&[3, 3, 2, 4], per_channel);
+        let op = ConvTranspose2d {
+            strides: [2, 3], pads: [1, 0], size: [6, 14], dilations: [1, 1], groups: 1, layout: Layout::Nchw,
+            data_zero_point: 0, weight_zero_point: 0,
+        };
+        let v = t.b.node("conv", op, &[x, w]).unwrap();
+        t.check(v, None, zy, None, &["conv_transpose2d", "requantize"]);
+    }
+
+    #[test]
     fn softmaxes(seed in 0u64..1000, axis in 0usize..3, zx in -128i32..128, scale in 0.001f32..0.2) {
         let mut t = Build::new(seed);
         let x = t.input(&[2, 9, 5], scale, zx);
@@ -219,10 +306,8 @@ proptest! {
 }
 
 #[test]
-fn weights_with_a_zero_point_are_shifted_where_they_fit() {
-    for (least, zero_point, ops) in
-        [(0, 20, &["dense", "requantize"][..]), (-128, 20, &["dequantize", "dequantize", "dense", "quantize"])]
-    {
+fn weights_with_a_zero_point_are_shifted_where_they_fit_and_keep_it_elsewhere() {
+    for (least, zero_point, ops) in [(0, 20, &["dense", "requantize"][..]), (-128, 20, &["dense", "requantize"])] {
         let mut t = Build::new(3);
         let x = t.input(&[2, 8], 0.05, 11);
         let w = t.tensor(&[4, 8]);

@@ -1,29 +1,142 @@
-//! Conv.
+//! Conv and ConvTranspose.
 
-use super::{NCHW, window};
+use super::{NCHW, Window, window};
 use crate::frontend::onnx::node::{NodeContext, Reason};
-use crate::graph::op::Conv2d;
+use crate::graph::ValueId;
+use crate::graph::op::{Conv2d, ConvTranspose2d};
+
+/// A picture of height 1 where the data have only a width; and whether that is so.
+pub(super) fn as_image(n: &mut NodeContext, suffix: &str, v: ValueId) -> Result<(ValueId, bool), Reason> {
+    match n.ty(v).rank() {
+        4 => Ok((v, false)),
+        3 => {
+            let mut shape = n.shape(v)?;
+            shape.insert(2, 1);
+            Ok((n.reshape(suffix, v, &shape)?, true))
+        }
+        _ => Err(format!(
+            "only one and two dimensions beside batch and channels are supported, its {suffix} is {}",
+            n.ty(v)
+        )
+        .into()),
+    }
+}
+
+/// The result of an operator on images as the file's data have dimensions.
+pub(super) fn as_data(n: &mut NodeContext, v: ValueId, line: bool) -> Result<ValueId, Reason> {
+    if !line {
+        return Ok(v);
+    }
+    let mut shape = n.shape(v)?;
+    shape.remove(2);
+    n.reshape("line", v, &shape)
+}
+
+fn groups(n: &NodeContext) -> Result<usize, Reason> {
+    usize::try_from(n.int("group").unwrap_or(1)).map_err(|_| "its group must not be negative".into())
+}
+
+/// Weights as images, and their shape.
+fn weights(n: &mut NodeContext, weight: ValueId) -> Result<(ValueId, [usize; 4]), Reason> {
+    if n.ty(weight).rank() > 4 || n.ty(weight).rank() < 3 {
+        return Err(format!(
+            "only convolutions over one or two dimensions are supported, its weights are {}",
+            n.ty(weight)
+        )
+        .into());
+    }
+    let weight = n.weight_image(weight)?;
+    let shape: [usize; 4] = n.shape(weight)?.try_into().map_err(|_| "its weights must have 3 or 4 dimensions")?;
+    if let Some(k) = n.ints("kernel_shape")
+        && k.iter().rev().zip(shape.iter().rev()).any(|(&k, &s)| k != s as i64)
+    {
+        return Err(format!("its kernel_shape {k:?} is not that of its weights {}", n.ty(weight)).into());
+    }
+    Ok((weight, shape))
+}
 
 pub(super) fn conv(n: &mut NodeContext) -> Result<(), Reason> {
-    let (data, weight) = (n.input(0)?, n.input(1)?);
-    let shape = n.ty(weight).shape();
-    let Some(&[_, _, kh, kw]) = shape.as_deref() else {
-        return Err(
-            format!("only convolutions over height and width are supported, its weights are {}", n.ty(weight)).into()
-        );
-    };
-    if n.sizes::<2>("kernel_shape", 0).is_ok_and(|k| k != [0, 0] && k != [kh, kw]) {
-        return Err("its kernel_shape is not that of its weights".into());
-    }
-    let w = window(n, &n.ty(data).clone(), [kh, kw])?;
-    let groups = usize::try_from(n.int("group").unwrap_or(1)).map_err(|_| "its group must not be negative")?;
+    let (data, weight) = (n.plain(0)?, n.input(1)?);
+    let bias = if n.has_input(2) { Some(n.plain(2)?) } else { None };
+    let v = convolution(n, data, weight, bias)?;
+    n.output(v)
+}
+
+/// The convolution of these operands with the node's attributes.
+pub(super) fn convolution(
+    n: &mut NodeContext,
+    data: ValueId,
+    weight: ValueId,
+    bias: Option<ValueId>,
+) -> Result<ValueId, Reason> {
+    let (data, line) = as_image(n, "data", data)?;
+    let (weight, [_, _, kh, kw]) = weights(n, weight)?;
+    let Window { strides, pads, dilations, .. } = window(n, &n.ty(data).clone(), [kh, kw], line)?;
+    let groups = groups(n)?;
     let weight = n.transposed("weight", weight, &[0, 2, 3, 1])?;
     let mut operands = vec![data, weight];
-    if n.has_input(2) {
-        operands.push(n.input(2)?);
-    }
-    let (strides, pads, dilations) = (w.strides, w.pads, w.dilations);
+    operands.extend(bias);
     let op = Conv2d { strides, pads, dilations, groups, layout: NCHW, data_zero_point: 0, weight_zero_point: 0 };
-    let v = n.node("", op, &operands)?;
+    let v = n.node(if line { "conv" } else { "" }, op, &operands)?;
+    as_data(n, v, line)
+}
+
+pub(super) fn conv_transpose(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.plain(0)?;
+    let (data, line) = as_image(n, "data", data)?;
+    let weight = n.input(1)?;
+    let (weight, [inputs, per_group, kh, kw]) = weights(n, weight)?;
+    let groups = groups(n)?;
+    if groups == 0 || inputs % groups != 0 {
+        return Err(format!("its group {groups} must divide the {inputs} input channels").into());
+    }
+    let Window { strides, pads, dilations, .. } = super::window_attributes(n, line)?;
+    let shape = n.shape(data)?;
+    let extra = super::spatial(n, "output_padding", 0, line)?;
+    let given = n.ints("output_shape").map(<[i64]>::to_vec);
+    let auto = n.word("auto_pad").unwrap_or_default();
+    let (mut before, mut size) = ([0; 2], [0; 2]);
+    for i in 0..2 {
+        let (d, k) = (shape[2 + i], [kh, kw][i]);
+        let reach = (k.max(1) - 1).checked_mul(dilations[i]).and_then(|r| r.checked_add(1));
+        let full = (d.max(1) - 1).checked_mul(strides[i]).and_then(|f| f.checked_add(reach?)?.checked_add(extra[i]));
+        let full = full.ok_or("its result is too large")?;
+        let want = match &given {
+            _ if line && i == 0 => None,
+            // Some files say the batch and the channels as well.
+            Some(list) => {
+                let at = list.len().checked_sub(2 - i).and_then(|p| list.get(p));
+                Some(at.and_then(|&s| usize::try_from(s).ok()).ok_or("its output_shape does not suit its data")?)
+            }
+            None if matches!(auto.as_str(), "SAME_UPPER" | "SAME_LOWER") => Some(d.saturating_mul(strides[i])),
+            None => None,
+        };
+        (before[i], size[i]) = match want {
+            Some(s) => {
+                let total = full.saturating_sub(s);
+                (if auto == "SAME_UPPER" { total / 2 } else { total - total / 2 }, s)
+            }
+            None if auto == "VALID" => (0, full),
+            None => (pads[i], full.checked_sub(pads[i] + pads[i + 2]).ok_or("its pads are larger than its result")?),
+        };
+    }
+    // [I, O/groups, KH, KW] to [O, KH, KW, I/groups].
+    let weight = n.regrouped(weight, [inputs, per_group, kh, kw], groups)?;
+    let mut operands = vec![data, weight];
+    if n.has_input(2) {
+        operands.push(n.plain(2)?);
+    }
+    let op = ConvTranspose2d {
+        strides,
+        pads: before,
+        size,
+        dilations,
+        groups,
+        layout: NCHW,
+        data_zero_point: 0,
+        weight_zero_point: 0,
+    };
+    let v = n.node(if line { "conv" } else { "" }, op, &operands)?;
+    let v = as_data(n, v, line)?;
     n.output(v)
 }

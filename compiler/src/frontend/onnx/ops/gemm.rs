@@ -1,11 +1,19 @@
-//! Gemm and MatMul.
+//! Gemm, MatMul and MatMulInteger.
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
-use crate::graph::op::{Add, Dense, MatMul, Reshape, Transpose};
-use crate::graph::{Op, Tensor, ValueId};
+use crate::graph::op::{BinaryKind, Dense, MatMul, QMatMul, Transpose};
+use crate::graph::{Op, ValueId};
 
 pub(super) fn gemm(n: &mut NodeContext) -> Result<(), Reason> {
-    let (mut a, mut b) = (n.input(0)?, n.input(1)?);
+    let (a, b) = (n.plain(0)?, n.input(1)?);
+    let c = if n.has_input(2) { Some(n.plain(2)?) } else { None };
+    let v = product(n, a, b, c)?;
+    n.output(v)
+}
+
+/// `alpha * a * b + beta * c` with the node's attributes.
+pub(super) fn product(n: &mut NodeContext, a: ValueId, b: ValueId, c: Option<ValueId>) -> Result<ValueId, Reason> {
+    let (mut a, mut b) = (a, b);
     if n.int("transA").unwrap_or(0) != 0 {
         a = n.node("a/transpose", Transpose { perm: vec![1, 0] }, &[a])?;
     }
@@ -15,44 +23,74 @@ pub(super) fn gemm(n: &mut NodeContext) -> Result<(), Reason> {
     b = scaled(n, "weight", b, n.float("alpha").unwrap_or(1.0))?;
     let mut operands = vec![a, b];
     let mut sum = None;
-    if n.has_input(2) {
-        let c = n.input(2)?;
+    if let Some(c) = c {
         let c = scaled(n, "bias", c, n.float("beta").unwrap_or(1.0))?;
         let rows = n.ty(b).dims.first().cloned();
-        let ty = n.ty(c);
+        let ty = n.ty(c).clone();
         if ty.rank() == 1 && ty.dims.first() == rows.as_ref() {
             operands.push(c);
         } else if ty.rank() == 2 && ty.dims[0].known() == Some(1) && ty.dims.get(1) == rows.as_ref() {
-            operands.push(n.node("bias/reshape", Reshape { shape: vec![-1] }, &[c])?);
+            let columns = n.shape(c)?[1];
+            operands.push(n.reshape("bias/reshape", c, &[columns])?);
         } else {
             sum = Some(c);
         }
     }
-    let v = n.node(
-        if sum.is_some() { "dense" } else { "" },
-        Dense { data_zero_point: 0, weight_zero_point: 0 },
-        &operands,
-    )?;
-    let v = match sum {
-        Some(c) => n.node("", Add {}, &[v, c])?,
-        None => v,
-    };
-    n.output(v)
+    let suffix = if sum.is_some() { "dense" } else { "" };
+    let v = n.node(suffix, Dense { data_zero_point: 0, weight_zero_point: 0 }, &operands)?;
+    match sum {
+        Some(c) => n.add("", v, c),
+        None => Ok(v),
+    }
 }
 
-/// A constant times a factor.
+/// A value times a factor.
 fn scaled(n: &mut NodeContext, what: &str, v: ValueId, factor: f32) -> Result<ValueId, Reason> {
     if factor == 1.0 {
         return Ok(v);
     }
-    let t = n.cx.builder.constant_of(v).cloned();
-    let t = t.ok_or_else(|| Reason(format!("its {what} must be a constant where it is scaled by {factor}")))?;
-    let x = t.as_slice::<f32>().map_err(|e| Reason(format!("its {what}: {e}")))?;
-    Ok(n.constant(&format!("{what}/scaled"), Tensor::from_fn(t.shape(), |i| x[i] * factor)))
+    let factor = n.scalar(&format!("{what}/factor"), factor);
+    n.binary(&format!("{what}/scaled"), BinaryKind::Mul, v, factor)
 }
 
 pub(super) fn matmul(n: &mut NodeContext) -> Result<(), Reason> {
-    let (a, b) = (n.input(0)?, n.input(1)?);
+    let (a, b) = (n.plain(0)?, n.input(1)?);
+    let v = matrices(n, a, b)?;
+    n.output(v)
+}
+
+/// Operands of one dimension as matrices, and whether each was one.
+fn as_matrices(n: &mut NodeContext, a: ValueId, b: ValueId) -> Result<([ValueId; 2], [bool; 2]), Reason> {
+    let lines = [n.ty(a).rank() == 1, n.ty(b).rank() == 1];
+    let (mut a, mut b) = (a, b);
+    if lines[0] {
+        let k = n.shape(a)?[0];
+        a = n.reshape("a/row", a, &[1, k])?;
+    }
+    if lines[1] {
+        let k = n.shape(b)?[0];
+        b = n.reshape("b/column", b, &[k, 1])?;
+    }
+    Ok(([a, b], lines))
+}
+
+/// The result without the dimensions that [`as_matrices`] added.
+fn without(n: &mut NodeContext, v: ValueId, lines: [bool; 2]) -> Result<ValueId, Reason> {
+    if lines == [false; 2] {
+        return Ok(v);
+    }
+    let mut shape = n.shape(v)?;
+    if lines[1] {
+        shape.pop();
+    }
+    if lines[0] {
+        shape.remove(shape.len() - 1 - usize::from(!lines[1]));
+    }
+    n.reshape("", v, &shape)
+}
+
+/// The product of two tensors. Matrices of weights, also dequantized ones, make it a dense layer over rows.
+pub(super) fn matrices(n: &mut NodeContext, a: ValueId, b: ValueId) -> Result<ValueId, Reason> {
     let weight = match n.cx.builder.def(b) {
         Some(node) => match node.op {
             Op::Constant(_) => true,
@@ -61,11 +99,33 @@ pub(super) fn matmul(n: &mut NodeContext) -> Result<(), Reason> {
         },
         None => false,
     };
-    let v = if weight && n.ty(a).rank() == 2 && n.ty(b).rank() == 2 {
-        let b = n.transposed("weight", b, &[1, 0])?;
-        n.node("", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[a, b])?
-    } else {
-        n.node("", MatMul {}, &[a, b])?
+    let ([a, b], lines) = as_matrices(n, a, b)?;
+    let rank = n.ty(a).rank();
+    let sizes = n.ty(a).shape().filter(|s| s[rank - 1] > 0);
+    let v = match sizes {
+        _ if !weight || n.ty(b).rank() != 2 => n.node("", MatMul {}, &[a, b])?,
+        _ if rank == 2 => {
+            let b = n.transposed("weight", b, &[1, 0])?;
+            n.node("", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[a, b])?
+        }
+        Some(mut shape) => {
+            let b = n.transposed("weight", b, &[1, 0])?;
+            let k = shape[rank - 1];
+            let rows = n.reshape("rows", a, &[shape[..rank - 1].iter().product(), k])?;
+            let v = n.node("dense", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[rows, b])?;
+            shape[rank - 1] = n.shape(b)?[0];
+            n.reshape("", v, &shape)?
+        }
+        None => n.node("", MatMul {}, &[a, b])?,
     };
+    without(n, v, lines)
+}
+
+pub(super) fn matmul_integer(n: &mut NodeContext) -> Result<(), Reason> {
+    let (a, b) = (n.input(0)?, n.input(1)?);
+    let (a_zero_point, b_zero_point) = (n.stored_zero_point(2, a)?, n.stored_zero_point(3, b)?);
+    let ([a, b], lines) = as_matrices(n, a, b)?;
+    let v = n.node("", QMatMul { a_zero_point, b_zero_point }, &[a, b])?;
+    let v = without(n, v, lines)?;
     n.output(v)
 }

@@ -1,11 +1,18 @@
-//! The registry: operators that can be imported, one function each.
+//! The registry: operators that can be imported, one function each, with the attributes that they take.
 
+mod attention;
+mod binary;
 mod conv;
-mod elementwise;
 mod gemm;
+mod movement;
+mod norm;
+mod pad;
 mod pool;
 mod quantize;
+mod reduce;
+mod resize;
 mod shape;
+mod unary;
 
 use super::node::{NodeContext, Reason};
 use crate::graph::TensorType;
@@ -13,37 +20,174 @@ use crate::graph::op::Layout;
 
 type Import = fn(&mut NodeContext) -> Result<(), Reason>;
 
+/// An operator of the format.
+pub(super) struct Operator {
+    /// Its name, with its domain before it where that is not the format's own.
+    pub name: &'static str,
+    pub import: Import,
+    pub attributes: &'static [&'static str],
+}
+
 const NCHW: Layout = Layout::Nchw;
 
-const REGISTRY: &[(&str, Import)] = &[
-    ("Add", elementwise::add),
-    ("AveragePool", pool::average_pool),
-    ("Clip", elementwise::clip),
-    ("Constant", shape::constant),
-    ("Conv", conv::conv),
-    ("DequantizeLinear", quantize::dequantize_linear),
-    ("Flatten", shape::flatten),
-    ("Gemm", gemm::gemm),
-    ("GlobalAveragePool", pool::global_average_pool),
-    ("Identity", shape::identity),
-    ("MatMul", gemm::matmul),
-    ("MaxPool", pool::max_pool),
-    ("Pad", shape::pad),
-    ("QuantizeLinear", quantize::quantize_linear),
-    ("Relu", elementwise::relu),
-    ("Reshape", shape::reshape),
-    ("Softmax", elementwise::softmax),
-    ("Transpose", shape::transpose),
-];
+const CONV: &[&str] = &["auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"];
+const REDUCE: &[&str] = &["axes", "keepdims", "noop_with_empty_axes"];
+const ARG: &[&str] = &["axis", "keepdims", "select_last_index"];
 
-/// The function that imports an operator.
-pub(super) fn find(op: &str) -> Option<Import> {
-    REGISTRY.iter().find(|(n, _)| *n == op).map(|(_, f)| *f)
+macro_rules! registry {
+    ($($name:literal $module:ident::$function:ident $attributes:expr;)*) => {
+        const REGISTRY: &[Operator] = &[
+            $(Operator { name: $name, import: $module::$function, attributes: &$attributes },)*
+        ];
+    };
+}
+
+registry! {
+    "Abs" unary::abs [];
+    "Add" binary::add ["axis", "broadcast"];
+    "And" binary::and ["axis", "broadcast"];
+    "ArgMax" reduce::arg_max *ARG;
+    "ArgMin" reduce::arg_min *ARG;
+    "Attention" attention::attention
+        ["is_causal", "kv_num_heads", "q_num_heads", "qk_matmul_output_mode", "scale", "softcap", "softmax_precision"];
+    "AveragePool" pool::average_pool
+        ["auto_pad", "ceil_mode", "count_include_pad", "dilations", "kernel_shape", "pads", "strides"];
+    "BatchNormalization" norm::batch ["epsilon", "is_test", "momentum", "spatial", "training_mode"];
+    "Cast" unary::cast ["round_mode", "saturate", "to"];
+    "CastLike" unary::cast_like ["round_mode", "saturate"];
+    "Ceil" unary::ceil [];
+    "Celu" unary::celu ["alpha"];
+    "Clip" unary::clip ["max", "min"];
+    "Concat" movement::concat ["axis"];
+    "Constant" shape::constant ["value", "value_float", "value_floats", "value_int", "value_ints"];
+    "ConstantOfShape" shape::constant_of_shape ["value"];
+    "Conv" conv::conv *CONV;
+    "ConvInteger" quantize::conv_integer *CONV;
+    "ConvTranspose" conv::conv_transpose
+        ["auto_pad", "dilations", "group", "kernel_shape", "output_padding", "output_shape", "pads", "strides"];
+    "Cos" unary::cos [];
+    "CumSum" reduce::cum_sum ["exclusive", "reverse"];
+    "DepthToSpace" movement::depth_to_space ["blocksize", "mode"];
+    "DequantizeLinear" quantize::dequantize_linear ["axis", "block_size", "output_dtype"];
+    "Div" binary::div ["axis", "broadcast"];
+    "Dropout" shape::dropout ["is_test", "ratio", "seed"];
+    "DynamicQuantizeLinear" quantize::dynamic_quantize [];
+    "Elu" unary::elu ["alpha"];
+    "Equal" binary::equal ["axis", "broadcast"];
+    "Erf" unary::erf [];
+    "Exp" unary::exp [];
+    "Expand" movement::expand [];
+    "Flatten" shape::flatten ["axis"];
+    "Floor" unary::floor [];
+    "Gather" movement::gather ["axis"];
+    "GatherElements" movement::gather_elements ["axis"];
+    "GatherND" movement::gather_nd ["batch_dims"];
+    "Gelu" unary::gelu ["approximate"];
+    "Gemm" gemm::gemm ["alpha", "beta", "broadcast", "transA", "transB"];
+    "GlobalAveragePool" pool::global_average_pool [];
+    "GlobalMaxPool" pool::global_max_pool [];
+    "Greater" binary::greater [];
+    "GreaterOrEqual" binary::greater_or_equal [];
+    "GroupNormalization" norm::group ["epsilon", "num_groups", "stash_type"];
+    "HardSigmoid" unary::hard_sigmoid ["alpha", "beta"];
+    "HardSwish" unary::hard_swish [];
+    "Identity" shape::identity [];
+    "InstanceNormalization" norm::instance ["epsilon"];
+    "LRN" norm::local_response ["alpha", "beta", "bias", "size"];
+    "LayerNormalization" norm::layer ["axis", "epsilon", "stash_type"];
+    "LeakyRelu" unary::leaky_relu ["alpha"];
+    "Less" binary::less [];
+    "LessOrEqual" binary::less_or_equal [];
+    "Log" unary::log [];
+    "LogSoftmax" unary::log_softmax ["axis"];
+    "LpNormalization" norm::lp ["axis", "p"];
+    "MatMul" gemm::matmul [];
+    "MatMulInteger" gemm::matmul_integer [];
+    "Max" binary::max [];
+    "MaxPool" pool::max_pool ["auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "storage_order", "strides"];
+    "Mean" binary::mean [];
+    "MeanVarianceNormalization" norm::mean_variance ["axes"];
+    "Min" binary::min [];
+    "Mish" unary::mish [];
+    "Mod" binary::modulo ["fmod"];
+    "Mul" binary::mul ["axis", "broadcast"];
+    "Neg" unary::neg [];
+    "NonZero" shape::non_zero [];
+    "Not" unary::not [];
+    "OneHot" reduce::one_hot ["axis"];
+    "Or" binary::or [];
+    "PRelu" unary::prelu [];
+    "Pad" pad::pad ["mode", "pads", "value"];
+    "Pow" binary::pow [];
+    "QLinearConv" quantize::qlinear_conv *CONV;
+    "QLinearMatMul" quantize::qlinear_matmul [];
+    "QuantizeLinear" quantize::quantize_linear ["axis", "block_size", "output_dtype", "precision", "saturate"];
+    "RMSNormalization" norm::rms ["axis", "epsilon", "stash_type"];
+    "Range" shape::range [];
+    "Reciprocal" unary::reciprocal [];
+    "ReduceL1" reduce::l1 *REDUCE;
+    "ReduceL2" reduce::l2 *REDUCE;
+    "ReduceLogSum" reduce::log_sum *REDUCE;
+    "ReduceLogSumExp" reduce::log_sum_exp *REDUCE;
+    "ReduceMax" reduce::max *REDUCE;
+    "ReduceMean" reduce::mean *REDUCE;
+    "ReduceMin" reduce::min *REDUCE;
+    "ReduceSum" reduce::sum *REDUCE;
+    "ReduceSumSquare" reduce::sum_square *REDUCE;
+    "Relu" unary::relu [];
+    "Reshape" shape::reshape ["allowzero", "shape"];
+    "Resize" resize::resize
+        ["antialias", "axes", "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside", "extrapolation_value",
+         "keep_aspect_ratio_policy", "mode", "nearest_mode"];
+    "RotaryEmbedding" attention::rotary ["interleaved", "num_heads", "rotary_embedding_dim"];
+    "Round" unary::round [];
+    "Selu" unary::selu ["alpha", "gamma"];
+    "Shape" shape::shape ["end", "start"];
+    "Sigmoid" unary::sigmoid [];
+    "Sign" unary::sign [];
+    "Sin" unary::sin [];
+    "Size" shape::size [];
+    "Slice" movement::slice ["axes", "ends", "starts"];
+    "Softmax" unary::softmax ["axis"];
+    "Softplus" unary::softplus [];
+    "Softsign" unary::softsign [];
+    "SpaceToDepth" movement::space_to_depth ["blocksize"];
+    "Split" movement::split ["axis", "num_outputs", "split"];
+    "Sqrt" unary::sqrt [];
+    "Squeeze" movement::squeeze ["axes"];
+    "Sub" binary::sub ["axis", "broadcast"];
+    "Sum" binary::sum [];
+    "Swish" unary::swish ["alpha"];
+    "Tanh" unary::tanh [];
+    "ThresholdedRelu" unary::thresholded_relu ["alpha"];
+    "Tile" movement::tile [];
+    "TopK" reduce::top_k ["axis", "k", "largest", "sorted"];
+    "Transpose" shape::transpose ["perm"];
+    "Trilu" movement::trilu ["upper"];
+    "Unsqueeze" movement::unsqueeze ["axes"];
+    "Upsample" resize::upsample ["height_scale", "mode", "scales", "width_scale"];
+    "Where" binary::select [];
+    "Xor" binary::xor [];
+    "com.microsoft.Gelu" unary::gelu [];
+    "com.microsoft.QGemm" quantize::qgemm ["alpha", "transA", "transB"];
+    "com.microsoft.QLinearAdd" quantize::qlinear_add [];
+    "com.microsoft.QLinearConcat" quantize::qlinear_concat ["axis"];
+    "com.microsoft.QLinearGlobalAveragePool" quantize::qlinear_global_average ["channels_last"];
+    "com.microsoft.QLinearLeakyRelu" quantize::qlinear_leaky_relu ["alpha"];
+    "com.microsoft.QLinearMul" quantize::qlinear_mul [];
+    "com.microsoft.QLinearSigmoid" quantize::qlinear_sigmoid [];
+    "com.microsoft.QLinearSoftmax" quantize::qlinear_softmax ["axis", "opset"];
+    "com.microsoft.QuickGelu" unary::quick_gelu ["alpha"];
+}
+
+/// The operator of a name; names of other domains begin with them.
+pub(super) fn find(op: &str) -> Option<&'static Operator> {
+    REGISTRY.iter().find(|o| o.name == op)
 }
 
 /// Names of the operators that can be imported.
 pub(super) fn names() -> Vec<&'static str> {
-    REGISTRY.iter().map(|(n, _)| *n).collect()
+    REGISTRY.iter().map(|o| o.name).collect()
 }
 
 /// A sliding window as the attributes of convolution and pooling give it.
@@ -52,23 +196,50 @@ struct Window {
     dilations: [usize; 2],
     /// Top, left, bottom, right.
     pads: [usize; 4],
+    /// The same without what rounding up adds.
+    given: [usize; 4],
     /// True where rounding up added padding behind.
     ceil: bool,
 }
 
-fn window(n: &NodeContext, data: &TensorType, kernel: [usize; 2]) -> Result<Window, Reason> {
+/// An attribute of a size for height and width; the height of a line is the default.
+fn spatial(n: &NodeContext, name: &str, default: usize, line: bool) -> Result<[usize; 2], Reason> {
+    if !line {
+        return n.sizes::<2>(name, default);
+    }
+    Ok([default, n.sizes::<1>(name, default)?[0]])
+}
+
+/// Strides, dilations and pads alone.
+fn window_attributes(n: &NodeContext, line: bool) -> Result<Window, Reason> {
+    let (strides, dilations) = (spatial(n, "strides", 1, line)?, spatial(n, "dilations", 1, line)?);
+    let pads = if line {
+        let [before, after] = n.sizes::<2>("pads", 0)?;
+        [0, before, 0, after]
+    } else {
+        n.sizes::<4>("pads", 0)?
+    };
+    if strides.contains(&0) || dilations.contains(&0) {
+        return Err("its strides and dilations must be positive".into());
+    }
+    if strides.iter().chain(&dilations).chain(&pads).any(|&v| v > 1 << 31) {
+        return Err("its strides, dilations and pads must be below 2^31".into());
+    }
+    Ok(Window { strides, dilations, pads, given: pads, ceil: false })
+}
+
+fn window(n: &NodeContext, data: &TensorType, kernel: [usize; 2], line: bool) -> Result<Window, Reason> {
     if data.rank() != 4 {
         return Err(format!("its data must have 4 dimensions, found {data}").into());
     }
-    let strides = n.sizes::<2>("strides", 1)?;
-    let dilations = n.sizes::<2>("dilations", 1)?;
-    let mut pads = n.sizes::<4>("pads", 0)?;
-    if strides.contains(&0) || dilations.contains(&0) || kernel.contains(&0) {
-        return Err("its kernel, strides and dilations must be positive".into());
+    let Window { strides, dilations, mut pads, .. } = window_attributes(n, line)?;
+    if kernel.contains(&0) {
+        return Err("its kernel must be positive".into());
     }
     let auto = n.word("auto_pad").unwrap_or_default();
     let round_up = n.int("ceil_mode").unwrap_or(0) != 0;
     let mut ceil = false;
+    let mut given = pads;
     for i in 0..2 {
         let size = data.dims[2 + i].known();
         let reach = (kernel[i] - 1).checked_mul(dilations[i]).and_then(|r| r.checked_add(1));
@@ -83,8 +254,12 @@ fn window(n: &NodeContext, data: &TensorType, kernel: [usize; 2]) -> Result<Wind
                 let (small, large) = (total / 2, total - total / 2);
                 (pads[i], pads[i + 2]) = if auto == "SAME_UPPER" { (small, large) } else { (large, small) };
             }
-            other => return Err(format!("its auto_pad `{other}` is not known").into()),
+            other => {
+                let known = "NOTSET, VALID, SAME_UPPER and SAME_LOWER are";
+                return Err(format!("its auto_pad `{other}` is not known; {known}").into());
+            }
         }
+        (given[i], given[i + 2]) = (pads[i], pads[i + 2]);
         if round_up {
             let size = size.ok_or("height and width must be known")?;
             let padded = size.saturating_add(pads[i]).saturating_add(pads[i + 2]);
@@ -97,5 +272,5 @@ fn window(n: &NodeContext, data: &TensorType, kernel: [usize; 2]) -> Result<Wind
             }
         }
     }
-    Ok(Window { strides, dilations, pads, ceil })
+    Ok(Window { strides, dilations, pads, given, ceil })
 }

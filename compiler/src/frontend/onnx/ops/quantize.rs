@@ -1,58 +1,122 @@
-//! QuantizeLinear and DequantizeLinear.
+//! QuantizeLinear, DequantizeLinear, and operators on integers with scales beside them, which become what stands
+//! between a dequantization and a quantization.
 
+use super::conv::{as_data, as_image};
+use super::{NCHW, Window, conv, gemm, window};
 use crate::frontend::onnx::node::{NodeContext, Reason};
-use crate::graph::op::{Dequantize, QuantRounding, Quantize};
-use crate::graph::{DType, TensorData};
+use crate::frontend::onnx::tensor;
+use crate::graph::op::{
+    BinaryKind, Cast, Clip, Concat, Conv2d, Dequantize, Expand, GlobalAvgPool, QuantRounding, Quantize, ReduceKind,
+    Slice, Softmax, Unary, UnaryKind,
+};
+use crate::graph::{DType, Tensor, TensorData, ValueId};
 
+/// Scales and zero points that are known, zero points as int8 where the file has uint8.
 struct Parameters {
     scale: Vec<f32>,
-    /// As int8 where the file has uint8.
     zero_point: Vec<i32>,
-    axis: usize,
     /// Element type of the zero point, none where it is absent.
     dtype: Option<DType>,
 }
 
-fn parameters(n: &NodeContext, rank: usize) -> Result<Parameters, Reason> {
-    if n.int("block_size").unwrap_or(0) != 0 {
-        return Err("quantisation by blocks is not supported".into());
-    }
-    let scale = n.floats(1)?;
-    let mut dtype = None;
-    let mut zero_point = vec![0; scale.len()];
-    if n.has_input(2) {
-        let t = n.constant_input(2)?;
-        zero_point = match t.data() {
+/// Parameters from the operands of these places.
+fn parameters(n: &NodeContext, scale: usize, zero_point: usize) -> Result<Parameters, Reason> {
+    let scale = n.floats(scale)?;
+    let mut p = Parameters { zero_point: vec![0; scale.len()], scale, dtype: None };
+    if n.has_input(zero_point) {
+        let t = n.constant_input(zero_point)?;
+        p.zero_point = match t.data() {
             TensorData::I8(v) => v.iter().map(|&z| i32::from(z)).collect(),
             TensorData::U8(v) => v.iter().map(|&z| i32::from(z) - 128).collect(),
             TensorData::I32(v) => v.clone(),
             _ => return Err(format!("its zero point must be of type i8, u8 or i32, found {}", t.ty()).into()),
         };
-        dtype = Some(t.dtype());
+        p.dtype = Some(t.dtype());
+        if p.zero_point.len() == 1 {
+            p.zero_point = vec![p.zero_point[0]; p.scale.len()];
+        }
     }
-    let axis = if scale.len() > 1 { n.axis(n.int("axis").unwrap_or(1), rank)? } else { 0 };
-    Ok(Parameters { scale, zero_point, axis, dtype })
+    Ok(p)
 }
 
-pub(super) fn quantize_linear(n: &mut NodeContext) -> Result<(), Reason> {
-    let data = n.input(0)?;
-    let mut p = parameters(n, n.ty(data).rank())?;
-    let dtype = match (p.dtype, n.int("output_dtype").unwrap_or(0)) {
-        (Some(d @ (DType::I8 | DType::U8)), _) => d,
-        (None, 0 | 2) => DType::U8,
-        (None, 3) => DType::I8,
-        _ => return Err("its result must be of type i8 or u8".into()),
-    };
-    if dtype == DType::U8 && p.dtype.is_none() {
+/// Zero points of a constant operand, as int8 where the file has uint8.
+fn parameters_zero(n: &NodeContext, i: usize) -> Result<Vec<i32>, Reason> {
+    let t = n.constant_input(i)?;
+    match t.data() {
+        TensorData::I8(v) => Ok(v.iter().map(|&z| i32::from(z)).collect()),
+        TensorData::U8(v) => Ok(v.iter().map(|&z| i32::from(z) - 128).collect()),
+        _ => Err(format!("its zero point must be of type i8 or u8, found {}", t.ty()).into()),
+    }
+}
+
+/// The real values of an operand with its scale and zero point beside it.
+fn real(
+    n: &mut NodeContext,
+    what: &str,
+    data: usize,
+    scale: usize,
+    zero_point: usize,
+    axis: usize,
+) -> Result<ValueId, Reason> {
+    let v = n.input(data)?;
+    let mut p = parameters(n, scale, zero_point)?;
+    if p.dtype.is_none() && n.unsigned(v) {
         p.zero_point.fill(-128);
+    }
+    n.node(&format!("{what}/dequantize"), Dequantize { scale: p.scale, zero_point: p.zero_point, axis }, &[v])
+}
+
+/// Quantizes the result with scale and zero point of these operands.
+fn finish(n: &mut NodeContext, v: ValueId, scale: usize, zero_point: usize) -> Result<(), Reason> {
+    let mut p = parameters(n, scale, zero_point)?;
+    let dtype = p.dtype.unwrap_or(DType::U8);
+    if p.dtype.is_none() {
+        p.zero_point.fill(-128);
+    }
+    if !matches!(dtype, DType::I8 | DType::U8) {
+        return Err(format!("its result must be of type i8 or u8, found {dtype}").into());
     }
     let op = Quantize {
         scale: p.scale,
         zero_point: p.zero_point,
-        axis: p.axis,
+        axis: 0,
         rounding: QuantRounding::HalfEven,
         dtype: DType::I8,
     };
+    let v = n.node("", op, &[v])?;
+    if dtype == DType::U8 {
+        n.cx.unsigned.insert(v);
+    }
+    n.output(v)
+}
+
+/// True where scale and zero point are known, are not by blocks, and are bytes or 32-bit integers.
+fn simple(n: &NodeContext, values: &[DType]) -> bool {
+    let zero_point = !n.has_input(2) || n.known(2).is_some_and(|z| values.contains(&z.dtype()));
+    n.int("block_size").unwrap_or(0) == 0 && n.known(1).is_some() && zero_point
+}
+
+pub(super) fn quantize_linear(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.plain(0)?;
+    let rank = n.ty(data).rank();
+    let asked = match (n.has_input(2), n.int("output_dtype").unwrap_or(0)) {
+        (true, _) | (false, 0) => None,
+        (false, d) => Some(tensor::dtype(i32::try_from(d).unwrap_or(0)).map_err(|e| format!("its output_dtype: {e}"))?),
+    };
+    if !simple(n, &[DType::I8, DType::U8]) {
+        return quantize_by_parts(n, data, asked);
+    }
+    let p = parameters(n, 1, 2)?;
+    let dtype = p.dtype.or(asked).unwrap_or(DType::U8);
+    let mut zero_point = p.zero_point;
+    match dtype {
+        DType::U8 if p.dtype.is_none() => zero_point.fill(-128),
+        DType::I8 | DType::U8 => {}
+        d => return Err(format!("its result must be of type i8 or u8, found {d}").into()),
+    }
+    let axis = if p.scale.len() > 1 { n.axis_attribute(1, rank)? } else { 0 };
+    let op = Quantize { scale: p.scale, zero_point, axis, rounding: QuantRounding::HalfEven, dtype: DType::I8 };
+    let data = n.cast("float", data, DType::F32)?;
     let v = n.node("", op, &[data])?;
     if dtype == DType::U8 {
         n.cx.unsigned.insert(v);
@@ -62,14 +126,250 @@ pub(super) fn quantize_linear(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn dequantize_linear(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
-    let mut p = parameters(n, n.ty(data).rank())?;
+    let rank = n.ty(data).rank();
+    if !simple(n, &[DType::I8, DType::U8, DType::I32]) {
+        return dequantize_by_parts(n);
+    }
+    let p = parameters(n, 1, 2)?;
+    let mut zero_point = p.zero_point;
     let declared = if n.unsigned(data) { DType::U8 } else { n.ty(data).dtype };
     if p.dtype.is_none() && declared == DType::U8 {
-        p.zero_point.fill(-128);
+        zero_point.fill(-128);
     }
     if p.dtype.is_some_and(|d| d != declared) {
         return Err("its data and its zero point must have the same type".into());
     }
-    let v = n.node("", Dequantize { scale: p.scale, zero_point: p.zero_point, axis: p.axis }, &[data])?;
+    let axis = if p.scale.len() > 1 { n.axis_attribute(1, rank)? } else { 0 };
+    let v = n.node("", Dequantize { scale: p.scale, zero_point, axis }, &[data])?;
     n.output(v)
+}
+
+/// Scale or zero point of the data's shape, or one that broadcasts to it.
+fn parameter(n: &mut NodeContext, suffix: &str, v: ValueId, shape: &[usize]) -> Result<ValueId, Reason> {
+    let v = n.cast(suffix, v, DType::F32)?;
+    let have = n.shape(v)?;
+    let block = usize::try_from(n.int("block_size").unwrap_or(0)).map_err(|_| "its block_size must not be negative")?;
+    if have.iter().product::<usize>() == 1 && block == 0 {
+        return n.reshape(suffix, v, &[]);
+    }
+    let axis = n.axis_attribute(1, shape.len())?;
+    if block == 0 {
+        let mut to = vec![1; shape.len()];
+        to[axis] = have.iter().product();
+        return n.reshape(suffix, v, &to);
+    }
+    if have.len() != shape.len() || have[axis].checked_mul(block).is_none_or(|n| n < shape[axis]) {
+        return Err(format!("its {suffix} {have:?} does not suit {shape:?} in blocks of {block}").into());
+    }
+    let (mut apart, mut wide, mut joined) = (have.clone(), have.clone(), have);
+    apart.insert(axis + 1, 1);
+    wide.insert(axis + 1, block);
+    joined[axis] *= block;
+    let v = n.reshape(suffix, v, &apart)?;
+    let v = n.node(suffix, Expand { shape: wide }, &[v])?;
+    let v = n.reshape(suffix, v, &joined)?;
+    let op = Slice { starts: vec![0; shape.len()], sizes: shape.to_vec(), steps: vec![1; shape.len()] };
+    if joined == shape { Ok(v) } else { n.node(suffix, op, &[v]) }
+}
+
+fn dequantize_by_parts(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.plain(0)?;
+    let shape = n.shape(data)?;
+    let mut v = n.cast("float", data, DType::F32)?;
+    if n.has_input(2) {
+        let zero = n.plain(2)?;
+        let zero = parameter(n, "zero_point", zero, &shape)?;
+        v = n.binary("sub", BinaryKind::Sub, v, zero)?;
+    }
+    let scale = n.plain(1)?;
+    let scale = parameter(n, "scale", scale, &shape)?;
+    let v = n.binary("", BinaryKind::Mul, v, scale)?;
+    n.output(v)
+}
+
+fn quantize_by_parts(n: &mut NodeContext, data: ValueId, asked: Option<DType>) -> Result<(), Reason> {
+    let shape = n.shape(data)?;
+    let data = n.cast("float", data, DType::F32)?;
+    let scale = n.plain(1)?;
+    let scale = parameter(n, "scale", scale, &shape)?;
+    let v = n.binary("div", BinaryKind::Div, data, scale)?;
+    let mut v = n.unary("round", UnaryKind::Round, v)?;
+    let mut dtype = asked.unwrap_or(DType::U8);
+    if n.has_input(2) {
+        let zero = n.plain(2)?;
+        dtype = n.ty(zero).dtype;
+        let zero = parameter(n, "zero_point", zero, &shape)?;
+        v = n.add("add", v, zero)?;
+    }
+    let (lo, hi) = match dtype {
+        DType::U8 => (0.0, 255.0),
+        DType::I8 => (-128.0, 127.0),
+        d => return Err(format!("its result must be of type i8 or u8, found {d}").into()),
+    };
+    let v = n.node("clip", Clip { lo, hi }, &[v])?;
+    let v = n.node("", Cast { dtype }, &[v])?;
+    n.output(v)
+}
+
+/// Scale and zero point from the data's own range with 0 in it.
+pub(super) fn dynamic_quantize(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.plain(0)?;
+    let axes: Vec<usize> = (0..n.ty(data).rank()).collect();
+    let zero = n.scalar("zero", 0.0);
+    let most = n.reduce("max", ReduceKind::Max, &axes, false, data)?;
+    let most = n.binary("max", BinaryKind::Max, most, zero)?;
+    let least = n.reduce("min", ReduceKind::Min, &axes, false, data)?;
+    let least = n.binary("min", BinaryKind::Min, least, zero)?;
+    let range = n.binary("range", BinaryKind::Sub, most, least)?;
+    let steps = n.scalar("steps", 255.0);
+    let scale = n.binary("scale", BinaryKind::Div, range, steps)?;
+    let bound = Clip { lo: 0.0, hi: 255.0 };
+    let place = n.binary("place", BinaryKind::Div, least, scale)?;
+    let place = n.unary("place", UnaryKind::Neg, place)?;
+    let place = n.unary("round", UnaryKind::Round, place)?;
+    let place = n.node("clip", bound.clone(), &[place])?;
+    let v = n.binary("div", BinaryKind::Div, data, scale)?;
+    let v = n.unary("round", UnaryKind::Round, v)?;
+    let v = n.add("add", v, place)?;
+    let v = n.node("clip", bound, &[v])?;
+    let v = n.node("", Cast { dtype: DType::U8 }, &[v])?;
+    let place = n.node("zero_point", Cast { dtype: DType::U8 }, &[place])?;
+    n.outputs(&[v, scale, place])
+}
+
+pub(super) fn qlinear_conv(n: &mut NodeContext) -> Result<(), Reason> {
+    let x = real(n, "data", 0, 1, 2, 0)?;
+    let w = real(n, "weight", 3, 4, 5, 0)?;
+    let bias = if n.has_input(8) {
+        let (xs, ws) = (n.floats(1)?, n.floats(4)?);
+        let b = n.input(8)?;
+        let scale: Vec<f32> = ws.iter().map(|w| w * xs.first().copied().unwrap_or(1.0)).collect();
+        let zero_point = vec![0; scale.len()];
+        Some(n.node("bias/dequantize", Dequantize { scale, zero_point, axis: 0 }, &[b])?)
+    } else {
+        None
+    };
+    let v = conv::convolution(n, x, w, bias)?;
+    finish(n, v, 6, 7)
+}
+
+pub(super) fn qlinear_matmul(n: &mut NodeContext) -> Result<(), Reason> {
+    let last = |n: &mut NodeContext, i: usize| -> Result<usize, Reason> {
+        let v = n.input(i)?;
+        Ok(n.ty(v).rank().saturating_sub(1))
+    };
+    let rows = last(n, 0)?.saturating_sub(1);
+    let columns = last(n, 3)?;
+    let a = real(n, "a", 0, 1, 2, rows)?;
+    let b = real(n, "b", 3, 4, 5, columns)?;
+    let v = gemm::matrices(n, a, b)?;
+    finish(n, v, 6, 7)
+}
+
+pub(super) fn conv_integer(n: &mut NodeContext) -> Result<(), Reason> {
+    let (data, weight) = (n.input(0)?, n.input(1)?);
+    let data_zero_point = n.stored_zero_point(2, data)?;
+    let several = n.has_input(3) && n.constant_input(3)?.len() > 1;
+    let weight_zero_point = if several { 0 } else { n.stored_zero_point(3, weight)? };
+    let zero_points = if several { parameters_zero(n, 3)? } else { Vec::new() };
+    let (data, line) = as_image(n, "data", data)?;
+    let (weight, _) = as_image(n, "weights", weight)?;
+    let shape = n.shape(weight)?;
+    let Window { strides, pads, dilations, .. } = window(n, &n.ty(data).clone(), [shape[2], shape[3]], line)?;
+    let groups = usize::try_from(n.int("group").unwrap_or(1)).map_err(|_| "its group must not be negative")?;
+    let weight = n.transposed("weight", weight, &[0, 2, 3, 1])?;
+    let op = Conv2d { strides, pads, dilations, groups, layout: NCHW, data_zero_point, weight_zero_point };
+    let v = if several {
+        // A zero point for each channel: its product with the sum of the window is taken off.
+        let channels = zero_points.len();
+        let shape = n.shape(weight)?;
+        let ones = n.constant("ones", Tensor::from_fn(&shape, |_| 1i8));
+        let sums = n.node("sums", op.clone(), &[data, ones])?;
+        let products = n.node("products", op, &[data, weight])?;
+        let zero_points = n.constant("zero_points", Tensor::from_fn(&[channels, 1, 1], |i| zero_points[i]));
+        let less = n.binary("less", BinaryKind::Mul, sums, zero_points)?;
+        n.binary("", BinaryKind::Sub, products, less)?
+    } else {
+        n.node("", op, &[data, weight])?
+    };
+    let v = as_data(n, v, line)?;
+    n.output(v)
+}
+
+/// `QLinearAdd` and `QLinearMul`: a, scale, zero point, b, scale, zero point, scale, zero point.
+fn two(
+    n: &mut NodeContext,
+    join: fn(&mut NodeContext, ValueId, ValueId) -> Result<ValueId, Reason>,
+) -> Result<(), Reason> {
+    let a = real(n, "a", 0, 1, 2, 0)?;
+    let b = real(n, "b", 3, 4, 5, 0)?;
+    let v = join(n, a, b)?;
+    finish(n, v, 6, 7)
+}
+
+pub(super) fn qlinear_add(n: &mut NodeContext) -> Result<(), Reason> {
+    two(n, |n, a, b| n.add("add", a, b))
+}
+
+pub(super) fn qlinear_mul(n: &mut NodeContext) -> Result<(), Reason> {
+    two(n, |n, a, b| n.binary("mul", BinaryKind::Mul, a, b))
+}
+
+/// Operators of one operand: data, scale, zero point, scale, zero point.
+fn one(n: &mut NodeContext, f: impl Fn(&mut NodeContext, ValueId) -> Result<ValueId, Reason>) -> Result<(), Reason> {
+    if n.int("channels_last").unwrap_or(0) != 0 {
+        return Err("its attribute `channels_last` of 1 is not supported; 0 is".into());
+    }
+    let x = real(n, "data", 0, 1, 2, 0)?;
+    let v = f(n, x)?;
+    finish(n, v, 3, 4)
+}
+
+pub(super) fn qlinear_sigmoid(n: &mut NodeContext) -> Result<(), Reason> {
+    one(n, |n, x| n.unary("sigmoid", UnaryKind::Sigmoid, x))
+}
+
+pub(super) fn qlinear_leaky_relu(n: &mut NodeContext) -> Result<(), Reason> {
+    let alpha = n.float("alpha").unwrap_or(0.01);
+    one(n, |n, x| n.node("leaky_relu", Unary { kind: UnaryKind::LeakyRelu, alpha, beta: 0.0 }, &[x]))
+}
+
+pub(super) fn qlinear_softmax(n: &mut NodeContext) -> Result<(), Reason> {
+    one(n, |n, x| {
+        let axis = n.axis_attribute(-1, n.ty(x).rank())?;
+        n.node("softmax", Softmax::float(axis, 1.0), &[x])
+    })
+}
+
+pub(super) fn qlinear_global_average(n: &mut NodeContext) -> Result<(), Reason> {
+    one(n, |n, x| n.node("pool", GlobalAvgPool { layout: NCHW, lo: -128, hi: 127 }, &[x]))
+}
+
+/// Scale, zero point, then data, scale and zero point of each part.
+pub(super) fn qlinear_concat(n: &mut NodeContext) -> Result<(), Reason> {
+    let count = n.proto.input.len().saturating_sub(2) / 3;
+    let parts =
+        (0..count).map(|i| real(n, "part", 2 + 3 * i, 3 + 3 * i, 4 + 3 * i, 0)).collect::<Result<Vec<_>, _>>()?;
+    let first = *parts.first().ok_or("it has no operands")?;
+    let axis = n.axis_attribute(1, n.ty(first).rank())?;
+    let v = n.node("concat", Concat { axis }, &parts)?;
+    finish(n, v, 0, 1)
+}
+
+/// `QGemm`: a, scale, zero point, b, scale, zero point, bias, then scale and zero point of the result.
+pub(super) fn qgemm(n: &mut NodeContext) -> Result<(), Reason> {
+    let a = real(n, "a", 0, 1, 2, 0)?;
+    let channels = usize::from(n.int("transB").unwrap_or(0) == 0);
+    let b = real(n, "b", 3, 4, 5, channels)?;
+    let bias = if n.has_input(6) {
+        let (sa, sb) = (n.floats(1)?, n.floats(4)?);
+        let (c, alpha) = (n.input(6)?, n.float("alpha").unwrap_or(1.0));
+        let scale: Vec<f32> = sb.iter().map(|s| alpha * s * sa.first().copied().unwrap_or(1.0)).collect();
+        let (zero_point, axis) = (vec![0; scale.len()], n.ty(c).rank().saturating_sub(1));
+        Some(n.node("bias/dequantize", Dequantize { scale, zero_point, axis }, &[c])?)
+    } else {
+        None
+    };
+    let v = gemm::product(n, a, b, bias)?;
+    if n.has_input(7) { finish(n, v, 7, 8) } else { n.output(v) }
 }

@@ -1,8 +1,17 @@
-//! Constant, Identity, Reshape, Flatten, Transpose and Pad.
+//! Constants, sizes and other shapes of the same elements.
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
-use crate::graph::op::{Pad, Reshape, Transpose};
-use crate::graph::{DType, Tensor};
+use crate::graph::op::{Expand, Reshape, Transpose};
+use crate::graph::{Tensor, TensorData};
+
+/// Makes a tensor that is known the node's output.
+fn known(n: &mut NodeContext, t: Tensor) -> Result<(), Reason> {
+    let name = n.proto.output.first().filter(|s| !s.is_empty()).ok_or("it has no output")?;
+    if n.cx.values.contains_key(name) || n.cx.constants.insert(name.clone(), t).is_some() {
+        return Err(format!("`{name}` is defined twice").into());
+    }
+    Ok(())
+}
 
 pub(super) fn constant(n: &mut NodeContext) -> Result<(), Reason> {
     let t = if let Some(t) = n.tensor("value") {
@@ -18,33 +27,118 @@ pub(super) fn constant(n: &mut NodeContext) -> Result<(), Reason> {
     } else {
         return Err("only constants of numbers are supported".into());
     };
-    let name = n.proto.output.first().filter(|s| !s.is_empty()).ok_or("it has no output")?;
-    if n.cx.values.contains_key(name) || n.cx.constants.insert(name.clone(), t).is_some() {
-        return Err(format!("`{name}` is defined twice").into());
+    known(n, t)
+}
+
+pub(super) fn constant_of_shape(n: &mut NodeContext) -> Result<(), Reason> {
+    let value = match n.tensor("value") {
+        Some(t) => t?,
+        None => Tensor::vector(vec![0f32]),
+    };
+    if value.len() != 1 {
+        return Err(format!("its value must be one number, found {}", value.ty()).into());
     }
-    Ok(())
+    let shape = n.integers(0)?.iter().map(|&d| usize::try_from(d)).collect::<Result<Vec<_>, _>>();
+    let shape = shape.map_err(|_| "its shape must not be negative")?;
+    if shape.contains(&0) {
+        return known(n, Tensor::from_bytes(value.dtype(), &shape, &[]).ok_or("its shape is too large")?);
+    }
+    let one = value.reshaped(&[]).ok_or("its value must be one number")?;
+    let one = n.constant("value", one);
+    let v = n.node("", Expand { shape }, &[one])?;
+    n.output(v)
 }
 
 pub(super) fn identity(n: &mut NodeContext) -> Result<(), Reason> {
     let name = n.proto.input.first().cloned().unwrap_or_default();
     if let Some(t) = n.cx.constants.get(&name).cloned() {
-        let out = n.proto.output.first().filter(|s| !s.is_empty()).ok_or("it has no output")?;
-        if n.cx.values.contains_key(out) || n.cx.constants.insert(out.clone(), t).is_some() {
-            return Err(format!("`{out}` is defined twice").into());
-        }
-        return Ok(());
+        return known(n, t);
     }
     let v = n.input(0)?;
-    n.output(v)
+    n.output_like(v, v)
+}
+
+/// Nothing is dropped when a network answers.
+pub(super) fn dropout(n: &mut NodeContext) -> Result<(), Reason> {
+    if n.wants_output(1) {
+        return Err("its second output, the mask, is not supported".into());
+    }
+    if n.has_input(2) && n.number(2)? != 0.0 {
+        return Err("its training_mode is not supported".into());
+    }
+    let v = n.input(0)?;
+    n.outputs_first(v)
+}
+
+pub(super) fn shape(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    let shape = n.shape(data)?;
+    let rank = shape.len() as i64;
+    let place = |v: i64| (if v < 0 { v.saturating_add(rank) } else { v }).clamp(0, rank) as usize;
+    let (start, end) = (place(n.int("start").unwrap_or(0)), place(n.int("end").unwrap_or(rank)));
+    known(n, Tensor::vector(shape[start.min(end)..end].iter().map(|&d| d as i64).collect()))
+}
+
+pub(super) fn size(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    let count = n.shape(data)?.iter().product::<usize>();
+    known(n, Tensor::scalar(count as i64))
+}
+
+pub(super) fn range(n: &mut NodeContext) -> Result<(), Reason> {
+    let parts = [n.constant_input(0)?, n.constant_input(1)?, n.constant_input(2)?];
+    let [start, limit, delta] = [n.number(0)?, n.number(1)?, n.number(2)?];
+    let count = ((limit - start) / delta).ceil().max(0.0);
+    if !(delta != 0.0 && count <= (1u32 << 26) as f64) {
+        return Err(format!("its numbers from {start} to {limit} by {delta} are not supported").into());
+    }
+    let count = count as usize;
+    let at = |i: usize| start + i as f64 * delta;
+    let t = match parts[0].data() {
+        TensorData::F32(_) => Tensor::from_fn(&[count], |i| at(i) as f32),
+        TensorData::I32(_) => Tensor::from_fn(&[count], |i| at(i) as i32),
+        TensorData::I64(_) => Tensor::from_fn(&[count], |i| at(i) as i64),
+        _ => return Err(format!("its numbers must be of type f32, i32 or i64, found {}", parts[0].ty()).into()),
+    };
+    known(n, t)
+}
+
+/// Indices of what is not 0, of a tensor that is known.
+pub(super) fn non_zero(n: &mut NodeContext) -> Result<(), Reason> {
+    let t = n.constant_input(0)?;
+    let holds: Vec<bool> = match t.data() {
+        TensorData::F32(v) => v.iter().map(|&x| x != 0.0).collect(),
+        TensorData::I8(v) => v.iter().map(|&x| x != 0).collect(),
+        TensorData::U8(v) => v.iter().map(|&x| x != 0).collect(),
+        TensorData::I32(v) => v.iter().map(|&x| x != 0).collect(),
+        TensorData::I64(v) => v.iter().map(|&x| x != 0).collect(),
+        TensorData::Bool(v) => v.clone(),
+    };
+    let places: Vec<usize> = (0..holds.len()).filter(|&i| holds[i]).collect();
+    let (shape, steps) = (t.shape(), crate::graph::strides_of(t.shape()));
+    let at = |i: usize| {
+        let (d, k) = (i / places.len(), i % places.len());
+        (places[k] / steps[d] % shape[d]) as i64
+    };
+    known(n, Tensor::from_fn(&[shape.len(), places.len()], at))
 }
 
 pub(super) fn reshape(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
-    let shape = if n.opset() < 5 { n.ints("shape").ok_or("it has no shape")?.to_vec() } else { n.integers(1)? };
-    if n.int("allowzero").unwrap_or(0) != 0 && shape.contains(&0) {
-        return Err("a shape with a size of 0 is not supported".into());
+    let mut shape = if n.opset() < 5 { n.ints("shape").ok_or("it has no shape")?.to_vec() } else { n.integers(1)? };
+    if n.int("allowzero").unwrap_or(0) == 0 {
+        for (i, d) in shape.iter_mut().enumerate().filter(|(_, d)| **d == 0) {
+            if let Some(size) = n.ty(data).dims.get(i).and_then(|d| d.known()) {
+                *d = size as i64;
+            }
+        }
     }
-    let v = n.node("", Reshape { shape }, &[data])?;
+    let v = if shape.contains(&0) && n.ty(data).shape().is_some() {
+        let sizes = shape.iter().map(|&d| usize::try_from(d)).collect::<Result<Vec<_>, _>>();
+        n.reshape("", data, &sizes.map_err(|_| "its shape leaves no size open beside one of 0")?)?
+    } else {
+        n.node("", Reshape { shape }, &[data])?
+    };
     n.output_like(v, data)
 }
 
@@ -76,42 +170,5 @@ pub(super) fn transpose(n: &mut NodeContext) -> Result<(), Reason> {
         None => (0..rank).rev().collect(),
     };
     let v = n.node("", Transpose { perm }, &[data])?;
-    n.output_like(v, data)
-}
-
-pub(super) fn pad(n: &mut NodeContext) -> Result<(), Reason> {
-    let data = n.input(0)?;
-    let mode = n.word("mode").unwrap_or_else(|| "constant".into());
-    if mode != "constant" {
-        return Err(format!("its mode `{mode}` is not supported; `constant` is").into());
-    }
-    let rank = n.ty(data).rank();
-    let (pads, value) = if n.opset() < 11 {
-        (n.ints("pads").ok_or("it has no pads")?.to_vec(), n.float("value").unwrap_or(0.0))
-    } else {
-        let value = if n.has_input(2) && n.ty(data).dtype == DType::F32 {
-            n.floats(2)?.first().copied().unwrap_or(0.0)
-        } else if n.has_input(2) {
-            n.integers(2)?.first().map_or(0.0, |&v| v as f32)
-        } else {
-            0.0
-        };
-        (n.integers(1)?, value)
-    };
-    let axes: Vec<usize> = if n.has_input(3) {
-        n.integers(3)?.iter().map(|&a| n.axis(a, rank)).collect::<Result<_, _>>()?
-    } else {
-        (0..rank).collect()
-    };
-    if pads.len() != 2 * axes.len() {
-        return Err(format!("its pads must have {} values, found {}", 2 * axes.len(), pads.len()).into());
-    }
-    let (mut before, mut after) = (vec![0; rank], vec![0; rank]);
-    for (i, &a) in axes.iter().enumerate() {
-        let size = |v: i64| usize::try_from(v).map_err(|_| Reason("its pads must not be negative".into()));
-        (before[a], after[a]) = (size(pads[i])?, size(pads[i + axes.len()])?);
-    }
-    let value = if n.unsigned(data) { value - 128.0 } else { value };
-    let v = n.node("", Pad { before, after, value }, &[data])?;
     n.output_like(v, data)
 }

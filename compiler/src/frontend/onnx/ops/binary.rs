@@ -1,0 +1,130 @@
+//! Functions of two and more elements.
+
+use crate::frontend::onnx::node::{NodeContext, Reason};
+use crate::graph::op::{BinaryKind, Select};
+use crate::graph::{DType, ValueId};
+
+/// Both operands. Before set 7 the second may lie along dimensions of the first from `axis` on.
+fn operands(n: &mut NodeContext) -> Result<(ValueId, ValueId), Reason> {
+    let (a, b) = (n.plain(0)?, n.plain(1)?);
+    if n.opset() >= 7 || n.int("broadcast").unwrap_or(0) == 0 {
+        return Ok((a, b));
+    }
+    let Some(axis) = n.int("axis") else { return Ok((a, b)) };
+    let rank = n.ty(a).rank();
+    let axis = n.axis(axis, rank)?;
+    let mut shape = n.shape(b)?;
+    let behind = rank.checked_sub(axis + shape.len()).ok_or("its axis leaves no room for its second operand")?;
+    shape.extend(std::iter::repeat_n(1, behind));
+    Ok((a, n.reshape("b/shape", b, &shape)?))
+}
+
+pub(super) fn add(n: &mut NodeContext) -> Result<(), Reason> {
+    let (a, b) = operands(n)?;
+    let v = n.add("", a, b)?;
+    n.output(v)
+}
+
+fn plain(n: &mut NodeContext, kind: BinaryKind) -> Result<(), Reason> {
+    let (a, b) = operands(n)?;
+    let v = n.binary("", kind, a, b)?;
+    n.output(v)
+}
+
+macro_rules! plain {
+    ($($name:ident $kind:ident;)*) => {
+        $(pub(super) fn $name(n: &mut NodeContext) -> Result<(), Reason> {
+            plain(n, BinaryKind::$kind)
+        })*
+    };
+}
+plain! {
+    sub Sub;
+    mul Mul;
+    div Div;
+    and And;
+    or Or;
+    xor Xor;
+    equal Equal;
+    less Less;
+    less_or_equal LessEqual;
+}
+
+pub(super) fn greater(n: &mut NodeContext) -> Result<(), Reason> {
+    let (a, b) = (n.plain(0)?, n.plain(1)?);
+    let v = n.binary("", BinaryKind::Less, b, a)?;
+    n.output(v)
+}
+
+pub(super) fn greater_or_equal(n: &mut NodeContext) -> Result<(), Reason> {
+    let (a, b) = (n.plain(0)?, n.plain(1)?);
+    let v = n.binary("", BinaryKind::LessEqual, b, a)?;
+    n.output(v)
+}
+
+pub(super) fn modulo(n: &mut NodeContext) -> Result<(), Reason> {
+    if n.int("fmod").unwrap_or(0) != 0 {
+        return Err("its attribute `fmod` of 1 is not supported; 0 is".into());
+    }
+    plain(n, BinaryKind::Mod)
+}
+
+/// The result has the base's type.
+pub(super) fn pow(n: &mut NodeContext) -> Result<(), Reason> {
+    let (a, b) = (n.plain(0)?, n.plain(1)?);
+    let dtype = n.ty(a).dtype;
+    let exponent = n.known(1).and_then(|_| n.number(1).ok());
+    let (a, b) = (n.cast("base", a, DType::F32)?, n.cast("exponent", b, DType::F32)?);
+    let v = match exponent {
+        Some(2.0) => n.binary("pow", BinaryKind::Mul, a, a)?,
+        Some(0.5) => n.unary("pow", crate::graph::op::UnaryKind::Sqrt, a)?,
+        _ => n.binary("pow", BinaryKind::Pow, a, b)?,
+    };
+    let v = if dtype == DType::F32 {
+        v
+    } else {
+        let v = n.unary("round", crate::graph::op::UnaryKind::Round, v)?;
+        n.cast("", v, dtype)?
+    };
+    n.output(v)
+}
+
+fn many(
+    n: &mut NodeContext,
+    join: impl Fn(&mut NodeContext, ValueId, ValueId) -> Result<ValueId, Reason>,
+) -> Result<ValueId, Reason> {
+    let mut v = n.plain(0)?;
+    for i in 1..n.proto.input.len() {
+        let next = n.plain(i)?;
+        v = join(n, v, next)?;
+    }
+    Ok(v)
+}
+
+pub(super) fn min(n: &mut NodeContext) -> Result<(), Reason> {
+    let v = many(n, |n, a, b| n.binary("", BinaryKind::Min, a, b))?;
+    n.output(v)
+}
+
+pub(super) fn max(n: &mut NodeContext) -> Result<(), Reason> {
+    let v = many(n, |n, a, b| n.binary("", BinaryKind::Max, a, b))?;
+    n.output(v)
+}
+
+pub(super) fn sum(n: &mut NodeContext) -> Result<(), Reason> {
+    let v = many(n, |n, a, b| n.add("", a, b))?;
+    n.output(v)
+}
+
+pub(super) fn mean(n: &mut NodeContext) -> Result<(), Reason> {
+    let v = many(n, |n, a, b| n.add("sum", a, b))?;
+    let count = n.scalar("count", n.proto.input.len() as f32);
+    let v = n.binary("", BinaryKind::Div, v, count)?;
+    n.output(v)
+}
+
+pub(super) fn select(n: &mut NodeContext) -> Result<(), Reason> {
+    let (c, a, b) = (n.plain(0)?, n.plain(1)?, n.plain(2)?);
+    let v = n.node("", Select {}, &[c, a, b])?;
+    n.output(v)
+}

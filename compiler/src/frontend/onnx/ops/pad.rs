@@ -1,0 +1,115 @@
+//! Pad, of every mode.
+
+use crate::frontend::onnx::node::{NodeContext, Reason};
+use crate::graph::op::{Gather, Pad, Slice};
+use crate::graph::{DType, Tensor, ValueId};
+
+pub(super) fn pad(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    let rank = n.ty(data).rank();
+    let (mode, late) = (n.word("mode").unwrap_or_else(|| "constant".into()), n.opset() >= 11);
+    let pads = if late { n.integers(1)? } else { n.ints("pads").ok_or("it has no pads")?.to_vec() };
+    let axes: Vec<usize> = if late && n.has_input(3) {
+        n.integers(3)?.iter().map(|&a| n.axis(a, rank)).collect::<Result<_, _>>()?
+    } else {
+        (0..rank).collect()
+    };
+    if pads.len() != 2 * axes.len() {
+        return Err(format!("its pads must have {} values, found {}", 2 * axes.len(), pads.len()).into());
+    }
+    let mut ends = vec![(0i64, 0i64); rank];
+    for (i, &a) in axes.iter().enumerate() {
+        ends[a] = (pads[i], pads[i + axes.len()]);
+    }
+    if ends.iter().any(|&(b, a)| b.unsigned_abs().max(a.unsigned_abs()) > 1 << 31) {
+        return Err(format!("its pads {pads:?} are too large").into());
+    }
+    let v = match mode.as_str() {
+        "constant" => {
+            let value = match late {
+                false => n.float("value").unwrap_or(0.0),
+                true if n.has_input(2) => n.number(2)? as f32,
+                true => 0.0,
+            };
+            constant(n, data, &ends, value)?
+        }
+        "edge" => chosen(n, data, &ends, |p, size| Some(p.clamp(0, size - 1)))?,
+        "wrap" => chosen(n, data, &ends, |p, size| Some(p.rem_euclid(size)))?,
+        "reflect" => chosen(n, data, &ends, |p, size| {
+            let period = (2 * (size - 1)).max(1);
+            let at = p.rem_euclid(period);
+            Some(if at < size { at } else { period - at }).filter(|&at| at < size)
+        })?,
+        other => return Err(format!("its mode `{other}` is not known; constant, edge, reflect and wrap are").into()),
+    };
+    n.output_like(v, data)
+}
+
+/// Pads below 0 cut elements off.
+fn constant(n: &mut NodeContext, data: ValueId, ends: &[(i64, i64)], value: f32) -> Result<ValueId, Reason> {
+    let mut v = data;
+    if ends.iter().any(|&(b, a)| b < 0 || a < 0) {
+        let shape = n.shape(data)?;
+        let (mut starts, mut sizes) = (Vec::new(), Vec::new());
+        for (&size, &(b, a)) in shape.iter().zip(ends) {
+            let (front, back) = ((-b).max(0) as usize, (-a).max(0) as usize);
+            let left = size.checked_sub(front).and_then(|s| s.checked_sub(back));
+            starts.push(front);
+            sizes.push(left.filter(|&s| s > 0).ok_or("its pads cut off all elements")?);
+        }
+        let steps = vec![1; sizes.len()];
+        v = n.node("cut", Slice { starts, sizes, steps }, &[v])?;
+    }
+    let before: Vec<usize> = ends.iter().map(|e| e.0.max(0) as usize).collect();
+    let after: Vec<usize> = ends.iter().map(|e| e.1.max(0) as usize).collect();
+    if before.iter().chain(&after).all(|&p| p == 0) {
+        return Ok(v);
+    }
+    let dtype = n.ty(v).dtype;
+    let value = if n.unsigned(data) { value - 128.0 } else { value };
+    if matches!(dtype, DType::F32 | DType::I8) {
+        return n.node("", Pad { before, after, value }, &[v]);
+    }
+    if value.abs() > 16_777_216.0 || value.fract() != 0.0 {
+        return Err(format!("its value {value} is not supported with {dtype}").into());
+    }
+    // Integers of other types are few and small: sizes and masks.
+    (0..before.len()).try_fold(v, |v, a| {
+        let part = |n: &mut NodeContext, size: usize| -> Result<Option<ValueId>, Reason> {
+            if size == 0 {
+                return Ok(None);
+            }
+            let mut shape = n.shape(v)?;
+            shape[a] = size;
+            let one = n.scalar("value", value);
+            let one = n.cast("value", one, dtype)?;
+            Ok(Some(n.node("border", crate::graph::op::Expand { shape }, &[one])?))
+        };
+        let (front, back) = (part(n, before[a])?, part(n, after[a])?);
+        let list: Vec<ValueId> = front.into_iter().chain([v]).chain(back).collect();
+        if list.len() == 1 { Ok(v) } else { n.node("part", crate::graph::op::Concat { axis: a }, &list) }
+    })
+}
+
+/// Each padded dimension from the elements that `place` names for coordinates outside and inside.
+fn chosen(
+    n: &mut NodeContext,
+    data: ValueId,
+    ends: &[(i64, i64)],
+    place: impl Fn(i64, i64) -> Option<i64>,
+) -> Result<ValueId, Reason> {
+    let mut v = data;
+    for (axis, &(before, after)) in ends.iter().enumerate() {
+        if (before, after) == (0, 0) {
+            continue;
+        }
+        let size = n.shape(v)?[axis] as i64;
+        if size == 0 || -before > size + after {
+            return Err("its pads cut off all elements".into());
+        }
+        let index: Option<Vec<i64>> = (-before..size + after).map(|p| place(p, size)).collect();
+        let index = n.constant("index", Tensor::vector(index.ok_or("its pads are larger than its data")?));
+        v = n.node(&format!("axis{axis}"), Gather { axis }, &[v, index])?;
+    }
+    Ok(v)
+}

@@ -1,0 +1,204 @@
+//! Reductions, and where the extreme lies.
+
+use crate::frontend::onnx::node::{NodeContext, Reason};
+use crate::graph::op::{ArgReduce, BinaryKind, Gather, ReduceKind, Resample, UnaryKind};
+use crate::graph::{DType, Tensor, ValueId};
+
+/// The dimensions to reduce and whether they stay; none where nothing is to be reduced.
+fn axes(n: &NodeContext, rank: usize, operand_since: i64) -> Result<(Option<Vec<usize>>, bool), Reason> {
+    let keep = n.int("keepdims").unwrap_or(1) != 0;
+    let given = if n.opset() >= operand_since {
+        if n.has_input(1) { Some(n.integers(1)?) } else { None }
+    } else {
+        n.ints("axes").map(<[i64]>::to_vec)
+    };
+    match given.filter(|g| !g.is_empty()) {
+        Some(list) => Ok((Some(n.axes(&list, rank)?), keep)),
+        None if n.int("noop_with_empty_axes").unwrap_or(0) != 0 => Ok((None, keep)),
+        None => Ok((Some((0..rank).collect()), keep)),
+    }
+}
+
+/// A reduction of something made from the data before, and something made from the result after.
+fn reduce(
+    n: &mut NodeContext,
+    kind: ReduceKind,
+    operand_since: i64,
+    before: impl Fn(&mut NodeContext, ValueId) -> Result<ValueId, Reason>,
+    after: impl Fn(&mut NodeContext, ValueId) -> Result<ValueId, Reason>,
+) -> Result<(), Reason> {
+    let data = n.plain(0)?;
+    let (axes, keep) = axes(n, n.ty(data).rank(), operand_since)?;
+    // Truth values have extremes as numbers do.
+    let truth = n.ty(data).dtype == DType::Bool;
+    let data = if truth { n.cast("number", data, DType::I32)? } else { data };
+    let v = before(n, data)?;
+    let v = match axes {
+        Some(axes) if !axes.is_empty() => n.reduce("", kind, &axes, keep, v)?,
+        _ => v,
+    };
+    let v = after(n, v)?;
+    let v = if truth { n.cast("truth", v, DType::Bool)? } else { v };
+    n.output(v)
+}
+
+fn same(_: &mut NodeContext, v: ValueId) -> Result<ValueId, Reason> {
+    Ok(v)
+}
+
+fn square(n: &mut NodeContext, v: ValueId) -> Result<ValueId, Reason> {
+    n.binary("square", BinaryKind::Mul, v, v)
+}
+
+fn log(n: &mut NodeContext, v: ValueId) -> Result<ValueId, Reason> {
+    n.unary("log", UnaryKind::Log, v)
+}
+
+pub(super) fn sum(n: &mut NodeContext) -> Result<(), Reason> {
+    reduce(n, ReduceKind::Sum, 13, same, same)
+}
+
+pub(super) fn mean(n: &mut NodeContext) -> Result<(), Reason> {
+    reduce(n, ReduceKind::Mean, 18, same, same)
+}
+
+pub(super) fn max(n: &mut NodeContext) -> Result<(), Reason> {
+    reduce(n, ReduceKind::Max, 18, same, same)
+}
+
+pub(super) fn min(n: &mut NodeContext) -> Result<(), Reason> {
+    reduce(n, ReduceKind::Min, 18, same, same)
+}
+
+pub(super) fn l1(n: &mut NodeContext) -> Result<(), Reason> {
+    reduce(n, ReduceKind::Sum, 18, |n, v| n.unary("abs", UnaryKind::Abs, v), same)
+}
+
+pub(super) fn l2(n: &mut NodeContext) -> Result<(), Reason> {
+    reduce(n, ReduceKind::Sum, 18, square, |n, v| n.unary("sqrt", UnaryKind::Sqrt, v))
+}
+
+pub(super) fn log_sum(n: &mut NodeContext) -> Result<(), Reason> {
+    reduce(n, ReduceKind::Sum, 18, same, log)
+}
+
+pub(super) fn sum_square(n: &mut NodeContext) -> Result<(), Reason> {
+    reduce(n, ReduceKind::Sum, 18, square, same)
+}
+
+/// `max + log(sum(exp(x - max)))`.
+pub(super) fn log_sum_exp(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.plain(0)?;
+    let (axes, keep) = axes(n, n.ty(data).rank(), 18)?;
+    let Some(axes) = axes else { return n.output(data) };
+    let most = n.reduce("max", ReduceKind::Max, &axes, true, data)?;
+    let less = n.binary("sub", BinaryKind::Sub, data, most)?;
+    let exp = n.unary("exp", UnaryKind::Exp, less)?;
+    let sum = n.reduce("sum", ReduceKind::Sum, &axes, true, exp)?;
+    let log = log(n, sum)?;
+    let v = n.add("add", log, most)?;
+    let shape = n.shape(v)?;
+    let out: Vec<usize> = (0..shape.len()).filter(|i| keep || !axes.contains(i)).map(|i| shape[i]).collect();
+    let v = n.reshape("", v, &out)?;
+    n.output(v)
+}
+
+fn arg(n: &mut NodeContext, greatest: bool) -> Result<(), Reason> {
+    let data = n.plain(0)?;
+    let axis = n.axis_attribute(0, n.ty(data).rank())?;
+    let keep_dims = n.int("keepdims").unwrap_or(1) != 0;
+    let last = n.int("select_last_index").unwrap_or(0) != 0;
+    let v = n.node("", ArgReduce { axis, keep_dims, greatest, last, dtype: DType::I64 }, &[data])?;
+    n.output(v)
+}
+
+pub(super) fn arg_max(n: &mut NodeContext) -> Result<(), Reason> {
+    arg(n, true)
+}
+
+pub(super) fn arg_min(n: &mut NodeContext) -> Result<(), Reason> {
+    arg(n, false)
+}
+
+/// A sum with weights of 0 and 1.
+pub(super) fn cum_sum(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.plain(0)?;
+    let rank = n.ty(data).rank();
+    let axis = n.axis(n.number(1)? as i64, rank)?;
+    let size = n.shape(data)?[axis];
+    let (exclusive, reverse) = (n.int("exclusive").unwrap_or(0) != 0, n.int("reverse").unwrap_or(0) != 0);
+    let counts = |i: usize| {
+        let (o, t) = if reverse { (size - 1 - i / size, size - 1 - i % size) } else { (i / size, i % size) };
+        f32::from(if exclusive { t < o } else { t <= o })
+    };
+    let index = n.constant("index", Tensor::from_fn(&[size, size], |i| (i % size) as i32));
+    let weight = n.constant("weight", Tensor::from_fn(&[size, size], counts));
+    let dtype = n.ty(data).dtype;
+    let v = n.cast("float", data, DType::F32)?;
+    let v = n.node("", Resample { axis }, &[v, index, weight])?;
+    let v = n.cast("sums", v, dtype)?;
+    n.output(v)
+}
+
+/// Each of the `k` results is found by where the extreme lies, which is then taken out: for small `k`.
+pub(super) fn top_k(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.plain(0)?;
+    let shape = n.shape(data)?;
+    let axis = n.axis_attribute(-1, shape.len())?;
+    let k = if n.opset() < 10 { n.int("k").unwrap_or(0) } else { n.number(1)? as i64 };
+    let size = shape[axis];
+    let k = usize::try_from(k).ok().filter(|&k| k <= size && k > 0);
+    let k = k.ok_or_else(|| Reason(format!("its k must lie in 1..={size}")))?;
+    if k > 64 {
+        return Err(format!("its k of {k} is not supported; up to 64 are").into());
+    }
+    let greatest = n.int("largest").unwrap_or(1) != 0;
+    let mut places = vec![1; shape.len()];
+    places[axis] = size;
+    let places = n.constant("places", Tensor::from_fn(&places, |i| i as i64));
+    let worst = n.scalar("worst", if greatest { f32::NEG_INFINITY } else { f32::INFINITY });
+    // Saturates at the type's own end.
+    let worst = n.cast("worst", worst, n.ty(data).dtype)?;
+    let (mut rest, mut indices) = (data, Vec::new());
+    for i in 0..k {
+        let op = ArgReduce { axis, keep_dims: true, greatest, last: false, dtype: DType::I64 };
+        let index = n.node(&format!("index{i}"), op, &[rest])?;
+        indices.push(index);
+        if i + 1 < k {
+            let taken = n.binary("taken", BinaryKind::Equal, places, index)?;
+            rest = n.node("rest", crate::graph::op::Select {}, &[taken, worst, rest])?;
+        }
+    }
+    let indices = match indices.as_slice() {
+        [one] => *one,
+        _ => n.node("indices", crate::graph::op::Concat { axis }, &indices)?,
+    };
+    let values = n.node("", crate::graph::op::GatherElements { axis }, &[data, indices])?;
+    n.outputs(&[values, indices])
+}
+
+/// The position along a dimension compared with each index.
+pub(super) fn one_hot(n: &mut NodeContext) -> Result<(), Reason> {
+    let indices = n.plain(0)?;
+    let depth = n.number(1)? as i64;
+    let depth = usize::try_from(depth).ok().filter(|&d| d > 0 && d < 1 << 24).ok_or("its depth must be positive")?;
+    let mut shape = n.shape(indices)?;
+    let axis = n.axis_attribute(-1, shape.len() + 1)?;
+    let indices = n.cast("indices", indices, DType::I64)?;
+    shape.insert(axis, 1);
+    let indices = n.reshape("column", indices, &shape)?;
+    let wrap = n.constant("depth", Tensor::scalar(depth as i64));
+    let indices = n.binary("from_end", BinaryKind::Mod, indices, wrap)?;
+    let mut places = vec![1; shape.len()];
+    places[axis] = depth;
+    let places = n.constant("places", Tensor::from_fn(&places, |i| i as i64));
+    let hot = n.binary("hot", BinaryKind::Equal, indices, places)?;
+    let values = n.plain(2)?;
+    let at = |n: &mut NodeContext, i: i64| {
+        let index = n.constant("which", Tensor::scalar(i));
+        n.node("value", Gather { axis: 0 }, &[values, index])
+    };
+    let (off, on) = (at(n, 0)?, at(n, 1)?);
+    let v = n.node("", crate::graph::op::Select {}, &[hot, on, off])?;
+    n.output(v)
+}

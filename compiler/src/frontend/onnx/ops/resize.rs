@@ -1,0 +1,271 @@
+//! Resize and Upsample: each dimension on its own, nearest elements by `gather`, the others by `resample`.
+
+use crate::frontend::onnx::node::{NodeContext, Reason};
+use crate::graph::op::{BinaryKind, Gather, Resample, Select};
+use crate::graph::{DType, Tensor, ValueId};
+
+/// How a dimension is resized.
+struct Plan {
+    mode: String,
+    coordinates: String,
+    nearest: String,
+    cubic: f64,
+    exclude_outside: bool,
+    antialias: bool,
+    extrapolation: f32,
+}
+
+/// A dimension's sizes, scale and the region that `tf_crop_and_resize` takes.
+struct Line {
+    from: usize,
+    to: usize,
+    scale: f64,
+    region: (f64, f64),
+}
+
+pub(super) fn resize(n: &mut NodeContext) -> Result<(), Reason> {
+    let word = |n: &NodeContext, name: &str, default: &str| n.word(name).unwrap_or_else(|| default.into());
+    let old = n.opset() < 11;
+    let plan = Plan {
+        mode: word(n, "mode", "nearest"),
+        coordinates: word(n, "coordinate_transformation_mode", if old { "asymmetric" } else { "half_pixel" }),
+        nearest: word(n, "nearest_mode", if old { "floor" } else { "round_prefer_floor" }),
+        cubic: n.float("cubic_coeff_a").unwrap_or(-0.75).into(),
+        exclude_outside: n.int("exclude_outside").unwrap_or(0) != 0,
+        antialias: n.int("antialias").unwrap_or(0) != 0,
+        extrapolation: n.float("extrapolation_value").unwrap_or(0.0),
+    };
+    let nearest = plan.mode == "nearest";
+    let data = if nearest { n.input(0)? } else { n.plain(0)? };
+    let lines = lines(n, data, old, &plan)?;
+    let dtype = n.ty(data).dtype;
+    let mut v = data;
+    if !nearest {
+        v = n.cast("float", v, DType::F32)?;
+    }
+    let mut outside: Option<ValueId> = None;
+    for (axis, line) in lines.iter().enumerate() {
+        let crop = plan.coordinates == "tf_crop_and_resize";
+        if line.from == line.to && (line.scale == 1.0 && !crop) {
+            continue;
+        }
+        if line.from == 0 || line.to == 0 {
+            return Err("its data and its result must have elements".into());
+        }
+        let places: Vec<f64> = (0..line.to).map(|o| place(&plan, line, o)).collect::<Result<_, _>>()?;
+        if nearest {
+            let index = places.iter().map(|&x| round(&plan, x).map(|i| i.clamp(0, line.from as i64 - 1)));
+            let index = n.constant("index", Tensor::vector(index.collect::<Result<Vec<i64>, _>>()?));
+            v = n.node(&format!("axis{axis}"), Gather { axis }, &[v, index])?;
+        } else {
+            let (index, weight) = taps(&plan, line, &places)?;
+            let (index, weight) = (n.constant("index", index), n.constant("weight", weight));
+            v = n.node(&format!("axis{axis}"), Resample { axis }, &[v, index, weight])?;
+        }
+        if crop {
+            let mut shape = vec![1; lines.len()];
+            shape[axis] = line.to;
+            let out = |i: usize| places[i] < 0.0 || places[i] > (line.from - 1) as f64;
+            let mask = n.constant("outside", Tensor::from_fn(&shape, out));
+            outside = Some(match outside {
+                Some(o) => n.binary("outside", BinaryKind::Or, o, mask)?,
+                None => mask,
+            });
+        }
+    }
+    if let Some(o) = outside {
+        let value = n.scalar("extrapolation", plan.extrapolation);
+        let value = n.cast("extrapolation", value, n.ty(v).dtype)?;
+        v = n.node("inside", Select {}, &[o, value, v])?;
+    }
+    let v = n.cast("", v, dtype)?;
+    n.output_like(v, data)
+}
+
+/// Upsample is the resize of before.
+pub(super) fn upsample(n: &mut NodeContext) -> Result<(), Reason> {
+    let mode = n.word("mode").unwrap_or_else(|| "nearest".into());
+    let mode = if mode == "bilinear" { "linear".into() } else { mode };
+    let data = n.plain(0)?;
+    let scales: Vec<f32> = match n.list("scales") {
+        Some(list) => list.to_vec(),
+        None if n.opset() >= 9 => n.floats(1)?,
+        None => {
+            let get = |name: &str| n.float(name).ok_or_else(|| Reason(format!("it has no `{name}`")));
+            vec![1.0, 1.0, get("height_scale")?, get("width_scale")?]
+        }
+    };
+    let plan = Plan {
+        mode,
+        coordinates: "asymmetric".into(),
+        nearest: "floor".into(),
+        cubic: -0.75,
+        exclude_outside: false,
+        antialias: false,
+        extrapolation: 0.0,
+    };
+    let shape = n.shape(data)?;
+    if scales.len() != shape.len() {
+        return Err(format!("its scales must have {} values, found {}", shape.len(), scales.len()).into());
+    }
+    let mut v = data;
+    for (axis, (&from, &scale)) in shape.iter().zip(&scales).enumerate() {
+        let line = Line { from, to: scaled(from, scale)?, scale: scale.into(), region: (0.0, 1.0) };
+        if line.to == from {
+            continue;
+        }
+        let places: Vec<f64> = (0..line.to).map(|o| place(&plan, &line, o)).collect::<Result<_, _>>()?;
+        if plan.mode == "nearest" {
+            let index = places.iter().map(|&x| (x.floor() as i64).clamp(0, from as i64 - 1)).collect();
+            let index = n.constant("index", Tensor::vector::<i64>(index));
+            v = n.node(&format!("axis{axis}"), Gather { axis }, &[v, index])?;
+        } else {
+            let (index, weight) = taps(&plan, &line, &places)?;
+            let (index, weight) = (n.constant("index", index), n.constant("weight", weight));
+            v = n.node(&format!("axis{axis}"), Resample { axis }, &[v, index, weight])?;
+        }
+    }
+    n.output(v)
+}
+
+fn scaled(from: usize, scale: f32) -> Result<usize, Reason> {
+    let to = (from as f64 * f64::from(scale)).floor();
+    if !(scale > 0.0 && to >= 1.0 && to < (1u32 << 24) as f64) || from == 0 {
+        return Err(format!("its scale {scale} of {from} elements is not supported").into());
+    }
+    Ok(to as usize)
+}
+
+fn lines(n: &NodeContext, data: ValueId, old: bool, plan: &Plan) -> Result<Vec<Line>, Reason> {
+    let shape = n.shape(data)?;
+    let rank = shape.len();
+    let (region, scales, sizes) = if old { (9, 1, 9) } else { (1, 2, 3) };
+    let axes = match n.ints("axes") {
+        Some(list) => list.iter().map(|&a| n.axis(a, rank)).collect::<Result<Vec<_>, _>>()?,
+        None => (0..rank).collect(),
+    };
+    let mut lines: Vec<Line> = shape.iter().map(|&s| Line { from: s, to: s, scale: 1.0, region: (0.0, 1.0) }).collect();
+    let wrong = |what: &str, found: usize| Reason(format!("its {what} must have {} values, found {found}", axes.len()));
+    let sizes = if n.has_input(sizes) { n.integers(sizes)? } else { Vec::new() };
+    let scales = if n.has_input(scales) { n.floats(scales)? } else { Vec::new() };
+    if !sizes.is_empty() {
+        if sizes.len() != axes.len() {
+            return Err(wrong("sizes", sizes.len()));
+        }
+        let exact = |i: usize| sizes[i] as f64 / shape[axes[i]].max(1) as f64;
+        let all = (0..axes.len()).map(exact);
+        let one = match n.word("keep_aspect_ratio_policy").as_deref() {
+            None | Some("stretch") => None,
+            Some("not_larger") => Some(all.fold(f64::INFINITY, f64::min)),
+            Some("not_smaller") => Some(all.fold(0.0, f64::max)),
+            Some(p) => {
+                let known = "stretch, not_larger and not_smaller are";
+                return Err(format!("its keep_aspect_ratio_policy `{p}` is not known; {known}").into());
+            }
+        };
+        for (i, &a) in axes.iter().enumerate() {
+            let size = sizes[i].clamp(0, 1 << 24) as usize;
+            lines[a].scale = one.unwrap_or_else(|| exact(i));
+            lines[a].to = one.map_or(size, |s| (s * shape[a] as f64 + 0.5).floor() as usize);
+        }
+    } else {
+        if scales.len() != axes.len() {
+            return Err(wrong("scales", scales.len()));
+        }
+        for (i, &a) in axes.iter().enumerate() {
+            (lines[a].to, lines[a].scale) = (scaled(shape[a], scales[i])?, scales[i].into());
+        }
+    }
+    if plan.coordinates == "tf_crop_and_resize" {
+        let roi = n.floats(region)?;
+        if roi.len() != 2 * axes.len() {
+            return Err(format!("its roi must have {} values, found {}", 2 * axes.len(), roi.len()).into());
+        }
+        for (i, &a) in axes.iter().enumerate() {
+            lines[a].region = (roi[i].into(), roi[i + axes.len()].into());
+        }
+    }
+    Ok(lines)
+}
+
+/// Where an element of the result lies in the data.
+fn place(plan: &Plan, line: &Line, o: usize) -> Result<f64, Reason> {
+    let (o, from, to, scale) = (o as f64, line.from as f64, line.to as f64, line.scale);
+    Ok(match plan.coordinates.as_str() {
+        "half_pixel" => (o + 0.5) / scale - 0.5,
+        "half_pixel_symmetric" => {
+            let adjustment = to / (scale * from);
+            let centre = from / 2.0;
+            centre * (1.0 - adjustment) + (o + 0.5) / scale - 0.5
+        }
+        "pytorch_half_pixel" if line.to > 1 => (o + 0.5) / scale - 0.5,
+        "pytorch_half_pixel" => 0.0,
+        "align_corners" if line.to > 1 => o * (from - 1.0) / (scale * from - 1.0),
+        "align_corners" => 0.0,
+        "asymmetric" => o / scale,
+        "tf_half_pixel_for_nn" => (o + 0.5) / scale,
+        "tf_crop_and_resize" => {
+            let (start, end) = line.region;
+            if line.to > 1 {
+                start * (from - 1.0) + o * (end - start) * (from - 1.0) / (to - 1.0)
+            } else {
+                0.5 * (start + end) * (from - 1.0)
+            }
+        }
+        other => return Err(format!("its coordinate_transformation_mode `{other}` is not known").into()),
+    })
+}
+
+fn round(plan: &Plan, x: f64) -> Result<i64, Reason> {
+    Ok(match plan.nearest.as_str() {
+        "round_prefer_floor" => (x - 0.5).ceil() as i64,
+        "round_prefer_ceil" => (x + 0.5).floor() as i64,
+        "floor" => x.floor() as i64,
+        "ceil" => x.ceil() as i64,
+        other => return Err(format!("its nearest_mode `{other}` is not known").into()),
+    })
+}
+
+/// Indices and weights of a dimension.
+fn taps(plan: &Plan, line: &Line, places: &[f64]) -> Result<(Tensor, Tensor), Reason> {
+    let reach = match plan.mode.as_str() {
+        "linear" => 1.0,
+        "cubic" => 2.0,
+        other => return Err(format!("its mode `{other}` is not known; nearest, linear and cubic are").into()),
+    };
+    let a = plan.cubic;
+    let kernel = |x: f64| {
+        let x = x.abs();
+        if plan.mode == "linear" {
+            (1.0 - x).max(0.0)
+        } else if x <= 1.0 {
+            ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+        } else if x < 2.0 {
+            ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a
+        } else {
+            0.0
+        }
+    };
+    // A filter as wide as a step of the result keeps patterns out that the result cannot show.
+    let width = if plan.antialias && line.scale < 1.0 { 1.0 / line.scale } else { 1.0 };
+    let count = 2 * (reach * width).ceil() as usize;
+    if count.saturating_mul(line.to) > 1 << 26 {
+        return Err(format!("its scale {} is not supported", line.scale).into());
+    }
+    let (mut index, mut weight) = (Vec::new(), Vec::new());
+    for &x in places {
+        let first = x.floor() as i64 - count as i64 / 2 + 1;
+        let row: Vec<(i64, f64)> = (first..first + count as i64).map(|i| (i, kernel((x - i as f64) / width))).collect();
+        let inside = |i: i64| (0..line.from as i64).contains(&i);
+        let outside_counts = !plan.exclude_outside;
+        let kept = |&(i, w): &(i64, f64)| if outside_counts || inside(i) { w } else { 0.0 };
+        let sum: f64 = row.iter().map(kept).sum();
+        for tap in &row {
+            index.push(tap.0.clamp(0, line.from as i64 - 1) as i32);
+            weight.push((kept(tap) / sum) as f32);
+        }
+    }
+    let shape = [line.to, count];
+    let made = Tensor::new(&shape, index).zip(Tensor::new(&shape, weight));
+    made.ok_or_else(|| "its result is too large".into())
+}

@@ -1,0 +1,253 @@
+//! Functions of one element, activations among them.
+
+use super::norm::flattened;
+use crate::frontend::onnx::node::{NodeContext, Reason};
+use crate::graph::op::{BinaryKind, Cast, Clip, ReduceKind, Relu, Select, Softmax, Unary, UnaryKind};
+use crate::graph::{DType, Tensor, TensorData, ValueId};
+
+fn plain(n: &mut NodeContext, kind: UnaryKind, alpha: f32, beta: f32) -> Result<(), Reason> {
+    let data = n.plain(0)?;
+    let v = n.node("", Unary { kind, alpha, beta }, &[data])?;
+    n.output(v)
+}
+
+macro_rules! plain {
+    ($($name:ident $kind:ident;)*) => {
+        $(pub(super) fn $name(n: &mut NodeContext) -> Result<(), Reason> {
+            plain(n, UnaryKind::$kind, 0.0, 0.0)
+        })*
+    };
+}
+plain! {
+    abs Abs;
+    neg Neg;
+    sign Sign;
+    not Not;
+    exp Exp;
+    log Log;
+    sqrt Sqrt;
+    reciprocal Reciprocal;
+    floor Floor;
+    ceil Ceil;
+    round Round;
+    sin Sin;
+    cos Cos;
+    tanh Tanh;
+    erf Erf;
+    sigmoid Sigmoid;
+    softplus Softplus;
+    softsign Softsign;
+    hard_swish HardSwish;
+    mish Mish;
+}
+
+pub(super) fn relu(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.plain(0)?;
+    let v = if n.ty(data).dtype == DType::F32 {
+        n.node("", Relu {}, &[data])?
+    } else {
+        let zero = n.constant("zero", Tensor::scalar(0f32));
+        let zero = n.cast("zero", zero, n.ty(data).dtype)?;
+        n.binary("", BinaryKind::Max, data, zero)?
+    };
+    n.output(v)
+}
+
+pub(super) fn leaky_relu(n: &mut NodeContext) -> Result<(), Reason> {
+    plain(n, UnaryKind::LeakyRelu, n.float("alpha").unwrap_or(0.01), 0.0)
+}
+
+pub(super) fn elu(n: &mut NodeContext) -> Result<(), Reason> {
+    plain(n, UnaryKind::Elu, n.float("alpha").unwrap_or(1.0), 0.0)
+}
+
+pub(super) fn hard_sigmoid(n: &mut NodeContext) -> Result<(), Reason> {
+    plain(n, UnaryKind::HardSigmoid, n.float("alpha").unwrap_or(0.2), n.float("beta").unwrap_or(0.5))
+}
+
+pub(super) fn gelu(n: &mut NodeContext) -> Result<(), Reason> {
+    match n.word("approximate").as_deref() {
+        None | Some("none") => plain(n, UnaryKind::Gelu, 0.0, 0.0),
+        Some("tanh") => plain(n, UnaryKind::GeluTanh, 0.0, 0.0),
+        Some(other) => Err(format!("its approximate `{other}` is not known; `none` and `tanh` are").into()),
+    }
+}
+
+/// `gamma * (x > 0 ? x : alpha * (exp(x) - 1))`.
+pub(super) fn selu(n: &mut NodeContext) -> Result<(), Reason> {
+    let (alpha, gamma) = (n.float("alpha").unwrap_or(1.673_263_2), n.float("gamma").unwrap_or(1.050_701));
+    let data = n.plain(0)?;
+    let v = n.node("elu", Unary { kind: UnaryKind::Elu, alpha, beta: 0.0 }, &[data])?;
+    let gamma = n.scalar("gamma", gamma);
+    let v = n.binary("", BinaryKind::Mul, v, gamma)?;
+    n.output(v)
+}
+
+/// `max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))`, which is `alpha * elu(x / alpha)`.
+pub(super) fn celu(n: &mut NodeContext) -> Result<(), Reason> {
+    let alpha = n.float("alpha").unwrap_or(1.0);
+    let data = n.plain(0)?;
+    let factor = n.scalar("alpha", alpha);
+    let v = n.binary("div", BinaryKind::Div, data, factor)?;
+    let v = n.node("elu", Unary { kind: UnaryKind::Elu, alpha: 1.0, beta: 0.0 }, &[v])?;
+    let v = n.binary("", BinaryKind::Mul, v, factor)?;
+    n.output(v)
+}
+
+/// `x * sigmoid(alpha * x)`.
+pub(super) fn swish(n: &mut NodeContext) -> Result<(), Reason> {
+    let alpha = n.float("alpha").unwrap_or(1.0);
+    scaled_swish(n, alpha)
+}
+
+/// The same with another default.
+pub(super) fn quick_gelu(n: &mut NodeContext) -> Result<(), Reason> {
+    let alpha = n.float("alpha").unwrap_or(1.702);
+    scaled_swish(n, alpha)
+}
+
+fn scaled_swish(n: &mut NodeContext, alpha: f32) -> Result<(), Reason> {
+    if alpha == 1.0 {
+        return plain(n, UnaryKind::Silu, 0.0, 0.0);
+    }
+    let data = n.plain(0)?;
+    let factor = n.scalar("alpha", alpha);
+    let v = n.binary("mul", BinaryKind::Mul, data, factor)?;
+    let v = n.unary("sigmoid", UnaryKind::Sigmoid, v)?;
+    let v = n.binary("", BinaryKind::Mul, data, v)?;
+    n.output(v)
+}
+
+pub(super) fn thresholded_relu(n: &mut NodeContext) -> Result<(), Reason> {
+    let alpha = n.float("alpha").unwrap_or(1.0);
+    let data = n.plain(0)?;
+    let (alpha, zero) = (n.scalar("alpha", alpha), n.scalar("zero", 0.0));
+    let above = n.binary("above", BinaryKind::Less, alpha, data)?;
+    let v = n.node("", Select {}, &[above, data, zero])?;
+    n.output(v)
+}
+
+/// `max(x, 0) + slope * min(x, 0)`.
+pub(super) fn prelu(n: &mut NodeContext) -> Result<(), Reason> {
+    let (data, slope) = (n.plain(0)?, n.plain(1)?);
+    let zero = n.scalar("zero", 0.0);
+    let zero = n.cast("zero", zero, n.ty(data).dtype)?;
+    let below = n.binary("below", BinaryKind::Min, data, zero)?;
+    let below = n.binary("slope", BinaryKind::Mul, below, slope)?;
+    let above = n.binary("above", BinaryKind::Max, data, zero)?;
+    let v = n.add("", above, below)?;
+    n.output(v)
+}
+
+pub(super) fn clip(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    let dtype = n.ty(data).dtype;
+    let late = n.opset() >= 11;
+    let known = |i: usize| !late || !n.has_input(i) || n.known(i).is_some();
+    if !matches!(dtype, DType::F32 | DType::I8) || !known(1) || !known(2) {
+        return clip_by_values(n);
+    }
+    // Integers have the bounds of their type where none is given.
+    let open = if dtype == DType::I8 { (-128.0, 127.0) } else { (f32::NEG_INFINITY, f32::INFINITY) };
+    let bound = |i: usize, name: &str, open: f32| -> Result<f32, Reason> {
+        if !late {
+            return Ok(n.float(name).unwrap_or(open));
+        }
+        if !n.has_input(i) {
+            return Ok(open);
+        }
+        let t = n.constant_input(i)?;
+        match t.data() {
+            _ if t.len() != 1 => Err(format!("its {name} must be one number, found {}", t.ty()).into()),
+            TensorData::F32(v) => Ok(v[0]),
+            TensorData::I8(v) => Ok(f32::from(v[0])),
+            TensorData::U8(v) => Ok(f32::from(v[0]) - 128.0),
+            _ => Err(format!("its {name} must be of type f32, i8 or u8, found {}", t.ty()).into()),
+        }
+    };
+    let (lo, hi) = (bound(1, "min", open.0)?, bound(2, "max", open.1)?);
+    // The upper bound is applied last.
+    let lo = lo.min(hi);
+    let v = n.node("", Clip { lo, hi }, &[data])?;
+    n.output_like(v, data)
+}
+
+fn clip_by_values(n: &mut NodeContext) -> Result<(), Reason> {
+    let mut v = n.plain(0)?;
+    for (i, what, kind) in [(1, "min", BinaryKind::Max), (2, "max", BinaryKind::Min)] {
+        if n.opset() < 11 {
+            let Some(x) = n.float(what) else { continue };
+            let bound = n.scalar(what, x);
+            let bound = n.cast(what, bound, n.ty(v).dtype)?;
+            v = n.binary(what, kind, v, bound)?;
+        } else if n.has_input(i) {
+            let bound = n.plain(i)?;
+            v = n.binary(what, kind, v, bound)?;
+        }
+    }
+    n.output(v)
+}
+
+/// Data, the dimension that it runs over, and the shape that the result is given where data were flattened.
+fn softmax_data(n: &mut NodeContext) -> Result<(ValueId, usize, Option<Vec<usize>>), Reason> {
+    let data = n.plain(0)?;
+    let rank = n.ty(data).rank();
+    if n.opset() >= 13 {
+        return Ok((data, n.axis_attribute(-1, rank)?, None));
+    }
+    // Earlier sets sum over everything from the axis on.
+    let axis = n.axis_attribute(1, rank)?;
+    if axis + 1 == rank {
+        return Ok((data, axis, None));
+    }
+    let shape = n.shape(data)?;
+    let flat = flattened(n, data, axis)?;
+    Ok((flat, 1, Some(shape)))
+}
+
+fn shaped(n: &mut NodeContext, v: ValueId, shape: Option<Vec<usize>>) -> Result<(), Reason> {
+    let v = match shape {
+        Some(s) => n.reshape("shape", v, &s)?,
+        None => v,
+    };
+    n.output(v)
+}
+
+pub(super) fn softmax(n: &mut NodeContext) -> Result<(), Reason> {
+    let (data, axis, shape) = softmax_data(n)?;
+    let v = n.node("", Softmax::float(axis, 1.0), &[data])?;
+    shaped(n, v, shape)
+}
+
+/// `x - max - log(sum(exp(x - max)))`.
+pub(super) fn log_softmax(n: &mut NodeContext) -> Result<(), Reason> {
+    let (data, axis, shape) = softmax_data(n)?;
+    let most = n.reduce("max", ReduceKind::Max, &[axis], true, data)?;
+    let less = n.binary("sub", BinaryKind::Sub, data, most)?;
+    let exp = n.unary("exp", UnaryKind::Exp, less)?;
+    let sum = n.reduce("sum", ReduceKind::Sum, &[axis], true, exp)?;
+    let log = n.unary("log", UnaryKind::Log, sum)?;
+    let v = n.binary("", BinaryKind::Sub, less, log)?;
+    shaped(n, v, shape)
+}
+
+pub(super) fn cast(n: &mut NodeContext) -> Result<(), Reason> {
+    let number = n.int("to").ok_or("its attribute `to` is missing")?;
+    let to = i32::try_from(number).map_err(|_| "its attribute `to` is no element type")?;
+    if matches!(to, 10 | 11) {
+        // Half and double precision are single precision here.
+        let data = n.plain(0)?;
+        let v = n.cast("", data, DType::F32)?;
+        return n.output(v);
+    }
+    let dtype = crate::frontend::onnx::tensor::dtype(to).map_err(|e| Reason(format!("its attribute `to`: {e}")))?;
+    let data = n.plain(0)?;
+    let v = if n.ty(data).dtype == dtype { data } else { n.node("", Cast { dtype }, &[data])? };
+    n.output(v)
+}
+
+pub(super) fn cast_like(n: &mut NodeContext) -> Result<(), Reason> {
+    let (data, like) = (n.plain(0)?, n.plain(1)?);
+    let v = n.cast("", data, n.ty(like).dtype)?;
+    n.output(v)
+}

@@ -1,0 +1,76 @@
+//! Sizes for the dimensions that a file leaves open.
+
+use super::ImportError;
+use crate::graph::{Dim, Graph, TensorType};
+use std::collections::BTreeMap;
+
+/// Sizes for the dimensions that a file leaves open: by symbol, by input, and from data at hand.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Sizes of symbols.
+    pub symbols: BTreeMap<String, usize>,
+    /// Whole shapes of inputs by their names.
+    pub inputs: BTreeMap<String, Vec<usize>>,
+    /// Shapes of data, by the name of the input that they are for, or in the order of the inputs. Of these the outermost
+    /// size is left alone: data may hold several runs.
+    pub data: Vec<(Option<String>, Vec<usize>)>,
+}
+
+impl Sizes {
+    /// A graph with its open dimensions given sizes.
+    pub(super) fn bind(&self, graph: Graph, file: &str) -> Result<Graph, ImportError> {
+        let types: Vec<(&str, &TensorType)> = graph.inputs().map(|(n, v)| (n, graph.ty(v))).collect();
+        let bound = self.bound(&types).map_err(|reason| ImportError::Sizes { file: file.into(), reason })?;
+        if bound.is_empty() {
+            return Ok(graph);
+        }
+        graph.bind(&bound).map_err(|source| ImportError::Graph { file: file.into(), source: Box::new(source) })
+    }
+
+    /// A size for each symbol of these inputs that has one; outermost sizes left open become 1.
+    ///
+    /// # Errors
+    /// A symbol or an input that is not there, and shapes that do not suit.
+    pub(super) fn bound(&self, inputs: &[(&str, &TensorType)]) -> Result<BTreeMap<String, usize>, String> {
+        let symbols = |ty: &&TensorType| -> Vec<String> {
+            let open = ty.dims.iter().filter(|d| d.known().is_none());
+            open.map(ToString::to_string).collect()
+        };
+        let all: Vec<String> = inputs.iter().flat_map(|(_, ty)| symbols(ty)).collect();
+        let list = |names: &[String]| if names.is_empty() { "none".into() } else { names.join(", ") };
+        if let Some(s) = self.symbols.keys().find(|s| !all.contains(s)) {
+            return Err(format!("has no open dimension {s}; it has {}", list(&all)));
+        }
+        let mut bound = self.symbols.clone();
+        for (name, shape) in &self.inputs {
+            let Some((_, ty)) = inputs.iter().find(|(n, _)| n == name) else {
+                let names: Vec<String> = inputs.iter().map(|(n, _)| n.to_string()).collect();
+                return Err(format!("has no input {name}; it has {}", list(&names)));
+            };
+            let suits = ty.rank() == shape.len()
+                && ty.dims.iter().zip(shape).all(|(d, &n)| match d {
+                    Dim::Fixed(k) => *k == n,
+                    Dim::Symbol(s) => *bound.entry(s.clone()).or_insert(n) == n,
+                });
+            if !suits {
+                return Err(format!("has an input {name} of {ty}, which the shape {shape:?} does not suit"));
+            }
+        }
+        let mut unnamed = self.data.iter().filter(|(n, _)| n.is_none()).map(|(_, s)| s);
+        for (name, ty) in inputs {
+            let named = self.data.iter().find(|(n, _)| n.as_deref() == Some(name)).map(|(_, s)| s);
+            let Some(shape) = named.or_else(|| unnamed.next()).filter(|s| s.len() == ty.rank()) else { continue };
+            for (d, &n) in ty.dims.iter().zip(shape).skip(1) {
+                if let Dim::Symbol(s) = d {
+                    bound.entry(s.clone()).or_insert(n);
+                }
+            }
+        }
+        for (_, ty) in inputs {
+            if let Some(Dim::Symbol(s)) = ty.dims.first() {
+                bound.entry(s.clone()).or_insert(1);
+            }
+        }
+        Ok(bound)
+    }
+}
