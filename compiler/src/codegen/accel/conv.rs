@@ -4,6 +4,7 @@ use super::build::{Emit, Place, Work};
 use super::layer::{Conv, Finish, Layer};
 use super::plan::{ConvTile, Sizes, column_span, row_span, skips_rows};
 use super::product::Tile;
+use super::rest::{Rest, pack};
 use super::vector::Requant;
 use super::view::View;
 use crate::graph::ValueId;
@@ -11,7 +12,7 @@ use std::ops::Range;
 use tilewright_driver::{DriverError, Nest, Role};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{Descriptor, Load, PARAM_ROWS, Store, VecDst, VecOp, VecSrc, Vector};
-use tilewright_hw::layout::{Weights, pack_descriptor, pack_params};
+use tilewright_hw::layout::{pack_descriptor, pack_params};
 
 /// Parts of `size` in steps of `step`.
 pub(super) fn cut(size: usize, step: usize) -> Vec<Range<usize>> {
@@ -26,6 +27,9 @@ struct Walk<'a> {
     input: (Place, View),
     output: (Place, View),
     weights: u64,
+    /// Weights beyond 8 bits, and their offset in the constants.
+    rest: Rest,
+    rest_weights: u64,
     /// Offset in the constants of the parameters of each group of output blocks.
     params: Vec<(Range<usize>, u64)>,
 }
@@ -48,6 +52,7 @@ pub(super) fn emit(
 ) -> Result<(), DriverError> {
     let (input, output) = (layer.inputs[0], layer.output);
     let sizes = Sizes::new(conv, input.1, output.1, e.config);
+    let rest = Rest::new(conv, &sizes, input.1, e.config);
     let mut walk = Walk {
         conv,
         name: &layer.name,
@@ -56,6 +61,8 @@ pub(super) fn emit(
         input: (e.place(input, root)?, input.1),
         output: (e.place(output, root)?, output.1),
         weights: 0,
+        rest,
+        rest_weights: 0,
         params: Vec::new(),
     };
     walk.constants(e);
@@ -98,21 +105,15 @@ impl Walk<'_> {
     }
 
     fn constants(&mut self, e: &mut Emit) {
-        let (config, conv, taps) = (e.config, self.conv, self.taps());
-        let (block_in, block_out) = (config.block_in as usize, config.block_out as usize);
+        let (config, conv) = (e.config, self.conv);
         let out_tiles = self.sizes.out_blocks * self.sizes.out_ratio;
-        let (outputs, depth) = (conv.finish.bias.len(), conv.depth());
-        let per_group = (outputs / conv.groups).max(1);
-        let tiles = Weights::new(config, out_tiles * block_out, self.sizes.in_tiles * block_in, taps);
-        let firsts: Vec<usize> =
-            (0..out_tiles).map(|t| self.sizes.first_tile(conv, t, self.input.1, config) * block_in).collect();
-        let packed = tiles.pack(|o, i, tap| {
-            let channel = firsts[o / block_out] + i;
-            let within = channel.checked_sub(o / per_group * depth).filter(|&i| i < depth && o < outputs);
-            within.map_or(0, |i| conv.weights[(o * taps + tap) * depth + i])
-        });
+        let packed = pack(conv, &conv.weights, &self.sizes, self.input.1, config);
         let bytes: Vec<u8> = packed.into_iter().map(|w| w as u8).collect();
         self.weights = e.b.constant(&format!("{} weights", self.name), Role::Weights, &bytes);
+        if !self.rest.bytes.is_empty() {
+            let name = format!("{} weights beyond 8 bits", self.name);
+            self.rest_weights = e.b.constant(&name, Role::Weights, &self.rest.bytes);
+        }
         let whole = 2 * PARAM_ROWS * (out_tiles as u32 + config.descriptor_entries()) <= config.entries(Mem::Param);
         let group = if whole { self.sizes.out_blocks } else { self.tile.out_blocks };
         for blocks in cut(self.sizes.out_blocks, group) {
@@ -137,8 +138,12 @@ impl Walk<'_> {
         for (pass, in_blocks) in passes.iter().enumerate() {
             let wgt = self.load_weights(e, s, in_blocks)?;
             let nests = self.nests(e, s, in_blocks)?;
+            let further = self.rest_nests(e, s, in_blocks)?;
             for nest in &nests {
                 e.b.prepare_gemm(&tail(nest, pass == 0))?;
+            }
+            for nest in &further {
+                e.b.prepare_gemm(nest)?;
             }
             let inp = self.load_input(e, s, in_blocks)?;
             for nest in nests {
@@ -148,6 +153,10 @@ impl Walk<'_> {
                     e.b.gemm_nest(false, &Nest { body: nest.body[..1].to_vec(), ..nest.clone() })?;
                 }
                 e.b.gemm_nest(true, &tail(&nest, pass == 0))?;
+            }
+            for nest in further {
+                let at = [nest.at[0] + acc, nest.at[1] + inp, nest.at[2] + wgt];
+                e.b.gemm_nest(true, &Nest { at, ..nest })?;
             }
         }
         let out = e.out.take(entries);
@@ -211,15 +220,32 @@ impl Walk<'_> {
         }
         let (taps, all) = (self.taps(), self.sizes.in_tiles);
         let out_tiles = s.blocks.len() * self.sizes.out_ratio;
-        let entry = e.wgt.hold(key, (out_tiles * tiles.len() * taps) as u32);
-        let tile_bytes = u64::from(e.config.entry_bytes(Mem::Wgt));
         let first = s.blocks.start * self.sizes.out_ratio;
+        let main = out_tiles * tiles.len() * taps;
+        let entry = e.wgt.hold(key, (main + self.rest.count(first..first + out_tiles, &tiles)) as u32);
+        let tile_bytes = u64::from(e.config.entry_bytes(Mem::Wgt));
         let row = (tiles.len() * taps) as u64 * tile_bytes;
         let offset = |t: usize| self.weights + (((first + t) * all + tiles.start) * taps) as u64 * tile_bytes;
         let constants = e.b.constants();
+        let mut further = |from: usize, to: usize, count: usize| {
+            let offset = self.rest_weights + from as u64 * tile_bytes;
+            e.b.load_linear(Mem::Wgt, constants, offset, entry + (main + to) as u32, count as u64 * tile_bytes)
+        };
         if tiles.len() == all {
+            let count = self.rest.count(first..first + out_tiles, &tiles);
+            if count > 0 {
+                further(self.rest.tiles(first, &tiles).start, 0, count)?;
+            }
             e.b.load_linear(Mem::Wgt, constants, offset(0), entry, row * out_tiles as u64)?;
             return Ok(entry);
+        }
+        let mut at = 0;
+        for t in 0..out_tiles {
+            let rest = self.rest.tiles(first + t, &tiles);
+            if !rest.is_empty() {
+                further(rest.start, at, rest.len())?;
+            }
+            at += rest.len();
         }
         for t in 0..out_tiles {
             let to = entry + (t * tiles.len() * taps) as u32;
@@ -245,46 +271,88 @@ impl Walk<'_> {
         Ok(entry)
     }
 
-    /// The loops of a pass, for all output tiles at once or, with groups, for each.
-    fn nests(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>) -> Result<Vec<Nest>, DriverError> {
+    /// The work of a pass on all output tiles of a step.
+    fn tile(&self, s: &Step, in_blocks: &Range<usize>) -> Tile {
         let (conv, sizes) = (self.conv, &self.sizes);
         let (rows, _) = row_span(conv, s.rows.start, s.rows.len(), self.input.1);
         let columns = column_span(conv, s.columns.start, s.columns.len(), self.input.1);
-        let (ri, ro) = (sizes.in_ratio as u32, sizes.out_ratio as u32);
-        let pixels = [s.rows.len() as u32, s.columns.len() as u32];
-        let tiles = self.pass_tiles(in_blocks).len() as u32;
         let pair = |v: [usize; 2]| v.map(|n| n as u32);
         let row_step = if skips_rows(conv) { 1 } else { conv.strides[0] as u32 };
-        let all = Tile {
+        Tile {
             blocks: s.blocks.len() as u32,
-            out_ratio: ro,
-            pixels,
-            tiles,
+            out_ratio: sizes.out_ratio as u32,
+            pixels: [s.rows.len() as u32, s.columns.len() as u32],
+            tiles: self.pass_tiles(in_blocks).len() as u32,
             first: 0,
-            in_ratio: ri,
+            in_ratio: sizes.in_ratio as u32,
             window: [in_blocks.len() as u32, rows.padded() as u32, columns.padded() as u32],
             kernel: pair(conv.kernel),
             steps: [row_step, conv.strides[1] as u32],
             dilations: pair(conv.dilations),
+        }
+    }
+
+    /// The loops of a pass for one output tile of a step, which reads its weights from the first on.
+    fn one_nest(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>, t: usize) -> Result<Nest, DriverError> {
+        let (sizes, all) = (&self.sizes, self.tile(s, in_blocks));
+        let (ri, ro) = (all.in_ratio, all.out_ratio);
+        let first = if self.conv.groups == 1 {
+            in_blocks.start * sizes.in_ratio
+        } else {
+            sizes.first_tile(self.conv, s.blocks.start * sizes.out_ratio + t, self.input.1, e.config)
         };
-        if conv.groups == 1 {
+        let block = (first / sizes.in_ratio - in_blocks.start) as u32;
+        let (t, first) = (t as u32, (first % sizes.in_ratio) as u32);
+        let blocks = (first + all.tiles).div_ceil(ri);
+        let one = Tile { blocks: 1, out_ratio: 1, first, window: [blocks, all.window[1], all.window[2]], ..all };
+        let mut nest = e.nest(&Work::Product(one))?;
+        // Sums of neighbouring pixels stand as far apart as a block has entries.
+        nest.dims.iter_mut().for_each(|d| d.steps[0] *= ro);
+        let plane = all.window[1] * all.window[2] * ri;
+        nest.at = [t / ro * all.pixels[0] * all.pixels[1] * ro + t % ro, block * plane, 0];
+        Ok(nest)
+    }
+
+    /// The loops of a pass, for all output tiles at once or, with groups, for each.
+    fn nests(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>) -> Result<Vec<Nest>, DriverError> {
+        let all = self.tile(s, in_blocks);
+        if self.conv.groups == 1 {
             return Ok(vec![e.nest(&Work::Product(all))?]);
         }
-        let plane = all.window[1] * all.window[2] * ri;
-        let per_tile = tiles * self.taps() as u32;
+        let per_tile = all.tiles * self.taps() as u32;
         let each = |t: usize| {
-            let first = sizes.first_tile(conv, s.blocks.start * sizes.out_ratio + t, self.input.1, e.config);
-            let block = (first / sizes.in_ratio - in_blocks.start) as u32;
-            let (t, first) = (t as u32, (first % sizes.in_ratio) as u32);
-            let blocks = (first + tiles).div_ceil(ri);
-            let one = Tile { blocks: 1, out_ratio: 1, first, window: [blocks, all.window[1], all.window[2]], ..all };
-            let mut nest = e.nest(&Work::Product(one))?;
-            // Sums of neighbouring pixels stand as far apart as a block has entries.
-            nest.dims.iter_mut().for_each(|d| d.steps[0] *= ro);
-            nest.at = [t / ro * pixels[0] * pixels[1] * ro + t % ro, block * plane, t * per_tile];
+            let mut nest = self.one_nest(e, s, in_blocks, t)?;
+            nest.at[2] = t as u32 * per_tile;
             Ok(nest)
         };
-        (0..s.blocks.len() * sizes.out_ratio).map(each).collect()
+        (0..s.blocks.len() * self.sizes.out_ratio).map(each).collect()
+    }
+
+    /// The loops over the weights beyond 8 bits: of each output tile's micro-ops those that have some.
+    fn rest_nests(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>) -> Result<Vec<Nest>, DriverError> {
+        let (tiles, taps) = (self.pass_tiles(in_blocks), self.taps());
+        let (first, out_tiles) = (s.blocks.start * self.sizes.out_ratio, s.blocks.len() * self.sizes.out_ratio);
+        // They lie behind the others in the order of output tiles.
+        let mut at = (out_tiles * tiles.len() * taps) as u32;
+        let mut nests = Vec::new();
+        for t in 0..out_tiles {
+            let places = self.rest.places(first + t, &tiles);
+            if places.is_empty() {
+                continue;
+            }
+            let mut nest = self.one_nest(e, s, in_blocks, t)?;
+            let numbered = places.iter().enumerate();
+            nest.body = numbered
+                .map(|(k, &(tile, tap))| {
+                    let [acc, inp, _] = nest.body[tile * taps + tap];
+                    [acc, inp, k as u32]
+                })
+                .collect();
+            nest.at[2] = at;
+            at += places.len() as u32;
+            nests.push(nest);
+        }
+        Ok(nests)
     }
 }
 

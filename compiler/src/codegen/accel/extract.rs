@@ -1,6 +1,7 @@
 //! Nodes of the graph to layers, or the reason why not.
 
 use super::layer::{Add, Conv, Finish, Kind, Layer, Pool, PoolFinish, Reduce};
+use super::rest::split;
 use super::view::View;
 use crate::graph::op::{self, Layout, Op};
 use crate::graph::{DType, Graph, Node, NodeId, ValueId};
@@ -129,10 +130,10 @@ impl Reader<'_> {
         let input = self.image(node.inputs[0], op.layout)?;
         let output = self.image(node.output(), op.layout)?;
         let shape = self.shape(node.inputs[1])?;
-        let weights = self.weights(node.inputs[1])?.to_vec();
+        let (weights, rest) = split(self.weights(node.inputs[1])?, op.weight_zero_point)?;
         let (next, mut finish) = self.requantize(node, op.layout.channel_axis())?;
-        symmetric(op.weight_zero_point)?;
         fold_zero_point(&mut finish, &weights, op.data_zero_point);
+        fold_zero_point(&mut finish, &rest, op.data_zero_point);
         let mut nodes = vec![id, next];
         self.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
         let conv = Conv {
@@ -142,6 +143,7 @@ impl Reader<'_> {
             dilations: op.dilations,
             groups: op.groups,
             weights,
+            rest,
             pad_value: op.data_zero_point as i8,
             finish,
         };
@@ -169,9 +171,10 @@ impl Reader<'_> {
                 }
             }
         }
+        let (weights, rest) = split(&weights, op.weight_zero_point)?;
         let (next, mut finish) = self.requantize(node, 1)?;
-        symmetric(op.weight_zero_point)?;
         fold_zero_point(&mut finish, &weights, op.data_zero_point);
+        fold_zero_point(&mut finish, &rest, op.data_zero_point);
         let mut nodes = vec![id, next];
         self.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
         let conv = Conv {
@@ -181,6 +184,7 @@ impl Reader<'_> {
             dilations: [1, 1],
             groups: 1,
             weights,
+            rest,
             pad_value: op.data_zero_point as i8,
             finish,
         };
@@ -290,13 +294,6 @@ impl Reader<'_> {
         let pool = Pool { pads, ..pool(([1, 1], [1, 1], [0; 4], [1, 1]), reduce, pad_value, finish) };
         self.layer(vec![id], vec![(data, input)], output, Kind::Pool(pool))
     }
-}
-
-fn symmetric(weight_zero_point: i32) -> Read<()> {
-    if weight_zero_point == 0 {
-        return Ok(());
-    }
-    Err(format!("its weights have the zero point {weight_zero_point}"))
 }
 
 type Window = ([usize; 2], [usize; 2], [usize; 4], [usize; 2]);

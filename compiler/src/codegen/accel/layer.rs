@@ -43,8 +43,10 @@ pub struct Conv {
     pub dilations: [usize; 2],
     /// Groups of channels.
     pub groups: usize,
-    /// `[O, KH, KW, I/groups]`.
+    /// `[O, KH, KW, I/groups]`, less their zero point and held within 8 bits.
     pub weights: Vec<i8>,
+    /// What the weights less their zero point have beyond; empty where there is nothing.
+    pub rest: Vec<i8>,
     /// Value of padding: the data's zero point.
     pub pad_value: i8,
     /// What becomes of the sums; the data's zero point is folded into the bias.

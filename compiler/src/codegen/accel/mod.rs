@@ -15,6 +15,7 @@ mod mapped;
 mod plan;
 mod pool;
 mod product;
+mod rest;
 mod scratch;
 mod vector;
 mod view;

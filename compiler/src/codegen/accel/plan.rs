@@ -1,6 +1,7 @@
 //! Tiles that fit the scratchpads, chosen by estimated cycles.
 
 use super::layer::{Conv, Kind, Layer, Pool, Span, reach};
+use super::rest::Rest;
 use super::view::View;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{PARAM_ROWS, VecOp};
@@ -161,6 +162,7 @@ impl Sizes {
 
 fn conv_tile(conv: &Conv, input: View, output: View, config: &HwConfig) -> Result<ConvTile, String> {
     let sizes = Sizes::new(conv, input, output, config);
+    let rest = Rest::new(conv, &sizes, input, config);
     let columns = parts(output.w);
     // Cutting columns shortens the rows of every transfer, so it is the last resort.
     for chunk in [&columns[..1], &columns[1..]] {
@@ -174,7 +176,7 @@ fn conv_tile(conv: &Conv, input: View, output: View, config: &HwConfig) -> Resul
                             ConvTile { out_blocks, rows, columns, in_blocks, pixels_inside: true, cycles: u64::MAX };
                         for pixels_inside in [true, false] {
                             let tile = ConvTile { pixels_inside, ..tile };
-                            let cycles = cost(conv, &sizes, input, output, tile, config);
+                            let cycles = cost(conv, &sizes, &rest, [input, output], tile, config);
                             if let Some(cycles) = cycles
                                 && best.is_none_or(|b| cycles < b.cycles)
                             {
@@ -215,7 +217,14 @@ pub(super) fn column_span(conv: &Conv, first: usize, count: usize, input: View) 
 }
 
 /// Estimated cycles of a product with this tile, or none where the tile does not fit.
-fn cost(conv: &Conv, sizes: &Sizes, input: View, output: View, tile: ConvTile, config: &HwConfig) -> Option<u64> {
+fn cost(
+    conv: &Conv,
+    sizes: &Sizes,
+    rest: &Rest,
+    [input, output]: [View; 2],
+    tile: ConvTile,
+    config: &HwConfig,
+) -> Option<u64> {
     let taps = conv.kernel[0] * conv.kernel[1];
     let pixels = tile.rows * tile.columns;
     let grouped = conv.groups > 1;
@@ -236,10 +245,12 @@ fn cost(conv: &Conv, sizes: &Sizes, input: View, output: View, tile: ConvTile, c
     let columns_in = (tile.columns - 1) * conv.strides[1] + reach(conv.kernel[1], conv.dilations[1]);
     let inp = in_blocks * rows_in * columns_in * sizes.in_ratio;
     let out = tile.out_blocks * sizes.out_ratio * pixels;
-    let wgt = tile.out_blocks * sizes.out_ratio * in_tiles * taps;
+    let main = tile.out_blocks * sizes.out_ratio * in_tiles * taps;
+    let further = most_rest(rest, sizes, tile, in_tiles);
+    let wgt = main + further;
     let params = tile.out_blocks * sizes.out_ratio + config.descriptor_entries() as usize;
     let half = |mem: Mem| config.entries(mem) as usize / 2;
-    let whole_weights = wgt == sizes.out_blocks * sizes.out_ratio * sizes.in_tiles * taps;
+    let whole_weights = main == sizes.out_blocks * sizes.out_ratio * sizes.in_tiles * taps;
     let acc_half = if config.banks(Mem::Acc) > 1 { half(Mem::Acc) } else { 2 * half(Mem::Acc) };
     let fits = inp <= half(Mem::Inp)
         && out <= acc_half
@@ -291,11 +302,27 @@ fn cost(conv: &Conv, sizes: &Sizes, input: View, output: View, tile: ConvTile, c
     let requant = (out as u64) * u64::from(config.row_elements().div_ceil(config.requant_lanes));
     let store = beats(out, Mem::Out);
     let dma = inp_loads * inp_load + wgt_loads * wgt_load + tiles * store;
-    let gemm = tiles * passes * ((tile.out_blocks * sizes.out_ratio * pixels * in_tiles * taps) as u64 + 12);
+    let all_rest = rest.count(0..sizes.out_blocks * sizes.out_ratio, &(0..sizes.in_tiles));
+    let gemm = tiles * passes * ((main * pixels) as u64 + 12)
+        + (all_rest * output.n * output.h * output.w) as u64
+        + if all_rest > 0 { 20 * pixel_tiles * (sizes.out_blocks * sizes.out_ratio) as u64 } else { 0 };
     let vector = tiles * (requant + 24);
     // The first tile's operands and the last tile's results are not hidden behind anything; each tile has instructions
     // to fetch and tokens to wait for.
     Some(gemm.max(dma).max(vector) + inp_load + wgt_load + requant + store + 250 + 50 * tiles * passes)
+}
+
+/// The most weight tiles beyond 8 bits that a tile of the product needs at once.
+fn most_rest(rest: &Rest, sizes: &Sizes, tile: ConvTile, in_tiles: usize) -> usize {
+    if rest.bytes.is_empty() {
+        return 0;
+    }
+    let all = sizes.out_blocks * sizes.out_ratio;
+    let step = tile.out_blocks * sizes.out_ratio;
+    let outs = (0..all).step_by(step).map(|t| t..(t + step).min(all));
+    let ins: Vec<_> =
+        (0..sizes.in_tiles).step_by(in_tiles.max(1)).map(|i| i..(i + in_tiles).min(sizes.in_tiles)).collect();
+    outs.flat_map(|o| ins.iter().map(move |i| rest.count(o.clone(), i))).max().unwrap_or(0)
 }
 
 /// The memory in which vector finds a pooling's data.

@@ -69,7 +69,7 @@ fn conv(rng: &mut StdRng) -> Option<Graph> {
         groups,
         layout,
         data_zero_point: rng.random_range(-128..128),
-        weight_zero_point: 0,
+        weight_zero_point: if rng.random() { rng.random_range(-128..128) } else { 0 },
     };
     let acc = b.node("conv", op, &[x, weights]).ok()?;
     let mut y = requantize(rng, &mut b, acc, layout.channel_axis(), kernel[0] * kernel[1] * depth);
@@ -86,8 +86,13 @@ fn dense(rng: &mut StdRng) -> Option<Graph> {
     let x = b.input("x", TensorType::new(DType::I8, &[m, k]));
     let w = int8(rng, &[n, k]);
     let w = b.constant("w", w);
-    let acc =
-        b.node("dense", Dense { data_zero_point: rng.random_range(-128..128), weight_zero_point: 0 }, &[x, w]).ok()?;
+    let acc = b
+        .node(
+            "dense",
+            Dense { data_zero_point: rng.random_range(-128..128), weight_zero_point: rng.random_range(-20..20) },
+            &[x, w],
+        )
+        .ok()?;
     let y = requantize(rng, &mut b, acc, 1, k);
     b.output("y", y);
     Some(b.finish().unwrap())

@@ -1,0 +1,127 @@
+//! What weights less their zero point have beyond 8 bits.
+//!
+//! A weight less its zero point lies in -255..=255. Its part within 8 bits is the product's weight; what is left, mostly
+//! nothing, are further tiles for the few places that have some, whose products are added to the same sums.
+
+use super::layer::Conv;
+use super::plan::Sizes;
+use super::view::View;
+use std::ops::Range;
+use tilewright_hw::HwConfig;
+use tilewright_hw::layout::Weights;
+
+/// Weights less their zero point as two parts of 8 bits; the second is empty where the first says it all.
+///
+/// # Errors
+/// The reason, where a weight lies 255 above its zero point: two parts reach 254.
+pub(super) fn split(raw: &[i8], zero_point: i32) -> Result<(Vec<i8>, Vec<i8>), String> {
+    let less = |&w: &i8| i32::from(w) - zero_point;
+    let first = |v: i32| v.clamp(-128, 127);
+    if raw.iter().any(|w| less(w) > 254) {
+        return Err("a weight lies 255 above its zero point; two weight tiles reach 254".into());
+    }
+    let weights = raw.iter().map(|w| first(less(w)) as i8).collect();
+    let rest: Vec<i8> = raw.iter().map(|w| (less(w) - first(less(w))) as i8).collect();
+    Ok((weights, if rest.iter().all(|&r| r == 0) { Vec::new() } else { rest }))
+}
+
+/// The tiles of a product's rest, by output tile, input tile and tap.
+#[derive(Debug, Default)]
+pub(super) struct Rest {
+    /// Input tiles that each output tile has.
+    in_tiles: usize,
+    /// Where the tiles of an output and an input tile begin; one more than there are.
+    starts: Vec<usize>,
+    /// The tap of each tile.
+    taps: Vec<usize>,
+    /// The tiles' bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl Rest {
+    pub fn new(conv: &Conv, sizes: &Sizes, input: View, config: &HwConfig) -> Rest {
+        let in_tiles = sizes.in_tiles;
+        if conv.rest.is_empty() {
+            return Rest { in_tiles, ..Rest::default() };
+        }
+        let packed = pack(conv, &conv.rest, sizes, input, config);
+        let taps = conv.kernel[0] * conv.kernel[1];
+        let size = (config.block_in * config.block_out) as usize;
+        let mut rest = Rest { in_tiles, starts: vec![0], ..Rest::default() };
+        for (i, tile) in packed.chunks_exact(size).enumerate() {
+            if tile.iter().any(|&w| w != 0) {
+                rest.taps.push(i % taps);
+                rest.bytes.extend(tile.iter().map(|&w| w as u8));
+            }
+            if i % taps == taps - 1 {
+                rest.starts.push(rest.taps.len());
+            }
+        }
+        rest
+    }
+
+    /// The tiles of one output tile for some of its input tiles.
+    pub fn tiles(&self, out_tile: usize, in_tiles: &Range<usize>) -> Range<usize> {
+        let at = |i: usize| self.starts.get(out_tile * self.in_tiles + i).copied().unwrap_or(0);
+        at(in_tiles.start)..at(in_tiles.end)
+    }
+
+    /// Number of tiles of some output tiles for some of their input tiles.
+    pub fn count(&self, out_tiles: Range<usize>, in_tiles: &Range<usize>) -> usize {
+        if self.taps.is_empty() {
+            return 0;
+        }
+        if in_tiles.start == 0 && in_tiles.end == self.in_tiles {
+            let at = |t: usize| self.starts.get(t * self.in_tiles).copied().unwrap_or(self.taps.len());
+            return at(out_tiles.end) - at(out_tiles.start);
+        }
+        out_tiles.map(|t| self.tiles(t, in_tiles).len()).sum()
+    }
+
+    /// Input tile, from the first of the pass on, and tap of each tile of an output tile.
+    pub fn places(&self, out_tile: usize, in_tiles: &Range<usize>) -> Vec<(usize, usize)> {
+        let mut list = Vec::new();
+        for i in in_tiles.clone() {
+            let here = self.tiles(out_tile, &(i..i + 1));
+            list.extend(here.map(|t| (i - in_tiles.start, self.taps[t])));
+        }
+        list
+    }
+}
+
+/// Weights in the order in which gemm reads them; with groups an output tile's window of input tiles alone.
+pub(super) fn pack(conv: &Conv, weights: &[i8], sizes: &Sizes, input: View, config: &HwConfig) -> Vec<i8> {
+    let taps = conv.kernel[0] * conv.kernel[1];
+    let (block_in, block_out) = (config.block_in as usize, config.block_out as usize);
+    let out_tiles = sizes.out_blocks * sizes.out_ratio;
+    let (outputs, depth) = (conv.finish.bias.len(), conv.depth());
+    let per_group = (outputs / conv.groups).max(1);
+    let tiles = Weights::new(config, out_tiles * block_out, sizes.in_tiles * block_in, taps);
+    let firsts: Vec<usize> = (0..out_tiles).map(|t| sizes.first_tile(conv, t, input, config) * block_in).collect();
+    tiles.pack(|o, i, tap| {
+        let channel = firsts[o / block_out] + i;
+        let within = channel.checked_sub(o / per_group * depth).filter(|&i| i < depth && o < outputs);
+        within.map_or(0, |i| weights[(o * taps + tap) * depth + i])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_parts_together_are_the_weight_less_its_zero_point() {
+        for zero in -128..=127 {
+            let raw: Vec<i8> = (-128..=127).map(|w| w as i8).collect();
+            assert_eq!(split(&raw, zero).is_err(), zero == -128);
+            let raw = &raw[..255];
+            let (weights, rest) = split(raw, zero).unwrap();
+            let fits = |&w: &i8| (-128..=127).contains(&(i32::from(w) - zero));
+            assert_eq!(rest.is_empty(), raw.iter().all(fits));
+            for (i, &w) in raw.iter().enumerate() {
+                let both = i32::from(weights[i]) + rest.get(i).map_or(0, |&r| i32::from(r));
+                assert_eq!(both, i32::from(w) - zero);
+            }
+        }
+    }
+}
