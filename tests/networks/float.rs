@@ -66,12 +66,3 @@ fn every_onnx_network_of_the_folder_is_in_a_list() {
     assert!(missing.is_empty(), "not in a list: {missing:?}");
     assert_eq!(found.len(), ONNX.len() + QUANTIZED.len());
 }
-
-#[test]
-fn float_tflite_networks_are_close() {
-    for name in ["resnet8-cifar10/model_float.tflite", "anomaly-autoencoder/model_float.tflite"] {
-        if let Some(model) = tilewright_testing::model(name) {
-            check(&model).unwrap();
-        }
-    }
-}
