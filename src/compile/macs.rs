@@ -15,7 +15,7 @@ pub fn macs(graph: &Graph, id: NodeId) -> u64 {
             [_, window @ ..] => out * product(window),
             [] => 0,
         },
-        Op::MatMul(_) => out * operand(0).last().map_or(0, |k| *k as u64),
+        Op::MatMul(_) | Op::QMatMul(_) => out * operand(0).last().map_or(0, |k| *k as u64),
         _ => 0,
     }
 }

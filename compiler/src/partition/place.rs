@@ -110,6 +110,9 @@ fn describe(layer: &Layer, plan: &Plan) -> String {
         (Kind::Pool(_), Plan::Pool(t)) => {
             format!("on the vector unit, in tiles of {} rows and {} blocks of channels", t.rows, t.blocks)
         }
+        (_, Plan::MatMul(t)) => {
+            format!("product of two activations, in tiles of {} rows and {} blocks of columns", t.rows, t.blocks)
+        }
         (_, Plan::Add { entries }) => format!("on the vector unit, {entries} entries at a time"),
         _ => "on the accelerator".into(),
     }

@@ -3,7 +3,7 @@
 use super::{Pass, Patch, Ref, View};
 use crate::graph::{Dim, NodeId, Op, Tensor};
 
-/// Makes an added constant the bias of the `dense` or `conv2d` before it.
+/// Makes an added constant the bias of the `dense`, `conv2d` or `conv_transpose2d` before it, or part of it.
 #[derive(Debug)]
 pub struct FoldBias;
 
@@ -22,27 +22,37 @@ impl Pass for FoldBias {
         let axis = match &product.op {
             Op::Dense(_) => 1,
             Op::Conv2d(c) => c.layout.channel_axis(),
+            Op::ConvTranspose2d(c) => c.layout.channel_axis(),
             _ => return None,
         };
         let ty = view.graph.ty(sum);
         let channels = ty.dims.get(axis).and_then(Dim::known)?;
-        if product.inputs.len() != 2 || !view.single_use(sum) || view.graph.ty(node.output()) != ty {
+        if !view.single_use(sum) || view.graph.ty(node.output()) != ty {
             return None;
         }
-        // All sizes of the constant are 1 but that of the channels, counted from the end.
-        let from_end = ty.rank() - axis;
-        let shape = vector.shape();
-        let place = shape.len().checked_sub(from_end);
-        let elsewhere = shape.iter().enumerate().filter(|(i, _)| Some(*i) != place).any(|(_, &n)| n != 1);
-        if elsewhere || vector.len() != 1 && place.is_none() {
-            return None;
-        }
-        let x = vector.as_slice::<f32>().ok()?;
-        let bias = Tensor::from_fn(&[channels], |i| x[i % x.len()]);
+        let x = channel_vector(vector, ty.rank() - axis, channels)?;
+        let before = match product.inputs.get(2) {
+            Some(&b) => Some(view.graph.constant(b)?.as_slice::<f32>().ok()?),
+            None => None,
+        };
+        let bias = Tensor::from_fn(&[channels], |i| x[i] + before.map_or(0.0, |b| b[i]));
         let mut p = Patch::new("bias");
         let bias = p.constant(&format!("{}/bias", node.name), bias);
         let n =
             p.node(&product.name, product.op.clone(), &[product.inputs[0].into(), Ref::Old(product.inputs[1]), bias]);
         Some(p.replace(node.output(), n))
     }
+}
+
+/// A value for each channel, where all sizes of a constant are 1 but perhaps that of the channels, the `from_end`-th
+/// dimension from behind.
+pub(super) fn channel_vector(vector: &Tensor, from_end: usize, channels: usize) -> Option<Vec<f32>> {
+    let shape = vector.shape();
+    let place = shape.len().checked_sub(from_end);
+    let elsewhere = shape.iter().enumerate().filter(|(i, _)| Some(*i) != place).any(|(_, &n)| n != 1);
+    let x = vector.as_slice::<f32>().ok()?;
+    if elsewhere || x.is_empty() || x.len() != 1 && place.is_none() {
+        return None;
+    }
+    Some((0..channels).map(|i| x[i % x.len()]).collect())
 }

@@ -1,8 +1,8 @@
 //! Which passes run, in which order.
 
 use super::{
-    Canonicalize, DeadCode, FoldBias, FoldClip, FoldConstants, FoldPad, LegalizeQdq, Options, Pass, PassError, Report,
-    SinkDequantize, run,
+    Canonicalize, DeadCode, FoldBias, FoldClip, FoldConstants, FoldPad, FoldScale, LegalizeQdq, Options, Pass,
+    PassError, Report, SinkDequantize, run,
 };
 use crate::graph::Graph;
 
@@ -28,6 +28,10 @@ pub fn passes(level: OptLevel) -> Vec<Box<dyn Pass>> {
         list.push(Box::new(Canonicalize));
     }
     if level >= OptLevel::O2 {
+        list.push(Box::new(FoldScale));
+        list.push(Box::new(FoldBias));
+        // What stands behind a bias, as a normalisation does.
+        list.push(Box::new(FoldScale));
         list.push(Box::new(FoldBias));
     }
     // Before constants are folded: the dequantized ones mark the groups.

@@ -7,7 +7,7 @@ use super::product::{Tile, product};
 use super::scratch::Ring;
 use super::vector::{Addition, Requant, Windows, addition, requant, windows};
 use super::view::View;
-use super::{add, conv, pool};
+use super::{add, conv, matmul, pool};
 use crate::graph::{Graph, ValueId};
 use std::collections::HashMap;
 use tilewright_driver::{AccelProgram, Builder, DriverError, Nest, RegionId, Role};
@@ -66,6 +66,7 @@ pub fn build(
         let done = match (&layer.kind, plan) {
             (Kind::Conv(c), Plan::Conv(tile)) => conv::emit(&mut emit, layer, c, *tile, root),
             (Kind::Pool(p), Plan::Pool(tile)) => pool::emit(&mut emit, layer, p, *tile, root),
+            (Kind::MatMul(m), Plan::MatMul(tile)) => matmul::emit(&mut emit, layer, m, *tile, root),
             (Kind::Add(a), Plan::Add { entries }) => add::emit(&mut emit, layer, a, *entries, root),
             _ => Err(DriverError::Rule { index: emit.b.len(), what: "a plan of another kind of layer".into() }),
         };

@@ -1,6 +1,6 @@
 //! Nodes of the graph to layers, or the reason why not.
 
-use super::layer::{Add, Conv, Finish, Kind, Layer, Pool, PoolFinish, Reduce};
+use super::layer::{Add, Conv, Finish, Kind, Layer, MatMul, Pool, PoolFinish, Reduce};
 use super::rest::split;
 use super::view::View;
 use crate::graph::op::{self, Layout, Op};
@@ -28,6 +28,7 @@ pub fn extract(graph: &Graph, id: NodeId, users: &[Vec<NodeId>], known: &dyn Fn(
         Op::Conv2d(op) => reader.conv(id, node, op),
         Op::Dense(op) => reader.dense(id, node, op),
         Op::QAdd(op) => reader.add(id, node, op),
+        Op::QMatMul(op) => reader.matmul(id, node, op),
         Op::MaxPool2d(_) | Op::AvgPool2d(_) | Op::GlobalAvgPool(_) | Op::SumPool2d(_) => reader.pool(id, node),
         Op::Clip(_) | Op::Pad(_) | Op::Rescale(_) => reader.pointwise(id, node),
         Op::Reshape(_) if graph.ty(node.output()).dtype == DType::I8 => return Found::Alias,
@@ -205,6 +206,35 @@ impl Reader<'_> {
         let mut nodes = vec![id];
         self.fuse_clip(&mut nodes, &mut params.lo, &mut params.hi);
         self.layer(nodes, vec![(a, view), (b, view)], view, Kind::Add(Add { params }))
+    }
+
+    /// A product for each matrix of the first operand; the second has as many, or one.
+    fn matmul(&self, id: NodeId, node: &Node, op: &op::QMatMul) -> Read<Layer> {
+        let [a, b] = [node.inputs[0], node.inputs[1]];
+        let (sa, sb, out) = (self.shape(a)?, self.shape(b)?, self.shape(node.output())?);
+        let images = |s: &[usize]| s[..s.len() - 2].iter().product::<usize>();
+        let (m, k, n) = (sa[sa.len() - 2], sa[sa.len() - 1], sb[sb.len() - 1]);
+        let (na, nb) = (images(&sa), images(&sb));
+        let alike = nb == 1 || sb[..sb.len() - 2] == sa[..sa.len() - 2];
+        if images(&out) != na || !alike {
+            return Err("its operands' outer dimensions broadcast".into());
+        }
+        if [a, b].iter().any(|v| self.graph.constant(*v).is_some()) {
+            return Err("an operand is a constant".into());
+        }
+        let view_a = View::new(Layout::Nhwc, na, k, 1, m);
+        let view_b = View::new(Layout::Nchw, nb, k, 1, n);
+        let (next, mut finish) = self.requantize(node, out.len() - 1)?;
+        let both = i32::try_from(k).map_err(|_| "its depth is too large")?;
+        let both = both.wrapping_mul(op.a_zero_point.wrapping_mul(op.b_zero_point));
+        finish.bias.iter_mut().for_each(|b| *b = b.wrapping_add(both));
+        let mut nodes = vec![id, next];
+        self.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
+        let on_device = (self.known)(a) == Some(view_a) || (self.known)(b) == Some(view_b);
+        let (a_zero_point, b_zero_point) = (op.a_zero_point, op.b_zero_point);
+        let work = MatMul { a_zero_point, b_zero_point, finish, on_device };
+        let view = View::new(Layout::Nhwc, na, n, 1, m);
+        self.layer(nodes, vec![(a, view_a), (b, view_b)], view, Kind::MatMul(work))
     }
 
     fn pool(&self, id: NodeId, node: &Node) -> Read<Layer> {

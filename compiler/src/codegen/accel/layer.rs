@@ -28,6 +28,8 @@ pub enum Kind {
     Pool(Pool),
     /// A quantized sum of two tensors.
     Add(Add),
+    /// A product of two activations.
+    MatMul(MatMul),
 }
 
 /// Convolution, or a fully connected layer as one, with its requantization.
@@ -130,6 +132,19 @@ pub enum PoolFinish {
 pub struct Add {
     /// Scales, zero points and clamp.
     pub params: Qadd,
+}
+
+/// Product of two activations, `[rows, depth]` times `[depth, columns]` for each image, with its requantization.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MatMul {
+    /// Zero point of the first operand.
+    pub a_zero_point: i32,
+    /// Zero point of the second operand.
+    pub b_zero_point: i32,
+    /// What becomes of the sums; the product of the zero points is in the bias.
+    pub finish: Finish,
+    /// Whether an operand lies in device memory already, where channels past the depth have any value.
+    pub on_device: bool,
 }
 
 impl Conv {

@@ -12,6 +12,7 @@ mod conv;
 mod extract;
 mod layer;
 mod mapped;
+mod matmul;
 mod plan;
 mod pool;
 mod product;
@@ -22,8 +23,9 @@ mod view;
 
 pub use build::{BuildError, Built, build};
 pub use extract::{Found, extract};
-pub use layer::{Add, Conv, Finish, Kind, Layer, Pool, PoolFinish, Reduce};
+pub use layer::{Add, Conv, Finish, Kind, Layer, MatMul, Pool, PoolFinish, Reduce};
 pub use mapped::{MapError, Mapped};
+pub use matmul::MatMulTile;
 pub use plan::{ConvTile, Plan, PoolTile, plan};
 pub use product::{Tile, gemm, product};
 pub use vector::{Addition, Requant, Windows, addition, requant, windows};

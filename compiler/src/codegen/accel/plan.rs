@@ -1,6 +1,7 @@
 //! Tiles that fit the scratchpads, chosen by estimated cycles.
 
 use super::layer::{Conv, Kind, Layer, Pool, Span, reach};
+use super::matmul::{self, MatMulTile};
 use super::rest::Rest;
 use super::view::View;
 use tilewright_hw::config::{HwConfig, Mem};
@@ -13,6 +14,8 @@ pub enum Plan {
     Conv(ConvTile),
     /// Tiles of a pooling.
     Pool(PoolTile),
+    /// Tiles of a product of two activations.
+    MatMul(MatMulTile),
     /// Entries of a piece of an addition, and where its operands lie.
     Add {
         /// Entries.
@@ -70,6 +73,7 @@ pub fn plan(layer: &Layer, config: &HwConfig) -> Result<Plan, String> {
     match &layer.kind {
         Kind::Conv(conv) => conv_tile(conv, layer.inputs[0].1, layer.output.1, config).map(Plan::Conv),
         Kind::Pool(pool) => pool_tile(pool, layer.inputs[0].1, layer.output.1, config).map(Plan::Pool),
+        Kind::MatMul(m) => matmul::tile(m, layer.inputs[0].1, layer.inputs[1].1, config).map(Plan::MatMul),
         Kind::Add(_) => add_entries(config).map(|entries| Plan::Add { entries }),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{check, configs, on_cpu};
 use crate::graph::op::{
-    AvgPool2d, Clip, Conv2d, Dense, GlobalAvgPool, Layout, MaxPool2d, Pad, QAdd, Requantize, Rescale, Reshape,
+    AvgPool2d, Clip, Conv2d, Dense, GlobalAvgPool, Layout, MaxPool2d, Pad, QAdd, QMatMul, Requantize, Rescale, Reshape,
     SumPool2d,
 };
 use crate::graph::{DType, Graph, GraphBuilder, Tensor, TensorType, ValueId};
@@ -196,6 +196,43 @@ fn flatten(rng: &mut StdRng) -> Option<Graph> {
     let y = requantize(rng, &mut b, acc, 1, c * h * w);
     b.output("y", y);
     Some(b.finish().unwrap())
+}
+
+/// Products of two activations, with batches and zero points of all kinds.
+fn matmul(rng: &mut StdRng) -> Option<Graph> {
+    let (m, k, n) = (rng.random_range(1..70), rng.random_range(1..80), rng.random_range(1..70));
+    let batch = rng.random_range(1..4);
+    let mut b = GraphBuilder::new("matmul");
+    let x = b.input("x", TensorType::new(DType::I8, &[batch, m, k]));
+    let z = b.input("z", TensorType::new(DType::I8, &[if rng.random() { batch } else { 1 }, k, n]));
+    let zero = |rng: &mut StdRng| match rng.random_range(0..4) {
+        0 => 0,
+        1 => -128,
+        _ => rng.random_range(-128..128),
+    };
+    let op = QMatMul { a_zero_point: zero(rng), b_zero_point: zero(rng) };
+    let acc = b.node("matmul", op, &[x, z]).ok()?;
+    let y = requantize(rng, &mut b, acc, 2, 2 * k);
+    b.output("y", y);
+    Some(b.finish().unwrap())
+}
+
+/// Tiles of the second operand are cut out of whole blocks, so blocks of other sizes leave the product to the CPU.
+#[test]
+fn products_of_activations() {
+    for config in configs() {
+        let mut reasons = Vec::new();
+        for seed in 0..12 {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let graph = matmul(&mut rng).unwrap();
+            let inputs: Vec<Tensor> =
+                graph.inputs().map(|(_, v)| int8(&mut rng, &graph.ty(v).shape().unwrap())).collect();
+            reasons.extend(on_cpu(&check(&graph, &config, &inputs)));
+        }
+        let possible = config.block_in >= config.block_out;
+        assert_eq!(reasons.is_empty(), possible, "{}: {reasons:#?}", config.name);
+        assert!(possible || reasons[0].contains("need block_in of at least block_out"), "{}", reasons[0]);
+    }
 }
 
 type Make = fn(&mut StdRng) -> Option<Graph>;

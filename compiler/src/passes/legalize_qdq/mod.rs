@@ -131,6 +131,9 @@ fn bound(q: &Quantize, scale: f32, zero_point: i32, x: f32) -> i32 {
     (q.rounding.round(x / scale) as i32).saturating_add(zero_point).clamp(-128, 127)
 }
 
+/// The least factor of which 31 bits behind the point leave nothing to be seen in 8-bit results.
+const LEAST_WHOLE: f64 = 1.0 / 4096.0;
+
 /// Real factors as multipliers and shifts: one rounding where all of them are below 1, else two.
 fn scaling(factors: &[f64]) -> Option<(Vec<i32>, Vec<i32>, Rounding)> {
     if factors.iter().any(|f| !f.is_finite() || *f < 0.0) {
@@ -141,6 +144,12 @@ fn scaling(factors: &[f64]) -> Option<(Vec<i32>, Vec<i32>, Rounding)> {
     if shift.iter().all(|&s| s <= 0) {
         return Some((multiplier, shift.iter().map(|s| -s).collect(), Rounding::Single));
     }
+    // A factor below 1 in full, without a shift, is rounded once here as well: by the multiplication.
+    let whole = |(f, (m, s)): (&f64, (i32, i32))| match s {
+        ..=0 if *f >= LEAST_WHOLE => ((f * f64::from(1u32 << 31)).round().min(f64::from(i32::MAX)) as i32, 0),
+        _ => (m, s),
+    };
+    let (multiplier, shift) = factors.iter().zip(multiplier.into_iter().zip(shift)).map(whole).unzip();
     Some((multiplier, shift, Rounding::Double))
 }
 

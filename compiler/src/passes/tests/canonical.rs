@@ -151,3 +151,44 @@ fn a_clip_becomes_the_clamp_before_it() {
     let x = Tensor::from_fn(&[256], |i| i as u8 as i8);
     assert_eq!(eval(&g, std::slice::from_ref(&x)).unwrap(), eval(&h, &[x]).unwrap());
 }
+
+/// What is left of batch normalisations: factors and terms behind convolutions with and without bias.
+#[test]
+fn normalisations_become_part_of_the_weights() {
+    for (seed, layout) in [(1, Layout::Nchw), (2, Layout::Nhwc)] {
+        let mut f = noise(seed);
+        let mut floats = |shape: &[usize]| Tensor::from_fn(shape, |i| f32::from(f(i)) / 64.0);
+        let mut b = GraphBuilder::new("g");
+        let x = b.input("x", TensorType::new(DType::F32, &[1, 4, 4, 4]));
+        let along = |layout: Layout| if layout == Layout::Nchw { vec![4, 1, 1] } else { vec![4] };
+        let mut v = x;
+        for bias in [false, true] {
+            let w = b.constant("w", floats(&[4, 3, 3, 4]));
+            let mut operands = vec![v, w];
+            if bias {
+                operands.push(b.constant("b", floats(&[4])));
+            }
+            let op = Conv2d {
+                strides: [1, 1],
+                pads: [1; 4],
+                dilations: [1, 1],
+                groups: 1,
+                layout,
+                data_zero_point: 0,
+                weight_zero_point: 0,
+            };
+            v = b.node("conv", op, &operands).unwrap();
+            let (factor, term) = (b.constant("f", floats(&along(layout))), b.constant("t", floats(&along(layout))));
+            v = b.node("mul", Binary { kind: BinaryKind::Mul }, &[v, factor]).unwrap();
+            v = b.node("add", Add {}, &[v, term]).unwrap();
+        }
+        b.output("y", v);
+        let g = b.finish().unwrap();
+        let (h, _) = optimize(g.clone(), OptLevel::O2, Options::default()).unwrap();
+        let ops: Vec<_> = h.nodes().map(|(_, n)| n.op.name()).filter(|&n| n != "constant").collect();
+        assert_eq!(ops, ["conv2d", "conv2d"], "{h}");
+        let x = floats(&[1, 4, 4, 4]);
+        let (want, got) = (eval(&g, std::slice::from_ref(&x)).unwrap(), eval(&h, &[x]).unwrap());
+        assert!(crate::suite::difference(&got[0], &want[0]) < 1e-5);
+    }
+}

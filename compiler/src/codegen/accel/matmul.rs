@@ -1,0 +1,265 @@
+//! Products of two activations, tile by tile.
+//!
+//! The second operand takes the place of weights: with its columns as pixels, `block_out` neighbouring ones of a block are
+//! a tile of gemm as they lie in device memory. Zero points are further products, with entries of one value:
+//! `sum (a - za)(b - zb) = sum a b + sum (-za) b + sum a (-zb) + K za zb`, whose last part stands in the bias. Rows past
+//! the depth are 0 in both operands.
+
+use super::build::{Emit, Work};
+use super::conv::{Window, cut, requant_params, store_tile};
+use super::layer::{Layer, MatMul, Span};
+use super::product::Tile;
+use super::vector::Requant;
+use super::view::View;
+use crate::graph::ValueId;
+use std::ops::Range;
+use tilewright_driver::{DriverError, Nest, Role};
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::{Load, PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
+
+/// How a product of two activations is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MatMulTile {
+    /// Rows of the first operand.
+    pub rows: usize,
+    /// Blocks of columns of the second.
+    pub blocks: usize,
+}
+
+/// Room for the entries of one value behind a tile.
+const VALUES: usize = 2;
+
+/// Bytes whose sum is a zero point with the other sign.
+fn values(zero_point: i32) -> Vec<i8> {
+    match -zero_point {
+        0 => Vec::new(),
+        128 => vec![64, 64],
+        v => vec![v as i8],
+    }
+}
+
+/// The tile of a product, or why there is none.
+pub(super) fn tile(m: &MatMul, a: View, b: View, config: &HwConfig) -> Result<MatMulTile, String> {
+    let (block, block_in) = (config.block() as usize, config.block_in as usize);
+    if block_in != block {
+        return Err(format!(
+            "its second operand would need tiles of {block_in} channels out of blocks of {block}; \
+             products of two activations need block_in of at least block_out"
+        ));
+    }
+    if m.on_device && !a.c.is_multiple_of(block) {
+        return Err(format!("its depth of {} leaves channels of a block of {block} undefined on the device", a.c));
+    }
+    let (depth, ratio) = (a.c.div_ceil(block), block / config.block_out as usize);
+    let half = |mem: Mem| config.entries(mem) as usize / 2;
+    let fits = |t: &MatMulTile| {
+        let out = t.blocks * ratio * t.rows;
+        t.rows * depth + VALUES <= half(Mem::Inp)
+            && t.blocks * ratio * depth + VALUES <= half(Mem::Wgt)
+            && out <= half(Mem::Acc)
+            && out <= half(Mem::Out)
+            && PARAM_ROWS as usize * (config.descriptor_entries() as usize + t.blocks * ratio) <= half(Mem::Param)
+            && t.rows * block <= 65_535
+            && depth <= 2_047.min(config.gemm_uop_depth as usize)
+    };
+    let mut t = MatMulTile { rows: a.w, blocks: b.w.div_ceil(block) };
+    while !fits(&t) {
+        if t.rows <= 1 && t.blocks <= 1 {
+            return Err(format!("a tile of its depth of {} does not fit the scratchpads", a.c));
+        }
+        // Whatever is larger gives way, so that tiles stay near squares.
+        if t.rows > t.blocks * block || t.blocks == 1 {
+            t.rows = t.rows.div_ceil(2);
+        } else {
+            t.blocks = t.blocks.div_ceil(2);
+        }
+    }
+    Ok(t)
+}
+
+/// Emits a product of two activations.
+pub(super) fn emit(
+    e: &mut Emit,
+    layer: &Layer,
+    m: &MatMul,
+    tile: MatMulTile,
+    root: &dyn Fn(ValueId) -> ValueId,
+) -> Result<(), DriverError> {
+    let config = e.config;
+    let (block, bo) = (config.block() as usize, config.block_out as usize);
+    let ((a, av), (b, bv)) = (layer.inputs[0], layer.inputs[1]);
+    let (a, b, output) = (e.place((a, av), root)?, e.place((b, bv), root)?, e.place(layer.output, root)?);
+    let (depth, ratio) = (av.c.div_ceil(block), block / bo);
+    let row_values = values(m.a_zero_point);
+    let tile_values = values(m.b_zero_point);
+    let constants = e.b.constants();
+    let name = &layer.name;
+    // Entries of one value, and of 0 for columns that the last block does not have.
+    let fill = |e: &mut Emit, mem: Mem, values: &[i8]| -> u64 {
+        let entry = e.config.entry_bytes(mem) as usize;
+        let bytes: Vec<u8> = values.iter().flat_map(|&v| std::iter::repeat_n(v as u8, entry)).collect();
+        e.b.constant(&format!("{name} values"), Role::Weights, &bytes)
+    };
+    let row_constant = fill(e, Mem::Inp, &row_values);
+    let tile_constant = fill(e, Mem::Wgt, &tile_values);
+    let blocks = cut(bv.w.div_ceil(block), tile.blocks);
+    let missing = blocks.last().is_some_and(|b| b.end * ratio > bv.w.div_ceil(bo));
+    let zeros = if missing { fill(e, Mem::Wgt, &vec![0; depth]) } else { 0 };
+    let mut params = Vec::new();
+    for chunk in &blocks {
+        let bytes = requant_params(config, &m.finish, chunk.start * ratio..chunk.end * ratio);
+        params.push((e.b.constant(&format!("{name} parameters"), Role::Params, &bytes), bytes.len() as u64));
+    }
+    for image in 0..av.n {
+        for (chunk, &(offset, bytes)) in blocks.iter().zip(&params) {
+            for rows in cut(av.w, tile.rows) {
+                let key = [chunk.start, 0, 0, 0, 0];
+                let param = match e.param.find(&key) {
+                    Some(row) => row,
+                    None => {
+                        let entries = config.descriptor_entries() + (chunk.len() * ratio) as u32;
+                        let row = e.param.hold(key, PARAM_ROWS * entries);
+                        e.b.load_linear(Mem::Param, constants, offset, row, bytes)?;
+                        row
+                    }
+                };
+                let weights = load_tiles(e, image, chunk, depth, (b, bv), (zeros, tile_constant, tile_values.len()))?;
+                let work = Tile {
+                    blocks: chunk.len() as u32,
+                    out_ratio: ratio as u32,
+                    pixels: [1, rows.len() as u32],
+                    tiles: depth as u32,
+                    first: 0,
+                    in_ratio: 1,
+                    window: [depth as u32, 1, rows.len() as u32],
+                    kernel: [1, 1],
+                    steps: [1, 1],
+                    dilations: [1, 1],
+                };
+                let nest = e.nest(&Work::Product(work))?;
+                let inputs = load_rows(e, image, &rows, depth, (a, av), (row_constant, row_values.len()))?;
+                let pixels = rows.len();
+                let count = (chunk.len() * ratio * pixels) as u32;
+                let acc = e.acc.take(count);
+                let at = [nest.at[0] + acc, nest.at[1] + inputs, nest.at[2] + weights];
+                let nest = Nest { at, ..nest };
+                e.b.gemm_nest(false, &Nest { body: nest.body[..1].to_vec(), ..nest.clone() })?;
+                e.b.gemm_nest(true, &Nest { body: nest.body[1..].to_vec(), ..nest.clone() })?;
+                for i in 0..row_values.len() {
+                    let value = inputs + (depth * pixels + i) as u32;
+                    e.b.gemm_nest(true, &standing(&nest, 1, value))?;
+                }
+                for i in 0..tile_values.len() {
+                    let value = weights + (depth * chunk.len() * ratio + i) as u32;
+                    e.b.gemm_nest(true, &standing(&nest, 2, value))?;
+                }
+                let out = e.out.take(count);
+                let finish = &m.finish;
+                let work = Requant {
+                    blocks: chunk.len() as u32,
+                    ratio: ratio as u32,
+                    pixels: pixels as u32,
+                    bounds: [finish.zero_point, finish.lo, finish.hi],
+                    mode: finish.mode,
+                };
+                let requant = e.nest(&Work::Requant(work))?;
+                let descriptor = param / PARAM_ROWS;
+                let vector = Vector {
+                    op: VecOp::Requant,
+                    mode: finish.mode,
+                    dst: VecDst::Out,
+                    a: VecSrc::Acc,
+                    b: VecSrc::Param,
+                    descriptor,
+                    ..Vector::default()
+                };
+                let first = descriptor + config.descriptor_entries();
+                e.b.vector_nest(vector, &Nest { at: [out, acc, first], ..requant })?;
+                store_tile(e, output, layer.output.1, image, chunk, &(0..1), &rows, out)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The same products with one operand always the same entry.
+fn standing(nest: &Nest, operand: usize, entry: u32) -> Nest {
+    let mut nest = nest.clone();
+    nest.at[operand] = entry;
+    nest.body.iter_mut().for_each(|op| op[operand] = 0);
+    nest.dims.iter_mut().for_each(|d| d.steps[operand] = 0);
+    nest
+}
+
+type Operand = (super::build::Place, View);
+
+/// Rows of the first operand, and behind them entries of the values given.
+fn load_rows(
+    e: &mut Emit,
+    image: usize,
+    rows: &Range<usize>,
+    depth: usize,
+    (place, _): Operand,
+    (constant, values): (u64, usize),
+) -> Result<u32, DriverError> {
+    let key = [image, rows.start, 0, 0, 0];
+    if let Some(entry) = e.inp.find(&key) {
+        return Ok(entry);
+    }
+    let count = depth * rows.len();
+    let entry = e.inp.hold(key, (count + values) as u32);
+    let all = |start: usize, inside: usize| Span { start, inside, before: 0, after: 0 };
+    let window = Window { image, blocks: 0..depth, rows: all(0, 1), skip: 1, columns: all(rows.start, rows.len()) };
+    e.b.load(window.load(place, Load { mem: Mem::Inp, entry, ..Load::default() }, 1))?;
+    let bytes = values as u64 * u64::from(e.config.entry_bytes(Mem::Inp));
+    if values > 0 {
+        let constants = e.b.constants();
+        e.b.load_linear(Mem::Inp, constants, constant, entry + count as u32, bytes)?;
+    }
+    Ok(entry)
+}
+
+/// Tiles of the second operand for some blocks of its columns, and behind them entries of the values given.
+fn load_tiles(
+    e: &mut Emit,
+    image: usize,
+    blocks: &Range<usize>,
+    depth: usize,
+    (place, view): Operand,
+    (zeros, constant, values): (u64, u64, usize),
+) -> Result<u32, DriverError> {
+    let image = if view.n == 1 { 0 } else { image };
+    let key = [image, blocks.start, 0, 0, 0];
+    if let Some(entry) = e.wgt.find(&key) {
+        return Ok(entry);
+    }
+    let (layout, bo) = (place.layout, e.config.block_out as usize);
+    let ratio = layout.block / bo;
+    let tile_bytes = u64::from(e.config.entry_bytes(Mem::Wgt));
+    let constants = e.b.constants();
+    let tiles = blocks.start * ratio..blocks.end * ratio;
+    let entry = e.wgt.hold(key, (tiles.len() * depth + values) as u32);
+    for (i, t) in tiles.clone().enumerate() {
+        let (to, column) = (entry + (i * depth) as u32, t * bo);
+        if column >= view.w {
+            e.b.load_linear(Mem::Wgt, constants, zeros, to, depth as u64 * tile_bytes)?;
+            continue;
+        }
+        e.b.load(Load {
+            mem: Mem::Wgt,
+            entry: to,
+            base: place.region.0,
+            offset: place.offset + layout.offset(image, 0, 0, column) as u64,
+            row_bytes: ((view.w - column).min(bo) * layout.block) as u32,
+            rows: depth as u32,
+            planes: 1,
+            row_stride: if depth == 1 { 0 } else { layout.block_stride() as u64 },
+            ..Load::default()
+        })?;
+    }
+    if values > 0 {
+        let to = entry + (tiles.len() * depth) as u32;
+        e.b.load_linear(Mem::Wgt, constants, constant, to, values as u64 * tile_bytes)?;
+    }
+    Ok(entry)
+}
