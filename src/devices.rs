@@ -41,12 +41,14 @@ impl std::str::FromStr for DeviceKind {
     type Err = DeviceNameError;
 
     fn from_str(name: &str) -> Result<DeviceKind, DeviceNameError> {
-        let family = name.split(':').next().unwrap_or(name);
-        match family {
+        match name {
             "fsim" => Ok(DeviceKind::Fsim),
             "rtl" => Ok(DeviceKind::Rtl),
             "cpu" => Ok(DeviceKind::Cpu),
-            "csim" | "cuda" | "serial" | "remote" => Err(DeviceNameError::NotYet { name: name.to_string() }),
+            "csim" | "cuda" => Err(DeviceNameError::NotYet { name: name.to_string() }),
+            _ if name.starts_with("serial:") || name.starts_with("remote:") => {
+                Err(DeviceNameError::NotYet { name: name.to_string() })
+            }
             _ => Err(DeviceNameError::Unknown { name: name.to_string() }),
         }
     }

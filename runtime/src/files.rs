@@ -10,8 +10,8 @@ use tempfile::NamedTempFile;
 /// # Errors
 /// The system's, where the folder does not exist or cannot be written, or `path` is no plain file; it is then as it was.
 pub fn write_whole(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-    check_target(path)?;
-    let file = written(path, parts)?;
+    let path = target(path)?;
+    let file = written(&path, parts)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
@@ -24,11 +24,11 @@ pub fn write_whole(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
 pub fn write_together(files: &[(PathBuf, Vec<u8>)]) -> Result<(), (PathBuf, io::Error)> {
     let mut ready = Vec::with_capacity(files.len());
     for (path, bytes) in files {
-        let file = check_target(path).and_then(|()| written(path, &[bytes]));
+        let file = target(path).and_then(|place| Ok((written(&place, &[bytes])?, place)));
         ready.push((path, file.map_err(|error| (path.clone(), error))?));
     }
-    for (path, file) in ready {
-        file.persist(path).map_err(|error| (path.clone(), error.error))?;
+    for (path, (file, place)) in ready {
+        file.persist(place).map_err(|error| (path.clone(), error.error))?;
     }
     Ok(())
 }
@@ -38,8 +38,7 @@ pub fn write_together(files: &[(PathBuf, Vec<u8>)]) -> Result<(), (PathBuf, io::
 /// # Errors
 /// The system's, or that `path` is no plain file.
 pub fn check_writable(path: &Path) -> io::Result<()> {
-    check_target(path)?;
-    temporary(folder_of(path)).map(drop)
+    temporary(folder_of(&target(path)?)).map(drop)
 }
 
 /// Whether files could be written in a folder, tried without a trace; where it is missing, whether it could be made.
@@ -57,12 +56,22 @@ pub fn check_folder(folder: &Path) -> io::Result<()> {
     temporary(folder).map(drop)
 }
 
-/// A rename would put a plain file in a device's or pipe's place.
-fn check_target(path: &Path) -> io::Result<()> {
-    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Err(io::Error::other(format!("{} is no plain file", path.display())));
+/// The file that a path means: behind links, which stay. A rename would put a plain file in a device's or pipe's place; what
+/// stands in `/dev` and `/proc` is none even where it leads to a plain file, as `/dev/stdout` may.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    let no_file = || io::Error::other(format!("{} is no plain file", path.display()));
+    let mut place = std::path::absolute(path)?;
+    for _ in 0..40 {
+        let is_special = place.starts_with("/proc") || place.starts_with("/dev") && !place.starts_with("/dev/shm");
+        if is_special || std::fs::metadata(&place).is_ok_and(|found| !found.is_file()) {
+            return Err(no_file());
+        }
+        match std::fs::read_link(&place) {
+            Ok(next) => place = folder_of(&place).join(next),
+            Err(_) => return Ok(place),
+        }
     }
-    Ok(())
+    Err(no_file())
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -102,6 +111,22 @@ mod tests {
         let error = write_whole(dir.path(), &[b"x"]).unwrap_err();
         assert!(error.to_string().contains("is no plain file"), "{error}");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_stay_and_devices_are_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        write_whole(&link, &[b"x"]).unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"x");
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        let out = dir.path().join("out");
+        std::os::unix::fs::symlink("/dev/stdout", &out).unwrap();
+        for path in [Path::new("/dev/stdout"), Path::new("/dev/null"), &out] {
+            assert!(check_writable(path).unwrap_err().to_string().ends_with("is no plain file"), "{}", path.display());
+        }
     }
 
     #[test]

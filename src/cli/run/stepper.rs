@@ -67,8 +67,8 @@ fn show(args: &Run, config: &HwConfig, device: &dyn Device, report: &RunReport, 
         });
         format!("{json}\n")
     } else {
-        let cycles =
-            report.cycles.map_or("no cycles: this device knows no time".to_string(), |c| format!("{c} cycles"));
+        let none = if args.step && report.retired == [0; 4] { "nothing ran" } else { "this device knows no time" };
+        let cycles = report.cycles.map_or(format!("no cycles: {none}"), |c| format!("{c} cycles"));
         let alone = if args.step && report.cycles.is_some() { ", each instruction by itself" } else { "" };
         let [load, gemm, vector, store] = report.retired;
         format!(
@@ -135,7 +135,7 @@ fn step(
     bases: &[Base],
     json: bool,
 ) -> Result<RunReport> {
-    let mut total = RunReport { cycles: Some(0), ..RunReport::default() };
+    let mut total = RunReport::default();
     let mut console = Console::new(json);
     for (place, insn) in program.iter().enumerate() {
         eprintln!("{place:>5}  {}", print_insn(insn));
@@ -152,7 +152,7 @@ fn step(
             eprintln!("       {cycles} cycles");
         }
         total.macs += report.macs;
-        total.cycles = total.cycles.zip(report.cycles).map(|(a, b)| a + b);
+        total.cycles = report.cycles.map(|cycles| cycles + total.cycles.unwrap_or(0));
         for (sum, count) in total.retired.iter_mut().zip(report.retired) {
             *sum += count;
         }
