@@ -323,7 +323,8 @@ module tw_store (
     end
   end
 
-  assign retire_o      = b_valid_i && end_last && !b_error_i;
+  // What is acknowledged after a trap does not retire: the instruction that trapped may stand before it.
+  assign retire_o      = b_valid_i && end_last && !b_error_i && !stop_i;
   assign retire_push_o = push_q;
   assign busy_o        = rows_active || !push_empty;
   assign quiet_o       = outstanding_q == '0;
