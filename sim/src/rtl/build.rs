@@ -317,6 +317,9 @@ fn build(
     if flags.waves {
         flags_of_all.extend(["-DTW_WAVES", "-DVM_TRACE=1", "-DVM_TRACE_FST=1"].map(String::from));
     }
+    if flags.assertions {
+        flags_of_all.push("-DTW_ASSERTIONS".into());
+    }
     flags_of_all.extend(["-I.", "-Iobj"].map(String::from));
     flags_of_all.extend([&include, &include.join("vltstd")].map(|dir| format!("-I{}", dir.display())));
 
