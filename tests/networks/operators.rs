@@ -12,10 +12,7 @@ const ONE_STEP: &[&str] = &["logistic", "softmax"];
 /// Networks of which something runs on the CPU beside an accelerator of 16 by 16.
 const ON_CPU: &[&str] = &[
     "argmax",
-    "batch_matmul",
-    "concat",
     "fully_connected",
-    "gather",
     "hard_swish",
     "leaky_relu",
     "logistic",
@@ -25,11 +22,8 @@ const ON_CPU: &[&str] = &[
     "reduce_max",
     "reshape",
     "resize_bilinear",
-    "resize_nearest",
     "softmax",
-    "split",
     "squared_diff",
-    "strided_slice",
     "tanh",
     "transpose",
     "transpose_conv",

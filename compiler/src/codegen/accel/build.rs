@@ -7,7 +7,7 @@ use super::product::{Tile, product};
 use super::scratch::Ring;
 use super::vector::{Addition, Requant, Windows, addition, requant, windows};
 use super::view::View;
-use super::{add, conv, matmul, pool};
+use super::{add, conv, copy, matmul, pool};
 use crate::graph::{Graph, ValueId};
 use std::collections::HashMap;
 use tilewright_driver::{AccelProgram, Builder, DriverError, Nest, RegionId, Role};
@@ -67,6 +67,7 @@ pub fn build(
             (Kind::Conv(c), Plan::Conv(tile)) => conv::emit(&mut emit, layer, c, *tile, root),
             (Kind::Pool(p), Plan::Pool(tile)) => pool::emit(&mut emit, layer, p, *tile, root),
             (Kind::MatMul(m), Plan::MatMul(tile)) => matmul::emit(&mut emit, layer, m, *tile, root),
+            (Kind::Copy(c), Plan::Copy { rows }) => copy::emit(&mut emit, layer, c, *rows, root),
             (Kind::Add(a), Plan::Add { entries }) => add::emit(&mut emit, layer, a, *entries, root),
             _ => Err(DriverError::Rule { index: emit.b.len(), what: "a plan of another kind of layer".into() }),
         };

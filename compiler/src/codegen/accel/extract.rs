@@ -31,6 +31,9 @@ pub fn extract(graph: &Graph, id: NodeId, users: &[Vec<NodeId>], known: &dyn Fn(
         Op::QMatMul(op) => reader.matmul(id, node, op),
         Op::MaxPool2d(_) | Op::AvgPool2d(_) | Op::GlobalAvgPool(_) | Op::SumPool2d(_) => reader.pool(id, node),
         Op::Clip(_) | Op::Pad(_) | Op::Rescale(_) => reader.pointwise(id, node),
+        Op::Concat(op) => reader.concat(id, node, op.axis),
+        Op::Slice(op) => reader.slice(id, node, op),
+        Op::Gather(op) => reader.gather(id, node, op.axis),
         Op::Reshape(_) if graph.ty(node.output()).dtype == DType::I8 => return Found::Alias,
         Op::Requantize(_) => Err("its sums are not computed on the accelerator".into()),
         other => Err(format!("the accelerator has no {}", other.name())),
@@ -41,16 +44,16 @@ pub fn extract(graph: &Graph, id: NodeId, users: &[Vec<NodeId>], known: &dyn Fn(
     }
 }
 
-struct Reader<'a> {
-    graph: &'a Graph,
-    users: &'a [Vec<NodeId>],
-    known: &'a dyn Fn(ValueId) -> Option<View>,
+pub(super) struct Reader<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) users: &'a [Vec<NodeId>],
+    pub(super) known: &'a dyn Fn(ValueId) -> Option<View>,
 }
 
-type Read<T> = Result<T, String>;
+pub(super) type Read<T> = Result<T, String>;
 
 impl Reader<'_> {
-    fn shape(&self, value: ValueId) -> Read<Vec<usize>> {
+    pub(super) fn shape(&self, value: ValueId) -> Read<Vec<usize>> {
         let ty = self.graph.ty(value);
         let shape = ty.shape().ok_or_else(|| format!("{} has the open shape {ty}", self.graph.value_name(value)))?;
         if shape.contains(&0) {
@@ -59,14 +62,14 @@ impl Reader<'_> {
         Ok(shape)
     }
 
-    fn int8(&self, value: ValueId) -> Read<()> {
+    pub(super) fn int8(&self, value: ValueId) -> Read<()> {
         match self.graph.ty(value).dtype {
             DType::I8 => Ok(()),
             other => Err(format!("its data are {other}; the accelerator takes i8")),
         }
     }
 
-    fn image(&self, value: ValueId, layout: Layout) -> Read<View> {
+    pub(super) fn image(&self, value: ValueId, layout: Layout) -> Read<View> {
         View::image(&self.shape(value)?, layout).ok_or_else(|| "its data are no image".into())
     }
 
@@ -114,7 +117,13 @@ impl Reader<'_> {
         }
     }
 
-    fn layer(&self, nodes: Vec<NodeId>, inputs: Vec<(ValueId, View)>, view: View, kind: Kind) -> Read<Layer> {
+    pub(super) fn layer(
+        &self,
+        nodes: Vec<NodeId>,
+        inputs: Vec<(ValueId, View)>,
+        view: View,
+        kind: Kind,
+    ) -> Read<Layer> {
         let last = nodes.last().ok_or("it has no nodes")?;
         let node = self.graph.node(*last);
         let output = (node.output(), view);
@@ -333,7 +342,7 @@ fn pool((kernel, strides, pads, dilations): Window, reduce: Reduce, pad_value: i
 }
 
 /// Some view of a tensor that is only read element by element.
-fn any_view(shape: &[usize]) -> View {
+pub(super) fn any_view(shape: &[usize]) -> View {
     View::image(shape, Layout::Nhwc).filter(|_| shape.len() == 4).unwrap_or_else(|| View::rows(shape))
 }
 

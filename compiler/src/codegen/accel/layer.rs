@@ -30,6 +30,8 @@ pub enum Kind {
     Add(Add),
     /// A product of two activations.
     MatMul(MatMul),
+    /// Elements moved.
+    Copy(Copy),
 }
 
 /// Convolution, or a fully connected layer as one, with its requantization.
@@ -145,6 +147,30 @@ pub struct MatMul {
     pub finish: Finish,
     /// Whether an operand lies in device memory already, where channels past the depth have any value.
     pub on_device: bool,
+}
+
+/// Elements of some tensors put together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copy {
+    /// What goes where; together they are the whole result.
+    pub segments: Vec<Segment>,
+}
+
+/// A part of a copy's result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// Which of the layer's inputs it comes from.
+    pub input: usize,
+    /// First channel of the data.
+    pub c_from: usize,
+    /// First channel of the result.
+    pub c_to: usize,
+    /// Channels.
+    pub c: usize,
+    /// First row of the result, and the row of the data for it and for each one behind it.
+    pub rows: (usize, Vec<usize>),
+    /// The same for columns.
+    pub columns: (usize, Vec<usize>),
 }
 
 impl Conv {

@@ -9,10 +9,12 @@
 mod add;
 mod build;
 mod conv;
+mod copy;
 mod extract;
 mod layer;
 mod mapped;
 mod matmul;
+mod moves;
 mod plan;
 mod pool;
 mod product;
@@ -23,7 +25,7 @@ mod view;
 
 pub use build::{BuildError, Built, build};
 pub use extract::{Found, extract};
-pub use layer::{Add, Conv, Finish, Kind, Layer, MatMul, Pool, PoolFinish, Reduce};
+pub use layer::{Add, Conv, Copy, Finish, Kind, Layer, MatMul, Pool, PoolFinish, Reduce};
 pub use mapped::{MapError, Mapped};
 pub use matmul::MatMulTile;
 pub use plan::{ConvTile, Plan, PoolTile, plan};

@@ -1,5 +1,6 @@
 //! Tiles that fit the scratchpads, chosen by estimated cycles.
 
+use super::copy;
 use super::layer::{Conv, Kind, Layer, Pool, Span, reach};
 use super::matmul::{self, MatMulTile};
 use super::rest::Rest;
@@ -16,6 +17,11 @@ pub enum Plan {
     Pool(PoolTile),
     /// Tiles of a product of two activations.
     MatMul(MatMulTile),
+    /// Rows of a tile of a copy.
+    Copy {
+        /// Rows.
+        rows: usize,
+    },
     /// Entries of a piece of an addition, and where its operands lie.
     Add {
         /// Entries.
@@ -52,8 +58,8 @@ pub struct PoolTile {
 /// Limits of a load's fields.
 const PAD_ROWS: usize = 63;
 const PAD_ENTRIES: usize = 255;
-const ROW_BYTES: usize = 65_535;
-const ROWS: usize = 2_047;
+pub(super) const ROW_BYTES: usize = 65_535;
+pub(super) const ROWS: usize = 2_047;
 
 /// Plans a layer, or says why the accelerator cannot compute it.
 ///
@@ -74,6 +80,10 @@ pub fn plan(layer: &Layer, config: &HwConfig) -> Result<Plan, String> {
         Kind::Conv(conv) => conv_tile(conv, layer.inputs[0].1, layer.output.1, config).map(Plan::Conv),
         Kind::Pool(pool) => pool_tile(pool, layer.inputs[0].1, layer.output.1, config).map(Plan::Pool),
         Kind::MatMul(m) => matmul::tile(m, layer.inputs[0].1, layer.inputs[1].1, config).map(Plan::MatMul),
+        Kind::Copy(copy) => {
+            let inputs: Vec<View> = layer.inputs.iter().map(|(_, v)| *v).collect();
+            copy::rows(copy, &inputs, layer.output.1, config).map(|rows| Plan::Copy { rows })
+        }
         Kind::Add(_) => add_entries(config).map(|entries| Plan::Add { entries }),
     }
 }

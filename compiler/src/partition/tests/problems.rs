@@ -1,5 +1,7 @@
 //! Random single operators on every configuration.
 
+mod moves;
+
 use super::{check, configs, on_cpu};
 use crate::graph::op::{
     AvgPool2d, Clip, Conv2d, Dense, GlobalAvgPool, Layout, MaxPool2d, Pad, QAdd, QMatMul, Requantize, Rescale, Reshape,
@@ -235,10 +237,10 @@ fn products_of_activations() {
     }
 }
 
-type Make = fn(&mut StdRng) -> Option<Graph>;
+pub(super) type Make = fn(&mut StdRng) -> Option<Graph>;
 
 /// Runs problems of one kind on every configuration; at least `least` of 100 must be offloaded as a whole.
-fn problems(make: Make, count: u64, least: usize) {
+pub(super) fn problems(make: Make, count: u64, least: usize) {
     for config in configs() {
         let (mut run, mut offloaded) = (0, 0);
         let mut reasons = Vec::new();
