@@ -3,6 +3,7 @@
 
 mod accuracy;
 mod float;
+mod light;
 mod operators;
 mod random;
 mod resnet;

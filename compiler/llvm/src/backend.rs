@@ -1,5 +1,7 @@
 //! [`LlvmBackend`]: regions of a graph to object code for the host.
 
+use std::collections::HashMap;
+
 use inkwell::context::Context;
 use tilewright_compiler::backend::{Backend, BackendError, Entry, ObjectCode};
 use tilewright_compiler::graph::{Graph, NodeId, Op, ValueId};
@@ -66,26 +68,33 @@ impl Backend for LlvmBackend {
     }
 
     fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError> {
-        let mut functions = Vec::new();
-        let mut entries = Vec::new();
+        let mut functions: Vec<(String, tir::Function)> = Vec::new();
+        // Networks repeat their blocks: nodes that compute the same on the same shapes share a function.
+        let mut known: HashMap<String, usize> = HashMap::new();
+        let (mut entries, mut code_of) = (Vec::new(), Vec::new());
         for group in groups(graph, nodes) {
             let last = *group.last().unwrap_or(&nodes[0]);
             let node = graph.node(last);
             let symbol = format!("tw_{}_{}", last.0, node.op.name());
             let unsupported =
                 |e: String| BackendError::Unsupported { node: node.name.clone(), op: node.op.name().into(), reason: e };
-            let region = ops::program(graph, &symbol, &group, &node.outputs).map_err(|e| unsupported(e.to_string()))?;
+            let region = ops::program(graph, "entry", &group, &node.outputs).map_err(|e| unsupported(e.to_string()))?;
             let function = tir::lower(&region.program).map_err(|e| unsupported(e.to_string()))?;
-            functions.push((symbol.clone(), schedule(function)));
+            let place = *known.entry(function.to_string()).or_insert_with(|| {
+                functions.push((symbol, schedule(function)));
+                functions.len() - 1
+            });
+            let symbol = functions[place].0.clone();
+            code_of.push(place);
             let (inputs, outputs) = (region.inputs, region.outputs);
             entries.push(Entry { symbol, nodes: group, inputs, outputs, workspace_bytes: 0 });
         }
         let (bytes, workspaces) = compile_functions(&self.host, &functions).map_err(|(i, e)| {
-            let entry = entries.get(i).map_or("the whole region", |e| e.symbol.as_str()).to_string();
+            let entry = functions.get(i).map_or("the whole region", |f| f.0.as_str()).to_string();
             BackendError::Codegen { entry, message: e.to_string() }
         })?;
-        for (e, w) in entries.iter_mut().zip(workspaces) {
-            e.workspace_bytes = w;
+        for (e, place) in entries.iter_mut().zip(code_of) {
+            e.workspace_bytes = workspaces[place];
         }
         let target = format!("{} {} {}", self.host.triple, self.host.cpu, self.host.features);
         Ok(ObjectCode { bytes, target, entries })

@@ -58,6 +58,7 @@ pub fn import(bytes: &[u8], file: &str, folder: Option<&Path>, sizes: &Sizes) ->
         values: HashMap::new(),
         unsigned: HashSet::new(),
         constants: HashMap::new(),
+        left_out: HashMap::new(),
         opset,
         folder,
     };
@@ -110,6 +111,8 @@ struct Context<'a> {
     unsigned: HashSet<ValueId>,
     /// Constants of the file, as they are there.
     constants: HashMap<String, Tensor>,
+    /// Outputs that are not supported, with what makes them.
+    left_out: HashMap<String, String>,
     opset: i64,
     folder: Option<&'a Path>,
 }
@@ -162,7 +165,10 @@ impl Context<'_> {
         if let Some(&v) = self.values.get(name) {
             return Ok(v);
         }
-        let t = self.constants.get(name).ok_or_else(|| format!("`{name}` is not defined before its use"))?;
+        let t = self.constants.get(name).ok_or_else(|| match self.left_out.get(name) {
+            Some(maker) => format!("`{name}`, an output beside the first of {maker}, is not supported"),
+            None => format!("`{name}` is not defined; neither an input, a constant nor a node has this name"),
+        })?;
         let unsigned = t.dtype() == DType::U8;
         let v = self.builder.constant(name, tensor::shifted(t.clone()));
         if unsigned {

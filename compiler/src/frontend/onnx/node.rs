@@ -299,11 +299,6 @@ impl NodeContext<'_, '_> {
         self.outputs(&[v])
     }
 
-    /// True where the file takes this output.
-    pub fn wants_output(&self, i: usize) -> bool {
-        self.proto.output.get(i).is_some_and(|s| !s.is_empty())
-    }
-
     /// Makes these the node's outputs; those that the file leaves out are dropped.
     pub fn outputs(&mut self, values: &[ValueId]) -> Result<(), Reason> {
         let names = &self.proto.output;
@@ -331,6 +326,10 @@ impl NodeContext<'_, '_> {
 
     /// Makes `v` the first output, and leaves the others out, which nobody may take.
     pub fn outputs_first(&mut self, v: ValueId) -> Result<(), Reason> {
+        for name in self.proto.output.iter().skip(1).filter(|s| !s.is_empty()) {
+            let maker = format!("node `{}` ({})", self.name, self.proto.op_type);
+            self.cx.left_out.insert(name.clone(), maker);
+        }
         let name = self.proto.output.first().filter(|s| !s.is_empty()).ok_or("it has no output")?;
         if self.cx.constants.contains_key(name) || self.cx.values.insert(name.clone(), v).is_some() {
             return Err(format!("`{name}` is defined twice").into());

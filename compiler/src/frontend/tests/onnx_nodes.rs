@@ -9,7 +9,7 @@ const REFUSED: &[(&str, usize)] = &[
     ("half and double precision are not supported", 25),
     ("only one and two dimensions beside batch and channels are supported", 11),
     ("its attribute `training_mode` of 1 is not supported", 2),
-    ("its second output, the indices, is not supported", 2),
+    ("an output beside the first of", 2),
     ("is no tensor", 2),
     // A size of 0 is taken for one that is left open.
     ("does not suit f32[1,3,4]", 1),

@@ -11,9 +11,6 @@ pub(super) fn max_pool(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, line) = as_image(n, "data", given)?;
     let kernel = kernel(n, line)?;
     let Window { strides, pads, dilations, .. } = window(n, &n.ty(data).clone(), kernel, line)?;
-    if n.wants_output(1) {
-        return Err("its second output, the indices, is not supported".into());
-    }
     let v =
         n.node(if line { "pool" } else { "" }, MaxPool2d { kernel, strides, pads, dilations, layout: NCHW }, &[data])?;
     let v = as_data(n, v, line)?;

@@ -60,9 +60,6 @@ pub(super) fn identity(n: &mut NodeContext) -> Result<(), Reason> {
 
 /// Nothing is dropped when a network answers.
 pub(super) fn dropout(n: &mut NodeContext) -> Result<(), Reason> {
-    if n.wants_output(1) {
-        return Err("its second output, the mask, is not supported".into());
-    }
     if n.has_input(2) && n.number(2)? != 0.0 {
         return Err("its training_mode is not supported".into());
     }
