@@ -3,7 +3,9 @@
 use crate::set::EntrySet;
 use std::ops::Range;
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{Gemm, GemmUop, Load, Op, PARAM_ROWS, Store, VecDst, VecSrc, Vector, VectorUop};
+use tilewright_hw::isa::{
+    Gemm, GemmUop, Load, Op, PARAM_ROWS, Store, TAP_STRIDE, VecDst, VecOp, VecSrc, Vector, VectorUop,
+};
 
 /// Entries of a memory that an instruction reads or writes; param counts rows.
 #[derive(Debug, Clone)]
@@ -217,16 +219,29 @@ fn vector(x: &Vector, uops: &[VectorUop], config: &HwConfig, found: &mut Footpri
     touch(found, config, destination_mem(x.dst), true, |s| {
         indexed(s, x.dst_at, uops.iter().map(|u| u.dst), [x.dst0, x.dst1, x.dst2], counts)
     })?;
+    if x.op.reads_dst() {
+        touch(found, config, destination_mem(x.dst), false, |s| {
+            indexed(s, x.dst_at, uops.iter().map(|u| u.dst), [x.dst0, x.dst1, x.dst2], counts)
+        })?;
+    }
     if let Some(mem) = source_mem(x.a) {
         touch(found, config, mem, false, |s| indexed(s, x.a_at, uops.iter().map(|u| u.a), [x.a0, x.a1, x.a2], counts))?;
     }
     if let Some(mem) = source_mem(x.b) {
         if mem == Mem::Param {
-            let mut entries = EntrySet::new(config.param_depth);
-            indexed(&mut entries, x.b_at, uops.iter().map(|u| u.b), [x.b0, x.b1, x.b2], counts)
-                .map_err(|entry| Outside { mem, entry: entry * rows })?;
+            let indices = config.param_depth * if x.op == VecOp::Mac { TAP_STRIDE } else { 1 };
+            let mut found_indices = EntrySet::new(indices);
+            indexed(&mut found_indices, x.b_at, uops.iter().map(|u| u.b), [x.b0, x.b1, x.b2], counts)
+                .map_err(|index| Outside { mem, entry: index * rows })?;
             touch(found, config, mem, false, |s| {
-                entries.iter().try_for_each(|e| s.insert_range(u64::from(e) * rows, rows))
+                found_indices.iter().try_for_each(|index| {
+                    let (entry, row) = x.op.param_entry(index);
+                    let past = row >= PARAM_ROWS;
+                    s.insert_range(
+                        (u64::from(entry) + if past { u64::from(config.param_depth) } else { 0 }) * rows,
+                        rows,
+                    )
+                })
             })?;
         } else {
             touch(found, config, mem, false, |s| {
@@ -236,7 +251,7 @@ fn vector(x: &Vector, uops: &[VectorUop], config: &HwConfig, found: &mut Footpri
     }
     if x.op.needs_descriptor(x.b) {
         touch(found, config, Mem::Param, false, |s| {
-            s.insert_range(u64::from(x.descriptor) * rows, u64::from(config.descriptor_entries()) * rows)
+            s.insert_range(u64::from(x.descriptor) * rows, u64::from(config.constant_entries(x.op)) * rows)
         })?;
     }
     Ok(())

@@ -54,8 +54,8 @@
 #define TW_VEC_REQUANT 0x8u /* Bias, multiply, round, shift, zero point and clamp; `b` is param, clamp and zero point are the descriptor's. */
 #define TW_VEC_MUL 0x9u /* Quantized product of two int8 rows by the descriptor's scales. */
 #define TW_VEC_QADD 0xau /* Quantized sum of two int8 rows by the descriptor's scales, three passes. */
-#define TW_VEC_MAC 0x10u /* Multiply-accumulate with taps from param; reserved, traps. */
-#define TW_VEC_LUT 0x11u /* Table lookup; reserved, traps. */
+#define TW_VEC_MAC 0x10u /* dst plus the product of `a` and a row of param, each less its zero point; wrapping. */
+#define TW_VEC_LUT 0x11u /* The byte that `a`'s low eight bits, as an unsigned number, have in the descriptor's table, sign-extended. */
 #define TW_TRAP_OPCODE 0x1u /* unknown opcode */
 #define TW_TRAP_FIELD 0x2u /* illegal field value */
 #define TW_TRAP_SCRATCHPAD 0x3u /* index outside a memory */

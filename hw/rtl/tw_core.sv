@@ -451,6 +451,6 @@ module tw_core (
 
   logic unused;
   assign unused = ^{unused_q_count, unused_r1, unused_r2, unused_r3, unused_r4, unused_w1, unused_w2, unused_w3, unused_w4,
-                    unit_trap[4], ld_chunk};
+                    unit_trap[4], ld_chunk, v_waddr};
 
 endmodule

@@ -107,6 +107,11 @@ module tw_decode (
       if (!reach && ({1'b0, `TW_FIELD(vector, dst, vec)} == tw_isa_pkg::SrcInp || a == tw_isa_pkg::SrcInp ||
                      b == tw_isa_pkg::SrcInp)) vec_bad = 1'b1;
       case (op)
+        tw_isa_pkg::VecLut: if (b != tw_isa_pkg::SrcNone || tw_cfg_pkg::VectorLut == 0) vec_bad = 1'b1;
+        tw_isa_pkg::VecMac: begin
+          if ({1'b0, `TW_FIELD(vector, dst, vec)} != tw_isa_pkg::SrcAcc || b != tw_isa_pkg::SrcParam ||
+              (a != tw_isa_pkg::SrcOut && a != tw_isa_pkg::SrcInp) || tw_cfg_pkg::VectorMac == 0) vec_bad = 1'b1;
+        end
         tw_isa_pkg::VecMove, tw_isa_pkg::VecClip: if (b != tw_isa_pkg::SrcNone) vec_bad = 1'b1;
         tw_isa_pkg::VecMin, tw_isa_pkg::VecMax, tw_isa_pkg::VecAdd, tw_isa_pkg::VecSub: begin
           if (b == tw_isa_pkg::SrcNone) vec_bad = 1'b1;

@@ -93,6 +93,7 @@ module tw_gemm (
   // The instruction that is being walked.
   logic        accumulate_q;
   logic [3:0]  push_q;
+  logic [7:0]  zero_point_q;
   logic [31:0] ordinal_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -105,12 +106,14 @@ module tw_gemm (
     if (start) begin
       accumulate_q <= `TW_FIELD(gemm, accumulate, insn_i);
       push_q       <= insn_push_i;
+      zero_point_q <= `TW_FIELD(gemm, wgt_zp, insn_i);
     end
   end
 
   // What travels beside the data, bit or field by stage; stage 0 is the issue itself.
   logic [Stages-1:1]     valid_q, last_q, add_q;
   logic [4*Stages-1:4]   pushes_q;
+  logic [8*(StMul+1)-1:8] zero_points_q;
   logic [3*OffW-1:0]     offsets_q;
   logic                  range_q;
   logic [31:0]           ordinal1_q, ordinal2_q;
@@ -138,6 +141,7 @@ module tw_gemm (
   always_ff @(posedge clk_i) begin
     last_q     <= {last_q[Stages-2:1], walk_last};
     add_q      <= {add_q[Stages-2:1], accumulate_q};
+    zero_points_q <= {zero_points_q[8*StMul-1:8], zero_point_q};
     pushes_q   <= {pushes_q[4*(Stages-1)-1:4], push_q};
     offsets_q  <= walk_offsets;
     range_q    <= walk_range;
@@ -158,7 +162,19 @@ module tw_gemm (
 
   // Multiply and sum: element (r, o) of the row is lane r * BlockOut + o.
   logic [AccBits-1:0] sums;
+  logic [tw_cfg_pkg::Batch*32-1:0] corrections;
   for (genvar r = 0; r < tw_cfg_pkg::Batch; r++) begin : gen_row
+    if (tw_cfg_pkg::WgtZp != 0) begin : gen_zero
+      tw_gemm_zero #(
+        .BlockIn(tw_cfg_pkg::BlockIn), .MulStages(tw_cfg_pkg::MulStages)
+      ) u_zero (
+        .clk_i, .en_i(valid_q[StMul]), .en_sum_i(valid_q[StAcc-1]),
+        .inp_i(inp_data_i[r*tw_cfg_pkg::BlockIn*8 +: tw_cfg_pkg::BlockIn*8]), .zero_point_i(zero_points_q[8*StMul +: 8]),
+        .correction_o(corrections[r*32 +: 32])
+      );
+    end else begin : gen_no_zero
+      assign corrections[r*32 +: 32] = '0;
+    end
     for (genvar o = 0; o < tw_cfg_pkg::BlockOut; o++) begin : gen_lane
       tw_gemm_lane #(
         .BlockIn(tw_cfg_pkg::BlockIn), .MulStages(tw_cfg_pkg::MulStages)
@@ -190,7 +206,7 @@ module tw_gemm (
   always_ff @(posedge clk_i) begin
     if (valid_q[StAcc]) begin
       for (int unsigned e = 0; e < tw_cfg_pkg::RowElements; e++) begin
-        result_q[e*32 +: 32] <= old[e*32 +: 32] + sums[e*32 +: 32];
+        result_q[e*32 +: 32] <= old[e*32 +: 32] + sums[e*32 +: 32] - corrections[e/tw_cfg_pkg::BlockOut*32 +: 32];
       end
     end
     if (valid_q[StWrite]) begin

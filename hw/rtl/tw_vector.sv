@@ -64,7 +64,10 @@ module tw_vector (
   localparam logic [4:0]  DrainCycles = 5'd16;
   localparam int unsigned DescEntries = tw_cfg_pkg::DescriptorEntries;
   localparam int unsigned DescEntryBits = 9 * Bo * 8;
-  localparam int unsigned DescCountW = $clog2(DescEntries + 2);
+  // A lookup's table is read in words of eight bytes, a part of a param entry's first eight rows.
+  localparam int unsigned TableWords = tw_isa_pkg::TableBytes / 8;
+  localparam int unsigned EntryWords = Bo < TableWords ? Bo : TableWords;
+  localparam int unsigned DescCountW = $clog2((DescEntries > TableWords ? DescEntries : TableWords) + 2);
   // What a pass through the lanes carries.
   localparam logic [1:0]  KindFinal = 2'd0;
   localparam logic [1:0]  KindA = 2'd1;
@@ -102,14 +105,16 @@ module tw_vector (
   logic [1:0]         phase_q;
   logic               last_pass;
   logic [3*OffW-1:0]  walk_offsets;
-  logic               cur_needs_desc;
+  logic               cur_needs_desc, cur_lut;
+  logic [DescCountW-1:0] desc_last;
 
   function automatic logic is_deep(input logic [4:0] op);
     is_deep = op == tw_isa_pkg::VecRequant || op == tw_isa_pkg::VecMul || op == tw_isa_pkg::VecQadd;
   endfunction
 
   function automatic logic needs_desc(input logic [4:0] op, input logic [2:0] b);
-    needs_desc = is_deep(op) || op == tw_isa_pkg::VecClip || b == tw_isa_pkg::SrcScalar;
+    needs_desc = is_deep(op) || op == tw_isa_pkg::VecClip || op == tw_isa_pkg::VecMac || op == tw_isa_pkg::VecLut ||
+                 b == tw_isa_pkg::SrcScalar;
   endfunction
 
   assign head_deep = is_deep(`TW_FIELD(vector, op, insn_i));
@@ -118,10 +123,13 @@ module tw_vector (
   assign direct = !head_deep && !head_desc && !prev_deep_q;
   assign start = insn_valid_i && !stop_i && (state_q == StIdle || (state_q == StRun && step && walk_last));
   assign insn_start_o = start;
-  assign desc_range = 32'(`TW_FIELD(vector, descriptor, cur_q)) + DescEntries > tw_cfg_pkg::ParamDepth;
+  assign cur_lut = tw_cfg_pkg::VectorLut != 0 && `TW_FIELD(vector, op, cur_q) == tw_isa_pkg::VecLut;
+  assign desc_last = cur_lut ? DescCountW'(TableWords) : DescCountW'(DescEntries);
+  assign desc_range = 32'(`TW_FIELD(vector, descriptor, cur_q)) + (cur_lut ? tw_cfg_pkg::TableEntries : DescEntries) >
+                      tw_cfg_pkg::ParamDepth;
   assign launch = (start && direct) ||
                   (state_q == StDrain && drain_q == '0 && !cur_needs_desc && !stop_i) ||
-                  (state_q == StDesc && desc_q == DescCountW'(DescEntries) && !stop_i);
+                  (state_q == StDesc && desc_q == desc_last && !stop_i);
   assign body = !launch ? '0 : start ? insn_i : cur_q;
 
   always_ff @(posedge clk_i) begin
@@ -152,9 +160,19 @@ module tw_vector (
     if (state_q != StDesc) desc_q <= '0;
     else desc_q <= desc_q + 1'b1;
     for (int unsigned k = 0; k < DescEntries; k++) begin
-      if (state_q == StDesc && desc_q == DescCountW'(k + 1)) begin
+      if (state_q == StDesc && !cur_lut && desc_q == DescCountW'(k + 1)) begin
         descriptor_q[k*DescEntryBits +: DescEntryBits] <= param_data_i;
       end
+    end
+  end
+
+  // The lookup's table; a word is written in the cycle after its entry was asked for.
+  logic [63:0]           table_q [TableWords];
+  logic [DescCountW-1:0] table_at;
+  assign table_at = desc_q - 1'b1;
+  always_ff @(posedge clk_i) begin
+    if (state_q == StDesc && cur_lut && desc_q != '0) begin
+      table_q[table_at[$clog2(TableWords)-1:0]] <= param_data_i[(32'(table_at) % EntryWords) * 64 +: 64];
     end
   end
 
@@ -278,19 +296,25 @@ module tw_vector (
     b3_q       <= b2_q[IndexW-1:0];
   end
 
-  function automatic logic past(input logic [SumW-1:0] index, input logic [2:0] src);
+  // Of param, an index counts entries, or the rows of entries for a multiply-accumulate.
+  function automatic logic past(input logic [SumW-1:0] index, input logic [2:0] src, input logic taps);
     case (src)
       tw_isa_pkg::SrcAcc:   past = 32'(index) >= tw_cfg_pkg::AccDepth;
       tw_isa_pkg::SrcOut:   past = 32'(index) >= tw_cfg_pkg::OutDepth;
       tw_isa_pkg::SrcInp:   past = 32'(index) >= tw_cfg_pkg::InpDepth;
-      tw_isa_pkg::SrcParam: past = 32'(index) >= tw_cfg_pkg::ParamDepth;
+      tw_isa_pkg::SrcParam: past = taps ? 32'(index) / tw_isa_pkg::TapStride >= tw_cfg_pkg::ParamDepth ||
+                                          32'(index) % tw_isa_pkg::TapStride >= tw_isa_pkg::ParamRows
+                                        : 32'(index) >= tw_cfg_pkg::ParamDepth;
       default:              past = 1'b0;
     endcase
   endfunction
 
-  assign dst_bad = past(dst2_q, {1'b0, ctl2_q.dst});
-  assign a_bad   = past(a2_q, {1'b0, ctl2_q.a});
-  assign b_bad   = past(b2_q, ctl2_q.b);
+  logic mac2, mac3;
+  assign mac2 = tw_cfg_pkg::VectorMac != 0 && ctl2_q.op == tw_isa_pkg::VecMac;
+  assign mac3 = tw_cfg_pkg::VectorMac != 0 && ctl3_q.op == tw_isa_pkg::VecMac;
+  assign dst_bad = past(dst2_q, {1'b0, ctl2_q.dst}, 1'b0);
+  assign a_bad   = past(a2_q, {1'b0, ctl2_q.a}, 1'b0);
+  assign b_bad   = past(b2_q, ctl2_q.b, mac2);
   assign bad     = range2_q || dst_bad || a_bad || b_bad;
   assign uop_trap  = valid_q[2] && bad && !stop_i;
   assign desc_trap = state_q == StDesc && desc_q == '0 && desc_range && !stop_i;
@@ -300,15 +324,19 @@ module tw_vector (
 
   logic read2;
   assign read2 = valid_q[2] && !bad && !stop_i;
-  assign acc_re_o = {read2 && ctl2_q.b == tw_isa_pkg::SrcAcc, read2 && {1'b0, ctl2_q.a} == tw_isa_pkg::SrcAcc};
+  assign acc_re_o = {read2 && ctl2_q.b == tw_isa_pkg::SrcAcc, read2 && ({1'b0, ctl2_q.a} == tw_isa_pkg::SrcAcc || mac2)};
   assign out_re_o = {read2 && ctl2_q.b == tw_isa_pkg::SrcOut, read2 && {1'b0, ctl2_q.a} == tw_isa_pkg::SrcOut};
   assign inp_re_o = {read2 && ctl2_q.b == tw_isa_pkg::SrcInp, read2 && {1'b0, ctl2_q.a} == tw_isa_pkg::SrcInp};
-  assign acc_raddr_o = {tw_cfg_pkg::AccW'(b2_q), tw_cfg_pkg::AccW'(a2_q)};
+  // A multiply-accumulate reads its destination through operand a's port, which its int8 operand leaves free.
+  assign acc_raddr_o = {tw_cfg_pkg::AccW'(b2_q), tw_cfg_pkg::AccW'(mac2 ? dst2_q : a2_q)};
   assign out_raddr_o = {OutW'(b2_q), OutW'(a2_q)};
   assign inp_raddr_o = {tw_cfg_pkg::InpW'(b2_q), tw_cfg_pkg::InpW'(a2_q)};
   assign param_re_o = (read2 && ctl2_q.b == tw_isa_pkg::SrcParam) || (state_q == StDesc && !stop_i);
-  assign param_addr_o = state_q == StDesc ? `TW_FIELD(vector, descriptor, cur_q) + tw_cfg_pkg::DescW'(desc_q)
-                                          : tw_cfg_pkg::DescW'(b2_q);
+  logic [DescCountW-1:0]        desc_entry;
+  logic [tw_cfg_pkg::DescW-1:0] b_entry;
+  assign desc_entry = cur_lut ? desc_q / DescCountW'(EntryWords) : desc_q;
+  assign b_entry = tw_cfg_pkg::DescW'(mac2 ? b2_q >> $clog2(tw_isa_pkg::TapStride) : b2_q);
+  assign param_addr_o = state_q == StDesc ? `TW_FIELD(vector, descriptor, cur_q) + tw_cfg_pkg::DescW'(desc_entry) : b_entry;
 
   // Row writes: a simple row in stage 4, a deep one in stage 9. Rows are kept as 32-bit elements, narrowed where the
   // destination is int8, so that they can be forwarded.
@@ -320,8 +348,8 @@ module tw_vector (
 
   // Stage 3, simple operations.
   logic                 simple3, fwd_a0, fwd_a1, fwd_b0, fwd_b1;
-  logic [LanesV*32-1:0] sa, sb, sr;
-  logic [E*32-1:0]      a_full, b_full, simple_buf_q;
+  logic [LanesV*32-1:0] sa, sb, sc, sr;
+  logic [E*32-1:0]      a_full, b_full, c_full, simple_buf_q;
   logic [E*8-1:0]       a_bytes, b_bytes;
   assign simple3 = valid_q[3] && !is_deep(ctl3_q.op);
   assign fwd_a0 = wr_valid_q && wr_dst_q == ctl3_q.a && wr_at_q == a3_q;
@@ -351,6 +379,19 @@ module tw_vector (
     end
   end
 
+  // A multiply-accumulate's row of taps, and its destination as it was.
+  logic [Bo*8-1:0] taps;
+  always_comb begin
+    taps = '0;
+    c_full = '0;
+    if (simple3 && mac3) begin
+      taps = param_data_i[(32'(b3_q) % tw_isa_pkg::TapStride)*Bo*8 +: Bo*8];
+      if (wr_valid_q && {1'b0, wr_dst_q} == tw_isa_pkg::SrcAcc && wr_at_q == dst3_q) c_full = wr_row_q;
+      else if (wr1_valid_q && {1'b0, wr1_dst_q} == tw_isa_pkg::SrcAcc && wr1_at_q == dst3_q) c_full = wr1_row_q;
+      else c_full = acc_rdata_i[0 +: E*32];
+    end
+  end
+
   always_comb begin
     a_full = '0;
     b_full = '0;
@@ -364,7 +405,9 @@ module tw_vector (
       if (simple3 && fwd_b0) b_full = wr_row_q;
       else if (simple3 && fwd_b1) b_full = wr1_row_q;
       else if (ctl3_q.b == tw_isa_pkg::SrcAcc) b_full = acc_rdata_i[E*32 +: E*32];
-      else if (ctl3_q.b == tw_isa_pkg::SrcParam) begin
+      else if (mac3) begin
+        for (int unsigned e = 0; e < E; e++) b_full[e*32 +: 32] = {{24{taps[e % Bo * 8 + 7]}}, taps[e % Bo * 8 +: 8]};
+      end else if (ctl3_q.b == tw_isa_pkg::SrcParam) begin
         b_full = {tw_cfg_pkg::Batch{p_bias}};
       end else if (ctl3_q.b == tw_isa_pkg::SrcScalar) b_full = {E{d_scalar}};
       else begin
@@ -376,10 +419,12 @@ module tw_vector (
   if (SlicesV == 1) begin : gen_simple_whole
     assign sa = a_full;
     assign sb = b_full;
+    assign sc = c_full;
     assign simple_row = sr;
   end else begin : gen_simple_slices
     assign sa = a_full[32'(tag3_q.slice)*LanesV*32 +: LanesV*32];
     assign sb = b_full[32'(tag3_q.slice)*LanesV*32 +: LanesV*32];
+    assign sc = c_full[32'(tag3_q.slice)*LanesV*32 +: LanesV*32];
     always_comb begin
       simple_row = '0;
       if (simple3) simple_row = simple_buf_q;
@@ -387,9 +432,19 @@ module tw_vector (
     end
   end
   for (genvar l = 0; l < LanesV; l++) begin : gen_vector_lane
+    logic [63:0] table_word;
+    logic [7:0]  looked_up;
+    always_comb begin
+      table_word = '0;
+      looked_up = '0;
+      if (tw_cfg_pkg::VectorLut != 0 && simple3 && ctl3_q.op == tw_isa_pkg::VecLut) begin
+        table_word = table_q[sa[l*32 + 3 +: $clog2(TableWords)]];
+        looked_up = table_word[32'(sa[l*32 +: 3])*8 +: 8];
+      end
+    end
     tw_vector_lane u_lane (
       .en_i(simple3), .op_i(ctl3_q.op), .a_i(sa[l*32 +: 32]), .b_i(sb[l*32 +: 32]), .lo_i(d_lo), .hi_i(d_hi),
-      .result_o(sr[l*32 +: 32])
+      .old_i(sc[l*32 +: 32]), .zero_a_i(d_za), .zero_b_i(d_zb), .looked_up_i(looked_up), .result_o(sr[l*32 +: 32])
     );
   end
   always_ff @(posedge clk_i) begin

@@ -6,11 +6,30 @@ module tw_vector_lane (
   input  logic [31:0] b_i,
   input  logic [31:0] lo_i,
   input  logic [31:0] hi_i,
+  // Multiply-accumulate: the destination's element, and the zero points.
+  input  logic [31:0] old_i,
+  input  logic [7:0]  zero_a_i,
+  input  logic [7:0]  zero_b_i,
+  // The table's byte for operand a.
+  input  logic [7:0]  looked_up_i,
   output logic [31:0] result_o
 );
 
   logic less;
   assign less = $signed(a_i) < $signed(b_i);
+
+  logic [8:0]  da, db;
+  logic [17:0] product;
+  always_comb begin
+    da = '0;
+    db = '0;
+    product = '0;
+    if (tw_cfg_pkg::VectorMac != 0 && en_i && op_i == tw_isa_pkg::VecMac) begin
+      da = {a_i[7], a_i[7:0]} - {zero_a_i[7], zero_a_i};
+      db = {b_i[7], b_i[7:0]} - {zero_b_i[7], zero_b_i};
+      product = {{9{da[8]}}, da} * {{9{db[8]}}, db};
+    end
+  end
 
   always_comb begin
     result_o = '0;
@@ -26,6 +45,8 @@ module tw_vector_lane (
         result_o = ($signed(a_i) > $signed(hi_i)) ? hi_i : a_i;
         if ($signed(result_o) < $signed(lo_i)) result_o = lo_i;
       end
+      tw_isa_pkg::VecMac: result_o = old_i + {{14{product[17]}}, product};
+      tw_isa_pkg::VecLut: result_o = {{24{looked_up_i[7]}}, looked_up_i};
       default: result_o = a_i;
     endcase
   end

@@ -241,6 +241,13 @@ impl HwConfig {
                 format!("use at most {}", self.offset_bits),
             );
         }
+        if self.vector_lut && self.table_entries() > self.param_depth {
+            bad(
+                "vector_lut",
+                format!("needs a table of {} param entries, and there are {}", self.table_entries(), self.param_depth),
+                "make param_depth larger or set vector_lut = false".into(),
+            );
+        }
         let need = u64::from(self.param_depth) * u64::from(self.param_entry_bytes());
         if need < 2 * crate::isa::DESCRIPTOR_BYTES as u64 {
             bad("param_depth", "leaves no room for two descriptors".into(), "make it deeper".into());

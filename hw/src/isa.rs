@@ -18,7 +18,7 @@ pub use insn::*;
 pub use legal::{Illegal, illegal_reasons, unfit_reasons};
 pub use text::{AsmError, parse_for, parse_program, print_insn, print_program};
 pub use uop::{GemmUop, VectorUop, decode_uop, encode_uop};
-pub use vector::{VecDst, VecOp, VecSrc};
+pub use vector::{TABLE_BYTES, TAP_STRIDE, VecDst, VecOp, VecSrc};
 
 /// Changes whenever a stream of the old version would mean something else.
 pub const ISA_VERSION: u32 = 1;

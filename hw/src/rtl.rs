@@ -21,6 +21,7 @@ sources!(
     "tw_spad.sv",
     "tw_walk.sv",
     "tw_gemm_lane.sv",
+    "tw_gemm_zero.sv",
     "tw_gemm.sv",
     "tw_requant_lane.sv",
     "tw_vector_lane.sv",

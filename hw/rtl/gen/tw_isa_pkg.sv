@@ -108,6 +108,8 @@ package tw_isa_pkg;
   localparam logic [31:0] RingEntries = 32'd4;
   localparam logic [31:0] States = 32'd9;
   localparam logic [31:0] DescriptorBytes = 32'd36;
+  localparam logic [31:0] TableBytes = 32'd256;
+  localparam logic [31:0] TapStride = 32'd16;
   localparam logic [31:0] ParamRows = 32'd9;
   localparam logic [31:0] ParamBiasRow = 32'd0;
   localparam logic [31:0] ParamMultiplierRow = 32'd4;

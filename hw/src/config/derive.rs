@@ -1,7 +1,7 @@
 //! Sizes that follow from a configuration. Nothing else computes one.
 
 use super::HwConfig;
-use crate::isa::{PARAM_ROWS, Width, WidthName};
+use crate::isa::{PARAM_ROWS, TABLE_BYTES, TAP_STRIDE, VecOp, Width, WidthName};
 use sha2::{Digest, Sha256};
 
 /// A scratchpad or micro-op memory; the discriminant is its code in an instruction.
@@ -136,7 +136,8 @@ impl HwConfig {
 
     /// Bits of each of the three indices of a vector micro-op.
     pub fn vector_index_bits(&self) -> u32 {
-        let mut depth = self.acc_depth.max(self.out_depth).max(self.param_depth);
+        let taps = if self.vector_mac { TAP_STRIDE } else { 1 };
+        let mut depth = self.acc_depth.max(self.out_depth).max(self.param_depth * taps);
         if self.vector_reaches_inp() {
             depth = depth.max(self.inp_depth);
         }
@@ -156,6 +157,21 @@ impl HwConfig {
     /// Cycles that reading a descriptor takes: one for each param entry that it covers.
     pub fn descriptor_entries(&self) -> u32 {
         (crate::isa::DESCRIPTOR_BYTES as u32).div_ceil(self.param_entry_bytes())
+    }
+
+    /// Param entries that the table of a lookup takes: 256 bytes, the first eight rows of each.
+    pub fn table_entries(&self) -> u32 {
+        (TABLE_BYTES as u32).div_ceil(self.table_entry_bytes())
+    }
+
+    /// Bytes of a table that a param entry holds.
+    pub fn table_entry_bytes(&self) -> u32 {
+        (PARAM_ROWS - 1) * self.block_out
+    }
+
+    /// Param entries that an operation reads before its first micro-op.
+    pub fn constant_entries(&self, op: VecOp) -> u32 {
+        if op == VecOp::Lut { self.table_entries() } else { self.descriptor_entries() }
     }
 
     /// The instruction set's widths for this configuration.
@@ -200,6 +216,13 @@ impl HwConfig {
             Width::Pack(Some(name)) => {
                 if self.dma_pack {
                     self.width(name)
+                } else {
+                    0
+                }
+            }
+            Width::WgtZp(n) => {
+                if self.wgt_zp {
+                    n
                 } else {
                     0
                 }

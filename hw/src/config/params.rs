@@ -203,6 +203,12 @@ params! {
         "The quantized multiplication is built.";
     vector_qadd: bool = true, "", Legal::Flag, "VectorQadd",
         "The quantized addition is built.";
+    vector_mac: bool = true, "", Legal::Flag, "VectorMac",
+        "The multiply-accumulate of rows with taps from param is built, for depthwise convolutions.";
+    vector_lut: bool = true, "", Legal::Flag, "VectorLut",
+        "The lookup in a table of 256 bytes is built, for functions of one int8 operand.";
+    wgt_zp: bool = true, "", Legal::Flag, "WgtZp",
+        "Gemm subtracts a zero point from the weights.";
     mul_stages: u32 = 0, "registers", Legal::Range(0, 1), "MulStages",
         "Registers between gemm's multipliers and its adder trees: 0 for simulation, 1 for FPGA clocks.";
     counters: Counters = Counters::Causes, "", Legal::Words(&["none", "busy", "causes"]), "CounterLevel",

@@ -77,6 +77,8 @@ fn isa_package() -> String {
     constant(32, "RingEntries".into(), crate::regs::RING_ENTRIES.into());
     constant(32, "States".into(), UnitState::ALL.len() as u64);
     constant(32, "DescriptorBytes".into(), super::DESCRIPTOR_BYTES as u64);
+    constant(32, "TableBytes".into(), super::TABLE_BYTES as u64);
+    constant(32, "TapStride".into(), super::TAP_STRIDE.into());
     constant(32, "ParamRows".into(), super::PARAM_ROWS.into());
     constant(32, "ParamBiasRow".into(), super::PARAM_BIAS_ROW.into());
     constant(32, "ParamMultiplierRow".into(), super::PARAM_MULTIPLIER_ROW.into());
@@ -105,6 +107,7 @@ pub fn config_package(config: &HwConfig) -> String {
     int("RowElements", config.row_elements());
     int("VectorReachesInp", config.vector_reaches_inp().into());
     int("DescriptorEntries", config.descriptor_entries());
+    int("TableEntries", config.table_entries());
     for mem in Mem::ALL {
         let name = camel(mem.name());
         int(&format!("{name}EntryBytes"), config.entry_bytes(mem));
@@ -123,7 +126,7 @@ pub fn config_package(config: &HwConfig) -> String {
             let name = format!("{}_{}", op.name(), field.name);
             let width = config.field_width(field.width);
             let nominal = match field.width {
-                Width::Bits(n) | Width::Pad(n) => n,
+                Width::Bits(n) | Width::Pad(n) | Width::WgtZp(n) => n,
                 Width::Pack(None) => 1,
                 Width::Named(w) | Width::Pack(Some(w)) | Width::Loop3(w) => config.width(w),
             };
@@ -188,6 +191,7 @@ fn width_text(width: Width) -> String {
         Width::Bits(n) => format!("{n}"),
         Width::Named(w) => w.sv().to_string(),
         Width::Pad(n) => format!("{n} with dma_pad"),
+        Width::WgtZp(n) => format!("{n} with wgt_zp"),
         Width::Pack(None) => "1 with dma_pack".into(),
         Width::Pack(Some(w)) => format!("{} with dma_pack", w.sv()),
         Width::Loop3(w) => format!("{} with three loops", w.sv()),
@@ -216,7 +220,7 @@ fn manual() -> String {
         let lanes = if op.is_deep() { "requantize" } else { "vector" };
         let _ = writeln!(s, "| {} | `{}` | {lanes} | {} |", *op as u8, op.name(), op.doc().trim());
     }
-    s.push_str("\nSecond operands: `acc`, `out`, `inp` (where block_in equals block_out), `param` (the bias of each channel; all of an\nentry for `requant`), `scalar` (the descriptor's), `none`.\n\n## Descriptor\n\n| byte | bits | name | meaning |\n|---|---|---|---|\n");
+    s.push_str("\nSecond operands: `acc`, `out`, `inp` (where block_in equals block_out), `param` (the bias of each channel; all of an\nentry for `requant`; for `mac` row r of entry e at index 16 e + r), `scalar` (the descriptor's), `none`.\n\n## Descriptor\n\n| byte | bits | name | meaning |\n|---|---|---|---|\n");
     for (name, at, bits, doc) in DESCRIPTOR_FIELDS {
         let _ = writeln!(s, "| {at} | {bits} | `{name}` | {doc} |");
     }

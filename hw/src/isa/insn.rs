@@ -113,6 +113,8 @@ pub enum Width {
     Named(WidthName),
     /// So many bits with `dma_pad`, else left out.
     Pad(u32),
+    /// So many bits with `wgt_zp`, else left out.
+    WgtZp(u32),
     /// One bit, or a derived width, with `dma_pack`, else left out.
     Pack(Option<WidthName>),
     /// A derived width with three loops, else left out.
@@ -403,6 +405,7 @@ insns! {
     /// Multiplies inp entries with wgt tiles into acc, one micro-op a cycle.
     Gemm = 2, "gemm", Unit::Gemm => {
         accumulate: bool = true, Width::Bits(1), "add to acc instead of overwriting it";
+        wgt_zp: i8 = 0, Width::WgtZp(8), "zero point that is subtracted from every weight";
         uop: u32 = 0, Width::Named(W::GemmUop), "first micro-op";
         uops: u32 = 1, Width::Named(W::GemmUopCount), "micro-ops in a pass";
         count0: u32 = 1, Width::Named(W::Loop), "outer loop";

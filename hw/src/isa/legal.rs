@@ -95,7 +95,8 @@ fn shape(counts: [u32; 3], aligned: [u64; 3], config: &HwConfig, rules: &mut Rul
 fn vector(x: &Vector, config: &HwConfig, rules: &mut Rules) {
     counts([x.uops, x.count0, x.count1, x.count2], rules);
     let built = match x.op {
-        VecOp::Mac | VecOp::Lut => "is reserved; no configuration builds it",
+        VecOp::Mac => "is not built; set vector_mac in the configuration",
+        VecOp::Lut => "is not built; set vector_lut in the configuration",
         VecOp::Shr | VecOp::Shl => "is not built; set vector_shift in the configuration",
         VecOp::Mul => "is not built; set vector_mul in the configuration",
         _ => "is not built; set vector_qadd in the configuration",
@@ -116,6 +117,11 @@ fn vector(x: &Vector, config: &HwConfig, rules: &mut Rules) {
     match x.op {
         VecOp::Move | VecOp::Clip | VecOp::Lut => {
             rules.need(x.b == VecSrc::None, "b", "must be none; this operation has no second operand")
+        }
+        VecOp::Mac => {
+            rules.need(x.dst == VecDst::Acc, "dst", "must be acc for mac");
+            rules.need(int8(x.a), "a", "must be int8 rows, of out or inp");
+            rules.need(x.b == VecSrc::Param, "b", "must be param for mac");
         }
         VecOp::Requant => rules.need(x.b == VecSrc::Param, "b", "must be param for requant"),
         VecOp::Mul | VecOp::Qadd => {

@@ -1,5 +1,10 @@
 //! The operations of the vector unit and where their operands come from.
 
+/// Bytes of a lookup's table.
+pub const TABLE_BYTES: usize = 256;
+/// `mac` finds row r of param entry e at index e x this + r.
+pub const TAP_STRIDE: u32 = 16;
+
 macro_rules! vector_ops {
     ($($(#[doc = $doc:literal])+ $name:ident = $code:literal, $text:literal, $deep:literal, $simple:expr;)*) => {
         /// An operation of the vector unit.
@@ -59,10 +64,10 @@ vector_ops! {
     Mul = 9, "mul", true, None;
     /// Quantized sum of two int8 rows by the descriptor's scales, three passes.
     Qadd = 10, "qadd", true, None;
-    /// Multiply-accumulate with taps from param; reserved, traps.
+    /// dst plus the product of `a` and a row of param, each less its zero point; wrapping.
     Mac = 16, "mac", false, None;
-    /// Table lookup; reserved, traps.
-    Lut = 17, "lut", true, None;
+    /// The byte that `a`'s low eight bits, as an unsigned number, have in the descriptor's table, sign-extended.
+    Lut = 17, "lut", false, None;
 }
 
 impl VecOp {
@@ -72,7 +77,8 @@ impl VecOp {
             VecOp::Shr | VecOp::Shl => config.vector_shift,
             VecOp::Mul => config.vector_mul,
             VecOp::Qadd => config.vector_qadd,
-            VecOp::Mac | VecOp::Lut => false,
+            VecOp::Mac => config.vector_mac,
+            VecOp::Lut => config.vector_lut,
             _ => true,
         }
     }
@@ -84,7 +90,18 @@ impl VecOp {
 
     /// Whether the operation with this second operand reads the descriptor before its first micro-op.
     pub fn needs_descriptor(self, b: VecSrc) -> bool {
-        self.is_deep() || self == VecOp::Clip || b == VecSrc::Scalar
+        self.is_deep() || matches!(self, VecOp::Clip | VecOp::Mac | VecOp::Lut) || b == VecSrc::Scalar
+    }
+
+    /// Whether the destination's row is an operand too.
+    pub fn reads_dst(self) -> bool {
+        self == VecOp::Mac
+    }
+
+    /// The param entry that index `at` of a second operand in param lies in, and for `mac` its row, which may be past
+    /// the last.
+    pub fn param_entry(self, at: u32) -> (u32, u32) {
+        if self == VecOp::Mac { (at / TAP_STRIDE, at % TAP_STRIDE) } else { (at, 0) }
     }
 
     /// Whether the rounding mode is a choice of the instruction.

@@ -19,6 +19,7 @@ impl Fsim {
             base: [x.acc, x.inp, x.wgt],
             steps: [[x.acc0, x.inp0, x.wgt0], [x.acc1, x.inp1, x.wgt1], [x.acc2, x.inp2, x.wgt2]],
             accumulate: x.accumulate,
+            wgt_zp: x.wgt_zp,
         };
         let depths = [self.config.acc_depth, self.config.inp_depth, self.config.wgt_depth];
         let mut operands = Operands {

@@ -19,6 +19,8 @@ pub(super) struct Walk<'a> {
     /// `[loop][index]`.
     pub(super) steps: [[u32; 3]; 3],
     pub(super) accumulate: bool,
+    /// Subtracted from every weight.
+    pub(super) wgt_zp: i8,
 }
 
 /// The memories that a walk touches.
@@ -53,7 +55,7 @@ impl Kernel {
     pub(super) fn run(self, walk: &Walk, operands: &mut Operands) {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Kernel::Avx2 => {
+            Kernel::Avx2 if walk.wgt_zp == 0 => {
                 // SAFETY: `is_usable` found AVX2 and block_out a multiple of 8; the caller checked every index.
                 unsafe {
                     match (operands.block_in, operands.block_out, operands.batch) {
@@ -66,7 +68,7 @@ impl Kernel {
                     }
                 }
             }
-            _ => walk.for_each(|acc, inp, wgt| operands.tile(acc, inp, wgt, walk.accumulate)),
+            _ => walk.for_each(|acc, inp, wgt| operands.tile(acc, inp, wgt, walk)),
         }
     }
 }
@@ -115,7 +117,7 @@ impl Walk<'_> {
                             return;
                         }
                         let [acc, inp, wgt] = index.map(|i| i as usize);
-                        operands.tile(acc, inp, wgt, self.accumulate);
+                        operands.tile(acc, inp, wgt, self);
                     }
                 }
             }
@@ -125,13 +127,13 @@ impl Walk<'_> {
 
 impl Operands<'_> {
     /// One micro-op.
-    fn tile(&mut self, acc: usize, inp: usize, wgt: usize, accumulate: bool) {
+    fn tile(&mut self, acc: usize, inp: usize, wgt: usize, walk: &Walk) {
         let (inputs, outputs) = (self.block_in, self.block_out);
         let wgt = &self.wgt[wgt * inputs * outputs..][..inputs * outputs];
         let rows = self.acc[acc * self.batch * outputs..].chunks_exact_mut(outputs);
         let inps = self.inp[inp * self.batch * inputs..].chunks_exact(inputs);
         for (acc, inp) in rows.zip(inps).take(self.batch) {
-            if !accumulate {
+            if !walk.accumulate {
                 acc.fill(0);
             }
             for (x, w) in inp.chunks_exact(2).zip(wgt.chunks_exact(2 * outputs)) {
@@ -139,6 +141,12 @@ impl Operands<'_> {
                     let product = i32::from(x[0]) * i32::from(w[0]) + i32::from(x[1]) * i32::from(w[1]);
                     *sum = sum.wrapping_add(product);
                 }
+            }
+            if walk.wgt_zp != 0 {
+                // The zero point is the same for all of a row's products, so it comes once, times their inputs' sum.
+                let inputs: i32 = inp.iter().map(|x| i32::from(*x)).sum();
+                let correction = inputs * i32::from(walk.wgt_zp);
+                acc.iter_mut().for_each(|sum| *sum = sum.wrapping_sub(correction));
             }
         }
     }

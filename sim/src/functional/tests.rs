@@ -6,7 +6,7 @@ const STREAM: u64 = 0x8000;
 fn small() -> HwConfig {
     let text = "batch = 1\nblock_in = 4\nblock_out = 4\ninp_depth = 16\nwgt_depth = 16\nacc_depth = 16\nout_depth = 16\n\
                 param_depth = 16\ngemm_uop_depth = 16\nvector_uop_depth = 16\nvector_lanes = 4\nrequant_lanes = 4\n\
-                token_bits = 3";
+                token_bits = 3\nvector_mac = true\nvector_lut = true\nwgt_zp = true";
     HwConfig::parse("small", text).expect("a legal configuration")
 }
 
@@ -85,7 +85,7 @@ fn a_layer_runs() {
         *w = (i as i8 - 8) as u8;
     }
     data[0x20..0x22].copy_from_slice(&GemmUop { acc: 1, inp: 0, wgt: 0 }.to_bytes(&config));
-    data[0x30..0x32].copy_from_slice(&VectorUop { dst: 2, a: 1, b: 1 }.to_bytes(&config));
+    data[0x30..0x34].copy_from_slice(&VectorUop { dst: 2, a: 1, b: 1 }.to_bytes(&config));
     // Param entry 1: bias 10, multiplier one half, shift 0; entry 2: the descriptor.
     for o in 0..4 {
         data[0x40 + o] = 10;
@@ -95,7 +95,7 @@ fn a_layer_runs() {
     data[0x40 + 36..0x40 + 72].copy_from_slice(&descriptor.to_bytes());
     let (fsim, report) = run(
         "load mem=inp row_bytes=4\nload mem=wgt offset=16 row_bytes=16\nload mem=guop offset=32 row_bytes=2\n\
-         load mem=vuop offset=48 row_bytes=2\nload mem=param offset=64 row_bytes=72 entry=9 push=gemm\n\
+         load mem=vuop offset=48 row_bytes=4\nload mem=param offset=64 row_bytes=72 entry=9 push=gemm\n\
          gemm accumulate=no pop=load push=vector\n\
          vector op=requant dst=out a=acc b=param descriptor=2 pop=gemm push=store\n\
          store entry=2 row_bytes=4 offset=0x100 pop=vector",
@@ -229,4 +229,75 @@ fn every_kernel_computes_the_same() {
         }
         assert_eq!(results[0], results[1], "{batch} x {block_in} x {block_out}");
     }
+}
+
+#[test]
+fn taps_are_multiplied_and_accumulated_less_their_zero_points() {
+    let mut data = vec![0u8; 0x100];
+    // One inp row; row 5 of param entry 1, at entry 9 + 5 of a load; the descriptor in entry 2.
+    data[..4].copy_from_slice(&[1, 2, 250, 127]);
+    data[0x10..0x14].copy_from_slice(&[3, 4, 128, 6]);
+    let descriptor = Descriptor { zero_a: -128, zero_b: 7, ..Default::default() };
+    data[0x20..0x20 + 36].copy_from_slice(&descriptor.to_bytes());
+    data[0x60..0x70].copy_from_slice(&[100i32, -100, 0, i32::MAX].map(i32::to_le_bytes).concat());
+    let program = |tap: u32| {
+        format!(
+            "load mem=inp row_bytes=4\nload mem=param entry=14 offset=16 row_bytes=4\n\
+             load mem=param entry=18 offset=32 row_bytes=36\nload mem=vuop offset=128 row_bytes=4\n\
+             load mem=acc entry=3 offset=96 row_bytes=16 push=vector\n\
+             vector op=mac dst=acc a=inp b=param descriptor=2 count0=2 dst_at=3 b_at={tap} pop=load"
+        )
+    };
+    let (mut fsim, report) = run(&program(16 + 5), &data);
+    assert_eq!(report.expect("runs").trap, None);
+    let inp = [1, 2, -6, 127];
+    let taps = [3, 4, -128, 6];
+    let expected: Vec<u8> = [100i32, -100, 0, i32::MAX]
+        .iter()
+        .enumerate()
+        .flat_map(|(c, old)| old.wrapping_add(2 * (inp[c] + 128) * (taps[c] - 7)).to_le_bytes())
+        .collect();
+    assert_eq!(fsim.scratchpad(Mem::Acc, 3, 1).expect("in range"), expected);
+    // An entry has nine rows; the index of a tenth is outside.
+    let (_, report) = run(&program(16 + 9), &data);
+    assert_eq!(report.expect("a report").trap.map(|t| t.cause), Some(TrapCause::Scratchpad));
+}
+
+#[test]
+fn bytes_are_looked_up() {
+    // The table lies in the first eight of nine rows of eight entries.
+    let table: Vec<u8> = (0..=255u8).map(|i| i.wrapping_mul(7).wrapping_add(3)).collect();
+    let mut data = vec![0u8; 0x200];
+    data[..256].copy_from_slice(&table);
+    data[0x100..0x104].copy_from_slice(&[0, 1, 0x80, 0xff]);
+    let (mut fsim, report) = run(
+        "load mem=param entry=18 row_bytes=32 rows=8 row_stride=32 x_after=1\nload mem=vuop offset=0x180 row_bytes=4\n\
+         load mem=inp offset=0x100 row_bytes=4 push=vector\nvector op=lut dst=out a=inp descriptor=2 dst_at=1 pop=load",
+        &data,
+    );
+    assert_eq!(report.expect("runs").trap, None);
+    let expected = [0usize, 1, 0x80, 0xff].map(|i| table[i]);
+    assert_eq!(fsim.scratchpad(Mem::Out, 1, 1).expect("in range"), expected);
+}
+
+#[test]
+fn weights_have_a_zero_point() {
+    let mut data = vec![0u8; 0x100];
+    data[..4].copy_from_slice(&[1, 2, 253, 4]);
+    for (i, w) in data[0x10..0x20].iter_mut().enumerate() {
+        *w = (i as i8 - 8) as u8;
+    }
+    let (mut fsim, report) = run(
+        "load mem=inp row_bytes=4\nload mem=wgt offset=16 row_bytes=16\nload mem=guop offset=128 row_bytes=2 push=gemm\n\
+         gemm accumulate=no wgt_zp=-100 pop=load",
+        &data,
+    );
+    assert_eq!(report.expect("runs").trap, None);
+    let expected: Vec<u8> = (0..4)
+        .flat_map(|o| {
+            let sum: i32 = [1, 2, -3, 4].iter().enumerate().map(|(i, x)| x * (o * 4 + i as i32 - 8 + 100)).sum();
+            sum.to_le_bytes()
+        })
+        .collect();
+    assert_eq!(fsim.scratchpad(Mem::Acc, 0, 1).expect("in range"), expected);
 }

@@ -3,8 +3,8 @@
 use super::{Fsim, Stop};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{
-    DESCRIPTOR_BYTES, Descriptor, PARAM_BIAS_ROW, PARAM_MULTIPLIER_ROW, PARAM_ROWS, PARAM_SHIFT_ROW, VecDst, VecOp,
-    VecSrc, Vector,
+    DESCRIPTOR_BYTES, Descriptor, PARAM_BIAS_ROW, PARAM_MULTIPLIER_ROW, PARAM_ROWS, PARAM_SHIFT_ROW, TABLE_BYTES,
+    VecDst, VecOp, VecSrc, Vector,
 };
 use tilewright_hw::num::{Requant, quantized_add, quantized_mul, requantize};
 use tilewright_hw::regs::TrapCause;
@@ -29,9 +29,15 @@ pub(crate) fn destination_memory(dst: VecDst) -> Mem {
     }
 }
 
-/// Entries that vector sees in a memory: for param whole ones, not rows.
-pub(crate) fn vector_depth(config: &HwConfig, mem: Mem) -> u32 {
-    if mem == Mem::Param { config.param_depth } else { config.entries(mem) }
+/// Whether an operation's index lies in its memory; of param it counts whole entries, or `mac`'s taps.
+pub(crate) fn is_inside(config: &HwConfig, op: VecOp, mem: Mem, index: u64) -> bool {
+    if mem != Mem::Param {
+        return index < u64::from(config.entries(mem));
+    }
+    u32::try_from(index).is_ok_and(|index| {
+        let (entry, row) = op.param_entry(index);
+        entry < config.param_depth && row < PARAM_ROWS
+    })
 }
 
 /// Visits the indices of dst, a and b of every micro-op of an instruction, in its order, until `visit` stops it. `None`
@@ -67,18 +73,20 @@ pub(crate) fn for_each_micro_op<E>(
 impl Fsim {
     pub(super) fn vector(&mut self, x: &Vector) -> Result<(), Stop> {
         let trap = |cause| Err(Stop::Trap(cause));
-        let descriptor = if x.op.needs_descriptor(x.b) {
-            if x.descriptor + self.config.descriptor_entries() > self.config.param_depth {
+        let (mut descriptor, mut table) = (Descriptor::default(), [0; TABLE_BYTES]);
+        if x.op.needs_descriptor(x.b) {
+            if x.descriptor + self.config.constant_entries(x.op) > self.config.param_depth {
                 return trap(TrapCause::Scratchpad);
             }
-            self.descriptor(x.descriptor)
-        } else {
-            Descriptor::default()
-        };
+            if x.op == VecOp::Lut {
+                table = self.table(x.descriptor);
+            } else {
+                descriptor = self.descriptor(x.descriptor);
+            }
+        }
         let dst_mem = destination_memory(x.dst);
         let a_mem = source_memory(x.a);
         let b_mem = source_memory(x.b);
-        let depths = [Some(dst_mem), a_mem, b_mem].map(|m| m.map(|m| u64::from(vector_depth(&self.config, m))));
         let mut written = x.op.is_deep().then(|| vec![false; self.config.entries(dst_mem) as usize]);
         let n = self.config.row_elements() as usize;
         let (mut a, mut b, mut result) = (vec![0; n], vec![0; n], vec![0; n]);
@@ -89,8 +97,8 @@ impl Fsim {
         let uops = std::mem::take(&mut self.state.vector_uops);
         let end = for_each_micro_op(x, &uops, |index| {
             let Some(index) = index else { return trap(TrapCause::Scratchpad) };
-            for (index, depth) in index.iter().zip(depths) {
-                if depth.is_some_and(|d| *index >= d) {
+            for (index, mem) in index.iter().zip([Some(dst_mem), a_mem, b_mem]) {
+                if mem.is_some_and(|m| !is_inside(&self.config, x.op, m, *index)) {
                     return trap(TrapCause::Scratchpad);
                 }
             }
@@ -115,10 +123,15 @@ impl Fsim {
                 written[dst_at as usize] = true;
             }
             self.read_row(x.a, a_at, &mut a);
-            if x.op != VecOp::Requant {
-                self.read_row(x.b, b_at, &mut b);
+            match x.op {
+                VecOp::Requant => {}
+                VecOp::Mac => {
+                    self.read_row(VecSrc::Acc, dst_at, &mut result);
+                    self.read_taps(b_at, &mut b);
+                }
+                _ => self.read_row(x.b, b_at, &mut b),
             }
-            self.compute(x, &descriptor, b_at, [&a, &b], &mut result);
+            self.compute(x, (&descriptor, &table), b_at, [&a, &b], &mut result);
             self.write_row(dst_mem, dst_at, &result);
             Ok(())
         });
@@ -131,6 +144,27 @@ impl Fsim {
         let mut bytes = [0; DESCRIPTOR_BYTES];
         bytes.copy_from_slice(&self.state.param[at..at + DESCRIPTOR_BYTES]);
         Descriptor::from_bytes(&bytes)
+    }
+
+    fn table(&self, entry: u32) -> [i8; TABLE_BYTES] {
+        let (whole, part) = (self.config.param_entry_bytes() as usize, self.config.table_entry_bytes() as usize);
+        let mut table = [0; TABLE_BYTES];
+        for (k, bytes) in table.chunks_mut(part).enumerate() {
+            let at = (entry as usize + k) * whole;
+            for (to, from) in bytes.iter_mut().zip(&self.state.param[at..]) {
+                *to = *from as i8;
+            }
+        }
+        table
+    }
+
+    /// The taps of each channel at index `at` of param, for every row of the batch.
+    fn read_taps(&self, at: u32, row: &mut [i32]) {
+        let (entry, tap) = VecOp::Mac.param_entry(at);
+        let outputs = self.config.block_out as usize;
+        for (e, value) in row.iter_mut().enumerate() {
+            *value = i32::from(self.param_byte(entry, tap, e % outputs) as i8);
+        }
     }
 
     /// Byte `row` of channel `o` in a param entry.
@@ -182,7 +216,15 @@ impl Fsim {
         }
     }
 
-    fn compute(&self, x: &Vector, d: &Descriptor, param: u32, [a, b]: [&[i32]; 2], result: &mut [i32]) {
+    /// The results of a row's elements; for `mac`, `result` holds the destination's row.
+    fn compute(
+        &self,
+        x: &Vector,
+        (d, table): (&Descriptor, &[i8; TABLE_BYTES]),
+        param: u32,
+        [a, b]: [&[i32]; 2],
+        result: &mut [i32],
+    ) {
         let both = result.iter_mut().zip(a.iter().zip(b));
         match x.op {
             VecOp::Requant => {
@@ -210,6 +252,10 @@ impl Fsim {
                 let q = d.qadd();
                 both.for_each(|(y, (a, b))| *y = quantized_add(*a, *b, &q));
             }
+            VecOp::Mac => both.for_each(|(y, (a, b))| {
+                *y = y.wrapping_add((a - i32::from(d.zero_a)) * (b - i32::from(d.zero_b)));
+            }),
+            VecOp::Lut => both.for_each(|(y, (a, _))| *y = table[usize::from(*a as u8)].into()),
             VecOp::Clip => both.for_each(|(y, (a, _))| *y = d.lo.max(d.hi.min(*a))),
             op => {
                 // The decoder lets only operations through that the configuration builds, all of which have a meaning.

@@ -2,7 +2,7 @@
 
 use crate::functional::Stop;
 use crate::functional::dma::{for_each_load_row, for_each_store_row};
-use crate::functional::vector::{destination_memory, for_each_micro_op, source_memory, vector_depth};
+use crate::functional::vector::{destination_memory, for_each_micro_op, is_inside, source_memory};
 use std::collections::HashSet;
 use std::ops::Range;
 use tilewright_hw::config::{HwConfig, Mem};
@@ -191,7 +191,7 @@ fn gemm(c: &Context, x: &Gemm, a: &mut Access) -> Result<(), Stop> {
 fn vector(c: &Context, x: &Vector, a: &mut Access) -> Result<(), Stop> {
     let trap = |cause| Err(Stop::Trap(cause));
     if x.op.needs_descriptor(x.b) {
-        let entries = c.config.descriptor_entries();
+        let entries = c.config.constant_entries(x.op);
         if x.descriptor + entries > c.config.param_depth {
             return trap(TrapCause::Scratchpad);
         }
@@ -206,7 +206,7 @@ fn vector(c: &Context, x: &Vector, a: &mut Access) -> Result<(), Stop> {
         let Some(index) = index else { return trap(TrapCause::Scratchpad) };
         a.read(c, Mem::VectorUop, uop..uop + 1);
         for (index, mem) in index.iter().zip(mems) {
-            if mem.is_some_and(|m| *index >= u64::from(vector_depth(c.config, m))) {
+            if mem.is_some_and(|m| !is_inside(c.config, x.op, m, *index)) {
                 return trap(TrapCause::Scratchpad);
             }
         }
@@ -214,7 +214,7 @@ fn vector(c: &Context, x: &Vector, a: &mut Access) -> Result<(), Stop> {
         // Operands are read before the collision of the two is seen.
         for (mem, at) in [(mems[1], first), (mems[2], second)] {
             if let Some(mem) = mem {
-                a.read_row(c, mem, at);
+                a.read_row(c, mem, if mem == Mem::Param { x.op.param_entry(at).0 } else { at });
                 a.reads_own_row |= x.op.is_deep() && mems[0] == Some(mem) && written.contains(&at);
             }
         }
@@ -223,6 +223,9 @@ fn vector(c: &Context, x: &Vector, a: &mut Access) -> Result<(), Stop> {
             && c.config.bank_of(m, first) == c.config.bank_of(n, second)
         {
             return trap(TrapCause::Collision);
+        }
+        if x.op.reads_dst() {
+            a.read_row(c, destination_memory(x.dst), dst);
         }
         written.insert(dst);
         a.write(c, destination_memory(x.dst), dst..dst + 1, true);
@@ -236,8 +239,8 @@ pub(super) fn operand_is_legal(op: VecOp, b: VecSrc, reaches_inp: bool) -> bool 
     let there = b != VecSrc::Inp || reaches_inp;
     there
         && match op {
-            VecOp::Move | VecOp::Clip => b == VecSrc::None,
-            VecOp::Requant => b == VecSrc::Param,
+            VecOp::Move | VecOp::Clip | VecOp::Lut => b == VecSrc::None,
+            VecOp::Requant | VecOp::Mac => b == VecSrc::Param,
             VecOp::Mul | VecOp::Qadd => int8,
             _ => b != VecSrc::None,
         }

@@ -42,7 +42,8 @@ impl Coverage {
         for accumulate in [false, true] {
             list(format!("gemm accumulate {accumulate}"));
         }
-        for op in VecOp::ALL.iter().filter(|op| !matches!(op, VecOp::Mac | VecOp::Lut)) {
+        list("gemm wgt_zp".into());
+        for op in VecOp::ALL {
             list(format!("vector {}", op.name()));
         }
         for mode in ["single", "double"] {
@@ -96,6 +97,9 @@ impl Coverage {
                 Op::Gemm(x) => {
                     hit(format!("gemm loops {}", depth([x.count0, x.count1, x.count2])));
                     hit(format!("gemm accumulate {}", x.accumulate));
+                    if x.wgt_zp != 0 {
+                        hit("gemm wgt_zp".into());
+                    }
                 }
                 Op::Vector(x) => {
                     hit(format!("vector loops {}", depth([x.count0, x.count1, x.count2])));

@@ -239,6 +239,7 @@ fn gemm(config: &HwConfig, aim: Aim, rng: &mut SmallRng) -> Gemm {
     };
     Gemm {
         accumulate: rng.random_bool(0.7),
+        wgt_zp: if config.wgt_zp && rng.random_bool(0.3) { rng.random() } else { 0 },
         uop: uop.min(config.gemm_uop_depth - 1),
         uops,
         count0: counts[0],
@@ -266,13 +267,19 @@ fn vector(config: &HwConfig, aim: Aim, rng: &mut SmallRng) -> Vector {
     let op = pick(rng, &built);
     let int8 = [VecSrc::Out, VecSrc::Inp];
     let firsts: &[VecSrc] = match op {
-        VecOp::Mul | VecOp::Qadd => &int8,
+        VecOp::Mul | VecOp::Qadd | VecOp::Mac => &int8,
         _ => &[VecSrc::Acc, VecSrc::Out, VecSrc::Inp],
     };
     let firsts: Vec<VecSrc> = firsts.iter().copied().filter(|s| *s != VecSrc::Inp || reach).collect();
     let all = [VecSrc::Acc, VecSrc::Out, VecSrc::Inp, VecSrc::Param, VecSrc::Scalar, VecSrc::None];
     let seconds: Vec<VecSrc> = all.into_iter().filter(|s| operand_is_legal(op, *s, reach)).collect();
-    let dsts: &[VecDst] = if reach { &[VecDst::Acc, VecDst::Out, VecDst::Inp] } else { &[VecDst::Acc, VecDst::Out] };
+    let dsts: &[VecDst] = if op == VecOp::Mac {
+        &[VecDst::Acc]
+    } else if reach {
+        &[VecDst::Acc, VecDst::Out, VecDst::Inp]
+    } else {
+        &[VecDst::Acc, VecDst::Out]
+    };
     let (counts, s) = loops(config, if wild { 6 } else { 3 }, rng);
     let uops = rng.random_range(1..=5);
     let uop = first(rng, config.vector_uop_depth, if wild { 0 } else { uops });
@@ -287,7 +294,7 @@ fn vector(config: &HwConfig, aim: Aim, rng: &mut SmallRng) -> Vector {
         a: pick(rng, &firsts),
         b: pick(rng, &seconds),
         descriptor: if op.needs_descriptor(VecSrc::None) || rng.random() {
-            first(rng, config.param_depth, if wild { 1 } else { config.descriptor_entries() })
+            first(rng, config.param_depth, if wild { 1 } else { config.constant_entries(op) })
         } else {
             0
         },
