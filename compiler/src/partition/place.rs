@@ -114,7 +114,7 @@ fn describe(layer: &Layer, plan: &Plan) -> String {
             format!("product of two activations, in tiles of {} rows and {} blocks of columns", t.rows, t.blocks)
         }
         (_, Plan::Copy { rows }) => format!("by loads and stores, {rows} rows at a time"),
-        (_, Plan::Add { entries }) => format!("on the vector unit, {entries} entries at a time"),
+        (_, Plan::Pair { entries }) => format!("on the vector unit, {entries} entries at a time"),
         _ => "on the accelerator".into(),
     }
 }

@@ -5,9 +5,9 @@ use super::mapped::{MapError, Mapped};
 use super::plan::Plan;
 use super::product::{Tile, product};
 use super::scratch::Ring;
-use super::vector::{Addition, Requant, Windows, addition, requant, windows};
+use super::vector::{Pairwise, Requant, Windows, pairwise, requant, windows};
 use super::view::View;
-use super::{add, conv, copy, matmul, pool};
+use super::{conv, copy, matmul, pair, pool};
 use crate::graph::{Graph, ValueId};
 use std::collections::HashMap;
 use tilewright_driver::{AccelProgram, Builder, DriverError, Nest, RegionId, Role};
@@ -68,7 +68,7 @@ pub fn build(
             (Kind::Pool(p), Plan::Pool(tile)) => pool::emit(&mut emit, layer, p, *tile, root),
             (Kind::MatMul(m), Plan::MatMul(tile)) => matmul::emit(&mut emit, layer, m, *tile, root),
             (Kind::Copy(c), Plan::Copy { rows }) => copy::emit(&mut emit, layer, c, *rows, root),
-            (Kind::Add(a), Plan::Add { entries }) => add::emit(&mut emit, layer, a, *entries, root),
+            (Kind::Pair(p), Plan::Pair { entries }) => pair::emit(&mut emit, layer, p, *entries, root),
             _ => Err(DriverError::Rule { index: emit.b.len(), what: "a plan of another kind of layer".into() }),
         };
         done.map_err(wrap(&layer.name))?;
@@ -99,7 +99,7 @@ pub(super) enum Work {
     Product(Tile),
     Windows(Windows),
     Requant(Requant),
-    Addition(Addition),
+    Pair(Pairwise),
 }
 
 impl Work {
@@ -108,7 +108,7 @@ impl Work {
             Work::Product(t) => product(config, t)?,
             Work::Windows(t) => windows(config, t)?,
             Work::Requant(t) => requant(config, t)?,
-            Work::Addition(t) => addition(config, t)?,
+            Work::Pair(t) => pairwise(config, t)?,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Nodes of the graph to layers, or the reason why not.
 
-use super::layer::{Add, Conv, Finish, Kind, Layer, MatMul, Pool, PoolFinish, Reduce};
+use super::layer::{Conv, Finish, Kind, Layer, MatMul, Pool, PoolFinish, Reduce};
 use super::rest::split;
 use super::view::View;
 use crate::graph::op::{self, Layout, Op};
@@ -27,7 +27,7 @@ pub fn extract(graph: &Graph, id: NodeId, users: &[Vec<NodeId>], known: &dyn Fn(
     let read = match &node.op {
         Op::Conv2d(op) => reader.conv(id, node, op),
         Op::Dense(op) => reader.dense(id, node, op),
-        Op::QAdd(op) => reader.add(id, node, op),
+        Op::QAdd(_) | Op::QMul(_) | Op::Binary(_) => reader.pair(id, node),
         Op::QMatMul(op) => reader.matmul(id, node, op),
         Op::MaxPool2d(_) | Op::AvgPool2d(_) | Op::GlobalAvgPool(_) | Op::SumPool2d(_) => reader.pool(id, node),
         Op::Clip(_) | Op::Pad(_) | Op::Rescale(_) => reader.pointwise(id, node),
@@ -107,7 +107,7 @@ impl Reader<'_> {
     }
 
     /// Takes a clip behind the last node into its bounds.
-    fn fuse_clip(&self, nodes: &mut Vec<NodeId>, lo: &mut i32, hi: &mut i32) {
+    pub(super) fn fuse_clip(&self, nodes: &mut Vec<NodeId>, lo: &mut i32, hi: &mut i32) {
         while let Some((id, user)) = nodes.last().and_then(|&last| self.only_user(self.graph.node(last))) {
             let Op::Clip(clip) = &user.op else { return };
             let (least, greatest) = (clip.lo as i32, clip.hi as i32);
@@ -199,22 +199,6 @@ impl Reader<'_> {
             finish,
         };
         self.layer(nodes, vec![(data, input)], output, Kind::Conv(conv))
-    }
-
-    fn add(&self, id: NodeId, node: &Node, op: &op::QAdd) -> Read<Layer> {
-        let [a, b] = [node.inputs[0], node.inputs[1]];
-        let shape = self.shape(a)?;
-        if self.shape(b)? != shape {
-            return Err("its operands broadcast".into());
-        }
-        if [a, b].iter().any(|v| self.graph.constant(*v).is_some()) {
-            return Err("an operand is a constant".into());
-        }
-        let view = (self.known)(a).or((self.known)(b)).unwrap_or_else(|| any_view(&shape));
-        let mut params = op.params;
-        let mut nodes = vec![id];
-        self.fuse_clip(&mut nodes, &mut params.lo, &mut params.hi);
-        self.layer(nodes, vec![(a, view), (b, view)], view, Kind::Add(Add { params }))
     }
 
     /// A product for each matrix of the first operand; the second has as many, or one.

@@ -2,7 +2,8 @@
 
 use super::View;
 use crate::graph::{NodeId, ValueId};
-use tilewright_hw::num::{Qadd, Rounding};
+use tilewright_hw::isa::VecOp;
+use tilewright_hw::num::{Qadd, Requant, Rounding};
 
 /// A group of nodes that becomes one walk over tiles.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,8 +27,8 @@ pub enum Kind {
     Conv(Conv),
     /// Windows reduced channel by channel.
     Pool(Pool),
-    /// A quantized sum of two tensors.
-    Add(Add),
+    /// An operator of two tensors.
+    Pair(Pair),
     /// A product of two activations.
     MatMul(MatMul),
     /// Elements moved.
@@ -129,11 +130,79 @@ pub enum PoolFinish {
     },
 }
 
-/// Quantized addition, element by element.
+/// An operator of two tensors, element by element.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Add {
-    /// Scales, zero points and clamp.
-    pub params: Qadd,
+pub struct Pair {
+    /// What becomes of two elements.
+    pub op: PairOp,
+    /// The second operand.
+    pub b: Other,
+}
+
+/// What becomes of two elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PairOp {
+    /// Their quantized sum.
+    Add(Qadd),
+    /// Their quantized product.
+    Mul {
+        /// Zero points of both.
+        zero_points: [i32; 2],
+        /// What the product goes through.
+        requant: Requant,
+    },
+    /// The greater.
+    Max,
+    /// The smaller.
+    Min,
+}
+
+/// The second operand of two.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Other {
+    /// A tensor like the first, the layer's second input.
+    Tensor,
+    /// A value for each channel, the layer's second input.
+    Channels,
+    /// Constants like the first, in the order of its dense form.
+    Constant(Vec<i8>),
+    /// A constant for each channel.
+    ConstantChannels(Vec<i8>),
+}
+
+impl PairOp {
+    /// The vector unit's operation.
+    pub fn operation(&self) -> VecOp {
+        match self {
+            PairOp::Add(_) => VecOp::Qadd,
+            PairOp::Mul { .. } => VecOp::Mul,
+            PairOp::Max => VecOp::Max,
+            PairOp::Min => VecOp::Min,
+        }
+    }
+
+    /// How it rounds.
+    pub fn mode(&self) -> Rounding {
+        if let PairOp::Mul { requant, .. } = self { requant.mode } else { Rounding::Double }
+    }
+
+    /// The same with its operands changed with each other.
+    pub fn swapped(self) -> PairOp {
+        match self {
+            PairOp::Add(q) => PairOp::Add(Qadd { a: q.b, b: q.a, ..q }),
+            PairOp::Mul { zero_points: [a, b], requant } => PairOp::Mul { zero_points: [b, a], requant },
+            other => other,
+        }
+    }
+
+    /// The bounds of its results, where it has some of its own.
+    pub fn bounds(&mut self) -> Option<(&mut i32, &mut i32)> {
+        match self {
+            PairOp::Add(q) => Some((&mut q.lo, &mut q.hi)),
+            PairOp::Mul { requant, .. } => Some((&mut requant.lo, &mut requant.hi)),
+            PairOp::Max | PairOp::Min => None,
+        }
+    }
 }
 
 /// Product of two activations, `[rows, depth]` times `[depth, columns]` for each image, with its requantization.

@@ -6,7 +6,6 @@
 //! turns planned layers into one program over tensors in the blocked layout of device memory. Tokens, micro-op memories
 //! and their loads are the driver's.
 
-mod add;
 mod build;
 mod conv;
 mod copy;
@@ -15,6 +14,8 @@ mod layer;
 mod mapped;
 mod matmul;
 mod moves;
+mod pair;
+mod pairs;
 mod plan;
 mod pool;
 mod product;
@@ -25,10 +26,10 @@ mod view;
 
 pub use build::{BuildError, Built, build};
 pub use extract::{Found, extract};
-pub use layer::{Add, Conv, Copy, Finish, Kind, Layer, MatMul, Pool, PoolFinish, Reduce};
+pub use layer::{Conv, Copy, Finish, Kind, Layer, MatMul, Other, Pair, PairOp, Pool, PoolFinish, Reduce};
 pub use mapped::{MapError, Mapped};
 pub use matmul::MatMulTile;
 pub use plan::{ConvTile, Plan, PoolTile, plan};
 pub use product::{Tile, gemm, product};
-pub use vector::{Addition, Requant, Windows, addition, requant, windows};
+pub use vector::{Pairwise, Requant, Windows, pairwise, requant, windows};
 pub use view::View;

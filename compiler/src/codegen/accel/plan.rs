@@ -1,12 +1,12 @@
 //! Tiles that fit the scratchpads, chosen by estimated cycles.
 
 use super::copy;
-use super::layer::{Conv, Kind, Layer, Pool, Span, reach};
+use super::layer::{Conv, Kind, Layer, Pair, Pool, Span, reach};
 use super::matmul::{self, MatMulTile};
 use super::rest::Rest;
 use super::view::View;
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{PARAM_ROWS, VecOp};
+use tilewright_hw::isa::PARAM_ROWS;
 
 /// How a layer is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub enum Plan {
         /// Rows.
         rows: usize,
     },
-    /// Entries of a piece of an addition, and where its operands lie.
-    Add {
+    /// Pieces of an operator of two tensors.
+    Pair {
         /// Entries.
         entries: u32,
     },
@@ -84,7 +84,7 @@ pub fn plan(layer: &Layer, config: &HwConfig) -> Result<Plan, String> {
             let inputs: Vec<View> = layer.inputs.iter().map(|(_, v)| *v).collect();
             copy::rows(copy, &inputs, layer.output.1, config).map(|rows| Plan::Copy { rows })
         }
-        Kind::Add(_) => add_entries(config).map(|entries| Plan::Add { entries }),
+        Kind::Pair(p) => pair_entries(p, config).map(|entries| Plan::Pair { entries }),
     }
 }
 
@@ -413,8 +413,8 @@ pub(super) fn counts(pool: &Pool, input: View, output: View, count_pads: bool) -
     [along(0, output.h, input.h), along(1, output.w, input.w)]
 }
 
-/// Where an addition's operands lie: memories and first entries' banks.
-pub(super) fn add_operands(config: &HwConfig) -> Option<[(Mem, u32); 2]> {
+/// Where the operands of an operator of two tensors lie: memories and first entries' banks.
+pub(super) fn pair_operands(config: &HwConfig) -> Option<[(Mem, u32); 2]> {
     if config.vector_reaches_inp() && config.inp_banks > 1 {
         return Some([(Mem::Inp, 0), (Mem::Inp, 1)]);
     }
@@ -424,19 +424,20 @@ pub(super) fn add_operands(config: &HwConfig) -> Option<[(Mem, u32); 2]> {
     config.vector_reaches_inp().then_some([(Mem::Inp, 0), (Mem::Out, 0)])
 }
 
-fn add_entries(config: &HwConfig) -> Result<u32, String> {
-    if !VecOp::Qadd.is_built(config) {
-        return Err("the configuration is built without vector_qadd".into());
+fn pair_entries(pair: &Pair, config: &HwConfig) -> Result<u32, String> {
+    let operation = pair.op.operation();
+    if !operation.is_built(config) {
+        return Err(format!("the configuration is built without vector_{}", operation.name()));
     }
     let places =
-        add_operands(config).ok_or("both operands would read one bank: out_banks is 1 and inp out of reach")?;
+        pair_operands(config).ok_or("both operands would read one bank: out_banks is 1 and inp out of reach")?;
     let bank = |mem: Mem| config.entries(mem) / config.banks(mem);
     let least = places.iter().map(|&(mem, _)| bank(mem)).min().unwrap_or(1);
     // Operands take halves of their banks in turn; where one lies in out, the result takes the other half's.
     let entries = if places.iter().any(|&(mem, _)| mem == Mem::Out) {
         (least / 4).min(bank(Mem::Out) / 4)
     } else {
-        // Short pieces let the layers before and after work beside the addition.
+        // Short pieces let the layers before and after work beside the operator.
         (least / 8).min(config.out_depth / 8)
     };
     Ok(entries.max(1))

@@ -1,9 +1,9 @@
-//! Vector's work on one tile: windows reduced channel by channel, requantization and addition.
+//! Vector's work on one tile: windows reduced channel by channel, requantization and operators of two tensors.
 
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::num::{Qadd, Rounding};
+use tilewright_hw::num::Rounding;
 
-use super::layer::Reduce;
+use super::layer::{PairOp, Reduce};
 use super::mapped::{Mapped, intrinsic};
 use crate::graph::op::{self, Op};
 use crate::te::{Builder, Combiner, DType, Expr, Func, Program, ops};
@@ -128,42 +128,66 @@ pub fn requant(config: &HwConfig, t: &Requant) -> Result<Mapped, TirError> {
     })
 }
 
-/// The sizes of a piece of a quantized addition, and its scales.
+/// The sizes of a piece of an operator of two tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Addition {
-    /// Entries.
-    pub entries: u32,
-    /// Scales, zero points and clamp.
-    pub params: Qadd,
+pub struct Pairwise {
+    /// Pixels of a block; entries where nothing is shared.
+    pub pixels: u32,
+    /// Entries in a block's pixel.
+    pub ratio: u32,
+    /// All pixels have one second operand.
+    pub shared: bool,
+    /// What becomes of two elements.
+    pub op: PairOp,
     /// Where the operands lie: inp or out.
     pub sources: [Scope; 2],
 }
 
-/// A quantized addition into out: indices of the result and of both operands.
+/// An operator of two tensors into out: indices of the result and of both operands.
 ///
 /// # Errors
 /// None for a legal configuration.
-pub fn addition(config: &HwConfig, t: &Addition) -> Result<Mapped, TirError> {
-    let [n, bo] = [config.batch, config.block_out].map(i64::from);
-    // A piece and a single entry are the same operator on different shapes.
-    let on = |name: &str, shape: &[i64]| -> Result<Program, TirError> {
-        let mut b = Builder::new(name);
-        let operands = ["a", "b"].map(|name| b.input(name, DType::I8, shape));
-        let op = Op::QAdd(op::QAdd { params: t.params });
-        let missing = || TirError::Lower { program: name.into(), problem: "the operator has no expression".into() };
-        let sum = ops::build(&mut b, &op, &operands, shape).ok_or_else(missing)?;
-        Ok(b.finish(&[sum]))
+pub fn pairwise(config: &HwConfig, t: &Pairwise) -> Result<Mapped, TirError> {
+    let [n, bo, pixels, ratio] = [config.batch, config.block_out, t.pixels, t.ratio].map(i64::from);
+    let op = match t.op {
+        PairOp::Add(params) => Op::QAdd(op::QAdd { params }),
+        PairOp::Mul { zero_points: [a_zero_point, b_zero_point], requant: r } => Op::QMul(op::QMul {
+            a_zero_point,
+            b_zero_point,
+            multiplier: r.multiplier,
+            shift: r.shift,
+            zero_point: r.zero_point,
+            lo: r.lo,
+            hi: r.hi,
+            mode: r.mode,
+        }),
+        PairOp::Max => Op::Binary(op::Binary { kind: op::BinaryKind::Max }),
+        PairOp::Min => Op::Binary(op::Binary { kind: op::BinaryKind::Min }),
     };
-    let entry = lower(&on("entry", &[n, bo])?)?;
+    // A piece and a single entry are the same operator on different shapes.
+    let on = |name: &str, a: &[i64], other: &[i64]| -> Result<Program, TirError> {
+        let mut b = Builder::new(name);
+        let operands = [b.input("a", DType::I8, a), b.input("b", DType::I8, other)];
+        let missing = || TirError::Lower { program: name.into(), problem: "the operator has no expression".into() };
+        let result = ops::build(&mut b, &op, &operands, a).ok_or_else(missing)?;
+        Ok(b.finish(&[result]))
+    };
+    let entry = lower(&on("entry", &[n, bo], &[n, bo])?)?;
     let scopes = [t.sources[0], t.sources[1], Scope::Out];
     let params = entry.params.into_iter().zip(scopes).map(|(p, scope)| Buffer { scope, ..p }).collect();
+    let (program, loops) = if t.shared {
+        (on("pair", &[pixels, ratio, n, bo], &[ratio, n, bo])?, [vec!["i0", "i1"], vec![], vec!["i2", "i3"]])
+    } else {
+        let shape = [pixels * ratio, n, bo];
+        (on("pair", &shape, &shape)?, [vec!["i0"], vec![], vec!["i1", "i2"]])
+    };
     Ok(Mapped {
-        program: on("addition", &[i64::from(t.entries), n, bo])?,
-        stage: "qadd",
+        program,
+        stage: op.name(),
         reads: vec![("a", t.sources[0]), ("b", t.sources[1])],
         result: Scope::Out,
-        loops: [vec!["i0"], vec![], vec!["i1", "i2"]],
-        intrinsic: Intrinsic { name: "add".into(), params, body: entry.body },
+        loops,
+        intrinsic: Intrinsic { name: "two".into(), params, body: entry.body },
         operands: [&[2], &[0], &[1]],
     })
 }
@@ -174,6 +198,7 @@ mod tests {
     use crate::tir::evaluate;
     use crate::tir::run;
     use crate::tir::tests::inputs;
+    use tilewright_hw::num::Qadd;
 
     /// The scheduled program computes the expression, and its nest is the one given.
     fn check(mapped: &Mapped, body: &[[u32; 3]], dims: &[(u32, [u32; 3])]) {
@@ -223,7 +248,10 @@ mod tests {
         let operand = |zero_point, shift| QaddOperand { zero_point, multiplier: 1_518_500_250, shift };
         let params =
             Qadd { a: operand(-3, 0), b: operand(5, -1), out: operand(7, -19), left_shift: 20, lo: -128, hi: 90 };
-        let t = Addition { entries: 6, params, sources: [Scope::Inp, Scope::Out] };
-        check(&addition(&config, &t).unwrap(), &[[0; 3]], &[(6, [1, 1, 1])]);
+        let op = PairOp::Add(params);
+        let t = Pairwise { pixels: 6, ratio: 1, shared: false, op, sources: [Scope::Inp, Scope::Out] };
+        check(&pairwise(&config, &t).unwrap(), &[[0; 3]], &[(6, [1, 1, 1])]);
+        let t = Pairwise { ratio: 2, shared: true, op: PairOp::Max, ..t };
+        check(&pairwise(&config, &t).unwrap(), &[[0; 3]], &[(6, [2, 2, 0]), (2, [1, 1, 1])]);
     }
 }

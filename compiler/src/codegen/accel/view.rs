@@ -45,6 +45,16 @@ impl View {
         View::new(self.order, self.n, c, h, w)
     }
 
+    /// One pixel of the same channels.
+    pub fn channels(&self) -> View {
+        View::new(self.order, 1, self.c, 1, 1)
+    }
+
+    /// Whether it is the view of an image tensor of this shape, in its order.
+    pub fn is_image(&self, shape: &[usize]) -> bool {
+        View::image(shape, self.order) == Some(*self)
+    }
+
     /// The order of the dense tensor's dimensions.
     pub fn order(&self) -> Layout {
         self.order

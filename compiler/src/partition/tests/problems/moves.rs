@@ -1,10 +1,11 @@
 //! Random operators that move elements, and operators of two tensors.
 
-use super::{layout, problems, shape};
-use crate::graph::op::{Concat, Gather, Layout, Slice};
+use super::{int8, layout, problems, qadd, shape};
+use crate::graph::op::{Binary, BinaryKind, Concat, Gather, Layout, Op, QMul, Slice};
 use crate::graph::{DType, Graph, GraphBuilder, Tensor, TensorType, ValueId};
 use rand::Rng;
 use rand::rngs::StdRng;
+use tilewright_hw::num::{Rounding, quantize_multiplier};
 
 fn image(b: &mut GraphBuilder, name: &str, layout: Layout, [n, c, h, w]: [usize; 4]) -> ValueId {
     b.input(name, TensorType::new(DType::I8, &shape(layout, n, c, h, w)))
@@ -69,6 +70,55 @@ fn resize(rng: &mut StdRng) -> Option<Graph> {
     }
     b.output("y", y);
     Some(b.finish().unwrap())
+}
+
+/// Two tensors, of which one may be a constant, or have a value for each channel.
+fn pair(rng: &mut StdRng) -> Option<Graph> {
+    let mut b = GraphBuilder::new("pair");
+    let n = if rng.random_bool(0.2) { 2 } else { 1 };
+    let dims = [n, rng.random_range(1..9), rng.random_range(1..9), rng.random_range(1..40)];
+    let x = b.input("x", TensorType::new(DType::I8, &dims));
+    let other = match rng.random_range(0..4) {
+        0 => vec![1, 1, 1, dims[3]],
+        1 => vec![dims[3]],
+        _ => dims.to_vec(),
+    };
+    let y = match rng.random() {
+        false => b.input("y", TensorType::new(DType::I8, &other)),
+        true => {
+            let one = rng.random_bool(0.3);
+            let value = int8(rng, if one { &[1] } else { &other });
+            b.constant("y", value)
+        }
+    };
+    let (multiplier, shift) = quantize_multiplier(rng.random_range(0.0005..0.02));
+    let mode = if rng.random() { Rounding::Double } else { Rounding::Single };
+    let zero = |rng: &mut StdRng| rng.random_range(-128..128);
+    let op: Op = match rng.random_range(0..4) {
+        0 => qadd(rng).into(),
+        1 => Binary { kind: BinaryKind::Max }.into(),
+        2 => Binary { kind: BinaryKind::Min }.into(),
+        _ => QMul {
+            a_zero_point: zero(rng),
+            b_zero_point: zero(rng),
+            multiplier,
+            shift: if mode == Rounding::Double { shift } else { -shift },
+            zero_point: zero(rng),
+            lo: -128,
+            hi: 120,
+            mode,
+        }
+        .into(),
+    };
+    let operands = if rng.random() { [x, y] } else { [y, x] };
+    let v = b.node("pair", op, &operands).ok()?;
+    b.output("v", v);
+    Some(b.finish().unwrap())
+}
+
+#[test]
+fn pairs() {
+    problems(pair, 60, 95);
 }
 
 #[test]

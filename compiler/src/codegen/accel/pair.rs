@@ -1,0 +1,213 @@
+//! Operators of two tensors, entry by entry: quantized sums and products, the greater and the smaller.
+
+use super::build::{Emit, Place, Work};
+use super::layer::{Layer, Other, Pair, PairOp};
+use super::plan::pair_operands;
+use super::vector::Pairwise;
+use crate::graph::ValueId;
+use crate::tir::Scope;
+use tilewright_driver::{DriverError, Nest, RegionId, Role};
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::{Descriptor, VecDst, VecSrc, Vector};
+use tilewright_hw::layout::pack_descriptor;
+
+/// The scalars of the operation, if it has some.
+fn descriptor(op: &PairOp) -> Option<Descriptor> {
+    match op {
+        PairOp::Add(q) => Some(Descriptor {
+            scalar: 0,
+            lo: q.lo,
+            hi: q.hi,
+            zero_point: q.out.zero_point,
+            multiplier_a: q.a.multiplier,
+            multiplier_b: q.b.multiplier,
+            multiplier: q.out.multiplier,
+            shift_a: q.a.shift,
+            shift_b: q.b.shift,
+            shift: q.out.shift,
+            left_shift: q.left_shift,
+            zero_a: q.a.zero_point as i8,
+            zero_b: q.b.zero_point as i8,
+            reserved: 0,
+        }),
+        PairOp::Mul { zero_points: [a, b], requant: r } => Some(Descriptor {
+            lo: r.lo,
+            hi: r.hi,
+            zero_point: r.zero_point,
+            multiplier: r.multiplier,
+            shift: r.shift,
+            zero_a: *a as i8,
+            zero_b: *b as i8,
+            ..Descriptor::default()
+        }),
+        PairOp::Max | PairOp::Min => None,
+    }
+}
+
+/// First entries of a piece's operands and result: `turn` alternates between the halves of the banks.
+fn entries(config: &HwConfig, places: [(Mem, u32); 2], turn: u32, count: u32) -> [u32; 3] {
+    let bank = |mem: Mem| config.entries(mem) / config.banks(mem);
+    let start = |(mem, index): (Mem, u32)| index * bank(mem) + turn * count;
+    // A result beside operands in out lies in the other half of the first one's bank.
+    let beside = places.iter().find(|(mem, _)| *mem == Mem::Out);
+    let result = beside.map_or(turn * count, |&(mem, index)| index * bank(mem) + (2 + turn) * count);
+    [start(places[0]), start(places[1]), result]
+}
+
+/// Where an operand begins.
+#[derive(Clone, Copy)]
+struct Source {
+    region: RegionId,
+    offset: u64,
+}
+
+impl Source {
+    fn of(place: &Place) -> Source {
+        Source { region: place.region, offset: place.offset }
+    }
+}
+
+struct Walk<'a> {
+    pair: &'a Pair,
+    places: [(Mem, u32); 2],
+    vector: Vector,
+    /// Most entries of a piece.
+    count: u32,
+    a: Source,
+    b: Source,
+    output: Source,
+    /// Pieces so far.
+    pieces: u32,
+}
+
+/// Emits an operator of two tensors in pieces of at most `count` entries.
+pub(super) fn emit(
+    e: &mut Emit,
+    layer: &Layer,
+    pair: &Pair,
+    count: u32,
+    root: &dyn Fn(ValueId) -> ValueId,
+) -> Result<(), DriverError> {
+    let config = e.config;
+    let output = e.place(layer.output, root)?;
+    let a = Source::of(&e.place(layer.inputs[0], root)?);
+    let (layout, view) = (output.layout, layer.output.1);
+    let b = match &pair.b {
+        Other::Tensor | Other::Channels => Source::of(&e.place(layer.inputs[1], root)?),
+        Other::Constant(v) => {
+            let image = view.c * view.h * view.w;
+            let at = |n, c, y, x| v.get(n * image + view.index(c, y, x)).copied().unwrap_or(0);
+            constant(e, &layer.name, &layout.pack(0, at))
+        }
+        Other::ConstantChannels(v) => {
+            let mut bytes = v.clone();
+            bytes.resize(layout.blocks() * layout.block, 0);
+            constant(e, &layer.name, &bytes)
+        }
+    };
+    let missing = || DriverError::Rule { index: 0, what: "the operands have no banks".into() };
+    let places = pair_operands(config).ok_or_else(missing)?;
+    let source = |mem: Mem| if mem == Mem::Inp { VecSrc::Inp } else { VecSrc::Out };
+    let mut vector = Vector {
+        op: pair.op.operation(),
+        mode: pair.op.mode(),
+        dst: VecDst::Out,
+        a: source(places[0].0),
+        b: source(places[1].0),
+        ..Vector::default()
+    };
+    if let Some(d) = descriptor(&pair.op) {
+        let bytes = pack_descriptor(config, &d);
+        let offset = e.b.constant(&format!("{} parameters", layer.name), Role::Params, &bytes);
+        let row = e.param.take(9 * config.descriptor_entries());
+        e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes.len() as u64)?;
+        vector.descriptor = row / 9;
+    }
+    let mut walk = Walk { pair, places, vector, count, a, b, output: Source::of(&output), pieces: 0 };
+    match pair.b {
+        Other::Tensor | Other::Constant(_) => walk.whole(e, layout.bytes() as u64),
+        Other::Channels | Other::ConstantChannels(_) => {
+            for image in 0..layout.n {
+                for block in 0..layout.blocks() {
+                    let first = image * layout.image_stride() + block * layout.block_stride();
+                    walk.channels(e, first as u64, (layout.h * layout.w) as u32, block)?;
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+fn constant(e: &mut Emit, name: &str, values: &[i8]) -> Source {
+    let bytes: Vec<u8> = values.iter().map(|&v| v as u8).collect();
+    let offset = e.b.constant(&format!("{name} operand"), Role::Weights, &bytes);
+    Source { region: e.b.constants(), offset }
+}
+
+impl Walk<'_> {
+    fn scopes(&self) -> [Scope; 2] {
+        self.places.map(|(mem, _)| if mem == Mem::Inp { Scope::Inp } else { Scope::Out })
+    }
+
+    /// Entry beside entry.
+    fn whole(&mut self, e: &mut Emit, bytes: u64) -> Result<(), DriverError> {
+        let entry_bytes = u64::from(e.config.block_out);
+        let total = bytes / entry_bytes;
+        for first in (0..total).step_by(self.count as usize) {
+            let here = (total - first).min(self.count.into());
+            let [a, b, result] = entries(e.config, self.places, self.pieces % 2, self.count);
+            let (at, bytes) = (first * entry_bytes, here * entry_bytes);
+            e.b.load_linear(self.places[0].0, self.a.region, self.a.offset + at, a, bytes)?;
+            e.b.load_linear(self.places[1].0, self.b.region, self.b.offset + at, b, bytes)?;
+            let work =
+                Pairwise { pixels: here as u32, ratio: 1, shared: false, op: self.pair.op, sources: self.scopes() };
+            let nest = e.nest(&Work::Pair(work))?;
+            e.b.vector_nest(self.vector, &Nest { at: [result, a, b], ..nest })?;
+            store_piece(e, self.output.region.0, self.output.offset + at, result, bytes)?;
+            self.pieces += 1;
+        }
+        Ok(())
+    }
+
+    /// The pixels of one block, from byte `first` on, beside the same channels each.
+    fn channels(&mut self, e: &mut Emit, first: u64, pixels: u32, block: usize) -> Result<(), DriverError> {
+        let ratio = e.config.block() / e.config.block_out;
+        let block_bytes = u64::from(e.config.block());
+        let most = (self.count / ratio).max(1);
+        let (mem, bank) = self.places[1];
+        // A few places in turn, so that the next block's channels do not wait for this one's.
+        let shared = bank * (e.config.entries(mem) / e.config.banks(mem)) + block as u32 % 4 * ratio;
+        e.b.load_linear(mem, self.b.region, self.b.offset + block as u64 * block_bytes, shared, block_bytes)?;
+        for from in (0..pixels).step_by(most as usize) {
+            let here = (pixels - from).min(most);
+            let [a, _, result] = entries(e.config, self.places, self.pieces % 2, self.count);
+            let (at, bytes) = (first + u64::from(from) * block_bytes, u64::from(here) * block_bytes);
+            e.b.load_linear(self.places[0].0, self.a.region, self.a.offset + at, a, bytes)?;
+            let work = Pairwise { pixels: here, ratio, shared: true, op: self.pair.op, sources: self.scopes() };
+            let nest = e.nest(&Work::Pair(work))?;
+            e.b.vector_nest(self.vector, &Nest { at: [result, a, shared], ..nest })?;
+            store_piece(e, self.output.region.0, self.output.offset + at, result, bytes)?;
+            self.pieces += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Stores consecutive entries to consecutive bytes.
+fn store_piece(e: &mut Emit, base: u32, offset: u64, entry: u32, bytes: u64) -> Result<(), DriverError> {
+    let entry_bytes = u64::from(e.config.entry_bytes(Mem::Out));
+    let most = 65_535 / entry_bytes * entry_bytes;
+    let (mut at, mut from, mut rest) = (offset, u64::from(entry), bytes);
+    while rest > 0 {
+        let row = rest.min(most);
+        e.b.store(tilewright_hw::isa::Store {
+            base,
+            offset: at,
+            entry: from as u32,
+            row_bytes: row as u32,
+            ..Default::default()
+        })?;
+        (at, from, rest) = (at + row, from + row / entry_bytes, rest - row);
+    }
+    Ok(())
+}

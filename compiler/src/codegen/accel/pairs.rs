@@ -1,0 +1,77 @@
+//! Nodes of two operands, read as pairs.
+
+use super::extract::{Read, Reader, any_view};
+use super::layer::{Kind, Layer, Other, Pair, PairOp};
+use super::view::View;
+use crate::graph::op::{BinaryKind, Op};
+use crate::graph::{Node, NodeId, ValueId};
+
+impl Reader<'_> {
+    pub(super) fn pair(&self, id: NodeId, node: &Node) -> Read<Layer> {
+        let mut op = match &node.op {
+            Op::QAdd(q) => PairOp::Add(q.params),
+            Op::QMul(m) => PairOp::Mul { zero_points: [m.a_zero_point, m.b_zero_point], requant: m.requant() },
+            Op::Binary(b) if b.kind == BinaryKind::Max => PairOp::Max,
+            Op::Binary(b) if b.kind == BinaryKind::Min => PairOp::Min,
+            other => return Err(format!("the accelerator has no such {}", other.name())),
+        };
+        let [mut a, mut b] = [node.inputs[0], node.inputs[1]];
+        self.int8(a)?;
+        self.int8(b)?;
+        let shape = self.shape(node.output())?;
+        if self.shape(a)? != shape || self.graph.constant(a).is_some() {
+            (a, b, op) = (b, a, op.swapped());
+        }
+        if self.shape(a)? != shape {
+            return Err("both operands broadcast".into());
+        }
+        if self.graph.constant(a).is_some() {
+            return Err("both operands are constants".into());
+        }
+        let like = self.shape(b)? == shape;
+        let beside = if like { (self.known)(b) } else { None };
+        let view = (self.known)(a).or(beside).unwrap_or_else(|| any_view(&shape));
+        let constant = self.graph.constant(b);
+        let mut inputs = vec![(a, view)];
+        let other = match constant {
+            Some(t) if like => Other::Constant(t.as_slice::<i8>().map_err(|e| e.to_string())?.to_vec()),
+            Some(t) => {
+                let values = t.as_slice::<i8>().map_err(|e| e.to_string())?;
+                self.by_channel(&shape, b, view)?;
+                Other::ConstantChannels(if values.len() == 1 { vec![values[0]; view.c] } else { values.to_vec() })
+            }
+            None if like => {
+                inputs.push((b, view));
+                Other::Tensor
+            }
+            None => {
+                if self.by_channel(&shape, b, view)? != view.c {
+                    return Err("one value for all elements is no constant".into());
+                }
+                inputs.push((b, view.channels()));
+                Other::Channels
+            }
+        };
+        let mut nodes = vec![id];
+        if let Some((lo, hi)) = op.bounds() {
+            self.fuse_clip(&mut nodes, lo, hi);
+        }
+        self.layer(nodes, inputs, view, Kind::Pair(Pair { op, b: other }))
+    }
+
+    /// How many values an operand has that has one for each channel of the view, or one for all.
+    fn by_channel(&self, shape: &[usize], operand: ValueId, view: View) -> Read<usize> {
+        let own = self.shape(operand)?;
+        let skipped = shape.len() - own.len();
+        if !(shape.len() == 4 && view.is_image(shape)) && view != View::rows(shape) {
+            return Err("its data lie in device memory under another shape".into());
+        }
+        let axis = if shape.len() == 4 && view.is_image(shape) { view.order().channel_axis() } else { shape.len() - 1 };
+        let others = own.iter().enumerate().any(|(d, &n)| d + skipped != axis && n != 1);
+        let count: usize = own.iter().product();
+        if others || !(count == 1 || count == view.c) || shape[axis] != view.c {
+            return Err("an operand broadcasts otherwise than by channel".into());
+        }
+        Ok(count)
+    }
+}
