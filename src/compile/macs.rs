@@ -11,10 +11,16 @@ pub fn macs(graph: &Graph, id: NodeId) -> u64 {
     let product = |axes: &[usize]| axes.iter().map(|axis| *axis as u64).product::<u64>();
     match node.op {
         // Weights are [O, KH, KW, I/groups] and [N, K].
-        Op::Conv2d(_) | Op::Dense(_) => match operand(1).as_slice() {
+        Op::Conv2d(_) | Op::Dense(_) | Op::HybridConv2d(_) | Op::HybridDense(_) => match operand(1).as_slice() {
             [_, window @ ..] => out * product(window),
             [] => 0,
         },
+        // Each element of the data meets the whole window of each output channel of its group.
+        Op::ConvTranspose2d(ref op) => {
+            let (data, weights) = (product(&operand(0)), operand(1));
+            let window: u64 = weights.get(1..3).map_or(0, |w| product(w));
+            data * window * weights.first().map_or(0, |o| *o as u64) / op.groups.max(1) as u64
+        }
         Op::MatMul(_) | Op::QMatMul(_) => out * operand(0).last().map_or(0, |k| *k as u64),
         _ => 0,
     }

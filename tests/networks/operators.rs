@@ -16,17 +16,12 @@ const ON_CPU: &[&str] = &[
     "hard_swish",
     "leaky_relu",
     "logistic",
-    "maximum",
-    "mul",
-    "mul_bcast",
-    "reduce_max",
     "reshape",
     "resize_bilinear",
     "softmax",
     "squared_diff",
     "tanh",
     "transpose",
-    "transpose_conv",
 ];
 
 /// The networks of the folder, by name.

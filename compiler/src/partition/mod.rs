@@ -127,7 +127,8 @@ fn accel_region(
     depth: usize,
     nodes: &[NodeId],
 ) -> Result<AccelRegion, BuildError> {
-    let layers: Vec<_> = placed.layers.iter().filter(|l| l.depth == depth).map(|l| (l.layer.clone(), l.plan)).collect();
+    let layers: Vec<_> =
+        placed.layers.iter().filter(|l| l.depth == depth).map(|l| (l.layer.clone(), l.plan.clone())).collect();
     let users = graph.users();
     let root = |v: ValueId| placed.roots.get(&v).copied().unwrap_or(v);
     let mut outputs = Vec::new();

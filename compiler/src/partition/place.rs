@@ -114,6 +114,9 @@ fn describe(layer: &Layer, plan: &Plan) -> String {
             format!("product of two activations, in tiles of {} rows and {} blocks of columns", t.rows, t.blocks)
         }
         (_, Plan::Copy { rows }) => format!("by loads and stores, {rows} rows at a time"),
+        (Kind::Transposed(t), _) => {
+            format!("a convolution for each of {} phases, stored {} columns apart", t.phases.len(), t.strides[1])
+        }
         (_, Plan::Pair { entries }) => format!("on the vector unit, {entries} entries at a time"),
         _ => "on the accelerator".into(),
     }

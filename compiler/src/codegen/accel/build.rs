@@ -68,6 +68,7 @@ pub fn build(
             (Kind::Pool(p), Plan::Pool(tile)) => pool::emit(&mut emit, layer, p, *tile, root),
             (Kind::MatMul(m), Plan::MatMul(tile)) => matmul::emit(&mut emit, layer, m, *tile, root),
             (Kind::Copy(c), Plan::Copy { rows }) => copy::emit(&mut emit, layer, c, *rows, root),
+            (Kind::Transposed(t), Plan::Transposed(tiles)) => conv::emit_transposed(&mut emit, layer, t, tiles, root),
             (Kind::Pair(p), Plan::Pair { entries }) => pair::emit(&mut emit, layer, p, *entries, root),
             _ => Err(DriverError::Rule { index: emit.b.len(), what: "a plan of another kind of layer".into() }),
         };
@@ -154,7 +155,7 @@ impl<'c> Emit<'c> {
         Ok(nest)
     }
 
-    fn forget(&mut self) {
+    pub fn forget(&mut self) {
         for ring in [&mut self.inp, &mut self.wgt, &mut self.acc, &mut self.out, &mut self.param] {
             ring.forget();
         }

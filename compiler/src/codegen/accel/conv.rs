@@ -1,7 +1,7 @@
 //! Products with weights, tile by tile.
 
 use super::build::{Emit, Place, Work};
-use super::layer::{Conv, Finish, Layer};
+use super::layer::{Conv, Finish, Layer, Transposed};
 use super::plan::{ConvTile, Sizes, column_span, row_span, skips_rows};
 use super::product::Tile;
 use super::rest::{Rest, pack};
@@ -26,6 +26,7 @@ struct Walk<'a> {
     sizes: Sizes,
     input: (Place, View),
     output: (Place, View),
+    scatter: Scatter,
     weights: u64,
     /// Weights beyond 8 bits, and their offset in the constants.
     rest: Rest,
@@ -51,20 +52,56 @@ pub(super) fn emit(
     root: &dyn Fn(ValueId) -> ValueId,
 ) -> Result<(), DriverError> {
     let (input, output) = (layer.inputs[0], layer.output);
+    let input = (e.place(input, root)?, input.1);
+    let output = (e.place(output, root)?, output.1);
+    walk(e, &layer.name, conv, tile, (input, output, Scatter::NONE))
+}
+
+/// Emits a transposed convolution, phase by phase.
+pub(super) fn emit_transposed(
+    e: &mut Emit,
+    layer: &Layer,
+    transposed: &Transposed,
+    tiles: &[ConvTile],
+    root: &dyn Fn(ValueId) -> ValueId,
+) -> Result<(), DriverError> {
+    let input = (e.place(layer.inputs[0], root)?, layer.inputs[0].1);
+    let output = e.place(layer.output, root)?;
+    for (phase, tile) in transposed.phases.iter().zip(tiles) {
+        // Tiles are named by their place in the phase.
+        e.forget();
+        let scatter = Scatter { first: phase.first, step: transposed.strides };
+        walk(e, &layer.name, &phase.conv, *tile, (input, (output, phase.view), scatter))?;
+    }
+    Ok(())
+}
+
+/// Where a product's results lie in a larger tensor: its first row and column, and those from one result to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Scatter {
+    first: [usize; 2],
+    step: [usize; 2],
+}
+
+impl Scatter {
+    /// Beside one another.
+    const NONE: Scatter = Scatter { first: [0, 0], step: [1, 1] };
+}
+
+/// Input, output, and where the output's elements lie.
+type Ends = ((Place, View), (Place, View), Scatter);
+
+fn walk(
+    e: &mut Emit,
+    name: &str,
+    conv: &Conv,
+    tile: ConvTile,
+    (input, output, scatter): Ends,
+) -> Result<(), DriverError> {
     let sizes = Sizes::new(conv, input.1, output.1, e.config);
     let rest = Rest::new(conv, &sizes, input.1, e.config);
-    let mut walk = Walk {
-        conv,
-        name: &layer.name,
-        tile,
-        sizes,
-        input: (e.place(input, root)?, input.1),
-        output: (e.place(output, root)?, output.1),
-        weights: 0,
-        rest,
-        rest_weights: 0,
-        params: Vec::new(),
-    };
+    let mut walk =
+        Walk { conv, name, tile, sizes, input, output, scatter, weights: 0, rest, rest_weights: 0, params: Vec::new() };
     walk.constants(e);
     let blocks = cut(walk.sizes.out_blocks, tile.out_blocks);
     let pixels: Vec<(usize, Range<usize>, Range<usize>)> = (0..output.1.n)
@@ -180,7 +217,35 @@ impl Walk<'_> {
         };
         e.b.vector_nest(requant, &Nest { at: [out, acc, param.1], ..nest })?;
         let (place, view) = self.output;
+        if self.scatter != Scatter::NONE {
+            return self.store_apart(e, s, out);
+        }
         store_tile(e, place, view, s.image, &s.blocks, &s.rows, &s.columns, out)
+    }
+
+    /// Stores a tile pixel by pixel, block by block.
+    fn store_apart(&self, e: &mut Emit, s: &Step, out: u32) -> Result<(), DriverError> {
+        let (place, ratio) = (&self.output.0, self.sizes.out_ratio);
+        let (layout, Scatter { first, step }) = (place.layout, self.scatter);
+        let at = |i: usize, place: usize| first[i] + place * step[i];
+        let pixels = s.rows.len() * s.columns.len();
+        for (i, block) in s.blocks.clone().enumerate() {
+            let offset = layout.offset(s.image, block * layout.block, at(0, s.rows.start), at(1, s.columns.start));
+            let (rows, planes) = (s.columns.len(), s.rows.len());
+            e.b.store(Store {
+                mem: Mem::Out,
+                base: place.region.0,
+                offset: place.offset + offset as u64,
+                entry: out + (i * pixels * ratio) as u32,
+                row_bytes: layout.block as u32,
+                rows: rows as u32,
+                planes: planes as u32,
+                row_stride: if rows == 1 { 0 } else { (step[1] * layout.block) as u64 },
+                plane_stride: if planes == 1 { 0 } else { (step[0] * layout.row_stride()) as u64 },
+                ..Store::default()
+            })?;
+        }
+        Ok(())
     }
 
     /// Entries of the descriptor and of the step's first output tile.

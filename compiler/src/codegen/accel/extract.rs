@@ -28,6 +28,8 @@ pub fn extract(graph: &Graph, id: NodeId, users: &[Vec<NodeId>], known: &dyn Fn(
         Op::Conv2d(op) => reader.conv(id, node, op),
         Op::Dense(op) => reader.dense(id, node, op),
         Op::QAdd(_) | Op::QMul(_) | Op::Binary(_) => reader.pair(id, node),
+        Op::ConvTranspose2d(op) => reader.transposed(id, node, op),
+        Op::Reduce(op) => reader.reduce(id, node, op),
         Op::QMatMul(op) => reader.matmul(id, node, op),
         Op::MaxPool2d(_) | Op::AvgPool2d(_) | Op::GlobalAvgPool(_) | Op::SumPool2d(_) => reader.pool(id, node),
         Op::Clip(_) | Op::Pad(_) | Op::Rescale(_) => reader.pointwise(id, node),
@@ -83,7 +85,7 @@ impl Reader<'_> {
     }
 
     /// The requantization of a node's sums.
-    fn requantize(&self, node: &Node, axis: usize) -> Read<(NodeId, Finish)> {
+    pub(super) fn requantize(&self, node: &Node, axis: usize) -> Read<(NodeId, Finish)> {
         let alone = "its 32-bit sums are read elsewhere than by one requantize; the accelerator stores 8 bits";
         let (id, user) = self.only_user(node).ok_or(alone)?;
         let Op::Requantize(op) = &user.op else { return Err(alone.into()) };
@@ -130,7 +132,7 @@ impl Reader<'_> {
         Ok(Layer { name: node.name.clone(), nodes, inputs, output, kind })
     }
 
-    fn weights(&self, value: ValueId) -> Read<&[i8]> {
+    pub(super) fn weights(&self, value: ValueId) -> Read<&[i8]> {
         let tensor = self.graph.constant(value).ok_or("its weights are no constant")?;
         tensor.as_slice::<i8>().map_err(|e| e.to_string())
     }
@@ -275,6 +277,26 @@ impl Reader<'_> {
         self.layer(nodes, vec![(data, input)], output, Kind::Pool(pool))
     }
 
+    /// The greatest element over height and width: a pooling whose window is the image.
+    fn reduce(&self, id: NodeId, node: &Node, op: &op::Reduce) -> Read<Layer> {
+        let data = node.inputs[0];
+        self.int8(data)?;
+        let layout = [Layout::Nhwc, Layout::Nchw].into_iter().find(|l| op.axes == l.spatial_axes());
+        let (Some(layout), op::ReduceKind::Max) = (layout, op.kind) else {
+            return Err("only the greatest element over height and width is found by the accelerator".into());
+        };
+        let input = self.image(data, layout)?;
+        if !op.keep_dims && input.n > 1 {
+            return Err("the results of several images lie apart".into());
+        }
+        let window = ([input.h, input.w], [1, 1], [0; 4], [1, 1]);
+        let mut nodes = vec![id];
+        let (mut lo, mut hi) = (-128, 127);
+        self.fuse_clip(&mut nodes, &mut lo, &mut hi);
+        let pool = pool(window, Reduce::Max, i8::MIN, PoolFinish::Clip { lo, hi });
+        self.layer(nodes, vec![(data, input)], input.resized(input.c, 1, 1), Kind::Pool(pool))
+    }
+
     /// Clip, pad and rescale: poolings whose window is one element.
     fn pointwise(&self, id: NodeId, node: &Node) -> Read<Layer> {
         let data = node.inputs[0];
@@ -331,7 +353,7 @@ pub(super) fn any_view(shape: &[usize]) -> View {
 }
 
 /// `sum (x - z) w = sum x w - z sum w`: padding with the zero point then adds nothing.
-fn fold_zero_point(finish: &mut Finish, weights: &[i8], zero: i32) {
+pub(super) fn fold_zero_point(finish: &mut Finish, weights: &[i8], zero: i32) {
     let depth = weights.len() / finish.bias.len().max(1);
     for (bias, row) in finish.bias.iter_mut().zip(weights.chunks(depth.max(1))) {
         let sum = row.iter().fold(0i32, |sum, &w| sum.wrapping_add(w.into()));

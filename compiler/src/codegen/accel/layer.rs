@@ -29,6 +29,8 @@ pub enum Kind {
     Pool(Pool),
     /// An operator of two tensors.
     Pair(Pair),
+    /// A transposed convolution.
+    Transposed(Transposed),
     /// A product of two activations.
     MatMul(MatMul),
     /// Elements moved.
@@ -128,6 +130,26 @@ pub enum PoolFinish {
         /// The mean of unsigned bytes 128 greater.
         unsigned: bool,
     },
+}
+
+/// A transposed convolution: a convolution for each phase of its strides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Transposed {
+    /// Rows and columns from a result of a phase to the next.
+    pub strides: [usize; 2],
+    /// The phases; together their results are the whole.
+    pub phases: Vec<Phase>,
+}
+
+/// Results a stride apart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Phase {
+    /// What computes them.
+    pub conv: Conv,
+    /// Their own number of rows and columns.
+    pub view: View,
+    /// Row and column of the first in the whole.
+    pub first: [usize; 2],
 }
 
 /// An operator of two tensors, element by element.

@@ -21,12 +21,15 @@ mod pool;
 mod product;
 mod rest;
 mod scratch;
+mod transposed;
 mod vector;
 mod view;
 
 pub use build::{BuildError, Built, build};
 pub use extract::{Found, extract};
-pub use layer::{Conv, Copy, Finish, Kind, Layer, MatMul, Other, Pair, PairOp, Pool, PoolFinish, Reduce};
+pub use layer::{
+    Conv, Copy, Finish, Kind, Layer, MatMul, Other, Pair, PairOp, Phase, Pool, PoolFinish, Reduce, Transposed,
+};
 pub use mapped::{MapError, Mapped};
 pub use matmul::MatMulTile;
 pub use plan::{ConvTile, Plan, PoolTile, plan};

@@ -1,7 +1,7 @@
 //! Tiles that fit the scratchpads, chosen by estimated cycles.
 
 use super::copy;
-use super::layer::{Conv, Kind, Layer, Pair, Pool, Span, reach};
+use super::layer::{Conv, Kind, Layer, Pair, Phase, Pool, Span, reach};
 use super::matmul::{self, MatMulTile};
 use super::rest::Rest;
 use super::view::View;
@@ -9,7 +9,7 @@ use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::PARAM_ROWS;
 
 /// How a layer is cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan {
     /// Tiles of a product.
     Conv(ConvTile),
@@ -22,6 +22,8 @@ pub enum Plan {
         /// Rows.
         rows: usize,
     },
+    /// Tiles of each phase of a transposed convolution.
+    Transposed(Vec<ConvTile>),
     /// Pieces of an operator of two tensors.
     Pair {
         /// Entries.
@@ -83,6 +85,10 @@ pub fn plan(layer: &Layer, config: &HwConfig) -> Result<Plan, String> {
         Kind::Copy(copy) => {
             let inputs: Vec<View> = layer.inputs.iter().map(|(_, v)| *v).collect();
             copy::rows(copy, &inputs, layer.output.1, config).map(|rows| Plan::Copy { rows })
+        }
+        Kind::Transposed(t) => {
+            let tile = |p: &Phase| conv_tile(&p.conv, layer.inputs[0].1, p.view, config);
+            t.phases.iter().map(tile).collect::<Result<_, _>>().map(Plan::Transposed)
         }
         Kind::Pair(p) => pair_entries(p, config).map(|entries| Plan::Pair { entries }),
     }

@@ -1,7 +1,9 @@
 //! Random operators that move elements, and operators of two tensors.
 
-use super::{int8, layout, problems, qadd, shape};
-use crate::graph::op::{Binary, BinaryKind, Concat, Gather, Layout, Op, QMul, Slice};
+use super::{int8, layout, problems, qadd, requantize, shape};
+use crate::graph::op::{
+    Binary, BinaryKind, Concat, ConvTranspose2d, Gather, Layout, Op, QMul, Reduce, ReduceKind, Slice,
+};
 use crate::graph::{DType, Graph, GraphBuilder, Tensor, TensorType, ValueId};
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -114,6 +116,59 @@ fn pair(rng: &mut StdRng) -> Option<Graph> {
     let v = b.node("pair", op, &operands).ok()?;
     b.output("v", v);
     Some(b.finish().unwrap())
+}
+
+fn transposed(rng: &mut StdRng) -> Option<Graph> {
+    let layout = layout(rng);
+    let (groups, depth, per_group) = match rng.random_range(0..4) {
+        0 => (rng.random_range(2..20), 1, 1),
+        1 => (2, rng.random_range(1..9), rng.random_range(1..9)),
+        _ => (1, rng.random_range(1..40), rng.random_range(1..40)),
+    };
+    let strides = [rng.random_range(1..4), rng.random_range(1..4)];
+    let kernel = [0, 1].map(|i: usize| strides[i] + rng.random_range(0..3));
+    let from = [rng.random_range(1..7), rng.random_range(1..7)];
+    let pads = [0, 1].map(|i: usize| rng.random_range(0..=(kernel[i] - strides[i]) / 2));
+    let size = [0, 1].map(|i| ((from[i] - 1) * strides[i] + kernel[i] - 2 * pads[i]).max(1));
+    let op = ConvTranspose2d {
+        strides,
+        pads,
+        size,
+        dilations: [1, 1],
+        groups,
+        layout,
+        data_zero_point: rng.random_range(-128..128),
+        weight_zero_point: if rng.random() { rng.random_range(-30..30) } else { 0 },
+    };
+    let mut b = GraphBuilder::new("transposed");
+    let x = image(&mut b, "x", layout, [1, groups * depth, from[0], from[1]]);
+    let weights = int8(rng, &[groups * per_group, kernel[0], kernel[1], depth]);
+    let weights = b.constant("w", weights);
+    let acc = b.node("conv", op, &[x, weights]).ok()?;
+    let y = requantize(rng, &mut b, acc, layout.channel_axis(), depth * 4);
+    b.output("y", y);
+    Some(b.finish().unwrap())
+}
+
+fn greatest(rng: &mut StdRng) -> Option<Graph> {
+    let layout = layout(rng);
+    let mut b = GraphBuilder::new("greatest");
+    let sizes = [1, rng.random_range(1..40), rng.random_range(1..9), rng.random_range(1..9)];
+    let x = image(&mut b, "x", layout, sizes);
+    let axes = layout.spatial_axes().to_vec();
+    let y = b.node("max", Reduce { kind: ReduceKind::Max, axes, keep_dims: rng.random() }, &[x]).ok()?;
+    b.output("y", y);
+    Some(b.finish().unwrap())
+}
+
+#[test]
+fn transposed_convolutions() {
+    problems(transposed, 40, 80);
+}
+
+#[test]
+fn greatest_elements() {
+    problems(greatest, 10, 90);
 }
 
 #[test]
