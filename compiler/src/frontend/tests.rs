@@ -5,6 +5,7 @@ use crate::graph::{Tensor, TensorData, eval};
 use std::path::PathBuf;
 
 mod bad_files;
+mod onnx_errors;
 mod onnx_models;
 mod onnx_nodes;
 mod tflite_models;

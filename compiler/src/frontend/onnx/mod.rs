@@ -3,7 +3,7 @@
 //! Networks keep `[N, C, H, W]` and their float operators; QuantizeLinear and DequantizeLinear become `quantize` and
 //! `dequantize`, which the passes make integer. Every uint8 tensor becomes int8, 128 less, with `shift_sign` at the
 //! network's edge. Sizes that the file leaves open are given to the import, since shapes are computed there; where the
-//! outermost size of an input is left open and not given, it is one.
+//! outermost size of an input is left open and not given, it is one. Half and double precision are single precision here.
 
 mod node;
 mod ops;
@@ -25,6 +25,9 @@ use std::path::Path;
 
 /// The sets of operators whose meaning is known.
 const OPSETS: std::ops::RangeInclusive<i64> = 1..=27;
+
+/// Bytes of constants that the import of any file may make, beside sixteen times the file's.
+const ROOM: usize = 64 << 20;
 
 /// The graph of an ONNX file; `file` is its name for messages, `folder` where data files beside it are looked for.
 ///
@@ -59,6 +62,7 @@ pub fn import(bytes: &[u8], file: &str, folder: Option<&Path>, sizes: &Sizes) ->
         unsigned: HashSet::new(),
         constants: HashMap::new(),
         left_out: HashMap::new(),
+        room: bytes.len().saturating_mul(16).saturating_add(ROOM),
         opset,
         folder,
     };
@@ -113,6 +117,8 @@ struct Context<'a> {
     constants: HashMap<String, Tensor>,
     /// Outputs that are not supported, with what makes them.
     left_out: HashMap<String, String>,
+    /// Bytes that the import may still make of constants.
+    room: usize,
     opset: i64,
     folder: Option<&'a Path>,
 }
@@ -135,6 +141,9 @@ impl Context<'_> {
         let bound = sizes.bound(&types).map_err(|reason| ImportError::Sizes { file: file.into(), reason })?;
         for (info, ty) in inputs {
             let ty = ty.bind(&bound);
+            if !node::reasonable(&ty) {
+                return Err(malformed(format!("its input `{}` is {ty}, which is more than 2^31 elements", info.name)));
+            }
             let mut v = self.builder.input(&info.name, ty.clone());
             if ty.dtype == DType::U8 {
                 let node = self.builder.node(&format!("{}/shift_sign", info.name), ShiftSign {}, &[v]);
@@ -183,11 +192,7 @@ fn value_type(info: &ValueInfoProto, place: usize) -> Result<TensorType, String>
     let name = &info.name;
     let ty = info.r#type.as_ref().and_then(|t| t.tensor_type.as_ref());
     let ty = ty.ok_or_else(|| format!("input `{name}` is no tensor"))?;
-    let dtype = match ty.elem_type {
-        10 | 11 => Err("half and double precision are not supported at the network's edge".into()),
-        n => tensor::dtype(n),
-    };
-    let dtype = dtype.map_err(|e| format!("input `{name}`: {e}"))?;
+    let dtype = tensor::dtype(ty.elem_type).map_err(|e| format!("input `{name}`: {e}"))?;
     let shape = ty.shape.as_ref().ok_or_else(|| format!("input `{name}` has no shape"))?;
     let dim = |(i, d): (usize, &proto::DimensionProto)| match (d.dim_value, d.dim_param.as_deref()) {
         (Some(n), _) if n > 0 => usize::try_from(n).map(Dim::Fixed).map_err(|_| format!("input `{name}` is too large")),

@@ -7,10 +7,16 @@ use crate::graph::op::{
     Add, Binary, BinaryKind, Cast, Dequantize, Expand, Reduce, ReduceKind, Reshape, ShiftSign, Transpose, Unary,
     UnaryKind,
 };
-use crate::graph::{DType, GraphError, Op, Tensor, TensorData, TensorType, ValueId};
+use crate::graph::{DType, Dim, Element, GraphError, Op, Tensor, TensorData, TensorType, ValueId};
 
 /// The greatest number of elements of a tensor that is computed while importing, unless its operands are as large.
 const MOST_FOLDED: usize = 1 << 16;
+
+/// False for more than 2^31 elements, sizes of 0 counted as 1, so that sizes of any part of the shape can be multiplied.
+pub(super) fn reasonable(ty: &TensorType) -> bool {
+    let sizes = ty.dims.iter().filter_map(Dim::known).map(|d| d.max(1));
+    sizes.fold(Some(1usize), |n, d| n?.checked_mul(d)).is_some_and(|n| n <= 1 << 31)
+}
 
 /// Why a node cannot be imported.
 pub(super) struct Reason(pub(super) String);
@@ -206,24 +212,50 @@ impl NodeContext<'_, '_> {
         if let Some(t) = self.folded(&op, inputs) {
             return Ok(self.cx.builder.constant(&label, t));
         }
-        Ok(self.cx.builder.node(&label, op, inputs)?)
+        let v = self.cx.builder.node(&label, op, inputs)?;
+        if !reasonable(self.ty(v)) {
+            return Err(format!("its result is {}, which is more than 2^31 elements", self.ty(v)).into());
+        }
+        Ok(v)
+    }
+
+    /// A constant that the import makes, of elements by their row-major index. All of them together are bounded by the
+    /// file's size.
+    pub fn table<T: Element>(
+        &mut self,
+        suffix: &str,
+        shape: &[usize],
+        f: impl FnMut(usize) -> T,
+    ) -> Result<ValueId, Reason> {
+        let ty = TensorType::new(T::DTYPE, shape);
+        if !self.take_room(&ty) {
+            return Err(format!("needs a table of {ty}, for which the file is too small").into());
+        }
+        Ok(self.constant(suffix, Tensor::from_fn(shape, f)))
+    }
+
+    /// Takes the bytes of a tensor from those that the import may make.
+    fn take_room(&mut self, ty: &TensorType) -> bool {
+        let bytes = ty.element_count().and_then(|n| n.checked_mul(ty.dtype.size_bytes()));
+        let left = bytes.and_then(|b| self.cx.room.checked_sub(b));
+        left.inspect(|&room| self.cx.room = room).is_some()
     }
 
     /// The result of an operator whose operands are known. Dequantized weights stay as they are, since they mark the
     /// quantized groups, and so do great tensors of one number.
-    fn folded(&self, op: &Op, inputs: &[ValueId]) -> Option<Tensor> {
+    fn folded(&mut self, op: &Op, inputs: &[ValueId]) -> Option<Tensor> {
         if matches!(op, Op::Dequantize(_)) {
             return None;
         }
         let operands = inputs.iter().map(|&v| self.cx.builder.constant_of(v)).collect::<Option<Vec<_>>>()?;
-        let operands: Vec<&Tensor> = operands.iter().map(|t| t.as_ref()).collect();
+        let operands: Vec<_> = operands.into_iter().cloned().collect();
         let types: Vec<TensorType> = operands.iter().map(|t| t.ty()).collect();
-        let size = op.infer(&types.iter().collect::<Vec<_>>()).ok()?.first()?.element_count()?;
+        let made = op.infer(&types.iter().collect::<Vec<_>>()).ok()?.pop()?;
         let given = operands.iter().map(|t| t.len()).max()?;
-        if size > given.saturating_mul(16).max(MOST_FOLDED) {
+        if made.element_count()? > given.saturating_mul(16).max(MOST_FOLDED) || !self.take_room(&made) {
             return None;
         }
-        op.eval(&operands).ok()?.pop()
+        op.eval(&operands.iter().map(|t| t.as_ref()).collect::<Vec<_>>()).ok()?.pop()
     }
 
     /// A number as a tensor without dimensions.

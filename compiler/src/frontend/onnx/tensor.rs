@@ -15,9 +15,41 @@ pub(super) fn dtype(data_type: i32) -> Result<DType, String> {
         7 => Ok(DType::I64),
         9 => Ok(DType::Bool),
         0 => Err("its element type is missing".into()),
-        n => Err(format!("element type number {n} is not supported")),
+        n => {
+            let name = usize::try_from(n).ok().and_then(|n| NAMES.get(n)).copied().unwrap_or("unknown");
+            let known = "FLOAT, UINT8, INT8, INT32, INT64 and BOOL are, and FLOAT16 and DOUBLE in single precision";
+            Err(format!("element type {name} (number {n}) is not supported; {known}"))
+        }
     }
 }
+
+/// Element types by their numbers in the format.
+const NAMES: [&str; 24] = [
+    "UNDEFINED",
+    "FLOAT",
+    "UINT8",
+    "INT8",
+    "UINT16",
+    "INT16",
+    "INT32",
+    "INT64",
+    "STRING",
+    "BOOL",
+    "FLOAT16",
+    "DOUBLE",
+    "UINT32",
+    "UINT64",
+    "COMPLEX64",
+    "COMPLEX128",
+    "BFLOAT16",
+    "FLOAT8E4M3FN",
+    "FLOAT8E4M3FNUZ",
+    "FLOAT8E5M2",
+    "FLOAT8E5M2FNUZ",
+    "UINT4",
+    "INT4",
+    "FLOAT4E2M1",
+];
 
 /// The value of a constant; `folder` is where the data of a file beside the model are.
 pub(super) fn tensor(t: &TensorProto, folder: Option<&Path>) -> Result<Tensor, String> {
@@ -30,7 +62,10 @@ fn read(t: &TensorProto, folder: Option<&Path>) -> Result<Tensor, String> {
     let shape = t.dims.iter().map(size).collect::<Result<Vec<_>, _>>()?;
     let external;
     let raw = if t.data_location == 1 {
-        external = external_data(t, folder)?;
+        let count = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
+        let width = if t.data_type == 11 { 8 } else { d.size_bytes() };
+        let most = count.and_then(|n| n.checked_mul(width)).ok_or("its shape is too large")?;
+        external = external_data(t, folder, most as u64 + 1)?;
         &external
     } else {
         &t.raw_data
@@ -63,8 +98,8 @@ fn read(t: &TensorProto, folder: Option<&Path>) -> Result<Tensor, String> {
     made.ok_or_else(misfit)
 }
 
-/// The bytes of a constant in a file beside the model.
-fn external_data(t: &TensorProto, folder: Option<&Path>) -> Result<Vec<u8>, String> {
+/// The bytes of a constant in a file beside the model, at most so many.
+fn external_data(t: &TensorProto, folder: Option<&Path>, most: u64) -> Result<Vec<u8>, String> {
     let get = |key: &str| t.external_data.iter().find(|e| e.key == key).map(|e| e.value.as_str());
     let number = |key: &str| get(key).map(|v| v.parse::<u64>().map_err(|_| format!("its {key} `{v}` is no number")));
     let folder = folder.ok_or("its data are in another file, which cannot be found from here")?;
@@ -83,7 +118,7 @@ fn external_data(t: &TensorProto, folder: Option<&Path>) -> Result<Vec<u8>, Stri
     file.seek(SeekFrom::Start(number("offset").transpose()?.unwrap_or(0))).map_err(failed)?;
     let length = number("length").transpose()?;
     let mut bytes = Vec::new();
-    file.take(length.unwrap_or(u64::MAX)).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(length.unwrap_or(most).min(most)).read_to_end(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }
 

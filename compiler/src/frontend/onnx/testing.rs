@@ -61,3 +61,54 @@ pub(in crate::frontend) fn frozen(model: &[u8], inputs: &[Vec<u8>], left: usize)
     }
     model.encode_to_vec()
 }
+
+/// A node of a network made for a test: operator, operands, results, and attributes of integers.
+pub(in crate::frontend) type Made<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [(&'a str, &'a [i64])]);
+
+/// A network of these nodes: floats `x` of a shape, with symbols for sizes below 1, to the float `y`; constants of integers.
+pub(in crate::frontend) fn network(
+    nodes: &[Made],
+    x: &[i64],
+    element: i32,
+    constants: &[(&str, &[i64])],
+    opset: i64,
+) -> Vec<u8> {
+    let value = |name: &str, shape: &[i64]| {
+        let symbol = |i: usize| format!("s{i}");
+        let dim = |(i, &n): (usize, &i64)| match n {
+            ..1 => DimensionProto { dim_value: None, dim_param: Some(symbol(i)) },
+            n => DimensionProto { dim_value: Some(n), dim_param: None },
+        };
+        let shape = TensorShapeProto { dim: shape.iter().enumerate().map(dim).collect() };
+        let tensor_type = Some(TensorTypeProto { elem_type: element, shape: Some(shape) });
+        ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type }) }
+    };
+    let attribute = |(name, v): &(&str, &[i64])| match v {
+        [one] => AttributeProto { name: (*name).into(), i: *one, r#type: 2, ..Default::default() },
+        list => AttributeProto { name: (*name).into(), ints: list.to_vec(), r#type: 7, ..Default::default() },
+    };
+    let words = |list: &[&str]| list.iter().map(|s| s.to_string()).collect();
+    let node = |(op, inputs, outputs, attributes): &Made| NodeProto {
+        input: words(inputs),
+        output: words(outputs),
+        op_type: (*op).into(),
+        attribute: attributes.iter().map(attribute).collect(),
+        ..Default::default()
+    };
+    let constant = |(name, v): &(&str, &[i64])| TensorProto {
+        name: (*name).into(),
+        dims: vec![v.len() as i64],
+        data_type: 7,
+        int64_data: v.to_vec(),
+        ..Default::default()
+    };
+    let graph = GraphProto {
+        node: nodes.iter().map(node).collect(),
+        name: "g".into(),
+        initializer: constants.iter().map(constant).collect(),
+        input: vec![value("x", x)],
+        output: vec![value("y", &[])],
+    };
+    let opset = OperatorSetIdProto { domain: String::new(), version: opset };
+    ModelProto { ir_version: 8, graph: Some(graph), opset_import: vec![opset] }.encode_to_vec()
+}

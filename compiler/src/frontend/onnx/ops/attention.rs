@@ -2,7 +2,7 @@
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{Add, BinaryKind, Concat, Expand, Gather, MatMul, Select, Slice, Softmax, Transpose, UnaryKind};
-use crate::graph::{DType, Tensor, ValueId};
+use crate::graph::{DType, ValueId};
 
 /// `[B, S, heads * D]` as `[B, heads, S, D]`.
 fn heads(n: &mut NodeContext, what: &str, v: ValueId, attribute: &str) -> Result<ValueId, Reason> {
@@ -98,7 +98,7 @@ pub(super) fn attention(n: &mut NodeContext) -> Result<(), Reason> {
     }
     if n.int("is_causal").unwrap_or(0) != 0 {
         let seen = |i: usize| if i % columns <= i / columns + past { 0.0 } else { f32::NEG_INFINITY };
-        let mask = n.constant("causal", Tensor::from_fn(&[rows, columns], seen));
+        let mask = n.table("causal", &[rows, columns], seen)?;
         scores = n.node("causal", Add {}, &[scores, mask])?;
     }
     if n.has_input(6) {
@@ -106,7 +106,7 @@ pub(super) fn attention(n: &mut NodeContext) -> Result<(), Reason> {
         let lengths = n.plain(6)?;
         let lengths = n.cast("lengths", lengths, DType::I64)?;
         let lengths = n.reshape("lengths", lengths, &[batch, 1, 1, 1])?;
-        let places = n.constant("places", Tensor::from_fn(&[columns], |i| i as i64));
+        let places = n.table("places", &[columns], |i| i as i64)?;
         let within = n.binary("within", BinaryKind::Less, places, lengths)?;
         let mask = added(n, within)?;
         scores = n.node("lengths/mask", Add {}, &[scores, mask])?;

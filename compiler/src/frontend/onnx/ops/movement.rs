@@ -187,8 +187,7 @@ pub(super) fn gather_nd(n: &mut NodeContext) -> Result<(), Reason> {
     for (b, &stride) in strides.iter().enumerate().take(batch) {
         let mut shape = vec![1; outer.len()];
         shape[b] = rows[b];
-        let base = Tensor::from_fn(&shape, |i| i as i64 * stride);
-        let base = n.constant("batch", base);
+        let base = n.table("batch", &shape, |i| i as i64 * stride)?;
         flat = n.add("sum", flat, base)?;
     }
     let mut joined = vec![indexed.iter().product()];
@@ -316,7 +315,7 @@ pub(super) fn trilu(n: &mut NodeContext) -> Result<(), Reason> {
         let distance = (i % columns) as i64 - (i / columns) as i64;
         if upper { distance >= k } else { distance <= k }
     };
-    let mask = n.constant("mask", Tensor::from_fn(&[rows, columns], keep));
+    let mask = n.table("mask", &[rows, columns], keep)?;
     let zero = n.scalar("zero", 0.0);
     let zero = n.cast("zero", zero, n.ty(data).dtype)?;
     let v = n.node("", Select {}, &[mask, data, zero])?;

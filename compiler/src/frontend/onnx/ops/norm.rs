@@ -1,8 +1,8 @@
 //! Normalisations, as the arithmetic that they are.
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
+use crate::graph::ValueId;
 use crate::graph::op::{BinaryKind, ReduceKind, Resample, UnaryKind};
-use crate::graph::{Tensor, ValueId};
 
 /// The data as a matrix: everything before the axis by everything from it on.
 pub(super) fn flattened(n: &mut NodeContext, data: ValueId, axis: usize) -> Result<ValueId, Reason> {
@@ -160,9 +160,8 @@ pub(super) fn local_response(n: &mut NodeContext) -> Result<(), Reason> {
     let channels = shape[1];
     let place = |i: usize| (i / size + i % size) as i64 - ((size - 1) / 2) as i64;
     let inside = |i: usize| (0..channels as i64).contains(&place(i));
-    let index = Tensor::from_fn(&[channels, size], |i| if inside(i) { place(i) as i32 } else { 0 });
-    let weight = Tensor::from_fn(&[channels, size], |i| if inside(i) { alpha / size as f32 } else { 0.0 });
-    let (index, weight) = (n.constant("index", index), n.constant("weight", weight));
+    let index = n.table("index", &[channels, size], |i| if inside(i) { place(i) as i32 } else { 0 })?;
+    let weight = n.table("weight", &[channels, size], |i| if inside(i) { alpha / size as f32 } else { 0.0 })?;
     let square = n.binary("square", BinaryKind::Mul, data, data)?;
     let sum = n.node("sum", Resample { axis: 1 }, &[square, index, weight])?;
     let bias = n.scalar("bias", n.float("bias").unwrap_or(1.0));

@@ -104,8 +104,12 @@ fn chosen(
             continue;
         }
         let size = n.shape(v)?[axis] as i64;
-        if size == 0 || -before > size + after {
+        let to = size + before + after;
+        if size == 0 || to <= 0 {
             return Err("its pads cut off all elements".into());
+        }
+        if to > 1 << 24 {
+            return Err(format!("{to} elements along dimension {axis} are not supported; up to 2^24 are").into());
         }
         let index: Option<Vec<i64>> = (-before..size + after).map(|p| place(p, size)).collect();
         let index = n.constant("index", Tensor::vector(index.ok_or("its pads are larger than its data")?));

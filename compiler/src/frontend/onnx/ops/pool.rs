@@ -67,7 +67,6 @@ fn windows(
     count_pads: bool,
     suffix: &str,
 ) -> Result<crate::graph::ValueId, Reason> {
-    use crate::graph::Tensor;
     use crate::graph::op::Conv2d;
     let shape = n.shape(data)?;
     let (channels, [h, width]) = (shape[1], [shape[2], shape[3]]);
@@ -80,13 +79,12 @@ fn windows(
         data_zero_point: 0,
         weight_zero_point: 0,
     };
-    let ones =
-        |n: &mut NodeContext, c: usize| n.constant("ones", Tensor::from_fn(&[c, kernel[0], kernel[1], 1], |_| 1f32));
-    let taps = ones(n, channels);
+    let ones = |n: &mut NodeContext, c: usize| n.table("ones", &[c, kernel[0], kernel[1], 1], |_| 1f32);
+    let taps = ones(n, channels)?;
     let sums = n.node("sums", conv(channels, w.pads), &[data, taps])?;
     // What is counted: the image, and its padding where the file says so, but not what rounding up added.
-    let image = n.constant("counted", Tensor::from_fn(&[1, 1, h, width], |_| 1f32));
-    let tap = ones(n, 1);
+    let image = n.table("counted", &[1, 1, h, width], |_| 1f32)?;
+    let tap = ones(n, 1)?;
     let (image, pads) = if count_pads {
         let p = w.given;
         let border = Pad { before: vec![0, 0, p[0], p[1]], after: vec![0, 0, p[2], p[3]], value: 1.0 };

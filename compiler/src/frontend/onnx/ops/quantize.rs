@@ -9,7 +9,7 @@ use crate::graph::op::{
     BinaryKind, Cast, Clip, Concat, Conv2d, Dequantize, Expand, GlobalAvgPool, QuantRounding, Quantize, ReduceKind,
     Slice, Softmax, Unary, UnaryKind,
 };
-use crate::graph::{DType, Tensor, TensorData, ValueId};
+use crate::graph::{DType, TensorData, ValueId};
 
 /// Scales and zero points that are known, zero points as int8 where the file has uint8.
 struct Parameters {
@@ -283,10 +283,10 @@ pub(super) fn conv_integer(n: &mut NodeContext) -> Result<(), Reason> {
         // A zero point for each channel: its product with the sum of the window is taken off.
         let channels = zero_points.len();
         let shape = n.shape(weight)?;
-        let ones = n.constant("ones", Tensor::from_fn(&shape, |_| 1i8));
+        let ones = n.table("ones", &shape, |_| 1i8)?;
         let sums = n.node("sums", op.clone(), &[data, ones])?;
         let products = n.node("products", op, &[data, weight])?;
-        let zero_points = n.constant("zero_points", Tensor::from_fn(&[channels, 1, 1], |i| zero_points[i]));
+        let zero_points = n.table("zero_points", &[channels, 1, 1], |i| zero_points[i])?;
         let less = n.binary("less", BinaryKind::Mul, sums, zero_points)?;
         n.binary("", BinaryKind::Sub, products, less)?
     } else {

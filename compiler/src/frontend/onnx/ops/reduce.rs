@@ -131,8 +131,8 @@ pub(super) fn cum_sum(n: &mut NodeContext) -> Result<(), Reason> {
         let (o, t) = if reverse { (size - 1 - i / size, size - 1 - i % size) } else { (i / size, i % size) };
         f32::from(if exclusive { t < o } else { t <= o })
     };
-    let index = n.constant("index", Tensor::from_fn(&[size, size], |i| (i % size) as i32));
-    let weight = n.constant("weight", Tensor::from_fn(&[size, size], counts));
+    let index = n.table("index", &[size, size], |i| (i % size) as i32)?;
+    let weight = n.table("weight", &[size, size], counts)?;
     let dtype = n.ty(data).dtype;
     let v = n.cast("float", data, DType::F32)?;
     let v = n.node("", Resample { axis }, &[v, index, weight])?;
@@ -155,7 +155,7 @@ pub(super) fn top_k(n: &mut NodeContext) -> Result<(), Reason> {
     let greatest = n.int("largest").unwrap_or(1) != 0;
     let mut places = vec![1; shape.len()];
     places[axis] = size;
-    let places = n.constant("places", Tensor::from_fn(&places, |i| i as i64));
+    let places = n.table("places", &places, |i| i as i64)?;
     let worst = n.scalar("worst", if greatest { f32::NEG_INFINITY } else { f32::INFINITY });
     // Saturates at the type's own end.
     let worst = n.cast("worst", worst, n.ty(data).dtype)?;
@@ -181,7 +181,7 @@ pub(super) fn top_k(n: &mut NodeContext) -> Result<(), Reason> {
 pub(super) fn one_hot(n: &mut NodeContext) -> Result<(), Reason> {
     let indices = n.plain(0)?;
     let depth = n.number(1)? as i64;
-    let depth = usize::try_from(depth).ok().filter(|&d| d > 0 && d < 1 << 24).ok_or("its depth must be positive")?;
+    let depth = usize::try_from(depth).ok().filter(|&d| d > 0 && d < 1 << 20).ok_or("its depth must lie in 1..2^20")?;
     let mut shape = n.shape(indices)?;
     let axis = n.axis_attribute(-1, shape.len() + 1)?;
     let indices = n.cast("indices", indices, DType::I64)?;
@@ -191,7 +191,7 @@ pub(super) fn one_hot(n: &mut NodeContext) -> Result<(), Reason> {
     let indices = n.binary("from_end", BinaryKind::Mod, indices, wrap)?;
     let mut places = vec![1; shape.len()];
     places[axis] = depth;
-    let places = n.constant("places", Tensor::from_fn(&places, |i| i as i64));
+    let places = n.table("places", &places, |i| i as i64)?;
     let hot = n.binary("hot", BinaryKind::Equal, indices, places)?;
     let values = n.plain(2)?;
     let at = |n: &mut NodeContext, i: i64| {

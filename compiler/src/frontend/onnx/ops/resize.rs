@@ -4,6 +4,9 @@ use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{BinaryKind, Gather, Resample, Select};
 use crate::graph::{DType, Tensor, ValueId};
 
+/// The greatest size of a dimension.
+const MOST: usize = 1 << 20;
+
 /// How a dimension is resized.
 struct Plan {
     mode: String,
@@ -66,7 +69,7 @@ pub(super) fn resize(n: &mut NodeContext) -> Result<(), Reason> {
             let mut shape = vec![1; lines.len()];
             shape[axis] = line.to;
             let out = |i: usize| places[i] < 0.0 || places[i] > (line.from - 1) as f64;
-            let mask = n.constant("outside", Tensor::from_fn(&shape, out));
+            let mask = n.table("outside", &shape, out)?;
             outside = Some(match outside {
                 Some(o) => n.binary("outside", BinaryKind::Or, o, mask)?,
                 None => mask,
@@ -130,7 +133,7 @@ pub(super) fn upsample(n: &mut NodeContext) -> Result<(), Reason> {
 
 fn scaled(from: usize, scale: f32) -> Result<usize, Reason> {
     let to = (from as f64 * f64::from(scale)).floor();
-    if !(scale > 0.0 && to >= 1.0 && to < (1u32 << 24) as f64) || from == 0 {
+    if !(scale > 0.0 && to >= 1.0 && to <= MOST as f64) || from == 0 {
         return Err(format!("its scale {scale} of {from} elements is not supported").into());
     }
     Ok(to as usize)
@@ -164,9 +167,11 @@ fn lines(n: &NodeContext, data: ValueId, old: bool, plan: &Plan) -> Result<Vec<L
             }
         };
         for (i, &a) in axes.iter().enumerate() {
-            let size = sizes[i].clamp(0, 1 << 24) as usize;
+            let size = usize::try_from(sizes[i]).ok().filter(|&s| s <= MOST);
+            let size =
+                size.ok_or_else(|| Reason(format!("its size {} is not supported; up to {MOST} are", sizes[i])))?;
             lines[a].scale = one.unwrap_or_else(|| exact(i));
-            lines[a].to = one.map_or(size, |s| (s * shape[a] as f64 + 0.5).floor() as usize);
+            lines[a].to = one.map_or(size, |s| (s * shape[a] as f64 + 0.5).floor() as usize).min(MOST);
         }
     } else {
         if scales.len() != axes.len() {
@@ -249,7 +254,7 @@ fn taps(plan: &Plan, line: &Line, places: &[f64]) -> Result<(Tensor, Tensor), Re
     // A filter as wide as a step of the result keeps patterns out that the result cannot show.
     let width = if plan.antialias && line.scale < 1.0 { 1.0 / line.scale } else { 1.0 };
     let count = 2 * (reach * width).ceil() as usize;
-    if count.saturating_mul(line.to) > 1 << 26 {
+    if count.saturating_mul(line.to) > 1 << 24 {
         return Err(format!("its scale {} is not supported", line.scale).into());
     }
     let (mut index, mut weight) = (Vec::new(), Vec::new());

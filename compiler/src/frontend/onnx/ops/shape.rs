@@ -86,7 +86,7 @@ pub(super) fn range(n: &mut NodeContext) -> Result<(), Reason> {
     let parts = [n.constant_input(0)?, n.constant_input(1)?, n.constant_input(2)?];
     let [start, limit, delta] = [n.number(0)?, n.number(1)?, n.number(2)?];
     let count = ((limit - start) / delta).ceil().max(0.0);
-    if !(delta != 0.0 && count <= (1u32 << 26) as f64) {
+    if !(delta != 0.0 && count <= (1u32 << 22) as f64) {
         return Err(format!("its numbers from {start} to {limit} by {delta} are not supported").into());
     }
     let count = count as usize;

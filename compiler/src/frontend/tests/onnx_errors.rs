@@ -1,0 +1,141 @@
+//! What is wrong with an ONNX network is named: the node, the attribute, and what is supported instead.
+
+use super::*;
+use crate::frontend::onnx::testing::{Made, network};
+
+const FLOAT: i32 = 1;
+
+fn take(nodes: &[Made], x: &[i64], constants: &[(&str, &[i64])], opset: i64) -> Result<Graph, String> {
+    let file = network(nodes, x, FLOAT, constants, opset);
+    onnx::import(&file, "net.onnx", None, &Sizes::default()).map_err(|e| e.to_string())
+}
+
+#[track_caller]
+fn refused(nodes: &[Made], x: &[i64], constants: &[(&str, &[i64])], want: &str) {
+    let e = take(nodes, x, constants, 17).unwrap_err();
+    assert!(e.contains(want), "{e}");
+}
+
+#[test]
+fn cycles_and_names_that_nothing_defines_are_named() {
+    let cycle: &[Made] =
+        &[("Add", &["x", "b"], &["a"], &[]), ("Relu", &["a"], &["b"], &[]), ("Relu", &["b"], &["y"], &[])];
+    refused(cycle, &[4], &[], "net.onnx is not a usable model: its nodes form a cycle: `");
+    refused(&[("Add", &["x", "w"], &["y"], &[])], &[4], &[], "node `y` (Add): `w` is not defined; neither an input");
+    let twice: &[Made] = &[("Relu", &["x"], &["y"], &[]), ("Abs", &["x"], &["y"], &[])];
+    refused(twice, &[4], &[], "two nodes define `y`");
+    let mask: &[Made] = &[("Dropout", &["x"], &["d", "mask"], &[]), ("Relu", &["mask"], &["y"], &[])];
+    refused(mask, &[4], &[], "`mask`, an output beside the first of node `d` (Dropout), is not supported");
+}
+
+#[test]
+fn nodes_may_stand_in_any_order() {
+    let g = take(&[("Relu", &["a"], &["y"], &[]), ("Neg", &["x"], &["a"], &[])], &[2], &[], 17).unwrap();
+    let y = eval(&g, &[Tensor::vector(vec![1f32, -2.0])]).unwrap();
+    assert_eq!(y[0].as_slice::<f32>().unwrap(), [0.0, 2.0]);
+}
+
+#[test]
+fn attributes_types_and_sets_that_are_not_supported_are_named() {
+    let relu: &[Made] = &[("Relu", &["x"], &["y"], &[("slope", &[1])])];
+    refused(relu, &[4], &[], "node `y` (Relu): its attribute `slope` is not supported; it takes none");
+    let flat: &[Made] = &[("Flatten", &["x"], &["y"], &[("asix", &[1])])];
+    refused(flat, &[4], &[], "node `y` (Flatten): its attribute `asix` is not supported; it takes axis");
+    let modulo: &[Made] = &[("Mod", &["x", "x"], &["y"], &[("fmod", &[1])])];
+    refused(modulo, &[4], &[], "its attribute `fmod` of 1 is not supported; 0 is");
+    let e = take(&[("Relu", &["x"], &["y"], &[])], &[4], &[], 99).unwrap_err();
+    assert!(e.contains("its operator set is 99; sets 1 to 27 are supported"), "{e}");
+    let cast: &[Made] = &[("Cast", &["x"], &["y"], &[("to", &[16])])];
+    refused(
+        cast,
+        &[4],
+        &[],
+        "its attribute `to`: element type BFLOAT16 (number 16) is not supported; FLOAT, UINT8, INT8",
+    );
+    let file = network(&[("Relu", &["x"], &["y"], &[])], &[4], 8, &[], 17);
+    let e = onnx::import(&file, "net.onnx", None, &Sizes::default()).unwrap_err().to_string();
+    assert!(e.contains("input `x`: element type STRING (number 8) is not supported"), "{e}");
+    refused(
+        &[("Relu6", &["x"], &["y"], &[])],
+        &[4],
+        &[],
+        "unsupported operators: Relu6 (node `y`); supported are Abs, Add",
+    );
+}
+
+#[test]
+fn absurd_sizes_are_refused_without_memory_for_them() {
+    refused(&[("Relu", &["x"], &["y"], &[])], &[1 << 40, 1 << 40], &[], "its input `x` is f32[");
+    let huge: &[Made] = &[("ConstantOfShape", &["s"], &["c"], &[]), ("Add", &["x", "c"], &["y"], &[])];
+    refused(huge, &[4], &[("s", &[1 << 40, 1 << 30])], "node `c` (ConstantOfShape): its result is f32[");
+    refused(&[("Expand", &["x", "s"], &["y"], &[])], &[1], &[("s", &[1 << 62, 1 << 62])], "more than 2^31 elements");
+    refused(&[("Tile", &["x", "s"], &["y"], &[])], &[4], &[("s", &[1 << 62])], "is too large");
+    let sums: &[Made] = &[("CumSum", &["x", "s"], &["y"], &[])];
+    refused(sums, &[1 << 20], &[("s", &[0])], "needs a table of i32[1048576,1048576], for which the file is too small");
+    let pad: &[Made] = &[("Pad", &["x", "s"], &["y"], &[])];
+    refused(pad, &[4], &[("s", &[1 << 50, 0])], "its pads [1125899906842624, 0] are too large");
+    let range: &[Made] = &[("Range", &["a", "b", "c"], &["r"], &[]), ("Gather", &["x", "r"], &["y"], &[])];
+    let numbers: &[(&str, &[i64])] = &[("a", &[0]), ("b", &[1 << 60]), ("c", &[1])];
+    refused(range, &[4], numbers, "by 1 are not supported");
+    // A chain in which each tensor is sixteen times the one before stays a chain.
+    let names: Vec<String> = (0..8).map(|i| format!("t{i}")).collect();
+    let mut nodes: Vec<(&str, Vec<&str>, Vec<&str>)> = vec![("ConstantOfShape", vec!["s"], vec!["t0"])];
+    nodes.extend((1..5).map(|i| ("Tile", vec![names[i - 1].as_str(), "r"], vec![names[i].as_str()])));
+    nodes.push(("ReduceSum", vec!["t4"], vec!["sum"]));
+    nodes.push(("Add", vec!["x", "sum"], vec!["y"]));
+    let made: Vec<Made> = nodes.iter().map(|(op, i, o)| (*op, i.as_slice(), o.as_slice(), &[][..])).collect();
+    let g = take(&made, &[1], &[("s", &[1 << 12]), ("r", &[16])], 17).unwrap();
+    let constants: usize = g.nodes().filter_map(|(_, n)| g.constant(n.output())).map(|c| c.size_bytes()).sum();
+    assert!(constants < 65 << 20, "{constants} bytes");
+}
+
+#[test]
+fn open_sizes_are_given_or_named() {
+    let nodes: &[Made] =
+        &[("Shape", &["x"], &["s"], &[]), ("ConstantOfShape", &["s"], &["c"], &[]), ("Add", &["x", "c"], &["y"], &[])];
+    let file = network(nodes, &[0, 0], FLOAT, &[], 17);
+    let take = |sizes: &Sizes| onnx::import(&file, "net.onnx", None, sizes).map_err(|e| e.to_string());
+    let e = take(&Sizes::default()).unwrap_err();
+    assert!(
+        e.contains("node `s` (Shape): needs the size `s1`, which the model leaves open; give it with --bind s1=SIZE"),
+        "{e}"
+    );
+    let shape = |g: &Graph| g.ty(g.outputs()[0].1).shape().unwrap();
+    let by = |symbols: &[(&str, usize)]| Sizes {
+        symbols: symbols.iter().map(|&(s, n)| (s.to_string(), n)).collect(),
+        ..Sizes::default()
+    };
+    assert_eq!(shape(&take(&by(&[("s1", 5)])).unwrap()), [1, 5]);
+    assert_eq!(shape(&take(&by(&[("s0", 3), ("s1", 5)])).unwrap()), [3, 5]);
+    assert_eq!(take(&by(&[("s2", 3)])).unwrap_err(), "net.onnx has no open dimension s2; it has s0, s1");
+    let input = Sizes { inputs: [("x".to_string(), vec![2, 7])].into(), ..Sizes::default() };
+    assert_eq!(shape(&take(&input).unwrap()), [2, 7]);
+    let wrong = Sizes { inputs: [("x".to_string(), vec![2])].into(), ..Sizes::default() };
+    assert_eq!(take(&wrong).unwrap_err(), "net.onnx has an input x of f32[s0,s1], which the shape [2] does not suit");
+    // Data may hold several runs, so its outermost size is left alone.
+    let data = Sizes { data: vec![(None, vec![10, 6])], ..Sizes::default() };
+    assert_eq!(shape(&take(&data).unwrap()), [1, 6]);
+}
+
+/// Many networks with random changes: no panic, whatever comes out.
+#[test]
+fn damaged_networks_of_many_operators_give_errors() {
+    use rand::{Rng, SeedableRng, rngs::SmallRng};
+    let folders = ["vit-tiny-mnist", "ppocr-cls", "bert-tiny-random", "onnx-light"];
+    let files = ["model.onnx", "model.onnx", "model.onnx", "light_shufflenet.onnx"];
+    let seed = std::env::var("TILEWRIGHT_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(7);
+    println!("seed {seed}; set TILEWRIGHT_SEED for another");
+    let mut rng = SmallRng::seed_from_u64(seed);
+    for (folder, file) in folders.iter().zip(files) {
+        let Some(path) = tilewright_testing::model(folder) else { continue };
+        let whole = std::fs::read(path.join(file)).unwrap();
+        for _ in 0..40 {
+            let mut b = whole.clone();
+            for _ in 0..rng.random_range(1..12) {
+                let at = rng.random_range(0..b.len());
+                b[at] = if rng.random() { rng.random() } else { b[at].wrapping_add(1) };
+            }
+            let _ = onnx::import(&b, file, None, &Sizes::default());
+        }
+    }
+}
