@@ -14,8 +14,8 @@ const MOST_FOLDED: usize = 1 << 16;
 
 /// False for more than 2^31 elements, sizes of 0 counted as 1, so that sizes of any part of the shape can be multiplied.
 pub(super) fn reasonable(ty: &TensorType) -> bool {
-    let sizes = ty.dims.iter().filter_map(Dim::known).map(|d| d.max(1));
-    sizes.fold(Some(1usize), |n, d| n?.checked_mul(d)).is_some_and(|n| n <= 1 << 31)
+    let mut sizes = ty.dims.iter().filter_map(Dim::known).map(|d| d.max(1));
+    sizes.try_fold(1usize, |n, d| n.checked_mul(d)).is_some_and(|n| n <= 1 << 31)
 }
 
 /// Why a node cannot be imported.
