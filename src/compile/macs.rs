@@ -18,7 +18,7 @@ pub fn macs(graph: &Graph, id: NodeId) -> u64 {
         // Each element of the data meets the whole window of each output channel of its group.
         Op::ConvTranspose2d(ref op) => {
             let (data, weights) = (product(&operand(0)), operand(1));
-            let window: u64 = weights.get(1..3).map_or(0, |w| product(w));
+            let window: u64 = weights.get(1..3).map_or(0, product);
             data * window * weights.first().map_or(0, |o| *o as u64) / op.groups.max(1) as u64
         }
         Op::MatMul(_) | Op::QMatMul(_) => out * operand(0).last().map_or(0, |k| *k as u64),
