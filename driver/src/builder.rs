@@ -196,6 +196,14 @@ impl Builder {
     /// # Errors
     /// As [`Builder::gemm`].
     pub fn gemm_nest(&mut self, accumulate: bool, nest: &Nest) -> Result<(), DriverError> {
+        self.gemm_nest_less(accumulate, 0, nest)
+    }
+
+    /// The same with a zero point that is subtracted from every weight.
+    ///
+    /// # Errors
+    /// As [`Builder::gemm`].
+    pub fn gemm_nest_less(&mut self, accumulate: bool, wgt_zp: i8, nest: &Nest) -> Result<(), DriverError> {
         for Piece { at, body, loops: [l0, l1, l2] } in nest.pieces(&self.config, self.config.gemm_uop_depth) {
             let kernel: Vec<GemmUop> = body.iter().map(|&[acc, inp, wgt]| GemmUop { acc, inp, wgt }).collect();
             let gemm = Gemm {
@@ -215,6 +223,7 @@ impl Builder {
                 acc2: l2.steps[0],
                 inp2: l2.steps[1],
                 wgt2: l2.steps[2],
+                wgt_zp,
                 ..Gemm::default()
             };
             self.gemm(gemm, &kernel)?;

@@ -181,6 +181,16 @@ pub fn pack_params(config: &HwConfig, bias: &[i32], multiplier: &[i32], shift: &
     packed
 }
 
+/// The table of a lookup as whole param entries; element `i` is the value of the byte `i`, unsigned.
+pub fn pack_table(config: &HwConfig, table: &[i8; crate::isa::TABLE_BYTES]) -> Vec<u8> {
+    let (whole, part) = (config.param_entry_bytes() as usize, config.table_entry_bytes() as usize);
+    let mut packed = vec![0u8; config.table_entries() as usize * whole];
+    for (entry, values) in packed.chunks_mut(whole).zip(table.chunks(part)) {
+        entry.iter_mut().zip(values).for_each(|(to, &v)| *to = v as u8);
+    }
+    packed
+}
+
 /// A descriptor as whole param entries.
 pub fn pack_descriptor(config: &HwConfig, descriptor: &crate::isa::Descriptor) -> Vec<u8> {
     let mut packed = descriptor.to_bytes().to_vec();

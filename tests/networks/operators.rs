@@ -10,19 +10,8 @@ use crate::{carried, compiled, difference};
 const ONE_STEP: &[&str] = &["logistic", "softmax"];
 
 /// Networks of which something runs on the CPU beside an accelerator of 16 by 16.
-const ON_CPU: &[&str] = &[
-    "argmax",
-    "fully_connected",
-    "hard_swish",
-    "leaky_relu",
-    "logistic",
-    "reshape",
-    "resize_bilinear",
-    "softmax",
-    "squared_diff",
-    "tanh",
-    "transpose",
-];
+const ON_CPU: &[&str] =
+    &["argmax", "fully_connected", "reshape", "resize_bilinear", "softmax", "squared_diff", "transpose"];
 
 /// The networks of the folder, by name.
 fn operators() -> Vec<String> {

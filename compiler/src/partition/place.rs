@@ -117,7 +117,9 @@ fn describe(layer: &Layer, plan: &Plan) -> String {
         (Kind::Transposed(t), _) => {
             format!("a convolution for each of {} phases, stored {} columns apart", t.phases.len(), t.strides[1])
         }
-        (_, Plan::Pair { entries }) => format!("on the vector unit, {entries} entries at a time"),
+        (_, Plan::Pair { entries } | Plan::Lookup { entries }) => {
+            format!("on the vector unit, {entries} entries at a time")
+        }
         _ => "on the accelerator".into(),
     }
 }

@@ -117,7 +117,8 @@ fn configs() -> Vec<HwConfig> {
         HwConfig { block_in: 16, block_out: 4, vector_lanes: 4, requant_lanes: 4, ..base.clone() },
         "1x16x4",
     ));
-    let two = HwConfig { loops: 2, acc_banks: 1, inp_banks: 1, queue_depth: 2, token_bits: 4, ..base.clone() };
+    let two =
+        HwConfig { loops: 2, acc_banks: 1, inp_banks: 1, queue_depth: 2, token_bits: 4, wgt_zp: false, ..base.clone() };
     all.push(name(two, "two loops, one bank"));
     let small = HwConfig {
         inp_depth: 256,
@@ -128,6 +129,7 @@ fn configs() -> Vec<HwConfig> {
         gemm_uop_depth: 64,
         vector_uop_depth: 32,
         bases: 4,
+        wgt_zp: false,
         ..base
     };
     all.push(name(small, "small memories"));

@@ -7,7 +7,7 @@ use super::product::{Tile, product};
 use super::scratch::Ring;
 use super::vector::{Pairwise, Requant, Windows, pairwise, requant, windows};
 use super::view::View;
-use super::{conv, copy, matmul, pair, pool};
+use super::{conv, copy, lookup, matmul, pair, pool};
 use crate::graph::{Graph, ValueId};
 use std::collections::HashMap;
 use tilewright_driver::{AccelProgram, Builder, DriverError, Nest, RegionId, Role};
@@ -69,6 +69,7 @@ pub fn build(
             (Kind::MatMul(m), Plan::MatMul(tile)) => matmul::emit(&mut emit, layer, m, *tile, root),
             (Kind::Copy(c), Plan::Copy { rows }) => copy::emit(&mut emit, layer, c, *rows, root),
             (Kind::Transposed(t), Plan::Transposed(tiles)) => conv::emit_transposed(&mut emit, layer, t, tiles, root),
+            (Kind::Lookup(t), Plan::Lookup { entries }) => lookup::emit(&mut emit, layer, t, *entries, root),
             (Kind::Pair(p), Plan::Pair { entries }) => pair::emit(&mut emit, layer, p, *entries, root),
             _ => Err(DriverError::Rule { index: emit.b.len(), what: "a plan of another kind of layer".into() }),
         };

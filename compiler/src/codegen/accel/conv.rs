@@ -4,7 +4,7 @@ use super::build::{Emit, Place, Work};
 use super::layer::{Conv, Finish, Layer, Transposed};
 use super::plan::{ConvTile, Sizes, column_span, row_span, skips_rows};
 use super::product::Tile;
-use super::rest::{Rest, pack};
+use super::rest::{Rest, pack, stored};
 use super::vector::Requant;
 use super::view::View;
 use crate::graph::ValueId;
@@ -28,6 +28,8 @@ struct Walk<'a> {
     output: (Place, View),
     scatter: Scatter,
     weights: u64,
+    /// What the array subtracts from every weight.
+    zero_point: i8,
     /// Weights beyond 8 bits, and their offset in the constants.
     rest: Rest,
     rest_weights: u64,
@@ -100,8 +102,20 @@ fn walk(
 ) -> Result<(), DriverError> {
     let sizes = Sizes::new(conv, input.1, output.1, e.config);
     let rest = Rest::new(conv, &sizes, input.1, e.config);
-    let mut walk =
-        Walk { conv, name, tile, sizes, input, output, scatter, weights: 0, rest, rest_weights: 0, params: Vec::new() };
+    let mut walk = Walk {
+        conv,
+        name,
+        tile,
+        sizes,
+        input,
+        output,
+        scatter,
+        weights: 0,
+        zero_point: 0,
+        rest,
+        rest_weights: 0,
+        params: Vec::new(),
+    };
     walk.constants(e);
     let blocks = cut(walk.sizes.out_blocks, tile.out_blocks);
     let pixels: Vec<(usize, Range<usize>, Range<usize>)> = (0..output.1.n)
@@ -144,7 +158,9 @@ impl Walk<'_> {
     fn constants(&mut self, e: &mut Emit) {
         let (config, conv) = (e.config, self.conv);
         let out_tiles = self.sizes.out_blocks * self.sizes.out_ratio;
-        let packed = pack(conv, &conv.weights, &self.sizes, self.input.1, config);
+        let (weights, zero_point) = stored(conv, config);
+        self.zero_point = zero_point;
+        let packed = pack(conv, (&weights, zero_point), &self.sizes, self.input.1, config);
         let bytes: Vec<u8> = packed.into_iter().map(|w| w as u8).collect();
         self.weights = e.b.constant(&format!("{} weights", self.name), Role::Weights, &bytes);
         if !self.rest.bytes.is_empty() {
@@ -187,9 +203,10 @@ impl Walk<'_> {
                 let at = [nest.at[0] + acc, nest.at[1] + inp, nest.at[2] + wgt];
                 let nest = Nest { at, ..nest };
                 if pass == 0 {
-                    e.b.gemm_nest(false, &Nest { body: nest.body[..1].to_vec(), ..nest.clone() })?;
+                    let first = Nest { body: nest.body[..1].to_vec(), ..nest.clone() };
+                    e.b.gemm_nest_less(false, self.zero_point, &first)?;
                 }
-                e.b.gemm_nest(true, &tail(&nest, pass == 0))?;
+                e.b.gemm_nest_less(true, self.zero_point, &tail(&nest, pass == 0))?;
             }
             for nest in further {
                 let at = [nest.at[0] + acc, nest.at[1] + inp, nest.at[2] + wgt];

@@ -29,6 +29,7 @@ pub fn extract(graph: &Graph, id: NodeId, users: &[Vec<NodeId>], known: &dyn Fn(
         Op::Dense(op) => reader.dense(id, node, op),
         Op::QAdd(_) | Op::QMul(_) | Op::Binary(_) => reader.pair(id, node),
         Op::ConvTranspose2d(op) => reader.transposed(id, node, op),
+        Op::Lookup(_) => reader.lookup(id, node),
         Op::Reduce(op) => reader.reduce(id, node, op),
         Op::QMatMul(op) => reader.matmul(id, node, op),
         Op::MaxPool2d(_) | Op::AvgPool2d(_) | Op::GlobalAvgPool(_) | Op::SumPool2d(_) => reader.pool(id, node),
@@ -156,6 +157,7 @@ impl Reader<'_> {
             groups: op.groups,
             weights,
             rest,
+            weight_zero_point: op.weight_zero_point,
             pad_value: op.data_zero_point as i8,
             finish,
         };
@@ -197,6 +199,7 @@ impl Reader<'_> {
             groups: 1,
             weights,
             rest,
+            weight_zero_point: op.weight_zero_point,
             pad_value: op.data_zero_point as i8,
             finish,
         };

@@ -31,6 +31,8 @@ pub enum Kind {
     Pair(Pair),
     /// A transposed convolution.
     Transposed(Transposed),
+    /// A function of each byte: its values from -128 on.
+    Lookup(Vec<i8>),
     /// A product of two activations.
     MatMul(MatMul),
     /// Elements moved.
@@ -54,6 +56,8 @@ pub struct Conv {
     pub weights: Vec<i8>,
     /// What the weights less their zero point have beyond; empty where there is nothing.
     pub rest: Vec<i8>,
+    /// Zero point of the weights, which both parts have less.
+    pub weight_zero_point: i32,
     /// Value of padding: the data's zero point.
     pub pad_value: i8,
     /// What becomes of the sums; the data's zero point is folded into the bias.

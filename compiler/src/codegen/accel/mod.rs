@@ -11,6 +11,7 @@ mod conv;
 mod copy;
 mod extract;
 mod layer;
+mod lookup;
 mod mapped;
 mod matmul;
 mod moves;

@@ -45,7 +45,7 @@ fn descriptor(op: &PairOp) -> Option<Descriptor> {
 }
 
 /// First entries of a piece's operands and result: `turn` alternates between the halves of the banks.
-fn entries(config: &HwConfig, places: [(Mem, u32); 2], turn: u32, count: u32) -> [u32; 3] {
+pub(super) fn entries(config: &HwConfig, places: [(Mem, u32); 2], turn: u32, count: u32) -> [u32; 3] {
     let bank = |mem: Mem| config.entries(mem) / config.banks(mem);
     let start = |(mem, index): (Mem, u32)| index * bank(mem) + turn * count;
     // A result beside operands in out lies in the other half of the first one's bank.
@@ -194,7 +194,7 @@ impl Walk<'_> {
 }
 
 /// Stores consecutive entries to consecutive bytes.
-fn store_piece(e: &mut Emit, base: u32, offset: u64, entry: u32, bytes: u64) -> Result<(), DriverError> {
+pub(super) fn store_piece(e: &mut Emit, base: u32, offset: u64, entry: u32, bytes: u64) -> Result<(), DriverError> {
     let entry_bytes = u64::from(e.config.entry_bytes(Mem::Out));
     let most = 65_535 / entry_bytes * entry_bytes;
     let (mut at, mut from, mut rest) = (offset, u64::from(entry), bytes);

@@ -1,12 +1,12 @@
 //! Tiles that fit the scratchpads, chosen by estimated cycles.
 
 use super::copy;
-use super::layer::{Conv, Kind, Layer, Pair, Phase, Pool, Span, reach};
+use super::layer::{Conv, Kind, Layer, Phase, Pool, Span, reach};
 use super::matmul::{self, MatMulTile};
 use super::rest::Rest;
 use super::view::View;
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::PARAM_ROWS;
+use tilewright_hw::isa::{PARAM_ROWS, VecOp};
 
 /// How a layer is cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,11 @@ pub enum Plan {
     },
     /// Tiles of each phase of a transposed convolution.
     Transposed(Vec<ConvTile>),
+    /// Pieces of a function of each byte.
+    Lookup {
+        /// Entries.
+        entries: u32,
+    },
     /// Pieces of an operator of two tensors.
     Pair {
         /// Entries.
@@ -90,7 +95,8 @@ pub fn plan(layer: &Layer, config: &HwConfig) -> Result<Plan, String> {
             let tile = |p: &Phase| conv_tile(&p.conv, layer.inputs[0].1, p.view, config);
             t.phases.iter().map(tile).collect::<Result<_, _>>().map(Plan::Transposed)
         }
-        Kind::Pair(p) => pair_entries(p, config).map(|entries| Plan::Pair { entries }),
+        Kind::Lookup(_) => lookup_entries(config).map(|entries| Plan::Lookup { entries }),
+        Kind::Pair(p) => pair_entries(p.op.operation(), config).map(|entries| Plan::Pair { entries }),
     }
 }
 
@@ -430,8 +436,14 @@ pub(super) fn pair_operands(config: &HwConfig) -> Option<[(Mem, u32); 2]> {
     config.vector_reaches_inp().then_some([(Mem::Inp, 0), (Mem::Out, 0)])
 }
 
-fn pair_entries(pair: &Pair, config: &HwConfig) -> Result<u32, String> {
-    let operation = pair.op.operation();
+fn lookup_entries(config: &HwConfig) -> Result<u32, String> {
+    if 2 * config.table_entries() > config.param_depth {
+        return Err(format!("its table does not fit half of {} entries of param", config.param_depth));
+    }
+    pair_entries(VecOp::Lut, config)
+}
+
+fn pair_entries(operation: VecOp, config: &HwConfig) -> Result<u32, String> {
     if !operation.is_built(config) {
         return Err(format!("the configuration is built without vector_{}", operation.name()));
     }

@@ -41,10 +41,11 @@ pub(super) struct Rest {
 impl Rest {
     pub fn new(conv: &Conv, sizes: &Sizes, input: View, config: &HwConfig) -> Rest {
         let in_tiles = sizes.in_tiles;
-        if conv.rest.is_empty() {
+        // The array subtracts the zero point itself where it can.
+        if conv.rest.is_empty() || config.wgt_zp {
             return Rest { in_tiles, ..Rest::default() };
         }
-        let packed = pack(conv, &conv.rest, sizes, input, config);
+        let packed = pack(conv, (&conv.rest, 0), sizes, input, config);
         let taps = conv.kernel[0] * conv.kernel[1];
         let size = (config.block_in * config.block_out) as usize;
         let mut rest = Rest { in_tiles, starts: vec![0], ..Rest::default() };
@@ -89,8 +90,26 @@ impl Rest {
     }
 }
 
-/// Weights in the order in which gemm reads them; with groups an output tile's window of input tiles alone.
-pub(super) fn pack(conv: &Conv, weights: &[i8], sizes: &Sizes, input: View, config: &HwConfig) -> Vec<i8> {
+/// Weights as the file has them, where the array subtracts their zero point; else less the zero point, within 8 bits. With
+/// the zero point that is left to subtract.
+pub(super) fn stored(conv: &Conv, config: &HwConfig) -> (Vec<i8>, i8) {
+    if conv.rest.is_empty() || !config.wgt_zp {
+        return (conv.weights.clone(), 0);
+    }
+    let both = conv.weights.iter().zip(&conv.rest);
+    let raw = both.map(|(&w, &r)| (i32::from(w) + i32::from(r) + conv.weight_zero_point) as i8).collect();
+    (raw, conv.weight_zero_point as i8)
+}
+
+/// Weights in the order in which gemm reads them, with `fill` where there are none; with groups an output tile's window of
+/// input tiles alone.
+pub(super) fn pack(
+    conv: &Conv,
+    (weights, fill): (&[i8], i8),
+    sizes: &Sizes,
+    input: View,
+    config: &HwConfig,
+) -> Vec<i8> {
     let taps = conv.kernel[0] * conv.kernel[1];
     let (block_in, block_out) = (config.block_in as usize, config.block_out as usize);
     let out_tiles = sizes.out_blocks * sizes.out_ratio;
@@ -101,7 +120,7 @@ pub(super) fn pack(conv: &Conv, weights: &[i8], sizes: &Sizes, input: View, conf
     tiles.pack(|o, i, tap| {
         let channel = firsts[o / block_out] + i;
         let within = channel.checked_sub(o / per_group * depth).filter(|&i| i < depth && o < outputs);
-        within.map_or(0, |i| weights[(o * taps + tap) * depth + i])
+        within.map_or(fill, |i| weights[(o * taps + tap) * depth + i])
     })
 }
 

@@ -76,6 +76,7 @@ impl Reader<'_> {
                     groups: op.groups,
                     weights,
                     rest,
+                    weight_zero_point: op.weight_zero_point,
                     pad_value: op.data_zero_point as i8,
                     finish,
                 };

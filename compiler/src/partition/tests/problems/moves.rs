@@ -2,7 +2,7 @@
 
 use super::{int8, layout, problems, qadd, requantize, shape};
 use crate::graph::op::{
-    Binary, BinaryKind, Concat, ConvTranspose2d, Gather, Layout, Op, QMul, Reduce, ReduceKind, Slice,
+    Binary, BinaryKind, Concat, ConvTranspose2d, Gather, Layout, Lookup, Op, QMul, Reduce, ReduceKind, Slice,
 };
 use crate::graph::{DType, Graph, GraphBuilder, Tensor, TensorType, ValueId};
 use rand::Rng;
@@ -169,6 +169,22 @@ fn transposed_convolutions() {
 #[test]
 fn greatest_elements() {
     problems(greatest, 10, 90);
+}
+
+fn lookup(rng: &mut StdRng) -> Option<Graph> {
+    let dims: Vec<usize> = (0..rng.random_range(1..5)).map(|_| rng.random_range(1..20)).collect();
+    let mut b = GraphBuilder::new("lookup");
+    let x = b.input("x", TensorType::new(DType::I8, &dims));
+    let table = int8(rng, &[256]);
+    let table = b.constant("table", table);
+    let y = b.node("lookup", Lookup {}, &[x, table]).ok()?;
+    b.output("y", y);
+    Some(b.finish().unwrap())
+}
+
+#[test]
+fn functions_of_a_byte() {
+    problems(lookup, 10, 100);
 }
 
 #[test]
