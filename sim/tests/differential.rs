@@ -163,6 +163,11 @@ struct Outcome {
 fn fix(index: u64, config: &mut HwConfig) {
     match index {
         1 => config.bus_bits = 512,
+        2 => (config.batch, config.dma_pack) = (4, true),
+        3 => (config.batch, config.dma_pack, config.bus_bits) = (2, true, 16),
+        4 => (config.block_in, config.block_out) = (16, 4),
+        6 => config.bus_bits = 128,
+        7 => config.bus_bits = 256,
         8 => (config.batch, config.block_in, config.block_out) = (1, 32, 32),
         9 => (config.batch, config.block_in, config.block_out, config.bus_bits) = (1, 64, 32, 512),
         _ => {}
