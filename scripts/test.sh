@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs `cargo test` with the arguments given, then counts and prints every test that skipped, with its reason.
+# Runs `cargo test` with the arguments given, to its end whatever fails, then counts and prints every test that skipped, with its reason.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -7,7 +7,7 @@ mkdir -p target
 TILEWRIGHT_SKIPS="$PWD/target/skipped.txt"
 export TILEWRIGHT_SKIPS
 : >"$TILEWRIGHT_SKIPS"
-"${CARGO:-cargo}" test "$@"
+"${CARGO:-cargo}" test --no-fail-fast "$@"
 status=$?
 echo
 if [ -s "$TILEWRIGHT_SKIPS" ]; then
