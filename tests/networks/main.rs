@@ -4,6 +4,7 @@
 mod accuracy;
 mod float;
 mod light;
+mod nodes;
 mod operators;
 mod random;
 mod resnet;

@@ -8,6 +8,7 @@ mod bad_files;
 mod onnx_errors;
 mod onnx_models;
 mod onnx_nodes;
+mod onnx_page;
 mod tflite_models;
 
 /// A folder of the repository's test models.

@@ -97,6 +97,19 @@ fn operator_name(n: &NodeProto) -> String {
     if matches!(n.domain.as_str(), "" | "ai.onnx") { n.op_type.clone() } else { format!("{}.{}", n.domain, n.op_type) }
 }
 
+/// The tensor of a file that holds nothing else, as the format's test data do. Half and double precision become single.
+///
+/// # Errors
+/// Where it is no such file, or holds elements of a type that is not supported.
+pub fn read_tensor(bytes: &[u8]) -> Result<Tensor, String> {
+    tensor::tensor(&proto::TensorProto::decode(bytes).map_err(|e| e.to_string())?, None)
+}
+
+/// Operators that can be imported, with the attributes that each takes, by name.
+pub fn operators() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+    ops::all().iter().map(|o| (o.name, o.attributes))
+}
+
 /// True where nodes of this operator can be imported.
 pub fn supports(operator: &str) -> bool {
     ops::find(operator).is_some()

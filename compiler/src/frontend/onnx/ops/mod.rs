@@ -132,6 +132,7 @@ registry! {
     "ReduceMax" reduce::max *REDUCE;
     "ReduceMean" reduce::mean *REDUCE;
     "ReduceMin" reduce::min *REDUCE;
+    "ReduceProd" reduce::product *REDUCE;
     "ReduceSum" reduce::sum *REDUCE;
     "ReduceSumSquare" reduce::sum_square *REDUCE;
     "Relu" unary::relu [];
@@ -183,6 +184,11 @@ registry! {
 /// The operator of a name; names of other domains begin with them.
 pub(super) fn find(op: &str) -> Option<&'static Operator> {
     REGISTRY.iter().find(|o| o.name == op)
+}
+
+/// All operators, by name.
+pub(super) fn all() -> &'static [Operator] {
+    REGISTRY
 }
 
 /// Names of the operators that can be imported.

@@ -1,7 +1,7 @@
 //! Reductions, and where the extreme lies.
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
-use crate::graph::op::{ArgReduce, BinaryKind, Gather, ReduceKind, Resample, UnaryKind};
+use crate::graph::op::{ArgReduce, BinaryKind, Gather, ReduceKind, Resample, Slice, UnaryKind};
 use crate::graph::{DType, Tensor, ValueId};
 
 /// The dimensions to reduce and whether they stay; none where nothing is to be reduced.
@@ -68,6 +68,39 @@ pub(super) fn max(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn min(n: &mut NodeContext) -> Result<(), Reason> {
     reduce(n, ReduceKind::Min, 18, same, same)
+}
+
+/// Products are what sizes are multiplied by, and known: one slice after the other.
+pub(super) fn product(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.plain(0)?;
+    let shape = n.shape(data)?;
+    let (axes, keep) = axes(n, shape.len(), 18)?;
+    let Some(axes) = axes else { return n.output(data) };
+    let mut v = data;
+    for &axis in &axes {
+        let size = n.shape(v)?[axis];
+        if size == 0 || size > 64 {
+            return Err(format!("a product of {size} elements is not supported; 1 to 64 are").into());
+        }
+        let mut part = |n: &mut NodeContext, i: usize| {
+            let mut sizes = n.shape(v)?;
+            let (mut starts, steps) = (vec![0; sizes.len()], vec![1; sizes.len()]);
+            (starts[axis], sizes[axis]) = (i, 1);
+            n.node("part", Slice { starts, sizes, steps }, &[v])
+        };
+        let mut all = part(n, 0)?;
+        for i in 1..size {
+            let next = part(n, i)?;
+            all = n.binary("product", BinaryKind::Mul, all, next)?;
+        }
+        v = all;
+    }
+    let out: Vec<usize> = (0..shape.len())
+        .filter(|i| keep || !axes.contains(i))
+        .map(|i| if axes.contains(&i) { 1 } else { shape[i] })
+        .collect();
+    let v = n.reshape("", v, &out)?;
+    n.output(v)
 }
 
 pub(super) fn l1(n: &mut NodeContext) -> Result<(), Reason> {

@@ -1,0 +1,86 @@
+//! The node tests of ONNX compiled for the CPU, with all operands as inputs of the network.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tilewright::devices::{self, DeviceKind};
+use tilewright::model::{self, Options, Sizes};
+use tilewright_compiler::frontend::onnx::read_tensor;
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::registry::Registry;
+use tilewright_runtime::session::Session;
+use tilewright_runtime::tensor::Tensor;
+
+/// What a case came to.
+enum Outcome {
+    Right,
+    /// Refused by the importer, which other tests look at, or of element types that are not there.
+    Refused,
+    Wrong(String),
+}
+
+fn tensors(case: &Path, kind: &str) -> Option<Vec<Tensor>> {
+    let path = |i: usize| case.join(format!("test_data_set_0/{kind}_{i}.pb"));
+    let files = (0..).map(path).take_while(|p| p.exists());
+    files.map(|p| Some(Tensor::from(&read_tensor(&std::fs::read(p).unwrap()).ok()?))).collect()
+}
+
+fn run(case: &Path, config: &HwConfig) -> Outcome {
+    let (Some(inputs), Some(expected)) = (tensors(case, "input"), tensors(case, "output")) else {
+        return Outcome::Refused;
+    };
+    let Ok(graph) = model::import(&case.join("model.onnx"), &Sizes::default()) else { return Outcome::Refused };
+    let options = Options { config, offload: false, level: 2, dump_ir: false };
+    let artifact = match model::build(graph, &options, &mut |_, _| {}) {
+        Ok(artifact) => artifact,
+        Err(e) => return Outcome::Wrong(format!("does not compile: {e}")),
+    };
+    let device = devices::open(DeviceKind::Cpu, config, None, &|_| {}).unwrap();
+    let mut session = match Session::new(artifact, &Registry::new(), device) {
+        Ok(session) => session,
+        Err(e) => return Outcome::Wrong(format!("does not load: {e}")),
+    };
+    let found = match session.run(&inputs) {
+        Ok((found, _)) => found,
+        Err(e) => return Outcome::Wrong(format!("does not run: {e}")),
+    };
+    let half = ["float16", "FLOAT16", "fp16"].iter().any(|h| case.to_string_lossy().contains(h));
+    let most = if half { 1e-2 } else { 1e-4 };
+    for (f, e) in found.iter().zip(&expected) {
+        if (f.dtype, &f.shape) != (e.dtype, &e.shape) {
+            return Outcome::Wrong(format!("{:?} {:?}, expected {:?} {:?}", f.dtype, f.shape, e.dtype, e.shape));
+        }
+        let near =
+            |(x, y): (&f64, &f64)| x == y || x.is_nan() && y.is_nan() || (x - y).abs() <= most * y.abs().max(1.0);
+        if !f.to_f64().iter().zip(&e.to_f64()).all(near) {
+            return Outcome::Wrong(format!("{:?}, expected {:?}", f.to_f64(), e.to_f64()));
+        }
+    }
+    Outcome::Right
+}
+
+#[test]
+fn node_tests_give_their_results_on_the_cpu() {
+    let Some(archive) = tilewright_testing::model("onnx-node-core.tar.xz") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let status = Command::new("tar").arg("xf").arg(&archive).arg("-C").arg(folder.path()).status().unwrap();
+    assert!(status.success(), "tar cannot read {}", archive.display());
+    let entries = std::fs::read_dir(folder.path().join("onnx-node-core")).unwrap();
+    let mut cases: Vec<PathBuf> = entries.map(|e| e.unwrap().path()).collect();
+    cases.sort();
+    let config = HwConfig::load("1x16x16").unwrap();
+    let (mut right, mut refused, mut wrong) = (0, 0, Vec::new());
+    for case in &cases {
+        match run(case, &config) {
+            Outcome::Right => right += 1,
+            Outcome::Refused => refused += 1,
+            Outcome::Wrong(e) => {
+                let text: String = e.chars().take(300).collect();
+                wrong.push(format!("{}: {text}", case.file_name().unwrap().to_string_lossy()));
+            }
+        }
+    }
+    println!("{right} node tests right on the cpu, {refused} refused");
+    assert!(wrong.is_empty(), "{right} right, {} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(right >= 419, "{right}");
+}
