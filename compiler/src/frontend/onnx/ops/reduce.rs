@@ -82,7 +82,7 @@ pub(super) fn product(n: &mut NodeContext) -> Result<(), Reason> {
         if size == 0 || size > 64 {
             return Err(format!("a product of {size} elements is not supported; 1 to 64 are").into());
         }
-        let mut part = |n: &mut NodeContext, i: usize| {
+        let part = |n: &mut NodeContext, i: usize| {
             let mut sizes = n.shape(v)?;
             let (mut starts, steps) = (vec![0; sizes.len()], vec![1; sizes.len()]);
             (starts[axis], sizes[axis]) = (i, 1);
