@@ -150,3 +150,11 @@ fn expect(n: &NodeContext, v: ValueId, allowed: &[DType]) -> Result<DType, Reaso
     let names: Vec<_> = allowed.iter().map(|d| d.name()).collect();
     Err(format!("its data must be of type {}, found {ty}", names.join(" or ")).into())
 }
+
+/// Channels that get factors of their own; a damaged file's must not ask for all memory.
+fn channels(count: usize) -> Result<usize, Reason> {
+    if count <= 1 << 20 {
+        return Ok(count);
+    }
+    Err(format!("{count} channels are not supported; up to 2^20 are").into())
+}

@@ -150,7 +150,7 @@ fn signed(n: &mut NodeContext, r: &Resize) -> Result<ValueId, Reason> {
         let [index, weight] = taps(n, (&before, &behind), |o| [one - far(o), far(o)]);
         v = n.node(suffix, Resample { axis: i + 1 }, &[v, index, weight])?;
     }
-    let channels = *n.shape(v)?.last().ok_or("its data have no channels")?;
+    let channels = super::channels(*n.shape(v)?.last().ok_or("its data have no channels")?)?;
     // The sums stand for themselves: scale and zero point of data and result are the same, and the weights sum to one.
     let constant = |n: &mut NodeContext, name: &str, v: i32| n.constant(name, Tensor::vector(vec![v; channels]));
     let bias = constant(n, "bias", 0);
