@@ -1,6 +1,7 @@
 //! A hardware instance: read from TOML, checked as a whole, and everything that is derived from it.
 
 mod derive;
+mod fit;
 mod params;
 
 pub use derive::{Mem, Widths};
@@ -185,9 +186,16 @@ impl HwConfig {
             }
         }
         // Derived sizes need the single values to be sound.
-        if !found.is_empty() {
-            return found;
+        if found.is_empty() {
+            found = self.rule_violations();
+            found.extend(crate::isa::Opcode::ALL.into_iter().filter_map(|op| fit::violation(self, op)));
         }
+        found
+    }
+
+    /// Checks the rules between parameters, but for the length of instructions.
+    fn rule_violations(&self) -> Vec<Violation> {
+        let mut found = Vec::new();
         let mut bad = |key: &str, what: String, remedy: String| {
             found.push(Violation { key: key.into(), what, remedy });
         };
@@ -251,16 +259,6 @@ impl HwConfig {
         let need = u64::from(self.param_depth) * u64::from(self.param_entry_bytes());
         if need < 2 * crate::isa::DESCRIPTOR_BYTES as u64 {
             bad("param_depth", "leaves no room for two descriptors".into(), "make it deeper".into());
-        }
-        for op in crate::isa::Opcode::ALL {
-            let bits = crate::isa::insn_bits(op, self);
-            if bits > crate::isa::INSN_BITS {
-                bad(
-                    "offset_bits",
-                    format!("makes the {} instruction {bits} bits, more than {}", op.name(), crate::isa::INSN_BITS),
-                    "reduce offset_bits, stride_bits, a scratchpad's depth, or switch dma_pack off".into(),
-                );
-            }
         }
         found
     }

@@ -38,7 +38,23 @@ fn rules_between_parameters_hold() {
     check("max_burst_beats = 64\nload_buffer_beats = 32", "load_buffer_beats");
     check("bus_bits = 512\nmax_burst_beats = 128", "max_burst_beats");
     check("dma_align = 16", "dma_align");
-    check("inp_depth = 65536\nacc_depth = 65536\nout_depth = 65536\nwgt_depth = 65536", "offset_bits");
+}
+
+#[test]
+fn a_long_instruction_is_blamed_on_what_widens_it() {
+    let text = |config: HwConfig| config.violations().iter().map(Violation::to_string).collect::<Vec<_>>().join("\n");
+    let config = HwConfig::load("1x16x16").unwrap();
+    assert_eq!(
+        text(HwConfig { param_depth: 1024, ..config.clone() }),
+        "param_depth: is 1024, and the vector instruction takes 259 bits, more than 256; use param_depth = 512 or less, \
+         or vector_uop_depth = 128 or less, or loops = 2, or vector_mac = false"
+    );
+    let deep = HwConfig { inp_depth: 65536, wgt_depth: 65536, acc_depth: 65536, out_depth: 65536, ..config };
+    let keys: Vec<String> = deep.violations().into_iter().map(|v| v.key).collect();
+    assert_eq!(keys, ["offset_bits", "inp_depth", "loops"], "{}", text(deep));
+    // What is proposed is legal.
+    let config = HwConfig { param_depth: 1024, vector_mac: false, ..HwConfig::load("1x16x16").unwrap() };
+    assert_eq!(config.violations(), []);
 }
 
 #[test]
