@@ -84,8 +84,8 @@
 #define TW_DESC_SHIFT_B_OFFSET 0x1du /* 8 bits: qadd: shift of the second operand */
 #define TW_DESC_SHIFT_OFFSET 0x1eu /* 8 bits: qadd: shift of the sum; mul: shift of the product */
 #define TW_DESC_LEFT_SHIFT_OFFSET 0x1fu /* 8 bits: qadd: both operands are shifted left by its low five bits first */
-#define TW_DESC_ZERO_A_OFFSET 0x20u /* 8 bits: qadd, mul: zero point of the first operand */
-#define TW_DESC_ZERO_B_OFFSET 0x21u /* 8 bits: qadd, mul: zero point of the second operand */
+#define TW_DESC_ZERO_A_OFFSET 0x20u /* 8 bits: qadd, mul, mac: zero point of the first operand */
+#define TW_DESC_ZERO_B_OFFSET 0x21u /* 8 bits: qadd, mul, mac: zero point of the second operand */
 #define TW_DESC_RESERVED_OFFSET 0x22u /* 16 bits: zero */
 
 #endif

@@ -1,6 +1,8 @@
 //! Files written from the tables: SystemVerilog packages, C header, manual page.
 
-use super::{DESCRIPTOR_FIELDS, HEADER_BITS, INSN_BITS, ISA_VERSION, Opcode, Unit, VecOp, Width, insn_bits};
+use super::{
+    DESCRIPTOR_FIELDS, FieldValue, HEADER_BITS, INSN_BITS, ISA_VERSION, Opcode, Unit, VecOp, VecSrc, Width, insn_bits,
+};
 use crate::config::{HwConfig, Mem, PARAMS};
 use crate::regs::{Access, REGS, TrapCause, TrapUnit, UnitState};
 use std::fmt::Write;
@@ -53,8 +55,8 @@ fn isa_package() -> String {
     for op in VecOp::ALL {
         constant(5, format!("Vec{}", camel(op.name())), *op as u64);
     }
-    for (i, name) in ["Acc", "Out", "Inp", "Param", "Scalar", "None"].iter().enumerate() {
-        constant(3, format!("Src{name}"), i as u64);
+    for source in VecSrc::ALL {
+        constant(3, format!("Src{}", camel(&source.to_text())), source as u64);
     }
     for unit in TrapUnit::ALL {
         constant(3, format!("Unit{}", camel(unit.name())), unit as u64);
@@ -220,7 +222,13 @@ fn manual() -> String {
         let lanes = if op.is_deep() { "requantize" } else { "vector" };
         let _ = writeln!(s, "| {} | `{}` | {lanes} | {} |", *op as u8, op.name(), op.doc().trim());
     }
-    s.push_str("\nSecond operands: `acc`, `out`, `inp` (where block_in equals block_out), `param` (the bias of each channel; all of an\nentry for `requant`; for `mac` row r of entry e at index 16 e + r), `scalar` (the descriptor's), `none`.\n\n## Descriptor\n\n| byte | bits | name | meaning |\n|---|---|---|---|\n");
+    let _ = write!(
+        s,
+        "\nSecond operands: `acc`, `out`, `inp` (where block_in equals block_out), `param` (the bias of each channel; all of an\n\
+         entry for `requant`; for `mac` row r of entry e at index {} e + r), `scalar` (the descriptor's), `none`.\n\n\
+         ## Descriptor\n\n| byte | bits | name | meaning |\n|---|---|---|---|\n",
+        super::TAP_STRIDE
+    );
     for (name, at, bits, doc) in DESCRIPTOR_FIELDS {
         let _ = writeln!(s, "| {at} | {bits} | `{name}` | {doc} |");
     }

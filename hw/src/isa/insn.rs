@@ -311,7 +311,7 @@ macro_rules! insns {
             }
 
             /// The fields after the header, lowest bits first.
-            pub fn fields(self) -> &'static [Field] {
+            pub const fn fields(self) -> &'static [Field] {
                 match self { $(Opcode::$insn => &[$(Field {
                     name: stringify!($field),
                     width: $width,
@@ -431,7 +431,7 @@ insns! {
         dst: VecDst = VecDst::Acc, Width::Bits(2), "where results go";
         a: VecSrc = VecSrc::Acc, Width::Bits(2), "first operand";
         b: VecSrc = VecSrc::None, Width::Bits(3), "second operand";
-        descriptor: u32 = 0, Width::Named(W::Descriptor), "param entry where the descriptor begins";
+        descriptor: u32 = 0, Width::Named(W::Descriptor), "param entry where the descriptor begins, or lut's table";
         uop: u32 = 0, Width::Named(W::VecUop), "first micro-op";
         uops: u32 = 1, Width::Named(W::VecUopCount), "micro-ops in a pass";
         count0: u32 = 1, Width::Named(W::Loop), "outer loop";
@@ -466,6 +466,39 @@ insns! {
         pack_row_stride: u32 = 0, Width::Pack(Some(W::PackStride)), "with pack: scratchpad bytes from row to row";
         pack_plane_stride: u32 = 0, Width::Pack(Some(W::PackStride)), "with pack: scratchpad bytes from plane to plane";
     }
+}
+
+/// Most bytes of a row of a load or store.
+pub const MOST_ROW_BYTES: u32 = most(Opcode::Load, "row_bytes");
+/// Most rows of a plane, and most planes.
+pub const MOST_ROWS: u32 = most(Opcode::Load, "rows");
+/// Most pad entries before or after a row, where loads can pad.
+pub const MOST_PAD_ENTRIES: u32 = most(Opcode::Load, "x_before");
+/// Most pad rows before or after the rows of a plane, and most pad planes, where loads can pad.
+pub const MOST_PAD_ROWS: u32 = most(Opcode::Load, "y_before");
+
+/// The greatest value of a field whose width is the same wherever it is there; a field without such a width does not
+/// compile.
+const fn most(opcode: Opcode, name: &str) -> u32 {
+    let fields = opcode.fields();
+    let mut i = 0;
+    while !same(fields[i].name, name) {
+        i += 1;
+    }
+    match fields[i].width {
+        Width::Bits(bits) | Width::Pad(bits) | Width::WgtZp(bits) => (1 << bits) - 1,
+        Width::Named(_) | Width::Pack(_) | Width::Loop3(_) => panic!("the width depends on the configuration"),
+    }
+}
+
+/// Whether two words are the same, at compile time.
+const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
 }
 
 /// An instruction with its dependency tokens.
@@ -535,8 +568,8 @@ descriptor! {
     29 shift_b: i8, "qadd: shift of the second operand";
     30 shift: i8, "qadd: shift of the sum; mul: shift of the product";
     31 left_shift: u8, "qadd: both operands are shifted left by its low five bits first";
-    32 zero_a: i8, "qadd, mul: zero point of the first operand";
-    33 zero_b: i8, "qadd, mul: zero point of the second operand";
+    32 zero_a: i8, "qadd, mul, mac: zero point of the first operand";
+    33 zero_b: i8, "qadd, mul, mac: zero point of the second operand";
     34 reserved: u16, "zero";
 }
 

@@ -94,14 +94,9 @@ fn shape(counts: [u32; 3], aligned: [u64; 3], config: &HwConfig, rules: &mut Rul
 
 fn vector(x: &Vector, config: &HwConfig, rules: &mut Rules) {
     counts([x.uops, x.count0, x.count1, x.count2], rules);
-    let built = match x.op {
-        VecOp::Mac => "is not built; set vector_mac in the configuration",
-        VecOp::Lut => "is not built; set vector_lut in the configuration",
-        VecOp::Shr | VecOp::Shl => "is not built; set vector_shift in the configuration",
-        VecOp::Mul => "is not built; set vector_mul in the configuration",
-        _ => "is not built; set vector_qadd in the configuration",
-    };
-    rules.need(x.op.is_built(config), "op", built);
+    if let Some((parameter, built)) = x.op.parameter(config) {
+        rules.need(built, "op", &format!("is not built; set {parameter} in the configuration"));
+    }
     rules.need(
         x.mode == Rounding::Double || x.op.has_mode(),
         "mode",

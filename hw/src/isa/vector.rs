@@ -1,5 +1,7 @@
 //! The operations of the vector unit and where their operands come from.
 
+use crate::config::{HwConfig, Mem};
+
 /// Bytes of a lookup's table.
 pub const TABLE_BYTES: usize = 256;
 /// `mac` finds row r of param entry e at index e x this + r.
@@ -71,16 +73,21 @@ vector_ops! {
 }
 
 impl VecOp {
-    /// Whether the configuration builds the operation.
-    pub fn is_built(self, config: &crate::config::HwConfig) -> bool {
+    /// The parameter that decides whether the operation is built, and its value; `None` where it always is.
+    pub fn parameter(self, config: &HwConfig) -> Option<(&'static str, bool)> {
         match self {
-            VecOp::Shr | VecOp::Shl => config.vector_shift,
-            VecOp::Mul => config.vector_mul,
-            VecOp::Qadd => config.vector_qadd,
-            VecOp::Mac => config.vector_mac,
-            VecOp::Lut => config.vector_lut,
-            _ => true,
+            VecOp::Move | VecOp::Min | VecOp::Max | VecOp::Add | VecOp::Sub | VecOp::Clip | VecOp::Requant => None,
+            VecOp::Shr | VecOp::Shl => Some(("vector_shift", config.vector_shift)),
+            VecOp::Mul => Some(("vector_mul", config.vector_mul)),
+            VecOp::Qadd => Some(("vector_qadd", config.vector_qadd)),
+            VecOp::Mac => Some(("vector_mac", config.vector_mac)),
+            VecOp::Lut => Some(("vector_lut", config.vector_lut)),
         }
+    }
+
+    /// Whether the configuration builds the operation.
+    pub fn is_built(self, config: &HwConfig) -> bool {
+        self.parameter(config).is_none_or(|(_, built)| built)
     }
 
     /// Whether the operation has a second operand.
@@ -127,6 +134,20 @@ pub enum VecDst {
     Inp = 2,
 }
 
+impl VecDst {
+    /// All in code order.
+    pub const ALL: [VecDst; 3] = [VecDst::Acc, VecDst::Out, VecDst::Inp];
+
+    /// The memory that results go to.
+    pub fn mem(self) -> Mem {
+        match self {
+            VecDst::Acc => Mem::Acc,
+            VecDst::Out => Mem::Out,
+            VecDst::Inp => Mem::Inp,
+        }
+    }
+}
+
 /// Where an operand comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -143,4 +164,20 @@ pub enum VecSrc {
     Scalar = 4,
     /// There is no such operand.
     None = 5,
+}
+
+impl VecSrc {
+    /// All in code order.
+    pub const ALL: [VecSrc; 6] = [VecSrc::Acc, VecSrc::Out, VecSrc::Inp, VecSrc::Param, VecSrc::Scalar, VecSrc::None];
+
+    /// The memory behind the operand, where it has one.
+    pub fn mem(self) -> Option<Mem> {
+        match self {
+            VecSrc::Acc => Some(Mem::Acc),
+            VecSrc::Out => Some(Mem::Out),
+            VecSrc::Inp => Some(Mem::Inp),
+            VecSrc::Param => Some(Mem::Param),
+            VecSrc::Scalar | VecSrc::None => None,
+        }
+    }
 }

@@ -4,30 +4,10 @@ use super::{Fsim, Stop};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{
     DESCRIPTOR_BYTES, Descriptor, PARAM_BIAS_ROW, PARAM_MULTIPLIER_ROW, PARAM_ROWS, PARAM_SHIFT_ROW, TABLE_BYTES,
-    VecDst, VecOp, VecSrc, Vector,
+    VecOp, VecSrc, Vector,
 };
 use tilewright_hw::num::{Requant, quantized_add, quantized_mul, requantize};
 use tilewright_hw::regs::TrapCause;
-
-/// The memory behind an operand, where it has one.
-pub(crate) fn source_memory(source: VecSrc) -> Option<Mem> {
-    match source {
-        VecSrc::Acc => Some(Mem::Acc),
-        VecSrc::Out => Some(Mem::Out),
-        VecSrc::Inp => Some(Mem::Inp),
-        VecSrc::Param => Some(Mem::Param),
-        VecSrc::Scalar | VecSrc::None => None,
-    }
-}
-
-/// The memory that results go to.
-pub(crate) fn destination_memory(dst: VecDst) -> Mem {
-    match dst {
-        VecDst::Acc => Mem::Acc,
-        VecDst::Out => Mem::Out,
-        VecDst::Inp => Mem::Inp,
-    }
-}
 
 /// Whether an operation's index lies in its memory; of param it counts whole entries, or `mac`'s taps.
 pub(crate) fn is_inside(config: &HwConfig, op: VecOp, mem: Mem, index: u64) -> bool {
@@ -84,9 +64,9 @@ impl Fsim {
                 descriptor = self.descriptor(x.descriptor);
             }
         }
-        let dst_mem = destination_memory(x.dst);
-        let a_mem = source_memory(x.a);
-        let b_mem = source_memory(x.b);
+        let dst_mem = x.dst.mem();
+        let a_mem = x.a.mem();
+        let b_mem = x.b.mem();
         let mut written = x.op.is_deep().then(|| vec![false; self.config.entries(dst_mem) as usize]);
         let n = self.config.row_elements() as usize;
         let (mut a, mut b, mut result) = (vec![0; n], vec![0; n], vec![0; n]);

@@ -2,12 +2,12 @@
 
 use crate::functional::Stop;
 use crate::functional::dma::{for_each_load_row, for_each_store_row};
-use crate::functional::vector::{destination_memory, for_each_micro_op, is_inside, source_memory};
+use crate::functional::vector::{for_each_micro_op, is_inside};
 use std::collections::HashSet;
 use std::ops::Range;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::Base;
-use tilewright_hw::isa::{Gemm, Op, PARAM_ROWS, Unit, VecOp, VecSrc, Vector};
+use tilewright_hw::isa::{Gemm, Op, PARAM_ROWS, Unit, Vector};
 use tilewright_hw::regs::TrapCause;
 
 /// A set of entries.
@@ -197,7 +197,7 @@ fn vector(c: &Context, x: &Vector, a: &mut Access) -> Result<(), Stop> {
         }
         a.read(c, Mem::Param, x.descriptor * PARAM_ROWS..(x.descriptor + entries) * PARAM_ROWS);
     }
-    let mems = [Some(destination_memory(x.dst)), source_memory(x.a), source_memory(x.b)];
+    let mems = [Some(x.dst.mem()), x.a.mem(), x.b.mem()];
     let mut written = HashSet::new();
     let mut place = 0;
     for_each_micro_op(x, c.micro_ops[1], |index| {
@@ -225,23 +225,10 @@ fn vector(c: &Context, x: &Vector, a: &mut Access) -> Result<(), Stop> {
             return trap(TrapCause::Collision);
         }
         if x.op.reads_dst() {
-            a.read_row(c, destination_memory(x.dst), dst);
+            a.read_row(c, x.dst.mem(), dst);
         }
         written.insert(dst);
-        a.write(c, destination_memory(x.dst), dst..dst + 1, true);
+        a.write(c, x.dst.mem(), dst..dst + 1, true);
         Ok(())
     })
-}
-
-/// Whether a vector operation may take an operand from here.
-pub(super) fn operand_is_legal(op: VecOp, b: VecSrc, reaches_inp: bool) -> bool {
-    let int8 = matches!(b, VecSrc::Out | VecSrc::Inp);
-    let there = b != VecSrc::Inp || reaches_inp;
-    there
-        && match op {
-            VecOp::Move | VecOp::Clip | VecOp::Lut => b == VecSrc::None,
-            VecOp::Requant | VecOp::Mac => b == VecSrc::Param,
-            VecOp::Mul | VecOp::Qadd => int8,
-            _ => b != VecSrc::None,
-        }
 }

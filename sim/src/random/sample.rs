@@ -1,13 +1,14 @@
 //! Random operations. They are legal, but may leave their memories; the builder takes those that do not.
 
-use super::access::operand_is_legal;
 use super::image::{BAD_BASE, DATA, GEMM_UOPS, PARAMS, RESULTS, VECTOR_UOPS, bases_of};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use std::ops::Range;
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{Gemm, Load, Op, Store, Unit, VecDst, VecOp, VecSrc, Vector, WidthName};
+use tilewright_hw::isa::{
+    Gemm, Insn, Load, Op, Store, TAP_STRIDE, Unit, VecDst, VecOp, VecSrc, Vector, WidthName, illegal_reasons,
+};
 use tilewright_hw::num::Rounding;
 
 /// Whether an operation should stay inside its memories and regions, or leave them.
@@ -262,24 +263,16 @@ fn gemm(config: &HwConfig, aim: Aim, rng: &mut SmallRng) -> Gemm {
 
 fn vector(config: &HwConfig, aim: Aim, rng: &mut SmallRng) -> Vector {
     let wild = aim == Aim::OutsideScratchpad;
-    let reach = config.vector_reaches_inp();
     let built: Vec<VecOp> = VecOp::ALL.iter().copied().filter(|op| op.is_built(config)).collect();
     let op = pick(rng, &built);
-    let int8 = [VecSrc::Out, VecSrc::Inp];
-    let firsts: &[VecSrc] = match op {
-        VecOp::Mul | VecOp::Qadd | VecOp::Mac => &int8,
-        _ => &[VecSrc::Acc, VecSrc::Out, VecSrc::Inp],
+    // Which operands an operation takes does not depend on its other operands.
+    let takes = |field: &str, x: Vector| {
+        illegal_reasons(&Insn::new(Vector { op, ..x }), config).iter().all(|illegal| illegal.field != field)
     };
-    let firsts: Vec<VecSrc> = firsts.iter().copied().filter(|s| *s != VecSrc::Inp || reach).collect();
-    let all = [VecSrc::Acc, VecSrc::Out, VecSrc::Inp, VecSrc::Param, VecSrc::Scalar, VecSrc::None];
-    let seconds: Vec<VecSrc> = all.into_iter().filter(|s| operand_is_legal(op, *s, reach)).collect();
-    let dsts: &[VecDst] = if op == VecOp::Mac {
-        &[VecDst::Acc]
-    } else if reach {
-        &[VecDst::Acc, VecDst::Out, VecDst::Inp]
-    } else {
-        &[VecDst::Acc, VecDst::Out]
-    };
+    let x = Vector::default();
+    let dsts: Vec<VecDst> = VecDst::ALL.into_iter().filter(|&dst| takes("dst", Vector { dst, ..x })).collect();
+    let firsts: Vec<VecSrc> = VecSrc::ALL.into_iter().filter(|&a| takes("a", Vector { a, ..x })).collect();
+    let seconds: Vec<VecSrc> = VecSrc::ALL.into_iter().filter(|&b| takes("b", Vector { b, ..x })).collect();
     let (counts, s) = loops(config, if wild { 6 } else { 3 }, rng);
     let uops = rng.random_range(1..=5);
     let uop = first(rng, config.vector_uop_depth, if wild { 0 } else { uops });
@@ -290,7 +283,7 @@ fn vector(config: &HwConfig, aim: Aim, rng: &mut SmallRng) -> Vector {
     Vector {
         op,
         mode: if op.has_mode() && rng.random() { Rounding::Single } else { Rounding::Double },
-        dst: pick(rng, dsts),
+        dst: pick(rng, &dsts),
         a: pick(rng, &firsts),
         b: pick(rng, &seconds),
         descriptor: if op.needs_descriptor(VecSrc::None) || rng.random() {
@@ -305,7 +298,7 @@ fn vector(config: &HwConfig, aim: Aim, rng: &mut SmallRng) -> Vector {
         count2: counts[2],
         dst_at: base(rng),
         a_at: base(rng),
-        b_at: base(rng),
+        b_at: if op == VecOp::Mac { rng.random_range(0..TAP_STRIDE * config.param_depth) } else { base(rng) },
         dst0: s[0][0],
         a0: s[0][1],
         b0: s[0][2],

@@ -2,7 +2,7 @@
 
 use super::build::{Emit, Place, Work};
 use super::layer::{Conv, Finish, Layer, Transposed};
-use super::plan::{ConvTile, Sizes, column_span, row_span, skips_rows};
+use super::plan::{ConvTile, ROW_BYTES, Sizes, column_span, row_span, skips_rows};
 use super::product::Tile;
 use super::rest::{Rest, pack, stored};
 use super::vector::Requant;
@@ -475,7 +475,7 @@ impl Window {
         };
         let whole = rows.inside * columns.inside * layout.block;
         let pads = rows.before + rows.after + columns.before + columns.after;
-        if pads == 0 && self.skip == 1 && columns.inside == layout.w && whole <= 65_535 {
+        if pads == 0 && self.skip == 1 && columns.inside == layout.w && whole <= ROW_BYTES {
             load.row_bytes = whole as u32;
             load.rows = 1;
         }
@@ -505,7 +505,7 @@ pub(super) fn store_tile(
     let layout = place.layout;
     let offset = layout.offset(image, blocks.start * layout.block, rows.start, columns.start);
     let whole = rows.len() * columns.len() * layout.block;
-    let joined = columns.len() == view.w && whole <= 65_535;
+    let joined = columns.len() == view.w && whole <= ROW_BYTES;
     let row_bytes = if joined { whole } else { columns.len() * layout.block };
     let count = if joined { 1 } else { rows.len() };
     e.b.store(Store {

@@ -8,6 +8,7 @@
 use super::build::{Emit, Work};
 use super::conv::{Window, cut, requant_params, store_tile};
 use super::layer::{Layer, MatMul, Span};
+use super::plan::{ROW_BYTES, ROWS};
 use super::product::Tile;
 use super::vector::Requant;
 use super::view::View;
@@ -59,8 +60,8 @@ pub(super) fn tile(m: &MatMul, a: View, b: View, config: &HwConfig) -> Result<Ma
             && out <= half(Mem::Acc)
             && out <= half(Mem::Out)
             && PARAM_ROWS as usize * (config.descriptor_entries() as usize + t.blocks * ratio) <= half(Mem::Param)
-            && t.rows * block <= 65_535
-            && depth <= 2_047.min(config.gemm_uop_depth as usize)
+            && t.rows * block <= ROW_BYTES
+            && depth <= ROWS.min(config.gemm_uop_depth as usize)
     };
     let mut t = MatMulTile { rows: a.w, blocks: b.w.div_ceil(block) };
     while !fits(&t) {

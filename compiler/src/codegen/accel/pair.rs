@@ -2,7 +2,7 @@
 
 use super::build::{Emit, Place, Work};
 use super::layer::{Layer, Other, Pair, PairOp};
-use super::plan::pair_operands;
+use super::plan::{ROW_BYTES, pair_operands};
 use super::vector::Pairwise;
 use crate::graph::ValueId;
 use crate::tir::Scope;
@@ -196,7 +196,7 @@ impl Walk<'_> {
 /// Stores consecutive entries to consecutive bytes.
 pub(super) fn store_piece(e: &mut Emit, base: u32, offset: u64, entry: u32, bytes: u64) -> Result<(), DriverError> {
     let entry_bytes = u64::from(e.config.entry_bytes(Mem::Out));
-    let most = 65_535 / entry_bytes * entry_bytes;
+    let most = ROW_BYTES as u64 / entry_bytes * entry_bytes;
     let (mut at, mut from, mut rest) = (offset, u64::from(entry), bytes);
     while rest > 0 {
         let row = rest.min(most);

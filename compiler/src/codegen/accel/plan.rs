@@ -6,7 +6,7 @@ use super::matmul::{self, MatMulTile};
 use super::rest::Rest;
 use super::view::View;
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{PARAM_ROWS, VecOp};
+use tilewright_hw::isa::{self, PARAM_ROWS, VecOp};
 
 /// How a layer is cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,10 +63,10 @@ pub struct PoolTile {
 }
 
 /// Limits of a load's fields.
-const PAD_ROWS: usize = 63;
-const PAD_ENTRIES: usize = 255;
-pub(super) const ROW_BYTES: usize = 65_535;
-pub(super) const ROWS: usize = 2_047;
+const PAD_ROWS: usize = isa::MOST_PAD_ROWS as usize;
+const PAD_ENTRIES: usize = isa::MOST_PAD_ENTRIES as usize;
+pub(super) const ROW_BYTES: usize = isa::MOST_ROW_BYTES as usize;
+pub(super) const ROWS: usize = isa::MOST_ROWS as usize;
 
 /// Plans a layer, or says why the accelerator cannot compute it.
 ///
