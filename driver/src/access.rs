@@ -3,9 +3,7 @@
 use crate::set::EntrySet;
 use std::ops::Range;
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{
-    Gemm, GemmUop, Load, Op, PARAM_ROWS, Store, TAP_STRIDE, VecDst, VecOp, VecSrc, Vector, VectorUop,
-};
+use tilewright_hw::isa::{Gemm, GemmUop, Load, Op, PARAM_ROWS, Store, TAP_STRIDE, VecOp, Vector, VectorUop};
 
 /// Entries of a memory that an instruction reads or writes; param counts rows.
 #[derive(Debug, Clone)]
@@ -192,56 +190,38 @@ fn gemm(x: &Gemm, uops: &[GemmUop], config: &HwConfig, found: &mut Footprint) ->
     Ok(())
 }
 
-/// The memory that an operand of vector lies in.
-pub fn source_mem(source: VecSrc) -> Option<Mem> {
-    match source {
-        VecSrc::Acc => Some(Mem::Acc),
-        VecSrc::Out => Some(Mem::Out),
-        VecSrc::Inp => Some(Mem::Inp),
-        VecSrc::Param => Some(Mem::Param),
-        VecSrc::Scalar | VecSrc::None => None,
-    }
-}
-
-/// The memory that vector's results go to.
-pub fn destination_mem(dst: VecDst) -> Mem {
-    match dst {
-        VecDst::Acc => Mem::Acc,
-        VecDst::Out => Mem::Out,
-        VecDst::Inp => Mem::Inp,
-    }
+/// The row of param, as loads address them, where index `at` of a second operand begins; rows that an entry does not have
+/// lie past the memory.
+fn param_row(op: VecOp, at: u64, config: &HwConfig) -> u64 {
+    let Ok(at) = u32::try_from(at) else { return u64::MAX };
+    let (entry, row) = op.param_entry(at);
+    let past = if row >= PARAM_ROWS { u64::from(config.param_depth) } else { 0 };
+    (u64::from(entry) + past) * u64::from(PARAM_ROWS)
 }
 
 fn vector(x: &Vector, uops: &[VectorUop], config: &HwConfig, found: &mut Footprint) -> Result<(), Outside> {
     let counts = [x.count0, x.count1, x.count2];
     let rows = u64::from(PARAM_ROWS);
     touch(found, config, Mem::VectorUop, false, |s| s.insert_range(x.uop.into(), x.uops.into()))?;
-    touch(found, config, destination_mem(x.dst), true, |s| {
+    touch(found, config, x.dst.mem(), true, |s| {
         indexed(s, x.dst_at, uops.iter().map(|u| u.dst), [x.dst0, x.dst1, x.dst2], counts)
     })?;
     if x.op.reads_dst() {
-        touch(found, config, destination_mem(x.dst), false, |s| {
+        touch(found, config, x.dst.mem(), false, |s| {
             indexed(s, x.dst_at, uops.iter().map(|u| u.dst), [x.dst0, x.dst1, x.dst2], counts)
         })?;
     }
-    if let Some(mem) = source_mem(x.a) {
+    if let Some(mem) = x.a.mem() {
         touch(found, config, mem, false, |s| indexed(s, x.a_at, uops.iter().map(|u| u.a), [x.a0, x.a1, x.a2], counts))?;
     }
-    if let Some(mem) = source_mem(x.b) {
+    if let Some(mem) = x.b.mem() {
         if mem == Mem::Param {
             let indices = config.param_depth * if x.op == VecOp::Mac { TAP_STRIDE } else { 1 };
             let mut found_indices = EntrySet::new(indices);
             indexed(&mut found_indices, x.b_at, uops.iter().map(|u| u.b), [x.b0, x.b1, x.b2], counts)
-                .map_err(|index| Outside { mem, entry: index * rows })?;
+                .map_err(|index| Outside { mem, entry: param_row(x.op, index, config) })?;
             touch(found, config, mem, false, |s| {
-                found_indices.iter().try_for_each(|index| {
-                    let (entry, row) = x.op.param_entry(index);
-                    let past = row >= PARAM_ROWS;
-                    s.insert_range(
-                        (u64::from(entry) + if past { u64::from(config.param_depth) } else { 0 }) * rows,
-                        rows,
-                    )
-                })
+                found_indices.iter().try_for_each(|index| s.insert_range(param_row(x.op, index.into(), config), rows))
             })?;
         } else {
             touch(found, config, mem, false, |s| {

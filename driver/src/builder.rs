@@ -48,11 +48,6 @@ pub struct Builder {
     uop_loads: Vec<usize>,
 }
 
-/// Most bytes of a row.
-const ROW_BYTES: u32 = 65_535;
-/// Most rows of a plane.
-const ROWS: u32 = 2_047;
-
 impl Builder {
     /// An empty program for a configuration; region 0 holds its constants.
     ///
@@ -156,7 +151,7 @@ impl Builder {
         entry: u32,
         bytes: u64,
     ) -> Result<(), DriverError> {
-        for load in linear(&self.config, mem, region.0, offset, entry, bytes) {
+        for load in linear(self.config.entry_bytes(mem), mem, region.0, offset, entry, bytes) {
             self.load(load)?;
         }
         Ok(())
@@ -282,7 +277,7 @@ impl Builder {
             return Err(DriverError::KernelTooLong { mem, uops, depth });
         };
         if let Some(image) = load {
-            for load in linear(&self.config, mem, 0, image, start, kernel.len() as u64) {
+            for load in linear(self.config.entry_bytes(mem), mem, 0, image, start, kernel.len() as u64) {
                 self.uop_loads.push(self.insns.len());
                 self.emit(load.into(), Kernel::None, true)?;
             }
@@ -297,7 +292,7 @@ impl Builder {
     fn emit(&mut self, op: Op, kernel: Kernel, uop_load: bool) -> Result<(), DriverError> {
         let index = self.insns.len();
         let insn = Insn::new(op);
-        let reasons = isa::illegal_reasons(&insn, &self.config);
+        let reasons = isa::unfit_reasons(&insn, &self.config);
         if !reasons.is_empty() {
             let reasons = reasons.iter().map(ToString::to_string).collect();
             return Err(DriverError::Illegal { index, reasons });
@@ -372,19 +367,20 @@ impl Builder {
     }
 }
 
-/// Loads of consecutive bytes into consecutive entries.
-fn linear(config: &HwConfig, mem: Mem, base: u32, offset: u64, entry: u32, bytes: u64) -> Vec<Load> {
-    let entry_bytes = config.entry_bytes(mem);
-    let row_entries = (ROW_BYTES / entry_bytes).max(1);
+/// Loads of consecutive bytes into consecutive entries of `entry_bytes`.
+fn linear(entry_bytes: u32, mem: Mem, base: u32, offset: u64, entry: u32, bytes: u64) -> impl Iterator<Item = Load> {
+    let row_entries = (isa::MOST_ROW_BYTES / entry_bytes).max(1);
     let row = u64::from(row_entries * entry_bytes);
-    let mut loads = Vec::new();
     let (mut at, mut to, mut rest) = (offset, entry, bytes);
-    while rest > 0 {
-        let rows = (rest / row).clamp(1, ROWS.into());
+    std::iter::from_fn(move || {
+        if rest == 0 {
+            return None;
+        }
+        let rows = (rest / row).clamp(1, isa::MOST_ROWS.into());
         let row_bytes = rest.min(row);
         // Strides stay zero where they mean nothing, so that narrow stride fields can hold them.
         let row_stride = if rows > 1 { row } else { 0 };
-        loads.push(Load {
+        let load = Load {
             mem,
             base,
             offset: at,
@@ -393,18 +389,19 @@ fn linear(config: &HwConfig, mem: Mem, base: u32, offset: u64, entry: u32, bytes
             rows: rows as u32,
             row_stride,
             ..Load::default()
-        });
-        at += rows * row_bytes;
-        to += (rows * row_bytes.div_ceil(entry_bytes.into())) as u32;
+        };
+        // A load past the memory's last entry is refused, and no later one is asked for.
+        at = at.saturating_add(rows * row_bytes);
+        to = to.saturating_add((rows * row_bytes.div_ceil(entry_bytes.into())) as u32);
         rest -= rows * row_bytes;
-    }
-    loads
+        Some(load)
+    })
 }
 
 /// What the hardware asks of vector instructions beyond their fields.
 fn vector_rules(x: &Vector, uops: &[VectorUop], found: &Footprint, config: &HwConfig) -> Result<(), String> {
-    let a = access::source_mem(x.a);
-    let b = access::source_mem(x.b);
+    let a = x.a.mem();
+    let b = x.b.mem();
     let reads: Vec<_> = found.scratch.iter().filter(|t| !t.write && Some(t.mem) == a).collect();
     if a.is_some() && a == b {
         let banks: Vec<u32> = reads.iter().map(|t| t.set.banks(config.entries(t.mem) / config.banks(t.mem))).collect();
@@ -414,7 +411,7 @@ fn vector_rules(x: &Vector, uops: &[VectorUop], found: &Footprint, config: &HwCo
             return Err("both operands read one bank; put them into different banks or memories".into());
         }
     }
-    let dst = access::destination_mem(x.dst);
+    let dst = x.dst.mem();
     let written = found.scratch.iter().find(|t| t.write);
     let overlaps = found
         .scratch
@@ -433,15 +430,17 @@ fn reads_own_result(x: &Vector, uops: &[VectorUop], dst: Mem, config: &HwConfig)
         Dim::new(x.count1, [x.dst1, x.a1, x.b1]),
         Dim::new(x.count2, [x.dst2, x.a2, x.b2]),
     ];
+    // A loop that steps nowhere does the same each time, so its second pass reads whatever a later one would.
+    let count = |d: &Dim| if d.steps == [0; 3] { d.count.min(2) } else { d.count };
     let mut written: HashSet<u32> = HashSet::new();
     let turn = |x: [u32; 3], k: u32, d: &Dim| -> [u32; 3] { std::array::from_fn(|o| x[o] + k * d.steps[o]) };
-    for k0 in 0..x.count0 {
-        for k1 in 0..x.count1 {
-            for k2 in 0..x.count2 {
+    for k0 in 0..count(&dims[0]) {
+        for k1 in 0..count(&dims[1]) {
+            for k2 in 0..count(&dims[2]) {
                 let at = turn(turn(turn([x.dst_at, x.a_at, x.b_at], k0, &dims[0]), k1, &dims[1]), k2, &dims[2]);
                 for u in uops {
-                    let a = access::source_mem(x.a) == Some(dst) && written.contains(&(at[1] + u.a));
-                    let b = access::source_mem(x.b) == Some(dst) && written.contains(&(at[2] + u.b));
+                    let a = x.a.mem() == Some(dst) && written.contains(&(at[1] + u.a));
+                    let b = x.b.mem() == Some(dst) && written.contains(&(at[2] + u.b));
                     if a || b {
                         return true;
                     }

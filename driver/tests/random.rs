@@ -5,7 +5,7 @@ use rand::{Rng, SeedableRng};
 use tilewright_driver::{AccelProgram, Builder, Dim, DriverError, Nest, RegionId, Role, race, run_program};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::Device;
-use tilewright_hw::isa::{self, Insn, Load, Op, Store, Unit, VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::isa::{self, Insn, Load, Op, Store, Unit, VecDst, VecOp, VecSrc, Vector, VectorUop};
 use tilewright_sim::Fsim;
 
 const DATA_BYTES: u64 = 1 << 16;
@@ -260,6 +260,26 @@ fn what_does_not_fit_is_refused_with_its_place() {
     let chain = Nest { at: [101, 100, 1500], body: vec![[0; 3]], dims: vec![Dim::new(3, [1, 1, 1])] };
     let own_result = b.vector_nest(qadd, &chain).unwrap_err();
     assert!(own_result.to_string().contains("row that it wrote"), "{own_result}");
+    let wide = [
+        (Load { rows: u32::MAX, y_before: 1, ..Load::default() }, "rows is 4294967295, but"),
+        (Load { planes: u32::MAX, ..Load::default() }, "planes is 4294967295, but"),
+        (Load { offset: u64::MAX, rows: 2, row_stride: u64::MAX, ..Load::default() }, "offset is 18446744073709551615"),
+    ];
+    for (load, what) in wide {
+        let too_wide = b.load(Load { base: data.0, ..load }).unwrap_err();
+        assert!(too_wide.to_string().contains(what), "{too_wide}");
+    }
+    let counts = Vector { count0: u32::MAX, count1: u32::MAX, dst: VecDst::Out, a: VecSrc::Out, ..qadd };
+    let too_many = b.vector(counts, &[VectorUop::default()]).unwrap_err();
+    assert!(too_many.to_string().contains("count0 is 4294967295"), "{too_many}");
+    let huge = b.load_linear(Mem::Inp, data, 0, 0, u64::MAX).unwrap_err();
+    assert!(matches!(huge, DriverError::Scratchpad { mem: Mem::Inp, .. }), "{huge}");
+    // Index 16 e + r of a tap is row r of entry e, and loads count nine rows to an entry.
+    let mac = Vector { op: VecOp::Mac, a: VecSrc::Out, b: VecSrc::Param, ..qadd };
+    let taps = Vector { dst: VecDst::Acc, b_at: 16 * (config.param_depth - 1) + 8, count0: 2, b0: 8, ..mac };
+    let past_taps = b.vector(taps, &[VectorUop::default()]).unwrap_err();
+    let first_past = format!("entry {} of param", 9 * config.param_depth);
+    assert!(past_taps.to_string().contains(&first_past), "{past_taps}");
     let narrow = HwConfig { token_bits: 3, ..HwConfig::default() };
     assert!(matches!(Builder::new(&narrow), Err(DriverError::Tokens { .. })));
 }
