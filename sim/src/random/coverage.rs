@@ -3,7 +3,7 @@
 use super::Program;
 use std::collections::BTreeMap;
 use tilewright_hw::config::Mem;
-use tilewright_hw::isa::{Op, Unit, VecDst, VecOp, VecSrc};
+use tilewright_hw::isa::{Op, TAP_STRIDE, Unit, VecDst, VecOp, VecSrc};
 
 /// Counts of instructions, by what they use.
 #[derive(Debug, Clone, Default)]
@@ -46,16 +46,18 @@ impl Coverage {
         for op in VecOp::ALL {
             list(format!("vector {}", op.name()));
         }
+        list("mac tap above 0".into());
+        list("lut table above entry 0".into());
         for mode in ["single", "double"] {
             list(format!("requant {mode}"));
         }
-        for dst in [VecDst::Acc, VecDst::Out, VecDst::Inp] {
+        for dst in VecDst::ALL {
             list(format!("vector to {dst:?}"));
         }
         for source in [VecSrc::Acc, VecSrc::Out, VecSrc::Inp] {
             list(format!("vector a {source:?}"));
         }
-        for source in [VecSrc::Acc, VecSrc::Out, VecSrc::Inp, VecSrc::Param, VecSrc::Scalar, VecSrc::None] {
+        for source in VecSrc::ALL {
             list(format!("vector b {source:?}"));
         }
         all
@@ -104,6 +106,12 @@ impl Coverage {
                 Op::Vector(x) => {
                     hit(format!("vector loops {}", depth([x.count0, x.count1, x.count2])));
                     hit(format!("vector {}", x.op.name()));
+                    if x.op == VecOp::Mac && x.b_at % TAP_STRIDE > 0 {
+                        hit("mac tap above 0".into());
+                    }
+                    if x.op == VecOp::Lut && x.descriptor > 0 {
+                        hit("lut table above entry 0".into());
+                    }
                     if x.op == VecOp::Requant {
                         hit(format!("requant {:?}", x.mode).to_lowercase());
                     }

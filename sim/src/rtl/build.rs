@@ -87,8 +87,14 @@ fn run(tool: &str, command: &mut Command, remedy: &str) -> Result<String, Device
     Err(tool_error(tool, format!("failed: {}", reason.join("\n")), "see the message above"))
 }
 
-const INSTALL_VERILATOR: &str = "install Verilator 5.006 or newer (apt-get install verilator), or use --device fsim";
+/// The tools' versions, as `NAME=VERSION` lines.
+const VERSIONS: &str = include_str!("../../../scripts/versions");
 const INSTALL_CXX: &str = "install a C++ compiler (apt-get install g++), or set CXX, or use --device fsim";
+
+fn install_verilator() -> String {
+    let least = VERSIONS.lines().find_map(|line| line.strip_prefix("VERILATOR=")).unwrap_or("");
+    format!("install Verilator {least} or newer (apt-get install verilator), or use --device fsim")
+}
 
 fn cxx() -> String {
     std::env::var("CXX").ok().filter(|c| !c.trim().is_empty()).unwrap_or_else(|| "g++".into())
@@ -177,7 +183,7 @@ fn key(config: &HwConfig, flags: Flags) -> Result<String, DeviceError> {
         sha.update((text.len() as u64).to_le_bytes());
         sha.update(text.as_bytes());
     };
-    add(&run("verilator", Command::new("verilator").arg("--version"), INSTALL_VERILATOR)?);
+    add(&run("verilator", Command::new("verilator").arg("--version"), &install_verilator())?);
     let compiler = compiler_version()?;
     add(&compiler);
     // The library is compiled for the processor at hand.
@@ -291,9 +297,9 @@ fn build(
     verilator.current_dir(work).args(verilator_flags(flags)).arg("tw_cfg_pkg.sv");
     // Headers are found by name; packages and modules are listed.
     verilator.args(SOURCES.iter().map(|(name, _)| *name).filter(|n| n.ends_with(".sv"))).arg("-I.");
-    run("verilator", &mut verilator, INSTALL_VERILATOR)?;
+    run("verilator", &mut verilator, &install_verilator())?;
 
-    let root = run("verilator", Command::new("verilator").args(["--getenv", "VERILATOR_ROOT"]), INSTALL_VERILATOR)?;
+    let root = run("verilator", Command::new("verilator").args(["--getenv", "VERILATOR_ROOT"]), &install_verilator())?;
     let include = Path::new(root.trim()).join("include");
     let (slow, mut sources): (Vec<PathBuf>, Vec<PathBuf>) = std::fs::read_dir(work.join("obj"))
         .map_err(|e| io_error(work, &e))?
