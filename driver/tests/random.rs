@@ -2,10 +2,14 @@
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use std::collections::HashMap;
 use tilewright_driver::{AccelProgram, Builder, Dim, DriverError, Nest, RegionId, Role, race, run_program};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::Device;
-use tilewright_hw::isa::{self, Insn, Load, Op, Store, Unit, VecDst, VecOp, VecSrc, Vector, VectorUop};
+use tilewright_hw::isa::{
+    self, Insn, Load, Op, PARAM_ROWS, Store, TAP_STRIDE, Unit, VecDst, VecOp, VecSrc, Vector, VectorUop,
+};
+use tilewright_hw::num::Rounding;
 use tilewright_sim::Fsim;
 
 const DATA_BYTES: u64 = 1 << 16;
@@ -62,28 +66,49 @@ fn add_gemm(rng: &mut StdRng, b: &mut Builder) -> Result<(), DriverError> {
     let at = [b.config().acc_depth, b.config().inp_depth, b.config().wgt_depth];
     let at = at.map(|depth| rng.random_range(0..depth - 64));
     let nest = Nest { at, body: body(rng), dims: dims(rng, [1, 1, 1]) };
-    b.gemm_nest(rng.random(), &nest)
+    let wgt_zp = if b.config().wgt_zp && rng.random() { rng.random() } else { 0 };
+    b.gemm_nest_less(rng.random(), wgt_zp, &nest)
 }
 
 fn add_vector(rng: &mut StdRng, b: &mut Builder) -> Result<(), DriverError> {
     let config = b.config().clone();
-    let (op, a, source) = match rng.random_range(0..4) {
-        0 => (VecOp::Move, VecSrc::Out, VecSrc::None),
-        1 => (VecOp::Max, VecSrc::Acc, VecSrc::Out),
-        2 => (VecOp::Requant, VecSrc::Acc, VecSrc::Param),
-        _ => (VecOp::Add, VecSrc::Acc, VecSrc::Scalar),
+    let built: Vec<VecOp> = VecOp::ALL.iter().copied().filter(|op| op.is_built(&config)).collect();
+    let op = built[rng.random_range(0..built.len())];
+    // Which operands an operation takes does not depend on its other operands.
+    let takes = |field: &str, x: Vector| {
+        isa::illegal_reasons(&Insn::new(Vector { op, ..x }), &config).iter().all(|illegal| illegal.field != field)
     };
-    let dst = if rng.random() && op != VecOp::Requant { VecDst::Acc } else { VecDst::Out };
-    let depth = config.acc_depth.min(config.out_depth);
-    let b_at = if source == VecSrc::Out { rng.random_range(0..depth - 64) } else { rng.random_range(0..8) };
-    let nest = Nest {
-        at: [rng.random_range(0..depth - 64), rng.random_range(0..depth - 64), b_at],
-        body: body(rng),
-        dims: dims(rng, [1, 1, 0]),
+    let x = Vector::default();
+    let dsts: Vec<VecDst> = VecDst::ALL.into_iter().filter(|&dst| takes("dst", Vector { dst, ..x })).collect();
+    let firsts: Vec<VecSrc> = VecSrc::ALL.into_iter().filter(|&a| takes("a", Vector { a, ..x })).collect();
+    let seconds: Vec<VecSrc> = VecSrc::ALL.into_iter().filter(|&b| takes("b", Vector { b, ..x })).collect();
+    let (dst, a, b_from) = (pick(rng, &dsts), pick(rng, &firsts), pick(rng, &seconds));
+    let mut at = |mem: Mem| rng.random_range(0..config.entries(mem) - 64);
+    let (dst_at, a_at) = (at(dst.mem()), a.mem().map_or(0, &mut at));
+    let b_at = match b_from.mem() {
+        // Rows 0 to 8 of an entry are taps, so that a step may leave an entry.
+        Some(Mem::Param) if op == VecOp::Mac => {
+            TAP_STRIDE * rng.random_range(0..config.param_depth) + rng.random_range(0..PARAM_ROWS)
+        }
+        Some(Mem::Param) => rng.random_range(0..config.param_depth / 2),
+        Some(mem) => at(mem),
+        None => 0,
     };
-    let vector =
-        Vector { op, dst, a, b: source, descriptor: rng.random_range(0..config.param_depth / 2), ..Vector::default() };
+    let steps = u32::from(!matches!(b_from.mem(), None | Some(Mem::Param)));
+    let mut body = body(rng);
+    if op == VecOp::Mac && rng.random() {
+        // Taps of one row, so that it is inside its entry often enough.
+        body.iter_mut().for_each(|[_, _, b]| *b = 0);
+    }
+    let nest = Nest { at: [dst_at, a_at, b_at], body, dims: dims(rng, [1, 1, steps]) };
+    let last = config.param_depth - config.constant_entries(op);
+    let mode = if op.has_mode() && rng.random() { Rounding::Single } else { Rounding::Double };
+    let vector = Vector { op, mode, dst, a, b: b_from, descriptor: rng.random_range(0..=last), ..x };
     b.vector_nest(vector, &nest)
+}
+
+fn pick<T: Copy>(rng: &mut StdRng, from: &[T]) -> T {
+    from[rng.random_range(0..from.len())]
 }
 
 /// A program of about `steps` instructions; sequences that break a rule are drawn again.
@@ -126,6 +151,7 @@ fn configs() -> Vec<HwConfig> {
 #[test]
 fn tokens_order_whatever_meets() {
     let mut tokens = 0;
+    let mut drawn: HashMap<(&str, bool), u32> = HashMap::new();
     for (c, config) in configs().iter().enumerate() {
         for seed in 0..12 {
             let mut rng = StdRng::seed_from_u64(seed * 100 + c as u64);
@@ -133,9 +159,22 @@ fn tokens_order_whatever_meets() {
             let faults = race::check(&program, config);
             assert!(faults.is_empty(), "{} seed {seed}: {}", config.name, faults[0]);
             tokens += program.summary(config).unwrap().tokens;
+            for insn in program.decode(config).unwrap() {
+                match insn.op {
+                    Op::Vector(x) => *drawn.entry((x.op.name(), x.dst == VecDst::Acc)).or_default() += 1,
+                    Op::Gemm(x) => *drawn.entry(("gemm", x.wgt_zp != 0)).or_default() += 1,
+                    Op::Load(_) | Op::Store(_) => {}
+                }
+            }
         }
     }
     assert!(tokens > 1000, "only {tokens} tokens: the programs hardly conflict");
+    for op in VecOp::ALL {
+        let (acc, int8) = (drawn.get(&(op.name(), true)), drawn.get(&(op.name(), false)));
+        assert!(acc > Some(&10), "{} to acc is too rare: {acc:?}", op.name());
+        assert!(int8 > Some(&10) || *op == VecOp::Mac, "{} to int8 rows is too rare: {int8:?}", op.name());
+    }
+    assert!(drawn[&("gemm", true)] > 10 && drawn[&("gemm", false)] > 10, "{drawn:?}");
 }
 
 /// Another order in which the units might come to run the instructions: each unit's own order and the tokens are kept,
