@@ -43,7 +43,7 @@ module tw_core (
   localparam int unsigned WgtBits = tw_cfg_pkg::WgtEntryBytes * 8;
   localparam int unsigned AccBits = tw_cfg_pkg::AccEntryBytes * 8;
   localparam int unsigned OutBits = tw_cfg_pkg::OutEntryBytes * 8;
-  localparam int unsigned ParamBits = 9 * tw_cfg_pkg::ParamEntryBytes * 8;
+  localparam int unsigned ParamBits = tw_isa_pkg::ParamRows * tw_cfg_pkg::ParamEntryBytes * 8;
   localparam int unsigned InpW = $clog2(tw_cfg_pkg::InpDepth);
   localparam int unsigned WgtW = $clog2(tw_cfg_pkg::WgtDepth);
   localparam int unsigned AccW = $clog2(tw_cfg_pkg::AccDepth);
@@ -256,7 +256,7 @@ module tw_core (
   localparam int unsigned ChWgt = tw_cfg_pkg::WgtEntryBytes / tw_cfg_pkg::WgtChunkBytes;
   localparam int unsigned ChAcc = tw_cfg_pkg::AccEntryBytes / tw_cfg_pkg::AccChunkBytes;
   localparam int unsigned ChOut = tw_cfg_pkg::OutEntryBytes / tw_cfg_pkg::OutChunkBytes;
-  localparam int unsigned ChParam = 9 * tw_cfg_pkg::ParamEntryBytes / tw_cfg_pkg::ParamChunkBytes;
+  localparam int unsigned ChParam = tw_isa_pkg::ParamRows * tw_cfg_pkg::ParamEntryBytes / tw_cfg_pkg::ParamChunkBytes;
   localparam int unsigned ChGuop = tw_cfg_pkg::GuopEntryBytes / tw_cfg_pkg::GuopChunkBytes;
   localparam int unsigned ChVuop = tw_cfg_pkg::VuopEntryBytes / tw_cfg_pkg::VuopChunkBytes;
   logic [(ChInp > 1 ? $clog2(ChInp) : 1)-1:0] chunk_inp;
@@ -329,7 +329,7 @@ module tw_core (
   assign s_out_data  = out_rdata[2*OutBits +: OutBits];
 
   tw_spad #(
-    .Depth(tw_cfg_pkg::ParamDepth), .EntryBytes(9 * tw_cfg_pkg::ParamEntryBytes), .ChunkBytes(tw_cfg_pkg::ParamChunkBytes),
+    .Depth(tw_cfg_pkg::ParamDepth), .EntryBytes(tw_isa_pkg::ParamRows * tw_cfg_pkg::ParamEntryBytes), .ChunkBytes(tw_cfg_pkg::ParamChunkBytes),
     .GroupBytes(tw_cfg_pkg::ParamEntryBytes)
   ) u_param (
     .clk_i, .ld_we_i(ld_we[4]), .ld_addr_i(ParamW'(ld_entry)), .ld_chunk_i(chunk_param), .ld_data_i(ld_data[tw_cfg_pkg::ParamChunkBytes*8-1:0]),

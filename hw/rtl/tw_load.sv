@@ -67,18 +67,6 @@ module tw_load (
     logic [BusLog-1:0] src;
   } row_t;
 
-  function automatic logic [4:0] entry_log(input logic [2:0] mem);
-    case (mem)
-      tw_isa_pkg::MemInp:   entry_log = 5'($clog2(tw_cfg_pkg::InpEntryBytes));
-      tw_isa_pkg::MemWgt:   entry_log = 5'($clog2(tw_cfg_pkg::WgtEntryBytes));
-      tw_isa_pkg::MemAcc:   entry_log = 5'($clog2(tw_cfg_pkg::AccEntryBytes));
-      tw_isa_pkg::MemOut:   entry_log = 5'($clog2(tw_cfg_pkg::OutEntryBytes));
-      tw_isa_pkg::MemParam: entry_log = 5'($clog2(tw_cfg_pkg::ParamEntryBytes));
-      tw_isa_pkg::MemGuop:  entry_log = 5'($clog2(tw_cfg_pkg::GuopEntryBytes));
-      default:              entry_log = 5'($clog2(tw_cfg_pkg::VuopEntryBytes));
-    endcase
-  endfunction
-
   // Fields are taken apart only while there is an instruction.
   logic [tw_cfg_pkg::LoadBodyW-1:0] head;
   assign head = insn_valid_i ? insn_i : '0;
@@ -217,9 +205,9 @@ module tw_load (
   endfunction
 
   assign ctx = row_head.first ? ctx_head : ctx_q;
-  assign head_log = entry_log(ctx.mem);
+  assign head_log = tw_cfg_pkg::EntryLogs[32'(ctx.mem)*5 +: 5];
   assign head_chunk_log = min_log(head_log);
-  assign log = entry_log(ctx_q.mem);
+  assign log = tw_cfg_pkg::EntryLogs[32'(ctx_q.mem)*5 +: 5];
   assign chunk_log = min_log(log);
   assign chunk_size = (BusLog+1)'(1) << chunk_log;
   assign in_chunk = (BusLog+1)'(pos_q[BusLog:0]) & (chunk_size - 1'b1);
@@ -286,12 +274,15 @@ module tw_load (
     end
   end
 
+  // Divides by the rows of a param entry: 2^20 of it rounded up, exact for 200,000 rows.
+  localparam int unsigned RowsReciprocal = ((1 << 20) + tw_isa_pkg::ParamRows - 1) / tw_isa_pkg::ParamRows;
+
   // Writes leave through registers.
   logic [6:0]  we_d;
   logic [31:0] entry_d, param_row, param_entry, chunk_d;
   logic [BusLog:0] end_byte;
   assign param_row   = pos_q >> log;
-  assign param_entry = 32'((52'(param_row) * 52'd116509) >> 20);
+  assign param_entry = 32'((52'(param_row) * 52'(RowsReciprocal)) >> 20);
   always_comb begin
     we_d = '0;
     if (pad_step || data_step) we_d[ctx_q.mem] = 1'b1;
@@ -299,7 +290,7 @@ module tw_load (
     chunk_d = (pos_q & ((32'd1 << log) - 32'd1)) >> chunk_log;
     if (ctx_q.mem == tw_isa_pkg::MemParam) begin
       entry_d = param_entry;
-      chunk_d = ((param_row - param_entry * 32'd9) << (log - chunk_log)) + chunk_d;
+      chunk_d = ((param_row - param_entry * tw_isa_pkg::ParamRows) << (log - chunk_log)) + chunk_d;
     end
     // Bytes from here on in the chunk take part in a fill.
     end_byte = in_chunk + (pad_step ? pad_count : re_count);

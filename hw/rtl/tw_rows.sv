@@ -41,19 +41,7 @@ module tw_rows (
 
   localparam int unsigned OffsetBits = tw_cfg_pkg::OffsetBits;
 
-  // Binary logarithm of a memory's entry bytes, and the bytes of the whole memory.
-  function automatic logic [4:0] entry_log(input logic [2:0] mem);
-    case (mem)
-      tw_isa_pkg::MemInp:   entry_log = 5'($clog2(tw_cfg_pkg::InpEntryBytes));
-      tw_isa_pkg::MemWgt:   entry_log = 5'($clog2(tw_cfg_pkg::WgtEntryBytes));
-      tw_isa_pkg::MemAcc:   entry_log = 5'($clog2(tw_cfg_pkg::AccEntryBytes));
-      tw_isa_pkg::MemOut:   entry_log = 5'($clog2(tw_cfg_pkg::OutEntryBytes));
-      tw_isa_pkg::MemParam: entry_log = 5'($clog2(tw_cfg_pkg::ParamEntryBytes));
-      tw_isa_pkg::MemGuop:  entry_log = 5'($clog2(tw_cfg_pkg::GuopEntryBytes));
-      default:              entry_log = 5'($clog2(tw_cfg_pkg::VuopEntryBytes));
-    endcase
-  endfunction
-
+  // The bytes of a whole memory.
   function automatic logic [32:0] mem_bytes(input logic [2:0] mem);
     case (mem)
       tw_isa_pkg::MemInp:   mem_bytes = 33'(tw_cfg_pkg::InpEntries * tw_cfg_pkg::InpEntryBytes);
@@ -85,7 +73,7 @@ module tw_rows (
   logic [OffsetBits-1:0] last_byte;
 
   // Scratchpad bytes of a row: whole entries, or exactly its bytes when packed.
-  assign log = entry_log(mem_q);
+  assign log = tw_cfg_pkg::EntryLogs[32'(mem_q)*5 +: 5];
   always_comb begin
     round = (17'(row_bytes_q) + 17'((32'd1 << log) - 32'd1)) >> log;
     if (pack_q) span = 32'(row_bytes_q) + 32'(pads_q);
@@ -125,8 +113,8 @@ module tw_rows (
       limit_q        <= base_limit_i;
       row_off_q      <= offset_i;
       plane_off_q    <= offset_i;
-      pos_q          <= (32'(entry_i) << entry_log(mem_i)) + 32'(pack_byte_i);
-      plane_pos_q    <= (32'(entry_i) << entry_log(mem_i)) + 32'(pack_byte_i);
+      pos_q          <= (32'(entry_i) << tw_cfg_pkg::EntryLogs[32'(mem_i)*5 +: 5]) + 32'(pack_byte_i);
+      plane_pos_q    <= (32'(entry_i) << tw_cfg_pkg::EntryLogs[32'(mem_i)*5 +: 5]) + 32'(pack_byte_i);
       row_bytes_q    <= row_bytes_i;
       y_q            <= '0;
       z_q            <= '0;

@@ -29,7 +29,7 @@ module tw_vector (
   input  logic [2*tw_cfg_pkg::OutEntryBytes*8-1:0] inp_rdata_i,
   output logic                           param_re_o,
   output logic [tw_cfg_pkg::DescW-1:0]   param_addr_o,
-  input  logic [9*tw_cfg_pkg::BlockOut*8-1:0] param_data_i,
+  input  logic [tw_isa_pkg::ParamRows*tw_cfg_pkg::BlockOut*8-1:0] param_data_i,
   // Row writes.
   output logic                           acc_we_o,
   output logic                           out_we_o,
@@ -63,7 +63,7 @@ module tw_vector (
   // Cycles from an instruction's last issue until nothing of it is under way.
   localparam logic [4:0]  DrainCycles = 5'd16;
   localparam int unsigned DescEntries = tw_cfg_pkg::DescriptorEntries;
-  localparam int unsigned DescEntryBits = 9 * Bo * 8;
+  localparam int unsigned DescEntryBits = tw_isa_pkg::ParamRows * Bo * 8;
   // A lookup's table is read in words of eight bytes, a part of a param entry's first eight rows.
   localparam int unsigned TableWords = tw_isa_pkg::TableBytes / 8;
   localparam int unsigned EntryWords = Bo < TableWords ? Bo : TableWords;
@@ -109,12 +109,11 @@ module tw_vector (
   logic [DescCountW-1:0] desc_last;
 
   function automatic logic is_deep(input logic [4:0] op);
-    is_deep = op == tw_isa_pkg::VecRequant || op == tw_isa_pkg::VecMul || op == tw_isa_pkg::VecQadd;
+    is_deep = tw_isa_pkg::VecsDeep[op];
   endfunction
 
   function automatic logic needs_desc(input logic [4:0] op, input logic [2:0] b);
-    needs_desc = is_deep(op) || op == tw_isa_pkg::VecClip || op == tw_isa_pkg::VecMac || op == tw_isa_pkg::VecLut ||
-                 b == tw_isa_pkg::SrcScalar;
+    needs_desc = tw_isa_pkg::VecsWithConstants[op] || b == tw_isa_pkg::SrcScalar;
   endfunction
 
   assign head_deep = is_deep(`TW_FIELD(vector, op, insn_i));
@@ -371,10 +370,10 @@ module tw_vector (
     if (param3) begin
       for (int unsigned c = 0; c < Bo; c++) begin
         for (int unsigned k = 0; k < 4; k++) begin
-          p_bias[c*32 + k*8 +: 8] = param_data_i[(k*Bo + c)*8 +: 8];
-          p_multiplier[c*32 + k*8 +: 8] = param_data_i[((4 + k)*Bo + c)*8 +: 8];
+          p_bias[c*32 + k*8 +: 8] = param_data_i[((tw_isa_pkg::ParamBiasRow + k)*Bo + c)*8 +: 8];
+          p_multiplier[c*32 + k*8 +: 8] = param_data_i[((tw_isa_pkg::ParamMultiplierRow + k)*Bo + c)*8 +: 8];
         end
-        p_shift[c*8 +: 8] = param_data_i[(8*Bo + c)*8 +: 8];
+        p_shift[c*8 +: 8] = param_data_i[(tw_isa_pkg::ParamShiftRow*Bo + c)*8 +: 8];
       end
     end
   end

@@ -103,6 +103,8 @@ package tw_isa_pkg;
   localparam logic [6:0] DescZeroBW = 7'd8;
   localparam logic [8:0] DescReservedLsb = 9'd272;
   localparam logic [6:0] DescReservedW = 7'd16;
+  localparam logic [31:0] VecsDeep = 32'd1792;
+  localparam logic [31:0] VecsWithConstants = 32'd198528;
   localparam logic [31:0] IdValue = 32'd1415007316;
   localparam logic [31:0] IsaVersion = 32'd1;
   localparam logic [31:0] RingEntries = 32'd4;

@@ -74,6 +74,9 @@ fn isa_package() -> String {
         constant(9, format!("Desc{}Lsb", camel(name)), *at as u64 * 8);
         constant(7, format!("Desc{}W", camel(name)), (*bits).into());
     }
+    let mask = |is: fn(VecOp) -> bool| VecOp::ALL.iter().filter(|op| is(**op)).map(|op| 1 << *op as u32).sum();
+    constant(32, "VecsDeep".into(), mask(VecOp::is_deep));
+    constant(32, "VecsWithConstants".into(), mask(|op| op.needs_descriptor(super::VecSrc::None)));
     constant(32, "IdValue".into(), crate::regs::ID_VALUE.into());
     constant(32, "IsaVersion".into(), ISA_VERSION.into());
     constant(32, "RingEntries".into(), crate::regs::RING_ENTRIES.into());
@@ -122,6 +125,9 @@ pub fn config_package(config: &HwConfig) -> String {
     for op in Opcode::ALL {
         int(&format!("{}BodyW", camel(op.name())), insn_bits(op, config) - HEADER_BITS);
     }
+    // Binary logarithms of entry bytes, five bits for each memory, by its code.
+    let logs: u64 = Mem::ALL.iter().map(|&m| u64::from(config.entry_bytes(m).ilog2()) << (5 * m as u32)).sum();
+    let _ = writeln!(s, "  localparam logic [39:0] EntryLogs = 40'd{logs};");
     for op in Opcode::ALL {
         let mut at = 0;
         for field in op.fields() {
