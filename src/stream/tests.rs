@@ -29,13 +29,14 @@ fn every_error_has_its_line_column_and_text() {
 #[test]
 fn every_value_that_does_not_fit_is_named_at_its_place() {
     let text = "load\n\tgemm uop=99999 uops=0\nvector op=lut\n";
-    let error = parse("p.tw", text, &config("1x16x16")).unwrap_err().to_string();
+    let config = HwConfig { vector_lut: false, ..config("1x16x16") };
+    let error = parse("p.tw", text, &config).unwrap_err().to_string();
     assert_eq!(
         error,
         "p.tw:2:11: uop is 99999, but the configuration gives it 10 bits, for 0 to 1023\n \
          2 | \tgemm uop=99999 uops=0\n   | \t         ^\n\
          p.tw:2:22: uops is 0\n 2 | \tgemm uop=99999 uops=0\n   | \t                    ^\n\
-         p.tw:3:11: op is reserved; no configuration builds it\n 3 | vector op=lut\n   |           ^"
+         p.tw:3:11: op is not built; set vector_lut in the configuration\n 3 | vector op=lut\n   |           ^"
     );
 }
 
