@@ -16,6 +16,7 @@ use tilewright_hw::rtl::{SOURCES, TOP};
 
 const SHIM: &str = include_str!("shim.cpp");
 const LIBRARY: &str = "libtw_core.so";
+const BUILD_PREFIX: &str = "build-";
 /// Bench and model are compiled as one, so that the compiler sees through the calls between them.
 const CXX_FLAGS: &[&str] = &[
     "-std=c++17",
@@ -229,7 +230,8 @@ pub(super) fn library(
         return Ok(library);
     }
     std::fs::create_dir_all(cache).map_err(|e| io_error(cache, &e))?;
-    let work = tempfile::Builder::new().prefix("build-").tempdir_in(cache).map_err(|e| io_error(cache, &e))?;
+    remove_left_builds(cache);
+    let work = tempfile::Builder::new().prefix(BUILD_PREFIX).tempdir_in(cache).map_err(|e| io_error(cache, &e))?;
     build(config, flags, work.path(), progress, train)?;
     // What the compiler left is not needed any more.
     let _ = std::fs::remove_dir_all(work.path().join("obj"));
@@ -243,6 +245,19 @@ pub(super) fn library(
     }
     progress(Progress::Built);
     Ok(library)
+}
+
+/// Removes the folders of builds that were cut off: those that nobody has touched for a day.
+fn remove_left_builds(cache: &Path) {
+    let day = std::time::Duration::from_secs(24 * 60 * 60);
+    for entry in std::fs::read_dir(cache).into_iter().flatten().flatten() {
+        let left = entry.file_name().to_string_lossy().starts_with(BUILD_PREFIX);
+        let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());
+        if left && age.is_some_and(|age| age > day) {
+            // It may be another process's by now, or gone.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Whether a file of the model holds what runs in every cycle.

@@ -22,14 +22,10 @@ namespace {
 struct Burst {
     uint64_t first, slot, step, response;
     uint32_t error;
-
-    uint64_t beat(uint64_t n) const {
-        const uint64_t channel = first + n;
-        const uint64_t server = (slot + n * step + 15) / 16;
-        return channel > server ? channel : server;
-    }
 };
 
+// The memory's model is Rust's: what it says of a burst, and the cycle of one of its beats.
+using Beat = uint64_t (*)(const Burst* burst, uint64_t n);
 using Request = void (*)(void* context, uint64_t cycle, uint64_t addr, uint32_t beats, uint32_t write, Burst* burst);
 
 struct Transfer {
@@ -72,6 +68,7 @@ struct Bench {
     uint64_t memory_bytes = 0;
     Request request = nullptr;
     void* request_context = nullptr;
+    Beat beat = nullptr;
     // Set to leave out the clock's falling edges.
     uint8_t* low = nullptr;
     uint64_t cycle = 0;
@@ -125,7 +122,7 @@ struct Bench {
             if (t.done == t.beats) {
                 reads.pop_front();
             } else {
-                t.next = t.burst.beat(t.done);
+                t.next = beat(&t.burst, t.done);
             }
         }
         if (top->b_valid_i) responses.pop_front();
@@ -142,7 +139,7 @@ struct Bench {
         t.addr = addr / kBeatBytes * kBeatBytes;
         t.beats = beats;
         t.id = uint8_t(id);
-        t.next = t.burst.beat(0);
+        t.next = beat(&t.burst, 0);
         return t;
     }
 
@@ -158,7 +155,7 @@ struct Bench {
         t.done++;
         if (bool(top->w_last_o) != (t.done == t.beats)) failure = "WLAST does not mark the last beat of a write burst";
         if (t.done < t.beats) {
-            const uint64_t planned = t.burst.beat(t.done);
+            const uint64_t planned = beat(&t.burst, t.done);
             t.next = planned > cycle ? planned : cycle + 1;
             return;
         }
@@ -207,12 +204,13 @@ void vl_fatal(const char* file, int line, const char*, const char* message) VL_M
     if (failure.empty()) failure = std::string(message) + " at " + file + ":" + std::to_string(line);
 }
 
-TW_EXPORT Bench* tw_new(uint8_t* memory, uint64_t memory_bytes, Request request, void* context, const char* waves) {
+TW_EXPORT Bench* tw_new(uint8_t* memory, uint64_t memory_bytes, Request request, void* context, Beat beat, const char* waves) {
     Bench* b = new Bench;
     b->memory = memory;
     b->memory_bytes = memory_bytes;
     b->request = request;
     b->request_context = context;
+    b->beat = beat;
 #ifdef TW_WAVES
     b->context.traceEverOn(true);
 #endif

@@ -12,6 +12,7 @@ struct Opaque {
 }
 
 type Request = extern "C" fn(*mut c_void, u64, u64, u32, u32, *mut Burst);
+type Beat = extern "C" fn(*const Burst, u64) -> u64;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +51,11 @@ extern "C" fn request(context: *mut c_void, cycle: u64, addr: u64, beats: u32, w
     unsafe { *burst = (*context.cast::<Dram>()).request(cycle, addr, beats, direction) }
 }
 
+extern "C" fn beat(burst: *const Burst, n: u64) -> u64 {
+    // SAFETY: the bench gives one of its bursts, which `request` has filled.
+    unsafe { (*burst).beat(n) }
+}
+
 impl Bench {
     /// Loads the library and resets the design.
     pub(super) fn new(library: &Path, memory_bytes: u64, dram: Dram, waves: Option<&Path>) -> Result<Bench, String> {
@@ -64,7 +70,7 @@ impl Bench {
                     *library.get($name).map_err(|e| e.to_string())?
                 };
             }
-            let new: unsafe extern "C" fn(*mut u8, u64, Request, *mut c_void, *const c_char) -> *mut Opaque =
+            let new: unsafe extern "C" fn(*mut u8, u64, Request, *mut c_void, Beat, *const c_char) -> *mut Opaque =
                 symbol!(b"tw_new");
             let mut bench = Bench {
                 raw: std::ptr::null_mut(),
@@ -80,7 +86,7 @@ impl Bench {
                 memory: Box::into_raw(vec![0u8; memory_bytes as usize].into_boxed_slice()),
                 library,
             };
-            bench.raw = new(bench.memory.cast(), memory_bytes, request, bench.dram.cast(), waves.as_ptr());
+            bench.raw = new(bench.memory.cast(), memory_bytes, request, bench.dram.cast(), beat, waves.as_ptr());
             Ok(bench)
         }
     }
