@@ -45,12 +45,10 @@ const PATIENCE: f64 = 20.0;
 
 fn files() -> Vec<PathBuf> {
     let carried = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/models");
-    let mut files = vec![
-        carried.join("lenet-mnist/model.onnx"),
-        carried.join("lenet-mnist/model_qdq_perchannel.onnx"),
-        carried.join("tflite-ops/residual_block.tflite"),
-        carried.join("tflite-ops/resize_bilinear.tflite"),
-    ];
+    let mut files = vec![carried.join("lenet-mnist/model.onnx"), carried.join("lenet-mnist/model_qdq_perchannel.onnx")];
+    let operators = std::fs::read_dir(carried.join("tflite-ops")).unwrap().map(|f| f.unwrap().path());
+    files.extend(operators.filter(|f| f.extension().is_some_and(|e| e == "tflite")));
+    files.sort();
     let large = [
         "vit-tiny-mnist/model.onnx",
         "vit-tiny-mnist/model_qdq_perchannel.onnx",

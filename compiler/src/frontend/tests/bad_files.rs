@@ -56,7 +56,16 @@ fn torture(original: &[u8], import: impl Fn(&[u8]) -> Result<Graph, ImportError>
 
 #[test]
 fn damaged_tflite_files_give_errors() {
-    for name in ["residual_block.tflite", "fully_connected.tflite", "global_mean.tflite", "softmax.tflite"] {
+    for name in [
+        "residual_block.tflite",
+        "fully_connected.tflite",
+        "global_mean.tflite",
+        "softmax.tflite",
+        "strided_slice.tflite",
+        "transpose_conv.tflite",
+        "resize_bilinear.tflite",
+        "batch_matmul.tflite",
+    ] {
         torture(&bytes("tflite-ops", name), |b| tflite::import(b, name));
     }
     let e = tflite::import(b"hello", "x.tflite").unwrap_err().to_string();
@@ -64,6 +73,41 @@ fn damaged_tflite_files_give_errors() {
     let whole = bytes("tflite-ops", "add.tflite");
     let e = tflite::import(&whole[..whole.len() / 2], "half.tflite").unwrap_err().to_string();
     assert!(e.starts_with("half.tflite is not a usable model: it ends before byte "), "{e}");
+}
+
+/// One number of a file changed at every place where it stands; the messages of those that do not import.
+fn messages(name: &str, from: [u8; 4], to: [u8; 4]) -> Vec<String> {
+    let whole = bytes("tflite-ops", name);
+    let places = (0..whole.len() - 4).filter(|&i| whole[i..i + 4] == from);
+    let changed = places.filter_map(|i| {
+        let mut b = whole.clone();
+        b[i..i + 4].copy_from_slice(&to);
+        tflite::import(&b, name).err().map(|e| e.to_string())
+    });
+    changed.collect()
+}
+
+#[test]
+fn tflite_messages_name_tensor_attribute_and_what_is_supported() {
+    let any = |list: &[String], parts: &[&str]| {
+        assert!(list.iter().any(|m| parts.iter().all(|p| m.contains(p))), "{parts:?} in {list:#?}");
+    };
+    // A result of 2^31 - 1 rows.
+    let shapes = messages("add.tflite", 15u32.to_le_bytes(), 0x7fff_ffffu32.to_le_bytes());
+    any(&shapes, &["tensor `", "has the shape [", "more than 2147483648 elements are not supported"]);
+    let mut whole = bytes("tflite-ops", "conv3x3_same_relu.tflite");
+    let mut found = Vec::new();
+    for i in 0..whole.len() {
+        let old = whole[i];
+        for new in [4, 7] {
+            whole[i] = new;
+            found.extend(tflite::import(&whole, "net.tflite").err().map(|e| e.to_string()));
+        }
+        whole[i] = old;
+    }
+    any(&found, &["net.tflite: node `", "(CONV_2D)", "fused_activation_function is TANH; supported are NONE, RELU"]);
+    any(&found, &["the element type INT16; supported are FLOAT32, FLOAT16, INT8"]);
+    any(&found, &["is neither computed before its use nor a constant"]);
 }
 
 #[test]

@@ -46,7 +46,8 @@ pub fn import(bytes: &[u8], file: &str) -> Result<Graph, ImportError> {
         return Err(ImportError::Unsupported { file: file.into(), nodes: unsupported, supported });
     }
     let name = if model.name.is_empty() { "main" } else { &model.name };
-    let mut cx = Context { builder: GraphBuilder::new(name), values: HashMap::new(), model: &model };
+    let room = bytes.len().saturating_mul(16).saturating_add(ROOM);
+    let mut cx = Context { builder: GraphBuilder::new(name), values: HashMap::new(), model: &model, room };
     cx.inputs().map_err(|reason| ImportError::malformed(file, reason))?;
     for (i, op) in model.operators.iter().enumerate() {
         let Some(import) = ops::find(op.code) else { continue };
@@ -87,11 +88,16 @@ impl From<GraphError> for Reason {
     }
 }
 
+/// Bytes of constants that an import may make beside sixteen times the file's: a damaged file must not ask for all memory.
+const ROOM: usize = 32 << 20;
+
 struct Context<'a> {
     model: &'a Model<'a>,
     builder: GraphBuilder,
     /// What a tensor of the file became.
     values: HashMap<usize, ValueId>,
+    /// Bytes of constants that may still be made.
+    room: usize,
 }
 
 impl Context<'_> {
@@ -124,12 +130,21 @@ impl Context<'_> {
         Ok(())
     }
 
+    /// Takes bytes from those that constants may have.
+    fn take(&mut self, bytes: usize, name: &str) -> Result<(), String> {
+        let left = self.room.checked_sub(bytes);
+        self.room = left.ok_or_else(|| format!("`{name}` needs {bytes} bytes, for which the file is too small"))?;
+        Ok(())
+    }
+
     /// What a tensor became; a constant is made at its first use.
     fn value(&mut self, t: usize) -> Result<ValueId, String> {
         if let Some(&v) = self.values.get(&t) {
             return Ok(v);
         }
-        let constant = constant(&self.model.tensors[t])?;
+        let info = &self.model.tensors[t];
+        self.take(info.data.map_or(0, <[u8]>::len), &info.name)?;
+        let constant = constant(info)?;
         let v = self.builder.constant(&self.model.tensors[t].name, constant);
         self.values.insert(t, v);
         Ok(v)
@@ -144,7 +159,11 @@ fn dtype(info: &TensorInfo) -> Result<DType, String> {
         Type::I64 => Ok(DType::I64),
         Type::Bool => Ok(DType::Bool),
         Type::I8 => Ok(DType::I8),
-        Type::Other(n) => Err(format!("tensor `{}` has element type number {n}, which is not supported", info.name)),
+        Type::Other(n) => {
+            let supported = "FLOAT32, FLOAT16, INT8, UINT8, INT32, INT64, BOOL";
+            let found = schema::type_name(n);
+            Err(format!("tensor `{}` has the element type {found}; supported are {supported}", info.name))
+        }
     }
 }
 
@@ -232,6 +251,12 @@ impl<'a> NodeContext<'_, 'a> {
             TensorData::I64(v) => Ok(v.clone()),
             _ => Err(format!("operand {i} must be of type i32 or i64, found {}", t.dtype()).into()),
         }
+    }
+
+    /// Makes sure that there is room for the tables of so many rows, columns or channels.
+    fn room(&mut self, elements: usize) -> Result<(), Reason> {
+        // Four numbers of four bytes each, and a few lists of them on the way.
+        Ok(self.cx.take(elements.saturating_mul(32), self.name)?)
     }
 
     /// Adds a node; an empty suffix names the one that makes the output.

@@ -105,9 +105,12 @@ impl Activation {
             1 => Ok(Activation::Relu),
             2 => Ok(Activation::ReluN1To1),
             3 => Ok(Activation::Relu6),
-            4 => Err("fused activation TANH is not supported".into()),
-            5 => Err("fused activation SIGN_BIT is not supported".into()),
-            n => Err(format!("fused activation number {n} is not known").into()),
+            n => {
+                let names = [(4, "TANH"), (5, "SIGN_BIT")];
+                let name = names.iter().find(|(c, _)| *c == n).map_or_else(|| format!("number {n}"), |n| n.1.into());
+                let supported = "NONE, RELU, RELU_N1_TO_1, RELU6";
+                Err(format!("attribute fused_activation_function is {name}; supported are {supported}").into())
+            }
         }
     }
 

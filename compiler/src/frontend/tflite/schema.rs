@@ -56,6 +56,7 @@ pub(super) struct Model<'a> {
 /// More dimensions, operands or parameters than any network has; keeps small damaged files from asking for much memory.
 const MOST_DIMENSIONS: usize = 8;
 const MOST_OPERANDS: usize = 1024;
+const MOST_ELEMENTS: usize = 1 << 31;
 
 pub(super) fn read(bytes: &[u8]) -> Result<Model<'_>> {
     let root = Table::root(bytes)?;
@@ -114,6 +115,13 @@ fn tensor<'a>(t: &Table<'a>, buffers: &[&'a [u8]]) -> Result<TensorInfo<'a>> {
     }
     let size = |w| usize::try_from(i32::from_le_bytes(w)).map_err(|_| format!("tensor `{name}` has a negative size"));
     let shape = dims.words().map(size).collect::<Result<Vec<_>>>()?;
+    // Sizes of 0 do not excuse the others.
+    let count = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d.max(1)));
+    if count.is_none_or(|n| n > MOST_ELEMENTS) {
+        return Err(format!(
+            "tensor `{name}` has the shape {shape:?}; more than {MOST_ELEMENTS} elements are not supported"
+        ));
+    }
     let ty = match t.i8(1)? {
         0 => Type::F32,
         1 => Type::F16,
@@ -150,6 +158,24 @@ fn tensor<'a>(t: &Table<'a>, buffers: &[&'a [u8]]) -> Result<TensorInfo<'a>> {
     }
     let data = (!data.is_empty()).then_some(*data);
     Ok(TensorInfo { name, shape, ty, quantization, data })
+}
+
+/// The schema's name of an element type that the importer does not read.
+pub(super) fn type_name(code: i8) -> String {
+    let names = [
+        (5, "STRING"),
+        (7, "INT16"),
+        (8, "COMPLEX64"),
+        (10, "FLOAT64"),
+        (11, "COMPLEX128"),
+        (12, "UINT64"),
+        (13, "RESOURCE"),
+        (14, "VARIANT"),
+        (15, "UINT32"),
+        (16, "UINT16"),
+        (17, "INT4"),
+    ];
+    names.iter().find(|n| n.0 == code).map_or_else(|| format!("number {code}"), |n| n.1.to_owned())
 }
 
 /// Names of the schema's operators by their code.

@@ -50,6 +50,7 @@ fn convolution(
         return Err(format!("{channels} input channels do not split into groups of {depth}").into());
     }
     let groups = channels / depth;
+    n.room(if depthwise { inner } else { outer })?;
     let out_channels = if depthwise { inner } else { outer };
     // Depthwise weights are [1, KH, KW, O] in the file.
     let normal = |t: Tensor| if depthwise { t.transposed(&[3, 1, 2, 0]) } else { Some(t) };
@@ -96,7 +97,7 @@ fn convolution(
 pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
     let o = n.op.options.ok_or("it has no options")?;
     if o.i8(1)? != 0 {
-        return Err("shuffled weights are not supported".into());
+        return Err("attribute weights_format is SHUFFLED4x16INT8; supported is DEFAULT".into());
     }
     let act = Activation::from_code(o.i8(0)?)?;
     let data = n.input(0)?;
@@ -105,6 +106,7 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
     let &[rows, columns] = shape.as_slice() else {
         return Err(format!("its weights must have 2 dimensions, found {shape:?}").into());
     };
+    n.room(rows)?;
     let flat = if n.ty(data).rank() == 2 && n.ty(data).shape().is_some_and(|s| s[1] == columns) {
         data
     } else {

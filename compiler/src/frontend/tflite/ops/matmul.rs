@@ -24,7 +24,8 @@ pub(super) fn batch_matmul(n: &mut NodeContext) -> Result<(), Reason> {
     let to = per_tensor(n.output_info()?)?;
     let op = QMatMul { a_zero_point: a.zero_point, b_zero_point: b.zero_point };
     let acc = n.node("matmul", op, &operands)?;
-    let columns = super::channels(*n.shape(acc)?.last().ok_or("its result has no dimension")?)?;
+    let columns = *n.shape(acc)?.last().ok_or("its result has no dimension")?;
+    n.room(columns)?;
     // Scales are multiplied in single precision (`GetQuantizedConvolutionMultipler`).
     let factor = f64::from(a.scale * b.scale) / f64::from(to.scale);
     let axis = n.ty(acc).rank() - 1;

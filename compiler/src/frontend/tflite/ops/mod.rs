@@ -101,7 +101,7 @@ fn padding(code: i8, size: usize, kernel: usize, stride: usize, dilation: usize)
         }
         0 => Err("its stride must be positive".into()),
         1 => Ok((0, 0)),
-        n => Err(format!("padding number {n} is not known").into()),
+        n => Err(format!("attribute padding is number {n}; supported are SAME, VALID").into()),
     }
 }
 
@@ -149,12 +149,4 @@ fn expect(n: &NodeContext, v: ValueId, allowed: &[DType]) -> Result<DType, Reaso
     }
     let names: Vec<_> = allowed.iter().map(|d| d.name()).collect();
     Err(format!("its data must be of type {}, found {ty}", names.join(" or ")).into())
-}
-
-/// Channels that get factors of their own; a damaged file's must not ask for all memory.
-fn channels(count: usize) -> Result<usize, Reason> {
-    if count <= 1 << 20 {
-        return Ok(count);
-    }
-    Err(format!("{count} channels are not supported; up to 2^20 are").into())
 }

@@ -101,7 +101,8 @@ pub(super) fn mean(n: &mut NodeContext) -> Result<(), Reason> {
         let (multiplier, shift) = mean_multiplier(from.scale, to.scale, kernel)?;
         let op = SumPool2d { kernel, strides: [1, 1], pads: [0; 4], layout: NHWC, data_zero_point: from.zero_point };
         let acc = n.node("sum", op, &[data])?;
-        let c = super::channels(info.shape[3])?;
+        let c = info.shape[3];
+        n.room(c)?;
         requantize(n, acc, 3, vec![0; c], Scaling::uniform(multiplier, shift, c), to, Activation::None)?
     };
     let v = if kept { v } else { reshape_to(n, v, &out_shape)? };

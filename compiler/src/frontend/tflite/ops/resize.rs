@@ -35,6 +35,7 @@ fn resize(n: &mut NodeContext, first: usize) -> Result<Resize, Reason> {
     if height > 1 << 16 || width > 1 << 16 || h > 1 << 16 || w > 1 << 16 {
         return Err("an image of more than 65,536 rows or columns is not supported".into());
     }
+    n.room(height + width)?;
     same_quantization(n)?;
     let (align_corners, half_pixel_centers) = (align_corners != 0, half_pixel_centers != 0);
     Ok(Resize { data, dtype, from: [h, w], to: [height, width], align_corners, half_pixel_centers })
@@ -150,8 +151,9 @@ fn signed(n: &mut NodeContext, r: &Resize) -> Result<ValueId, Reason> {
         let [index, weight] = taps(n, (&before, &behind), |o| [one - far(o), far(o)]);
         v = n.node(suffix, Resample { axis: i + 1 }, &[v, index, weight])?;
     }
-    let channels = super::channels(*n.shape(v)?.last().ok_or("its data have no channels")?)?;
+    let channels = *n.shape(v)?.last().ok_or("its data have no channels")?;
     // The sums stand for themselves: scale and zero point of data and result are the same, and the weights sum to one.
+    n.room(channels)?;
     let constant = |n: &mut NodeContext, name: &str, v: i32| n.constant(name, Tensor::vector(vec![v; channels]));
     let bias = constant(n, "bias", 0);
     let multiplier = constant(n, "multiplier", 1 << 30);
