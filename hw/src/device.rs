@@ -68,7 +68,8 @@ pub struct RunReport {
     pub retired: [u32; 4],
     /// Multiply-accumulates of the gemm instructions that retired, padding included.
     pub macs: u64,
-    /// Bytes read from DRAM (instructions included) and written to it, where counted.
+    /// Bytes that the memory bus carried: whole beats read, instructions included, and bytes written. `None` where the
+    /// device has no bus.
     pub bytes: Option<(u64, u64)>,
     /// Cycles by unit and state, where the device counts them.
     pub counters: Option<UnitCounters>,

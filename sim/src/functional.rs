@@ -110,8 +110,8 @@ impl Fsim {
 
     pub(crate) fn execute(&mut self, op: &Op, bases: &[Base], report: &mut RunReport) -> Result<(), Stop> {
         match op {
-            Op::Load(x) => self.load(x, bases, report),
-            Op::Store(x) => self.store(x, bases, report),
+            Op::Load(x) => self.load(x, bases),
+            Op::Store(x) => self.store(x, bases),
             Op::Gemm(x) => self.gemm(x, report),
             Op::Vector(x) => self.vector(x),
         }
@@ -214,9 +214,6 @@ impl Stepper<'_> {
         {
             return Err(DeviceError::CycleLimit { limit });
         }
-        let (read, _) = self.report.bytes.unwrap_or_default();
-        let written = self.report.bytes.unwrap_or_default().1;
-        self.report.bytes = Some((read + INSN_BYTES as u64, written));
 
         let unit = insn.unit();
         let ordinal = self.issued[unit as usize];

@@ -15,7 +15,7 @@ pub struct StepReport {
     pub cycles: Option<u64>,
     /// Multiply-accumulates that the accelerator did, padding included.
     pub macs: u64,
-    /// Bytes that the accelerator read from memory and wrote to it, where counted.
+    /// Bytes that the accelerator's bus carried, read and written, where the device has one.
     pub bytes: Option<(u64, u64)>,
     /// Cycles by unit and state, where the device counts them.
     pub counters: Option<UnitCounters>,

@@ -4,7 +4,7 @@ use super::{Fsim, Stop};
 use std::ops::Range;
 use std::sync::Arc;
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::device::{Base, RunReport};
+use tilewright_hw::device::Base;
 use tilewright_hw::isa::{Load, Store};
 use tilewright_hw::regs::TrapCause;
 
@@ -127,7 +127,7 @@ fn packed(entry: u32, entry_bytes: u64, byte: u32, strides: [(u32, u32); 2]) -> 
 }
 
 impl Fsim {
-    pub(super) fn load(&mut self, x: &Load, bases: &[Base], report: &mut RunReport) -> Result<(), Stop> {
+    pub(super) fn load(&mut self, x: &Load, bases: &[Base]) -> Result<(), Stop> {
         // The value is sign-extended to an element of the memory.
         let pattern = if x.mem == Mem::Acc { i32::from(x.pad_value).to_le_bytes() } else { [x.pad_value as u8; 4] };
         let config = Arc::clone(&self.config);
@@ -138,25 +138,18 @@ impl Fsim {
             if let Some(addr) = r.dram {
                 let range = self.dram_range(addr, x.row_bytes.into())?;
                 row[r.before..r.before + x.row_bytes as usize].copy_from_slice(&self.dram[range]);
-                count(report, x.row_bytes.into(), 0);
             }
             self.state.write(x.mem, r.bytes.start, &row);
             Ok(())
         })
     }
 
-    pub(super) fn store(&mut self, x: &Store, bases: &[Base], report: &mut RunReport) -> Result<(), Stop> {
+    pub(super) fn store(&mut self, x: &Store, bases: &[Base]) -> Result<(), Stop> {
         let config = Arc::clone(&self.config);
         for_each_store_row(&config, x, bases, |addr, source| {
             let range = self.dram_range(addr, x.row_bytes.into())?;
             self.dram[range].copy_from_slice(&self.state.int8(x.mem)[source]);
-            count(report, 0, x.row_bytes.into());
             Ok(())
         })
     }
-}
-
-fn count(report: &mut RunReport, read: u64, written: u64) {
-    let (r, w) = report.bytes.unwrap_or_default();
-    report.bytes = Some((r + read, w + written));
 }
