@@ -50,7 +50,11 @@ pub fn text(dram: &DramSection, bus_bytes: u32) -> String {
 }
 
 fn number(value: &str) -> Result<u32, String> {
-    value.parse().ok().filter(|n| *n <= 1 << 20).ok_or_else(|| "is not a whole number up to 1048576".to_string())
+    value
+        .parse()
+        .ok()
+        .filter(|n| *n <= DramSection::MOST)
+        .ok_or_else(|| format!("is not a whole number up to {}", DramSection::MOST))
 }
 
 fn beat_sixteenths(value: &str, bus_bytes: u32) -> Result<u32, String> {

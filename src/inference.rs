@@ -192,7 +192,9 @@ impl Results {
 
     /// Seconds in steps of one place.
     pub fn seconds_on(&self, place: Place) -> f64 {
-        self.reports.iter().flat_map(|report| &report.steps).filter(|step| step.place == place).map(|s| s.wall_s).sum()
+        let steps = self.reports.iter().flat_map(|report| &report.steps).filter(|step| step.place == place);
+        // The sum of nothing would be minus zero.
+        steps.fold(0.0, |sum, step| sum + step.wall_s)
     }
 }
 

@@ -39,10 +39,35 @@ pub struct DramSection {
     pub row_open_sixteenths: u32,
 }
 
+impl DramSection {
+    /// The greatest value of each figure.
+    pub const MOST: u32 = 1 << 20;
+}
+
 impl Default for DramSection {
     fn default() -> Self {
         DramSection { latency: 64, beat_sixteenths: 16, shared: true, row_open_sixteenths: 0 }
     }
+}
+
+/// Reads a table of what is not hardware; every key that it does not take, or whose value is of another kind.
+fn section<T: serde::de::DeserializeOwned>(
+    name: &str,
+    value: &toml::Value,
+) -> Result<T, Vec<(String, String, String)>> {
+    let remedy = || format!("see docs/configuration.md on [{name}]");
+    let whole = match value.clone().try_into::<T>() {
+        Ok(section) => return Ok(section),
+        Err(e) => vec![(name.to_string(), one_line(&e), remedy())],
+    };
+    let Some(table) = value.as_table() else { return Err(whole) };
+    let alone = table.iter().filter_map(|(key, value)| {
+        let one = toml::Table::from_iter([(key.clone(), value.clone())]);
+        let e = toml::Value::Table(one).try_into::<T>().err()?;
+        Some((format!("{name}.{key}"), one_line(&e), remedy()))
+    });
+    let alone: Vec<_> = alone.collect();
+    Err(if alone.is_empty() { whole } else { alone })
 }
 
 /// One reason why a configuration cannot be built, with what to change.
@@ -141,13 +166,13 @@ impl HwConfig {
                     Some(name) => config.name = name.into(),
                     None => bad(key, "is not text".into(), "write name = \"…\"".into()),
                 },
-                "host" => match value.clone().try_into() {
+                "host" => match section(key, value) {
                     Ok(host) => config.host = host,
-                    Err(e) => bad(key, one_line(&e), "see the reference of [host]".into()),
+                    Err(found) => found.into_iter().for_each(|(key, what, remedy)| bad(&key, what, remedy)),
                 },
-                "dram" => match value.clone().try_into() {
+                "dram" => match section(key, value) {
                     Ok(dram) => config.dram = dram,
-                    Err(e) => bad(key, one_line(&e), "see the reference of [dram]".into()),
+                    Err(found) => found.into_iter().for_each(|(key, what, remedy)| bad(&key, what, remedy)),
                 },
                 _ => match PARAMS.iter().find(|p| p.key == key) {
                     Some(param) => {
@@ -185,10 +210,59 @@ impl HwConfig {
                 bad(p.key, format!("is {v}"), format!("use {}", p.legal));
             }
         }
-        // Derived sizes need the single values to be sound.
-        if found.is_empty() {
-            found = self.rule_violations();
-            found.extend(crate::isa::Opcode::ALL.into_iter().filter_map(|op| fit::violation(self, op)));
+        let wrong: Vec<String> = found.iter().map(|v| v.key.clone()).collect();
+        found.extend(self.surroundings());
+        let rules = |config: &HwConfig| {
+            let mut broken = config.rule_violations();
+            broken.extend(crate::isa::Opcode::ALL.into_iter().filter_map(|op| fit::violation(config, op)));
+            broken
+        };
+        if wrong.is_empty() {
+            found.extend(rules(self));
+            return found;
+        }
+        // Derived sizes need sound values, so rules are checked with the wrong ones replaced; what is broken with the
+        // least values and with the greatest does not come from them.
+        let broken = [false, true].map(|greatest| rules(&self.repaired(&wrong, greatest)));
+        let [least, greatest] = &broken;
+        found.extend(
+            least.iter().filter(|v| greatest.iter().any(|w| w.key == v.key) && !wrong.contains(&v.key)).cloned(),
+        );
+        found
+    }
+
+    /// The configuration with legal values for some parameters.
+    fn repaired(&self, keys: &[String], greatest: bool) -> HwConfig {
+        let mut config = self.clone();
+        for p in PARAMS.iter().filter(|p| keys.iter().any(|key| key == p.key)) {
+            if let Legal::Range(lo, hi) | Legal::PowerOfTwo(lo, hi) = p.legal {
+                // A number within the legal values is taken.
+                let _ = (p.set)(&mut config, &toml::Value::Integer(if greatest { hi } else { lo } as i64));
+            }
+        }
+        config
+    }
+
+    /// Checks what is not hardware.
+    fn surroundings(&self) -> Vec<Violation> {
+        let dram = [
+            ("dram.latency", self.dram.latency, 0),
+            ("dram.beat_sixteenths", self.dram.beat_sixteenths, 1),
+            ("dram.row_open_sixteenths", self.dram.row_open_sixteenths, 0),
+        ];
+        let mut found = Vec::new();
+        let mut bad = |key: &str, what: String, remedy: String| found.push(Violation { key: key.into(), what, remedy });
+        for (key, value, least) in dram {
+            if !(least..=DramSection::MOST).contains(&value) {
+                bad(key, format!("is {value}"), format!("use {least} to {}", DramSection::MOST));
+            }
+        }
+        let clock = self.host.clock_mhz;
+        if !(clock > 0.0 && clock.is_finite()) {
+            bad("host.clock_mhz", format!("is {clock}"), "use a number above 0".into());
+        }
+        if self.host.target.is_empty() {
+            bad("host.target", "is empty".into(), "name the processor".into());
         }
         found
     }

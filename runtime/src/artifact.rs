@@ -76,7 +76,7 @@ pub enum ArtifactError {
     /// Compiled for other hardware.
     #[error(
         "{path} was compiled for configuration {found} ({found_hash:016x}), the device has {wanted} ({wanted_hash:016x}); \
-         run it with --hw {found}, or compile the model again with --hw {wanted}"
+         run it without --hw, on its own configuration, or compile the model again for the device's"
     )]
     OtherHardware {
         /// The file.

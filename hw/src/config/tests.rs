@@ -21,7 +21,7 @@ fn every_violation_is_reported_at_once() {
     let text = "batch = 3\nblok_in = 8\noffset_bits = 99\nbus_bits = \"wide\"\n[host]\nclock = 3\n";
     let Err(ConfigError::Illegal { violations, .. }) = HwConfig::parse("f.toml", text) else { panic!() };
     let keys: Vec<&str> = violations.iter().map(|v| v.key.as_str()).collect();
-    for key in ["batch", "blok_in", "offset_bits", "bus_bits", "host"] {
+    for key in ["batch", "blok_in", "offset_bits", "bus_bits", "host.clock"] {
         assert!(keys.contains(&key), "{keys:?}");
     }
     assert!(violations.iter().any(|v| v.remedy.contains("did you mean block_in")));
@@ -79,4 +79,18 @@ fn a_configuration_survives_its_text() {
         let config = HwConfig::load(name).unwrap();
         assert_eq!(HwConfig::parse("text", &config.to_toml()).unwrap(), config);
     }
+}
+
+#[test]
+fn a_wrong_value_hides_no_rule_that_does_not_rest_on_it() {
+    let text = "batch = 2\ndma_pack = false\nqueue_depth = 3\nvector_lanes = 1024\n\
+                [dram]\nlatency = \"x\"\nfoo = 1\n[host]\nclock_mhz = -5.0\ntarget = \"\"\nbar = 2";
+    let Err(ConfigError::Illegal { violations, .. }) = HwConfig::parse("f.toml", text) else { panic!() };
+    let mut keys: Vec<&str> = violations.iter().map(|v| v.key.as_str()).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ["dma_pack", "dram.foo", "dram.latency", "host.bar", "queue_depth", "vector_lanes"]);
+    let text = "[dram]\nlatency = 4294967295\nbeat_sixteenths = 0\n[host]\nclock_mhz = -5.0\ntarget = \"\"";
+    let Err(ConfigError::Illegal { violations, .. }) = HwConfig::parse("f.toml", text) else { panic!() };
+    let keys: Vec<&str> = violations.iter().map(|v| v.key.as_str()).collect();
+    assert_eq!(keys, ["dram.latency", "dram.beat_sixteenths", "host.clock_mhz", "host.target"]);
 }

@@ -140,3 +140,24 @@ fn the_library_carries_every_rtl_source() {
     carried.sort_unstable();
     assert_eq!(carried, files);
 }
+
+#[test]
+fn errors_of_form_hide_no_errors_of_value() {
+    let errors = |text: &str| -> Vec<String> {
+        let found = parse_for(text, &HwConfig::default()).expect_err("errors");
+        found.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(
+        errors("load pop=load mem=nowhere rows=0 row_bytes=70000"),
+        [
+            "line 1, column 10: pop names the instruction's own unit",
+            "line 1, column 19: mem is nowhere; expected one of inp wgt acc out param guop vuop",
+            "line 1, column 32: rows is 0",
+            "line 1, column 44: row_bytes is 70000, but the configuration gives it 16 bits, for 0 to 65535",
+        ]
+    );
+    // What `b` may be depends on the operation, which is not known.
+    assert_eq!(errors("vector op=mule b=param").len(), 1);
+    assert_eq!(errors("gemm pop=load,load"), ["line 1, column 10: load is named twice"]);
+    assert_eq!(errors("load rows=99999 row_bytes=70000 rows=3").len(), 2);
+}

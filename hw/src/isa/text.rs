@@ -66,16 +66,13 @@ fn parse_lines(text: &str, check: impl Fn(&Insn) -> Vec<Illegal>) -> Result<Vec<
         if words.is_empty() {
             continue;
         }
-        let outcome = parse_insn(&words).and_then(|insn| {
-            let found: Vec<(usize, String)> = check(&insn)
-                .into_iter()
-                .map(|illegal| (value_column(&words, illegal.field), illegal.to_string()))
-                .collect();
-            if found.is_empty() { Ok(insn) } else { Err(found) }
-        });
-        match outcome {
-            Ok(insn) => program.push(insn),
-            Err(mut found) => {
+        let (insn, mut found) = match Line::parse(&words) {
+            Ok(line) => (line.insn(), line.errors(&words, &check)),
+            Err(error) => (None, vec![error]),
+        };
+        match insn {
+            Some(insn) if found.is_empty() => program.push(insn),
+            _ => {
                 found.sort_by_key(|(column, _)| *column);
                 errors.extend(found.into_iter().map(|(column, message)| AsmError { line: n, column, message }));
             }
@@ -106,61 +103,113 @@ fn words(code: &str) -> Vec<(usize, &str)> {
     found
 }
 
-fn parse_insn(words: &[(usize, &str)]) -> Result<Insn, Vec<(usize, String)>> {
-    let (column, name) = words[0];
-    let Some(opcode) = Opcode::ALL.into_iter().find(|op| op.name() == name) else {
-        let names: Vec<&str> = Opcode::ALL.iter().map(|op| op.name()).collect();
-        return Err(vec![(column, format!("{name} is not an instruction; use one of {}", names.join(", ")))]);
-    };
-    let mut raw: Vec<u64> = opcode.fields().iter().map(|f| f.default).collect();
-    let mut seen = vec![];
-    let (mut pop, mut push) = (UnitSet::NONE, UnitSet::NONE);
-    let mut errors = vec![];
-    for &(column, word) in &words[1..] {
-        let Some((key, value)) = word.split_once('=') else {
-            errors.push((column, format!("{word} is not of the form field=value")));
-            continue;
+/// A line's instruction as far as it could be read.
+struct Line<'a> {
+    opcode: Opcode,
+    raw: Vec<u64>,
+    pop: UnitSet,
+    push: UnitSet,
+    /// Errors of form, by column.
+    errors: Vec<(usize, String)>,
+    /// Fields whose value is not known.
+    unknown: Vec<&'a str>,
+}
+
+impl<'a> Line<'a> {
+    fn parse(words: &[(usize, &'a str)]) -> Result<Line<'a>, (usize, String)> {
+        let (column, name) = words[0];
+        let Some(opcode) = Opcode::ALL.into_iter().find(|op| op.name() == name) else {
+            let names: Vec<&str> = Opcode::ALL.iter().map(|op| op.name()).collect();
+            return Err((column, format!("{name} is not an instruction; use one of {}", names.join(", "))));
         };
-        if seen.contains(&key) {
-            errors.push((column, format!("{key} is given twice")));
+        let raw = opcode.fields().iter().map(|f| f.default).collect();
+        let (pop, push) = (UnitSet::NONE, UnitSet::NONE);
+        let mut line = Line { opcode, raw, pop, push, errors: vec![], unknown: vec![] };
+        let mut seen = vec![];
+        for &(column, word) in &words[1..] {
+            let Some((key, value)) = word.split_once('=') else {
+                line.errors.push((column, format!("{word} is not of the form field=value")));
+                continue;
+            };
+            if seen.contains(&key) {
+                line.errors.push((column, format!("{key} is given twice")));
+                line.unknown.push(key);
+            }
+            seen.push(key);
+            line.field(column, key, value);
         }
-        seen.push(key);
-        let value_column = column + key.chars().count() + 1;
-        match key {
-            "pop" | "push" => match parse_units(value) {
-                Ok(set) if key == "pop" => pop = set,
-                Ok(set) => push = set,
-                Err(message) => errors.push((value_column, message)),
-            },
-            _ => match opcode.fields().iter().position(|f| f.name == key) {
-                Some(i) => match opcode.parse_field(i, value) {
-                    Ok(v) => raw[i] = v,
-                    Err(expected) => errors.push((value_column, format!("{key} is {value}; expected {expected}"))),
-                },
-                None => {
-                    let names: Vec<&str> = opcode.fields().iter().map(|f| f.name).collect();
-                    errors.push((column, format!("{name} has no field {key}; it has pop, push, {}", names.join(", "))));
+        Ok(line)
+    }
+
+    fn field(&mut self, column: usize, key: &'a str, value: &str) {
+        let at = column + key.chars().count() + 1;
+        let fields = self.opcode.fields();
+        let problem = match (key, fields.iter().position(|f| f.name == key)) {
+            ("pop" | "push", _) => match parse_units(value) {
+                Ok(set) => {
+                    *(if key == "pop" { &mut self.pop } else { &mut self.push }) = set;
+                    return;
                 }
+                Err(message) => (at, message),
             },
+            (_, Some(i)) => match self.opcode.parse_field(i, value) {
+                Ok(v) => {
+                    self.raw[i] = v;
+                    return;
+                }
+                Err(expected) => (at, format!("{key} is {value}; expected {expected}")),
+            },
+            (_, None) => {
+                let names: Vec<&str> = fields.iter().map(|f| f.name).collect();
+                let known = names.join(", ");
+                (column, format!("{} has no field {key}; it has pop, push, {known}", self.opcode.name()))
+            }
+        };
+        self.errors.push(problem);
+        self.unknown.push(key);
+    }
+
+    fn build(&self, raw: &[u64]) -> Option<Insn> {
+        Some(Insn { pop: self.pop, push: self.push, op: self.opcode.build(raw).ok()? })
+    }
+
+    /// The instruction, where every value is known.
+    fn insn(&self) -> Option<Insn> {
+        self.build(&self.raw)
+    }
+
+    /// Errors of form, and what `check` finds whatever the unknown values should have been.
+    fn errors(&self, words: &[(usize, &str)], check: &impl Fn(&Insn) -> Vec<Illegal>) -> Vec<(usize, String)> {
+        let mut found = self.insn().map(|insn| check(&insn)).unwrap_or_default();
+        for (i, field) in self.opcode.fields().iter().enumerate() {
+            if !self.unknown.contains(&field.name) {
+                continue;
+            }
+            // The codes of every kind of value lie below 32; of a number, these are as good as any.
+            for code in 0..32 {
+                let mut raw = self.raw.clone();
+                raw[i] = code;
+                if let Some(insn) = self.build(&raw) {
+                    let there = check(&insn);
+                    found.retain(|illegal| there.contains(illegal));
+                }
+            }
         }
+        let values = found.iter().filter(|illegal| !self.unknown.contains(&illegal.field));
+        let values = values.map(|illegal| (value_column(words, illegal.field), illegal.to_string()));
+        self.errors.iter().cloned().chain(values).collect()
     }
-    if !errors.is_empty() {
-        return Err(errors);
-    }
-    let op = opcode.build(&raw).map_err(|i| {
-        let field = opcode.fields().get(i).map_or("field", |f| f.name);
-        vec![(column, format!("{field} has an illegal value"))]
-    })?;
-    Ok(Insn { pop, push, op })
 }
 
 fn parse_units(text: &str) -> Result<UnitSet, String> {
-    text.split(',')
-        .map(|name| {
-            Unit::ALL
-                .into_iter()
-                .find(|u| u.name() == name)
-                .ok_or_else(|| format!("{name} is not a unit; use load, gemm, vector or store"))
-        })
-        .collect()
+    let mut units: Vec<Unit> = Vec::new();
+    for name in text.split(',') {
+        let unit = Unit::ALL.into_iter().find(|u| u.name() == name);
+        let unit = unit.ok_or_else(|| format!("{name} is not a unit; use load, gemm, vector or store"))?;
+        if units.contains(&unit) {
+            return Err(format!("{name} is named twice"));
+        }
+        units.push(unit);
+    }
+    Ok(units.into_iter().collect())
 }

@@ -120,7 +120,7 @@ fn another_configuration_is_refused_by_name() {
         artifact.check_hardware(&large).unwrap_err().to_string(),
         format!(
             "m.twa was compiled for configuration 1x8x8 ({:016x}), the device has 1x16x16 ({:016x}); \
-             run it with --hw 1x8x8, or compile the model again with --hw 1x16x16",
+             run it without --hw, on its own configuration, or compile the model again for the device's",
             small.hash(),
             large.hash()
         )
