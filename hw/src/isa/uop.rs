@@ -41,12 +41,9 @@ pub fn decode_uop(bytes: &[u8], widths: [u32; 3]) -> [u32; 3] {
     let n = bytes.len().min(16);
     raw[..n].copy_from_slice(&bytes[..n]);
     let word = u128::from_le_bytes(raw);
-    let mut at = 0;
-    widths.map(|width| {
-        let index = (word >> at) as u32 & ((1u64 << width) - 1) as u32;
-        at += width;
-        index
-    })
+    let index = |at: u32, width: u32| (word >> at) as u32 & ((1u64 << width) - 1) as u32;
+    let [first, second, third] = widths;
+    [index(0, first), index(first, second), index(first + second, third)]
 }
 
 impl GemmUop {

@@ -27,25 +27,23 @@ pub(crate) fn for_each_micro_op<E>(
     uops: &[[u32; 3]],
     mut visit: impl FnMut(Option<[u64; 3]>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let steps = [[x.dst0, x.a0, x.b0], [x.dst1, x.a1, x.b1], [x.dst2, x.a2, x.b2]];
-    let base = [x.dst_at, x.a_at, x.b_at];
-    for l0 in 0..u64::from(x.count0) {
-        for l1 in 0..u64::from(x.count1) {
-            for l2 in 0..u64::from(x.count2) {
+    let wide = |v: [u32; 3]| -> [u64; 3] { [v[0].into(), v[1].into(), v[2].into()] };
+    let steps = [[x.dst0, x.a0, x.b0], [x.dst1, x.a1, x.b1], [x.dst2, x.a2, x.b2]].map(wide);
+    let on = |at: [u64; 3], by: [u64; 3]| [at[0] + by[0], at[1] + by[1], at[2] + by[2]];
+    let mut at0 = wide([x.dst_at, x.a_at, x.b_at]);
+    for _ in 0..x.count0 {
+        let mut at1 = at0;
+        for _ in 0..x.count1 {
+            let mut at2 = at1;
+            for _ in 0..x.count2 {
                 for u in 0..x.uops as usize {
-                    let index = uops.get(x.uop as usize + u).map(|uop| {
-                        [0, 1, 2].map(|i| {
-                            u64::from(uop[i])
-                                + u64::from(base[i])
-                                + l0 * u64::from(steps[0][i])
-                                + l1 * u64::from(steps[1][i])
-                                + l2 * u64::from(steps[2][i])
-                        })
-                    });
-                    visit(index)?;
+                    visit(uops.get(x.uop as usize + u).map(|uop| on(wide(*uop), at2)))?;
                 }
+                at2 = on(at2, steps[2]);
             }
+            at1 = on(at1, steps[1]);
         }
+        at0 = on(at0, steps[0]);
     }
     Ok(())
 }
@@ -73,6 +71,8 @@ impl Fsim {
         if x.b == VecSrc::Scalar {
             b.fill(descriptor.scalar);
         }
+        // The parameters of one entry serve many rows; nothing changes them while an instruction runs.
+        let (mut held, mut requants) = (None, Vec::new());
         // The micro-ops are taken out so that the walk over them may change the other memories.
         let uops = std::mem::take(&mut self.state.vector_uops);
         let end = for_each_micro_op(x, &uops, |index| {
@@ -104,14 +104,18 @@ impl Fsim {
             }
             self.read_row(x.a, a_at, &mut a);
             match x.op {
-                VecOp::Requant => {}
+                VecOp::Requant if held == Some(b_at) => {}
+                VecOp::Requant => {
+                    requants = self.requants(x, &descriptor, b_at);
+                    held = Some(b_at);
+                }
                 VecOp::Mac => {
                     self.read_row(VecSrc::Acc, dst_at, &mut result);
                     self.read_taps(b_at, &mut b);
                 }
                 _ => self.read_row(x.b, b_at, &mut b),
             }
-            self.compute(x, (&descriptor, &table), b_at, [&a, &b], &mut result);
+            self.compute(x, (&descriptor, &table), &requants, [&a, &b], &mut result);
             self.write_row(dst_mem, dst_at, &result);
             Ok(())
         });
@@ -196,32 +200,35 @@ impl Fsim {
         }
     }
 
+    /// The requantization of each channel by a param entry.
+    fn requants(&self, x: &Vector, d: &Descriptor, entry: u32) -> Vec<Requant> {
+        (0..self.config.block_out as usize)
+            .map(|o| Requant {
+                bias: self.param_word(entry, PARAM_BIAS_ROW, o),
+                multiplier: self.param_word(entry, PARAM_MULTIPLIER_ROW, o),
+                shift: self.param_byte(entry, PARAM_SHIFT_ROW, o) as i8,
+                zero_point: d.zero_point,
+                lo: d.lo,
+                hi: d.hi,
+                mode: x.mode,
+            })
+            .collect()
+    }
+
     /// The results of a row's elements; for `mac`, `result` holds the destination's row.
     fn compute(
         &self,
         x: &Vector,
         (d, table): (&Descriptor, &[i8; TABLE_BYTES]),
-        param: u32,
+        requants: &[Requant],
         [a, b]: [&[i32]; 2],
         result: &mut [i32],
     ) {
         let both = result.iter_mut().zip(a.iter().zip(b));
         match x.op {
             VecOp::Requant => {
-                let outputs = self.config.block_out as usize;
-                for o in 0..outputs {
-                    let r = Requant {
-                        bias: self.param_word(param, PARAM_BIAS_ROW, o),
-                        multiplier: self.param_word(param, PARAM_MULTIPLIER_ROW, o),
-                        shift: self.param_byte(param, PARAM_SHIFT_ROW, o) as i8,
-                        zero_point: d.zero_point,
-                        lo: d.lo,
-                        hi: d.hi,
-                        mode: x.mode,
-                    };
-                    for e in (o..a.len()).step_by(outputs) {
-                        result[e] = requantize(a[e], &r);
-                    }
+                for (y, (a, r)) in result.iter_mut().zip(a.iter().zip(requants.iter().cycle())) {
+                    *y = requantize(*a, r);
                 }
             }
             VecOp::Mul => {
