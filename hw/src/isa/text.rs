@@ -67,7 +67,7 @@ fn parse_lines(text: &str, check: impl Fn(&Insn) -> Vec<Illegal>) -> Result<Vec<
             continue;
         }
         let (insn, mut found) = match Line::parse(&words) {
-            Ok(line) => (line.insn(), line.errors(&words, &check)),
+            Ok(line) => (line.insn().ok(), line.errors(&words, &check)),
             Err(error) => (None, vec![error]),
         };
         match insn {
@@ -169,18 +169,25 @@ impl<'a> Line<'a> {
         self.unknown.push(key);
     }
 
-    fn build(&self, raw: &[u64]) -> Option<Insn> {
-        Some(Insn { pop: self.pop, push: self.push, op: self.opcode.build(raw).ok()? })
+    /// The instruction with these values, or the field whose value it does not take.
+    fn build(&self, raw: &[u64]) -> Result<Insn, usize> {
+        Ok(Insn { pop: self.pop, push: self.push, op: self.opcode.build(raw)? })
     }
 
-    /// The instruction, where every value is known.
-    fn insn(&self) -> Option<Insn> {
+    /// The instruction with the values that are known.
+    fn insn(&self) -> Result<Insn, usize> {
         self.build(&self.raw)
     }
 
     /// Errors of form, and what `check` finds whatever the unknown values should have been.
     fn errors(&self, words: &[(usize, &str)], check: &impl Fn(&Insn) -> Vec<Illegal>) -> Vec<(usize, String)> {
-        let mut found = self.insn().map(|insn| check(&insn)).unwrap_or_default();
+        let mut found = match self.insn() {
+            Ok(insn) => check(&insn),
+            Err(i) => {
+                let field = self.opcode.fields().get(i).map_or("field", |f| f.name);
+                vec![Illegal { field, reason: "has an illegal value".into() }]
+            }
+        };
         for (i, field) in self.opcode.fields().iter().enumerate() {
             if !self.unknown.contains(&field.name) {
                 continue;
@@ -189,7 +196,7 @@ impl<'a> Line<'a> {
             for code in 0..32 {
                 let mut raw = self.raw.clone();
                 raw[i] = code;
-                if let Some(insn) = self.build(&raw) {
+                if let Ok(insn) = self.build(&raw) {
                     let there = check(&insn);
                     found.retain(|illegal| there.contains(illegal));
                 }

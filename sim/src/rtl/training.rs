@@ -5,7 +5,7 @@ use super::Rtl;
 use crate::random::{self, generate};
 use tilewright_hw::config::Mem;
 use tilewright_hw::device::{Base, Command, Device, DeviceError};
-use tilewright_hw::isa::{GemmUop, WidthName, encode, parse_program};
+use tilewright_hw::isa::{Gemm, GemmUop, Insn, Load, Unit, UnitSet, WidthName, encode};
 
 /// Device memory that the training needs.
 pub(super) const MEMORY_BYTES: u64 = random::MEMORY_BYTES;
@@ -29,21 +29,26 @@ fn products(rtl: &mut Rtl) -> Result<(), DeviceError> {
     let uops: Vec<u8> = (0..4).flat_map(|k| GemmUop { acc: k % 2, inp: k % 2, wgt: k % 2 }.to_bytes(&config)).collect();
     let entry = config.entry_bytes(Mem::Inp);
     let rows = (config.entries(Mem::Inp) / 2).min(64);
-    let count = ((1u64 << config.width(WidthName::Loop)) - 1).min(500);
-    let text = format!(
-        "load mem=guop row_bytes={} push=gemm\n\
-         gemm uops=4 count0={count} count1=20 acc=0 pop=load\n\
-         load mem=inp entry={} row_bytes={entry} rows={rows} row_stride={entry}\n",
-        uops.len(),
-        config.entries(Mem::Inp) - rows,
-    );
-    // Both lines are within every configuration's fields; where one were not, the profile would only be poorer.
-    let Ok(lines) = parse_program(&text) else { return Ok(()) };
-    let mut insns = vec![lines[0], lines[1]];
-    insns.extend(std::iter::repeat_n(lines[2], 100));
-    let Ok(stream) = insns.iter().map(|insn| encode(insn, &config)).collect::<Result<Vec<_>, _>>() else {
-        return Ok(());
+    let count0 = ((1u64 << config.width(WidthName::Loop)) - 1).min(500) as u32;
+    let first = Load { mem: Mem::GemmUop, row_bytes: uops.len() as u32, ..Load::default() };
+    let gemm = Gemm { uops: 4, count0, count1: 20, ..Gemm::default() };
+    let more = Load {
+        entry: config.entries(Mem::Inp) - rows,
+        row_bytes: entry,
+        rows,
+        row_stride: entry.into(),
+        ..Load::default()
     };
+    let only = |unit: Unit| UnitSet::from_iter([unit]);
+    let mut insns =
+        vec![Insn { push: only(Unit::Gemm), ..Insn::new(first) }, Insn { pop: only(Unit::Load), ..Insn::new(gemm) }];
+    insns.extend(std::iter::repeat_n(Insn::new(more), 100));
+    let stream = insns.iter().map(|insn| encode(insn, &config)).collect::<Result<Vec<_>, _>>();
+    let stream = stream.map_err(|e| DeviceError::Tool {
+        tool: "the training of the Verilated design".into(),
+        reason: e.to_string(),
+        remedy: "this is a fault of the training; report it with the configuration".into(),
+    })?;
     rtl.write(0, &uops)?;
     rtl.write(MEMORY_BYTES / 2, &stream.concat())?;
     let bases = vec![Base { addr: 0, limit: MEMORY_BYTES / 2 }];
