@@ -43,3 +43,10 @@ pub(super) fn broadcast_index(a: &[usize], b: &[usize], shape: &[usize]) -> (Vec
     let index = |s: &[usize]| walk(shape, &broadcast_steps(s, &strides(s), shape.len()));
     (index(a), index(b))
 }
+
+/// A function of the elements of two i8 tensors, whose shapes broadcast to `shape`; its results are 8-bit values.
+pub(super) fn int8_pairs(inputs: &[&Tensor], shape: &[usize], f: impl Fn(i32, i32) -> i32) -> Result<Tensor, OpError> {
+    let (ia, ib) = broadcast_index(inputs[0].shape(), inputs[1].shape(), shape);
+    let (a, b) = (inputs[0].as_slice::<i8>()?, inputs[1].as_slice::<i8>()?);
+    Ok(Tensor::from_fn(shape, |i| f(a[ia[i]].into(), b[ib[i]].into()) as i8))
+}

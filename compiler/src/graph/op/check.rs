@@ -146,3 +146,33 @@ pub(super) fn quantization(
     }
     Ok(())
 }
+
+/// The sizes of a convolution's `weight [O, KH, KW, I/groups]` for images whose channels are at `axis`.
+pub(super) fn kernel(
+    data: &TensorType,
+    weight: &TensorType,
+    axis: usize,
+    groups: usize,
+) -> Result<Vec<usize>, OpError> {
+    rank("data", data, 4)?;
+    rank("weight", weight, 4)?;
+    let w = known("weight", weight)?;
+    let c = known_dim("data", data, axis)?;
+    if groups == 0 || w[0] % groups != 0 {
+        let reason = format!("must divide the {} output channels, found {groups}", w[0]);
+        return Err(OpError::attribute("groups", reason));
+    }
+    if w[3].checked_mul(groups) != Some(c) {
+        let expected = format!("of {c} input channels over {groups} groups");
+        return Err(OpError::operand("weight", expected, weight));
+    }
+    Ok(w)
+}
+
+/// The type of an i8 result of two i8 operands whose shapes broadcast.
+pub(super) fn int8_pair(inputs: &[&TensorType]) -> Result<TensorType, OpError> {
+    arity(inputs, 2, 2)?;
+    dtype("a", inputs[0], &[DType::I8])?;
+    dtype("b", inputs[1], &[DType::I8])?;
+    Ok(TensorType { dtype: DType::I8, dims: broadcast(inputs[0], inputs[1])? })
+}

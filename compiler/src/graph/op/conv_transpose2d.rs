@@ -37,18 +37,7 @@ impl ConvTranspose2d {
         let (data, weight) = (inputs[0], inputs[1]);
         check::dtype("data", data, &[DType::F32, DType::I8])?;
         check::dtype("weight", weight, &[data.dtype])?;
-        check::rank("data", data, 4)?;
-        check::rank("weight", weight, 4)?;
-        let w = check::known("weight", weight)?;
-        let c = check::known_dim("data", data, self.layout.channel_axis())?;
-        if self.groups == 0 || w[0] % self.groups != 0 {
-            let reason = format!("must divide the {} output channels, found {}", w[0], self.groups);
-            return Err(OpError::attribute("groups", reason));
-        }
-        if w[3].checked_mul(self.groups) != Some(c) {
-            let expected = format!("of {c} input channels over {} groups", self.groups);
-            return Err(OpError::operand("weight", expected, weight));
-        }
+        let w = check::kernel(data, weight, self.layout.channel_axis(), self.groups)?;
         if self.strides.contains(&0) || self.dilations.contains(&0) || w[1] == 0 || w[2] == 0 {
             return Err(OpError::attribute("strides", "and dilations and the kernel must be positive"));
         }

@@ -35,18 +35,7 @@ impl HybridConv2d {
         let (data, weight) = (inputs[0], inputs[1]);
         check::dtype("data", data, &[DType::F32])?;
         check::dtype("weight", weight, &[DType::I8])?;
-        check::rank("data", data, 4)?;
-        check::rank("weight", weight, 4)?;
-        let w = check::known("weight", weight)?;
-        let c = check::known_dim("data", data, 3)?;
-        if self.groups == 0 || w[0] % self.groups != 0 {
-            let reason = format!("must divide the {} output channels, found {}", w[0], self.groups);
-            return Err(OpError::attribute("groups", reason));
-        }
-        if w[3].checked_mul(self.groups) != Some(c) {
-            let expected = format!("of {c} input channels over {} groups", self.groups);
-            return Err(OpError::operand("weight", expected, weight));
-        }
+        let w = check::kernel(data, weight, Layout::Nhwc.channel_axis(), self.groups)?;
         check::vector("scale", inputs[2], DType::F32, &Dim::Fixed(w[0]))?;
         check::vector("bias", inputs[3], DType::F32, &Dim::Fixed(w[0]))?;
         self.window(&w).output_type(data, Layout::Nhwc, Dim::Fixed(w[0]))

@@ -1,8 +1,8 @@
 //! `qadd`: the sum of two quantized tensors.
 
-use super::add::broadcast_index;
+use super::add::int8_pairs;
 use super::check;
-use crate::graph::{DType, OpError, Tensor, TensorType};
+use crate::graph::{OpError, Tensor, TensorType};
 use tilewright_hw::num::{self, Qadd};
 
 operator! {
@@ -15,18 +15,13 @@ operator! {
 
 impl QAdd {
     pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
-        check::arity(inputs, 2, 2)?;
-        check::dtype("a", inputs[0], &[DType::I8])?;
-        check::dtype("b", inputs[1], &[DType::I8])?;
+        let ty = check::int8_pair(inputs)?;
         check::clamp_i8(self.params.lo, self.params.hi)?;
-        Ok(TensorType { dtype: DType::I8, dims: check::broadcast(inputs[0], inputs[1])? })
+        Ok(ty)
     }
 
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
         let shape = check::known("a", &self.infer(&[&inputs[0].ty(), &inputs[1].ty()])?)?;
-        let (ia, ib) = broadcast_index(inputs[0].shape(), inputs[1].shape(), &shape);
-        let (a, b) = (inputs[0].as_slice::<i8>()?, inputs[1].as_slice::<i8>()?);
-        let sum = |i: usize| num::quantized_add(i32::from(a[ia[i]]), i32::from(b[ib[i]]), &self.params);
-        Ok(Tensor::from_fn(&shape, |i| sum(i) as i8))
+        int8_pairs(inputs, &shape, |a, b| num::quantized_add(a, b, &self.params))
     }
 }

@@ -1,8 +1,8 @@
 //! `qmul`: the product of two quantized tensors.
 
-use super::add::broadcast_index;
+use super::add::int8_pairs;
 use super::check;
-use crate::graph::{DType, OpError, Tensor, TensorType};
+use crate::graph::{OpError, Tensor, TensorType};
 use tilewright_hw::num::{self, Requant, Rounding};
 
 operator! {
@@ -29,14 +29,12 @@ operator! {
 
 impl QMul {
     pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
-        check::arity(inputs, 2, 2)?;
-        check::dtype("a", inputs[0], &[DType::I8])?;
-        check::dtype("b", inputs[1], &[DType::I8])?;
+        let ty = check::int8_pair(inputs)?;
         check::zero_point_i8("a_zero_point", self.a_zero_point)?;
         check::zero_point_i8("b_zero_point", self.b_zero_point)?;
         check::zero_point_i8("zero_point", self.zero_point)?;
         check::clamp_i8(self.lo, self.hi)?;
-        Ok(TensorType { dtype: DType::I8, dims: check::broadcast(inputs[0], inputs[1])? })
+        Ok(ty)
     }
 
     /// What each product goes through.
@@ -54,10 +52,8 @@ impl QMul {
 
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
         let shape = check::known("a", &self.infer(&[&inputs[0].ty(), &inputs[1].ty()])?)?;
-        let (ia, ib) = broadcast_index(inputs[0].shape(), inputs[1].shape(), &shape);
-        let (a, b, r) = (inputs[0].as_slice::<i8>()?, inputs[1].as_slice::<i8>()?, self.requant());
+        let r = self.requant();
         let (za, zb) = (self.a_zero_point, self.b_zero_point);
-        let product = |i: usize| num::quantized_mul(i32::from(a[ia[i]]), i32::from(b[ib[i]]), za, zb, &r);
-        Ok(Tensor::from_fn(&shape, |i| product(i) as i8))
+        int8_pairs(inputs, &shape, |a, b| num::quantized_mul(a, b, za, zb, &r))
     }
 }
