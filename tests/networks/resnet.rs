@@ -6,8 +6,8 @@ use tilewright::devices::DeviceKind;
 
 use crate::{arrays, compiled, difference, run};
 
-/// The presets whose batch is 1.
-pub const PRESETS: &[&str] = &["1x4x4", "1x8x8", "1x16x16", "1x32x32", "1x8x16"];
+/// The presets.
+pub const PRESETS: &[&str] = &["1x4x4", "1x8x8", "1x16x16", "1x32x32", "1x8x16", "4x16x16"];
 
 /// resnet8 ends with a softmax, which may differ by a step.
 #[track_caller]
@@ -27,7 +27,7 @@ fn resnet8_equals_the_reference_on_fsim_with_every_preset() {
 #[test]
 fn resnet8_equals_the_reference_on_the_rtl() {
     let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
-    for hw in ["1x4x4", "1x8x16", "1x16x16"] {
+    for hw in ["1x4x4", "1x8x16", "1x16x16", "4x16x16"] {
         check(&model, 1.0, hw, DeviceKind::Rtl);
     }
 }

@@ -105,7 +105,7 @@ fn on_cpu(parts: &Partition) -> Vec<String> {
 }
 
 fn presets() -> Vec<HwConfig> {
-    ["1x4x4", "1x8x8", "1x16x16", "1x32x32", "1x8x16"].iter().map(|n| HwConfig::load(n).unwrap()).collect()
+    ["1x4x4", "1x8x8", "1x16x16", "1x32x32", "1x8x16", "4x16x16"].iter().map(|n| HwConfig::load(n).unwrap()).collect()
 }
 
 /// Presets, and configurations that lie off their path.
@@ -120,6 +120,10 @@ fn configs() -> Vec<HwConfig> {
     let two =
         HwConfig { loops: 2, acc_banks: 1, inp_banks: 1, queue_depth: 2, token_bits: 4, wgt_zp: false, ..base.clone() };
     all.push(name(two, "two loops, one bank"));
+    for (batch, block_in, block_out) in [(2, 4, 8), (2, 16, 4), (4, 8, 4), (8, 4, 4)] {
+        let several = HwConfig { batch, block_in, block_out, vector_lanes: 8, requant_lanes: 4, ..base.clone() };
+        all.push(name(several, &format!("{batch}x{block_in}x{block_out}")));
+    }
     let small = HwConfig {
         inp_depth: 256,
         wgt_depth: 256,

@@ -1,5 +1,6 @@
 //! Products with weights, tile by tile.
 
+use super::batch::{Group, fill, stride};
 use super::build::{Emit, Place, Work};
 use super::layer::{Conv, Finish, Layer, Transposed};
 use super::plan::{ConvTile, ROW_BYTES, Sizes, column_span, row_span, skips_rows};
@@ -26,7 +27,7 @@ struct Walk<'a> {
     sizes: Sizes,
     input: (Place, View),
     output: (Place, View),
-    scatter: Scatter,
+    scatter: Option<Scatter>,
     weights: u64,
     /// What the array subtracts from every weight.
     zero_point: i8,
@@ -37,12 +38,12 @@ struct Walk<'a> {
     params: Vec<(Range<usize>, u64)>,
 }
 
-/// One tile of output.
+/// Tiles of output that are computed at once.
 struct Step {
-    image: usize,
     blocks: Range<usize>,
-    rows: Range<usize>,
-    columns: Range<usize>,
+    pixels: Group,
+    /// Rows and columns of the largest window, padding included.
+    window: [usize; 2],
 }
 
 /// Emits a product.
@@ -56,7 +57,7 @@ pub(super) fn emit(
     let (input, output) = (layer.inputs[0], layer.output);
     let input = (e.place(input, root)?, input.1);
     let output = (e.place(output, root)?, output.1);
-    walk(e, &layer.name, conv, tile, (input, output, Scatter::NONE))
+    walk(e, &layer.name, conv, tile, (input, output, None))
 }
 
 /// Emits a transposed convolution, phase by phase.
@@ -72,7 +73,7 @@ pub(super) fn emit_transposed(
     for (phase, tile) in transposed.phases.iter().zip(tiles) {
         // Tiles are named by their place in the phase.
         e.forget();
-        let scatter = Scatter { first: phase.first, step: transposed.strides };
+        let scatter = Some(Scatter { first: phase.first, step: transposed.strides });
         walk(e, &layer.name, &phase.conv, *tile, (input, (output, phase.view), scatter))?;
     }
     Ok(())
@@ -85,13 +86,8 @@ struct Scatter {
     step: [usize; 2],
 }
 
-impl Scatter {
-    /// Beside one another.
-    const NONE: Scatter = Scatter { first: [0, 0], step: [1, 1] };
-}
-
-/// Input, output, and where the output's elements lie.
-type Ends = ((Place, View), (Place, View), Scatter);
+/// Input, output, and where the output's elements lie, if not beside one another.
+type Ends = ((Place, View), (Place, View), Option<Scatter>);
 
 fn walk(
     e: &mut Emit,
@@ -100,6 +96,8 @@ fn walk(
     tile: ConvTile,
     (input, output, scatter): Ends,
 ) -> Result<(), DriverError> {
+    let (fill, [from, to]) = fill(scatter.is_none() && conv.is_pointwise(), [input.1, output.1], e.config);
+    let (input, output) = ((input.0, from), (output.0, to));
     let sizes = Sizes::new(conv, input.1, output.1, e.config);
     let rest = Rest::new(conv, &sizes, input.1, e.config);
     let mut walk = Walk {
@@ -118,15 +116,12 @@ fn walk(
     };
     walk.constants(e);
     let blocks = cut(walk.sizes.out_blocks, tile.out_blocks);
-    let pixels: Vec<(usize, Range<usize>, Range<usize>)> = (0..output.1.n)
-        .flat_map(|n| cut(output.1.h, tile.rows).into_iter().map(move |rows| (n, rows)))
-        .flat_map(|(n, rows)| cut(output.1.w, tile.columns).into_iter().map(move |c| (n, rows.clone(), c)))
-        .collect();
-    let step = |b: &Range<usize>, p: &(usize, Range<usize>, Range<usize>)| Step {
-        image: p.0,
-        blocks: b.clone(),
-        rows: p.1.clone(),
-        columns: p.2.clone(),
+    let pixels = Group::all(fill, output.1, [tile.rows, tile.columns], e.config);
+    let step = |b: &Range<usize>, p: &Group| {
+        let [rows, columns] = p.size;
+        let rows = row_span(conv, 0, rows, input.1).0.padded();
+        let columns = column_span(conv, 0, columns, input.1).padded();
+        Step { blocks: b.clone(), pixels: p.clone(), window: [rows, columns] }
     };
     let steps: Vec<Step> = if tile.pixels_inside {
         blocks.iter().flat_map(|b| pixels.iter().map(move |p| step(b, p))).collect()
@@ -179,7 +174,7 @@ impl Walk<'_> {
 
     fn step(&self, e: &mut Emit, s: &Step) -> Result<(), DriverError> {
         let param = self.load_params(e, s)?;
-        let pixels = s.rows.len() * s.columns.len();
+        let pixels: usize = s.pixels.size.iter().product();
         let entries = (s.blocks.len() * self.sizes.out_ratio * pixels) as u32;
         let acc = e.acc.take(entries);
         let passes = if self.conv.groups > 1 {
@@ -234,33 +229,54 @@ impl Walk<'_> {
         };
         e.b.vector_nest(requant, &Nest { at: [out, acc, param.1], ..nest })?;
         let (place, view) = self.output;
-        if self.scatter != Scatter::NONE {
-            return self.store_apart(e, s, out);
+        if let Some(scatter) = self.scatter {
+            return self.store_apart(e, s, scatter, out);
         }
-        store_tile(e, place, view, s.image, &s.blocks, &s.rows, &s.columns, out)
+        s.pixels.store(e, place, view, &s.blocks, out, |_| true)
     }
 
-    /// Stores a tile pixel by pixel, block by block.
-    fn store_apart(&self, e: &mut Emit, s: &Step, out: u32) -> Result<(), DriverError> {
+    /// Stores tiles pixel by pixel, block by block.
+    fn store_apart(&self, e: &mut Emit, s: &Step, scatter: Scatter, out: u32) -> Result<(), DriverError> {
         let (place, ratio) = (&self.output.0, self.sizes.out_ratio);
-        let (layout, Scatter { first, step }) = (place.layout, self.scatter);
+        let (layout, Scatter { first, step }) = (place.layout, scatter);
         let at = |i: usize, place: usize| first[i] + place * step[i];
-        let pixels = s.rows.len() * s.columns.len();
-        for (i, block) in s.blocks.clone().enumerate() {
-            let offset = layout.offset(s.image, block * layout.block, at(0, s.rows.start), at(1, s.columns.start));
-            let (rows, planes) = (s.columns.len(), s.rows.len());
-            e.b.store(Store {
-                mem: Mem::Out,
-                base: place.region.0,
-                offset: place.offset + offset as u64,
-                entry: out + (i * pixels * ratio) as u32,
-                row_bytes: layout.block as u32,
-                rows: rows as u32,
-                planes: planes as u32,
-                row_stride: if rows == 1 { 0 } else { (step[1] * layout.block) as u64 },
-                plane_stride: if planes == 1 { 0 } else { (step[0] * layout.row_stride()) as u64 },
-                ..Store::default()
-            })?;
+        let [height, width] = s.pixels.size;
+        let entry_bytes = e.config.entry_bytes(Mem::Out) as usize;
+        let batch = e.config.batch as usize;
+        // With several batch rows each part of a pixel that an entry holds is a store of its own.
+        let parts = if batch == 1 { 1 } else { ratio };
+        let bytes = layout.block / parts;
+        for (lane, t) in s.pixels.tiles.iter().enumerate() {
+            for (i, block) in s.blocks.clone().enumerate() {
+                for part in 0..parts {
+                    let channel = block * layout.block + part * bytes;
+                    let offset = layout.offset(t.image, channel, at(0, t.rows.start), at(1, t.columns.start));
+                    let (rows, planes) = (t.columns.len(), t.rows.len());
+                    let store = Store {
+                        mem: Mem::Out,
+                        base: place.region.0,
+                        offset: place.offset + offset as u64,
+                        entry: out + (i * height * width * ratio + part) as u32,
+                        row_bytes: bytes as u32,
+                        rows: rows as u32,
+                        planes: planes as u32,
+                        row_stride: stride(rows, step[1] * layout.block),
+                        plane_stride: stride(planes, step[0] * layout.row_stride()),
+                        ..Store::default()
+                    };
+                    e.b.store(if batch == 1 {
+                        store
+                    } else {
+                        Store {
+                            pack: true,
+                            pack_byte: (lane * bytes) as u32,
+                            pack_row_stride: (ratio * entry_bytes) as u32,
+                            pack_plane_stride: (width * ratio * entry_bytes) as u32,
+                            ..store
+                        }
+                    })?;
+                }
+            }
         }
         Ok(())
     }
@@ -337,37 +353,43 @@ impl Walk<'_> {
     }
 
     fn load_input(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>) -> Result<u32, DriverError> {
-        let key = [s.image, s.rows.start, s.columns.start, in_blocks.start, in_blocks.end];
+        let [image, row, column] = s.pixels.key();
+        let key = [image, row, column, in_blocks.start, in_blocks.end];
         if let Some(entry) = e.inp.find(&key) {
             return Ok(entry);
         }
         let (place, view) = self.input;
         let ratio = self.sizes.in_ratio;
-        let (rows, skip) = row_span(self.conv, s.rows.start, s.rows.len(), view);
-        let columns = column_span(self.conv, s.columns.start, s.columns.len(), view);
-        let entries = in_blocks.len() * rows.padded() * columns.padded() * ratio;
+        let entries = in_blocks.len() * s.window[0] * s.window[1] * ratio;
         let entry = e.inp.hold(key, entries as u32);
-        let window = Window { image: s.image, blocks: in_blocks.clone(), rows, skip, columns };
+        let windows: Vec<Window> = s
+            .pixels
+            .tiles
+            .iter()
+            .map(|t| {
+                let (rows, skip) = row_span(self.conv, t.rows.start, t.rows.len(), view);
+                let columns = column_span(self.conv, t.columns.start, t.columns.len(), view);
+                Window { image: t.image, blocks: in_blocks.clone(), rows, skip, columns }
+            })
+            .collect();
         let load = Load { mem: Mem::Inp, entry, pad_value: self.conv.pad_value, ..Load::default() };
-        e.b.load(window.load(place, load, ratio))?;
+        s.pixels.load(e, place, &windows, s.window, load, ratio)?;
         Ok(entry)
     }
 
     /// The work of a pass on all output tiles of a step.
     fn tile(&self, s: &Step, in_blocks: &Range<usize>) -> Tile {
         let (conv, sizes) = (self.conv, &self.sizes);
-        let (rows, _) = row_span(conv, s.rows.start, s.rows.len(), self.input.1);
-        let columns = column_span(conv, s.columns.start, s.columns.len(), self.input.1);
         let pair = |v: [usize; 2]| v.map(|n| n as u32);
         let row_step = if skips_rows(conv) { 1 } else { conv.strides[0] as u32 };
         Tile {
             blocks: s.blocks.len() as u32,
             out_ratio: sizes.out_ratio as u32,
-            pixels: [s.rows.len() as u32, s.columns.len() as u32],
+            pixels: pair(s.pixels.size),
             tiles: self.pass_tiles(in_blocks).len() as u32,
             first: 0,
             in_ratio: sizes.in_ratio as u32,
-            window: [in_blocks.len() as u32, rows.padded() as u32, columns.padded() as u32],
+            window: [in_blocks.len() as u32, s.window[0] as u32, s.window[1] as u32],
             kernel: pair(conv.kernel),
             steps: [row_step, conv.strides[1] as u32],
             dilations: pair(conv.dilations),

@@ -89,7 +89,7 @@ fn loads(
     (image, out_block, rows): (usize, usize, &Range<usize>),
 ) -> Vec<(usize, Load)> {
     let block = config.block() as usize;
-    let entry_bytes = config.entry_bytes(Mem::Out) as usize;
+    let (batch, entry_bytes) = (config.batch, config.entry_bytes(Mem::Out) as usize);
     let mut list = Vec::new();
     for s in &copy.segments {
         let layout = &data[s.input];
@@ -112,8 +112,13 @@ fn loads(
                         row_bytes: (if all { row * y.count } else { row }) as u32,
                         rows: if all { 1 } else { y.count as u32 },
                         row_stride: if all || y.count == 1 { 0 } else { down as u64 },
-                        pack: !joined && y.count > 1,
-                        pack_row_stride: if joined || y.count == 1 { 0 } else { (y.step * output.w * block) as u32 },
+                        pack: batch > 1 || (!joined && y.count > 1),
+                        pack_byte: (at % entry_bytes) as u32,
+                        pack_row_stride: if y.count == 1 || all || (joined && batch == 1) {
+                            0
+                        } else {
+                            (y.step * output.w * block) as u32
+                        },
                         ..load
                     }
                 } else {
@@ -144,8 +149,11 @@ fn loads(
 pub(super) fn rows(copy: &Copy, inputs: &[View], output: View, config: &HwConfig) -> Result<usize, String> {
     let ratio = (config.block() / config.block_out) as usize;
     let room = config.entries(Mem::Out) as usize / 4;
-    let most = (room / (output.w * ratio)).min(ROWS).min(output.h);
-    if most == 0 || output.w * config.block() as usize > ROW_BYTES || output.w > ROWS {
+    // Entries of several rows are filled byte behind byte, so that a tile is one row for its store.
+    let row_bytes = output.w * config.block() as usize;
+    let whole = if config.batch == 1 { ROWS } else { ROW_BYTES / row_bytes };
+    let most = (room * config.batch as usize / (output.w * ratio)).min(ROWS).min(output.h).min(whole);
+    if most == 0 || row_bytes > ROW_BYTES || output.w > ROWS {
         return Err(format!("a row of {} pixels does not fit a quarter of out's {} entries", output.w, room * 4));
     }
     let data: Vec<Activation> = inputs.iter().map(|v| v.layout(config)).collect();
@@ -177,11 +185,12 @@ pub(super) fn emit(
     let places = layer.inputs.iter().map(|i| e.place(*i, root)).collect::<Result<Vec<Place>, _>>()?;
     let data: Vec<Activation> = places.iter().map(|p| p.layout).collect();
     let (place, view) = (e.place(layer.output, root)?, layer.output.1);
-    let ratio = e.config.block() / e.config.block_out;
+    let pixel_bytes = e.config.block();
     for image in 0..view.n {
         for block in 0..place.layout.blocks() {
             for tile in cut(view.h, rows) {
-                let entry = e.out.take((tile.len() * view.w) as u32 * ratio);
+                let bytes = (tile.len() * view.w) as u32 * pixel_bytes;
+                let entry = e.out.take(bytes.div_ceil(e.config.entry_bytes(Mem::Out)));
                 for (input, load) in loads(e.config, copy, &data, view, (image, block, &tile)) {
                     let from = &places[input];
                     let offset = from.offset + load.offset;

@@ -268,11 +268,23 @@ pub struct Segment {
     pub columns: (usize, Vec<usize>),
 }
 
+impl Pool {
+    /// Whether each pixel is computed from the same one.
+    pub fn is_pointwise(&self) -> bool {
+        self.kernel == [1, 1] && self.strides == [1, 1] && self.pads == [0; 4]
+    }
+}
+
 impl Conv {
     /// Input channels of a group.
     pub fn depth(&self) -> usize {
         let taps = self.kernel[0] * self.kernel[1];
         self.weights.len() / (self.finish.bias.len() * taps).max(1)
+    }
+
+    /// Whether each pixel is computed from the same one.
+    pub fn is_pointwise(&self) -> bool {
+        self.kernel == [1, 1] && self.strides == [1, 1] && self.pads == [0; 4]
     }
 }
 

@@ -45,12 +45,14 @@ pub(super) fn emit(
     e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes.len() as u64)?;
     let source = if places[0].0 == Mem::Inp { VecSrc::Inp } else { VecSrc::Out };
     let vector = Vector { op: VecOp::Lut, dst: VecDst::Out, a: source, descriptor: row / rows, ..Vector::default() };
-    let entry_bytes = u64::from(e.config.block_out);
-    let total = output.layout.bytes() as u64 / entry_bytes;
+    let entry_bytes = u64::from(e.config.entry_bytes(Mem::Out));
+    let whole = output.layout.bytes() as u64;
+    let total = whole.div_ceil(entry_bytes);
     for (piece, first) in (0..total).step_by(count as usize).enumerate() {
         let here = (total - first).min(count.into());
         let [a, _, result] = entries(e.config, places, piece as u32 % 2, count);
-        let (at, bytes) = (first * entry_bytes, here * entry_bytes);
+        let at = first * entry_bytes;
+        let bytes = (here * entry_bytes).min(whole - at);
         e.b.load_linear(places[0].0, input.region, input.offset + at, a, bytes)?;
         let dims = vec![Dim::new(here as u32, [1, 1, 0])];
         e.b.vector_nest(vector, &Nest { at: [result, a, 0], body: vec![[0; 3]], dims })?;

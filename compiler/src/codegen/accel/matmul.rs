@@ -5,8 +5,9 @@
 //! `sum (a - za)(b - zb) = sum a b + sum (-za) b + sum a (-zb) + K za zb`, whose last part stands in the bias. Rows past
 //! the depth are 0 in both operands.
 
+use super::batch::Group;
 use super::build::{Emit, Work};
-use super::conv::{Window, cut, requant_params, store_tile};
+use super::conv::{Window, cut, requant_params};
 use super::layer::{Layer, MatMul, Span};
 use super::plan::{ROW_BYTES, ROWS};
 use super::product::Tile;
@@ -21,7 +22,7 @@ use tilewright_hw::isa::{Load, PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
 /// How a product of two activations is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatMulTile {
-    /// Rows of the first operand.
+    /// Rows of the first operand, in entries of as many neighbours as the batch has.
     pub rows: usize,
     /// Blocks of columns of the second.
     pub blocks: usize,
@@ -52,6 +53,7 @@ pub(super) fn tile(m: &MatMul, a: View, b: View, config: &HwConfig) -> Result<Ma
         return Err(format!("its depth of {} leaves channels of a block of {block} undefined on the device", a.c));
     }
     let (depth, ratio) = (a.c.div_ceil(block), block / config.block_out as usize);
+    let batch = config.batch as usize;
     let half = |mem: Mem| config.entries(mem) as usize / 2;
     let fits = |t: &MatMulTile| {
         let out = t.blocks * ratio * t.rows;
@@ -60,10 +62,10 @@ pub(super) fn tile(m: &MatMul, a: View, b: View, config: &HwConfig) -> Result<Ma
             && out <= half(Mem::Acc)
             && out <= half(Mem::Out)
             && PARAM_ROWS as usize * (config.descriptor_entries() as usize + t.blocks * ratio) <= half(Mem::Param)
-            && t.rows * block <= ROW_BYTES
+            && t.rows * batch * block <= ROW_BYTES
             && depth <= ROWS.min(config.gemm_uop_depth as usize)
     };
-    let mut t = MatMulTile { rows: a.w, blocks: b.w.div_ceil(block) };
+    let mut t = MatMulTile { rows: a.w.div_ceil(batch), blocks: b.w.div_ceil(block) };
     while !fits(&t) {
         if t.rows <= 1 && t.blocks <= 1 {
             return Err(format!("a tile of its depth of {} does not fit the scratchpads", a.c));
@@ -113,7 +115,7 @@ pub(super) fn emit(
     }
     for image in 0..av.n {
         for (chunk, &(offset, bytes)) in blocks.iter().zip(&params) {
-            for rows in cut(av.w, tile.rows) {
+            for rows in cut(av.w.div_ceil(config.batch as usize), tile.rows) {
                 let key = [chunk.start, 0, 0, 0, 0];
                 let param = match e.param.find(&key) {
                     Some(row) => row,
@@ -176,7 +178,7 @@ pub(super) fn emit(
                 };
                 let first = descriptor + config.descriptor_entries();
                 e.b.vector_nest(vector, &Nest { at: [out, acc, first], ..requant })?;
-                store_tile(e, output, layer.output.1, image, chunk, &(0..1), &rows, out)?;
+                Group::columns(image, rows).store(e, output, layer.output.1, chunk, out, |_| true)?;
             }
         }
     }
@@ -211,7 +213,8 @@ fn load_rows(
     let entry = e.inp.hold(key, (count + values) as u32);
     let all = |start: usize, inside: usize| Span { start, inside, before: 0, after: 0 };
     let window = Window { image, blocks: 0..depth, rows: all(0, 1), skip: 1, columns: all(rows.start, rows.len()) };
-    e.b.load(window.load(place, Load { mem: Mem::Inp, entry, ..Load::default() }, 1))?;
+    let group = Group::columns(image, rows.clone());
+    group.load(e, place, &[window], group.size, Load { mem: Mem::Inp, entry, ..Load::default() }, 1)?;
     let bytes = values as u64 * u64::from(e.config.entry_bytes(Mem::Inp));
     if values > 0 {
         let constants = e.b.constants();

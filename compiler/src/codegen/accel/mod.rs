@@ -6,6 +6,7 @@
 //! turns planned layers into one program over tensors in the blocked layout of device memory. Tokens, micro-op memories
 //! and their loads are the driver's.
 
+mod batch;
 mod build;
 mod conv;
 mod copy;

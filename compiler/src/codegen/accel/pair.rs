@@ -8,7 +8,7 @@ use crate::graph::ValueId;
 use crate::tir::Scope;
 use tilewright_driver::{DriverError, Nest, RegionId, Role};
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{Descriptor, VecDst, VecSrc, Vector};
+use tilewright_hw::isa::{Descriptor, Load, VecDst, VecSrc, Vector};
 use tilewright_hw::layout::pack_descriptor;
 
 /// The scalars of the operation, if it has some.
@@ -151,12 +151,13 @@ impl Walk<'_> {
 
     /// Entry beside entry.
     fn whole(&mut self, e: &mut Emit, bytes: u64) -> Result<(), DriverError> {
-        let entry_bytes = u64::from(e.config.block_out);
-        let total = bytes / entry_bytes;
+        let entry_bytes = u64::from(e.config.entry_bytes(Mem::Out));
+        let total = bytes.div_ceil(entry_bytes);
         for first in (0..total).step_by(self.count as usize) {
             let here = (total - first).min(self.count.into());
             let [a, b, result] = entries(e.config, self.places, self.pieces % 2, self.count);
-            let (at, bytes) = (first * entry_bytes, here * entry_bytes);
+            let at = first * entry_bytes;
+            let bytes = (here * entry_bytes).min(bytes - at);
             e.b.load_linear(self.places[0].0, self.a.region, self.a.offset + at, a, bytes)?;
             e.b.load_linear(self.places[1].0, self.b.region, self.b.offset + at, b, bytes)?;
             let work =
@@ -171,19 +172,37 @@ impl Walk<'_> {
 
     /// The pixels of one block, from byte `first` on, beside the same channels each.
     fn channels(&mut self, e: &mut Emit, first: u64, pixels: u32, block: usize) -> Result<(), DriverError> {
-        let ratio = e.config.block() / e.config.block_out;
-        let block_bytes = u64::from(e.config.block());
-        let most = (self.count / ratio).max(1);
+        let (block_bytes, entry_bytes) = (e.config.block(), e.config.entry_bytes(Mem::Out));
+        // A pixel takes some entries, or an entry has some pixels, which need as many copies of the channels.
+        let (ratio, copies) = ((block_bytes / entry_bytes).max(1), (entry_bytes / block_bytes).max(1));
+        let period = u64::from(ratio * entry_bytes);
+        let total = u64::from(pixels) * u64::from(block_bytes);
+        let most = u64::from((self.count / ratio).max(1));
         let (mem, bank) = self.places[1];
         // A few places in turn, so that the next block's channels do not wait for this one's.
         let shared = bank * (e.config.entries(mem) / e.config.banks(mem)) + block as u32 % 4 * ratio;
-        e.b.load_linear(mem, self.b.region, self.b.offset + block as u64 * block_bytes, shared, block_bytes)?;
-        for from in (0..pixels).step_by(most as usize) {
-            let here = (pixels - from).min(most);
+        let offset = self.b.offset + block as u64 * u64::from(block_bytes);
+        if copies == 1 {
+            e.b.load_linear(mem, self.b.region, offset, shared, block_bytes.into())?;
+        } else {
+            e.b.load(Load {
+                mem,
+                base: self.b.region.0,
+                offset,
+                entry: shared,
+                row_bytes: block_bytes,
+                rows: copies,
+                pack: true,
+                pack_row_stride: block_bytes,
+                ..Load::default()
+            })?;
+        }
+        for from in (0..total.div_ceil(period)).step_by(most as usize) {
+            let here = (total.div_ceil(period) - from).min(most);
             let [a, _, result] = entries(e.config, self.places, self.pieces % 2, self.count);
-            let (at, bytes) = (first + u64::from(from) * block_bytes, u64::from(here) * block_bytes);
+            let (at, bytes) = (first + from * period, (here * period).min(total - from * period));
             e.b.load_linear(self.places[0].0, self.a.region, self.a.offset + at, a, bytes)?;
-            let work = Pairwise { pixels: here, ratio, shared: true, op: self.pair.op, sources: self.scopes() };
+            let work = Pairwise { pixels: here as u32, ratio, shared: true, op: self.pair.op, sources: self.scopes() };
             let nest = e.nest(&Work::Pair(work))?;
             e.b.vector_nest(self.vector, &Nest { at: [result, a, shared], ..nest })?;
             store_piece(e, self.output.region.0, self.output.offset + at, result, bytes)?;

@@ -1,5 +1,6 @@
 //! Tiles that fit the scratchpads, chosen by estimated cycles.
 
+use super::batch::{self, Fill};
 use super::copy;
 use super::layer::{Conv, Kind, Layer, Phase, Pool, Span, reach};
 use super::matmul::{self, MatMulTile};
@@ -60,6 +61,8 @@ pub struct PoolTile {
     pub blocks: usize,
     /// Output rows.
     pub rows: usize,
+    /// Output columns.
+    pub columns: usize,
 }
 
 /// Limits of a load's fields.
@@ -73,9 +76,6 @@ pub(super) const ROWS: usize = isa::MOST_ROWS as usize;
 /// # Errors
 /// The reason, with sizes.
 pub fn plan(layer: &Layer, config: &HwConfig) -> Result<Plan, String> {
-    if config.batch > 1 {
-        return Err(format!("the configuration computes {} pixels at once, for which there is no code", config.batch));
-    }
     let largest = layer.inputs.iter().map(|(_, v)| *v).chain([layer.output.1]);
     for view in largest {
         let stride = view.layout(config).block_stride().max(view.layout(config).row_stride());
@@ -84,7 +84,7 @@ pub fn plan(layer: &Layer, config: &HwConfig) -> Result<Plan, String> {
         }
     }
     match &layer.kind {
-        Kind::Conv(conv) => conv_tile(conv, layer.inputs[0].1, layer.output.1, config).map(Plan::Conv),
+        Kind::Conv(conv) => conv_tile(conv, false, [layer.inputs[0].1, layer.output.1], config).map(Plan::Conv),
         Kind::Pool(pool) => pool_tile(pool, layer.inputs[0].1, layer.output.1, config).map(Plan::Pool),
         Kind::MatMul(m) => matmul::tile(m, layer.inputs[0].1, layer.inputs[1].1, config).map(Plan::MatMul),
         Kind::Copy(copy) => {
@@ -92,7 +92,7 @@ pub fn plan(layer: &Layer, config: &HwConfig) -> Result<Plan, String> {
             copy::rows(copy, &inputs, layer.output.1, config).map(|rows| Plan::Copy { rows })
         }
         Kind::Transposed(t) => {
-            let tile = |p: &Phase| conv_tile(&p.conv, layer.inputs[0].1, p.view, config);
+            let tile = |p: &Phase| conv_tile(&p.conv, true, [layer.inputs[0].1, p.view], config);
             t.phases.iter().map(tile).collect::<Result<_, _>>().map(Plan::Transposed)
         }
         Kind::Lookup(_) => lookup_entries(config).map(|entries| Plan::Lookup { entries }),
@@ -186,12 +186,19 @@ impl Sizes {
     }
 }
 
-fn conv_tile(conv: &Conv, input: View, output: View, config: &HwConfig) -> Result<ConvTile, String> {
+/// The tile of a product; `apart` says that its results are stored apart from one another.
+fn conv_tile(conv: &Conv, apart: bool, views: [View; 2], config: &HwConfig) -> Result<ConvTile, String> {
+    let (fill, [input, output]) = batch::fill(!apart && conv.is_pointwise(), views, config);
     let sizes = Sizes::new(conv, input, output, config);
     let rest = Rest::new(conv, &sizes, input, config);
     let columns = parts(output.w);
-    // Cutting columns shortens the rows of every transfer, so it is the last resort.
-    for chunk in [&columns[..1], &columns[1..]] {
+    // Cutting columns shortens the rows of every transfer, so it is the last resort; but batch rows need tiles to carry.
+    let first = match (fill, config.batch as usize) {
+        (Fill::Tiles, 1) => 1,
+        (Fill::Tiles, _) if output.h > 1 => columns.len().min(4),
+        _ => columns.len(),
+    };
+    for chunk in [&columns[..first], &columns[first..]] {
         let mut best: Option<ConvTile> = None;
         for &columns in chunk {
             for rows in parts(output.h) {
@@ -202,7 +209,7 @@ fn conv_tile(conv: &Conv, input: View, output: View, config: &HwConfig) -> Resul
                             ConvTile { out_blocks, rows, columns, in_blocks, pixels_inside: true, cycles: u64::MAX };
                         for pixels_inside in [true, false] {
                             let tile = ConvTile { pixels_inside, ..tile };
-                            let cycles = cost(conv, &sizes, &rest, [input, output], tile, config);
+                            let cycles = cost(conv, &sizes, &rest, ([input, output], fill), tile, config);
                             if let Some(cycles) = cycles
                                 && best.is_none_or(|b| cycles < b.cycles)
                             {
@@ -247,10 +254,13 @@ fn cost(
     conv: &Conv,
     sizes: &Sizes,
     rest: &Rest,
-    [input, output]: [View; 2],
+    ([input, output], fill): ([View; 2], Fill),
     tile: ConvTile,
     config: &HwConfig,
 ) -> Option<u64> {
+    let batch = config.batch as usize;
+    // Tiles of several batch rows come and go pixel by pixel.
+    let by_pixel = fill == Fill::Tiles && batch > 1;
     let taps = conv.kernel[0] * conv.kernel[1];
     let pixels = tile.rows * tile.columns;
     let grouped = conv.groups > 1;
@@ -284,9 +294,13 @@ fn cost(
         && wgt <= if whole_weights { 2 * half(Mem::Wgt) } else { half(Mem::Wgt) }
         && PARAM_ROWS as usize * params <= half(Mem::Param)
         && in_tiles * taps <= config.gemm_uop_depth as usize
-        && columns_in.min(input.w) * config.block() as usize <= ROW_BYTES
-        && tile.columns * config.block() as usize <= ROW_BYTES
-        && tile.rows <= ROWS;
+        && (tile.rows <= ROWS)
+        && if by_pixel {
+            columns_in * sizes.in_ratio <= ROWS && rows_in <= ROWS && tile.columns * sizes.out_ratio <= ROWS
+        } else {
+            let wide = if fill == Fill::Neighbours { batch } else { 1 } * config.block() as usize;
+            columns_in.min(input.w) * wide <= ROW_BYTES && tile.columns * wide <= ROW_BYTES
+        };
     if !fits {
         return None;
     }
@@ -296,14 +310,15 @@ fn cost(
         output.w,
         tile.columns,
         |f, n| column_span(conv, f, n, input),
-        PAD_ENTRIES / sizes.in_ratio,
+        if by_pixel { PAD_ROWS } else { PAD_ENTRIES } / sizes.in_ratio,
         config.dma_pad,
     );
     if !rows_ok || !columns_ok {
         return None;
     }
+    let tiles = output.n * output.h.div_ceil(tile.rows) * output.w.div_ceil(tile.columns);
     let [pixel_tiles, out_tiles, passes] = [
-        output.n * output.h.div_ceil(tile.rows) * output.w.div_ceil(tile.columns),
+        if by_pixel { tiles.div_ceil(batch) } else { tiles },
         sizes.out_blocks.div_ceil(tile.out_blocks),
         if grouped { 1 } else { sizes.in_blocks.div_ceil(tile.in_blocks) },
     ]
@@ -313,7 +328,11 @@ fn cost(
         let chunk = u64::from(config.chunk_bytes(mem));
         (entries as u64 * u64::from(config.entry_bytes(mem))).div_ceil(chunk.min(bus))
     };
-    let inp_load = beats(inp, Mem::Inp) + (in_blocks * rows_in) as u64;
+    // A row of one pixel waits for its turn among the few that are under way, or for the row before it.
+    let pixels_of =
+        |entries: usize, bytes: u32, wait: u64| (entries * batch) as u64 * (u64::from(bytes).div_ceil(bus) + wait);
+    let inp_load =
+        if by_pixel { pixels_of(inp, config.block_in, 2) } else { beats(inp, Mem::Inp) + (in_blocks * rows_in) as u64 };
     let wgt_load = beats(wgt, Mem::Wgt);
     let one_inp = passes * pixel_tiles == 1;
     let one_wgt = passes * out_tiles == 1;
@@ -326,11 +345,11 @@ fn cost(
     };
     let tiles = pixel_tiles * out_tiles;
     let requant = (out as u64) * u64::from(config.row_elements().div_ceil(config.requant_lanes));
-    let store = beats(out, Mem::Out);
+    let store = if by_pixel { pixels_of(out, config.block_out, 3) } else { beats(out, Mem::Out) };
     let dma = inp_loads * inp_load + wgt_loads * wgt_load + tiles * store;
     let all_rest = rest.count(0..sizes.out_blocks * sizes.out_ratio, &(0..sizes.in_tiles));
     let gemm = tiles * passes * ((main * pixels) as u64 + 12)
-        + (all_rest * output.n * output.h * output.w) as u64
+        + all_rest as u64 * pixel_tiles * pixels as u64
         + if all_rest > 0 { 20 * pixel_tiles * (sizes.out_blocks * sizes.out_ratio) as u64 } else { 0 };
     let vector = tiles * (requant + 24);
     // The first tile's operands and the last tile's results are not hidden behind anything; each tile has instructions
@@ -360,38 +379,53 @@ pub(super) fn pool_rows(pool: &Pool, first: usize, count: usize, input: View) ->
     Span::new(first, count, pool.strides[0], pool.pads[0], reach(pool.kernel[0], pool.dilations[0]), input.h)
 }
 
-pub(super) fn pool_columns(pool: &Pool, input: View, output: View) -> Span {
-    Span::new(0, output.w, pool.strides[1], pool.pads[1], reach(pool.kernel[1], pool.dilations[1]), input.w)
+pub(super) fn pool_columns(pool: &Pool, first: usize, count: usize, input: View) -> Span {
+    Span::new(first, count, pool.strides[1], pool.pads[1], reach(pool.kernel[1], pool.dilations[1]), input.w)
 }
 
 fn pool_tile(pool: &Pool, input: View, output: View, config: &HwConfig) -> Result<PoolTile, String> {
+    let batch = config.batch as usize;
+    let (fill, [input, output]) = batch::fill(pool.is_pointwise(), [input, output], config);
+    let by_pixel = fill == Fill::Tiles && batch > 1;
     let ratio = (config.block() / config.block_out) as usize;
     let blocks = input.layout(config).blocks();
-    let columns = pool_columns(pool, input, output);
     let source = pool_source(config);
     let half = |mem: Mem| config.entries(mem) as usize / 2;
     let params = config.descriptor_entries() as usize + distinct_counts(pool, input, output).len().max(1);
     let mut best: Option<(u64, PoolTile)> = None;
-    for rows in parts(output.h) {
+    // One row a window is cut into rows alone; batch rows need tiles to carry.
+    let widths = if batch == 1 { vec![output.w] } else { parts(output.w) };
+    for (columns, rows) in widths.into_iter().flat_map(|c| parts(output.h).into_iter().map(move |r| (c, r))) {
+        let rows_in = (rows - 1) * pool.strides[0] + reach(pool.kernel[0], pool.dilations[0]);
+        let columns_in = (columns - 1) * pool.strides[1] + reach(pool.kernel[1], pool.dilations[1]);
+        let fields = if by_pixel {
+            columns_in * ratio <= ROWS && rows_in <= ROWS && columns * ratio <= ROWS && rows <= ROWS
+        } else {
+            let wide = if fill == Fill::Neighbours { batch } else { 1 } * config.block() as usize;
+            columns_in.min(input.w).max(columns) * wide <= ROW_BYTES
+        };
+        let pads = if by_pixel { PAD_ROWS } else { PAD_ENTRIES } / ratio;
+        let loads = loadable(output.h, rows, |f, n| pool_rows(pool, f, n, input), PAD_ROWS, config.dma_pad)
+            && loadable(output.w, columns, |f, n| pool_columns(pool, f, n, input), pads, config.dma_pad);
+        if !fields || !loads {
+            continue;
+        }
         for blocks_in in parts(blocks) {
-            let rows_in = (rows - 1) * pool.strides[0] + reach(pool.kernel[0], pool.dilations[0]);
-            let data = blocks_in * rows_in * columns.padded() * ratio;
-            let out = blocks_in * rows * output.w * ratio;
+            let data = blocks_in * rows_in * columns_in * ratio;
+            let out = blocks_in * rows * columns * ratio;
             let room = if source == Mem::Out { data + out } else { out };
             let entries = params.max(config.descriptor_entries() as usize + blocks_in * ratio);
             let fits = data <= half(source)
                 && room <= half(Mem::Out)
                 && out <= half(Mem::Acc)
-                && PARAM_ROWS as usize * entries <= half(Mem::Param)
-                && loadable(output.h, rows, |f, n| pool_rows(pool, f, n, input), PAD_ROWS, config.dma_pad)
-                && columns.inside > 0
-                && columns.before.max(columns.after) * ratio <= if config.dma_pad { PAD_ENTRIES } else { 0 }
-                && input.w.max(output.w) * config.block() as usize <= ROW_BYTES;
-            let tiles = (output.h.div_ceil(rows) * blocks.div_ceil(blocks_in)) as u64;
+                && PARAM_ROWS as usize * entries <= half(Mem::Param);
+            let at_once = if by_pixel { batch } else { 1 };
+            let tiles = (output.n * output.h.div_ceil(rows) * output.w.div_ceil(columns)).div_ceil(at_once);
+            let tiles = (tiles * blocks.div_ceil(blocks_in)) as u64;
             // Halo rows are loaded again with every tile; few, large tiles have few of them, many overlap better.
-            let cost = tiles * (data as u64 * 2 + 60) + 4 * (data + out) as u64;
+            let cost = tiles * (data as u64 * 2 * at_once as u64 + 60) + 4 * (at_once * (data + out)) as u64;
             if fits && best.is_none_or(|(c, _)| cost < c) {
-                best = Some((cost, PoolTile { blocks: blocks_in, rows }));
+                best = Some((cost, PoolTile { blocks: blocks_in, rows, columns }));
             }
         }
     }

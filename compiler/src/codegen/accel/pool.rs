@@ -1,7 +1,8 @@
 //! Poolings, and what else works channel by channel, on the vector unit.
 
+use super::batch::{Group, fill};
 use super::build::{Emit, Place, Work};
-use super::conv::{Window, cut, requant_params, store_tile};
+use super::conv::{Window, cut, requant_params};
 use super::extract::division;
 use super::layer::{Finish, Layer, Pool, PoolFinish, Reduce};
 use super::plan::{PoolTile, counts, distinct_counts, pool_columns, pool_rows, pool_source};
@@ -38,21 +39,23 @@ pub(super) fn emit(
     root: &dyn Fn(ValueId) -> ValueId,
 ) -> Result<(), DriverError> {
     let (input, output) = (layer.inputs[0], layer.output);
+    let (fill, [from, to]) = fill(pool.is_pointwise(), [input.1, output.1], e.config);
     let mut walk = Walk {
         pool,
         tile,
         ratio: e.config.block() / e.config.block_out,
-        input: (e.place(input, root)?, input.1),
-        output: (e.place(output, root)?, output.1),
+        input: (e.place(input, root)?, from),
+        output: (e.place(output, root)?, to),
         source: pool_source(e.config),
-        divisors: distinct_counts(pool, input.1, output.1),
+        divisors: distinct_counts(pool, from, to),
         params: Vec::new(),
     };
     walk.constants(e, &layer.name);
-    for image in 0..output.1.n {
+    let groups = Group::all(fill, to, [tile.rows, tile.columns], e.config);
+    for image in 0..to.n {
         for blocks in cut(walk.output.0.layout.blocks(), tile.blocks) {
-            for rows in cut(output.1.h, tile.rows) {
-                walk.step(e, image, &blocks, &rows)?;
+            for group in groups.iter().filter(|g| g.key()[0] == image) {
+                walk.step(e, group, &blocks)?;
             }
         }
     }
@@ -108,23 +111,29 @@ impl Walk<'_> {
         Ok((row / PARAM_ROWS, row / PARAM_ROWS + e.config.descriptor_entries()))
     }
 
-    fn step(&self, e: &mut Emit, image: usize, blocks: &Range<usize>, rows: &Range<usize>) -> Result<(), DriverError> {
+    fn step(&self, e: &mut Emit, group: &Group, blocks: &Range<usize>) -> Result<(), DriverError> {
         let (pool, ratio) = (self.pool, self.ratio);
         let (descriptor, param) = self.load_params(e, blocks)?;
         let (from, to) = (self.input.1, self.output.1);
-        let window = Window {
-            image,
-            blocks: blocks.clone(),
-            rows: pool_rows(pool, rows.start, rows.len(), from),
-            skip: 1,
-            columns: pool_columns(pool, from, to),
-        };
-        let (height, width) = (window.rows.padded() as u32, window.columns.padded() as u32);
+        let windows: Vec<Window> = group
+            .tiles
+            .iter()
+            .map(|t| Window {
+                image: t.image,
+                blocks: blocks.clone(),
+                rows: pool_rows(pool, t.rows.start, t.rows.len(), from),
+                skip: 1,
+                columns: pool_columns(pool, t.columns.start, t.columns.len(), from),
+            })
+            .collect();
+        let size =
+            [pool_rows(pool, 0, group.size[0], from).padded(), pool_columns(pool, 0, group.size[1], from).padded()];
+        let [height, width] = size.map(|n| n as u32);
         let ring = if self.source == Mem::Inp { &mut e.inp } else { &mut e.out };
         let data = ring.take(blocks.len() as u32 * height * width * ratio);
         let load = Load { mem: self.source, entry: data, pad_value: pool.pad_value, ..Load::default() };
-        e.b.load(window.load(self.input.0, load, ratio as usize))?;
-        let (out_rows, out_columns) = (rows.len() as u32, to.w as u32);
+        group.load(e, self.input.0, &windows, size, load, ratio as usize)?;
+        let [out_rows, out_columns] = group.size.map(|n| n as u32);
         let pixels = out_rows * out_columns;
         let entries = blocks.len() as u32 * pixels * ratio;
         let acc = e.acc.take(entries);
@@ -149,25 +158,41 @@ impl Walk<'_> {
         let op = if pool.reduce == Reduce::Max { VecOp::Max } else { VecOp::Add };
         let rest = Vector { op, dst: VecDst::Acc, a: VecSrc::Acc, b: source, ..Vector::default() };
         e.b.vector_nest(rest, &Nest { at: [acc, acc, data], body: walk.body[1..].to_vec(), dims: walk.dims })?;
-        let out = e.out.take(entries);
         let finish = Vector { dst: VecDst::Out, a: VecSrc::Acc, descriptor, ..Vector::default() };
         match &pool.finish {
             PoolFinish::Clip { lo, hi } => {
+                let out = e.out.take(entries);
                 let op = if (*lo, *hi) == (-128, 127) { VecOp::Move } else { VecOp::Clip };
                 let nest = Nest { at: [out, acc, 0], body: vec![[0; 3]], dims: vec![Dim::new(entries, [1, 1, 0])] };
                 e.b.vector_nest(Vector { op, ..finish }, &nest)?;
+                group.store(e, self.output.0, to, blocks, out, |_| true)
             }
             PoolFinish::Requant(Finish { mode, zero_point, lo, hi, .. }) => {
-                let (blocks, bounds, mode) = (blocks.len() as u32, [*zero_point, *lo, *hi], *mode);
-                let nest = e.nest(&Work::Requant(Requant { blocks, ratio, pixels, bounds, mode }))?;
+                let out = e.out.take(entries);
+                let (count, bounds, mode) = (blocks.len() as u32, [*zero_point, *lo, *hi], *mode);
+                let nest = e.nest(&Work::Requant(Requant { blocks: count, ratio, pixels, bounds, mode }))?;
                 let requant = Vector { op: VecOp::Requant, mode, b: VecSrc::Param, ..finish };
                 e.b.vector_nest(requant, &Nest { at: [out, acc, param], ..nest })?;
+                group.store(e, self.output.0, to, blocks, out, |_| true)
             }
             PoolFinish::Mean { count_pads, .. } => {
                 let [y_counts, x_counts] = counts(pool, from, to, *count_pads);
-                for y in runs(&y_counts[rows.clone()]) {
-                    for x in runs(&x_counts) {
-                        let count = y_counts[rows.start + y.start] * x_counts[x.start];
+                let of = |lane: usize| {
+                    let t = &group.tiles[lane];
+                    (&y_counts[t.rows.clone()], &x_counts[t.columns.clone()])
+                };
+                // Batch rows share an entry's divisor: tiles with other ones are divided, and stored, apart.
+                let mut done = vec![false; group.tiles.len()];
+                for lane in 0..group.tiles.len() {
+                    if done[lane] {
+                        continue;
+                    }
+                    let (ys, xs) = of(lane);
+                    let alike: Vec<bool> = (0..done.len()).map(|other| of(other) == (ys, xs)).collect();
+                    done.iter_mut().zip(&alike).for_each(|(done, &now)| *done |= now);
+                    let out = e.out.take(entries);
+                    for (y, x) in runs(ys).into_iter().flat_map(|y| runs(xs).into_iter().map(move |x| (y.clone(), x))) {
+                        let count = ys[y.start] * xs[x.start];
                         let entry = self.divisors.iter().position(|&d| d == count).unwrap_or(0) as u32;
                         let at = (y.start as u32 * out_columns + x.start as u32) * ratio;
                         let walk = |step: u32| [step, step, 0];
@@ -181,10 +206,11 @@ impl Walk<'_> {
                         let nest = Nest { at: [out + at, acc + at, param + entry], body: vec![[0; 3]], dims };
                         e.b.vector_nest(requant, &nest)?;
                     }
+                    group.store(e, self.output.0, to, blocks, out, |lane| alike[lane])?;
                 }
+                Ok(())
             }
         }
-        store_tile(e, self.output.0, to, image, blocks, rows, &(0..to.w), out)
     }
 }
 

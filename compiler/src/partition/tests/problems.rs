@@ -299,7 +299,6 @@ fn odd_configurations_leave_to_the_cpu_what_they_cannot_do() {
         ("no additions", HwConfig { vector_qadd: false, ..base.clone() }, "vector_qadd"),
         ("short offsets", HwConfig { offset_bits: 20, stride_bits: 12, ..base.clone() }, "stride_bits"),
         ("one bank", HwConfig { block_in: 8, out_banks: 1, ..base }, "bank"),
-        ("4x16x16", HwConfig::load("4x16x16").unwrap(), "pixels at once"),
     ];
     for (name, config, reason) in odd {
         assert_eq!(config.violations(), [], "{name}");
