@@ -102,31 +102,22 @@ module tw_decode (
     if (valid_i && opcode == tw_isa_pkg::OpVector) begin
       vec_bad = `TW_FIELD(vector, uops, vec) == '0 || `TW_FIELD(vector, count0, vec) == '0 ||
                 `TW_FIELD(vector, count1, vec) == '0 || `TW_FIELD(vector, count2, vec) == '0;
-      if (`TW_FIELD(vector, mode, vec) && op != tw_isa_pkg::VecRequant && op != tw_isa_pkg::VecMul) vec_bad = 1'b1;
+      if (tw_cfg_pkg::VecsBuilt[op] == 1'b0) vec_bad = 1'b1;
+      if (`TW_FIELD(vector, mode, vec) && !tw_isa_pkg::VecsWithMode[op]) vec_bad = 1'b1;
       if (`TW_FIELD(vector, dst, vec) == 2'd3 || a == tw_isa_pkg::SrcParam || b > tw_isa_pkg::SrcNone) vec_bad = 1'b1;
       if (!reach && ({1'b0, `TW_FIELD(vector, dst, vec)} == tw_isa_pkg::SrcInp || a == tw_isa_pkg::SrcInp ||
                      b == tw_isa_pkg::SrcInp)) vec_bad = 1'b1;
       case (op)
-        tw_isa_pkg::VecLut: if (b != tw_isa_pkg::SrcNone || tw_cfg_pkg::VectorLut == 0) vec_bad = 1'b1;
         tw_isa_pkg::VecMac: begin
           if ({1'b0, `TW_FIELD(vector, dst, vec)} != tw_isa_pkg::SrcAcc || b != tw_isa_pkg::SrcParam ||
-              (a != tw_isa_pkg::SrcOut && a != tw_isa_pkg::SrcInp) || tw_cfg_pkg::VectorMac == 0) vec_bad = 1'b1;
-        end
-        tw_isa_pkg::VecMove, tw_isa_pkg::VecClip: if (b != tw_isa_pkg::SrcNone) vec_bad = 1'b1;
-        tw_isa_pkg::VecMin, tw_isa_pkg::VecMax, tw_isa_pkg::VecAdd, tw_isa_pkg::VecSub: begin
-          if (b == tw_isa_pkg::SrcNone) vec_bad = 1'b1;
-        end
-        tw_isa_pkg::VecShr, tw_isa_pkg::VecShl: begin
-          if (b == tw_isa_pkg::SrcNone || tw_cfg_pkg::VectorShift == 0) vec_bad = 1'b1;
+              (a != tw_isa_pkg::SrcOut && a != tw_isa_pkg::SrcInp)) vec_bad = 1'b1;
         end
         tw_isa_pkg::VecRequant: if (b != tw_isa_pkg::SrcParam) vec_bad = 1'b1;
         tw_isa_pkg::VecMul, tw_isa_pkg::VecQadd: begin
           if ((a != tw_isa_pkg::SrcOut && a != tw_isa_pkg::SrcInp) ||
               (b != tw_isa_pkg::SrcOut && b != tw_isa_pkg::SrcInp)) vec_bad = 1'b1;
-          if (op == tw_isa_pkg::VecMul && tw_cfg_pkg::VectorMul == 0) vec_bad = 1'b1;
-          if (op == tw_isa_pkg::VecQadd && tw_cfg_pkg::VectorQadd == 0) vec_bad = 1'b1;
         end
-        default: vec_bad = 1'b1;
+        default: if ((b != tw_isa_pkg::SrcNone) != tw_isa_pkg::VecsWithB[op]) vec_bad = 1'b1;
       endcase
     end
   end

@@ -105,6 +105,8 @@ package tw_isa_pkg;
   localparam logic [6:0] DescReservedW = 7'd16;
   localparam logic [31:0] VecsDeep = 32'd1792;
   localparam logic [31:0] VecsWithConstants = 32'd198528;
+  localparam logic [31:0] VecsWithB = 32'd67454;
+  localparam logic [31:0] VecsWithMode = 32'd768;
   localparam logic [31:0] IdValue = 32'd1415007316;
   localparam logic [31:0] IsaVersion = 32'd1;
   localparam logic [31:0] RingEntries = 32'd4;

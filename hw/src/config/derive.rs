@@ -242,6 +242,8 @@ impl HwConfig {
     pub fn hash(&self) -> u64 {
         let mut sha = Sha256::new();
         sha.update(crate::isa::ISA_VERSION.to_le_bytes());
+        // So that hardware that was made before an operation was there is not taken for one that has it.
+        sha.update(VecOp::mask(|op| op.is_built(self)).to_le_bytes());
         for p in super::PARAMS {
             sha.update(p.key.as_bytes());
             sha.update(p.value(self).to_le_bytes());

@@ -74,9 +74,11 @@ fn isa_package() -> String {
         constant(9, format!("Desc{}Lsb", camel(name)), *at as u64 * 8);
         constant(7, format!("Desc{}W", camel(name)), (*bits).into());
     }
-    let mask = |is: fn(VecOp) -> bool| VecOp::ALL.iter().filter(|op| is(**op)).map(|op| 1 << *op as u32).sum();
-    constant(32, "VecsDeep".into(), mask(VecOp::is_deep));
-    constant(32, "VecsWithConstants".into(), mask(|op| op.needs_descriptor(super::VecSrc::None)));
+    let mut mask = |name: &str, holds: fn(VecOp) -> bool| constant(32, name.into(), VecOp::mask(holds).into());
+    mask("VecsDeep", VecOp::is_deep);
+    mask("VecsWithConstants", |op| op.needs_descriptor(VecSrc::None));
+    mask("VecsWithB", VecOp::has_b);
+    mask("VecsWithMode", VecOp::has_mode);
     constant(32, "IdValue".into(), crate::regs::ID_VALUE.into());
     constant(32, "IsaVersion".into(), ISA_VERSION.into());
     constant(32, "RingEntries".into(), crate::regs::RING_ENTRIES.into());
@@ -113,6 +115,7 @@ pub fn config_package(config: &HwConfig) -> String {
     int("VectorReachesInp", config.vector_reaches_inp().into());
     int("DescriptorEntries", config.descriptor_entries());
     int("TableEntries", config.table_entries());
+    int("VecsBuilt", VecOp::mask(|op| op.is_built(config)));
     for mem in Mem::ALL {
         let name = camel(mem.name());
         int(&format!("{name}EntryBytes"), config.entry_bytes(mem));

@@ -110,9 +110,6 @@ fn vector(x: &Vector, config: &HwConfig, rules: &mut Rules) {
     rules.need(x.b != VecSrc::Inp || reach, "b", no_reach);
     let int8 = |s: VecSrc| matches!(s, VecSrc::Out | VecSrc::Inp);
     match x.op {
-        VecOp::Move | VecOp::Clip | VecOp::Lut => {
-            rules.need(x.b == VecSrc::None, "b", "must be none; this operation has no second operand")
-        }
         VecOp::Mac => {
             rules.need(x.dst == VecDst::Acc, "dst", "must be acc for mac");
             rules.need(int8(x.a), "a", "must be int8 rows, of out or inp");
@@ -123,6 +120,7 @@ fn vector(x: &Vector, config: &HwConfig, rules: &mut Rules) {
             rules.need(int8(x.a), "a", "must be int8 rows, of out or inp");
             rules.need(int8(x.b), "b", "must be int8 rows, of out or inp");
         }
-        _ => rules.need(x.b != VecSrc::None, "b", "is none, but this operation has two operands"),
+        op if op.has_b() => rules.need(x.b != VecSrc::None, "b", "is none, but this operation has two operands"),
+        _ => rules.need(x.b == VecSrc::None, "b", "must be none; this operation has no second operand"),
     }
 }

@@ -8,7 +8,8 @@ pub const TABLE_BYTES: usize = 256;
 pub const TAP_STRIDE: u32 = 16;
 
 macro_rules! vector_ops {
-    ($($(#[doc = $doc:literal])+ $name:ident = $code:literal, $text:literal, $deep:literal, $simple:expr;)*) => {
+    ($($(#[doc = $doc:literal])+
+       $name:ident = $code:literal, $text:literal $(if $parameter:ident)?, $deep:literal, $simple:expr;)*) => {
         /// An operation of the vector unit.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
@@ -28,6 +29,13 @@ macro_rules! vector_ops {
                 match self { $(VecOp::$name => concat!($($doc),+),)* }
             }
 
+            /// The parameter that decides whether the operation is built, and its value; `None` where it always is.
+            pub fn parameter(self, config: &HwConfig) -> Option<(&'static str, bool)> {
+                match self {
+                    $(VecOp::$name => [$((stringify!($parameter), config.$parameter))?].first().copied(),)*
+                }
+            }
+
             /// Whether it runs on the requantize lanes, without forwarding.
             pub fn is_deep(self) -> bool {
                 match self { $(VecOp::$name => $deep,)* }
@@ -43,6 +51,9 @@ macro_rules! vector_ops {
     };
 }
 
+// A row: code, name in text, the parameter that builds it if it is optional, whether it is deep, and its meaning if it is
+// simple and reads no descriptor. The encoder, the text form, the packages of the RTL, the functional simulator, the random
+// programs and the manual take it from here.
 vector_ops! {
     /// The first operand.
     Move = 0, "move", false, Some(|a, _| a);
@@ -55,34 +66,27 @@ vector_ops! {
     /// Difference, wrapping.
     Sub = 4, "sub", false, Some(|a, b| a.wrapping_sub(b));
     /// Arithmetic shift right by the low five bits of `b`.
-    Shr = 5, "shr", false, Some(|a, b| a >> (b & 31));
+    Shr = 5, "shr" if vector_shift, false, Some(|a, b| a >> (b & 31));
     /// Shift left by the low five bits of `b`.
-    Shl = 6, "shl", false, Some(|a, b| a << (b & 31));
+    Shl = 6, "shl" if vector_shift, false, Some(|a, b| a << (b & 31));
     /// The first operand between the descriptor's bounds.
     Clip = 7, "clip", false, None;
     /// Bias, multiply, round, shift, zero point and clamp; `b` is param, clamp and zero point are the descriptor's.
     Requant = 8, "requant", true, None;
     /// Quantized product of two int8 rows by the descriptor's scales.
-    Mul = 9, "mul", true, None;
+    Mul = 9, "mul" if vector_mul, true, None;
     /// Quantized sum of two int8 rows by the descriptor's scales, three passes.
-    Qadd = 10, "qadd", true, None;
+    Qadd = 10, "qadd" if vector_qadd, true, None;
     /// dst plus the product of `a` and a row of param, each less its zero point; wrapping.
-    Mac = 16, "mac", false, None;
+    Mac = 16, "mac" if vector_mac, false, None;
     /// The byte that `a`'s low eight bits, as an unsigned number, have in the descriptor's table, sign-extended.
-    Lut = 17, "lut", false, None;
+    Lut = 17, "lut" if vector_lut, false, None;
 }
 
 impl VecOp {
-    /// The parameter that decides whether the operation is built, and its value; `None` where it always is.
-    pub fn parameter(self, config: &HwConfig) -> Option<(&'static str, bool)> {
-        match self {
-            VecOp::Move | VecOp::Min | VecOp::Max | VecOp::Add | VecOp::Sub | VecOp::Clip | VecOp::Requant => None,
-            VecOp::Shr | VecOp::Shl => Some(("vector_shift", config.vector_shift)),
-            VecOp::Mul => Some(("vector_mul", config.vector_mul)),
-            VecOp::Qadd => Some(("vector_qadd", config.vector_qadd)),
-            VecOp::Mac => Some(("vector_mac", config.vector_mac)),
-            VecOp::Lut => Some(("vector_lut", config.vector_lut)),
-        }
+    /// The operations for which something holds, each the bit of its code.
+    pub fn mask(holds: impl Fn(VecOp) -> bool) -> u32 {
+        VecOp::ALL.iter().filter(|op| holds(**op)).map(|op| 1 << *op as u32).sum()
     }
 
     /// Whether the configuration builds the operation.
