@@ -130,8 +130,8 @@ module tw_store (
   logic        rd_q, rd_out_q, chunk_q, chunk_out_q;
   logic [15:0] chunks_left_q, chunks;
   logic [31:0] chunk_pos_q, sel_q;
-  logic [2:0]  avail_q, kept;
-  logic [tw_cfg_pkg::BusBits-1:0] s0_q, s1_q, s2_q, s3_q, chunk_data;
+  logic [2:0]  avail;
+  logic [tw_cfg_pkg::BusBits-1:0] word0, word1, chunk_data;
   logic [1:0]  pop;
   logic        read, re_ready, re_valid, re_full, re_end, re_both, re_active, beat_ready;
   logic [4:0]  head_log, cur_log;
@@ -149,22 +149,19 @@ module tw_store (
                         >> head_log);
   // The next row's chunks are read when this row's bytes are all moved.
   assign row_take = !row_empty && re_ready && !chunk_q && !stop_i;
-  assign read = chunk_q && !stop_i && 3'(avail_q) + 3'(rd_q) <= 3'd3;
+  assign read = chunk_q && !stop_i && avail + 3'(rd_q) <= 3'd3;
   assign inp_re_o = read && !chunk_out_q;
   assign out_re_o = read && chunk_out_q;
   assign raddr_o  = tw_cfg_pkg::EntryW'(chunk_pos_q >> (chunk_out_q ? OutLog : InpLog));
-  assign kept     = avail_q - 3'(pop);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       chunk_q <= 1'b0;
       rd_q    <= 1'b0;
-      avail_q <= '0;
     end else begin
       if (row_take) chunk_q <= 1'b1;
       else if (read && chunks_left_q == 16'd1) chunk_q <= 1'b0;
       rd_q    <= read;
-      avail_q <= kept + 3'(rd_q);
     end
   end
   always_ff @(posedge clk_i) begin
@@ -201,37 +198,15 @@ module tw_store (
     end
   end
 
-  always_ff @(posedge clk_i) begin
-    if (pop != 2'd0 || rd_q) begin
-      case (pop)
-        2'd0: begin
-        end
-        2'd1: begin
-          s0_q <= s1_q;
-          s1_q <= s2_q;
-          s2_q <= s3_q;
-        end
-        default: begin
-          s0_q <= s2_q;
-          s1_q <= s3_q;
-        end
-      endcase
-      if (rd_q) begin
-        case (kept[1:0])
-          2'd0: s0_q <= chunk_data;
-          2'd1: s1_q <= chunk_data;
-          2'd2: s2_q <= chunk_data;
-          default: s3_q <= chunk_data;
-        endcase
-      end
-    end
-  end
+  tw_front #(.Width(tw_cfg_pkg::BusBits)) u_front (
+    .clk_i, .rst_ni, .push_i(rd_q), .data_i(chunk_data), .pop_i(pop), .avail_o(avail), .word0_o(word0), .word1_o(word1)
+  );
 
   tw_realign #(.MaxBytes(BusBytes)) u_realign (
     .clk_i, .rst_ni, .row_valid_i(row_take), .row_bytes_i(row_head.bytes),
     .row_src_i(BusLog'(row_head.pos & ((32'd1 << head_log) - 32'd1))), .row_dst_i(row_head.dst),
-    .row_src_log_i(LogW'(head_log)), .row_dst_log_i(LogW'(BusLog)), .row_ready_o(re_ready), .src_avail_i(avail_q),
-    .src0_i(s0_q), .src1_i(s1_q), .src_pop_o(pop), .dst_ready_i(beat_ready), .dst_valid_o(re_valid), .dst_data_o(re_data),
+    .row_src_log_i(LogW'(head_log)), .row_dst_log_i(LogW'(BusLog)), .row_ready_o(re_ready), .src_avail_i(avail),
+    .src0_i(word0), .src1_i(word1), .src_pop_o(pop), .dst_ready_i(beat_ready), .dst_valid_o(re_valid), .dst_data_o(re_data),
     .dst_bytes_o(re_bytes), .dst_full_o(re_full), .dst_end_o(re_end), .dst_count_o(re_count), .src_both_o(re_both),
     .active_o(re_active)
   );

@@ -49,9 +49,8 @@ module tw_vector (
 
   localparam int unsigned E = tw_cfg_pkg::RowElements;
   localparam int unsigned LanesV = tw_cfg_pkg::VectorLanes;
-  localparam int unsigned LanesR = tw_cfg_pkg::RequantLanes;
   localparam int unsigned SlicesV = E / LanesV;
-  localparam int unsigned SlicesR = E / LanesR;
+  localparam int unsigned SlicesR = E / tw_cfg_pkg::RequantLanes;
   localparam int unsigned SlicesMax = SlicesV > SlicesR ? SlicesV : SlicesR;
   localparam int unsigned SliceW = SlicesMax > 1 ? $clog2(SlicesMax) : 1;
   localparam int unsigned IndexW = tw_cfg_pkg::VecW;
@@ -68,11 +67,6 @@ module tw_vector (
   localparam int unsigned TableWords = tw_isa_pkg::TableBytes / 8;
   localparam int unsigned EntryWords = Bo < TableWords ? Bo : TableWords;
   localparam int unsigned DescCountW = $clog2((DescEntries > TableWords ? DescEntries : TableWords) + 2);
-  // What a pass through the lanes carries.
-  localparam logic [1:0]  KindFinal = 2'd0;
-  localparam logic [1:0]  KindA = 2'd1;
-  localparam logic [1:0]  KindB = 2'd2;
-  localparam logic [1:0]  KindSum = 2'd3;
 
   typedef struct packed {
     logic [4:0] op;
@@ -86,7 +80,8 @@ module tw_vector (
     logic               last;
     logic               row_last;
     logic [SliceW-1:0]  slice;
-    logic [1:0]         kind;
+    // The pass of a quantized addition's second operand.
+    logic               second;
     logic [3:0]         push;
   } tag_t;
 
@@ -177,20 +172,12 @@ module tw_vector (
 
   // The descriptor's fields.
   logic [tw_isa_pkg::DescriptorBytes*8-1:0] d;
-  logic [31:0] d_scalar, d_lo, d_hi, d_zero, d_ma, d_mb, d_m;
-  logic [7:0]  d_sa, d_sb, d_s, d_left, d_za, d_zb;
+  logic [31:0] d_scalar, d_lo, d_hi;
+  logic [7:0]  d_za, d_zb;
   assign d = descriptor_q[tw_isa_pkg::DescriptorBytes*8-1:0];
   assign d_scalar = d[tw_isa_pkg::DescScalarLsb +: 32];
   assign d_lo     = d[tw_isa_pkg::DescLoLsb +: 32];
   assign d_hi     = d[tw_isa_pkg::DescHiLsb +: 32];
-  assign d_zero   = d[tw_isa_pkg::DescZeroPointLsb +: 32];
-  assign d_ma     = d[tw_isa_pkg::DescMultiplierALsb +: 32];
-  assign d_mb     = d[tw_isa_pkg::DescMultiplierBLsb +: 32];
-  assign d_m      = d[tw_isa_pkg::DescMultiplierLsb +: 32];
-  assign d_sa     = d[tw_isa_pkg::DescShiftALsb +: 8];
-  assign d_sb     = d[tw_isa_pkg::DescShiftBLsb +: 8];
-  assign d_s      = d[tw_isa_pkg::DescShiftLsb +: 8];
-  assign d_left   = d[tw_isa_pkg::DescLeftShiftLsb +: 8];
   assign d_za     = d[tw_isa_pkg::DescZeroALsb +: 8];
   assign d_zb     = d[tw_isa_pkg::DescZeroBLsb +: 8];
 
@@ -263,7 +250,7 @@ module tw_vector (
   assign tag0.last     = walk_last && slice_last && (!is_qadd || phase_q == 2'd1);
   assign tag0.row_last = slice_last;
   assign tag0.slice    = slice_q;
-  assign tag0.kind     = !is_qadd ? KindFinal : (phase_q == 2'd0 ? KindA : KindB);
+  assign tag0.second   = phase_q != 2'd0;
   assign tag0.push     = cur_push_q;
 
   always_ff @(posedge clk_i) begin
@@ -450,143 +437,24 @@ module tw_vector (
     if (simple3) simple_buf_q <= simple_row;
   end
 
-  // Stages 3 to 8, deep operations. Stage k's tag stands beside what entered the lanes k - 3 cycles ago.
-  logic                 entry_valid, sum_entry, deep3;
-  tag_t                 entry_tag, dtag4_q, dtag5_q, dtag6_q, dtag7_q, dtag8_q;
-  logic [8:4]           dvalid_q;
-  ctl_t                 entry_ctl, dctl4_q, dctl5_q, dctl6_q, dctl7_q, dctl8_q;
-  logic [IndexW-1:0]    entry_at, dat4_q, dat5_q, dat6_q, dat7_q, dat8_q;
-  logic [LanesR*32-1:0] x, multiplier, scaled, result, hold_q;
-  logic [LanesR*8-1:0]  shift;
-  logic [E*32-1:0]      deep_buf_q;
-  logic                 deep_final;
-
-  assign sum_entry   = dvalid_q[7] && dtag7_q.kind == KindB;
-  assign deep3       = valid_q[3] && is_deep(ctl3_q.op);
-  assign entry_valid = sum_entry || deep3;
-  assign entry_ctl   = sum_entry ? dctl7_q : ctl3_q;
-  assign entry_at    = sum_entry ? dat7_q : dst3_q;
-  always_comb begin
-    entry_tag = sum_entry ? dtag7_q : tag3_q;
-    if (sum_entry) entry_tag.kind = KindSum;
-  end
-
-  // The slice's operands, and the parameters of its channels: all of a block's, or a part.
-  localparam int unsigned DeepChannels = LanesR < Bo ? LanesR : Bo;
-  logic [LanesR*32-1:0]       deep_a, deep_b;
-  logic [DeepChannels*32-1:0] deep_multiplier;
-  logic [DeepChannels*8-1:0]  deep_shift;
-  int unsigned                deep_channel;
-  always_comb begin
-    deep_a = '0;
-    deep_b = '0;
-    deep_multiplier = '0;
-    deep_shift = '0;
-    deep_channel = 0;
-    if (deep3) begin
-      if (SlicesR == 1) begin
-        deep_a = a_full[LanesR*32-1:0];
-        deep_b = b_full[LanesR*32-1:0];
-      end else begin
-        deep_a = a_full[32'(tag3_q.slice)*LanesR*32 +: LanesR*32];
-        deep_b = b_full[32'(tag3_q.slice)*LanesR*32 +: LanesR*32];
-      end
-      if (LanesR < Bo) deep_channel = (32'(tag3_q.slice)*LanesR) % Bo;
-      deep_multiplier = p_multiplier[deep_channel*32 +: DeepChannels*32];
-      deep_shift = p_shift[deep_channel*8 +: DeepChannels*8];
-    end
-  end
-
-  for (genvar l = 0; l < LanesR; l++) begin : gen_requant_lane
-    logic [31:0] av, bv, xl, ml;
-    logic [7:0]  sl, a8, b8;
-    logic [8:0]  da, db, dx;
-    logic [17:0] prod;
-    assign av = deep_a[l*32 +: 32];
-    assign bv = deep_b[l*32 +: 32];
-    assign a8 = av[7:0];
-    assign b8 = bv[7:0];
-    always_comb begin
-      da = '0;
-      db = '0;
-      prod = '0;
-      dx = '0;
-      if (deep3) begin
-        da = {a8[7], a8} - {d_za[7], d_za};
-        db = {b8[7], b8} - {d_zb[7], d_zb};
-        prod = {{9{da[8]}}, da} * {{9{db[8]}}, db};
-        dx = tag3_q.kind == KindA ? da : db;
-      end
-    end
-    always_comb begin
-      xl = '0;
-      ml = '0;
-      sl = '0;
-      if (deep3) begin
-        xl = av + bv;
-        ml = deep_multiplier[(l % DeepChannels)*32 +: 32];
-        sl = deep_shift[(l % DeepChannels)*8 +: 8];
-      end
-      if (tw_cfg_pkg::VectorMul != 0 && deep3 && ctl3_q.op == tw_isa_pkg::VecMul) begin
-        xl = {{14{prod[17]}}, prod};
-        ml = d_m;
-        sl = d_s;
-      end
-      if (tw_cfg_pkg::VectorQadd != 0 && deep3 && ctl3_q.op == tw_isa_pkg::VecQadd) begin
-        xl = {{23{dx[8]}}, dx} << d_left[4:0];
-        ml = tag3_q.kind == KindA ? d_ma : d_mb;
-        sl = tag3_q.kind == KindA ? d_sa : d_sb;
-      end
-      if (tw_cfg_pkg::VectorQadd != 0 && sum_entry) begin
-        xl = hold_q[l*32 +: 32] + scaled[l*32 +: 32];
-        ml = d_m;
-        sl = d_s;
-      end
-    end
-    assign x[l*32 +: 32] = xl;
-    assign multiplier[l*32 +: 32] = ml;
-    assign shift[l*8 +: 8] = sl;
-
-    tw_requant_lane u_lane (
-      .clk_i, .en_i({dvalid_q[7:4], entry_valid}), .x_i(x[l*32 +: 32]), .multiplier_i(multiplier[l*32 +: 32]),
-      .shift_i(shift[l*8 +: 8]), .single_i(entry_ctl.single), .zero_point_i(d_zero), .lo_i(d_lo), .hi_i(d_hi),
-      .scaled_o(scaled[l*32 +: 32]), .result_o(result[l*32 +: 32])
-    );
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      dvalid_q <= '0;
-    end else begin
-      dvalid_q <= {dvalid_q[7] && (dtag7_q.kind == KindFinal || dtag7_q.kind == KindSum), dvalid_q[6:4], entry_valid};
-    end
-  end
-  always_ff @(posedge clk_i) begin
-    {dtag8_q, dtag7_q, dtag6_q, dtag5_q, dtag4_q} <= {dtag7_q, dtag6_q, dtag5_q, dtag4_q, entry_tag};
-    {dctl8_q, dctl7_q, dctl6_q, dctl5_q, dctl4_q} <= {dctl7_q, dctl6_q, dctl5_q, dctl4_q, entry_ctl};
-    {dat8_q, dat7_q, dat6_q, dat5_q, dat4_q} <= {dat7_q, dat6_q, dat5_q, dat4_q, entry_at};
-    if (dvalid_q[7] && dtag7_q.kind == KindA) hold_q <= scaled;
-  end
-
-  assign deep_final = dvalid_q[8];
-  if (SlicesR == 1) begin : gen_deep_whole
-    assign deep_row = result;
-  end else begin : gen_deep_slices
-    always_comb begin
-      deep_row = '0;
-      if (deep_final) deep_row = deep_buf_q;
-      if (deep_final) deep_row[32'(dtag8_q.slice)*LanesR*32 +: LanesR*32] = result;
-    end
-  end
-  always_ff @(posedge clk_i) begin
-    if (deep_final) deep_buf_q <= deep_row;
-  end
+  // Stages 3 to 8, deep operations.
+  logic              deep_final, deep_busy, deep_row_last, deep_last;
+  logic [1:0]        deep_dst;
+  logic [IndexW-1:0] deep_at;
+  logic [3:0]        deep_push;
+  tw_vector_deep #(.SliceW(SliceW)) u_deep (
+    .clk_i, .rst_ni, .valid_i(valid_q[3] && is_deep(ctl3_q.op)), .op_i(ctl3_q.op), .single_i(ctl3_q.single),
+    .dst_i(ctl3_q.dst), .at_i(dst3_q), .last_i(tag3_q.last), .row_last_i(tag3_q.row_last), .slice_i(tag3_q.slice),
+    .second_i(tag3_q.second), .push_i(tag3_q.push), .a_i(a_full), .b_i(b_full), .multiplier_i(p_multiplier),
+    .shift_i(p_shift), .descriptor_i(d), .busy_o(deep_busy), .valid_o(deep_final), .row_o(deep_row), .dst_o(deep_dst),
+    .at_o(deep_at), .last_o(deep_last), .row_last_o(deep_row_last), .push_o(deep_push)
+  );
 
   // The row that is complete, narrowed.
   logic       row_done;
   logic [1:0] row_dst;
-  assign row_done = (simple3 && tag3_q.row_last) || (deep_final && dtag8_q.row_last);
-  assign row_dst  = deep_final ? dctl8_q.dst : ctl3_q.dst;
+  assign row_done = (simple3 && tag3_q.row_last) || (deep_final && deep_row_last);
+  assign row_dst  = deep_final ? deep_dst : ctl3_q.dst;
   always_comb begin
     new_row = '0;
     if (row_done) new_row = deep_final ? deep_row : simple_row;
@@ -611,9 +479,9 @@ module tw_vector (
     if (row_done) begin
       wr_row_q  <= new_row;
       wr_dst_q  <= row_dst;
-      wr_at_q   <= deep_final ? dat8_q : dst3_q;
-      wr_last_q <= deep_final ? dtag8_q.last : tag3_q.last;
-      wr_push_q <= deep_final ? dtag8_q.push : tag3_q.push;
+      wr_at_q   <= deep_final ? deep_at : dst3_q;
+      wr_last_q <= deep_final ? deep_last : tag3_q.last;
+      wr_push_q <= deep_final ? deep_push : tag3_q.push;
     end
     if (wr_valid_q) begin
       wr1_row_q <= wr_row_q;
@@ -633,7 +501,7 @@ module tw_vector (
 
   assign retire_o      = wr_valid_q && wr_last_q;
   assign retire_push_o = wr_push_q;
-  assign busy_o        = state_q != StIdle || (|valid_q) || (|dvalid_q) || wr_valid_q;
+  assign busy_o        = state_q != StIdle || (|valid_q) || deep_busy || wr_valid_q;
   assign working_o     = issue;
 
 endmodule

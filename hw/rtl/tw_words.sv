@@ -25,16 +25,11 @@ module tw_words #(
   logic [PtrW-1:0]   rd_q, wr_q;
   logic [CountW-1:0] count_q;
   logic              read, read_q;
-  logic [Width-1:0]  read_data_q, s0_q, s1_q, s2_q, s3_q;
-  logic [2:0]        avail_q, kept;
+  logic [Width-1:0]  read_data_q;
 
-  assign read    = count_q != '0 && 3'(avail_q) + 3'(read_q) <= 3'd3;
+  assign read    = count_q != '0 && avail_o + 3'(read_q) <= 3'd3;
   assign freed_o = read;
-  assign avail_o = avail_q;
-  assign word0_o = s0_q;
-  assign word1_o = s1_q;
-  assign kept    = avail_q - 3'(pop_i);
-  assign empty_o = count_q == '0 && !read_q && avail_q == '0;
+  assign empty_o = count_q == '0 && !read_q && avail_o == '0;
 
   always_ff @(posedge clk_i) begin
     if (push_i) mem[wr_q] <= data_i;
@@ -47,43 +42,18 @@ module tw_words #(
       wr_q    <= '0;
       count_q <= '0;
       read_q  <= 1'b0;
-      avail_q <= '0;
     end else begin
       if (push_i) wr_q <= (wr_q == PtrW'(Depth - 1)) ? '0 : wr_q + 1'b1;
       if (read) rd_q <= (rd_q == PtrW'(Depth - 1)) ? '0 : rd_q + 1'b1;
       count_q <= count_q + CountW'(push_i) - CountW'(read);
       read_q  <= read;
-      avail_q <= kept + 3'(read_q);
     end
   end
 
-  always_ff @(posedge clk_i) begin
-    if (pop_i != 2'd0 || read_q) begin
-      case (pop_i)
-        2'd0: begin
-        end
-        2'd1: begin
-          s0_q <= s1_q;
-          s1_q <= s2_q;
-          s2_q <= s3_q;
-        end
-        default: begin
-          s0_q <= s2_q;
-          s1_q <= s3_q;
-        end
-      endcase
-      if (read_q) begin
-        case (kept[1:0])
-          2'd0: s0_q <= read_data_q;
-          2'd1: s1_q <= read_data_q;
-          2'd2: s2_q <= read_data_q;
-          default: s3_q <= read_data_q;
-        endcase
-      end
-    end
-  end
+  tw_front #(.Width(Width)) u_front (
+    .clk_i, .rst_ni, .push_i(read_q), .data_i(read_data_q), .pop_i, .avail_o, .word0_o, .word1_o
+  );
 
   `TW_ASSERT(NoOverflow_A, !(push_i && count_q == CountW'(Depth)))
-  `TW_ASSERT(NoUnderflow_A, 3'(pop_i) <= avail_q)
 
 endmodule

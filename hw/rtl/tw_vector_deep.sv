@@ -1,0 +1,214 @@
+// The deep vector operations on the requantize lanes, stages 3 to 8 of the vector unit: requantize, product, and the sum
+// of two int8 rows, whose operands go through the lanes one after the other and then their sum, five cycles after the first.
+module tw_vector_deep #(
+  parameter int unsigned SliceW = 1,
+  localparam int unsigned E = tw_cfg_pkg::RowElements,
+  localparam int unsigned Bo = tw_cfg_pkg::BlockOut,
+  localparam int unsigned IndexW = tw_cfg_pkg::VecW
+) (
+  input  logic              clk_i,
+  input  logic              rst_ni,
+  // A pass: a slice of a row, the channels' parameters and where the result goes.
+  input  logic              valid_i,
+  input  logic [4:0]        op_i,
+  input  logic              single_i,
+  input  logic [1:0]        dst_i,
+  input  logic [IndexW-1:0] at_i,
+  input  logic              last_i,
+  input  logic              row_last_i,
+  input  logic [SliceW-1:0] slice_i,
+  // Of a sum's two passes, the second.
+  input  logic              second_i,
+  input  logic [3:0]        push_i,
+  input  logic [E*32-1:0]   a_i,
+  input  logic [E*32-1:0]   b_i,
+  input  logic [Bo*32-1:0]  multiplier_i,
+  input  logic [Bo*8-1:0]   shift_i,
+  input  logic [tw_isa_pkg::DescriptorBytes*8-1:0] descriptor_i,
+  output logic              busy_o,
+  // The row as far as its slices are done, which is whole with the last.
+  output logic              valid_o,
+  output logic [E*32-1:0]   row_o,
+  output logic [1:0]        dst_o,
+  output logic [IndexW-1:0] at_o,
+  output logic              last_o,
+  output logic              row_last_o,
+  output logic [3:0]        push_o
+);
+
+  localparam int unsigned LanesR = tw_cfg_pkg::RequantLanes;
+  localparam int unsigned SlicesR = E / LanesR;
+  // What a pass through the lanes carries.
+  localparam logic [1:0]  KindFinal = 2'd0;
+  localparam logic [1:0]  KindA = 2'd1;
+  localparam logic [1:0]  KindB = 2'd2;
+  localparam logic [1:0]  KindSum = 2'd3;
+
+  typedef struct packed {
+    logic              single;
+    logic [1:0]        dst;
+    logic [IndexW-1:0] at;
+    logic              last;
+    logic              row_last;
+    logic [SliceW-1:0] slice;
+    logic [1:0]        kind;
+    logic [3:0]        push;
+  } pass_t;
+
+  // The descriptor's fields.
+  logic [31:0] d_lo, d_hi, d_zero, d_ma, d_mb, d_m;
+  logic [7:0]  d_sa, d_sb, d_s, d_left, d_za, d_zb;
+  assign d_lo     = descriptor_i[tw_isa_pkg::DescLoLsb +: 32];
+  assign d_hi     = descriptor_i[tw_isa_pkg::DescHiLsb +: 32];
+  assign d_zero   = descriptor_i[tw_isa_pkg::DescZeroPointLsb +: 32];
+  assign d_ma     = descriptor_i[tw_isa_pkg::DescMultiplierALsb +: 32];
+  assign d_mb     = descriptor_i[tw_isa_pkg::DescMultiplierBLsb +: 32];
+  assign d_m      = descriptor_i[tw_isa_pkg::DescMultiplierLsb +: 32];
+  assign d_sa     = descriptor_i[tw_isa_pkg::DescShiftALsb +: 8];
+  assign d_sb     = descriptor_i[tw_isa_pkg::DescShiftBLsb +: 8];
+  assign d_s      = descriptor_i[tw_isa_pkg::DescShiftLsb +: 8];
+  assign d_left   = descriptor_i[tw_isa_pkg::DescLeftShiftLsb +: 8];
+  assign d_za     = descriptor_i[tw_isa_pkg::DescZeroALsb +: 8];
+  assign d_zb     = descriptor_i[tw_isa_pkg::DescZeroBLsb +: 8];
+
+  // Stage k's pass stands beside what entered the lanes k - 3 cycles ago.
+  logic                 entry_valid, sum_entry;
+  pass_t                pass3, entry, pass4_q, pass5_q, pass6_q, pass7_q, pass8_q;
+  logic [8:4]           valid_q;
+  logic [LanesR*32-1:0] x, multiplier, scaled, result, hold_q;
+  logic [LanesR*8-1:0]  shift;
+  logic [E*32-1:0]      row_q;
+
+  assign pass3.single   = single_i;
+  assign pass3.dst      = dst_i;
+  assign pass3.at       = at_i;
+  assign pass3.last     = last_i;
+  assign pass3.row_last = row_last_i;
+  assign pass3.slice    = slice_i;
+  assign pass3.kind     = op_i != tw_isa_pkg::VecQadd ? KindFinal : (second_i ? KindB : KindA);
+  assign pass3.push     = push_i;
+
+  assign sum_entry   = valid_q[7] && pass7_q.kind == KindB;
+  assign entry_valid = sum_entry || valid_i;
+  always_comb begin
+    entry = sum_entry ? pass7_q : pass3;
+    if (sum_entry) entry.kind = KindSum;
+  end
+
+  // The slice's operands, and the parameters of its channels: all of a block's, or a part.
+  localparam int unsigned Channels = LanesR < Bo ? LanesR : Bo;
+  logic [LanesR*32-1:0]   slice_a, slice_b;
+  logic [Channels*32-1:0] slice_multiplier;
+  logic [Channels*8-1:0]  slice_shift;
+  int unsigned            first_channel;
+  always_comb begin
+    slice_a = '0;
+    slice_b = '0;
+    slice_multiplier = '0;
+    slice_shift = '0;
+    first_channel = 0;
+    if (valid_i) begin
+      if (SlicesR == 1) begin
+        slice_a = a_i[LanesR*32-1:0];
+        slice_b = b_i[LanesR*32-1:0];
+      end else begin
+        slice_a = a_i[32'(slice_i)*LanesR*32 +: LanesR*32];
+        slice_b = b_i[32'(slice_i)*LanesR*32 +: LanesR*32];
+      end
+      if (LanesR < Bo) first_channel = (32'(slice_i)*LanesR) % Bo;
+      slice_multiplier = multiplier_i[first_channel*32 +: Channels*32];
+      slice_shift = shift_i[first_channel*8 +: Channels*8];
+    end
+  end
+
+  for (genvar l = 0; l < LanesR; l++) begin : gen_requant_lane
+    logic [31:0] av, bv, xl, ml;
+    logic [7:0]  sl, a8, b8;
+    logic [8:0]  da, db, dx;
+    logic [17:0] prod;
+    assign av = slice_a[l*32 +: 32];
+    assign bv = slice_b[l*32 +: 32];
+    assign a8 = av[7:0];
+    assign b8 = bv[7:0];
+    always_comb begin
+      da = '0;
+      db = '0;
+      prod = '0;
+      dx = '0;
+      if (valid_i) begin
+        da = {a8[7], a8} - {d_za[7], d_za};
+        db = {b8[7], b8} - {d_zb[7], d_zb};
+        prod = {{9{da[8]}}, da} * {{9{db[8]}}, db};
+        dx = pass3.kind == KindA ? da : db;
+      end
+    end
+    always_comb begin
+      xl = '0;
+      ml = '0;
+      sl = '0;
+      if (valid_i) begin
+        xl = av + bv;
+        ml = slice_multiplier[(l % Channels)*32 +: 32];
+        sl = slice_shift[(l % Channels)*8 +: 8];
+      end
+      if (tw_cfg_pkg::VectorMul != 0 && valid_i && op_i == tw_isa_pkg::VecMul) begin
+        xl = {{14{prod[17]}}, prod};
+        ml = d_m;
+        sl = d_s;
+      end
+      if (tw_cfg_pkg::VectorQadd != 0 && valid_i && op_i == tw_isa_pkg::VecQadd) begin
+        xl = {{23{dx[8]}}, dx} << d_left[4:0];
+        ml = pass3.kind == KindA ? d_ma : d_mb;
+        sl = pass3.kind == KindA ? d_sa : d_sb;
+      end
+      if (tw_cfg_pkg::VectorQadd != 0 && sum_entry) begin
+        xl = hold_q[l*32 +: 32] + scaled[l*32 +: 32];
+        ml = d_m;
+        sl = d_s;
+      end
+    end
+    assign x[l*32 +: 32] = xl;
+    assign multiplier[l*32 +: 32] = ml;
+    assign shift[l*8 +: 8] = sl;
+
+    tw_requant_lane u_lane (
+      .clk_i, .en_i({valid_q[7:4], entry_valid}), .x_i(x[l*32 +: 32]), .multiplier_i(multiplier[l*32 +: 32]),
+      .shift_i(shift[l*8 +: 8]), .single_i(entry.single), .zero_point_i(d_zero), .lo_i(d_lo), .hi_i(d_hi),
+      .scaled_o(scaled[l*32 +: 32]), .result_o(result[l*32 +: 32])
+    );
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      valid_q <= '0;
+    end else begin
+      valid_q <= {valid_q[7] && (pass7_q.kind == KindFinal || pass7_q.kind == KindSum), valid_q[6:4], entry_valid};
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    {pass8_q, pass7_q, pass6_q, pass5_q, pass4_q} <= {pass7_q, pass6_q, pass5_q, pass4_q, entry};
+    if (valid_q[7] && pass7_q.kind == KindA) hold_q <= scaled;
+  end
+
+  if (SlicesR == 1) begin : gen_whole
+    assign row_o = result;
+  end else begin : gen_slices
+    always_comb begin
+      row_o = '0;
+      if (valid_o) row_o = row_q;
+      if (valid_o) row_o[32'(pass8_q.slice)*LanesR*32 +: LanesR*32] = result;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (valid_o) row_q <= row_o;
+  end
+
+  assign busy_o     = |valid_q;
+  assign valid_o    = valid_q[8];
+  assign dst_o      = pass8_q.dst;
+  assign at_o       = pass8_q.at;
+  assign last_o     = pass8_q.last;
+  assign row_last_o = pass8_q.row_last;
+  assign push_o     = pass8_q.push;
+
+endmodule
