@@ -5,18 +5,22 @@
 //! zero.
 
 mod codec;
+mod descriptor;
 mod emit;
 mod insn;
 mod legal;
 mod text;
+mod unit;
 mod uop;
 mod vector;
 
 pub use codec::{DecodeError, EncodeError, decode, encode, insn_bits};
+pub use descriptor::{DESCRIPTOR_FIELDS, Descriptor};
 pub use emit::{GENERATED, config_package, generated};
 pub use insn::*;
 pub use legal::{Illegal, illegal_reasons, unfit_reasons};
 pub use text::{AsmError, parse_for, parse_program, print_insn, print_program};
+pub use unit::{Unit, UnitSet};
 pub use uop::{GemmUop, VectorUop, decode_uop, encode_uop};
 pub use vector::{TABLE_BYTES, TAP_STRIDE, VecDst, VecOp, VecSrc};
 

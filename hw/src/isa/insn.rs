@@ -1,64 +1,9 @@
 //! The table of instructions and their fields.
 
+use super::unit::{Unit, UnitSet};
 use super::vector::{VecDst, VecOp, VecSrc};
 use crate::config::Mem;
 use crate::num::Rounding;
-
-/// A unit that takes instructions from its own queue; the discriminant is its bit in a mask.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Unit {
-    /// DRAM to scratchpads.
-    Load = 0,
-    /// Matrix products.
-    Gemm = 1,
-    /// Element-wise work and requantization.
-    Vector = 2,
-    /// Scratchpads to DRAM.
-    Store = 3,
-}
-
-impl Unit {
-    /// All units in order.
-    pub const ALL: [Unit; 4] = [Unit::Load, Unit::Gemm, Unit::Vector, Unit::Store];
-
-    /// The name in programs' text.
-    pub fn name(self) -> &'static str {
-        ["load", "gemm", "vector", "store"][self as usize]
-    }
-}
-
-/// A set of units: a pop or push mask.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct UnitSet(pub u8);
-
-impl UnitSet {
-    /// No unit.
-    pub const NONE: UnitSet = UnitSet(0);
-
-    /// Whether `unit` is in the set.
-    pub fn contains(self, unit: Unit) -> bool {
-        self.0 >> unit as u8 & 1 == 1
-    }
-
-    /// Adds `unit`.
-    pub fn insert(&mut self, unit: Unit) {
-        self.0 |= 1 << unit as u8;
-    }
-
-    /// The units in the set, in order.
-    pub fn iter(self) -> impl Iterator<Item = Unit> {
-        Unit::ALL.into_iter().filter(move |&u| self.contains(u))
-    }
-}
-
-impl FromIterator<Unit> for UnitSet {
-    fn from_iter<I: IntoIterator<Item = Unit>>(iter: I) -> Self {
-        let mut set = UnitSet::NONE;
-        iter.into_iter().for_each(|u| set.insert(u));
-        set
-    }
-}
 
 macro_rules! width_names {
     ($($name:ident, $sv:literal, $doc:literal;)*) => {
@@ -521,82 +466,5 @@ impl Insn {
     /// The unit that takes it.
     pub fn unit(&self) -> Unit {
         self.op.opcode().unit()
-    }
-}
-
-macro_rules! descriptor {
-    ($($at:literal $field:ident: $ty:ty, $doc:literal;)*) => {
-        /// The scalars of a vector instruction, consecutive little-endian bytes from the start of a param entry.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-        pub struct Descriptor { $(#[doc = $doc] pub $field: $ty,)* }
-
-        /// Name, first byte, bits and description of a descriptor's fields.
-        pub const DESCRIPTOR_FIELDS: &[(&str, usize, u32, &str)] =
-            &[$((stringify!($field), $at, <$ty>::BITS, $doc)),*];
-
-        impl Descriptor {
-            /// As it lies in memory.
-            pub fn to_bytes(&self) -> [u8; super::DESCRIPTOR_BYTES] {
-                let mut bytes = [0; super::DESCRIPTOR_BYTES];
-                $(bytes[$at..$at + size_of::<$ty>()].copy_from_slice(&self.$field.to_le_bytes());)*
-                bytes
-            }
-
-            /// From its bytes in memory.
-            pub fn from_bytes(bytes: &[u8; super::DESCRIPTOR_BYTES]) -> Descriptor {
-                let mut d = Descriptor::default();
-                $({
-                    let mut raw = [0; size_of::<$ty>()];
-                    raw.copy_from_slice(&bytes[$at..$at + size_of::<$ty>()]);
-                    d.$field = <$ty>::from_le_bytes(raw);
-                })*
-                d
-            }
-        }
-    };
-}
-
-descriptor! {
-    0 scalar: i32, "second operand of a simple operation with b = scalar";
-    4 lo: i32, "least result of clip, requant, mul and qadd";
-    8 hi: i32, "greatest result of clip, requant, mul and qadd";
-    12 zero_point: i32, "added to a deep operation's result before the clamp";
-    16 multiplier_a: i32, "qadd: scale of the first operand";
-    20 multiplier_b: i32, "qadd: scale of the second operand";
-    24 multiplier: i32, "qadd: scale of the sum; mul: scale of the product";
-    28 shift_a: i8, "qadd: shift of the first operand";
-    29 shift_b: i8, "qadd: shift of the second operand";
-    30 shift: i8, "qadd: shift of the sum; mul: shift of the product";
-    31 left_shift: u8, "qadd: both operands are shifted left by its low five bits first";
-    32 zero_a: i8, "qadd, mul, mac: zero point of the first operand";
-    33 zero_b: i8, "qadd, mul, mac: zero point of the second operand";
-    34 reserved: u16, "zero";
-}
-
-impl Descriptor {
-    /// The quantized addition that the descriptor describes.
-    pub fn qadd(&self) -> crate::num::Qadd {
-        use crate::num::QaddOperand;
-        crate::num::Qadd {
-            a: QaddOperand { zero_point: self.zero_a.into(), multiplier: self.multiplier_a, shift: self.shift_a },
-            b: QaddOperand { zero_point: self.zero_b.into(), multiplier: self.multiplier_b, shift: self.shift_b },
-            out: QaddOperand { zero_point: self.zero_point, multiplier: self.multiplier, shift: self.shift },
-            left_shift: self.left_shift,
-            lo: self.lo,
-            hi: self.hi,
-        }
-    }
-
-    /// The requantization of a product of two operands.
-    pub fn product(&self, mode: Rounding) -> crate::num::Requant {
-        crate::num::Requant {
-            bias: 0,
-            multiplier: self.multiplier,
-            shift: self.shift,
-            zero_point: self.zero_point,
-            lo: self.lo,
-            hi: self.hi,
-            mode,
-        }
     }
 }
