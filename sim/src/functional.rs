@@ -17,7 +17,7 @@ use crate::queue::Queue;
 use state::State;
 use std::sync::Arc;
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::device::{Base, Command, Device, DeviceError, RunReport, Ticket, Trap, check_command, memory_range};
+use tilewright_hw::device::{Base, Command, DeviceError, RunReport, Trap, check_command};
 use tilewright_hw::isa::{DecodeError, INSN_BYTES, Insn, Op, decode, illegal_reasons};
 use tilewright_hw::regs::{TrapCause, TrapUnit};
 
@@ -115,6 +115,10 @@ impl Fsim {
             Op::Gemm(x) => self.gemm(x, report),
             Op::Vector(x) => self.vector(x),
         }
+    }
+
+    fn entries(&mut self, mem: Mem, entry: u32, count: u32) -> Vec<u8> {
+        self.state.bytes(mem, entry as usize, count as usize)
     }
 
     fn run_command(&mut self, command: &Command) -> Result<RunReport, DeviceError> {
@@ -252,51 +256,7 @@ impl Stepper<'_> {
     }
 }
 
-impl Device for Fsim {
-    fn config(&self) -> &HwConfig {
-        &self.config
-    }
-
-    fn name(&self) -> &str {
-        "fsim"
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        self.dram.len() as u64
-    }
-
-    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        let range = memory_range(addr, bytes.len() as u64, self.memory_bytes())?;
-        self.dram[range].copy_from_slice(bytes);
-        Ok(())
-    }
-
-    fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        let range = memory_range(addr, bytes.len() as u64, self.memory_bytes())?;
-        bytes.copy_from_slice(&self.dram[range]);
-        Ok(())
-    }
-
-    fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError> {
-        self.queue.submit(command, &self.config)
-    }
-
-    fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
-        while let Some((first, command)) = self.queue.next(ticket) {
-            let outcome = self.run_command(&command);
-            self.queue.done(first, outcome);
-        }
-        self.queue.take(ticket)
-    }
-
-    fn scratchpad(&mut self, mem: Mem, entry: u32, count: u32) -> Result<Vec<u8>, DeviceError> {
-        let entries = self.config.entries(mem);
-        match entry.checked_add(count) {
-            Some(end) if end <= entries => Ok(self.state.bytes(mem, entry as usize, count as usize)),
-            _ => Err(DeviceError::OutOfMemory { addr: entry.into(), len: count.into(), size: entries.into() }),
-        }
-    }
-}
+crate::queue::device!(Fsim, "fsim");
 
 #[cfg(test)]
 mod tests;

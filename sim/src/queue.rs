@@ -1,4 +1,4 @@
-//! Commands that wait for a simulator, and the reports that nobody has taken yet.
+//! What simulators have in common as devices: commands that wait, reports that nobody has taken yet, memory behind an address.
 
 use std::collections::VecDeque;
 use tilewright_hw::config::HwConfig;
@@ -42,6 +42,60 @@ impl Queue {
         }
     }
 }
+
+/// Makes a simulator a `Device`: one with a `config`, a `queue`, its memory as a slice, `run_command`, and `entries`, which
+/// gives the bytes of entries of a scratchpad that has them.
+macro_rules! device {
+    ($simulator:ty, $name:literal) => {
+        impl tilewright_hw::device::Device for $simulator {
+            fn config(&self) -> &HwConfig {
+                &self.config
+            }
+
+            fn name(&self) -> &str {
+                $name
+            }
+
+            fn memory_bytes(&self) -> u64 {
+                self.memory().len() as u64
+            }
+
+            fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+                let range = tilewright_hw::device::memory_range(addr, bytes.len() as u64, self.memory_bytes())?;
+                self.memory_mut()[range].copy_from_slice(bytes);
+                Ok(())
+            }
+
+            fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+                let range = tilewright_hw::device::memory_range(addr, bytes.len() as u64, self.memory_bytes())?;
+                bytes.copy_from_slice(&self.memory()[range]);
+                Ok(())
+            }
+
+            fn submit(&mut self, command: &Command) -> Result<tilewright_hw::device::Ticket, DeviceError> {
+                self.queue.submit(command, &self.config)
+            }
+
+            fn wait(&mut self, ticket: tilewright_hw::device::Ticket) -> Result<RunReport, DeviceError> {
+                while let Some((first, command)) = self.queue.next(ticket) {
+                    let outcome = self.run_command(&command);
+                    self.queue.done(first, outcome);
+                }
+                self.queue.take(ticket)
+            }
+
+            fn scratchpad(&mut self, mem: Mem, entry: u32, count: u32) -> Result<Vec<u8>, DeviceError> {
+                let size = self.config.entries(mem);
+                if entry.checked_add(count).is_none_or(|end| end > size) {
+                    let [addr, len, size] = [entry, count, size].map(u64::from);
+                    return Err(DeviceError::OutOfMemory { addr, len, size });
+                }
+                Ok(self.entries(mem, entry, count))
+            }
+        }
+    };
+}
+pub(crate) use device;
 
 #[cfg(test)]
 mod tests {

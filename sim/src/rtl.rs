@@ -14,7 +14,7 @@ use crate::queue::Queue;
 use std::path::{Path, PathBuf};
 use sys::{Bench, End};
 use tilewright_hw::config::{Counters, DramSection, HwConfig, Mem};
-use tilewright_hw::device::{Base, Command, Device, DeviceError, RunReport, Ticket, Trap, UnitCounters, memory_range};
+use tilewright_hw::device::{Base, Command, DeviceError, RunReport, Trap, UnitCounters};
 use tilewright_hw::isa::{INSN_BYTES, Op, decode};
 use tilewright_hw::regs::{self, TrapCause, TrapUnit, UnitState};
 
@@ -105,6 +105,16 @@ impl Rtl {
             self.bench.write_reg(at + 4 * word as u32, value as u32);
         }
         self.bases[index] = base;
+    }
+
+    fn entries(&mut self, mem: Mem, entry: u32, count: u32) -> Vec<u8> {
+        // Loads address the rows of a param entry, the design holds it as one.
+        let size = self.config.entry_bytes(mem);
+        let rows = self.config.rows_of_entry(mem);
+        let (first, end) = (entry / rows, (entry + count).div_ceil(rows));
+        let bytes = self.bench.read_entries(mem as u32, first, end - first, size * rows);
+        let skip = ((entry - first * rows) * size) as usize;
+        bytes[skip..skip + (count * size) as usize].to_vec()
     }
 
     fn run_command(&mut self, command: &Command) -> Result<RunReport, DeviceError> {
@@ -239,54 +249,4 @@ impl Rtl {
     }
 }
 
-impl Device for Rtl {
-    fn config(&self) -> &HwConfig {
-        &self.config
-    }
-
-    fn name(&self) -> &str {
-        "rtl"
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        self.bench.memory().len() as u64
-    }
-
-    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        let range = memory_range(addr, bytes.len() as u64, self.memory_bytes())?;
-        self.bench.memory_mut()[range].copy_from_slice(bytes);
-        Ok(())
-    }
-
-    fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        let range = memory_range(addr, bytes.len() as u64, self.memory_bytes())?;
-        bytes.copy_from_slice(&self.bench.memory()[range]);
-        Ok(())
-    }
-
-    fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError> {
-        self.queue.submit(command, &self.config)
-    }
-
-    fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
-        while let Some((first, command)) = self.queue.next(ticket) {
-            let outcome = self.run_command(&command);
-            self.queue.done(first, outcome);
-        }
-        self.queue.take(ticket)
-    }
-
-    fn scratchpad(&mut self, mem: Mem, entry: u32, count: u32) -> Result<Vec<u8>, DeviceError> {
-        let entries = self.config.entries(mem);
-        if entry.checked_add(count).is_none_or(|end| end > entries) {
-            return Err(DeviceError::OutOfMemory { addr: entry.into(), len: count.into(), size: entries.into() });
-        }
-        // Loads address the rows of a param entry, the design holds it as one.
-        let size = self.config.entry_bytes(mem);
-        let rows = self.config.rows_of_entry(mem);
-        let (first, end) = (entry / rows, (entry + count).div_ceil(rows));
-        let bytes = self.bench.read_entries(mem as u32, first, end - first, size * rows);
-        let skip = ((entry - first * rows) * size) as usize;
-        Ok(bytes[skip..skip + (count * size) as usize].to_vec())
-    }
-}
+crate::queue::device!(Rtl, "rtl");

@@ -1,4 +1,5 @@
 use super::*;
+use tilewright_hw::device::Device;
 use tilewright_hw::isa::{Descriptor, GemmUop, VectorUop, encode, parse_program};
 
 const STREAM: u64 = 0x8000;
