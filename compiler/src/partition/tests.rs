@@ -1,16 +1,17 @@
-//! Partitioned graphs on the functional simulator against the reference evaluation, bit for bit.
+//! Partitioned graphs on simulators, most on the functional one, against the reference evaluation, bit for bit.
 
 mod models;
 mod problems;
 
 use super::{Code, Offload, Partition, partition};
-use crate::graph::{Graph, Op, Tensor, ValueId, eval_all};
+use crate::graph::{Graph, Op, Tensor, TensorData, ValueId, eval_all};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tilewright_driver::{race, run_program};
 use tilewright_hw::HwConfig;
+use tilewright_hw::device::Device;
 use tilewright_runtime::artifact::{Image, Packing};
-use tilewright_sim::Fsim;
+use tilewright_sim::{Fsim, Rtl, RtlOptions};
 
 const MEMORY: u64 = 64 << 20;
 
@@ -37,9 +38,45 @@ fn to_host(packing: Packing, bytes: &[u8], len: usize) -> Vec<i8> {
     dense
 }
 
-/// Runs a partition: accelerator regions on fsim, the others by the reference. Every value that leaves an accelerator
+/// The bytes of a tensor that the accelerator writes.
+fn bytes(t: &Tensor) -> Vec<i8> {
+    match t.data() {
+        TensorData::Bool(v) => v.iter().map(|b| i8::from(*b)).collect(),
+        _ => t.as_slice::<i8>().unwrap().to_vec(),
+    }
+}
+
+/// A tensor like another one of these bytes.
+fn tensor(like: &Tensor, bytes: &[i8]) -> Tensor {
+    match like.data() {
+        TensorData::Bool(_) => Tensor::from_fn(like.shape(), |i| bytes[i] != 0),
+        _ => Tensor::from_fn(like.shape(), |i| bytes[i]),
+    }
+}
+
+/// Makes a device for a region.
+type NewDevice<'a> = &'a dyn Fn(&HwConfig) -> Box<dyn Device>;
+
+fn fsim(config: &HwConfig) -> Box<dyn Device> {
+    Box::new(Fsim::new(config.clone(), MEMORY))
+}
+
+/// The Verilated design, checked by its assertions.
+fn rtl(config: &HwConfig) -> Box<dyn Device> {
+    let options = RtlOptions { assertions: true, ..RtlOptions::default() };
+    Box::new(Rtl::new(config.clone(), MEMORY, &options).unwrap())
+}
+
+/// Runs a partition: accelerator regions on a device, the others by the reference. Every value that leaves an accelerator
 /// region is compared with `expected`; the number of compared values comes back.
-fn run(graph: &Graph, config: &HwConfig, parts: &Partition, inputs: &[Tensor], expected: &[Arc<Tensor>]) -> usize {
+fn run(
+    graph: &Graph,
+    config: &HwConfig,
+    parts: &Partition,
+    inputs: &[Tensor],
+    expected: &[Arc<Tensor>],
+    device: NewDevice,
+) -> usize {
     let mut values: HashMap<ValueId, Tensor> =
         inputs.iter().enumerate().map(|(i, t)| (ValueId(i), t.clone())).collect();
     for (_, node) in graph.nodes() {
@@ -58,24 +95,21 @@ fn run(graph: &Graph, config: &HwConfig, parts: &Partition, inputs: &[Tensor], e
             }
             continue;
         };
-        let packed: Vec<Vec<u8>> =
-            accel.inputs.iter().map(|&(v, p)| to_device(p, values[&v].as_slice::<i8>().unwrap())).collect();
-        let mut device = Fsim::new(config.clone(), MEMORY);
-        let (results, report) = run_program(&mut device, &accel.program, &packed).unwrap();
+        let packed: Vec<Vec<u8>> = accel.inputs.iter().map(|&(v, p)| to_device(p, &bytes(&values[&v]))).collect();
+        let (results, report) = run_program(device(config).as_mut(), &accel.program, &packed).unwrap();
         assert!(report.trap.is_none());
-        for (&(value, packing), bytes) in accel.outputs.iter().zip(&results) {
+        for (&(value, packing), result) in accel.outputs.iter().zip(&results) {
             let want = &expected[value.0];
-            let dense = to_host(packing, bytes, want.len());
-            let found = Tensor::new(want.shape(), dense).unwrap();
-            let differs = want.as_slice::<i8>().unwrap().iter().zip(found.as_slice::<i8>().unwrap());
-            let wrong: Vec<_> = differs.enumerate().filter(|(_, (a, b))| a != b).take(4).collect();
+            let dense = to_host(packing, result, want.len());
+            let both = bytes(want).into_iter().zip(dense.iter().copied());
+            let wrong: Vec<_> = both.enumerate().filter(|(_, (a, b))| a != b).take(4).collect();
             assert!(
                 wrong.is_empty(),
                 "{} on {}: (index, (expected, found)) {wrong:?}",
                 graph.value_name(value),
                 config.name
             );
-            values.insert(value, found);
+            values.insert(value, tensor(want, &dense));
             compared += 1;
         }
     }
@@ -84,6 +118,11 @@ fn run(graph: &Graph, config: &HwConfig, parts: &Partition, inputs: &[Tensor], e
 
 /// Partitions, checks the programs' tokens, runs, and compares every value at a border.
 fn check(graph: &Graph, config: &HwConfig, inputs: &[Tensor]) -> Partition {
+    check_on(graph, config, inputs, &fsim)
+}
+
+/// The same on another device.
+fn check_on(graph: &Graph, config: &HwConfig, inputs: &[Tensor], device: NewDevice) -> Partition {
     let parts = partition(graph, config, Offload::All);
     for region in &parts.regions {
         if let Code::Accel(accel) = &region.code
@@ -94,7 +133,7 @@ fn check(graph: &Graph, config: &HwConfig, inputs: &[Tensor]) -> Partition {
         }
     }
     let expected = eval_all(graph, inputs).unwrap();
-    run(graph, config, &parts, inputs, &expected);
+    run(graph, config, &parts, inputs, &expected, device);
     parts
 }
 

@@ -1,6 +1,7 @@
 //! What the accelerator computes in one go.
 
 use super::View;
+use crate::graph::op::BinaryKind;
 use crate::graph::{NodeId, ValueId};
 use tilewright_hw::isa::VecOp;
 use tilewright_hw::num::{Qadd, Requant, Rounding};
@@ -177,10 +178,8 @@ pub enum PairOp {
         /// What the product goes through.
         requant: Requant,
     },
-    /// The greater.
-    Max,
-    /// The smaller.
-    Min,
+    /// A function that the vector unit has as an operation; see [`PairOp::plain`].
+    Plain(BinaryKind, VecOp),
 }
 
 /// The second operand of two.
@@ -197,13 +196,23 @@ pub enum Other {
 }
 
 impl PairOp {
+    /// A function of two elements, where the vector unit has an operation for it. The order of its operands must not
+    /// matter: a constant comes second whichever operand it was.
+    pub fn plain(kind: BinaryKind) -> Option<PairOp> {
+        let op = match kind {
+            BinaryKind::Min => VecOp::Min,
+            BinaryKind::Max => VecOp::Max,
+            _ => return None,
+        };
+        Some(PairOp::Plain(kind, op))
+    }
+
     /// The vector unit's operation.
     pub fn operation(&self) -> VecOp {
         match self {
             PairOp::Add(_) => VecOp::Qadd,
             PairOp::Mul { .. } => VecOp::Mul,
-            PairOp::Max => VecOp::Max,
-            PairOp::Min => VecOp::Min,
+            PairOp::Plain(_, op) => *op,
         }
     }
 
@@ -226,7 +235,7 @@ impl PairOp {
         match self {
             PairOp::Add(q) => Some((&mut q.lo, &mut q.hi)),
             PairOp::Mul { requant, .. } => Some((&mut requant.lo, &mut requant.hi)),
-            PairOp::Max | PairOp::Min => None,
+            PairOp::Plain(..) => None,
         }
     }
 }

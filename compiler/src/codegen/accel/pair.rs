@@ -1,4 +1,4 @@
-//! Operators of two tensors, entry by entry: quantized sums and products, the greater and the smaller.
+//! Operators of two tensors, entry by entry: quantized sums and products, and functions that the vector unit has.
 
 use super::build::{Emit, Place, Work};
 use super::layer::{Layer, Other, Pair, PairOp};
@@ -40,7 +40,7 @@ fn descriptor(op: &PairOp) -> Option<Descriptor> {
             zero_b: *b as i8,
             ..Descriptor::default()
         }),
-        PairOp::Max | PairOp::Min => None,
+        PairOp::Plain(..) => None,
     }
 }
 

@@ -3,17 +3,17 @@
 use super::extract::{Read, Reader, any_view};
 use super::layer::{Kind, Layer, Other, Pair, PairOp};
 use super::view::View;
-use crate::graph::op::{BinaryKind, Op};
-use crate::graph::{Node, NodeId, ValueId};
+use crate::graph::op::attr::AttrValue;
+use crate::graph::{Node, NodeId, Op, ValueId};
 
 impl Reader<'_> {
     pub(super) fn pair(&self, id: NodeId, node: &Node) -> Read<Layer> {
         let mut op = match &node.op {
             Op::QAdd(q) => PairOp::Add(q.params),
             Op::QMul(m) => PairOp::Mul { zero_points: [m.a_zero_point, m.b_zero_point], requant: m.requant() },
-            Op::Binary(b) if b.kind == BinaryKind::Max => PairOp::Max,
-            Op::Binary(b) if b.kind == BinaryKind::Min => PairOp::Min,
-            other => return Err(format!("the accelerator has no such {}", other.name())),
+            Op::Binary(b) => PairOp::plain(b.kind)
+                .ok_or_else(|| format!("the vector unit has no operation for {}", b.kind.to_attr()))?,
+            other => return Err(format!("the accelerator has no {}", other.name())),
         };
         let [mut a, mut b] = [node.inputs[0], node.inputs[1]];
         self.int8(a)?;

@@ -161,8 +161,7 @@ pub fn pairwise(config: &HwConfig, t: &Pairwise) -> Result<Mapped, TirError> {
             hi: r.hi,
             mode: r.mode,
         }),
-        PairOp::Max => Op::Binary(op::Binary { kind: op::BinaryKind::Max }),
-        PairOp::Min => Op::Binary(op::Binary { kind: op::BinaryKind::Min }),
+        PairOp::Plain(kind, _) => Op::Binary(op::Binary { kind }),
     };
     // A piece and a single entry are the same operator on different shapes.
     let on = |name: &str, a: &[i64], other: &[i64]| -> Result<Program, TirError> {
@@ -251,7 +250,7 @@ mod tests {
         let op = PairOp::Add(params);
         let t = Pairwise { pixels: 6, ratio: 1, shared: false, op, sources: [Scope::Inp, Scope::Out] };
         check(&pairwise(&config, &t).unwrap(), &[[0; 3]], &[(6, [1, 1, 1])]);
-        let t = Pairwise { ratio: 2, shared: true, op: PairOp::Max, ..t };
+        let t = Pairwise { ratio: 2, shared: true, op: PairOp::plain(op::BinaryKind::Max).unwrap(), ..t };
         check(&pairwise(&config, &t).unwrap(), &[[0; 3]], &[(6, [2, 2, 0]), (2, [1, 1, 1])]);
     }
 }

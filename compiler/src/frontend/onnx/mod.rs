@@ -11,7 +11,7 @@ mod order;
 mod proto;
 mod tensor;
 #[cfg(test)]
-pub(super) mod testing;
+pub(crate) mod testing;
 
 use super::error::{ImportError, UnsupportedNode};
 use super::sizes::Sizes;

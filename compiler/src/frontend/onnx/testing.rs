@@ -63,16 +63,10 @@ pub(in crate::frontend) fn frozen(model: &[u8], inputs: &[Vec<u8>], left: usize)
 }
 
 /// A node of a network made for a test: operator, operands, results, and attributes of integers.
-pub(in crate::frontend) type Made<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [(&'a str, &'a [i64])]);
+pub(crate) type Made<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [(&'a str, &'a [i64])]);
 
 /// A network of these nodes: floats `x` of a shape, with symbols for sizes below 1, to the float `y`; constants of integers.
-pub(in crate::frontend) fn network(
-    nodes: &[Made],
-    x: &[i64],
-    element: i32,
-    constants: &[(&str, &[i64])],
-    opset: i64,
-) -> Vec<u8> {
+pub(crate) fn network(nodes: &[Made], x: &[i64], element: i32, constants: &[(&str, &[i64])], opset: i64) -> Vec<u8> {
     let value = |name: &str, shape: &[i64]| {
         let symbol = |i: usize| format!("s{i}");
         let dim = |(i, &n): (usize, &i64)| match n {

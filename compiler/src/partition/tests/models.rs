@@ -1,6 +1,6 @@
 //! Whole networks, where the folder of models is there.
 
-use super::{check, configs, on_cpu, presets, run};
+use super::{check, configs, fsim, on_cpu, presets, run};
 use crate::frontend::import;
 use crate::graph::{Graph, Tensor, eval_all};
 use crate::partition::{Offload, partition};
@@ -37,7 +37,7 @@ fn offload(name: &str, stem: &str, cpu_ops: &[&str]) {
         let mut ops: Vec<&str> = cpu.iter().filter_map(|line| line.split(' ').next()).collect();
         ops.dedup();
         assert_eq!(ops, cpu_ops, "{}: {cpu:#?}", config.name);
-        assert!(run(&graph, &config, &parts, std::slice::from_ref(&input), &expected) > 0);
+        assert!(run(&graph, &config, &parts, std::slice::from_ref(&input), &expected, &fsim) > 0);
     }
 }
 

@@ -1,12 +1,15 @@
 //! Random operators that move elements, and operators of two tensors.
 
+use super::super::{check_on, rtl};
 use super::{int8, layout, problems, qadd, requantize, shape};
+use crate::codegen::accel::PairOp;
 use crate::graph::op::{
     Binary, BinaryKind, Concat, ConvTranspose2d, Gather, Layout, Lookup, Op, QMul, Reduce, ReduceKind, Slice,
 };
 use crate::graph::{DType, Graph, GraphBuilder, Tensor, TensorType, ValueId};
-use rand::Rng;
 use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use tilewright_hw::HwConfig;
 use tilewright_hw::num::{Rounding, quantize_multiplier};
 
 fn image(b: &mut GraphBuilder, name: &str, layout: Layout, [n, c, h, w]: [usize; 4]) -> ValueId {
@@ -96,11 +99,11 @@ fn pair(rng: &mut StdRng) -> Option<Graph> {
     let (multiplier, shift) = quantize_multiplier(rng.random_range(0.0005..0.02));
     let mode = if rng.random() { Rounding::Double } else { Rounding::Single };
     let zero = |rng: &mut StdRng| rng.random_range(-128..128);
-    let op: Op = match rng.random_range(0..4) {
+    // Every function that the vector unit has.
+    let plain: Vec<BinaryKind> = BinaryKind::ALL.into_iter().filter(|kind| PairOp::plain(*kind).is_some()).collect();
+    let op: Op = match rng.random_range(0..2 + plain.len()) {
         0 => qadd(rng).into(),
-        1 => Binary { kind: BinaryKind::Max }.into(),
-        2 => Binary { kind: BinaryKind::Min }.into(),
-        _ => QMul {
+        1 => QMul {
             a_zero_point: zero(rng),
             b_zero_point: zero(rng),
             multiplier,
@@ -111,6 +114,7 @@ fn pair(rng: &mut StdRng) -> Option<Graph> {
             mode,
         }
         .into(),
+        i => Binary { kind: plain[i - 2] }.into(),
     };
     let operands = if rng.random() { [x, y] } else { [y, x] };
     let v = b.node("pair", op, &operands).ok()?;
@@ -190,6 +194,21 @@ fn functions_of_a_byte() {
 #[test]
 fn pairs() {
     problems(pair, 60, 95);
+}
+
+/// The same programs on the design itself.
+#[test]
+fn pairs_on_the_rtl() {
+    if !tilewright_testing::has_program("verilator") {
+        return;
+    }
+    let config = HwConfig::load("1x4x4").unwrap();
+    for seed in 0..24 {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let graph = pair(&mut rng).unwrap();
+        let inputs: Vec<Tensor> = graph.inputs().map(|(_, v)| int8(&mut rng, &graph.ty(v).shape().unwrap())).collect();
+        check_on(&graph, &config, &inputs, &rtl);
+    }
 }
 
 #[test]
