@@ -35,7 +35,7 @@ fn main() -> Result<()> {
     let started = Instant::now();
     let compile = |offload| -> Result<Artifact> {
         let graph = model::import(&root.join(MODEL), &Default::default())?;
-        let options = model::Options { config: &config, offload, level: 2, dump_ir: false };
+        let options = model::Options { offload, ..model::Options::new(&config) };
         Ok(model::build(graph, &options, &mut |_, _| {})?)
     };
     let (on_accel, on_cpu) = (compile(true)?, compile(false)?);

@@ -63,6 +63,8 @@ pub fn compile(
         build.manifest.outputs.push(value);
     }
     for explanation in &partition.explanations {
+        let values = &graph.node(explanation.node).outputs;
+        let values = values.iter().map(|value| build.values.get(value).copied()).collect();
         build.manifest.nodes.push(NodeInfo {
             name: explanation.name.clone(),
             op: explanation.op.to_string(),
@@ -70,6 +72,7 @@ pub fn compile(
             why: explanation.why.clone(),
             macs: macs(graph, explanation.node),
             step: step_of.get(&explanation.node).copied(),
+            values,
         });
     }
     Ok(Artifact::new(graph.name(), build.manifest, build.blobs)?)
@@ -117,7 +120,7 @@ impl<'g> Build<'g> {
         let dtype = DType::from_name(ty.dtype.name()).ok_or_else(open)?;
         let constant = self.graph.constant(id).map(|tensor| tensor.to_bytes()).map(|bytes| self.blob(bytes));
         let known = artifact::ValueId(self.manifest.values.len() as u32);
-        self.manifest.values.push(artifact::Value { name, dtype, shape, constant });
+        self.manifest.values.push(artifact::Value { name, dtype, shape, constant, source: None });
         self.values.insert(id, known);
         Ok(known)
     }

@@ -1,6 +1,6 @@
 //! Inputs in, outputs and figures out: runs a session as often as the inputs ask for.
 
-use tilewright_runtime::artifact::{Artifact, Place, Value};
+use tilewright_runtime::artifact::{Artifact, Place, Value, ValueId};
 use tilewright_runtime::session::{RunReport, Session, SessionError};
 use tilewright_runtime::tensor::{DType, Tensor, shape_text};
 
@@ -129,7 +129,8 @@ pub fn arrange(model: &[&Value], given: Vec<(Option<String>, Tensor)>) -> Result
 /// # Errors
 /// [`InputError::Type`] or [`InputError::Runs`].
 pub fn split(model: &[&Value], inputs: &[Tensor]) -> Result<Vec<Vec<Tensor>>, InputError> {
-    let mut runs: Vec<Vec<Tensor>> = Vec::new();
+    // A model without inputs computes what it has to once.
+    let mut runs: Vec<Vec<Tensor>> = if model.is_empty() { vec![Vec::new()] } else { Vec::new() };
     for (index, (value, tensor)) in model.iter().zip(inputs).enumerate() {
         let batch = value.shape.first().copied().unwrap_or(1).max(1);
         let times = tensor.shape.first().copied().unwrap_or(1) / batch;
@@ -157,6 +158,37 @@ pub fn split(model: &[&Value], inputs: &[Tensor]) -> Result<Vec<Vec<Tensor>>, In
         }
     }
     Ok(runs)
+}
+
+/// Inputs for one run where nobody has given any, the same each time: integers over their whole range, floats from -1 to 1,
+/// and zeros and ones for numbers of 32 bits and more, which may be indices.
+pub fn made_up(model: &[&Value]) -> Vec<Tensor> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state >> 11
+    };
+    let tensor = |value: &&Value| {
+        let elements = value.bytes() / value.dtype.size();
+        let mut bytes = Vec::with_capacity(value.bytes());
+        for _ in 0..elements {
+            let word = next();
+            let real = word as f64 / (1u64 << 52) as f64 - 1.0;
+            match value.dtype {
+                DType::I8 | DType::U8 => bytes.push((word >> 40) as u8),
+                DType::F32 => bytes.extend((real as f32).to_le_bytes()),
+                DType::F64 => bytes.extend(real.to_le_bytes()),
+                dtype => {
+                    bytes.push((word >> 40) as u8 & u8::from(dtype != DType::F16) & 1);
+                    bytes.resize(bytes.len() + dtype.size() - 1, 0);
+                }
+            }
+        }
+        Tensor { dtype: value.dtype, shape: value.shape.clone(), bytes }
+    };
+    model.iter().map(tensor).collect()
 }
 
 /// All runs together.
@@ -202,15 +234,24 @@ impl Results {
 ///
 /// # Errors
 /// The session's.
-pub fn run(
+pub fn run(session: &mut Session, runs: &[Vec<Tensor>], progress: impl FnMut(usize)) -> Result<Results, SessionError> {
+    run_watched(session, runs, &mut |_, _| {}, progress)
+}
+
+/// The same; `watch` is handed each value of each run as soon as it is there.
+///
+/// # Errors
+/// The session's.
+pub fn run_watched(
     session: &mut Session,
     runs: &[Vec<Tensor>],
+    watch: &mut dyn FnMut(ValueId, &[u8]),
     mut progress: impl FnMut(usize),
 ) -> Result<Results, SessionError> {
     let mut outputs: Vec<Tensor> = Vec::new();
     let mut reports = Vec::with_capacity(runs.len());
     for (index, inputs) in runs.iter().enumerate() {
-        let (results, report) = session.run(inputs)?;
+        let (results, report) = session.run_watched(inputs, watch)?;
         reports.push(report);
         if outputs.is_empty() {
             outputs = results;

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use tilewright_compiler::backend::Backend;
-pub use tilewright_compiler::frontend::Sizes;
 use tilewright_compiler::frontend::{self, ImportError};
+pub use tilewright_compiler::frontend::{Sizes, Sources};
 use tilewright_compiler::graph::Graph;
-use tilewright_compiler::partition::{Offload, partition};
+use tilewright_compiler::partition::{self, Offload, partition};
 use tilewright_compiler::passes::{self, OptLevel, PassError, optimize};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
@@ -38,6 +38,15 @@ pub struct Options<'c> {
     pub level: u8,
     /// Whether the graph is printed after each pass.
     pub dump_ir: bool,
+    /// Whether what every layer of the accelerator writes can be looked at after a run.
+    pub keep_values: bool,
+}
+
+impl<'c> Options<'c> {
+    /// What is done where nothing else is asked for: everything that the accelerator can compute goes there, at level 2.
+    pub fn new(config: &'c HwConfig) -> Options<'c> {
+        Options { config, offload: true, level: 2, dump_ir: false, keep_values: false }
+    }
 }
 
 /// Imports a model. Dimensions that it leaves open get the sizes given, the outermost ones else 1.
@@ -46,6 +55,14 @@ pub struct Options<'c> {
 /// [`ModelError`], naming the file.
 pub fn import(file: &Path, sizes: &Sizes) -> Result<Graph, ModelError> {
     Ok(frontend::import_sized(file, sizes)?)
+}
+
+/// The same, with what the file calls the graph's values.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_traced(file: &Path, sizes: &Sizes) -> Result<(Graph, Sources), ModelError> {
+    Ok(frontend::import_traced(file, sizes)?)
 }
 
 /// A graph as text that parses back.
@@ -71,7 +88,8 @@ pub fn build(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) 
     let passes = passes::Options { stop_after: None, dump: if options.dump_ir { Some(&mut after) } else { None } };
     let (graph, _) = optimize(graph, level, passes)?;
     let offload = if options.offload { Offload::All } else { Offload::None };
-    let partition = partition(&graph, options.config, offload);
+    let split = partition::Options { offload, keep_values: options.keep_values };
+    let partition = partition(&graph, options.config, split);
     Ok(compile(&graph, &partition, options.config, cpu_backend()?.as_ref())?)
 }
 

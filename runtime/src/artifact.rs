@@ -27,8 +27,8 @@ use tilewright_hw::layout::LAYOUT_VERSION;
 
 use crate::buffer::{ALIGN, AlignedBytes};
 pub use manifest::{
-    AccelStep, BlobId, BlobInfo, CpuTarget, Hardware, Image, Manifest, NodeInfo, Packing, Place, Step, StepKind, Value,
-    ValueId,
+    AccelStep, BlobId, BlobInfo, CpuTarget, Hardware, Image, Manifest, NodeInfo, Packing, Place, Source, Step,
+    StepKind, Value, ValueId,
 };
 
 const MAGIC: &[u8; 8] = b"TILEWRGT";
@@ -113,6 +113,18 @@ impl Artifact {
         let artifact = Artifact { path: path.to_string(), manifest, blobs };
         artifact.check()?;
         Ok(artifact)
+    }
+
+    /// The same artifact with other bytes in one of its blobs, for experiments with programs, weights and code.
+    ///
+    /// # Errors
+    /// [`ArtifactError::Damaged`] where the manifest refers to what is not there.
+    pub fn with_blob(&self, id: BlobId, bytes: Vec<u8>) -> Result<Artifact, ArtifactError> {
+        let mut blobs: Vec<Vec<u8>> = self.blobs.iter().map(|blob| blob.to_vec()).collect();
+        if let Some(blob) = blobs.get_mut(id.0 as usize) {
+            *blob = bytes;
+        }
+        Artifact::new(&self.path, self.manifest.clone(), blobs)
     }
 
     /// Whether the file's first bytes are an artifact's.

@@ -87,9 +87,14 @@ pub fn write(path: &Path, tensor: &Tensor) -> Result<(), NpyError> {
         .map_err(|source| NpyError::Write { path: path.to_path_buf(), source })
 }
 
+/// The bytes of a `.npy` file before its elements.
+pub fn encode_header(dtype: DType, shape: &[usize]) -> Vec<u8> {
+    header::encode(dtype, shape)
+}
+
 /// The bytes of a `.npy` file that holds `tensor`.
 pub fn encode(tensor: &Tensor) -> Vec<u8> {
-    let mut bytes = header::encode(tensor.dtype, &tensor.shape);
+    let mut bytes = encode_header(tensor.dtype, &tensor.shape);
     bytes.extend_from_slice(&tensor.bytes);
     bytes
 }

@@ -202,10 +202,23 @@ impl Session {
     /// # Errors
     /// The input variants of [`SessionError`], before anything ran; [`SessionError::Step`] with the step that failed.
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<(Vec<Tensor>, RunReport), SessionError> {
+        self.run_watched(inputs, &mut |_, _| {})
+    }
+
+    /// The same; `watch` is handed the inputs, and what each step wrote as soon as it has ended.
+    ///
+    /// # Errors
+    /// As [`Session::run`].
+    pub fn run_watched(
+        &mut self,
+        inputs: &[Tensor],
+        watch: &mut dyn FnMut(ValueId, &[u8]),
+    ) -> Result<(Vec<Tensor>, RunReport), SessionError> {
         self.check_inputs(inputs)?;
         let manifest = &self.artifact.manifest;
         for (id, tensor) in manifest.inputs.iter().zip(inputs) {
             self.buffers[id.0 as usize].copy_from_slice(&tensor.bytes);
+            watch(*id, &tensor.bytes);
         }
         let mut report = RunReport::default();
         for (step, action) in manifest.steps.iter().zip(&mut self.actions) {
@@ -238,6 +251,9 @@ impl Session {
             }
             let mut done = outcome?;
             done.wall_s = started.elapsed().as_secs_f64();
+            for id in &step.outputs {
+                watch(*id, &self.buffers[id.0 as usize]);
+            }
             report.steps.push(done);
         }
         let outputs = manifest.outputs.iter().map(|id| self.tensor(*id)).collect();

@@ -2,7 +2,7 @@ use super::*;
 use tilewright_runtime::tensor::DType;
 
 fn value(name: &str, shape: &[usize]) -> Value {
-    Value { name: name.into(), dtype: DType::I8, shape: shape.to_vec(), constant: None }
+    Value { name: name.into(), dtype: DType::I8, shape: shape.to_vec(), constant: None, source: None }
 }
 
 fn bytes(shape: &[usize]) -> Tensor {

@@ -48,7 +48,7 @@ fn compiled(model: &Path, hw: &str, device: DeviceKind) -> (Artifact, HwConfig) 
     let data = arrays(model, "input").into_iter().map(|t| (None, t.shape)).collect();
     let sizes = Sizes { data, ..Sizes::default() };
     let graph = model::import(model, &sizes).unwrap_or_else(|e| panic!("{e}"));
-    let options = Options { config: &config, offload: device != DeviceKind::Cpu, level: 2, dump_ir: false };
+    let options = Options { offload: device != DeviceKind::Cpu, ..Options::new(&config) };
     let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap_or_else(|e| panic!("{}: {e}", model.display()));
     (artifact, config)
 }

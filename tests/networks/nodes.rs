@@ -30,7 +30,7 @@ fn run(case: &Path, config: &HwConfig) -> Outcome {
         return Outcome::Refused;
     };
     let Ok(graph) = model::import(&case.join("model.onnx"), &Sizes::default()) else { return Outcome::Refused };
-    let options = Options { config, offload: false, level: 2, dump_ir: false };
+    let options = Options { offload: false, ..Options::new(config) };
     let artifact = match model::build(graph, &options, &mut |_, _| {}) {
         Ok(artifact) => artifact,
         Err(e) => return Outcome::Wrong(format!("does not compile: {e}")),

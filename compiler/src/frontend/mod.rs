@@ -7,10 +7,12 @@
 mod error;
 pub mod onnx;
 mod sizes;
+mod sources;
 pub mod tflite;
 
 pub use error::{ImportError, UnsupportedNode};
 pub use sizes::Sizes;
+pub use sources::Sources;
 
 use crate::graph::Graph;
 use std::path::Path;
@@ -28,13 +30,22 @@ pub fn import(path: &Path) -> Result<Graph, ImportError> {
 /// # Errors
 /// As [`import`], and where the sizes do not suit the file.
 pub fn import_sized(path: &Path, sizes: &Sizes) -> Result<Graph, ImportError> {
+    Ok(import_traced(path, sizes)?.0)
+}
+
+/// The same, with what the file calls the graph's values.
+///
+/// # Errors
+/// As [`import_sized`].
+pub fn import_traced(path: &Path, sizes: &Sizes) -> Result<(Graph, Sources), ImportError> {
     let file = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|source| ImportError::Read { file: file.clone(), source })?;
     if tflite::is_tflite(&bytes) || path.extension().is_some_and(|e| e.eq_ignore_ascii_case("tflite")) {
-        return sizes.bind(tflite::import(&bytes, &file)?, &file);
+        let (graph, sources) = tflite::import_traced(&bytes, &file)?;
+        return Ok((sizes.bind(graph, &file)?, sources));
     }
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")) {
-        return onnx::import(&bytes, &file, path.parent(), sizes);
+        return onnx::import_traced(&bytes, &file, path.parent(), sizes);
     }
     Err(ImportError::malformed(&file, "its format is not known; give a .tflite or an .onnx file"))
 }

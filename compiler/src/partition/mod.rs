@@ -26,6 +26,21 @@ pub enum Offload {
     None,
 }
 
+/// How a graph is split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// What is offered to the accelerator.
+    pub offload: Offload,
+    /// Whether the host reads what every layer writes, each in memory of its own, so that all can be looked at after a run.
+    pub keep_values: bool,
+}
+
+impl From<Offload> for Options {
+    fn from(offload: Offload) -> Options {
+        Options { offload, ..Options::default() }
+    }
+}
+
 /// The graph in regions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Partition {
@@ -78,11 +93,12 @@ pub struct AccelRegion {
 /// Splits a graph in integer form into regions for a configuration, and builds the accelerator's programs.
 ///
 /// Nothing is refused: what the accelerator cannot compute, for whatever reason, goes to the CPU and says why.
-pub fn partition(graph: &Graph, config: &HwConfig, offload: Offload) -> Partition {
+pub fn partition(graph: &Graph, config: &HwConfig, options: impl Into<Options>) -> Partition {
+    let options = options.into();
     let mut refused: HashMap<NodeId, String> = HashMap::new();
     loop {
-        let placed = place::place(graph, config, offload, &refused);
-        match regions(graph, config, &placed) {
+        let placed = place::place(graph, config, options.offload, &refused);
+        match regions(graph, config, &placed, options.keep_values) {
             Ok(regions) => return Partition { regions, explanations: explain::explain(graph, &placed) },
             Err(error) => {
                 // A plan that the driver refuses sends its layer to the CPU, so each turn has a layer less.
@@ -101,7 +117,7 @@ pub fn partition(graph: &Graph, config: &HwConfig, offload: Offload) -> Partitio
     }
 }
 
-fn regions(graph: &Graph, config: &HwConfig, placed: &Placed) -> Result<Vec<Region>, BuildError> {
+fn regions(graph: &Graph, config: &HwConfig, placed: &Placed, keep: bool) -> Result<Vec<Region>, BuildError> {
     let mut grouped: BTreeMap<(usize, bool), Vec<NodeId>> = BTreeMap::new();
     for (node, at) in &placed.nodes {
         let key = (at.depth, at.place == Place::Accel);
@@ -111,7 +127,7 @@ fn regions(graph: &Graph, config: &HwConfig, placed: &Placed) -> Result<Vec<Regi
         .into_iter()
         .map(|((depth, on_accel), nodes)| {
             let code = if on_accel {
-                Code::Accel(Box::new(accel_region(graph, config, placed, depth, &nodes)?))
+                Code::Accel(Box::new(accel_region(graph, config, placed, depth, &nodes, keep)?))
             } else {
                 Code::Cpu
             };
@@ -126,6 +142,7 @@ fn accel_region(
     placed: &Placed,
     depth: usize,
     nodes: &[NodeId],
+    keep: bool,
 ) -> Result<AccelRegion, BuildError> {
     let layers: Vec<_> =
         placed.layers.iter().filter(|l| l.depth == depth).map(|l| (l.layer.clone(), l.plan.clone())).collect();
@@ -133,7 +150,7 @@ fn accel_region(
     let root = |v: ValueId| placed.roots.get(&v).copied().unwrap_or(v);
     let mut outputs = Vec::new();
     for value in nodes.iter().map(|&n| graph.node(n).output()) {
-        let leaves = graph.is_output(value) || users[value.0].iter().any(|u| !nodes.contains(u));
+        let leaves = keep || graph.is_output(value) || users[value.0].iter().any(|u| !nodes.contains(u));
         // Sums between a product and its requantization never leave the layer.
         let made = layers.iter().any(|(l, _)| l.output.0 == root(value));
         if leaves && made {

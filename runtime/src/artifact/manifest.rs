@@ -78,6 +78,20 @@ pub struct Value {
     pub shape: Vec<usize>,
     /// The elements, of a constant.
     pub constant: Option<BlobId>,
+    /// What the model's file says of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+}
+
+/// What a model's file says of a tensor.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Source {
+    /// Its name there.
+    pub tensor: String,
+    /// The real value of one integer and the integer that stands for 0, as the compiled model has them.
+    pub quantization: Option<(f32, i32)>,
+    /// Whether it is uint8 there, where the compiled model has 128 less.
+    pub unsigned: bool,
 }
 
 impl Value {
@@ -221,6 +235,9 @@ pub struct NodeInfo {
     pub macs: u64,
     /// The step that computes it, an index into [`Manifest::steps`]; none where compilation left nothing to do.
     pub step: Option<u32>,
+    /// What it defines, in order; none where the value stays inside its step.
+    #[serde(default)]
+    pub values: Vec<Option<ValueId>>,
 }
 
 /// Where a blob lies in the file.
@@ -329,6 +346,9 @@ impl Manifest {
         for node in &self.nodes {
             if node.step.is_some_and(|step| step as usize >= self.steps.len()) {
                 return Err(format!("node {} refers to a step that is not there", node.name));
+            }
+            if let Some(id) = node.values.iter().flatten().find(|id| id.0 as usize >= self.values.len()) {
+                return Err(missing(*id, &format!("node {}", node.name)));
             }
         }
         if let Some(cpu) = &self.cpu {

@@ -3,7 +3,7 @@ use crate::tensor::DType;
 use tilewright_driver::AccelProgram;
 
 fn value(name: &str, len: usize, constant: Option<u32>) -> Value {
-    Value { name: name.into(), dtype: DType::I8, shape: vec![len], constant: constant.map(BlobId) }
+    Value { name: name.into(), dtype: DType::I8, shape: vec![len], constant: constant.map(BlobId), source: None }
 }
 
 fn manifest() -> Manifest {
@@ -30,6 +30,7 @@ fn manifest() -> Manifest {
             why: "asked for".into(),
             macs: 0,
             step: Some(0),
+            values: vec![Some(ValueId(2))],
         }],
         blobs: vec![],
     }

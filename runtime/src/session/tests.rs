@@ -8,6 +8,7 @@ fn artifact() -> Artifact {
         dtype: DType::I8,
         shape: vec![1, 3],
         constant: constant.map(BlobId),
+        source: None,
     };
     let step = |inputs: [u32; 2], output: u32| Step {
         name: format!("add{output}"),

@@ -15,6 +15,7 @@ pub(crate) mod testing;
 
 use super::error::{ImportError, UnsupportedNode};
 use super::sizes::Sizes;
+use super::sources::{self, Sources};
 use crate::graph::op::ShiftSign;
 use crate::graph::{DType, Dim, Graph, GraphBuilder, Tensor, TensorType, ValueId};
 use node::NodeContext;
@@ -34,6 +35,19 @@ const ROOM: usize = 64 << 20;
 /// # Errors
 /// When the file is damaged, or has operators that are not supported, all of which are listed.
 pub fn import(bytes: &[u8], file: &str, folder: Option<&Path>, sizes: &Sizes) -> Result<Graph, ImportError> {
+    Ok(import_traced(bytes, file, folder, sizes)?.0)
+}
+
+/// The same, with what the file calls the graph's values.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_traced(
+    bytes: &[u8],
+    file: &str,
+    folder: Option<&Path>,
+    sizes: &Sizes,
+) -> Result<(Graph, Sources), ImportError> {
     let malformed = |reason: String| ImportError::malformed(file, reason);
     let model = ModelProto::decode(bytes).map_err(|e| malformed(format!("it is no ONNX file: {e}")))?;
     let graph = model.graph.as_ref().ok_or_else(|| malformed("it is no ONNX file: it has no graph".into()))?;
@@ -80,7 +94,15 @@ pub fn import(bytes: &[u8], file: &str, folder: Option<&Path>, sizes: &Sizes) ->
         })?;
     }
     cx.end(graph).map_err(malformed)?;
-    cx.builder.finish().map_err(|source| ImportError::Graph { file: file.into(), source: Box::new(source) })
+    let Context { builder, values, unsigned, .. } = cx;
+    let graph =
+        builder.finish().map_err(|source| ImportError::Graph { file: file.into(), source: Box::new(source) })?;
+    let tensors = values.into_iter().map(|(name, value)| {
+        let unsigned = unsigned.contains(&value);
+        sources::Tensor { name, value, unsigned, quantization: None }
+    });
+    let sources = Sources::new(&graph, tensors);
+    Ok((graph, sources))
 }
 
 fn import_node(node: &mut NodeContext, operator: &ops::Operator) -> Result<(), node::Reason> {

@@ -11,6 +11,7 @@ mod quant;
 mod schema;
 
 use super::error::{ImportError, UnsupportedNode};
+use super::sources::{self, Sources};
 use crate::graph::op::ShiftSign;
 use crate::graph::{DType, Graph, GraphBuilder, GraphError, Op, Tensor, TensorData, TensorType, ValueId};
 use schema::{Model, Operator, TensorInfo, Type};
@@ -26,6 +27,14 @@ pub fn is_tflite(bytes: &[u8]) -> bool {
 /// # Errors
 /// When the file is damaged, or has operators that are not supported, all of which are listed.
 pub fn import(bytes: &[u8], file: &str) -> Result<Graph, ImportError> {
+    Ok(import_traced(bytes, file)?.0)
+}
+
+/// The same, with what the file calls the graph's values.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), ImportError> {
     if !is_tflite(bytes) {
         return Err(ImportError::malformed(file, "it lacks the mark TFL3 of a TFLite file"));
     }
@@ -61,7 +70,16 @@ pub fn import(bytes: &[u8], file: &str) -> Result<Graph, ImportError> {
         })?;
     }
     cx.outputs().map_err(|reason| ImportError::malformed(file, reason))?;
-    cx.builder.finish().map_err(|source| ImportError::Graph { file: file.into(), source: Box::new(source) })
+    let Context { builder, values, .. } = cx;
+    let graph =
+        builder.finish().map_err(|source| ImportError::Graph { file: file.into(), source: Box::new(source) })?;
+    let tensors = values.into_iter().map(|(t, value)| {
+        let info = &model.tensors[t];
+        let quantization = quant::per_tensor(info).ok().map(|q| (q.scale, q.zero_point));
+        sources::Tensor { name: info.name.clone(), value, unsigned: info.ty == Type::U8, quantization }
+    });
+    let sources = Sources::new(&graph, tensors);
+    Ok((graph, sources))
 }
 
 /// Why a node cannot be imported.

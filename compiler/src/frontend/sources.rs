@@ -1,0 +1,93 @@
+//! What model files call the values of graphs.
+
+use crate::graph::{DType, Def, Graph, NodeId, Op, ValueId};
+use std::collections::HashMap;
+use tilewright_runtime::artifact::{Manifest, Source};
+
+/// A tensor of a file and the value that it became.
+pub(super) struct Tensor {
+    pub name: String,
+    pub value: ValueId,
+    /// Whether it is uint8 in the file.
+    pub unsigned: bool,
+    /// Scale and zero point, as the graph has them, where the file says them beside the tensor.
+    pub quantization: Option<(f32, i32)>,
+}
+
+/// Names and quantization of a file's tensors, by the name of the node, or input, that they became and their place among
+/// its values. Passes keep the names of what they do not replace by something else.
+#[derive(Debug, Clone, Default)]
+pub struct Sources(HashMap<(String, usize), Entry>);
+
+#[derive(Debug, Clone)]
+struct Entry {
+    dtype: DType,
+    source: Source,
+    /// The tensor that this one becomes by a quantize node: an integer operator keeps the name of the float one.
+    quantized: Option<ValueId>,
+    value: ValueId,
+}
+
+impl Sources {
+    pub(super) fn new(graph: &Graph, tensors: impl IntoIterator<Item = Tensor>) -> Sources {
+        let users = graph.users();
+        // What a quantize node, or one that undoes it, says of integers.
+        let beside = |v: ValueId| {
+            let made = graph.def_node(v).and_then(|(_, n)| match &n.op {
+                Op::Quantize(q) => Some((&q.scale, &q.zero_point)),
+                _ => None,
+            });
+            let read = || {
+                users[v.0].iter().find_map(|&u| match &graph.node(u).op {
+                    Op::Dequantize(d) => Some((&d.scale, &d.zero_point)),
+                    _ => None,
+                })
+            };
+            match made.or_else(read) {
+                Some((scale, zero_point)) if scale.len() == 1 => Some((scale[0], *zero_point.first()?)),
+                _ => None,
+            }
+        };
+        let quantized = |v: ValueId| {
+            let quantizes = |u: &&NodeId| matches!(graph.node(**u).op, Op::Quantize(_));
+            users[v.0].iter().find(quantizes).map(|&u| graph.node(u).output())
+        };
+        let mut found = HashMap::new();
+        for tensor in tensors {
+            let place = match graph.value(tensor.value).def {
+                Def::Input(_) => 0,
+                Def::Node(_, place) => place,
+            };
+            let quantization = tensor.quantization.or_else(|| beside(tensor.value));
+            let source = Source { tensor: tensor.name, quantization, unsigned: tensor.unsigned };
+            let (value, dtype) = (tensor.value, graph.ty(tensor.value).dtype);
+            let entry = Entry { dtype, source, quantized: quantized(value), value };
+            found.insert((graph.value_name(value).to_string(), place), entry);
+        }
+        Sources(found)
+    }
+
+    /// Whether the file has a tensor of this name.
+    pub fn knows(&self, tensor: &str) -> bool {
+        self.0.values().any(|entry| entry.source.tensor == tensor)
+    }
+
+    /// Writes into a compiled model what the file says of its values.
+    pub fn annotate(&self, manifest: &mut Manifest) {
+        let mut named = Vec::new();
+        for id in &manifest.inputs {
+            named.push((*id, (manifest.values[id.0 as usize].name.clone(), 0)));
+        }
+        for node in &manifest.nodes {
+            let values = node.values.iter().enumerate();
+            named.extend(values.filter_map(|(place, id)| Some(((*id)?, (node.name.clone(), place)))));
+        }
+        for (id, key) in named {
+            let value = &mut manifest.values[id.0 as usize];
+            let Some(entry) = self.0.get(&key) else { continue };
+            let same = |entry: &&Entry| entry.dtype.name() == value.dtype.name();
+            let quantized = || self.0.values().find(|e| Some(e.value) == entry.quantized);
+            value.source = Some(entry).filter(same).or_else(|| quantized().filter(same)).map(|e| e.source.clone());
+        }
+    }
+}
