@@ -15,6 +15,7 @@ pub mod race;
 mod run;
 mod set;
 mod tokens;
+pub mod trace;
 mod uops;
 
 pub use affine::{Dim, Nest, Piece};

@@ -97,6 +97,11 @@ impl EntrySet {
         })
     }
 
+    /// Whether an entry is in the set.
+    pub fn contains(&self, entry: u32) -> bool {
+        self.words.get(entry as usize / 64).is_some_and(|word| word >> (entry % 64) & 1 == 1)
+    }
+
     /// Whether both sets have an entry.
     pub fn intersects(&self, other: &EntrySet) -> bool {
         self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
