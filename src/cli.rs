@@ -2,6 +2,7 @@
 
 mod compile;
 mod configs;
+mod diff;
 mod doctor;
 mod inspect;
 mod program;
@@ -39,6 +40,8 @@ enum Command {
     Run(run::Run),
     /// Compile a model to an artifact
     Compile(compile::Compile),
+    /// Compare a model's values on two devices, or with arrays, and name the first that differs
+    Diff(Box<diff::Diff>),
     /// Say what is in an artifact or a model
     Inspect(inspect::Inspect),
     /// Assemble a program's text into an instruction stream
@@ -56,6 +59,7 @@ pub fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Run(command) => command.run(),
         Command::Compile(command) => command.run(),
+        Command::Diff(command) => command.run(),
         Command::Inspect(command) => command.run(),
         Command::Asm(command) => command.run(),
         Command::Disasm(command) => command.run(),

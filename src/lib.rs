@@ -5,7 +5,11 @@
 
 pub mod compile;
 pub mod devices;
+pub mod diff;
 pub mod dram;
+pub mod dump;
+pub mod file_names;
 pub mod inference;
 pub mod model;
 pub mod stream;
+pub mod values;

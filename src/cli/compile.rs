@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
-use tilewright::model::Sizes;
+use tilewright::model::{Sizes, Sources};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 
@@ -22,6 +22,9 @@ pub struct Compilation {
     /// Print the graph on standard error after each pass
     #[arg(long)]
     dump_ir: bool,
+    /// Keep what every layer of the accelerator writes, so that run --dump-tensors and diff see it in the artifact
+    #[arg(long)]
+    keep_values: bool,
     /// Size of a dimension that the model leaves open
     #[arg(long, value_name = "SYMBOL=SIZE")]
     bind: Vec<String>,
@@ -46,6 +49,7 @@ impl Compilation {
             (self.offload.is_some(), "--offload"),
             (self.level.is_some(), "-O"),
             (self.dump_ir, "--dump-ir"),
+            (self.keep_values, "--keep-values"),
             (!self.bind.is_empty(), "--bind"),
             (!self.shape.is_empty(), "--shape"),
         ];
@@ -73,17 +77,23 @@ impl Compilation {
         Ok(sizes)
     }
 
+    /// What a model's file calls its values.
+    pub fn sources(&self, file: &Path, data: &[(Option<String>, Vec<usize>)]) -> Result<Sources> {
+        Ok(tilewright::model::import_traced(file, &self.sizes(data)?)?.1)
+    }
+
     /// Imports and compiles a model, with dimensions that it leaves open as those of the data at hand; also gives the
-    /// seconds of both.
+    /// seconds of both. `keep_values` asks for what every layer writes, even where the arguments do not.
     pub fn compile(
         &self,
         file: &Path,
         config: &HwConfig,
         accelerator: bool,
+        keep_values: bool,
         data: &[(Option<String>, Vec<usize>)],
     ) -> Result<(Artifact, f64, f64)> {
         let started = Instant::now();
-        let graph = tilewright::model::import(file, &self.sizes(data)?)?;
+        let (graph, sources) = tilewright::model::import_traced(file, &self.sizes(data)?)?;
         let load_s = started.elapsed().as_secs_f64();
         let started = Instant::now();
         let options = tilewright::model::Options {
@@ -91,11 +101,13 @@ impl Compilation {
             offload: accelerator && self.offload != Some(Offload::None),
             level: self.level.unwrap_or(2),
             dump_ir: self.dump_ir,
+            keep_values: keep_values || self.keep_values,
         };
-        let artifact = tilewright::model::build(graph, &options, &mut |stage, text| {
+        let mut artifact = tilewright::model::build(graph, &options, &mut |stage, text| {
             eprintln!("// {stage}\n{text}");
         })
         .with_context(|| file.display().to_string())?;
+        sources.annotate(&mut artifact.manifest);
         Ok((artifact, load_s, started.elapsed().as_secs_f64()))
     }
 }
@@ -120,7 +132,7 @@ pub struct Compile {
 impl Compile {
     pub fn run(self) -> Result<Verdict> {
         let config = self.hw.load()?;
-        let (artifact, load_s, compile_s) = self.compilation.compile(&self.file, &config, true, &[])?;
+        let (artifact, load_s, compile_s) = self.compilation.compile(&self.file, &config, true, false, &[])?;
         artifact.write(&self.output)?;
         if self.explain {
             eprint!("{}", super::run::explain_table(&artifact.manifest));

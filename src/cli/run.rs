@@ -15,6 +15,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 
 pub use explain::table as explain_table;
+pub use model::{input_values, read_inputs};
 
 use super::compile::Compilation;
 use super::{Hw, Verdict, read_file};
@@ -40,6 +41,9 @@ pub struct Run {
     /// Folder for the outputs, NAME.npy each; made where it is missing
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
+    /// Folder for every value of the run, NAME.npy each, with an index.json; made, or an earlier dump replaced
+    #[arg(long, value_name = "DIR")]
+    dump_tensors: Option<PathBuf>,
     /// Print one JSON object on standard output
     #[arg(long)]
     json: bool,
@@ -96,6 +100,7 @@ impl Run {
                 (!self.input.is_empty(), "--input"),
                 (self.labels.is_some(), "--labels"),
                 (self.output_dir.is_some(), "--output-dir"),
+                (self.dump_tensors.is_some(), "--dump-tensors"),
             ];
             refuse(&unused, &format!("for models, and {file} is a program; use --data and --read"))?;
             unused = vec![(self.explain, "--explain")];

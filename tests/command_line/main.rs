@@ -1,6 +1,8 @@
 //! The program as people call it: exit codes, messages and files.
 
 mod configs;
+mod diff;
+mod dump;
 mod models;
 mod programs;
 mod run_programs;

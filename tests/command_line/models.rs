@@ -7,16 +7,16 @@ use tilewright_runtime::tensor::Tensor;
 
 use crate::{fine, refused, tilewright};
 
-fn carried(name: &str) -> String {
+pub fn carried(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").join(name);
     path.to_str().expect("the path is text").to_string()
 }
 
-fn lenet() -> String {
+pub fn lenet() -> String {
     carried("lenet-mnist/model_qdq_perchannel.onnx")
 }
 
-fn digits() -> String {
+pub fn digits() -> String {
     carried("digits/digits.npy")
 }
 

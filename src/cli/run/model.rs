@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use tilewright::devices::DeviceKind;
+use tilewright::dump::{Dump, INDEX};
 use tilewright::inference::{self, Labels, Results};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Artifact, Manifest, Place};
@@ -40,7 +41,8 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         let config = args.config()?;
         let accelerator = args.device != DeviceKind::Cpu;
         let shapes: Vec<_> = given.iter().map(|(name, tensor)| (name.clone(), tensor.shape.clone())).collect();
-        let (artifact, load_s, compile_s) = args.compilation.compile(&args.file, &config, accelerator, &shapes)?;
+        let (artifact, load_s, compile_s) =
+            args.compilation.compile(&args.file, &config, accelerator, args.dump_tensors.is_some(), &shapes)?;
         (artifact, config, Times { load_s, compile_s, open_s: 0.0 })
     };
     args.apply_dram(&mut config)?;
@@ -53,6 +55,10 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let first = artifact.manifest.outputs.first().map(|id| &artifact.manifest.values[id.0 as usize]);
     let labels = labels.map(|labels| Labels::check(&labels, first, runs.len())).transpose()?;
     let files = args.output_dir.as_deref().map(|dir| OutputFiles::plan(dir, &artifact.manifest)).transpose()?;
+    let mut dump = match &args.dump_tensors {
+        Some(dir) => Some(Dump::new(dir, &artifact.manifest, runs.len()).context("--dump-tensors")?),
+        None => None,
+    };
     if args.device != DeviceKind::Cpu {
         artifact.check_hardware(&config)?;
     }
@@ -62,8 +68,19 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let mut session = Session::new(artifact, &Registry::new(), device)?;
     let total = runs.len();
     let mut progress = crate::cli::Progress::new("run", total);
-    let results = inference::run(&mut session, &runs, |done| progress.at(done))?;
+    let mut watch = |id, bytes: &[u8]| {
+        if let Some(dump) = &mut dump {
+            dump.take(id, bytes);
+        }
+    };
+    let results = inference::run_watched(&mut session, &runs, &mut watch, |done| progress.at(done))?;
     progress.end();
+    if let (Some(dump), Some(dir)) = (dump, &args.dump_tensors) {
+        let about = json!({ "device": args.device.to_string(), "hw": config.name, "runs": runs.len() });
+        let done = dump.finish(&session.artifact().manifest, about).context("--dump-tensors")?;
+        let (dir, hidden) = (dir.display(), done.hidden);
+        eprintln!("{dir}: {} values; {hidden} more stay inside their steps, as {INDEX} says", done.written);
+    }
     let accuracy = labels.zip(results.outputs.first()).map(|(labels, output)| labels.accuracy(output));
     let files = files.map(|files| files.write(&results.outputs)).transpose()?.unwrap_or_default();
     let report = json(args, &config, session.artifact(), &results, &times, accuracy, &files);
@@ -72,12 +89,13 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-fn input_values(manifest: &Manifest) -> Vec<&tilewright_runtime::artifact::Value> {
+/// The model's inputs, in order.
+pub fn input_values(manifest: &Manifest) -> Vec<&tilewright_runtime::artifact::Value> {
     manifest.inputs.iter().map(|id| &manifest.values[id.0 as usize]).collect()
 }
 
 /// Arrays of `[NAME=]FILE` arguments.
-fn read_inputs(arguments: &[String]) -> Result<Vec<(Option<String>, Tensor)>> {
+pub fn read_inputs(arguments: &[String]) -> Result<Vec<(Option<String>, Tensor)>> {
     let mut arrays = Vec::new();
     for argument in arguments {
         // A file whose own name has an equals sign is taken as a file.

@@ -1,0 +1,209 @@
+//! `diff`: a model on two devices, or on one and as arrays, value by value.
+
+mod report;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use tilewright::devices::{self, DeviceKind};
+use tilewright::diff::{Comparison, Other, Reference, Side, Tolerance, compare_all};
+use tilewright::inference;
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::artifact::Artifact;
+use tilewright_runtime::tensor::Tensor;
+
+use super::compile::Compilation;
+use super::run::{input_values, read_inputs};
+use super::{Hw, Verdict, progress, read_file, write_or_print};
+
+/// Arguments of `diff`.
+#[derive(clap::Args)]
+pub struct Diff {
+    /// A model (.onnx, .tflite), or an artifact (compiled with --keep-values, to see what lies inside its layers)
+    file: PathBuf,
+    /// One side: fsim, rtl or cpu
+    #[arg(long, default_value = "fsim", value_name = "DEVICE")]
+    a: DeviceKind,
+    /// The other: fsim, rtl or cpu, arrays by the names of values (npz:FILE), or a folder of run --dump-tensors (dir:DIR)
+    #[arg(long, default_value = "cpu", value_name = "DEVICE|npz:FILE|dir:DIR")]
+    b: Right,
+    #[command(flatten)]
+    hw: Hw,
+    /// Hardware configuration of the other side, where it is another
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    hw_b: Option<String>,
+    #[command(flatten)]
+    compilation: Compilation,
+    /// Data of an input: a .npy file, or a .npz file with an array for each input; numbers are made up without
+    #[arg(long, value_name = "[NAME=]FILE")]
+    input: Vec<String>,
+    /// What counts as equal: steps between integers (1), a part of the greatest magnitude between floats (1e-4), or both (1,1e-4)
+    #[arg(long, default_value = "0", value_name = "STEPS|REL")]
+    tolerance: Tolerance,
+    /// Print one JSON object on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--b` names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Right {
+    Device(DeviceKind),
+    Npz(PathBuf),
+    Folder(PathBuf),
+}
+
+impl std::str::FromStr for Right {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Right, String> {
+        match text.split_once(':') {
+            Some(("npz", path)) => Ok(Right::Npz(path.into())),
+            Some(("dir", path)) => Ok(Right::Folder(path.into())),
+            _ => text
+                .parse()
+                .map(Right::Device)
+                .map_err(|e: devices::DeviceNameError| format!("{e}, or npz:FILE or dir:DIR for arrays")),
+        }
+    }
+}
+
+/// The side that a run is compared with, ready.
+enum Ready {
+    Side(Box<Side>),
+    Arrays(Reference),
+}
+
+/// Where two sides part.
+pub struct Parted {
+    /// The run, from 0.
+    pub run: usize,
+    /// What its comparison found.
+    pub comparison: Comparison,
+}
+
+impl Diff {
+    pub fn run(self) -> Result<Verdict> {
+        let bytes = read_file(&self.file)?;
+        let given = read_inputs(&self.input)?;
+        let shapes: Vec<_> = given.iter().map(|(name, tensor)| (name.clone(), tensor.shape.clone())).collect();
+        let artifact = if Artifact::is_one(&bytes) {
+            let unused = self.compilation.given();
+            if !unused.is_empty() {
+                bail!("{} is for compiling, and {} is compiled already", unused.join(", "), self.file.display());
+            }
+            Some(Artifact::decode(&self.file.display().to_string(), &bytes)?)
+        } else {
+            None
+        };
+        let hw_a = self.config(None, artifact.as_ref())?;
+        if self.hw_b.is_some() && !matches!(self.b, Right::Device(DeviceKind::Fsim | DeviceKind::Rtl)) {
+            bail!("--hw-b is for an accelerator; leave it out, or give --b fsim or --b rtl");
+        }
+        let hw_b = self.config(self.hw_b.as_deref(), artifact.as_ref())?;
+        let compile = |kind: DeviceKind, config: &HwConfig| -> Result<Artifact> {
+            if let Some(artifact) = &artifact {
+                return Ok(artifact.clone());
+            }
+            let accelerator = kind != DeviceKind::Cpu;
+            Ok(self.compilation.compile(&self.file, config, accelerator, true, &shapes)?.0)
+        };
+        let artifact_a = compile(self.a, &hw_a)?;
+        let runs = self.runs(&artifact_a, given)?;
+        let other = match &self.b {
+            Right::Device(kind) => {
+                let same = hw_a.hash() == hw_b.hash() && (*kind == DeviceKind::Cpu) == (self.a == DeviceKind::Cpu);
+                let artifact_b = if same { artifact_a.clone() } else { compile(*kind, &hw_b)? };
+                Ready::Side(Box::new(side(artifact_b, *kind, &hw_b)?))
+            }
+            Right::Npz(path) => Ready::Arrays(Reference::from_npz(path, runs.len())?),
+            Right::Folder(path) => Ready::Arrays(Reference::from_folder(path, runs.len())?),
+        };
+        if let Ready::Arrays(arrays) = &other {
+            let sources = match &artifact {
+                Some(_) => None,
+                None => Some(self.compilation.sources(&self.file, &shapes)?),
+            };
+            let knows = |name: &str| sources.as_ref().is_some_and(|sources| sources.knows(name));
+            arrays.check(&artifact_a.manifest, &knows)?;
+        }
+        let mut a = side(artifact_a, self.a, &hw_a)?;
+        let (mut other, names) = (other, [self.name_a(&hw_a), self.name_b(&hw_b)]);
+        let mut last = Comparison::default();
+        let mut parted = None;
+        let mut bar = progress::Progress::new("run", runs.len());
+        for (run, inputs) in runs.iter().enumerate() {
+            a.run(inputs)?;
+            let theirs = match &mut other {
+                Ready::Side(b) => {
+                    b.run(inputs)?;
+                    Other::Side(b)
+                }
+                Ready::Arrays(arrays) => Other::Arrays(arrays, run),
+            };
+            last = compare_all(&a, &theirs, &self.tolerance)?;
+            if last.first().is_some() {
+                parted = Some(run);
+                break;
+            }
+            bar.at(run + 1);
+        }
+        bar.end();
+        if last.values.is_empty() {
+            bail!(
+                "{} has no value that both sides show; give a model that computes something of its inputs",
+                self.file.display()
+            );
+        }
+        let b = if let Ready::Side(b) = &other { Some(b.as_ref()) } else { None };
+        let equal = parted.is_none();
+        let parted = Parted { run: parted.unwrap_or(0), comparison: last };
+        let report = report::Report { names, runs: runs.len(), tolerance: self.tolerance, a: &a, b, parted: &parted };
+        let text = if self.json { format!("{}\n", report.json()) } else { report.text() };
+        write_or_print(None, text.as_bytes())?;
+        Ok(if equal { Verdict::Fine } else { Verdict::No })
+    }
+
+    /// Inputs of each run: those given, or some that are made up.
+    fn runs(&self, artifact: &Artifact, given: Vec<(Option<String>, Tensor)>) -> Result<Vec<Vec<Tensor>>> {
+        let model = input_values(&artifact.manifest);
+        if given.is_empty() {
+            if !model.is_empty() {
+                eprintln!("inputs are made up; give the model's own with --input");
+            }
+            return Ok(vec![inference::made_up(&model)]);
+        }
+        Ok(inference::split(&model, &inference::arrange(&model, given)?)?)
+    }
+
+    fn config(&self, name: Option<&str>, artifact: Option<&Artifact>) -> Result<HwConfig> {
+        match (name, artifact.and_then(|artifact| artifact.manifest.hardware.as_ref())) {
+            (Some(name), _) => HwConfig::load(name).context("--hw-b"),
+            (None, Some(hardware)) if self.hw.is_default() => Ok(HwConfig::parse(&hardware.name, &hardware.toml)?),
+            (None, _) => self.hw.load(),
+        }
+    }
+
+    fn name_a(&self, config: &HwConfig) -> String {
+        device_name(self.a, config, self.hw_b.is_some())
+    }
+
+    fn name_b(&self, config: &HwConfig) -> String {
+        match &self.b {
+            Right::Device(kind) => device_name(*kind, config, self.hw_b.is_some()),
+            Right::Npz(path) | Right::Folder(path) => path.display().to_string(),
+        }
+    }
+}
+
+fn device_name(kind: DeviceKind, config: &HwConfig, with_config: bool) -> String {
+    if with_config && kind != DeviceKind::Cpu { format!("{kind} {}", config.name) } else { kind.to_string() }
+}
+
+fn side(artifact: Artifact, kind: DeviceKind, config: &HwConfig) -> Result<Side> {
+    if kind != DeviceKind::Cpu {
+        artifact.check_hardware(config)?;
+    }
+    let device = devices::open(kind, config, None::<&Path>, &progress::tell)?;
+    Ok(Side::new(artifact, config, device)?)
+}

@@ -1,0 +1,155 @@
+//! What `diff` prints.
+
+use serde_json::{Value as Json, json};
+use tilewright::diff::{Difference, Made, Side, Spot, Tolerance, Written, spot};
+use tilewright::values::Visible;
+use tilewright_runtime::tensor::{DType, shape_text};
+
+use super::Parted;
+
+/// A comparison, for people and for programs.
+pub struct Report<'r> {
+    pub names: [String; 2],
+    pub runs: usize,
+    pub tolerance: Tolerance,
+    pub a: &'r Side,
+    /// The other side, where it is a device.
+    pub b: Option<&'r Side>,
+    pub parted: &'r Parted,
+}
+
+impl Report<'_> {
+    fn first(&self) -> Option<(&Visible, &Difference)> {
+        self.parted.comparison.first()
+    }
+
+    /// Where each side made the first element that differs.
+    fn spots(&self, value: &Visible, difference: &Difference) -> [Option<Spot>; 2] {
+        let of = |side: &Side| {
+            let same = side.visible().iter().find(|v| v.name == value.name)?;
+            spot(side.artifact(), side.config(), same, difference.first)
+        };
+        [of(self.a), self.b.and_then(of)]
+    }
+
+    pub fn text(&self) -> String {
+        let comparison = &self.parted.comparison;
+        let [a, b] = &self.names;
+        let manifest = &self.a.artifact().manifest;
+        let compared = comparison.values.len();
+        let mut text = format!("{}: {a} and {b}, {compared} values compared", manifest.model);
+        if comparison.alone > 0 {
+            text += &format!(", {} that {b} does not show left out", comparison.alone);
+        }
+        text += &format!(", {} run(s)\n", self.runs);
+        let Some((value, difference)) = self.first() else {
+            return text + "equal\n";
+        };
+        let of = value.value(manifest);
+        let op = value.node.map_or("input", |node| manifest.nodes[node].op.as_str());
+        text += &format!(
+            "{} of them differ in run {}; the first is {} ({op}, {} {})\n",
+            comparison.differing(),
+            self.parted.run + 1,
+            value.name,
+            of.dtype,
+            shape_text(&of.shape)
+        );
+        text += &format!(
+            "element     {:?}: {a} {}, {b} {}\n",
+            difference.index,
+            number(of.dtype, difference.values[0]),
+            number(of.dtype, difference.values[1])
+        );
+        text += &format!(
+            "differing   {} of {} elements, by {} at most\n",
+            difference.differing,
+            difference.elements,
+            number(DType::F64, difference.largest)
+        );
+        let spots = self.spots(value, difference);
+        for ((name, spot), value) in self.names.iter().zip(&spots).zip(difference.values) {
+            if let Some(spot) = spot {
+                text += &spot_text(name, spot, &number(of.dtype, value));
+            }
+        }
+        text
+    }
+
+    pub fn json(&self) -> Json {
+        let comparison = &self.parted.comparison;
+        let manifest = &self.a.artifact().manifest;
+        let first = self.first().map(|(value, difference)| {
+            let of = value.value(manifest);
+            let spots = self.spots(value, difference);
+            json!({
+                "run": self.parted.run, "name": value.name, "node": value.node.map(|node| &manifest.nodes[node].name),
+                "op": value.node.map(|node| &manifest.nodes[node].op), "dtype": of.dtype.name(), "shape": of.shape,
+                "index": difference.index, "a": difference.values[0], "b": difference.values[1],
+                "differing": difference.differing, "elements": difference.elements, "largest": difference.largest,
+                "a_made": spots[0].as_ref().map(spot_json), "b_made": spots[1].as_ref().map(spot_json),
+            })
+        });
+        json!({
+            "model": manifest.model, "equal": first.is_none(), "a": self.names[0], "b": self.names[1],
+            "tolerance": { "steps": self.tolerance.steps, "relative": self.tolerance.relative },
+            "runs": self.runs, "compared": comparison.values.len(), "not_shown_by_b": comparison.alone,
+            "differing": comparison.differing(), "first": first,
+        })
+    }
+}
+
+/// A number as its type prints it.
+fn number(dtype: DType, value: f64) -> String {
+    if dtype == DType::F32 { format!("{}", value as f32) } else { format!("{value}") }
+}
+
+fn spot_text(name: &str, spot: &Spot, value: &str) -> String {
+    let mut text = format!("{name}: {value} was made on {} in step {}\n", spot.place, spot.step);
+    match &spot.made {
+        Made::Function(function) => text += &format!("  function  {function}\n"),
+        Made::Unknown(why) => text += &format!("  not followed: {why}\n"),
+        Made::Stream(written) => {
+            text += &format!(
+                "  tile      {} (store {} of {} of the value)\n",
+                tile_text(written),
+                written.number[0],
+                written.number[1]
+            );
+            for (index, insn) in &written.makers {
+                text += &format!("  {index:<9} {insn}\n");
+            }
+            if written.summed > 1 {
+                text += &format!("            the last of {} products that were summed\n", written.summed);
+            }
+            let (mem, entry, byte) = written.from;
+            text += &format!("  {:<9} {}  # byte {byte} of {mem} entry {entry}\n", written.store.0, written.store.1);
+        }
+    }
+    text
+}
+
+fn tile_text(written: &Written) -> String {
+    let Some([n, c, y, x]) = &written.tile else { return "bytes of a plain tensor".into() };
+    let images = if n.len() > 1 || n.start > 0 { format!("images {}..{}, ", n.start, n.end) } else { String::new() };
+    format!("{images}channels {}..{}, rows {}..{}, columns {}..{}", c.start, c.end, y.start, y.end, x.start, x.end)
+}
+
+fn spot_json(spot: &Spot) -> Json {
+    let made = match &spot.made {
+        Made::Function(function) => json!({ "function": function }),
+        Made::Unknown(why) => json!({ "unknown": why }),
+        Made::Stream(written) => {
+            let insn = |(index, text): &(usize, String)| json!({ "index": index, "text": text });
+            let range = |at: usize| written.tile.as_ref().map(|tile| [tile[at].start, tile[at].end]);
+            json!({
+                "tile": { "images": range(0), "channels": range(1), "rows": range(2), "columns": range(3) },
+                "store_number": written.number[0], "stores": written.number[1],
+                "store": insn(&written.store), "makers": written.makers.iter().map(insn).collect::<Vec<_>>(),
+                "summed": written.summed,
+                "from": { "memory": written.from.0, "entry": written.from.1, "byte": written.from.2 },
+            })
+        }
+    };
+    json!({ "step": spot.step, "where": spot.place.to_string(), "made": made })
+}

@@ -1,0 +1,97 @@
+//! The values of a compiled model that can be looked at, in the order of the graph.
+
+use tilewright_runtime::artifact::{Manifest, Packing, Place, StepKind, Value, ValueId};
+
+/// A value that leaves its step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Visible {
+    /// The value.
+    pub id: ValueId,
+    /// Name of the node that defines it, with `:1` and so on for those behind its first, or the input's name.
+    pub name: String,
+    /// What defines it, an index into the manifest's nodes; none for inputs.
+    pub node: Option<usize>,
+    /// The step that writes it; none for inputs.
+    pub step: Option<usize>,
+}
+
+impl Visible {
+    /// Type, shape and what the model's file says.
+    pub fn value<'m>(&self, manifest: &'m Manifest) -> &'m Value {
+        &manifest.values[self.id.0 as usize]
+    }
+
+    /// Every name that a person may know it by: the node's, the output's and the file's.
+    pub fn names<'m>(&'m self, manifest: &'m Manifest) -> impl Iterator<Item = &'m str> {
+        let value = self.value(manifest);
+        let file = value.source.as_ref().map(|source| source.tensor.as_str());
+        [Some(self.name.as_str()), Some(value.name.as_str()), file].into_iter().flatten()
+    }
+
+    /// Where its step runs.
+    pub fn place(&self, manifest: &Manifest) -> Option<Place> {
+        Some(match manifest.steps[self.step?].kind {
+            StepKind::Accel(_) => Place::Accel,
+            _ => Place::Cpu,
+        })
+    }
+
+    /// How the device that wrote it had it.
+    pub fn packing(&self, manifest: &Manifest) -> Packing {
+        let packing = self.step.and_then(|step| match &manifest.steps[step].kind {
+            StepKind::Accel(accel) => {
+                let place = manifest.steps[step].outputs.iter().position(|id| *id == self.id)?;
+                accel.outputs.get(place).copied()
+            }
+            _ => None,
+        });
+        packing.unwrap_or(Packing::Dense)
+    }
+}
+
+/// A value that never leaves its step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hidden {
+    /// What defines it, an index into the manifest's nodes.
+    pub node: usize,
+    /// Name of the step that it stays in; none where nothing computes it.
+    pub step: Option<String>,
+}
+
+/// The model's inputs, then what its nodes define, in their order; and the nodes whose values stay inside a step.
+pub fn values(manifest: &Manifest) -> (Vec<Visible>, Vec<Hidden>) {
+    let mut step_of = vec![None; manifest.values.len()];
+    for (step, written) in manifest.steps.iter().enumerate() {
+        for id in &written.outputs {
+            step_of[id.0 as usize] = Some(step);
+        }
+    }
+    let mut visible = Vec::new();
+    let mut hidden = Vec::new();
+    let mut listed = vec![false; manifest.values.len()];
+    for id in &manifest.inputs {
+        listed[id.0 as usize] = true;
+        let name = manifest.values[id.0 as usize].name.clone();
+        visible.push(Visible { id: *id, name, node: None, step: None });
+    }
+    for (node, info) in manifest.nodes.iter().enumerate() {
+        let mut found = false;
+        for (place, id) in info.values.iter().enumerate() {
+            let Some((id, step)) = id.and_then(|id| Some((id, step_of[id.0 as usize]?))) else { continue };
+            let name = if place == 0 { info.name.clone() } else { format!("{}:{place}", info.name) };
+            listed[id.0 as usize] = true;
+            found = true;
+            visible.push(Visible { id, name, node: Some(node), step: Some(step) });
+        }
+        if !found {
+            let step = info.step.map(|step| manifest.steps[step as usize].name.clone());
+            hidden.push(Hidden { node, step });
+        }
+    }
+    // What no node is known to define, as in files of older writers.
+    for (at, step) in step_of.iter().enumerate().filter(|(at, step)| step.is_some() && !listed[*at]) {
+        let name = manifest.values[at].name.clone();
+        visible.push(Visible { id: ValueId(at as u32), name, node: None, step: *step });
+    }
+    (visible, hidden)
+}

@@ -1,0 +1,316 @@
+//! `diff`: equal sides, faults that are put into programs, and arrays that do not fit.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde_json::Value as Json;
+use tilewright_driver::Role;
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::isa::{self, INSN_BYTES, Insn, Op, VecOp};
+use tilewright_runtime::artifact::{AccelStep, Artifact, StepKind};
+use tilewright_runtime::npy;
+use tilewright_runtime::tensor::Tensor;
+
+use crate::models::{carried, digits, lenet};
+use crate::{Outcome, fine, refused, tilewright};
+
+const RELU: &str = "/Relu_output_0_QuantizeLinear";
+const POOL: &str = "/MaxPool_1";
+
+/// A folder with lenet, compiled with all values kept as `good.twa`, and what it computes in `ref`.
+fn prepared() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let first = npy::read(Path::new(&digits())).unwrap();
+    let one = Tensor { shape: vec![1, 1, 28, 28], bytes: first.bytes[..28 * 28 * 4].to_vec(), ..first };
+    npy::write(&dir.path().join("d.npy"), &one).unwrap();
+    fine(dir.path(), &["compile", &lenet(), "-o", "good.twa", "--keep-values"]);
+    fine(dir.path(), &["run", "good.twa", "--input", "d.npy", "--dump-tensors", "ref"]);
+    dir
+}
+
+/// The accelerator's step of an artifact.
+fn accel(artifact: &Artifact) -> AccelStep {
+    let found = artifact.manifest.steps.iter().find_map(|step| match &step.kind {
+        StepKind::Accel(accel) => Some(accel.clone()),
+        _ => None,
+    });
+    found.expect("a step runs on the accelerator")
+}
+
+/// Writes `bad.twa`, whose stream has one instruction changed, and gives its place.
+fn patched(dir: &Path, change: impl Fn(&mut Insn) -> bool, which: usize) -> usize {
+    let artifact = Artifact::read(&dir.join("good.twa")).unwrap();
+    let config = HwConfig::load("1x16x16").unwrap();
+    let stream = accel(&artifact).stream;
+    let mut bytes = artifact.blob(stream).to_vec();
+    let mut seen = 0;
+    for (index, chunk) in bytes.chunks_exact_mut(INSN_BYTES).enumerate() {
+        let mut insn = isa::decode(&(&*chunk).try_into().unwrap(), &config).unwrap();
+        if change(&mut insn) {
+            seen += 1;
+            if seen > which {
+                chunk.copy_from_slice(&isa::encode(&insn, &config).unwrap());
+                artifact.with_blob(stream, bytes).unwrap().write(&dir.join("bad.twa")).unwrap();
+                return index;
+            }
+        }
+    }
+    panic!("the stream has only {seen} such instructions");
+}
+
+/// Compares `bad.twa` with the reference: exit code 1 and the first difference.
+fn first_difference(dir: &Path) -> Json {
+    let arguments = ["diff", "bad.twa", "--b", "dir:ref", "--input", "d.npy", "--json"];
+    let outcome = tilewright(dir, &arguments);
+    assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+    let report: Json = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(report["equal"], false);
+    report["first"].clone()
+}
+
+/// The element's value in the reference.
+fn reference(dir: &Path, name: &str, index: &Json) -> f64 {
+    let tensor = npy::read(&dir.join("ref").join(name.replace('/', "_") + ".npy")).unwrap();
+    let at = index.as_array().unwrap().iter().zip(&tensor.shape);
+    tensor.get_f64(at.fold(0, |flat, (i, size)| flat * size + i.as_u64().unwrap() as usize))
+}
+
+#[test]
+fn devices_and_configurations_that_agree_are_equal() {
+    let dir = prepared();
+    let text = fine(dir.path(), &["diff", &lenet(), "--input", "d.npy", "--a", "rtl", "--b", "fsim"]);
+    assert_eq!(text, "main_graph: rtl and fsim, 10 values compared, 1 run(s)\nequal\n");
+    let other = ["diff", &lenet(), "--b", "fsim", "--hw-b", "1x8x16"];
+    let text = fine(dir.path(), &other);
+    assert_eq!(text, "main_graph: fsim 1x16x16 and fsim 1x8x16, 10 values compared, 1 run(s)\nequal\n");
+    let report = fine(dir.path(), &["diff", &lenet(), "--input", &digits(), "--json"]);
+    let report: Json = serde_json::from_str(&report).unwrap();
+    assert_eq!((&report["equal"], &report["runs"], &report["first"]), (&true.into(), &32.into(), &Json::Null));
+    fine(dir.path(), &["diff", "good.twa", "--input", "d.npy", "--b", "dir:ref"]);
+}
+
+#[test]
+fn a_vector_operation_that_is_another_is_named() {
+    let dir = prepared();
+    let change = |insn: &mut Insn| match &mut insn.op {
+        Op::Vector(x) if x.op == VecOp::Max => {
+            x.op = VecOp::Min;
+            true
+        }
+        _ => false,
+    };
+    // The last of the program belongs to the second pooling.
+    let all = (0..).take_while(|n| std::panic::catch_unwind(|| patched(dir.path(), change, *n)).is_ok()).count();
+    let index = patched(dir.path(), change, all - 1);
+    let first = first_difference(dir.path());
+    assert_eq!((&first["name"], &first["op"]), (&POOL.into(), &"max_pool2d".into()));
+    assert_eq!(first["b"], reference(dir.path(), POOL, &first["index"]));
+    assert_ne!(first["a"], first["b"]);
+    let made = &first["a_made"]["made"];
+    let makers: Vec<u64> = made["makers"].as_array().unwrap().iter().map(|m| m["index"].as_u64().unwrap()).collect();
+    assert!(makers.contains(&(index as u64)), "{index} in {makers:?}");
+    let rows = made["tile"]["rows"].as_array().unwrap();
+    let row = first["index"][2].as_u64();
+    assert!(rows[0].as_u64() <= row && row < rows[1].as_u64(), "{first}");
+    // For people the same, with the instruction as text.
+    let outcome = tilewright(dir.path(), &["diff", "bad.twa", "--b", "dir:ref", "--input", "d.npy"]);
+    assert_eq!(outcome.code, 1);
+    assert!(outcome.stdout.contains("the first is /MaxPool_1 (max_pool2d, i8 1x16x5x5)"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains(&format!("  {index:<9} vector op=min ")), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("store base="), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_requantization_and_a_store_that_read_elsewhere_are_named() {
+    let dir = prepared();
+    let index = patched(
+        dir.path(),
+        |insn| match &mut insn.op {
+            Op::Vector(x) if x.op == VecOp::Requant => {
+                x.a_at += 1;
+                true
+            }
+            _ => false,
+        },
+        1,
+    );
+    let first = first_difference(dir.path());
+    assert_eq!((&first["name"], &first["op"]), (&RELU.into(), &"requantize".into()));
+    let makers = &first["a_made"]["made"]["makers"];
+    assert_eq!(makers[0]["index"], index as u64, "{makers}");
+    assert!(makers[0]["text"].as_str().unwrap().starts_with("vector op=requant "));
+    assert!(makers[1]["text"].as_str().unwrap().starts_with("gemm "), "{makers}");
+
+    let index = patched(
+        dir.path(),
+        |insn| match &mut insn.op {
+            Op::Store(x) => {
+                x.entry += 1;
+                true
+            }
+            _ => false,
+        },
+        2,
+    );
+    let first = first_difference(dir.path());
+    let made = &first["a_made"]["made"];
+    assert_eq!((&first["name"], &made["store"]["index"]), (&RELU.into(), &(index as u64).into()));
+    // The third store of the first value, whose tile begins where the first element that differs lies.
+    assert_eq!(made["store_number"], 3);
+    let row = first["index"][2].as_u64().unwrap();
+    assert_eq!(made["tile"]["rows"][0].as_u64().unwrap(), row, "{first}");
+}
+
+#[test]
+fn a_weight_that_is_another_is_found_by_its_products() {
+    let dir = prepared();
+    let artifact = Artifact::read(&dir.path().join("good.twa")).unwrap();
+    let step = accel(&artifact);
+    let weights = step.program.sections.iter().find(|s| s.role == Role::Weights).unwrap();
+    let mut bytes = artifact.blob(step.constants).to_vec();
+    bytes[weights.offset as usize] ^= 0x40;
+    artifact.with_blob(step.constants, bytes).unwrap().write(&dir.path().join("bad.twa")).unwrap();
+    let first = first_difference(dir.path());
+    assert_eq!(first["name"], RELU);
+    // The first weight is that of the first output channel.
+    assert_eq!(first["index"][1], 0);
+    let makers = first["a_made"]["made"]["makers"].as_array().unwrap();
+    assert!(makers.last().unwrap()["text"].as_str().unwrap().starts_with("gemm "), "{makers:?}");
+}
+
+/// Writes arrays as `.npz`.
+fn npz(path: &Path, arrays: &[(&str, &Tensor)]) {
+    let mut archive = zip::ZipWriter::new(std::fs::File::create(path).unwrap());
+    for (name, tensor) in arrays {
+        archive.start_file(format!("{name}.npy"), zip::write::SimpleFileOptions::default()).unwrap();
+        archive.write_all(&npy::encode(tensor)).unwrap();
+    }
+    archive.finish().unwrap();
+}
+
+#[test]
+fn arrays_are_found_by_any_name_and_compared_within_a_tolerance() {
+    let dir = prepared();
+    let relu = npy::read(&dir.path().join("ref/_Relu_output_0_QuantizeLinear.npy")).unwrap();
+    let (mut near, at) = (relu.clone(), 3 * 784 + 5 * 28 + 7);
+    near.bytes[at] = near.bytes[at].wrapping_add(1);
+    // The model's own values as another runtime has them: real numbers, under the name of the file's tensor.
+    let real = relu.to_f64().iter().map(|q| ((q + 128.0) * 0.011253786) as f32).collect::<Vec<_>>();
+    let real = Tensor::from_f32(relu.shape.clone(), &real).unwrap();
+    npz(&dir.path().join("near.npz"), &[(RELU, &near)]);
+    npz(&dir.path().join("real.npz"), &[("/Relu_output_0_QuantizeLinear_Output", &real)]);
+    let model = lenet();
+    let call = |file: &str, extra: &[&str]| -> Outcome {
+        let b = format!("npz:{file}");
+        tilewright(dir.path(), &[&["diff", &model, "--input", "d.npy", "--b", &b][..], extra].concat())
+    };
+    let outcome = call("near.npz", &[]);
+    assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+    let value = |t: &Tensor| t.get_f64(at);
+    let line = format!("element     [0, 3, 5, 7]: fsim {}, near.npz {}\n", value(&relu), value(&near));
+    assert!(outcome.stdout.contains(&line), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("differing   1 of 6272 elements, by 1 at most\n"), "{}", outcome.stdout);
+    assert_eq!(call("near.npz", &["--tolerance", "1"]).code, 0);
+    assert_eq!(call("real.npz", &[]).code, 0);
+}
+
+#[test]
+fn arrays_that_do_not_fit_are_refused() {
+    let dir = prepared();
+    let relu = npy::read(&dir.path().join("ref/_Relu_output_0_QuantizeLinear.npy")).unwrap();
+    let flat = Tensor { shape: vec![relu.len()], ..relu.clone() };
+    let wide = Tensor::new(tilewright_runtime::tensor::DType::I32, vec![1, 8, 28, 28], vec![0; 4 * 6272]).unwrap();
+    npz(&dir.path().join("unknown.npz"), &[(RELU, &relu), ("nobody", &relu)]);
+    npz(&dir.path().join("flat.npz"), &[(RELU, &flat)]);
+    npz(&dir.path().join("wide.npz"), &[(RELU, &wide)]);
+    npz(&dir.path().join("twice.npz"), &[(RELU, &relu), ("/Relu_output_0_QuantizeLinear_Output", &relu)]);
+    npz(&dir.path().join("inside.npz"), &[("/Relu_output_0", &relu)]);
+    std::fs::create_dir(dir.path().join("empty")).unwrap();
+    std::fs::create_dir(dir.path().join("other")).unwrap();
+    std::fs::write(dir.path().join("other/index.json"), "{}").unwrap();
+    std::fs::write(dir.path().join("broken.npz"), "PK and no more").unwrap();
+    let check = |b: &str, message: &str| {
+        refused(dir.path(), &["diff", "good.twa", "--input", "d.npy", "--b", b], message);
+    };
+    check(
+        "npz:unknown.npz",
+        "unknown.npz has arrays that the model has not: nobody; its values have names like input, \
+         input_QuantizeLinear, /Relu_output_0_QuantizeLinear",
+    );
+    check(
+        "npz:flat.npz",
+        "array /Relu_output_0_QuantizeLinear of flat.npz has shape 6272, value /Relu_output_0_QuantizeLinear has 1x8x28x28 \
+         in 1 run(s); save it in the model's own layout, with the inputs of the same runs",
+    );
+    check(
+        "npz:wide.npz",
+        "array /Relu_output_0_QuantizeLinear of wide.npz is i32, value /Relu_output_0_QuantizeLinear is i8; \
+         convert it with .astype",
+    );
+    check(
+        "npz:twice.npz",
+        "twice.npz has value /Relu_output_0_QuantizeLinear twice, as /Relu_output_0_QuantizeLinear and as \
+         /Relu_output_0_QuantizeLinear_Output; leave one out",
+    );
+    check(
+        "npz:d.npy",
+        "d.npy is a single array, which has no name; give an .npz file with an array for each value, by its name",
+    );
+    check("npz:none.npz", "cannot read none.npz: No such file or directory (os error 2)");
+    let make = "make one with: tilewright run MODEL --dump-tensors DIR";
+    check("dir:none", &format!("none is not there; {make}"));
+    check("dir:d.npy", &format!("d.npy is no folder; {make}"));
+    check(
+        "dir:empty",
+        &format!("empty has no index.json that can be read (No such file or directory (os error 2)); {make}"),
+    );
+    check("dir:other", &format!("other has an index.json of something else; {make}"));
+    let outcome = tilewright(dir.path(), &["diff", "good.twa", "--input", "d.npy", "--b", "npz:broken.npz"]);
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.stderr.starts_with("error: broken.npz is not a usable NumPy file: "), "{}", outcome.stderr);
+    // A tensor of the file that is no value of the compiled model is left out; alone it is nothing to compare with.
+    refused(
+        dir.path(),
+        &["diff", &lenet(), "--input", "d.npy", "--b", "npz:inside.npz"],
+        "none of the 1 arrays of inside.npz is a value that can be compared; `run --dump-tensors DIR` lists those that can",
+    );
+    refused(
+        dir.path(),
+        &["diff", "good.twa", "--hw-b", "1x8x8"],
+        "--hw-b is for an accelerator; leave it out, or give --b fsim or --b rtl",
+    );
+    let outcome = tilewright(dir.path(), &["diff", "good.twa", "--b", "gpu"]);
+    assert!(outcome.code == 2 && outcome.stderr.contains("or npz:FILE or dir:DIR for arrays"), "{}", outcome.stderr);
+    let outcome = tilewright(dir.path(), &["diff", "good.twa", "--tolerance", "few"]);
+    assert!(outcome.code == 2 && outcome.stderr.contains("few is no tolerance"), "{}", outcome.stderr);
+}
+
+/// A field of a protocol buffer that holds bytes.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[number << 3 | 2, bytes.len() as u8], bytes].concat()
+}
+
+#[test]
+fn a_model_without_inputs_has_nothing_to_compare() {
+    let dir = tempfile::tempdir().unwrap();
+    let number = |field: u8, value: u8| vec![field << 3, value];
+    let tensor = [number(1, 2), number(2, 1), field(8, b"c"), field(4, &[0; 8])].concat();
+    let node = [field(1, b"c"), field(2, b"y"), field(4, b"Relu")].concat();
+    let graph = [field(1, &node), field(2, b"g"), field(5, &tensor), field(12, &field(1, b"y"))].concat();
+    let model = [number(1, 8), field(8, &number(2, 13)), field(7, &graph)].concat();
+    std::fs::write(dir.path().join("m.onnx"), model).unwrap();
+    let report = fine(dir.path(), &["run", "m.onnx", "--device", "cpu", "--json"]);
+    let report: Json = serde_json::from_str(&report).unwrap();
+    assert_eq!((&report["runs"], &report["outputs"][0]["shape"]), (&1.into(), &serde_json::json!([2])));
+    refused(
+        dir.path(),
+        &["diff", "m.onnx"],
+        "m.onnx has no value that both sides show; give a model that computes something of its inputs",
+    );
+}
+
+#[test]
+fn a_model_of_the_folder_agrees_on_both_devices() {
+    let dir = tempfile::tempdir().unwrap();
+    fine(dir.path(), &["diff", &carried("tflite-ops/residual_block.tflite"), "--hw", "1x8x8"]);
+}
