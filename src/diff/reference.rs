@@ -61,10 +61,8 @@ pub enum ReferenceError {
     },
     /// Another shape.
     #[error(
-        "array {name} of {path} has shape {}, value {value} has {} in {runs} run(s); \
-         save it in the model's own layout, with the inputs of the same runs",
-        shape_text(found),
-        shape_text(wanted)
+        "array {name} of {path} has shape {found}, value {value} has {wanted}; \
+         save it in the model's own layout, with the inputs of the same runs"
     )]
     Shape {
         /// The file.
@@ -74,11 +72,9 @@ pub enum ReferenceError {
         /// The value.
         value: String,
         /// Its shape.
-        found: Vec<usize>,
-        /// The value's, of all runs.
-        wanted: Vec<usize>,
-        /// Runs.
-        runs: usize,
+        found: String,
+        /// The value's, in so many runs.
+        wanted: String,
     },
     /// An element type that does not become the value's.
     #[error("array {name} of {path} is {found}, value {value} is {wanted}; convert it with .astype")]
@@ -191,9 +187,8 @@ impl Reference {
                 path: self.path.clone(),
                 name: name.clone(),
                 value: value.name.clone(),
-                found: array.shape.clone(),
-                wanted,
-                runs: self.runs,
+                found: shape_text(&array.shape),
+                wanted: format!("{} in {} run(s)", shape_text(&wanted), self.runs),
             });
         }
         let bytes = array.bytes.len() / self.runs.max(1);
