@@ -2,6 +2,7 @@
 //! runtimes computed.
 
 mod accuracy;
+mod depthwise;
 mod float;
 mod light;
 mod nodes;

@@ -107,6 +107,12 @@ fn describe(layer: &Layer, plan: &Plan) -> String {
             "product of a {}x{} window with its requantization, in tiles of {}x{} pixels and {} by {} blocks of channels",
             conv.kernel[0], conv.kernel[1], t.rows, t.columns, t.in_blocks, t.out_blocks
         ),
+        (Kind::Conv(conv), Plan::Depthwise(t)) => format!(
+            "depthwise {}x{}, {:.1} taps of an output on the array and the others on the vector unit at the same time",
+            conv.kernel[0],
+            conv.kernel[1],
+            t.array_taps()
+        ),
         (Kind::Pool(_), Plan::Pool(t)) => {
             format!("on the vector unit, in tiles of {} rows and {} blocks of channels", t.rows, t.blocks)
         }

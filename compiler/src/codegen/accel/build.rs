@@ -5,9 +5,10 @@ use super::mapped::{MapError, Mapped};
 use super::plan::Plan;
 use super::product::{Tile, product};
 use super::scratch::Ring;
+use super::taps::{Taps, diagonal, mac};
 use super::vector::{Pairwise, Requant, Windows, pairwise, requant, windows};
 use super::view::View;
-use super::{conv, copy, lookup, matmul, pair, pool};
+use super::{conv, copy, lookup, matmul, pair, pool, shared};
 use crate::graph::{Graph, ValueId};
 use std::collections::HashMap;
 use tilewright_driver::{AccelProgram, Builder, DriverError, Nest, RegionId, Role};
@@ -65,6 +66,7 @@ pub fn build(
         emit.forget();
         let done = match (&layer.kind, plan) {
             (Kind::Conv(c), Plan::Conv(tile)) => conv::emit(&mut emit, layer, c, *tile, root),
+            (Kind::Conv(c), Plan::Depthwise(tile)) => shared::emit(&mut emit, layer, c, *tile, root),
             (Kind::Pool(p), Plan::Pool(tile)) => pool::emit(&mut emit, layer, p, *tile, root),
             (Kind::MatMul(m), Plan::MatMul(tile)) => matmul::emit(&mut emit, layer, m, *tile, root),
             (Kind::Copy(c), Plan::Copy { rows }) => copy::emit(&mut emit, layer, c, *rows, root),
@@ -99,6 +101,9 @@ pub(super) type Key = [usize; 5];
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Work {
     Product(Tile),
+    Diagonal(Taps),
+    /// With the zero point of the weights.
+    Mac(Taps, i8),
     Windows(Windows),
     Requant(Requant),
     Pair(Pairwise),
@@ -108,6 +113,8 @@ impl Work {
     fn mapped(&self, config: &HwConfig) -> Result<Mapped, MapError> {
         Ok(match self {
             Work::Product(t) => product(config, t)?,
+            Work::Diagonal(t) => diagonal(config, t)?,
+            Work::Mac(t, zero_point) => mac(config, t, *zero_point)?,
             Work::Windows(t) => windows(config, t)?,
             Work::Requant(t) => requant(config, t)?,
             Work::Pair(t) => pairwise(config, t)?,

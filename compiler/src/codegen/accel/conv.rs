@@ -136,13 +136,18 @@ pub(super) fn requant_params(config: &HwConfig, finish: &Finish, tiles: Range<us
     let descriptor =
         Descriptor { lo: finish.lo, hi: finish.hi, zero_point: finish.zero_point, ..Descriptor::default() };
     let mut bytes = pack_descriptor(config, &descriptor);
+    bytes.extend(requant_entries(config, finish, tiles));
+    bytes
+}
+
+/// Entries of requantization for a range of output tiles.
+pub(super) fn requant_entries(config: &HwConfig, finish: &Finish, tiles: Range<usize>) -> Vec<u8> {
     let block = config.block_out as usize;
     let lanes = |i: usize| tiles.start * block + i;
     let take =
         |v: &[i32]| -> Vec<i32> { (0..tiles.len() * block).map(|i| v.get(lanes(i)).copied().unwrap_or(0)).collect() };
     let shift: Vec<i8> = (0..tiles.len() * block).map(|i| finish.shift.get(lanes(i)).copied().unwrap_or(0)).collect();
-    bytes.extend(pack_params(config, &take(&finish.bias), &take(&finish.multiplier), &shift));
-    bytes
+    pack_params(config, &take(&finish.bias), &take(&finish.multiplier), &shift)
 }
 
 impl Walk<'_> {

@@ -10,6 +10,7 @@ mod batch;
 mod build;
 mod conv;
 mod copy;
+mod depthwise;
 mod extract;
 mod layer;
 mod lookup;
@@ -23,11 +24,14 @@ mod pool;
 mod product;
 mod rest;
 mod scratch;
+mod shared;
+mod taps;
 mod transposed;
 mod vector;
 mod view;
 
 pub use build::{BuildError, Built, build};
+pub use depthwise::DepthwiseTile;
 pub use extract::{Found, extract};
 pub use layer::{
     Conv, Copy, Finish, Kind, Layer, MatMul, Other, Pair, PairOp, Phase, Pool, PoolFinish, Reduce, Transposed,
@@ -36,5 +40,6 @@ pub use mapped::{MapError, Mapped};
 pub use matmul::MatMulTile;
 pub use plan::{ConvTile, Plan, PoolTile, plan};
 pub use product::{Tile, gemm, product};
+pub use taps::{Taps, diagonal, mac};
 pub use vector::{Pairwise, Requant, Windows, pairwise, requant, windows};
 pub use view::View;

@@ -2,6 +2,7 @@
 
 use super::batch::{self, Fill};
 use super::copy;
+use super::depthwise::{self, DepthwiseTile};
 use super::layer::{Conv, Kind, Layer, Phase, Pool, Span, reach};
 use super::matmul::{self, MatMulTile};
 use super::rest::Rest;
@@ -14,6 +15,8 @@ use tilewright_hw::isa::{self, PARAM_ROWS, VecOp};
 pub enum Plan {
     /// Tiles of a product.
     Conv(ConvTile),
+    /// Steps of a depthwise product that the array and the vector unit share.
+    Depthwise(DepthwiseTile),
     /// Tiles of a pooling.
     Pool(PoolTile),
     /// Tiles of a product of two activations.
@@ -66,8 +69,8 @@ pub struct PoolTile {
 }
 
 /// Limits of a load's fields.
-const PAD_ROWS: usize = isa::MOST_PAD_ROWS as usize;
-const PAD_ENTRIES: usize = isa::MOST_PAD_ENTRIES as usize;
+pub(super) const PAD_ROWS: usize = isa::MOST_PAD_ROWS as usize;
+pub(super) const PAD_ENTRIES: usize = isa::MOST_PAD_ENTRIES as usize;
 pub(super) const ROW_BYTES: usize = isa::MOST_ROW_BYTES as usize;
 pub(super) const ROWS: usize = isa::MOST_ROWS as usize;
 
@@ -84,7 +87,14 @@ pub fn plan(layer: &Layer, config: &HwConfig) -> Result<Plan, String> {
         }
     }
     match &layer.kind {
-        Kind::Conv(conv) => conv_tile(conv, false, [layer.inputs[0].1, layer.output.1], config).map(Plan::Conv),
+        Kind::Conv(conv) => {
+            let shared = depthwise::tile(conv, layer.inputs[0].1, layer.output.1, config);
+            match (shared, conv_tile(conv, false, [layer.inputs[0].1, layer.output.1], config)) {
+                (Some(shared), Ok(tile)) if tile.cycles <= shared.cycles => Ok(Plan::Conv(tile)),
+                (Some(shared), _) => Ok(Plan::Depthwise(shared)),
+                (None, tile) => tile.map(Plan::Conv),
+            }
+        }
         Kind::Pool(pool) => pool_tile(pool, layer.inputs[0].1, layer.output.1, config).map(Plan::Pool),
         Kind::MatMul(m) => matmul::tile(m, layer.inputs[0].1, layer.inputs[1].1, config).map(Plan::MatMul),
         Kind::Copy(copy) => {
@@ -101,7 +111,7 @@ pub fn plan(layer: &Layer, config: &HwConfig) -> Result<Plan, String> {
 }
 
 /// Distinct sizes of a dimension cut into equal parts, largest first.
-fn parts(size: usize) -> Vec<usize> {
+pub(super) fn parts(size: usize) -> Vec<usize> {
     let mut found: Vec<usize> = (1..=size).map(|k| size.div_ceil(k)).collect();
     found.dedup();
     found

@@ -1,0 +1,291 @@
+//! Depthwise convolutions on the array and the vector unit at once: how they are cut.
+//!
+//! Of each output's taps the array sums the first by products with diagonal weight tiles and the vector unit's `mac` the
+//! others, onto the array's sums, before it requantizes them. Both read the data in inp, of which a bank serves one of
+//! them at a time. So the layer is cut into strips that lie in two banks in turn, and two strips are walked side by side
+//! in steps of some rows: while the vector unit finishes a step of the one, the array begins a step of the other.
+
+use super::layer::{Conv, Span, reach};
+use super::plan::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, parts};
+use super::view::View;
+use std::ops::Range;
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::PARAM_ROWS;
+
+/// The cut of a depthwise layer; blocks are those of the layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DepthwiseTile {
+    /// Blocks of channels of a strip.
+    pub blocks: usize,
+    /// Output rows of a strip.
+    pub strip_rows: usize,
+    /// Output columns of a strip.
+    pub columns: usize,
+    /// Output rows of a step.
+    pub rows: usize,
+    /// Taps of an output that the array sums on average, in eighths.
+    pub array_eighths: usize,
+    /// Estimated cycles.
+    pub cycles: u64,
+}
+
+/// Eighths of a tap.
+const PARTS: usize = 8;
+
+impl DepthwiseTile {
+    /// Taps of an output that the array sums on average.
+    pub fn array_taps(&self) -> f64 {
+        self.array_eighths as f64 / PARTS as f64
+    }
+
+    /// Weight tiles of a block: the most taps that the array sums in a step.
+    pub fn stored(&self) -> usize {
+        self.array_eighths.div_ceil(PARTS)
+    }
+}
+
+/// A part of the layer whose data lie in the scratchpad together.
+#[derive(Debug, Clone)]
+pub(super) struct Strip {
+    pub image: usize,
+    pub blocks: Range<usize>,
+    pub rows: Range<usize>,
+    pub columns: Range<usize>,
+    /// First entry of its data.
+    pub entry: u32,
+}
+
+/// Some output rows of a strip.
+#[derive(Debug, Clone)]
+pub(super) struct Step {
+    pub strip: Strip,
+    pub rows: Range<usize>,
+    /// Rows of data that the strip's earlier steps do not read, and the first of them in the strip, pads counted.
+    pub load: Span,
+    pub line: usize,
+    /// Taps that the array sums.
+    pub taps: usize,
+}
+
+/// A layer's geometry.
+#[derive(Clone, Copy)]
+pub(super) struct Shape<'a> {
+    pub conv: &'a Conv,
+    pub input: View,
+    pub output: View,
+}
+
+impl Shape<'_> {
+    pub fn taps(&self) -> usize {
+        self.conv.kernel[0] * self.conv.kernel[1]
+    }
+
+    /// Param entries of a block's taps.
+    pub fn tap_entries(&self) -> usize {
+        self.taps().div_ceil(PARAM_ROWS as usize)
+    }
+
+    pub fn row_span(&self, rows: &Range<usize>) -> Span {
+        let c = self.conv;
+        Span::new(rows.start, rows.len(), c.strides[0], c.pads[0], reach(c.kernel[0], c.dilations[0]), self.input.h)
+    }
+
+    pub fn column_span(&self, columns: &Range<usize>) -> Span {
+        let c = self.conv;
+        let reach = reach(c.kernel[1], c.dilations[1]);
+        Span::new(columns.start, columns.len(), c.strides[1], c.pads[1], reach, self.input.w)
+    }
+
+    /// Rows of data that some output rows read.
+    fn lines(&self, rows: usize) -> usize {
+        (rows - 1) * self.conv.strides[0] + reach(self.conv.kernel[0], self.conv.dilations[0])
+    }
+
+    /// Columns of data that some output columns read.
+    fn width(&self, columns: usize) -> usize {
+        (columns - 1) * self.conv.strides[1] + reach(self.conv.kernel[1], self.conv.dilations[1])
+    }
+
+    /// Whether the vector unit can share the layer's work with the array.
+    fn is_shared(&self, config: &HwConfig) -> bool {
+        let (c, channels) = (self.conv, self.input.c);
+        let single =
+            c.groups == channels && self.output.c == channels && c.finish.bias.len() == channels && c.depth() == 1;
+        // Weights beyond 8 bits have tiles of their own where the array does not subtract their zero point.
+        let whole = c.rest.is_empty() || config.wgt_zp;
+        let walks = (0..2).all(|i| reach(c.kernel[i], c.dilations[i]) >= c.strides[i]);
+        let banks = config.banks(Mem::Inp) >= 2 && config.banks(Mem::Acc) >= 2;
+        config.vector_mac
+            && config.vector_reaches_inp()
+            && config.batch == 1
+            && banks
+            && single
+            && whole
+            && walks
+            && self.taps() > 1
+            && self.taps() <= config.gemm_uop_depth.min(config.vector_uop_depth) as usize
+    }
+
+    /// Strips, each with its place in inp; an even number of them where the last can be halved.
+    fn strips(&self, tile: &DepthwiseTile, config: &HwConfig) -> Vec<Strip> {
+        let cut = super::conv::cut;
+        let out_blocks = self.output.c.div_ceil(config.block() as usize);
+        let mut strips = Vec::new();
+        for image in 0..self.output.n {
+            for blocks in cut(out_blocks, tile.blocks) {
+                for columns in cut(self.output.w, tile.columns) {
+                    for rows in cut(self.output.h, tile.strip_rows) {
+                        let (blocks, columns) = (blocks.clone(), columns.clone());
+                        strips.push(Strip { image, blocks, rows, columns, entry: 0 });
+                    }
+                }
+            }
+        }
+        if strips.len() % 2 == 1
+            && let Some(last) = strips.pop()
+        {
+            let halves = |r: &Range<usize>| {
+                let middle = r.start + r.len().div_ceil(2);
+                [r.start..middle, middle..r.end]
+            };
+            if last.blocks.len() > 1 {
+                strips.extend(halves(&last.blocks).map(|blocks| Strip { blocks, ..last.clone() }));
+            } else if last.rows.len() > 1 {
+                strips.extend(halves(&last.rows).map(|rows| Strip { rows, ..last.clone() }));
+            } else {
+                strips.push(last);
+            }
+        }
+        let banks = config.banks(Mem::Inp);
+        let bank = config.entries(Mem::Inp) / banks;
+        for (i, strip) in strips.iter_mut().enumerate() {
+            let i = i as u32;
+            strip.entry = if banks == 2 { i % 2 * bank + i / 2 % 2 * (bank / 2) } else { i % banks * bank };
+        }
+        strips
+    }
+
+    /// The steps of a cut in their order, or none where a load's fields or pads do not allow it.
+    pub fn steps(&self, tile: &DepthwiseTile, config: &HwConfig) -> Option<Vec<Step>> {
+        let strips = self.strips(tile, config);
+        let mut steps = Vec::new();
+        for pair in strips.chunks(2) {
+            let lists: Vec<Vec<Step>> =
+                pair.iter().map(|s| self.strip_steps(s, tile.rows, config)).collect::<Option<_>>()?;
+            let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
+            steps.extend((0..longest).flat_map(|i| lists.iter().filter_map(move |l| l.get(i).cloned())));
+        }
+        for (i, step) in steps.iter_mut().enumerate() {
+            step.taps = ((i + 1) * tile.array_eighths) / PARTS - (i * tile.array_eighths) / PARTS;
+        }
+        Some(steps)
+    }
+
+    fn strip_steps(&self, strip: &Strip, rows: usize, config: &HwConfig) -> Option<Vec<Step>> {
+        let all = self.row_span(&strip.rows);
+        let columns = self.column_span(&strip.columns);
+        let pads_fit = columns.before.max(columns.after) <= if config.dma_pad { PAD_ENTRIES } else { 0 };
+        if !pads_fit || columns.inside == 0 {
+            return None;
+        }
+        let (mut steps, mut line) = (Vec::new(), 0);
+        for part in super::conv::cut(strip.rows.len(), rows) {
+            let end = self.lines(part.end);
+            // The lines' part inside the image, counted from the strip's first line.
+            let inside = line.max(all.before)..end.min(all.before + all.inside);
+            if inside.is_empty() {
+                return None;
+            }
+            let load = Span {
+                start: all.start + inside.start - all.before,
+                inside: inside.len(),
+                before: inside.start - line,
+                after: end - inside.end,
+            };
+            if load.inside > ROWS || load.before.max(load.after) > if config.dma_pad { PAD_ROWS } else { 0 } {
+                return None;
+            }
+            let rows = strip.rows.start + part.start..strip.rows.start + part.end;
+            steps.push(Step { strip: strip.clone(), rows, load, line, taps: 0 });
+            line = end;
+        }
+        Some(steps)
+    }
+
+    /// Estimated cycles of a cut, with the best share of the array; none where it does not fit.
+    fn cost(&self, tile: DepthwiseTile, config: &HwConfig) -> Option<DepthwiseTile> {
+        let block_bytes = config.block() as usize;
+        let (lines, width) = (self.lines(tile.strip_rows), self.width(tile.columns));
+        let room = |mem: Mem, parts: u32| (config.entries(mem) / parts) as usize;
+        let inp_room =
+            if config.banks(Mem::Inp) == 2 { room(Mem::Inp, 4) } else { room(Mem::Inp, config.banks(Mem::Inp)) };
+        let step_rows = tile.blocks * tile.rows * tile.columns;
+        let params = tile.blocks * (1 + self.tap_entries());
+        let fits = tile.blocks * lines * width <= inp_room
+            && step_rows <= room(Mem::Acc, config.banks(Mem::Acc))
+            && step_rows <= room(Mem::Out, 2)
+            && 4 * params + 2 * config.descriptor_entries() as usize <= config.param_depth as usize
+            && width.max(tile.columns) * block_bytes <= ROW_BYTES
+            && tile.rows <= ROWS;
+        if !fits {
+            return None;
+        }
+        let out_blocks = self.output.c.div_ceil(block_bytes);
+        let per_image = self.output.h.div_ceil(tile.strip_rows) * self.output.w.div_ceil(tile.columns);
+        let strips = (self.output.n * out_blocks.div_ceil(tile.blocks) * per_image) as u64;
+        let steps = strips * tile.strip_rows.div_ceil(tile.rows) as u64;
+        let rows = (self.output.n * out_blocks * self.output.h * self.output.w) as u64;
+        let beats = |mem: Mem| u64::from(config.entry_bytes(mem).div_ceil(config.bus_bytes()));
+        let lanes = |lanes: u32| u64::from(config.row_elements().div_ceil(lanes));
+        let (mac, requant) = (lanes(config.vector_lanes), lanes(config.requant_lanes));
+        let lines_beats = |lines: usize| (tile.blocks * lines) as u64 * (width as u64 * beats(Mem::Inp) + 2);
+        let blocks = (self.output.n * out_blocks) as u64;
+        let params = blocks * (1 + self.tap_entries() as u64) * u64::from(PARAM_ROWS) * beats(Mem::Param);
+        let store = rows * beats(Mem::Out);
+        let fetch = steps * 7 * u64::from(256 / config.bus_bits.min(256));
+        let step_rows = step_rows as u64;
+        let mut best: Option<DepthwiseTile> = None;
+        for array_eighths in PARTS..=(self.taps() - 1) * PARTS {
+            let share = |per_tap: u64| per_tap * array_eighths as u64 / PARTS as u64;
+            let stored = array_eighths.div_ceil(PARTS);
+            if 4 * tile.blocks * stored > config.wgt_depth as usize {
+                break;
+            }
+            let vector_row = (self.taps() as u64 * mac) + requant;
+            let wgt = stored as u64 * beats(Mem::Wgt);
+            let gemm = share(rows) + 8 * steps;
+            let vector = rows * vector_row - share(rows * mac) + 44 * steps;
+            let dram = strips * lines_beats(lines) + blocks * wgt + params + store + fetch;
+            let first = tile.blocks as u64 * wgt + lines_beats(self.lines(tile.rows));
+            let ends = first + share(step_rows) + step_rows * (requant + beats(Mem::Out)) + 300;
+            let cycles = gemm.max(vector).max(dram + dram / 16) + ends;
+            if best.is_none_or(|b| cycles < b.cycles) {
+                best = Some(DepthwiseTile { array_eighths, cycles, ..tile });
+            }
+        }
+        best
+    }
+}
+
+/// The best cut of a depthwise layer between the array and the vector unit; none where they cannot share it.
+pub(super) fn tile(conv: &Conv, input: View, output: View, config: &HwConfig) -> Option<DepthwiseTile> {
+    let shape = Shape { conv, input, output };
+    if !shape.is_shared(config) {
+        return None;
+    }
+    let out_blocks = output.c.div_ceil(config.block() as usize);
+    let mut found: Vec<DepthwiseTile> = Vec::new();
+    for columns in parts(output.w) {
+        for strip_rows in parts(output.h) {
+            let whole = columns == output.w && strip_rows == output.h;
+            for blocks in if whole { parts(out_blocks) } else { vec![1] } {
+                for rows in if blocks == 1 { parts(strip_rows) } else { vec![strip_rows] } {
+                    let tile = DepthwiseTile { blocks, strip_rows, columns, rows, array_eighths: 0, cycles: 0 };
+                    found.extend(shape.cost(tile, config));
+                }
+            }
+        }
+    }
+    found.sort_by_key(|t| t.cycles);
+    found.into_iter().find(|t| shape.steps(t, config).is_some())
+}
