@@ -202,8 +202,8 @@ fn replay(whole: bool) {
         tilewright_testing::skip("needs the tree as a git checkout");
         return;
     }
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
-    let copy = target.join("add-operator");
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("add-operator");
+    let (copy, target) = (home.join("tree"), home.join("target"));
     copy_tree(&copy);
     for Step { heading, what } in steps(&page()).unwrap_or_else(|why| panic!("{PAGE}: {why}")) {
         match what {
@@ -218,7 +218,7 @@ fn replay(whole: bool) {
             What::Run { full: true, .. } if !whole => {}
             What::Run { commands, fails, shows, .. } => {
                 for command in commands {
-                    run(&copy, target, &command, fails, &shows).unwrap_or_else(|why| panic!("{heading}: {why}"));
+                    run(&copy, &target, &command, fails, &shows).unwrap_or_else(|why| panic!("{heading}: {why}"));
                 }
             }
         }
@@ -226,8 +226,7 @@ fn replay(whole: bool) {
 }
 
 fn run(copy: &Path, target: &Path, command: &str, fails: bool, shows: &[String]) -> Result<(), String> {
-    // Dependencies are those of this build, which lie in its target folder already; nothing that the page builds has a name
-    // of its own there, so it does not take the place of what tests run.
+    // Not the target folder of these tests: cargo would take the copy's crates for the tree's.
     let output = Command::new("sh")
         .args(["-c", command])
         .current_dir(copy)
