@@ -31,6 +31,26 @@ pub enum CompileError {
         /// Its type.
         shape: String,
     },
+    /// More memory than the accelerator has.
+    #[error(
+        "the model needs {need} bytes of the memory of {hw} (weights {}, instructions {}, tensors {}), and there are {capacity}; the \
+         largest are {}; take a board with more (host.memory_mib, offset_bits of the configuration), a smaller input or batch, or \
+         --offload none",
+        parts[0], parts[1], parts[2],
+        largest.iter().map(|(name, bytes)| format!("{name} {bytes}")).collect::<Vec<_>>().join(", ")
+    )]
+    Memory {
+        /// The configuration.
+        hw: String,
+        /// Bytes that the model takes.
+        need: u64,
+        /// Bytes that there are.
+        capacity: u64,
+        /// Bytes of weights, instructions and tensors.
+        parts: [u64; 3],
+        /// The largest buffers with their bytes.
+        largest: Vec<(String, u64)>,
+    },
     /// The code generators contradict each other.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
@@ -75,7 +95,20 @@ pub fn compile(
             values,
         });
     }
-    Ok(Artifact::new(graph.name(), build.manifest, build.blobs)?)
+    let artifact = Artifact::new(graph.name(), build.manifest, build.blobs)?;
+    check_memory(&artifact, config)?;
+    Ok(artifact)
+}
+
+/// Refuses what does not fit the memory that the configuration names.
+fn check_memory(artifact: &Artifact, config: &HwConfig) -> Result<(), CompileError> {
+    let (mut need, capacity) = (artifact.device_need(), config.memory_bytes());
+    if need.total() <= capacity {
+        return Ok(());
+    }
+    let (hw, parts, total) = (config.name.clone(), [need.constants, need.streams, need.tensors], need.total());
+    need.parts.truncate(5);
+    Err(CompileError::Memory { hw, need: total, capacity, parts, largest: need.parts })
 }
 
 /// An artifact under construction.
@@ -172,6 +205,7 @@ impl<'g> Build<'g> {
             hash: config.hash(),
             toml: config.to_toml(),
         });
+        let tensors = region.tensors.clone();
         let mut program = region.program.clone();
         let stream = self.blob(std::mem::take(&mut program.stream));
         let constants = self.blob(std::mem::take(&mut program.constants));
@@ -186,7 +220,7 @@ impl<'g> Build<'g> {
             step_of.insert(*node, self.manifest.steps.len() as u32);
         }
         let name = nodes.last().map_or("accelerator", |id| &self.graph.node(*id).name).to_string();
-        let step = AccelStep { program, stream, constants, inputs: packed_inputs, outputs: packed_outputs };
+        let step = AccelStep { program, stream, constants, inputs: packed_inputs, outputs: packed_outputs, tensors };
         self.manifest.steps.push(Step { name, kind: StepKind::Accel(step), inputs, outputs });
         Ok(())
     }

@@ -9,6 +9,11 @@ use tilewright_sim::{Fsim, Rtl, RtlOptions, rtl};
 /// Bytes of a simulated device's memory: more than any model here needs, and only touched pages take real memory.
 pub const MEMORY_BYTES: u64 = 1 << 29;
 
+/// Bytes of a simulated device's memory for a configuration.
+fn memory_bytes(config: &HwConfig) -> u64 {
+    MEMORY_BYTES.max(config.memory_bytes())
+}
+
 /// Where the offloaded part of a model runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceKind {
@@ -88,10 +93,10 @@ pub fn open(
     }
     match kind {
         DeviceKind::Cpu => Ok(None),
-        DeviceKind::Fsim => Ok(Some(Box::new(Fsim::new(config.clone(), MEMORY_BYTES)))),
+        DeviceKind::Fsim => Ok(Some(Box::new(Fsim::new(config.clone(), memory_bytes(config))))),
         DeviceKind::Rtl => {
             let options = RtlOptions { waves: waves.map(Path::to_path_buf), ..RtlOptions::default() };
-            let rtl = Rtl::with_progress(config.clone(), MEMORY_BYTES, &options, &|progress| match progress {
+            let rtl = Rtl::with_progress(config.clone(), memory_bytes(config), &options, &|progress| match progress {
                 rtl::Progress::Cached | rtl::Progress::Built => told(""),
                 rtl::Progress::Verilating => told("building the simulator of the design: Verilator"),
                 rtl::Progress::Training => {

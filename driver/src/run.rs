@@ -2,7 +2,7 @@
 
 use crate::error::DriverError;
 use crate::memory::{Block, DeviceMemory};
-use crate::program::AccelProgram;
+use crate::program::{AccelProgram, Region, Role};
 use std::ops::Deref;
 use tilewright_hw::device::{Base, Command, Device, RunReport};
 use tilewright_hw::isa;
@@ -14,7 +14,10 @@ const ALIGN: u64 = 4096;
 #[derive(Debug)]
 pub struct Loaded<P> {
     program: P,
+    /// Where its regions lie.
     blocks: Vec<Block>,
+    /// What it has taken for itself.
+    taken: Vec<Block>,
     command: Command,
 }
 
@@ -24,6 +27,19 @@ impl<P: Deref<Target = AccelProgram>> Loaded<P> {
     /// # Errors
     /// [`DriverError::OtherHardware`], [`DriverError::Damaged`], [`DriverError::DoesNotFit`], or the device's.
     pub fn new(device: &mut dyn Device, memory: &mut DeviceMemory, program: P) -> Result<Loaded<P>, DriverError> {
+        Loaded::sharing(device, memory, program, None)
+    }
+
+    /// The same with the program's tensors in a block that programs use in turn, where it is large enough.
+    ///
+    /// # Errors
+    /// As [`Loaded::new`].
+    pub fn sharing(
+        device: &mut dyn Device,
+        memory: &mut DeviceMemory,
+        program: P,
+        tensors: Option<Block>,
+    ) -> Result<Loaded<P>, DriverError> {
         let hash = device.config().hash();
         if program.config_hash != hash || program.isa_version != isa::ISA_VERSION {
             return Err(DriverError::OtherHardware {
@@ -34,10 +50,13 @@ impl<P: Deref<Target = AccelProgram>> Loaded<P> {
             });
         }
         program.check().map_err(|what| DriverError::Damaged { what })?;
-        let mut sizes: Vec<(String, u64)> = program.regions.iter().map(|r| (r.name.clone(), r.bytes)).collect();
+        let shared = |r: &Region| tensors.filter(|t| r.role == Role::Scratch && r.bytes <= t.bytes);
+        let own = program.regions.iter().filter(|r| shared(r).is_none());
+        let mut sizes: Vec<(String, u64)> = own.map(|r| (r.name.clone(), r.bytes)).collect();
         sizes.push(("stream".into(), program.stream.len() as u64));
-        let blocks = memory.plan(&sizes, ALIGN)?;
-        let stream = blocks[program.regions.len()];
+        let taken = memory.plan(&sizes, ALIGN)?;
+        let (mut own, stream) = (taken.iter().copied(), taken[taken.len() - 1]);
+        let blocks: Vec<Block> = program.regions.iter().filter_map(|r| shared(r).or_else(|| own.next())).collect();
         for (block, bytes) in [(blocks[0], &program.constants), (stream, &program.stream)] {
             device.write(block.addr, bytes)?;
             device.clean_cache(block.addr, bytes.len() as u64)?;
@@ -45,7 +64,7 @@ impl<P: Deref<Target = AccelProgram>> Loaded<P> {
         let bases = program.regions.iter().zip(&blocks).map(|(r, b)| Base { addr: b.addr, limit: r.bytes }).collect();
         let insns = program.insn_count() as u32;
         let command = Command { stream_addr: stream.addr, insns, bases, cycle_limit: None };
-        Ok(Loaded { program, blocks, command })
+        Ok(Loaded { program, blocks, taken, command })
     }
 
     /// The command that runs the program, for devices that are driven by hand.
@@ -100,7 +119,7 @@ impl<P: Deref<Target = AccelProgram>> Loaded<P> {
 
     /// Gives the memory back.
     pub fn unload(self, memory: &mut DeviceMemory) {
-        memory.release(&self.blocks);
+        memory.release(&self.taken);
     }
 }
 

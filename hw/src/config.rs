@@ -17,11 +17,13 @@ pub struct HostSection {
     pub clock_mhz: f64,
     /// Name of the target host that runs what is not offloaded.
     pub target: String,
+    /// Memory that the accelerator reaches, in MiB: weights, programs and tensors lie there.
+    pub memory_mib: u32,
 }
 
 impl Default for HostSection {
     fn default() -> Self {
-        HostSection { clock_mhz: 100.0, target: "cortex-a9".into() }
+        HostSection { clock_mhz: 100.0, target: "cortex-a9".into(), memory_mib: 512 }
     }
 }
 
@@ -260,6 +262,9 @@ impl HwConfig {
         let clock = self.host.clock_mhz;
         if !(clock > 0.0 && clock.is_finite()) {
             bad("host.clock_mhz", format!("is {clock}"), "use a number above 0".into());
+        }
+        if !(1..=DramSection::MOST).contains(&self.host.memory_mib) {
+            bad("host.memory_mib", format!("is {}", self.host.memory_mib), format!("use 1 to {}", DramSection::MOST));
         }
         if self.host.target.is_empty() {
             bad("host.target", "is empty".into(), "name the processor".into());

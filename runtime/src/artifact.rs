@@ -14,6 +14,7 @@
 //! checksum is right, since damaged code bytes are not to be told from sound ones.
 
 mod manifest;
+mod memory;
 #[cfg(test)]
 mod tests;
 
@@ -28,8 +29,9 @@ use tilewright_hw::layout::LAYOUT_VERSION;
 use crate::buffer::{ALIGN, AlignedBytes};
 pub use manifest::{
     AccelStep, BlobId, BlobInfo, CpuTarget, Hardware, Image, Manifest, NodeInfo, Packing, Place, Source, Step,
-    StepKind, Value, ValueId,
+    StepKind, TensorPlace, Value, ValueId,
 };
+pub use memory::DeviceNeed;
 
 const MAGIC: &[u8; 8] = b"TILEWRGT";
 /// Changes whenever an older reader would misread a file.

@@ -7,6 +7,7 @@ pub mod buffer;
 pub mod files;
 pub mod loader;
 pub mod npy;
+pub mod placement;
 pub mod registry;
 pub mod session;
 pub mod tensor;

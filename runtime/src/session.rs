@@ -149,6 +149,17 @@ impl Session {
             artifact.check_hardware(device.config())?;
         }
         let mut accelerator = device.map(Accelerator::new);
+        if let Some(accelerator) = &mut accelerator {
+            let accel = artifact.manifest.steps.iter().filter_map(|step| match &step.kind {
+                StepKind::Accel(accel) => Some((step, accel)),
+                _ => None,
+            });
+            let (step, programs): (Vec<_>, Vec<_>) = accel.map(|(step, accel)| (step, &accel.program)).unzip();
+            accelerator.reserve(programs.into_iter()).map_err(|source| SessionError::Accel {
+                step: step.first().map_or_else(String::new, |s| s.name.clone()),
+                source,
+            })?;
+        }
         let objects = native::load(&artifact)?;
         let mut actions = Vec::with_capacity(artifact.manifest.steps.len());
         for step in &artifact.manifest.steps {

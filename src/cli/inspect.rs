@@ -55,6 +55,17 @@ fn describe(artifact: &Artifact) -> String {
     let share = 100.0 * m.offloaded_macs() as f64 / m.macs().max(1) as f64;
     text += &format!("MACs       {} a run, {share:.2} % on the accelerator\n", m.macs());
     text += &format!("data       {} blobs, {} bytes\n", m.blobs.len(), artifact.blob_bytes());
+    let need = artifact.device_need();
+    if need.total() > 0 {
+        text += &format!(
+            "memory     {} bytes of the accelerator's: weights {}, instructions {}, tensors {} (each alone: {})\n",
+            need.total(),
+            need.constants,
+            need.streams,
+            need.tensors,
+            need.apart
+        );
+    }
     for (index, step) in m.steps.iter().enumerate() {
         let how = match &step.kind {
             StepKind::Cpu { function, .. } => format!("cpu    {function}"),
@@ -65,6 +76,14 @@ fn describe(artifact: &Artifact) -> String {
             }
         };
         text += &format!("step {index:<5} {}: {how}\n", step.name);
+    }
+    for (index, step) in m.steps.iter().enumerate() {
+        let StepKind::Accel(accel) = &step.kind else { continue };
+        text += &format!("\ntensors of step {index}: first byte, bytes, layers that need it\n");
+        for t in &accel.tensors {
+            let b = t.buffer;
+            text += &format!("  {:>10} {:>10}  {:>3} to {:<3}  {}\n", t.offset, b.bytes, b.first, b.last, t.name);
+        }
     }
     text + "\n" + &super::run::explain_table(m)
 }

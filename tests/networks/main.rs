@@ -5,6 +5,7 @@ mod accuracy;
 mod depthwise;
 mod float;
 mod light;
+mod memory;
 mod nodes;
 mod operators;
 mod random;

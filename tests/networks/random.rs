@@ -75,7 +75,7 @@ fn pool(n: &mut Numbers, b: &mut GraphBuilder, (x, [h, w, _]): Image) -> Option<
 }
 
 /// A network of four to nine operators in integer form, and its input.
-fn network(seed: u64) -> (Graph, graph::Tensor) {
+pub fn network(seed: u64) -> (Graph, graph::Tensor) {
     let mut n = Numbers::new(seed);
     let mut b = GraphBuilder::new(&format!("random {seed}"));
     let size = [n.size(1, 40), n.size(1, 40), n.size(1, 40)];

@@ -32,6 +32,14 @@ fn resnet8_equals_the_reference_on_the_rtl() {
     }
 }
 
+#[test]
+fn keywords_are_spotted_on_the_rtl_of_several_shapes() {
+    let Some(model) = tilewright_testing::model("kws-dscnn/model_int8.tflite") else { return };
+    for hw in ["1x8x16", "4x16x16"] {
+        check(&model, 0.0, hw, DeviceKind::Rtl);
+    }
+}
+
 /// Long: 1x32x32 alone takes minutes to build.
 #[test]
 #[ignore = "long; make test-full runs it"]

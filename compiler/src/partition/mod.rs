@@ -14,7 +14,7 @@ use place::Placed;
 use std::collections::{BTreeMap, HashMap};
 use tilewright_driver::AccelProgram;
 use tilewright_hw::HwConfig;
-use tilewright_runtime::artifact::{Packing, Place};
+use tilewright_runtime::artifact::{Packing, Place, TensorPlace};
 
 /// What is offered to the accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -88,6 +88,8 @@ pub struct AccelRegion {
     pub inputs: Vec<(ValueId, Packing)>,
     /// Values that the host turns back, in the order of the program's outputs.
     pub outputs: Vec<(ValueId, Packing)>,
+    /// Where tensors lie in the program's memory, and when.
+    pub tensors: Vec<TensorPlace>,
 }
 
 /// Splits a graph in integer form into regions for a configuration, and builds the accelerator's programs.
@@ -160,7 +162,8 @@ fn accel_region(
     let built = accel::build(graph, config, &layers, &outputs, &root)?;
     let pack =
         |list: Vec<(ValueId, accel::View)>| list.into_iter().map(|(v, view)| (v, view.packing(config))).collect();
-    Ok(AccelRegion { program: built.program, inputs: pack(built.inputs), outputs: pack(built.outputs) })
+    let (inputs, outputs) = (pack(built.inputs), pack(built.outputs));
+    Ok(AccelRegion { program: built.program, inputs, outputs, tensors: built.tensors })
 }
 
 #[cfg(test)]

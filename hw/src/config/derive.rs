@@ -53,6 +53,11 @@ impl HwConfig {
         (1 << self.offset_bits) - 1
     }
 
+    /// Bytes of memory that a program's weights, instructions and tensors may take: what there is and addresses reach.
+    pub fn memory_bytes(&self) -> u64 {
+        (u64::from(self.host.memory_mib) << 20).min(1 << self.offset_bits)
+    }
+
     /// Elements of an acc or out entry.
     pub fn row_elements(&self) -> u32 {
         self.batch * self.block_out

@@ -89,8 +89,9 @@ fn a_wrong_value_hides_no_rule_that_does_not_rest_on_it() {
     let mut keys: Vec<&str> = violations.iter().map(|v| v.key.as_str()).collect();
     keys.sort_unstable();
     assert_eq!(keys, ["dma_pack", "dram.foo", "dram.latency", "host.bar", "queue_depth", "vector_lanes"]);
-    let text = "[dram]\nlatency = 4294967295\nbeat_sixteenths = 0\n[host]\nclock_mhz = -5.0\ntarget = \"\"";
+    let text =
+        "[dram]\nlatency = 4294967295\nbeat_sixteenths = 0\n[host]\nclock_mhz = -5.0\ntarget = \"\"\nmemory_mib = 0";
     let Err(ConfigError::Illegal { violations, .. }) = HwConfig::parse("f.toml", text) else { panic!() };
     let keys: Vec<&str> = violations.iter().map(|v| v.key.as_str()).collect();
-    assert_eq!(keys, ["dram.latency", "dram.beat_sixteenths", "host.clock_mhz", "host.target"]);
+    assert_eq!(keys, ["dram.latency", "dram.beat_sixteenths", "host.clock_mhz", "host.memory_mib", "host.target"]);
 }

@@ -286,7 +286,7 @@ fn manual() -> String {
 
 fn configuration_page() -> String {
     let mut s = String::from(
-        "# Configuration\n\nWritten from the table in `hw/src/config/params.rs`; do not edit. A configuration is a TOML file with these keys at\nits top; what it leaves out has the default. `[host]` (clock_mhz, target) and `[dram]` (latency, beat_sixteenths, shared,\nrow_open_sixteenths) describe the surroundings and do not change the hardware.\n\n| key | unit | legal | default | meaning |\n|---|---|---|---|---|\n",
+        "# Configuration\n\nWritten from the table in `hw/src/config/params.rs`; do not edit. A configuration is a TOML file with these keys at\nits top; what it leaves out has the default. `[host]` (clock_mhz, target, memory_mib) and `[dram]` (latency, beat_sixteenths, shared,\nrow_open_sixteenths) describe the surroundings and do not change the hardware.\n\n| key | unit | legal | default | meaning |\n|---|---|---|---|---|\n",
     );
     let default = HwConfig::default();
     for p in PARAMS {

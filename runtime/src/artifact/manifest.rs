@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use tilewright_driver::AccelProgram;
 use tilewright_hw::layout::Activation;
 
+use crate::placement::Buffer;
 use crate::tensor::{DType, byte_len, shape_text};
 
 /// More scratch memory than any step takes: a sound manifest stays below it, whatever a damaged one says.
@@ -149,6 +150,20 @@ pub struct AccelStep {
     pub inputs: Vec<Packing>,
     /// How the step's outputs lie in device memory.
     pub outputs: Vec<Packing>,
+    /// Where tensors lie in the program's memory, and when.
+    #[serde(default)]
+    pub tensors: Vec<TensorPlace>,
+}
+
+/// A tensor in the memory of a program's tensors; its lifetime counts the program's layers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TensorPlace {
+    /// Its name.
+    pub name: String,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes and lifetime.
+    pub buffer: Buffer,
 }
 
 /// How a tensor of a model lies in device memory.

@@ -139,7 +139,14 @@ fn accel() -> StepKind {
         inputs: vec![],
         outputs: vec![],
     };
-    StepKind::Accel(AccelStep { program, stream: BlobId(0), constants: BlobId(0), inputs: vec![], outputs: vec![] })
+    StepKind::Accel(AccelStep {
+        program,
+        stream: BlobId(0),
+        constants: BlobId(0),
+        inputs: vec![],
+        outputs: vec![],
+        tensors: vec![],
+    })
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Accelerator steps: programs of the driver's on a device, with tensors turned to the device's layout and back.
 
-use tilewright_driver::{AccelProgram, DeviceMemory, DriverError, Loaded};
+use tilewright_driver::{AccelProgram, Block, DeviceMemory, DriverError, Loaded, Role};
 use tilewright_hw::device::Device;
 
 use super::report::StepReport;
@@ -10,14 +10,28 @@ use crate::artifact::{AccelStep, Artifact, Packing, Place};
 pub(super) struct Accelerator {
     pub device: Box<dyn Device>,
     memory: DeviceMemory,
+    /// Where the programs' tensors lie, in turn.
+    tensors: Option<Block>,
 }
 
 impl Accelerator {
     pub fn new(device: Box<dyn Device>) -> Accelerator {
         let memory = DeviceMemory::new(device.memory_bytes(), device.config());
-        Accelerator { device, memory }
+        Accelerator { device, memory, tensors: None }
+    }
+
+    /// Takes memory for the tensors of programs that run one after the other.
+    pub fn reserve<'p>(&mut self, programs: impl Iterator<Item = &'p AccelProgram>) -> Result<(), DriverError> {
+        let regions = programs.flat_map(|p| &p.regions).filter(|r| r.role == Role::Scratch);
+        if let Some(bytes) = regions.map(|r| r.bytes).max() {
+            self.tensors = self.memory.plan(&[("tensors".into(), bytes)], ALIGN)?.pop();
+        }
+        Ok(())
     }
 }
+
+/// Alignment of the tensors' memory.
+const ALIGN: u64 = 4096;
 
 /// A program that lies in a device's memory, with the layouts of its tensors.
 pub(super) struct Region {
@@ -31,7 +45,7 @@ impl Region {
         let mut program = Box::new(step.program.clone());
         program.stream = artifact.blob(step.stream).to_vec();
         program.constants = artifact.blob(step.constants).to_vec();
-        let loaded = Loaded::new(on.device.as_mut(), &mut on.memory, program)?;
+        let loaded = Loaded::sharing(on.device.as_mut(), &mut on.memory, program, on.tensors)?;
         Ok(Region { loaded, inputs: step.inputs.clone(), outputs: step.outputs.clone() })
     }
 

@@ -14,6 +14,8 @@ use std::collections::HashMap;
 use tilewright_driver::{AccelProgram, Builder, DriverError, Nest, RegionId, Role};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::layout::Activation;
+use tilewright_runtime::artifact::TensorPlace;
+use tilewright_runtime::placement::{self, Buffer};
 
 /// Why layers that were planned did not become a program.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +36,8 @@ pub struct Built {
     pub inputs: Vec<(ValueId, View)>,
     /// Values that the host reads, in the program's order.
     pub outputs: Vec<(ValueId, View)>,
+    /// Where tensors lie in the program's memory, and when.
+    pub tensors: Vec<TensorPlace>,
 }
 
 /// Alignment of tensors in their region.
@@ -78,12 +82,13 @@ pub fn build(
         done.map_err(wrap(&layer.name))?;
         ends.push(emit.b.len());
     }
+    let tensors = std::mem::take(&mut emit.tensors);
     let program = emit.b.finish().map_err(|source| {
         let at = if let DriverError::Encode { index, .. } = source { index } else { 0 };
         let layer = layers.iter().zip(&ends).find(|(_, end)| at < **end).map_or("", |((l, _), _)| &l.name);
         BuildError { layer: layer.to_string(), source }
     })?;
-    Ok(Built { program, inputs, outputs })
+    Ok(Built { program, inputs, outputs, tensors })
 }
 
 /// A tensor in device memory.
@@ -132,6 +137,7 @@ pub(super) struct Emit<'c> {
     pub out: Ring<Key>,
     pub param: Ring<Key>,
     places: HashMap<(ValueId, View), Place>,
+    tensors: Vec<TensorPlace>,
     nests: HashMap<Work, Nest>,
 }
 
@@ -148,6 +154,7 @@ impl<'c> Emit<'c> {
             out: Ring::new(config, Mem::Out),
             param: Ring::new(config, Mem::Param),
             places: HashMap::new(),
+            tensors: Vec::new(),
             nests: HashMap::new(),
         })
     }
@@ -177,6 +184,8 @@ impl<'c> Emit<'c> {
         found.copied().ok_or_else(missing)
     }
 
+    /// Gives every tensor its place in one region: inputs from the start to their last reader, outputs from their layer
+    /// to the end, others from their layer to their last reader.
     fn place_tensors(
         &mut self,
         graph: &Graph,
@@ -185,75 +194,53 @@ impl<'c> Emit<'c> {
         root: &dyn Fn(ValueId) -> ValueId,
     ) -> Result<Borders, DriverError> {
         let (config, mut inputs, mut out_list) = (self.config, Vec::new(), Vec::new());
+        let region = self.b.region("tensors", Role::Scratch, 0)?;
         let produced: HashMap<ValueId, (View, usize)> =
             layers.iter().enumerate().map(|(i, (l, _))| (l.output.0, (l.output.1, i))).collect();
         let inside = |v: ValueId, view: View| produced.get(&root(v)).is_some_and(|(made, _)| *made == view);
-        let regions = [("inputs", Role::Input), ("outputs", Role::Output), ("tensors", Role::Scratch)];
-        let mut ids = Vec::new();
-        for (name, role) in regions {
-            ids.push(self.b.region(name, role, 0)?);
-        }
-        let mut at = 0;
-        for (value, view) in layers.iter().flat_map(|(l, _)| l.inputs.iter().copied()) {
-            if inside(value, view) || inputs.contains(&(value, view)) {
-                continue;
+        // Each tensor with its view and lifetime, counted in layers.
+        let mut tensors: Vec<((ValueId, View), Buffer)> = Vec::new();
+        let mut number: HashMap<(ValueId, View), usize> = HashMap::new();
+        let mut add = |tensors: &mut Vec<((ValueId, View), Buffer)>, key: (ValueId, View), first: usize| {
+            *number.entry(key).or_insert_with(|| {
+                let bytes = key.1.layout(config).bytes() as u64;
+                tensors.push((key, Buffer { bytes, first, last: first }));
+                tensors.len() - 1
+            })
+        };
+        for (i, (layer, _)) in layers.iter().enumerate() {
+            for &(value, view) in &layer.inputs {
+                let key = if inside(value, view) { (root(value), view) } else { (value, view) };
+                if !inside(value, view) && !inputs.contains(&key) {
+                    inputs.push(key);
+                }
+                let at = add(&mut tensors, key, 0);
+                tensors[at].1.last = i;
             }
-            let layout = view.layout(config);
-            self.b.input(graph.value_name(value), ids[0], at, layout.bytes() as u64);
-            self.places.insert((value, view), Place { region: ids[0], offset: at, layout });
-            inputs.push((value, view));
-            at = (at + layout.bytes() as u64).next_multiple_of(ALIGN);
+            let at = add(&mut tensors, layer.output, i);
+            tensors[at].1.last = tensors[at].1.last.max(i);
         }
-        self.b.grow(ids[0], at);
-        let mut at = 0;
         for &value in outputs {
-            let Some(&(view, _)) = produced.get(&root(value)) else { continue };
-            let layout = view.layout(config);
-            let place = *self.places.entry((root(value), view)).or_insert_with(|| {
-                let place = Place { region: ids[1], offset: at, layout };
-                at = (at + layout.bytes() as u64).next_multiple_of(ALIGN);
-                place
-            });
-            self.b.output(graph.value_name(value), ids[1], place.offset, layout.bytes() as u64);
+            let Some(&(view, made)) = produced.get(&root(value)) else { continue };
+            let at = add(&mut tensors, (root(value), view), made);
+            tensors[at].1.last = layers.len();
             out_list.push((value, view));
         }
-        self.b.grow(ids[1], at);
-        let size = self.place_scratch(layers, ids[2], root);
-        self.b.grow(ids[2], size);
+        let buffers: Vec<Buffer> = tensors.iter().map(|(_, b)| *b).collect();
+        let placed = placement::place(&buffers, ALIGN);
+        self.b.grow(region, placed.bytes);
+        for (&((value, view), buffer), &offset) in tensors.iter().zip(&placed.offsets) {
+            self.places.insert((value, view), Place { region, offset, layout: view.layout(config) });
+            self.tensors.push(TensorPlace { name: graph.value_name(value).to_string(), offset, buffer });
+        }
+        for &(value, view) in &inputs {
+            let place = self.places[&(value, view)];
+            self.b.input(graph.value_name(value), region, place.offset, place.layout.bytes() as u64);
+        }
+        for &(value, view) in &out_list {
+            let place = self.places[&(root(value), view)];
+            self.b.output(graph.value_name(value), region, place.offset, place.layout.bytes() as u64);
+        }
         Ok((inputs, out_list))
-    }
-
-    /// Places what only layers read, each in the first room that no tensor needed at the same time takes.
-    fn place_scratch(&mut self, layers: &[(Layer, Plan)], region: RegionId, root: &dyn Fn(ValueId) -> ValueId) -> u64 {
-        let mut last_use: HashMap<ValueId, usize> = HashMap::new();
-        for (i, (layer, _)) in layers.iter().enumerate() {
-            for (value, _) in &layer.inputs {
-                last_use.insert(root(*value), i);
-            }
-        }
-        // First byte, bytes and last reader of tensors that are still read.
-        let mut live: Vec<(u64, u64, usize)> = Vec::new();
-        let mut size = 0;
-        for (i, (layer, _)) in layers.iter().enumerate() {
-            let (value, view) = layer.output;
-            if self.places.contains_key(&(value, view)) {
-                continue;
-            }
-            live.retain(|&(_, _, last)| last >= i);
-            live.sort_unstable();
-            let layout = view.layout(self.config);
-            let bytes = (layout.bytes() as u64).next_multiple_of(ALIGN);
-            let mut offset = 0;
-            for &(at, len, _) in &live {
-                if at >= offset + bytes {
-                    break;
-                }
-                offset = offset.max(at + len);
-            }
-            live.push((offset, bytes, last_use.get(&value).copied().unwrap_or(i)));
-            self.places.insert((value, view), Place { region, offset, layout });
-            size = size.max(offset + bytes);
-        }
-        size
     }
 }

@@ -1,0 +1,50 @@
+//! How much of an accelerator's memory an artifact takes.
+
+use super::{Artifact, StepKind};
+
+/// Bytes are taken in pieces of this size.
+const PAGE: u64 = 4096;
+
+/// Bytes that an artifact's steps take of the accelerator's memory.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeviceNeed {
+    /// Weights, parameters and micro-ops of all steps.
+    pub constants: u64,
+    /// Instructions of all steps.
+    pub streams: u64,
+    /// Tensors: the steps use the same memory in turn, and within a step tensors that are dead make room.
+    pub tensors: u64,
+    /// What the tensors would take if each had its own memory.
+    pub apart: u64,
+    /// Each thing with its bytes, largest first.
+    pub parts: Vec<(String, u64)>,
+}
+
+impl DeviceNeed {
+    /// All together.
+    pub fn total(&self) -> u64 {
+        self.constants + self.streams + self.tensors
+    }
+}
+
+impl Artifact {
+    /// What the artifact takes of the accelerator's memory.
+    pub fn device_need(&self) -> DeviceNeed {
+        let mut need = DeviceNeed::default();
+        for step in &self.manifest.steps {
+            let StepKind::Accel(accel) = &step.kind else { continue };
+            let bytes = |what: usize| accel.program.regions.get(what).map_or(0, |r| r.bytes);
+            need.constants += bytes(0).next_multiple_of(PAGE);
+            let stream = (self.blob(accel.stream).len() as u64).next_multiple_of(PAGE);
+            need.streams += stream;
+            let rest: u64 = (1..accel.program.regions.len()).map(bytes).sum();
+            need.tensors = need.tensors.max(rest.next_multiple_of(PAGE));
+            need.apart += accel.tensors.iter().map(|t| t.buffer.bytes).sum::<u64>();
+            need.parts.push((format!("instructions of {}", step.name), stream));
+            need.parts.extend(accel.program.sections.iter().map(|s| (s.name.clone(), s.bytes)));
+            need.parts.extend(accel.tensors.iter().map(|t| (format!("tensor {}", t.name), t.buffer.bytes)));
+        }
+        need.parts.sort_by_key(|part| std::cmp::Reverse(part.1));
+        need
+    }
+}

@@ -1,0 +1,142 @@
+//! Static planning of memory: where buffers whose lifetimes are known lie, so that dead ones make room.
+
+use serde::{Deserialize, Serialize};
+
+/// A buffer and the points in time, both included, between which its bytes are needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Buffer {
+    /// Bytes.
+    pub bytes: u64,
+    /// When it is written first.
+    pub first: usize,
+    /// When it is read last.
+    pub last: usize,
+}
+
+impl Buffer {
+    /// Whether both are needed at some time.
+    pub fn meets(&self, other: &Buffer) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
+
+/// Where buffers lie.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Placement {
+    /// First byte of each.
+    pub offsets: Vec<u64>,
+    /// Bytes of all together.
+    pub bytes: u64,
+}
+
+/// The most bytes that are needed at one time: no placement takes less.
+pub fn least(buffers: &[Buffer], align: u64) -> u64 {
+    let at = |time: usize| {
+        let live = buffers.iter().filter(|b| (b.first..=b.last).contains(&time));
+        live.map(|b| b.bytes.next_multiple_of(align.max(1))).sum()
+    };
+    buffers.iter().map(|b| at(b.first)).max().unwrap_or(0)
+}
+
+/// Gives every buffer a place at a multiple of `align`, such that buffers needed at one time lie apart.
+///
+/// Buffers are placed one after the other, each in the smallest gap that holds it among those placed before that it
+/// meets; of some orders (largest first, longest-lived first, as they are written) the one that takes least is kept.
+pub fn place(buffers: &[Buffer], align: u64) -> Placement {
+    let align = align.max(1);
+    let most = |i: &usize| buffers[*i].bytes;
+    let life = |i: &usize| (buffers[*i].last - buffers[*i].first.min(buffers[*i].last)) as u64 + 1;
+    let order = |key: &dyn Fn(&usize) -> u64| {
+        let mut order: Vec<usize> = (0..buffers.len()).collect();
+        order.sort_by_key(|i| std::cmp::Reverse(key(i)));
+        order
+    };
+    let orders = [
+        order(&most),
+        order(&|i| life(i).saturating_mul(most(i))),
+        order(&life),
+        order(&|i| u64::MAX - buffers[*i].first as u64),
+    ];
+    let placed = orders.iter().flat_map(|order| [true, false].map(|tight| in_order(buffers, order, tight, align)));
+    placed.min_by_key(|p| p.bytes).unwrap_or_default()
+}
+
+/// Places buffers in an order: in the smallest gap that is large enough, or in the first.
+fn in_order(buffers: &[Buffer], order: &[usize], tight: bool, align: u64) -> Placement {
+    let mut offsets = vec![0; buffers.len()];
+    let mut done: Vec<usize> = Vec::with_capacity(order.len());
+    let mut end = 0;
+    for &i in order {
+        let size = buffers[i].bytes.next_multiple_of(align);
+        let mut taken: Vec<(u64, u64)> = done
+            .iter()
+            .filter(|&&d| buffers[d].meets(&buffers[i]))
+            .map(|&d| (offsets[d], offsets[d] + buffers[d].bytes.next_multiple_of(align)))
+            .collect();
+        taken.sort_unstable();
+        let (mut at, mut best) = (0, None);
+        for (start, stop) in taken {
+            let gap = start.saturating_sub(at);
+            if start > at && gap >= size && best.is_none_or(|(g, _)| tight && gap < g) {
+                best = Some((gap, at));
+            }
+            at = at.max(stop);
+        }
+        offsets[i] = best.map_or(at, |(_, at)| at);
+        end = end.max(offsets[i] + size);
+        done.push(i);
+    }
+    Placement { offsets, bytes: end }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers without a pattern.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn below(&mut self, n: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (self.0 >> 33) % n
+        }
+    }
+
+    #[test]
+    fn buffers_that_are_needed_at_one_time_lie_apart() {
+        let mut n = Numbers(7);
+        for round in 0..300 {
+            let count = n.below(40) as usize;
+            let align = 1 << n.below(7);
+            let buffers: Vec<Buffer> = (0..count)
+                .map(|_| {
+                    let first = n.below(20) as usize;
+                    Buffer { bytes: n.below(5000), first, last: first + n.below(6) as usize }
+                })
+                .collect();
+            let found = place(&buffers, align);
+            let sum: u64 = buffers.iter().map(|b| b.bytes.next_multiple_of(align)).sum();
+            assert!((least(&buffers, align)..=sum).contains(&found.bytes), "round {round}");
+            for (i, a) in buffers.iter().enumerate() {
+                assert!(found.offsets[i].is_multiple_of(align) && found.offsets[i] + a.bytes <= found.bytes);
+                for (j, b) in buffers.iter().enumerate().skip(i + 1) {
+                    let apart = found.offsets[i] + a.bytes <= found.offsets[j]
+                        || found.offsets[j] + b.bytes <= found.offsets[i];
+                    assert!(apart || !a.meets(b), "round {round}: {a:?} {b:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_chain_takes_its_two_largest_neighbours() {
+        let chain: Vec<Buffer> = [4096, 1024, 2048, 512]
+            .iter()
+            .enumerate()
+            .map(|(i, &bytes)| Buffer { bytes, first: i, last: i + 1 })
+            .collect();
+        assert_eq!((place(&chain, 64).bytes, least(&chain, 64)), (5120, 5120));
+        assert_eq!(place(&[], 64), Placement::default());
+    }
+}

@@ -1,0 +1,105 @@
+//! The accelerator's memory: what models take of it, and models that take too much.
+
+use tilewright::devices::DeviceKind;
+use tilewright::model::{self, Options};
+use tilewright_compiler::graph::op::{Conv2d, Layout, Requantize};
+use tilewright_compiler::graph::{DType, Graph, GraphBuilder, Tensor, TensorType};
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::num::Rounding;
+use tilewright_runtime::artifact::{Artifact, StepKind};
+
+use crate::compiled;
+use crate::random::network;
+
+/// Tensors that are needed at one time lie apart, inside their region.
+#[track_caller]
+fn check_apart(artifact: &Artifact) -> usize {
+    let mut pairs = 0;
+    for step in &artifact.manifest.steps {
+        let StepKind::Accel(accel) = &step.kind else { continue };
+        let region: u64 = accel.program.regions[1..].iter().map(|r| r.bytes).sum();
+        for (i, a) in accel.tensors.iter().enumerate() {
+            assert!(a.offset + a.buffer.bytes <= region, "{}", a.name);
+            for b in &accel.tensors[i + 1..] {
+                let apart = a.offset + a.buffer.bytes <= b.offset || b.offset + b.buffer.bytes <= a.offset;
+                assert!(apart || !a.buffer.meets(&b.buffer), "{} and {} of {}", a.name, b.name, step.name);
+                pairs += usize::from(!a.buffer.meets(&b.buffer));
+            }
+        }
+    }
+    pairs
+}
+
+fn built(graph: Graph, config: &HwConfig) -> Result<Artifact, model::ModelError> {
+    model::build(graph, &Options::new(config), &mut |_, _| {})
+}
+
+#[test]
+fn tensors_of_random_networks_that_are_needed_at_one_time_lie_apart() {
+    let mut pairs = 0;
+    for (seed, hw) in (5000..5040).zip(["1x16x16", "4x16x16", "1x4x4", "1x8x16"].iter().cycle()) {
+        let config = HwConfig::load(hw).unwrap();
+        pairs += check_apart(&built(network(seed).0, &config).unwrap());
+    }
+    assert!(pairs > 40, "{pairs} pairs of tensors that may share memory");
+}
+
+/// A convolution of one pixel with 2 MiB of weights.
+fn large() -> Graph {
+    let (inputs, outputs) = (1024, 2048);
+    let mut b = GraphBuilder::new("large");
+    let x = b.input("x", TensorType::new(DType::I8, &[1, 1, 1, inputs]));
+    let weights = b.constant("", Tensor::new(&[outputs, 1, 1, inputs], vec![1i8; outputs * inputs]).unwrap());
+    let op = Conv2d {
+        strides: [1, 1],
+        pads: [0; 4],
+        dilations: [1, 1],
+        groups: 1,
+        layout: Layout::Nhwc,
+        data_zero_point: 0,
+        weight_zero_point: 0,
+    };
+    let acc = b.node("conv", op, &[x, weights]).unwrap();
+    let mut vector = |v: i32| b.constant("", Tensor::vector(vec![v; outputs]));
+    let [bias, multiplier, shift] = [vector(0), vector(1 << 30), vector(-8)];
+    let op = Requantize { axis: 3, zero_point: 0, lo: -128, hi: 127, mode: Rounding::Double };
+    let y = b.node("requantize", op, &[acc, bias, multiplier, shift]).unwrap();
+    b.output("y", y);
+    b.finish().unwrap()
+}
+
+#[test]
+fn a_model_that_does_not_fit_is_refused_with_the_sizes() {
+    let mut config = HwConfig::load("1x16x16").unwrap();
+    config.host.memory_mib = 3;
+    let need = built(large(), &config).unwrap().device_need().total();
+    assert!((2 << 20..3 << 20).contains(&need), "{need}");
+    config.host.memory_mib = 2;
+    let text = built(large(), &config).unwrap_err().to_string();
+    for part in [&format!("needs {need} bytes"), "there are 2097152", "requantize", "weights 2097152", "host.memory_mib"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // Addresses that do not reach it are as good as no memory.
+    config.host.memory_mib = 512;
+    config.offset_bits = 20;
+    config.stride_bits = 20;
+    assert!(built(large(), &config).unwrap_err().to_string().contains("there are 1048576"));
+}
+
+#[test]
+fn dead_tensors_make_room() {
+    for name in [
+        "resnet8-cifar10/model_int8.tflite",
+        "mobilenetv2-1.0-224/model_ptq_int8.tflite",
+        "efficientnet-lite0/model_qdq_perchannel.onnx",
+    ] {
+        let Some(file) = tilewright_testing::model(name) else { return };
+        let need = {
+            let (artifact, _) = compiled(&file, "1x16x16", DeviceKind::Fsim);
+            check_apart(&artifact);
+            artifact.device_need()
+        };
+        println!("{name}: tensors take {} bytes, {} each alone", need.tensors, need.apart);
+        assert!(2 * need.tensors < need.apart, "{name}: {need:?}");
+    }
+}
