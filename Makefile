@@ -3,7 +3,7 @@
 #
 #   make setup        install what is missing (system packages, Yosys in .venv)
 #   make build        the tilewright program, optimised, as target/release/tilewright
-#   make demo         a trained network reads handwritten digits on the RTL and on the CPU
+#   make demo         trained networks read handwritten digits and name photos, on the RTL and on the CPU
 #   make test         formatting, lints, and the quick test suite, the RTL's lint and elaboration among it
 #   make test-full    the same, and what takes an hour or two: more and larger random programs and networks, the RTL of every preset
 #   make fuzz         random programs on the functional simulator and the RTL; PROGRAMS=N (default 20000), SEED=N

@@ -5,10 +5,13 @@ mod configs;
 mod diff;
 mod doctor;
 mod inspect;
+mod model_file;
 mod program;
 mod progress;
 mod run;
+mod zoo;
 
+pub use model_file::ModelFile;
 pub use progress::Progress;
 
 use std::path::{Path, PathBuf};
@@ -37,7 +40,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Run a model, an artifact or a program on a device
-    Run(run::Run),
+    Run(Box<run::Run>),
     /// Compile a model to an artifact
     Compile(compile::Compile),
     /// Compare a model's values on two devices, or with arrays, and name the first that differs
@@ -50,6 +53,8 @@ enum Command {
     Disasm(program::Disasm),
     /// List, print and check hardware configurations
     Configs(configs::Configs),
+    /// List the networks that this program brings along, or run them on their samples
+    Zoo(zoo::Zoo),
     /// Look for the tools that Tilewright uses
     Doctor(doctor::Doctor),
 }
@@ -64,6 +69,7 @@ pub fn main() -> ExitCode {
         Command::Asm(command) => command.run(),
         Command::Disasm(command) => command.run(),
         Command::Configs(command) => command.run(),
+        Command::Zoo(command) => command.run(),
         Command::Doctor(command) => command.run(),
     };
     match outcome {

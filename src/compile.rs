@@ -132,6 +132,7 @@ impl<'g> Build<'g> {
             inputs: Vec::new(),
             outputs: Vec::new(),
             steps: Vec::new(),
+            about: Default::default(),
             nodes: Vec::new(),
             blobs: Vec::new(),
         };

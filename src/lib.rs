@@ -3,6 +3,7 @@
 //! This library wires the workspace's crates together: model file to artifact, artifact to results on a device. The
 //! command-line program is a thin layer over it.
 
+pub mod classes;
 pub mod compile;
 pub mod devices;
 pub mod diff;
@@ -11,5 +12,7 @@ pub mod dump;
 pub mod file_names;
 pub mod inference;
 pub mod model;
+pub mod picture;
 pub mod stream;
 pub mod values;
+pub mod zoo;

@@ -9,7 +9,7 @@ use tilewright_compiler::graph::Graph;
 use tilewright_compiler::partition::{self, Offload, partition};
 use tilewright_compiler::passes::{self, OptLevel, PassError, optimize};
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::artifact::Artifact;
+use tilewright_runtime::artifact::{About, Artifact};
 
 use crate::compile::{CompileError, compile};
 
@@ -63,6 +63,14 @@ pub fn import(file: &Path, sizes: &Sizes) -> Result<Graph, ModelError> {
 /// As [`import`].
 pub fn import_traced(file: &Path, sizes: &Sizes) -> Result<(Graph, Sources), ModelError> {
     Ok(frontend::import_traced(file, sizes)?)
+}
+
+/// What a model's file says of its inputs and outputs beside their types.
+///
+/// # Errors
+/// [`ModelError::Import`] where it cannot be read.
+pub fn about(file: &Path) -> Result<About, ModelError> {
+    Ok(frontend::about(file)?)
 }
 
 /// A graph as text that parses back.

@@ -13,6 +13,7 @@
 //! All numbers are little endian. The manifest names place, length and SHA-256 of every blob. Nothing is used before its
 //! checksum is right, since damaged code bytes are not to be told from sound ones.
 
+mod about;
 mod manifest;
 mod memory;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use tilewright_hw::isa::ISA_VERSION;
 use tilewright_hw::layout::LAYOUT_VERSION;
 
 use crate::buffer::{ALIGN, AlignedBytes};
+pub use about::{About, Edge, Normalization};
 pub use manifest::{
     AccelStep, BlobId, BlobInfo, CpuTarget, Hardware, Image, Manifest, NodeInfo, Packing, Place, Source, Step,
     StepKind, TensorPlace, Value, ValueId,

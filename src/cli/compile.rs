@@ -1,6 +1,6 @@
 //! `compile`, and what it shares with `run`: a model file to an artifact.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
@@ -8,7 +8,7 @@ use tilewright::model::{Sizes, Sources};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 
-use super::{Hw, Verdict};
+use super::{Hw, ModelFile, Verdict};
 
 /// How a model is compiled.
 #[derive(clap::Args)]
@@ -78,7 +78,7 @@ impl Compilation {
     }
 
     /// What a model's file calls its values.
-    pub fn sources(&self, file: &Path, data: &[(Option<String>, Vec<usize>)]) -> Result<Sources> {
+    pub fn sources(&self, file: &ModelFile, data: &[(Option<String>, Vec<usize>)]) -> Result<Sources> {
         Ok(tilewright::model::import_traced(file, &self.sizes(data)?)?.1)
     }
 
@@ -86,13 +86,15 @@ impl Compilation {
     /// seconds of both. `keep_values` asks for what every layer writes, even where the arguments do not.
     pub fn compile(
         &self,
-        file: &Path,
+        file: &ModelFile,
         config: &HwConfig,
         accelerator: bool,
         keep_values: bool,
         data: &[(Option<String>, Vec<usize>)],
     ) -> Result<(Artifact, f64, f64)> {
         let started = Instant::now();
+        let sample = if data.is_empty() { file.sample_shapes() } else { Vec::new() };
+        let data = if data.is_empty() { &sample } else { data };
         let (graph, sources) = tilewright::model::import_traced(file, &self.sizes(data)?)?;
         let load_s = started.elapsed().as_secs_f64();
         let started = Instant::now();
@@ -108,6 +110,7 @@ impl Compilation {
         })
         .with_context(|| file.display().to_string())?;
         sources.annotate(&mut artifact.manifest);
+        artifact.manifest.about = file.about()?;
         Ok((artifact, load_s, started.elapsed().as_secs_f64()))
     }
 }
@@ -115,8 +118,9 @@ impl Compilation {
 /// Arguments of `compile`.
 #[derive(clap::Args)]
 pub struct Compile {
-    /// The model (.onnx, .tflite)
-    file: PathBuf,
+    /// The model (.onnx, .tflite, zoo:NAME)
+    #[arg(value_parser = ModelFile::parse)]
+    file: ModelFile,
     /// Artifact to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,

@@ -8,19 +8,21 @@ use anyhow::{Context, Result, bail};
 use tilewright::devices::{self, DeviceKind};
 use tilewright::diff::{Comparison, Other, Reference, Side, Tolerance, compare_all};
 use tilewright::inference;
+use tilewright::picture::Preprocess;
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::tensor::Tensor;
 
 use super::compile::Compilation;
-use super::run::{input_values, read_inputs};
-use super::{Hw, Verdict, progress, read_file, write_or_print};
+use super::run::{Given, input_values};
+use super::{Hw, ModelFile, Verdict, progress, read_file, write_or_print};
 
 /// Arguments of `diff`.
 #[derive(clap::Args)]
 pub struct Diff {
-    /// A model (.onnx, .tflite), or an artifact (compiled with --keep-values, to see what lies inside its layers)
-    file: PathBuf,
+    /// A model (.onnx, .tflite, zoo:NAME), or an artifact (compiled with --keep-values, to see what lies inside its layers)
+    #[arg(value_parser = ModelFile::parse)]
+    file: ModelFile,
     /// One side: fsim, rtl or cpu
     #[arg(long, default_value = "fsim", value_name = "DEVICE")]
     a: DeviceKind,
@@ -34,9 +36,12 @@ pub struct Diff {
     hw_b: Option<String>,
     #[command(flatten)]
     compilation: Compilation,
-    /// Data of an input: a .npy file, or a .npz file with an array for each input; numbers are made up without
+    /// Data of an input: a .npy file, a .npz file with an array for each input, or a picture; numbers are made up without
     #[arg(long, value_name = "[NAME=]FILE")]
     input: Vec<String>,
+    /// How pictures become inputs, as for run
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    preprocess: Option<Preprocess>,
     /// What counts as equal: steps between integers (1), a part of the greatest magnitude between floats (1e-4), or both (1,1e-4)
     #[arg(long, default_value = "0", value_name = "STEPS|REL")]
     tolerance: Tolerance,
@@ -85,8 +90,9 @@ pub struct Parted {
 impl Diff {
     pub fn run(self) -> Result<Verdict> {
         let bytes = read_file(&self.file)?;
-        let given = read_inputs(&self.input)?;
-        let shapes: Vec<_> = given.iter().map(|(name, tensor)| (name.clone(), tensor.shape.clone())).collect();
+        let given = Given::read(&self.input, self.file.entry())?;
+        given.check(self.preprocess.as_ref())?;
+        let shapes = given.shapes();
         let artifact = if Artifact::is_one(&bytes) {
             let unused = self.compilation.given();
             if !unused.is_empty() {
@@ -165,7 +171,7 @@ impl Diff {
     }
 
     /// Inputs of each run: those given, or some that are made up.
-    fn runs(&self, artifact: &Artifact, given: Vec<(Option<String>, Tensor)>) -> Result<Vec<Vec<Tensor>>> {
+    fn runs(&self, artifact: &Artifact, given: Given) -> Result<Vec<Vec<Tensor>>> {
         let model = input_values(&artifact.manifest);
         if given.is_empty() {
             if !model.is_empty() {
@@ -173,7 +179,8 @@ impl Diff {
             }
             return Ok(vec![inference::made_up(&model)]);
         }
-        Ok(inference::split(&model, &inference::arrange(&model, given)?)?)
+        let preprocess = self.file.preprocess(self.preprocess.as_ref());
+        Ok(inference::split(&model, &given.tensors(&model, &artifact.manifest.about, &preprocess)?)?)
     }
 
     fn config(&self, name: Option<&str>, artifact: Option<&Artifact>) -> Result<HwConfig> {

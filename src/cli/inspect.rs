@@ -1,18 +1,17 @@
 //! `inspect`: what is in an artifact or a model.
 
-use std::path::PathBuf;
-
 use anyhow::{Result, bail};
 use tilewright_runtime::artifact::{Artifact, StepKind};
 use tilewright_runtime::tensor::shape_text;
 
-use super::{Verdict, read_file, write_or_print};
+use super::{ModelFile, Verdict, read_file, write_or_print};
 
 /// Arguments of `inspect`.
 #[derive(clap::Args)]
 pub struct Inspect {
-    /// A compiled artifact, or a model (.onnx, .tflite)
-    file: PathBuf,
+    /// A compiled artifact, or a model (.onnx, .tflite, zoo:NAME)
+    #[arg(value_parser = ModelFile::parse)]
+    file: ModelFile,
     /// Print the artifact's manifest as one JSON object
     #[arg(long)]
     json: bool,

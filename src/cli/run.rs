@@ -1,6 +1,8 @@
 //! `run`: a model, an artifact or a program on a device.
 
+mod answers;
 mod explain;
+mod inputs;
 mod memory;
 mod model;
 mod outputs;
@@ -10,21 +12,24 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use tilewright::devices::DeviceKind;
+use tilewright::picture::Preprocess;
 use tilewright::{dram, stream};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 
 pub use explain::table as explain_table;
-pub use model::{input_values, read_inputs};
+pub use inputs::Given;
+pub use model::input_values;
 
 use super::compile::Compilation;
-use super::{Hw, Verdict, read_file};
+use super::{Hw, ModelFile, Verdict, read_file};
 
 /// Arguments of `run`.
 #[derive(clap::Args)]
 pub struct Run {
-    /// A model (.onnx, .tflite), a compiled artifact, or a program (text, or a stream made by asm)
-    file: PathBuf,
+    /// A model (.onnx, .tflite, zoo:NAME), a compiled artifact, or a program (text, or a stream made by asm)
+    #[arg(value_parser = ModelFile::parse)]
+    file: ModelFile,
     #[command(flatten)]
     hw: Hw,
     /// Where it runs: fsim (answers), rtl (exact cycles) or cpu (nothing is offloaded)
@@ -32,9 +37,21 @@ pub struct Run {
     device: DeviceKind,
     #[command(flatten)]
     compilation: Compilation,
-    /// Data of an input: a .npy file, or a .npz file with an array for each input
+    /// Data of an input: a .npy file, a .npz file with an array for each input, or a picture (.png, .jpg), of which there may
+    /// be several [default for zoo:NAME: its sample]
     #[arg(long, value_name = "[NAME=]FILE")]
     input: Vec<String>,
+    /// How pictures become inputs, as KEY=VALUE between commas: crop=SHARE, fit=crop|stretch|pad,
+    /// filter=nearest|bilinear|bicubic|lanczos, mean=M or M:M:M, scale=S or S:S:S, channels=rgb|bgr, layout=nchw|nhwc
+    /// [default: what the model's file says]
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    preprocess: Option<Preprocess>,
+    /// Names of the first output's classes, one a line; prints the likeliest [default: the model's own, where it has any]
+    #[arg(long, value_name = "FILE")]
+    class_names: Option<PathBuf>,
+    /// How many of the likeliest classes are printed
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    top: usize,
     /// Right answers, a .npy file of whole numbers; prints the accuracy
     #[arg(long, value_name = "FILE.npy")]
     labels: Option<PathBuf>,
@@ -98,6 +115,8 @@ impl Run {
         } else {
             let mut unused = vec![
                 (!self.input.is_empty(), "--input"),
+                (self.preprocess.is_some(), "--preprocess"),
+                (self.class_names.is_some(), "--class-names"),
                 (self.labels.is_some(), "--labels"),
                 (self.output_dir.is_some(), "--output-dir"),
                 (self.dump_tensors.is_some(), "--dump-tensors"),

@@ -4,6 +4,7 @@ mod configs;
 mod diff;
 mod dump;
 mod models;
+mod pictures;
 mod programs;
 mod run_programs;
 

@@ -27,7 +27,7 @@ fn compiled() -> tempfile::TempDir {
     dir
 }
 
-fn json(text: &str) -> serde_json::Value {
+pub fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).expect("standard output is one JSON object")
 }
 

@@ -16,6 +16,7 @@ pub use sources::Sources;
 
 use crate::graph::Graph;
 use std::path::Path;
+use tilewright_runtime::artifact::About;
 
 /// Reads a model file; the content decides its format, the name only where the content cannot.
 ///
@@ -48,6 +49,17 @@ pub fn import_traced(path: &Path, sizes: &Sizes) -> Result<(Graph, Sources), Imp
         return onnx::import_traced(&bytes, &file, path.parent(), sizes);
     }
     Err(ImportError::malformed(&file, "its format is not known; give a .tflite or an .onnx file"))
+}
+
+/// What a model's file says of its inputs and outputs; a damaged description counts as none, since the import judges the
+/// file.
+///
+/// # Errors
+/// Where the file cannot be read.
+pub fn about(path: &Path) -> Result<About, ImportError> {
+    let bytes = std::fs::read(path).map_err(|source| ImportError::Read { file: path.display().to_string(), source })?;
+    let found = if tflite::is_tflite(&bytes) { tflite::about(&bytes) } else { onnx::about(&bytes) };
+    Ok(found.unwrap_or_default())
 }
 
 #[cfg(test)]

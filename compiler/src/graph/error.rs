@@ -32,7 +32,9 @@ pub enum OpError {
         reason: String,
     },
     /// A size that must be known but is symbolic.
-    #[error("operand `{operand}` of type {found} has a symbolic size where a known one is needed; bind it first")]
+    #[error(
+        "operand `{operand}` of type {found} has a symbolic size where a known one is needed; give the sizes that the model leaves open with --bind or --shape"
+    )]
     Symbolic {
         /// The operand's name.
         operand: String,

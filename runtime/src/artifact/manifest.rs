@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use tilewright_driver::AccelProgram;
 use tilewright_hw::layout::Activation;
 
+use super::About;
 use crate::placement::Buffer;
 use crate::tensor::{DType, byte_len, shape_text};
 
@@ -41,6 +42,9 @@ pub struct Manifest {
     pub outputs: Vec<ValueId>,
     /// What to do, in order.
     pub steps: Vec<Step>,
+    /// What the model's file says of inputs and outputs.
+    #[serde(default)]
+    pub about: About,
     /// The model's operators, with where each went and why.
     pub nodes: Vec<NodeInfo>,
     /// Places and checksums of the blobs.

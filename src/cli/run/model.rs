@@ -1,9 +1,8 @@
 //! Models and artifacts on a device.
 
-use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tilewright::devices::DeviceKind;
 use tilewright::dump::{Dump, INDEX};
@@ -13,8 +12,10 @@ use tilewright_runtime::artifact::{Artifact, Manifest, Place};
 use tilewright_runtime::npy;
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
-use tilewright_runtime::tensor::{Tensor, shape_text};
+use tilewright_runtime::tensor::shape_text;
 
+use super::answers::{self, Names};
+use super::inputs::Given;
 use super::outputs::OutputFiles;
 use super::{Run, explain};
 use crate::cli::{Verdict, write_or_print};
@@ -27,7 +28,8 @@ struct Times {
 }
 
 pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
-    let given = read_inputs(&args.input)?;
+    let given = Given::read(&args.input, args.file.entry())?;
+    given.check(args.preprocess.as_ref())?;
     let labels = args.labels.as_deref().map(npy::read).transpose()?;
     let started = Instant::now();
     let (artifact, mut config, mut times) = if Artifact::is_one(bytes) {
@@ -40,9 +42,8 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     } else {
         let config = args.config()?;
         let accelerator = args.device != DeviceKind::Cpu;
-        let shapes: Vec<_> = given.iter().map(|(name, tensor)| (name.clone(), tensor.shape.clone())).collect();
         let (artifact, load_s, compile_s) =
-            args.compilation.compile(&args.file, &config, accelerator, args.dump_tensors.is_some(), &shapes)?;
+            args.compilation.compile(&args.file, &config, accelerator, args.dump_tensors.is_some(), &given.shapes())?;
         (artifact, config, Times { load_s, compile_s, open_s: 0.0 })
     };
     args.apply_dram(&mut config)?;
@@ -50,10 +51,13 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         eprint!("{}", explain::table(&artifact.manifest));
     }
     let model = input_values(&artifact.manifest);
-    let inputs = inference::arrange(&model, given)?;
+    let (pictures, sample) = (given.pictures.clone(), given.sample);
+    let preprocess = args.file.preprocess(args.preprocess.as_ref());
+    let inputs = given.tensors(&model, &artifact.manifest.about, &preprocess)?;
     let runs = inference::split(&model, &inputs)?;
     let first = artifact.manifest.outputs.first().map(|id| &artifact.manifest.values[id.0 as usize]);
     let labels = labels.map(|labels| Labels::check(&labels, first, runs.len())).transpose()?;
+    let names = Names::of(args.class_names.as_deref(), &artifact.manifest)?;
     let files = args.output_dir.as_deref().map(|dir| OutputFiles::plan(dir, &artifact.manifest)).transpose()?;
     let mut dump = match &args.dump_tensors {
         Some(dir) => Some(Dump::new(dir, &artifact.manifest, runs.len()).context("--dump-tensors")?),
@@ -83,36 +87,30 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     }
     let accuracy = labels.zip(results.outputs.first()).map(|(labels, output)| labels.accuracy(output));
     let files = files.map(|files| files.write(&results.outputs)).transpose()?.unwrap_or_default();
-    let report = json(args, &config, session.artifact(), &results, &times, accuracy, &files);
-    let text = if args.json { format!("{report}\n") } else { summary(&report, session.artifact(), &results) };
+    let mut report = json(args, &config, session.artifact(), &results, &times, accuracy, &files);
+    if let (Some(names), Some(output)) = (names, results.outputs.first()) {
+        report["answers"] = names.json(&names.answers(output, &session.artifact().manifest, args.top));
+    }
+    let expected = args.file.entry().filter(|_| sample).map(|entry| entry.expected.compare(&results.outputs));
+    let expected = expected.transpose().map_err(anyhow::Error::msg)?;
+    if let Some(found) = &expected {
+        report["expected"] = json!({ "holds": found.holds(), "largest_difference": found.largest,
+                                     "tolerance": found.tolerance, "of": found.what });
+    }
+    let text = match args.json {
+        true => format!("{report}\n"),
+        false => summary(&report, session.artifact(), &results) + &answers::text(&report["answers"], &pictures),
+    };
     write_or_print(None, text.as_bytes())?;
+    if expected.is_some_and(|found| !found.holds()) {
+        return Ok(Verdict::No);
+    }
     Ok(Verdict::Fine)
 }
 
 /// The model's inputs, in order.
 pub fn input_values(manifest: &Manifest) -> Vec<&tilewright_runtime::artifact::Value> {
     manifest.inputs.iter().map(|id| &manifest.values[id.0 as usize]).collect()
-}
-
-/// Arrays of `[NAME=]FILE` arguments.
-pub fn read_inputs(arguments: &[String]) -> Result<Vec<(Option<String>, Tensor)>> {
-    let mut arrays = Vec::new();
-    for argument in arguments {
-        // A file whose own name has an equals sign is taken as a file.
-        let (name, path) = match argument.split_once('=') {
-            Some((name, path)) if !Path::new(argument).exists() => (Some(name.to_string()), path),
-            _ => (None, argument.as_str()),
-        };
-        let mut found = npy::read_any(Path::new(path))?;
-        if let Some(name) = name {
-            if found.len() != 1 {
-                bail!("{path} has {} arrays, where input {name} takes one", found.len());
-            }
-            found[0].0 = Some(name);
-        }
-        arrays.extend(found);
-    }
-    Ok(arrays)
 }
 
 fn json(
@@ -214,6 +212,11 @@ fn summary(report: &Value, artifact: &Artifact, results: &Results) -> String {
     );
     if let Some(accuracy) = report["accuracy"].as_f64() {
         text += &format!("accuracy      {:.2} %\n", 100.0 * accuracy);
+    }
+    if let Some(largest) = report["expected"]["largest_difference"].as_f64() {
+        let holds = if report["expected"]["holds"] == true { "as expected" } else { "NOT as expected" };
+        let of = report["expected"]["of"].as_str().unwrap_or("");
+        text += &format!("sample        {holds}: largest difference of an output's {of} {largest:.2e}\n");
     }
     for (id, tensor) in artifact.manifest.outputs.iter().zip(&results.outputs) {
         let name = &artifact.manifest.values[id.0 as usize].name;

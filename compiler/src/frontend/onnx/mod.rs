@@ -5,6 +5,7 @@
 //! network's edge. Sizes that the file leaves open are given to the import, since shapes are computed there; where the
 //! outermost size of an input is left open and not given, it is one. Half and double precision are single precision here.
 
+mod about;
 mod node;
 mod ops;
 mod order;
@@ -12,6 +13,8 @@ mod proto;
 mod tensor;
 #[cfg(test)]
 pub(crate) mod testing;
+
+pub(super) use about::about;
 
 use super::error::{ImportError, UnsupportedNode};
 use super::sizes::Sizes;

@@ -37,7 +37,7 @@ pub(in crate::frontend) fn external_constant(location: &str, len: usize) -> Vec<
         output: vec![value("y")],
     };
     let opset = OperatorSetIdProto { domain: String::new(), version: 17 };
-    ModelProto { ir_version: 8, graph: Some(graph), opset_import: vec![opset] }.encode_to_vec()
+    ModelProto { ir_version: 8, graph: Some(graph), opset_import: vec![opset], metadata_props: vec![] }.encode_to_vec()
 }
 
 /// The tensor of a file that holds nothing else; none for an element type that the graph does not have.
@@ -104,5 +104,5 @@ pub(crate) fn network(nodes: &[Made], x: &[i64], element: i32, constants: &[(&st
         output: vec![value("y", &[])],
     };
     let opset = OperatorSetIdProto { domain: String::new(), version: opset };
-    ModelProto { ir_version: 8, graph: Some(graph), opset_import: vec![opset] }.encode_to_vec()
+    ModelProto { ir_version: 8, graph: Some(graph), opset_import: vec![opset], metadata_props: vec![] }.encode_to_vec()
 }

@@ -5,10 +5,13 @@
 //! at the network's edge. Float layers with weights of 8 bits quantize their data row by row or image by image, as TFLite
 //! does; weights of 16 bits become floats here.
 
+mod about;
 mod flat;
 mod ops;
 mod quant;
 mod schema;
+
+pub(super) use about::about;
 
 use super::error::{ImportError, UnsupportedNode};
 use super::sources::{self, Sources};

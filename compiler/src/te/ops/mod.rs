@@ -44,7 +44,9 @@ use crate::graph::{Graph, NodeId, Op, ValueId};
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum OpsError {
     /// A size that must be known.
-    #[error("node {node} ({op}): value {value} has a symbolic size; bind it first")]
+    #[error(
+        "node {node} ({op}): value {value} has a symbolic size; give the sizes that the model leaves open with --bind or --shape"
+    )]
     Symbolic {
         /// The node's name.
         node: String,

@@ -29,7 +29,10 @@ fn sizes_must_be_known_and_reasonable() {
         assert_eq!(e.to_string(), want);
     };
     let symbol = Dim::Symbol("n".into());
-    check(vec![symbol], "node y (relu): value x has a symbolic size; bind it first");
+    check(
+        vec![symbol],
+        "node y (relu): value x has a symbolic size; give the sizes that the model leaves open with --bind or --shape",
+    );
     let large = vec![Dim::Fixed(1 << 40), Dim::Fixed(1 << 20)];
     let ty = "f32[1099511627776,1048576]";
     check(large, &format!("node y (relu): value x of type {ty} is larger than any memory; check the model's shapes"));

@@ -1,0 +1,143 @@
+//! Names of classes, and the likeliest of an answer.
+
+use std::path::Path;
+
+use tilewright_runtime::artifact::Edge;
+use tilewright_runtime::tensor::{DType, Tensor};
+
+/// Outputs whose sum is this close to one are probabilities already.
+const ONE: f64 = 0.02;
+/// The scale that TFLite gives to probabilities of 8 bits (quantization specification, SOFTMAX). Their sum may be far from
+/// one, since small ones are rounded to nothing.
+const PROBABILITY_SCALE: f32 = 1.0 / 256.0;
+
+/// Why names and answers do not go together.
+#[derive(Debug, thiserror::Error)]
+pub enum ClassError {
+    /// The file cannot be read.
+    #[error("cannot read the names of classes in {file}: {source}")]
+    Read {
+        /// The file.
+        file: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// Another number of names than of classes.
+    #[error("{file} has {names} names, one a line, but the model's first output has {classes} classes")]
+    Count {
+        /// The file, or where else the names are from.
+        file: String,
+        /// Names.
+        names: usize,
+        /// Classes.
+        classes: usize,
+    },
+}
+
+/// A class and how likely it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Guess {
+    /// Its number, from 0.
+    pub class: usize,
+    /// From 0 to 1.
+    pub probability: f64,
+}
+
+/// The names of a text, one a line.
+pub fn names(text: &str) -> Vec<String> {
+    text.trim_end().lines().map(|line| line.trim().to_string()).collect()
+}
+
+/// Reads a file of names, one a line.
+///
+/// # Errors
+/// [`ClassError::Read`].
+pub fn read(path: &Path) -> Result<Vec<String>, ClassError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ClassError::Read { file: path.display().to_string(), source })?;
+    Ok(names(&text))
+}
+
+/// Checks that there is a name for each class of an output's last axis.
+///
+/// # Errors
+/// [`ClassError::Count`].
+pub fn check(names: &[String], shape: &[usize], file: &str) -> Result<(), ClassError> {
+    let classes = shape.last().copied().unwrap_or(0);
+    if names.len() == classes {
+        return Ok(());
+    }
+    Err(ClassError::Count { file: file.to_string(), names: names.len(), classes })
+}
+
+/// The `count` likeliest classes of each row of an output's last axis, the likeliest first. Elements of 8 bits are scaled
+/// as `edge` says; what does not sum to one is taken for logits.
+pub fn likeliest(output: &Tensor, edge: &Edge, count: usize) -> Vec<Vec<Guess>> {
+    let classes = output.shape.last().copied().unwrap_or(1).max(1);
+    let real = |index: usize| {
+        let element = output.get_f64(index);
+        match (output.dtype, edge.quantization) {
+            (DType::I8 | DType::U8, Some((scale, zero))) => f64::from(scale) * (element - f64::from(zero)),
+            _ => element,
+        }
+    };
+    let lowest = if output.dtype == DType::I8 { -128 } else { 0 };
+    let declared = edge.quantization == Some((PROBABILITY_SCALE, lowest));
+    let rows = output.len() / classes;
+    let row = |row: usize| {
+        let values: Vec<f64> = (0..classes).map(|class| real(row * classes + class)).collect();
+        let sum: f64 = values.iter().sum();
+        let done = declared || (sum - 1.0).abs() < ONE && values.iter().all(|v| (-ONE..=1.0 + ONE).contains(v));
+        let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let parts: Vec<f64> = if done { values } else { values.iter().map(|v| (v - greatest).exp()).collect() };
+        let whole: f64 = if done { 1.0 } else { parts.iter().sum() };
+        let mut order: Vec<usize> = (0..classes).collect();
+        order.sort_by(|a, b| parts[*b].total_cmp(&parts[*a]).then(a.cmp(b)));
+        order.iter().take(count).map(|&class| Guess { class, probability: parts[class] / whole }).collect()
+    };
+    (0..rows).map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn floats(values: &[f32], shape: &[usize]) -> Tensor {
+        let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        Tensor { dtype: DType::F32, shape: shape.to_vec(), bytes }
+    }
+
+    #[test]
+    fn logits_become_probabilities_and_probabilities_stay() {
+        let rows = likeliest(&floats(&[1.0, 3.0, 2.0, 0.2, 0.1, 0.7], &[2, 3]), &Edge::default(), 2);
+        let classes: Vec<Vec<usize>> = rows.iter().map(|row| row.iter().map(|g| g.class).collect()).collect();
+        assert_eq!(classes, [[1, 2], [2, 0]]);
+        let e = std::f64::consts::E;
+        assert!((rows[0][0].probability - 1.0 / (1.0 + 1.0 / e + 1.0 / (e * e))).abs() < 1e-6);
+        assert!((rows[1][0].probability - 0.7).abs() < 1e-6);
+    }
+
+    #[test]
+    fn elements_of_8_bits_are_scaled() {
+        let tensor = Tensor { dtype: DType::U8, shape: vec![1, 2], bytes: vec![64, 192] };
+        let edge = Edge { quantization: Some((1.0 / 256.0, 0)), ..Edge::default() };
+        let row = &likeliest(&tensor, &edge, 5)[0];
+        assert_eq!(row.iter().map(|g| (g.class, g.probability)).collect::<Vec<_>>(), [(1, 0.75), (0, 0.25)]);
+    }
+
+    #[test]
+    fn probabilities_of_8_bits_need_not_sum_to_one() {
+        let tensor = Tensor { dtype: DType::I8, shape: vec![1, 3], bytes: vec![0x80, 0xc0, 0x80] };
+        let edge = Edge { quantization: Some((1.0 / 256.0, -128)), ..Edge::default() };
+        assert_eq!(likeliest(&tensor, &edge, 1), [[Guess { class: 1, probability: 0.25 }]]);
+    }
+
+    #[test]
+    fn a_name_for_each_class() {
+        let list = names("cat\n dog \n");
+        assert_eq!(list, ["cat", "dog"]);
+        assert!(check(&list, &[1, 2], "names.txt").is_ok());
+        let error = check(&list, &[1, 3], "names.txt").unwrap_err().to_string();
+        assert_eq!(error, "names.txt has 2 names, one a line, but the model's first output has 3 classes");
+    }
+}

@@ -1,0 +1,119 @@
+//! Arrays and pictures given for a model's inputs.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use tilewright::inference;
+use tilewright::picture::{self, Preprocess};
+use tilewright::zoo::{Entry, Sample};
+use tilewright_runtime::artifact::{About, Value};
+use tilewright_runtime::npy;
+use tilewright_runtime::tensor::Tensor;
+
+/// An array or a picture, with the input's name where it is given.
+enum Content {
+    Array(Tensor),
+    Picture(Box<image::DynamicImage>),
+}
+
+/// What is given, read but not yet prepared.
+pub struct Given {
+    list: Vec<(Option<String>, Content)>,
+    /// Names of the pictures' files.
+    pub pictures: Vec<String>,
+    /// Whether it is a sample of the zoo.
+    pub sample: bool,
+}
+
+impl Given {
+    /// Reads the files of `[NAME=]FILE` arguments; without any, the sample of a network of the zoo.
+    pub fn read(arguments: &[String], entry: Option<&Entry>) -> Result<Given> {
+        let mut given = Given { list: Vec::new(), pictures: Vec::new(), sample: false };
+        for argument in arguments {
+            // A file whose own name has an equals sign is taken as a file.
+            let (name, path) = match argument.split_once('=') {
+                Some((name, path)) if !Path::new(argument).exists() => (Some(name.to_string()), path),
+                _ => (None, argument.as_str()),
+            };
+            if picture::is_picture(Path::new(path)) {
+                given.list.push((name, Content::Picture(Box::new(picture::read(Path::new(path))?))));
+                given.pictures.push(path.to_string());
+                continue;
+            }
+            let mut found = npy::read_any(Path::new(path))?;
+            if let Some(name) = name {
+                if found.len() != 1 {
+                    bail!("{path} has {} arrays, where input {name} takes one", found.len());
+                }
+                found[0].0 = Some(name);
+            }
+            given.list.extend(found.into_iter().map(|(name, tensor)| (name, Content::Array(tensor))));
+        }
+        if let (true, Some(entry)) = (arguments.is_empty(), entry) {
+            given.sample = true;
+            given.list.push((
+                None,
+                match entry.sample {
+                    Sample::Array(bytes) => Content::Array(npy::parse(bytes).map_err(anyhow::Error::msg)?),
+                    Sample::Picture(name, bytes) => {
+                        given.pictures.push(name.to_string());
+                        Content::Picture(Box::new(picture::decode(bytes, name)?))
+                    }
+                },
+            ));
+        }
+        Ok(given)
+    }
+
+    /// Whether nothing is given.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Refuses a preparation of pictures where there is none.
+    pub fn check(&self, preprocess: Option<&Preprocess>) -> Result<()> {
+        if preprocess.is_some() && self.pictures.is_empty() {
+            bail!("--preprocess is for pictures, and no --input is one; give a .png or .jpg file");
+        }
+        Ok(())
+    }
+
+    /// Shapes of the arrays, from which dimensions that a model leaves open get their sizes.
+    pub fn shapes(&self) -> Vec<(Option<String>, Vec<usize>)> {
+        let shape = |(name, content): &(Option<String>, Content)| match content {
+            Content::Array(tensor) => Some((name.clone(), tensor.shape.clone())),
+            Content::Picture(_) => None,
+        };
+        self.list.iter().filter_map(shape).collect()
+    }
+
+    /// The tensors of the model's inputs, pictures prepared.
+    pub fn tensors(self, model: &[&Value], about: &About, preprocess: &Preprocess) -> Result<Vec<Tensor>> {
+        let mut arrays: Vec<(Option<String>, Tensor)> = Vec::new();
+        let mut pictures: Vec<Vec<image::DynamicImage>> = vec![Vec::new(); model.len()];
+        for (name, content) in self.list {
+            match content {
+                Content::Array(tensor) => arrays.push((name, tensor)),
+                Content::Picture(image) => {
+                    let names = || model.iter().map(|value| value.name.as_str()).collect::<Vec<_>>().join(", ");
+                    let place = match &name {
+                        Some(name) => model.iter().position(|value| value.name == *name),
+                        None if model.len() == 1 => Some(0),
+                        None => bail!("the model has the inputs {}; say which is the picture's: NAME=FILE", names()),
+                    };
+                    let Some(place) = place else {
+                        bail!("the model has no input {}; it has {}", name.unwrap_or_default(), names());
+                    };
+                    pictures[place].push(*image);
+                }
+            }
+        }
+        for ((list, value), index) in pictures.iter().zip(model).zip(0..) {
+            if !list.is_empty() {
+                let edge = about.inputs.get(index).cloned().unwrap_or_default();
+                arrays.push((Some(value.name.clone()), preprocess.tensor(list, value, &edge)?));
+            }
+        }
+        Ok(inference::arrange(model, arrays)?)
+    }
+}

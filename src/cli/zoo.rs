@@ -1,0 +1,120 @@
+//! `zoo`: the networks that the program brings along.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use tilewright::model::Sizes;
+use tilewright::zoo::{self, ENTRIES, Entry, Expected, PREFIX, Sample};
+
+use super::{ModelFile, Verdict, write_or_print};
+
+/// Arguments of `zoo`.
+#[derive(clap::Args)]
+pub struct Zoo {
+    /// One network alone, with all that is known of it
+    name: Option<String>,
+    /// Print one JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+impl Zoo {
+    pub fn run(self) -> Result<Verdict> {
+        let entries: Vec<&Entry> = match &self.name {
+            Some(name) => vec![zoo::find(name.strip_prefix(PREFIX).unwrap_or(name))?],
+            None => ENTRIES.iter().collect(),
+        };
+        let described = entries.into_iter().map(describe).collect::<Result<Vec<_>>>()?;
+        let text = match (&self.name, self.json) {
+            (_, true) => format!("{}\n", Value::from(described)),
+            (Some(_), false) => described.iter().map(page).collect(),
+            (None, false) => table(&described),
+        };
+        write_or_print(None, text.as_bytes())?;
+        Ok(Verdict::Fine)
+    }
+}
+
+/// All that is known of a network.
+fn describe(entry: &Entry) -> Result<Value> {
+    let name = format!("{PREFIX}{}", entry.name);
+    let file = ModelFile::parse(&name).map_err(anyhow::Error::msg)?;
+    let graph = tilewright::model::import(&file, &Sizes { data: file.sample_shapes(), ..Sizes::default() })?;
+    let inputs: Vec<_> = graph.inputs().map(|(name, id)| format!("{name}: {}", graph.ty(id))).collect();
+    let outputs: Vec<_> = graph.outputs().iter().map(|(name, id)| format!("{name}: {}", graph.ty(*id))).collect();
+    let sample = match entry.sample {
+        Sample::Array(_) => "an array".to_string(),
+        Sample::Picture(file, _) => format!("the picture {file}"),
+    };
+    let names = tilewright::classes::names(entry.class_names);
+    let expected = match entry.expected {
+        Expected::Arrays(_, tolerance) => format!("each element within {tolerance} of the reference"),
+        Expected::Classes(classes, tolerance) => {
+            let guess = |(class, p): &(usize, f64)| {
+                format!("{} {:.0} %", names.get(*class).map_or("", String::as_str), 100.0 * p)
+            };
+            let list: Vec<String> = classes.iter().map(guess).collect();
+            format!("{}, within {:.0} points", list.join(", "), 100.0 * tolerance)
+        }
+    };
+    Ok(json!({
+        "name": name, "title": entry.title, "source": entry.source, "licence": entry.licence, "bytes": entry.bytes.len(),
+        "file": file.display().to_string(), "inputs": inputs, "outputs": outputs, "classes": names.len(),
+        "preprocess": entry.preprocess, "sample": sample, "expected": expected,
+    }))
+}
+
+fn kilobytes(network: &Value) -> String {
+    format!("{} kB", network["bytes"].as_u64().unwrap_or(0).div_ceil(1000))
+}
+
+fn text<'v>(network: &'v Value, key: &str) -> &'v str {
+    network[key].as_str().unwrap_or("")
+}
+
+fn table(networks: &[Value]) -> String {
+    let rows: Vec<[String; 5]> = networks
+        .iter()
+        .map(|network| {
+            let input = network["inputs"][0].as_str().unwrap_or("").to_string();
+            let [name, licence, title] = ["name", "licence", "title"].map(|key| text(network, key).to_string());
+            [name, kilobytes(network), licence, input, title]
+        })
+        .collect();
+    let heads = ["name", "size", "licence", "input", "what it does"].map(String::from);
+    let width = |column: usize| {
+        rows.iter().chain(std::iter::once(&heads)).map(|row| row[column].chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+    let mut lines = String::new();
+    for row in std::iter::once(&heads).chain(&rows) {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        lines += cells.join("  ").trim_end();
+        lines.push('\n');
+    }
+    lines + "\nRun one on its sample with: tilewright run zoo:NAME; see more of one with: tilewright zoo NAME\n"
+}
+
+fn page(network: &Value) -> String {
+    let list = |key: &str| network[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
+    let mut lines = String::new();
+    let mut line = |what: &str, value: &str| {
+        if !value.is_empty() {
+            lines += &format!("{what:<12} {value}\n");
+        }
+    };
+    line("name", text(network, "name"));
+    line("does", text(network, "title"));
+    line("from", text(network, "source"));
+    line("licence", text(network, "licence"));
+    line("size", &kilobytes(network));
+    line("file", text(network, "file"));
+    list("inputs").into_iter().for_each(|input| line("input", input));
+    list("outputs").into_iter().for_each(|output| line("output", output));
+    if network["classes"].as_u64().is_some_and(|classes| classes > 0) {
+        line("classes", &network["classes"].to_string());
+    }
+    line("preprocess", text(network, "preprocess"));
+    line("sample", text(network, "sample"));
+    line("expected", text(network, "expected"));
+    lines
+}

@@ -1,0 +1,385 @@
+//! Pictures as inputs: decoded, cut, scaled and normalized as a model wants them.
+
+use std::path::Path;
+
+use fast_image_resize::images::Image;
+use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use image::{DynamicImage, GenericImageView};
+use tilewright_runtime::artifact::{Edge, Normalization, Value};
+use tilewright_runtime::tensor::{DType, Tensor, shape_text};
+
+/// Endings of the files that are read as pictures.
+const ENDINGS: &[&str] = &["png", "jpg", "jpeg"];
+
+/// Why a picture is no input.
+#[derive(Debug, thiserror::Error)]
+pub enum PictureError {
+    /// The file cannot be read, or does not decode.
+    #[error("{file} is not a picture that can be read: {source}; give a PNG or JPEG file")]
+    Decode {
+        /// The file.
+        file: String,
+        /// What the decoder said.
+        source: image::ImageError,
+    },
+    /// The model's input holds no picture.
+    #[error("input {name} is {ty}, which takes no picture: {why}")]
+    Shape {
+        /// The input.
+        name: String,
+        /// Its type and shape.
+        ty: String,
+        /// What a picture needs.
+        why: String,
+    },
+    /// Nothing says how pixels become values.
+    #[error(
+        "input {name} takes {dtype}, and its file does not say how pixels become that; give for example \
+         --preprocess mean=127.5,scale=127.5 for values from -1 to 1, or mean=0,scale=255 for 0 to 1"
+    )]
+    Normalization {
+        /// The input.
+        name: String,
+        /// Its element type.
+        dtype: DType,
+    },
+}
+
+/// How a picture comes to the input's size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fit {
+    /// The centre of the input's proportions, this share of the largest that fits.
+    Crop(f64),
+    /// The whole picture, its proportions changed.
+    Stretch,
+    /// The whole picture, the rest black.
+    Pad,
+}
+
+/// Order of the channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Rgb,
+    Bgr,
+}
+
+/// Order of the input's dimensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    Nchw,
+    Nhwc,
+}
+
+/// How pictures are prepared: what was asked for; the rest is the model's or the usual.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Preprocess {
+    fit: Fit,
+    filter: ResizeAlg,
+    mean: Option<Vec<f32>>,
+    scale: Option<Vec<f32>>,
+    order: Option<Order>,
+    layout: Option<Layout>,
+}
+
+impl Default for Preprocess {
+    fn default() -> Preprocess {
+        let filter = ResizeAlg::Convolution(FilterType::CatmullRom);
+        Preprocess { fit: Fit::Crop(1.0), filter, mean: None, scale: None, order: None, layout: None }
+    }
+}
+
+/// The keys with what each takes, for messages and help.
+pub const KEYS: &str = "crop=SHARE, fit=crop|stretch|pad, filter=nearest|bilinear|bicubic|lanczos, mean=M or M:M:M, \
+                        scale=S or S:S:S, channels=rgb|bgr, layout=nchw|nhwc";
+
+impl std::str::FromStr for Preprocess {
+    type Err = String;
+
+    /// Reads `KEY=VALUE` pairs between commas.
+    fn from_str(text: &str) -> Result<Preprocess, String> {
+        let mut spec = Preprocess::default();
+        let mut seen: Vec<&str> = Vec::new();
+        for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+            let (key, value) =
+                pair.split_once('=').ok_or_else(|| format!("{pair} is not of the form KEY=VALUE; keys are {KEYS}"))?;
+            if seen.contains(&key) {
+                return Err(format!("{key} is given twice"));
+            }
+            seen.push(key);
+            let wrong = |takes: &str| format!("{key}={value}: {key} takes {takes}");
+            match (key, value) {
+                ("crop", _) => {
+                    let share = value.parse().ok().filter(|share: &f64| *share > 0.0 && *share <= 1.0);
+                    spec.fit = Fit::Crop(share.ok_or_else(|| wrong("a share above 0, up to 1"))?);
+                }
+                ("fit", "crop") => spec.fit = Fit::Crop(1.0),
+                ("fit", "stretch") => spec.fit = Fit::Stretch,
+                ("fit", "pad") => spec.fit = Fit::Pad,
+                ("fit", _) => return Err(wrong("crop, stretch or pad")),
+                ("filter", "nearest") => spec.filter = ResizeAlg::Nearest,
+                ("filter", "bilinear") => spec.filter = ResizeAlg::Convolution(FilterType::Bilinear),
+                ("filter", "bicubic") => spec.filter = ResizeAlg::Convolution(FilterType::CatmullRom),
+                ("filter", "lanczos") => spec.filter = ResizeAlg::Convolution(FilterType::Lanczos3),
+                ("filter", _) => return Err(wrong("nearest, bilinear, bicubic or lanczos")),
+                ("mean", _) => {
+                    spec.mean = Some(numbers(value).ok_or_else(|| wrong("a number, or three between colons"))?);
+                }
+                ("scale", _) => {
+                    let scale = numbers(value).filter(|list| list.iter().all(|s| s.is_normal()));
+                    spec.scale = Some(scale.ok_or_else(|| wrong("a number other than 0, or three between colons"))?);
+                }
+                ("channels", "rgb") => spec.order = Some(Order::Rgb),
+                ("channels", "bgr") => spec.order = Some(Order::Bgr),
+                ("channels", _) => return Err(wrong("rgb or bgr")),
+                ("layout", "nchw") => spec.layout = Some(Layout::Nchw),
+                ("layout", "nhwc") => spec.layout = Some(Layout::Nhwc),
+                ("layout", _) => return Err(wrong("nchw or nhwc")),
+                _ => return Err(format!("{key} is not known; keys are {KEYS}")),
+            }
+        }
+        if seen.contains(&"crop") && seen.contains(&"fit") {
+            return Err("crop and fit exclude each other".to_string());
+        }
+        Ok(spec)
+    }
+}
+
+fn numbers(text: &str) -> Option<Vec<f32>> {
+    let list: Option<Vec<f32>> =
+        text.split(':').map(|n| n.trim().parse().ok().filter(|n: &f32| n.is_finite())).collect();
+    list.filter(|list| matches!(list.len(), 1 | 3))
+}
+
+/// Whether a file's name is a picture's.
+pub fn is_picture(path: &Path) -> bool {
+    path.extension().and_then(|e| e.to_str()).is_some_and(|e| ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(e)))
+}
+
+/// Decodes a picture's bytes; `file` names it in errors.
+///
+/// # Errors
+/// [`PictureError::Decode`].
+pub fn decode(bytes: &[u8], file: &str) -> Result<DynamicImage, PictureError> {
+    image::load_from_memory(bytes).map_err(|source| PictureError::Decode { file: file.to_string(), source })
+}
+
+/// Reads a picture's file.
+///
+/// # Errors
+/// [`PictureError::Decode`].
+pub fn read(path: &Path) -> Result<DynamicImage, PictureError> {
+    let file = path.display().to_string();
+    let bytes = std::fs::read(path)
+        .map_err(|e| PictureError::Decode { file: file.clone(), source: image::ImageError::IoError(e) })?;
+    decode(&bytes, &file)
+}
+
+/// Dimensions of an input for pictures.
+struct Plane {
+    width: usize,
+    height: usize,
+    channels: usize,
+    layout: Layout,
+}
+
+impl Preprocess {
+    /// Mean and scale, where both were asked for.
+    pub fn normalization(&self) -> Option<Normalization> {
+        Some(Normalization { mean: self.mean.clone()?, scale: self.scale.clone()? })
+    }
+
+    /// The input's values for pictures, which lie behind each other along the first axis: of its element type, with its
+    /// shape, the first axis as long as there are pictures.
+    ///
+    /// # Errors
+    /// [`PictureError::Shape`] or [`PictureError::Normalization`].
+    pub fn tensor(&self, pictures: &[DynamicImage], input: &Value, edge: &Edge) -> Result<Tensor, PictureError> {
+        let plane = self.plane(input)?;
+        let value = self.value(input, edge, plane.channels)?;
+        let order = self.order.unwrap_or(if edge.bgr { Order::Bgr } else { Order::Rgb });
+        let mut bytes =
+            Vec::with_capacity(pictures.len() * plane.width * plane.height * plane.channels * input.dtype.size());
+        for picture in pictures {
+            let pixels = self.sized(picture, &plane);
+            let sample = |y: usize, x: usize, channel: usize| {
+                let channel = if order == Order::Bgr { plane.channels - 1 - channel } else { channel };
+                pixels[(y * plane.width + x) * plane.channels + channel]
+            };
+            let mut put = |y, x, channel| value(f32::from(sample(y, x, channel)), channel, &mut bytes);
+            match plane.layout {
+                Layout::Nhwc => every(plane.height, plane.width, plane.channels, &mut put),
+                Layout::Nchw => every(plane.channels, plane.height, plane.width, |c, y, x| put(y, x, c)),
+            }
+        }
+        let mut shape = input.shape.clone();
+        if input.shape.len() == 4 {
+            shape[0] = pictures.len();
+        } else {
+            // Without an axis for pictures they lie along the outermost.
+            shape[0] *= pictures.len();
+        }
+        Ok(Tensor { dtype: input.dtype, shape, bytes })
+    }
+
+    fn plane(&self, input: &Value) -> Result<Plane, PictureError> {
+        let ty = format!("{} {}", input.dtype, shape_text(&input.shape));
+        let wrong = |why: &str| PictureError::Shape { name: input.name.clone(), ty: ty.clone(), why: why.to_string() };
+        let sizes = match input.shape.as_slice() {
+            [_, rest @ ..] if rest.len() == 3 => rest,
+            rest if rest.len() == 3 => rest,
+            _ => return Err(wrong("it needs height, width and channels")),
+        };
+        let few = |n: usize| matches!(n, 1 | 3);
+        let layout = match (self.layout, few(sizes[0]), few(sizes[2])) {
+            (Some(layout), ..) => layout,
+            (None, true, false) => Layout::Nchw,
+            (None, false, true) => Layout::Nhwc,
+            (None, true, true) => {
+                return Err(wrong("say where its channels are, with --preprocess layout=nchw or nhwc"));
+            }
+            (None, false, false) => return Err(wrong("one dimension must be 1 or 3 channels")),
+        };
+        let (channels, height, width) = match layout {
+            Layout::Nchw => (sizes[0], sizes[1], sizes[2]),
+            Layout::Nhwc => (sizes[2], sizes[0], sizes[1]),
+        };
+        if !few(channels) || height == 0 || width == 0 {
+            return Err(wrong("pictures have 1 or 3 channels, and at least one pixel"));
+        }
+        Ok(Plane { width, height, channels, layout })
+    }
+
+    /// Appends the input's value of a channel's brightness, 0 to 255.
+    #[allow(clippy::type_complexity)] // one closure for one type of input
+    fn value(
+        &self,
+        input: &Value,
+        edge: &Edge,
+        channels: usize,
+    ) -> Result<Box<dyn Fn(f32, usize, &mut Vec<u8>)>, PictureError> {
+        let normalization = match (&self.mean, &self.scale, &edge.normalization) {
+            (None, None, None) => None,
+            (mean, scale, own) => Some(Normalization {
+                mean: mean.clone().or_else(|| own.as_ref().map(|n| n.mean.clone())).unwrap_or(vec![0.0]),
+                scale: scale.clone().or_else(|| own.as_ref().map(|n| n.scale.clone())).unwrap_or(vec![1.0]),
+            }),
+        };
+        let fits = |list: &[f32]| list.len() == 1 || list.len() == channels;
+        if normalization.as_ref().is_some_and(|n| !fits(&n.mean) || !fits(&n.scale)) {
+            return Err(PictureError::Shape {
+                name: input.name.clone(),
+                ty: format!("{} {}", input.dtype, shape_text(&input.shape)),
+                why: format!("mean and scale are not for {channels} channel(s)"),
+            });
+        }
+        let real = normalization.map(|n| {
+            move |pixel: f32, channel: usize| {
+                (pixel - n.mean[channel.min(n.mean.len() - 1)]) / n.scale[channel.min(n.scale.len() - 1)]
+            }
+        });
+        let quantized = |lowest: i32| {
+            let (scale, zero_point) = edge.quantization.unwrap_or((1.0, lowest));
+            move |value: f32| ((value / scale).round_ties_even() as i32 + zero_point).clamp(lowest, lowest + 255)
+        };
+        Ok(match (input.dtype, real) {
+            (DType::F32, Some(real)) => {
+                Box::new(move |pixel, channel, bytes| bytes.extend(real(pixel, channel).to_le_bytes()))
+            }
+            (DType::U8, Some(real)) => {
+                let quantized = quantized(0);
+                Box::new(move |pixel, channel, bytes| bytes.push(quantized(real(pixel, channel)) as u8))
+            }
+            (DType::I8, Some(real)) => {
+                let quantized = quantized(-128);
+                Box::new(move |pixel, channel, bytes| bytes.push(quantized(real(pixel, channel)) as i8 as u8))
+            }
+            // Inputs of 8 bits take pixels as they are, signed ones 128 less, where nothing else is said.
+            (DType::U8, None) => Box::new(|pixel, _, bytes| bytes.push(pixel as u8)),
+            (DType::I8, None) => Box::new(|pixel, _, bytes| bytes.push((pixel as i32 - 128) as i8 as u8)),
+            (DType::F32, None) => {
+                return Err(PictureError::Normalization { name: input.name.clone(), dtype: input.dtype });
+            }
+            _ => {
+                return Err(PictureError::Shape {
+                    name: input.name.clone(),
+                    ty: format!("{} {}", input.dtype, shape_text(&input.shape)),
+                    why: "pictures become f32, u8 or i8".to_string(),
+                });
+            }
+        })
+    }
+
+    /// The picture's pixels in the input's size, channel by channel within a pixel, 0 to 255.
+    fn sized(&self, picture: &DynamicImage, plane: &Plane) -> Vec<u8> {
+        let (width, height) = (plane.width as u32, plane.height as u32);
+        let (w, h) = picture.dimensions();
+        // Sides of the cut, in the input's proportions, where all of it is the picture's.
+        let cut = |largest: f64| {
+            let side = |size: u32, whole: u32| ((f64::from(size) * largest) as u32).clamp(1, whole);
+            (side(width, w), side(height, h))
+        };
+        let (across, down) = (f64::from(w) / f64::from(width), f64::from(h) / f64::from(height));
+        let (from_w, from_h, to_w, to_h) = match self.fit {
+            Fit::Stretch => (w, h, width, height),
+            Fit::Crop(share) => {
+                let (from_w, from_h) = cut(across.min(down) * share);
+                (from_w, from_h, width, height)
+            }
+            Fit::Pad => {
+                let larger = across.max(down);
+                let side = |size: u32, most: u32| ((f64::from(size) / larger).round() as u32).clamp(1, most);
+                (w, h, side(w, width), side(h, height))
+            }
+        };
+        let (pixels, ty) = match plane.channels {
+            1 => (picture.to_luma8().into_raw(), PixelType::F32),
+            _ => (picture.to_rgb8().into_raw(), PixelType::F32x3),
+        };
+        let cut = [(w - from_w) / 2, (h - from_h) / 2, from_w, from_h].map(f64::from);
+        // A decoded picture has pixels, and the cut lies inside it.
+        let small = resized(pixels, (w, h), ty, cut, (to_w, to_h), self.filter).unwrap_or_default();
+        if (to_w, to_h) == (width, height) {
+            return small;
+        }
+        let (left, top) = ((width - to_w) as usize / 2, (height - to_h) as usize / 2);
+        let mut whole = vec![0; plane.width * plane.height * plane.channels];
+        let row = to_w as usize * plane.channels;
+        for (y, line) in small.chunks_exact(row).enumerate() {
+            let at = ((top + y) * plane.width + left) * plane.channels;
+            whole[at..at + row].copy_from_slice(line);
+        }
+        whole
+    }
+}
+
+/// A part (left, top, width, height) of a picture in another size, rounded once, at the end.
+fn resized(
+    pixels: Vec<u8>,
+    (w, h): (u32, u32),
+    ty: PixelType,
+    [left, top, width, height]: [f64; 4],
+    (to_w, to_h): (u32, u32),
+    filter: ResizeAlg,
+) -> Option<Vec<u8>> {
+    let floats: Vec<u8> = pixels.iter().flat_map(|&p| f32::from(p).to_ne_bytes()).collect();
+    let from = Image::from_vec_u8(w, h, floats, ty).ok()?;
+    let mut to = Image::new(to_w, to_h, ty);
+    let options = ResizeOptions::new().resize_alg(filter).crop(left, top, width, height);
+    Resizer::new().resize(&from, &mut to, &options).ok()?;
+    let value = |bytes: &[u8]| bytes.try_into().map_or(0.0, f32::from_ne_bytes);
+    Some(to.buffer().chunks_exact(4).map(|bytes| value(bytes).round_ties_even().clamp(0.0, 255.0) as u8).collect())
+}
+
+/// Calls `f` for each index of three nested dimensions, the last the innermost.
+fn every(outer: usize, middle: usize, inner: usize, mut f: impl FnMut(usize, usize, usize)) {
+    for a in 0..outer {
+        for b in 0..middle {
+            for c in 0..inner {
+                f(a, b, c);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+use super::*;
+use image::{Rgb, RgbImage};
+
+fn input(dtype: DType, shape: &[usize]) -> Value {
+    Value { name: "image".into(), dtype, shape: shape.to_vec(), constant: None, source: None }
+}
+
+/// Width 4, height 2; red is ten times the column, green ten times the row, blue 200.
+fn ramp() -> DynamicImage {
+    DynamicImage::ImageRgb8(RgbImage::from_fn(4, 2, |x, y| Rgb([10 * x as u8, 10 * y as u8, 200])))
+}
+
+fn tensor(spec: &str, input: &Value, edge: &Edge) -> Result<Tensor, PictureError> {
+    spec.parse::<Preprocess>().expect(spec).tensor(&[ramp()], input, edge)
+}
+
+fn floats(tensor: &Tensor) -> Vec<f64> {
+    (0..tensor.len()).map(|i| tensor.get_f64(i)).collect()
+}
+
+#[test]
+fn channels_lie_where_the_input_has_them() {
+    let spec = "fit=stretch,filter=nearest,mean=0,scale=10";
+    let nhwc = tensor(spec, &input(DType::F32, &[1, 2, 4, 3]), &Edge::default()).unwrap();
+    assert_eq!(nhwc.shape, [1, 2, 4, 3]);
+    assert_eq!(floats(&nhwc)[..9], [0.0, 0.0, 20.0, 1.0, 0.0, 20.0, 2.0, 0.0, 20.0]);
+    let nchw = tensor(spec, &input(DType::F32, &[1, 3, 2, 4]), &Edge::default()).unwrap();
+    assert_eq!(floats(&nchw)[..12], [0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 0.0]);
+    let bgr = tensor(&format!("{spec},channels=bgr"), &input(DType::F32, &[1, 3, 2, 4]), &Edge::default()).unwrap();
+    assert_eq!(floats(&bgr)[..2], [20.0, 20.0]);
+    assert_eq!(floats(&bgr)[16..20], [0.0, 1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn a_crop_keeps_proportions_and_the_centre() {
+    let square = tensor("filter=nearest,mean=0,scale=1", &input(DType::F32, &[1, 2, 2, 3]), &Edge::default()).unwrap();
+    let reds: Vec<f64> = floats(&square).chunks(3).map(|p| p[0]).collect();
+    assert_eq!(reds, [10.0, 20.0, 10.0, 20.0]);
+    let padded =
+        tensor("fit=pad,filter=nearest,mean=0,scale=1", &input(DType::F32, &[1, 4, 4, 3]), &Edge::default()).unwrap();
+    let blues: Vec<f64> = floats(&padded).chunks(12).map(|row| row[2]).collect();
+    assert_eq!(blues, [0.0, 200.0, 200.0, 0.0]);
+}
+
+#[test]
+fn inputs_of_8_bits_take_pixels_or_what_the_file_says() {
+    let plain = tensor("fit=stretch,filter=nearest", &input(DType::I8, &[1, 2, 4, 3]), &Edge::default()).unwrap();
+    assert_eq!(floats(&plain)[..3], [-128.0, -128.0, 72.0]);
+    let normalization = Some(Normalization { mean: vec![100.0], scale: vec![50.0] });
+    let edge = Edge { quantization: Some((0.5, 10)), normalization, bgr: false };
+    let quantized = tensor("fit=stretch,filter=nearest", &input(DType::U8, &[1, 2, 4, 3]), &edge).unwrap();
+    // (0 - 100) / 50 = -2, -4 steps; (200 - 100) / 50 = 2, 4 steps.
+    assert_eq!(floats(&quantized)[..3], [6.0, 6.0, 14.0]);
+    let asked = tensor("fit=stretch,filter=nearest,mean=0", &input(DType::U8, &[1, 2, 4, 3]), &edge).unwrap();
+    assert_eq!(floats(&asked)[..3], [10.0, 10.0, 18.0], "what is asked for stands above the file");
+}
+
+#[test]
+fn several_pictures_lie_behind_each_other() {
+    let input = input(DType::U8, &[1, 2, 4, 3]);
+    let two = Preprocess::default().tensor(&[ramp(), ramp()], &input, &Edge::default()).unwrap();
+    assert_eq!(two.shape, [2, 2, 4, 3]);
+    assert_eq!(two.bytes[..24], two.bytes[24..]);
+}
+
+#[test]
+fn inputs_that_take_no_picture_say_why() {
+    let error = |spec: &str, dtype, shape: &[usize]| {
+        tensor(spec, &input(dtype, shape), &Edge::default()).unwrap_err().to_string()
+    };
+    assert!(error("", DType::F32, &[1, 3, 8, 8]).contains("--preprocess mean=127.5,scale=127.5"));
+    assert!(error("mean=0", DType::F32, &[1, 640]).contains("height, width and channels"));
+    assert!(error("mean=0", DType::F32, &[1, 7, 8, 9]).contains("1 or 3 channels"));
+    assert!(error("mean=0", DType::F32, &[1, 3, 8, 3]).contains("layout=nchw or nhwc"));
+    assert!(error("mean=0", DType::I64, &[1, 3, 8, 8]).contains("f32, u8 or i8"));
+    assert!(error("mean=1:2:3", DType::F32, &[1, 1, 8, 8]).contains("1 channel"));
+}
+
+#[test]
+fn a_wrong_preparation_is_named() {
+    let error = |text: &str| text.parse::<Preprocess>().unwrap_err();
+    assert_eq!(error("crop"), format!("crop is not of the form KEY=VALUE; keys are {KEYS}"));
+    assert_eq!(error("zoom=2"), format!("zoom is not known; keys are {KEYS}"));
+    assert_eq!(error("crop=1.5"), "crop=1.5: crop takes a share above 0, up to 1");
+    assert_eq!(error("scale=0"), "scale=0: scale takes a number other than 0, or three between colons");
+    assert_eq!(error("mean=1:2"), "mean=1:2: mean takes a number, or three between colons");
+    assert_eq!(error("mean=1,mean=2"), "mean is given twice");
+    assert_eq!(error("crop=0.5,fit=pad"), "crop and fit exclude each other");
+}
+
+#[test]
+fn what_is_no_picture_is_named() {
+    let error = decode(b"no picture", "cat.png").unwrap_err().to_string();
+    assert!(error.starts_with("cat.png is not a picture that can be read: "), "{error}");
+    let cut = &include_bytes!("../../tests/models/photos/chelsea.png")[..1000];
+    assert!(decode(cut, "cut.png").is_err());
+    let error = read(Path::new("nowhere/cat.jpg")).unwrap_err().to_string();
+    assert!(error.contains("nowhere/cat.jpg"), "{error}");
+}
