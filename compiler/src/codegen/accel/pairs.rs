@@ -3,6 +3,7 @@
 use super::extract::{Read, Reader, any_view};
 use super::layer::{Kind, Layer, Other, Pair, PairOp};
 use super::view::View;
+use crate::graph::op::Layout;
 use crate::graph::op::attr::AttrValue;
 use crate::graph::{Node, NodeId, Op, ValueId};
 
@@ -30,7 +31,11 @@ impl Reader<'_> {
         }
         let like = self.shape(b)? == shape;
         let beside = if like { (self.known)(b) } else { None };
-        let view = (self.known)(a).or(beside).unwrap_or_else(|| any_view(&shape));
+        // Nothing says yet how the data lie: so that a value for each channel is one.
+        let suits = |view: &View| like || self.by_channel(&shape, b, *view).is_ok();
+        let first = || View::image(&shape, Layout::Nchw).filter(suits);
+        let free = || Some(any_view(&shape)).filter(suits).or_else(first);
+        let view = (self.known)(a).or(beside).or_else(free).unwrap_or_else(|| any_view(&shape));
         let constant = self.graph.constant(b);
         let mut inputs = vec![(a, view)];
         let other = match constant {

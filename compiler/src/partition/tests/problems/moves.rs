@@ -83,9 +83,10 @@ fn pair(rng: &mut StdRng) -> Option<Graph> {
     let n = if rng.random_bool(0.2) { 2 } else { 1 };
     let dims = [n, rng.random_range(1..9), rng.random_range(1..9), rng.random_range(1..40)];
     let x = b.input("x", TensorType::new(DType::I8, &dims));
-    let other = match rng.random_range(0..4) {
+    let other = match rng.random_range(0..5) {
         0 => vec![1, 1, 1, dims[3]],
         1 => vec![dims[3]],
+        2 => vec![dims[1], 1, 1],
         _ => dims.to_vec(),
     };
     let y = match rng.random() {
