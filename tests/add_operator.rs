@@ -191,6 +191,20 @@ fn remove_others(home: &Path, below: &Path, files: &BTreeSet<PathBuf>) {
     }
 }
 
+/// What is built for the copy runs for seconds, so it is built quickly.
+const QUICK: &str = r#"
+[profile.dev]
+debug = false
+[profile.dev.package."*"]
+opt-level = 0
+[profile.dev.package.tilewright-hw]
+opt-level = 1
+[profile.dev.package.tilewright-sim]
+opt-level = 1
+[profile.dev.package.tilewright-compiler]
+opt-level = 1
+"#;
+
 /// Does what the page says, on a copy of the tree.
 fn replay(whole: bool) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -205,6 +219,8 @@ fn replay(whole: bool) {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("add-operator");
     let (copy, target) = (home.join("tree"), home.join("target"));
     copy_tree(&copy);
+    std::fs::create_dir_all(home.join(".cargo")).expect("the folder can be made");
+    std::fs::write(home.join(".cargo/config.toml"), QUICK).expect("the file can be written");
     for Step { heading, what } in steps(&page()).unwrap_or_else(|why| panic!("{PAGE}: {why}")) {
         match what {
             What::Edit { file, old, new } => {
