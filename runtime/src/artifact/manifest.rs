@@ -122,6 +122,7 @@ pub struct Step {
 /// Where a step runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[allow(clippy::large_enum_variant, reason = "a manifest has a few steps, each made once")]
 pub enum StepKind {
     /// A function of the artifact's object code.
     Cpu {
