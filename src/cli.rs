@@ -1,5 +1,6 @@
 //! The commands: arguments in, exit code out. 0 is fine, 1 a check that said no, 2 what could not run.
 
+mod bisect;
 mod compile;
 mod configs;
 mod diff;
@@ -45,6 +46,8 @@ enum Command {
     Compile(compile::Compile),
     /// Compare a model's values on two devices, or with arrays, and name the first that differs
     Diff(Box<diff::Diff>),
+    /// Name the first rewrite of a model's graph that changes its answer
+    Bisect(bisect::Bisect),
     /// Say what is in an artifact or a model
     Inspect(inspect::Inspect),
     /// Assemble a program's text into an instruction stream
@@ -65,6 +68,7 @@ pub fn main() -> ExitCode {
         Command::Run(command) => command.run(),
         Command::Compile(command) => command.run(),
         Command::Diff(command) => command.run(),
+        Command::Bisect(command) => command.run(),
         Command::Inspect(command) => command.run(),
         Command::Asm(command) => command.run(),
         Command::Disasm(command) => command.run(),

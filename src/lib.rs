@@ -3,6 +3,7 @@
 //! This library wires the workspace's crates together: model file to artifact, artifact to results on a device. The
 //! command-line program is a thin layer over it.
 
+pub mod bisect;
 pub mod classes;
 pub mod compile;
 pub mod devices;

@@ -7,9 +7,10 @@ use tilewright_compiler::frontend::{self, ImportError};
 pub use tilewright_compiler::frontend::{Sizes, Sources};
 use tilewright_compiler::graph::Graph;
 use tilewright_compiler::partition::{self, Offload, partition};
-use tilewright_compiler::passes::{self, OptLevel, PassError, optimize};
+use tilewright_compiler::passes::{self, OptLevel, Pass, PassError, optimize};
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::artifact::{About, Artifact};
+use tilewright_runtime::artifact::{About, Artifact, Value};
+use tilewright_runtime::tensor::DType;
 
 use crate::compile::{CompileError, compile};
 
@@ -83,22 +84,45 @@ pub fn text(graph: &Graph) -> String {
 /// # Errors
 /// [`ModelError::Pass`] or [`ModelError::Compile`].
 pub fn build(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) -> Result<Artifact, ModelError> {
-    let level = match options.level {
-        0 => OptLevel::O0,
-        1 => OptLevel::O1,
-        2 => OptLevel::O2,
-        _ => OptLevel::O3,
-    };
     let mut after = |pass: &'static str, graph: &Graph| dump(pass, &text(graph));
     if options.dump_ir {
         after("import", &graph);
     }
     let passes = passes::Options { stop_after: None, dump: if options.dump_ir { Some(&mut after) } else { None } };
-    let (graph, _) = optimize(graph, level, passes)?;
+    let (graph, _) = optimize(graph, opt_level(options.level), passes)?;
     let offload = if options.offload { Offload::All } else { Offload::None };
     let split = partition::Options { offload, keep_values: options.keep_values };
     let partition = partition(&graph, options.config, split);
     Ok(compile(&graph, &partition, options.config, cpu_backend()?.as_ref())?)
+}
+
+fn opt_level(level: u8) -> OptLevel {
+    match level {
+        0 => OptLevel::O0,
+        1 => OptLevel::O1,
+        2 => OptLevel::O2,
+        _ => OptLevel::O3,
+    }
+}
+
+/// The passes of a level of optimisation.
+pub fn passes(level: u8) -> Vec<Box<dyn Pass>> {
+    passes::pipelines::passes(opt_level(level))
+}
+
+/// The inputs of a graph, as those of its artifact will be.
+///
+/// # Errors
+/// [`CompileError::OpenShape`].
+pub fn inputs(graph: &Graph) -> Result<Vec<Value>, CompileError> {
+    let input = |(name, id): (&str, _)| {
+        let ty = graph.ty(id);
+        let found = ty.shape().zip(DType::from_name(ty.dtype.name()));
+        let open = || CompileError::OpenShape { value: name.to_string(), shape: ty.to_string() };
+        let (shape, dtype) = found.ok_or_else(open)?;
+        Ok(Value { name: name.to_string(), dtype, shape, constant: None, source: None })
+    };
+    graph.inputs().map(input).collect()
 }
 
 /// The code generator for this machine's processor.

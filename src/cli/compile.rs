@@ -56,8 +56,18 @@ impl Compilation {
         options.into_iter().filter(|(given, _)| *given).map(|(_, name)| name).collect()
     }
 
+    /// Those given that mean nothing to passes.
+    pub fn beside_passes(&self) -> Vec<&'static str> {
+        self.given().into_iter().filter(|name| !["-O", "--bind", "--shape"].contains(name)).collect()
+    }
+
+    /// Level of optimisation.
+    pub fn level(&self) -> u8 {
+        self.level.unwrap_or(2)
+    }
+
     /// The sizes given with `--bind` and `--shape`, and those of data at hand.
-    fn sizes(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<Sizes> {
+    pub fn sizes(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<Sizes> {
         let mut sizes = Sizes { data: data.to_vec(), ..Sizes::default() };
         let whole = |text: &str| text.parse::<usize>().ok().filter(|n| *n > 0);
         for text in &self.bind {
@@ -101,7 +111,7 @@ impl Compilation {
         let options = tilewright::model::Options {
             config,
             offload: accelerator && self.offload != Some(Offload::None),
-            level: self.level.unwrap_or(2),
+            level: self.level(),
             dump_ir: self.dump_ir,
             keep_values: keep_values || self.keep_values,
         };

@@ -1,5 +1,6 @@
 //! The program as people call it: exit codes, messages and files.
 
+mod bisect;
 mod configs;
 mod diff;
 mod dump;

@@ -37,6 +37,12 @@ pub trait Pass {
     /// Its name in logs and dumps.
     fn name(&self) -> &'static str;
 
+    /// Whether its patches promise to change no answer, but for the rounding of floats. What puts integers in the place of
+    /// floats does not.
+    fn exact(&self) -> bool {
+        true
+    }
+
     /// What to change at a node, if anything. A patch must make progress: the same pass must not undo or repeat it.
     fn rewrite(&self, view: &View, at: NodeId) -> Option<Patch>;
 }

@@ -41,6 +41,10 @@ impl Pass for LegalizeQdq {
         "legalize_qdq"
     }
 
+    fn exact(&self) -> bool {
+        false
+    }
+
     fn rewrite(&self, view: &View, at: NodeId) -> Option<Patch> {
         let group = Group::find(view, view.graph.node(at))?;
         match &group.core.op {

@@ -1,0 +1,176 @@
+//! Which rewrite of the graph changes the evaluator's answer.
+//!
+//! Patches are applied in the same order each time, so the graph after any number of them can be made again. Where the
+//! answer after a row of patches is another than before, halving the row finds neighbours of which the later one differs.
+
+use std::collections::BTreeMap;
+
+use tilewright_compiler::graph::{Graph, GraphError, Tensor, eval};
+use tilewright_compiler::passes::{Applied, Options, Pass, PassError, run};
+use tilewright_runtime::tensor;
+
+use crate::diff::{Difference, Tolerance, compare};
+
+/// What patches may change that put integers in the place of floats: a step for each operator, which multiply along a
+/// network's way.
+pub const INEXACT: Tolerance = Tolerance { steps: 16, relative: 0.1 };
+
+/// Why patches could not be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum BisectError {
+    /// A pass that goes wrong by itself.
+    #[error(transparent)]
+    Pass(#[from] PassError),
+    /// A graph that cannot be evaluated.
+    #[error("the graph after {patches} patches cannot be evaluated: {source}")]
+    Eval {
+        /// Patches.
+        patches: usize,
+        /// Why.
+        source: Box<GraphError>,
+    },
+}
+
+/// Patches of one kind behind each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stretch {
+    /// Number of its first patch, from 1, and of its last.
+    pub patches: [usize; 2],
+    /// Whether its passes promise to change no answer.
+    pub exact: bool,
+    /// What counted as equal.
+    pub tolerance: Tolerance,
+    /// How the answer differs over the stretch, beyond nothing at all: the output and the greatest distance.
+    pub largest: Option<(String, f64)>,
+}
+
+/// The patch that changes the answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suspect {
+    /// Its number among all, from 1.
+    pub number: usize,
+    /// Pass, name and node.
+    pub applied: Applied,
+    /// What it took away: operators of the graph before that the one behind it lacks, and what it put there, by name.
+    pub before: Vec<String>,
+    /// Nodes that are new.
+    pub after: Vec<String>,
+    /// The output that changes.
+    pub output: String,
+    /// How it changes, against the answer before the stretch.
+    pub difference: Difference,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bisection {
+    /// All patches.
+    pub patches: usize,
+    /// Graphs that were evaluated.
+    pub evaluations: usize,
+    /// Stretches up to the first whose answer changes.
+    pub stretches: Vec<Stretch>,
+    /// The patch, where there is one.
+    pub suspect: Option<Suspect>,
+}
+
+/// Looks for the first patch after which the answer for `inputs` is another; `tolerance` is for passes that promise to
+/// change nothing, others have at least [`INEXACT`].
+///
+/// # Errors
+/// [`BisectError`].
+pub fn bisect(
+    graph: &Graph,
+    passes: &[Box<dyn Pass>],
+    inputs: &[Tensor],
+    tolerance: &Tolerance,
+) -> Result<Bisection, BisectError> {
+    let (_, report) = run(graph.clone(), passes, Options::default())?;
+    let applied = report.applied;
+    let exact: BTreeMap<&str, bool> = passes.iter().map(|pass| (pass.name(), pass.exact())).collect();
+    let kind = |index: usize| exact.get(applied[index].pass).copied().unwrap_or(true);
+    let mut answers = Answers { graph, passes, inputs, known: BTreeMap::new() };
+    let (mut stretches, mut suspect, mut start) = (Vec::new(), None, 0);
+    while start < applied.len() && suspect.is_none() {
+        let end = (start..applied.len()).find(|&i| kind(i) != kind(start)).unwrap_or(applied.len());
+        let mut allowed = *tolerance;
+        if !kind(start) {
+            allowed.steps = allowed.steps.max(INEXACT.steps);
+            allowed.relative = allowed.relative.max(INEXACT.relative);
+        }
+        let base = answers.after(start)?;
+        let largest = differs(&base, &answers.after(end)?, &Tolerance::default());
+        stretches.push(Stretch {
+            patches: [start + 1, end],
+            exact: kind(start),
+            tolerance: allowed,
+            largest: largest.map(|(output, difference)| (output, difference.largest)),
+        });
+        if differs(&base, &answers.after(end)?, &allowed).is_some() {
+            let (mut same, mut other) = (start, end);
+            while other - same > 1 {
+                let middle = same + (other - same) / 2;
+                if differs(&base, &answers.after(middle)?, &allowed).is_some() {
+                    other = middle;
+                } else {
+                    same = middle;
+                }
+            }
+            if let Some((output, difference)) = differs(&base, &answers.after(other)?, &allowed) {
+                let [before, after] = [answers.graph_after(other - 1)?, answers.graph_after(other)?];
+                let applied = applied[other - 1].clone();
+                let (before, after) = (only_in(&before, &after), only_in(&after, &before));
+                suspect = Some(Suspect { number: other, applied, before, after, output, difference });
+            }
+        }
+        start = end;
+    }
+    Ok(Bisection { patches: applied.len(), evaluations: answers.known.len(), stretches, suspect })
+}
+
+type Answer = Vec<(String, tensor::Tensor)>;
+
+/// Answers after so many patches, each computed once.
+struct Answers<'g> {
+    graph: &'g Graph,
+    passes: &'g [Box<dyn Pass>],
+    inputs: &'g [Tensor],
+    known: BTreeMap<usize, Answer>,
+}
+
+impl Answers<'_> {
+    fn graph_after(&self, patches: usize) -> Result<Graph, BisectError> {
+        let options = Options { stop_after: Some(patches), ..Options::default() };
+        Ok(run(self.graph.clone(), self.passes, options)?.0)
+    }
+
+    fn after(&mut self, patches: usize) -> Result<Answer, BisectError> {
+        if let Some(known) = self.known.get(&patches) {
+            return Ok(known.clone());
+        }
+        let graph = self.graph_after(patches)?;
+        let outputs = eval(&graph, self.inputs).map_err(|e| BisectError::Eval { patches, source: Box::new(e) })?;
+        let names = graph.outputs().iter().map(|(name, _)| name.clone());
+        let answer: Answer = names.zip(outputs.iter().map(tensor::Tensor::from)).collect();
+        self.known.insert(patches, answer.clone());
+        Ok(answer)
+    }
+}
+
+/// The first output that differs.
+fn differs(a: &Answer, b: &Answer, tolerance: &Tolerance) -> Option<(String, Difference)> {
+    a.iter().zip(b).find_map(|((name, x), (_, y))| Some((name.clone(), compare(x, y, tolerance)?)))
+}
+
+/// Nodes of one graph that another has not, each with its operator; constants are left out.
+fn only_in(graph: &Graph, other: &Graph) -> Vec<String> {
+    let text = |graph: &Graph| -> Vec<String> {
+        let nodes = graph.nodes().filter(|(_, node)| node.op.name() != "constant");
+        nodes.map(|(_, node)| format!("{} {}", node.op.name(), node.name)).collect()
+    };
+    let there: std::collections::BTreeSet<String> = text(other).into_iter().collect();
+    text(graph).into_iter().filter(|node| !there.contains(node)).collect()
+}
+
+#[cfg(test)]
+mod tests;
