@@ -46,11 +46,16 @@ fn arrays(model: &Path, kind: &str) -> Vec<Tensor> {
 
 /// Compiles a model for a preset; nothing is offloaded for the CPU.
 fn compiled(model: &Path, hw: &str, device: DeviceKind) -> (Artifact, HwConfig) {
+    compiled_at(2, model, hw, device)
+}
+
+/// The same at a level of optimisation.
+fn compiled_at(level: u8, model: &Path, hw: &str, device: DeviceKind) -> (Artifact, HwConfig) {
     let config = HwConfig::load(hw).unwrap();
     let data = arrays(model, "input").into_iter().map(|t| (None, t.shape)).collect();
     let sizes = Sizes { data, ..Sizes::default() };
     let graph = model::import(model, &sizes).unwrap_or_else(|e| panic!("{e}"));
-    let options = Options { offload: device != DeviceKind::Cpu, ..Options::new(&config) };
+    let options = Options { offload: device != DeviceKind::Cpu, level, ..Options::new(&config) };
     let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap_or_else(|e| panic!("{}: {e}", model.display()));
     (artifact, config)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tilewright::devices::DeviceKind;
 
-use crate::{arrays, compiled, difference, run};
+use crate::{arrays, compiled, compiled_at, difference, largest, run};
 
 /// The presets.
 pub const PRESETS: &[&str] = &["1x4x4", "1x8x8", "1x16x16", "1x32x32", "1x8x16", "4x16x16"];
@@ -86,4 +86,37 @@ fn resnet8_keeps_the_array_busy() {
     let utilization = results.utilization(&artifact, config.macs_per_cycle()).unwrap();
     println!("resnet8 on 1x16x16: {} cycles, {:.1} %", results.cycles().unwrap(), 100.0 * utilization);
     assert!(utilization >= 0.6, "{utilization}");
+}
+
+/// Additions joined to the convolutions before them: the same answers in less time.
+#[test]
+fn the_highest_level_saves_time() {
+    let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
+    for hw in ["1x16x16", "1x8x16", "4x16x16"] {
+        let [two, three] = [2, 3].map(|level| {
+            let (artifact, config) = compiled_at(level, &model, hw, DeviceKind::Rtl);
+            run(artifact, &config, DeviceKind::Rtl, &arrays(&model, "input"))
+        });
+        assert!(largest(&three.outputs, &two.outputs) == 0.0);
+        let [two, three] = [two, three].map(|r| r.cycles().unwrap());
+        println!("resnet8 on {hw}: {two} cycles at -O2, {three} at -O3");
+        assert!(three < two, "{hw}: {two} and {three}");
+    }
+}
+
+#[test]
+fn the_highest_level_keeps_every_answer() {
+    for (name, steps) in [
+        ("resnet8-cifar10/model_int8.tflite", 1.0),
+        ("kws-dscnn/model_int8.tflite", 0.0),
+        ("mobilenetv2-1.0-224/model_ptq_int8.tflite", 1.0),
+    ] {
+        let Some(model) = tilewright_testing::model(name) else { return };
+        for hw in PRESETS {
+            let (artifact, config) = compiled_at(3, &model, hw, DeviceKind::Fsim);
+            let found = run(artifact, &config, DeviceKind::Fsim, &arrays(&model, "input")).outputs;
+            let found = largest(&found, &arrays(&model, "expected"));
+            assert!(found <= steps, "{name} for {hw}: {found} steps, {steps} allowed");
+        }
+    }
 }

@@ -4,6 +4,7 @@
 //! nodes of CPU regions are left to a [`crate::backend::Backend`].
 
 mod explain;
+mod fuse;
 mod place;
 
 pub use explain::Explanation;
@@ -33,6 +34,8 @@ pub struct Options {
     pub offload: Offload,
     /// Whether the host reads what every layer writes, each in memory of its own, so that all can be looked at after a run.
     pub keep_values: bool,
+    /// Whether operators of single elements are taken into the tiles of the product before them.
+    pub fuse: bool,
 }
 
 impl From<Offload> for Options {
@@ -99,7 +102,10 @@ pub fn partition(graph: &Graph, config: &HwConfig, options: impl Into<Options>) 
     let options = options.into();
     let mut refused: HashMap<NodeId, String> = HashMap::new();
     loop {
-        let placed = place::place(graph, config, options.offload, &refused);
+        let mut placed = place::place(graph, config, options.offload, &refused);
+        if options.fuse && !options.keep_values {
+            fuse::fuse(graph, config, &mut placed);
+        }
         match regions(graph, config, &placed, options.keep_values) {
             Ok(regions) => return Partition { regions, explanations: explain::explain(graph, &placed) },
             Err(error) => {

@@ -101,10 +101,11 @@ fn accept(placed: &mut Placed, ready: &mut HashMap<ValueId, Ready>, layer: Layer
     placed.layers.push(PlacedLayer { layer, plan, depth });
 }
 
-fn describe(layer: &Layer, plan: &Plan) -> String {
+pub(super) fn describe(layer: &Layer, plan: &Plan) -> String {
+    let behind = if layer.then.is_empty() { "" } else { ", and in them what is done with its results" };
     match (&layer.kind, plan) {
         (Kind::Conv(conv), Plan::Conv(t)) => format!(
-            "product of a {}x{} window with its requantization, in tiles of {}x{} pixels and {} by {} blocks of channels",
+            "product of a {}x{} window with its requantization, in tiles of {}x{} pixels and {} by {} blocks of channels{behind}",
             conv.kernel[0], conv.kernel[1], t.rows, t.columns, t.in_blocks, t.out_blocks
         ),
         (Kind::Conv(conv), Plan::Depthwise(t)) => format!(

@@ -1,9 +1,10 @@
 //! Partitioned graphs on simulators, most on the functional one, against the reference evaluation, bit for bit.
 
+mod joined;
 mod models;
 mod problems;
 
-use super::{Code, Offload, Partition, partition};
+use super::{Code, Options, Partition, partition};
 use crate::graph::{Graph, Op, Tensor, TensorData, ValueId, eval_all};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -121,9 +122,28 @@ fn check(graph: &Graph, config: &HwConfig, inputs: &[Tensor]) -> Partition {
     check_on(graph, config, inputs, &fsim)
 }
 
+/// The same with operators joined to the products before them; how many are comes along.
+fn check_joined(graph: &Graph, config: &HwConfig, inputs: &[Tensor]) -> usize {
+    let parts = check_split(graph, config, inputs, (Options { fuse: true, ..Options::default() }, &fsim));
+    parts
+        .explanations
+        .iter()
+        .filter(|e| ["lookup", "qadd"].contains(&e.op) && e.why.contains("done with its results"))
+        .count()
+}
+
 /// The same on another device.
 fn check_on(graph: &Graph, config: &HwConfig, inputs: &[Tensor], device: NewDevice) -> Partition {
-    let parts = partition(graph, config, Offload::All);
+    check_split(graph, config, inputs, (Options::default(), device))
+}
+
+fn check_split(
+    graph: &Graph,
+    config: &HwConfig,
+    inputs: &[Tensor],
+    (options, device): (Options, NewDevice),
+) -> Partition {
+    let parts = partition(graph, config, options);
     for region in &parts.regions {
         if let Code::Accel(accel) = &region.code
             && accel.program.insn_count() < 3000

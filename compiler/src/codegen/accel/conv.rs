@@ -6,6 +6,7 @@ use super::layer::{Conv, Finish, Layer, Transposed};
 use super::plan::{ConvTile, ROW_BYTES, Sizes, column_span, row_span, skips_rows};
 use super::product::Tile;
 use super::rest::{Rest, pack, stored};
+use super::then::Tail;
 use super::vector::Requant;
 use super::view::View;
 use crate::graph::ValueId;
@@ -36,6 +37,8 @@ struct Walk<'a> {
     rest_weights: u64,
     /// Offset in the constants of the parameters of each group of output blocks.
     params: Vec<(Range<usize>, u64)>,
+    /// What becomes of the results.
+    tail: Tail<'a>,
 }
 
 /// Tiles of output that are computed at once.
@@ -57,7 +60,8 @@ pub(super) fn emit(
     let (input, output) = (layer.inputs[0], layer.output);
     let input = (e.place(input, root)?, input.1);
     let output = (e.place(output, root)?, output.1);
-    walk(e, &layer.name, conv, tile, (input, output, None))
+    let tail = Tail::new(e, layer, root)?;
+    walk(e, (&layer.name, tail), conv, tile, (input, output, None))
 }
 
 /// Emits a transposed convolution, phase by phase.
@@ -74,7 +78,7 @@ pub(super) fn emit_transposed(
         // Tiles are named by their place in the phase.
         e.forget();
         let scatter = Some(Scatter { first: phase.first, step: transposed.strides });
-        walk(e, &layer.name, &phase.conv, *tile, (input, (output, phase.view), scatter))?;
+        walk(e, (&layer.name, Tail::none()), &phase.conv, *tile, (input, (output, phase.view), scatter))?;
     }
     Ok(())
 }
@@ -91,7 +95,7 @@ type Ends = ((Place, View), (Place, View), Option<Scatter>);
 
 fn walk(
     e: &mut Emit,
-    name: &str,
+    (name, tail): (&str, Tail),
     conv: &Conv,
     tile: ConvTile,
     (input, output, scatter): Ends,
@@ -113,6 +117,7 @@ fn walk(
         rest,
         rest_weights: 0,
         params: Vec::new(),
+        tail,
     };
     walk.constants(e);
     let blocks = cut(walk.sizes.out_blocks, tile.out_blocks);
@@ -213,7 +218,7 @@ impl Walk<'_> {
                 e.b.gemm_nest(true, &Nest { at, ..nest })?;
             }
         }
-        let out = e.out.take(entries);
+        let out = self.tail.room(e, entries);
         let finish = &self.conv.finish;
         let work = Requant {
             blocks: s.blocks.len() as u32,
@@ -233,6 +238,7 @@ impl Walk<'_> {
             ..Vector::default()
         };
         e.b.vector_nest(requant, &Nest { at: [out, acc, param.1], ..nest })?;
+        self.tail.apply(e, &s.pixels, &s.blocks, (out, entries))?;
         let (place, view) = self.output;
         if let Some(scatter) = self.scatter {
             return self.store_apart(e, s, scatter, out);

@@ -130,7 +130,7 @@ impl Reader<'_> {
         let last = nodes.last().ok_or("it has no nodes")?;
         let node = self.graph.node(*last);
         let output = (node.output(), view);
-        Ok(Layer { name: node.name.clone(), nodes, inputs, output, kind })
+        Ok(Layer { name: node.name.clone(), nodes, inputs, output, kind, then: Vec::new() })
     }
 
     pub(super) fn weights(&self, value: ValueId) -> Read<&[i8]> {

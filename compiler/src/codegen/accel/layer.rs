@@ -19,6 +19,22 @@ pub struct Layer {
     pub output: (ValueId, View),
     /// The work.
     pub kind: Kind,
+    /// What becomes of a product's results before they are written.
+    pub then: Vec<Then>,
+}
+
+/// An operator on the results of a product.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Then {
+    /// An operator of two tensors, of which the result is the first.
+    Pair {
+        /// What becomes of two elements.
+        op: PairOp,
+        /// The layer's input that is the second.
+        input: usize,
+    },
+    /// A function of each byte: its values from -128 on.
+    Lookup(Vec<i8>),
 }
 
 /// The work of a layer.

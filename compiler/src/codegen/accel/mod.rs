@@ -26,6 +26,7 @@ mod rest;
 mod scratch;
 mod shared;
 mod taps;
+mod then;
 mod transposed;
 mod vector;
 mod view;
@@ -34,7 +35,7 @@ pub use build::{BuildError, Built, build};
 pub use depthwise::DepthwiseTile;
 pub use extract::{Found, extract};
 pub use layer::{
-    Conv, Copy, Finish, Kind, Layer, MatMul, Other, Pair, PairOp, Phase, Pool, PoolFinish, Reduce, Transposed,
+    Conv, Copy, Finish, Kind, Layer, MatMul, Other, Pair, PairOp, Phase, Pool, PoolFinish, Reduce, Then, Transposed,
 };
 pub use mapped::{MapError, Mapped};
 pub use matmul::MatMulTile;

@@ -12,7 +12,7 @@ use tilewright_hw::isa::{Descriptor, Load, VecDst, VecSrc, Vector};
 use tilewright_hw::layout::pack_descriptor;
 
 /// The scalars of the operation, if it has some.
-fn descriptor(op: &PairOp) -> Option<Descriptor> {
+pub(super) fn descriptor(op: &PairOp) -> Option<Descriptor> {
     match op {
         PairOp::Add(q) => Some(Descriptor {
             scalar: 0,

@@ -6,6 +6,7 @@ use super::depthwise::{self, DepthwiseTile};
 use super::layer::{Conv, Kind, Layer, Phase, Pool, Span, reach};
 use super::matmul::{self, MatMulTile};
 use super::rest::Rest;
+use super::then::{self, Need};
 use super::view::View;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{self, PARAM_ROWS, VecOp};
@@ -88,8 +89,11 @@ pub fn plan(layer: &Layer, config: &HwConfig) -> Result<Plan, String> {
     }
     match &layer.kind {
         Kind::Conv(conv) => {
-            let shared = depthwise::tile(conv, layer.inputs[0].1, layer.output.1, config);
-            match (shared, conv_tile(conv, false, [layer.inputs[0].1, layer.output.1], config)) {
+            let need = then::need(&layer.then, config)?;
+            let views = [layer.inputs[0].1, layer.output.1];
+            let alone = layer.then.is_empty();
+            let shared = alone.then(|| depthwise::tile(conv, views[0], views[1], config)).flatten();
+            match (shared, conv_tile(conv, (false, need), views, config)) {
                 (Some(shared), Ok(tile)) if tile.cycles <= shared.cycles => Ok(Plan::Conv(tile)),
                 (Some(shared), _) => Ok(Plan::Depthwise(shared)),
                 (None, tile) => tile.map(Plan::Conv),
@@ -102,7 +106,7 @@ pub fn plan(layer: &Layer, config: &HwConfig) -> Result<Plan, String> {
             copy::rows(copy, &inputs, layer.output.1, config).map(|rows| Plan::Copy { rows })
         }
         Kind::Transposed(t) => {
-            let tile = |p: &Phase| conv_tile(&p.conv, true, [layer.inputs[0].1, p.view], config);
+            let tile = |p: &Phase| conv_tile(&p.conv, (true, Need::default()), [layer.inputs[0].1, p.view], config);
             t.phases.iter().map(tile).collect::<Result<_, _>>().map(Plan::Transposed)
         }
         Kind::Lookup(_) => lookup_entries(config).map(|entries| Plan::Lookup { entries }),
@@ -196,8 +200,14 @@ impl Sizes {
     }
 }
 
-/// The tile of a product; `apart` says that its results are stored apart from one another.
-fn conv_tile(conv: &Conv, apart: bool, views: [View; 2], config: &HwConfig) -> Result<ConvTile, String> {
+/// The tile of a product; `apart` says that its results are stored apart from one another, `need` what operators on them
+/// take.
+fn conv_tile(
+    conv: &Conv,
+    (apart, need): (bool, Need),
+    views: [View; 2],
+    config: &HwConfig,
+) -> Result<ConvTile, String> {
     let (fill, [input, output]) = batch::fill(!apart && conv.is_pointwise(), views, config);
     let sizes = Sizes::new(conv, input, output, config);
     let rest = Rest::new(conv, &sizes, input, config);
@@ -219,7 +229,7 @@ fn conv_tile(conv: &Conv, apart: bool, views: [View; 2], config: &HwConfig) -> R
                             ConvTile { out_blocks, rows, columns, in_blocks, pixels_inside: true, cycles: u64::MAX };
                         for pixels_inside in [true, false] {
                             let tile = ConvTile { pixels_inside, ..tile };
-                            let cycles = cost(conv, &sizes, &rest, ([input, output], fill), tile, config);
+                            let cycles = cost(conv, (&sizes, &rest, &need), ([input, output], fill), tile, config);
                             if let Some(cycles) = cycles
                                 && best.is_none_or(|b| cycles < b.cycles)
                             {
@@ -262,8 +272,7 @@ pub(super) fn column_span(conv: &Conv, first: usize, count: usize, input: View) 
 /// Estimated cycles of a product with this tile, or none where the tile does not fit.
 fn cost(
     conv: &Conv,
-    sizes: &Sizes,
-    rest: &Rest,
+    (sizes, rest, need): (&Sizes, &Rest, &Need),
     ([input, output], fill): ([View; 2], Fill),
     tile: ConvTile,
     config: &HwConfig,
@@ -294,13 +303,14 @@ fn cost(
     let main = tile.out_blocks * sizes.out_ratio * in_tiles * taps;
     let further = most_rest(rest, sizes, tile, in_tiles);
     let wgt = main + further;
-    let params = tile.out_blocks * sizes.out_ratio + config.descriptor_entries() as usize;
+    let params = tile.out_blocks * sizes.out_ratio + config.descriptor_entries() as usize + need.params;
     let half = |mem: Mem| config.entries(mem) as usize / 2;
     let whole_weights = main == sizes.out_blocks * sizes.out_ratio * sizes.in_tiles * taps;
     let acc_half = if config.banks(Mem::Acc) > 1 { half(Mem::Acc) } else { 2 * half(Mem::Acc) };
     let fits = inp <= half(Mem::Inp)
         && out <= acc_half
-        && out <= half(Mem::Out)
+        // Operands of operators on the results lie in the other half of out.
+        && out <= half(Mem::Out) / if need.operands > 0 { 2 } else { 1 }
         && wgt <= if whole_weights { 2 * half(Mem::Wgt) } else { half(Mem::Wgt) }
         && PARAM_ROWS as usize * params <= half(Mem::Param)
         && in_tiles * taps <= config.gemm_uop_depth as usize
@@ -356,11 +366,12 @@ fn cost(
     let tiles = pixel_tiles * out_tiles;
     let requant = (out as u64) * u64::from(config.row_elements().div_ceil(config.requant_lanes));
     let store = if by_pixel { pixels_of(out, config.block_out, 3) } else { beats(out, Mem::Out) };
-    let dma = inp_loads * inp_load + wgt_loads * wgt_load + tiles * store;
+    let dma = inp_loads * inp_load + wgt_loads * wgt_load + tiles * store * (1 + need.operands as u64);
     let all_rest = rest.count(0..sizes.out_blocks * sizes.out_ratio, &(0..sizes.in_tiles));
     let gemm = tiles * passes * ((main * pixels) as u64 + 12)
         + all_rest as u64 * pixel_tiles * pixels as u64
         + if all_rest > 0 { 20 * pixel_tiles * (sizes.out_blocks * sizes.out_ratio) as u64 } else { 0 };
+    let requant = requant + out as u64 * need.entry_cycles + need.tile_cycles;
     let vector = tiles * (requant + 24);
     // The first tile's operands and the last tile's results are not hidden behind anything; each tile has instructions
     // to fetch and tokens to wait for.

@@ -8,6 +8,7 @@ use tilewright_hw::config::{HwConfig, Mem};
 /// The turn of one memory.
 #[derive(Debug)]
 pub struct Ring<K> {
+    first: u32,
     entries: u32,
     align: u32,
     next: u32,
@@ -17,7 +18,7 @@ pub struct Ring<K> {
 impl<K: PartialEq> Ring<K> {
     /// A memory whose tiles begin at any entry.
     pub fn new(config: &HwConfig, mem: Mem) -> Ring<K> {
-        Ring { entries: config.entries(mem), align: 1, next: 0, held: Vec::new() }
+        Ring { first: 0, entries: config.entries(mem), align: 1, next: 0, held: Vec::new() }
     }
 
     /// A memory whose tiles begin at banks of their own, so that no two units meet at a bank's port.
@@ -25,10 +26,17 @@ impl<K: PartialEq> Ring<K> {
         Ring { align: config.entries(mem) / config.banks(mem), ..Ring::new(config, mem) }
     }
 
+    /// The lower or the upper half of a memory.
+    pub fn half(config: &HwConfig, mem: Mem, upper: bool) -> Ring<K> {
+        let entries = config.entries(mem) / 2;
+        Ring { first: if upper { entries } else { 0 }, entries, ..Ring::new(config, mem) }
+    }
+
     /// Entries of the next tile; the memory has at least as many.
     pub fn take(&mut self, count: u32) -> u32 {
         let start = if self.next + count > self.entries { 0 } else { self.next };
         self.next = (start + count).next_multiple_of(self.align);
+        let start = self.first + start;
         self.held.retain(|&(_, at, len)| at + len <= start || start + count <= at);
         start
     }

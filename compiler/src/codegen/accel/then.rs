@@ -1,0 +1,196 @@
+//! What becomes of a product's results in its tiles, before they are stored: operators with another tensor, and tables.
+//!
+//! A tile's results lie in the lower half of out, the other tensor's elements in the upper: a bank has one read port. The
+//! operator's results take the place of the product's.
+
+use super::batch::Group;
+use super::build::{Emit, Place, Work};
+use super::conv::Window;
+use super::layer::{Layer, Span, Then};
+use super::pair::descriptor;
+use super::vector::Pairwise;
+use crate::graph::ValueId;
+use crate::tir::Scope;
+use std::ops::Range;
+use tilewright_driver::{Dim, DriverError, Nest, Role};
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::{VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::layout::{pack_descriptor, pack_table};
+
+/// What operators on a product's results need of a tile.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Need {
+    /// Tensors loaded beside the results.
+    pub operands: usize,
+    /// Entries of param.
+    pub params: usize,
+    /// Vector's cycles for an entry.
+    pub entry_cycles: u64,
+    /// Vector's cycles for a tile beyond those of its entries.
+    pub tile_cycles: u64,
+}
+
+/// The need of a layer's operators.
+///
+/// # Errors
+/// The reason, where the configuration has no way for them in a product's tiles.
+pub(super) fn need(then: &[Then], config: &HwConfig) -> Result<Need, String> {
+    let mut need = Need::default();
+    for step in then {
+        let op = operation(step);
+        if !op.is_built(config) {
+            return Err(format!("the configuration is built without vector_{}", op.name()));
+        }
+        if matches!(step, Then::Pair { .. }) {
+            if config.out_banks < 2 {
+                return Err("both operands would read one bank of out".into());
+            }
+            need.operands += 1;
+        }
+        let lanes = if op.is_deep() { config.requant_lanes } else { config.vector_lanes };
+        let passes = if op == VecOp::Qadd { 3 } else { 1 };
+        need.params += config.constant_entries(op) as usize;
+        need.entry_cycles += passes * u64::from(config.row_elements().div_ceil(lanes));
+        need.tile_cycles += if op == VecOp::Lut { 60 } else { 40 };
+    }
+    Ok(need)
+}
+
+fn operation(step: &Then) -> VecOp {
+    match step {
+        Then::Pair { op, .. } => op.operation(),
+        Then::Lookup(_) => VecOp::Lut,
+    }
+}
+
+/// An operator with its constants and its other operand.
+struct Step<'a> {
+    step: &'a Then,
+    /// Offset and bytes of its scalars or table, if it has some.
+    constants: Option<(u64, u64)>,
+    operand: Option<Place>,
+}
+
+/// The operators of a layer.
+pub(super) struct Tail<'a>(Vec<Step<'a>>);
+
+impl<'a> Tail<'a> {
+    /// None.
+    pub fn none() -> Tail<'a> {
+        Tail(Vec::new())
+    }
+
+    /// Those of a layer, with their constants among the program's.
+    pub fn new(e: &mut Emit, layer: &'a Layer, root: &dyn Fn(ValueId) -> ValueId) -> Result<Tail<'a>, DriverError> {
+        let mut steps = Vec::new();
+        for step in &layer.then {
+            let bytes = match step {
+                Then::Pair { op, .. } => descriptor(op).map(|d| pack_descriptor(e.config, &d)),
+                Then::Lookup(table) => {
+                    // The hardware takes the byte as an unsigned number.
+                    let unsigned = std::array::from_fn(|i| table.get(i ^ 0x80).copied().unwrap_or(0));
+                    Some(pack_table(e.config, &unsigned))
+                }
+            };
+            let constants = bytes.map(|b| {
+                let offset = e.b.constant(&format!("{} parameters", layer.name), Role::Params, &b);
+                (offset, b.len() as u64)
+            });
+            let operand = match step {
+                Then::Pair { input, .. } => Some(e.place(layer.inputs[*input], root)?),
+                Then::Lookup(_) => None,
+            };
+            steps.push(Step { step, constants, operand });
+        }
+        Ok(Tail(steps))
+    }
+
+    /// Room for a tile's results.
+    pub fn room(&self, e: &mut Emit, entries: u32) -> u32 {
+        match self.0.as_slice() {
+            [] => e.out.take(entries),
+            steps if steps.iter().any(|s| s.operand.is_some()) => e.lower.take(entries),
+            // Tiles in turn lie in different banks, so that one is stored while the next is computed.
+            _ => e.banks.take(entries),
+        }
+    }
+
+    /// Works on the results of a group's tiles, `entries` from `out` on.
+    pub fn apply(
+        &self,
+        e: &mut Emit,
+        group: &Group,
+        blocks: &Range<usize>,
+        (out, entries): (u32, u32),
+    ) -> Result<(), DriverError> {
+        for (k, s) in self.0.iter().enumerate() {
+            let descriptor = match s.constants {
+                Some(constants) => load_constants(e, k, constants)?,
+                None => 0,
+            };
+            let vector = Vector { dst: VecDst::Out, a: VecSrc::Out, descriptor, ..Vector::default() };
+            match (s.step, s.operand) {
+                (Then::Pair { op, .. }, Some(place)) => {
+                    let b = e.upper.take(entries);
+                    load_operand(e, place, group, blocks, b)?;
+                    let work = Pairwise {
+                        pixels: entries,
+                        ratio: 1,
+                        shared: false,
+                        op: *op,
+                        sources: [Scope::Out, Scope::Out],
+                    };
+                    let nest = e.nest(&Work::Pair(work))?;
+                    let vector = Vector { op: op.operation(), mode: op.mode(), b: VecSrc::Out, ..vector };
+                    e.b.vector_nest(vector, &Nest { at: [out, out, b], ..nest })?;
+                }
+                _ => {
+                    let dims = vec![Dim::new(entries, [1, 1, 0])];
+                    let nest = Nest { at: [out, out, 0], body: vec![[0; 3]], dims };
+                    e.b.vector_nest(Vector { op: VecOp::Lut, ..vector }, &nest)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The param entry of an operator's constants.
+fn load_constants(e: &mut Emit, k: usize, (offset, bytes): (u64, u64)) -> Result<u32, DriverError> {
+    let key = [usize::MAX - k, 0, 0, 0, 0];
+    let rows = e.config.rows_of_entry(Mem::Param);
+    let row = match e.param.find(&key) {
+        Some(row) => row,
+        None => {
+            let row = e.param.hold(key, bytes.div_ceil(u64::from(e.config.block_out)) as u32);
+            e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes)?;
+            row
+        }
+    };
+    Ok(row / rows)
+}
+
+/// Loads the same tiles of another tensor.
+fn load_operand(
+    e: &mut Emit,
+    place: Place,
+    group: &Group,
+    blocks: &Range<usize>,
+    entry: u32,
+) -> Result<(), DriverError> {
+    let all = |r: &Range<usize>| Span { start: r.start, inside: r.len(), before: 0, after: 0 };
+    let windows: Vec<Window> = group
+        .tiles
+        .iter()
+        .map(|t| Window {
+            image: t.image,
+            blocks: blocks.clone(),
+            rows: all(&t.rows),
+            skip: 1,
+            columns: all(&t.columns),
+        })
+        .collect();
+    let ratio = place.layout.block / e.config.block_out as usize;
+    let load = tilewright_hw::isa::Load { mem: Mem::Out, entry, ..Default::default() };
+    group.load(e, place, &windows, group.size, load, ratio)
+}

@@ -1,0 +1,80 @@
+//! Operators of single elements taken into the tiles of the product before them, so that its results are neither stored
+//! nor loaded in between.
+
+use super::place::{Placed, PlacedLayer};
+use crate::codegen::accel::{Kind, Layer, Other, Plan, Then, plan};
+use crate::graph::{Graph, ValueId};
+use tilewright_hw::HwConfig;
+
+/// Most operators behind one product.
+const MOST: usize = 2;
+
+/// Joins what can be joined.
+pub(super) fn fuse(graph: &Graph, config: &HwConfig, placed: &mut Placed) {
+    let mut at = 0;
+    while at < placed.layers.len() {
+        let joined = (0..at).rev().find_map(|product| Some((product, join(graph, config, placed, product, at)?)));
+        let Some((product, (layer, plan))) = joined else {
+            at += 1;
+            continue;
+        };
+        for node in &layer.nodes {
+            if let Some(at) = placed.nodes.get_mut(node) {
+                at.why = super::place::describe(&layer, &plan);
+            }
+        }
+        placed.layers[product] = PlacedLayer { layer, plan, depth: placed.layers[product].depth };
+        placed.layers.remove(at);
+    }
+}
+
+/// The layer `product` with the operator of layer `at` behind it, where that is possible and takes less time.
+fn join(graph: &Graph, config: &HwConfig, placed: &Placed, product: usize, at: usize) -> Option<(Layer, Plan)> {
+    let (first, second) = (&placed.layers[product], &placed.layers[at]);
+    let Plan::Conv(before) = &first.plan else { return None };
+    let (value, view) = first.layer.output;
+    let fits = first.depth == second.depth
+        && matches!(first.layer.kind, Kind::Conv(_))
+        && first.layer.then.len() < MOST
+        && second.layer.output.1 == view
+        && second.layer.inputs.iter().filter(|i| **i == (value, view)).count() == 1;
+    if !fits || graph.is_output(value) {
+        return None;
+    }
+    // Nobody else reads the product's result.
+    let users = graph.users();
+    if users[value.0].iter().any(|user| !second.layer.nodes.contains(user)) {
+        return None;
+    }
+    let mut layer = first.layer.clone();
+    let place = second.layer.inputs.iter().position(|i| *i == (value, view))?;
+    layer.then.push(match &second.layer.kind {
+        Kind::Lookup(table) => Then::Lookup(table.clone()),
+        Kind::Pair(pair) if pair.b == Other::Tensor => {
+            let other = second.layer.inputs[1 - place];
+            if other.1 != view || !ready(placed, other.0, product) {
+                return None;
+            }
+            layer.inputs.push(other);
+            let op = if place == 0 { pair.op } else { pair.op.swapped() };
+            Then::Pair { op, input: layer.inputs.len() - 1 }
+        }
+        _ => return None,
+    });
+    layer.nodes.extend(&second.layer.nodes);
+    layer.name.clone_from(&second.layer.name);
+    layer.output = second.layer.output;
+    let plan = plan(&layer, config).ok()?;
+    let Plan::Conv(tile) = &plan else { return None };
+    // Alone the operator would move its operands and its result over the bus.
+    let moved = second.layer.inputs.len() as u64 + 1;
+    let alone = moved * view.layout(config).bytes() as u64 / u64::from(config.bus_bytes());
+    (tile.cycles <= before.cycles + alone).then_some((layer, plan))
+}
+
+/// Whether a value is there before a layer begins.
+fn ready(placed: &Placed, value: ValueId, layer: usize) -> bool {
+    let root = placed.roots.get(&value).copied().unwrap_or(value);
+    let depth = placed.layers[layer].depth;
+    placed.layers[layer..].iter().all(|l| l.depth != depth || l.layer.output.0 != root)
+}
