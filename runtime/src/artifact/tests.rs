@@ -10,6 +10,7 @@ fn manifest() -> Manifest {
     Manifest {
         model: "sum".into(),
         producer: "test".into(),
+        about: Default::default(),
         isa_version: ISA_VERSION,
         layout_version: LAYOUT_VERSION,
         hardware: None,

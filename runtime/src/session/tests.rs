@@ -19,6 +19,7 @@ fn artifact() -> Artifact {
     let manifest = Manifest {
         model: "sum".into(),
         producer: "test".into(),
+        about: Default::default(),
         isa_version: tilewright_hw::isa::ISA_VERSION,
         layout_version: tilewright_hw::layout::LAYOUT_VERSION,
         hardware: None,
