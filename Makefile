@@ -7,13 +7,14 @@
 #   make test         formatting, lints, and the quick test suite, the RTL's lint and elaboration among it
 #   make test-full    the same, and what takes an hour or two: more and larger random programs and networks, the RTL of every preset
 #   make fuzz         random programs on the functional simulator and the RTL; PROGRAMS=N (default 20000), SEED=N
+#   make bench-levels what each level of optimisation does, as docs/optimization-levels.md; needs TILEWRIGHT_MODELS
 #   make bench-fsim   speed of the functional simulator; make bench-rtl: of the Verilated design
 
 CARGO  ?= cargo
 PROGRAMS ?= 20000
 SEED ?= 1
 
-.PHONY: setup build demo test test-full fuzz bench bench-fsim bench-rtl fmt clippy lint lint-rtl clean
+.PHONY: setup build demo test test-full fuzz bench bench-fsim bench-rtl bench-levels fmt clippy lint lint-rtl clean
 
 setup:
 	@scripts/setup.sh
@@ -59,6 +60,12 @@ MODEL ?= tests/models/lenet-mnist/model_qdq_perchannel.onnx
 INPUT ?= tests/models/digits/digits.npy
 bench-rtl: build
 	target/release/tilewright run $(MODEL) --hw 1x16x16 --device rtl --input $(INPUT)
+
+# The table of docs/optimization-levels.md, written anew.
+bench-levels: setup
+	@test -n "$$TILEWRIGHT_MODELS" || { echo "bench-levels: name the folder of models with TILEWRIGHT_MODELS=DIR" >&2; exit 2; }
+	$(CARGO) build --release --example levels
+	@scripts/levels.sh target/release/examples/levels
 
 clean:
 	$(CARGO) clean

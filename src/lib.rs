@@ -12,6 +12,7 @@ pub mod dram;
 pub mod dump;
 pub mod file_names;
 pub mod inference;
+pub mod levels;
 pub mod model;
 pub mod picture;
 pub mod stream;

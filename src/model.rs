@@ -91,7 +91,8 @@ pub fn build(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) 
     let passes = passes::Options { stop_after: None, dump: if options.dump_ir { Some(&mut after) } else { None } };
     let (graph, _) = optimize(graph, opt_level(options.level), passes)?;
     let offload = if options.offload { Offload::All } else { Offload::None };
-    let split = partition::Options { offload, keep_values: options.keep_values, fuse: options.level >= 3 };
+    let (keep_values, of_level) = (options.keep_values, partition::Options::of_level(opt_level(options.level)));
+    let split = partition::Options { offload, keep_values, ..of_level };
     let partition = partition(&graph, options.config, split);
     Ok(compile(&graph, &partition, options.config, cpu_backend()?.as_ref())?)
 }

@@ -4,6 +4,7 @@
 mod accuracy;
 mod depthwise;
 mod float;
+mod levels;
 mod light;
 mod memory;
 mod nodes;

@@ -64,7 +64,7 @@ fn join(graph: &Graph, config: &HwConfig, placed: &Placed, product: usize, at: u
     layer.nodes.extend(&second.layer.nodes);
     layer.name.clone_from(&second.layer.name);
     layer.output = second.layer.output;
-    let plan = plan(&layer, config).ok()?;
+    let plan = plan(&layer, config, true).ok()?;
     let Plan::Conv(tile) = &plan else { return None };
     // Alone the operator would move its operands and its result over the bus.
     let moved = second.layer.inputs.len() as u64 + 1;

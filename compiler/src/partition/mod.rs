@@ -11,6 +11,7 @@ pub use explain::Explanation;
 
 use crate::codegen::accel::{self, BuildError};
 use crate::graph::{Graph, NodeId, ValueId};
+use crate::passes::OptLevel;
 use place::Placed;
 use std::collections::{BTreeMap, HashMap};
 use tilewright_driver::AccelProgram;
@@ -28,7 +29,7 @@ pub enum Offload {
 }
 
 /// How a graph is split.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// What is offered to the accelerator.
     pub offload: Offload,
@@ -36,6 +37,29 @@ pub struct Options {
     pub keep_values: bool,
     /// Whether operators of single elements are taken into the tiles of the product before them.
     pub fuse: bool,
+    /// Whether what follows each other in one place becomes one program, or one function where that is possible; else every
+    /// layer of the accelerator has a program, and every node of the CPU a function.
+    pub join: bool,
+    /// Whether the tiles of products are those of the fewest estimated cycles; else they are the first that fit.
+    pub search_tiles: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { offload: Offload::All, keep_values: false, fuse: false, join: true, search_tiles: true }
+    }
+}
+
+impl Options {
+    /// Those of a level of optimisation.
+    pub fn of_level(level: OptLevel) -> Options {
+        Options {
+            join: level >= OptLevel::O1,
+            search_tiles: level >= OptLevel::O2,
+            fuse: level >= OptLevel::O3,
+            ..Options::default()
+        }
+    }
 }
 
 impl From<Offload> for Options {
@@ -102,11 +126,11 @@ pub fn partition(graph: &Graph, config: &HwConfig, options: impl Into<Options>) 
     let options = options.into();
     let mut refused: HashMap<NodeId, String> = HashMap::new();
     loop {
-        let mut placed = place::place(graph, config, options.offload, &refused);
+        let mut placed = place::place(graph, config, &options, &refused);
         if options.fuse && !options.keep_values {
             fuse::fuse(graph, config, &mut placed);
         }
-        match regions(graph, config, &placed, options.keep_values) {
+        match regions(graph, config, &placed, &options) {
             Ok(regions) => return Partition { regions, explanations: explain::explain(graph, &placed) },
             Err(error) => {
                 // A plan that the driver refuses sends its layer to the CPU, so each turn has a layer less.
@@ -118,24 +142,29 @@ pub fn partition(graph: &Graph, config: &HwConfig, options: impl Into<Options>) 
                 };
                 refused.extend(nodes.into_iter().map(|n| (n, error.to_string())));
                 if refused.len() == before {
-                    return partition(graph, config, Offload::None);
+                    return partition(graph, config, Options { offload: Offload::None, ..options });
                 }
             }
         }
     }
 }
 
-fn regions(graph: &Graph, config: &HwConfig, placed: &Placed, keep: bool) -> Result<Vec<Region>, BuildError> {
+fn regions(graph: &Graph, config: &HwConfig, placed: &Placed, options: &Options) -> Result<Vec<Region>, BuildError> {
     let mut grouped: BTreeMap<(usize, bool), Vec<NodeId>> = BTreeMap::new();
     for (node, at) in &placed.nodes {
         let key = (at.depth, at.place == Place::Accel);
         grouped.entry(key).or_default().push(*node);
     }
-    grouped
-        .into_iter()
+    // A backend joins nodes of one region alone.
+    let whole = |on_accel: bool| on_accel || options.join;
+    let (whole, single): (Vec<_>, Vec<_>) = grouped.into_iter().partition(|((_, on_accel), _)| whole(*on_accel));
+    let single = single.into_iter().flat_map(|(key, nodes)| nodes.into_iter().map(move |node| (key, vec![node])));
+    let mut all: Vec<((usize, bool), Vec<NodeId>)> = whole.into_iter().chain(single).collect();
+    all.sort_by_key(|(key, _)| *key);
+    all.into_iter()
         .map(|((depth, on_accel), nodes)| {
             let code = if on_accel {
-                Code::Accel(Box::new(accel_region(graph, config, placed, depth, &nodes, keep)?))
+                Code::Accel(Box::new(accel_region(graph, config, placed, depth, &nodes, options.keep_values)?))
             } else {
                 Code::Cpu
             };

@@ -1,7 +1,7 @@
 //! A place and a depth for every node. Nodes of one place and depth are a region: an edge that crosses places, or that
 //! needs the bytes in another layout, leads to a greater depth.
 
-use super::Offload;
+use super::{Offload, Options};
 use crate::codegen::accel::{Found, Kind, Layer, Plan, View, extract, plan};
 use crate::graph::{Graph, NodeId, Op, ValueId};
 use std::collections::{BTreeMap, HashMap};
@@ -41,7 +41,7 @@ struct Ready {
     view: Option<View>,
 }
 
-pub(super) fn place(graph: &Graph, config: &HwConfig, offload: Offload, refused: &HashMap<NodeId, String>) -> Placed {
+pub(super) fn place(graph: &Graph, config: &HwConfig, options: &Options, refused: &HashMap<NodeId, String>) -> Placed {
     let users = graph.users();
     let mut placed = Placed::default();
     let mut ready: HashMap<ValueId, Ready> = HashMap::new();
@@ -50,7 +50,7 @@ pub(super) fn place(graph: &Graph, config: &HwConfig, offload: Offload, refused:
             continue;
         }
         let known = |v: ValueId| ready.get(&v).and_then(|r| r.view);
-        let found = match (offload, refused.get(&id)) {
+        let found = match (options.offload, refused.get(&id)) {
             (Offload::None, _) => Found::Refused("nothing is offloaded".into()),
             (_, Some(reason)) => Found::Refused(reason.clone()),
             _ => extract(graph, id, &users, &known),
@@ -68,9 +68,9 @@ pub(super) fn place(graph: &Graph, config: &HwConfig, offload: Offload, refused:
                 }
                 _ => "its data are on the CPU".into(),
             },
-            Found::Layer(layer) => match plan(&layer, config) {
+            Found::Layer(layer) => match plan(&layer, config, options.search_tiles) {
                 Ok(plan) => {
-                    accept(&mut placed, &mut ready, *layer, plan);
+                    accept(&mut placed, &mut ready, *layer, plan, options.join);
                     continue;
                 }
                 Err(reason) => reason,
@@ -87,12 +87,15 @@ pub(super) fn place(graph: &Graph, config: &HwConfig, offload: Offload, refused:
     placed
 }
 
-fn accept(placed: &mut Placed, ready: &mut HashMap<ValueId, Ready>, layer: Layer, plan: Plan) {
+fn accept(placed: &mut Placed, ready: &mut HashMap<ValueId, Ready>, layer: Layer, plan: Plan, join: bool) {
     let from = layer.inputs.iter().filter_map(|(v, view)| {
         let r = ready.get(v)?;
-        Some(r.depth + usize::from(r.view != Some(*view)))
+        Some(r.depth + usize::from(!join || r.view != Some(*view)))
     });
-    let depth = from.max().unwrap_or(0);
+    let mut depth = from.max().unwrap_or(0);
+    if let Some(before) = placed.layers.last().filter(|_| !join) {
+        depth = depth.max(before.depth + 1);
+    }
     let why = describe(&layer, &plan);
     for &node in &layer.nodes {
         placed.nodes.insert(node, NodePlace { place: Place::Accel, depth, why: why.clone() });

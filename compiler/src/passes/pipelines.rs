@@ -9,11 +9,11 @@ use crate::graph::Graph;
 /// How much is done to a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum OptLevel {
-    /// Only what back ends need: quantized groups become integer.
+    /// Only what back ends need: quantized groups become integer, and every layer and node is a program of its own.
     O0,
-    /// One form for each thing, and what is known is computed.
+    /// One form for each thing, what is known is computed, and what follows each other in one place is joined.
     O1,
-    /// Neighbouring operators become one.
+    /// Neighbouring operators become one, and tiles are those of the fewest estimated cycles.
     #[default]
     O2,
     /// All that there is.

@@ -75,11 +75,12 @@ pub(super) const PAD_ENTRIES: usize = isa::MOST_PAD_ENTRIES as usize;
 pub(super) const ROW_BYTES: usize = isa::MOST_ROW_BYTES as usize;
 pub(super) const ROWS: usize = isa::MOST_ROWS as usize;
 
-/// Plans a layer, or says why the accelerator cannot compute it.
+/// Plans a layer, or says why the accelerator cannot compute it. `search` asks for the product's tile of the fewest estimated
+/// cycles instead of the first that fits.
 ///
 /// # Errors
 /// The reason, with sizes.
-pub fn plan(layer: &Layer, config: &HwConfig) -> Result<Plan, String> {
+pub fn plan(layer: &Layer, config: &HwConfig, search: bool) -> Result<Plan, String> {
     let largest = layer.inputs.iter().map(|(_, v)| *v).chain([layer.output.1]);
     for view in largest {
         let stride = view.layout(config).block_stride().max(view.layout(config).row_stride());
@@ -93,7 +94,7 @@ pub fn plan(layer: &Layer, config: &HwConfig) -> Result<Plan, String> {
             let views = [layer.inputs[0].1, layer.output.1];
             let alone = layer.then.is_empty();
             let shared = alone.then(|| depthwise::tile(conv, views[0], views[1], config)).flatten();
-            match (shared, conv_tile(conv, (false, need), views, config)) {
+            match (shared, conv_tile(conv, (false, need, search), views, config)) {
                 (Some(shared), Ok(tile)) if tile.cycles <= shared.cycles => Ok(Plan::Conv(tile)),
                 (Some(shared), _) => Ok(Plan::Depthwise(shared)),
                 (None, tile) => tile.map(Plan::Conv),
@@ -106,7 +107,8 @@ pub fn plan(layer: &Layer, config: &HwConfig) -> Result<Plan, String> {
             copy::rows(copy, &inputs, layer.output.1, config).map(|rows| Plan::Copy { rows })
         }
         Kind::Transposed(t) => {
-            let tile = |p: &Phase| conv_tile(&p.conv, (true, Need::default()), [layer.inputs[0].1, p.view], config);
+            let tile =
+                |p: &Phase| conv_tile(&p.conv, (true, Need::default(), search), [layer.inputs[0].1, p.view], config);
             t.phases.iter().map(tile).collect::<Result<_, _>>().map(Plan::Transposed)
         }
         Kind::Lookup(_) => lookup_entries(config).map(|entries| Plan::Lookup { entries }),
@@ -201,10 +203,10 @@ impl Sizes {
 }
 
 /// The tile of a product; `apart` says that its results are stored apart from one another, `need` what operators on them
-/// take.
+/// take, `search` asks for the fewest estimated cycles instead of the first that fits.
 fn conv_tile(
     conv: &Conv,
-    (apart, need): (bool, Need),
+    (apart, need, search): (bool, Need, bool),
     views: [View; 2],
     config: &HwConfig,
 ) -> Result<ConvTile, String> {
@@ -234,6 +236,9 @@ fn conv_tile(
                                 && best.is_none_or(|b| cycles < b.cycles)
                             {
                                 best = Some(ConvTile { cycles, ..tile });
+                            }
+                            if let Some(tile) = best.filter(|_| !search) {
+                                return Ok(tile);
                             }
                         }
                     }

@@ -1,0 +1,18 @@
+#!/bin/sh
+# Writes the table of docs/optimization-levels.md anew: what stands between its two marks. The argument is the built example.
+set -eu
+page=docs/optimization-levels.md
+table=$(mktemp)
+trap 'rm -f "$table"' EXIT
+"$1" resnet8="$TILEWRIGHT_MODELS/resnet8-cifar10/model_int8.tflite" \
+    lenet=tests/models/lenet-mnist/model_qdq_perchannel.onnx \
+    kws="$TILEWRIGHT_MODELS/kws-dscnn/model_int8.tflite" \
+    efficientnet-lite0="$TILEWRIGHT_MODELS/efficientnet-lite0/model_qdq_perchannel.onnx" >"$table"
+awk -v table="$table" '
+    /<!-- table -->/ { print; while ((getline line < table) > 0) print line; skip = 1; next }
+    /<!-- end -->/ { skip = 0 }
+    !skip { print }
+' "$page" >"$table.page"
+cat "$table.page" >"$page"
+rm -f "$table.page"
+cat "$table"

@@ -1,0 +1,54 @@
+//! Levels of optimisation: none is slower than the one before, and all compute the same.
+
+use std::path::Path;
+
+use tilewright::devices::{self, DeviceKind};
+use tilewright::levels::{Figures, figures};
+use tilewright::model::{self, Options, Sizes};
+use tilewright_hw::config::HwConfig;
+use tilewright_testing as testing;
+
+use crate::{arrays, carried, run};
+
+fn all(file: &Path, config: &HwConfig) -> Vec<Figures> {
+    let device = || devices::open(DeviceKind::Rtl, config, None, &|_| {}).unwrap();
+    (0..=3).map(|level| figures(file, config, level, device(), 1).unwrap()).collect()
+}
+
+fn check(file: &Path) -> Vec<Figures> {
+    let config = HwConfig::load("1x16x16").unwrap();
+    let found = all(file, &config);
+    for (level, pair) in found.windows(2).enumerate() {
+        let (before, after) = (&pair[0], &pair[1]);
+        assert!(after.cycles <= before.cycles, "{}: -O{level} {before:?}, then {after:?}", file.display());
+        assert!(after.steps <= before.steps && after.nodes <= before.nodes, "{before:?}, then {after:?}");
+    }
+    // Joining layers saves their programs' starts and ends.
+    assert!(found[1].steps < found[0].steps && found[1].cycles < found[0].cycles, "{found:?}");
+    found
+}
+
+#[test]
+fn no_level_is_slower_than_the_one_before() {
+    check(&carried("lenet-mnist/model_qdq_perchannel.onnx"));
+    let Some(resnet) = testing::model("resnet8-cifar10/model_int8.tflite") else { return };
+    let found = check(&resnet);
+    assert!(found[2].cycles < found[1].cycles, "tiles by cost are no better than the first that fit: {found:?}");
+}
+
+#[test]
+fn levels_compute_the_same() {
+    let config = HwConfig::load("1x8x8").unwrap();
+    for name in ["residual_block", "dwconv5x5_mult2", "transpose_conv", "concat"] {
+        let file = carried(&format!("tflite-ops/{name}.tflite"));
+        for device in [DeviceKind::Fsim, DeviceKind::Cpu] {
+            for level in 0..=3 {
+                let graph = model::import(&file, &Sizes::default()).unwrap();
+                let options = Options { level, offload: device != DeviceKind::Cpu, ..Options::new(&config) };
+                let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap();
+                let found = run(artifact, &config, device, &arrays(&file, "input")).outputs;
+                assert_eq!(found, arrays(&file, "expected"), "{name} on {device} at -O{level}");
+            }
+        }
+    }
+}
