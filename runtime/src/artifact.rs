@@ -131,9 +131,9 @@ impl Artifact {
         Artifact::new(&self.path, self.manifest.clone(), blobs)
     }
 
-    /// Whether the file's first bytes are an artifact's.
+    /// Whether the file's first bytes are an artifact's, or all that there is of one that was cut among them.
     pub fn is_one(bytes: &[u8]) -> bool {
-        bytes.starts_with(MAGIC)
+        bytes.starts_with(MAGIC) || !bytes.is_empty() && MAGIC.starts_with(bytes)
     }
 
     /// Reads and checks a file.

@@ -91,13 +91,6 @@ fn findings() -> Vec<Finding> {
             needed: true,
         },
         Finding {
-            name: "make",
-            what_for: "--device rtl",
-            found: first_line("make", &["--version"]),
-            remedy: "apt-get install make".into(),
-            needed: true,
-        },
-        Finding {
             name: "yosys",
             what_for: "elaborating the RTL in the tests",
             found: yosys,

@@ -186,3 +186,14 @@ fn a_manifest_that_leads_nowhere_is_refused() {
         assert_eq!(error, format!("m.twa is damaged: {reason}; copy it again, or compile the model again"));
     }
 }
+
+#[test]
+fn a_file_cut_within_its_first_bytes_is_a_damaged_artifact() {
+    let bytes = artifact().encode();
+    for len in [1, 4, 7, 8, 63] {
+        assert!(Artifact::is_one(&bytes[..len]));
+        let error = Artifact::decode("cut.twa", &bytes[..len]).unwrap_err().to_string();
+        assert!(error.starts_with("cut.twa is damaged: it ends inside its header"), "{error}");
+    }
+    assert!(!Artifact::is_one(b"") && !Artifact::is_one(b"TILES"));
+}
