@@ -169,9 +169,11 @@ impl Shape<'_> {
     pub fn steps(&self, tile: &DepthwiseTile, config: &HwConfig) -> Option<Vec<Step>> {
         let strips = self.strips(tile, config);
         let mut steps = Vec::new();
-        for pair in strips.chunks(2) {
+        let pairs = strips.len().div_ceil(2);
+        for (i, pair) in strips.chunks(2).enumerate() {
+            let ends = [i == 0, i + 1 == pairs];
             let lists: Vec<Vec<Step>> =
-                pair.iter().map(|s| self.strip_steps(s, tile.rows, config)).collect::<Option<_>>()?;
+                pair.iter().map(|s| self.strip_steps(s, tile.rows, ends, config)).collect::<Option<_>>()?;
             let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
             steps.extend((0..longest).flat_map(|i| lists.iter().filter_map(move |l| l.get(i).cloned())));
         }
@@ -181,7 +183,8 @@ impl Shape<'_> {
         Some(steps)
     }
 
-    fn strip_steps(&self, strip: &Strip, rows: usize, config: &HwConfig) -> Option<Vec<Step>> {
+    /// The steps of a strip, of which the first or last is shorter at the ends of the layer.
+    fn strip_steps(&self, strip: &Strip, rows: usize, ends: [bool; 2], config: &HwConfig) -> Option<Vec<Step>> {
         let all = self.row_span(&strip.rows);
         let columns = self.column_span(&strip.columns);
         let pads_fit = columns.before.max(columns.after) <= if config.dma_pad { PAD_ENTRIES } else { 0 };
@@ -189,7 +192,9 @@ impl Shape<'_> {
             return None;
         }
         let (mut steps, mut line) = (Vec::new(), 0);
-        for part in super::conv::cut(strip.rows.len(), rows) {
+        let whole = strip.blocks.len() > 1;
+        let (all_rows, step) = (strip.rows.len(), if whole { strip.rows.len() } else { rows });
+        for part in ramp(all_rows, step, if whole { [false; 2] } else { ends }) {
             let end = self.lines(part.end);
             // The lines' part inside the image, counted from the strip's first line.
             let inside = line.max(all.before)..end.min(all.before + all.inside);
@@ -233,17 +238,28 @@ impl Shape<'_> {
         let out_blocks = self.output.c.div_ceil(block_bytes);
         let per_image = self.output.h.div_ceil(tile.strip_rows) * self.output.w.div_ceil(tile.columns);
         let strips = (self.output.n * out_blocks.div_ceil(tile.blocks) * per_image) as u64;
-        let steps = strips * tile.strip_rows.div_ceil(tile.rows) as u64;
+        let steps = strips * tile.strip_rows.div_ceil(tile.rows) as u64 + 4;
         let rows = (self.output.n * out_blocks * self.output.h * self.output.w) as u64;
         let beats = |mem: Mem| u64::from(config.entry_bytes(mem).div_ceil(config.bus_bytes()));
         let lanes = |lanes: u32| u64::from(config.row_elements().div_ceil(lanes));
         let (mac, requant) = (lanes(config.vector_lanes), lanes(config.requant_lanes));
-        let lines_beats = |lines: usize| (tile.blocks * lines) as u64 * (width as u64 * beats(Mem::Inp) + 2);
         let blocks = (self.output.n * out_blocks) as u64;
+        // Rows and columns of the data that all strips of a block load, without and with pads.
+        let sums = |spans: Vec<Span>| {
+            let sum = |f: fn(&Span) -> usize| spans.iter().map(f).sum::<usize>() as u64;
+            [sum(|s| s.inside), sum(Span::padded)]
+        };
+        let cut = super::conv::cut;
+        let lines = sums(cut(self.output.h, tile.strip_rows).iter().map(|r| self.row_span(r)).collect());
+        let columns = sums(cut(self.output.w, tile.columns).iter().map(|c| self.column_span(c)).collect());
+        let (data, padded) = (blocks * lines[0] * columns[0], blocks * lines[1] * columns[1]);
+        let loaded = data * beats(Mem::Inp) + blocks * lines[0];
         let params = blocks * (1 + self.tap_entries() as u64) * u64::from(PARAM_ROWS) * beats(Mem::Param);
         let store = rows * beats(Mem::Out);
         let fetch = steps * 7 * u64::from(256 / config.bus_bits.min(256));
-        let step_rows = step_rows as u64;
+        let first_rows = if tile.blocks == 1 { tile.rows.div_ceil(2) } else { tile.rows };
+        let first_entries = (tile.blocks * self.lines(first_rows) * width) as u64;
+        let step_rows = (tile.blocks * first_rows * tile.columns) as u64;
         let mut best: Option<DepthwiseTile> = None;
         for array_eighths in PARTS..=(self.taps() - 1) * PARTS {
             let share = |per_tap: u64| per_tap * array_eighths as u64 / PARTS as u64;
@@ -255,16 +271,29 @@ impl Shape<'_> {
             let wgt = stored as u64 * beats(Mem::Wgt);
             let gemm = share(rows) + 8 * steps;
             let vector = rows * vector_row - share(rows * mac) + 44 * steps;
-            let dram = strips * lines_beats(lines) + blocks * wgt + params + store + fetch;
-            let first = tile.blocks as u64 * wgt + lines_beats(self.lines(tile.rows));
+            let load = loaded + blocks * wgt + params;
+            let dram = load + store + fetch;
+            let first = tile.blocks as u64 * wgt + first_entries * beats(Mem::Inp);
             let ends = first + share(step_rows) + step_rows * (requant + beats(Mem::Out)) + 300;
-            let cycles = gemm.max(vector).max(dram + dram / 16) + ends;
+            let longest = gemm.max(vector).max(dram + dram / 16).max(load + padded - data);
+            let cycles = longest + ends;
             if best.is_none_or(|b| cycles < b.cycles) {
                 best = Some(DepthwiseTile { array_eighths, cycles, ..tile });
             }
         }
         best
     }
+}
+
+/// Parts of `size` rows in steps of `step`; the first, the last or both of about half as many, so that what waits for
+/// them begins and ends early.
+fn ramp(size: usize, step: usize, [first, last]: [bool; 2]) -> Vec<Range<usize>> {
+    let short = step.div_ceil(2);
+    let begin = if first { short.min(size) } else { 0 };
+    let end = if last { size - short.min(size - begin) } else { size };
+    let middle = super::conv::cut(end - begin, step).into_iter().map(|r| begin + r.start..begin + r.end);
+    let all = std::iter::once(0..begin).chain(middle).chain(std::iter::once(end..size));
+    all.filter(|r| !r.is_empty()).collect()
 }
 
 /// The best cut of a depthwise layer between the array and the vector unit; none where they cannot share it.
@@ -288,4 +317,18 @@ pub(super) fn tile(conv: &Conv, input: View, output: View, config: &HwConfig) ->
     }
     found.sort_by_key(|t| t.cycles);
     found.into_iter().find(|t| shape.steps(t, config).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_of_a_layer_have_short_steps() {
+        assert_eq!(ramp(14, 7, [false, false]), [0..7, 7..14]);
+        assert_eq!(ramp(14, 7, [true, false]), [0..4, 4..11, 11..14]);
+        assert_eq!(ramp(14, 7, [false, true]), [0..7, 7..10, 10..14]);
+        assert!(ramp(3, 7, [true, true]).iter().eq(std::iter::once(&(0..3))));
+        assert_eq!(ramp(5, 7, [true, true]), [0..4, 4..5]);
+    }
 }
