@@ -6,6 +6,7 @@ pub mod frontend;
 pub mod graph;
 pub mod partition;
 pub mod passes;
+pub mod quantize;
 pub mod schedule;
 pub mod suite;
 pub mod te;

@@ -50,6 +50,19 @@ pub fn passes(level: OptLevel) -> Vec<Box<dyn Pass>> {
     list
 }
 
+/// What is done to a float network before it is quantized: everything that needs no integers.
+pub fn float_passes() -> Vec<Box<dyn Pass>> {
+    let mut list: Vec<Box<dyn Pass>> =
+        vec![Box::new(DeadCode), Box::new(Canonicalize), Box::new(FoldConstants), Box::new(Canonicalize)];
+    for _ in 0..2 {
+        list.push(Box::new(FoldScale));
+        list.push(Box::new(FoldBias));
+    }
+    list.push(Box::new(FoldPad));
+    list.push(Box::new(DeadCode));
+    list
+}
+
 /// The graph after the passes of a level.
 ///
 /// # Errors

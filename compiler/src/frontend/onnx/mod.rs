@@ -11,6 +11,9 @@ mod ops;
 mod order;
 mod proto;
 mod tensor;
+mod write;
+
+pub use write::{WriteError, write};
 #[cfg(test)]
 pub(crate) mod testing;
 

@@ -1,0 +1,268 @@
+//! Writes a graph as an ONNX file: floats, with `QuantizeLinear` and `DequantizeLinear` where it has them.
+//!
+//! Operator set 17. Images must be `[N, C, H, W]`. Names of inputs and outputs are the graph's; sizes must be known.
+//! Integer forms, which only this toolkit's back ends know, have no place in such a file and are refused by name.
+
+mod ops;
+
+use super::proto::*;
+use crate::graph::{DType, Graph, Node, Op, Tensor, TensorType, ValueId};
+use prost::Message;
+use std::collections::HashSet;
+
+/// The operator set that files are written for.
+const OPSET: i64 = 17;
+
+/// Why a graph has no ONNX form.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// An operator without a form.
+    #[error("node `{node}` ({op}) cannot be written as ONNX: {reason}")]
+    NoForm {
+        /// The node.
+        node: String,
+        /// Its operator.
+        op: &'static str,
+        /// Why not.
+        reason: String,
+    },
+    /// A size that is open.
+    #[error("`{value}` has the open shape {shape}, which cannot be written; bind its sizes first")]
+    OpenShape {
+        /// The value.
+        value: String,
+        /// Its type.
+        shape: String,
+    },
+}
+
+/// The graph as the bytes of an ONNX file.
+///
+/// # Errors
+/// [`WriteError`], naming the first node that has no form.
+#[allow(clippy::needless_update)] // messages may have fields that a written file has no use for
+pub fn write(graph: &Graph) -> Result<Vec<u8>, WriteError> {
+    let mut w = Writer {
+        graph,
+        names: vec![None; graph.value_count()],
+        taken: HashSet::new(),
+        nodes: Vec::new(),
+        constants: Vec::new(),
+    };
+    let mut inputs = Vec::new();
+    for (name, v) in graph.inputs() {
+        w.taken.insert(name.to_string());
+        w.names[v.0] = Some(name.to_string());
+        inputs.push(w.info(name, v)?);
+    }
+    let mut promised = Vec::new();
+    for (name, v) in graph.outputs() {
+        if w.names[v.0].is_none() && w.taken.insert(name.clone()) {
+            w.names[v.0] = Some(name.clone());
+            promised.push(*v);
+        }
+    }
+    for (_, node) in graph.nodes() {
+        let out = node.output();
+        // Constants are written when something asks for them, in the form that it needs.
+        if w.is_constant(out) && !promised.contains(&out) {
+            continue;
+        }
+        let name = match w.names[out.0].clone() {
+            Some(name) => name,
+            None => w.fresh(&node.name),
+        };
+        w.names[out.0] = Some(name.clone());
+        w.node(node, &name)?;
+    }
+    let mut outputs = Vec::new();
+    for (name, v) in graph.outputs() {
+        let value = w.value(*v)?;
+        if value != *name {
+            w.emit("Identity", &[&value], name, vec![]);
+        }
+        outputs.push(w.info(name, *v)?);
+    }
+    let graph = GraphProto {
+        node: w.nodes,
+        name: graph.name().to_string(),
+        initializer: w.constants,
+        input: inputs,
+        output: outputs,
+        ..Default::default()
+    };
+    let opset = OperatorSetIdProto { domain: String::new(), version: OPSET };
+    let model = ModelProto { ir_version: 8, graph: Some(graph), opset_import: vec![opset], ..Default::default() };
+    Ok(model.encode_to_vec())
+}
+
+/// The number of an element type in the format.
+fn element(dtype: DType) -> i32 {
+    match dtype {
+        DType::F32 => 1,
+        DType::U8 => 2,
+        DType::I8 => 3,
+        DType::I32 => 6,
+        DType::I64 => 7,
+        DType::Bool => 9,
+    }
+}
+
+fn int(name: &str, i: i64) -> AttributeProto {
+    AttributeProto { name: name.into(), i, r#type: 2, ..Default::default() }
+}
+
+fn float(name: &str, f: f32) -> AttributeProto {
+    AttributeProto { name: name.into(), f, r#type: 1, ..Default::default() }
+}
+
+fn ints(name: &str, list: &[usize]) -> AttributeProto {
+    AttributeProto {
+        name: name.into(),
+        ints: list.iter().map(|&n| n as i64).collect(),
+        r#type: 7,
+        ..Default::default()
+    }
+}
+
+struct Writer<'g> {
+    graph: &'g Graph,
+    /// Names in the file, of values that are there already.
+    names: Vec<Option<String>>,
+    taken: HashSet<String>,
+    nodes: Vec<NodeProto>,
+    constants: Vec<TensorProto>,
+}
+
+impl Writer<'_> {
+    #[allow(clippy::needless_update)] // as above
+    fn info(&self, name: &str, v: ValueId) -> Result<ValueInfoProto, WriteError> {
+        let ty: &TensorType = self.graph.ty(v);
+        let open = || WriteError::OpenShape { value: name.to_string(), shape: ty.to_string() };
+        let dim = |n: usize| DimensionProto { dim_value: Some(n as i64), dim_param: None };
+        let shape = TensorShapeProto { dim: ty.shape().ok_or_else(open)?.into_iter().map(dim).collect() };
+        let tensor_type = Some(TensorTypeProto { elem_type: element(ty.dtype), shape: Some(shape) });
+        Ok(ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type }), ..Default::default() })
+    }
+
+    /// A name that nothing has yet.
+    fn fresh(&mut self, stem: &str) -> String {
+        let mut name = stem.to_string();
+        let mut k = 1;
+        while !self.taken.insert(name.clone()) {
+            name = format!("{stem}.{k}");
+            k += 1;
+        }
+        name
+    }
+
+    fn emit(&mut self, op: &str, inputs: &[&str], output: &str, attribute: Vec<AttributeProto>) {
+        self.nodes.push(NodeProto {
+            input: inputs.iter().map(|s| s.to_string()).collect(),
+            output: vec![output.to_string()],
+            name: output.to_string(),
+            op_type: op.into(),
+            attribute,
+            ..Default::default()
+        });
+    }
+
+    /// A node whose result has a name of its own.
+    fn part(&mut self, stem: &str, op: &str, inputs: &[&str], attribute: Vec<AttributeProto>) -> String {
+        let name = self.fresh(stem);
+        self.emit(op, inputs, &name, attribute);
+        name
+    }
+
+    fn constant(&mut self, stem: &str, t: &Tensor) -> String {
+        let name = self.fresh(stem);
+        self.constant_named(&name, t);
+        name
+    }
+
+    fn constant_named(&mut self, name: &str, t: &Tensor) {
+        self.constants.push(TensorProto {
+            dims: t.shape().iter().map(|&n| n as i64).collect(),
+            data_type: element(t.dtype()),
+            name: name.into(),
+            raw_data: t.to_bytes(),
+            ..Default::default()
+        });
+    }
+
+    fn integers(&mut self, stem: &str, list: &[i64]) -> String {
+        self.constant(stem, &Tensor::vector(list.to_vec()))
+    }
+
+    fn number(&mut self, stem: &str, x: f32) -> String {
+        self.constant(stem, &Tensor::scalar(x))
+    }
+
+    /// True for a constant and for one behind `dequantize`.
+    fn is_constant(&self, v: ValueId) -> bool {
+        match self.graph.def_node(v) {
+            Some((_, Node { op: Op::Constant(_), .. })) => true,
+            Some((_, Node { op: Op::Dequantize(_), inputs, .. })) => self.graph.constant(inputs[0]).is_some(),
+            _ => false,
+        }
+    }
+
+    /// The name of a value, which is written first where it is a constant.
+    fn value(&mut self, v: ValueId) -> Result<String, WriteError> {
+        if let Some(name) = &self.names[v.0] {
+            return Ok(name.clone());
+        }
+        let name = self.fresh(self.graph.value_name(v));
+        if let Some((_, node)) = self.graph.def_node(v) {
+            self.node(node, &name)?;
+        }
+        self.names[v.0] = Some(name.clone());
+        Ok(name)
+    }
+
+    /// A value whose dimensions are in another order, and perhaps of another shape before it; a constant is turned
+    /// here, with integers behind `dequantize` staying behind it.
+    fn turned(
+        &mut self,
+        v: ValueId,
+        turn: &dyn Fn(&Tensor) -> Option<Tensor>,
+        axis: i64,
+    ) -> Result<Option<String>, WriteError> {
+        let Some((_, node)) = self.graph.def_node(v) else { return Ok(None) };
+        match &node.op {
+            Op::Constant(c) => Ok(turn(&c.value).map(|t| self.constant(&node.name, &t))),
+            Op::Dequantize(d) => {
+                let Some(t) = self.graph.constant(node.inputs[0]).and_then(|t| turn(t)) else { return Ok(None) };
+                let data = self.constant(self.graph.value_name(node.inputs[0]), &t);
+                let name = self.fresh(&node.name);
+                self.dequantize(&name, &data, t.dtype(), &d.scale, &d.zero_point, axis);
+                Ok(Some(name))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn dequantize(&mut self, name: &str, data: &str, dtype: DType, scale: &[f32], zero_point: &[i32], axis: i64) {
+        let (scale, zero_point) = self.parameters(name, dtype, scale, zero_point);
+        let attributes = vec![int("axis", axis)];
+        match zero_point {
+            Some(z) => self.emit("DequantizeLinear", &[data, &scale, &z], name, attributes),
+            None => self.emit("DequantizeLinear", &[data, &scale], name, attributes),
+        }
+    }
+
+    /// Scale and zero point as constants: numbers where there is one of each. 32-bit integers have none.
+    fn parameters(&mut self, stem: &str, dtype: DType, scale: &[f32], zero_point: &[i32]) -> (String, Option<String>) {
+        let shape: &[usize] = if scale.len() == 1 { &[] } else { &[scale.len()] };
+        let s = self.constant(&format!("{stem}/scale"), &Tensor::from_fn(shape, |i| scale[i]));
+        let z = match dtype {
+            DType::I8 => Some(Tensor::from_fn(shape, |i| zero_point[i] as i8)),
+            DType::U8 => Some(Tensor::from_fn(shape, |i| zero_point[i] as u8)),
+            _ => None,
+        };
+        (s, z.map(|z| self.constant(&format!("{stem}/zero_point"), &z)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! Puts quantizations into a float network: `quantize` and `dequantize` behind every value that becomes an integer, and
+//! integers behind `dequantize` for weights, biases and constant operands.
+
+use super::QuantizeError;
+use super::plan::{Plan, Role};
+use super::range::Params;
+use crate::graph::op::{Dequantize, QuantRounding, Quantize};
+use crate::graph::{DType, Graph, GraphBuilder, GraphError, Node, NodeId, Op, Tensor, ValueId};
+use std::collections::BTreeMap;
+
+/// A quantized network.
+#[derive(Debug, Clone)]
+pub(super) struct Inserted {
+    /// The network, still in floats between its integers.
+    pub graph: Graph,
+    /// For each quantized value of the float network, its real value in this one.
+    pub real: BTreeMap<ValueId, ValueId>,
+}
+
+/// Steps of weights: one for each output channel, or one for all.
+pub(super) struct Weights {
+    /// Integers, in the weights' shape.
+    pub integers: Vec<i8>,
+    /// Steps.
+    pub scales: Vec<f32>,
+}
+
+impl Weights {
+    /// Symmetric integers for weights `[O, …]` between data of this scale and a bias.
+    pub fn new(
+        weight: &Tensor,
+        bias: Option<&[f32]>,
+        data_scale: f32,
+        per_channel: bool,
+    ) -> Result<Weights, GraphError> {
+        let w = floats(weight)?;
+        let channels = weight.shape().first().copied().unwrap_or(1).max(1);
+        let each = (w.len() / channels).max(1);
+        // Steps so large that the bias in steps of the sum takes 30 bits at most.
+        let room = |c: usize| bias.map_or(0.0, |b| b[c].abs() / data_scale / (1u32 << 30) as f32);
+        let most = |w: &[f32]| w.iter().fold(0f32, |m, x| m.max(x.abs()));
+        let mut scales: Vec<f32> =
+            w.chunks(each).enumerate().map(|(c, w)| Params::symmetric(most(w)).scale.max(room(c))).collect();
+        if !per_channel {
+            scales = vec![scales.iter().copied().fold(0.0, f32::max)];
+        }
+        let at = |i: usize| scales[if scales.len() > 1 { i / each } else { 0 }];
+        let integer = |(i, x): (usize, &f32)| (x / at(i)).round_ties_even().clamp(-127.0, 127.0) as i8;
+        Ok(Weights { integers: w.iter().enumerate().map(integer).collect(), scales })
+    }
+
+    /// The step of an output channel.
+    pub fn scale(&self, channel: usize) -> f32 {
+        self.scales[if self.scales.len() > 1 { channel } else { 0 }]
+    }
+}
+
+/// True where weights may have a step for each output channel in a file: of a transposed convolution in groups, a channel of the
+/// file's weights is one of each group.
+pub(super) fn may_have_channels(op: &Op) -> bool {
+    !matches!(op, Op::ConvTranspose2d(c) if c.groups > 1)
+}
+
+struct Insert<'g> {
+    graph: &'g Graph,
+    plan: &'g Plan,
+    params: &'g BTreeMap<ValueId, Params>,
+    b: GraphBuilder,
+    map: Vec<Option<ValueId>>,
+    per_channel: bool,
+}
+
+/// The network with integers where the plan has them. `biases` has values to be added to the biases of products.
+pub(super) fn insert(
+    graph: &Graph,
+    plan: &Plan,
+    params: &BTreeMap<ValueId, Params>,
+    biases: &BTreeMap<NodeId, Vec<f32>>,
+    per_channel: bool,
+) -> Result<Inserted, QuantizeError> {
+    let b = GraphBuilder::new(graph.name());
+    let mut insert = Insert { graph, plan, params, b, map: vec![None; graph.value_count()], per_channel };
+    let mut real = BTreeMap::new();
+    for (name, v) in graph.inputs() {
+        insert.map[v.0] = Some(insert.b.input(name, graph.ty(v).clone()));
+    }
+    for (_, v) in graph.inputs() {
+        insert.quantized(v, &mut real)?;
+    }
+    for (id, node) in graph.nodes() {
+        let operands = match plan.roles[id.0] {
+            Role::Constant => {
+                if let Some(t) = graph.constant(node.output()) {
+                    insert.map[node.output().0] = Some(insert.b.constant(&node.name, t.clone()));
+                }
+                continue;
+            }
+            Role::Product => insert.product(node, biases.get(&id).map(Vec::as_slice))?,
+            Role::Join => node.inputs.iter().map(|&v| insert.joined(node, v)).collect::<Result<Vec<_>, _>>()?,
+            _ => node.inputs.iter().map(|&v| insert.operand(v)).collect::<Result<Vec<_>, _>>()?,
+        };
+        let results = insert.b.node_outputs(&node.name, node.op.clone(), &operands)?;
+        for (&v, r) in node.outputs.iter().zip(results) {
+            insert.map[v.0] = Some(r);
+            insert.quantized(v, &mut real)?;
+        }
+    }
+    for (name, v) in graph.outputs() {
+        let v = insert.operand(*v)?;
+        insert.b.output(name, v);
+    }
+    let (graph, _) = crate::passes::run(insert.b.finish()?, &[Box::new(crate::passes::DeadCode)], Default::default())?;
+    // Dead constants leave, and with them numbers change: names tell which value is which.
+    let names: BTreeMap<&str, ValueId> = graph.nodes().map(|(_, n)| (n.name.as_str(), n.output())).collect();
+    let real = real.into_iter().filter_map(|(v, name)| Some((v, *names.get(name.as_str())?))).collect();
+    Ok(Inserted { graph, real })
+}
+
+impl Insert<'_> {
+    fn operand(&self, v: ValueId) -> Result<ValueId, GraphError> {
+        self.map[v.0].ok_or_else(|| GraphError::Invalid(format!("`{}` is not there yet", self.graph.value_name(v))))
+    }
+
+    /// Puts integers behind a value, where it has them; from then on its users take their real values.
+    fn quantized(&mut self, v: ValueId, real: &mut BTreeMap<ValueId, String>) -> Result<(), GraphError> {
+        let Some(p) = self.params.get(&v).filter(|_| self.plan.quantized[v.0]) else { return Ok(()) };
+        let name = self.graph.value_name(v).to_string();
+        let from = self.operand(v)?;
+        let (scale, zero_point) = (vec![p.scale], vec![p.zero_point]);
+        let q = Quantize {
+            scale: scale.clone(),
+            zero_point: zero_point.clone(),
+            axis: 0,
+            rounding: QuantRounding::HalfEven,
+            dtype: DType::I8,
+        };
+        let q = self.b.node(&format!("{name}/quantize"), q, &[from])?;
+        let d = self.b.node(&format!("{name}/dequantize"), Dequantize { scale, zero_point, axis: 0 }, &[q])?;
+        real.insert(v, self.b.def(d).map(|n| n.name.clone()).unwrap_or_default());
+        self.map[v.0] = Some(d);
+        Ok(())
+    }
+
+    fn product(&mut self, node: &Node, more: Option<&[f32]>) -> Result<Vec<ValueId>, GraphError> {
+        let lost = || GraphError::Invalid(format!("`{}` has no constant weights", node.name));
+        let data = self.operand(node.inputs[0])?;
+        let scale = self.params.get(&node.inputs[0]).ok_or_else(lost)?.scale;
+        let weight = self.graph.constant(node.inputs[1]).ok_or_else(lost)?;
+        let channels = weight.shape().first().copied().unwrap_or(0);
+        let mut bias = match node.inputs.get(2) {
+            Some(&v) => Some(floats(self.graph.constant(v).ok_or_else(lost)?)?.to_vec()),
+            None => None,
+        };
+        if let Some(more) = more {
+            let bias = bias.get_or_insert_with(|| vec![0.0; channels]);
+            bias.iter_mut().zip(more).for_each(|(b, m)| *b += m);
+        }
+        let per_channel = self.per_channel && may_have_channels(&node.op);
+        let w = Weights::new(weight, bias.as_deref(), scale, per_channel)?;
+        let integers =
+            self.b.constant(&format!("{}/weight", node.name), Tensor::from_fn(weight.shape(), |i| w.integers[i]));
+        let zero_point = vec![0; w.scales.len()];
+        let d = Dequantize { scale: w.scales.clone(), zero_point: zero_point.clone(), axis: 0 };
+        let mut operands = vec![data, self.b.node(&format!("{}/weight/dequantize", node.name), d, &[integers])?];
+        if let Some(bias) = bias {
+            let steps: Vec<f32> = w.scales.iter().map(|s| s * scale).collect();
+            let step = |c: usize| f64::from(steps[if steps.len() > 1 { c } else { 0 }]);
+            // Saturates.
+            let integer = |(c, b): (usize, &f32)| (f64::from(*b) / step(c)).round_ties_even() as i32;
+            let integers = Tensor::vector(bias.iter().enumerate().map(integer).collect());
+            let integers = self.b.constant(&format!("{}/bias", node.name), integers);
+            let d = Dequantize { scale: steps, zero_point, axis: 0 };
+            operands.push(self.b.node(&format!("{}/bias/dequantize", node.name), d, &[integers])?);
+        }
+        Ok(operands)
+    }
+
+    /// An operand of what combines activations: integers for a constant too.
+    fn joined(&mut self, node: &Node, v: ValueId) -> Result<ValueId, GraphError> {
+        let Some(t) = self.graph.constant(v).cloned() else { return self.operand(v) };
+        let x = floats(&t)?;
+        let fold = |f: fn(f32, f32) -> f32| x.iter().copied().fold(0f32, f);
+        let p = Params::asymmetric(fold(f32::min), fold(f32::max));
+        let name = format!("{}/{}", node.name, self.graph.value_name(v));
+        let integers = self.b.constant(&name, Tensor::from_fn(t.shape(), |i| p.quantize(x[i])));
+        let d = Dequantize { scale: vec![p.scale], zero_point: vec![p.zero_point], axis: 0 };
+        self.b.node(&format!("{name}/dequantize"), d, &[integers])
+    }
+}
+
+/// The elements of a float tensor.
+pub(super) fn floats(t: &Tensor) -> Result<&[f32], GraphError> {
+    t.as_slice::<f32>().map_err(|e| GraphError::Invalid(e.to_string()))
+}

@@ -1,0 +1,222 @@
+//! Which values of a float network become integers, and which of them share a scale.
+//!
+//! | operator | what happens |
+//! |---|---|
+//! | convolution, dense, transposed convolution with constant weights | operands and result quantized, weights too |
+//! | sum, difference and product of two activations, matmul, concat | the same |
+//! | average pooling | the same; where padding is not counted, data and result share a scale |
+//! | relu or clip behind one of these | the result is quantized behind it |
+//! | function of one element, of whatever operators | quantized before and behind, floats between: a table |
+//! | reshape, transpose, slice, gather, expand, maximum, pad with 0 | data and result share a scale |
+//! | softmax inside the network | the result has the scale 1/256; the last one stays float |
+//! | everything else, and what elementwise operators make of its result | float |
+
+use crate::graph::op::{Binary, BinaryKind, ReduceKind};
+use crate::graph::{DType, Graph, Node, NodeId, Op, ValueId};
+
+/// Longest chain of functions of one element that becomes one table.
+const LONGEST_CHAIN: usize = 24;
+
+/// What a node is to the quantization.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Sums of products with constant weights.
+    Product,
+    /// Combines or averages activations.
+    Join,
+    /// Only moves elements.
+    Move,
+    /// A function of one element.
+    Element,
+    /// A clip that belongs to the operator before it.
+    Clamp,
+    /// Its results are probabilities.
+    Softmax,
+    /// Stays float.
+    Float,
+    /// A constant.
+    Constant,
+}
+
+/// What becomes of the values of a network.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// For each node, what it is.
+    pub roles: Vec<Role>,
+    /// For each value, whether it becomes an integer.
+    pub quantized: Vec<bool>,
+    /// For each value, the one whose scale it takes; itself where it has its own.
+    pub like: Vec<ValueId>,
+}
+
+/// What a value is while the plan is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Constant,
+    /// May be quantized.
+    Activation,
+    /// A function of one element of the value named, so many operators behind it.
+    Chain(ValueId, usize),
+    /// Computed by what stays float.
+    Float,
+}
+
+impl Plan {
+    /// Decides for every value.
+    pub fn new(graph: &Graph) -> Plan {
+        let users = graph.users();
+        let mut plan = Plan {
+            roles: vec![Role::Float; graph.nodes().len()],
+            quantized: vec![false; graph.value_count()],
+            like: (0..graph.value_count()).map(ValueId).collect(),
+        };
+        let mut kinds = vec![Kind::Float; graph.value_count()];
+        for (_, v) in graph.inputs() {
+            if graph.ty(v).dtype == DType::F32 {
+                kinds[v.0] = Kind::Activation;
+            }
+        }
+        for (id, node) in graph.nodes() {
+            let (role, kind) = plan.classify(graph, &kinds, &users, node);
+            plan.roles[id.0] = role;
+            for v in &node.outputs {
+                kinds[v.0] = kind;
+            }
+            match role {
+                // Products take integers, whoever made their operands.
+                Role::Product => plan.quantized[node.inputs[0].0] = true,
+                Role::Join if matches!(node.op, Op::MatMul(_)) => {
+                    node.inputs.iter().for_each(|v| plan.quantized[v.0] = kinds[v.0] != Kind::Constant);
+                }
+                Role::Move => plan.like[node.output().0] = plan.like[node.inputs[0].0],
+                Role::Join if shares(&node.op) => plan.like[node.output().0] = plan.like[node.inputs[0].0],
+                _ => {}
+            }
+        }
+        for v in (0..graph.value_count()).map(ValueId) {
+            let inside = |r: ValueId| {
+                let within = |u: &NodeId| {
+                    plan.roles[u.0] == Role::Element
+                        && matches!(kinds[graph.node(*u).output().0], Kind::Chain(s, _) if s == r)
+                };
+                !users[v.0].is_empty() && users[v.0].iter().all(within) && !graph.is_output(v)
+            };
+            let clamped =
+                || matches!(users[v.0].as_slice(), &[u] if plan.roles[u.0] == Role::Clamp) && !graph.is_output(v);
+            match kinds[v.0] {
+                Kind::Activation => plan.quantized[v.0] = !clamped(),
+                Kind::Chain(root, _) => plan.quantized[v.0] = !inside(root),
+                Kind::Constant => plan.quantized[v.0] = false,
+                Kind::Float => {}
+            }
+        }
+        plan.drop_idle(graph, &users);
+        plan
+    }
+
+    /// Values that only float operators take, and that no integers make, stay float: an input, say, and what is moved of it.
+    fn drop_idle(&mut self, graph: &Graph, users: &[Vec<NodeId>]) {
+        for v in (0..graph.value_count()).rev().map(ValueId) {
+            let made = graph.def_node(v).map(|(n, _)| self.roles[n.0]);
+            let from_floats = matches!(made, None | Some(Role::Move | Role::Float | Role::Softmax));
+            let used = users[v.0].iter().any(|u| match self.roles[u.0] {
+                Role::Float | Role::Constant => false,
+                Role::Move | Role::Softmax | Role::Element => self.quantized[graph.node(*u).output().0],
+                _ => true,
+            });
+            if self.quantized[v.0] && from_floats && !used {
+                self.quantized[v.0] = false;
+            }
+        }
+    }
+
+    fn classify(&self, graph: &Graph, kinds: &[Kind], users: &[Vec<NodeId>], node: &Node) -> (Role, Kind) {
+        let float = (Role::Float, Kind::Float);
+        if let Op::Constant(_) = node.op {
+            return (Role::Constant, Kind::Constant);
+        }
+        let out = node.output();
+        if graph.ty(out).dtype != DType::F32 {
+            return float;
+        }
+        let kind = |i: usize| node.inputs.get(i).map_or(Kind::Float, |v| kinds[v.0]);
+        let is_weight = |i: usize| node.inputs.get(i).is_none_or(|v| graph.constant(*v).is_some());
+        let any_float = node.inputs.iter().any(|v| kinds[v.0] == Kind::Float);
+        match &node.op {
+            Op::Conv2d(_) | Op::Dense(_) | Op::ConvTranspose2d(_) if is_weight(1) && is_weight(2) && !is_weight(0) => {
+                (Role::Product, Kind::Activation)
+            }
+            Op::MatMul(_) => (Role::Join, Kind::Activation),
+            _ if any_float => float,
+            Op::Clip(_) | Op::Relu(_) if self.clamps(graph, users, node) => (Role::Clamp, Kind::Activation),
+            Op::Unary(_) | Op::Clip(_) | Op::Relu(_) => self.element(graph, kinds, node),
+            Op::Add(_) => self.two(graph, kinds, node, true),
+            Op::Binary(Binary { kind }) if !kind.compares() => {
+                self.two(graph, kinds, node, matches!(kind, BinaryKind::Sub | BinaryKind::Mul))
+            }
+            Op::AvgPool2d(_) | Op::GlobalAvgPool(_) | Op::Concat(_) => (Role::Join, Kind::Activation),
+            Op::Softmax(_) if graph.is_output(out) => float,
+            Op::Softmax(_) => (Role::Softmax, Kind::Activation),
+            Op::Reshape(_) | Op::Transpose(_) | Op::Slice(_) | Op::Expand(_) | Op::MaxPool2d(_) => {
+                (Role::Move, Kind::Activation)
+            }
+            Op::Gather(_) | Op::GatherElements(_) if kind(1) == Kind::Constant => (Role::Move, Kind::Activation),
+            Op::Reduce(r) if matches!(r.kind, ReduceKind::Max | ReduceKind::Min) => (Role::Move, Kind::Activation),
+            Op::Pad(p) if p.value == 0.0 => (Role::Move, Kind::Activation),
+            _ => float,
+        }
+    }
+
+    /// A clip that is the only user of what integers compute.
+    fn clamps(&self, graph: &Graph, users: &[Vec<NodeId>], node: &Node) -> bool {
+        let v = node.inputs[0];
+        let made = graph.def_node(v).map(|(n, _)| self.roles[n.0]);
+        matches!(made, Some(Role::Product | Role::Join)) && users[v.0].len() == 1 && !graph.is_output(v)
+    }
+
+    /// A function of one element of its operand, or of what that is a function of.
+    fn element(&self, graph: &Graph, kinds: &[Kind], node: &Node) -> (Role, Kind) {
+        let roots: Vec<(ValueId, usize)> = node.inputs.iter().filter_map(|&v| chain(kinds, v)).collect();
+        let Some(&(root, _)) = roots.first() else { return (Role::Float, Kind::Float) };
+        let length = 1 + roots.iter().map(|r| r.1).max().unwrap_or(0);
+        let whole = graph.ty(root).dims == graph.ty(node.output()).dims;
+        if whole && length <= LONGEST_CHAIN && roots.iter().all(|r| r.0 == root) {
+            return (Role::Element, Kind::Chain(root, length));
+        }
+        // A chain that grows too long begins anew at its operand.
+        match (node.inputs.as_slice(), whole) {
+            (&[v], true) => (Role::Element, Kind::Chain(v, 1)),
+            _ => (Role::Float, Kind::Float),
+        }
+    }
+
+    fn two(&self, graph: &Graph, kinds: &[Kind], node: &Node, joins: bool) -> (Role, Kind) {
+        let scalar = |v: &ValueId| graph.constant(*v).is_none_or(|c| c.len() == 1);
+        let same = {
+            let mut roots = node.inputs.iter().filter_map(|&v| chain(kinds, v)).map(|r| r.0);
+            let first = roots.next();
+            roots.all(|r| Some(r) == first)
+        };
+        if node.inputs.iter().all(scalar) && same {
+            let (role, kind) = self.element(graph, kinds, node);
+            if role == Role::Element {
+                return (role, kind);
+            }
+        }
+        if joins { (Role::Join, Kind::Activation) } else { (Role::Float, Kind::Float) }
+    }
+}
+
+/// What a value is a function of, element by element: itself at least; none for a constant.
+fn chain(kinds: &[Kind], v: ValueId) -> Option<(ValueId, usize)> {
+    match kinds[v.0] {
+        Kind::Chain(root, length) => Some((root, length)),
+        Kind::Activation | Kind::Float => Some((v, 0)),
+        Kind::Constant => None,
+    }
+}
+
+/// True for an average whose result must have the scale of its data.
+fn shares(op: &Op) -> bool {
+    matches!(op, Op::AvgPool2d(p) if !p.count_include_pad && p.pads.iter().any(|&n| n > 0))
+}
