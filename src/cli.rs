@@ -9,6 +9,7 @@ mod inspect;
 mod model_file;
 mod program;
 mod progress;
+mod quantize;
 mod run;
 mod zoo;
 
@@ -48,6 +49,8 @@ enum Command {
     Diff(Box<diff::Diff>),
     /// Name the first rewrite of a model's graph that changes its answer
     Bisect(bisect::Bisect),
+    /// Make an int8 model of a float one, with samples of its data
+    Quantize(quantize::Quantize),
     /// Say what is in an artifact or a model
     Inspect(inspect::Inspect),
     /// Assemble a program's text into an instruction stream
@@ -69,6 +72,7 @@ pub fn main() -> ExitCode {
         Command::Compile(command) => command.run(),
         Command::Diff(command) => command.run(),
         Command::Bisect(command) => command.run(),
+        Command::Quantize(command) => command.run(),
         Command::Inspect(command) => command.run(),
         Command::Asm(command) => command.run(),
         Command::Disasm(command) => command.run(),

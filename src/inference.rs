@@ -289,7 +289,7 @@ impl Labels {
         Labels::of(labels, &output.shape, runs)
     }
 
-    fn of(labels: &Tensor, output: &[usize], runs: usize) -> Result<Labels, InputError> {
+    pub(crate) fn of(labels: &Tensor, output: &[usize], runs: usize) -> Result<Labels, InputError> {
         let classes = output.last().copied().unwrap_or(1);
         if classes < 2 {
             return Err(InputError::NoClasses { what: "one number for an answer" });

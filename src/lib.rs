@@ -15,6 +15,7 @@ pub mod inference;
 pub mod levels;
 pub mod model;
 pub mod picture;
+pub mod quantize;
 pub mod stream;
 pub mod values;
 pub mod zoo;

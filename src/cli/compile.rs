@@ -25,6 +25,13 @@ pub struct Compilation {
     /// Keep what every layer of the accelerator writes, so that run --dump-tensors and diff see it in the artifact
     #[arg(long)]
     keep_values: bool,
+    #[command(flatten)]
+    sizes: OpenSizes,
+}
+
+/// Sizes of what a model leaves open.
+#[derive(clap::Args)]
+pub struct OpenSizes {
     /// Size of a dimension that the model leaves open
     #[arg(long, value_name = "SYMBOL=SIZE")]
     bind: Vec<String>,
@@ -42,30 +49,7 @@ pub enum Offload {
     None,
 }
 
-impl Compilation {
-    /// The options given, which mean nothing where nothing is compiled.
-    pub fn given(&self) -> Vec<&'static str> {
-        let options = [
-            (self.offload.is_some(), "--offload"),
-            (self.level.is_some(), "-O"),
-            (self.dump_ir, "--dump-ir"),
-            (self.keep_values, "--keep-values"),
-            (!self.bind.is_empty(), "--bind"),
-            (!self.shape.is_empty(), "--shape"),
-        ];
-        options.into_iter().filter(|(given, _)| *given).map(|(_, name)| name).collect()
-    }
-
-    /// Those given that mean nothing to passes.
-    pub fn beside_passes(&self) -> Vec<&'static str> {
-        self.given().into_iter().filter(|name| !["-O", "--bind", "--shape"].contains(name)).collect()
-    }
-
-    /// Level of optimisation.
-    pub fn level(&self) -> u8 {
-        self.level.unwrap_or(2)
-    }
-
+impl OpenSizes {
     /// The sizes given with `--bind` and `--shape`, and those of data at hand.
     pub fn sizes(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<Sizes> {
         let mut sizes = Sizes { data: data.to_vec(), ..Sizes::default() };
@@ -85,6 +69,45 @@ impl Compilation {
             sizes.inputs.insert(input.to_string(), shape);
         }
         Ok(sizes)
+    }
+}
+
+impl Compilation {
+    /// The options given, which mean nothing where nothing is compiled.
+    pub fn given(&self) -> Vec<&'static str> {
+        let options = [
+            (self.offload.is_some(), "--offload"),
+            (self.level.is_some(), "-O"),
+            (self.dump_ir, "--dump-ir"),
+            (self.keep_values, "--keep-values"),
+            (!self.sizes.bind.is_empty(), "--bind"),
+            (!self.sizes.shape.is_empty(), "--shape"),
+        ];
+        options.into_iter().filter(|(given, _)| *given).map(|(_, name)| name).collect()
+    }
+
+    /// Those given that mean nothing to passes.
+    pub fn beside_passes(&self) -> Vec<&'static str> {
+        self.given().into_iter().filter(|name| !["-O", "--bind", "--shape"].contains(name)).collect()
+    }
+
+    /// Level of optimisation.
+    pub fn level(&self) -> u8 {
+        self.level.unwrap_or(2)
+    }
+
+    /// The sizes given, and those of data at hand.
+    pub fn sizes(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<Sizes> {
+        self.sizes.sizes(data)
+    }
+
+    /// Says what to do where a float model leaves the accelerator nothing.
+    pub fn advise(&self, artifact: &Artifact, file: &std::path::Path) {
+        if self.offload != Some(Offload::None)
+            && let Some(advice) = tilewright::quantize::advice(&artifact.manifest, file)
+        {
+            eprintln!("note: {advice}");
+        }
     }
 
     /// What a model's file calls its values.
@@ -148,6 +171,7 @@ impl Compile {
         let config = self.hw.load()?;
         let (artifact, load_s, compile_s) = self.compilation.compile(&self.file, &config, true, false, &[])?;
         artifact.write(&self.output)?;
+        self.compilation.advise(&artifact, &self.file);
         if self.explain {
             eprint!("{}", super::run::explain_table(&artifact.manifest));
         }

@@ -7,6 +7,7 @@ mod dump;
 mod models;
 mod pictures;
 mod programs;
+mod quantize;
 mod run_programs;
 
 use std::io::Write;

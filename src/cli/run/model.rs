@@ -44,6 +44,9 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         let accelerator = args.device != DeviceKind::Cpu;
         let (artifact, load_s, compile_s) =
             args.compilation.compile(&args.file, &config, accelerator, args.dump_tensors.is_some(), &given.shapes())?;
+        if accelerator {
+            args.compilation.advise(&artifact, &args.file);
+        }
         (artifact, config, Times { load_s, compile_s, open_s: 0.0 })
     };
     args.apply_dram(&mut config)?;

@@ -1,0 +1,267 @@
+//! `quantize`: a float model becomes one of int8, as an ONNX file.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::json;
+use tilewright::picture::Preprocess;
+use tilewright::quantize::{self, Compiled, Method, Prepared, QuantizeOptions, Quantized, Scaling};
+use tilewright_compiler::graph::Tensor;
+use tilewright_compiler::quantize::range;
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::{files, npy};
+
+use super::{DEFAULT_HW, ModelFile, Progress, Verdict};
+
+/// How ranges of activations are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Ranges {
+    /// All that was seen
+    MinMax,
+    /// All but the rarest values: see --percentile
+    Percentile,
+    /// The range of the least mean square error
+    Mse,
+    /// The range that keeps most of the distribution (Kullback-Leibler)
+    Entropy,
+}
+
+/// Arguments of `quantize`.
+#[derive(clap::Args)]
+pub struct Quantize {
+    /// The float model (.onnx, .tflite, zoo:NAME)
+    #[arg(value_parser = ModelFile::parse)]
+    file: ModelFile,
+    /// Samples of the model's inputs, 100 or more are good: a .npy file, a .npz file with an array for each input, or a
+    /// folder of pictures (.png, .jpg)
+    #[arg(long, value_name = "FILE|DIR")]
+    calibrate: PathBuf,
+    /// How often each picture of a folder is used: whole once, then squares of it of random size and place [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    crops: Option<u16>,
+    /// The ONNX file to write
+    #[arg(short, long, value_name = "OUT.onnx")]
+    output: PathBuf,
+    /// How ranges of activations are found
+    #[arg(long, value_enum, default_value = "mse")]
+    method: Ranges,
+    /// Per cent of values that the percentile method keeps [default: 99.99]
+    #[arg(long, value_name = "PERCENT")]
+    percentile: Option<f64>,
+    /// One scale for all weights of a layer, instead of one for each output channel
+    #[arg(long)]
+    per_tensor: bool,
+    /// Take off each bias what rounding the weights adds to the layer's mean
+    #[arg(long)]
+    bias_correction: bool,
+    /// Scale channels between layers so that they share ranges well; kept where the outputs gain from it
+    #[arg(long)]
+    equalize: bool,
+    /// How pictures become inputs, as KEY=VALUE between commas, as for run; bytes of arrays become floats by mean=M and
+    /// scale=S of it: (byte - M) / S
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    preprocess: Option<String>,
+    /// Labelled data to compare the accuracy of both models on, as --calibrate
+    #[arg(long, value_name = "FILE", requires = "labels")]
+    eval: Option<PathBuf>,
+    /// Right answers for --eval, a .npy file of whole numbers
+    #[arg(long, value_name = "FILE.npy", requires = "eval")]
+    labels: Option<PathBuf>,
+    /// Write what was found as JSON
+    #[arg(long, value_name = "FILE.json")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    sizes: super::compile::OpenSizes,
+}
+
+impl Quantize {
+    pub fn run(self) -> Result<Verdict> {
+        let method = self.method()?;
+        for path in [Some(&self.output), self.report.as_ref()].into_iter().flatten() {
+            files::check_writable(path).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        let preprocess = self.preprocess()?;
+        if self.crops.is_some() && !self.calibrate.is_dir() {
+            bail!("--crops is for a folder of pictures, and {} is none", self.calibrate.display());
+        }
+        let model = Prepared::read(&self.file, &self.sizes.sizes(&[])?)?;
+        let samples = self.samples(&model, &self.calibrate, &preprocess)?;
+        let labelled = match (&self.eval, &self.labels) {
+            (Some(data), Some(labels)) => {
+                let samples = self.samples(&model, data, &preprocess)?;
+                let labels = model.labels(&npy::read(labels)?, &labels.display().to_string(), samples.len())?;
+                Some((samples, labels))
+            }
+            _ => None,
+        };
+        let engine = Compiled::new(&HwConfig::load(DEFAULT_HW)?);
+        let options = QuantizeOptions {
+            method,
+            per_channel: !self.per_tensor,
+            bias_correction: self.bias_correction,
+            equalize: self.equalize,
+        };
+        let mut shown = Shown::default();
+        let quantized = model.quantize(&samples, &options, &engine, &mut |what, done, of| shown.at(what, done, of))?;
+        let bytes = model.onnx(&quantized)?;
+        let mut accuracies = None;
+        if let Some((samples, labels)) = &labelled {
+            let of = samples.len();
+            let mut measure = |graph, what: &str| {
+                quantize::accuracy(graph, &engine, samples, labels, &mut |done| shown.at(what, done, of))
+            };
+            let float = measure(model.graph(), "float accuracy")?;
+            accuracies = Some((float, measure(&quantized.graph, "quantized accuracy")?));
+        }
+        drop(shown);
+        let report = report(&self, &options, samples.len(), &quantized, accuracies);
+        let mut written = vec![(self.output.clone(), bytes)];
+        if let Some(path) = &self.report {
+            written.push((path.clone(), format!("{report:#}\n").into_bytes()));
+        }
+        files::write_together(&written)
+            .map_err(|(path, e)| anyhow!(e).context(format!("cannot write {}", path.display())))?;
+        let text = table(&quantized, accuracies) + &format!("written       {}\n", self.output.display());
+        super::write_or_print(None, text.as_bytes())?;
+        Ok(Verdict::Fine)
+    }
+
+    fn method(&self) -> Result<Method> {
+        if self.percentile.is_some() && self.method != Ranges::Percentile {
+            bail!("--percentile is for --method percentile");
+        }
+        Ok(match self.method {
+            Ranges::MinMax => Method::MinMax,
+            Ranges::Percentile => Method::Percentile(range::percentage(self.percentile.unwrap_or(99.99))?),
+            Ranges::Mse => Method::Mse,
+            Ranges::Entropy => Method::Entropy,
+        })
+    }
+
+    /// How bytes of arrays become floats; other keys are for pictures.
+    fn scaling(&self) -> Result<Scaling> {
+        let mut scaling = Scaling { mean: 0.0, scale: 1.0 };
+        for pair in self.preprocess.as_deref().unwrap_or("").split(',') {
+            let number = |text: &str| {
+                let one = text.parse::<f32>().ok();
+                one.with_context(|| format!("--preprocess {pair}: bytes of arrays take one number for all channels"))
+            };
+            match pair.split_once('=') {
+                Some(("mean", text)) => scaling.mean = number(text)?,
+                Some(("scale", text)) => scaling.scale = number(text)?,
+                _ => {}
+            }
+        }
+        Ok(scaling)
+    }
+
+    fn preprocess(&self) -> Result<Preprocess> {
+        let given = self.preprocess.as_deref().map(|text| text.parse().map_err(|e| anyhow!("--preprocess: {e}")));
+        Ok(self.file.preprocess(given.transpose()?.as_ref()))
+    }
+
+    fn samples(&self, model: &Prepared, path: &Path, preprocess: &Preprocess) -> Result<Vec<Vec<Tensor>>> {
+        let inputs = model.inputs();
+        let (arrays, scaling) = if path.is_dir() {
+            let edge = self.file.about()?.inputs.first().cloned().unwrap_or_default();
+            let crops = usize::from(self.crops.unwrap_or(1));
+            let array = quantize::folder(path, crops, preprocess, &inputs, &edge)?;
+            (vec![(None, array)], Scaling { mean: 0.0, scale: 1.0 })
+        } else {
+            (npy::read_any(path)?, self.scaling()?)
+        };
+        quantize::samples(&inputs, arrays, scaling).with_context(|| path.display().to_string())
+    }
+}
+
+/// Progress of one kind of work after another.
+#[derive(Default)]
+struct Shown {
+    now: Option<(String, Progress)>,
+}
+
+impl Shown {
+    fn at(&mut self, what: &str, done: usize, of: usize) {
+        if self.now.as_ref().is_none_or(|(name, _)| name != what) {
+            self.now = Some((what.to_string(), Progress::new(what, of)));
+        }
+        if let Some((_, progress)) = &mut self.now {
+            progress.at(done);
+        }
+    }
+}
+
+fn report(
+    args: &Quantize,
+    options: &QuantizeOptions,
+    samples: usize,
+    quantized: &Quantized,
+    accuracies: Option<(f64, f64)>,
+) -> serde_json::Value {
+    let finite = |x: f64| x.is_finite().then_some(x);
+    let layers: Vec<_> = quantized
+        .layers
+        .iter()
+        .map(|l| {
+            json!({ "name": l.name, "op": l.op, "scale": l.params.scale, "zero_point": l.params.zero_point,
+                    "sqnr_db": finite(l.sqnr_db) })
+        })
+        .collect();
+    let stay: Vec<_> = quantized.float_nodes.iter().map(|(name, op)| json!({ "name": name, "op": op })).collect();
+    json!({
+        "model": args.file.display().to_string(),
+        "output": args.output.display().to_string(),
+        "method": options.method.name(),
+        "per_channel": options.per_channel,
+        "bias_correction": options.bias_correction,
+        "equalized": quantized.equalized.map(|e| {
+            json!({ "pairs": e.pairs, "before_db": finite(e.before_db), "after_db": finite(e.after_db), "kept": e.kept() })
+        }),
+        "samples": samples,
+        "layers": layers,
+        "output_sqnr_db": quantized.output_db.iter().map(|x| finite(*x)).collect::<Vec<_>>(),
+        "float_nodes": stay,
+        "accuracy_float": accuracies.map(|a| a.0),
+        "accuracy_quantized": accuracies.map(|a| a.1),
+    })
+}
+
+/// Longest name in the table, in characters.
+const WIDEST: usize = 48;
+
+fn table(quantized: &Quantized, accuracies: Option<(f64, f64)>) -> String {
+    let mut text =
+        format!("{:<WIDEST$}  {:<16} {:>11} {:>5}  {:>7}\n", "layer", "operator", "scale", "zero", "SQNR dB");
+    let decibels = |x: f64| if x.is_finite() { format!("{x:.1}") } else { "exact".to_string() };
+    for l in &quantized.layers {
+        // The end of a name tells more than its beginning.
+        let skip = l.name.chars().count().saturating_sub(WIDEST - 1);
+        let name: String = l.name.chars().skip(skip).collect();
+        let name = if skip > 0 { format!("…{name}") } else { name };
+        let (scale, zero) = (l.params.scale, l.params.zero_point);
+        text += &format!("{name:<WIDEST$}  {:<16} {scale:>11.4e} {zero:>5}  {:>7}\n", l.op, decibels(l.sqnr_db));
+    }
+    for db in &quantized.output_db {
+        text += &format!("output        SQNR {} dB\n", decibels(*db));
+    }
+    if let Some(e) = &quantized.equalized {
+        let (before, after) = (decibels(e.before_db), decibels(e.after_db));
+        let kept = if e.kept() { "kept" } else { "not kept" };
+        text += &format!(
+            "equalisation  {} pairs of layers, output SQNR {before} dB without, {after} dB with: {kept}\n",
+            e.pairs
+        );
+    }
+    if !quantized.float_nodes.is_empty() {
+        let names: Vec<String> =
+            quantized.float_nodes.iter().take(8).map(|(name, op)| format!("{name} ({op})")).collect();
+        let more = quantized.float_nodes.len().saturating_sub(8);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        text += &format!("stays float   {}{more}\n", names.join(", "));
+    }
+    if let Some((float, int8)) = accuracies {
+        let (a, b) = (100.0 * float, 100.0 * int8);
+        text += &format!("accuracy      float {a:.2} %, quantized {b:.2} %, loss {:.2} points\n", a - b);
+    }
+    text
+}

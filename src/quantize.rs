@@ -1,0 +1,281 @@
+//! Post-training quantization of a model's file: compiled code runs the networks, and arrays become samples.
+
+mod pictures;
+
+use std::path::Path;
+
+use tilewright_compiler::frontend::onnx::{self, WriteError};
+use tilewright_compiler::graph::{DType, Graph, Tensor, TensorType};
+use tilewright_compiler::quantize::{self, Engine, QuantizeError, Run};
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::artifact::Manifest;
+use tilewright_runtime::registry::Registry;
+use tilewright_runtime::session::Session;
+use tilewright_runtime::tensor::{self, shape_text};
+
+use crate::inference::{InputError, Labels};
+use crate::model::{self, ModelError, Options, Sizes};
+
+pub use pictures::{FolderError, folder};
+pub use tilewright_compiler::quantize::{Layer, Method, Options as QuantizeOptions, Params, Quantized, Told};
+
+/// Why a model was not quantized.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be imported.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The network cannot be quantized.
+    #[error("{file}: {source}")]
+    Quantize {
+        /// The model's file.
+        file: String,
+        /// Why not.
+        source: QuantizeError,
+    },
+    /// The quantized network has no ONNX form.
+    #[error("{file}: {source}")]
+    Write {
+        /// The model's file.
+        file: String,
+        /// Why not.
+        source: WriteError,
+    },
+    /// Data that are no samples of the model's inputs, or labels that do not suit.
+    #[error("{file}: {source}")]
+    Data {
+        /// The data's file.
+        file: String,
+        /// What is wrong.
+        source: InputError,
+    },
+    /// A network that does not run.
+    #[error("{0}")]
+    Run(String),
+}
+
+/// Runs networks as code for this machine's processor.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    config: HwConfig,
+}
+
+impl Compiled {
+    /// With a configuration that nothing is offloaded to.
+    pub fn new(config: &HwConfig) -> Compiled {
+        Compiled { config: config.clone() }
+    }
+}
+
+impl Engine for Compiled {
+    fn open(&self, graph: &Graph) -> Result<Box<dyn Run>, String> {
+        let options = Options { offload: false, ..Options::new(&self.config) };
+        let artifact = model::build(graph.clone(), &options, &mut |_, _| {}).map_err(|e| e.to_string())?;
+        let session = Session::new(artifact, &Registry::new(), None).map_err(|e| e.to_string())?;
+        Ok(Box::new(Native { session }))
+    }
+}
+
+struct Native {
+    session: Session,
+}
+
+impl Run for Native {
+    fn run(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
+        let inputs: Vec<tensor::Tensor> = inputs.iter().map(tensor::Tensor::from).collect();
+        let (outputs, _) = self.session.run(&inputs).map_err(|e| e.to_string())?;
+        outputs.iter().map(|t| Tensor::try_from(t).map_err(|e| e.to_string())).collect()
+    }
+}
+
+/// A float network in the form that is quantized.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    file: String,
+    graph: Graph,
+}
+
+impl Prepared {
+    /// Imports a model's file and folds what can be folded.
+    ///
+    /// # Errors
+    /// [`Error::Model`] or [`Error::Quantize`].
+    pub fn read(path: &Path, sizes: &Sizes) -> Result<Prepared, Error> {
+        let file = path.display().to_string();
+        let graph = quantize::prepare(model::import(path, sizes)?);
+        let graph = graph.map_err(|source| Error::Quantize { file: file.clone(), source })?;
+        Ok(Prepared { file, graph })
+    }
+
+    /// The network.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Names and types of the inputs.
+    pub fn inputs(&self) -> Vec<(&str, &TensorType)> {
+        self.graph.inputs().map(|(name, v)| (name, self.graph.ty(v))).collect()
+    }
+
+    /// Quantizes the network.
+    ///
+    /// # Errors
+    /// [`Error::Quantize`].
+    pub fn quantize(
+        &self,
+        samples: &[Vec<Tensor>],
+        options: &QuantizeOptions,
+        engine: &dyn Engine,
+        told: &mut Told,
+    ) -> Result<Quantized, Error> {
+        let done = quantize::quantize(&self.graph, samples, options, engine, told);
+        done.map_err(|source| Error::Quantize { file: self.file.clone(), source })
+    }
+
+    /// A quantized network as an ONNX file.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn onnx(&self, quantized: &Quantized) -> Result<Vec<u8>, Error> {
+        onnx::write(&quantized.graph).map_err(|source| Error::Write { file: self.file.clone(), source })
+    }
+
+    /// Right answers, checked against the first output.
+    ///
+    /// # Errors
+    /// [`Error::Data`].
+    pub fn labels(&self, labels: &tensor::Tensor, file: &str, runs: usize) -> Result<Labels, Error> {
+        let shape = self.graph.outputs().first().and_then(|(_, v)| self.graph.ty(*v).shape()).unwrap_or_default();
+        let checked = Labels::of(labels, &shape, runs);
+        checked.map_err(|source| Error::Data { file: file.to_string(), source })
+    }
+}
+
+/// The share of right answers of a network, of its first output.
+///
+/// # Errors
+/// [`Error::Run`].
+pub fn accuracy(
+    graph: &Graph,
+    engine: &dyn Engine,
+    samples: &[Vec<Tensor>],
+    labels: &Labels,
+    told: &mut dyn FnMut(usize),
+) -> Result<f64, Error> {
+    let mut run = engine.open(graph).map_err(Error::Run)?;
+    let mut all: Option<tensor::Tensor> = None;
+    for (index, sample) in samples.iter().enumerate() {
+        let outputs = run.run(sample).map_err(Error::Run)?;
+        let first = outputs.first().map(tensor::Tensor::from).ok_or_else(|| Error::Run("it has no output".into()))?;
+        match &mut all {
+            Some(t) => t.bytes.extend_from_slice(&first.bytes),
+            None => all = Some(first),
+        }
+        told(index + 1);
+    }
+    Ok(all.map_or(0.0, |t| labels.accuracy(&t)))
+}
+
+/// What to do with a model whose every operator computes in floats, none of which an accelerator takes; nothing for others.
+pub fn advice(manifest: &Manifest, file: &Path) -> Option<String> {
+    let integers = manifest.values.iter().any(|v| matches!(v.dtype, tensor::DType::I8 | tensor::DType::U8));
+    if manifest.macs() == 0 || manifest.offloaded_macs() > 0 || integers {
+        return None;
+    }
+    let file = file.display();
+    Some(format!(
+        "nothing of {file} can be offloaded: it computes in floats, and the accelerator in int8; make an int8 model of it with \
+         tilewright quantize {file} --calibrate SAMPLES -o OUT.onnx"
+    ))
+}
+
+/// How numbers of a data set become values of the model's inputs: less the mean, over the scale. It holds for whole numbers
+/// alone; floats are taken as they are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scaling {
+    /// Taken off.
+    pub mean: f32,
+    /// Divided by.
+    pub scale: f32,
+}
+
+/// Samples of the model's inputs from arrays: of their own type, or whole numbers that become floats. The first axis runs
+/// over samples; axes of size 1 may be left out or added, and pictures may be `[H, W, C]` where the model takes
+/// `[C, H, W]`.
+///
+/// # Errors
+/// [`InputError`], naming the input.
+pub fn samples(
+    inputs: &[(&str, &TensorType)],
+    arrays: Vec<(Option<String>, tensor::Tensor)>,
+    scaling: Scaling,
+) -> Result<Vec<Vec<Tensor>>, InputError> {
+    let known = || inputs.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>();
+    if arrays.len() > inputs.len() {
+        return Err(InputError::TooMany { given: arrays.len(), known: inputs.len() });
+    }
+    let mut slots: Vec<Option<tensor::Tensor>> = vec![None; inputs.len()];
+    let one = inputs.len() == 1 && arrays.len() == 1;
+    let mut free = 0..inputs.len();
+    for (name, array) in arrays {
+        // The only array of a model of one input may have whatever name.
+        let place = match name.filter(|_| !one) {
+            Some(name) => match inputs.iter().position(|(n, _)| *n == name) {
+                Some(place) => place,
+                None => return Err(InputError::Unknown { name, known: known() }),
+            },
+            None => free.next().unwrap_or(0),
+        };
+        if slots[place].replace(array).is_some() {
+            return Err(InputError::Twice { name: inputs[place].0.to_string() });
+        }
+    }
+    let mut all: Vec<Vec<Tensor>> = Vec::new();
+    for (index, ((name, ty), slot)) in inputs.iter().zip(slots).enumerate() {
+        let missing = || InputError::Missing { name: name.to_string(), ty: ty.to_string() };
+        let runs = pieces(name, ty, &slot.ok_or_else(missing)?, scaling)?;
+        if index == 0 {
+            all = runs.iter().map(|_| Vec::with_capacity(inputs.len())).collect();
+        } else if runs.len() != all.len() {
+            let (found, wanted, first) = (runs.len(), all.len(), inputs[0].0.to_string());
+            return Err(InputError::Runs { name: name.to_string(), found, first, wanted });
+        }
+        all.iter_mut().zip(runs).for_each(|(sample, t)| sample.push(t));
+    }
+    Ok(all)
+}
+
+/// An array cut into samples of one input.
+fn pieces(name: &str, ty: &TensorType, array: &tensor::Tensor, scaling: Scaling) -> Result<Vec<Tensor>, InputError> {
+    let wrong = || InputError::Type {
+        name: name.to_string(),
+        found: format!("{} {}", array.dtype, shape_text(&array.shape)),
+        wanted: ty.to_string(),
+    };
+    let shape = ty.shape().ok_or_else(wrong)?;
+    let batch = shape.first().copied().unwrap_or(1).max(1);
+    let all = array.shape.first().copied().unwrap_or(0);
+    let inner = |s: &[usize]| s.iter().skip(1).copied().filter(|&n| n != 1).collect::<Vec<_>>();
+    let turned = || match (array.shape.as_slice(), shape.as_slice()) {
+        ([_, h, w, c], [_, c2, h2, w2]) => [h, w, c] == [h2, w2, c2] && [h, w, c] != [c2, h2, w2],
+        _ => false,
+    };
+    let same = inner(&array.shape) == inner(&shape);
+    let whole = array.dtype.name() != "f32";
+    let taken = array.dtype.name() == ty.dtype.name() || ty.dtype == DType::F32 && array.dtype.name() == "u8";
+    if !taken || all == 0 || all % batch != 0 || !(same || whole && turned()) {
+        return Err(wrong());
+    }
+    let mut data = Tensor::try_from(array).map_err(|_| wrong())?;
+    if !same {
+        data = data.transposed(&[0, 3, 1, 2]).ok_or_else(wrong)?;
+    }
+    if let (DType::F32, Ok(bytes)) = (ty.dtype, data.as_slice::<u8>()) {
+        let real = |x: u8| (f32::from(x) - scaling.mean) / scaling.scale;
+        data = Tensor::from_fn(data.shape(), |i| real(bytes[i]));
+    }
+    let bytes = data.to_bytes();
+    let each = bytes.len() / (all / batch);
+    let piece = |b: &[u8]| Tensor::from_bytes(ty.dtype, &shape, b).ok_or_else(wrong);
+    bytes.chunks(each.max(1)).map(piece).collect()
+}

@@ -1,0 +1,162 @@
+//! `quantize`: from a float model to one that the accelerator takes whole.
+
+use std::path::Path;
+
+use tilewright_runtime::npy;
+use tilewright_runtime::tensor::{DType, Tensor};
+
+use crate::{fine, refused, tilewright};
+
+fn carried(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").join(name);
+    path.to_str().expect("the path is text").to_string()
+}
+
+fn lenet() -> String {
+    carried("lenet-mnist/model.onnx")
+}
+
+fn digits() -> String {
+    carried("digits/digits.npy")
+}
+
+/// Quantizes lenet with the digits as samples; gives what was printed.
+fn quantized(dir: &Path, options: &[&str]) -> String {
+    let model = lenet();
+    let digits = digits();
+    fine(dir, &[&["quantize", &model, "--calibrate", &digits, "-o", "q.onnx"][..], options].concat())
+}
+
+#[test]
+fn lenet_is_quantized_and_runs_on_the_accelerator() {
+    let dir = tempfile::tempdir().unwrap();
+    let (digits, labels) = (digits(), carried("digits/labels.npy"));
+    for method in ["min-max", "percentile", "mse", "entropy"] {
+        let evaluation = ["--eval", &digits, "--labels", &labels, "--report", "r.json", "--method", method];
+        let text = quantized(dir.path(), &evaluation);
+        assert!(text.contains("accuracy      float 100.00 %, quantized 100.00 %, loss 0.00 points\n"), "{text}");
+        assert!(text.starts_with("layer ") && text.contains("/c1/Conv") | text.contains("/Relu "), "{text}");
+        let report = std::fs::read_to_string(dir.path().join("r.json")).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        assert_eq!((&report["method"], &report["samples"]), (&method.into(), &32.into()));
+        let layers = report["layers"].as_array().unwrap();
+        assert_eq!(layers.len(), 8);
+        assert!(layers.iter().all(|l| l["sqnr_db"].as_f64().unwrap() > 20.0), "{method}: {layers:?}");
+        assert_eq!((&report["accuracy_float"], &report["accuracy_quantized"]), (&1.0.into(), &1.0.into()));
+        let run = ["run", "q.onnx", "--device", "fsim", "--input", &digits, "--labels", &labels, "--json"];
+        let found: serde_json::Value = serde_json::from_str(&fine(dir.path(), &run)).unwrap();
+        assert_eq!((&found["accuracy"], &found["outputs"][0]["name"]), (&1.0.into(), &"logits".into()));
+        assert_eq!(found["offloaded_macs_fraction"], 1.0, "{method}");
+    }
+    let text = quantized(dir.path(), &["--equalize", "--bias-correction", "--per-tensor"]);
+    assert!(text.contains("equalisation  "), "{text}");
+}
+
+#[test]
+fn a_float_model_says_that_nothing_is_offloaded() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |options: &[&str]| {
+        let model = lenet();
+        let digits = digits();
+        let outcome = tilewright(dir.path(), &[&["run", &model, "--input", &digits][..], options].concat());
+        assert_eq!(outcome.code, 0);
+        outcome.stderr
+    };
+    let note = format!(
+        "note: nothing of {0} can be offloaded: it computes in floats, and the accelerator in int8; make an int8 model of it \
+         with tilewright quantize {0} --calibrate SAMPLES -o OUT.onnx\n",
+        lenet()
+    );
+    assert_eq!(run(&["--device", "fsim"]), note);
+    assert_eq!(run(&["--device", "cpu"]), "");
+    assert_eq!(run(&["--device", "fsim", "--offload", "none"]), "");
+}
+
+/// Bytes become floats as `--preprocess` says; axes of size 1 may be missing.
+#[test]
+fn bytes_are_scaled() {
+    let dir = tempfile::tempdir().unwrap();
+    let floats = npy::read(Path::new(&digits())).unwrap();
+    let bytes = floats.to_f64().iter().map(|x| (x * 255.0).round() as u8).collect();
+    npy::write(&dir.path().join("b.npy"), &Tensor::new(DType::U8, vec![32, 28, 28], bytes).unwrap()).unwrap();
+    let (a, b) = (quantized(dir.path(), &[]), {
+        let arguments =
+            ["quantize", &lenet(), "--calibrate", "b.npy", "--preprocess", "mean=0,scale=255", "-o", "q.onnx"];
+        fine(dir.path(), &arguments)
+    });
+    assert_eq!(a, b);
+}
+
+#[test]
+fn what_does_not_fit_is_named_and_nothing_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    let write = |name: &str, t: Tensor| npy::write(&path.join(name), &t).unwrap();
+    write("wide.npy", Tensor::from_f32(vec![2, 1, 28, 29], &[0.0; 2 * 28 * 29]).unwrap());
+    write("none.npy", Tensor::from_f32(vec![0, 1, 28, 28], &[]).unwrap());
+    write("words.npy", Tensor::new(DType::I64, vec![1, 1, 28, 28], vec![0; 8 * 784]).unwrap());
+    write("nan.npy", Tensor::from_f32(vec![1, 1, 28, 28], &[f32::NAN; 784]).unwrap());
+    write("few.npy", Tensor::new(DType::U8, vec![3], vec![1; 3]).unwrap());
+    write("large.npy", Tensor::new(DType::U8, vec![32], vec![10; 32]).unwrap());
+    std::fs::write(path.join("text.npy"), "1 2 3").unwrap();
+    std::fs::create_dir(path.join("empty")).unwrap();
+    let (model, good) = (lenet(), digits());
+    let wrong = |data: &str, message: &str| {
+        refused(path, &["quantize", &model, "--calibrate", data, "-o", "q.onnx"], message);
+    };
+    let takes = "the model takes f32[1,1,28,28], or a multiple of its first axis";
+    wrong("wide.npy", &format!("wide.npy: input input is f32 2x1x28x29, {takes}"));
+    wrong("none.npy", &format!("none.npy: input input is f32 0x1x28x28, {takes}"));
+    wrong("words.npy", &format!("words.npy: input input is i64 1x1x28x28, {takes}"));
+    wrong(
+        "nan.npy",
+        &format!(
+            "{model}: value input is not finite for calibration sample 0; leave that sample out, or look at the model with it"
+        ),
+    );
+    wrong(
+        "text.npy",
+        "text.npy is not a usable NumPy file: it does not start with NumPy's magic bytes; \
+         write it with numpy.save or numpy.savez",
+    );
+    wrong("empty", "empty has no pictures; put .png or .jpg files there, or give a .npy or .npz file");
+    std::fs::create_dir(path.join("broken")).unwrap();
+    std::fs::write(path.join("broken/a.png"), "no picture").unwrap();
+    let outcome = tilewright(path, &["quantize", &model, "--calibrate", "broken", "-o", "q.onnx"]);
+    let expected = "error: broken/a.png is not a picture that can be read: ";
+    assert!(outcome.code == 2 && outcome.stderr.starts_with(expected), "{}", outcome.stderr);
+    refused(
+        path,
+        &["quantize", &model, "--calibrate", &good, "-o", "q.onnx", "--crops", "4"],
+        &format!("--crops is for a folder of pictures, and {good} is none"),
+    );
+    wrong("no.npy", "cannot read no.npy: No such file or directory (os error 2)");
+    let labelled = |labels: &str, message: &str| {
+        let data = ["--eval", &good, "--labels", labels];
+        let arguments = ["quantize", &model, "--calibrate", &good, "-o", "q.onnx"];
+        refused(path, &[&arguments[..], &data].concat(), message);
+    };
+    labelled("few.npy", "few.npy: 3 labels given for 32 answers; the labels' file must have one whole number for each");
+    labelled("large.npy", "large.npy: label 0 is 10, but the model's first output tells 10 classes apart; use 0 to 9");
+    let qdq = carried("lenet-mnist/model_qdq_perchannel.onnx");
+    let outcome = tilewright(path, &["quantize", &qdq, "--calibrate", &good, "-o", "q.onnx"]);
+    assert_eq!(outcome.code, 2);
+    let expected = format!("error: {qdq}: the model is quantized already: node `");
+    assert!(outcome.stderr.starts_with(&expected), "{}", outcome.stderr);
+    refused(
+        path,
+        &["quantize", &model, "--calibrate", &good, "-o", "no/q.onnx"],
+        "cannot write no/q.onnx: No such file or directory (os error 2)",
+    );
+    refused(
+        path,
+        &["quantize", &model, "--calibrate", &good, "-o", "q.onnx", "--percentile", "99"],
+        "--percentile is for --method percentile",
+    );
+    refused(
+        path,
+        &["quantize", &model, "--calibrate", &good, "-o", "q.onnx", "--method", "percentile", "--percentile", "50"],
+        "attribute `percentile` must be above 50 and at most 100",
+    );
+    assert!(!path.join("q.onnx").exists() && !path.join("no").exists());
+}
