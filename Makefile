@@ -6,6 +6,7 @@
 #   make demo         trained networks read handwritten digits and name photos, on the RTL and on the CPU
 #   make test         formatting, lints, and the quick test suite, the RTL's lint and elaboration among it
 #   make test-full    the same, and what takes an hour or two: more and larger random programs and networks, the RTL of every preset
+#   make check-ptq    float networks quantized by the program, compared in ONNX Runtime; TILEWRIGHT_MODELS names more of them
 #   make fuzz         random programs on the functional simulator and the RTL; PROGRAMS=N (default 20000), SEED=N
 #   make bench-levels what each level of optimisation does, as docs/optimization-levels.md; needs TILEWRIGHT_MODELS
 #   make bench-fsim   speed of the functional simulator; make bench-rtl: of the Verilated design
@@ -14,7 +15,7 @@ CARGO  ?= cargo
 PROGRAMS ?= 20000
 SEED ?= 1
 
-.PHONY: setup build demo test test-full fuzz bench bench-fsim bench-rtl bench-levels fmt clippy lint lint-rtl clean
+.PHONY: setup build demo test test-full check-ptq fuzz bench bench-fsim bench-rtl bench-levels fmt clippy lint lint-rtl clean
 
 setup:
 	@scripts/setup.sh
@@ -44,8 +45,11 @@ lint-rtl: setup
 test: lint
 	@CARGO="$(CARGO)" scripts/test.sh --workspace
 
-test-full: lint
+test-full: lint check-ptq
 	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 scripts/test.sh --workspace -- --include-ignored
+
+check-ptq: build
+	@scripts/check_ptq.sh
 
 fuzz: setup
 	TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) TILEWRIGHT_FUZZ_SEED=$(SEED) $(CARGO) test --release -p tilewright-sim --test differential -- --nocapture
@@ -69,4 +73,4 @@ bench-levels: setup
 
 clean:
 	$(CARGO) clean
-	rm -rf build .venv
+	rm -rf build .venv .venv-ptq

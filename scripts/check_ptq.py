@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Runs quantized ONNX files in ONNX Runtime and on Tilewright's CPU code, and prints how far they agree.
+
+Each line of standard input, or each argument, is MODEL.onnx=INPUT.npy[,LABELS.npy]. Two things are compared, with ONNX
+Runtime's graph optimisations off (its fast int8 kernels saturate):
+
+  operators   every group of a QuantizeLinear and what it is computed from, alone, on the bytes that ONNX Runtime has
+              there: at most 1 step apart, and equal on 99.9 %
+  network     the whole: the same class on 99 % and more of the inputs; the largest difference in steps of the last scale
+
+Fails where one of these does not hold. TILEWRIGHT names the program (default: target/release/tilewright).
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import helper, numpy_helper
+
+TILEWRIGHT = os.environ.get("TILEWRIGHT", "target/release/tilewright")
+SAMPLES = 3  # inputs on which single operators are compared
+
+
+def session(model):
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    options.intra_op_num_threads = 1
+    return ort.InferenceSession(model.SerializeToString(), options)
+
+
+def reference(model, names, data):
+    """Values of these names for each input, by ONNX Runtime."""
+    probe = onnx.ModelProto()
+    probe.CopyFrom(model)
+    known = {o.name for o in probe.graph.output}
+    for name in names:
+        if name not in known:
+            probe.graph.output.append(helper.make_empty_tensor_value_info(name))
+    run = session(probe)
+    return [run.run(names, {run.get_inputs()[0].name: x}) for x in data]
+
+
+def ours(path, inputs, folder):
+    """The first output, for named arrays; each holds one run or several along its first axis."""
+    arrays = os.path.join(folder, "in.npz")
+    np.savez(arrays, **inputs)
+    out = os.path.join(folder, "out")
+    command = [TILEWRIGHT, "run", path, "--device", "cpu", "--input", arrays, "--output-dir", out]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}\n{done.stderr}")
+    (file,) = os.listdir(out)
+    result = np.load(os.path.join(out, file))
+    os.remove(os.path.join(out, file))
+    return result
+
+
+def groups(model):
+    """For every QuantizeLinear: its nodes, back to the bytes that they are computed from, and these bytes' names."""
+    made = {o: n for n in model.graph.node for o in n.output}
+    constants = {t.name for t in model.graph.initializer}
+    for root in model.graph.node:
+        if root.op_type != "QuantizeLinear":
+            continue
+        nodes, sources, todo, seen = [], [], list(root.input), set()
+        nodes.append(root)
+        while todo:
+            name = todo.pop()
+            if not name or name in constants or name in seen:
+                continue
+            seen.add(name)
+            node = made.get(name)
+            if node is None or node.op_type == "QuantizeLinear":
+                sources.append(name)
+                continue
+            nodes.append(node)
+            todo.extend(node.input)
+        yield root, nodes, sorted(sources)
+
+
+def alone(model, root, nodes, sources, shapes):
+    """A file of one group: bytes (or the network's own input) in, bytes out."""
+    order = {id(n): i for i, n in enumerate(model.graph.node)}
+    ids = {n.output[0] for n in nodes}
+    kept = [n for n in model.graph.node if n.output[0] in ids]
+    assert len(order) >= len(kept)
+    used = {i for n in kept for i in n.input}
+    constants = [t for t in model.graph.initializer if t.name in used]
+    info = lambda name: helper.make_tensor_value_info(name, *shapes[name])
+    graph = helper.make_graph(kept, "group", [info(s) for s in sources], [info(root.output[0])], constants)
+    return helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+
+
+def check(path, inputs, labels, folder):
+    model = onnx.load(path)
+    name = model.graph.input[0].name
+    elem = model.graph.input[0].type.tensor_type
+    shape = [d.dim_value for d in elem.shape.dim]
+    data = inputs.reshape(-1, *shape)
+    roots = list(groups(model))
+    names = sorted({r.output[0] for r, _, _ in roots})
+    values = {n: [] for n in names + [name]}
+    for x, found in zip(data[:SAMPLES], reference(model, names, data[:SAMPLES])):
+        values[name].append(x)
+        for n, v in zip(names, found):
+            values[n].append(v)
+    shapes = {n: (helper.np_dtype_to_tensor_dtype(v[0].dtype), list(v[0].shape)) for n, v in values.items()}
+    worst, apart, total, compared, float_groups = 0, 0, 0, 0, 0
+    for root, nodes, sources in roots:
+        group = alone(model, root, nodes, sources, shapes)
+        file = os.path.join(folder, "group.onnx")
+        onnx.save(group, file)
+        got = [ours(file, {s: values[s][i] for s in sources}, folder) for i in range(len(values[name]))]
+        for g, want in zip(got, values[root.output[0]]):
+            far = np.abs(g.astype(np.int32) - want.astype(np.int32))
+            worst, apart, total = max(worst, int(far.max())), apart + int((far > 0).sum()), total + far.size
+        compared += 1
+    want = np.concatenate([y[0] for y in reference(model, [model.graph.output[0].name], data)])
+    got = ours(path, {name: data.reshape(-1, *shape[1:])}, folder)
+    want, got = want.reshape(len(data), -1), got.reshape(len(data), -1)
+    last = [numpy_helper.to_array(t) for t in model.graph.initializer if t.name == f"{roots[-1][0].input[1]}"]
+    step = float(last[0]) if roots[-1][0].output[0] and last else 1.0
+    classes = float((want.argmax(1) == got.argmax(1)).mean())
+    softmax = any(n.op_type == "Softmax" and n.output[0] == model.graph.output[0].name for n in model.graph.node)
+    far = float(np.abs(want - got).max())
+    distance = f"{far:.3f}" if softmax else f"{far / step:.0f} steps"
+    right = f"{100 * (want.argmax(1) == labels).mean():.1f} / {100 * (got.argmax(1) == labels).mean():.1f} %" if labels is not None else ""
+    good = worst <= 1 and apart <= 0.001 * total and classes >= 0.99
+    print(f"{path.split('/')[-1]:<28} {compared:>9} {worst:>6} {100 * (1 - apart / total):>9.4f} % {len(data):>7} {100 * classes:>7.2f} %"
+          f" {distance:>10}  {right:>15}  {'good' if good else 'WRONG'}", flush=True)
+    return good
+
+
+def main():
+    cases = sys.argv[1:] or [line.strip() for line in sys.stdin if line.strip()]
+    print(f"ONNX Runtime {ort.__version__} without graph optimisations")
+    print(f"{'model':<28} {'operators':>9} {'steps':>6} {'equal':>11} {'inputs':>7} {'class':>9} {'farthest':>10}  {'accuracy, both':>15}")
+    good = True
+    with tempfile.TemporaryDirectory() as folder:
+        for case in cases:
+            path, files = case.split("=", 1)
+            files = files.split(",")
+            labels = np.load(files[1]) if len(files) > 1 else None
+            good &= check(path, np.load(files[0]), labels, folder)
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Quantizes float networks with the program itself and compares the results in ONNX Runtime and on the CPU: lenet on the
+# digits that the repository carries; with TILEWRIGHT_MODELS also resnet8 (ONNX and TFLite) and mnist-cntk on their 200 pictures
+# for calibration, and efficientnet-lite0 on crops of the photos.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+. scripts/versions
+VENV=.venv-ptq
+STAMP="$VENV/.onnxruntime-$ONNXRUNTIME-$ONNX-$NUMPY"
+if [ ! -e "$STAMP" ]; then
+    echo "setup: installing ONNX Runtime $ONNXRUNTIME into $VENV" >&2
+    rm -rf "$VENV"
+    python3 -m venv "$VENV"
+    "$VENV/bin/pip" install --quiet --disable-pip-version-check "onnxruntime==$ONNXRUNTIME" "onnx==$ONNX" "numpy==$NUMPY" >&2
+    touch "$STAMP"
+fi
+
+export TILEWRIGHT="${TILEWRIGHT:-target/release/tilewright}"
+OUT=target/ptq
+mkdir -p "$OUT"
+CASES=()
+
+# NAME MODEL CALIBRATION INPUT[,LABELS] SCALING [more options]
+quantize() {
+    local name=$1 model=$2 calibration=$3 inputs=$4 scaling=$5
+    shift 5
+    "$TILEWRIGHT" quantize "$model" --calibrate "$calibration" --preprocess "$scaling" -o "$OUT/$name.onnx" \
+        --report "$OUT/$name.json" "$@" >"$OUT/$name.txt"
+    CASES+=("$OUT/$name.onnx=$inputs")
+}
+
+# Floats as the model takes them: FILE MEAN SCALE [transposed]
+floats() {
+    "$VENV/bin/python" - "$1" "$OUT/$(basename "$1")" "$2" "$3" "${4:-}" <<'PY'
+import sys, numpy as np
+source, target, mean, scale, turn = sys.argv[1:]
+x = (np.load(source).astype(np.float32) - np.float32(mean)) / np.float32(scale)
+np.save(target, np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if turn else x)
+PY
+}
+
+if [ -n "${TILEWRIGHT_MODELS:-}" ]; then
+    M=$TILEWRIGHT_MODELS
+    mkdir -p "$OUT/255"
+    floats "$M/data/cifar10_test1000_x.npy" 0 1
+    floats "$M/data/mnist_test1000_x.npy" 0 1
+    OUT=$OUT/255 floats "$M/data/mnist_test1000_x.npy" 0 255
+    floats "$M/data/photos224_x.npy" 127 128 nchw
+    quantize lenet "$M/lenet-mnist/model.onnx" "$M/data/mnist_calib200_x.npy" "$OUT/255/mnist_test1000_x.npy,$M/data/mnist_test1000_y.npy" mean=0,scale=255
+    quantize mnist-cntk "$M/mnist-cntk/model.onnx" "$M/data/mnist_calib200_x.npy" "$OUT/mnist_test1000_x.npy,$M/data/mnist_test1000_y.npy" mean=0,scale=1
+    quantize resnet8 "$M/resnet8-cifar10/model.onnx" "$M/data/cifar10_calib200_x.npy" "$OUT/cifar10_test1000_x.npy,$M/data/cifar10_test1000_y.npy" mean=0,scale=1
+    quantize resnet8-tflite "$M/resnet8-cifar10/model_float.tflite" "$M/data/cifar10_calib200_x.npy" "$OUT/cifar10_test1000_x.npy,$M/data/cifar10_test1000_y.npy" mean=0,scale=1
+    quantize efficientnet-lite0 "$M/efficientnet-lite0/model.onnx" "$M/photos" "$OUT/photos224_x.npy" mean=127,scale=128 --crops 8
+else
+    echo "skipped: resnet8, mnist-cntk, efficientnet-lite0: they need the folder that TILEWRIGHT_MODELS names"
+    quantize lenet tests/models/lenet-mnist/model.onnx tests/models/digits/digits.npy tests/models/digits/digits.npy,tests/models/digits/labels.npy mean=0,scale=1
+fi
+"$VENV/bin/python" scripts/check_ptq.py "${CASES[@]}"
