@@ -9,6 +9,7 @@ mod light;
 mod memory;
 mod nodes;
 mod operators;
+mod quantized;
 mod random;
 mod resnet;
 mod tflite;
