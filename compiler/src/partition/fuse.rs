@@ -3,17 +3,29 @@
 
 use super::place::{Placed, PlacedLayer};
 use crate::codegen::accel::{Kind, Layer, Other, Plan, Then, plan};
-use crate::graph::{Graph, ValueId};
+use crate::graph::{Graph, NodeId, ValueId};
+use std::collections::HashSet;
 use tilewright_hw::HwConfig;
 
 /// Most operators behind one product.
 const MOST: usize = 2;
 
-/// Joins what can be joined.
-pub(super) fn fuse(graph: &Graph, config: &HwConfig, placed: &mut Placed) {
+/// An operator behind a product: the product's first node, and the operator's result.
+pub(super) type Fusion = (NodeId, ValueId);
+
+/// What was fused into a layer last.
+pub(super) fn last(layer: &Layer) -> Option<Fusion> {
+    layer.then.last()?;
+    Some((*layer.nodes.first()?, layer.output.0))
+}
+
+/// Fuses what can be fused, but for what stays `apart`.
+pub(super) fn fuse(graph: &Graph, config: &HwConfig, placed: &mut Placed, apart: &HashSet<Fusion>) {
     let mut at = 0;
     while at < placed.layers.len() {
-        let joined = (0..at).rev().find_map(|product| Some((product, join(graph, config, placed, product, at)?)));
+        let allowed = |(layer, _): &(Layer, Plan)| last(layer).is_none_or(|fusion| !apart.contains(&fusion));
+        let found = |product| join(graph, config, placed, product, at).filter(allowed);
+        let joined = (0..at).rev().find_map(|product| Some((product, found(product)?)));
         let Some((product, (layer, plan))) = joined else {
             at += 1;
             continue;

@@ -13,7 +13,7 @@ use crate::codegen::accel::{self, BuildError};
 use crate::graph::{Graph, NodeId, ValueId};
 use crate::passes::OptLevel;
 use place::Placed;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use tilewright_driver::AccelProgram;
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::{Packing, Place, TensorPlace};
@@ -124,23 +124,38 @@ pub struct AccelRegion {
 /// Nothing is refused: what the accelerator cannot compute, for whatever reason, goes to the CPU and says why.
 pub fn partition(graph: &Graph, config: &HwConfig, options: impl Into<Options>) -> Partition {
     let options = options.into();
+    settle(graph, config, options, &|placed| regions(graph, config, placed, &options))
+}
+
+/// Places the graph, and places it again with less on the accelerator for as long as `build` refuses a layer.
+fn settle(
+    graph: &Graph,
+    config: &HwConfig,
+    options: Options,
+    build: &dyn Fn(&Placed) -> Result<Vec<Region>, BuildError>,
+) -> Partition {
     let mut refused: HashMap<NodeId, String> = HashMap::new();
+    let mut apart = HashSet::new();
     loop {
         let mut placed = place::place(graph, config, &options, &refused);
         if options.fuse && !options.keep_values {
-            fuse::fuse(graph, config, &mut placed);
+            fuse::fuse(graph, config, &mut placed, &apart);
         }
-        match regions(graph, config, &placed, &options) {
+        match build(&placed) {
             Ok(regions) => return Partition { regions, explanations: explain::explain(graph, &placed) },
             Err(error) => {
+                let named = placed.layers.iter().find(|l| l.layer.name == error.layer);
+                let layers = named.map_or(placed.layers.iter().collect(), |layer| vec![layer]);
+                // A product may be refused for what is fused into its tiles alone: without that it has another turn.
+                let before = apart.len();
+                apart.extend(layers.iter().filter_map(|l| fuse::last(&l.layer)));
+                if apart.len() > before {
+                    continue;
+                }
                 // A plan that the driver refuses sends its layer to the CPU, so each turn has a layer less.
-                let layer = placed.layers.iter().find(|l| l.layer.name == error.layer);
                 let before = refused.len();
-                let nodes = match layer {
-                    Some(l) => l.layer.nodes.clone(),
-                    None => placed.layers.iter().flat_map(|l| l.layer.nodes.clone()).collect(),
-                };
-                refused.extend(nodes.into_iter().map(|n| (n, error.to_string())));
+                let nodes = layers.iter().flat_map(|l| &l.layer.nodes);
+                refused.extend(nodes.map(|n| (*n, error.to_string())));
                 if refused.len() == before {
                     return partition(graph, config, Options { offload: Offload::None, ..options });
                 }

@@ -1,11 +1,16 @@
 //! Operators joined to the product before them, on every configuration.
 
 use super::problems::{int8, layout, qadd, requantize, shape};
-use super::{check_joined, configs};
+use super::{Code, check_joined, configs, fsim, on_cpu, run};
+use crate::codegen::accel::BuildError;
+use crate::graph::eval_all;
 use crate::graph::op::{Conv2d, Lookup};
 use crate::graph::{DType, Graph, GraphBuilder, TensorType, ValueId};
+use crate::partition::{Options, partition, regions, settle};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use tilewright_driver::DriverError;
+use tilewright_hw::HwConfig;
 
 /// A convolution of the same size, its result under a table or not, added to the network's input on either side; a
 /// second such convolution behind it, whose operand is the first's result.
@@ -63,4 +68,47 @@ fn what_is_joined_computes_the_same() {
         }
         assert!(joined >= 5, "{}: only {joined} operators were joined", config.name);
     }
+}
+
+/// A driver that refuses products with more than so many operators behind them costs these operators, and no product.
+#[test]
+fn a_product_that_is_refused_with_what_is_behind_it_is_tried_without() {
+    let config = HwConfig::default();
+    let options = Options { fuse: true, ..Options::default() };
+    let mut refusals = 0;
+    for (seed, most) in (0..8).flat_map(|seed| [(seed, 0), (seed, 1)]) {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let graph = network(&mut rng);
+        let plain = partition(&graph, &config, Options::default());
+        let refused = std::cell::Cell::new(0);
+        let parts = settle(&graph, &config, options, &|placed| {
+            if let Some(l) = placed.layers.iter().find(|l| l.layer.then.len() > most) {
+                refused.set(refused.get() + 1);
+                let source = DriverError::Rule { index: 0, what: "planted".into() };
+                return Err(BuildError { layer: l.layer.name.clone(), source });
+            }
+            assert!(placed.layers.iter().all(|l| l.layer.then.len() <= most));
+            regions(&graph, &config, placed, &options)
+        });
+        refusals += refused.get();
+        assert_eq!(on_cpu(&parts), on_cpu(&plain), "seed {seed}, {most} at most");
+        if most == 0 {
+            assert_eq!(parts.explanations, plain.explanations, "seed {seed}");
+        }
+        let inputs: Vec<_> = graph.inputs().map(|(_, v)| int8(&mut rng, &graph.ty(v).shape().unwrap())).collect();
+        run(&graph, &config, &parts, &inputs, &eval_all(&graph, &inputs).unwrap(), &fsim);
+        assert!(parts.regions.iter().any(|region| matches!(region.code, Code::Accel(_))));
+    }
+    assert!(refusals >= 8, "only {refusals} refusals");
+    // What is refused by itself goes to the CPU all the same.
+    let graph = network(&mut StdRng::seed_from_u64(1));
+    let parts = settle(&graph, &config, options, &|placed| match placed.layers.first() {
+        Some(l) => {
+            let source = DriverError::Rule { index: 0, what: "planted".into() };
+            Err(BuildError { layer: l.layer.name.clone(), source })
+        }
+        None => regions(&graph, &config, placed, &options),
+    });
+    assert!(parts.regions.iter().all(|region| region.code == Code::Cpu));
+    assert!(on_cpu(&parts).iter().any(|line| line.contains("planted")));
 }
