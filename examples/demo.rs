@@ -131,7 +131,8 @@ fn photos(config: &HwConfig) -> Result<()> {
     let (fsim, fsim_s) = run("fsim: photo", on_accel.clone(), fsim_device, &all)?;
     let (cpu, cpu_s) = run("CPU: photo", on_cpu, None, &all)?;
     let (rtl, rtl_s) = run("RTL: photo", on_accel.clone(), rtl(config)?, &one)?;
-    let answers = [&fsim, &cpu, &rtl].map(|results| classes::likeliest(&results.outputs[0], &Default::default(), 3));
+    let answers =
+        [&fsim, &cpu, &rtl].map(|results| classes::likeliest(&results.outputs[0], names.len(), &Default::default(), 3));
 
     println!("{:<12} {:<5} {:<58} expected", "photo", "on", "the likeliest three classes");
     let mut agree = true;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tilewright_runtime::artifact::Edge;
-use tilewright_runtime::tensor::{DType, Tensor};
+use tilewright_runtime::tensor::{DType, Tensor, shape_text};
 
 /// Outputs whose sum is this close to one are probabilities already.
 const ONE: f64 = 0.02;
@@ -23,7 +23,10 @@ pub enum ClassError {
         source: std::io::Error,
     },
     /// Another number of names than of classes.
-    #[error("{file} has {names} names, one a line, but the model's first output has {classes} classes")]
+    #[error(
+        "{file} has {names} names, one a line, but the model's first output, {shape}, has {classes} classes; give a file with a \
+         line for each"
+    )]
     Count {
         /// The file, or where else the names are from.
         file: String,
@@ -31,6 +34,8 @@ pub enum ClassError {
         names: usize,
         /// Classes.
         classes: usize,
+        /// The output's shape.
+        shape: String,
     },
 }
 
@@ -58,22 +63,35 @@ pub fn read(path: &Path) -> Result<Vec<String>, ClassError> {
     Ok(names(&text))
 }
 
-/// Checks that there is a name for each class of an output's last axis.
+/// How many classes an output of one run tells apart: the elements of its last axis, axes of one element behind it aside.
+/// The first of several axes is the batch.
+pub fn count(shape: &[usize]) -> usize {
+    let axes = if let [_, rest @ ..] = shape
+        && !rest.is_empty()
+    {
+        rest
+    } else {
+        shape
+    };
+    axes.iter().rev().copied().find(|&size| size != 1).unwrap_or(1)
+}
+
+/// Checks that there is a name for each class of an output whose shape in one run is `shape`.
 ///
 /// # Errors
 /// [`ClassError::Count`].
 pub fn check(names: &[String], shape: &[usize], file: &str) -> Result<(), ClassError> {
-    let classes = shape.last().copied().unwrap_or(0);
+    let classes = count(shape);
     if names.len() == classes {
         return Ok(());
     }
-    Err(ClassError::Count { file: file.to_string(), names: names.len(), classes })
+    Err(ClassError::Count { file: file.to_string(), names: names.len(), classes, shape: shape_text(shape) })
 }
 
-/// The `count` likeliest classes of each row of an output's last axis, the likeliest first. Elements of 8 bits are scaled
-/// as `edge` says; what does not sum to one is taken for logits.
-pub fn likeliest(output: &Tensor, edge: &Edge, count: usize) -> Vec<Vec<Guess>> {
-    let classes = output.shape.last().copied().unwrap_or(1).max(1);
+/// The `most` likeliest of `classes` classes in each answer of an output, which may be that of several runs; the likeliest
+/// first. Elements of 8 bits are scaled as `edge` says; what does not sum to one is taken for logits.
+pub fn likeliest(output: &Tensor, classes: usize, edge: &Edge, most: usize) -> Vec<Vec<Guess>> {
+    let classes = classes.max(1);
     let real = |index: usize| {
         let element = output.get_f64(index);
         match (output.dtype, edge.quantization) {
@@ -93,7 +111,7 @@ pub fn likeliest(output: &Tensor, edge: &Edge, count: usize) -> Vec<Vec<Guess>> 
         let whole: f64 = if done { 1.0 } else { parts.iter().sum() };
         let mut order: Vec<usize> = (0..classes).collect();
         order.sort_by(|a, b| parts[*b].total_cmp(&parts[*a]).then(a.cmp(b)));
-        order.iter().take(count).map(|&class| Guess { class, probability: parts[class] / whole }).collect()
+        order.iter().take(most).map(|&class| Guess { class, probability: parts[class] / whole }).collect()
     };
     (0..rows).map(row).collect()
 }
@@ -109,7 +127,7 @@ mod tests {
 
     #[test]
     fn logits_become_probabilities_and_probabilities_stay() {
-        let rows = likeliest(&floats(&[1.0, 3.0, 2.0, 0.2, 0.1, 0.7], &[2, 3]), &Edge::default(), 2);
+        let rows = likeliest(&floats(&[1.0, 3.0, 2.0, 0.2, 0.1, 0.7], &[2, 3]), 3, &Edge::default(), 2);
         let classes: Vec<Vec<usize>> = rows.iter().map(|row| row.iter().map(|g| g.class).collect()).collect();
         assert_eq!(classes, [[1, 2], [2, 0]]);
         let e = std::f64::consts::E;
@@ -121,7 +139,7 @@ mod tests {
     fn elements_of_8_bits_are_scaled() {
         let tensor = Tensor { dtype: DType::U8, shape: vec![1, 2], bytes: vec![64, 192] };
         let edge = Edge { quantization: Some((1.0 / 256.0, 0)), ..Edge::default() };
-        let row = &likeliest(&tensor, &edge, 5)[0];
+        let row = &likeliest(&tensor, 2, &edge, 5)[0];
         assert_eq!(row.iter().map(|g| (g.class, g.probability)).collect::<Vec<_>>(), [(1, 0.75), (0, 0.25)]);
     }
 
@@ -129,7 +147,7 @@ mod tests {
     fn probabilities_of_8_bits_need_not_sum_to_one() {
         let tensor = Tensor { dtype: DType::I8, shape: vec![1, 3], bytes: vec![0x80, 0xc0, 0x80] };
         let edge = Edge { quantization: Some((1.0 / 256.0, -128)), ..Edge::default() };
-        assert_eq!(likeliest(&tensor, &edge, 1), [[Guess { class: 1, probability: 0.25 }]]);
+        assert_eq!(likeliest(&tensor, 3, &edge, 1), [[Guess { class: 1, probability: 0.25 }]]);
     }
 
     #[test]
@@ -137,7 +155,18 @@ mod tests {
         let list = names("cat\n dog \n");
         assert_eq!(list, ["cat", "dog"]);
         assert!(check(&list, &[1, 2], "names.txt").is_ok());
+        assert!(check(&list, &[1, 2, 1, 1], "names.txt").is_ok(), "what pooling leaves behind is no axis of classes");
+        assert!(check(&list, &[2], "names.txt").is_ok());
+        assert!(check(&list, &[2, 1], "names.txt").is_err(), "two inputs with one number each");
         let error = check(&list, &[1, 3], "names.txt").unwrap_err().to_string();
-        assert_eq!(error, "names.txt has 2 names, one a line, but the model's first output has 3 classes");
+        let wanted = "names.txt has 2 names, one a line, but the model's first output, 1x3, has 3 classes; give a file with a \
+                      line for each";
+        assert_eq!(error, wanted);
+    }
+
+    #[test]
+    fn runs_of_an_output_without_a_batch_axis_are_answers_of_their_own() {
+        let rows = likeliest(&floats(&[1.0, 3.0, 2.0, 5.0, 3.0, 1.0], &[6]), count(&[3]), &Edge::default(), 1);
+        assert_eq!(rows.iter().map(|row| row[0].class).collect::<Vec<_>>(), [1, 0]);
     }
 }

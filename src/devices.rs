@@ -6,14 +6,6 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, DeviceError};
 use tilewright_sim::{Fsim, Rtl, RtlOptions, rtl};
 
-/// Bytes of a simulated device's memory: more than any model here needs, and only touched pages take real memory.
-pub const MEMORY_BYTES: u64 = 1 << 29;
-
-/// Bytes of a simulated device's memory for a configuration.
-fn memory_bytes(config: &HwConfig) -> u64 {
-    MEMORY_BYTES.max(config.memory_bytes())
-}
-
 /// Where the offloaded part of a model runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceKind {
@@ -93,19 +85,20 @@ pub fn open(
     }
     match kind {
         DeviceKind::Cpu => Ok(None),
-        DeviceKind::Fsim => Ok(Some(Box::new(Fsim::new(config.clone(), memory_bytes(config))))),
+        DeviceKind::Fsim => Ok(Some(Box::new(Fsim::new(config.clone(), config.memory_bytes())))),
         DeviceKind::Rtl => {
             let options = RtlOptions { waves: waves.map(Path::to_path_buf), ..RtlOptions::default() };
-            let rtl = Rtl::with_progress(config.clone(), memory_bytes(config), &options, &|progress| match progress {
-                rtl::Progress::Cached | rtl::Progress::Built => told(""),
-                rtl::Progress::Verilating => told("building the simulator of the design: Verilator"),
-                rtl::Progress::Training => {
-                    told("building the simulator of the design: a run that shows what is done often")
-                }
-                rtl::Progress::Compiling(done, all) => {
-                    told(&format!("building the simulator of the design: C++ file {done} of {all}"));
-                }
-            })?;
+            let rtl =
+                Rtl::with_progress(config.clone(), config.memory_bytes(), &options, &|progress| match progress {
+                    rtl::Progress::Cached | rtl::Progress::Built => told(""),
+                    rtl::Progress::Verilating => told("building the simulator of the design: Verilator"),
+                    rtl::Progress::Training => {
+                        told("building the simulator of the design: a run that shows what is done often")
+                    }
+                    rtl::Progress::Compiling(done, all) => {
+                        told(&format!("building the simulator of the design: C++ file {done} of {all}"));
+                    }
+                })?;
             Ok(Some(Box::new(rtl)))
         }
     }

@@ -71,22 +71,19 @@ enum Layout {
 }
 
 /// How pictures are prepared: what was asked for; the rest is the model's or the usual.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Preprocess {
-    fit: Fit,
-    filter: ResizeAlg,
+    fit: Option<Fit>,
+    filter: Option<ResizeAlg>,
     mean: Option<Vec<f32>>,
     scale: Option<Vec<f32>>,
     order: Option<Order>,
     layout: Option<Layout>,
 }
 
-impl Default for Preprocess {
-    fn default() -> Preprocess {
-        let filter = ResizeAlg::Convolution(FilterType::CatmullRom);
-        Preprocess { fit: Fit::Crop(1.0), filter, mean: None, scale: None, order: None, layout: None }
-    }
-}
+/// How a picture comes to the input's size where nobody says.
+const FIT: Fit = Fit::Crop(1.0);
+const FILTER: ResizeAlg = ResizeAlg::Convolution(FilterType::CatmullRom);
 
 /// The keys with what each takes, for messages and help.
 pub const KEYS: &str = "crop=SHARE, fit=crop|stretch|pad, filter=nearest|bilinear|bicubic|lanczos, mean=M or M:M:M, \
@@ -110,16 +107,16 @@ impl std::str::FromStr for Preprocess {
             match (key, value) {
                 ("crop", _) => {
                     let share = value.parse().ok().filter(|share: &f64| *share > 0.0 && *share <= 1.0);
-                    spec.fit = Fit::Crop(share.ok_or_else(|| wrong("a share above 0, up to 1"))?);
+                    spec.fit = Some(Fit::Crop(share.ok_or_else(|| wrong("a share above 0, up to 1"))?));
                 }
-                ("fit", "crop") => spec.fit = Fit::Crop(1.0),
-                ("fit", "stretch") => spec.fit = Fit::Stretch,
-                ("fit", "pad") => spec.fit = Fit::Pad,
+                ("fit", "crop") => spec.fit = Some(Fit::Crop(1.0)),
+                ("fit", "stretch") => spec.fit = Some(Fit::Stretch),
+                ("fit", "pad") => spec.fit = Some(Fit::Pad),
                 ("fit", _) => return Err(wrong("crop, stretch or pad")),
-                ("filter", "nearest") => spec.filter = ResizeAlg::Nearest,
-                ("filter", "bilinear") => spec.filter = ResizeAlg::Convolution(FilterType::Bilinear),
-                ("filter", "bicubic") => spec.filter = ResizeAlg::Convolution(FilterType::CatmullRom),
-                ("filter", "lanczos") => spec.filter = ResizeAlg::Convolution(FilterType::Lanczos3),
+                ("filter", "nearest") => spec.filter = Some(ResizeAlg::Nearest),
+                ("filter", "bilinear") => spec.filter = Some(ResizeAlg::Convolution(FilterType::Bilinear)),
+                ("filter", "bicubic") => spec.filter = Some(ResizeAlg::Convolution(FilterType::CatmullRom)),
+                ("filter", "lanczos") => spec.filter = Some(ResizeAlg::Convolution(FilterType::Lanczos3)),
                 ("filter", _) => return Err(wrong("nearest, bilinear, bicubic or lanczos")),
                 ("mean", _) => {
                     spec.mean = Some(numbers(value).ok_or_else(|| wrong("a number, or three between colons"))?);
@@ -186,6 +183,33 @@ impl Preprocess {
     /// Mean and scale, where both were asked for.
     pub fn normalization(&self) -> Option<Normalization> {
         Some(Normalization { mean: self.mean.clone()?, scale: self.scale.clone()? })
+    }
+
+    /// The mean, where it was asked for.
+    pub fn mean(&self) -> Option<&[f32]> {
+        self.mean.as_deref()
+    }
+
+    /// The scale, where it was asked for.
+    pub fn scale(&self) -> Option<&[f32]> {
+        self.scale.as_deref()
+    }
+
+    /// Whether blue, green, red was asked for.
+    pub fn is_bgr(&self) -> bool {
+        self.order == Some(Order::Bgr)
+    }
+
+    /// This preparation, with what it leaves open as `base` says.
+    pub fn over(&self, base: &Preprocess) -> Preprocess {
+        Preprocess {
+            fit: self.fit.or(base.fit),
+            filter: self.filter.or(base.filter),
+            mean: self.mean.clone().or_else(|| base.mean.clone()),
+            scale: self.scale.clone().or_else(|| base.scale.clone()),
+            order: self.order.or(base.order),
+            layout: self.layout.or(base.layout),
+        }
     }
 
     /// The input's values for pictures, which lie behind each other along the first axis: of its element type, with its
@@ -269,7 +293,7 @@ impl Preprocess {
             return Err(PictureError::Shape {
                 name: input.name.clone(),
                 ty: format!("{} {}", input.dtype, shape_text(&input.shape)),
-                why: format!("mean and scale are not for {channels} channel(s)"),
+                why: format!("--preprocess gives mean or scale for another number of channels than {channels}"),
             });
         }
         let real = normalization.map(|n| {
@@ -279,7 +303,9 @@ impl Preprocess {
         });
         let quantized = |lowest: i32| {
             let (scale, zero_point) = edge.quantization.unwrap_or((1.0, lowest));
-            move |value: f32| ((value / scale).round_ties_even() as i32 + zero_point).clamp(lowest, lowest + 255)
+            move |value: f32| {
+                ((value / scale).round_ties_even() as i32).saturating_add(zero_point).clamp(lowest, lowest + 255)
+            }
         };
         Ok(match (input.dtype, real) {
             (DType::F32, Some(real)) => {
@@ -319,7 +345,7 @@ impl Preprocess {
             (side(width, w), side(height, h))
         };
         let (across, down) = (f64::from(w) / f64::from(width), f64::from(h) / f64::from(height));
-        let (from_w, from_h, to_w, to_h) = match self.fit {
+        let (from_w, from_h, to_w, to_h) = match self.fit.unwrap_or(FIT) {
             Fit::Stretch => (w, h, width, height),
             Fit::Crop(share) => {
                 let (from_w, from_h) = cut(across.min(down) * share);
@@ -337,7 +363,7 @@ impl Preprocess {
         };
         let cut = [(w - from_w) / 2, (h - from_h) / 2, from_w, from_h].map(f64::from);
         // A decoded picture has pixels, and the cut lies inside it.
-        let small = resized(pixels, (w, h), ty, cut, (to_w, to_h), self.filter).unwrap_or_default();
+        let small = resized(pixels, (w, h), ty, cut, (to_w, to_h), self.filter.unwrap_or(FILTER)).unwrap_or_default();
         if (to_w, to_h) == (width, height) {
             return small;
         }

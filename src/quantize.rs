@@ -177,12 +177,11 @@ pub fn accuracy(
 }
 
 /// What to do with a model whose every operator computes in floats, none of which an accelerator takes; nothing for others.
-pub fn advice(manifest: &Manifest, file: &Path) -> Option<String> {
+pub fn advice(manifest: &Manifest, file: &str) -> Option<String> {
     let integers = manifest.values.iter().any(|v| matches!(v.dtype, tensor::DType::I8 | tensor::DType::U8));
     if manifest.macs() == 0 || manifest.offloaded_macs() > 0 || integers {
         return None;
     }
-    let file = file.display();
     Some(format!(
         "nothing of {file} can be offloaded: it computes in floats, and the accelerator in int8; make an int8 model of it with \
          tilewright quantize {file} --calibrate SAMPLES -o OUT.onnx"

@@ -102,9 +102,9 @@ impl Compilation {
     }
 
     /// Says what to do where a float model leaves the accelerator nothing.
-    pub fn advise(&self, artifact: &Artifact, file: &std::path::Path) {
+    pub fn advise(&self, artifact: &Artifact, file: &ModelFile) {
         if self.offload != Some(Offload::None)
-            && let Some(advice) = tilewright::quantize::advice(&artifact.manifest, file)
+            && let Some(advice) = tilewright::quantize::advice(&artifact.manifest, file.display())
         {
             eprintln!("note: {advice}");
         }

@@ -10,6 +10,8 @@ use tilewright_sim::rtl::default_cache_dir;
 /// Where a model is, and what the zoo knows of it.
 #[derive(Debug, Clone)]
 pub struct ModelFile {
+    /// The person's own words.
+    text: String,
     path: PathBuf,
     entry: Option<&'static Entry>,
 }
@@ -26,12 +28,17 @@ impl ModelFile {
     /// Reads an argument; a network of the zoo is put into the cache.
     pub fn parse(text: &str) -> Result<ModelFile, String> {
         let Some(name) = text.strip_prefix(zoo::PREFIX) else {
-            return Ok(ModelFile { path: text.into(), entry: None });
+            return Ok(ModelFile { text: text.to_string(), path: text.into(), entry: None });
         };
         let entry = zoo::find(name).map_err(|e| e.to_string())?;
         let cache = default_cache_dir().map_err(|e| e.to_string())?;
         let path = entry.extract(&cache).map_err(|e| e.to_string())?;
-        Ok(ModelFile { path, entry: Some(entry) })
+        Ok(ModelFile { text: text.to_string(), path, entry: Some(entry) })
+    }
+
+    /// The person's own words for it, for messages.
+    pub fn display(&self) -> &str {
+        &self.text
     }
 
     /// The zoo's entry.
@@ -39,9 +46,10 @@ impl ModelFile {
         self.entry
     }
 
-    /// How pictures are prepared: as asked for, or as the zoo knows.
+    /// How pictures are prepared: what is asked for, and else what the zoo knows.
     pub fn preprocess(&self, asked: Option<&Preprocess>) -> Preprocess {
-        asked.cloned().or(self.entry.map(Entry::preprocess)).unwrap_or_default()
+        let own = self.entry.map(Entry::preprocess).unwrap_or_default();
+        asked.map_or(own.clone(), |asked| asked.over(&own))
     }
 
     /// Shapes of the zoo's sample, for dimensions that the model leaves open.
@@ -59,7 +67,9 @@ impl ModelFile {
         if about.inputs.is_empty() {
             about.inputs.push(Edge::default());
         }
-        about.inputs[0].normalization = entry.preprocess().normalization();
+        let preprocess = entry.preprocess();
+        about.inputs[0].normalization = preprocess.normalization();
+        about.inputs[0].bgr = preprocess.is_bgr();
         Ok(about)
     }
 }

@@ -77,6 +77,14 @@ pub struct Quantize {
 impl Quantize {
     pub fn run(self) -> Result<Verdict> {
         let method = self.method()?;
+        let same =
+            |a: &Path, b: &Path| a == b || a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b));
+        if self.report.as_ref().is_some_and(|report| same(report, &self.output)) {
+            bail!("--report and --output name one file, {}; give two", self.output.display());
+        }
+        if same(&self.output, &self.file) {
+            bail!("--output {} is the model itself; give another file", self.output.display());
+        }
         for path in [Some(&self.output), self.report.as_ref()].into_iter().flatten() {
             files::check_writable(path).with_context(|| format!("cannot write {}", path.display()))?;
         }
@@ -138,21 +146,26 @@ impl Quantize {
         })
     }
 
-    /// How bytes of arrays become floats; other keys are for pictures.
-    fn scaling(&self) -> Result<Scaling> {
-        let mut scaling = Scaling { mean: 0.0, scale: 1.0 };
-        for pair in self.preprocess.as_deref().unwrap_or("").split(',') {
-            let number = |text: &str| {
-                let one = text.parse::<f32>().ok();
-                one.with_context(|| format!("--preprocess {pair}: bytes of arrays take one number for all channels"))
-            };
-            match pair.split_once('=') {
-                Some(("mean", text)) => scaling.mean = number(text)?,
-                Some(("scale", text)) => scaling.scale = number(text)?,
-                _ => {}
-            }
+    /// How bytes of arrays become floats: as asked for, or as the model's file says.
+    fn scaling(&self, preprocess: &Preprocess) -> Result<Scaling> {
+        if let Some(key) = preprocess_keys(self.preprocess.as_deref()).find(|key| !["mean", "scale"].contains(key)) {
+            bail!("--preprocess {key} is for pictures; arrays take mean and scale alone");
         }
-        Ok(scaling)
+        let about = self.file.about()?;
+        let own = about.inputs.first().and_then(|edge| edge.normalization.as_ref());
+        let one = |asked: Option<&[f32]>, own: Option<&Vec<f32>>, what: &str, else_: f32| -> Result<f32> {
+            match asked.or(own.map(Vec::as_slice)) {
+                None => Ok(else_),
+                Some([first, rest @ ..]) if rest.iter().all(|x| x == first) => Ok(*first),
+                Some(_) => bail!(
+                    "bytes of arrays take one {what} for all channels; give floats, or --preprocess {what}=NUMBER"
+                ),
+            }
+        };
+        Ok(Scaling {
+            mean: one(preprocess.mean(), own.map(|n| &n.mean), "mean", 0.0)?,
+            scale: one(preprocess.scale(), own.map(|n| &n.scale), "scale", 1.0)?,
+        })
     }
 
     fn preprocess(&self) -> Result<Preprocess> {
@@ -168,10 +181,15 @@ impl Quantize {
             let array = quantize::folder(path, crops, preprocess, &inputs, &edge)?;
             (vec![(None, array)], Scaling { mean: 0.0, scale: 1.0 })
         } else {
-            (npy::read_any(path)?, self.scaling()?)
+            (npy::read_any(path)?, self.scaling(preprocess)?)
         };
         quantize::samples(&inputs, arrays, scaling).with_context(|| path.display().to_string())
     }
+}
+
+/// The keys of a preparation's text.
+fn preprocess_keys(text: Option<&str>) -> impl Iterator<Item = &str> {
+    text.into_iter().flat_map(|text| text.split(',')).filter_map(|pair| pair.split_once('=')).map(|(key, _)| key.trim())
 }
 
 /// Progress of one kind of work after another.
@@ -232,7 +250,12 @@ const WIDEST: usize = 48;
 fn table(quantized: &Quantized, accuracies: Option<(f64, f64)>) -> String {
     let mut text =
         format!("{:<WIDEST$}  {:<16} {:>11} {:>5}  {:>7}\n", "layer", "operator", "scale", "zero", "SQNR dB");
-    let decibels = |x: f64| if x.is_finite() { format!("{x:.1}") } else { "exact".to_string() };
+    // Without noise there is nothing to relate the signal to; without signal there is nothing to hear.
+    let decibels = |x: f64| match x {
+        x if x.is_finite() => format!("{x:.1}"),
+        f64::NEG_INFINITY => "lost".to_string(),
+        _ => "exact".to_string(),
+    };
     for l in &quantized.layers {
         // The end of a name tells more than its beginning.
         let skip = l.name.chars().count().saturating_sub(WIDEST - 1);

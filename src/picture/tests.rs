@@ -73,7 +73,7 @@ fn inputs_that_take_no_picture_say_why() {
     assert!(error("mean=0", DType::F32, &[1, 7, 8, 9]).contains("1 or 3 channels"));
     assert!(error("mean=0", DType::F32, &[1, 3, 8, 3]).contains("layout=nchw or nhwc"));
     assert!(error("mean=0", DType::I64, &[1, 3, 8, 8]).contains("f32, u8 or i8"));
-    assert!(error("mean=1:2:3", DType::F32, &[1, 1, 8, 8]).contains("1 channel"));
+    assert!(error("mean=1:2:3", DType::F32, &[1, 1, 8, 8]).contains("another number of channels than 1"));
 }
 
 #[test]
@@ -96,4 +96,26 @@ fn what_is_no_picture_is_named() {
     assert!(decode(cut, "cut.png").is_err());
     let error = read(Path::new("nowhere/cat.jpg")).unwrap_err().to_string();
     assert!(error.contains("nowhere/cat.jpg"), "{error}");
+}
+
+#[test]
+fn what_is_asked_for_stands_above_what_is_known() {
+    let parsed = |text: &str| text.parse::<Preprocess>().expect(text);
+    let known = parsed("fit=pad,filter=bilinear,mean=127.5,scale=127.5,channels=bgr");
+    assert_eq!(
+        parsed("fit=stretch").over(&known),
+        parsed("fit=stretch,filter=bilinear,mean=127.5,scale=127.5,channels=bgr")
+    );
+    assert_eq!(
+        parsed("channels=rgb,mean=0").over(&known),
+        parsed("fit=pad,filter=bilinear,mean=0,scale=127.5,channels=rgb")
+    );
+}
+
+#[test]
+fn scales_of_no_size_stay_within_8_bits() {
+    let edge = Edge { quantization: Some((1e-30, 100)), ..Edge::default() };
+    let spec = "fit=stretch,filter=nearest,mean=0,scale=1";
+    let white = tensor(spec, &input(DType::U8, &[1, 2, 4, 3]), &edge).unwrap();
+    assert_eq!(floats(&white)[2], 255.0);
 }

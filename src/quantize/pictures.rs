@@ -34,11 +34,26 @@ pub enum FolderError {
         /// Inputs of the model.
         count: usize,
     },
+    /// More samples than memory should take.
+    #[error(
+        "{pictures} pictures, {crops} crops of each, are {bytes} bytes of samples, and {} are the most; give fewer with --crops",
+        MOST_BYTES
+    )]
+    Large {
+        /// Pictures.
+        pictures: usize,
+        /// Samples of each.
+        crops: usize,
+        /// Bytes of all samples.
+        bytes: usize,
+    },
     /// A picture that is none, or that the model does not take.
     #[error(transparent)]
     Picture(#[from] PictureError),
 }
 
+/// The most bytes of samples: they are all in memory.
+const MOST_BYTES: usize = 4 << 30;
 /// The least side of a cut, of the picture's shorter side.
 const LEAST: f64 = 0.4;
 
@@ -73,6 +88,10 @@ pub fn folder(
         constant: None,
         source: Default::default(),
     };
+    let bytes = value.bytes().saturating_mul(files.len()).saturating_mul(crops.max(1));
+    if bytes > MOST_BYTES {
+        return Err(FolderError::Large { pictures: files.len(), crops, bytes });
+    }
     let mut seed = Seed(0x9e37_79b9_7f4a_7c15);
     let mut cut = Vec::with_capacity(files.len() * crops);
     for file in &files {

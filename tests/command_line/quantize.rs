@@ -160,3 +160,19 @@ fn what_does_not_fit_is_named_and_nothing_is_written() {
     );
     assert!(!path.join("q.onnx").exists() && !path.join("no").exists());
 }
+
+#[test]
+fn files_that_would_replace_each_other_and_keys_for_pictures_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (model, samples) = (lenet(), digits());
+    let refusal = |arguments: &[&str]| {
+        let outcome = tilewright(dir.path(), &[&["quantize", &model, "--calibrate", &samples][..], arguments].concat());
+        assert_eq!(outcome.code, 2, "{arguments:?}");
+        assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "{arguments:?} left a file");
+        outcome.stderr
+    };
+    assert!(refusal(&["-o", "a.onnx", "--report", "a.onnx"]).contains("--report and --output name one file, a.onnx"));
+    assert!(refusal(&["-o", &model]).contains("is the model itself; give another file"));
+    let error = refusal(&["-o", "a.onnx", "--preprocess", "fit=pad"]);
+    assert!(error.contains("--preprocess fit is for pictures; arrays take mean and scale alone"), "{error}");
+}

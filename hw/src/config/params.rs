@@ -138,7 +138,7 @@ macro_rules! params {
 
 params! {
     batch: u32 = 1, "rows", Legal::PowerOfTwo(1, 16), "Batch",
-        "Rows of an inp, acc or out entry: neighbouring pixels or inputs computed at once.";
+        "Rows of an inp, acc or out entry: pixels or inputs computed at once.";
     block_in: u32 = 16, "elements", Legal::PowerOfTwo(2, 64), "BlockIn",
         "Input channels of a gemm micro-op.";
     block_out: u32 = 16, "elements", Legal::PowerOfTwo(2, 64), "BlockOut",

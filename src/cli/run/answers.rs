@@ -29,7 +29,7 @@ impl Names {
     /// The likeliest classes of each answer.
     pub fn answers(&self, output: &Tensor, manifest: &Manifest, top: usize) -> Vec<Vec<Guess>> {
         let edge = manifest.about.outputs.first().cloned().unwrap_or_default();
-        classes::likeliest(output, &edge, top)
+        classes::likeliest(output, self.0.len(), &edge, top)
     }
 
     /// The answers for programs.

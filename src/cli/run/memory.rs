@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use tilewright::devices::MEMORY_BYTES;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Base, Device, memory_range};
 use tilewright_runtime::files;
@@ -29,7 +28,7 @@ pub struct Memory {
 impl Memory {
     /// Reads the files of `--data`, and places the stream behind them.
     pub fn plan(args: &Run, config: &HwConfig, code: Vec<u8>) -> Result<Memory> {
-        let size = MEMORY_BYTES.min(config.last_address());
+        let size = config.memory_bytes().min(config.last_address());
         let Some(stream_addr) =
             size.checked_sub(code.len() as u64 + STREAM_ALIGN).map(|last| last / STREAM_ALIGN * STREAM_ALIGN)
         else {
@@ -43,7 +42,7 @@ impl Memory {
                 text.split_once('=').ok_or_else(|| anyhow!("--data {text} is not of the form ADDRESS=FILE"))?;
             let address = number(place).with_context(|| format!("--data {text}"))?;
             let bytes = read_file(Path::new(path)).with_context(|| format!("--data {text}"))?;
-            let range = inside(address, bytes.len() as u64).with_context(|| format!("--data {text}"))?;
+            let range = inside(address, bytes.len() as u64, size).with_context(|| format!("--data {text}"))?;
             if let Some((what, other)) = taken.iter().find(|(_, other)| overlap(other, &range)) {
                 bail!(
                     "--data {text}: bytes {:#x} to {:#x} overlap {what} at {:#x} to {:#x}; use another address",
@@ -59,7 +58,7 @@ impl Memory {
         let mut reads: Vec<(u64, usize, PathBuf)> = Vec::new();
         for text in &args.read {
             let (address, len, path) = parse_read(text)?;
-            inside(address, len as u64).with_context(|| format!("--read {text}"))?;
+            inside(address, len as u64, size).with_context(|| format!("--read {text}"))?;
             files::check_writable(&path).with_context(|| format!("--read {text}: cannot write {}", path.display()))?;
             if reads.iter().any(|(_, _, other)| *other == path) {
                 bail!("--read {text}: {} is written by another --read already", path.display());
@@ -103,8 +102,8 @@ fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
 }
 
 /// The bytes from `address` on, where device memory has them.
-fn inside(address: u64, len: u64) -> Result<Range<u64>> {
-    let range = memory_range(address, len, MEMORY_BYTES)?;
+fn inside(address: u64, len: u64, size: u64) -> Result<Range<u64>> {
+    let range = memory_range(address, len, size)?;
     Ok(range.start as u64..range.end as u64)
 }
 

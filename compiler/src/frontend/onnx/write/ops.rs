@@ -153,8 +153,14 @@ impl Writer<'_> {
             }
             Op::Dequantize(d) => {
                 let dtype = self.graph.ty(node.inputs[0]).dtype;
-                if dtype == DType::I32 && d.zero_point.iter().any(|&z| z != 0) {
-                    return Err(no_form("32-bit integers have no zero point there".into()));
+                // A zero point is an element of its tensor's type there, and that of 32-bit integers is 0.
+                let legal = match dtype {
+                    DType::I8 => -128..=127,
+                    DType::U8 => 0..=255,
+                    _ => 0..=0,
+                };
+                if let Some(zero) = d.zero_point.iter().find(|zero| !legal.contains(*zero)) {
+                    return Err(no_form(format!("{zero} is no zero point of {dtype} there")));
                 }
                 self.dequantize(out, inputs[0], dtype, &d.scale, &d.zero_point, d.axis as i64);
             }
