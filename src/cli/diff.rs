@@ -98,7 +98,7 @@ impl Diff {
             if !unused.is_empty() {
                 bail!("{} is for compiling, and {} is compiled already", unused.join(", "), self.file.display());
             }
-            Some(Artifact::decode(&self.file.display().to_string(), &bytes)?)
+            Some(Artifact::decode(self.file.display(), &bytes)?)
         } else {
             None
         };

@@ -21,7 +21,7 @@ impl Inspect {
     pub fn run(self) -> Result<Verdict> {
         let bytes = read_file(&self.file)?;
         let text = if Artifact::is_one(&bytes) {
-            let artifact = Artifact::decode(&self.file.display().to_string(), &bytes)?;
+            let artifact = Artifact::decode(self.file.display(), &bytes)?;
             if self.json { format!("{}\n", serde_json::to_string(&artifact.manifest)?) } else { describe(&artifact) }
         } else {
             if self.json {

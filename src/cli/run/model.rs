@@ -33,7 +33,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let labels = args.labels.as_deref().map(npy::read).transpose()?;
     let started = Instant::now();
     let (artifact, mut config, mut times) = if Artifact::is_one(bytes) {
-        let artifact = Artifact::decode(&args.file.display().to_string(), bytes)?;
+        let artifact = Artifact::decode(args.file.display(), bytes)?;
         let config = match &artifact.manifest.hardware {
             Some(hardware) if args.hw.is_default() => HwConfig::parse(&hardware.name, &hardware.toml)?,
             _ => args.hw.load()?,
