@@ -18,10 +18,10 @@ pub struct Trace {
     pub entry: u32,
     /// The byte of the entry.
     pub byte: u32,
-    /// Stores of the stream that write the asked range of bytes, by their places.
+    /// Stores that wrote a byte of the asked range last, by their places; those of a tensor that lay there before are none.
     pub stores: Vec<usize>,
-    /// What made the entry, the last first: a vector instruction, what made its first operand, and so on to a product or a
-    /// load, which is left out.
+    /// What made the entry, the last first: a vector instruction, what made its operands and what it added to, and so on
+    /// to products and loads; loads are left out.
     pub makers: Vec<Maker>,
 }
 
@@ -105,20 +105,28 @@ impl<'p> Stream<'p> {
     pub fn trace(&self, base: u32, at: u64, range: std::ops::Range<u64>) -> Option<Trace> {
         let mut stores = Vec::new();
         let mut found = None;
-        for (index, insn) in self.insns.iter().enumerate() {
+        let mut written = vec![false; usize::try_from(range.end.saturating_sub(range.start)).ok()?];
+        for (index, insn) in self.insns.iter().enumerate().rev() {
             let Op::Store(x) = &insn.op else { continue };
             if x.base != base {
                 continue;
             }
-            let mut rows = self.rows(x);
-            if rows.any(|(start, _)| start < range.end && range.start < start + u64::from(x.row_bytes)) {
+            let mut last = false;
+            for (start, source) in self.rows(x) {
+                let end = start + u64::from(x.row_bytes);
+                if found.is_none() && (start..end).contains(&at) {
+                    found = Some((index, *x, source + (at - start)));
+                }
+                let [from, to] = [start, end].map(|byte| byte.clamp(range.start, range.end) - range.start);
+                for byte in written.get_mut(from as usize..to as usize).unwrap_or_default() {
+                    last |= !std::mem::replace(byte, true);
+                }
+            }
+            if last {
                 stores.push(index);
             }
-            let mut rows = self.rows(x);
-            if let Some((start, source)) = rows.find(|(s, _)| (*s..*s + u64::from(x.row_bytes)).contains(&at)) {
-                found = Some((index, *x, source + (at - start)));
-            }
         }
+        stores.reverse();
         let (index, store, byte) = found?;
         let entry_bytes = u64::from(self.config.entry_bytes(store.mem));
         let (entry, byte) = ((byte / entry_bytes) as u32, (byte % entry_bytes) as u32);
@@ -147,22 +155,38 @@ impl<'p> Stream<'p> {
         })
     }
 
-    /// What made an entry before an instruction, and what made the first operand of that, until a load or a product.
+    /// What made an entry before an instruction, and what made all that it came from, until loads and products.
     fn makers(&self, before: usize, mem: Mem, entry: u32) -> Vec<Maker> {
-        let mut makers = Vec::new();
-        let (mut before, mut at) = (before, Some((mem, entry)));
-        while let Some((mem, entry)) = at {
-            let Some(index) = self.writer(before, mem, entry) else { break };
+        let mut makers: Vec<Maker> = Vec::new();
+        let mut open = vec![(before, mem, entry)];
+        while let Some((before, mem, entry)) = open.pop() {
+            let Some(index) = self.writer(before, mem, entry) else { continue };
+            if makers.iter().any(|maker| (maker.index, maker.mem, maker.entry) == (index, mem, entry)) {
+                continue;
+            }
             let insn = self.insns[index];
-            let (turn, next) = match (&insn.op, &self.kernels[index]) {
-                (Op::Vector(x), Uops::Vector(uops)) => vector_turn(x, uops, entry),
-                (Op::Gemm(x), Uops::Gemm(uops)) => (gemm_turn(x, uops, entry), None),
-                _ => break,
+            let mut summed = 1;
+            let turn = match (&insn.op, &self.kernels[index]) {
+                (Op::Vector(x), Uops::Vector(uops)) => {
+                    let (turn, operands) = vector_turn(x, uops, entry);
+                    // An instruction that works in place, turn by turn, has itself as its maker.
+                    open.extend(operands.into_iter().flatten().map(|(mem, entry)| (index, mem, entry)));
+                    turn
+                }
+                (Op::Gemm(x), Uops::Gemm(uops)) => {
+                    let first;
+                    (summed, first) = self.summed(index, mem, entry);
+                    // The first product may add to what a vector instruction left.
+                    if matches!(&self.insns[first].op, Op::Gemm(x) if x.accumulate) {
+                        open.push((first, mem, entry));
+                    }
+                    gemm_turn(x, uops, entry)
+                }
+                _ => continue,
             };
-            makers.push(Maker { index, insn, mem, entry, turn, summed: self.summed(index, mem, entry) });
-            // An instruction that works in place, turn by turn, has itself as its maker.
-            (before, at) = (index, next);
+            makers.push(Maker { index, insn, mem, entry, turn, summed });
         }
+        makers.sort_by_key(|maker| std::cmp::Reverse(maker.index));
         makers
     }
 
@@ -174,8 +198,8 @@ impl<'p> Stream<'p> {
         })
     }
 
-    /// Products that were summed into an entry, up to the one at `last`.
-    fn summed(&self, last: usize, mem: Mem, entry: u32) -> usize {
+    /// Products that were summed into an entry, up to the one at `last`, and the place of the first of them.
+    fn summed(&self, last: usize, mem: Mem, entry: u32) -> (usize, usize) {
         let (mut count, mut at) = (1, last);
         while matches!(&self.insns[at].op, Op::Gemm(x) if x.accumulate) {
             let Some(index) = self.writer(at, mem, entry).filter(|&i| matches!(self.insns[i].op, Op::Gemm(_))) else {
@@ -183,7 +207,7 @@ impl<'p> Stream<'p> {
             };
             (count, at) = (count + 1, index);
         }
-        count
+        (count, at)
     }
 }
 
@@ -222,13 +246,19 @@ fn index(at: u32, uop: u32, factors: [u32; 3], turn: &[u32; 4]) -> u64 {
     u64::from(at) + u64::from(uop) + steps.sum::<u64>()
 }
 
-/// The turn that wrote an entry last, and the place of its first operand.
-fn vector_turn(x: &Vector, uops: &[VectorUop], entry: u32) -> ([u32; 4], Option<(Mem, u32)>) {
+/// The turn that wrote an entry last, and the places of what it read: both operands, and the entry itself where the
+/// operation adds to it. Param, which loads alone write, is left out.
+fn vector_turn(x: &Vector, uops: &[VectorUop], entry: u32) -> ([u32; 4], [Option<(Mem, u32)>; 3]) {
     let dst = |turn: &[u32; 4]| index(x.dst_at, uops[turn[3] as usize].dst, [x.dst0, x.dst1, x.dst2], turn);
     let counts = [x.count0, x.count1, x.count2];
     let turn = turns(counts, uops.len()).find(|turn| dst(turn) == u64::from(entry)).unwrap_or_default();
-    let a = uops.get(turn[3] as usize).map(|uop| index(x.a_at, uop.a, [x.a0, x.a1, x.a2], &turn));
-    (turn, x.a.mem().zip(a.and_then(|a| u32::try_from(a).ok())))
+    let uop = uops.get(turn[3] as usize);
+    let place = |mem: Option<Mem>, at: Option<u64>| {
+        mem.filter(|mem| *mem != Mem::Param).zip(at.and_then(|at| u32::try_from(at).ok()))
+    };
+    let a = place(x.a.mem(), uop.map(|uop| index(x.a_at, uop.a, [x.a0, x.a1, x.a2], &turn)));
+    let b = place(x.b.mem().filter(|_| x.op.has_b()), uop.map(|uop| index(x.b_at, uop.b, [x.b0, x.b1, x.b2], &turn)));
+    (turn, [a, b, x.op.reads_dst().then_some((x.dst.mem(), entry))])
 }
 
 fn gemm_turn(x: &Gemm, uops: &[GemmUop], entry: u32) -> [u32; 4] {
@@ -241,5 +271,83 @@ impl Maker {
     /// Its text.
     pub fn text(&self) -> String {
         isa::print_insn(&self.insn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Builder, DriverError, Role};
+    use tilewright_hw::isa::{VecDst, VecOp, VecSrc};
+
+    /// Products, summed with one of vector before or behind, requantized, added to another row, and stored twice.
+    fn program(config: &HwConfig, mac_first: bool) -> Result<AccelProgram, DriverError> {
+        let row = config.entry_bytes(Mem::Out);
+        let mut b = Builder::new(config)?;
+        let data = b.region("data", Role::Output, 1 << 12)?;
+        b.output("y", data, 0, u64::from(2 * row));
+        let load =
+            |mem, entry| Load { mem, entry, base: data.0, row_bytes: config.entry_bytes(mem), ..Load::default() };
+        for mem in [Mem::Inp, Mem::Wgt, Mem::Out] {
+            b.load(load(mem, 0))?;
+        }
+        for entry in 0..4 {
+            b.load(load(Mem::Param, entry))?;
+        }
+        // A tensor that is dead before the output is stored lay in its place.
+        b.store(Store { base: data.0, row_bytes: 2 * row, ..Store::default() })?;
+        let one = |x: Vector| Vector { count0: 1, count1: 1, count2: 1, ..x };
+        let mac = one(Vector { op: VecOp::Mac, a: VecSrc::Inp, b: VecSrc::Param, descriptor: 2, ..Vector::default() });
+        let gemm = |accumulate| Gemm { accumulate, count0: 1, count1: 1, count2: 1, ..Gemm::default() };
+        if mac_first {
+            b.vector(mac, &[VectorUop::default()])?;
+        }
+        b.gemm(gemm(mac_first), &[GemmUop::default()])?;
+        b.gemm(gemm(true), &[GemmUop::default()])?;
+        if !mac_first {
+            b.vector(mac, &[VectorUop::default()])?;
+        }
+        let requant = Vector { op: VecOp::Requant, dst: VecDst::Out, dst_at: 1, b: VecSrc::Param, ..Vector::default() };
+        b.vector(one(requant), &[VectorUop::default()])?;
+        // The row of the requantization is the second operand.
+        let pair = Vector {
+            op: VecOp::Max,
+            dst: VecDst::Out,
+            dst_at: 2,
+            a: VecSrc::Inp,
+            b: VecSrc::Out,
+            b_at: 1,
+            ..Vector::default()
+        };
+        b.vector(one(pair), &[VectorUop::default()])?;
+        for offset in [0, row] {
+            b.store(Store { base: data.0, offset: offset.into(), entry: 2, row_bytes: row, ..Store::default() })?;
+        }
+        b.finish()
+    }
+
+    #[test]
+    fn all_that_an_entry_came_from_is_followed() {
+        let config = HwConfig { vector_mac: true, ..HwConfig::default() };
+        for mac_first in [false, true] {
+            let program = program(&config, mac_first).unwrap();
+            let stream = Stream::new(&program, &config).unwrap();
+            let binding = &program.outputs[0];
+            let trace = stream.trace(binding.region.0, 3, 0..binding.bytes).unwrap();
+            let names: Vec<&str> = trace
+                .makers
+                .iter()
+                .map(|maker| match &maker.insn.op {
+                    Op::Vector(x) => x.op.name(),
+                    Op::Gemm(_) => "gemm",
+                    _ => "another",
+                })
+                .collect();
+            let sums = if mac_first { ["gemm", "mac"] } else { ["mac", "gemm"] };
+            assert_eq!(names, [&["max", "requant"][..], &sums].concat());
+            assert_eq!(trace.makers.iter().map(|maker| maker.summed).max(), Some(2));
+            // The store of the dead tensor is none of the output's.
+            assert_eq!((trace.stores.len(), trace.stores[0]), (2, trace.index));
+        }
     }
 }
