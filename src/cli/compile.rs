@@ -16,7 +16,7 @@ pub struct Compilation {
     /// What the accelerator gets: all that it can compute, or none [default: all]
     #[arg(long, value_enum)]
     offload: Option<Offload>,
-    /// Level of optimisation: 0 each operator by itself, 1 joined, 2 fused and tiled by cost, 3 all [default: 2]
+    /// Level of optimisation: 0 each operator by itself, 1 joined into programs, 2 folded and tiled by cost, 3 fused into tiles [default: 2]
     #[arg(short = 'O', value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=3))]
     level: Option<u8>,
     /// Print the graph on standard error after each pass

@@ -106,7 +106,7 @@ fn check(hw: &str, device: DeviceKind, seeds: std::ops::Range<u64>) {
     for seed in seeds {
         let (graph, input) = network(seed);
         let expected = eval(&graph, std::slice::from_ref(&input)).unwrap();
-        // Every other network with operators joined.
+        // Every other network with operators fused into tiles.
         let level = if seed % 2 == 0 { 3 } else { 2 };
         let options = Options { offload: device != DeviceKind::Cpu, level, ..Options::new(&config) };
         let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap_or_else(|e| panic!("seed {seed}: {e}"));

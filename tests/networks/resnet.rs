@@ -88,7 +88,7 @@ fn resnet8_keeps_the_array_busy() {
     assert!(utilization >= 0.6, "{utilization}");
 }
 
-/// Additions joined to the convolutions before them: the same answers in less time.
+/// Additions fused into the tiles of the convolutions before them: the same answers in less time.
 #[test]
 fn the_highest_level_saves_time() {
     let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };

@@ -24,9 +24,9 @@ pub(super) fn fuse(graph: &Graph, config: &HwConfig, placed: &mut Placed, apart:
     let mut at = 0;
     while at < placed.layers.len() {
         let allowed = |(layer, _): &(Layer, Plan)| last(layer).is_none_or(|fusion| !apart.contains(&fusion));
-        let found = |product| join(graph, config, placed, product, at).filter(allowed);
-        let joined = (0..at).rev().find_map(|product| Some((product, found(product)?)));
-        let Some((product, (layer, plan))) = joined else {
+        let found = |product| fused(graph, config, placed, product, at).filter(allowed);
+        let fused = (0..at).rev().find_map(|product| Some((product, found(product)?)));
+        let Some((product, (layer, plan))) = fused else {
             at += 1;
             continue;
         };
@@ -41,7 +41,7 @@ pub(super) fn fuse(graph: &Graph, config: &HwConfig, placed: &mut Placed, apart:
 }
 
 /// The layer `product` with the operator of layer `at` behind it, where that is possible and takes less time.
-fn join(graph: &Graph, config: &HwConfig, placed: &Placed, product: usize, at: usize) -> Option<(Layer, Plan)> {
+fn fused(graph: &Graph, config: &HwConfig, placed: &Placed, product: usize, at: usize) -> Option<(Layer, Plan)> {
     let (first, second) = (&placed.layers[product], &placed.layers[at]);
     let Plan::Conv(before) = &first.plan else { return None };
     let (value, view) = first.layer.output;

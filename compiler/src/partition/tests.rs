@@ -1,6 +1,6 @@
 //! Partitioned graphs on simulators, most on the functional one, against the reference evaluation, bit for bit.
 
-mod joined;
+mod fused;
 mod models;
 mod problems;
 
@@ -122,8 +122,8 @@ fn check(graph: &Graph, config: &HwConfig, inputs: &[Tensor]) -> Partition {
     check_on(graph, config, inputs, &fsim)
 }
 
-/// The same with operators joined to the products before them; how many are comes along.
-fn check_joined(graph: &Graph, config: &HwConfig, inputs: &[Tensor]) -> usize {
+/// The same with operators fused into the tiles of the products before them; how many are comes along.
+fn check_fused(graph: &Graph, config: &HwConfig, inputs: &[Tensor]) -> usize {
     let parts = check_split(graph, config, inputs, (Options { fuse: true, ..Options::default() }, &fsim));
     parts
         .explanations

@@ -1,7 +1,7 @@
-//! Operators joined to the product before them, on every configuration.
+//! Operators fused into the tiles of the product before them, on every configuration.
 
 use super::problems::{int8, layout, qadd, requantize, shape};
-use super::{Code, check_joined, configs, fsim, on_cpu, run};
+use super::{Code, check_fused, configs, fsim, on_cpu, run};
 use crate::codegen::accel::BuildError;
 use crate::graph::eval_all;
 use crate::graph::op::{Conv2d, Lookup};
@@ -18,7 +18,7 @@ fn network(rng: &mut StdRng) -> Graph {
     let order = layout(rng);
     let (n, c) = (rng.random_range(1..3), rng.random_range(1..40));
     let (h, w) = (rng.random_range(1..20), rng.random_range(1..20));
-    let mut b = GraphBuilder::new("joined");
+    let mut b = GraphBuilder::new("fused");
     let mut x = b.input("x", TensorType::new(DType::I8, &shape(order, n, c, h, w)));
     for _ in 0..2 {
         let kernel = *[1, 3].get(rng.random_range(0..2usize)).unwrap_or(&1);
@@ -57,16 +57,16 @@ fn network(rng: &mut StdRng) -> Graph {
 }
 
 #[test]
-fn what_is_joined_computes_the_same() {
+fn what_is_fused_computes_the_same() {
     for config in configs() {
-        let mut joined = 0;
+        let mut fused = 0;
         for seed in 0..15 {
             let mut rng = StdRng::seed_from_u64(seed);
             let graph = network(&mut rng);
             let inputs: Vec<_> = graph.inputs().map(|(_, v)| int8(&mut rng, &graph.ty(v).shape().unwrap())).collect();
-            joined += check_joined(&graph, &config, &inputs);
+            fused += check_fused(&graph, &config, &inputs);
         }
-        assert!(joined >= 5, "{}: only {joined} operators were joined", config.name);
+        assert!(fused >= 5, "{}: only {fused} operators were fused", config.name);
     }
 }
 
