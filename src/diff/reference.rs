@@ -209,7 +209,8 @@ fn find<'v>(manifest: &Manifest, visible: &'v [Visible], name: &str) -> Option<&
     visible.iter().find(|value| value.names(manifest).any(|known| known == name))
 }
 
-/// An array as a value's type: floats of another width, uint8 as int8 of 128 less, reals as the integers that stand for them.
+/// An array as a value's type: floats of another width, uint8 as int8 of 128 less, reals as the integers that stand for
+/// them, those out of range as the nearest that there is, and what is no number as zero.
 fn convert(array: Tensor, value: &Value) -> Option<Tensor> {
     let source = value.source.clone().unwrap_or_default();
     let float = |dtype| matches!(dtype, DType::F16 | DType::F32 | DType::F64);
@@ -225,10 +226,30 @@ fn convert(array: Tensor, value: &Value) -> Option<Tensor> {
         }
         (from, DType::I8) if float(from) => {
             let (scale, zero_point) = source.quantization?;
-            let step = |x: &f64| (x / f64::from(scale)).round_ties_even() as i64 + i64::from(zero_point);
+            let step =
+                |x: &f64| ((x / f64::from(scale)).round_ties_even() as i64).saturating_add(i64::from(zero_point));
             let bytes = array.to_f64().iter().map(|x| step(x).clamp(-128, 127) as i8 as u8).collect();
             Some(Tensor { dtype: DType::I8, bytes, ..array })
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilewright_runtime::artifact::Source;
+
+    #[test]
+    fn reals_out_of_range_become_the_nearest_integer() {
+        for zero_point in [-128, -7, 0, 5, 127] {
+            let source = Source { quantization: Some((0.5, zero_point)), ..Source::default() };
+            let value =
+                Value { name: "v".into(), dtype: DType::I8, shape: vec![6], constant: None, source: Some(source) };
+            let reals = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, f32::MIN, 1.0];
+            let found = convert(Tensor::from_f32(vec![6], &reals).unwrap(), &value).unwrap();
+            let one = f64::from(zero_point + 2).min(127.0);
+            assert_eq!(found.to_f64(), [127.0, -128.0, f64::from(zero_point), 127.0, -128.0, one]);
+        }
     }
 }
