@@ -55,6 +55,8 @@ pub struct Suspect {
     pub before: Vec<String>,
     /// Nodes that are new.
     pub after: Vec<String>,
+    /// The run whose answer changes, from 0.
+    pub run: usize,
     /// The output that changes.
     pub output: String,
     /// How it changes, against the answer before the stretch.
@@ -74,7 +76,7 @@ pub struct Bisection {
     pub suspect: Option<Suspect>,
 }
 
-/// Looks for the first patch after which the answer for `inputs` is another; `tolerance` is for passes that promise to
+/// Looks for the first patch after which the answer for any of the `runs`' inputs is another; `tolerance` is for passes that promise to
 /// change nothing, others have at least [`INEXACT`].
 ///
 /// # Errors
@@ -82,14 +84,14 @@ pub struct Bisection {
 pub fn bisect(
     graph: &Graph,
     passes: &[Box<dyn Pass>],
-    inputs: &[Tensor],
+    runs: &[Vec<Tensor>],
     tolerance: &Tolerance,
 ) -> Result<Bisection, BisectError> {
     let (_, report) = run(graph.clone(), passes, Options::default())?;
     let applied = report.applied;
     let exact: BTreeMap<&str, bool> = passes.iter().map(|pass| (pass.name(), pass.exact())).collect();
     let kind = |index: usize| exact.get(applied[index].pass).copied().unwrap_or(true);
-    let mut answers = Answers { graph, passes, inputs, known: BTreeMap::new() };
+    let mut answers = Answers { graph, passes, runs, known: BTreeMap::new() };
     let (mut stretches, mut suspect, mut start) = (Vec::new(), None, 0);
     while start < applied.len() && suspect.is_none() {
         let end = (start..applied.len()).find(|&i| kind(i) != kind(start)).unwrap_or(applied.len());
@@ -99,13 +101,10 @@ pub fn bisect(
             allowed.relative = allowed.relative.max(INEXACT.relative);
         }
         let base = answers.after(start)?;
-        let largest = differs(&base, &answers.after(end)?, &Tolerance::default());
-        stretches.push(Stretch {
-            patches: [start + 1, end],
-            exact: kind(start),
-            tolerance: allowed,
-            largest: largest.map(|(output, difference)| (output, difference.largest)),
-        });
+        let largest = differences(&base, &answers.after(end)?, &Tolerance::default())
+            .max_by(|a, b| a.2.largest.total_cmp(&b.2.largest))
+            .map(|(_, output, difference)| (output, difference.largest));
+        stretches.push(Stretch { patches: [start + 1, end], exact: kind(start), tolerance: allowed, largest });
         if differs(&base, &answers.after(end)?, &allowed).is_some() {
             let (mut same, mut other) = (start, end);
             while other - same > 1 {
@@ -116,11 +115,11 @@ pub fn bisect(
                     same = middle;
                 }
             }
-            if let Some((output, difference)) = differs(&base, &answers.after(other)?, &allowed) {
+            if let Some((run, output, difference)) = differs(&base, &answers.after(other)?, &allowed) {
                 let [before, after] = [answers.graph_after(other - 1)?, answers.graph_after(other)?];
                 let applied = applied[other - 1].clone();
                 let (before, after) = (only_in(&before, &after), only_in(&after, &before));
-                suspect = Some(Suspect { number: other, applied, before, after, output, difference });
+                suspect = Some(Suspect { number: other, applied, before, after, run, output, difference });
             }
         }
         start = end;
@@ -128,13 +127,14 @@ pub fn bisect(
     Ok(Bisection { patches: applied.len(), evaluations: answers.known.len(), stretches, suspect })
 }
 
-type Answer = Vec<(String, tensor::Tensor)>;
+/// The outputs of each run, by name.
+type Answer = Vec<Vec<(String, tensor::Tensor)>>;
 
 /// Answers after so many patches, each computed once.
 struct Answers<'g> {
     graph: &'g Graph,
     passes: &'g [Box<dyn Pass>],
-    inputs: &'g [Tensor],
+    runs: &'g [Vec<Tensor>],
     known: BTreeMap<usize, Answer>,
 }
 
@@ -149,17 +149,27 @@ impl Answers<'_> {
             return Ok(known.clone());
         }
         let graph = self.graph_after(patches)?;
-        let outputs = eval(&graph, self.inputs).map_err(|e| BisectError::Eval { patches, source: Box::new(e) })?;
-        let names = graph.outputs().iter().map(|(name, _)| name.clone());
-        let answer: Answer = names.zip(outputs.iter().map(tensor::Tensor::from)).collect();
+        let of_run = |inputs: &Vec<Tensor>| {
+            let outputs = eval(&graph, inputs).map_err(|e| BisectError::Eval { patches, source: Box::new(e) })?;
+            let names = graph.outputs().iter().map(|(name, _)| name.clone());
+            Ok(names.zip(outputs.iter().map(tensor::Tensor::from)).collect())
+        };
+        let answer: Answer = self.runs.iter().map(of_run).collect::<Result<_, BisectError>>()?;
         self.known.insert(patches, answer.clone());
         Ok(answer)
     }
 }
 
-/// The first output that differs.
-fn differs(a: &Answer, b: &Answer, tolerance: &Tolerance) -> Option<(String, Difference)> {
-    a.iter().zip(b).find_map(|((name, x), (_, y))| Some((name.clone(), compare(x, y, tolerance)?)))
+/// The first run and output that differ.
+fn differs(a: &Answer, b: &Answer, tolerance: &Tolerance) -> Option<(usize, String, Difference)> {
+    differences(a, b, tolerance).next()
+}
+
+/// Runs and outputs that differ.
+fn differences(a: &Answer, b: &Answer, tolerance: &Tolerance) -> impl Iterator<Item = (usize, String, Difference)> {
+    let both = a.iter().zip(b).enumerate();
+    let outputs = both.flat_map(|(run, (a, b))| a.iter().zip(b).map(move |(x, y)| (run, x, y)));
+    outputs.filter_map(|(run, (name, x), (_, y))| Some((run, name.clone(), compare(x, y, tolerance)?)))
 }
 
 /// Nodes of one graph that another has not, each with its operator; constants are left out.

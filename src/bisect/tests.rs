@@ -16,9 +16,9 @@ fn imported(name: &str) -> Graph {
     model::import(&path, &model::Sizes::default()).unwrap()
 }
 
-fn inputs(graph: &Graph) -> Vec<Tensor> {
+fn inputs(graph: &Graph) -> Vec<Vec<Tensor>> {
     let values = model::inputs(graph).unwrap();
-    made_up(&values.iter().collect::<Vec<_>>()).iter().map(|t| Tensor::try_from(t).unwrap()).collect()
+    vec![made_up(&values.iter().collect::<Vec<_>>()).iter().map(|t| Tensor::try_from(t).unwrap()).collect()]
 }
 
 const STRICT: Tolerance = Tolerance { steps: 0, relative: 1e-5 };
@@ -83,7 +83,7 @@ fn the_wrong_patch_among_many_is_named_in_few_evaluations() {
         [("none", None), ("clip0", Some(1)), ("clip63", Some(64)), ("clip98", Some(99)), ("clip99", Some(100))]
     {
         let list: Vec<Box<dyn Pass>> = vec![Box::new(Wrong { node })];
-        let found = bisect(&graph, &list, std::slice::from_ref(&x), &STRICT).unwrap();
+        let found = bisect(&graph, &list, &[vec![x.clone()]], &STRICT).unwrap();
         assert_eq!(found.patches, 100);
         assert_eq!(found.suspect.as_ref().map(|s| s.number), number, "{node}");
         let Some(suspect) = found.suspect else { continue };
@@ -93,6 +93,18 @@ fn the_wrong_patch_among_many_is_named_in_few_evaluations() {
         assert_eq!(suspect.after, [format!("clip {node}/again")]);
         assert!(found.evaluations <= 9, "{}", found.evaluations);
     }
+}
+
+#[test]
+fn a_patch_that_changes_the_answer_of_the_last_run_alone_is_named() {
+    let graph = clips(20);
+    let list: Vec<Box<dyn Pass>> = vec![Box::new(Wrong { node: "clip7" })];
+    let run = |step: f32| vec![Tensor::from_fn(&[1, 64], |i| i as f32 * step)];
+    let found = bisect(&graph, &list, &[run(0.0), run(0.001), run(4.0)], &STRICT).unwrap();
+    let suspect = found.suspect.unwrap();
+    assert_eq!((suspect.number, suspect.run, suspect.output.as_str()), (8, 2, "y"));
+    assert!(found.stretches[0].largest.is_some());
+    assert_eq!(bisect(&graph, &list, &[run(0.0), run(0.001)], &STRICT).unwrap().suspect, None);
 }
 
 /// Moves a zero point by one.

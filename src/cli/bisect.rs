@@ -51,27 +51,29 @@ impl Bisect {
         let graph = model::import(&self.file, &self.compilation.sizes(&shapes)?)?;
         let values = model::inputs(&graph).with_context(|| file.clone())?;
         let values: Vec<_> = values.iter().collect();
-        let inputs = if given.is_empty() {
+        let runs = if given.is_empty() {
             if !values.is_empty() {
                 eprintln!("inputs are made up; give the model's own with --input");
             }
-            inference::made_up(&values)
+            vec![inference::made_up(&values)]
         } else {
             let preprocess = self.file.preprocess(self.preprocess.as_ref());
-            let mut runs = inference::split(&values, &given.tensors(&values, &self.file.about()?, &preprocess)?)?;
-            runs.swap_remove(0)
+            inference::split(&values, &given.tensors(&values, &self.file.about()?, &preprocess)?)?
         };
-        let inputs = inputs.iter().map(Tensor::try_from).collect::<Result<Vec<_>, _>>().map_err(anyhow::Error::msg)?;
+        let of_run = |inputs: &Vec<_>| inputs.iter().map(Tensor::try_from).collect::<Result<Vec<_>, _>>();
+        let runs = runs.iter().map(of_run).collect::<Result<Vec<_>, _>>().map_err(anyhow::Error::msg)?;
         let passes = model::passes(self.compilation.level());
-        let found = bisect(&graph, &passes, &inputs, &self.tolerance).with_context(|| file.clone())?;
-        let text = if self.json { format!("{}\n", json(&file, &found)) } else { text(&file, &found) };
+        let found = bisect(&graph, &passes, &runs, &self.tolerance).with_context(|| file.clone())?;
+        let text =
+            if self.json { format!("{}\n", json(&file, runs.len(), &found)) } else { text(&file, runs.len(), &found) };
         write_or_print(None, text.as_bytes())?;
         Ok(if found.suspect.is_some() { Verdict::No } else { Verdict::Fine })
     }
 }
 
-fn text(file: &str, found: &Bisection) -> String {
-    let mut text = format!("{file}: {} patches, {} graphs evaluated\n", found.patches, found.evaluations);
+fn text(file: &str, runs: usize, found: &Bisection) -> String {
+    let mut text =
+        format!("{file}: {} patches, {} graphs evaluated in {runs} run(s)\n", found.patches, found.evaluations);
     for stretch in &found.stretches {
         let [first, last] = stretch.patches;
         let promise = if stretch.exact { "change no answer" } else { "put integers in the place of floats" };
@@ -89,17 +91,18 @@ fn text(file: &str, found: &Bisection) -> String {
 }
 
 fn suspect_text(suspect: &Suspect) -> String {
-    let Suspect { number, applied, before, after, output, difference } = suspect;
+    let Suspect { number, applied, before, after, run, output, difference } = suspect;
     let or_nothing = |list: &[String]| if list.is_empty() { "nothing".to_string() } else { list.join(", ") };
     format!(
         "patch {number} changes the answer: pass {}, {} at {}\n  in place of {}\n  now         {}\n  \
-         {output}{:?} was {} and is {}; {} of {} elements differ, by {} at most\n",
+         {output}{:?} of run {} was {} and is {}; {} of {} elements differ, by {} at most\n",
         applied.pass,
         applied.what,
         applied.node,
         or_nothing(before),
         or_nothing(after),
         difference.index,
+        run + 1,
         difference.values[0],
         difference.values[1],
         difference.differing,
@@ -108,7 +111,7 @@ fn suspect_text(suspect: &Suspect) -> String {
     )
 }
 
-fn json(file: &str, found: &Bisection) -> serde_json::Value {
+fn json(file: &str, runs: usize, found: &Bisection) -> serde_json::Value {
     let stretches: Vec<_> = found
         .stretches
         .iter()
@@ -120,10 +123,10 @@ fn json(file: &str, found: &Bisection) -> serde_json::Value {
         .collect();
     let suspect = found.suspect.as_ref().map(|s| {
         json!({ "number": s.number, "pass": s.applied.pass, "patch": s.applied.what, "node": s.applied.node,
-                "before": s.before, "after": s.after, "output": s.output, "index": s.difference.index,
+                "before": s.before, "after": s.after, "run": s.run, "output": s.output, "index": s.difference.index,
                 "was": s.difference.values[0], "is": s.difference.values[1], "differing": s.difference.differing,
                 "elements": s.difference.elements, "largest": s.difference.largest })
     });
-    json!({ "model": file, "patches": found.patches, "evaluations": found.evaluations, "stretches": stretches,
+    json!({ "model": file, "runs": runs, "patches": found.patches, "evaluations": found.evaluations, "stretches": stretches,
             "suspect": suspect })
 }

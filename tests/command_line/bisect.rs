@@ -11,6 +11,7 @@ fn sound_passes_are_cleared_at_every_level() {
     for level in ["-O0", "-O3"] {
         let text = fine(dir.path(), &["bisect", &lenet(), level, "--input", &digits()]);
         assert!(text.ends_with("no patch changes the answer\n"), "{text}");
+        assert!(text.lines().next().unwrap().ends_with("graphs evaluated in 32 run(s)"), "{text}");
         assert!(text.contains("put integers in the place of floats: "), "{text}");
     }
     let report: Json = serde_json::from_str(&fine(dir.path(), &["bisect", &lenet(), "--json"])).unwrap();
