@@ -10,7 +10,7 @@ use tilewright::diff::{Comparison, Other, Reference, Side, Tolerance, compare_al
 use tilewright::inference;
 use tilewright::picture::Preprocess;
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::artifact::Artifact;
+use tilewright_runtime::artifact::{Artifact, StepKind};
 use tilewright_runtime::tensor::Tensor;
 
 use super::compile::Compilation;
@@ -107,6 +107,9 @@ impl Diff {
             bail!("--hw-b is for an accelerator; leave it out, or give --b fsim or --b rtl");
         }
         let hw_b = self.config(self.hw_b.as_deref(), artifact.as_ref())?;
+        if let Some(artifact) = &artifact {
+            self.check_sides(artifact)?;
+        }
         let compile = |kind: DeviceKind, config: &HwConfig| -> Result<Artifact> {
             if let Some(artifact) = &artifact {
                 return Ok(artifact.clone());
@@ -168,6 +171,26 @@ impl Diff {
         let text = if self.json { format!("{}\n", report.json()) } else { report.text() };
         write_or_print(None, text.as_bytes())?;
         Ok(if equal { Verdict::Fine } else { Verdict::No })
+    }
+
+    /// Refuses the CPU for a program that was compiled for an accelerator.
+    fn check_sides(&self, artifact: &Artifact) -> Result<()> {
+        if !artifact.manifest.steps.iter().any(|step| matches!(step.kind, StepKind::Accel(_))) {
+            return Ok(());
+        }
+        let file = self.file.display();
+        if self.a == DeviceKind::Cpu {
+            bail!(
+                "{file} is compiled for an accelerator, so --a cpu cannot run it; give --a fsim, --a rtl or the model's file"
+            );
+        }
+        if self.b == Right::Device(DeviceKind::Cpu) {
+            bail!(
+                "{file} is compiled for an accelerator, so --b cpu cannot run it; give --b rtl, --b dir:DIR, --b npz:FILE or the \
+                 model's file"
+            );
+        }
+        Ok(())
     }
 
     /// Inputs of each run: those given, or some that are made up.

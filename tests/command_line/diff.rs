@@ -279,6 +279,17 @@ fn arrays_that_do_not_fit_are_refused() {
         &["diff", "good.twa", "--hw-b", "1x8x8"],
         "--hw-b is for an accelerator; leave it out, or give --b fsim or --b rtl",
     );
+    refused(
+        dir.path(),
+        &["diff", "good.twa", "--input", "d.npy"],
+        "good.twa is compiled for an accelerator, so --b cpu cannot run it; give --b rtl, --b dir:DIR, --b npz:FILE or the \
+         model's file",
+    );
+    refused(
+        dir.path(),
+        &["diff", "good.twa", "--a", "cpu", "--b", "rtl"],
+        "good.twa is compiled for an accelerator, so --a cpu cannot run it; give --a fsim, --a rtl or the model's file",
+    );
     let outcome = tilewright(dir.path(), &["diff", "good.twa", "--b", "gpu"]);
     assert!(outcome.code == 2 && outcome.stderr.contains("or npz:FILE or dir:DIR for arrays"), "{}", outcome.stderr);
     let outcome = tilewright(dir.path(), &["diff", "good.twa", "--tolerance", "few"]);
