@@ -218,8 +218,7 @@ fn is_index(bytes: &[u8]) -> bool {
 
 /// How the device had a value; files have all in the model's own order.
 fn layout(packing: Packing) -> Json {
-    let image =
-        |order: &str, i: Image| json!({ "order": order, "block": i.block, "n": i.n, "c": i.c, "h": i.h, "w": i.w });
+    let image = |order: &str, i: Image| json!({ "order": order, "block": i.block, "n": i.n, "c": i.c, "h": i.h, "w": i.w, "pads": i.pads });
     match packing {
         Packing::Dense => json!("dense"),
         Packing::Nhwc(i) => image("nhwc", i),

@@ -1,13 +1,14 @@
 //! How tensors lie in device memory. Compiler, driver and runtime take every address from here.
 //!
-//! Version 1. Activations are blocked by channels, `[N][C/b][H][W][b]` with b the wider of block_in and block_out; weights
+//! Version 2. Activations are blocked by channels, `[N][C/b][H][W][b]` with b the wider of block_in and block_out, or, where
+//! windows of columns are loaded as channels, dense with padded rows, `[N][H][before + W + behind][C]`; weights
 //! are tiles in the order in which gemm reads them; parameters are nine rows of block_out bytes to an entry.
 
 use crate::config::HwConfig;
 use crate::isa::{PARAM_BIAS_ROW, PARAM_MULTIPLIER_ROW, PARAM_ROWS, PARAM_SHIFT_ROW};
 
 /// Changes whenever bytes in memory would mean something else.
-pub const LAYOUT_VERSION: u32 = 1;
+pub const LAYOUT_VERSION: u32 = 2;
 
 /// An int8 activation tensor in device memory, channels in blocks of `block`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

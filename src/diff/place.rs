@@ -110,7 +110,7 @@ fn device_byte(packing: Packing, flat: usize) -> usize {
             [plane / i.c, plane % i.c, flat / i.w % i.h, flat % i.w]
         }),
     };
-    i.layout().offset(n, c, y, x)
+    i.layout().offset(n, c, y, x + i.pads[0])
 }
 
 /// Images, channels, rows and columns that a store covers of a tensor that lies at `range`.
@@ -124,9 +124,11 @@ fn tile(packing: Packing, trace: &Trace, range: &Range<u64>) -> Option<[Range<us
             let end = start + u64::from(x.row_bytes);
             for byte in start.max(range.start)..end.min(range.end) {
                 let place = coordinates(image, (byte - range.start) as usize);
-                if place[1] >= image.c {
+                let inside = image.pads[0]..image.pads[0] + image.w;
+                if place[1] >= image.c || !inside.contains(&place[3]) {
                     continue;
                 }
+                let place = [place[0], place[1], place[2], place[3] - image.pads[0]];
                 let tile = tile.get_or_insert_with(|| place.map(|at| at..at + 1));
                 for (range, at) in tile.iter_mut().zip(place) {
                     *range = range.start.min(at)..range.end.max(at + 1);
@@ -152,7 +154,7 @@ mod tests {
 
     #[test]
     fn bytes_and_coordinates_are_each_others_opposite() {
-        let image = Image { n: 2, c: 5, h: 3, w: 4, block: 4, fill: 0 };
+        let image = Image { n: 2, c: 5, h: 3, w: 4, block: 4, fill: 0, pads: [0; 2] };
         for flat in 0..2 * 5 * 3 * 4 {
             let byte = device_byte(Packing::Nchw(image), flat);
             let [n, c, y, x] = coordinates(image, byte);

@@ -68,9 +68,9 @@ pub(super) fn place(graph: &Graph, config: &HwConfig, options: &Options, refused
                 }
                 _ => "its data are on the CPU".into(),
             },
-            Found::Layer(layer) => match plan(&layer, config, options.search_tiles) {
-                Ok(plan) => {
-                    accept(&mut placed, &mut ready, *layer, plan, options.join);
+            Found::Layer(layer) => match plan_of(*layer, config, options, &known) {
+                Ok((layer, plan)) => {
+                    accept(&mut placed, &mut ready, layer, plan, options.join);
                     continue;
                 }
                 Err(reason) => reason,
@@ -85,6 +85,25 @@ pub(super) fn place(graph: &Graph, config: &HwConfig, options: &Options, refused
         placed.nodes.insert(id, NodePlace { place: Place::Cpu, depth, why });
     }
     placed
+}
+
+/// A layer with its plan: as it is or, where the host writes its input and fewer cycles are estimated, with a window's
+/// columns as channels.
+fn plan_of(
+    layer: Layer,
+    config: &HwConfig,
+    options: &Options,
+    known: &dyn Fn(ValueId) -> Option<View>,
+) -> Result<(Layer, Plan), String> {
+    let plain = plan(&layer, config, options.search_tiles);
+    let from_host = layer.inputs.iter().all(|(value, _)| known(*value).is_none());
+    let other = if options.search_tiles && from_host { layer.columns_as_channels(config) } else { None };
+    let planned = other.and_then(|layer| plan(&layer, config, true).ok().map(|plan| (layer, plan)));
+    match (plain, planned) {
+        (Ok(plain), Some((layer, plan))) if plan.cycles() < plain.cycles() => Ok((layer, plan)),
+        (Err(_), Some(other)) => Ok(other),
+        (plain, _) => plain.map(|plan| (layer, plan)),
+    }
 }
 
 fn accept(placed: &mut Placed, ready: &mut HashMap<ValueId, Ready>, layer: Layer, plan: Plan, join: bool) {
@@ -107,6 +126,11 @@ fn accept(placed: &mut Placed, ready: &mut HashMap<ValueId, Ready>, layer: Layer
 pub(super) fn describe(layer: &Layer, plan: &Plan) -> String {
     let behind = if layer.then.is_empty() { "" } else { ", and in them what is done with its results" };
     match (&layer.kind, plan) {
+        (Kind::Conv(conv), Plan::Conv(t)) if layer.inputs[0].1.has_windows() => format!(
+            "product of a window of {} rows, its columns loaded as {} channels, with its requantization, in tiles of {}x{} \
+             pixels and {} by {} blocks of channels{behind}",
+            conv.kernel[0], layer.inputs[0].1.c, t.rows, t.columns, t.in_blocks, t.out_blocks
+        ),
         (Kind::Conv(conv), Plan::Conv(t)) => format!(
             "product of a {}x{} window with its requantization, in tiles of {}x{} pixels and {} by {} blocks of channels{behind}",
             conv.kernel[0], conv.kernel[1], t.rows, t.columns, t.in_blocks, t.out_blocks

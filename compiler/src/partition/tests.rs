@@ -3,6 +3,7 @@
 mod fused;
 mod models;
 mod problems;
+mod stems;
 
 use super::{Code, Options, Partition, partition};
 use crate::graph::{Graph, Op, Tensor, TensorData, ValueId, eval_all};
@@ -27,7 +28,7 @@ fn image(packing: Packing) -> Option<(Image, [usize; 4])> {
 
 fn to_device(packing: Packing, dense: &[i8]) -> Vec<u8> {
     let (image, s) = image(packing).expect("the compiler packs images");
-    let packed = image.layout().pack(image.fill, |n, c, y, x| dense[n * s[0] + c * s[1] + y * s[2] + x * s[3]]);
+    let packed = image.pack(|n, c, y, x| dense[n * s[0] + c * s[1] + y * s[2] + x * s[3]]);
     packed.into_iter().map(|v| v as u8).collect()
 }
 
@@ -35,7 +36,7 @@ fn to_host(packing: Packing, bytes: &[u8], len: usize) -> Vec<i8> {
     let (image, s) = image(packing).expect("the compiler packs images");
     let packed: Vec<i8> = bytes.iter().map(|&b| b as i8).collect();
     let mut dense = vec![0; len];
-    image.layout().unpack(&packed, |n, c, y, x, v| dense[n * s[0] + c * s[1] + y * s[2] + x * s[3]] = v);
+    image.unpack(&packed, |n, c, y, x, v| dense[n * s[0] + c * s[1] + y * s[2] + x * s[3]] = v);
     dense
 }
 

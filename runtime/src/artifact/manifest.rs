@@ -196,8 +196,11 @@ pub struct Image {
     pub w: usize,
     /// Channels of a block.
     pub block: usize,
-    /// Value of channels that the tensor has not.
+    /// Value of channels and columns that the tensor has not.
     pub fill: i8,
+    /// Columns that stand on the device before and behind those of the tensor.
+    #[serde(default)]
+    pub pads: [usize; 2],
 }
 
 impl Packing {
@@ -206,18 +209,39 @@ impl Packing {
         match self {
             Packing::Dense => Some((dense, dense)),
             Packing::Nhwc(i) | Packing::Nchw(i) => {
-                let pixels = i.n.checked_mul(i.h)?.checked_mul(i.w)?;
+                let rows = i.n.checked_mul(i.h)?;
+                let pixels = rows.checked_mul(i.w)?;
+                let wide = rows.checked_mul(i.w.checked_add(i.pads[0])?.checked_add(i.pads[1])?)?;
                 let blocks = i.c.checked_add(i.block.checked_sub(1)?)? / i.block;
-                Some((pixels.checked_mul(i.c)?, pixels.checked_mul(blocks)?.checked_mul(i.block)?))
+                Some((pixels.checked_mul(i.c)?, wide.checked_mul(blocks)?.checked_mul(i.block)?))
             }
         }
     }
 }
 
 impl Image {
-    /// The layout in device memory.
+    /// The layout in device memory, which has the padded columns.
     pub fn layout(&self) -> Activation {
-        Activation { n: self.n, c: self.c, h: self.h, w: self.w, block: self.block }
+        Activation { n: self.n, c: self.c, h: self.h, w: self.w + self.pads[0] + self.pads[1], block: self.block }
+    }
+
+    /// The bytes in device memory of the elements that `at(n, c, y, x)` finds.
+    pub fn pack(&self, at: impl Fn(usize, usize, usize, usize) -> i8) -> Vec<i8> {
+        self.layout().pack(self.fill, |n, c, y, x| self.column(x).map_or(self.fill, |x| at(n, c, y, x)))
+    }
+
+    /// Hands every element of the tensor to `put(n, c, y, x, value)`. Bytes past the end count as 0.
+    pub fn unpack(&self, packed: &[i8], mut put: impl FnMut(usize, usize, usize, usize, i8)) {
+        self.layout().unpack(packed, |n, c, y, x, value| {
+            if let Some(x) = self.column(x) {
+                put(n, c, y, x, value);
+            }
+        });
+    }
+
+    /// The tensor's column for one on the device.
+    fn column(&self, x: usize) -> Option<usize> {
+        x.checked_sub(self.pads[0]).filter(|x| *x < self.w)
     }
 }
 

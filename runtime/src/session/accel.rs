@@ -79,7 +79,7 @@ fn pack(packing: Packing, dense: &[u8]) -> Vec<u8> {
         Packing::Nchw(i) => (i, [i.c * i.h * i.w, i.h * i.w, i.w, 1]),
     };
     let at = |n, c, y, x| dense[n * strides[0] + c * strides[1] + y * strides[2] + x * strides[3]] as i8;
-    image.layout().pack(image.fill, at).into_iter().map(|value| value as u8).collect()
+    image.pack(at).into_iter().map(|value| value as u8).collect()
 }
 
 /// The opposite of [`pack`].
@@ -90,7 +90,7 @@ fn unpack(packing: Packing, packed: &[u8], dense: &mut [u8]) {
         Packing::Nchw(i) => (i, [i.c * i.h * i.w, i.h * i.w, i.w, 1]),
     };
     let packed: Vec<i8> = packed.iter().map(|value| *value as i8).collect();
-    image.layout().unpack(&packed, |n, c, y, x, value| {
+    image.unpack(&packed, |n, c, y, x, value| {
         dense[n * strides[0] + c * strides[1] + y * strides[2] + x * strides[3]] = value as u8;
     });
 }
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn channels_lie_in_blocks_and_come_back() {
-        let image = Image { n: 2, c: 3, h: 2, w: 2, block: 4, fill: 9 };
+        let image = Image { n: 2, c: 3, h: 2, w: 2, block: 4, fill: 9, pads: [0; 2] };
         let nhwc: Vec<u8> = (0..24).collect();
         let packed = pack(Packing::Nhwc(image), &nhwc);
         assert_eq!(&packed[..8], [0, 1, 2, 9, 3, 4, 5, 9]);
@@ -118,5 +118,16 @@ mod tests {
         assert_eq!(pack(Packing::Nchw(image), &nchw), packed);
         unpack(Packing::Nchw(image), &packed, &mut back);
         assert_eq!(back, nchw);
+    }
+
+    #[test]
+    fn padded_columns_stand_around_a_row_and_are_left_out_on_the_way_back() {
+        let image = Image { n: 1, c: 2, h: 2, w: 2, block: 2, fill: 9, pads: [1, 2] };
+        let dense: Vec<u8> = (0..8).collect();
+        let packed = pack(Packing::Nhwc(image), &dense);
+        assert_eq!(packed, [9, 9, 0, 1, 2, 3, 9, 9, 9, 9, 9, 9, 4, 5, 6, 7, 9, 9, 9, 9]);
+        let mut back = vec![0; 8];
+        unpack(Packing::Nhwc(image), &packed, &mut back);
+        assert_eq!(back, dense);
     }
 }

@@ -8,7 +8,7 @@ use super::product::Tile;
 use super::rest::{Rest, pack, stored};
 use super::then::Tail;
 use super::vector::Requant;
-use super::view::View;
+use super::view::{ColumnWindows, View};
 use crate::graph::ValueId;
 use std::ops::Range;
 use tilewright_driver::{DriverError, Nest, Role};
@@ -373,6 +373,10 @@ impl Walk<'_> {
         let ratio = self.sizes.in_ratio;
         let entries = in_blocks.len() * s.window[0] * s.window[1] * ratio;
         let entry = e.inp.hold(key, entries as u32);
+        if let Some(columns) = view.windows() {
+            self.load_windows(e, s, in_blocks, (entry, columns))?;
+            return Ok(entry);
+        }
         let windows: Vec<Window> = s
             .pixels
             .tiles
@@ -386,6 +390,40 @@ impl Walk<'_> {
         let load = Load { mem: Mem::Inp, entry, pad_value: self.conv.pad_value, ..Load::default() };
         s.pixels.load(e, place, &windows, s.window, load, ratio)?;
         Ok(entry)
+    }
+
+    /// Loads windows of columns, a row of bytes each, block by block of what they have.
+    fn load_windows(
+        &self,
+        e: &mut Emit,
+        s: &Step,
+        in_blocks: &Range<usize>,
+        (entry, windows): (u32, ColumnWindows),
+    ) -> Result<(), DriverError> {
+        let (place, view) = self.input;
+        let block = e.config.block() as usize;
+        for t in &s.pixels.tiles {
+            let (rows, skip) = row_span(self.conv, t.rows.start, t.rows.len(), view);
+            let offset = place.layout.offset(t.image, 0, rows.start, t.columns.start * windows.step);
+            for (i, first) in in_blocks.clone().map(|b| b * block).enumerate() {
+                e.b.load(Load {
+                    mem: Mem::Inp,
+                    base: place.region.0,
+                    offset: place.offset + (offset + first) as u64,
+                    entry: entry + (i * s.window[0] * s.window[1]) as u32,
+                    row_bytes: block.min(view.c - first) as u32,
+                    rows: t.columns.len() as u32,
+                    planes: rows.inside as u32,
+                    row_stride: stride(t.columns.len(), windows.step * windows.c),
+                    plane_stride: stride(rows.inside, skip * place.layout.row_stride()),
+                    z_before: rows.before as u32,
+                    z_after: rows.after as u32,
+                    pad_value: self.conv.pad_value,
+                    ..Load::default()
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// The work of a pass on all output tiles of a step.

@@ -25,6 +25,7 @@ mod product;
 mod rest;
 mod scratch;
 mod shared;
+mod stem;
 mod taps;
 mod then;
 mod transposed;

@@ -41,6 +41,17 @@ pub enum Plan {
     },
 }
 
+impl Plan {
+    /// Estimated cycles, where there are any.
+    pub fn cycles(&self) -> Option<u64> {
+        match self {
+            Plan::Conv(tile) => Some(tile.cycles),
+            Plan::Depthwise(tile) => Some(tile.cycles),
+            _ => None,
+        }
+    }
+}
+
 /// The tile of a product; channels are counted in blocks of the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConvTile {
@@ -74,6 +85,8 @@ pub(super) const PAD_ROWS: usize = isa::MOST_PAD_ROWS as usize;
 pub(super) const PAD_ENTRIES: usize = isa::MOST_PAD_ENTRIES as usize;
 pub(super) const ROW_BYTES: usize = isa::MOST_ROW_BYTES as usize;
 pub(super) const ROWS: usize = isa::MOST_ROWS as usize;
+/// Rows between a load's walk and its writing side.
+const ROWS_UNDER_WAY: u64 = 16;
 
 /// Plans a layer, or says why the accelerator cannot compute it. `search` asks for the product's tile of the fewest estimated
 /// cycles instead of the first that fits.
@@ -322,6 +335,8 @@ fn cost(
         && (tile.rows <= ROWS)
         && if by_pixel {
             columns_in * sizes.in_ratio <= ROWS && rows_in <= ROWS && tile.columns * sizes.out_ratio <= ROWS
+        } else if input.has_windows() {
+            columns_in <= ROWS && rows_in <= ROWS && tile.columns * config.block() as usize <= ROW_BYTES
         } else {
             let wide = if fill == Fill::Neighbours { batch } else { 1 } * config.block() as usize;
             columns_in.min(input.w) * wide <= ROW_BYTES && tile.columns * wide <= ROW_BYTES
@@ -356,8 +371,16 @@ fn cost(
     // A row of one pixel waits for its turn among the few that are under way, or for the row before it.
     let pixels_of =
         |entries: usize, bytes: u32, wait: u64| (entries * batch) as u64 * (u64::from(bytes).div_ceil(bus) + wait);
-    let inp_load =
-        if by_pixel { pixels_of(inp, config.block_in, 2) } else { beats(inp, Mem::Inp) + (in_blocks * rows_in) as u64 };
+    // Windows are rows of few bytes, of which memory answers as many at once as the load unit has under way.
+    let window_beats = (u64::from(config.block()).min(input.c as u64) + bus - 1).div_ceil(bus);
+    let window_wait = (u64::from(config.dram.latency) + 12).div_ceil(ROWS_UNDER_WAY).max(window_beats);
+    let inp_load = if by_pixel {
+        pixels_of(inp, config.block_in, 2)
+    } else if input.has_windows() {
+        inp as u64 * window_wait
+    } else {
+        beats(inp, Mem::Inp) + (in_blocks * rows_in) as u64
+    };
     let wgt_load = beats(wgt, Mem::Wgt);
     let one_inp = passes * pixel_tiles == 1;
     let one_wgt = passes * out_tiles == 1;
@@ -371,7 +394,14 @@ fn cost(
     let tiles = pixel_tiles * out_tiles;
     let requant = (out as u64) * u64::from(config.row_elements().div_ceil(config.requant_lanes));
     let store = if by_pixel { pixels_of(out, config.block_out, 3) } else { beats(out, Mem::Out) };
-    let dma = inp_loads * inp_load + wgt_loads * wgt_load + tiles * store * (1 + need.operands as u64);
+    let stores = tiles * store * (1 + need.operands as u64);
+    let dma = if input.has_windows() {
+        // Stores have the bus while windows are waited for.
+        let loads = |cycles: u64| inp_loads * cycles + wgt_loads * wgt_load;
+        loads(inp_load).max(loads(inp as u64 * window_beats) + stores)
+    } else {
+        inp_loads * inp_load + wgt_loads * wgt_load + stores
+    };
     let all_rest = rest.count(0..sizes.out_blocks * sizes.out_ratio, &(0..sizes.in_tiles));
     let gemm = tiles * passes * ((main * pixels) as u64 + 12)
         + all_rest as u64 * pixel_tiles * pixels as u64

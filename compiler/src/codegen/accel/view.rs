@@ -18,6 +18,24 @@ pub struct View {
     pub h: usize,
     /// Columns.
     pub w: usize,
+    /// Where its pixels are windows of the tensor's columns.
+    windows: Option<ColumnWindows>,
+}
+
+/// Windows of columns that take the place of pixels: those of a window, with their channels, are the view's channels. They
+/// overlap in device memory, where a pixel has the tensor's channels alone, without a block to fill up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct ColumnWindows {
+    /// Channels of the tensor.
+    pub c: usize,
+    /// Columns of the tensor.
+    pub w: usize,
+    /// Columns from one window to the next.
+    pub step: usize,
+    /// Columns of `fill` before and behind each row in device memory.
+    pub pads: [usize; 2],
+    /// Value of padding.
+    pub fill: i8,
 }
 
 impl View {
@@ -31,7 +49,25 @@ impl View {
     /// A view of these sizes.
     pub fn new(order: Layout, n: usize, c: usize, h: usize, w: usize) -> View {
         let order = if c == 1 || h * w == 1 { Layout::Nhwc } else { order };
-        View { order, n, c, h, w }
+        View { order, n, c, h, w, windows: None }
+    }
+
+    /// The same tensor as `count` windows of `columns` columns; the first begins `before` columns outside.
+    pub(super) fn in_windows(&self, [columns, step, before, count]: [usize; 4], fill: i8) -> View {
+        let width = ((count - 1) * step + columns).max(before + self.w);
+        let pads = [before, width - before - self.w];
+        let windows = Some(ColumnWindows { c: self.c, w: self.w, step, pads, fill });
+        View { c: columns * self.c, w: count, windows, ..*self }
+    }
+
+    /// Whether windows of columns take the place of pixels.
+    pub fn has_windows(&self) -> bool {
+        self.windows.is_some()
+    }
+
+    /// The windows that take the place of pixels, if any do.
+    pub(super) fn windows(&self) -> Option<ColumnWindows> {
+        self.windows
     }
 
     /// A view in which the last dimension holds channels and all others are columns.
@@ -73,18 +109,28 @@ impl View {
         self.n * self.c * self.h * self.w
     }
 
-    /// The blocked form in device memory.
+    /// The form in device memory: blocked, or without blocks where windows are loaded.
     pub fn layout(&self, config: &HwConfig) -> Activation {
+        if self.windows.is_some() {
+            return self.host_image(config).layout();
+        }
         Activation::new(config, self.n, self.c, self.h, self.w)
     }
 
     /// What the runtime has to do at a region's border.
     pub fn packing(&self, config: &HwConfig) -> Packing {
-        let View { n, c, h, w, .. } = *self;
-        let image = Image { n, c, h, w, block: config.block() as usize, fill: 0 };
+        let image = self.host_image(config);
         match self.order {
             Layout::Nhwc => Packing::Nhwc(image),
             Layout::Nchw => Packing::Nchw(image),
+        }
+    }
+
+    fn host_image(&self, config: &HwConfig) -> Image {
+        let View { n, c, h, w, windows, .. } = *self;
+        match windows {
+            Some(x) => Image { n, c: x.c, h, w: x.w, block: x.c, fill: x.fill, pads: x.pads },
+            None => Image { n, c, h, w, block: config.block() as usize, fill: 0, pads: [0; 2] },
         }
     }
 }
