@@ -1,11 +1,13 @@
 //! Two runs of a model, or a run and arrays, compared value by value in the order of the graph.
 
 mod compare;
+mod ordinary;
 mod place;
 mod reference;
 mod tolerance;
 
 pub use compare::{Difference, compare};
+pub use ordinary::{Departure, Outputs, departure};
 pub use place::{Made, Spot, Written, spot};
 pub use reference::{Reference, ReferenceError};
 pub use tolerance::{Tolerance, ToleranceError};

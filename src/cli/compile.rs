@@ -91,6 +91,11 @@ impl Compilation {
         self.given().into_iter().filter(|name| !["-O", "--bind", "--shape"].contains(name)).collect()
     }
 
+    /// Whether every artifact keeps its values.
+    pub fn keeps_values(&self) -> bool {
+        self.keep_values
+    }
+
     /// Level of optimisation.
     pub fn level(&self) -> u8 {
         self.level.unwrap_or(2)

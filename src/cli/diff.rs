@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use tilewright::devices::{self, DeviceKind};
-use tilewright::diff::{Comparison, Other, Reference, Side, Tolerance, compare_all};
+use tilewright::diff::{Comparison, Other, Outputs, Reference, Side, Tolerance, compare_all, departure};
 use tilewright::inference;
 use tilewright::picture::Preprocess;
 use tilewright_hw::config::HwConfig;
@@ -110,19 +110,19 @@ impl Diff {
         if let Some(artifact) = &artifact {
             self.check_sides(artifact)?;
         }
-        let compile = |kind: DeviceKind, config: &HwConfig| -> Result<Artifact> {
+        let compile = |kind: DeviceKind, config: &HwConfig, keep: bool| -> Result<Artifact> {
             if let Some(artifact) = &artifact {
                 return Ok(artifact.clone());
             }
             let accelerator = kind != DeviceKind::Cpu;
-            Ok(self.compilation.compile(&self.file, config, accelerator, true, &shapes)?.0)
+            Ok(self.compilation.compile(&self.file, config, accelerator, keep, &shapes)?.0)
         };
-        let artifact_a = compile(self.a, &hw_a)?;
+        let artifact_a = compile(self.a, &hw_a, true)?;
         let runs = self.runs(&artifact_a, given)?;
         let other = match &self.b {
             Right::Device(kind) => {
                 let same = hw_a.hash() == hw_b.hash() && (*kind == DeviceKind::Cpu) == (self.a == DeviceKind::Cpu);
-                let artifact_b = if same { artifact_a.clone() } else { compile(*kind, &hw_b)? };
+                let artifact_b = if same { artifact_a.clone() } else { compile(*kind, &hw_b, true)? };
                 Ready::Side(Box::new(side(artifact_b, *kind, &hw_b)?))
             }
             Right::Npz(path) => Ready::Arrays(Reference::from_npz(path, runs.len())?),
@@ -140,12 +140,15 @@ impl Diff {
         let (mut other, names) = (other, [self.name_a(&hw_a), self.name_b(&hw_b)]);
         let mut last = Comparison::default();
         let mut parted = None;
+        let mut outputs: [Vec<Outputs>; 2] = Default::default();
         let mut bar = progress::Progress::new("run", runs.len());
         for (run, inputs) in runs.iter().enumerate() {
             a.run(inputs)?;
+            outputs[0].push(a.outputs());
             let theirs = match &mut other {
                 Ready::Side(b) => {
                     b.run(inputs)?;
+                    outputs[1].push(b.outputs());
                     Other::Side(b)
                 }
                 Ready::Arrays(arrays) => Other::Arrays(arrays, run),
@@ -165,9 +168,25 @@ impl Diff {
             );
         }
         let b = if let Ready::Side(b) = &other { Some(b.as_ref()) } else { None };
-        let equal = parted.is_none();
+        let mut ordinary = None;
+        if parted.is_none() && artifact.is_none() && !self.compilation.keeps_values() {
+            let of_b = match &self.b {
+                Right::Device(kind) if (*kind, hw_b.hash()) != (self.a, hw_a.hash()) => Some((*kind, &hw_b)),
+                _ => None,
+            };
+            for (place, of) in [Some((self.a, &hw_a)), of_b].into_iter().enumerate() {
+                let Some((kind, config)) = of.filter(|(kind, _)| *kind != DeviceKind::Cpu) else { continue };
+                let mut side = side(compile(kind, config, false)?, kind, config)?;
+                if let Some(found) = departure(&mut side, &runs, &outputs[place], &self.tolerance)? {
+                    ordinary = Some((names[place].clone(), found));
+                    break;
+                }
+            }
+        }
+        let equal = parted.is_none() && ordinary.is_none();
         let parted = Parted { run: parted.unwrap_or(0), comparison: last };
-        let report = report::Report { names, runs: runs.len(), tolerance: self.tolerance, a: &a, b, parted: &parted };
+        let report =
+            report::Report { names, runs: runs.len(), tolerance: self.tolerance, a: &a, b, parted: &parted, ordinary };
         let text = if self.json { format!("{}\n", report.json()) } else { report.text() };
         write_or_print(None, text.as_bytes())?;
         Ok(if equal { Verdict::Fine } else { Verdict::No })

@@ -86,6 +86,8 @@ fn devices_and_configurations_that_agree_are_equal() {
     let report = fine(dir.path(), &["diff", &lenet(), "--input", &digits(), "--json"]);
     let report: Json = serde_json::from_str(&report).unwrap();
     assert_eq!((&report["equal"], &report["runs"], &report["first"]), (&true.into(), &32.into(), &Json::Null));
+    assert_eq!(report["ordinary"], Json::Null);
+    fine(dir.path(), &["diff", &lenet(), "-O3", "--input", "d.npy"]);
     fine(dir.path(), &["diff", "good.twa", "--input", "d.npy", "--b", "dir:ref"]);
 }
 

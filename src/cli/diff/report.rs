@@ -1,7 +1,7 @@
 //! What `diff` prints.
 
 use serde_json::{Value as Json, json};
-use tilewright::diff::{Difference, Made, Side, Spot, Tolerance, Written, spot};
+use tilewright::diff::{Departure, Difference, Made, Side, Spot, Tolerance, Written, spot};
 use tilewright::values::Visible;
 use tilewright_runtime::tensor::{DType, shape_text};
 
@@ -16,6 +16,8 @@ pub struct Report<'r> {
     /// The other side, where it is a device.
     pub b: Option<&'r Side>,
     pub parted: &'r Parted,
+    /// The side whose ordinary program gives another answer than the one with kept values, which is the one compared.
+    pub ordinary: Option<(String, Departure)>,
 }
 
 impl Report<'_> {
@@ -43,7 +45,7 @@ impl Report<'_> {
         }
         text += &format!(", {} run(s)\n", self.runs);
         let Some((value, difference)) = self.first() else {
-            return text + "equal\n";
+            return text + &self.ordinary_text();
         };
         let of = value.value(manifest);
         let op = value.node.map_or("input", |node| manifest.nodes[node].op.as_str());
@@ -76,6 +78,21 @@ impl Report<'_> {
         text
     }
 
+    fn ordinary_text(&self) -> String {
+        let Some((side, Departure { run, output, difference })) = &self.ordinary else { return "equal\n".into() };
+        format!(
+            "with kept values both are equal; on {side} the ordinary program differs from the one with kept values:\n\
+             output {output}{:?} of run {} is {}, with kept values {}; {} of {} elements differ, by {} at most\n",
+            difference.index,
+            run + 1,
+            difference.values[1],
+            difference.values[0],
+            difference.differing,
+            difference.elements,
+            difference.largest
+        )
+    }
+
     pub fn json(&self) -> Json {
         let comparison = &self.parted.comparison;
         let manifest = &self.a.artifact().manifest;
@@ -90,8 +107,16 @@ impl Report<'_> {
                 "a_made": spots[0].as_ref().map(spot_json), "b_made": spots[1].as_ref().map(spot_json),
             })
         });
+        let ordinary = self.ordinary.as_ref().map(|(side, found)| {
+            let difference = &found.difference;
+            json!({
+                "side": side, "run": found.run, "output": found.output, "index": difference.index,
+                "kept": difference.values[0], "ordinary": difference.values[1], "differing": difference.differing,
+                "elements": difference.elements, "largest": difference.largest,
+            })
+        });
         json!({
-            "model": manifest.model, "equal": first.is_none(), "a": self.names[0], "b": self.names[1],
+            "model": manifest.model, "equal": first.is_none() && ordinary.is_none(), "ordinary": ordinary, "a": self.names[0], "b": self.names[1],
             "tolerance": { "steps": self.tolerance.steps, "relative": self.tolerance.relative },
             "runs": self.runs, "compared": comparison.values.len(), "not_shown_by_b": comparison.alone,
             "differing": comparison.differing(), "first": first,
