@@ -308,8 +308,10 @@ const KINDS: &[Kind] = &[
     |n, _| {
         let c = n.size(1, 4);
         let scale = (0..c).map(|i| 0.02 + i as f32 * 0.01).collect();
-        let zero_point = (0..c).map(|_| n.int(-128, 127) as i32).collect();
+        let signed: Vec<i32> = (0..c).map(|_| n.int(-128, 127) as i32).collect();
         let dtype = [DType::I8, DType::U8, DType::I32][n.size(0, 2)];
+        // A zero point is an element of its tensor's type.
+        let zero_point = signed.iter().map(|zero| if dtype == DType::U8 { zero + 128 } else { *zero }).collect();
         (Dequantize { scale, zero_point, axis: 0 }.into(), vec![ty(dtype, &[c, n.size(1, 9)])], vec![])
     },
     requantize,
