@@ -22,7 +22,7 @@ pub use affine::{Dim, Nest, Piece};
 pub use builder::Builder;
 pub use cache::StreamCache;
 pub use error::DriverError;
-pub use memory::{Block, DeviceMemory};
+pub use memory::{ALIGN, Block, DeviceMemory};
 pub use program::{AccelProgram, Binding, Region, RegionId, Role, Section, Summary};
 pub use run::{Loaded, run_program};
 pub use set::EntrySet;

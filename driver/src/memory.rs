@@ -3,6 +3,9 @@
 use crate::error::DriverError;
 use tilewright_hw::HwConfig;
 
+/// Alignment of regions, streams and tensors in device memory, and the pieces that it is taken in, in bytes.
+pub const ALIGN: u64 = 4096;
+
 /// A piece of device memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {

@@ -1,14 +1,11 @@
 //! Programs on a device.
 
 use crate::error::DriverError;
-use crate::memory::{Block, DeviceMemory};
+use crate::memory::{ALIGN, Block, DeviceMemory};
 use crate::program::{AccelProgram, Region, Role};
 use std::ops::Deref;
 use tilewright_hw::device::{Base, Command, Device, RunReport};
 use tilewright_hw::isa;
-
-/// Alignment of regions and streams in device memory.
-const ALIGN: u64 = 4096;
 
 /// A program whose constants and stream lie in a device's memory. `P` is a reference to it, or an owning pointer.
 #[derive(Debug)]

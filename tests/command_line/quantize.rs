@@ -5,19 +5,11 @@ use std::path::Path;
 use tilewright_runtime::npy;
 use tilewright_runtime::tensor::{DType, Tensor};
 
+use crate::models::{carried, digits};
 use crate::{fine, refused, tilewright};
-
-fn carried(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").join(name);
-    path.to_str().expect("the path is text").to_string()
-}
 
 fn lenet() -> String {
     carried("lenet-mnist/model.onnx")
-}
-
-fn digits() -> String {
-    carried("digits/digits.npy")
 }
 
 /// Quantizes lenet with the digits as samples; gives what was printed.

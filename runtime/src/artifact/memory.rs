@@ -1,9 +1,7 @@
 //! How much of an accelerator's memory an artifact takes.
 
 use super::{Artifact, StepKind};
-
-/// Bytes are taken in pieces of this size.
-const PAGE: u64 = 4096;
+use tilewright_driver::ALIGN;
 
 /// Bytes that an artifact's steps take of the accelerator's memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,11 +32,11 @@ impl Artifact {
         for step in &self.manifest.steps {
             let StepKind::Accel(accel) = &step.kind else { continue };
             let bytes = |what: usize| accel.program.regions.get(what).map_or(0, |r| r.bytes);
-            need.constants += bytes(0).next_multiple_of(PAGE);
-            let stream = (self.blob(accel.stream).len() as u64).next_multiple_of(PAGE);
+            need.constants += bytes(0).next_multiple_of(ALIGN);
+            let stream = (self.blob(accel.stream).len() as u64).next_multiple_of(ALIGN);
             need.streams += stream;
             let rest: u64 = (1..accel.program.regions.len()).map(bytes).sum();
-            need.tensors = need.tensors.max(rest.next_multiple_of(PAGE));
+            need.tensors = need.tensors.max(rest.next_multiple_of(ALIGN));
             need.apart += accel.tensors.iter().map(|t| t.buffer.bytes).sum::<u64>();
             need.parts.push((format!("instructions of {}", step.name), stream));
             need.parts.extend(accel.program.sections.iter().map(|s| (s.name.clone(), s.bytes)));

@@ -1,6 +1,6 @@
 //! Accelerator steps: programs of the driver's on a device, with tensors turned to the device's layout and back.
 
-use tilewright_driver::{AccelProgram, Block, DeviceMemory, DriverError, Loaded, Role};
+use tilewright_driver::{ALIGN, AccelProgram, Block, DeviceMemory, DriverError, Loaded, Role};
 use tilewright_hw::device::Device;
 
 use super::report::StepReport;
@@ -29,9 +29,6 @@ impl Accelerator {
         Ok(())
     }
 }
-
-/// Alignment of the tensors' memory.
-const ALIGN: u64 = 4096;
 
 /// A program that lies in a device's memory, with the layouts of its tensors.
 pub(super) struct Region {

@@ -114,8 +114,7 @@ pub fn mac(config: &HwConfig, t: &Taps, zero_point: i8) -> Result<Mapped, TirErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tir::tests::inputs;
-    use crate::tir::{evaluate, run};
+    use crate::codegen::accel::mapped::tests::check;
 
     const TILE: Taps = Taps {
         blocks: 2,
@@ -128,16 +127,6 @@ mod tests {
         count: 3,
         stored: 18,
     };
-
-    /// The scheduled program computes the expression, and its nest is the one given.
-    fn check(mapped: &Mapped, body: &[[u32; 3]], dims: &[(u32, [u32; 3])]) {
-        let f = mapped.scheduled().unwrap();
-        let args = inputs(&f);
-        assert_eq!(run(&f, &args).unwrap(), evaluate(&mapped.program, &args).unwrap(), "{f}");
-        let nest = mapped.nest().unwrap();
-        assert_eq!(nest.body, body);
-        assert_eq!(nest.dims.iter().map(|d| (d.count, d.steps)).collect::<Vec<_>>(), dims);
-    }
 
     #[test]
     fn products_walk_diagonal_tiles() {

@@ -194,20 +194,8 @@ pub fn pairwise(config: &HwConfig, t: &Pairwise) -> Result<Mapped, TirError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tir::evaluate;
-    use crate::tir::run;
-    use crate::tir::tests::inputs;
+    use crate::codegen::accel::mapped::tests::check;
     use tilewright_hw::num::Qadd;
-
-    /// The scheduled program computes the expression, and its nest is the one given.
-    fn check(mapped: &Mapped, body: &[[u32; 3]], dims: &[(u32, [u32; 3])]) {
-        let f = mapped.scheduled().unwrap();
-        let args = inputs(&f);
-        assert_eq!(run(&f, &args).unwrap(), evaluate(&mapped.program, &args).unwrap(), "{f}");
-        let nest = mapped.nest().unwrap();
-        assert_eq!(nest.body, body);
-        assert_eq!(nest.dims.iter().map(|d| (d.count, d.steps)).collect::<Vec<_>>(), dims);
-    }
 
     #[test]
     fn windows_walk_results_and_data() {
