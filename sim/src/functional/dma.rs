@@ -61,63 +61,117 @@ fn scratchpad_row(size: u64, first: u64, len: u64) -> Result<Range<usize>, Stop>
     Ok(first as usize..(first + len) as usize)
 }
 
-/// Visits the rows of a load in order, until one traps or `visit` stops it.
-pub(crate) fn for_each_load_row(
-    config: &HwConfig,
-    x: &Load,
-    bases: &[Base],
-    mut visit: impl FnMut(Row) -> Result<(), Stop>,
-) -> Result<(), Stop> {
-    let entry_bytes = u64::from(config.entry_bytes(x.mem));
-    let size = u64::from(config.entries(x.mem)) * entry_bytes;
-    let rows = Rows::new(config, bases, x.base, [x.offset, x.row_stride, x.plane_stride], x.row_bytes);
-    // Pads of the inner dimension are bytes with pack, entries without.
-    let unit = if x.pack { 1 } else { entry_bytes };
-    let before = u64::from(x.x_before) * unit;
-    let len = before + u64::from(x.row_bytes).next_multiple_of(unit) + u64::from(x.x_after) * unit;
-    let mut next = u64::from(x.entry) * entry_bytes;
-    for z in 0..x.z_before + x.planes + x.z_after {
-        for y in 0..x.y_before + x.rows + x.y_after {
-            let plane = z.checked_sub(x.z_before).filter(|p| *p < x.planes);
-            let row = y.checked_sub(x.y_before).filter(|r| *r < x.rows);
-            let dram = match (plane, row) {
-                (Some(plane), Some(row)) => Some(rows.address(plane, row)?),
-                _ => None,
-            };
-            let strides = [(y, x.pack_row_stride), (z, x.pack_plane_stride)];
-            let first = if x.pack { packed(x.entry, entry_bytes, x.pack_byte, strides) } else { next };
-            let mut bytes = scratchpad_row(size, first, len)?;
-            next += len;
-            if x.fill {
-                bytes.end = bytes.end.next_multiple_of(entry_bytes as usize);
-            }
-            visit(Row { dram, bytes, before: before as usize })?;
-        }
-    }
-    Ok(())
+/// The rows of a load in order, up to and with the first that traps.
+pub(crate) struct LoadRows {
+    x: Load,
+    rows: Rows,
+    entry_bytes: u64,
+    size: u64,
+    before: u64,
+    len: u64,
+    next: u64,
+    /// Row and plane, pads counted.
+    at: [u32; 2],
 }
 
-/// Visits the rows of a store in order, until one traps or `visit` stops it.
-pub(crate) fn for_each_store_row(
-    config: &HwConfig,
-    x: &Store,
-    bases: &[Base],
-    mut visit: impl FnMut(u64, Range<usize>) -> Result<(), Stop>,
-) -> Result<(), Stop> {
-    let entry_bytes = u64::from(config.entry_bytes(x.mem));
-    let size = u64::from(config.entries(x.mem)) * entry_bytes;
-    let rows = Rows::new(config, bases, x.base, [x.offset, x.row_stride, x.plane_stride], x.row_bytes);
-    let mut next = u64::from(x.entry) * entry_bytes;
-    for z in 0..x.planes {
-        for y in 0..x.rows {
-            let dram = rows.address(z, y)?;
-            let strides = [(y, x.pack_row_stride), (z, x.pack_plane_stride)];
-            let first = if x.pack { packed(x.entry, entry_bytes, x.pack_byte, strides) } else { next };
-            visit(dram, scratchpad_row(size, first, x.row_bytes.into())?)?;
-            next += u64::from(x.row_bytes).next_multiple_of(entry_bytes);
+impl LoadRows {
+    pub(crate) fn new(config: &HwConfig, x: &Load, bases: &[Base]) -> LoadRows {
+        let entry_bytes = u64::from(config.entry_bytes(x.mem));
+        // Pads of the inner dimension are bytes with pack, entries without.
+        let unit = if x.pack { 1 } else { entry_bytes };
+        let before = u64::from(x.x_before) * unit;
+        LoadRows {
+            x: *x,
+            rows: Rows::new(config, bases, x.base, [x.offset, x.row_stride, x.plane_stride], x.row_bytes),
+            entry_bytes,
+            size: u64::from(config.entries(x.mem)) * entry_bytes,
+            before,
+            len: before + u64::from(x.row_bytes).next_multiple_of(unit) + u64::from(x.x_after) * unit,
+            next: u64::from(x.entry) * entry_bytes,
+            at: [0, 0],
         }
     }
-    Ok(())
+
+    fn row(&self, y: u32, z: u32) -> Result<Row, Stop> {
+        let x = &self.x;
+        let plane = z.checked_sub(x.z_before).filter(|p| *p < x.planes);
+        let row = y.checked_sub(x.y_before).filter(|r| *r < x.rows);
+        let dram = match (plane, row) {
+            (Some(plane), Some(row)) => Some(self.rows.address(plane, row)?),
+            _ => None,
+        };
+        let strides = [(y, x.pack_row_stride), (z, x.pack_plane_stride)];
+        let first = if x.pack { packed(x.entry, self.entry_bytes, x.pack_byte, strides) } else { self.next };
+        let mut bytes = scratchpad_row(self.size, first, self.len)?;
+        if x.fill {
+            bytes.end = bytes.end.next_multiple_of(self.entry_bytes as usize);
+        }
+        Ok(Row { dram, bytes, before: self.before as usize })
+    }
+}
+
+impl Iterator for LoadRows {
+    type Item = Result<Row, Stop>;
+
+    fn next(&mut self) -> Option<Result<Row, Stop>> {
+        let x = &self.x;
+        let [y, z] = self.at;
+        if z == x.z_before + x.planes + x.z_after {
+            return None;
+        }
+        let row = self.row(y, z);
+        self.next += self.len;
+        self.at = if y + 1 == x.y_before + x.rows + x.y_after { [0, z + 1] } else { [y + 1, z] };
+        Some(row)
+    }
+}
+
+/// The rows of a store in order, up to and with the first that traps: DRAM address and scratchpad bytes.
+pub(crate) struct StoreRows {
+    x: Store,
+    rows: Rows,
+    entry_bytes: u64,
+    size: u64,
+    next: u64,
+    /// Row and plane.
+    at: [u32; 2],
+}
+
+impl StoreRows {
+    pub(crate) fn new(config: &HwConfig, x: &Store, bases: &[Base]) -> StoreRows {
+        let entry_bytes = u64::from(config.entry_bytes(x.mem));
+        StoreRows {
+            x: *x,
+            rows: Rows::new(config, bases, x.base, [x.offset, x.row_stride, x.plane_stride], x.row_bytes),
+            entry_bytes,
+            size: u64::from(config.entries(x.mem)) * entry_bytes,
+            next: u64::from(x.entry) * entry_bytes,
+            at: [0, 0],
+        }
+    }
+
+    fn row(&self, y: u32, z: u32) -> Result<(u64, Range<usize>), Stop> {
+        let x = &self.x;
+        let dram = self.rows.address(z, y)?;
+        let strides = [(y, x.pack_row_stride), (z, x.pack_plane_stride)];
+        let first = if x.pack { packed(x.entry, self.entry_bytes, x.pack_byte, strides) } else { self.next };
+        Ok((dram, scratchpad_row(self.size, first, x.row_bytes.into())?))
+    }
+}
+
+impl Iterator for StoreRows {
+    type Item = Result<(u64, Range<usize>), Stop>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let [y, z] = self.at;
+        if z == self.x.planes {
+            return None;
+        }
+        let row = self.row(y, z);
+        self.next += u64::from(self.x.row_bytes).next_multiple_of(self.entry_bytes);
+        self.at = if y + 1 == self.x.rows { [0, z + 1] } else { [y + 1, z] };
+        Some(row)
+    }
 }
 
 /// The first scratchpad byte of a packed row.
@@ -132,7 +186,8 @@ impl Fsim {
         let pattern = if x.mem == Mem::Acc { i32::from(x.pad_value).to_le_bytes() } else { [x.pad_value as u8; 4] };
         let config = Arc::clone(&self.config);
         let mut row = Vec::new();
-        for_each_load_row(&config, x, bases, |r| {
+        for r in LoadRows::new(&config, x, bases) {
+            let r = r?;
             row.clear();
             row.extend(pattern.iter().cycle().take(r.bytes.len()));
             if let Some(addr) = r.dram {
@@ -140,16 +195,17 @@ impl Fsim {
                 row[r.before..r.before + x.row_bytes as usize].copy_from_slice(&self.dram[range]);
             }
             self.state.write(x.mem, r.bytes.start, &row);
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     pub(super) fn store(&mut self, x: &Store, bases: &[Base]) -> Result<(), Stop> {
         let config = Arc::clone(&self.config);
-        for_each_store_row(&config, x, bases, |addr, source| {
+        for row in StoreRows::new(&config, x, bases) {
+            let (addr, source) = row?;
             let range = self.dram_range(addr, x.row_bytes.into())?;
             self.dram[range].copy_from_slice(&self.state.int8(x.mem)[source]);
-            Ok(())
-        })
+        }
+        Ok(())
     }
 }

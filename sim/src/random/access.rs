@@ -1,7 +1,7 @@
 //! What an instruction touches, and where it would trap.
 
 use crate::functional::Stop;
-use crate::functional::dma::{for_each_load_row, for_each_store_row};
+use crate::functional::dma::{LoadRows, StoreRows};
 use crate::functional::vector::{for_each_micro_op, is_inside};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -135,14 +135,16 @@ pub(super) fn access(c: &Context, op: &Op) -> Access {
         (bytes.start / size) as u32..bytes.end.div_ceil(size) as u32
     };
     let end = match op {
-        Op::Load(x) => for_each_load_row(c.config, x, c.bases, |row| {
+        Op::Load(x) => LoadRows::new(c.config, x, c.bases).try_for_each(|row| {
+            let row = row?;
             if let Some(addr) = row.dram {
                 a.dram_reads.push(dram(addr, x.row_bytes));
             }
             a.write(c, x.mem, entries(x.mem, &row.bytes), !x.pack);
             Ok(())
         }),
-        Op::Store(x) => for_each_store_row(c.config, x, c.bases, |addr, bytes| {
+        Op::Store(x) => StoreRows::new(c.config, x, c.bases).try_for_each(|row| {
+            let (addr, bytes) = row?;
             a.dram_writes.push(dram(addr, x.row_bytes));
             a.read(c, x.mem, entries(x.mem, &bytes));
             Ok(())
