@@ -26,6 +26,10 @@ use tilewright_hw::regs::{TrapCause, TrapUnit};
 pub(crate) enum Stop {
     /// The hardware traps.
     Trap(TrapCause),
+    /// It traps at the check of a micro-op, counted from 0 over all loops.
+    MicroOp(u64, TrapCause),
+    /// It traps at the check of where a vector operation's constants lie.
+    Constants,
     /// A rule that the hardware does not check was broken.
     Program(String),
 }
@@ -108,6 +112,24 @@ impl Fsim {
         }
     }
 
+    /// The instruction at a place of a command's stream, or the cause of the trap that fetch takes at it.
+    pub(crate) fn instruction(&self, command: &Command, place: u32) -> Result<Insn, TrapCause> {
+        let addr = command.stream_addr.saturating_add(u64::from(place) * INSN_BYTES as u64);
+        let burst = fetch_burst(&self.config, command, addr);
+        let length = burst.end - burst.start;
+        let (Ok(_), Ok(range)) = (self.dram_range(burst.start, length), self.dram_range(addr, INSN_BYTES as u64))
+        else {
+            return Err(TrapCause::Bus);
+        };
+        let mut bytes = [0; INSN_BYTES];
+        bytes.copy_from_slice(&self.dram[range]);
+        match decode(&bytes, &self.config) {
+            Ok(insn) if illegal_reasons(&insn, &self.config).is_empty() => Ok(insn),
+            Err(DecodeError::Opcode(_)) => Err(TrapCause::Opcode),
+            Ok(_) | Err(DecodeError::Field { .. }) => Err(TrapCause::Field),
+        }
+    }
+
     pub(crate) fn execute(&mut self, op: &Op, bases: &[Base], report: &mut RunReport) -> Result<(), Stop> {
         match op {
             Op::Load(x) => self.load(x, bases),
@@ -117,7 +139,7 @@ impl Fsim {
         }
     }
 
-    fn entries(&mut self, mem: Mem, entry: u32, count: u32) -> Vec<u8> {
+    pub(crate) fn entries(&mut self, mem: Mem, entry: u32, count: u32) -> Vec<u8> {
         self.state.bytes(mem, entry as usize, count as usize)
     }
 
@@ -181,23 +203,8 @@ impl Stepper<'_> {
         if self.place >= self.command.insns {
             return None;
         }
-        let config = &self.device.config;
         let trap = |cause| Trap { unit: TrapUnit::Fetch, cause, ordinal: self.place, cycle: None };
-        let addr = self.command.stream_addr.saturating_add(u64::from(self.place) * INSN_BYTES as u64);
-        let burst = fetch_burst(config, &self.command, addr);
-        let length = burst.end - burst.start;
-        let (Ok(_), Ok(range)) =
-            (self.device.dram_range(burst.start, length), self.device.dram_range(addr, INSN_BYTES as u64))
-        else {
-            return Some(Err(trap(TrapCause::Bus)));
-        };
-        let mut bytes = [0; INSN_BYTES];
-        bytes.copy_from_slice(&self.device.dram[range]);
-        Some(match decode(&bytes, config) {
-            Ok(insn) if illegal_reasons(&insn, config).is_empty() => Ok(insn),
-            Err(DecodeError::Opcode(_)) => Err(trap(TrapCause::Opcode)),
-            Ok(_) | Err(DecodeError::Field { .. }) => Err(trap(TrapCause::Field)),
-        })
+        Some(self.device.instruction(&self.command, self.place).map_err(trap))
     }
 
     /// Runs the next instruction.
@@ -233,7 +240,8 @@ impl Stepper<'_> {
         }
         match self.device.execute(&insn.op, &self.command.bases, &mut self.report) {
             Ok(()) => {}
-            Err(Stop::Trap(cause)) => return Ok(self.trapped(trap(cause))),
+            Err(Stop::Trap(cause) | Stop::MicroOp(_, cause)) => return Ok(self.trapped(trap(cause))),
+            Err(Stop::Constants) => return Ok(self.trapped(trap(TrapCause::Scratchpad))),
             Err(Stop::Program(what)) => return Err(DeviceError::Program { index: self.place, what }),
         }
         // The work is done, so the instruction has retired even where one of its tokens finds a full counter.

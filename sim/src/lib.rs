@@ -1,13 +1,15 @@
 //! Tilewright's simulators, each behind [`tilewright_hw::device::Device`].
 //!
-//! [`functional`] executes the meaning of a stream, [`dram`] is the memory behind the bus, and [`rtl`] runs the
+//! [`functional`] executes the meaning of a stream, [`cycle`] its time too, [`dram`] is the memory behind the bus, and [`rtl`] runs the
 //! design itself, Verilated.
 
+pub mod cycle;
 pub mod dram;
 pub mod functional;
 mod queue;
 pub mod random;
 pub mod rtl;
 
+pub use cycle::{Csim, CsimOptions};
 pub use functional::{Fsim, Kernel, Step, Stepper};
 pub use rtl::{Rtl, RtlOptions};

@@ -1,4 +1,5 @@
-//! The functional simulator against the Verilated design, on random programs and on planted faults.
+//! The functional simulator and the cycle model against the Verilated design, on random programs and on planted faults.
+//! The cycle model gives the same cycles, counters and traps, without tolerance.
 //!
 //! `TILEWRIGHT_FUZZ_PROGRAMS` sets the number of programs (2,000), `TILEWRIGHT_FUZZ_SEED` where they begin,
 //! `TILEWRIGHT_FUZZ_CONFIGS` the seed of the eight configurations, `TILEWRIGHT_FUZZ_ONLY` one of them. With
@@ -20,7 +21,7 @@ use tilewright_sim::random::{
     Coverage, Expected, FaultKind, MEMORY_BYTES, Planted, Program, generate, plant, sample_config_with, sample_dram,
     shrink,
 };
-use tilewright_sim::{Fsim, Rtl, RtlOptions};
+use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions};
 
 const CONFIGS: u64 = 8;
 /// Configurations more where large ones are asked for.
@@ -41,7 +42,7 @@ fn run(device: &mut dyn Device, program: &Program) -> Result<RunReport, DeviceEr
 }
 
 /// What differs between the two devices on a correct program.
-fn compare(fsim: &mut Fsim, rtl: &mut Rtl, program: &Program) -> Option<String> {
+fn compare(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, program: &Program) -> Option<String> {
     let expected = match run(fsim, program) {
         Ok(report) if report.trap.is_none() => report,
         other => return Some(format!("the functional simulator does not run it: {other:?}")),
@@ -66,6 +67,17 @@ fn compare(fsim: &mut Fsim, rtl: &mut Rtl, program: &Program) -> Option<String> 
             }
         }
     }
+    match run(csim, program) {
+        Ok(modelled) => {
+            if let Some(why) = compare_time(&modelled, &found) {
+                return Some(why);
+            }
+        }
+        Err(e) => return Some(format!("the cycle model: {e}")),
+    }
+    if let Some(d) = difference(fsim.memory(), csim.memory(), |_| true) {
+        return Some(format!("the cycle model: {d}"));
+    }
     for mem in Mem::ALL {
         let entries = program.config.entries(mem);
         let expected = fsim.scratchpad(mem, 0, entries).expect("in range");
@@ -78,13 +90,39 @@ fn compare(fsim: &mut Fsim, rtl: &mut Rtl, program: &Program) -> Option<String> 
     difference(fsim.memory(), rtl.memory(), |_| true)
 }
 
+/// What differs between the cycle model's account of a run and the design's.
+fn compare_time(modelled: &RunReport, found: &RunReport) -> Option<String> {
+    if modelled.cycles != found.cycles || modelled.trap != found.trap {
+        let of = |r: &RunReport| format!("{:?} cycles, trap {:?}", r.cycles, r.trap);
+        return Some(format!("the cycle model has {}, the design {}", of(modelled), of(found)));
+    }
+    if modelled.retired != found.retired {
+        return Some(format!("the cycle model retired {:?}, the design {:?}", modelled.retired, found.retired));
+    }
+    if found.trap.is_some() {
+        return None;
+    }
+    if (modelled.macs, modelled.bytes) != (found.macs, found.bytes) {
+        let of = |r: &RunReport| format!("{} multiply-accumulates, bytes {:?}", r.macs, r.bytes);
+        return Some(format!("the cycle model has {}, the design {}", of(modelled), of(found)));
+    }
+    if modelled.counters != found.counters {
+        let units = TrapUnit::ALL.iter().enumerate().filter_map(|(i, unit)| {
+            let (a, b) = (modelled.counters?.0[i], found.counters?.0[i]);
+            (a != b).then(|| format!("{}: the cycle model counted {a:?}, the design {b:?}", unit.name()))
+        });
+        return Some(units.collect::<Vec<_>>().join("; "));
+    }
+    None
+}
+
 fn difference(expected: &[u8], found: &[u8], counts: impl Fn(usize) -> bool) -> Option<String> {
     let first = (0..expected.len()).find(|&i| expected[i] != found[i] && counts(i))?;
     Some(format!("memory at {first:#x} is {:#04x}, expected {:#04x}", found[first], expected[first]))
 }
 
 /// What differs from the trap that was planted.
-fn compare_fault(fsim: &mut Fsim, rtl: &mut Rtl, planted: &Planted) -> Option<String> {
+fn compare_fault(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, planted: &Planted) -> Option<String> {
     let expected = Some(planted.expected);
     let of = |report: RunReport| report.trap.map(|t| Expected { unit: t.unit, cause: t.cause, ordinal: t.ordinal });
     if planted.kind.is_functional() {
@@ -105,6 +143,14 @@ fn compare_fault(fsim: &mut Fsim, rtl: &mut Rtl, planted: &Planted) -> Option<St
         Ok(report) if of(report.clone()) == expected => {
             if let Some(why) = compare_work(&report, planted) {
                 return Some(why);
+            }
+            match run(csim, &planted.program) {
+                Ok(modelled) => {
+                    if let Some(why) = compare_time(&modelled, &report) {
+                        return Some(why);
+                    }
+                }
+                Err(e) => return Some(format!("the cycle model: {e}")),
             }
         }
         Ok(report) => return Some(format!("ends with {:?}, expected {expected:?}", report.trap)),
@@ -189,6 +235,8 @@ fn exercise(index: u64, programs: u64) -> Outcome {
         let dram = sample_dram(&mut rng);
         let options = RtlOptions { dram: Some(dram), assertions: true, ..RtlOptions::default() };
         let mut rtl = Rtl::new(config.clone(), MEMORY_BYTES, &options).expect("the design builds");
+        let timed = CsimOptions { dram: Some(dram), ..CsimOptions::default() };
+        let mut csim = Csim::new(config.clone(), MEMORY_BYTES, timed);
         if part == 0 {
             println!(
                 "configuration {config_seed}: {} x {} x {}, bus {}, ready after {:.1} s",
@@ -203,13 +251,14 @@ fn exercise(index: u64, programs: u64) -> Outcome {
             let program_seed = seed.wrapping_mul(1 << 32) + (index << 24) + number_of;
             number_of += 1;
             let program = generate(&config, program_seed, 5 + (program_seed % 40) as usize);
-            if let Some(why) = compare(&mut fsim, &mut rtl, &program) {
+            if let Some(why) = compare(&mut fsim, &mut csim, &mut rtl, &program) {
                 println!("configuration {config_seed}, seed {program_seed:#x}: {why}");
                 // A hanging program takes its whole limit each time.
                 let deadline = Instant::now() + SHRINK_TIME;
-                let small =
-                    shrink(&program, |p| Instant::now() < deadline && compare(&mut fsim, &mut rtl, p).is_some());
-                let now = compare(&mut fsim, &mut rtl, &small).unwrap_or_default();
+                let small = shrink(&program, |p| {
+                    Instant::now() < deadline && compare(&mut fsim, &mut csim, &mut rtl, p).is_some()
+                });
+                let now = compare(&mut fsim, &mut csim, &mut rtl, &small).unwrap_or_default();
                 outcome
                     .failures
                     .push(format!("configuration {config_seed}, {dram:?}: {why}\nshrunk: {now}\n{}", small.text()));
@@ -227,7 +276,7 @@ fn exercise(index: u64, programs: u64) -> Outcome {
                 let Some(fault) = plant(&config, *kind, fault_seed) else { continue };
                 planted += 1;
                 *outcome.faults.entry(*kind).or_default() += 1;
-                if let Some(why) = compare_fault(&mut fsim, &mut rtl, &fault) {
+                if let Some(why) = compare_fault(&mut fsim, &mut csim, &mut rtl, &fault) {
                     println!("configuration {config_seed}, seed {fault_seed:#x}, {kind:?}: {why}");
                     outcome.failures.push(format!(
                         "configuration {config_seed}, {dram:?}, {kind:?}, expected {:?}: {why}\n{}",

@@ -37,8 +37,7 @@ impl Fsim {
             report.macs += passes * u64::from(x.uops) * self.config.macs_per_cycle();
             return Ok(());
         }
-        walk.run_checked(x.uops as usize, depths, &mut operands);
-        Err(Stop::Trap(TrapCause::Scratchpad))
+        Err(Stop::MicroOp(walk.run_checked(x.uops as usize, depths, &mut operands), TrapCause::Scratchpad))
     }
 
     /// Brings the widened copies of inp and wgt up to date.

@@ -101,27 +101,30 @@ impl Walk<'_> {
         }
     }
 
-    /// Runs until an index leaves its memory, which it does.
-    pub(super) fn run_checked(&self, uops: usize, depths: [u32; 3], operands: &mut Operands) {
+    /// Runs until an index leaves its memory, which it does: at this micro-op, counted from 0 over all loops.
+    pub(super) fn run_checked(&self, uops: usize, depths: [u32; 3], operands: &mut Operands) -> u64 {
         let counts = self.counts.map(u64::from);
+        let mut done = 0;
         for l0 in 0..counts[0] {
             for l1 in 0..counts[1] {
                 for l2 in 0..counts[2] {
                     for u in 0..uops {
-                        let Some(uop) = self.uops.get(u) else { return };
+                        let Some(uop) = self.uops.get(u) else { return done };
                         let index = [0, 1, 2].map(|i| {
                             let steps = [l0, l1, l2].into_iter().zip(&self.steps).map(|(n, s)| n * u64::from(s[i]));
                             u64::from(uop[i]) + u64::from(self.base[i]) + steps.sum::<u64>()
                         });
                         if (0..3).any(|i| index[i] >= u64::from(depths[i])) {
-                            return;
+                            return done;
                         }
                         let [acc, inp, wgt] = index.map(|i| i as usize);
                         operands.tile(acc, inp, wgt, self);
+                        done += 1;
                     }
                 }
             }
         }
+        done
     }
 }
 

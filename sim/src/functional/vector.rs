@@ -50,11 +50,10 @@ pub(crate) fn for_each_micro_op<E>(
 
 impl Fsim {
     pub(super) fn vector(&mut self, x: &Vector) -> Result<(), Stop> {
-        let trap = |cause| Err(Stop::Trap(cause));
         let (mut descriptor, mut table) = (Descriptor::default(), [0; TABLE_BYTES]);
         if x.op.needs_descriptor(x.b) {
             if x.descriptor + self.config.constant_entries(x.op) > self.config.param_depth {
-                return trap(TrapCause::Scratchpad);
+                return Err(Stop::Constants);
             }
             if x.op == VecOp::Lut {
                 table = self.table(x.descriptor);
@@ -75,7 +74,9 @@ impl Fsim {
         let (mut held, mut requants) = (None, Vec::new());
         // The micro-ops are taken out so that the walk over them may change the other memories.
         let uops = std::mem::take(&mut self.state.vector_uops);
+        let mut done = 0;
         let end = for_each_micro_op(x, &uops, |index| {
+            let trap = |cause| Err(Stop::MicroOp(done, cause));
             let Some(index) = index else { return trap(TrapCause::Scratchpad) };
             for (index, mem) in index.iter().zip([Some(dst_mem), a_mem, b_mem]) {
                 if mem.is_some_and(|m| !is_inside(&self.config, x.op, m, *index)) {
@@ -117,6 +118,7 @@ impl Fsim {
             }
             self.compute(x, (&descriptor, &table), &requants, [&a, &b], &mut result);
             self.write_row(dst_mem, dst_at, &result);
+            done += 1;
             Ok(())
         });
         self.state.vector_uops = uops;

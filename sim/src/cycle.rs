@@ -1,0 +1,136 @@
+//! The cycle model: meaning and time, event by event, from the rules of `hw/TIMING.md`.
+//!
+//! Values are the functional simulator's: an instruction does its work when its start is known, which is after all that it
+//! depends on. Times are sums and maxima over what happens at instructions, rows and bursts; no cycle is visited for its own
+//! sake.
+
+mod compute;
+mod engine;
+mod fetch;
+mod load;
+mod slots;
+mod states;
+mod store;
+mod tokens;
+
+pub use engine::InsnTimes;
+
+use crate::dram::Dram;
+use crate::functional::{Fsim, Stop};
+use crate::queue::Queue;
+use crate::rtl::DEFAULT_CYCLE_LIMIT;
+use engine::{Engine, Halt, Work};
+use std::sync::Arc;
+use tilewright_hw::config::{DramSection, HwConfig, Mem};
+use tilewright_hw::device::{Command, DeviceError, RunReport};
+use tilewright_hw::isa::Insn;
+use tilewright_hw::regs::TrapCause;
+
+/// How the model runs.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CsimOptions {
+    /// The memory's timing; the configuration's where `None`.
+    pub dram: Option<DramSection>,
+    /// No values are computed: times alone, and of traps those that follow from fetch, rows, tokens and the bus.
+    pub timing_only: bool,
+    /// The times of all instructions are kept; see [`Csim::times`].
+    pub keep_times: bool,
+}
+
+/// The cycle model.
+pub struct Csim {
+    config: Arc<HwConfig>,
+    fsim: Fsim,
+    options: CsimOptions,
+    /// Whether load had the last read request of the command before.
+    last_load: bool,
+    times: Vec<InsnTimes>,
+    queue: Queue,
+}
+
+impl Csim {
+    /// A device with this much zeroed memory, scratchpads zeroed too.
+    pub fn new(config: HwConfig, memory_bytes: u64, options: CsimOptions) -> Csim {
+        Csim {
+            config: Arc::new(config.clone()),
+            fsim: Fsim::new(config, memory_bytes),
+            options,
+            last_load: true,
+            times: Vec::new(),
+            queue: Queue::default(),
+        }
+    }
+
+    /// Device memory.
+    pub fn memory(&self) -> &[u8] {
+        self.fsim.memory()
+    }
+
+    /// Device memory, to be filled by the host.
+    pub fn memory_mut(&mut self) -> &mut [u8] {
+        self.fsim.memory_mut()
+    }
+
+    /// When the instructions of the last command started and retired, in the order of their retirement's discovery;
+    /// empty unless they are kept.
+    pub fn times(&self) -> &[InsnTimes] {
+        &self.times
+    }
+
+    fn entries(&mut self, mem: Mem, entry: u32, count: u32) -> Vec<u8> {
+        self.fsim.entries(mem, entry, count)
+    }
+
+    fn run_command(&mut self, command: &Command) -> Result<RunReport, DeviceError> {
+        let config = Arc::clone(&self.config);
+        let section = self.options.dram.unwrap_or(config.dram);
+        let dram = Dram::new(section, self.fsim.memory().len() as u64, config.bus_bytes());
+        let limit = command.cycle_limit.unwrap_or(DEFAULT_CYCLE_LIMIT);
+        let values = Values {
+            fsim: &mut self.fsim,
+            command,
+            timing_only: self.options.timing_only,
+            report: RunReport::default(),
+        };
+        let stream = (command.stream_addr, command.insns);
+        let engine = Engine::new(&config, &command.bases, dram, values, stream, limit, self.last_load)
+            .keep_times(self.options.keep_times);
+        let outcome = engine.run().ok_or(DeviceError::CycleLimit { limit })?;
+        self.times = outcome.times;
+        if let Some((index, what)) = outcome.program {
+            return Err(DeviceError::Program { index, what });
+        }
+        // A trap is followed by a reset.
+        self.last_load = outcome.last_load || outcome.report.trap.is_some();
+        Ok(outcome.report)
+    }
+}
+
+/// The functional simulator's part of a run.
+struct Values<'a> {
+    fsim: &'a mut Fsim,
+    command: &'a Command,
+    timing_only: bool,
+    report: RunReport,
+}
+
+impl Work for Values<'_> {
+    fn decode(&mut self, place: u32) -> Result<Insn, TrapCause> {
+        self.fsim.instruction(self.command, place)
+    }
+
+    fn run(&mut self, insn: &Insn) -> Result<(), Halt> {
+        if self.timing_only {
+            return Ok(());
+        }
+        match self.fsim.execute(&insn.op, &self.command.bases, &mut self.report) {
+            Ok(()) => Ok(()),
+            Err(Stop::Program(what)) => Err(Halt::Program(what)),
+            Err(Stop::MicroOp(step, cause)) => Err(Halt::At { step, cause }),
+            Err(Stop::Constants) => Err(Halt::Constants),
+            Err(Stop::Trap(_)) => Err(Halt::Rows),
+        }
+    }
+}
+
+crate::queue::device!(Csim, "csim");

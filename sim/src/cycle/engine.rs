@@ -1,0 +1,573 @@
+//! One command in time: units that go on as far as is known, and the bus, whose events come one by one.
+//!
+//! Every time but those of the bus follows from earlier ones by additions and maxima, so each unit is taken as far as the
+//! events so far allow. Then the earliest request of all is granted: whatever is not known yet depends on a grant that is
+//! still to come, and so is later.
+
+use super::compute::{self, Compute, READ, Times};
+use super::fetch::{Fetch, Joined, Request};
+use super::load::{self, Load};
+use super::slots::{Slots, Time};
+use super::states::{Layers, missing};
+use super::store::{self, Store};
+use super::tokens::Tokens;
+use crate::dram::{Direction, Dram};
+use std::collections::VecDeque;
+use tilewright_hw::HwConfig;
+use tilewright_hw::config::Counters;
+use tilewright_hw::device::{Base, RunReport, Trap, UnitCounters};
+use tilewright_hw::isa::{Insn, Op, Unit};
+use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
+
+/// Cycles for which nothing moves before a deadlock is told.
+const STUCK: Time = 15;
+/// Intervals of states that may wait to be counted.
+const WAITING: usize = 1 << 12;
+
+/// A trap of one of the four units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) at: Time,
+    pub(super) cause: TrapCause,
+    pub(super) ordinal: u32,
+}
+
+impl Fault {
+    /// The earlier of two; in one cycle the bus comes first.
+    pub(super) fn or_before(self, other: Option<Fault>) -> Fault {
+        match other {
+            Some(other) if other.at < self.at || (other.at == self.at && other.cause == TrapCause::Bus) => other,
+            _ => self,
+        }
+    }
+}
+
+/// An instruction that retires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Retired {
+    pub(super) ordinal: u32,
+    pub(super) at: Time,
+}
+
+/// When an instruction ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct InsnTimes {
+    /// Its unit.
+    pub unit: Unit,
+    /// Its ordinal in the unit.
+    pub ordinal: u32,
+    /// Its place in the stream.
+    pub place: u32,
+    /// The cycle in which it is taken from its queue.
+    pub start: Time,
+    /// The cycle in which it retires.
+    pub end: Time,
+}
+
+/// What an instruction's work meets, where it does not run to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Halt {
+    /// The check of a micro-op or row, counted from 0, fails.
+    At { step: u64, cause: TrapCause },
+    /// The check of the constants' place fails.
+    Constants,
+    /// The rows of a load or store tell by themselves.
+    Rows,
+    /// A rule that the hardware does not check.
+    Program(String),
+}
+
+/// What the engine asks of the rest of the simulator.
+pub(super) trait Work {
+    /// The instruction at a place of the stream.
+    fn decode(&mut self, place: u32) -> Result<Insn, TrapCause>;
+
+    /// An instruction does its work; those that it depends on have done theirs.
+    fn run(&mut self, insn: &Insn) -> Result<(), Halt>;
+}
+
+/// An instruction in its queue.
+#[derive(Debug, Clone, Copy)]
+struct Queued {
+    insn: Insn,
+    place: u32,
+    visible: Time,
+}
+
+/// The queue of a unit, and what it knows of its instructions.
+struct Queue {
+    waiting: VecDeque<Queued>,
+    places: Slots,
+    last_start: Time,
+    started: u32,
+    /// Places and push masks of the instructions that have not retired, with their starts.
+    flying: VecDeque<(Queued, Time)>,
+    /// Retirements of the instructions that have retired, in order.
+    retired: u32,
+    last_retire: Time,
+    /// Nothing of the unit runs any more.
+    dead: bool,
+}
+
+/// A trap that may be the run's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    at: Time,
+    unit: usize,
+    /// A unit's own check, then token overflow, collision, deadlock.
+    rank: u8,
+    cause: u32,
+    ordinal: u32,
+}
+
+/// Result of a run.
+pub(super) struct Outcome {
+    pub(super) report: RunReport,
+    pub(super) times: Vec<InsnTimes>,
+    /// The first rule that was broken and that the hardware does not check: place and text.
+    pub(super) program: Option<(u32, String)>,
+    pub(super) last_load: bool,
+}
+
+pub(super) struct Engine<'a, W: Work> {
+    config: &'a HwConfig,
+    bases: &'a [Base],
+    dram: Dram,
+    work: W,
+    limit: Time,
+    fetch: Fetch,
+    standing: Option<(Joined, Insn)>,
+    queues: [Queue; 4],
+    tokens: Tokens,
+    load: Load,
+    gemm: Compute,
+    vector: Compute,
+    store: Store,
+    /// The last cycle in which a read was granted, and whether it was load's.
+    last_read: Time,
+    last_load: bool,
+    candidates: Vec<Candidate>,
+    keep_times: bool,
+    times: Vec<InsnTimes>,
+    /// Retirements by unit after the earliest trap do not count: the cycles of those that have retired.
+    retirements: [Vec<Time>; 4],
+    /// Multiply-accumulates of the gemm instructions, in order.
+    macs: Vec<u64>,
+    program: Option<(u32, String)>,
+    /// Bytes read.
+    read: u64,
+}
+
+impl<'a, W: Work> Engine<'a, W> {
+    pub(super) fn new(
+        config: &'a HwConfig,
+        bases: &'a [Base],
+        dram: Dram,
+        work: W,
+        stream: (u64, u32),
+        limit: Time,
+        last_load: bool,
+    ) -> Engine<'a, W> {
+        let queue = || Queue {
+            waiting: VecDeque::new(),
+            places: Slots::new(config.queue_depth),
+            last_start: 0,
+            started: 0,
+            flying: VecDeque::new(),
+            retired: 0,
+            last_retire: 0,
+            dead: false,
+        };
+        Engine {
+            config,
+            bases,
+            dram,
+            work,
+            limit,
+            fetch: Fetch::new(config, stream.0, stream.1),
+            standing: None,
+            queues: [queue(), queue(), queue(), queue()],
+            tokens: Tokens::new(config.token_bits),
+            load: Load::new(config),
+            gemm: Compute::new(),
+            vector: Compute::new(),
+            store: Store::new(config),
+            last_read: 0,
+            last_load,
+            candidates: Vec::new(),
+            keep_times: false,
+            times: Vec::new(),
+            retirements: Default::default(),
+            macs: Vec::new(),
+            program: None,
+            read: 0,
+        }
+    }
+
+    /// Keeps the start and end of every instruction.
+    pub(super) fn keep_times(mut self, keep: bool) -> Self {
+        self.keep_times = keep;
+        self
+    }
+
+    /// Runs to the end, a trap, or `None` where the limit comes first.
+    pub(super) fn run(mut self) -> Option<Outcome> {
+        loop {
+            self.propagate();
+            if self.program.is_some() {
+                break;
+            }
+            let trap = self.trap_time();
+            let Some(at) = self.grant(trap) else { break };
+            if at > self.limit {
+                return None;
+            }
+        }
+        self.finish()
+    }
+
+    fn trap_time(&self) -> Time {
+        self.candidates.iter().map(|c| c.at).min().unwrap_or(Time::MAX)
+    }
+
+    /// Takes every unit as far as is known.
+    fn propagate(&mut self) {
+        loop {
+            let mut more = self.fetch_on();
+            more |= self.load.advance();
+            while let Some(retired) = self.load.retire() {
+                self.retire(Unit::Load, retired);
+                more = true;
+            }
+            more |= self.store.advance();
+            for unit in Unit::ALL {
+                while self.start(unit) {
+                    more = true;
+                }
+            }
+            if !more {
+                break;
+            }
+        }
+        for (unit, fault) in [(Unit::Load, self.load.fault()), (Unit::Store, self.store.fault())] {
+            if let Some(fault) = fault {
+                self.fail(unit, fault);
+            }
+        }
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        let last = |unit: Unit| self.queues[unit as usize].last_start;
+        if self.load.states.waiting() > WAITING {
+            self.load.settle(last(Unit::Load));
+        }
+        if self.store.states.waiting() > WAITING {
+            self.store.settle(last(Unit::Store));
+        }
+        for (unit, compute) in [(Unit::Gemm, &mut self.gemm), (Unit::Vector, &mut self.vector)] {
+            if compute.states.waiting() > WAITING {
+                compute.states.settle(self.queues[unit as usize].last_start + 1);
+            }
+        }
+        if self.fetch.states.waiting() > WAITING {
+            self.fetch.settle();
+        }
+    }
+
+    fn candidate(&mut self, candidate: Candidate) {
+        if !self.candidates.contains(&candidate) {
+            self.candidates.push(candidate);
+        }
+    }
+
+    fn fail(&mut self, unit: Unit, fault: Fault) {
+        self.candidate(Candidate {
+            at: fault.at,
+            unit: unit as usize,
+            rank: 0,
+            cause: fault.cause as u32,
+            ordinal: fault.ordinal,
+        });
+    }
+
+    /// Instructions reach their queues.
+    fn fetch_on(&mut self) -> bool {
+        let mut any = false;
+        loop {
+            if self.standing.is_none() {
+                let Some(joined) = self.fetch.join() else { return any };
+                any = true;
+                let found = if joined.error { Err(TrapCause::Bus) } else { self.work.decode(joined.place) };
+                match found {
+                    Ok(insn) => self.standing = Some((joined, insn)),
+                    Err(cause) => {
+                        self.candidate(Candidate {
+                            at: joined.at,
+                            unit: TrapUnit::Fetch as usize,
+                            rank: 0,
+                            cause: cause as u32,
+                            ordinal: joined.place,
+                        });
+                        return any;
+                    }
+                }
+            }
+            let Some((joined, insn)) = self.standing else { return any };
+            let queue = &mut self.queues[insn.unit() as usize];
+            let Some(place) = queue.places.ready(1) else { return any };
+            let at = joined.at.max(place);
+            queue.places.take(1);
+            queue.waiting.push_back(Queued { insn, place: joined.place, visible: at + 1 });
+            self.fetch.handed_on(joined.at, at);
+            self.standing = None;
+            any = true;
+        }
+    }
+
+    /// Starts the next instruction of a unit, where its start is known.
+    fn start(&mut self, unit: Unit) -> bool {
+        let queue = &self.queues[unit as usize];
+        let Some(&head) = queue.waiting.front() else { return false };
+        let need = head.insn.pop;
+        if queue.dead || self.tokens.missing(unit, need).0 != 0 {
+            return false;
+        }
+        let free = match unit {
+            Unit::Load => self.load.free(),
+            Unit::Gemm => Some(self.gemm.free()),
+            Unit::Vector => Some(self.vector.free()),
+            Unit::Store => self.store.free(),
+        };
+        let Some(free) = free else { return false };
+        let seen = head.visible.max(queue.last_start + 1);
+        let mut at = seen;
+        for from in need.iter() {
+            let ready = self.tokens.ready(from, unit);
+            self.wait(unit, at, ready, missing(from));
+            at = at.max(ready);
+        }
+        let start = at.max(free);
+        self.wait(unit, at, start + 1, UnitState::Space);
+        if let Some(over) = self.tokens.pop(unit, need, start) {
+            self.overflow(over);
+        }
+
+        let queue = &mut self.queues[unit as usize];
+        queue.waiting.pop_front();
+        queue.places.give(start);
+        queue.last_start = start;
+        let ordinal = queue.started;
+        queue.started += 1;
+        queue.flying.push_back((head, start));
+        let halt = self.work.run(&head.insn).err();
+        if let Some(Halt::Program(text)) = &halt
+            && self.program.as_ref().is_none_or(|(place, _)| head.place < *place)
+        {
+            self.program = Some((head.place, text.clone()));
+        }
+        let times = match &head.insn.op {
+            Op::Load(x) => {
+                self.load.start(self.config, x, self.bases, start);
+                return true;
+            }
+            Op::Store(x) => {
+                self.store.start(self.config, x, self.bases, start);
+                return true;
+            }
+            Op::Gemm(x) => {
+                let micro_ops = [x.uops, x.count0, x.count1, x.count2].map(u64::from).iter().product::<u64>();
+                self.macs.push(micro_ops * self.config.macs_per_cycle());
+                self.gemm.gemm(self.config, x, start)
+            }
+            Op::Vector(x) => self.vector.vector(self.config, x, start),
+        };
+        match halt {
+            None => self.retire(unit, Retired { ordinal, at: times.retire }),
+            Some(halt) => self.halt(unit, ordinal, times, &halt),
+        }
+        true
+    }
+
+    /// An instruction of gemm or vector does not run to its end, and nothing of its unit after it.
+    fn halt(&mut self, unit: Unit, ordinal: u32, times: Times, halt: &Halt) {
+        self.queues[unit as usize].dead = true;
+        let (at, cause) = match halt {
+            Halt::At { step, cause } => (times.first + step * times.step + READ, *cause),
+            Halt::Constants => (times.constants.unwrap_or(times.first), TrapCause::Scratchpad),
+            Halt::Rows | Halt::Program(_) => return,
+        };
+        let rank = if cause == TrapCause::Collision { 2 } else { 0 };
+        self.candidate(Candidate { at, unit: unit as usize, rank, cause: cause as u32, ordinal });
+    }
+
+    fn overflow(&mut self, over: super::tokens::Overflow) {
+        self.candidate(Candidate {
+            at: over.at,
+            unit: over.unit as usize,
+            rank: 1,
+            cause: TrapCause::Token as u32,
+            ordinal: over.ordinal,
+        });
+    }
+
+    /// A unit without work of its own waits.
+    fn wait(&mut self, unit: Unit, from: Time, to: Time, state: UnitState) {
+        match unit {
+            Unit::Load => self.load.states.add(load::layer::WAIT, from, to, state),
+            Unit::Gemm => self.gemm.states.add(compute::layer::WAIT, from, to, state),
+            Unit::Vector => self.vector.states.add(compute::layer::WAIT, from, to, state),
+            Unit::Store => self.store.states.add(store::layer::WAIT, from, to, state),
+        }
+    }
+
+    fn retire(&mut self, unit: Unit, retired: Retired) {
+        let queue = &mut self.queues[unit as usize];
+        let Some((head, start)) = queue.flying.pop_front() else { return };
+        queue.retired += 1;
+        queue.last_retire = retired.at;
+        self.retirements[unit as usize].push(retired.at);
+        self.tokens.push(unit, head.insn.push, retired.ordinal, retired.at);
+        if self.keep_times {
+            let (ordinal, place, end) = (retired.ordinal, head.place, retired.at);
+            self.times.push(InsnTimes { unit, ordinal, place, start, end });
+        }
+    }
+
+    /// Grants the earliest request that comes no later than `until`; its cycle.
+    fn grant(&mut self, until: Time) -> Option<Time> {
+        let at_least = |(t, r): (Time, Request)| (t, t.max(self.last_read + 1), r);
+        let fetch = self.fetch.request().map(at_least);
+        let load = self.load.request().map(at_least);
+        let write = self.store.request();
+        let read = [fetch, load].into_iter().flatten().map(|(_, at, _)| at).min();
+        // In one cycle the memory is asked for the read first.
+        match (read, write) {
+            (Some(at), w) if at <= until && w.is_none_or(|(w, _)| at <= w) => {
+                let now = |r: Option<(Time, Time, Request)>| r.filter(|(_, t, _)| *t == at);
+                let both = now(fetch).is_some() && now(load).is_some();
+                let chosen = if both && !self.last_load { None } else { now(fetch) };
+                match (chosen, load) {
+                    (Some((asked, _, request)), _) => {
+                        let (burst, error) = self.ask(at, request, Direction::Read);
+                        self.fetch.granted(asked, at, request, error, |n| burst.beat(n));
+                        self.last_load = false;
+                    }
+                    (None, Some((asked, _, request))) => {
+                        let (burst, error) = self.ask(at, request, Direction::Read);
+                        self.load.granted(asked, at, request, error, |n| burst.beat(n));
+                        self.last_load = true;
+                    }
+                    (None, None) => return None,
+                }
+                self.last_read = at;
+                Some(at)
+            }
+            (_, Some((at, request))) if at <= until => {
+                let (burst, error) = self.ask(at, request, Direction::Write);
+                let retired = self.store.granted(at, request, burst.response, error, |n| burst.beat(n));
+                if let Some(retired) = retired {
+                    self.retire(Unit::Store, retired);
+                }
+                Some(at)
+            }
+            _ => None,
+        }
+    }
+
+    fn ask(&mut self, at: Time, request: Request, direction: Direction) -> (crate::dram::Burst, bool) {
+        let burst = self.dram.request(at, request.addr, request.beats, direction);
+        if direction == Direction::Read {
+            self.read += u64::from(request.beats) * u64::from(self.config.bus_bytes());
+        }
+        (burst, burst.error != 0)
+    }
+
+    /// Nothing goes on: the end, or who waits for whom.
+    fn finish(mut self) -> Option<Outcome> {
+        if self.program.is_some() {
+            return Some(self.report(0, None));
+        }
+        for over in self.tokens.overflows().collect::<Vec<_>>() {
+            self.overflow(over);
+        }
+        let idle = self.queues.iter().all(|q| q.waiting.is_empty() && q.flying.is_empty());
+        let mut end = None;
+        if let (true, Some(done)) = (idle, self.fetch.done()) {
+            let retired = self.queues.iter().map(|q| q.last_retire + 1).max().unwrap_or(0);
+            end = Some(done.max(retired));
+        } else if self.candidates.is_empty() {
+            let deadlock = self.deadlock()?;
+            self.candidate(deadlock);
+        }
+        let trap = self.candidates.iter().min().copied();
+        let trap = trap.filter(|trap| end.is_none_or(|end| trap.at <= end));
+        let last = trap.map(|trap| trap.at).or(end)?;
+        // The host sees the end one cycle later.
+        let cycles = last + 1;
+        if last + Time::from(trap.is_some()) > self.limit {
+            return None;
+        }
+        Some(self.report(cycles, trap))
+    }
+
+    /// The trap of units that wait for one another.
+    fn deadlock(&mut self) -> Option<Candidate> {
+        let mut since = self.queues.iter().map(|q| q.last_retire + 1).max().unwrap_or(0);
+        since = since.max(self.fetch.last_beat() + 1).max(match self.standing {
+            Some((joined, _)) => joined.at,
+            None => self.fetch.done()?,
+        });
+        let mut lowest = None;
+        for unit in Unit::ALL {
+            let queue = &self.queues[unit as usize];
+            let Some(head) = queue.waiting.front() else { continue };
+            since = since.max(head.visible).max(queue.last_start + 1);
+            lowest = lowest.or(Some((unit as usize, queue.started)));
+        }
+        let (unit, ordinal) = lowest?;
+        let cause = TrapCause::Deadlock as u32;
+        Some(Candidate { at: since + STUCK, unit, rank: 3, cause, ordinal })
+    }
+
+    fn report(mut self, cycles: Time, trap: Option<Candidate>) -> Outcome {
+        let counted = |times: &Vec<Time>| times.partition_point(|t| *t < cycles) as u32;
+        let retired = [0, 1, 2, 3].map(|unit| counted(&self.retirements[unit]));
+        let trap = trap.and_then(|trap| {
+            Some(Trap {
+                unit: TrapUnit::ALL[trap.unit],
+                cause: TrapCause::from_code(trap.cause)?,
+                ordinal: trap.ordinal,
+                cycle: Some(trap.at),
+            })
+        });
+        let mut states = [[0; UnitState::ALL.len()]; 5];
+        let take = |layers: &mut Layers<{ compute::layer::COUNT }>| std::mem::replace(layers, Layers::new());
+        states[Unit::Gemm as usize] = take(&mut self.gemm.states).finish(cycles);
+        states[Unit::Vector as usize] = take(&mut self.vector.states).finish(cycles);
+        states[Unit::Load as usize] = self.load.states.finish(cycles);
+        states[Unit::Store as usize] = self.store.states.finish(cycles);
+        states[TrapUnit::Fetch as usize] = self.fetch.finish(cycles);
+        let counters = match self.config.counters {
+            Counters::None => None,
+            Counters::Busy => {
+                let busy = |of: [u64; UnitState::ALL.len()]| {
+                    let mut counts = [0; UnitState::ALL.len()];
+                    counts[UnitState::Busy as usize] = of[UnitState::Busy as usize];
+                    counts
+                };
+                Some(UnitCounters(states.map(busy)))
+            }
+            Counters::Causes => Some(UnitCounters(states)),
+        };
+        let report = RunReport {
+            cycles: Some(cycles),
+            trap,
+            retired,
+            macs: self.macs.iter().take(retired[Unit::Gemm as usize] as usize).sum(),
+            bytes: Some((self.read, self.store.written)),
+            counters,
+        };
+        Outcome { report, times: self.times, program: self.program, last_load: self.last_load }
+    }
+}

@@ -1,0 +1,205 @@
+//! Fetch: bursts of the stream, beats joined into instructions, queues that fill.
+
+use super::slots::{Slots, Time, Words};
+use super::states::Layers;
+use std::collections::VecDeque;
+use tilewright_hw::HwConfig;
+use tilewright_hw::isa::INSN_BYTES;
+use tilewright_hw::regs::UnitState;
+
+/// Layers of what fetch does, the first that holds.
+pub(super) mod layer {
+    pub const EMPTY: usize = 0;
+    pub const INSTRUCTION: usize = 1;
+    pub const REQUEST: usize = 2;
+    pub const REST: usize = 3;
+    pub const COUNT: usize = 4;
+}
+
+/// A burst to be requested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) addr: u64,
+    pub(super) beats: u32,
+}
+
+/// The next burst of `beats` beats from `addr` on: at most `longest`, none across 4 KiB.
+pub(super) fn burst(addr: u64, beats: u64, beat_bytes: u64, longest: u32) -> Request {
+    let page = (4096 - addr % 4096) / beat_bytes;
+    Request { addr, beats: beats.min(page).min(longest.into()) as u32 }
+}
+
+/// An instruction that stands to be decoded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Joined {
+    /// Its place in the stream.
+    pub(super) place: u32,
+    /// The cycle in which it stands there first.
+    pub(super) at: Time,
+    /// The bus answered one of its beats with an error.
+    pub(super) error: bool,
+}
+
+pub(super) struct Fetch {
+    beat_bytes: u64,
+    longest: u32,
+    insns: u32,
+    /// The rest of the stream that is to be requested.
+    addr: u64,
+    beats: u64,
+    /// The cycle from which the next request stands.
+    stands: Time,
+    /// The cycle of the last beat so far.
+    last_beat: Time,
+    places: Slots,
+    words: Words,
+    /// Whether each beat that is under way came with an error.
+    errors: VecDeque<bool>,
+    /// Instructions joined, and the beat or the part of the next.
+    joined: u32,
+    part: u32,
+    last_pop: Time,
+    /// When the place before decoding is free.
+    slot: Option<Time>,
+    failed: bool,
+    done: Option<Time>,
+    pub(super) states: Layers<{ layer::COUNT }>,
+}
+
+impl Fetch {
+    pub(super) fn new(config: &HwConfig, stream_addr: u64, insns: u32) -> Fetch {
+        let beat_bytes = u64::from(config.bus_bytes());
+        let buffer = config.fetch_buffer_insns * INSN_BYTES as u32 / config.bus_bytes();
+        let bytes = u64::from(insns) * INSN_BYTES as u64;
+        let addr = stream_addr / beat_bytes * beat_bytes;
+        Fetch {
+            beat_bytes,
+            longest: buffer.min(16),
+            insns,
+            addr,
+            beats: (stream_addr + bytes - addr).div_ceil(beat_bytes) * u64::from(insns > 0),
+            stands: 1,
+            last_beat: 0,
+            places: Slots::new(buffer),
+            words: Words::new(),
+            errors: VecDeque::new(),
+            joined: 0,
+            part: (stream_addr - addr) as u32 / INSN_BYTES as u32,
+            last_pop: 0,
+            slot: Some(0),
+            failed: false,
+            done: (insns == 0).then_some(1),
+            states: {
+                let mut states = Layers::new();
+                states.add(layer::REST, 1, Time::MAX, UnitState::Data);
+                states
+            },
+        }
+    }
+
+    /// The next burst and the first cycle in which it is requested, where that is known.
+    pub(super) fn request(&self) -> Option<(Time, Request)> {
+        if self.beats == 0 {
+            return None;
+        }
+        let request = burst(self.addr, self.beats, self.beat_bytes, self.longest);
+        Some((self.stands.max(self.places.ready(request.beats as usize)?), request))
+    }
+
+    /// The request is granted in cycle `at`, and these are the cycles of its beats.
+    pub(super) fn granted(&mut self, asked: Time, at: Time, request: Request, error: bool, beat: impl Fn(u64) -> Time) {
+        self.states.add(layer::REQUEST, asked, at, UnitState::Request);
+        self.places.take(request.beats as usize);
+        self.addr += u64::from(request.beats) * self.beat_bytes;
+        self.beats -= u64::from(request.beats);
+        self.stands = at + 1;
+        self.last_beat = beat(u64::from(request.beats) - 1);
+        for n in 0..u64::from(request.beats) {
+            self.words.enter(beat(n), &mut self.places);
+            self.errors.push_back(error);
+        }
+    }
+
+    /// The next instruction, where its beats and its place are known. Nothing follows one with an error.
+    pub(super) fn join(&mut self) -> Option<Joined> {
+        if self.joined == self.insns || self.failed {
+            return None;
+        }
+        if self.beat_bytes > INSN_BYTES as u64 {
+            let at = self.words.usable(0)?.max(self.last_pop + 1).max(self.slot?);
+            self.failed = self.errors[0];
+            self.last_pop = at;
+            self.part = (self.part + 1) % (self.beat_bytes / INSN_BYTES as u64) as u32;
+            if self.part == 0 || self.joined + 1 == self.insns {
+                self.use_word(at);
+            }
+            return Some(self.stand(at));
+        }
+        let beats = (INSN_BYTES as u64 / self.beat_bytes) as u32;
+        loop {
+            let last = self.part + 1 == beats;
+            let mut at = self.words.usable(0)?.max(self.last_pop + 1);
+            if last || self.errors[0] {
+                at = at.max(self.slot?);
+            }
+            self.failed = self.errors[0];
+            if self.failed {
+                return Some(self.stand(at));
+            }
+            self.last_pop = at;
+            self.part = if last { 0 } else { self.part + 1 };
+            self.use_word(at);
+            if last {
+                return Some(self.stand(at));
+            }
+        }
+    }
+
+    fn use_word(&mut self, at: Time) {
+        self.words.use_up(at, &mut self.places);
+        self.errors.pop_front();
+    }
+
+    fn stand(&mut self, at: Time) -> Joined {
+        let place = self.joined;
+        self.joined += 1;
+        self.slot = None;
+        // An error is seen at the buffer's head, an instruction behind it.
+        Joined { place, at: if self.failed { at } else { at + 1 }, error: self.failed }
+    }
+
+    /// The instruction that stands since `since` is handed on in cycle `at`.
+    pub(super) fn handed_on(&mut self, since: Time, at: Time) {
+        self.states.add(layer::INSTRUCTION, since, at, UnitState::Space);
+        self.states.add(layer::INSTRUCTION, at, at + 1, UnitState::Busy);
+        self.slot = Some(at);
+        if self.joined == self.insns {
+            self.done = Some(at + 1);
+        }
+    }
+
+    /// The cycle of the last beat.
+    pub(super) fn last_beat(&self) -> Time {
+        self.last_beat
+    }
+
+    /// Counts states as far as all is known.
+    pub(super) fn settle(&mut self) {
+        if let Some(slot) = self.slot {
+            self.states.settle(self.stands.min(slot + 1));
+        }
+    }
+
+    /// The cycle from which all instructions are handed out.
+    pub(super) fn done(&self) -> Option<Time> {
+        self.done
+    }
+
+    /// Cycles by state of a run of so many cycles.
+    pub(super) fn finish(mut self, cycles: Time) -> [u64; UnitState::ALL.len()] {
+        if let Some(done) = self.done {
+            self.states.add(layer::EMPTY, done, Time::MAX, UnitState::Empty);
+        }
+        self.states.finish(cycles)
+    }
+}

@@ -1,0 +1,432 @@
+//! The load unit: rows walked, bursts requested, entries written.
+
+use super::engine::{Fault, Retired};
+use super::fetch::{Request, burst};
+use super::slots::{Slots, Time, Words};
+use super::states::Layers;
+use crate::functional::Stop;
+use crate::functional::dma::LoadRows;
+use std::collections::VecDeque;
+use tilewright_hw::HwConfig;
+use tilewright_hw::config::Mem;
+use tilewright_hw::device::Base;
+use tilewright_hw::isa;
+use tilewright_hw::regs::{TrapCause, UnitState};
+
+/// Loads between their start and their first write.
+const CONTEXTS: u32 = 8;
+/// Rows handed on that are not written yet.
+const ROWS: u32 = 16;
+/// Rows handed on that are not split into bursts yet.
+const REQUESTS: u32 = 4;
+
+/// Layers of what the unit does, the first that holds.
+pub(super) mod layer {
+    pub const WRITE: usize = 0;
+    pub const ASK: usize = 1;
+    pub const DATA: usize = 2;
+    pub const BUSY: usize = 3;
+    pub const WAIT: usize = 4;
+    pub const COUNT: usize = 5;
+}
+
+/// What the writing side needs of an instruction.
+#[derive(Debug, Clone, Copy)]
+struct Context {
+    ordinal: u32,
+    start: Time,
+    chunk: u64,
+    entry: u64,
+    before: u64,
+    after: u64,
+    row_bytes: u64,
+    pack: bool,
+}
+
+struct Walk {
+    rows: std::iter::Peekable<LoadRows>,
+    /// The cycle in which the row that comes next stands first.
+    stands: Time,
+    first: bool,
+    context: Context,
+}
+
+/// A row between the two sides.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    visible: Time,
+    context: Context,
+    first: bool,
+    last: bool,
+    pad: bool,
+    /// Its first scratchpad byte, and the place of its first byte in a beat.
+    at: u64,
+    src: u64,
+}
+
+/// A row that is being written, in its data.
+#[derive(Debug, Clone, Copy)]
+struct Data {
+    row: Row,
+    src: u64,
+    dst: u64,
+    left: u64,
+}
+
+/// A row that is being split.
+#[derive(Debug, Clone, Copy)]
+struct Split {
+    addr: u64,
+    beats: u64,
+    stands: Time,
+}
+
+/// A burst whose words are not all used.
+#[derive(Debug, Clone, Copy)]
+struct Flying {
+    from: Time,
+    words: u32,
+    error: bool,
+}
+
+pub(super) struct Load {
+    bus: u64,
+    max_burst: u32,
+    chunks: [u64; 7],
+    entries: [u64; 7],
+    started: u32,
+    walk: Option<Walk>,
+    /// When the walk of the last instruction ended.
+    walked: Time,
+    contexts: Slots,
+    row_places: Slots,
+    request_places: Slots,
+    rows: VecDeque<Row>,
+    requests: VecDeque<(Time, u64, u64)>,
+    split: Option<Split>,
+    /// When the last row's last burst was granted.
+    split_end: Time,
+    outstanding: Slots,
+    places: Slots,
+    words: Words,
+    flying: VecDeque<Flying>,
+    data: Option<Data>,
+    /// The last cycle of the row that was written last, and the next cycle of the one that is.
+    finished: Time,
+    clock: Time,
+    /// Starts of the instructions that have not retired.
+    unretired: VecDeque<Time>,
+    retired: VecDeque<Retired>,
+    fault: Option<Fault>,
+    /// A beat came with an error, and nothing is written any more.
+    broken: bool,
+    pub(super) states: Layers<{ layer::COUNT }>,
+}
+
+impl Load {
+    pub(super) fn new(config: &HwConfig) -> Load {
+        Load {
+            bus: config.bus_bytes().into(),
+            max_burst: config.max_burst_beats,
+            chunks: Mem::ALL.map(|m| config.chunk_bytes(m).into()),
+            entries: Mem::ALL.map(|m| config.entry_bytes(m).into()),
+            started: 0,
+            walk: None,
+            walked: 0,
+            contexts: Slots::new(CONTEXTS),
+            row_places: Slots::new(ROWS),
+            request_places: Slots::new(REQUESTS),
+            rows: VecDeque::new(),
+            requests: VecDeque::new(),
+            split: None,
+            split_end: 0,
+            outstanding: Slots::new(config.outstanding),
+            places: Slots::new(config.load_buffer_beats),
+            words: Words::new(),
+            flying: VecDeque::new(),
+            data: None,
+            finished: 0,
+            clock: 0,
+            unretired: VecDeque::new(),
+            retired: VecDeque::new(),
+            fault: None,
+            broken: false,
+            states: Layers::new(),
+        }
+    }
+
+    /// The first cycle in which the next instruction may start, where it is known.
+    pub(super) fn free(&self) -> Option<Time> {
+        if self.walk.is_some() || self.fault.is_some() {
+            return None;
+        }
+        Some(self.walked.max(self.contexts.ready(1)?))
+    }
+
+    /// An instruction starts.
+    pub(super) fn start(&mut self, config: &HwConfig, x: &isa::Load, bases: &[Base], at: Time) {
+        self.contexts.take(1);
+        let context = Context {
+            ordinal: self.started,
+            start: at,
+            chunk: self.chunks[x.mem as usize],
+            entry: self.entries[x.mem as usize],
+            before: x.x_before.into(),
+            after: x.x_after.into(),
+            row_bytes: x.row_bytes.into(),
+            pack: x.pack,
+        };
+        self.started += 1;
+        self.unretired.push_back(at);
+        let rows = LoadRows::new(config, x, bases).peekable();
+        self.walk = Some(Walk { rows, stands: at + 1, first: true, context });
+    }
+
+    /// Goes on as far as is known. Whether anything was done.
+    pub(super) fn advance(&mut self) -> bool {
+        let mut any = false;
+        loop {
+            let mut more = self.hand_on();
+            more |= self.take_request();
+            more |= self.write();
+            if !more {
+                return any;
+            }
+            any = true;
+        }
+    }
+
+    /// Hands on the rows of the walk that have a place.
+    fn hand_on(&mut self) -> bool {
+        let mut any = false;
+        while let Some(walk) = &mut self.walk {
+            let Some(next) = walk.rows.peek() else { return any };
+            let row = match next {
+                Ok(row) => row,
+                Err(stop) => {
+                    let cause = if let Stop::Trap(cause) = stop { *cause } else { TrapCause::Scratchpad };
+                    let fault = Fault { at: walk.stands, cause, ordinal: walk.context.ordinal };
+                    self.fault = Some(fault.or_before(self.fault));
+                    return any;
+                }
+            };
+            let mut at = walk.stands;
+            match self.row_places.ready(1) {
+                Some(t) => at = at.max(t),
+                None => return any,
+            }
+            if row.dram.is_some() {
+                match self.request_places.ready(1) {
+                    Some(t) => at = at.max(t),
+                    None => return any,
+                }
+                self.request_places.take(1);
+            }
+            self.row_places.take(1);
+            let (dram, first_byte) = (row.dram, row.bytes.start as u64);
+            walk.rows.next();
+            let last = walk.rows.peek().is_none();
+            let src = dram.unwrap_or(0) % self.bus;
+            let row = Row {
+                visible: at + 1,
+                context: walk.context,
+                first: walk.first,
+                last,
+                pad: dram.is_none(),
+                at: first_byte,
+                src,
+            };
+            if let Some(addr) = dram {
+                self.requests.push_back((at + 1, addr, walk.context.row_bytes));
+            }
+            self.rows.push_back(row);
+            (walk.first, walk.stands) = (false, at + 1);
+            if last {
+                self.walked = at;
+                self.walk = None;
+            }
+            any = true;
+        }
+        any
+    }
+
+    /// The splitter takes the next row.
+    fn take_request(&mut self) -> bool {
+        if self.split.is_some() {
+            return false;
+        }
+        let Some((visible, addr, bytes)) = self.requests.pop_front() else { return false };
+        let at = visible.max(self.split_end);
+        self.request_places.give(at);
+        let beats = (addr % self.bus + bytes).div_ceil(self.bus);
+        self.split = Some(Split { addr: addr / self.bus * self.bus, beats, stands: at + 1 });
+        true
+    }
+
+    /// The next burst, the cycle from which it stands, and from which there is room for it, where that is known.
+    pub(super) fn request(&self) -> Option<(Time, Request)> {
+        let split = self.split.as_ref()?;
+        let request = burst(split.addr, split.beats, self.bus, self.max_burst);
+        let room = self.outstanding.ready(1)?.max(self.places.ready(request.beats as usize)?);
+        Some((split.stands.max(room), request))
+    }
+
+    /// The request is granted in cycle `at`, and these are the cycles of its beats.
+    pub(super) fn granted(&mut self, asked: Time, at: Time, request: Request, error: bool, beat: impl Fn(u64) -> Time) {
+        let Some(split) = &mut self.split else { return };
+        self.states.add(layer::ASK, split.stands, asked, UnitState::Space);
+        self.states.add(layer::ASK, asked, at, UnitState::Request);
+        split.addr += u64::from(request.beats) * self.bus;
+        split.beats -= u64::from(request.beats);
+        split.stands = at + 1;
+        if split.beats == 0 {
+            self.split = None;
+            self.split_end = at;
+        }
+        self.outstanding.take(1);
+        self.outstanding.give(beat(u64::from(request.beats) - 1));
+        self.places.take(request.beats as usize);
+        self.flying.push_back(Flying { from: at + 1, words: request.beats, error });
+        for n in 0..u64::from(request.beats) {
+            self.words.enter(beat(n), &mut self.places);
+        }
+    }
+
+    /// Writes what is known of the rows that wait.
+    fn write(&mut self) -> bool {
+        let mut any = false;
+        if self.broken {
+            return false;
+        }
+        loop {
+            if self.data.is_some() {
+                let (ended, moved) = self.write_data();
+                any |= moved;
+                if !ended {
+                    return any;
+                }
+                continue;
+            }
+            let Some(row) = self.rows.pop_front() else { return any };
+            any = true;
+            let taken = row.visible.max(self.finished);
+            self.row_places.give(taken);
+            if row.first {
+                self.contexts.give(taken);
+            }
+            self.clock = taken + 1;
+            let c = row.context;
+            let mut pads = c.before;
+            if row.pad {
+                pads += c.after + if c.pack { c.row_bytes } else { c.row_bytes.div_ceil(c.entry) };
+            }
+            self.write_pads(&c, row.at, pads);
+            if row.pad {
+                self.end_row(&row);
+            } else {
+                let first = row.at + if c.pack { c.before } else { 0 };
+                self.data = Some(Data { row, src: row.src, dst: first % c.chunk, left: c.row_bytes });
+            }
+        }
+    }
+
+    /// Writes so many entries of padding, or packed bytes from place `at` on.
+    fn write_pads(&mut self, c: &Context, at: u64, pads: u64) {
+        let steps = if !c.pack || pads == 0 { pads } else { (at % c.chunk + pads).div_ceil(c.chunk) };
+        self.states.add(layer::WRITE, self.clock + 1, self.clock + 1 + steps, UnitState::Busy);
+        self.clock += steps;
+    }
+
+    /// Writes data as far as their beats are known. Whether the row ended, and whether anything was written.
+    fn write_data(&mut self) -> (bool, bool) {
+        let Some(mut d) = self.data else { return (true, false) };
+        let c = d.row.context;
+        let unit = self.bus.min(c.chunk);
+        let (mut run, mut any) = ((self.clock, self.clock), false);
+        let ended = loop {
+            let n = unit.min(c.chunk - d.dst).min(d.left);
+            let past = d.src + n;
+            let both = past > self.bus;
+            let Some(usable) = self.words.usable(usize::from(both)) else { break false };
+            let at = self.clock.max(usable);
+            if self.fails(both) {
+                let fault = Fault { at, cause: TrapCause::Bus, ordinal: c.ordinal };
+                self.fault = Some(fault.or_before(self.fault));
+                self.broken = true;
+                break false;
+            }
+            if at == run.1 {
+                run.1 += 1;
+            } else {
+                self.states.add(layer::WRITE, run.0 + 1, run.1 + 1, UnitState::Busy);
+                run = (at, at + 1);
+            }
+            any = true;
+            self.clock = at + 1;
+            d.left -= n;
+            d.src = past % self.bus;
+            d.dst = (d.dst + n) % c.chunk;
+            let uses = if d.left == 0 { 1 + u32::from(both) } else { u32::from(past >= self.bus) };
+            for _ in 0..uses {
+                self.use_word(at);
+            }
+            if d.left == 0 {
+                break true;
+            }
+        };
+        self.states.add(layer::WRITE, run.0 + 1, run.1 + 1, UnitState::Busy);
+        if ended {
+            self.data = None;
+            // Padding behind packed data goes on at the next byte.
+            let end = d.row.at + c.before + c.row_bytes;
+            self.write_pads(&c, end, c.after);
+            self.end_row(&d.row);
+        } else {
+            self.data = Some(d);
+        }
+        (ended, any)
+    }
+
+    /// Whether the oldest word, or one of the two oldest, came with an error.
+    fn fails(&self, both: bool) -> bool {
+        let Some(first) = self.flying.front() else { return false };
+        first.error || (both && first.words == 1 && self.flying.get(1).is_some_and(|f| f.error))
+    }
+
+    fn use_word(&mut self, at: Time) {
+        self.words.use_up(at, &mut self.places);
+        if let Some(first) = self.flying.front_mut() {
+            first.words -= 1;
+            if first.words == 0 {
+                self.states.add(layer::DATA, first.from, at + 1, UnitState::Data);
+                self.flying.pop_front();
+            }
+        }
+    }
+
+    /// The row ended in the cycle before `clock`.
+    fn end_row(&mut self, row: &Row) {
+        self.finished = self.clock - 1;
+        if row.last {
+            let at = self.finished + 1;
+            self.unretired.pop_front();
+            self.states.add(layer::BUSY, row.context.start + 1, at + 1, UnitState::Busy);
+            self.retired.push_back(Retired { ordinal: row.context.ordinal, at });
+        }
+    }
+
+    /// The next instruction that retires.
+    pub(super) fn retire(&mut self) -> Option<Retired> {
+        self.retired.pop_front()
+    }
+
+    /// The trap of an instruction of the unit.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        self.fault
+    }
+
+    /// Counts states as far as all is known, given the last start.
+    pub(super) fn settle(&mut self, last_start: Time) {
+        self.states.settle(self.unretired.front().copied().unwrap_or(last_start) + 1);
+    }
+}

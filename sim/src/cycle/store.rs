@@ -1,0 +1,322 @@
+//! The store unit: rows walked, chunks read and moved into beats, bursts requested when their beats are there.
+
+use super::engine::{Fault, Retired};
+use super::fetch::{Request, burst};
+use super::slots::{Slots, Time, Words};
+use super::states::Layers;
+use crate::functional::Stop;
+use crate::functional::dma::StoreRows;
+use std::collections::VecDeque;
+use tilewright_hw::HwConfig;
+use tilewright_hw::config::Mem;
+use tilewright_hw::device::Base;
+use tilewright_hw::isa;
+use tilewright_hw::regs::{TrapCause, UnitState};
+
+/// Stores between their start and their retirement.
+const UNDER_WAY: u32 = 8;
+/// Rows handed on that are not read yet, and that are not split into bursts yet.
+const ROWS: u32 = 4;
+/// Cycles from a beat's last move to the first in which it counts for a request.
+const BUFFERED: Time = 4;
+
+/// Layers of what the unit does, the first that holds.
+pub(super) mod layer {
+    pub const MOVE: usize = 0;
+    pub const FULL: usize = 1;
+    pub const SLOT: usize = 2;
+    pub const READ: usize = 3;
+    pub const WALK: usize = 4;
+    pub const BUSY: usize = 5;
+    pub const WAIT: usize = 6;
+    pub const COUNT: usize = 7;
+}
+
+struct Walk {
+    rows: std::iter::Peekable<StoreRows>,
+    stands: Time,
+    start: Time,
+    chunk: u64,
+    bytes: u64,
+}
+
+/// A row between the walk and the moves.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    visible: Time,
+    chunk: u64,
+    src: u64,
+    dst: u64,
+    left: u64,
+}
+
+/// A row that is being split.
+#[derive(Debug, Clone, Copy)]
+struct Split {
+    addr: u64,
+    beats: u64,
+    last: bool,
+    stands: Time,
+    /// Place of the first byte in its beat, and bytes.
+    skip: u64,
+    bytes: u64,
+}
+
+pub(super) struct Store {
+    bus: u64,
+    max_burst: u32,
+    chunks: [u64; 7],
+    started: u32,
+    retired: u32,
+    walk: Option<Walk>,
+    walked: Time,
+    under_way: Slots,
+    row_places: Slots,
+    request_places: Slots,
+    rows: VecDeque<Row>,
+    requests: VecDeque<(Time, u64, u64, bool)>,
+    split: Option<Split>,
+    split_end: Time,
+    /// The row that is being moved, and when it was taken.
+    row: Option<(Row, Time)>,
+    words: Words,
+    /// Chunks are read where there is room in the registers; nothing else holds them back.
+    registers: Slots,
+    moved: Time,
+    places: Slots,
+    /// When the beats that wait for their request entered the buffer.
+    beats: VecDeque<Time>,
+    outstanding: Slots,
+    /// Starts of the instructions that have not retired.
+    unretired: VecDeque<Time>,
+    fault: Option<Fault>,
+    /// Bytes of the bursts so far.
+    pub(super) written: u64,
+    pub(super) states: Layers<{ layer::COUNT }>,
+}
+
+impl Store {
+    pub(super) fn new(config: &HwConfig) -> Store {
+        Store {
+            bus: config.bus_bytes().into(),
+            max_burst: config.max_burst_beats,
+            chunks: Mem::ALL.map(|m| config.chunk_bytes(m).into()),
+            started: 0,
+            retired: 0,
+            walk: None,
+            walked: 0,
+            under_way: Slots::new(UNDER_WAY),
+            row_places: Slots::new(ROWS),
+            request_places: Slots::new(ROWS),
+            rows: VecDeque::new(),
+            requests: VecDeque::new(),
+            split: None,
+            split_end: 0,
+            row: None,
+            words: Words::new(),
+            registers: Slots::endless(),
+            moved: 0,
+            places: Slots::new(config.store_buffer_beats),
+            beats: VecDeque::new(),
+            outstanding: Slots::new(config.outstanding),
+            unretired: VecDeque::new(),
+            fault: None,
+            written: 0,
+            states: Layers::new(),
+        }
+    }
+
+    /// The first cycle in which the next instruction may start, where it is known.
+    pub(super) fn free(&self) -> Option<Time> {
+        if self.walk.is_some() || self.fault.is_some() {
+            return None;
+        }
+        Some(self.walked.max(self.under_way.ready(1)?))
+    }
+
+    /// An instruction starts.
+    pub(super) fn start(&mut self, config: &HwConfig, x: &isa::Store, bases: &[Base], at: Time) {
+        self.under_way.take(1);
+        self.started += 1;
+        self.unretired.push_back(at);
+        let rows = StoreRows::new(config, x, bases).peekable();
+        let chunk = self.chunks[x.mem as usize];
+        self.walk = Some(Walk { rows, stands: at + 1, start: at, chunk, bytes: x.row_bytes.into() });
+    }
+
+    /// Goes on as far as is known. Whether anything was done.
+    pub(super) fn advance(&mut self) -> bool {
+        let mut any = false;
+        loop {
+            let mut more = self.hand_on();
+            more |= self.take_request();
+            more |= self.move_rows();
+            if !more {
+                return any;
+            }
+            any = true;
+        }
+    }
+
+    /// Hands on the rows of the walk that have a place.
+    fn hand_on(&mut self) -> bool {
+        let mut any = false;
+        while let Some(walk) = &mut self.walk {
+            let Some(next) = walk.rows.peek() else { return any };
+            let (addr, bytes) = match next {
+                Ok((addr, bytes)) => (*addr, bytes.clone()),
+                Err(stop) => {
+                    let cause = if let Stop::Trap(cause) = stop { *cause } else { TrapCause::Scratchpad };
+                    let found = Fault { at: walk.stands, cause, ordinal: self.started - 1 };
+                    self.fault = Some(found.or_before(self.fault));
+                    return any;
+                }
+            };
+            let (Some(rows), Some(requests)) = (self.row_places.ready(1), self.request_places.ready(1)) else {
+                return any;
+            };
+            let at = walk.stands.max(rows).max(requests);
+            self.row_places.take(1);
+            self.request_places.take(1);
+            walk.rows.next();
+            let last = walk.rows.peek().is_none();
+            let (src, dst) = (bytes.start as u64 % walk.chunk, addr % self.bus);
+            self.rows.push_back(Row { visible: at + 1, chunk: walk.chunk, src, dst, left: walk.bytes });
+            self.requests.push_back((at + 1, addr, walk.bytes, last));
+            walk.stands = at + 1;
+            if last {
+                self.states.add(layer::WALK, walk.start + 1, at + 1, UnitState::Busy);
+                self.walked = at;
+                self.walk = None;
+            }
+            any = true;
+        }
+        any
+    }
+
+    /// The splitter takes the next row.
+    fn take_request(&mut self) -> bool {
+        if self.split.is_some() {
+            return false;
+        }
+        let Some((visible, addr, bytes, last)) = self.requests.pop_front() else { return false };
+        let at = visible.max(self.split_end);
+        self.request_places.give(at);
+        let beats = (addr % self.bus + bytes).div_ceil(self.bus);
+        self.split =
+            Some(Split { addr: addr / self.bus * self.bus, beats, last, stands: at + 1, skip: addr % self.bus, bytes });
+        true
+    }
+
+    /// Moves what has a place.
+    fn move_rows(&mut self) -> bool {
+        let mut any = false;
+        loop {
+            if self.row.is_none() {
+                let Some(row) = self.rows.pop_front() else { return any };
+                let taken = row.visible.max(self.moved);
+                self.row_places.give(taken);
+                for _ in 0..(row.src + row.left).div_ceil(row.chunk) {
+                    self.words.enter(taken, &mut self.registers);
+                }
+                self.row = Some((row, taken));
+                any = true;
+            }
+            let Some((row, taken)) = &mut self.row else { return any };
+            loop {
+                let n = row.chunk.min(self.bus - row.dst).min(row.left);
+                let past = row.src + n;
+                let both = past > row.chunk;
+                let Some(usable) = self.words.usable(usize::from(both)) else { return any };
+                let Some(place) = self.places.ready(1) else { return any };
+                let ready = usable.max(self.moved + 1).max(*taken + 1);
+                let at = ready.max(place);
+                self.states.add(layer::FULL, ready, at, UnitState::Space);
+                self.states.add(layer::MOVE, at, at + 1, UnitState::Busy);
+                any = true;
+                self.moved = at;
+                row.left -= n;
+                row.dst = (row.dst + n) % self.bus;
+                let uses = if row.left == 0 { 1 + u32::from(both) } else { u32::from(past >= row.chunk) };
+                row.src = past % row.chunk;
+                for _ in 0..uses {
+                    self.words.use_up(at, &mut self.registers);
+                }
+                if row.dst == 0 || row.left == 0 {
+                    self.places.take(1);
+                    self.beats.push_back(at);
+                }
+                if row.left == 0 {
+                    break;
+                }
+            }
+            self.states.add(layer::READ, *taken + 1, self.moved + 1, UnitState::Busy);
+            self.row = None;
+        }
+    }
+
+    /// The next burst and the first cycle in which it is requested, where that is known.
+    pub(super) fn request(&self) -> Option<(Time, Request)> {
+        let split = self.split.as_ref()?;
+        let request = burst(split.addr, split.beats, self.bus, self.max_burst);
+        let buffered = self.beats.get(request.beats as usize - 1)? + BUFFERED;
+        Some((split.stands.max(self.outstanding.ready(1)?).max(buffered), request))
+    }
+
+    /// The request is granted in cycle `at`; its beats and its acknowledgement come in these cycles. The instruction
+    /// that retires with it.
+    pub(super) fn granted(
+        &mut self,
+        at: Time,
+        request: Request,
+        response: Time,
+        error: bool,
+        beat: impl Fn(u64) -> Time,
+    ) -> Option<Retired> {
+        let split = self.split.as_mut()?;
+        let slot = self.outstanding.ready(1)?;
+        self.states.add(layer::SLOT, split.stands, slot, UnitState::Space);
+        split.addr += u64::from(request.beats) * self.bus;
+        split.beats -= u64::from(request.beats);
+        split.stands = at + 1;
+        let bytes = (u64::from(request.beats) * self.bus - split.skip).min(split.bytes);
+        split.skip = 0;
+        split.bytes -= bytes;
+        self.written += bytes;
+        let last = split.last && split.beats == 0;
+        if split.beats == 0 {
+            self.split = None;
+            self.split_end = at;
+        }
+        self.outstanding.take(1);
+        self.outstanding.give(response);
+        self.beats.drain(..request.beats as usize);
+        for n in 0..u64::from(request.beats) {
+            self.places.give(beat(n));
+        }
+        if error {
+            let found = Fault { at: response, cause: TrapCause::Bus, ordinal: self.retired };
+            self.fault = Some(found.or_before(self.fault));
+            return None;
+        }
+        if !last {
+            return None;
+        }
+        let start = self.unretired.pop_front()?;
+        self.states.add(layer::BUSY, start + 1, response + 1, UnitState::Data);
+        self.under_way.give(response);
+        let ordinal = self.retired;
+        self.retired += 1;
+        Some(Retired { ordinal, at: response })
+    }
+
+    /// The trap of an instruction of the unit.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        self.fault
+    }
+
+    /// Counts states as far as all is known, given the last start.
+    pub(super) fn settle(&mut self, last_start: Time) {
+        self.states.settle(self.unretired.front().copied().unwrap_or(last_start) + 1);
+    }
+}
