@@ -70,6 +70,37 @@ fn a_trap_is_reported_and_the_next_command_runs() {
     assert_eq!((report.trap, report.retired), (None, [1, 0, 0, 0]));
 }
 
+/// Two copies of one design beside each other, dropped in either order, on several threads, and given from one to another.
+#[test]
+fn designs_do_not_outlive_each_other() {
+    let run = |rtl: &mut Rtl| {
+        let load = command(rtl, STREAM, "load mem=out row_bytes=4");
+        assert_eq!(rtl.run(&load).expect("ends").retired, [1, 0, 0, 0]);
+    };
+    let Some(mut stays) = device() else { return };
+    let other = || {
+        let config = sample_config(&mut SmallRng::seed_from_u64(1001));
+        Rtl::new(config, 0x10000, &RtlOptions { assertions: true, ..RtlOptions::default() }).expect("the design builds")
+    };
+    let both = |first_goes_first: bool| {
+        let (Some(mut a), mut b) = (device(), other()) else { return };
+        run(&mut a);
+        run(&mut b);
+        let (mut c, d) = if first_goes_first { (b, a) } else { (a, b) };
+        drop(d);
+        run(&mut c);
+    };
+    both(true);
+    both(false);
+    run(&mut stays);
+    std::thread::scope(|scope| [true, false].map(|order| scope.spawn(move || both(order))).map(drop));
+    let moved = std::thread::spawn(move || {
+        run(&mut stays);
+        stays
+    });
+    run(&mut moved.join().expect("the thread ends"));
+}
+
 #[test]
 fn waves_are_written() {
     if device().is_none() {

@@ -176,8 +176,7 @@ impl Diff {
             };
             for (place, of) in [Some((self.a, &hw_a)), of_b].into_iter().enumerate() {
                 let Some((kind, config)) = of.filter(|(kind, _)| *kind != DeviceKind::Cpu) else { continue };
-                // The functional simulator says what the ordinary program computes, without a second build of the design.
-                let mut side = side(compile(kind, config, false)?, DeviceKind::Fsim, config)?;
+                let mut side = side(compile(kind, config, false)?, kind, config)?;
                 if let Some(found) = departure(&mut side, &runs, &outputs[place], &self.tolerance)? {
                     ordinary = Some((names[place].clone(), found));
                     break;

@@ -90,6 +90,9 @@ struct Bench {
 #endif
     }
 
+    // Verilator's own code looks for its context through the thread, where another bench may have left one.
+    void enter() { Verilated::threadContextp(&context); }
+
     // Puts on the pins what the memory says in this cycle.
     void drive() {
         top->r_valid_i = 0;
@@ -214,6 +217,8 @@ TW_EXPORT Bench* tw_new(uint8_t* memory, uint64_t memory_bytes, Request request,
 #ifdef TW_WAVES
     b->context.traceEverOn(true);
 #endif
+    // Otherwise each context keeps a thread for every processor.
+    b->context.threads(1);
     b->top = new Vtw_core(&b->context);
 #ifdef TW_WAVES
     b->top->trace(&b->waves, 99);
@@ -233,17 +238,23 @@ TW_EXPORT Bench* tw_new(uint8_t* memory, uint64_t memory_bytes, Request request,
 }
 
 TW_EXPORT void tw_free(Bench* b) {
+    b->enter();
 #ifdef TW_WAVES
     b->waves.close();
 #endif
     b->top->final();
     delete b->top;
     delete b;
+    Verilated::threadContextp(nullptr);
 }
 
-TW_EXPORT void tw_reset(Bench* b) { b->reset(); }
+TW_EXPORT void tw_reset(Bench* b) {
+    b->enter();
+    b->reset();
+}
 
 TW_EXPORT void tw_write_reg(Bench* b, uint32_t addr, uint32_t value) {
+    b->enter();
     b->top->reg_valid_i = 1;
     b->top->reg_write_i = 1;
     b->top->reg_addr_i = addr;
@@ -255,6 +266,7 @@ TW_EXPORT void tw_write_reg(Bench* b, uint32_t addr, uint32_t value) {
 
 // Takes no cycle: reads are combinational.
 TW_EXPORT uint32_t tw_read_reg(Bench* b, uint32_t addr) {
+    b->enter();
     b->top->reg_valid_i = 1;
     b->top->reg_write_i = 0;
     b->top->reg_addr_i = addr;
@@ -268,6 +280,7 @@ TW_EXPORT uint32_t tw_read_reg(Bench* b, uint32_t addr) {
 // Runs until the interrupt is raised and no burst is under way. Returns 0, 1 when `limit` cycles have passed first, 2 when
 // an assertion failed. Nothing is read through the registers meanwhile, which would cost time in each cycle.
 TW_EXPORT int tw_run(Bench* b, uint64_t limit) {
+    b->enter();
     failure.clear();
     int end = 1;
     for (uint64_t i = 0; i < limit; i++) {
