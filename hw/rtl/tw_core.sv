@@ -381,7 +381,7 @@ module tw_core (
   // Traps of a unit: its own, then token overflow, then collision, then deadlock.
   logic [127:0] issued;
   for (genvar u = 0; u < 4; u++) begin : gen_issued
-    logic [31:0] issued_q;
+    logic [31:0] issued_q /*verilator public_flat_rd*/;
     always_ff @(posedge clk_i) begin
       if (!work_rst_n) issued_q <= '0;
       else if (start[u]) issued_q <= issued_q + 1'b1;

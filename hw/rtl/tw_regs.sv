@@ -163,7 +163,7 @@ module tw_regs (
 
   // Retired instructions by unit; a command's first cycle retires nothing, and what retires after a trap does not count.
   for (genvar u = 0; u < 4; u++) begin : gen_retired
-    logic [31:0] count_q;
+    logic [31:0] count_q /*verilator public_flat_rd*/;
     always_ff @(posedge clk_i) begin
       if (begin_command) count_q <= '0;
       else if (retire_i[u] && !trapped_q) count_q <= count_q + 1'b1;

@@ -9,7 +9,9 @@ pub mod functional;
 mod queue;
 pub mod random;
 pub mod rtl;
+mod span;
 
 pub use cycle::{Csim, CsimOptions};
 pub use functional::{Fsim, Kernel, Step, Stepper};
 pub use rtl::{Rtl, RtlOptions};
+pub use span::Span;

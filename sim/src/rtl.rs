@@ -11,11 +11,12 @@ pub use build::{Progress, default_cache_dir};
 
 use crate::dram::Dram;
 use crate::queue::Queue;
+use crate::span::{self, Span};
 use std::path::{Path, PathBuf};
 use sys::{Bench, End};
 use tilewright_hw::config::{Counters, DramSection, HwConfig, Mem};
 use tilewright_hw::device::{Base, Command, DeviceError, RunReport, Trap, UnitCounters};
-use tilewright_hw::isa::{INSN_BYTES, Op, decode};
+use tilewright_hw::isa::{INSN_BYTES, Op, Unit, decode};
 use tilewright_hw::regs::{self, TrapCause, TrapUnit, UnitState};
 
 /// Cycles after which a command without a limit of its own is given up.
@@ -32,6 +33,8 @@ pub struct RtlOptions {
     pub cache_dir: Option<PathBuf>,
     /// The design's assertions are checked; a build of its own.
     pub assertions: bool,
+    /// [`Rtl::spans`] tells of each run when its instructions started and retired; slower by a few per cent.
+    pub spans: bool,
 }
 
 /// The Verilated design.
@@ -40,6 +43,7 @@ pub struct Rtl {
     bench: Bench,
     bases: Vec<Base>,
     queue: Queue,
+    spans: Vec<Span>,
 }
 
 impl Rtl {
@@ -94,7 +98,8 @@ impl Rtl {
             return Err(failed(format!("it shows configuration hash {hash:016x}, not {:016x}", config.hash())));
         }
         let bases = vec![Base::default(); config.bases as usize];
-        let mut rtl = Rtl { config, bench, bases, queue: Queue::default() };
+        bench.record(options.spans);
+        let mut rtl = Rtl { config, bench, bases, queue: Queue::default(), spans: Vec::new() };
         rtl.set_up();
         Ok(rtl)
     }
@@ -133,6 +138,8 @@ impl Rtl {
         self.bench.write_reg(regs::DOORBELL, 1);
         let limit = command.cycle_limit.unwrap_or(DEFAULT_CYCLE_LIMIT);
         let end = self.bench.run(limit);
+        let event = |&event: &u64| (Unit::ALL[(event >> 1 & 3) as usize], event >> 3, event & 1 == 1);
+        self.spans = span::spans(self.bench.events().iter().map(event));
         match end {
             End::Stopped => {}
             End::Limit => {
@@ -236,6 +243,12 @@ impl Rtl {
             reason,
             remedy: "clear the cache directory".into(),
         })
+    }
+
+    /// When each instruction of the last command started and retired, by unit, then ordinal; none unless
+    /// [`RtlOptions::spans`] asks for it.
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
     }
 
     /// Device memory.

@@ -4,7 +4,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use tilewright_hw::Mem;
 use tilewright_hw::device::{Base, Command, Device, DeviceError, Ticket};
-use tilewright_hw::isa::{encode, parse_program};
+use tilewright_hw::isa::{Unit, encode, parse_program};
 use tilewright_hw::regs::{TrapCause, TrapUnit};
 use tilewright_sim::random::sample_config;
 use tilewright_sim::{Rtl, RtlOptions};
@@ -68,6 +68,29 @@ fn a_trap_is_reported_and_the_next_command_runs() {
     let good = command(&mut rtl, STREAM, "load mem=out row_bytes=4");
     let report = rtl.run(&good).expect("a report");
     assert_eq!((report.trap, report.retired), (None, [1, 0, 0, 0]));
+}
+
+#[test]
+fn starts_and_retirements_are_told() {
+    if !tilewright_testing::has_program("verilator") {
+        return;
+    }
+    let config = sample_config(&mut SmallRng::seed_from_u64(1000));
+    let options = RtlOptions { assertions: true, spans: true, ..RtlOptions::default() };
+    let mut rtl = Rtl::new(config, 0x10000, &options).expect("the design builds");
+    let text = "load mem=out row_bytes=4 push=store\nstore mem=out row_bytes=4 pop=load\nload mem=out row_bytes=4";
+    let program = command(&mut rtl, STREAM, text);
+    for _ in 0..2 {
+        let report = rtl.run(&program).expect("ends");
+        let spans = rtl.spans();
+        let found: Vec<_> = spans.iter().map(|s| (s.unit, s.ordinal)).collect();
+        assert_eq!(found, [(Unit::Load, 0), (Unit::Load, 1), (Unit::Store, 0)]);
+        let ends: Vec<u64> = spans.iter().map(|s| s.end.expect("retired")).collect();
+        // The token of a load that retires in t shows in t+1, and the store starts at once.
+        assert_eq!(spans[2].start, ends[0] + 1);
+        assert!(spans.iter().all(|s| s.start > 0 && s.end > Some(s.start)), "{spans:?}");
+        assert!(report.cycles > ends.into_iter().max());
+    }
 }
 
 /// Two copies of one design beside each other, dropped in either order, on several threads, and given from one to another.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <string>
+#include <vector>
 
 #include "Vtw_core.h"
 #include "Vtw_core___024root.h"
@@ -16,6 +17,9 @@
 #endif
 
 #define TW_EXPORT extern "C" __attribute__((visibility("default")))
+
+#define TW_ISSUED(root, unit) root->tw_core__DOT__gen_issued__BRA__##unit##__KET____DOT__issued_q
+#define TW_RETIRED(root, unit) root->tw_core__DOT__u_regs__DOT__gen_retired__BRA__##unit##__KET____DOT__count_q
 
 namespace {
 
@@ -74,6 +78,11 @@ struct Bench {
     uint64_t cycle = 0;
     uint64_t bytes_read = 0, bytes_written = 0;
     std::deque<Transfer> reads, writes, responses;
+    // Starts and retirements where they are asked for: the cycle, the unit in the two bits below, the lowest bit set for a
+    // retirement.
+    bool recording = false;
+    uint32_t counts[8] = {};
+    std::vector<uint64_t> events;
 #ifdef TW_WAVES
     VerilatedFstC waves;
 #endif
@@ -186,6 +195,19 @@ struct Bench {
         cycle++;
     }
 
+    // Keeps what started and retired in the cycle that is over, by the counts of it in the design's registers.
+    void record(uint64_t of) {
+        const auto* r = top->rootp;
+        const uint32_t now[8] = {
+            TW_ISSUED(r, 0), TW_RETIRED(r, 0), TW_ISSUED(r, 1), TW_RETIRED(r, 1),
+            TW_ISSUED(r, 2), TW_RETIRED(r, 2), TW_ISSUED(r, 3), TW_RETIRED(r, 3),
+        };
+        for (uint32_t k = 0; k < 8; k++) {
+            if (now[k] != counts[k]) events.push_back(of << 3 | k);
+            counts[k] = now[k];
+        }
+    }
+
     void reset() {
         reads.clear();
         writes.clear();
@@ -283,8 +305,12 @@ TW_EXPORT int tw_run(Bench* b, uint64_t limit) {
     b->enter();
     failure.clear();
     int end = 1;
+    b->events.clear();
+    std::memset(b->counts, 0, sizeof(b->counts));
     for (uint64_t i = 0; i < limit; i++) {
         b->tick();
+        // The write of the doorbell was cycle 0.
+        if (b->recording) b->record(i + 1);
         if (b->top->irq_o && b->idle()) {
             end = 0;
             break;
@@ -294,6 +320,14 @@ TW_EXPORT int tw_run(Bench* b, uint64_t limit) {
     b->waves.flush();
 #endif
     return failure.empty() ? end : 2;
+}
+
+TW_EXPORT void tw_record(Bench* b, bool on) { b->recording = on; }
+
+// What `record` kept of the last run.
+TW_EXPORT const uint64_t* tw_events(Bench* b, uint64_t* count) {
+    *count = b->events.size();
+    return b->events.data();
 }
 
 TW_EXPORT const char* tw_failure(Bench*) { return failure.c_str(); }

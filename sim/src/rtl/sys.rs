@@ -33,6 +33,8 @@ pub(super) struct Bench {
     write_reg: unsafe extern "C" fn(*mut Opaque, u32, u32),
     read_reg: unsafe extern "C" fn(*mut Opaque, u32) -> u32,
     run: unsafe extern "C" fn(*mut Opaque, u64) -> c_int,
+    record: unsafe extern "C" fn(*mut Opaque, bool),
+    events: unsafe extern "C" fn(*mut Opaque, *mut u64) -> *const u64,
     failure: unsafe extern "C" fn(*mut Opaque) -> *const c_char,
     take_bytes: unsafe extern "C" fn(*mut Opaque, *mut u64, *mut u64),
     read_entries: unsafe extern "C" fn(*mut Opaque, u32, u32, u32, u32, *mut u8),
@@ -79,6 +81,8 @@ impl Bench {
                 write_reg: symbol!(b"tw_write_reg"),
                 read_reg: symbol!(b"tw_read_reg"),
                 run: symbol!(b"tw_run"),
+                record: symbol!(b"tw_record"),
+                events: symbol!(b"tw_events"),
                 failure: symbol!(b"tw_failure"),
                 take_bytes: symbol!(b"tw_take_bytes"),
                 read_entries: symbol!(b"tw_read_entries"),
@@ -131,6 +135,23 @@ impl Bench {
     /// Reads two registers that follow each other, the low half first.
     pub(super) fn read_wide(&mut self, addr: u32) -> u64 {
         u64::from(self.read_reg(addr)) | u64::from(self.read_reg(addr + 4)) << 32
+    }
+
+    /// Keeps starts and retirements of the runs that follow, or not.
+    pub(super) fn record(&mut self, on: bool) {
+        // SAFETY: see `reset`.
+        unsafe { (self.record)(self.raw, on) }
+    }
+
+    /// Starts and retirements of the last run, in order: the cycle, in the three bits below it twice the unit's number, one
+    /// more for a retirement.
+    pub(super) fn events(&mut self) -> &[u64] {
+        let mut count = 0;
+        // SAFETY: see `reset`; the bench keeps `count` events until the next call that needs `&mut self`.
+        unsafe {
+            let first = (self.events)(self.raw, &mut count);
+            if count == 0 { &[] } else { std::slice::from_raw_parts(first, count as usize) }
+        }
     }
 
     /// Runs until the device raises its interrupt, at most `limit` cycles.
