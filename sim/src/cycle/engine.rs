@@ -315,7 +315,10 @@ impl<'a, W: Work> Engine<'a, W> {
             }
             let Some((joined, insn)) = self.standing else { return any };
             let queue = &mut self.queues[insn.unit() as usize];
-            let Some(place) = queue.places.ready(1) else { return any };
+            let Some(place) = queue.places.ready(1) else {
+                self.fetch.gather();
+                return any;
+            };
             let at = joined.at.max(place);
             queue.places.take(1);
             queue.waiting.push_back(Queued { insn, place: joined.place, visible: at + 1 });

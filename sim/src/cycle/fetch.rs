@@ -135,23 +135,38 @@ impl Fetch {
             }
             return Some(self.stand(at));
         }
-        let beats = (INSN_BYTES as u64 / self.beat_bytes) as u32;
-        loop {
-            let last = self.part + 1 == beats;
-            let mut at = self.words.usable(0)?.max(self.last_pop + 1);
-            if last || self.errors[0] {
-                at = at.max(self.slot?);
-            }
-            self.failed = self.errors[0];
-            if self.failed {
-                return Some(self.stand(at));
-            }
+        self.gather();
+        if self.part + 1 != self.beats_of_insn() {
+            return None;
+        }
+        let at = self.words.usable(0)?.max(self.last_pop + 1).max(self.slot?);
+        self.failed = self.errors[0];
+        if !self.failed {
             self.last_pop = at;
-            self.part = if last { 0 } else { self.part + 1 };
+            self.part = 0;
             self.use_word(at);
-            if last {
-                return Some(self.stand(at));
+        }
+        Some(self.stand(at))
+    }
+
+    fn beats_of_insn(&self) -> u32 {
+        (INSN_BYTES as u64 / self.beat_bytes) as u32
+    }
+
+    /// Takes the beats of the next instruction, but for the last, which needs its place.
+    pub(super) fn gather(&mut self) {
+        while self.part + 1 < self.beats_of_insn()
+            && let Some(usable) = self.words.usable(0)
+        {
+            if self.errors[0] {
+                // Its trap comes when the instruction before has gone, as for the last beat.
+                self.part = self.beats_of_insn() - 1;
+                return;
             }
+            let at = usable.max(self.last_pop + 1);
+            self.last_pop = at;
+            self.part += 1;
+            self.use_word(at);
         }
     }
 
