@@ -8,6 +8,7 @@ mod compute;
 mod engine;
 mod fetch;
 mod load;
+mod ports;
 mod slots;
 mod states;
 mod store;
@@ -20,10 +21,12 @@ use crate::functional::{Fsim, Stop};
 use crate::queue::Queue;
 use crate::rtl::DEFAULT_CYCLE_LIMIT;
 use engine::{Engine, Halt, Work};
+use ports::MicroOps;
+use std::rc::Rc;
 use std::sync::Arc;
 use tilewright_hw::config::{DramSection, HwConfig, Mem};
 use tilewright_hw::device::{Command, DeviceError, RunReport};
-use tilewright_hw::isa::Insn;
+use tilewright_hw::isa::{Insn, Op};
 use tilewright_hw::regs::TrapCause;
 
 /// How the model runs.
@@ -91,10 +94,14 @@ impl Csim {
             command,
             timing_only: self.options.timing_only,
             report: RunReport::default(),
+            known: [None, None],
         };
         let stream = (command.stream_addr, command.insns);
-        let engine = Engine::new(&config, &command.bases, dram, values, stream, limit, self.last_load)
+        let mut engine = Engine::new(&config, &command.bases, dram, values, stream, limit, self.last_load)
             .keep_times(self.options.keep_times);
+        if !self.options.timing_only {
+            engine = engine.watch_ports();
+        }
         let outcome = engine.run().ok_or(DeviceError::CycleLimit { limit })?;
         self.times = outcome.times;
         if let Some((index, what)) = outcome.program {
@@ -112,11 +119,40 @@ struct Values<'a> {
     command: &'a Command,
     timing_only: bool,
     report: RunReport,
+    /// The micro-ops of the last gemm and vector instruction, with their place, as long as nothing is loaded over them.
+    known: [Option<(u32, u32, Rc<MicroOps>)>; 2],
 }
 
 impl Work for Values<'_> {
     fn decode(&mut self, place: u32) -> Result<Insn, TrapCause> {
         self.fsim.instruction(self.command, place)
+    }
+
+    fn micro_ops(&mut self, insn: &Insn) -> Option<Rc<MicroOps>> {
+        if self.timing_only {
+            return None;
+        }
+        let (memory, first, count) = match &insn.op {
+            Op::Gemm(x) => (0, x.uop, x.uops),
+            Op::Vector(x) => (1, x.uop, x.uops),
+            Op::Load(x) => {
+                match x.mem {
+                    Mem::GemmUop => self.known[0] = None,
+                    Mem::VectorUop => self.known[1] = None,
+                    _ => {}
+                }
+                return None;
+            }
+            Op::Store(_) => return None,
+        };
+        let known = self.known[memory].take().filter(|known| (known.0, known.1) == (first, count));
+        let list = &self.fsim.micro_ops()[memory];
+        let (_, _, micro_ops) = match known {
+            Some(known) => known,
+            None => (first, count, Rc::new(MicroOps::new(list.get(first as usize..(first + count) as usize)?))),
+        };
+        self.known[memory] = Some((first, count, Rc::clone(&micro_ops)));
+        Some(micro_ops)
     }
 
     fn run(&mut self, insn: &Insn) -> Result<(), Halt> {

@@ -1,9 +1,12 @@
 //! The gemm and vector units: times that depend on the instruction and the one before it alone.
 
+use super::ports::{Collision, Indices, MicroOps, Ports, Span, Walk};
 use super::slots::Time;
 use super::states::Layers;
+use std::rc::Rc;
 use tilewright_hw::HwConfig;
-use tilewright_hw::isa::{Gemm, VecOp, Vector};
+use tilewright_hw::config::Mem;
+use tilewright_hw::isa::{Gemm, Unit, VecOp, Vector};
 use tilewright_hw::regs::UnitState;
 
 /// Layers of what a unit does, the first that holds.
@@ -33,6 +36,64 @@ pub(super) struct Times {
     pub(super) last: Time,
     /// The write of the last result.
     pub(super) retire: Time,
+}
+
+/// Adds a gemm instruction's accesses to the ports that units share.
+pub(super) fn gemm_ports(
+    config: &HwConfig,
+    ports: &mut Ports,
+    x: &Gemm,
+    uops: &Rc<MicroOps>,
+    t: Times,
+    ordinal: u32,
+) -> Option<Collision> {
+    let mul = Time::from(config.mul_stages);
+    let indices = |operand: usize, base, steps| Indices {
+        micro_ops: Rc::clone(uops),
+        operand,
+        counts: [x.count0, x.count1, x.count2],
+        base,
+        steps,
+    };
+    let mut add = |mem, write, delay: Time, indices| {
+        let walk = Walk::Rows { indices, every: 1, busy: 1, of: 1 };
+        let span = Span { unit: Unit::Gemm, ordinal, from: t.first + delay, to: t.last + 1 + delay, walk };
+        ports.add(mem, write, span)
+    };
+    let acc = || indices(0, x.acc, [x.acc0, x.acc1, x.acc2]);
+    let inp = add(Mem::Inp, false, READ, indices(1, x.inp, [x.inp0, x.inp1, x.inp2]));
+    let read = x.accumulate.then(|| add(Mem::Acc, false, GEMM_WRITE - 2 + mul, acc())).flatten();
+    let write = add(Mem::Acc, true, GEMM_WRITE + mul, acc());
+    [inp, read, write].into_iter().flatten().min()
+}
+
+/// Adds a vector instruction's accesses to the ports that units share.
+pub(super) fn vector_ports(
+    ports: &mut Ports,
+    x: &Vector,
+    uops: &Rc<MicroOps>,
+    t: Times,
+    ordinal: u32,
+) -> Option<Collision> {
+    let (busy, of) = if x.op == VecOp::Qadd { (2, 3) } else { (1, 1) };
+    let indices = |operand: usize| Indices {
+        micro_ops: Rc::clone(uops),
+        operand,
+        counts: [x.count0, x.count1, x.count2],
+        base: [x.dst_at, x.a_at, x.b_at][operand],
+        steps: [[x.dst0, x.dst1, x.dst2], [x.a0, x.a1, x.a2], [x.b0, x.b1, x.b2]][operand],
+    };
+    let mut add = |mem: Option<Mem>, write, from, to, operand, (busy, of)| {
+        let walk = Walk::Rows { indices: indices(operand), every: t.step, busy, of };
+        ports.add(mem.filter(|m| Ports::shares(*m))?, write, Span { unit: Unit::Vector, ordinal, from, to, walk })
+    };
+    let (from, to) = (t.first + READ, t.last + 1 + READ);
+    let a = add(x.a.mem(), false, from, to, 1, (busy, of));
+    let b = add(x.b.mem(), false, from, to, 2, (busy, of));
+    let old = if x.op.reads_dst() { add(Some(x.dst.mem()), false, from, to, 0, (busy, of)) } else { None };
+    let write = t.retire - t.last;
+    let dst = add(Some(x.dst.mem()), true, t.first + t.step - 1 + write, t.retire + 1, 0, (1, t.step));
+    [a, b, old, dst].into_iter().flatten().min()
 }
 
 /// A unit that issues one instruction after the other.

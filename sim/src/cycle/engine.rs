@@ -7,12 +7,14 @@
 use super::compute::{self, Compute, READ, Times};
 use super::fetch::{Fetch, Joined, Request};
 use super::load::{self, Load};
+use super::ports::{Collision, MicroOps, Ports};
 use super::slots::{Slots, Time};
 use super::states::{Layers, missing};
 use super::store::{self, Store};
 use super::tokens::Tokens;
 use crate::dram::{Direction, Dram};
 use std::collections::VecDeque;
+use std::rc::Rc;
 use tilewright_hw::HwConfig;
 use tilewright_hw::config::Counters;
 use tilewright_hw::device::{Base, RunReport, Trap, UnitCounters};
@@ -23,6 +25,9 @@ use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
 const STUCK: Time = 15;
 /// Intervals of states that may wait to be counted.
 const WAITING: usize = 1 << 12;
+
+/// Accesses that are kept before those that are over are forgotten.
+const PORTS: usize = 64;
 
 /// A trap of one of the four units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +86,9 @@ pub(super) enum Halt {
 pub(super) trait Work {
     /// The instruction at a place of the stream.
     fn decode(&mut self, place: u32) -> Result<Insn, TrapCause>;
+
+    /// The micro-ops of a gemm or vector instruction, where values are known and all of them lie in their memory.
+    fn micro_ops(&mut self, insn: &Insn) -> Option<Rc<MicroOps>>;
 
     /// An instruction does its work; those that it depends on have done theirs.
     fn run(&mut self, insn: &Insn) -> Result<(), Halt>;
@@ -143,9 +151,13 @@ pub(super) struct Engine<'a, W: Work> {
     gemm: Compute,
     vector: Compute,
     store: Store,
+    /// The last grant: nothing that is found from now on comes earlier.
+    now: Time,
     /// The last cycle in which a read was granted, and whether it was load's.
     last_read: Time,
     last_load: bool,
+    /// Who uses which port, where the work knows its micro-ops.
+    ports: Ports,
     candidates: Vec<Candidate>,
     keep_times: bool,
     times: Vec<InsnTimes>,
@@ -192,8 +204,10 @@ impl<'a, W: Work> Engine<'a, W> {
             gemm: Compute::new(),
             vector: Compute::new(),
             store: Store::new(config),
+            now: 0,
             last_read: 0,
             last_load,
+            ports: Ports::new(config),
             candidates: Vec::new(),
             keep_times: false,
             times: Vec::new(),
@@ -210,6 +224,13 @@ impl<'a, W: Work> Engine<'a, W> {
         self
     }
 
+    /// Looks for two units in one port of a bank.
+    pub(super) fn watch_ports(mut self) -> Self {
+        self.load.keep_spans();
+        self.store.keep_spans();
+        self
+    }
+
     /// Runs to the end, a trap, or `None` where the limit comes first.
     pub(super) fn run(mut self) -> Option<Outcome> {
         loop {
@@ -222,6 +243,7 @@ impl<'a, W: Work> Engine<'a, W> {
             if at > self.limit {
                 return None;
             }
+            self.now = at;
         }
         self.finish()
     }
@@ -249,6 +271,14 @@ impl<'a, W: Work> Engine<'a, W> {
                 break;
             }
         }
+        for (mem, span) in self.load.take_spans() {
+            let found = self.ports.add(mem, true, span);
+            self.collide(found);
+        }
+        for (mem, span) in self.store.take_spans() {
+            let found = self.ports.add(mem, false, span);
+            self.collide(found);
+        }
         for (unit, fault) in [(Unit::Load, self.load.fault()), (Unit::Store, self.store.fault())] {
             if let Some(fault) = fault {
                 self.fail(unit, fault);
@@ -258,6 +288,9 @@ impl<'a, W: Work> Engine<'a, W> {
     }
 
     fn settle(&mut self) {
+        if self.ports.len() > PORTS {
+            self.ports.forget(self.now);
+        }
         let last = |unit: Unit| self.queues[unit as usize].last_start;
         if self.load.states.waiting() > WAITING {
             self.load.settle(last(Unit::Load));
@@ -363,6 +396,7 @@ impl<'a, W: Work> Engine<'a, W> {
         let ordinal = queue.started;
         queue.started += 1;
         queue.flying.push_back((head, start));
+        let micro_ops = self.work.micro_ops(&head.insn);
         let halt = self.work.run(&head.insn).err();
         if let Some(Halt::Program(text)) = &halt
             && self.program.as_ref().is_none_or(|(place, _)| head.place < *place)
@@ -386,7 +420,17 @@ impl<'a, W: Work> Engine<'a, W> {
             Op::Vector(x) => self.vector.vector(self.config, x, start),
         };
         match halt {
-            None => self.retire(unit, Retired { ordinal, at: times.retire }),
+            None => {
+                let found = match (&head.insn.op, &micro_ops) {
+                    (Op::Gemm(x), Some(uops)) => {
+                        compute::gemm_ports(self.config, &mut self.ports, x, uops, times, ordinal)
+                    }
+                    (Op::Vector(x), Some(uops)) => compute::vector_ports(&mut self.ports, x, uops, times, ordinal),
+                    _ => None,
+                };
+                self.collide(found);
+                self.retire(unit, Retired { ordinal, at: times.retire });
+            }
             Some(halt) => self.halt(unit, ordinal, times, &halt),
         }
         true
@@ -402,6 +446,13 @@ impl<'a, W: Work> Engine<'a, W> {
         };
         let rank = if cause == TrapCause::Collision { 2 } else { 0 };
         self.candidate(Candidate { at, unit: unit as usize, rank, cause: cause as u32, ordinal });
+    }
+
+    fn collide(&mut self, found: Option<Collision>) {
+        if let Some(Collision { at, unit, ordinal }) = found {
+            let cause = TrapCause::Collision as u32;
+            self.candidate(Candidate { at, unit: unit as usize, rank: 2, cause, ordinal });
+        }
     }
 
     fn overflow(&mut self, over: super::tokens::Overflow) {

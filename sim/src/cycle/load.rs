@@ -2,6 +2,7 @@
 
 use super::engine::{Fault, Retired};
 use super::fetch::{Request, burst};
+use super::ports::{Bytes, Ports, Span, Walk as Access};
 use super::slots::{Slots, Time, Words};
 use super::states::Layers;
 use crate::functional::Stop;
@@ -10,7 +11,7 @@ use std::collections::VecDeque;
 use tilewright_hw::HwConfig;
 use tilewright_hw::config::Mem;
 use tilewright_hw::device::Base;
-use tilewright_hw::isa;
+use tilewright_hw::isa::{self, Unit};
 use tilewright_hw::regs::{TrapCause, UnitState};
 
 /// Loads between their start and their first write.
@@ -35,12 +36,20 @@ pub(super) mod layer {
 struct Context {
     ordinal: u32,
     start: Time,
+    mem: Mem,
     chunk: u64,
     entry: u64,
     before: u64,
     after: u64,
     row_bytes: u64,
     pack: bool,
+}
+
+impl Context {
+    /// Bytes of padding before a row's data.
+    fn pads_before(&self) -> u64 {
+        if self.pack { self.before } else { self.before * self.entry }
+    }
 }
 
 struct Walk {
@@ -117,6 +126,8 @@ pub(super) struct Load {
     /// Starts of the instructions that have not retired.
     unretired: VecDeque<Time>,
     retired: VecDeque<Retired>,
+    /// Accesses to memories whose ports units share, where they are asked for.
+    spans: Option<Vec<(Mem, Span)>>,
     fault: Option<Fault>,
     /// A beat came with an error, and nothing is written any more.
     broken: bool,
@@ -149,9 +160,33 @@ impl Load {
             clock: 0,
             unretired: VecDeque::new(),
             retired: VecDeque::new(),
+            spans: None,
             fault: None,
             broken: false,
             states: Layers::new(),
+        }
+    }
+
+    /// Keeps the accesses to memories whose ports units share.
+    pub(super) fn keep_spans(&mut self) {
+        self.spans = Some(Vec::new());
+    }
+
+    /// Writes that are new.
+    pub(super) fn take_spans(&mut self) -> Vec<(Mem, Span)> {
+        self.spans.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// In the cycles from `from` to before `to` pieces of bytes are passed on, which are written one cycle later.
+    #[inline]
+    fn written(&mut self, c: &Context, (from, to): (Time, Time), first: u64, end: u64, piece: u64) {
+        self.states.add(layer::WRITE, from + 1, to + 1, UnitState::Busy);
+        if let Some(spans) = &mut self.spans
+            && from < to
+            && Ports::shares(c.mem)
+        {
+            let walk = Access::Bytes(Bytes { first, end, piece });
+            spans.push((c.mem, Span { unit: Unit::Load, ordinal: c.ordinal, from: from + 1, to: to + 1, walk }));
         }
     }
 
@@ -169,6 +204,7 @@ impl Load {
         let context = Context {
             ordinal: self.started,
             start: at,
+            mem: x.mem,
             chunk: self.chunks[x.mem as usize],
             entry: self.entries[x.mem as usize],
             before: x.x_before.into(),
@@ -324,16 +360,23 @@ impl Load {
             if row.pad {
                 self.end_row(&row);
             } else {
-                let first = row.at + if c.pack { c.before } else { 0 };
+                let first = row.at + c.pads_before();
                 self.data = Some(Data { row, src: row.src, dst: first % c.chunk, left: c.row_bytes });
             }
         }
     }
 
-    /// Writes so many entries of padding, or packed bytes from place `at` on.
+    /// Writes so many entries of padding, or packed bytes, from place `at` on.
     fn write_pads(&mut self, c: &Context, at: u64, pads: u64) {
-        let steps = if !c.pack || pads == 0 { pads } else { (at % c.chunk + pads).div_ceil(c.chunk) };
-        self.states.add(layer::WRITE, self.clock + 1, self.clock + 1 + steps, UnitState::Busy);
+        if pads == 0 {
+            return;
+        }
+        let (steps, end, piece) = if c.pack {
+            ((at % c.chunk + pads).div_ceil(c.chunk), at + pads, c.chunk)
+        } else {
+            (pads, at + pads * c.entry, c.entry)
+        };
+        self.written(c, (self.clock, self.clock + steps), at, end, piece);
         self.clock += steps;
     }
 
@@ -343,6 +386,8 @@ impl Load {
         let c = d.row.context;
         let unit = self.bus.min(c.chunk);
         let (mut run, mut any) = ((self.clock, self.clock), false);
+        let end = d.row.at + c.pads_before() + c.row_bytes;
+        let mut run_first = end - d.left;
         let ended = loop {
             let n = unit.min(c.chunk - d.dst).min(d.left);
             let past = d.src + n;
@@ -358,8 +403,8 @@ impl Load {
             if at == run.1 {
                 run.1 += 1;
             } else {
-                self.states.add(layer::WRITE, run.0 + 1, run.1 + 1, UnitState::Busy);
-                run = (at, at + 1);
+                self.written(&c, run, run_first, end - d.left, c.chunk);
+                (run, run_first) = ((at, at + 1), end - d.left);
             }
             any = true;
             self.clock = at + 1;
@@ -374,12 +419,11 @@ impl Load {
                 break true;
             }
         };
-        self.states.add(layer::WRITE, run.0 + 1, run.1 + 1, UnitState::Busy);
+        self.written(&c, run, run_first, end - d.left, c.chunk);
         if ended {
             self.data = None;
-            // Padding behind packed data goes on at the next byte.
-            let end = d.row.at + c.before + c.row_bytes;
-            self.write_pads(&c, end, c.after);
+            // Padding behind the data begins with the next entry, or with pack at the next byte.
+            self.write_pads(&c, if c.pack { end } else { end.next_multiple_of(c.entry) }, c.after);
             self.end_row(&d.row);
         } else {
             self.data = Some(d);

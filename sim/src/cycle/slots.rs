@@ -47,6 +47,11 @@ impl Slots {
             self.given.push_back(t);
         }
     }
+
+    /// The cycles in which places were given back, of those that nobody has taken.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Time> + '_ {
+        self.given.drain(..)
+    }
 }
 
 /// A buffer whose oldest words are visible: a memory with a registered read, and four registers behind it. A word that

@@ -2,6 +2,7 @@
 
 use super::engine::{Fault, Retired};
 use super::fetch::{Request, burst};
+use super::ports::{Bytes, Span, Walk as Access};
 use super::slots::{Slots, Time, Words};
 use super::states::Layers;
 use crate::functional::Stop;
@@ -10,7 +11,7 @@ use std::collections::VecDeque;
 use tilewright_hw::HwConfig;
 use tilewright_hw::config::Mem;
 use tilewright_hw::device::Base;
-use tilewright_hw::isa;
+use tilewright_hw::isa::{self, Unit};
 use tilewright_hw::regs::{TrapCause, UnitState};
 
 /// Stores between their start and their retirement.
@@ -36,6 +37,8 @@ struct Walk {
     rows: std::iter::Peekable<StoreRows>,
     stands: Time,
     start: Time,
+    ordinal: u32,
+    mem: Mem,
     chunk: u64,
     bytes: u64,
 }
@@ -44,7 +47,11 @@ struct Walk {
 #[derive(Debug, Clone, Copy)]
 struct Row {
     visible: Time,
+    ordinal: u32,
+    mem: Mem,
     chunk: u64,
+    /// The next chunk's first byte, of those that the registers have not taken.
+    chunk_at: u64,
     src: u64,
     dst: u64,
     left: u64,
@@ -80,8 +87,11 @@ pub(super) struct Store {
     /// The row that is being moved, and when it was taken.
     row: Option<(Row, Time)>,
     words: Words,
-    /// Chunks are read where there is room in the registers; nothing else holds them back.
-    registers: Slots,
+    /// The cycles in which chunks were read, of those that nobody has asked for; nothing but room in the registers holds
+    /// them back.
+    reads: Slots,
+    /// Reads of memories whose ports units share, where they are asked for.
+    spans: Option<Vec<(Mem, Span)>>,
     moved: Time,
     places: Slots,
     /// When the beats that wait for their request entered the buffer.
@@ -114,7 +124,8 @@ impl Store {
             split_end: 0,
             row: None,
             words: Words::new(),
-            registers: Slots::endless(),
+            reads: Slots::endless(),
+            spans: None,
             moved: 0,
             places: Slots::new(config.store_buffer_beats),
             beats: VecDeque::new(),
@@ -124,6 +135,17 @@ impl Store {
             written: 0,
             states: Layers::new(),
         }
+    }
+
+    /// Keeps the accesses to memories whose ports units share.
+    pub(super) fn keep_spans(&mut self) {
+        self.spans = Some(Vec::new());
+        self.reads = Slots::new(0);
+    }
+
+    /// Reads that are new.
+    pub(super) fn take_spans(&mut self) -> Vec<(Mem, Span)> {
+        self.spans.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// The first cycle in which the next instruction may start, where it is known.
@@ -141,7 +163,8 @@ impl Store {
         self.unretired.push_back(at);
         let rows = StoreRows::new(config, x, bases).peekable();
         let chunk = self.chunks[x.mem as usize];
-        self.walk = Some(Walk { rows, stands: at + 1, start: at, chunk, bytes: x.row_bytes.into() });
+        let (ordinal, mem, bytes) = (self.started - 1, x.mem, x.row_bytes.into());
+        self.walk = Some(Walk { rows, stands: at + 1, start: at, ordinal, mem, chunk, bytes });
     }
 
     /// Goes on as far as is known. Whether anything was done.
@@ -167,7 +190,7 @@ impl Store {
                 Ok((addr, bytes)) => (*addr, bytes.clone()),
                 Err(stop) => {
                     let cause = if let Stop::Trap(cause) = stop { *cause } else { TrapCause::Scratchpad };
-                    let found = Fault { at: walk.stands, cause, ordinal: self.started - 1 };
+                    let found = Fault { at: walk.stands, cause, ordinal: walk.ordinal };
                     self.fault = Some(found.or_before(self.fault));
                     return any;
                 }
@@ -181,7 +204,16 @@ impl Store {
             walk.rows.next();
             let last = walk.rows.peek().is_none();
             let (src, dst) = (bytes.start as u64 % walk.chunk, addr % self.bus);
-            self.rows.push_back(Row { visible: at + 1, chunk: walk.chunk, src, dst, left: walk.bytes });
+            self.rows.push_back(Row {
+                visible: at + 1,
+                ordinal: walk.ordinal,
+                mem: walk.mem,
+                chunk: walk.chunk,
+                chunk_at: bytes.start as u64 - src,
+                src,
+                dst,
+                left: walk.bytes,
+            });
             self.requests.push_back((at + 1, addr, walk.bytes, last));
             walk.stands = at + 1;
             if last {
@@ -217,7 +249,7 @@ impl Store {
                 let taken = row.visible.max(self.moved);
                 self.row_places.give(taken);
                 for _ in 0..(row.src + row.left).div_ceil(row.chunk) {
-                    self.words.enter(taken, &mut self.registers);
+                    self.words.enter(taken, &mut self.reads);
                 }
                 self.row = Some((row, taken));
                 any = true;
@@ -240,11 +272,20 @@ impl Store {
                 let uses = if row.left == 0 { 1 + u32::from(both) } else { u32::from(past >= row.chunk) };
                 row.src = past % row.chunk;
                 for _ in 0..uses {
-                    self.words.use_up(at, &mut self.registers);
+                    self.words.use_up(at, &mut self.reads);
                 }
                 if row.dst == 0 || row.left == 0 {
                     self.places.take(1);
                     self.beats.push_back(at);
+                }
+                if let Some(spans) = &mut self.spans {
+                    for from in self.reads.drain() {
+                        let (first, end, piece) = (row.chunk_at, row.chunk_at + row.chunk, row.chunk);
+                        row.chunk_at = end;
+                        let walk = Access::Bytes(Bytes { first, end, piece });
+                        let span = Span { unit: Unit::Store, ordinal: row.ordinal, from, to: from + 1, walk };
+                        spans.push((row.mem, span));
+                    }
                 }
                 if row.left == 0 {
                     break;
