@@ -14,12 +14,11 @@ mod states;
 mod store;
 mod tokens;
 
-pub use engine::InsnTimes;
-
 use crate::dram::Dram;
 use crate::functional::{Fsim, Stop};
 use crate::queue::Queue;
 use crate::rtl::DEFAULT_CYCLE_LIMIT;
+use crate::span::Span;
 use engine::{Engine, Halt, Work};
 use ports::MicroOps;
 use std::rc::Rc;
@@ -36,8 +35,8 @@ pub struct CsimOptions {
     pub dram: Option<DramSection>,
     /// No values are computed: times alone, and of traps those that follow from fetch, rows, tokens and the bus.
     pub timing_only: bool,
-    /// The times of all instructions are kept; see [`Csim::times`].
-    pub keep_times: bool,
+    /// [`Csim::spans`] tells of each run when its instructions started and retired.
+    pub spans: bool,
 }
 
 /// The cycle model.
@@ -47,7 +46,7 @@ pub struct Csim {
     options: CsimOptions,
     /// Whether load had the last read request of the command before.
     last_load: bool,
-    times: Vec<InsnTimes>,
+    spans: Vec<Span>,
     queue: Queue,
 }
 
@@ -59,7 +58,7 @@ impl Csim {
             fsim: Fsim::new(config, memory_bytes),
             options,
             last_load: true,
-            times: Vec::new(),
+            spans: Vec::new(),
             queue: Queue::default(),
         }
     }
@@ -74,10 +73,10 @@ impl Csim {
         self.fsim.memory_mut()
     }
 
-    /// When the instructions of the last command started and retired, in the order of their retirement's discovery;
-    /// empty unless they are kept.
-    pub fn times(&self) -> &[InsnTimes] {
-        &self.times
+    /// When each instruction of the last command started and retired, by unit, then ordinal; none unless
+    /// [`CsimOptions::spans`] asks for it.
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
     }
 
     fn entries(&mut self, mem: Mem, entry: u32, count: u32) -> Vec<u8> {
@@ -98,12 +97,12 @@ impl Csim {
         };
         let stream = (command.stream_addr, command.insns);
         let mut engine = Engine::new(&config, &command.bases, dram, values, stream, limit, self.last_load)
-            .keep_times(self.options.keep_times);
+            .keep_spans(self.options.spans);
         if !self.options.timing_only {
             engine = engine.watch_ports();
         }
         let outcome = engine.run().ok_or(DeviceError::CycleLimit { limit })?;
-        self.times = outcome.times;
+        self.spans = outcome.spans;
         if let Some((index, what)) = outcome.program {
             return Err(DeviceError::Program { index, what });
         }

@@ -21,7 +21,7 @@ use tilewright_sim::random::{
     Coverage, Expected, FaultKind, MEMORY_BYTES, Planted, Program, generate, plant, sample_config_with, sample_dram,
     shrink,
 };
-use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions};
+use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions, Span};
 
 const CONFIGS: u64 = 8;
 /// Configurations more where large ones are asked for.
@@ -69,7 +69,7 @@ fn compare(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, program: &Program) -
     }
     match run(csim, program) {
         Ok(modelled) => {
-            if let Some(why) = compare_time(&modelled, &found) {
+            if let Some(why) = compare_time(&modelled, &found).or_else(|| compare_spans(csim.spans(), rtl.spans())) {
                 return Some(why);
             }
         }
@@ -88,6 +88,15 @@ fn compare(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, program: &Program) -
         }
     }
     difference(fsim.memory(), rtl.memory(), |_| true)
+}
+
+/// The first instruction that started or retired in another cycle.
+fn compare_spans(modelled: &[Span], found: &[Span]) -> Option<String> {
+    if modelled.len() != found.len() {
+        return Some(format!("the cycle model started {} instructions, the design {}", modelled.len(), found.len()));
+    }
+    let (a, b) = modelled.iter().zip(found).find(|(a, b)| a != b)?;
+    Some(format!("the cycle model has {a:?}, the design {b:?}"))
 }
 
 /// What differs between the cycle model's account of a run and the design's.
@@ -146,7 +155,8 @@ fn compare_fault(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, planted: &Plan
             }
             match run(csim, &planted.program) {
                 Ok(modelled) => {
-                    if let Some(why) = compare_time(&modelled, &report) {
+                    let why = compare_time(&modelled, &report);
+                    if let Some(why) = why.or_else(|| compare_spans(csim.spans(), rtl.spans())) {
                         return Some(why);
                     }
                 }
@@ -233,9 +243,9 @@ fn exercise(index: u64, programs: u64) -> Outcome {
     let mut number_of = 0;
     for part in 0..parts {
         let dram = sample_dram(&mut rng);
-        let options = RtlOptions { dram: Some(dram), assertions: true, ..RtlOptions::default() };
+        let options = RtlOptions { dram: Some(dram), assertions: true, spans: true, ..RtlOptions::default() };
         let mut rtl = Rtl::new(config.clone(), MEMORY_BYTES, &options).expect("the design builds");
-        let timed = CsimOptions { dram: Some(dram), ..CsimOptions::default() };
+        let timed = CsimOptions { dram: Some(dram), spans: true, ..CsimOptions::default() };
         let mut csim = Csim::new(config.clone(), MEMORY_BYTES, timed);
         if part == 0 {
             println!(

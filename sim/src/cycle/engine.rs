@@ -13,6 +13,7 @@ use super::states::{Layers, missing};
 use super::store::{self, Store};
 use super::tokens::Tokens;
 use crate::dram::{Direction, Dram};
+use crate::span::Span;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use tilewright_hw::HwConfig;
@@ -54,21 +55,6 @@ pub(super) struct Retired {
     pub(super) at: Time,
 }
 
-/// When an instruction ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct InsnTimes {
-    /// Its unit.
-    pub unit: Unit,
-    /// Its ordinal in the unit.
-    pub ordinal: u32,
-    /// Its place in the stream.
-    pub place: u32,
-    /// The cycle in which it is taken from its queue.
-    pub start: Time,
-    /// The cycle in which it retires.
-    pub end: Time,
-}
-
 /// What an instruction's work meets, where it does not run to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Halt {
@@ -108,8 +94,8 @@ struct Queue {
     places: Slots,
     last_start: Time,
     started: u32,
-    /// Places and push masks of the instructions that have not retired, with their starts.
-    flying: VecDeque<(Queued, Time)>,
+    /// Instructions that have not retired.
+    flying: VecDeque<Queued>,
     /// Retirements of the instructions that have retired, in order.
     retired: u32,
     last_retire: Time,
@@ -131,7 +117,8 @@ struct Candidate {
 /// Result of a run.
 pub(super) struct Outcome {
     pub(super) report: RunReport,
-    pub(super) times: Vec<InsnTimes>,
+    /// By unit, then ordinal; where they are kept.
+    pub(super) spans: Vec<Span>,
     /// The first rule that was broken and that the hardware does not check: place and text.
     pub(super) program: Option<(u32, String)>,
     pub(super) last_load: bool,
@@ -159,8 +146,8 @@ pub(super) struct Engine<'a, W: Work> {
     /// Who uses which port, where the work knows its micro-ops.
     ports: Ports,
     candidates: Vec<Candidate>,
-    keep_times: bool,
-    times: Vec<InsnTimes>,
+    keep_spans: bool,
+    spans: [Vec<Span>; 4],
     /// Retirements by unit after the earliest trap do not count: the cycles of those that have retired.
     retirements: [Vec<Time>; 4],
     /// Multiply-accumulates of the gemm instructions, in order.
@@ -209,8 +196,8 @@ impl<'a, W: Work> Engine<'a, W> {
             last_load,
             ports: Ports::new(config),
             candidates: Vec::new(),
-            keep_times: false,
-            times: Vec::new(),
+            keep_spans: false,
+            spans: Default::default(),
             retirements: Default::default(),
             macs: Vec::new(),
             program: None,
@@ -219,8 +206,8 @@ impl<'a, W: Work> Engine<'a, W> {
     }
 
     /// Keeps the start and end of every instruction.
-    pub(super) fn keep_times(mut self, keep: bool) -> Self {
-        self.keep_times = keep;
+    pub(super) fn keep_spans(mut self, keep: bool) -> Self {
+        self.keep_spans = keep;
         self
     }
 
@@ -366,7 +353,7 @@ impl<'a, W: Work> Engine<'a, W> {
         let queue = &self.queues[unit as usize];
         let Some(&head) = queue.waiting.front() else { return false };
         let need = head.insn.pop;
-        if queue.dead || self.tokens.missing(unit, need).0 != 0 {
+        if self.tokens.missing(unit, need).0 != 0 {
             return false;
         }
         let free = match unit {
@@ -395,9 +382,14 @@ impl<'a, W: Work> Engine<'a, W> {
         queue.last_start = start;
         let ordinal = queue.started;
         queue.started += 1;
-        queue.flying.push_back((head, start));
-        let micro_ops = self.work.micro_ops(&head.insn);
-        let halt = self.work.run(&head.insn).err();
+        queue.flying.push_back(head);
+        if self.keep_spans {
+            self.spans[unit as usize].push(Span { unit, ordinal, start, end: None });
+        }
+        // What starts behind an instruction that traps comes to nothing.
+        let dead = queue.dead;
+        let micro_ops = if dead { None } else { self.work.micro_ops(&head.insn) };
+        let halt = if dead { None } else { self.work.run(&head.insn).err() };
         if let Some(Halt::Program(text)) = &halt
             && self.program.as_ref().is_none_or(|(place, _)| head.place < *place)
         {
@@ -420,6 +412,7 @@ impl<'a, W: Work> Engine<'a, W> {
             Op::Vector(x) => self.vector.vector(self.config, x, start),
         };
         match halt {
+            None if dead => {}
             None => {
                 let found = match (&head.insn.op, &micro_ops) {
                     (Op::Gemm(x), Some(uops)) => {
@@ -477,14 +470,15 @@ impl<'a, W: Work> Engine<'a, W> {
 
     fn retire(&mut self, unit: Unit, retired: Retired) {
         let queue = &mut self.queues[unit as usize];
-        let Some((head, start)) = queue.flying.pop_front() else { return };
+        let Some(head) = queue.flying.pop_front() else { return };
         queue.retired += 1;
         queue.last_retire = retired.at;
         self.retirements[unit as usize].push(retired.at);
         self.tokens.push(unit, head.insn.push, retired.ordinal, retired.at);
-        if self.keep_times {
-            let (ordinal, place, end) = (retired.ordinal, head.place, retired.at);
-            self.times.push(InsnTimes { unit, ordinal, place, start, end });
+        if self.keep_spans
+            && let Some(span) = self.spans[unit as usize].get_mut(retired.ordinal as usize)
+        {
+            span.end = Some(retired.at);
         }
     }
 
@@ -622,6 +616,11 @@ impl<'a, W: Work> Engine<'a, W> {
             bytes: Some((self.read, self.store.written)),
             counters,
         };
-        Outcome { report, times: self.times, program: self.program, last_load: self.last_load }
+        // What comes after a trap does not count.
+        for unit in &mut self.spans {
+            unit.retain(|span| span.start < cycles);
+            unit.iter_mut().for_each(|span| span.end = span.end.filter(|end| *end < cycles));
+        }
+        Outcome { report, spans: self.spans.concat(), program: self.program, last_load: self.last_load }
     }
 }
