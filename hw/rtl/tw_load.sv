@@ -126,14 +126,14 @@ module tw_load (
     else if (rows_valid && rows_ready) first_q <= 1'b0;
   end
 
-  logic [3:0] unused_ctx_count;
-  logic [4:0] unused_row_count;
+  logic [$clog2(tw_cfg_pkg::LoadsUnderWay+1)-1:0] unused_ctx_count;
+  logic [$clog2(tw_cfg_pkg::LoadRows+1)-1:0] unused_row_count;
   logic [2:0] unused_req_count;
-  tw_fifo #(.Width($bits(context_t)), .Depth(8)) u_contexts (
+  tw_fifo #(.Width($bits(context_t)), .Depth(tw_cfg_pkg::LoadsUnderWay)) u_contexts (
     .clk_i, .rst_ni, .push_i(start), .data_i(ctx_in), .pop_i(row_take && row_head.first), .data_o(ctx_head),
     .empty_o(ctx_empty), .full_o(ctx_full), .count_o(unused_ctx_count)
   );
-  tw_fifo #(.Width($bits(row_t)), .Depth(16)) u_row_queue (
+  tw_fifo #(.Width($bits(row_t)), .Depth(tw_cfg_pkg::LoadRows)) u_row_queue (
     .clk_i, .rst_ni, .push_i(rows_valid && rows_ready), .data_i(row_in), .pop_i(row_take), .data_o(row_head),
     .empty_o(row_empty), .full_o(row_full), .count_o(unused_row_count)
   );

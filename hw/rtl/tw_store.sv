@@ -1,7 +1,7 @@
 `include "tw_fields.svh"
 
-// The store unit: rows are walked, read from inp or out, aligned to the bus and buffered; a burst is requested when all
-// its beats are there.
+// The store unit: rows are walked, read ahead from inp or out, aligned to the bus and buffered; a burst is requested when
+// all its beats are there.
 module tw_store (
   input  logic                           clk_i,
   input  logic                           rst_ni,
@@ -102,17 +102,20 @@ module tw_store (
   // The walked rows go to the reading side and to the burst side.
   logic row_full, row_empty, req_full, req_empty, row_take, req_ready, req_last;
   row_t row_in, row_head;
+  localparam int unsigned PushCountW = $clog2(tw_cfg_pkg::StoresUnderWay + 1);
+  localparam int unsigned ReqCountW = $clog2(tw_cfg_pkg::StoreRows + 1);
   logic [OffsetBits-1:0] req_addr;
   logic [15:0] req_bytes;
-  logic [3:0] unused_push_count;
-  logic [2:0] unused_row_count, unused_req_count;
+  logic [PushCountW-1:0] unused_push_count;
+  logic [ReqCountW-1:0]  unused_req_count;
+  logic [2:0]            unused_row_count;
   assign rows_ready     = !row_full && !req_full;
   assign row_in.mem_out = mem_q == tw_isa_pkg::MemOut;
   assign row_in.pos     = rows_pos;
   assign row_in.bytes   = rows_bytes;
   assign row_in.dst     = rows_addr[BusLog-1:0];
 
-  tw_fifo #(.Width(4), .Depth(8)) u_pushes (
+  tw_fifo #(.Width(4), .Depth(tw_cfg_pkg::StoresUnderWay)) u_pushes (
     .clk_i, .rst_ni, .push_i(start), .data_i(insn_push_i), .pop_i(retire_o), .data_o(push_q), .empty_o(push_empty),
     .full_o(push_full), .count_o(unused_push_count)
   );
@@ -120,20 +123,30 @@ module tw_store (
     .clk_i, .rst_ni, .push_i(rows_valid && rows_ready), .data_i(row_in), .pop_i(row_take), .data_o(row_head),
     .empty_o(row_empty), .full_o(row_full), .count_o(unused_row_count)
   );
-  tw_fifo #(.Width(OffsetBits + 17), .Depth(4)) u_requests (
+  tw_fifo #(.Width(OffsetBits + 17), .Depth(tw_cfg_pkg::StoreRows)) u_requests (
     .clk_i, .rst_ni, .push_i(rows_valid && rows_ready), .data_i({rows_addr, rows_bytes, rows_last}),
     .pop_i(!req_empty && req_ready && !stop_i), .data_o({req_addr, req_bytes, req_last}), .empty_o(req_empty),
     .full_o(req_full), .count_o(unused_req_count)
   );
 
-  // Reading: chunks of the row's entries, one a cycle, into two visible words.
+  typedef struct packed {
+    logic              mem_out;
+    logic [BusLog-1:0] src;
+    logic [15:0]       bytes;
+    logic [BusLog-1:0] dst;
+  } move_t;
+
+  // Reading: chunks of the rows' entries, one a cycle, into visible words; at most four wait there for their bytes to be
+  // moved, so that the rows that are read and not yet moved never fill their queue.
   logic        rd_q, rd_out_q, chunk_q, chunk_out_q;
   logic [15:0] chunks_left_q, chunks;
   logic [31:0] chunk_pos_q, sel_q;
   logic [2:0]  avail;
   logic [tw_cfg_pkg::BusBits-1:0] word0, word1, chunk_data;
   logic [1:0]  pop;
-  logic        read, re_ready, re_valid, re_full, re_end, re_both, re_active, beat_ready;
+  logic        read, read_end, re_ready, re_valid, re_full, re_end, re_both, re_active, beat_ready, mv_empty, mv_full;
+  move_t       mv_in, mv_head;
+  logic [2:0]  unused_mv_count;
   logic [4:0]  head_log, cur_log;
   logic [BusLog:0] re_count;
   logic [tw_cfg_pkg::BusBits-1:0] re_data;
@@ -147,9 +160,9 @@ module tw_store (
   assign cur_log  = chunk_log(chunk_out_q);
   assign chunks   = 16'((32'(row_head.bytes) + (row_head.pos & ((32'd1 << head_log) - 32'd1)) + (32'd1 << head_log) - 32'd1)
                         >> head_log);
-  // The next row's chunks are read when this row's bytes are all moved.
-  assign row_take = !row_empty && re_ready && !chunk_q && !stop_i;
   assign read = chunk_q && !stop_i && avail + 3'(rd_q) <= 3'd3;
+  assign read_end = read && chunks_left_q == 16'd1;
+  assign row_take = !row_empty && (!chunk_q || read_end) && !stop_i;
   assign inp_re_o = read && !chunk_out_q;
   assign out_re_o = read && chunk_out_q;
   assign raddr_o  = tw_cfg_pkg::EntryW'(chunk_pos_q >> (chunk_out_q ? OutLog : InpLog));
@@ -160,7 +173,7 @@ module tw_store (
       rd_q    <= 1'b0;
     end else begin
       if (row_take) chunk_q <= 1'b1;
-      else if (read && chunks_left_q == 16'd1) chunk_q <= 1'b0;
+      else if (read_end) chunk_q <= 1'b0;
       rd_q    <= read;
     end
   end
@@ -202,10 +215,18 @@ module tw_store (
     .clk_i, .rst_ni, .push_i(rd_q), .data_i(chunk_data), .pop_i(pop), .avail_o(avail), .word0_o(word0), .word1_o(word1)
   );
 
+  assign mv_in.mem_out = row_head.mem_out;
+  assign mv_in.src     = BusLog'(row_head.pos & ((32'd1 << head_log) - 32'd1));
+  assign mv_in.bytes   = row_head.bytes;
+  assign mv_in.dst     = row_head.dst;
+  tw_fifo #(.Width($bits(move_t)), .Depth(4)) u_moves (
+    .clk_i, .rst_ni, .push_i(row_take), .data_i(mv_in), .pop_i(!mv_empty && re_ready), .data_o(mv_head),
+    .empty_o(mv_empty), .full_o(mv_full), .count_o(unused_mv_count)
+  );
+
   tw_realign #(.MaxBytes(BusBytes)) u_realign (
-    .clk_i, .rst_ni, .row_valid_i(row_take), .row_bytes_i(row_head.bytes),
-    .row_src_i(BusLog'(row_head.pos & ((32'd1 << head_log) - 32'd1))), .row_dst_i(row_head.dst),
-    .row_src_log_i(LogW'(head_log)), .row_dst_log_i(LogW'(BusLog)), .row_ready_o(re_ready), .src_avail_i(avail),
+    .clk_i, .rst_ni, .row_valid_i(!mv_empty), .row_bytes_i(mv_head.bytes), .row_src_i(mv_head.src),
+    .row_dst_i(mv_head.dst), .row_src_log_i(LogW'(chunk_log(mv_head.mem_out))), .row_dst_log_i(LogW'(BusLog)), .row_ready_o(re_ready), .src_avail_i(avail),
     .src0_i(word0), .src1_i(word1), .src_pop_o(pop), .dst_ready_i(beat_ready), .dst_valid_o(re_valid), .dst_data_o(re_data),
     .dst_bytes_o(re_bytes), .dst_full_o(re_full), .dst_end_o(re_end), .dst_count_o(re_count), .src_both_o(re_both),
     .active_o(re_active)
@@ -314,13 +335,13 @@ module tw_store (
     if (re_valid && beat_ready) state_o = tw_isa_pkg::StateBusy;
     else if (re_valid && !beat_ready) state_o = tw_isa_pkg::StateSpace;
     else if (burst_valid && !room) state_o = tw_isa_pkg::StateSpace;
-    else if (re_active || rows_active || chunk_q) state_o = tw_isa_pkg::StateBusy;
+    else if (re_active || rows_active || !row_empty || chunk_q || !mv_empty) state_o = tw_isa_pkg::StateBusy;
     else if (busy_o) state_o = tw_isa_pkg::StateData;
     else state_o = tw_isa_pkg::StateEmpty;
   end
 
   logic unused;
   assign unused = ^{rows_pad, re_count, re_both, len_full, end_full, end_empty, w_freed, w_empty, unused_word1,
-                    unused_push_count, unused_row_count, unused_req_count, unused_len_count, unused_end_count};
+                    unused_push_count, unused_row_count, unused_req_count, unused_len_count, unused_end_count, unused_mv_count, mv_full};
 
 endmodule

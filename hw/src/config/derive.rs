@@ -134,6 +134,21 @@ impl HwConfig {
         self.bus_bytes().min(self.entry_bytes(mem))
     }
 
+    /// Rows of loads that are requested and not yet being written: as many as bursts may be under way.
+    pub fn load_rows(&self) -> u32 {
+        self.outstanding.max(8)
+    }
+
+    /// Rows of stores that are walked and not yet cut into bursts: enough for rows of one beat to follow each other.
+    pub fn store_rows(&self) -> u32 {
+        self.outstanding.clamp(4, 16)
+    }
+
+    /// Loads between their start and the writing of their first row, and stores between start and retirement.
+    pub fn dma_under_way(&self) -> u32 {
+        2 * self.queue_depth
+    }
+
     /// Bits of an acc, inp and wgt index of a gemm micro-op.
     pub fn gemm_index_bits(&self) -> [u32; 3] {
         [index_bits(self.acc_depth.into()), index_bits(self.inp_depth.into()), index_bits(self.wgt_depth.into())]

@@ -111,6 +111,10 @@ pub fn config_package(config: &HwConfig) -> String {
         let _ = writeln!(s, "  localparam int unsigned {name} = {value};");
     };
     int("BusBytes", config.bus_bytes());
+    int("LoadRows", config.load_rows());
+    int("StoreRows", config.store_rows());
+    int("LoadsUnderWay", config.dma_under_way());
+    int("StoresUnderWay", config.dma_under_way());
     int("RowElements", config.row_elements());
     int("VectorReachesInp", config.vector_reaches_inp().into());
     int("DescriptorEntries", config.descriptor_entries());

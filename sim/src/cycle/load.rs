@@ -14,10 +14,6 @@ use tilewright_hw::device::Base;
 use tilewright_hw::isa::{self, Unit};
 use tilewright_hw::regs::{TrapCause, UnitState};
 
-/// Loads between their start and their first write.
-const CONTEXTS: u32 = 8;
-/// Rows handed on that are not written yet.
-const ROWS: u32 = 16;
 /// Rows handed on that are not split into bursts yet.
 const REQUESTS: u32 = 4;
 
@@ -144,8 +140,8 @@ impl Load {
             started: 0,
             walk: None,
             walked: 0,
-            contexts: Slots::new(CONTEXTS),
-            row_places: Slots::new(ROWS),
+            contexts: Slots::new(config.dma_under_way()),
+            row_places: Slots::new(config.load_rows()),
             request_places: Slots::new(REQUESTS),
             rows: VecDeque::new(),
             requests: VecDeque::new(),

@@ -80,6 +80,12 @@ impl Words {
         self.read(places);
     }
 
+    /// When the last word so far left the memory, where all have.
+    #[inline]
+    pub(super) fn all_read(&self) -> Option<Time> {
+        self.entering.is_empty().then_some(self.last_read)
+    }
+
     /// The cycle from which the word at place `n` can be used, where it is known.
     #[inline]
     pub(super) fn usable(&self, n: usize) -> Option<Time> {

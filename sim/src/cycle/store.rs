@@ -14,9 +14,7 @@ use tilewright_hw::device::Base;
 use tilewright_hw::isa::{self, Unit};
 use tilewright_hw::regs::{TrapCause, UnitState};
 
-/// Stores between their start and their retirement.
-const UNDER_WAY: u32 = 8;
-/// Rows handed on that are not read yet, and that are not split into bursts yet.
+/// Rows handed on that are not read yet.
 const ROWS: u32 = 4;
 /// Cycles from a beat's last move to the first in which it counts for a request.
 const BUFFERED: Time = 4;
@@ -50,7 +48,7 @@ struct Row {
     ordinal: u32,
     mem: Mem,
     chunk: u64,
-    /// The next chunk's first byte, of those that the registers have not taken.
+    /// The next chunk's first byte, of those that are not read.
     chunk_at: u64,
     src: u64,
     dst: u64,
@@ -84,8 +82,10 @@ pub(super) struct Store {
     requests: VecDeque<(Time, u64, u64, bool)>,
     split: Option<Split>,
     split_end: Time,
-    /// The row that is being moved, and when it was taken.
-    row: Option<(Row, Time)>,
+    /// The row whose chunks are being read; rows that are read, at least in part, and not moved; the one that is being moved.
+    reading: Option<Row>,
+    read: VecDeque<Row>,
+    row: Option<Row>,
     words: Words,
     /// The cycles in which chunks were read, of those that nobody has asked for; nothing but room in the registers holds
     /// them back.
@@ -115,13 +115,15 @@ impl Store {
             retired: 0,
             walk: None,
             walked: 0,
-            under_way: Slots::new(UNDER_WAY),
+            under_way: Slots::new(config.dma_under_way()),
             row_places: Slots::new(ROWS),
-            request_places: Slots::new(ROWS),
+            request_places: Slots::new(config.store_rows()),
             rows: VecDeque::new(),
             requests: VecDeque::new(),
             split: None,
             split_end: 0,
+            reading: None,
+            read: VecDeque::new(),
             row: None,
             words: Words::new(),
             reads: Slots::endless(),
@@ -173,8 +175,10 @@ impl Store {
         loop {
             let mut more = self.hand_on();
             more |= self.take_request();
+            more |= self.read_rows();
             more |= self.move_rows();
             if !more {
+                self.note_reads();
                 return any;
             }
             any = true;
@@ -240,28 +244,52 @@ impl Store {
         true
     }
 
+    /// Keeps the reads since the last time, which are all of the row that is being read.
+    fn note_reads(&mut self) {
+        let (Some(spans), Some(row)) = (&mut self.spans, &mut self.reading) else { return };
+        for from in self.reads.drain() {
+            let (first, end, piece) = (row.chunk_at, row.chunk_at + row.chunk, row.chunk);
+            row.chunk_at = end;
+            let walk = Access::Bytes(Bytes { first, end, piece });
+            let span = Span { unit: Unit::Store, ordinal: row.ordinal, from, to: from + 1, walk };
+            spans.push((row.mem, span));
+        }
+    }
+
+    /// Rows are read one after the other, as the registers take their chunks.
+    fn read_rows(&mut self) -> bool {
+        let mut any = false;
+        while let Some(before) = self.words.all_read()
+            && let Some(row) = self.rows.pop_front()
+        {
+            let taken = row.visible.max(before);
+            self.row_places.give(taken);
+            self.note_reads();
+            self.reading = Some(row);
+            for _ in 0..(row.src + row.left).div_ceil(row.chunk) {
+                self.words.enter(taken, &mut self.reads);
+            }
+            self.read.push_back(row);
+            any = true;
+        }
+        any
+    }
+
     /// Moves what has a place.
     fn move_rows(&mut self) -> bool {
         let mut any = false;
         loop {
             if self.row.is_none() {
-                let Some(row) = self.rows.pop_front() else { return any };
-                let taken = row.visible.max(self.moved);
-                self.row_places.give(taken);
-                for _ in 0..(row.src + row.left).div_ceil(row.chunk) {
-                    self.words.enter(taken, &mut self.reads);
-                }
-                self.row = Some((row, taken));
-                any = true;
+                self.row = self.read.pop_front();
             }
-            let Some((row, taken)) = &mut self.row else { return any };
+            let Some(row) = &mut self.row else { return any };
             loop {
                 let n = row.chunk.min(self.bus - row.dst).min(row.left);
                 let past = row.src + n;
                 let both = past > row.chunk;
                 let Some(usable) = self.words.usable(usize::from(both)) else { return any };
                 let Some(place) = self.places.ready(1) else { return any };
-                let ready = usable.max(self.moved + 1).max(*taken + 1);
+                let ready = usable.max(self.moved + 1);
                 let at = ready.max(place);
                 self.states.add(layer::FULL, ready, at, UnitState::Space);
                 self.states.add(layer::MOVE, at, at + 1, UnitState::Busy);
@@ -278,21 +306,13 @@ impl Store {
                     self.places.take(1);
                     self.beats.push_back(at);
                 }
-                if let Some(spans) = &mut self.spans {
-                    for from in self.reads.drain() {
-                        let (first, end, piece) = (row.chunk_at, row.chunk_at + row.chunk, row.chunk);
-                        row.chunk_at = end;
-                        let walk = Access::Bytes(Bytes { first, end, piece });
-                        let span = Span { unit: Unit::Store, ordinal: row.ordinal, from, to: from + 1, walk };
-                        spans.push((row.mem, span));
-                    }
-                }
                 if row.left == 0 {
                     break;
                 }
             }
-            self.states.add(layer::READ, *taken + 1, self.moved + 1, UnitState::Busy);
+            self.states.add(layer::READ, row.visible, self.moved + 1, UnitState::Busy);
             self.row = None;
+            self.note_reads();
         }
     }
 
