@@ -4,14 +4,16 @@ use std::path::Path;
 
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, DeviceError};
-use tilewright_sim::{Fsim, Rtl, RtlOptions, rtl};
+use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions, rtl};
 
 /// Where the offloaded part of a model runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceKind {
     /// The functional simulator: meaning without time.
     Fsim,
-    /// The Verilated design: exact cycles.
+    /// The cycle model: meaning and exact cycles, many times faster than the design.
+    Csim,
+    /// The Verilated design: exact cycles, signal by signal.
     Rtl,
     /// None: everything runs on this machine's processor.
     Cpu,
@@ -21,13 +23,13 @@ pub enum DeviceKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceNameError {
     /// A device that this version has not.
-    #[error("device {name} is not available in this version; use fsim for answers, or rtl for exact cycles")]
+    #[error("device {name} is not available in this version; use fsim for answers, or csim for exact cycles too")]
     NotYet {
         /// The name.
         name: String,
     },
     /// No device at all.
-    #[error("no device is named {name}; use fsim, rtl or cpu")]
+    #[error("no device is named {name}; use fsim, csim, rtl or cpu")]
     Unknown {
         /// The name.
         name: String,
@@ -40,9 +42,10 @@ impl std::str::FromStr for DeviceKind {
     fn from_str(name: &str) -> Result<DeviceKind, DeviceNameError> {
         match name {
             "fsim" => Ok(DeviceKind::Fsim),
+            "csim" => Ok(DeviceKind::Csim),
             "rtl" => Ok(DeviceKind::Rtl),
             "cpu" => Ok(DeviceKind::Cpu),
-            "csim" | "cuda" => Err(DeviceNameError::NotYet { name: name.to_string() }),
+            "cuda" => Err(DeviceNameError::NotYet { name: name.to_string() }),
             _ if name.starts_with("serial:") || name.starts_with("remote:") => {
                 Err(DeviceNameError::NotYet { name: name.to_string() })
             }
@@ -55,6 +58,7 @@ impl std::fmt::Display for DeviceKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             DeviceKind::Fsim => "fsim",
+            DeviceKind::Csim => "csim",
             DeviceKind::Rtl => "rtl",
             DeviceKind::Cpu => "cpu",
         })
@@ -86,6 +90,9 @@ pub fn open(
     match kind {
         DeviceKind::Cpu => Ok(None),
         DeviceKind::Fsim => Ok(Some(Box::new(Fsim::new(config.clone(), config.memory_bytes())))),
+        DeviceKind::Csim => {
+            Ok(Some(Box::new(Csim::new(config.clone(), config.memory_bytes(), CsimOptions::default()))))
+        }
         DeviceKind::Rtl => {
             let options = RtlOptions { waves: waves.map(Path::to_path_buf), ..RtlOptions::default() };
             let rtl =

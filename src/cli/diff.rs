@@ -103,8 +103,8 @@ impl Diff {
             None
         };
         let hw_a = self.config(None, artifact.as_ref())?;
-        if self.hw_b.is_some() && !matches!(self.b, Right::Device(DeviceKind::Fsim | DeviceKind::Rtl)) {
-            bail!("--hw-b is for an accelerator; leave it out, or give --b fsim or --b rtl");
+        if self.hw_b.is_some() && !matches!(self.b, Right::Device(kind) if kind != DeviceKind::Cpu) {
+            bail!("--hw-b is for an accelerator; leave it out, or give --b fsim, --b csim or --b rtl");
         }
         let hw_b = self.config(self.hw_b.as_deref(), artifact.as_ref())?;
         if let Some(artifact) = &artifact {

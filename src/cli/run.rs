@@ -32,7 +32,7 @@ pub struct Run {
     file: ModelFile,
     #[command(flatten)]
     hw: Hw,
-    /// Where it runs: fsim (answers), rtl (exact cycles) or cpu (nothing is offloaded)
+    /// Where it runs: fsim (answers), csim (and exact cycles), rtl (the design itself) or cpu (nothing is offloaded)
     #[arg(long, default_value = "fsim", value_name = "DEVICE")]
     device: DeviceKind,
     #[command(flatten)]

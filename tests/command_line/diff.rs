@@ -279,7 +279,7 @@ fn arrays_that_do_not_fit_are_refused() {
     refused(
         dir.path(),
         &["diff", "good.twa", "--hw-b", "1x8x8"],
-        "--hw-b is for an accelerator; leave it out, or give --b fsim or --b rtl",
+        "--hw-b is for an accelerator; leave it out, or give --b fsim, --b csim or --b rtl",
     );
     refused(
         dir.path(),

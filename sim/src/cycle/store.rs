@@ -152,7 +152,7 @@ impl Store {
 
     /// The first cycle in which the next instruction may start, where it is known.
     pub(super) fn free(&self) -> Option<Time> {
-        if self.walk.is_some() || self.fault.is_some() {
+        if self.walk.is_some() {
             return None;
         }
         Some(self.walked.max(self.under_way.ready(1)?))
