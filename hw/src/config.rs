@@ -2,30 +2,14 @@
 
 mod derive;
 mod fit;
+mod host;
 mod params;
 
 pub use derive::{Mem, Widths};
+pub use host::{HostParam, HostSection};
 pub use params::{Counters, HwConfig, Legal, PARAMS, Param};
 
 use serde::{Deserialize, Serialize};
-
-/// What the configuration file says of the machine around the accelerator.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct HostSection {
-    /// Clock of the accelerator, in MHz, for turning cycles into time.
-    pub clock_mhz: f64,
-    /// Name of the target host that runs what is not offloaded.
-    pub target: String,
-    /// Memory that the accelerator reaches, in MiB: weights, programs and tensors lie there.
-    pub memory_mib: u32,
-}
-
-impl Default for HostSection {
-    fn default() -> Self {
-        HostSection { clock_mhz: 100.0, target: "cortex-a9".into(), memory_mib: 512 }
-    }
-}
 
 /// Defaults of the DRAM model; all figures are whole numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -259,16 +243,7 @@ impl HwConfig {
                 bad(key, format!("is {value}"), format!("use {least} to {}", DramSection::MOST));
             }
         }
-        let clock = self.host.clock_mhz;
-        if !(clock > 0.0 && clock.is_finite()) {
-            bad("host.clock_mhz", format!("is {clock}"), "use a number above 0".into());
-        }
-        if !(1..=DramSection::MOST).contains(&self.host.memory_mib) {
-            bad("host.memory_mib", format!("is {}", self.host.memory_mib), format!("use 1 to {}", DramSection::MOST));
-        }
-        if self.host.target.is_empty() {
-            bad("host.target", "is empty".into(), "name the processor".into());
-        }
+        found.extend(self.host.violations());
         found
     }
 

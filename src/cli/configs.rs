@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
-use tilewright_hw::config::{ConfigError, HwConfig, Legal, PARAMS, PRESETS, Param};
+use tilewright_hw::config::{ConfigError, HostSection, HwConfig, Legal, PARAMS, PRESETS, Param};
 
 use super::{Verdict, write_or_print};
 
@@ -105,7 +105,10 @@ fn show(file: &str, json: bool) -> Result<Verdict> {
         };
         let values: serde_json::Map<_, _> = PARAMS.iter().map(|param| (param.key.to_string(), of(param))).collect();
         let hash = format!("{:016x}", config.hash());
-        let text = format!("{}\n", json!({ "name": config.name, "hash": hash, "parameters": values }));
+        let mut host: serde_json::Map<_, _> =
+            HostSection::PARAMS.iter().map(|p| (p.key.to_string(), json!((p.get)(&config.host)))).collect();
+        host.insert("target".into(), json!(config.host.target));
+        let text = format!("{}\n", json!({ "name": config.name, "hash": hash, "parameters": values, "host": host }));
         write_or_print(None, text.as_bytes())?;
         return Ok(Verdict::Fine);
     }
@@ -121,6 +124,11 @@ fn show(file: &str, json: bool) -> Result<Verdict> {
         };
         let unit = if param.unit.is_empty() { String::new() } else { format!(" {};", param.unit) };
         let _ = writeln!(text, "{:<40} #{unit} {}", format!("{} = {value}", param.key), param.legal);
+    }
+    let _ = writeln!(text, "[host]\ntarget = {:?}", config.host.target);
+    for p in HostSection::PARAMS {
+        let line = format!("{} = {}", p.key, (p.get)(&config.host));
+        let _ = writeln!(text, "{line:<40} # {}; {}", p.unit, p.legal_text());
     }
     write_or_print(None, text.as_bytes())?;
     Ok(Verdict::Fine)

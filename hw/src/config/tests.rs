@@ -95,3 +95,29 @@ fn a_wrong_value_hides_no_rule_that_does_not_rest_on_it() {
     let keys: Vec<&str> = violations.iter().map(|v| v.key.as_str()).collect();
     assert_eq!(keys, ["dram.latency", "dram.beat_sixteenths", "host.clock_mhz", "host.memory_mib", "host.target"]);
 }
+
+#[test]
+fn every_figure_of_the_host_is_checked() {
+    let legal = |text: &str| HwConfig::parse("f.toml", &format!("[host]\n{text}"));
+    for p in HostSection::PARAMS {
+        // Whole numbers, which every figure takes.
+        for (value, fine) in [(p.legal.1 as i64, true), (p.legal.1 as i64 + 1, false), (-1, false)] {
+            match legal(&format!("{} = {value}", p.key)) {
+                Ok(config) => assert!(fine && (p.get)(&config.host) == value as f64, "{} = {value}", p.key),
+                Err(e) => assert!(!fine && e.to_string().contains(&format!("host.{}", p.key)), "{e}"),
+            }
+        }
+    }
+    let Err(ConfigError::Illegal { violations, .. }) =
+        legal("cores = 0\ncpu_clock_mhz = nan\nint8_macs_per_cycle = inf\nlaunch_us = -2.0\nbytes_per_cycle = 0.0")
+    else {
+        panic!()
+    };
+    let keys: Vec<&str> = violations.iter().map(|v| v.key.as_str()).collect();
+    let wrong = ["cores", "cpu_clock_mhz", "int8_macs_per_cycle", "bytes_per_cycle", "launch_us"];
+    assert_eq!(keys, wrong.map(|key| format!("host.{key}")));
+    // The preset says what the defaults are.
+    assert_eq!(HwConfig::load("1x16x16").unwrap().host, HostSection::default());
+    let other = HwConfig { host: HostSection { cores: 64, ..HostSection::default() }, ..HwConfig::default() };
+    assert_eq!(other.hash(), HwConfig::default().hash());
+}

@@ -290,7 +290,7 @@ fn manual() -> String {
 
 fn configuration_page() -> String {
     let mut s = String::from(
-        "# Configuration\n\nWritten from the table in `hw/src/config/params.rs`; do not edit. A configuration is a TOML file with these keys at\nits top; what it leaves out has the default. `[host]` (clock_mhz, target, memory_mib) and `[dram]` (latency, beat_sixteenths, shared,\nrow_open_sixteenths) describe the surroundings and do not change the hardware.\n\n| key | unit | legal | default | meaning |\n|---|---|---|---|---|\n",
+        "# Configuration\n\nWritten from the table in `hw/src/config/params.rs`; do not edit. A configuration is a TOML file with these keys at\nits top; what it leaves out has the default. `[host]` (below) and `[dram]` (latency, beat_sixteenths, shared,\nrow_open_sixteenths) describe the surroundings and do not change the hardware.\n\n| key | unit | legal | default | meaning |\n|---|---|---|---|---|\n",
     );
     let default = HwConfig::default();
     for p in PARAMS {
@@ -303,6 +303,13 @@ fn configuration_page() -> String {
             _ => value.to_string(),
         };
         let _ = writeln!(s, "| `{}` | {} | {} | {shown} | {} |", p.key, p.unit, p.legal, p.doc);
+    }
+    s += "\n## `[host]`: the machine around the accelerator\n\n`target` names its processor. The other figures are a model of its speed, by which \
+          `--offload auto` decides\n([offload.md](offload.md)); the presets say where theirs come from.\n\n\
+          | key | unit | legal | default | meaning |\n|---|---|---|---|---|\n";
+    for p in crate::config::HostSection::PARAMS {
+        let _ =
+            writeln!(s, "| `{}` | {} | {} | {} | {} |", p.key, p.unit, p.legal_text(), (p.get)(&default.host), p.doc);
     }
     s
 }
