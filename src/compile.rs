@@ -1,7 +1,5 @@
 //! Graph to artifact: has each region of a partition compiled, and lists the steps.
 
-mod macs;
-
 use std::collections::BTreeMap;
 
 use tilewright_compiler::backend::{Backend, BackendError};
@@ -15,7 +13,7 @@ use tilewright_runtime::artifact::{
 };
 use tilewright_runtime::tensor::DType;
 
-pub use macs::macs;
+pub use tilewright_compiler::cost::macs;
 
 /// Why a model was not compiled.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +91,7 @@ pub fn compile(
             macs: macs(graph, explanation.node),
             step: step_of.get(&explanation.node).copied(),
             values,
+            cost: explanation.cost.clone(),
         });
     }
     let artifact = Artifact::new(graph.name(), build.manifest, build.blobs)?;

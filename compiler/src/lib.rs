@@ -2,6 +2,7 @@
 
 pub mod backend;
 pub mod codegen;
+pub mod cost;
 pub mod frontend;
 pub mod graph;
 pub mod partition;

@@ -3,12 +3,10 @@
 //! Element-wise stages are computed where they are read, sums begin apart from their loops, the innermost loop walks
 //! along memory, and large nests run in parallel. Steps that do not apply to a program are left out.
 
+use tilewright_compiler::cost::PARALLEL_WORK;
 use tilewright_compiler::schedule::Schedule;
 use tilewright_compiler::te::{Expr, Name};
 use tilewright_compiler::tir::{Action, Affine, Function, LoopKind};
-
-/// Nests of fewer innermost iterations run on one thread.
-const PARALLEL_WORK: i64 = 1 << 20;
 
 /// The function scheduled for the CPU. Every step is one that may be refused; what is refused stays as it was.
 pub fn schedule(f: Function) -> Function {

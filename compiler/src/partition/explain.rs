@@ -1,8 +1,10 @@
 //! What a person is told of each node.
 
-use super::place::Placed;
+use super::place::{NodePlace, Placed};
+use super::{Offload, auto};
 use crate::graph::{Graph, NodeId};
-use tilewright_runtime::artifact::Place;
+use std::collections::BTreeMap;
+use tilewright_runtime::artifact::{NodeCost, Place};
 
 /// Where a node runs, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,12 +19,26 @@ pub struct Explanation {
     pub place: Place,
     /// Why there.
     pub why: String,
+    /// What it takes, with the nodes that move with it, in both places.
+    pub cost: Option<NodeCost>,
 }
 
-pub(super) fn explain(graph: &Graph, placed: &Placed) -> Vec<Explanation> {
-    let explanation = |(&id, at): (&NodeId, &super::place::NodePlace)| {
-        let node = graph.node(id);
-        Explanation { node: id, name: node.name.clone(), op: node.op.name(), place: at.place, why: at.why.clone() }
+pub(super) fn explain(
+    graph: &Graph,
+    placed: &Placed,
+    offload: Offload,
+    mut costs: BTreeMap<NodeId, NodeCost>,
+) -> Vec<Explanation> {
+    let explanation = |(&id, at): (&NodeId, &NodePlace)| {
+        let (node, cost) = (graph.node(id), costs.remove(&id));
+        let weighed = cost.as_ref().filter(|_| offload == Offload::Auto).and_then(|cost| auto::reason(cost, at.place));
+        let why = match (weighed, at.why.as_str()) {
+            (Some(weighed), "") => format!("by cost: {weighed}"),
+            (Some(weighed), why) => format!("{why}; {weighed}"),
+            (None, "") => "by cost".into(),
+            (None, why) => why.into(),
+        };
+        Explanation { node: id, name: node.name.clone(), op: node.op.name(), place: at.place, why, cost }
     };
     placed.nodes.iter().map(explanation).collect()
 }

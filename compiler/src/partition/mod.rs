@@ -3,6 +3,8 @@
 //! A region's nodes run in one place without a look outside in between. Accelerator regions come with their program; the
 //! nodes of CPU regions are left to a [`crate::backend::Backend`].
 
+mod auto;
+mod cut;
 mod explain;
 mod fuse;
 mod place;
@@ -10,6 +12,7 @@ mod place;
 pub use explain::Explanation;
 
 use crate::codegen::accel::{self, BuildError};
+use crate::cost::{Analytic, CostOracle};
 use crate::graph::{Graph, NodeId, ValueId};
 use crate::passes::OptLevel;
 use place::Placed;
@@ -24,6 +27,8 @@ pub enum Offload {
     /// Every operator that it can compute.
     #[default]
     All,
+    /// What takes less time there, with what it takes to bring its operands there and its results back.
+    Auto,
     /// Nothing.
     None,
 }
@@ -119,12 +124,23 @@ pub struct AccelRegion {
     pub tensors: Vec<TensorPlace>,
 }
 
-/// Splits a graph in integer form into regions for a configuration, and builds the accelerator's programs.
+/// Splits a graph in integer form into regions for a configuration, and builds the accelerator's programs. What operators
+/// take is estimated: the same input gives the same regions on every machine.
 ///
 /// Nothing is refused: what the accelerator cannot compute, for whatever reason, goes to the CPU and says why.
 pub fn partition(graph: &Graph, config: &HwConfig, options: impl Into<Options>) -> Partition {
+    partition_by(graph, config, options, &Analytic { config })
+}
+
+/// The same with costs that someone else knows.
+pub fn partition_by(
+    graph: &Graph,
+    config: &HwConfig,
+    options: impl Into<Options>,
+    oracle: &dyn CostOracle,
+) -> Partition {
     let options = options.into();
-    settle(graph, config, options, &|placed| regions(graph, config, placed, &options))
+    settle(graph, config, options, oracle, &|placed| regions(graph, config, placed, &options))
 }
 
 /// Places the graph, and places it again with less on the accelerator for as long as `build` refuses a layer.
@@ -132,17 +148,34 @@ fn settle(
     graph: &Graph,
     config: &HwConfig,
     options: Options,
+    oracle: &dyn CostOracle,
     build: &dyn Fn(&Placed) -> Result<Vec<Region>, BuildError>,
 ) -> Partition {
     let mut refused: HashMap<NodeId, String> = HashMap::new();
     let mut apart = HashSet::new();
+    let problem = |placed: &Placed| auto::Problem::new(graph, placed, &options, config, oracle);
     loop {
-        let mut placed = place::place(graph, config, &options, &refused);
-        if options.fuse && !options.keep_values {
-            fuse::fuse(graph, config, &mut placed, &apart);
-        }
+        let place = |offload: Offload, refused: &HashMap<NodeId, String>| {
+            let mut placed = place::place(graph, config, &Options { offload, ..options }, refused);
+            if options.fuse && !options.keep_values {
+                fuse::fuse(graph, config, &mut placed, &apart);
+            }
+            placed
+        };
+        let all = place(Offload::All, &refused);
+        let offered = problem(&all);
+        let placed = match options.offload {
+            Offload::All => all,
+            Offload::Auto => {
+                auto::choose(graph, &all, &offered, &problem, &|kept| place(Offload::All, kept)).unwrap_or(all)
+            }
+            Offload::None => place(Offload::None, &refused),
+        };
         match build(&placed) {
-            Ok(regions) => return Partition { regions, explanations: explain::explain(graph, &placed) },
+            Ok(regions) => {
+                let costs = auto::costs(graph, &placed, &offered, &problem(&placed));
+                return Partition { regions, explanations: explain::explain(graph, &placed, options.offload, costs) };
+            }
             Err(error) => {
                 let named = placed.layers.iter().find(|l| l.layer.name == error.layer);
                 let layers = named.map_or(placed.layers.iter().collect(), |layer| vec![layer]);
@@ -157,7 +190,7 @@ fn settle(
                 let nodes = layers.iter().flat_map(|l| &l.layer.nodes);
                 refused.extend(nodes.map(|n| (*n, error.to_string())));
                 if refused.len() == before {
-                    return partition(graph, config, Options { offload: Offload::None, ..options });
+                    return partition_by(graph, config, Options { offload: Offload::None, ..options }, oracle);
                 }
             }
         }

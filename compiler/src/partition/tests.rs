@@ -1,5 +1,6 @@
 //! Partitioned graphs on simulators, most on the functional one, against the reference evaluation, bit for bit.
 
+mod auto;
 mod fused;
 mod models;
 mod problems;

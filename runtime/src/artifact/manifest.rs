@@ -282,6 +282,27 @@ pub struct NodeInfo {
     /// What it defines, in order; none where the value stays inside its step.
     #[serde(default)]
     pub values: Vec<Option<ValueId>>,
+    /// What it takes in each place.
+    #[serde(default)]
+    pub cost: Option<NodeCost>,
+}
+
+/// What a node takes in each place, with the other nodes that are computed in one go with it on the accelerator: all of
+/// them have the same figures, which count once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeCost {
+    /// The first of these nodes.
+    pub layer: String,
+    /// Estimated cycles on the accelerator, where it can compute it.
+    pub accel_cycles: Option<u64>,
+    /// The same in nanoseconds.
+    pub accel_ns: Option<u64>,
+    /// Nanoseconds on the CPU, where sizes are known.
+    pub cpu_ns: Option<u64>,
+    /// Whether the CPU's time was measured; else it is that of the model of the host that the configuration names.
+    pub cpu_measured: bool,
+    /// Nanoseconds of layouts, transfers and launches that would be added if these nodes alone were moved to the other place.
+    pub moving_ns: Option<i64>,
 }
 
 /// Where a blob lies in the file.

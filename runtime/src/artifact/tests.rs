@@ -32,6 +32,7 @@ fn manifest() -> Manifest {
             macs: 0,
             step: Some(0),
             values: vec![Some(ValueId(2))],
+            cost: None,
         }],
         blobs: vec![],
     }

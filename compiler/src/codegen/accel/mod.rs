@@ -11,6 +11,7 @@ mod build;
 mod conv;
 mod copy;
 mod depthwise;
+mod estimate;
 mod extract;
 mod layer;
 mod lookup;
@@ -34,6 +35,7 @@ mod view;
 
 pub use build::{BuildError, Built, build};
 pub use depthwise::DepthwiseTile;
+pub use estimate::cycles;
 pub use extract::{Found, extract};
 pub use layer::{
     Conv, Copy, Finish, Kind, Layer, MatMul, Other, Pair, PairOp, Phase, Pool, PoolFinish, Reduce, Then, Transposed,

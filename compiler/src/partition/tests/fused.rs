@@ -3,6 +3,7 @@
 use super::problems::{int8, layout, qadd, requantize, shape};
 use super::{Code, check_fused, configs, fsim, on_cpu, run};
 use crate::codegen::accel::BuildError;
+use crate::cost::Analytic;
 use crate::graph::eval_all;
 use crate::graph::op::{Conv2d, Lookup};
 use crate::graph::{DType, Graph, GraphBuilder, TensorType, ValueId};
@@ -14,7 +15,7 @@ use tilewright_hw::HwConfig;
 
 /// A convolution of the same size, its result under a table or not, added to the network's input on either side; a
 /// second such convolution behind it, whose operand is the first's result.
-fn network(rng: &mut StdRng) -> Graph {
+pub(super) fn network(rng: &mut StdRng) -> Graph {
     let order = layout(rng);
     let (n, c) = (rng.random_range(1..3), rng.random_range(1..40));
     let (h, w) = (rng.random_range(1..20), rng.random_range(1..20));
@@ -81,7 +82,7 @@ fn a_product_that_is_refused_with_what_is_behind_it_is_tried_without() {
         let graph = network(&mut rng);
         let plain = partition(&graph, &config, Options::default());
         let refused = std::cell::Cell::new(0);
-        let parts = settle(&graph, &config, options, &|placed| {
+        let parts = settle(&graph, &config, options, &Analytic { config: &config }, &|placed| {
             if let Some(l) = placed.layers.iter().find(|l| l.layer.then.len() > most) {
                 refused.set(refused.get() + 1);
                 let source = DriverError::Rule { index: 0, what: "planted".into() };
@@ -102,13 +103,14 @@ fn a_product_that_is_refused_with_what_is_behind_it_is_tried_without() {
     assert!(refusals >= 8, "only {refusals} refusals");
     // What is refused by itself goes to the CPU all the same.
     let graph = network(&mut StdRng::seed_from_u64(1));
-    let parts = settle(&graph, &config, options, &|placed| match placed.layers.first() {
-        Some(l) => {
-            let source = DriverError::Rule { index: 0, what: "planted".into() };
-            Err(BuildError { layer: l.layer.name.clone(), source })
-        }
-        None => regions(&graph, &config, placed, &options),
-    });
+    let parts =
+        settle(&graph, &config, options, &Analytic { config: &config }, &|placed| match placed.layers.first() {
+            Some(l) => {
+                let source = DriverError::Rule { index: 0, what: "planted".into() };
+                Err(BuildError { layer: l.layer.name.clone(), source })
+            }
+            None => regions(&graph, &config, placed, &options),
+        });
     assert!(parts.regions.iter().all(|region| region.code == Code::Cpu));
     assert!(on_cpu(&parts).iter().any(|line| line.contains("planted")));
 }

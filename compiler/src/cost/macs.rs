@@ -1,6 +1,6 @@
 //! How much work a node is.
 
-use tilewright_compiler::graph::{Graph, NodeId, Op};
+use crate::graph::{Graph, NodeId, Op};
 
 /// Multiply-accumulates of a node: one for each output element and weight of its window, as networks are compared by.
 /// Channels that hardware fills up are not counted. 0 for operators that are no sums of products or have open shapes.

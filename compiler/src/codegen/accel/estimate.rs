@@ -1,0 +1,167 @@
+//! Estimated cycles of a planned layer by itself, from device memory to device memory.
+//!
+//! Products have theirs from the search for their tiles ([`super::plan`], [`super::depthwise`]); the others are added up
+//! here from the same rules of `hw/TIMING.md`: a micro-op a cycle, a row of the vector unit in as many cycles as its lanes
+//! need, a beat of the bus a cycle and one more for each row of a load, three for each row of a store.
+
+use super::layer::{Copy, Kind, Layer, MatMul, Pair, Pool, PoolFinish};
+use super::plan::{Plan, PoolTile};
+use super::view::View;
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::VecOp;
+
+/// Cycles to fetch and drain a layer's instructions, and those of each of its tiles.
+const LAYER: u64 = 250;
+const TILE: u64 = 50;
+
+/// What each unit has to do.
+#[derive(Default)]
+struct Work {
+    tiles: u64,
+    load: u64,
+    gemm: u64,
+    vector: u64,
+    store: u64,
+}
+
+impl Work {
+    /// Units work beside each other, but for the first tile's operands and the last one's results.
+    fn cycles(&self) -> u64 {
+        let tiles = self.tiles.max(1);
+        let ends = (self.load + self.vector + self.store) / tiles;
+        (self.load + self.store).max(self.gemm).max(self.vector)
+            + if tiles > 1 { ends } else { ends.min(self.load) }
+            + LAYER
+            + TILE * tiles
+    }
+}
+
+/// Estimated cycles of a layer.
+pub fn cycles(layer: &Layer, plan: &Plan, config: &HwConfig) -> u64 {
+    let (input, output) = (layer.inputs[0].1, layer.output.1);
+    let work = match (&layer.kind, plan) {
+        (_, Plan::Conv(tile)) => return tile.cycles,
+        (_, Plan::Depthwise(tile)) => return tile.cycles,
+        (_, Plan::Transposed(tiles)) => return tiles.iter().map(|t| t.cycles).sum(),
+        (Kind::Pool(p), Plan::Pool(tile)) => pool(p, *tile, input, output, config),
+        (Kind::MatMul(m), Plan::MatMul(tile)) => {
+            matmul(m, (tile.rows, tile.blocks), [input, layer.inputs[1].1], output, config)
+        }
+        (Kind::Pair(p), Plan::Pair { entries }) => pair(p, u64::from(*entries), layer.inputs.len(), output, config),
+        (Kind::Copy(c), Plan::Copy { rows }) => copy(c, *rows, output, config),
+        (_, Plan::Lookup { entries }) => lookup(u64::from(*entries), output, config),
+        // A plan that is not its layer's kind has no program either.
+        _ => Work::default(),
+    };
+    work.cycles()
+}
+
+fn beats(bytes: u64, config: &HwConfig) -> u64 {
+    bytes.div_ceil(u64::from(config.bus_bytes()))
+}
+
+/// Cycles of a row on so many lanes.
+fn row(lanes: u32, config: &HwConfig) -> u64 {
+    u64::from(config.row_elements().div_ceil(lanes))
+}
+
+/// Entries of a tensor in out.
+fn entries(view: View, config: &HwConfig) -> u64 {
+    (view.layout(config).bytes() as u64).div_ceil(u64::from(config.entry_bytes(Mem::Out)))
+}
+
+fn pool(pool: &Pool, tile: PoolTile, input: View, output: View, config: &HwConfig) -> Work {
+    let (data, blocks) = (input.layout(config), output.layout(config).blocks());
+    let cuts = output.h.div_ceil(tile.rows) * output.w.div_ceil(tile.columns);
+    let tiles = (output.n * blocks.div_ceil(tile.blocks) * cuts) as u64;
+    // Rows that two tiles read are loaded for both.
+    let halo = super::layer::reach(pool.kernel[0], pool.dilations[0]).saturating_sub(pool.strides[0]);
+    let rows = (input.h + (output.h.div_ceil(tile.rows) - 1) * halo) as u64;
+    let all_rows = (output.n * blocks) as u64 * rows * output.w.div_ceil(tile.columns) as u64;
+    let width = data.row_stride().div_ceil(output.w.div_ceil(tile.columns)) as u64;
+    let out = entries(output, config);
+    let taps = (pool.kernel[0] * pool.kernel[1]) as u64;
+    let finish = match pool.finish {
+        PoolFinish::Clip { .. } => row(config.vector_lanes, config),
+        PoolFinish::Requant(_) | PoolFinish::Mean { .. } => row(config.requant_lanes, config),
+    };
+    Work {
+        tiles,
+        load: all_rows * (beats(width, config) + 1),
+        gemm: 0,
+        vector: out * (taps * row(config.vector_lanes, config) + finish) + 24 * tiles,
+        store: beats(output.layout(config).bytes() as u64, config),
+    }
+}
+
+fn matmul(m: &MatMul, (rows, blocks): (usize, usize), [a, b]: [View; 2], output: View, config: &HwConfig) -> Work {
+    let block = config.block() as usize;
+    let ratio = block / config.block_out as usize;
+    let depth = a.c.div_ceil(block);
+    let entries_of = a.w.div_ceil(config.batch as usize);
+    let (row_tiles, column_tiles) = (entries_of.div_ceil(rows), b.w.div_ceil(block).div_ceil(blocks));
+    let tiles = (a.n * row_tiles * column_tiles) as u64;
+    let columns = b.w.div_ceil(block) * ratio;
+    let values = usize::from(m.a_zero_point != 0) + usize::from(m.b_zero_point != 0);
+    let weights = (a.n * row_tiles * columns * depth) as u64 * u64::from(config.entry_bytes(Mem::Wgt));
+    let data = (a.n * column_tiles * entries_of * depth) as u64 * u64::from(config.entry_bytes(Mem::Inp));
+    let results = (a.n * entries_of * columns) as u64;
+    let load_rows = tiles * depth as u64 * (1 + blocks as u64 * ratio as u64);
+    Work {
+        tiles,
+        load: beats(weights + data, config) + load_rows,
+        gemm: results * (depth + values) as u64,
+        vector: results * row(config.requant_lanes, config) + 24 * tiles,
+        store: beats(output.layout(config).bytes() as u64, config),
+    }
+}
+
+fn pair(pair: &Pair, piece: u64, operands: usize, output: View, config: &HwConfig) -> Work {
+    let out = entries(output, config);
+    let bytes = output.layout(config).bytes() as u64;
+    let tiles = out.div_ceil(piece.max(1));
+    let cycles = match pair.op.operation() {
+        VecOp::Qadd => 3 * row(config.requant_lanes, config),
+        VecOp::Mul => row(config.requant_lanes, config),
+        _ => row(config.vector_lanes, config),
+    };
+    Work {
+        tiles,
+        load: operands.max(1) as u64 * beats(bytes, config) + tiles,
+        gemm: 0,
+        vector: out * cycles + 24 * tiles,
+        store: beats(bytes, config),
+    }
+}
+
+fn lookup(piece: u64, output: View, config: &HwConfig) -> Work {
+    let (out, bytes) = (entries(output, config), output.layout(config).bytes() as u64);
+    let tiles = out.div_ceil(piece.max(1));
+    Work {
+        tiles,
+        load: beats(bytes, config) + tiles,
+        gemm: 0,
+        vector: out * row(config.vector_lanes, config) + 50 * tiles,
+        store: beats(bytes, config),
+    }
+}
+
+fn copy(copy: &Copy, rows: usize, output: View, config: &HwConfig) -> Work {
+    let block = config.block() as usize;
+    let mut load = 0;
+    for s in &copy.segments {
+        let (h, w) = (s.rows.1.len(), s.columns.1.len());
+        let whole = s.c_from % block == 0 && s.c_to % block == 0;
+        let neighbours = s.columns.1.windows(2).all(|c| c[1] == c[0] + 1);
+        let blocks = s.c.div_ceil(block);
+        // Parts of blocks come pixel by pixel, cut where blocks of either side end.
+        let (lines, bytes) = match whole && neighbours {
+            true => (blocks * h, w * block),
+            false if whole => (blocks * h * w, block),
+            false => ((blocks + 1) * h * w, s.c.div_ceil(blocks + 1)),
+        };
+        load += (output.n * lines) as u64 * (beats(bytes as u64, config) + 2);
+    }
+    let tiles = (output.n * output.layout(config).blocks() * output.h.div_ceil(rows)) as u64;
+    Work { tiles, load, gemm: 0, vector: 0, store: beats(output.layout(config).bytes() as u64, config) }
+}

@@ -1,0 +1,321 @@
+//! Which operators run where they take least, with what it takes to bring their operands there.
+//!
+//! A unit is what can only move as a whole: a layer of the accelerator, a node that changes a shape alone, a node that the
+//! accelerator cannot compute. Each costs its time in its place; each value costs a change of layout and a transfer where
+//! its maker and a reader are in different places, once however many readers there are, and a launch where it comes to
+//! the accelerator. That is a cut of a network ([`super::cut`]), and the cheapest one is found, not approached. Two
+//! things are outside of it: a launch is counted for each value that comes in rather than for each program, and a layer
+//! may have another plan once its neighbours are elsewhere. So what the cut proposes is placed, weighed again with its own
+//! plans and programs, and kept only where it is cheaper than everything on the accelerator and than nothing.
+
+use super::Options;
+use super::cut::{NEVER, Network, SINK, SOURCE};
+use super::place::{NodePlace, Placed};
+use crate::codegen::accel::View;
+use crate::cost::{CostOracle, CpuTime};
+use crate::graph::{Graph, NodeId, Op, ValueId};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use tilewright_hw::HwConfig;
+use tilewright_runtime::artifact::{NodeCost, Place};
+
+/// Most turns of cutting and placing again.
+const TURNS: usize = 4;
+
+/// What moves as a whole.
+struct Unit {
+    nodes: Vec<NodeId>,
+    /// Cycles and nanoseconds on the accelerator, where it can compute it.
+    accel: Option<(u64, u64)>,
+    cpu: Option<CpuTime>,
+    /// The unit without which on the accelerator it cannot be there.
+    with: Option<usize>,
+}
+
+/// A value that more than one unit, or the host, has to do with.
+struct Border {
+    /// Its maker; none for the graph's inputs.
+    from: Option<usize>,
+    /// Readers that take it where it is.
+    to: Vec<usize>,
+    /// Readers that on the accelerator take it in another form, so that it goes through the host.
+    again: Vec<usize>,
+    /// Whether the host reads it.
+    leaves: bool,
+    /// Nanoseconds from the accelerator and to it.
+    out_ns: u64,
+    in_ns: u64,
+}
+
+/// All units of a placement with their costs.
+pub(super) struct Problem {
+    units: Vec<Unit>,
+    unit_of: HashMap<NodeId, usize>,
+    borders: Vec<Border>,
+    /// Borders of each unit.
+    borders_of: Vec<Vec<usize>>,
+    launch_ns: u64,
+}
+
+impl Problem {
+    /// The units of a placement.
+    pub fn new(
+        graph: &Graph,
+        placed: &Placed,
+        options: &Options,
+        config: &HwConfig,
+        oracle: &dyn CostOracle,
+    ) -> Problem {
+        let mut units = Vec::new();
+        let mut unit_of = HashMap::new();
+        for l in &placed.layers {
+            let cycles = oracle.accel_cycles(&l.layer, &l.plan);
+            let (nodes, cpu) = (l.layer.nodes.clone(), oracle.cpu(graph, &l.layer.nodes));
+            unit_of.extend(nodes.iter().map(|n| (*n, units.len())));
+            units.push(Unit { nodes, accel: Some((cycles, oracle.accel_ns(cycles))), cpu, with: None });
+        }
+        for (&id, at) in &placed.nodes {
+            if unit_of.contains_key(&id) {
+                continue;
+            }
+            let maker = graph
+                .node(id)
+                .inputs
+                .first()
+                .and_then(|v| graph.def_node(*v))
+                .and_then(|(n, _)| unit_of.get(&n).copied());
+            let alias = at.place == Place::Accel;
+            unit_of.insert(id, units.len());
+            let (accel, with) = if alias { (Some((0, 0)), maker) } else { (None, None) };
+            units.push(Unit { nodes: vec![id], accel, cpu: oracle.cpu(graph, &[id]), with });
+        }
+        let mut problem =
+            Problem { units, unit_of, borders: Vec::new(), borders_of: Vec::new(), launch_ns: oracle.launch_ns() };
+        problem.find_borders(graph, placed, options, config, oracle);
+        problem
+    }
+
+    fn find_borders(
+        &mut self,
+        graph: &Graph,
+        placed: &Placed,
+        options: &Options,
+        config: &HwConfig,
+        oracle: &dyn CostOracle,
+    ) {
+        let made: HashMap<ValueId, View> = placed.layers.iter().map(|l| l.layer.output).collect();
+        let read: HashMap<(ValueId, usize), View> = placed
+            .layers
+            .iter()
+            .flat_map(|l| l.layer.inputs.iter().map(|i| ((i.0, self.unit_of[&l.layer.nodes[0]]), i.1)))
+            .collect();
+        let users = graph.users();
+        for v in (0..graph.value_count()).map(ValueId) {
+            let maker = graph.def_node(v);
+            if maker.is_some_and(|(_, n)| matches!(n.op, Op::Constant(_))) {
+                continue;
+            }
+            let from = maker.and_then(|(n, _)| self.unit_of.get(&n).copied());
+            let mut readers: Vec<usize> = users[v.0].iter().filter_map(|n| self.unit_of.get(n).copied()).collect();
+            readers.sort_unstable();
+            readers.dedup();
+            readers.retain(|r| Some(*r) != from);
+            let leaves = graph.is_output(v);
+            if readers.is_empty() && !leaves {
+                continue;
+            }
+            let view = made.get(placed.roots.get(&v).unwrap_or(&v)).copied();
+            let view_of = |unit: &usize| read.get(&(v, *unit)).copied().or(view);
+            let on_accel = |unit: &usize| self.units[*unit].accel.is_some();
+            let (again, to) = readers.into_iter().partition(|r| {
+                let changes = !options.join || view_of(r) != view;
+                view.is_some() && on_accel(r) && changes && self.units[*r].with != from
+            });
+            let ty = graph.ty(v);
+            let dense = ty.element_count().unwrap_or(0) as u64 * ty.dtype.size_bytes() as u64;
+            let device = |view: Option<View>| view.map_or(dense, |view| view.layout(config).bytes() as u64);
+            let readers: &Vec<usize> = &to;
+            let widest = readers.iter().chain(&again).map(|r: &usize| device(view_of(r))).max();
+            let border = Border {
+                from,
+                out_ns: oracle.border_ns(dense, device(view)),
+                in_ns: oracle.border_ns(dense, widest.unwrap_or(dense)),
+                to,
+                again,
+                leaves,
+            };
+            self.borders.push(border);
+        }
+        self.borders_of = vec![Vec::new(); self.units.len()];
+        for (i, b) in self.borders.iter().enumerate() {
+            for unit in b.from.iter().chain(&b.to).chain(&b.again) {
+                self.borders_of[*unit].push(i);
+            }
+        }
+    }
+
+    /// The cheapest side of every unit: whether it is on the accelerator.
+    pub(super) fn sides(&self) -> Vec<bool> {
+        let mut network = Network::new();
+        let nodes: Vec<usize> = self.units.iter().map(|_| network.node()).collect();
+        for (unit, &at) in self.units.iter().zip(&nodes) {
+            network.edge(at, SINK, unit.accel.map_or(NEVER, |(_, ns)| ns));
+            // What has no known time on the CPU is not sent there.
+            let known = unit.cpu.map_or(if unit.accel.is_some() { NEVER } else { 0 }, |t| t.ns);
+            network.edge(SOURCE, at, known);
+            if let Some(with) = unit.with {
+                network.edge(at, nodes[with], NEVER);
+            }
+        }
+        for b in &self.borders {
+            let maker = b.from.map_or(SINK, |u| nodes[u]);
+            // Out: the maker is on the accelerator and someone is not.
+            let anyone = if b.leaves || !b.again.is_empty() {
+                SINK
+            } else {
+                let anyone = network.node();
+                b.to.iter().for_each(|u| network.edge(anyone, nodes[*u], NEVER));
+                anyone
+            };
+            network.edge(maker, anyone, b.out_ns);
+            // In: someone is on the accelerator and the maker is not, or has it in another form.
+            let inside = b.in_ns + self.launch_ns;
+            b.again.iter().for_each(|u| network.edge(nodes[*u], SINK, inside));
+            if !b.to.is_empty() {
+                let someone = network.node();
+                b.to.iter().for_each(|u| network.edge(nodes[*u], someone, NEVER));
+                network.edge(someone, maker, inside);
+            }
+        }
+        let near = network.near();
+        nodes.iter().map(|n| near[*n]).collect()
+    }
+
+    /// Nanoseconds of a border; with a launch where a value comes in, if `launch` says so.
+    fn border_ns(&self, b: &Border, on_accel: &dyn Fn(usize) -> bool, launch: bool) -> u64 {
+        let made_there = b.from.is_some_and(on_accel);
+        let again = b.again.iter().any(|u| on_accel(*u));
+        let away = b.leaves || again || b.to.iter().chain(&b.again).any(|u| !on_accel(*u));
+        let inside = again || (!made_there && b.to.iter().any(|u| on_accel(*u)));
+        let launch = if launch { self.launch_ns } else { 0 };
+        (if made_there && away { b.out_ns } else { 0 }) + if inside { b.in_ns + launch } else { 0 }
+    }
+
+    /// What the cut makes least: nanoseconds of an assignment, or none where it is not allowed.
+    #[cfg(test)]
+    pub(super) fn objective(&self, sides: &[bool]) -> Option<u64> {
+        let mut sum: u64 = self.borders.iter().map(|b| self.border_ns(b, &|u| sides[u], true)).sum();
+        for (unit, on_accel) in self.units.iter().zip(sides) {
+            sum += unit.ns(*on_accel)?;
+            if *on_accel && unit.with.is_some_and(|with| !sides[with]) {
+                return None;
+            }
+        }
+        Some(sum)
+    }
+
+    /// Nanoseconds of the placement that the problem was made of.
+    fn total(&self, placed: &Placed) -> u64 {
+        let sides: Vec<bool> = self.units.iter().map(|u| u.accel.is_some()).collect();
+        let own = self.units.iter().zip(&sides).map(|(unit, on_accel)| unit.ns(*on_accel).unwrap_or(0));
+        let borders = self.borders.iter().map(|b| self.border_ns(b, &|u| sides[u], false));
+        let programs: HashSet<usize> = placed.layers.iter().map(|l| l.depth).collect();
+        own.sum::<u64>() + borders.sum::<u64>() + self.launch_ns * programs.len() as u64
+    }
+
+    /// What a unit takes in each place, when the others are where `placed` has them.
+    fn cost(&self, graph: &Graph, placed: &Placed, index: usize) -> NodeCost {
+        let unit = &self.units[index];
+        let there = |u: usize| {
+            let place = self.units[u].nodes.first().and_then(|n| placed.nodes.get(n));
+            place.is_some_and(|at| at.place == Place::Accel)
+        };
+        let sum = |on_accel: &dyn Fn(usize) -> bool| -> u64 {
+            self.borders_of[index].iter().map(|b| self.border_ns(&self.borders[*b], on_accel, true)).sum()
+        };
+        let [here, moved] = [sum(&there), sum(&|u| if u == index { !there(u) } else { there(u) })];
+        NodeCost {
+            layer: unit.nodes.first().map(|n| graph.node(*n).name.clone()).unwrap_or_default(),
+            accel_cycles: unit.accel.map(|(cycles, _)| cycles),
+            accel_ns: unit.accel.map(|(_, ns)| ns),
+            cpu_ns: unit.cpu.map(|t| t.ns),
+            cpu_measured: unit.cpu.is_some_and(|t| t.measured),
+            moving_ns: unit.accel.map(|_| moved as i64 - here as i64),
+        }
+    }
+}
+
+impl Unit {
+    fn ns(&self, on_accel: bool) -> Option<u64> {
+        if on_accel { self.accel.map(|(_, ns)| ns) } else { self.cpu.map(|t| t.ns) }
+    }
+}
+
+/// The cheapest placement, where one is cheaper than `offered`, in which the accelerator has all that it can compute.
+/// `place` gives the placement in which some nodes are kept from it, for a reason or for their cost (no reason).
+pub(super) fn choose(
+    graph: &Graph,
+    offered: &Placed,
+    problem: &Problem,
+    problem_of: &dyn Fn(&Placed) -> Problem,
+    place: &dyn Fn(&HashMap<NodeId, String>) -> Placed,
+) -> Option<Placed> {
+    let mut best: Option<(u64, Placed)> = None;
+    let all = problem.total(offered);
+    let mut consider = |total: u64, placed: Placed| {
+        if total < best.as_ref().map_or(all, |b| b.0) {
+            best = Some((total, placed));
+        }
+    };
+    let why = |(id, at): (&NodeId, &NodePlace)| (at.place == Place::Cpu).then(|| (*id, at.why.clone()));
+    let mut kept: HashMap<NodeId, String> = offered.nodes.iter().filter_map(why).collect();
+    let mut sides = problem.sides();
+    let mut turn = None;
+    for _ in 0..TURNS {
+        let moved = turn.as_ref().unwrap_or(problem).units.iter().zip(&sides);
+        let moved = moved.filter(|(unit, near)| unit.accel.is_some() && !**near).flat_map(|(unit, _)| &unit.nodes);
+        let before = kept.len();
+        kept.extend(moved.map(|n| (*n, String::new())));
+        if kept.len() == before {
+            break;
+        }
+        let placed = place(&kept);
+        let next = problem_of(&placed);
+        sides = next.sides();
+        consider(next.total(&placed), placed);
+        turn = Some(next);
+    }
+    for (id, _) in graph.nodes() {
+        kept.entry(id).or_default();
+    }
+    let nothing = place(&kept);
+    consider(problem_of(&nothing).total(&nothing), nothing);
+    best.map(|b| b.1)
+}
+
+/// What every node takes in each place: a layer's nodes together. `offered` is the placement of everything that the
+/// accelerator can compute, from which come the figures of what is not there.
+pub(super) fn costs(graph: &Graph, placed: &Placed, offered: &Problem, chosen: &Problem) -> BTreeMap<NodeId, NodeCost> {
+    let cost = |(&id, at): (&NodeId, &NodePlace)| {
+        let problem = if at.place == Place::Accel { chosen } else { offered };
+        let unit = problem.unit_of.get(&id)?;
+        Some((id, problem.cost(graph, placed, *unit)))
+    };
+    placed.nodes.iter().filter_map(cost).collect()
+}
+
+/// Says why a node is where it is, where cost decided.
+pub(super) fn reason(cost: &NodeCost, place: Place) -> Option<String> {
+    let (accel, cpu, moving): (u64, u64, i64) = (cost.accel_ns?, cost.cpu_ns?, cost.moving_ns?);
+    let kind = if cost.cpu_measured { "measured" } else { "modelled" };
+    let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
+    let change = match moving {
+        0 => "no change of layout or transfer".to_string(),
+        n if n > 0 => format!("{} more of layouts, transfers and launches", us(n as u64)),
+        n => format!("{} less of layouts, transfers and launches", us(n.unsigned_abs())),
+    };
+    let (here, there, other) = match place {
+        Place::Cpu => (format!("{} ({kind})", us(cpu)), us(accel), "the accelerator"),
+        Place::Accel => (us(accel), format!("{} ({kind})", us(cpu)), "the CPU"),
+    };
+    Some(format!("{here} here, {there} on {other} with {change}"))
+}
