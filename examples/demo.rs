@@ -55,7 +55,7 @@ fn compile(network: &str, config: &HwConfig, offload: bool) -> Result<(Artifact,
     let started = Instant::now();
     let file = zoo::find(network)?.extract(&tilewright_sim::rtl::default_cache_dir()?)?;
     let graph = model::import(&file, &Default::default())?;
-    let options = model::Options { offload, ..model::Options::new(config) };
+    let options = model::Options { offload: model::Offload::all_if(offload), ..model::Options::new(config) };
     let artifact = model::build(graph, &options, &mut |_, _| {})?;
     Ok((artifact, started.elapsed().as_secs_f64()))
 }

@@ -10,7 +10,7 @@ use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::{Session, SessionError};
 
 use crate::inference::{made_up, run};
-use crate::model::{self, ModelError, Options, Sizes};
+use crate::model::{self, ModelError, Offload, Options, Sizes};
 
 /// Why a level has no figures.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +61,11 @@ pub fn figures(
 ) -> Result<Figures, LevelError> {
     let compiled = |offload: bool| -> Result<Artifact, LevelError> {
         let graph = model::import(file, &Sizes::default())?;
-        Ok(model::build(graph, &Options { offload, level, ..Options::new(config) }, &mut |_, _| {})?)
+        Ok(model::build(
+            graph,
+            &Options { offload: Offload::all_if(offload), level, ..Options::new(config) },
+            &mut |_, _| {},
+        )?)
     };
     let artifact = compiled(true)?;
     let manifest = artifact.manifest.clone();

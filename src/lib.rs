@@ -13,6 +13,7 @@ pub mod dump;
 pub mod file_names;
 pub mod inference;
 pub mod levels;
+pub mod measure;
 pub mod model;
 pub mod picture;
 pub mod quantize;

@@ -3,16 +3,20 @@
 use std::path::Path;
 
 use tilewright_compiler::backend::Backend;
+use tilewright_compiler::cost::{Analytic, CostOracle};
 use tilewright_compiler::frontend::{self, ImportError};
 pub use tilewright_compiler::frontend::{Sizes, Sources};
 use tilewright_compiler::graph::Graph;
-use tilewright_compiler::partition::{self, Offload, partition};
+pub use tilewright_compiler::partition::Offload;
+use tilewright_compiler::partition::{self, partition_by};
 use tilewright_compiler::passes::{self, OptLevel, Pass, PassError, optimize};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{About, Artifact, Value};
+use tilewright_runtime::session::SessionError;
 use tilewright_runtime::tensor::DType;
 
 use crate::compile::{CompileError, compile};
+use crate::measure::Measured;
 
 /// Why a model did not become an artifact.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +30,9 @@ pub enum ModelError {
     /// The graph does not compile.
     #[error(transparent)]
     Compile(#[from] CompileError),
+    /// The CPU's times could not be measured.
+    #[error("measuring the CPU's times: {0}")]
+    Measure(#[from] SessionError),
 }
 
 /// How a model is compiled.
@@ -33,8 +40,10 @@ pub enum ModelError {
 pub struct Options<'c> {
     /// The accelerator.
     pub config: &'c HwConfig,
-    /// Whether the accelerator gets what it can compute.
-    pub offload: bool,
+    /// What the accelerator gets.
+    pub offload: Offload,
+    /// Whether the CPU's times are measured on this machine; else they are those of the model of the configuration's host.
+    pub measure: bool,
     /// Level of optimisation, 0 to 3.
     pub level: u8,
     /// Whether the graph is printed after each pass.
@@ -46,7 +55,7 @@ pub struct Options<'c> {
 impl<'c> Options<'c> {
     /// What is done where nothing else is asked for: everything that the accelerator can compute goes there, at level 2.
     pub fn new(config: &'c HwConfig) -> Options<'c> {
-        Options { config, offload: true, level: 2, dump_ir: false, keep_values: false }
+        Options { config, offload: Offload::All, measure: false, level: 2, dump_ir: false, keep_values: false }
     }
 }
 
@@ -90,11 +99,17 @@ pub fn build(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) 
     }
     let passes = passes::Options { stop_after: None, dump: if options.dump_ir { Some(&mut after) } else { None } };
     let (graph, _) = optimize(graph, opt_level(options.level), passes)?;
-    let offload = if options.offload { Offload::All } else { Offload::None };
-    let (keep_values, of_level) = (options.keep_values, partition::Options::of_level(opt_level(options.level)));
-    let split = partition::Options { offload, keep_values, ..of_level };
-    let partition = partition(&graph, options.config, split);
-    Ok(compile(&graph, &partition, options.config, cpu_backend()?.as_ref())?)
+    let (offload, keep_values) = (options.offload, options.keep_values);
+    let of_level = partition::Options::of_level(opt_level(options.level));
+    let (split, cpu) = (partition::Options { offload, keep_values, ..of_level }, cpu_backend()?);
+    let analytic = Analytic { config: options.config };
+    let measured = match options.measure {
+        true => Some(Measured::new(&graph, analytic, cpu.as_ref())?),
+        false => None,
+    };
+    let oracle: &dyn CostOracle = measured.as_ref().map_or(&analytic, |measured| measured);
+    let partition = partition_by(&graph, options.config, split, oracle);
+    Ok(compile(&graph, &partition, options.config, cpu.as_ref())?)
 }
 
 fn opt_level(level: u8) -> OptLevel {

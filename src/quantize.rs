@@ -14,7 +14,7 @@ use tilewright_runtime::session::Session;
 use tilewright_runtime::tensor::{self, shape_text};
 
 use crate::inference::{InputError, Labels};
-use crate::model::{self, ModelError, Options, Sizes};
+use crate::model::{self, ModelError, Offload, Options, Sizes};
 
 pub use pictures::{FolderError, folder};
 pub use tilewright_compiler::quantize::{Layer, Method, Options as QuantizeOptions, Params, Quantized, Told};
@@ -69,7 +69,7 @@ impl Compiled {
 
 impl Engine for Compiled {
     fn open(&self, graph: &Graph) -> Result<Box<dyn Run>, String> {
-        let options = Options { offload: false, ..Options::new(&self.config) };
+        let options = Options { offload: Offload::None, ..Options::new(&self.config) };
         let artifact = model::build(graph.clone(), &options, &mut |_, _| {}).map_err(|e| e.to_string())?;
         let session = Session::new(artifact, &Registry::new(), None).map_err(|e| e.to_string())?;
         Ok(Box::new(Native { session }))

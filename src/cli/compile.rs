@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
-use tilewright::model::{Sizes, Sources};
+use tilewright::model::{self, Sizes, Sources};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 
@@ -13,9 +13,13 @@ use super::{Hw, ModelFile, Verdict};
 /// How a model is compiled.
 #[derive(clap::Args)]
 pub struct Compilation {
-    /// What the accelerator gets: all that it can compute, or none [default: all]
+    /// What the accelerator gets: all that it can compute, what takes less time there by the model of the configuration's
+    /// host (auto), or none [default: all]
     #[arg(long, value_enum)]
     offload: Option<Offload>,
+    /// Measure this machine's times of the CPU's code, in place of the model of the configuration's host
+    #[arg(long)]
+    measure: bool,
     /// Level of optimisation: 0 each operator by itself, 1 joined into programs, 2 folded and tiled by cost, 3 fused into tiles [default: 2]
     #[arg(short = 'O', value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=3))]
     level: Option<u8>,
@@ -45,6 +49,8 @@ pub struct OpenSizes {
 pub enum Offload {
     /// Every operator that it can compute.
     All,
+    /// What takes less time there, layouts and transfers counted.
+    Auto,
     /// Nothing.
     None,
 }
@@ -77,6 +83,7 @@ impl Compilation {
     pub fn given(&self) -> Vec<&'static str> {
         let options = [
             (self.offload.is_some(), "--offload"),
+            (self.measure, "--measure"),
             (self.level.is_some(), "-O"),
             (self.dump_ir, "--dump-ir"),
             (self.keep_values, "--keep-values"),
@@ -136,9 +143,14 @@ impl Compilation {
         let (graph, sources) = tilewright::model::import_traced(file, &self.sizes(data)?)?;
         let load_s = started.elapsed().as_secs_f64();
         let started = Instant::now();
-        let options = tilewright::model::Options {
+        let options = model::Options {
             config,
-            offload: accelerator && self.offload != Some(Offload::None),
+            offload: match self.offload.unwrap_or(Offload::All) {
+                Offload::All => model::Offload::all_if(accelerator),
+                Offload::Auto if accelerator => model::Offload::Auto,
+                Offload::Auto | Offload::None => model::Offload::None,
+            },
+            measure: self.measure,
             level: self.level(),
             dump_ir: self.dump_ir,
             keep_values: keep_values || self.keep_values,
@@ -166,7 +178,7 @@ pub struct Compile {
     hw: Hw,
     #[command(flatten)]
     compilation: Compilation,
-    /// Say of every operator where it runs and why
+    /// Say of every operator where it runs and why, and what it takes there and elsewhere
     #[arg(long)]
     explain: bool,
 }

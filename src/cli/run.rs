@@ -70,7 +70,7 @@ pub struct Run {
     /// Record the design's signals (rtl alone)
     #[arg(long, value_name = "FILE.fst")]
     waves: Option<PathBuf>,
-    /// Say of every operator where it runs and why
+    /// Say of every operator where it runs and why, and what it takes there and elsewhere
     #[arg(long)]
     explain: bool,
     /// Program only: put a file's bytes at an address of device memory

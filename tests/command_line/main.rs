@@ -5,6 +5,7 @@ mod configs;
 mod diff;
 mod dump;
 mod models;
+mod offload;
 mod pictures;
 mod programs;
 mod quantize;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tilewright::devices::{self, DeviceKind};
 use tilewright::levels::{Figures, figures};
-use tilewright::model::{self, Options, Sizes};
+use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
 use tilewright_testing as testing;
 
@@ -44,7 +44,8 @@ fn levels_compute_the_same() {
         for device in [DeviceKind::Fsim, DeviceKind::Cpu] {
             for level in 0..=3 {
                 let graph = model::import(&file, &Sizes::default()).unwrap();
-                let options = Options { level, offload: device != DeviceKind::Cpu, ..Options::new(&config) };
+                let options =
+                    Options { level, offload: Offload::all_if(device != DeviceKind::Cpu), ..Options::new(&config) };
                 let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap();
                 let found = run(artifact, &config, device, &arrays(&file, "input")).outputs;
                 assert_eq!(found, arrays(&file, "expected"), "{name} on {device} at -O{level}");

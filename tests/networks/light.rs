@@ -2,7 +2,7 @@
 //! not depend on the input.
 
 use tilewright::devices::DeviceKind;
-use tilewright::model::{self, Options, Sizes};
+use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::tensor::Tensor;
 
@@ -42,7 +42,7 @@ fn check(small: bool) {
     let config = HwConfig::load("1x16x16").unwrap();
     for (name, first, _) in NETWORKS.iter().filter(|n| n.2 == small) {
         let graph = model::import(&folder.join(format!("light_{name}.onnx")), &Sizes::default()).unwrap();
-        let options = Options { offload: false, ..Options::new(&config) };
+        let options = Options { offload: Offload::None, ..Options::new(&config) };
         let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap();
         let values: Vec<f32> = (0..3 * 224 * 224).map(|i| (i * 7919 % 1000) as f32 / 500.0 - 1.0).collect();
         let input = Tensor::from_f32(vec![1, 3, 224, 224], &values).unwrap();

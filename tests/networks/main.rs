@@ -8,6 +8,7 @@ mod levels;
 mod light;
 mod memory;
 mod nodes;
+mod offload;
 mod operators;
 mod quantized;
 mod random;
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use tilewright::devices::{self, DeviceKind};
 use tilewright::inference::{self, Results};
-use tilewright::model::{self, Options, Sizes};
+use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::npy;
@@ -57,7 +58,7 @@ fn compiled_at(level: u8, model: &Path, hw: &str, device: DeviceKind) -> (Artifa
     let data = arrays(model, "input").into_iter().map(|t| (None, t.shape)).collect();
     let sizes = Sizes { data, ..Sizes::default() };
     let graph = model::import(model, &sizes).unwrap_or_else(|e| panic!("{e}"));
-    let options = Options { offload: device != DeviceKind::Cpu, level, ..Options::new(&config) };
+    let options = Options { offload: Offload::all_if(device != DeviceKind::Cpu), level, ..Options::new(&config) };
     let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap_or_else(|e| panic!("{}: {e}", model.display()));
     (artifact, config)
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tilewright::devices::{self, DeviceKind};
-use tilewright::model::{self, Options, Sizes};
+use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_compiler::frontend::onnx::read_tensor;
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::registry::Registry;
@@ -30,7 +30,7 @@ fn run(case: &Path, config: &HwConfig) -> Outcome {
         return Outcome::Refused;
     };
     let Ok(graph) = model::import(&case.join("model.onnx"), &Sizes::default()) else { return Outcome::Refused };
-    let options = Options { offload: false, ..Options::new(config) };
+    let options = Options { offload: Offload::None, ..Options::new(config) };
     let artifact = match model::build(graph, &options, &mut |_, _| {}) {
         Ok(artifact) => artifact,
         Err(e) => return Outcome::Wrong(format!("does not compile: {e}")),

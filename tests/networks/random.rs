@@ -3,7 +3,7 @@
 //! `TILEWRIGHT_FUZZ_NETWORKS` sets how many networks a configuration runs (3); with it, the RTL of every preset runs them.
 
 use tilewright::devices::DeviceKind;
-use tilewright::model::{self, Options};
+use tilewright::model::{self, Offload, Options};
 use tilewright_compiler::graph::op::{Conv2d, Layout, MaxPool2d, QAdd, Requantize};
 use tilewright_compiler::graph::{self, DType, Graph, GraphBuilder, TensorType, ValueId, eval};
 use tilewright_compiler::suite::Numbers;
@@ -108,7 +108,7 @@ fn check(hw: &str, device: DeviceKind, seeds: std::ops::Range<u64>) {
         let expected = eval(&graph, std::slice::from_ref(&input)).unwrap();
         // Every other network with operators fused into tiles.
         let level = if seed % 2 == 0 { 3 } else { 2 };
-        let options = Options { offload: device != DeviceKind::Cpu, level, ..Options::new(&config) };
+        let options = Options { offload: Offload::all_if(device != DeviceKind::Cpu), level, ..Options::new(&config) };
         let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         offloaded += artifact.manifest.offloaded_macs();
         all += artifact.manifest.macs();

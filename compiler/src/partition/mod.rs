@@ -33,6 +33,13 @@ pub enum Offload {
     None,
 }
 
+impl Offload {
+    /// Everything where there is an accelerator, else nothing.
+    pub fn all_if(accelerator: bool) -> Offload {
+        if accelerator { Offload::All } else { Offload::None }
+    }
+}
+
 /// How a graph is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {

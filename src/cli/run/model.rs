@@ -8,7 +8,7 @@ use tilewright::devices::DeviceKind;
 use tilewright::dump::{Dump, INDEX};
 use tilewright::inference::{self, Labels, Results};
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::artifact::{Artifact, Manifest, Place};
+use tilewright_runtime::artifact::{Artifact, Manifest, NodeCost, Place};
 use tilewright_runtime::npy;
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
@@ -134,7 +134,7 @@ fn json(
         .iter()
         .map(|node| {
             json!({ "name": node.name, "op": node.op, "where": node.place.to_string(), "why": node.why,
-                            "macs": node.macs, "step": node.step })
+                            "macs": node.macs, "step": node.step, "cost": node.cost.as_ref().map(cost) })
         })
         .collect();
     let steps: Vec<Value> = manifest
@@ -182,6 +182,19 @@ fn json(
         "steps": steps,
         "outputs": outputs,
         "accuracy": accuracy,
+    })
+}
+
+/// What a node takes in each place, in microseconds.
+fn cost(cost: &NodeCost) -> Value {
+    let us = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e3);
+    json!({
+        "layer": cost.layer,
+        "accel_cycles": cost.accel_cycles,
+        "accel_us": us(cost.accel_ns),
+        "cpu_us": us(cost.cpu_ns),
+        "cpu_from": if cost.cpu_measured { "measured" } else { "modelled" },
+        "moving_us": cost.moving_ns.map(|ns| ns as f64 / 1e3),
     })
 }
 

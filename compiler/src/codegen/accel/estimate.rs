@@ -25,14 +25,12 @@ struct Work {
 }
 
 impl Work {
-    /// Units work beside each other, but for the first tile's operands and the last one's results.
+    /// Units work beside each other, but for the first tile's operands and the last one's results, for which those wait
+    /// that are not the longest.
     fn cycles(&self) -> u64 {
-        let tiles = self.tiles.max(1);
-        let ends = (self.load + self.vector + self.store) / tiles;
-        (self.load + self.store).max(self.gemm).max(self.vector)
-            + if tiles > 1 { ends } else { ends.min(self.load) }
-            + LAYER
-            + TILE * tiles
+        let (tiles, dma) = (self.tiles.max(1), self.load + self.store);
+        let longest = dma.max(self.gemm).max(self.vector);
+        longest + (dma + self.gemm + self.vector - longest) / tiles + LAYER + TILE * tiles
     }
 }
 

@@ -1,0 +1,117 @@
+//! Placement by cost: the same answers wherever operators go, and estimates that are near the design's cycles.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tilewright::devices::DeviceKind;
+use tilewright::model::{self, Offload, Options, Sizes};
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::artifact::{Artifact, Manifest, Place, StepKind};
+
+use crate::{arrays, compiled_at, run};
+
+fn built(model: &Path, config: &HwConfig, offload: Offload, measure: bool) -> Artifact {
+    let data = arrays(model, "input").into_iter().map(|t| (None, t.shape)).collect();
+    let graph = model::import(model, &Sizes { data, ..Sizes::default() }).unwrap();
+    model::build(graph, &Options { offload, measure, ..Options::new(config) }, &mut |_, _| {}).unwrap()
+}
+
+fn places(manifest: &Manifest) -> Vec<(String, Place)> {
+    manifest.nodes.iter().map(|n| (n.name.clone(), n.place)).collect()
+}
+
+#[test]
+fn placement_by_cost_computes_what_the_cpu_computes() {
+    let mut mixed = 0;
+    for name in
+        ["lenet-mnist/model_qdq_perchannel.onnx", "kws-dscnn/model_int8.tflite", "resnet8-cifar10/model_int8.tflite"]
+    {
+        let Some(file) = tilewright_testing::model(name) else { return };
+        let inputs = arrays(&file, "input");
+        let mut config = HwConfig::load("1x16x16").unwrap();
+        let expected = run(built(&file, &config, Offload::None, false), &config, DeviceKind::Cpu, &inputs).outputs;
+        for (clock_mhz, measure) in [(650.0, false), (2000.0, false), (5000.0, false), (20000.0, false), (650.0, true)]
+        {
+            config.host.cpu_clock_mhz = clock_mhz;
+            let artifact = built(&file, &config, Offload::Auto, measure);
+            if !measure {
+                let again = built(&file, &config, Offload::Auto, false);
+                assert_eq!(artifact.manifest.nodes, again.manifest.nodes, "{name}");
+            }
+            let weighed = artifact.manifest.nodes.iter().filter_map(|n| n.cost.as_ref());
+            assert!(weighed.clone().count() > 0 && weighed.clone().all(|c| c.cpu_measured == measure));
+            let macs = artifact.manifest.offloaded_macs() as f64 / artifact.manifest.macs() as f64;
+            println!(
+                "{name}, host at {clock_mhz} MHz, measured {measure}: {:.1} % of the MACs offloaded",
+                100.0 * macs
+            );
+            mixed += usize::from(macs > 0.0 && macs < 0.999);
+            assert!(run(artifact, &config, DeviceKind::Fsim, &inputs).outputs == expected, "{name} at {clock_mhz} MHz");
+        }
+    }
+    assert!(mixed > 0, "some partition has products on both sides");
+}
+
+#[test]
+fn a_faster_host_gets_more() {
+    let Some(file) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
+    let mut config = HwConfig::load("1x16x16").unwrap();
+    let all = places(&built(&file, &config, Offload::All, false).manifest);
+    let mut with = |clock_mhz: f64, call_us: f64| {
+        (config.host.cpu_clock_mhz, config.host.call_us) = (clock_mhz, call_us);
+        places(&built(&file, &config, Offload::Auto, false).manifest)
+    };
+    assert_eq!(with(50.0, 10.0), all);
+    assert!(with(100000.0, 0.0).iter().all(|(_, place)| *place == Place::Cpu));
+}
+
+/// Estimated cycles of all layers of the accelerator; each layer's figures stand at each of its nodes.
+fn estimated(manifest: &Manifest) -> u64 {
+    let on_accel = manifest.nodes.iter().filter(|n| n.place == Place::Accel).filter_map(|n| n.cost.as_ref());
+    let layers: BTreeMap<&str, u64> = on_accel.map(|c| (c.layer.as_str(), c.accel_cycles.unwrap_or(0))).collect();
+    layers.values().sum()
+}
+
+/// The sum of the layers' estimates beside the cycles of the whole run.
+#[track_caller]
+fn check_estimate(name: &str, most: f64) {
+    let Some(file) = tilewright_testing::model(name) else { return };
+    let (artifact, config) = compiled_at(2, &file, "1x16x16", DeviceKind::Rtl);
+    let estimated = estimated(&artifact.manifest);
+    let cycles = run(artifact, &config, DeviceKind::Rtl, &arrays(&file, "input")[..1]).cycles().unwrap();
+    let ratio = estimated as f64 / cycles as f64;
+    println!("{name} on 1x16x16: {estimated} cycles estimated, {cycles} on the RTL, ratio {ratio:.3}");
+    assert!((1.0 - most..1.0 + most).contains(&ratio), "{name}: {ratio}");
+}
+
+#[test]
+fn estimates_are_near_the_cycles_of_the_design() {
+    check_estimate("resnet8-cifar10/model_int8.tflite", 0.35);
+    check_estimate("kws-dscnn/model_int8.tflite", 0.35);
+    check_estimate("efficientnet-lite0/model_qdq_perchannel.onnx", 0.35);
+}
+
+/// Each layer's own program, by kinds of operators.
+#[test]
+#[ignore = "prints a table"]
+fn estimates_by_operator() {
+    for name in [
+        "resnet8-cifar10/model_int8.tflite",
+        "kws-dscnn/model_int8.tflite",
+        "lenet-mnist/model_qdq_perchannel.onnx",
+        "vit-tiny-mnist/model_qdq_perchannel.onnx",
+    ] {
+        let Some(file) = tilewright_testing::model(name) else { continue };
+        let (artifact, config) = compiled_at(0, &file, "1x16x16", DeviceKind::Rtl);
+        let manifest = artifact.manifest.clone();
+        let results = run(artifact, &config, DeviceKind::Rtl, &arrays(&file, "input")[..1]);
+        for (index, step) in manifest.steps.iter().enumerate() {
+            let node = manifest.nodes.iter().find(|n| n.step == Some(index as u32) && n.cost.is_some());
+            let (StepKind::Accel(_), Some(node)) = (&step.kind, node) else { continue };
+            let estimated = node.cost.as_ref().and_then(|c| c.accel_cycles).unwrap_or(0);
+            let cycles = results.reports[0].steps[index].cycles.unwrap();
+            let ratio = estimated as f64 / cycles as f64;
+            println!("{name} {} {}: {estimated} estimated, {cycles}, ratio {ratio:.2}", node.op, node.name);
+        }
+    }
+}
