@@ -7,7 +7,7 @@
 use super::compute::{self, Compute, READ, Times};
 use super::fetch::{Fetch, Joined, Request};
 use super::load::{self, Load};
-use super::ports::{Collision, MicroOps, Ports};
+use super::ports::{self, Collision, MicroOps, Ports};
 use super::slots::{Slots, Time};
 use super::states::{Layers, missing};
 use super::store::{self, Store};
@@ -17,7 +17,7 @@ use crate::span::Span;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use tilewright_hw::HwConfig;
-use tilewright_hw::config::Counters;
+use tilewright_hw::config::{Counters, Mem};
 use tilewright_hw::device::{Base, RunReport, Trap, UnitCounters};
 use tilewright_hw::isa::{Insn, Op, Unit};
 use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
@@ -27,8 +27,8 @@ const STUCK: Time = 15;
 /// Intervals of states that may wait to be counted.
 const WAITING: usize = 1 << 12;
 
-/// Accesses that are kept before those that are over are forgotten.
-const PORTS: usize = 64;
+/// Cycles after which accesses that are over are forgotten.
+const FORGET: Time = 256;
 
 /// A trap of one of the four units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,11 +140,14 @@ pub(super) struct Engine<'a, W: Work> {
     store: Store,
     /// The last grant: nothing that is found from now on comes earlier.
     now: Time,
+    forgotten: Time,
     /// The last cycle in which a read was granted, and whether it was load's.
     last_read: Time,
     last_load: bool,
     /// Who uses which port, where the work knows its micro-ops.
     ports: Ports,
+    /// Room for accesses on their way.
+    spare: Vec<(Mem, ports::Span)>,
     candidates: Vec<Candidate>,
     keep_spans: bool,
     spans: [Vec<Span>; 4],
@@ -192,9 +195,11 @@ impl<'a, W: Work> Engine<'a, W> {
             vector: Compute::new(),
             store: Store::new(config),
             now: 0,
+            forgotten: 0,
             last_read: 0,
             last_load,
             ports: Ports::new(config),
+            spare: Vec::new(),
             candidates: Vec::new(),
             keep_spans: false,
             spans: Default::default(),
@@ -258,14 +263,19 @@ impl<'a, W: Work> Engine<'a, W> {
                 break;
             }
         }
-        for (mem, span) in self.load.take_spans() {
-            let found = self.ports.add(mem, true, span);
-            self.collide(found);
+        let mut spans = std::mem::take(&mut self.spare);
+        for write in [true, false] {
+            if write {
+                self.load.swap_spans(&mut spans);
+            } else {
+                self.store.swap_spans(&mut spans);
+            }
+            for (mem, span) in spans.drain(..) {
+                let found = self.ports.add(mem, write, span);
+                self.collide(found);
+            }
         }
-        for (mem, span) in self.store.take_spans() {
-            let found = self.ports.add(mem, false, span);
-            self.collide(found);
-        }
+        self.spare = spans;
         for (unit, fault) in [(Unit::Load, self.load.fault()), (Unit::Store, self.store.fault())] {
             if let Some(fault) = fault {
                 self.fail(unit, fault);
@@ -275,7 +285,8 @@ impl<'a, W: Work> Engine<'a, W> {
     }
 
     fn settle(&mut self) {
-        if self.ports.len() > PORTS {
+        if self.now >= self.forgotten + FORGET {
+            self.forgotten = self.now;
             self.ports.forget(self.now);
         }
         let last = |unit: Unit| self.queues[unit as usize].last_start;

@@ -169,8 +169,10 @@ impl Load {
     }
 
     /// Writes that are new.
-    pub(super) fn take_spans(&mut self) -> Vec<(Mem, Span)> {
-        self.spans.as_mut().map(std::mem::take).unwrap_or_default()
+    pub(super) fn swap_spans(&mut self, empty: &mut Vec<(Mem, Span)>) {
+        if let Some(spans) = &mut self.spans {
+            std::mem::swap(spans, empty);
+        }
     }
 
     /// In the cycles from `from` to before `to` pieces of bytes are passed on, which are written one cycle later.

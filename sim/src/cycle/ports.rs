@@ -92,13 +92,77 @@ pub(super) struct Collision {
     pub(super) ordinal: u32,
 }
 
+/// What one unit does at a kind of port.
+#[derive(Debug, Default)]
+struct Lane {
+    /// With the banks of each.
+    spans: VecDeque<(Span, u64)>,
+    /// How many spans touch each bank, and the banks that any touches.
+    uses: Vec<u32>,
+    banks: u64,
+}
+
+impl Lane {
+    fn push(&mut self, span: Span, banks: u64) {
+        if let Some((last, known)) = self.spans.back_mut()
+            && *known == banks
+            && last.continues(&span)
+        {
+            return;
+        }
+        self.count(banks, 1);
+        self.spans.push_back((span, banks));
+    }
+
+    fn count(&mut self, banks: u64, change: i32) {
+        let mut left = banks;
+        while left != 0 {
+            let bank = left.trailing_zeros() as usize;
+            left &= left - 1;
+            if self.uses.len() <= bank {
+                self.uses.resize(bank + 1, 0);
+            }
+            self.uses[bank] = self.uses[bank].wrapping_add_signed(change);
+            let any = u64::from(self.uses[bank] > 0) << bank;
+            self.banks = self.banks & !(1 << bank) | any;
+        }
+    }
+
+    fn forget(&mut self, now: Time) {
+        while let Some((span, banks)) = self.spans.front()
+            && span.to <= now
+        {
+            let banks = *banks;
+            self.spans.pop_front();
+            self.count(banks, -1);
+        }
+    }
+}
+
+impl Span {
+    /// Takes the next span in, where it goes on with the bytes in the next cycle.
+    fn continues(&mut self, next: &Span) -> bool {
+        let (Walk::Bytes(a), Walk::Bytes(b)) = (&mut self.walk, &next.walk) else { return false };
+        let goes_on = self.to == next.from
+            && self.ordinal == next.ordinal
+            && a.end == b.first
+            && a.piece == b.piece
+            && a.end.is_multiple_of(a.piece);
+        if goes_on {
+            a.end = b.end;
+            self.to = next.to;
+        }
+        goes_on
+    }
+}
+
 /// One kind of port of one memory.
 #[derive(Debug)]
 struct Port {
-    /// Logarithms of entry bytes and of a bank's entries.
     entry_bytes: u64,
     bank_entries: u64,
-    spans: VecDeque<(Span, u64)>,
+    /// By unit.
+    lanes: [Lane; 4],
 }
 
 /// Ports that more than one unit uses.
@@ -151,23 +215,26 @@ impl Port {
     fn add(&mut self, span: Span) -> Option<Collision> {
         let banks = self.banks(&span);
         let mut found: Option<Collision> = None;
-        for (other, others) in &self.spans {
-            if other.unit == span.unit || others & banks == 0 || other.to <= span.from || span.to <= other.from {
+        for (unit, lane) in self.lanes.iter().enumerate() {
+            if unit == span.unit as usize || lane.banks & banks == 0 {
                 continue;
             }
-            let (from, to) = (span.from.max(other.from), span.to.min(other.to));
-            let meet = (from..to).find(|&at| {
-                let bank = self.bank_at(&span, at);
-                bank.is_some() && bank == self.bank_at(other, at)
-            });
-            let Some(at) = meet else { continue };
-            let (unit, ordinal) =
-                if span.unit < other.unit { (span.unit, span.ordinal) } else { (other.unit, other.ordinal) };
-            if found.is_none_or(|f| (at, unit) < (f.at, f.unit)) {
-                found = Some(Collision { at, unit, ordinal });
+            for (other, others) in &lane.spans {
+                if others & banks == 0 || other.to <= span.from || span.to <= other.from {
+                    continue;
+                }
+                let (from, to) = (span.from.max(other.from), span.to.min(other.to));
+                let meet = (from..to).find(|&at| {
+                    let bank = self.bank_at(&span, at);
+                    bank.is_some() && bank == self.bank_at(other, at)
+                });
+                let Some(at) = meet else { continue };
+                let lower = if span.unit < other.unit { &span } else { other };
+                let collision = Collision { at, unit: lower.unit, ordinal: lower.ordinal };
+                found = Some(found.map_or(collision, |f| f.min(collision)));
             }
         }
-        self.spans.push_back((span, banks));
+        self.lanes[span.unit as usize].push(span, banks);
         found
     }
 }
@@ -177,7 +244,7 @@ impl Ports {
         let port = |mem| Port {
             entry_bytes: config.entry_bytes(mem).into(),
             bank_entries: (config.entries(mem) / config.banks(mem)).into(),
-            spans: VecDeque::new(),
+            lanes: Default::default(),
         };
         Ports { ports: [Mem::Inp, Mem::Inp, Mem::Acc, Mem::Acc, Mem::Out, Mem::Out].map(port) }
     }
@@ -198,12 +265,7 @@ impl Ports {
     /// Forgets what ended before `now`: nothing that comes is earlier.
     pub(super) fn forget(&mut self, now: Time) {
         for port in &mut self.ports {
-            port.spans.retain(|(span, _)| span.to > now);
+            port.lanes.iter_mut().for_each(|lane| lane.forget(now));
         }
-    }
-
-    /// Spans that are kept.
-    pub(super) fn len(&self) -> usize {
-        self.ports.iter().map(|port| port.spans.len()).sum()
     }
 }

@@ -146,8 +146,10 @@ impl Store {
     }
 
     /// Reads that are new.
-    pub(super) fn take_spans(&mut self) -> Vec<(Mem, Span)> {
-        self.spans.as_mut().map(std::mem::take).unwrap_or_default()
+    pub(super) fn swap_spans(&mut self, empty: &mut Vec<(Mem, Span)>) {
+        if let Some(spans) = &mut self.spans {
+            std::mem::swap(spans, empty);
+        }
     }
 
     /// The first cycle in which the next instruction may start, where it is known.
