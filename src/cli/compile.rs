@@ -20,7 +20,7 @@ pub struct Compilation {
     /// Measure this machine's times of the CPU's code, in place of the model of the configuration's host
     #[arg(long)]
     measure: bool,
-    /// Level of optimisation: 0 each operator by itself, 1 joined into programs, 2 folded and tiled by cost, 3 fused into tiles [default: 2]
+    /// Level of optimisation: 0 each operator by itself, 1 joined into programs, 2 folded and tiled by cost, 3 fused into tiles and kept on the chip [default: 2]
     #[arg(short = 'O', value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=3))]
     level: Option<u8>,
     /// Print the graph on standard error after each pass

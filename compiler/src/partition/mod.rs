@@ -7,6 +7,7 @@ mod auto;
 mod cut;
 mod explain;
 mod fuse;
+mod keep;
 mod place;
 
 pub use explain::Explanation;
@@ -49,6 +50,8 @@ pub struct Options {
     pub keep_values: bool,
     /// Whether operators of single elements are taken into the tiles of the product before them.
     pub fuse: bool,
+    /// Whether results stay in inp between layers where they fit.
+    pub keep_on_chip: bool,
     /// Whether what follows each other in one place becomes one program, or one function where that is possible; else every
     /// layer of the accelerator has a program, and every node of the CPU a function.
     pub join: bool,
@@ -58,7 +61,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { offload: Offload::All, keep_values: false, fuse: false, join: true, search_tiles: true }
+        Options {
+            offload: Offload::All,
+            keep_values: false,
+            fuse: false,
+            keep_on_chip: false,
+            join: true,
+            search_tiles: true,
+        }
     }
 }
 
@@ -69,6 +79,7 @@ impl Options {
             join: level >= OptLevel::O1,
             search_tiles: level >= OptLevel::O2,
             fuse: level >= OptLevel::O3,
+            keep_on_chip: level >= OptLevel::O3,
             ..Options::default()
         }
     }
@@ -161,6 +172,7 @@ fn settle(
     let mut refused: HashMap<NodeId, String> = HashMap::new();
     let mut apart = HashSet::new();
     let problem = |placed: &Placed| auto::Problem::new(graph, placed, &options, config, oracle);
+    let mut keep = options.keep_on_chip && !options.keep_values;
     loop {
         let place = |offload: Offload, refused: &HashMap<NodeId, String>| {
             let mut placed = place::place(graph, config, &Options { offload, ..options }, refused);
@@ -171,18 +183,23 @@ fn settle(
         };
         let all = place(Offload::All, &refused);
         let offered = problem(&all);
-        let placed = match options.offload {
+        let mut placed = match options.offload {
             Offload::All => all,
             Offload::Auto => {
                 auto::choose(graph, &all, &offered, &problem, &|kept| place(Offload::All, kept)).unwrap_or(all)
             }
             Offload::None => place(Offload::None, &refused),
         };
+        if keep {
+            keep_on_chip(graph, config, &mut placed);
+        }
         match build(&placed) {
             Ok(regions) => {
                 let costs = auto::costs(graph, &placed, &offered, &problem(&placed));
                 return Partition { regions, explanations: explain::explain(graph, &placed, options.offload, costs) };
             }
+            // A program may be refused for what it keeps alone: without that it has another turn.
+            Err(_) if std::mem::take(&mut keep) => {}
             Err(error) => {
                 let named = placed.layers.iter().find(|l| l.layer.name == error.layer);
                 let layers = named.map_or(placed.layers.iter().collect(), |layer| vec![layer]);
@@ -202,6 +219,17 @@ fn settle(
             }
         }
     }
+}
+
+/// Keeps results in inp between the layers of each program.
+fn keep_on_chip(graph: &Graph, config: &HwConfig, placed: &mut Placed) {
+    let users = graph.users();
+    let places: HashMap<NodeId, usize> =
+        placed.nodes.iter().filter(|(_, at)| at.place == Place::Accel).map(|(&node, at)| (node, at.depth)).collect();
+    let leaves = |value: ValueId, depth: usize| {
+        graph.is_output(value) || users[value.0].iter().any(|user| places.get(user) != Some(&depth))
+    };
+    keep::keep(config, placed, &leaves);
 }
 
 fn regions(graph: &Graph, config: &HwConfig, placed: &Placed, options: &Options) -> Result<Vec<Region>, BuildError> {

@@ -125,6 +125,7 @@ fn accept(placed: &mut Placed, ready: &mut HashMap<ValueId, Ready>, layer: Layer
 
 pub(super) fn describe(layer: &Layer, plan: &Plan) -> String {
     let behind = if layer.then.is_empty() { "" } else { ", and in them what is done with its results" };
+    let behind = &format!("{behind}{}", on_chip(layer));
     match (&layer.kind, plan) {
         (Kind::Conv(conv), Plan::Conv(t)) if layer.inputs[0].1.has_windows() => format!(
             "product of a window of {} rows, its columns loaded as {} channels, with its requantization, in tiles of {}x{} \
@@ -142,7 +143,7 @@ pub(super) fn describe(layer: &Layer, plan: &Plan) -> String {
             t.array_taps()
         ),
         (Kind::Pool(_), Plan::Pool(t)) => {
-            format!("on the vector unit, in tiles of {} rows and {} blocks of channels", t.rows, t.blocks)
+            format!("on the vector unit, in tiles of {} rows and {} blocks of channels{behind}", t.rows, t.blocks)
         }
         (_, Plan::MatMul(t)) => {
             format!("product of two activations, in tiles of {} rows and {} blocks of columns", t.rows, t.blocks)
@@ -155,5 +156,15 @@ pub(super) fn describe(layer: &Layer, plan: &Plan) -> String {
             format!("on the vector unit, {entries} entries at a time")
         }
         _ => "on the accelerator".into(),
+    }
+}
+
+/// What of a layer's data does not go through device memory.
+fn on_chip(layer: &Layer) -> &'static str {
+    match (layer.on_chip.input, layer.on_chip.output) {
+        (None, None) => "",
+        (Some(_), None) => "; its data stay on the chip",
+        (None, Some(_)) => "; its results stay on the chip",
+        (Some(_), Some(_)) => "; its data and its results stay on the chip",
     }
 }

@@ -2,6 +2,7 @@
 
 mod auto;
 mod fused;
+mod kept;
 mod models;
 mod problems;
 mod stems;

@@ -68,6 +68,7 @@ pub fn build(
     let mut ends = Vec::new();
     for (layer, plan) in layers {
         emit.forget();
+        emit.make_room(layer.on_chip.room);
         let done = match (&layer.kind, plan) {
             (Kind::Conv(c), Plan::Conv(tile)) => conv::emit(&mut emit, layer, c, *tile, root),
             (Kind::Conv(c), Plan::Depthwise(tile)) => shared::emit(&mut emit, layer, c, *tile, root),
@@ -136,10 +137,14 @@ pub(super) struct Emit<'c> {
     pub acc: Ring<Key>,
     pub out: Ring<Key>,
     pub param: Ring<Key>,
+    /// An entry of acc that has been requantized.
+    pub summed: Option<u32>,
     /// Halves of out, and out bank by bank.
     pub lower: Ring<Key>,
     pub upper: Ring<Key>,
     pub banks: Ring<Key>,
+    /// What inp's turn goes around in, if not the whole.
+    room: Option<(u32, u32)>,
     places: HashMap<(ValueId, View), Place>,
     tensors: Vec<TensorPlace>,
     nests: HashMap<Work, Nest>,
@@ -157,6 +162,8 @@ impl<'c> Emit<'c> {
             acc: Ring::banked(config, Mem::Acc),
             out: Ring::new(config, Mem::Out),
             param: Ring::new(config, Mem::Param),
+            summed: None,
+            room: None,
             lower: Ring::half(config, Mem::Out, false),
             upper: Ring::half(config, Mem::Out, true),
             banks: Ring::banked(config, Mem::Out),
@@ -181,6 +188,27 @@ impl<'c> Emit<'c> {
         for ring in [&mut self.inp, &mut self.wgt, &mut self.acc, &mut self.out, &mut self.param] {
             ring.forget();
         }
+    }
+
+    /// Leaves a part of inp to loads.
+    fn make_room(&mut self, room: Option<(u32, u32)>) {
+        if room != self.room {
+            self.room = room;
+            self.inp = match room {
+                Some((first, entries)) => Ring::part(first, entries),
+                None => Ring::new(self.config, Mem::Inp),
+            };
+        }
+    }
+
+    /// Where a layer's first input lies in device memory, unless it lies in inp.
+    pub fn input(&self, layer: &Layer, root: &dyn Fn(ValueId) -> ValueId) -> Result<Option<Place>, DriverError> {
+        layer.on_chip.input.is_none().then(|| self.place(layer.inputs[0], root)).transpose()
+    }
+
+    /// Where a layer's output lies in device memory, unless it lies in inp alone.
+    pub fn output(&self, layer: &Layer, root: &dyn Fn(ValueId) -> ValueId) -> Result<Option<Place>, DriverError> {
+        (!layer.on_chip.hides_output()).then(|| self.place(layer.output, root)).transpose()
     }
 
     /// Where a layer's tensor lies. Every one was placed before the first layer.
@@ -216,7 +244,8 @@ impl<'c> Emit<'c> {
             })
         };
         for (i, (layer, _)) in layers.iter().enumerate() {
-            for &(value, view) in &layer.inputs {
+            let kept = usize::from(layer.on_chip.input.is_some());
+            for &(value, view) in &layer.inputs[kept..] {
                 let key = if inside(value, view) { (root(value), view) } else { (value, view) };
                 if !inside(value, view) && !inputs.contains(&key) {
                     inputs.push(key);
@@ -224,8 +253,10 @@ impl<'c> Emit<'c> {
                 let at = add(&mut tensors, key, 0);
                 tensors[at].1.last = i;
             }
-            let at = add(&mut tensors, layer.output, i);
-            tensors[at].1.last = tensors[at].1.last.max(i);
+            if !layer.on_chip.hides_output() {
+                let at = add(&mut tensors, layer.output, i);
+                tensors[at].1.last = tensors[at].1.last.max(i);
+            }
         }
         for &value in outputs {
             let Some(&(view, made)) = produced.get(&root(value)) else { continue };

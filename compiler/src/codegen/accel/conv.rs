@@ -2,6 +2,7 @@
 
 use super::batch::{Group, fill, stride};
 use super::build::{Emit, Place, Work};
+use super::keep::{Border, OnChip, Target};
 use super::layer::{Conv, Finish, Layer, Transposed};
 use super::plan::{ConvTile, ROW_BYTES, Sizes, column_span, row_span, skips_rows};
 use super::product::Tile;
@@ -13,7 +14,7 @@ use crate::graph::ValueId;
 use std::ops::Range;
 use tilewright_driver::{DriverError, Nest, Role};
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{Descriptor, Load, PARAM_ROWS, Store, VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::isa::{Descriptor, Load, PARAM_ROWS, Store, VecOp, VecSrc, Vector};
 use tilewright_hw::layout::{pack_descriptor, pack_params};
 
 /// Parts of `size` in steps of `step`.
@@ -26,8 +27,9 @@ struct Walk<'a> {
     name: &'a str,
     tile: ConvTile,
     sizes: Sizes,
-    input: (Place, View),
-    output: (Place, View),
+    input: (Option<Place>, View),
+    output: (Option<Place>, View),
+    on_chip: OnChip,
     scatter: Option<Scatter>,
     weights: u64,
     /// What the array subtracts from every weight.
@@ -57,11 +59,10 @@ pub(super) fn emit(
     tile: ConvTile,
     root: &dyn Fn(ValueId) -> ValueId,
 ) -> Result<(), DriverError> {
-    let (input, output) = (layer.inputs[0], layer.output);
-    let input = (e.place(input, root)?, input.1);
-    let output = (e.place(output, root)?, output.1);
+    let input = (e.input(layer, root)?, layer.inputs[0].1);
+    let output = (e.output(layer, root)?, layer.output.1);
     let tail = Tail::new(e, layer, root)?;
-    walk(e, (&layer.name, tail), conv, tile, (input, output, None))
+    walk(e, (&layer.name, tail, layer.on_chip), conv, tile, (input, output, None))
 }
 
 /// Emits a transposed convolution, phase by phase.
@@ -78,7 +79,8 @@ pub(super) fn emit_transposed(
         // Tiles are named by their place in the phase.
         e.forget();
         let scatter = Some(Scatter { first: phase.first, step: transposed.strides });
-        walk(e, (&layer.name, Tail::none()), &phase.conv, *tile, (input, (output, phase.view), scatter))?;
+        let ends = ((Some(input.0), input.1), (Some(output), phase.view), scatter);
+        walk(e, (&layer.name, Tail::none(), OnChip::default()), &phase.conv, *tile, ends)?;
     }
     Ok(())
 }
@@ -91,11 +93,11 @@ struct Scatter {
 }
 
 /// Input, output, and where the output's elements lie, if not beside one another.
-type Ends = ((Place, View), (Place, View), Option<Scatter>);
+type Ends = ((Option<Place>, View), (Option<Place>, View), Option<Scatter>);
 
 fn walk(
     e: &mut Emit,
-    (name, tail): (&str, Tail),
+    (name, tail, on_chip): (&str, Tail, OnChip),
     conv: &Conv,
     tile: ConvTile,
     (input, output, scatter): Ends,
@@ -111,6 +113,7 @@ fn walk(
         sizes,
         input,
         output,
+        on_chip,
         scatter,
         weights: 0,
         zero_point: 0,
@@ -126,14 +129,17 @@ fn walk(
         let [rows, columns] = p.size;
         let rows = row_span(conv, 0, rows, input.1).0.padded();
         let columns = column_span(conv, 0, columns, input.1).padded();
-        Step { blocks: b.clone(), pixels: p.clone(), window: [rows, columns] }
+        let window = on_chip.input.map_or([rows, columns], |kept| kept.size().map(|n| n as usize));
+        Step { blocks: b.clone(), pixels: p.clone(), window }
     };
     let steps: Vec<Step> = if tile.pixels_inside {
         blocks.iter().flat_map(|b| pixels.iter().map(move |p| step(b, p))).collect()
     } else {
         pixels.iter().flat_map(|p| blocks.iter().map(move |b| step(b, p))).collect()
     };
-    steps.iter().try_for_each(|s| walk.step(e, s))
+    let mut border = Border::of(&on_chip);
+    border.early(e, name)?;
+    steps.iter().try_for_each(|s| walk.step(e, s, &mut border))
 }
 
 /// Descriptor and entries of requantization for a range of output tiles, as they are loaded.
@@ -182,7 +188,7 @@ impl Walk<'_> {
         }
     }
 
-    fn step(&self, e: &mut Emit, s: &Step) -> Result<(), DriverError> {
+    fn step(&self, e: &mut Emit, s: &Step, border: &mut Border) -> Result<(), DriverError> {
         let param = self.load_params(e, s)?;
         let pixels: usize = s.pixels.size.iter().product();
         let entries = (s.blocks.len() * self.sizes.out_ratio * pixels) as u32;
@@ -218,10 +224,18 @@ impl Walk<'_> {
                 e.b.gemm_nest(true, &Nest { at, ..nest })?;
             }
         }
-        let out = self.tail.room(e, entries);
+        let size = s.pixels.size.map(|n| n as u32);
+        // In inp the results lie in place; what is stored as well comes by out.
+        let kept = self.on_chip.output.zip(s.pixels.tiles.first());
+        let kept = kept.map(|(k, t)| k.target(s.blocks.start, t.rows.start, t.columns.start));
+        let direct = kept.filter(|_| !self.on_chip.stored);
+        let last = direct.filter(|_| self.tail.is_empty());
+        let out = if last.is_some() { 0 } else { self.tail.room(e, entries, kept.is_some()) };
+        let target = last.unwrap_or(Target::out(out, size, self.sizes.out_ratio as u32));
         let finish = &self.conv.finish;
+        let blocks = s.blocks.len() as u32;
         let work = Requant {
-            blocks: s.blocks.len() as u32,
+            blocks,
             ratio: self.sizes.out_ratio as u32,
             pixels: pixels as u32,
             bounds: [finish.zero_point, finish.lo, finish.hi],
@@ -231,24 +245,34 @@ impl Walk<'_> {
         let requant = Vector {
             op: VecOp::Requant,
             mode: finish.mode,
-            dst: VecDst::Out,
+            dst: target.dst,
             a: VecSrc::Acc,
             b: VecSrc::Param,
             descriptor: param.0,
             ..Vector::default()
         };
-        e.b.vector_nest(requant, &Nest { at: [out, acc, param.1], ..nest })?;
-        self.tail.apply(e, &s.pixels, &s.blocks, (out, entries))?;
-        let (place, view) = self.output;
+        e.b.vector_nest(requant, &target.results(Nest { at: [out, acc, param.1], ..nest }, blocks, size))?;
+        border.late(e, self.name, acc)?;
+        self.tail.apply(e, &s.pixels, &s.blocks, (out, entries, direct))?;
+        if let Some(kept) = kept.filter(|_| self.on_chip.stored) {
+            kept.fill(e, out, blocks, size)?;
+        }
+        let (Some(place), view) = self.output else { return Ok(()) };
         if let Some(scatter) = self.scatter {
-            return self.store_apart(e, s, scatter, out);
+            return self.store_apart(e, s, (place, scatter), out);
         }
         s.pixels.store(e, place, view, &s.blocks, out, |_| true)
     }
 
     /// Stores tiles pixel by pixel, block by block.
-    fn store_apart(&self, e: &mut Emit, s: &Step, scatter: Scatter, out: u32) -> Result<(), DriverError> {
-        let (place, ratio) = (&self.output.0, self.sizes.out_ratio);
+    fn store_apart(
+        &self,
+        e: &mut Emit,
+        s: &Step,
+        (place, scatter): (Place, Scatter),
+        out: u32,
+    ) -> Result<(), DriverError> {
+        let ratio = self.sizes.out_ratio;
         let (layout, Scatter { first, step }) = (place.layout, scatter);
         let at = |i: usize, place: usize| first[i] + place * step[i];
         let [height, width] = s.pixels.size;
@@ -365,16 +389,21 @@ impl Walk<'_> {
 
     fn load_input(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>) -> Result<u32, DriverError> {
         let [image, row, column] = s.pixels.key();
+        let (place, view) = self.input;
+        let Some(place) = place else {
+            let first = |k: usize, at: usize| (at * self.conv.strides[k]) as i64 - self.conv.pads[k] as i64;
+            let kept = self.on_chip.input.map(|k| k.at(in_blocks.start, first(0, row), first(1, column)));
+            return kept.ok_or_else(|| DriverError::Rule { index: e.b.len(), what: "an input has no place".into() });
+        };
         let key = [image, row, column, in_blocks.start, in_blocks.end];
         if let Some(entry) = e.inp.find(&key) {
             return Ok(entry);
         }
-        let (place, view) = self.input;
         let ratio = self.sizes.in_ratio;
         let entries = in_blocks.len() * s.window[0] * s.window[1] * ratio;
         let entry = e.inp.hold(key, entries as u32);
         if let Some(columns) = view.windows() {
-            self.load_windows(e, s, in_blocks, (entry, columns))?;
+            self.load_windows(e, s, in_blocks, (place, entry, columns))?;
             return Ok(entry);
         }
         let windows: Vec<Window> = s
@@ -398,9 +427,9 @@ impl Walk<'_> {
         e: &mut Emit,
         s: &Step,
         in_blocks: &Range<usize>,
-        (entry, windows): (u32, ColumnWindows),
+        (place, entry, windows): (Place, u32, ColumnWindows),
     ) -> Result<(), DriverError> {
-        let (place, view) = self.input;
+        let view = self.input.1;
         let block = e.config.block() as usize;
         for t in &s.pixels.tiles {
             let (rows, skip) = row_span(self.conv, t.rows.start, t.rows.len(), view);
@@ -430,7 +459,7 @@ impl Walk<'_> {
     fn tile(&self, s: &Step, in_blocks: &Range<usize>) -> Tile {
         let (conv, sizes) = (self.conv, &self.sizes);
         let pair = |v: [usize; 2]| v.map(|n| n as u32);
-        let row_step = if skips_rows(conv) { 1 } else { conv.strides[0] as u32 };
+        let row_step = if skips_rows(conv) && self.on_chip.input.is_none() { 1 } else { conv.strides[0] as u32 };
         Tile {
             blocks: s.blocks.len() as u32,
             out_ratio: sizes.out_ratio as u32,

@@ -5,6 +5,7 @@
 //! them at a time. So the layer is cut into strips that lie in two banks in turn, and two strips are walked side by side
 //! in steps of some rows: while the vector unit finishes a step of the one, the array begins a step of the other.
 
+use super::keep::{Kept, OnChip};
 use super::layer::{Conv, Span, reach};
 use super::plan::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, parts};
 use super::view::View;
@@ -63,6 +64,8 @@ pub(super) struct Step {
     /// Rows of data that the strip's earlier steps do not read, and the first of them in the strip, pads counted.
     pub load: Span,
     pub line: usize,
+    /// Which pair of strips it belongs to.
+    pub pair: usize,
     /// Taps that the array sums.
     pub taps: usize,
 }
@@ -73,6 +76,7 @@ pub(super) struct Shape<'a> {
     pub conv: &'a Conv,
     pub input: View,
     pub output: View,
+    pub on_chip: OnChip,
 }
 
 impl Shape<'_> {
@@ -126,8 +130,47 @@ impl Shape<'_> {
             && self.taps() <= config.gemm_uop_depth.min(config.vector_uop_depth) as usize
     }
 
+    /// Entries of a strip at most: of two banks a half, so that a strip is loaded while the one before is worked on.
+    fn slot(&self, config: &HwConfig) -> u32 {
+        let banks = config.banks(Mem::Inp);
+        let bank = config.entries(Mem::Inp) / banks;
+        let free = match self.on_chip.room {
+            None => bank,
+            Some((0, entries)) => bank.min(entries.saturating_sub(bank * (banks - 1))),
+            Some(_) => 0,
+        };
+        if banks == 2 { free / 2 } else { free }
+    }
+
+    /// First entry of the data of some output rows and columns of a block, of data that stay in inp.
+    pub fn kept_at(&self, kept: &Kept, block: usize, row: usize, column: usize) -> u32 {
+        let first = |k: usize, at: usize| (at * self.conv.strides[k]) as i64 - self.conv.pads[k] as i64;
+        kept.at(block, first(0, row), first(1, column))
+    }
+
+    /// A strip for each block of data that stay in inp, neighbours in different banks for as long as there are some.
+    fn kept_strips(&self, kept: &Kept, config: &HwConfig) -> Vec<Strip> {
+        let first = |block: usize| self.kept_at(kept, block, 0, 0);
+        let bank = |block: usize| config.bank_of(Mem::Inp, first(block));
+        let (low, high): (Vec<usize>, Vec<usize>) = (0..kept.blocks as usize).partition(|&b| bank(b) == bank(0));
+        let both = low.len().min(high.len());
+        let pairs = low.iter().zip(&high).flat_map(|(&a, &b)| [a, b]);
+        let rest = low[both..].iter().chain(&high[both..]).copied();
+        let whole = |block: usize| Strip {
+            image: 0,
+            blocks: block..block + 1,
+            rows: 0..self.output.h,
+            columns: 0..self.output.w,
+            entry: first(block),
+        };
+        pairs.chain(rest).map(whole).collect()
+    }
+
     /// Strips, each with its place in inp; an even number of them where the last can be halved.
     fn strips(&self, tile: &DepthwiseTile, config: &HwConfig) -> Vec<Strip> {
+        if let Some(kept) = &self.on_chip.input {
+            return self.kept_strips(kept, config);
+        }
         let cut = super::conv::cut;
         let out_blocks = self.output.c.div_ceil(config.block() as usize);
         let mut strips = Vec::new();
@@ -158,9 +201,10 @@ impl Shape<'_> {
         }
         let banks = config.banks(Mem::Inp);
         let bank = config.entries(Mem::Inp) / banks;
+        let slot = self.slot(config);
         for (i, strip) in strips.iter_mut().enumerate() {
             let i = i as u32;
-            strip.entry = if banks == 2 { i % 2 * bank + i / 2 % 2 * (bank / 2) } else { i % banks * bank };
+            strip.entry = if banks == 2 { i % 2 * bank + i / 2 % 2 * slot } else { i % banks * bank };
         }
         strips
     }
@@ -175,7 +219,8 @@ impl Shape<'_> {
             let lists: Vec<Vec<Step>> =
                 pair.iter().map(|s| self.strip_steps(s, tile.rows, ends, config)).collect::<Option<_>>()?;
             let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
-            steps.extend((0..longest).flat_map(|i| lists.iter().filter_map(move |l| l.get(i).cloned())));
+            let turns = (0..longest).flat_map(|k| lists.iter().filter_map(move |l| l.get(k).cloned()));
+            steps.extend(turns.map(|step| Step { pair: i, ..step }));
         }
         for (i, step) in steps.iter_mut().enumerate() {
             step.taps = ((i + 1) * tile.array_eighths) / PARTS - (i * tile.array_eighths) / PARTS;
@@ -188,7 +233,8 @@ impl Shape<'_> {
         let all = self.row_span(&strip.rows);
         let columns = self.column_span(&strip.columns);
         let pads_fit = columns.before.max(columns.after) <= if config.dma_pad { PAD_ENTRIES } else { 0 };
-        if !pads_fit || columns.inside == 0 {
+        let kept = self.on_chip.input.is_some();
+        if !kept && (!pads_fit || columns.inside == 0) {
             return None;
         }
         let (mut steps, mut line) = (Vec::new(), 0);
@@ -198,20 +244,21 @@ impl Shape<'_> {
             let end = self.lines(part.end);
             // The lines' part inside the image, counted from the strip's first line.
             let inside = line.max(all.before)..end.min(all.before + all.inside);
-            if inside.is_empty() {
+            if !kept && inside.is_empty() {
                 return None;
             }
             let load = Span {
-                start: all.start + inside.start - all.before,
+                start: all.start + inside.start.saturating_sub(all.before),
                 inside: inside.len(),
-                before: inside.start - line,
-                after: end - inside.end,
+                before: inside.start.saturating_sub(line),
+                after: end.saturating_sub(inside.end),
             };
-            if load.inside > ROWS || load.before.max(load.after) > if config.dma_pad { PAD_ROWS } else { 0 } {
+            let most = if config.dma_pad { PAD_ROWS } else { 0 };
+            if !kept && (load.inside > ROWS || load.before.max(load.after) > most) {
                 return None;
             }
             let rows = strip.rows.start + part.start..strip.rows.start + part.end;
-            steps.push(Step { strip: strip.clone(), rows, load, line, taps: 0 });
+            steps.push(Step { strip: strip.clone(), rows, load, line, pair: 0, taps: 0 });
             line = end;
         }
         Some(steps)
@@ -222,11 +269,10 @@ impl Shape<'_> {
         let block_bytes = config.block() as usize;
         let (lines, width) = (self.lines(tile.strip_rows), self.width(tile.columns));
         let room = |mem: Mem, parts: u32| (config.entries(mem) / parts) as usize;
-        let inp_room =
-            if config.banks(Mem::Inp) == 2 { room(Mem::Inp, 4) } else { room(Mem::Inp, config.banks(Mem::Inp)) };
+        let kept = self.on_chip.input;
         let step_rows = tile.blocks * tile.rows * tile.columns;
         let params = tile.blocks * (1 + self.tap_entries());
-        let fits = tile.blocks * lines * width <= inp_room
+        let fits = (kept.is_some() || tile.blocks * lines * width <= self.slot(config) as usize)
             && step_rows <= room(Mem::Acc, config.banks(Mem::Acc))
             && step_rows <= room(Mem::Out, 2)
             && 4 * params + 2 * config.descriptor_entries() as usize <= config.param_depth as usize
@@ -253,12 +299,20 @@ impl Shape<'_> {
         let lines = sums(cut(self.output.h, tile.strip_rows).iter().map(|r| self.row_span(r)).collect());
         let columns = sums(cut(self.output.w, tile.columns).iter().map(|c| self.column_span(c)).collect());
         let (data, padded) = (blocks * lines[0] * columns[0], blocks * lines[1] * columns[1]);
-        let loaded = data * beats(Mem::Inp) + blocks * lines[0];
+        let (data, padded) = if kept.is_some() { (0, 0) } else { (data, padded) };
+        let loaded = if kept.is_some() { 0 } else { data * beats(Mem::Inp) + blocks * lines[0] };
         let params = blocks * (1 + self.tap_entries() as u64) * u64::from(PARAM_ROWS) * beats(Mem::Param);
-        let store = rows * beats(Mem::Out);
+        let hides = self.on_chip.hides_output();
+        let store = if hides { 0 } else { rows * beats(Mem::Out) };
         let fetch = steps * 7 * u64::from(256 / config.bus_bits.min(256));
         let first_rows = if tile.blocks == 1 { tile.rows.div_ceil(2) } else { tile.rows };
-        let first_entries = (tile.blocks * self.lines(first_rows) * width) as u64;
+        let first_entries = if kept.is_some() { 0 } else { (tile.blocks * self.lines(first_rows) * width) as u64 };
+        // What stays in one bank of inp is read by one of both at a time.
+        let in_turn = kept.is_some_and(|k| {
+            let bank = |block| config.bank_of(Mem::Inp, self.kept_at(&k, block, 0, 0));
+            bank(0) == bank(k.blocks as usize - 1)
+        });
+        let stored_beats = if hides { 0 } else { beats(Mem::Out) };
         let step_rows = (tile.blocks * first_rows * tile.columns) as u64;
         let mut best: Option<DepthwiseTile> = None;
         for array_eighths in PARTS..=(self.taps() - 1) * PARTS {
@@ -274,8 +328,9 @@ impl Shape<'_> {
             let load = loaded + blocks * wgt + params;
             let dram = load + store + fetch;
             let first = tile.blocks as u64 * wgt + first_entries * beats(Mem::Inp);
-            let ends = first + share(step_rows) + step_rows * (requant + beats(Mem::Out)) + 300;
-            let longest = gemm.max(vector).max(dram + dram / 16).max(load + padded - data);
+            let ends = first + share(step_rows) + step_rows * (requant + stored_beats) + 300;
+            let units = if in_turn { gemm + vector } else { gemm.max(vector) };
+            let longest = units.max(dram + dram / 16).max(load + padded - data);
             let cycles = longest + ends;
             if best.is_none_or(|b| cycles < b.cycles) {
                 best = Some(DepthwiseTile { array_eighths, cycles, ..tile });
@@ -297,8 +352,13 @@ fn ramp(size: usize, step: usize, [first, last]: [bool; 2]) -> Vec<Range<usize>>
 }
 
 /// The best cut of a depthwise layer between the array and the vector unit; none where they cannot share it.
-pub(super) fn tile(conv: &Conv, input: View, output: View, config: &HwConfig) -> Option<DepthwiseTile> {
-    let shape = Shape { conv, input, output };
+pub(super) fn tile(
+    conv: &Conv,
+    [input, output]: [View; 2],
+    on_chip: OnChip,
+    config: &HwConfig,
+) -> Option<DepthwiseTile> {
+    let shape = Shape { conv, input, output, on_chip };
     if !shape.is_shared(config) {
         return None;
     }
@@ -307,7 +367,11 @@ pub(super) fn tile(conv: &Conv, input: View, output: View, config: &HwConfig) ->
     for columns in parts(output.w) {
         for strip_rows in parts(output.h) {
             let whole = columns == output.w && strip_rows == output.h;
-            for blocks in if whole { parts(out_blocks) } else { vec![1] } {
+            let kept = on_chip.input.is_some();
+            if kept && !whole {
+                continue;
+            }
+            for blocks in if whole && !kept { parts(out_blocks) } else { vec![1] } {
                 for rows in if blocks == 1 { parts(strip_rows) } else { vec![strip_rows] } {
                     let tile = DepthwiseTile { blocks, strip_rows, columns, rows, array_eighths: 0, cycles: 0 };
                     found.extend(shape.cost(tile, config));

@@ -1,5 +1,6 @@
 //! Nodes of the graph to layers, or the reason why not.
 
+use super::keep::OnChip;
 use super::layer::{Conv, Finish, Kind, Layer, MatMul, Pool, PoolFinish, Reduce};
 use super::rest::split;
 use super::view::View;
@@ -130,7 +131,7 @@ impl Reader<'_> {
         let last = nodes.last().ok_or("it has no nodes")?;
         let node = self.graph.node(*last);
         let output = (node.output(), view);
-        Ok(Layer { name: node.name.clone(), nodes, inputs, output, kind, then: Vec::new() })
+        Ok(Layer { name: node.name.clone(), nodes, inputs, output, kind, then: Vec::new(), on_chip: OnChip::default() })
     }
 
     pub(super) fn weights(&self, value: ValueId) -> Read<&[i8]> {

@@ -1,6 +1,7 @@
 //! What the accelerator computes in one go.
 
 use super::View;
+use super::keep::OnChip;
 use crate::graph::op::BinaryKind;
 use crate::graph::{NodeId, ValueId};
 use tilewright_hw::isa::VecOp;
@@ -21,6 +22,8 @@ pub struct Layer {
     pub kind: Kind,
     /// What becomes of a product's results before they are written.
     pub then: Vec<Then>,
+    /// What lies in inp beside what is loaded.
+    pub on_chip: OnChip,
 }
 
 /// An operator on the results of a product.

@@ -13,6 +13,7 @@ mod copy;
 mod depthwise;
 mod estimate;
 mod extract;
+mod keep;
 mod layer;
 mod lookup;
 mod mapped;
@@ -37,6 +38,7 @@ pub use build::{BuildError, Built, build};
 pub use depthwise::DepthwiseTile;
 pub use estimate::cycles;
 pub use extract::{Found, extract};
+pub use keep::{Kept, OnChip};
 pub use layer::{
     Conv, Copy, Finish, Kind, Layer, MatMul, Other, Pair, PairOp, Phase, Pool, PoolFinish, Reduce, Then, Transposed,
 };

@@ -3,6 +3,7 @@
 use super::batch::{self, Fill};
 use super::copy;
 use super::depthwise::{self, DepthwiseTile};
+use super::keep::OnChip;
 use super::layer::{Conv, Kind, Layer, Phase, Pool, Span, reach};
 use super::matmul::{self, MatMulTile};
 use super::rest::Rest;
@@ -103,17 +104,17 @@ pub fn plan(layer: &Layer, config: &HwConfig, search: bool) -> Result<Plan, Stri
     }
     match &layer.kind {
         Kind::Conv(conv) => {
-            let need = then::need(&layer.then, config)?;
+            let need = Need { on_chip: layer.on_chip, ..then::need(&layer.then, config)? };
             let views = [layer.inputs[0].1, layer.output.1];
             let alone = layer.then.is_empty();
-            let shared = alone.then(|| depthwise::tile(conv, views[0], views[1], config)).flatten();
+            let shared = alone.then(|| depthwise::tile(conv, views, layer.on_chip, config)).flatten();
             match (shared, conv_tile(conv, (false, need, search), views, config)) {
                 (Some(shared), Ok(tile)) if tile.cycles <= shared.cycles => Ok(Plan::Conv(tile)),
                 (Some(shared), _) => Ok(Plan::Depthwise(shared)),
                 (None, tile) => tile.map(Plan::Conv),
             }
         }
-        Kind::Pool(pool) => pool_tile(pool, layer.inputs[0].1, layer.output.1, config).map(Plan::Pool),
+        Kind::Pool(pool) => pool_tile(pool, layer.inputs[0].1, layer.output.1, &layer.on_chip, config).map(Plan::Pool),
         Kind::MatMul(m) => matmul::tile(m, layer.inputs[0].1, layer.inputs[1].1, config).map(Plan::MatMul),
         Kind::Copy(copy) => {
             let inputs: Vec<View> = layer.inputs.iter().map(|(_, v)| *v).collect();
@@ -325,7 +326,9 @@ fn cost(
     let half = |mem: Mem| config.entries(mem) as usize / 2;
     let whole_weights = main == sizes.out_blocks * sizes.out_ratio * sizes.in_tiles * taps;
     let acc_half = if config.banks(Mem::Acc) > 1 { half(Mem::Acc) } else { 2 * half(Mem::Acc) };
-    let fits = inp <= half(Mem::Inp)
+    let only = in_blocks == sizes.in_blocks && tile.rows == output.h && tile.columns == output.w && output.n == 1;
+    let kept = need.on_chip.input.is_some();
+    let fits = (kept || inp <= room(&need.on_chip, only, config))
         && out <= acc_half
         // Operands of operators on the results lie in the other half of out.
         && out <= half(Mem::Out) / if need.operands > 0 { 2 } else { 1 }
@@ -333,7 +336,9 @@ fn cost(
         && PARAM_ROWS as usize * params <= half(Mem::Param)
         && in_tiles * taps <= config.gemm_uop_depth as usize
         && (tile.rows <= ROWS)
-        && if by_pixel {
+        && if kept {
+            tile.columns * config.block() as usize <= ROW_BYTES
+        } else if by_pixel {
             columns_in * sizes.in_ratio <= ROWS && rows_in <= ROWS && tile.columns * sizes.out_ratio <= ROWS
         } else if input.has_windows() {
             columns_in <= ROWS && rows_in <= ROWS && tile.columns * config.block() as usize <= ROW_BYTES
@@ -344,15 +349,12 @@ fn cost(
     if !fits {
         return None;
     }
-    let rows_ok = skips_rows(conv)
+    let rows_ok = kept
+        || skips_rows(conv)
         || loadable(output.h, tile.rows, |f, n| row_span(conv, f, n, input).0, PAD_ROWS, config.dma_pad);
-    let columns_ok = loadable(
-        output.w,
-        tile.columns,
-        |f, n| column_span(conv, f, n, input),
-        if by_pixel { PAD_ROWS } else { PAD_ENTRIES } / sizes.in_ratio,
-        config.dma_pad,
-    );
+    let most_pads = if by_pixel { PAD_ROWS } else { PAD_ENTRIES } / sizes.in_ratio;
+    let columns_ok =
+        kept || loadable(output.w, tile.columns, |f, n| column_span(conv, f, n, input), most_pads, config.dma_pad);
     if !rows_ok || !columns_ok {
         return None;
     }
@@ -374,7 +376,9 @@ fn cost(
     // Windows are rows of few bytes, of which memory answers as many at once as the load unit has under way.
     let window_beats = (u64::from(config.block()).min(input.c as u64) + bus - 1).div_ceil(bus);
     let window_wait = (u64::from(config.dram.latency) + 12).div_ceil(ROWS_UNDER_WAY).max(window_beats);
-    let inp_load = if by_pixel {
+    let inp_load = if kept {
+        0
+    } else if by_pixel {
         pixels_of(inp, config.block_in, 2)
     } else if input.has_windows() {
         inp as u64 * window_wait
@@ -393,8 +397,9 @@ fn cost(
     };
     let tiles = pixel_tiles * out_tiles;
     let requant = (out as u64) * u64::from(config.row_elements().div_ceil(config.requant_lanes));
-    let store = if by_pixel { pixels_of(out, config.block_out, 3) } else { beats(out, Mem::Out) };
-    let stores = tiles * store * (1 + need.operands as u64);
+    let results = if by_pixel { pixels_of(out, config.block_out, 3) } else { beats(out, Mem::Out) };
+    let store = if need.on_chip.hides_output() { 0 } else { results };
+    let stores = tiles * (store + results * need.operands as u64);
     let dma = if input.has_windows() {
         // Stores have the bus while windows are waited for.
         let loads = |cycles: u64| inp_loads * cycles + wgt_loads * wgt_load;
@@ -410,7 +415,16 @@ fn cost(
     let vector = tiles * (requant + 24);
     // The first tile's operands and the last tile's results are not hidden behind anything; each tile has instructions
     // to fetch and tokens to wait for.
-    Some(gemm.max(dma).max(vector) + inp_load + wgt_load + requant + store + 250 + 50 * tiles * passes)
+    let beside = if need.on_chip.crowds(config) { dma + vector } else { dma.max(vector) };
+    Some(gemm.max(beside) + inp_load + wgt_load + requant + store + 250 + 50 * tiles * passes)
+}
+
+/// Entries of inp for the data of a tile; `only` says that there is one of its kind.
+fn room(on_chip: &OnChip, only: bool, config: &HwConfig) -> usize {
+    match on_chip.room {
+        None => config.entries(Mem::Inp) as usize / 2,
+        Some((_, entries)) => entries as usize / if only { 1 } else { 2 },
+    }
 }
 
 /// The most weight tiles beyond 8 bits that a tile of the product needs at once.
@@ -439,13 +453,14 @@ pub(super) fn pool_columns(pool: &Pool, first: usize, count: usize, input: View)
     Span::new(first, count, pool.strides[1], pool.pads[1], reach(pool.kernel[1], pool.dilations[1]), input.w)
 }
 
-fn pool_tile(pool: &Pool, input: View, output: View, config: &HwConfig) -> Result<PoolTile, String> {
+fn pool_tile(pool: &Pool, input: View, output: View, on_chip: &OnChip, config: &HwConfig) -> Result<PoolTile, String> {
     let batch = config.batch as usize;
     let (fill, [input, output]) = batch::fill(pool.is_pointwise(), [input, output], config);
     let by_pixel = fill == Fill::Tiles && batch > 1;
     let ratio = (config.block() / config.block_out) as usize;
     let blocks = input.layout(config).blocks();
     let source = pool_source(config);
+    let kept = on_chip.input.is_some();
     let half = |mem: Mem| config.entries(mem) as usize / 2;
     let params = config.descriptor_entries() as usize + distinct_counts(pool, input, output).len().max(1);
     let mut best: Option<(u64, PoolTile)> = None;
@@ -458,11 +473,13 @@ fn pool_tile(pool: &Pool, input: View, output: View, config: &HwConfig) -> Resul
             columns_in * ratio <= ROWS && rows_in <= ROWS && columns * ratio <= ROWS && rows <= ROWS
         } else {
             let wide = if fill == Fill::Neighbours { batch } else { 1 } * config.block() as usize;
-            columns_in.min(input.w).max(columns) * wide <= ROW_BYTES
+            let loaded = if kept { 0 } else { columns_in.min(input.w) };
+            loaded.max(columns) * wide <= ROW_BYTES
         };
         let pads = if by_pixel { PAD_ROWS } else { PAD_ENTRIES } / ratio;
-        let loads = loadable(output.h, rows, |f, n| pool_rows(pool, f, n, input), PAD_ROWS, config.dma_pad)
-            && loadable(output.w, columns, |f, n| pool_columns(pool, f, n, input), pads, config.dma_pad);
+        let loads = kept
+            || loadable(output.h, rows, |f, n| pool_rows(pool, f, n, input), PAD_ROWS, config.dma_pad)
+                && loadable(output.w, columns, |f, n| pool_columns(pool, f, n, input), pads, config.dma_pad);
         if !fields || !loads {
             continue;
         }
@@ -471,7 +488,9 @@ fn pool_tile(pool: &Pool, input: View, output: View, config: &HwConfig) -> Resul
             let out = blocks_in * rows * columns * ratio;
             let room = if source == Mem::Out { data + out } else { out };
             let entries = params.max(config.descriptor_entries() as usize + blocks_in * ratio);
-            let fits = data <= half(source)
+            let only = blocks_in == blocks && rows == output.h && columns == output.w && output.n == 1;
+            let free = if source == Mem::Inp { self::room(on_chip, only, config) } else { half(source) };
+            let fits = (kept || data <= free)
                 && room <= half(Mem::Out)
                 && out <= half(Mem::Acc)
                 && PARAM_ROWS as usize * entries <= half(Mem::Param);
@@ -479,7 +498,8 @@ fn pool_tile(pool: &Pool, input: View, output: View, config: &HwConfig) -> Resul
             let tiles = (output.n * output.h.div_ceil(rows) * output.w.div_ceil(columns)).div_ceil(at_once);
             let tiles = (tiles * blocks.div_ceil(blocks_in)) as u64;
             // Halo rows are loaded again with every tile; few, large tiles have few of them, many overlap better.
-            let cost = tiles * (data as u64 * 2 * at_once as u64 + 60) + 4 * (at_once * (data + out)) as u64;
+            let (loaded, ends) = if kept { (0, out) } else { (data as u64 * 2, data + out) };
+            let cost = tiles * (loaded * at_once as u64 + 60) + 4 * (at_once * ends) as u64;
             if fits && best.is_none_or(|(c, _)| cost < c) {
                 best = Some((cost, PoolTile { blocks: blocks_in, rows, columns }));
             }

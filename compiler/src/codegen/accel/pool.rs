@@ -4,6 +4,7 @@ use super::batch::{Group, fill};
 use super::build::{Emit, Place, Work};
 use super::conv::{Window, cut, requant_params};
 use super::extract::division;
+use super::keep::{Border, OnChip, Target};
 use super::layer::{Finish, Layer, Pool, PoolFinish, Reduce};
 use super::plan::{PoolTile, counts, distinct_counts, pool_columns, pool_rows, pool_source};
 use super::vector::{Requant, Windows};
@@ -21,8 +22,10 @@ struct Walk<'a> {
     pool: &'a Pool,
     tile: PoolTile,
     ratio: u32,
-    input: (Place, View),
-    output: (Place, View),
+    name: &'a str,
+    input: (Option<Place>, View),
+    output: (Option<Place>, View),
+    on_chip: OnChip,
     source: Mem,
     /// Counts that a mean divides by; each has its parameter entry.
     divisors: Vec<usize>,
@@ -44,18 +47,22 @@ pub(super) fn emit(
         pool,
         tile,
         ratio: e.config.block() / e.config.block_out,
-        input: (e.place(input, root)?, from),
-        output: (e.place(output, root)?, to),
+        name: &layer.name,
+        input: (e.input(layer, root)?, from),
+        output: (e.output(layer, root)?, to),
+        on_chip: layer.on_chip,
         source: pool_source(e.config),
         divisors: distinct_counts(pool, from, to),
         params: Vec::new(),
     };
-    walk.constants(e, &layer.name);
+    walk.constants(e);
+    let mut border = Border::of(&walk.on_chip);
+    border.early(e, walk.name)?;
     let groups = Group::all(fill, to, [tile.rows, tile.columns], e.config);
     for image in 0..to.n {
-        for blocks in cut(walk.output.0.layout.blocks(), tile.blocks) {
+        for blocks in cut(to.layout(e.config).blocks(), tile.blocks) {
             for group in groups.iter().filter(|g| g.key()[0] == image) {
-                walk.step(e, group, &blocks)?;
+                walk.step(e, group, &blocks, &mut border)?;
             }
         }
     }
@@ -63,9 +70,9 @@ pub(super) fn emit(
 }
 
 impl Walk<'_> {
-    fn constants(&mut self, e: &mut Emit, name: &str) {
-        let config = e.config;
-        let blocks = self.output.0.layout.blocks();
+    fn constants(&mut self, e: &mut Emit) {
+        let (config, name) = (e.config, self.name);
+        let blocks = self.output.1.layout(config).blocks();
         let descriptor = |lo, hi| pack_descriptor(config, &Descriptor { lo, hi, ..Descriptor::default() });
         let mut add = |params: &mut Vec<_>, range: Range<usize>, bytes: Vec<u8>| {
             let entries = bytes.len() as u32 / config.param_entry_bytes();
@@ -111,10 +118,16 @@ impl Walk<'_> {
         Ok((row / PARAM_ROWS, row / PARAM_ROWS + e.config.descriptor_entries()))
     }
 
-    fn step(&self, e: &mut Emit, group: &Group, blocks: &Range<usize>) -> Result<(), DriverError> {
-        let (pool, ratio) = (self.pool, self.ratio);
-        let (descriptor, param) = self.load_params(e, blocks)?;
-        let (from, to) = (self.input.1, self.output.1);
+    /// Rows and columns of a group's windows, and their first entry.
+    fn data(&self, e: &mut Emit, group: &Group, blocks: &Range<usize>) -> Result<([u32; 2], u32), DriverError> {
+        let (pool, ratio, from) = (self.pool, self.ratio, self.input.1);
+        let Some(place) = self.input.0 else {
+            let missing = || DriverError::Rule { index: e.b.len(), what: "an input has no place".into() };
+            let kept = self.on_chip.input.ok_or_else(missing)?;
+            let [_, row, column] = group.key();
+            let first = |k: usize, at: usize| (at * pool.strides[k]) as i64 - pool.pads[k] as i64;
+            return Ok((kept.size(), kept.at(blocks.start, first(0, row), first(1, column))));
+        };
         let windows: Vec<Window> = group
             .tiles
             .iter()
@@ -132,7 +145,45 @@ impl Walk<'_> {
         let ring = if self.source == Mem::Inp { &mut e.inp } else { &mut e.out };
         let data = ring.take(blocks.len() as u32 * height * width * ratio);
         let load = Load { mem: self.source, entry: data, pad_value: pool.pad_value, ..Load::default() };
-        group.load(e, self.input.0, &windows, size, load, ratio as usize)?;
+        group.load(e, place, &windows, size, load, ratio as usize)?;
+        Ok(([height, width], data))
+    }
+
+    /// Where a group's results go: the entry in out, if there is one, and the target.
+    fn target(&self, e: &mut Emit, group: &Group, blocks: &Range<usize>) -> (u32, Target) {
+        let size = group.size.map(|n| n as u32);
+        match (self.on_chip.output.filter(|_| !self.on_chip.stored), group.tiles.first()) {
+            (Some(kept), Some(t)) => (0, kept.target(blocks.start, t.rows.start, t.columns.start)),
+            _ => {
+                let entries = blocks.len() as u32 * size[0] * size[1] * self.ratio;
+                let ring = if self.on_chip.output.is_some() { &mut e.banks } else { &mut e.out };
+                let out = ring.take(entries);
+                (out, Target::out(out, size, self.ratio))
+            }
+        }
+    }
+
+    /// Keeps and stores a group's results.
+    fn finish(
+        &self,
+        e: &mut Emit,
+        group: &Group,
+        blocks: &Range<usize>,
+        (out, lanes): (u32, &dyn Fn(usize) -> bool),
+    ) -> Result<(), DriverError> {
+        let Some(place) = self.output.0 else { return Ok(()) };
+        if let (Some(kept), Some(t)) = (self.on_chip.output, group.tiles.first()) {
+            let target = kept.target(blocks.start, t.rows.start, t.columns.start);
+            target.fill(e, out, blocks.len() as u32, group.size.map(|n| n as u32))?;
+        }
+        group.store(e, place, self.output.1, blocks, out, lanes)
+    }
+
+    fn step(&self, e: &mut Emit, group: &Group, blocks: &Range<usize>, border: &mut Border) -> Result<(), DriverError> {
+        let (pool, ratio) = (self.pool, self.ratio);
+        let (descriptor, param) = self.load_params(e, blocks)?;
+        let (from, to) = (self.input.1, self.output.1);
+        let ([height, width], data) = self.data(e, group, blocks)?;
         let [out_rows, out_columns] = group.size.map(|n| n as u32);
         let pixels = out_rows * out_columns;
         let entries = blocks.len() as u32 * pixels * ratio;
@@ -158,22 +209,26 @@ impl Walk<'_> {
         let op = if pool.reduce == Reduce::Max { VecOp::Max } else { VecOp::Add };
         let rest = Vector { op, dst: VecDst::Acc, a: VecSrc::Acc, b: source, ..Vector::default() };
         e.b.vector_nest(rest, &Nest { at: [acc, acc, data], body: walk.body[1..].to_vec(), dims: walk.dims })?;
-        let finish = Vector { dst: VecDst::Out, a: VecSrc::Acc, descriptor, ..Vector::default() };
+        let (count, size) = (blocks.len() as u32, [out_rows, out_columns]);
+        let finish = |target: Target| Vector { dst: target.dst, a: VecSrc::Acc, descriptor, ..Vector::default() };
         match &pool.finish {
             PoolFinish::Clip { lo, hi } => {
-                let out = e.out.take(entries);
+                let (out, target) = self.target(e, group, blocks);
                 let op = if (*lo, *hi) == (-128, 127) { VecOp::Move } else { VecOp::Clip };
                 let nest = Nest { at: [out, acc, 0], body: vec![[0; 3]], dims: vec![Dim::new(entries, [1, 1, 0])] };
-                e.b.vector_nest(Vector { op, ..finish }, &nest)?;
-                group.store(e, self.output.0, to, blocks, out, |_| true)
+                e.b.vector_nest(Vector { op, ..finish(target) }, &target.results(nest, count, size))?;
+                border.late(e, self.name, acc)?;
+                self.finish(e, group, blocks, (out, &|_| true))
             }
             PoolFinish::Requant(Finish { mode, zero_point, lo, hi, .. }) => {
-                let out = e.out.take(entries);
-                let (count, bounds, mode) = (blocks.len() as u32, [*zero_point, *lo, *hi], *mode);
+                let (out, target) = self.target(e, group, blocks);
+                let (bounds, mode) = ([*zero_point, *lo, *hi], *mode);
                 let nest = e.nest(&Work::Requant(Requant { blocks: count, ratio, pixels, bounds, mode }))?;
-                let requant = Vector { op: VecOp::Requant, mode, b: VecSrc::Param, ..finish };
-                e.b.vector_nest(requant, &Nest { at: [out, acc, param], ..nest })?;
-                group.store(e, self.output.0, to, blocks, out, |_| true)
+                let requant = Vector { op: VecOp::Requant, mode, b: VecSrc::Param, ..finish(target) };
+                let nest = Nest { at: [out, acc, param], ..nest };
+                e.b.vector_nest(requant, &target.results(nest, count, size))?;
+                border.late(e, self.name, acc)?;
+                self.finish(e, group, blocks, (out, &|_| true))
             }
             PoolFinish::Mean { count_pads, .. } => {
                 let [y_counts, x_counts] = counts(pool, from, to, *count_pads);
@@ -190,25 +245,25 @@ impl Walk<'_> {
                     let (ys, xs) = of(lane);
                     let alike: Vec<bool> = (0..done.len()).map(|other| of(other) == (ys, xs)).collect();
                     done.iter_mut().zip(&alike).for_each(|(done, &now)| *done |= now);
-                    let out = e.out.take(entries);
+                    let (out, target) = self.target(e, group, blocks);
                     for (y, x) in runs(ys).into_iter().flat_map(|y| runs(xs).into_iter().map(move |x| (y.clone(), x))) {
                         let count = ys[y.start] * xs[x.start];
                         let entry = self.divisors.iter().position(|&d| d == count).unwrap_or(0) as u32;
                         let at = (y.start as u32 * out_columns + x.start as u32) * ratio;
-                        let walk = |step: u32| [step, step, 0];
+                        let to = target.at + y.start as u32 * target.row + x.start as u32 * ratio;
                         let dims = vec![
-                            Dim::new(blocks.len() as u32, walk(pixels * ratio)),
-                            Dim::new(y.len() as u32, walk(out_columns * ratio)),
-                            Dim::new(x.len() as u32 * ratio, walk(1)),
+                            Dim::new(blocks.len() as u32, [target.plane, pixels * ratio, 0]),
+                            Dim::new(y.len() as u32, [target.row, out_columns * ratio, 0]),
+                            Dim::new(x.len() as u32 * ratio, [1, 1, 0]),
                         ];
-                        let requant =
-                            Vector { op: VecOp::Requant, mode: division(count).2, b: VecSrc::Param, ..finish };
-                        let nest = Nest { at: [out + at, acc + at, param + entry], body: vec![[0; 3]], dims };
+                        let mode = division(count).2;
+                        let requant = Vector { op: VecOp::Requant, mode, b: VecSrc::Param, ..finish(target) };
+                        let nest = Nest { at: [to, acc + at, param + entry], body: vec![[0; 3]], dims };
                         e.b.vector_nest(requant, &nest)?;
                     }
-                    group.store(e, self.output.0, to, blocks, out, |lane| alike[lane])?;
+                    self.finish(e, group, blocks, (out, &|lane| alike[lane]))?;
                 }
-                Ok(())
+                border.late(e, self.name, acc)
             }
         }
     }

@@ -26,6 +26,11 @@ impl<K: PartialEq> Ring<K> {
         Ring { align: config.entries(mem) / config.banks(mem), ..Ring::new(config, mem) }
     }
 
+    /// Some entries of a memory.
+    pub fn part(first: u32, entries: u32) -> Ring<K> {
+        Ring { first, entries, align: 1, next: 0, held: Vec::new() }
+    }
+
     /// The lower or the upper half of a memory.
     pub fn half(config: &HwConfig, mem: Mem, upper: bool) -> Ring<K> {
         let entries = config.entries(mem) / 2;

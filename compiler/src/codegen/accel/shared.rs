@@ -3,6 +3,7 @@
 use super::build::{Emit, Place, Work};
 use super::conv::{Window, requant_entries, store_tile};
 use super::depthwise::{DepthwiseTile, Shape, Step};
+use super::keep::{Border, Target};
 use super::layer::{Conv, Layer};
 use super::rest::stored;
 use super::taps::Taps;
@@ -20,8 +21,9 @@ const DESCRIPTOR: usize = usize::MAX;
 struct Walk<'a> {
     shape: Shape<'a>,
     tile: DepthwiseTile,
-    input: Place,
-    output: Place,
+    name: &'a str,
+    input: Option<Place>,
+    output: Option<Place>,
     /// What both units subtract from every weight.
     zero_point: i8,
     descriptor: u64,
@@ -37,18 +39,30 @@ pub(super) fn emit(
     tile: DepthwiseTile,
     root: &dyn Fn(ValueId) -> ValueId,
 ) -> Result<(), DriverError> {
-    let shape = Shape { conv, input: layer.inputs[0].1, output: layer.output.1 };
+    let shape = Shape { conv, input: layer.inputs[0].1, output: layer.output.1, on_chip: layer.on_chip };
     let missing = || DriverError::Rule { index: e.b.len(), what: "a strip of the depthwise layer has no data".into() };
     let steps = shape.steps(&tile, e.config).ok_or_else(missing)?;
-    let (input, output) = (e.place(layer.inputs[0], root)?, e.place(layer.output, root)?);
-    let mut walk = Walk { shape, tile, input, output, zero_point: 0, descriptor: 0, constants: Vec::new() };
-    walk.constants(e, &layer.name, &steps);
-    steps.iter().try_for_each(|s| walk.step(e, s))
+    let (input, output) = (e.input(layer, root)?, e.output(layer, root)?);
+    let name = &layer.name;
+    let mut walk = Walk { shape, tile, name, input, output, zero_point: 0, descriptor: 0, constants: Vec::new() };
+    walk.constants(e, &steps);
+    let mut border = Border::of(&layer.on_chip);
+    border.early(e, name)?;
+    // Loads and kept results are written to one bank: the next pair's data come before this pair's results.
+    let early = layer.on_chip.output.is_some();
+    for (i, s) in steps.iter().enumerate() {
+        let begins = i == 0 || steps[i - 1].pair != s.pair;
+        let next = if begins && early { s.pair + 1 } else { usize::MAX };
+        let ahead: Vec<&Step> = steps.iter().filter(|other| other.pair == next).collect();
+        let loads = !early || s.pair == 0;
+        walk.step(e, (s, loads, &ahead), &mut border)?;
+    }
+    Ok(())
 }
 
 impl Walk<'_> {
-    fn constants(&mut self, e: &mut Emit, name: &str, steps: &[Step]) {
-        let (config, conv) = (e.config, self.shape.conv);
+    fn constants(&mut self, e: &mut Emit, steps: &[Step]) {
+        let (config, conv, name) = (e.config, self.shape.conv, self.name);
         let (taps, tiles, lanes) = (self.shape.taps(), self.tile.stored(), config.block() as usize);
         let (weights, zero_point) = stored(conv, config);
         self.zero_point = zero_point;
@@ -115,10 +129,11 @@ impl Walk<'_> {
         let lines = self.shape.row_span(&strip.rows).padded();
         let width = self.shape.column_span(&strip.columns).padded();
         let pair = |v: [usize; 2]| v.map(|n| n as u32);
+        let window = self.shape.on_chip.input.map_or(pair([lines, width]), |kept| kept.size());
         Taps {
             blocks: strip.blocks.len() as u32,
             pixels: pair([s.rows.len(), strip.columns.len()]),
-            window: pair([lines, width]),
+            window,
             kernel_columns: conv.kernel[1] as u32,
             steps: pair(conv.strides),
             dilations: pair(conv.dilations),
@@ -128,28 +143,46 @@ impl Walk<'_> {
         }
     }
 
-    fn step(&self, e: &mut Emit, s: &Step) -> Result<(), DriverError> {
+    /// Loads the data of a step that its strip does not have.
+    fn load(&self, e: &mut Emit, s: &Step) -> Result<(), DriverError> {
+        let Some(input) = self.input else { return Ok(()) };
+        let (strip, columns) = (&s.strip, self.shape.column_span(&s.strip.columns));
+        let load = Load {
+            mem: Mem::Inp,
+            entry: strip.entry + (s.line * columns.padded()) as u32,
+            pad_value: self.shape.conv.pad_value,
+            ..Load::default()
+        };
+        let window = Window { image: strip.image, blocks: strip.blocks.clone(), rows: s.load, skip: 1, columns };
+        e.b.load(window.load(input, load, 1))
+    }
+
+    /// One step; `loads` says that its data are not there yet, `ahead` whose data are loaded beside it.
+    fn step(
+        &self,
+        e: &mut Emit,
+        (s, loads, ahead): (&Step, bool, &[&Step]),
+        border: &mut Border,
+    ) -> Result<(), DriverError> {
         let (strip, blocks) = (&s.strip, &s.strip.blocks);
-        let pixels = s.rows.len() * strip.columns.len();
-        let entries = (blocks.len() * pixels) as u32;
-        let columns = self.shape.column_span(&strip.columns);
-        let width = columns.padded();
+        let size = [s.rows.len(), strip.columns.len()].map(|n| n as u32);
+        let pixels = size[0] * size[1];
+        let entries = blocks.len() as u32 * pixels;
+        let width = self.shape.column_span(&strip.columns).padded();
         let wgt = self.load_weights(e, blocks)?;
         let product = e.nest(&Work::Diagonal(self.taps(s, 0..s.taps, self.tile.stored())))?;
         let begin = Nest { body: product.body[..1].to_vec(), ..product.clone() };
         let go_on = Nest { body: product.body[1..].to_vec(), ..product };
         e.b.prepare_gemm(&begin)?;
         e.b.prepare_gemm(&go_on)?;
-        let load = Load {
-            mem: Mem::Inp,
-            entry: strip.entry + (s.line * width) as u32,
-            pad_value: self.shape.conv.pad_value,
-            ..Load::default()
-        };
-        let window = Window { image: strip.image, blocks: blocks.clone(), rows: s.load, skip: 1, columns };
-        e.b.load(window.load(self.input, load, 1))?;
+        if loads {
+            self.load(e, s)?;
+        }
         let first_line = (s.rows.start - strip.rows.start) * self.shape.conv.strides[0];
-        let data = strip.entry + (first_line * width) as u32;
+        let data = match &self.shape.on_chip.input {
+            Some(kept) => self.shape.kept_at(kept, blocks.start, s.rows.start, strip.columns.start),
+            None => strip.entry + (first_line * width) as u32,
+        };
         let acc = e.acc.take(entries);
         let place = |nest: Nest| Nest { at: [acc, data, wgt], ..nest };
         e.b.gemm_nest_less(false, self.zero_point, &place(begin))?;
@@ -161,6 +194,7 @@ impl Walk<'_> {
         let descriptor = self.load_params(e, [DESCRIPTOR, 0], self.descriptor, e.config.descriptor_entries())?;
         // The descriptor may have taken their room; then they come to lie behind it.
         let params = self.load_params(e, [blocks.start, blocks.end], offset, count)?;
+        ahead.iter().try_for_each(|s| self.load(e, s))?;
         let (taps, tap_rows) = (self.shape.taps(), self.shape.tap_entries() * PARAM_ROWS as usize);
         if s.taps < taps {
             let nest = e.nest(&Work::Mac(self.taps(s, s.taps..taps, tap_rows), self.zero_point))?;
@@ -169,21 +203,34 @@ impl Walk<'_> {
             let first = TAP_STRIDE * (params + blocks.len() as u32);
             e.b.vector_nest(mac, &Nest { at: [acc, data, first], ..nest })?;
         }
-        let out = e.out.take(entries);
+        let on_chip = &self.shape.on_chip;
+        let kept = on_chip.output.map(|k| k.target(blocks.start, s.rows.start, strip.columns.start));
+        let (out, target) = match kept.filter(|_| !on_chip.stored) {
+            Some(target) => (0, target),
+            None => {
+                let out = if kept.is_some() { e.banks.take(entries) } else { e.out.take(entries) };
+                (out, Target::out(out, size, 1))
+            }
+        };
         let finish = &self.shape.conv.finish;
         let (bounds, mode) = ([finish.zero_point, finish.lo, finish.hi], finish.mode);
-        let work = Requant { blocks: blocks.len() as u32, ratio: 1, pixels: pixels as u32, bounds, mode };
-        let nest = e.nest(&Work::Requant(work))?;
+        let count = blocks.len() as u32;
+        let nest = e.nest(&Work::Requant(Requant { blocks: count, ratio: 1, pixels, bounds, mode }))?;
         let requant = Vector {
             op: VecOp::Requant,
             mode,
-            dst: VecDst::Out,
+            dst: target.dst,
             a: VecSrc::Acc,
             b: VecSrc::Param,
             descriptor,
             ..Vector::default()
         };
-        e.b.vector_nest(requant, &Nest { at: [out, acc, params], ..nest })?;
-        store_tile(e, self.output, self.shape.output, strip.image, blocks, &s.rows, &strip.columns, out)
+        e.b.vector_nest(requant, &target.results(Nest { at: [out, acc, params], ..nest }, count, size))?;
+        border.late(e, self.name, acc)?;
+        let Some(output) = self.output else { return Ok(()) };
+        if let Some(kept) = kept {
+            kept.fill(e, out, count, size)?;
+        }
+        store_tile(e, output, self.shape.output, strip.image, blocks, &s.rows, &strip.columns, out)
     }
 }

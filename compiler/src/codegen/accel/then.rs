@@ -6,6 +6,7 @@
 use super::batch::Group;
 use super::build::{Emit, Place, Work};
 use super::conv::Window;
+use super::keep::{OnChip, Target};
 use super::layer::{Layer, Span, Then};
 use super::pair::descriptor;
 use super::vector::Pairwise;
@@ -28,6 +29,8 @@ pub(super) struct Need {
     pub entry_cycles: u64,
     /// Vector's cycles for a tile beyond those of its entries.
     pub tile_cycles: u64,
+    /// What lies in inp beside what is loaded.
+    pub on_chip: OnChip,
 }
 
 /// The need of a layer's operators.
@@ -105,30 +108,41 @@ impl<'a> Tail<'a> {
         Ok(Tail(steps))
     }
 
-    /// Room for a tile's results.
-    pub fn room(&self, e: &mut Emit, entries: u32) -> u32 {
+    /// Whether there are no operators.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Room for a tile's results; `again` says that vector reads them again.
+    pub fn room(&self, e: &mut Emit, entries: u32, again: bool) -> u32 {
         match self.0.as_slice() {
-            [] => e.out.take(entries),
+            [] if !again => e.out.take(entries),
             steps if steps.iter().any(|s| s.operand.is_some()) => e.lower.take(entries),
             // Tiles in turn lie in different banks, so that one is stored while the next is computed.
             _ => e.banks.take(entries),
         }
     }
 
-    /// Works on the results of a group's tiles, `entries` from `out` on.
+    /// Works on the results of a group's tiles, `entries` from `out` on; the last operator's go to a target, if there is one.
     pub fn apply(
         &self,
         e: &mut Emit,
         group: &Group,
         blocks: &Range<usize>,
-        (out, entries): (u32, u32),
+        (out, entries, target): (u32, u32, Option<Target>),
     ) -> Result<(), DriverError> {
         for (k, s) in self.0.iter().enumerate() {
+            let target = target.filter(|_| k + 1 == self.0.len());
+            let put = |nest: Nest| match target {
+                Some(t) => t.results(nest, blocks.len() as u32, group.size.map(|n| n as u32)),
+                None => nest,
+            };
+            let dst = target.map_or(VecDst::Out, |t| t.dst);
             let descriptor = match s.constants {
                 Some(constants) => load_constants(e, k, constants)?,
                 None => 0,
             };
-            let vector = Vector { dst: VecDst::Out, a: VecSrc::Out, descriptor, ..Vector::default() };
+            let vector = Vector { dst, a: VecSrc::Out, descriptor, ..Vector::default() };
             match (s.step, s.operand) {
                 (Then::Pair { op, .. }, Some(place)) => {
                     let b = e.upper.take(entries);
@@ -142,12 +156,12 @@ impl<'a> Tail<'a> {
                     };
                     let nest = e.nest(&Work::Pair(work))?;
                     let vector = Vector { op: op.operation(), mode: op.mode(), b: VecSrc::Out, ..vector };
-                    e.b.vector_nest(vector, &Nest { at: [out, out, b], ..nest })?;
+                    e.b.vector_nest(vector, &put(Nest { at: [out, out, b], ..nest }))?;
                 }
                 _ => {
                     let dims = vec![Dim::new(entries, [1, 1, 0])];
                     let nest = Nest { at: [out, out, 0], body: vec![[0; 3]], dims };
-                    e.b.vector_nest(Vector { op: VecOp::Lut, ..vector }, &nest)?;
+                    e.b.vector_nest(Vector { op: VecOp::Lut, ..vector }, &put(nest))?;
                 }
             }
         }

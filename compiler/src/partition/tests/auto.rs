@@ -16,8 +16,14 @@ use std::collections::HashMap;
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::Place;
 
-const AUTO: Options =
-    Options { offload: Offload::Auto, keep_values: false, fuse: false, join: true, search_tiles: true };
+const AUTO: Options = Options {
+    offload: Offload::Auto,
+    keep_values: false,
+    fuse: false,
+    keep_on_chip: false,
+    join: true,
+    search_tiles: true,
+};
 
 fn conv(rng: &mut StdRng, b: &mut GraphBuilder, name: &str, x: ValueId, [from, to, kernel]: [usize; 3]) -> ValueId {
     let order = crate::graph::op::Layout::Nhwc;
@@ -175,7 +181,7 @@ fn mixed_places_compute_the_same() {
             let graph = network(&mut rng);
             let inputs: Vec<_> = graph.inputs().map(|(_, v)| int8(&mut rng, &graph.ty(v).shape().unwrap())).collect();
             let oracle = Mixed(Analytic { config: &config }, seed);
-            let options = Options { fuse: seed % 2 == 1, ..AUTO };
+            let options = Options { fuse: seed % 2 == 1, keep_on_chip: seed % 3 > 0, ..AUTO };
             let parts = partition_by(&graph, &config, options, &oracle);
             assert_eq!(parts, partition_by(&graph, &config, options, &oracle));
             let expected = crate::graph::eval_all(&graph, &inputs).unwrap();

@@ -1,0 +1,193 @@
+//! Results that stay in inp, where the next layers read them: what vector writes there, gemm and vector find without a
+//! store and a load.
+//!
+//! A kept tensor lies whole in inp, block by block, with the padding that its readers' windows reach around every block. So
+//! any tile of a reader finds its window there, and tiles of writer and readers need not agree.
+
+use super::build::Emit;
+use tilewright_driver::{Dim, DriverError, Nest, Role};
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::{Descriptor, PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::layout::pack_descriptor;
+
+/// A tensor in inp, of one image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// Its first entry.
+    pub entry: u32,
+    /// Blocks of channels.
+    pub blocks: u32,
+    /// Rows and columns of the image.
+    pub image: [u32; 2],
+    /// Padding above, to the left, below and to the right of the image, in rows and columns.
+    pub border: [u32; 4],
+    /// Value of padding.
+    pub pad_value: i8,
+}
+
+/// What of a layer lies in inp without being loaded, or without being stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OnChip {
+    /// The layer's first input, where it is read from inp.
+    pub input: Option<Kept>,
+    /// The layer's output, where it is written to inp.
+    pub output: Option<Kept>,
+    /// Whether an output in inp is stored too.
+    pub stored: bool,
+    /// First entry and number of entries of inp for the layer's loads, where it has not all of them.
+    pub room: Option<(u32, u32)>,
+}
+
+impl OnChip {
+    /// Whether loads and results are written to one bank of inp, so that they wait for each other.
+    pub(super) fn crowds(&self, config: &HwConfig) -> bool {
+        let (Some(kept), None, Some((first, entries))) = (self.output, self.input, self.room) else { return false };
+        let banks = |first: u32, entries: u32| {
+            config.bank_of(Mem::Inp, first)..=config.bank_of(Mem::Inp, first + entries.saturating_sub(1))
+        };
+        let (loads, results) = (banks(first, entries), banks(kept.entry, kept.entries()));
+        loads.start() <= results.end() && results.start() <= loads.end()
+    }
+
+    /// Whether the output lies in inp alone.
+    pub fn hides_output(&self) -> bool {
+        self.output.is_some() && !self.stored
+    }
+}
+
+impl Kept {
+    /// Rows and columns with the border.
+    pub fn size(&self) -> [u32; 2] {
+        let [top, left, bottom, right] = self.border;
+        [top + self.image[0] + bottom, left + self.image[1] + right]
+    }
+
+    /// Entries of a block.
+    pub fn plane(&self) -> u32 {
+        let [rows, columns] = self.size();
+        rows * columns
+    }
+
+    /// Entries of the whole.
+    pub fn entries(&self) -> u32 {
+        self.blocks * self.plane()
+    }
+
+    /// The entry of a pixel; rows and columns are those of the image, of which negative ones lie in the border.
+    pub fn at(&self, block: usize, row: i64, column: i64) -> u32 {
+        let (row, column) = (row + i64::from(self.border[0]), column + i64::from(self.border[1]));
+        self.entry + block as u32 * self.plane() + row as u32 * self.size()[1] + column as u32
+    }
+
+    /// Where a tile of results goes that begins at this block, row and column.
+    pub(super) fn target(&self, block: usize, row: usize, column: usize) -> Target {
+        let at = self.at(block, row as i64, column as i64);
+        Target { dst: VecDst::Inp, at, plane: self.plane(), row: self.size()[1] }
+    }
+
+    /// Writes the border, with `source` for the operand that a clip to one value has.
+    fn write_border(&self, e: &mut Emit, name: &str, source: (VecSrc, u32)) -> Result<(), DriverError> {
+        let value = i32::from(self.pad_value);
+        let bytes = pack_descriptor(e.config, &Descriptor { lo: value, hi: value, ..Descriptor::default() });
+        let offset = e.b.constant(&format!("{name} padding"), Role::Params, &bytes);
+        let row = e.param.take(PARAM_ROWS * e.config.descriptor_entries());
+        e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes.len() as u64)?;
+        let clip = Vector {
+            op: VecOp::Clip,
+            dst: VecDst::Inp,
+            a: source.0,
+            descriptor: row / PARAM_ROWS,
+            ..Vector::default()
+        };
+        let ([rows, columns], [top, left, bottom, right]) = (self.size(), self.border);
+        let block = Dim::new(self.blocks, [self.plane(), 0, 0]);
+        // Above, with the left of the first row; between the rows; and below, with the right of the last.
+        let run = |count| Dim::new(count, [1, 0, 0]);
+        let runs = [
+            (0, vec![run(top * columns + left)]),
+            ((top + 1) * columns - right, vec![Dim::new(self.image[0] - 1, [columns, 0, 0]), run(right + left)]),
+            ((rows - bottom) * columns - right, vec![run(right + bottom * columns)]),
+        ];
+        for (first, dims) in runs {
+            let dims = std::iter::once(block).chain(dims).collect();
+            let nest = Nest { at: [self.entry + first, source.1, 0], body: vec![[0; 3]], dims };
+            e.b.vector_nest(clip, &nest)?;
+        }
+        Ok(())
+    }
+}
+
+/// Entries that a tile's results go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Target {
+    /// The memory.
+    pub dst: VecDst,
+    /// The first entry.
+    pub at: u32,
+    /// Entries from a block to the next.
+    pub plane: u32,
+    /// Entries from a row to the next.
+    pub row: u32,
+}
+
+impl Target {
+    /// Entries of out, one behind the other.
+    pub fn out(at: u32, [rows, columns]: [u32; 2], ratio: u32) -> Target {
+        Target { dst: VecDst::Out, at, plane: rows * columns * ratio, row: columns * ratio }
+    }
+
+    /// The nest of results one behind the other, its first loop over blocks or over all entries and its last over the pixels
+    /// of a block, with the results put here.
+    pub fn results(&self, nest: Nest, blocks: u32, [rows, columns]: [u32; 2]) -> Nest {
+        if self.dst == VecDst::Out {
+            return Nest { at: [self.at, nest.at[1], nest.at[2]], ..nest };
+        }
+        let [pixel, block] = match nest.dims.as_slice() {
+            [] => [[0; 3]; 2],
+            [one] => [one.steps, one.steps.map(|s| s * rows * columns)],
+            [first, .., last] => [last.steps, first.steps],
+        };
+        let dims = vec![
+            Dim::new(blocks, [self.plane, block[1], block[2]]),
+            Dim::new(rows, [self.row, pixel[1] * columns, pixel[2] * columns]),
+            Dim::new(columns, [1, pixel[1], pixel[2]]),
+        ];
+        Nest { at: [self.at, nest.at[1], nest.at[2]], body: nest.body, dims }
+    }
+
+    /// Moves a tile of out here.
+    pub fn fill(&self, e: &mut Emit, out: u32, blocks: u32, size: [u32; 2]) -> Result<(), DriverError> {
+        let entries = blocks * size[0] * size[1];
+        let nest = Nest { at: [0, out, 0], body: vec![[0; 3]], dims: vec![Dim::new(entries, [1, 1, 0])] };
+        let vector = Vector { op: VecOp::Move, dst: self.dst, a: VecSrc::Out, ..Vector::default() };
+        e.b.vector_nest(vector, &self.results(nest, blocks, size))
+    }
+}
+
+/// The border of a layer's output, which is written once: as soon as there is an entry that a clip can read.
+#[derive(Debug, Default)]
+pub(super) struct Border(Option<Kept>);
+
+impl Border {
+    /// That of a layer's output, if it has one.
+    pub fn of(on_chip: &OnChip) -> Border {
+        Border(on_chip.output.filter(|k| k.border != [0; 4]))
+    }
+
+    /// Writes it where something was requantized before: while the array computes, vector has time.
+    pub fn early(&mut self, e: &mut Emit, name: &str) -> Result<(), DriverError> {
+        match e.summed {
+            Some(acc) => self.late(e, name, acc),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes it if that is not done.
+    pub fn late(&mut self, e: &mut Emit, name: &str, acc: u32) -> Result<(), DriverError> {
+        e.summed = Some(acc);
+        match self.0.take() {
+            Some(kept) => kept.write_border(e, name, (VecSrc::Acc, acc)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Results that stay in inp between layers: which, where in inp, and what is left there for the loads of the layers meanwhile.
+
+use super::place::{Placed, describe};
+use crate::codegen::accel::{Kept, Kind, Layer, OnChip, Plan, plan};
+use crate::graph::ValueId;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use tilewright_hw::HwConfig;
+use tilewright_hw::config::Mem;
+
+/// A change of some layers: places among the region's layers, what lies in inp, and the new plans.
+type Change = Vec<(usize, Layer, Plan)>;
+
+/// Keeps what fits. `leaves` says which values leave the region of a depth.
+pub(super) fn keep(config: &HwConfig, placed: &mut Placed, leaves: &dyn Fn(ValueId, usize) -> bool) {
+    if config.batch != 1 || !config.vector_reaches_inp() {
+        return;
+    }
+    let depths: BTreeSet<usize> = placed.layers.iter().map(|l| l.depth).collect();
+    for depth in depths {
+        let group: Vec<usize> = (0..placed.layers.len()).filter(|&i| placed.layers[i].depth == depth).collect();
+        let roots = placed.roots.clone();
+        let root = |v: ValueId| roots.get(&v).copied().unwrap_or(v);
+        let leaves = |v: ValueId| leaves(v, depth) || roots.iter().any(|(&other, &r)| r == v && leaves(other, depth));
+        let layers = group.iter().map(|&i| (placed.layers[i].layer.clone(), placed.layers[i].plan.clone())).collect();
+        let mut region = Region { config, layers, root: &root, held: Vec::new() };
+        region.keep(&leaves);
+        for (&i, (layer, plan)) in group.iter().zip(region.layers) {
+            if layer.on_chip == placed.layers[i].layer.on_chip {
+                continue;
+            }
+            for node in &layer.nodes {
+                if let Some(at) = placed.nodes.get_mut(node) {
+                    at.why = describe(&layer, &plan);
+                }
+            }
+            (placed.layers[i].layer, placed.layers[i].plan) = (layer, plan);
+        }
+    }
+}
+
+/// The layers of a program.
+struct Region<'a> {
+    config: &'a HwConfig,
+    layers: Vec<(Layer, Plan)>,
+    root: &'a dyn Fn(ValueId) -> ValueId,
+    held: Vec<Held>,
+}
+
+/// An output that can be kept: the cycles that are saved, and what changes.
+#[derive(Clone)]
+struct Found {
+    saved: u64,
+    held: Held,
+    change: Change,
+}
+
+/// A kept tensor: entries, and layers from the one that writes to the last that reads.
+#[derive(Clone)]
+struct Held {
+    entries: Range<u32>,
+    life: Range<usize>,
+}
+
+/// Padding that a layer's windows reach around their image: above, left, below, right, and its value.
+fn padding(layer: &Layer) -> Option<([u32; 4], i8)> {
+    let (input, output) = (layer.inputs[0].1, layer.output.1);
+    let (kernel, strides, pads, dilations, value) = match &layer.kind {
+        Kind::Conv(c) => (c.kernel, c.strides, c.pads, c.dilations, c.pad_value),
+        Kind::Pool(p) => (p.kernel, p.strides, p.pads, p.dilations, p.pad_value),
+        _ => return None,
+    };
+    let behind = |k: usize, out: usize, size: usize| {
+        ((out - 1) * strides[k] + (kernel[k] - 1) * dilations[k] + 1).saturating_sub(pads[k] + size)
+    };
+    let border = [pads[0], pads[1], behind(0, output.h, input.h), behind(1, output.w, input.w)];
+    Some((border.map(|n| n as u32), value))
+}
+
+impl Region<'_> {
+    /// Keeps outputs, first the one that saves most, for as long as one takes no more time.
+    fn keep(&mut self, leaves: &dyn Fn(ValueId) -> bool) {
+        let leaves: Vec<bool> = self.layers.iter().map(|(layer, _)| leaves(layer.output.0)).collect();
+        // What is found for a layer holds until something changes in a layer of its output's life.
+        let mut found: Vec<Option<Option<Found>>> = self.layers.iter().map(|_| None).collect();
+        loop {
+            for (at, &leaves) in leaves.iter().enumerate() {
+                if found[at].is_none() {
+                    found[at] = Some(self.candidate(at, leaves));
+                }
+            }
+            let best = found.iter().flatten().flatten().max_by_key(|f| (f.saved, std::cmp::Reverse(f.held.life.start)));
+            let Some(Found { held, change, .. }) = best.cloned() else { return };
+            for (at, found) in found.iter_mut().enumerate() {
+                let last = self.users(at).last().copied().unwrap_or(at);
+                if at < held.life.end && held.life.start <= last {
+                    *found = None;
+                }
+            }
+            for (i, layer, plan) in change {
+                self.layers[i] = (layer, plan);
+            }
+            self.held.push(held);
+        }
+    }
+
+    /// Layers that read a layer's output.
+    fn users(&self, at: usize) -> Vec<usize> {
+        let value = self.layers[at].0.output.0;
+        let reads = |i: &usize| self.layers[*i].0.inputs.iter().any(|(v, _)| (self.root)(*v) == value);
+        (at + 1..self.layers.len()).filter(reads).collect()
+    }
+
+    /// The output of a layer kept for as many readers as possible.
+    fn candidate(&self, at: usize, leaves: bool) -> Option<Found> {
+        let (layer, plan) = &self.layers[at];
+        let writes = matches!(plan, Plan::Conv(_) | Plan::Depthwise(_) | Plan::Pool(_)) && layer.output.1.n == 1;
+        if !writes || layer.on_chip.output.is_some() {
+            return None;
+        }
+        let users = self.users(at);
+        let readers: Vec<usize> = users.iter().copied().filter(|&i| self.can_read(i, layer.output.0)).collect();
+        let of = |count: usize| self.kept(at, &readers[..count], leaves || count < users.len());
+        (1..=readers.len()).rev().find_map(of)
+    }
+
+    /// Whether a layer can read a value, as it is, from inp.
+    fn can_read(&self, at: usize, value: ValueId) -> bool {
+        let (layer, plan) = &self.layers[at];
+        let reads = |(v, _): &(ValueId, _)| (self.root)(*v) == value;
+        let once = layer.inputs.iter().filter(|i| reads(i)).count() == 1 && reads(&layer.inputs[0]);
+        once && matches!(plan, Plan::Conv(_) | Plan::Depthwise(_) | Plan::Pool(_))
+    }
+
+    /// What keeping a layer's output changes; none where it does not fit or takes more time.
+    fn kept(&self, at: usize, readers: &[usize], stored: bool) -> Option<Found> {
+        let (value, view) = self.layers[at].0.output;
+        let mut kept = Kept {
+            entry: 0,
+            blocks: view.c.div_ceil(self.config.block() as usize) as u32,
+            image: [view.h as u32, view.w as u32],
+            border: [0; 4],
+            pad_value: 0,
+        };
+        for &reader in readers {
+            let layer = &self.layers[reader].0;
+            if layer.inputs[0].1 != view {
+                return None;
+            }
+            let (border, pad_value) = padding(layer)?;
+            if border == [0; 4] {
+                continue;
+            }
+            if kept.border != [0; 4] && kept.pad_value != pad_value {
+                return None;
+            }
+            kept.border = std::array::from_fn(|i| kept.border[i].max(border[i]));
+            kept.pad_value = pad_value;
+        }
+        let (all, size) = (self.config.entries(Mem::Inp), kept.entries());
+        let life = at..*readers.last()? + 1;
+        let meanwhile: Vec<&Range<u32>> = self
+            .held
+            .iter()
+            .filter(|h| h.life.start < life.end && life.start < h.life.end)
+            .map(|h| &h.entries)
+            .collect();
+        let mut starts: Vec<u32> = vec![0];
+        starts.extend(all.checked_sub(size));
+        starts.extend(meanwhile.iter().map(|e| e.end));
+        starts.extend(meanwhile.iter().filter_map(|e| e.start.checked_sub(size)));
+        let free =
+            |start: u32| start + size <= all && meanwhile.iter().all(|e| e.end <= start || start + size <= e.start);
+        let before: u64 = life.clone().map(|i| self.layers[i].1.cycles().unwrap_or(0)).sum();
+        let of = |start: u32| {
+            let held = Held { entries: start..start + size, life: life.clone() };
+            let (cycles, change) = self.changed(value, &held, Kept { entry: start, ..kept }, readers, stored)?;
+            Some(Found { saved: before.checked_sub(cycles)?, held, change })
+        };
+        let places = starts.into_iter().filter(|&start| free(start)).filter_map(of);
+        places.reduce(|best, other| if other.saved > best.saved { other } else { best })
+    }
+
+    /// The layers of a tensor's life with it in inp, and their cycles.
+    fn changed(
+        &self,
+        value: ValueId,
+        held: &Held,
+        kept: Kept,
+        readers: &[usize],
+        stored: bool,
+    ) -> Option<(u64, Change)> {
+        let (mut cycles, mut change) = (0, Vec::new());
+        for i in held.life.clone() {
+            let mut layer = self.layers[i].0.clone();
+            if layer.output.0 == value {
+                layer.on_chip = OnChip { output: Some(kept), stored, ..layer.on_chip };
+            }
+            if readers.contains(&i) {
+                layer.on_chip.input = Some(kept);
+            }
+            let plan = match (&layer.kind, &self.layers[i].1) {
+                (Kind::Conv(_) | Kind::Pool(_), _) => {
+                    let rooms =
+                        self.rooms(i, &held.entries, layer.on_chip.output.map(|k| k.entry..k.entry + k.entries()));
+                    let mut plans: Vec<(Option<(u32, u32)>, Plan)> = Vec::new();
+                    for room in rooms {
+                        layer.on_chip.room = Some(room);
+                        plans.extend(plan(&layer, self.config, true).ok().map(|plan| (Some(room), plan)));
+                    }
+                    let (room, plan) = plans.into_iter().min_by_key(|(_, plan)| plan.cycles())?;
+                    layer.on_chip.room = room;
+                    plan
+                }
+                // Loads and stores alone.
+                (_, plan @ Plan::Copy { .. }) => plan.clone(),
+                // These have places of their own in inp.
+                _ => return None,
+            };
+            cycles += plan.cycles().unwrap_or(0);
+            change.push((i, layer, plan));
+        }
+        Some((cycles, change))
+    }
+
+    /// Runs of entries that are free in a layer, with more taken: the longest in banks to which the layer writes nothing,
+    /// and the longest of all.
+    fn rooms(&self, at: usize, taken: &Range<u32>, written: Option<Range<u32>>) -> Vec<(u32, u32)> {
+        let all = self.config.entries(Mem::Inp);
+        let mut used: Vec<Range<u32>> =
+            self.held.iter().filter(|h| h.life.contains(&at)).map(|h| h.entries.clone()).collect();
+        used.push(taken.clone());
+        let longest = |mut used: Vec<Range<u32>>| {
+            used.sort_by_key(|e| e.start);
+            let ends = std::iter::once(0).chain(used.iter().map(|e| e.end));
+            let starts = used.iter().map(|e| e.start).chain(std::iter::once(all));
+            let free = ends.zip(starts).map(|(from, to)| (from, to.saturating_sub(from)));
+            free.max_by_key(|(_, count)| *count).unwrap_or((0, 0))
+        };
+        let mut rooms = Vec::new();
+        if let Some(written) = written {
+            let bank = all / self.config.banks(Mem::Inp);
+            let banks = written.start / bank * bank..written.end.next_multiple_of(bank);
+            rooms.push(longest(used.iter().cloned().chain([banks]).collect()));
+        }
+        rooms.push(longest(used));
+        rooms.dedup();
+        rooms
+    }
+}

@@ -1,0 +1,171 @@
+//! Results that stay in inp between layers, on every configuration.
+
+use super::problems::{int8, layout, qadd, requantize, shape};
+use super::{Code, check_split, configs, fsim, on_cpu, rtl, run};
+use crate::codegen::accel::BuildError;
+use crate::cost::Analytic;
+use crate::graph::eval_all;
+use crate::graph::op::{AvgPool2d, Conv2d, Dense, GlobalAvgPool, Layout, MaxPool2d, Reshape};
+use crate::graph::{DType, Graph, GraphBuilder, TensorType, ValueId};
+use crate::partition::{Options, Partition, partition, regions, settle};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use tilewright_driver::DriverError;
+use tilewright_hw::HwConfig;
+
+/// A convolution of any kind, or none where the window does not fit.
+fn conv(rng: &mut StdRng, b: &mut GraphBuilder, order: Layout, x: ValueId) -> Option<ValueId> {
+    let c = b.ty(x).dims[order.channel_axis()].known()?;
+    let depthwise = rng.random_bool(0.2);
+    let outputs = if depthwise { c } else { rng.random_range(1..50) };
+    let depth = if depthwise { 1 } else { c };
+    let kernel = [rng.random_range(1..4), rng.random_range(1..4)];
+    let weights = int8(rng, &[outputs, kernel[0], kernel[1], depth]);
+    let weights = b.constant("", weights);
+    let op = Conv2d {
+        strides: [rng.random_range(1..3), rng.random_range(1..3)],
+        pads: std::array::from_fn(|i| rng.random_range(0..kernel[i % 2])),
+        dilations: [1, 1],
+        groups: c / depth,
+        layout: order,
+        data_zero_point: rng.random_range(-128..128),
+        weight_zero_point: 0,
+    };
+    let acc = b.node("conv", op, &[x, weights]).ok()?;
+    Some(requantize(rng, b, acc, order.channel_axis(), kernel[0] * kernel[1] * depth))
+}
+
+fn pool(rng: &mut StdRng, b: &mut GraphBuilder, layout: Layout, x: ValueId) -> Option<ValueId> {
+    let kernel = [rng.random_range(1..4), rng.random_range(1..4)];
+    let strides = [rng.random_range(1..3), rng.random_range(1..3)];
+    let pads = std::array::from_fn(|i| if rng.random_bool(0.3) { rng.random_range(0..kernel[i % 2]) } else { 0 });
+    match rng.random_range(0..5) {
+        0 => {
+            let op = AvgPool2d {
+                kernel,
+                strides,
+                pads,
+                count_include_pad: rng.random(),
+                layout,
+                lo: -128,
+                hi: 127,
+                unsigned: false,
+            };
+            b.node("avg", op, &[x]).ok()
+        }
+        1 => b.node("mean", GlobalAvgPool { layout, lo: -128, hi: 127 }, &[x]).ok(),
+        _ => b.node("max", MaxPool2d { kernel, strides, pads, dilations: [1, 1], layout }, &[x]).ok(),
+    }
+}
+
+/// Four to eight operators behind each other, sums with an earlier value of the same shape among them, and in the end often
+/// a fully connected layer. Now and then a value between them leaves the network too.
+fn network(rng: &mut StdRng) -> Graph {
+    let order = layout(rng);
+    let n = if rng.random_bool(0.1) { 2 } else { 1 };
+    let size = [rng.random_range(1..40), rng.random_range(3..20), rng.random_range(3..20)];
+    let mut b = GraphBuilder::new("kept");
+    let mut values = vec![b.input("x", TensorType::new(DType::I8, &shape(order, n, size[0], size[1], size[2])))];
+    let count = rng.random_range(4..9);
+    for _ in 0..count {
+        let last = values[values.len() - 1];
+        let alike = |v: &&ValueId| **v != last && b.ty(**v).dims == b.ty(last).dims;
+        let other = values.iter().find(alike).copied();
+        let next = match (rng.random_range(0..4), other) {
+            (0, _) => pool(rng, &mut b, order, last),
+            (1, Some(other)) => {
+                let op = qadd(rng);
+                b.node("add", op, &[last, other]).ok()
+            }
+            _ => conv(rng, &mut b, order, last),
+        };
+        values.extend(next);
+    }
+    let mut last = values[values.len() - 1];
+    if n == 1 && rng.random() {
+        let inputs: usize = b.ty(last).dims.iter().filter_map(|d| d.known()).product();
+        let outputs = rng.random_range(1..30);
+        last = b.node("flat", Reshape { shape: vec![1, -1] }, &[last]).unwrap();
+        for inputs in [inputs, outputs] {
+            let weights = int8(rng, &[outputs, inputs]);
+            let weights = b.constant("", weights);
+            let op = Dense { data_zero_point: rng.random_range(-128..128), weight_zero_point: 0 };
+            let acc = b.node("dense", op, &[last, weights]).unwrap();
+            last = requantize(rng, &mut b, acc, 1, inputs);
+        }
+    }
+    b.output("y", last);
+    if rng.random_bool(0.2) {
+        b.output("z", values[values.len() / 2]);
+    }
+    b.finish().unwrap()
+}
+
+fn options(rng: &mut StdRng) -> Options {
+    Options { keep_on_chip: true, fuse: rng.random(), search_tiles: rng.random(), ..Options::default() }
+}
+
+/// Layers whose results stay on the chip.
+fn kept(parts: &Partition) -> usize {
+    let why: Vec<&str> = parts.explanations.iter().map(|e| e.why.as_str()).collect();
+    why.iter().filter(|why| why.ends_with("results stay on the chip")).count()
+}
+
+#[test]
+fn what_stays_on_the_chip_is_the_same() {
+    for config in configs() {
+        let mut found = 0;
+        for seed in 0..25 {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let graph = network(&mut rng);
+            let inputs: Vec<_> = graph.inputs().map(|(_, v)| int8(&mut rng, &graph.ty(v).shape().unwrap())).collect();
+            let options = options(&mut rng);
+            found += kept(&check_split(&graph, &config, &inputs, (options, &fsim)));
+        }
+        let possible = config.batch == 1 && config.block_in == config.block_out;
+        assert!(if possible { found >= 30 } else { found == 0 }, "{}: {found} results stay on the chip", config.name);
+    }
+}
+
+#[test]
+fn what_stays_on_the_chip_is_the_same_in_the_design() {
+    let config = HwConfig::default();
+    let mut found = 0;
+    for seed in 100..112 {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let graph = network(&mut rng);
+        let inputs: Vec<_> = graph.inputs().map(|(_, v)| int8(&mut rng, &graph.ty(v).shape().unwrap())).collect();
+        let options = options(&mut rng);
+        found += kept(&check_split(&graph, &config, &inputs, (options, &rtl)));
+    }
+    assert!(found >= 15, "{found} results stay on the chip");
+}
+
+/// A program that is refused for what it keeps is built without that, and nothing leaves the accelerator.
+#[test]
+fn a_refused_program_is_tried_with_nothing_kept() {
+    let config = HwConfig::default();
+    let mut refusals = 0;
+    for seed in 0..8 {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let graph = network(&mut rng);
+        let options = Options { keep_on_chip: true, ..Options::default() };
+        let plain = partition(&graph, &config, Options::default());
+        let refused = std::cell::Cell::new(0);
+        let parts = settle(&graph, &config, options, &Analytic { config: &config }, &|placed| {
+            if let Some(l) = placed.layers.iter().find(|l| l.layer.on_chip.output.is_some()) {
+                refused.set(refused.get() + 1);
+                let source = DriverError::Rule { index: 0, what: "planted".into() };
+                return Err(BuildError { layer: l.layer.name.clone(), source });
+            }
+            regions(&graph, &config, placed, &options)
+        });
+        refusals += refused.get();
+        assert_eq!(on_cpu(&parts), on_cpu(&plain), "seed {seed}");
+        assert_eq!(parts.explanations, plain.explanations, "seed {seed}");
+        let inputs: Vec<_> = graph.inputs().map(|(_, v)| int8(&mut rng, &graph.ty(v).shape().unwrap())).collect();
+        run(&graph, &config, &parts, &inputs, &eval_all(&graph, &inputs).unwrap(), &fsim);
+        assert!(parts.regions.iter().any(|region| matches!(region.code, Code::Accel(_))));
+    }
+    assert!(refusals >= 5, "only {refusals} refusals");
+}
