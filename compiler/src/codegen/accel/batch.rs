@@ -5,9 +5,10 @@
 //! neighbouring ones, as they lie in device memory.
 
 use super::build::{Emit, Place};
-use super::conv::{Window, cut, store_tile};
+use super::conv::cut;
 use super::plan::ROWS;
 use super::view::View;
+use super::window::{Window, store_tile};
 use std::ops::Range;
 use tilewright_driver::DriverError;
 use tilewright_hw::config::{HwConfig, Mem};

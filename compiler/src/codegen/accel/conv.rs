@@ -4,12 +4,13 @@ use super::batch::{Group, fill, stride};
 use super::build::{Emit, Place, Work};
 use super::keep::{Border, OnChip, Target};
 use super::layer::{Conv, Finish, Layer, Transposed};
-use super::plan::{ConvTile, ROW_BYTES, Sizes, column_span, row_span, skips_rows};
+use super::plan::{ConvTile, Sizes, column_span, row_span, skips_rows};
 use super::product::Tile;
 use super::rest::{Rest, pack, stored};
 use super::then::Tail;
 use super::vector::Requant;
 use super::view::{ColumnWindows, View};
+use super::window::Window;
 use crate::graph::ValueId;
 use std::ops::Range;
 use tilewright_driver::{DriverError, Nest, Role};
@@ -541,83 +542,4 @@ impl Walk<'_> {
 /// What accumulates: all micro-ops, but on the first pass the one that overwrites.
 fn tail(nest: &Nest, first_pass: bool) -> Nest {
     Nest { body: nest.body[usize::from(first_pass)..].to_vec(), ..nest.clone() }
-}
-
-/// A window of a tensor, with its padding.
-pub(super) struct Window {
-    pub image: usize,
-    pub blocks: Range<usize>,
-    pub rows: super::layer::Span,
-    /// Distance between the rows that are loaded.
-    pub skip: usize,
-    pub columns: super::layer::Span,
-}
-
-impl Window {
-    /// The load of the window to `to`'s memory and entry, with `ratio` entries to a pixel.
-    pub fn load(&self, place: Place, to: Load, ratio: usize) -> Load {
-        let layout = place.layout;
-        let (rows, columns) = (&self.rows, &self.columns);
-        let offset = layout.offset(self.image, self.blocks.start * layout.block, rows.start, columns.start);
-        let mut load = Load {
-            base: place.region.0,
-            offset: place.offset + offset as u64,
-            row_bytes: (columns.inside * layout.block) as u32,
-            rows: rows.inside as u32,
-            planes: self.blocks.len() as u32,
-            row_stride: (self.skip * layout.row_stride()) as u64,
-            plane_stride: layout.block_stride() as u64,
-            x_before: (columns.before * ratio) as u32,
-            x_after: (columns.after * ratio) as u32,
-            y_before: rows.before as u32,
-            y_after: rows.after as u32,
-            ..to
-        };
-        let whole = rows.inside * columns.inside * layout.block;
-        let pads = rows.before + rows.after + columns.before + columns.after;
-        if pads == 0 && self.skip == 1 && columns.inside == layout.w && whole <= ROW_BYTES {
-            load.row_bytes = whole as u32;
-            load.rows = 1;
-        }
-        // Strides that mean nothing stay zero.
-        if load.rows == 1 {
-            load.row_stride = 0;
-        }
-        if load.planes == 1 {
-            load.plane_stride = 0;
-        }
-        load
-    }
-}
-
-/// Stores a tile of out, its blocks, rows and columns in this order from entry `out` on.
-#[allow(clippy::too_many_arguments)]
-pub(super) fn store_tile(
-    e: &mut Emit,
-    place: Place,
-    view: View,
-    image: usize,
-    blocks: &Range<usize>,
-    rows: &Range<usize>,
-    columns: &Range<usize>,
-    out: u32,
-) -> Result<(), DriverError> {
-    let layout = place.layout;
-    let offset = layout.offset(image, blocks.start * layout.block, rows.start, columns.start);
-    let whole = rows.len() * columns.len() * layout.block;
-    let joined = columns.len() == view.w && whole <= ROW_BYTES;
-    let row_bytes = if joined { whole } else { columns.len() * layout.block };
-    let count = if joined { 1 } else { rows.len() };
-    e.b.store(Store {
-        mem: Mem::Out,
-        base: place.region.0,
-        offset: place.offset + offset as u64,
-        entry: out,
-        row_bytes: row_bytes as u32,
-        rows: count as u32,
-        planes: blocks.len() as u32,
-        row_stride: if count == 1 { 0 } else { layout.row_stride() as u64 },
-        plane_stride: if blocks.len() == 1 { 0 } else { layout.block_stride() as u64 },
-        ..Store::default()
-    })
 }

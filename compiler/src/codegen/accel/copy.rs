@@ -4,10 +4,11 @@
 //! stored whole. Parts that are no whole rows of whole blocks are loaded packed, pixel by pixel.
 
 use super::build::{Emit, Place};
-use super::conv::{cut, store_tile};
+use super::conv::cut;
 use super::layer::{Copy, Layer, Segment};
 use super::plan::{ROW_BYTES, ROWS};
 use super::view::View;
+use super::window::store_tile;
 use crate::graph::ValueId;
 use std::ops::Range;
 use tilewright_driver::DriverError;

@@ -7,12 +7,13 @@
 
 use super::batch::Group;
 use super::build::{Emit, Work};
-use super::conv::{Window, cut, requant_params};
+use super::conv::{cut, requant_params};
 use super::layer::{Layer, MatMul, Span};
 use super::plan::{ROW_BYTES, ROWS};
 use super::product::Tile;
 use super::vector::Requant;
 use super::view::View;
+use super::window::Window;
 use crate::graph::ValueId;
 use std::ops::Range;
 use tilewright_driver::{DriverError, Nest, Role};

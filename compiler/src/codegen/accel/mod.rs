@@ -33,6 +33,7 @@ mod then;
 mod transposed;
 mod vector;
 mod view;
+mod window;
 
 pub use build::{BuildError, Built, build};
 pub use depthwise::DepthwiseTile;

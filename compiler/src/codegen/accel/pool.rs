@@ -2,13 +2,14 @@
 
 use super::batch::{Group, fill};
 use super::build::{Emit, Place, Work};
-use super::conv::{Window, cut, requant_params};
+use super::conv::{cut, requant_params};
 use super::extract::division;
 use super::keep::{Border, OnChip, Target};
 use super::layer::{Finish, Layer, Pool, PoolFinish, Reduce};
 use super::plan::{PoolTile, counts, distinct_counts, pool_columns, pool_rows, pool_source};
 use super::vector::{Requant, Windows};
 use super::view::View;
+use super::window::Window;
 use crate::graph::ValueId;
 use crate::tir::Scope;
 use std::ops::Range;

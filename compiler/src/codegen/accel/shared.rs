@@ -1,13 +1,14 @@
 //! Depthwise convolutions on the array and the vector unit at once, step by step.
 
 use super::build::{Emit, Place, Work};
-use super::conv::{Window, requant_entries, store_tile};
+use super::conv::requant_entries;
 use super::depthwise::{DepthwiseTile, Shape, Step};
 use super::keep::{Border, Target};
 use super::layer::{Conv, Layer};
 use super::rest::stored;
 use super::taps::Taps;
 use super::vector::Requant;
+use super::window::{Window, store_tile};
 use crate::graph::ValueId;
 use std::ops::Range;
 use tilewright_driver::{DriverError, Nest, Role};

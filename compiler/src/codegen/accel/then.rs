@@ -5,11 +5,11 @@
 
 use super::batch::Group;
 use super::build::{Emit, Place, Work};
-use super::conv::Window;
 use super::keep::{OnChip, Target};
 use super::layer::{Layer, Span, Then};
 use super::pair::descriptor;
 use super::vector::Pairwise;
+use super::window::Window;
 use crate::graph::ValueId;
 use crate::tir::Scope;
 use std::ops::Range;
