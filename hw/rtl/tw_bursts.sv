@@ -33,13 +33,20 @@ module tw_bursts #(
   logic              ends;
 
   // Beats of a row: from its first byte's beat to its last byte's.
-  assign total = (BytesW+1)'(row_bytes_i) + (BytesW+1)'(row_addr_i[Log-1:0]) + (BytesW+1)'(LastByte);
-  assign left_page = 13'd4096 - {1'b0, addr_q[11:0]};
-  assign page  = BeatsW'(left_page) >> Log;
+  always_comb begin
+    total = '0;
+    if (row_valid_i) total = (BytesW+1)'(row_bytes_i) + (BytesW+1)'(row_addr_i[Log-1:0]) + (BytesW+1)'(LastByte);
+  end
   always_comb begin
     beats = beats_q;
-    if (beats > BeatsW'(MaxBeats)) beats = BeatsW'(MaxBeats);
-    if (beats > page) beats = page;
+    left_page = '0;
+    page = '0;
+    if (valid_q) begin
+      left_page = 13'd4096 - {1'b0, addr_q[11:0]};
+      page = BeatsW'(left_page) >> Log;
+      if (beats > BeatsW'(MaxBeats)) beats = BeatsW'(MaxBeats);
+      if (beats > page) beats = page;
+    end
   end
   assign ends = beats == beats_q;
   assign burst_valid_o = valid_q;

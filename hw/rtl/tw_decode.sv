@@ -18,16 +18,7 @@ module tw_decode (
   assign push   = insn_i[11:8];
   assign kind   = insn_i[15:12];
   // Nothing is decoded while there is no instruction.
-  assign body   = valid_i ? insn_i[255:16] : '0;
-
-  logic [tw_cfg_pkg::LoadBodyW-1:0]   load;
-  logic [tw_cfg_pkg::GemmBodyW-1:0]   gemm;
-  logic [tw_cfg_pkg::VectorBodyW-1:0] vec;
-  logic [tw_cfg_pkg::StoreBodyW-1:0]  store;
-  assign load  = body[tw_cfg_pkg::LoadBodyW-1:0];
-  assign gemm  = body[tw_cfg_pkg::GemmBodyW-1:0];
-  assign vec   = body[tw_cfg_pkg::VectorBodyW-1:0];
-  assign store = body[tw_cfg_pkg::StoreBodyW-1:0];
+  assign body   = insn_i[255:16];
 
   function automatic logic misaligned(input logic [tw_cfg_pkg::OffsetBits-1:0] value);
     misaligned = (value & tw_cfg_pkg::OffsetBits'(AlignMask)) != '0;
@@ -51,17 +42,17 @@ module tw_decode (
   always_comb begin
     load_bad = 1'b0;
     if (valid_i && opcode == tw_isa_pkg::OpLoad) begin
-      load_bad = `TW_FIELD(load, row_bytes, load) == '0 || `TW_FIELD(load, rows, load) == '0 ||
-                 `TW_FIELD(load, planes, load) == '0 || `TW_FIELD(load, mem, load) == 3'd7 ||
-                 misaligned(`TW_FIELD(load, offset, load)) ||
-                 misaligned(tw_cfg_pkg::OffsetBits'(`TW_FIELD(load, row_stride, load))) ||
-                 misaligned(tw_cfg_pkg::OffsetBits'(`TW_FIELD(load, plane_stride, load)));
-      if (`TW_FIELD(load, pack, load)) begin
-        load_bad = load_bad || !packable(`TW_FIELD(load, mem, load)) ||
-                   byte_outside(`TW_FIELD(load, mem, load), `TW_FIELD(load, pack_byte, load));
+      load_bad = `TW_FIELD(load, row_bytes, body) == '0 || `TW_FIELD(load, rows, body) == '0 ||
+                 `TW_FIELD(load, planes, body) == '0 || `TW_FIELD(load, mem, body) == 3'd7 ||
+                 misaligned(`TW_FIELD(load, offset, body)) ||
+                 misaligned(tw_cfg_pkg::OffsetBits'(`TW_FIELD(load, row_stride, body))) ||
+                 misaligned(tw_cfg_pkg::OffsetBits'(`TW_FIELD(load, plane_stride, body)));
+      if (`TW_FIELD(load, pack, body)) begin
+        load_bad = load_bad || !packable(`TW_FIELD(load, mem, body)) ||
+                   byte_outside(`TW_FIELD(load, mem, body), `TW_FIELD(load, pack_byte, body));
       end else begin
-        load_bad = load_bad || `TW_FIELD(load, fill, load) || `TW_FIELD(load, pack_byte, load) != '0 ||
-                   `TW_FIELD(load, pack_row_stride, load) != '0 || `TW_FIELD(load, pack_plane_stride, load) != '0;
+        load_bad = load_bad || `TW_FIELD(load, fill, body) || `TW_FIELD(load, pack_byte, body) != '0 ||
+                   `TW_FIELD(load, pack_row_stride, body) != '0 || `TW_FIELD(load, pack_plane_stride, body) != '0;
       end
     end
   end
@@ -69,16 +60,16 @@ module tw_decode (
   always_comb begin
     store_bad = 1'b0;
     if (valid_i && opcode == tw_isa_pkg::OpStore) begin
-      store_bad = `TW_FIELD(store, row_bytes, store) == '0 || `TW_FIELD(store, rows, store) == '0 ||
-                  `TW_FIELD(store, planes, store) == '0 || !packable(`TW_FIELD(store, mem, store)) ||
-                  misaligned(`TW_FIELD(store, offset, store)) ||
-                  misaligned(tw_cfg_pkg::OffsetBits'(`TW_FIELD(store, row_stride, store))) ||
-                  misaligned(tw_cfg_pkg::OffsetBits'(`TW_FIELD(store, plane_stride, store)));
-      if (`TW_FIELD(store, pack, store)) begin
-        store_bad = store_bad || byte_outside(`TW_FIELD(store, mem, store), `TW_FIELD(store, pack_byte, store));
+      store_bad = `TW_FIELD(store, row_bytes, body) == '0 || `TW_FIELD(store, rows, body) == '0 ||
+                  `TW_FIELD(store, planes, body) == '0 || !packable(`TW_FIELD(store, mem, body)) ||
+                  misaligned(`TW_FIELD(store, offset, body)) ||
+                  misaligned(tw_cfg_pkg::OffsetBits'(`TW_FIELD(store, row_stride, body))) ||
+                  misaligned(tw_cfg_pkg::OffsetBits'(`TW_FIELD(store, plane_stride, body)));
+      if (`TW_FIELD(store, pack, body)) begin
+        store_bad = store_bad || byte_outside(`TW_FIELD(store, mem, body), `TW_FIELD(store, pack_byte, body));
       end else begin
-        store_bad = store_bad || `TW_FIELD(store, pack_byte, store) != '0 ||
-                    `TW_FIELD(store, pack_row_stride, store) != '0 || `TW_FIELD(store, pack_plane_stride, store) != '0;
+        store_bad = store_bad || `TW_FIELD(store, pack_byte, body) != '0 ||
+                    `TW_FIELD(store, pack_row_stride, body) != '0 || `TW_FIELD(store, pack_plane_stride, body) != '0;
       end
     end
   end
@@ -86,30 +77,32 @@ module tw_decode (
   always_comb begin
     gemm_bad = 1'b0;
     if (valid_i && opcode == tw_isa_pkg::OpGemm) begin
-      gemm_bad = `TW_FIELD(gemm, uops, gemm) == '0 || `TW_FIELD(gemm, count0, gemm) == '0 ||
-                 `TW_FIELD(gemm, count1, gemm) == '0 || `TW_FIELD(gemm, count2, gemm) == '0;
+      gemm_bad = `TW_FIELD(gemm, uops, body) == '0 || `TW_FIELD(gemm, count0, body) == '0 ||
+                 `TW_FIELD(gemm, count1, body) == '0 || `TW_FIELD(gemm, count2, body) == '0;
     end
   end
 
   logic [4:0] op;
   logic [2:0] a, b;
-  assign op = `TW_FIELD(vector, op, vec);
-  assign a  = {1'b0, `TW_FIELD(vector, a, vec)};
-  assign b  = `TW_FIELD(vector, b, vec);
-
   always_comb begin
     vec_bad = 1'b0;
+    op = '0;
+    a = '0;
+    b = '0;
     if (valid_i && opcode == tw_isa_pkg::OpVector) begin
-      vec_bad = `TW_FIELD(vector, uops, vec) == '0 || `TW_FIELD(vector, count0, vec) == '0 ||
-                `TW_FIELD(vector, count1, vec) == '0 || `TW_FIELD(vector, count2, vec) == '0;
+      op = `TW_FIELD(vector, op, body);
+      a = {1'b0, `TW_FIELD(vector, a, body)};
+      b = `TW_FIELD(vector, b, body);
+      vec_bad = `TW_FIELD(vector, uops, body) == '0 || `TW_FIELD(vector, count0, body) == '0 ||
+                `TW_FIELD(vector, count1, body) == '0 || `TW_FIELD(vector, count2, body) == '0;
       if (tw_cfg_pkg::VecsBuilt[op] == 1'b0) vec_bad = 1'b1;
-      if (`TW_FIELD(vector, mode, vec) && !tw_isa_pkg::VecsWithMode[op]) vec_bad = 1'b1;
-      if (`TW_FIELD(vector, dst, vec) == 2'd3 || a == tw_isa_pkg::SrcParam || b > tw_isa_pkg::SrcNone) vec_bad = 1'b1;
-      if (!reach && ({1'b0, `TW_FIELD(vector, dst, vec)} == tw_isa_pkg::SrcInp || a == tw_isa_pkg::SrcInp ||
+      if (`TW_FIELD(vector, mode, body) && !tw_isa_pkg::VecsWithMode[op]) vec_bad = 1'b1;
+      if (`TW_FIELD(vector, dst, body) == 2'd3 || a == tw_isa_pkg::SrcParam || b > tw_isa_pkg::SrcNone) vec_bad = 1'b1;
+      if (!reach && ({1'b0, `TW_FIELD(vector, dst, body)} == tw_isa_pkg::SrcInp || a == tw_isa_pkg::SrcInp ||
                      b == tw_isa_pkg::SrcInp)) vec_bad = 1'b1;
       case (op)
         tw_isa_pkg::VecMac: begin
-          if ({1'b0, `TW_FIELD(vector, dst, vec)} != tw_isa_pkg::SrcAcc || b != tw_isa_pkg::SrcParam ||
+          if ({1'b0, `TW_FIELD(vector, dst, body)} != tw_isa_pkg::SrcAcc || b != tw_isa_pkg::SrcParam ||
               (a != tw_isa_pkg::SrcOut && a != tw_isa_pkg::SrcInp)) vec_bad = 1'b1;
         end
         tw_isa_pkg::VecRequant: if (b != tw_isa_pkg::SrcParam) vec_bad = 1'b1;
@@ -127,7 +120,7 @@ module tw_decode (
     bad_opcode_o = 1'b0;
     bad_field_o = 1'b0;
     reserved = 1'b0;
-    case (opcode)
+    if (valid_i) case (opcode)
       tw_isa_pkg::OpLoad: begin
         reserved = |(body >> tw_cfg_pkg::LoadBodyW);
         bad_field_o = load_bad;
@@ -149,7 +142,7 @@ module tw_decode (
       end
       default: bad_opcode_o = 1'b1;
     endcase
-    if (kind != '0 || reserved || pop[unit_o] || push[unit_o]) bad_field_o = 1'b1;
+    if (valid_i && (kind != '0 || reserved || pop[unit_o] || push[unit_o])) bad_field_o = 1'b1;
   end
 
 endmodule

@@ -205,19 +205,28 @@ module tw_load (
   endfunction
 
   assign ctx = row_head.first ? ctx_head : ctx_q;
-  assign head_log = tw_cfg_pkg::EntryLogs[32'(ctx.mem)*5 +: 5];
-  assign head_chunk_log = min_log(head_log);
   assign log = tw_cfg_pkg::EntryLogs[32'(ctx_q.mem)*5 +: 5];
   assign chunk_log = min_log(log);
   assign chunk_size = (BusLog+1)'(1) << chunk_log;
   assign in_chunk = (BusLog+1)'(pos_q[BusLog:0]) & (chunk_size - 1'b1);
 
+  // What a row needs is computed as it is taken.
   always_comb begin
-    round = (17'(ctx.row_bytes) + 17'((32'd1 << head_log) - 32'd1)) >> head_log;
-    pads_first = 17'(ctx.x_before);
-    if (row_head.pad) pads_first = 17'(ctx.x_before) + 17'(ctx.x_after) + (ctx.pack ? 17'(ctx.row_bytes) : round);
-    seg_first = pads_first != '0 ? SegBefore : SegData;
-    data_pos = row_head.pos + (ctx.pack ? 32'(ctx.x_before) : '0);
+    head_log = '0;
+    head_chunk_log = '0;
+    round = '0;
+    pads_first = '0;
+    seg_first = SegData;
+    data_pos = '0;
+    if (row_take) begin
+      head_log = tw_cfg_pkg::EntryLogs[32'(ctx.mem)*5 +: 5];
+      head_chunk_log = min_log(head_log);
+      round = (17'(ctx.row_bytes) + 17'((32'd1 << head_log) - 32'd1)) >> head_log;
+      pads_first = 17'(ctx.x_before);
+      if (row_head.pad) pads_first = 17'(ctx.x_before) + 17'(ctx.x_after) + (ctx.pack ? 17'(ctx.row_bytes) : round);
+      seg_first = pads_first != '0 ? SegBefore : SegData;
+      data_pos = row_head.pos + (ctx.pack ? 32'(ctx.x_before) : '0);
+    end
   end
 
   assign row_take = !row_empty && (seg_q == SegNone || finish) && !stop_i && (!row_head.first || !ctx_empty);
@@ -235,8 +244,11 @@ module tw_load (
   assign pad_step  = (seg_q == SegBefore || seg_q == SegAfter) && !stop_i;
   assign data_step = seg_q == SegData && re_valid && !error && !stop_i;
   always_comb begin
-    pad_count = chunk_size - in_chunk;
-    if (17'(pad_count) > pads_q) pad_count = (BusLog+1)'(pads_q);
+    pad_count = '0;
+    if (pad_step) begin
+      pad_count = chunk_size - in_chunk;
+      if (17'(pad_count) > pads_q) pad_count = (BusLog+1)'(pads_q);
+    end
   end
   assign pads_end = ctx_q.pack ? 17'(pad_count) == pads_q : pads_q == 17'd1;
   assign pad_last = pad_step && pads_end && (seg_q == SegAfter || row_q.pad);
@@ -281,20 +293,30 @@ module tw_load (
   logic [6:0]  we_d;
   logic [31:0] entry_d, param_row, param_entry, chunk_d;
   logic [BusLog:0] end_byte;
-  assign param_row   = pos_q >> log;
-  assign param_entry = 32'((52'(param_row) * 52'(RowsReciprocal)) >> 20);
   always_comb begin
     we_d = '0;
-    if (pad_step || data_step) we_d[ctx_q.mem] = 1'b1;
-    entry_d = pos_q >> log;
-    chunk_d = (pos_q & ((32'd1 << log) - 32'd1)) >> chunk_log;
-    if (ctx_q.mem == tw_isa_pkg::MemParam) begin
-      entry_d = param_entry;
-      chunk_d = ((param_row - param_entry * tw_isa_pkg::ParamRows) << (log - chunk_log)) + chunk_d;
+    param_row = '0;
+    param_entry = '0;
+    entry_d = '0;
+    chunk_d = '0;
+    end_byte = '0;
+    below_end = '0;
+    if (pad_step || data_step) begin
+      we_d[ctx_q.mem] = 1'b1;
+      entry_d = pos_q >> log;
+      chunk_d = (pos_q & ((32'd1 << log) - 32'd1)) >> chunk_log;
+      if (ctx_q.mem == tw_isa_pkg::MemParam) begin
+        param_row = pos_q >> log;
+        param_entry = 32'((52'(param_row) * 52'(RowsReciprocal)) >> 20);
+        entry_d = param_entry;
+        chunk_d = ((param_row - param_entry * tw_isa_pkg::ParamRows) << (log - chunk_log)) + chunk_d;
+      end
+      // Bytes from here on in the chunk take part in a fill.
+      if (ctx_q.pack) begin
+        end_byte = in_chunk + (pad_step ? pad_count : re_count);
+        below_end = BusBytes'(((BusBytes+1)'(1) << end_byte) - 1'b1);
+      end
     end
-    // Bytes from here on in the chunk take part in a fill.
-    end_byte = in_chunk + (pad_step ? pad_count : re_count);
-    below_end = BusBytes'(((BusBytes+1)'(1) << end_byte) - 1'b1);
   end
 
   logic       retire_q;

@@ -47,20 +47,29 @@ module tw_realign #(
   logic [2*MaxBytes*8-1:0] window;
   logic [MaxBytes*8-1:0]   moved;
 
-  assign src_size = W'(1) << src_log_q;
-  assign dst_size = W'(1) << dst_log_q;
-  assign unit     = src_log_q < dst_log_q ? src_size : dst_size;
-
+  // Nothing is computed while there is no row.
   always_comb begin
-    n = unit;
-    if (n > dst_size - W'(dst_q)) n = dst_size - W'(dst_q);
-    if (16'(n) > left_q) n = W'(left_q);
+    src_size = '0;
+    dst_size = '0;
+    unit = '0;
+    n = '0;
+    src_past = '0;
+    dst_past = '0;
+    need_two = 1'b0;
+    row_end = 1'b0;
+    if (active_q) begin
+      src_size = W'(1) << src_log_q;
+      dst_size = W'(1) << dst_log_q;
+      unit = src_log_q < dst_log_q ? src_size : dst_size;
+      n = unit;
+      if (n > dst_size - W'(dst_q)) n = dst_size - W'(dst_q);
+      if (16'(n) > left_q) n = W'(left_q);
+      src_past = (W+1)'(src_q) + (W+1)'(n);
+      dst_past = W'(dst_q) + n;
+      need_two = src_past > (W+1)'(src_size);
+      row_end = 16'(n) == left_q;
+    end
   end
-
-  assign src_past = (W+1)'(src_q) + (W+1)'(n);
-  assign dst_past = W'(dst_q) + n;
-  assign need_two = src_past > (W+1)'(src_size);
-  assign row_end  = 16'(n) == left_q;
   assign dst_valid_o = active_q && src_avail_i >= (need_two ? 3'd2 : 3'd1);
   assign step     = dst_valid_o && dst_ready_i;
   assign dst_full_o = dst_past == dst_size;

@@ -73,23 +73,35 @@ module tw_rows (
   logic [OffsetBits-1:0] last_byte;
 
   // Scratchpad bytes of a row: whole entries, or exactly its bytes when packed.
-  assign log = tw_cfg_pkg::EntryLogs[32'(mem_q)*5 +: 5];
+  // Nothing is computed while nothing is walked.
   always_comb begin
-    round = (17'(row_bytes_q) + 17'((32'd1 << log) - 32'd1)) >> log;
-    if (pack_q) span = 32'(row_bytes_q) + 32'(pads_q);
-    else span = (32'(round) + 32'(pads_q)) << log;
+    log = '0;
+    round = '0;
+    span = '0;
+    y_data = 1'b0;
+    z_data = 1'b0;
+    last_y = 1'b0;
+    last_z = 1'b0;
+    last_byte = '0;
+    limit_bad = 1'b0;
+    range_bad = 1'b0;
+    if (active_q) begin
+      log = tw_cfg_pkg::EntryLogs[32'(mem_q)*5 +: 5];
+      round = (17'(row_bytes_q) + 17'((32'd1 << log) - 32'd1)) >> log;
+      if (pack_q) span = 32'(row_bytes_q) + 32'(pads_q);
+      else span = (32'(round) + 32'(pads_q)) << log;
+      y_data = y_q >= y_first_q && y_q < y_past_q;
+      z_data = z_q >= z_first_q && z_q < z_past_q;
+      last_y = y_q == y_end_q;
+      last_z = z_q == z_end_q;
+      last_byte = row_off_q + OffsetBits'(row_bytes_q) - 1'b1;
+      limit_bad = y_data && z_data && (row_off_q >= limit_q || last_byte < row_off_q || last_byte >= limit_q);
+      range_bad = 33'(pos_q) + 33'(span) > mem_bytes(mem_q);
+    end
   end
-
-  assign y_data = y_q >= y_first_q && y_q < y_past_q;
-  assign z_data = z_q >= z_first_q && z_q < z_past_q;
-  assign last_y = y_q == y_end_q;
-  assign last_z = z_q == z_end_q;
-  assign last_byte = row_off_q + OffsetBits'(row_bytes_q) - 1'b1;
 
   assign pad_o     = !(y_data && z_data);
   assign last_o    = last_y && last_z;
-  assign limit_bad = !pad_o && (row_off_q >= limit_q || last_byte < row_off_q || last_byte >= limit_q);
-  assign range_bad = 33'(pos_q) + 33'(span) > mem_bytes(mem_q);
   assign trap_limit_o = active_q && !stop_i && limit_bad;
   assign trap_range_o = active_q && !stop_i && !limit_bad && range_bad;
   assign valid_o   = active_q && !stop_i && !limit_bad && !range_bad;

@@ -42,52 +42,59 @@ module tw_spad #(
   localparam int unsigned BankDepth = Depth / Banks;
   localparam int unsigned BankAddrW = BankDepth > 1 ? $clog2(BankDepth) : 1;
 
+  localparam int unsigned BankW = Banks > 1 ? $clog2(Banks) : 1;
+
   logic [Banks*Width-1:0]   bank_rdata;
-  logic [Banks*Readers-1:0] bank_rhit;
-  logic [Banks*Writers-1:0] bank_whit;
-  logic [Banks-1:0]         bank_lhit;
+  // The bank of each port's address.
+  logic [Readers*BankW-1:0] rbank;
+  logic [Writers*BankW-1:0] wbank;
+  logic [BankW-1:0]         lbank;
+  if (Banks > 1) begin : gen_banks
+    for (genvar r = 0; r < Readers; r++) begin : gen_r
+      assign rbank[r*BankW +: BankW] = raddr_i[r*AddrW + BankAddrW +: BankW];
+    end
+    for (genvar w = 0; w < Writers; w++) begin : gen_w
+      assign wbank[w*BankW +: BankW] = waddr_i[w*AddrW + BankAddrW +: BankW];
+    end
+    assign lbank = ld_addr_i[BankAddrW +: BankW];
+  end else begin : gen_bank_0
+    assign rbank = '0;
+    assign wbank = '0;
+    assign lbank = '0;
+  end
 
   for (genvar k = 0; k < Banks; k++) begin : gen_bank
-    logic                 re, we, full, ld_hit;
+    logic                 re, we, full;
     logic [BankAddrW-1:0] raddr, waddr;
+    logic [Writers-1:0]   writer;
 
-    if (Banks > 1) begin : gen_hit
-      for (genvar r = 0; r < Readers; r++) begin : gen_r
-        assign bank_rhit[k*Readers + r] =
-            re_i[r] && raddr_i[r*AddrW + BankAddrW +: AddrW - BankAddrW] == (AddrW-BankAddrW)'(k);
-      end
-      for (genvar w = 0; w < Writers; w++) begin : gen_w
-        assign bank_whit[k*Writers + w] =
-            we_i[w] && waddr_i[w*AddrW + BankAddrW +: AddrW - BankAddrW] == (AddrW-BankAddrW)'(k);
-      end
-      assign ld_hit = ld_we_i && ld_addr_i[AddrW-1:BankAddrW] == (AddrW-BankAddrW)'(k);
-    end else begin : gen_all
-      assign bank_rhit = re_i;
-      assign bank_whit = we_i;
-      assign ld_hit = ld_we_i;
-    end
-    assign bank_lhit[k] = ld_hit;
-
+    // A port that is not used costs a simulator nothing.
     always_comb begin
       re = 1'b0;
       raddr = '0;
-      for (int unsigned r = 0; r < Readers; r++) begin
-        if (bank_rhit[k*Readers + r]) begin
-          re = 1'b1;
-          raddr = raddr_i[r*AddrW +: BankAddrW];
+      if (|re_i) begin
+        for (int unsigned r = 0; r < Readers; r++) begin
+          if (re_i[r] && rbank[r*BankW +: BankW] == BankW'(k)) begin
+            re = 1'b1;
+            raddr = raddr_i[r*AddrW +: BankAddrW];
+          end
         end
       end
     end
 
     always_comb begin
-      we = ld_hit;
+      we = ld_we_i && lbank == BankW'(k);
       full = 1'b0;
+      writer = '0;
       waddr = ld_addr_i[BankAddrW-1:0];
-      for (int unsigned w = 0; w < Writers; w++) begin
-        if (bank_whit[k*Writers + w]) begin
-          we = 1'b1;
-          full = 1'b1;
-          waddr = waddr_i[w*AddrW +: BankAddrW];
+      if (|we_i) begin
+        for (int unsigned w = 0; w < Writers; w++) begin
+          if (we_i[w] && wbank[w*BankW +: BankW] == BankW'(k)) begin
+            we = 1'b1;
+            full = 1'b1;
+            writer[w] = 1'b1;
+            waddr = waddr_i[w*AddrW +: BankAddrW];
+          end
         end
       end
     end
@@ -96,7 +103,7 @@ module tw_spad #(
       .ElementBytes(ElementBytes), .ByteEnable(ByteEnable), .Writers(Writers)
     ) u_bank (
       .clk_i, .re_i(re), .raddr_i(raddr), .rdata_o(bank_rdata[k*Width +: Width]), .we_i(we), .waddr_i(waddr),
-      .full_i(full), .writer_i(bank_whit[k*Writers +: Writers]), .wdata_i, .chunk_i(ld_chunk_i), .data_i(ld_data_i), .valid_i(ld_valid_i),
+      .full_i(full), .writer_i(writer), .wdata_i, .chunk_i(ld_chunk_i), .data_i(ld_data_i), .valid_i(ld_valid_i),
       .enable_i(ld_enable_i), .tail_i(ld_tail_i), .all_i(ld_all_i), .pad_i(ld_pad_i)
     );
   end
@@ -104,14 +111,14 @@ module tw_spad #(
   // Each reader gets the bank that it asked in the cycle before.
   for (genvar r = 0; r < Readers; r++) begin : gen_reader
     if (Banks > 1) begin : gen_mux
-      logic [AddrW-BankAddrW-1:0] bank_q;
+      logic [BankW-1:0] bank_q;
       always_ff @(posedge clk_i) begin
-        if (re_i[r]) bank_q <= raddr_i[r*AddrW + BankAddrW +: AddrW - BankAddrW];
+        if (re_i[r]) bank_q <= rbank[r*BankW +: BankW];
       end
       always_comb begin
         rdata_o[r*Width +: Width] = bank_rdata[Width-1:0];
         for (int unsigned k = 1; k < Banks; k++) begin
-          if (bank_q == (AddrW-BankAddrW)'(k)) rdata_o[r*Width +: Width] = bank_rdata[k*Width +: Width];
+          if (bank_q == BankW'(k)) rdata_o[r*Width +: Width] = bank_rdata[k*Width +: Width];
         end
       end
     end else begin : gen_direct
@@ -123,19 +130,21 @@ module tw_spad #(
     rcollision_o = '0;
     wcollision_o = '0;
     ld_collision_o = 1'b0;
-    for (int unsigned k = 0; k < Banks; k++) begin
-      for (int unsigned r = 0; r < Readers; r++) begin
+    for (int unsigned r = 0; r < Readers; r++) begin
+      if (re_i[r]) begin
         for (int unsigned s = 0; s < Readers; s++) begin
-          if (r != s && bank_rhit[k*Readers + r] && bank_rhit[k*Readers + s]) rcollision_o[r] = 1'b1;
+          if (r != s && re_i[s] && rbank[r*BankW +: BankW] == rbank[s*BankW +: BankW]) rcollision_o[r] = 1'b1;
         end
       end
-      for (int unsigned w = 0; w < Writers; w++) begin
-        if (bank_whit[k*Writers + w] && bank_lhit[k]) begin
+    end
+    for (int unsigned w = 0; w < Writers; w++) begin
+      if (we_i[w]) begin
+        if (ld_we_i && wbank[w*BankW +: BankW] == lbank) begin
           wcollision_o[w] = 1'b1;
           ld_collision_o = 1'b1;
         end
         for (int unsigned x = 0; x < Writers; x++) begin
-          if (w != x && bank_whit[k*Writers + w] && bank_whit[k*Writers + x]) wcollision_o[w] = 1'b1;
+          if (w != x && we_i[x] && wbank[w*BankW +: BankW] == wbank[x*BankW +: BankW]) wcollision_o[w] = 1'b1;
         end
       end
     end

@@ -156,10 +156,21 @@ module tw_store (
     chunk_log = mem_out ? 5'($clog2(tw_cfg_pkg::OutChunkBytes)) : 5'($clog2(tw_cfg_pkg::InpChunkBytes));
   endfunction
 
-  assign head_log = chunk_log(row_head.mem_out);
   assign cur_log  = chunk_log(chunk_out_q);
-  assign chunks   = 16'((32'(row_head.bytes) + (row_head.pos & ((32'd1 << head_log) - 32'd1)) + (32'd1 << head_log) - 32'd1)
-                        >> head_log);
+  always_comb begin
+    head_log = '0;
+    chunks = '0;
+    mv_in = '0;
+    if (row_take) begin
+      head_log = chunk_log(row_head.mem_out);
+      chunks = 16'((32'(row_head.bytes) + (row_head.pos & ((32'd1 << head_log) - 32'd1)) + (32'd1 << head_log) - 32'd1)
+                   >> head_log);
+      mv_in.mem_out = row_head.mem_out;
+      mv_in.src     = BusLog'(row_head.pos & ((32'd1 << head_log) - 32'd1));
+      mv_in.bytes   = row_head.bytes;
+      mv_in.dst     = row_head.dst;
+    end
+  end
   assign read = chunk_q && !stop_i && avail + 3'(rd_q) <= 3'd3;
   assign read_end = read && chunks_left_q == 16'd1;
   assign row_take = !row_empty && (!chunk_q || read_end) && !stop_i;
@@ -215,10 +226,6 @@ module tw_store (
     .clk_i, .rst_ni, .push_i(rd_q), .data_i(chunk_data), .pop_i(pop), .avail_o(avail), .word0_o(word0), .word1_o(word1)
   );
 
-  assign mv_in.mem_out = row_head.mem_out;
-  assign mv_in.src     = BusLog'(row_head.pos & ((32'd1 << head_log) - 32'd1));
-  assign mv_in.bytes   = row_head.bytes;
-  assign mv_in.dst     = row_head.dst;
   tw_fifo #(.Width($bits(move_t)), .Depth(4)) u_moves (
     .clk_i, .rst_ni, .push_i(row_take), .data_i(mv_in), .pop_i(!mv_empty && re_ready), .data_o(mv_head),
     .empty_o(mv_empty), .full_o(mv_full), .count_o(unused_mv_count)
@@ -242,8 +249,10 @@ module tw_store (
   // A move brings bytes of its own alone; what lies beside them in the source is cut off.
   always_comb begin
     beat = part_q;
-    for (int unsigned b = 0; b < BusBytes; b++) begin
-      if (re_bytes[b]) beat[b*8 +: 8] = re_data[b*8 +: 8];
+    if (re_valid) begin
+      for (int unsigned b = 0; b < BusBytes; b++) begin
+        if (re_bytes[b]) beat[b*8 +: 8] = re_data[b*8 +: 8];
+      end
     end
   end
   assign beat_strb  = part_strb_q | re_bytes;

@@ -263,23 +263,29 @@ module tw_vector (
   end
 
   always_ff @(posedge clk_i) begin
-    ctl1_q     <= ctl;
-    ctl2_q     <= ctl1_q;
-    ctl3_q     <= ctl2_q;
-    tag1_q     <= tag0;
-    tag2_q     <= tag1_q;
-    tag3_q     <= tag2_q;
-    range1_q   <= walk_range;
-    range2_q   <= range1_q;
-    ordinal1_q <= ordinal_q;
-    ordinal2_q <= ordinal1_q;
-    offsets1_q <= walk_offsets;
-    dst2_q     <= SumW'(uop_data_i[0 +: IndexW]) + SumW'(offsets1_q[0 +: OffW]);
-    a2_q       <= SumW'(uop_data_i[IndexW +: IndexW]) + SumW'(offsets1_q[OffW +: OffW]);
-    b2_q       <= SumW'(uop_data_i[2*IndexW +: IndexW]) + SumW'(offsets1_q[2*OffW +: OffW]);
-    dst3_q     <= dst2_q[IndexW-1:0];
-    a3_q       <= a2_q[IndexW-1:0];
-    b3_q       <= b2_q[IndexW-1:0];
+    if (issue) begin
+      ctl1_q     <= ctl;
+      tag1_q     <= tag0;
+      range1_q   <= walk_range;
+      ordinal1_q <= ordinal_q;
+      offsets1_q <= walk_offsets;
+    end
+    if (valid_q[1]) begin
+      ctl2_q     <= ctl1_q;
+      tag2_q     <= tag1_q;
+      range2_q   <= range1_q;
+      ordinal2_q <= ordinal1_q;
+      dst2_q     <= SumW'(uop_data_i[0 +: IndexW]) + SumW'(offsets1_q[0 +: OffW]);
+      a2_q       <= SumW'(uop_data_i[IndexW +: IndexW]) + SumW'(offsets1_q[OffW +: OffW]);
+      b2_q       <= SumW'(uop_data_i[2*IndexW +: IndexW]) + SumW'(offsets1_q[2*OffW +: OffW]);
+    end
+    if (valid_q[2]) begin
+      ctl3_q <= ctl2_q;
+      tag3_q <= tag2_q;
+      dst3_q <= dst2_q[IndexW-1:0];
+      a3_q   <= a2_q[IndexW-1:0];
+      b3_q   <= b2_q[IndexW-1:0];
+    end
   end
 
   // Of param, an index counts entries, or the rows of entries for a multiply-accumulate.
@@ -298,9 +304,16 @@ module tw_vector (
   logic mac2, mac3;
   assign mac2 = tw_cfg_pkg::VectorMac != 0 && ctl2_q.op == tw_isa_pkg::VecMac;
   assign mac3 = tw_cfg_pkg::VectorMac != 0 && ctl3_q.op == tw_isa_pkg::VecMac;
-  assign dst_bad = past(dst2_q, {1'b0, ctl2_q.dst}, 1'b0);
-  assign a_bad   = past(a2_q, {1'b0, ctl2_q.a}, 1'b0);
-  assign b_bad   = past(b2_q, ctl2_q.b, mac2);
+  always_comb begin
+    dst_bad = 1'b0;
+    a_bad = 1'b0;
+    b_bad = 1'b0;
+    if (valid_q[2]) begin
+      dst_bad = past(dst2_q, {1'b0, ctl2_q.dst}, 1'b0);
+      a_bad = past(a2_q, {1'b0, ctl2_q.a}, 1'b0);
+      b_bad = past(b2_q, ctl2_q.b, mac2);
+    end
+  end
   assign bad     = range2_q || dst_bad || a_bad || b_bad;
   assign uop_trap  = valid_q[2] && bad && !stop_i;
   assign desc_trap = state_q == StDesc && desc_q == '0 && desc_range && !stop_i;

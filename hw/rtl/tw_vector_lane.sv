@@ -16,7 +16,6 @@ module tw_vector_lane (
 );
 
   logic less;
-  assign less = $signed(a_i) < $signed(b_i);
 
   logic [8:0]  da, db;
   logic [17:0] product;
@@ -33,22 +32,26 @@ module tw_vector_lane (
 
   always_comb begin
     result_o = '0;
-    if (en_i) case (op_i)
-      tw_isa_pkg::VecMin: result_o = less ? a_i : b_i;
-      tw_isa_pkg::VecMax: result_o = less ? b_i : a_i;
-      tw_isa_pkg::VecAdd: result_o = a_i + b_i;
-      tw_isa_pkg::VecSub: result_o = a_i - b_i;
-      // Alone in its expression: beside an unsigned operand the shift would not keep the sign.
-      tw_isa_pkg::VecShr: if (tw_cfg_pkg::VectorShift != 0) result_o = $signed(a_i) >>> b_i[4:0];
-      tw_isa_pkg::VecShl: result_o = tw_cfg_pkg::VectorShift != 0 ? a_i << b_i[4:0] : a_i;
-      tw_isa_pkg::VecClip: begin
-        result_o = ($signed(a_i) > $signed(hi_i)) ? hi_i : a_i;
-        if ($signed(result_o) < $signed(lo_i)) result_o = lo_i;
-      end
-      tw_isa_pkg::VecMac: result_o = old_i + {{14{product[17]}}, product};
-      tw_isa_pkg::VecLut: result_o = {{24{looked_up_i[7]}}, looked_up_i};
-      default: result_o = a_i;
-    endcase
+    less = 1'b0;
+    if (en_i) begin
+      less = $signed(a_i) < $signed(b_i);
+      case (op_i)
+        tw_isa_pkg::VecMin: result_o = less ? a_i : b_i;
+        tw_isa_pkg::VecMax: result_o = less ? b_i : a_i;
+        tw_isa_pkg::VecAdd: result_o = a_i + b_i;
+        tw_isa_pkg::VecSub: result_o = a_i - b_i;
+        // Alone in its expression: beside an unsigned operand the shift would not keep the sign.
+        tw_isa_pkg::VecShr: if (tw_cfg_pkg::VectorShift != 0) result_o = $signed(a_i) >>> b_i[4:0];
+        tw_isa_pkg::VecShl: result_o = tw_cfg_pkg::VectorShift != 0 ? a_i << b_i[4:0] : a_i;
+        tw_isa_pkg::VecClip: begin
+          result_o = ($signed(a_i) > $signed(hi_i)) ? hi_i : a_i;
+          if ($signed(result_o) < $signed(lo_i)) result_o = lo_i;
+        end
+        tw_isa_pkg::VecMac: result_o = old_i + {{14{product[17]}}, product};
+        tw_isa_pkg::VecLut: result_o = {{24{looked_up_i[7]}}, looked_up_i};
+        default: result_o = a_i;
+      endcase
+    end
   end
 
 endmodule
