@@ -4,6 +4,7 @@
 //! depends on. Times are sums and maxima over what happens at instructions, rows and bursts; no cycle is visited for its own
 //! sake.
 
+mod check;
 mod compute;
 mod engine;
 mod fetch;
@@ -14,12 +15,16 @@ mod states;
 mod store;
 mod tokens;
 
+pub use check::{Diagnosis, DiagnosisKind};
+
+use crate::access::Context;
 use crate::dram::Dram;
 use crate::functional::{Fsim, Stop};
 use crate::queue::Queue;
 use crate::rtl::DEFAULT_CYCLE_LIMIT;
 use crate::span::Span;
-use engine::{Engine, Halt, Work};
+use check::{Checker, Memories};
+use engine::{Engine, Halt, Order, Work};
 use ports::MicroOps;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -35,6 +40,9 @@ pub struct CsimOptions {
     pub dram: Option<DramSection>,
     /// No values are computed: times alone, and of traps those that follow from fetch, rows, tokens and the bus.
     pub timing_only: bool,
+    /// Looks for races, ports that only luck kept from colliding, and reads of what nobody wrote; a program with any of
+    /// them, or one that deadlocks or overflows a token counter, ends with [`DeviceError::Program`]. Needs values.
+    pub strict: bool,
     /// [`Csim::spans`] tells of each run when its instructions started and retired.
     pub spans: bool,
 }
@@ -47,6 +55,9 @@ pub struct Csim {
     /// Whether load had the last read request of the command before.
     last_load: bool,
     spans: Vec<Span>,
+    /// What has been written so far, where it counts.
+    memories: Memories,
+    diagnoses: Vec<Diagnosis>,
     queue: Queue,
 }
 
@@ -59,6 +70,8 @@ impl Csim {
             options,
             last_load: true,
             spans: Vec::new(),
+            memories: Memories::default(),
+            diagnoses: Vec::new(),
             queue: Queue::default(),
         }
     }
@@ -79,6 +92,18 @@ impl Csim {
         &self.spans
     }
 
+    /// What is wrong with the last command's program, by place; see [`CsimOptions::strict`].
+    pub fn diagnoses(&self) -> &[Diagnosis] {
+        &self.diagnoses
+    }
+
+    /// The host wrote these bytes.
+    fn host_wrote(&mut self, range: std::ops::Range<usize>) {
+        if self.options.strict {
+            self.memories.bytes.add(range.start as u64..range.end as u64);
+        }
+    }
+
     fn entries(&mut self, mem: Mem, entry: u32, count: u32) -> Vec<u8> {
         self.fsim.entries(mem, entry, count)
     }
@@ -94,6 +119,7 @@ impl Csim {
             timing_only: self.options.timing_only,
             report: RunReport::default(),
             known: [None, None],
+            check: self.options.strict.then(|| (Checker::default(), &mut self.memories)),
         };
         let stream = (command.stream_addr, command.insns);
         let mut engine = Engine::new(&config, &command.bases, dram, values, stream, limit, self.last_load)
@@ -103,8 +129,14 @@ impl Csim {
         }
         let outcome = engine.run().ok_or(DeviceError::CycleLimit { limit })?;
         self.spans = outcome.spans;
+        self.diagnoses = outcome.diagnoses;
         if let Some((index, what)) = outcome.program {
             return Err(DeviceError::Program { index, what });
+        }
+        if self.options.strict
+            && let Some(first) = self.diagnoses.first()
+        {
+            return Err(DeviceError::Program { index: first.place, what: first.text.clone() });
         }
         // A trap is followed by a reset.
         self.last_load = outcome.last_load || outcome.report.trap.is_some();
@@ -120,9 +152,14 @@ struct Values<'a> {
     report: RunReport,
     /// The micro-ops of the last gemm and vector instruction, with their place, as long as nothing is loaded over them.
     known: [Option<(u32, u32, Rc<MicroOps>)>; 2],
+    check: Option<(Checker, &'a mut Memories)>,
 }
 
 impl Work for Values<'_> {
+    fn found(&mut self) -> Vec<Diagnosis> {
+        self.check.take().map(|(checker, _)| checker.into_found()).unwrap_or_default()
+    }
+
     fn decode(&mut self, place: u32) -> Result<Insn, TrapCause> {
         self.fsim.instruction(self.command, place)
     }
@@ -154,9 +191,19 @@ impl Work for Values<'_> {
         Some(micro_ops)
     }
 
-    fn run(&mut self, insn: &Insn) -> Result<(), Halt> {
+    fn run(&mut self, insn: &Insn, order: Order) -> Result<(), Halt> {
         if self.timing_only {
             return Ok(());
+        }
+        if let Some((checker, memories)) = &mut self.check {
+            let config = Arc::clone(self.fsim.shared_config());
+            let context = Context {
+                config: &config,
+                bases: &self.command.bases,
+                memory_bytes: self.fsim.memory().len() as u64,
+                micro_ops: self.fsim.micro_ops(),
+            };
+            checker.starts(&context, memories, order.place, order.ordinal, order.clock, &insn.op);
         }
         match self.fsim.execute(&insn.op, &self.command.bases, &mut self.report) {
             Ok(()) => Ok(()),

@@ -86,6 +86,14 @@ impl Fsim {
         &mut self.dram
     }
 
+    /// The configuration, as it is shared.
+    pub(crate) fn shared_config(&self) -> &Arc<HwConfig> {
+        &self.config
+    }
+
+    /// The host wrote these bytes; nobody asks.
+    fn host_wrote(&mut self, _range: std::ops::Range<usize>) {}
+
     /// Decoded micro-ops: of gemm in the order acc, inp, wgt; of vector in the order dst, a, b.
     pub(crate) fn micro_ops(&self) -> [&[[u32; 3]]; 2] {
         [&self.state.gemm_uops, &self.state.vector_uops]

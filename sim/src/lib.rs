@@ -3,6 +3,7 @@
 //! [`functional`] executes the meaning of a stream, [`cycle`] its time too, [`dram`] is the memory behind the bus, and [`rtl`] runs the
 //! design itself, Verilated.
 
+mod access;
 pub mod cycle;
 pub mod dram;
 pub mod functional;

@@ -43,7 +43,8 @@ impl Queue {
     }
 }
 
-/// Makes a simulator a `Device`: one with a `config`, a `queue`, its memory as a slice, `run_command`, and `entries`, which
+/// Makes a simulator a `Device`: one with a `config`, a `queue`, its memory as a slice, `host_wrote`, which hears what the host
+/// writes, `run_command`, and `entries`, which
 /// gives the bytes of entries of a scratchpad that has them.
 macro_rules! device {
     ($simulator:ty, $name:literal) => {
@@ -62,7 +63,8 @@ macro_rules! device {
 
             fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
                 let range = tilewright_hw::device::memory_range(addr, bytes.len() as u64, self.memory_bytes())?;
-                self.memory_mut()[range].copy_from_slice(bytes);
+                self.memory_mut()[range.clone()].copy_from_slice(bytes);
+                self.host_wrote(range);
                 Ok(())
             }
 

@@ -5,7 +5,6 @@
 //! the same result. [`plant`] makes programs with exactly one fault. [`shrink`] makes a failing program smaller and keeps
 //! it correct. All of it depends on seeds alone.
 
-mod access;
 mod builder;
 mod config;
 mod coverage;

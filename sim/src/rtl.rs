@@ -251,6 +251,9 @@ impl Rtl {
         &self.spans
     }
 
+    /// The host wrote these bytes; nobody asks.
+    fn host_wrote(&mut self, _range: std::ops::Range<usize>) {}
+
     /// Device memory.
     pub fn memory(&self) -> &[u8] {
         self.bench.memory()

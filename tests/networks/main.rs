@@ -24,7 +24,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::npy;
 use tilewright_runtime::registry::Registry;
-use tilewright_runtime::session::Session;
+use tilewright_runtime::session::{RunReport, Session};
 use tilewright_runtime::tensor::{DType, Tensor};
 
 /// A model that the repository carries.
@@ -63,8 +63,26 @@ fn compiled_at(level: u8, model: &Path, hw: &str, device: DeviceKind) -> (Artifa
     (artifact, config)
 }
 
-/// Runs a compiled model as often as its inputs ask for.
+/// Runs a compiled model as often as its inputs ask for. What runs on the design runs on the cycle model too, which must say
+/// the same of values, cycles, counters and bytes.
 fn run(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[Tensor]) -> Results {
+    if device != DeviceKind::Rtl {
+        return run_on(artifact, config, device, inputs);
+    }
+    let modelled = run_on(artifact.clone(), config, DeviceKind::Csim, inputs);
+    let found = run_on(artifact, config, device, inputs);
+    assert_eq!(modelled.reports.len(), found.reports.len());
+    for (number, (a, b)) in modelled.reports.iter().zip(&found.reports).enumerate() {
+        let steps = |report: &RunReport| -> Vec<_> {
+            report.steps.iter().map(|s| (s.place, s.cycles, s.macs, s.bytes, s.counters)).collect()
+        };
+        assert_eq!(steps(a), steps(b), "run {number}: the cycle model, and the design");
+    }
+    assert!(modelled.outputs == found.outputs, "the cycle model computes other values");
+    found
+}
+
+fn run_on(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[Tensor]) -> Results {
     let values: Vec<_> =
         artifact.manifest.inputs.iter().map(|id| artifact.manifest.values[id.0 as usize].clone()).collect();
     let runs = inference::split(&values.iter().collect::<Vec<_>>(), inputs).unwrap_or_else(|e| panic!("{e}"));

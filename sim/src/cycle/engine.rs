@@ -4,6 +4,7 @@
 //! events so far allow. Then the earliest request of all is granted: whatever is not known yet depends on a grant that is
 //! still to come, and so is later.
 
+use super::check::{Clock, Diagnosis, DiagnosisKind};
 use super::compute::{self, Compute, READ, Times};
 use super::fetch::{Fetch, Joined, Request};
 use super::load::{self, Load};
@@ -70,6 +71,9 @@ pub(super) enum Halt {
 
 /// What the engine asks of the rest of the simulator.
 pub(super) trait Work {
+    /// What was found wrong in the work so far.
+    fn found(&mut self) -> Vec<Diagnosis>;
+
     /// The instruction at a place of the stream.
     fn decode(&mut self, place: u32) -> Result<Insn, TrapCause>;
 
@@ -77,7 +81,17 @@ pub(super) trait Work {
     fn micro_ops(&mut self, insn: &Insn) -> Option<Rc<MicroOps>>;
 
     /// An instruction does its work; those that it depends on have done theirs.
-    fn run(&mut self, insn: &Insn) -> Result<(), Halt>;
+    fn run(&mut self, insn: &Insn, order: Order) -> Result<(), Halt>;
+}
+
+/// Where an instruction stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Order {
+    /// In the stream, and among its unit's.
+    pub(super) place: u32,
+    pub(super) ordinal: u32,
+    /// What tokens order it behind.
+    pub(super) clock: Clock,
 }
 
 /// An instruction in its queue.
@@ -95,7 +109,9 @@ struct Queue {
     last_start: Time,
     started: u32,
     /// Instructions that have not retired.
-    flying: VecDeque<Queued>,
+    flying: VecDeque<(Queued, Clock)>,
+    /// What the instruction that started last is ordered behind.
+    clock: Clock,
     /// Retirements of the instructions that have retired, in order.
     retired: u32,
     last_retire: Time,
@@ -122,6 +138,8 @@ pub(super) struct Outcome {
     /// The first rule that was broken and that the hardware does not check: place and text.
     pub(super) program: Option<(u32, String)>,
     pub(super) last_load: bool,
+    /// Deadlock and overflow, in words.
+    pub(super) diagnoses: Vec<Diagnosis>,
 }
 
 pub(super) struct Engine<'a, W: Work> {
@@ -156,6 +174,7 @@ pub(super) struct Engine<'a, W: Work> {
     /// Multiply-accumulates of the gemm instructions, in order.
     macs: Vec<u64>,
     program: Option<(u32, String)>,
+    diagnoses: Vec<Diagnosis>,
     /// Bytes read.
     read: u64,
 }
@@ -176,6 +195,7 @@ impl<'a, W: Work> Engine<'a, W> {
             last_start: 0,
             started: 0,
             flying: VecDeque::new(),
+            clock: Clock::default(),
             retired: 0,
             last_retire: 0,
             dead: false,
@@ -206,6 +226,7 @@ impl<'a, W: Work> Engine<'a, W> {
             retirements: Default::default(),
             macs: Vec::new(),
             program: None,
+            diagnoses: Vec::new(),
             read: 0,
         }
     }
@@ -383,24 +404,27 @@ impl<'a, W: Work> Engine<'a, W> {
         }
         let start = at.max(free);
         self.wait(unit, at, start + 1, UnitState::Space);
-        if let Some(over) = self.tokens.pop(unit, need, start) {
+        let mut clock = self.queues[unit as usize].clock;
+        if let Some(over) = self.tokens.pop(unit, need, start, &mut clock) {
             self.overflow(over);
         }
 
         let queue = &mut self.queues[unit as usize];
+        queue.clock = clock;
         queue.waiting.pop_front();
         queue.places.give(start);
         queue.last_start = start;
         let ordinal = queue.started;
         queue.started += 1;
-        queue.flying.push_back(head);
+        queue.flying.push_back((head, clock));
         if self.keep_spans {
             self.spans[unit as usize].push(Span { unit, ordinal, start, end: None });
         }
         // What starts behind an instruction that traps comes to nothing.
         let dead = queue.dead;
         let micro_ops = if dead { None } else { self.work.micro_ops(&head.insn) };
-        let halt = if dead { None } else { self.work.run(&head.insn).err() };
+        let halt =
+            if dead { None } else { self.work.run(&head.insn, Order { place: head.place, ordinal, clock }).err() };
         if let Some(Halt::Program(text)) = &halt
             && self.program.as_ref().is_none_or(|(place, _)| head.place < *place)
         {
@@ -481,11 +505,12 @@ impl<'a, W: Work> Engine<'a, W> {
 
     fn retire(&mut self, unit: Unit, retired: Retired) {
         let queue = &mut self.queues[unit as usize];
-        let Some(head) = queue.flying.pop_front() else { return };
+        let Some((head, mut clock)) = queue.flying.pop_front() else { return };
+        clock[unit as usize] = retired.ordinal + 1;
         queue.retired += 1;
         queue.last_retire = retired.at;
         self.retirements[unit as usize].push(retired.at);
-        self.tokens.push(unit, head.insn.push, retired.ordinal, retired.at);
+        self.tokens.push(unit, head.insn.push, retired.ordinal, retired.at, clock);
         if self.keep_spans
             && let Some(span) = self.spans[unit as usize].get_mut(retired.ordinal as usize)
         {
@@ -578,13 +603,23 @@ impl<'a, W: Work> Engine<'a, W> {
             None => self.fetch.done()?,
         });
         let mut lowest = None;
+        let mut waits = Vec::new();
         for unit in Unit::ALL {
             let queue = &self.queues[unit as usize];
             let Some(head) = queue.waiting.front() else { continue };
+            let names: Vec<&str> = self.tokens.missing(unit, head.insn.pop).iter().map(Unit::name).collect();
+            waits.push((
+                head.place,
+                format!("{} waits at instruction {} for a token of {}", unit.name(), head.place, names.join(" and ")),
+            ));
             since = since.max(head.visible).max(queue.last_start + 1);
             lowest = lowest.or(Some((unit as usize, queue.started)));
         }
         let (unit, ordinal) = lowest?;
+        let place = waits.iter().map(|(place, _)| *place).min()?;
+        let texts: Vec<String> = waits.into_iter().map(|(_, text)| text).collect();
+        let text = format!("{}; nothing else is under way", texts.join(", "));
+        self.diagnoses.push(Diagnosis { place, kind: DiagnosisKind::Deadlock, text });
         let cause = TrapCause::Deadlock as u32;
         Some(Candidate { at: since + STUCK, unit, rank: 3, cause, ordinal })
     }
@@ -632,6 +667,14 @@ impl<'a, W: Work> Engine<'a, W> {
             unit.retain(|span| span.start < cycles);
             unit.iter_mut().for_each(|span| span.end = span.end.filter(|end| *end < cycles));
         }
-        Outcome { report, spans: self.spans.concat(), program: self.program, last_load: self.last_load }
+        self.diagnoses.extend(self.work.found());
+        self.diagnoses.sort_by_key(|found| (found.place, found.kind));
+        Outcome {
+            report,
+            spans: self.spans.concat(),
+            program: self.program,
+            last_load: self.last_load,
+            diagnoses: self.diagnoses,
+        }
     }
 }

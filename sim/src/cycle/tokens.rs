@@ -1,5 +1,6 @@
 //! The token counters, as times.
 
+use super::check::Clock;
 use super::slots::Time;
 use std::collections::VecDeque;
 use tilewright_hw::isa::{Unit, UnitSet};
@@ -9,6 +10,7 @@ use tilewright_hw::isa::{Unit, UnitSet};
 struct Push {
     at: Time,
     ordinal: u32,
+    clock: Clock,
 }
 
 /// An overflow: the unit that pushed, its instruction, and when.
@@ -41,21 +43,26 @@ impl Tokens {
         self.pushes[from as usize][unit as usize].front().map_or(0, |push| push.at + 1)
     }
 
-    /// Pushes at the retirement of an instruction.
-    pub(super) fn push(&mut self, unit: Unit, to: UnitSet, ordinal: u32, at: Time) {
+    /// Pushes at the retirement of an instruction, which comes behind all that `clock` counts, itself included.
+    pub(super) fn push(&mut self, unit: Unit, to: UnitSet, ordinal: u32, at: Time, clock: Clock) {
         for to in to.iter() {
-            self.pushes[unit as usize][to as usize].push_back(Push { at, ordinal });
+            self.pushes[unit as usize][to as usize].push_back(Push { at, ordinal, clock });
         }
     }
 
-    /// Pops at the start of an instruction in cycle `at`; tells of a push before that found its counter full.
-    pub(super) fn pop(&mut self, unit: Unit, need: UnitSet, at: Time) -> Option<Overflow> {
+    /// Pops at the start of an instruction in cycle `at`, whose clock comes to count what the pushes counted; tells of a
+    /// push before that found its counter full.
+    pub(super) fn pop(&mut self, unit: Unit, need: UnitSet, at: Time, clock: &mut Clock) -> Option<Overflow> {
         let mut found = None;
         for from in need.iter() {
             let waiting = &mut self.pushes[from as usize][unit as usize];
             // A push and a pop of a full counter in one cycle is no overflow.
             let over = waiting.get(self.most).filter(|push| push.at < at).map(|push| (push.at, push.ordinal));
-            waiting.pop_front();
+            if let Some(push) = waiting.pop_front() {
+                for (known, there) in clock.iter_mut().zip(push.clock) {
+                    *known = (*known).max(there);
+                }
+            }
             found = found.or(over.map(|(at, ordinal)| Overflow { unit: from, ordinal, at }));
         }
         found

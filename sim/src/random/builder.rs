@@ -1,9 +1,9 @@
 //! From operations to a correct program: every operation is checked against what came before, and gets the tokens that
 //! order it behind what it conflicts with.
 
-use super::access::{Access, Context, Entries, access};
 use super::image::{MEMORY_BYTES, bases};
 use super::order::{Order, first_race, others, without};
+use crate::access::{Access, Context, Entries, access};
 use crate::functional::Fsim;
 use rand::Rng;
 use rand::rngs::SmallRng;

@@ -1,6 +1,6 @@
 //! What the tokens of a program order: vector clocks over its units.
 
-use super::access::Access;
+use crate::access::Access;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::{Insn, Unit, UnitSet};
 

@@ -12,10 +12,10 @@ use tilewright_hw::regs::TrapCause;
 
 /// A set of entries.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Entries(Vec<u64>);
+pub(crate) struct Entries(Vec<u64>);
 
 impl Entries {
-    pub(super) fn insert(&mut self, range: Range<u32>) {
+    pub(crate) fn insert(&mut self, range: Range<u32>) {
         for entry in range {
             let word = (entry / 64) as usize;
             if self.0.len() <= word {
@@ -25,15 +25,28 @@ impl Entries {
         }
     }
 
-    pub(super) fn meets(&self, other: &Entries) -> bool {
+    pub(crate) fn meets(&self, other: &Entries) -> bool {
         self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
     }
 
-    pub(super) fn is_within(&self, other: &Entries) -> bool {
+    /// The first entry of both.
+    pub(crate) fn first_common(&self, other: &Entries) -> Option<u32> {
+        let (word, bits) = self.0.iter().zip(&other.0).map(|(a, b)| a & b).enumerate().find(|(_, bits)| *bits != 0)?;
+        Some(word as u32 * 64 + bits.trailing_zeros())
+    }
+
+    /// The first entry that another set has not.
+    pub(crate) fn first_outside(&self, other: &Entries) -> Option<u32> {
+        let outside = |(i, a): (usize, &u64)| a & !other.0.get(i).unwrap_or(&0);
+        let (word, bits) = self.0.iter().enumerate().map(|x| (x.0, outside(x))).find(|(_, bits)| *bits != 0)?;
+        Some(word as u32 * 64 + bits.trailing_zeros())
+    }
+
+    pub(crate) fn is_within(&self, other: &Entries) -> bool {
         self.0.iter().enumerate().all(|(i, a)| a & !other.0.get(i).unwrap_or(&0) == 0)
     }
 
-    pub(super) fn add(&mut self, other: &Entries) {
+    pub(crate) fn add(&mut self, other: &Entries) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
         }
@@ -43,35 +56,46 @@ impl Entries {
 
 /// What an instruction touches until its end or its trap; entries as loads address them.
 #[derive(Debug, Clone)]
-pub(super) struct Access {
-    pub(super) unit: Unit,
+pub(crate) struct Access {
+    pub(crate) unit: Unit,
     /// By memory.
-    pub(super) reads: [Entries; 7],
-    pub(super) writes: [Entries; 7],
+    pub(crate) reads: [Entries; 7],
+    pub(crate) writes: [Entries; 7],
     /// Entries written as a whole.
-    pub(super) fills: [Entries; 7],
+    pub(crate) fills: [Entries; 7],
     read_banks: [u8; 7],
     write_banks: [u8; 7],
-    dram_reads: Vec<Range<u64>>,
-    pub(super) dram_writes: Vec<Range<u64>>,
+    pub(crate) dram_reads: Vec<Range<u64>>,
+    pub(crate) dram_writes: Vec<Range<u64>>,
     /// The trap that it ends with.
-    pub(super) trap: Option<TrapCause>,
+    pub(crate) trap: Option<TrapCause>,
     /// A deep operation reads a row that the same instruction wrote.
-    pub(super) reads_own_row: bool,
+    pub(crate) reads_own_row: bool,
+}
+
+/// What two instructions meet in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Conflict {
+    /// An entry, as loads address them, that one of them writes.
+    Entry(Mem, u32),
+    /// A port of a bank.
+    Port { mem: Mem, bank: u32, write: bool },
+    /// A byte of device memory that one of them writes.
+    Memory(u64),
 }
 
 /// What the analysis of one instruction rests on.
-pub(super) struct Context<'a> {
-    pub(super) config: &'a HwConfig,
-    pub(super) bases: &'a [Base],
-    pub(super) memory_bytes: u64,
+pub(crate) struct Context<'a> {
+    pub(crate) config: &'a HwConfig,
+    pub(crate) bases: &'a [Base],
+    pub(crate) memory_bytes: u64,
     /// Of gemm and of vector.
-    pub(super) micro_ops: [&'a [[u32; 3]]; 2],
+    pub(crate) micro_ops: [&'a [[u32; 3]]; 2],
 }
 
 impl Access {
     /// Whether two units may not do the two at the same time or in the other order.
-    pub(super) fn conflicts(&self, other: &Access) -> bool {
+    pub(crate) fn conflicts(&self, other: &Access) -> bool {
         let meet =
             |a: &[Range<u64>], b: &[Range<u64>]| a.iter().any(|x| b.iter().any(|y| x.start < y.end && y.start < x.end));
         (0..7).any(|m| {
@@ -82,6 +106,38 @@ impl Access {
         }) || meet(&self.dram_writes, &other.dram_writes)
             || meet(&self.dram_writes, &other.dram_reads)
             || meet(&self.dram_reads, &other.dram_writes)
+    }
+
+    /// Why two units may not do the two at the same time or in the other order, where they may not.
+    pub(crate) fn conflict(&self, other: &Access) -> Option<Conflict> {
+        if !self.conflicts(other) {
+            return None;
+        }
+        for mem in Mem::ALL {
+            let m = mem as usize;
+            let common = |a: &[Entries; 7], b: &[Entries; 7]| a[m].first_common(&b[m]);
+            let pairs = [(&self.writes, &other.writes), (&self.writes, &other.reads), (&self.reads, &other.writes)];
+            if let Some(entry) = pairs.iter().find_map(|(a, b)| common(a, b)) {
+                return Some(Conflict::Entry(mem, entry));
+            }
+        }
+        for mem in Mem::ALL {
+            let m = mem as usize;
+            let kinds =
+                [(self.read_banks[m] & other.read_banks[m], false), (self.write_banks[m] & other.write_banks[m], true)];
+            if let Some((banks, write)) = kinds.into_iter().find(|(banks, _)| *banks != 0) {
+                return Some(Conflict::Port { mem, bank: banks.trailing_zeros(), write });
+            }
+        }
+        let meet = |a: &[Range<u64>], b: &[Range<u64>]| {
+            a.iter().find_map(|x| {
+                let start = b.iter().filter(|y| x.start < y.end && y.start < x.end).map(|y| x.start.max(y.start)).min();
+                start.map(Conflict::Memory)
+            })
+        };
+        meet(&self.dram_writes, &other.dram_writes)
+            .or_else(|| meet(&self.dram_writes, &other.dram_reads))
+            .or_else(|| meet(&self.dram_reads, &other.dram_writes))
     }
 
     fn read(&mut self, c: &Context, mem: Mem, entries: Range<u32>) {
@@ -110,7 +166,7 @@ impl Access {
 }
 
 /// What an instruction touches.
-pub(super) fn access(c: &Context, op: &Op) -> Access {
+pub(crate) fn access(c: &Context, op: &Op) -> Access {
     let mut a = Access {
         unit: op.opcode().unit(),
         reads: Default::default(),

@@ -1,0 +1,191 @@
+//! What a program may not do and the hardware does not see: races, collisions that only luck avoided, and reads of what
+//! nobody wrote.
+//!
+//! Two instructions of different units are ordered where tokens lead from the retirement of one to the start of the other.
+//! Each instruction carries, by unit, how many instructions have retired before its start by tokens alone; two that are not
+//! ordered so may run in any order, whatever the timing of this run was.
+
+use crate::access::{Access, Conflict, Context, Entries, access};
+use std::collections::VecDeque;
+use std::ops::Range;
+use tilewright_hw::config::Mem;
+use tilewright_hw::isa::{Op, PARAM_ROWS, Unit};
+
+/// By unit, instructions that tokens show to have retired.
+pub(super) type Clock = [u32; 4];
+
+/// A fault of a program, told of one instruction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// The instruction's place in the stream.
+    pub place: u32,
+    /// The fault.
+    pub kind: DiagnosisKind,
+    /// What happened, with the other instruction where there is one, and the remedy.
+    pub text: String,
+}
+
+/// Kinds of faults of programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DiagnosisKind {
+    /// Two units access an entry or a byte, one of them to write, with no tokens from one to the other.
+    Race,
+    /// Two units use a port of a bank with no tokens from one to the other; this run missed the collision or not.
+    Port,
+    /// An entry of a scratchpad is read that nothing has written.
+    UninitialisedEntry,
+    /// Bytes of device memory are read that neither the host nor a store has written.
+    UninitialisedMemory,
+    /// Units wait for one another.
+    Deadlock,
+    /// A token counter overflows.
+    Overflow,
+}
+
+/// Bytes of device memory that have been written.
+#[derive(Debug, Default)]
+pub(super) struct Written(Vec<u64>);
+
+impl Written {
+    fn bit(at: u64) -> (usize, u64) {
+        ((at / 64) as usize, 1 << (at % 64))
+    }
+
+    pub(super) fn add(&mut self, range: Range<u64>) {
+        let words = range.end.div_ceil(64) as usize;
+        if self.0.len() < words {
+            self.0.resize(words, 0);
+        }
+        let mut at = range.start;
+        while at < range.end {
+            if at.is_multiple_of(64) && at + 64 <= range.end {
+                self.0[(at / 64) as usize] = u64::MAX;
+                at += 64;
+            } else {
+                let (word, bit) = Written::bit(at);
+                self.0[word] |= bit;
+                at += 1;
+            }
+        }
+    }
+
+    /// The first byte of a range that nobody wrote.
+    fn first_missing(&self, range: &Range<u64>) -> Option<u64> {
+        let mut at = range.start;
+        while at < range.end {
+            let (word, bit) = Written::bit(at);
+            match self.0.get(word) {
+                Some(&u64::MAX) => at = (at / 64 + 1) * 64,
+                Some(bits) if bits & bit != 0 => at += 1,
+                _ => return Some(at),
+            }
+        }
+        None
+    }
+}
+
+/// What outlives a command: which entries and bytes have been written.
+#[derive(Debug, Default)]
+pub(super) struct Memories {
+    entries: [Entries; 7],
+    pub(super) bytes: Written,
+}
+
+/// An instruction that others may not be ordered behind.
+#[derive(Debug)]
+struct Past {
+    ordinal: u32,
+    place: u32,
+    access: Access,
+}
+
+/// The check of one command.
+#[derive(Debug, Default)]
+pub(super) struct Checker {
+    past: [VecDeque<Past>; 4],
+    clocks: [Clock; 4],
+    found: Vec<Diagnosis>,
+}
+
+impl Checker {
+    /// An instruction starts behind all that `clock` counts.
+    pub(super) fn starts(
+        &mut self,
+        c: &Context,
+        memories: &mut Memories,
+        place: u32,
+        ordinal: u32,
+        clock: Clock,
+        op: &Op,
+    ) {
+        let now = access(c, op);
+        let unit = now.unit;
+        for other in Unit::ALL.into_iter().filter(|other| *other != unit) {
+            for past in self.past[other as usize].iter().filter(|past| past.ordinal >= clock[other as usize]) {
+                if let Some(conflict) = now.conflict(&past.access) {
+                    let (kind, what) = describe(conflict);
+                    let text = format!(
+                        "{} and instruction {} ({}) meet in {what}, and no tokens order them; push a token from the first to the \
+                         second",
+                        unit.name(),
+                        past.place,
+                        other.name()
+                    );
+                    self.found.push(Diagnosis { place, kind, text });
+                }
+            }
+        }
+        self.reads(&now, memories, place);
+        for (known, writes) in memories.entries.iter_mut().zip(&now.writes) {
+            known.add(writes);
+        }
+        now.dram_writes.iter().for_each(|range| memories.bytes.add(range.clone()));
+
+        self.clocks[unit as usize] = clock;
+        self.past[unit as usize].push_back(Past { ordinal, place, access: now });
+        for (u, past) in self.past.iter_mut().enumerate() {
+            // What comes of another unit is behind these.
+            let others = self.clocks.iter().enumerate().filter(|(other, _)| *other != u);
+            let ordered = others.map(|(_, clock)| clock[u]).min().unwrap_or(0);
+            while past.front().is_some_and(|past| past.ordinal < ordered) {
+                past.pop_front();
+            }
+        }
+    }
+
+    fn reads(&mut self, now: &Access, memories: &Memories, place: u32) {
+        for mem in Mem::ALL {
+            let Some(entry) = now.reads[mem as usize].first_outside(&memories.entries[mem as usize]) else { continue };
+            let text = match mem {
+                Mem::Param => format!("reads row {} of entry {} of param", entry % PARAM_ROWS, entry / PARAM_ROWS),
+                _ => format!("reads entry {entry} of {}", mem.name()),
+            };
+            let text = format!("{text}, which nothing has written; load it first");
+            self.found.push(Diagnosis { place, kind: DiagnosisKind::UninitialisedEntry, text });
+        }
+        if let Some(byte) = now.dram_reads.iter().find_map(|range| memories.bytes.first_missing(range)) {
+            let text = format!(
+                "reads byte {byte:#x} of device memory, which neither the host nor a store has written; write it first"
+            );
+            self.found.push(Diagnosis { place, kind: DiagnosisKind::UninitialisedMemory, text });
+        }
+    }
+
+    /// What was found, by place.
+    pub(super) fn into_found(mut self) -> Vec<Diagnosis> {
+        self.found.sort_by_key(|found| (found.place, found.kind));
+        self.found
+    }
+}
+
+fn describe(conflict: Conflict) -> (DiagnosisKind, String) {
+    match conflict {
+        Conflict::Entry(Mem::Param, entry) => (DiagnosisKind::Race, format!("entry {} of param", entry / PARAM_ROWS)),
+        Conflict::Entry(mem, entry) => (DiagnosisKind::Race, format!("entry {entry} of {}", mem.name())),
+        Conflict::Port { mem, bank, write } => {
+            let kind = if write { "write" } else { "read" };
+            (DiagnosisKind::Port, format!("the {kind} port of bank {bank} of {}", mem.name()))
+        }
+        Conflict::Memory(byte) => (DiagnosisKind::Race, format!("byte {byte:#x} of device memory")),
+    }
+}
