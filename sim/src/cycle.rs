@@ -216,3 +216,6 @@ impl Work for Values<'_> {
 }
 
 crate::queue::device!(Csim, "csim");
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,8 @@ pub use config::{sample_config, sample_config_with, sample_dram};
 pub use coverage::Coverage;
 pub use fault::{Expected, FaultKind, Planted, plant};
 pub use image::{MEMORY_BYTES, STREAM};
+#[cfg(test)]
+pub(crate) use order::first_unordered;
 pub use shrink::shrink;
 
 use builder::{Builder, Refused};

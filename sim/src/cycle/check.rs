@@ -124,12 +124,15 @@ impl Checker {
             for past in self.past[other as usize].iter().filter(|past| past.ordinal >= clock[other as usize]) {
                 if let Some(conflict) = now.conflict(&past.access) {
                     let (kind, what) = describe(conflict);
+                    // The program's order says which of the two should wait for the other.
+                    let mut pair = [(past.place, other), (place, unit)];
+                    pair.sort_unstable();
+                    let [(early, first), (place, second)] = pair;
                     let text = format!(
-                        "{} and instruction {} ({}) meet in {what}, and no tokens order them; push a token from the first to the \
-                         second",
-                        unit.name(),
-                        past.place,
-                        other.name()
+                        "{second} and instruction {early} ({first}) meet in {what}, and no tokens order them; push a token \
+                         from {first} to {second}",
+                        first = first.name(),
+                        second = second.name(),
                     );
                     self.found.push(Diagnosis { place, kind, text });
                 }

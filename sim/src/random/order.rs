@@ -79,6 +79,13 @@ pub(super) fn first_race(order: &Order, accesses: &[Access], late: usize) -> Opt
     })
 }
 
+/// The first two instructions that conflict and that the program's tokens do not order.
+#[cfg(test)]
+pub(crate) fn first_unordered(insns: &[Insn], accesses: &[Access], config: &HwConfig) -> Option<(usize, usize)> {
+    let order = Order::of(insns, config).ok()?;
+    (0..insns.len()).find_map(|late| Some((first_race(&order, accesses, late)?, late)))
+}
+
 /// Runs tokens and queues alone, each instruction at once when it may start, and gives the units whose next instruction
 /// misses a token for ever, with its ordinal. Which instructions can start does not depend on their order.
 pub(super) fn stuck(insns: &[Insn], config: &HwConfig) -> Vec<(Unit, u32)> {

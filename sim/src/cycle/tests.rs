@@ -1,0 +1,134 @@
+use super::*;
+use crate::access::{Context, access};
+use crate::random::{MEMORY_BYTES, Program, first_unordered, generate, sample_config};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use tilewright_hw::device::{Base, Device};
+use tilewright_hw::isa::{Unit, UnitSet, encode, parse_program};
+
+const STRICT: CsimOptions = CsimOptions { dram: None, timing_only: false, strict: true, spans: false };
+
+fn run(program: &Program) -> (Csim, Result<RunReport, DeviceError>) {
+    let mut device = Csim::new(program.config.clone(), MEMORY_BYTES, STRICT);
+    program.install(&mut device).expect("inside memory");
+    let outcome = device.run(&program.command());
+    (device, outcome)
+}
+
+#[test]
+fn correct_programs_are_strictly_correct() {
+    let mut rng = SmallRng::seed_from_u64(11);
+    for seed in 0..200 {
+        let program = generate(&sample_config(&mut rng), seed, 30);
+        let (device, outcome) = run(&program);
+        let report = outcome.unwrap_or_else(|e| panic!("{e}\n{}", program.text()));
+        assert_eq!((report.trap, device.diagnoses()), (None, &[][..]), "{}", program.text());
+    }
+}
+
+/// Takes the push and the pop of one token away.
+fn without_a_token(program: &mut Program, rng: &mut SmallRng) -> bool {
+    let [from, to] = [0, 1].map(|_| Unit::ALL[rng.random_range(0..4usize)]);
+    let strike = |set: UnitSet, unit: Unit| set.iter().filter(|u| *u != unit).collect::<UnitSet>();
+    let insns = &program.insns;
+    let pops: Vec<usize> = (0..insns.len()).filter(|&i| insns[i].unit() == to && insns[i].pop.contains(from)).collect();
+    let pushes: Vec<usize> =
+        (0..insns.len()).filter(|&i| insns[i].unit() == from && insns[i].push.contains(to)).collect();
+    if from == to || pops.is_empty() {
+        return false;
+    }
+    let token = rng.random_range(0..pops.len());
+    program.insns[pops[token]].pop = strike(program.insns[pops[token]].pop, from);
+    program.insns[pushes[token]].push = strike(program.insns[pushes[token]].push, to);
+    let config = &program.config;
+    program.stream = program.insns.iter().flat_map(|insn| encode(insn, config).expect("encoded before")).collect();
+    true
+}
+
+/// Whether some two instructions conflict that tokens do not order, by following the program in its order.
+fn has_a_race(program: &Program) -> bool {
+    let mut fsim = Fsim::new(program.config.clone(), MEMORY_BYTES);
+    program.install(&mut fsim).expect("inside memory");
+    let command = program.command();
+    let mut accesses = Vec::new();
+    let mut stepper = fsim.step_through(&command).expect("a legal command");
+    for insn in &program.insns {
+        let context = Context {
+            config: &program.config,
+            bases: &command.bases,
+            memory_bytes: MEMORY_BYTES,
+            micro_ops: stepper.device().micro_ops(),
+        };
+        accesses.push(access(&context, &insn.op));
+        stepper.step().expect("in program order it is correct");
+    }
+    first_unordered(&program.insns, &accesses, &program.config).is_some()
+}
+
+#[test]
+fn programs_that_lack_a_token_are_told_so() {
+    let mut rng = SmallRng::seed_from_u64(12);
+    let (mut races, mut silent) = (0, 0);
+    for seed in 0..400 {
+        let mut program = generate(&sample_config(&mut rng), seed, 20);
+        if !without_a_token(&mut program, &mut rng) {
+            continue;
+        }
+        let (device, outcome) = run(&program);
+        let found = device.diagnoses();
+        if !has_a_race(&program) {
+            silent += 1;
+            assert_eq!(outcome.expect("nothing is wrong").trap, None, "seed {seed}\n{}", program.text());
+            continue;
+        }
+        races += 1;
+        let trapped = outcome.is_ok_and(|report| report.trap.is_some());
+        let told = found.iter().any(|d| matches!(d.kind, DiagnosisKind::Race | DiagnosisKind::Port));
+        assert!(told || trapped, "seed {seed}\n{}", program.text());
+    }
+    assert!(races > 100 && silent > 5, "{races} with a race, {silent} without");
+}
+
+/// What is said of a program in text on the default configuration, of which the host wrote 4 KiB.
+fn told(text: &str) -> Vec<(u32, DiagnosisKind, String)> {
+    let config = HwConfig::default();
+    let mut device = Csim::new(config.clone(), 1 << 20, STRICT);
+    let insns = parse_program(text).expect("a program");
+    let stream: Vec<u8> = insns.iter().flat_map(|insn| encode(insn, &config).expect("legal")).collect();
+    device.write(0, &[0; 4096]).expect("inside memory");
+    device.write(8192, &stream).expect("inside memory");
+    let command = Command {
+        stream_addr: 8192,
+        insns: insns.len() as u32,
+        bases: vec![Base { addr: 0, limit: 1 << 20 }],
+        cycle_limit: Some(10_000),
+    };
+    let error = device.run(&command).expect_err("strict");
+    let found: Vec<_> = device.diagnoses().iter().map(|d| (d.place, d.kind, d.text.clone())).collect();
+    assert_eq!(error.to_string(), format!("instruction {} of the stream: {}", found[0].0, found[0].2));
+    found
+}
+
+#[test]
+fn faults_name_the_instruction_and_the_remedy() {
+    let race = told("load mem=out entry=0 row_bytes=16\nstore mem=out entry=0 row_bytes=16 offset=2048\n");
+    assert_eq!(race[0].1, DiagnosisKind::Race);
+    assert_eq!(
+        race[0].2,
+        "store and instruction 0 (load) meet in entry 0 of out, and no tokens order them; push a token from load to \
+         store"
+    );
+    let entry = told("store mem=out entry=3 row_bytes=16 offset=2048\n");
+    assert_eq!((entry[0].0, entry[0].1), (0, DiagnosisKind::UninitialisedEntry));
+    assert_eq!(entry[0].2, "reads entry 3 of out, which nothing has written; load it first");
+    let memory = told("load row_bytes=16\nload row_bytes=32 offset=4080\n");
+    assert_eq!((memory[0].0, memory[0].1), (1, DiagnosisKind::UninitialisedMemory));
+    assert!(memory[0].2.contains("byte 0x1000 of device memory"), "{}", memory[0].2);
+    let deadlock = told("load row_bytes=16 pop=store\nstore mem=out row_bytes=16 pop=load\n");
+    assert_eq!((deadlock[0].0, deadlock[0].1), (0, DiagnosisKind::Deadlock));
+    assert_eq!(
+        deadlock[0].2,
+        "load waits at instruction 0 for a token of store, store waits at instruction 1 for a token of load; nothing else is \
+         under way"
+    );
+}
