@@ -14,7 +14,7 @@ mod unit;
 mod uop;
 mod vector;
 
-pub use codec::{DecodeError, EncodeError, decode, encode, insn_bits};
+pub use codec::{DecodeError, Decoder, EncodeError, decode, encode, insn_bits};
 pub use descriptor::{DESCRIPTOR_FIELDS, Descriptor};
 pub use emit::{GENERATED, config_package, generated};
 pub use insn::*;

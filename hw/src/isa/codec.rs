@@ -123,33 +123,98 @@ fn check_width(insn: &'static str, field: &Field, value: u64, width: u32) -> Res
     Ok(())
 }
 
-/// Decodes an instruction. Values that are encodable but not legal pass; see [`super::illegal_reasons`].
+/// Decodes instructions of one configuration, whose field widths it has worked out.
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    layouts: [Layout; Opcode::ALL.len()],
+}
+
+/// Where the fields of an instruction lie.
+#[derive(Debug, Clone)]
+struct Layout {
+    /// First bit and width of each field; a width of 0 where the configuration leaves the field out.
+    fields: Vec<(u32, u32)>,
+    /// Bits from here on must be zero.
+    end: u32,
+}
+
+impl Decoder {
+    /// For instructions of this configuration.
+    pub fn new(config: &HwConfig) -> Decoder {
+        let layout = |opcode: Opcode| {
+            let mut end = HEADER_BITS;
+            let place = |field: &Field| {
+                let (at, width) = (end, config.field_width(field.width));
+                end += width;
+                (at, width)
+            };
+            let fields = opcode.fields().iter().map(place).collect();
+            Layout { fields, end }
+        };
+        Decoder { layouts: Opcode::ALL.map(layout) }
+    }
+
+    /// Decodes an instruction. Values that are encodable but not legal pass; see [`super::illegal_reasons`].
+    ///
+    /// # Errors
+    /// [`DecodeError`].
+    pub fn decode(&self, bytes: &[u8; INSN_BYTES]) -> Result<Insn, DecodeError> {
+        let words = Words::new(bytes);
+        let code = words.bits(0, 4) as u8;
+        let opcode = Opcode::from_code(code).ok_or(DecodeError::Opcode(code))?;
+        let insn = opcode.name();
+        let kind = words.bits(12, 4);
+        if kind != 0 {
+            return Err(DecodeError::Field { insn, field: "type", value: kind });
+        }
+        let place = Opcode::ALL.iter().position(|known| *known == opcode).unwrap_or(0);
+        let (layout, fields) = (&self.layouts[place], opcode.fields());
+        let mut raw = [0; INSN_BITS as usize];
+        for ((value, field), (at, width)) in raw.iter_mut().zip(fields).zip(&layout.fields) {
+            *value = if *width == 0 { field.default } else { words.bits(*at, *width) };
+        }
+        if words.any_from(layout.end) {
+            return Err(DecodeError::Field { insn, field: "reserved", value: 1 });
+        }
+        let op = opcode.build(&raw[..fields.len().min(raw.len())]).map_err(|i| DecodeError::Field {
+            insn,
+            field: fields.get(i).map_or("field", |f| f.name),
+            value: raw.get(i).copied().unwrap_or(0),
+        })?;
+        Ok(Insn { pop: UnitSet(words.bits(4, 4) as u8), push: UnitSet(words.bits(8, 4) as u8), op })
+    }
+}
+
+/// An instruction's bits, lowest word first, and a word of zeros.
+struct Words([u64; INSN_BYTES / 8 + 1]);
+
+impl Words {
+    fn new(bytes: &[u8; INSN_BYTES]) -> Words {
+        let mut words = [0; INSN_BYTES / 8 + 1];
+        for (word, raw) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*raw);
+        }
+        Words(words)
+    }
+
+    /// `width` bits from bit `at` on, 1 to 64; bits past the last are zero.
+    fn bits(&self, at: u32, width: u32) -> u64 {
+        let first = (at / 64) as usize;
+        let word = |i: usize| u128::from(self.0.get(i).copied().unwrap_or(0));
+        let both = word(first) | word(first + 1) << 64;
+        (both >> (at % 64)) as u64 & (u64::MAX >> (64 - width))
+    }
+
+    /// Whether any bit from `at` on is set.
+    fn any_from(&self, at: u32) -> bool {
+        (at..INSN_BITS).step_by(64).any(|at| self.bits(at, 64) != 0)
+    }
+}
+
+/// Decodes an instruction; a [`Decoder`] serves many.
 ///
 /// # Errors
 /// [`DecodeError`].
 pub fn decode(bytes: &[u8; INSN_BYTES], config: &HwConfig) -> Result<Insn, DecodeError> {
-    let bits = bytes.view_bits::<Lsb0>();
-    let code = bits[0..4].load_le::<u8>();
-    let opcode = Opcode::from_code(code).ok_or(DecodeError::Opcode(code))?;
-    let insn = opcode.name();
-    let kind = bits[12..16].load_le::<u8>();
-    if kind != 0 {
-        return Err(DecodeError::Field { insn, field: "type", value: kind.into() });
-    }
-    let mut at = HEADER_BITS as usize;
-    let mut raw = Vec::with_capacity(opcode.fields().len());
-    for field in opcode.fields() {
-        let width = config.field_width(field.width) as usize;
-        raw.push(if width == 0 { field.default } else { bits[at..at + width].load_le::<u64>() });
-        at += width;
-    }
-    if at < INSN_BITS as usize && bits[at..].any() {
-        return Err(DecodeError::Field { insn, field: "reserved", value: 1 });
-    }
-    let op = opcode.build(&raw).map_err(|i| DecodeError::Field {
-        insn,
-        field: opcode.fields().get(i).map_or("field", |f| f.name),
-        value: raw.get(i).copied().unwrap_or(0),
-    })?;
-    Ok(Insn { pop: UnitSet(bits[4..8].load_le()), push: UnitSet(bits[8..12].load_le()), op })
+    Decoder::new(config).decode(bytes)
 }
