@@ -5,9 +5,11 @@
 //! the hardware gives. Beyond the hardware, a deep vector instruction that reads a row which it wrote itself is reported
 //! as a program error.
 
+mod copies;
 pub(crate) mod dma;
 mod gemm;
 mod kernel;
+mod loops;
 mod state;
 pub(crate) mod vector;
 
@@ -18,7 +20,7 @@ use state::State;
 use std::sync::Arc;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::{Base, Command, DeviceError, RunReport, Trap, check_command};
-use tilewright_hw::isa::{DecodeError, INSN_BYTES, Insn, Op, decode, illegal_reasons};
+use tilewright_hw::isa::{DecodeError, Decoder, INSN_BYTES, Insn, Op, illegal_reasons};
 use tilewright_hw::regs::{TrapCause, TrapUnit};
 
 /// Why an instruction could not run to its end.
@@ -51,6 +53,7 @@ pub struct Fsim {
     state: State,
     dram: Vec<u8>,
     kernel: Kernel,
+    decoder: Decoder,
     queue: Queue,
 }
 
@@ -59,19 +62,21 @@ impl Fsim {
     pub fn new(config: HwConfig, memory_bytes: u64) -> Fsim {
         let kernel = Kernel::best(&config);
         Fsim {
-            state: State::new(&config),
+            state: State::new(&config, kernel),
             dram: vec![0; memory_bytes as usize],
             kernel,
+            decoder: Decoder::new(&config),
             config: Arc::new(config),
             queue: Queue::default(),
         }
     }
 
     /// The same device computing matrix products in a given way; all ways give the same result. A way that this machine
-    /// or configuration cannot use is left aside.
+    /// or configuration cannot use is left aside. Scratchpads are zeroed.
     pub fn with_kernel(mut self, kernel: Kernel) -> Fsim {
         if kernel.is_usable(&self.config) {
             self.kernel = kernel;
+            self.state = State::new(&self.config, kernel);
         }
         self
     }
@@ -131,7 +136,7 @@ impl Fsim {
         };
         let mut bytes = [0; INSN_BYTES];
         bytes.copy_from_slice(&self.dram[range]);
-        match decode(&bytes, &self.config) {
+        match self.decoder.decode(&bytes) {
             Ok(insn) if illegal_reasons(&insn, &self.config).is_empty() => Ok(insn),
             Err(DecodeError::Opcode(_)) => Err(TrapCause::Opcode),
             Ok(_) | Err(DecodeError::Field { .. }) => Err(TrapCause::Field),

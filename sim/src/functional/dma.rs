@@ -3,7 +3,7 @@
 use super::{Fsim, Stop};
 use std::ops::Range;
 use std::sync::Arc;
-use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::Base;
 use tilewright_hw::isa::{Load, Store};
 use tilewright_hw::regs::TrapCause;
@@ -182,19 +182,37 @@ fn packed(entry: u32, entry_bytes: u64, byte: u32, strides: [(u32, u32); 2]) -> 
 
 impl Fsim {
     pub(super) fn load(&mut self, x: &Load, bases: &[Base]) -> Result<(), Stop> {
-        // The value is sign-extended to an element of the memory.
-        let pattern = if x.mem == Mem::Acc { i32::from(x.pad_value).to_le_bytes() } else { [x.pad_value as u8; 4] };
+        let mut written = None;
+        let end = self.load_rows(x, bases, &mut written);
+        if let Some(bytes) = written {
+            self.state.wrote(x.mem, bytes);
+        }
+        end
+    }
+
+    /// Copies a load's rows; `written` becomes the bytes from the first to the last that were written.
+    fn load_rows(&mut self, x: &Load, bases: &[Base], written: &mut Option<Range<usize>>) -> Result<(), Stop> {
         let config = Arc::clone(&self.config);
-        let mut row = Vec::new();
         for r in LoadRows::new(&config, x, bases) {
             let r = r?;
-            row.clear();
-            row.extend(pattern.iter().cycle().take(r.bytes.len()));
-            if let Some(addr) = r.dram {
-                let range = self.dram_range(addr, x.row_bytes.into())?;
-                row[r.before..r.before + x.row_bytes as usize].copy_from_slice(&self.dram[range]);
+            let data = r.dram.map(|addr| self.dram_range(addr, x.row_bytes.into())).transpose()?;
+            let data = data.map_or(&[][..], |range| &self.dram[range]);
+            let before = if data.is_empty() { r.bytes.len() } else { r.before };
+            let range = written.get_or_insert(r.bytes.clone());
+            *range = range.start.min(r.bytes.start)..range.end.max(r.bytes.end);
+            if let Some(memory) = self.state.memory_mut(x.mem) {
+                let (pad, rest) = memory[r.bytes].split_at_mut(before);
+                pad.fill(x.pad_value as u8);
+                let (row, pad) = rest.split_at_mut(data.len());
+                row.copy_from_slice(data);
+                pad.fill(x.pad_value as u8);
+            } else {
+                // The value is sign-extended to a word.
+                let pad = i32::from(x.pad_value).to_le_bytes();
+                let mut row: Vec<u8> = pad.iter().copied().cycle().take(r.bytes.len()).collect();
+                row[before..before + data.len()].copy_from_slice(data);
+                self.state.write_acc(r.bytes.start, &row);
             }
-            self.state.write(x.mem, r.bytes.start, &row);
         }
         Ok(())
     }

@@ -1,22 +1,18 @@
 //! Scratchpads, micro-op memories and token counters.
 
+use super::copies::Copies;
+use super::kernel::Kernel;
+use std::ops::Range;
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::decode_uop;
+use tilewright_hw::isa::{PARAM_BIAS_ROW, PARAM_MULTIPLIER_ROW, PARAM_ROWS, PARAM_SHIFT_ROW, decode_uop};
 
 /// A range of entries whose copy for the matrix kernels is out of date.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Stale {
-    pub(super) from: usize,
-    pub(super) to: usize,
-}
+#[derive(Debug, Clone, Default)]
+struct Stale(Range<usize>);
 
 impl Stale {
-    pub(super) fn add(&mut self, from: usize, to: usize) {
-        *self = if self.from == self.to {
-            Stale { from, to }
-        } else {
-            Stale { from: self.from.min(from), to: self.to.max(to) }
-        };
+    fn add(&mut self, entries: Range<usize>) {
+        self.0 = if self.0.is_empty() { entries } else { self.0.start.min(entries.start)..self.0.end.max(entries.end) };
     }
 }
 
@@ -38,21 +34,23 @@ pub(super) struct State {
     pub(super) gemm_uops: Vec<[u32; 3]>,
     /// dst, a, b.
     pub(super) vector_uops: Vec<[u32; 3]>,
-    /// inp widened to 16 bits, but for the stale entries.
-    pub(super) inp_wide: Vec<i16>,
-    pub(super) inp_stale: Stale,
-    /// wgt widened and arranged for the kernels, but for the stale entries.
-    pub(super) wgt_wide: Vec<i16>,
-    pub(super) wgt_stale: Stale,
+    /// inp and wgt as the kernel reads them, but for the stale entries of inp.
+    pub(super) copies: Copies,
+    inp_stale: Stale,
+    /// Bias, multiplier and shift of each channel, `[3][block_out]` an entry, but for the stale entries of param.
+    words: Vec<i32>,
+    words_stale: Vec<bool>,
     /// `[from][to]`.
     pub(super) tokens: [[u32; 4]; 4],
     entry_bytes: [usize; 7],
+    inputs: usize,
+    outputs: usize,
     gemm_widths: [u32; 3],
     vector_widths: [u32; 3],
 }
 
 impl State {
-    pub(super) fn new(config: &HwConfig) -> State {
+    pub(super) fn new(config: &HwConfig, kernel: Kernel) -> State {
         let bytes = |mem| config.entries(mem) as usize * config.entry_bytes(mem) as usize;
         State {
             inp: vec![0; bytes(Mem::Inp)],
@@ -64,52 +62,100 @@ impl State {
             vector_uop_bytes: vec![0; bytes(Mem::VectorUop)],
             gemm_uops: vec![[0; 3]; config.gemm_uop_depth as usize],
             vector_uops: vec![[0; 3]; config.vector_uop_depth as usize],
-            inp_wide: vec![0; bytes(Mem::Inp)],
+            copies: Copies::new(kernel, config),
             inp_stale: Stale::default(),
-            wgt_wide: vec![0; bytes(Mem::Wgt)],
-            wgt_stale: Stale::default(),
+            words: vec![0; 3 * (config.param_depth * config.block_out) as usize],
+            words_stale: vec![false; config.param_depth as usize],
             tokens: [[0; 4]; 4],
             entry_bytes: Mem::ALL.map(|m| config.entry_bytes(m) as usize),
+            inputs: config.block_in as usize,
+            outputs: config.block_out as usize,
             gemm_widths: config.gemm_index_bits(),
             vector_widths: [config.vector_index_bits(); 3],
         }
     }
 
-    /// Writes bytes to a memory from byte `at` on. What lies in acc, param and the micro-op memories is written in whole
-    /// entries.
-    pub(super) fn write(&mut self, mem: Mem, at: usize, bytes: &[u8]) {
-        let size = self.entry_bytes[mem as usize];
-        let end = at + bytes.len();
-        let entries = at / size..end.div_ceil(size);
+    /// A memory of bytes, for a load to write to; acc holds words. [`State::wrote`] is to hear of it.
+    pub(super) fn memory_mut(&mut self, mem: Mem) -> Option<&mut [u8]> {
         match mem {
-            Mem::Inp => {
-                self.inp[at..end].copy_from_slice(bytes);
-                self.inp_stale.add(entries.start, entries.end);
+            Mem::Inp => Some(&mut self.inp),
+            Mem::Wgt => Some(&mut self.wgt),
+            Mem::Acc => None,
+            Mem::Out => Some(&mut self.out),
+            Mem::Param => Some(&mut self.param),
+            Mem::GemmUop => Some(&mut self.gemm_uop_bytes),
+            Mem::VectorUop => Some(&mut self.vector_uop_bytes),
+        }
+    }
+
+    /// Writes whole words to acc from byte `at` on.
+    pub(super) fn write_acc(&mut self, at: usize, bytes: &[u8]) {
+        for (word, raw) in self.acc[at / 4..].iter_mut().zip(bytes.as_chunks::<4>().0) {
+            *word = i32::from_le_bytes(*raw);
+        }
+    }
+
+    /// Loads wrote some of these bytes. What lies in wgt, param and the micro-op memories is written in whole entries.
+    pub(super) fn wrote(&mut self, mem: Mem, bytes: Range<usize>) {
+        let size = self.entry_bytes[mem as usize];
+        let entries = bytes.start / size..bytes.end.div_ceil(size);
+        match mem {
+            Mem::Inp => self.inp_stale.add(entries),
+            Mem::Wgt => self.copies.follow_wgt(&self.wgt, entries, self.inputs, self.outputs),
+            Mem::Acc | Mem::Out => {}
+            Mem::Param => {
+                let rows = PARAM_ROWS as usize;
+                self.words_stale[entries.start / rows..entries.end.div_ceil(rows)].fill(true);
             }
-            Mem::Wgt => {
-                self.wgt[at..end].copy_from_slice(bytes);
-                self.wgt_stale.add(entries.start, entries.end);
-            }
-            Mem::Acc => {
-                for (word, raw) in self.acc[at / 4..end / 4].iter_mut().zip(bytes.chunks_exact(4)) {
-                    *word = i32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]);
-                }
-            }
-            Mem::Out => self.out[at..end].copy_from_slice(bytes),
-            Mem::Param => self.param[at..end].copy_from_slice(bytes),
             Mem::GemmUop => {
-                self.gemm_uop_bytes[at..end].copy_from_slice(bytes);
-                for (uop, raw) in self.gemm_uops[entries].iter_mut().zip(bytes.chunks_exact(size)) {
+                let raw = self.gemm_uop_bytes[bytes].chunks_exact(size);
+                for (uop, raw) in self.gemm_uops[entries].iter_mut().zip(raw) {
                     *uop = decode_uop(raw, self.gemm_widths);
                 }
             }
             Mem::VectorUop => {
-                self.vector_uop_bytes[at..end].copy_from_slice(bytes);
-                for (uop, raw) in self.vector_uops[entries].iter_mut().zip(bytes.chunks_exact(size)) {
+                let raw = self.vector_uop_bytes[bytes].chunks_exact(size);
+                for (uop, raw) in self.vector_uops[entries].iter_mut().zip(raw) {
                     *uop = decode_uop(raw, self.vector_widths);
                 }
             }
         }
+    }
+
+    /// Other entries of inp than loads wrote have changed.
+    pub(super) fn changed_inp(&mut self, entries: Range<usize>) {
+        self.inp_stale.add(entries);
+    }
+
+    /// Brings what the kernel reads of inp up to date.
+    pub(super) fn refresh_inp(&mut self) {
+        let stale = std::mem::take(&mut self.inp_stale).0;
+        self.copies.follow_inp(&self.inp, stale, self.entry_bytes[Mem::Inp as usize]);
+    }
+
+    /// Brings the words of some entries of param up to date.
+    pub(super) fn refresh_words(&mut self, entries: Range<usize>) {
+        let n = self.outputs;
+        for entry in entries {
+            if !std::mem::take(&mut self.words_stale[entry]) {
+                continue;
+            }
+            let rows = &self.param[entry * PARAM_ROWS as usize * n..][..PARAM_ROWS as usize * n];
+            let byte = |row: u32, o: usize| rows[row as usize * n + o];
+            let word = |row: u32, o: usize| i32::from_le_bytes([0, 1, 2, 3].map(|i| byte(row + i, o)));
+            let words = &mut self.words[entry * 3 * n..][..3 * n];
+            for o in 0..n {
+                words[o] = word(PARAM_BIAS_ROW, o);
+                words[n + o] = word(PARAM_MULTIPLIER_ROW, o);
+                words[2 * n + o] = i32::from(byte(PARAM_SHIFT_ROW, o) as i8);
+            }
+        }
+    }
+
+    /// Bias, multiplier and shift of each channel by each entry of param, `[3][block_out]` an entry; up to date where
+    /// [`State::refresh_words`] was asked for it.
+    pub(super) fn words(&self) -> &[i32] {
+        &self.words
     }
 
     /// The bytes of inp or out, which stores read.

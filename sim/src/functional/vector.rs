@@ -1,11 +1,14 @@
 //! Element-wise work on rows.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod plan;
+
+use self::plan::Plan;
+use super::kernel::Kernel;
 use super::{Fsim, Stop};
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{
-    DESCRIPTOR_BYTES, Descriptor, PARAM_BIAS_ROW, PARAM_MULTIPLIER_ROW, PARAM_ROWS, PARAM_SHIFT_ROW, TABLE_BYTES,
-    VecOp, VecSrc, Vector,
-};
+use tilewright_hw::isa::{DESCRIPTOR_BYTES, Descriptor, PARAM_ROWS, TABLE_BYTES, VecOp, VecSrc, Vector};
 use tilewright_hw::num::{Requant, quantized_add, quantized_mul, requantize};
 use tilewright_hw::regs::TrapCause;
 
@@ -48,6 +51,35 @@ pub(crate) fn for_each_micro_op<E>(
     Ok(())
 }
 
+/// What an instruction reads before its first micro-op.
+struct Constants {
+    descriptor: Descriptor,
+    table: [i8; TABLE_BYTES],
+}
+
+/// A row of each operand and of the results, widened.
+struct Scratch {
+    a: Vec<i32>,
+    b: Vec<i32>,
+    result: Vec<i32>,
+}
+
+impl Scratch {
+    fn new(config: &HwConfig, x: &Vector, constants: &Constants) -> Scratch {
+        let zeros = vec![0; config.row_elements() as usize];
+        let mut b = zeros.clone();
+        if x.b == VecSrc::Scalar {
+            b.fill(constants.descriptor.scalar);
+        }
+        Scratch { a: zeros.clone(), b, result: zeros }
+    }
+}
+
+/// The requantization of a channel by its bias, multiplier and shift.
+fn requant(x: &Vector, d: &Descriptor, [bias, multiplier, shift]: [i32; 3]) -> Requant {
+    Requant { bias, multiplier, shift: shift as i8, zero_point: d.zero_point, lo: d.lo, hi: d.hi, mode: x.mode }
+}
+
 impl Fsim {
     pub(super) fn vector(&mut self, x: &Vector) -> Result<(), Stop> {
         let (mut descriptor, mut table) = (Descriptor::default(), [0; TABLE_BYTES]);
@@ -61,21 +93,61 @@ impl Fsim {
                 descriptor = self.descriptor(x.descriptor);
             }
         }
+        // The micro-ops are taken out so that the walk over them may change the other memories.
+        let uops = std::mem::take(&mut self.state.vector_uops);
+        let constants = Constants { descriptor, table };
+        let end = match Plan::new(&self.config, x, &uops) {
+            Some(plan) => {
+                self.planned(x, &plan, &constants);
+                Ok(())
+            }
+            None => self.checked(x, &uops, &constants),
+        };
+        self.state.vector_uops = uops;
+        end
+    }
+
+    /// Runs an instruction all of whose rows are known to be in order.
+    fn planned(&mut self, x: &Vector, plan: &Plan, constants: &Constants) {
+        if let Some(entries) = plan.entries(x.b.mem(), Mem::Param)
+            && x.op != VecOp::Mac
+        {
+            self.state.refresh_words(entries);
+        }
+        if !self.on_lanes(x, plan, constants) {
+            let mut scratch = Scratch::new(&self.config, x, constants);
+            plan.loops.for_each(|index| self.row(x, constants, index.map(|i| i as u32), &mut scratch));
+        }
+        if let Some(entries) = plan.entries(Some(x.dst.mem()), Mem::Inp) {
+            self.state.changed_inp(entries);
+        }
+    }
+
+    /// Runs it on sixteen elements at once, where the machine and the instruction's constants allow.
+    #[cfg(target_arch = "x86_64")]
+    fn on_lanes(&mut self, x: &Vector, plan: &Plan, constants: &Constants) -> bool {
+        if self.kernel != Kernel::Avx512 {
+            return false;
+        }
+        // SAFETY: `Kernel::is_usable` found the instructions and block_out a multiple of 16, and a plan's indices lie in
+        // their memories.
+        unsafe { avx512::run(x, plan, constants, &mut self.state, [self.config.row_elements(), self.config.block_out]) }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn on_lanes(&mut self, _: &Vector, _: &Plan, _: &Constants) -> bool {
+        false
+    }
+
+    /// Runs an instruction row by row, up to the first that breaks a rule.
+    fn checked(&mut self, x: &Vector, uops: &[[u32; 3]], constants: &Constants) -> Result<(), Stop> {
         let dst_mem = x.dst.mem();
         let a_mem = x.a.mem();
         let b_mem = x.b.mem();
         let mut written = x.op.is_deep().then(|| vec![false; self.config.entries(dst_mem) as usize]);
-        let n = self.config.row_elements() as usize;
-        let (mut a, mut b, mut result) = (vec![0; n], vec![0; n], vec![0; n]);
-        if x.b == VecSrc::Scalar {
-            b.fill(descriptor.scalar);
-        }
-        // The parameters of one entry serve many rows; nothing changes them while an instruction runs.
-        let (mut held, mut requants) = (None, Vec::new());
-        // The micro-ops are taken out so that the walk over them may change the other memories.
-        let uops = std::mem::take(&mut self.state.vector_uops);
+        let mut scratch = Scratch::new(&self.config, x, constants);
         let mut done = 0;
-        let end = for_each_micro_op(x, &uops, |index| {
+        for_each_micro_op(x, uops, |index| {
             let trap = |cause| Err(Stop::MicroOp(done, cause));
             let Some(index) = index else { return trap(TrapCause::Scratchpad) };
             for (index, mem) in index.iter().zip([Some(dst_mem), a_mem, b_mem]) {
@@ -103,26 +175,31 @@ impl Fsim {
                 }
                 written[dst_at as usize] = true;
             }
-            self.read_row(x.a, a_at, &mut a);
-            match x.op {
-                VecOp::Requant if held == Some(b_at) => {}
-                VecOp::Requant => {
-                    requants = self.requants(x, &descriptor, b_at);
-                    held = Some(b_at);
-                }
-                VecOp::Mac => {
-                    self.read_row(VecSrc::Acc, dst_at, &mut result);
-                    self.read_taps(b_at, &mut b);
-                }
-                _ => self.read_row(x.b, b_at, &mut b),
+            if b_mem == Some(Mem::Param) && x.op != VecOp::Mac {
+                self.state.refresh_words(b_at as usize..b_at as usize + 1);
             }
-            self.compute(x, (&descriptor, &table), &requants, [&a, &b], &mut result);
-            self.write_row(dst_mem, dst_at, &result);
+            if dst_mem == Mem::Inp {
+                self.state.changed_inp(dst_at as usize..dst_at as usize + 1);
+            }
+            self.row(x, constants, [dst_at, a_at, b_at], &mut scratch);
             done += 1;
             Ok(())
-        });
-        self.state.vector_uops = uops;
-        end
+        })
+    }
+
+    /// One row: its operands, its results, and where they go.
+    fn row(&mut self, x: &Vector, constants: &Constants, [dst, a, b]: [u32; 3], scratch: &mut Scratch) {
+        self.read_row(x.a, a, &mut scratch.a);
+        match x.op {
+            VecOp::Requant => {}
+            VecOp::Mac => {
+                self.read_row(VecSrc::Acc, dst, &mut scratch.result);
+                self.read_taps(b, &mut scratch.b);
+            }
+            _ => self.read_row(x.b, b, &mut scratch.b),
+        }
+        self.compute(x, constants, b, scratch);
+        self.write_row(x.dst.mem(), dst, &scratch.result);
     }
 
     fn descriptor(&self, entry: u32) -> Descriptor {
@@ -148,19 +225,16 @@ impl Fsim {
     fn read_taps(&self, at: u32, row: &mut [i32]) {
         let (entry, tap) = VecOp::Mac.param_entry(at);
         let outputs = self.config.block_out as usize;
-        for (e, value) in row.iter_mut().enumerate() {
-            *value = i32::from(self.param_byte(entry, tap, e % outputs) as i8);
+        let taps = &self.state.param[(entry * PARAM_ROWS + tap) as usize * outputs..][..outputs];
+        for (value, byte) in row.iter_mut().zip(taps.iter().cycle()) {
+            *value = i32::from(*byte as i8);
         }
     }
 
-    /// Byte `row` of channel `o` in a param entry.
-    fn param_byte(&self, entry: u32, row: u32, o: usize) -> u8 {
-        let outputs = self.config.block_out as usize;
-        self.state.param[(entry * PARAM_ROWS + row) as usize * outputs + o]
-    }
-
-    fn param_word(&self, entry: u32, row: u32, o: usize) -> i32 {
-        i32::from_le_bytes([0, 1, 2, 3].map(|i| self.param_byte(entry, row + i, o)))
+    /// Bias, multiplier and shift of each channel in a param entry, `[3][block_out]`.
+    fn words(&self, entry: u32) -> &[i32] {
+        let words = 3 * self.config.block_out as usize;
+        &self.state.words()[entry as usize * words..][..words]
     }
 
     fn read_row(&self, source: VecSrc, entry: u32, row: &mut [i32]) {
@@ -176,10 +250,8 @@ impl Fsim {
             VecSrc::Out => widen(row, &self.state.out[at..at + n]),
             VecSrc::Inp => widen(row, &self.state.inp[at..at + n]),
             VecSrc::Param => {
-                let outputs = self.config.block_out as usize;
-                for (e, value) in row.iter_mut().enumerate() {
-                    *value = self.param_word(entry, PARAM_BIAS_ROW, e % outputs);
-                }
+                let biases = &self.words(entry)[..self.config.block_out as usize];
+                row.iter_mut().zip(biases.iter().cycle()).for_each(|(value, bias)| *value = *bias);
             }
             VecSrc::Scalar | VecSrc::None => {}
         }
@@ -195,42 +267,21 @@ impl Fsim {
         match mem {
             Mem::Acc => self.state.acc[at..at + row.len()].copy_from_slice(row),
             Mem::Out => narrow(&mut self.state.out[at..at + row.len()]),
-            _ => {
-                narrow(&mut self.state.inp[at..at + row.len()]);
-                self.state.inp_stale.add(entry as usize, entry as usize + 1);
-            }
+            _ => narrow(&mut self.state.inp[at..at + row.len()]),
         }
     }
 
-    /// The requantization of each channel by a param entry.
-    fn requants(&self, x: &Vector, d: &Descriptor, entry: u32) -> Vec<Requant> {
-        (0..self.config.block_out as usize)
-            .map(|o| Requant {
-                bias: self.param_word(entry, PARAM_BIAS_ROW, o),
-                multiplier: self.param_word(entry, PARAM_MULTIPLIER_ROW, o),
-                shift: self.param_byte(entry, PARAM_SHIFT_ROW, o) as i8,
-                zero_point: d.zero_point,
-                lo: d.lo,
-                hi: d.hi,
-                mode: x.mode,
-            })
-            .collect()
-    }
-
-    /// The results of a row's elements; for `mac`, `result` holds the destination's row.
-    fn compute(
-        &self,
-        x: &Vector,
-        (d, table): (&Descriptor, &[i8; TABLE_BYTES]),
-        requants: &[Requant],
-        [a, b]: [&[i32]; 2],
-        result: &mut [i32],
-    ) {
-        let both = result.iter_mut().zip(a.iter().zip(b));
+    /// The results of a row's elements; `b` is the entry of a requantization's parameters, and for `mac`, the results hold
+    /// the destination's row.
+    fn compute(&self, x: &Vector, Constants { descriptor: d, table }: &Constants, b: u32, scratch: &mut Scratch) {
+        let both = scratch.result.iter_mut().zip(scratch.a.iter().zip(&scratch.b));
         match x.op {
             VecOp::Requant => {
-                for (y, (a, r)) in result.iter_mut().zip(a.iter().zip(requants.iter().cycle())) {
-                    *y = requantize(*a, r);
+                let words = self.words(b);
+                let n = self.config.block_out as usize;
+                let channels = words[..n].iter().zip(&words[n..2 * n]).zip(&words[2 * n..]);
+                for ((y, (a, _)), ((bias, multiplier), shift)) in both.zip(channels.cycle()) {
+                    *y = requantize(*a, &requant(x, d, [*bias, *multiplier, *shift]));
                 }
             }
             VecOp::Mul => {
@@ -255,3 +306,6 @@ impl Fsim {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

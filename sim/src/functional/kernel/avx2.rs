@@ -1,0 +1,54 @@
+//! Matrix products by 256-bit multiply-add of 16-bit pairs.
+
+use super::{Copies, Operands, Walk};
+use std::arch::x86_64::*;
+
+/// All micro-ops of a walk. `IN`, `OUT` and `BATCH` are the geometry, or all 0 where it is not known here.
+///
+/// # Safety
+/// The machine has AVX2, block_out is a multiple of 8, and every index of the walk lies in its memory.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn walk<const IN: usize, const OUT: usize, const BATCH: usize>(walk: &Walk, x: &mut Operands) {
+    let inputs = if IN > 0 { IN } else { x.block_in };
+    let outputs = if OUT > 0 { OUT } else { x.block_out };
+    let batch = if BATCH > 0 { BATCH } else { x.batch };
+    let Copies::Pairs { inp, wgt } = x.copies else { return };
+    let (acc, inp, wgt) = (x.acc.as_mut_ptr(), inp.as_ptr(), wgt.as_ptr());
+    let accumulate = walk.accumulate;
+    walk.loops.for_each(|[a, i, w]| {
+        // SAFETY: the caller checked the indices, and the memories hold whole entries.
+        unsafe {
+            let wgt = wgt.add(w * inputs * outputs);
+            for row in 0..batch {
+                let acc = acc.add((a * batch + row) * outputs);
+                let inp = inp.add((i * batch + row) * inputs).cast::<i32>();
+                for o in (0..outputs).step_by(8) {
+                    let wgt = wgt.add(o * 2);
+                    let mut even = _mm256_setzero_si256();
+                    let mut odd = _mm256_setzero_si256();
+                    let mut pair = 0;
+                    while pair + 1 < inputs / 2 {
+                        let w0 = _mm256_loadu_si256(wgt.add(pair * outputs * 2).cast());
+                        let w1 = _mm256_loadu_si256(wgt.add((pair + 1) * outputs * 2).cast());
+                        let x0 = _mm256_set1_epi32(inp.add(pair).read_unaligned());
+                        let x1 = _mm256_set1_epi32(inp.add(pair + 1).read_unaligned());
+                        even = _mm256_add_epi32(even, _mm256_madd_epi16(w0, x0));
+                        odd = _mm256_add_epi32(odd, _mm256_madd_epi16(w1, x1));
+                        pair += 2;
+                    }
+                    if pair < inputs / 2 {
+                        let w0 = _mm256_loadu_si256(wgt.add(pair * outputs * 2).cast());
+                        let x0 = _mm256_set1_epi32(inp.add(pair).read_unaligned());
+                        even = _mm256_add_epi32(even, _mm256_madd_epi16(w0, x0));
+                    }
+                    let mut sum = _mm256_add_epi32(even, odd);
+                    let acc = acc.add(o).cast::<__m256i>();
+                    if accumulate {
+                        sum = _mm256_add_epi32(sum, _mm256_loadu_si256(acc));
+                    }
+                    _mm256_storeu_si256(acc, sum);
+                }
+            }
+        }
+    });
+}

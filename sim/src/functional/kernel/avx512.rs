@@ -1,0 +1,215 @@
+//! Matrix products by 512-bit dot products of unsigned with signed bytes.
+//!
+//! Positions are the loops' passes that use the same weights, and the rows of the batch: their weights are read once for
+//! eight of them, and their sums stay in registers over all micro-ops of one acc entry.
+
+use super::{Copies, Operands, Walk};
+use std::arch::x86_64::*;
+
+/// Where the operands of one position lie, in elements, added to a micro-op's.
+#[derive(Clone, Copy, Default)]
+struct Position {
+    acc: usize,
+    inp: usize,
+}
+
+/// Positions that are gathered before they are worked on.
+const GATHERED: usize = 64;
+
+/// The memories and what is the same for all positions.
+struct Work<'a> {
+    acc: *mut i32,
+    inp: *const u8,
+    wgt: *const i8,
+    excess: *const i32,
+    walk: &'a Walk<'a>,
+    inputs: usize,
+    outputs: usize,
+    batch: usize,
+}
+
+/// All micro-ops of a walk. `IN` and `OUT` are the geometry, or both 0 where it is not known here.
+///
+/// # Safety
+/// The machine has the instructions, block_out is a multiple of 16 and block_in of 4, and every index of the walk lies in
+/// its memory.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+pub(super) unsafe fn walk<const IN: usize, const OUT: usize>(walk: &Walk, x: &mut Operands) {
+    let Copies::Quads { inp, wgt, excess } = x.copies else { return };
+    let work = Work {
+        acc: x.acc.as_mut_ptr(),
+        inp: inp.as_ptr(),
+        wgt: wgt.as_ptr(),
+        excess: excess.as_ptr(),
+        walk,
+        inputs: if IN > 0 { IN } else { x.block_in },
+        outputs: if OUT > 0 { OUT } else { x.block_out },
+        batch: x.batch,
+    };
+    // Sums of products may be taken in any order; results that overwrite each other may not, so only the inner loops that
+    // step no weights are gathered there, and only where there is one acc entry, of whose micro-ops the last prevails.
+    let counts = walk.loops.counts.map(|n| n as usize);
+    let one_entry = walk.loops.uops.iter().all(|u| u[0] == walk.loops.uops[0][0]);
+    let shares = |l: usize| counts[l] == 1 || walk.loops.steps[l][2] == 0;
+    let gathered: [bool; 3] = if walk.accumulate {
+        [0, 1, 2].map(shares)
+    } else {
+        let inner = |l: usize| one_entry && (l..3).all(shares);
+        [0, 1, 2].map(inner)
+    };
+    let uops =
+        if walk.accumulate || !one_entry { walk.loops.uops } else { &walk.loops.uops[walk.loops.uops.len() - 1..] };
+    let range = |l: usize, inside: bool| 0..if gathered[l] == inside { counts[l] } else { 1 };
+
+    let mut positions = [Position::default(); GATHERED];
+    for l0 in range(0, false) {
+        for l1 in range(1, false) {
+            for l2 in range(2, false) {
+                let outer = work.at([0; 3], [l0, l1, l2]);
+                let mut n = 0;
+                for l0 in range(0, true) {
+                    for l1 in range(1, true) {
+                        for l2 in range(2, true) {
+                            let at = work.at(outer, [l0, l1, l2]);
+                            for row in 0..work.batch {
+                                positions[n] = Position {
+                                    acc: (at[0] * work.batch + row) * work.outputs,
+                                    inp: (at[1] * work.batch + row) * work.inputs,
+                                };
+                                n += 1;
+                                if n == GATHERED {
+                                    // SAFETY: as this function.
+                                    unsafe { work.positions::<IN, OUT>(&positions, uops, outer[2]) };
+                                    n = 0;
+                                }
+                            }
+                        }
+                    }
+                }
+                // SAFETY: as this function.
+                unsafe { work.positions::<IN, OUT>(&positions[..n], uops, outer[2]) };
+            }
+        }
+    }
+}
+
+impl Work<'_> {
+    /// Indices at a pass of the loops.
+    #[inline(always)]
+    fn at(&self, from: [usize; 3], pass: [usize; 3]) -> [usize; 3] {
+        let steps = &self.walk.loops.steps;
+        [0, 1, 2].map(|i| from[i] + (0..3).map(|l| pass[l] * steps[l][i] as usize).sum::<usize>())
+    }
+
+    /// All micro-ops at some positions; `wgt` is added to every index of wgt.
+    ///
+    /// # Safety
+    /// As [`walk`].
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+    unsafe fn positions<const IN: usize, const OUT: usize>(
+        &self,
+        positions: &[Position],
+        uops: &[[u32; 3]],
+        wgt: usize,
+    ) {
+        // SAFETY: as this function.
+        unsafe {
+            if self.walk.wgt_zp == 0 {
+                self.in_blocks::<IN, OUT, false>(positions, uops, wgt);
+            } else {
+                self.in_blocks::<IN, OUT, true>(positions, uops, wgt);
+            }
+        }
+    }
+
+    /// As [`Work::positions`]; `ZP` says whether weights have a zero point.
+    ///
+    /// # Safety
+    /// As [`walk`].
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+    unsafe fn in_blocks<const IN: usize, const OUT: usize, const ZP: bool>(
+        &self,
+        positions: &[Position],
+        uops: &[[u32; 3]],
+        wgt: usize,
+    ) {
+        let runs = || uops.chunk_by(|a, b| a[0] == b[0]);
+        // SAFETY: as this function.
+        unsafe {
+            let (eights, rest) = positions.as_chunks::<8>();
+            for eight in eights {
+                runs().for_each(|run| self.run::<IN, OUT, 8, ZP>(eight, run, wgt));
+            }
+            let (fours, rest) = rest.as_chunks::<4>();
+            for four in fours {
+                runs().for_each(|run| self.run::<IN, OUT, 4, ZP>(four, run, wgt));
+            }
+            for one in rest {
+                runs().for_each(|run| self.run::<IN, OUT, 1, ZP>(&[*one], run, wgt));
+            }
+        }
+    }
+
+    /// The micro-ops of one acc entry at `N` positions.
+    ///
+    /// # Safety
+    /// As [`walk`].
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+    unsafe fn run<const IN: usize, const OUT: usize, const N: usize, const ZP: bool>(
+        &self,
+        positions: &[Position; N],
+        run: &[[u32; 3]],
+        wgt: usize,
+    ) {
+        let walk = self.walk;
+        let inputs = if IN > 0 { IN } else { self.inputs };
+        let outputs = if OUT > 0 { OUT } else { self.outputs };
+        let run = if walk.accumulate { run } else { &run[run.len() - 1..] };
+        let ones = _mm512_set1_epi8(1);
+        let from_inp = walk.loops.base[1] as usize;
+        let from_wgt = walk.loops.base[2] as usize + wgt;
+        let from_acc = (walk.loops.base[0] as usize + run[0][0] as usize) * self.batch * outputs;
+        // SAFETY: the caller checked the indices, and the memories hold whole entries.
+        unsafe {
+            let inp = positions.map(|p| self.inp.add(p.inp));
+            for o in (0..outputs).step_by(16) {
+                let mut sums = [_mm512_setzero_si512(); N];
+                let mut totals = [_mm512_setzero_si512(); N];
+                let mut excess = _mm512_setzero_si512();
+                for uop in run {
+                    let tile = from_wgt + uop[2] as usize;
+                    let wgt = self.wgt.add(tile * inputs * outputs + o * 4);
+                    let entry = (from_inp + uop[1] as usize) * self.batch * inputs;
+                    excess = _mm512_add_epi32(excess, _mm512_loadu_si512(self.excess.add(tile * outputs + o).cast()));
+                    for quad in 0..inputs / 4 {
+                        let w = _mm512_loadu_si512(wgt.add(quad * outputs * 4).cast());
+                        for p in 0..N {
+                            let four = inp[p].add(entry + quad * 4).cast::<i32>().read_unaligned();
+                            let x = _mm512_set1_epi32(four);
+                            sums[p] = _mm512_dpbusd_epi32(sums[p], x, w);
+                            if ZP {
+                                totals[p] = _mm512_dpbusd_epi32(totals[p], x, ones);
+                            }
+                        }
+                    }
+                }
+                // The zero point of weights comes once, times the inputs' sum, which has 128 for each input too much.
+                let zero = _mm512_set1_epi32(walk.wgt_zp.into());
+                let all = _mm512_set1_epi32((128 * inputs as i32).wrapping_mul(run.len() as i32));
+                for p in 0..N {
+                    let mut sum = _mm512_sub_epi32(sums[p], excess);
+                    if ZP {
+                        let total = _mm512_sub_epi32(totals[p], all);
+                        sum = _mm512_sub_epi32(sum, _mm512_mullo_epi32(total, zero));
+                    }
+                    let acc = self.acc.add(positions[p].acc + from_acc + o).cast::<__m512i>();
+                    if walk.accumulate {
+                        sum = _mm512_add_epi32(sum, _mm512_loadu_si512(acc));
+                    }
+                    _mm512_storeu_si512(acc, sum);
+                }
+            }
+        }
+    }
+}
