@@ -17,11 +17,11 @@ fn bench(c: &mut Criterion) {
         }
     };
     convolution::fill(device.memory_mut());
-    let command = convolution::stream(&config, &mut device);
+    let command = convolution::stream(&config, &mut device, convolution::Results::Sums);
     let report = device.run(&command).expect("runs");
     let mut fsim = Fsim::new(config.clone(), 8 << 20);
     convolution::fill(fsim.memory_mut());
-    let command_there = convolution::stream(&config, &mut fsim);
+    let command_there = convolution::stream(&config, &mut fsim, convolution::Results::Sums);
     let expected = fsim.run(&command_there).expect("runs");
     assert_eq!((report.trap, report.retired, report.macs), (None, expected.retired, expected.macs));
     let mut group = c.benchmark_group("rtl 3x3 convolution 1x16x16, cycles");

@@ -1,8 +1,12 @@
 //! A 3x3 convolution of 28 x 28 pixels, 128 to 128 channels, on the 1x16x16 preset, tiled as a compiler tiles it: rows of
-//! output pixels in the inner loops, the kernel and the input blocks as micro-ops.
+//! output pixels in the inner loops, the kernel and the input blocks as micro-ops. Either the products alone, or a whole
+//! layer from DRAM to DRAM: bias, requantization and clamp of each tile, and the sum with a residual.
 
 use tilewright_hw::device::{Base, Command, Device};
-use tilewright_hw::isa::{Gemm, GemmUop, INSN_BYTES, Insn, Load, Unit, encode};
+use tilewright_hw::isa::{
+    Descriptor, Gemm, GemmUop, INSN_BYTES, Insn, Load, Op, Store, Unit, VecDst, VecOp, VecSrc, Vector, VectorUop,
+    encode,
+};
 use tilewright_hw::{HwConfig, Mem};
 
 const PIXELS: u32 = 28;
@@ -11,9 +15,80 @@ const ROWS: u32 = 4;
 const WIDTH: u32 = PIXELS + 2;
 const STREAM: u64 = 0x40_0000;
 const UOPS: u64 = 0x50_0000;
+const VECTOR_UOP: u64 = 0x50_8000;
+const PARAMS: u64 = 0x51_0000;
+const RESULTS: u64 = 0x60_0000;
+/// First entry of inp that holds a residual tile.
+const RESIDUAL: u32 = BLOCKS * (ROWS + 2) * WIDTH;
+
+/// What a tile's sums are made into.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Results {
+    /// Nothing: they stay in acc.
+    Sums,
+    /// Bytes in DRAM: bias, requantization, clamp, and the sum with a residual.
+    #[allow(dead_code, reason = "one of the two benchmarks has it")]
+    Bytes,
+}
+
+/// A param entry for both descriptors and one for each output block, with plausible scales.
+fn params(config: &HwConfig) -> Vec<u8> {
+    let requant = Descriptor { lo: -128, hi: 127, zero_point: -3, ..Descriptor::default() };
+    let sum = Descriptor {
+        multiplier_a: 1 << 30,
+        multiplier_b: 3 << 29,
+        multiplier: 5 << 28,
+        shift_b: -1,
+        shift: -19,
+        left_shift: 20,
+        zero_a: -3,
+        zero_b: 5,
+        ..requant
+    };
+    let n = config.block_out as usize;
+    let mut bytes = vec![0; (2 + BLOCKS as usize) * 9 * n];
+    for (entry, descriptor) in bytes.chunks_exact_mut(9 * n).zip([requant, sum]) {
+        entry[..36].copy_from_slice(&descriptor.to_bytes());
+    }
+    for (block, entry) in bytes.chunks_exact_mut(9 * n).skip(2).enumerate() {
+        for o in 0..n {
+            let channel = (block * n + o) as i32;
+            let words = [channel * 50 - 3000, (1 << 30) + channel * 7_654_321].map(i32::to_le_bytes).concat();
+            for (k, byte) in words.iter().enumerate() {
+                entry[k * n + o] = *byte;
+            }
+            entry[8 * n + o] = -11i8 as u8;
+        }
+    }
+    bytes
+}
+
+/// From the sums of a tile to bytes in DRAM.
+fn finish(tile: u32, block: u32, entry: u32) -> Vec<Insn> {
+    let pixels = ROWS * PIXELS;
+    let at = u64::from((block * PIXELS * PIXELS + tile * pixels) * entry);
+    let rows = Vector { dst: VecDst::Out, count0: pixels, dst0: 1, a0: 1, ..Vector::default() };
+    let requant = Vector { op: VecOp::Requant, b: VecSrc::Param, b_at: 2 + block, ..rows };
+    let residual = Load { offset: at, entry: RESIDUAL, row_bytes: pixels * entry, ..Load::default() };
+    let sum = Vector { op: VecOp::Qadd, a: VecSrc::Out, b: VecSrc::Inp, descriptor: 1, b0: 1, b_at: RESIDUAL, ..rows };
+    let store = Store { offset: RESULTS + at, row_bytes: pixels * entry, ..Store::default() };
+    // Each waits for the one before, as the units of a stream in program order do.
+    let order = [Unit::Gemm, Unit::Load, Unit::Vector, Unit::Vector, Unit::Store, Unit::Load];
+    let ops: [Op; 4] = [residual.into(), requant.into(), sum.into(), store.into()];
+    let mut insns = ops.map(Insn::new).to_vec();
+    for (i, insn) in insns.iter_mut().enumerate() {
+        if order[i] != order[i + 1] {
+            insn.pop.insert(order[i]);
+        }
+        if order[i + 1] != order[i + 2] {
+            insn.push.insert(order[i + 2]);
+        }
+    }
+    insns
+}
 
 /// One tile: 4 rows of 28 pixels of one output block, from 8 input blocks.
-pub fn stream(config: &HwConfig, device: &mut dyn Device) -> Command {
+pub fn stream(config: &HwConfig, device: &mut dyn Device, results: Results) -> Command {
     let entry = config.block_in;
     let mut uops = Vec::new();
     for block in 0..BLOCKS {
@@ -28,11 +103,21 @@ pub fn stream(config: &HwConfig, device: &mut dyn Device) -> Command {
     device.write(UOPS, &bytes).expect("inside memory");
     let mut program =
         vec![Insn::new(Load { mem: Mem::GemmUop, offset: UOPS, row_bytes: bytes.len() as u32, ..Load::default() })];
+    if results == Results::Bytes {
+        let (params, uop) = (params(config), VectorUop::default().to_bytes(config));
+        device.write(PARAMS, &params).expect("inside memory");
+        device.write(VECTOR_UOP, &uop).expect("inside memory");
+        let (mem, row_bytes) = (Mem::Param, params.len() as u32);
+        program.push(Insn::new(Load { mem, offset: PARAMS, row_bytes, ..Load::default() }));
+        let (mem, row_bytes) = (Mem::VectorUop, uop.len() as u32);
+        program.push(Insn::new(Load { mem, offset: VECTOR_UOP, row_bytes, ..Load::default() }));
+    }
     // The next operands are loaded when the products before are done, so that no two units meet at a port.
+    let before = if results == Results::Bytes { Unit::Store } else { Unit::Gemm };
     let loads = |op: Load, first: bool, last: bool| {
         let mut insn = Insn::new(op);
         if first {
-            insn.pop.insert(Unit::Gemm);
+            insn.pop.insert(before);
         }
         if last {
             insn.push.insert(Unit::Gemm);
@@ -59,6 +144,7 @@ pub fn stream(config: &HwConfig, device: &mut dyn Device) -> Command {
                 row_bytes: 72 * 256,
                 ..Load::default()
             };
+            // The tile's input waited for the block before the first one.
             program.push(loads(weights, block > 0, true));
             let mut first = Insn::new(Gemm {
                 accumulate: false,
@@ -86,6 +172,9 @@ pub fn stream(config: &HwConfig, device: &mut dyn Device) -> Command {
             });
             rest.push.insert(Unit::Load);
             program.push(rest);
+            if results == Results::Bytes {
+                program.extend(finish(tile, block, entry));
+            }
         }
     }
     let bytes: Vec<u8> = program.iter().flat_map(|i| encode(i, config).expect("fits")).collect();
