@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use tilewright::classes::{self, Guess};
-use tilewright::devices::{self, DeviceKind};
+use tilewright::devices::{self, DeviceKind, Extras};
 use tilewright::inference::{self, Results};
 use tilewright::{dram, model, picture, zoo};
 use tilewright_hw::config::HwConfig;
@@ -61,7 +61,7 @@ fn compile(network: &str, config: &HwConfig, offload: bool) -> Result<(Artifact,
 }
 
 fn rtl(config: &HwConfig) -> Result<Option<Box<dyn Device>>> {
-    devices::open(DeviceKind::Rtl, config, None, &tell).context("the simulator of the RTL")
+    devices::open(DeviceKind::Rtl, config, Extras::default(), &tell).context("the simulator of the RTL")
 }
 
 /// Figures of a run on the RTL.
@@ -127,7 +127,7 @@ fn photos(config: &HwConfig) -> Result<()> {
     let all = entry.preprocess().tensor(&pictures, input, &Default::default())?;
     let one = entry.preprocess().tensor(&pictures[ON_RTL..=ON_RTL], input, &Default::default())?;
 
-    let fsim_device = devices::open(DeviceKind::Fsim, config, None, &tell)?;
+    let fsim_device = devices::open(DeviceKind::Fsim, config, Extras::default(), &tell)?;
     let (fsim, fsim_s) = run("fsim: photo", on_accel.clone(), fsim_device, &all)?;
     let (cpu, cpu_s) = run("CPU: photo", on_cpu, None, &all)?;
     let (rtl, rtl_s) = run("RTL: photo", on_accel.clone(), rtl(config)?, &one)?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use tilewright::devices::{self, DeviceKind};
+use tilewright::devices::{self, DeviceKind, Extras};
 use tilewright::levels::{Figures, figures};
 use tilewright_hw::config::HwConfig;
 
@@ -36,7 +36,7 @@ fn table() -> Result<()> {
             bail!("{path} is not there; name the folder of models with TILEWRIGHT_MODELS=DIR");
         }
         for level in LEVELS {
-            let device = devices::open(DeviceKind::Rtl, &config, None, &|_| {})?;
+            let device = devices::open(DeviceKind::Rtl, &config, Extras::default(), &|_| {})?;
             let Figures { nodes, steps, instructions, dram_bytes, cycles, cpu_s } =
                 figures(Path::new(path), &config, level, device, 5).with_context(|| path.to_string())?;
             let cycles = cycles.map_or("-".to_string(), |cycles| cycles.to_string());

@@ -65,21 +65,41 @@ impl std::fmt::Display for DeviceKind {
     }
 }
 
-/// Opens a device, or none for the CPU. The configuration's DRAM section says how memory behaves; `waves` is a file for
-/// the design's signals; `told` hears what takes time.
+/// What is asked of a device beyond running commands.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Extras<'a> {
+    /// File for the design's signals.
+    pub waves: Option<&'a Path>,
+    /// Programs with races, ports that only luck keeps from colliding, and reads of what nobody wrote are refused.
+    pub strict: bool,
+    /// Reports tell when each instruction started and retired.
+    pub spans: bool,
+}
+
+/// Opens a device, or none for the CPU. The configuration's DRAM section says how memory behaves; `told` hears what takes
+/// time.
 ///
 /// # Errors
-/// [`DeviceError::Unsupported`] where the device records no waves, [`DeviceError::Tool`] where one that it needs is missing.
+/// [`DeviceError::Unsupported`] where the device has not one of the extras, [`DeviceError::Tool`] where a tool that it needs
+/// is missing.
 pub fn open(
     kind: DeviceKind,
     config: &HwConfig,
-    waves: Option<&Path>,
+    extras: Extras,
     told: &dyn Fn(&str),
 ) -> Result<Option<Box<dyn Device>>, DeviceError> {
-    if waves.is_some() && kind != DeviceKind::Rtl {
-        return Err(DeviceError::Unsupported { device: kind.to_string(), what: "record waves; use --device rtl" });
+    let unsupported = |what| Err(DeviceError::Unsupported { device: kind.to_string(), what });
+    let timed = matches!(kind, DeviceKind::Csim | DeviceKind::Rtl);
+    if extras.waves.is_some() && kind != DeviceKind::Rtl {
+        return unsupported("record waves; use --device rtl");
     }
-    if let Some(path) = waves {
+    if extras.strict && kind != DeviceKind::Csim {
+        return unsupported("check programs strictly; use --device csim");
+    }
+    if extras.spans && !timed {
+        return unsupported("trace instructions, since it knows no time; use --device csim or --device rtl");
+    }
+    if let Some(path) = extras.waves {
         // The design writes the file at the run's end without a word, so that what it would not find is found here.
         tilewright_runtime::files::check_writable(path).map_err(|e| DeviceError::Tool {
             tool: format!("--waves {}", path.display()),
@@ -91,10 +111,12 @@ pub fn open(
         DeviceKind::Cpu => Ok(None),
         DeviceKind::Fsim => Ok(Some(Box::new(Fsim::new(config.clone(), config.memory_bytes())))),
         DeviceKind::Csim => {
-            Ok(Some(Box::new(Csim::new(config.clone(), config.memory_bytes(), CsimOptions::default()))))
+            let options = CsimOptions { strict: extras.strict, spans: extras.spans, ..CsimOptions::default() };
+            Ok(Some(Box::new(Csim::new(config.clone(), config.memory_bytes(), options))))
         }
         DeviceKind::Rtl => {
-            let options = RtlOptions { waves: waves.map(Path::to_path_buf), ..RtlOptions::default() };
+            let options =
+                RtlOptions { waves: extras.waves.map(Path::to_path_buf), spans: extras.spans, ..RtlOptions::default() };
             let rtl =
                 Rtl::with_progress(config.clone(), config.memory_bytes(), &options, &|progress| match progress {
                     rtl::Progress::Cached | rtl::Progress::Built => told(""),

@@ -18,5 +18,6 @@ pub mod model;
 pub mod picture;
 pub mod quantize;
 pub mod stream;
+pub mod trace;
 pub mod values;
 pub mod zoo;

@@ -1,6 +1,7 @@
 //! The contract between programs and whatever runs them: a simulator, a board, a remote machine.
 
 use crate::config::{HwConfig, Mem};
+use crate::isa::Unit;
 use crate::regs::{TrapCause, TrapUnit, UnitState};
 
 /// A base register: where a region begins in device memory and how many bytes it has.
@@ -57,6 +58,20 @@ impl std::fmt::Display for Trap {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UnitCounters(pub [[u64; UnitState::ALL.len()]; TrapUnit::ALL.len()]);
 
+/// The cycles of one instruction. Cycle 0 is the one whose edge takes the doorbell's write; an instruction that starts or
+/// retires in t does so in the registers' state of t, so that others see it in t+1 (`hw/TIMING.md`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// The unit.
+    pub unit: Unit,
+    /// The instruction's place among its unit's, from 0.
+    pub ordinal: u32,
+    /// The cycle in which it leaves its queue and takes its tokens.
+    pub start: u64,
+    /// The cycle in which it retires and gives its tokens; `None` where a trap came first.
+    pub end: Option<u64>,
+}
+
 /// What a run left behind.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunReport {
@@ -73,6 +88,8 @@ pub struct RunReport {
     pub bytes: Option<(u64, u64)>,
     /// Cycles by unit and state, where the device counts them.
     pub counters: Option<UnitCounters>,
+    /// When each instruction started and retired, by unit, then ordinal; empty unless the device was asked to keep them.
+    pub spans: Vec<Span>,
 }
 
 /// Why a device could not do as asked. A trap is no such error: it is the outcome of a run.

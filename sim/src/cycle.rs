@@ -22,7 +22,6 @@ use crate::dram::Dram;
 use crate::functional::{Fsim, Stop};
 use crate::queue::Queue;
 use crate::rtl::DEFAULT_CYCLE_LIMIT;
-use crate::span::Span;
 use check::{Checker, Memories};
 use engine::{Engine, Halt, Order, Work};
 use ports::MicroOps;
@@ -43,7 +42,7 @@ pub struct CsimOptions {
     /// Looks for races, ports that only luck kept from colliding, and reads of what nobody wrote; a program with any of
     /// them, or one that deadlocks or overflows a token counter, ends with [`DeviceError::Program`]. Needs values.
     pub strict: bool,
-    /// [`Csim::spans`] tells of each run when its instructions started and retired.
+    /// Reports tell when instructions started and retired.
     pub spans: bool,
 }
 
@@ -54,7 +53,6 @@ pub struct Csim {
     options: CsimOptions,
     /// Whether load had the last read request of the command before.
     last_load: bool,
-    spans: Vec<Span>,
     /// What has been written so far, where it counts.
     memories: Memories,
     diagnoses: Vec<Diagnosis>,
@@ -69,7 +67,6 @@ impl Csim {
             fsim: Fsim::new(config, memory_bytes),
             options,
             last_load: true,
-            spans: Vec::new(),
             memories: Memories::default(),
             diagnoses: Vec::new(),
             queue: Queue::default(),
@@ -84,12 +81,6 @@ impl Csim {
     /// Device memory, to be filled by the host.
     pub fn memory_mut(&mut self) -> &mut [u8] {
         self.fsim.memory_mut()
-    }
-
-    /// When each instruction of the last command started and retired, by unit, then ordinal; none unless
-    /// [`CsimOptions::spans`] asks for it.
-    pub fn spans(&self) -> &[Span] {
-        &self.spans
     }
 
     /// What is wrong with the last command's program, by place; see [`CsimOptions::strict`].
@@ -128,7 +119,6 @@ impl Csim {
             engine = engine.watch_ports();
         }
         let outcome = engine.run().ok_or(DeviceError::CycleLimit { limit })?;
-        self.spans = outcome.spans;
         self.diagnoses = outcome.diagnoses;
         if let Some((index, what)) = outcome.program {
             return Err(DeviceError::Program { index, what });

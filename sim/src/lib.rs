@@ -15,4 +15,3 @@ mod span;
 pub use cycle::{Csim, CsimOptions};
 pub use functional::{Fsim, Kernel, Step, Stepper};
 pub use rtl::{Rtl, RtlOptions};
-pub use span::Span;

@@ -11,7 +11,7 @@ pub use build::{Progress, default_cache_dir};
 
 use crate::dram::Dram;
 use crate::queue::Queue;
-use crate::span::{self, Span};
+use crate::span;
 use std::path::{Path, PathBuf};
 use sys::{Bench, End};
 use tilewright_hw::config::{Counters, DramSection, HwConfig, Mem};
@@ -33,7 +33,7 @@ pub struct RtlOptions {
     pub cache_dir: Option<PathBuf>,
     /// The design's assertions are checked; a build of its own.
     pub assertions: bool,
-    /// [`Rtl::spans`] tells of each run when its instructions started and retired; slower by a few per cent.
+    /// Reports tell when instructions started and retired; slower by a few per cent.
     pub spans: bool,
 }
 
@@ -43,7 +43,6 @@ pub struct Rtl {
     bench: Bench,
     bases: Vec<Base>,
     queue: Queue,
-    spans: Vec<Span>,
 }
 
 impl Rtl {
@@ -99,7 +98,7 @@ impl Rtl {
         }
         let bases = vec![Base::default(); config.bases as usize];
         bench.record(options.spans);
-        let mut rtl = Rtl { config, bench, bases, queue: Queue::default(), spans: Vec::new() };
+        let mut rtl = Rtl { config, bench, bases, queue: Queue::default() };
         rtl.set_up();
         Ok(rtl)
     }
@@ -138,8 +137,6 @@ impl Rtl {
         self.bench.write_reg(regs::DOORBELL, 1);
         let limit = command.cycle_limit.unwrap_or(DEFAULT_CYCLE_LIMIT);
         let end = self.bench.run(limit);
-        let event = |&event: &u64| (Unit::ALL[(event >> 1 & 3) as usize], event >> 3, event & 1 == 1);
-        self.spans = span::spans(self.bench.events().iter().map(event));
         match end {
             End::Stopped => {}
             End::Limit => {
@@ -197,6 +194,8 @@ impl Rtl {
         let retired = [0, 1, 2, 3].map(|unit| bench.read_reg(regs::RETIRED + 4 * unit));
         let cycles = bench.read_wide(regs::CYCLES_LO);
         let counters = (self.config.counters != Counters::None).then(|| self.counters());
+        let event = |&event: &u64| (Unit::ALL[(event >> 1 & 3) as usize], event >> 3, event & 1 == 1);
+        let spans = span::spans(self.bench.events().iter().map(event));
         RunReport {
             cycles: Some(cycles),
             trap,
@@ -204,6 +203,7 @@ impl Rtl {
             macs: self.macs(command, retired[1]),
             bytes: Some(bytes),
             counters,
+            spans,
         }
     }
 
@@ -243,12 +243,6 @@ impl Rtl {
             reason,
             remedy: "clear the cache directory".into(),
         })
-    }
-
-    /// When each instruction of the last command started and retired, by unit, then ordinal; none unless
-    /// [`RtlOptions::spans`] asks for it.
-    pub fn spans(&self) -> &[Span] {
-        &self.spans
     }
 
     /// The host wrote these bytes; nobody asks.

@@ -1,20 +1,7 @@
 //! When an instruction started and when it retired.
 
+use tilewright_hw::device::Span;
 use tilewright_hw::isa::Unit;
-
-/// The cycles of one instruction. Cycle 0 is the one whose edge takes the doorbell's write; an instruction that starts or
-/// retires in t does so in the registers' state of t, so that others see it in t+1 (`hw/TIMING.md`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Span {
-    /// The unit.
-    pub unit: Unit,
-    /// The instruction's place among its unit's, from 0.
-    pub ordinal: u32,
-    /// The cycle in which it leaves its queue and takes its tokens.
-    pub start: u64,
-    /// The cycle in which it retires and gives its tokens; `None` where a trap came first.
-    pub end: Option<u64>,
-}
 
 /// Spans from starts and retirements in the order of their cycles, each `(unit, cycle, whether it is a retirement)`; by unit,
 /// then ordinal.

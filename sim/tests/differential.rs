@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tilewright_hw::device::{Device, DeviceError, RunReport};
+use tilewright_hw::device::{Device, DeviceError, RunReport, Span};
 use tilewright_hw::isa::{Op, Unit};
 use tilewright_hw::regs::{TrapCause, TrapUnit};
 use tilewright_hw::{HwConfig, Mem};
@@ -21,7 +21,7 @@ use tilewright_sim::random::{
     Coverage, Expected, FaultKind, MEMORY_BYTES, Planted, Program, generate, plant, sample_config_with, sample_dram,
     shrink,
 };
-use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions, Span};
+use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions};
 
 const CONFIGS: u64 = 8;
 /// Configurations more where large ones are asked for.
@@ -69,7 +69,8 @@ fn compare(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, program: &Program) -
     }
     match run(csim, program) {
         Ok(modelled) => {
-            if let Some(why) = compare_time(&modelled, &found).or_else(|| compare_spans(csim.spans(), rtl.spans())) {
+            if let Some(why) = compare_time(&modelled, &found).or_else(|| compare_spans(&modelled.spans, &found.spans))
+            {
                 return Some(why);
             }
         }
@@ -156,7 +157,7 @@ fn compare_fault(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, planted: &Plan
             match run(csim, &planted.program) {
                 Ok(modelled) => {
                     let why = compare_time(&modelled, &report);
-                    if let Some(why) = why.or_else(|| compare_spans(csim.spans(), rtl.spans())) {
+                    if let Some(why) = why.or_else(|| compare_spans(&modelled.spans, &report.spans)) {
                         return Some(why);
                     }
                 }

@@ -2,10 +2,10 @@
 
 mod report;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use tilewright::devices::{self, DeviceKind};
+use tilewright::devices::{self, DeviceKind, Extras};
 use tilewright::diff::{Comparison, Other, Outputs, Reference, Side, Tolerance, compare_all, departure};
 use tilewright::inference;
 use tilewright::picture::Preprocess;
@@ -253,6 +253,6 @@ fn side(artifact: Artifact, kind: DeviceKind, config: &HwConfig) -> Result<Side>
     if kind != DeviceKind::Cpu {
         artifact.check_hardware(config)?;
     }
-    let device = devices::open(kind, config, None::<&Path>, &progress::tell)?;
+    let device = devices::open(kind, config, Extras::default(), &progress::tell)?;
     Ok(Side::new(artifact, config, device)?)
 }

@@ -11,7 +11,7 @@ mod stepper;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use tilewright::devices::DeviceKind;
+use tilewright::devices::{DeviceKind, Extras};
 use tilewright::picture::Preprocess;
 use tilewright::{dram, stream};
 use tilewright_hw::config::HwConfig;
@@ -70,6 +70,12 @@ pub struct Run {
     /// Record the design's signals (rtl alone)
     #[arg(long, value_name = "FILE.fst")]
     waves: Option<PathBuf>,
+    /// Write when each instruction started and retired, for Perfetto (ui.perfetto.dev); csim and rtl
+    #[arg(long, value_name = "FILE.json")]
+    trace: Option<PathBuf>,
+    /// Refuse programs with races, ports that only luck keeps from colliding, and reads of what nobody wrote (csim alone)
+    #[arg(long)]
+    strict: bool,
     /// Say of every operator where it runs and why, and what it takes there and elsewhere
     #[arg(long)]
     explain: bool,
@@ -150,6 +156,7 @@ impl Run {
 
     /// Opens the device, saying so where it takes time.
     fn open(&self, config: &HwConfig) -> Result<Option<Box<dyn tilewright_hw::device::Device>>> {
-        Ok(tilewright::devices::open(self.device, config, self.waves.as_deref(), &super::progress::tell)?)
+        let extras = Extras { waves: self.waves.as_deref(), strict: self.strict, spans: self.trace.is_some() };
+        Ok(tilewright::devices::open(self.device, config, extras, &super::progress::tell)?)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tilewright::devices::{self, DeviceKind};
+use tilewright::devices::{self, DeviceKind, Extras};
 use tilewright::levels::{Figures, figures};
 use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
@@ -11,7 +11,7 @@ use tilewright_testing as testing;
 use crate::{arrays, carried, run};
 
 fn all(file: &Path, config: &HwConfig) -> Vec<Figures> {
-    let device = || devices::open(DeviceKind::Rtl, config, None, &|_| {}).unwrap();
+    let device = || devices::open(DeviceKind::Rtl, config, Extras::default(), &|_| {}).unwrap();
     (0..=3).map(|level| figures(file, config, level, device(), 1).unwrap()).collect()
 }
 

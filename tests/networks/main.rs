@@ -17,7 +17,7 @@ mod tflite;
 
 use std::path::{Path, PathBuf};
 
-use tilewright::devices::{self, DeviceKind};
+use tilewright::devices::{self, DeviceKind, Extras};
 use tilewright::inference::{self, Results};
 use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
@@ -86,7 +86,9 @@ fn run_on(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[T
     let values: Vec<_> =
         artifact.manifest.inputs.iter().map(|id| artifact.manifest.values[id.0 as usize].clone()).collect();
     let runs = inference::split(&values.iter().collect::<Vec<_>>(), inputs).unwrap_or_else(|e| panic!("{e}"));
-    let device = devices::open(device, config, None, &|_| {}).unwrap_or_else(|e| panic!("{e}"));
+    // What the compiler makes must pass whatever the cycle model can find.
+    let extras = Extras { strict: device == DeviceKind::Csim, ..Extras::default() };
+    let device = devices::open(device, config, extras, &|_| {}).unwrap_or_else(|e| panic!("{e}"));
     let mut session = Session::new(artifact, &Registry::new(), device).unwrap_or_else(|e| panic!("{e}"));
     inference::run(&mut session, &runs, |_| {}).unwrap_or_else(|e| panic!("{e}"))
 }

@@ -63,6 +63,7 @@ impl Region {
             macs: report.macs,
             bytes: report.bytes,
             counters: report.counters,
+            spans: report.spans,
             ..StepReport::on(Place::Accel)
         })
     }

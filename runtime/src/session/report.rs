@@ -1,6 +1,6 @@
 //! What a run took, step by step.
 
-use tilewright_hw::device::UnitCounters;
+use tilewright_hw::device::{Span, UnitCounters};
 
 use crate::artifact::Place;
 
@@ -19,11 +19,13 @@ pub struct StepReport {
     pub bytes: Option<(u64, u64)>,
     /// Cycles by unit and state, where the device counts them.
     pub counters: Option<UnitCounters>,
+    /// When the accelerator's instructions started and retired, where the device keeps it.
+    pub spans: Vec<Span>,
 }
 
 impl StepReport {
     pub(super) fn on(place: Place) -> StepReport {
-        StepReport { place, wall_s: 0.0, cycles: None, macs: 0, bytes: None, counters: None }
+        StepReport { place, wall_s: 0.0, cycles: None, macs: 0, bytes: None, counters: None, spans: Vec::new() }
     }
 }
 

@@ -14,12 +14,11 @@ use super::states::{Layers, missing};
 use super::store::{self, Store};
 use super::tokens::Tokens;
 use crate::dram::{Direction, Dram};
-use crate::span::Span;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use tilewright_hw::HwConfig;
 use tilewright_hw::config::{Counters, Mem};
-use tilewright_hw::device::{Base, RunReport, Trap, UnitCounters};
+use tilewright_hw::device::{Base, RunReport, Span, Trap, UnitCounters};
 use tilewright_hw::isa::{Insn, Op, Unit};
 use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
 
@@ -133,8 +132,6 @@ struct Candidate {
 /// Result of a run.
 pub(super) struct Outcome {
     pub(super) report: RunReport,
-    /// By unit, then ordinal; where they are kept.
-    pub(super) spans: Vec<Span>,
     /// The first rule that was broken and that the hardware does not check: place and text.
     pub(super) program: Option<(u32, String)>,
     pub(super) last_load: bool,
@@ -654,6 +651,11 @@ impl<'a, W: Work> Engine<'a, W> {
             }
             Counters::Causes => Some(UnitCounters(states)),
         };
+        // What comes after a trap does not count.
+        for unit in &mut self.spans {
+            unit.retain(|span| span.start < cycles);
+            unit.iter_mut().for_each(|span| span.end = span.end.filter(|end| *end < cycles));
+        }
         let report = RunReport {
             cycles: Some(cycles),
             trap,
@@ -661,20 +663,10 @@ impl<'a, W: Work> Engine<'a, W> {
             macs: self.macs.iter().take(retired[Unit::Gemm as usize] as usize).sum(),
             bytes: Some((self.read, self.store.written)),
             counters,
+            spans: self.spans.concat(),
         };
-        // What comes after a trap does not count.
-        for unit in &mut self.spans {
-            unit.retain(|span| span.start < cycles);
-            unit.iter_mut().for_each(|span| span.end = span.end.filter(|end| *end < cycles));
-        }
         self.diagnoses.extend(self.work.found());
         self.diagnoses.sort_by_key(|found| (found.place, found.kind));
-        Outcome {
-            report,
-            spans: self.spans.concat(),
-            program: self.program,
-            last_load: self.last_load,
-            diagnoses: self.diagnoses,
-        }
+        Outcome { report, program: self.program, last_load: self.last_load, diagnoses: self.diagnoses }
     }
 }

@@ -1,0 +1,102 @@
+//! When instructions ran, as a trace for Perfetto and Chrome: the trace event format's complete events.
+
+use serde_json::{Value, json};
+use tilewright_hw::device::Span;
+use tilewright_hw::isa::{Insn, Unit, print_insn};
+
+/// A command of a run: its name, its program and when its instructions ran.
+pub struct Part<'a> {
+    /// What the trace calls it.
+    pub name: String,
+    /// The program, where it is at hand.
+    pub program: Option<Vec<Insn>>,
+    /// Its instructions' cycles, by unit, then ordinal.
+    pub spans: &'a [Span],
+    /// Its cycles.
+    pub cycles: u64,
+}
+
+/// The trace of commands that ran one after the other at a clock of `clock_mhz`; times are microseconds. Instructions of a
+/// unit that overlap lie in lanes.
+pub fn trace(hw: &str, clock_mhz: f64, parts: &[Part]) -> Value {
+    let us = |cycles: u64| cycles as f64 / clock_mhz;
+    let mut events = vec![json!({ "ph": "M", "pid": 1, "name": "process_name", "args": { "name": hw } })];
+    let mut lanes_of = [1usize; 4];
+    let mut begin = 0;
+    let mut rows = Vec::new();
+    for part in parts {
+        rows.push(json!({ "ph": "X", "pid": 1, "tid": 0, "name": part.name, "ts": us(begin), "dur": us(part.cycles),
+                          "args": { "cycles": part.cycles } }));
+        for unit in Unit::ALL {
+            let insns: Vec<(usize, &Insn)> =
+                part.program.iter().flatten().enumerate().filter(|(_, insn)| insn.unit() == unit).collect();
+            // The cycle from which each lane is free.
+            let mut lanes: Vec<u64> = Vec::new();
+            for span in part.spans.iter().filter(|span| span.unit == unit) {
+                let end = span.end.unwrap_or(part.cycles);
+                let lane = lanes.iter().position(|free| *free <= span.start).unwrap_or(lanes.len());
+                if lane == lanes.len() {
+                    lanes.push(0);
+                }
+                lanes[lane] = end;
+                let insn = insns.get(span.ordinal as usize);
+                rows.push(json!({
+                    "ph": "X", "pid": 1, "tid": thread(unit, lane), "ts": us(begin + span.start), "dur": us(end - span.start),
+                    "name": insn.map_or_else(|| format!("{} {}", unit.name(), span.ordinal), |(_, insn)| title(insn)),
+                    "args": { "start": span.start, "end": span.end, "ordinal": span.ordinal,
+                              "place": insn.map(|(place, _)| place), "instruction": insn.map(|(_, insn)| print_insn(insn)) },
+                }));
+            }
+            lanes_of[unit as usize] = lanes_of[unit as usize].max(lanes.len());
+        }
+        begin += part.cycles;
+    }
+    let mut name = |tid: usize, name: String| {
+        events.push(json!({ "ph": "M", "pid": 1, "tid": tid, "name": "thread_name", "args": { "name": name } }));
+        events.push(
+            json!({ "ph": "M", "pid": 1, "tid": tid, "name": "thread_sort_index", "args": { "sort_index": tid } }),
+        );
+    };
+    name(0, "commands".into());
+    for unit in Unit::ALL {
+        for lane in 0..lanes_of[unit as usize] {
+            let more = if lane == 0 { String::new() } else { format!(" ({})", lane + 1) };
+            name(thread(unit, lane), format!("{}{more}", unit.name()));
+        }
+    }
+    events.extend(rows);
+    json!({ "traceEvents": events, "displayTimeUnit": "ns",
+            "otherData": { "clock_mhz": clock_mhz, "cycle": "1 cycle is 1 / clock_mhz microseconds" } })
+}
+
+/// The number of a unit's lane among the trace's threads.
+fn thread(unit: Unit, lane: usize) -> usize {
+    (unit as usize + 1) * 100 + lane
+}
+
+/// An instruction's first words: what it does and to what.
+fn title(insn: &Insn) -> String {
+    print_insn(insn).split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_instructions_lie_in_lanes() {
+        let span = |ordinal, start, end| Span { unit: Unit::Load, ordinal, start, end: Some(end) };
+        let spans = [span(0, 10, 30), span(1, 20, 40), span(2, 30, 50)];
+        let part = |name: &str| Part { name: name.into(), program: None, spans: &spans, cycles: 100 };
+        let trace = trace("1x16x16", 100.0, &[part("a"), part("b")]);
+        let found: Vec<(u64, f64, f64)> = trace["traceEvents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|e| e["ph"] == "X" && e["tid"] != 0)
+            .map(|e| (e["tid"].as_u64().unwrap(), e["ts"].as_f64().unwrap(), e["dur"].as_f64().unwrap()))
+            .collect();
+        assert_eq!(found[..3], [(100, 0.1, 0.2), (101, 0.2, 0.2), (100, 0.3, 0.2)]);
+        assert_eq!(found[3], (100, 1.1, 0.2));
+    }
+}
