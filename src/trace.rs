@@ -1,8 +1,13 @@
 //! When instructions ran, as a trace for Perfetto and Chrome: the trace event format's complete events.
 
+use std::io;
+use std::path::Path;
+
 use serde_json::{Value, json};
+use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::Span;
 use tilewright_hw::isa::{Insn, Unit, print_insn};
+use tilewright_runtime::files::write_whole;
 
 /// A command of a run: its name, its program and when its instructions ran.
 pub struct Part<'a> {
@@ -67,6 +72,15 @@ pub fn trace(hw: &str, clock_mhz: f64, parts: &[Part]) -> Value {
     events.extend(rows);
     json!({ "traceEvents": events, "displayTimeUnit": "ns",
             "otherData": { "clock_mhz": clock_mhz, "cycle": "1 cycle is 1 / clock_mhz microseconds" } })
+}
+
+/// Writes the trace of commands that ran one after the other, at the configuration's clock.
+///
+/// # Errors
+/// The file cannot be written; then nothing is.
+pub fn write(path: &Path, config: &HwConfig, parts: &[Part]) -> io::Result<()> {
+    let value = trace(&config.name, config.host.clock_mhz, parts);
+    write_whole(path, &[value.to_string().as_bytes()])
 }
 
 /// The number of a unit's lane among the trace's threads.

@@ -96,7 +96,7 @@ fn what_cannot_run_is_refused() {
     refused(
         dir,
         &["run", "copy.tw", "--device", "cpu"],
-        "a program runs on an accelerator; use --device fsim or --device rtl",
+        "a program runs on an accelerator; use --device fsim, csim or rtl",
     );
     refused(dir, &["run", "copy.tw", "--data", "x=in.bin"], "--data x=in.bin: x is not a number; write 4096 or 0x1000");
     refused(dir, &["run", "copy.tw", "--data", "4096"], "--data 4096 is not of the form ADDRESS=FILE");

@@ -1,5 +1,6 @@
 //! Models and artifacts on a device.
 
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -7,8 +8,10 @@ use serde_json::{Value, json};
 use tilewright::devices::DeviceKind;
 use tilewright::dump::{Dump, INDEX};
 use tilewright::inference::{self, Labels, Results};
+use tilewright::trace::{self, Part};
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::artifact::{Artifact, Manifest, NodeCost, Place};
+use tilewright_hw::isa::Insn;
+use tilewright_runtime::artifact::{Artifact, Manifest, NodeCost, Place, StepKind};
 use tilewright_runtime::npy;
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
@@ -88,6 +91,9 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         let (dir, hidden) = (dir.display(), done.hidden);
         eprintln!("{dir}: {} values; {hidden} more stay inside their steps, as {INDEX} says", done.written);
     }
+    if let Some(path) = &args.trace {
+        write_trace(path, &config, session.artifact(), &results)?;
+    }
     let accuracy = labels.zip(results.outputs.first()).map(|(labels, output)| labels.accuracy(output));
     let files = files.map(|files| files.write(&results.outputs)).transpose()?.unwrap_or_default();
     let mut report = json(args, &config, session.artifact(), &results, &times, accuracy, &files);
@@ -109,6 +115,32 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         return Ok(Verdict::No);
     }
     Ok(Verdict::Fine)
+}
+
+/// Writes when the instructions of all runs ran.
+fn write_trace(path: &Path, config: &HwConfig, artifact: &Artifact, results: &Results) -> Result<()> {
+    let programs: Vec<Option<Vec<Insn>>> = artifact
+        .manifest
+        .steps
+        .iter()
+        .map(|step| match &step.kind {
+            StepKind::Accel(accel) => {
+                let mut program = accel.program.clone();
+                program.stream = artifact.blob(accel.stream).to_vec();
+                program.decode(config).ok()
+            }
+            StepKind::Cpu { .. } | StepKind::Packed { .. } => None,
+        })
+        .collect();
+    let mut parts = Vec::new();
+    for (run, report) in results.reports.iter().enumerate() {
+        for ((step, program), taken) in artifact.manifest.steps.iter().zip(&programs).zip(&report.steps) {
+            let Some(cycles) = taken.cycles else { continue };
+            let name = format!("run {run}: {}", step.name);
+            parts.push(Part { name, program: program.clone(), spans: &taken.spans, cycles });
+        }
+    }
+    trace::write(path, config, &parts).with_context(|| format!("--trace {}", path.display()))
 }
 
 /// The model's inputs, in order.

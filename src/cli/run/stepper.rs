@@ -3,9 +3,10 @@
 use std::io::{BufRead, IsTerminal, Write};
 use std::time::Instant;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 use tilewright::devices::DeviceKind;
+use tilewright::trace::{self, Part};
 use tilewright::{dram, stream};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::{Base, Command, Device, RunReport};
@@ -27,11 +28,11 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     };
     let code = stream::encode_all(&file, &program, &config)?;
     if args.device == DeviceKind::Cpu {
-        bail!("a program runs on an accelerator; use --device fsim or --device rtl");
+        bail!("a program runs on an accelerator; use --device fsim, csim or rtl");
     }
     let memory = Memory::plan(args, &config, code)?;
     let Some(mut device) = args.open(&config)? else {
-        bail!("device {} runs no programs; use --device fsim or --device rtl", args.device);
+        bail!("device {} runs no programs; use --device fsim, csim or rtl", args.device);
     };
     let device = device.as_mut();
     memory.install(device)?;
@@ -44,6 +45,10 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     };
     let wall_s = started.elapsed().as_secs_f64();
     memory.save(device)?;
+    if let (Some(path), Some(cycles)) = (&args.trace, report.cycles) {
+        let part = Part { name: file, program: Some(program), spans: &report.spans, cycles };
+        trace::write(path, &config, &[part]).with_context(|| format!("--trace {}", path.display()))?;
+    }
     show(args, &config, device, &report, wall_s)?;
     Ok(if report.trap.is_none() { Verdict::Fine } else { Verdict::No })
 }
