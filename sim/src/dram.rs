@@ -38,6 +38,13 @@ impl Burst {
     pub fn beat(&self, n: u64) -> u64 {
         (self.first + n).max((self.slot + n * self.step).div_ceil(16))
     }
+
+    /// The cycles of its `beats` beats, as runs of cycles that follow one another: first and number.
+    pub(crate) fn runs(self, beats: u32) -> impl Iterator<Item = (u64, u32)> {
+        // The first beat is not before its offer, so that a server of a beat a cycle or faster leaves no gap.
+        let whole = self.step <= 16;
+        (0..if whole { 1 } else { beats }).map(move |n| (self.beat(n.into()), if whole { beats } else { 1 }))
+    }
 }
 
 /// One server: what it serves next, and the row that is open.
@@ -151,6 +158,18 @@ mod tests {
         assert_eq!(beats(&fast.request(0, 0, 4, Direction::Read), 4), [1, 2, 3, 4]);
         // The server is free after two cycles, the channel after four.
         assert_eq!(beats(&fast.request(2, 0, 2, Direction::Read), 2), [5, 6]);
+    }
+
+    #[test]
+    fn runs_are_the_beats() {
+        for sixteenths in [1, 8, 15, 16, 17, 24, 40] {
+            let mut d = dram(3, sixteenths, true, 5);
+            for (cycle, n) in [(0, 1), (1, 16), (2, 7), (40, 32)] {
+                let burst = d.request(cycle, 64 * cycle, n, Direction::Read);
+                let runs = burst.runs(n).flat_map(|(first, n)| first..first + u64::from(n));
+                assert_eq!(runs.collect::<Vec<_>>(), beats(&burst, n.into()), "{sixteenths}");
+            }
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::slots::{Slots, Time};
 use super::states::{Layers, missing};
 use super::store::{self, Store};
 use super::tokens::Tokens;
-use crate::dram::{Direction, Dram};
+use crate::dram::{Burst, Direction, Dram};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use tilewright_hw::HwConfig;
@@ -530,13 +530,13 @@ impl<'a, W: Work> Engine<'a, W> {
                 let chosen = if both && !self.last_load { None } else { now(fetch) };
                 match (chosen, load) {
                     (Some((asked, _, request)), _) => {
-                        let (burst, error) = self.ask(at, request, Direction::Read);
-                        self.fetch.granted(asked, at, request, error, |n| burst.beat(n));
+                        let burst = self.ask(at, request, Direction::Read);
+                        self.fetch.granted(asked, at, request, burst);
                         self.last_load = false;
                     }
                     (None, Some((asked, _, request))) => {
-                        let (burst, error) = self.ask(at, request, Direction::Read);
-                        self.load.granted(asked, at, request, error, |n| burst.beat(n));
+                        let burst = self.ask(at, request, Direction::Read);
+                        self.load.granted(asked, at, request, burst);
                         self.last_load = true;
                     }
                     (None, None) => return None,
@@ -545,8 +545,8 @@ impl<'a, W: Work> Engine<'a, W> {
                 Some(at)
             }
             (_, Some((at, request))) if at <= until => {
-                let (burst, error) = self.ask(at, request, Direction::Write);
-                let retired = self.store.granted(at, request, burst.response, error, |n| burst.beat(n));
+                let burst = self.ask(at, request, Direction::Write);
+                let retired = self.store.granted(at, request, burst);
                 if let Some(retired) = retired {
                     self.retire(Unit::Store, retired);
                 }
@@ -556,12 +556,12 @@ impl<'a, W: Work> Engine<'a, W> {
         }
     }
 
-    fn ask(&mut self, at: Time, request: Request, direction: Direction) -> (crate::dram::Burst, bool) {
+    fn ask(&mut self, at: Time, request: Request, direction: Direction) -> Burst {
         let burst = self.dram.request(at, request.addr, request.beats, direction);
         if direction == Direction::Read {
             self.read += u64::from(request.beats) * u64::from(self.config.bus_bytes());
         }
-        (burst, burst.error != 0)
+        burst
     }
 
     /// Nothing goes on: the end, or who waits for whom.

@@ -2,6 +2,7 @@
 
 use super::slots::{Slots, Time, Words};
 use super::states::Layers;
+use crate::dram::Burst;
 use std::collections::VecDeque;
 use tilewright_hw::HwConfig;
 use tilewright_hw::isa::INSN_BYTES;
@@ -107,17 +108,17 @@ impl Fetch {
     }
 
     /// The request is granted in cycle `at`, and these are the cycles of its beats.
-    pub(super) fn granted(&mut self, asked: Time, at: Time, request: Request, error: bool, beat: impl Fn(u64) -> Time) {
+    pub(super) fn granted(&mut self, asked: Time, at: Time, request: Request, burst: Burst) {
         self.states.add(layer::REQUEST, asked, at, UnitState::Request);
         self.places.take(request.beats as usize);
         self.addr += u64::from(request.beats) * self.beat_bytes;
         self.beats -= u64::from(request.beats);
         self.stands = at + 1;
-        self.last_beat = beat(u64::from(request.beats) - 1);
-        for n in 0..u64::from(request.beats) {
-            self.words.enter(beat(n), &mut self.places);
-            self.errors.push_back(error);
+        self.last_beat = burst.beat(u64::from(request.beats) - 1);
+        for run in burst.runs(request.beats) {
+            self.words.enter_run(run, &mut self.places);
         }
+        self.errors.extend(std::iter::repeat_n(burst.error != 0, request.beats as usize));
     }
 
     /// The next instruction, where its beats and its place are known. Nothing follows one with an error.

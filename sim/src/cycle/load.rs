@@ -5,6 +5,7 @@ use super::fetch::{Request, burst};
 use super::ports::{Bytes, Ports, Span, Walk as Access};
 use super::slots::{Slots, Time, Words};
 use super::states::Layers;
+use crate::dram::Burst;
 use crate::functional::Stop;
 use crate::functional::dma::LoadRows;
 use std::collections::VecDeque;
@@ -306,7 +307,7 @@ impl Load {
     }
 
     /// The request is granted in cycle `at`, and these are the cycles of its beats.
-    pub(super) fn granted(&mut self, asked: Time, at: Time, request: Request, error: bool, beat: impl Fn(u64) -> Time) {
+    pub(super) fn granted(&mut self, asked: Time, at: Time, request: Request, burst: Burst) {
         let Some(split) = &mut self.split else { return };
         self.states.add(layer::ASK, split.stands, asked, UnitState::Space);
         self.states.add(layer::ASK, asked, at, UnitState::Request);
@@ -318,11 +319,11 @@ impl Load {
             self.split_end = at;
         }
         self.outstanding.take(1);
-        self.outstanding.give(beat(u64::from(request.beats) - 1));
+        self.outstanding.give(burst.beat(u64::from(request.beats) - 1));
         self.places.take(request.beats as usize);
-        self.flying.push_back(Flying { from: at + 1, words: request.beats, error });
-        for n in 0..u64::from(request.beats) {
-            self.words.enter(beat(n), &mut self.places);
+        self.flying.push_back(Flying { from: at + 1, words: request.beats, error: burst.error != 0 });
+        for run in burst.runs(request.beats) {
+            self.words.enter_run(run, &mut self.places);
         }
     }
 
@@ -387,6 +388,21 @@ impl Load {
         let end = d.row.at + c.pads_before() + c.row_bytes;
         let mut run_first = end - d.left;
         let ended = loop {
+            if let Some((from, n)) = self.write_run(&d) {
+                if from == run.1 {
+                    run.1 += Time::from(n);
+                } else {
+                    self.written(&c, run, run_first, end - d.left, c.chunk);
+                    (run, run_first) = ((from, from + Time::from(n)), end - d.left);
+                }
+                any = true;
+                self.clock = run.1;
+                d.left -= u64::from(n) * self.bus;
+                if d.left == 0 {
+                    break true;
+                }
+                continue;
+            }
             let n = unit.min(c.chunk - d.dst).min(d.left);
             let past = d.src + n;
             let both = past > self.bus;
@@ -427,6 +443,23 @@ impl Load {
             self.data = Some(d);
         }
         (ended, any)
+    }
+
+    /// Writes whole words, one a cycle, where they lie alike in beats and chunks and follow one another without a pause.
+    fn write_run(&mut self, d: &Data) -> Option<(Time, u32)> {
+        let burst = self.flying.front_mut()?;
+        if d.src != 0 || d.dst != 0 || d.row.context.chunk != self.bus || burst.error {
+            return None;
+        }
+        let most = burst.words.min((d.left / self.bus) as u32);
+        let (from, n) = self.words.use_run(self.clock, most, &mut self.places)?;
+        burst.words -= n;
+        if burst.words == 0 {
+            let since = burst.from;
+            self.states.add(layer::DATA, since, from + Time::from(n), UnitState::Data);
+            self.flying.pop_front();
+        }
+        Some((from, n))
     }
 
     /// Whether the oldest word, or one of the two oldest, came with an error.

@@ -5,22 +5,74 @@ use std::collections::VecDeque;
 /// A cycle, counted from the doorbell's write.
 pub(crate) type Time = u64;
 
+/// Cycles that follow one another: from the first on, so many.
+pub(super) type Run = (Time, u32);
+
+/// Cycles that never fall, as runs.
+#[derive(Debug, Default)]
+struct Runs {
+    runs: VecDeque<Run>,
+}
+
+impl Runs {
+    #[inline]
+    fn push(&mut self, (from, n): Run) {
+        match self.runs.back_mut() {
+            Some((first, known)) if *first + Time::from(*known) == from => *known += n,
+            _ => self.runs.push_back((from, n)),
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Time> {
+        let (first, n) = self.runs.front_mut()?;
+        let at = *first;
+        (*first, *n) = (at + 1, *n - 1);
+        if *n == 0 {
+            self.runs.pop_front();
+        }
+        Some(at)
+    }
+
+    fn get(&self, mut index: usize) -> Option<Time> {
+        for (first, n) in &self.runs {
+            if index < *n as usize {
+                return Some(first + index as Time);
+            }
+            index -= *n as usize;
+        }
+        None
+    }
+
+    fn drop_first(&mut self, mut n: usize) {
+        while let Some((first, known)) = self.runs.front_mut() {
+            let all = *known as usize;
+            if n < all {
+                (*first, *known) = (*first + n as Time, *known - n as u32);
+                return;
+            }
+            n -= all;
+            self.runs.pop_front();
+        }
+    }
+}
+
 /// A number of places that are given back in the order in which they were taken. What is given back in one cycle can be
 /// taken in the next.
 #[derive(Debug)]
 pub(super) struct Slots {
     free: usize,
-    given: VecDeque<Time>,
+    given: Runs,
 }
 
 impl Slots {
     pub(super) fn new(places: u32) -> Slots {
-        Slots { free: places as usize, given: VecDeque::new() }
+        Slots { free: places as usize, given: Runs::default() }
     }
 
     /// So many places that nobody counts them.
     pub(super) fn endless() -> Slots {
-        Slots { free: usize::MAX, given: VecDeque::new() }
+        Slots { free: usize::MAX, given: Runs::default() }
     }
 
     /// The first cycle with `n` free places, where it is known.
@@ -37,20 +89,28 @@ impl Slots {
         }
         let known = n.min(self.free);
         self.free -= known;
-        self.given.drain(..n - known);
+        if known < n {
+            self.given.drop_first(n - known);
+        }
     }
 
     /// Gives a place back; times never fall.
     #[inline]
     pub(super) fn give(&mut self, t: Time) {
+        self.give_run((t, 1));
+    }
+
+    /// Gives a place back in each of these cycles.
+    #[inline]
+    pub(super) fn give_run(&mut self, run: Run) {
         if self.free != usize::MAX {
-            self.given.push_back(t);
+            self.given.push(run);
         }
     }
 
     /// The cycles in which places were given back, of those that nobody has taken.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Time> + '_ {
-        self.given.drain(..)
+        std::iter::from_fn(|| self.given.pop())
     }
 }
 
@@ -59,7 +119,7 @@ impl Slots {
 #[derive(Debug)]
 pub(super) struct Words {
     /// Words in the memory or on their way to it: the cycles in which they enter.
-    entering: VecDeque<Time>,
+    entering: Runs,
     last_read: Time,
     /// Cycles from which the words in the registers can be used, oldest first.
     usable: [Time; 4],
@@ -70,20 +130,50 @@ pub(super) struct Words {
 
 impl Words {
     pub(super) fn new() -> Words {
-        Words { entering: VecDeque::new(), last_read: 0, usable: [0; 4], held: 0, used: [0; 4] }
+        Words { entering: Runs::default(), last_read: 0, usable: [0; 4], held: 0, used: [0; 4] }
     }
 
     /// A word enters in cycle `t`. The memory's places that words leave are given back to `places`.
     #[inline]
     pub(super) fn enter(&mut self, t: Time, places: &mut Slots) {
-        self.entering.push_back(t);
+        self.enter_run((t, 1), places);
+    }
+
+    /// A word enters in each of these cycles.
+    #[inline]
+    pub(super) fn enter_run(&mut self, run: Run, places: &mut Slots) {
+        self.entering.push(run);
         self.read(places);
+    }
+
+    /// Uses up words one a cycle, from the first cycle on that is not before `clock`, at most `most`: the cycles, where
+    /// four words and more follow one another without a pause.
+    #[inline]
+    pub(super) fn use_run(&mut self, clock: Time, most: u32, places: &mut Slots) -> Option<Run> {
+        let &(enters, n) = self.entering.runs.front()?;
+        let from = clock.max(self.usable[0]);
+        let pause = (1..4).any(|k| self.usable[k as usize] > from + k) || enters + 3 > from + 4;
+        let count = most.min(n);
+        if self.held < 4 || pause || count < 4 {
+            return None;
+        }
+        // A word is read three cycles after the use of the fourth before it, or as soon as it is there.
+        let read = (enters + 1).max(self.last_read + 1).max(from + 1);
+        self.entering.drop_first(count as usize);
+        places.give_run((read, count));
+        let all = Time::from(count);
+        self.last_read = read + all - 1;
+        for k in 0..4 {
+            self.usable[k as usize] = read + all - 4 + k + 2;
+            self.used[k as usize] = from + all - 4 + k;
+        }
+        Some((from, count))
     }
 
     /// When the last word so far left the memory, where all have.
     #[inline]
     pub(super) fn all_read(&self) -> Option<Time> {
-        self.entering.is_empty().then_some(self.last_read)
+        self.entering.runs.is_empty().then_some(self.last_read)
     }
 
     /// The cycle from which the word at place `n` can be used, where it is known.
@@ -106,7 +196,7 @@ impl Words {
     #[inline]
     fn read(&mut self, places: &mut Slots) {
         while self.held < 4
-            && let Some(entered) = self.entering.pop_front()
+            && let Some(entered) = self.entering.pop()
         {
             let read = entered.max(self.last_read).max(self.used[self.held]) + 1;
             self.last_read = read;

@@ -5,6 +5,7 @@ use super::fetch::{Request, burst};
 use super::ports::{Bytes, Span, Walk as Access};
 use super::slots::{Slots, Time, Words};
 use super::states::Layers;
+use crate::dram::Burst;
 use crate::functional::Stop;
 use crate::functional::dma::StoreRows;
 use std::collections::VecDeque;
@@ -328,14 +329,8 @@ impl Store {
 
     /// The request is granted in cycle `at`; its beats and its acknowledgement come in these cycles. The instruction
     /// that retires with it.
-    pub(super) fn granted(
-        &mut self,
-        at: Time,
-        request: Request,
-        response: Time,
-        error: bool,
-        beat: impl Fn(u64) -> Time,
-    ) -> Option<Retired> {
+    pub(super) fn granted(&mut self, at: Time, request: Request, burst: Burst) -> Option<Retired> {
+        let response = burst.response;
         let split = self.split.as_mut()?;
         let slot = self.outstanding.ready(1)?;
         self.states.add(layer::SLOT, split.stands, slot, UnitState::Space);
@@ -354,10 +349,10 @@ impl Store {
         self.outstanding.take(1);
         self.outstanding.give(response);
         self.beats.drain(..request.beats as usize);
-        for n in 0..u64::from(request.beats) {
-            self.places.give(beat(n));
+        for run in burst.runs(request.beats) {
+            self.places.give_run(run);
         }
-        if error {
+        if burst.error != 0 {
             let found = Fault { at: response, cause: TrapCause::Bus, ordinal: self.retired };
             self.fault = Some(found.or_before(self.fault));
             return None;
