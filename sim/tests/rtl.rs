@@ -82,7 +82,7 @@ fn starts_and_retirements_are_told() {
     let program = command(&mut rtl, STREAM, text);
     for _ in 0..2 {
         let report = rtl.run(&program).expect("ends");
-        let spans = rtl.spans();
+        let spans = &report.spans;
         let found: Vec<_> = spans.iter().map(|s| (s.unit, s.ordinal)).collect();
         assert_eq!(found, [(Unit::Load, 0), (Unit::Load, 1), (Unit::Store, 0)]);
         let ends: Vec<u64> = spans.iter().map(|s| s.end.expect("retired")).collect();
