@@ -2,9 +2,9 @@
 //! and its memory's latency of 64 cycles: cycles between the retirements of instructions of a long stream.
 
 use tilewright_hw::HwConfig;
-use tilewright_hw::device::{Base, Command, Device};
+use tilewright_hw::device::{Base, Command, Device, Span};
 use tilewright_hw::isa::{Unit, encode, parse_program};
-use tilewright_sim::{Rtl, RtlOptions, Span};
+use tilewright_sim::{Rtl, RtlOptions};
 
 const MEMORY: u64 = 8 << 20;
 const STREAM: u64 = 4 << 20;
@@ -36,7 +36,7 @@ impl Rig {
         };
         let report = self.rtl.run(&command).expect("ends");
         assert_eq!(report.trap, None);
-        self.rtl.spans().to_vec()
+        report.spans
     }
 
     /// Cycles from the retirement of one of a unit's instructions to that of another.
