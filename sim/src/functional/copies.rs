@@ -1,6 +1,8 @@
 //! Copies of inp and wgt in the order and width in which a kernel reads them.
 
 use super::kernel::Kernel;
+#[cfg(target_arch = "x86_64")]
+use super::kernel::quads_of_16;
 use std::ops::Range;
 use tilewright_hw::config::{HwConfig, Mem};
 
@@ -77,6 +79,13 @@ impl Copies {
             Copies::Quads { wgt, excess, .. } => {
                 let excess = excess[stale.start * outputs..stale.end * outputs].chunks_exact_mut(outputs);
                 for ((copy, excess), tile) in wgt[range].chunks_exact_mut(tile).zip(excess).zip(tiles) {
+                    #[cfg(target_arch = "x86_64")]
+                    if inputs == 16 {
+                        // SAFETY: only a kernel whose machine has the instructions reads quads, and only where the outputs
+                        // are a multiple of 16.
+                        unsafe { quads_of_16(tile, copy, excess, outputs) };
+                        continue;
+                    }
                     for (quad, copy) in copy.chunks_exact_mut(4 * outputs).enumerate() {
                         for (four, row) in copy.chunks_exact_mut(4).zip(tile.chunks_exact(inputs)) {
                             let from = &row[4 * quad..4 * quad + 4];

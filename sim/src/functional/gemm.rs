@@ -15,12 +15,12 @@ impl Fsim {
         let in_memory = last_uop.min(depth);
         let uops = &self.state.gemm_uops[(x.uop as usize).min(depth)..in_memory];
         let walk = Walk {
-            loops: Loops {
+            loops: Loops::new(
                 uops,
-                counts: [x.count0, x.count1, x.count2],
-                base: [x.acc, x.inp, x.wgt],
-                steps: [[x.acc0, x.inp0, x.wgt0], [x.acc1, x.inp1, x.wgt1], [x.acc2, x.inp2, x.wgt2]],
-            },
+                [x.count0, x.count1, x.count2],
+                [x.acc, x.inp, x.wgt],
+                [[x.acc0, x.inp0, x.wgt0], [x.acc1, x.inp1, x.wgt1], [x.acc2, x.inp2, x.wgt2]],
+            ),
             accumulate: x.accumulate,
             wgt_zp: x.wgt_zp,
         };

@@ -5,6 +5,9 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 
+#[cfg(target_arch = "x86_64")]
+pub(super) use avx512::quads_of_16;
+
 use super::copies::Copies;
 use super::loops::Loops;
 use tilewright_hw::config::HwConfig;
@@ -91,7 +94,7 @@ impl Kernel {
                 // checked every index.
                 unsafe {
                     match (operands.block_in, operands.block_out) {
-                        (16, 16) => avx512::walk::<16, 16>(walk, operands),
+                        (16, 16) => avx512::walk::<0, 16>(walk, operands),
                         (32, 32) => avx512::walk::<32, 32>(walk, operands),
                         (8, 16) => avx512::walk::<8, 16>(walk, operands),
                         _ => avx512::walk::<0, 0>(walk, operands),

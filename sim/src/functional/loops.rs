@@ -12,7 +12,14 @@ pub(super) struct Loops<'a> {
     pub(super) steps: [[u32; 3]; 3],
 }
 
-impl Loops<'_> {
+impl<'a> Loops<'a> {
+    /// Loops of one pass go outside, so that the inner ones are long.
+    pub(super) fn new(uops: &'a [[u32; 3]], counts: [u32; 3], base: [u32; 3], steps: [[u32; 3]; 3]) -> Loops<'a> {
+        let mut order = [0, 1, 2];
+        order.sort_by_key(|l| counts[*l] > 1);
+        Loops { uops, counts: order.map(|l| counts[l]), base, steps: order.map(|l| steps[l]) }
+    }
+
     /// The least and the greatest of index `i` over all passes; there is a micro-op.
     pub(super) fn span(&self, i: usize) -> RangeInclusive<u64> {
         let of_uops = self.uops.iter().map(|u| u64::from(u[i]));

@@ -213,3 +213,49 @@ impl Work<'_> {
         }
     }
 }
+
+/// Of two registers of four rows each: quads 0 and 1 of their eight rows.
+const QUADS_0_1: [i32; 16] = [0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29];
+/// Of two registers of four rows each: quads 2 and 3 of their eight rows.
+const QUADS_2_3: [i32; 16] = [2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 23, 27, 31];
+
+/// A tile of `[outputs][16]` bytes as `[4][outputs][4]`, and 128 times the sum of each output's.
+///
+/// # Panics
+/// Where `outputs` is no multiple of 16, or a slice is shorter than it says.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+pub(in super::super) fn quads_of_16(tile: &[u8], copy: &mut [i8], excess: &mut [i32], outputs: usize) {
+    assert!(outputs.is_multiple_of(16) && tile.len() >= 16 * outputs && copy.len() >= 16 * outputs);
+    assert!(excess.len() >= outputs);
+    // SAFETY: both are sixteen words.
+    let (first, second) =
+        unsafe { (_mm512_loadu_si512(QUADS_0_1.as_ptr().cast()), _mm512_loadu_si512(QUADS_2_3.as_ptr().cast())) };
+    for o in (0..outputs).step_by(16) {
+        // SAFETY: the slices hold `outputs` rows, and `o` is at least 16 below.
+        unsafe {
+            let rows = tile.as_ptr().add(o * 16).cast::<__m512i>();
+            let [r0, r1, r2, r3] = [
+                _mm512_loadu_si512(rows),
+                _mm512_loadu_si512(rows.add(1)),
+                _mm512_loadu_si512(rows.add(2)),
+                _mm512_loadu_si512(rows.add(3)),
+            ];
+            let mut sum = _mm512_setzero_si512();
+            let (upper, lower) = (_mm512_permutex2var_epi32(r0, first, r1), _mm512_permutex2var_epi32(r2, first, r3));
+            let (upper_2, lower_2) =
+                (_mm512_permutex2var_epi32(r0, second, r1), _mm512_permutex2var_epi32(r2, second, r3));
+            let quads = [
+                _mm512_shuffle_i64x2::<0x44>(upper, lower),
+                _mm512_shuffle_i64x2::<0xee>(upper, lower),
+                _mm512_shuffle_i64x2::<0x44>(upper_2, lower_2),
+                _mm512_shuffle_i64x2::<0xee>(upper_2, lower_2),
+            ];
+            for (k, quad) in quads.into_iter().enumerate() {
+                _mm512_storeu_si512(copy.as_mut_ptr().add(k * outputs * 4 + o * 4).cast(), quad);
+                // -128 is 128 as an unsigned byte.
+                sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8(-128), quad);
+            }
+            _mm512_storeu_si512(excess.as_mut_ptr().add(o).cast(), sum);
+        }
+    }
+}

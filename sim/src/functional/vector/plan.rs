@@ -15,12 +15,12 @@ impl<'a> Plan<'a> {
     /// `None` where the rows have to be looked at one by one.
     pub(super) fn new(config: &HwConfig, x: &Vector, uops: &'a [[u32; 3]]) -> Option<Plan<'a>> {
         let first = x.uop as usize;
-        let loops = Loops {
-            uops: uops.get(first..first + x.uops as usize)?,
-            counts: [x.count0, x.count1, x.count2],
-            base: [x.dst_at, x.a_at, x.b_at],
-            steps: [[x.dst0, x.a0, x.b0], [x.dst1, x.a1, x.b1], [x.dst2, x.a2, x.b2]],
-        };
+        let loops = Loops::new(
+            uops.get(first..first + x.uops as usize)?,
+            [x.count0, x.count1, x.count2],
+            [x.dst_at, x.a_at, x.b_at],
+            [[x.dst0, x.a0, x.b0], [x.dst1, x.a1, x.b1], [x.dst2, x.a2, x.b2]],
+        );
         let spans = [0, 1, 2].map(|i| loops.span(i));
         let mems = [Some(x.dst.mem()), x.a.mem(), x.b.mem()];
         let plan = Plan { loops, spans };
