@@ -6,6 +6,7 @@
 
 mod check;
 mod compute;
+mod end;
 mod engine;
 mod fetch;
 mod load;

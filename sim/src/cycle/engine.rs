@@ -10,20 +10,18 @@ use super::fetch::{Fetch, Joined, Request};
 use super::load::{self, Load};
 use super::ports::{self, Collision, MicroOps, Ports};
 use super::slots::{Slots, Time};
-use super::states::{Layers, missing};
+use super::states::missing;
 use super::store::{self, Store};
-use super::tokens::Tokens;
+use super::tokens::{Overflow, Tokens};
 use crate::dram::{Burst, Direction, Dram};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use tilewright_hw::HwConfig;
-use tilewright_hw::config::{Counters, Mem};
-use tilewright_hw::device::{Base, RunReport, Span, Trap, UnitCounters};
+use tilewright_hw::config::Mem;
+use tilewright_hw::device::{Base, RunReport, Span};
 use tilewright_hw::isa::{Insn, Op, Unit};
 use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
 
-/// Cycles for which nothing moves before a deadlock is told.
-const STUCK: Time = 15;
 /// Intervals of states that may wait to be counted.
 const WAITING: usize = 1 << 12;
 
@@ -95,38 +93,38 @@ pub(super) struct Order {
 
 /// An instruction in its queue.
 #[derive(Debug, Clone, Copy)]
-struct Queued {
-    insn: Insn,
-    place: u32,
-    visible: Time,
+pub(super) struct Queued {
+    pub(super) insn: Insn,
+    pub(super) place: u32,
+    pub(super) visible: Time,
 }
 
 /// The queue of a unit, and what it knows of its instructions.
-struct Queue {
-    waiting: VecDeque<Queued>,
-    places: Slots,
-    last_start: Time,
-    started: u32,
+pub(super) struct Queue {
+    pub(super) waiting: VecDeque<Queued>,
+    pub(super) places: Slots,
+    pub(super) last_start: Time,
+    pub(super) started: u32,
     /// Instructions that have not retired.
-    flying: VecDeque<(Queued, Clock)>,
+    pub(super) flying: VecDeque<(Queued, Clock)>,
     /// What the instruction that started last is ordered behind.
-    clock: Clock,
+    pub(super) clock: Clock,
     /// Retirements of the instructions that have retired, in order.
-    retired: u32,
-    last_retire: Time,
+    pub(super) retired: u32,
+    pub(super) last_retire: Time,
     /// Nothing of the unit runs any more.
-    dead: bool,
+    pub(super) dead: bool,
 }
 
 /// A trap that may be the run's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Candidate {
-    at: Time,
-    unit: usize,
+pub(super) struct Candidate {
+    pub(super) at: Time,
+    pub(super) unit: usize,
     /// A unit's own check, then token overflow, collision, deadlock.
-    rank: u8,
-    cause: u32,
-    ordinal: u32,
+    pub(super) rank: u8,
+    pub(super) cause: u32,
+    pub(super) ordinal: u32,
 }
 
 /// Result of a run.
@@ -140,40 +138,40 @@ pub(super) struct Outcome {
 }
 
 pub(super) struct Engine<'a, W: Work> {
-    config: &'a HwConfig,
-    bases: &'a [Base],
-    dram: Dram,
-    work: W,
-    limit: Time,
-    fetch: Fetch,
-    standing: Option<(Joined, Insn)>,
-    queues: [Queue; 4],
-    tokens: Tokens,
-    load: Load,
-    gemm: Compute,
-    vector: Compute,
-    store: Store,
+    pub(super) config: &'a HwConfig,
+    pub(super) bases: &'a [Base],
+    pub(super) dram: Dram,
+    pub(super) work: W,
+    pub(super) limit: Time,
+    pub(super) fetch: Fetch,
+    pub(super) standing: Option<(Joined, Insn)>,
+    pub(super) queues: [Queue; 4],
+    pub(super) tokens: Tokens,
+    pub(super) load: Load,
+    pub(super) gemm: Compute,
+    pub(super) vector: Compute,
+    pub(super) store: Store,
     /// The last grant: nothing that is found from now on comes earlier.
-    now: Time,
-    forgotten: Time,
+    pub(super) now: Time,
+    pub(super) forgotten: Time,
     /// The last cycle in which a read was granted, and whether it was load's.
-    last_read: Time,
-    last_load: bool,
+    pub(super) last_read: Time,
+    pub(super) last_load: bool,
     /// Who uses which port, where the work knows its micro-ops.
-    ports: Ports,
+    pub(super) ports: Ports,
     /// Room for accesses on their way.
-    spare: Vec<(Mem, ports::Span)>,
-    candidates: Vec<Candidate>,
-    keep_spans: bool,
-    spans: [Vec<Span>; 4],
+    pub(super) spare: Vec<(Mem, ports::Span)>,
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) keep_spans: bool,
+    pub(super) spans: [Vec<Span>; 4],
     /// Retirements by unit after the earliest trap do not count: the cycles of those that have retired.
-    retirements: [Vec<Time>; 4],
+    pub(super) retirements: [Vec<Time>; 4],
     /// Multiply-accumulates of the gemm instructions, in order.
-    macs: Vec<u64>,
-    program: Option<(u32, String)>,
-    diagnoses: Vec<Diagnosis>,
+    pub(super) macs: Vec<u64>,
+    pub(super) program: Option<(u32, String)>,
+    pub(super) diagnoses: Vec<Diagnosis>,
     /// Bytes read.
-    read: u64,
+    pub(super) read: u64,
 }
 
 impl<'a, W: Work> Engine<'a, W> {
@@ -324,7 +322,7 @@ impl<'a, W: Work> Engine<'a, W> {
         }
     }
 
-    fn candidate(&mut self, candidate: Candidate) {
+    pub(super) fn candidate(&mut self, candidate: Candidate) {
         if !self.candidates.contains(&candidate) {
             self.candidates.push(candidate);
         }
@@ -480,7 +478,13 @@ impl<'a, W: Work> Engine<'a, W> {
         }
     }
 
-    fn overflow(&mut self, over: super::tokens::Overflow) {
+    pub(super) fn overflow(&mut self, over: Overflow) {
+        let text = format!(
+            "{} pushes a token for {}, whose counter is full; pop its tokens sooner, or push fewer",
+            over.unit.name(),
+            over.to.name()
+        );
+        self.diagnoses.push(Diagnosis { place: over.place, kind: DiagnosisKind::Overflow, text });
         self.candidate(Candidate {
             at: over.at,
             unit: over.unit as usize,
@@ -507,7 +511,7 @@ impl<'a, W: Work> Engine<'a, W> {
         queue.retired += 1;
         queue.last_retire = retired.at;
         self.retirements[unit as usize].push(retired.at);
-        self.tokens.push(unit, head.insn.push, retired.ordinal, retired.at, clock);
+        self.tokens.push(unit, head.insn.push, (retired.ordinal, head.place), retired.at, clock);
         if self.keep_spans
             && let Some(span) = self.spans[unit as usize].get_mut(retired.ordinal as usize)
         {
@@ -562,111 +566,5 @@ impl<'a, W: Work> Engine<'a, W> {
             self.read += u64::from(request.beats) * u64::from(self.config.bus_bytes());
         }
         burst
-    }
-
-    /// Nothing goes on: the end, or who waits for whom.
-    fn finish(mut self) -> Option<Outcome> {
-        if self.program.is_some() {
-            return Some(self.report(0, None));
-        }
-        for over in self.tokens.overflows().collect::<Vec<_>>() {
-            self.overflow(over);
-        }
-        let idle = self.queues.iter().all(|q| q.waiting.is_empty() && q.flying.is_empty());
-        let mut end = None;
-        if let (true, Some(done)) = (idle, self.fetch.done()) {
-            let retired = self.queues.iter().map(|q| q.last_retire + 1).max().unwrap_or(0);
-            end = Some(done.max(retired));
-        } else if self.candidates.is_empty() {
-            let deadlock = self.deadlock()?;
-            self.candidate(deadlock);
-        }
-        let trap = self.candidates.iter().min().copied();
-        let trap = trap.filter(|trap| end.is_none_or(|end| trap.at <= end));
-        let last = trap.map(|trap| trap.at).or(end)?;
-        // The host sees the end one cycle later.
-        let cycles = last + 1;
-        if last + Time::from(trap.is_some()) > self.limit {
-            return None;
-        }
-        Some(self.report(cycles, trap))
-    }
-
-    /// The trap of units that wait for one another.
-    fn deadlock(&mut self) -> Option<Candidate> {
-        let mut since = self.queues.iter().map(|q| q.last_retire + 1).max().unwrap_or(0);
-        since = since.max(self.fetch.last_beat() + 1).max(match self.standing {
-            Some((joined, _)) => joined.at,
-            None => self.fetch.done()?,
-        });
-        let mut lowest = None;
-        let mut waits = Vec::new();
-        for unit in Unit::ALL {
-            let queue = &self.queues[unit as usize];
-            let Some(head) = queue.waiting.front() else { continue };
-            let names: Vec<&str> = self.tokens.missing(unit, head.insn.pop).iter().map(Unit::name).collect();
-            waits.push((
-                head.place,
-                format!("{} waits at instruction {} for a token of {}", unit.name(), head.place, names.join(" and ")),
-            ));
-            since = since.max(head.visible).max(queue.last_start + 1);
-            lowest = lowest.or(Some((unit as usize, queue.started)));
-        }
-        let (unit, ordinal) = lowest?;
-        let place = waits.iter().map(|(place, _)| *place).min()?;
-        let texts: Vec<String> = waits.into_iter().map(|(_, text)| text).collect();
-        let text = format!("{}; nothing else is under way", texts.join(", "));
-        self.diagnoses.push(Diagnosis { place, kind: DiagnosisKind::Deadlock, text });
-        let cause = TrapCause::Deadlock as u32;
-        Some(Candidate { at: since + STUCK, unit, rank: 3, cause, ordinal })
-    }
-
-    fn report(mut self, cycles: Time, trap: Option<Candidate>) -> Outcome {
-        let counted = |times: &Vec<Time>| times.partition_point(|t| *t < cycles) as u32;
-        let retired = [0, 1, 2, 3].map(|unit| counted(&self.retirements[unit]));
-        let trap = trap.and_then(|trap| {
-            Some(Trap {
-                unit: TrapUnit::ALL[trap.unit],
-                cause: TrapCause::from_code(trap.cause)?,
-                ordinal: trap.ordinal,
-                cycle: Some(trap.at),
-            })
-        });
-        let mut states = [[0; UnitState::ALL.len()]; 5];
-        let take = |layers: &mut Layers<{ compute::layer::COUNT }>| std::mem::replace(layers, Layers::new());
-        states[Unit::Gemm as usize] = take(&mut self.gemm.states).finish(cycles);
-        states[Unit::Vector as usize] = take(&mut self.vector.states).finish(cycles);
-        states[Unit::Load as usize] = self.load.states.finish(cycles);
-        states[Unit::Store as usize] = self.store.states.finish(cycles);
-        states[TrapUnit::Fetch as usize] = self.fetch.finish(cycles);
-        let counters = match self.config.counters {
-            Counters::None => None,
-            Counters::Busy => {
-                let busy = |of: [u64; UnitState::ALL.len()]| {
-                    let mut counts = [0; UnitState::ALL.len()];
-                    counts[UnitState::Busy as usize] = of[UnitState::Busy as usize];
-                    counts
-                };
-                Some(UnitCounters(states.map(busy)))
-            }
-            Counters::Causes => Some(UnitCounters(states)),
-        };
-        // What comes after a trap does not count.
-        for unit in &mut self.spans {
-            unit.retain(|span| span.start < cycles);
-            unit.iter_mut().for_each(|span| span.end = span.end.filter(|end| *end < cycles));
-        }
-        let report = RunReport {
-            cycles: Some(cycles),
-            trap,
-            retired,
-            macs: self.macs.iter().take(retired[Unit::Gemm as usize] as usize).sum(),
-            bytes: Some((self.read, self.store.written)),
-            counters,
-            spans: self.spans.concat(),
-        };
-        self.diagnoses.extend(self.work.found());
-        self.diagnoses.sort_by_key(|found| (found.place, found.kind));
-        Outcome { report, program: self.program, last_load: self.last_load, diagnoses: self.diagnoses }
     }
 }

@@ -101,7 +101,7 @@ fn told(text: &str) -> Vec<(u32, DiagnosisKind, String)> {
         stream_addr: 8192,
         insns: insns.len() as u32,
         bases: vec![Base { addr: 0, limit: 1 << 20 }],
-        cycle_limit: Some(10_000),
+        cycle_limit: Some(100_000),
     };
     let error = device.run(&command).expect_err("strict");
     let found: Vec<_> = device.diagnoses().iter().map(|d| (d.place, d.kind, d.text.clone())).collect();
@@ -130,5 +130,11 @@ fn faults_name_the_instruction_and_the_remedy() {
         deadlock[0].2,
         "load waits at instruction 0 for a token of store, store waits at instruction 1 for a token of load; nothing else is \
          under way"
+    );
+    let overflow = told(&"load row_bytes=16 push=gemm\n".repeat(1024));
+    assert_eq!((overflow[0].0, overflow[0].1), (1023, DiagnosisKind::Overflow));
+    assert_eq!(
+        overflow[0].2,
+        "load pushes a token for gemm, whose counter is full; pop its tokens sooner, or push fewer"
     );
 }

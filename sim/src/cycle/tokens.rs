@@ -10,6 +10,7 @@ use tilewright_hw::isa::{Unit, UnitSet};
 struct Push {
     at: Time,
     ordinal: u32,
+    place: u32,
     clock: Clock,
 }
 
@@ -17,8 +18,17 @@ struct Push {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Overflow {
     pub(super) unit: Unit,
+    /// Whose tokens they are.
+    pub(super) to: Unit,
     pub(super) ordinal: u32,
+    pub(super) place: u32,
     pub(super) at: Time,
+}
+
+impl Push {
+    fn over(&self, unit: Unit, to: Unit) -> Overflow {
+        Overflow { unit, to, ordinal: self.ordinal, place: self.place, at: self.at }
+    }
 }
 
 /// The twelve counters, `[from][to]`.
@@ -43,10 +53,11 @@ impl Tokens {
         self.pushes[from as usize][unit as usize].front().map_or(0, |push| push.at + 1)
     }
 
-    /// Pushes at the retirement of an instruction, which comes behind all that `clock` counts, itself included.
-    pub(super) fn push(&mut self, unit: Unit, to: UnitSet, ordinal: u32, at: Time, clock: Clock) {
+    /// Pushes at the retirement of the instruction `(ordinal, place)`, which comes behind all that `clock` counts, itself
+    /// included.
+    pub(super) fn push(&mut self, unit: Unit, to: UnitSet, (ordinal, place): (u32, u32), at: Time, clock: Clock) {
         for to in to.iter() {
-            self.pushes[unit as usize][to as usize].push_back(Push { at, ordinal, clock });
+            self.pushes[unit as usize][to as usize].push_back(Push { at, ordinal, place, clock });
         }
     }
 
@@ -57,26 +68,22 @@ impl Tokens {
         for from in need.iter() {
             let waiting = &mut self.pushes[from as usize][unit as usize];
             // A push and a pop of a full counter in one cycle is no overflow.
-            let over = waiting.get(self.most).filter(|push| push.at < at).map(|push| (push.at, push.ordinal));
+            let over = waiting.get(self.most).filter(|push| push.at < at).copied();
             if let Some(push) = waiting.pop_front() {
                 for (known, there) in clock.iter_mut().zip(push.clock) {
                     *known = (*known).max(there);
                 }
             }
-            found = found.or(over.map(|(at, ordinal)| Overflow { unit: from, ordinal, at }));
+            found = found.or(over.map(|push| push.over(from, unit)));
         }
         found
     }
 
     /// Pushes that found their counter full and that no pop has come for since.
-    pub(super) fn overflows(&self) -> impl Iterator<Item = Overflow> + '_ {
-        Unit::ALL.into_iter().flat_map(move |unit| {
-            let full = move |waiting: &VecDeque<Push>| waiting.get(self.most).copied();
-            self.pushes[unit as usize].iter().filter_map(full).map(move |push| Overflow {
-                unit,
-                ordinal: push.ordinal,
-                at: push.at,
-            })
-        })
+    pub(super) fn overflows(&self) -> Vec<Overflow> {
+        let pairs = Unit::ALL.into_iter().flat_map(|from| Unit::ALL.map(|to| (from, to)));
+        pairs
+            .filter_map(|(from, to)| Some(self.pushes[from as usize][to as usize].get(self.most)?.over(from, to)))
+            .collect()
     }
 }

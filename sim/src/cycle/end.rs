@@ -1,0 +1,122 @@
+//! The end of a run: its last cycle, the trap that comes first, who waits for whom, and the report.
+
+use super::check::{Diagnosis, DiagnosisKind};
+use super::compute;
+use super::engine::{Candidate, Engine, Outcome, Work};
+use super::slots::Time;
+use super::states::Layers;
+use tilewright_hw::config::Counters;
+use tilewright_hw::device::{RunReport, Trap, UnitCounters};
+use tilewright_hw::isa::Unit;
+use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
+
+/// Cycles for which nothing moves before a deadlock is told.
+const STUCK: Time = 15;
+
+impl<W: Work> Engine<'_, W> {
+    /// Nothing goes on: the end, or who waits for whom.
+    pub(super) fn finish(mut self) -> Option<Outcome> {
+        if self.program.is_some() {
+            return Some(self.report(0, None));
+        }
+        for over in self.tokens.overflows() {
+            self.overflow(over);
+        }
+        let idle = self.queues.iter().all(|q| q.waiting.is_empty() && q.flying.is_empty());
+        let mut end = None;
+        if let (true, Some(done)) = (idle, self.fetch.done()) {
+            let retired = self.queues.iter().map(|q| q.last_retire + 1).max().unwrap_or(0);
+            end = Some(done.max(retired));
+        } else if self.candidates.is_empty() {
+            let deadlock = self.deadlock()?;
+            self.candidate(deadlock);
+        }
+        let trap = self.candidates.iter().min().copied();
+        let trap = trap.filter(|trap| end.is_none_or(|end| trap.at <= end));
+        let last = trap.map(|trap| trap.at).or(end)?;
+        // The host sees the end one cycle later.
+        let cycles = last + 1;
+        if last + Time::from(trap.is_some()) > self.limit {
+            return None;
+        }
+        Some(self.report(cycles, trap))
+    }
+
+    /// The trap of units that wait for one another.
+    fn deadlock(&mut self) -> Option<Candidate> {
+        let mut since = self.queues.iter().map(|q| q.last_retire + 1).max().unwrap_or(0);
+        since = since.max(self.fetch.last_beat() + 1).max(match self.standing {
+            Some((joined, _)) => joined.at,
+            None => self.fetch.done()?,
+        });
+        let mut lowest = None;
+        let mut waits = Vec::new();
+        for unit in Unit::ALL {
+            let queue = &self.queues[unit as usize];
+            let Some(head) = queue.waiting.front() else { continue };
+            let names: Vec<&str> = self.tokens.missing(unit, head.insn.pop).iter().map(Unit::name).collect();
+            waits.push((
+                head.place,
+                format!("{} waits at instruction {} for a token of {}", unit.name(), head.place, names.join(" and ")),
+            ));
+            since = since.max(head.visible).max(queue.last_start + 1);
+            lowest = lowest.or(Some((unit as usize, queue.started)));
+        }
+        let (unit, ordinal) = lowest?;
+        let place = waits.iter().map(|(place, _)| *place).min()?;
+        let texts: Vec<String> = waits.into_iter().map(|(_, text)| text).collect();
+        let text = format!("{}; nothing else is under way", texts.join(", "));
+        self.diagnoses.push(Diagnosis { place, kind: DiagnosisKind::Deadlock, text });
+        let cause = TrapCause::Deadlock as u32;
+        Some(Candidate { at: since + STUCK, unit, rank: 3, cause, ordinal })
+    }
+
+    fn report(mut self, cycles: Time, trap: Option<Candidate>) -> Outcome {
+        let counted = |times: &Vec<Time>| times.partition_point(|t| *t < cycles) as u32;
+        let retired = [0, 1, 2, 3].map(|unit| counted(&self.retirements[unit]));
+        let trap = trap.and_then(|trap| {
+            Some(Trap {
+                unit: TrapUnit::ALL[trap.unit],
+                cause: TrapCause::from_code(trap.cause)?,
+                ordinal: trap.ordinal,
+                cycle: Some(trap.at),
+            })
+        });
+        let mut states = [[0; UnitState::ALL.len()]; 5];
+        let take = |layers: &mut Layers<{ compute::layer::COUNT }>| std::mem::replace(layers, Layers::new());
+        states[Unit::Gemm as usize] = take(&mut self.gemm.states).finish(cycles);
+        states[Unit::Vector as usize] = take(&mut self.vector.states).finish(cycles);
+        states[Unit::Load as usize] = self.load.states.finish(cycles);
+        states[Unit::Store as usize] = self.store.states.finish(cycles);
+        states[TrapUnit::Fetch as usize] = self.fetch.finish(cycles);
+        let counters = match self.config.counters {
+            Counters::None => None,
+            Counters::Busy => {
+                let busy = |of: [u64; UnitState::ALL.len()]| {
+                    let mut counts = [0; UnitState::ALL.len()];
+                    counts[UnitState::Busy as usize] = of[UnitState::Busy as usize];
+                    counts
+                };
+                Some(UnitCounters(states.map(busy)))
+            }
+            Counters::Causes => Some(UnitCounters(states)),
+        };
+        // What comes after a trap does not count.
+        for unit in &mut self.spans {
+            unit.retain(|span| span.start < cycles);
+            unit.iter_mut().for_each(|span| span.end = span.end.filter(|end| *end < cycles));
+        }
+        let report = RunReport {
+            cycles: Some(cycles),
+            trap,
+            retired,
+            macs: self.macs.iter().take(retired[Unit::Gemm as usize] as usize).sum(),
+            bytes: Some((self.read, self.store.written)),
+            counters,
+            spans: self.spans.concat(),
+        };
+        self.diagnoses.extend(self.work.found());
+        self.diagnoses.sort_by_key(|found| (found.place, found.kind));
+        Outcome { report, program: self.program, last_load: self.last_load, diagnoses: self.diagnoses }
+    }
+}
