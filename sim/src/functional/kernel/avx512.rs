@@ -144,8 +144,11 @@ impl Work<'_> {
             for four in fours {
                 runs().for_each(|run| self.run::<IN, OUT, 4, ZP>(four, run, wgt));
             }
-            for one in rest {
-                runs().for_each(|run| self.run::<IN, OUT, 1, ZP>(&[*one], run, wgt));
+            match rest {
+                [] => {}
+                [a] => runs().for_each(|run| self.run::<IN, OUT, 1, ZP>(&[*a], run, wgt)),
+                [a, b] => runs().for_each(|run| self.run::<IN, OUT, 2, ZP>(&[*a, *b], run, wgt)),
+                [a, b, c, ..] => runs().for_each(|run| self.run::<IN, OUT, 3, ZP>(&[*a, *b, *c], run, wgt)),
             }
         }
     }

@@ -52,17 +52,13 @@ pub(super) unsafe fn run(
         words: state.words().as_ptr(),
     };
     let [n, outputs] = sizes.map(|s| s as usize);
-    let (lo, hi) = (i64::from(d.lo) - i64::from(d.zero_point), i64::from(d.hi) - i64::from(d.zero_point));
-    // A bound that no value reaches may be cut to 32 bits; one that every value passes may not.
-    if matches!(x.op, VecOp::Requant | VecOp::Mul | VecOp::Qadd)
-        && (lo > i64::from(i32::MAX) || hi < i64::from(i32::MIN))
-    {
-        return false;
-    }
-    let bounds = Bounds {
-        lo: _mm512_set1_epi32(lo.max(i32::MIN.into()) as i32),
-        hi: _mm512_set1_epi32(hi.min(i32::MAX.into()) as i32),
-        zero_point: _mm512_set1_epi32(d.zero_point),
+    let zero = _mm512_setzero_si512();
+    let deep = matches!(x.op, VecOp::Requant | VecOp::Mul | VecOp::Qadd);
+    let bounds = match Bounds::new(d.zero_point, d.lo, d.hi) {
+        Some(bounds) => bounds,
+        None if deep => return false,
+        // Other operations do not look at them.
+        None => Bounds { lo: zero, hi: zero, zero_point: zero },
     };
     let scalar = _mm512_set1_epi32(d.scalar);
     let (zero_a, zero_b) = (_mm512_set1_epi32(d.zero_a.into()), _mm512_set1_epi32(d.zero_b.into()));
@@ -197,6 +193,19 @@ unsafe fn store(m: Memories, to: VecDst, at: usize, y: __m512i) {
 }
 
 impl Bounds {
+    /// `None` where a bound less the zero point passes 32 bits on the side where every value would pass it.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn new(zero_point: i32, lo: i32, hi: i32) -> Option<Bounds> {
+        let [least, most] = [lo, hi].map(|bound| i64::from(bound) - i64::from(zero_point));
+        // A bound that no value reaches may be cut to 32 bits.
+        (least <= i64::from(i32::MAX) && most >= i64::from(i32::MIN)).then(|| Bounds {
+            lo: _mm512_set1_epi32(least.max(i32::MIN.into()) as i32),
+            hi: _mm512_set1_epi32(most.min(i32::MAX.into()) as i32),
+            zero_point: _mm512_set1_epi32(zero_point),
+        })
+    }
+
     /// `num::offset_clamp`.
     #[inline]
     #[target_feature(enable = "avx512f")]
@@ -271,3 +280,6 @@ fn saturate(a: __m512i, b: __m512i, y: __m512i) -> __m512i {
     let both = _mm512_mask_cmpeq_epi32_mask(_mm512_cmpeq_epi32_mask(a, least), b, least);
     _mm512_mask_mov_epi32(y, both, _mm512_set1_epi32(i32::MAX))
 }
+
+#[cfg(test)]
+mod tests;
