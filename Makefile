@@ -9,13 +9,14 @@
 #   make check-ptq    float networks quantized by the program, compared in ONNX Runtime; TILEWRIGHT_MODELS names more of them
 #   make fuzz         random programs on the functional simulator and the RTL; PROGRAMS=N (default 20000), SEED=N
 #   make bench-levels what each level of optimisation does, as docs/optimization-levels.md; needs TILEWRIGHT_MODELS
+#   make bench-sim    cycles of ResNet-18's layers beside VTA's, and speed of the simulators; RTL=1 runs them on the RTL too
 #   make bench-fsim   speed of the functional simulator; make bench-rtl: of the Verilated design
 
 CARGO  ?= cargo
 PROGRAMS ?= 20000
 SEED ?= 1
 
-.PHONY: setup build demo test test-full check-ptq fuzz bench bench-fsim bench-rtl bench-levels fmt clippy lint lint-rtl clean
+.PHONY: setup build demo test test-full check-ptq fuzz bench bench-fsim bench-rtl bench-levels bench-sim fmt clippy lint lint-rtl clean
 
 setup:
 	@scripts/setup.sh
@@ -58,6 +59,11 @@ bench: bench-fsim bench-rtl
 
 bench-fsim: setup
 	$(CARGO) bench -p tilewright-sim --bench fsim
+
+# The layers that VTA was measured on, and a network of ResNet-18's shape.
+bench-sim: setup
+	$(CARGO) build --release --example bench_sim
+	target/release/examples/bench_sim $(if $(RTL),--rtl)
 
 # Speed of the Verilated design on a network of convolutions: MODEL and INPUT may name another.
 MODEL ?= tests/models/lenet-mnist/model_qdq_perchannel.onnx

@@ -17,6 +17,7 @@ pub mod measure;
 pub mod model;
 pub mod picture;
 pub mod quantize;
+pub mod shapes;
 pub mod stream;
 pub mod trace;
 pub mod values;

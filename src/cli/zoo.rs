@@ -1,15 +1,21 @@
-//! `zoo`: the networks that the program brings along.
+//! `zoo`: the networks that the program brings along, and those of well-known shapes that it makes.
+
+use std::path::PathBuf;
 
 use anyhow::Result;
 use serde_json::{Value, json};
 use tilewright::model::Sizes;
+use tilewright::shapes;
 use tilewright::zoo::{self, ENTRIES, Entry, Expected, PREFIX, Sample};
 
 use super::{ModelFile, Verdict, write_or_print};
 
 /// Arguments of `zoo`.
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Zoo {
+    #[command(subcommand)]
+    make: Option<Make>,
     /// One network alone, with all that is known of it
     name: Option<String>,
     /// Print one JSON array
@@ -17,8 +23,26 @@ pub struct Zoo {
     json: bool,
 }
 
+/// What is done beside listing.
+#[derive(clap::Subcommand)]
+enum Make {
+    /// Write a network of a well-known shape with random weights, in int8, as an ONNX file: resnet18, resnet34, resnet50,
+    /// mobilenet-v1, mobilenet-v2, vgg16, deit-tiny, bert-tiny, or a layer of ResNet-18, resnet18-c2 to resnet18-c11
+    Make {
+        /// Its name
+        name: String,
+        /// The file
+        #[arg(short, long, value_name = "FILE.onnx")]
+        output: PathBuf,
+    },
+}
+
 impl Zoo {
     pub fn run(self) -> Result<Verdict> {
+        if let Some(Make::Make { name, output }) = &self.make {
+            write_or_print(Some(output), &shapes::onnx(name)?)?;
+            return Ok(Verdict::Fine);
+        }
         let entries: Vec<&Entry> = match &self.name {
             Some(name) => vec![zoo::find(name.strip_prefix(PREFIX).unwrap_or(name))?],
             None => ENTRIES.iter().collect(),
