@@ -39,7 +39,7 @@ pub enum ShapeError {
         /// The network.
         name: String,
         /// What is wrong.
-        source: GraphError,
+        source: Box<GraphError>,
     },
     /// It cannot be quantized.
     #[error("{name}: {source}")]
@@ -88,7 +88,7 @@ pub fn float(name: &str) -> Result<Graph, ShapeError> {
             found.ok_or_else(|| ShapeError::Unknown { name: name.to_string() })?.build(&mut net, add)
         }
     };
-    let wrong = |source| ShapeError::Graph { name: name.to_string(), source };
+    let wrong = |source| ShapeError::Graph { name: name.to_string(), source: Box::new(source) };
     built.map_err(wrong)?;
     net.finish().map_err(wrong)
 }
