@@ -1,9 +1,9 @@
 //! Results that stay in inp between layers: which, where in inp, and what is left there for the loads of the layers meanwhile.
 
-use super::place::{Placed, describe};
-use crate::codegen::accel::{Kept, Kind, Layer, OnChip, Plan, plan};
+use super::place::{Placed, PlacedLayer, describe};
+use crate::codegen::accel::{Kept, Kind, Layer, OnChip, Plan, cycles, plan};
 use crate::graph::ValueId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use tilewright_hw::HwConfig;
 use tilewright_hw::config::Mem;
@@ -11,8 +11,11 @@ use tilewright_hw::config::Mem;
 /// A change of some layers: places among the region's layers, what lies in inp, and the new plans.
 type Change = Vec<(usize, Layer, Plan)>;
 
-/// Keeps what fits. `leaves` says which values leave the region of a depth.
-pub(super) fn keep(config: &HwConfig, placed: &mut Placed, leaves: &dyn Fn(ValueId, usize) -> bool) {
+/// Values that must not stay on the chip, each with the reason.
+pub(super) type Away = HashMap<ValueId, String>;
+
+/// Keeps what fits, but for what must stay `away`. `leaves` says which values leave the region of a depth.
+pub(super) fn keep(config: &HwConfig, placed: &mut Placed, leaves: &dyn Fn(ValueId, usize) -> bool, away: &Away) {
     if config.batch != 1 || !config.vector_reaches_inp() {
         return;
     }
@@ -23,7 +26,7 @@ pub(super) fn keep(config: &HwConfig, placed: &mut Placed, leaves: &dyn Fn(Value
         let root = |v: ValueId| roots.get(&v).copied().unwrap_or(v);
         let leaves = |v: ValueId| leaves(v, depth) || roots.iter().any(|(&other, &r)| r == v && leaves(other, depth));
         let layers = group.iter().map(|&i| (placed.layers[i].layer.clone(), placed.layers[i].plan.clone())).collect();
-        let mut region = Region { config, layers, root: &root, held: Vec::new() };
+        let mut region = Region { config, layers, root: &root, away, held: Vec::new() };
         region.keep(&leaves);
         for (&i, (layer, plan)) in group.iter().zip(region.layers) {
             if layer.on_chip == placed.layers[i].layer.on_chip {
@@ -37,6 +40,42 @@ pub(super) fn keep(config: &HwConfig, placed: &mut Placed, leaves: &dyn Fn(Value
             (placed.layers[i].layer, placed.layers[i].plan) = (layer, plan);
         }
     }
+    for l in &placed.layers {
+        let Some(reason) = away.get(&l.layer.output.0) else { continue };
+        for node in &l.layer.nodes {
+            if let Some(at) = placed.nodes.get_mut(node) {
+                at.why += &format!("; its results do not stay on the chip: {reason}");
+            }
+        }
+    }
+}
+
+/// Kept values for which a program may be refused at the layer of this name: what lies in inp while it runs; where that is
+/// nothing, what its program keeps; and where there is no such layer, whatever is kept.
+pub(super) fn suspects(placed: &Placed, name: &str) -> Vec<ValueId> {
+    let root = |v: ValueId| placed.roots.get(&v).copied().unwrap_or(v);
+    let kept = |(at, l): (usize, &PlacedLayer)| {
+        l.layer.on_chip.output?;
+        let value = l.layer.output.0;
+        let reads = |i: &usize| {
+            let other = &placed.layers[*i];
+            other.depth == l.depth && other.layer.on_chip.input.is_some() && root(other.layer.inputs[0].0) == value
+        };
+        let last = (at..placed.layers.len()).rev().find(reads).unwrap_or(at);
+        Some((value, l.depth, at..last + 1))
+    };
+    let all: Vec<(ValueId, usize, Range<usize>)> = placed.layers.iter().enumerate().filter_map(kept).collect();
+    let at = placed.layers.iter().position(|l| l.layer.name == name);
+    let depth = at.map(|at| placed.layers[at].depth);
+    let those = |wanted: &dyn Fn(&(ValueId, usize, Range<usize>)) -> bool| -> Vec<ValueId> {
+        all.iter().filter(|k| wanted(k)).map(|k| k.0).collect()
+    };
+    let near = [
+        those(&|(_, of, life)| depth == Some(*of) && at.is_some_and(|at| life.contains(&at))),
+        those(&|(_, of, _)| depth == Some(*of)),
+        those(&|_| true),
+    ];
+    near.into_iter().find(|values| !values.is_empty()).unwrap_or_default()
 }
 
 /// The layers of a program.
@@ -44,6 +83,7 @@ struct Region<'a> {
     config: &'a HwConfig,
     layers: Vec<(Layer, Plan)>,
     root: &'a dyn Fn(ValueId) -> ValueId,
+    away: &'a Away,
     held: Vec<Held>,
 }
 
@@ -115,7 +155,7 @@ impl Region<'_> {
     fn candidate(&self, at: usize, leaves: bool) -> Option<Found> {
         let (layer, plan) = &self.layers[at];
         let writes = matches!(plan, Plan::Conv(_) | Plan::Depthwise(_) | Plan::Pool(_)) && layer.output.1.n == 1;
-        if !writes || layer.on_chip.output.is_some() {
+        if !writes || layer.on_chip.output.is_some() || self.away.contains_key(&layer.output.0) {
             return None;
         }
         let users = self.users(at);
@@ -171,7 +211,8 @@ impl Region<'_> {
         starts.extend(meanwhile.iter().filter_map(|e| e.start.checked_sub(size)));
         let free =
             |start: u32| start + size <= all && meanwhile.iter().all(|e| e.end <= start || start + size <= e.start);
-        let before: u64 = life.clone().map(|i| self.layers[i].1.cycles().unwrap_or(0)).sum();
+        let of_layer = |i: usize| cycles(&self.layers[i].0, &self.layers[i].1, self.config);
+        let before: u64 = life.clone().map(of_layer).sum();
         let of = |start: u32| {
             let held = Held { entries: start..start + size, life: life.clone() };
             let (cycles, change) = self.changed(value, &held, Kept { entry: start, ..kept }, readers, stored)?;
@@ -190,7 +231,7 @@ impl Region<'_> {
         readers: &[usize],
         stored: bool,
     ) -> Option<(u64, Change)> {
-        let (mut cycles, mut change) = (0, Vec::new());
+        let (mut sum, mut change) = (0, Vec::new());
         for i in held.life.clone() {
             let mut layer = self.layers[i].0.clone();
             if layer.output.0 == value {
@@ -203,12 +244,13 @@ impl Region<'_> {
                 (Kind::Conv(_) | Kind::Pool(_), _) => {
                     let rooms =
                         self.rooms(i, &held.entries, layer.on_chip.output.map(|k| k.entry..k.entry + k.entries()));
-                    let mut plans: Vec<(Option<(u32, u32)>, Plan)> = Vec::new();
+                    let mut plans: Vec<(u64, Option<(u32, u32)>, Plan)> = Vec::new();
                     for room in rooms {
                         layer.on_chip.room = Some(room);
-                        plans.extend(plan(&layer, self.config, true).ok().map(|plan| (Some(room), plan)));
+                        let found = plan(&layer, self.config, true).ok();
+                        plans.extend(found.map(|plan| (cycles(&layer, &plan, self.config), Some(room), plan)));
                     }
-                    let (room, plan) = plans.into_iter().min_by_key(|(_, plan)| plan.cycles())?;
+                    let (_, room, plan) = plans.into_iter().min_by_key(|(cycles, ..)| *cycles)?;
                     layer.on_chip.room = room;
                     plan
                 }
@@ -217,10 +259,10 @@ impl Region<'_> {
                 // These have places of their own in inp.
                 _ => return None,
             };
-            cycles += plan.cycles().unwrap_or(0);
+            sum += cycles(&layer, &plan, self.config);
             change.push((i, layer, plan));
         }
-        Some((cycles, change))
+        Some((sum, change))
     }
 
     /// Runs of entries that are free in a layer, with more taken: the longest in banks to which the layer writes nothing,

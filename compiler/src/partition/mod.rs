@@ -171,36 +171,41 @@ fn settle(
 ) -> Partition {
     let mut refused: HashMap<NodeId, String> = HashMap::new();
     let mut apart = HashSet::new();
+    let mut away = keep::Away::new();
     let problem = |placed: &Placed| auto::Problem::new(graph, placed, &options, config, oracle);
-    let mut keep = options.keep_on_chip && !options.keep_values;
     loop {
+        // All that changes plans is in it, so that what is weighed is what is built.
         let place = |offload: Offload, refused: &HashMap<NodeId, String>| {
             let mut placed = place::place(graph, config, &Options { offload, ..options }, refused);
             if options.fuse && !options.keep_values {
                 fuse::fuse(graph, config, &mut placed, &apart);
             }
+            if options.keep_on_chip && !options.keep_values {
+                keep_on_chip(graph, config, &mut placed, &away);
+            }
             placed
         };
         let all = place(Offload::All, &refused);
         let offered = problem(&all);
-        let mut placed = match options.offload {
+        let placed = match options.offload {
             Offload::All => all,
             Offload::Auto => {
                 auto::choose(graph, &all, &offered, &problem, &|kept| place(Offload::All, kept)).unwrap_or(all)
             }
             Offload::None => place(Offload::None, &refused),
         };
-        if keep {
-            keep_on_chip(graph, config, &mut placed);
-        }
         match build(&placed) {
             Ok(regions) => {
                 let costs = auto::costs(graph, &placed, &offered, &problem(&placed));
                 return Partition { regions, explanations: explain::explain(graph, &placed, options.offload, costs) };
             }
-            // A program may be refused for what it keeps alone: without that it has another turn.
-            Err(_) if std::mem::take(&mut keep) => {}
             Err(error) => {
+                // A program may be refused for what is kept around a layer alone: without that it has another turn.
+                let kept = keep::suspects(&placed, &error.layer);
+                if !kept.is_empty() {
+                    away.extend(kept.into_iter().map(|value| (value, error.to_string())));
+                    continue;
+                }
                 let named = placed.layers.iter().find(|l| l.layer.name == error.layer);
                 let layers = named.map_or(placed.layers.iter().collect(), |layer| vec![layer]);
                 // A product may be refused for what is fused into its tiles alone: without that it has another turn.
@@ -211,10 +216,10 @@ fn settle(
                 }
                 // A plan that the driver refuses sends its layer to the CPU, so each turn has a layer less.
                 let before = refused.len();
-                let nodes = layers.iter().flat_map(|l| &l.layer.nodes);
-                refused.extend(nodes.map(|n| (*n, error.to_string())));
+                let nodes = layers.iter().flat_map(|l| l.layer.nodes.iter().copied());
+                refused.extend(nodes.map(|n| (n, error.to_string())));
                 if refused.len() == before {
-                    return partition_by(graph, config, Options { offload: Offload::None, ..options }, oracle);
+                    refused.extend(graph.nodes().map(|(n, _)| (n, error.to_string())));
                 }
             }
         }
@@ -222,14 +227,14 @@ fn settle(
 }
 
 /// Keeps results in inp between the layers of each program.
-fn keep_on_chip(graph: &Graph, config: &HwConfig, placed: &mut Placed) {
+fn keep_on_chip(graph: &Graph, config: &HwConfig, placed: &mut Placed, away: &keep::Away) {
     let users = graph.users();
     let places: HashMap<NodeId, usize> =
         placed.nodes.iter().filter(|(_, at)| at.place == Place::Accel).map(|(&node, at)| (node, at.depth)).collect();
     let leaves = |value: ValueId, depth: usize| {
         graph.is_output(value) || users[value.0].iter().any(|user| places.get(user) != Some(&depth))
     };
-    keep::keep(config, placed, &leaves);
+    keep::keep(config, placed, &leaves, away);
 }
 
 fn regions(graph: &Graph, config: &HwConfig, placed: &Placed, options: &Options) -> Result<Vec<Region>, BuildError> {

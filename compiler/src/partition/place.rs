@@ -2,7 +2,7 @@
 //! needs the bytes in another layout, leads to a greater depth.
 
 use super::{Offload, Options};
-use crate::codegen::accel::{Found, Kind, Layer, Plan, View, extract, plan};
+use crate::codegen::accel::{Found, Kind, Layer, Plan, View, cycles, extract, plan};
 use crate::graph::{Graph, NodeId, Op, ValueId};
 use std::collections::{BTreeMap, HashMap};
 use tilewright_hw::HwConfig;
@@ -100,7 +100,9 @@ fn plan_of(
     let other = if options.search_tiles && from_host { layer.columns_as_channels(config) } else { None };
     let planned = other.and_then(|layer| plan(&layer, config, true).ok().map(|plan| (layer, plan)));
     match (plain, planned) {
-        (Ok(plain), Some((layer, plan))) if plan.cycles() < plain.cycles() => Ok((layer, plan)),
+        (Ok(plain), Some((other, plan))) if cycles(&other, &plan, config) < cycles(&layer, &plain, config) => {
+            Ok((other, plan))
+        }
         (Err(_), Some(other)) => Ok(other),
         (plain, _) => plain.map(|plan| (layer, plan)),
     }

@@ -85,7 +85,14 @@ pub fn build(
     }
     let tensors = std::mem::take(&mut emit.tensors);
     let program = emit.b.finish().map_err(|source| {
-        let at = if let DriverError::Encode { index, .. } = source { index } else { 0 };
+        let at = match source {
+            DriverError::Encode { index, .. }
+            | DriverError::Illegal { index, .. }
+            | DriverError::Scratchpad { index, .. }
+            | DriverError::Region { index, .. }
+            | DriverError::Rule { index, .. } => index,
+            _ => 0,
+        };
         let layer = layers.iter().zip(&ends).find(|(_, end)| at < **end).map_or("", |((l, _), _)| &l.name);
         BuildError { layer: layer.to_string(), source }
     })?;

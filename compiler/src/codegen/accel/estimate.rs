@@ -1,9 +1,11 @@
-//! Estimated cycles of a planned layer by itself, from device memory to device memory.
+//! Estimated cycles of a planned layer by itself: from device memory to device memory, but for what stays in inp, which is
+//! neither loaded nor stored.
 //!
 //! Products have theirs from the search for their tiles ([`super::plan`], [`super::depthwise`]); the others are added up
 //! here from the same rules of `hw/TIMING.md`: a micro-op a cycle, a row of the vector unit in as many cycles as its lanes
 //! need, a beat of the bus a cycle and one more for each row of a load, three for each row of a store.
 
+use super::keep::OnChip;
 use super::layer::{Copy, Kind, Layer, MatMul, Pair, Pool, PoolFinish};
 use super::plan::{Plan, PoolTile};
 use super::view::View;
@@ -22,6 +24,8 @@ struct Work {
     gemm: u64,
     vector: u64,
     store: u64,
+    /// Whether loads wait for vector, which writes to their bank.
+    crowded: bool,
 }
 
 impl Work {
@@ -29,7 +33,8 @@ impl Work {
     /// that are not the longest.
     fn cycles(&self) -> u64 {
         let (tiles, dma) = (self.tiles.max(1), self.load + self.store);
-        let longest = dma.max(self.gemm).max(self.vector);
+        let beside = if self.crowded { dma + self.vector } else { dma.max(self.vector) };
+        let longest = beside.max(self.gemm);
         longest + (dma + self.gemm + self.vector - longest) / tiles + LAYER + TILE * tiles
     }
 }
@@ -41,7 +46,7 @@ pub fn cycles(layer: &Layer, plan: &Plan, config: &HwConfig) -> u64 {
         (_, Plan::Conv(tile)) => return tile.cycles,
         (_, Plan::Depthwise(tile)) => return tile.cycles,
         (_, Plan::Transposed(tiles)) => return tiles.iter().map(|t| t.cycles).sum(),
-        (Kind::Pool(p), Plan::Pool(tile)) => pool(p, *tile, input, output, config),
+        (Kind::Pool(p), Plan::Pool(tile)) => pool(p, *tile, &layer.on_chip, [input, output], config),
         (Kind::MatMul(m), Plan::MatMul(tile)) => {
             matmul(m, (tile.rows, tile.blocks), [input, layer.inputs[1].1], output, config)
         }
@@ -68,7 +73,7 @@ fn entries(view: View, config: &HwConfig) -> u64 {
     (view.layout(config).bytes() as u64).div_ceil(u64::from(config.entry_bytes(Mem::Out)))
 }
 
-fn pool(pool: &Pool, tile: PoolTile, input: View, output: View, config: &HwConfig) -> Work {
+fn pool(pool: &Pool, tile: PoolTile, on_chip: &OnChip, [input, output]: [View; 2], config: &HwConfig) -> Work {
     let (data, blocks) = (input.layout(config), output.layout(config).blocks());
     let cuts = output.h.div_ceil(tile.rows) * output.w.div_ceil(tile.columns);
     let tiles = (output.n * blocks.div_ceil(tile.blocks) * cuts) as u64;
@@ -85,10 +90,11 @@ fn pool(pool: &Pool, tile: PoolTile, input: View, output: View, config: &HwConfi
     };
     Work {
         tiles,
-        load: all_rows * (beats(width, config) + 1),
-        gemm: 0,
+        load: if on_chip.input.is_some() { 0 } else { all_rows * (beats(width, config) + 1) },
         vector: out * (taps * row(config.vector_lanes, config) + finish) + 24 * tiles,
-        store: beats(output.layout(config).bytes() as u64, config),
+        store: if on_chip.hides_output() { 0 } else { beats(output.layout(config).bytes() as u64, config) },
+        crowded: on_chip.crowds(config),
+        ..Work::default()
     }
 }
 
@@ -111,6 +117,7 @@ fn matmul(m: &MatMul, (rows, blocks): (usize, usize), [a, b]: [View; 2], output:
         gemm: results * (depth + values) as u64,
         vector: results * row(config.requant_lanes, config) + 24 * tiles,
         store: beats(output.layout(config).bytes() as u64, config),
+        crowded: false,
     }
 }
 
@@ -126,9 +133,9 @@ fn pair(pair: &Pair, piece: u64, operands: usize, output: View, config: &HwConfi
     Work {
         tiles,
         load: operands.max(1) as u64 * beats(bytes, config) + tiles,
-        gemm: 0,
         vector: out * cycles + 24 * tiles,
         store: beats(bytes, config),
+        ..Work::default()
     }
 }
 
@@ -138,9 +145,9 @@ fn lookup(piece: u64, output: View, config: &HwConfig) -> Work {
     Work {
         tiles,
         load: beats(bytes, config) + tiles,
-        gemm: 0,
         vector: out * row(config.vector_lanes, config) + 50 * tiles,
         store: beats(bytes, config),
+        ..Work::default()
     }
 }
 
@@ -161,5 +168,5 @@ fn copy(copy: &Copy, rows: usize, output: View, config: &HwConfig) -> Work {
         load += (output.n * lines) as u64 * (beats(bytes as u64, config) + 2);
     }
     let tiles = (output.n * output.layout(config).blocks() * output.h.div_ceil(rows)) as u64;
-    Work { tiles, load, gemm: 0, vector: 0, store: beats(output.layout(config).bytes() as u64, config) }
+    Work { tiles, load, store: beats(output.layout(config).bytes() as u64, config), ..Work::default() }
 }

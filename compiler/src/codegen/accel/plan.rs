@@ -42,17 +42,6 @@ pub enum Plan {
     },
 }
 
-impl Plan {
-    /// Estimated cycles, where there are any.
-    pub fn cycles(&self) -> Option<u64> {
-        match self {
-            Plan::Conv(tile) => Some(tile.cycles),
-            Plan::Depthwise(tile) => Some(tile.cycles),
-            _ => None,
-        }
-    }
-}
-
 /// The tile of a product; channels are counted in blocks of the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConvTile {
