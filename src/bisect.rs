@@ -2,6 +2,11 @@
 //!
 //! Patches are applied in the same order each time, so the graph after any number of them can be made again. Where the
 //! answer after a row of patches is another than before, halving the row finds neighbours of which the later one differs.
+//! Patches that put integers in the place of floats change answers by a step here and there, which multiplies along a
+//! network's way, so they are judged one by one: each computes from the values that were there before all of them
+//! ([`each`]).
+
+mod each;
 
 use std::collections::BTreeMap;
 
@@ -10,10 +15,6 @@ use tilewright_compiler::passes::{Applied, Options, Pass, PassError, run};
 use tilewright_runtime::tensor;
 
 use crate::diff::{Difference, Tolerance, compare};
-
-/// What patches may change that put integers in the place of floats: a step for each operator, which multiply along a
-/// network's way.
-pub const INEXACT: Tolerance = Tolerance { steps: 16, relative: 0.1 };
 
 /// Why patches could not be judged.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +39,7 @@ pub struct Stretch {
     pub patches: [usize; 2],
     /// Whether its passes promise to change no answer.
     pub exact: bool,
-    /// What counted as equal.
+    /// What counted as equal: of the answer where the passes are exact, else of each patch's results.
     pub tolerance: Tolerance,
     /// How the answer differs over the stretch, beyond nothing at all: the output and the greatest distance.
     pub largest: Option<(String, f64)>,
@@ -57,9 +58,9 @@ pub struct Suspect {
     pub after: Vec<String>,
     /// The run whose answer changes, from 0.
     pub run: usize,
-    /// The output that changes.
+    /// The output that changes; of an inexact patch the value that another takes the place of.
     pub output: String,
-    /// How it changes, against the answer before the stretch.
+    /// How it changes, against the answer, or the value, before the stretch.
     pub difference: Difference,
 }
 
@@ -77,7 +78,7 @@ pub struct Bisection {
 }
 
 /// Looks for the first patch after which the answer for any of the `runs`' inputs is another; `tolerance` is for passes that promise to
-/// change nothing, others have at least [`INEXACT`].
+/// change nothing, the results of others have [`each::STEPS`] at least.
 ///
 /// # Errors
 /// [`BisectError`].
@@ -97,15 +98,19 @@ pub fn bisect(
         let end = (start..applied.len()).find(|&i| kind(i) != kind(start)).unwrap_or(applied.len());
         let mut allowed = *tolerance;
         if !kind(start) {
-            allowed.steps = allowed.steps.max(INEXACT.steps);
-            allowed.relative = allowed.relative.max(INEXACT.relative);
+            allowed.steps = allowed.steps.max(each::STEPS);
         }
         let base = answers.after(start)?;
         let largest = differences(&base, &answers.after(end)?, &Tolerance::default())
             .max_by(|a, b| a.2.largest.total_cmp(&b.2.largest))
             .map(|(_, output, difference)| (output, difference.largest));
         stretches.push(Stretch { patches: [start + 1, end], exact: kind(start), tolerance: allowed, largest });
-        if differs(&base, &answers.after(end)?, &allowed).is_some() {
+        if !kind(start) {
+            let found = each::first(&answers.graph_after(start)?, graph, passes, runs, [start, end], &allowed)?;
+            if let Some(each::Wrong { number, run, value, difference }) = found {
+                suspect = Some(answers.suspect(&applied, number, (run, value, difference))?);
+            }
+        } else if differs(&base, &answers.after(end)?, &allowed).is_some() {
             let (mut same, mut other) = (start, end);
             while other - same > 1 {
                 let middle = same + (other - same) / 2;
@@ -115,11 +120,8 @@ pub fn bisect(
                     same = middle;
                 }
             }
-            if let Some((run, output, difference)) = differs(&base, &answers.after(other)?, &allowed) {
-                let [before, after] = [answers.graph_after(other - 1)?, answers.graph_after(other)?];
-                let applied = applied[other - 1].clone();
-                let (before, after) = (only_in(&before, &after), only_in(&after, &before));
-                suspect = Some(Suspect { number: other, applied, before, after, run, output, difference });
+            if let Some(found) = differs(&base, &answers.after(other)?, &allowed) {
+                suspect = Some(answers.suspect(&applied, other, found)?);
             }
         }
         start = end;
@@ -142,6 +144,18 @@ impl Answers<'_> {
     fn graph_after(&self, patches: usize) -> Result<Graph, BisectError> {
         let options = Options { stop_after: Some(patches), ..Options::default() };
         Ok(run(self.graph.clone(), self.passes, options)?.0)
+    }
+
+    /// A patch with what it changes.
+    fn suspect(
+        &self,
+        applied: &[Applied],
+        number: usize,
+        (run, output, difference): (usize, String, Difference),
+    ) -> Result<Suspect, BisectError> {
+        let [before, after] = [self.graph_after(number - 1)?, self.graph_after(number)?];
+        let (before, after) = (only_in(&before, &after), only_in(&after, &before));
+        Ok(Suspect { number, applied: applied[number - 1].clone(), before, after, run, output, difference })
     }
 
     fn after(&mut self, patches: usize) -> Result<Answer, BisectError> {

@@ -97,7 +97,8 @@ pub fn build(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) 
     if options.dump_ir {
         after("import", &graph);
     }
-    let passes = passes::Options { stop_after: None, dump: if options.dump_ir { Some(&mut after) } else { None } };
+    let passes =
+        passes::Options { dump: if options.dump_ir { Some(&mut after) } else { None }, ..passes::Options::default() };
     let (graph, _) = optimize(graph, opt_level(options.level), passes)?;
     let (offload, keep_values) = (options.offload, options.keep_values);
     let of_level = partition::Options::of_level(opt_level(options.level));

@@ -108,11 +108,17 @@ fn a_patch_that_changes_the_answer_of_the_last_run_alone_is_named() {
 }
 
 /// Moves a zero point by one.
-struct Off;
+struct Off {
+    exact: bool,
+}
 
 impl Pass for Off {
     fn name(&self) -> &'static str {
         "off"
+    }
+
+    fn exact(&self) -> bool {
+        self.exact
     }
 
     fn rewrite(&self, view: &View, at: NodeId) -> Option<Patch> {
@@ -135,10 +141,25 @@ fn a_wrong_pass_put_into_a_pipeline_is_named_and_a_right_one_behind_it_is_not() 
     let graph = imported(LENET);
     let mut list = passes(OptLevel::O2);
     let at = list.iter().position(|pass| pass.name() == "legalize_qdq").unwrap() + 2;
-    list.insert(at, Box::new(Off));
+    list.insert(at, Box::new(Off { exact: true }));
     let found = bisect(&graph, &list, &inputs(&graph), &STRICT).unwrap();
     let suspect = found.suspect.unwrap();
     assert_eq!((suspect.applied.pass, suspect.applied.what), ("off", "zero_point_off"));
     assert_eq!(suspect.output, "logits");
     assert!(found.stretches.last().unwrap().exact);
+}
+
+/// Behind the pass that puts integers in the place of floats, and as free as that one to change answers.
+#[test]
+fn a_step_in_every_element_is_too_much_for_an_inexact_patch_too() {
+    let graph = imported(LENET);
+    let mut list = passes(OptLevel::O2);
+    let at = list.iter().position(|pass| pass.name() == "legalize_qdq").unwrap() + 1;
+    list.insert(at, Box::new(Off { exact: false }));
+    let found = bisect(&graph, &list, &inputs(&graph), &STRICT).unwrap();
+    let suspect = found.suspect.unwrap();
+    assert_eq!((suspect.applied.pass, suspect.applied.what), ("off", "zero_point_off"));
+    assert_eq!(suspect.difference.largest, 1.0);
+    let stretch = found.stretches.last().unwrap();
+    assert!(!stretch.exact && stretch.patches[0] < suspect.number, "{stretch:?}");
 }

@@ -43,7 +43,13 @@ impl std::str::FromStr for Tolerance {
 
 impl std::fmt::Display for Tolerance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} steps between integers, {} of the greatest magnitude between floats", self.steps, self.relative)
+        write!(
+            f,
+            "{} step{} between integers, {} of the greatest magnitude between floats",
+            self.steps,
+            if self.steps == 1 { "" } else { "s" },
+            self.relative
+        )
     }
 }
 

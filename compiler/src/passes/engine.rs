@@ -1,7 +1,7 @@
 //! Applies passes.
 
 use super::{Pass, View};
-use crate::graph::{Graph, GraphError, NodeId};
+use crate::graph::{Graph, GraphError, NodeId, ValueId};
 
 /// What is wrong with a pass.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +67,24 @@ impl Report {
 /// Takes a pass's name and the graph after it.
 pub type Dump<'a> = dyn FnMut(&'static str, &Graph) + 'a;
 
+/// One patch.
+#[derive(Debug, Clone, Copy)]
+pub struct Change<'g> {
+    /// Its number among all, from 1.
+    pub number: usize,
+    /// The graph before it.
+    pub before: &'g Graph,
+    /// The graph after it.
+    pub after: &'g Graph,
+    /// For each value of the graph before: the same value after it, or the one that takes its place; none where it is gone.
+    pub places: &'g [Option<ValueId>],
+    /// The values of the graph before that another takes the place of.
+    pub replaced: &'g [ValueId],
+}
+
+/// Takes patches as they are applied.
+pub type Watch<'a> = dyn FnMut(Change) + 'a;
+
 /// How passes are run.
 #[derive(Default)]
 pub struct Options<'a> {
@@ -74,6 +92,8 @@ pub struct Options<'a> {
     pub stop_after: Option<usize>,
     /// Called with the graph after each pass, and with the pass's name.
     pub dump: Option<&'a mut Dump<'a>>,
+    /// Called after each patch.
+    pub watch: Option<&'a mut Watch<'a>>,
 }
 
 impl std::fmt::Debug for Options<'_> {
@@ -89,7 +109,7 @@ impl std::fmt::Debug for Options<'_> {
 pub fn run(g: Graph, passes: &[Box<dyn Pass>], mut options: Options) -> Result<(Graph, Report), PassError> {
     let (mut g, mut report) = (g, Report::default());
     for pass in passes {
-        run_pass(&mut g, pass.as_ref(), options.stop_after, &mut report)?;
+        run_pass(&mut g, pass.as_ref(), &mut options, &mut report)?;
         if let Some(dump) = &mut options.dump {
             dump(pass.name(), &g);
         }
@@ -97,11 +117,11 @@ pub fn run(g: Graph, passes: &[Box<dyn Pass>], mut options: Options) -> Result<(
     Ok((g, report))
 }
 
-fn run_pass(g: &mut Graph, pass: &dyn Pass, stop_after: Option<usize>, report: &mut Report) -> Result<(), PassError> {
+fn run_pass(g: &mut Graph, pass: &dyn Pass, options: &mut Options, report: &mut Report) -> Result<(), PassError> {
     let most = 1000 + 100 * g.nodes().len();
     let (mut at, mut changed, mut patches) = (0, false, 0);
     loop {
-        if stop_after.is_some_and(|n| report.applied.len() >= n) {
+        if options.stop_after.is_some_and(|n| report.applied.len() >= n) {
             return Ok(());
         }
         let view = View::new(g);
@@ -115,10 +135,15 @@ fn run_pass(g: &mut Graph, pass: &dyn Pass, stop_after: Option<usize>, report: &
         };
         let node = g.node(id).name.clone();
         let (what, index) = (patch.what(), report.applied.len() + 1);
-        *g = patch.apply(g, id).map_err(|e| match e {
+        let (after, places) = patch.apply(g, id).map_err(|e| match e {
             PassError::Graph(source) => PassError::Patch { pass: pass.name(), index, what, node: node.clone(), source },
             e => e,
         })?;
+        if let Some(watch) = &mut options.watch {
+            let replaced = patch.replaced();
+            watch(Change { number: index, before: g, after: &after, places: &places, replaced: &replaced });
+        }
+        *g = after;
         report.applied.push(Applied { pass: pass.name(), what, node });
         patches += 1;
         if patches > most {

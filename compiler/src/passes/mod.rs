@@ -19,7 +19,7 @@ mod sink_dequantize;
 
 pub use canonicalize::Canonicalize;
 pub use dead_code::DeadCode;
-pub use engine::{Applied, Options, PassError, Report, run};
+pub use engine::{Applied, Change, Options, PassError, Report, run};
 pub use fold_bias::FoldBias;
 pub use fold_clip::FoldClip;
 pub use fold_constants::FoldConstants;

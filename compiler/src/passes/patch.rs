@@ -48,6 +48,11 @@ impl Patch {
         self.what
     }
 
+    /// Values of the graph that others take the place of.
+    pub(super) fn replaced(&self) -> Vec<ValueId> {
+        self.replace.iter().map(|(old, _)| *old).collect()
+    }
+
     /// Adds a node whose operator defines one value.
     pub fn node(&mut self, name: &str, op: impl Into<Op>, inputs: &[Ref]) -> Ref {
         self.nodes.push(NewNode { name: name.into(), op: op.into(), inputs: inputs.to_vec() });
@@ -71,8 +76,9 @@ impl Patch {
         self
     }
 
-    /// The graph after the patch. New nodes stand where the node `at` did, so they may take what that one could take.
-    pub(super) fn apply(&self, g: &Graph, at: NodeId) -> Result<Graph, PassError> {
+    /// The graph after the patch, and where it has each value of the one before, or what takes its place. New nodes stand
+    /// where the node `at` did, so they may take what that one could take.
+    pub(super) fn apply(&self, g: &Graph, at: NodeId) -> Result<(Graph, Vec<Option<ValueId>>), PassError> {
         let replaced: HashMap<ValueId, Ref> = self.replace.iter().copied().collect();
         let dead = self.dead(g, &replaced);
         let mut b = GraphBuilder::new(g.name());
@@ -110,15 +116,17 @@ impl Patch {
                 old[v.0] = Some(o);
             }
         }
+        let place = |v: ValueId| match replaced.get(&v) {
+            Some(Ref::Old(v)) => old[v.0],
+            Some(Ref::New(i)) => new.get(*i).copied(),
+            None => old[v.0],
+        };
         for (name, v) in g.outputs() {
-            let place = match replaced.get(v) {
-                Some(Ref::Old(v)) => old[v.0],
-                Some(Ref::New(i)) => new.get(*i).copied(),
-                None => old[v.0],
-            };
-            b.output(name, place.ok_or_else(|| lost(name))?);
+            b.output(name, place(*v).ok_or_else(|| lost(name))?);
         }
-        Ok(b.finish()?)
+        // A graph's values are numbered as its builder's are: inputs first, then in the order of the nodes.
+        let places = (0..g.value_count()).map(|v| place(ValueId(v))).collect();
+        Ok((b.finish()?, places))
     }
 
     /// Fails where a value is replaced by one of another type.

@@ -74,7 +74,7 @@ fn the_engine_stops_counts_and_dumps() {
     let g = messy();
     let mut dumped = Vec::new();
     let mut dump = |pass: &'static str, g: &Graph| dumped.push((pass, g.nodes().len()));
-    let options = Options { stop_after: None, dump: Some(&mut dump) };
+    let options = Options { dump: Some(&mut dump), ..Options::default() };
     let (_, report) = optimize(g.clone(), OptLevel::O2, options).unwrap();
     assert_eq!(dumped.len(), pipelines::passes(OptLevel::O2).len());
     assert_eq!(dumped[0].0, "dead_code");
@@ -84,7 +84,7 @@ fn the_engine_stops_counts_and_dumps() {
     assert_eq!(report.count("fold_pad"), 1);
     let expected = eval(&g, &[input()]).unwrap();
     for n in 0..=report.applied.len() {
-        let (h, r) = optimize(g.clone(), OptLevel::O2, Options { stop_after: Some(n), dump: None }).unwrap();
+        let (h, r) = optimize(g.clone(), OptLevel::O2, Options { stop_after: Some(n), ..Options::default() }).unwrap();
         assert_eq!(r.applied, report.applied[..n]);
         let found = eval(&h, &[input()]).unwrap();
         let (a, b) = (expected[0].as_slice::<f32>().unwrap(), found[0].as_slice::<f32>().unwrap());
