@@ -17,7 +17,7 @@ use tilewright_hw::device::Device;
 use tilewright_runtime::artifact::{Artifact, Manifest};
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::{Session, SessionError};
-use tilewright_runtime::tensor::Tensor;
+use tilewright_runtime::tensor::{Tensor, shape_text};
 
 use crate::values::{Hidden, Visible, values};
 
@@ -95,11 +95,18 @@ pub enum Other<'s> {
 pub struct Comparison {
     /// Names of the values that both have, in the order of the graph, each with how it differs.
     pub values: Vec<(Visible, Option<Difference>)>,
+    /// Values that are not even of one type: each with its type on both sides.
+    pub unlike: Vec<(Visible, [String; 2])>,
     /// Values of the first side that the other does not show.
     pub alone: usize,
 }
 
 impl Comparison {
+    /// Whether nothing differs of what both show.
+    pub fn is_equal(&self) -> bool {
+        self.unlike.is_empty() && self.first().is_none()
+    }
+
     /// The first value that differs.
     pub fn first(&self) -> Option<(&Visible, &Difference)> {
         self.values.iter().find_map(|(value, difference)| Some((value, difference.as_ref()?)))
@@ -123,14 +130,55 @@ pub fn compare_all(a: &Side, other: &Other, tolerance: &Tolerance) -> Result<Com
         let theirs = match other {
             Other::Side(b) => {
                 let same = b.visible.iter().find(|v| v.name == value.name);
-                same.and_then(|v| b.tensor(v)).filter(|t| t.dtype == mine.dtype && t.shape == mine.shape).cloned()
+                same.and_then(|v| b.tensor(v)).cloned()
             }
             Other::Arrays(arrays, run) => arrays.of_run(manifest, value, *run)?,
         };
         match theirs {
+            Some(theirs) if theirs.dtype != mine.dtype || theirs.shape != mine.shape => {
+                let types = [mine, &theirs].map(|t| format!("{} {}", t.dtype, shape_text(&t.shape)));
+                comparison.unlike.push((value.clone(), types));
+            }
             Some(theirs) => comparison.values.push((value.clone(), compare(mine, &theirs, tolerance))),
             None => comparison.alone += 1,
         }
     }
     Ok(comparison)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{inference, model};
+    use tilewright_compiler::graph::op::Relu;
+    use tilewright_compiler::graph::{DType, GraphBuilder, TensorType};
+
+    /// A model of one operator on the CPU, after a run.
+    fn side(dtype: DType, shape: &[usize]) -> Side {
+        let mut b = GraphBuilder::new("one");
+        let x = b.input("x", TensorType::new(dtype, shape));
+        let y = b.node("y", Relu {}, &[x]).unwrap();
+        b.output("out", y);
+        let config = HwConfig::default();
+        let options = model::Options { offload: model::Offload::None, ..model::Options::new(&config) };
+        let artifact = model::build(b.finish().unwrap(), &options, &mut |_, _| {}).unwrap();
+        let inputs: Vec<_> =
+            artifact.manifest.inputs.iter().map(|id| &artifact.manifest.values[id.0 as usize]).collect();
+        let inputs = inference::made_up(&inputs);
+        let mut side = Side::new(artifact, &config, None).unwrap();
+        side.run(&inputs).unwrap();
+        side
+    }
+
+    #[test]
+    fn a_value_of_another_shape_is_a_difference() {
+        let a = side(DType::F32, &[1, 4]);
+        let same = compare_all(&a, &Other::Side(&side(DType::F32, &[1, 4])), &Tolerance::default()).unwrap();
+        assert!(same.is_equal() && !same.values.is_empty());
+        let other = compare_all(&a, &Other::Side(&side(DType::F32, &[2, 4])), &Tolerance::default()).unwrap();
+        assert!(!other.is_equal());
+        assert_eq!((other.values.len(), other.alone), (0, 0));
+        let found: Vec<_> = other.unlike.iter().map(|(value, types)| (value.name.as_str(), types.clone())).collect();
+        assert_eq!(found[0], ("x", ["f32 1x4".to_string(), "f32 2x4".to_string()]));
+    }
 }

@@ -23,10 +23,10 @@ pub struct Diff {
     /// A model (.onnx, .tflite, zoo:NAME), or an artifact (compiled with --keep-values, to see what lies inside its layers)
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
-    /// One side: fsim, rtl or cpu
+    /// One side: fsim, csim, rtl or cpu
     #[arg(long, default_value = "fsim", value_name = "DEVICE")]
     a: DeviceKind,
-    /// The other: fsim, rtl or cpu, arrays by the names of values (npz:FILE), or a folder of run --dump-tensors (dir:DIR)
+    /// The other: fsim, csim, rtl or cpu, arrays by the names of values (npz:FILE), or a folder of run --dump-tensors (dir:DIR)
     #[arg(long, default_value = "cpu", value_name = "DEVICE|npz:FILE|dir:DIR")]
     b: Right,
     #[command(flatten)]
@@ -154,14 +154,14 @@ impl Diff {
                 Ready::Arrays(arrays) => Other::Arrays(arrays, run),
             };
             last = compare_all(&a, &theirs, &self.tolerance)?;
-            if last.first().is_some() {
+            if !last.is_equal() {
                 parted = Some(run);
                 break;
             }
             bar.at(run + 1);
         }
         bar.end();
-        if last.values.is_empty() {
+        if last.values.is_empty() && last.unlike.is_empty() {
             bail!(
                 "{} has no value that both sides show; give a model that computes something of its inputs",
                 self.file.display()
@@ -200,12 +200,12 @@ impl Diff {
         let file = self.file.display();
         if self.a == DeviceKind::Cpu {
             bail!(
-                "{file} is compiled for an accelerator, so --a cpu cannot run it; give --a fsim, --a rtl or the model's file"
+                "{file} is compiled for an accelerator, so --a cpu cannot run it; give --a fsim, --a csim, --a rtl or the model's file"
             );
         }
         if self.b == Right::Device(DeviceKind::Cpu) {
             bail!(
-                "{file} is compiled for an accelerator, so --b cpu cannot run it; give --b rtl, --b dir:DIR, --b npz:FILE or the \
+                "{file} is compiled for an accelerator, so --b cpu cannot run it; give --b csim, --b rtl, --b dir:DIR, --b npz:FILE or the \
                  model's file"
             );
         }

@@ -78,8 +78,10 @@ fn reference(dir: &Path, name: &str, index: &Json) -> f64 {
 #[test]
 fn devices_and_configurations_that_agree_are_equal() {
     let dir = prepared();
-    let text = fine(dir.path(), &["diff", &lenet(), "--input", "d.npy", "--a", "rtl", "--b", "fsim"]);
-    assert_eq!(text, "main_graph: rtl and fsim, 10 values compared, 1 run(s)\nequal\n");
+    for [a, b] in [["rtl", "fsim"], ["csim", "cpu"], ["fsim", "csim"]] {
+        let text = fine(dir.path(), &["diff", &lenet(), "--input", "d.npy", "--a", a, "--b", b]);
+        assert_eq!(text, format!("main_graph: {a} and {b}, 10 values compared, 1 run(s)\nequal\n"));
+    }
     let other = ["diff", &lenet(), "--b", "fsim", "--hw-b", "1x8x16"];
     let text = fine(dir.path(), &other);
     assert_eq!(text, "main_graph: fsim 1x16x16 and fsim 1x8x16, 10 values compared, 1 run(s)\nequal\n");

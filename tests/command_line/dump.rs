@@ -21,13 +21,14 @@ fn arrays(dir: &Path) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn every_device_writes_the_same_values() {
     let dir = tempfile::tempdir().unwrap();
-    for device in ["fsim", "rtl", "cpu"] {
+    for device in ["fsim", "csim", "rtl", "cpu"] {
         let arguments = ["run", &lenet(), "--device", device, "--input", &digits(), "--dump-tensors", device];
         let outcome = tilewright(dir.path(), &arguments);
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         assert!(outcome.stderr.contains(&format!("{device}: ")) && outcome.stderr.contains("stay inside their steps"));
     }
     let fsim = arrays(&dir.path().join("fsim"));
+    assert_eq!(fsim, arrays(&dir.path().join("csim")));
     assert_eq!(fsim, arrays(&dir.path().join("rtl")));
     // The CPU joins operators that the accelerator does not, and the other way round.
     let cpu = arrays(&dir.path().join("cpu"));

@@ -44,7 +44,19 @@ impl Report<'_> {
             text += &format!(", {} that {b} does not show left out", comparison.alone);
         }
         text += &format!(", {} run(s)\n", self.runs);
+        if let Some((value, types)) = comparison.unlike.first() {
+            text += &format!(
+                "{} values have another type or shape on {b}; the first is {}: {a} {}, {b} {}\n",
+                comparison.unlike.len(),
+                value.name,
+                types[0],
+                types[1]
+            );
+        }
         let Some((value, difference)) = self.first() else {
+            if !comparison.unlike.is_empty() {
+                return text;
+            }
             return text + &self.ordinary_text();
         };
         let of = value.value(manifest);
@@ -107,6 +119,8 @@ impl Report<'_> {
                 "a_made": spots[0].as_ref().map(spot_json), "b_made": spots[1].as_ref().map(spot_json),
             })
         });
+        let unlike: Vec<Json> =
+            comparison.unlike.iter().map(|(value, [a, b])| json!({ "name": value.name, "a": a, "b": b })).collect();
         let ordinary = self.ordinary.as_ref().map(|(side, found)| {
             let difference = &found.difference;
             json!({
@@ -116,7 +130,7 @@ impl Report<'_> {
             })
         });
         json!({
-            "model": manifest.model, "equal": first.is_none() && ordinary.is_none(), "ordinary": ordinary, "a": self.names[0], "b": self.names[1],
+            "model": manifest.model, "equal": comparison.is_equal() && ordinary.is_none(), "unlike": unlike, "ordinary": ordinary, "a": self.names[0], "b": self.names[1],
             "tolerance": { "steps": self.tolerance.steps, "relative": self.tolerance.relative },
             "runs": self.runs, "compared": comparison.values.len(), "not_shown_by_b": comparison.alone,
             "differing": comparison.differing(), "first": first,
