@@ -288,12 +288,18 @@ impl Preprocess {
                 scale: scale.clone().or_else(|| own.as_ref().map(|n| n.scale.clone())).unwrap_or(vec![1.0]),
             }),
         };
-        let fits = |list: &[f32]| list.len() == 1 || list.len() == channels;
-        if normalization.as_ref().is_some_and(|n| !fits(&n.mean) || !fits(&n.scale)) {
+        let wrong = |list: &[f32]| list.len() != 1 && list.len() != channels;
+        let asked = [&self.mean, &self.scale].into_iter().flatten().any(|list| wrong(list));
+        if normalization.as_ref().is_some_and(|n| wrong(&n.mean) || wrong(&n.scale)) {
+            let (who, remedy) = if asked {
+                ("--preprocess gives", "")
+            } else {
+                ("the model's metadata give", "; give others with --preprocess mean=…,scale=…")
+            };
             return Err(PictureError::Shape {
                 name: input.name.clone(),
                 ty: format!("{} {}", input.dtype, shape_text(&input.shape)),
-                why: format!("--preprocess gives mean or scale for another number of channels than {channels}"),
+                why: format!("{who} mean or scale for another number of channels than {channels}{remedy}"),
             });
         }
         let real = normalization.map(|n| {

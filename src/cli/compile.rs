@@ -142,6 +142,9 @@ impl Compilation {
         let data = if data.is_empty() { &sample } else { data };
         let (graph, sources) = tilewright::model::import_traced(file, &self.sizes(data)?)?;
         let load_s = started.elapsed().as_secs_f64();
+        if let (Some(Offload::Auto), false) = (self.offload, accelerator) {
+            eprintln!("note: --offload auto has nothing to decide on device cpu, where everything runs on the CPU");
+        }
         let started = Instant::now();
         let options = model::Options {
             config,

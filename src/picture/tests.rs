@@ -73,7 +73,15 @@ fn inputs_that_take_no_picture_say_why() {
     assert!(error("mean=0", DType::F32, &[1, 7, 8, 9]).contains("1 or 3 channels"));
     assert!(error("mean=0", DType::F32, &[1, 3, 8, 3]).contains("layout=nchw or nhwc"));
     assert!(error("mean=0", DType::I64, &[1, 3, 8, 8]).contains("f32, u8 or i8"));
-    assert!(error("mean=1:2:3", DType::F32, &[1, 1, 8, 8]).contains("another number of channels than 1"));
+    let asked = error("mean=1:2:3", DType::F32, &[1, 1, 8, 8]);
+    assert!(asked.contains("--preprocess gives mean or scale for another number of channels than 1"), "{asked}");
+    // What the file says is not blamed on the option.
+    let normalization = Some(Normalization { mean: vec![1.0, 2.0], scale: vec![1.0] });
+    let edge = Edge { normalization, ..Edge::default() };
+    let own = |spec: &str| tensor(spec, &input(DType::F32, &[1, 8, 8, 3]), &edge).map_err(|e| e.to_string());
+    let found = own("scale=2").unwrap_err();
+    assert!(found.contains("the model's metadata give mean or scale for another number of channels than 3"), "{found}");
+    assert!(own("mean=0").is_ok());
 }
 
 #[test]

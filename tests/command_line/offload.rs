@@ -50,6 +50,19 @@ fn the_table_says_that_the_cpu_is_modelled() {
 }
 
 #[test]
+fn auto_without_an_accelerator_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = |device: &str, offload: &str| {
+        let arguments = ["run", &lenet(), "--input", &digits(), "--device", device, "--offload", offload];
+        let outcome = tilewright(dir.path(), &arguments);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        outcome.stderr.contains("note: --offload auto has nothing to decide on device cpu")
+    };
+    assert!(told("cpu", "auto"));
+    assert!(!told("cpu", "none") && !told("fsim", "auto"));
+}
+
+#[test]
 fn wrong_figures_of_the_host_are_all_reported() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("h.toml"), "[host]\ncores = 0\nops_per_cycle = -1\n").unwrap();
