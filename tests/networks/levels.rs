@@ -10,14 +10,14 @@ use tilewright_testing as testing;
 
 use crate::{arrays, carried, run};
 
-fn all(file: &Path, config: &HwConfig) -> Vec<Figures> {
-    let device = || devices::open(DeviceKind::Rtl, config, Extras::default(), &|_| {}).unwrap();
+fn all(file: &Path, config: &HwConfig, kind: DeviceKind) -> Vec<Figures> {
+    let device = || devices::open(kind, config, Extras::default(), &|_| {}).unwrap();
     (0..=3).map(|level| figures(file, config, level, device(), 1).unwrap()).collect()
 }
 
 fn check(file: &Path) -> Vec<Figures> {
     let config = HwConfig::load("1x16x16").unwrap();
-    let found = all(file, &config);
+    let found = all(file, &config, DeviceKind::Rtl);
     for (level, pair) in found.windows(2).enumerate() {
         let (before, after) = (&pair[0], &pair[1]);
         assert!(after.cycles <= before.cycles, "{}: -O{level} {before:?}, then {after:?}", file.display());
@@ -38,6 +38,18 @@ fn no_level_is_slower_than_the_one_before() {
     let Some(resnet) = testing::model("resnet8-cifar10/model_int8.tflite") else { return };
     let found = check(&resnet);
     assert!(found[2].cycles < found[1].cycles, "tiles by cost are no better than the first that fit: {found:?}");
+}
+
+/// FIXME: the estimate of small tiles leaves out what their parameters and instructions take of the bus, so the tiles of
+/// the fewest estimated cycles take more than the first that fit where the bus is the limit.
+#[test]
+fn tiles_by_cost_are_slower_where_weights_fill_the_bus() {
+    let Some(autoencoder) = testing::model("anomaly-autoencoder/model_int8.tflite") else { return };
+    let config = HwConfig::load("1x16x16").unwrap();
+    let found: Vec<u64> = all(&autoencoder, &config, DeviceKind::Csim).iter().map(|f| f.cycles.unwrap()).collect();
+    let [separate, joined, tiled, kept] = found[..] else { panic!("{found:?}") };
+    assert!(joined < kept && kept < tiled && tiled < separate, "{found:?}");
+    assert!(tiled * 100 < joined * 106, "the difference grew: {found:?}");
 }
 
 #[test]
