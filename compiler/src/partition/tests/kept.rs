@@ -224,7 +224,11 @@ fn what_is_refused_without_end_says_why() {
         Err(BuildError { layer: "nobody".into(), source })
     });
     assert!(parts.regions.iter().all(|region| matches!(region.code, Code::Cpu)));
-    assert!(parts.explanations.iter().all(|e| e.op == "reshape" || e.why.contains("planted")), "{:?}", parts.explanations);
+    assert!(
+        parts.explanations.iter().all(|e| e.op == "reshape" || e.why.contains("planted")),
+        "{:?}",
+        parts.explanations
+    );
 }
 
 /// The estimate of a pooling leaves out the loads and the store that keeping its operands and results saves.
