@@ -11,6 +11,12 @@ use tilewright_hw::config::Mem;
 /// A change of some layers: places among the region's layers, what lies in inp, and the new plans.
 type Change = Vec<(usize, Layer, Plan)>;
 
+/// A kept value: its region's depth, and the places of the layers from the one that writes to the last that reads.
+type Lying = (ValueId, usize, Range<usize>);
+
+/// A plan with its estimated cycles and the run of entries that it is for.
+type Choice = (u64, Option<(u32, u32)>, Plan);
+
 /// Values that must not stay on the chip, each with the reason.
 pub(super) type Away = HashMap<ValueId, String>;
 
@@ -64,12 +70,11 @@ pub(super) fn suspects(placed: &Placed, name: &str) -> Vec<ValueId> {
         let last = (at..placed.layers.len()).rev().find(reads).unwrap_or(at);
         Some((value, l.depth, at..last + 1))
     };
-    let all: Vec<(ValueId, usize, Range<usize>)> = placed.layers.iter().enumerate().filter_map(kept).collect();
+    let all: Vec<Lying> = placed.layers.iter().enumerate().filter_map(kept).collect();
     let at = placed.layers.iter().position(|l| l.layer.name == name);
     let depth = at.map(|at| placed.layers[at].depth);
-    let those = |wanted: &dyn Fn(&(ValueId, usize, Range<usize>)) -> bool| -> Vec<ValueId> {
-        all.iter().filter(|k| wanted(k)).map(|k| k.0).collect()
-    };
+    let those =
+        |wanted: &dyn Fn(&Lying) -> bool| -> Vec<ValueId> { all.iter().filter(|k| wanted(k)).map(|k| k.0).collect() };
     let near = [
         those(&|(_, of, life)| depth == Some(*of) && at.is_some_and(|at| life.contains(&at))),
         those(&|(_, of, _)| depth == Some(*of)),
@@ -244,7 +249,7 @@ impl Region<'_> {
                 (Kind::Conv(_) | Kind::Pool(_), _) => {
                     let rooms =
                         self.rooms(i, &held.entries, layer.on_chip.output.map(|k| k.entry..k.entry + k.entries()));
-                    let mut plans: Vec<(u64, Option<(u32, u32)>, Plan)> = Vec::new();
+                    let mut plans: Vec<Choice> = Vec::new();
                     for room in rooms {
                         layer.on_chip.room = Some(room);
                         let found = plan(&layer, self.config, true).ok();
