@@ -10,13 +10,13 @@
 #   make fuzz         random programs on the functional simulator and the RTL; PROGRAMS=N (default 20000), SEED=N
 #   make bench-levels what each level of optimisation does, as docs/optimization-levels.md; needs TILEWRIGHT_MODELS
 #   make bench-sim    cycles of ResNet-18's layers beside VTA's, and speed of the simulators; RTL=1 runs them on the RTL too
-#   make bench-fsim   speed of the functional simulator; make bench-rtl: of the Verilated design
+#   make bench-fsim   speed of the functional simulator; make bench-csim: of the cycle model; make bench-rtl: of the Verilated design
 
 CARGO  ?= cargo
 PROGRAMS ?= 20000
 SEED ?= 1
 
-.PHONY: setup build demo test test-full check-ptq fuzz bench bench-fsim bench-rtl bench-levels bench-sim fmt clippy lint lint-rtl clean
+.PHONY: setup build demo test test-full check-ptq fuzz bench bench-fsim bench-csim bench-rtl bench-levels bench-sim fmt clippy lint lint-rtl clean
 
 setup:
 	@scripts/setup.sh
@@ -55,10 +55,13 @@ check-ptq: build
 fuzz: setup
 	TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) TILEWRIGHT_FUZZ_SEED=$(SEED) $(CARGO) test --release -p tilewright-sim --test differential -- --nocapture
 
-bench: bench-fsim bench-rtl
+bench: bench-fsim bench-csim bench-rtl
 
 bench-fsim: setup
 	$(CARGO) bench -p tilewright-sim --bench fsim
+
+bench-csim: setup
+	$(CARGO) bench -p tilewright-sim --bench csim
 
 # The layers that VTA was measured on, and a network of ResNet-18's shape.
 bench-sim: setup

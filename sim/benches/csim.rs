@@ -1,0 +1,35 @@
+//! Speed of the cycle model on a whole layer, in cycles: with values, with strict checks, and times alone.
+
+mod convolution;
+
+use convolution::Results;
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use tilewright_hw::HwConfig;
+use tilewright_hw::device::Device;
+use tilewright_sim::{Csim, CsimOptions};
+
+fn bench(c: &mut Criterion) {
+    let config = HwConfig::load("1x16x16").expect("a preset");
+    let mut group = c.benchmark_group("csim 3x3 convolution 1x16x16, whole layer, cycles");
+    let all = CsimOptions::default();
+    for (name, options) in [
+        ("values", all),
+        ("values, strict", CsimOptions { strict: true, ..all }),
+        ("times alone", CsimOptions { timing_only: true, ..all }),
+    ] {
+        let mut device = Csim::new(config.clone(), 8 << 20, options);
+        let mut image = vec![0; 8 << 20];
+        convolution::fill(&mut image);
+        // Written as a host writes, so that nothing that is read counts as never written.
+        device.write(0, &image).expect("inside memory");
+        let command = convolution::stream(&config, &mut device, Results::Bytes);
+        let report = device.run(&command).expect("runs");
+        assert_eq!(report.trap, None);
+        group.throughput(Throughput::Elements(report.cycles.unwrap_or(0)));
+        group.bench_function(name, |b| b.iter(|| device.run(&command).expect("runs")));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);
