@@ -25,6 +25,7 @@ const RESIDUAL: u32 = BLOCKS * (ROWS + 2) * WIDTH;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Results {
     /// Nothing: they stay in acc.
+    #[allow(dead_code, reason = "one of the benchmarks has it not")]
     Sums,
     /// Bytes in DRAM: bias, requantization, clamp, and the sum with a residual.
     #[allow(dead_code, reason = "one of the two benchmarks has it")]

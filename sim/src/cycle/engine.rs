@@ -46,6 +46,14 @@ impl Fault {
     }
 }
 
+/// Who asks the bus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Client {
+    Fetch,
+    Load,
+    Store,
+}
+
 /// An instruction that retires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Retired {
@@ -241,17 +249,18 @@ impl<'a, W: Work> Engine<'a, W> {
 
     /// Runs to the end, a trap, or `None` where the limit comes first.
     pub(super) fn run(mut self) -> Option<Outcome> {
+        let mut client = Client::Fetch;
         loop {
-            self.propagate();
+            self.propagate(client);
             if self.program.is_some() {
                 break;
             }
             let trap = self.trap_time();
-            let Some(at) = self.grant(trap) else { break };
+            let Some((at, granted)) = self.grant(trap) else { break };
             if at > self.limit {
                 return None;
             }
-            self.now = at;
+            (self.now, client) = (at, granted);
         }
         self.finish()
     }
@@ -260,23 +269,36 @@ impl<'a, W: Work> Engine<'a, W> {
         self.candidates.iter().map(|c| c.at).min().unwrap_or(Time::MAX)
     }
 
-    /// Takes every unit as far as is known.
-    fn propagate(&mut self) {
+    /// Takes every unit as far as is known, beginning with the one whose request was granted.
+    fn propagate(&mut self, granted: Client) {
+        let mut fetch = granted == Client::Fetch;
+        let mut load = granted == Client::Load;
+        let mut store = granted == Client::Store;
+        let mut starts = false;
         loop {
-            let mut more = self.fetch_on();
-            more |= self.load.advance();
-            while let Some(retired) = self.load.retire() {
-                self.retire(Unit::Load, retired);
-                more = true;
+            if std::mem::take(&mut fetch) {
+                starts |= self.fetch_on();
             }
-            more |= self.store.advance();
-            for unit in Unit::ALL {
-                while self.start(unit) {
-                    more = true;
+            if std::mem::take(&mut load) {
+                starts |= self.load.advance();
+                while let Some(retired) = self.load.retire() {
+                    self.retire(Unit::Load, retired);
                 }
             }
-            if !more {
+            if std::mem::take(&mut store) {
+                self.store.advance();
+                starts = true;
+            }
+            if !std::mem::take(&mut starts) {
                 break;
+            }
+            for unit in Unit::ALL {
+                while self.start(unit) {
+                    // A start frees a place of the queue, gives the unit work, and may give tokens to others.
+                    (fetch, starts) = (true, true);
+                    load |= unit == Unit::Load;
+                    store |= unit == Unit::Store;
+                }
             }
         }
         let mut spans = std::mem::take(&mut self.spare);
@@ -360,7 +382,8 @@ impl<'a, W: Work> Engine<'a, W> {
                     }
                 }
             }
-            let Some((joined, insn)) = self.standing else { return any };
+            let Some((joined, insn)) = &self.standing else { return any };
+            let joined = *joined;
             let queue = &mut self.queues[insn.unit() as usize];
             let Some(place) = queue.places.ready(1) else {
                 self.fetch.gather();
@@ -368,7 +391,7 @@ impl<'a, W: Work> Engine<'a, W> {
             };
             let at = joined.at.max(place);
             queue.places.take(1);
-            queue.waiting.push_back(Queued { insn, place: joined.place, visible: at + 1 });
+            queue.waiting.push_back(Queued { insn: *insn, place: joined.place, visible: at + 1 });
             self.fetch.handed_on(joined.at, at);
             self.standing = None;
             any = true;
@@ -378,8 +401,8 @@ impl<'a, W: Work> Engine<'a, W> {
     /// Starts the next instruction of a unit, where its start is known.
     fn start(&mut self, unit: Unit) -> bool {
         let queue = &self.queues[unit as usize];
-        let Some(&head) = queue.waiting.front() else { return false };
-        let need = head.insn.pop;
+        let Some(head) = queue.waiting.front() else { return false };
+        let (need, visible) = (head.insn.pop, head.visible);
         if self.tokens.missing(unit, need).0 != 0 {
             return false;
         }
@@ -390,7 +413,7 @@ impl<'a, W: Work> Engine<'a, W> {
             Unit::Store => self.store.free(),
         };
         let Some(free) = free else { return false };
-        let seen = head.visible.max(queue.last_start + 1);
+        let seen = visible.max(queue.last_start + 1);
         let mut at = seen;
         for from in need.iter() {
             let ready = self.tokens.ready(from, unit);
@@ -406,7 +429,7 @@ impl<'a, W: Work> Engine<'a, W> {
 
         let queue = &mut self.queues[unit as usize];
         queue.clock = clock;
-        queue.waiting.pop_front();
+        let Some(head) = queue.waiting.pop_front() else { return false };
         queue.places.give(start);
         queue.last_start = start;
         let ordinal = queue.started;
@@ -519,8 +542,8 @@ impl<'a, W: Work> Engine<'a, W> {
         }
     }
 
-    /// Grants the earliest request that comes no later than `until`; its cycle.
-    fn grant(&mut self, until: Time) -> Option<Time> {
+    /// Grants the earliest request that comes no later than `until`; its cycle, and whose it is.
+    fn grant(&mut self, until: Time) -> Option<(Time, Client)> {
         let at_least = |(t, r): (Time, Request)| (t, t.max(self.last_read + 1), r);
         let fetch = self.fetch.request().map(at_least);
         let load = self.load.request().map(at_least);
@@ -546,7 +569,7 @@ impl<'a, W: Work> Engine<'a, W> {
                     (None, None) => return None,
                 }
                 self.last_read = at;
-                Some(at)
+                Some((at, if self.last_load { Client::Load } else { Client::Fetch }))
             }
             (_, Some((at, request))) if at <= until => {
                 let burst = self.ask(at, request, Direction::Write);
@@ -554,7 +577,7 @@ impl<'a, W: Work> Engine<'a, W> {
                 if let Some(retired) = retired {
                     self.retire(Unit::Store, retired);
                 }
-                Some(at)
+                Some((at, Client::Store))
             }
             _ => None,
         }
