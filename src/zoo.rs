@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use tilewright_runtime::files;
 use tilewright_runtime::npy;
-use tilewright_runtime::tensor::Tensor;
+use tilewright_runtime::tensor::{Tensor, largest_distance};
 
 use crate::picture::Preprocess;
 
@@ -225,8 +225,7 @@ impl Expected {
                     if wanted.len() != output.len() {
                         return Err(format!("{} elements, where {} are expected", output.len(), wanted.len()));
                     }
-                    let gaps = (0..output.len()).map(|i| (output.get_f64(i) - wanted.get_f64(i)).abs());
-                    largest = gaps.fold(largest, |most, gap| if gap <= most { most } else { gap });
+                    largest = largest.max(largest_distance(output.to_f64(), wanted.to_f64()));
                 }
                 Ok(Comparison { largest, tolerance: *tolerance, what: "element" })
             }
@@ -235,10 +234,9 @@ impl Expected {
                 let rows = crate::classes::likeliest(output, output.len(), &Default::default(), output.len());
                 let row = rows.first().ok_or("no answer")?;
                 let first = (row.first().map(|g| g.class), classes.first().map(|c| c.0));
-                let gaps = classes.iter().map(|(class, probability)| {
-                    row.iter().find(|g| g.class == *class).map_or(1.0, |g| (g.probability - probability).abs())
-                });
-                let largest = if first.0 == first.1 { gaps.fold(0.0, f64::max) } else { 1.0 };
+                let found = |class| row.iter().find(|g| g.class == class).map_or(f64::NAN, |g| g.probability);
+                let gap = largest_distance(classes.iter().map(|c| found(c.0)), classes.iter().map(|c| c.1));
+                let largest = if first.0 == first.1 { gap } else { 1.0 };
                 Ok(Comparison { largest, tolerance: *tolerance, what: "probability" })
             }
         }
@@ -290,6 +288,9 @@ mod tests {
         let mut right = npy::parse(files[0]).expect("it is sound");
         assert!(entry.expected.compare(std::slice::from_ref(&right)).expect("the same shape").holds());
         right.bytes[3] = 0x7f; // a float beyond all others
+        assert!(!entry.expected.compare(std::slice::from_ref(&right)).expect("the same shape").holds());
+        right.bytes[..4].copy_from_slice(&f32::NAN.to_le_bytes()); // what is no number stands before ordinary ones
+        right.bytes[4..].copy_from_slice(&npy::parse(files[0]).expect("it is sound").bytes[4..]);
         assert!(!entry.expected.compare(&[right]).expect("the same shape").holds());
     }
 

@@ -117,12 +117,7 @@ pub fn difference(got: &Tensor, want: &Tensor) -> f64 {
         DType::F32 => want.iter().filter(|v| v.is_finite()).fold(f64::MIN_POSITIVE, |m, v| m.max(v.abs())),
         _ => 1.0,
     };
-    let mut worst = 0.0f64;
-    for (g, w) in got.iter().zip(&want) {
-        let d = if g == w || (g.is_nan() && w.is_nan()) { 0.0 } else { (g - w).abs() };
-        worst = if d.is_nan() { f64::INFINITY } else { worst.max(d) };
-    }
-    worst / scale
+    tilewright_runtime::tensor::largest_distance(got, want) / scale
 }
 
 type Kind = fn(&mut Numbers, Layout) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>);

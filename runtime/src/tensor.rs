@@ -180,6 +180,23 @@ fn half_to_f64(bits: u16) -> f64 {
     }
 }
 
+/// The greatest distance of numbers that stand in the same place: 0 for two of the same value or two that are none, infinite
+/// where only one of them is none, and where there are more of one kind than of the other.
+pub fn largest_distance(found: impl IntoIterator<Item = f64>, wanted: impl IntoIterator<Item = f64>) -> f64 {
+    let (mut found, mut wanted) = (found.into_iter(), wanted.into_iter());
+    let mut most = 0f64;
+    loop {
+        let distance = match (found.next(), wanted.next()) {
+            (None, None) => return most,
+            (Some(x), Some(y)) if x == y || x.is_nan() && y.is_nan() => 0.0,
+            (Some(x), Some(y)) => (x - y).abs(),
+            _ => f64::INFINITY,
+        };
+        // The greater of two numbers of which one is none is the other.
+        most = if distance.is_nan() { f64::INFINITY } else { most.max(distance) };
+    }
+}
+
 /// Bytes of a tensor, or nothing where the number overflows.
 pub fn byte_len(dtype: DType, shape: &[usize]) -> Option<usize> {
     shape.iter().try_fold(dtype.size(), |len, axis| len.checked_mul(*axis))
@@ -219,6 +236,22 @@ mod tests {
         assert!(Tensor::new(DType::I32, vec![2, 3], vec![0; 24]).is_some());
         assert!(Tensor::new(DType::I32, vec![2, 3], vec![0; 23]).is_none());
         assert!(Tensor::new(DType::I32, vec![usize::MAX, 3], vec![]).is_none());
+    }
+
+    #[test]
+    fn what_is_no_number_is_infinitely_far_wherever_it_stands() {
+        let nan = f64::NAN;
+        for found in [[nan, 1.0, 2.0], [1.0, nan, 2.0], [1.0, 1.0, nan]] {
+            assert_eq!(largest_distance(found, [1.0, 1.0, 2.0]), f64::INFINITY);
+            assert_eq!(largest_distance([1.0, 1.0, 2.0], found), f64::INFINITY);
+            assert_eq!(largest_distance(found, found), 0.0);
+        }
+        let far = f64::INFINITY;
+        assert_eq!(largest_distance([far, 3.0], [far, 1.0]), 2.0);
+        assert_eq!(largest_distance([1.0, far], [1.0, -far]), far);
+        assert_eq!(largest_distance([1.0], [1.0, 1.0]), far);
+        assert_eq!(largest_distance([1.0, 1.0], [1.0]), far);
+        assert_eq!(largest_distance([], []), 0.0);
     }
 
     #[test]

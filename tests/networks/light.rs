@@ -4,7 +4,7 @@
 use tilewright::devices::DeviceKind;
 use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::tensor::Tensor;
+use tilewright_runtime::tensor::{Tensor, largest_distance};
 
 use crate::run;
 
@@ -48,7 +48,7 @@ fn check(small: bool) {
         let input = Tensor::from_f32(vec![1, 3, 224, 224], &values).unwrap();
         let found = run(artifact, &config, DeviceKind::Cpu, &[input]).outputs[0].to_f64();
         let expected = expected(&folder.join(format!("light_{name}_output_0.pb")), found.len());
-        let most = found.iter().zip(&expected).map(|(f, e)| (f - f64::from(*e)).abs()).fold(0.0, f64::max);
+        let most = largest_distance(found.iter().copied(), expected.iter().map(|&e| e.into()));
         println!("{name}: {most:.1e} from the expected output");
         assert!(most < 1e-5 && (found[0] - first).abs() < 1e-5, "{name}: {most}");
     }

@@ -25,7 +25,7 @@ use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::npy;
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::{RunReport, Session};
-use tilewright_runtime::tensor::{DType, Tensor};
+use tilewright_runtime::tensor::{DType, Tensor, largest_distance};
 
 /// A model that the repository carries.
 fn carried(name: &str) -> PathBuf {
@@ -107,11 +107,16 @@ fn largest(found: &[Tensor], expected: &[Tensor]) -> f64 {
     for (a, b) in found.iter().zip(expected) {
         assert_eq!(a.shape, b.shape);
         assert!(a.dtype == b.dtype || (a.dtype, b.dtype) == (DType::I64, DType::U8), "{} and {}", a.dtype, b.dtype);
-        for (x, y) in a.to_f64().iter().zip(b.to_f64()) {
-            // Comparing this way round also catches what is no number.
-            let distance = (x - y).abs();
-            most = if distance <= most { most } else { distance };
-        }
+        most = most.max(largest_distance(a.to_f64(), b.to_f64()));
     }
     most
+}
+
+#[test]
+fn what_is_no_number_differs_from_every_number() {
+    let tensor = |values: &[f32]| [Tensor::from_f32(vec![values.len()], values).unwrap()];
+    let wanted = tensor(&[1.0, 2.0]);
+    assert_eq!(largest(&tensor(&[f32::NAN, 2.0]), &wanted), f64::INFINITY);
+    assert_eq!(largest(&tensor(&[1.0, f32::NAN]), &wanted), f64::INFINITY);
+    assert_eq!(largest(&tensor(&[1.0, 4.0]), &wanted), 2.0);
 }

@@ -46,6 +46,9 @@ fn run(case: &Path, config: &HwConfig) -> Outcome {
     };
     let half = ["float16", "FLOAT16", "fp16"].iter().any(|h| case.to_string_lossy().contains(h));
     let most = if half { 1e-2 } else { 1e-4 };
+    if found.len() != expected.len() {
+        return Outcome::Wrong(format!("{} outputs, expected {}", found.len(), expected.len()));
+    }
     for (f, e) in found.iter().zip(&expected) {
         if (f.dtype, &f.shape) != (e.dtype, &e.shape) {
             return Outcome::Wrong(format!("{:?} {:?}, expected {:?} {:?}", f.dtype, f.shape, e.dtype, e.shape));
