@@ -70,12 +70,31 @@ pub fn read_any(path: &Path) -> Result<Vec<(Option<String>, Tensor)>, NpyError> 
         let mut member = archive.by_index(index).map_err(archive_error)?;
         let name = member.name().to_string();
         let place = || format!("{}, array {name}", path.display());
-        let mut content = Vec::new();
-        member.read_to_end(&mut content).map_err(|e| malformed(place(), e.to_string()))?;
+        let content = inflate(&mut member).map_err(|reason| malformed(place(), reason))?;
         let tensor = parse(&content).map_err(|reason| malformed(place(), reason))?;
         arrays.push((Some(name.strip_suffix(".npy").unwrap_or(&name).to_string()), tensor));
     }
     Ok(arrays)
+}
+
+/// The bytes of an array of an archive: no more than its header asks for, since few bytes there may stand for many.
+fn inflate(member: &mut impl Read) -> Result<Vec<u8>, String> {
+    let mut content = Vec::new();
+    let mut upto = |content: &mut Vec<u8>, len: usize| {
+        let more = len.saturating_sub(content.len()) as u64;
+        member.by_ref().take(more).read_to_end(content).map(drop).map_err(|e| e.to_string())
+    };
+    upto(&mut content, header::FIXED)?;
+    let start = header::data_start(&content)?;
+    upto(&mut content, start)?;
+    let Header { dtype, shape, .. } = header::parse(&content)?.0;
+    let wanted = byte_len(dtype, &shape).ok_or_else(|| format!("shape {} overflows", shape_text(&shape)))?;
+    let end = start.saturating_add(wanted);
+    upto(&mut content, end.saturating_add(1))?;
+    if content.len() > end {
+        return Err(format!("more bytes of data than the {wanted} that {dtype} of shape {} takes", shape_text(&shape)));
+    }
+    Ok(content)
 }
 
 /// Writes a tensor as a `.npy` file: to a neighbouring temporary file first, so that no half file is left behind.

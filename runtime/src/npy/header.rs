@@ -5,6 +5,10 @@ use crate::tensor::DType;
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Data starts at a multiple of this many bytes.
 const ALIGN: usize = 64;
+/// Bytes that say how long the header is, with those before them.
+pub(super) const FIXED: usize = 12;
+/// The longest header that is read, far longer than that of an array of numbers.
+const MAX_HEADER: usize = 1 << 16;
 /// More axes than NumPy allows.
 const MAX_AXES: usize = 64;
 
@@ -34,7 +38,14 @@ pub(super) fn encode(dtype: DType, shape: &[usize]) -> Vec<u8> {
     bytes
 }
 
-pub(super) fn parse(bytes: &[u8]) -> Result<(Header, &[u8]), String> {
+/// Where the data begin, from the first [`FIXED`] bytes.
+pub(super) fn data_start(bytes: &[u8]) -> Result<usize, String> {
+    let (len, start) = extent(bytes)?;
+    Ok(start + len)
+}
+
+/// Length of the header's text, and where it begins.
+fn extent(bytes: &[u8]) -> Result<(usize, usize), String> {
     if !bytes.starts_with(MAGIC) {
         return Err("it does not start with NumPy's magic bytes".to_string());
     }
@@ -48,7 +59,15 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(Header, &[u8]), String> {
         }
         other => return Err(format!("its format version is {other}, where 1 to 3 are known")),
     };
-    let text = bytes.get(start..start + len).ok_or_else(cut)?;
+    if len > MAX_HEADER {
+        return Err(format!("its header has {len} bytes, more than {MAX_HEADER}"));
+    }
+    Ok((len, start))
+}
+
+pub(super) fn parse(bytes: &[u8]) -> Result<(Header, &[u8]), String> {
+    let (len, start) = extent(bytes)?;
+    let text = bytes.get(start..start + len).ok_or("it ends inside its header")?;
     let text = std::str::from_utf8(text).map_err(|_| "its header is not text".to_string())?;
     Ok((parse_dictionary(text)?, &bytes[start + len..]))
 }

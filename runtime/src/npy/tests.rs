@@ -101,6 +101,47 @@ fn archives_give_their_names() {
     assert!(matches!(read_any(&path), Err(NpyError::Malformed { .. })));
 }
 
+/// A few bytes of an archive that stand for many millions are not all unpacked.
+#[test]
+fn archives_are_unpacked_as_far_as_the_header_asks() {
+    use std::io::Write;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("arrays.npz");
+    let refusal = |content: &[u8]| {
+        let mut archive = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
+        let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Deflated);
+        archive.start_file("x.npy", options).unwrap();
+        archive.write_all(content).unwrap();
+        let zeros = vec![0; 1 << 20];
+        (0..64).for_each(|_| archive.write_all(&zeros).unwrap());
+        archive.finish().unwrap();
+        read_any(&path).unwrap_err().to_string()
+    };
+    let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }";
+    let found = refusal(&file(header, &[]));
+    assert!(
+        found.contains(", array x.npy is not a usable NumPy file: more bytes of data than the 12 that f32 of"),
+        "{found}"
+    );
+    let found = refusal(b"\x93NUMPY\x02\x00\x00\x00\x00\x03");
+    assert!(found.contains("its header has 50331648 bytes, more than 65536"), "{found}");
+    for (head, reason) in [
+        (file(header, &[]), "more bytes of data"),
+        (b"\x93NUMPY\x01\x00\xff\xff".to_vec(), "its header has no descr"),
+        (b"nothing".to_vec(), "it does not start with NumPy's magic bytes"),
+    ] {
+        // Reading on would not end.
+        let found = inflate(&mut head.as_slice().chain(std::io::repeat(0))).unwrap_err();
+        assert!(found.contains(reason), "{found}");
+    }
+    let right = encode(&Tensor::from_i8(vec![2], &[1, 2]).unwrap());
+    assert_eq!(inflate(&mut right.as_slice()).unwrap(), right);
+    for end in 0..right.len() {
+        let cut = inflate(&mut &right[..end]);
+        assert!(cut.is_err() || parse(&cut.unwrap()).is_err());
+    }
+}
+
 #[test]
 fn a_missing_file_and_a_missing_folder_are_named() {
     let error = read(Path::new("/nowhere/x.npy")).unwrap_err().to_string();
