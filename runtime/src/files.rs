@@ -41,6 +41,11 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     temporary(folder_of(&target(path)?)).map(drop)
 }
 
+/// Whether two paths name one file, also by other words or through links.
+pub fn same(a: &Path, b: &Path) -> bool {
+    a == b || a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
+}
+
 /// Whether files could be written in a folder, tried without a trace; where it is missing, whether it could be made.
 ///
 /// # Errors
@@ -121,6 +126,10 @@ mod tests {
         std::os::unix::fs::symlink("file", &link).unwrap();
         write_whole(&link, &[b"x"]).unwrap();
         assert_eq!(std::fs::read(&file).unwrap(), b"x");
+        assert!(
+            same(&file, &link) && same(&dir.path().join("./file"), &file) && same(Path::new("no"), Path::new("no"))
+        );
+        assert!(!same(&file, dir.path()) && !same(&file, &dir.path().join("no")));
         assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
         let out = dir.path().join("out");
         std::os::unix::fs::symlink("/dev/stdout", &out).unwrap();

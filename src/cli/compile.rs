@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use tilewright::model::{self, Sizes, Sources};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
+use tilewright_runtime::files;
 
 use super::{Hw, ModelFile, Verdict};
 
@@ -188,6 +189,10 @@ pub struct Compile {
 
 impl Compile {
     pub fn run(self) -> Result<Verdict> {
+        if files::same(&self.output, &self.file) {
+            bail!("--output {} is the model itself; give another file", self.output.display());
+        }
+        files::check_writable(&self.output).with_context(|| format!("cannot write {}", self.output.display()))?;
         let config = self.hw.load()?;
         let (artifact, load_s, compile_s) = self.compilation.compile(&self.file, &config, true, false, &[])?;
         artifact.write(&self.output)?;

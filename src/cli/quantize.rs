@@ -77,12 +77,10 @@ pub struct Quantize {
 impl Quantize {
     pub fn run(self) -> Result<Verdict> {
         let method = self.method()?;
-        let same =
-            |a: &Path, b: &Path| a == b || a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b));
-        if self.report.as_ref().is_some_and(|report| same(report, &self.output)) {
+        if self.report.as_ref().is_some_and(|report| files::same(report, &self.output)) {
             bail!("--report and --output name one file, {}; give two", self.output.display());
         }
-        if same(&self.output, &self.file) {
+        if files::same(&self.output, &self.file) {
             bail!("--output {} is the model itself; give another file", self.output.display());
         }
         for path in [Some(&self.output), self.report.as_ref()].into_iter().flatten() {

@@ -219,6 +219,13 @@ fn models_that_cannot_be_read_are_named_and_leave_nothing_behind() {
         &format!("{} has no open dimension batch; it has none", lenet()),
     );
     assert!(!dir.path().join("out.twa").exists());
+    // Where the artifact would go is looked at before anything else.
+    std::fs::copy(lenet(), dir.path().join("own.onnx")).unwrap();
+    let message = "--output ./own.onnx is the model itself; give another file";
+    refused(dir.path(), &["compile", "own.onnx", "-o", "./own.onnx"], message);
+    assert_eq!(std::fs::read(lenet()).unwrap(), std::fs::read(dir.path().join("own.onnx")).unwrap());
+    let message = "cannot write no/out.twa: No such file or directory (os error 2)";
+    refused(dir.path(), &["compile", "cut.onnx", "-o", "no/out.twa"], message);
 }
 
 #[test]
