@@ -126,7 +126,9 @@ impl Activation {
 
     /// Bounds of the int8 values (`CalculateActivationRangeQuantized`).
     pub fn range(self, q: PerTensor) -> (i32, i32) {
-        let quantize = |x: f32| if x.is_infinite() { None } else { Some(q.zero_point + (x / q.scale).round() as i32) };
+        let quantize = |x: f32| {
+            if x.is_infinite() { None } else { Some(q.zero_point.saturating_add((x / q.scale).round() as i32)) }
+        };
         let (lo, hi) = self.bounds();
         let lo = quantize(lo).map_or(-128, |v| v.clamp(-128, 127));
         (lo, quantize(hi).map_or(127, |v| v.clamp(lo, 127)))
@@ -193,4 +195,18 @@ pub(super) fn requantize(
     let shift = n.constant("shift", Tensor::vector(scaling.shift));
     let op = Requantize { axis, zero_point: out.zero_point, lo, hi, mode: scaling.mode };
     n.node("", op, &[acc, bias, multiplier, shift])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_the_smallest_scales_end_where_bytes_do() {
+        let range = |scale, zero_point| Activation::Relu6.range(PerTensor { scale, zero_point });
+        assert_eq!(range(0.05, -128), (-128, -8));
+        assert_eq!(range(1e-30, 127), (127, 127));
+        assert_eq!(range(1e-30, -128), (-128, 127));
+        assert_eq!(Activation::ReluN1To1.range(PerTensor { scale: 1e-30, zero_point: -128 }), (-128, 127));
+    }
 }

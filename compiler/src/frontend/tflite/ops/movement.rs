@@ -111,6 +111,12 @@ pub(super) fn slice(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
+/// How many elements lie from `first` on before `last`, `step` apart; both are within the data or next to them.
+fn steps_between(first: i64, last: i64, step: i64) -> i64 {
+    let span = if step > 0 { last - first } else { first - last };
+    if span <= 0 { 0 } else { (span - 1) / step.saturating_abs() + 1 }
+}
+
 pub(super) fn strided_slice(n: &mut NodeContext) -> Result<(), Reason> {
     let o = n.op.options.ok_or("it has no options")?;
     let data = n.input(0)?;
@@ -127,7 +133,7 @@ pub(super) fn strided_slice(n: &mut NodeContext) -> Result<(), Reason> {
             return Err(format!("attribute {name} must be 0, found {v}").into());
         }
     }
-    let mask = |i: usize, d: usize| -> Result<bool, Reason> { Ok(o.i32(i)? >> d & 1 == 1) };
+    let mask = |i: usize, d: usize| -> Result<bool, Reason> { Ok(d < 32 && o.i32(i)? >> d & 1 == 1) };
     let (mut starts, mut sizes, mut steps, mut kept) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (d, &size) in shape.iter().enumerate() {
         let all = i64::try_from(size).map_err(|_| "its data are too large")?;
@@ -157,8 +163,7 @@ pub(super) fn strided_slice(n: &mut NodeContext) -> Result<(), Reason> {
             }
             (false, false) => place(end[d]),
         };
-        let count = if step > 0 { (last - first + step - 1) / step } else { (first - last - step - 1) / -step };
-        let count = usize::try_from(count.max(0)).map_err(|_| "its result is too large")?;
+        let count = usize::try_from(steps_between(first, last, step)).map_err(|_| "its result is too large")?;
         if shrink && (first < 0 || first >= all) {
             return Err(format!("its begin {first} lies outside of dimension {d}, which has {all} elements").into());
         }
@@ -251,17 +256,34 @@ fn rearrange(n: &mut NodeContext, gather: bool) -> Result<(), Reason> {
     };
     same_quantization(n)?;
     let uneven = || format!("its data {h}x{w}x{c} do not divide by block_size {b}");
+    let times = |n: usize| n.checked_mul(b).ok_or_else(|| format!("attribute block_size of {b} is too large"));
     let (split, perm, shape) = if gather {
         if h % b != 0 || w % b != 0 {
             return Err(uneven().into());
         }
-        (vec![images, h / b, b, w / b, b, c], vec![0, 1, 3, 2, 4, 5], [images, h / b, w / b, b * b * c])
+        (vec![images, h / b, b, w / b, b, c], vec![0, 1, 3, 2, 4, 5], [images, h / b, w / b, times(times(c)?)?])
     } else {
         let inner = b.checked_mul(b).filter(|&s| c % s == 0).ok_or_else(uneven)?;
-        (vec![images, h, w, b, b, c / inner], vec![0, 1, 3, 2, 4, 5], [images, h * b, w * b, c / inner])
+        (vec![images, h, w, b, b, c / inner], vec![0, 1, 3, 2, 4, 5], [images, times(h)?, times(w)?, c / inner])
     };
     let v = reshape_to(n, data, &split)?;
     let v = n.node("transpose", Transpose { perm }, &[v])?;
     let v = reshape_to(n, v, &shape)?;
     n.output(v)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_of_every_width_are_counted() {
+        for (first, last, step, want) in [(0, 5, 2, 3), (4, -1, -2, 3), (0, 4, 2, 2), (3, 3, 1, 0), (3, 0, 1, 0)] {
+            assert_eq!(steps_between(first, last, step), want);
+        }
+        for step in [i64::MAX, i64::MAX - 1, i64::MIN, i64::MIN + 1] {
+            let (first, last) = if step > 0 { (0, 7) } else { (6, -1) };
+            assert_eq!(steps_between(first, last, step), 1);
+        }
+    }
 }
