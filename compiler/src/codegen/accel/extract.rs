@@ -144,7 +144,7 @@ impl Reader<'_> {
         let input = self.image(node.inputs[0], op.layout)?;
         let output = self.image(node.output(), op.layout)?;
         let shape = self.shape(node.inputs[1])?;
-        let (weights, rest) = split(self.weights(node.inputs[1])?, op.weight_zero_point)?;
+        let (weights, rest) = split(self.weights(node.inputs[1])?, op.weight_zero_point);
         let (next, mut finish) = self.requantize(node, op.layout.channel_axis())?;
         fold_zero_point(&mut finish, &weights, op.data_zero_point);
         fold_zero_point(&mut finish, &rest, op.data_zero_point);
@@ -186,7 +186,7 @@ impl Reader<'_> {
                 }
             }
         }
-        let (weights, rest) = split(&weights, op.weight_zero_point)?;
+        let (weights, rest) = split(&weights, op.weight_zero_point);
         let (next, mut finish) = self.requantize(node, 1)?;
         fold_zero_point(&mut finish, &weights, op.data_zero_point);
         fold_zero_point(&mut finish, &rest, op.data_zero_point);
@@ -357,7 +357,7 @@ pub(super) fn any_view(shape: &[usize]) -> View {
 }
 
 /// `sum (x - z) w = sum x w - z sum w`: padding with the zero point then adds nothing.
-pub(super) fn fold_zero_point(finish: &mut Finish, weights: &[i8], zero: i32) {
+pub(super) fn fold_zero_point<T: Copy + Into<i32>>(finish: &mut Finish, weights: &[T], zero: i32) {
     let depth = weights.len() / finish.bias.len().max(1);
     for (bias, row) in finish.bias.iter_mut().zip(weights.chunks(depth.max(1))) {
         let sum = row.iter().fold(0i32, |sum, &w| sum.wrapping_add(w.into()));

@@ -75,7 +75,7 @@ pub struct Conv {
     /// `[O, KH, KW, I/groups]`, less their zero point and held within 8 bits.
     pub weights: Vec<i8>,
     /// What the weights less their zero point have beyond; empty where there is nothing.
-    pub rest: Vec<i8>,
+    pub rest: Vec<i16>,
     /// Zero point of the weights, which both parts have less.
     pub weight_zero_point: i32,
     /// Value of padding: the data's zero point.

@@ -6,7 +6,7 @@ use super::depthwise::{self, DepthwiseTile};
 use super::keep::OnChip;
 use super::layer::{Conv, Kind, Layer, Phase, Pool, Span, reach};
 use super::matmul::{self, MatMulTile};
-use super::rest::Rest;
+use super::rest::{Rest, fits};
 use super::then::{self, Need};
 use super::view::View;
 use tilewright_hw::config::{HwConfig, Mem};
@@ -213,6 +213,7 @@ fn conv_tile(
     views: [View; 2],
     config: &HwConfig,
 ) -> Result<ConvTile, String> {
+    fits(conv, config)?;
     let (fill, [input, output]) = batch::fill(!apart && conv.is_pointwise(), views, config);
     let sizes = Sizes::new(conv, input, output, config);
     let rest = Rest::new(conv, &sizes, input, config);

@@ -1,5 +1,7 @@
 //! What weights less their zero point have beyond 8 bits.
 //!
+//! Where the array subtracts the zero point itself, the weights stay as they are in the file.
+//!
 //! A weight less its zero point lies in -255..=255. Its part within 8 bits is the product's weight; what is left, mostly
 //! nothing, are further tiles for the few places that have some, whose products are added to the same sums.
 
@@ -10,19 +12,25 @@ use std::ops::Range;
 use tilewright_hw::HwConfig;
 use tilewright_hw::layout::Weights;
 
-/// Weights less their zero point as two parts of 8 bits; the second is empty where the first says it all.
-///
-/// # Errors
-/// The reason, where a weight lies 255 above its zero point: two parts reach 254.
-pub(super) fn split(raw: &[i8], zero_point: i32) -> Result<(Vec<i8>, Vec<i8>), String> {
+/// Weights less their zero point as a part of 8 bits and what is left, in -127..=128; empty where the first says it all.
+pub(super) fn split(raw: &[i8], zero_point: i32) -> (Vec<i8>, Vec<i16>) {
     let less = |&w: &i8| i32::from(w) - zero_point;
     let first = |v: i32| v.clamp(-128, 127);
-    if raw.iter().any(|w| less(w) > 254) {
-        return Err("a weight lies 255 above its zero point; two weight tiles reach 254".into());
-    }
     let weights = raw.iter().map(|w| first(less(w)) as i8).collect();
-    let rest: Vec<i8> = raw.iter().map(|w| (less(w) - first(less(w))) as i8).collect();
-    Ok((weights, if rest.iter().all(|&r| r == 0) { Vec::new() } else { rest }))
+    let rest: Vec<i16> = raw.iter().map(|w| (less(w) - first(less(w))) as i16).collect();
+    (weights, if rest.iter().all(|&r| r == 0) { Vec::new() } else { rest })
+}
+
+/// Whether the array can hold the weights.
+///
+/// # Errors
+/// The reason, where a weight lies 255 above its zero point, which the array does not subtract: two tiles reach 254.
+pub(super) fn fits(conv: &Conv, config: &HwConfig) -> Result<(), String> {
+    if !config.wgt_zp && conv.rest.iter().any(|&r| r > 127) {
+        let unit = "and the configuration is built without wgt_zp";
+        return Err(format!("a weight lies 255 above its zero point; two weight tiles reach 254, {unit}"));
+    }
+    Ok(())
 }
 
 /// The tiles of a product's rest, by output tile, input tile and tap.
@@ -45,7 +53,8 @@ impl Rest {
         if conv.rest.is_empty() || config.wgt_zp {
             return Rest { in_tiles, ..Rest::default() };
         }
-        let packed = pack(conv, (&conv.rest, 0), sizes, input, config);
+        let within: Vec<i8> = conv.rest.iter().map(|&r| i8::try_from(r).unwrap_or(i8::MAX)).collect();
+        let packed = pack(conv, (&within, 0), sizes, input, config);
         let taps = conv.kernel[0] * conv.kernel[1];
         let size = (config.block_in * config.block_out) as usize;
         let mut rest = Rest { in_tiles, starts: vec![0], ..Rest::default() };
@@ -132,9 +141,8 @@ mod tests {
     fn both_parts_together_are_the_weight_less_its_zero_point() {
         for zero in -128..=127 {
             let raw: Vec<i8> = (-128..=127).map(|w| w as i8).collect();
-            assert_eq!(split(&raw, zero).is_err(), zero == -128);
-            let raw = &raw[..255];
-            let (weights, rest) = split(raw, zero).unwrap();
+            let (weights, rest) = split(&raw, zero);
+            assert_eq!(rest.iter().any(|&r| r > 127), zero == -128);
             let fits = |&w: &i8| (-128..=127).contains(&(i32::from(w) - zero));
             assert_eq!(rest.is_empty(), raw.iter().all(fits));
             for (i, &w) in raw.iter().enumerate() {

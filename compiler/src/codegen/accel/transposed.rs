@@ -20,6 +20,17 @@ fn taps(phase: usize, stride: usize, pad: usize, kernel: usize) -> Read<(Vec<usi
     Ok((taps, before / stride))
 }
 
+/// Of weights `[O, KH * KW, I]` some taps; of no weights none.
+fn choose<T: Copy>(weights: &[T], [outputs, all, depth]: [usize; 3], taps: &[usize]) -> Vec<T> {
+    let mut chosen = Vec::with_capacity(weights.len() / all.max(1) * taps.len());
+    for o in 0..if weights.is_empty() { 0 } else { outputs } {
+        for tap in taps {
+            chosen.extend_from_slice(&weights[(o * all + tap) * depth..][..depth]);
+        }
+    }
+    chosen
+}
+
 impl Reader<'_> {
     pub(super) fn transposed(&self, id: NodeId, node: &Node, op: &op::ConvTranspose2d) -> Read<Layer> {
         let data = node.inputs[0];
@@ -31,7 +42,7 @@ impl Reader<'_> {
         let &[outputs, kh, kw, depth] = self.shape(node.inputs[1])?.as_slice() else {
             return Err("its weights are no kernel".into());
         };
-        let (weights, rest) = split(self.weights(node.inputs[1])?, op.weight_zero_point)?;
+        let (weights, rest) = split(self.weights(node.inputs[1])?, op.weight_zero_point);
         let (next, finish) = self.requantize(node, op.layout.channel_axis())?;
         let mut nodes = vec![id, next];
         let (mut lo, mut hi) = (finish.lo, finish.hi);
@@ -41,16 +52,10 @@ impl Reader<'_> {
             for x in 0..op.strides[1].min(output.w) {
                 let (rows, top) = taps(y, op.strides[0], op.pads[0], kh)?;
                 let (columns, left) = taps(x, op.strides[1], op.pads[1], kw)?;
-                let choose = |w: &[i8]| -> Vec<i8> {
-                    let mut chosen = Vec::with_capacity(w.len() / (kh * kw).max(1) * rows.len() * columns.len());
-                    for o in 0..if w.is_empty() { 0 } else { outputs } {
-                        for (r, c) in rows.iter().flat_map(|r| columns.iter().map(move |c| (r, c))) {
-                            chosen.extend_from_slice(&w[((o * kh + r) * kw + c) * depth..][..depth]);
-                        }
-                    }
-                    chosen
-                };
-                let (weights, mut rest) = (choose(&weights), choose(&rest));
+                let pairs = rows.iter().flat_map(|r| columns.iter().map(move |c| (r, c)));
+                let taps: Vec<usize> = pairs.map(|(r, c)| r * kw + c).collect();
+                let shape = [outputs, kh * kw, depth];
+                let (weights, mut rest) = (choose(&weights, shape, &taps), choose(&rest, shape, &taps));
                 if rest.iter().all(|&w| w == 0) {
                     rest.clear();
                 }

@@ -4,8 +4,8 @@ mod moves;
 
 use super::{check, configs, on_cpu};
 use crate::graph::op::{
-    AvgPool2d, Clip, Conv2d, Dense, GlobalAvgPool, Layout, MaxPool2d, Pad, QAdd, QMatMul, Requantize, Rescale, Reshape,
-    SumPool2d,
+    AvgPool2d, Clip, Conv2d, ConvTranspose2d, Dense, GlobalAvgPool, Layout, MaxPool2d, Pad, QAdd, QMatMul, Requantize,
+    Rescale, Reshape, SumPool2d,
 };
 use crate::graph::{DType, Graph, GraphBuilder, Tensor, TensorType, ValueId};
 use rand::rngs::StdRng;
@@ -234,6 +234,56 @@ fn products_of_activations() {
         let possible = config.block_in >= config.block_out;
         assert_eq!(reasons.is_empty(), possible, "{}: {reasons:#?}", config.name);
         assert!(possible || reasons[0].contains("need block_in of at least block_out"), "{}", reasons[0]);
+    }
+}
+
+/// Weights as far from their zero point as bytes can be: `[O, KH, KW, I]` of a dense or a depthwise convolution, or of a
+/// transposed one.
+fn far_weights(rng: &mut StdRng, kind: usize) -> Graph {
+    let mut b = GraphBuilder::new(["conv", "depthwise", "transposed"][kind]);
+    let c = rng.random_range(2..40);
+    let x = b.input("x", TensorType::new(DType::I8, &[1, 6, 7, c]));
+    let (groups, outputs) = if kind == 1 { (c, c) } else { (1, rng.random_range(1..40)) };
+    let ends = [-128, 127, 127, rng.random::<i8>()];
+    let weights = Tensor::from_fn(&[outputs, 3, 3, c / groups], |_| ends[rng.random_range(0..4usize)]);
+    let weights = b.constant("w", weights);
+    let (layout, data_zero_point, weight_zero_point) = (Layout::Nhwc, rng.random_range(-128..128), -128);
+    let (strides, pads, dilations) = ([1, 1], [1; 4], [1, 1]);
+    let acc = if kind == 2 {
+        let op = ConvTranspose2d {
+            strides: [2, 2],
+            pads: [1, 1],
+            dilations,
+            size: [12, 14],
+            groups,
+            layout,
+            data_zero_point,
+            weight_zero_point,
+        };
+        b.node("conv", op, &[x, weights])
+    } else {
+        let op = Conv2d { strides, pads, dilations, groups, layout, data_zero_point, weight_zero_point };
+        b.node("conv", op, &[x, weights])
+    };
+    let y = requantize(rng, &mut b, acc.unwrap(), 3, 36 * c / groups);
+    b.output("y", y);
+    b.finish().unwrap()
+}
+
+/// The array subtracts 255 as it does any other difference; without the unit two tiles do not reach it.
+#[test]
+fn weights_255_above_their_zero_point() {
+    for config in configs() {
+        for seed in 0..6 {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let graph = far_weights(&mut rng, seed as usize % 3);
+            let inputs = [int8(&mut rng, &[1, 6, 7, graph.ty(graph.inputs().next().unwrap().1).shape().unwrap()[3]])];
+            let cpu = on_cpu(&check(&graph, &config, &inputs));
+            let why = "a weight lies 255 above its zero point; two weight tiles reach 254, and the configuration is built \
+                       without wgt_zp";
+            assert_eq!(config.wgt_zp, cpu.is_empty(), "{}: {cpu:?}", config.name);
+            assert!(config.wgt_zp || cpu[0].ends_with(why), "{}: {cpu:?}", config.name);
+        }
     }
 }
 
