@@ -3,11 +3,13 @@
 use super::*;
 use crate::graph::{Tensor, TensorData, eval};
 use std::path::PathBuf;
+use tilewright_runtime::tensor::largest_distance;
 
 mod bad_files;
 mod onnx_errors;
 mod onnx_models;
 mod onnx_nodes;
+mod onnx_operators;
 mod onnx_page;
 mod tflite_models;
 
@@ -44,11 +46,18 @@ fn steps(a: &Tensor, b: &Tensor) -> i64 {
 }
 
 /// The greatest difference of float tensors, over the greatest magnitude expected.
-fn relative(found: &Tensor, expected: &Tensor) -> f32 {
+fn relative(found: &Tensor, expected: &Tensor) -> f64 {
     assert_eq!(found.ty(), expected.ty());
     let (f, e) = (found.as_slice::<f32>().unwrap(), expected.as_slice::<f32>().unwrap());
-    let difference = f.iter().zip(e).map(|(x, y)| (x - y).abs()).fold(0.0, f32::max);
-    difference / e.iter().fold(0.0, |m, x| f32::max(m, x.abs()))
+    let wide = |v: &[f32]| v.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
+    largest_distance(wide(f), wide(e)) / f64::from(e.iter().fold(0.0, |m, x| f32::max(m, x.abs())))
+}
+
+#[test]
+fn what_is_no_number_differs_from_every_number() {
+    let tensor = |v: &[f32]| Tensor::vector(v.to_vec());
+    assert_eq!(relative(&tensor(&[f32::NAN, 2.0]), &tensor(&[1.0, 2.0])), f64::INFINITY);
+    assert_eq!(relative(&tensor(&[1.0, 3.0]), &tensor(&[1.0, 2.0])), 0.5);
 }
 
 fn run(folder: &Path, model: &str) -> (Vec<Tensor>, Vec<Tensor>) {

@@ -27,13 +27,14 @@ use crate::graph::{DType, Dim, Graph, GraphBuilder, Tensor, TensorType, ValueId}
 use node::NodeContext;
 use prost::Message;
 use proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// The sets of operators whose meaning is known.
 const OPSETS: std::ops::RangeInclusive<i64> = 1..=27;
 
-/// Bytes of constants that the import of any file may make, beside sixteen times the file's.
+/// Bytes of constants that the import of any file may make, beside sixteen times those of the file and its data.
 const ROOM: usize = 64 << 20;
 
 /// The graph of an ONNX file; `file` is its name for messages, `folder` where data files beside it are looked for.
@@ -91,7 +92,7 @@ pub fn import_traced(
     for i in order {
         let (n, name) = (&graph.node[i], node_name(&graph.node[i], i));
         let Some(operator) = ops::find(&operator_name(n)) else { continue };
-        let mut node = NodeContext { cx: &mut cx, proto: n, name: &name };
+        let mut node = NodeContext { cx: &mut cx, proto: n, name: &name, misread: OnceCell::new() };
         import_node(&mut node, operator).map_err(|reason| ImportError::Node {
             file: file.into(),
             node: name.clone(),
@@ -117,7 +118,8 @@ fn import_node(node: &mut NodeContext, operator: &ops::Operator) -> Result<(), n
         let takes = if known.is_empty() { "it takes none".into() } else { format!("it takes {known}") };
         return Err(format!("its attribute `{other}` is not supported; {takes}").into());
     }
-    (operator.import)(node)
+    let imported = (operator.import)(node);
+    node.misread.take().map_or(imported, Err)
 }
 
 /// The operator's name, with its domain before it where that is not the format's own.
@@ -167,7 +169,14 @@ struct Context<'a> {
 impl Context<'_> {
     fn begin(&mut self, graph: &GraphProto) -> Result<(), String> {
         for t in &graph.initializer {
-            self.constants.insert(t.name.clone(), tensor::tensor(t, self.folder)?);
+            let value = tensor::tensor(t, self.folder)?;
+            if t.data_location == 1 {
+                // Data beside the file count as the file's.
+                self.room = self.room.saturating_add(value.size_bytes().saturating_mul(16));
+            }
+            if self.constants.insert(t.name.clone(), value).is_some() {
+                return Err(format!("two constants have the name `{}`", t.name));
+            }
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use crate::graph::op::{
     UnaryKind,
 };
 use crate::graph::{DType, Dim, Element, GraphError, Op, Tensor, TensorData, TensorType, ValueId};
+use std::cell::OnceCell;
 
 /// The greatest number of elements of a tensor that is computed while importing, unless its operands are as large.
 const MOST_FOLDED: usize = 1 << 16;
@@ -47,7 +48,28 @@ pub(super) struct NodeContext<'c, 'a> {
     pub proto: &'c NodeProto,
     /// Also the stem of the names of the graph's nodes.
     pub name: &'c str,
+    /// What is wrong with the first attribute that was read as another type than it has in the file.
+    pub misread: OnceCell<Reason>,
 }
+
+/// Types of attributes, by their numbers in the format.
+const ATTRIBUTE_TYPES: [&str; 15] = [
+    "UNDEFINED",
+    "FLOAT",
+    "INT",
+    "STRING",
+    "TENSOR",
+    "GRAPH",
+    "FLOATS",
+    "INTS",
+    "STRINGS",
+    "TENSORS",
+    "GRAPHS",
+    "SPARSE_TENSOR",
+    "SPARSE_TENSORS",
+    "TYPE_PROTO",
+    "TYPE_PROTOS",
+];
 
 impl NodeContext<'_, '_> {
     pub fn opset(&self) -> i64 {
@@ -156,32 +178,42 @@ impl NodeContext<'_, '_> {
         self.proto.attribute.iter().map(|a| a.name.as_str())
     }
 
-    fn attribute(&self, name: &str) -> Option<&AttributeProto> {
-        self.proto.attribute.iter().find(|a| a.name == name)
+    /// An attribute that is to be of this type. Another one has nothing in the field of it, so it is kept for the import's
+    /// end, which refuses the node; files of the format's first version do not say the type.
+    fn attribute(&self, name: &str, wanted: usize) -> Option<&AttributeProto> {
+        let attribute = self.proto.attribute.iter().find(|a| a.name == name)?;
+        let found = usize::try_from(attribute.r#type).unwrap_or(usize::MAX);
+        if found != 0 && found != wanted {
+            let known = ATTRIBUTE_TYPES.get(found).map_or_else(|| format!("number {found}"), |t| (*t).into());
+            let reason = format!("its attribute `{name}` is of type {known}; {} is supported", ATTRIBUTE_TYPES[wanted]);
+            self.misread.get_or_init(|| Reason(reason));
+            return None;
+        }
+        Some(attribute)
     }
 
     pub fn int(&self, name: &str) -> Option<i64> {
-        self.attribute(name).map(|a| a.i)
+        self.attribute(name, 2).map(|a| a.i)
     }
 
     pub fn float(&self, name: &str) -> Option<f32> {
-        self.attribute(name).map(|a| a.f)
+        self.attribute(name, 1).map(|a| a.f)
     }
 
     pub fn ints(&self, name: &str) -> Option<&[i64]> {
-        self.attribute(name).map(|a| a.ints.as_slice())
+        self.attribute(name, 7).map(|a| a.ints.as_slice())
     }
 
     pub fn list(&self, name: &str) -> Option<&[f32]> {
-        self.attribute(name).map(|a| a.floats.as_slice())
+        self.attribute(name, 6).map(|a| a.floats.as_slice())
     }
 
     pub fn word(&self, name: &str) -> Option<String> {
-        self.attribute(name).map(|a| String::from_utf8_lossy(&a.s).into_owned())
+        self.attribute(name, 3).map(|a| String::from_utf8_lossy(&a.s).into_owned())
     }
 
     pub fn tensor(&self, name: &str) -> Option<Result<Tensor, Reason>> {
-        let t = self.attribute(name)?.t.as_ref()?;
+        let t = self.attribute(name, 4)?.t.as_ref()?;
         Some(tensor::tensor(t, self.cx.folder).map_err(Reason))
     }
 
@@ -219,19 +251,27 @@ impl NodeContext<'_, '_> {
         Ok(v)
     }
 
-    /// A constant that the import makes, of elements by their row-major index. All of them together are bounded by the
-    /// file's size.
+    /// A constant that the import makes, of elements by their row-major index.
     pub fn table<T: Element>(
         &mut self,
         suffix: &str,
         shape: &[usize],
         f: impl FnMut(usize) -> T,
     ) -> Result<ValueId, Reason> {
-        let ty = TensorType::new(T::DTYPE, shape);
-        if !self.take_room(&ty) {
+        self.room(&TensorType::new(T::DTYPE, shape))?;
+        Ok(self.made(suffix, Tensor::from_fn(shape, f)))
+    }
+
+    /// Takes room for a constant that the import is about to make. All of them together are bounded by the file's size.
+    pub fn room(&mut self, ty: &TensorType) -> Result<(), Reason> {
+        if !self.take_room(ty) {
             return Err(format!("needs a table of {ty}, for which the file is too small").into());
         }
-        Ok(self.constant(suffix, Tensor::from_fn(shape, f)))
+        // What has no elements takes no room, but its sizes are multiplied.
+        if !reasonable(ty) {
+            return Err(format!("its result is {ty}, which is more than 2^31 elements").into());
+        }
+        Ok(())
     }
 
     /// Takes the bytes of a tensor from those that the import may make.
@@ -260,7 +300,7 @@ impl NodeContext<'_, '_> {
 
     /// A number as a tensor without dimensions.
     pub fn scalar(&mut self, suffix: &str, x: f32) -> ValueId {
-        self.constant(suffix, Tensor::scalar(x))
+        self.made(suffix, Tensor::scalar(x))
     }
 
     /// A function of each element.
@@ -311,10 +351,17 @@ impl NodeContext<'_, '_> {
             return Err(format!("its shape {shape:?} does not suit {}", self.ty(v)).into());
         }
         let t = Tensor::from_bytes(dtype, shape, &[]).ok_or("its shape is too large")?;
-        Ok(self.constant(suffix, t))
+        self.constant(suffix, t)
     }
 
-    pub fn constant(&mut self, suffix: &str, value: Tensor) -> ValueId {
+    /// A constant, which takes room for what it holds.
+    pub fn constant(&mut self, suffix: &str, value: Tensor) -> Result<ValueId, Reason> {
+        self.room(&value.ty())?;
+        Ok(self.made(suffix, value))
+    }
+
+    /// A constant for which there is room.
+    pub fn made(&mut self, suffix: &str, value: Tensor) -> ValueId {
         let label = self.label(suffix);
         self.cx.builder.constant(&label, value)
     }
@@ -404,7 +451,7 @@ impl NodeContext<'_, '_> {
         if let Some((d, t)) = self.dequantized(v) {
             let t = t.reshaped(&shape).ok_or("its weights are too large")?;
             let axis = if d.axis >= 2 { d.axis + 1 } else { d.axis };
-            let c = self.constant("weight", t);
+            let c = self.constant("weight", t)?;
             return self.node("weight/dequantize", Dequantize { axis, ..d }, &[c]);
         }
         self.reshape("weight/image", v, &shape)
@@ -416,7 +463,7 @@ impl NodeContext<'_, '_> {
         let joined = [o * groups, kh, kw, i / groups];
         if let Some((d, t)) = self.dequantized(v).filter(|(d, _)| d.scale.len() == 1 || (d.axis == 1 && groups == 1)) {
             let t = t.reshaped(&apart).and_then(|t| t.transposed(&perm)).and_then(|t| t.reshaped(&joined));
-            let c = self.constant("weight", t.ok_or("its weights are too large")?);
+            let c = self.constant("weight", t.ok_or("its weights are too large")?)?;
             return self.node("weight/dequantize", Dequantize { axis: 0, ..d }, &[c]);
         }
         let v = self.reshape("weight/groups", v, &apart)?;
@@ -439,7 +486,7 @@ impl NodeContext<'_, '_> {
         }
         if let Some(t) = self.cx.builder.constant_of(v) {
             let t = t.transposed(perm).ok_or_else(wrong)?;
-            return Ok(self.constant(suffix, t));
+            return self.constant(suffix, t);
         }
         let repeated = self.cx.builder.def(v).map(|n| (n.op.clone(), n.inputs.clone()));
         if let Some((Op::Expand(e), inputs)) = repeated
@@ -451,7 +498,7 @@ impl NodeContext<'_, '_> {
         if let Some((d, t)) = self.dequantized(v) {
             let t = t.transposed(perm).ok_or_else(wrong)?;
             let axis = perm.iter().position(|&p| p == d.axis).unwrap_or(0);
-            let c = self.constant(suffix, t);
+            let c = self.constant(suffix, t)?;
             return self.node(&format!("{suffix}/dequantize"), Dequantize { axis, ..d }, &[c]);
         }
         self.node(&format!("{suffix}/transpose"), Transpose { perm: perm.to_vec() }, &[v])

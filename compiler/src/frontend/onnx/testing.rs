@@ -62,6 +62,41 @@ pub(in crate::frontend) fn frozen(model: &[u8], inputs: &[Vec<u8>], left: usize)
     model.encode_to_vec()
 }
 
+/// The file with lists of floats as further attributes of its first node, and as further constants.
+pub(in crate::frontend) fn with_floats(
+    model: &[u8],
+    attributes: &[(&str, &[f32])],
+    constants: &[(&str, &[f32])],
+) -> Vec<u8> {
+    let mut model = ModelProto::decode(model).unwrap();
+    let graph = model.graph.as_mut().unwrap();
+    for (name, floats) in attributes {
+        let name = (*name).into();
+        let attribute = AttributeProto { name, floats: floats.to_vec(), r#type: 6, ..Default::default() };
+        graph.node[0].attribute.push(attribute);
+    }
+    for (name, v) in constants {
+        let (name, dims, float_data) = ((*name).into(), vec![v.len() as i64], v.to_vec());
+        graph.initializer.push(TensorProto { name, dims, data_type: 1, float_data, ..Default::default() });
+    }
+    model.encode_to_vec()
+}
+
+/// The file with its first node's operator in another domain.
+pub(in crate::frontend) fn in_domain(model: &[u8], domain: &str) -> Vec<u8> {
+    let mut model = ModelProto::decode(model).unwrap();
+    model.graph.as_mut().unwrap().node[0].domain = domain.into();
+    model.encode_to_vec()
+}
+
+/// The file with a text as a further attribute of its first node.
+pub(in crate::frontend) fn with_word(model: &[u8], name: &str, word: &str) -> Vec<u8> {
+    let mut model = ModelProto::decode(model).unwrap();
+    let attribute = AttributeProto { name: name.into(), s: word.into(), r#type: 3, ..Default::default() };
+    model.graph.as_mut().unwrap().node[0].attribute.push(attribute);
+    model.encode_to_vec()
+}
+
 /// A node of a network made for a test: operator, operands, results, and attributes of integers.
 pub(crate) type Made<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [(&'a str, &'a [i64])]);
 

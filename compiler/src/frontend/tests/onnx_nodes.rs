@@ -61,6 +61,9 @@ fn import_and_run(model: &[u8], inputs: &[Vec<u8>], outputs: &[Vec<u8>], left: u
     let g = onnx::import(&frozen(model, inputs, left), "case", None, &Sizes::default()).map_err(|e| e.to_string())?;
     let given: Option<Vec<Tensor>> = inputs.iter().take(g.inputs().len()).map(|b| tensor_file(b)).collect();
     let found = eval(&g, &given.ok_or("input of an unknown type")?).map_err(|e| e.to_string())?;
+    if found.len() != outputs.len() {
+        return Err(format!("{} results, expected {}", found.len(), outputs.len()));
+    }
     for (f, e) in found.iter().zip(outputs) {
         let e = tensor_file(e).ok_or("output of an unknown type")?;
         if f.ty() != e.ty() {

@@ -129,7 +129,7 @@ pub(super) fn slice(n: &mut NodeContext) -> Result<(), Reason> {
     }
     if op.sizes.contains(&0) {
         let t = Tensor::from_bytes(n.ty(data).dtype, &op.sizes, &[]).ok_or("its result is too large")?;
-        let v = n.constant("", t);
+        let v = n.constant("", t)?;
         return n.output_like(v, data);
     }
     let whole = op.sizes == shape && op.steps.iter().all(|&s| s == 1);
@@ -149,6 +149,14 @@ pub(super) fn gather_elements(n: &mut NodeContext) -> Result<(), Reason> {
     let axis = n.axis_attribute(0, n.ty(data).rank())?;
     let v = n.node("", GatherElements { axis }, &[data, indices])?;
     n.output_like(v, data)
+}
+
+/// Indices of 64 bits of which negative ones count from the end of `size` elements.
+pub(super) fn from_end(n: &mut NodeContext, indices: ValueId, size: i64) -> Result<ValueId, Reason> {
+    let (zero, size) = (n.made("zero", Tensor::scalar(0i64)), n.made("size", Tensor::scalar(size)));
+    let negative = n.binary("negative", BinaryKind::Less, indices, zero)?;
+    let wrapped = n.add("wrapped", indices, size)?;
+    n.node("from_end", Select {}, &[negative, wrapped, indices])
 }
 
 /// The tuples of indices become one index into the data flattened over the dimensions that they choose from.
@@ -171,12 +179,8 @@ pub(super) fn gather_nd(n: &mut NodeContext) -> Result<(), Reason> {
     for k in 0..width {
         let column = part(n, &format!("column{k}"), indices, outer.len(), k, 1)?;
         let column = n.reshape(&format!("index{k}"), column, outer)?;
-        let (size, zero) = (indexed[batch + k] as i64, n.constant("zero", Tensor::scalar(0i64)));
-        let size = n.constant("size", Tensor::scalar(size));
-        let negative = n.binary("negative", BinaryKind::Less, column, zero)?;
-        let wrapped = n.add("wrapped", column, size)?;
-        let column = n.node("from_end", Select {}, &[negative, wrapped, column])?;
-        let step = n.constant("step", Tensor::scalar(strides[batch + k]));
+        let column = from_end(n, column, indexed[batch + k] as i64)?;
+        let step = n.made("step", Tensor::scalar(strides[batch + k]));
         let term = n.binary("term", BinaryKind::Mul, column, step)?;
         flat = Some(match flat {
             Some(sum) => n.add("sum", sum, term)?,
@@ -288,12 +292,13 @@ pub(super) fn depth_to_space(n: &mut NodeContext) -> Result<(), Reason> {
     let (b, data, [batch, c, h, w]) = blocks(n)?;
     let area = b.checked_mul(b).filter(|a| c % a == 0).ok_or("its blocksize squared must divide the channels")?;
     let depth = c / area;
+    let (high, wide) = h.checked_mul(b).zip(w.checked_mul(b)).ok_or("its blocksize is too large")?;
     let (apart, perm) = match n.word("mode").as_deref() {
         None | Some("DCR") => ([batch, b, b, depth, h, w], [0, 3, 4, 1, 5, 2]),
         Some("CRD") => ([batch, depth, b, b, h, w], [0, 1, 4, 2, 5, 3]),
         Some(other) => return Err(format!("its mode `{other}` is not known; `DCR` and `CRD` are").into()),
     };
-    moved(n, data, &apart, &perm, &[batch, depth, h * b, w * b])
+    moved(n, data, &apart, &perm, &[batch, depth, high, wide])
 }
 
 pub(super) fn space_to_depth(n: &mut NodeContext) -> Result<(), Reason> {
@@ -301,7 +306,8 @@ pub(super) fn space_to_depth(n: &mut NodeContext) -> Result<(), Reason> {
     if h % b != 0 || w % b != 0 {
         return Err("its blocksize must divide height and width".into());
     }
-    moved(n, data, &[batch, c, h / b, b, w / b, b], &[0, 3, 5, 1, 2, 4], &[batch, c * b * b, h / b, w / b])
+    let deep = c.checked_mul(b).and_then(|c| c.checked_mul(b)).ok_or("its blocksize is too large")?;
+    moved(n, data, &[batch, c, h / b, b, w / b, b], &[0, 3, 5, 1, 2, 4], &[batch, deep, h / b, w / b])
 }
 
 /// Keeps the triangle above or below a diagonal.

@@ -2,7 +2,7 @@
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{Gather, Pad, Slice};
-use crate::graph::{DType, Tensor, ValueId};
+use crate::graph::{DType, Tensor, TensorType, ValueId};
 
 pub(super) fn pad(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
@@ -111,8 +111,9 @@ fn chosen(
         if to > 1 << 24 {
             return Err(format!("{to} elements along dimension {axis} are not supported; up to 2^24 are").into());
         }
+        n.room(&TensorType::new(DType::I64, &[usize::try_from(to).unwrap_or(usize::MAX)]))?;
         let index: Option<Vec<i64>> = (-before..size + after).map(|p| place(p, size)).collect();
-        let index = n.constant("index", Tensor::vector(index.ok_or("its pads are larger than its data")?));
+        let index = n.made("index", Tensor::vector(index.ok_or("its pads are larger than its data")?));
         v = n.node(&format!("axis{axis}"), Gather { axis }, &[v, index])?;
     }
     Ok(v)

@@ -2,6 +2,7 @@
 //! between a dequantization and a quantization.
 
 use super::conv::{as_data, as_image};
+use super::norm::flattened;
 use super::{NCHW, Window, conv, gemm, window};
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::frontend::onnx::tensor;
@@ -335,9 +336,18 @@ pub(super) fn qlinear_leaky_relu(n: &mut NodeContext) -> Result<(), Reason> {
 }
 
 pub(super) fn qlinear_softmax(n: &mut NodeContext) -> Result<(), Reason> {
+    let opset = n.int("opset").ok_or("it has no `opset`")?;
     one(n, |n, x| {
-        let axis = n.axis_attribute(-1, n.ty(x).rank())?;
-        n.node("softmax", Softmax::float(axis, 1.0), &[x])
+        let rank = n.ty(x).rank();
+        let axis = n.axis_attribute(-1, rank)?;
+        if opset >= 13 || axis + 1 == rank {
+            return n.node("softmax", Softmax::float(axis, 1.0), &[x]);
+        }
+        // Softmax of earlier sets sums over everything from the axis on.
+        let shape = n.shape(x)?;
+        let flat = flattened(n, x, axis)?;
+        let v = n.node("softmax", Softmax::float(1, 1.0), &[flat])?;
+        n.reshape("shape", v, &shape)
     })
 }
 

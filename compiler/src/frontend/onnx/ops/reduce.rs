@@ -1,7 +1,10 @@
 //! Reductions, and where the extreme lies.
 
+use super::movement::from_end;
 use crate::frontend::onnx::node::{NodeContext, Reason};
-use crate::graph::op::{ArgReduce, BinaryKind, Gather, ReduceKind, Resample, Slice, UnaryKind};
+use crate::graph::op::{
+    ArgReduce, BinaryKind, Concat, Gather, GatherElements, ReduceKind, Resample, Select, Slice, UnaryKind,
+};
 use crate::graph::{DType, Tensor, ValueId};
 
 /// The dimensions to reduce and whether they stay; none where nothing is to be reduced.
@@ -173,7 +176,10 @@ pub(super) fn cum_sum(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// Each of the `k` results is found by where the extreme lies, which is then taken out: for small `k`.
+/// Each of the `k` results is found by where the extreme lies, which is then taken out by its place: for small `k`.
+///
+/// A place is ranked 0 where it is taken, 2 where it holds the extreme of those left, else 1, so that the first of the
+/// highest rank is a new one whatever the elements are.
 pub(super) fn top_k(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
     let shape = n.shape(data)?;
@@ -192,21 +198,30 @@ pub(super) fn top_k(n: &mut NodeContext) -> Result<(), Reason> {
     let worst = n.scalar("worst", if greatest { f32::NEG_INFINITY } else { f32::INFINITY });
     // Saturates at the type's own end.
     let worst = n.cast("worst", worst, n.ty(data).dtype)?;
-    let (mut rest, mut indices) = (data, Vec::new());
-    for i in 0..k {
-        let op = ArgReduce { axis, keep_dims: true, greatest, last: false, dtype: DType::I64 };
-        let index = n.node(&format!("index{i}"), op, &[rest])?;
-        indices.push(index);
-        if i + 1 < k {
-            let taken = n.binary("taken", BinaryKind::Equal, places, index)?;
-            rest = n.node("rest", crate::graph::op::Select {}, &[taken, worst, rest])?;
-        }
+    let first = |greatest| ArgReduce { axis, keep_dims: true, greatest, last: false, dtype: DType::I64 };
+    let kind = if greatest { ReduceKind::Max } else { ReduceKind::Min };
+    let [zero, one, two] = [0, 1, 2].map(|rank| n.made("rank", Tensor::scalar(rank)));
+    let mut indices = vec![n.node("index0", first(greatest), &[data])?];
+    let mut taken: Option<ValueId> = None;
+    for i in 1..k {
+        let last = n.binary("last", BinaryKind::Equal, places, indices[i - 1])?;
+        let all = match taken {
+            Some(taken) => n.binary("taken", BinaryKind::Or, taken, last)?,
+            None => last,
+        };
+        taken = Some(all);
+        let rest = n.node("rest", Select {}, &[all, worst, data])?;
+        let extreme = n.reduce("extreme", kind, &[axis], true, rest)?;
+        let found = n.binary("found", BinaryKind::Equal, rest, extreme)?;
+        let left = n.node("left", Select {}, &[found, two, one])?;
+        let rank = n.node("rank", Select {}, &[all, zero, left])?;
+        indices.push(n.node(&format!("index{i}"), first(true), &[rank])?);
     }
     let indices = match indices.as_slice() {
         [one] => *one,
-        _ => n.node("indices", crate::graph::op::Concat { axis }, &indices)?,
+        _ => n.node("indices", Concat { axis }, &indices)?,
     };
-    let values = n.node("", crate::graph::op::GatherElements { axis }, &[data, indices])?;
+    let values = n.node("", GatherElements { axis }, &[data, indices])?;
     n.outputs(&[values, indices])
 }
 
@@ -220,18 +235,18 @@ pub(super) fn one_hot(n: &mut NodeContext) -> Result<(), Reason> {
     let indices = n.cast("indices", indices, DType::I64)?;
     shape.insert(axis, 1);
     let indices = n.reshape("column", indices, &shape)?;
-    let wrap = n.constant("depth", Tensor::scalar(depth as i64));
-    let indices = n.binary("from_end", BinaryKind::Mod, indices, wrap)?;
+    // What lies outside of -depth..depth is equal to no position.
+    let indices = from_end(n, indices, depth as i64)?;
     let mut places = vec![1; shape.len()];
     places[axis] = depth;
     let places = n.table("places", &places, |i| i as i64)?;
     let hot = n.binary("hot", BinaryKind::Equal, indices, places)?;
     let values = n.plain(2)?;
     let at = |n: &mut NodeContext, i: i64| {
-        let index = n.constant("which", Tensor::scalar(i));
+        let index = n.made("which", Tensor::scalar(i));
         n.node("value", Gather { axis: 0 }, &[values, index])
     };
     let (off, on) = (at(n, 0)?, at(n, 1)?);
-    let v = n.node("", crate::graph::op::Select {}, &[hot, on, off])?;
+    let v = n.node("", Select {}, &[hot, on, off])?;
     n.output(v)
 }

@@ -2,7 +2,7 @@
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{BinaryKind, Gather, Resample, Select};
-use crate::graph::{DType, Tensor, ValueId};
+use crate::graph::{DType, Tensor, TensorType, ValueId};
 
 /// The greatest size of a dimension.
 const MOST: usize = 1 << 20;
@@ -41,7 +41,13 @@ pub(super) fn resize(n: &mut NodeContext) -> Result<(), Reason> {
     let nearest = plan.mode == "nearest";
     let data = if nearest { n.input(0)? } else { n.plain(0)? };
     let lines = lines(n, data, old, &plan)?;
-    let dtype = n.ty(data).dtype;
+    let v = resized(n, data, &plan, &lines)?;
+    n.output_like(v, data)
+}
+
+/// Data with each of its dimensions resized.
+fn resized(n: &mut NodeContext, data: ValueId, plan: &Plan, lines: &[Line]) -> Result<ValueId, Reason> {
+    let (nearest, dtype) = (plan.mode == "nearest", n.ty(data).dtype);
     let mut v = data;
     if !nearest {
         v = n.cast("float", v, DType::F32)?;
@@ -49,20 +55,28 @@ pub(super) fn resize(n: &mut NodeContext) -> Result<(), Reason> {
     let mut outside: Option<ValueId> = None;
     for (axis, line) in lines.iter().enumerate() {
         let crop = plan.coordinates == "tf_crop_and_resize";
-        if line.from == line.to && (line.scale == 1.0 && !crop) {
+        if line.from == line.to && line.scale == 1.0 && !crop {
             continue;
         }
         if line.from == 0 || line.to == 0 {
             return Err("its data and its result must have elements".into());
         }
-        let places: Vec<f64> = (0..line.to).map(|o| place(&plan, line, o)).collect::<Result<_, _>>()?;
+        let places: Vec<f64> = (0..line.to).map(|o| place(plan, line, o)).collect::<Result<_, _>>()?;
+        if let Some(o) = places.iter().position(|x| !x.is_finite()) {
+            let far = format!("element {o} of dimension {axis} would be read at {}", places[o]);
+            return Err(format!("its scale or its roi is not supported: {far}").into());
+        }
         if nearest {
-            let index = places.iter().map(|&x| round(&plan, x).map(|i| i.clamp(0, line.from as i64 - 1)));
-            let index = n.constant("index", Tensor::vector(index.collect::<Result<Vec<i64>, _>>()?));
+            n.room(&TensorType::new(DType::I64, &[line.to]))?;
+            let index = places.iter().map(|&x| round(plan, x).map(|i| i.clamp(0, line.from as i64 - 1)));
+            let index = n.made("index", Tensor::vector(index.collect::<Result<Vec<i64>, _>>()?));
             v = n.node(&format!("axis{axis}"), Gather { axis }, &[v, index])?;
         } else {
-            let (index, weight) = taps(&plan, line, &places)?;
-            let (index, weight) = (n.constant("index", index), n.constant("weight", weight));
+            let shape = [line.to, tap_count(plan, line)?];
+            n.room(&TensorType::new(DType::I32, &shape))?;
+            n.room(&TensorType::new(DType::F32, &shape))?;
+            let (index, weight) = taps(plan, line, &places, shape[1])?;
+            let (index, weight) = (n.made("index", index), n.made("weight", weight));
             v = n.node(&format!("axis{axis}"), Resample { axis }, &[v, index, weight])?;
         }
         if crop {
@@ -81,8 +95,7 @@ pub(super) fn resize(n: &mut NodeContext) -> Result<(), Reason> {
         let value = n.cast("extrapolation", value, n.ty(v).dtype)?;
         v = n.node("inside", Select {}, &[o, value, v])?;
     }
-    let v = n.cast("", v, dtype)?;
-    n.output_like(v, data)
+    n.cast("", v, dtype)
 }
 
 /// Upsample is the resize of before.
@@ -111,23 +124,11 @@ pub(super) fn upsample(n: &mut NodeContext) -> Result<(), Reason> {
     if scales.len() != shape.len() {
         return Err(format!("its scales must have {} values, found {}", shape.len(), scales.len()).into());
     }
-    let mut v = data;
-    for (axis, (&from, &scale)) in shape.iter().zip(&scales).enumerate() {
-        let line = Line { from, to: scaled(from, scale)?, scale: scale.into(), region: (0.0, 1.0) };
-        if line.to == from {
-            continue;
-        }
-        let places: Vec<f64> = (0..line.to).map(|o| place(&plan, &line, o)).collect::<Result<_, _>>()?;
-        if plan.mode == "nearest" {
-            let index = places.iter().map(|&x| (x.floor() as i64).clamp(0, from as i64 - 1)).collect();
-            let index = n.constant("index", Tensor::vector::<i64>(index));
-            v = n.node(&format!("axis{axis}"), Gather { axis }, &[v, index])?;
-        } else {
-            let (index, weight) = taps(&plan, &line, &places)?;
-            let (index, weight) = (n.constant("index", index), n.constant("weight", weight));
-            v = n.node(&format!("axis{axis}"), Resample { axis }, &[v, index, weight])?;
-        }
-    }
+    let line = |(&from, &scale): (&usize, &f32)| {
+        Ok(Line { from, to: scaled(from, scale)?, scale: scale.into(), region: (0.0, 1.0) })
+    };
+    let lines = shape.iter().zip(&scales).map(line).collect::<Result<Vec<_>, Reason>>()?;
+    let v = resized(n, data, &plan, &lines)?;
     n.output(v)
 }
 
@@ -167,11 +168,10 @@ fn lines(n: &NodeContext, data: ValueId, old: bool, plan: &Plan) -> Result<Vec<L
             }
         };
         for (i, &a) in axes.iter().enumerate() {
-            let size = usize::try_from(sizes[i]).ok().filter(|&s| s <= MOST);
-            let size =
-                size.ok_or_else(|| Reason(format!("its size {} is not supported; up to {MOST} are", sizes[i])))?;
             lines[a].scale = one.unwrap_or_else(|| exact(i));
-            lines[a].to = one.map_or(size, |s| (s * shape[a] as f64 + 0.5).floor() as usize).min(MOST);
+            let size = one.map_or(sizes[i], |s| (s * shape[a] as f64 + 0.5).floor() as i64);
+            let to = usize::try_from(size).ok().filter(|&s| s <= MOST);
+            lines[a].to = to.ok_or_else(|| Reason(format!("its size {size} is not supported; up to {MOST} are")))?;
         }
     } else {
         if scales.len() != axes.len() {
@@ -231,13 +231,25 @@ fn round(plan: &Plan, x: f64) -> Result<i64, Reason> {
     })
 }
 
-/// Indices and weights of a dimension.
-fn taps(plan: &Plan, line: &Line, places: &[f64]) -> Result<(Tensor, Tensor), Reason> {
+/// A filter as wide as a step of the result keeps patterns out that the result cannot show.
+fn filter_width(plan: &Plan, line: &Line) -> f64 {
+    if plan.antialias && line.scale < 1.0 { 1.0 / line.scale } else { 1.0 }
+}
+
+/// Number of taps of each element.
+fn tap_count(plan: &Plan, line: &Line) -> Result<usize, Reason> {
     let reach = match plan.mode.as_str() {
         "linear" => 1.0,
         "cubic" => 2.0,
         other => return Err(format!("its mode `{other}` is not known; nearest, linear and cubic are").into()),
     };
+    let side = (reach * filter_width(plan, line)).ceil() as usize;
+    let count = side.checked_mul(2).filter(|c| c.checked_mul(line.to).is_some_and(|n| n <= 1 << 24));
+    count.ok_or_else(|| Reason(format!("its scale {} is not supported", line.scale)))
+}
+
+/// Indices and weights of a dimension, `[to, count]` each.
+fn taps(plan: &Plan, line: &Line, places: &[f64], count: usize) -> Result<(Tensor, Tensor), Reason> {
     let a = plan.cubic;
     let kernel = |x: f64| {
         let x = x.abs();
@@ -251,14 +263,11 @@ fn taps(plan: &Plan, line: &Line, places: &[f64]) -> Result<(Tensor, Tensor), Re
             0.0
         }
     };
-    // A filter as wide as a step of the result keeps patterns out that the result cannot show.
-    let width = if plan.antialias && line.scale < 1.0 { 1.0 / line.scale } else { 1.0 };
-    let count = 2 * (reach * width).ceil() as usize;
-    if count.saturating_mul(line.to) > 1 << 24 {
-        return Err(format!("its scale {} is not supported", line.scale).into());
-    }
+    let width = filter_width(plan, line);
     let (mut index, mut weight) = (Vec::new(), Vec::new());
     for &x in places {
+        // From so far outside on every tap reads the element at the edge.
+        let x = x.clamp(-(count as f64), (line.from + count) as f64);
         let first = x.floor() as i64 - count as i64 / 2 + 1;
         let row: Vec<(i64, f64)> = (first..first + count as i64).map(|i| (i, kernel((x - i as f64) / width))).collect();
         let inside = |i: i64| (0..line.from as i64).contains(&i);
@@ -267,7 +276,8 @@ fn taps(plan: &Plan, line: &Line, places: &[f64]) -> Result<(Tensor, Tensor), Re
         let sum: f64 = row.iter().map(kept).sum();
         for tap in &row {
             index.push(tap.0.clamp(0, line.from as i64 - 1) as i32);
-            weight.push((kept(tap) / sum) as f32);
+            // No tap at all counts where all lie outside and those do not.
+            weight.push(if sum == 0.0 { 0.0 } else { (kept(tap) / sum) as f32 });
         }
     }
     let shape = [line.to, count];

@@ -2,9 +2,9 @@
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{Expand, Reshape, Transpose};
-use crate::graph::{Tensor, TensorData};
+use crate::graph::{DType, Tensor, TensorData, TensorType};
 
-/// Makes a tensor that is known the node's output.
+/// Makes a tensor that is known, and for which there is room, the node's output.
 fn known(n: &mut NodeContext, t: Tensor) -> Result<(), Reason> {
     let name = n.proto.output.first().filter(|s| !s.is_empty()).ok_or("it has no output")?;
     if n.cx.values.contains_key(name) || n.cx.constants.insert(name.clone(), t).is_some() {
@@ -27,6 +27,7 @@ pub(super) fn constant(n: &mut NodeContext) -> Result<(), Reason> {
     } else {
         return Err("only constants of numbers are supported".into());
     };
+    n.room(&t.ty())?;
     known(n, t)
 }
 
@@ -41,19 +42,16 @@ pub(super) fn constant_of_shape(n: &mut NodeContext) -> Result<(), Reason> {
     let shape = n.integers(0)?.iter().map(|&d| usize::try_from(d)).collect::<Result<Vec<_>, _>>();
     let shape = shape.map_err(|_| "its shape must not be negative")?;
     if shape.contains(&0) {
+        n.room(&TensorType::new(value.dtype(), &shape))?;
         return known(n, Tensor::from_bytes(value.dtype(), &shape, &[]).ok_or("its shape is too large")?);
     }
     let one = value.reshaped(&[]).ok_or("its value must be one number")?;
-    let one = n.constant("value", one);
+    let one = n.made("value", one);
     let v = n.node("", Expand { shape }, &[one])?;
     n.output(v)
 }
 
 pub(super) fn identity(n: &mut NodeContext) -> Result<(), Reason> {
-    let name = n.proto.input.first().cloned().unwrap_or_default();
-    if let Some(t) = n.cx.constants.get(&name).cloned() {
-        return known(n, t);
-    }
     let v = n.input(0)?;
     n.output_like(v, v)
 }
@@ -91,6 +89,7 @@ pub(super) fn range(n: &mut NodeContext) -> Result<(), Reason> {
     }
     let count = count as usize;
     let at = |i: usize| start + i as f64 * delta;
+    n.room(&TensorType::new(parts[0].dtype(), &[count]))?;
     let t = match parts[0].data() {
         TensorData::F32(_) => Tensor::from_fn(&[count], |i| at(i) as f32),
         TensorData::I32(_) => Tensor::from_fn(&[count], |i| at(i) as i32),
@@ -112,6 +111,7 @@ pub(super) fn non_zero(n: &mut NodeContext) -> Result<(), Reason> {
         TensorData::Bool(v) => v.clone(),
     };
     let places: Vec<usize> = (0..holds.len()).filter(|&i| holds[i]).collect();
+    n.room(&TensorType::new(DType::I64, &[t.shape().len(), places.len()]))?;
     let (shape, steps) = (t.shape(), crate::graph::strides_of(t.shape()));
     let at = |i: usize| {
         let (d, k) = (i / places.len(), i % places.len());

@@ -3,7 +3,7 @@
 use super::norm::flattened;
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{BinaryKind, Cast, Clip, ReduceKind, Relu, Select, Softmax, Unary, UnaryKind};
-use crate::graph::{DType, Tensor, TensorData, ValueId};
+use crate::graph::{DType, TensorData, ValueId};
 
 fn plain(n: &mut NodeContext, kind: UnaryKind, alpha: f32, beta: f32) -> Result<(), Reason> {
     let data = n.plain(0)?;
@@ -46,7 +46,7 @@ pub(super) fn relu(n: &mut NodeContext) -> Result<(), Reason> {
     let v = if n.ty(data).dtype == DType::F32 {
         n.node("", Relu {}, &[data])?
     } else {
-        let zero = n.constant("zero", Tensor::scalar(0f32));
+        let zero = n.scalar("zero", 0.0);
         let zero = n.cast("zero", zero, n.ty(data).dtype)?;
         n.binary("", BinaryKind::Max, data, zero)?
     };

@@ -1,0 +1,183 @@
+//! Corners of single ONNX operators that the node tests of the format leave out.
+
+use super::*;
+use crate::frontend::onnx::testing::{Made, in_domain, network, with_floats, with_word};
+use crate::graph::DType;
+
+const FLOAT: i32 = 1;
+const UINT8: i32 = 2;
+
+fn take(file: &[u8]) -> Result<Graph, String> {
+    onnx::import(file, "net.onnx", None, &Sizes::default()).map_err(|e| e.to_string())
+}
+
+#[track_caller]
+fn refused(file: &[u8], want: &str) {
+    let e = take(file).unwrap_err();
+    assert!(e.contains(want), "{e}");
+}
+
+fn result(file: &[u8], x: Tensor) -> Tensor {
+    eval(&take(file).unwrap(), &[x]).unwrap().remove(0)
+}
+
+fn floats(t: &Tensor) -> &[f32] {
+    t.as_slice::<f32>().unwrap()
+}
+
+#[test]
+fn the_best_are_taken_once_each_whatever_they_are() {
+    let (inf, nan) = (f32::INFINITY, f32::NAN);
+    let file = |k: i64, size: i64, element: i32, largest: i64, outputs: &[&str]| {
+        let attributes: &[(&str, &[i64])] = &[("axis", &[-1]), ("largest", &[largest])];
+        network(&[("TopK", &["x", "k"], outputs, attributes)], &[size], element, &[("k", &[k])], 17)
+    };
+    let index = |k, x: Tensor, largest| {
+        let element = if x.dtype() == DType::U8 { UINT8 } else { FLOAT };
+        let file = file(k, x.len() as i64, element, largest, &["v", "y"]);
+        result(&file, x).as_slice::<i64>().unwrap().to_vec()
+    };
+    let vector = |v: &[f32]| Tensor::vector(v.to_vec());
+    assert_eq!(index(2, vector(&[1.0, -inf, -inf]), 1), [0, 1]);
+    assert_eq!(index(3, vector(&[-inf, 1.0, -inf]), 1), [1, 0, 2]);
+    assert_eq!(index(3, vector(&[inf, inf, 1.0]), 0), [2, 0, 1]);
+    assert_eq!(index(4, vector(&[2.0, 3.0, 3.0, 2.0]), 1), [1, 2, 0, 3]);
+    assert_eq!(index(3, Tensor::vector(vec![0u8, 7, 0]), 1), [1, 0, 2]);
+    assert_eq!(index(3, Tensor::vector(vec![255u8, 7, 255]), 0), [1, 0, 2]);
+    let mut all = index(3, vector(&[nan, nan, 1.0]), 1);
+    all.sort_unstable();
+    assert_eq!(all, [0, 1, 2]);
+    let values = result(&file(2, 3, FLOAT, 1, &["y", "i"]), vector(&[1.0, -inf, -inf]));
+    assert_eq!(floats(&values), [1.0, -inf]);
+}
+
+#[test]
+fn one_hot_has_no_place_for_what_lies_outside() {
+    let nodes: &[Made] = &[("OneHot", &["x", "d", "v"], &["y"], &[])];
+    let file = network(nodes, &[5], FLOAT, &[("d", &[3]), ("v", &[5, 9])], 17);
+    let y = result(&file, Tensor::vector(vec![0f32, -1.0, 3.0, -4.0, 7.0]));
+    assert_eq!(y.as_slice::<i64>().unwrap(), [9, 5, 5, 5, 5, 9, 5, 5, 5, 5, 5, 5, 5, 5, 5]);
+}
+
+#[test]
+fn upsample_goes_by_its_scale_even_where_the_size_stays() {
+    let file = network(&[("Upsample", &["x"], &["y"], &[])], &[3], FLOAT, &[], 7);
+    let file = with_floats(&file, &[("scales", &[1.2])], &[]);
+    let x = Tensor::vector(vec![10f32, 20.0, 30.0]);
+    assert_eq!(floats(&result(&file, x.clone())), [10.0, 10.0, 20.0]);
+    let y = result(&with_word(&file, "mode", "linear"), x);
+    let want = [10.0, 10.0 + 10.0 / 1.2, 10.0 + 20.0 / 1.2];
+    assert!(floats(&y).iter().zip(want).all(|(a, b): (&f32, f32)| (a - b).abs() < 1e-4), "{y:?}");
+}
+
+#[test]
+fn sizes_and_regions_that_cannot_be_are_refused() {
+    let nodes: &[Made] = &[("Resize", &["x", "", "", "s"], &["y"], &[])];
+    let file = network(nodes, &[1, 64], FLOAT, &[("s", &[1 << 20, 1])], 18);
+    let file = with_word(&file, "keep_aspect_ratio_policy", "not_smaller");
+    refused(&file, "node `y` (Resize): its size 67108864 is not supported; up to 1048576 are");
+    for mode in ["linear", "cubic", "nearest"] {
+        let nodes: &[Made] = &[("Resize", &["x", "r", "", "s"], &["y"], &[("exclude_outside", &[1])])];
+        let file = network(nodes, &[3], FLOAT, &[("s", &[4])], 13);
+        let file = with_word(&with_word(&file, "mode", mode), "coordinate_transformation_mode", "tf_crop_and_resize");
+        // Everything lies outside, where the value is 0.
+        for region in [[1e30, 2e30], [-1e30, -2e30], [f32::MAX, f32::MAX]] {
+            let y = result(&with_floats(&file, &[], &[("r", &region)]), Tensor::vector(vec![1f32, 2.0, 3.0]));
+            assert_eq!(floats(&y), [0.0; 4], "{mode}");
+        }
+        for region in [[0.0, f32::INFINITY], [f32::NAN, 1.0]] {
+            refused(
+                &with_floats(&file, &[], &[("r", &region)]),
+                "(Resize): its scale or its roi is not supported: element ",
+            );
+        }
+    }
+}
+
+#[test]
+fn attributes_of_another_type_are_named() {
+    let one = |op: &str, name: &str, value: &[i64]| {
+        let attributes: &[(&str, &[i64])] = &[(name, value)];
+        network(&[(op, &["x"], &["y"], attributes)], &[2, 2], FLOAT, &[], 17)
+    };
+    refused(
+        &one("LeakyRelu", "alpha", &[1]),
+        "node `y` (LeakyRelu): its attribute `alpha` is of type INT; FLOAT is supported",
+    );
+    refused(&one("Transpose", "perm", &[1]), "its attribute `perm` is of type INT; INTS is supported");
+    refused(&one("Flatten", "axis", &[1, 0]), "its attribute `axis` is of type INTS; INT is supported");
+    refused(&one("Gelu", "approximate", &[0]), "its attribute `approximate` is of type INT; STRING is supported");
+    refused(&one("ConstantOfShape", "value", &[1]), "its attribute `value` is of type INT; TENSOR is supported");
+    let up = network(&[("Upsample", &["x"], &["y"], &[("scales", &[1, 2])])], &[2, 2], FLOAT, &[], 7);
+    refused(&up, "its attribute `scales` is of type INTS; FLOATS is supported");
+}
+
+#[test]
+fn softmax_of_bytes_sums_as_its_set_says() {
+    let made = |attributes: &[(&str, &[i64])]| {
+        let nodes: &[Made] = &[("QLinearSoftmax", &["x", "s", "", "t"], &["y"], attributes)];
+        let file = network(nodes, &[1, 2, 2], UINT8, &[], 17);
+        with_floats(&in_domain(&file, "com.microsoft"), &[], &[("s", &[0.1]), ("t", &[1.0 / 256.0])])
+    };
+    let x = || Tensor::from_fn(&[1, 2, 2], |_| 3u8);
+    let bytes = |t: &Tensor| t.as_slice::<u8>().unwrap().to_vec();
+    assert_eq!(bytes(&result(&made(&[("axis", &[1]), ("opset", &[12])]), x())), [64; 4]);
+    assert_eq!(bytes(&result(&made(&[("axis", &[1]), ("opset", &[13])]), x())), [128; 4]);
+    assert_eq!(bytes(&result(&made(&[("axis", &[-1]), ("opset", &[12])]), x())), [128; 4]);
+    refused(&made(&[("axis", &[1])]), "it has no `opset`");
+}
+
+#[test]
+fn what_an_import_makes_is_bounded_by_the_file() {
+    // 32 MB each, of a few bytes in the file.
+    let names: Vec<String> = (0..40).map(|i| format!("r{i}")).collect();
+    let outputs: Vec<[&str; 1]> = names.iter().map(|n| [n.as_str()]).collect();
+    let mut nodes: Vec<Made> = outputs.iter().map(|o| ("Range", &["a", "b", "c"][..], &o[..], &[][..])).collect();
+    nodes.push(("Relu", &["x"], &["y"], &[]));
+    let numbers: &[(&str, &[i64])] = &[("a", &[0]), ("b", &[1 << 22]), ("c", &[1])];
+    let file = network(&nodes, &[2], FLOAT, numbers, 17);
+    refused(&file, "node `r2` (Range): needs a table of i64[4194304], for which the file is too small");
+    // Names of one constant are one constant.
+    let names: Vec<String> = (0..200).map(|i| format!("c{i}")).collect();
+    let pairs: Vec<([&str; 1], [&str; 1])> = names.windows(2).map(|w| ([w[0].as_str()], [w[1].as_str()])).collect();
+    let mut nodes: Vec<Made> = pairs.iter().map(|(i, o)| ("Identity", &i[..], &o[..], &[][..])).collect();
+    nodes.push(("Gather", &["x", "c199"], &["y"], &[]));
+    let g = take(&network(&nodes, &[2], FLOAT, &[("c0", &[0; 1000])], 17)).unwrap();
+    let constants: usize = g.nodes().filter_map(|(_, n)| g.constant(n.output())).map(|c| c.size_bytes()).sum();
+    assert_eq!(constants, 8000);
+    // A line that becomes longer and shorter by turns has a place for each element each time.
+    let names: Vec<String> = (0..20).map(|i| format!("t{i}")).collect();
+    let sizes = ["s", "h"].into_iter().cycle();
+    let pairs: Vec<([&str; 4], [&str; 1])> =
+        names.windows(2).zip(sizes).map(|(w, s)| ([w[0].as_str(), "", "", s], [w[1].as_str()])).collect();
+    let mut nodes: Vec<Made> = vec![("Relu", &["x"], &["t0"], &[])];
+    nodes.extend(pairs.iter().map(|(i, o)| ("Resize", &i[..], &o[..], &[][..])));
+    nodes.push(("Relu", &["t19"], &["y"], &[]));
+    let file = network(&nodes, &[1 << 19], FLOAT, &[("s", &[1 << 20]), ("h", &[1 << 19])], 13);
+    refused(&file, "(Resize): needs a table of i64[");
+}
+
+#[test]
+fn two_constants_of_one_name_are_refused() {
+    let file = network(&[("Gather", &["x", "c"], &["y"], &[])], &[4], FLOAT, &[("c", &[0]), ("c", &[1])], 17);
+    refused(&file, "net.onnx is not a usable model: two constants have the name `c`");
+}
+
+#[test]
+fn blocks_beyond_all_numbers_are_refused() {
+    let numbers: &[(&str, &[i64])] = &[("from", &[0, 0]), ("to", &[0, 0]), ("axes", &[2, 3])];
+    let slice: Made = ("Slice", &["x", "from", "to", "axes"], &["e"], &[]);
+    let deep: Made = ("SpaceToDepth", &["e"], &["y"], &[("blocksize", &[1 << 40])]);
+    refused(&network(&[slice, deep], &[1, 8, 2, 2], FLOAT, numbers, 17), "(SpaceToDepth): its blocksize is too large");
+    let numbers: &[(&str, &[i64])] = &[("from", &[0]), ("to", &[0]), ("axes", &[1])];
+    let high: Made = ("DepthToSpace", &["e"], &["y"], &[("blocksize", &[1 << 31])]);
+    let file = network(&[slice, high], &[1, 8, 1 << 10, 1 << 10], FLOAT, numbers, 17);
+    refused(
+        &file,
+        "(DepthToSpace): its result is f32[1,0,2199023255552,2199023255552], which is more than 2^31 elements",
+    );
+    let nodes: &[Made] =
+        &[("ConstantOfShape", &["s"], &["c"], &[]), ("Concat", &["x", "c"], &["y"], &[("axis", &[0])])];
+    let file = network(nodes, &[4], FLOAT, &[("s", &[0, 1 << 40, 1 << 40])], 17);
+    refused(&file, "(ConstantOfShape): its result is f32[0,1099511627776,1099511627776], which is more than");
+}
