@@ -29,6 +29,15 @@ fn cycles_and_names_that_nothing_defines_are_named() {
 }
 
 #[test]
+fn products_of_scalars_are_refused() {
+    let scalar: Made = ("ReduceMax", &["x"], &["s"], &[("keepdims", &[0])]);
+    let left: &[Made] = &[scalar, ("MatMul", &["s", "x"], &["y"], &[])];
+    refused(left, &[4], &[], "node `y` (MatMul): its left operand is a scalar, f32[]; one dimension or more");
+    let right: &[Made] = &[scalar, ("MatMul", &["x", "s"], &["y"], &[])];
+    refused(right, &[2, 4], &[], "node `y` (MatMul): its right operand is a scalar, f32[]; one dimension or more");
+}
+
+#[test]
 fn nodes_may_stand_in_any_order() {
     let g = take(&[("Relu", &["a"], &["y"], &[]), ("Neg", &["x"], &["a"], &[])], &[2], &[], 17).unwrap();
     let y = eval(&g, &[Tensor::vector(vec![1f32, -2.0])]).unwrap();

@@ -61,6 +61,11 @@ pub(super) fn matmul(n: &mut NodeContext) -> Result<(), Reason> {
 
 /// Operands of one dimension as matrices, and whether each was one.
 fn as_matrices(n: &mut NodeContext, a: ValueId, b: ValueId) -> Result<([ValueId; 2], [bool; 2]), Reason> {
+    for (name, v) in [("left", a), ("right", b)] {
+        if n.ty(v).rank() == 0 {
+            return Err(format!("its {name} operand is a scalar, {}; one dimension or more are needed", n.ty(v)).into());
+        }
+    }
     let lines = [n.ty(a).rank() == 1, n.ty(b).rank() == 1];
     let (mut a, mut b) = (a, b);
     if lines[0] {
