@@ -5,6 +5,7 @@ mod fused;
 mod kept;
 mod models;
 mod problems;
+mod reshaped;
 mod stems;
 
 use super::{Code, Options, Partition, partition};

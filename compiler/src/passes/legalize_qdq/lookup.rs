@@ -27,7 +27,7 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     let (data, _) = walk.data?;
     // Elements must not be repeated on the way.
     let graph = g.view.graph;
-    if graph.ty(data).dims != graph.ty(g.root.output()).dims || real.len() != 256 {
+    if graph.ty(data).dims != graph.ty(g.core.output()).dims || real.len() != 256 {
         return None;
     }
     let table = g.root.op.eval(&[&real]).ok()?.pop()?;
@@ -68,6 +68,8 @@ impl Walk<'_, '_> {
                 Op::from(d.clone()).eval(&[&Tensor::from_fn(&[256], |i| i as u8 as i8 ^ -128)]).ok()?.pop()?
             }
             Op::Unary(_) | Op::Add(_) | Op::Clip(_) | Op::Relu(_) => self.apply(&node.op, &node.inputs)?,
+            // Those behind the group's operator: its result is reshaped at the end.
+            Op::Reshape(r) if self.group.reshapes.iter().any(|&o| std::ptr::eq(o, r)) => self.table(node.inputs[0])?,
             Op::Binary(b) if !b.kind.compares() => self.apply(&node.op, &node.inputs)?,
             _ => return None,
         };

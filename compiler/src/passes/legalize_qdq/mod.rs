@@ -17,10 +17,14 @@
 //! | any function of one element, of whatever float operators | `lookup`, which is exact |
 //! | softmax | `softmax` on int8 |
 //!
+//! Reshapes between the operator and the `quantize` are done on the integers, and a constant vector that is added to a
+//! convolution's or dense layer's channels, before or behind them, is its bias.
+//!
 //! Each result is within one step of the float group's. Weights whose zero point is not 0 are shifted where they then
 //! still fit int8; a group that cannot be made integer stays as it is.
 
 mod add;
+mod bias;
 mod concat;
 mod lookup;
 mod matmul;
@@ -28,7 +32,7 @@ mod pool;
 mod product;
 
 use super::{Pass, Patch, Ref, View};
-use crate::graph::op::{Binary, BinaryKind, Quantize, Rescale, Softmax};
+use crate::graph::op::{Binary, BinaryKind, Quantize, Requantize, Rescale, Reshape, Softmax};
 use crate::graph::{DType, Node, NodeId, Op, Tensor, ValueId};
 use tilewright_hw::num::{Rounding, quantize_multiplier};
 
@@ -81,6 +85,12 @@ struct Group<'v> {
     root: &'v Node,
     /// The operator before the clip.
     core: &'v Node,
+    /// Reshapes between the operator and the root, the last one first.
+    reshapes: Vec<&'v Reshape>,
+    /// What is added to each channel of the operator's result.
+    added: Option<Vec<f64>>,
+    /// The name of the integer operator.
+    name: String,
     out: PerTensor,
     /// Clamp of the integers.
     lo: i32,
@@ -95,17 +105,31 @@ impl<'v> Group<'v> {
         };
         let (mut lo, mut hi) = (-128, 127);
         let mut core = view.def(root.inputs[0])?;
+        let (mut reshapes, mut added) = (Vec::new(), None);
         loop {
             let (a, b) = match &core.op {
                 Op::Clip(c) => (bound(q, scale, zero_point, c.lo), bound(q, scale, zero_point, c.hi)),
                 Op::Relu(_) => (bound(q, scale, zero_point, 0.0), 127),
+                Op::Reshape(r) => {
+                    reshapes.push(r);
+                    core = view.def(core.inputs[0])?;
+                    continue;
+                }
+                Op::Add(_) => {
+                    let Some(sum) = bias::added(view, core) else { break };
+                    reshapes.extend(sum.reshapes);
+                    (core, added) = (sum.product, Some(sum.vector));
+                    break;
+                }
                 _ => break,
             };
             // The clamp nearer to the root is applied last.
             (lo, hi) = (a.clamp(lo, hi), b.clamp(lo, hi));
             core = view.def(core.inputs[0])?;
         }
-        Some(Group { view, root, core, out: PerTensor { scale, zero_point }, lo, hi })
+        // The result keeps the root's name.
+        let name = if reshapes.is_empty() { root.name.clone() } else { format!("{}/flat", root.name) };
+        Some(Group { view, root, core, reshapes, added, name, out: PerTensor { scale, zero_point }, lo, hi })
     }
 
     /// The int8 value under a `dequantize` as a whole.
@@ -118,14 +142,20 @@ impl<'v> Group<'v> {
     }
 
     fn name(&self) -> &str {
-        &self.root.name
+        &self.name
     }
 
     fn label(&self, suffix: &str) -> String {
         format!("{}/{suffix}", self.root.name)
     }
 
-    fn finish(&self, p: Patch, v: Ref) -> Option<Patch> {
+    /// Puts a value of the operator's shape in the place of the root.
+    fn finish(&self, mut p: Patch, v: Ref) -> Option<Patch> {
+        let mut v = v;
+        for (i, r) in self.reshapes.iter().enumerate().rev() {
+            let name = if i == 0 { self.root.name.clone() } else { self.label(&format!("shape{i}")) };
+            v = p.node(&name, (*r).clone(), &[v]);
+        }
         Some(p.replace(self.root.output(), v))
     }
 }
@@ -159,7 +189,6 @@ fn scaling(factors: &[f64]) -> Option<(Vec<i32>, Vec<i32>, Rounding)> {
 
 /// Adds a `requantize` to the group's output.
 fn requantize(g: &Group, p: &mut Patch, acc: Ref, axis: usize, bias: Vec<i32>, factors: &[f64]) -> Option<Ref> {
-    use crate::graph::op::Requantize;
     let (multiplier, shift, mode) = scaling(factors)?;
     let bias = p.constant(&g.label("bias"), Tensor::vector(bias));
     let multiplier = p.constant(&g.label("multiplier"), Tensor::vector(multiplier));
@@ -171,7 +200,7 @@ fn requantize(g: &Group, p: &mut Patch, acc: Ref, axis: usize, bias: Vec<i32>, f
 fn rescale(g: &Group) -> Option<Patch> {
     let (data, from) = g.dequantized(g.core.output())?;
     if from == g.out && (g.lo, g.hi) == (-128, 127) {
-        return Some(Patch::new("same scale").replace(g.root.output(), data));
+        return g.finish(Patch::new("same scale"), data.into());
     }
     let mut p = Patch::new("rescale");
     let v = p.node(g.name(), rescaled(g, from, 1.0)?, &[data.into()]);

@@ -1,8 +1,9 @@
 //! Convolutions and fully connected layers.
 
+use super::bias::values;
 use super::{Group, requantize};
 use crate::graph::op::{Conv2d, ConvTranspose2d, Dense};
-use crate::graph::{DType, Op, Tensor, ValueId};
+use crate::graph::{Op, Tensor, ValueId};
 use crate::passes::Patch;
 
 pub(super) fn rewrite(g: &Group) -> Option<Patch> {
@@ -10,12 +11,15 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     let (data, from) = g.dequantized(g.core.inputs[0])?;
     let (mut weight, scales, zero) = weights(g, g.core.inputs[1])?;
     let mut steps: Vec<f64> = scales.iter().map(|&s| f64::from(from.scale) * f64::from(s)).collect();
-    let real = match g.core.inputs.get(2) {
-        Some(&b) => bias(g, b)?,
+    let mut real = match g.core.inputs.get(2) {
+        Some(&b) => values(g.view, b)?,
         None => vec![0.0; steps.len()],
     };
     if real.len() != steps.len() {
         return None;
+    }
+    if let Some(added) = &g.added {
+        real.iter_mut().zip(added).for_each(|(b, a)| *b += a);
     }
     let per_channel = weight.len().checked_div(steps.len())?;
     let mut w = weight.as_slice::<i8>().ok()?.to_vec();
@@ -96,23 +100,4 @@ fn weights(g: &Group, v: ValueId) -> Option<(Tensor, Vec<f32>, i32)> {
     let zero = *d.zero_point.first()?;
     let one = d.zero_point.iter().all(|&z| z == zero) && (-128..=127).contains(&zero);
     one.then(|| (t.as_ref().clone(), scales, zero))
-}
-
-/// The real values of a bias.
-fn bias(g: &Group, v: ValueId) -> Option<Vec<f64>> {
-    let node = g.view.def(v)?;
-    match &node.op {
-        Op::Constant(c) => Some(c.value.as_slice::<f32>().ok()?.iter().map(|&b| f64::from(b)).collect()),
-        Op::Dequantize(d) => {
-            let t = g.view.graph.constant(node.inputs[0])?;
-            if t.dtype() != DType::I32 {
-                return None;
-            }
-            let at = |i: usize| if d.scale.len() > 1 { i } else { 0 };
-            let step = |i: usize| f64::from(d.scale[at(i)]);
-            let real = |(i, &b): (usize, &i32)| (f64::from(b) - f64::from(d.zero_point[at(i)])) * step(i);
-            Some(t.as_slice::<i32>().ok()?.iter().enumerate().map(real).collect())
-        }
-        _ => None,
-    }
 }

@@ -39,6 +39,30 @@ impl Build {
         self.dequantize(v, scale, vec![0; n])
     }
 
+    /// `v` plus a vector: nothing, floats, dequantized bytes before it, or dequantized words.
+    fn biased(&mut self, v: ValueId, kind: i32, shape: &[usize], scale: f32) -> ValueId {
+        let t = self.tensor(shape);
+        let t = t.as_slice::<i8>().unwrap();
+        match kind {
+            0 => v,
+            1 => {
+                let b = self.b.constant("b", Tensor::from_fn(shape, |i| f32::from(t[i]) * scale / 3.0));
+                self.b.node("sum", Add {}, &[v, b]).unwrap()
+            }
+            2 => {
+                let b = self.b.constant("b", Tensor::from_fn(shape, |i| t[i]));
+                let b = self.dequantize(b, vec![scale / 2.0], vec![3]);
+                self.b.node("sum", Add {}, &[b, v]).unwrap()
+            }
+            _ => {
+                let b = self.b.constant("b", Tensor::from_fn(shape, |i| i32::from(t[i]) * 50));
+                let steps = (0..shape[0]).map(|i| scale * 0.003 * (1.0 + i as f32)).collect();
+                let b = self.dequantize(b, steps, vec![0; shape[0]]);
+                self.b.node("sum", Add {}, &[v, b]).unwrap()
+            }
+        }
+    }
+
     /// Quantizes a float value so that its range is used, evaluates both forms and compares them.
     fn check(mut self, v: ValueId, clip: Option<(f32, f32)>, zero_point: i32, same: Option<f32>, integer: &[&str]) {
         let v = match clip {
@@ -132,6 +156,58 @@ proptest! {
         let w = t.weight(&[n, k], per_channel);
         let v = t.b.node("dense", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[x, w]).unwrap();
         t.check(v, clip, zy, None, &["dense", "requantize"]);
+    }
+
+    #[test]
+    fn layers_of_rows_behind_reshapes(
+        seed in 0u64..1000, lead in prop::sample::select(vec![vec![6], vec![2, 3], vec![1, 3, 2]]), k in 1usize..40,
+        n in 1usize..9, per_channel: bool, bias in 0..4, clip in clips(), zx in -128i32..128, zy in -128i32..128,
+        scale in 0.001f32..0.1,
+    ) {
+        let mut t = Build::new(seed);
+        let with = |last: usize| lead.iter().copied().chain([last]).collect::<Vec<usize>>();
+        let x = t.input(&with(k), scale, zx);
+        let w = t.weight(&[n, k], per_channel);
+        let rows = t.b.node("rows", Reshape { shape: vec![-1, k as i64] }, &[x]).unwrap();
+        let v = t.b.node("dense", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[rows, w]).unwrap();
+        let shape = with(n).iter().map(|&n| n as i64).collect();
+        let v = t.b.node("shape", Reshape { shape }, &[v]).unwrap();
+        let v = t.biased(v, bias, &[n], scale);
+        t.check(v, clip, zy, None, &["reshape", "dense", "requantize", "reshape"]);
+    }
+
+    #[test]
+    fn convolutions_of_lines_behind_reshapes(
+        seed in 0u64..1000, bias in 0..4, o in 1usize..6, clip in clips(), zx in -128i32..128, zy in -128i32..128,
+        scale in 0.001f32..0.1,
+    ) {
+        let mut t = Build::new(seed);
+        let x = t.input(&[2, 3, 9], scale, zx);
+        let w = t.weight(&[o, 1, 3, 3], true);
+        let image = t.b.node("image", Reshape { shape: vec![2, 3, 1, 9] }, &[x]).unwrap();
+        let op = Conv2d {
+            strides: [1, 2], pads: [0, 1, 0, 1], dilations: [1, 1], groups: 1, layout: Layout::Nchw,
+            data_zero_point: 0, weight_zero_point: 0,
+        };
+        let v = t.b.node("conv", op, &[image, w]).unwrap();
+        let v = t.b.node("line", Reshape { shape: vec![2, o as i64, 5] }, &[v]).unwrap();
+        let v = t.biased(v, bias, &[o, 1], scale);
+        t.check(v, clip, zy, None, &["reshape", "conv2d", "requantize", "reshape"]);
+    }
+
+    #[test]
+    fn sums_and_functions_before_reshapes(seed in 0u64..1000, za in -128i32..128, zy in -128i32..128, clip in clips(), sum: bool) {
+        let mut t = Build::new(seed);
+        let a = t.input(&[4, 6], 0.02, za);
+        let v = if sum {
+            let b = t.input(&[4, 1], 0.03, 7);
+            t.b.node("add", Add {}, &[a, b]).unwrap()
+        } else {
+            t.b.node("f", Unary { kind: UnaryKind::Sigmoid, alpha: 0.0, beta: 0.0 }, &[a]).unwrap()
+        };
+        let v = t.b.node("shape", Reshape { shape: vec![2, 2, 6] }, &[v]).unwrap();
+        let v = t.b.node("flat", Reshape { shape: vec![2, 12] }, &[v]).unwrap();
+        t.check(v, clip, zy, None, &[if sum { "qadd" } else { "lookup" }, "reshape", "reshape"]);
     }
 
     #[test]
@@ -330,4 +406,33 @@ fn a_channel_of_dead_weights_keeps_its_bias() {
     let bias = t.b.constant("bias", Tensor::vector(vec![0.5f32, -0.06]));
     let v = t.b.node("dense", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[x, w, bias]).unwrap();
     t.check(v, None, 4, Some(0.001), &["dense", "requantize"]);
+}
+
+#[test]
+fn reshapes_that_others_use_stay_for_them() {
+    let mut t = Build::new(5);
+    let x = t.input(&[2, 3, 8], 0.05, 11);
+    let w = t.weight(&[4, 8], true);
+    let rows = t.b.node("rows", Reshape { shape: vec![6, 8] }, &[x]).unwrap();
+    let v = t.b.node("dense", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[rows, w]).unwrap();
+    let shape = t.b.node("shape", Reshape { shape: vec![2, 3, 4] }, &[v]).unwrap();
+    let q = Quantize {
+        scale: vec![0.1],
+        zero_point: vec![-3],
+        axis: 0,
+        rounding: QuantRounding::HalfEven,
+        dtype: DType::I8,
+    };
+    let q = t.b.node("q", q, &[shape]).unwrap();
+    let other = t.b.node("other", Unary { kind: UnaryKind::Neg, alpha: 0.0, beta: 0.0 }, &[shape]).unwrap();
+    for (name, v) in [("q", q), ("rows", rows), ("shape", shape), ("other", other)] {
+        t.b.output(name, v);
+    }
+    let g = t.b.finish().unwrap();
+    let passes: Vec<Box<dyn Pass>> = vec![Box::new(SinkDequantize), Box::new(LegalizeQdq), Box::new(DeadCode)];
+    let (h, _) = run(g.clone(), &passes, Options::default()).unwrap();
+    assert!(h.nodes().any(|(_, n)| n.op.name() == "requantize"), "{h}");
+    let (a, b) = (eval(&g, &t.inputs).unwrap(), eval(&h, &t.inputs).unwrap());
+    assert!(steps(&a[0], &b[0]) <= 1, "{g}\n{h}");
+    assert_eq!(a[1..], b[1..], "{g}\n{h}");
 }
