@@ -87,10 +87,6 @@ pub(super) unsafe fn run(
                 let low = _mm512_set1_epi32(31);
                 rows!(|i, e| _mm512_srav_epi32(a(i[1], e), _mm512_and_si512(b(i[2], e), low)));
             }
-            VecOp::Shl => {
-                let low = _mm512_set1_epi32(31);
-                rows!(|i, e| _mm512_sllv_epi32(a(i[1], e), _mm512_and_si512(b(i[2], e), low)));
-            }
             VecOp::Clip => {
                 let (lo, hi) = (_mm512_set1_epi32(d.lo), _mm512_set1_epi32(d.hi));
                 rows!(|i, e| _mm512_max_epi32(lo, _mm512_min_epi32(hi, a(i[1], e))));
@@ -155,6 +151,17 @@ pub(super) unsafe fn run(
                     let found = _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high);
                     _mm512_cvtepi8_epi32(_mm512_castsi512_si128(found))
                 });
+            }
+            // Simple operations without instructions of their own.
+            op => {
+                if let Some(simple) = op.simple() {
+                    let lanes = |v| std::mem::transmute::<__m512i, [i32; 16]>(v);
+                    rows!(|i, e| {
+                        let (p, q) = (lanes(a(i[1], e)), lanes(b(i[2], e)));
+                        let y: [i32; 16] = std::array::from_fn(|k| simple(p[k], q[k]));
+                        _mm512_loadu_si512(y.as_ptr().cast())
+                    });
+                }
             }
         }
     }
