@@ -25,10 +25,6 @@ impl Entries {
         }
     }
 
-    pub(crate) fn meets(&self, other: &Entries) -> bool {
-        self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
-    }
-
     /// The first entry of both.
     pub(crate) fn first_common(&self, other: &Entries) -> Option<u32> {
         let (word, bits) = self.0.iter().zip(&other.0).map(|(a, b)| a & b).enumerate().find(|(_, bits)| *bits != 0)?;
@@ -43,7 +39,7 @@ impl Entries {
     }
 
     pub(crate) fn is_within(&self, other: &Entries) -> bool {
-        self.0.iter().enumerate().all(|(i, a)| a & !other.0.get(i).unwrap_or(&0) == 0)
+        self.first_outside(other).is_none()
     }
 
     pub(crate) fn add(&mut self, other: &Entries) {
@@ -95,24 +91,13 @@ pub(crate) struct Context<'a> {
 
 impl Access {
     /// Whether two units may not do the two at the same time or in the other order.
+    /// Whether two units may not do the two at the same time or in the other order.
     pub(crate) fn conflicts(&self, other: &Access) -> bool {
-        let meet =
-            |a: &[Range<u64>], b: &[Range<u64>]| a.iter().any(|x| b.iter().any(|y| x.start < y.end && y.start < x.end));
-        (0..7).any(|m| {
-            self.read_banks[m] & other.read_banks[m] != 0
-                || self.write_banks[m] & other.write_banks[m] != 0
-                || self.writes[m].meets(&other.reads[m])
-                || self.reads[m].meets(&other.writes[m])
-        }) || meet(&self.dram_writes, &other.dram_writes)
-            || meet(&self.dram_writes, &other.dram_reads)
-            || meet(&self.dram_reads, &other.dram_writes)
+        self.conflict(other).is_some()
     }
 
     /// Why two units may not do the two at the same time or in the other order, where they may not.
     pub(crate) fn conflict(&self, other: &Access) -> Option<Conflict> {
-        if !self.conflicts(other) {
-            return None;
-        }
         for mem in Mem::ALL {
             let m = mem as usize;
             let common = |a: &[Entries; 7], b: &[Entries; 7]| a[m].first_common(&b[m]);

@@ -4,6 +4,7 @@
 //! depends on. Times are sums and maxima over what happens at instructions, rows and bursts; no cycle is visited for its own
 //! sake.
 
+mod bursts;
 mod check;
 mod compute;
 mod end;
@@ -49,6 +50,7 @@ pub struct CsimOptions {
 
 /// The cycle model.
 pub struct Csim {
+    /// The functional simulator's.
     config: Arc<HwConfig>,
     fsim: Fsim,
     options: CsimOptions,
@@ -63,9 +65,10 @@ pub struct Csim {
 impl Csim {
     /// A device with this much zeroed memory, scratchpads zeroed too.
     pub fn new(config: HwConfig, memory_bytes: u64, options: CsimOptions) -> Csim {
+        let fsim = Fsim::new(config, memory_bytes);
         Csim {
-            config: Arc::new(config.clone()),
-            fsim: Fsim::new(config, memory_bytes),
+            config: Arc::clone(fsim.shared_config()),
+            fsim,
             options,
             last_load: true,
             memories: Memories::default(),
@@ -187,9 +190,8 @@ impl Work for Values<'_> {
             return Ok(());
         }
         if let Some((checker, memories)) = &mut self.check {
-            let config = Arc::clone(self.fsim.shared_config());
             let context = Context {
-                config: &config,
+                config: self.fsim.shared_config(),
                 bases: &self.command.bases,
                 memory_bytes: self.fsim.memory().len() as u64,
                 micro_ops: self.fsim.micro_ops(),

@@ -167,8 +167,7 @@ impl Fsim {
 /// answers one as a whole.
 pub(crate) fn fetch_burst(config: &HwConfig, command: &Command, addr: u64) -> std::ops::Range<u64> {
     let beat = u64::from(config.bus_bytes());
-    let buffer = u64::from(config.fetch_buffer_insns) * INSN_BYTES as u64;
-    let longest = (16 * beat).min(buffer);
+    let longest = u64::from(config.fetch_burst_beats()) * beat;
     let page = addr / 4096 * 4096;
     let origin = page.max(command.stream_addr / beat * beat);
     let start = origin + (addr - origin) / longest * longest;

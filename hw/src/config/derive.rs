@@ -1,7 +1,7 @@
 //! Sizes that follow from a configuration. Nothing else computes one.
 
 use super::HwConfig;
-use crate::isa::{PARAM_ROWS, TABLE_BYTES, TAP_STRIDE, VecOp, Width, WidthName};
+use crate::isa::{INSN_BYTES, PARAM_ROWS, TABLE_BYTES, TAP_STRIDE, VecOp, Width, WidthName};
 use sha2::{Digest, Sha256};
 
 /// A scratchpad or micro-op memory; the discriminant is its code in an instruction.
@@ -132,6 +132,16 @@ impl HwConfig {
     /// Bytes that a load or store moves between the bus and `mem` in a cycle: the smaller of beat and entry.
     pub fn chunk_bytes(&self, mem: Mem) -> u32 {
         self.bus_bytes().min(self.entry_bytes(mem))
+    }
+
+    /// Beats that fetch's buffer takes.
+    pub fn fetch_buffer_beats(&self) -> u32 {
+        self.fetch_buffer_insns * INSN_BYTES as u32 / self.bus_bytes()
+    }
+
+    /// Beats of fetch's longest burst.
+    pub fn fetch_burst_beats(&self) -> u32 {
+        self.fetch_buffer_beats().min(16)
     }
 
     /// Rows of loads that are requested and not yet being written: as many as bursts may be under way.

@@ -174,9 +174,8 @@ impl Checker {
         }
     }
 
-    /// What was found, by place.
-    pub(super) fn into_found(mut self) -> Vec<Diagnosis> {
-        self.found.sort_by_key(|found| (found.place, found.kind));
+    /// What was found.
+    pub(super) fn into_found(self) -> Vec<Diagnosis> {
         self.found
     }
 }

@@ -1,6 +1,6 @@
 //! The gemm and vector units: times that depend on the instruction and the one before it alone.
 
-use super::ports::{Collision, Indices, MicroOps, Ports, Span, Walk};
+use super::ports::{Collision, Indices, MicroOps, Ports, Use, Walk};
 use super::slots::Time;
 use super::states::Layers;
 use std::rc::Rc;
@@ -57,8 +57,8 @@ pub(super) fn gemm_ports(
     };
     let mut add = |mem, write, delay: Time, indices| {
         let walk = Walk::Rows { indices, every: 1, busy: 1, of: 1 };
-        let span = Span { unit: Unit::Gemm, ordinal, from: t.first + delay, to: t.last + 1 + delay, walk };
-        ports.add(mem, write, span)
+        let used = Use { unit: Unit::Gemm, ordinal, from: t.first + delay, to: t.last + 1 + delay, walk };
+        ports.add(mem, write, used)
     };
     let acc = || indices(0, x.acc, [x.acc0, x.acc1, x.acc2]);
     let inp = add(Mem::Inp, false, READ, indices(1, x.inp, [x.inp0, x.inp1, x.inp2]));
@@ -85,7 +85,7 @@ pub(super) fn vector_ports(
     };
     let mut add = |mem: Option<Mem>, write, from, to, operand, (busy, of)| {
         let walk = Walk::Rows { indices: indices(operand), every: t.step, busy, of };
-        ports.add(mem.filter(|m| Ports::shares(*m))?, write, Span { unit: Unit::Vector, ordinal, from, to, walk })
+        ports.add(mem.filter(|m| Ports::shares(*m))?, write, Use { unit: Unit::Vector, ordinal, from, to, walk })
     };
     let (from, to) = (t.first + READ, t.last + 1 + READ);
     let a = add(x.a.mem(), false, from, to, 1, (busy, of));

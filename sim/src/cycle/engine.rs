@@ -4,9 +4,10 @@
 //! events so far allow. Then the earliest request of all is granted: whatever is not known yet depends on a grant that is
 //! still to come, and so is later.
 
+use super::bursts::Request;
 use super::check::{Clock, Diagnosis, DiagnosisKind};
 use super::compute::{self, Compute, READ, Times};
-use super::fetch::{Fetch, Joined, Request};
+use super::fetch::{Fetch, Joined};
 use super::load::{self, Load};
 use super::ports::{self, Collision, MicroOps, Ports};
 use super::slots::{Slots, Time};
@@ -117,8 +118,6 @@ pub(super) struct Queue {
     pub(super) flying: VecDeque<(Queued, Clock)>,
     /// What the instruction that started last is ordered behind.
     pub(super) clock: Clock,
-    /// Retirements of the instructions that have retired, in order.
-    pub(super) retired: u32,
     pub(super) last_retire: Time,
     /// Nothing of the unit runs any more.
     pub(super) dead: bool,
@@ -168,7 +167,7 @@ pub(super) struct Engine<'a, W: Work> {
     /// Who uses which port, where the work knows its micro-ops.
     pub(super) ports: Ports,
     /// Room for accesses on their way.
-    pub(super) spare: Vec<(Mem, ports::Span)>,
+    pub(super) spare: Vec<(Mem, ports::Use)>,
     pub(super) candidates: Vec<Candidate>,
     pub(super) keep_spans: bool,
     pub(super) spans: [Vec<Span>; 4],
@@ -199,7 +198,6 @@ impl<'a, W: Work> Engine<'a, W> {
             started: 0,
             flying: VecDeque::new(),
             clock: Clock::default(),
-            retired: 0,
             last_retire: 0,
             dead: false,
         };
@@ -242,8 +240,8 @@ impl<'a, W: Work> Engine<'a, W> {
 
     /// Looks for two units in one port of a bank.
     pub(super) fn watch_ports(mut self) -> Self {
-        self.load.keep_spans();
-        self.store.keep_spans();
+        self.load.keep_uses();
+        self.store.keep_uses();
         self
     }
 
@@ -301,19 +299,19 @@ impl<'a, W: Work> Engine<'a, W> {
                 }
             }
         }
-        let mut spans = std::mem::take(&mut self.spare);
+        let mut uses = std::mem::take(&mut self.spare);
         for write in [true, false] {
             if write {
-                self.load.swap_spans(&mut spans);
+                self.load.swap_uses(&mut uses);
             } else {
-                self.store.swap_spans(&mut spans);
+                self.store.swap_uses(&mut uses);
             }
-            for (mem, span) in spans.drain(..) {
-                let found = self.ports.add(mem, write, span);
+            for (mem, used) in uses.drain(..) {
+                let found = self.ports.add(mem, write, used);
                 self.collide(found);
             }
         }
-        self.spare = spans;
+        self.spare = uses;
         for (unit, fault) in [(Unit::Load, self.load.fault()), (Unit::Store, self.store.fault())] {
             if let Some(fault) = fault {
                 self.fail(unit, fault);
@@ -531,7 +529,6 @@ impl<'a, W: Work> Engine<'a, W> {
         let queue = &mut self.queues[unit as usize];
         let Some((head, mut clock)) = queue.flying.pop_front() else { return };
         clock[unit as usize] = retired.ordinal + 1;
-        queue.retired += 1;
         queue.last_retire = retired.at;
         self.retirements[unit as usize].push(retired.at);
         self.tokens.push(unit, head.insn.push, (retired.ordinal, head.place), retired.at, clock);

@@ -1,5 +1,6 @@
 //! Fetch: bursts of the stream, beats joined into instructions, queues that fill.
 
+use super::bursts::{Cut, Request, Row};
 use super::slots::{Slots, Time, Words};
 use super::states::Layers;
 use crate::dram::Burst;
@@ -17,19 +18,6 @@ pub(super) mod layer {
     pub const COUNT: usize = 4;
 }
 
-/// A burst to be requested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) addr: u64,
-    pub(super) beats: u32,
-}
-
-/// The next burst of `beats` beats from `addr` on: at most `longest`, none across 4 KiB.
-pub(super) fn burst(addr: u64, beats: u64, beat_bytes: u64, longest: u32) -> Request {
-    let page = (4096 - addr % 4096) / beat_bytes;
-    Request { addr, beats: beats.min(page).min(longest.into()) as u32 }
-}
-
 /// An instruction that stands to be decoded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Joined {
@@ -42,14 +30,10 @@ pub(super) struct Joined {
 }
 
 pub(super) struct Fetch {
-    beat_bytes: u64,
-    longest: u32,
+    cut: Cut,
     insns: u32,
     /// The rest of the stream that is to be requested.
-    addr: u64,
-    beats: u64,
-    /// The cycle from which the next request stands.
-    stands: Time,
+    stream: Row,
     /// The cycle of the last beat so far.
     last_beat: Time,
     places: Slots,
@@ -69,23 +53,17 @@ pub(super) struct Fetch {
 
 impl Fetch {
     pub(super) fn new(config: &HwConfig, stream_addr: u64, insns: u32) -> Fetch {
-        let beat_bytes = u64::from(config.bus_bytes());
-        let buffer = config.fetch_buffer_insns * INSN_BYTES as u32 / config.bus_bytes();
-        let bytes = u64::from(insns) * INSN_BYTES as u64;
-        let addr = stream_addr / beat_bytes * beat_bytes;
+        let cut = Cut { longest: config.fetch_burst_beats(), ..Cut::new(config) };
         Fetch {
-            beat_bytes,
-            longest: buffer.min(16),
+            cut,
             insns,
-            addr,
-            beats: (stream_addr + bytes - addr).div_ceil(beat_bytes) * u64::from(insns > 0),
-            stands: 1,
+            stream: Row::new(stream_addr, u64::from(insns) * INSN_BYTES as u64, 1),
             last_beat: 0,
-            places: Slots::new(buffer),
+            places: Slots::new(config.fetch_buffer_beats()),
             words: Words::new(),
             errors: VecDeque::new(),
             joined: 0,
-            part: (stream_addr - addr) as u32 / INSN_BYTES as u32,
+            part: (stream_addr % cut.beat_bytes) as u32 / INSN_BYTES as u32,
             last_pop: 0,
             slot: Some(0),
             failed: false,
@@ -100,20 +78,18 @@ impl Fetch {
 
     /// The next burst and the first cycle in which it is requested, where that is known.
     pub(super) fn request(&self) -> Option<(Time, Request)> {
-        if self.beats == 0 {
+        if self.stream.is_empty() {
             return None;
         }
-        let request = burst(self.addr, self.beats, self.beat_bytes, self.longest);
-        Some((self.stands.max(self.places.ready(request.beats as usize)?), request))
+        let request = self.stream.next(self.cut);
+        Some((self.stream.stands.max(self.places.ready(request.beats as usize)?), request))
     }
 
     /// The request is granted in cycle `at`, and these are the cycles of its beats.
     pub(super) fn granted(&mut self, asked: Time, at: Time, request: Request, burst: Burst) {
         self.states.add(layer::REQUEST, asked, at, UnitState::Request);
         self.places.take(request.beats as usize);
-        self.addr += u64::from(request.beats) * self.beat_bytes;
-        self.beats -= u64::from(request.beats);
-        self.stands = at + 1;
+        self.stream.granted(request, self.cut, at);
         self.last_beat = burst.beat(u64::from(request.beats) - 1);
         for run in burst.runs(request.beats) {
             self.words.enter_run(run, &mut self.places);
@@ -126,11 +102,11 @@ impl Fetch {
         if self.joined == self.insns || self.failed {
             return None;
         }
-        if self.beat_bytes > INSN_BYTES as u64 {
+        if self.cut.beat_bytes > INSN_BYTES as u64 {
             let at = self.words.usable(0)?.max(self.last_pop + 1).max(self.slot?);
             self.failed = self.errors[0];
             self.last_pop = at;
-            self.part = (self.part + 1) % (self.beat_bytes / INSN_BYTES as u64) as u32;
+            self.part = (self.part + 1) % (self.cut.beat_bytes / INSN_BYTES as u64) as u32;
             if self.part == 0 || self.joined + 1 == self.insns {
                 self.use_word(at);
             }
@@ -151,7 +127,7 @@ impl Fetch {
     }
 
     fn beats_of_insn(&self) -> u32 {
-        (INSN_BYTES as u64 / self.beat_bytes) as u32
+        (INSN_BYTES as u64 / self.cut.beat_bytes) as u32
     }
 
     /// Takes the beats of the next instruction, but for the last, which needs its place.
@@ -202,7 +178,7 @@ impl Fetch {
     /// Counts states as far as all is known.
     pub(super) fn settle(&mut self) {
         if let Some(slot) = self.slot {
-            self.states.settle(self.stands.min(slot + 1));
+            self.states.settle(self.stream.stands.min(slot + 1));
         }
     }
 

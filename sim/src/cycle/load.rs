@@ -1,8 +1,8 @@
 //! The load unit: rows walked, bursts requested, entries written.
 
+use super::bursts::{Cut, Request, Splitter};
 use super::engine::{Fault, Retired};
-use super::fetch::{Request, burst};
-use super::ports::{Bytes, Ports, Span, Walk as Access};
+use super::ports::{Bytes, Ports, Use, Walk as Access};
 use super::slots::{Slots, Time, Words};
 use super::states::Layers;
 use crate::dram::Burst;
@@ -79,14 +79,6 @@ struct Data {
     left: u64,
 }
 
-/// A row that is being split.
-#[derive(Debug, Clone, Copy)]
-struct Split {
-    addr: u64,
-    beats: u64,
-    stands: Time,
-}
-
 /// A burst whose words are not all used.
 #[derive(Debug, Clone, Copy)]
 struct Flying {
@@ -97,7 +89,6 @@ struct Flying {
 
 pub(super) struct Load {
     bus: u64,
-    max_burst: u32,
     chunks: [u64; 7],
     entries: [u64; 7],
     started: u32,
@@ -106,12 +97,8 @@ pub(super) struct Load {
     walked: Time,
     contexts: Slots,
     row_places: Slots,
-    request_places: Slots,
     rows: VecDeque<Row>,
-    requests: VecDeque<(Time, u64, u64)>,
-    split: Option<Split>,
-    /// When the last row's last burst was granted.
-    split_end: Time,
+    splitter: Splitter,
     outstanding: Slots,
     places: Slots,
     words: Words,
@@ -124,7 +111,7 @@ pub(super) struct Load {
     unretired: VecDeque<Time>,
     retired: VecDeque<Retired>,
     /// Accesses to memories whose ports units share, where they are asked for.
-    spans: Option<Vec<(Mem, Span)>>,
+    uses: Option<Vec<(Mem, Use)>>,
     fault: Option<Fault>,
     /// A beat came with an error, and nothing is written any more.
     broken: bool,
@@ -135,7 +122,6 @@ impl Load {
     pub(super) fn new(config: &HwConfig) -> Load {
         Load {
             bus: config.bus_bytes().into(),
-            max_burst: config.max_burst_beats,
             chunks: Mem::ALL.map(|m| config.chunk_bytes(m).into()),
             entries: Mem::ALL.map(|m| config.entry_bytes(m).into()),
             started: 0,
@@ -143,11 +129,8 @@ impl Load {
             walked: 0,
             contexts: Slots::new(config.dma_under_way()),
             row_places: Slots::new(config.load_rows()),
-            request_places: Slots::new(REQUESTS),
             rows: VecDeque::new(),
-            requests: VecDeque::new(),
-            split: None,
-            split_end: 0,
+            splitter: Splitter::new(Cut::new(config), REQUESTS),
             outstanding: Slots::new(config.outstanding),
             places: Slots::new(config.load_buffer_beats),
             words: Words::new(),
@@ -157,7 +140,7 @@ impl Load {
             clock: 0,
             unretired: VecDeque::new(),
             retired: VecDeque::new(),
-            spans: None,
+            uses: None,
             fault: None,
             broken: false,
             states: Layers::new(),
@@ -165,14 +148,14 @@ impl Load {
     }
 
     /// Keeps the accesses to memories whose ports units share.
-    pub(super) fn keep_spans(&mut self) {
-        self.spans = Some(Vec::new());
+    pub(super) fn keep_uses(&mut self) {
+        self.uses = Some(Vec::new());
     }
 
     /// Writes that are new.
-    pub(super) fn swap_spans(&mut self, empty: &mut Vec<(Mem, Span)>) {
-        if let Some(spans) = &mut self.spans {
-            std::mem::swap(spans, empty);
+    pub(super) fn swap_uses(&mut self, empty: &mut Vec<(Mem, Use)>) {
+        if let Some(uses) = &mut self.uses {
+            std::mem::swap(uses, empty);
         }
     }
 
@@ -180,12 +163,12 @@ impl Load {
     #[inline]
     fn written(&mut self, c: &Context, (from, to): (Time, Time), first: u64, end: u64, piece: u64) {
         self.states.add(layer::WRITE, from + 1, to + 1, UnitState::Busy);
-        if let Some(spans) = &mut self.spans
+        if let Some(uses) = &mut self.uses
             && from < to
             && Ports::shares(c.mem)
         {
             let walk = Access::Bytes(Bytes { first, end, piece });
-            spans.push((c.mem, Span { unit: Unit::Load, ordinal: c.ordinal, from: from + 1, to: to + 1, walk }));
+            uses.push((c.mem, Use { unit: Unit::Load, ordinal: c.ordinal, from: from + 1, to: to + 1, walk }));
         }
     }
 
@@ -222,7 +205,7 @@ impl Load {
         let mut any = false;
         loop {
             let mut more = self.hand_on();
-            more |= self.take_request();
+            more |= self.splitter.advance();
             more |= self.write();
             if !more {
                 return any;
@@ -251,11 +234,10 @@ impl Load {
                 None => return any,
             }
             if row.dram.is_some() {
-                match self.request_places.ready(1) {
+                match self.splitter.ready() {
                     Some(t) => at = at.max(t),
                     None => return any,
                 }
-                self.request_places.take(1);
             }
             self.row_places.take(1);
             let (dram, first_byte) = (row.dram, row.bytes.start as u64);
@@ -272,7 +254,7 @@ impl Load {
                 src,
             };
             if let Some(addr) = dram {
-                self.requests.push_back((at + 1, addr, walk.context.row_bytes));
+                self.splitter.push(addr, walk.context.row_bytes, at + 1, last);
             }
             self.rows.push_back(row);
             (walk.first, walk.stands) = (false, at + 1);
@@ -285,39 +267,18 @@ impl Load {
         any
     }
 
-    /// The splitter takes the next row.
-    fn take_request(&mut self) -> bool {
-        if self.split.is_some() {
-            return false;
-        }
-        let Some((visible, addr, bytes)) = self.requests.pop_front() else { return false };
-        let at = visible.max(self.split_end);
-        self.request_places.give(at);
-        let beats = (addr % self.bus + bytes).div_ceil(self.bus);
-        self.split = Some(Split { addr: addr / self.bus * self.bus, beats, stands: at + 1 });
-        true
-    }
-
     /// The next burst, the cycle from which it stands, and from which there is room for it, where that is known.
     pub(super) fn request(&self) -> Option<(Time, Request)> {
-        let split = self.split.as_ref()?;
-        let request = burst(split.addr, split.beats, self.bus, self.max_burst);
+        let (stands, request) = self.splitter.next()?;
         let room = self.outstanding.ready(1)?.max(self.places.ready(request.beats as usize)?);
-        Some((split.stands.max(room), request))
+        Some((stands.max(room), request))
     }
 
     /// The request is granted in cycle `at`, and these are the cycles of its beats.
     pub(super) fn granted(&mut self, asked: Time, at: Time, request: Request, burst: Burst) {
-        let Some(split) = &mut self.split else { return };
-        self.states.add(layer::ASK, split.stands, asked, UnitState::Space);
+        let Some(granted) = self.splitter.granted(request, at) else { return };
+        self.states.add(layer::ASK, granted.stood, asked, UnitState::Space);
         self.states.add(layer::ASK, asked, at, UnitState::Request);
-        split.addr += u64::from(request.beats) * self.bus;
-        split.beats -= u64::from(request.beats);
-        split.stands = at + 1;
-        if split.beats == 0 {
-            self.split = None;
-            self.split_end = at;
-        }
         self.outstanding.take(1);
         self.outstanding.give(burst.beat(u64::from(request.beats) - 1));
         self.places.take(request.beats as usize);
@@ -425,8 +386,8 @@ impl Load {
             d.left -= n;
             d.src = past % self.bus;
             d.dst = (d.dst + n) % c.chunk;
-            let uses = if d.left == 0 { 1 + u32::from(both) } else { u32::from(past >= self.bus) };
-            for _ in 0..uses {
+            let words = if d.left == 0 { 1 + u32::from(both) } else { u32::from(past >= self.bus) };
+            for _ in 0..words {
                 self.use_word(at);
             }
             if d.left == 0 {

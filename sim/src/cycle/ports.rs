@@ -1,6 +1,6 @@
-//! Ports of scratchpads' banks: who uses which when, and where two units meet.
+//! Ports of scratchpads' banks: who touched which when, and where two units meet.
 //!
-//! An instruction's accesses are kept as spans of cycles with the banks that they touch at most. Only where spans of two
+//! An instruction's accesses are kept as spans of cycles with the banks that they touch at most. Only where those of two
 //! units share cycles and a bank are they walked cycle by cycle.
 
 use super::slots::Time;
@@ -65,7 +65,7 @@ pub(super) struct Bytes {
     pub(super) piece: u64,
 }
 
-/// What is accessed in which cycle of a span.
+/// What is accessed in which cycle of a use.
 #[derive(Debug, Clone)]
 pub(super) enum Walk {
     /// Row `n` in the cycles from the `n * every`th on, `busy` of every `of` cycles.
@@ -74,9 +74,9 @@ pub(super) enum Walk {
     Bytes(Bytes),
 }
 
-/// Cycles in which a unit uses one kind of port of a memory.
+/// Cycles in which a unit touched one kind of port of a memory.
 #[derive(Debug, Clone)]
-pub(super) struct Span {
+pub(super) struct Use {
     pub(super) unit: Unit,
     pub(super) ordinal: u32,
     pub(super) from: Time,
@@ -96,22 +96,22 @@ pub(super) struct Collision {
 #[derive(Debug, Default)]
 struct Lane {
     /// With the banks of each.
-    spans: VecDeque<(Span, u64)>,
-    /// How many spans touch each bank, and the banks that any touches.
-    uses: Vec<u32>,
+    uses: VecDeque<(Use, u64)>,
+    /// How many of them touch each bank, and the banks that any touches.
+    touched: Vec<u32>,
     banks: u64,
 }
 
 impl Lane {
-    fn push(&mut self, span: Span, banks: u64) {
-        if let Some((last, known)) = self.spans.back_mut()
+    fn push(&mut self, used: Use, banks: u64) {
+        if let Some((last, known)) = self.uses.back_mut()
             && *known == banks
-            && last.continues(&span)
+            && last.continues(&used)
         {
             return;
         }
         self.count(banks, 1);
-        self.spans.push_back((span, banks));
+        self.uses.push_back((used, banks));
     }
 
     fn count(&mut self, banks: u64, change: i32) {
@@ -119,29 +119,29 @@ impl Lane {
         while left != 0 {
             let bank = left.trailing_zeros() as usize;
             left &= left - 1;
-            if self.uses.len() <= bank {
-                self.uses.resize(bank + 1, 0);
+            if self.touched.len() <= bank {
+                self.touched.resize(bank + 1, 0);
             }
-            self.uses[bank] = self.uses[bank].wrapping_add_signed(change);
-            let any = u64::from(self.uses[bank] > 0) << bank;
+            self.touched[bank] = self.touched[bank].wrapping_add_signed(change);
+            let any = u64::from(self.touched[bank] > 0) << bank;
             self.banks = self.banks & !(1 << bank) | any;
         }
     }
 
     fn forget(&mut self, now: Time) {
-        while let Some((span, banks)) = self.spans.front()
-            && span.to <= now
+        while let Some((used, banks)) = self.uses.front()
+            && used.to <= now
         {
             let banks = *banks;
-            self.spans.pop_front();
+            self.uses.pop_front();
             self.count(banks, -1);
         }
     }
 }
 
-impl Span {
-    /// Takes the next span in, where it goes on with the bytes in the next cycle.
-    fn continues(&mut self, next: &Span) -> bool {
+impl Use {
+    /// Takes the next use in, where it goes on with the bytes in the next cycle.
+    fn continues(&mut self, next: &Use) -> bool {
         let (Walk::Bytes(a), Walk::Bytes(b)) = (&mut self.walk, &next.walk) else { return false };
         let goes_on = self.to == next.from
             && self.ordinal == next.ordinal
@@ -165,7 +165,7 @@ struct Port {
     lanes: [Lane; 4],
 }
 
-/// Ports that more than one unit uses.
+/// Ports that more than one unit touched.
 #[derive(Debug)]
 pub(super) struct Ports {
     ports: [Port; 6],
@@ -187,8 +187,8 @@ impl Port {
         entry / self.bank_entries
     }
 
-    fn banks(&self, span: &Span) -> u64 {
-        let (first, last) = match &span.walk {
+    fn banks(&self, used: &Use) -> u64 {
+        let (first, last) = match &used.walk {
             Walk::Rows { indices, .. } => {
                 let (first, last) = indices.bounds();
                 (self.bank(first), self.bank(last))
@@ -198,10 +198,10 @@ impl Port {
         (first..=last.min(63)).fold(0, |mask, bank| mask | 1 << bank)
     }
 
-    /// The bank that a span uses in a cycle of it.
-    fn bank_at(&self, span: &Span, at: Time) -> Option<u64> {
-        let cycle = at - span.from;
-        match &span.walk {
+    /// The bank of a use in a cycle of it.
+    fn bank_at(&self, used: &Use, at: Time) -> Option<u64> {
+        let cycle = at - used.from;
+        match &used.walk {
             Walk::Rows { indices, every, busy, of } => {
                 (cycle % every % of < *busy).then(|| self.bank(indices.at(cycle / every)))
             }
@@ -212,29 +212,29 @@ impl Port {
         }
     }
 
-    fn add(&mut self, span: Span) -> Option<Collision> {
-        let banks = self.banks(&span);
+    fn add(&mut self, used: Use) -> Option<Collision> {
+        let banks = self.banks(&used);
         let mut found: Option<Collision> = None;
         for (unit, lane) in self.lanes.iter().enumerate() {
-            if unit == span.unit as usize || lane.banks & banks == 0 {
+            if unit == used.unit as usize || lane.banks & banks == 0 {
                 continue;
             }
-            for (other, others) in &lane.spans {
-                if others & banks == 0 || other.to <= span.from || span.to <= other.from {
+            for (other, others) in &lane.uses {
+                if others & banks == 0 || other.to <= used.from || used.to <= other.from {
                     continue;
                 }
-                let (from, to) = (span.from.max(other.from), span.to.min(other.to));
+                let (from, to) = (used.from.max(other.from), used.to.min(other.to));
                 let meet = (from..to).find(|&at| {
-                    let bank = self.bank_at(&span, at);
+                    let bank = self.bank_at(&used, at);
                     bank.is_some() && bank == self.bank_at(other, at)
                 });
                 let Some(at) = meet else { continue };
-                let lower = if span.unit < other.unit { &span } else { other };
+                let lower = if used.unit < other.unit { &used } else { other };
                 let collision = Collision { at, unit: lower.unit, ordinal: lower.ordinal };
                 found = Some(found.map_or(collision, |f| f.min(collision)));
             }
         }
-        self.lanes[span.unit as usize].push(span, banks);
+        self.lanes[used.unit as usize].push(used, banks);
         found
     }
 }
@@ -249,17 +249,17 @@ impl Ports {
         Ports { ports: [Mem::Inp, Mem::Inp, Mem::Acc, Mem::Acc, Mem::Out, Mem::Out].map(port) }
     }
 
-    /// Whether units share the ports of a memory, so that spans of it count.
+    /// Whether units share the ports of a memory, so that its uses count.
     pub(super) fn shares(mem: Mem) -> bool {
         number(mem, false).is_some()
     }
 
     /// A unit reads, or writes, a memory. The first cycle in which another does so in the same bank.
-    pub(super) fn add(&mut self, mem: Mem, write: bool, span: Span) -> Option<Collision> {
-        if span.from >= span.to {
+    pub(super) fn add(&mut self, mem: Mem, write: bool, used: Use) -> Option<Collision> {
+        if used.from >= used.to {
             return None;
         }
-        self.ports[number(mem, write)?].add(span)
+        self.ports[number(mem, write)?].add(used)
     }
 
     /// Forgets what ended before `now`: nothing that comes is earlier.

@@ -1,8 +1,8 @@
 //! The store unit: rows walked, chunks read and moved into beats, bursts requested when their beats are there.
 
+use super::bursts::{Cut, Request, Splitter};
 use super::engine::{Fault, Retired};
-use super::fetch::{Request, burst};
-use super::ports::{Bytes, Span, Walk as Access};
+use super::ports::{Bytes, Use, Walk as Access};
 use super::slots::{Slots, Time, Words};
 use super::states::Layers;
 use crate::dram::Burst;
@@ -56,21 +56,8 @@ struct Row {
     left: u64,
 }
 
-/// A row that is being split.
-#[derive(Debug, Clone, Copy)]
-struct Split {
-    addr: u64,
-    beats: u64,
-    last: bool,
-    stands: Time,
-    /// Place of the first byte in its beat, and bytes.
-    skip: u64,
-    bytes: u64,
-}
-
 pub(super) struct Store {
     bus: u64,
-    max_burst: u32,
     chunks: [u64; 7],
     started: u32,
     retired: u32,
@@ -78,11 +65,8 @@ pub(super) struct Store {
     walked: Time,
     under_way: Slots,
     row_places: Slots,
-    request_places: Slots,
     rows: VecDeque<Row>,
-    requests: VecDeque<(Time, u64, u64, bool)>,
-    split: Option<Split>,
-    split_end: Time,
+    splitter: Splitter,
     /// The row whose chunks are being read; rows that are read, at least in part, and not moved; the one that is being moved.
     reading: Option<Row>,
     read: VecDeque<Row>,
@@ -92,7 +76,7 @@ pub(super) struct Store {
     /// them back.
     reads: Slots,
     /// Reads of memories whose ports units share, where they are asked for.
-    spans: Option<Vec<(Mem, Span)>>,
+    uses: Option<Vec<(Mem, Use)>>,
     moved: Time,
     places: Slots,
     /// When the beats that wait for their request entered the buffer.
@@ -110,7 +94,6 @@ impl Store {
     pub(super) fn new(config: &HwConfig) -> Store {
         Store {
             bus: config.bus_bytes().into(),
-            max_burst: config.max_burst_beats,
             chunks: Mem::ALL.map(|m| config.chunk_bytes(m).into()),
             started: 0,
             retired: 0,
@@ -118,17 +101,14 @@ impl Store {
             walked: 0,
             under_way: Slots::new(config.dma_under_way()),
             row_places: Slots::new(ROWS),
-            request_places: Slots::new(config.store_rows()),
             rows: VecDeque::new(),
-            requests: VecDeque::new(),
-            split: None,
-            split_end: 0,
+            splitter: Splitter::new(Cut::new(config), config.store_rows()),
             reading: None,
             read: VecDeque::new(),
             row: None,
             words: Words::new(),
             reads: Slots::endless(),
-            spans: None,
+            uses: None,
             moved: 0,
             places: Slots::new(config.store_buffer_beats),
             beats: VecDeque::new(),
@@ -141,15 +121,15 @@ impl Store {
     }
 
     /// Keeps the accesses to memories whose ports units share.
-    pub(super) fn keep_spans(&mut self) {
-        self.spans = Some(Vec::new());
+    pub(super) fn keep_uses(&mut self) {
+        self.uses = Some(Vec::new());
         self.reads = Slots::new(0);
     }
 
     /// Reads that are new.
-    pub(super) fn swap_spans(&mut self, empty: &mut Vec<(Mem, Span)>) {
-        if let Some(spans) = &mut self.spans {
-            std::mem::swap(spans, empty);
+    pub(super) fn swap_uses(&mut self, empty: &mut Vec<(Mem, Use)>) {
+        if let Some(uses) = &mut self.uses {
+            std::mem::swap(uses, empty);
         }
     }
 
@@ -177,7 +157,7 @@ impl Store {
         let mut any = false;
         loop {
             let mut more = self.hand_on();
-            more |= self.take_request();
+            more |= self.splitter.advance();
             more |= self.read_rows();
             more |= self.move_rows();
             if !more {
@@ -202,12 +182,11 @@ impl Store {
                     return any;
                 }
             };
-            let (Some(rows), Some(requests)) = (self.row_places.ready(1), self.request_places.ready(1)) else {
+            let (Some(rows), Some(requests)) = (self.row_places.ready(1), self.splitter.ready()) else {
                 return any;
             };
             let at = walk.stands.max(rows).max(requests);
             self.row_places.take(1);
-            self.request_places.take(1);
             walk.rows.next();
             let last = walk.rows.peek().is_none();
             let (src, dst) = (bytes.start as u64 % walk.chunk, addr % self.bus);
@@ -221,7 +200,7 @@ impl Store {
                 dst,
                 left: walk.bytes,
             });
-            self.requests.push_back((at + 1, addr, walk.bytes, last));
+            self.splitter.push(addr, walk.bytes, at + 1, last);
             walk.stands = at + 1;
             if last {
                 self.states.add(layer::WALK, walk.start + 1, at + 1, UnitState::Busy);
@@ -233,29 +212,15 @@ impl Store {
         any
     }
 
-    /// The splitter takes the next row.
-    fn take_request(&mut self) -> bool {
-        if self.split.is_some() {
-            return false;
-        }
-        let Some((visible, addr, bytes, last)) = self.requests.pop_front() else { return false };
-        let at = visible.max(self.split_end);
-        self.request_places.give(at);
-        let beats = (addr % self.bus + bytes).div_ceil(self.bus);
-        self.split =
-            Some(Split { addr: addr / self.bus * self.bus, beats, last, stands: at + 1, skip: addr % self.bus, bytes });
-        true
-    }
-
     /// Keeps the reads since the last time, which are all of the row that is being read.
     fn note_reads(&mut self) {
-        let (Some(spans), Some(row)) = (&mut self.spans, &mut self.reading) else { return };
+        let (Some(uses), Some(row)) = (&mut self.uses, &mut self.reading) else { return };
         for from in self.reads.drain() {
             let (first, end, piece) = (row.chunk_at, row.chunk_at + row.chunk, row.chunk);
             row.chunk_at = end;
             let walk = Access::Bytes(Bytes { first, end, piece });
-            let span = Span { unit: Unit::Store, ordinal: row.ordinal, from, to: from + 1, walk };
-            spans.push((row.mem, span));
+            let used = Use { unit: Unit::Store, ordinal: row.ordinal, from, to: from + 1, walk };
+            uses.push((row.mem, used));
         }
     }
 
@@ -300,9 +265,9 @@ impl Store {
                 self.moved = at;
                 row.left -= n;
                 row.dst = (row.dst + n) % self.bus;
-                let uses = if row.left == 0 { 1 + u32::from(both) } else { u32::from(past >= row.chunk) };
+                let words = if row.left == 0 { 1 + u32::from(both) } else { u32::from(past >= row.chunk) };
                 row.src = past % row.chunk;
-                for _ in 0..uses {
+                for _ in 0..words {
                     self.words.use_up(at, &mut self.reads);
                 }
                 if row.dst == 0 || row.left == 0 {
@@ -321,31 +286,19 @@ impl Store {
 
     /// The next burst and the first cycle in which it is requested, where that is known.
     pub(super) fn request(&self) -> Option<(Time, Request)> {
-        let split = self.split.as_ref()?;
-        let request = burst(split.addr, split.beats, self.bus, self.max_burst);
+        let (stands, request) = self.splitter.next()?;
         let buffered = self.beats.get(request.beats as usize - 1)? + BUFFERED;
-        Some((split.stands.max(self.outstanding.ready(1)?).max(buffered), request))
+        Some((stands.max(self.outstanding.ready(1)?).max(buffered), request))
     }
 
     /// The request is granted in cycle `at`; its beats and its acknowledgement come in these cycles. The instruction
     /// that retires with it.
     pub(super) fn granted(&mut self, at: Time, request: Request, burst: Burst) -> Option<Retired> {
         let response = burst.response;
-        let split = self.split.as_mut()?;
         let slot = self.outstanding.ready(1)?;
-        self.states.add(layer::SLOT, split.stands, slot, UnitState::Space);
-        split.addr += u64::from(request.beats) * self.bus;
-        split.beats -= u64::from(request.beats);
-        split.stands = at + 1;
-        let bytes = (u64::from(request.beats) * self.bus - split.skip).min(split.bytes);
-        split.skip = 0;
-        split.bytes -= bytes;
-        self.written += bytes;
-        let last = split.last && split.beats == 0;
-        if split.beats == 0 {
-            self.split = None;
-            self.split_end = at;
-        }
+        let granted = self.splitter.granted(request, at)?;
+        self.states.add(layer::SLOT, granted.stood, slot, UnitState::Space);
+        self.written += granted.bytes;
         self.outstanding.take(1);
         self.outstanding.give(response);
         self.beats.drain(..request.beats as usize);
@@ -357,7 +310,7 @@ impl Store {
             self.fault = Some(found.or_before(self.fault));
             return None;
         }
-        if !last {
+        if !granted.last {
             return None;
         }
         let start = self.unretired.pop_front()?;
