@@ -4,10 +4,12 @@
 //! many cycles. Commands queue here and run one after the other.
 
 mod build;
+mod compiler;
 mod sys;
 mod training;
 
 pub use build::{Progress, default_cache_dir};
+pub use compiler::Compiler;
 
 use crate::dram::Dram;
 use crate::queue::Queue;

@@ -64,7 +64,8 @@ impl Doctor {
 
 fn findings() -> Vec<Finding> {
     let verilator = first_line("verilator", &["--version"]).filter(|line| verilator_is_new_enough(line));
-    let compiler = first_line("g++", &["--version"]).or_else(|| first_line("clang++", &["--version"]));
+    let compiler =
+        tilewright_sim::rtl::Compiler::find().ok().and_then(|c| c.version().lines().next().map(String::from));
     let (verilator_least, llvm_version, pyosys) = (version("VERILATOR"), version("LLVM"), version("PYOSYS"));
     let yosys = Path::new(&format!(".venv/.pyosys-{pyosys}")).exists().then(|| format!("pyosys {pyosys} in .venv"));
     let llvm = cfg!(feature = "llvm").then(|| format!("LLVM {llvm_version}, linked in"));

@@ -3,6 +3,7 @@
 //! The result is a shared library in the cache directory, in a folder named by a hash of everything that goes into it. It
 //! is built in a temporary folder and renamed, so that builds at the same time do not meet.
 
+use super::compiler::{Compiler, INSTALL_CXX, Pass};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,20 +18,6 @@ use tilewright_hw::rtl::{SOURCES, TOP};
 const SHIM: &str = include_str!("shim.cpp");
 const LIBRARY: &str = "libtw_core.so";
 const BUILD_PREFIX: &str = "build-";
-/// Bench and model are compiled as one, so that the compiler sees through the calls between them.
-const CXX_FLAGS: &[&str] = &[
-    "-std=c++17",
-    "-march=native",
-    "-fPIC",
-    "-fvisibility=hidden",
-    "-fno-gnu-unique",
-    "-fno-strict-aliasing",
-    "-w",
-    "-DVL_USER_FINISH",
-    "-DVL_USER_STOP",
-    "-DVL_USER_FATAL",
-];
-
 /// What a build reports while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
@@ -53,7 +40,7 @@ pub(super) struct Flags {
     pub(super) assertions: bool,
 }
 
-fn tool_error(tool: &str, reason: impl ToString, remedy: &str) -> DeviceError {
+pub(super) fn tool_error(tool: &str, reason: impl ToString, remedy: &str) -> DeviceError {
     DeviceError::Tool { tool: tool.into(), reason: reason.to_string(), remedy: remedy.into() }
 }
 
@@ -74,7 +61,7 @@ pub fn default_cache_dir() -> Result<PathBuf, DeviceError> {
 }
 
 /// Runs a program and gives its output.
-fn run(tool: &str, command: &mut Command, remedy: &str) -> Result<String, DeviceError> {
+pub(super) fn run(tool: &str, command: &mut Command, remedy: &str) -> Result<String, DeviceError> {
     let output = command.output().map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => tool_error(tool, "is not installed", remedy),
         _ => tool_error(tool, e, remedy),
@@ -90,27 +77,9 @@ fn run(tool: &str, command: &mut Command, remedy: &str) -> Result<String, Device
 
 /// The tools' versions, as `NAME=VERSION` lines.
 const VERSIONS: &str = include_str!("../../../scripts/versions");
-const INSTALL_CXX: &str = "install a C++ compiler (apt-get install g++), or set CXX, or use --device fsim";
-
 fn install_verilator() -> String {
     let least = VERSIONS.lines().find_map(|line| line.strip_prefix("VERILATOR=")).unwrap_or("");
     format!("install Verilator {least} or newer (apt-get install verilator), or use --device fsim")
-}
-
-fn cxx() -> String {
-    std::env::var("CXX").ok().filter(|c| !c.trim().is_empty()).unwrap_or_else(|| "g++".into())
-}
-
-fn cxx_command() -> Command {
-    let cxx = cxx();
-    let mut words = cxx.split_whitespace();
-    let mut command = Command::new(words.next().unwrap_or("g++"));
-    command.args(words);
-    command
-}
-
-fn compiler_version() -> Result<String, DeviceError> {
-    run(&cxx(), cxx_command().arg("--version"), INSTALL_CXX)
 }
 
 fn verilator_flags(flags: Flags) -> Vec<&'static str> {
@@ -143,56 +112,28 @@ fn verilator_flags(flags: Flags) -> Vec<&'static str> {
 /// How well the model is optimised: one that is checked or draws waves is for short runs, and the build takes longer than
 /// they do.
 fn optimisation(flags: Flags) -> &'static str {
-    if flags.assertions || flags.waves { "-O1" } else { "-O3" }
+    if is_fast_build(flags) { "-O3" } else { "-O1" }
 }
 
-/// What a compilation is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pass {
-    /// The library as it is.
-    Plain,
-    /// A library that counts its branches.
-    Instrumented,
-    /// The library, laid out by what was counted.
-    Trained,
-}
-
-impl Pass {
-    fn flags(self) -> &'static [&'static str] {
-        match self {
-            Pass::Plain => &[],
-            Pass::Instrumented => &["-fprofile-generate", "-fprofile-update=single", "-DTW_TRAINING"],
-            Pass::Trained => &["-fprofile-use", "-Wno-missing-profile"],
-        }
-    }
-}
-
-/// The passes of a build. The design's code is many times as large as a processor's instruction cache and most of it seldom
-/// runs, so that a fast build is compiled twice, the second time by what the first has counted; GCC's way alone.
-fn passes(flags: Flags, compiler: &str) -> &'static [Pass] {
-    if optimisation(flags) == "-O3" && !compiler.contains("clang") {
-        &[Pass::Instrumented, Pass::Trained]
-    } else {
-        &[Pass::Plain]
-    }
+fn is_fast_build(flags: Flags) -> bool {
+    !flags.assertions && !flags.waves
 }
 
 /// The hash that names a build.
-fn key(config: &HwConfig, flags: Flags) -> Result<String, DeviceError> {
+fn key(config: &HwConfig, flags: Flags, compiler: &Compiler) -> Result<String, DeviceError> {
     let mut sha = Sha256::new();
     let mut add = |text: &str| {
         sha.update((text.len() as u64).to_le_bytes());
         sha.update(text.as_bytes());
     };
     add(&run("verilator", Command::new("verilator").arg("--version"), &install_verilator())?);
-    let compiler = compiler_version()?;
-    add(&compiler);
+    add(compiler.version());
     // The library is compiled for the processor at hand.
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     add(processor.lines().find(|l| l.starts_with("flags")).unwrap_or(std::env::consts::ARCH));
     add(SHIM);
-    verilator_flags(flags).iter().chain(CXX_FLAGS).chain([&optimisation(flags)]).for_each(|f| add(f));
-    passes(flags, &compiler).iter().flat_map(|pass| pass.flags()).for_each(|f| add(f));
+    verilator_flags(flags).into_iter().chain(compiler.flags()).chain([optimisation(flags)]).for_each(&mut add);
+    compiler.passes(is_fast_build(flags)).iter().flat_map(|pass| pass.flags()).for_each(|f| add(f));
     add(&scratchpads(config));
     // The name and the file's comments are not hardware.
     add(&config_package(&HwConfig { name: String::new(), ..config.clone() }));
@@ -220,7 +161,8 @@ pub(super) fn library(
     progress: &dyn Fn(Progress),
     train: Train,
 ) -> Result<PathBuf, DeviceError> {
-    let key = key(config, flags)?;
+    let compiler = Compiler::find()?;
+    let key = key(config, flags, &compiler)?;
     let lock = lock_of(&key);
     let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
     let home = cache.join(format!("rtl-{key}"));
@@ -232,7 +174,7 @@ pub(super) fn library(
     std::fs::create_dir_all(cache).map_err(|e| io_error(cache, &e))?;
     remove_left_builds(cache);
     let work = tempfile::Builder::new().prefix(BUILD_PREFIX).tempdir_in(cache).map_err(|e| io_error(cache, &e))?;
-    build(config, flags, work.path(), progress, train)?;
+    build(config, flags, &compiler, work.path(), progress, train)?;
     // What the compiler left is not needed any more.
     let _ = std::fs::remove_dir_all(work.path().join("obj"));
     let work = work.keep();
@@ -292,6 +234,7 @@ fn scratchpads(config: &HwConfig) -> String {
 fn build(
     config: &HwConfig,
     flags: Flags,
+    compiler: &Compiler,
     work: &Path,
     progress: &dyn Fn(Progress),
     train: Train,
@@ -333,7 +276,7 @@ fn build(
         sources.push(include.join("verilated_fst_c.cpp"));
     }
 
-    let mut flags_of_all: Vec<String> = CXX_FLAGS.iter().map(|f| f.to_string()).collect();
+    let mut flags_of_all: Vec<String> = compiler.flags().map(String::from).collect();
     flags_of_all.extend([optimisation(flags).into(), format!("-DTW_BUS_BYTES={}", config.bus_bytes())]);
     if flags.waves {
         flags_of_all.extend(["-DTW_WAVES", "-DVM_TRACE=1", "-DVM_TRACE_FST=1"].map(String::from));
@@ -344,15 +287,15 @@ fn build(
     flags_of_all.extend(["-I.", "-Iobj"].map(String::from));
     flags_of_all.extend([&include, &include.join("vltstd")].map(|dir| format!("-I{}", dir.display())));
 
-    for &pass in passes(flags, &compiler_version()?) {
-        let objects = compile(&sources, &flags_of_all, pass, work, progress)?;
+    for &pass in compiler.passes(is_fast_build(flags)) {
+        let objects = compile(compiler, &sources, &flags_of_all, pass, work, progress)?;
         let library = if pass == Pass::Instrumented { "instrumented.so" } else { LIBRARY };
-        let mut link = cxx_command();
+        let mut link = compiler.command();
         link.current_dir(work).args(pass.flags()).args(["-shared", "-o", library]).args(&objects).arg("-pthread");
         if flags.waves {
             link.arg("-lz");
         }
-        run(&cxx(), &mut link, INSTALL_CXX)?;
+        run(compiler.name(), &mut link, INSTALL_CXX)?;
         if pass == Pass::Instrumented {
             progress(Progress::Training);
             train(&work.join(library))?;
@@ -364,6 +307,7 @@ fn build(
 
 /// Compiles every source, as many at a time as there are processors.
 fn compile(
+    compiler: &Compiler,
     sources: &[PathBuf],
     flags: &[String],
     pass: Pass,
@@ -377,14 +321,14 @@ fn compile(
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(source) = sources.get(index) else { return };
-            let mut compile = cxx_command();
+            let mut compile = compiler.command();
             compile.current_dir(work).args(flags).args(pass.flags());
             // Set-up code runs once.
             if source.ends_with("slow.cpp") {
                 compile.arg("-O0");
             }
             compile.arg("-c").arg(source).arg("-o").arg(object(index));
-            let result = run(&cxx(), &mut compile, INSTALL_CXX);
+            let result = run(compiler.name(), &mut compile, INSTALL_CXX);
             let failed = result.is_err();
             if done.send(result).is_err() || failed {
                 return;
@@ -405,7 +349,7 @@ fn compile(
                     next.store(sources.len(), Ordering::Relaxed);
                     return Err(e);
                 }
-                Err(_) => return Err(tool_error(&cxx(), "ended without an answer", INSTALL_CXX)),
+                Err(_) => return Err(tool_error(compiler.name(), "ended without an answer", INSTALL_CXX)),
             }
         }
         Ok((0..sources.len()).map(object).collect())
