@@ -6,6 +6,7 @@
 #   make demo         trained networks read handwritten digits and name photos, on the RTL and on the CPU
 #   make test         formatting, lints, and the quick test suite, the RTL's lint and elaboration among it
 #   make test-full    the same, and what takes an hour or two: more and larger random programs and networks, the RTL of every preset
+#   make formal       proofs of the RTL's blocks with SymbiYosys, and the planted bugs that they refute (docs/formal.md)
 #   make check-ptq    float networks quantized by the program, compared in ONNX Runtime; TILEWRIGHT_MODELS names more of them
 #   make fuzz         random programs on the functional simulator and the RTL; PROGRAMS=N (default 20000), SEED=N
 #   make bench-levels what each level of optimisation does, as docs/optimization-levels.md; needs TILEWRIGHT_MODELS
@@ -16,7 +17,7 @@ CARGO  ?= cargo
 PROGRAMS ?= 20000
 SEED ?= 1
 
-.PHONY: setup build demo test test-full check-ptq fuzz bench bench-fsim bench-csim bench-rtl bench-levels bench-sim fmt clippy lint lint-rtl clean
+.PHONY: setup build demo test test-full formal check-ptq fuzz bench bench-fsim bench-csim bench-rtl bench-levels bench-sim fmt clippy lint lint-rtl clean
 
 setup:
 	@scripts/setup.sh
@@ -41,6 +42,10 @@ lint: setup
 # Verilator's lint and Yosys's elaboration of every preset.
 lint-rtl: setup
 	$(CARGO) test --test rtl
+
+# The proofs of the RTL's blocks, all of them, and every planted bug.
+formal: setup
+	@CARGO="$(CARGO)" scripts/test.sh -p tilewright-hw --test formal -- --include-ignored --nocapture --test-threads 1
 
 # The tests come last, so that the log ends with what cargo counted, and behind it what was skipped.
 test: lint

