@@ -60,7 +60,9 @@ module tw_core (
   logic [tw_cfg_pkg::BaseW-1:0] load_base, store_base;
   logic [OffsetBits-1:0] load_base_addr, load_base_limit, store_base_addr, store_base_limit;
   logic [4:0]   traps, unit_trap;
-  logic [19:0]  causes, states;
+  logic [19:0]  causes;
+  // What each unit does in this cycle; simulations read it to tell whose a stall is.
+  logic [19:0]  states /*verilator public_flat_rd*/;
   logic [159:0] ordinals;
   logic [3:0]   retire, start, busy;
   logic [127:0] retired;

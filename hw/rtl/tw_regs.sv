@@ -41,6 +41,8 @@ module tw_regs (
   logic        write;
   logic [OffsetBits-1:0] base_addr_q [Bases];
   logic [OffsetBits-1:0] base_limit_q [Bases];
+  // A cycle that counts.
+  logic        counting /*verilator public_flat_rd*/;
   logic        irq_enable_q, irq_q, running_q, trapped_q, reset_q, unit_rst_q;
   logic [63:0] stream_addr_q, cycle_q, trap_cycle_q;
   logic [31:0] stream_insns_q, completion_q, trap_ordinal_q;
@@ -52,6 +54,7 @@ module tw_regs (
   logic [OffsetBits+31:0] ring_head, staged, command;
 
   assign write = reg_valid_i && reg_write_i;
+  assign counting = running_q && !trapped_q;
 
   assign load_base_addr_o   = base_addr_q[load_base_i];
   assign load_base_limit_o  = base_limit_q[load_base_i];
@@ -125,11 +128,11 @@ module tw_regs (
         if (reg_wdata_i[0]) reset_q <= 1'b1;
       end
       if (write && reg_addr_i == tw_isa_pkg::RegIrqClear) irq_q <= 1'b0;
-      if (running_q && !trapped_q) cycle_q <= cycle_q + 1'b1;
+      if (counting) cycle_q <= cycle_q + 1'b1;
       if (begin_command) begin
         running_q <= 1'b1;
         cycle_q   <= 64'd1;
-      end else if (running_q && !trapped_q && any_trap) begin
+      end else if (counting && any_trap) begin
         trapped_q    <= 1'b1;
         trap_cause_q <= trap_cause_i[32'(first_trap)*4 +: 4];
       end else if (running_q && trapped_q && quiet_i) begin
@@ -154,7 +157,7 @@ module tw_regs (
   end
 
   always_ff @(posedge clk_i) begin
-    if (running_q && !trapped_q && any_trap) begin
+    if (counting && any_trap) begin
       trap_unit_q    <= first_trap;
       trap_ordinal_q <= trap_ordinal_i[32'(first_trap)*32 +: 32];
       trap_cycle_q   <= cycle_q;
@@ -204,7 +207,7 @@ module tw_regs (
         if (begin_command) begin
           // In cycle 0, the doorbell's, every unit is empty.
           for (int unsigned k = 0; k < 16; k++) counts_q[k] <= k == 32'(tw_isa_pkg::StateEmpty) ? 32'd1 : '0;
-        end else if (running_q && !trapped_q) begin
+        end else if (counting) begin
           counts_q[state] <= counts_q[state] + 1'b1;
         end
       end
@@ -216,7 +219,7 @@ module tw_regs (
     always_ff @(posedge clk_i) begin
       for (int unsigned u = 0; u < 5; u++) begin
         if (begin_command) counts_q[u] <= '0;
-        else if (running_q && !trapped_q && states_i[u*4 +: 4] == tw_isa_pkg::StateBusy) counts_q[u] <= counts_q[u] + 1'b1;
+        else if (counting && states_i[u*4 +: 4] == tw_isa_pkg::StateBusy) counts_q[u] <= counts_q[u] + 1'b1;
       end
     end
     assign counter = (select_q[6:4] < 3'd5 && select_q[3:0] == tw_isa_pkg::StateBusy) ? counts_q[select_q[6:4]] : '0;

@@ -22,8 +22,8 @@ pub struct Command {
     pub insns: u32,
     /// Base registers, from 0; the rest are empty regions.
     pub bases: Vec<Base>,
-    /// The run ends with [`DeviceError::CycleLimit`] after so many cycles (simulators with time) or instructions
-    /// (fsim); `None` for the device's own default.
+    /// The run ends with [`DeviceError::CycleLimit`] after so many cycles, or on simulators without time with
+    /// [`DeviceError::InsnLimit`] after so many instructions; `None` for the device's own default.
     pub cycle_limit: Option<u64>,
 }
 
@@ -70,6 +70,17 @@ pub struct Span {
     pub start: u64,
     /// The cycle in which it retires and gives its tokens; `None` where a trap came first.
     pub end: Option<u64>,
+    /// Cycles of its unit that were its own, by [`UnitState`]: those in which it worked, and those in which the unit waited
+    /// for what it needs. `hw/TIMING.md` says whose a cycle is; cycles without an instruction are nobody's. All zero where the
+    /// run ended in a trap.
+    pub states: [u64; UnitState::ALL.len()],
+}
+
+impl Span {
+    /// Cycles in which the unit waited on the instruction's behalf.
+    pub fn stalled(&self) -> u64 {
+        UnitState::ALL.iter().filter(|state| state.is_stall()).map(|state| self.states[*state as usize]).sum()
+    }
 }
 
 /// What a run left behind.
@@ -79,6 +90,8 @@ pub struct RunReport {
     pub cycles: Option<u64>,
     /// The trap that ended the run, or none.
     pub trap: Option<Trap>,
+    /// What a simulator knows of the trap beyond its place: who waits for whom, whose tokens are too many.
+    pub trap_text: Option<String>,
     /// Instructions retired by load, gemm, vector and store.
     pub retired: [u32; 4],
     /// Multiply-accumulates of the gemm instructions that retired, padding included.
@@ -130,8 +143,14 @@ pub enum DeviceError {
         available: u32,
     },
     /// The run took longer than its limit.
-    #[error("the run did not end within {limit} cycles; raise the limit, or look for a stream that never ends")]
+    #[error("the run did not end within {limit} cycles; raise the limit (--max-cycles)")]
     CycleLimit {
+        /// The limit.
+        limit: u64,
+    },
+    /// The run had more instructions than its limit, on a simulator that knows no cycles.
+    #[error("the run did not end within {limit} instructions; raise the limit (--max-cycles), which counts them here")]
+    InsnLimit {
         /// The limit.
         limit: u64,
     },

@@ -166,3 +166,31 @@ states! {
     Data = 7, "waits for data or acknowledgement";
     Busy = 8, "works";
 }
+
+impl UnitState {
+    /// The name in reports: of a stall, what is missing.
+    pub fn name(self) -> &'static str {
+        match self {
+            UnitState::Empty => "empty",
+            UnitState::TokenLoad => "token of load",
+            UnitState::TokenGemm => "token of gemm",
+            UnitState::TokenVector => "token of vector",
+            UnitState::TokenStore => "token of store",
+            UnitState::Space => "space",
+            UnitState::Request => "bus",
+            UnitState::Data => "data",
+            UnitState::Busy => "busy",
+        }
+    }
+
+    /// The unit whose token is missing in this state.
+    pub fn token_of(self) -> Option<crate::isa::Unit> {
+        let first = UnitState::TokenLoad as usize;
+        crate::isa::Unit::ALL.get((self as usize).wrapping_sub(first)).copied()
+    }
+
+    /// Whether an instruction waits in this state.
+    pub fn is_stall(self) -> bool {
+        !matches!(self, UnitState::Empty | UnitState::Busy)
+    }
+}

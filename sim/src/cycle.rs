@@ -12,6 +12,7 @@ mod engine;
 mod fetch;
 mod load;
 mod ports;
+mod shares;
 mod slots;
 mod states;
 mod store;
@@ -44,7 +45,7 @@ pub struct CsimOptions {
     /// Looks for races, ports that only luck kept from colliding, and reads of what nobody wrote; a program with any of
     /// them, or one that deadlocks or overflows a token counter, ends with [`DeviceError::Program`]. Needs values.
     pub strict: bool,
-    /// Reports tell when instructions started and retired.
+    /// Reports tell when instructions started and retired, and what they waited for.
     pub spans: bool,
 }
 
@@ -122,6 +123,8 @@ impl Csim {
         if !self.options.timing_only {
             engine = engine.watch_ports();
         }
+        // A run that does not end by itself is followed by a reset.
+        self.last_load = true;
         let outcome = engine.run().ok_or(DeviceError::CycleLimit { limit })?;
         self.diagnoses = outcome.diagnoses;
         if let Some((index, what)) = outcome.program {

@@ -222,7 +222,7 @@ impl Stepper<'_> {
     /// Runs the next instruction.
     ///
     /// # Errors
-    /// [`DeviceError::Program`], [`DeviceError::CycleLimit`] after as many instructions as the command allows.
+    /// [`DeviceError::Program`], [`DeviceError::InsnLimit`] after as many instructions as the command allows.
     pub fn step(&mut self) -> Result<Step, DeviceError> {
         if let Some(trap) = self.report.trap {
             return Ok(Step::Trapped(trap));
@@ -235,7 +235,7 @@ impl Stepper<'_> {
         if let Some(limit) = self.command.cycle_limit
             && u64::from(self.place) >= limit
         {
-            return Err(DeviceError::CycleLimit { limit });
+            return Err(DeviceError::InsnLimit { limit });
         }
 
         let unit = insn.unit();

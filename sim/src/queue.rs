@@ -12,6 +12,8 @@ pub(crate) struct Queue {
     waiting: VecDeque<(Ticket, Command)>,
     done: Vec<(Ticket, Outcome)>,
     next: u64,
+    /// The limit of commands that have none of their own.
+    pub(crate) cycle_limit: Option<u64>,
 }
 
 impl Queue {
@@ -20,7 +22,8 @@ impl Queue {
         check_command(command, config)?;
         let ticket = Ticket(self.next);
         self.next += 1;
-        self.waiting.push_back((ticket, command.clone()));
+        let cycle_limit = command.cycle_limit.or(self.cycle_limit);
+        self.waiting.push_back((ticket, Command { cycle_limit, ..command.clone() }));
         Ok(ticket)
     }
 
@@ -48,6 +51,15 @@ impl Queue {
 /// gives the bytes of entries of a scratchpad that has them.
 macro_rules! device {
     ($simulator:ty, $name:literal) => {
+        impl $simulator {
+            /// The same device, which gives up each command that has no limit of its own after so many cycles, or instructions
+            /// where it knows no time.
+            pub fn with_cycle_limit(mut self, limit: Option<u64>) -> Self {
+                self.queue.cycle_limit = limit;
+                self
+            }
+        }
+
         impl tilewright_hw::device::Device for $simulator {
             fn config(&self) -> &HwConfig {
                 &self.config
@@ -120,5 +132,15 @@ mod tests {
         assert!(matches!(queue.take(tickets[2]), Err(DeviceError::UnknownTicket(_))));
         let wrong = Command { stream_addr: 1, ..Command::default() };
         assert!(matches!(queue.submit(&wrong, &config), Err(DeviceError::Misaligned { .. })));
+    }
+
+    #[test]
+    fn a_command_has_its_own_limit_or_the_devices() {
+        let mut queue = Queue { cycle_limit: Some(7), ..Queue::default() };
+        for (own, limit) in [(None, Some(7)), (Some(9), Some(9))] {
+            let command = Command { cycle_limit: own, ..Command::default() };
+            let ticket = queue.submit(&command, &HwConfig::default()).unwrap();
+            assert_eq!(queue.next(ticket).unwrap().1.cycle_limit, limit);
+        }
     }
 }

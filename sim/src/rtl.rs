@@ -197,10 +197,17 @@ impl Rtl {
         let cycles = bench.read_wide(regs::CYCLES_LO);
         let counters = (self.config.counters != Counters::None).then(|| self.counters());
         let event = |&event: &u64| (Unit::ALL[(event >> 1 & 3) as usize], event >> 3, event & 1 == 1);
-        let spans = span::spans(self.bench.events().iter().map(event));
+        let mut spans = span::spans(self.bench.events().iter().map(event));
+        for of in spans.chunk_by_mut(|a, b| a.unit == b.unit).filter(|_| trap.is_none()) {
+            let unit = of[0].unit as u32;
+            for (span, shares) in of.iter_mut().zip(self.bench.shares(unit)) {
+                span.states.copy_from_slice(&shares[..UnitState::ALL.len()]);
+            }
+        }
         RunReport {
             cycles: Some(cycles),
             trap,
+            trap_text: None,
             retired,
             macs: self.macs(command, retired[1]),
             bytes: Some(bytes),

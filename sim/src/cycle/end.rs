@@ -1,10 +1,8 @@
 //! The end of a run: its last cycle, the trap that comes first, who waits for whom, and the report.
 
 use super::check::{Diagnosis, DiagnosisKind};
-use super::compute;
 use super::engine::{Candidate, Engine, Outcome, Work};
 use super::slots::Time;
-use super::states::Layers;
 use tilewright_hw::config::Counters;
 use tilewright_hw::device::{RunReport, Trap, UnitCounters};
 use tilewright_hw::isa::Unit;
@@ -66,14 +64,18 @@ impl<W: Work> Engine<'_, W> {
         let place = waits.iter().map(|(place, _)| *place).min()?;
         let texts: Vec<String> = waits.into_iter().map(|(_, text)| text).collect();
         let text = format!("{}; nothing else is under way", texts.join(", "));
-        self.diagnoses.push(Diagnosis { place, kind: DiagnosisKind::Deadlock, text });
         let cause = TrapCause::Deadlock as u32;
-        Some(Candidate { at: since + STUCK, unit, rank: 3, cause, ordinal })
+        let candidate = Candidate { at: since + STUCK, unit, rank: 3, cause, ordinal };
+        self.texts.push((candidate, text.clone()));
+        self.diagnoses.push(Diagnosis { place, kind: DiagnosisKind::Deadlock, text });
+        Some(candidate)
     }
 
     fn report(mut self, cycles: Time, trap: Option<Candidate>) -> Outcome {
         let counted = |times: &Vec<Time>| times.partition_point(|t| *t < cycles) as u32;
         let retired = [0, 1, 2, 3].map(|unit| counted(&self.retirements[unit]));
+        let trap_text =
+            trap.and_then(|trap| self.texts.iter().find(|(of, _)| *of == trap).map(|(_, text)| text.clone()));
         let trap = trap.and_then(|trap| {
             Some(Trap {
                 unit: TrapUnit::ALL[trap.unit],
@@ -83,12 +85,17 @@ impl<W: Work> Engine<'_, W> {
             })
         });
         let mut states = [[0; UnitState::ALL.len()]; 5];
-        let take = |layers: &mut Layers<{ compute::layer::COUNT }>| std::mem::replace(layers, Layers::new());
-        states[Unit::Gemm as usize] = take(&mut self.gemm.states).finish(cycles);
-        states[Unit::Vector as usize] = take(&mut self.vector.states).finish(cycles);
+        states[Unit::Gemm as usize] = self.gemm.states.finish(cycles);
+        states[Unit::Vector as usize] = self.vector.states.finish(cycles);
         states[Unit::Load as usize] = self.load.states.finish(cycles);
         states[Unit::Store as usize] = self.store.states.finish(cycles);
         states[TrapUnit::Fetch as usize] = self.fetch.finish(cycles);
+        // Of what was under way at a trap not all is known.
+        if trap.is_none() {
+            self.share();
+        } else {
+            self.spans.iter_mut().flatten().for_each(|span| span.states = Default::default());
+        }
         let counters = match self.config.counters {
             Counters::None => None,
             Counters::Busy => {
@@ -109,6 +116,7 @@ impl<W: Work> Engine<'_, W> {
         let report = RunReport {
             cycles: Some(cycles),
             trap,
+            trap_text,
             retired,
             macs: self.macs.iter().take(retired[Unit::Gemm as usize] as usize).sum(),
             bytes: Some((self.read, self.store.written)),

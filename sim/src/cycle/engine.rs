@@ -10,11 +10,13 @@ use super::compute::{self, Compute, READ, Times};
 use super::fetch::{Fetch, Joined};
 use super::load::{self, Load};
 use super::ports::{self, Collision, MicroOps, Ports};
+use super::shares::Passed;
 use super::slots::{Slots, Time};
 use super::states::missing;
 use super::store::{self, Store};
 use super::tokens::{Overflow, Tokens};
 use crate::dram::{Burst, Direction, Dram};
+use crate::span;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use tilewright_hw::HwConfig;
@@ -169,8 +171,11 @@ pub(super) struct Engine<'a, W: Work> {
     /// Room for accesses on their way.
     pub(super) spare: Vec<(Mem, ports::Use)>,
     pub(super) candidates: Vec<Candidate>,
+    /// What there is to say of candidates beyond their place.
+    pub(super) texts: Vec<(Candidate, String)>,
     pub(super) keep_spans: bool,
     pub(super) spans: [Vec<Span>; 4],
+    pub(super) passed: [Passed; 4],
     /// Retirements by unit after the earliest trap do not count: the cycles of those that have retired.
     pub(super) retirements: [Vec<Time>; 4],
     /// Multiply-accumulates of the gemm instructions, in order.
@@ -222,20 +227,16 @@ impl<'a, W: Work> Engine<'a, W> {
             ports: Ports::new(config),
             spare: Vec::new(),
             candidates: Vec::new(),
+            texts: Vec::new(),
             keep_spans: false,
             spans: Default::default(),
+            passed: Default::default(),
             retirements: Default::default(),
             macs: Vec::new(),
             program: None,
             diagnoses: Vec::new(),
             read: 0,
         }
-    }
-
-    /// Keeps the start and end of every instruction.
-    pub(super) fn keep_spans(mut self, keep: bool) -> Self {
-        self.keep_spans = keep;
-        self
     }
 
     /// Looks for two units in one port of a bank.
@@ -340,6 +341,7 @@ impl<'a, W: Work> Engine<'a, W> {
         if self.fetch.states.waiting() > WAITING {
             self.fetch.settle();
         }
+        self.share();
     }
 
     pub(super) fn candidate(&mut self, candidate: Candidate) {
@@ -434,7 +436,7 @@ impl<'a, W: Work> Engine<'a, W> {
         queue.started += 1;
         queue.flying.push_back((head, clock));
         if self.keep_spans {
-            self.spans[unit as usize].push(Span { unit, ordinal, start, end: None });
+            self.spans[unit as usize].push(span::started(unit, ordinal, start));
         }
         // What starts behind an instruction that traps comes to nothing.
         let dead = queue.dead;
@@ -505,14 +507,11 @@ impl<'a, W: Work> Engine<'a, W> {
             over.unit.name(),
             over.to.name()
         );
+        let (unit, cause) = (over.unit as usize, TrapCause::Token as u32);
+        let candidate = Candidate { at: over.at, unit, rank: 1, cause, ordinal: over.ordinal };
+        self.texts.push((candidate, text.clone()));
         self.diagnoses.push(Diagnosis { place: over.place, kind: DiagnosisKind::Overflow, text });
-        self.candidate(Candidate {
-            at: over.at,
-            unit: over.unit as usize,
-            rank: 1,
-            cause: TrapCause::Token as u32,
-            ordinal: over.ordinal,
-        });
+        self.candidate(candidate);
     }
 
     /// A unit without work of its own waits.

@@ -188,7 +188,7 @@ impl Fetch {
     }
 
     /// Cycles by state of a run of so many cycles.
-    pub(super) fn finish(mut self, cycles: Time) -> [u64; UnitState::ALL.len()] {
+    pub(super) fn finish(&mut self, cycles: Time) -> [u64; UnitState::ALL.len()] {
         if let Some(done) = self.done {
             self.states.add(layer::EMPTY, done, Time::MAX, UnitState::Empty);
         }

@@ -8,6 +8,9 @@ use tilewright_hw::regs::UnitState;
 /// Cycles from the first to before the second.
 type Span = (Time, Time);
 
+/// What a unit does in the cycles from the first to before the second.
+pub(super) type During = (Time, Time, UnitState);
+
 /// Intervals of one kind, sorted; those that touch and say the same are one.
 #[derive(Debug, Default)]
 struct Lane {
@@ -59,11 +62,28 @@ pub(super) struct Layers<const N: usize> {
     /// Cycles counted so far.
     now: Time,
     counts: [u64; UnitState::ALL.len()],
+    /// What was counted since anybody asked, in order and without the empty cycles; where anybody asks.
+    told: Option<Vec<During>>,
 }
 
 impl<const N: usize> Layers<N> {
     pub(super) fn new() -> Layers<N> {
-        Layers { lanes: std::array::from_fn(|_| Lane::default()), now: 1, counts: [0; UnitState::ALL.len()] }
+        Layers {
+            lanes: std::array::from_fn(|_| Lane::default()),
+            now: 1,
+            counts: [0; UnitState::ALL.len()],
+            told: None,
+        }
+    }
+
+    /// Keeps what is counted for [`Layers::take_told`].
+    pub(super) fn tell(&mut self) {
+        self.told = Some(Vec::new());
+    }
+
+    /// What was counted since the last time.
+    pub(super) fn take_told(&mut self) -> Vec<During> {
+        self.told.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// In the cycles from `from` to before `to`, `layer` says `state`.
@@ -91,12 +111,15 @@ impl<const N: usize> Layers<N> {
                 }
             }
             self.counts[state.unwrap_or(UnitState::Empty) as usize] += end - self.now;
+            if let (Some(told), Some(state)) = (&mut self.told, state) {
+                told.push((self.now, end, state));
+            }
             self.now = end;
         }
     }
 
     /// Cycles by state of a run of so many cycles; in cycle 0 a unit is empty.
-    pub(super) fn finish(mut self, cycles: Time) -> [u64; UnitState::ALL.len()] {
+    pub(super) fn finish(&mut self, cycles: Time) -> [u64; UnitState::ALL.len()] {
         self.settle(cycles);
         self.counts[UnitState::Empty as usize] += 1;
         self.counts

@@ -187,7 +187,7 @@ fn steps_can_be_watched() {
     assert_eq!(stepper.step().expect("no error"), Step::Finished);
     assert_eq!(fsim.memory()[8..12], [5; 4]);
     command.cycle_limit = Some(1);
-    assert!(matches!(fsim.run(&command), Err(DeviceError::CycleLimit { limit: 1 })));
+    assert!(matches!(fsim.run(&command), Err(DeviceError::InsnLimit { limit: 1 })));
 }
 
 #[test]

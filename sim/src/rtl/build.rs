@@ -13,6 +13,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::DeviceError;
 use tilewright_hw::isa::config_package;
+use tilewright_hw::regs::UnitState;
 use tilewright_hw::rtl::{SOURCES, TOP};
 
 const SHIM: &str = include_str!("shim.cpp");
@@ -278,6 +279,8 @@ fn build(
 
     let mut flags_of_all: Vec<String> = compiler.flags().map(String::from).collect();
     flags_of_all.extend([optimisation(flags).into(), format!("-DTW_BUS_BYTES={}", config.bus_bytes())]);
+    let states = [("EMPTY", UnitState::Empty), ("BUSY", UnitState::Busy)];
+    flags_of_all.extend(states.map(|(name, state)| format!("-DTW_STATE_{name}={}", state as u32)));
     if flags.waves {
         flags_of_all.extend(["-DTW_WAVES", "-DVM_TRACE=1", "-DVM_TRACE_FST=1"].map(String::from));
     }

@@ -19,6 +19,8 @@
 #define TW_EXPORT extern "C" __attribute__((visibility("default")))
 
 #define TW_ISSUED(root, unit) root->tw_core__DOT__gen_issued__BRA__##unit##__KET____DOT__issued_q
+#define TW_STATES(root) root->tw_core__DOT__states
+#define TW_COUNTING(root) root->tw_core__DOT__u_regs__DOT__counting
 #define TW_RETIRED(root, unit) root->tw_core__DOT__u_regs__DOT__gen_retired__BRA__##unit##__KET____DOT__count_q
 
 namespace {
@@ -83,11 +85,17 @@ struct Bench {
     bool recording = false;
     uint32_t counts[8] = {};
     std::vector<uint64_t> events;
+    // Cycles by unit, instruction and state, of the instructions that had any.
+    std::vector<uint64_t> shares[4];
 #ifdef TW_WAVES
     VerilatedFstC waves;
 #endif
 
     static constexpr uint32_t kBeatBytes = TW_BUS_BYTES;
+    // Codes of states.
+    static constexpr uint32_t kStates = 16, kEmpty = TW_STATE_EMPTY, kBusy = TW_STATE_BUSY;
+    // Units whose instructions overlap in time: what they do is the oldest's.
+    static constexpr bool kMoves[4] = {true, false, false, true};
 
     bool idle() const { return reads.empty() && writes.empty() && responses.empty(); }
 
@@ -195,6 +203,20 @@ struct Bench {
         cycle++;
     }
 
+    // Counts the cycle that begins for the instruction whose it is. The design's registers hold what the cycles before did.
+    void share() {
+        const auto* r = top->rootp;
+        if (!TW_COUNTING(r)) return;
+        for (uint32_t u = 0; u < 4; u++) {
+            const uint32_t state = TW_STATES(r) >> (4 * u) & 0xf;
+            if (state == kEmpty) continue;
+            // Gemm and vector work for the last that started, and wait for the queue's head.
+            const uint32_t insn = kMoves[u] ? counts[2 * u + 1] : counts[2 * u] - (state == kBusy);
+            if (shares[u].size() < (size_t(insn) + 1) * kStates) shares[u].resize((size_t(insn) + 1) * kStates);
+            shares[u][size_t(insn) * kStates + state]++;
+        }
+    }
+
     // Keeps what started and retired in the cycle that is over, by the counts of it in the design's registers.
     void record(uint64_t of) {
         const auto* r = top->rootp;
@@ -209,12 +231,15 @@ struct Bench {
     }
 
     void reset() {
-        reads.clear();
-        writes.clear();
-        responses.clear();
         top->rst_ni = 0;
         top->reg_valid_i = 0;
-        for (int i = 0; i < 4; i++) tick();
+        // A burst may be requested in the cycle whose edge takes the reset.
+        for (int i = 0; i < 4; i++) {
+            reads.clear();
+            writes.clear();
+            responses.clear();
+            tick();
+        }
         top->rst_ni = 1;
         tick();
     }
@@ -307,7 +332,9 @@ TW_EXPORT int tw_run(Bench* b, uint64_t limit) {
     int end = 1;
     b->events.clear();
     std::memset(b->counts, 0, sizeof(b->counts));
+    for (auto& of : b->shares) of.clear();
     for (uint64_t i = 0; i < limit; i++) {
+        if (b->recording) b->share();
         b->tick();
         // The write of the doorbell was cycle 0.
         if (b->recording) b->record(i + 1);
@@ -328,6 +355,12 @@ TW_EXPORT void tw_record(Bench* b, bool on) { b->recording = on; }
 TW_EXPORT const uint64_t* tw_events(Bench* b, uint64_t* count) {
     *count = b->events.size();
     return b->events.data();
+}
+
+// Cycles of a unit's instructions in the last run: sixteen numbers each, by state.
+TW_EXPORT const uint64_t* tw_shares(Bench* b, uint32_t unit, uint64_t* count) {
+    *count = b->shares[unit].size();
+    return b->shares[unit].data();
 }
 
 TW_EXPORT const char* tw_failure(Bench*) { return failure.c_str(); }

@@ -35,6 +35,7 @@ pub(super) struct Bench {
     run: unsafe extern "C" fn(*mut Opaque, u64) -> c_int,
     record: unsafe extern "C" fn(*mut Opaque, bool),
     events: unsafe extern "C" fn(*mut Opaque, *mut u64) -> *const u64,
+    shares: unsafe extern "C" fn(*mut Opaque, u32, *mut u64) -> *const u64,
     failure: unsafe extern "C" fn(*mut Opaque) -> *const c_char,
     take_bytes: unsafe extern "C" fn(*mut Opaque, *mut u64, *mut u64),
     read_entries: unsafe extern "C" fn(*mut Opaque, u32, u32, u32, u32, *mut u8),
@@ -83,6 +84,7 @@ impl Bench {
                 run: symbol!(b"tw_run"),
                 record: symbol!(b"tw_record"),
                 events: symbol!(b"tw_events"),
+                shares: symbol!(b"tw_shares"),
                 failure: symbol!(b"tw_failure"),
                 take_bytes: symbol!(b"tw_take_bytes"),
                 read_entries: symbol!(b"tw_read_entries"),
@@ -151,6 +153,16 @@ impl Bench {
         unsafe {
             let first = (self.events)(self.raw, &mut count);
             if count == 0 { &[] } else { std::slice::from_raw_parts(first, count as usize) }
+        }
+    }
+
+    /// Cycles of the last run by instruction of a unit and state, where they were kept: sixteen numbers for each instruction.
+    pub(super) fn shares(&mut self, unit: u32) -> &[[u64; 16]] {
+        let mut count = 0;
+        // SAFETY: see `reset`; the bench keeps `count` numbers until the next call that needs `&mut self`.
+        unsafe {
+            let first = (self.shares)(self.raw, unit, &mut count);
+            if count == 0 { &[] } else { std::slice::from_raw_parts(first, count as usize).as_chunks().0 }
         }
     }
 
