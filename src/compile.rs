@@ -205,7 +205,7 @@ impl<'g> Build<'g> {
             hash: config.hash(),
             toml: config.to_toml(),
         });
-        let tensors = region.tensors.clone();
+        let (tensors, layers) = (region.tensors.clone(), region.layers.clone());
         let mut program = region.program.clone();
         let stream = self.blob(std::mem::take(&mut program.stream));
         let constants = self.blob(std::mem::take(&mut program.constants));
@@ -214,13 +214,13 @@ impl<'g> Build<'g> {
             let values: Vec<ValueId> = list.iter().map(|(value, _)| *value).collect();
             borders.push((self.list(&values)?, list.iter().map(|(_, packing)| *packing).collect()));
         }
-        let (outputs, packed_outputs) = borders.pop().unwrap_or_default();
-        let (inputs, packed_inputs) = borders.pop().unwrap_or_default();
+        let (outputs, packed_out) = borders.pop().unwrap_or_default();
+        let (inputs, packed_in) = borders.pop().unwrap_or_default();
         for node in nodes {
             step_of.insert(*node, self.manifest.steps.len() as u32);
         }
         let name = nodes.last().map_or("accelerator", |id| &self.graph.node(*id).name).to_string();
-        let step = AccelStep { program, stream, constants, inputs: packed_inputs, outputs: packed_outputs, tensors };
+        let step = AccelStep { program, stream, constants, inputs: packed_in, outputs: packed_out, tensors, layers };
         self.manifest.steps.push(Step { name, kind: StepKind::Accel(step), inputs, outputs });
         Ok(())
     }

@@ -30,8 +30,8 @@ use tilewright_hw::layout::LAYOUT_VERSION;
 use crate::buffer::{ALIGN, AlignedBytes};
 pub use about::{About, Edge, Normalization};
 pub use manifest::{
-    AccelStep, BlobId, BlobInfo, CpuTarget, Hardware, Image, Manifest, NodeCost, NodeInfo, Packing, Place, Source,
-    Step, StepKind, TensorPlace, Value, ValueId,
+    AccelStep, BlobId, BlobInfo, CpuTarget, Hardware, Image, LayerEnd, Manifest, NodeCost, NodeInfo, Packing, Place,
+    Source, Step, StepKind, TensorPlace, Value, ValueId,
 };
 pub use memory::DeviceNeed;
 

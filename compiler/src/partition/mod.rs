@@ -20,7 +20,7 @@ use place::Placed;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tilewright_driver::AccelProgram;
 use tilewright_hw::HwConfig;
-use tilewright_runtime::artifact::{Packing, Place, TensorPlace};
+use tilewright_runtime::artifact::{LayerEnd, Packing, Place, TensorPlace};
 
 /// What is offered to the accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -140,6 +140,8 @@ pub struct AccelRegion {
     pub outputs: Vec<(ValueId, Packing)>,
     /// Where tensors lie in the program's memory, and when.
     pub tensors: Vec<TensorPlace>,
+    /// The program's layers, in the order of their instructions.
+    pub layers: Vec<LayerEnd>,
 }
 
 /// Splits a graph in integer form into regions for a configuration, and builds the accelerator's programs. What operators
@@ -286,7 +288,7 @@ fn accel_region(
     let pack =
         |list: Vec<(ValueId, accel::View)>| list.into_iter().map(|(v, view)| (v, view.packing(config))).collect();
     let (inputs, outputs) = (pack(built.inputs), pack(built.outputs));
-    Ok(AccelRegion { program: built.program, inputs, outputs, tensors: built.tensors })
+    Ok(AccelRegion { program: built.program, inputs, outputs, tensors: built.tensors, layers: built.layers })
 }
 
 #[cfg(test)]

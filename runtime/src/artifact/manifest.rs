@@ -158,6 +158,18 @@ pub struct AccelStep {
     /// Where tensors lie in the program's memory, and when.
     #[serde(default)]
     pub tensors: Vec<TensorPlace>,
+    /// The program's layers, in the order of their instructions; empty where an earlier version compiled it.
+    #[serde(default)]
+    pub layers: Vec<LayerEnd>,
+}
+
+/// A layer of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayerEnd {
+    /// The name of its last node.
+    pub name: String,
+    /// Instructions of the stream up to its last one.
+    pub end: usize,
 }
 
 /// A tensor in the memory of a program's tensors; its lifetime counts the program's layers.

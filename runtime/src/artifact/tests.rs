@@ -148,6 +148,7 @@ fn accel() -> StepKind {
         inputs: vec![],
         outputs: vec![],
         tensors: vec![],
+        layers: vec![],
     })
 }
 

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use tilewright_driver::{AccelProgram, Builder, DriverError, Nest, RegionId, Role};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::layout::Activation;
-use tilewright_runtime::artifact::TensorPlace;
+use tilewright_runtime::artifact::{LayerEnd, TensorPlace};
 use tilewright_runtime::placement::{self, Buffer};
 
 /// Why layers that were planned did not become a program.
@@ -38,6 +38,8 @@ pub struct Built {
     pub outputs: Vec<(ValueId, View)>,
     /// Where tensors lie in the program's memory, and when.
     pub tensors: Vec<TensorPlace>,
+    /// The program's layers, in the order of their instructions.
+    pub layers: Vec<LayerEnd>,
 }
 
 /// Alignment of tensors in their region.
@@ -64,7 +66,6 @@ pub fn build(
     };
     let mut emit = Emit::new(config).map_err(wrap(&first))?;
     let (inputs, outputs) = emit.place_tensors(graph, layers, outputs, root).map_err(wrap(&first))?;
-    // Where each layer's instructions end, to find the layer of one that cannot be encoded.
     let mut ends = Vec::new();
     for (layer, plan) in layers {
         emit.forget();
@@ -81,7 +82,7 @@ pub fn build(
             _ => Err(DriverError::Rule { index: emit.b.len(), what: "a plan of another kind of layer".into() }),
         };
         done.map_err(wrap(&layer.name))?;
-        ends.push(emit.b.len());
+        ends.push(LayerEnd { name: layer.name.clone(), end: emit.b.len() });
     }
     let tensors = std::mem::take(&mut emit.tensors);
     let program = emit.b.finish().map_err(|source| {
@@ -93,10 +94,10 @@ pub fn build(
             | DriverError::Rule { index, .. } => index,
             _ => 0,
         };
-        let layer = layers.iter().zip(&ends).find(|(_, end)| at < **end).map_or("", |((l, _), _)| &l.name);
+        let layer = ends.iter().find(|layer| at < layer.end).map_or("", |layer| &layer.name);
         BuildError { layer: layer.to_string(), source }
     })?;
-    Ok(Built { program, inputs, outputs, tensors })
+    Ok(Built { program, inputs, outputs, tensors, layers: ends })
 }
 
 /// A tensor in device memory.
