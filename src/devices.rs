@@ -72,8 +72,10 @@ pub struct Extras<'a> {
     pub waves: Option<&'a Path>,
     /// Programs with races, ports that only luck keeps from colliding, and reads of what nobody wrote are refused.
     pub strict: bool,
-    /// Reports tell when each instruction started and retired.
+    /// Reports tell when each instruction started and retired, and what it waited for.
     pub spans: bool,
+    /// A command that takes longer is given up: cycles, or instructions on a device that knows no time.
+    pub max_cycles: Option<u64>,
 }
 
 /// Opens a device, or none for the CPU. The configuration's DRAM section says how memory behaves; `told` hears what takes
@@ -99,6 +101,9 @@ pub fn open(
     if extras.spans && !timed {
         return unsupported("trace instructions, since it knows no time; use --device csim or --device rtl");
     }
+    if extras.max_cycles.is_some() && kind == DeviceKind::Cpu {
+        return unsupported("limit cycles; use --device fsim, csim or rtl");
+    }
     if let Some(path) = extras.waves {
         // The design writes the file at the run's end without a word, so that what it would not find is found here.
         tilewright_runtime::files::check_writable(path).map_err(|e| DeviceError::Tool {
@@ -109,10 +114,13 @@ pub fn open(
     }
     match kind {
         DeviceKind::Cpu => Ok(None),
-        DeviceKind::Fsim => Ok(Some(Box::new(Fsim::new(config.clone(), config.memory_bytes())))),
+        DeviceKind::Fsim => {
+            Ok(Some(Box::new(Fsim::new(config.clone(), config.memory_bytes()).with_cycle_limit(extras.max_cycles))))
+        }
         DeviceKind::Csim => {
             let options = CsimOptions { strict: extras.strict, spans: extras.spans, ..CsimOptions::default() };
-            Ok(Some(Box::new(Csim::new(config.clone(), config.memory_bytes(), options))))
+            let csim = Csim::new(config.clone(), config.memory_bytes(), options);
+            Ok(Some(Box::new(csim.with_cycle_limit(extras.max_cycles))))
         }
         DeviceKind::Rtl => {
             let options =
@@ -128,7 +136,7 @@ pub fn open(
                         told(&format!("building the simulator of the design: C++ file {done} of {all}"));
                     }
                 })?;
-            Ok(Some(Box::new(rtl)))
+            Ok(Some(Box::new(rtl.with_cycle_limit(extras.max_cycles))))
         }
     }
 }

@@ -18,6 +18,7 @@ pub mod model;
 pub mod picture;
 pub mod quantize;
 pub mod shapes;
+pub mod stalls;
 pub mod stream;
 pub mod trace;
 pub mod values;

@@ -1,4 +1,5 @@
-//! When instructions ran, as a trace for Perfetto and Chrome: the trace event format's complete events.
+//! When instructions ran and what they waited for, as a trace for Perfetto and Chrome: the trace event format's complete
+//! events.
 
 use std::io;
 use std::path::Path;
@@ -7,14 +8,22 @@ use serde_json::{Value, json};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::Span;
 use tilewright_hw::isa::{Insn, Unit, print_insn};
+use tilewright_hw::regs::UnitState;
+use tilewright_runtime::artifact::LayerEnd;
 use tilewright_runtime::files::write_whole;
+
+use crate::stalls;
 
 /// A command of a run: its name, its program and when its instructions ran.
 pub struct Part<'a> {
     /// What the trace calls it.
     pub name: String,
-    /// The program, where it is at hand.
-    pub program: Option<Vec<Insn>>,
+    /// Tells programs apart; commands that run the same program have the same number.
+    pub number: usize,
+    /// The program; empty where it is not at hand.
+    pub program: &'a [Insn],
+    /// Its layers; empty where they are not known.
+    pub layers: &'a [LayerEnd],
     /// Its instructions' cycles, by unit, then ordinal.
     pub spans: &'a [Span],
     /// Its cycles.
@@ -34,7 +43,7 @@ pub fn trace(hw: &str, clock_mhz: f64, parts: &[Part]) -> Value {
                           "args": { "cycles": part.cycles } }));
         for unit in Unit::ALL {
             let insns: Vec<(usize, &Insn)> =
-                part.program.iter().flatten().enumerate().filter(|(_, insn)| insn.unit() == unit).collect();
+                part.program.iter().enumerate().filter(|(_, insn)| insn.unit() == unit).collect();
             // The cycle from which each lane is free.
             let mut lanes: Vec<u64> = Vec::new();
             for span in part.spans.iter().filter(|span| span.unit == unit) {
@@ -49,7 +58,10 @@ pub fn trace(hw: &str, clock_mhz: f64, parts: &[Part]) -> Value {
                     "ph": "X", "pid": 1, "tid": thread(unit, lane), "ts": us(begin + span.start), "dur": us(end - span.start),
                     "name": insn.map_or_else(|| format!("{} {}", unit.name(), span.ordinal), |(_, insn)| title(insn)),
                     "args": { "start": span.start, "end": span.end, "ordinal": span.ordinal,
-                              "place": insn.map(|(place, _)| place), "instruction": insn.map(|(_, insn)| print_insn(insn)) },
+                              "place": insn.map(|(place, _)| place), "instruction": insn.map(|(_, insn)| print_insn(insn)),
+                              "layer": insn.and_then(|(place, _)| layer_of(part.layers, *place)),
+                              "busy": span.states[UnitState::Busy as usize], "stalled": span.stalled(),
+                              "stalls": stalls::by_name(&span.states) },
                 }));
             }
             lanes_of[unit as usize] = lanes_of[unit as usize].max(lanes.len());
@@ -72,6 +84,11 @@ pub fn trace(hw: &str, clock_mhz: f64, parts: &[Part]) -> Value {
     events.extend(rows);
     json!({ "traceEvents": events, "displayTimeUnit": "ns",
             "otherData": { "clock_mhz": clock_mhz, "cycle": "1 cycle is 1 / clock_mhz microseconds" } })
+}
+
+/// The name of the layer that an instruction of a program belongs to.
+pub fn layer_of(layers: &[LayerEnd], place: usize) -> Option<&str> {
+    layers.iter().find(|layer| place < layer.end).map(|layer| layer.name.as_str())
 }
 
 /// Writes the trace of commands that ran one after the other, at the configuration's clock.
@@ -99,9 +116,16 @@ mod tests {
 
     #[test]
     fn overlapping_instructions_lie_in_lanes() {
-        let span = |ordinal, start, end| Span { unit: Unit::Load, ordinal, start, end: Some(end) };
+        let span = |ordinal, start, end| Span {
+            unit: Unit::Load,
+            ordinal,
+            start,
+            end: Some(end),
+            states: [0, 0, 0, 3, 0, 0, 0, 4, 5],
+        };
         let spans = [span(0, 10, 30), span(1, 20, 40), span(2, 30, 50)];
-        let part = |name: &str| Part { name: name.into(), program: None, spans: &spans, cycles: 100 };
+        let part =
+            |name: &str| Part { name: name.into(), number: 0, program: &[], layers: &[], spans: &spans, cycles: 100 };
         let trace = trace("1x16x16", 100.0, &[part("a"), part("b")]);
         let found: Vec<(u64, f64, f64)> = trace["traceEvents"]
             .as_array()
@@ -112,5 +136,8 @@ mod tests {
             .collect();
         assert_eq!(found[..3], [(100, 0.1, 0.2), (101, 0.2, 0.2), (100, 0.3, 0.2)]);
         assert_eq!(found[3], (100, 1.1, 0.2));
+        let row = trace["traceEvents"].as_array().unwrap().iter().find(|e| e["tid"] == 101 && e["ph"] == "X").unwrap();
+        assert_eq!((&row["args"]["busy"], &row["args"]["stalled"]), (&json!(5), &json!(7)));
+        assert_eq!(row["args"]["stalls"], json!({ "token of vector": 3, "data": 4 }));
     }
 }

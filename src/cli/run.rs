@@ -70,9 +70,16 @@ pub struct Run {
     /// Record the design's signals (rtl alone)
     #[arg(long, value_name = "FILE.fst")]
     waves: Option<PathBuf>,
-    /// Write when each instruction started and retired, for Perfetto (ui.perfetto.dev); csim and rtl
+    /// Write when each instruction started and retired and what it waited for, for Perfetto (ui.perfetto.dev); csim and rtl
     #[arg(long, value_name = "FILE.json")]
     trace: Option<PathBuf>,
+    /// Print the N instructions that kept their units waiting longest, and for whom; csim and rtl
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    top_stalls: Option<u32>,
+    /// Give up a command, which is a program or a step of a model, after N cycles; fsim, which knows no cycles, after N
+    /// instructions
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_cycles: Option<u64>,
     /// Refuse programs with races, ports that only luck keeps from colliding, and reads of what nobody wrote (csim alone)
     #[arg(long)]
     strict: bool,
@@ -131,6 +138,10 @@ impl Run {
             unused = vec![(self.explain, "--explain")];
             unused.extend(self.compilation.given().into_iter().map(|name| (true, name)));
             refuse(&unused, &format!("for models, and {file} is a program; leave it out"))?;
+            if self.step {
+                unused = vec![(self.trace.is_some(), "--trace"), (self.top_stalls.is_some(), "--top-stalls")];
+                refuse(&unused, "for whole runs; leave out --step")?;
+            }
             stepper::run(&self, &bytes)
         }
     }
@@ -156,7 +167,8 @@ impl Run {
 
     /// Opens the device, saying so where it takes time.
     fn open(&self, config: &HwConfig) -> Result<Option<Box<dyn tilewright_hw::device::Device>>> {
-        let extras = Extras { waves: self.waves.as_deref(), strict: self.strict, spans: self.trace.is_some() };
+        let spans = self.trace.is_some() || self.top_stalls.is_some();
+        let extras = Extras { waves: self.waves.as_deref(), strict: self.strict, spans, max_cycles: self.max_cycles };
         Ok(tilewright::devices::open(self.device, config, extras, &super::progress::tell)?)
     }
 }

@@ -291,3 +291,20 @@ fn a_missing_tool_is_named() {
          or use --device fsim\n"
     );
 }
+
+#[test]
+fn the_worst_stalls_of_a_model_are_the_same_on_the_cycle_model_and_the_design() {
+    let dir = tempfile::tempdir().unwrap();
+    let stalls = |device: &str| {
+        let arguments = ["run", &lenet(), "--device", device, "--input", &digits(), "--top-stalls", "20"];
+        json(&fine(dir.path(), &[&arguments[..], &["--json"]].concat()))["stalls"].clone()
+    };
+    let csim = stalls("csim");
+    let worst = csim["worst"].as_array().unwrap();
+    assert_eq!(worst.len(), 20);
+    assert!(worst.windows(2).all(|pair| pair[0]["cycles"].as_u64() >= pair[1]["cycles"].as_u64()));
+    // Nodes of the model, and who gave the tokens that were waited for.
+    assert!(worst.iter().all(|stall| stall["layer"].as_str().unwrap().starts_with('/')), "{csim}");
+    assert!(worst.iter().any(|stall| !stall["tokens_of"].as_array().unwrap().is_empty()), "{csim}");
+    assert_eq!(csim, stalls("rtl"));
+}

@@ -179,3 +179,50 @@ fn waves_that_cannot_be_written_are_refused_before_anything_is_built() {
                    name a file in a folder that can be written";
     refused(dir.path(), &["run", "copy.tw", "--device", "rtl", "--waves", "nowhere/run.fst"], message);
 }
+
+#[test]
+fn the_worst_stalls_are_told_with_who_ended_them() {
+    let dir = folder();
+    let arguments = ["run", "copy.tw", "--device", "csim", "--data", "4096=in.bin", "--top-stalls"];
+    let text = fine(dir.path(), &[&arguments[..], &["1"]].concat());
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[2].starts_with("stalls        ") && lines[2].ends_with("in 2 instructions"), "{text}");
+    assert_eq!(
+        lines[3].split_whitespace().collect::<Vec<_>>(),
+        ["cycles", "share", "unit", "layer", "waits", "for", "instruction"]
+    );
+    // The store waits for the load's token, then for the acknowledgement of its bursts.
+    assert!(lines[4].contains("store 0 at 1  copy.tw") && lines[4].contains(" token of load 0, "), "{text}");
+    assert!(lines[4].ends_with("store rows=2 row_bytes=16 row_stride=16 offset=8192 pop=load"), "{text}");
+    assert_eq!(lines.len(), 5, "{text}");
+
+    let text = fine(dir.path(), &[&arguments[..], &["9", "--json", "--trace", "copy.json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let worst = json["stalls"]["worst"].as_array().unwrap();
+    assert_eq!(json["stalls"]["instructions"], 2);
+    let sum: u64 = worst.iter().map(|stall| stall["cycles"].as_u64().unwrap()).sum();
+    assert_eq!(json["stalls"]["cycles"], sum);
+    assert_eq!(worst[0]["tokens_of"][0], serde_json::json!({ "unit": "load", "ordinal": 0, "place": 0 }));
+    // The trace says the same of each instruction.
+    let trace: serde_json::Value = serde_json::from_slice(&bytes(dir.path(), "copy.json")).unwrap();
+    for stall in worst {
+        let is_it = |row: &&serde_json::Value| {
+            row["args"]["place"] == stall["place"] && row["args"]["instruction"] == stall["instruction"]
+        };
+        let row = trace["traceEvents"].as_array().unwrap().iter().find(is_it).unwrap();
+        assert_eq!(row["args"]["stalls"], stall["stalls"]);
+        assert_eq!(row["args"]["stalled"], stall["cycles"]);
+    }
+
+    refused(
+        dir.path(),
+        &["run", "copy.tw", "--top-stalls", "3"],
+        "fsim cannot trace instructions, since it knows no time; use --device csim or --device rtl",
+    );
+    refused(
+        dir.path(),
+        &["run", "copy.tw", "--device", "csim", "--step", "--top-stalls", "3", "--trace", "t.json"],
+        "--trace and --top-stalls are for whole runs; leave out --step",
+    );
+    assert_eq!(tilewright(dir.path(), &["run", "copy.tw", "--device", "csim", "--top-stalls", "0"]).code, 2);
+}

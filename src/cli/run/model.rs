@@ -1,6 +1,5 @@
 //! Models and artifacts on a device.
 
-use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -8,6 +7,7 @@ use serde_json::{Value, json};
 use tilewright::devices::DeviceKind;
 use tilewright::dump::{Dump, INDEX};
 use tilewright::inference::{self, Labels, Results};
+use tilewright::stalls;
 use tilewright::trace::{self, Part};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::Insn;
@@ -91,9 +91,12 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         let (dir, hidden) = (dir.display(), done.hidden);
         eprintln!("{dir}: {} values; {hidden} more stay inside their steps, as {INDEX} says", done.written);
     }
+    let programs = programs(&config, session.artifact());
+    let parts = parts(session.artifact(), &results, &programs);
     if let Some(path) = &args.trace {
-        write_trace(path, &config, session.artifact(), &results)?;
+        trace::write(path, &config, &parts).with_context(|| format!("--trace {}", path.display()))?;
     }
+    let stalls = args.top_stalls.map(|most| stalls::worst(&parts, most as usize));
     let accuracy = labels.zip(results.outputs.first()).map(|(labels, output)| labels.accuracy(output));
     let files = files.map(|files| files.write(&results.outputs)).transpose()?.unwrap_or_default();
     let mut report = json(args, &config, session.artifact(), &results, &times, accuracy, &files);
@@ -106,9 +109,15 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         report["expected"] = json!({ "holds": found.holds(), "largest_difference": found.largest,
                                      "tolerance": found.tolerance, "of": found.what });
     }
+    if let Some(stalls) = &stalls {
+        report["stalls"] = stalls.json();
+    }
     let text = match args.json {
         true => format!("{report}\n"),
-        false => summary(&report, session.artifact(), &results) + &answers::text(&report["answers"], &pictures),
+        false => {
+            let stalls = stalls.map_or_else(String::new, |stalls| stalls.table());
+            summary(&report, session.artifact(), &results) + &stalls + &answers::text(&report["answers"], &pictures)
+        }
     };
     write_or_print(None, text.as_bytes())?;
     if expected.is_some_and(|found| !found.holds()) {
@@ -117,30 +126,31 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// Writes when the instructions of all runs ran.
-fn write_trace(path: &Path, config: &HwConfig, artifact: &Artifact, results: &Results) -> Result<()> {
-    let programs: Vec<Option<Vec<Insn>>> = artifact
-        .manifest
-        .steps
-        .iter()
-        .map(|step| match &step.kind {
-            StepKind::Accel(accel) => {
-                let mut program = accel.program.clone();
-                program.stream = artifact.blob(accel.stream).to_vec();
-                program.decode(config).ok()
-            }
-            StepKind::Cpu { .. } | StepKind::Packed { .. } => None,
-        })
-        .collect();
+/// The program of each step; empty for those of the CPU.
+fn programs(config: &HwConfig, artifact: &Artifact) -> Vec<Vec<Insn>> {
+    let program = |kind: &StepKind| match kind {
+        StepKind::Accel(accel) => {
+            let mut program = accel.program.clone();
+            program.stream = artifact.blob(accel.stream).to_vec();
+            program.decode(config).unwrap_or_default()
+        }
+        StepKind::Cpu { .. } | StepKind::Packed { .. } => Vec::new(),
+    };
+    artifact.manifest.steps.iter().map(|step| program(&step.kind)).collect()
+}
+
+/// The commands of all runs.
+fn parts<'a>(artifact: &'a Artifact, results: &'a Results, programs: &'a [Vec<Insn>]) -> Vec<Part<'a>> {
     let mut parts = Vec::new();
     for (run, report) in results.reports.iter().enumerate() {
-        for ((step, program), taken) in artifact.manifest.steps.iter().zip(&programs).zip(&report.steps) {
-            let Some(cycles) = taken.cycles else { continue };
+        for (number, (step, taken)) in artifact.manifest.steps.iter().zip(&report.steps).enumerate() {
+            let (Some(cycles), StepKind::Accel(accel)) = (taken.cycles, &step.kind) else { continue };
             let name = format!("run {run}: {}", step.name);
-            parts.push(Part { name, program: program.clone(), spans: &taken.spans, cycles });
+            let (program, layers, spans) = (&programs[number], &accel.layers, &taken.spans);
+            parts.push(Part { name, number, program, layers, spans, cycles });
         }
     }
-    trace::write(path, config, &parts).with_context(|| format!("--trace {}", path.display()))
+    parts
 }
 
 /// The model's inputs, in order.

@@ -6,11 +6,13 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 use tilewright::devices::DeviceKind;
+use tilewright::stalls::{self, Stalls};
 use tilewright::trace::{self, Part};
 use tilewright::{dram, stream};
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::device::{Base, Command, Device, RunReport};
+use tilewright_hw::device::{Base, Command, Device, RunReport, Trap};
 use tilewright_hw::isa::{GemmUop, INSN_BYTES, Insn, UnitSet, VectorUop, print_insn};
+use tilewright_hw::regs::TrapUnit;
 
 use super::Run;
 use super::memory::{Memory, number};
@@ -45,19 +47,53 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     };
     let wall_s = started.elapsed().as_secs_f64();
     memory.save(device)?;
-    if let (Some(path), Some(cycles)) = (&args.trace, report.cycles) {
-        let part = Part { name: file, program: Some(program), spans: &report.spans, cycles };
-        trace::write(path, &config, &[part]).with_context(|| format!("--trace {}", path.display()))?;
+    let parts: Vec<Part> = report
+        .cycles
+        .map(|cycles| Part { name: file, number: 0, program: &program, layers: &[], spans: &report.spans, cycles })
+        .into_iter()
+        .collect();
+    if let Some(path) = &args.trace {
+        trace::write(path, &config, &parts).with_context(|| format!("--trace {}", path.display()))?;
     }
-    show(args, &config, device, &report, wall_s)?;
+    let stalls = args.top_stalls.map(|most| stalls::worst(&parts, most as usize));
+    let trap = report.trap.map(|trap| Trapped::new(trap, &program, report.trap_text.clone()));
+    show(args, &config, device, &report, trap, stalls.as_ref(), wall_s)?;
     Ok(if report.trap.is_none() { Verdict::Fine } else { Verdict::No })
 }
 
-fn show(args: &Run, config: &HwConfig, device: &dyn Device, report: &RunReport, wall_s: f64) -> Result<()> {
+/// A trap, the instruction that it names, and what more is known.
+struct Trapped {
+    trap: Trap,
+    insn: Option<(usize, String)>,
+    text: Option<String>,
+}
+
+impl Trapped {
+    fn new(trap: Trap, program: &[Insn], text: Option<String>) -> Trapped {
+        let of_unit = |(_, insn): &(usize, &Insn)| trap.unit == TrapUnit::Fetch || trap.unit == insn.unit().into();
+        let insn = program.iter().enumerate().filter(of_unit).nth(trap.ordinal as usize);
+        Trapped { trap, insn: insn.map(|(place, insn)| (place, print_insn(insn))), text }
+    }
+
+    fn lines(&self) -> String {
+        let insn = self.insn.as_ref().map_or(String::new(), |(place, insn)| format!("{place:>6}  {insn}\n"));
+        let text = self.text.as_ref().map_or(String::new(), |text| format!("      {text}\n"));
+        format!("trap: {}\n{insn}{text}", self.trap)
+    }
+}
+
+fn show(
+    args: &Run,
+    config: &HwConfig,
+    device: &dyn Device,
+    report: &RunReport,
+    trap: Option<Trapped>,
+    stalls: Option<&Stalls>,
+    wall_s: f64,
+) -> Result<()> {
     let dram = dram::text(&config.dram, config.bus_bytes());
-    let trap = report.trap.map(|trap| trap.to_string());
     let text = if args.json {
-        let json = json!({
+        let mut json = json!({
             "device": device.name(),
             "hw": config.name,
             "cycles": report.cycles,
@@ -68,8 +104,15 @@ fn show(args: &Run, config: &HwConfig, device: &dyn Device, report: &RunReport, 
             "stepped": args.step,
             "retired": { "load": report.retired[0], "gemm": report.retired[1], "vector": report.retired[2],
                          "store": report.retired[3] },
-            "trap": trap,
+            "trap": trap.as_ref().map(|t| t.trap.to_string()),
         });
+        if let Some(trap) = trap {
+            let insn = trap.insn.unzip();
+            json["trap_at"] = json!({ "place": insn.0, "instruction": insn.1, "text": trap.text });
+        }
+        if let Some(stalls) = stalls {
+            json["stalls"] = stalls.json();
+        }
         format!("{json}\n")
     } else {
         let none = if args.step && report.retired == [0; 4] { "nothing ran" } else { "this device knows no time" };
@@ -78,11 +121,12 @@ fn show(args: &Run, config: &HwConfig, device: &dyn Device, report: &RunReport, 
         let [load, gemm, vector, store] = report.retired;
         format!(
             "{} on {}: {cycles}{alone}, {} MACs, retired {load} load, {gemm} gemm, {vector} vector, {store} store\n\
-             dram {dram}\n{}",
+             dram {dram}\n{}{}",
             device.name(),
             config.name,
             report.macs,
-            trap.map_or(String::new(), |trap| format!("trap: {trap}\n"))
+            stalls.map_or(String::new(), Stalls::table),
+            trap.map_or(String::new(), |trap| trap.lines())
         )
     };
     write_or_print(None, text.as_bytes())
