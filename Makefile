@@ -8,7 +8,8 @@
 #   make test-full    the same, and what takes an hour or two: more and larger random programs and networks, the RTL of every preset
 #   make formal       proofs of the RTL's blocks with SymbiYosys, and the planted bugs that they refute (docs/formal.md)
 #   make check-ptq    float networks quantized by the program, compared in ONNX Runtime; TILEWRIGHT_MODELS names more of them
-#   make fuzz         random programs on the functional simulator and the RTL; PROGRAMS=N (default 20000), SEED=N
+#   make fuzz         random programs on the functional simulator, the cycle model and the RTL; PROGRAMS=N (default 20000),
+#                     SEED=N, CONFIGS=N configurations (default 24), CONFIG_SEED=N
 #   make bench-levels what each level of optimisation does, as docs/optimization-levels.md; needs TILEWRIGHT_MODELS
 #   make bench-sim    cycles of ResNet-18's layers beside VTA's, and speed of the simulators; RTL=1 runs them on the RTL too
 #   make bench-fsim   speed of the functional simulator; make bench-csim: of the cycle model; make bench-rtl: of the Verilated design
@@ -16,6 +17,8 @@
 CARGO  ?= cargo
 PROGRAMS ?= 20000
 SEED ?= 1
+CONFIGS ?= 24
+CONFIG_SEED ?= 1
 
 .PHONY: setup build demo test test-full formal check-ptq fuzz bench bench-fsim bench-csim bench-rtl bench-levels bench-sim fmt clippy lint lint-rtl clean
 
@@ -58,7 +61,8 @@ check-ptq: build
 	@scripts/check_ptq.sh
 
 fuzz: setup
-	TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) TILEWRIGHT_FUZZ_SEED=$(SEED) $(CARGO) test --release -p tilewright-sim --test differential -- --nocapture
+	TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) TILEWRIGHT_FUZZ_SEED=$(SEED) TILEWRIGHT_FUZZ_CONFIGS=$(CONFIGS) \
+	  TILEWRIGHT_FUZZ_CONFIG_SEED=$(CONFIG_SEED) $(CARGO) test --release -p tilewright-sim --test differential -- --nocapture
 
 bench: bench-fsim bench-csim bench-rtl
 

@@ -2,20 +2,22 @@
 //! The cycle model gives the same cycles, counters and traps, without tolerance.
 //!
 //! `TILEWRIGHT_FUZZ_PROGRAMS` sets the number of programs (2,000), `TILEWRIGHT_FUZZ_SEED` where they begin,
-//! `TILEWRIGHT_FUZZ_CONFIGS` the seed of the eight configurations, `TILEWRIGHT_FUZZ_ONLY` one of them. With
-//! `TILEWRIGHT_FUZZ_LARGE=1` two large configurations, which take minutes to build, come as numbers 8 and 9. A failing
-//! program is printed shrunk, with its seed.
+//! `TILEWRIGHT_FUZZ_CONFIGS` the number of configurations (8), `TILEWRIGHT_FUZZ_CONFIG_SEED` their seed,
+//! `TILEWRIGHT_FUZZ_ONLY` one of them. With `TILEWRIGHT_FUZZ_LARGE=1` two large configurations, which take minutes to
+//! build, come behind the others. A failing program is printed shrunk, with its seed, and kept with its configuration and
+//! memory in cargo's folder for tests.
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tilewright_hw::device::{Device, DeviceError, RunReport, Span};
+use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Span};
 use tilewright_hw::isa::{Op, Unit};
-use tilewright_hw::regs::{TrapCause, TrapUnit};
+use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
 use tilewright_hw::{HwConfig, Mem};
 use tilewright_sim::random::{
     Coverage, Expected, FaultKind, MEMORY_BYTES, Planted, Program, generate, plant, sample_config_with, sample_dram,
@@ -23,6 +25,7 @@ use tilewright_sim::random::{
 };
 use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions};
 
+/// Configurations where no other number is asked for, and with that number the fewest.
 const CONFIGS: u64 = 8;
 /// Configurations more where large ones are asked for.
 const LARGE: u64 = 2;
@@ -66,12 +69,15 @@ fn compare(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, program: &Program) -
                 return Some(format!("unit {unit} counted {sum} cycles of {:?}: {states:?}", found.cycles));
             }
         }
+        if let Some(why) = nobodys_cycles(&found) {
+            return Some(why);
+        }
     }
     match run(csim, program) {
         Ok(modelled) => {
-            if let Some(why) = compare_time(&modelled, &found).or_else(|| compare_spans(&modelled.spans, &found.spans))
-            {
-                return Some(why);
+            let why = compare_time(&modelled, &found).or_else(|| compare_spans(&modelled.spans, &found.spans));
+            if why.is_some() {
+                return why;
             }
         }
         Err(e) => return Some(format!("the cycle model: {e}")),
@@ -91,7 +97,23 @@ fn compare(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, program: &Program) -
     difference(fsim.memory(), rtl.memory(), |_| true)
 }
 
-/// The first instruction that started or retired in another cycle.
+/// A unit and state whose cycles, but for the empty ones, are not those of the unit's instructions together.
+fn nobodys_cycles(report: &RunReport) -> Option<String> {
+    for unit in Unit::ALL {
+        let spans = || report.spans.iter().filter(|span| span.unit == unit);
+        for state in &UnitState::ALL[1..] {
+            let shares: u64 = spans().map(|span| span.states[*state as usize]).sum();
+            let counted = report.counters?.0[unit as usize][*state as usize];
+            if counted != shares {
+                let name = unit.name();
+                return Some(format!("{name} counted {counted} cycles of {state:?}, its instructions {shares}"));
+            }
+        }
+    }
+    None
+}
+
+/// The first instruction that started or retired in another cycle, or waited for something else.
 fn compare_spans(modelled: &[Span], found: &[Span]) -> Option<String> {
     if modelled.len() != found.len() {
         return Some(format!("the cycle model started {} instructions, the design {}", modelled.len(), found.len()));
@@ -171,6 +193,56 @@ fn compare_fault(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, planted: &Plan
     difference(&before, rtl.memory(), |i| !stored[i]).map(|d| format!("{d}, where nothing is stored"))
 }
 
+/// What differs between a program on devices that have just been reset, after a trap or a limit, and on a fresh one.
+fn compare_recovered(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, fresh: CsimOptions, seed: u64) -> Option<String> {
+    let program = generate(fsim.config(), seed, 12);
+    let mut fresh = Csim::new(fsim.config().clone(), MEMORY_BYTES, fresh);
+    let reports = match [run(fsim, &program), run(csim, &program), run(&mut fresh, &program), run(rtl, &program)] {
+        [Ok(a), Ok(b), Ok(c), Ok(d)] => [a, b, c, d],
+        errors => return Some(format!("after the reset a program ends with {errors:?}\n{}", program.text())),
+    };
+    let [expected, recovered, fresh_report, found] = &reports;
+    let time =
+        |modelled: &RunReport| compare_time(modelled, found).or_else(|| compare_spans(&modelled.spans, &found.spans));
+    let why = time(recovered).or_else(|| time(fresh_report));
+    let why = why.or_else(|| (expected.retired != found.retired).then(|| "other instructions retired".into()));
+    let memories = [csim.memory(), fresh.memory(), rtl.memory()];
+    let why = why.or_else(|| memories.iter().find_map(|memory| difference(fsim.memory(), memory, |_| true)));
+    why.map(|why| format!("after the reset: {why}\n{}", program.text()))
+}
+
+/// What differs where a program is given up after a number of cycles: both devices say so of the same numbers, and the next
+/// program runs.
+fn compare_limits(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, fresh: CsimOptions, seed: u64) -> Option<String> {
+    let program = generate(fsim.config(), seed, 8);
+    let Ok(RunReport { cycles: Some(cycles), .. }) = run(csim, &program) else {
+        return Some(format!("does not run\n{}", program.text()));
+    };
+    // The cycles count the end's own.
+    for (limit, ends) in [(1, false), (cycles / 2, false), (cycles - 2, false), (cycles - 1, true), (cycles, true)] {
+        let command = Command { cycle_limit: Some(limit), ..program.command() };
+        for device in [&mut *csim as &mut dyn Device, rtl] {
+            let outcome = program.install(device).and_then(|()| device.run(&command));
+            let fits = match &outcome {
+                Ok(report) => ends && report.trap.is_none() && report.cycles.is_some(),
+                Err(DeviceError::CycleLimit { limit: told }) => !ends && *told == limit,
+                Err(_) => false,
+            };
+            if !fits {
+                let name = device.name();
+                return Some(format!(
+                    "{name} with a limit of {limit}, of {cycles}, gives {outcome:?}\n{}",
+                    program.text()
+                ));
+            }
+        }
+        if !ends && let Some(why) = compare_recovered(fsim, csim, rtl, fresh, seed ^ limit) {
+            return Some(format!("a limit of {limit}: {why}"));
+        }
+    }
+    None
+}
+
 /// What is wrong with the work that a report counts before a trap.
 fn compare_work(report: &RunReport, planted: &Planted) -> Option<String> {
     let Expected { unit, cause, ordinal } = planted.expected;
@@ -225,17 +297,51 @@ fn fix(index: u64, config: &mut HwConfig) {
         4 => (config.block_in, config.block_out) = (16, 4),
         6 => config.bus_bits = 128,
         7 => config.bus_bits = 256,
-        8 => (config.batch, config.block_in, config.block_out) = (1, 32, 32),
-        9 => (config.batch, config.block_in, config.block_out, config.bus_bits) = (1, 64, 32, 512),
         _ => {}
     }
 }
 
-fn exercise(index: u64, programs: u64) -> Outcome {
+/// The same for the large configurations.
+fn fix_large(index: u64, config: &mut HwConfig) {
+    match index {
+        0 => (config.batch, config.block_in, config.block_out) = (1, 32, 32),
+        _ => (config.batch, config.block_in, config.block_out, config.bus_bits) = (1, 64, 32, 512),
+    }
+}
+
+/// Keeps a failing program: what is wrong with its text, its configuration, and memory as it was before the run, the stream
+/// in it. Says where.
+fn keep(config_seed: u64, told: &str, program: &Program) -> String {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{config_seed}-{:#x}", program.seed));
+    let mut memory = program.image.clone();
+    memory.resize(MEMORY_BYTES as usize, 0);
+    for (byte, at) in program.stream.iter().zip(program.stream_addr as usize..MEMORY_BYTES as usize) {
+        memory[at] = *byte;
+    }
+    let command = format!("stream at {:#x}, bases {:?}", program.stream_addr, program.bases);
+    let text: String = format!("{told}\n{command}").lines().map(|line| format!("# {line}\n")).collect();
+    let files = [
+        ("program.tw", (text + &program.text()).into_bytes()),
+        ("hw.toml", program.config.to_toml().into_bytes()),
+        ("memory.bin", memory),
+    ];
+    let kept = std::fs::create_dir_all(&folder)
+        .and_then(|()| files.iter().try_for_each(|(name, bytes)| std::fs::write(folder.join(name), bytes)));
+    match kept {
+        Ok(()) => format!("kept in {}", folder.display()),
+        Err(e) => format!("cannot be kept in {}: {e}", folder.display()),
+    }
+}
+
+/// Runs so many programs on the configuration of this number, one of `configs` and, behind them, the large ones.
+fn exercise(index: u64, configs: u64, programs: u64) -> Outcome {
     let seed = number("TILEWRIGHT_FUZZ_SEED", 1);
-    let config_seed = number("TILEWRIGHT_FUZZ_CONFIGS", 1) * 1000 + index;
+    let config_seed = number("TILEWRIGHT_FUZZ_CONFIG_SEED", 1) * 1000 + index;
     let mut rng = SmallRng::seed_from_u64(config_seed);
-    let config: HwConfig = sample_config_with(&mut rng, |config| fix(index, config));
+    let config: HwConfig = sample_config_with(&mut rng, |config| match index.checked_sub(configs) {
+        Some(large) => fix_large(large, config),
+        None => fix(index, config),
+    });
     let begin = Instant::now();
     let mut outcome = Outcome { coverage: Coverage::new(), faults: BTreeMap::new(), failures: Vec::new() };
     let mut fsim = Fsim::new(config.clone(), MEMORY_BYTES);
@@ -270,14 +376,20 @@ fn exercise(index: u64, programs: u64) -> Outcome {
                     Instant::now() < deadline && compare(&mut fsim, &mut csim, &mut rtl, p).is_some()
                 });
                 let now = compare(&mut fsim, &mut csim, &mut rtl, &small).unwrap_or_default();
-                outcome
-                    .failures
-                    .push(format!("configuration {config_seed}, {dram:?}: {why}\nshrunk: {now}\n{}", small.text()));
+                let told = format!("configuration {config_seed}, {dram:?}: {why}\nshrunk: {now}");
+                let folder = keep(config_seed, &told, &small);
+                outcome.failures.push(format!("{told}\n{folder}\n{}", small.text()));
                 if outcome.failures.len() > 3 {
                     return outcome;
                 }
             }
             outcome.coverage.add(&program);
+        }
+        for attempt in 0..2 {
+            let limit_seed = seed.wrapping_mul(1 << 32) + (index << 24) + (part << 16) + attempt;
+            if let Some(why) = compare_limits(&mut fsim, &mut csim, &mut rtl, timed, limit_seed) {
+                outcome.failures.push(format!("configuration {config_seed}, {dram:?}: {why}"));
+            }
         }
         let each = FAULTS.div_ceil((CONFIGS * parts) as usize).max(1);
         for kind in FaultKind::ALL {
@@ -287,13 +399,16 @@ fn exercise(index: u64, programs: u64) -> Outcome {
                 let Some(fault) = plant(&config, *kind, fault_seed) else { continue };
                 planted += 1;
                 *outcome.faults.entry(*kind).or_default() += 1;
-                if let Some(why) = compare_fault(&mut fsim, &mut csim, &mut rtl, &fault) {
+                let why = compare_fault(&mut fsim, &mut csim, &mut rtl, &fault);
+                let recovered = || compare_recovered(&mut fsim, &mut csim, &mut rtl, timed, fault_seed);
+                if let Some(why) = why.or_else(recovered) {
                     println!("configuration {config_seed}, seed {fault_seed:#x}, {kind:?}: {why}");
-                    outcome.failures.push(format!(
-                        "configuration {config_seed}, {dram:?}, {kind:?}, expected {:?}: {why}\n{}",
-                        fault.expected,
-                        fault.program.text()
-                    ));
+                    let told = format!(
+                        "configuration {config_seed}, {dram:?}, {kind:?}, expected {:?}: {why}",
+                        fault.expected
+                    );
+                    let folder = keep(config_seed, &told, &fault.program);
+                    outcome.failures.push(format!("{told}\n{folder}\n{}", fault.program.text()));
                 }
                 if planted == each {
                     break;
@@ -311,7 +426,8 @@ fn random_programs_give_the_same_on_fsim_and_rtl() {
     }
     let programs = number("TILEWRIGHT_FUZZ_PROGRAMS", 2000);
     let only = std::env::var("TILEWRIGHT_FUZZ_ONLY").ok().and_then(|v| v.trim().parse::<u64>().ok());
-    let configs = CONFIGS + if number("TILEWRIGHT_FUZZ_LARGE", 0) > 0 { LARGE } else { 0 };
+    let sampled = number("TILEWRIGHT_FUZZ_CONFIGS", CONFIGS).clamp(1, 900);
+    let configs = sampled + if number("TILEWRIGHT_FUZZ_LARGE", 0) > 0 { LARGE } else { 0 };
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());
     let workers = std::thread::available_parallelism().map_or(2, |n| n.get().min(4));
@@ -327,7 +443,7 @@ fn random_programs_give_the_same_on_fsim_and_rtl() {
                     if only.is_some_and(|only| only != index) {
                         continue;
                     }
-                    let outcome = exercise(index, programs.div_ceil(configs));
+                    let outcome = exercise(index, sampled, programs.div_ceil(configs));
                     outcomes.lock().expect("no worker panicked").push(outcome);
                 }
             });
@@ -344,18 +460,19 @@ fn random_programs_give_the_same_on_fsim_and_rtl() {
         }
         failures.extend(outcome.failures);
     }
-    println!("{:.1} s; {coverage}", begin.elapsed().as_secs_f64());
+    let seconds = begin.elapsed().as_secs_f64();
+    println!("{programs} programs, {configs} configurations, {} threads: {seconds:.1} s; {coverage}", workers);
     println!("planted faults: {faults:?}");
     for failure in failures.iter().take(8) {
         println!("{failure}\n");
     }
     assert!(failures.is_empty(), "{} programs differ", failures.len());
-    if programs >= 2000 && only.is_none() {
+    if programs >= 2000 && sampled >= CONFIGS && only.is_none() {
         assert!(coverage.missing(20).is_empty(), "seen too rarely: {:?}", coverage.missing(20));
         let (all, overlapping) = coverage.programs();
         assert!(overlapping * 2 > all, "units run side by side in too few programs");
     }
-    for kind in FaultKind::ALL.iter().filter(|_| only.is_none()) {
+    for kind in FaultKind::ALL.iter().filter(|_| sampled >= CONFIGS && only.is_none()) {
         assert!(faults.get(kind).copied().unwrap_or(0) >= 20, "{kind:?}: {faults:?}");
     }
 }
