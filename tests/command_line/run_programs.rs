@@ -81,7 +81,10 @@ fn a_trap_is_a_no() {
         let outcome = tilewright(dir.path(), &[&["run", "far.tw"][..], step].concat());
         assert_eq!(outcome.code, 1, "{}", outcome.stderr);
         assert!(
-            outcome.stdout.ends_with("trap: address outside the base's limit at instruction 1 of load\n"),
+            outcome.stdout.ends_with(
+                "trap: address outside the base's limit at instruction 1 of load\n     \
+                 1  load mem=out offset=1099511627775 row_bytes=8\n"
+            ),
             "{}",
             outcome.stdout
         );
@@ -193,7 +196,7 @@ fn the_worst_stalls_are_told_with_who_ended_them() {
     );
     // The store waits for the load's token, then for the acknowledgement of its bursts.
     assert!(lines[4].contains("store 0 at 1  copy.tw") && lines[4].contains(" token of load 0, "), "{text}");
-    assert!(lines[4].ends_with("store rows=2 row_bytes=16 row_stride=16 offset=8192 pop=load"), "{text}");
+    assert!(lines[4].ends_with("store offset=8192 row_bytes=16 rows=2 row_stride=16 pop=load"), "{text}");
     assert_eq!(lines.len(), 5, "{text}");
 
     let text = fine(dir.path(), &[&arguments[..], &["9", "--json", "--trace", "copy.json"]].concat());
@@ -225,4 +228,54 @@ fn the_worst_stalls_are_told_with_who_ended_them() {
         "--trace and --top-stalls are for whole runs; leave out --step",
     );
     assert_eq!(tilewright(dir.path(), &["run", "copy.tw", "--device", "csim", "--top-stalls", "0"]).code, 2);
+}
+
+#[test]
+fn a_deadlock_is_told_with_who_waits_for_whom() {
+    let dir = folder();
+    let text = "load mem=out row_bytes=16\nload mem=out row_bytes=16 pop=store\nstore mem=out row_bytes=16 offset=64 pop=load\n";
+    std::fs::write(dir.path().join("stuck.tw"), text).unwrap();
+    let outcome = |device: &str, more: &[&str]| {
+        let outcome = tilewright(dir.path(), &[&["run", "stuck.tw", "--device", device][..], more].concat());
+        assert_eq!((outcome.code, &outcome.stderr[..]), (1, ""), "{}", outcome.stdout);
+        outcome.stdout
+    };
+    let csim = outcome("csim", &[]);
+    let trap = &csim[csim.find("trap: ").unwrap()..];
+    assert!(trap.starts_with("trap: deadlock at instruction 1 of load in cycle "), "{csim}");
+    assert!(trap.contains("\n     1  load mem=out row_bytes=16 pop=store\n"), "{csim}");
+    let waits = "load waits at instruction 1 for a token of store, store waits at instruction 2 for a token of load; \
+                 nothing else is under way";
+    assert!(trap.ends_with(&format!("\n      {waits}\n")), "{csim}");
+    let json: serde_json::Value = serde_json::from_str(&outcome("csim", &["--json"])).unwrap();
+    assert_eq!((&json["trap_at"]["place"], &json["trap_at"]["text"]), (&1.into(), &waits.into()));
+    // The design stops in the same cycle at the same place, and fsim at the same place.
+    let rtl: serde_json::Value = serde_json::from_str(&outcome("rtl", &["--json"])).unwrap();
+    assert_eq!((&rtl["trap"], &rtl["cycles"]), (&json["trap"], &json["cycles"]));
+    assert_eq!(rtl["trap_at"]["place"], 1);
+    assert!(outcome("fsim", &[]).contains("trap: deadlock at instruction 1 of load\n     1  load mem=out"));
+}
+
+#[test]
+fn a_run_that_takes_longer_than_it_may_is_given_up() {
+    let dir = folder();
+    let message = |limit: u64, what| {
+        let more = if what == "cycles" { "" } else { ", which counts them here" };
+        format!("the run did not end within {limit} {what}; raise the limit (--max-cycles){more}")
+    };
+    for (device, limit, what) in [("fsim", 1, "instructions"), ("csim", 100, "cycles"), ("rtl", 100, "cycles")] {
+        let arguments = ["run", "copy.tw", "--device", device, "--max-cycles"];
+        refused(dir.path(), &[&arguments[..], &[&limit.to_string()]].concat(), &message(limit, what));
+        fine(dir.path(), &[&arguments[..], &["2000"]].concat());
+    }
+    let lenet = crate::models::lenet();
+    let arguments = ["run", &lenet, "--input", &crate::models::digits(), "--device", "csim", "--max-cycles", "1000"];
+    let outcome = tilewright(dir.path(), &arguments);
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.stderr.ends_with(&format!("{}\n", message(1000, "cycles"))), "{}", outcome.stderr);
+    refused(
+        dir.path(),
+        &["run", &lenet, "--device", "cpu", "--input", &crate::models::digits(), "--max-cycles", "9"],
+        "cpu cannot limit cycles; use --device fsim, csim or rtl",
+    );
 }
