@@ -243,6 +243,10 @@ impl HwConfig {
                 bad(key, format!("is {value}"), format!("use {least} to {}", DramSection::MOST));
             }
         }
+        if self.name.contains(char::is_control) {
+            // It stands in a comment of the package.
+            bad("name", "holds a control character".into(), "use a name of one line".into());
+        }
         found.extend(self.host.violations());
         found
     }
