@@ -10,6 +10,7 @@ mod pictures;
 mod programs;
 mod quantize;
 mod run_programs;
+mod shapes;
 
 use std::io::Write;
 use std::path::Path;

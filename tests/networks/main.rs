@@ -13,6 +13,7 @@ mod operators;
 mod quantized;
 mod random;
 mod resnet;
+mod shapes;
 mod tflite;
 
 use std::path::{Path, PathBuf};
@@ -64,7 +65,7 @@ fn compiled_at(level: u8, model: &Path, hw: &str, device: DeviceKind) -> (Artifa
 }
 
 /// Runs a compiled model as often as its inputs ask for. What runs on the design runs on the cycle model too, which must say
-/// the same of values, cycles, counters and bytes.
+/// the same of values, cycles, counters, bytes, and of each instruction's start, end and waits.
 fn run(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[Tensor]) -> Results {
     if device != DeviceKind::Rtl {
         return run_on(artifact, config, device, inputs);
@@ -77,6 +78,11 @@ fn run(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[Tens
             report.steps.iter().map(|s| (s.place, s.cycles, s.macs, s.bytes, s.counters)).collect()
         };
         assert_eq!(steps(a), steps(b), "run {number}: the cycle model, and the design");
+        for (a, b) in a.steps.iter().zip(&b.steps) {
+            assert_eq!(a.spans.len(), b.spans.len(), "run {number}");
+            let other = a.spans.iter().zip(&b.spans).find(|(a, b)| a != b);
+            assert_eq!(other, None, "run {number}: the cycle model, and the design");
+        }
     }
     assert!(modelled.outputs == found.outputs, "the cycle model computes other values");
     found
@@ -87,7 +93,8 @@ fn run_on(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[T
         artifact.manifest.inputs.iter().map(|id| artifact.manifest.values[id.0 as usize].clone()).collect();
     let runs = inference::split(&values.iter().collect::<Vec<_>>(), inputs).unwrap_or_else(|e| panic!("{e}"));
     // What the compiler makes must pass whatever the cycle model can find.
-    let extras = Extras { strict: device == DeviceKind::Csim, ..Extras::default() };
+    let spans = matches!(device, DeviceKind::Csim | DeviceKind::Rtl);
+    let extras = Extras { strict: device == DeviceKind::Csim, spans, ..Extras::default() };
     let device = devices::open(device, config, extras, &|_| {}).unwrap_or_else(|e| panic!("{e}"));
     let mut session = Session::new(artifact, &Registry::new(), device).unwrap_or_else(|e| panic!("{e}"));
     inference::run(&mut session, &runs, |_| {}).unwrap_or_else(|e| panic!("{e}"))

@@ -1,0 +1,36 @@
+//! The networks of well-known shapes, in int8, whole.
+
+use tilewright::devices::DeviceKind;
+use tilewright::inference;
+use tilewright::model::{self, Options};
+use tilewright::shapes::{self, NETWORKS};
+use tilewright_hw::config::HwConfig;
+
+use crate::run;
+
+/// Each network is made, and the cycle model, which must find nothing wrong with its programs, computes what the functional
+/// simulator does.
+#[test]
+#[ignore = "long; make test-full runs it"]
+fn every_network_that_can_be_made_runs() {
+    let config = HwConfig::load("1x16x16").unwrap();
+    for name in NETWORKS {
+        let graph = shapes::quantized(name).unwrap_or_else(|e| panic!("{e}"));
+        let options = Options::new(&config);
+        let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let manifest = &artifact.manifest;
+        let inputs: Vec<_> = manifest.inputs.iter().map(|id| &manifest.values[id.0 as usize]).collect();
+        let inputs = inference::made_up(&inputs);
+        let (macs, offloaded) = (manifest.macs(), manifest.offloaded_macs());
+        assert!(offloaded * 100 >= macs * 99, "{name}: {offloaded} of {macs} multiplications are offloaded");
+        let expected = run(artifact.clone(), &config, DeviceKind::Fsim, &inputs);
+        let found = run(artifact, &config, DeviceKind::Csim, &inputs);
+        assert!(found.outputs == expected.outputs, "{name}: the cycle model computes other values");
+        let distinct: std::collections::BTreeSet<u64> =
+            expected.outputs[0].to_f64().iter().map(|v| v.to_bits()).collect();
+        assert!(distinct.len() > 10, "{name}: {} values are told apart", distinct.len());
+        let cycles = found.cycles().unwrap();
+        println!("{name}: {cycles} cycles, {:.1} % of the array", 100.0 * macs as f64 / (256 * cycles) as f64);
+        assert!(macs <= 256 * cycles, "{name}: {macs} multiplications in {cycles} cycles");
+    }
+}
