@@ -7,6 +7,7 @@ use tilewright_runtime::tensor::largest_distance;
 
 mod bad_files;
 mod onnx_errors;
+mod onnx_integer;
 mod onnx_models;
 mod onnx_nodes;
 mod onnx_operators;

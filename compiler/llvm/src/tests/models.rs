@@ -81,6 +81,11 @@ fn lenet_runs() {
 }
 
 #[test]
+fn integers_with_zero_points_of_the_run_equal_those_of_onnx_runtime() {
+    check(&LlvmBackend::new().unwrap(), &repository("onnx-runtime").join("dynamic.onnx"), 1e-5);
+}
+
+#[test]
 fn networks_of_the_model_folder_run() {
     let backend = LlvmBackend::new().unwrap();
     if let Some(folder) = tilewright_testing::model("resnet8-cifar10") {

@@ -88,7 +88,8 @@ impl Reader<'_> {
 
     /// The requantization of a node's sums.
     pub(super) fn requantize(&self, node: &Node, axis: usize) -> Read<(NodeId, Finish)> {
-        let alone = "its 32-bit sums are read elsewhere than by one requantize; the accelerator stores 8 bits";
+        let alone = "its 32-bit sums are read elsewhere than by one requantize, as where a scale or zero point is known \
+                     at run time alone; the accelerator stores 8 bits";
         let (id, user) = self.only_user(node).ok_or(alone)?;
         let Op::Requantize(op) = &user.op else { return Err(alone.into()) };
         if user.inputs[0] != node.output() || op.axis != axis {

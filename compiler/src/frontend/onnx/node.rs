@@ -416,19 +416,6 @@ impl NodeContext<'_, '_> {
         Ok(())
     }
 
-    /// A zero point operand as the stored form of `data` has it.
-    pub fn stored_zero_point(&self, i: usize, data: ValueId) -> Result<i32, Reason> {
-        if !self.has_input(i) {
-            return Ok(if self.unsigned(data) { -128 } else { 0 });
-        }
-        let t = self.constant_input(i)?;
-        match t.data() {
-            TensorData::I8(v) if !v.is_empty() && v.iter().all(|z| z == &v[0]) => Ok(v[0].into()),
-            TensorData::U8(v) if !v.is_empty() && v.iter().all(|z| z == &v[0]) => Ok(i32::from(v[0]) - 128),
-            _ => Err(format!("its zero point, operand {i}, must be one i8 or u8, found {}", t.ty()).into()),
-        }
-    }
-
     pub fn unsigned(&self, v: ValueId) -> bool {
         self.cx.unsigned.contains(&v)
     }

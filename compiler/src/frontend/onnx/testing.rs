@@ -82,6 +82,34 @@ pub(in crate::frontend) fn with_floats(
     model.encode_to_vec()
 }
 
+/// A constant of bytes.
+pub(in crate::frontend) struct Bytes<'a> {
+    pub name: &'a str,
+    pub dims: &'a [i64],
+    /// [`Bytes::UNSIGNED`] or [`Bytes::SIGNED`].
+    pub element: i32,
+    pub data: &'a [u8],
+}
+
+impl Bytes<'_> {
+    pub const UNSIGNED: i32 = 2;
+    pub const SIGNED: i32 = 3;
+}
+
+/// The file with further constants of bytes.
+pub(in crate::frontend) fn with_bytes(model: &[u8], constants: &[Bytes]) -> Vec<u8> {
+    let mut model = ModelProto::decode(model).unwrap();
+    let tensor = |b: &Bytes| TensorProto {
+        name: b.name.into(),
+        dims: b.dims.to_vec(),
+        data_type: b.element,
+        raw_data: b.data.to_vec(),
+        ..Default::default()
+    };
+    model.graph.as_mut().unwrap().initializer.extend(constants.iter().map(tensor));
+    model.encode_to_vec()
+}
+
 /// The file with its first node's operator in another domain.
 pub(in crate::frontend) fn in_domain(model: &[u8], domain: &str) -> Vec<u8> {
     let mut model = ModelProto::decode(model).unwrap();

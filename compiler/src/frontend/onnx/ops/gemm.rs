@@ -1,7 +1,7 @@
-//! Gemm, MatMul and MatMulInteger.
+//! Gemm and MatMul.
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
-use crate::graph::op::{BinaryKind, Dense, MatMul, QMatMul, Transpose};
+use crate::graph::op::{BinaryKind, Dense, MatMul, Transpose};
 use crate::graph::{Op, ValueId};
 
 pub(super) fn gemm(n: &mut NodeContext) -> Result<(), Reason> {
@@ -60,7 +60,7 @@ pub(super) fn matmul(n: &mut NodeContext) -> Result<(), Reason> {
 }
 
 /// Operands of one dimension as matrices, and whether each was one.
-fn as_matrices(n: &mut NodeContext, a: ValueId, b: ValueId) -> Result<([ValueId; 2], [bool; 2]), Reason> {
+pub(super) fn as_matrices(n: &mut NodeContext, a: ValueId, b: ValueId) -> Result<([ValueId; 2], [bool; 2]), Reason> {
     for (name, v) in [("left", a), ("right", b)] {
         if n.ty(v).rank() == 0 {
             return Err(format!("its {name} operand is a scalar, {}; one dimension or more are needed", n.ty(v)).into());
@@ -80,7 +80,7 @@ fn as_matrices(n: &mut NodeContext, a: ValueId, b: ValueId) -> Result<([ValueId;
 }
 
 /// The result without the dimensions that [`as_matrices`] added.
-fn without(n: &mut NodeContext, v: ValueId, lines: [bool; 2]) -> Result<ValueId, Reason> {
+pub(super) fn without(n: &mut NodeContext, v: ValueId, lines: [bool; 2]) -> Result<ValueId, Reason> {
     if lines == [false; 2] {
         return Ok(v);
     }
@@ -94,8 +94,22 @@ fn without(n: &mut NodeContext, v: ValueId, lines: [bool; 2]) -> Result<ValueId,
     n.reshape("", v, &shape)
 }
 
-/// The product of two tensors. Matrices of weights, also dequantized ones, make it a dense layer over rows.
+/// The product of two tensors.
 pub(super) fn matrices(n: &mut NodeContext, a: ValueId, b: ValueId) -> Result<ValueId, Reason> {
+    let ([a, b], lines) = as_matrices(n, a, b)?;
+    let v = multiplied(n, a, b, Dense { data_zero_point: 0, weight_zero_point: 0 }, MatMul {})?;
+    without(n, v, lines)
+}
+
+/// The product of matrices, or of stacks of them. A matrix of weights, also a dequantized one, makes it a dense layer over
+/// rows.
+pub(super) fn multiplied(
+    n: &mut NodeContext,
+    a: ValueId,
+    b: ValueId,
+    dense: Dense,
+    matmul: impl Into<Op>,
+) -> Result<ValueId, Reason> {
     let weight = match n.cx.builder.def(b) {
         Some(node) => match node.op {
             Op::Constant(_) => true,
@@ -104,33 +118,22 @@ pub(super) fn matrices(n: &mut NodeContext, a: ValueId, b: ValueId) -> Result<Va
         },
         None => false,
     };
-    let ([a, b], lines) = as_matrices(n, a, b)?;
     let rank = n.ty(a).rank();
     let sizes = n.ty(a).shape().filter(|s| s[rank - 1] > 0);
-    let v = match sizes {
-        _ if !weight || n.ty(b).rank() != 2 => n.node("", MatMul {}, &[a, b])?,
+    match sizes {
+        _ if !weight || n.ty(b).rank() != 2 => n.node("", matmul, &[a, b]),
         _ if rank == 2 => {
             let b = n.transposed("weight", b, &[1, 0])?;
-            n.node("", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[a, b])?
+            n.node("", dense, &[a, b])
         }
         Some(mut shape) => {
             let b = n.transposed("weight", b, &[1, 0])?;
             let k = shape[rank - 1];
             let rows = n.reshape("rows", a, &[shape[..rank - 1].iter().product(), k])?;
-            let v = n.node("dense", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[rows, b])?;
+            let v = n.node("dense", dense, &[rows, b])?;
             shape[rank - 1] = n.shape(b)?[0];
-            n.reshape("", v, &shape)?
+            n.reshape("", v, &shape)
         }
-        None => n.node("", MatMul {}, &[a, b])?,
-    };
-    without(n, v, lines)
-}
-
-pub(super) fn matmul_integer(n: &mut NodeContext) -> Result<(), Reason> {
-    let (a, b) = (n.input(0)?, n.input(1)?);
-    let (a_zero_point, b_zero_point) = (n.stored_zero_point(2, a)?, n.stored_zero_point(3, b)?);
-    let ([a, b], lines) = as_matrices(n, a, b)?;
-    let v = n.node("", QMatMul { a_zero_point, b_zero_point }, &[a, b])?;
-    let v = without(n, v, lines)?;
-    n.output(v)
+        None => n.node("", matmul, &[a, b]),
+    }
 }

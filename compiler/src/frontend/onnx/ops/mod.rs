@@ -4,6 +4,7 @@ mod attention;
 mod binary;
 mod conv;
 mod gemm;
+mod integer;
 mod movement;
 mod norm;
 mod pad;
@@ -62,7 +63,7 @@ registry! {
     "Constant" shape::constant ["value", "value_float", "value_floats", "value_int", "value_ints"];
     "ConstantOfShape" shape::constant_of_shape ["value"];
     "Conv" conv::conv *CONV;
-    "ConvInteger" quantize::conv_integer *CONV;
+    "ConvInteger" integer::conv_integer *CONV;
     "ConvTranspose" conv::conv_transpose
         ["auto_pad", "dilations", "group", "kernel_shape", "output_padding", "output_shape", "pads", "strides"];
     "Cos" unary::cos [];
@@ -71,7 +72,7 @@ registry! {
     "DequantizeLinear" quantize::dequantize_linear ["axis", "block_size", "output_dtype"];
     "Div" binary::div ["axis", "broadcast"];
     "Dropout" shape::dropout ["is_test", "ratio", "seed"];
-    "DynamicQuantizeLinear" quantize::dynamic_quantize [];
+    "DynamicQuantizeLinear" integer::dynamic_quantize [];
     "Elu" unary::elu ["alpha"];
     "Equal" binary::equal ["axis", "broadcast"];
     "Erf" unary::erf [];
@@ -102,7 +103,7 @@ registry! {
     "LogSoftmax" unary::log_softmax ["axis"];
     "LpNormalization" norm::lp ["axis", "p"];
     "MatMul" gemm::matmul [];
-    "MatMulInteger" gemm::matmul_integer [];
+    "MatMulInteger" integer::matmul_integer [];
     "Max" binary::max [];
     "MaxPool" pool::max_pool ["auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "storage_order", "strides"];
     "Mean" binary::mean [];
@@ -169,15 +170,23 @@ registry! {
     "Upsample" resize::upsample ["height_scale", "mode", "scales", "width_scale"];
     "Where" binary::select [];
     "Xor" binary::xor [];
+    "com.microsoft.DequantizeLinear" quantize::dequantize_linear ["axis"];
+    "com.microsoft.DynamicQuantizeMatMul" integer::dynamic_quantize_matmul [];
     "com.microsoft.Gelu" unary::gelu [];
+    "com.microsoft.MatMulIntegerToFloat" integer::matmul_integer_to_float [];
     "com.microsoft.QGemm" quantize::qgemm ["alpha", "transA", "transB"];
     "com.microsoft.QLinearAdd" quantize::qlinear_add [];
+    "com.microsoft.QLinearAveragePool" quantize::qlinear_average
+        ["auto_pad", "ceil_mode", "channels_last", "count_include_pad", "kernel_shape", "pads", "strides"];
     "com.microsoft.QLinearConcat" quantize::qlinear_concat ["axis"];
     "com.microsoft.QLinearGlobalAveragePool" quantize::qlinear_global_average ["channels_last"];
     "com.microsoft.QLinearLeakyRelu" quantize::qlinear_leaky_relu ["alpha"];
     "com.microsoft.QLinearMul" quantize::qlinear_mul [];
+    "com.microsoft.QLinearReduceMean" quantize::qlinear_reduce_mean ["axes", "keepdims"];
     "com.microsoft.QLinearSigmoid" quantize::qlinear_sigmoid [];
     "com.microsoft.QLinearSoftmax" quantize::qlinear_softmax ["axis", "opset"];
+    "com.microsoft.QLinearWhere" quantize::qlinear_where [];
+    "com.microsoft.QuantizeLinear" quantize::quantize_linear ["axis"];
     "com.microsoft.QuickGelu" unary::quick_gelu ["alpha"];
 }
 

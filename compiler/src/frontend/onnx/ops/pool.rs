@@ -3,8 +3,8 @@
 use super::conv::{as_data, as_image};
 use super::{NCHW, Window, spatial, window};
 use crate::frontend::onnx::node::{NodeContext, Reason};
-use crate::graph::DType;
 use crate::graph::op::{AvgPool2d, BinaryKind, GlobalAvgPool, MaxPool2d, Pad, ReduceKind};
+use crate::graph::{DType, ValueId};
 
 pub(super) fn max_pool(n: &mut NodeContext) -> Result<(), Reason> {
     let given = n.input(0)?;
@@ -29,11 +29,17 @@ fn kernel(n: &NodeContext, line: bool) -> Result<[usize; 2], Reason> {
 
 pub(super) fn average_pool(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
+    let v = averages(n, "", data)?;
+    n.output(v)
+}
+
+/// The averages of the windows that the node's attributes give.
+pub(super) fn averages(n: &mut NodeContext, name: &str, data: ValueId) -> Result<ValueId, Reason> {
     let (data, line) = as_image(n, "data", data)?;
     let kernel = kernel(n, line)?;
     let w = window(n, &n.ty(data).clone(), kernel, line)?;
     let count_include_pad = n.int("count_include_pad").unwrap_or(0) != 0;
-    let suffix = if line { "pool" } else { "" };
+    let suffix = if line { "pool" } else { name };
     let op = |kernel, strides, pads, count_include_pad| AvgPool2d {
         kernel,
         strides,
@@ -54,19 +60,18 @@ pub(super) fn average_pool(n: &mut NodeContext) -> Result<(), Reason> {
     } else {
         n.node(suffix, op(kernel, w.strides, w.pads, count_include_pad), &[data])?
     };
-    let v = as_data(n, v, line)?;
-    n.output(v)
+    as_data(n, v, line)
 }
 
 /// Sums of windows by a depthwise convolution with ones, over how many elements each has.
 fn windows(
     n: &mut NodeContext,
-    data: crate::graph::ValueId,
+    data: ValueId,
     w: &Window,
     kernel: [usize; 2],
     count_pads: bool,
     suffix: &str,
-) -> Result<crate::graph::ValueId, Reason> {
+) -> Result<ValueId, Reason> {
     use crate::graph::op::Conv2d;
     let shape = n.shape(data)?;
     let (channels, [h, width]) = (shape[1], [shape[2], shape[3]]);
@@ -99,13 +104,16 @@ fn windows(
 
 pub(super) fn global_average_pool(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
-    let rank = n.ty(data).rank();
-    let v = if rank == 4 {
-        n.node("", GlobalAvgPool { layout: NCHW, lo: -128, hi: 127 }, &[data])?
-    } else {
-        n.reduce("", ReduceKind::Mean, &(2..rank).collect::<Vec<_>>(), true, data)?
-    };
+    let v = global_averages(n, "", data)?;
     n.output(v)
+}
+
+/// The averages over everything behind batch and channels.
+pub(super) fn global_averages(n: &mut NodeContext, name: &str, data: ValueId) -> Result<ValueId, Reason> {
+    match n.ty(data).rank() {
+        4 => n.node(name, GlobalAvgPool { layout: NCHW, lo: -128, hi: 127 }, &[data]),
+        rank => n.reduce(name, ReduceKind::Mean, &(2..rank).collect::<Vec<_>>(), true, data),
+    }
 }
 
 pub(super) fn global_max_pool(n: &mut NodeContext) -> Result<(), Reason> {

@@ -1,14 +1,13 @@
 //! QuantizeLinear, DequantizeLinear, and operators on integers with scales beside them, which become what stands
 //! between a dequantization and a quantization.
 
-use super::conv::{as_data, as_image};
 use super::norm::flattened;
-use super::{NCHW, Window, conv, gemm, window};
+use super::{conv, gemm, pool};
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::frontend::onnx::tensor;
 use crate::graph::op::{
-    BinaryKind, Cast, Clip, Concat, Conv2d, Dequantize, Expand, GlobalAvgPool, QuantRounding, Quantize, ReduceKind,
-    Slice, Softmax, Unary, UnaryKind,
+    BinaryKind, Cast, Clip, Concat, Dequantize, Expand, QuantRounding, Quantize, ReduceKind, Select, Slice, Softmax,
+    Unary, UnaryKind,
 };
 use crate::graph::{DType, TensorData, ValueId};
 
@@ -38,16 +37,6 @@ fn parameters(n: &NodeContext, scale: usize, zero_point: usize) -> Result<Parame
         }
     }
     Ok(p)
-}
-
-/// Zero points of a constant operand, as int8 where the file has uint8.
-fn parameters_zero(n: &NodeContext, i: usize) -> Result<Vec<i32>, Reason> {
-    let t = n.constant_input(i)?;
-    match t.data() {
-        TensorData::I8(v) => Ok(v.iter().map(|&z| i32::from(z)).collect()),
-        TensorData::U8(v) => Ok(v.iter().map(|&z| i32::from(z) - 128).collect()),
-        _ => Err(format!("its zero point must be of type i8 or u8, found {}", t.ty()).into()),
-    }
 }
 
 /// The real values of an operand with its scale and zero point beside it.
@@ -212,32 +201,6 @@ fn quantize_by_parts(n: &mut NodeContext, data: ValueId, asked: Option<DType>) -
     n.output(v)
 }
 
-/// Scale and zero point from the data's own range with 0 in it.
-pub(super) fn dynamic_quantize(n: &mut NodeContext) -> Result<(), Reason> {
-    let data = n.plain(0)?;
-    let axes: Vec<usize> = (0..n.ty(data).rank()).collect();
-    let zero = n.scalar("zero", 0.0);
-    let most = n.reduce("max", ReduceKind::Max, &axes, false, data)?;
-    let most = n.binary("max", BinaryKind::Max, most, zero)?;
-    let least = n.reduce("min", ReduceKind::Min, &axes, false, data)?;
-    let least = n.binary("min", BinaryKind::Min, least, zero)?;
-    let range = n.binary("range", BinaryKind::Sub, most, least)?;
-    let steps = n.scalar("steps", 255.0);
-    let scale = n.binary("scale", BinaryKind::Div, range, steps)?;
-    let bound = Clip { lo: 0.0, hi: 255.0 };
-    let place = n.binary("place", BinaryKind::Div, least, scale)?;
-    let place = n.unary("place", UnaryKind::Neg, place)?;
-    let place = n.unary("round", UnaryKind::Round, place)?;
-    let place = n.node("clip", bound.clone(), &[place])?;
-    let v = n.binary("div", BinaryKind::Div, data, scale)?;
-    let v = n.unary("round", UnaryKind::Round, v)?;
-    let v = n.add("add", v, place)?;
-    let v = n.node("clip", bound, &[v])?;
-    let v = n.node("", Cast { dtype: DType::U8 }, &[v])?;
-    let place = n.node("zero_point", Cast { dtype: DType::U8 }, &[place])?;
-    n.outputs(&[v, scale, place])
-}
-
 pub(super) fn qlinear_conv(n: &mut NodeContext) -> Result<(), Reason> {
     let x = real(n, "data", 0, 1, 2, 0)?;
     let w = real(n, "weight", 3, 4, 5, 0)?;
@@ -265,36 +228,6 @@ pub(super) fn qlinear_matmul(n: &mut NodeContext) -> Result<(), Reason> {
     let b = real(n, "b", 3, 4, 5, columns)?;
     let v = gemm::matrices(n, a, b)?;
     finish(n, v, 6, 7)
-}
-
-pub(super) fn conv_integer(n: &mut NodeContext) -> Result<(), Reason> {
-    let (data, weight) = (n.input(0)?, n.input(1)?);
-    let data_zero_point = n.stored_zero_point(2, data)?;
-    let several = n.has_input(3) && n.constant_input(3)?.len() > 1;
-    let weight_zero_point = if several { 0 } else { n.stored_zero_point(3, weight)? };
-    let zero_points = if several { parameters_zero(n, 3)? } else { Vec::new() };
-    let (data, line) = as_image(n, "data", data)?;
-    let (weight, _) = as_image(n, "weights", weight)?;
-    let shape = n.shape(weight)?;
-    let Window { strides, pads, dilations, .. } = window(n, &n.ty(data).clone(), [shape[2], shape[3]], line)?;
-    let groups = usize::try_from(n.int("group").unwrap_or(1)).map_err(|_| "its group must not be negative")?;
-    let weight = n.transposed("weight", weight, &[0, 2, 3, 1])?;
-    let op = Conv2d { strides, pads, dilations, groups, layout: NCHW, data_zero_point, weight_zero_point };
-    let v = if several {
-        // A zero point for each channel: its product with the sum of the window is taken off.
-        let channels = zero_points.len();
-        let shape = n.shape(weight)?;
-        let ones = n.table("ones", &shape, |_| 1i8)?;
-        let sums = n.node("sums", op.clone(), &[data, ones])?;
-        let products = n.node("products", op, &[data, weight])?;
-        let zero_points = n.table("zero_points", &[channels, 1, 1], |i| zero_points[i])?;
-        let less = n.binary("less", BinaryKind::Mul, sums, zero_points)?;
-        n.binary("", BinaryKind::Sub, products, less)?
-    } else {
-        n.node("", op, &[data, weight])?
-    };
-    let v = as_data(n, v, line)?;
-    n.output(v)
 }
 
 /// `QLinearAdd` and `QLinearMul`: a, scale, zero point, b, scale, zero point, scale, zero point.
@@ -352,7 +285,33 @@ pub(super) fn qlinear_softmax(n: &mut NodeContext) -> Result<(), Reason> {
 }
 
 pub(super) fn qlinear_global_average(n: &mut NodeContext) -> Result<(), Reason> {
-    one(n, |n, x| n.node("pool", GlobalAvgPool { layout: NCHW, lo: -128, hi: 127 }, &[x]))
+    one(n, |n, x| pool::global_averages(n, "pool", x))
+}
+
+pub(super) fn qlinear_average(n: &mut NodeContext) -> Result<(), Reason> {
+    one(n, |n, x| pool::averages(n, "pool", x))
+}
+
+/// Axes are an attribute whatever the set.
+pub(super) fn qlinear_reduce_mean(n: &mut NodeContext) -> Result<(), Reason> {
+    one(n, |n, x| {
+        let rank = n.ty(x).rank();
+        let axes = match n.ints("axes") {
+            Some(list) => n.axes(list, rank)?,
+            None => (0..rank).collect(),
+        };
+        let keep = n.int("keepdims").unwrap_or(1) != 0;
+        n.reduce("mean", ReduceKind::Mean, &axes, keep, x)
+    })
+}
+
+/// `QLinearWhere`: condition, then a and b with scale and zero point each, then scale and zero point of the result.
+pub(super) fn qlinear_where(n: &mut NodeContext) -> Result<(), Reason> {
+    let condition = n.plain(0)?;
+    let a = real(n, "a", 1, 2, 3, 0)?;
+    let b = real(n, "b", 4, 5, 6, 0)?;
+    let v = n.node("select", Select {}, &[condition, a, b])?;
+    finish(n, v, 7, 8)
 }
 
 /// Scale, zero point, then data, scale and zero point of each part.
