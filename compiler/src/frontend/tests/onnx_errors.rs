@@ -38,6 +38,24 @@ fn products_of_scalars_are_refused() {
 }
 
 #[test]
+fn constant_indices_outside_their_dimension_are_refused() {
+    let gather: &[Made] = &[("Gather", &["x", "i"], &["y"], &[("axis", &[1])])];
+    let outside = "node `y` (Gather): its index 3 lies outside dimension 1 of its data, which has 3 elements";
+    refused(gather, &[2, 3], &[("i", &[0, 3])], outside);
+    refused(gather, &[2, 3], &[("i", &[-4])], "its index -4 lies outside dimension 1 of its data");
+    assert!(take(gather, &[2, 3], &[("i", &[-3, 2])], 17).is_ok());
+    let elements: &[Made] =
+        &[("Unsqueeze", &["i", "a"], &["j"], &[]), ("GatherElements", &["x", "j"], &["y"], &[("axis", &[1])])];
+    refused(elements, &[1, 2], &[("i", &[2, 0]), ("a", &[0])], "(GatherElements): its index 2 lies outside");
+    let tuples: &[Made] = &[("GatherND", &["x", "i"], &["y"], &[])];
+    refused(tuples, &[2, 3], &[("i", &[1, 5])], "(GatherND): its index 5 lies outside dimension 1 of its data");
+    // A part that begins or ends outside is cut by the format's own rule.
+    let slice: &[Made] = &[("Slice", &["x", "f", "t"], &["y"], &[])];
+    let g = take(slice, &[4], &[("f", &[-9]), ("t", &[9])], 17).unwrap();
+    assert_eq!(g.ty(g.outputs()[0].1).shape().unwrap(), [4]);
+}
+
+#[test]
 fn nodes_may_stand_in_any_order() {
     let g = take(&[("Relu", &["a"], &["y"], &[]), ("Neg", &["x"], &["a"], &[])], &[2], &[], 17).unwrap();
     let y = eval(&g, &[Tensor::vector(vec![1f32, -2.0])]).unwrap();

@@ -55,3 +55,14 @@ pub(super) fn places(indices: &Tensor, n: usize) -> Result<Vec<usize>, OpError> 
         _ => Err(OpError::operand("indices", "of type i32 or i64", indices.ty())),
     }
 }
+
+/// The first of these indices (i32 or i64) that lies outside `n` elements, negative ones counted from the end.
+pub fn index_outside(indices: &Tensor, n: usize) -> Option<i64> {
+    let n = i64::try_from(n).unwrap_or(i64::MAX);
+    let outside = |i: &i64| *i >= n || *i < -n;
+    match indices.data() {
+        TensorData::I32(v) => v.iter().map(|&i| i64::from(i)).find(outside),
+        TensorData::I64(v) => v.iter().copied().find(outside),
+        _ => None,
+    }
+}

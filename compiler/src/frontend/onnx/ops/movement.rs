@@ -1,7 +1,7 @@
 //! Operators that move elements: concatenation, parts, chosen slices, repetition and blocks.
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
-use crate::graph::op::{BinaryKind, Concat, Expand, Gather, GatherElements, Select, Slice, Transpose};
+use crate::graph::op::{BinaryKind, Concat, Expand, Gather, GatherElements, Select, Slice, Transpose, index_outside};
 use crate::graph::{DType, Tensor, ValueId};
 
 /// Operands in one form: as int8 where all of them are unsigned bytes, else as they are in the file.
@@ -137,9 +137,23 @@ pub(super) fn slice(n: &mut NodeContext) -> Result<(), Reason> {
     n.output_like(v, data)
 }
 
+/// Refuses constant indices that lie outside a dimension of the data; those that the run computes are held within it.
+fn check_indices(n: &NodeContext, indices: ValueId, data: ValueId, axis: usize) -> Result<(), Reason> {
+    let (Some(known), Some(size)) = (n.cx.builder.constant_of(indices), n.ty(data).dims[axis].known()) else {
+        return Ok(());
+    };
+    match index_outside(known, size) {
+        Some(i) => {
+            Err(format!("its index {i} lies outside dimension {axis} of its data, which has {size} elements").into())
+        }
+        None => Ok(()),
+    }
+}
+
 pub(super) fn gather(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, indices) = (n.input(0)?, n.plain(1)?);
     let axis = n.axis_attribute(0, n.ty(data).rank())?;
+    check_indices(n, indices, data, axis)?;
     let v = n.node("", Gather { axis }, &[data, indices])?;
     n.output_like(v, data)
 }
@@ -147,6 +161,7 @@ pub(super) fn gather(n: &mut NodeContext) -> Result<(), Reason> {
 pub(super) fn gather_elements(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, indices) = (n.input(0)?, n.plain(1)?);
     let axis = n.axis_attribute(0, n.ty(data).rank())?;
+    check_indices(n, indices, data, axis)?;
     let v = n.node("", GatherElements { axis }, &[data, indices])?;
     n.output_like(v, data)
 }
@@ -179,6 +194,7 @@ pub(super) fn gather_nd(n: &mut NodeContext) -> Result<(), Reason> {
     for k in 0..width {
         let column = part(n, &format!("column{k}"), indices, outer.len(), k, 1)?;
         let column = n.reshape(&format!("index{k}"), column, outer)?;
+        check_indices(n, column, data, batch + k)?;
         let column = from_end(n, column, indexed[batch + k] as i64)?;
         let step = n.made("step", Tensor::scalar(strides[batch + k]));
         let term = n.binary("term", BinaryKind::Mul, column, step)?;
