@@ -13,9 +13,9 @@ use super::view::{ColumnWindows, View};
 use super::window::Window;
 use crate::graph::ValueId;
 use std::ops::Range;
-use tilewright_driver::{DriverError, Nest, Role};
+use tilewright_driver::{Dim, DriverError, Nest, Role};
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{Descriptor, Load, PARAM_ROWS, Store, VecOp, VecSrc, Vector};
+use tilewright_hw::isa::{Descriptor, Load, PARAM_ROWS, Store, VecDst, VecOp, VecSrc, Vector};
 use tilewright_hw::layout::{pack_descriptor, pack_params};
 
 /// Parts of `size` in steps of `step`.
@@ -163,13 +163,18 @@ pub(super) fn requant_entries(config: &HwConfig, finish: &Finish, tiles: Range<u
 }
 
 impl Walk<'_> {
+    /// Entries of the descriptor and of the requantizations of some blocks.
+    fn param_entries(&self, config: &HwConfig, blocks: usize) -> u32 {
+        let each = if self.conv.slope.is_some() { 2 } else { 1 };
+        config.descriptor_entries() + (each * blocks * self.sizes.out_ratio) as u32
+    }
+
     fn taps(&self) -> usize {
         self.conv.kernel[0] * self.conv.kernel[1]
     }
 
     fn constants(&mut self, e: &mut Emit) {
         let (config, conv) = (e.config, self.conv);
-        let out_tiles = self.sizes.out_blocks * self.sizes.out_ratio;
         let (weights, zero_point) = stored(conv, config);
         self.zero_point = zero_point;
         let packed = pack(conv, (&weights, zero_point), &self.sizes, self.input.1, config);
@@ -179,11 +184,15 @@ impl Walk<'_> {
             let name = format!("{} weights beyond 8 bits", self.name);
             self.rest_weights = e.b.constant(&name, Role::Weights, &self.rest.bytes);
         }
-        let whole = 2 * PARAM_ROWS * (out_tiles as u32 + config.descriptor_entries()) <= config.entries(Mem::Param);
+        let entries = self.param_entries(config, self.sizes.out_blocks);
+        let whole = 2 * PARAM_ROWS * entries <= config.entries(Mem::Param);
         let group = if whole { self.sizes.out_blocks } else { self.tile.out_blocks };
         for blocks in cut(self.sizes.out_blocks, group) {
             let tiles = blocks.start * self.sizes.out_ratio..blocks.end * self.sizes.out_ratio;
-            let bytes = requant_params(config, &conv.finish, tiles);
+            let mut bytes = requant_params(config, &conv.finish, tiles.clone());
+            if let Some(slope) = &conv.slope {
+                bytes.extend(requant_entries(config, &slope.finish(&conv.finish), tiles));
+            }
             let offset = e.b.constant(&format!("{} parameters", self.name), Role::Params, &bytes);
             self.params.push((blocks, offset));
         }
@@ -230,9 +239,12 @@ impl Walk<'_> {
         let kept = self.on_chip.output.zip(s.pixels.tiles.first());
         let kept = kept.map(|(k, t)| k.target(s.blocks.start, t.rows.start, t.columns.start));
         let direct = kept.filter(|_| !self.on_chip.stored);
+        let slope = self.conv.slope.as_ref();
         let last = direct.filter(|_| self.tail.is_empty());
-        let out = if last.is_some() { 0 } else { self.tail.room(e, entries, kept.is_some()) };
-        let target = last.unwrap_or(Target::out(out, size, self.sizes.out_ratio as u32));
+        let again = kept.is_some() || slope.is_some();
+        let out = if last.is_some() && slope.is_none() { 0 } else { self.tail.room(e, entries, again) };
+        let first = last.filter(|_| slope.is_none());
+        let target = first.unwrap_or(Target::out(out, size, self.sizes.out_ratio as u32));
         let finish = &self.conv.finish;
         let blocks = s.blocks.len() as u32;
         let work = Requant {
@@ -253,6 +265,17 @@ impl Walk<'_> {
             ..Vector::default()
         };
         e.b.vector_nest(requant, &target.results(Nest { at: [out, acc, param.1], ..nest }, blocks, size))?;
+        if let Some(slope) = slope {
+            // In the place of the sums, which nothing reads any more.
+            let nest = e.nest(&Work::Requant(Requant { mode: slope.mode, ..work }))?;
+            let below = Vector { mode: slope.mode, dst: VecDst::Acc, ..requant };
+            e.b.vector_nest(below, &Nest { at: [acc, acc, param.2], ..nest })?;
+            let to = last.unwrap_or(Target::out(out, size, self.sizes.out_ratio as u32));
+            let choice = Vector { op: slope.op, dst: to.dst, a: VecSrc::Out, b: VecSrc::Acc, ..Vector::default() };
+            let dims = vec![Dim::new(entries, [1, 1, 1])];
+            let nest = Nest { at: [out, out, acc], body: vec![[0; 3]], dims };
+            e.b.vector_nest(choice, &to.results(nest, blocks, size))?;
+        }
         border.late(e, self.name, acc)?;
         self.tail.apply(e, &s.pixels, &s.blocks, (out, entries, direct))?;
         if let Some(kept) = kept.filter(|_| self.on_chip.stored) {
@@ -317,12 +340,12 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Entries of the descriptor and of the step's first output tile.
-    fn load_params(&self, e: &mut Emit, s: &Step) -> Result<(u32, u32), DriverError> {
+    /// Entries of the descriptor and of the step's first output tile in both requantizations.
+    fn load_params(&self, e: &mut Emit, s: &Step) -> Result<(u32, u32, u32), DriverError> {
         let group = self.params.iter().find(|(blocks, _)| blocks.contains(&s.blocks.start));
         let (blocks, offset) = group.cloned().unwrap_or((0..0, 0));
         let descriptor = e.config.descriptor_entries();
-        let entries = descriptor + (blocks.len() * self.sizes.out_ratio) as u32;
+        let entries = self.param_entries(e.config, blocks.len());
         let key = [blocks.start, 0, 0, 0, 0];
         let row = match e.param.find(&key) {
             Some(row) => row,
@@ -333,8 +356,8 @@ impl Walk<'_> {
                 row
             }
         };
-        let first = (s.blocks.start - blocks.start) * self.sizes.out_ratio;
-        Ok((row / PARAM_ROWS, row / PARAM_ROWS + descriptor + first as u32))
+        let first = row / PARAM_ROWS + descriptor + ((s.blocks.start - blocks.start) * self.sizes.out_ratio) as u32;
+        Ok((row / PARAM_ROWS, first, first + (blocks.len() * self.sizes.out_ratio) as u32))
     }
 
     /// Tiles over the input channels of a pass.

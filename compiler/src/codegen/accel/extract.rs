@@ -1,7 +1,7 @@
 //! Nodes of the graph to layers, or the reason why not.
 
 use super::keep::OnChip;
-use super::layer::{Conv, Finish, Kind, Layer, MatMul, Pool, PoolFinish, Reduce};
+use super::layer::{Conv, Finish, Kind, Layer, MatMul, PairOp, Pool, PoolFinish, Reduce, Slope};
 use super::rest::split;
 use super::view::View;
 use crate::graph::op::{self, Layout, Op};
@@ -91,7 +91,15 @@ impl Reader<'_> {
         let alone = "its 32-bit sums are read elsewhere than by one requantize, as where a scale or zero point is known \
                      at run time alone; the accelerator stores 8 bits";
         let (id, user) = self.only_user(node).ok_or(alone)?;
-        let Op::Requantize(op) = &user.op else { return Err(alone.into()) };
+        if !matches!(user.op, Op::Requantize(_)) {
+            return Err(alone.into());
+        }
+        Ok((id, self.finish(node, user, axis)?))
+    }
+
+    /// What a requantize does to a node's sums.
+    fn finish(&self, node: &Node, user: &Node, axis: usize) -> Read<Finish> {
+        let Op::Requantize(op) = &user.op else { return Err(format!("the accelerator has no {}", user.op.name())) };
         if user.inputs[0] != node.output() || op.axis != axis {
             return Err("its requantize does not run along the channels".into());
         }
@@ -108,7 +116,37 @@ impl Reader<'_> {
             hi: op.hi,
             mode: op.mode,
         };
-        Ok((id, finish))
+        Ok(finish)
+    }
+
+    /// A product's node and those of its requantization: one, or two of which the greater or lesser result is taken.
+    fn finished(&self, id: NodeId, node: &Node, axis: usize) -> Read<(Vec<NodeId>, Finish, Option<Slope>)> {
+        if let Some((nodes, finish, slope)) = self.sloped(node, axis) {
+            return Ok(([&[id][..], &nodes].concat(), finish, Some(slope)));
+        }
+        let (next, finish) = self.requantize(node, axis)?;
+        Ok((vec![id, next], finish, None))
+    }
+
+    /// Two requantizations of a node's sums that differ by their factors alone, and the operator that takes their results.
+    fn sloped(&self, node: &Node, axis: usize) -> Option<([NodeId; 3], Finish, Slope)> {
+        let &[a, b] = self.users[node.output().0].as_slice() else { return None };
+        if a == b || self.graph.is_output(node.output()) {
+            return None;
+        }
+        let (above, below) = (self.graph.node(a), self.graph.node(b));
+        let (taken, user) = self.only_user(above)?;
+        let Op::Binary(op::Binary { kind }) = user.op else { return None };
+        let op = match PairOp::plain(kind)? {
+            PairOp::Plain(_, op) => op,
+            _ => return None,
+        };
+        if self.only_user(below)?.0 != taken || user.inputs.len() != 2 || user.inputs[0] == user.inputs[1] {
+            return None;
+        }
+        let (first, second) = (self.finish(node, above, axis).ok()?, self.finish(node, below, axis).ok()?);
+        let slope = Slope { multiplier: second.multiplier.clone(), shift: second.shift.clone(), mode: second.mode, op };
+        (slope.finish(&first) == second).then_some(([a, b, taken], first, slope))
     }
 
     /// Takes a clip behind the last node into its bounds.
@@ -146,10 +184,9 @@ impl Reader<'_> {
         let output = self.image(node.output(), op.layout)?;
         let shape = self.shape(node.inputs[1])?;
         let (weights, rest) = split(self.weights(node.inputs[1])?, op.weight_zero_point);
-        let (next, mut finish) = self.requantize(node, op.layout.channel_axis())?;
+        let (mut nodes, mut finish, slope) = self.finished(id, node, op.layout.channel_axis())?;
         fold_zero_point(&mut finish, &weights, op.data_zero_point);
         fold_zero_point(&mut finish, &rest, op.data_zero_point);
-        let mut nodes = vec![id, next];
         self.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
         let conv = Conv {
             kernel: [shape[1], shape[2]],
@@ -162,6 +199,7 @@ impl Reader<'_> {
             weight_zero_point: op.weight_zero_point,
             pad_value: op.data_zero_point as i8,
             finish,
+            slope,
         };
         self.layer(nodes, vec![(node.inputs[0], input)], output, Kind::Conv(conv))
     }
@@ -188,10 +226,9 @@ impl Reader<'_> {
             }
         }
         let (weights, rest) = split(&weights, op.weight_zero_point);
-        let (next, mut finish) = self.requantize(node, 1)?;
+        let (mut nodes, mut finish, slope) = self.finished(id, node, 1)?;
         fold_zero_point(&mut finish, &weights, op.data_zero_point);
         fold_zero_point(&mut finish, &rest, op.data_zero_point);
-        let mut nodes = vec![id, next];
         self.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
         let conv = Conv {
             kernel,
@@ -204,6 +241,7 @@ impl Reader<'_> {
             weight_zero_point: op.weight_zero_point,
             pad_value: op.data_zero_point as i8,
             finish,
+            slope,
         };
         self.layer(nodes, vec![(data, input)], output, Kind::Conv(conv))
     }

@@ -82,6 +82,28 @@ pub struct Conv {
     pub pad_value: i8,
     /// What becomes of the sums; the data's zero point is folded into the bias.
     pub finish: Finish,
+    /// What else becomes of them.
+    pub slope: Option<Slope>,
+}
+
+/// A second requantization of the same sums with other factors: the results are the greater, or the lesser, of both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slope {
+    /// Fixed-point factors.
+    pub multiplier: Vec<i32>,
+    /// Shifts, with the sign of `mode`.
+    pub shift: Vec<i8>,
+    /// Rounding.
+    pub mode: Rounding,
+    /// Which is taken: `max` or `min`.
+    pub op: VecOp,
+}
+
+impl Slope {
+    /// The requantization, of whose sums `first` is the other one.
+    pub fn finish(&self, first: &Finish) -> Finish {
+        Finish { multiplier: self.multiplier.clone(), shift: self.shift.clone(), mode: self.mode, ..first.clone() }
+    }
 }
 
 /// Requantization with values for each channel.

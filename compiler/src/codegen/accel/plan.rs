@@ -95,7 +95,7 @@ pub fn plan(layer: &Layer, config: &HwConfig, search: bool) -> Result<Plan, Stri
         Kind::Conv(conv) => {
             let need = Need { on_chip: layer.on_chip, ..then::need(&layer.then, config)? };
             let views = [layer.inputs[0].1, layer.output.1];
-            let alone = layer.then.is_empty();
+            let alone = layer.then.is_empty() && conv.slope.is_none();
             let shared = alone.then(|| depthwise::tile(conv, views, layer.on_chip, config)).flatten();
             match (shared, conv_tile(conv, (false, need, search), views, config)) {
                 (Some(shared), Ok(tile)) if tile.cycles <= shared.cycles => Ok(Plan::Conv(tile)),
@@ -312,7 +312,8 @@ fn cost(
     let main = tile.out_blocks * sizes.out_ratio * in_tiles * taps;
     let further = most_rest(rest, sizes, tile, in_tiles);
     let wgt = main + further;
-    let params = tile.out_blocks * sizes.out_ratio + config.descriptor_entries() as usize + need.params;
+    let entries = if conv.slope.is_some() { 2 } else { 1 };
+    let params = entries * tile.out_blocks * sizes.out_ratio + config.descriptor_entries() as usize + need.params;
     let half = |mem: Mem| config.entries(mem) as usize / 2;
     let whole_weights = main == sizes.out_blocks * sizes.out_ratio * sizes.in_tiles * taps;
     let acc_half = if config.banks(Mem::Acc) > 1 { half(Mem::Acc) } else { 2 * half(Mem::Acc) };
@@ -401,7 +402,10 @@ fn cost(
     let gemm = tiles * passes * ((main * pixels) as u64 + 12)
         + all_rest as u64 * pixel_tiles * pixels as u64
         + if all_rest > 0 { 20 * pixel_tiles * (sizes.out_blocks * sizes.out_ratio) as u64 } else { 0 };
-    let requant = requant + out as u64 * need.entry_cycles + need.tile_cycles;
+    // A second requantization, and the choice between both results.
+    let choice = (out as u64) * u64::from(config.row_elements().div_ceil(config.vector_lanes));
+    let slope = if conv.slope.is_some() { requant + choice + 60 } else { 0 };
+    let requant = requant + slope + out as u64 * need.entry_cycles + need.tile_cycles;
     let vector = tiles * (requant + 24);
     // The first tile's operands and the last tile's results are not hidden behind anything; each tile has instructions
     // to fetch and tokens to wait for.

@@ -84,6 +84,7 @@ impl Reader<'_> {
                     weight_zero_point: op.weight_zero_point,
                     pad_value: op.data_zero_point as i8,
                     finish,
+                    slope: None,
                 };
                 phases.push(Phase { conv, view, first: [y, x] });
             }

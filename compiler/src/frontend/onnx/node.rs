@@ -458,6 +458,15 @@ impl NodeContext<'_, '_> {
         self.reshape("weight", v, &joined)
     }
 
+    /// The values of a constant of floats, or of dequantized constants.
+    pub fn known_floats(&self, v: ValueId) -> Option<Vec<f32>> {
+        let real = match self.dequantized(v) {
+            Some((d, t)) => Op::from(d).eval(&[&t]).ok()?.pop()?,
+            None => self.cx.builder.constant_of(v)?.as_ref().clone(),
+        };
+        Some(real.as_slice::<f32>().ok()?.to_vec())
+    }
+
     /// The constant under a dequantization.
     fn dequantized(&self, v: ValueId) -> Option<(Dequantize, Tensor)> {
         let node = self.cx.builder.def(v)?;

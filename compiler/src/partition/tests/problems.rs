@@ -4,10 +4,10 @@ mod moves;
 
 use super::{check, configs, on_cpu};
 use crate::graph::op::{
-    AvgPool2d, Clip, Conv2d, ConvTranspose2d, Dense, GlobalAvgPool, Layout, MaxPool2d, Pad, QAdd, QMatMul, Requantize,
-    Rescale, Reshape, SumPool2d,
+    AvgPool2d, Binary, BinaryKind, Clip, Conv2d, ConvTranspose2d, Dense, GlobalAvgPool, Layout, MaxPool2d, Pad, QAdd,
+    QMatMul, Requantize, Rescale, Reshape, SumPool2d,
 };
-use crate::graph::{DType, Graph, GraphBuilder, Tensor, TensorType, ValueId};
+use crate::graph::{DType, Graph, GraphBuilder, Op, Tensor, TensorType, ValueId};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tilewright_hw::HwConfig;
@@ -28,19 +28,32 @@ pub(super) fn shape(layout: Layout, n: usize, c: usize, h: usize, w: usize) -> V
     }
 }
 
+/// Makes int8 of sums of so many products, with channels along an axis.
+type Finish = fn(&mut StdRng, &mut GraphBuilder, ValueId, usize, usize) -> ValueId;
+
+/// A factor for sums of `terms` products whose results use most of their range, as multiplier and shift.
+fn factor(rng: &mut StdRng, terms: usize, mode: Rounding) -> (i32, i32) {
+    let real = rng.random_range(0.2..1.5) * 100.0 / (5000.0 * (terms as f64).sqrt());
+    let (m, s) = quantize_multiplier(real);
+    // *Single* counts the right shift beyond 31 bits, which a scale below 1 always has.
+    (m, if mode == Rounding::Double { i32::from(s) } else { -i32::from(s).min(0) })
+}
+
+fn mode(rng: &mut StdRng) -> Rounding {
+    if rng.random() { Rounding::Double } else { Rounding::Single }
+}
+
 /// Requantization whose results use most of their range, for sums of `terms` products.
 pub(super) fn requantize(rng: &mut StdRng, b: &mut GraphBuilder, acc: ValueId, axis: usize, terms: usize) -> ValueId {
     let channels = b.ty(acc).dims[axis].known().unwrap();
-    let mode = if rng.random() { Rounding::Double } else { Rounding::Single };
+    let mode = mode(rng);
     let mut bias = Vec::new();
     let (mut multiplier, mut shift) = (Vec::new(), Vec::new());
     for _ in 0..channels {
-        let real = rng.random_range(0.2..1.5) * 100.0 / (5000.0 * (terms as f64).sqrt());
-        let (m, s) = quantize_multiplier(real);
+        let (m, s) = factor(rng, terms, mode);
         bias.push(rng.random_range(-3000..3000));
         multiplier.push(m);
-        // *Single* counts the right shift beyond 31 bits, which a scale below 1 always has.
-        shift.push(if mode == Rounding::Double { i32::from(s) } else { -i32::from(s).min(0) });
+        shift.push(s);
     }
     let constants = [bias, multiplier, shift].map(|v| b.constant("", Tensor::vector(v)));
     let zero_point = rng.random_range(-20..20);
@@ -49,7 +62,25 @@ pub(super) fn requantize(rng: &mut StdRng, b: &mut GraphBuilder, acc: ValueId, a
     b.node("requantize", op, &[acc, constants[0], constants[1], constants[2]]).unwrap()
 }
 
+/// The greater, or the lesser, of two requantizations that differ by their factors and rounding alone.
+fn sloped(rng: &mut StdRng, b: &mut GraphBuilder, acc: ValueId, axis: usize, terms: usize) -> ValueId {
+    let first = requantize(rng, b, acc, axis, terms);
+    let node = b.def(first).unwrap().clone();
+    let Op::Requantize(op) = node.op else { unreachable!("it is one") };
+    let mode = mode(rng);
+    let channels = b.ty(node.inputs[1]).dims[0].known().unwrap();
+    let (multiplier, shift): (Vec<_>, Vec<_>) = (0..channels).map(|_| factor(rng, terms, mode)).unzip();
+    let [multiplier, shift] = [multiplier, shift].map(|v| b.constant("", Tensor::vector(v)));
+    let second = b.node("second", Requantize { mode, ..op }, &[acc, node.inputs[1], multiplier, shift]).unwrap();
+    let kind = if rng.random() { BinaryKind::Max } else { BinaryKind::Min };
+    b.node("choice", Binary { kind }, &[first, second]).unwrap()
+}
+
 fn conv(rng: &mut StdRng) -> Option<Graph> {
+    finished_conv(rng, requantize)
+}
+
+fn finished_conv(rng: &mut StdRng, finish: Finish) -> Option<Graph> {
     let layout = layout(rng);
     let n = if rng.random_bool(0.2) { 2 } else { 1 };
     let groups = *[1, 1, 1, 2, 4].get(rng.random_range(0..5usize))?;
@@ -74,7 +105,7 @@ fn conv(rng: &mut StdRng) -> Option<Graph> {
         weight_zero_point: if rng.random() { rng.random_range(-128..128) } else { 0 },
     };
     let acc = b.node("conv", op, &[x, weights]).ok()?;
-    let mut y = requantize(rng, &mut b, acc, layout.channel_axis(), kernel[0] * kernel[1] * depth);
+    let mut y = finish(rng, &mut b, acc, layout.channel_axis(), kernel[0] * kernel[1] * depth);
     if rng.random_bool(0.3) {
         y = b.node("clip", Clip { lo: -30.0, hi: 50.0 }, &[y]).unwrap();
     }
@@ -83,6 +114,10 @@ fn conv(rng: &mut StdRng) -> Option<Graph> {
 }
 
 fn dense(rng: &mut StdRng) -> Option<Graph> {
+    finished_dense(rng, requantize)
+}
+
+fn finished_dense(rng: &mut StdRng, finish: Finish) -> Option<Graph> {
     let (m, k, n) = (rng.random_range(1..6), rng.random_range(1..300), rng.random_range(1..70));
     let mut b = GraphBuilder::new("dense");
     let x = b.input("x", TensorType::new(DType::I8, &[m, k]));
@@ -95,7 +130,7 @@ fn dense(rng: &mut StdRng) -> Option<Graph> {
             &[x, w],
         )
         .ok()?;
-    let y = requantize(rng, &mut b, acc, 1, k);
+    let y = finish(rng, &mut b, acc, 1, k);
     b.output("y", y);
     Some(b.finish().unwrap())
 }
@@ -318,6 +353,12 @@ fn convolutions() {
 #[test]
 fn fully_connected_layers() {
     problems(dense, 20, 90);
+}
+
+#[test]
+fn products_of_two_slopes() {
+    problems(|rng| finished_conv(rng, sloped), 40, 75);
+    problems(|rng| finished_dense(rng, sloped), 15, 90);
 }
 
 #[test]

@@ -15,7 +15,9 @@ pub(super) fn matrices(g: &Group) -> Option<Patch> {
     let mut p = Patch::new("qmatmul");
     let op = QMatMul { a_zero_point: qa.zero_point, b_zero_point: qb.zero_point };
     let acc = p.node(&g.label(&g.core.name), op, &[a.into(), b.into()]);
-    let v = requantize(g, &mut p, acc, axis, vec![0; columns], &vec![factor; columns])?;
+    // The greatest sum of products of bytes less their zero points.
+    let most = g.view.graph.ty(a).dims.last().and_then(Dim::known)? as f64 * 255.0 * 255.0;
+    let v = requantize(g, &mut p, g.name(), (acc, axis), vec![0; columns], &vec![(factor, most); columns])?;
     g.finish(p, v)
 }
 
@@ -23,7 +25,7 @@ pub(super) fn elements(g: &Group) -> Option<Patch> {
     let (a, qa) = g.dequantized(g.core.inputs[0])?;
     let (b, qb) = g.dequantized(g.core.inputs[1])?;
     let factor = f64::from(qa.scale) * f64::from(qb.scale) / f64::from(g.out.scale);
-    let (multiplier, shift, mode) = scaling(&[factor])?;
+    let (multiplier, shift, mode) = scaling(&[(factor, 255.0 * 255.0)])?;
     let op = QMul {
         a_zero_point: qa.zero_point,
         b_zero_point: qb.zero_point,

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | dequantize, quantize | nothing where the scales are the same, else `rescale` |
 //! | clip or relu | `rescale` with the clamp |
-//! | conv2d, dense | the same on int8, then `requantize` |
+//! | conv2d, dense | the same on int8, then `requantize`; with a leaky relu the greater of two |
 //! | avg_pool2d, global_avg_pool | the same on int8 where the scales are the same, else `sum_pool2d`, `requantize` |
 //! | add, sub | `qadd` |
 //! | mul | `qmul`; by one number `rescale` |
@@ -26,6 +26,7 @@
 mod add;
 mod bias;
 mod concat;
+mod leaky;
 mod lookup;
 mod matmul;
 mod pool;
@@ -89,6 +90,8 @@ struct Group<'v> {
     reshapes: Vec<&'v Reshape>,
     /// What is added to each channel of the operator's result.
     added: Option<Vec<f64>>,
+    /// Factors of a product's results below 0, one or one for each channel.
+    slopes: Option<Vec<f64>>,
     /// The name of the integer operator.
     name: String,
     out: PerTensor,
@@ -105,9 +108,17 @@ impl<'v> Group<'v> {
         };
         let (mut lo, mut hi) = (-128, 127);
         let mut core = view.def(root.inputs[0])?;
-        let (mut reshapes, mut added) = (Vec::new(), None);
+        let (mut reshapes, mut added, mut slopes) = (Vec::new(), None, None);
         loop {
+            if slopes.is_none()
+                && let Some(found) = leaky::behind_product(view, core)
+            {
+                (core, slopes) = (found.before, Some(found.slopes));
+                continue;
+            }
             let (a, b) = match &core.op {
+                // A clip before the slope holds other values than one behind it.
+                Op::Clip(_) | Op::Relu(_) if slopes.is_some() => return None,
                 Op::Clip(c) => (bound(q, scale, zero_point, c.lo), bound(q, scale, zero_point, c.hi)),
                 Op::Relu(_) => (bound(q, scale, zero_point, 0.0), 127),
                 Op::Reshape(r) => {
@@ -129,7 +140,7 @@ impl<'v> Group<'v> {
         }
         // The result keeps the root's name.
         let name = if reshapes.is_empty() { root.name.clone() } else { format!("{}/flat", root.name) };
-        Some(Group { view, root, core, reshapes, added, name, out: PerTensor { scale, zero_point }, lo, hi })
+        Some(Group { view, root, core, reshapes, added, slopes, name, out: PerTensor { scale, zero_point }, lo, hi })
     }
 
     /// The int8 value under a `dequantize` as a whole.
@@ -168,15 +179,24 @@ fn bound(q: &Quantize, scale: f32, zero_point: i32, x: f32) -> i32 {
 /// The least factor of which 31 bits behind the point leave nothing to be seen in 8-bit results.
 const LEAST_WHOLE: f64 = 1.0 / 4096.0;
 
-/// Real factors as multipliers and shifts: one rounding where all of them are below 1, else two.
-fn scaling(factors: &[f64]) -> Option<(Vec<i32>, Vec<i32>, Rounding)> {
-    if factors.iter().any(|f| !f.is_finite() || *f < 0.0) {
+/// From this factor on every integer but 0 leaves the range of bytes, wherever the zero point lies.
+const MOST: f64 = 512.0;
+
+/// Real factors, each with the greatest magnitude of what it scales, as multipliers and shifts: one rounding where all of
+/// them are below 1, else two. None where 32 bits do not hold what is shifted before it is multiplied.
+fn scaling(factors: &[(f64, f64)]) -> Option<(Vec<i32>, Vec<i32>, Rounding)> {
+    if factors.iter().any(|(f, _)| f.is_nan() || *f < 0.0) {
         return None;
     }
+    // Past the greatest all results are held at the bounds; the factor itself would take too many bits.
+    let (factors, magnitudes): (Vec<f64>, Vec<f64>) = factors.iter().map(|&(f, most)| (f.min(MOST), most)).unzip();
     let (multiplier, shift): (Vec<i32>, Vec<i32>) =
         factors.iter().map(|&f| quantize_multiplier(f)).map(|(m, s)| (m, i32::from(s))).unzip();
     if shift.iter().all(|&s| s <= 0) {
         return Some((multiplier, shift.iter().map(|s| -s).collect(), Rounding::Single));
+    }
+    if shift.iter().zip(magnitudes).any(|(&s, most)| s > 0 && most * f64::from(1u32 << s) > f64::from(i32::MAX)) {
+        return None;
     }
     // A factor below 1 in full, without a shift, is rounded once here as well: by the multiplication.
     let whole = |(f, (m, s)): (&f64, (i32, i32))| match s {
@@ -187,14 +207,21 @@ fn scaling(factors: &[f64]) -> Option<(Vec<i32>, Vec<i32>, Rounding)> {
     Some((multiplier, shift, Rounding::Double))
 }
 
-/// Adds a `requantize` to the group's output.
-fn requantize(g: &Group, p: &mut Patch, acc: Ref, axis: usize, bias: Vec<i32>, factors: &[f64]) -> Option<Ref> {
+/// Adds a `requantize` of sums with channels along an axis to the group's output; factors as for [`scaling`].
+fn requantize(
+    g: &Group,
+    p: &mut Patch,
+    name: &str,
+    (acc, axis): (Ref, usize),
+    bias: Vec<i32>,
+    factors: &[(f64, f64)],
+) -> Option<Ref> {
     let (multiplier, shift, mode) = scaling(factors)?;
-    let bias = p.constant(&g.label("bias"), Tensor::vector(bias));
-    let multiplier = p.constant(&g.label("multiplier"), Tensor::vector(multiplier));
-    let shift = p.constant(&g.label("shift"), Tensor::vector(shift));
+    let bias = p.constant(&format!("{name}/bias"), Tensor::vector(bias));
+    let multiplier = p.constant(&format!("{name}/multiplier"), Tensor::vector(multiplier));
+    let shift = p.constant(&format!("{name}/shift"), Tensor::vector(shift));
     let op = Requantize { axis, zero_point: g.out.zero_point, lo: g.lo, hi: g.hi, mode };
-    Some(p.node(g.name(), op, &[acc, bias, multiplier, shift]))
+    Some(p.node(name, op, &[acc, bias, multiplier, shift]))
 }
 
 fn rescale(g: &Group) -> Option<Patch> {
@@ -209,7 +236,7 @@ fn rescale(g: &Group) -> Option<Patch> {
 
 /// From one scale, times a factor, to the group's.
 fn rescaled(g: &Group, from: PerTensor, factor: f64) -> Option<Rescale> {
-    let (multiplier, shift, mode) = scaling(&[f64::from(from.scale) * factor / f64::from(g.out.scale)])?;
+    let (multiplier, shift, mode) = scaling(&[(f64::from(from.scale) * factor / f64::from(g.out.scale), 255.0)])?;
     Some(Rescale {
         data_zero_point: from.zero_point,
         multiplier: multiplier[0],

@@ -1,4 +1,8 @@
 //! Averages.
+//!
+//! Where the real average lies half way between two integers, the format rounds to even, or to wherever the error of its
+//! floats falls, which differs from sum to sum; no rounding of an integer sum follows that. A pooling stays float where
+//! more than one in a thousand of its sums ends there, as with equal scales and an even number of elements.
 
 use super::{Group, requantize};
 use crate::graph::op::{AvgPool2d, GlobalAvgPool, SumPool2d};
@@ -10,9 +14,16 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     let (data, from) = g.dequantized(g.core.inputs[0])?;
     let ty = graph.ty(data);
     let same = from == g.out;
+    let ties = |n: usize| often_ties(f64::from(from.scale) / f64::from(g.out.scale), n);
     let sum = match &g.core.op {
         Op::AvgPool2d(p) => {
             let padded = p.pads.iter().any(|&n| n > 0);
+            let [h, w] = p.kernel;
+            // Windows at the image's edges have fewer elements where padding is not counted.
+            let least = |k: usize, i: usize| if p.count_include_pad { k } else { k - p.pads[i].max(p.pads[i + 2]) };
+            if (least(h, 0)..=h).any(|y| (least(w, 1)..=w).any(|x| ties(y * x))) {
+                return None;
+            }
             // Padding counted as real 0 is the zero point, which the average of the bytes takes for 0.
             if same && !(padded && p.count_include_pad && from.zero_point != 0) {
                 let mut patch = Patch::new("avg_pool2d");
@@ -27,14 +38,17 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
             SumPool2d { kernel, strides, pads, layout, data_zero_point: from.zero_point }
         }
         Op::GlobalAvgPool(p) => {
+            let [h, w] = p.layout.spatial_axes().map(|a| ty.dims[a].known());
+            let kernel = [h?, w?];
+            if ties(kernel[0] * kernel[1]) {
+                return None;
+            }
             if same {
                 let mut patch = Patch::new("global_avg_pool");
                 let op = GlobalAvgPool { lo: g.lo, hi: g.hi, ..p.clone() };
                 let v = patch.node(g.name(), op, &[data.into()]);
                 return g.finish(patch, v);
             }
-            let [h, w] = p.layout.spatial_axes().map(|a| ty.dims[a].known());
-            let kernel = [h?, w?];
             SumPool2d { kernel, strides: [1, 1], pads: [0; 4], layout: p.layout, data_zero_point: from.zero_point }
         }
         _ => return None,
@@ -45,6 +59,24 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     let factor = f64::from(from.scale) / (f64::from(g.out.scale) * count);
     let mut patch = Patch::new("sum_pool2d");
     let acc = patch.node(&g.label("sum"), sum, &[data.into()]);
-    let v = requantize(g, &mut patch, acc, axis, vec![0; channels], &vec![factor; channels])?;
+    let v =
+        requantize(g, &mut patch, g.name(), (acc, axis), vec![0; channels], &vec![(factor, 255.0 * count); channels])?;
     g.finish(patch, v)
+}
+
+/// True where more than one in a thousand sums of `count` bytes less their zero point, times `scales` over `count`, are half
+/// way between two integers, but for the error of single precision.
+fn often_ties(scales: f64, count: usize) -> bool {
+    let factor = scales / count as f64;
+    let (mut ties, mut all) = (0usize, 0usize);
+    for sum in 1..=255 * count {
+        let real = sum as f64 * factor;
+        // Past the greatest difference of two bytes everything is clamped.
+        if real > 256.0 {
+            break;
+        }
+        all += 1;
+        ties += usize::from((real.fract() - 0.5).abs() <= real * f64::from(f32::EPSILON));
+    }
+    ties * 1000 > all
 }

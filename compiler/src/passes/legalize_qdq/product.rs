@@ -2,9 +2,9 @@
 
 use super::bias::values;
 use super::{Group, requantize};
-use crate::graph::op::{Conv2d, ConvTranspose2d, Dense};
+use crate::graph::op::{Binary, BinaryKind, Conv2d, ConvTranspose2d, Dense};
 use crate::graph::{Op, Tensor, ValueId};
-use crate::passes::Patch;
+use crate::passes::{Patch, Ref};
 
 pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     let graph = g.view.graph;
@@ -23,9 +23,11 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     }
     let per_channel = weight.len().checked_div(steps.len())?;
     let mut w = weight.as_slice::<i8>().ok()?.to_vec();
-    let mut bias = Vec::with_capacity(steps.len());
+    let (mut bias, mut most) = (Vec::with_capacity(steps.len()), Vec::with_capacity(steps.len()));
     for ((b, step), w) in real.iter().zip(&mut steps).zip(w.chunks_mut(per_channel.max(1))) {
-        bias.push(fit(*b, step, w, zero, f64::from(g.out.scale))?);
+        let (integer, sum) = fit(*b, step, w, zero, f64::from(g.out.scale))?;
+        bias.push(integer);
+        most.push(sum);
     }
     weight = Tensor::new(weight.shape(), w)?;
     let (op, axis): (Op, usize) = match &g.core.op {
@@ -41,20 +43,46 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
         Op::Dense(_) => (Dense { data_zero_point: from.zero_point, weight_zero_point: zero }.into(), 1),
         _ => return None,
     };
-    let factors: Vec<f64> = steps.iter().map(|s| s / f64::from(g.out.scale)).collect();
+    let factor = |(s, most): (&f64, f64)| (s / f64::from(g.out.scale), most);
+    let factors: Vec<(f64, f64)> = steps.iter().zip(most).map(factor).collect();
     let mut p = Patch::new(if graph.ty(data).rank() == 2 { "dense" } else { "conv2d" });
     let weight = p.constant(&g.label("weight"), weight);
     let acc = p.node(&g.label(&g.core.name), op, &[data.into(), weight]);
-    let v = requantize(g, &mut p, acc, axis, bias, &factors)?;
+    let v = match &g.slopes {
+        None => requantize(g, &mut p, g.name(), (acc, axis), bias, &factors)?,
+        Some(slopes) => leaky(g, &mut p, (acc, axis), bias, &factors, slopes)?,
+    };
     g.finish(p, v)
 }
 
-/// A channel's bias in steps of its accumulator.
+/// A slope below 0: the greater of two requantizations of the same sums, or the lesser where slopes are above 1. Each is
+/// rounded once, and of numbers in order so are their roundings.
+fn leaky(
+    g: &Group,
+    p: &mut Patch,
+    (acc, axis): (Ref, usize),
+    bias: Vec<i32>,
+    factors: &[(f64, f64)],
+    slopes: &[f64],
+) -> Option<Ref> {
+    let slope = |i: usize| slopes[if slopes.len() > 1 { i } else { 0 }];
+    let kind = match slopes {
+        s if s.iter().all(|&s| (0.0..=1.0).contains(&s)) => BinaryKind::Max,
+        s if s.iter().all(|&s| s >= 1.0) => BinaryKind::Min,
+        _ => return None,
+    };
+    let below: Vec<_> = factors.iter().enumerate().map(|(i, &(f, most))| (f * slope(i), most)).collect();
+    let above = requantize(g, p, &g.label("above"), (acc, axis), bias.clone(), factors)?;
+    let below = requantize(g, p, &g.label("below"), (acc, axis), bias, &below)?;
+    Some(p.node(g.name(), Binary { kind }, &[above, below]))
+}
+
+/// A channel's bias in steps of its accumulator, and the greatest magnitude that its sum with it may have.
 ///
 /// A channel of all but dead weights has steps so small that its bias leaves no room for the sum. Its steps then become
 /// coarser by a power of two, and its weights are rounded to them, where that is less than a quarter of a step of the
 /// output.
-fn fit(real: f64, step: &mut f64, w: &mut [i8], zero: i32, out_scale: f64) -> Option<i32> {
+fn fit(real: f64, step: &mut f64, w: &mut [i8], zero: i32, out_scale: f64) -> Option<(i32, f64)> {
     let exact = *step;
     for k in 0..31 {
         let coarse = exact * f64::from(1u32 << k);
@@ -66,7 +94,7 @@ fn fit(real: f64, step: &mut f64, w: &mut [i8], zero: i32, out_scale: f64) -> Op
         }
         let lost: f64 =
             w.iter().map(|&w| (f64::from(i32::from(w) - zero) * exact - shifted(w) * coarse).abs() * 255.0).sum();
-        if lost > 0.25 * out_scale {
+        if lost + (bias * coarse - real).abs() > 0.25 * out_scale {
             return None;
         }
         if k > 0 {
@@ -74,7 +102,7 @@ fn fit(real: f64, step: &mut f64, w: &mut [i8], zero: i32, out_scale: f64) -> Op
             w.copy_from_slice(&coarser?);
             *step = coarse;
         }
-        return Some(bias as i32);
+        return Some((bias as i32, bias.abs() + most));
     }
     None
 }

@@ -127,9 +127,14 @@ pub(super) fn thresholded_relu(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// `max(x, 0) + slope * min(x, 0)`.
+/// `max(x, 0) + slope * min(x, 0)`; with known slopes above 0 and up to 1 `max(x, slope * x)`.
 pub(super) fn prelu(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, slope) = (n.plain(0)?, n.plain(1)?);
+    if n.known_floats(slope).is_some_and(|s| s.iter().all(|&s| s > 0.0 && s <= 1.0)) {
+        let below = n.binary("below", BinaryKind::Mul, data, slope)?;
+        let v = n.binary("", BinaryKind::Max, data, below)?;
+        return n.output(v);
+    }
     let zero = n.scalar("zero", 0.0);
     let zero = n.cast("zero", zero, n.ty(data).dtype)?;
     let below = n.binary("below", BinaryKind::Min, data, zero)?;
