@@ -77,8 +77,12 @@ pub fn compile(
         }
     }
     for (name, id) in graph.outputs() {
-        let value = build.value(*id, Some(name))?;
+        // What is an input as well, or another output, keeps its first name as a value.
+        let known = build.values.get(id).copied();
+        let named = known.is_some_and(|v| build.manifest.inputs.contains(&v) || build.manifest.outputs.contains(&v));
+        let value = build.value(*id, Some(name.as_str()).filter(|_| !named))?;
         build.manifest.outputs.push(value);
+        build.manifest.output_names.push(name.clone());
     }
     for explanation in &partition.explanations {
         let values = &graph.node(explanation.node).outputs;
@@ -130,6 +134,7 @@ impl<'g> Build<'g> {
             values: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
+            output_names: Vec::new(),
             steps: Vec::new(),
             about: Default::default(),
             nodes: Vec::new(),

@@ -21,11 +21,12 @@ impl Visible {
         &manifest.values[self.id.0 as usize]
     }
 
-    /// Every name that a person may know it by: the node's, the output's and the file's.
+    /// Every name that a person may know it by: the node's, those of the outputs that it is, and the file's.
     pub fn names<'m>(&'m self, manifest: &'m Manifest) -> impl Iterator<Item = &'m str> {
         let value = self.value(manifest);
         let file = value.source.as_ref().map(|source| source.tensor.as_str());
-        [Some(self.name.as_str()), Some(value.name.as_str()), file].into_iter().flatten()
+        let outputs = manifest.named_outputs().filter(|(_, id)| *id == self.id).map(|(name, _)| name);
+        [self.name.as_str(), value.name.as_str()].into_iter().chain(outputs).chain(file)
     }
 
     /// Where its step runs.

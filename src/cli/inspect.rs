@@ -45,11 +45,10 @@ fn describe(artifact: &Artifact) -> String {
     if let Some(cpu) = &m.cpu {
         text += &format!("cpu        {}\n", cpu.target);
     }
-    for (what, list) in [("input", &m.inputs), ("output", &m.outputs)] {
-        for id in list {
-            let value = &m.values[id.0 as usize];
-            text += &format!("{what:<10} {}: {} {}\n", value.name, value.dtype, shape_text(&value.shape));
-        }
+    let inputs = m.inputs.iter().map(|id| ("input", m.values[id.0 as usize].name.as_str(), *id));
+    for (what, name, id) in inputs.chain(m.named_outputs().map(|(name, id)| ("output", name, id))) {
+        let value = &m.values[id.0 as usize];
+        text += &format!("{what:<10} {name}: {} {}\n", value.dtype, shape_text(&value.shape));
     }
     let share = 100.0 * m.offloaded_macs() as f64 / m.macs().max(1) as f64;
     text += &format!("MACs       {} a run, {share:.2} % on the accelerator\n", m.macs());

@@ -24,11 +24,10 @@ impl Side {
     /// The model's outputs in the last run.
     pub fn outputs(&self) -> Outputs {
         let manifest = &self.artifact().manifest;
-        let output = |id: &tilewright_runtime::artifact::ValueId| {
-            let tensor = self.found.get(id.0 as usize)?.clone()?;
-            Some((manifest.values[id.0 as usize].name.clone(), tensor))
+        let output = |(name, id): (&str, tilewright_runtime::artifact::ValueId)| {
+            Some((name.to_string(), self.found.get(id.0 as usize)?.clone()?))
         };
-        manifest.outputs.iter().filter_map(output).collect()
+        manifest.named_outputs().filter_map(output).collect()
     }
 }
 

@@ -40,6 +40,10 @@ pub struct Manifest {
     pub inputs: Vec<ValueId>,
     /// The model's outputs, in its order.
     pub outputs: Vec<ValueId>,
+    /// Their names, as many; none in files of older writers, where they are the values' own. Inputs, and values that are
+    /// several outputs, have a name as such and another as each output.
+    #[serde(default)]
+    pub output_names: Vec<String>,
     /// What to do, in order.
     pub steps: Vec<Step>,
     /// What the model's file says of inputs and outputs.
@@ -331,6 +335,14 @@ pub struct BlobInfo {
 }
 
 impl Manifest {
+    /// The model's outputs with their names, in its order.
+    pub fn named_outputs(&self) -> impl Iterator<Item = (&str, ValueId)> {
+        self.outputs.iter().enumerate().map(|(place, id)| {
+            let own = || self.values[id.0 as usize].name.as_str();
+            (self.output_names.get(place).map_or_else(own, String::as_str), *id)
+        })
+    }
+
     /// Multiply-accumulates of one run of the network.
     pub fn macs(&self) -> u64 {
         self.nodes.iter().map(|node| node.macs).sum()
@@ -410,6 +422,10 @@ impl Manifest {
                 }
                 StepKind::Packed { .. } => {}
             }
+        }
+        if !self.output_names.is_empty() && self.output_names.len() != self.outputs.len() {
+            let (names, outputs) = (self.output_names.len(), self.outputs.len());
+            return Err(format!("{names} names are given for {outputs} outputs"));
         }
         for id in &self.outputs {
             match ready.get(id.0 as usize) {

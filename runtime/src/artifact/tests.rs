@@ -18,6 +18,7 @@ fn manifest() -> Manifest {
         values: vec![value("x", 3, None), value("w", 3, Some(0)), value("y", 3, None)],
         inputs: vec![ValueId(0)],
         outputs: vec![ValueId(2)],
+        output_names: vec![],
         steps: vec![Step {
             name: "add".into(),
             kind: StepKind::Packed { function: "add".into() },

@@ -27,6 +27,7 @@ fn artifact() -> Artifact {
         values: vec![value("x", None), value("w", Some(0)), value("y", None), value("z", None)],
         inputs: vec![ValueId(0)],
         outputs: vec![ValueId(3), ValueId(2)],
+        output_names: vec![],
         steps: vec![step([0, 1], 2), step([2, 2], 3)],
         nodes: vec![],
         blobs: vec![],

@@ -194,12 +194,11 @@ fn json(
         })
         .collect();
     let outputs: Vec<Value> = manifest
-        .outputs
-        .iter()
+        .named_outputs()
         .zip(&results.outputs)
         .enumerate()
-        .map(|(index, (id, tensor))| {
-            json!({ "name": manifest.values[id.0 as usize].name, "dtype": tensor.dtype.name(), "shape": tensor.shape,
+        .map(|(index, ((name, _), tensor))| {
+            json!({ "name": name, "dtype": tensor.dtype.name(), "shape": tensor.shape,
                     "file": files.get(index) })
         })
         .collect();
@@ -276,8 +275,7 @@ fn summary(report: &Value, artifact: &Artifact, results: &Results) -> String {
         let of = report["expected"]["of"].as_str().unwrap_or("");
         text += &format!("sample        {holds}: largest difference of an output's {of} {largest:.2e}\n");
     }
-    for (id, tensor) in artifact.manifest.outputs.iter().zip(&results.outputs) {
-        let name = &artifact.manifest.values[id.0 as usize].name;
+    for ((name, _), tensor) in artifact.manifest.named_outputs().zip(&results.outputs) {
         let first: Vec<String> = (0..tensor.len().min(10)).map(|i| format!("{}", tensor.get_f64(i))).collect();
         let more = if tensor.len() > 10 { " …" } else { "" };
         text += &format!(

@@ -21,7 +21,7 @@ impl OutputFiles {
         if std::fs::metadata(dir).is_ok_and(|found| !found.is_dir()) {
             bail!("--output-dir {} is a file; name a folder, or one that can be made", dir.display());
         }
-        let names: Vec<&str> = manifest.outputs.iter().map(|id| manifest.values[id.0 as usize].name.as_str()).collect();
+        let names: Vec<&str> = manifest.named_outputs().map(|(name, _)| name).collect();
         let paths: Vec<PathBuf> = file_names(&names, "npy").iter().map(|name| dir.join(name)).collect();
         let mut there = paths.iter().filter(|path| path.exists());
         let tried = files::check_folder(dir).and_then(|()| there.try_for_each(|path| files::check_writable(path)));
