@@ -1,6 +1,6 @@
 //! Inputs in, outputs and figures out: runs a session as often as the inputs ask for.
 
-use tilewright_runtime::artifact::{Artifact, Place, Value, ValueId};
+use tilewright_runtime::artifact::{About, Artifact, Place, Value, ValueId};
 use tilewright_runtime::session::{RunReport, Session, SessionError};
 use tilewright_runtime::tensor::{DType, Tensor, shape_text};
 
@@ -122,6 +122,26 @@ pub fn arrange(model: &[&Value], given: Vec<(Option<String>, Tensor)>) -> Result
         ty: format!("{} {}", value.dtype, shape_text(&value.shape)),
     };
     slots.into_iter().zip(model).map(|(slot, value)| slot.ok_or_else(|| missing(value))).collect()
+}
+
+/// Arrays of floats as the compiled model takes them, where they have the width that the model's file names.
+pub fn from_file_floats(model: &[&Value], about: &About, inputs: &mut [Tensor]) {
+    for ((value, edge), tensor) in model.iter().zip(&about.inputs).zip(inputs) {
+        if edge.floats == Some(tensor.dtype)
+            && let Some(converted) = tensor.to_floats(value.dtype)
+        {
+            *tensor = converted;
+        }
+    }
+}
+
+/// Outputs in the width of floats that the model's file names.
+pub fn to_file_floats(about: &About, outputs: &mut [Tensor]) {
+    for (edge, tensor) in about.outputs.iter().zip(outputs) {
+        if let Some(converted) = edge.floats.and_then(|floats| tensor.to_floats(floats)) {
+            *tensor = converted;
+        }
+    }
 }
 
 /// Cuts every input into the pieces of single runs.

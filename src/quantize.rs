@@ -198,7 +198,7 @@ pub struct Scaling {
     pub scale: f32,
 }
 
-/// Samples of the model's inputs from arrays: of their own type, or whole numbers that become floats. The first axis runs
+/// Samples of the model's inputs from arrays: of their own type, or whole numbers and half floats that become floats. The first axis runs
 /// over samples; axes of size 1 may be left out or added, and pictures may be `[H, W, C]` where the model takes
 /// `[C, H, W]`.
 ///
@@ -246,6 +246,9 @@ pub fn samples(
 
 /// An array cut into samples of one input.
 fn pieces(name: &str, ty: &TensorType, array: &tensor::Tensor, scaling: Scaling) -> Result<Vec<Tensor>, InputError> {
+    let half = array.dtype == tensor::DType::F16 && ty.dtype == DType::F32;
+    let single = if half { array.to_floats(tensor::DType::F32) } else { None };
+    let array = single.as_ref().unwrap_or(array);
     let wrong = || InputError::Type {
         name: name.to_string(),
         found: format!("{} {}", array.dtype, shape_text(&array.shape)),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use half::f16;
 use serde::{Deserialize, Serialize};
 
 /// Element type of a tensor. Multi-byte elements are little endian in memory.
@@ -48,6 +49,11 @@ impl DType {
     /// Bytes of one element.
     pub fn size(self) -> usize {
         self.row().3
+    }
+
+    /// Whether its elements are floats.
+    pub fn is_float(self) -> bool {
+        self.kind() == 'f'
     }
 
     /// The name used in messages and files, for example `f32`.
@@ -130,7 +136,7 @@ impl Tensor {
             DType::U32 => f64::from(u32::from_le_bytes(four(b))),
             DType::I64 => i64::from_le_bytes(eight(b)) as f64,
             DType::U64 => u64::from_le_bytes(eight(b)) as f64,
-            DType::F16 => half_to_f64(u16::from_le_bytes([b[0], b[1]])),
+            DType::F16 => f16::from_le_bytes([b[0], b[1]]).to_f64(),
             DType::F32 => f64::from(f32::from_le_bytes(four(b))),
             DType::F64 => f64::from_le_bytes(eight(b)),
         }
@@ -139,6 +145,23 @@ impl Tensor {
     /// All elements as numbers.
     pub fn to_f64(&self) -> Vec<f64> {
         (0..self.len()).map(|index| self.get_f64(index)).collect()
+    }
+
+    /// Floats in another width, each the nearest that there is; nothing where either type is no float.
+    pub fn to_floats(&self, dtype: DType) -> Option<Tensor> {
+        if !self.dtype.is_float() || !dtype.is_float() {
+            return None;
+        }
+        if self.dtype == dtype {
+            return Some(self.clone());
+        }
+        let numbers = (0..self.len()).map(|index| self.get_f64(index));
+        let bytes = match dtype {
+            DType::F16 => numbers.flat_map(|x| f16::from_f64(x).to_le_bytes()).collect(),
+            DType::F32 => numbers.flat_map(|x| (x as f32).to_le_bytes()).collect(),
+            _ => numbers.flat_map(f64::to_le_bytes).collect(),
+        };
+        Some(Tensor { dtype, shape: self.shape.clone(), bytes })
     }
 
     /// The first greatest element's index along the last axis, for each of the rows before it.
@@ -166,18 +189,6 @@ fn four(b: &[u8]) -> [u8; 4] {
 
 fn eight(b: &[u8]) -> [u8; 8] {
     [b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]
-}
-
-fn half_to_f64(bits: u16) -> f64 {
-    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
-    let exponent = i32::from(bits >> 10 & 31);
-    let fraction = f64::from(bits & 1023);
-    sign * match exponent {
-        0 => fraction * 2f64.powi(-24),
-        31 if fraction == 0.0 => f64::INFINITY,
-        31 => f64::NAN,
-        _ => (1024.0 + fraction) * 2f64.powi(exponent - 25),
-    }
 }
 
 /// The greatest distance of numbers that stand in the same place: 0 for two of the same value or two that are none, infinite
@@ -224,11 +235,18 @@ mod tests {
     }
 
     #[test]
-    fn half_floats_read_right() {
-        for (bits, value) in [(0x3c00, 1.0), (0xc000, -2.0), (0x0001, 2f64.powi(-24)), (0x7bff, 65504.0)] {
-            assert_eq!(half_to_f64(bits), value);
-        }
-        assert!(half_to_f64(0x7e00).is_nan());
+    fn floats_of_each_width_become_those_of_another() {
+        let halves: Vec<u8> =
+            [0x3c00u16, 0xc000, 0x0001, 0x7bff, 0x7e00].iter().flat_map(|h| h.to_le_bytes()).collect();
+        let half = Tensor::new(DType::F16, vec![5], halves.clone()).unwrap();
+        let single = half.to_floats(DType::F32).unwrap();
+        assert_eq!(single.to_f64()[..4], [1.0, -2.0, 2f64.powi(-24), 65504.0]);
+        assert!(single.get_f64(4).is_nan());
+        assert_eq!(single.to_floats(DType::F64).unwrap().to_floats(DType::F16).unwrap().bytes, halves);
+        // To the nearest, ties to even, and past the greatest to infinity.
+        let numbers = Tensor::from_f32(vec![3], &[1.0 + 1.0 / 2048.0, 1.0 + 3.0 / 2048.0, 65520.0]).unwrap();
+        assert_eq!(numbers.to_floats(DType::F16).unwrap().to_f64(), [1.0, 1.0 + 1.0 / 512.0, f64::INFINITY]);
+        assert_eq!(Tensor::from_i8(vec![1], &[1]).unwrap().to_floats(DType::F32), None);
     }
 
     #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use tilewright_runtime::artifact::Edge;
 use tilewright_runtime::tensor::DType;
 
 fn value(name: &str, shape: &[usize]) -> Value {
@@ -92,4 +93,60 @@ fn labels_are_checked_before_there_are_answers() {
     }
     assert!(matches!(Labels::check(&labels, None, 2), Err(InputError::NoClasses { .. })));
     assert!(matches!(Labels::check(&labels, Some(&value("y", &[2, 1])), 2), Err(InputError::NoClasses { .. })));
+}
+
+/// A graph of a relu whose outputs are named three times, beside the input itself.
+fn named_often() -> Artifact {
+    use tilewright_compiler::graph::op::Relu;
+    use tilewright_compiler::graph::{DType, GraphBuilder, TensorType};
+    let mut b = GraphBuilder::new("named");
+    let x = b.input("x", TensorType::new(DType::F32, &[1, 3]));
+    let y = b.node("relu", Relu {}, &[x]).unwrap();
+    for (name, v) in [("y", y), ("z", x), ("again", y)] {
+        b.output(name, v);
+    }
+    let config = tilewright_hw::config::HwConfig::default();
+    let options = crate::model::Options { offload: crate::model::Offload::None, ..crate::model::Options::new(&config) };
+    crate::model::build(b.finish().unwrap(), &options, &mut |_, _| {}).unwrap()
+}
+
+#[test]
+fn outputs_that_pass_others_through_keep_all_names() {
+    let artifact = named_often();
+    let bytes = artifact.encode();
+    let artifact = Artifact::decode("named", &bytes).unwrap();
+    let m = &artifact.manifest;
+    assert_eq!(m.named_outputs().map(|(name, _)| name).collect::<Vec<_>>(), ["y", "z", "again"]);
+    assert_eq!(m.values[m.inputs[0].0 as usize].name, "x");
+    assert_eq!(m.outputs[0], m.outputs[2]);
+    let (visible, _) = crate::values::values(m);
+    assert_eq!(visible[0].names(m).collect::<Vec<_>>(), ["x", "x", "z"]);
+    let mut session = Session::new(artifact, &Default::default(), None).unwrap();
+    let x = Tensor::from_f32(vec![1, 3], &[-1.0, 0.5, 2.0]).unwrap();
+    let y = Tensor::from_f32(vec![1, 3], &[0.0, 0.5, 2.0]).unwrap();
+    let (outputs, _) = session.run(std::slice::from_ref(&x)).unwrap();
+    assert_eq!(outputs, [y.clone(), x, y]);
+}
+
+#[test]
+fn arrays_have_the_width_of_floats_that_the_file_names() {
+    let artifact = named_often();
+    let value = &artifact.manifest.values[artifact.manifest.inputs[0].0 as usize];
+    let half = |floats| Edge { floats: Some(floats), ..Edge::default() };
+    let about = About { inputs: vec![half(DType::F16)], outputs: vec![half(DType::F16)], ..About::default() };
+    let single = Tensor::from_f32(vec![2, 3], &[1.0, -2.5, 0.25, 0.0, 65504.0, 3.0]).unwrap();
+    let given = single.to_floats(DType::F16).unwrap();
+    for given in [given.clone(), single.clone()] {
+        let mut arrays = vec![given];
+        from_file_floats(&[value], &about, &mut arrays);
+        assert_eq!(arrays[0], single);
+        assert_eq!(split(&[value], &arrays).unwrap().len(), 2);
+    }
+    let mut outputs = vec![single.clone(), single.clone()];
+    to_file_floats(&about, &mut outputs);
+    assert_eq!(outputs, [given, single.clone()]);
+    // Another width than the file's stays as it is, and is refused later.
+    let mut arrays = vec![single.to_floats(DType::F64).unwrap()];
+    from_file_floats(&[value], &about, &mut arrays);
+    assert!(split(&[value], &arrays).unwrap_err().to_string().contains("is f64 2x3, the model takes f32 1x3"));
 }

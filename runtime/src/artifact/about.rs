@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::tensor::DType;
+
 /// Preparation of a picture's channels: `(pixel - mean) / scale`, pixels from 0 to 255, with one number for all channels or
 /// one for each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,6 +18,9 @@ pub struct Normalization {
 /// One input or output.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Edge {
+    /// Its type of floats in the model's file, where the compiled model computes with others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floats: Option<DType>,
     /// Scale and zero point of a tensor of 8 bits: its real value is `scale * (element - zero_point)`.
     pub quantization: Option<(f32, i32)>,
     /// How pictures are prepared.

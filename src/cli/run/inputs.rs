@@ -114,6 +114,8 @@ impl Given {
                 arrays.push((Some(value.name.clone()), preprocess.tensor(list, value, &edge)?));
             }
         }
-        Ok(inference::arrange(model, arrays)?)
+        let mut tensors = inference::arrange(model, arrays)?;
+        inference::from_file_floats(model, about, &mut tensors);
+        Ok(tensors)
     }
 }

@@ -83,10 +83,11 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
             dump.take(id, bytes);
         }
     };
-    let results = inference::run_watched(&mut session, &runs, &mut watch, |done| progress.at(done))?;
+    let mut results = inference::run_watched(&mut session, &runs, &mut watch, |done| progress.at(done))?;
     progress.end();
     if let (Some(dump), Some(dir)) = (dump, &args.dump_tensors) {
         let about = json!({ "device": args.device.to_string(), "hw": config.name, "runs": runs.len() });
+    inference::to_file_floats(&session.artifact().manifest.about, &mut results.outputs);
         let done = dump.finish(&session.artifact().manifest, about).context("--dump-tensors")?;
         let (dir, hidden) = (dir.display(), done.hidden);
         eprintln!("{dir}: {} values; {hidden} more stay inside their steps, as {INDEX} says", done.written);

@@ -1,8 +1,10 @@
 //! The description that ONNX files may carry: properties with the names that the format's page "Metadata" gives them.
 
-use super::proto::ModelProto;
+use super::proto::{ModelProto, ValueInfoProto};
+use super::tensor;
 use prost::Message;
 use tilewright_runtime::artifact::{About, Edge, Normalization};
+use tilewright_runtime::tensor::DType;
 
 /// What the file says; of several inputs it means the first.
 pub fn about(bytes: &[u8]) -> Option<About> {
@@ -18,12 +20,28 @@ pub fn about(bytes: &[u8]) -> Option<About> {
         Some(Normalization { mean: vec![mean], scale: vec![scale] })
     });
     let bgr = property("Image.BitmapPixelFormat").is_some_and(|format| format.starts_with("Bgr"));
-    Some(About { inputs: vec![Edge { quantization: None, normalization, bgr }], ..About::default() })
+    let edge = |info: &ValueInfoProto| {
+        let floats = match info.r#type.as_ref().and_then(|t| t.tensor_type.as_ref()).map(|t| t.elem_type) {
+            Some(tensor::HALF) => Some(DType::F16),
+            Some(tensor::DOUBLE) => Some(DType::F64),
+            _ => None,
+        };
+        Edge { floats, ..Edge::default() }
+    };
+    let graph = model.graph.as_ref();
+    let given = |info: &&ValueInfoProto| graph.is_some_and(|g| g.initializer.iter().all(|t| t.name != info.name));
+    let edges = |list: Option<&Vec<ValueInfoProto>>| list.into_iter().flatten().filter(given).map(edge).collect();
+    let (mut inputs, outputs): (Vec<Edge>, _) = (edges(graph.map(|g| &g.input)), edges(graph.map(|g| &g.output)));
+    if inputs.is_empty() {
+        inputs.push(Edge::default());
+    }
+    inputs[0] = Edge { normalization, bgr, ..inputs[0].clone() };
+    Some(About { inputs, outputs, class_names: Vec::new() })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::proto::StringStringEntryProto;
+    use super::super::proto::{GraphProto, StringStringEntryProto, TensorProto, TensorTypeProto, TypeProto};
     use super::*;
 
     #[test]
@@ -41,5 +59,25 @@ mod tests {
         assert!(edge.bgr);
         assert_eq!(about_of(&[("author", "somebody")]), Edge::default());
         assert_eq!(about(b"\xff\xff no model"), None);
+    }
+
+    #[test]
+    fn widths_of_floats_are_told_in_the_order_of_inputs_and_outputs() {
+        let value = |name: &str, elem_type| {
+            let tensor_type = Some(TensorTypeProto { elem_type, shape: None });
+            ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type }) }
+        };
+        let weight = TensorProto { name: "w".into(), ..TensorProto::default() };
+        let graph = GraphProto {
+            input: vec![value("w", tensor::HALF), value("a", 1), value("b", tensor::HALF)],
+            output: vec![value("y", tensor::DOUBLE)],
+            initializer: vec![weight],
+            ..GraphProto::default()
+        };
+        let file = ModelProto { graph: Some(graph), ..ModelProto::default() }.encode_to_vec();
+        let found = about(&file).expect("it decodes");
+        let floats = |edges: &[Edge]| edges.iter().map(|e| e.floats).collect::<Vec<_>>();
+        assert_eq!(floats(&found.inputs), [None, Some(DType::F16)]);
+        assert_eq!(floats(&found.outputs), [Some(DType::F64)]);
     }
 }

@@ -5,10 +5,14 @@ use crate::graph::{DType, Tensor, TensorData};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path};
 
+/// Numbers of half and double precision in the format.
+pub(super) const HALF: i32 = 10;
+pub(super) const DOUBLE: i32 = 11;
+
 /// The element type of a number of the format, as the graph holds it; half and double precision become single.
 pub(super) fn dtype(data_type: i32) -> Result<DType, String> {
     match data_type {
-        1 | 10 | 11 => Ok(DType::F32),
+        1 | HALF | DOUBLE => Ok(DType::F32),
         2 => Ok(DType::U8),
         3 => Ok(DType::I8),
         6 => Ok(DType::I32),
@@ -63,7 +67,7 @@ fn read(t: &TensorProto, folder: Option<&Path>) -> Result<Tensor, String> {
     let external;
     let raw = if t.data_location == 1 {
         let count = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
-        let width = if t.data_type == 11 { 8 } else { d.size_bytes() };
+        let width = if t.data_type == DOUBLE { 8 } else { d.size_bytes() };
         let most = count.and_then(|n| n.checked_mul(width)).ok_or("its shape is too large")?;
         external = external_data(t, folder, most as u64 + 1)?;
         &external
@@ -73,10 +77,10 @@ fn read(t: &TensorProto, folder: Option<&Path>) -> Result<Tensor, String> {
     let misfit = || format!("its data do not fit its shape {shape:?}");
     if !raw.is_empty() {
         let floats: Vec<f32> = match t.data_type {
-            10 if raw.len().is_multiple_of(2) => {
+            HALF if raw.len().is_multiple_of(2) => {
                 raw.chunks_exact(2).map(|b| half::f16::from_le_bytes([b[0], b[1]]).to_f32()).collect()
             }
-            11 if raw.len().is_multiple_of(8) => {
+            DOUBLE if raw.len().is_multiple_of(8) => {
                 let word = |b: &[u8]| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]) as f32;
                 raw.chunks_exact(8).map(word).collect()
             }
@@ -87,8 +91,8 @@ fn read(t: &TensorProto, folder: Option<&Path>) -> Result<Tensor, String> {
     let ints = &t.int32_data;
     let made = match t.data_type {
         1 => Tensor::new(&shape, t.float_data.clone()),
-        10 => Tensor::new(&shape, ints.iter().map(|&b| half::f16::from_bits(b as u16).to_f32()).collect()),
-        11 => Tensor::new(&shape, t.double_data.iter().map(|&x| x as f32).collect()),
+        HALF => Tensor::new(&shape, ints.iter().map(|&b| half::f16::from_bits(b as u16).to_f32()).collect()),
+        DOUBLE => Tensor::new(&shape, t.double_data.iter().map(|&x| x as f32).collect()),
         2 => Tensor::new(&shape, ints.iter().map(|&x| x as u8).collect()),
         3 => Tensor::new(&shape, ints.iter().map(|&x| x as i8).collect()),
         6 => Tensor::new(&shape, ints.clone()),
