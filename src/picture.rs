@@ -1,26 +1,38 @@
 //! Pictures as inputs: decoded, cut, scaled and normalized as a model wants them.
 
+use std::io::Cursor;
 use std::path::Path;
 
 use fast_image_resize::images::Image;
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
-use image::{DynamicImage, GenericImageView};
+use image::metadata::Orientation;
+use image::{DynamicImage, GenericImageView, ImageDecoder, ImageError, ImageReader};
 use tilewright_runtime::artifact::{Edge, Normalization, Value};
 use tilewright_runtime::tensor::{DType, Tensor, shape_text};
 
 /// Endings of the files that are read as pictures.
-const ENDINGS: &[&str] = &["png", "jpg", "jpeg"];
+const ENDINGS: &[&str] = &["png", "jpg", "jpeg", "webp", "bmp", "gif"];
+/// Endings of other pictures.
+const UNREAD: &[&str] = &[
+    "avif", "dng", "exr", "heic", "heif", "ico", "jp2", "jxl", "pbm", "pgm", "ppm", "psd", "svg", "tga", "tif", "tiff",
+];
 
 /// Why a picture is no input.
 #[derive(Debug, thiserror::Error)]
 pub enum PictureError {
     /// The file cannot be read, or does not decode.
-    #[error("{file} is not a picture that can be read: {source}; give a PNG or JPEG file")]
+    #[error("{file} is not a picture that can be read: {source}; give a PNG, JPEG, WebP, BMP or GIF file")]
     Decode {
         /// The file.
         file: String,
         /// What the decoder said.
-        source: image::ImageError,
+        source: ImageError,
+    },
+    /// A picture in a format that is not read.
+    #[error("{file} is a picture of a format that is not read; convert it to PNG, JPEG, WebP, BMP or GIF")]
+    Format {
+        /// The file.
+        file: String,
     },
     /// The model's input holds no picture.
     #[error("input {name} is {ty}, which takes no picture: {why}")]
@@ -149,15 +161,39 @@ fn numbers(text: &str) -> Option<Vec<f32>> {
 
 /// Whether a file's name is a picture's.
 pub fn is_picture(path: &Path) -> bool {
-    path.extension().and_then(|e| e.to_str()).is_some_and(|e| ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(e)))
+    ends_with(path, ENDINGS)
 }
 
-/// Decodes a picture's bytes; `file` names it in errors.
+fn ends_with(path: &Path, endings: &[&str]) -> bool {
+    path.extension().and_then(|e| e.to_str()).is_some_and(|e| endings.iter().any(|known| known.eq_ignore_ascii_case(e)))
+}
+
+/// Refuses a file whose name ends as those of pictures that are not read.
+///
+/// # Errors
+/// [`PictureError::Format`].
+pub fn check_format(path: &Path) -> Result<(), PictureError> {
+    if ends_with(path, UNREAD) {
+        return Err(PictureError::Format { file: path.display().to_string() });
+    }
+    Ok(())
+}
+
+/// Decodes a picture's bytes, and turns it as its Exif description says, which cameras write for how they were held; of
+/// several pictures in a file it is the first. `file` names it in errors.
 ///
 /// # Errors
 /// [`PictureError::Decode`].
 pub fn decode(bytes: &[u8], file: &str) -> Result<DynamicImage, PictureError> {
-    image::load_from_memory(bytes).map_err(|source| PictureError::Decode { file: file.to_string(), source })
+    let upright = || -> Result<DynamicImage, ImageError> {
+        let mut decoder = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?.into_decoder()?;
+        // A damaged description turns nothing.
+        let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+        let mut picture = DynamicImage::from_decoder(decoder)?;
+        picture.apply_orientation(orientation);
+        Ok(picture)
+    };
+    upright().map_err(|source| PictureError::Decode { file: file.to_string(), source })
 }
 
 /// Reads a picture's file.
@@ -166,8 +202,8 @@ pub fn decode(bytes: &[u8], file: &str) -> Result<DynamicImage, PictureError> {
 /// [`PictureError::Decode`].
 pub fn read(path: &Path) -> Result<DynamicImage, PictureError> {
     let file = path.display().to_string();
-    let bytes = std::fs::read(path)
-        .map_err(|e| PictureError::Decode { file: file.clone(), source: image::ImageError::IoError(e) })?;
+    let bytes =
+        std::fs::read(path).map_err(|e| PictureError::Decode { file: file.clone(), source: ImageError::IoError(e) })?;
     decode(&bytes, &file)
 }
 

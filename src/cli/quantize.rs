@@ -33,7 +33,7 @@ pub struct Quantize {
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
     /// Samples of the model's inputs, 100 or more are good: a .npy file, a .npz file with an array for each input, or a
-    /// folder of pictures (.png, .jpg)
+    /// folder of pictures (.png, .jpg, .webp, .bmp, .gif)
     #[arg(long, value_name = "FILE|DIR")]
     calibrate: PathBuf,
     /// How often each picture of a folder is used: whole once, then squares of it of random size and place [default: 1]

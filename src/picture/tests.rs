@@ -1,5 +1,5 @@
 use super::*;
-use image::{Rgb, RgbImage};
+use image::{ImageFormat, Rgb, RgbImage};
 
 fn input(dtype: DType, shape: &[usize]) -> Value {
     Value { name: "image".into(), dtype, shape: shape.to_vec(), constant: None, source: None }
@@ -47,7 +47,7 @@ fn inputs_of_8_bits_take_pixels_or_what_the_file_says() {
     let plain = tensor("fit=stretch,filter=nearest", &input(DType::I8, &[1, 2, 4, 3]), &Edge::default()).unwrap();
     assert_eq!(floats(&plain)[..3], [-128.0, -128.0, 72.0]);
     let normalization = Some(Normalization { mean: vec![100.0], scale: vec![50.0] });
-    let edge = Edge { quantization: Some((0.5, 10)), normalization, bgr: false };
+    let edge = Edge { quantization: Some((0.5, 10)), normalization, ..Edge::default() };
     let quantized = tensor("fit=stretch,filter=nearest", &input(DType::U8, &[1, 2, 4, 3]), &edge).unwrap();
     // (0 - 100) / 50 = -2, -4 steps; (200 - 100) / 50 = 2, 4 steps.
     assert_eq!(floats(&quantized)[..3], [6.0, 6.0, 14.0]);
@@ -104,6 +104,53 @@ fn what_is_no_picture_is_named() {
     assert!(decode(cut, "cut.png").is_err());
     let error = read(Path::new("nowhere/cat.jpg")).unwrap_err().to_string();
     assert!(error.contains("nowhere/cat.jpg"), "{error}");
+}
+
+/// The picture as a file of a format.
+fn file(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    picture.write_to(&mut bytes, format).unwrap();
+    bytes.into_inner()
+}
+
+#[test]
+fn files_of_each_format_are_read() {
+    for format in [ImageFormat::Png, ImageFormat::Bmp, ImageFormat::WebP, ImageFormat::Gif] {
+        let picture = if format == ImageFormat::Gif { DynamicImage::from(ramp().to_rgba8()) } else { ramp() };
+        let found = decode(&file(&picture, format), "ramp").unwrap().to_rgb8();
+        let near = |(a, b): (&u8, &u8)| a.abs_diff(*b) <= if format == ImageFormat::Gif { 8 } else { 0 };
+        assert!(found.iter().zip(ramp().to_rgb8().iter()).all(near), "{format:?}: {found:?}");
+    }
+    assert!(["a.WEBP", "a.bmp", "a.gif", "a.jpeg"].iter().all(|name| is_picture(Path::new(name))));
+    let error = check_format(Path::new("IMG_1.HEIC")).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "IMG_1.HEIC is a picture of a format that is not read; convert it to PNG, JPEG, WebP, BMP or GIF"
+    );
+    assert!(check_format(Path::new("a.npy")).is_ok());
+}
+
+#[test]
+fn photos_are_turned_as_the_camera_was_held() {
+    // Bright above, dark below.
+    let photo = DynamicImage::ImageRgb8(RgbImage::from_fn(32, 16, |_, y| Rgb([if y < 8 { 250 } else { 5 }; 3])));
+    let plain = file(&photo, ImageFormat::Jpeg);
+    // The orientation's tag in a segment of its own behind the file's first two bytes.
+    let turned = |orientation: u8| {
+        let mut exif = b"Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
+        exif.extend([orientation, 0, 0, 0, 0, 0, 0]);
+        let length = (exif.len() + 2) as u16;
+        let segment = [&[0xff, 0xe1][..], &length.to_be_bytes(), &exif].concat();
+        decode(&[&plain[..2], &segment, &plain[2..]].concat(), "photo.jpg").unwrap().to_rgb8()
+    };
+    let bright = |p: &Rgb<u8>| p.0[0] > 128;
+    assert_eq!(turned(1).dimensions(), (32, 16));
+    assert!(bright(turned(1).get_pixel(16, 2)) && !bright(turned(1).get_pixel(16, 14)));
+    assert!(!bright(turned(3).get_pixel(16, 2)) && bright(turned(3).get_pixel(16, 14)));
+    // Held upright, the camera's top at the right.
+    assert_eq!(turned(6).dimensions(), (16, 32));
+    assert!(bright(turned(6).get_pixel(14, 16)) && !bright(turned(6).get_pixel(2, 16)));
+    assert!(!bright(turned(8).get_pixel(14, 16)) && bright(turned(8).get_pixel(2, 16)));
 }
 
 #[test]

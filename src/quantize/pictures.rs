@@ -21,7 +21,7 @@ pub enum FolderError {
         source: std::io::Error,
     },
     /// There is nothing in it.
-    #[error("{folder} has no pictures; put .png or .jpg files there, or give a .npy or .npz file")]
+    #[error("{folder} has no pictures; put .png, .jpg, .webp, .bmp or .gif files there, or give a .npy or .npz file")]
     Empty {
         /// The folder.
         folder: String,

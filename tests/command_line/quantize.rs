@@ -111,7 +111,10 @@ fn what_does_not_fit_is_named_and_nothing_is_written() {
         "text.npy is not a usable NumPy file: it does not start with NumPy's magic bytes; \
          write it with numpy.save or numpy.savez",
     );
-    wrong("empty", "empty has no pictures; put .png or .jpg files there, or give a .npy or .npz file");
+    wrong(
+        "empty",
+        "empty has no pictures; put .png, .jpg, .webp, .bmp or .gif files there, or give a .npy or .npz file",
+    );
     std::fs::create_dir(path.join("broken")).unwrap();
     std::fs::write(path.join("broken/a.png"), "no picture").unwrap();
     let outcome = tilewright(path, &["quantize", &model, "--calibrate", "broken", "-o", "q.onnx"]);

@@ -40,6 +40,7 @@ impl Given {
                 given.pictures.push(path.to_string());
                 continue;
             }
+            picture::check_format(Path::new(path))?;
             let mut found = npy::read_any(Path::new(path))?;
             if let Some(name) = name {
                 if found.len() != 1 {
@@ -73,7 +74,7 @@ impl Given {
     /// Refuses a preparation of pictures where there is none.
     pub fn check(&self, preprocess: Option<&Preprocess>) -> Result<()> {
         if preprocess.is_some() && self.pictures.is_empty() {
-            bail!("--preprocess is for pictures, and no --input is one; give a .png or .jpg file");
+            bail!("--preprocess is for pictures, and no --input is one; give a .png, .jpg, .webp, .bmp or .gif file");
         }
         Ok(())
     }
