@@ -49,7 +49,7 @@ pub enum ReferenceError {
         /// Arrays in it.
         arrays: usize,
     },
-    /// A value that is in it twice.
+    /// A value that is in it twice, each time otherwise.
     #[error("{path} has value {value} twice, as {} and as {}; leave one out", arrays[0], arrays[1])]
     Twice {
         /// The file.
@@ -151,8 +151,12 @@ impl Reference {
         let (mut unknown, mut used) = (Vec::new(), vec![None::<&str>; manifest.values.len()]);
         for (name, _) in &self.arrays {
             if let Some(value) = find(manifest, &visible, name) {
-                if let Some(other) = used[value.id.0 as usize].replace(name) {
-                    let arrays = [other.to_string(), name.clone()];
+                let other = used[value.id.0 as usize].replace(name).and_then(|other| self.array(other));
+                if let (Some((other, a)), Some((_, b))) = (other, self.array(name))
+                    && a.dtype == b.dtype
+                    && a != b
+                {
+                    let arrays = [other.clone(), name.clone()];
                     return Err(ReferenceError::Twice { path: self.path.clone(), value: value.name.clone(), arrays });
                 }
                 self.of_run(manifest, value, 0)?;
@@ -171,16 +175,22 @@ impl Reference {
         Ok(())
     }
 
-    /// The array of a value, as its type, of one run; none where there is no array.
+    fn array(&self, name: &str) -> Option<&(String, Tensor)> {
+        self.arrays.iter().find(|(known, _)| known == name)
+    }
+
+    /// The array of a value, as its type, of one run; none where there is no array. Of several under its names it is one
+    /// of the value's own type, where there is one.
     ///
     /// # Errors
     /// [`ReferenceError::Shape`] or [`ReferenceError::Type`].
     pub fn of_run(&self, manifest: &Manifest, value: &Visible, run: usize) -> Result<Option<Tensor>, ReferenceError> {
-        let names: Vec<&str> = value.names(manifest).collect();
-        let Some((name, array)) = self.arrays.iter().find(|(name, _)| names.contains(&name.as_str())) else {
-            return Ok(None);
-        };
         let of = value.value(manifest);
+        let unsigned = of.source.as_ref().is_some_and(|s| s.unsigned) && of.dtype == DType::I8;
+        let own = |dtype| dtype == of.dtype || unsigned && dtype == DType::U8;
+        // Of several, as a quantized network's reals and integers, the integers say more.
+        let found = value.names(manifest).filter_map(|name| self.array(name));
+        let Some((name, array)) = found.min_by_key(|(_, array)| !own(array.dtype)) else { return Ok(None) };
         let wanted = stacked(&of.shape, self.runs);
         if array.shape != wanted {
             return Err(ReferenceError::Shape {
@@ -213,18 +223,14 @@ fn find<'v>(manifest: &Manifest, visible: &'v [Visible], name: &str) -> Option<&
 /// them, those out of range as the nearest that there is, and what is no number as zero.
 fn convert(array: Tensor, value: &Value) -> Option<Tensor> {
     let source = value.source.clone().unwrap_or_default();
-    let float = |dtype| matches!(dtype, DType::F16 | DType::F32 | DType::F64);
     match (array.dtype, value.dtype) {
         (from, to) if from == to => Some(array),
         (DType::U8, DType::I8) if source.unsigned => {
             let bytes = array.bytes.iter().map(|byte| byte ^ 0x80).collect();
             Some(Tensor { dtype: DType::I8, bytes, ..array })
         }
-        (from, DType::F32) if float(from) => {
-            let bytes = array.to_f64().iter().flat_map(|x| (*x as f32).to_le_bytes()).collect();
-            Some(Tensor { dtype: DType::F32, bytes, ..array })
-        }
-        (from, DType::I8) if float(from) => {
+        (from, DType::F32) if from.is_float() => array.to_floats(DType::F32),
+        (from, DType::I8) if from.is_float() => {
             let (scale, zero_point) = source.quantization?;
             let step =
                 |x: &f64| ((x / f64::from(scale)).round_ties_even() as i64).saturating_add(i64::from(zero_point));

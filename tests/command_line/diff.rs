@@ -204,6 +204,11 @@ fn arrays_are_found_by_any_name_and_compared_within_a_tolerance() {
     let real = Tensor::from_f32(relu.shape.clone(), &real).unwrap();
     npz(&dir.path().join("near.npz"), &[(RELU, &near)]);
     npz(&dir.path().join("real.npz"), &[("/Relu_output_0_QuantizeLinear_Output", &real)]);
+    // Under two names: the integers are taken, not the reals that are a step apart from them.
+    let far = Tensor::from_f32(real.shape.clone(), &real.to_f64().iter().map(|x| *x as f32 + 1.0).collect::<Vec<_>>())
+        .unwrap();
+    npz(&dir.path().join("both.npz"), &[("/Relu_output_0_QuantizeLinear_Output", &far), (RELU, &relu)]);
+    npz(&dir.path().join("same.npz"), &[("/Relu_output_0_QuantizeLinear_Output", &relu), (RELU, &relu)]);
     let model = lenet();
     let call = |file: &str, extra: &[&str]| -> Outcome {
         let b = format!("npz:{file}");
@@ -217,6 +222,8 @@ fn arrays_are_found_by_any_name_and_compared_within_a_tolerance() {
     assert!(outcome.stdout.contains("differing   1 of 6272 elements, by 1 at most\n"), "{}", outcome.stdout);
     assert_eq!(call("near.npz", &["--tolerance", "1"]).code, 0);
     assert_eq!(call("real.npz", &[]).code, 0);
+    assert_eq!(call("both.npz", &[]).code, 0);
+    assert_eq!(call("same.npz", &[]).code, 0);
 }
 
 #[test]
@@ -228,7 +235,9 @@ fn arrays_that_do_not_fit_are_refused() {
     npz(&dir.path().join("unknown.npz"), &[(RELU, &relu), ("nobody", &relu)]);
     npz(&dir.path().join("flat.npz"), &[(RELU, &flat)]);
     npz(&dir.path().join("wide.npz"), &[(RELU, &wide)]);
-    npz(&dir.path().join("twice.npz"), &[(RELU, &relu), ("/Relu_output_0_QuantizeLinear_Output", &relu)]);
+    let mut other = relu.clone();
+    other.bytes[0] ^= 1;
+    npz(&dir.path().join("twice.npz"), &[(RELU, &relu), ("/Relu_output_0_QuantizeLinear_Output", &other)]);
     npz(&dir.path().join("inside.npz"), &[("/Relu_output_0", &relu)]);
     std::fs::create_dir(dir.path().join("empty")).unwrap();
     std::fs::create_dir(dir.path().join("other")).unwrap();
