@@ -9,7 +9,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::files;
 
-use super::{Hw, ModelFile, Verdict};
+use super::{Hw, ModelFile, Verdict, write_or_print};
 
 /// How a model is compiled.
 #[derive(clap::Args)]
@@ -182,7 +182,7 @@ pub struct Compile {
     hw: Hw,
     #[command(flatten)]
     compilation: Compilation,
-    /// Say of every operator where it runs and why, and what it takes there and elsewhere
+    /// Print of every operator where it runs and why, and what it takes there and elsewhere
     #[arg(long)]
     explain: bool,
 }
@@ -198,7 +198,7 @@ impl Compile {
         artifact.write(&self.output)?;
         self.compilation.advise(&artifact, &self.file);
         if self.explain {
-            eprint!("{}", super::run::explain_table(&artifact.manifest));
+            write_or_print(None, super::run::explain_table(&artifact.manifest).as_bytes())?;
         }
         eprintln!(
             "{}: {} steps, {} bytes of data and code; read in {load_s:.3} s, compiled in {compile_s:.3} s",

@@ -37,7 +37,7 @@ pub struct Run {
     device: DeviceKind,
     #[command(flatten)]
     compilation: Compilation,
-    /// Data of an input: a .npy file, a .npz file with an array for each input, or a picture (.png, .jpg), of which there may
+    /// Data of an input: a .npy file, a .npz file with an array for each input, or a picture (.png, .jpg, .webp, .bmp, .gif), of which there may
     /// be several [default for zoo:NAME: its sample]
     #[arg(long, value_name = "[NAME=]FILE")]
     input: Vec<String>,
@@ -83,7 +83,7 @@ pub struct Run {
     /// Refuse programs with races, ports that only luck keeps from colliding, and reads of what nobody wrote (csim alone)
     #[arg(long)]
     strict: bool,
-    /// Say of every operator where it runs and why, and what it takes there and elsewhere
+    /// Print of every operator where it runs and why, and what it takes there and elsewhere; with --json on standard error
     #[arg(long)]
     explain: bool,
     /// Program only: put a file's bytes at an address of device memory

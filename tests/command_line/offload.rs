@@ -38,7 +38,7 @@ fn placement_by_cost_is_explained_with_figures() {
 fn the_table_says_that_the_cpu_is_modelled() {
     let dir = tempfile::tempdir().unwrap();
     let output = tilewright(dir.path(), &["compile", &lenet(), "-o", "l.twa", "--offload", "auto", "--explain"]);
-    let text = output.stderr;
+    let text = output.stdout;
     for part in
         ["CPU modelled", "accelerator", "to move", "by cost: ", "(modelled)", "model of the configuration's host"]
     {
@@ -46,7 +46,7 @@ fn the_table_says_that_the_cpu_is_modelled() {
     }
     // An artifact carries its figures.
     let again = tilewright(dir.path(), &["run", "l.twa", "--explain"]);
-    assert!(again.stderr.contains("CPU modelled"));
+    assert!(again.stdout.contains("CPU modelled"));
 }
 
 #[test]

@@ -9,6 +9,39 @@ pub struct UnsupportedNode {
     pub node: String,
     /// The operator's name.
     pub operator: String,
+    /// Names of operators that can be imported and are written much like it.
+    pub nearest: Vec<String>,
+}
+
+impl UnsupportedNode {
+    /// The node with the names nearest to its operator's among `names`.
+    pub(crate) fn new<'n>(node: String, operator: String, names: impl IntoIterator<Item = &'n str>) -> UnsupportedNode {
+        let plain = |name: &str| name.rsplit('.').next().unwrap_or(name).to_lowercase();
+        let wanted = plain(&operator);
+        let mut near: Vec<(usize, &str)> = names
+            .into_iter()
+            .map(|name| (distance(&wanted, &plain(name)), name))
+            .filter(|(d, name)| *d <= wanted.len().min(name.len()) / 3)
+            .collect();
+        near.sort();
+        let nearest = near.into_iter().take(3).map(|(_, name)| name.to_owned()).collect();
+        UnsupportedNode { node, operator, nearest }
+    }
+}
+
+/// The least number of letters to add, drop and change that makes one word the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let changed = corner + usize::from(x != *y);
+            corner = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
 }
 
 /// What can be wrong with a model file. All name the file.
@@ -31,14 +64,16 @@ pub enum ImportError {
         reason: String,
     },
     /// Operators without an import function, all of them.
-    #[error("{file}: unsupported operators: {}; supported are {supported}", list(.nodes))]
+    #[error("{file}: unsupported operators: {}; {page} lists the {supported} that are supported", list(.nodes))]
     Unsupported {
         /// The file.
         file: String,
         /// The nodes.
         nodes: Vec<UnsupportedNode>,
-        /// The operators that can be imported.
-        supported: String,
+        /// How many operators can be imported.
+        supported: usize,
+        /// The page that lists them.
+        page: &'static str,
     },
     /// A node that cannot be imported as it is.
     #[error("{file}: node `{node}` ({operator}): {reason}")]
@@ -76,6 +111,23 @@ impl ImportError {
     }
 }
 
+/// Each operator once, with its nodes: the first few of them by name.
 fn list(nodes: &[UnsupportedNode]) -> String {
-    nodes.iter().map(|n| format!("{} (node `{}`)", n.operator, n.node)).collect::<Vec<_>>().join(", ")
+    const NAMED: usize = 3;
+    let mut operators: Vec<&UnsupportedNode> = Vec::new();
+    for node in nodes {
+        if operators.iter().all(|o| o.operator != node.operator) {
+            operators.push(node);
+        }
+    }
+    let one = |first: &&UnsupportedNode| {
+        let of: Vec<_> = nodes.iter().filter(|n| n.operator == first.operator).collect();
+        let names: Vec<_> = of.iter().take(NAMED).map(|n| format!("`{}`", n.node)).collect();
+        let word = if of.len() == 1 { "node" } else { "nodes" };
+        let more = if of.len() > NAMED { format!(" and {} more", of.len() - NAMED) } else { String::new() };
+        let near =
+            if first.nearest.is_empty() { String::new() } else { format!("; near to {}", first.nearest.join(", ")) };
+        format!("{} ({word} {}{more}{near})", first.operator, names.join(", "))
+    };
+    operators.iter().map(one).collect::<Vec<_>>().join(", ")
 }

@@ -11,7 +11,7 @@ mod onnx_integer;
 mod onnx_models;
 mod onnx_nodes;
 mod onnx_operators;
-mod onnx_page;
+mod operator_pages;
 mod tflite_models;
 
 /// A folder of the repository's test models.

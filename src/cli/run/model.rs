@@ -54,7 +54,9 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     };
     args.apply_dram(&mut config)?;
     if args.explain {
-        eprint!("{}", explain::table(&artifact.manifest));
+        // Beside JSON, which has it all, standard output is the object's alone.
+        let table = explain::table(&artifact.manifest);
+        if args.json { eprint!("{table}") } else { write_or_print(None, table.as_bytes())? }
     }
     let model = input_values(&artifact.manifest);
     let (pictures, sample) = (given.pictures.clone(), given.sample);
@@ -85,9 +87,9 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     };
     let mut results = inference::run_watched(&mut session, &runs, &mut watch, |done| progress.at(done))?;
     progress.end();
+    inference::to_file_floats(&session.artifact().manifest.about, &mut results.outputs);
     if let (Some(dump), Some(dir)) = (dump, &args.dump_tensors) {
         let about = json!({ "device": args.device.to_string(), "hw": config.name, "runs": runs.len() });
-    inference::to_file_floats(&session.artifact().manifest.about, &mut results.outputs);
         let done = dump.finish(&session.artifact().manifest, about).context("--dump-tensors")?;
         let (dir, hidden) = (dir.display(), done.hidden);
         eprintln!("{dir}: {} values; {hidden} more stay inside their steps, as {INDEX} says", done.written);

@@ -70,11 +70,16 @@ pub fn import_traced(
     for (i, n) in graph.node.iter().enumerate() {
         let operator = operator_name(n);
         if ops::find(&operator).is_none() {
-            nodes.push(UnsupportedNode { node: node_name(n, i), operator });
+            nodes.push(UnsupportedNode::new(node_name(n, i), operator, ops::names()));
         }
     }
     if !nodes.is_empty() {
-        return Err(ImportError::Unsupported { file: file.into(), nodes, supported: ops::names().join(", ") });
+        return Err(ImportError::Unsupported {
+            file: file.into(),
+            nodes,
+            supported: ops::all().len(),
+            page: "docs/onnx.md",
+        });
     }
     let name = if graph.name.is_empty() { "main" } else { &graph.name };
     let mut cx = Context {

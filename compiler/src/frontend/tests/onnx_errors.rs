@@ -82,11 +82,18 @@ fn attributes_types_and_sets_that_are_not_supported_are_named() {
     let file = network(&[("Relu", &["x"], &["y"], &[])], &[4], 8, &[], 17);
     let e = onnx::import(&file, "net.onnx", None, &Sizes::default()).unwrap_err().to_string();
     assert!(e.contains("input `x`: element type STRING (number 8) is not supported"), "{e}");
+    let relu6: &[Made] = &[("Relu6", &["x"], &["y"], &[])];
+    refused(relu6, &[4], &[], "net.onnx: unsupported operators: Relu6 (node `y`; near to Relu); docs/onnx.md");
+    let names: Vec<String> = (0..6).map(|i| format!("t{i}")).collect();
+    let pairs: Vec<([&str; 1], [&str; 1])> = names.windows(2).map(|w| ([w[0].as_str()], [w[1].as_str()])).collect();
+    let mut nodes: Vec<Made> = vec![("Relu", &["x"], &["t0"], &[])];
+    nodes.extend(pairs.iter().map(|(i, o)| ("Bernoulli", &i[..], &o[..], &[][..])));
+    nodes.push(("Det", &["t5"], &["y"], &[]));
     refused(
-        &[("Relu6", &["x"], &["y"], &[])],
+        &nodes,
         &[4],
         &[],
-        "unsupported operators: Relu6 (node `y`); supported are Abs, Add",
+        "Bernoulli (nodes `t1`, `t2`, `t3` and 2 more), Det (node `y`); docs/onnx.md lists the 1",
     );
 }
 

@@ -20,6 +20,11 @@ use crate::graph::{DType, Graph, GraphBuilder, GraphError, Op, Tensor, TensorDat
 use schema::{Model, Operator, TensorInfo, Type};
 use std::collections::HashMap;
 
+/// Names of the operators that can be imported.
+pub fn operators() -> Vec<String> {
+    ops::names()
+}
+
 /// True where the bytes carry TFLite's mark.
 pub fn is_tflite(bytes: &[u8]) -> bool {
     bytes.get(4..8) == Some(b"TFL3")
@@ -50,12 +55,13 @@ pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), Impor
     for (i, op) in model.operators.iter().enumerate() {
         if ops::find(op.code).is_none() {
             let operator = schema::operator_name(op.code, &op.custom);
-            unsupported.push(UnsupportedNode { node: node_name(i, op), operator });
+            let names = ops::names();
+            unsupported.push(UnsupportedNode::new(node_name(i, op), operator, names.iter().map(String::as_str)));
         }
     }
     if !unsupported.is_empty() {
-        let supported = ops::names().join(", ");
-        return Err(ImportError::Unsupported { file: file.into(), nodes: unsupported, supported });
+        let (supported, page) = (ops::names().len(), "docs/tflite.md");
+        return Err(ImportError::Unsupported { file: file.into(), nodes: unsupported, supported, page });
     }
     let name = if model.name.is_empty() { "main" } else { &model.name };
     let room = bytes.len().saturating_mul(16).saturating_add(ROOM);

@@ -1,0 +1,62 @@
+//! The pages of operators are written from the registries.
+
+use super::*;
+
+fn onnx_page() -> String {
+    let mut text = String::from(
+        "# ONNX operators\n\n\
+         Written from the registry in `compiler/src/frontend/onnx/ops/mod.rs` by `BLESS=1 cargo test -p tilewright-compiler \
+         operator_pages`; do not edit.\n\n\
+         Operator sets 1 to 27 are read, with what each set changed since 7. Elements are FLOAT, UINT8, INT8, INT32, INT64 and\n\
+         BOOL; FLOAT16 and DOUBLE are taken in single precision, and inputs and outputs of these types are given and written in\n\
+         them. Images have one or two dimensions beside batch and channels.\n\
+         Shapes must be known when a network is imported: sizes that a file leaves open come from `--bind SYMBOL=SIZE`,\n\
+         `--shape INPUT=SIZExSIZE` or the data given with `--input`; an outermost size that nobody gives is 1. Operands that\n\
+         give shapes, axes and the like must follow from constants and sizes; constant indices outside their dimension are\n\
+         refused.\n\n\
+         Quantized networks may be in QDQ form, in operator form (QLinear…) or of dynamic quantization (DynamicQuantizeLinear\n\
+         before ConvInteger or MatMulInteger): the first two are one and go to the accelerator; products whose zero points and\n\
+         scales the run computes give the same integers, on the CPU. An average pooling between equal scales, or others of\n\
+         whose sums more than one in a thousand lies half way between two integers, stays float on the CPU, since the format\n\
+         rounds these by the error of its floats.\n\n\
+         | operator | attributes |\n|---|---|\n",
+    );
+    for (name, attributes) in onnx::operators() {
+        let list: Vec<String> = attributes.iter().map(|a| format!("`{a}`")).collect();
+        text += &format!("| {name} | {} |\n", list.join(", "));
+    }
+    text
+}
+
+fn tflite_page() -> String {
+    let mut text = String::from(
+        "# TFLite operators\n\n\
+         Written from the registry in `compiler/src/frontend/tflite/ops/mod.rs` by `BLESS=1 cargo test -p tilewright-compiler \
+         operator_pages`; do not edit.\n\n\
+         Networks of int8 and uint8, of floats, of float16 weights behind DEQUANTIZE, and of int8 weights with float\n\
+         activations are read. Operands that give shapes, axes and the like must be constants.\n\n",
+    );
+    let mut names = tflite::operators();
+    names.sort();
+    names.iter().for_each(|name| text += &format!("- {name}\n"));
+    text
+}
+
+#[test]
+fn the_pages_of_operators_are_those_of_the_registries() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    for (name, page) in [("onnx.md", onnx_page()), ("tflite.md", tflite_page())] {
+        let path = docs.join(name);
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&path, &page).unwrap();
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(found == page, "docs/{name} is stale; run BLESS=1 cargo test -p tilewright-compiler operator_pages");
+    }
+}
+
+#[test]
+fn the_registry_is_in_order() {
+    let names: Vec<&str> = onnx::operators().map(|o| o.0).collect();
+    assert!(names.is_sorted(), "{names:?}");
+}
