@@ -9,9 +9,9 @@ use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
 use crate::graph::op::{
     Add, ArgReduce, AvgPool2d, Binary, BinaryKind, Cast, Clip, Concat, Conv2d, Dense, Dequantize, Expand, Gather,
-    GatherElements, GlobalAvgPool, HybridDense, Layout, MatMul, MaxPool2d, Pad, QAdd, QuantRounding, Quantize, Reduce,
-    ReduceKind, Relu, Requantize, Resample, Rescale, Reshape, Select, ShiftSign, Slice, Softmax, SumPool2d, Transpose,
-    Unary, UnaryKind,
+    GatherElements, GlobalAvgPool, HybridDense, Layout, MatMul, MaxPool2d, Pad, QAdd, QAvgPool2d, QuantRounding,
+    Quantize, Reduce, ReduceKind, Relu, Requantize, Resample, Rescale, Reshape, Select, ShiftSign, Slice, Softmax,
+    SumPool2d, Transpose, Unary, UnaryKind,
 };
 use crate::graph::{DType, Graph, GraphBuilder, GraphError, Op, Tensor, TensorData, TensorType};
 
@@ -254,6 +254,7 @@ const KINDS: &[Kind] = &[
         let op = SumPool2d { kernel, strides, pads, layout: l, data_zero_point: n.int(-128, 127) as i32 };
         (op.into(), vec![data], vec![])
     },
+    qavg_pool,
     |n, l| (GlobalAvgPool { layout: l, lo: -128, hi: 127 }.into(), vec![pool(n, l, DType::F32).0], vec![]),
     |n, l| (GlobalAvgPool { layout: l, lo: -100, hi: 90 }.into(), vec![pool(n, l, DType::I8).0], vec![]),
     |n, _| {
@@ -425,6 +426,26 @@ fn avg_pool(n: &mut Numbers, layout: Layout, dtype: DType, all: bool) -> (Op, Ve
         lo: -120,
         hi: 127,
         unsigned: n.int(0, 1) == 1,
+    };
+    (op.into(), vec![data], vec![])
+}
+
+fn qavg_pool(n: &mut Numbers, layout: Layout) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
+    let (data, kernel, strides, pads) = pool(n, layout, DType::I8);
+    let mode = if n.int(0, 1) == 0 { Rounding::Double } else { Rounding::Single };
+    let all = kernel[0] * kernel[1];
+    let op = QAvgPool2d {
+        kernel,
+        strides,
+        pads,
+        layout,
+        data_zero_point: n.int(-128, 127) as i32,
+        multiplier: (0..all).map(|_| n.int(1 << 30, i32::MAX as i64) as i32).collect(),
+        shift: (0..all).map(|_| if mode == Rounding::Double { n.int(-4, 1) } else { n.int(0, 4) } as i32).collect(),
+        zero_point: n.int(-20, 20) as i32,
+        lo: n.int(-128, -100) as i32,
+        hi: 127,
+        mode,
     };
     (op.into(), vec![data], vec![])
 }

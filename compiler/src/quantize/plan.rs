@@ -3,8 +3,7 @@
 //! | operator | what happens |
 //! |---|---|
 //! | convolution, dense, transposed convolution with constant weights | operands and result quantized, weights too |
-//! | sum, difference and product of two activations, matmul, concat | the same |
-//! | average pooling | the same; where padding is not counted, data and result share a scale |
+//! | sum, difference and product of two activations, matmul, concat, average pooling | the same |
 //! | relu or clip behind one of these | the result is quantized behind it |
 //! | function of one element, of whatever operators | quantized before and behind, floats between: a table |
 //! | reshape, transpose, slice, gather, expand, maximum, pad with 0 | data and result share a scale |
@@ -89,7 +88,6 @@ impl Plan {
                     node.inputs.iter().for_each(|v| plan.quantized[v.0] = kinds[v.0] != Kind::Constant);
                 }
                 Role::Move => plan.like[node.output().0] = plan.like[node.inputs[0].0],
-                Role::Join if shares(&node.op) => plan.like[node.output().0] = plan.like[node.inputs[0].0],
                 _ => {}
             }
         }
@@ -214,9 +212,4 @@ fn chain(kinds: &[Kind], v: ValueId) -> Option<(ValueId, usize)> {
         Kind::Activation | Kind::Float => Some((v, 0)),
         Kind::Constant => None,
     }
-}
-
-/// True for an average whose result must have the scale of its data.
-fn shares(op: &Op) -> bool {
-    matches!(op, Op::AvgPool2d(p) if !p.count_include_pad && p.pads.iter().any(|&n| n > 0))
 }

@@ -86,7 +86,7 @@ fn pool(pool: &Pool, tile: PoolTile, on_chip: &OnChip, [input, output]: [View; 2
     let taps = (pool.kernel[0] * pool.kernel[1]) as u64;
     let finish = match pool.finish {
         PoolFinish::Clip { .. } => row(config.vector_lanes, config),
-        PoolFinish::Requant(_) | PoolFinish::Mean { .. } => row(config.requant_lanes, config),
+        PoolFinish::Requant(_) | PoolFinish::Mean { .. } | PoolFinish::Count(_) => row(config.requant_lanes, config),
     };
     Work {
         tiles,

@@ -33,7 +33,8 @@ pub fn extract(graph: &Graph, id: NodeId, users: &[Vec<NodeId>], known: &dyn Fn(
         Op::Lookup(_) => reader.lookup(id, node),
         Op::Reduce(op) => reader.reduce(id, node, op),
         Op::QMatMul(op) => reader.matmul(id, node, op),
-        Op::MaxPool2d(_) | Op::AvgPool2d(_) | Op::GlobalAvgPool(_) | Op::SumPool2d(_) => reader.pool(id, node),
+        Op::MaxPool2d(_) | Op::AvgPool2d(_) | Op::GlobalAvgPool(_) => reader.pool(id, node),
+        Op::SumPool2d(_) | Op::QAvgPool2d(_) => reader.pool(id, node),
         Op::Clip(_) | Op::Pad(_) | Op::Rescale(_) => reader.pointwise(id, node),
         Op::Concat(op) => reader.concat(id, node, op.axis),
         Op::Slice(op) => reader.slice(id, node, op),
@@ -304,6 +305,10 @@ impl Reader<'_> {
                 let window = (op.kernel, op.strides, op.pads, [1, 1]);
                 (op.layout, pool(window, Reduce::Sum, op.data_zero_point as i8, PoolFinish::Requant(finish)))
             }
+            Op::QAvgPool2d(op) => {
+                let window = (op.kernel, op.strides, op.pads, [1, 1]);
+                (op.layout, pool(window, Reduce::Sum, 0, PoolFinish::Count(op.clone())))
+            }
             other => return Err(format!("{} is no pooling", other.name())),
         };
         if let PoolFinish::Mean { unsigned, .. } = pool.finish {
@@ -314,6 +319,7 @@ impl Reader<'_> {
         }
         let (PoolFinish::Clip { lo, hi }
         | PoolFinish::Mean { lo, hi, .. }
+        | PoolFinish::Count(op::QAvgPool2d { lo, hi, .. })
         | PoolFinish::Requant(Finish { lo, hi, .. })) = &mut pool.finish;
         self.fuse_clip(&mut nodes, lo, hi);
         let (input, output) = (self.image(data, layout)?, self.image(node.output(), layout)?);

@@ -2,7 +2,7 @@
 
 use super::View;
 use super::keep::OnChip;
-use crate::graph::op::BinaryKind;
+use crate::graph::op::{BinaryKind, QAvgPool2d};
 use crate::graph::{NodeId, ValueId};
 use tilewright_hw::isa::VecOp;
 use tilewright_hw::num::{Qadd, Requant, Rounding};
@@ -135,7 +135,7 @@ pub enum Reduce {
 }
 
 /// Pooling, and whatever else works channel by channel.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Pool {
     /// Height and width of the window.
     pub kernel: [usize; 2],
@@ -154,7 +154,7 @@ pub struct Pool {
 }
 
 /// The last step of a pooling.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum PoolFinish {
     /// Bounds.
     Clip {
@@ -176,6 +176,8 @@ pub enum PoolFinish {
         /// The mean of unsigned bytes 128 greater.
         unsigned: bool,
     },
+    /// Requantization by the number of elements inside the image.
+    Count(QAvgPool2d),
 }
 
 /// A transposed convolution: a convolution for each phase of its strides.

@@ -509,7 +509,11 @@ fn pool_tile(pool: &Pool, input: View, output: View, on_chip: &OnChip, config: &
 
 /// The numbers of elements that a mean divides by, in ascending order.
 pub(super) fn distinct_counts(pool: &Pool, input: View, output: View) -> Vec<usize> {
-    let super::PoolFinish::Mean { count_pads, .. } = pool.finish else { return Vec::new() };
+    let count_pads = match pool.finish {
+        super::PoolFinish::Mean { count_pads, .. } => count_pads,
+        super::PoolFinish::Count(_) => false,
+        _ => return Vec::new(),
+    };
     let [rows, columns] = counts(pool, input, output, count_pads);
     let mut all: Vec<usize> = rows.iter().flat_map(|r| columns.iter().map(move |c| r * c)).collect();
     all.sort_unstable();

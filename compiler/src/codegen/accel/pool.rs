@@ -17,7 +17,7 @@ use tilewright_driver::{Dim, DriverError, Nest, Role};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{Descriptor, Load, PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
 use tilewright_hw::layout::{pack_descriptor, pack_params};
-use tilewright_hw::num::Rounding;
+use tilewright_hw::num;
 
 struct Walk<'a> {
     pool: &'a Pool,
@@ -82,13 +82,12 @@ impl Walk<'_> {
         };
         match &self.pool.finish {
             PoolFinish::Clip { lo, hi } => add(&mut self.params, 0..blocks, descriptor(*lo, *hi)),
-            PoolFinish::Mean { lo, hi, unsigned, .. } => {
-                // Unsigned bytes are 128 greater each, and so is their mean.
-                let zero = if *unsigned { 128 } else { 0 };
-                let descriptor = Descriptor { lo: *lo, hi: *hi, zero_point: -zero, ..Descriptor::default() };
-                let mut bytes = pack_descriptor(config, &descriptor);
+            PoolFinish::Mean { .. } | PoolFinish::Count(_) => {
+                let of_one = by_count(&self.pool.finish, 1);
+                let (lo, hi, zero_point) = (of_one.lo, of_one.hi, of_one.zero_point);
+                let mut bytes = pack_descriptor(config, &Descriptor { lo, hi, zero_point, ..Descriptor::default() });
                 for &count in &self.divisors {
-                    bytes.extend(uniform(config, count, zero * count as i32));
+                    bytes.extend(uniform(config, &by_count(&self.pool.finish, count)));
                 }
                 add(&mut self.params, 0..blocks, bytes);
             }
@@ -231,8 +230,9 @@ impl Walk<'_> {
                 border.late(e, self.name, acc)?;
                 self.finish(e, group, blocks, (out, &|_| true))
             }
-            PoolFinish::Mean { count_pads, .. } => {
-                let [y_counts, x_counts] = counts(pool, from, to, *count_pads);
+            PoolFinish::Mean { .. } | PoolFinish::Count(_) => {
+                let count_pads = matches!(pool.finish, PoolFinish::Mean { count_pads: true, .. });
+                let [y_counts, x_counts] = counts(pool, from, to, count_pads);
                 let of = |lane: usize| {
                     let t = &group.tiles[lane];
                     (&y_counts[t.rows.clone()], &x_counts[t.columns.clone()])
@@ -257,7 +257,7 @@ impl Walk<'_> {
                             Dim::new(y.len() as u32, [target.row, out_columns * ratio, 0]),
                             Dim::new(x.len() as u32 * ratio, [1, 1, 0]),
                         ];
-                        let mode = division(count).2;
+                        let mode = by_count(&pool.finish, count).mode;
                         let requant = Vector { op: VecOp::Requant, mode, b: VecSrc::Param, ..finish(target) };
                         let nest = Nest { at: [to, acc + at, param + entry], body: vec![[0; 3]], dims };
                         e.b.vector_nest(requant, &nest)?;
@@ -270,11 +270,30 @@ impl Walk<'_> {
     }
 }
 
-/// The parameter entry that adds `bias` to every lane's sum and divides it by `count`.
-fn uniform(config: &HwConfig, count: usize, bias: i32) -> Vec<u8> {
+/// What the sum of `count` elements goes through on its way to their mean.
+fn by_count(finish: &PoolFinish, count: usize) -> num::Requant {
+    match finish {
+        PoolFinish::Count(op) => {
+            let bias = op.data_zero_point.wrapping_mul(count as i32).wrapping_neg();
+            num::Requant { bias, ..op.requant(count) }
+        }
+        PoolFinish::Mean { lo, hi, unsigned, .. } => {
+            let (multiplier, shift, mode) = division(count);
+            // Unsigned bytes are 128 greater each, and so is their mean.
+            let zero = if *unsigned { 128 } else { 0 };
+            num::Requant { bias: zero * count as i32, multiplier, shift, zero_point: -zero, lo: *lo, hi: *hi, mode }
+        }
+        PoolFinish::Clip { lo, hi } | PoolFinish::Requant(Finish { lo, hi, .. }) => {
+            let (multiplier, shift, mode) = division(1);
+            num::Requant { bias: 0, multiplier, shift, zero_point: 0, lo: *lo, hi: *hi, mode }
+        }
+    }
+}
+
+/// The parameter entry of one requantization for every lane.
+fn uniform(config: &HwConfig, r: &num::Requant) -> Vec<u8> {
     let lanes = config.block_out as usize;
-    let (multiplier, shift, _): (i32, i8, Rounding) = division(count);
-    pack_params(config, &vec![bias; lanes], &vec![multiplier; lanes], &vec![shift; lanes])
+    pack_params(config, &vec![r.bias; lanes], &vec![r.multiplier; lanes], &vec![r.shift; lanes])
 }
 
 /// Ranges of equal neighbours.

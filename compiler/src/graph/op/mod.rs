@@ -150,6 +150,7 @@ operators! {
     dequantize Dequantize;
     requantize Requantize;
     qadd QAdd;
+    qavg_pool2d QAvgPool2d;
     qmul QMul;
     qsquared_difference QSquaredDifference;
     lookup Lookup;

@@ -5,7 +5,7 @@ mod moves;
 use super::{check, configs, on_cpu};
 use crate::graph::op::{
     AvgPool2d, Binary, BinaryKind, Clip, Conv2d, ConvTranspose2d, Dense, GlobalAvgPool, Layout, MaxPool2d, Pad, QAdd,
-    QMatMul, Requantize, Rescale, Reshape, SumPool2d,
+    QAvgPool2d, QMatMul, Requantize, Rescale, Reshape, SumPool2d,
 };
 use crate::graph::{DType, Graph, GraphBuilder, Op, Tensor, TensorType, ValueId};
 use rand::rngs::StdRng;
@@ -217,6 +217,36 @@ fn pool(rng: &mut StdRng) -> Option<Graph> {
     Some(b.finish().unwrap())
 }
 
+/// A mean of the elements inside the image, at another scale.
+fn scaled_mean(rng: &mut StdRng) -> Option<Graph> {
+    let layout = layout(rng);
+    let mut b = GraphBuilder::new("mean");
+    let dims = shape(layout, 1, rng.random_range(1..40), rng.random_range(1..20), rng.random_range(1..20));
+    let x = b.input("x", TensorType::new(DType::I8, &dims));
+    let kernel = [rng.random_range(1..5), rng.random_range(1..5)];
+    let strides = [rng.random_range(1..4), rng.random_range(1..4)];
+    let pads = std::array::from_fn(|i| rng.random_range(0..kernel[i % 2]));
+    let mode = mode(rng);
+    // A scale for each number of elements that is no mean's, so that one in the place of another is seen.
+    let (multiplier, shift) = (0..kernel[0] * kernel[1]).map(|_| factor(rng, 1, mode)).unzip();
+    let op = QAvgPool2d {
+        kernel,
+        strides,
+        pads,
+        layout,
+        data_zero_point: rng.random_range(-128..128),
+        multiplier,
+        shift,
+        zero_point: rng.random_range(-20..20),
+        lo: rng.random_range(-128..-90),
+        hi: 127,
+        mode,
+    };
+    let y = b.node("mean", op, &[x]).ok()?;
+    b.output("y", y);
+    Some(b.finish().unwrap())
+}
+
 /// An image flattened into a fully connected layer, as classifiers end.
 fn flatten(rng: &mut StdRng) -> Option<Graph> {
     let layout = layout(rng);
@@ -369,6 +399,11 @@ fn additions() {
 #[test]
 fn poolings() {
     problems(pool, 60, 80);
+}
+
+#[test]
+fn means_at_other_scales() {
+    problems(scaled_mean, 30, 80);
 }
 
 #[test]

@@ -8,7 +8,7 @@
 //! | dequantize, quantize | nothing where the scales are the same, else `rescale` |
 //! | clip or relu | `rescale` with the clamp |
 //! | conv2d, dense | the same on int8, then `requantize`; with a leaky relu the greater of two |
-//! | avg_pool2d, global_avg_pool | the same on int8 where the scales are the same, else `sum_pool2d`, `requantize` |
+//! | avg_pool2d, global_avg_pool | the same on int8 where the scales are the same, else `sum_pool2d`, `requantize`; `qavg_pool2d` where padding is not counted; float where many sums are ties |
 //! | add, sub | `qadd` |
 //! | mul | `qmul`; by one number `rescale` |
 //! | matmul of two activations | `qmatmul`, `requantize` |

@@ -4,9 +4,9 @@
 //! floats falls, which differs from sum to sum; no rounding of an integer sum follows that. A pooling stays float where
 //! more than one in a thousand of its sums ends there, as with equal scales and an even number of elements.
 
-use super::{Group, requantize};
-use crate::graph::op::{AvgPool2d, GlobalAvgPool, SumPool2d};
-use crate::graph::{Dim, Op};
+use super::{Group, PerTensor, requantize, scaling};
+use crate::graph::op::{AvgPool2d, GlobalAvgPool, QAvgPool2d, SumPool2d};
+use crate::graph::{Dim, Op, ValueId};
 use crate::passes::Patch;
 
 pub(super) fn rewrite(g: &Group) -> Option<Patch> {
@@ -32,7 +32,7 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
                 return g.finish(patch, v);
             }
             if padded && !p.count_include_pad {
-                return None;
+                return by_count(g, p, data, from);
             }
             let (kernel, strides, pads, layout) = (p.kernel, p.strides, p.pads, p.layout);
             SumPool2d { kernel, strides, pads, layout, data_zero_point: from.zero_point }
@@ -61,6 +61,30 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     let acc = patch.node(&g.label("sum"), sum, &[data.into()]);
     let v =
         requantize(g, &mut patch, g.name(), (acc, axis), vec![0; channels], &vec![(factor, 255.0 * count); channels])?;
+    g.finish(patch, v)
+}
+
+/// An average of the elements inside the image, each number of them with a factor of its own.
+fn by_count(g: &Group, p: &AvgPool2d, data: ValueId, from: PerTensor) -> Option<Patch> {
+    let scales = f64::from(from.scale) / f64::from(g.out.scale);
+    let all = p.kernel[0] * p.kernel[1];
+    let factors: Vec<_> = (1..=all).map(|n| (scales / n as f64, 255.0 * n as f64)).collect();
+    let (multiplier, shift, mode) = scaling(&factors)?;
+    let op = QAvgPool2d {
+        kernel: p.kernel,
+        strides: p.strides,
+        pads: p.pads,
+        layout: p.layout,
+        data_zero_point: from.zero_point,
+        multiplier,
+        shift,
+        zero_point: g.out.zero_point,
+        lo: g.lo,
+        hi: g.hi,
+        mode,
+    };
+    let mut patch = Patch::new("qavg_pool2d");
+    let v = patch.node(g.name(), op, &[data.into()]);
     g.finish(patch, v)
 }
 

@@ -274,6 +274,21 @@ proptest! {
     }
 
     #[test]
+    fn padding_that_does_not_count(
+        seed in 0u64..1000, zx in -128i32..128, zy in -128i32..128, scale in 0.001f32..0.1, clip in clips(),
+        pads in prop::array::uniform4(0usize..3), strides in prop::array::uniform2(1usize..3), layout in layouts(),
+    ) {
+        prop_assume!(pads != [0; 4]);
+        let mut t = Build::new(seed);
+        let x = t.input(&image(layout, 3, 6, 7), scale, zx);
+        let op = AvgPool2d {
+            kernel: [3, 3], strides, pads, count_include_pad: false, layout, lo: -128, hi: 127, unsigned: false,
+        };
+        let v = t.b.node("pool", op, &[x]).unwrap();
+        t.check(v, clip, zy, None, &["qavg_pool2d"]);
+    }
+
+    #[test]
     fn counted_padding(
         seed in 0u64..1000, zx in -128i32..128, zy in -128i32..128, scale in 0.001f32..0.1, pads in prop::array::uniform4(0usize..3),
     ) {

@@ -1,11 +1,11 @@
 //! `avg_pool2d` and `global_avg_pool`: sums divided by the number of elements that count.
 
-use tilewright_hw::num::average_multiplier;
+use tilewright_hw::num::{Rounding, average_multiplier};
 
-use super::call;
 use super::sum_pool2d::{Pool, count, sums};
+use super::{call, table};
 use crate::graph::DType;
-use crate::graph::op::{AvgPool2d, GlobalAvgPool};
+use crate::graph::op::{AvgPool2d, GlobalAvgPool, QAvgPool2d};
 use crate::te::{BinOp, Builder, Expr, Func, TensorRef};
 
 /// Most elements for which the multiplier of `num::average_multiplier` equals division.
@@ -24,6 +24,23 @@ pub fn global_avg_pool(b: &mut Builder, op: &GlobalAvgPool, x: &TensorRef, out: 
     let kernel = op.layout.spatial_axes().map(|a| x.shape[a] as usize);
     let p = Pool { kernel, strides: [1, 1], pads: [0; 4], layout: op.layout };
     mean(b, &p, true, x, ([op.lo, op.hi], false), out)
+}
+
+/// The mean of each window's elements inside the image, at another scale.
+pub fn qavg_pool2d(b: &mut Builder, op: &QAvgPool2d, x: &TensorRef, out: &[i64]) -> TensorRef {
+    let p = Pool { kernel: op.kernel, strides: op.strides, pads: op.pads, layout: op.layout };
+    let sum = sums(b, &p, x, op.data_zero_point, out);
+    let scale = match op.mode {
+        Rounding::Double => Func::ScaleDouble,
+        Rounding::Single => Func::ScaleSingle,
+    };
+    b.compute("mean", out, |i| {
+        let place = count(&p, x, i) - 1;
+        let of = |v: &[i32]| table(&place, &v.iter().map(|&v| Expr::i32(v)).collect::<Vec<_>>());
+        let scaled = call(scale, [sum.at(i), of(&op.multiplier), of(&op.shift)]);
+        let [zero, lo, hi] = [op.zero_point, op.lo, op.hi].map(Expr::i32);
+        call(Func::OffsetClamp, [scaled, zero, lo, hi]).cast(DType::I8)
+    })
 }
 
 fn mean(

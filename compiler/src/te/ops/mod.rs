@@ -177,6 +177,7 @@ pub fn build(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64]) -> Optio
         Op::MaxPool2d(op) => max_pool2d::max_pool2d(b, op, x, out),
         Op::AvgPool2d(op) => avg_pool2d::avg_pool2d(b, op, x, out),
         Op::GlobalAvgPool(op) => avg_pool2d::global_avg_pool(b, op, x, out),
+        Op::QAvgPool2d(op) => avg_pool2d::qavg_pool2d(b, op, x, out),
         Op::SumPool2d(op) => sum_pool2d::sum_pool2d(b, op, x, out),
         Op::Pad(op) => pad::pad(b, op, x, out),
         Op::Reshape(_) => reshape::reshape(b, x, out),
