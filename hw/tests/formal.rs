@@ -2,6 +2,7 @@
 //!
 //! Each block has a harness and a file of tasks. Tasks with the tag `quick` run in `make test`, all of them in `make formal`.
 //! A mutant is one edit of the RTL; the block's bounded check must find a counterexample, or the proof proves nothing.
+//! `TILEWRIGHT_FORMAL=NAME` keeps to one block.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -69,6 +70,11 @@ fn blocks() -> Vec<String> {
     blocks
 }
 
+/// Whether a block is to be looked at.
+fn wanted(block: &str) -> bool {
+    std::env::var("TILEWRIGHT_FORMAL").map_or(true, |name| name.is_empty() || name == block)
+}
+
 /// The tasks of a harness, from the section of its file that lists them with their tags.
 fn tasks(block: &str) -> Vec<Task> {
     let path = root().join(format!("hw/formal/{block}.sby"));
@@ -90,7 +96,7 @@ fn mutants() -> Vec<Mutant> {
     toml::from_str::<Mutants>(&text).expect("the mutants can be read").mutant
 }
 
-/// Lays out the RTL, every preset's package and the harnesses in a folder below the build's, where a counterexample stays
+/// Lays out the RTL, the packages of every preset and of the harnesses' small configuration, and the harnesses in a folder below the build's, where a counterexample stays
 /// after a failure; gives the folder of the harnesses.
 fn lay_out(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("formal").join(name);
@@ -103,9 +109,11 @@ fn lay_out(name: &str) -> PathBuf {
     for (source, text) in SOURCES {
         std::fs::write(rtl.join(source), text).expect("the folder can be written");
     }
-    for (preset, _) in PRESETS {
-        let config = HwConfig::load(preset).expect("presets load");
-        let package = rtl.join(format!("gen/tw_cfg_{preset}.sv"));
+    let small = root().join("hw/formal/small.toml").to_string_lossy().into_owned();
+    let presets = PRESETS.iter().map(|(preset, _)| (*preset, *preset));
+    for (name, source) in presets.chain([("small", small.as_str())]) {
+        let config = HwConfig::load(source).unwrap_or_else(|error| panic!("{source}: {error}"));
+        let package = rtl.join(format!("gen/tw_cfg_{name}.sv"));
         std::fs::write(package, config_package(&config)).expect("the folder can be written");
     }
     for entry in std::fs::read_dir(root().join("hw/formal")).expect("the harnesses are there") {
@@ -152,7 +160,7 @@ fn proofs_hold(name: &str, only_quick: bool) {
     }
     let formal = lay_out(name);
     let mut failed = Vec::new();
-    for block in blocks() {
+    for block in blocks().into_iter().filter(|block| wanted(block)) {
         let tasks = tasks(&block);
         let chosen: Vec<&str> = tasks.iter().filter(|t| t.quick || !only_quick).map(|t| t.name.as_str()).collect();
         assert!(!chosen.is_empty(), "{block}: no task is quick");
@@ -171,7 +179,7 @@ fn mutants_are_refuted(name: &str, only_quick: bool) {
         return;
     }
     let mut survived = Vec::new();
-    for mutant in mutants().iter().filter(|mutant| mutant.quick || !only_quick) {
+    for mutant in mutants().iter().filter(|mutant| (mutant.quick || !only_quick) && wanted(&mutant.block)) {
         let formal = lay_out(&format!("{name}/{}", mutant.name.replace(' ', "-")));
         plant(mutant, &formal);
         let start = std::time::Instant::now();
