@@ -86,6 +86,27 @@ fn integers_with_zero_points_of_the_run_equal_those_of_onnx_runtime() {
 }
 
 #[test]
+fn networks_in_operator_form_equal_onnx_runtime() {
+    let backend = LlvmBackend::new().unwrap();
+    for name in ["operators_u8.onnx", "operators_s8.onnx"] {
+        check(&backend, &repository("onnx-runtime").join(name), 1e-6);
+    }
+}
+
+/// Leaky relus behind convolutions, and averages of which many lie half way between two integers: the error of a float sum
+/// decides these, so floats are added in the order of the runtime's.
+#[test]
+fn slopes_and_averages_equal_those_of_onnx_runtime() {
+    let (backend, file) = (LlvmBackend::new().unwrap(), repository("onnx-runtime").join("slopes.onnx"));
+    let graph = passes::optimize(import(&file).unwrap(), OptLevel::O2, passes::Options::default()).unwrap().0;
+    let (found, expected) = (run(&backend, &graph, &arrays(&file, "input")), arrays(&file, "expected"));
+    assert_eq!(found.len(), 4);
+    for (f, e) in found.iter().zip(&expected) {
+        assert_eq!(difference(f, e), 0.0);
+    }
+}
+
+#[test]
 fn networks_of_the_model_folder_run() {
     let backend = LlvmBackend::new().unwrap();
     if let Some(folder) = tilewright_testing::model("resnet8-cifar10") {

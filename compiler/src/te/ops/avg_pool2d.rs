@@ -3,10 +3,11 @@
 use tilewright_hw::num::{Rounding, average_multiplier};
 
 use super::sum_pool2d::{Pool, count, sums};
+use super::window::{constant, index, padded, parts, tap};
 use super::{call, table};
 use crate::graph::DType;
 use crate::graph::op::{AvgPool2d, GlobalAvgPool, QAvgPool2d};
-use crate::te::{BinOp, Builder, Expr, Func, TensorRef};
+use crate::te::{BinOp, Builder, Combiner, Expr, Func, TensorRef};
 
 /// Most elements for which the multiplier of `num::average_multiplier` equals division.
 const MAX_MULTIPLIER_COUNT: i64 = 2952;
@@ -51,7 +52,7 @@ fn mean(
     (clamp, unsigned): ([i32; 2], bool),
     out: &[i64],
 ) -> TensorRef {
-    let sum = sums(b, p, x, 0, out);
+    let sum = if x.dtype == DType::F32 { float_sums(b, p, x, out) } else { sums(b, p, x, 0, out) };
     let area = p.kernel[0] as i64 * p.kernel[1] as i64;
     let fixed = all || p.pads.iter().all(|&n| n == 0);
     b.compute("mean", out, |i| {
@@ -77,6 +78,23 @@ fn mean(
             _ => divide(s.cast(DType::I64), n).cast(DType::I32),
         };
         call(Func::OffsetClamp, [quotient, Expr::i32(-zero), Expr::i32(clamp[0]), Expr::i32(clamp[1])]).cast(DType::I8)
+    })
+}
+
+/// Sums of floats: of each column of a window first, then of these, as other runtimes add them. In quantized networks whose
+/// averages lie half way between two integers the error of the sum decides.
+fn float_sums(b: &mut Builder, p: &Pool, x: &TensorRef, out: &[i64]) -> TensorRef {
+    let source = padded(b, x, p.layout, &p.pads, constant(DType::F32, 0));
+    let [height, _] = p.layout.spatial_axes();
+    let mut shape = source.shape.clone();
+    shape[height] = out[height];
+    let columns = b.reduce("columns", DType::F32, &shape, &[("kh", p.kernel[0] as i64)], Combiner::Sum, |i, r| {
+        let [n, h, w, c] = parts(i, p.layout);
+        source.at(&index(p.layout, n, tap(&h, &r[0], p.strides[0], 1), w, c))
+    });
+    b.reduce("sum", DType::F32, out, &[("kw", p.kernel[1] as i64)], Combiner::Sum, |i, r| {
+        let [n, h, w, c] = parts(i, p.layout);
+        columns.at(&index(p.layout, n, h, tap(&w, &r[0], p.strides[1], 1), c))
     })
 }
 
