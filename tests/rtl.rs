@@ -1,17 +1,20 @@
-//! The RTL of every preset under the two tools that must take it: Verilator's lint with every warning, and Yosys.
+//! The RTL of every preset, and of random legal configurations, under the two tools that must take it: Verilator's lint with
+//! every warning, and Yosys.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tilewright_hw::config::{HwConfig, PRESETS};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use tilewright_hw::config::{HwConfig, Legal, PARAMS, PRESETS, Param};
 use tilewright_hw::isa::config_package;
 use tilewright_hw::rtl::{SOURCES, TOP};
+use tilewright_sim::random::sample_config;
 
-/// Writes the design of a preset and gives its files, packages first.
-fn write_design(preset: &str, dir: &Path) -> Vec<PathBuf> {
-    let config = HwConfig::load(preset).expect("presets load");
+/// Writes the design of a configuration and gives its files, packages first.
+fn write_design(config: &HwConfig, dir: &Path) -> Vec<PathBuf> {
     let package = dir.join("tw_cfg_pkg.sv");
-    std::fs::write(&package, config_package(&config)).expect("the folder can be written");
+    std::fs::write(&package, config_package(config)).expect("the folder can be written");
     let mut files = vec![package];
     for (name, text) in SOURCES {
         // In one folder, so that headers are found.
@@ -37,17 +40,46 @@ fn complaint(command: &mut Command) -> Option<String> {
     (!output.status.success() || warned).then_some(text)
 }
 
+/// What Verilator's lint says against a configuration's design. Its warnings of style are asked for by `style`: what one
+/// configuration leaves unused another reads.
+fn verilator_complaint(config: &HwConfig, style: &[&str]) -> Option<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let files = write_design(config, dir.path());
+    let mut verilator = Command::new("verilator");
+    verilator
+        .args(["--lint-only", "--assert", "--top-module", TOP])
+        .args(style)
+        .arg(format!("-I{}", dir.path().display()));
+    verilator.arg(root().join("hw/rtl/waivers.vlt")).args(&files);
+    complaint(&mut verilator)
+}
+
+/// The Python of `.venv`, which has Yosys; without it the calling test skips.
+fn yosys() -> Option<PathBuf> {
+    let python = root().join(".venv/bin/python");
+    if !python.exists() {
+        tilewright_testing::skip("needs Yosys in .venv; run `make setup`");
+        return None;
+    }
+    Some(python)
+}
+
+/// What Yosys says against a configuration's design.
+fn yosys_complaint(python: &Path, config: &HwConfig) -> Option<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let files = write_design(config, dir.path());
+    let mut yosys = Command::new(python);
+    yosys.arg(root().join("scripts/yosys_elaborate.py")).arg(TOP).args(&files);
+    let text = complaint(&mut yosys)?;
+    let tail: Vec<&str> = text.lines().rev().take(30).collect();
+    Some(tail.into_iter().rev().collect::<Vec<_>>().join("\n"))
+}
+
 #[test]
 fn verilator_lints_every_preset_without_a_warning() {
     for (preset, _) in PRESETS {
-        let dir = tempfile::tempdir().unwrap();
-        let files = write_design(preset, dir.path());
-        let mut verilator = Command::new("verilator");
-        verilator
-            .args(["--lint-only", "-Wall", "--assert", "--top-module", TOP])
-            .arg(format!("-I{}", dir.path().display()));
-        verilator.arg(root().join("hw/rtl/waivers.vlt")).args(&files);
-        if let Some(text) = complaint(&mut verilator) {
+        let config = HwConfig::load(preset).expect("presets load");
+        if let Some(text) = verilator_complaint(&config, &["-Wall"]) {
             panic!("{preset}:\n{text}");
         }
     }
@@ -55,19 +87,107 @@ fn verilator_lints_every_preset_without_a_warning() {
 
 #[test]
 fn yosys_elaborates_every_preset_without_a_warning() {
-    let python = root().join(".venv/bin/python");
-    if !python.exists() {
-        tilewright_testing::skip("needs Yosys in .venv; run `make setup`");
-        return;
-    }
+    let Some(python) = yosys() else { return };
     for (preset, _) in PRESETS {
-        let dir = tempfile::tempdir().unwrap();
-        let files = write_design(preset, dir.path());
-        let mut yosys = Command::new(&python);
-        yosys.arg(root().join("scripts/yosys_elaborate.py")).arg(TOP).args(&files);
-        if let Some(text) = complaint(&mut yosys) {
-            let tail: Vec<&str> = text.lines().rev().take(30).collect();
-            panic!("{preset}:\n{}", tail.into_iter().rev().collect::<Vec<_>>().join("\n"));
+        let config = HwConfig::load(preset).expect("presets load");
+        if let Some(text) = yosys_complaint(&python, &config) {
+            panic!("{preset}:\n{text}");
         }
     }
+}
+
+/// A parameter's value as a configuration's file has it.
+fn written(param: &Param, raw: u64) -> String {
+    match param.legal {
+        Legal::Flag => (raw != 0).to_string(),
+        Legal::Words(words) => format!("{:?}", words[raw as usize]),
+        Legal::Range(..) | Legal::PowerOfTwo(..) => raw.to_string(),
+    }
+}
+
+/// A configuration's values by parameter, and the configuration of such values where it is legal.
+fn values(config: &HwConfig) -> Vec<u64> {
+    PARAMS.iter().map(|param| param.value(config)).collect()
+}
+
+fn config_of(values: &[u64]) -> Option<HwConfig> {
+    let lines = PARAMS.iter().zip(values).map(|(param, raw)| format!("{} = {}\n", param.key, written(param, *raw)));
+    let text = format!("name = \"sampled\"\n{}", lines.collect::<String>());
+    HwConfig::parse("sampled.toml", &text).ok()
+}
+
+/// A value anywhere in a parameter's legal range.
+fn any_value(param: &Param, rng: &mut SmallRng) -> u64 {
+    match param.legal {
+        Legal::Range(lo, hi) => rng.random_range(lo..=hi),
+        Legal::PowerOfTwo(lo, hi) => 1 << rng.random_range(lo.ilog2()..=hi.ilog2()),
+        Legal::Flag => rng.random_range(0..=1),
+        Legal::Words(words) => rng.random_range(0..words.len() as u64),
+    }
+}
+
+/// A legal configuration: a small random one, of which parameters that do not make it large are moved anywhere in their
+/// ranges, as long as it stays legal.
+fn any_legal_config(seed: u64) -> HwConfig {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let mut config = sample_config(&mut rng);
+    for _ in 0..24 {
+        let at = rng.random_range(0..PARAMS.len());
+        // What the effort of elaboration grows with stays small.
+        if ["batch", "block_", "lanes"].iter().any(|part| PARAMS[at].key.contains(part))
+            || PARAMS[at].key.ends_with("_depth")
+        {
+            continue;
+        }
+        let mut changed = values(&config);
+        changed[at] = any_value(&PARAMS[at], &mut rng);
+        if let Some(legal) = config_of(&changed) {
+            config = legal;
+        }
+    }
+    config
+}
+
+/// What either tool says against a configuration.
+fn tools_complaint(python: &Path, config: &HwConfig) -> Option<String> {
+    verilator_complaint(config, &[]).or_else(|| yosys_complaint(python, config))
+}
+
+/// The values that a configuration needs for a tool to complain, all others set to their defaults as far as that is legal.
+fn shrunk(python: &Path, config: &HwConfig) -> String {
+    let default = values(&HwConfig::default());
+    let mut least = values(config);
+    for at in 0..PARAMS.len() {
+        let mut tried = least.clone();
+        tried[at] = default[at];
+        if tried != least && config_of(&tried).is_some_and(|config| tools_complaint(python, &config).is_some()) {
+            least = tried;
+        }
+    }
+    let kept = PARAMS.iter().zip(&least).zip(&default).filter(|((_, value), default)| value != default);
+    kept.map(|((param, value), _)| format!("{} = {}\n", param.key, written(param, *value))).collect()
+}
+
+/// The first seed may be given by `TILEWRIGHT_FUZZ_SEED`.
+fn sampled_configurations_elaborate(count: u64) {
+    let Some(python) = yosys() else { return };
+    let first: u64 = std::env::var("TILEWRIGHT_FUZZ_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    println!("seeds {first} to {}", first + count - 1);
+    for seed in first..first + count {
+        let config = any_legal_config(seed);
+        if let Some(text) = tools_complaint(&python, &config) {
+            panic!("seed {seed}:\n{text}\nshrunk to, beside defaults:\n{}", shrunk(&python, &config));
+        }
+    }
+}
+
+#[test]
+fn eight_sampled_configurations_elaborate_in_both_tools() {
+    sampled_configurations_elaborate(8);
+}
+
+#[test]
+#[ignore = "long; make test-full runs it"]
+fn two_hundred_sampled_configurations_elaborate_in_both_tools() {
+    sampled_configurations_elaborate(200);
 }
