@@ -120,14 +120,14 @@ fn is_fast_build(flags: Flags) -> bool {
     !flags.assertions && !flags.waves
 }
 
-/// The hash that names a build.
-fn key(config: &HwConfig, flags: Flags, compiler: &Compiler) -> Result<String, DeviceError> {
+/// The hash that names a build with a version of Verilator and a compiler.
+fn key(config: &HwConfig, flags: Flags, verilator: &str, compiler: &Compiler) -> String {
     let mut sha = Sha256::new();
     let mut add = |text: &str| {
         sha.update((text.len() as u64).to_le_bytes());
         sha.update(text.as_bytes());
     };
-    add(&run("verilator", Command::new("verilator").arg("--version"), &install_verilator())?);
+    add(verilator);
     add(compiler.version());
     // The library is compiled for the processor at hand.
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -142,7 +142,7 @@ fn key(config: &HwConfig, flags: Flags, compiler: &Compiler) -> Result<String, D
         add(name);
         add(text);
     }
-    Ok(sha.finalize()[..12].iter().map(|b| format!("{b:02x}")).collect())
+    sha.finalize()[..12].iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// One lock for each build, so that a process does not build the same thing twice at once.
@@ -162,8 +162,10 @@ pub(super) fn library(
     progress: &dyn Fn(Progress),
     train: Train,
 ) -> Result<PathBuf, DeviceError> {
+    // Where both are missing, what is harder to come by is named.
+    let verilator = run("verilator", Command::new("verilator").arg("--version"), &install_verilator())?;
     let compiler = Compiler::find()?;
-    let key = key(config, flags, &compiler)?;
+    let key = key(config, flags, &verilator, &compiler);
     let lock = lock_of(&key);
     let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
     let home = cache.join(format!("rtl-{key}"));
