@@ -5,6 +5,7 @@
 
 pub mod bisect;
 pub mod classes;
+pub mod clock;
 pub mod compile;
 pub mod devices;
 pub mod diff;

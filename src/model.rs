@@ -15,6 +15,7 @@ use tilewright_runtime::artifact::{About, Artifact, Value};
 use tilewright_runtime::session::SessionError;
 use tilewright_runtime::tensor::DType;
 
+use crate::clock::Timed;
 use crate::compile::{CompileError, compile};
 use crate::measure::Measured;
 
@@ -108,8 +109,8 @@ pub fn build(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) 
         true => Some(Measured::new(&graph, analytic, cpu.as_ref())?),
         false => None,
     };
-    let oracle: &dyn CostOracle = measured.as_ref().map_or(&analytic, |measured| measured);
-    let partition = partition_by(&graph, options.config, split, oracle);
+    let costs: &dyn CostOracle = measured.as_ref().map_or(&analytic, |measured| measured);
+    let partition = partition_by(&graph, options.config, split, &Timed { config: options.config, costs });
     Ok(compile(&graph, &partition, options.config, cpu.as_ref())?)
 }
 

@@ -8,6 +8,7 @@ pub use macs::macs;
 
 use crate::codegen::accel::{self, Layer, Plan};
 use crate::graph::{Graph, NodeId};
+use tilewright_driver::AccelProgram;
 use tilewright_hw::HwConfig;
 
 /// Nanoseconds on the CPU.
@@ -35,6 +36,18 @@ pub trait CostOracle {
 
     /// Nanoseconds to start a program of the accelerator and to see its end.
     fn launch_ns(&self) -> u64;
+
+    /// Who knows the cycles of whole programs, if anyone does.
+    fn clock(&self) -> Option<&dyn Clock> {
+        None
+    }
+}
+
+/// Who knows exactly what programs take.
+pub trait Clock {
+    /// Cycles from a program's start until its parts are done: part `i` ends before instruction `ends[i]`, and what no part
+    /// has belongs to the last. None where the program cannot be run.
+    fn cycles(&self, program: &AccelProgram, ends: &[usize]) -> Option<Vec<u64>>;
 }
 
 /// The estimates of the search for tiles, and the model of the host that the configuration names: the same on every

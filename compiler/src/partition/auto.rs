@@ -68,7 +68,7 @@ impl Problem {
         let mut units = Vec::new();
         let mut unit_of = HashMap::new();
         for l in &placed.layers {
-            let cycles = oracle.accel_cycles(&l.layer, &l.plan);
+            let cycles = l.cycles.unwrap_or_else(|| oracle.accel_cycles(&l.layer, &l.plan));
             let (nodes, cpu) = (l.layer.nodes.clone(), oracle.cpu(graph, &l.layer.nodes));
             unit_of.extend(nodes.iter().map(|n| (*n, units.len())));
             units.push(Unit { nodes, accel: Some((cycles, oracle.accel_ns(cycles))), cpu, with: None });
@@ -179,7 +179,11 @@ impl Problem {
             network.edge(maker, anyone, b.out_ns);
             // In: someone is on the accelerator and the maker is not, or has it in another form.
             let inside = b.in_ns + self.launch_ns;
-            b.again.iter().for_each(|u| network.edge(nodes[*u], SINK, inside));
+            if !b.again.is_empty() {
+                let someone = network.node();
+                b.again.iter().for_each(|u| network.edge(nodes[*u], someone, NEVER));
+                network.edge(someone, SINK, inside);
+            }
             if !b.to.is_empty() {
                 let someone = network.node();
                 b.to.iter().for_each(|u| network.edge(nodes[*u], someone, NEVER));

@@ -35,7 +35,7 @@ pub(super) fn fuse(graph: &Graph, config: &HwConfig, placed: &mut Placed, apart:
                 at.why = super::place::describe(&layer, &plan);
             }
         }
-        placed.layers[product] = PlacedLayer { layer, plan, depth: placed.layers[product].depth };
+        placed.layers[product] = PlacedLayer { layer, plan, depth: placed.layers[product].depth, cycles: None };
         placed.layers.remove(at);
     }
 }

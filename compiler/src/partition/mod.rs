@@ -9,6 +9,7 @@ mod explain;
 mod fuse;
 mod keep;
 mod place;
+mod tune;
 
 pub use explain::Explanation;
 
@@ -21,6 +22,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use tilewright_driver::AccelProgram;
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::{LayerEnd, Packing, Place, TensorPlace};
+use tune::Judge;
 
 /// What is offered to the accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,6 +84,20 @@ impl Options {
             keep_on_chip: level >= OptLevel::O3,
             ..Options::default()
         }
+    }
+
+    /// The same with what the accelerator gains at a level taken away, level by level.
+    fn below(self) -> Vec<Options> {
+        let plain = Options { fuse: false, keep_on_chip: false, ..self };
+        let first = Options { search_tiles: false, ..plain };
+        let mut all = Vec::new();
+        if plain != self {
+            all.push(plain);
+        }
+        if first != plain {
+            all.push(first);
+        }
+        all
     }
 }
 
@@ -160,7 +176,26 @@ pub fn partition_by(
     oracle: &dyn CostOracle,
 ) -> Partition {
     let options = options.into();
-    settle(graph, config, options, oracle, &|placed| regions(graph, config, placed, &options))
+    let mut best = settle(graph, config, options, oracle, &|placed| regions(graph, config, placed, &options));
+    if oracle.clock().is_none() || options.offload != Offload::All {
+        return best.partition;
+    }
+    // What a level adds is no loss where the level below is known to take less.
+    for options in options.below() {
+        let below = settle(graph, config, options, oracle, &|placed| regions(graph, config, placed, &options));
+        if let (Some(cycles), Some(least)) = (below.cycles, best.cycles)
+            && cycles < least
+        {
+            best = below;
+        }
+    }
+    best.partition
+}
+
+/// A partition, and the cycles of its programs where they are known.
+struct Settled {
+    partition: Partition,
+    cycles: Option<u64>,
 }
 
 /// Places the graph, and places it again with less on the accelerator for as long as `build` refuses a layer.
@@ -170,11 +205,15 @@ fn settle(
     options: Options,
     oracle: &dyn CostOracle,
     build: &dyn Fn(&Placed) -> Result<Vec<Region>, BuildError>,
-) -> Partition {
+) -> Settled {
     let mut refused: HashMap<NodeId, String> = HashMap::new();
     let mut apart = HashSet::new();
     let mut away = keep::Away::new();
+    let mut judge = oracle.clock().filter(|_| options.search_tiles).map(|clock| Judge::new(graph, config, clock));
     let problem = |placed: &Placed| auto::Problem::new(graph, placed, &options, config, oracle);
+    let timed = |placed: &mut Placed, regions: &[Region]| {
+        oracle.clock().and_then(|clock| tune::share_cycles(placed, regions, clock))
+    };
     loop {
         // All that changes plans is in it, so that what is weighed is what is built.
         let place = |offload: Offload, refused: &HashMap<NodeId, String>| {
@@ -185,11 +224,17 @@ fn settle(
             if options.keep_on_chip && !options.keep_values {
                 keep_on_chip(graph, config, &mut placed, &away);
             }
+            if options.offload == Offload::Auto
+                && oracle.clock().is_some()
+                && let Ok(regions) = build(&placed)
+            {
+                timed(&mut placed, &regions);
+            }
             placed
         };
         let all = place(Offload::All, &refused);
         let offered = problem(&all);
-        let placed = match options.offload {
+        let mut placed = match options.offload {
             Offload::All => all,
             Offload::Auto => {
                 auto::choose(graph, &all, &offered, &problem, &|kept| place(Offload::All, kept)).unwrap_or(all)
@@ -197,9 +242,19 @@ fn settle(
             Offload::None => place(Offload::None, &refused),
         };
         match build(&placed) {
-            Ok(regions) => {
+            Ok(mut regions) => {
+                let mut cycles = timed(&mut placed, &regions);
+                let mut tuned = placed.clone();
+                if let (Some(judge), Some(estimated)) = (&mut judge, cycles)
+                    && judge.tune(&mut tuned)
+                    && let Ok(found) = build(&tuned)
+                    && let Some(less) = timed(&mut tuned, &found).filter(|cycles| *cycles < estimated)
+                {
+                    (placed, regions, cycles) = (tuned, found, Some(less));
+                }
                 let costs = auto::costs(graph, &placed, &offered, &problem(&placed));
-                return Partition { regions, explanations: explain::explain(graph, &placed, options.offload, costs) };
+                let explanations = explain::explain(graph, &placed, options.offload, costs);
+                return Settled { partition: Partition { regions, explanations }, cycles };
             }
             Err(error) => {
                 // A program may be refused for what is kept around a layer alone: without that it has another turn.

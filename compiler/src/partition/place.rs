@@ -22,10 +22,12 @@ pub(super) struct PlacedLayer {
     pub layer: Layer,
     pub plan: Plan,
     pub depth: usize,
+    /// Its share of its program's cycles, where they are known.
+    pub cycles: Option<u64>,
 }
 
 /// The whole graph, placed.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Placed {
     pub nodes: BTreeMap<NodeId, NodePlace>,
     pub layers: Vec<PlacedLayer>,
@@ -122,7 +124,7 @@ fn accept(placed: &mut Placed, ready: &mut HashMap<ValueId, Ready>, layer: Layer
         placed.nodes.insert(node, NodePlace { place: Place::Accel, depth, why: why.clone() });
     }
     ready.insert(layer.output.0, Ready { depth, view: Some(layer.output.1) });
-    placed.layers.push(PlacedLayer { layer, plan, depth });
+    placed.layers.push(PlacedLayer { layer, plan, depth, cycles: None });
 }
 
 pub(super) fn describe(layer: &Layer, plan: &Plan) -> String {

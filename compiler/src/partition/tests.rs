@@ -7,8 +7,12 @@ mod models;
 mod problems;
 mod reshaped;
 mod stems;
+mod tuned;
 
-use super::{Code, Options, Partition, partition};
+use super::place::Placed;
+use super::{Code, Options, Partition, Region, partition};
+use crate::codegen::accel::BuildError;
+use crate::cost::Analytic;
 use crate::graph::{Graph, Op, Tensor, TensorData, ValueId, eval_all};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,6 +45,16 @@ fn to_host(packing: Packing, bytes: &[u8], len: usize) -> Vec<i8> {
     let mut dense = vec![0; len];
     image.unpack(&packed, |n, c, y, x, v| dense[n * s[0] + c * s[1] + y * s[2] + x * s[3]] = v);
     dense
+}
+
+/// The partition with programs that someone else builds, or refuses.
+fn settle(
+    graph: &Graph,
+    config: &HwConfig,
+    options: Options,
+    build: &dyn Fn(&Placed) -> Result<Vec<Region>, BuildError>,
+) -> Partition {
+    super::settle(graph, config, options, &Analytic { config }, build).partition
 }
 
 /// The bytes of a tensor that the accelerator writes.

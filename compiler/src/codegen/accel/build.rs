@@ -59,12 +59,37 @@ pub fn build(
     outputs: &[ValueId],
     root: &dyn Fn(ValueId) -> ValueId,
 ) -> Result<Built, BuildError> {
+    walk(graph, config, layers, outputs, root, true)
+}
+
+/// The same program with zeros for weights, for those who only ask what it takes.
+///
+/// # Errors
+/// As [`build`].
+pub fn rehearse(
+    graph: &Graph,
+    config: &HwConfig,
+    layers: &[(Layer, Plan)],
+    outputs: &[ValueId],
+    root: &dyn Fn(ValueId) -> ValueId,
+) -> Result<Built, BuildError> {
+    walk(graph, config, layers, outputs, root, false)
+}
+
+fn walk(
+    graph: &Graph,
+    config: &HwConfig,
+    layers: &[(Layer, Plan)],
+    outputs: &[ValueId],
+    root: &dyn Fn(ValueId) -> ValueId,
+    values: bool,
+) -> Result<Built, BuildError> {
     let first = layers.first().map_or_else(String::new, |(l, _)| l.name.clone());
     let wrap = |layer: &str| {
         let layer = layer.to_string();
         move |source| BuildError { layer, source }
     };
-    let mut emit = Emit::new(config).map_err(wrap(&first))?;
+    let mut emit = Emit::new(config, values).map_err(wrap(&first))?;
     let (inputs, outputs) = emit.place_tensors(graph, layers, outputs, root).map_err(wrap(&first))?;
     let mut ends = Vec::new();
     for (layer, plan) in layers {
@@ -139,6 +164,8 @@ impl Work {
 /// The program under construction.
 pub(super) struct Emit<'c> {
     pub config: &'c HwConfig,
+    /// Whether constants have their values; else they are zeros.
+    with_values: bool,
     pub b: Builder,
     pub inp: Ring<Key>,
     pub wgt: Ring<Key>,
@@ -161,9 +188,10 @@ pub(super) struct Emit<'c> {
 type Borders = (Vec<(ValueId, View)>, Vec<(ValueId, View)>);
 
 impl<'c> Emit<'c> {
-    fn new(config: &'c HwConfig) -> Result<Emit<'c>, DriverError> {
+    fn new(config: &'c HwConfig, with_values: bool) -> Result<Emit<'c>, DriverError> {
         Ok(Emit {
             config,
+            with_values,
             b: Builder::new(config)?,
             inp: Ring::new(config, Mem::Inp),
             wgt: Ring::new(config, Mem::Wgt),
@@ -190,6 +218,11 @@ impl<'c> Emit<'c> {
         let nest = nest.map_err(|e| DriverError::Rule { index: self.b.len(), what: e.to_string() })?;
         self.nests.insert(*work, nest.clone());
         Ok(nest)
+    }
+
+    /// So many bytes of constants.
+    pub fn values(&self, bytes: usize, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
+        if self.with_values { make() } else { vec![0; bytes] }
     }
 
     pub fn forget(&mut self) {

@@ -4,10 +4,10 @@ use super::batch::{Group, fill, stride};
 use super::build::{Emit, Place, Work};
 use super::keep::{Border, OnChip, Target};
 use super::layer::{Conv, Finish, Layer, Transposed};
-use super::plan::{ConvTile, Sizes, column_span, row_span, skips_rows};
 use super::product::Tile;
 use super::rest::{Rest, pack, stored};
 use super::then::Tail;
+use super::tiles::{ConvTile, Sizes, column_span, row_span, skips_rows};
 use super::vector::Requant;
 use super::view::{ColumnWindows, View};
 use super::window::Window;
@@ -177,8 +177,11 @@ impl Walk<'_> {
         let (config, conv) = (e.config, self.conv);
         let (weights, zero_point) = stored(conv, config);
         self.zero_point = zero_point;
-        let packed = pack(conv, (&weights, zero_point), &self.sizes, self.input.1, config);
-        let bytes: Vec<u8> = packed.into_iter().map(|w| w as u8).collect();
+        let entries = self.sizes.out_blocks * self.sizes.out_ratio * self.sizes.in_tiles * self.taps();
+        let bytes = e.values(entries * config.entry_bytes(Mem::Wgt) as usize, || {
+            let packed = pack(conv, (&weights, zero_point), &self.sizes, self.input.1, config);
+            packed.into_iter().map(|w| w as u8).collect()
+        });
         self.weights = e.b.constant(&format!("{} weights", self.name), Role::Weights, &bytes);
         if !self.rest.bytes.is_empty() {
             let name = format!("{} weights beyond 8 bits", self.name);

@@ -351,16 +351,18 @@ fn ramp(size: usize, step: usize, [first, last]: [bool; 2]) -> Vec<Range<usize>>
     all.filter(|r| !r.is_empty()).collect()
 }
 
-/// The best cut of a depthwise layer between the array and the vector unit; none where they cannot share it.
-pub(super) fn tile(
+/// At most `most` cuts of a depthwise layer between the array and the vector unit, the best first; none where they cannot
+/// share it.
+pub(super) fn tiles(
     conv: &Conv,
     [input, output]: [View; 2],
     on_chip: OnChip,
+    most: usize,
     config: &HwConfig,
-) -> Option<DepthwiseTile> {
+) -> Vec<DepthwiseTile> {
     let shape = Shape { conv, input, output, on_chip };
     if !shape.is_shared(config) {
-        return None;
+        return Vec::new();
     }
     let out_blocks = output.c.div_ceil(config.block() as usize);
     let mut found: Vec<DepthwiseTile> = Vec::new();
@@ -380,7 +382,7 @@ pub(super) fn tile(
         }
     }
     found.sort_by_key(|t| t.cycles);
-    found.into_iter().find(|t| shape.steps(t, config).is_some())
+    found.into_iter().filter(|t| shape.steps(t, config).is_some()).take(most).collect()
 }
 
 #[cfg(test)]

@@ -10,32 +10,49 @@ use super::layer::{Copy, Kind, Layer, MatMul, Pair, Pool, PoolFinish};
 use super::plan::{Plan, PoolTile};
 use super::view::View;
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::VecOp;
+use tilewright_hw::isa::{INSN_BYTES, VecOp};
 
-/// Cycles to fetch and drain a layer's instructions, and those of each of its tiles.
+/// Cycles to fetch the first instructions of a layer, to wait for its first data, and to see its last store end.
 const LAYER: u64 = 250;
-const TILE: u64 = 50;
+/// Cycles that a tile waits for tokens.
+const TILE: u64 = 8;
 
 /// What each unit has to do.
 #[derive(Default)]
-struct Work {
-    tiles: u64,
-    load: u64,
-    gemm: u64,
-    vector: u64,
-    store: u64,
+pub(super) struct Work {
+    /// Steps of about the same size.
+    pub tiles: u64,
+    /// Instructions, all of which come over the bus that loads and stores share.
+    pub insns: u64,
+    /// Cycles of loads.
+    pub load: u64,
+    /// Those of them that pass before the first tile can begin; a tile's share where there are less.
+    pub first: u64,
+    /// Cycles of gemm.
+    pub gemm: u64,
+    /// Cycles of vector.
+    pub vector: u64,
+    /// Cycles of stores.
+    pub store: u64,
+    /// Cycles of loads in which the bus is free.
+    pub idle: u64,
     /// Whether loads wait for vector, which writes to their bank.
-    crowded: bool,
+    pub crowded: bool,
 }
 
 impl Work {
-    /// Units work beside each other, but for the first tile's operands and the last one's results, for which those wait
-    /// that are not the longest.
-    fn cycles(&self) -> u64 {
-        let (tiles, dma) = (self.tiles.max(1), self.load + self.store);
-        let beside = if self.crowded { dma + self.vector } else { dma.max(self.vector) };
-        let longest = beside.max(self.gemm);
-        longest + (dma + self.gemm + self.vector - longest) / tiles + LAYER + TILE * tiles
+    /// Units work beside each other: whatever has most to do waits for the first tile to reach it, and the last tile goes on
+    /// from there.
+    pub fn cycles(&self, config: &HwConfig) -> u64 {
+        let tiles = self.tiles.max(1);
+        let [gemm, vector, store] = [self.gemm, self.vector, self.store].map(|all| all.div_ceil(tiles));
+        let first = self.first.max(self.load / tiles);
+        let fetch = self.insns * u64::from((8 * INSN_BYTES as u32).div_ceil(config.bus_bits));
+        let bus = self.load.max(self.load - self.idle.min(self.load) + self.store) + fetch;
+        let beside = if self.crowded { bus + self.vector + gemm } else { bus + gemm + vector };
+        let by_gemm = first + self.gemm + vector + store;
+        let by_vector = first + gemm + self.vector + store;
+        beside.max(by_gemm).max(by_vector) + LAYER + TILE * tiles
     }
 }
 
@@ -56,7 +73,7 @@ pub fn cycles(layer: &Layer, plan: &Plan, config: &HwConfig) -> u64 {
         // A plan that is not its layer's kind has no program either.
         _ => Work::default(),
     };
-    work.cycles()
+    work.cycles(config)
 }
 
 fn beats(bytes: u64, config: &HwConfig) -> u64 {
@@ -90,6 +107,7 @@ fn pool(pool: &Pool, tile: PoolTile, on_chip: &OnChip, [input, output]: [View; 2
     };
     Work {
         tiles,
+        insns: 4 * tiles,
         load: if on_chip.input.is_some() { 0 } else { all_rows * (beats(width, config) + 1) },
         vector: out * (taps * row(config.vector_lanes, config) + finish) + 24 * tiles,
         store: if on_chip.hides_output() { 0 } else { beats(output.layout(config).bytes() as u64, config) },
@@ -113,11 +131,12 @@ fn matmul(m: &MatMul, (rows, blocks): (usize, usize), [a, b]: [View; 2], output:
     let load_rows = tiles * depth as u64 * (1 + blocks as u64 * ratio as u64);
     Work {
         tiles,
+        insns: 7 * tiles,
         load: beats(weights + data, config) + load_rows,
         gemm: results * (depth + values) as u64,
         vector: results * row(config.requant_lanes, config) + 24 * tiles,
         store: beats(output.layout(config).bytes() as u64, config),
-        crowded: false,
+        ..Work::default()
     }
 }
 
@@ -132,6 +151,7 @@ fn pair(pair: &Pair, piece: u64, operands: usize, output: View, config: &HwConfi
     };
     Work {
         tiles,
+        insns: 4 * tiles,
         load: operands.max(1) as u64 * beats(bytes, config) + tiles,
         vector: out * cycles + 24 * tiles,
         store: beats(bytes, config),
@@ -144,6 +164,7 @@ fn lookup(piece: u64, output: View, config: &HwConfig) -> Work {
     let tiles = out.div_ceil(piece.max(1));
     Work {
         tiles,
+        insns: 3 * tiles,
         load: beats(bytes, config) + tiles,
         vector: out * row(config.vector_lanes, config) + 50 * tiles,
         store: beats(bytes, config),
@@ -168,5 +189,12 @@ fn copy(copy: &Copy, rows: usize, output: View, config: &HwConfig) -> Work {
         load += (output.n * lines) as u64 * (beats(bytes as u64, config) + 2);
     }
     let tiles = (output.n * output.layout(config).blocks() * output.h.div_ceil(rows)) as u64;
-    Work { tiles, load, store: beats(output.layout(config).bytes() as u64, config), ..Work::default() }
+    let lines = copy.segments.len() as u64;
+    Work {
+        tiles,
+        insns: tiles * (1 + lines),
+        load,
+        store: beats(output.layout(config).bytes() as u64, config),
+        ..Work::default()
+    }
 }

@@ -30,12 +30,13 @@ mod shared;
 mod stem;
 mod taps;
 mod then;
+mod tiles;
 mod transposed;
 mod vector;
 mod view;
 mod window;
 
-pub use build::{BuildError, Built, build};
+pub use build::{BuildError, Built, build, rehearse};
 pub use depthwise::DepthwiseTile;
 pub use estimate::cycles;
 pub use extract::{Found, extract};
@@ -45,8 +46,9 @@ pub use layer::{
 };
 pub use mapped::{MapError, Mapped};
 pub use matmul::MatMulTile;
-pub use plan::{ConvTile, Plan, PoolTile, plan};
+pub use plan::{Plan, PoolTile, plan, plans};
 pub use product::{Tile, gemm, product};
 pub use taps::{Taps, diagonal, mac};
+pub use tiles::ConvTile;
 pub use vector::{Pairwise, Requant, Windows, pairwise, requant, windows};
 pub use view::View;

@@ -6,7 +6,7 @@
 //! nothing, are further tiles for the few places that have some, whose products are added to the same sums.
 
 use super::layer::Conv;
-use super::plan::Sizes;
+use super::tiles::Sizes;
 use super::view::View;
 use std::ops::Range;
 use tilewright_hw::HwConfig;

@@ -79,9 +79,12 @@ impl Walk<'_> {
                 continue;
             }
             let first = blocks.start * lanes;
-            let packed = Weights::new(config, blocks.len() * lanes, lanes, tiles)
-                .pack(|o, i, tap| if o % lanes == i { weight(first + o, tap) } else { zero_point });
-            let bytes: Vec<u8> = packed.into_iter().map(|w| w as u8).collect();
+            let entries = blocks.len() * tiles;
+            let bytes = e.values(entries * config.entry_bytes(Mem::Wgt) as usize, || {
+                let packed = Weights::new(config, blocks.len() * lanes, lanes, tiles)
+                    .pack(|o, i, tap| if o % lanes == i { weight(first + o, tap) } else { zero_point });
+                packed.into_iter().map(|w| w as u8).collect()
+            });
             let tile_bytes = e.b.constant(&format!("{name} weights"), Role::Weights, &bytes);
             let mut bytes = requant_entries(config, finish, blocks.clone());
             let rows = self.shape.tap_entries() * PARAM_ROWS as usize;

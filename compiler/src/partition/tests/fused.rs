@@ -1,13 +1,12 @@
 //! Operators fused into the tiles of the product before them, on every configuration.
 
 use super::problems::{int8, layout, qadd, requantize, shape};
-use super::{Code, check_fused, configs, fsim, on_cpu, run};
+use super::{Code, check_fused, configs, fsim, on_cpu, run, settle};
 use crate::codegen::accel::BuildError;
-use crate::cost::Analytic;
 use crate::graph::eval_all;
 use crate::graph::op::{Conv2d, Lookup};
 use crate::graph::{DType, Graph, GraphBuilder, TensorType, ValueId};
-use crate::partition::{Options, partition, regions, settle};
+use crate::partition::{Options, partition, regions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tilewright_driver::DriverError;
@@ -21,7 +20,7 @@ pub(super) fn network(rng: &mut StdRng) -> Graph {
     let (h, w) = (rng.random_range(1..20), rng.random_range(1..20));
     let mut b = GraphBuilder::new("fused");
     let mut x = b.input("x", TensorType::new(DType::I8, &shape(order, n, c, h, w)));
-    for _ in 0..2 {
+    for i in 0..2 {
         let kernel = *[1, 3].get(rng.random_range(0..2usize)).unwrap_or(&1);
         let weights = int8(rng, &[c, kernel, kernel, c]);
         let weights = b.constant("", weights);
@@ -34,12 +33,12 @@ pub(super) fn network(rng: &mut StdRng) -> Graph {
             data_zero_point: rng.random_range(-128..128),
             weight_zero_point: 0,
         };
-        let acc = b.node("conv", op, &[x, weights]).unwrap();
+        let acc = b.node(&format!("conv{i}"), op, &[x, weights]).unwrap();
         let mut y = requantize(rng, &mut b, acc, order.channel_axis(), kernel * kernel * c);
         let looked_up = |rng: &mut StdRng, b: &mut GraphBuilder, y: ValueId| {
             let table = int8(rng, &[256]);
             let table = b.constant("", table);
-            b.node("lookup", Lookup {}, &[y, table]).unwrap()
+            b.node(&format!("lookup{i}"), Lookup {}, &[y, table]).unwrap()
         };
         if rng.random() {
             y = looked_up(rng, &mut b, y);
@@ -47,7 +46,7 @@ pub(super) fn network(rng: &mut StdRng) -> Graph {
         if rng.random_bool(0.8) {
             let operands = if rng.random() { [x, y] } else { [y, x] };
             let op = qadd(rng);
-            y = b.node("add", op, &operands).unwrap();
+            y = b.node(&format!("add{i}"), op, &operands).unwrap();
         } else {
             y = looked_up(rng, &mut b, y);
         }
@@ -82,7 +81,7 @@ fn a_product_that_is_refused_with_what_is_behind_it_is_tried_without() {
         let graph = network(&mut rng);
         let plain = partition(&graph, &config, Options::default());
         let refused = std::cell::Cell::new(0);
-        let parts = settle(&graph, &config, options, &Analytic { config: &config }, &|placed| {
+        let parts = settle(&graph, &config, options, &|placed| {
             if let Some(l) = placed.layers.iter().find(|l| l.layer.then.len() > most) {
                 refused.set(refused.get() + 1);
                 let source = DriverError::Rule { index: 0, what: "planted".into() };
@@ -103,14 +102,13 @@ fn a_product_that_is_refused_with_what_is_behind_it_is_tried_without() {
     assert!(refusals >= 8, "only {refusals} refusals");
     // What is refused by itself goes to the CPU all the same.
     let graph = network(&mut StdRng::seed_from_u64(1));
-    let parts =
-        settle(&graph, &config, options, &Analytic { config: &config }, &|placed| match placed.layers.first() {
-            Some(l) => {
-                let source = DriverError::Rule { index: 0, what: "planted".into() };
-                Err(BuildError { layer: l.layer.name.clone(), source })
-            }
-            None => regions(&graph, &config, placed, &options),
-        });
+    let parts = settle(&graph, &config, options, &|placed| match placed.layers.first() {
+        Some(l) => {
+            let source = DriverError::Rule { index: 0, what: "planted".into() };
+            Err(BuildError { layer: l.layer.name.clone(), source })
+        }
+        None => regions(&graph, &config, placed, &options),
+    });
     assert!(parts.regions.iter().all(|region| region.code == Code::Cpu));
     assert!(on_cpu(&parts).iter().any(|line| line.contains("planted")));
 }

@@ -1,14 +1,13 @@
 //! Results that stay in inp between layers, on every configuration.
 
 use super::problems::{int8, layout, qadd, requantize, shape};
-use super::{Code, check_split, configs, fsim, on_cpu, rtl, run};
+use super::{Code, check_split, configs, fsim, on_cpu, rtl, run, settle};
 use crate::codegen::accel::BuildError;
-use crate::cost::Analytic;
 use crate::graph::eval_all;
 use crate::graph::op::{AvgPool2d, Conv2d, Dense, GlobalAvgPool, Layout, MaxPool2d, Reshape};
 use crate::graph::{DType, Graph, GraphBuilder, TensorType, ValueId};
 use crate::partition::place::PlacedLayer;
-use crate::partition::{Options, Partition, partition, regions, settle};
+use crate::partition::{Options, Partition, partition, regions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tilewright_driver::DriverError;
@@ -153,7 +152,7 @@ fn a_refused_program_is_tried_with_less_kept() {
         let options = Options { keep_on_chip: true, ..Options::default() };
         let plain = partition(&graph, &config, Options::default());
         let refused = std::cell::Cell::new(0);
-        let parts = settle(&graph, &config, options, &Analytic { config: &config }, &|placed| {
+        let parts = settle(&graph, &config, options, &|placed| {
             if let Some(l) = placed.layers.iter().find(|l| l.layer.on_chip.output.is_some()) {
                 refused.set(refused.get() + 1);
                 let source = DriverError::Rule { index: 0, what: "planted".into() };
@@ -191,7 +190,7 @@ fn what_others_keep_stays_where_one_is_refused() {
         let free = partition(&graph, &config, options);
         let mut writers = free.explanations.iter().filter(|e| e.why.contains("results stay on the chip"));
         let Some(node) = writers.next().map(|e| e.node).filter(|_| kept(&free) > 2) else { continue };
-        let parts = settle(&graph, &config, options, &Analytic { config: &config }, &|placed| {
+        let parts = settle(&graph, &config, options, &|placed| {
             let wrong = |l: &&PlacedLayer| {
                 let first = l.layer.nodes.contains(&node);
                 first && l.layer.on_chip.output.is_some()
@@ -216,7 +215,7 @@ fn what_is_refused_without_end_says_why() {
     let config = HwConfig::default();
     let graph = network(&mut StdRng::seed_from_u64(1));
     let options = Options { keep_on_chip: true, ..Options::default() };
-    let parts = settle(&graph, &config, options, &Analytic { config: &config }, &|placed| {
+    let parts = settle(&graph, &config, options, &|placed| {
         let source = DriverError::Rule { index: 0, what: "planted".into() };
         if placed.layers.is_empty() {
             return regions(&graph, &config, placed, &options);

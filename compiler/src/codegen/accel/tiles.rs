@@ -1,0 +1,343 @@
+//! Tiles of products, and what they are estimated to take.
+
+use super::batch::{self, Fill};
+use super::estimate::Work;
+use super::layer::{Conv, Span, reach};
+use super::plan::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, loadable, parts, room};
+use super::rest::{Rest, fits};
+use super::then::Need;
+use super::view::View;
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::PARAM_ROWS;
+
+/// The tile of a product; channels are counted in blocks of the layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConvTile {
+    /// Blocks of output channels.
+    pub out_blocks: usize,
+    /// Output rows.
+    pub rows: usize,
+    /// Output columns.
+    pub columns: usize,
+    /// Blocks of input channels that are summed before the next are loaded.
+    pub in_blocks: usize,
+    /// Whether all pixels are done before the next output channels.
+    pub pixels_inside: bool,
+    /// Estimated cycles.
+    pub cycles: u64,
+}
+
+/// Rows between a load's walk and its writing side.
+const ROWS_UNDER_WAY: u64 = 16;
+
+/// Which of the tiles of a product are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The first that fits.
+    First,
+    /// Every one that fits.
+    All,
+}
+
+/// Tiles of a product with their estimated cycles, at least one; `apart` says that its results are stored apart from one
+/// another, `need` what operators on them take.
+///
+/// # Errors
+/// The reason why none fits.
+pub(super) fn tiles(
+    conv: &Conv,
+    (apart, need, wanted): (bool, Need, Wanted),
+    views: [View; 2],
+    config: &HwConfig,
+) -> Result<Vec<ConvTile>, String> {
+    fits(conv, config)?;
+    let (fill, [input, output]) = batch::fill(!apart && conv.is_pointwise(), views, config);
+    let sizes = Sizes::new(conv, input, output, config);
+    let rest = Rest::new(conv, &sizes, input, config);
+    let columns = parts(output.w);
+    // Cutting columns shortens the rows of every transfer, so it is the last resort; but batch rows need tiles to carry.
+    let first = match (fill, config.batch as usize) {
+        (Fill::Tiles, 1) => 1,
+        (Fill::Tiles, _) if output.h > 1 => columns.len().min(4),
+        _ => columns.len(),
+    };
+    let in_parts = if conv.groups == 1 { parts(sizes.in_blocks) } else { vec![sizes.in_blocks] };
+    for chunk in [&columns[..first], &columns[first..]] {
+        let pixels = chunk.iter().flat_map(|&columns| parts(output.h).into_iter().map(move |rows| (columns, rows)));
+        let channels = |tile: ConvTile| {
+            let out = parts(sizes.out_blocks).into_iter();
+            let in_parts = &in_parts;
+            out.flat_map(move |out_blocks| {
+                in_parts.iter().map(move |&in_blocks| ConvTile { out_blocks, in_blocks, ..tile })
+            })
+        };
+        let any = ConvTile { out_blocks: 0, rows: 0, columns: 0, in_blocks: 0, pixels_inside: true, cycles: 0 };
+        let fitting = pixels
+            .flat_map(|(columns, rows)| channels(ConvTile { columns, rows, ..any }))
+            .flat_map(|tile| [true, false].map(|pixels_inside| ConvTile { pixels_inside, ..tile }))
+            .filter_map(|tile| {
+                let cycles = cost(conv, (&sizes, &rest, &need), ([input, output], fill), tile, config)?;
+                Some(ConvTile { cycles, ..tile })
+            });
+        let found: Vec<ConvTile> = match wanted {
+            Wanted::First => fitting.take(1).collect(),
+            Wanted::All => fitting.collect(),
+        };
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    let taps = conv.kernel[0] * conv.kernel[1];
+    Err(format!(
+        "no tile of a {} x {} window over {} channels fits the scratchpads and the fields of a load: \
+         one output pixel needs {taps} x {} weight tiles and as many input entries",
+        conv.kernel[0], conv.kernel[1], input.c, sizes.in_tiles
+    ))
+}
+
+/// Estimated cycles of a product with this tile, or none where the tile does not fit.
+fn cost(
+    conv: &Conv,
+    (sizes, rest, need): (&Sizes, &Rest, &Need),
+    ([input, output], fill): ([View; 2], Fill),
+    tile: ConvTile,
+    config: &HwConfig,
+) -> Option<u64> {
+    let batch = config.batch as usize;
+    // Tiles of several batch rows come and go pixel by pixel.
+    let by_pixel = fill == Fill::Tiles && batch > 1;
+    let taps = conv.kernel[0] * conv.kernel[1];
+    let pixels = tile.rows * tile.columns;
+    let grouped = conv.groups > 1;
+    let in_blocks = if grouped {
+        let starts = (0..sizes.out_blocks).step_by(tile.out_blocks);
+        let needs =
+            starts.map(|b| sizes.blocks_for(conv, b..(b + tile.out_blocks).min(sizes.out_blocks), input, config).1);
+        needs.max()?
+    } else {
+        tile.in_blocks
+    };
+    let in_tiles = if grouped { sizes.in_tiles } else { (tile.in_blocks * sizes.in_ratio).min(sizes.in_tiles) };
+    let rows_in = if skips_rows(conv) {
+        tile.rows
+    } else {
+        (tile.rows - 1) * conv.strides[0] + reach(conv.kernel[0], conv.dilations[0])
+    };
+    let columns_in = (tile.columns - 1) * conv.strides[1] + reach(conv.kernel[1], conv.dilations[1]);
+    let inp = in_blocks * rows_in * columns_in * sizes.in_ratio;
+    let out = tile.out_blocks * sizes.out_ratio * pixels;
+    let main = tile.out_blocks * sizes.out_ratio * in_tiles * taps;
+    let further = most_rest(rest, sizes, tile, in_tiles);
+    let wgt = main + further;
+    let entries = if conv.slope.is_some() { 2 } else { 1 };
+    let params = entries * tile.out_blocks * sizes.out_ratio + config.descriptor_entries() as usize + need.params;
+    let half = |mem: Mem| config.entries(mem) as usize / 2;
+    let whole_weights = main == sizes.out_blocks * sizes.out_ratio * sizes.in_tiles * taps;
+    let acc_half = if config.banks(Mem::Acc) > 1 { half(Mem::Acc) } else { 2 * half(Mem::Acc) };
+    let only = in_blocks == sizes.in_blocks && tile.rows == output.h && tile.columns == output.w && output.n == 1;
+    let kept = need.on_chip.input.is_some();
+    let fits = (kept || inp <= room(&need.on_chip, only, config))
+        && out <= acc_half
+        // Operands of operators on the results lie in the other half of out.
+        && out <= half(Mem::Out) / if need.operands > 0 { 2 } else { 1 }
+        && wgt <= if whole_weights { 2 * half(Mem::Wgt) } else { half(Mem::Wgt) }
+        && PARAM_ROWS as usize * params <= half(Mem::Param)
+        && in_tiles * taps <= config.gemm_uop_depth as usize
+        && (tile.rows <= ROWS)
+        && if kept {
+            tile.columns * config.block() as usize <= ROW_BYTES
+        } else if by_pixel {
+            columns_in * sizes.in_ratio <= ROWS && rows_in <= ROWS && tile.columns * sizes.out_ratio <= ROWS
+        } else if input.has_windows() {
+            columns_in <= ROWS && rows_in <= ROWS && tile.columns * config.block() as usize <= ROW_BYTES
+        } else {
+            let wide = if fill == Fill::Neighbours { batch } else { 1 } * config.block() as usize;
+            columns_in.min(input.w) * wide <= ROW_BYTES && tile.columns * wide <= ROW_BYTES
+        };
+    if !fits {
+        return None;
+    }
+    let rows_ok = kept
+        || skips_rows(conv)
+        || loadable(output.h, tile.rows, |f, n| row_span(conv, f, n, input).0, PAD_ROWS, config.dma_pad);
+    let most_pads = if by_pixel { PAD_ROWS } else { PAD_ENTRIES } / sizes.in_ratio;
+    let columns_ok =
+        kept || loadable(output.w, tile.columns, |f, n| column_span(conv, f, n, input), most_pads, config.dma_pad);
+    if !rows_ok || !columns_ok {
+        return None;
+    }
+    let tiles = output.n * output.h.div_ceil(tile.rows) * output.w.div_ceil(tile.columns);
+    let [pixel_tiles, out_tiles, passes] = [
+        if by_pixel { tiles.div_ceil(batch) } else { tiles },
+        sizes.out_blocks.div_ceil(tile.out_blocks),
+        if grouped { 1 } else { sizes.in_blocks.div_ceil(tile.in_blocks) },
+    ]
+    .map(|n| n as u64);
+    let bus = u64::from(config.bus_bytes());
+    let beats = |entries: usize, mem: Mem| {
+        let chunk = u64::from(config.chunk_bytes(mem));
+        (entries as u64 * u64::from(config.entry_bytes(mem))).div_ceil(chunk.min(bus))
+    };
+    // A row of one pixel waits for its turn among the few that are under way, or for the row before it.
+    let pixels_of =
+        |entries: usize, bytes: u32, wait: u64| (entries * batch) as u64 * (u64::from(bytes).div_ceil(bus) + wait);
+    // Windows are rows of few bytes, of which memory answers as many at once as the load unit has under way.
+    let window_beats = (u64::from(config.block()).min(input.c as u64) + bus - 1).div_ceil(bus);
+    let window_wait = (u64::from(config.dram.latency) + 12).div_ceil(ROWS_UNDER_WAY).max(window_beats);
+    let inp_load = if kept {
+        0
+    } else if by_pixel {
+        pixels_of(inp, config.block_in, 2)
+    } else if input.has_windows() {
+        inp as u64 * window_wait
+    } else {
+        beats(inp, Mem::Inp) + (in_blocks * rows_in) as u64
+    };
+    let wgt_load = beats(wgt, Mem::Wgt);
+    let one_inp = passes * pixel_tiles == 1;
+    let one_wgt = passes * out_tiles == 1;
+    let (inp_loads, wgt_loads) = if tile.pixels_inside {
+        let inp = if one_inp || grouped { passes * pixel_tiles } else { passes * pixel_tiles * out_tiles };
+        (inp, if passes == 1 { out_tiles } else { passes * pixel_tiles * out_tiles })
+    } else {
+        let inp = if passes == 1 && !grouped { pixel_tiles } else { passes * pixel_tiles * out_tiles };
+        (inp, if one_wgt { 1 } else { passes * pixel_tiles * out_tiles })
+    };
+    let tiles = pixel_tiles * out_tiles;
+    let requant = (out as u64) * u64::from(config.row_elements().div_ceil(config.requant_lanes));
+    let results = if by_pixel { pixels_of(out, config.block_out, 3) } else { beats(out, Mem::Out) };
+    let store = if need.on_chip.hides_output() { 0 } else { results };
+    let all_rest = rest.count(0..sizes.out_blocks * sizes.out_ratio, &(0..sizes.in_tiles));
+    let gemm = tiles * passes * ((main * pixels) as u64 + 12)
+        + all_rest as u64 * pixel_tiles * pixels as u64
+        + if all_rest > 0 { 20 * pixel_tiles * (sizes.out_blocks * sizes.out_ratio) as u64 } else { 0 };
+    // A second requantization, and the choice between both results.
+    let choice = (out as u64) * u64::from(config.row_elements().div_ceil(config.vector_lanes));
+    let slope = if conv.slope.is_some() { requant + choice + 60 } else { 0 };
+    let requant = requant + slope + out as u64 * need.entry_cycles + need.tile_cycles;
+    // A tile that takes the parameters of some output channels alone loads them, unless all of them lie in param.
+    let all_params = entries * sizes.out_blocks * sizes.out_ratio + config.descriptor_entries() as usize;
+    let param_loads = match 2 * PARAM_ROWS as usize * all_params <= config.entries(Mem::Param) as usize {
+        true => 0,
+        false if tile.pixels_inside => out_tiles - 1,
+        false => tiles - 1,
+    };
+    let params = beats(PARAM_ROWS as usize * params, Mem::Param);
+    let window_beats = inp_loads * inp as u64 * window_beats;
+    let work = Work {
+        tiles: tiles * passes,
+        insns: inp_loads + wgt_loads + param_loads + tiles * (2 + passes + need.operands as u64),
+        load: inp_loads * inp_load
+            + wgt_loads * wgt_load
+            + params * (1 + param_loads)
+            + tiles * results * need.operands as u64,
+        first: inp_load + wgt_load + params,
+        gemm,
+        vector: tiles * (requant + 24),
+        store: tiles * store,
+        // Stores have the bus while windows are waited for.
+        idle: if input.has_windows() { (inp_loads * inp_load).saturating_sub(window_beats) } else { 0 },
+        crowded: need.on_chip.crowds(config),
+    };
+    Some(work.cycles(config))
+}
+
+/// What a product needs in tiles of the array.
+pub(super) struct Sizes {
+    /// Entries of inp in a pixel of a block.
+    pub in_ratio: usize,
+    /// Entries of out in a pixel of a block.
+    pub out_ratio: usize,
+    /// Tiles over the input channels that an output tile needs.
+    pub in_tiles: usize,
+    /// Blocks of the input.
+    pub in_blocks: usize,
+    /// Blocks of the output.
+    pub out_blocks: usize,
+}
+
+impl Sizes {
+    pub fn new(conv: &Conv, input: View, output: View, config: &HwConfig) -> Sizes {
+        let (block, block_in) = (config.block() as usize, config.block_in as usize);
+        let (in_ratio, out_ratio) = (block / block_in, block / config.block_out as usize);
+        let out_blocks = output.c.div_ceil(block);
+        let all = input.c.div_ceil(block_in);
+        let mut sizes = Sizes { in_ratio, out_ratio, in_tiles: all, in_blocks: input.c.div_ceil(block), out_blocks };
+        if conv.groups > 1 {
+            let tiles = output.c.div_ceil(config.block_out as usize);
+            let widest = (0..tiles).map(|t| {
+                let (first, last) = sizes.group_tiles(conv, t, config);
+                last - first + 1
+            });
+            sizes.in_tiles = widest.max().unwrap_or(1);
+        }
+        sizes
+    }
+
+    /// First and last input tile that an output tile's channels need.
+    fn group_tiles(&self, conv: &Conv, out_tile: usize, config: &HwConfig) -> (usize, usize) {
+        let (bo, bi) = (config.block_out as usize, config.block_in as usize);
+        let outputs = conv.finish.bias.len();
+        let (per_group, depth) = ((outputs / conv.groups).max(1), conv.depth());
+        let first = (out_tile * bo).min(outputs - 1) / per_group * depth;
+        let last = (((out_tile + 1) * bo).min(outputs) - 1) / per_group * depth + depth - 1;
+        (first / bi, last / bi)
+    }
+
+    /// The first input tile of an output tile's window of [`Sizes::in_tiles`].
+    pub fn first_tile(&self, conv: &Conv, out_tile: usize, input: View, config: &HwConfig) -> usize {
+        if conv.groups == 1 {
+            return 0;
+        }
+        let tiles = conv.finish.bias.len().div_ceil(config.block_out as usize);
+        let all = input.c.div_ceil(config.block_in as usize);
+        self.group_tiles(conv, out_tile.min(tiles - 1), config).0.min(all - self.in_tiles)
+    }
+
+    /// First block, and number of blocks, of the input that some blocks of the output need.
+    pub fn blocks_for(
+        &self,
+        conv: &Conv,
+        blocks: std::ops::Range<usize>,
+        input: View,
+        config: &HwConfig,
+    ) -> (usize, usize) {
+        if conv.groups == 1 {
+            return (0, self.in_blocks);
+        }
+        let tiles = blocks.start * self.out_ratio..blocks.end * self.out_ratio;
+        let first = self.first_tile(conv, tiles.start, input, config) / self.in_ratio;
+        let last = (self.first_tile(conv, tiles.end - 1, input, config) + self.in_tiles - 1) / self.in_ratio;
+        (first, last - first + 1)
+    }
+}
+
+/// Rows of input for outputs, with the stride between loaded rows: a window of one row skips what it does not read.
+pub(super) fn row_span(conv: &Conv, first: usize, count: usize, input: View) -> (Span, usize) {
+    let [stride, pad] = [conv.strides[0], conv.pads[0]];
+    if skips_rows(conv) {
+        return (Span { start: first * stride, inside: count, before: 0, after: 0 }, stride);
+    }
+    (Span::new(first, count, stride, pad, reach(conv.kernel[0], conv.dilations[0]), input.h), 1)
+}
+
+pub(super) fn skips_rows(conv: &Conv) -> bool {
+    conv.kernel[0] == 1 && conv.strides[0] > 1 && conv.pads[0] == 0 && conv.pads[2] == 0
+}
+
+pub(super) fn column_span(conv: &Conv, first: usize, count: usize, input: View) -> Span {
+    Span::new(first, count, conv.strides[1], conv.pads[1], reach(conv.kernel[1], conv.dilations[1]), input.w)
+}
+
+/// The most weight tiles beyond 8 bits that a tile of the product needs at once.
+fn most_rest(rest: &Rest, sizes: &Sizes, tile: ConvTile, in_tiles: usize) -> usize {
+    if rest.bytes.is_empty() {
+        return 0;
+    }
+    let all = sizes.out_blocks * sizes.out_ratio;
+    let step = tile.out_blocks * sizes.out_ratio;
+    let outs = (0..all).step_by(step).map(|t| t..(t + step).min(all));
+    let ins: Vec<_> =
+        (0..sizes.in_tiles).step_by(in_tiles.max(1)).map(|i| i..(i + in_tiles).min(sizes.in_tiles)).collect();
+    outs.flat_map(|o| ins.iter().map(move |i| rest.count(o.clone(), i))).max().unwrap_or(0)
+}

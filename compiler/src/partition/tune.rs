@@ -1,0 +1,155 @@
+//! Tiles weighed exactly, where someone knows the cycles of a program.
+//!
+//! The estimate of a layer leaves out what its neighbours hide of it, and what few instructions more or less do to a bus that
+//! is full. So of the few plans with the fewest estimated cycles the one is taken with which the layer, between the one
+//! before and the one behind it, ends first.
+
+use super::place::{Placed, describe};
+use super::{Code, Region};
+use crate::codegen::accel::{self, Kind, Layer, Plan, Then};
+use crate::cost::Clock;
+use crate::graph::{Graph, ValueId};
+use std::collections::{BTreeSet, HashMap};
+use tilewright_hw::HwConfig;
+use tilewright_runtime::artifact::LayerEnd;
+
+/// Plans of a layer that are weighed.
+const MOST: usize = 8;
+
+/// Those of them that are weighed between the layers before and behind.
+const FINALISTS: usize = 3;
+
+/// Layers before and behind the one that is weighed.
+const AROUND: usize = 1;
+
+/// Who knows cycles, and what was asked before: networks repeat their layers.
+pub(super) struct Judge<'a> {
+    graph: &'a Graph,
+    config: &'a HwConfig,
+    clock: &'a dyn Clock,
+    known: HashMap<String, Option<u64>>,
+}
+
+impl<'a> Judge<'a> {
+    pub fn new(graph: &'a Graph, config: &'a HwConfig, clock: &'a dyn Clock) -> Judge<'a> {
+        Judge { graph, config, clock, known: HashMap::new() }
+    }
+
+    /// Takes for each layer the plan with the fewest cycles; whether that changed anything.
+    pub fn tune(&mut self, placed: &mut Placed) -> bool {
+        let before: Vec<Plan> = placed.layers.iter().map(|l| l.plan.clone()).collect();
+        let depths: BTreeSet<usize> = placed.layers.iter().map(|l| l.depth).collect();
+        for depth in depths {
+            let group: Vec<usize> = (0..placed.layers.len()).filter(|&i| placed.layers[i].depth == depth).collect();
+            for at in 0..group.len() {
+                self.tune_layer(placed, &group, at);
+            }
+        }
+        placed.layers.iter().zip(&before).any(|(l, plan)| l.plan != *plan)
+    }
+
+    fn tune_layer(&mut self, placed: &mut Placed, group: &[usize], at: usize) {
+        let index = group[at];
+        let layer = placed.layers[index].layer.clone();
+        let choices = accel::plans(&layer, self.config, MOST);
+        if choices.len() < 2 {
+            return;
+        }
+        let mut alone: Vec<(u64, Plan)> = Vec::new();
+        for plan in choices {
+            let cycles = self.cycles(placed, &[(layer.clone(), plan.clone())]);
+            alone.extend(cycles.map(|cycles| (cycles, plan)));
+        }
+        alone.sort_by_key(|(cycles, _)| *cycles);
+        let near = &group[at.saturating_sub(AROUND)..(at + AROUND + 1).min(group.len())];
+        let mut window: Vec<(Layer, Plan)> =
+            near.iter().map(|&i| (placed.layers[i].layer.clone(), placed.layers[i].plan.clone())).collect();
+        let own = near.iter().position(|&i| i == index).unwrap_or(0);
+        let Some(mut best) = self.cycles(placed, &window) else { return };
+        let mut plan = window[own].1.clone();
+        for (_, choice) in alone.into_iter().take(FINALISTS) {
+            window[own].1 = choice;
+            if let Some(cycles) = self.cycles(placed, &window)
+                && cycles < best
+            {
+                (best, plan) = (cycles, window[own].1.clone());
+            }
+        }
+        if plan != placed.layers[index].plan {
+            let why = describe(&placed.layers[index].layer, &plan);
+            for node in &placed.layers[index].layer.nodes {
+                if let Some(at) = placed.nodes.get_mut(node) {
+                    at.why.clone_from(&why);
+                }
+            }
+            placed.layers[index].plan = plan;
+        }
+    }
+
+    /// Cycles of some layers as a program of their own; none where nobody knows, or where it cannot be built.
+    fn cycles(&mut self, placed: &Placed, window: &[(Layer, Plan)]) -> Option<u64> {
+        let root = |v: ValueId| placed.roots.get(&v).copied().unwrap_or(v);
+        let key = key(window, &root);
+        if let Some(known) = self.known.get(&key) {
+            return *known;
+        }
+        let outputs: Vec<ValueId> = window.last().map(|(l, _)| l.output.0).into_iter().collect();
+        let built = accel::rehearse(self.graph, self.config, window, &outputs, &root).ok();
+        let cycles = built.and_then(|b| self.clock.cycles(&b.program, &ends(&b.layers))?.last().copied());
+        self.known.insert(key, cycles);
+        cycles
+    }
+}
+
+/// Gives each layer its share of its program's cycles, from the end of the layer before it to its own; the sum of all
+/// programs. None where a program's are not known.
+pub(super) fn share_cycles(placed: &mut Placed, regions: &[Region], clock: &dyn Clock) -> Option<u64> {
+    let mut sum = 0;
+    for region in regions {
+        let Code::Accel(accel) = &region.code else { continue };
+        let depth = region.nodes.first().and_then(|n| placed.nodes.get(n))?.depth;
+        let parts = clock.cycles(&accel.program, &ends(&accel.layers))?;
+        let layers = placed.layers.iter_mut().filter(|l| l.depth == depth);
+        let mut before = 0;
+        for (layer, &done) in layers.zip(&parts) {
+            layer.cycles = Some(done.saturating_sub(before));
+            before = done;
+        }
+        sum += before;
+    }
+    Some(sum)
+}
+
+/// Where each layer's instructions end.
+fn ends(layers: &[LayerEnd]) -> Vec<usize> {
+    layers.iter().map(|layer| layer.end).collect()
+}
+
+/// What the time of some layers depends on: their shapes and plans, and who reads whose result, but no values.
+fn key(window: &[(Layer, Plan)], root: &dyn Fn(ValueId) -> ValueId) -> String {
+    let mut ids: HashMap<ValueId, usize> = HashMap::new();
+    let mut number = |v: ValueId| {
+        let next = ids.len();
+        *ids.entry(root(v)).or_insert(next)
+    };
+    let mut text = String::new();
+    for (layer, plan) in window {
+        let inputs: Vec<_> = layer.inputs.iter().map(|(v, view)| (number(*v), *view)).collect();
+        let output = (number(layer.output.0), layer.output.1);
+        text += &format!("{plan:?} {inputs:?} {output:?} {:?} ", layer.on_chip);
+        for then in &layer.then {
+            text += &match then {
+                Then::Pair { op, input } => format!("{:?} {input} ", op.operation()),
+                Then::Lookup(_) => "lut ".into(),
+            };
+        }
+        match &layer.kind {
+            Kind::Conv(c) => {
+                let window = (c.kernel, c.strides, c.pads, c.dilations, c.groups, c.weights.len());
+                text += &format!("{window:?} {:?} {:?} {};", c.weight_zero_point, c.rest, c.slope.is_some());
+            }
+            other => text += &format!("{other:?};"),
+        }
+    }
+    text
+}

@@ -1,0 +1,71 @@
+//! The cycle model as the one who knows what programs take.
+
+use tilewright_compiler::codegen::accel::{Layer, Plan};
+use tilewright_compiler::cost::{Clock, CostOracle, CpuTime};
+use tilewright_compiler::graph::{Graph, NodeId};
+use tilewright_driver::{ALIGN, AccelProgram, DeviceMemory, Loaded};
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::Device;
+use tilewright_hw::isa::Unit;
+use tilewright_sim::{Csim, CsimOptions};
+
+/// Costs in which programs take the cycles of the cycle model; the rest someone else knows.
+pub struct Timed<'a> {
+    /// The configuration.
+    pub config: &'a HwConfig,
+    /// The others' costs.
+    pub costs: &'a dyn CostOracle,
+}
+
+impl Clock for Timed<'_> {
+    fn cycles(&self, program: &AccelProgram, ends: &[usize]) -> Option<Vec<u64>> {
+        let options = CsimOptions { timing_only: true, spans: true, ..CsimOptions::default() };
+        // As much memory as it takes: whether the host has so much is not asked here.
+        let blocks = program.regions.iter().map(|r| r.bytes).chain([program.stream.len() as u64]);
+        let bytes = blocks.map(|bytes| bytes.next_multiple_of(ALIGN) + ALIGN).sum();
+        let mut device = Csim::new(self.config.clone(), bytes, options);
+        let mut memory = DeviceMemory::new(bytes, self.config);
+        let loaded = Loaded::new(&mut device, &mut memory, program).ok()?;
+        let report = device.run(loaded.command()).ok().filter(|report| report.trap.is_none())?;
+        let mut retired = Unit::ALL.map(|unit| report.spans.iter().filter(move |s| s.unit == unit).map(|s| s.end));
+        let (mut last, mut at, mut parts) = (0, 0, Vec::new());
+        let insns = program.decode(self.config).ok()?;
+        for &end in ends {
+            for insn in insns.get(at..end)? {
+                last = last.max(retired[insn.unit() as usize].next()??);
+            }
+            at = end;
+            parts.push(last);
+        }
+        if let (Some(last), Some(cycles)) = (parts.last_mut(), report.cycles) {
+            *last = cycles;
+        }
+        Some(parts)
+    }
+}
+
+impl CostOracle for Timed<'_> {
+    fn accel_cycles(&self, layer: &Layer, plan: &Plan) -> u64 {
+        self.costs.accel_cycles(layer, plan)
+    }
+
+    fn accel_ns(&self, cycles: u64) -> u64 {
+        self.costs.accel_ns(cycles)
+    }
+
+    fn cpu(&self, graph: &Graph, nodes: &[NodeId]) -> Option<CpuTime> {
+        self.costs.cpu(graph, nodes)
+    }
+
+    fn border_ns(&self, dense_bytes: u64, device_bytes: u64) -> u64 {
+        self.costs.border_ns(dense_bytes, device_bytes)
+    }
+
+    fn launch_ns(&self) -> u64 {
+        self.costs.launch_ns()
+    }
+
+    fn clock(&self) -> Option<&dyn Clock> {
+        Some(self)
+    }
+}
