@@ -123,7 +123,7 @@ impl Problem {
             if readers.is_empty() && !leaves {
                 continue;
             }
-            let view = made.get(placed.roots.get(&v).unwrap_or(&v)).copied();
+            let view = placed.seen.get(&v).or_else(|| made.get(placed.roots.get(&v).unwrap_or(&v))).copied();
             let view_of = |unit: &usize| read.get(&(v, *unit)).copied().or(view);
             let on_accel = |unit: &usize| self.units[*unit].accel.is_some();
             let (again, to) = readers.into_iter().partition(|r| {

@@ -260,7 +260,7 @@ impl Region<'_> {
                     plan
                 }
                 // Loads and stores alone.
-                (_, plan @ Plan::Copy { .. }) => plan.clone(),
+                (_, plan @ (Plan::Copy { .. } | Plan::Walk { .. })) => plan.clone(),
                 // These have places of their own in inp.
                 _ => return None,
             };

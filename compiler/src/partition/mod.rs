@@ -330,6 +330,7 @@ fn accel_region(
         placed.layers.iter().filter(|l| l.depth == depth).map(|l| (l.layer.clone(), l.plan.clone())).collect();
     let users = graph.users();
     let root = |v: ValueId| placed.roots.get(&v).copied().unwrap_or(v);
+    let seen = |v: ValueId| placed.seen.get(&v).copied();
     let mut outputs = Vec::new();
     for value in nodes.iter().map(|&n| graph.node(n).output()) {
         let leaves = keep || graph.is_output(value) || users[value.0].iter().any(|u| !nodes.contains(u));
@@ -339,7 +340,7 @@ fn accel_region(
             outputs.push(value);
         }
     }
-    let built = accel::build(graph, config, &layers, &outputs, &root)?;
+    let built = accel::build(graph, config, &layers, &outputs, (&root, &seen))?;
     let pack =
         |list: Vec<(ValueId, accel::View)>| list.into_iter().map(|(v, view)| (v, view.packing(config))).collect();
     let (inputs, outputs) = (pack(built.inputs), pack(built.outputs));

@@ -33,6 +33,19 @@ pub(super) struct Placed {
     pub layers: Vec<PlacedLayer>,
     /// The value whose bytes a value is, where a node only changes the shape on the accelerator.
     pub roots: HashMap<ValueId, ValueId>,
+    /// How a value is seen that is another's bytes, where not as that one.
+    pub seen: HashMap<ValueId, View>,
+}
+
+impl Placed {
+    /// Makes `to` the bytes of `from`, seen in another way if `view` says so.
+    fn recast(&mut self, from: ValueId, to: ValueId, view: Option<View>) {
+        let root = self.roots.get(&from).copied().unwrap_or(from);
+        self.roots.insert(to, root);
+        if let Some(view) = view.or(self.seen.get(&from).copied()) {
+            self.seen.insert(to, view);
+        }
+    }
 }
 
 /// A value that is there, and how.
@@ -55,16 +68,25 @@ pub(super) fn place(graph: &Graph, config: &HwConfig, options: &Options, refused
         let found = match (options.offload, refused.get(&id)) {
             (Offload::None, _) => Found::Refused("nothing is offloaded".into()),
             (_, Some(reason)) => Found::Refused(reason.clone()),
-            _ => extract(graph, id, &users, &known),
+            _ => extract(graph, id, &users, &known, config.block() as usize),
         };
         let why = match found {
             Found::Alias => match ready.get(&node.inputs[0]).copied() {
                 Some(Ready { depth, view: Some(view) }) => {
                     let (from, to) = (node.inputs[0], node.output());
-                    let root = placed.roots.get(&from).copied().unwrap_or(from);
-                    placed.roots.insert(to, root);
+                    placed.recast(from, to, None);
                     ready.insert(to, Ready { depth, view: Some(view) });
                     let why = "the same bytes; nothing to do".into();
+                    placed.nodes.insert(id, NodePlace { place: Place::Accel, depth, why });
+                    continue;
+                }
+                _ => "its data are on the CPU".into(),
+            },
+            Found::Recast(view) => match ready.get(&node.inputs[0]).copied() {
+                Some(Ready { depth, view: Some(_) }) => {
+                    placed.recast(node.inputs[0], node.output(), Some(view));
+                    ready.insert(node.output(), Ready { depth, view: Some(view) });
+                    let why = "the same bytes in another order of dimensions; nothing to do".into();
                     placed.nodes.insert(id, NodePlace { place: Place::Accel, depth, why });
                     continue;
                 }
@@ -152,6 +174,7 @@ pub(super) fn describe(layer: &Layer, plan: &Plan) -> String {
         (_, Plan::MatMul(t)) => {
             format!("product of two activations, in tiles of {} rows and {} blocks of columns", t.rows, t.blocks)
         }
+        (_, Plan::Walk { blocks }) => format!("whole blocks in another order, by loads and stores of at most {blocks}"),
         (_, Plan::Copy { rows }) => format!("by loads and stores, {rows} rows at a time"),
         (Kind::Transposed(t), _) => {
             format!("a convolution for each of {} phases, stored {} columns apart", t.phases.len(), t.strides[1])

@@ -7,6 +7,7 @@ mod models;
 mod problems;
 mod reshaped;
 mod stems;
+mod transposed;
 mod tuned;
 
 use super::place::Placed;

@@ -89,12 +89,13 @@ impl<'a> Judge<'a> {
     /// Cycles of some layers as a program of their own; none where nobody knows, or where it cannot be built.
     fn cycles(&mut self, placed: &Placed, window: &[(Layer, Plan)]) -> Option<u64> {
         let root = |v: ValueId| placed.roots.get(&v).copied().unwrap_or(v);
+        let seen = |v: ValueId| placed.seen.get(&v).copied();
         let key = key(window, &root);
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
         let outputs: Vec<ValueId> = window.last().map(|(l, _)| l.output.0).into_iter().collect();
-        let built = accel::rehearse(self.graph, self.config, window, &outputs, &root).ok();
+        let built = accel::rehearse(self.graph, self.config, window, &outputs, (&root, &seen)).ok();
         let cycles = built.and_then(|b| self.clock.cycles(&b.program, &ends(&b.layers))?.last().copied());
         self.known.insert(key, cycles);
         cycles

@@ -8,7 +8,7 @@ use super::scratch::Ring;
 use super::taps::{Taps, diagonal, mac};
 use super::vector::{Pairwise, Requant, Windows, pairwise, requant, windows};
 use super::view::View;
-use super::{conv, copy, lookup, matmul, pair, pool, shared};
+use super::{conv, copy, lookup, matmul, pair, pool, shared, walk};
 use crate::graph::{Graph, ValueId};
 use std::collections::HashMap;
 use tilewright_driver::{AccelProgram, Builder, DriverError, Nest, RegionId, Role};
@@ -42,12 +42,16 @@ pub struct Built {
     pub layers: Vec<LayerEnd>,
 }
 
+/// The value whose bytes a value is, and how it is seen, where not as that one.
+pub type Ways<'a> = (&'a dyn Fn(ValueId) -> ValueId, &'a dyn Fn(ValueId) -> Option<View>);
+
 /// Alignment of tensors in their region.
 const ALIGN: u64 = 64;
 
 /// Builds the program of layers in topological order.
 ///
-/// `root` names the value whose bytes a value is, where it is another's under another shape. `outputs` are the values
+/// `root` names the value whose bytes a value is, where it is another's under another shape, and `seen` how it is seen, where not
+/// as that one. `outputs` are the values
 /// that the host reads.
 ///
 /// # Errors
@@ -57,9 +61,9 @@ pub fn build(
     config: &HwConfig,
     layers: &[(Layer, Plan)],
     outputs: &[ValueId],
-    root: &dyn Fn(ValueId) -> ValueId,
+    (root, seen): Ways,
 ) -> Result<Built, BuildError> {
-    walk(graph, config, layers, outputs, root, true)
+    emit(graph, config, layers, outputs, (root, seen), true)
 }
 
 /// The same program with zeros for weights, for those who only ask what it takes.
@@ -71,17 +75,17 @@ pub fn rehearse(
     config: &HwConfig,
     layers: &[(Layer, Plan)],
     outputs: &[ValueId],
-    root: &dyn Fn(ValueId) -> ValueId,
+    (root, seen): Ways,
 ) -> Result<Built, BuildError> {
-    walk(graph, config, layers, outputs, root, false)
+    emit(graph, config, layers, outputs, (root, seen), false)
 }
 
-fn walk(
+fn emit(
     graph: &Graph,
     config: &HwConfig,
     layers: &[(Layer, Plan)],
     outputs: &[ValueId],
-    root: &dyn Fn(ValueId) -> ValueId,
+    (root, seen): Ways,
     values: bool,
 ) -> Result<Built, BuildError> {
     let first = layers.first().map_or_else(String::new, |(l, _)| l.name.clone());
@@ -90,7 +94,7 @@ fn walk(
         move |source| BuildError { layer, source }
     };
     let mut emit = Emit::new(config, values).map_err(wrap(&first))?;
-    let (inputs, outputs) = emit.place_tensors(graph, layers, outputs, root).map_err(wrap(&first))?;
+    let (inputs, outputs) = emit.place_tensors(graph, layers, outputs, (root, seen)).map_err(wrap(&first))?;
     let mut ends = Vec::new();
     for (layer, plan) in layers {
         emit.forget();
@@ -101,6 +105,7 @@ fn walk(
             (Kind::Pool(p), Plan::Pool(tile)) => pool::emit(&mut emit, layer, p, *tile, root),
             (Kind::MatMul(m), Plan::MatMul(tile)) => matmul::emit(&mut emit, layer, m, *tile, root),
             (Kind::Copy(c), Plan::Copy { rows }) => copy::emit(&mut emit, layer, c, *rows, root),
+            (Kind::Walk(w), Plan::Walk { blocks }) => walk::emit(&mut emit, layer, w, *blocks, root),
             (Kind::Transposed(t), Plan::Transposed(tiles)) => conv::emit_transposed(&mut emit, layer, t, tiles, root),
             (Kind::Lookup(t), Plan::Lookup { entries }) => lookup::emit(&mut emit, layer, t, *entries, root),
             (Kind::Pair(p), Plan::Pair { entries }) => pair::emit(&mut emit, layer, p, *entries, root),
@@ -267,13 +272,17 @@ impl<'c> Emit<'c> {
         graph: &Graph,
         layers: &[(Layer, Plan)],
         outputs: &[ValueId],
-        root: &dyn Fn(ValueId) -> ValueId,
+        (root, seen): Ways,
     ) -> Result<Borders, DriverError> {
         let (config, mut inputs, mut out_list) = (self.config, Vec::new(), Vec::new());
         let region = self.b.region("tensors", Role::Scratch, 0)?;
         let produced: HashMap<ValueId, (View, usize)> =
             layers.iter().enumerate().map(|(i, (l, _))| (l.output.0, (l.output.1, i))).collect();
-        let inside = |v: ValueId, view: View| produced.get(&root(v)).is_some_and(|(made, _)| *made == view);
+        // The view under which a value was made here that lies as this one says.
+        let inside = |v: ValueId, view: View| {
+            let made = produced.get(&root(v)).map(|(made, _)| *made)?;
+            (seen(v).unwrap_or(made) == view).then_some(made)
+        };
         // Each tensor with its view and lifetime, counted in layers.
         let mut tensors: Vec<((ValueId, View), Buffer)> = Vec::new();
         let mut number: HashMap<(ValueId, View), usize> = HashMap::new();
@@ -287,8 +296,9 @@ impl<'c> Emit<'c> {
         for (i, (layer, _)) in layers.iter().enumerate() {
             let kept = usize::from(layer.on_chip.input.is_some());
             for &(value, view) in &layer.inputs[kept..] {
-                let key = if inside(value, view) { (root(value), view) } else { (value, view) };
-                if !inside(value, view) && !inputs.contains(&key) {
+                let made = inside(value, view);
+                let key = made.map_or((value, view), |made| (root(value), made));
+                if made.is_none() && !inputs.contains(&key) {
                     inputs.push(key);
                 }
                 let at = add(&mut tensors, key, 0);
@@ -303,7 +313,7 @@ impl<'c> Emit<'c> {
             let Some(&(view, made)) = produced.get(&root(value)) else { continue };
             let at = add(&mut tensors, (root(value), view), made);
             tensors[at].1.last = layers.len();
-            out_list.push((value, view));
+            out_list.push((value, seen(value).unwrap_or(view)));
         }
         let buffers: Vec<Buffer> = tensors.iter().map(|(_, b)| *b).collect();
         let placed = placement::place(&buffers, ALIGN);
@@ -312,12 +322,19 @@ impl<'c> Emit<'c> {
             self.places.insert((value, view), Place { region, offset, layout: view.layout(config) });
             self.tensors.push(TensorPlace { name: graph.value_name(value).to_string(), offset, buffer });
         }
+        for &(value, view) in layers.iter().flat_map(|(layer, _)| &layer.inputs) {
+            // The same bytes, seen in another way.
+            let made = inside(value, view).filter(|made| *made != view);
+            if let Some(place) = made.and_then(|made| self.places.get(&(root(value), made)).copied()) {
+                self.places.insert((value, view), Place { layout: view.layout(config), ..place });
+            }
+        }
         for &(value, view) in &inputs {
             let place = self.places[&(value, view)];
             self.b.input(graph.value_name(value), region, place.offset, place.layout.bytes() as u64);
         }
-        for &(value, view) in &out_list {
-            let place = self.places[&(root(value), view)];
+        for &(value, _) in &out_list {
+            let place = self.places[&(root(value), produced[&root(value)].0)];
             self.b.output(graph.value_name(value), region, place.offset, place.layout.bytes() as u64);
         }
         Ok((inputs, out_list))

@@ -6,7 +6,7 @@
 //! need, a beat of the bus a cycle and one more for each row of a load, three for each row of a store.
 
 use super::keep::OnChip;
-use super::layer::{Copy, Kind, Layer, MatMul, Pair, Pool, PoolFinish};
+use super::layer::{Copy, Kind, Layer, MatMul, Pair, Pool, PoolFinish, Walk};
 use super::plan::{Plan, PoolTile};
 use super::view::View;
 use tilewright_hw::config::{HwConfig, Mem};
@@ -69,6 +69,7 @@ pub fn cycles(layer: &Layer, plan: &Plan, config: &HwConfig) -> u64 {
         }
         (Kind::Pair(p), Plan::Pair { entries }) => pair(p, u64::from(*entries), layer.inputs.len(), output, config),
         (Kind::Copy(c), Plan::Copy { rows }) => copy(c, *rows, output, config),
+        (Kind::Walk(w), Plan::Walk { blocks }) => walk(w, *blocks, output, config),
         (_, Plan::Lookup { entries }) => lookup(u64::from(*entries), output, config),
         // A plan that is not its layer's kind has no program either.
         _ => Work::default(),
@@ -168,6 +169,21 @@ fn lookup(piece: u64, output: View, config: &HwConfig) -> Work {
         load: beats(bytes, config) + tiles,
         vector: out * row(config.vector_lanes, config) + 50 * tiles,
         store: beats(bytes, config),
+        ..Work::default()
+    }
+}
+
+fn walk(walk: &Walk, room: usize, output: View, config: &HwConfig) -> Work {
+    let block = config.block() as usize;
+    let pieces = walk.pieces(room, block);
+    let load = |[planes, rows, run]: [(usize, usize); 3]| {
+        (planes.0 * rows.0) as u64 * (beats((run.0 * block) as u64, config) + 1)
+    };
+    Work {
+        tiles: pieces.len() as u64,
+        insns: 2 * pieces.len() as u64,
+        load: pieces.iter().map(|p| load(p.loops)).sum(),
+        store: beats(output.layout(config).bytes() as u64, config),
         ..Work::default()
     }
 }

@@ -15,14 +15,23 @@ pub enum Found {
     Layer(Box<Layer>),
     /// The same bytes under another shape.
     Alias,
+    /// The same bytes, seen in another way.
+    Recast(View),
     /// Nothing that the accelerator computes, and why.
     Refused(String),
 }
 
 /// Reads the layer that begins at a node.
 ///
-/// `known` gives the view under which a value lies in device memory, where it does, and `users` who reads each value.
-pub fn extract(graph: &Graph, id: NodeId, users: &[Vec<NodeId>], known: &dyn Fn(ValueId) -> Option<View>) -> Found {
+/// `known` gives the view under which a value lies in device memory, where it does, and `users` who reads each value; `block` is
+/// the number of channels that lie together there.
+pub fn extract(
+    graph: &Graph,
+    id: NodeId,
+    users: &[Vec<NodeId>],
+    known: &dyn Fn(ValueId) -> Option<View>,
+    block: usize,
+) -> Found {
     let reader = Reader { graph, users, known };
     let node = graph.node(id);
     let read = match &node.op {
@@ -40,6 +49,10 @@ pub fn extract(graph: &Graph, id: NodeId, users: &[Vec<NodeId>], known: &dyn Fn(
         Op::Slice(op) => reader.slice(id, node, op),
         Op::Gather(op) => reader.gather(id, node, op.axis),
         Op::Reshape(_) if graph.ty(node.output()).dtype == DType::I8 => return Found::Alias,
+        Op::Transpose(op) => match reader.transpose(id, node, op, block) {
+            Ok(found) => return found,
+            Err(reason) => Err(reason),
+        },
         Op::Requantize(_) => Err("its sums are not computed on the accelerator".into()),
         other => Err(format!("the accelerator has no {}", other.name())),
     };
@@ -261,8 +274,7 @@ impl Reader<'_> {
         if [a, b].iter().any(|v| self.graph.constant(*v).is_some()) {
             return Err("an operand is a constant".into());
         }
-        let view_a = View::new(Layout::Nhwc, na, k, 1, m);
-        let view_b = View::new(Layout::Nchw, nb, k, 1, n);
+        let [view_a, view_b] = matrices(&sa, &sb);
         let (next, mut finish) = self.requantize(node, out.len() - 1)?;
         let both = i32::try_from(k).map_err(|_| "its depth is too large")?;
         let both = both.wrapping_mul(op.a_zero_point.wrapping_mul(op.b_zero_point));
@@ -388,6 +400,13 @@ impl Reader<'_> {
         let pool = Pool { pads, ..pool(([1, 1], [1, 1], [0; 4], [1, 1]), reduce, pad_value, finish) };
         self.layer(vec![id], vec![(data, input)], output, Kind::Pool(pool))
     }
+}
+
+/// The views of two matrices, or of as many as their outer dimensions say, that are multiplied.
+pub(super) fn matrices(a: &[usize], b: &[usize]) -> [View; 2] {
+    let count = |s: &[usize]| s[..s.len() - 2].iter().product::<usize>();
+    let [m, k] = [a[a.len() - 2], a[a.len() - 1]];
+    [View::new(Layout::Nhwc, count(a), k, 1, m), View::new(Layout::Nchw, count(b), k, 1, b[b.len() - 1])]
 }
 
 type Window = ([usize; 2], [usize; 2], [usize; 4], [usize; 2]);

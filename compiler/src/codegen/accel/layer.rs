@@ -57,6 +57,8 @@ pub enum Kind {
     MatMul(MatMul),
     /// Elements moved.
     Copy(Copy),
+    /// Whole blocks in another order.
+    Walk(Walk),
 }
 
 /// Convolution, or a fully connected layer as one, with its requantization.
@@ -301,6 +303,13 @@ pub struct MatMul {
 pub struct Copy {
     /// What goes where; together they are the whole result.
     pub segments: Vec<Segment>,
+}
+
+/// Blocks of channels of a tensor in another order: loops over those of the result as they lie in device memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Walk {
+    /// Count, and distance in blocks of the data, the outermost loop first.
+    pub loops: Vec<(usize, usize)>,
 }
 
 /// A part of a copy's result.

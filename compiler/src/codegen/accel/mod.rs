@@ -31,9 +31,11 @@ mod stem;
 mod taps;
 mod then;
 mod tiles;
+mod transpose;
 mod transposed;
 mod vector;
 mod view;
+mod walk;
 mod window;
 
 pub use build::{BuildError, Built, build, rehearse};
@@ -43,6 +45,7 @@ pub use extract::{Found, extract};
 pub use keep::{Kept, OnChip};
 pub use layer::{
     Conv, Copy, Finish, Kind, Layer, MatMul, Other, Pair, PairOp, Phase, Pool, PoolFinish, Reduce, Then, Transposed,
+    Walk,
 };
 pub use mapped::{MapError, Mapped};
 pub use matmul::MatMulTile;

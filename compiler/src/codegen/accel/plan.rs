@@ -9,6 +9,7 @@ use super::matmul::{self, MatMulTile};
 use super::then::{self, Need};
 use super::tiles::{ConvTile, Wanted, tiles};
 use super::view::View;
+use super::walk;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{self, PARAM_ROWS, VecOp};
 
@@ -27,6 +28,11 @@ pub enum Plan {
     Copy {
         /// Rows.
         rows: usize,
+    },
+    /// Blocks of a load of a walk.
+    Walk {
+        /// Blocks.
+        blocks: usize,
     },
     /// Tiles of each phase of a transposed convolution.
     Transposed(Vec<ConvTile>),
@@ -91,6 +97,7 @@ pub fn plan(layer: &Layer, config: &HwConfig, search: bool) -> Result<Plan, Stri
             let inputs: Vec<View> = layer.inputs.iter().map(|(_, v)| *v).collect();
             copy::rows(copy, &inputs, layer.output.1, config).map(|rows| Plan::Copy { rows })
         }
+        Kind::Walk(w) => walk::blocks(w, config).map(|blocks| Plan::Walk { blocks }),
         Kind::Transposed(t) => {
             let tile = |p: &Phase| {
                 let found = tiles(&p.conv, (true, Need::default(), wanted), [layer.inputs[0].1, p.view], config);

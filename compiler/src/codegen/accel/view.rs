@@ -104,6 +104,14 @@ impl View {
         }
     }
 
+    /// Channel, row and column of an element of an image: [`View::index`] backwards.
+    pub fn position(&self, at: usize) -> [usize; 3] {
+        match self.order {
+            Layout::Nhwc => [at % self.c, at / self.c / self.w, at / self.c % self.w],
+            Layout::Nchw => [at / (self.h * self.w), at / self.w % self.h, at % self.w],
+        }
+    }
+
     /// Elements.
     pub fn elements(&self) -> usize {
         self.n * self.c * self.h * self.w
