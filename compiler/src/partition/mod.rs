@@ -5,9 +5,11 @@
 
 mod auto;
 mod cut;
+mod decide;
 mod explain;
 mod fuse;
 mod keep;
+mod layouts;
 mod place;
 mod tune;
 
@@ -217,7 +219,7 @@ fn settle(
     loop {
         // All that changes plans is in it, so that what is weighed is what is built.
         let place = |offload: Offload, refused: &HashMap<NodeId, String>| {
-            let mut placed = place::place(graph, config, &Options { offload, ..options }, refused);
+            let mut placed = place::place(graph, config, &Options { offload, ..options }, refused, oracle);
             if options.fuse && !options.keep_values {
                 fuse::fuse(graph, config, &mut placed, &apart);
             }

@@ -1,10 +1,14 @@
 //! A place and a depth for every node. Nodes of one place and depth are a region: an edge that crosses places, or that
 //! needs the bytes in another layout, leads to a greater depth.
 
-use super::{Offload, Options};
-use crate::codegen::accel::{Found, Kind, Layer, Plan, View, cycles, extract, plan};
+use super::Options;
+use super::decide::{Choice, decide};
+use super::layouts::Layouts;
+use crate::codegen::accel::{Kind, Layer, Plan, View};
+use crate::cost::CostOracle;
 use crate::graph::{Graph, NodeId, Op, ValueId};
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::Place;
 
@@ -49,57 +53,47 @@ impl Placed {
 }
 
 /// A value that is there, and how.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Ready {
     depth: usize,
     /// Its view in device memory, if the accelerator made it.
     view: Option<View>,
 }
 
-pub(super) fn place(graph: &Graph, config: &HwConfig, options: &Options, refused: &HashMap<NodeId, String>) -> Placed {
-    let users = graph.users();
+/// Places every node as the cheapest choice of layouts says.
+pub(super) fn place(
+    graph: &Graph,
+    config: &HwConfig,
+    options: &Options,
+    refused: &HashMap<NodeId, String>,
+    oracle: &dyn CostOracle,
+) -> Placed {
+    let layouts = Layouts::new(graph, config, options, refused, oracle);
+    let (mut chosen, _) = decide(graph, &|id, lies| layouts.choices(id, lies), &layouts);
     let mut placed = Placed::default();
     let mut ready: HashMap<ValueId, Ready> = HashMap::new();
     for (id, node) in graph.nodes() {
         if matches!(node.op, Op::Constant(_)) || placed.nodes.contains_key(&id) {
             continue;
         }
-        let known = |v: ValueId| ready.get(&v).and_then(|r| r.view);
-        let found = match (options.offload, refused.get(&id)) {
-            (Offload::None, _) => Found::Refused("nothing is offloaded".into()),
-            (_, Some(reason)) => Found::Refused(reason.clone()),
-            _ => extract(graph, id, &users, &known, config.block() as usize),
-        };
-        let why = match found {
-            Found::Alias => match ready.get(&node.inputs[0]).copied() {
-                Some(Ready { depth, view: Some(view) }) => {
-                    let (from, to) = (node.inputs[0], node.output());
-                    placed.recast(from, to, None);
-                    ready.insert(to, Ready { depth, view: Some(view) });
-                    let why = "the same bytes; nothing to do".into();
-                    placed.nodes.insert(id, NodePlace { place: Place::Accel, depth, why });
-                    continue;
-                }
-                _ => "its data are on the CPU".into(),
-            },
-            Found::Recast(view) => match ready.get(&node.inputs[0]).copied() {
-                Some(Ready { depth, view: Some(_) }) => {
-                    placed.recast(node.inputs[0], node.output(), Some(view));
-                    ready.insert(node.output(), Ready { depth, view: Some(view) });
-                    let why = "the same bytes in another order of dimensions; nothing to do".into();
-                    placed.nodes.insert(id, NodePlace { place: Place::Accel, depth, why });
-                    continue;
-                }
-                _ => "its data are on the CPU".into(),
-            },
-            Found::Layer(layer) => match plan_of(*layer, config, options, &known) {
-                Ok((layer, plan)) => {
-                    accept(&mut placed, &mut ready, layer, plan, options.join);
-                    continue;
-                }
-                Err(reason) => reason,
-            },
-            Found::Refused(reason) => reason,
+        let why = match chosen.remove(&id) {
+            Some(Choice::Alias(view)) => {
+                let Ready { depth, view: lies } = ready.get(&node.inputs[0]).copied().unwrap_or_default();
+                placed.recast(node.inputs[0], node.output(), view);
+                ready.insert(node.output(), Ready { depth, view: view.or(lies) });
+                let order = if view.is_some() { " in another order of dimensions" } else { "" };
+                let why = format!("the same bytes{order}; nothing to do");
+                placed.nodes.insert(id, NodePlace { place: Place::Accel, depth, why });
+                continue;
+            }
+            Some(Choice::Layer(planned)) => {
+                let (layer, plan) = Rc::unwrap_or_clone(planned);
+                let changes = layouts.changes(&layer, &|v| ready.get(&v).and_then(|r| r.view));
+                accept(&mut placed, &mut ready, layer, plan, (options.join, &changes));
+                continue;
+            }
+            Some(Choice::Cpu(reason)) => reason,
+            None => String::new(),
         };
         let from = node.inputs.iter().filter_map(|v| ready.get(v));
         let depth = from.map(|r| r.depth + usize::from(r.view.is_some())).max().unwrap_or(0);
@@ -111,28 +105,13 @@ pub(super) fn place(graph: &Graph, config: &HwConfig, options: &Options, refused
     placed
 }
 
-/// A layer with its plan: as it is or, where the host writes its input and fewer cycles are estimated, with a window's
-/// columns as channels.
-fn plan_of(
+fn accept(
+    placed: &mut Placed,
+    ready: &mut HashMap<ValueId, Ready>,
     layer: Layer,
-    config: &HwConfig,
-    options: &Options,
-    known: &dyn Fn(ValueId) -> Option<View>,
-) -> Result<(Layer, Plan), String> {
-    let plain = plan(&layer, config, options.search_tiles);
-    let from_host = layer.inputs.iter().all(|(value, _)| known(*value).is_none());
-    let other = if options.search_tiles && from_host { layer.columns_as_channels(config) } else { None };
-    let planned = other.and_then(|layer| plan(&layer, config, true).ok().map(|plan| (layer, plan)));
-    match (plain, planned) {
-        (Ok(plain), Some((other, plan))) if cycles(&other, &plan, config) < cycles(&layer, &plain, config) => {
-            Ok((other, plan))
-        }
-        (Err(_), Some(other)) => Ok(other),
-        (plain, _) => plain.map(|plan| (layer, plan)),
-    }
-}
-
-fn accept(placed: &mut Placed, ready: &mut HashMap<ValueId, Ready>, layer: Layer, plan: Plan, join: bool) {
+    plan: Plan,
+    (join, changes): (bool, &str),
+) {
     let from = layer.inputs.iter().filter_map(|(v, view)| {
         let r = ready.get(v)?;
         Some(r.depth + usize::from(!join || r.view != Some(*view)))
@@ -141,7 +120,7 @@ fn accept(placed: &mut Placed, ready: &mut HashMap<ValueId, Ready>, layer: Layer
     if let Some(before) = placed.layers.last().filter(|_| !join) {
         depth = depth.max(before.depth + 1);
     }
-    let why = describe(&layer, &plan);
+    let why = describe(&layer, &plan) + changes;
     for &node in &layer.nodes {
         placed.nodes.insert(node, NodePlace { place: Place::Accel, depth, why: why.clone() });
     }

@@ -3,6 +3,7 @@
 mod auto;
 mod fused;
 mod kept;
+mod layouts;
 mod models;
 mod problems;
 mod reshaped;

@@ -6,7 +6,7 @@ use tilewright_hw::layout::Activation;
 use tilewright_runtime::artifact::{Image, Packing};
 
 /// How the elements of a dense tensor are images, channels, rows and columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct View {
     /// Order of the dimensions in the dense tensor; `Nhwc` where both are the same.
     order: Layout,
@@ -24,7 +24,7 @@ pub struct View {
 
 /// Windows of columns that take the place of pixels: those of a window, with their channels, are the view's channels. They
 /// overlap in device memory, where a pixel has the tensor's channels alone, without a block to fill up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ColumnWindows {
     /// Channels of the tensor.
     pub c: usize,

@@ -6,7 +6,7 @@ use std::fmt;
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
 /// Order of an image tensor's dimensions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layout {
     /// `[N, H, W, C]`.
     Nhwc,

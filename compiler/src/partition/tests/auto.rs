@@ -135,8 +135,10 @@ fn no_assignment_of_units_is_cheaper() {
         (host.launch_us, host.call_us) = ([0.0, 2.0, 10.0][seed as usize % 3], [0.1, 3.0][seed as usize % 2]);
         host.cpu_clock_mhz = [400.0, 2000.0, 9000.0][seed as usize / 3 % 3];
         let options = Options { join: seed % 5 > 0, ..AUTO };
-        let placed = place(&graph, &config, &Options { offload: Offload::All, ..options }, &HashMap::new());
-        let problem = Problem::new(&graph, &placed, &options, &config, &Analytic { config: &config });
+        let oracle = Analytic { config: &config };
+        let all = Options { offload: Offload::All, ..options };
+        let placed = place(&graph, &config, &all, &HashMap::new(), &oracle);
+        let problem = Problem::new(&graph, &placed, &options, &config, &oracle);
         let sides = problem.sides();
         let all = (0..1u32 << sides.len()).map(|mask| (0..sides.len()).map(|u| mask >> u & 1 == 1).collect::<Vec<_>>());
         let least = all.filter_map(|sides| problem.objective(&sides)).min().unwrap();

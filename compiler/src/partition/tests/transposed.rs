@@ -115,7 +115,10 @@ fn rows_and_columns_change_by_loads_and_stores() {
             let parts = check(&graph, &config, &inputs(&graph));
             let (place, why) = why(&parts, "transpose");
             walked += usize::from(why.contains("whole blocks"));
-            assert_eq!(place == Place::Accel, config.batch == 1, "{}: {why}", config.name);
+            // A column becomes a row where it lies.
+            let moves = size[1] > 1;
+            assert_eq!(why == SAME, !moves, "{}: {why}", config.name);
+            assert_eq!(place == Place::Accel, !moves || config.batch == 1, "{}: {why}", config.name);
             assert!(place == Place::Accel || why.contains("several batch rows"), "{}: {why}", config.name);
         }
     }

@@ -94,7 +94,7 @@ fn what_takes_less_is_built_and_computes_the_same() {
             all += 1;
         }
     }
-    assert!(fewer * 10 > all, "only {fewer} of {all} networks take less");
+    assert!(fewer >= 5, "only {fewer} of {all} networks take less");
 }
 
 #[test]

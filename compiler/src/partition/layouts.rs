@@ -1,0 +1,177 @@
+//! What may become of nodes, and what that and changes of layout cost.
+
+use super::decide::{Choice, Costs};
+use super::{Offload, Options};
+use crate::codegen::accel::{Found, Layer, Plan, View, cycles, extract, plan};
+use crate::cost::CostOracle;
+use crate::graph::op::Layout;
+use crate::graph::{Graph, NodeId, Op, ValueId};
+use std::collections::HashMap;
+use std::rc::Rc;
+use tilewright_hw::HwConfig;
+
+/// A graph with all that its choices depend on.
+pub(super) struct Layouts<'a> {
+    graph: &'a Graph,
+    config: &'a HwConfig,
+    options: &'a Options,
+    refused: &'a HashMap<NodeId, String>,
+    oracle: &'a dyn CostOracle,
+    users: Vec<Vec<NodeId>>,
+}
+
+/// How values lie, as somebody takes them to.
+type Known<'a> = &'a dyn Fn(ValueId) -> Option<View>;
+
+impl<'a> Layouts<'a> {
+    pub fn new(
+        graph: &'a Graph,
+        config: &'a HwConfig,
+        options: &'a Options,
+        refused: &'a HashMap<NodeId, String>,
+        oracle: &'a dyn CostOracle,
+    ) -> Layouts<'a> {
+        Layouts { graph, config, options, refused, oracle, users: graph.users() }
+    }
+
+    /// What may become of a node whose data lie like this: on the accelerator wherever that is possible. An operator that
+    /// has no layout of its own may also take its data as one of them lies alone, or as images in either order.
+    pub fn choices(&self, id: NodeId, lies: Known) -> Vec<Choice> {
+        let node = self.graph.node(id);
+        let mut found = Vec::new();
+        let reason = match self.choice(id, lies, lies) {
+            Ok(choice) => {
+                found.push(choice);
+                String::new()
+            }
+            Err(reason) => reason,
+        };
+        if any_layout(&node.op) {
+            let image = |v: ValueId, layout| {
+                let shape = self.graph.ty(v).shape().filter(|shape| shape.len() == 4)?;
+                View::image(&shape, layout)
+            };
+            for layout in [Layout::Nhwc, Layout::Nchw] {
+                self.add(&mut found, self.choice(id, &|v| image(v, layout), lies));
+            }
+            for &input in &node.inputs {
+                self.add(&mut found, self.choice(id, &|v| lies(v).filter(|_| v == input), lies));
+            }
+            self.add(&mut found, self.choice(id, &|_| None, lies));
+        }
+        if found.is_empty() {
+            found.push(Choice::Cpu(reason));
+        }
+        found
+    }
+
+    /// Adds a layer that reads or writes in another layout than those there are.
+    fn add(&self, found: &mut Vec<Choice>, choice: Result<Choice, String>) {
+        let Ok(Choice::Layer(planned)) = choice else { return };
+        let same = |other: &Choice| match other {
+            Choice::Layer(other) => other.0.inputs == planned.0.inputs && other.0.output == planned.0.output,
+            _ => false,
+        };
+        if !found.iter().any(same) {
+            found.push(Choice::Layer(planned));
+        }
+    }
+
+    /// A node read as if values lay as `known` says, where they lie as `lies` does.
+    fn choice(&self, id: NodeId, known: Known, lies: Known) -> Result<Choice, String> {
+        match (self.options.offload, self.refused.get(&id)) {
+            (Offload::None, _) => return Err("nothing is offloaded".into()),
+            (_, Some(reason)) => return Err(reason.clone()),
+            _ => {}
+        }
+        match extract(self.graph, id, &self.users, known, self.config.block() as usize) {
+            Found::Alias if lies(self.graph.node(id).inputs[0]).is_some() => Ok(Choice::Alias(None)),
+            Found::Alias => Err("its data are on the CPU".into()),
+            Found::Recast(view) => Ok(Choice::Alias(Some(view))),
+            Found::Layer(layer) => {
+                let planned = plan_of(*layer, self.config, self.options, lies)?;
+                Ok(Choice::Layer(Rc::new(planned)))
+            }
+            Found::Refused(reason) => Err(reason),
+        }
+    }
+
+    /// The changes of layout before a layer, as a person is told of them.
+    pub fn changes(&self, layer: &Layer, lies: Known) -> String {
+        let mut text = String::new();
+        for &(value, view) in &layer.inputs {
+            if let Some(made) = lies(value).filter(|made| *made != view) {
+                let us = (self.leave(value, made) + self.enter(value, view)) as f64 / 1e3;
+                let name = self.graph.value_name(value);
+                text += &format!("; {name} comes in another layout, by way of the host: {us:.1} us");
+            }
+        }
+        text
+    }
+
+    fn dense_bytes(&self, value: ValueId) -> u64 {
+        let ty = self.graph.ty(value);
+        ty.element_count().unwrap_or(0) as u64 * ty.dtype.size_bytes() as u64
+    }
+
+    fn border_ns(&self, value: ValueId, view: View) -> u64 {
+        self.oracle.border_ns(self.dense_bytes(value), view.layout(self.config).bytes() as u64)
+    }
+}
+
+impl Costs for Layouts<'_> {
+    fn layer(&self, layer: &Layer, plan: &Plan) -> u64 {
+        self.oracle.accel_ns(self.oracle.accel_cycles(layer, plan))
+    }
+
+    fn cpu(&self, node: NodeId) -> u64 {
+        self.oracle.cpu(self.graph, &[node]).map_or(0, |time| time.ns)
+    }
+
+    fn leave(&self, value: ValueId, view: View) -> u64 {
+        self.border_ns(value, view)
+    }
+
+    fn enter(&self, value: ValueId, view: View) -> u64 {
+        self.border_ns(value, view) + self.oracle.launch_ns()
+    }
+}
+
+/// Operators that take their data as they lie.
+fn any_layout(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::QAdd(_)
+            | Op::QMul(_)
+            | Op::Binary(_)
+            | Op::Lookup(_)
+            | Op::Clip(_)
+            | Op::Pad(_)
+            | Op::Rescale(_)
+            | Op::Concat(_)
+            | Op::Slice(_)
+            | Op::Gather(_)
+            | Op::Dense(_)
+    )
+}
+
+/// A layer with its plan: as it is or, where the host writes its input and fewer cycles are estimated, with a window's
+/// columns as channels.
+fn plan_of(
+    layer: Layer,
+    config: &HwConfig,
+    options: &Options,
+    known: &dyn Fn(ValueId) -> Option<View>,
+) -> Result<(Layer, Plan), String> {
+    let plain = plan(&layer, config, options.search_tiles);
+    let from_host = layer.inputs.iter().all(|(value, _)| known(*value).is_none());
+    let other = if options.search_tiles && from_host { layer.columns_as_channels(config) } else { None };
+    let planned = other.and_then(|layer| plan(&layer, config, true).ok().map(|plan| (layer, plan)));
+    match (plain, planned) {
+        (Ok(plain), Some((other, plan))) if cycles(&other, &plan, config) < cycles(&layer, &plain, config) => {
+            Ok((other, plan))
+        }
+        (Err(_), Some(other)) => Ok(other),
+        (plain, _) => plain.map(|plan| (layer, plan)),
+    }
+}
