@@ -211,7 +211,10 @@ fn settle(
     let mut refused: HashMap<NodeId, String> = HashMap::new();
     let mut apart = HashSet::new();
     let mut away = keep::Away::new();
-    let mut judge = oracle.clock().filter(|_| options.search_tiles).map(|clock| Judge::new(graph, config, clock));
+    let mut judge = oracle
+        .clock()
+        .filter(|_| options.search_tiles)
+        .map(|clock| Judge::new(graph, config, clock, options.keep_on_chip));
     let problem = |placed: &Placed| auto::Problem::new(graph, placed, &options, config, oracle);
     let timed = |placed: &mut Placed, regions: &[Region]| {
         oracle.clock().and_then(|clock| tune::share_cycles(placed, regions, clock))

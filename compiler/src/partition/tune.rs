@@ -16,8 +16,9 @@ use tilewright_runtime::artifact::LayerEnd;
 /// Plans of a layer that are weighed.
 const MOST: usize = 8;
 
-/// Those of them that are weighed between the layers before and behind.
-const FINALISTS: usize = 3;
+/// Instructions of all programs that are weighed for one partition, four times as many where it is thorough: they bound the
+/// time to compile, and alike on every machine.
+const MOST_INSNS: usize = 100_000;
 
 /// Layers before and behind the one that is weighed.
 const AROUND: usize = 1;
@@ -28,11 +29,15 @@ pub(super) struct Judge<'a> {
     config: &'a HwConfig,
     clock: &'a dyn Clock,
     known: HashMap<String, Option<u64>>,
+    /// Instructions that may still be weighed.
+    left: usize,
 }
 
 impl<'a> Judge<'a> {
-    pub fn new(graph: &'a Graph, config: &'a HwConfig, clock: &'a dyn Clock) -> Judge<'a> {
-        Judge { graph, config, clock, known: HashMap::new() }
+    /// A judge, who weighs more where `thorough`.
+    pub fn new(graph: &'a Graph, config: &'a HwConfig, clock: &'a dyn Clock, thorough: bool) -> Judge<'a> {
+        let left = if thorough { 4 * MOST_INSNS } else { MOST_INSNS };
+        Judge { graph, config, clock, known: HashMap::new(), left }
     }
 
     /// Takes for each layer the plan with the fewest cycles; whether that changed anything.
@@ -50,24 +55,17 @@ impl<'a> Judge<'a> {
 
     fn tune_layer(&mut self, placed: &mut Placed, group: &[usize], at: usize) {
         let index = group[at];
-        let layer = placed.layers[index].layer.clone();
-        let choices = accel::plans(&layer, self.config, MOST);
+        let choices = accel::plans(&placed.layers[index].layer, self.config, MOST);
         if choices.len() < 2 {
             return;
         }
-        let mut alone: Vec<(u64, Plan)> = Vec::new();
-        for plan in choices {
-            let cycles = self.cycles(placed, &[(layer.clone(), plan.clone())]);
-            alone.extend(cycles.map(|cycles| (cycles, plan)));
-        }
-        alone.sort_by_key(|(cycles, _)| *cycles);
         let near = &group[at.saturating_sub(AROUND)..(at + AROUND + 1).min(group.len())];
         let mut window: Vec<(Layer, Plan)> =
             near.iter().map(|&i| (placed.layers[i].layer.clone(), placed.layers[i].plan.clone())).collect();
         let own = near.iter().position(|&i| i == index).unwrap_or(0);
         let Some(mut best) = self.cycles(placed, &window) else { return };
         let mut plan = window[own].1.clone();
-        for (_, choice) in alone.into_iter().take(FINALISTS) {
+        for choice in choices {
             window[own].1 = choice;
             if let Some(cycles) = self.cycles(placed, &window)
                 && cycles < best
@@ -86,7 +84,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Cycles of some layers as a program of their own; none where nobody knows, or where it cannot be built.
+    /// Cycles of some layers as a program of their own; none where nobody knows, or where it cannot be built, or where
+    /// enough was weighed.
     fn cycles(&mut self, placed: &Placed, window: &[(Layer, Plan)]) -> Option<u64> {
         let root = |v: ValueId| placed.roots.get(&v).copied().unwrap_or(v);
         let seen = |v: ValueId| placed.seen.get(&v).copied();
@@ -94,8 +93,12 @@ impl<'a> Judge<'a> {
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
+        if self.left == 0 {
+            return None;
+        }
         let outputs: Vec<ValueId> = window.last().map(|(l, _)| l.output.0).into_iter().collect();
         let built = accel::rehearse(self.graph, self.config, window, &outputs, (&root, &seen)).ok();
+        self.left = self.left.saturating_sub(built.as_ref().map_or(0, |b| b.program.insn_count()));
         let cycles = built.and_then(|b| self.clock.cycles(&b.program, &ends(&b.layers))?.last().copied());
         self.known.insert(key, cycles);
         cycles
