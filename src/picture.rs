@@ -6,7 +6,7 @@ use std::path::Path;
 use fast_image_resize::images::Image;
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 use image::metadata::Orientation;
-use image::{DynamicImage, GenericImageView, ImageDecoder, ImageError, ImageReader};
+use image::{DynamicImage, GenericImageView, ImageDecoder, ImageError, ImageReader, Limits};
 use tilewright_runtime::artifact::{Edge, Normalization, Value};
 use tilewright_runtime::tensor::{DType, Tensor, shape_text};
 
@@ -189,6 +189,10 @@ pub fn decode(bytes: &[u8], file: &str) -> Result<DynamicImage, PictureError> {
         let mut decoder = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?.into_decoder()?;
         // A damaged description turns nothing.
         let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+        // What a file claims is looked at before there is memory for it.
+        let mut limits = Limits::default();
+        limits.reserve(decoder.total_bytes())?;
+        decoder.set_limits(limits)?;
         let mut picture = DynamicImage::from_decoder(decoder)?;
         picture.apply_orientation(orientation);
         Ok(picture)

@@ -107,6 +107,17 @@ fn what_is_no_picture_is_named() {
 }
 
 /// The picture as a file of a format.
+#[test]
+fn a_picture_that_claims_more_than_memory_is_refused_by_its_head() {
+    // A bitmap of 65,535 x 65,535 pixels without any.
+    let mut head = b"BM\x36\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0".to_vec();
+    head.extend([65535u32, 65535].iter().flat_map(|n| n.to_le_bytes()));
+    head.extend(b"\x01\0\x18\0");
+    head.extend([0u8; 24]);
+    let refused = decode(&head, "large.bmp").unwrap_err();
+    assert!(matches!(&refused, PictureError::Decode { source: image::ImageError::Limits(_), .. }), "{refused}");
+}
+
 fn file(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
     picture.write_to(&mut bytes, format).unwrap();

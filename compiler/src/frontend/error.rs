@@ -1,6 +1,7 @@
 //! What can be wrong with a model file.
 
 use crate::graph::GraphError;
+use std::collections::HashMap;
 
 /// A node whose operator has no import function.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,10 +19,13 @@ impl UnsupportedNode {
     pub(crate) fn new<'n>(node: String, operator: String, names: impl IntoIterator<Item = &'n str>) -> UnsupportedNode {
         let plain = |name: &str| name.rsplit('.').next().unwrap_or(name).to_lowercase();
         let wanted = plain(&operator);
+        let most = |name: &str| wanted.len().min(name.len()) / 3;
         let mut near: Vec<(usize, &str)> = names
             .into_iter()
-            .map(|name| (distance(&wanted, &plain(name)), name))
-            .filter(|(d, name)| *d <= wanted.len().min(name.len()) / 3)
+            .map(|name| (plain(name), name))
+            .filter(|(plain, name)| wanted.len().abs_diff(plain.len()) <= most(name))
+            .map(|(plain, name)| (distance(&wanted, &plain), name))
+            .filter(|(d, name)| *d <= most(name))
             .collect();
         near.sort();
         let nearest = near.into_iter().take(3).map(|(_, name)| name.to_owned()).collect();
@@ -111,23 +115,31 @@ impl ImportError {
     }
 }
 
-/// Each operator once, with its nodes: the first few of them by name.
+/// Each operator once, with its nodes: the first few of both by name.
 fn list(nodes: &[UnsupportedNode]) -> String {
     const NAMED: usize = 3;
-    let mut operators: Vec<&UnsupportedNode> = Vec::new();
+    const OPERATORS: usize = 20;
+    let mut order: Vec<&str> = Vec::new();
+    let mut by_operator: HashMap<&str, Vec<&UnsupportedNode>> = HashMap::new();
     for node in nodes {
-        if operators.iter().all(|o| o.operator != node.operator) {
-            operators.push(node);
+        let of = by_operator.entry(&node.operator).or_default();
+        if of.is_empty() {
+            order.push(&node.operator);
         }
+        of.push(node);
     }
-    let one = |first: &&UnsupportedNode| {
-        let of: Vec<_> = nodes.iter().filter(|n| n.operator == first.operator).collect();
+    let one = |operator: &&str| {
+        let of = &by_operator[operator];
         let names: Vec<_> = of.iter().take(NAMED).map(|n| format!("`{}`", n.node)).collect();
         let word = if of.len() == 1 { "node" } else { "nodes" };
         let more = if of.len() > NAMED { format!(" and {} more", of.len() - NAMED) } else { String::new() };
-        let near =
-            if first.nearest.is_empty() { String::new() } else { format!("; near to {}", first.nearest.join(", ")) };
-        format!("{} ({word} {}{more}{near})", first.operator, names.join(", "))
+        let nearest = &of[0].nearest;
+        let near = if nearest.is_empty() { String::new() } else { format!("; near to {}", nearest.join(", ")) };
+        format!("{operator} ({word} {}{more}{near})", names.join(", "))
     };
-    operators.iter().map(one).collect::<Vec<_>>().join(", ")
+    let text = order.iter().take(OPERATORS).map(one).collect::<Vec<_>>().join(", ");
+    match order.len().checked_sub(OPERATORS) {
+        Some(more @ 1..) => format!("{text} and {more} others"),
+        _ => text,
+    }
 }

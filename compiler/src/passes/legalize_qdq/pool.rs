@@ -8,6 +8,10 @@ use super::{Group, PerTensor, requantize, scaling};
 use crate::graph::op::{AvgPool2d, GlobalAvgPool, QAvgPool2d, SumPool2d};
 use crate::graph::{Dim, Op, ValueId};
 use crate::passes::Patch;
+use std::collections::BTreeSet;
+
+/// Elements of all windows of a pooling whose sums are looked at.
+const MOST_COUNTED: usize = 1 << 18;
 
 pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     let graph = g.view.graph;
@@ -21,7 +25,13 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
             let [h, w] = p.kernel;
             // Windows at the image's edges have fewer elements where padding is not counted.
             let least = |k: usize, i: usize| if p.count_include_pad { k } else { k - p.pads[i].max(p.pads[i + 2]) };
-            if (least(h, 0)..=h).any(|y| (least(w, 1)..=w).any(|x| ties(y * x))) {
+            let counts: BTreeSet<usize> = (least(h, 0)..=h)
+                .flat_map(|y| (least(w, 1)..=w).map(move |x| y.saturating_mul(x)))
+                .take(MOST_COUNTED)
+                .collect();
+            if counts.iter().fold(0usize, |all, n| all.saturating_add(*n)) > MOST_COUNTED
+                || counts.into_iter().any(ties)
+            {
                 return None;
             }
             // Padding counted as real 0 is the zero point, which the average of the bytes takes for 0.
@@ -40,7 +50,7 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
         Op::GlobalAvgPool(p) => {
             let [h, w] = p.layout.spatial_axes().map(|a| ty.dims[a].known());
             let kernel = [h?, w?];
-            if ties(kernel[0] * kernel[1]) {
+            if ties(kernel[0].saturating_mul(kernel[1])) {
                 return None;
             }
             if same {
@@ -90,7 +100,12 @@ fn by_count(g: &Group, p: &AvgPool2d, data: ValueId, from: PerTensor) -> Option<
 
 /// True where more than one in a thousand sums of `count` bytes less their zero point, times `scales` over `count`, are half
 /// way between two integers, but for the error of single precision.
+///
+/// Of windows too large to look at all sums it is taken for true.
 fn often_ties(scales: f64, count: usize) -> bool {
+    if count > MOST_COUNTED {
+        return true;
+    }
     let factor = scales / count as f64;
     let (mut ties, mut all) = (0usize, 0usize);
     for sum in 1..=255 * count {
@@ -103,4 +118,16 @@ fn often_ties(scales: f64, count: usize) -> bool {
         ties += usize::from((real.fract() - 0.5).abs() <= real * f64::from(f32::EPSILON));
     }
     ties * 1000 > all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::often_ties;
+
+    #[test]
+    fn ties_are_counted_and_windows_without_end_are_not() {
+        assert!(often_ties(1.0, 4) && often_ties(0.5, 9));
+        assert!(!often_ties(1.0, 9) && !often_ties(0.7123, 49));
+        assert!(often_ties(0.7123, usize::MAX));
+    }
 }
