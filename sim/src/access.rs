@@ -91,7 +91,6 @@ pub(crate) struct Context<'a> {
 
 impl Access {
     /// Whether two units may not do the two at the same time or in the other order.
-    /// Whether two units may not do the two at the same time or in the other order.
     pub(crate) fn conflicts(&self, other: &Access) -> bool {
         self.conflict(other).is_some()
     }

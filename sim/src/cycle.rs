@@ -51,7 +51,7 @@ pub struct CsimOptions {
 
 /// The cycle model.
 pub struct Csim {
-    /// The functional simulator's.
+    /// Shared with the functional simulator.
     config: Arc<HwConfig>,
     fsim: Fsim,
     options: CsimOptions,

@@ -1,6 +1,6 @@
 //! `qavg_pool2d`: the mean of each window at another scale.
 
-use super::sum_pool2d::sums;
+use super::sum_pool2d::sums_less;
 use super::window::Window;
 use super::{Layout, check};
 use crate::graph::{DType, OpError, Tensor, TensorType};
@@ -76,10 +76,7 @@ impl QAvgPool2d {
 
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
         let shape = check::known("data", &self.infer(&[&inputs[0].ty()])?)?;
-        let x = inputs[0].as_slice::<i8>()?;
-        let zero = self.data_zero_point;
-        let add = |acc: i32, i: usize| acc.wrapping_add(i32::from(x[i]) - zero);
-        let out = sums(&self.window(), inputs[0].shape(), &shape, self.layout, add);
+        let out = sums_less(self.data_zero_point, &self.window(), inputs[0], &shape, self.layout)?;
         Ok(Tensor::from_fn(&shape, |i| num::requantize(out[i].0, &self.requant(out[i].1)) as i8))
     }
 }

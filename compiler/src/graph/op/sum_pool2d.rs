@@ -37,12 +37,18 @@ impl SumPool2d {
 
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
         let shape = check::known("data", &self.infer(&[&inputs[0].ty()])?)?;
-        let x = inputs[0].as_slice::<i8>()?;
-        let zero = self.data_zero_point;
-        let add = |acc: i32, i: usize| acc.wrapping_add(i32::from(x[i]) - zero);
-        let out = sums(&self.window(), inputs[0].shape(), &shape, self.layout, add);
+        let out = sums_less(self.data_zero_point, &self.window(), inputs[0], &shape, self.layout)?;
         Ok(Tensor::from_fn(&shape, |i| out[i].0))
     }
+}
+
+/// [`sums`] of bytes less their zero point.
+pub(super) fn sums_less(
+    zero_point: i32, window: &Window<'_>, data: &Tensor, to: &[usize], layout: Layout,
+) -> Result<Vec<(i32, usize)>, OpError> {
+    let x = data.as_slice::<i8>()?;
+    let add = |acc: i32, i: usize| acc.wrapping_add(i32::from(x[i]) - zero_point);
+    Ok(sums(window, data.shape(), to, layout, add))
 }
 
 /// Sum and number of the elements inside the image, of each window, in the output's row-major order.
