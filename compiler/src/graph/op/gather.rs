@@ -56,13 +56,21 @@ pub(super) fn places(indices: &Tensor, n: usize) -> Result<Vec<usize>, OpError> 
     }
 }
 
-/// The first of these indices (i32 or i64) that lies outside `n` elements, negative ones counted from the end.
-pub fn index_outside(indices: &Tensor, n: usize) -> Option<i64> {
-    let n = i64::try_from(n).unwrap_or(i64::MAX);
+/// Refuses the first of these indices (i32 or i64), negative ones counted from the end, that lies outside a dimension of `size`
+/// elements.
+///
+/// # Errors
+/// The index and the dimension, for people.
+pub fn check_indices(indices: &Tensor, axis: usize, size: usize) -> Result<(), String> {
+    let n = i64::try_from(size).unwrap_or(i64::MAX);
     let outside = |i: &i64| *i >= n || *i < -n;
-    match indices.data() {
+    let found = match indices.data() {
         TensorData::I32(v) => v.iter().map(|&i| i64::from(i)).find(outside),
         TensorData::I64(v) => v.iter().copied().find(outside),
         _ => None,
+    };
+    match found {
+        Some(i) => Err(format!("its index {i} lies outside dimension {axis} of its data, which has {size} elements")),
+        None => Ok(()),
     }
 }

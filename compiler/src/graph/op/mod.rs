@@ -110,7 +110,7 @@ use super::{OpError, Tensor, TensorType};
 pub use attr::{Layout, QuantRounding};
 pub use binary::BinaryKind;
 pub use constant::Constant;
-pub use gather::index_outside;
+pub use gather::check_indices;
 pub use reduce::ReduceKind;
 pub use unary::UnaryKind;
 pub(crate) use unary::{GELU_A, GELU_B};

@@ -1,7 +1,7 @@
 //! Operators that move elements: concatenation, parts, chosen slices, repetition and blocks.
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
-use crate::graph::op::{BinaryKind, Concat, Expand, Gather, GatherElements, Select, Slice, Transpose, index_outside};
+use crate::graph::op::{self, BinaryKind, Concat, Expand, Gather, GatherElements, Select, Slice, Transpose};
 use crate::graph::{DType, Tensor, ValueId};
 
 /// Operands in one form: as int8 where all of them are unsigned bytes, else as they are in the file.
@@ -142,12 +142,7 @@ fn check_indices(n: &NodeContext, indices: ValueId, data: ValueId, axis: usize) 
     let (Some(known), Some(size)) = (n.cx.builder.constant_of(indices), n.ty(data).dims[axis].known()) else {
         return Ok(());
     };
-    match index_outside(known, size) {
-        Some(i) => {
-            Err(format!("its index {i} lies outside dimension {axis} of its data, which has {size} elements").into())
-        }
-        None => Ok(()),
-    }
+    Ok(op::check_indices(known, axis, size)?)
 }
 
 pub(super) fn gather(n: &mut NodeContext) -> Result<(), Reason> {

@@ -6,7 +6,7 @@ use super::shape::same_quantization;
 use super::{activate, axis, before, expect};
 use crate::frontend::tflite::quant::{Activation, per_tensor};
 use crate::frontend::tflite::{NodeContext, Reason};
-use crate::graph::op::{Clip, Concat, Gather, Slice, index_outside};
+use crate::graph::op::{Clip, Concat, Gather, Slice, check_indices};
 use crate::graph::{DType, ValueId};
 use tilewright_hw::num::offset_clamp;
 
@@ -189,10 +189,8 @@ pub(super) fn gather(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, indices) = (n.input(0)?, n.input(1)?);
     let axis = axis("axis", at.into(), n.ty(data).rank())?;
     let size = n.shape(data)?[axis];
-    if let Some(i) = n.cx.builder.constant_of(indices).and_then(|known| index_outside(known, size)) {
-        return Err(
-            format!("its index {i} lies outside dimension {axis} of its data, which has {size} elements").into()
-        );
+    if let Some(known) = n.cx.builder.constant_of(indices) {
+        check_indices(known, axis, size)?;
     }
     same_quantization(n)?;
     let v = n.node("", Gather { axis }, &[data, indices])?;
