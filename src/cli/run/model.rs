@@ -94,8 +94,9 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         let (dir, hidden) = (dir.display(), done.hidden);
         eprintln!("{dir}: {} values; {hidden} more stay inside their steps, as {INDEX} says", done.written);
     }
-    let programs = programs(&config, session.artifact());
-    let parts = parts(session.artifact(), &results, &programs);
+    let watched = args.trace.is_some() || args.top_stalls.is_some();
+    let programs = if watched { programs(&config, session.artifact()) } else { Vec::new() };
+    let parts = if watched { parts(session.artifact(), &results, &programs) } else { Vec::new() };
     if let Some(path) = &args.trace {
         trace::write(path, &config, &parts).with_context(|| format!("--trace {}", path.display()))?;
     }
