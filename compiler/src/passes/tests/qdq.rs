@@ -7,11 +7,15 @@ struct Build {
     b: GraphBuilder,
     seed: u64,
     inputs: Vec<Tensor>,
+    /// The largest scale of an input.
+    scale: f32,
+    /// The largest step of the sums of a product.
+    step: f32,
 }
 
 impl Build {
     fn new(seed: u64) -> Build {
-        Build { b: GraphBuilder::new("g"), seed, inputs: Vec::new() }
+        Build { b: GraphBuilder::new("g"), seed, inputs: Vec::new(), scale: 0.0, step: 0.0 }
     }
 
     fn tensor(&mut self, shape: &[usize]) -> Tensor {
@@ -27,6 +31,7 @@ impl Build {
         let t = self.tensor(shape);
         let v = self.b.input(&format!("x{}", self.inputs.len()), t.ty());
         self.inputs.push(t);
+        self.scale = self.scale.max(scale);
         self.dequantize(v, vec![scale], vec![zero_point])
     }
 
@@ -35,7 +40,8 @@ impl Build {
         let v = self.b.constant("w", t);
         let n = if per_channel { shape[0] } else { 1 };
         let mut f = noise(self.seed + 77);
-        let scale = (0..n).map(|i| 0.002 + f32::from(f(i)).abs() * 3e-5).collect();
+        let scale: Vec<f32> = (0..n).map(|i| 0.002 + f32::from(f(i)).abs() * 3e-5).collect();
+        self.step = scale.iter().fold(self.step, |most, w| most.max(w * self.scale));
         self.dequantize(v, scale, vec![0; n])
     }
 
@@ -79,7 +85,8 @@ impl Build {
         let real = eval(&g, &self.inputs).unwrap();
         let most = |t: &Tensor| t.as_slice::<f32>().unwrap().iter().fold(1e-3f32, |m, x| m.max(x.abs()));
         // A clip may leave nothing; and the scale has no simple ratio to those that the result is made of.
-        let scale = same.unwrap_or(most(&real[0]).max(most(&real[1]) / 100.0) / 120.37);
+        // A product whose bias cannot be rounded to a step of its sums within a quarter of the output's stays float.
+        let scale = same.unwrap_or((most(&real[0]).max(most(&real[1]) / 100.0) / 120.37).max(2.5 * self.step));
         let mut b = GraphBuilder::new("g");
         let mut map: Vec<ValueId> = g.inputs().map(|(n, v)| b.input(n, g.ty(v).clone())).collect();
         for (_, n) in g.nodes() {
@@ -120,6 +127,11 @@ fn image(layout: Layout, c: usize, h: usize, w: usize) -> [usize; 4] {
         Layout::Nhwc => [1, h, w, c],
     }
 }
+
+/// The scale of an average over the scale of its elements, with which no average of up to nine bytes comes near the middle of two
+/// integers: 367 sum / (521 n) is half way only where 521 divides the sum or n, and is farther from it than single precision errs.
+/// A scale at random may put one of the few sums of a small window there, and one is then more than one in a thousand.
+const NO_TIES: f32 = 521.0 / 367.0;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
@@ -246,7 +258,7 @@ proptest! {
         if same {
             t.check(v, clip, zx, Some(scale), &[one]);
         } else {
-            t.check(v, clip, zy, None, &["sum_pool2d", "requantize"]);
+            t.check(v, clip, zy, Some(scale * NO_TIES), &["sum_pool2d", "requantize"]);
         }
     }
 
@@ -285,7 +297,7 @@ proptest! {
             kernel: [3, 3], strides, pads, count_include_pad: false, layout, lo: -128, hi: 127, unsigned: false,
         };
         let v = t.b.node("pool", op, &[x]).unwrap();
-        t.check(v, clip, zy, None, &["qavg_pool2d"]);
+        t.check(v, clip, zy, Some(scale * NO_TIES), &["qavg_pool2d"]);
     }
 
     #[test]
@@ -299,7 +311,7 @@ proptest! {
             unsigned: false,
         };
         let v = t.b.node("pool", op, &[x]).unwrap();
-        t.check(v, None, zy, None, &["sum_pool2d", "requantize"]);
+        t.check(v, None, zy, Some(scale * NO_TIES), &["sum_pool2d", "requantize"]);
     }
 
     #[test]
@@ -344,9 +356,11 @@ proptest! {
 
     #[test]
     fn scales_far_apart_saturate(
-        seed in 0u64..1000, far in 8i32..100, zx in -128i32..128, zy in -128i32..128, scale in 0.001f32..0.1, kind in 0usize..5,
+        seed in 0u64..1000, far in 8i32..100, zx in -128i32..128, zy in -128i32..128, exponent in -10i32..-3, kind in 0usize..5,
     ) {
         let mut t = Build::new(seed);
+        // A power of two, so that the float sums are exact: one that cancels must be 0 in both, for nothing else stays unsaturated.
+        let scale = 2f32.powi(exponent);
         let (v, of, integer): (_, _, &[&str]) = match kind {
             0 => (t.input(&[300], scale, zx), scale, &["rescale"]),
             1 => {
