@@ -134,7 +134,7 @@ impl Reader<'_> {
     }
 
     /// A product's node and those of its requantization: one, or two of which the greater or lesser result is taken.
-    fn finished(&self, id: NodeId, node: &Node, axis: usize) -> Read<(Vec<NodeId>, Finish, Option<Slope>)> {
+    pub(super) fn finished(&self, id: NodeId, node: &Node, axis: usize) -> Read<(Vec<NodeId>, Finish, Option<Slope>)> {
         if let Some((nodes, finish, slope)) = self.sloped(node, axis) {
             return Ok(([&[id][..], &nodes].concat(), finish, Some(slope)));
         }

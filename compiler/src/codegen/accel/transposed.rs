@@ -1,7 +1,8 @@
 //! Transposed convolutions, as a convolution for each phase of the strides.
 //!
 //! Results a stride apart meet the same taps of the kernel, so they are a convolution with those taps alone, whose results
-//! are stored a stride apart.
+//! are stored a stride apart. A phase that meets no tap, or whose window would not hold the row at its own place, has taps of
+//! weight 0.
 
 use super::extract::{Read, Reader, fold_zero_point};
 use super::layer::{Conv, Kind, Layer, Phase, Transposed};
@@ -9,23 +10,56 @@ use super::rest::split;
 use crate::graph::op;
 use crate::graph::{Node, NodeId};
 
-/// The taps that one phase of a dimension meets, in the order of the convolution's taps, and rows of padding in front.
-fn taps(phase: usize, stride: usize, pad: usize, kernel: usize) -> Read<(Vec<usize>, usize)> {
-    let first = (phase + pad) % stride;
-    let mut taps: Vec<usize> = (first..kernel).step_by(stride).collect();
-    // The data's first row meets the last tap.
-    taps.reverse();
-    let Some(&last) = taps.first() else { return Err("a phase of its strides meets no tap of its kernel".into()) };
-    let before = last.checked_sub(phase + pad).ok_or("its result begins behind the data's first row")?;
-    Ok((taps, before / stride))
+/// The convolution of one phase along one dimension.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Taps {
+    /// Taps of the kernel in the order of the convolution's; one that is none has weights of 0.
+    taps: Vec<Option<usize>>,
+    /// Rows of the data from one tap to the next.
+    dilation: usize,
+    /// Rows of padding in front.
+    before: usize,
 }
 
-/// Of weights `[O, KH * KW, I]` some taps; of no weights none.
-fn choose<T: Copy>(weights: &[T], [outputs, all, depth]: [usize; 3], taps: &[usize]) -> Vec<T> {
+impl Taps {
+    /// Those of the results `phase`, `phase + stride`, and so on. Element `i` of the data and tap `k` add to result
+    /// `i * stride + k * dilation - pad`.
+    fn new(phase: usize, [stride, dilation, pad, kernel]: [usize; 4]) -> Taps {
+        let at = (phase + pad) as i64;
+        // How far behind a result's place in the data the row lies that meets a tap, the nearest rows first.
+        let offset = |k: usize| (at - (k * dilation) as i64) / stride as i64;
+        let mut taps: Vec<Option<usize>> =
+            (0..kernel).rev().filter(|k| (k * dilation) % stride == at as usize % stride).map(Some).collect();
+        let (Some(&Some(last)), Some(&Some(first))) = (taps.first(), taps.last()) else {
+            return Taps { taps: vec![None], dilation: 1, before: 0 };
+        };
+        let step = match taps[..] {
+            [Some(b), Some(a), ..] => offset(a) - offset(b),
+            _ => 1,
+        };
+        // The window begins no later, and ends no earlier, than with the row at the result's own place.
+        let missing = |rows: i64| (rows.max(0) as usize).div_ceil(step as usize);
+        let (in_front, behind) = (missing(offset(last)), missing(-offset(first)));
+        taps.splice(..0, vec![None; in_front]);
+        taps.resize(taps.len() + behind, None);
+        Taps { taps, dilation: step as usize, before: (in_front as i64 * step - offset(last)) as usize }
+    }
+
+    /// Rows of padding behind data of so many rows, for so many results.
+    fn behind(&self, results: usize, rows: usize) -> usize {
+        (results + (self.taps.len() - 1) * self.dilation).saturating_sub(self.before + rows)
+    }
+}
+
+/// Of weights `[O, KH * KW, I]` some taps, of which those that are none have weights of 0; of no weights none.
+fn choose<T: Copy + Default>(weights: &[T], [outputs, all, depth]: [usize; 3], taps: &[Option<usize>]) -> Vec<T> {
     let mut chosen = Vec::with_capacity(weights.len() / all.max(1) * taps.len());
     for o in 0..if weights.is_empty() { 0 } else { outputs } {
         for tap in taps {
-            chosen.extend_from_slice(&weights[(o * all + tap) * depth..][..depth]);
+            match tap {
+                Some(tap) => chosen.extend_from_slice(&weights[(o * all + tap) * depth..][..depth]),
+                None => chosen.resize(chosen.len() + depth, T::default()),
+            }
         }
     }
     chosen
@@ -35,31 +69,26 @@ impl Reader<'_> {
     pub(super) fn transposed(&self, id: NodeId, node: &Node, op: &op::ConvTranspose2d) -> Read<Layer> {
         let data = node.inputs[0];
         self.int8(data)?;
-        if op.dilations != [1, 1] {
-            return Err(format!("dilations {:?} beside strides; the accelerator takes 1", op.dilations));
-        }
         let (input, output) = (self.image(data, op.layout)?, self.image(node.output(), op.layout)?);
         let &[outputs, kh, kw, depth] = self.shape(node.inputs[1])?.as_slice() else {
             return Err("its weights are no kernel".into());
         };
         let (weights, rest) = split(self.weights(node.inputs[1])?, op.weight_zero_point);
-        let (next, finish) = self.requantize(node, op.layout.channel_axis())?;
-        let mut nodes = vec![id, next];
-        let (mut lo, mut hi) = (finish.lo, finish.hi);
-        self.fuse_clip(&mut nodes, &mut lo, &mut hi);
+        let (mut nodes, mut finish, slope) = self.finished(id, node, op.layout.channel_axis())?;
+        self.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
         let mut phases = Vec::new();
         for y in 0..op.strides[0].min(output.h) {
             for x in 0..op.strides[1].min(output.w) {
-                let (rows, top) = taps(y, op.strides[0], op.pads[0], kh)?;
-                let (columns, left) = taps(x, op.strides[1], op.pads[1], kw)?;
-                let pairs = rows.iter().flat_map(|r| columns.iter().map(move |c| (r, c)));
-                let taps: Vec<usize> = pairs.map(|(r, c)| r * kw + c).collect();
+                let rows = Taps::new(y, [op.strides[0], op.dilations[0], op.pads[0], kh]);
+                let columns = Taps::new(x, [op.strides[1], op.dilations[1], op.pads[1], kw]);
+                let pairs = rows.taps.iter().flat_map(|r| columns.taps.iter().map(move |c| r.zip(*c)));
+                let taps: Vec<Option<usize>> = pairs.map(|pair| pair.map(|(r, c)| r * kw + c)).collect();
                 let shape = [outputs, kh * kw, depth];
                 let (weights, mut rest) = (choose(&weights, shape, &taps), choose(&rest, shape, &taps));
                 if rest.iter().all(|&w| w == 0) {
                     rest.clear();
                 }
-                let mut finish = super::layer::Finish { lo, hi, ..finish.clone() };
+                let mut finish = finish.clone();
                 fold_zero_point(&mut finish, &weights, op.data_zero_point);
                 fold_zero_point(&mut finish, &rest, op.data_zero_point);
                 let view = output.resized(
@@ -68,23 +97,19 @@ impl Reader<'_> {
                     (output.w - x).div_ceil(op.strides[1]),
                 );
                 // Rows behind the data are read as far as the windows reach.
-                let behind = |out: usize, taps: usize, before: usize, size: usize| {
-                    (out + taps - 1).saturating_sub(before + size)
-                };
-                let pads =
-                    [top, left, behind(view.h, rows.len(), top, input.h), behind(view.w, columns.len(), left, input.w)];
+                let behind = [rows.behind(view.h, input.h), columns.behind(view.w, input.w)];
                 let conv = Conv {
-                    kernel: [rows.len(), columns.len()],
+                    kernel: [rows.taps.len(), columns.taps.len()],
                     strides: [1, 1],
-                    pads,
-                    dilations: [1, 1],
+                    pads: [rows.before, columns.before, behind[0], behind[1]],
+                    dilations: [rows.dilation, columns.dilation],
                     groups: op.groups,
                     weights,
                     rest,
                     weight_zero_point: op.weight_zero_point,
                     pad_value: op.data_zero_point as i8,
                     finish,
-                    slope: None,
+                    slope: slope.clone(),
                 };
                 phases.push(Phase { conv, view, first: [y, x] });
             }
@@ -100,16 +125,23 @@ mod tests {
 
     #[test]
     fn phases_meet_the_taps_that_reach_them() {
-        for (stride, pad, kernel, size) in [(2, 0, 3, 5), (2, 1, 4, 6), (3, 1, 5, 4), (1, 2, 3, 5)] {
+        let sizes = || (1usize..5).flat_map(|a| (1usize..4).map(move |b| (a, b)));
+        for ((stride, dilation), (kernel, pad)) in sizes().flat_map(|a| sizes().map(move |b| (a, b))) {
             for phase in 0..stride {
-                let Ok((found, before)) = taps(phase, stride, pad, kernel) else { panic!("no tap") };
-                for t in 0..3 {
-                    // By the definition: element i and tap k add to i * stride + k - pad.
-                    let out = phase + t * stride;
-                    let meets = |i: i64| (0..kernel).find(|&k| i * stride as i64 + k as i64 - pad as i64 == out as i64);
-                    for (m, &tap) in found.iter().enumerate() {
-                        let i = (t + m) as i64 - before as i64;
-                        assert_eq!(meets(i), Some(tap), "{stride} {pad} {kernel} {size}");
+                for pad in [0, pad, 3 * pad] {
+                    let found = Taps::new(phase, [stride, dilation, pad, kernel]);
+                    assert!(found.before <= (found.taps.len() - 1) * found.dilation);
+                    for t in 0..5 {
+                        let out = (phase + t * stride) as i64;
+                        let mut wanted: Vec<(i64, usize)> = (-60..60)
+                            .flat_map(|i| (0..kernel).map(move |k| (i, k)))
+                            .filter(|&(i, k)| i * stride as i64 + (k * dilation) as i64 - pad as i64 == out)
+                            .collect();
+                        wanted.sort_unstable();
+                        let row = |m: usize| (t + m * found.dilation) as i64 - found.before as i64;
+                        let all = found.taps.iter().enumerate();
+                        let met: Vec<_> = all.filter_map(|(m, tap)| tap.map(|tap| (row(m), tap))).collect();
+                        assert_eq!(met, wanted, "{stride} {dilation} {pad} {kernel}: {found:?}");
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! Random operators that move elements, and operators of two tensors.
 
 use super::super::{check_on, rtl};
-use super::{int8, layout, problems, qadd, requantize, shape};
+use super::{int8, layout, problems, qadd, requantize, shape, sloped};
 use crate::codegen::accel::PairOp;
 use crate::graph::op::{
     Binary, BinaryKind, Concat, ConvTranspose2d, Gather, Layout, Lookup, Op, QMul, Reduce, ReduceKind, Slice,
@@ -131,15 +131,21 @@ fn transposed(rng: &mut StdRng) -> Option<Graph> {
         _ => (1, rng.random_range(1..40), rng.random_range(1..40)),
     };
     let strides = [rng.random_range(1..4), rng.random_range(1..4)];
-    let kernel = [0, 1].map(|i: usize| strides[i] + rng.random_range(0..3));
     let from = [rng.random_range(1..7), rng.random_range(1..7)];
-    let pads = [0, 1].map(|i: usize| rng.random_range(0..=(kernel[i] - strides[i]) / 2));
-    let size = [0, 1].map(|i| ((from[i] - 1) * strides[i] + kernel[i] - 2 * pads[i]).max(1));
+    // Mostly as networks have them; else kernels below their strides, dilations, and pads and sizes of any kind.
+    let odd = rng.random_bool(0.4);
+    let dilations = [0, 1].map(|_: usize| if odd { rng.random_range(1..4) } else { 1 });
+    let kernel = strides.map(|s: usize| if odd { rng.random_range(1..5) } else { s + rng.random_range(0..3) });
+    let pads = [0, 1].map(|i| rng.random_range(0..=if odd { 5 } else { (kernel[i] - strides[i]) / 2 }));
+    let size = [0, 1].map(|i| {
+        let whole = ((from[i] - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1) as i64 - 2 * pads[i] as i64;
+        (whole.max(1) + if odd { rng.random_range(0..3) } else { 0 }) as usize
+    });
     let op = ConvTranspose2d {
         strides,
         pads,
         size,
-        dilations: [1, 1],
+        dilations,
         groups,
         layout,
         data_zero_point: rng.random_range(-128..128),
@@ -150,7 +156,8 @@ fn transposed(rng: &mut StdRng) -> Option<Graph> {
     let weights = int8(rng, &[groups * per_group, kernel[0], kernel[1], depth]);
     let weights = b.constant("w", weights);
     let acc = b.node("conv", op, &[x, weights]).ok()?;
-    let y = requantize(rng, &mut b, acc, layout.channel_axis(), depth * 4);
+    let finish = if rng.random_bool(0.3) { sloped } else { requantize };
+    let y = finish(rng, &mut b, acc, layout.channel_axis(), depth * 4);
     b.output("y", y);
     Some(b.finish().unwrap())
 }
