@@ -120,7 +120,8 @@ impl Piece {
 fn split(loops: &[(usize, usize)], (to, from): (usize, usize), (room, block): (usize, usize), found: &mut Vec<Piece>) {
     let [(count, step), inner @ ..] = loops else { return };
     let inside: usize = inner.iter().map(|l| l.0).product();
-    if loops.len() > LOOPS || inside > room {
+    let rows = inner.split_last().map_or(&[][..], |(_, rows)| rows);
+    if loops.len() > LOOPS || inside > room || rows.iter().any(|&(count, _)| count > ROWS) {
         for i in 0..*count {
             split(inner, (to + i * inside, from + i * step), (room, block), found);
         }
@@ -220,6 +221,14 @@ mod tests {
                 assert!(pieces.iter().all(|p| p.blocks() <= room));
                 assert_eq!(order(&pieces), wanted, "{perm:?}, {room} at a time");
             }
+        }
+        // More rows than a load has, below and in the outermost loop.
+        for counts in [[3, 2 * ROWS + 5], [2 * ROWS + 5, 3]] {
+            let wanted: Vec<usize> =
+                (0..counts[0]).flat_map(|y| (0..counts[1]).map(move |x| y + x * counts[0])).collect();
+            let pieces = Walk { loops: loops(&wanted).unwrap() }.pieces(ROW_BYTES, 1);
+            assert!(pieces.iter().all(|p| p.loops[0].0 <= ROWS && p.loops[1].0 <= ROWS));
+            assert_eq!(order(&pieces), wanted, "{counts:?}");
         }
         assert_eq!(loops(&[0, 2, 1, 3, 5]), None);
         assert_eq!(loops(&[0, 1, 3]), None);
