@@ -10,6 +10,7 @@
 
 use crate::codegen::accel::{Layer, Plan, View};
 use crate::graph::{Graph, NodeId, Op, ValueId};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
@@ -69,8 +70,29 @@ struct Trail {
     before: Option<Rc<Trail>>,
 }
 
-/// A node, and how its data lie.
-type Asked = (NodeId, Vec<Option<View>>);
+/// The choices of nodes that were asked for, each with the values that they depend on and how those lay.
+#[derive(Default)]
+struct Known(HashMap<NodeId, Vec<Answer>>);
+
+type Answer = (Vec<(ValueId, Option<View>)>, Rc<Vec<Choice>>);
+
+impl Known {
+    /// The choices of a node, from an earlier state if all that they depended on there lies alike.
+    fn choices(&mut self, id: NodeId, choices: &Choices, lies: &dyn Fn(ValueId) -> Option<View>) -> Rc<Vec<Choice>> {
+        let answers = self.0.entry(id).or_default();
+        if let Some((_, list)) = answers.iter().find(|(asked, _)| asked.iter().all(|(v, view)| lies(*v) == *view)) {
+            return Rc::clone(list);
+        }
+        let asked = RefCell::new(Vec::new());
+        let list = Rc::new(choices(id, &|v| {
+            let view = lies(v);
+            asked.borrow_mut().push((v, view));
+            view
+        }));
+        answers.push((asked.into_inner(), Rc::clone(&list)));
+        list
+    }
+}
 
 /// Nanoseconds, and how often another choice than the first was taken, which decides between equals.
 type Cost = (u64, usize);
@@ -86,7 +108,7 @@ pub(super) fn decide(graph: &Graph, choices: &Choices, costs: &dyn Costs) -> (BT
         first.forms.insert(value, Forms { host: true, ..Forms::default() });
     }
     open.insert(first, ((0, 0), None));
-    let mut known: HashMap<Asked, Rc<Vec<Choice>>> = HashMap::new();
+    let mut known = Known::default();
     for (id, node) in graph.nodes() {
         if matches!(node.op, Op::Constant(_)) {
             continue;
@@ -99,8 +121,7 @@ pub(super) fn decide(graph: &Graph, choices: &Choices, costs: &dyn Costs) -> (BT
                 continue;
             }
             let lies = |v: ValueId| state.forms.get(&v).and_then(|f| f.made);
-            let key = (id, node.inputs.iter().map(|v| lies(*v)).collect());
-            let list = known.entry(key).or_insert_with(|| Rc::new(choices(id, &lies)));
+            let list = known.choices(id, choices, &lies);
             for (index, choice) in list.iter().enumerate() {
                 let mut after = state.clone();
                 let cost = (cost.0 + walk.take(&mut after, id, choice), cost.1 + usize::from(index > 0));

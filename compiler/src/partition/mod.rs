@@ -185,9 +185,7 @@ pub fn partition_by(
     // What a level adds is no loss where the level below is known to take less.
     for options in options.below() {
         let below = settle(graph, config, options, oracle, &|placed| regions(graph, config, placed, &options));
-        if let (Some(cycles), Some(least)) = (below.cycles, best.cycles)
-            && cycles < least
-        {
+        if below.beats(&best) {
             best = below;
         }
     }
@@ -198,6 +196,23 @@ pub fn partition_by(
 struct Settled {
     partition: Partition,
     cycles: Option<u64>,
+}
+
+impl Settled {
+    /// Whether it leaves less to the CPU, or the same and takes fewer cycles; cycles of programs that do different work say
+    /// nothing.
+    fn beats(&self, other: &Settled) -> bool {
+        let (left, others) = (self.on_cpu(), other.on_cpu());
+        if left != others {
+            return left.is_subset(&others);
+        }
+        self.cycles.zip(other.cycles).is_some_and(|(cycles, least)| cycles < least)
+    }
+
+    fn on_cpu(&self) -> HashSet<NodeId> {
+        let cpu = self.partition.regions.iter().filter(|r| r.code == Code::Cpu);
+        cpu.flat_map(|r| r.nodes.iter().copied()).collect()
+    }
 }
 
 /// Places the graph, and places it again with less on the accelerator for as long as `build` refuses a layer.
