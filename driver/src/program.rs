@@ -183,12 +183,12 @@ impl AccelProgram {
         for insn in self.decode(config)? {
             sum.insns[insn.unit() as usize] += 1;
             sum.tokens += Unit::ALL.into_iter().filter(|&u| insn.push.contains(u)).count() as u32;
-            let passes = |counts: [u32; 4]| counts.into_iter().map(u64::from).product::<u64>();
+            let bytes = |counts: [u32; 3]| counts.into_iter().map(u64::from).product::<u64>();
             match insn.op {
-                isa::Op::Load(x) => sum.load_bytes += passes([x.row_bytes, x.rows, x.planes, 1]),
-                isa::Op::Store(x) => sum.store_bytes += passes([x.row_bytes, x.rows, x.planes, 1]),
-                isa::Op::Gemm(x) => sum.gemm_cycles += passes([x.uops, x.count0, x.count1, x.count2]),
-                isa::Op::Vector(x) => sum.vector_rows += passes([x.uops, x.count0, x.count1, x.count2]),
+                isa::Op::Load(x) => sum.load_bytes += bytes([x.row_bytes, x.rows, x.planes]),
+                isa::Op::Store(x) => sum.store_bytes += bytes([x.row_bytes, x.rows, x.planes]),
+                isa::Op::Gemm(x) => sum.gemm_cycles += x.micro_ops(),
+                isa::Op::Vector(x) => sum.vector_rows += x.micro_ops(),
             }
         }
         Ok(sum)

@@ -23,7 +23,7 @@ pub struct Command {
     /// Base registers, from 0; the rest are empty regions.
     pub bases: Vec<Base>,
     /// The run ends with [`DeviceError::CycleLimit`] after so many cycles, or on simulators without time with
-    /// [`DeviceError::InsnLimit`] after so many instructions; `None` for the device's own default.
+    /// [`DeviceError::InsnLimit`] after so many instructions, or micro-ops or rows of a unit; `None` for the device's own default.
     pub cycle_limit: Option<u64>,
 }
 
@@ -143,13 +143,16 @@ pub enum DeviceError {
         available: u32,
     },
     /// The run took longer than its limit.
-    #[error("the run did not end within {limit} cycles; raise the limit (--max-cycles)")]
+    #[error("the run did not end within {limit} cycles; raise the limit (run --max-cycles)")]
     CycleLimit {
         /// The limit.
         limit: u64,
     },
-    /// The run had more instructions than its limit, on a simulator that knows no cycles.
-    #[error("the run did not end within {limit} instructions; raise the limit (--max-cycles), which counts them here")]
+    /// The run had more instructions than its limit, or more micro-ops or rows of one unit, on a simulator that knows no cycles.
+    #[error(
+        "the run did not end within {limit} instructions, or micro-ops or rows of one unit; raise the limit (run --max-cycles), \
+         which counts them here"
+    )]
     InsnLimit {
         /// The limit.
         limit: u64,

@@ -87,6 +87,8 @@ pub(crate) struct Context<'a> {
     pub(crate) memory_bytes: u64,
     /// Of gemm and of vector.
     pub(crate) micro_ops: [&'a [[u32; 3]]; 2],
+    /// Micro-ops or rows of device memory that count; those behind them are left out.
+    pub(crate) most: u64,
 }
 
 impl Access {
@@ -164,6 +166,7 @@ pub(crate) fn access(c: &Context, op: &Op) -> Access {
         reads_own_row: false,
     };
     let mut bus_error = false;
+    let mut most = c.most;
     let beat = u64::from(c.config.bus_bytes());
     let mut dram = |addr: u64, bytes: u32| {
         let range = addr..addr + u64::from(bytes);
@@ -178,6 +181,7 @@ pub(crate) fn access(c: &Context, op: &Op) -> Access {
         Op::Load(x) => LoadRows::new(c.config, x, c.bases).try_for_each(|row| {
             let row = row?;
             if let Some(addr) = row.dram {
+                most = most.checked_sub(1).ok_or(Stop::Limit)?;
                 a.dram_reads.push(dram(addr, x.row_bytes));
             }
             a.write(c, x.mem, entries(x.mem, &row.bytes), !x.pack);
@@ -185,6 +189,7 @@ pub(crate) fn access(c: &Context, op: &Op) -> Access {
         }),
         Op::Store(x) => StoreRows::new(c.config, x, c.bases).try_for_each(|row| {
             let (addr, bytes) = row?;
+            most = most.checked_sub(1).ok_or(Stop::Limit)?;
             a.dram_writes.push(dram(addr, x.row_bytes));
             a.read(c, x.mem, entries(x.mem, &bytes));
             Ok(())
@@ -203,11 +208,16 @@ pub(crate) fn access(c: &Context, op: &Op) -> Access {
 fn gemm(c: &Context, x: &Gemm, a: &mut Access) -> Result<(), Stop> {
     let trap = || Err(Stop::Trap(TrapCause::Scratchpad));
     let steps = [[x.acc0, x.inp0, x.wgt0], [x.acc1, x.inp1, x.wgt1], [x.acc2, x.inp2, x.wgt2]];
+    let mut done = 0;
     let mems = [Mem::Acc, Mem::Inp, Mem::Wgt];
     for l0 in 0..x.count0 {
         for l1 in 0..x.count1 {
             for l2 in 0..x.count2 {
                 for u in x.uop..x.uop + x.uops {
+                    if done == c.most {
+                        return Err(Stop::Limit);
+                    }
+                    done += 1;
                     let Some(uop) = c.micro_ops[0].get(u as usize) else { return trap() };
                     a.read(c, Mem::GemmUop, u..u + 1);
                     let index = [0, 1, 2].map(|i| {
@@ -241,10 +251,13 @@ fn vector(c: &Context, x: &Vector, a: &mut Access) -> Result<(), Stop> {
     }
     let mems = [Some(x.dst.mem()), x.a.mem(), x.b.mem()];
     let mut written = HashSet::new();
-    let mut place = 0;
+    let mut done = 0;
     for_each_micro_op(x, c.micro_ops[1], |index| {
-        let uop = x.uop + place % x.uops;
-        place += 1;
+        if done == c.most {
+            return Err(Stop::Limit);
+        }
+        let uop = x.uop + (done % u64::from(x.uops)) as u32;
+        done += 1;
         let Some(index) = index else { return trap(TrapCause::Scratchpad) };
         a.read(c, Mem::VectorUop, uop..uop + 1);
         for (index, mem) in index.iter().zip(mems) {

@@ -198,11 +198,13 @@ impl Work for Values<'_> {
                 bases: &self.command.bases,
                 memory_bytes: self.fsim.memory().len() as u64,
                 micro_ops: self.fsim.micro_ops(),
+                most: order.most,
             };
             checker.starts(&context, memories, order.place, order.ordinal, order.clock, &insn.op);
         }
-        match self.fsim.execute(&insn.op, &self.command.bases, &mut self.report) {
-            Ok(()) => Ok(()),
+        match self.fsim.execute(&insn.op, &self.command.bases, order.most, &mut self.report) {
+            // One that goes on past the limit has no values; its times say that the run does.
+            Ok(()) | Err(Stop::Limit) => Ok(()),
             Err(Stop::Program(what)) => Err(Halt::Program(what)),
             Err(Stop::MicroOp(step, cause)) => Err(Halt::At { step, cause }),
             Err(Stop::Constants) => Err(Halt::Constants),

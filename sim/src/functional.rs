@@ -34,6 +34,8 @@ pub(crate) enum Stop {
     Constants,
     /// A rule that the hardware does not check was broken.
     Program(String),
+    /// It has more micro-ops or rows than it may run, and none of those that it may would have trapped.
+    Limit,
 }
 
 /// What one step did.
@@ -112,7 +114,14 @@ impl Fsim {
         check_command(command, &self.config)?;
         // Tokens begin anew with each command.
         self.state.tokens = Default::default();
-        Ok(Stepper { command: command.clone(), place: 0, issued: [0; 4], report: RunReport::default(), device: self })
+        Ok(Stepper {
+            command: command.clone(),
+            place: 0,
+            issued: [0; 4],
+            least_cycles: [0; 4],
+            report: RunReport::default(),
+            device: self,
+        })
     }
 
     /// Bytes `addr..addr + len` of memory as a bus sees them: whole beats, all or none.
@@ -143,12 +152,13 @@ impl Fsim {
         }
     }
 
-    pub(crate) fn execute(&mut self, op: &Op, bases: &[Base], report: &mut RunReport) -> Result<(), Stop> {
+    /// Runs an instruction, at most so many of its micro-ops or rows of device memory.
+    pub(crate) fn execute(&mut self, op: &Op, bases: &[Base], most: u64, report: &mut RunReport) -> Result<(), Stop> {
         match op {
-            Op::Load(x) => self.load(x, bases),
-            Op::Store(x) => self.store(x, bases),
-            Op::Gemm(x) => self.gemm(x, report),
-            Op::Vector(x) => self.vector(x),
+            Op::Load(x) => self.load(x, bases, most),
+            Op::Store(x) => self.store(x, bases, most),
+            Op::Gemm(x) => self.gemm(x, most, report),
+            Op::Vector(x) => self.vector(x, most),
         }
     }
 
@@ -181,6 +191,8 @@ pub struct Stepper<'a> {
     command: Command,
     place: u32,
     issued: [u32; 4],
+    /// Cycles that each unit takes at least for what it did.
+    least_cycles: [u64; 4],
     report: RunReport,
 }
 
@@ -222,7 +234,8 @@ impl Stepper<'_> {
     /// Runs the next instruction.
     ///
     /// # Errors
-    /// [`DeviceError::Program`], [`DeviceError::InsnLimit`] after as many instructions as the command allows.
+    /// [`DeviceError::Program`]; [`DeviceError::InsnLimit`] after as many instructions, or micro-ops or rows of a unit, as the
+    /// command allows cycles: it would take at least so many.
     pub fn step(&mut self) -> Result<Step, DeviceError> {
         if let Some(trap) = self.report.trap {
             return Ok(Step::Trapped(trap));
@@ -232,9 +245,8 @@ impl Stepper<'_> {
             Some(Err(trap)) => return Ok(self.trapped(trap)),
             Some(Ok(insn)) => insn,
         };
-        if let Some(limit) = self.command.cycle_limit
-            && u64::from(self.place) >= limit
-        {
+        let limit = self.command.cycle_limit.unwrap_or(u64::MAX);
+        if u64::from(self.place) >= limit {
             return Err(DeviceError::InsnLimit { limit });
         }
 
@@ -250,8 +262,10 @@ impl Stepper<'_> {
             }
             *counter -= 1;
         }
-        match self.device.execute(&insn.op, &self.command.bases, &mut self.report) {
-            Ok(()) => {}
+        let done = &mut self.least_cycles[unit as usize];
+        match self.device.execute(&insn.op, &self.command.bases, limit - *done, &mut self.report) {
+            Ok(()) => *done += insn.op.least_cycles(),
+            Err(Stop::Limit) => return Err(DeviceError::InsnLimit { limit }),
             Err(Stop::Trap(cause) | Stop::MicroOp(_, cause)) => return Ok(self.trapped(trap(cause))),
             Err(Stop::Constants) => return Ok(self.trapped(trap(TrapCause::Scratchpad))),
             Err(Stop::Program(what)) => return Err(DeviceError::Program { index: self.place, what }),

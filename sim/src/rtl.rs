@@ -198,12 +198,13 @@ impl Rtl {
         let counters = (self.config.counters != Counters::None).then(|| self.counters());
         let event = |&event: &u64| (Unit::ALL[(event >> 1 & 3) as usize], event >> 3, event & 1 == 1);
         let mut spans = span::spans(self.bench.events().iter().map(event));
-        for of in spans.chunk_by_mut(|a, b| a.unit == b.unit).filter(|_| trap.is_none()) {
+        for of in spans.chunk_by_mut(|a, b| a.unit == b.unit) {
             let unit = of[0].unit as u32;
             for (span, shares) in of.iter_mut().zip(self.bench.shares(unit)) {
                 span.states.copy_from_slice(&shares[..UnitState::ALL.len()]);
             }
         }
+        span::leave_out(&mut spans, trap);
         RunReport {
             cycles: Some(cycles),
             trap,
@@ -237,7 +238,7 @@ impl Rtl {
         });
         insns
             .filter_map(|insn| match insn.op {
-                Op::Gemm(x) => Some([x.uops, x.count0, x.count1, x.count2].map(u64::from).iter().product::<u64>()),
+                Op::Gemm(x) => Some(x.micro_ops()),
                 _ => None,
             })
             .take(retired as usize)

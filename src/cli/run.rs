@@ -77,7 +77,7 @@ pub struct Run {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     top_stalls: Option<u32>,
     /// Give up a command, which is a program or a step of a model, after N cycles; fsim, which knows no cycles, after N
-    /// instructions
+    /// instructions, or micro-ops or rows of one unit; with --step each instruction is a command
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_cycles: Option<u64>,
     /// Refuse programs with races, ports that only luck keeps from colliding, and reads of what nobody wrote (csim alone)

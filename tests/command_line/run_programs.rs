@@ -261,12 +261,35 @@ fn a_run_that_takes_longer_than_it_may_is_given_up() {
     let dir = folder();
     let message = |limit: u64, what| {
         let more = if what == "cycles" { "" } else { ", which counts them here" };
-        format!("the run did not end within {limit} {what}; raise the limit (--max-cycles){more}")
+        format!("the run did not end within {limit} {what}; raise the limit (run --max-cycles){more}")
     };
-    for (device, limit, what) in [("fsim", 1, "instructions"), ("csim", 100, "cycles"), ("rtl", 100, "cycles")] {
+    for (device, limit, what) in
+        [("fsim", 1, "instructions, or micro-ops or rows of one unit"), ("csim", 100, "cycles"), ("rtl", 100, "cycles")]
+    {
         let arguments = ["run", "copy.tw", "--device", device, "--max-cycles"];
         refused(dir.path(), &[&arguments[..], &[&limit.to_string()]].concat(), &message(limit, what));
         fine(dir.path(), &[&arguments[..], &["2000"]].concat());
+    }
+    // Also in the middle of one instruction, of which each of these takes a thousand million cycles or more.
+    let long = [
+        "gemm count0=1000 count1=1000 count2=1000",
+        "vector op=add dst=out a=out b=scalar count0=1000 count1=1000 count2=1000",
+        "load mem=inp pack=yes rows=2000 planes=2000 row_bytes=4096",
+        "store mem=out pack=yes rows=2000 planes=2000 row_bytes=4096",
+    ];
+    for (device, what) in
+        [("fsim", "instructions, or micro-ops or rows of one unit"), ("csim", "cycles"), ("rtl", "cycles")]
+    {
+        for text in long {
+            std::fs::write(dir.path().join("long.tw"), text).unwrap();
+            let arguments = ["run", "long.tw", "--device", device, "--max-cycles", "3000"];
+            refused(dir.path(), &arguments, &message(3000, what));
+        }
+        // What traps before the limit traps.
+        std::fs::write(dir.path().join("long.tw"), "gemm inp1=1 count0=1000 count1=10 count2=1000 inp0=200").unwrap();
+        let outcome = tilewright(dir.path(), &["run", "long.tw", "--device", device, "--max-cycles", "400000"]);
+        assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+        assert!(outcome.stdout.contains("trap: scratchpad at instruction 0 of gemm"), "{}", outcome.stdout);
     }
     let lenet = crate::models::lenet();
     let arguments = ["run", &lenet, "--input", &crate::models::digits(), "--device", "csim", "--max-cycles", "1000"];

@@ -457,6 +457,36 @@ pub struct Insn {
     pub op: Op,
 }
 
+impl Gemm {
+    /// Micro-ops over all loops, one a cycle.
+    pub fn micro_ops(&self) -> u64 {
+        passes([self.uops, self.count0, self.count1, self.count2])
+    }
+}
+
+impl Vector {
+    /// Micro-ops over all loops, a row each.
+    pub fn micro_ops(&self) -> u64 {
+        passes([self.uops, self.count0, self.count1, self.count2])
+    }
+}
+
+impl Op {
+    /// Cycles that its unit takes at least: a micro-op, and a row of device memory, takes one or more.
+    pub fn least_cycles(&self) -> u64 {
+        match self {
+            Op::Gemm(x) => x.micro_ops(),
+            Op::Vector(x) => x.micro_ops(),
+            Op::Load(x) => u64::from(x.rows) * u64::from(x.planes),
+            Op::Store(x) => u64::from(x.rows) * u64::from(x.planes),
+        }
+    }
+}
+
+fn passes(counts: [u32; 4]) -> u64 {
+    counts.into_iter().fold(1, |all, n| all.saturating_mul(n.into()))
+}
+
 impl Insn {
     /// An instruction without tokens.
     pub fn new(op: impl Into<Op>) -> Insn {

@@ -116,8 +116,7 @@ impl Compute {
 
     /// A gemm instruction starts.
     pub(super) fn gemm(&mut self, config: &HwConfig, x: &Gemm, at: Time) -> Times {
-        let micro_ops = [x.uops, x.count0, x.count1, x.count2].map(Time::from).iter().product::<Time>();
-        let last = at + micro_ops;
+        let last = at + x.micro_ops();
         self.issue(at + 1, last);
         Times {
             constants: None,
@@ -133,7 +132,6 @@ impl Compute {
         let deep = x.op.is_deep();
         let lanes = if deep { config.requant_lanes } else { config.vector_lanes };
         let step = Time::from(config.row_elements() / lanes) * if x.op == VecOp::Qadd { 3 } else { 1 };
-        let rows = [x.uops, x.count0, x.count1, x.count2].map(Time::from).iter().product::<Time>();
         let constants = x.op.needs_descriptor(x.b);
         let drained = (at + 1).max(self.last_issue.map_or(0, |last| last + DRAIN));
         let first = if constants {
@@ -144,7 +142,7 @@ impl Compute {
         } else {
             at + 1
         };
-        let last = first + rows * step - 1;
+        let last = first + x.micro_ops() * step - 1;
         let write = match (deep, x.op) {
             (false, _) => 4,
             (true, VecOp::Qadd) => 12,

@@ -3,6 +3,7 @@
 use super::check::{Diagnosis, DiagnosisKind};
 use super::engine::{Candidate, Engine, Outcome, Work};
 use super::slots::Time;
+use crate::span;
 use tilewright_hw::config::Counters;
 use tilewright_hw::device::{RunReport, Trap, UnitCounters};
 use tilewright_hw::isa::Unit;
@@ -90,12 +91,7 @@ impl<W: Work> Engine<'_, W> {
         states[Unit::Load as usize] = self.load.states.finish(cycles);
         states[Unit::Store as usize] = self.store.states.finish(cycles);
         states[TrapUnit::Fetch as usize] = self.fetch.finish(cycles);
-        // Of what was under way at a trap not all is known.
-        if trap.is_none() {
-            self.share();
-        } else {
-            self.spans.iter_mut().flatten().for_each(|span| span.states = Default::default());
-        }
+        self.share();
         let counters = match self.config.counters {
             Counters::None => None,
             Counters::Busy => {
@@ -113,6 +109,8 @@ impl<W: Work> Engine<'_, W> {
             unit.retain(|span| span.start < cycles);
             unit.iter_mut().for_each(|span| span.end = span.end.filter(|end| *end < cycles));
         }
+        let mut spans = self.spans.concat();
+        span::leave_out(&mut spans, trap);
         let report = RunReport {
             cycles: Some(cycles),
             trap,
@@ -121,7 +119,7 @@ impl<W: Work> Engine<'_, W> {
             macs: self.macs.iter().take(retired[Unit::Gemm as usize] as usize).sum(),
             bytes: Some((self.read, self.store.written)),
             counters,
-            spans: self.spans.concat(),
+            spans,
         };
         self.diagnoses.extend(self.work.found());
         self.diagnoses.sort_by_key(|found| (found.place, found.kind));

@@ -98,6 +98,8 @@ pub(super) struct Order {
     /// In the stream, and among its unit's.
     pub(super) place: u32,
     pub(super) ordinal: u32,
+    /// Micro-ops or rows of device memory that can be checked before the run's limit.
+    pub(super) most: u64,
     /// What tokens order it behind.
     pub(super) clock: Clock,
 }
@@ -224,7 +226,7 @@ impl<'a, W: Work> Engine<'a, W> {
             forgotten: 0,
             last_read: 0,
             last_load,
-            ports: Ports::new(config),
+            ports: Ports::new(config, limit),
             spare: Vec::new(),
             candidates: Vec::new(),
             texts: Vec::new(),
@@ -441,8 +443,9 @@ impl<'a, W: Work> Engine<'a, W> {
         // What starts behind an instruction that traps comes to nothing.
         let dead = queue.dead;
         let micro_ops = if dead { None } else { self.work.micro_ops(&head.insn) };
-        let halt =
-            if dead { None } else { self.work.run(&head.insn, Order { place: head.place, ordinal, clock }).err() };
+        let most = self.limit.saturating_sub(start);
+        let order = Order { place: head.place, ordinal, most, clock };
+        let halt = if dead { None } else { self.work.run(&head.insn, order).err() };
         if let Some(Halt::Program(text)) = &halt
             && self.program.as_ref().is_none_or(|(place, _)| head.place < *place)
         {
@@ -458,8 +461,7 @@ impl<'a, W: Work> Engine<'a, W> {
                 return true;
             }
             Op::Gemm(x) => {
-                let micro_ops = [x.uops, x.count0, x.count1, x.count2].map(u64::from).iter().product::<u64>();
-                self.macs.push(micro_ops * self.config.macs_per_cycle());
+                self.macs.push(x.micro_ops() * self.config.macs_per_cycle());
                 self.gemm.gemm(self.config, x, start)
             }
             Op::Vector(x) => self.vector.vector(self.config, x, start),

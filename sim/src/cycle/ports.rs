@@ -169,6 +169,8 @@ struct Port {
 #[derive(Debug)]
 pub(super) struct Ports {
     ports: [Port; 6],
+    /// The last cycle that counts.
+    limit: Time,
 }
 
 /// The number of a port, where units share it.
@@ -240,13 +242,14 @@ impl Port {
 }
 
 impl Ports {
-    pub(super) fn new(config: &HwConfig) -> Ports {
+    /// Ports of which accesses up to the cycle `limit` count.
+    pub(super) fn new(config: &HwConfig, limit: Time) -> Ports {
         let port = |mem| Port {
             entry_bytes: config.entry_bytes(mem).into(),
             bank_entries: (config.entries(mem) / config.banks(mem)).into(),
             lanes: Default::default(),
         };
-        Ports { ports: [Mem::Inp, Mem::Inp, Mem::Acc, Mem::Acc, Mem::Out, Mem::Out].map(port) }
+        Ports { ports: [Mem::Inp, Mem::Inp, Mem::Acc, Mem::Acc, Mem::Out, Mem::Out].map(port), limit }
     }
 
     /// Whether units share the ports of a memory, so that its uses count.
@@ -255,7 +258,8 @@ impl Ports {
     }
 
     /// A unit reads, or writes, a memory. The first cycle in which another does so in the same bank.
-    pub(super) fn add(&mut self, mem: Mem, write: bool, used: Use) -> Option<Collision> {
+    pub(super) fn add(&mut self, mem: Mem, write: bool, mut used: Use) -> Option<Collision> {
+        used.to = used.to.min(self.limit.saturating_add(1));
         if used.from >= used.to {
             return None;
         }

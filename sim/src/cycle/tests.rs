@@ -58,6 +58,7 @@ fn has_a_race(program: &Program) -> bool {
             bases: &command.bases,
             memory_bytes: MEMORY_BYTES,
             micro_ops: stepper.device().micro_ops(),
+            most: u64::MAX,
         };
         accesses.push(access(&context, &insn.op));
         stepper.step().expect("in program order it is correct");

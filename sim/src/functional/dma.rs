@@ -181,9 +181,9 @@ fn packed(entry: u32, entry_bytes: u64, byte: u32, strides: [(u32, u32); 2]) -> 
 }
 
 impl Fsim {
-    pub(super) fn load(&mut self, x: &Load, bases: &[Base]) -> Result<(), Stop> {
+    pub(super) fn load(&mut self, x: &Load, bases: &[Base], most: u64) -> Result<(), Stop> {
         let mut written = None;
-        let end = self.load_rows(x, bases, &mut written);
+        let end = self.load_rows(x, bases, most, &mut written);
         if let Some(bytes) = written {
             self.state.wrote(x.mem, bytes);
         }
@@ -191,10 +191,19 @@ impl Fsim {
     }
 
     /// Copies a load's rows; `written` becomes the bytes from the first to the last that were written.
-    fn load_rows(&mut self, x: &Load, bases: &[Base], written: &mut Option<Range<usize>>) -> Result<(), Stop> {
+    fn load_rows(
+        &mut self,
+        x: &Load,
+        bases: &[Base],
+        mut most: u64,
+        written: &mut Option<Range<usize>>,
+    ) -> Result<(), Stop> {
         let config = Arc::clone(&self.config);
         for r in LoadRows::new(&config, x, bases) {
             let r = r?;
+            if r.dram.is_some() {
+                most = most.checked_sub(1).ok_or(Stop::Limit)?;
+            }
             let data = r.dram.map(|addr| self.dram_range(addr, x.row_bytes.into())).transpose()?;
             let data = data.map_or(&[][..], |range| &self.dram[range]);
             let before = if data.is_empty() { r.bytes.len() } else { r.before };
@@ -217,10 +226,11 @@ impl Fsim {
         Ok(())
     }
 
-    pub(super) fn store(&mut self, x: &Store, bases: &[Base]) -> Result<(), Stop> {
+    pub(super) fn store(&mut self, x: &Store, bases: &[Base], mut most: u64) -> Result<(), Stop> {
         let config = Arc::clone(&self.config);
         for row in StoreRows::new(&config, x, bases) {
             let (addr, source) = row?;
+            most = most.checked_sub(1).ok_or(Stop::Limit)?;
             let range = self.dram_range(addr, x.row_bytes.into())?;
             self.dram[range].copy_from_slice(&self.state.int8(x.mem)[source]);
         }

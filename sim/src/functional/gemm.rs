@@ -8,7 +8,7 @@ use tilewright_hw::isa::Gemm;
 use tilewright_hw::regs::TrapCause;
 
 impl Fsim {
-    pub(super) fn gemm(&mut self, x: &Gemm, report: &mut RunReport) -> Result<(), Stop> {
+    pub(super) fn gemm(&mut self, x: &Gemm, most: u64, report: &mut RunReport) -> Result<(), Stop> {
         self.state.refresh_inp();
         let depth = self.state.gemm_uops.len();
         let last_uop = x.uop as usize + x.uops as usize;
@@ -34,13 +34,18 @@ impl Fsim {
             block_in: self.config.block_in as usize,
             block_out: self.config.block_out as usize,
         };
-        let passes = x.count0 as u64 * x.count1 as u64 * x.count2 as u64;
         // Indices only grow with the loops, so the last pass decides whether any of them leaves its memory.
         if last_uop <= depth && walk.last_indices_fit(depths) {
+            if x.micro_ops() > most {
+                return Err(Stop::Limit);
+            }
             self.kernel.run(&walk, &mut operands);
-            report.macs += passes * u64::from(x.uops) * self.config.macs_per_cycle();
+            report.macs += x.micro_ops() * self.config.macs_per_cycle();
             return Ok(());
         }
-        Err(Stop::MicroOp(walk.run_checked(x.uops as usize, depths, &mut operands), TrapCause::Scratchpad))
+        Err(match walk.run_checked(x.uops as usize, depths, most, &mut operands) {
+            done if done < most => Stop::MicroOp(done, TrapCause::Scratchpad),
+            _ => Stop::Limit,
+        })
     }
 }

@@ -113,8 +113,8 @@ impl Walk<'_> {
         (0..3).all(|i| *self.loops.span(i).end() < u64::from(depths[i]))
     }
 
-    /// Runs until an index leaves its memory, which it does: at this micro-op, counted from 0 over all loops.
-    pub(super) fn run_checked(&self, uops: usize, depths: [u32; 3], operands: &mut Operands) -> u64 {
+    /// Runs until an index leaves its memory, which it does, or `most` micro-ops ran: how many that are.
+    pub(super) fn run_checked(&self, uops: usize, depths: [u32; 3], most: u64, operands: &mut Operands) -> u64 {
         let counts = self.loops.counts.map(u64::from);
         let mut done = 0;
         for l0 in 0..counts[0] {
@@ -127,7 +127,7 @@ impl Walk<'_> {
                                 [l0, l1, l2].into_iter().zip(&self.loops.steps).map(|(n, s)| n * u64::from(s[i]));
                             u64::from(uop[i]) + u64::from(self.loops.base[i]) + steps.sum::<u64>()
                         });
-                        if (0..3).any(|i| index[i] >= u64::from(depths[i])) {
+                        if done == most || (0..3).any(|i| index[i] >= u64::from(depths[i])) {
                             return done;
                         }
                         operands.tile(index.map(|i| i as usize), self);

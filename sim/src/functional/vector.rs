@@ -81,7 +81,7 @@ fn requant(x: &Vector, d: &Descriptor, [bias, multiplier, shift]: [i32; 3]) -> R
 }
 
 impl Fsim {
-    pub(super) fn vector(&mut self, x: &Vector) -> Result<(), Stop> {
+    pub(super) fn vector(&mut self, x: &Vector, most: u64) -> Result<(), Stop> {
         let (mut descriptor, mut table) = (Descriptor::default(), [0; TABLE_BYTES]);
         if x.op.needs_descriptor(x.b) {
             if x.descriptor + self.config.constant_entries(x.op) > self.config.param_depth {
@@ -97,11 +97,12 @@ impl Fsim {
         let uops = std::mem::take(&mut self.state.vector_uops);
         let constants = Constants { descriptor, table };
         let end = match Plan::new(&self.config, x, &uops) {
+            Some(_) if x.micro_ops() > most => Err(Stop::Limit),
             Some(plan) => {
                 self.planned(x, &plan, &constants);
                 Ok(())
             }
-            None => self.checked(x, &uops, &constants),
+            None => self.checked(x, &uops, &constants, most),
         };
         self.state.vector_uops = uops;
         end
@@ -139,8 +140,8 @@ impl Fsim {
         false
     }
 
-    /// Runs an instruction row by row, up to the first that breaks a rule.
-    fn checked(&mut self, x: &Vector, uops: &[[u32; 3]], constants: &Constants) -> Result<(), Stop> {
+    /// Runs an instruction row by row, up to the first that breaks a rule or is one more than `most`.
+    fn checked(&mut self, x: &Vector, uops: &[[u32; 3]], constants: &Constants, most: u64) -> Result<(), Stop> {
         let dst_mem = x.dst.mem();
         let a_mem = x.a.mem();
         let b_mem = x.b.mem();
@@ -148,6 +149,9 @@ impl Fsim {
         let mut scratch = Scratch::new(&self.config, x, constants);
         let mut done = 0;
         for_each_micro_op(x, uops, |index| {
+            if done == most {
+                return Err(Stop::Limit);
+            }
             let trap = |cause| Err(Stop::MicroOp(done, cause));
             let Some(index) = index else { return trap(TrapCause::Scratchpad) };
             for (index, mem) in index.iter().zip([Some(dst_mem), a_mem, b_mem]) {

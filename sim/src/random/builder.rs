@@ -59,6 +59,7 @@ impl<'a> Builder<'a> {
             bases: &self.bases,
             memory_bytes: MEMORY_BYTES,
             micro_ops: self.fsim.micro_ops(),
+            most: u64::MAX,
         };
         access(&context, op)
     }
@@ -88,7 +89,7 @@ impl<'a> Builder<'a> {
             return Err(Refused::Tokens);
         }
         // A trap in the middle leaves what hardware may or may not have reached; later operations are ordered behind.
-        let _ = self.fsim.execute(&op, &self.bases, &mut RunReport::default());
+        let _ = self.fsim.execute(&op, &self.bases, u64::MAX, &mut RunReport::default());
         let fills = self.accesses.last().map(|a| a.fills.clone()).unwrap_or_default();
         self.filled.iter_mut().zip(&fills).for_each(|(all, new)| all.add(new));
         Ok(())

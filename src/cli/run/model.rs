@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
 use tilewright::devices::DeviceKind;
 use tilewright::dump::{Dump, INDEX};
@@ -11,7 +11,7 @@ use tilewright::stalls;
 use tilewright::trace::{self, Part};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::Insn;
-use tilewright_runtime::artifact::{Artifact, Manifest, NodeCost, Place, StepKind};
+use tilewright_runtime::artifact::{Artifact, Manifest, NodeCost, Place, Step, StepKind};
 use tilewright_runtime::npy;
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
@@ -95,7 +95,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         eprintln!("{dir}: {} values; {hidden} more stay inside their steps, as {INDEX} says", done.written);
     }
     let watched = args.trace.is_some() || args.top_stalls.is_some();
-    let programs = if watched { programs(&config, session.artifact()) } else { Vec::new() };
+    let programs = if watched { programs(&config, session.artifact())? } else { Vec::new() };
     let parts = if watched { parts(session.artifact(), &results, &programs) } else { Vec::new() };
     if let Some(path) = &args.trace {
         trace::write(path, &config, &parts).with_context(|| format!("--trace {}", path.display()))?;
@@ -131,16 +131,16 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
 }
 
 /// The program of each step; empty for those of the CPU.
-fn programs(config: &HwConfig, artifact: &Artifact) -> Vec<Vec<Insn>> {
-    let program = |kind: &StepKind| match kind {
+fn programs(config: &HwConfig, artifact: &Artifact) -> Result<Vec<Vec<Insn>>> {
+    let program = |step: &Step| match &step.kind {
         StepKind::Accel(accel) => {
             let mut program = accel.program.clone();
             program.stream = artifact.blob(accel.stream).to_vec();
-            program.decode(config).unwrap_or_default()
+            program.decode(config).map_err(|(at, error)| anyhow!("step {}: instruction {at}: {error}", step.name))
         }
-        StepKind::Cpu { .. } | StepKind::Packed { .. } => Vec::new(),
+        StepKind::Cpu { .. } | StepKind::Packed { .. } => Ok(Vec::new()),
     };
-    artifact.manifest.steps.iter().map(|step| program(&step.kind)).collect()
+    artifact.manifest.steps.iter().map(program).collect()
 }
 
 /// The commands of all runs.
