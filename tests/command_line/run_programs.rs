@@ -289,7 +289,7 @@ fn a_run_that_takes_longer_than_it_may_is_given_up() {
         std::fs::write(dir.path().join("long.tw"), "gemm inp1=1 count0=1000 count1=10 count2=1000 inp0=200").unwrap();
         let outcome = tilewright(dir.path(), &["run", "long.tw", "--device", device, "--max-cycles", "400000"]);
         assert_eq!(outcome.code, 1, "{}", outcome.stderr);
-        assert!(outcome.stdout.contains("trap: scratchpad at instruction 0 of gemm"), "{}", outcome.stdout);
+        assert!(outcome.stdout.contains("trap: index outside a memory at instruction 0 of gemm"), "{}", outcome.stdout);
     }
     let lenet = crate::models::lenet();
     let arguments = ["run", &lenet, "--input", &crate::models::digits(), "--device", "csim", "--max-cycles", "1000"];
