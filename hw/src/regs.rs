@@ -1,5 +1,7 @@
 //! The host's registers: one table for the RTL, the driver, the shells and the C header.
 
+use crate::isa::Unit;
+
 /// What the host may do with a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
@@ -130,14 +132,14 @@ impl TrapUnit {
     }
 }
 
-impl From<crate::isa::Unit> for TrapUnit {
-    fn from(unit: crate::isa::Unit) -> TrapUnit {
+impl From<Unit> for TrapUnit {
+    fn from(unit: Unit) -> TrapUnit {
         TrapUnit::ALL[unit as usize]
     }
 }
 
 macro_rules! states {
-    ($($name:ident = $code:literal, $doc:literal;)*) => {
+    ($($name:ident = $code:literal, $short:literal $(of $unit:ident)?, $doc:literal;)*) => {
         /// What a unit does in a cycle; the counters of a unit sum to the run's cycles.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
@@ -151,44 +153,33 @@ macro_rules! states {
             pub fn doc(self) -> &'static str {
                 match self { $(UnitState::$name => $doc,)* }
             }
+
+            /// The name in reports: of a stall, what is missing.
+            pub fn name(self) -> &'static str {
+                match self { $(UnitState::$name => $short,)* }
+            }
+
+            /// The unit whose token is missing in this state.
+            pub fn token_of(self) -> Option<Unit> {
+                match self { $(UnitState::$name => None$(.or(Some(Unit::$unit)))?,)* }
+            }
         }
     };
 }
 
 states! {
-    Empty = 0, "no instruction";
-    TokenLoad = 1, "waits for a token of load";
-    TokenGemm = 2, "waits for a token of gemm";
-    TokenVector = 3, "waits for a token of vector";
-    TokenStore = 4, "waits for a token of store";
-    Space = 5, "waits for space in a buffer, queue or for an outstanding slot";
-    Request = 6, "waits for a grant of the bus";
-    Data = 7, "waits for data or acknowledgement";
-    Busy = 8, "works";
+    Empty = 0, "empty", "no instruction";
+    TokenLoad = 1, "token of load" of Load, "waits for a token of load";
+    TokenGemm = 2, "token of gemm" of Gemm, "waits for a token of gemm";
+    TokenVector = 3, "token of vector" of Vector, "waits for a token of vector";
+    TokenStore = 4, "token of store" of Store, "waits for a token of store";
+    Space = 5, "space", "waits for space in a buffer, queue or for an outstanding slot";
+    Request = 6, "bus", "waits for a grant of the bus";
+    Data = 7, "data", "waits for data or acknowledgement";
+    Busy = 8, "busy", "works";
 }
 
 impl UnitState {
-    /// The name in reports: of a stall, what is missing.
-    pub fn name(self) -> &'static str {
-        match self {
-            UnitState::Empty => "empty",
-            UnitState::TokenLoad => "token of load",
-            UnitState::TokenGemm => "token of gemm",
-            UnitState::TokenVector => "token of vector",
-            UnitState::TokenStore => "token of store",
-            UnitState::Space => "space",
-            UnitState::Request => "bus",
-            UnitState::Data => "data",
-            UnitState::Busy => "busy",
-        }
-    }
-
-    /// The unit whose token is missing in this state.
-    pub fn token_of(self) -> Option<crate::isa::Unit> {
-        let first = UnitState::TokenLoad as usize;
-        crate::isa::Unit::ALL.get((self as usize).wrapping_sub(first)).copied()
-    }
-
     /// Whether an instruction waits in this state.
     pub fn is_stall(self) -> bool {
         !matches!(self, UnitState::Empty | UnitState::Busy)
