@@ -213,10 +213,16 @@ fn compare_recovered(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, fresh: Csi
 
 /// What differs where a program is given up after a number of cycles: both devices say so of the same numbers, and the next
 /// program runs.
-fn compare_limits(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, fresh: CsimOptions, seed: u64) -> Option<String> {
-    let program = generate(fsim.config(), seed, 8);
-    let Ok(RunReport { cycles: Some(cycles), .. }) = run(csim, &program) else {
-        return Some(format!("does not run\n{}", program.text()));
+fn compare_limits(
+    fsim: &mut Fsim,
+    csim: &mut Csim,
+    rtl: &mut Rtl,
+    fresh: CsimOptions,
+    program: &Program,
+) -> Option<String> {
+    let cycles = match run(csim, program) {
+        Ok(RunReport { cycles: Some(cycles), .. }) => cycles,
+        other => return Some(format!("the cycle model ends with {other:?}")),
     };
     // The cycles count the end's own.
     for (limit, ends) in [(1, false), (cycles / 2, false), (cycles - 2, false), (cycles - 1, true), (cycles, true)] {
@@ -230,13 +236,10 @@ fn compare_limits(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, fresh: CsimOp
             };
             if !fits {
                 let name = device.name();
-                return Some(format!(
-                    "{name} with a limit of {limit}, of {cycles}, gives {outcome:?}\n{}",
-                    program.text()
-                ));
+                return Some(format!("{name} with a limit of {limit}, of {cycles}, gives {outcome:?}"));
             }
         }
-        if !ends && let Some(why) = compare_recovered(fsim, csim, rtl, fresh, seed ^ limit) {
+        if !ends && let Some(why) = compare_recovered(fsim, csim, rtl, fresh, program.seed ^ limit) {
             return Some(format!("a limit of {limit}: {why}"));
         }
     }
@@ -310,9 +313,10 @@ fn fix_large(index: u64, config: &mut HwConfig) {
 }
 
 /// Keeps a failing program: what is wrong with its text, its configuration, and memory as it was before the run, the stream
-/// in it. Says where.
-fn keep(config_seed: u64, told: &str, program: &Program) -> String {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{config_seed}-{:#x}", program.seed));
+/// in it, in a folder that says what was compared. Says where, and the program's text.
+fn keep(compared: &str, config_seed: u64, told: &str, program: &Program) -> String {
+    let name = format!("fuzz-{compared}-{config_seed}-{:#x}", program.seed);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut memory = program.image.clone();
     memory.resize(MEMORY_BYTES as usize, 0);
     for (byte, at) in program.stream.iter().zip(program.stream_addr as usize..MEMORY_BYTES as usize) {
@@ -327,10 +331,27 @@ fn keep(config_seed: u64, told: &str, program: &Program) -> String {
     ];
     let kept = std::fs::create_dir_all(&folder)
         .and_then(|()| files.iter().try_for_each(|(name, bytes)| std::fs::write(folder.join(name), bytes)));
-    match kept {
+    let place = match kept {
         Ok(()) => format!("kept in {}", folder.display()),
         Err(e) => format!("cannot be kept in {}: {e}", folder.display()),
-    }
+    };
+    format!("{told}\n{place}\n{}", program.text())
+}
+
+/// Makes a correct program that fails smaller, and keeps it: `told` says what fails and with what, `compare` what is wrong with
+/// a program.
+fn shrink_and_keep(
+    compared: &str,
+    config_seed: u64,
+    told: &str,
+    program: &Program,
+    mut compare: impl FnMut(&Program) -> Option<String>,
+) -> String {
+    // A hanging program takes its whole limit each time.
+    let deadline = Instant::now() + SHRINK_TIME;
+    let small = shrink(program, |p| Instant::now() < deadline && compare(p).is_some());
+    let now = compare(&small).unwrap_or_default();
+    keep(compared, config_seed, &format!("{told}\nshrunk: {now}"), &small)
 }
 
 /// Runs so many programs on the configuration of this number, one of `configs` and, behind them, the large ones.
@@ -370,15 +391,10 @@ fn exercise(index: u64, configs: u64, programs: u64) -> Outcome {
             let program = generate(&config, program_seed, 5 + (program_seed % 40) as usize);
             if let Some(why) = compare(&mut fsim, &mut csim, &mut rtl, &program) {
                 println!("configuration {config_seed}, seed {program_seed:#x}: {why}");
-                // A hanging program takes its whole limit each time.
-                let deadline = Instant::now() + SHRINK_TIME;
-                let small = shrink(&program, |p| {
-                    Instant::now() < deadline && compare(&mut fsim, &mut csim, &mut rtl, p).is_some()
-                });
-                let now = compare(&mut fsim, &mut csim, &mut rtl, &small).unwrap_or_default();
-                let told = format!("configuration {config_seed}, {dram:?}: {why}\nshrunk: {now}");
-                let folder = keep(config_seed, &told, &small);
-                outcome.failures.push(format!("{told}\n{folder}\n{}", small.text()));
+                let told = format!("configuration {config_seed}, {dram:?}: {why}");
+                outcome.failures.push(shrink_and_keep("program", config_seed, &told, &program, |p| {
+                    compare(&mut fsim, &mut csim, &mut rtl, p)
+                }));
                 if outcome.failures.len() > 3 {
                     return outcome;
                 }
@@ -387,8 +403,13 @@ fn exercise(index: u64, configs: u64, programs: u64) -> Outcome {
         }
         for attempt in 0..2 {
             let limit_seed = seed.wrapping_mul(1 << 32) + (index << 24) + (part << 16) + attempt;
-            if let Some(why) = compare_limits(&mut fsim, &mut csim, &mut rtl, timed, limit_seed) {
-                outcome.failures.push(format!("configuration {config_seed}, {dram:?}: {why}"));
+            let program = generate(&config, limit_seed, 8);
+            if let Some(why) = compare_limits(&mut fsim, &mut csim, &mut rtl, timed, &program) {
+                println!("configuration {config_seed}, seed {limit_seed:#x}, limits: {why}");
+                let told = format!("configuration {config_seed}, {dram:?}, limits: {why}");
+                outcome.failures.push(shrink_and_keep("limits", config_seed, &told, &program, |p| {
+                    compare_limits(&mut fsim, &mut csim, &mut rtl, timed, p)
+                }));
             }
         }
         let each = FAULTS.div_ceil((CONFIGS * parts) as usize).max(1);
@@ -407,8 +428,7 @@ fn exercise(index: u64, configs: u64, programs: u64) -> Outcome {
                         "configuration {config_seed}, {dram:?}, {kind:?}, expected {:?}: {why}",
                         fault.expected
                     );
-                    let folder = keep(config_seed, &told, &fault.program);
-                    outcome.failures.push(format!("{told}\n{folder}\n{}", fault.program.text()));
+                    outcome.failures.push(keep("fault", config_seed, &told, &fault.program));
                 }
                 if planted == each {
                     break;
