@@ -40,15 +40,13 @@ fn complaint(command: &mut Command) -> Option<String> {
     (!output.status.success() || warned).then_some(text)
 }
 
-/// What Verilator's lint says against a configuration's design. Its warnings of style are asked for by `style`: what one
-/// configuration leaves unused another reads.
-fn verilator_complaint(config: &HwConfig, style: &[&str]) -> Option<String> {
+/// What Verilator's lint, with every warning, says against a configuration's design.
+fn verilator_complaint(config: &HwConfig) -> Option<String> {
     let dir = tempfile::tempdir().unwrap();
     let files = write_design(config, dir.path());
     let mut verilator = Command::new("verilator");
     verilator
-        .args(["--lint-only", "--assert", "--top-module", TOP])
-        .args(style)
+        .args(["--lint-only", "-Wall", "--assert", "--top-module", TOP])
         .arg(format!("-I{}", dir.path().display()));
     verilator.arg(root().join("hw/rtl/waivers.vlt")).args(&files);
     complaint(&mut verilator)
@@ -79,7 +77,7 @@ fn yosys_complaint(python: &Path, config: &HwConfig) -> Option<String> {
 fn verilator_lints_every_preset_without_a_warning() {
     for (preset, _) in PRESETS {
         let config = HwConfig::load(preset).expect("presets load");
-        if let Some(text) = verilator_complaint(&config, &["-Wall"]) {
+        if let Some(text) = verilator_complaint(&config) {
             panic!("{preset}:\n{text}");
         }
     }
@@ -150,7 +148,7 @@ fn any_legal_config(seed: u64) -> HwConfig {
 
 /// What either tool says against a configuration.
 fn tools_complaint(python: &Path, config: &HwConfig) -> Option<String> {
-    verilator_complaint(config, &[]).or_else(|| yosys_complaint(python, config))
+    verilator_complaint(config).or_else(|| yosys_complaint(python, config))
 }
 
 /// The values that a configuration needs for a tool to complain, all others set to their defaults as far as that is legal.

@@ -173,6 +173,8 @@ module tw_gemm (
         .correction_o(corrections[r*32 +: 32])
       );
     end else begin : gen_no_zero
+      logic unused_zero_point;
+      assign unused_zero_point = ^zero_points_q[8*StMul +: 8];
       assign corrections[r*32 +: 32] = '0;
     end
     for (genvar o = 0; o < tw_cfg_pkg::BlockOut; o++) begin : gen_lane
