@@ -1,11 +1,14 @@
-// tw_bursts beside the request that it was given: its bursts are the request's beats, each once and in order.
+// tw_bursts beside the request that it was given: its bursts are the request's beats, each once and in order. Addresses and
+// requests are as wide as the configuration's.
 //
 // A request does not pass the end of the address space: a base's end lies inside it.
 module tw_bursts_formal #(
-  parameter int unsigned AddrW = 15,
-  parameter int unsigned BusBytes = 8,
-  parameter int unsigned MaxBeats = 32,
-  parameter int unsigned BytesW = 14
+  // As fetch has it, whose row is a whole stream.
+  parameter bit          Fetch = 1'b0,
+  parameter int unsigned AddrW = tw_cfg_pkg::OffsetBits,
+  parameter int unsigned BusBytes = tw_cfg_pkg::BusBytes,
+  parameter int unsigned MaxBeats = Fetch ? tw_cfg_pkg::FetchBurstBeats : tw_cfg_pkg::MaxBurstBeats,
+  parameter int unsigned BytesW = Fetch ? 37 : 16
 ) (
   input logic              clk_i,
   input logic              rst_ni,
@@ -17,7 +20,7 @@ module tw_bursts_formal #(
 );
 
   localparam int unsigned Log = $clog2(BusBytes);
-  localparam int unsigned PageLog = 12;
+  localparam int unsigned PageLog = $clog2(tw_isa_pkg::PageBytes);
 
   logic             row_ready, burst_valid, burst_last, take_row, take_burst;
   logic [AddrW-1:0] burst_addr;
@@ -80,7 +83,7 @@ module tw_bursts_formal #(
       end
       // For the proofs by induction.
       if (busy_q) begin
-        Left_I: assert (next_q < end_q && 32'(u_dut.beats_q) == 32'(end_q - next_q) && end_q <= (AddrW+1)'(1) << (AddrW - Log));
+        Left_I: assert (next_q < end_q && (AddrW+1)'(u_dut.beats_q) == end_q - next_q && end_q <= (AddrW+1)'(1) << (AddrW - Log));
         Last_I: assert (u_dut.last_q == last_q);
       end
       Pages_C: cover (burst_valid && end_q - next_q > (AddrW+1)'(3 * MaxBeats) && burst_first_byte[AddrW:PageLog] != '0);

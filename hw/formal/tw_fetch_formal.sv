@@ -15,7 +15,7 @@ module tw_fetch_formal (
   input logic [3:0]                     full_i
 );
 
-  localparam int unsigned Buffer = tw_cfg_pkg::FetchBufferInsns * 32 / tw_cfg_pkg::BusBytes;
+  localparam int unsigned Buffer = tw_cfg_pkg::FetchBufferBeats;
 
   logic        ar_valid, take, done, quiet;
   logic [7:0]  ar_len, bursts;
@@ -40,10 +40,14 @@ module tw_fetch_formal (
     else if (push != '0) waiting_q <= waiting_q - 1'b1;
   end
 
-  localparam int unsigned Beats = 32 / tw_cfg_pkg::BusBytes;
-  logic [39:0] coming;
+  // Beats of an instruction, or instructions of a beat.
+  localparam int unsigned Beats = tw_cfg_pkg::BusBytes < 32 ? 32 / tw_cfg_pkg::BusBytes : 1;
+  localparam int unsigned Parts = tw_cfg_pkg::BusBytes > 32 ? tw_cfg_pkg::BusBytes / 32 : 1;
+  // Beats that are to come, those to be asked for included.
+  logic [39:0] coming, left;
   assign coming = (u_dut.burst_valid ? 40'(u_dut.u_bursts.beats_q) : 40'd0) + 40'(owed) + 40'(u_dut.u_beats.count_q)
                   + 40'(u_dut.u_beats.read_q) + 40'(u_dut.avail);
+  assign left = 40'(u_dut.left_q);
 
   // For the covers: a whole command of two instructions.
   logic        started_command_q;
@@ -61,8 +65,8 @@ module tw_fetch_formal (
     if (!started_q) assume (!rst_ni);
     // A command starts when the one before has ended, and its stream is aligned to instructions.
     assume (!start_i || (done && quiet && !stop_i && stream_addr_i[4:0] == '0));
-    // What tw_bursts_formal proves; a buffer's beats are the longest burst where they are fewer than sixteen.
-    if (u_dut.burst_valid) assume (u_dut.burst_beats != '0 && 32'(u_dut.burst_beats) <= 32'd16 && 32'(u_dut.burst_beats) <= Buffer);
+    // What tw_bursts_formal proves.
+    if (u_dut.burst_valid) assume (u_dut.burst_beats != '0 && 32'(u_dut.burst_beats) <= tw_cfg_pkg::FetchBurstBeats);
     if (rst_ni) begin
       Reserved_A: assert (32'(owed) + 32'(u_dut.u_beats.count_q) <= Buffer);
       OneQueue_A: assert ((push & (push - 4'd1)) == '0 && (push & full_i) == '0 && (!stop_i || push == '0));
@@ -71,11 +75,20 @@ module tw_fetch_formal (
       Credits_I: assert (32'(u_dut.free_q) + 32'(owed) + 32'(u_dut.u_beats.count_q) == Buffer);
       Flying_I: assert (32'(u_dut.flying_q) == 32'(owed));
       Waiting_I: assert (waiting_q == 33'(u_dut.left_q) + 33'(u_dut.insn_valid_q));
-      // What is to come, to be asked for included, are the beats of the instructions that are not put together yet.
-      Beats_I: assert (coming + 40'(u_dut.gen_join.beat_q) == 40'(u_dut.left_q) * 40'(Beats) && 32'(u_dut.gen_join.beat_q) < Beats);
       Command_C: cover (done && started_command_q && last_insns_q == 32'd2);
       Ahead_C: cover (push != '0 && bursts != '0);
       Front_I: assert (4'(u_dut.avail) + 4'(u_dut.u_beats.read_q) <= 4'd4);
+    end
+  end
+
+  // What is to come are the beats of the instructions that are not handed out yet.
+  if (Parts == 1) begin : gen_join
+    always @(posedge clk_i) begin
+      if (rst_ni) Beats_I: assert (coming + 40'(u_dut.gen_join.beat_q) == left * 40'(Beats) && 32'(u_dut.gen_join.beat_q) < Beats);
+    end
+  end else begin : gen_cut
+    always @(posedge clk_i) begin
+      if (rst_ni) Parts_I: assert (coming == (left == '0 ? 40'd0 : (left + 40'(u_dut.gen_cut.part_q) + 40'(Parts - 1)) / 40'(Parts)));
     end
   end
 

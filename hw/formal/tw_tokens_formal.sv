@@ -1,4 +1,5 @@
-// tw_tokens beside one counter of the model, that of a pair of units which the prover chooses once.
+// tw_tokens beside sixteen counters, one for each ordered pair of units. What is claimed of a unit is claimed of one that the
+// prover chooses anew in each cycle.
 //
 // Units start only when their tokens are there, as the core lets them, and after an overflow nothing starts, as the trap has it.
 module tw_tokens_formal #(
@@ -10,8 +11,11 @@ module tw_tokens_formal #(
   input logic [3:0]  start_i,
   input logic [3:0]  retire_i,
   input logic [15:0] push_i,
-  input logic [3:0]  pair_i
+  input logic [1:0]  unit_i
 );
+
+  localparam int unsigned CountW = Width + 1;
+  localparam logic [Width:0] Full = {1'b0, {Width{1'b1}}};
 
   logic [3:0] ready, overflow;
   logic [7:0] missing;
@@ -23,32 +27,40 @@ module tw_tokens_formal #(
   logic started_q = 1'b0;
   always_ff @(posedge clk_i) started_q <= 1'b1;
 
-  // The chosen pair: the unit that gives, and the one that takes.
-  logic [3:0] pair_q, pair;
-  logic [1:0] from, to;
-  assign pair = started_q ? pair_q : pair_i;
-  assign from = pair[1:0];
-  assign to = pair[3:2];
-  always_ff @(posedge clk_i) pair_q <= pair;
-
-  // Its tokens, counted with a bit to spare.
-  logic [Width:0] tokens_q;
-  logic           give, take, overflowed_q;
-  assign give = retire_i[from] && push_i[{from, to}];
-  assign take = start_i[to] && need_i[{to, from}];
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      tokens_q <= '0;
-      overflowed_q <= 1'b0;
-    end else begin
-      tokens_q <= tokens_q + (Width+1)'(give) - (Width+1)'(take);
-      if (overflow != '0) overflowed_q <= 1'b1;
+  // By pair, the unit that takes first: the tokens that are there, with a bit to spare; whether one comes and one goes; whether
+  // there is none, or no place for one more.
+  logic [16*CountW-1:0] tokens_q;
+  logic [15:0]          give, take, none, full;
+  for (genvar to = 0; to < 4; to++) begin : gen_to
+    for (genvar from = 0; from < 4; from++) begin : gen_from
+      localparam int unsigned Pair = to * 4 + from;
+      assign give[Pair] = retire_i[from] && push_i[from*4 + to];
+      assign take[Pair] = start_i[to] && need_i[Pair];
+      assign none[Pair] = tokens_q[Pair*CountW +: CountW] == '0;
+      assign full[Pair] = tokens_q[Pair*CountW +: CountW] == Full;
+      always_ff @(posedge clk_i) begin
+        if (!rst_ni) tokens_q[Pair*CountW +: CountW] <= '0;
+        else tokens_q[Pair*CountW +: CountW] <= tokens_q[Pair*CountW +: CountW] + CountW'(give[Pair]) - CountW'(take[Pair]);
+      end
     end
   end
 
-  // The only token that the taking unit needs is the chosen pair's.
-  logic alone;
-  assign alone = need_i[{to, 2'b00} +: 4] == 4'b0001 << from;
+  logic overflowed_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) overflowed_q <= 1'b0;
+    else if (overflow != '0) overflowed_q <= 1'b1;
+  end
+
+  // The chosen unit as one that takes: the units whose tokens it lacks, and the one that is named. As one that gives: the units
+  // whose counters have no place.
+  logic [3:0] lacks, below, spills;
+  logic [1:0] named;
+  assign lacks = need_i[{unit_i, 2'b00} +: 4] & none[{unit_i, 2'b00} +: 4];
+  assign named = missing[{unit_i, 1'b0} +: 2];
+  assign below = (4'd1 << named) - 4'd1;
+  always_comb begin
+    for (int unsigned to = 0; to < 4; to++) spills[to] = give[{2'(to), unit_i}] && !take[{2'(to), unit_i}] && full[{2'(to), unit_i}];
+  end
 
   always @(posedge clk_i) begin
     if (!started_q) assume (!rst_ni);
@@ -56,25 +68,26 @@ module tw_tokens_formal #(
     assume (!overflowed_q || (start_i == '0 && retire_i == '0));
     if (rst_ni) begin
       if (!overflowed_q) begin
-        NeverAboveCapacity_A: assert (!tokens_q[Width]);
-        if (alone) Ready_A: assert (ready[to] == (tokens_q != '0));
-        if (need_i[{to, from}] && tokens_q == '0) NotReady_A: assert (!ready[to]);
-        if (need_i[{to, 2'b00} +: 4] == '0) NothingNeeded_A: assert (ready[to]);
-        // The lowest unit that keeps the taker waiting is named.
-        if (alone && tokens_q == '0) Missing_A: assert (missing[{to, 1'b0} +: 2] == from);
-        if (need_i[{to, from}] && tokens_q == '0) MissingLowest_A: assert (missing[{to, 1'b0} +: 2] <= from);
-        NeverBelowZero_A: assert (!(take && tokens_q == '0));
+        // Ready when all that is needed is there; else the lowest unit that keeps it waiting is named.
+        Ready_A: assert (ready[unit_i] == (lacks == '0));
+        if (lacks != '0) MissingLowest_A: assert (lacks[named] && (lacks & below) == '0);
+        NeverBelowZero_A: assert ((take & none) == '0);
         // A push of a full counter is an overflow of the unit that pushes, unless the token is taken in the same cycle.
-        if (give && !take && tokens_q == {1'b0, {Width{1'b1}}}) Overflow_A: assert (overflow[from]);
-        if (retire_i[from] && push_i[{from, 2'b00} +: 4] == 4'b0001 << to && overflow[from])
-          OverflowIsFull_A: assert (!take && tokens_q == {1'b0, {Width{1'b1}}});
-        if (!retire_i[from]) NoRetirement_A: assert (!overflow[from]);
+        Overflow_A: assert (overflow[unit_i] == (spills != '0));
       end
-      // For the proofs by induction.
-      if (!overflowed_q) Counter_I: assert (u_dut.counts[({to, from})*Width +: Width] == tokens_q[Width-1:0]);
-      Full_C: cover (tokens_q == {1'b0, {Width{1'b1}}} && give && take && overflow == '0);
-      Overflow_C: cover (overflow[from] && from != to);
-      Waits_C: cover (!ready[to] && tokens_q != '0 && need_i[{to, from}]);
+      Several_C: cover (lacks == 4'b0110 && need_i[{unit_i, 2'b00} +: 4] == 4'b0111);
+      Starts_C: cover (start_i[unit_i] && need_i[{unit_i, 2'b00} +: 4] == 4'b1101);
+      Full_C: cover (full[1] && give[1] && take[1] && overflow == '0);
+      Overflow_C: cover (overflow[unit_i] && spills == 4'b1000);
+    end
+  end
+  for (genvar p = 0; p < 16; p++) begin : gen_pair
+    always @(posedge clk_i) begin
+      if (rst_ni && !overflowed_q) begin
+        NeverAboveCapacity_A: assert (!tokens_q[p*CountW + Width]);
+        // For the proofs by induction.
+        Counter_I: assert (u_dut.counts[p*Width +: Width] == tokens_q[p*CountW +: Width]);
+      end
     end
   end
 

@@ -1,6 +1,6 @@
 `include "tw_assert.svh"
 
-// Splits rows into bursts: at most MaxBeats beats, none across 4 KiB.
+// Splits rows into bursts: at most MaxBeats beats, none across a page.
 module tw_bursts #(
   parameter int unsigned AddrW = 40,
   parameter int unsigned BusBytes = 8,
@@ -22,6 +22,7 @@ module tw_bursts #(
 );
 
   localparam int unsigned Log = $clog2(BusBytes);
+  localparam int unsigned PageLog = $clog2(tw_isa_pkg::PageBytes);
   localparam logic [7:0]  LastByte = 8'(BusBytes - 1);
   localparam int unsigned BeatsW = BytesW + 1;
 
@@ -29,7 +30,7 @@ module tw_bursts #(
   logic [AddrW-1:0]  addr_q;
   logic [BeatsW-1:0] beats_q, page, beats;
   logic [BytesW:0]   total;
-  logic [12:0]       left_page;
+  logic [PageLog:0]  left_page;
   logic              ends;
 
   // Beats of a row: from its first byte's beat to its last byte's.
@@ -42,7 +43,7 @@ module tw_bursts #(
     left_page = '0;
     page = '0;
     if (valid_q) begin
-      left_page = 13'd4096 - {1'b0, addr_q[11:0]};
+      left_page = (PageLog+1)'(tw_isa_pkg::PageBytes) - {1'b0, addr_q[PageLog-1:0]};
       page = BeatsW'(left_page) >> Log;
       if (beats > BeatsW'(MaxBeats)) beats = BeatsW'(MaxBeats);
       if (beats > page) beats = page;
@@ -72,7 +73,7 @@ module tw_bursts #(
     end
   end
 
-  `TW_ASSERT(InPage_A, !burst_valid_o || (13'(burst_addr_o[11:0]) + (13'(burst_beats_o) << Log) <= 13'd4096))
+  `TW_ASSERT(InPage_A, !burst_valid_o || (32'(burst_addr_o[PageLog-1:0]) + (32'(burst_beats_o) << Log) <= tw_isa_pkg::PageBytes))
   `TW_ASSERT(NotEmpty_A, !burst_valid_o || burst_beats_o != '0)
 
 endmodule

@@ -31,8 +31,7 @@ module tw_fetch (
   // Beats of an instruction, or instructions of a beat.
   localparam int unsigned Beats = BusBytes >= 32 ? 1 : 32 / BusBytes;
   localparam int unsigned Parts = BusBytes <= 32 ? 1 : BusBytes / 32;
-  localparam int unsigned Buffer = tw_cfg_pkg::FetchBufferInsns * 32 / BusBytes;
-  localparam int unsigned MaxBeats = Buffer < 16 ? Buffer : 16;
+  localparam int unsigned Buffer = tw_cfg_pkg::FetchBufferBeats;
   localparam int unsigned FreeW = $clog2(Buffer + 1);
 
   // Requests: the stream is one row of 32 bytes an instruction.
@@ -40,7 +39,7 @@ module tw_fetch (
   logic [8:0] burst_beats;
   logic [FreeW-1:0] free_q;
   logic [FreeW:0] flying_q;
-  tw_bursts #(.AddrW(OffsetBits), .BusBytes(BusBytes), .MaxBeats(MaxBeats), .BytesW(37)) u_bursts (
+  tw_bursts #(.AddrW(OffsetBits), .BusBytes(BusBytes), .MaxBeats(tw_cfg_pkg::FetchBurstBeats), .BytesW(37)) u_bursts (
     .clk_i, .rst_ni, .row_valid_i(start_i && stream_insns_i != '0), .row_addr_i(stream_addr_i),
     .row_bytes_i({stream_insns_i, 5'd0}), .row_last_i(1'b1), .row_ready_o(row_ready), .burst_valid_o(burst_valid),
     .burst_addr_o(ar_addr_o), .burst_beats_o(burst_beats), .burst_last_o(burst_last), .burst_take_i(take)

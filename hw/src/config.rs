@@ -5,7 +5,7 @@ mod fit;
 mod host;
 mod params;
 
-pub use derive::{Mem, Widths};
+pub use derive::{Mem, PAGE_BYTES, Widths};
 pub use host::{HostParam, HostSection};
 pub use params::{Counters, HwConfig, Legal, PARAMS, Param};
 
@@ -293,11 +293,11 @@ impl HwConfig {
                 );
             }
         }
-        if self.max_burst_beats * self.bus_bytes() > 4096 {
+        if self.max_burst_beats * self.bus_bytes() > PAGE_BYTES {
             bad(
                 "max_burst_beats",
                 format!("is {} on a bus of {} bytes, more than 4 KiB", self.max_burst_beats, self.bus_bytes()),
-                format!("use at most {}", 4096 / self.bus_bytes()),
+                format!("use at most {}", PAGE_BYTES / self.bus_bytes()),
             );
         }
         if self.stride_bits > self.offset_bits {

@@ -13,6 +13,9 @@ use tilewright_hw::config::{HwConfig, PRESETS};
 use tilewright_hw::isa::config_package;
 use tilewright_hw::rtl::SOURCES;
 
+/// The harnesses' own configurations, by the names of their files.
+const OWN_CONFIGS: [&str; 2] = ["small", "wide"];
+
 /// An edit of one source that makes a block wrong.
 #[derive(Deserialize)]
 struct Mutant {
@@ -70,9 +73,22 @@ fn blocks() -> Vec<String> {
     blocks
 }
 
-/// Whether a block is to be looked at.
-fn wanted(block: &str) -> bool {
-    std::env::var("TILEWRIGHT_FORMAL").map_or(true, |name| name.is_empty() || name == block)
+/// The blocks to be looked at: the one of this name, or all where there is no name.
+fn chosen(name: &str) -> Result<Vec<String>, String> {
+    let known = blocks();
+    if name.is_empty() {
+        return Ok(known);
+    }
+    if known.iter().any(|block| block == name) {
+        return Ok(vec![name.to_string()]);
+    }
+    Err(format!("TILEWRIGHT_FORMAL={name}: there is no such block in hw/formal; there are {}", known.join(", ")))
+}
+
+/// The blocks that the environment chooses.
+fn wanted() -> Vec<String> {
+    let name = std::env::var("TILEWRIGHT_FORMAL").unwrap_or_default();
+    chosen(&name).unwrap_or_else(|why| panic!("{why}"))
 }
 
 /// The tasks of a harness, from the section of its file that lists them with their tags.
@@ -96,8 +112,8 @@ fn mutants() -> Vec<Mutant> {
     toml::from_str::<Mutants>(&text).expect("the mutants can be read").mutant
 }
 
-/// Lays out the RTL, the packages of every preset and of the harnesses' small configuration, and the harnesses in a folder below the build's, where a counterexample stays
-/// after a failure; gives the folder of the harnesses.
+/// Lays out the RTL, the packages of every preset and of the harnesses' own configurations, and the harnesses in a folder below
+/// the build's, where a counterexample stays after a failure; gives the folder of the harnesses.
 fn lay_out(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("formal").join(name);
     if folder.exists() {
@@ -109,10 +125,11 @@ fn lay_out(name: &str) -> PathBuf {
     for (source, text) in SOURCES {
         std::fs::write(rtl.join(source), text).expect("the folder can be written");
     }
-    let small = root().join("hw/formal/small.toml").to_string_lossy().into_owned();
-    let presets = PRESETS.iter().map(|(preset, _)| (*preset, *preset));
-    for (name, source) in presets.chain([("small", small.as_str())]) {
-        let config = HwConfig::load(source).unwrap_or_else(|error| panic!("{source}: {error}"));
+    let presets = PRESETS.iter().map(|(preset, _)| (preset.to_string(), preset.to_string()));
+    let own =
+        OWN_CONFIGS.map(|name| (name.to_string(), root().join(format!("hw/formal/{name}.toml")).display().to_string()));
+    for (name, source) in presets.chain(own) {
+        let config = HwConfig::load(&source).unwrap_or_else(|error| panic!("{source}: {error}"));
         let package = rtl.join(format!("gen/tw_cfg_{name}.sv"));
         std::fs::write(package, config_package(&config)).expect("the folder can be written");
     }
@@ -155,12 +172,13 @@ fn outcome(text: &str) -> String {
 }
 
 fn proofs_hold(name: &str, only_quick: bool) {
+    let wanted = wanted();
     if !has_prover() {
         return;
     }
     let formal = lay_out(name);
     let mut failed = Vec::new();
-    for block in blocks().into_iter().filter(|block| wanted(block)) {
+    for block in wanted {
         let tasks = tasks(&block);
         let chosen: Vec<&str> = tasks.iter().filter(|t| t.quick || !only_quick).map(|t| t.name.as_str()).collect();
         assert!(!chosen.is_empty(), "{block}: no task is quick");
@@ -175,11 +193,12 @@ fn proofs_hold(name: &str, only_quick: bool) {
 }
 
 fn mutants_are_refuted(name: &str, only_quick: bool) {
+    let wanted = wanted();
     if !has_prover() {
         return;
     }
     let mut survived = Vec::new();
-    for mutant in mutants().iter().filter(|mutant| (mutant.quick || !only_quick) && wanted(&mutant.block)) {
+    for mutant in mutants().iter().filter(|mutant| (mutant.quick || !only_quick) && wanted.contains(&mutant.block)) {
         let formal = lay_out(&format!("{name}/{}", mutant.name.replace(' ', "-")));
         plant(mutant, &formal);
         let start = std::time::Instant::now();
@@ -214,6 +233,14 @@ fn all_proofs_hold() {
 #[ignore = "some minutes; make formal runs it"]
 fn all_planted_bugs_are_refuted() {
     mutants_are_refuted("mutants", false);
+}
+
+#[test]
+fn a_block_that_is_not_there_is_refused_with_those_that_are() {
+    assert_eq!(chosen("tw_fifo"), Ok(vec!["tw_fifo".to_string()]));
+    assert_eq!(chosen(""), Ok(blocks()));
+    let why = chosen("tw_fifos").expect_err("there is no such block");
+    assert!(why.contains("tw_fifos") && blocks().iter().all(|block| why.contains(block)), "{why}");
 }
 
 #[test]

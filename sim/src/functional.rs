@@ -18,7 +18,7 @@ pub use kernel::Kernel;
 use crate::queue::Queue;
 use state::State;
 use std::sync::Arc;
-use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::config::{HwConfig, Mem, PAGE_BYTES};
 use tilewright_hw::device::{Base, Command, DeviceError, RunReport, Trap, check_command};
 use tilewright_hw::isa::{DecodeError, Decoder, INSN_BYTES, Insn, Op, illegal_reasons};
 use tilewright_hw::regs::{TrapCause, TrapUnit};
@@ -173,16 +173,17 @@ impl Fsim {
     }
 }
 
-/// The burst in which fetch reads the instruction at `addr`: bursts begin with the stream and at each 4 KiB, and the bus
+/// The burst in which fetch reads the instruction at `addr`: bursts begin with the stream and at each page, and the bus
 /// answers one as a whole.
 pub(crate) fn fetch_burst(config: &HwConfig, command: &Command, addr: u64) -> std::ops::Range<u64> {
     let beat = u64::from(config.bus_bytes());
     let longest = u64::from(config.fetch_burst_beats()) * beat;
-    let page = addr / 4096 * 4096;
+    let page_bytes = u64::from(PAGE_BYTES);
+    let page = addr / page_bytes * page_bytes;
     let origin = page.max(command.stream_addr / beat * beat);
     let start = origin + (addr - origin) / longest * longest;
     let stream_end = command.stream_addr.saturating_add(u64::from(command.insns) * INSN_BYTES as u64);
-    start..(start + longest).min(page + 4096).min(stream_end)
+    start..(start + longest).min(page + page_bytes).min(stream_end)
 }
 
 /// A command that runs instruction by instruction; see [`Fsim::step_through`].

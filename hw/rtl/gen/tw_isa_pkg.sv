@@ -118,4 +118,5 @@ package tw_isa_pkg;
   localparam logic [31:0] ParamBiasRow = 32'd0;
   localparam logic [31:0] ParamMultiplierRow = 32'd4;
   localparam logic [31:0] ParamShiftRow = 32'd8;
+  localparam logic [31:0] PageBytes = 32'd4096;
 endpackage

@@ -34,6 +34,12 @@ impl Mem {
     }
 }
 
+/// Bytes that no burst crosses a multiple of: AXI's rule, and so the most that a burst moves.
+pub const PAGE_BYTES: u32 = 4096;
+
+/// Beats of fetch's longest burst where its buffer takes as many.
+const FETCH_BURST_BEATS: u32 = 16;
+
 /// Field widths of the instruction set that depend on the configuration.
 pub type Widths = [u32; WidthName::COUNT];
 
@@ -141,7 +147,7 @@ impl HwConfig {
 
     /// Beats of fetch's longest burst.
     pub fn fetch_burst_beats(&self) -> u32 {
-        self.fetch_buffer_beats().min(16)
+        self.fetch_buffer_beats().min(FETCH_BURST_BEATS)
     }
 
     /// Rows of loads that are requested and not yet being written: as many as bursts may be under way.

@@ -3,7 +3,7 @@
 use super::{
     DESCRIPTOR_FIELDS, FieldValue, HEADER_BITS, INSN_BITS, ISA_VERSION, Opcode, Unit, VecOp, VecSrc, Width, insn_bits,
 };
-use crate::config::{HwConfig, Mem, PARAMS};
+use crate::config::{HwConfig, Mem, PAGE_BYTES, PARAMS};
 use crate::regs::{Access, REGS, TrapCause, TrapUnit, UnitState};
 use std::fmt::Write;
 
@@ -90,6 +90,7 @@ fn isa_package() -> String {
     constant(32, "ParamBiasRow".into(), super::PARAM_BIAS_ROW.into());
     constant(32, "ParamMultiplierRow".into(), super::PARAM_MULTIPLIER_ROW.into());
     constant(32, "ParamShiftRow".into(), super::PARAM_SHIFT_ROW.into());
+    constant(32, "PageBytes".into(), PAGE_BYTES.into());
     s.push_str("endpackage\n");
     s
 }
@@ -111,6 +112,8 @@ pub fn config_package(config: &HwConfig) -> String {
         let _ = writeln!(s, "  localparam int unsigned {name} = {value};");
     };
     int("BusBytes", config.bus_bytes());
+    int("FetchBufferBeats", config.fetch_buffer_beats());
+    int("FetchBurstBeats", config.fetch_burst_beats());
     int("LoadRows", config.load_rows());
     int("StoreRows", config.store_rows());
     int("LoadsUnderWay", config.dma_under_way());

@@ -3,9 +3,9 @@
 use super::slots::{Slots, Time};
 use std::collections::VecDeque;
 use tilewright_hw::HwConfig;
+use tilewright_hw::config::PAGE_BYTES;
 
-/// Bytes that no burst crosses a multiple of.
-const PAGE: u64 = 4096;
+const PAGE: u64 = PAGE_BYTES as u64;
 
 /// A burst to be requested: its first byte, at a multiple of the beat's bytes, and its beats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
