@@ -43,12 +43,7 @@ fn no_level_is_slower_than_the_one_before() {
 #[test]
 fn no_network_is_slower_at_a_higher_level() {
     let config = HwConfig::load("1x16x16").unwrap();
-    for name in [
-        "anomaly-autoencoder/model_int8.tflite",
-        "kws-dscnn/model_int8.tflite",
-        "vww-mobilenet-96/model_int8.tflite",
-        "vit-tiny-mnist/model_qdq_perchannel.onnx",
-    ] {
+    for name in ["anomaly-autoencoder/model_int8.tflite", "kws-dscnn/model_int8.tflite"] {
         let Some(file) = testing::model(name) else { return };
         check_cycles(name, &all(&file, &config, DeviceKind::Csim));
     }
@@ -58,7 +53,12 @@ fn no_network_is_slower_at_a_higher_level() {
 #[ignore = "takes minutes"]
 fn no_large_network_is_slower_at_a_higher_level() {
     let config = HwConfig::load("1x16x16").unwrap();
-    for name in ["mobilenetv2-1.0-224/model_ptq_int8.tflite", "efficientnet-lite0/model_qdq_perchannel.onnx"] {
+    for name in [
+        "vww-mobilenet-96/model_int8.tflite",
+        "vit-tiny-mnist/model_qdq_perchannel.onnx",
+        "mobilenetv2-1.0-224/model_ptq_int8.tflite",
+        "efficientnet-lite0/model_qdq_perchannel.onnx",
+    ] {
         let Some(file) = testing::model(name) else { return };
         check_cycles(name, &all(&file, &config, DeviceKind::Csim));
     }

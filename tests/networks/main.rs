@@ -16,7 +16,9 @@ mod resnet;
 mod shapes;
 mod tflite;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use tilewright::devices::{self, DeviceKind, Extras};
 use tilewright::inference::{self, Results};
@@ -53,15 +55,24 @@ fn compiled(model: &Path, hw: &str, device: DeviceKind) -> (Artifact, HwConfig) 
     compiled_at(2, model, hw, device)
 }
 
-/// The same at a level of optimisation.
+/// What was compiled: level, model, configuration, and whether anything may be offloaded.
+type Known = HashMap<(u8, PathBuf, String, bool), Arc<OnceLock<Artifact>>>;
+
+/// The same at a level of optimisation. Tests of this program that ask for the same get the same.
 fn compiled_at(level: u8, model: &Path, hw: &str, device: DeviceKind) -> (Artifact, HwConfig) {
+    static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
     let config = HwConfig::load(hw).unwrap();
-    let data = arrays(model, "input").into_iter().map(|t| (None, t.shape)).collect();
-    let sizes = Sizes { data, ..Sizes::default() };
-    let graph = model::import(model, &sizes).unwrap_or_else(|e| panic!("{e}"));
-    let options = Options { offload: Offload::all_if(device != DeviceKind::Cpu), level, ..Options::new(&config) };
-    let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap_or_else(|e| panic!("{}: {e}", model.display()));
-    (artifact, config)
+    let offloads = device != DeviceKind::Cpu;
+    let key = (level, model.to_path_buf(), hw.to_string(), offloads);
+    let known = Arc::clone(KNOWN.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
+    let build = || {
+        let data = arrays(model, "input").into_iter().map(|t| (None, t.shape)).collect();
+        let sizes = Sizes { data, ..Sizes::default() };
+        let graph = model::import(model, &sizes).unwrap_or_else(|e| panic!("{e}"));
+        let options = Options { offload: Offload::all_if(offloads), level, ..Options::new(&config) };
+        model::build(graph, &options, &mut |_, _| {}).unwrap_or_else(|e| panic!("{}: {e}", model.display()))
+    };
+    (known.get_or_init(build).clone(), config)
 }
 
 /// Runs a compiled model as often as its inputs ask for. What runs on the design runs on the cycle model too, which must say
