@@ -1,8 +1,8 @@
-//! Operators of single elements taken into the tiles of the product before them, so that its results are neither stored
-//! nor loaded in between.
+//! Operators of single elements and poolings taken into the tiles of the product before them, so that its results are
+//! neither stored nor loaded in between.
 
 use super::place::{Placed, PlacedLayer};
-use crate::codegen::accel::{Kind, Layer, Other, Plan, Then, plan};
+use crate::codegen::accel::{Kind, Layer, Other, Plan, Then, cycles, plan};
 use crate::graph::{Graph, NodeId, ValueId};
 use std::collections::HashSet;
 use tilewright_hw::HwConfig;
@@ -48,7 +48,6 @@ fn fused(graph: &Graph, config: &HwConfig, placed: &Placed, product: usize, at: 
     let fits = first.depth == second.depth
         && matches!(first.layer.kind, Kind::Conv(_))
         && first.layer.then.len() < MOST
-        && second.layer.output.1 == view
         && second.layer.inputs.iter().filter(|i| **i == (value, view)).count() == 1;
     if !fits || graph.is_output(value) {
         return None;
@@ -60,8 +59,14 @@ fn fused(graph: &Graph, config: &HwConfig, placed: &Placed, product: usize, at: 
     }
     let mut layer = first.layer.clone();
     let place = second.layer.inputs.iter().position(|i| *i == (value, view))?;
+    // Operators of single elements stand before a pooling alone.
+    let pool = matches!(second.layer.kind, Kind::Pool(_));
+    if if pool { !layer.then.is_empty() } else { layer.pooling().is_some() || second.layer.output.1 != view } {
+        return None;
+    }
     layer.then.push(match &second.layer.kind {
         Kind::Lookup(table) => Then::Lookup(table.clone()),
+        Kind::Pool(pool) => Then::Pool { pool: Box::new(pool.clone()), of: view },
         Kind::Pair(pair) if pair.b == Other::Tensor => {
             let other = second.layer.inputs[1 - place];
             if other.1 != view || !ready(placed, other.0, product) {
@@ -78,9 +83,13 @@ fn fused(graph: &Graph, config: &HwConfig, placed: &Placed, product: usize, at: 
     layer.output = second.layer.output;
     let plan = plan(&layer, config, true).ok()?;
     let Plan::Conv(tile) = &plan else { return None };
-    // Alone the operator would move its operands and its result over the bus.
-    let moved = second.layer.inputs.len() as u64 + 1;
-    let alone = moved * view.layout(config).bytes() as u64 / u64::from(config.bus_bytes());
+    let alone = if pool {
+        cycles(&second.layer, &second.plan, config)
+    } else {
+        // Alone the operator would move its operands and its result over the bus.
+        let moved = second.layer.inputs.len() as u64 + 1;
+        moved * view.layout(config).bytes() as u64 / u64::from(config.bus_bytes())
+    };
     (tile.cycles <= before.cycles + alone).then_some((layer, plan))
 }
 

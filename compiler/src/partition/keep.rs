@@ -109,7 +109,7 @@ struct Held {
 
 /// Padding that a layer's windows reach around their image: above, left, below, right, and its value.
 fn padding(layer: &Layer) -> Option<([u32; 4], i8)> {
-    let (input, output) = (layer.inputs[0].1, layer.output.1);
+    let (input, output) = (layer.inputs[0].1, layer.results());
     let (kernel, strides, pads, dilations, value) = match &layer.kind {
         Kind::Conv(c) => (c.kernel, c.strides, c.pads, c.dilations, c.pad_value),
         Kind::Pool(p) => (p.kernel, p.strides, p.pads, p.dilations, p.pad_value),

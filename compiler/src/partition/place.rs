@@ -129,7 +129,11 @@ fn accept(
 }
 
 pub(super) fn describe(layer: &Layer, plan: &Plan) -> String {
-    let behind = if layer.then.is_empty() { "" } else { ", and in them what is done with its results" };
+    let behind = match (layer.then.is_empty(), layer.pooling()) {
+        (true, _) => "",
+        (false, None) => ", and in them what is done with its results",
+        (false, Some(_)) => ", and in them the pooling of its results",
+    };
     let behind = &format!("{behind}{}", on_chip(layer));
     match (&layer.kind, plan) {
         (Kind::Conv(conv), Plan::Conv(t)) if layer.inputs[0].1.has_windows() => format!(

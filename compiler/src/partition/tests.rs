@@ -5,6 +5,7 @@ mod fused;
 mod kept;
 mod layouts;
 mod models;
+mod pooled;
 mod problems;
 mod reshaped;
 mod stems;
@@ -22,7 +23,7 @@ use tilewright_driver::{race, run_program};
 use tilewright_hw::HwConfig;
 use tilewright_hw::device::Device;
 use tilewright_runtime::artifact::{Image, Packing};
-use tilewright_sim::{Fsim, Rtl, RtlOptions};
+use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions};
 
 const MEMORY: u64 = 64 << 20;
 
@@ -80,6 +81,11 @@ type NewDevice<'a> = &'a dyn Fn(&HwConfig) -> Box<dyn Device>;
 
 fn fsim(config: &HwConfig) -> Box<dyn Device> {
     Box::new(Fsim::new(config.clone(), MEMORY))
+}
+
+/// The cycle model, which refuses races, lucky ports and reads of what nobody wrote.
+fn csim(config: &HwConfig) -> Box<dyn Device> {
+    Box::new(Csim::new(config.clone(), MEMORY, CsimOptions { strict: true, ..CsimOptions::default() }))
 }
 
 /// The Verilated design, checked by its assertions.

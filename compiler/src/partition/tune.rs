@@ -145,6 +145,7 @@ fn key(window: &[(Layer, Plan)], root: &dyn Fn(ValueId) -> ValueId) -> String {
             text += &match then {
                 Then::Pair { op, input } => format!("{:?} {input} ", op.operation()),
                 Then::Lookup(_) => "lut ".into(),
+                Then::Pool { pool, of } => format!("{pool:?} {of:?} "),
             };
         }
         match &layer.kind {

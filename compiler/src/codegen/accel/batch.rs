@@ -65,11 +65,22 @@ impl Group {
             })
             .collect();
         let at_once = if fill == Fill::Tiles { config.batch as usize } else { 1 };
-        let group = |tiles: &[Pixels]| {
-            let most = |size: fn(&Pixels) -> usize| tiles.iter().map(size).max().unwrap_or(0);
-            Group { fill, tiles: tiles.to_vec(), size: [most(|t| t.rows.len()), most(|t| t.columns.len())] }
+        tiles.chunks(at_once).map(|tiles| Group::of(fill, tiles.to_vec())).collect()
+    }
+
+    /// The pixels of another tensor that the tiles need: rows and columns of each, and of the largest.
+    pub fn reading(&self, pixels: impl Fn(&Pixels) -> [Range<usize>; 2]) -> Group {
+        let tile = |t: &Pixels| {
+            let [rows, columns] = pixels(t);
+            Pixels { image: t.image, rows, columns }
         };
-        tiles.chunks(at_once).map(group).collect()
+        Group::of(self.fill, self.tiles.iter().map(tile).collect())
+    }
+
+    fn of(fill: Fill, tiles: Vec<Pixels>) -> Group {
+        let most = |size: fn(&Pixels) -> usize| tiles.iter().map(size).max().unwrap_or(0);
+        let size = [most(|t| t.rows.len()), most(|t| t.columns.len())];
+        Group { fill, tiles, size }
     }
 
     /// Columns of one row of neighbouring pixels; one image's.

@@ -4,6 +4,7 @@ use super::batch::{Group, fill, stride};
 use super::build::{Emit, Place, Work};
 use super::keep::{Border, OnChip, Target};
 use super::layer::{Conv, Finish, Layer, Transposed};
+use super::pooled::Pooled;
 use super::product::Tile;
 use super::rest::{Rest, pack, stored};
 use super::then::Tail;
@@ -42,12 +43,17 @@ struct Walk<'a> {
     params: Vec<(Range<usize>, u64)>,
     /// What becomes of the results.
     tail: Tail<'a>,
+    /// The pooling behind them.
+    pooled: Option<Pooled<'a>>,
 }
 
 /// Tiles of output that are computed at once.
 struct Step {
     blocks: Range<usize>,
+    /// What the product computes.
     pixels: Group,
+    /// What is stored: the same, or what a pooling makes of it.
+    results: Group,
     /// Rows and columns of the largest window, padding included.
     window: [usize; 2],
 }
@@ -62,8 +68,8 @@ pub(super) fn emit(
 ) -> Result<(), DriverError> {
     let input = (e.input(layer, root)?, layer.inputs[0].1);
     let output = (e.output(layer, root)?, layer.output.1);
-    let tail = Tail::new(e, layer, root)?;
-    walk(e, (&layer.name, tail, layer.on_chip), conv, tile, (input, output, None))
+    let behind = (Tail::new(e, layer, root)?, Pooled::new(e, layer, tile, output.0));
+    walk(e, (&layer.name, behind, layer.on_chip), conv, tile, (input, output, None))
 }
 
 /// Emits a transposed convolution, phase by phase.
@@ -81,7 +87,7 @@ pub(super) fn emit_transposed(
         e.forget();
         let scatter = Some(Scatter { first: phase.first, step: transposed.strides });
         let ends = ((Some(input.0), input.1), (Some(output), phase.view), scatter);
-        walk(e, (&layer.name, Tail::none(), OnChip::default()), &phase.conv, *tile, ends)?;
+        walk(e, (&layer.name, (Tail::none(), None), OnChip::default()), &phase.conv, *tile, ends)?;
     }
     Ok(())
 }
@@ -98,12 +104,13 @@ type Ends = ((Option<Place>, View), (Option<Place>, View), Option<Scatter>);
 
 fn walk(
     e: &mut Emit,
-    (name, tail, on_chip): (&str, Tail, OnChip),
+    (name, (tail, pooled), on_chip): (&str, (Tail, Option<Pooled>), OnChip),
     conv: &Conv,
     tile: ConvTile,
     (input, output, scatter): Ends,
 ) -> Result<(), DriverError> {
-    let (fill, [from, to]) = fill(scatter.is_none() && conv.is_pointwise(), [input.1, output.1], e.config);
+    let (fill, [from, to]) =
+        fill(scatter.is_none() && pooled.is_none() && conv.is_pointwise(), [input.1, output.1], e.config);
     let (input, output) = ((input.0, from), (output.0, to));
     let sizes = Sizes::new(conv, input.1, output.1, e.config);
     let rest = Rest::new(conv, &sizes, input.1, e.config);
@@ -122,16 +129,19 @@ fn walk(
         rest_weights: 0,
         params: Vec::new(),
         tail,
+        pooled,
     };
     walk.constants(e);
     let blocks = cut(walk.sizes.out_blocks, tile.out_blocks);
     let pixels = Group::all(fill, output.1, [tile.rows, tile.columns], e.config);
+    let computed = |results: &Group| walk.pooled.as_ref().map_or(results.clone(), |pooled| pooled.pixels(results));
     let step = |b: &Range<usize>, p: &Group| {
-        let [rows, columns] = p.size;
+        let pixels = computed(p);
+        let [rows, columns] = pixels.size;
         let rows = row_span(conv, 0, rows, input.1).0.padded();
         let columns = column_span(conv, 0, columns, input.1).padded();
         let window = on_chip.input.map_or([rows, columns], |kept| kept.size().map(|n| n as usize));
-        Step { blocks: b.clone(), pixels: p.clone(), window }
+        Step { blocks: b.clone(), pixels, results: p.clone(), window }
     };
     let steps: Vec<Step> = if tile.pixels_inside {
         blocks.iter().flat_map(|b| pixels.iter().map(move |p| step(b, p))).collect()
@@ -205,7 +215,8 @@ impl Walk<'_> {
         let param = self.load_params(e, s)?;
         let pixels: usize = s.pixels.size.iter().product();
         let entries = (s.blocks.len() * self.sizes.out_ratio * pixels) as u32;
-        let acc = e.acc.take(entries);
+        let sums = self.pooled.as_ref().map_or(entries, |p| p.sums(entries, &s.results, &s.blocks));
+        let acc = e.acc.take(sums);
         let passes = if self.conv.groups > 1 {
             let (first, count) = self.sizes.blocks_for(self.conv, s.blocks.clone(), self.input.1, e.config);
             std::iter::once(first..first + count).collect()
@@ -237,6 +248,9 @@ impl Walk<'_> {
                 e.b.gemm_nest(true, &Nest { at, ..nest })?;
             }
         }
+        if let Some(pooled) = &self.pooled {
+            return self.pool(e, s, (pooled, acc, param), border);
+        }
         let size = s.pixels.size.map(|n| n as u32);
         // In inp the results lie in place; what is stored as well comes by out.
         let kept = self.on_chip.output.zip(s.pixels.tiles.first());
@@ -248,25 +262,10 @@ impl Walk<'_> {
         let out = if last.is_some() && slope.is_none() { 0 } else { self.tail.room(e, entries, again) };
         let first = last.filter(|_| slope.is_none());
         let target = first.unwrap_or(Target::out(out, size, self.sizes.out_ratio as u32));
-        let finish = &self.conv.finish;
         let blocks = s.blocks.len() as u32;
-        let work = Requant {
-            blocks,
-            ratio: self.sizes.out_ratio as u32,
-            pixels: pixels as u32,
-            bounds: [finish.zero_point, finish.lo, finish.hi],
-            mode: finish.mode,
-        };
+        let (work, requant) = self.requant(s, param.0);
+        let requant = Vector { dst: target.dst, ..requant };
         let nest = e.nest(&Work::Requant(work))?;
-        let requant = Vector {
-            op: VecOp::Requant,
-            mode: finish.mode,
-            dst: target.dst,
-            a: VecSrc::Acc,
-            b: VecSrc::Param,
-            descriptor: param.0,
-            ..Vector::default()
-        };
         e.b.vector_nest(requant, &target.results(Nest { at: [out, acc, param.1], ..nest }, blocks, size))?;
         if let Some(slope) = slope {
             // In the place of the sums, which nothing reads any more.
@@ -289,6 +288,51 @@ impl Walk<'_> {
             return self.store_apart(e, s, (place, scatter), out);
         }
         s.pixels.store(e, place, view, &s.blocks, out, |_| true)
+    }
+
+    /// Requantizes a step's sums to where windows of them are reduced, and reduces these.
+    fn pool(
+        &self,
+        e: &mut Emit,
+        s: &Step,
+        (pooled, acc, param): (&Pooled, u32, (u32, u32, u32)),
+        border: &mut Border,
+    ) -> Result<(), DriverError> {
+        let frame = pooled.frame(e, &s.results, &s.blocks);
+        let (work, requant) = self.requant(s, param.0);
+        frame.requantize(e, requant, work, [acc, param.1])?;
+        if let Some(slope) = &self.conv.slope {
+            // In the place of the sums, which nothing reads any more.
+            let nest = e.nest(&Work::Requant(Requant { mode: slope.mode, ..work }))?;
+            let below = Vector { mode: slope.mode, dst: VecDst::Acc, ..requant };
+            e.b.vector_nest(below, &Nest { at: [acc, acc, param.2], ..nest })?;
+            let (dst, a, b) = (VecDst::Out, VecSrc::Out, VecSrc::Acc);
+            let choice = Vector { op: slope.op, dst, a, b, ..Vector::default() };
+            frame.combine(e, choice, acc)?;
+        }
+        pooled.apply(e, &frame, (&s.results, &s.blocks), acc, border)
+    }
+
+    /// What a step's requantization does, and its instruction, with out for its results.
+    fn requant(&self, s: &Step, descriptor: u32) -> (Requant, Vector) {
+        let finish = &self.conv.finish;
+        let work = Requant {
+            blocks: s.blocks.len() as u32,
+            ratio: self.sizes.out_ratio as u32,
+            pixels: s.pixels.size.iter().product::<usize>() as u32,
+            bounds: [finish.zero_point, finish.lo, finish.hi],
+            mode: finish.mode,
+        };
+        let vector = Vector {
+            op: VecOp::Requant,
+            mode: finish.mode,
+            dst: VecDst::Out,
+            a: VecSrc::Acc,
+            b: VecSrc::Param,
+            descriptor,
+            ..Vector::default()
+        };
+        (work, vector)
     }
 
     /// Stores tiles pixel by pixel, block by block.
@@ -422,7 +466,9 @@ impl Walk<'_> {
             let kept = self.on_chip.input.map(|k| k.at(in_blocks.start, first(0, row), first(1, column)));
             return kept.ok_or_else(|| DriverError::Rule { index: e.b.len(), what: "an input has no place".into() });
         };
-        let key = [image, row, column, in_blocks.start, in_blocks.end];
+        // Windows of two tiles may begin with the same row.
+        let [_, first_row, first_column] = s.results.key();
+        let key = [image, first_row, first_column, in_blocks.start, in_blocks.end];
         if let Some(entry) = e.inp.find(&key) {
             return Ok(entry);
         }

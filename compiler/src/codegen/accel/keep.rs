@@ -92,15 +92,44 @@ impl Kept {
         let offset = e.b.constant(&format!("{name} padding"), Role::Params, &bytes);
         let row = e.param.take(PARAM_ROWS * e.config.descriptor_entries());
         e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes.len() as u64)?;
-        let clip = Vector {
-            op: VecOp::Clip,
-            dst: VecDst::Inp,
-            a: source.0,
-            descriptor: row / PARAM_ROWS,
-            ..Vector::default()
-        };
+        let Kept { entry, blocks, image, border, .. } = *self;
+        Frame { dst: VecDst::Inp, entry, blocks, image, border }.write(e, row / PARAM_ROWS, source)
+    }
+}
+
+/// Blocks of an image with a border around each, one behind the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Frame {
+    /// The memory.
+    pub dst: VecDst,
+    /// The first entry.
+    pub entry: u32,
+    /// Blocks of channels.
+    pub blocks: u32,
+    /// Rows of the image, and entries of each.
+    pub image: [u32; 2],
+    /// Rows above the image, entries to its left, rows below, entries to its right.
+    pub border: [u32; 4],
+}
+
+impl Frame {
+    /// Where the image goes.
+    pub fn target(&self) -> Target {
+        let ([rows, columns], [top, left, ..]) = (self.size(), self.border);
+        Target { dst: self.dst, at: self.entry + top * columns + left, plane: rows * columns, row: columns }
+    }
+
+    /// Rows with the border, and entries of each.
+    pub fn size(&self) -> [u32; 2] {
+        let [top, left, bottom, right] = self.border;
+        [top + self.image[0] + bottom, left + self.image[1] + right]
+    }
+
+    /// Writes the border, with `source` for the operand of a clip to one value, which a descriptor has.
+    pub fn write(&self, e: &mut Emit, descriptor: u32, source: (VecSrc, u32)) -> Result<(), DriverError> {
+        let clip = Vector { op: VecOp::Clip, dst: self.dst, a: source.0, descriptor, ..Vector::default() };
         let ([rows, columns], [top, left, bottom, right]) = (self.size(), self.border);
-        let block = Dim::new(self.blocks, [self.plane(), 0, 0]);
+        let block = Dim::new(self.blocks, [rows * columns, 0, 0]);
         // Above, with the left of the first row; between the rows; and below, with the right of the last.
         let run = |count| Dim::new(count, [1, 0, 0]);
         let runs = [

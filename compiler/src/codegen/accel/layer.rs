@@ -29,6 +29,13 @@ pub struct Layer {
 /// An operator on the results of a product.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Then {
+    /// Windows of the results reduced channel by channel. Nothing stands behind it.
+    Pool {
+        /// The pooling.
+        pool: Box<Pool>,
+        /// The product's results, of which it is one.
+        of: View,
+    },
     /// An operator of two tensors, of which the result is the first.
     Pair {
         /// What becomes of two elements.
@@ -38,6 +45,21 @@ pub enum Then {
     },
     /// A function of each byte: its values from -128 on.
     Lookup(Vec<i8>),
+}
+
+impl Layer {
+    /// The pooling in a product's tiles, if there is one, with the product's results.
+    pub fn pooling(&self) -> Option<(&Pool, View)> {
+        self.then.iter().find_map(|then| match then {
+            Then::Pool { pool, of } => Some((&**pool, *of)),
+            _ => None,
+        })
+    }
+
+    /// What the work itself gives: the output, but where a pooling stands between.
+    pub fn results(&self) -> View {
+        self.pooling().map_or(self.output.1, |(_, of)| of)
+    }
 }
 
 /// The work of a layer.

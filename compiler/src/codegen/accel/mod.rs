@@ -23,6 +23,7 @@ mod pair;
 mod pairs;
 mod plan;
 mod pool;
+mod pooled;
 mod product;
 mod rest;
 mod scratch;

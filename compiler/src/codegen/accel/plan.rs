@@ -76,8 +76,8 @@ pub fn plan(layer: &Layer, config: &HwConfig, search: bool) -> Result<Plan, Stri
     check_strides(layer, config)?;
     match &layer.kind {
         Kind::Conv(conv) => {
-            let need = Need { on_chip: layer.on_chip, ..then::need(&layer.then, config)? };
-            let views = [layer.inputs[0].1, layer.output.1];
+            let need = then::need(layer, config)?;
+            let views = [layer.inputs[0].1, layer.results()];
             let alone = layer.then.is_empty() && conv.slope.is_none();
             let shared = alone.then(|| depthwise::tiles(conv, views, layer.on_chip, 1, config));
             let shared = shared.and_then(|tiles| tiles.into_iter().next());
@@ -118,9 +118,8 @@ pub fn plans(layer: &Layer, config: &HwConfig, most: usize) -> Vec<Plan> {
     }
     match &layer.kind {
         Kind::Conv(conv) => {
-            let Ok(need) = then::need(&layer.then, config) else { return Vec::new() };
-            let need = Need { on_chip: layer.on_chip, ..need };
-            let views = [layer.inputs[0].1, layer.output.1];
+            let Ok(need) = then::need(layer, config) else { return Vec::new() };
+            let views = [layer.inputs[0].1, layer.results()];
             let products = tiles(conv, (false, need, Wanted::All), views, config).unwrap_or_default();
             let first = products.first().copied();
             let alone = layer.then.is_empty() && conv.slope.is_none();

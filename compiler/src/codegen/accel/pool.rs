@@ -19,7 +19,8 @@ use tilewright_hw::isa::{Descriptor, Load, PARAM_ROWS, VecDst, VecOp, VecSrc, Ve
 use tilewright_hw::layout::{pack_descriptor, pack_params};
 use tilewright_hw::num;
 
-struct Walk<'a> {
+/// Tiles of a pooling, of data in device memory or in inp, or of a product's results in out.
+pub(super) struct Walk<'a> {
     pool: &'a Pool,
     tile: PoolTile,
     ratio: u32,
@@ -27,7 +28,10 @@ struct Walk<'a> {
     input: (Option<Place>, View),
     output: (Option<Place>, View),
     on_chip: OnChip,
+    /// Where vector finds the data.
     source: Mem,
+    /// Whether they are the results of a product's tiles, which lie in the lower half of out.
+    behind: bool,
     /// Counts that a mean divides by; each has its parameter entry.
     divisors: Vec<usize>,
     /// Offset in the constants of the parameters of each range of blocks.
@@ -44,19 +48,8 @@ pub(super) fn emit(
 ) -> Result<(), DriverError> {
     let (input, output) = (layer.inputs[0], layer.output);
     let (fill, [from, to]) = fill(pool.is_pointwise(), [input.1, output.1], e.config);
-    let mut walk = Walk {
-        pool,
-        tile,
-        ratio: e.config.block() / e.config.block_out,
-        name: &layer.name,
-        input: (e.input(layer, root)?, from),
-        output: (e.output(layer, root)?, to),
-        on_chip: layer.on_chip,
-        source: pool_source(e.config),
-        divisors: distinct_counts(pool, from, to),
-        params: Vec::new(),
-    };
-    walk.constants(e);
+    let ends = ((e.input(layer, root)?, from), (e.output(layer, root)?, to));
+    let walk = Walk::new(e, layer, (pool, tile), ends, false);
     let mut border = Border::of(&walk.on_chip);
     border.early(e, walk.name)?;
     let groups = Group::all(fill, to, [tile.rows, tile.columns], e.config);
@@ -68,6 +61,44 @@ pub(super) fn emit(
         }
     }
     Ok(())
+}
+
+/// Input and output.
+type Ends = ((Option<Place>, View), (Option<Place>, View));
+
+/// A tile's data: rows and columns of a block, padding included, the first entry, and where the accumulators lie.
+pub(super) struct Data {
+    pub size: [u32; 2],
+    pub at: u32,
+    pub acc: u32,
+}
+
+impl<'a> Walk<'a> {
+    /// The walk of a pooling of a layer, with its constants among the program's; `behind` says that its data are the
+    /// results of the layer's product.
+    pub fn new(
+        e: &mut Emit,
+        layer: &'a Layer,
+        (pool, tile): (&'a Pool, PoolTile),
+        (input, output): Ends,
+        behind: bool,
+    ) -> Walk<'a> {
+        let mut walk = Walk {
+            pool,
+            tile,
+            ratio: e.config.block() / e.config.block_out,
+            name: &layer.name,
+            input,
+            output,
+            on_chip: layer.on_chip,
+            source: if behind { Mem::Out } else { pool_source(e.config) },
+            behind,
+            divisors: distinct_counts(pool, input.1, output.1),
+            params: Vec::new(),
+        };
+        walk.constants(e);
+        walk
+    }
 }
 
 impl Walk<'_> {
@@ -102,10 +133,11 @@ impl Walk<'_> {
     }
 
     /// Entries of the descriptor and of what follows it.
-    fn load_params(&self, e: &mut Emit, blocks: &Range<usize>) -> Result<(u32, u32), DriverError> {
+    pub fn load_params(&self, e: &mut Emit, blocks: &Range<usize>) -> Result<(u32, u32), DriverError> {
         let found = self.params.iter().find(|(range, ..)| range.contains(&blocks.start)).cloned();
         let (range, offset, entries) = found.unwrap_or((0..0, 0, 0));
-        let key = [range.start, 0, 0, 0, 0];
+        // A product names its own parameters by their blocks alone.
+        let key = [range.start, usize::from(self.behind), 0, 0, 0];
         let row = match e.param.find(&key) {
             Some(row) => row,
             None => {
@@ -156,7 +188,11 @@ impl Walk<'_> {
             (Some(kept), Some(t)) => (0, kept.target(blocks.start, t.rows.start, t.columns.start)),
             _ => {
                 let entries = blocks.len() as u32 * size[0] * size[1] * self.ratio;
-                let ring = if self.on_chip.output.is_some() { &mut e.banks } else { &mut e.out };
+                let ring = match self.on_chip.output {
+                    _ if self.behind => &mut e.upper,
+                    Some(_) => &mut e.banks,
+                    None => &mut e.out,
+                };
                 let out = ring.take(entries);
                 (out, Target::out(out, size, self.ratio))
             }
@@ -180,14 +216,31 @@ impl Walk<'_> {
     }
 
     fn step(&self, e: &mut Emit, group: &Group, blocks: &Range<usize>, border: &mut Border) -> Result<(), DriverError> {
+        let params = self.load_params(e, blocks)?;
+        let (size, at) = self.data(e, group, blocks)?;
+        let acc = e.acc.take(self.entries(group, blocks));
+        self.reduce(e, (group, blocks), &Data { size, at, acc }, params, border)
+    }
+
+    /// Entries of a group's results.
+    pub fn entries(&self, group: &Group, blocks: &Range<usize>) -> u32 {
+        (blocks.len() * group.size[0] * group.size[1]) as u32 * self.ratio
+    }
+
+    /// Reduces a group's windows of data that are there, and keeps and stores the results.
+    pub fn reduce(
+        &self,
+        e: &mut Emit,
+        (group, blocks): (&Group, &Range<usize>),
+        &Data { size: [height, width], at: data, acc }: &Data,
+        (descriptor, param): (u32, u32),
+        border: &mut Border,
+    ) -> Result<(), DriverError> {
         let (pool, ratio) = (self.pool, self.ratio);
-        let (descriptor, param) = self.load_params(e, blocks)?;
         let (from, to) = (self.input.1, self.output.1);
-        let ([height, width], data) = self.data(e, group, blocks)?;
         let [out_rows, out_columns] = group.size.map(|n| n as u32);
         let pixels = out_rows * out_columns;
-        let entries = blocks.len() as u32 * pixels * ratio;
-        let acc = e.acc.take(entries);
+        let entries = self.entries(group, blocks);
         let pair = |v: [usize; 2]| v.map(|n| n as u32);
         let walk = e.nest(&Work::Windows(Windows {
             blocks: blocks.len() as u32,

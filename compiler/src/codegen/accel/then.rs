@@ -8,6 +8,7 @@ use super::build::{Emit, Place, Work};
 use super::keep::{OnChip, Target};
 use super::layer::{Layer, Span, Then};
 use super::pair::descriptor;
+use super::pooled::Windows;
 use super::vector::Pairwise;
 use super::window::Window;
 use crate::graph::ValueId;
@@ -20,7 +21,7 @@ use tilewright_hw::layout::{pack_descriptor, pack_table};
 
 /// What operators on a product's results need of a tile.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Need {
+pub(super) struct Need<'a> {
     /// Tensors loaded beside the results.
     pub operands: usize,
     /// Entries of param.
@@ -31,16 +32,18 @@ pub(super) struct Need {
     pub tile_cycles: u64,
     /// What lies in inp beside what is loaded.
     pub on_chip: OnChip,
+    /// The pooling behind the product.
+    pub pooling: Option<Windows<'a>>,
 }
 
 /// The need of a layer's operators.
 ///
 /// # Errors
 /// The reason, where the configuration has no way for them in a product's tiles.
-pub(super) fn need(then: &[Then], config: &HwConfig) -> Result<Need, String> {
-    let mut need = Need::default();
-    for step in then {
-        let op = operation(step);
+pub(super) fn need<'a>(layer: &'a Layer, config: &HwConfig) -> Result<Need<'a>, String> {
+    let mut need = Need { on_chip: layer.on_chip, pooling: Windows::of(layer), ..Need::default() };
+    for step in &layer.then {
+        let Some(op) = operation(step) else { continue };
         if !op.is_built(config) {
             return Err(format!("the configuration is built without vector_{}", op.name()));
         }
@@ -59,10 +62,12 @@ pub(super) fn need(then: &[Then], config: &HwConfig) -> Result<Need, String> {
     Ok(need)
 }
 
-fn operation(step: &Then) -> VecOp {
+/// The operation on single elements.
+fn operation(step: &Then) -> Option<VecOp> {
     match step {
-        Then::Pair { op, .. } => op.operation(),
-        Then::Lookup(_) => VecOp::Lut,
+        Then::Pair { op, .. } => Some(op.operation()),
+        Then::Lookup(_) => Some(VecOp::Lut),
+        Then::Pool { .. } => None,
     }
 }
 
@@ -74,7 +79,7 @@ struct Step<'a> {
     operand: Option<Place>,
 }
 
-/// The operators of a layer.
+/// The operators of a layer on single elements.
 pub(super) struct Tail<'a>(Vec<Step<'a>>);
 
 impl<'a> Tail<'a> {
@@ -86,8 +91,9 @@ impl<'a> Tail<'a> {
     /// Those of a layer, with their constants among the program's.
     pub fn new(e: &mut Emit, layer: &'a Layer, root: &dyn Fn(ValueId) -> ValueId) -> Result<Tail<'a>, DriverError> {
         let mut steps = Vec::new();
-        for step in &layer.then {
+        for step in layer.then.iter().filter(|step| operation(step).is_some()) {
             let bytes = match step {
+                Then::Pool { .. } => None,
                 Then::Pair { op, .. } => descriptor(op).map(|d| pack_descriptor(e.config, &d)),
                 Then::Lookup(table) => {
                     // The hardware takes the byte as an unsigned number.
@@ -101,7 +107,7 @@ impl<'a> Tail<'a> {
             });
             let operand = match step {
                 Then::Pair { input, .. } => Some(e.place(layer.inputs[*input], root)?),
-                Then::Lookup(_) => None,
+                Then::Lookup(_) | Then::Pool { .. } => None,
             };
             steps.push(Step { step, constants, operand });
         }

@@ -15,9 +15,9 @@ use tilewright_hw::isa::PARAM_ROWS;
 pub struct ConvTile {
     /// Blocks of output channels.
     pub out_blocks: usize,
-    /// Output rows.
+    /// Output rows: the pooling's, where one stands behind the product.
     pub rows: usize,
-    /// Output columns.
+    /// Output columns, likewise.
     pub columns: usize,
     /// Blocks of input channels that are summed before the next are loaded.
     pub in_blocks: usize,
@@ -26,6 +26,9 @@ pub struct ConvTile {
     /// Estimated cycles.
     pub cycles: u64,
 }
+
+/// Vector's cycles for a pooling's instructions in a tile beyond those of their entries.
+const POOLING: u64 = 60;
 
 /// Rows between a load's walk and its writing side.
 const ROWS_UNDER_WAY: u64 = 16;
@@ -46,12 +49,14 @@ pub(super) enum Wanted {
 /// The reason why none fits.
 pub(super) fn tiles(
     conv: &Conv,
-    (apart, need, wanted): (bool, Need, Wanted),
+    (apart, need, wanted): (bool, Need<'_>, Wanted),
     views: [View; 2],
     config: &HwConfig,
 ) -> Result<Vec<ConvTile>, String> {
     fits(conv, config)?;
-    let (fill, [input, output]) = batch::fill(!apart && conv.is_pointwise(), views, config);
+    let pointwise = !apart && need.pooling.is_none() && conv.is_pointwise();
+    let (fill, [input, results]) = batch::fill(pointwise, views, config);
+    let output = need.pooling.map_or(results, |pooling| pooling.results);
     let sizes = Sizes::new(conv, input, output, config);
     let rest = Rest::new(conv, &sizes, input, config);
     let columns = parts(output.w);
@@ -98,7 +103,7 @@ pub(super) fn tiles(
 /// Estimated cycles of a product with this tile, or none where the tile does not fit.
 fn cost(
     conv: &Conv,
-    (sizes, rest, need): (&Sizes, &Rest, &Need),
+    (sizes, rest, need): (&Sizes, &Rest, &Need<'_>),
     ([input, output], fill): ([View; 2], Fill),
     tile: ConvTile,
     config: &HwConfig,
@@ -107,7 +112,16 @@ fn cost(
     // Tiles of several batch rows come and go pixel by pixel.
     let by_pixel = fill == Fill::Tiles && batch > 1;
     let taps = conv.kernel[0] * conv.kernel[1];
-    let pixels = tile.rows * tile.columns;
+    let pooling = need.pooling.map(|windows| (windows, windows.needed([tile.rows, tile.columns], config)));
+    let pooling = match pooling {
+        Some((windows, needed)) => Some((windows, needed?)),
+        None => None,
+    };
+    // What the product computes of its results, and what is stored of them or of their windows.
+    let [rows, columns] = pooling.map_or([tile.rows, tile.columns], |(_, needed)| needed.pixels);
+    let pixels = rows * columns;
+    let channels = tile.out_blocks * sizes.out_ratio;
+    let stored = channels * tile.rows * tile.columns;
     let grouped = conv.groups > 1;
     let in_blocks = if grouped {
         let starts = (0..sizes.out_blocks).step_by(tile.out_blocks);
@@ -118,19 +132,17 @@ fn cost(
         tile.in_blocks
     };
     let in_tiles = if grouped { sizes.in_tiles } else { (tile.in_blocks * sizes.in_ratio).min(sizes.in_tiles) };
-    let rows_in = if skips_rows(conv) {
-        tile.rows
-    } else {
-        (tile.rows - 1) * conv.strides[0] + reach(conv.kernel[0], conv.dilations[0])
-    };
-    let columns_in = (tile.columns - 1) * conv.strides[1] + reach(conv.kernel[1], conv.dilations[1]);
+    let rows_in =
+        if skips_rows(conv) { rows } else { (rows - 1) * conv.strides[0] + reach(conv.kernel[0], conv.dilations[0]) };
+    let columns_in = (columns - 1) * conv.strides[1] + reach(conv.kernel[1], conv.dilations[1]);
     let inp = in_blocks * rows_in * columns_in * sizes.in_ratio;
-    let out = tile.out_blocks * sizes.out_ratio * pixels;
-    let main = tile.out_blocks * sizes.out_ratio * in_tiles * taps;
+    let out = channels * pixels;
+    let main = channels * in_tiles * taps;
     let further = most_rest(rest, sizes, tile, in_tiles);
     let wgt = main + further;
     let entries = if conv.slope.is_some() { 2 } else { 1 };
-    let params = entries * tile.out_blocks * sizes.out_ratio + config.descriptor_entries() as usize + need.params;
+    let further = pooling.map_or(0, |(windows, needed)| windows.params(channels, needed.pads, config));
+    let params = entries * channels + config.descriptor_entries() as usize + need.params + further;
     let half = |mem: Mem| config.entries(mem) as usize / 2;
     let whole_weights = main == sizes.out_blocks * sizes.out_ratio * sizes.in_tiles * taps;
     let acc_half = if config.banks(Mem::Acc) > 1 { half(Mem::Acc) } else { 2 * half(Mem::Acc) };
@@ -140,10 +152,13 @@ fn cost(
         && out <= acc_half
         // Operands of operators on the results lie in the other half of out.
         && out <= half(Mem::Out) / if need.operands > 0 { 2 } else { 1 }
+        // Of windows the data lie in one half, padding included, and their results in the other.
+        && pooling.is_none_or(|(_, n)| channels * n.padded[0] * n.padded[1] <= half(Mem::Out))
+        && stored <= acc_half.min(half(Mem::Out))
         && wgt <= if whole_weights { 2 * half(Mem::Wgt) } else { half(Mem::Wgt) }
         && PARAM_ROWS as usize * params <= half(Mem::Param)
         && in_tiles * taps <= config.gemm_uop_depth as usize
-        && (tile.rows <= ROWS)
+        && rows.max(tile.rows) <= ROWS
         && if kept {
             tile.columns * config.block() as usize <= ROW_BYTES
         } else if by_pixel {
@@ -157,12 +172,19 @@ fn cost(
     if !fits {
         return None;
     }
-    let rows_ok = kept
-        || skips_rows(conv)
-        || loadable(output.h, tile.rows, |f, n| row_span(conv, f, n, input).0, PAD_ROWS, config.dma_pad);
+    let row_spans = |first: usize, count: usize| {
+        let read = pooling.map(|(windows, _)| windows.rows(first, count));
+        let (first, count) = read.map_or((first, count), |s| (s.start, s.inside));
+        row_span(conv, first, count, input).0
+    };
+    let column_spans = |first: usize, count: usize| {
+        let read = pooling.map(|(windows, _)| windows.columns(first, count));
+        let (first, count) = read.map_or((first, count), |s| (s.start, s.inside));
+        column_span(conv, first, count, input)
+    };
+    let rows_ok = kept || skips_rows(conv) || loadable(output.h, tile.rows, row_spans, PAD_ROWS, config.dma_pad);
     let most_pads = if by_pixel { PAD_ROWS } else { PAD_ENTRIES } / sizes.in_ratio;
-    let columns_ok =
-        kept || loadable(output.w, tile.columns, |f, n| column_span(conv, f, n, input), most_pads, config.dma_pad);
+    let columns_ok = kept || loadable(output.w, tile.columns, column_spans, most_pads, config.dma_pad);
     if !rows_ok || !columns_ok {
         return None;
     }
@@ -205,7 +227,7 @@ fn cost(
     };
     let tiles = pixel_tiles * out_tiles;
     let requant = (out as u64) * u64::from(config.row_elements().div_ceil(config.requant_lanes));
-    let results = if by_pixel { pixels_of(out, config.block_out, 3) } else { beats(out, Mem::Out) };
+    let results = if by_pixel { pixels_of(stored, config.block_out, 3) } else { beats(stored, Mem::Out) };
     let store = if need.on_chip.hides_output() { 0 } else { results };
     let all_rest = rest.count(0..sizes.out_blocks * sizes.out_ratio, &(0..sizes.in_tiles));
     let gemm = tiles * passes * ((main * pixels) as u64 + 12)
@@ -214,7 +236,8 @@ fn cost(
     // A second requantization, and the choice between both results.
     let choice = (out as u64) * u64::from(config.row_elements().div_ceil(config.vector_lanes));
     let slope = if conv.slope.is_some() { requant + choice + 60 } else { 0 };
-    let requant = requant + slope + out as u64 * need.entry_cycles + need.tile_cycles;
+    let windows = pooling.map_or(0, |(windows, _)| stored as u64 * windows.entry_cycles(config) + POOLING);
+    let requant = requant + slope + windows + out as u64 * need.entry_cycles + need.tile_cycles;
     // A tile that takes the parameters of some output channels alone loads them, unless all of them lie in param.
     let all_params = entries * sizes.out_blocks * sizes.out_ratio + config.descriptor_entries() as usize;
     let param_loads = match 2 * PARAM_ROWS as usize * all_params <= config.entries(Mem::Param) as usize {

@@ -63,7 +63,7 @@ pub(super) fn requantize(rng: &mut StdRng, b: &mut GraphBuilder, acc: ValueId, a
 }
 
 /// The greater, or the lesser, of two requantizations that differ by their factors and rounding alone.
-fn sloped(rng: &mut StdRng, b: &mut GraphBuilder, acc: ValueId, axis: usize, terms: usize) -> ValueId {
+pub(super) fn sloped(rng: &mut StdRng, b: &mut GraphBuilder, acc: ValueId, axis: usize, terms: usize) -> ValueId {
     let first = requantize(rng, b, acc, axis, terms);
     let node = b.def(first).unwrap().clone();
     let Op::Requantize(op) = node.op else { unreachable!("it is one") };
@@ -171,10 +171,17 @@ fn pool(rng: &mut StdRng) -> Option<Graph> {
     let mut b = GraphBuilder::new("pool");
     let dims = shape(layout, 1, rng.random_range(1..40), rng.random_range(1..20), rng.random_range(1..20));
     let x = b.input("x", TensorType::new(DType::I8, &dims));
+    let y = pooling(rng, &mut b, layout, x)?;
+    b.output("y", y);
+    Some(b.finish().unwrap())
+}
+
+/// What the accelerator computes as a pooling, of any kind, or none where the window does not fit.
+pub(super) fn pooling(rng: &mut StdRng, b: &mut GraphBuilder, layout: Layout, x: ValueId) -> Option<ValueId> {
     let kernel = [rng.random_range(1..5), rng.random_range(1..5)];
     let strides = [rng.random_range(1..4), rng.random_range(1..4)];
     let pads = std::array::from_fn(|i| rng.random_range(0..kernel[i % 2]));
-    let y = match rng.random_range(0..6) {
+    Some(match rng.random_range(0..6) {
         0 => {
             let dilations = [rng.random_range(1..3), rng.random_range(1..3)];
             b.node("max", MaxPool2d { kernel, strides, pads, dilations, layout }, &[x]).ok()?
@@ -189,7 +196,7 @@ fn pool(rng: &mut StdRng) -> Option<Graph> {
         3 => {
             let op = SumPool2d { kernel, strides, pads, layout, data_zero_point: rng.random_range(-128..128) };
             let acc = b.node("sum", op, &[x]).ok()?;
-            requantize(rng, &mut b, acc, layout.channel_axis(), kernel[0] * kernel[1])
+            requantize(rng, b, acc, layout.channel_axis(), kernel[0] * kernel[1])
         }
         4 => {
             let flat = |[y, x]: [usize; 2]| match layout {
@@ -212,9 +219,7 @@ fn pool(rng: &mut StdRng) -> Option<Graph> {
             };
             b.node("rescale", op, &[x]).ok()?
         }
-    };
-    b.output("y", y);
-    Some(b.finish().unwrap())
+    })
 }
 
 /// A mean of the elements inside the image, at another scale.
@@ -223,6 +228,12 @@ fn scaled_mean(rng: &mut StdRng) -> Option<Graph> {
     let mut b = GraphBuilder::new("mean");
     let dims = shape(layout, 1, rng.random_range(1..40), rng.random_range(1..20), rng.random_range(1..20));
     let x = b.input("x", TensorType::new(DType::I8, &dims));
+    let y = mean_of_inside(rng, &mut b, layout, x)?;
+    b.output("y", y);
+    Some(b.finish().unwrap())
+}
+
+pub(super) fn mean_of_inside(rng: &mut StdRng, b: &mut GraphBuilder, layout: Layout, x: ValueId) -> Option<ValueId> {
     let kernel = [rng.random_range(1..5), rng.random_range(1..5)];
     let strides = [rng.random_range(1..4), rng.random_range(1..4)];
     let pads = std::array::from_fn(|i| rng.random_range(0..kernel[i % 2]));
@@ -242,9 +253,7 @@ fn scaled_mean(rng: &mut StdRng) -> Option<Graph> {
         hi: 127,
         mode,
     };
-    let y = b.node("mean", op, &[x]).ok()?;
-    b.output("y", y);
-    Some(b.finish().unwrap())
+    b.node("mean", op, &[x]).ok()
 }
 
 /// An image flattened into a fully connected layer, as classifiers end.

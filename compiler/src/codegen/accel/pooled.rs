@@ -1,0 +1,225 @@
+//! A pooling in the tiles of the product before it: of the product's results a tile computes those that its windows read, and
+//! stores what the windows become.
+//!
+//! The product's results lie in the lower half of out, with padding around them where windows reach beyond the image, and
+//! there the vector unit finds them as it finds loaded data; the pooling's results go to the upper half, from which they are
+//! stored while the next tile's come. Sums of windows take the place of the product's sums. Rows that windows of two tiles
+//! read are computed for both.
+
+use super::batch::{Fill, Group};
+use super::build::{Emit, Place, Work};
+use super::conv::cut;
+use super::keep::{Border, Frame, Target};
+use super::layer::{Layer, Pool, PoolFinish, Span};
+use super::plan::{PoolTile, distinct_counts, pool_columns, pool_rows};
+use super::pool::{Data, Walk};
+use super::tiles::ConvTile;
+use super::vector::Requant;
+use super::view::View;
+use std::ops::Range;
+use tilewright_driver::{Dim, DriverError, Nest, Role};
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::config::Mem;
+use tilewright_hw::isa::{Descriptor, PARAM_ROWS, VecDst, VecSrc, Vector};
+use tilewright_hw::layout::pack_descriptor;
+
+/// A pooling of a product's results, `of`, into `results`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Windows<'a> {
+    pub pool: &'a Pool,
+    pub of: View,
+    pub results: View,
+}
+
+/// What a tile needs of the product's results: rows and columns that it computes, and the same with padding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Needed {
+    pub pixels: [usize; 2],
+    pub padded: [usize; 2],
+    /// Whether some tile has padding.
+    pub pads: bool,
+}
+
+impl<'a> Windows<'a> {
+    /// The pooling of a layer, if there is one behind its product.
+    pub fn of(layer: &'a Layer) -> Option<Windows<'a>> {
+        layer.pooling().map(|(pool, of)| Windows { pool, of, results: layer.output.1 })
+    }
+
+    /// Rows of the product's results that rows of the pooling's read.
+    pub fn rows(&self, first: usize, count: usize) -> Span {
+        pool_rows(self.pool, first, count, self.of)
+    }
+
+    /// Columns of the product's results that columns of the pooling's read.
+    pub fn columns(&self, first: usize, count: usize) -> Span {
+        pool_columns(self.pool, first, count, self.of)
+    }
+
+    /// What the largest of these tiles needs; none where one would read padding alone, or where batch rows carry tiles of
+    /// which one has other padding than another.
+    pub fn needed(&self, [rows, columns]: [usize; 2], config: &HwConfig) -> Option<Needed> {
+        let spans = |all: usize, step: usize, span: &dyn Fn(usize, usize) -> Span| -> Vec<Span> {
+            cut(all, step).into_iter().map(|r| span(r.start, r.len())).collect()
+        };
+        let all = [
+            spans(self.results.h, rows, &|first, count| self.rows(first, count)),
+            spans(self.results.w, columns, &|first, count| self.columns(first, count)),
+        ];
+        let most = |k: usize, size: fn(&Span) -> usize| all[k].iter().map(size).max().unwrap_or(0);
+        if all.iter().flatten().any(|s| s.inside == 0) {
+            return None;
+        }
+        let pads = all.iter().flatten().any(|s| s.padded() > s.inside);
+        let apart = |g: &Group| g.tiles.iter().any(|t| self.spans(t) != self.spans(&g.tiles[0]));
+        if pads && config.batch > 1 && Group::all(Fill::Tiles, self.results, [rows, columns], config).iter().any(apart)
+        {
+            return None;
+        }
+        let [pixels, padded] = [|s: &Span| s.inside, Span::padded].map(|size| [most(0, size), most(1, size)]);
+        Some(Needed { pixels, padded, pads })
+    }
+
+    fn spans(&self, t: &super::batch::Pixels) -> [[usize; 3]; 2] {
+        let of = |s: Span| [s.before, s.inside, s.after];
+        [of(self.rows(t.rows.start, t.rows.len())), of(self.columns(t.columns.start, t.columns.len()))]
+    }
+
+    /// Entries of param for a tile of so many entries of channels.
+    pub fn params(&self, channels: usize, pads: bool, config: &HwConfig) -> usize {
+        let entries = match self.pool.finish {
+            PoolFinish::Clip { .. } => 0,
+            PoolFinish::Requant(_) => channels,
+            PoolFinish::Mean { .. } | PoolFinish::Count(_) => distinct_counts(self.pool, self.of, self.results).len(),
+        };
+        entries + (1 + usize::from(pads)) * config.descriptor_entries() as usize
+    }
+
+    /// Vector's cycles for an entry of results.
+    pub fn entry_cycles(&self, config: &HwConfig) -> u64 {
+        let row = |lanes: u32| u64::from(config.row_elements().div_ceil(lanes));
+        let taps = (self.pool.kernel[0] * self.pool.kernel[1]) as u64;
+        let finish = match self.pool.finish {
+            PoolFinish::Clip { .. } => config.vector_lanes,
+            PoolFinish::Requant(_) | PoolFinish::Mean { .. } | PoolFinish::Count(_) => config.requant_lanes,
+        };
+        taps * row(config.vector_lanes) + row(finish)
+    }
+}
+
+/// A pooling in a product's tiles, as it is emitted.
+pub(super) struct Pooled<'a> {
+    windows: Windows<'a>,
+    walk: Walk<'a>,
+    ratio: u32,
+    /// Offset in the constants, and bytes, of the descriptor that makes padding.
+    padding: (u64, u64),
+}
+
+impl<'a> Pooled<'a> {
+    /// The pooling of a layer whose product has this tile, with its constants among the program's.
+    pub fn new(e: &mut Emit, layer: &'a Layer, tile: ConvTile, output: Option<Place>) -> Option<Pooled<'a>> {
+        let windows = Windows::of(layer)?;
+        let value = i32::from(windows.pool.pad_value);
+        let bytes = pack_descriptor(e.config, &Descriptor { lo: value, hi: value, ..Descriptor::default() });
+        let pads = windows.needed([tile.rows, tile.columns], e.config).is_some_and(|n| n.pads);
+        let name = format!("{} padding", layer.name);
+        let padding = if pads { e.b.constant(&name, Role::Params, &bytes) } else { 0 };
+        let pool_tile = PoolTile { blocks: tile.out_blocks, rows: tile.rows, columns: tile.columns };
+        let ends = ((None, windows.of), (output, windows.results));
+        let walk = Walk::new(e, layer, (windows.pool, pool_tile), ends, true);
+        let ratio = e.config.block() / e.config.block_out;
+        Some(Pooled { windows, walk, ratio, padding: (padding, bytes.len() as u64) })
+    }
+
+    /// The product's tiles that a group of the pooling's reads.
+    pub fn pixels(&self, results: &Group) -> Group {
+        let inside = |s: Span| s.start..s.start + s.inside;
+        results.reading(|t| {
+            let (rows, columns) = (&t.rows, &t.columns);
+            [
+                inside(self.windows.rows(rows.start, rows.len())),
+                inside(self.windows.columns(columns.start, columns.len())),
+            ]
+        })
+    }
+
+    /// Entries of acc for a step's sums, the product's and then the pooling's.
+    pub fn sums(&self, entries: u32, results: &Group, blocks: &Range<usize>) -> u32 {
+        entries.max(self.walk.entries(results, blocks))
+    }
+
+    /// Room for a step's results of the product, with padding around them.
+    pub fn frame(&self, e: &mut Emit, results: &Group, blocks: &Range<usize>) -> Frame {
+        let pixels = self.pixels(results).size.map(|n| n as u32);
+        let spans = results.tiles.first().map(|t| self.windows.spans(t)).unwrap_or_default();
+        let [[top, _, bottom], [left, _, right]] = spans.map(|s| s.map(|n| n as u32));
+        let frame = Frame {
+            dst: VecDst::Out,
+            entry: 0,
+            blocks: blocks.len() as u32,
+            image: [pixels[0], pixels[1] * self.ratio],
+            border: [top, left * self.ratio, bottom, right * self.ratio],
+        };
+        let [rows, columns] = frame.size();
+        Frame { entry: e.lower.take(frame.blocks * rows * columns), ..frame }
+    }
+
+    /// Puts the padding around the results, reduces the windows in the place of the sums, and keeps and stores what they
+    /// become.
+    pub fn apply(
+        &self,
+        e: &mut Emit,
+        frame: &Frame,
+        (results, blocks): (&Group, &Range<usize>),
+        acc: u32,
+        border: &mut Border,
+    ) -> Result<(), DriverError> {
+        if frame.border != [0; 4] {
+            let key = [usize::MAX, 1, 0, 0, 0];
+            let row = match e.param.find(&key) {
+                Some(row) => row,
+                None => {
+                    let row = e.param.hold(key, PARAM_ROWS * e.config.descriptor_entries());
+                    e.b.load_linear(Mem::Param, e.b.constants(), self.padding.0, row, self.padding.1)?;
+                    row
+                }
+            };
+            frame.write(e, row / PARAM_ROWS, (VecSrc::Acc, acc))?;
+        }
+        let params = self.walk.load_params(e, blocks)?;
+        let [rows, columns] = frame.size();
+        let data = Data { size: [rows, columns / self.ratio], at: frame.entry, acc };
+        self.walk.reduce(e, (results, blocks), &data, params, border)
+    }
+}
+
+impl Frame {
+    /// Requantizes sums that lie one behind the other, from `acc` on, to the image.
+    pub fn requantize(
+        &self,
+        e: &mut Emit,
+        vector: Vector,
+        work: Requant,
+        [acc, param]: [u32; 2],
+    ) -> Result<(), DriverError> {
+        let Target { at, plane, row, .. } = self.target();
+        let [rows, columns] = self.image;
+        let nest = e.nest(&Work::Requant(Requant { blocks: 1, pixels: columns / work.ratio, ..work }))?;
+        let around = [Dim::new(self.blocks, [plane, rows * columns, work.ratio]), Dim::new(rows, [row, columns, 0])];
+        let dims = around.into_iter().chain(nest.dims).collect();
+        e.b.vector_nest(vector, &Nest { at: [at, acc, param], body: nest.body, dims })
+    }
+
+    /// An operator on the image's entries and others that lie one behind the other, from `b` on.
+    pub fn combine(&self, e: &mut Emit, vector: Vector, b: u32) -> Result<(), DriverError> {
+        let Target { at, plane, row, .. } = self.target();
+        let [rows, columns] = self.image;
+        let dims = vec![
+            Dim::new(self.blocks, [plane, plane, rows * columns]),
+            Dim::new(rows, [row, row, columns]),
+            Dim::new(columns, [1, 1, 1]),
+        ];
+        e.b.vector_nest(vector, &Nest { at: [at, at, b], body: vec![[0; 3]], dims })
+    }
+}

@@ -1,0 +1,94 @@
+//! Poolings fused into the tiles of the product before them, on every configuration.
+
+use super::problems::{int8, layout, mean_of_inside, pooling, requantize, shape, sloped};
+use super::{NewDevice, check_split, configs, csim, fsim, rtl};
+use crate::graph::op::{Conv2d, MaxPool2d};
+use crate::graph::{DType, Graph, GraphBuilder, TensorType};
+use crate::partition::{Options, Partition};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use tilewright_hw::HwConfig;
+
+/// A convolution of any kind and a pooling of any kind behind it.
+fn network(rng: &mut StdRng) -> Option<Graph> {
+    let order = layout(rng);
+    let n = if rng.random_bool(0.2) { rng.random_range(2..4) } else { 1 };
+    let depthwise = rng.random_bool(0.15);
+    let (c, outputs) = (rng.random_range(1..40), rng.random_range(1..40));
+    let (depth, outputs) = if depthwise { (1, c) } else { (c, outputs) };
+    let (h, w) = (rng.random_range(1..20), rng.random_range(1..20));
+    let mut b = GraphBuilder::new("pooled");
+    let x = b.input("x", TensorType::new(DType::I8, &shape(order, n, c, h, w)));
+    let kernel = [rng.random_range(1..4), rng.random_range(1..4)];
+    let weights = int8(rng, &[outputs, kernel[0], kernel[1], depth]);
+    let weights = b.constant("", weights);
+    let op = Conv2d {
+        strides: [rng.random_range(1..3), rng.random_range(1..3)],
+        pads: std::array::from_fn(|i| rng.random_range(0..kernel[i % 2])),
+        dilations: [1, 1],
+        groups: c / depth,
+        layout: order,
+        data_zero_point: rng.random_range(-128..128),
+        weight_zero_point: if rng.random_bool(0.2) { rng.random_range(-128..128) } else { 0 },
+    };
+    let acc = b.node("conv", op, &[x, weights]).ok()?;
+    let finish = if rng.random_bool(0.2) { sloped } else { requantize };
+    let y = finish(rng, &mut b, acc, order.channel_axis(), kernel[0] * kernel[1] * depth);
+    let y = match rng.random_range(0..3) {
+        0 => {
+            let size = rng.random_range(2..4);
+            let op = MaxPool2d { kernel: [size; 2], strides: [2; 2], pads: [0; 4], dilations: [1, 1], layout: order };
+            b.node("max", op, &[y]).ok()?
+        }
+        1 if rng.random() => mean_of_inside(rng, &mut b, order, y)?,
+        _ => pooling(rng, &mut b, order, y)?,
+    };
+    b.output("y", y);
+    Some(b.finish().unwrap())
+}
+
+/// Runs a network with poolings fused; whether its own is.
+fn fused(rng: &mut StdRng, graph: &Graph, config: &HwConfig, device: NewDevice) -> bool {
+    let inputs: Vec<_> = graph.inputs().map(|(_, v)| int8(rng, &graph.ty(v).shape().unwrap())).collect();
+    let search_tiles = rng.random_bool(0.7);
+    let options = Options { fuse: true, keep_on_chip: rng.random(), search_tiles, ..Options::default() };
+    is_fused(&check_split(graph, config, &inputs, (options, device)))
+}
+
+fn is_fused(parts: &Partition) -> bool {
+    parts.explanations.iter().any(|e| e.why.contains("the pooling of its results"))
+}
+
+/// How many poolings of these networks are fused, and how many networks there are.
+fn check_all(config: &HwConfig, seeds: std::ops::Range<u64>, device: NewDevice) -> (usize, usize) {
+    let (mut found, mut all) = (0, 0);
+    for seed in seeds {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let Some(graph) = network(&mut rng) else { continue };
+        found += usize::from(fused(&mut rng, &graph, config, device));
+        all += 1;
+    }
+    (found, all)
+}
+
+#[test]
+fn pooled_tiles_compute_the_same() {
+    for config in configs() {
+        let (found, all) = check_all(&config, 0..50, &fsim);
+        assert!(found >= 10, "{}: only {found} of {all} poolings are fused", config.name);
+    }
+}
+
+#[test]
+fn pooled_tiles_compute_the_same_in_the_strict_cycle_model() {
+    for config in configs() {
+        let (found, all) = check_all(&config, 100..120, &csim);
+        assert!(found >= 3, "{}: only {found} of {all} poolings are fused", config.name);
+    }
+}
+
+#[test]
+fn pooled_tiles_compute_the_same_in_the_design() {
+    let (found, all) = check_all(&HwConfig::default(), 200..220, &rtl);
+    assert!(found >= 5, "only {found} of {all} poolings are fused");
+}
