@@ -38,6 +38,7 @@ pub(super) fn explain(
             (None, "") => "by cost".into(),
             (None, why) => why.into(),
         };
+        let why = placed.notes.get(&id).map_or(why.clone(), |note| format!("{why}; {note}"));
         Explanation { node: id, name: node.name.clone(), op: node.op.name(), place: at.place, why, cost }
     };
     placed.nodes.iter().map(explanation).collect()

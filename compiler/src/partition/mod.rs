@@ -192,6 +192,9 @@ pub fn partition_by(
     best.partition
 }
 
+/// Poolings in a product's tiles that are weighed against themselves alone, at most, between two changes.
+const MOST_WEIGHED: usize = 8;
+
 /// A partition, and the cycles of its programs where they are known.
 struct Settled {
     partition: Partition,
@@ -224,7 +227,8 @@ fn settle(
     build: &dyn Fn(&Placed) -> Result<Vec<Region>, BuildError>,
 ) -> Settled {
     let mut refused: HashMap<NodeId, String> = HashMap::new();
-    let mut apart = HashSet::new();
+    let mut apart = fuse::Apart::new();
+    let mut weighed: HashSet<fuse::Fusion> = HashSet::new();
     let mut away = keep::Away::new();
     let mut judge = oracle
         .clock()
@@ -236,10 +240,10 @@ fn settle(
     };
     loop {
         // All that changes plans is in it, so that what is weighed is what is built.
-        let place = |offload: Offload, refused: &HashMap<NodeId, String>| {
+        let place_with = |offload: Offload, refused: &HashMap<NodeId, String>, apart: &fuse::Apart| {
             let mut placed = place::place(graph, config, &Options { offload, ..options }, refused, oracle);
             if options.fuse && !options.keep_values {
-                fuse::fuse(graph, config, &mut placed, &apart);
+                fuse::fuse(graph, config, &mut placed, apart);
             }
             if options.keep_on_chip && !options.keep_values {
                 keep_on_chip(graph, config, &mut placed, &away);
@@ -252,6 +256,7 @@ fn settle(
             }
             placed
         };
+        let place = |offload: Offload, refused: &HashMap<NodeId, String>| place_with(offload, refused, &apart);
         let all = place(Offload::All, &refused);
         let offered = problem(&all);
         let mut placed = match options.offload {
@@ -264,6 +269,23 @@ fn settle(
         match build(&placed) {
             Ok(mut regions) => {
                 let mut cycles = timed(&mut placed, &regions);
+                // A pooling stands by itself where the whole takes less time then.
+                if let (Some(together), Offload::All) = (cycles, options.offload) {
+                    let pooled = fuse::poolings(&placed).filter(|fusion| weighed.insert(*fusion)).take(MOST_WEIGHED);
+                    let less = |fusion: &fuse::Fusion| {
+                        let mut apart = apart.clone();
+                        apart.insert(*fusion, String::new());
+                        let mut placed = place_with(Offload::All, &refused, &apart);
+                        let regions = build(&placed).ok()?;
+                        timed(&mut placed, &regions).filter(|cycles| *cycles < together)
+                    };
+                    let less: Vec<_> = pooled.filter_map(|fusion| Some((fusion, less(&fusion)?))).collect();
+                    if let Some((fusion, cycles)) = less.into_iter().min_by_key(|(_, cycles)| *cycles) {
+                        let reason = format!("all takes {together} cycles then, else {cycles}");
+                        apart.insert(fusion, reason);
+                        continue;
+                    }
+                }
                 let mut tuned = placed.clone();
                 if let (Some(judge), Some(estimated)) = (&mut judge, cycles)
                     && judge.tune(&mut tuned)
@@ -287,7 +309,8 @@ fn settle(
                 let layers = named.map_or(placed.layers.iter().collect(), |layer| vec![layer]);
                 // A product may be refused for what is fused into its tiles alone: without that it has another turn.
                 let before = apart.len();
-                apart.extend(layers.iter().filter_map(|l| fuse::last(&l.layer)));
+                let last = layers.iter().filter_map(|l| fuse::last(&l.layer));
+                apart.extend(last.map(|fusion| (fusion, error.to_string())));
                 if apart.len() > before {
                     continue;
                 }

@@ -39,6 +39,8 @@ pub(super) struct Placed {
     pub roots: HashMap<ValueId, ValueId>,
     /// How a value is seen that is another's bytes, where not as that one.
     pub seen: HashMap<ValueId, View>,
+    /// What else is to be told of a node.
+    pub notes: HashMap<NodeId, String>,
 }
 
 impl Placed {

@@ -2,9 +2,9 @@
 
 use super::problems::{int8, layout, mean_of_inside, pooling, requantize, shape, sloped};
 use super::{NewDevice, check_split, configs, csim, fsim, rtl};
-use crate::graph::op::{Conv2d, MaxPool2d};
+use crate::graph::op::{Conv2d, Layout, MaxPool2d};
 use crate::graph::{DType, Graph, GraphBuilder, TensorType};
-use crate::partition::{Options, Partition};
+use crate::partition::{Options, Partition, partition};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tilewright_hw::HwConfig;
@@ -91,4 +91,42 @@ fn pooled_tiles_compute_the_same_in_the_strict_cycle_model() {
 fn pooled_tiles_compute_the_same_in_the_design() {
     let (found, all) = check_all(&HwConfig::default(), 200..220, &rtl);
     assert!(found >= 5, "only {found} of {all} poolings are fused");
+}
+
+/// A convolution with a pooling of 2x2 behind it; its results may leave the network too.
+fn plain(leaves: bool) -> Graph {
+    let mut rng = StdRng::seed_from_u64(1);
+    let mut b = GraphBuilder::new("plain");
+    let x = b.input("x", TensorType::new(DType::I8, &[1, 16, 16, 16]));
+    let weights = int8(&mut rng, &[16, 3, 3, 16]);
+    let weights = b.constant("", weights);
+    let op = Conv2d {
+        strides: [1, 1],
+        pads: [1; 4],
+        dilations: [1, 1],
+        groups: 1,
+        layout: Layout::Nhwc,
+        data_zero_point: 3,
+        weight_zero_point: 0,
+    };
+    let acc = b.node("conv", op, &[x, weights]).unwrap();
+    let y = requantize(&mut rng, &mut b, acc, 3, 144);
+    let op = MaxPool2d { kernel: [2; 2], strides: [2; 2], pads: [0; 4], dilations: [1, 1], layout: Layout::Nhwc };
+    let z = b.node("max", op, &[y]).unwrap();
+    b.output("z", z);
+    if leaves {
+        b.output("y", y);
+    }
+    b.finish().unwrap()
+}
+
+#[test]
+fn a_pooling_that_stands_alone_says_why() {
+    let config = HwConfig::default();
+    let options = Options { fuse: true, ..Options::default() };
+    let why = |parts: &Partition| parts.explanations.iter().find(|e| e.op == "max_pool2d").unwrap().why.clone();
+    assert!(is_fused(&partition(&plain(false), &config, options)));
+    let parts = partition(&plain(true), &config, options);
+    let note = "; not in the tiles of the product before it: its results are read elsewhere too";
+    assert!(why(&parts).ends_with(note), "{}", why(&parts));
 }
