@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use tilewright_runtime::tensor::largest_distance;
 
 mod bad_files;
+mod onnx_einsum;
 mod onnx_errors;
 mod onnx_integer;
 mod onnx_models;
 mod onnx_nodes;
 mod onnx_operators;
+mod onnx_scatter;
 mod operator_pages;
 mod tflite_models;
 

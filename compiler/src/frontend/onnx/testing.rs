@@ -1,7 +1,7 @@
 //! ONNX files made for tests.
 
 use super::proto::*;
-use crate::graph::Tensor;
+use crate::graph::{DType, Tensor};
 use prost::Message;
 
 /// A network that adds a constant of `len` floats, whose data lie in another file after 4 bytes, to its input.
@@ -166,6 +166,95 @@ pub(crate) fn network(nodes: &[Made], x: &[i64], element: i32, constants: &[(&st
         input: vec![value("x", x)],
         output: vec![value("y", &[])],
     };
+    let opset = OperatorSetIdProto { domain: String::new(), version: opset };
+    ModelProto { ir_version: 8, graph: Some(graph), opset_import: vec![opset], metadata_props: vec![] }.encode_to_vec()
+}
+
+/// A value of an attribute.
+pub(in crate::frontend) enum Value<'a> {
+    Int(i64),
+    Float(f32),
+    Floats(&'a [f32]),
+    Word(&'a str),
+    Words(&'a [&'a str]),
+}
+
+/// An operand of a network's only node.
+#[derive(Clone)]
+pub(in crate::frontend) enum Operand {
+    /// An input of the network.
+    Given(Tensor),
+    Constant(Tensor),
+    /// The node has none at this place.
+    Missing,
+}
+
+/// Number of an element type in the format.
+fn number(dtype: DType) -> i32 {
+    match dtype {
+        DType::F32 => 1,
+        DType::U8 => 2,
+        DType::I8 => 3,
+        DType::I32 => 6,
+        DType::I64 => 7,
+        DType::Bool => 9,
+    }
+}
+
+/// A network of one node `node`, with operands `in0`, `in1`, … and results `out0`, ….
+pub(in crate::frontend) fn single(
+    op: &str,
+    attributes: &[(&str, Value)],
+    operands: &[Operand],
+    outputs: usize,
+    opset: i64,
+) -> Vec<u8> {
+    let sizes = |t: &Tensor| t.shape().iter().map(|&d| d as i64).collect::<Vec<_>>();
+    let attribute = |(name, v): &(&str, Value)| {
+        let named = AttributeProto { name: (*name).into(), ..Default::default() };
+        match v {
+            Value::Int(i) => AttributeProto { i: *i, r#type: 2, ..named },
+            Value::Float(f) => AttributeProto { f: *f, r#type: 1, ..named },
+            Value::Floats(v) => AttributeProto { floats: v.to_vec(), r#type: 6, ..named },
+            Value::Word(s) => AttributeProto { s: (*s).into(), r#type: 3, ..named },
+            Value::Words(v) => AttributeProto { strings: v.iter().map(|&s| s.into()).collect(), r#type: 8, ..named },
+        }
+    };
+    let (mut input, mut initializer, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, operand) in operands.iter().enumerate() {
+        let name = format!("in{i}");
+        match operand {
+            Operand::Missing => {
+                names.push(String::new());
+                continue;
+            }
+            Operand::Constant(t) => initializer.push(TensorProto {
+                name: name.clone(),
+                dims: sizes(t),
+                data_type: number(t.dtype()),
+                raw_data: t.to_bytes(),
+                ..Default::default()
+            }),
+            Operand::Given(t) => {
+                let dim = |d| DimensionProto { dim_value: Some(d), dim_param: None };
+                let shape = Some(TensorShapeProto { dim: sizes(t).into_iter().map(dim).collect() });
+                let tensor_type = Some(TensorTypeProto { elem_type: number(t.dtype()), shape });
+                input.push(ValueInfoProto { name: name.clone(), r#type: Some(TypeProto { tensor_type }) });
+            }
+        }
+        names.push(name);
+    }
+    let results: Vec<String> = (0..outputs).map(|i| format!("out{i}")).collect();
+    let node = NodeProto {
+        name: "node".into(),
+        op_type: op.into(),
+        input: names,
+        output: results.clone(),
+        attribute: attributes.iter().map(attribute).collect(),
+        ..Default::default()
+    };
+    let output = results.into_iter().map(|name| ValueInfoProto { name, r#type: None }).collect();
+    let graph = GraphProto { node: vec![node], name: "g".into(), initializer, input, output };
     let opset = OperatorSetIdProto { domain: String::new(), version: opset };
     ModelProto { ir_version: 8, graph: Some(graph), opset_import: vec![opset], metadata_props: vec![] }.encode_to_vec()
 }

@@ -19,6 +19,8 @@ fn onnx_page() -> String {
          scales the run computes give the same integers, on the CPU. An average pooling between equal scales, or others of\n\
          whose sums more than one in a thousand lies half way between two integers, stays float on the CPU, since the format\n\
          rounds these by the error of its floats.\n\n\
+         Scattered updates whose places the run computes are limited: 64 to be combined, else 2^24 pairs of a place and an update;\n\
+         of these, places outside the data are left out.\n\n\
          | operator | attributes |\n|---|---|\n",
     );
     for (name, attributes) in onnx::operators() {

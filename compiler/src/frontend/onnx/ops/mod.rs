@@ -3,6 +3,7 @@
 mod attention;
 mod binary;
 mod conv;
+mod einsum;
 mod gemm;
 mod integer;
 mod movement;
@@ -12,6 +13,7 @@ mod pool;
 mod quantize;
 mod reduce;
 mod resize;
+mod scatter;
 mod shape;
 mod unary;
 
@@ -73,6 +75,7 @@ registry! {
     "Div" binary::div ["axis", "broadcast"];
     "Dropout" shape::dropout ["is_test", "ratio", "seed"];
     "DynamicQuantizeLinear" integer::dynamic_quantize [];
+    "Einsum" einsum::einsum ["equation"];
     "Elu" unary::elu ["alpha"];
     "Equal" binary::equal ["axis", "broadcast"];
     "Erf" unary::erf [];
@@ -143,6 +146,9 @@ registry! {
          "keep_aspect_ratio_policy", "mode", "nearest_mode"];
     "RotaryEmbedding" attention::rotary ["interleaved", "num_heads", "rotary_embedding_dim"];
     "Round" unary::round [];
+    "Scatter" scatter::elements ["axis"];
+    "ScatterElements" scatter::elements ["axis", "reduction"];
+    "ScatterND" scatter::nd ["reduction"];
     "Selu" unary::selu ["alpha", "gamma"];
     "Shape" shape::shape ["end", "start"];
     "Sigmoid" unary::sigmoid [];

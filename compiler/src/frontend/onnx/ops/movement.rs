@@ -5,7 +5,7 @@ use crate::graph::op::{self, BinaryKind, Concat, Expand, Gather, GatherElements,
 use crate::graph::{DType, Tensor, ValueId};
 
 /// Operands in one form: as int8 where all of them are unsigned bytes, else as they are in the file.
-fn alike(n: &mut NodeContext, count: usize) -> Result<(Vec<ValueId>, bool), Reason> {
+pub(super) fn alike(n: &mut NodeContext, count: usize) -> Result<(Vec<ValueId>, bool), Reason> {
     let stored = (0..count).map(|i| n.input(i)).collect::<Result<Vec<_>, _>>()?;
     if stored.iter().all(|&v| n.unsigned(v)) {
         return Ok((stored, true));
@@ -35,7 +35,7 @@ pub(super) fn concat(n: &mut NodeContext) -> Result<(), Reason> {
 }
 
 /// Part of a dimension: `size` elements from `start` on.
-fn part(
+pub(super) fn part(
     n: &mut NodeContext,
     suffix: &str,
     v: ValueId,
@@ -138,7 +138,7 @@ pub(super) fn slice(n: &mut NodeContext) -> Result<(), Reason> {
 }
 
 /// Refuses constant indices that lie outside a dimension of the data; those that the run computes are held within it.
-fn check_indices(n: &NodeContext, indices: ValueId, data: ValueId, axis: usize) -> Result<(), Reason> {
+pub(super) fn check_indices(n: &NodeContext, indices: ValueId, data: ValueId, axis: usize) -> Result<(), Reason> {
     let (Some(known), Some(size)) = (n.cx.builder.constant_of(indices), n.ty(data).dims[axis].known()) else {
         return Ok(());
     };
