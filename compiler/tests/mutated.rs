@@ -45,7 +45,8 @@ const PATIENCE: f64 = 20.0;
 
 fn files() -> Vec<PathBuf> {
     let carried = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/models");
-    let mut files = vec![carried.join("lenet-mnist/model.onnx"), carried.join("lenet-mnist/model_qdq_perchannel.onnx")];
+    let onnx = ["lenet-mnist/model.onnx", "lenet-mnist/model_qdq_perchannel.onnx", "onnx-runtime/recurrent.onnx"];
+    let mut files: Vec<PathBuf> = onnx.iter().map(|name| carried.join(name)).collect();
     let operators = std::fs::read_dir(carried.join("tflite-ops")).unwrap().map(|f| f.unwrap().path());
     files.extend(operators.filter(|f| f.extension().is_some_and(|e| e == "tflite")));
     files.sort();

@@ -30,8 +30,22 @@ impl Sizes {
     /// A size for each symbol of these inputs that has one; outermost sizes left open become 1.
     ///
     /// # Errors
-    /// A symbol or an input that is not there, and shapes that do not suit.
+    /// As [`Sizes::given`].
     pub(super) fn bound(&self, inputs: &[(&str, &TensorType)]) -> Result<BTreeMap<String, usize>, String> {
+        let mut bound = self.given(inputs)?;
+        for (_, ty) in inputs {
+            if let Some(Dim::Symbol(s)) = ty.dims.first() {
+                bound.entry(s.clone()).or_insert(1);
+            }
+        }
+        Ok(bound)
+    }
+
+    /// A size for each symbol of these inputs that is given one.
+    ///
+    /// # Errors
+    /// A symbol or an input that is not there, and shapes that do not suit.
+    pub(super) fn given(&self, inputs: &[(&str, &TensorType)]) -> Result<BTreeMap<String, usize>, String> {
         let symbols = |ty: &&TensorType| -> Vec<String> {
             let open = ty.dims.iter().filter(|d| d.known().is_none());
             open.map(ToString::to_string).collect()
@@ -64,11 +78,6 @@ impl Sizes {
                 if let Dim::Symbol(s) = d {
                     bound.entry(s.clone()).or_insert(n);
                 }
-            }
-        }
-        for (_, ty) in inputs {
-            if let Some(Dim::Symbol(s)) = ty.dims.first() {
-                bound.entry(s.clone()).or_insert(1);
             }
         }
         Ok(bound)

@@ -12,6 +12,7 @@ mod onnx_integer;
 mod onnx_models;
 mod onnx_nodes;
 mod onnx_operators;
+mod onnx_recurrent;
 mod onnx_scatter;
 mod operator_pages;
 mod tflite_models;

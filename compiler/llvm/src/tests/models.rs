@@ -85,6 +85,12 @@ fn integers_with_zero_points_of_the_run_equal_those_of_onnx_runtime() {
     check(&LlvmBackend::new().unwrap(), &repository("onnx-runtime").join("dynamic.onnx"), 1e-5);
 }
 
+/// Recurrences of all kinds, sums of products and scattered updates.
+#[test]
+fn recurrences_equal_those_of_onnx_runtime() {
+    check(&LlvmBackend::new().unwrap(), &repository("onnx-runtime").join("recurrent.onnx"), 1e-5);
+}
+
 #[test]
 fn networks_in_operator_form_equal_onnx_runtime() {
     let backend = LlvmBackend::new().unwrap();

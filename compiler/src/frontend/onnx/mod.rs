@@ -86,6 +86,7 @@ pub fn import_traced(
         builder: GraphBuilder::new(name),
         values: HashMap::new(),
         unsigned: HashSet::new(),
+        assumed: HashMap::new(),
         constants: HashMap::new(),
         left_out: HashMap::new(),
         room: bytes.len().saturating_mul(16).saturating_add(ROOM),
@@ -161,6 +162,8 @@ struct Context<'a> {
     values: HashMap<String, ValueId>,
     /// Values that are unsigned in the file.
     unsigned: HashSet<ValueId>,
+    /// Inputs whose outermost size nobody gave, with its symbol; it is taken for 1.
+    assumed: HashMap<ValueId, String>,
     /// Constants of the file, as they are there.
     constants: HashMap<String, Tensor>,
     /// Outputs that are not supported, with what makes them.
@@ -193,8 +196,13 @@ impl Context<'_> {
             inputs.push((info, value_type(info, i).map_err(malformed)?));
         }
         let types: Vec<(&str, &TensorType)> = inputs.iter().map(|(i, ty)| (i.name.as_str(), ty)).collect();
-        let bound = sizes.bound(&types).map_err(|reason| ImportError::Sizes { file: file.into(), reason })?;
+        let wrong = |reason| ImportError::Sizes { file: file.into(), reason };
+        let (given, bound) = (sizes.given(&types).map_err(wrong)?, sizes.bound(&types).map_err(wrong)?);
         for (info, ty) in inputs {
+            let open = match ty.dims.first() {
+                Some(Dim::Symbol(s)) if !given.contains_key(s) => Some(s.clone()),
+                _ => None,
+            };
             let ty = ty.bind(&bound);
             if !node::reasonable(&ty) {
                 return Err(malformed(format!("its input `{}` is {ty}, which is more than 2^31 elements", info.name)));
@@ -204,6 +212,9 @@ impl Context<'_> {
                 let node = self.builder.node(&format!("{}/shift_sign", info.name), ShiftSign {}, &[v]);
                 v = node.map_err(|e| malformed(e.to_string()))?;
                 self.unsigned.insert(v);
+            }
+            if let Some(symbol) = open {
+                self.assumed.insert(v, symbol);
             }
             if self.values.insert(info.name.clone(), v).is_some() {
                 return Err(malformed(format!("two inputs have the name `{}`", info.name)));

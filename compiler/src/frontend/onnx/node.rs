@@ -13,6 +13,9 @@ use std::cell::OnceCell;
 /// The greatest number of elements of a tensor that is computed while importing, unless its operands are as large.
 const MOST_FOLDED: usize = 1 << 16;
 
+/// What a node of the graph takes of the import's room.
+const NODE_BYTES: usize = 256;
+
 /// False for more than 2^31 elements, sizes of 0 counted as 1, so that sizes of any part of the shape can be multiplied.
 pub(super) fn reasonable(ty: &TensorType) -> bool {
     let mut sizes = ty.dims.iter().filter_map(Dim::known).map(|d| d.max(1));
@@ -212,6 +215,11 @@ impl NodeContext<'_, '_> {
         self.attribute(name, 3).map(|a| String::from_utf8_lossy(&a.s).into_owned())
     }
 
+    pub fn words(&self, name: &str) -> Option<Vec<String>> {
+        let strings = &self.attribute(name, 8)?.strings;
+        Some(strings.iter().map(|s| String::from_utf8_lossy(s).into_owned()).collect())
+    }
+
     pub fn tensor(&self, name: &str) -> Option<Result<Tensor, Reason>> {
         let t = self.attribute(name, 4)?.t.as_ref()?;
         Some(tensor::tensor(t, self.cx.folder).map_err(Reason))
@@ -271,6 +279,13 @@ impl NodeContext<'_, '_> {
         if !reasonable(ty) {
             return Err(format!("its result is {ty}, which is more than 2^31 elements").into());
         }
+        Ok(())
+    }
+
+    /// Takes room for the many nodes that one of the file becomes, as for constants.
+    pub fn room_for_nodes(&mut self, count: usize) -> Result<(), Reason> {
+        let left = count.checked_mul(NODE_BYTES).and_then(|bytes| self.cx.room.checked_sub(bytes));
+        self.cx.room = left.ok_or_else(|| format!("becomes {count} nodes, for which the file is too small"))?;
         Ok(())
     }
 

@@ -11,6 +11,7 @@ mod norm;
 mod pad;
 mod pool;
 mod quantize;
+mod recurrent;
 mod reduce;
 mod resize;
 mod scatter;
@@ -83,6 +84,9 @@ registry! {
     "Expand" movement::expand [];
     "Flatten" shape::flatten ["axis"];
     "Floor" unary::floor [];
+    "GRU" recurrent::gru
+        ["activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "layout",
+         "linear_before_reset", "output_sequence"];
     "Gather" movement::gather ["axis"];
     "GatherElements" movement::gather_elements ["axis"];
     "GatherND" movement::gather_nd ["batch_dims"];
@@ -98,6 +102,9 @@ registry! {
     "Identity" shape::identity [];
     "InstanceNormalization" norm::instance ["epsilon"];
     "LRN" norm::local_response ["alpha", "beta", "bias", "size"];
+    "LSTM" recurrent::lstm
+        ["activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "input_forget", "layout",
+         "output_sequence"];
     "LayerNormalization" norm::layer ["axis", "epsilon", "stash_type"];
     "LeakyRelu" unary::leaky_relu ["alpha"];
     "Less" binary::less [];
@@ -127,6 +134,9 @@ registry! {
     "QLinearMatMul" quantize::qlinear_matmul [];
     "QuantizeLinear" quantize::quantize_linear ["axis", "block_size", "output_dtype", "precision", "saturate"];
     "RMSNormalization" norm::rms ["axis", "epsilon", "stash_type"];
+    "RNN" recurrent::rnn
+        ["activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "layout",
+         "output_sequence"];
     "Range" shape::range [];
     "Reciprocal" unary::reciprocal [];
     "ReduceL1" reduce::l1 *REDUCE;

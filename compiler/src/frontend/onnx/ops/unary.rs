@@ -121,10 +121,16 @@ fn scaled_swish(n: &mut NodeContext, alpha: f32) -> Result<(), Reason> {
 pub(super) fn thresholded_relu(n: &mut NodeContext) -> Result<(), Reason> {
     let alpha = n.float("alpha").unwrap_or(1.0);
     let data = n.plain(0)?;
-    let (alpha, zero) = (n.scalar("alpha", alpha), n.scalar("zero", 0.0));
-    let above = n.binary("above", BinaryKind::Less, alpha, data)?;
-    let v = n.node("", Select {}, &[above, data, zero])?;
+    let v = thresholded(n, "", data, alpha)?;
     n.output(v)
+}
+
+/// What lies above `alpha`, else 0.
+pub(super) fn thresholded(n: &mut NodeContext, suffix: &str, v: ValueId, alpha: f32) -> Result<ValueId, Reason> {
+    let at = |part: &str| if suffix.is_empty() { part.to_owned() } else { format!("{suffix}/{part}") };
+    let (alpha, zero) = (n.scalar(&at("alpha"), alpha), n.scalar(&at("zero"), 0.0));
+    let above = n.binary(&at("above"), BinaryKind::Less, alpha, v)?;
+    n.node(suffix, Select {}, &[above, v, zero])
 }
 
 /// `max(x, 0) + slope * min(x, 0)`; with known slopes above 0 and up to 1 `max(x, slope * x)`.

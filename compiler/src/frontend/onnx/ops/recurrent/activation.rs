@@ -1,0 +1,115 @@
+//! The activations of recurrent cells, which a node names.
+
+use super::super::unary::thresholded;
+use crate::frontend::onnx::node::{NodeContext, Reason};
+use crate::graph::ValueId;
+use crate::graph::op::{BinaryKind, Relu, Unary, UnaryKind};
+
+/// A function with its parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Activation {
+    function: Function,
+    alpha: f32,
+    beta: f32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Function {
+    Relu,
+    /// `x` above alpha, else 0.
+    ThresholdedRelu,
+    /// `alpha * x + beta`.
+    Affine,
+    /// `alpha * tanh(beta * x)`.
+    ScaledTanh,
+    Other(UnaryKind),
+}
+
+/// A parameter of a function.
+#[derive(Debug, Clone, Copy)]
+enum Parameter {
+    /// It has none.
+    None,
+    /// With the default of the operator of the same name.
+    Default(f32),
+    /// It must be given.
+    Needed,
+}
+
+use Parameter::{Default, Needed, None as Without};
+
+/// Names of the format, with alpha and beta.
+const FUNCTIONS: [(&str, Function, Parameter, Parameter); 11] = [
+    ("Affine", Function::Affine, Needed, Needed),
+    ("Elu", Function::Other(UnaryKind::Elu), Default(1.0), Without),
+    ("HardSigmoid", Function::Other(UnaryKind::HardSigmoid), Default(0.2), Default(0.5)),
+    ("LeakyRelu", Function::Other(UnaryKind::LeakyRelu), Default(0.01), Without),
+    ("Relu", Function::Relu, Without, Without),
+    ("ScaledTanh", Function::ScaledTanh, Needed, Needed),
+    ("Sigmoid", Function::Other(UnaryKind::Sigmoid), Without, Without),
+    ("Softplus", Function::Other(UnaryKind::Softplus), Without, Without),
+    ("Softsign", Function::Other(UnaryKind::Softsign), Without, Without),
+    ("Tanh", Function::Other(UnaryKind::Tanh), Without, Without),
+    ("ThresholdedRelu", Function::ThresholdedRelu, Default(1.0), Without),
+];
+
+/// The activations of each direction, one direction after the other: those named, else `defaults`.
+///
+/// Values of `activation_alpha` and `activation_beta` go, in order, to the functions that have such a parameter.
+pub(super) fn activations(n: &NodeContext, directions: usize, defaults: &[&str]) -> Result<Vec<Activation>, Reason> {
+    let count = directions * defaults.len();
+    let names =
+        n.words("activations").unwrap_or_else(|| defaults.repeat(directions).iter().map(|&s| s.into()).collect());
+    if names.len() != count {
+        return Err(format!("its activations must be {count} names, found {}", names.len()).into());
+    }
+    let mut alphas = n.list("activation_alpha").unwrap_or_default().iter();
+    let mut betas = n.list("activation_beta").unwrap_or_default().iter();
+    let mut made = Vec::with_capacity(count);
+    for name in names {
+        let known = FUNCTIONS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(&name));
+        let &(name, function, alpha, beta) = known.ok_or_else(|| {
+            let all: Vec<&str> = FUNCTIONS.iter().map(|f| f.0).collect();
+            Reason(format!("its activations name `{name}`, which is not known; {} are", all.join(", ")))
+        })?;
+        let take = |parameter, which: &str, given: &mut std::slice::Iter<f32>| match parameter {
+            Without => Ok(0.0),
+            Default(value) => Ok(given.next().copied().unwrap_or(value)),
+            Needed => given
+                .next()
+                .copied()
+                .ok_or_else(|| Reason(format!("its activation {name} has no default; give it in `{which}`"))),
+        };
+        let alpha = take(alpha, "activation_alpha", &mut alphas)?;
+        let beta = take(beta, "activation_beta", &mut betas)?;
+        made.push(Activation { function, alpha, beta });
+    }
+    Ok(made)
+}
+
+impl Activation {
+    /// The function of each element.
+    pub fn apply(&self, n: &mut NodeContext, suffix: &str, v: ValueId) -> Result<ValueId, Reason> {
+        let &Activation { function, alpha, beta } = self;
+        match function {
+            Function::Relu => n.node(suffix, Relu {}, &[v]),
+            Function::ThresholdedRelu => thresholded(n, suffix, v, alpha),
+            Function::Other(kind) => n.node(suffix, Unary { kind, alpha, beta }, &[v]),
+            Function::Affine => {
+                let (alpha, beta) = self.parameters(n, suffix);
+                let v = n.binary(&format!("{suffix}/scaled"), BinaryKind::Mul, v, alpha)?;
+                n.add(suffix, v, beta)
+            }
+            Function::ScaledTanh => {
+                let (alpha, beta) = self.parameters(n, suffix);
+                let v = n.binary(&format!("{suffix}/scaled"), BinaryKind::Mul, v, beta)?;
+                let v = n.unary(&format!("{suffix}/tanh"), UnaryKind::Tanh, v)?;
+                n.binary(suffix, BinaryKind::Mul, v, alpha)
+            }
+        }
+    }
+
+    fn parameters(&self, n: &mut NodeContext, suffix: &str) -> (ValueId, ValueId) {
+        (n.scalar(&format!("{suffix}/alpha"), self.alpha), n.scalar(&format!("{suffix}/beta"), self.beta))
+    }
+}
