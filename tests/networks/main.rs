@@ -24,11 +24,13 @@ use tilewright::devices::{self, DeviceKind, Extras};
 use tilewright::inference::{self, Results};
 use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::{Device, DeviceError};
 use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::npy;
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::{RunReport, Session};
 use tilewright_runtime::tensor::{DType, Tensor, largest_distance};
+use tilewright_sim::{Rtl, RtlOptions};
 
 /// A model that the repository carries.
 fn carried(name: &str) -> PathBuf {
@@ -103,12 +105,21 @@ fn run_on(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[T
     let values: Vec<_> =
         artifact.manifest.inputs.iter().map(|id| artifact.manifest.values[id.0 as usize].clone()).collect();
     let runs = inference::split(&values.iter().collect::<Vec<_>>(), inputs).unwrap_or_else(|e| panic!("{e}"));
-    // What the compiler makes must pass whatever the cycle model can find.
-    let spans = matches!(device, DeviceKind::Csim | DeviceKind::Rtl);
-    let extras = Extras { strict: device == DeviceKind::Csim, spans, ..Extras::default() };
-    let device = devices::open(device, config, extras, &|_| {}).unwrap_or_else(|e| panic!("{e}"));
+    let device = open(device, config).unwrap_or_else(|e| panic!("{e}"));
     let mut session = Session::new(artifact, &Registry::new(), device).unwrap_or_else(|e| panic!("{e}"));
     inference::run(&mut session, &runs, |_| {}).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A device that checks as much as it can: the cycle model strictly, and the design's assertions in all shapes but that in
+/// which most networks run, where speed counts for more than the time to build it.
+fn open(kind: DeviceKind, config: &HwConfig) -> Result<Option<Box<dyn Device>>, DeviceError> {
+    let spans = matches!(kind, DeviceKind::Csim | DeviceKind::Rtl);
+    if kind == DeviceKind::Rtl && config.name != "1x16x16" {
+        let options = RtlOptions { assertions: true, spans, ..RtlOptions::default() };
+        return Ok(Some(Box::new(Rtl::new(config.clone(), config.memory_bytes(), &options)?)));
+    }
+    let extras = Extras { strict: kind == DeviceKind::Csim, spans, ..Extras::default() };
+    devices::open(kind, config, extras, &|_| {})
 }
 
 /// Runs a model on its own inputs and gives the greatest difference from its expected outputs.
