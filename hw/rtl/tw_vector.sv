@@ -332,7 +332,7 @@ module tw_vector (
   assign inp_raddr_o = {tw_cfg_pkg::InpW'(b2_q), tw_cfg_pkg::InpW'(a2_q)};
   assign param_re_o = (read2 && ctl2_q.b == tw_isa_pkg::SrcParam) || (state_q == StDesc && !stop_i);
   logic [tw_cfg_pkg::DescW-1:0] desc_entry, b_entry;
-  assign desc_entry = tw_cfg_pkg::DescW'(cur_lut ? desc_q / DescCountW'(EntryWords) : desc_q);
+  assign desc_entry = tw_cfg_pkg::DescW'(cur_lut ? 32'(desc_q) / EntryWords : 32'(desc_q));
   assign b_entry = tw_cfg_pkg::DescW'(mac2 ? b2_q >> $clog2(tw_isa_pkg::TapStride) : b2_q);
   assign param_addr_o = state_q == StDesc ? `TW_FIELD(vector, descriptor, cur_q) + desc_entry : b_entry;
 
