@@ -10,6 +10,14 @@ use super::rest::split;
 use crate::graph::op;
 use crate::graph::{Node, NodeId};
 
+/// Taps of all phases that are built, of a kernel of so many: they bound what the weights become.
+fn most_taps(kernel: usize) -> usize {
+    kernel.saturating_add(1).saturating_mul(16)
+}
+
+const TOO_MANY: &str =
+    "its strides or pads give more than 16 times the taps of its kernel, most of them without weights";
+
 /// The convolution of one phase along one dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Taps {
@@ -24,14 +32,17 @@ struct Taps {
 impl Taps {
     /// Those of the results `phase`, `phase + stride`, and so on. Element `i` of the data and tap `k` add to result
     /// `i * stride + k * dilation - pad`.
-    fn new(phase: usize, [stride, dilation, pad, kernel]: [usize; 4]) -> Taps {
+    ///
+    /// # Errors
+    /// The reason, where pads reach so far that most taps would be none.
+    fn new(phase: usize, [stride, dilation, pad, kernel]: [usize; 4]) -> Read<Taps> {
         let at = (phase + pad) as i64;
         // How far behind a result's place in the data the row lies that meets a tap, the nearest rows first.
         let offset = |k: usize| (at - (k * dilation) as i64) / stride as i64;
         let mut taps: Vec<Option<usize>> =
             (0..kernel).rev().filter(|k| (k * dilation) % stride == at as usize % stride).map(Some).collect();
         let (Some(&Some(last)), Some(&Some(first))) = (taps.first(), taps.last()) else {
-            return Taps { taps: vec![None], dilation: 1, before: 0 };
+            return Ok(Taps { taps: vec![None], dilation: 1, before: 0 });
         };
         let step = match taps[..] {
             [Some(b), Some(a), ..] => offset(a) - offset(b),
@@ -40,9 +51,12 @@ impl Taps {
         // The window begins no later, and ends no earlier, than with the row at the result's own place.
         let missing = |rows: i64| (rows.max(0) as usize).div_ceil(step as usize);
         let (in_front, behind) = (missing(offset(last)), missing(-offset(first)));
+        if in_front.saturating_add(behind) > most_taps(kernel) {
+            return Err(TOO_MANY.into());
+        }
         taps.splice(..0, vec![None; in_front]);
         taps.resize(taps.len() + behind, None);
-        Taps { taps, dilation: step as usize, before: (in_front as i64 * step - offset(last)) as usize }
+        Ok(Taps { taps, dilation: step as usize, before: (in_front as i64 * step - offset(last)) as usize })
     }
 
     /// Rows of padding behind data of so many rows, for so many results.
@@ -76,11 +90,20 @@ impl Reader<'_> {
         let (weights, rest) = split(self.weights(node.inputs[1])?, op.weight_zero_point);
         let (mut nodes, mut finish, slope) = self.finished(id, node, op.layout.channel_axis())?;
         self.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
+        let strides = [op.strides[0].min(output.h), op.strides[1].min(output.w)];
+        if strides[0].saturating_mul(strides[1]) > most_taps(kh * kw) {
+            return Err(TOO_MANY.into());
+        }
         let mut phases = Vec::new();
-        for y in 0..op.strides[0].min(output.h) {
-            for x in 0..op.strides[1].min(output.w) {
-                let rows = Taps::new(y, [op.strides[0], op.dilations[0], op.pads[0], kh]);
-                let columns = Taps::new(x, [op.strides[1], op.dilations[1], op.pads[1], kw]);
+        let mut built = 0;
+        for y in 0..strides[0] {
+            for x in 0..strides[1] {
+                let rows = Taps::new(y, [op.strides[0], op.dilations[0], op.pads[0], kh])?;
+                let columns = Taps::new(x, [op.strides[1], op.dilations[1], op.pads[1], kw])?;
+                built += rows.taps.len() * columns.taps.len();
+                if built > most_taps(kh * kw) {
+                    return Err(TOO_MANY.into());
+                }
                 let pairs = rows.taps.iter().flat_map(|r| columns.taps.iter().map(move |c| r.zip(*c)));
                 let taps: Vec<Option<usize>> = pairs.map(|pair| pair.map(|(r, c)| r * kw + c)).collect();
                 let shape = [outputs, kh * kw, depth];
@@ -129,7 +152,7 @@ mod tests {
         for ((stride, dilation), (kernel, pad)) in sizes().flat_map(|a| sizes().map(move |b| (a, b))) {
             for phase in 0..stride {
                 for pad in [0, pad, 3 * pad] {
-                    let found = Taps::new(phase, [stride, dilation, pad, kernel]);
+                    let found = Taps::new(phase, [stride, dilation, pad, kernel]).unwrap();
                     assert!(found.before <= (found.taps.len() - 1) * found.dilation);
                     for t in 0..5 {
                         let out = (phase + t * stride) as i64;
@@ -146,5 +169,6 @@ mod tests {
                 }
             }
         }
+        assert_eq!(Taps::new(0, [1, 1, 20_000, 1]), Err(TOO_MANY.into()));
     }
 }
