@@ -52,7 +52,7 @@ pub struct Options {
     pub offload: Offload,
     /// Whether the host reads what every layer writes, each in memory of its own, so that all can be looked at after a run.
     pub keep_values: bool,
-    /// Whether operators of single elements are taken into the tiles of the product before them.
+    /// Whether operators of single elements and poolings are taken into the tiles of the product before them.
     pub fuse: bool,
     /// Whether results stay in inp between layers where they fit.
     pub keep_on_chip: bool,
@@ -128,6 +128,14 @@ pub struct Region {
 }
 
 impl Region {
+    /// Instructions of its program, if it has one.
+    fn insns(&self) -> usize {
+        match &self.code {
+            Code::Cpu => 0,
+            Code::Accel(accel) => accel.program.insn_count(),
+        }
+    }
+
     /// Where the nodes run.
     pub fn place(&self) -> Place {
         match self.code {
@@ -192,8 +200,9 @@ pub fn partition_by(
     best.partition
 }
 
-/// Poolings in a product's tiles that are weighed against themselves alone, at most, between two changes.
-const MOST_WEIGHED: usize = 8;
+/// Instructions of all programs in which a pooling is weighed by itself against its place in a product's tiles: they bound the
+/// time to compile, and alike on every machine.
+const MOST_WEIGHED: usize = 400_000;
 
 /// A partition, and the cycles of its programs where they are known.
 struct Settled {
@@ -229,6 +238,7 @@ fn settle(
     let mut refused: HashMap<NodeId, String> = HashMap::new();
     let mut apart = fuse::Apart::new();
     let mut weighed: HashSet<fuse::Fusion> = HashSet::new();
+    let mut left = MOST_WEIGHED;
     let mut away = keep::Away::new();
     let mut judge = oracle
         .clock()
@@ -271,18 +281,26 @@ fn settle(
                 let mut cycles = timed(&mut placed, &regions);
                 // A pooling stands by itself where the whole takes less time then.
                 if let (Some(together), Offload::All) = (cycles, options.offload) {
-                    let pooled = fuse::poolings(&placed).filter(|fusion| weighed.insert(*fusion)).take(MOST_WEIGHED);
-                    let less = |fusion: &fuse::Fusion| {
+                    let mut best: Option<(fuse::Fusion, u64)> = None;
+                    for fusion in fuse::poolings(&placed) {
+                        if left == 0 || weighed.contains(&fusion) {
+                            continue;
+                        }
                         let mut apart = apart.clone();
-                        apart.insert(*fusion, String::new());
-                        let mut placed = place_with(Offload::All, &refused, &apart);
-                        let regions = build(&placed).ok()?;
-                        timed(&mut placed, &regions).filter(|cycles| *cycles < together)
-                    };
-                    let less: Vec<_> = pooled.filter_map(|fusion| Some((fusion, less(&fusion)?))).collect();
-                    if let Some((fusion, cycles)) = less.into_iter().min_by_key(|(_, cycles)| *cycles) {
-                        let reason = format!("all takes {together} cycles then, else {cycles}");
-                        apart.insert(fusion, reason);
+                        apart.insert(fusion, String::new());
+                        let mut other = place_with(Offload::All, &refused, &apart);
+                        let found = build(&other).unwrap_or_default();
+                        left = left.saturating_sub(found.iter().map(Region::insns).sum::<usize>().max(1));
+                        match timed(&mut other, &found).filter(|cycles| !found.is_empty() && *cycles < together) {
+                            Some(cycles) if best.is_none_or(|(_, least)| cycles < least) => {
+                                best = Some((fusion, cycles));
+                            }
+                            Some(_) => {}
+                            None => _ = weighed.insert(fusion),
+                        }
+                    }
+                    if let Some((fusion, cycles)) = best {
+                        apart.insert(fusion, format!("all takes {together} cycles then, else {cycles}"));
                         continue;
                     }
                 }

@@ -133,8 +133,8 @@ fn accept(
 pub(super) fn describe(layer: &Layer, plan: &Plan) -> String {
     let behind = match (layer.then.is_empty(), layer.pooling()) {
         (true, _) => "",
-        (false, None) => ", and in them what is done with its results",
-        (false, Some(_)) => ", and in them the pooling of its results",
+        (false, Some((pool, _))) if pool.kernel != [1, 1] => ", and in them the pooling of its results",
+        (false, _) => ", and in them what is done with its results",
     };
     let behind = &format!("{behind}{}", on_chip(layer));
     match (&layer.kind, plan) {
