@@ -3,7 +3,7 @@
 use super::super::unary::thresholded;
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::ValueId;
-use crate::graph::op::{BinaryKind, Relu, Unary, UnaryKind};
+use crate::graph::op::{BinaryKind, Clip, Unary, UnaryKind};
 
 /// A function with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,6 +84,11 @@ pub(super) fn activations(n: &NodeContext, directions: usize, defaults: &[&str])
         let beta = take(beta, "activation_beta", &mut betas)?;
         made.push(Activation { function, alpha, beta });
     }
+    for (left, which) in [(alphas.len(), "activation_alpha"), (betas.len(), "activation_beta")] {
+        if left > 0 && n.words("activations").is_some() {
+            return Err(format!("its {which} has {left} values more than its activations take").into());
+        }
+    }
     Ok(made)
 }
 
@@ -92,7 +97,7 @@ impl Activation {
     pub fn apply(&self, n: &mut NodeContext, suffix: &str, v: ValueId) -> Result<ValueId, Reason> {
         let &Activation { function, alpha, beta } = self;
         match function {
-            Function::Relu => n.node(suffix, Relu {}, &[v]),
+            Function::Relu => n.node(suffix, Clip { lo: 0.0, hi: f32::INFINITY }, &[v]),
             Function::ThresholdedRelu => thresholded(n, suffix, v, alpha),
             Function::Other(kind) => n.node(suffix, Unary { kind, alpha, beta }, &[v]),
             Function::Affine => {

@@ -13,12 +13,10 @@ use crate::graph::op::{BinaryKind, Concat, Dense, Gather, Select, Transpose};
 use crate::graph::{DType, Op, Tensor, TensorData, TensorType, ValueId};
 use activation::{Activation, activations};
 use cell::{Cell, State};
+use std::collections::BTreeSet;
 
 /// The most steps of a node, those of both directions together.
 const MOST_STEPS: usize = 2048;
-
-/// Nodes that a step becomes, at most.
-const STEP_NODES: usize = 32;
 
 /// Results that are joined at once: a place is compared with the ends of that many.
 const JOINED: usize = 8;
@@ -39,6 +37,15 @@ impl Kind {
             Kind::Rnn => 1,
             Kind::Gru => 3,
             Kind::Lstm => 4,
+        }
+    }
+
+    /// Nodes and constants that a step becomes, at most.
+    fn step_nodes(self) -> usize {
+        match self {
+            Kind::Rnn => 20,
+            Kind::Gru => 40,
+            Kind::Lstm => 56,
         }
     }
 
@@ -187,9 +194,7 @@ impl Recurrence {
         if n.ty(x).rank() != 3 || n.ty(x).dtype != DType::F32 {
             return Err(format!("its X must be f32 of 3 dimensions, found {}", n.ty(x)).into());
         }
-        if !batch_first {
-            check_length(n, x)?;
-        }
+        check_length(n, x, usize::from(batch_first))?;
         let outer = |first: &str, second: &str| {
             if batch_first { format!("{second}, {first}") } else { format!("{first}, {second}") }
         };
@@ -197,7 +202,7 @@ impl Recurrence {
         let shape = n.shape(x)?;
         let hidden = hidden_size(n)?;
         let sizes = Sizes { steps: shape[0], batch: shape[1], input: shape[2], hidden };
-        check_sizes(n, sizes, directions)?;
+        check_sizes(n, kind, sizes, directions)?;
         let gates = kind.gates().checked_mul(hidden).ok_or("its hidden_size is too large")?;
         let w =
             operand(n, 1, "W", &[directions, gates, sizes.input], "directions, gates times hidden_size, X's columns")?;
@@ -312,27 +317,45 @@ impl Recurrence {
     }
 }
 
-/// Refuses a sequence whose length nobody gave: the outermost size of an input stands for runs, and is taken for 1.
-fn check_length(n: &NodeContext, x: ValueId) -> Result<(), Reason> {
+/// Refuses a sequence whose length nobody gave: the outermost size of an input stands for runs, and is taken for 1. Behind
+/// operators that are not followed, a length of 1 may come from any of them.
+fn check_length(n: &NodeContext, x: ValueId, mut axis: usize) -> Result<(), Reason> {
+    let open = |v: ValueId| n.cx.assumed.get(&v);
+    let refuse = |s: &str| {
+        let remedy = format!("give it with --bind {s}=SIZE");
+        Err(format!(
+            "the length of its sequence is, or may come from, the size `{s}`, which the model leaves open; {remedy}"
+        )
+        .into())
+    };
+    if n.shape(x)?[axis] != 1 {
+        return Ok(());
+    }
     let mut v = x;
     while let Some(node) = n.cx.builder.def(v) {
-        // What computes each element by itself has the steps of its data.
-        let each = matches!(
-            node.op,
-            Op::Unary(_) | Op::Cast(_) | Op::Relu(_) | Op::Clip(_) | Op::Quantize(_) | Op::Dequantize(_)
-        );
-        match node.inputs.first() {
-            Some(&data) if each => v = data,
-            _ => return Ok(()),
+        let next = match &node.op {
+            Op::Transpose(t) => t.perm.get(axis).copied(),
+            // What computes each element by itself has the steps of its data.
+            Op::Unary(_) | Op::Cast(_) | Op::Relu(_) | Op::Clip(_) | Op::Quantize(_) | Op::Dequantize(_) => Some(axis),
+            _ => None,
+        };
+        let (Some(&data), Some(next)) = (node.inputs.first(), next) else {
+            return ancestors(n, v).into_iter().find_map(open).map_or(Ok(()), |s| refuse(s));
+        };
+        (v, axis) = (data, next);
+    }
+    open(v).filter(|_| axis == 0).map_or(Ok(()), |s| refuse(s))
+}
+
+/// The values that a value is made of, itself among them.
+fn ancestors(n: &NodeContext, v: ValueId) -> BTreeSet<ValueId> {
+    let (mut found, mut left) = (BTreeSet::new(), vec![v]);
+    while let Some(v) = left.pop() {
+        if found.insert(v) {
+            left.extend(n.cx.builder.def(v).into_iter().flat_map(|node| node.inputs.iter().copied()));
         }
     }
-    match n.cx.assumed.get(&v) {
-        Some(s) => Err(format!(
-            "the length of its sequence is the size `{s}`, which the model leaves open; give it with --bind {s}=SIZE"
-        )
-        .into()),
-        None => Ok(()),
-    }
+    found
 }
 
 /// The size of the state, which the weights have and the attribute may repeat.
@@ -350,7 +373,7 @@ fn hidden_size(n: &mut NodeContext) -> Result<usize, Reason> {
     }
 }
 
-fn check_sizes(n: &mut NodeContext, sizes: Sizes, directions: usize) -> Result<(), Reason> {
+fn check_sizes(n: &mut NodeContext, kind: Kind, sizes: Sizes, directions: usize) -> Result<(), Reason> {
     let Sizes { steps, batch, input, hidden } = sizes;
     if [steps, batch, input, hidden].contains(&0) {
         return Err("its sequence length, batch, input and hidden sizes must be positive".into());
@@ -361,7 +384,7 @@ fn check_sizes(n: &mut NodeContext, sizes: Sizes, directions: usize) -> Result<(
             "give a shorter sequence with --bind or --shape, and export Y_h and initial_h to go on from part to part";
         return Err(format!("its {all} steps are not supported; up to {MOST_STEPS} are: {remedy}").into());
     }
-    n.room_for_nodes(all * STEP_NODES)
+    n.room_for_nodes(all * kind.step_nodes())
 }
 
 /// The first state of each direction, `[directions, batch, hidden]`; zeros where the node has none.
