@@ -11,10 +11,13 @@ mod stepper;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 use tilewright::devices::{DeviceKind, Extras};
 use tilewright::picture::Preprocess;
 use tilewright::{dram, stream};
 use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::UnitCounters;
+use tilewright_hw::regs::{TrapUnit, UnitState};
 use tilewright_runtime::artifact::Artifact;
 
 pub use explain::table as explain_table;
@@ -105,6 +108,19 @@ fn refuse(options: &[(bool, &str)], why: &str) -> Result<()> {
         [one] => bail!("{one} is {why}"),
         [first @ .., last] => bail!("{} and {last} are {why}", first.join(", ")),
     }
+}
+
+/// Cycles of each unit in each state; of several runs, their sum.
+fn counters<'a>(of: impl IntoIterator<Item = &'a UnitCounters>) -> Option<Value> {
+    let mut sum: Option<UnitCounters> = None;
+    for counted in of {
+        let all = sum.get_or_insert_default();
+        all.0.iter_mut().flatten().zip(counted.0.iter().flatten()).for_each(|(sum, n)| *sum += n);
+    }
+    let unit = |counts: &[u64]| -> Value {
+        UnitState::ALL.iter().map(|s| (s.name().to_string(), Value::from(counts[*s as usize]))).collect()
+    };
+    sum.map(|sum| TrapUnit::ALL.iter().map(|u| (u.name().to_string(), unit(&sum.0[*u as usize]))).collect())
 }
 
 impl Run {

@@ -252,6 +252,16 @@ fn a_deadlock_is_told_with_who_waits_for_whom() {
     // The design stops in the same cycle at the same place, and fsim at the same place.
     let rtl: serde_json::Value = serde_json::from_str(&outcome("rtl", &["--json"])).unwrap();
     assert_eq!((&rtl["trap"], &rtl["cycles"]), (&json["trap"], &json["cycles"]));
+    // Each unit's counters sum to the cycles.
+    assert_eq!(rtl["counters"], json["counters"]);
+    for unit in ["load", "gemm", "vector", "store", "fetch"] {
+        let counts = json["counters"][unit].as_object().unwrap();
+        assert_eq!(
+            counts.values().map(|n| n.as_u64().unwrap()).sum::<u64>(),
+            json["cycles"].as_u64().unwrap(),
+            "{unit}"
+        );
+    }
     assert_eq!(rtl["trap_at"]["place"], 1);
     assert!(outcome("fsim", &[]).contains("trap: deadlock at instruction 1 of load\n     1  load mem=out"));
 }

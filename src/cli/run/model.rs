@@ -20,7 +20,7 @@ use tilewright_runtime::tensor::shape_text;
 use super::answers::{self, Names};
 use super::inputs::Given;
 use super::outputs::OutputFiles;
-use super::{Run, explain};
+use super::{Run, counters, explain};
 use crate::cli::{Verdict, write_or_print};
 
 /// Seconds before and after the work inside devices.
@@ -194,6 +194,7 @@ fn json(
                 "where": place,
                 "wall_s": step_sum(index, &|s| Some(s.wall_s)),
                 "cycles": step_sum(index, &|s| s.cycles.map(|c| c as f64)).map(|c| c as u64),
+                "counters": counters(results.reports.iter().filter_map(|r| r.steps.get(index as usize)?.counters.as_ref())),
             })
         })
         .collect();

@@ -14,8 +14,8 @@ use tilewright_hw::device::{Base, Command, Device, RunReport, Trap};
 use tilewright_hw::isa::{GemmUop, INSN_BYTES, Insn, UnitSet, VectorUop, print_insn};
 use tilewright_hw::regs::TrapUnit;
 
-use super::Run;
 use super::memory::{Memory, number};
+use super::{Run, counters};
 use crate::cli::program::text_program;
 use crate::cli::{Verdict, in_one_line, write_or_print};
 
@@ -105,6 +105,7 @@ fn show(
             "retired": { "load": report.retired[0], "gemm": report.retired[1], "vector": report.retired[2],
                          "store": report.retired[3] },
             "trap": trap.as_ref().map(|t| t.trap.to_string()),
+            "counters": counters(&report.counters),
         });
         if let Some(trap) = trap {
             let insn = trap.insn.unzip();
