@@ -71,8 +71,8 @@ pub struct Span {
     /// The cycle in which it retires and gives its tokens; `None` where a trap came first.
     pub end: Option<u64>,
     /// Cycles of its unit that were its own, by [`UnitState`]: those in which it worked, and those in which the unit waited
-    /// for what it needs. `hw/TIMING.md` says whose a cycle is; cycles without an instruction are nobody's. All zero where the
-    /// run ended in a trap.
+    /// for what it needs. `hw/TIMING.md` says whose a cycle is; cycles without an instruction are nobody's. Those of load and
+    /// store are zero where the run ended in a trap other than a deadlock, which cuts off what they have on the bus.
     pub states: [u64; UnitState::ALL.len()],
 }
 

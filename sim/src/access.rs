@@ -170,8 +170,10 @@ pub(crate) fn access(c: &Context, op: &Op) -> Access {
     let beat = u64::from(c.config.bus_bytes());
     let mut dram = |addr: u64, bytes: u32| {
         let range = addr..addr + u64::from(bytes);
-        bus_error |= range.end.next_multiple_of(beat) > c.memory_bytes;
-        range
+        // What lies behind the memory is an error of the bus, and nobody's bytes.
+        let outside = range.end.next_multiple_of(beat) > c.memory_bytes;
+        bus_error |= outside;
+        (!outside).then_some(range)
     };
     let entries = |mem: Mem, bytes: &Range<usize>| {
         let size = c.config.entry_bytes(mem) as usize;
@@ -182,7 +184,7 @@ pub(crate) fn access(c: &Context, op: &Op) -> Access {
             let row = row?;
             if let Some(addr) = row.dram {
                 most = most.checked_sub(1).ok_or(Stop::Limit)?;
-                a.dram_reads.push(dram(addr, x.row_bytes));
+                a.dram_reads.extend(dram(addr, x.row_bytes));
             }
             a.write(c, x.mem, entries(x.mem, &row.bytes), !x.pack);
             Ok(())
@@ -190,7 +192,7 @@ pub(crate) fn access(c: &Context, op: &Op) -> Access {
         Op::Store(x) => StoreRows::new(c.config, x, c.bases).try_for_each(|row| {
             let (addr, bytes) = row?;
             most = most.checked_sub(1).ok_or(Stop::Limit)?;
-            a.dram_writes.push(dram(addr, x.row_bytes));
+            a.dram_writes.extend(dram(addr, x.row_bytes));
             a.read(c, x.mem, entries(x.mem, &bytes));
             Ok(())
         }),

@@ -83,7 +83,7 @@ impl Csim {
         self.fsim.memory()
     }
 
-    /// Device memory, to be filled by the host.
+    /// Device memory, to be filled by the host; a strict device takes no note of it, as it does of [`Device::write`].
     pub fn memory_mut(&mut self) -> &mut [u8] {
         self.fsim.memory_mut()
     }

@@ -16,6 +16,7 @@ pub(crate) mod vector;
 pub use kernel::Kernel;
 
 use crate::queue::Queue;
+use crate::rtl::DEFAULT_CYCLE_LIMIT;
 use state::State;
 use std::sync::Arc;
 use tilewright_hw::config::{HwConfig, Mem, PAGE_BYTES};
@@ -246,7 +247,7 @@ impl Stepper<'_> {
             Some(Err(trap)) => return Ok(self.trapped(trap)),
             Some(Ok(insn)) => insn,
         };
-        let limit = self.command.cycle_limit.unwrap_or(u64::MAX);
+        let limit = self.command.cycle_limit.unwrap_or(DEFAULT_CYCLE_LIMIT);
         if u64::from(self.place) >= limit {
             return Err(DeviceError::InsnLimit { limit });
         }
