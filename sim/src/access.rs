@@ -170,10 +170,10 @@ pub(crate) fn access(c: &Context, op: &Op) -> Access {
     let beat = u64::from(c.config.bus_bytes());
     let mut dram = |addr: u64, bytes: u32| {
         let range = addr..addr + u64::from(bytes);
-        // What lies behind the memory is an error of the bus, and nobody's bytes.
-        let outside = range.end.next_multiple_of(beat) > c.memory_bytes;
-        bus_error |= outside;
-        (!outside).then_some(range)
+        bus_error |= range.end.next_multiple_of(beat) > c.memory_bytes;
+        // What lies behind the memory is nobody's bytes; bursts before it still move theirs.
+        let inside = range.start..range.end.min(c.memory_bytes);
+        (!inside.is_empty()).then_some(inside)
     };
     let entries = |mem: Mem, bytes: &Range<usize>| {
         let size = c.config.entry_bytes(mem) as usize;
