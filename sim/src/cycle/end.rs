@@ -3,6 +3,7 @@
 use super::check::{Diagnosis, DiagnosisKind};
 use super::engine::{Candidate, Engine, Outcome, Work};
 use super::slots::Time;
+use super::states::missing;
 use crate::span;
 use tilewright_hw::config::Counters;
 use tilewright_hw::device::{RunReport, Trap, UnitCounters};
@@ -38,7 +39,23 @@ impl<W: Work> Engine<'_, W> {
         if last + Time::from(trap.is_some()) > self.limit {
             return None;
         }
+        self.wait_for_ever(cycles);
         Some(self.report(cycles, trap))
+    }
+
+    /// The waits of instructions that never start, for a token that nobody gives before the end.
+    fn wait_for_ever(&mut self, end: Time) {
+        for unit in Unit::ALL {
+            let queue = &self.queues[unit as usize];
+            let Some(head) = queue.waiting.front() else { continue };
+            let (need, mut at) = (head.insn.pop, head.visible.max(queue.last_start + 1));
+            let absent = self.tokens.missing(unit, need);
+            for from in need.iter() {
+                let until = if absent.contains(from) { end } else { self.tokens.ready(from, unit) };
+                self.wait(unit, at, until.min(end), missing(from));
+                at = at.max(until);
+            }
+        }
     }
 
     /// The trap of units that wait for one another.

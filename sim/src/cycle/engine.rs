@@ -517,7 +517,7 @@ impl<'a, W: Work> Engine<'a, W> {
     }
 
     /// A unit without work of its own waits.
-    fn wait(&mut self, unit: Unit, from: Time, to: Time, state: UnitState) {
+    pub(super) fn wait(&mut self, unit: Unit, from: Time, to: Time, state: UnitState) {
         match unit {
             Unit::Load => self.load.states.add(load::layer::WAIT, from, to, state),
             Unit::Gemm => self.gemm.states.add(compute::layer::WAIT, from, to, state),
