@@ -15,7 +15,7 @@ mod tune;
 
 pub use explain::Explanation;
 
-use crate::codegen::accel::{self, BuildError};
+use crate::codegen::accel::{self, BuildError, Constants};
 use crate::cost::{Analytic, CostOracle};
 use crate::graph::{Graph, NodeId, ValueId};
 use crate::passes::OptLevel;
@@ -401,7 +401,7 @@ fn accel_region(
             outputs.push(value);
         }
     }
-    let built = accel::build(graph, config, &layers, &outputs, (&root, &seen))?;
+    let built = accel::build(graph, config, &layers, &outputs, (&root, &seen), Constants::Given)?;
     let pack =
         |list: Vec<(ValueId, accel::View)>| list.into_iter().map(|(v, view)| (v, view.packing(config))).collect();
     let (inputs, outputs) = (pack(built.inputs), pack(built.outputs));

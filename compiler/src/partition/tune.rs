@@ -6,7 +6,7 @@
 
 use super::place::{Placed, describe};
 use super::{Code, Region};
-use crate::codegen::accel::{self, Kind, Layer, Plan, Then};
+use crate::codegen::accel::{self, Constants, Kind, Layer, Plan, Then};
 use crate::cost::Clock;
 use crate::graph::{Graph, ValueId};
 use std::collections::{BTreeSet, HashMap};
@@ -97,7 +97,7 @@ impl<'a> Judge<'a> {
             return None;
         }
         let outputs: Vec<ValueId> = window.last().map(|(l, _)| l.output.0).into_iter().collect();
-        let built = accel::rehearse(self.graph, self.config, window, &outputs, (&root, &seen)).ok();
+        let built = accel::build(self.graph, self.config, window, &outputs, (&root, &seen), Constants::Zeros).ok();
         self.left = self.left.saturating_sub(built.as_ref().map_or(0, |b| b.program.insn_count()));
         let cycles = built.and_then(|b| self.clock.cycles(&b.program, &ends(&b.layers))?.last().copied());
         self.known.insert(key, cycles);

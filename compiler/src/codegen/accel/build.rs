@@ -48,52 +48,36 @@ pub type Ways<'a> = (&'a dyn Fn(ValueId) -> ValueId, &'a dyn Fn(ValueId) -> Opti
 /// Alignment of tensors in their region.
 const ALIGN: u64 = 64;
 
+/// What a program's constants are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Constants {
+    /// The layers' own.
+    Given,
+    /// Zeros for weights, for those who only ask what the program takes.
+    Zeros,
+}
+
 /// Builds the program of layers in topological order.
 ///
 /// `root` names the value whose bytes a value is, where it is another's under another shape, and `seen` how it is seen, where not
-/// as that one. `outputs` are the values
-/// that the host reads.
+/// as that one. `outputs` are the values that the host reads.
 ///
 /// # Errors
-/// [`BuildError`], with the layer.
+/// The layer whose instructions or constants the driver refuses.
 pub fn build(
     graph: &Graph,
     config: &HwConfig,
     layers: &[(Layer, Plan)],
     outputs: &[ValueId],
     (root, seen): Ways,
-) -> Result<Built, BuildError> {
-    emit(graph, config, layers, outputs, (root, seen), true)
-}
-
-/// The same program with zeros for weights, for those who only ask what it takes.
-///
-/// # Errors
-/// As [`build`].
-pub fn rehearse(
-    graph: &Graph,
-    config: &HwConfig,
-    layers: &[(Layer, Plan)],
-    outputs: &[ValueId],
-    (root, seen): Ways,
-) -> Result<Built, BuildError> {
-    emit(graph, config, layers, outputs, (root, seen), false)
-}
-
-fn emit(
-    graph: &Graph,
-    config: &HwConfig,
-    layers: &[(Layer, Plan)],
-    outputs: &[ValueId],
-    (root, seen): Ways,
-    values: bool,
+    constants: Constants,
 ) -> Result<Built, BuildError> {
     let first = layers.first().map_or_else(String::new, |(l, _)| l.name.clone());
     let wrap = |layer: &str| {
         let layer = layer.to_string();
         move |source| BuildError { layer, source }
     };
-    let mut emit = Emit::new(config, values).map_err(wrap(&first))?;
+    let mut emit = Emit::new(config, constants).map_err(wrap(&first))?;
     let (inputs, outputs) = emit.place_tensors(graph, layers, outputs, (root, seen)).map_err(wrap(&first))?;
     let mut ends = Vec::new();
     for (layer, plan) in layers {
@@ -169,8 +153,7 @@ impl Work {
 /// The program under construction.
 pub(super) struct Emit<'c> {
     pub config: &'c HwConfig,
-    /// Whether constants have their values; else they are zeros.
-    with_values: bool,
+    constants: Constants,
     pub b: Builder,
     pub inp: Ring<Key>,
     pub wgt: Ring<Key>,
@@ -193,10 +176,10 @@ pub(super) struct Emit<'c> {
 type Borders = (Vec<(ValueId, View)>, Vec<(ValueId, View)>);
 
 impl<'c> Emit<'c> {
-    fn new(config: &'c HwConfig, with_values: bool) -> Result<Emit<'c>, DriverError> {
+    fn new(config: &'c HwConfig, constants: Constants) -> Result<Emit<'c>, DriverError> {
         Ok(Emit {
             config,
-            with_values,
+            constants,
             b: Builder::new(config)?,
             inp: Ring::new(config, Mem::Inp),
             wgt: Ring::new(config, Mem::Wgt),
@@ -227,7 +210,10 @@ impl<'c> Emit<'c> {
 
     /// So many bytes of constants.
     pub fn values(&self, bytes: usize, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
-        if self.with_values { make() } else { vec![0; bytes] }
+        match self.constants {
+            Constants::Given => make(),
+            Constants::Zeros => vec![0; bytes],
+        }
     }
 
     pub fn forget(&mut self) {

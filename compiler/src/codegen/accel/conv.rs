@@ -3,7 +3,7 @@
 use super::batch::{Group, fill, stride};
 use super::build::{Emit, Place, Work};
 use super::keep::{Border, OnChip, Target};
-use super::layer::{Conv, Finish, Layer, Transposed};
+use super::layer::{Conv, Finish, Layer, Slope, Transposed};
 use super::pooled::Pooled;
 use super::product::Tile;
 use super::rest::{Rest, pack, stored};
@@ -172,6 +172,20 @@ pub(super) fn requant_entries(config: &HwConfig, finish: &Finish, tiles: Range<u
     pack_params(config, &take(&finish.bias), &take(&finish.multiplier), &shift)
 }
 
+/// Requantizes sums by a slope in their own place, where nothing reads them any more, and gives the instruction that chooses
+/// between these results and the others in out.
+fn below(
+    e: &mut Emit,
+    slope: &Slope,
+    (work, requant): (Requant, Vector),
+    [acc, param]: [u32; 2],
+) -> Result<Vector, DriverError> {
+    let nest = e.nest(&Work::Requant(Requant { mode: slope.mode, ..work }))?;
+    let below = Vector { mode: slope.mode, dst: VecDst::Acc, ..requant };
+    e.b.vector_nest(below, &Nest { at: [acc, acc, param], ..nest })?;
+    Ok(Vector { op: slope.op, dst: VecDst::Out, a: VecSrc::Out, b: VecSrc::Acc, ..Vector::default() })
+}
+
 impl Walk<'_> {
     /// Entries of the descriptor and of the requantizations of some blocks.
     fn param_entries(&self, config: &HwConfig, blocks: usize) -> u32 {
@@ -268,12 +282,8 @@ impl Walk<'_> {
         let nest = e.nest(&Work::Requant(work))?;
         e.b.vector_nest(requant, &target.results(Nest { at: [out, acc, param.1], ..nest }, blocks, size))?;
         if let Some(slope) = slope {
-            // In the place of the sums, which nothing reads any more.
-            let nest = e.nest(&Work::Requant(Requant { mode: slope.mode, ..work }))?;
-            let below = Vector { mode: slope.mode, dst: VecDst::Acc, ..requant };
-            e.b.vector_nest(below, &Nest { at: [acc, acc, param.2], ..nest })?;
             let to = last.unwrap_or(Target::out(out, size, self.sizes.out_ratio as u32));
-            let choice = Vector { op: slope.op, dst: to.dst, a: VecSrc::Out, b: VecSrc::Acc, ..Vector::default() };
+            let choice = Vector { dst: to.dst, ..below(e, slope, (work, requant), [acc, param.2])? };
             let dims = vec![Dim::new(entries, [1, 1, 1])];
             let nest = Nest { at: [out, out, acc], body: vec![[0; 3]], dims };
             e.b.vector_nest(choice, &to.results(nest, blocks, size))?;
@@ -302,12 +312,7 @@ impl Walk<'_> {
         let (work, requant) = self.requant(s, param.0);
         frame.requantize(e, requant, work, [acc, param.1])?;
         if let Some(slope) = &self.conv.slope {
-            // In the place of the sums, which nothing reads any more.
-            let nest = e.nest(&Work::Requant(Requant { mode: slope.mode, ..work }))?;
-            let below = Vector { mode: slope.mode, dst: VecDst::Acc, ..requant };
-            e.b.vector_nest(below, &Nest { at: [acc, acc, param.2], ..nest })?;
-            let (dst, a, b) = (VecDst::Out, VecSrc::Out, VecSrc::Acc);
-            let choice = Vector { op: slope.op, dst, a, b, ..Vector::default() };
+            let choice = below(e, slope, (work, requant), [acc, param.2])?;
             frame.combine(e, choice, acc)?;
         }
         pooled.apply(e, &frame, (&s.results, &s.blocks), acc, border)

@@ -91,6 +91,15 @@ fn entries(view: View, config: &HwConfig) -> u64 {
     (view.layout(config).bytes() as u64).div_ceil(u64::from(config.entry_bytes(Mem::Out)))
 }
 
+/// Vector's cycles for an entry of a pooling's results.
+pub(super) fn pool_entry(pool: &Pool, config: &HwConfig) -> u64 {
+    let finish = match pool.finish {
+        PoolFinish::Clip { .. } => config.vector_lanes,
+        PoolFinish::Requant(_) | PoolFinish::Mean { .. } | PoolFinish::Count(_) => config.requant_lanes,
+    };
+    (pool.kernel[0] * pool.kernel[1]) as u64 * row(config.vector_lanes, config) + row(finish, config)
+}
+
 fn pool(pool: &Pool, tile: PoolTile, on_chip: &OnChip, [input, output]: [View; 2], config: &HwConfig) -> Work {
     let (data, blocks) = (input.layout(config), output.layout(config).blocks());
     let cuts = output.h.div_ceil(tile.rows) * output.w.div_ceil(tile.columns);
@@ -101,16 +110,11 @@ fn pool(pool: &Pool, tile: PoolTile, on_chip: &OnChip, [input, output]: [View; 2
     let all_rows = (output.n * blocks) as u64 * rows * output.w.div_ceil(tile.columns) as u64;
     let width = data.row_stride().div_ceil(output.w.div_ceil(tile.columns)) as u64;
     let out = entries(output, config);
-    let taps = (pool.kernel[0] * pool.kernel[1]) as u64;
-    let finish = match pool.finish {
-        PoolFinish::Clip { .. } => row(config.vector_lanes, config),
-        PoolFinish::Requant(_) | PoolFinish::Mean { .. } | PoolFinish::Count(_) => row(config.requant_lanes, config),
-    };
     Work {
         tiles,
         insns: 4 * tiles,
         load: if on_chip.input.is_some() { 0 } else { all_rows * (beats(width, config) + 1) },
-        vector: out * (taps * row(config.vector_lanes, config) + finish) + 24 * tiles,
+        vector: out * pool_entry(pool, config) + 24 * tiles,
         store: if on_chip.hides_output() { 0 } else { beats(output.layout(config).bytes() as u64, config) },
         crowded: on_chip.crowds(config),
         ..Work::default()

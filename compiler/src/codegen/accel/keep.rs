@@ -58,8 +58,12 @@ impl OnChip {
 impl Kept {
     /// Rows and columns with the border.
     pub fn size(&self) -> [u32; 2] {
-        let [top, left, bottom, right] = self.border;
-        [top + self.image[0] + bottom, left + self.image[1] + right]
+        self.frame().size()
+    }
+
+    fn frame(&self) -> Frame {
+        let Kept { entry, blocks, image, border, .. } = *self;
+        Frame { dst: VecDst::Inp, entry, blocks, image, border }
     }
 
     /// Entries of a block.
@@ -81,8 +85,7 @@ impl Kept {
 
     /// Where a tile of results goes that begins at this block, row and column.
     pub(super) fn target(&self, block: usize, row: usize, column: usize) -> Target {
-        let at = self.at(block, row as i64, column as i64);
-        Target { dst: VecDst::Inp, at, plane: self.plane(), row: self.size()[1] }
+        Target { at: self.at(block, row as i64, column as i64), ..self.frame().target() }
     }
 
     /// Writes the border, with `source` for the operand that a clip to one value has.
@@ -92,8 +95,7 @@ impl Kept {
         let offset = e.b.constant(&format!("{name} padding"), Role::Params, &bytes);
         let row = e.param.take(PARAM_ROWS * e.config.descriptor_entries());
         e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes.len() as u64)?;
-        let Kept { entry, blocks, image, border, .. } = *self;
-        Frame { dst: VecDst::Inp, entry, blocks, image, border }.write(e, row / PARAM_ROWS, source)
+        self.frame().write(e, row / PARAM_ROWS, source)
     }
 }
 

@@ -39,7 +39,7 @@ mod view;
 mod walk;
 mod window;
 
-pub use build::{BuildError, Built, build, rehearse};
+pub use build::{BuildError, Built, Constants, build};
 pub use depthwise::DepthwiseTile;
 pub use estimate::cycles;
 pub use extract::{Found, extract};

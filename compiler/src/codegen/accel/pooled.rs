@@ -6,7 +6,7 @@
 //! stored while the next tile's come. Sums of windows take the place of the product's sums. Rows that windows of two tiles
 //! read are computed for both.
 
-use super::batch::{Fill, Group};
+use super::batch::{Fill, Group, Pixels};
 use super::build::{Emit, Place, Work};
 use super::conv::cut;
 use super::keep::{Border, Frame, Target};
@@ -18,8 +18,7 @@ use super::vector::Requant;
 use super::view::View;
 use std::ops::Range;
 use tilewright_driver::{Dim, DriverError, Nest, Role};
-use tilewright_hw::config::HwConfig;
-use tilewright_hw::config::Mem;
+use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{Descriptor, PARAM_ROWS, VecDst, VecSrc, Vector};
 use tilewright_hw::layout::pack_descriptor;
 
@@ -80,7 +79,7 @@ impl<'a> Windows<'a> {
         Some(Needed { pixels, padded, pads })
     }
 
-    fn spans(&self, t: &super::batch::Pixels) -> [[usize; 3]; 2] {
+    fn spans(&self, t: &Pixels) -> [[usize; 3]; 2] {
         let of = |s: Span| [s.before, s.inside, s.after];
         [of(self.rows(t.rows.start, t.rows.len())), of(self.columns(t.columns.start, t.columns.len()))]
     }
@@ -93,17 +92,6 @@ impl<'a> Windows<'a> {
             PoolFinish::Mean { .. } | PoolFinish::Count(_) => distinct_counts(self.pool, self.of, self.results).len(),
         };
         entries + (1 + usize::from(pads)) * config.descriptor_entries() as usize
-    }
-
-    /// Vector's cycles for an entry of results.
-    pub fn entry_cycles(&self, config: &HwConfig) -> u64 {
-        let row = |lanes: u32| u64::from(config.row_elements().div_ceil(lanes));
-        let taps = (self.pool.kernel[0] * self.pool.kernel[1]) as u64;
-        let finish = match self.pool.finish {
-            PoolFinish::Clip { .. } => config.vector_lanes,
-            PoolFinish::Requant(_) | PoolFinish::Mean { .. } | PoolFinish::Count(_) => config.requant_lanes,
-        };
-        taps * row(config.vector_lanes) + row(finish)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tiles of products, and what they are estimated to take.
 
 use super::batch::{self, Fill};
-use super::estimate::Work;
+use super::estimate::{Work, pool_entry};
 use super::layer::{Conv, Span, reach};
 use super::plan::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, loadable, parts, room};
 use super::rest::{Rest, fits};
@@ -236,7 +236,7 @@ fn cost(
     // A second requantization, and the choice between both results.
     let choice = (out as u64) * u64::from(config.row_elements().div_ceil(config.vector_lanes));
     let slope = if conv.slope.is_some() { requant + choice + 60 } else { 0 };
-    let windows = pooling.map_or(0, |(windows, _)| stored as u64 * windows.entry_cycles(config) + POOLING);
+    let windows = pooling.map_or(0, |(windows, _)| stored as u64 * pool_entry(windows.pool, config) + POOLING);
     let requant = requant + slope + windows + out as u64 * need.entry_cycles + need.tile_cycles;
     // A tile that takes the parameters of some output channels alone loads them, unless all of them lie in param.
     let all_params = entries * sizes.out_blocks * sizes.out_ratio + config.descriptor_entries() as usize;
