@@ -14,8 +14,8 @@ use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
 const STUCK: Time = 15;
 
 impl<W: Work> Engine<'_, W> {
-    /// Nothing goes on: the end, or who waits for whom.
-    pub(super) fn finish(mut self) -> Option<Outcome> {
+    /// Nothing goes on, or nothing before the limit where the run is `cut`: the end, the first trap, or who waits for whom.
+    pub(super) fn finish(mut self, cut: bool) -> Option<Outcome> {
         if self.program.is_some() {
             return Some(self.report(0, None));
         }
@@ -23,14 +23,20 @@ impl<W: Work> Engine<'_, W> {
             self.overflow(over);
         }
         let idle = self.queues.iter().all(|q| q.waiting.is_empty() && q.flying.is_empty());
-        let mut end = None;
-        if let (true, Some(done)) = (idle, self.fetch.done()) {
-            let retired = self.queues.iter().map(|q| q.last_retire + 1).max().unwrap_or(0);
-            end = Some(done.max(retired));
-        } else if self.candidates.is_empty() {
-            let deadlock = self.deadlock()?;
-            self.candidate(deadlock);
-        }
+        let end = match (idle, self.fetch.done()) {
+            // Everything up to the limit is known: a counter without a pop until then has overflowed.
+            _ if cut => None,
+            (true, Some(done)) => {
+                let retired = self.queues.iter().map(|q| q.last_retire + 1).max().unwrap_or(0);
+                Some(done.max(retired))
+            }
+            _ if self.candidates.is_empty() => {
+                let deadlock = self.deadlock()?;
+                self.candidate(deadlock);
+                None
+            }
+            _ => None,
+        };
         let trap = self.candidates.iter().min().copied();
         let trap = trap.filter(|trap| end.is_none_or(|end| trap.at <= end));
         let last = trap.map(|trap| trap.at).or(end)?;

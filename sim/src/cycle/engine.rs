@@ -259,11 +259,11 @@ impl<'a, W: Work> Engine<'a, W> {
             let trap = self.trap_time();
             let Some((at, granted)) = self.grant(trap) else { break };
             if at > self.limit {
-                return None;
+                return self.finish(true);
             }
             (self.now, client) = (at, granted);
         }
-        self.finish()
+        self.finish(false)
     }
 
     fn trap_time(&self) -> Time {
@@ -532,11 +532,14 @@ impl<'a, W: Work> Engine<'a, W> {
         clock[unit as usize] = retired.ordinal + 1;
         queue.last_retire = retired.at;
         self.retirements[unit as usize].push(retired.at);
-        self.tokens.push(unit, head.insn.push, (retired.ordinal, head.place), retired.at, clock);
+        let over = self.tokens.push(unit, head.insn.push, (retired.ordinal, head.place), retired.at, clock);
         if self.keep_spans
             && let Some(span) = self.spans[unit as usize].get_mut(retired.ordinal as usize)
         {
             span.end = Some(retired.at);
+        }
+        if let Some(over) = over {
+            self.overflow(over);
         }
     }
 

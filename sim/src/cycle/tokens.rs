@@ -31,34 +31,61 @@ impl Push {
     }
 }
 
+/// A counter. Pushes and pops are each told in the order of their cycles, but not in one order: a pop that waits for its
+/// busy unit is known before the pushes until then.
+#[derive(Debug, Default)]
+struct Counter {
+    /// Pushes that no pop has taken.
+    pushes: VecDeque<Push>,
+    /// Pops, from the first that the next push may come too early for.
+    pops: VecDeque<Time>,
+}
+
 /// The twelve counters, `[from][to]`.
 #[derive(Debug)]
 pub(super) struct Tokens {
-    pushes: [[VecDeque<Push>; 4]; 4],
+    counters: [[Counter; 4]; 4],
     most: usize,
 }
 
 impl Tokens {
     pub(super) fn new(bits: u32) -> Tokens {
-        Tokens { pushes: Default::default(), most: (1 << bits) - 1 }
+        Tokens { counters: Default::default(), most: (1 << bits) - 1 }
     }
 
     /// The units of `need` whose next token for `unit` nobody has pushed yet.
     pub(super) fn missing(&self, unit: Unit, need: UnitSet) -> UnitSet {
-        need.iter().filter(|from| self.pushes[*from as usize][unit as usize].is_empty()).collect()
+        need.iter().filter(|from| self.counters[*from as usize][unit as usize].pushes.is_empty()).collect()
     }
 
     /// When the next token from a unit is there, which it is known to be.
     pub(super) fn ready(&self, from: Unit, unit: Unit) -> Time {
-        self.pushes[from as usize][unit as usize].front().map_or(0, |push| push.at + 1)
+        self.counters[from as usize][unit as usize].pushes.front().map_or(0, |push| push.at + 1)
     }
 
     /// Pushes at the retirement of the instruction `(ordinal, place)`, which comes behind all that `clock` counts, itself
-    /// included.
-    pub(super) fn push(&mut self, unit: Unit, to: UnitSet, (ordinal, place): (u32, u32), at: Time, clock: Clock) {
+    /// included; tells of a counter that is full because the pop that makes room comes later.
+    pub(super) fn push(
+        &mut self,
+        unit: Unit,
+        to: UnitSet,
+        (ordinal, place): (u32, u32),
+        at: Time,
+        clock: Clock,
+    ) -> Option<Overflow> {
+        let mut found = None;
         for to in to.iter() {
-            self.pushes[unit as usize][to as usize].push_back(Push { at, ordinal, place, clock });
+            let counter = &mut self.counters[unit as usize][to as usize];
+            let push = Push { at, ordinal, place, clock };
+            counter.pushes.push_back(push);
+            // The pop that makes room for this push is as many before it as the counter holds.
+            if counter.pushes.len() + counter.pops.len() > self.most
+                && counter.pops.pop_front().is_some_and(|pop| at < pop)
+            {
+                found = found.or(Some(push.over(unit, to)));
+            }
         }
+        found
     }
 
     /// Pops at the start of an instruction in cycle `at`, whose clock comes to count what the pushes counted; tells of a
@@ -66,15 +93,18 @@ impl Tokens {
     pub(super) fn pop(&mut self, unit: Unit, need: UnitSet, at: Time, clock: &mut Clock) -> Option<Overflow> {
         let mut found = None;
         for from in need.iter() {
-            let waiting = &mut self.pushes[from as usize][unit as usize];
-            // A push and a pop of a full counter in one cycle is no overflow.
-            let over = waiting.get(self.most).filter(|push| push.at < at).copied();
-            if let Some(push) = waiting.pop_front() {
+            let counter = &mut self.counters[from as usize][unit as usize];
+            // The push that needs the room of this pop; a push and a pop of a full counter in one cycle are no overflow.
+            match counter.pushes.get(self.most) {
+                Some(push) if push.at < at => found = found.or(Some(push.over(from, unit))),
+                Some(_) => {}
+                None => counter.pops.push_back(at),
+            }
+            if let Some(push) = counter.pushes.pop_front() {
                 for (known, there) in clock.iter_mut().zip(push.clock) {
                     *known = (*known).max(there);
                 }
             }
-            found = found.or(over.map(|push| push.over(from, unit)));
         }
         found
     }
@@ -82,8 +112,7 @@ impl Tokens {
     /// Pushes that found their counter full and that no pop has come for since.
     pub(super) fn overflows(&self) -> Vec<Overflow> {
         let pairs = Unit::ALL.into_iter().flat_map(|from| Unit::ALL.map(|to| (from, to)));
-        pairs
-            .filter_map(|(from, to)| Some(self.pushes[from as usize][to as usize].get(self.most)?.over(from, to)))
-            .collect()
+        let full = |counter: &Counter| counter.pushes.get(self.most).copied();
+        pairs.filter_map(|(from, to)| Some(full(&self.counters[from as usize][to as usize])?.over(from, to))).collect()
     }
 }

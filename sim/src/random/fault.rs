@@ -28,6 +28,8 @@ pub enum FaultKind {
     Limit(Unit),
     /// A push of a full counter.
     Token,
+    /// A push of a counter that stays full while the unit that pops it is busy: only a device with time traps.
+    Overrun,
     /// A row past the end of memory, in load or store.
     Bus(Unit),
     /// A stream that passes the end of memory.
@@ -52,6 +54,7 @@ impl FaultKind {
         FaultKind::Limit(Unit::Load),
         FaultKind::Limit(Unit::Store),
         FaultKind::Token,
+        FaultKind::Overrun,
         FaultKind::Bus(Unit::Load),
         FaultKind::Bus(Unit::Store),
         FaultKind::Fetch,
@@ -62,7 +65,7 @@ impl FaultKind {
 
     /// Whether the functional simulator, which runs in program order, traps in the same way.
     pub fn is_functional(self) -> bool {
-        !matches!(self, FaultKind::Collision | FaultKind::Deadlock)
+        !matches!(self, FaultKind::Overrun | FaultKind::Collision | FaultKind::Deadlock)
     }
 }
 
@@ -115,6 +118,10 @@ pub fn plant(config: &HwConfig, kind: FaultKind, seed: u64) -> Option<Planted> {
         FaultKind::Deadlock => return deadlock(builder, image, seed, rng),
         FaultKind::Token => {
             let (unit, place) = overflow(&mut builder, rng)?;
+            return finish(builder, image, seed, kind, unit, TrapCause::Token, Some(place));
+        }
+        FaultKind::Overrun => {
+            let (unit, place) = overrun(&mut builder, rng)?;
             return finish(builder, image, seed, kind, unit, TrapCause::Token, Some(place));
         }
         FaultKind::Scratchpad(unit) => (unit, Aim::OutsideScratchpad, TrapCause::Scratchpad),
@@ -261,6 +268,65 @@ fn overflow(builder: &mut Builder, rng: &mut SmallRng) -> Option<(Unit, usize)> 
     Some((from, *places.last()?))
 }
 
+/// Pushes more tokens than a counter holds while the instruction that pops one of them waits for its busy unit. Gives the
+/// unit that pushes and the place of the push that is one too many.
+fn overrun(builder: &mut Builder, rng: &mut SmallRng) -> Option<(Unit, usize)> {
+    let (gemm, vector) = long(builder, rng)?;
+    let (to, long) = if rng.random() { (Unit::Gemm, gemm) } else { (Unit::Vector, vector) };
+    let from = others(to).nth(rng.random_range(0..3usize))?;
+    // One under way, the others in the queue, which has room for the one that pops too.
+    let busy = builder.config.queue_depth;
+    for _ in 0..busy {
+        builder.add(long, None, rng).ok()?;
+    }
+    if builder.insns.iter().any(|i| i.unit() == from && i.push.contains(to)) {
+        return None;
+    }
+    let begin = builder.insns.len();
+    let full = (1usize << builder.config.token_bits) - 1;
+    let mut push = small(sample(from, builder.config, Aim::Good, rng));
+    (0..100).find(|_| {
+        push = small(sample(from, builder.config, Aim::Good, rng));
+        builder.add(push, None, rng).is_ok()
+    })?;
+    if (full as u64 + 1) * slowest(push, builder.config) > u64::from(busy) * long.least_cycles() {
+        return None;
+    }
+    builder.add(small(long), None, rng).ok()?;
+    let taker = builder.insns.len() - 1;
+    for _ in 0..full {
+        builder.add(push, None, rng).ok()?;
+    }
+    builder.insns[taker].pop.insert(from);
+    // Nothing that pushes may wait for the busy unit.
+    let mut pushes = (begin..builder.insns.len()).filter(|place| builder.insns[*place].unit() == from);
+    if pushes.clone().any(|place| builder.insns[place].pop.contains(to)) {
+        return None;
+    }
+    let one_too_many = pushes.nth(full)?;
+    for place in begin..builder.insns.len() {
+        if builder.insns[place].unit() == from {
+            builder.insns[place].push.insert(to);
+        }
+    }
+    Some((from, one_too_many))
+}
+
+/// Cycles within which an instruction of little work is fetched and run, whatever the memory's timing.
+fn slowest(op: Op, config: &HwConfig) -> u64 {
+    let cycles = |bytes: u32| {
+        let beats = bytes.div_ceil(config.bus_bytes()) + 1;
+        let bursts = beats.div_ceil(config.max_burst_beats);
+        u64::from(5 * beats + 7 * bursts + 170 * bursts.div_ceil(config.outstanding))
+    };
+    let moved = match op {
+        Op::Load(x) => cycles(x.row_bytes),
+        Op::Store(x) => cycles(x.row_bytes),
+        Op::Gemm(_) | Op::Vector(_) => 16,
+    };
+    cycles(INSN_BYTES as u32) + moved
+}
+
 /// The same operation with little work.
 fn small(op: Op) -> Op {
     match op {
@@ -289,8 +355,8 @@ fn deadlock(mut builder: Builder, image: Vec<u8>, seed: u64, rng: &mut SmallRng)
 /// Micro-ops with all indices zero that a long instruction repeats.
 const LONG_UOPS: u32 = 16;
 
-/// Two long instructions at one port, with nothing that orders them; gives the lower unit.
-fn collision(builder: &mut Builder, rng: &mut SmallRng) -> Option<Unit> {
+/// An instruction of gemm and one of vector that keep their units busy for thousands of cycles, with the micro-ops loaded.
+fn long(builder: &mut Builder, rng: &mut SmallRng) -> Option<(Op, Op)> {
     let config = builder.config;
     for mem in [Mem::GemmUop, Mem::VectorUop] {
         let row_bytes = LONG_UOPS * config.entry_bytes(mem);
@@ -298,9 +364,16 @@ fn collision(builder: &mut Builder, rng: &mut SmallRng) -> Option<Unit> {
         builder.add(zeros.into(), None, rng).ok()?;
     }
     let count = ((1u32 << config.width(WidthName::Loop)) - 1).min(24);
-    let uops = LONG_UOPS;
-    let gemm = Gemm { uops, count0: count, count1: count, ..Gemm::default() };
-    let vector = Vector { uops, count0: count, count1: count, ..Vector::default() };
+    let (uops, count0, count1) = (LONG_UOPS, count, count);
+    let gemm = Gemm { uops, count0, count1, ..Gemm::default() };
+    let vector = Vector { dst: VecDst::Acc, a: VecSrc::Out, uops, count0, count1, ..Vector::default() };
+    Some((gemm.into(), vector.into()))
+}
+
+/// Two long instructions at one port, with nothing that orders them; gives the lower unit.
+fn collision(builder: &mut Builder, rng: &mut SmallRng) -> Option<Unit> {
+    let (Op::Gemm(gemm), Op::Vector(vector)) = long(builder, rng)? else { return None };
+    let config = builder.config;
     let total = |mem: Mem| config.entries(mem) * config.entry_bytes(mem);
     let store = |mem| Store {
         mem,
@@ -315,8 +388,8 @@ fn collision(builder: &mut Builder, rng: &mut SmallRng) -> Option<Unit> {
         (Gemm { accumulate: true, ..gemm }.into(), Vector { dst: VecDst::Out, a: VecSrc::Acc, ..vector }.into()),
         (Gemm { accumulate: false, ..gemm }.into(), load(Mem::Acc).into()),
         (gemm.into(), store(Mem::Inp).into()),
-        (Vector { dst: VecDst::Acc, a: VecSrc::Out, ..vector }.into(), store(Mem::Out).into()),
-        (Vector { dst: VecDst::Acc, a: VecSrc::Out, ..vector }.into(), load(Mem::Acc).into()),
+        (vector.into(), store(Mem::Out).into()),
+        (vector.into(), load(Mem::Acc).into()),
     ];
     // Gemm uses its ports in every cycle; vector only where its lanes take a whole row, else the two may miss each other.
     let sure = if config.vector_lanes == config.row_elements() { pairs.len() } else { 3 };
