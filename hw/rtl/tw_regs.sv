@@ -43,7 +43,8 @@ module tw_regs (
   logic [OffsetBits-1:0] base_limit_q [Bases];
   // A cycle that counts.
   logic        counting /*verilator public_flat_rd*/;
-  logic        irq_enable_q, irq_q, running_q, trapped_q, reset_q, unit_rst_q;
+  logic        running_q /*verilator public_flat_rd*/;
+  logic        irq_enable_q, irq_q, trapped_q, reset_q, unit_rst_q;
   logic [63:0] stream_addr_q, cycle_q, trap_cycle_q;
   logic [31:0] stream_insns_q, completion_q, trap_ordinal_q;
   logic [3:0]  trap_cause_q;

@@ -189,8 +189,33 @@ fn compare_fault(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, planted: &Plan
         Ok(report) => return Some(format!("ends with {:?}, expected {expected:?}", report.trap)),
         Err(e) => return Some(e.to_string()),
     }
+    if let Some(why) = compare_limits_of_trap(csim, rtl, planted) {
+        return Some(why);
+    }
     let stored = planted.program.stored();
     difference(&before, rtl.memory(), |i| !stored[i]).map(|d| format!("{d}, where nothing is stored"))
+}
+
+/// What differs where a run's limit is the cycle of its trap, or the one behind, in which the trap shows.
+fn compare_limits_of_trap(csim: &mut Csim, rtl: &mut Rtl, planted: &Planted) -> Option<String> {
+    let trap = run(csim, &planted.program).ok()?.trap?;
+    let at = trap.cycle?;
+    for (limit, ends) in [(at, false), (at + 1, true)] {
+        let command = Command { cycle_limit: Some(limit), ..planted.program.command() };
+        for device in [&mut *csim as &mut dyn Device, rtl] {
+            let outcome = planted.program.install(device).and_then(|()| device.run(&command));
+            let fits = match &outcome {
+                Ok(report) => ends && report.trap == Some(trap),
+                Err(DeviceError::CycleLimit { limit: told }) => !ends && *told == limit,
+                Err(_) => false,
+            };
+            if !fits {
+                let name = device.name();
+                return Some(format!("{name} with a limit of {limit}, trap in cycle {at}, gives {outcome:?}"));
+            }
+        }
+    }
+    None
 }
 
 /// What differs between a program on devices that have just been reset, after a trap or a limit, and on a fresh one.
@@ -276,7 +301,7 @@ fn compare_work(report: &RunReport, planted: &Planted) -> Option<String> {
         return Some(format!("retired {found} of {}, expected {due:?}", unit.name()));
     }
     let products = insns.iter().filter_map(|insn| match insn.op {
-        Op::Gemm(x) => Some([x.uops, x.count0, x.count1, x.count2].map(u64::from).iter().product::<u64>()),
+        Op::Gemm(x) => Some(x.micro_ops()),
         _ => None,
     });
     let micro_ops: u64 = products.take(report.retired[Unit::Gemm as usize] as usize).sum();

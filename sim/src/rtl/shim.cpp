@@ -21,6 +21,7 @@
 #define TW_ISSUED(root, unit) root->tw_core__DOT__gen_issued__BRA__##unit##__KET____DOT__issued_q
 #define TW_STATES(root) root->tw_core__DOT__states
 #define TW_COUNTING(root) root->tw_core__DOT__u_regs__DOT__counting
+#define TW_RUNNING(root) root->tw_core__DOT__u_regs__DOT__running_q
 #define TW_RETIRED(root, unit) root->tw_core__DOT__u_regs__DOT__gen_retired__BRA__##unit##__KET____DOT__count_q
 
 namespace {
@@ -203,6 +204,9 @@ struct Bench {
         cycle++;
     }
 
+    // Whether the design has trapped and waits for its bursts.
+    bool trapped() const { return TW_RUNNING(top->rootp) && !TW_COUNTING(top->rootp); }
+
     // Counts the cycle that begins for the instruction whose it is. The design's registers hold what the cycles before did.
     void share() {
         const auto* r = top->rootp;
@@ -324,8 +328,8 @@ TW_EXPORT uint32_t tw_read_reg(Bench* b, uint32_t addr) {
     return value;
 }
 
-// Runs until the interrupt is raised and no burst is under way. Returns 0, 1 when `limit` cycles have passed first, 2 when
-// an assertion failed. Nothing is read through the registers meanwhile, which would cost time in each cycle.
+// Runs until the interrupt is raised and no burst is under way. Returns 0, 1 when `limit` cycles have passed first without
+// a trap, 2 when an assertion failed. Nothing is read through the registers meanwhile, which would cost time in each cycle.
 TW_EXPORT int tw_run(Bench* b, uint64_t limit) {
     b->enter();
     failure.clear();
@@ -333,7 +337,10 @@ TW_EXPORT int tw_run(Bench* b, uint64_t limit) {
     b->events.clear();
     std::memset(b->counts, 0, sizeof(b->counts));
     for (auto& of : b->shares) of.clear();
-    for (uint64_t i = 0; i < limit; i++) {
+    bool trapped = false;
+    for (uint64_t i = 0; i < limit || trapped; i++) {
+        // A cycle before the limit, as the cycle after a trap is the first to show it.
+        if (i + 1 >= limit) trapped = b->trapped();
         if (b->recording) b->share();
         b->tick();
         // The write of the doorbell was cycle 0.
