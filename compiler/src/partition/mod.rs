@@ -11,7 +11,9 @@ mod fuse;
 mod keep;
 mod layouts;
 mod place;
+mod settle;
 mod tune;
+mod weigh;
 
 pub use explain::Explanation;
 
@@ -20,11 +22,11 @@ use crate::cost::{Analytic, CostOracle};
 use crate::graph::{Graph, NodeId, ValueId};
 use crate::passes::OptLevel;
 use place::Placed;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use settle::settle;
+use std::collections::BTreeMap;
 use tilewright_driver::AccelProgram;
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::{LayerEnd, Packing, Place, TensorPlace};
-use tune::Judge;
 
 /// What is offered to the accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -198,161 +200,6 @@ pub fn partition_by(
         }
     }
     best.partition
-}
-
-/// Instructions of all programs in which a pooling is weighed by itself against its place in a product's tiles: they bound the
-/// time to compile, and alike on every machine.
-const MOST_WEIGHED: usize = 400_000;
-
-/// A partition, and the cycles of its programs where they are known.
-struct Settled {
-    partition: Partition,
-    cycles: Option<u64>,
-}
-
-impl Settled {
-    /// Whether it leaves less to the CPU, or the same and takes fewer cycles; cycles of programs that do different work say
-    /// nothing.
-    fn beats(&self, other: &Settled) -> bool {
-        let (left, others) = (self.on_cpu(), other.on_cpu());
-        if left != others {
-            return left.is_subset(&others);
-        }
-        self.cycles.zip(other.cycles).is_some_and(|(cycles, least)| cycles < least)
-    }
-
-    fn on_cpu(&self) -> HashSet<NodeId> {
-        let cpu = self.partition.regions.iter().filter(|r| r.code == Code::Cpu);
-        cpu.flat_map(|r| r.nodes.iter().copied()).collect()
-    }
-}
-
-/// Places the graph, and places it again with less on the accelerator for as long as `build` refuses a layer.
-fn settle(
-    graph: &Graph,
-    config: &HwConfig,
-    options: Options,
-    oracle: &dyn CostOracle,
-    build: &dyn Fn(&Placed) -> Result<Vec<Region>, BuildError>,
-) -> Settled {
-    let mut refused: HashMap<NodeId, String> = HashMap::new();
-    let mut apart = fuse::Apart::new();
-    let mut weighed: HashSet<fuse::Fusion> = HashSet::new();
-    let mut left = MOST_WEIGHED;
-    let mut away = keep::Away::new();
-    let mut judge = oracle
-        .clock()
-        .filter(|_| options.search_tiles)
-        .map(|clock| Judge::new(graph, config, clock, options.keep_on_chip));
-    let problem = |placed: &Placed| auto::Problem::new(graph, placed, &options, config, oracle);
-    let timed = |placed: &mut Placed, regions: &[Region]| {
-        oracle.clock().and_then(|clock| tune::share_cycles(placed, regions, clock))
-    };
-    loop {
-        // All that changes plans is in it, so that what is weighed is what is built.
-        let place_with = |offload: Offload, refused: &HashMap<NodeId, String>, apart: &fuse::Apart| {
-            let mut placed = place::place(graph, config, &Options { offload, ..options }, refused, oracle);
-            if options.fuse && !options.keep_values {
-                fuse::fuse(graph, config, &mut placed, apart);
-            }
-            if options.keep_on_chip && !options.keep_values {
-                keep_on_chip(graph, config, &mut placed, &away);
-            }
-            if options.offload == Offload::Auto
-                && oracle.clock().is_some()
-                && let Ok(regions) = build(&placed)
-            {
-                timed(&mut placed, &regions);
-            }
-            placed
-        };
-        let place = |offload: Offload, refused: &HashMap<NodeId, String>| place_with(offload, refused, &apart);
-        let all = place(Offload::All, &refused);
-        let offered = problem(&all);
-        let mut placed = match options.offload {
-            Offload::All => all,
-            Offload::Auto => {
-                auto::choose(graph, &all, &offered, &problem, &|kept| place(Offload::All, kept)).unwrap_or(all)
-            }
-            Offload::None => place(Offload::None, &refused),
-        };
-        match build(&placed) {
-            Ok(mut regions) => {
-                let mut cycles = timed(&mut placed, &regions);
-                // A pooling stands by itself where the whole takes less time then.
-                if let (Some(together), Offload::All) = (cycles, options.offload) {
-                    let mut best: Option<(fuse::Fusion, u64)> = None;
-                    for fusion in fuse::poolings(&placed) {
-                        if left == 0 || weighed.contains(&fusion) {
-                            continue;
-                        }
-                        let mut apart = apart.clone();
-                        apart.insert(fusion, String::new());
-                        let mut other = place_with(Offload::All, &refused, &apart);
-                        let found = build(&other).unwrap_or_default();
-                        left = left.saturating_sub(found.iter().map(Region::insns).sum::<usize>().max(1));
-                        match timed(&mut other, &found).filter(|cycles| !found.is_empty() && *cycles < together) {
-                            Some(cycles) if best.is_none_or(|(_, least)| cycles < least) => {
-                                best = Some((fusion, cycles));
-                            }
-                            Some(_) => {}
-                            None => _ = weighed.insert(fusion),
-                        }
-                    }
-                    if let Some((fusion, cycles)) = best {
-                        apart.insert(fusion, format!("all takes {together} cycles then, else {cycles}"));
-                        continue;
-                    }
-                }
-                let mut tuned = placed.clone();
-                if let (Some(judge), Some(estimated)) = (&mut judge, cycles)
-                    && judge.tune(&mut tuned)
-                    && let Ok(found) = build(&tuned)
-                    && let Some(less) = timed(&mut tuned, &found).filter(|cycles| *cycles < estimated)
-                {
-                    (placed, regions, cycles) = (tuned, found, Some(less));
-                }
-                let costs = auto::costs(graph, &placed, &offered, &problem(&placed));
-                let explanations = explain::explain(graph, &placed, options.offload, costs);
-                return Settled { partition: Partition { regions, explanations }, cycles };
-            }
-            Err(error) => {
-                // A program may be refused for what is kept around a layer alone: without that it has another turn.
-                let kept = keep::suspects(&placed, &error.layer);
-                if !kept.is_empty() {
-                    away.extend(kept.into_iter().map(|value| (value, error.to_string())));
-                    continue;
-                }
-                let named = placed.layers.iter().find(|l| l.layer.name == error.layer);
-                let layers = named.map_or(placed.layers.iter().collect(), |layer| vec![layer]);
-                // A product may be refused for what is fused into its tiles alone: without that it has another turn.
-                let before = apart.len();
-                let last = layers.iter().filter_map(|l| fuse::last(&l.layer));
-                apart.extend(last.map(|fusion| (fusion, error.to_string())));
-                if apart.len() > before {
-                    continue;
-                }
-                // A plan that the driver refuses sends its layer to the CPU, so each turn has a layer less.
-                let before = refused.len();
-                let nodes = layers.iter().flat_map(|l| l.layer.nodes.iter().copied());
-                refused.extend(nodes.map(|n| (n, error.to_string())));
-                if refused.len() == before {
-                    refused.extend(graph.nodes().map(|(n, _)| (n, error.to_string())));
-                }
-            }
-        }
-    }
-}
-
-/// Keeps results in inp between the layers of each program.
-fn keep_on_chip(graph: &Graph, config: &HwConfig, placed: &mut Placed, away: &keep::Away) {
-    let users = graph.users();
-    let places: HashMap<NodeId, usize> =
-        placed.nodes.iter().filter(|(_, at)| at.place == Place::Accel).map(|(&node, at)| (node, at.depth)).collect();
-    let leaves = |value: ValueId, depth: usize| {
-        graph.is_output(value) || users[value.0].iter().any(|user| places.get(user) != Some(&depth))
-    };
-    keep::keep(config, placed, &leaves, away);
 }
 
 fn regions(graph: &Graph, config: &HwConfig, placed: &Placed, options: &Options) -> Result<Vec<Region>, BuildError> {

@@ -1,0 +1,231 @@
+//! Places, fusions and kept results, taken back until the driver takes every program, and until those that someone has
+//! timed take no less without.
+
+use super::place::{Placed, place};
+use super::weigh::{self, Programs, Weighing};
+use super::{Code, Offload, Options, Partition, Region, auto, explain, fuse, keep, tune};
+use crate::codegen::accel::BuildError;
+use crate::cost::CostOracle;
+use crate::graph::{Graph, NodeId, ValueId};
+use std::collections::{HashMap, HashSet};
+use tilewright_hw::HwConfig;
+use tilewright_runtime::artifact::Place;
+use tune::Judge;
+
+/// A partition, and the cycles of its programs where they are known.
+pub(super) struct Settled {
+    pub partition: Partition,
+    pub cycles: Option<u64>,
+}
+
+impl Settled {
+    /// Whether it leaves less to the CPU, or the same and takes fewer cycles; cycles of programs that do different work say
+    /// nothing.
+    pub fn beats(&self, other: &Settled) -> bool {
+        let (left, others) = (self.on_cpu(), other.on_cpu());
+        if left != others {
+            return left.is_subset(&others);
+        }
+        self.cycles.zip(other.cycles).is_some_and(|(cycles, least)| cycles < least)
+    }
+
+    fn on_cpu(&self) -> HashSet<NodeId> {
+        let cpu = self.partition.regions.iter().filter(|r| r.code == Code::Cpu);
+        cpu.flat_map(|r| r.nodes.iter().copied()).collect()
+    }
+}
+
+/// Nodes that the accelerator does not get, each with the reason.
+type Refused = HashMap<NodeId, String>;
+
+/// Makes the regions of a placement, or says which layer stands in the way.
+pub(super) type Build<'a> = dyn Fn(&Placed) -> Result<Vec<Region>, BuildError> + 'a;
+
+/// What every turn is made from.
+struct Task<'a> {
+    graph: &'a Graph,
+    config: &'a HwConfig,
+    options: Options,
+    oracle: &'a dyn CostOracle,
+    build: &'a Build<'a>,
+}
+
+/// What a level adds and is left out again, each with the reason.
+#[derive(Clone, Default)]
+struct LeftOut {
+    apart: fuse::Apart,
+    away: keep::Away,
+}
+
+/// Places the graph, and places it again with less on the accelerator for as long as `build` refuses a layer.
+pub(super) fn settle(
+    graph: &Graph,
+    config: &HwConfig,
+    options: Options,
+    oracle: &dyn CostOracle,
+    build: &Build,
+) -> Settled {
+    let task = Task { graph, config, options, oracle, build };
+    let mut judge = task.judge();
+    let mut weighing = Weighing::new(weigh::MOST_INSNS);
+    let (mut refused, mut left_out) = (Refused::new(), LeftOut::default());
+    let mut plain = task.place(Offload::All, &refused);
+    loop {
+        let all = task.with_level(plain.clone(), &left_out);
+        let offered = task.problem(&all);
+        let mut placed = task.choose(all, &offered, &refused, &left_out);
+        match build(&placed) {
+            Ok(regions) => {
+                let cycles = task.timed(&mut placed, &regions);
+                if let Some((fusion, why)) = task.pooling_apart(&mut weighing, &placed, cycles, (&plain, &left_out)) {
+                    left_out.apart.insert(fusion, why);
+                    continue;
+                }
+                let (placed, regions, cycles) = task.tuned(judge.as_mut(), (placed, regions, cycles));
+                let costs = auto::costs(graph, &placed, &offered, &task.problem(&placed));
+                let explanations = explain::explain(graph, &placed, options.offload, costs);
+                return Settled { partition: Partition { regions, explanations }, cycles };
+            }
+            Err(error) => {
+                if !left_out.add(&placed, &error) {
+                    task.refuse(&mut refused, &placed, &error);
+                    plain = task.place(Offload::All, &refused);
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Task<'a> {
+    fn judge(&self) -> Option<Judge<'a>> {
+        let clock = self.oracle.clock().filter(|_| self.options.search_tiles)?;
+        Some(Judge::new(self.graph, self.config, clock, self.options.keep_on_chip))
+    }
+
+    /// Places and plans of layers, without what a level adds to them.
+    fn place(&self, offload: Offload, refused: &Refused) -> Placed {
+        place(self.graph, self.config, &Options { offload, ..self.options }, refused, self.oracle)
+    }
+
+    /// A placement with what a level adds. All that changes plans is in it, so that what is weighed is what is built.
+    fn with_level(&self, mut placed: Placed, left_out: &LeftOut) -> Placed {
+        let options = &self.options;
+        if options.fuse && !options.keep_values {
+            fuse::fuse(self.graph, self.config, &mut placed, &left_out.apart);
+        }
+        if options.keep_on_chip && !options.keep_values {
+            keep_on_chip(self.graph, self.config, &mut placed, &left_out.away);
+        }
+        if options.offload == Offload::Auto
+            && self.oracle.clock().is_some()
+            && let Ok(regions) = (self.build)(&placed)
+        {
+            self.timed(&mut placed, &regions);
+        }
+        placed
+    }
+
+    /// Of `all`, in which the accelerator has what it can compute, what it shall have.
+    fn choose(&self, all: Placed, offered: &auto::Problem, refused: &Refused, left_out: &LeftOut) -> Placed {
+        let again = |offload, refused: &Refused| self.with_level(self.place(offload, refused), left_out);
+        match self.options.offload {
+            Offload::All => all,
+            Offload::Auto => {
+                let problem = |placed: &Placed| self.problem(placed);
+                auto::choose(self.graph, &all, offered, &problem, &|kept| again(Offload::All, kept)).unwrap_or(all)
+            }
+            Offload::None => again(Offload::None, refused),
+        }
+    }
+
+    fn problem(&self, placed: &Placed) -> auto::Problem {
+        auto::Problem::new(self.graph, placed, &self.options, self.config, self.oracle)
+    }
+
+    /// Cycles of all programs, where someone knows them; the layers take their shares.
+    fn timed(&self, placed: &mut Placed, regions: &[Region]) -> Option<u64> {
+        tune::share_cycles(placed, regions, self.oracle.clock()?)
+    }
+
+    /// A pooling without which in a product's tiles all takes less than `cycles`, and how much.
+    fn pooling_apart(
+        &self,
+        weighing: &mut Weighing,
+        placed: &Placed,
+        cycles: Option<u64>,
+        (plain, left_out): (&Placed, &LeftOut),
+    ) -> Option<(fuse::Fusion, String)> {
+        let together = cycles.filter(|_| self.options.offload == Offload::All)?;
+        let without = |fusion| {
+            let mut left_out = left_out.clone();
+            left_out.apart.insert(fusion, String::new());
+            let mut other = self.with_level(plain.clone(), &left_out);
+            let found = (self.build)(&other).unwrap_or_default();
+            let cycles = self.timed(&mut other, &found).filter(|_| !found.is_empty());
+            Programs { cycles, insns: found.iter().map(Region::insns).sum() }
+        };
+        let (fusion, alone) = weighing.dearest(fuse::poolings(placed), together, &without)?;
+        Some((fusion, format!("all takes {together} cycles then, else {alone}")))
+    }
+
+    /// The same with the tiles that the judge takes, where all takes fewer cycles then.
+    fn tuned(
+        &self,
+        judge: Option<&mut Judge>,
+        settled: (Placed, Vec<Region>, Option<u64>),
+    ) -> (Placed, Vec<Region>, Option<u64>) {
+        let (Some(judge), Some(estimated)) = (judge, settled.2) else { return settled };
+        let mut tuned = settled.0.clone();
+        if judge.tune(&mut tuned)
+            && let Ok(found) = (self.build)(&tuned)
+            && let Some(less) = self.timed(&mut tuned, &found).filter(|cycles| *cycles < estimated)
+        {
+            return (tuned, found, Some(less));
+        }
+        settled
+    }
+
+    /// Keeps a refused layer from the accelerator, so that each turn has a layer less; everything, where it is not known
+    /// which one it is.
+    fn refuse(&self, refused: &mut Refused, placed: &Placed, error: &BuildError) {
+        let before = refused.len();
+        let nodes = suspects(placed, error).flat_map(|l| l.layer.nodes.iter().copied());
+        refused.extend(nodes.map(|n| (n, error.to_string())));
+        if refused.len() == before {
+            refused.extend(self.graph.nodes().map(|(n, _)| (n, error.to_string())));
+        }
+    }
+}
+
+impl LeftOut {
+    /// Adds what a program may have been refused for beside its layers alone: without that they have another turn. False
+    /// where there is nothing.
+    fn add(&mut self, placed: &Placed, error: &BuildError) -> bool {
+        let kept = keep::suspects(placed, &error.layer);
+        if !kept.is_empty() {
+            self.away.extend(kept.into_iter().map(|value| (value, error.to_string())));
+            return true;
+        }
+        let before = self.apart.len();
+        let last = suspects(placed, error).filter_map(|l| fuse::last(&l.layer));
+        self.apart.extend(last.map(|fusion| (fusion, error.to_string())));
+        self.apart.len() > before
+    }
+}
+
+/// The layer that a refusal names, or all where it names none.
+fn suspects<'p>(placed: &'p Placed, error: &BuildError) -> impl Iterator<Item = &'p super::place::PlacedLayer> {
+    let named = placed.layers.iter().position(|l| l.layer.name == error.layer);
+    named.map_or(&placed.layers[..], |at| &placed.layers[at..=at]).iter()
+}
+
+/// Keeps results in inp between the layers of each program.
+fn keep_on_chip(graph: &Graph, config: &HwConfig, placed: &mut Placed, away: &keep::Away) {
+    let users = graph.users();
+    let places: HashMap<NodeId, usize> =
+        placed.nodes.iter().filter(|(_, at)| at.place == Place::Accel).map(|(&node, at)| (node, at.depth)).collect();
+    let leaves = |value: ValueId, depth: usize| {
+        graph.is_output(value) || users[value.0].iter().any(|user| places.get(user) != Some(&depth))
+    };
+    keep::keep(config, placed, &leaves, away);
+}
