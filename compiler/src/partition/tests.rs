@@ -11,6 +11,7 @@ mod reshaped;
 mod stems;
 mod transposed;
 mod tuned;
+mod weighed;
 
 use super::place::Placed;
 use super::{Code, Options, Partition, Region, partition};

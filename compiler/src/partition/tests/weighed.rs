@@ -1,0 +1,83 @@
+//! Poolings weighed through whole partitions, by a clock that is made up.
+
+use super::problems::{int8, requantize};
+use super::tuned::MadeUp;
+use super::{fsim, run};
+use crate::cost::Analytic;
+use crate::graph::op::{Conv2d, Layout, MaxPool2d};
+use crate::graph::{DType, Graph, GraphBuilder, TensorType, eval_all};
+use crate::partition::{Options, Partition, partition, regions, settle::settle};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use tilewright_driver::AccelProgram;
+use tilewright_hw::HwConfig;
+
+/// Two convolutions, a pooling of 2x2 behind each, all of which are fused by the estimate.
+fn network() -> Graph {
+    let mut rng = StdRng::seed_from_u64(1);
+    let mut b = GraphBuilder::new("weighed");
+    let mut x = b.input("x", TensorType::new(DType::I8, &[1, 16, 16, 16]));
+    for i in 0..2 {
+        let weights = int8(&mut rng, &[16, 3, 3, 16]);
+        let weights = b.constant("", weights);
+        let op = Conv2d {
+            strides: [1, 1],
+            pads: [1; 4],
+            dilations: [1, 1],
+            groups: 1,
+            layout: Layout::Nhwc,
+            data_zero_point: 3,
+            weight_zero_point: 0,
+        };
+        let acc = b.node(&format!("conv{i}"), op, &[x, weights]).unwrap();
+        let y = requantize(&mut rng, &mut b, acc, 3, 144);
+        let op = MaxPool2d { kernel: [2; 2], strides: [2; 2], pads: [0; 4], dilations: [1, 1], layout: Layout::Nhwc };
+        x = b.node(&format!("max{i}"), op, &[y]).unwrap();
+    }
+    b.output("y", x);
+    b.finish().unwrap()
+}
+
+/// The partition where all takes these cycles with its two, three and four layers: with none, one and both of the poolings by themselves.
+fn weighed(cycles: [u64; 3]) -> Partition {
+    let (graph, config) = (network(), HwConfig::default());
+    let cycles = [&[0, 0], &cycles[..]].concat();
+    let clock = |_: &AccelProgram, ends: &[usize]| {
+        let mut parts = vec![0; ends.len()];
+        *parts.last_mut()? = *cycles.get(ends.len())?;
+        Some(parts)
+    };
+    let oracle = MadeUp { costs: Analytic { config: &config }, clock: &clock };
+    let options = Options { fuse: true, search_tiles: false, ..Options::default() };
+    let build = |placed: &_| regions(&graph, &config, placed, &options);
+    let settled = settle(&graph, &config, options, &oracle, &build);
+    let inputs = [int8(&mut StdRng::seed_from_u64(2), &[1, 16, 16, 16])];
+    run(&graph, &config, &settled.partition, &inputs, &eval_all(&graph, &inputs).unwrap(), &fsim);
+    settled.partition
+}
+
+/// Why each pooling by itself is so.
+fn alone(parts: &Partition) -> Vec<&str> {
+    let poolings = parts.explanations.iter().filter(|e| e.op == "max_pool2d");
+    poolings
+        .filter_map(|e| e.why.split_once("not in the tiles of the product before it: "))
+        .map(|(_, why)| why)
+        .collect()
+}
+
+#[test]
+fn poolings_stand_by_themselves_where_all_takes_fewer_cycles_then() {
+    assert!(alone(&weighed([100, 101, 90])).is_empty());
+    assert!(alone(&weighed([100, 100, 100])).is_empty());
+    assert_eq!(alone(&weighed([100, 99, 99])), ["all takes 100 cycles then, else 99"]);
+    let both = ["all takes 100 cycles then, else 99", "all takes 99 cycles then, else 98"];
+    assert_eq!(alone(&weighed([100, 99, 98])), both);
+}
+
+#[test]
+fn what_nobody_times_is_fused_by_the_estimate() {
+    let options = Options { fuse: true, ..Options::default() };
+    let parts = partition(&network(), &HwConfig::default(), options);
+    assert!(alone(&parts).is_empty());
+    assert_eq!(parts.explanations.iter().filter(|e| e.why.contains("the pooling of its results")).count(), 6);
+}
