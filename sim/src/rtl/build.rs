@@ -14,9 +14,13 @@ use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::DeviceError;
 use tilewright_hw::isa::config_package;
 use tilewright_hw::regs::UnitState;
-use tilewright_hw::rtl::{SOURCES, TOP};
+use tilewright_hw::rtl::SOURCES;
 
 const SHIM: &str = include_str!("shim.cpp");
+/// What the bench simulates: the design behind registers, and how Verilator names the design in it.
+const BENCH: &str = include_str!("tw_bench.sv");
+const BENCH_TOP: &str = "tw_bench";
+const BENCH_CORE: &str = "tw_bench__DOT__u_core";
 const LIBRARY: &str = "libtw_core.so";
 const BUILD_PREFIX: &str = "build-";
 /// What a build reports while it runs.
@@ -95,11 +99,11 @@ fn verilator_flags(flags: Flags) -> Vec<&'static str> {
         "-Wno-lint",
         "-Wno-style",
         "--prefix",
-        "Vtw_core",
+        "Vtw_bench",
         "--Mdir",
         "obj",
         "--top-module",
-        TOP,
+        BENCH_TOP,
     ];
     if flags.assertions {
         list.push("--assert");
@@ -133,6 +137,7 @@ fn key(config: &HwConfig, flags: Flags, verilator: &str, compiler: &Compiler) ->
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     add(processor.lines().find(|l| l.starts_with("flags")).unwrap_or(std::env::consts::ARCH));
     add(SHIM);
+    add(BENCH);
     verilator_flags(flags).into_iter().chain(compiler.flags()).chain([optimisation(flags)]).for_each(&mut add);
     compiler.passes(is_fast_build(flags)).iter().flat_map(|pass| pass.flags()).for_each(|f| add(f));
     add(&scratchpads(config));
@@ -214,7 +219,7 @@ fn is_fast(path: &Path) -> bool {
 /// The C function that finds an entry of a memory among the banks of the design.
 fn scratchpads(config: &HwConfig) -> String {
     let mut s = String::from(
-        "static const void* tw_entry(const Vtw_core___024root* r, uint32_t mem, uint32_t entry) {\n    switch (mem) {\n",
+        "static const void* tw_entry(const Vtw_bench___024root* r, uint32_t mem, uint32_t entry) {\n    switch (mem) {\n",
     );
     for mem in Mem::ALL {
         let rows = config.rows_of_entry(mem);
@@ -224,7 +229,7 @@ fn scratchpads(config: &HwConfig) -> String {
         for bank in 0..banks {
             let name = mem.name();
             s.push_str(&format!(
-                "        case {bank}: return &r->{TOP}__DOT__u_{name}__DOT__gen_bank__BRA__{bank}__KET____DOT__u_bank__DOT__mem\
+                "        case {bank}: return &r->{BENCH_CORE}__DOT__u_{name}__DOT__gen_bank__BRA__{bank}__KET____DOT__u_bank__DOT__mem\
                  [entry % {depth}];\n"
             ));
         }
@@ -249,6 +254,7 @@ fn build(
     };
     write("tw_cfg_pkg.sv", &config_package(config))?;
     write("shim.cpp", SHIM)?;
+    write("tw_bench.sv", BENCH)?;
     write("scratchpads.h", &scratchpads(config))?;
     for (name, text) in SOURCES {
         write(name, text)?;
@@ -257,7 +263,7 @@ fn build(
     let mut verilator = Command::new("verilator");
     verilator.current_dir(work).args(verilator_flags(flags)).arg("tw_cfg_pkg.sv");
     // Headers are found by name; packages and modules are listed.
-    verilator.args(SOURCES.iter().map(|(name, _)| *name).filter(|n| n.ends_with(".sv"))).arg("-I.");
+    verilator.args(SOURCES.iter().map(|(name, _)| *name).filter(|n| n.ends_with(".sv"))).args(["tw_bench.sv", "-I."]);
     run("verilator", &mut verilator, &install_verilator())?;
 
     let root = run("verilator", Command::new("verilator").args(["--getenv", "VERILATOR_ROOT"]), &install_verilator())?;
