@@ -1,8 +1,9 @@
 //! The contract between programs and whatever runs them: a simulator, a board, a remote machine.
 
 use crate::config::{HwConfig, Mem};
-use crate::isa::Unit;
+use crate::isa::{INSN_BYTES, Unit};
 use crate::regs::{TrapCause, TrapUnit, UnitState};
+use std::ops::Range;
 
 /// A base register: where a region begins in device memory and how many bytes it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -25,6 +26,13 @@ pub struct Command {
     /// The run ends with [`DeviceError::CycleLimit`] after so many cycles, or on simulators without time with
     /// [`DeviceError::InsnLimit`] after so many instructions, or micro-ops or rows of a unit; `None` for the device's own default.
     pub cycle_limit: Option<u64>,
+}
+
+impl Command {
+    /// The stream's bytes in device memory.
+    pub fn stream(&self) -> Range<u64> {
+        self.stream_addr..self.stream_addr.saturating_add(u64::from(self.insns) * INSN_BYTES as u64)
+    }
 }
 
 /// Names a submitted command.

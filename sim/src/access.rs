@@ -50,6 +50,57 @@ impl Entries {
     }
 }
 
+/// Bytes of device memory: ranges in order, with bytes in between.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bytes(Vec<Range<u64>>);
+
+impl Bytes {
+    /// Adds a range, which may come before others until [`Bytes::put_in_order`].
+    fn push(&mut self, range: Range<u64>) {
+        match self.0.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => self.0.push(range),
+        }
+    }
+
+    fn put_in_order(&mut self) {
+        self.0.sort_unstable_by_key(|range| range.start);
+        self.0.dedup_by(|next, range| {
+            let meets = next.start <= range.end;
+            if meets {
+                range.end = range.end.max(next.end);
+            }
+            meets
+        });
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Range<u64>> {
+        self.0.iter().cloned()
+    }
+
+    /// The first byte of both.
+    pub(crate) fn first_common(&self, other: &Bytes) -> Option<u64> {
+        let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
+        while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
+            if x.start.max(y.start) < x.end.min(y.end) {
+                return Some(x.start.max(y.start));
+            }
+            if x.end <= y.end {
+                a.next();
+            } else {
+                b.next();
+            }
+        }
+        None
+    }
+}
+
+impl From<Range<u64>> for Bytes {
+    fn from(range: Range<u64>) -> Bytes {
+        Bytes(vec![range])
+    }
+}
+
 /// What an instruction touches until its end or its trap; entries as loads address them.
 #[derive(Debug, Clone)]
 pub(crate) struct Access {
@@ -61,8 +112,8 @@ pub(crate) struct Access {
     pub(crate) fills: [Entries; 7],
     read_banks: [u8; 7],
     write_banks: [u8; 7],
-    pub(crate) dram_reads: Vec<Range<u64>>,
-    pub(crate) dram_writes: Vec<Range<u64>>,
+    pub(crate) dram_reads: Bytes,
+    pub(crate) dram_writes: Bytes,
     /// The trap that it ends with.
     pub(crate) trap: Option<TrapCause>,
     /// A deep operation reads a row that the same instruction wrote.
@@ -115,12 +166,7 @@ impl Access {
                 return Some(Conflict::Port { mem, bank: banks.trailing_zeros(), write });
             }
         }
-        let meet = |a: &[Range<u64>], b: &[Range<u64>]| {
-            a.iter().find_map(|x| {
-                let start = b.iter().filter(|y| x.start < y.end && y.start < x.end).map(|y| x.start.max(y.start)).min();
-                start.map(Conflict::Memory)
-            })
-        };
+        let meet = |a: &Bytes, b: &Bytes| a.first_common(b).map(Conflict::Memory);
         meet(&self.dram_writes, &other.dram_writes)
             .or_else(|| meet(&self.dram_writes, &other.dram_reads))
             .or_else(|| meet(&self.dram_reads, &other.dram_writes))
@@ -160,8 +206,8 @@ pub(crate) fn access(c: &Context, op: &Op) -> Access {
         fills: Default::default(),
         read_banks: [0; 7],
         write_banks: [0; 7],
-        dram_reads: Vec::new(),
-        dram_writes: Vec::new(),
+        dram_reads: Bytes::default(),
+        dram_writes: Bytes::default(),
         trap: None,
         reads_own_row: false,
     };
@@ -184,7 +230,7 @@ pub(crate) fn access(c: &Context, op: &Op) -> Access {
             let row = row?;
             if let Some(addr) = row.dram {
                 most = most.checked_sub(1).ok_or(Stop::Limit)?;
-                a.dram_reads.extend(dram(addr, x.row_bytes));
+                dram(addr, x.row_bytes).into_iter().for_each(|range| a.dram_reads.push(range));
             }
             a.write(c, x.mem, entries(x.mem, &row.bytes), !x.pack);
             Ok(())
@@ -192,13 +238,15 @@ pub(crate) fn access(c: &Context, op: &Op) -> Access {
         Op::Store(x) => StoreRows::new(c.config, x, c.bases).try_for_each(|row| {
             let (addr, bytes) = row?;
             most = most.checked_sub(1).ok_or(Stop::Limit)?;
-            a.dram_writes.extend(dram(addr, x.row_bytes));
+            dram(addr, x.row_bytes).into_iter().for_each(|range| a.dram_writes.push(range));
             a.read(c, x.mem, entries(x.mem, &bytes));
             Ok(())
         }),
         Op::Gemm(x) => gemm(c, x, &mut a),
         Op::Vector(x) => vector(c, x, &mut a),
     };
+    a.dram_reads.put_in_order();
+    a.dram_writes.put_in_order();
     a.trap = match end {
         Err(Stop::Trap(cause)) => Some(cause),
         _ if bus_error => Some(TrapCause::Bus),

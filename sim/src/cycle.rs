@@ -25,9 +25,10 @@ use crate::dram::Dram;
 use crate::functional::{Fsim, Stop};
 use crate::queue::Queue;
 use crate::rtl::DEFAULT_CYCLE_LIMIT;
-use check::{Checker, Memories};
+use check::{Checker, Found, Memories};
 use engine::{Engine, Halt, Order, Work};
 use ports::MicroOps;
+use slots::Time;
 use std::rc::Rc;
 use std::sync::Arc;
 use tilewright_hw::config::{DramSection, HwConfig, Mem};
@@ -115,7 +116,7 @@ impl Csim {
             timing_only: self.options.timing_only,
             report: RunReport::default(),
             known: [None, None],
-            check: self.options.strict.then(|| (Checker::default(), &mut self.memories)),
+            check: self.options.strict.then(|| (Checker::new(command.stream()), &mut self.memories)),
         };
         let stream = (command.stream_addr, command.insns);
         let mut engine = Engine::new(&config, &command.bases, dram, values, stream, limit, self.last_load)
@@ -153,11 +154,14 @@ struct Values<'a> {
 }
 
 impl Work for Values<'_> {
-    fn found(&mut self) -> Vec<Diagnosis> {
+    fn found(&mut self) -> Vec<Found> {
         self.check.take().map(|(checker, _)| checker.into_found()).unwrap_or_default()
     }
 
-    fn decode(&mut self, place: u32) -> Result<Insn, TrapCause> {
+    fn decode(&mut self, place: u32, at: Time) -> Result<Insn, TrapCause> {
+        if let Some((checker, memories)) = &mut self.check {
+            checker.fetched(memories, place, at);
+        }
         self.fsim.instruction(self.command, place)
     }
 
@@ -200,7 +204,7 @@ impl Work for Values<'_> {
                 micro_ops: self.fsim.micro_ops(),
                 most: order.most,
             };
-            checker.starts(&context, memories, order.place, order.ordinal, order.clock, &insn.op);
+            checker.starts(&context, memories, order, &insn.op);
         }
         match self.fsim.execute(&insn.op, &self.command.bases, order.most, &mut self.report) {
             // One that goes on past the limit has no values; its times say that the run does.

@@ -183,8 +183,7 @@ pub(crate) fn fetch_burst(config: &HwConfig, command: &Command, addr: u64) -> st
     let page = addr / page_bytes * page_bytes;
     let origin = page.max(command.stream_addr / beat * beat);
     let start = origin + (addr - origin) / longest * longest;
-    let stream_end = command.stream_addr.saturating_add(u64::from(command.insns) * INSN_BYTES as u64);
-    start..(start + longest).min(page + page_bytes).min(stream_end)
+    start..(start + longest).min(page + page_bytes).min(command.stream().end)
 }
 
 /// A command that runs instruction by instruction; see [`Fsim::step_through`].

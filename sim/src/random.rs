@@ -114,7 +114,7 @@ impl Program {
         let builder = Builder::new(&self.config, &self.image);
         for insn in &self.insns {
             if matches!(insn.op, Op::Store(_)) {
-                for range in builder.access(&insn.op).dram_writes {
+                for range in builder.access(&insn.op).dram_writes.iter() {
                     let end = range.end.min(MEMORY_BYTES) as usize;
                     stored[(range.start as usize).min(end)..end].fill(true);
                 }

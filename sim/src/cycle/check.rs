@@ -5,11 +5,13 @@
 //! Each instruction carries, by unit, how many instructions have retired before its start by tokens alone; two that are not
 //! ordered so may run in any order, whatever the timing of this run was.
 
+use super::engine::Order;
+use super::slots::Time;
 use crate::access::{Access, Conflict, Context, Entries, access};
 use std::collections::VecDeque;
 use std::ops::Range;
 use tilewright_hw::config::Mem;
-use tilewright_hw::isa::{Op, PARAM_ROWS, Unit};
+use tilewright_hw::isa::{INSN_BYTES, Op, PARAM_ROWS, Unit};
 
 /// By unit, instructions that tokens show to have retired.
 pub(super) type Clock = [u32; 4];
@@ -96,28 +98,54 @@ pub(super) struct Memories {
 struct Past {
     ordinal: u32,
     place: u32,
+    start: Time,
     access: Access,
 }
 
+/// A fault, with the cycle in which the last instruction that takes part has started.
+pub(super) type Found = (Time, Diagnosis);
+
 /// The check of one command.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Checker {
+    /// Where the stream lies.
+    stream: Range<u64>,
+    /// Whether an instruction that nobody wrote has been told of.
+    unwritten: bool,
     past: [VecDeque<Past>; 4],
     clocks: [Clock; 4],
-    found: Vec<Diagnosis>,
+    found: Vec<Found>,
 }
 
 impl Checker {
-    /// An instruction starts behind all that `clock` counts.
-    pub(super) fn starts(
-        &mut self,
-        c: &Context,
-        memories: &mut Memories,
-        place: u32,
-        ordinal: u32,
-        clock: Clock,
-        op: &Op,
-    ) {
+    pub(super) fn new(stream: Range<u64>) -> Checker {
+        Checker { stream, unwritten: false, past: Default::default(), clocks: Default::default(), found: Vec::new() }
+    }
+
+    /// The bytes of an instruction and those behind it, as far as the stream goes.
+    fn stream_from(&self, place: u32) -> Range<u64> {
+        (self.stream.start + u64::from(place) * INSN_BYTES as u64).min(self.stream.end)..self.stream.end
+    }
+
+    /// Fetch hands an instruction on in cycle `at`.
+    pub(super) fn fetched(&mut self, memories: &Memories, place: u32, at: Time) {
+        let from = self.stream_from(place);
+        let insn = from.start..from.end.min(from.start + INSN_BYTES as u64);
+        if !self.unwritten
+            && let Some(byte) = memories.bytes.first_missing(&insn)
+        {
+            self.unwritten = true;
+            let text = format!(
+                "is read by fetch from byte {byte:#x} of device memory, which neither the host nor a store has written; \
+                 write the stream first, or tell its length"
+            );
+            self.found.push((at, Diagnosis { place, kind: DiagnosisKind::UninitialisedMemory, text }));
+        }
+    }
+
+    /// An instruction starts, in the cycle and behind all that `order` says.
+    pub(super) fn starts(&mut self, c: &Context, memories: &mut Memories, order: Order, op: &Op) {
+        let Order { place, ordinal, clock, start, .. } = order;
         let now = access(c, op);
         let unit = now.unit;
         for other in Unit::ALL.into_iter().filter(|other| *other != unit) {
@@ -134,18 +162,27 @@ impl Checker {
                         first = first.name(),
                         second = second.name(),
                     );
-                    self.found.push(Diagnosis { place, kind, text });
+                    self.found.push((start.max(past.start), Diagnosis { place, kind, text }));
                 }
             }
         }
-        self.reads(&now, memories, place);
+        // Fetch waits for nobody: it may have read what comes behind this instruction, or not.
+        if let Some(byte) = now.dram_writes.first_common(&self.stream_from(place + 1).into()) {
+            let text = format!(
+                "{unit} writes byte {byte:#x} of device memory, which fetch reads as a part of the stream at any time; keep the \
+                 stream apart from what the program stores",
+                unit = unit.name()
+            );
+            self.found.push((start, Diagnosis { place, kind: DiagnosisKind::Race, text }));
+        }
+        self.reads(&now, memories, place, start);
         for (known, writes) in memories.entries.iter_mut().zip(&now.writes) {
             known.add(writes);
         }
-        now.dram_writes.iter().for_each(|range| memories.bytes.add(range.clone()));
+        now.dram_writes.iter().for_each(|range| memories.bytes.add(range));
 
         self.clocks[unit as usize] = clock;
-        self.past[unit as usize].push_back(Past { ordinal, place, access: now });
+        self.past[unit as usize].push_back(Past { ordinal, place, start, access: now });
         for (u, past) in self.past.iter_mut().enumerate() {
             // What comes of another unit is behind these.
             let others = self.clocks.iter().enumerate().filter(|(other, _)| *other != u);
@@ -156,7 +193,7 @@ impl Checker {
         }
     }
 
-    fn reads(&mut self, now: &Access, memories: &Memories, place: u32) {
+    fn reads(&mut self, now: &Access, memories: &Memories, place: u32, start: Time) {
         for mem in Mem::ALL {
             let Some(entry) = now.reads[mem as usize].first_outside(&memories.entries[mem as usize]) else { continue };
             let text = match mem {
@@ -164,18 +201,18 @@ impl Checker {
                 _ => format!("reads entry {entry} of {}", mem.name()),
             };
             let text = format!("{text}, which nothing has written; load it first");
-            self.found.push(Diagnosis { place, kind: DiagnosisKind::UninitialisedEntry, text });
+            self.found.push((start, Diagnosis { place, kind: DiagnosisKind::UninitialisedEntry, text }));
         }
-        if let Some(byte) = now.dram_reads.iter().find_map(|range| memories.bytes.first_missing(range)) {
+        if let Some(byte) = now.dram_reads.iter().find_map(|range| memories.bytes.first_missing(&range)) {
             let text = format!(
                 "reads byte {byte:#x} of device memory, which neither the host nor a store has written; write it first"
             );
-            self.found.push(Diagnosis { place, kind: DiagnosisKind::UninitialisedMemory, text });
+            self.found.push((start, Diagnosis { place, kind: DiagnosisKind::UninitialisedMemory, text }));
         }
     }
 
     /// What was found.
-    pub(super) fn into_found(self) -> Vec<Diagnosis> {
+    pub(super) fn into_found(self) -> Vec<Found> {
         self.found
     }
 }

@@ -16,9 +16,6 @@ const STUCK: Time = 15;
 impl<W: Work> Engine<'_, W> {
     /// Nothing goes on, or nothing before the limit where the run is `cut`: the end, the first trap, or who waits for whom.
     pub(super) fn finish(mut self, cut: bool) -> Option<Outcome> {
-        if self.program.is_some() {
-            return Some(self.report(0, None));
-        }
         for over in self.tokens.overflows() {
             self.overflow(over);
         }
@@ -30,7 +27,7 @@ impl<W: Work> Engine<'_, W> {
                 let retired = self.queues.iter().map(|q| q.last_retire + 1).max().unwrap_or(0);
                 Some(done.max(retired))
             }
-            _ if self.candidates.is_empty() => {
+            _ if self.candidates.is_empty() && self.program.is_none() => {
                 let deadlock = self.deadlock()?;
                 self.candidate(deadlock);
                 None
@@ -39,6 +36,14 @@ impl<W: Work> Engine<'_, W> {
         };
         let trap = self.candidates.iter().min().copied();
         let trap = trap.filter(|trap| end.is_none_or(|end| trap.at <= end));
+        let broken = self.program.as_ref().map(|(at, ..)| *at);
+        if let Some(at) = broken
+            && at <= self.limit
+            && trap.is_none_or(|trap| at <= trap.at)
+        {
+            return Some(self.report(at + 1, None));
+        }
+        self.program = None;
         let last = trap.map(|trap| trap.at).or(end)?;
         // The host sees the end one cycle later.
         let cycles = last + 1;
@@ -91,7 +96,7 @@ impl<W: Work> Engine<'_, W> {
         let cause = TrapCause::Deadlock as u32;
         let candidate = Candidate { at: since + STUCK, unit, rank: 3, cause, ordinal };
         self.texts.push((candidate, text.clone()));
-        self.diagnoses.push(Diagnosis { place, kind: DiagnosisKind::Deadlock, text });
+        self.found.push((candidate.at, Diagnosis { place, kind: DiagnosisKind::Deadlock, text }));
         Some(candidate)
     }
 
@@ -144,8 +149,12 @@ impl<W: Work> Engine<'_, W> {
             counters,
             spans,
         };
-        self.diagnoses.extend(self.work.found());
-        self.diagnoses.sort_by_key(|found| (found.place, found.kind));
-        Outcome { report, program: self.program, last_load: self.last_load, diagnoses: self.diagnoses }
+        self.found.extend(self.work.found());
+        // What comes after a trap does not count here either.
+        let mut diagnoses: Vec<Diagnosis> =
+            self.found.into_iter().filter(|(at, _)| *at < cycles).map(|(_, found)| found).collect();
+        diagnoses.sort_by_key(|found| (found.place, found.kind));
+        let program = self.program.map(|(_, place, text)| (place, text));
+        Outcome { report, program, last_load: self.last_load, diagnoses }
     }
 }

@@ -5,7 +5,7 @@
 //! still to come, and so is later.
 
 use super::bursts::Request;
-use super::check::{Clock, Diagnosis, DiagnosisKind};
+use super::check::{Clock, Diagnosis, DiagnosisKind, Found};
 use super::compute::{self, Compute, READ, Times};
 use super::fetch::{Fetch, Joined};
 use super::load::{self, Load};
@@ -80,10 +80,10 @@ pub(super) enum Halt {
 /// What the engine asks of the rest of the simulator.
 pub(super) trait Work {
     /// What was found wrong in the work so far.
-    fn found(&mut self) -> Vec<Diagnosis>;
+    fn found(&mut self) -> Vec<Found>;
 
-    /// The instruction at a place of the stream.
-    fn decode(&mut self, place: u32) -> Result<Insn, TrapCause>;
+    /// The instruction at a place of the stream, which fetch hands on in cycle `at`.
+    fn decode(&mut self, place: u32, at: Time) -> Result<Insn, TrapCause>;
 
     /// The micro-ops of a gemm or vector instruction, where values are known and all of them lie in their memory.
     fn micro_ops(&mut self, insn: &Insn) -> Option<Rc<MicroOps>>;
@@ -98,6 +98,8 @@ pub(super) struct Order {
     /// In the stream, and among its unit's.
     pub(super) place: u32,
     pub(super) ordinal: u32,
+    /// The cycle of its start.
+    pub(super) start: Time,
     /// Micro-ops or rows of device memory that can be checked before the run's limit.
     pub(super) most: u64,
     /// What tokens order it behind.
@@ -182,8 +184,9 @@ pub(super) struct Engine<'a, W: Work> {
     pub(super) retirements: [Vec<Time>; 4],
     /// Multiply-accumulates of the gemm instructions, in order.
     pub(super) macs: Vec<u64>,
-    pub(super) program: Option<(u32, String)>,
-    pub(super) diagnoses: Vec<Diagnosis>,
+    /// The start and the place of the first instruction that breaks a rule which the hardware does not check.
+    pub(super) program: Option<(Time, u32, String)>,
+    pub(super) found: Vec<Found>,
     /// Bytes read.
     pub(super) read: u64,
 }
@@ -236,7 +239,7 @@ impl<'a, W: Work> Engine<'a, W> {
             retirements: Default::default(),
             macs: Vec::new(),
             program: None,
-            diagnoses: Vec::new(),
+            found: Vec::new(),
             read: 0,
         }
     }
@@ -253,11 +256,8 @@ impl<'a, W: Work> Engine<'a, W> {
         let mut client = Client::Fetch;
         loop {
             self.propagate(client);
-            if self.program.is_some() {
-                break;
-            }
-            let trap = self.trap_time();
-            let Some((at, granted)) = self.grant(trap) else { break };
+            let end = self.trap_time();
+            let Some((at, granted)) = self.grant(end) else { break };
             if at > self.limit {
                 return self.finish(true);
             }
@@ -266,8 +266,10 @@ impl<'a, W: Work> Engine<'a, W> {
         self.finish(false)
     }
 
+    /// Nothing that comes later counts.
     fn trap_time(&self) -> Time {
-        self.candidates.iter().map(|c| c.at).min().unwrap_or(Time::MAX)
+        let broken = self.program.iter().map(|(at, ..)| *at);
+        self.candidates.iter().map(|c| c.at).chain(broken).min().unwrap_or(Time::MAX)
     }
 
     /// Takes every unit as far as is known, beginning with the one whose request was granted.
@@ -369,7 +371,7 @@ impl<'a, W: Work> Engine<'a, W> {
             if self.standing.is_none() {
                 let Some(joined) = self.fetch.join() else { return any };
                 any = true;
-                let found = if joined.error { Err(TrapCause::Bus) } else { self.work.decode(joined.place) };
+                let found = if joined.error { Err(TrapCause::Bus) } else { self.work.decode(joined.place, joined.at) };
                 match found {
                     Ok(insn) => self.standing = Some((joined, insn)),
                     Err(cause) => {
@@ -444,12 +446,12 @@ impl<'a, W: Work> Engine<'a, W> {
         let dead = queue.dead;
         let micro_ops = if dead { None } else { self.work.micro_ops(&head.insn) };
         let most = self.limit.saturating_sub(start);
-        let order = Order { place: head.place, ordinal, most, clock };
+        let order = Order { place: head.place, ordinal, start, most, clock };
         let halt = if dead { None } else { self.work.run(&head.insn, order).err() };
         if let Some(Halt::Program(text)) = &halt
-            && self.program.as_ref().is_none_or(|(place, _)| head.place < *place)
+            && self.program.as_ref().is_none_or(|(at, place, _)| (start, head.place) < (*at, *place))
         {
-            self.program = Some((head.place, text.clone()));
+            self.program = Some((start, head.place, text.clone()));
         }
         let times = match &head.insn.op {
             Op::Load(x) => {
@@ -512,7 +514,7 @@ impl<'a, W: Work> Engine<'a, W> {
         let (unit, cause) = (over.unit as usize, TrapCause::Token as u32);
         let candidate = Candidate { at: over.at, unit, rank: 1, cause, ordinal: over.ordinal };
         self.texts.push((candidate, text.clone()));
-        self.diagnoses.push(Diagnosis { place: over.place, kind: DiagnosisKind::Overflow, text });
+        self.found.push((over.at, Diagnosis { place: over.place, kind: DiagnosisKind::Overflow, text }));
         self.candidate(candidate);
     }
 

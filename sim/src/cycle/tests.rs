@@ -90,8 +90,8 @@ fn programs_that_lack_a_token_are_told_so() {
     assert!(races > 100 && silent > 5, "{races} with a race, {silent} without");
 }
 
-/// What is said of a program in text on the default configuration, of which the host wrote 4 KiB.
-fn told(text: &str) -> Vec<(u32, DiagnosisKind, String)> {
+/// A strict device whose host wrote 4 KiB, and the stream of a program in text at 8 KiB.
+fn device_with(text: &str) -> (Csim, Command) {
     let config = HwConfig::default();
     let mut device = Csim::new(config.clone(), 1 << 20, STRICT);
     let insns = parse_program(text).expect("a program");
@@ -102,8 +102,14 @@ fn told(text: &str) -> Vec<(u32, DiagnosisKind, String)> {
         stream_addr: 8192,
         insns: insns.len() as u32,
         bases: vec![Base { addr: 0, limit: 1 << 20 }],
-        cycle_limit: Some(100_000),
+        cycle_limit: Some(200_000),
     };
+    (device, command)
+}
+
+/// What is said of a program in text on the default configuration, of which the host wrote 4 KiB.
+fn told(text: &str) -> Vec<(u32, DiagnosisKind, String)> {
+    let (mut device, command) = device_with(text);
     let error = device.run(&command).expect_err("strict");
     let found: Vec<_> = device.diagnoses().iter().map(|d| (d.place, d.kind, d.text.clone())).collect();
     assert_eq!(error.to_string(), format!("instruction {} of the stream: {}", found[0].0, found[0].2));
@@ -138,4 +144,79 @@ fn faults_name_the_instruction_and_the_remedy() {
         overflow[0].2,
         "load pushes a token for gemm, whose counter is full; pop its tokens sooner, or push fewer"
     );
+}
+
+#[test]
+fn fetch_is_a_party() {
+    // The store's bytes are those of the instruction behind it.
+    let (mut device, command) = device_with(
+        "load mem=out row_bytes=16 push=store\nstore mem=out row_bytes=16 offset=8256 pop=load\nload row_bytes=16\n",
+    );
+    assert!(device.run(&command).is_err());
+    let found = &device.diagnoses()[0];
+    assert_eq!((found.place, found.kind), (1, DiagnosisKind::Race));
+    assert_eq!(
+        found.text,
+        "store writes byte 0x2040 of device memory, which fetch reads as a part of the stream at any time; keep the stream \
+         apart from what the program stores"
+    );
+    // What lies before has been fetched for certain.
+    let (mut device, command) = device_with(
+        "load mem=out row_bytes=16 push=store\nstore mem=out row_bytes=16 offset=8192 pop=load\nload row_bytes=16\n",
+    );
+    device.run(&command).expect("nothing is wrong");
+
+    let (mut device, command) = device_with("load row_bytes=16\nload row_bytes=16\n");
+    let longer = Command { insns: 4, ..command };
+    assert!(device.run(&longer).is_err());
+    let found: Vec<_> = device.diagnoses().iter().map(|found| (found.place, found.kind)).collect();
+    assert_eq!(found[0], (2, DiagnosisKind::UninitialisedMemory));
+    assert!(device.diagnoses()[0].text.contains("read by fetch from byte 0x2040"), "{:?}", device.diagnoses());
+}
+
+#[test]
+fn what_comes_behind_a_trap_does_not_count() {
+    // Load traps at once; store would read what nobody wrote long after that.
+    let text = "gemm uops=16 count0=100 count1=10 push=store\nload row_bytes=16 offset=1048570\n\
+                store mem=out entry=3 row_bytes=16 offset=2048 pop=gemm\n";
+    let (mut device, command) = device_with(text);
+    assert!(device.run(&command).is_err());
+    let places: Vec<u32> = device.diagnoses().iter().map(|found| found.place).collect();
+    assert!(places.contains(&0) && !places.contains(&2), "{:?}", device.diagnoses());
+    let overflow = "load row_bytes=16 offset=1048570\n".to_owned() + &"load row_bytes=16 push=gemm\n".repeat(1024);
+    let (mut device, command) = device_with(&overflow);
+    let report = device.run(&command).expect("a trap");
+    assert_eq!(report.trap.map(|trap| (trap.unit, trap.ordinal)), Some((Unit::Load.into(), 0)));
+    // A deep operation that reads its own row, long after the trap and before it.
+    let own = "vector op=mul dst=out a=out b=out uops=2 b_at=1024 count0=2 dst0=1 a0=1 b0=1";
+    let early = format!("load mem=vuop row_bytes=64 push=vector\n{own} pop=load\n");
+    for (text, traps) in [
+        (
+            format!("{early}gemm uops=16 count0=100 count1=100 push=load\nload row_bytes=16 offset=1048570 pop=gemm\n"),
+            false,
+        ),
+        (
+            format!(
+                "load row_bytes=16 offset=1048570\ngemm uops=16 count0=100 count1=100 push=vector\n{own} pop=gemm\n"
+            ),
+            true,
+        ),
+    ] {
+        let (device, command) = device_with(&text);
+        let mut device = Csim { options: CsimOptions::default(), ..device };
+        match device.run(&command) {
+            Ok(report) => assert!(traps && report.trap.is_some(), "{text}"),
+            Err(e) => assert!(!traps && e.to_string().contains("deep operations do not forward"), "{e}"),
+        }
+    }
+}
+
+#[test]
+fn transfers_of_many_rows_are_compared_at_once() {
+    // Two hundred and sixty thousand rows each, strided so that none touch, ordered by nothing.
+    let rows = "row_bytes=1 pack=yes rows=1024 planes=256 row_stride=2 plane_stride=2048";
+    let (mut device, command) = device_with(&format!("load {rows}\nstore {rows} offset=4097\n"));
+    let command = Command { cycle_limit: None, ..command };
+    device.run(&command).expect_err("the host wrote less");
+    assert!(device.diagnoses().iter().all(|found| found.kind != DiagnosisKind::Race), "{:?}", device.diagnoses());
 }
