@@ -24,6 +24,10 @@ use tilewright_hw::regs::{self, TrapCause, TrapUnit, UnitState};
 /// Cycles after which a command without a limit of its own is given up.
 pub const DEFAULT_CYCLE_LIMIT: u64 = 20_000_000_000;
 
+/// Cycles within which a soft reset must be done, and after how many each the host looks. Every burst under way ends first.
+const RESET_CYCLES: u64 = 1 << 24;
+const RESET_STEP: u64 = 16;
+
 /// How to build and run the design.
 #[derive(Debug, Clone, Default)]
 pub struct RtlOptions {
@@ -39,10 +43,20 @@ pub struct RtlOptions {
     pub spans: bool,
 }
 
+fn fault(reason: String) -> DeviceError {
+    DeviceError::Tool {
+        tool: "the Verilated design".into(),
+        reason,
+        remedy: "this is a fault of the design; report it with the program".into(),
+    }
+}
+
 /// The Verilated design.
 pub struct Rtl {
     config: HwConfig,
     bench: Bench,
+    /// Runs keep when instructions started and retired.
+    spans: bool,
     bases: Vec<Base>,
     queue: Queue,
 }
@@ -99,8 +113,7 @@ impl Rtl {
             return Err(failed(format!("it shows configuration hash {hash:016x}, not {:016x}", config.hash())));
         }
         let bases = vec![Base::default(); config.bases as usize];
-        bench.record(options.spans);
-        let mut rtl = Rtl { config, bench, bases, queue: Queue::default() };
+        let mut rtl = Rtl { config, bench, spans: options.spans, bases, queue: Queue::default() };
         rtl.set_up();
         Ok(rtl)
     }
@@ -138,30 +151,43 @@ impl Rtl {
         self.bench.write_reg(regs::IRQ_CLEAR, 1);
         self.bench.write_reg(regs::DOORBELL, 1);
         let limit = command.cycle_limit.unwrap_or(DEFAULT_CYCLE_LIMIT);
+        self.bench.record(self.spans);
         let end = self.bench.run(limit);
+        self.bench.record(false);
         match end {
             End::Stopped => {}
             End::Limit => {
-                self.reset();
+                self.soft_reset()?;
                 return Err(DeviceError::CycleLimit { limit });
             }
             End::Failed(reason) => {
                 self.reset();
-                return Err(DeviceError::Tool {
-                    tool: "the Verilated design".into(),
-                    reason,
-                    remedy: "this is a fault of the design; report it with the program".into(),
-                });
+                return Err(fault(reason));
             }
         }
         let report = self.report(command);
         if report.trap.is_some() {
-            // The reset takes effect at the write's clock edge; its last effects are over a few cycles later.
-            self.bench.write_reg(regs::CONTROL, regs::CONTROL_RESET);
-            self.bench.run(16);
-            self.bench.write_reg(regs::CONTROL, regs::CONTROL_IRQ_ENABLE);
+            self.soft_reset()?;
         }
         Ok(report)
+    }
+
+    /// Resets the design as a host can, by its register, which keeps the bases: in the middle of a run too, whose bursts end
+    /// first.
+    fn soft_reset(&mut self) -> Result<(), DeviceError> {
+        self.bench.write_reg(regs::CONTROL, regs::CONTROL_RESET);
+        for _ in 0..RESET_CYCLES / RESET_STEP {
+            if let End::Failed(reason) = self.bench.run(RESET_STEP) {
+                self.reset();
+                return Err(fault(reason));
+            }
+            if self.bench.read_reg(regs::STATUS) & 1 == 0 {
+                self.bench.write_reg(regs::CONTROL, regs::CONTROL_IRQ_ENABLE);
+                return Ok(());
+            }
+        }
+        self.reset();
+        Err(fault(format!("it is not reset {RESET_CYCLES} cycles after the host asked for it")))
     }
 
     /// Resets the design as its pins do, which clears the base registers too.
@@ -270,3 +296,6 @@ impl Rtl {
 }
 
 crate::queue::device!(Rtl, "rtl");
+
+#[cfg(test)]
+mod tests;
