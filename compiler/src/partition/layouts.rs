@@ -23,6 +23,9 @@ pub(super) struct Layouts<'a> {
 /// How values lie, as somebody takes them to.
 type Known<'a> = &'a dyn Fn(ValueId) -> Option<View>;
 
+/// What a layer reads and writes, and how.
+type Ends = (Vec<(ValueId, View)>, (ValueId, View));
+
 impl<'a> Layouts<'a> {
     pub fn new(
         graph: &'a Graph,
@@ -38,10 +41,10 @@ impl<'a> Layouts<'a> {
     /// has no layout of its own may also take its data as one of them lies alone, or as images in either order.
     pub fn choices(&self, id: NodeId, lies: Known) -> Vec<Choice> {
         let node = self.graph.node(id);
-        let mut found = Vec::new();
-        let reason = match self.choice(id, lies, lies) {
+        let (mut found, mut seen) = (Vec::new(), Vec::new());
+        let reason = match self.choice(id, lies, lies, &mut seen) {
             Ok(choice) => {
-                found.push(choice);
+                found.extend(choice);
                 String::new()
             }
             Err(reason) => reason,
@@ -51,13 +54,19 @@ impl<'a> Layouts<'a> {
                 let shape = self.graph.ty(v).shape().filter(|shape| shape.len() == 4)?;
                 View::image(&shape, layout)
             };
+            // Layers that read or write in another layout than those there are.
+            let mut add = |known: Known| {
+                if let Ok(Some(layer @ Choice::Layer(_))) = self.choice(id, known, lies, &mut seen) {
+                    found.push(layer);
+                }
+            };
             for layout in [Layout::Nhwc, Layout::Nchw] {
-                self.add(&mut found, self.choice(id, &|v| image(v, layout), lies));
+                add(&|v| image(v, layout));
             }
             for &input in &node.inputs {
-                self.add(&mut found, self.choice(id, &|v| lies(v).filter(|_| v == input), lies));
+                add(&|v| lies(v).filter(|_| v == input));
             }
-            self.add(&mut found, self.choice(id, &|_| None, lies));
+            add(&|_| None);
         }
         if found.is_empty() {
             found.push(Choice::Cpu(reason));
@@ -65,32 +74,26 @@ impl<'a> Layouts<'a> {
         found
     }
 
-    /// Adds a layer that reads or writes in another layout than those there are.
-    fn add(&self, found: &mut Vec<Choice>, choice: Result<Choice, String>) {
-        let Ok(Choice::Layer(planned)) = choice else { return };
-        let same = |other: &Choice| match other {
-            Choice::Layer(other) => other.0.inputs == planned.0.inputs && other.0.output == planned.0.output,
-            _ => false,
-        };
-        if !found.iter().any(same) {
-            found.push(Choice::Layer(planned));
-        }
-    }
-
-    /// A node read as if values lay as `known` says, where they lie as `lies` does.
-    fn choice(&self, id: NodeId, known: Known, lies: Known) -> Result<Choice, String> {
+    /// A node read as if values lay as `known` says, where they lie as `lies` does; none for a layer in layouts that were
+    /// `seen` before, which is not planned again.
+    fn choice(&self, id: NodeId, known: Known, lies: Known, seen: &mut Vec<Ends>) -> Result<Option<Choice>, String> {
         match (self.options.offload, self.refused.get(&id)) {
             (Offload::None, _) => return Err("nothing is offloaded".into()),
             (_, Some(reason)) => return Err(reason.clone()),
             _ => {}
         }
         match extract(self.graph, id, &self.users, known, self.config.block() as usize) {
-            Found::Alias if lies(self.graph.node(id).inputs[0]).is_some() => Ok(Choice::Alias(None)),
+            Found::Alias if lies(self.graph.node(id).inputs[0]).is_some() => Ok(Some(Choice::Alias(None))),
             Found::Alias => Err("its data are on the CPU".into()),
-            Found::Recast(view) => Ok(Choice::Alias(Some(view))),
+            Found::Recast(view) => Ok(Some(Choice::Alias(Some(view)))),
             Found::Layer(layer) => {
+                let ends = (layer.inputs.clone(), layer.output);
+                if seen.contains(&ends) {
+                    return Ok(None);
+                }
+                seen.push(ends);
                 let planned = plan_of(*layer, self.config, self.options, lies)?;
-                Ok(Choice::Layer(Rc::new(planned)))
+                Ok(Some(Choice::Layer(Rc::new(planned))))
             }
             Found::Refused(reason) => Err(reason),
         }
