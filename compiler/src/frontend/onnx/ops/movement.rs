@@ -169,6 +169,58 @@ pub(super) fn from_end(n: &mut NodeContext, indices: ValueId, size: i64) -> Resu
     n.node("from_end", Select {}, &[negative, wrapped, indices])
 }
 
+/// Tuples of indices, `[…, width]`, in columns of this shape: one for each dimension that they index.
+pub(super) fn columns(n: &mut NodeContext, indices: ValueId, shape: &[usize]) -> Result<Vec<ValueId>, Reason> {
+    let (outer, width) = match n.shape(indices)?.split_last() {
+        Some((&width, outer)) => (outer.len(), width),
+        None => return Err("its indices must have dimensions".into()),
+    };
+    let column = |k| {
+        let column = part(n, &format!("column{k}"), indices, outer, k, 1)?;
+        n.reshape(&format!("index{k}"), column, shape)
+    };
+    (0..width).map(column).collect()
+}
+
+/// The columns of tuples as one index of 64 bits into the data flattened over their dimensions up to the last that is
+/// indexed; `first` is the first of these. Negative indices count from the end. Where there is an `outside`, an index that
+/// the run finds outside its dimension becomes that instead.
+pub(super) fn flat_index(
+    n: &mut NodeContext,
+    columns: &[ValueId],
+    (data, first): (ValueId, usize),
+    outside: Option<usize>,
+) -> Result<ValueId, Reason> {
+    let sizes = &n.shape(data)?[..first + columns.len()];
+    let steps = crate::graph::strides_of(sizes);
+    let mut flat = None;
+    for (k, &column) in columns.iter().enumerate() {
+        let axis = first + k;
+        check_indices(n, column, data, axis)?;
+        let column = n.cast("index", column, DType::I64)?;
+        let mut column = from_end(n, column, sizes[axis] as i64)?;
+        if let Some(outside) = outside {
+            column = within(n, column, sizes[axis], outside)?;
+        }
+        let step = n.made("step", Tensor::scalar(steps[axis] as i64));
+        let term = n.binary("term", BinaryKind::Mul, column, step)?;
+        flat = Some(match flat {
+            Some(sum) => n.add("sum", sum, term)?,
+            None => term,
+        });
+    }
+    flat.ok_or_else(|| "its indices must not be empty".into())
+}
+
+/// An index from 0 to `size`, or `outside`.
+fn within(n: &mut NodeContext, index: ValueId, size: usize, outside: usize) -> Result<ValueId, Reason> {
+    let [zero, size, outside] = [0, size as i64, outside as i64].map(|x| n.made("bound", Tensor::scalar(x)));
+    let low = n.binary("low", BinaryKind::LessEqual, zero, index)?;
+    let high = n.binary("high", BinaryKind::Less, index, size)?;
+    let both = n.binary("within", BinaryKind::And, low, high)?;
+    n.node("held", Select {}, &[both, index, outside])
+}
+
 /// The tuples of indices become one index into the data flattened over the dimensions that they choose from.
 pub(super) fn gather_nd(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, indices) = (n.input(0)?, n.plain(1)?);
@@ -178,31 +230,14 @@ pub(super) fn gather_nd(n: &mut NodeContext) -> Result<(), Reason> {
     if batch > outer.len() || batch + width > shape.len() || shape[..batch] != rows[..batch] {
         return Err(format!("its indices {rows:?} do not suit data {shape:?} with batch_dims {batch}").into());
     }
+    let columns = columns(n, indices, outer)?;
+    let mut flat = flat_index(n, &columns, (data, batch), None)?;
     // Every dimension that is indexed, the batch among them, becomes one.
     let indexed = &shape[..batch + width];
-    let mut strides = vec![1i64; indexed.len()];
-    for i in (1..indexed.len()).rev() {
-        strides[i - 1] = strides[i].checked_mul(indexed[i] as i64).ok_or("its data are too large")?;
-    }
-    let indices = n.cast("indices", indices, DType::I64)?;
-    let mut flat: Option<ValueId> = None;
-    for k in 0..width {
-        let column = part(n, &format!("column{k}"), indices, outer.len(), k, 1)?;
-        let column = n.reshape(&format!("index{k}"), column, outer)?;
-        check_indices(n, column, data, batch + k)?;
-        let column = from_end(n, column, indexed[batch + k] as i64)?;
-        let step = n.made("step", Tensor::scalar(strides[batch + k]));
-        let term = n.binary("term", BinaryKind::Mul, column, step)?;
-        flat = Some(match flat {
-            Some(sum) => n.add("sum", sum, term)?,
-            None => term,
-        });
-    }
-    let mut flat = flat.ok_or("its indices must not be empty")?;
-    for (b, &stride) in strides.iter().enumerate().take(batch) {
+    for (b, &stride) in crate::graph::strides_of(indexed).iter().enumerate().take(batch) {
         let mut shape = vec![1; outer.len()];
         shape[b] = rows[b];
-        let base = n.table("batch", &shape, |i| i as i64 * stride)?;
+        let base = n.table("batch", &shape, |i| (i * stride) as i64)?;
         flat = n.add("sum", flat, base)?;
     }
     let mut joined = vec![indexed.iter().product()];

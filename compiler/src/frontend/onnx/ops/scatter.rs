@@ -3,7 +3,7 @@
 //! Where the places are known, each row of the result is chosen from the rows of data and updates, and rows that meet in
 //! one place are combined one after the other. Where the run computes them, every place is compared with every index.
 
-use super::movement::{check_indices, from_end, part};
+use super::movement::{columns, flat_index, from_end, part};
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{self, BinaryKind, Concat, Expand, Gather, GatherElements, ReduceKind, Select};
 use crate::graph::{DType, Tensor, TensorData, TensorType, ValueId};
@@ -96,18 +96,11 @@ pub(super) fn nd(n: &mut NodeContext) -> Result<(), Reason> {
         return n.output_like(data, data);
     }
     let rows = [n.reshape("data", data, &[places, row])?, n.reshape("updates", updates, &[count, row])?];
-    let mut steps = vec![1; width];
-    for k in (1..width).rev() {
-        steps[k - 1] = steps[k] * shape[k];
-    }
-    let columns = (0..width).map(|k| {
-        let column = part(n, &format!("column{k}"), indices, outer.len(), k, 1)?;
-        n.reshape(&format!("index{k}"), column, &[count])
-    });
-    let columns = columns.collect::<Result<Vec<_>, Reason>>()?;
+    let columns = columns(n, indices, &[count])?;
     let known: Option<Vec<_>> = columns.iter().map(|&c| n.cx.builder.constant_of(c).cloned()).collect();
     let v = match known {
         Some(known) => {
+            let steps = crate::graph::strides_of(&shape[..width]);
             let mut targets = vec![0; count];
             for (k, column) in known.iter().enumerate() {
                 let list = wrapped(column, k, shape[k])?;
@@ -116,20 +109,8 @@ pub(super) fn nd(n: &mut NodeContext) -> Result<(), Reason> {
             in_known_places(n, rows, &targets, reduction)?
         }
         None => {
-            let mut flat = None;
-            for (k, &column) in columns.iter().enumerate() {
-                check_indices(n, column, data, k)?;
-                let column = n.cast("index", column, DType::I64)?;
-                let column = from_end(n, column, shape[k] as i64)?;
-                let column = within(n, column, shape[k], places)?;
-                let step = n.made("step", Tensor::scalar(steps[k] as i64));
-                let term = n.binary("term", BinaryKind::Mul, column, step)?;
-                flat = Some(match flat {
-                    Some(sum) => n.add("sum", sum, term)?,
-                    None => term,
-                });
-            }
-            let flat = flat.ok_or("its indices must not be empty")?;
+            // A tuple with an index outside its dimension names none of the places.
+            let flat = flat_index(n, &columns, (data, 0), Some(places))?;
             let flat = n.reshape("flat", flat, &[1, count, 1])?;
             let data = n.reshape("data/stack", rows[0], &[1, places, row])?;
             let updates = n.reshape("updates/stack", rows[1], &[1, count, row])?;
@@ -138,15 +119,6 @@ pub(super) fn nd(n: &mut NodeContext) -> Result<(), Reason> {
     };
     let v = n.reshape("", v, &shape)?;
     n.output_like(v, data)
-}
-
-/// An index of a tuple; one outside its dimension lies outside all `places`.
-fn within(n: &mut NodeContext, index: ValueId, size: usize, places: usize) -> Result<ValueId, Reason> {
-    let [zero, size, outside] = [0, size as i64, places as i64].map(|x| n.made("bound", Tensor::scalar(x)));
-    let low = n.binary("low", BinaryKind::LessEqual, zero, index)?;
-    let high = n.binary("high", BinaryKind::Less, index, size)?;
-    let both = n.binary("within", BinaryKind::And, low, high)?;
-    n.node("held", Select {}, &[both, index, outside])
 }
 
 pub(super) fn elements(n: &mut NodeContext) -> Result<(), Reason> {
