@@ -1,22 +1,25 @@
 //! Products with weights, tile by tile.
 
-use super::batch::{Group, fill, stride};
+mod loads;
+mod nests;
+mod scatter;
+
+use super::batch::{Group, fill};
 use super::build::{Emit, Place, Work};
 use super::keep::{Border, OnChip, Target};
 use super::layer::{Conv, Finish, Layer, Slope, Transposed};
 use super::pooled::Pooled;
-use super::product::Tile;
 use super::rest::{Rest, pack, stored};
 use super::then::Tail;
-use super::tiles::{ConvTile, Sizes, column_span, row_span, skips_rows};
+use super::tiles::{ConvTile, Sizes, column_span, row_span};
 use super::vector::Requant;
-use super::view::{ColumnWindows, View};
-use super::window::Window;
+use super::view::View;
 use crate::graph::ValueId;
+use scatter::Scatter;
 use std::ops::Range;
 use tilewright_driver::{Dim, DriverError, Nest, Role};
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{Descriptor, Load, PARAM_ROWS, Store, VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::isa::{Descriptor, PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
 use tilewright_hw::layout::{pack_descriptor, pack_params};
 
 /// Parts of `size` in steps of `step`.
@@ -90,13 +93,6 @@ pub(super) fn emit_transposed(
         walk(e, (&layer.name, (Tail::none(), None), OnChip::default()), &phase.conv, *tile, ends)?;
     }
     Ok(())
-}
-
-/// Where a product's results lie in a larger tensor: its first row and column, and those from one result to the next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Scatter {
-    first: [usize; 2],
-    step: [usize; 2],
 }
 
 /// Input, output, and where the output's elements lie, if not beside one another.
@@ -340,78 +336,6 @@ impl Walk<'_> {
         (work, vector)
     }
 
-    /// Stores tiles pixel by pixel, block by block.
-    fn store_apart(
-        &self,
-        e: &mut Emit,
-        s: &Step,
-        (place, scatter): (Place, Scatter),
-        out: u32,
-    ) -> Result<(), DriverError> {
-        let ratio = self.sizes.out_ratio;
-        let (layout, Scatter { first, step }) = (place.layout, scatter);
-        let at = |i: usize, place: usize| first[i] + place * step[i];
-        let [height, width] = s.pixels.size;
-        let entry_bytes = e.config.entry_bytes(Mem::Out) as usize;
-        let batch = e.config.batch as usize;
-        // With several batch rows each part of a pixel that an entry holds is a store of its own.
-        let parts = if batch == 1 { 1 } else { ratio };
-        let bytes = layout.block / parts;
-        for (lane, t) in s.pixels.tiles.iter().enumerate() {
-            for (i, block) in s.blocks.clone().enumerate() {
-                for part in 0..parts {
-                    let channel = block * layout.block + part * bytes;
-                    let offset = layout.offset(t.image, channel, at(0, t.rows.start), at(1, t.columns.start));
-                    let (rows, planes) = (t.columns.len(), t.rows.len());
-                    let store = Store {
-                        mem: Mem::Out,
-                        base: place.region.0,
-                        offset: place.offset + offset as u64,
-                        entry: out + (i * height * width * ratio + part) as u32,
-                        row_bytes: bytes as u32,
-                        rows: rows as u32,
-                        planes: planes as u32,
-                        row_stride: stride(rows, step[1] * layout.block),
-                        plane_stride: stride(planes, step[0] * layout.row_stride()),
-                        ..Store::default()
-                    };
-                    e.b.store(if batch == 1 {
-                        store
-                    } else {
-                        Store {
-                            pack: true,
-                            pack_byte: (lane * bytes) as u32,
-                            pack_row_stride: (ratio * entry_bytes) as u32,
-                            pack_plane_stride: (width * ratio * entry_bytes) as u32,
-                            ..store
-                        }
-                    })?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Entries of the descriptor and of the step's first output tile in both requantizations.
-    fn load_params(&self, e: &mut Emit, s: &Step) -> Result<(u32, u32, u32), DriverError> {
-        let group = self.params.iter().find(|(blocks, _)| blocks.contains(&s.blocks.start));
-        let (blocks, offset) = group.cloned().unwrap_or((0..0, 0));
-        let descriptor = e.config.descriptor_entries();
-        let entries = self.param_entries(e.config, blocks.len());
-        let key = [blocks.start, 0, 0, 0, 0];
-        let row = match e.param.find(&key) {
-            Some(row) => row,
-            None => {
-                let row = e.param.hold(key, PARAM_ROWS * entries);
-                let bytes = u64::from(entries * e.config.param_entry_bytes());
-                e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes)?;
-                row
-            }
-        };
-        let first = row / PARAM_ROWS + descriptor + ((s.blocks.start - blocks.start) * self.sizes.out_ratio) as u32;
-        Ok((row / PARAM_ROWS, first, first + (blocks.len() * self.sizes.out_ratio) as u32))
-    }
-
     /// Tiles over the input channels of a pass.
     fn pass_tiles(&self, in_blocks: &Range<usize>) -> Range<usize> {
         if self.conv.groups > 1 {
@@ -419,200 +343,6 @@ impl Walk<'_> {
         }
         let ratio = self.sizes.in_ratio;
         in_blocks.start * ratio..(in_blocks.end * ratio).min(self.sizes.in_tiles)
-    }
-
-    fn load_weights(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>) -> Result<u32, DriverError> {
-        let tiles = self.pass_tiles(in_blocks);
-        let key = [s.blocks.start, tiles.start, 0, 0, 0];
-        if let Some(entry) = e.wgt.find(&key) {
-            return Ok(entry);
-        }
-        let (taps, all) = (self.taps(), self.sizes.in_tiles);
-        let out_tiles = s.blocks.len() * self.sizes.out_ratio;
-        let first = s.blocks.start * self.sizes.out_ratio;
-        let main = out_tiles * tiles.len() * taps;
-        let entry = e.wgt.hold(key, (main + self.rest.count(first..first + out_tiles, &tiles)) as u32);
-        let tile_bytes = u64::from(e.config.entry_bytes(Mem::Wgt));
-        let row = (tiles.len() * taps) as u64 * tile_bytes;
-        let offset = |t: usize| self.weights + (((first + t) * all + tiles.start) * taps) as u64 * tile_bytes;
-        let constants = e.b.constants();
-        let mut further = |from: usize, to: usize, count: usize| {
-            let offset = self.rest_weights + from as u64 * tile_bytes;
-            e.b.load_linear(Mem::Wgt, constants, offset, entry + (main + to) as u32, count as u64 * tile_bytes)
-        };
-        if tiles.len() == all {
-            let count = self.rest.count(first..first + out_tiles, &tiles);
-            if count > 0 {
-                further(self.rest.tiles(first, &tiles).start, 0, count)?;
-            }
-            e.b.load_linear(Mem::Wgt, constants, offset(0), entry, row * out_tiles as u64)?;
-            return Ok(entry);
-        }
-        let mut at = 0;
-        for t in 0..out_tiles {
-            let rest = self.rest.tiles(first + t, &tiles);
-            if !rest.is_empty() {
-                further(rest.start, at, rest.len())?;
-            }
-            at += rest.len();
-        }
-        for t in 0..out_tiles {
-            let to = entry + (t * tiles.len() * taps) as u32;
-            e.b.load_linear(Mem::Wgt, constants, offset(t), to, row)?;
-        }
-        Ok(entry)
-    }
-
-    fn load_input(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>) -> Result<u32, DriverError> {
-        let [image, row, column] = s.pixels.key();
-        let (place, view) = self.input;
-        let Some(place) = place else {
-            let first = |k: usize, at: usize| (at * self.conv.strides[k]) as i64 - self.conv.pads[k] as i64;
-            let kept = self.on_chip.input.map(|k| k.at(in_blocks.start, first(0, row), first(1, column)));
-            return kept.ok_or_else(|| DriverError::Rule { index: e.b.len(), what: "an input has no place".into() });
-        };
-        // Windows of two tiles may begin with the same row.
-        let [_, first_row, first_column] = s.results.key();
-        let key = [image, first_row, first_column, in_blocks.start, in_blocks.end];
-        if let Some(entry) = e.inp.find(&key) {
-            return Ok(entry);
-        }
-        let ratio = self.sizes.in_ratio;
-        let entries = in_blocks.len() * s.window[0] * s.window[1] * ratio;
-        let entry = e.inp.hold(key, entries as u32);
-        if let Some(columns) = view.windows() {
-            self.load_windows(e, s, in_blocks, (place, entry, columns))?;
-            return Ok(entry);
-        }
-        let windows: Vec<Window> = s
-            .pixels
-            .tiles
-            .iter()
-            .map(|t| {
-                let (rows, skip) = row_span(self.conv, t.rows.start, t.rows.len(), view);
-                let columns = column_span(self.conv, t.columns.start, t.columns.len(), view);
-                Window { image: t.image, blocks: in_blocks.clone(), rows, skip, columns }
-            })
-            .collect();
-        let load = Load { mem: Mem::Inp, entry, pad_value: self.conv.pad_value, ..Load::default() };
-        s.pixels.load(e, place, &windows, s.window, load, ratio)?;
-        Ok(entry)
-    }
-
-    /// Loads windows of columns, a row of bytes each, block by block of what they have.
-    fn load_windows(
-        &self,
-        e: &mut Emit,
-        s: &Step,
-        in_blocks: &Range<usize>,
-        (place, entry, windows): (Place, u32, ColumnWindows),
-    ) -> Result<(), DriverError> {
-        let view = self.input.1;
-        let block = e.config.block() as usize;
-        for t in &s.pixels.tiles {
-            let (rows, skip) = row_span(self.conv, t.rows.start, t.rows.len(), view);
-            let offset = place.layout.offset(t.image, 0, rows.start, t.columns.start * windows.step);
-            for (i, first) in in_blocks.clone().map(|b| b * block).enumerate() {
-                e.b.load(Load {
-                    mem: Mem::Inp,
-                    base: place.region.0,
-                    offset: place.offset + (offset + first) as u64,
-                    entry: entry + (i * s.window[0] * s.window[1]) as u32,
-                    row_bytes: block.min(view.c - first) as u32,
-                    rows: t.columns.len() as u32,
-                    planes: rows.inside as u32,
-                    row_stride: stride(t.columns.len(), windows.step * windows.c),
-                    plane_stride: stride(rows.inside, skip * place.layout.row_stride()),
-                    z_before: rows.before as u32,
-                    z_after: rows.after as u32,
-                    pad_value: self.conv.pad_value,
-                    ..Load::default()
-                })?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The work of a pass on all output tiles of a step.
-    fn tile(&self, s: &Step, in_blocks: &Range<usize>) -> Tile {
-        let (conv, sizes) = (self.conv, &self.sizes);
-        let pair = |v: [usize; 2]| v.map(|n| n as u32);
-        let row_step = if skips_rows(conv) && self.on_chip.input.is_none() { 1 } else { conv.strides[0] as u32 };
-        Tile {
-            blocks: s.blocks.len() as u32,
-            out_ratio: sizes.out_ratio as u32,
-            pixels: pair(s.pixels.size),
-            tiles: self.pass_tiles(in_blocks).len() as u32,
-            first: 0,
-            in_ratio: sizes.in_ratio as u32,
-            window: [in_blocks.len() as u32, s.window[0] as u32, s.window[1] as u32],
-            kernel: pair(conv.kernel),
-            steps: [row_step, conv.strides[1] as u32],
-            dilations: pair(conv.dilations),
-        }
-    }
-
-    /// The loops of a pass for one output tile of a step, which reads its weights from the first on.
-    fn one_nest(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>, t: usize) -> Result<Nest, DriverError> {
-        let (sizes, all) = (&self.sizes, self.tile(s, in_blocks));
-        let (ri, ro) = (all.in_ratio, all.out_ratio);
-        let first = if self.conv.groups == 1 {
-            in_blocks.start * sizes.in_ratio
-        } else {
-            sizes.first_tile(self.conv, s.blocks.start * sizes.out_ratio + t, self.input.1, e.config)
-        };
-        let block = (first / sizes.in_ratio - in_blocks.start) as u32;
-        let (t, first) = (t as u32, (first % sizes.in_ratio) as u32);
-        let blocks = (first + all.tiles).div_ceil(ri);
-        let one = Tile { blocks: 1, out_ratio: 1, first, window: [blocks, all.window[1], all.window[2]], ..all };
-        let mut nest = e.nest(&Work::Product(one))?;
-        // Sums of neighbouring pixels stand as far apart as a block has entries.
-        nest.dims.iter_mut().for_each(|d| d.steps[0] *= ro);
-        let plane = all.window[1] * all.window[2] * ri;
-        nest.at = [t / ro * all.pixels[0] * all.pixels[1] * ro + t % ro, block * plane, 0];
-        Ok(nest)
-    }
-
-    /// The loops of a pass, for all output tiles at once or, with groups, for each.
-    fn nests(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>) -> Result<Vec<Nest>, DriverError> {
-        let all = self.tile(s, in_blocks);
-        if self.conv.groups == 1 {
-            return Ok(vec![e.nest(&Work::Product(all))?]);
-        }
-        let per_tile = all.tiles * self.taps() as u32;
-        let each = |t: usize| {
-            let mut nest = self.one_nest(e, s, in_blocks, t)?;
-            nest.at[2] = t as u32 * per_tile;
-            Ok(nest)
-        };
-        (0..s.blocks.len() * self.sizes.out_ratio).map(each).collect()
-    }
-
-    /// The loops over the weights beyond 8 bits: of each output tile's micro-ops those that have some.
-    fn rest_nests(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>) -> Result<Vec<Nest>, DriverError> {
-        let (tiles, taps) = (self.pass_tiles(in_blocks), self.taps());
-        let (first, out_tiles) = (s.blocks.start * self.sizes.out_ratio, s.blocks.len() * self.sizes.out_ratio);
-        // They lie behind the others in the order of output tiles.
-        let mut at = (out_tiles * tiles.len() * taps) as u32;
-        let mut nests = Vec::new();
-        for t in 0..out_tiles {
-            let places = self.rest.places(first + t, &tiles);
-            if places.is_empty() {
-                continue;
-            }
-            let mut nest = self.one_nest(e, s, in_blocks, t)?;
-            let numbered = places.iter().enumerate();
-            nest.body = numbered
-                .map(|(k, &(tile, tap))| {
-                    let [acc, inp, _] = nest.body[tile * taps + tap];
-                    [acc, inp, k as u32]
-                })
-                .collect();
-            nest.at[2] = at;
-            at += places.len() as u32;
-            nests.push(nest);
-        }
-        Ok(nests)
     }
 }
 
