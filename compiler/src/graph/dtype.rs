@@ -91,6 +91,10 @@ impl fmt::Display for Dim {
     }
 }
 
+/// The most dimensions of a tensor. What networks have is below ten; some steps take memory for each pair of dimensions, which
+/// a damaged file must not ask for.
+pub const MAX_RANK: usize = 32;
+
 /// Element type and shape, outermost dimension first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TensorType {

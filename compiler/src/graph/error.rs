@@ -1,6 +1,6 @@
 //! What can be wrong with a graph.
 
-use super::TensorType;
+use super::{MAX_RANK, TensorType};
 
 /// What is wrong with one application of an operator.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -30,6 +30,12 @@ pub enum OpError {
         name: &'static str,
         /// What is wrong with it.
         reason: String,
+    },
+    /// More dimensions than a tensor may have.
+    #[error("{found} dimensions are not supported; up to {MAX_RANK} are")]
+    Rank {
+        /// Its dimensions.
+        found: usize,
     },
     /// A size that must be known but is symbolic.
     #[error(

@@ -15,7 +15,7 @@ pub mod text;
 mod verify;
 
 pub use builder::GraphBuilder;
-pub use dtype::{DType, Dim, TensorType};
+pub use dtype::{DType, Dim, MAX_RANK, TensorType};
 pub use error::{GraphError, OpError};
 pub use eval::{eval, eval_all};
 pub use op::Op;

@@ -87,6 +87,21 @@ fn the_verifier_reports_every_error() {
 }
 
 #[test]
+fn tensors_have_up_to_32_dimensions() {
+    let relu = |rank: usize| {
+        let ty = format!("f32[{}]", vec!["1"; rank].join(","));
+        let text = format!(
+            "graph \"g\" {{\n  %0 = input \"x\" : {ty}\n  %1 = relu \"y\"(%0) : {ty}\n  output \"y\" = %1\n}}\n"
+        );
+        text::parse(&text, &text::Blobs::new())
+            .map_err(|e| e.list().iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    assert!(relu(32).is_ok());
+    let why = "33 dimensions are not supported; up to 32 are";
+    assert_eq!(relu(33).unwrap_err(), [format!("input `x`: {why}"), format!("node `y` (relu): {why}")]);
+}
+
+#[test]
 fn evaluation_checks_its_inputs() {
     let g = sample();
     let e = eval(&g, &[Tensor::vector(vec![1i8])]).unwrap_err().to_string();

@@ -1,8 +1,8 @@
 //! The verifier.
 //!
 //! Rules: every operand and output names a value that is defined before its use; a value is defined once, by the node
-//! that it names; each node's types are those that its operator infers; names of inputs, of nodes and of outputs are
-//! unique; the graph has at least one output.
+//! that it names; each node's types are those that its operator infers; no value has more than [`super::MAX_RANK`] dimensions;
+//! names of inputs, of nodes and of outputs are unique; the graph has at least one output.
 
 use super::{Def, Graph, GraphError};
 use std::collections::HashSet;
@@ -12,9 +12,12 @@ pub fn verify(g: &Graph) -> Vec<GraphError> {
     let mut errors = Vec::new();
     let mut invalid = |m: String| errors.push(GraphError::Invalid(m));
     let mut seen = HashSet::new();
-    for (name, _) in g.inputs() {
+    for (name, v) in g.inputs() {
         if !seen.insert(name) {
             invalid(format!("two inputs have the name `{name}`"));
+        }
+        if let Err(e) = super::op::rank_in_bounds(g.ty(v).rank()) {
+            invalid(format!("input `{name}`: {e}"));
         }
     }
     seen.clear();

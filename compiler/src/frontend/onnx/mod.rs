@@ -22,7 +22,7 @@ pub(super) use about::about;
 use super::error::{ImportError, UnsupportedNode};
 use super::sizes::Sizes;
 use super::sources::{self, Sources};
-use crate::graph::op::ShiftSign;
+use crate::graph::op::{ShiftSign, rank_in_bounds};
 use crate::graph::{DType, Dim, Graph, GraphBuilder, Tensor, TensorType, ValueId};
 use node::NodeContext;
 use prost::Message;
@@ -260,6 +260,7 @@ fn value_type(info: &ValueInfoProto, place: usize) -> Result<TensorType, String>
     let ty = ty.ok_or_else(|| format!("input `{name}` is no tensor"))?;
     let dtype = tensor::dtype(ty.elem_type).map_err(|e| format!("input `{name}`: {e}"))?;
     let shape = ty.shape.as_ref().ok_or_else(|| format!("input `{name}` has no shape"))?;
+    rank_in_bounds(shape.dim.len()).map_err(|e| format!("input `{name}`: {e}"))?;
     let dim = |(i, d): (usize, &proto::DimensionProto)| match (d.dim_value, d.dim_param.as_deref()) {
         (Some(n), _) if n > 0 => usize::try_from(n).map(Dim::Fixed).map_err(|_| format!("input `{name}` is too large")),
         // Some writers of files say -1 for what is open.

@@ -5,9 +5,9 @@ use super::proto::{AttributeProto, NodeProto};
 use super::tensor;
 use crate::graph::op::{
     Add, Binary, BinaryKind, Cast, Dequantize, Expand, Reduce, ReduceKind, Reshape, ShiftSign, Transpose, Unary,
-    UnaryKind,
+    UnaryKind, rank_in_bounds,
 };
-use crate::graph::{DType, Dim, Element, GraphError, Op, Tensor, TensorData, TensorType, ValueId};
+use crate::graph::{DType, Dim, Element, GraphError, Op, OpError, Tensor, TensorData, TensorType, ValueId};
 use std::cell::OnceCell;
 
 /// The greatest number of elements of a tensor that is computed while importing, unless its operands are as large.
@@ -34,6 +34,12 @@ impl From<String> for Reason {
 impl From<&str> for Reason {
     fn from(s: &str) -> Reason {
         Reason(s.into())
+    }
+}
+
+impl From<OpError> for Reason {
+    fn from(e: OpError) -> Reason {
+        Reason(e.to_string())
     }
 }
 
@@ -169,6 +175,7 @@ impl NodeContext<'_, '_> {
 
     /// Dimensions counted from the end where negative, ascending.
     pub fn axes(&self, list: &[i64], rank: usize) -> Result<Vec<usize>, Reason> {
+        rank_in_bounds(rank)?;
         let mut axes = list.iter().map(|&a| self.axis(a, rank)).collect::<Result<Vec<_>, _>>()?;
         axes.sort_unstable();
         if axes.windows(2).any(|w| w[0] == w[1]) {
@@ -272,6 +279,7 @@ impl NodeContext<'_, '_> {
 
     /// Takes room for a constant that the import is about to make. All of them together are bounded by the file's size.
     pub fn room(&mut self, ty: &TensorType) -> Result<(), Reason> {
+        rank_in_bounds(ty.rank())?;
         if !self.take_room(ty) {
             return Err(format!("needs a table of {ty}, for which the file is too small").into());
         }

@@ -1,6 +1,7 @@
 //! Constants of ONNX files.
 
 use super::proto::TensorProto;
+use crate::graph::op::rank_in_bounds;
 use crate::graph::{DType, Tensor, TensorData};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path};
@@ -62,6 +63,7 @@ pub(super) fn tensor(t: &TensorProto, folder: Option<&Path>) -> Result<Tensor, S
 
 fn read(t: &TensorProto, folder: Option<&Path>) -> Result<Tensor, String> {
     let d = dtype(t.data_type)?;
+    rank_in_bounds(t.dims.len()).map_err(|e| e.to_string())?;
     let size = |&n: &i64| usize::try_from(n).map_err(|_| format!("its size {n} is negative"));
     let shape = t.dims.iter().map(size).collect::<Result<Vec<_>, _>>()?;
     let external;

@@ -161,6 +161,15 @@ fn equations_that_do_not_hold_are_named() {
         &[square(), zeros(&[2, 3])],
         "its equation gives a dimension of the ellipsis the sizes 3 and 2",
     );
+    let letters: String = ('a'..='t').chain('A'..='T').collect();
+    let both = format!("{},{}", &letters[..20], &letters[20..]);
+    refused(
+        &format!("{both}->{letters}"),
+        &[zeros(&[1; 20]), zeros(&[1; 20])],
+        "reshape: 40 dimensions are not supported",
+    );
+    let e = import_one("...->...", &[zeros(&[1; 5000])]).unwrap_err();
+    assert!(e.contains("input `in0`: 5000 dimensions are not supported; up to 32 are"), "{e}");
     let truth = Operand::Given(Tensor::from_fn(&[2], |_| true));
     refused("i->i", &[truth], "its operand 0 must be of type f32, i32 or i64, found bool[2]");
 }

@@ -98,6 +98,35 @@ fn attributes_types_and_sets_that_are_not_supported_are_named() {
 }
 
 #[test]
+fn more_than_32_dimensions_are_refused_wherever_they_come_from() {
+    let many = |n: usize| vec![1i64; n];
+    let relu: &[Made] = &[("Relu", &["x"], &["y"], &[])];
+    let g = take(relu, &many(32), &[], 17).unwrap();
+    assert_eq!(g.ty(g.outputs()[0].1).rank(), 32);
+    refused(relu, &many(33), &[], "input `x`: 33 dimensions are not supported; up to 32 are");
+    refused(relu, &many(100_000), &[], "input `x`: 100000 dimensions are not supported; up to 32 are");
+    for (op, constant) in [("Reshape", many(33)), ("Expand", many(33)), ("Unsqueeze", (0..32).collect())] {
+        let nodes: &[Made] = &[(op, &["x", "c"], &["y"], &[])];
+        let want = format!("node `y` ({op}): ");
+        let e = take(nodes, &[1], &[("c", &constant)], 17).unwrap_err();
+        assert!(e.contains(&want) && e.ends_with("33 dimensions are not supported; up to 32 are"), "{e}");
+    }
+    let filled: &[Made] = &[("ConstantOfShape", &["c"], &["k"], &[]), ("Add", &["x", "k"], &["y"], &[])];
+    refused(filled, &[1], &[("c", &many(33))], "node `k` (ConstantOfShape): expand: 33 dimensions are not supported");
+    // An empty result takes no room, but has dimensions.
+    let none = [many(33), vec![0]].concat();
+    refused(filled, &[1], &[("c", &none)], "node `k` (ConstantOfShape): 34 dimensions are not supported");
+    let axes: Vec<i64> = (0..100_000).collect();
+    let apart: &[Made] = &[("Unsqueeze", &["x", "c"], &["y"], &[])];
+    refused(apart, &[1], &[("c", &axes)], "(Unsqueeze): 100001 dimensions are not supported; up to 32 are");
+    // Dimensions that are not repeated need no other one beside them.
+    let tile: &[Made] = &[("Tile", &["x", "c"], &["y"], &[])];
+    let twice = [many(31), vec![2]].concat();
+    let g = take(tile, &many(31), &[("c", &twice[1..])], 17).unwrap();
+    assert_eq!(g.ty(g.outputs()[0].1).shape().unwrap()[30], 2);
+}
+
+#[test]
 fn absurd_sizes_are_refused_without_memory_for_them() {
     refused(&[("Relu", &["x"], &["y"], &[])], &[1 << 40, 1 << 40], &[], "its input `x` is f32[");
     let huge: &[Made] = &[("ConstantOfShape", &["s"], &["c"], &[]), ("Add", &["x", "c"], &["y"], &[])];

@@ -9,7 +9,7 @@ fn onnx_page() -> String {
          operator_pages`; do not edit.\n\n\
          Operator sets 1 to 27 are read, with what each set changed since 7. Elements are FLOAT, UINT8, INT8, INT32, INT64 and\n\
          BOOL; FLOAT16 and DOUBLE are taken in single precision, and inputs and outputs of these types are given and written in\n\
-         them. Images have one or two dimensions beside batch and channels.\n\
+         them. Images have one or two dimensions beside batch and channels, tensors up to 32.\n\
          Shapes must be known when a network is imported: sizes that a file leaves open come from `--bind SYMBOL=SIZE`,\n\
          `--shape INPUT=SIZExSIZE` or the data given with `--input`; an outermost size that nobody gives is 1. Operands that\n\
          give shapes, axes and the like must follow from constants and sizes; constant indices outside their dimension are\n\

@@ -1,6 +1,6 @@
 //! Checks that several operators share.
 
-use crate::graph::{DType, Dim, OpError, TensorType};
+use crate::graph::{DType, Dim, MAX_RANK, OpError, TensorType};
 
 /// Fails where the number of operands is not in `from..=to`.
 pub(super) fn arity(inputs: &[&TensorType], from: usize, to: usize) -> Result<(), OpError> {
@@ -41,6 +41,14 @@ pub(super) fn known(operand: &str, ty: &TensorType) -> Result<Vec<usize>, OpErro
 pub(super) fn known_dim(operand: &str, ty: &TensorType, axis: usize) -> Result<usize, OpError> {
     let symbolic = || OpError::Symbolic { operand: operand.into(), found: ty.clone() };
     ty.dims.get(axis).and_then(Dim::known).ok_or_else(symbolic)
+}
+
+/// Refuses more dimensions than [`MAX_RANK`].
+///
+/// # Errors
+/// [`OpError::Rank`].
+pub fn rank_in_bounds(found: usize) -> Result<(), OpError> {
+    if found > MAX_RANK { Err(OpError::Rank { found }) } else { Ok(()) }
 }
 
 /// More elements than any tensor of a network has; a damaged file must not ask for all memory.

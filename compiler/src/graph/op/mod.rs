@@ -65,10 +65,12 @@ macro_rules! operators {
             /// # Errors
             /// When the operands or the attributes break the operator's rules.
             pub fn infer(&self, inputs: &[&TensorType]) -> Result<Vec<TensorType>, OpError> {
-                match self {
+                let ty = match self {
                     Op::Constant(c) => c.infer(inputs),
                     $(Op::$name(op) => op.infer(inputs),)*
-                }.map(|ty| vec![ty])
+                }?;
+                check::rank_in_bounds(ty.rank())?;
+                Ok(vec![ty])
             }
 
             /// The values that it defines, computed in plain Rust.
@@ -109,6 +111,7 @@ macro_rules! operators {
 use super::{OpError, Tensor, TensorType};
 pub use attr::{Layout, QuantRounding};
 pub use binary::BinaryKind;
+pub use check::rank_in_bounds;
 pub use constant::Constant;
 pub use gather::check_indices;
 pub use reduce::ReduceKind;

@@ -275,8 +275,12 @@ pub(super) fn tile(n: &mut NodeContext) -> Result<(), Reason> {
     }
     let (mut apart, mut wide, mut out) = (Vec::new(), Vec::new(), Vec::new());
     for (&d, &r) in shape.iter().zip(&repeats) {
-        apart.extend([1, d]);
-        wide.extend([r, d]);
+        if r != 1 {
+            apart.push(1);
+            wide.push(r);
+        }
+        apart.push(d);
+        wide.push(d);
         out.push(d.checked_mul(r).ok_or("its result is too large")?);
     }
     let v = n.reshape("apart", data, &apart)?;
