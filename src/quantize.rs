@@ -198,8 +198,8 @@ pub struct Scaling {
     pub scale: f32,
 }
 
-/// Samples of the model's inputs from arrays: of their own type, or whole numbers and half floats that become floats. The first axis runs
-/// over samples; axes of size 1 may be left out or added, and pictures may be `[H, W, C]` where the model takes
+/// Samples of the model's inputs from arrays: of their own type, or whole numbers of 8 bits and floats of any width that become
+/// floats. The first axis runs over samples; axes of size 1 may be left out or added, and pictures may be `[H, W, C]` where the model takes
 /// `[C, H, W]`.
 ///
 /// # Errors
@@ -246,8 +246,7 @@ pub fn samples(
 
 /// An array cut into samples of one input.
 fn pieces(name: &str, ty: &TensorType, array: &tensor::Tensor, scaling: Scaling) -> Result<Vec<Tensor>, InputError> {
-    let half = array.dtype == tensor::DType::F16 && ty.dtype == DType::F32;
-    let single = if half { array.to_floats(tensor::DType::F32) } else { None };
+    let single = if ty.dtype == DType::F32 { array.to_floats(tensor::DType::F32) } else { None };
     let array = single.as_ref().unwrap_or(array);
     let wrong = || InputError::Type {
         name: name.to_string(),
@@ -280,4 +279,27 @@ fn pieces(name: &str, ty: &TensorType, array: &tensor::Tensor, scaling: Scaling)
     let each = bytes.len() / (all / batch);
     let piece = |b: &[u8]| Tensor::from_bytes(ty.dtype, &shape, b).ok_or_else(wrong);
     bytes.chunks(each.max(1)).map(piece).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_of_any_width_are_samples() {
+        let ty = TensorType::new(DType::F32, &[1, 3]);
+        let numbers = [0.5f32, -1.0, 1.5, 0.0, 0.25, 3.0];
+        let bytes = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let single = tensor::Tensor::new(tensor::DType::F32, vec![2, 3], bytes).unwrap();
+        for width in [tensor::DType::F16, tensor::DType::F32, tensor::DType::F64] {
+            let array = single.to_floats(width).unwrap();
+            let scaling = Scaling { mean: 0.0, scale: 1.0 };
+            let all = samples(&[("x", &ty)], vec![(None, array)], scaling).unwrap();
+            let found: Vec<&[f32]> = all.iter().map(|sample| sample[0].as_slice().unwrap()).collect();
+            assert_eq!(found, [&numbers[..3], &numbers[3..]], "{width}");
+        }
+        let whole = TensorType::new(DType::I32, &[1, 3]);
+        let wrong = samples(&[("x", &whole)], vec![(None, single)], Scaling { mean: 0.0, scale: 1.0 });
+        assert!(matches!(wrong, Err(InputError::Type { .. })), "{wrong:?}");
+    }
 }
