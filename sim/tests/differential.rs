@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Span};
+use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Span, Trap};
 use tilewright_hw::isa::{Op, Unit};
 use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
 use tilewright_hw::{HwConfig, Mem};
@@ -171,7 +171,7 @@ fn compare_fault(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, planted: &Plan
         return Some(e.to_string());
     }
     let before = rtl.memory().to_vec();
-    match rtl.run(&planted.program.command()) {
+    let trap = match rtl.run(&planted.program.command()) {
         Ok(report) if of(report.clone()) == expected => {
             if let Some(why) = compare_work(&report, planted) {
                 return Some(why);
@@ -185,37 +185,40 @@ fn compare_fault(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, planted: &Plan
                 }
                 Err(e) => return Some(format!("the cycle model: {e}")),
             }
+            report.trap
         }
         Ok(report) => return Some(format!("ends with {:?}, expected {expected:?}", report.trap)),
         Err(e) => return Some(e.to_string()),
-    }
-    if let Some(why) = compare_limits_of_trap(csim, rtl, planted) {
-        return Some(why);
-    }
+    };
     let stored = planted.program.stored();
-    difference(&before, rtl.memory(), |i| !stored[i]).map(|d| format!("{d}, where nothing is stored"))
+    if let Some(d) = difference(&before, rtl.memory(), |i| !stored[i]) {
+        return Some(format!("{d}, where nothing is stored"));
+    }
+    let Some(Trap { cycle: Some(at), .. }) = trap else { return Some(format!("has no cycle of its trap, {trap:?}")) };
+    // The cycle behind the trap's is the first in which it shows.
+    compare_limit(csim, rtl, &planted.program, at, None)
+        .or_else(|| compare_limit(csim, rtl, &planted.program, at + 1, Some(&|report| report.trap == trap)))
 }
 
-/// What differs where a run's limit is the cycle of its trap, or the one behind, in which the trap shows.
-fn compare_limits_of_trap(csim: &mut Csim, rtl: &mut Rtl, planted: &Planted) -> Option<String> {
-    let trap = run(csim, &planted.program).ok()?.trap?;
-    let at = trap.cycle?;
-    for (limit, ends) in [(at, false), (at + 1, true)] {
-        let command = Command { cycle_limit: Some(limit), ..planted.program.command() };
-        for device in [&mut *csim as &mut dyn Device, rtl] {
-            let outcome = planted.program.install(device).and_then(|()| device.run(&command));
-            let fits = match &outcome {
-                Ok(report) => ends && report.trap == Some(trap),
-                Err(DeviceError::CycleLimit { limit: told }) => !ends && *told == limit,
-                Err(_) => false,
-            };
-            if !fits {
-                let name = device.name();
-                return Some(format!("{name} with a limit of {limit}, trap in cycle {at}, gives {outcome:?}"));
-            }
-        }
-    }
-    None
+/// What is wrong where a run has a limit, on either device: it is given up with that number, or where `ends` is given comes to
+/// an end that it takes.
+fn compare_limit(
+    csim: &mut Csim,
+    rtl: &mut Rtl,
+    program: &Program,
+    limit: u64,
+    ends: Option<&dyn Fn(&RunReport) -> bool>,
+) -> Option<String> {
+    let command = Command { cycle_limit: Some(limit), ..program.command() };
+    [csim as &mut dyn Device, rtl].into_iter().find_map(|device| {
+        let outcome = program.install(device).and_then(|()| device.run(&command));
+        let fits = match &outcome {
+            Ok(report) => ends.is_some_and(|ends| ends(report)),
+            Err(DeviceError::CycleLimit { limit: told }) => ends.is_none() && *told == limit,
+            Err(_) => false,
+        };
+        (!fits).then(|| format!("{} with a limit of {limit} gives {outcome:?}", device.name()))
+    })
 }
 
 /// What differs between a program on devices that have just been reset, after a trap or a limit, and on a fresh one.
@@ -251,18 +254,10 @@ fn compare_limits(
     };
     // The cycles count the end's own.
     for (limit, ends) in [(1, false), (cycles / 2, false), (cycles - 2, false), (cycles - 1, true), (cycles, true)] {
-        let command = Command { cycle_limit: Some(limit), ..program.command() };
-        for device in [&mut *csim as &mut dyn Device, rtl] {
-            let outcome = program.install(device).and_then(|()| device.run(&command));
-            let fits = match &outcome {
-                Ok(report) => ends && report.trap.is_none() && report.cycles.is_some(),
-                Err(DeviceError::CycleLimit { limit: told }) => !ends && *told == limit,
-                Err(_) => false,
-            };
-            if !fits {
-                let name = device.name();
-                return Some(format!("{name} with a limit of {limit}, of {cycles}, gives {outcome:?}"));
-            }
+        let whole = |report: &RunReport| report.trap.is_none() && report.cycles.is_some();
+        let why = compare_limit(csim, rtl, program, limit, if ends { Some(&whole) } else { None });
+        if let Some(why) = why {
+            return Some(format!("{why}, of {cycles} cycles"));
         }
         if !ends && let Some(why) = compare_recovered(fsim, csim, rtl, fresh, program.seed ^ limit) {
             return Some(format!("a limit of {limit}: {why}"));

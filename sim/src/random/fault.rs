@@ -252,13 +252,7 @@ fn overflow(builder: &mut Builder, rng: &mut SmallRng) -> Option<(Unit, usize)> 
     let begin = builder.insns.len();
     let mut pushed = 0;
     while pushed <= full {
-        let taken = (0..100).any(|_| {
-            let op = small(sample(from, builder.config, Aim::Good, rng));
-            builder.add(op, None, rng).is_ok()
-        });
-        if !taken {
-            return None;
-        }
+        add_small(builder, from, rng)?;
         pushed += 1;
     }
     let places: Vec<usize> = (begin..builder.insns.len()).collect();
@@ -284,11 +278,7 @@ fn overrun(builder: &mut Builder, rng: &mut SmallRng) -> Option<(Unit, usize)> {
     }
     let begin = builder.insns.len();
     let full = (1usize << builder.config.token_bits) - 1;
-    let mut push = small(sample(from, builder.config, Aim::Good, rng));
-    (0..100).find(|_| {
-        push = small(sample(from, builder.config, Aim::Good, rng));
-        builder.add(push, None, rng).is_ok()
-    })?;
+    let push = add_small(builder, from, rng)?;
     if (full as u64 + 1) * slowest(push, builder.config) > u64::from(busy) * long.least_cycles() {
         return None;
     }
@@ -325,6 +315,14 @@ fn slowest(op: Op, config: &HwConfig) -> u64 {
         Op::Gemm(_) | Op::Vector(_) => 16,
     };
     cycles(INSN_BYTES as u32) + moved
+}
+
+/// Adds an operation of a unit with little work.
+fn add_small(builder: &mut Builder, unit: Unit, rng: &mut SmallRng) -> Option<Op> {
+    (0..100).find_map(|_| {
+        let op = small(sample(unit, builder.config, Aim::Good, rng));
+        builder.add(op, None, rng).ok().map(|_| op)
+    })
 }
 
 /// The same operation with little work.
@@ -397,10 +395,7 @@ fn collision(builder: &mut Builder, rng: &mut SmallRng) -> Option<Unit> {
     // Both start at once, when an instruction of a third unit retires, which waits for all before it.
     let units = [first, second].map(|op| op.opcode().unit());
     let third = Unit::ALL.into_iter().find(|u| !units.contains(u))?;
-    let taken = (0..100).any(|_| builder.add(small(sample(third, config, Aim::Good, rng)), None, rng).is_ok());
-    if !taken {
-        return None;
-    }
+    add_small(builder, third, rng)?;
     let signal = builder.insns.len() - 1;
     builder.order_behind_all(rng).ok()?;
     for op in [first, second] {
