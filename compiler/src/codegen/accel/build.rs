@@ -13,6 +13,7 @@ use crate::graph::{Graph, ValueId};
 use std::collections::HashMap;
 use tilewright_driver::{AccelProgram, Builder, DriverError, Nest, RegionId, Role};
 use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::PARAM_ROWS;
 use tilewright_hw::layout::Activation;
 use tilewright_runtime::artifact::{LayerEnd, TensorPlace};
 use tilewright_runtime::placement::{self, Buffer};
@@ -214,6 +215,22 @@ impl<'c> Emit<'c> {
             Constants::Given => make(),
             Constants::Zeros => vec![0; bytes],
         }
+    }
+
+    /// The first row of param in which so many bytes of the constants lie; loads them into `rows` where they are not there.
+    pub fn load_params(&mut self, key: Key, (offset, bytes): (u64, u64), rows: u32) -> Result<u32, DriverError> {
+        if let Some(row) = self.param.find(&key) {
+            return Ok(row);
+        }
+        let row = self.param.hold(key, rows);
+        self.b.load_linear(Mem::Param, self.b.constants(), offset, row, bytes)?;
+        Ok(row)
+    }
+
+    /// As [`Emit::load_params`], of whole entries.
+    pub fn load_param_entries(&mut self, key: Key, offset: u64, entries: u32) -> Result<u32, DriverError> {
+        let bytes = u64::from(entries * self.config.param_entry_bytes());
+        Ok(self.load_params(key, (offset, bytes), PARAM_ROWS * entries)? / PARAM_ROWS)
     }
 
     pub fn forget(&mut self) {

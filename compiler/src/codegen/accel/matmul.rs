@@ -96,7 +96,6 @@ pub(super) fn emit(
     let (depth, ratio) = (av.c.div_ceil(block), block / bo);
     let row_values = values(m.a_zero_point);
     let tile_values = values(m.b_zero_point);
-    let constants = e.b.constants();
     let name = &layer.name;
     // Entries of one value, and of 0 for columns that the last block does not have.
     let fill = |e: &mut Emit, mem: Mem, values: &[i8]| -> u64 {
@@ -118,15 +117,8 @@ pub(super) fn emit(
         for (chunk, &(offset, bytes)) in blocks.iter().zip(&params) {
             for rows in cut(av.w.div_ceil(config.batch as usize), tile.rows) {
                 let key = [chunk.start, 0, 0, 0, 0];
-                let param = match e.param.find(&key) {
-                    Some(row) => row,
-                    None => {
-                        let entries = config.descriptor_entries() + (chunk.len() * ratio) as u32;
-                        let row = e.param.hold(key, PARAM_ROWS * entries);
-                        e.b.load_linear(Mem::Param, constants, offset, row, bytes)?;
-                        row
-                    }
-                };
+                let entries = config.descriptor_entries() + (chunk.len() * ratio) as u32;
+                let param = e.load_params(key, (offset, bytes), PARAM_ROWS * entries)?;
                 let weights = load_tiles(e, image, chunk, depth, (b, bv), (zeros, tile_constant, tile_values.len()))?;
                 let work = Tile {
                     blocks: chunk.len() as u32,

@@ -15,7 +15,7 @@ use crate::tir::Scope;
 use std::ops::Range;
 use tilewright_driver::{Dim, DriverError, Nest, Role};
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{Descriptor, Load, PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::isa::{Descriptor, Load, VecDst, VecOp, VecSrc, Vector};
 use tilewright_hw::layout::{pack_descriptor, pack_params};
 use tilewright_hw::num;
 
@@ -138,16 +138,8 @@ impl Walk<'_> {
         let (range, offset, entries) = found.unwrap_or((0..0, 0, 0));
         // A product names its own parameters by their blocks alone.
         let key = [range.start, usize::from(self.behind), 0, 0, 0];
-        let row = match e.param.find(&key) {
-            Some(row) => row,
-            None => {
-                let row = e.param.hold(key, PARAM_ROWS * entries);
-                let bytes = u64::from(entries * e.config.param_entry_bytes());
-                e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes)?;
-                row
-            }
-        };
-        Ok((row / PARAM_ROWS, row / PARAM_ROWS + e.config.descriptor_entries()))
+        let entry = e.load_param_entries(key, offset, entries)?;
+        Ok((entry, entry + e.config.descriptor_entries()))
     }
 
     /// Rows and columns of a group's windows, and their first entry.

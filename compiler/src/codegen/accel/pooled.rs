@@ -18,7 +18,7 @@ use super::vector::Requant;
 use super::view::View;
 use std::ops::Range;
 use tilewright_driver::{Dim, DriverError, Nest, Role};
-use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::{Descriptor, PARAM_ROWS, VecDst, VecSrc, Vector};
 use tilewright_hw::layout::pack_descriptor;
 
@@ -165,14 +165,7 @@ impl<'a> Pooled<'a> {
     ) -> Result<(), DriverError> {
         if frame.border != [0; 4] {
             let key = [usize::MAX, 1, 0, 0, 0];
-            let row = match e.param.find(&key) {
-                Some(row) => row,
-                None => {
-                    let row = e.param.hold(key, PARAM_ROWS * e.config.descriptor_entries());
-                    e.b.load_linear(Mem::Param, e.b.constants(), self.padding.0, row, self.padding.1)?;
-                    row
-                }
-            };
+            let row = e.load_params(key, self.padding, PARAM_ROWS * e.config.descriptor_entries())?;
             frame.write(e, row / PARAM_ROWS, (VecSrc::Acc, acc))?;
         }
         let params = self.walk.load_params(e, blocks)?;

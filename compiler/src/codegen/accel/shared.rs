@@ -115,18 +115,6 @@ impl Walk<'_> {
         Ok(entry)
     }
 
-    /// Param entries of what lies at an offset of the constants; loads them where they are not there.
-    fn load_params(&self, e: &mut Emit, key: [usize; 2], offset: u64, entries: u32) -> Result<u32, DriverError> {
-        let key = [key[0], key[1], 0, 0, 0];
-        if let Some(row) = e.param.find(&key) {
-            return Ok(row / PARAM_ROWS);
-        }
-        let row = e.param.hold(key, PARAM_ROWS * entries);
-        let bytes = u64::from(entries * e.config.param_entry_bytes());
-        e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes)?;
-        Ok(row / PARAM_ROWS)
-    }
-
     /// Some taps of a step.
     fn taps(&self, s: &Step, taps: Range<usize>, stored: usize) -> Taps {
         let (conv, strip) = (self.shape.conv, &s.strip);
@@ -194,10 +182,11 @@ impl Walk<'_> {
 
         let count = (blocks.len() * (1 + self.shape.tap_entries())) as u32;
         let offset = self.of(blocks).1;
-        self.load_params(e, [blocks.start, blocks.end], offset, count)?;
-        let descriptor = self.load_params(e, [DESCRIPTOR, 0], self.descriptor, e.config.descriptor_entries())?;
+        e.load_param_entries([blocks.start, blocks.end, 0, 0, 0], offset, count)?;
+        let descriptor =
+            e.load_param_entries([DESCRIPTOR, 0, 0, 0, 0], self.descriptor, e.config.descriptor_entries())?;
         // The descriptor may have taken their room; then they come to lie behind it.
-        let params = self.load_params(e, [blocks.start, blocks.end], offset, count)?;
+        let params = e.load_param_entries([blocks.start, blocks.end, 0, 0, 0], offset, count)?;
         ahead.iter().try_for_each(|s| self.load(e, s))?;
         let (taps, tap_rows) = (self.shape.taps(), self.shape.tap_entries() * PARAM_ROWS as usize);
         if s.taps < taps {

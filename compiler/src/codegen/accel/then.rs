@@ -179,15 +179,8 @@ impl<'a> Tail<'a> {
 fn load_constants(e: &mut Emit, k: usize, (offset, bytes): (u64, u64)) -> Result<u32, DriverError> {
     let key = [usize::MAX - k, 0, 0, 0, 0];
     let rows = e.config.rows_of_entry(Mem::Param);
-    let row = match e.param.find(&key) {
-        Some(row) => row,
-        None => {
-            let row = e.param.hold(key, bytes.div_ceil(u64::from(e.config.block_out)) as u32);
-            e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes)?;
-            row
-        }
-    };
-    Ok(row / rows)
+    let needed = bytes.div_ceil(u64::from(e.config.block_out)) as u32;
+    Ok(e.load_params(key, (offset, bytes), needed)? / rows)
 }
 
 /// Loads the same tiles of another tensor.

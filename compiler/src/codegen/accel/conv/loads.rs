@@ -9,7 +9,7 @@ use crate::codegen::accel::window::Window;
 use std::ops::Range;
 use tilewright_driver::DriverError;
 use tilewright_hw::config::Mem;
-use tilewright_hw::isa::{Load, PARAM_ROWS};
+use tilewright_hw::isa::Load;
 
 impl Walk<'_> {
     /// Entries of the descriptor and of the step's first output tile in both requantizations.
@@ -19,17 +19,9 @@ impl Walk<'_> {
         let descriptor = e.config.descriptor_entries();
         let entries = self.param_entries(e.config, blocks.len());
         let key = [blocks.start, 0, 0, 0, 0];
-        let row = match e.param.find(&key) {
-            Some(row) => row,
-            None => {
-                let row = e.param.hold(key, PARAM_ROWS * entries);
-                let bytes = u64::from(entries * e.config.param_entry_bytes());
-                e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes)?;
-                row
-            }
-        };
-        let first = row / PARAM_ROWS + descriptor + ((s.blocks.start - blocks.start) * self.sizes.out_ratio) as u32;
-        Ok((row / PARAM_ROWS, first, first + (blocks.len() * self.sizes.out_ratio) as u32))
+        let entry = e.load_param_entries(key, offset, entries)?;
+        let first = entry + descriptor + ((s.blocks.start - blocks.start) * self.sizes.out_ratio) as u32;
+        Ok((entry, first, first + (blocks.len() * self.sizes.out_ratio) as u32))
     }
 
     pub(super) fn load_weights(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>) -> Result<u32, DriverError> {
