@@ -186,7 +186,12 @@ impl Work for Values<'_> {
         let list = &self.fsim.micro_ops()[memory];
         let (_, _, micro_ops) = match known {
             Some(known) => known,
-            None => (first, count, Rc::new(MicroOps::new(list.get(first as usize..(first + count) as usize)?))),
+            None => {
+                // Those past the memory's end are never asked for: the first of them traps.
+                let end = list.len().min((first + count) as usize);
+                let there = list.get(first as usize..end).filter(|there| !there.is_empty())?;
+                (first, count, Rc::new(MicroOps::new(there)))
+            }
         };
         self.known[memory] = Some((first, count, Rc::clone(&micro_ops)));
         Some(micro_ops)

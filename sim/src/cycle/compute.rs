@@ -38,13 +38,29 @@ pub(super) struct Times {
     pub(super) retire: Time,
 }
 
+/// How much of an instruction accesses memories.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent {
+    /// Its first micro-ops.
+    pub(super) micro_ops: u64,
+    /// The first cycle that does not count.
+    pub(super) end: Time,
+}
+
+impl Extent {
+    /// All of it.
+    pub(super) fn whole(micro_ops: u64) -> Extent {
+        Extent { micro_ops, end: Time::MAX }
+    }
+}
+
 /// Adds a gemm instruction's accesses to the ports that units share.
 pub(super) fn gemm_ports(
     config: &HwConfig,
     ports: &mut Ports,
     x: &Gemm,
     uops: &Rc<MicroOps>,
-    t: Times,
+    (t, extent): (Times, Extent),
     ordinal: u32,
 ) -> Option<Collision> {
     let mul = Time::from(config.mul_stages);
@@ -57,7 +73,9 @@ pub(super) fn gemm_ports(
     };
     let mut add = |mem, write, delay: Time, indices| {
         let walk = Walk::Rows { indices, every: 1, busy: 1, of: 1 };
-        let used = Use { unit: Unit::Gemm, ordinal, from: t.first + delay, to: t.last + 1 + delay, walk };
+        let from = t.first + delay;
+        let to = (from + extent.micro_ops).min(extent.end);
+        let used = Use { unit: Unit::Gemm, ordinal, from, to, walk };
         ports.add(mem, write, used)
     };
     let acc = || indices(0, x.acc, [x.acc0, x.acc1, x.acc2]);
@@ -72,7 +90,7 @@ pub(super) fn vector_ports(
     ports: &mut Ports,
     x: &Vector,
     uops: &Rc<MicroOps>,
-    t: Times,
+    (t, extent): (Times, Extent),
     ordinal: u32,
 ) -> Option<Collision> {
     let (busy, of) = if x.op == VecOp::Qadd { (2, 3) } else { (1, 1) };
@@ -83,16 +101,19 @@ pub(super) fn vector_ports(
         base: [x.dst_at, x.a_at, x.b_at][operand],
         steps: [[x.dst0, x.dst1, x.dst2], [x.a0, x.a1, x.a2], [x.b0, x.b1, x.b2]][operand],
     };
-    let mut add = |mem: Option<Mem>, write, from, to, operand, (busy, of)| {
+    let mut add = |mem: Option<Mem>, write, from, to: Time, operand, (busy, of)| {
         let walk = Walk::Rows { indices: indices(operand), every: t.step, busy, of };
+        let to = to.min(extent.end);
         ports.add(mem.filter(|m| Ports::shares(*m))?, write, Use { unit: Unit::Vector, ordinal, from, to, walk })
     };
-    let (from, to) = (t.first + READ, t.last + 1 + READ);
+    // The cycle behind the last row's issue.
+    let issued = t.first + extent.micro_ops * t.step;
+    let (from, to) = (t.first + READ, issued + READ);
     let a = add(x.a.mem(), false, from, to, 1, (busy, of));
     let b = add(x.b.mem(), false, from, to, 2, (busy, of));
     let old = if x.op.reads_dst() { add(Some(x.dst.mem()), false, from, to, 0, (busy, of)) } else { None };
     let write = t.retire - t.last;
-    let dst = add(Some(x.dst.mem()), true, t.first + t.step - 1 + write, t.retire + 1, 0, (1, t.step));
+    let dst = add(Some(x.dst.mem()), true, t.first + t.step - 1 + write, issued + write, 0, (1, t.step));
     [a, b, old, dst].into_iter().flatten().min()
 }
 

@@ -6,7 +6,7 @@
 
 use super::bursts::Request;
 use super::check::{Clock, Diagnosis, DiagnosisKind, Found};
-use super::compute::{self, Compute, READ, Times};
+use super::compute::{self, Compute, Extent, READ, Times};
 use super::fetch::{Fetch, Joined};
 use super::load::{self, Load};
 use super::ports::{self, Collision, MicroOps, Ports};
@@ -85,7 +85,7 @@ pub(super) trait Work {
     /// The instruction at a place of the stream, which fetch hands on in cycle `at`.
     fn decode(&mut self, place: u32, at: Time) -> Result<Insn, TrapCause>;
 
-    /// The micro-ops of a gemm or vector instruction, where values are known and all of them lie in their memory.
+    /// The micro-ops of a gemm or vector instruction that lie in their memory, where values are known and there are any.
     fn micro_ops(&mut self, insn: &Insn) -> Option<Rc<MicroOps>>;
 
     /// An instruction does its work; those that it depends on have done theirs.
@@ -355,6 +355,8 @@ impl<'a, W: Work> Engine<'a, W> {
     }
 
     fn fail(&mut self, unit: Unit, fault: Fault) {
+        // In place of one that was known before: of two in one cycle the unit tells which comes first.
+        self.candidates.retain(|known| known.unit != unit as usize || known.rank != 0);
         self.candidate(Candidate {
             at: fault.at,
             unit: unit as usize,
@@ -453,7 +455,7 @@ impl<'a, W: Work> Engine<'a, W> {
         {
             self.program = Some((start, head.place, text.clone()));
         }
-        let times = match &head.insn.op {
+        let (times, all) = match &head.insn.op {
             Op::Load(x) => {
                 self.load.start(self.config, x, self.bases, start);
                 return true;
@@ -464,38 +466,49 @@ impl<'a, W: Work> Engine<'a, W> {
             }
             Op::Gemm(x) => {
                 self.macs.push(x.micro_ops() * self.config.macs_per_cycle());
-                self.gemm.gemm(self.config, x, start)
+                (self.gemm.gemm(self.config, x, start), x.micro_ops())
             }
-            Op::Vector(x) => self.vector.vector(self.config, x, start),
+            Op::Vector(x) => (self.vector.vector(self.config, x, start), x.micro_ops()),
         };
         match halt {
             None if dead => {}
             None => {
-                let found = match (&head.insn.op, &micro_ops) {
-                    (Op::Gemm(x), Some(uops)) => {
-                        compute::gemm_ports(self.config, &mut self.ports, x, uops, times, ordinal)
-                    }
-                    (Op::Vector(x), Some(uops)) => compute::vector_ports(&mut self.ports, x, uops, times, ordinal),
-                    _ => None,
-                };
-                self.collide(found);
+                self.use_ports(&head.insn.op, micro_ops.as_ref(), (times, Extent::whole(all)), ordinal);
                 self.retire(unit, Retired { ordinal, at: times.retire });
             }
-            Some(halt) => self.halt(unit, ordinal, times, &halt),
+            Some(halt) => {
+                let extent = self.halt(unit, ordinal, times, &halt);
+                self.use_ports(&head.insn.op, micro_ops.as_ref(), (times, extent), ordinal);
+            }
         }
         true
     }
 
-    /// An instruction of gemm or vector does not run to its end, and nothing of its unit after it.
-    fn halt(&mut self, unit: Unit, ordinal: u32, times: Times, halt: &Halt) {
+    /// So much of an instruction of gemm or vector accesses memories.
+    fn use_ports(&mut self, op: &Op, micro_ops: Option<&Rc<MicroOps>>, when: (Times, Extent), ordinal: u32) {
+        let found = match (op, micro_ops) {
+            (Op::Gemm(x), Some(uops)) => compute::gemm_ports(self.config, &mut self.ports, x, uops, when, ordinal),
+            (Op::Vector(x), Some(uops)) => compute::vector_ports(&mut self.ports, x, uops, when, ordinal),
+            _ => None,
+        };
+        self.collide(found);
+    }
+
+    /// An instruction of gemm or vector does not run to its end, and nothing of its unit after it. What it does until then.
+    fn halt(&mut self, unit: Unit, ordinal: u32, times: Times, halt: &Halt) -> Extent {
         self.queues[unit as usize].dead = true;
-        let (at, cause) = match halt {
-            Halt::At { step, cause } => (times.first + step * times.step + READ, *cause),
-            Halt::Constants => (times.constants.unwrap_or(times.first), TrapCause::Scratchpad),
-            Halt::Rows | Halt::Program(_) => return,
+        let (at, cause, micro_ops) = match halt {
+            Halt::At { step, cause } => {
+                // Operands that collide are read; an index outside its memory is not.
+                let read = u64::from(*cause == TrapCause::Collision);
+                (times.first + step * times.step + READ, *cause, step + read)
+            }
+            Halt::Constants => (times.constants.unwrap_or(times.first), TrapCause::Scratchpad, 0),
+            Halt::Rows | Halt::Program(_) => return Extent { micro_ops: 0, end: 0 },
         };
         let rank = if cause == TrapCause::Collision { 2 } else { 0 };
         self.candidate(Candidate { at, unit: unit as usize, rank, cause: cause as u32, ordinal });
+        Extent { micro_ops, end: at + 1 }
     }
 
     fn collide(&mut self, found: Option<Collision>) {

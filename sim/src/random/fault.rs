@@ -67,6 +67,19 @@ impl FaultKind {
     pub fn is_functional(self) -> bool {
         !matches!(self, FaultKind::Overrun | FaultKind::Collision | FaultKind::Deadlock)
     }
+
+    /// Whether a program of it stays one that ends where tokens are left out: not where its stream is broken, or its tokens
+    /// are the fault.
+    pub fn may_be_loosened(self) -> bool {
+        matches!(
+            self,
+            FaultKind::Scratchpad(_)
+                | FaultKind::Limit(_)
+                | FaultKind::Bus(_)
+                | FaultKind::Operands
+                | FaultKind::Collision
+        )
+    }
 }
 
 /// The trap that a device must take.
