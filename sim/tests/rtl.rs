@@ -3,11 +3,11 @@
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use tilewright_hw::Mem;
-use tilewright_hw::device::{Base, Command, Device, DeviceError, Ticket};
+use tilewright_hw::device::{Base, Command, Device, DeviceError, Ticket, Trap};
 use tilewright_hw::isa::{Unit, encode, parse_program};
 use tilewright_hw::regs::{TrapCause, TrapUnit};
 use tilewright_sim::random::sample_config;
-use tilewright_sim::{Rtl, RtlOptions};
+use tilewright_sim::{Csim, CsimOptions, Rtl, RtlOptions};
 
 const STREAM: u64 = 0x8000;
 
@@ -21,7 +21,7 @@ fn device() -> Option<Rtl> {
     Some(Rtl::new(config, 0x10000, &options).expect("the design builds"))
 }
 
-fn command(device: &mut Rtl, at: u64, program: &str) -> Command {
+fn command(device: &mut dyn Device, at: u64, program: &str) -> Command {
     let insns = parse_program(program).expect("a program");
     let bytes: Vec<u8> = insns.iter().flat_map(|i| encode(i, device.config()).expect("fits")).collect();
     device.write(at, &bytes).expect("inside memory");
@@ -90,6 +90,44 @@ fn starts_and_retirements_are_told() {
         assert_eq!(spans[2].start, ends[0] + 1);
         assert!(spans.iter().all(|s| s.start > 0 && s.end > Some(s.start)), "{spans:?}");
         assert!(report.cycles > ends.into_iter().max());
+    }
+}
+
+/// A bus error of one transfer and the limit of the next, which gemm releases in one cycle after the other: in the cycle in
+/// which they meet the bus comes first, on the cycle model too.
+#[test]
+fn a_bus_error_comes_before_a_limit() {
+    let Some(mut rtl) = device() else { return };
+    let config = rtl.config().clone();
+    let mut csim = Csim::new(config.clone(), 0x10000, CsimOptions::default());
+    let mut run = |program: &str| {
+        let of_rtl = command(&mut rtl, STREAM, program);
+        let of_csim = command(&mut csim, STREAM, program);
+        // Behind memory, inside the base.
+        let bases = vec![Base { addr: 0, limit: 0x20000 }];
+        let report = |device: &mut dyn Device, command| device.run(&Command { bases, ..command }).expect("a report");
+        [report.clone()(&mut rtl, of_rtl).trap, report(&mut csim, of_csim).trap]
+    };
+    // Outlives the traps.
+    assert_eq!(run(&format!("load mem=guop row_bytes={}", config.gemm_uop_bytes())), [None; 2]);
+    for unit in ["load", "store"] {
+        let mut last: Option<Trap> = None;
+        let mut met = false;
+        for cycles in 5..300 {
+            // Five instructions, so that the stream stays as long.
+            let gemm = [0, 1, 2, 3, 4].map(|k| (cycles + k) / 5).map(|n| format!("gemm uops=1 count0={n}"));
+            let program = format!(
+                "{unit} mem=out row_bytes=16 offset=65536\n{} push={unit}\n{unit} mem=out row_bytes=16 offset=131072 pop=gemm",
+                gemm.join("\n")
+            );
+            let [found, modelled] = run(&program).map(|trap| trap.expect("a trap"));
+            assert_eq!(modelled, found, "{unit}, {cycles} cycles of gemm");
+            // The cycle before, the limit came one cycle sooner.
+            let before = last.filter(|last| last.cause == TrapCause::Limit);
+            met |= found.cause == TrapCause::Bus && before.is_some_and(|b| b.cycle.map(|at| at + 1) == found.cycle);
+            last = Some(found);
+        }
+        assert!(met, "{unit}: the two never meet");
     }
 }
 
