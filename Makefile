@@ -8,14 +8,14 @@
 #   make test-full    the same, and what takes an hour or two: more and larger random programs and networks, the RTL of every preset
 #   make formal       proofs of the RTL's blocks with SymbiYosys, and the planted bugs that they refute (docs/formal.md)
 #   make check-ptq    float networks quantized by the program, compared in ONNX Runtime; TILEWRIGHT_MODELS names more of them
-#   make fuzz         random programs on the functional simulator, the cycle model and the RTL; PROGRAMS=N (default 20000),
+#   make fuzz         random programs on the functional simulator, the cycle model and the RTL; PROGRAMS=N (default 100000),
 #                     SEED=N, CONFIGS=N configurations (default 24), CONFIG_SEED=N
 #   make bench-levels what each level of optimisation does, as docs/optimization-levels.md; needs TILEWRIGHT_MODELS
 #   make bench-sim    cycles of ResNet-18's layers beside VTA's, and speed of the simulators; RTL=1 runs them on the RTL too
 #   make bench-fsim   speed of the functional simulator; make bench-csim: of the cycle model; make bench-rtl: of the Verilated design
 
 CARGO  ?= cargo
-PROGRAMS ?= 20000
+PROGRAMS ?= 100000
 SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
@@ -55,7 +55,7 @@ test: lint
 	@CARGO="$(CARGO)" scripts/test.sh --workspace
 
 test-full: lint check-ptq
-	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 scripts/test.sh --workspace -- --include-ignored
+	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=20000 TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 scripts/test.sh --workspace -- --include-ignored
 
 check-ptq: build
 	@scripts/check_ptq.sh
@@ -77,11 +77,8 @@ bench-sim: setup
 	$(CARGO) build --release --example bench_sim
 	target/release/examples/bench_sim $(if $(RTL),--rtl)
 
-# Speed of the Verilated design on a network of convolutions: MODEL and INPUT may name another.
-MODEL ?= tests/models/lenet-mnist/model_qdq_perchannel.onnx
-INPUT ?= tests/models/digits/digits.npy
-bench-rtl: build
-	target/release/tilewright run $(MODEL) --hw 1x16x16 --device rtl --input $(INPUT)
+bench-rtl: setup
+	$(CARGO) bench -p tilewright-sim --bench rtl
 
 # The table of docs/optimization-levels.md, written anew.
 bench-levels: setup

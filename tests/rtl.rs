@@ -169,7 +169,7 @@ fn shrunk(python: &Path, config: &HwConfig) -> String {
 /// The first seed may be given by `TILEWRIGHT_FUZZ_SEED`.
 fn sampled_configurations_elaborate(count: u64) {
     let Some(python) = yosys() else { return };
-    let first: u64 = std::env::var("TILEWRIGHT_FUZZ_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let first: u64 = tilewright_testing::asked("TILEWRIGHT_FUZZ_SEED").unwrap_or(1);
     println!("seeds {first} to {}", first + count - 1);
     for seed in first..first + count {
         let config = any_legal_config(seed);

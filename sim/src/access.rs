@@ -25,6 +25,10 @@ impl Entries {
         }
     }
 
+    fn has(&self, entry: u32) -> bool {
+        self.0.get((entry / 64) as usize).is_some_and(|word| word & 1 << (entry % 64) != 0)
+    }
+
     /// The first entry of both.
     pub(crate) fn first_common(&self, other: &Entries) -> Option<u32> {
         let (word, bits) = self.0.iter().zip(&other.0).map(|(a, b)| a & b).enumerate().find(|(_, bits)| *bits != 0)?;
@@ -107,6 +111,8 @@ pub(crate) struct Access {
     pub(crate) unit: Unit,
     /// By memory.
     pub(crate) reads: [Entries; 7],
+    /// Entries read that it had not written before.
+    pub(crate) needs: [Entries; 7],
     pub(crate) writes: [Entries; 7],
     /// Entries written as a whole.
     pub(crate) fills: [Entries; 7],
@@ -175,6 +181,9 @@ impl Access {
     fn read(&mut self, c: &Context, mem: Mem, entries: Range<u32>) {
         for entry in entries.clone() {
             self.read_banks[mem as usize] |= 1 << c.config.bank_of(mem, entry);
+            if !self.writes[mem as usize].has(entry) {
+                self.needs[mem as usize].insert(entry..entry + 1);
+            }
         }
         self.reads[mem as usize].insert(entries);
     }
@@ -202,6 +211,7 @@ pub(crate) fn access(c: &Context, op: &Op) -> Access {
     let mut a = Access {
         unit: op.opcode().unit(),
         reads: Default::default(),
+        needs: Default::default(),
         writes: Default::default(),
         fills: Default::default(),
         read_banks: [0; 7],

@@ -23,8 +23,7 @@ pub use check::{Diagnosis, DiagnosisKind};
 use crate::access::Context;
 use crate::dram::Dram;
 use crate::functional::{Fsim, Stop};
-use crate::queue::Queue;
-use crate::rtl::DEFAULT_CYCLE_LIMIT;
+use crate::queue::{DEFAULT_CYCLE_LIMIT, Queue};
 use check::{Checker, Found, Memories};
 use engine::{Engine, Halt, Order, Work};
 use ports::MicroOps;
@@ -44,7 +43,8 @@ pub struct CsimOptions {
     /// No values are computed: times alone, and of traps those that follow from fetch, rows, tokens and the bus.
     pub timing_only: bool,
     /// Looks for races, ports that only luck kept from colliding, and reads of what nobody wrote; a program with any of
-    /// them, or one that deadlocks or overflows a token counter, ends with [`DeviceError::Program`]. Needs values.
+    /// them, or one that deadlocks or overflows a token counter, ends with [`DeviceError::Program`]. Values are computed also
+    /// where times alone are asked for.
     pub strict: bool,
     /// Reports tell when instructions started and retired, and what they waited for.
     pub spans: bool,
@@ -68,6 +68,7 @@ impl Csim {
     /// A device with this much zeroed memory, scratchpads zeroed too.
     pub fn new(config: HwConfig, memory_bytes: u64, options: CsimOptions) -> Csim {
         let fsim = Fsim::new(config, memory_bytes);
+        let options = CsimOptions { timing_only: options.timing_only && !options.strict, ..options };
         Csim {
             config: Arc::clone(fsim.shared_config()),
             fsim,
@@ -89,7 +90,7 @@ impl Csim {
         self.fsim.memory_mut()
     }
 
-    /// What is wrong with the last command's program, by place; see [`CsimOptions::strict`].
+    /// What is wrong with the last command's program, by place, where it came to an end; see [`CsimOptions::strict`].
     pub fn diagnoses(&self) -> &[Diagnosis] {
         &self.diagnoses
     }
@@ -126,6 +127,7 @@ impl Csim {
         }
         // A run that does not end by itself is followed by a reset.
         self.last_load = true;
+        self.diagnoses.clear();
         let outcome = engine.run().ok_or(DeviceError::CycleLimit { limit })?;
         self.diagnoses = outcome.diagnoses;
         if let Some((index, what)) = outcome.program {

@@ -15,8 +15,7 @@ pub(crate) mod vector;
 
 pub use kernel::Kernel;
 
-use crate::queue::Queue;
-use crate::rtl::DEFAULT_CYCLE_LIMIT;
+use crate::queue::{DEFAULT_CYCLE_LIMIT, Queue};
 use state::State;
 use std::sync::Arc;
 use tilewright_hw::config::{HwConfig, Mem, PAGE_BYTES};

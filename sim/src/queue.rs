@@ -4,6 +4,9 @@ use std::collections::VecDeque;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Command, DeviceError, RunReport, Ticket, check_command};
 
+/// Cycles after which a command without a limit of its own is given up.
+pub const DEFAULT_CYCLE_LIMIT: u64 = 20_000_000_000;
+
 type Outcome = Result<RunReport, DeviceError>;
 
 /// The queue of a device that runs its commands when their reports are waited for, in the order of their submission.

@@ -12,7 +12,7 @@ pub use build::{Progress, default_cache_dir};
 pub use compiler::Compiler;
 
 use crate::dram::Dram;
-use crate::queue::Queue;
+use crate::queue::{DEFAULT_CYCLE_LIMIT, Queue};
 use crate::span;
 use std::path::{Path, PathBuf};
 use sys::{Bench, End};
@@ -20,9 +20,6 @@ use tilewright_hw::config::{Counters, DramSection, HwConfig, Mem};
 use tilewright_hw::device::{Base, Command, DeviceError, RunReport, Trap, UnitCounters};
 use tilewright_hw::isa::{INSN_BYTES, Op, Unit, decode};
 use tilewright_hw::regs::{self, TrapCause, TrapUnit, UnitState};
-
-/// Cycles after which a command without a limit of its own is given up.
-pub const DEFAULT_CYCLE_LIMIT: u64 = 20_000_000_000;
 
 /// Cycles within which a soft reset must be done, and after how many each the host looks. Every burst under way ends first.
 const RESET_CYCLES: u64 = 1 << 24;

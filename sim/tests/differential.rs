@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use tilewright_hw::config::DramSection;
 use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Span, Trap};
 use tilewright_hw::isa::{Op, Unit};
 use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
@@ -37,7 +38,7 @@ const LOOSENED: u64 = 4;
 const SHRINK_TIME: Duration = Duration::from_secs(20);
 
 fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|v| v.trim().parse().ok()).unwrap_or(default)
+    tilewright_testing::asked(name).unwrap_or(default)
 }
 
 /// Runs a program on a device whose memory holds nothing else.
@@ -46,8 +47,35 @@ fn run(device: &mut dyn Device, program: &Program) -> Result<RunReport, DeviceEr
     device.run(&program.command())
 }
 
-/// What differs between the two devices on a correct program.
-fn compare(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, program: &Program) -> Option<String> {
+/// What is compared.
+struct Devices {
+    fsim: Fsim,
+    csim: Csim,
+    /// Without values.
+    times: Csim,
+    rtl: Rtl,
+    /// How the cycle models are made.
+    options: CsimOptions,
+}
+
+impl Devices {
+    fn new(config: &HwConfig, dram: DramSection) -> Devices {
+        let rtl = RtlOptions { dram: Some(dram), assertions: true, spans: true, ..RtlOptions::default() };
+        let options = CsimOptions { dram: Some(dram), spans: true, ..CsimOptions::default() };
+        let timing_only = CsimOptions { timing_only: true, ..options };
+        Devices {
+            fsim: Fsim::new(config.clone(), MEMORY_BYTES),
+            csim: Csim::new(config.clone(), MEMORY_BYTES, options),
+            times: Csim::new(config.clone(), MEMORY_BYTES, timing_only),
+            rtl: Rtl::new(config.clone(), MEMORY_BYTES, &rtl).expect("the design builds"),
+            options,
+        }
+    }
+}
+
+/// What differs between the devices on a correct program.
+fn compare(devices: &mut Devices, program: &Program) -> Option<String> {
+    let Devices { fsim, csim, times, rtl, .. } = devices;
     let expected = match run(fsim, program) {
         Ok(report) if report.trap.is_none() => report,
         other => return Some(format!("the functional simulator does not run it: {other:?}")),
@@ -75,14 +103,16 @@ fn compare(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, program: &Program) -
             return Some(why);
         }
     }
-    match run(csim, program) {
-        Ok(modelled) => {
-            let why = compare_time(&modelled, &found).or_else(|| compare_spans(&modelled.spans, &found.spans));
-            if why.is_some() {
-                return why;
+    for (model, told) in [(&mut *csim, ""), (times, "without values, ")] {
+        match run(model, program) {
+            Ok(modelled) => {
+                let why = compare_time(&modelled, &found).or_else(|| compare_spans(&modelled.spans, &found.spans));
+                if let Some(why) = why {
+                    return Some(format!("{told}{why}"));
+                }
             }
+            Err(e) => return Some(format!("{told}the cycle model: {e}")),
         }
-        Err(e) => return Some(format!("the cycle model: {e}")),
     }
     if let Some(d) = difference(fsim.memory(), csim.memory(), |_| true) {
         return Some(format!("the cycle model: {d}"));
@@ -90,6 +120,10 @@ fn compare(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, program: &Program) -
     for mem in Mem::ALL {
         let entries = program.config.entries(mem);
         let expected = fsim.scratchpad(mem, 0, entries).expect("in range");
+        let modelled = csim.scratchpad(mem, 0, entries).expect("in range");
+        if let Some(d) = difference(&expected, &modelled, |_| true) {
+            return Some(format!("the cycle model: {}: {d}", mem.name()));
+        }
         let found = rtl.scratchpad(mem, 0, entries).expect("in range");
         // What no instruction wrote differs between a simulator and a chip.
         if let Some(d) = difference(&expected, &found, |_| program.fills(mem)) {
@@ -156,7 +190,8 @@ fn difference(expected: &[u8], found: &[u8], counts: impl Fn(usize) -> bool) -> 
 }
 
 /// What differs from the trap that was planted.
-fn compare_fault(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, planted: &Planted) -> Option<String> {
+fn compare_fault(devices: &mut Devices, planted: &Planted) -> Option<String> {
+    let Devices { fsim, csim, rtl, .. } = devices;
     let expected = Some(planted.expected);
     let of = |report: RunReport| report.trap.map(|t| Expected { unit: t.unit, cause: t.cause, ordinal: t.ordinal });
     if planted.kind.is_functional() {
@@ -193,18 +228,24 @@ fn compare_fault(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, planted: &Plan
         Err(e) => return Some(e.to_string()),
     };
     let stored = planted.program.stored();
-    if let Some(d) = difference(&before, rtl.memory(), |i| !stored[i]) {
-        return Some(format!("{d}, where nothing is stored"));
+    let mut memories = vec![("", rtl.memory()), ("the cycle model: ", csim.memory())];
+    if planted.kind.is_functional() {
+        memories.push(("the functional simulator: ", fsim.memory()));
+    }
+    for (name, memory) in memories {
+        if let Some(d) = difference(&before, memory, |i| !stored[i]) {
+            return Some(format!("{name}{d}, where nothing is stored"));
+        }
     }
     let Some(Trap { cycle: Some(at), .. }) = trap else { return Some(format!("has no cycle of its trap, {trap:?}")) };
     // The cycle behind the trap's is the first in which it shows.
-    compare_limit(csim, rtl, &planted.program, at, None)
-        .or_else(|| compare_limit(csim, rtl, &planted.program, at + 1, Some(&|report| report.trap == trap)))
+    compare_limit(devices, &planted.program, at, None)
+        .or_else(|| compare_limit(devices, &planted.program, at + 1, Some(&|report| report.trap == trap)))
 }
 
 /// What differs between the cycle model and the design on a program that lacks tokens, and whether it collides.
-fn compare_loose(csim: &mut Csim, rtl: &mut Rtl, program: &Program) -> Result<bool, String> {
-    match [run(csim, program), run(rtl, program)] {
+fn compare_loose(devices: &mut Devices, program: &Program) -> Result<bool, String> {
+    match [run(&mut devices.csim, program), run(&mut devices.rtl, program)] {
         [Ok(modelled), Ok(found)] => {
             let why = compare_time(&modelled, &found).or_else(|| compare_spans(&modelled.spans, &found.spans));
             let collides = found.trap.is_some_and(|trap| trap.cause == TrapCause::Collision);
@@ -217,13 +258,13 @@ fn compare_loose(csim: &mut Csim, rtl: &mut Rtl, program: &Program) -> Result<bo
 /// What is wrong where a run has a limit, on either device: it is given up with that number, or where `ends` is given comes to
 /// an end that it takes.
 fn compare_limit(
-    csim: &mut Csim,
-    rtl: &mut Rtl,
+    devices: &mut Devices,
     program: &Program,
     limit: u64,
     ends: Option<&dyn Fn(&RunReport) -> bool>,
 ) -> Option<String> {
     let command = Command { cycle_limit: Some(limit), ..program.command() };
+    let Devices { csim, rtl, .. } = devices;
     [csim as &mut dyn Device, rtl].into_iter().find_map(|device| {
         let outcome = program.install(device).and_then(|()| device.run(&command));
         let fits = match &outcome {
@@ -236,9 +277,10 @@ fn compare_limit(
 }
 
 /// What differs between a program on devices that have just been reset, after a trap or a limit, and on a fresh one.
-fn compare_recovered(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, fresh: CsimOptions, seed: u64) -> Option<String> {
+fn compare_recovered(devices: &mut Devices, seed: u64) -> Option<String> {
+    let Devices { fsim, csim, rtl, options, .. } = devices;
     let program = generate(fsim.config(), seed, 12);
-    let mut fresh = Csim::new(fsim.config().clone(), MEMORY_BYTES, fresh);
+    let mut fresh = Csim::new(fsim.config().clone(), MEMORY_BYTES, *options);
     let reports = match [run(fsim, &program), run(csim, &program), run(&mut fresh, &program), run(rtl, &program)] {
         [Ok(a), Ok(b), Ok(c), Ok(d)] => [a, b, c, d],
         errors => return Some(format!("after the reset a program ends with {errors:?}\n{}", program.text())),
@@ -255,25 +297,19 @@ fn compare_recovered(fsim: &mut Fsim, csim: &mut Csim, rtl: &mut Rtl, fresh: Csi
 
 /// What differs where a program is given up after a number of cycles: both devices say so of the same numbers, and the next
 /// program runs.
-fn compare_limits(
-    fsim: &mut Fsim,
-    csim: &mut Csim,
-    rtl: &mut Rtl,
-    fresh: CsimOptions,
-    program: &Program,
-) -> Option<String> {
-    let cycles = match run(csim, program) {
+fn compare_limits(devices: &mut Devices, program: &Program) -> Option<String> {
+    let cycles = match run(&mut devices.csim, program) {
         Ok(RunReport { cycles: Some(cycles), .. }) => cycles,
         other => return Some(format!("the cycle model ends with {other:?}")),
     };
     // The cycles count the end's own.
     for (limit, ends) in [(1, false), (cycles / 2, false), (cycles - 2, false), (cycles - 1, true), (cycles, true)] {
         let whole = |report: &RunReport| report.trap.is_none() && report.cycles.is_some();
-        let why = compare_limit(csim, rtl, program, limit, if ends { Some(&whole) } else { None });
+        let why = compare_limit(devices, program, limit, if ends { Some(&whole) } else { None });
         if let Some(why) = why {
             return Some(format!("{why}, of {cycles} cycles"));
         }
-        if !ends && let Some(why) = compare_recovered(fsim, csim, rtl, fresh, program.seed ^ limit) {
+        if !ends && let Some(why) = compare_recovered(devices, program.seed ^ limit) {
             return Some(format!("a limit of {limit}: {why}"));
         }
     }
@@ -329,9 +365,9 @@ struct Outcome {
 
 impl Outcome {
     /// Compares a program without some of its tokens.
-    fn loosened(&mut self, (csim, rtl): (&mut Csim, &mut Rtl), (config_seed, told): (u64, &str), program: &Program) {
+    fn loosened(&mut self, devices: &mut Devices, (config_seed, told): (u64, &str), program: &Program) {
         let loose = loosen(program, program.seed);
-        match compare_loose(csim, rtl, &loose) {
+        match compare_loose(devices, &loose) {
             Ok(collides) => self.loose[usize::from(collides)] += 1,
             Err(why) => {
                 let told = format!("configuration {config_seed}, {told}, fewer tokens: {why}");
@@ -417,16 +453,12 @@ fn exercise(index: u64, configs: u64, programs: u64) -> Outcome {
     let begin = Instant::now();
     let mut outcome =
         Outcome { coverage: Coverage::new(), faults: BTreeMap::new(), loose: [0; 2], failures: Vec::new() };
-    let mut fsim = Fsim::new(config.clone(), MEMORY_BYTES);
     // Every few programs the memory's timing changes.
     let parts = 5;
     let mut number_of = 0;
     for part in 0..parts {
         let dram = sample_dram(&mut rng);
-        let options = RtlOptions { dram: Some(dram), assertions: true, spans: true, ..RtlOptions::default() };
-        let mut rtl = Rtl::new(config.clone(), MEMORY_BYTES, &options).expect("the design builds");
-        let timed = CsimOptions { dram: Some(dram), spans: true, ..CsimOptions::default() };
-        let mut csim = Csim::new(config.clone(), MEMORY_BYTES, timed);
+        let mut devices = Devices::new(&config, dram);
         if part == 0 {
             println!(
                 "configuration {config_seed}: {} x {} x {}, bus {}, ready after {:.1} s",
@@ -441,30 +473,30 @@ fn exercise(index: u64, configs: u64, programs: u64) -> Outcome {
             let program_seed = seed.wrapping_mul(1 << 32) + (index << 24) + number_of;
             number_of += 1;
             let program = generate(&config, program_seed, 5 + (program_seed % 40) as usize);
-            if let Some(why) = compare(&mut fsim, &mut csim, &mut rtl, &program) {
+            if let Some(why) = compare(&mut devices, &program) {
                 println!("configuration {config_seed}, seed {program_seed:#x}: {why}");
                 let told = format!("configuration {config_seed}, {dram:?}: {why}");
-                outcome.failures.push(shrink_and_keep("program", config_seed, &told, &program, |p| {
-                    compare(&mut fsim, &mut csim, &mut rtl, p)
-                }));
+                outcome
+                    .failures
+                    .push(shrink_and_keep("program", config_seed, &told, &program, |p| compare(&mut devices, p)));
                 if outcome.failures.len() > 3 {
                     return outcome;
                 }
             }
             outcome.coverage.add(&program);
             if number_of % LOOSENED == 0 {
-                outcome.loosened((&mut csim, &mut rtl), (config_seed, &format!("{dram:?}")), &program);
+                outcome.loosened(&mut devices, (config_seed, &format!("{dram:?}")), &program);
             }
         }
         for attempt in 0..2 {
             let limit_seed = seed.wrapping_mul(1 << 32) + (index << 24) + (part << 16) + attempt;
             let program = generate(&config, limit_seed, 8);
-            if let Some(why) = compare_limits(&mut fsim, &mut csim, &mut rtl, timed, &program) {
+            if let Some(why) = compare_limits(&mut devices, &program) {
                 println!("configuration {config_seed}, seed {limit_seed:#x}, limits: {why}");
                 let told = format!("configuration {config_seed}, {dram:?}, limits: {why}");
-                outcome.failures.push(shrink_and_keep("limits", config_seed, &told, &program, |p| {
-                    compare_limits(&mut fsim, &mut csim, &mut rtl, timed, p)
-                }));
+                outcome
+                    .failures
+                    .push(shrink_and_keep("limits", config_seed, &told, &program, |p| compare_limits(&mut devices, p)));
             }
         }
         let each = FAULTS.div_ceil((CONFIGS * parts) as usize).max(1);
@@ -475,12 +507,12 @@ fn exercise(index: u64, configs: u64, programs: u64) -> Outcome {
                 let Some(fault) = plant(&config, *kind, fault_seed) else { continue };
                 planted += 1;
                 *outcome.faults.entry(*kind).or_default() += 1;
-                let why = compare_fault(&mut fsim, &mut csim, &mut rtl, &fault);
+                let why = compare_fault(&mut devices, &fault);
                 if kind.may_be_loosened() {
                     let told = format!("{dram:?}, {kind:?}");
-                    outcome.loosened((&mut csim, &mut rtl), (config_seed, &told), &fault.program);
+                    outcome.loosened(&mut devices, (config_seed, &told), &fault.program);
                 }
-                let recovered = || compare_recovered(&mut fsim, &mut csim, &mut rtl, timed, fault_seed);
+                let recovered = || compare_recovered(&mut devices, fault_seed);
                 if let Some(why) = why.or_else(recovered) {
                     println!("configuration {config_seed}, seed {fault_seed:#x}, {kind:?}: {why}");
                     let told = format!(
@@ -499,13 +531,14 @@ fn exercise(index: u64, configs: u64, programs: u64) -> Outcome {
 }
 
 #[test]
-fn random_programs_give_the_same_on_fsim_and_rtl() {
+fn random_programs_give_the_same_on_every_device() {
     if !tilewright_testing::has_program("verilator") {
         return;
     }
     let programs = number("TILEWRIGHT_FUZZ_PROGRAMS", 2000);
-    let only = std::env::var("TILEWRIGHT_FUZZ_ONLY").ok().and_then(|v| v.trim().parse::<u64>().ok());
-    let sampled = number("TILEWRIGHT_FUZZ_CONFIGS", CONFIGS).clamp(1, 900);
+    let only = tilewright_testing::asked("TILEWRIGHT_FUZZ_ONLY");
+    let sampled = number("TILEWRIGHT_FUZZ_CONFIGS", CONFIGS);
+    assert!((1..=900).contains(&sampled), "TILEWRIGHT_FUZZ_CONFIGS is {sampled}; it takes 1 to 900");
     let configs = sampled + if number("TILEWRIGHT_FUZZ_LARGE", 0) > 0 { LARGE } else { 0 };
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());

@@ -29,6 +29,15 @@ pub fn skip(reason: &str) {
     }
 }
 
+/// The number that a variable of the environment asks for.
+///
+/// # Panics
+/// Where the variable is something else.
+pub fn asked(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok().filter(|text| !text.trim().is_empty())?;
+    Some(text.trim().parse().unwrap_or_else(|_| panic!("{name} is `{text}`; it takes a whole number in plain digits")))
+}
+
 /// A file or folder of the models that the repository does not carry; without them the calling test skips.
 ///
 /// # Panics

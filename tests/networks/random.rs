@@ -122,7 +122,7 @@ fn check(hw: &str, device: DeviceKind, seeds: std::ops::Range<u64>) {
 
 /// Networks asked for, where somebody asks.
 fn asked() -> Option<u64> {
-    std::env::var("TILEWRIGHT_FUZZ_NETWORKS").ok().and_then(|text| text.trim().parse().ok())
+    tilewright_testing::asked("TILEWRIGHT_FUZZ_NETWORKS")
 }
 
 #[test]

@@ -149,7 +149,9 @@ impl Checker {
         let now = access(c, op);
         let unit = now.unit;
         for other in Unit::ALL.into_iter().filter(|other| *other != unit) {
-            for past in self.past[other as usize].iter().filter(|past| past.ordinal >= clock[other as usize]) {
+            let past = &self.past[other as usize];
+            let unordered = past.partition_point(|past| past.ordinal < clock[other as usize]);
+            for past in past.range(unordered..) {
                 if let Some(conflict) = now.conflict(&past.access) {
                     let (kind, what) = describe(conflict);
                     // The program's order says which of the two should wait for the other.
@@ -195,7 +197,7 @@ impl Checker {
 
     fn reads(&mut self, now: &Access, memories: &Memories, place: u32, start: Time) {
         for mem in Mem::ALL {
-            let Some(entry) = now.reads[mem as usize].first_outside(&memories.entries[mem as usize]) else { continue };
+            let Some(entry) = now.needs[mem as usize].first_outside(&memories.entries[mem as usize]) else { continue };
             let text = match mem {
                 Mem::Param => format!("reads row {} of entry {} of param", entry % PARAM_ROWS, entry / PARAM_ROWS),
                 _ => format!("reads entry {entry} of {}", mem.name()),

@@ -92,7 +92,10 @@ impl<W: Work> Engine<'_, W> {
         let (unit, ordinal) = lowest?;
         let place = waits.iter().map(|(place, _)| *place).min()?;
         let texts: Vec<String> = waits.into_iter().map(|(_, text)| text).collect();
-        let text = format!("{}; nothing else is under way", texts.join(", "));
+        let text = format!(
+            "{}, and nothing else is under way; push a token that is waited for from an instruction that can start, or leave out its pop",
+            texts.join(", ")
+        );
         let cause = TrapCause::Deadlock as u32;
         let candidate = Candidate { at: since + STUCK, unit, rank: 3, cause, ordinal };
         self.texts.push((candidate, text.clone()));

@@ -118,11 +118,11 @@ impl<const N: usize> Layers<N> {
         }
     }
 
-    /// Cycles by state of a run of so many cycles; in cycle 0 a unit is empty.
+    /// Cycles by state of a run of so many cycles, as counters of 32 bits show them; in cycle 0 a unit is empty.
     pub(super) fn finish(&mut self, cycles: Time) -> [u64; UnitState::ALL.len()] {
         self.settle(cycles);
         self.counts[UnitState::Empty as usize] += 1;
-        self.counts
+        self.counts.map(|count| count & u64::from(u32::MAX))
     }
 }
 

@@ -135,8 +135,8 @@ fn faults_name_the_instruction_and_the_remedy() {
     assert_eq!((deadlock[0].0, deadlock[0].1), (0, DiagnosisKind::Deadlock));
     assert_eq!(
         deadlock[0].2,
-        "load waits at instruction 0 for a token of store, store waits at instruction 1 for a token of load; nothing else is \
-         under way"
+        "load waits at instruction 0 for a token of store, store waits at instruction 1 for a token of load, and nothing else is \
+         under way; push a token that is waited for from an instruction that can start, or leave out its pop"
     );
     let overflow = told(&"load row_bytes=16 push=gemm\n".repeat(1024));
     assert_eq!((overflow[0].0, overflow[0].1), (1023, DiagnosisKind::Overflow));
@@ -144,6 +144,17 @@ fn faults_name_the_instruction_and_the_remedy() {
         overflow[0].2,
         "load pushes a token for gemm, whose counter is full; pop its tokens sooner, or push fewer"
     );
+}
+
+#[test]
+fn what_an_instruction_wrote_it_may_read() {
+    let loads = "load mem=vuop row_bytes=8\nload mem=acc row_bytes=64\nload mem=out row_bytes=16 push=vector\n";
+    let copies = "vector op=max dst=out a=out b=acc uops=1 dst_at=1 count0=3 dst0=1 a0=1 pop=load\n";
+    let (mut device, command) = device_with(&format!("{loads}{copies}"));
+    device.run(&command).expect("each row is the one before it");
+    let (mut device, command) = device_with(&format!("{loads}{}", copies.replace("dst_at=1", "dst_at=2")));
+    device.run(&command).expect_err("entry 1 is written by nobody");
+    assert!(device.diagnoses()[0].text.starts_with("reads entry 1 of out,"), "{:?}", device.diagnoses());
 }
 
 #[test]
@@ -208,6 +219,20 @@ fn what_comes_behind_a_trap_does_not_count() {
             Ok(report) => assert!(traps && report.trap.is_some(), "{text}"),
             Err(e) => assert!(!traps && e.to_string().contains("deep operations do not forward"), "{e}"),
         }
+    }
+}
+
+#[test]
+fn counters_wrap_as_the_hardware_s() {
+    let options = CsimOptions { timing_only: true, ..CsimOptions::default() };
+    let (device, command) = device_with("gemm uops=16 count0=1000 count1=1000 count2=1000\n");
+    let mut device = Csim { options, ..device };
+    let report = device.run(&Command { cycle_limit: None, ..command }).expect("ends");
+    let cycles = report.cycles.expect("the model has time");
+    assert!(cycles > 3 << 32, "{cycles}");
+    for counts in report.counters.expect("the preset counts").0 {
+        assert!(counts.iter().all(|count| *count <= u64::from(u32::MAX)), "{counts:?}");
+        assert_eq!(counts.iter().sum::<u64>() as u32, cycles as u32, "{counts:?}");
     }
 }
 

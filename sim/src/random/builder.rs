@@ -77,7 +77,7 @@ impl<'a> Builder<'a> {
         if access.reads_own_row {
             return Err(Refused::ReadsOwnRow);
         }
-        if access.reads.iter().zip(&self.filled).any(|(r, f)| !r.is_within(f)) {
+        if access.needs.iter().zip(&self.filled).any(|(r, f)| !r.is_within(f)) {
             return Err(Refused::Uninitialised);
         }
         let before = self.insns.clone();

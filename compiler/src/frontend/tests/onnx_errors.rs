@@ -186,7 +186,7 @@ fn damaged_networks_of_many_operators_give_errors() {
     use rand::{Rng, SeedableRng, rngs::SmallRng};
     let folders = ["vit-tiny-mnist", "ppocr-cls", "bert-tiny-random", "onnx-light"];
     let files = ["model.onnx", "model.onnx", "model.onnx", "light_shufflenet.onnx"];
-    let seed = std::env::var("TILEWRIGHT_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(7);
+    let seed = tilewright_testing::asked("TILEWRIGHT_SEED").unwrap_or(7);
     println!("seed {seed}; set TILEWRIGHT_SEED for another");
     let mut rng = SmallRng::seed_from_u64(seed);
     for (folder, file) in folders.iter().zip(files) {
