@@ -1,6 +1,7 @@
 //! Cycles of ResNet-18's layers on the cycle model, and the speed of the simulators, as `make bench-sim` prints them.
 //!
-//! With `--rtl` the Verilated design runs the layers too, and must take as many cycles.
+//! With `--rtl` the Verilated design runs the layers too, and must take as many cycles. Fails where the layers take more than
+//! they may.
 
 use std::process::ExitCode;
 
@@ -15,6 +16,10 @@ use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
 use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions};
 
+/// Cycles by occurrence that may not be passed.
+const MOST: f64 = 7.0e6;
+/// Share of the array that each window of 3x3 with step 1 has to reach.
+const LEAST_SHARE: f64 = 93.0;
 /// What VTA's authors published for the same layers, in cycles.
 const VTA: f64 = 7.73e6;
 /// What a timing model of this design's contract took, in cycles.
@@ -112,6 +117,9 @@ fn layers(config: &HwConfig, rtl: bool) -> Result<()> {
             share(plain),
             share(add)
         );
+        if kernel == 3 && stride == 1 && share(plain) < LEAST_SHARE {
+            bail!("{name} keeps the array busy for {:.1} % of its cycles, not {LEAST_SHARE} %", share(plain));
+        }
         for (sum, cycles) in sums.iter_mut().zip([least, plain, add]) {
             *sum += times * cycles;
         }
@@ -128,6 +136,9 @@ fn layers(config: &HwConfig, rtl: bool) -> Result<()> {
         mega(MODEL),
         mega(VTA)
     );
+    if plain > MOST {
+        bail!("the layers take {:.3} million cycles, more than {:.3}", mega(plain), mega(MOST));
+    }
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 //! and its memory's latency of 64 cycles: cycles between the retirements of instructions of a long stream.
 
 use tilewright_hw::HwConfig;
+use tilewright_hw::config::DramSection;
 use tilewright_hw::device::{Base, Command, Device, Span};
 use tilewright_hw::isa::{Unit, encode, parse_program};
 use tilewright_sim::{Rtl, RtlOptions};
@@ -15,11 +16,18 @@ struct Rig {
 
 impl Rig {
     fn new() -> Option<Rig> {
+        Rig::with(|_| {})
+    }
+
+    /// With another memory.
+    fn with(change: impl FnOnce(&mut DramSection)) -> Option<Rig> {
         if !tilewright_testing::has_program("verilator") {
             return None;
         }
         let config = HwConfig::load("1x16x16").expect("a preset");
-        let options = RtlOptions { assertions: true, spans: true, ..RtlOptions::default() };
+        let mut dram = config.dram;
+        change(&mut dram);
+        let options = RtlOptions { assertions: true, spans: true, dram: Some(dram), ..RtlOptions::default() };
         Some(Rig { rtl: Rtl::new(config, MEMORY, &options).expect("the design builds") })
     }
 
@@ -120,6 +128,32 @@ fn stores_fill_the_bus() {
                 cycles,
             );
             assert_eq!(share, 1.0);
+        }
+    }
+}
+
+/// Loads and stores of the same size in turn, on a memory whose ways share its bandwidth and on one where each has its own.
+#[test]
+fn loads_and_stores_go_on_at_once() {
+    for shared in [true, false] {
+        let Some(mut rig) = Rig::with(|dram| dram.shared = shared) else { return };
+        for bytes in [1024u64, 256] {
+            let program = lines(200, |k| {
+                let (entry, at) = (k % 16 * 64, k * 1024);
+                format!(
+                    "load mem=inp entry={entry} row_bytes={bytes} offset={at}\n\
+                     store mem=out entry={entry} row_bytes={bytes} offset={}",
+                    (2 << 20) + at
+                )
+            });
+            // Loads may run ahead of stores, so the slower of both.
+            let cycles = [Unit::Load, Unit::Store].map(|unit| rig.cycles(&program, unit, 40, 160));
+            let cycles = cycles[0].max(cycles[1]);
+            let (data, stream) = (120 * bytes / 8, 120 * 2 * 4);
+            let beats = if shared { 2 * data + stream } else { data + stream };
+            let ways = if shared { "shared" } else { "apart" };
+            let share = row(&format!("loads beside stores of {bytes} bytes, bandwidth {ways}"), beats, cycles);
+            assert!((0.99..=1.0).contains(&share), "{share}");
         }
     }
 }

@@ -300,7 +300,7 @@ impl Shape<'_> {
         let columns = sums(cut(self.output.w, tile.columns).iter().map(|c| self.column_span(c)).collect());
         let (data, padded) = (blocks * lines[0] * columns[0], blocks * lines[1] * columns[1]);
         let (data, padded) = if kept.is_some() { (0, 0) } else { (data, padded) };
-        let loaded = if kept.is_some() { 0 } else { data * beats(Mem::Inp) + blocks * lines[0] };
+        let loaded = data * beats(Mem::Inp);
         let params = blocks * (1 + self.tap_entries() as u64) * u64::from(PARAM_ROWS) * beats(Mem::Param);
         let hides = self.on_chip.hides_output();
         let store = if hides { 0 } else { rows * beats(Mem::Out) };

@@ -3,8 +3,9 @@
 //!
 //! Products have theirs from the search for their tiles ([`super::plan`], [`super::depthwise`]); the others are added up
 //! here from the same rules of `hw/TIMING.md`: a micro-op a cycle, a row of the vector unit in as many cycles as its lanes
-//! need, a beat of the bus a cycle and one more for each row of a load, three for each row of a store.
+//! need, rows of loads and stores as [`super::dma`] has them.
 
+use super::dma::load_row;
 use super::keep::OnChip;
 use super::layer::{Copy, Kind, Layer, MatMul, Pair, Pool, PoolFinish, Walk};
 use super::plan::{Plan, PoolTile};
@@ -113,7 +114,7 @@ fn pool(pool: &Pool, tile: PoolTile, on_chip: &OnChip, [input, output]: [View; 2
     Work {
         tiles,
         insns: 4 * tiles,
-        load: if on_chip.input.is_some() { 0 } else { all_rows * (beats(width, config) + 1) },
+        load: if on_chip.input.is_some() { 0 } else { all_rows * load_row(width, 0, Mem::Out, config) },
         vector: out * pool_entry(pool, config) + 24 * tiles,
         store: if on_chip.hides_output() { 0 } else { beats(output.layout(config).bytes() as u64, config) },
         crowded: on_chip.crowds(config),
@@ -133,11 +134,10 @@ fn matmul(m: &MatMul, (rows, blocks): (usize, usize), [a, b]: [View; 2], output:
     let weights = (a.n * row_tiles * columns * depth) as u64 * u64::from(config.entry_bytes(Mem::Wgt));
     let data = (a.n * column_tiles * entries_of * depth) as u64 * u64::from(config.entry_bytes(Mem::Inp));
     let results = (a.n * entries_of * columns) as u64;
-    let load_rows = tiles * depth as u64 * (1 + blocks as u64 * ratio as u64);
     Work {
         tiles,
         insns: 7 * tiles,
-        load: beats(weights + data, config) + load_rows,
+        load: beats(weights + data, config),
         gemm: results * (depth + values) as u64,
         vector: results * row(config.requant_lanes, config) + 24 * tiles,
         store: beats(output.layout(config).bytes() as u64, config),
@@ -157,7 +157,7 @@ fn pair(pair: &Pair, piece: u64, operands: usize, output: View, config: &HwConfi
     Work {
         tiles,
         insns: 4 * tiles,
-        load: operands.max(1) as u64 * beats(bytes, config) + tiles,
+        load: operands.max(1) as u64 * beats(bytes, config),
         vector: out * cycles + 24 * tiles,
         store: beats(bytes, config),
         ..Work::default()
@@ -170,7 +170,7 @@ fn lookup(piece: u64, output: View, config: &HwConfig) -> Work {
     Work {
         tiles,
         insns: 3 * tiles,
-        load: beats(bytes, config) + tiles,
+        load: beats(bytes, config),
         vector: out * row(config.vector_lanes, config) + 50 * tiles,
         store: beats(bytes, config),
         ..Work::default()
@@ -181,7 +181,7 @@ fn walk(walk: &Walk, room: usize, output: View, config: &HwConfig) -> Work {
     let block = config.block() as usize;
     let pieces = walk.pieces(room, block);
     let load = |[planes, rows, run]: [(usize, usize); 3]| {
-        (planes.0 * rows.0) as u64 * (beats((run.0 * block) as u64, config) + 1)
+        (planes.0 * rows.0) as u64 * load_row((run.0 * block) as u64, 0, Mem::Out, config)
     };
     Work {
         tiles: pieces.len() as u64,
@@ -206,7 +206,9 @@ fn copy(copy: &Copy, rows: usize, output: View, config: &HwConfig) -> Work {
             false if whole => (blocks * h * w, block),
             false => ((blocks + 1) * h * w, s.c.div_ceil(blocks + 1)),
         };
-        load += (output.n * lines) as u64 * (beats(bytes as u64, config) + 2);
+        // What begins within a block begins anywhere in a beat.
+        let at = if whole { 0 } else { u64::from(config.bus_bytes()) - 1 };
+        load += (output.n * lines) as u64 * load_row(bytes as u64, at, Mem::Out, config);
     }
     let tiles = (output.n * output.layout(config).blocks() * output.h.div_ceil(rows)) as u64;
     let lines = copy.segments.len() as u64;

@@ -11,6 +11,7 @@ mod build;
 mod conv;
 mod copy;
 mod depthwise;
+mod dma;
 mod estimate;
 mod extract;
 mod keep;

@@ -1,6 +1,7 @@
 //! Tiles of products, and what they are estimated to take.
 
 use super::batch::{self, Fill};
+use super::dma::{load_row, store_row};
 use super::estimate::{Work, pool_entry};
 use super::layer::{Conv, Span, reach};
 use super::plan::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, loadable, parts, room};
@@ -29,9 +30,6 @@ pub struct ConvTile {
 
 /// Vector's cycles for a pooling's instructions in a tile beyond those of their entries.
 const POOLING: u64 = 60;
-
-/// Rows between a load's walk and its writing side.
-const ROWS_UNDER_WAY: u64 = 16;
 
 /// Which of the tiles of a product are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -200,20 +198,20 @@ fn cost(
         let chunk = u64::from(config.chunk_bytes(mem));
         (entries as u64 * u64::from(config.entry_bytes(mem))).div_ceil(chunk.min(bus))
     };
-    // A row of one pixel waits for its turn among the few that are under way, or for the row before it.
-    let pixels_of =
-        |entries: usize, bytes: u32, wait: u64| (entries * batch) as u64 * (u64::from(bytes).div_ceil(bus) + wait);
-    // Windows are rows of few bytes, of which memory answers as many at once as the load unit has under way.
-    let window_beats = (u64::from(config.block()).min(input.c as u64) + bus - 1).div_ceil(bus);
-    let window_wait = (u64::from(config.dram.latency) + 12).div_ceil(ROWS_UNDER_WAY).max(window_beats);
+    let load_pixel = load_row(config.block_in.into(), 0, Mem::Inp, config);
+    let store_pixel = store_row(config.block_out.into(), 0, Mem::Out, config);
+    // Windows are rows of few bytes at any place of a beat.
+    let window_bytes = u64::from(config.block()).min(input.c as u64);
+    let window = load_row(window_bytes, bus - 1, Mem::Inp, config);
+    let window_beats = (window_bytes + bus - 1).div_ceil(bus);
     let inp_load = if kept {
         0
     } else if by_pixel {
-        pixels_of(inp, config.block_in, 2)
+        (inp * batch) as u64 * load_pixel
     } else if input.has_windows() {
-        inp as u64 * window_wait
+        inp as u64 * window
     } else {
-        beats(inp, Mem::Inp) + (in_blocks * rows_in) as u64
+        beats(inp, Mem::Inp)
     };
     let wgt_load = beats(wgt, Mem::Wgt);
     let one_inp = passes * pixel_tiles == 1;
@@ -227,7 +225,7 @@ fn cost(
     };
     let tiles = pixel_tiles * out_tiles;
     let requant = (out as u64) * u64::from(config.row_elements().div_ceil(config.requant_lanes));
-    let results = if by_pixel { pixels_of(stored, config.block_out, 3) } else { beats(stored, Mem::Out) };
+    let results = if by_pixel { (stored * batch) as u64 * store_pixel } else { beats(stored, Mem::Out) };
     let store = if need.on_chip.hides_output() { 0 } else { results };
     let all_rest = rest.count(0..sizes.out_blocks * sizes.out_ratio, &(0..sizes.in_tiles));
     let gemm = tiles * passes * ((main * pixels) as u64 + 12)

@@ -1,0 +1,93 @@
+//! Cycles of compiled networks on the cycle model, whose cycles are the design's: they are exact, so any change shows.
+//! `UPDATE_EXPECT=1` writes them anew.
+
+use super::*;
+use expect_test::{Expect, expect};
+use tilewright::shapes::{LAYERS, quantized};
+
+/// Cycles of a network's first run, and its share of the array.
+fn line(name: &str, artifact: Artifact, config: &HwConfig, inputs: &[Tensor]) -> String {
+    let results = run_on(artifact.clone(), config, DeviceKind::Csim, inputs, 1);
+    let share = 100.0 * results.utilization(&artifact, config.macs_per_cycle()).unwrap_or(0.0);
+    format!("{name:32} {:8} {share:5.1} %\n", results.cycles().unwrap())
+}
+
+fn networks(files: &[PathBuf], expected: &Expect) {
+    let mut table = String::new();
+    for file in files {
+        for level in [2, 3] {
+            let (artifact, config) = compiled_at(level, file, "1x16x16", DeviceKind::Csim);
+            let folder = file.parent().and_then(Path::file_name).unwrap().to_string_lossy();
+            table += &line(&format!("{folder} -O{level}"), artifact, &config, &arrays(file, "input"));
+        }
+    }
+    expected.assert_eq(&table);
+}
+
+#[test]
+fn carried_networks_take_these_cycles() {
+    networks(
+        &[carried("lenet-mnist/model_qdq_perchannel.onnx")],
+        &expect![[r#"
+        lenet-mnist -O2                     15557  13.0 %
+        lenet-mnist -O3                     10152  19.9 %
+    "#]],
+    );
+}
+
+#[test]
+fn networks_take_these_cycles() {
+    let names =
+        ["resnet8-cifar10/model_int8.tflite", "kws-dscnn/model_int8.tflite", "vww-mobilenet-96/model_int8.tflite"];
+    let files: Option<Vec<PathBuf>> = names.into_iter().map(tilewright_testing::model).collect();
+    let Some(files) = files else { return };
+    networks(
+        &files,
+        &expect![[r#"
+        resnet8-cifar10 -O2                 67409  72.4 %
+        resnet8-cifar10 -O3                 58648  83.3 %
+        kws-dscnn -O2                       32438  32.0 %
+        kws-dscnn -O3                       30342  34.2 %
+        vww-mobilenet-96 -O2               126474  23.1 %
+        vww-mobilenet-96 -O3               115280  25.4 %
+    "#]],
+    );
+}
+
+/// Each from device memory to device memory with bias, requantization and bounds, and some with a tensor added.
+#[test]
+fn layers_of_resnet18_take_these_cycles() {
+    let config = HwConfig::load("1x16x16").unwrap();
+    let mut table = String::new();
+    for name in LAYERS.iter().flat_map(|layer| [layer.name.to_string(), format!("{}-add", layer.name)]) {
+        let options = Options { level: 3, ..Options::new(&config) };
+        let artifact = model::build(quantized(&name).unwrap(), &options, &mut |_, _| {}).unwrap();
+        let manifest = &artifact.manifest;
+        let values: Vec<_> = manifest.inputs.iter().map(|id| &manifest.values[id.0 as usize]).collect();
+        let inputs = inference::made_up(&values);
+        table += &line(&name, artifact, &config, &inputs);
+    }
+    expect![[r#"
+        resnet18-c2                        455015  99.2 %
+        resnet18-c2-add                    457219  98.8 %
+        resnet18-c3                        228732  98.7 %
+        resnet18-c3-add                    230098  98.1 %
+        resnet18-c4                         27998  89.6 %
+        resnet18-c4-add                     68968  36.4 %
+        resnet18-c5                        454729  99.3 %
+        resnet18-c5-add                    457103  98.8 %
+        resnet18-c6                        228630  98.8 %
+        resnet18-c6-add                    229828  98.2 %
+        resnet18-c7                         28710  87.4 %
+        resnet18-c7-add                     38731  64.8 %
+        resnet18-c8                        454831  99.3 %
+        resnet18-c8-add                    455706  99.1 %
+        resnet18-c9                        229104  98.6 %
+        resnet18-c9-add                    230302  98.0 %
+        resnet18-c10                        29286  85.7 %
+        resnet18-c10-add                    32414  77.4 %
+        resnet18-c11                       455766  99.1 %
+        resnet18-c11-add                   455803  99.1 %
+    "#]]
+    .assert_eq(&table);
+}
