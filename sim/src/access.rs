@@ -2,7 +2,8 @@
 
 use crate::functional::Stop;
 use crate::functional::dma::{LoadRows, StoreRows};
-use crate::functional::vector::{for_each_micro_op, is_inside};
+use crate::functional::loops::Affine;
+use crate::functional::vector::is_inside;
 use std::collections::HashSet;
 use std::ops::Range;
 use tilewright_hw::config::{HwConfig, Mem};
@@ -267,37 +268,27 @@ pub(crate) fn access(c: &Context, op: &Op) -> Access {
 
 fn gemm(c: &Context, x: &Gemm, a: &mut Access) -> Result<(), Stop> {
     let trap = || Err(Stop::Trap(TrapCause::Scratchpad));
-    let steps = [[x.acc0, x.inp0, x.wgt0], [x.acc1, x.inp1, x.wgt1], [x.acc2, x.inp2, x.wgt2]];
-    let mut done = 0;
     let mems = [Mem::Acc, Mem::Inp, Mem::Wgt];
-    for l0 in 0..x.count0 {
-        for l1 in 0..x.count1 {
-            for l2 in 0..x.count2 {
-                for u in x.uop..x.uop + x.uops {
-                    if done == c.most {
-                        return Err(Stop::Limit);
-                    }
-                    done += 1;
-                    let Some(uop) = c.micro_ops[0].get(u as usize) else { return trap() };
-                    a.read(c, Mem::GemmUop, u..u + 1);
-                    let index = [0, 1, 2].map(|i| {
-                        uop[i] + [x.acc, x.inp, x.wgt][i] + l0 * steps[0][i] + l1 * steps[1][i] + l2 * steps[2][i]
-                    });
-                    if index.iter().zip(mems).any(|(index, mem)| *index >= c.config.entries(mem)) {
-                        return trap();
-                    }
-                    let [acc, inp, wgt] = index.map(|i| i..i + 1);
-                    a.read(c, Mem::Inp, inp);
-                    a.read(c, Mem::Wgt, wgt);
-                    if x.accumulate {
-                        a.read(c, Mem::Acc, acc.clone());
-                    }
-                    a.write(c, Mem::Acc, acc, true);
-                }
-            }
+    let mut done = 0;
+    Affine::from(x).for_each(c.micro_ops[0], |uop, index| {
+        if done == c.most {
+            return Err(Stop::Limit);
         }
-    }
-    Ok(())
+        done += 1;
+        let Some(index) = index else { return trap() };
+        a.read(c, Mem::GemmUop, uop..uop + 1);
+        if index.iter().zip(mems).any(|(index, mem)| *index >= u64::from(c.config.entries(mem))) {
+            return trap();
+        }
+        let [acc, inp, wgt] = index.map(|i| i as u32..i as u32 + 1);
+        a.read(c, Mem::Inp, inp);
+        a.read(c, Mem::Wgt, wgt);
+        if x.accumulate {
+            a.read(c, Mem::Acc, acc.clone());
+        }
+        a.write(c, Mem::Acc, acc, true);
+        Ok(())
+    })
 }
 
 fn vector(c: &Context, x: &Vector, a: &mut Access) -> Result<(), Stop> {
@@ -312,11 +303,10 @@ fn vector(c: &Context, x: &Vector, a: &mut Access) -> Result<(), Stop> {
     let mems = [Some(x.dst.mem()), x.a.mem(), x.b.mem()];
     let mut written = HashSet::new();
     let mut done = 0;
-    for_each_micro_op(x, c.micro_ops[1], |index| {
+    Affine::from(x).for_each(c.micro_ops[1], |uop, index| {
         if done == c.most {
             return Err(Stop::Limit);
         }
-        let uop = x.uop + (done % u64::from(x.uops)) as u32;
         done += 1;
         let Some(index) = index else { return trap(TrapCause::Scratchpad) };
         a.read(c, Mem::VectorUop, uop..uop + 1);

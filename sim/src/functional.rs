@@ -9,7 +9,7 @@ mod copies;
 pub(crate) mod dma;
 mod gemm;
 mod kernel;
-mod loops;
+pub(crate) mod loops;
 mod state;
 pub(crate) mod vector;
 

@@ -3,6 +3,7 @@
 use super::ports::{Collision, Indices, MicroOps, Ports, Use, Walk};
 use super::slots::Time;
 use super::states::Layers;
+use crate::functional::loops::Affine;
 use std::rc::Rc;
 use tilewright_hw::HwConfig;
 use tilewright_hw::config::Mem;
@@ -64,24 +65,18 @@ pub(super) fn gemm_ports(
     ordinal: u32,
 ) -> Option<Collision> {
     let mul = Time::from(config.mul_stages);
-    let indices = |operand: usize, base, steps| Indices {
-        micro_ops: Rc::clone(uops),
-        operand,
-        counts: [x.count0, x.count1, x.count2],
-        base,
-        steps,
-    };
-    let mut add = |mem, write, delay: Time, indices| {
+    let loops = Affine::from(x);
+    let mut add = |mem, write, delay: Time, operand| {
+        let indices = Indices { micro_ops: Rc::clone(uops), loops, operand };
         let walk = Walk::Rows { indices, every: 1, busy: 1, of: 1 };
         let from = t.first + delay;
         let to = (from + extent.micro_ops).min(extent.end);
         let used = Use { unit: Unit::Gemm, ordinal, from, to, walk };
         ports.add(mem, write, used)
     };
-    let acc = || indices(0, x.acc, [x.acc0, x.acc1, x.acc2]);
-    let inp = add(Mem::Inp, false, READ, indices(1, x.inp, [x.inp0, x.inp1, x.inp2]));
-    let read = x.accumulate.then(|| add(Mem::Acc, false, GEMM_WRITE - 2 + mul, acc())).flatten();
-    let write = add(Mem::Acc, true, GEMM_WRITE + mul, acc());
+    let inp = add(Mem::Inp, false, READ, 1);
+    let read = x.accumulate.then(|| add(Mem::Acc, false, GEMM_WRITE - 2 + mul, 0)).flatten();
+    let write = add(Mem::Acc, true, GEMM_WRITE + mul, 0);
     [inp, read, write].into_iter().flatten().min()
 }
 
@@ -94,15 +89,10 @@ pub(super) fn vector_ports(
     ordinal: u32,
 ) -> Option<Collision> {
     let (busy, of) = if x.op == VecOp::Qadd { (2, 3) } else { (1, 1) };
-    let indices = |operand: usize| Indices {
-        micro_ops: Rc::clone(uops),
-        operand,
-        counts: [x.count0, x.count1, x.count2],
-        base: [x.dst_at, x.a_at, x.b_at][operand],
-        steps: [[x.dst0, x.dst1, x.dst2], [x.a0, x.a1, x.a2], [x.b0, x.b1, x.b2]][operand],
-    };
+    let loops = Affine::from(x);
     let mut add = |mem: Option<Mem>, write, from, to: Time, operand, (busy, of)| {
-        let walk = Walk::Rows { indices: indices(operand), every: t.step, busy, of };
+        let indices = Indices { micro_ops: Rc::clone(uops), loops, operand };
+        let walk = Walk::Rows { indices, every: t.step, busy, of };
         let to = to.min(extent.end);
         ports.add(mem.filter(|m| Ports::shares(*m))?, write, Use { unit: Unit::Vector, ordinal, from, to, walk })
     };

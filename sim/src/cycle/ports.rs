@@ -4,6 +4,7 @@
 //! units share cycles and a bank are they walked cycle by cycle.
 
 use super::slots::Time;
+use crate::functional::loops::Affine;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use tilewright_hw::HwConfig;
@@ -31,28 +32,30 @@ impl MicroOps {
 #[derive(Debug, Clone)]
 pub(super) struct Indices {
     pub(super) micro_ops: Rc<MicroOps>,
+    pub(super) loops: Affine,
+    /// Which of the three.
     pub(super) operand: usize,
-    pub(super) counts: [u32; 3],
-    pub(super) base: u32,
-    pub(super) steps: [u32; 3],
 }
 
 impl Indices {
+    fn step(&self, level: usize) -> u64 {
+        self.loops.steps[level][self.operand].into()
+    }
+
     /// The index of the row or micro-op with this number.
     fn at(&self, number: u64) -> u64 {
         let uops = self.micro_ops.list.len() as u64;
-        let counts = self.counts.map(u64::from);
+        let counts = self.loops.counts.map(u64::from);
         let (uop, pass) = (number % uops, number / uops);
-        let loops = [pass / counts[2] / counts[1], pass / counts[2] % counts[1], pass % counts[2]];
-        let steps: u64 = loops.iter().zip(self.steps).map(|(n, step)| n * u64::from(step)).sum();
-        u64::from(self.micro_ops.list[uop as usize][self.operand]) + u64::from(self.base) + steps
+        let passes = [pass / counts[2] / counts[1], pass / counts[2] % counts[1], pass % counts[2]];
+        let steps: u64 = (0..3).map(|level| passes[level] * self.step(level)).sum();
+        u64::from(self.micro_ops.list[uop as usize][self.operand]) + u64::from(self.loops.base[self.operand]) + steps
     }
 
     /// The least and the greatest index.
     fn bounds(&self) -> (u64, u64) {
-        let loops: u64 = self.counts.iter().zip(self.steps).map(|(n, step)| u64::from(n - 1) * u64::from(step)).sum();
-        let base = u64::from(self.base);
-        let of = |bound: [u32; 3]| u64::from(bound[self.operand]) + base;
+        let loops: u64 = (0..3).map(|level| u64::from(self.loops.counts[level] - 1) * self.step(level)).sum();
+        let of = |bound: [u32; 3]| u64::from(bound[self.operand]) + u64::from(self.loops.base[self.operand]);
         (of(self.micro_ops.least), of(self.micro_ops.most) + loops)
     }
 }

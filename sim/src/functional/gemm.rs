@@ -1,7 +1,7 @@
 //! Matrix products: the loops around the micro-ops and their checks.
 
 use super::kernel::{Operands, Walk};
-use super::loops::Loops;
+use super::loops::{Affine, Loops};
 use super::{Fsim, Stop};
 use tilewright_hw::device::RunReport;
 use tilewright_hw::isa::Gemm;
@@ -10,20 +10,9 @@ use tilewright_hw::regs::TrapCause;
 impl Fsim {
     pub(super) fn gemm(&mut self, x: &Gemm, most: u64, report: &mut RunReport) -> Result<(), Stop> {
         self.state.refresh_inp();
-        let depth = self.state.gemm_uops.len();
-        let last_uop = x.uop as usize + x.uops as usize;
-        let in_memory = last_uop.min(depth);
-        let uops = &self.state.gemm_uops[(x.uop as usize).min(depth)..in_memory];
-        let walk = Walk {
-            loops: Loops::new(
-                uops,
-                [x.count0, x.count1, x.count2],
-                [x.acc, x.inp, x.wgt],
-                [[x.acc0, x.inp0, x.wgt0], [x.acc1, x.inp1, x.wgt1], [x.acc2, x.inp2, x.wgt2]],
-            ),
-            accumulate: x.accumulate,
-            wgt_zp: x.wgt_zp,
-        };
+        let uops = &self.state.gemm_uops;
+        let affine = Affine::from(x);
+        let walk = Walk { loops: Loops::new(uops, &affine), accumulate: x.accumulate, wgt_zp: x.wgt_zp };
         let depths = [self.config.acc_depth, self.config.inp_depth, self.config.wgt_depth];
         let mut operands = Operands {
             acc: &mut self.state.acc,
@@ -35,7 +24,7 @@ impl Fsim {
             block_out: self.config.block_out as usize,
         };
         // Indices only grow with the loops, so the last pass decides whether any of them leaves its memory.
-        if last_uop <= depth && walk.last_indices_fit(depths) {
+        if walk.loops.uops.len() == x.uops as usize && walk.last_indices_fit(depths) {
             if x.micro_ops() > most {
                 return Err(Stop::Limit);
             }
@@ -43,7 +32,7 @@ impl Fsim {
             report.macs += x.micro_ops() * self.config.macs_per_cycle();
             return Ok(());
         }
-        Err(match walk.run_checked(x.uops as usize, depths, most, &mut operands) {
+        Err(match walk.run_checked(&affine, uops, depths, most, &mut operands) {
             done if done < most => Stop::MicroOp(done, TrapCause::Scratchpad),
             _ => Stop::Limit,
         })

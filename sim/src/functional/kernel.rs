@@ -9,7 +9,7 @@ mod avx512;
 pub(super) use avx512::quads_of_16;
 
 use super::copies::Copies;
-use super::loops::Loops;
+use super::loops::{Affine, Loops};
 use tilewright_hw::config::HwConfig;
 
 /// A way to compute matrix products.
@@ -114,28 +114,22 @@ impl Walk<'_> {
     }
 
     /// Runs until an index leaves its memory, which it does, or `most` micro-ops ran: how many that are.
-    pub(super) fn run_checked(&self, uops: usize, depths: [u32; 3], most: u64, operands: &mut Operands) -> u64 {
-        let counts = self.loops.counts.map(u64::from);
+    pub(super) fn run_checked(
+        &self,
+        affine: &Affine,
+        uops: &[[u32; 3]],
+        depths: [u32; 3],
+        most: u64,
+        operands: &mut Operands,
+    ) -> u64 {
         let mut done = 0;
-        for l0 in 0..counts[0] {
-            for l1 in 0..counts[1] {
-                for l2 in 0..counts[2] {
-                    for u in 0..uops {
-                        let Some(uop) = self.loops.uops.get(u) else { return done };
-                        let index = [0, 1, 2].map(|i| {
-                            let steps =
-                                [l0, l1, l2].into_iter().zip(&self.loops.steps).map(|(n, s)| n * u64::from(s[i]));
-                            u64::from(uop[i]) + u64::from(self.loops.base[i]) + steps.sum::<u64>()
-                        });
-                        if done == most || (0..3).any(|i| index[i] >= u64::from(depths[i])) {
-                            return done;
-                        }
-                        operands.tile(index.map(|i| i as usize), self);
-                        done += 1;
-                    }
-                }
-            }
-        }
+        let _ = affine.for_each(uops, |_, index| {
+            let inside = index.filter(|index| (0..3).all(|i| index[i] < u64::from(depths[i])));
+            let Some(index) = inside.filter(|_| done < most) else { return Err(()) };
+            operands.tile(index.map(|i| i as usize), self);
+            done += 1;
+            Ok(())
+        });
         done
     }
 }

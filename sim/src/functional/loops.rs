@@ -1,6 +1,76 @@
 //! Micro-ops under their affine loops, in fewer steps than one by one where every index is known to lie in its memory.
 
 use std::ops::RangeInclusive;
+use tilewright_hw::isa::{Gemm, Vector};
+
+/// The micro-ops of an instruction and the loops around them, as its fields say; three indices each: acc, inp and wgt, or
+/// dst, a and b.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Affine {
+    /// The first micro-op, and how many a pass has.
+    pub(crate) uop: u32,
+    pub(crate) uops: u32,
+    /// From the outer loop to the inner one.
+    pub(crate) counts: [u32; 3],
+    /// Added to every index.
+    pub(crate) base: [u32; 3],
+    /// `[loop][index]`.
+    pub(crate) steps: [[u32; 3]; 3],
+}
+
+impl From<&Gemm> for Affine {
+    fn from(x: &Gemm) -> Affine {
+        Affine {
+            uop: x.uop,
+            uops: x.uops,
+            counts: [x.count0, x.count1, x.count2],
+            base: [x.acc, x.inp, x.wgt],
+            steps: [[x.acc0, x.inp0, x.wgt0], [x.acc1, x.inp1, x.wgt1], [x.acc2, x.inp2, x.wgt2]],
+        }
+    }
+}
+
+impl From<&Vector> for Affine {
+    fn from(x: &Vector) -> Affine {
+        Affine {
+            uop: x.uop,
+            uops: x.uops,
+            counts: [x.count0, x.count1, x.count2],
+            base: [x.dst_at, x.a_at, x.b_at],
+            steps: [[x.dst0, x.a0, x.b0], [x.dst1, x.a1, x.b1], [x.dst2, x.a2, x.b2]],
+        }
+    }
+}
+
+impl Affine {
+    /// Visits the place and the indices of every micro-op in order, until `visit` stops it. `None` stands for a micro-op
+    /// outside its memory.
+    pub(crate) fn for_each<E>(
+        &self,
+        memory: &[[u32; 3]],
+        mut visit: impl FnMut(u32, Option<[u64; 3]>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let wide = |v: [u32; 3]| v.map(u64::from);
+        let on = |at: [u64; 3], by: [u64; 3]| [at[0] + by[0], at[1] + by[1], at[2] + by[2]];
+        let steps = self.steps.map(wide);
+        let mut at0 = wide(self.base);
+        for _ in 0..self.counts[0] {
+            let mut at1 = at0;
+            for _ in 0..self.counts[1] {
+                let mut at2 = at1;
+                for _ in 0..self.counts[2] {
+                    for u in self.uop..self.uop + self.uops {
+                        visit(u, memory.get(u as usize).map(|uop| on(wide(*uop), at2)))?;
+                    }
+                    at2 = on(at2, steps[2]);
+                }
+                at1 = on(at1, steps[1]);
+            }
+            at0 = on(at0, steps[0]);
+        }
+        Ok(())
+    }
+}
 
 /// Micro-ops and the loops around them; three indices each.
 pub(super) struct Loops<'a> {
@@ -13,11 +83,14 @@ pub(super) struct Loops<'a> {
 }
 
 impl<'a> Loops<'a> {
-    /// Loops of one pass go outside, so that the inner ones are long.
-    pub(super) fn new(uops: &'a [[u32; 3]], counts: [u32; 3], base: [u32; 3], steps: [[u32; 3]; 3]) -> Loops<'a> {
+    /// Those of an instruction in the memory of micro-ops, as far as they lie in it. Loops of one pass go outside, so that
+    /// the inner ones are long.
+    pub(super) fn new(memory: &'a [[u32; 3]], x: &Affine) -> Loops<'a> {
+        let (first, end) = (x.uop as usize, x.uop as usize + x.uops as usize);
+        let uops = &memory[first.min(memory.len())..end.min(memory.len())];
         let mut order = [0, 1, 2];
-        order.sort_by_key(|l| counts[*l] > 1);
-        Loops { uops, counts: order.map(|l| counts[l]), base, steps: order.map(|l| steps[l]) }
+        order.sort_by_key(|l| x.counts[*l] > 1);
+        Loops { uops, counts: order.map(|l| x.counts[l]), base: x.base, steps: order.map(|l| x.steps[l]) }
     }
 
     /// The least and the greatest of index `i` over all passes; there is a micro-op.

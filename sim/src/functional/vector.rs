@@ -6,6 +6,7 @@ mod plan;
 
 use self::plan::Plan;
 use super::kernel::Kernel;
+use super::loops::Affine;
 use super::{Fsim, Stop};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{DESCRIPTOR_BYTES, Descriptor, PARAM_ROWS, TABLE_BYTES, VecOp, VecSrc, Vector};
@@ -21,34 +22,6 @@ pub(crate) fn is_inside(config: &HwConfig, op: VecOp, mem: Mem, index: u64) -> b
         let (entry, row) = op.param_entry(index);
         entry < config.param_depth && row < PARAM_ROWS
     })
-}
-
-/// Visits the indices of dst, a and b of every micro-op of an instruction, in its order, until `visit` stops it. `None`
-/// stands for a micro-op outside its memory.
-pub(crate) fn for_each_micro_op<E>(
-    x: &Vector,
-    uops: &[[u32; 3]],
-    mut visit: impl FnMut(Option<[u64; 3]>) -> Result<(), E>,
-) -> Result<(), E> {
-    let wide = |v: [u32; 3]| -> [u64; 3] { [v[0].into(), v[1].into(), v[2].into()] };
-    let steps = [[x.dst0, x.a0, x.b0], [x.dst1, x.a1, x.b1], [x.dst2, x.a2, x.b2]].map(wide);
-    let on = |at: [u64; 3], by: [u64; 3]| [at[0] + by[0], at[1] + by[1], at[2] + by[2]];
-    let mut at0 = wide([x.dst_at, x.a_at, x.b_at]);
-    for _ in 0..x.count0 {
-        let mut at1 = at0;
-        for _ in 0..x.count1 {
-            let mut at2 = at1;
-            for _ in 0..x.count2 {
-                for u in 0..x.uops as usize {
-                    visit(uops.get(x.uop as usize + u).map(|uop| on(wide(*uop), at2)))?;
-                }
-                at2 = on(at2, steps[2]);
-            }
-            at1 = on(at1, steps[1]);
-        }
-        at0 = on(at0, steps[0]);
-    }
-    Ok(())
 }
 
 /// What an instruction reads before its first micro-op.
@@ -148,7 +121,7 @@ impl Fsim {
         let mut written = x.op.is_deep().then(|| vec![false; self.config.entries(dst_mem) as usize]);
         let mut scratch = Scratch::new(&self.config, x, constants);
         let mut done = 0;
-        for_each_micro_op(x, uops, |index| {
+        Affine::from(x).for_each(uops, |_, index| {
             if done == most {
                 return Err(Stop::Limit);
             }

@@ -1,6 +1,6 @@
 //! What can be known of a vector instruction's micro-ops before they run: that none of them breaks a rule.
 
-use super::super::loops::Loops;
+use super::super::loops::{Affine, Loops};
 use std::ops::{Range, RangeInclusive};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{PARAM_ROWS, TAP_STRIDE, VecOp, Vector};
@@ -14,13 +14,10 @@ pub(super) struct Plan<'a> {
 impl<'a> Plan<'a> {
     /// `None` where the rows have to be looked at one by one.
     pub(super) fn new(config: &HwConfig, x: &Vector, uops: &'a [[u32; 3]]) -> Option<Plan<'a>> {
-        let first = x.uop as usize;
-        let loops = Loops::new(
-            uops.get(first..first + x.uops as usize)?,
-            [x.count0, x.count1, x.count2],
-            [x.dst_at, x.a_at, x.b_at],
-            [[x.dst0, x.a0, x.b0], [x.dst1, x.a1, x.b1], [x.dst2, x.a2, x.b2]],
-        );
+        let loops = Loops::new(uops, &Affine::from(x));
+        if loops.uops.len() < x.uops as usize {
+            return None;
+        }
         let spans = [0, 1, 2].map(|i| loops.span(i));
         let mems = [Some(x.dst.mem()), x.a.mem(), x.b.mem()];
         let plan = Plan { loops, spans };

@@ -1,8 +1,9 @@
 //! Random instructions on every kernel: matrix products in all shapes of loops, and vector operations, whose results on
 //! sixteen lanes are held against the plain ones, which call `tilewright_hw::num`.
 
+use super::is_inside;
 use super::plan::Plan;
-use super::{for_each_micro_op, is_inside};
+use crate::functional::loops::Affine;
 use crate::{Fsim, Kernel};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -262,7 +263,7 @@ fn a_plan_is_made_only_where_no_row_breaks_a_rule() {
         }
         let mut written = Vec::new();
         let (dst, a, b) = (x.dst.mem(), x.a.mem(), x.b.mem());
-        let sound = for_each_micro_op(&x, &uops, |index| {
+        let sound = Affine::from(&x).for_each(&uops, |_, index| {
             let index = index.ok_or("micro-op")?;
             for (index, mem) in index.iter().zip([Some(dst), a, b]) {
                 if mem.is_some_and(|m| !is_inside(&config, op, m, *index)) {
