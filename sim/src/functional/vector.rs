@@ -1,7 +1,7 @@
 //! Element-wise work on rows.
 
 #[cfg(target_arch = "x86_64")]
-mod avx512;
+mod lanes;
 mod plan;
 
 use self::plan::Plan;
@@ -97,15 +97,19 @@ impl Fsim {
         }
     }
 
-    /// Runs it on sixteen elements at once, where the machine and the instruction's constants allow.
+    /// Runs it on as many elements at once as the machine's registers hold, where it and the instruction's constants allow.
     #[cfg(target_arch = "x86_64")]
     fn on_lanes(&mut self, x: &Vector, plan: &Plan, constants: &Constants) -> bool {
-        if self.kernel != Kernel::Avx512 {
-            return false;
+        let sizes = [self.config.row_elements(), self.config.block_out];
+        // SAFETY: `Kernel::is_usable` found the instructions, and block_out a multiple of the elements; a plan's indices lie
+        // in their memories.
+        unsafe {
+            match self.kernel {
+                Kernel::Avx512 => lanes::run_avx512(x, plan, constants, &mut self.state, sizes),
+                Kernel::Avx2 => lanes::run_avx2(x, plan, constants, &mut self.state, sizes),
+                Kernel::Portable => false,
+            }
         }
-        // SAFETY: `Kernel::is_usable` found the instructions and block_out a multiple of 16, and a plan's indices lie in
-        // their memories.
-        unsafe { avx512::run(x, plan, constants, &mut self.state, [self.config.row_elements(), self.config.block_out]) }
     }
 
     #[cfg(not(target_arch = "x86_64"))]
