@@ -22,33 +22,61 @@ pub(super) unsafe fn walk<const IN: usize, const OUT: usize, const BATCH: usize>
             for row in 0..batch {
                 let acc = acc.add((a * batch + row) * outputs);
                 let inp = inp.add((i * batch + row) * inputs).cast::<i32>();
-                for o in (0..outputs).step_by(8) {
-                    let wgt = wgt.add(o * 2);
-                    let mut even = _mm256_setzero_si256();
-                    let mut odd = _mm256_setzero_si256();
-                    let mut pair = 0;
-                    while pair + 1 < inputs / 2 {
-                        let w0 = _mm256_loadu_si256(wgt.add(pair * outputs * 2).cast());
-                        let w1 = _mm256_loadu_si256(wgt.add((pair + 1) * outputs * 2).cast());
-                        let x0 = _mm256_set1_epi32(inp.add(pair).read_unaligned());
-                        let x1 = _mm256_set1_epi32(inp.add(pair + 1).read_unaligned());
-                        even = _mm256_add_epi32(even, _mm256_madd_epi16(w0, x0));
-                        odd = _mm256_add_epi32(odd, _mm256_madd_epi16(w1, x1));
-                        pair += 2;
-                    }
-                    if pair < inputs / 2 {
-                        let w0 = _mm256_loadu_si256(wgt.add(pair * outputs * 2).cast());
-                        let x0 = _mm256_set1_epi32(inp.add(pair).read_unaligned());
-                        even = _mm256_add_epi32(even, _mm256_madd_epi16(w0, x0));
-                    }
-                    let mut sum = _mm256_add_epi32(even, odd);
-                    let acc = acc.add(o).cast::<__m256i>();
-                    if accumulate {
-                        sum = _mm256_add_epi32(sum, _mm256_loadu_si256(acc));
-                    }
-                    _mm256_storeu_si256(acc, sum);
+                let mut o = 0;
+                while o + 16 <= outputs {
+                    columns::<2>(acc.add(o), inp, wgt.add(o * 2), [inputs, outputs], accumulate);
+                    o += 16;
+                }
+                if o < outputs {
+                    columns::<1>(acc.add(o), inp, wgt.add(o * 2), [inputs, outputs], accumulate);
                 }
             }
         }
     });
+}
+
+/// Eight times `N` outputs of one row: pairs of inputs are spread once for all of them, and summed in turn in two sums each.
+///
+/// # Safety
+/// The machine has AVX2; the pointers are those of the outputs' first element, of the row's inputs in pairs, and of the
+/// outputs' first weights.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn columns<const N: usize>(
+    acc: *mut i32,
+    inp: *const i32,
+    wgt: *const i16,
+    [inputs, outputs]: [usize; 2],
+    accumulate: bool,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        let zero = _mm256_setzero_si256();
+        let (mut even, mut odd) = ([zero; N], [zero; N]);
+        let weights = |pair: usize, k: usize| _mm256_loadu_si256(wgt.add(pair * outputs * 2 + k * 16).cast());
+        let mut pair = 0;
+        while pair + 1 < inputs / 2 {
+            let x0 = _mm256_set1_epi32(inp.add(pair).read_unaligned());
+            let x1 = _mm256_set1_epi32(inp.add(pair + 1).read_unaligned());
+            for k in 0..N {
+                even[k] = _mm256_add_epi32(even[k], _mm256_madd_epi16(weights(pair, k), x0));
+                odd[k] = _mm256_add_epi32(odd[k], _mm256_madd_epi16(weights(pair + 1, k), x1));
+            }
+            pair += 2;
+        }
+        if pair < inputs / 2 {
+            let x0 = _mm256_set1_epi32(inp.add(pair).read_unaligned());
+            for (k, even) in even.iter_mut().enumerate() {
+                *even = _mm256_add_epi32(*even, _mm256_madd_epi16(weights(pair, k), x0));
+            }
+        }
+        for (k, (even, odd)) in even.into_iter().zip(odd).enumerate() {
+            let mut sum = _mm256_add_epi32(even, odd);
+            let acc = acc.add(8 * k).cast::<__m256i>();
+            if accumulate {
+                sum = _mm256_add_epi32(sum, _mm256_loadu_si256(acc));
+            }
+            _mm256_storeu_si256(acc, sum);
+        }
+    }
 }
