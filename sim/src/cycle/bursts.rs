@@ -50,9 +50,9 @@ impl Row {
     /// The next burst: at most the longest, none across a page.
     #[inline]
     pub(super) fn next(&self, cut: Cut) -> Request {
-        let addr = self.at / cut.beat_bytes * cut.beat_bytes;
-        let end = self.end.min((addr / PAGE + 1) * PAGE);
-        let beats = (end - addr).div_ceil(cut.beat_bytes);
+        let addr = self.at & !(cut.beat_bytes - 1);
+        let end = self.end.min((addr | (PAGE - 1)) + 1);
+        let beats = (end - addr + cut.beat_bytes - 1) >> cut.beat_bytes.trailing_zeros();
         Request { addr, beats: beats.min(cut.longest.into()) as u32 }
     }
 

@@ -28,6 +28,9 @@ use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
 /// Intervals of states that may wait to be counted.
 const WAITING: usize = 1 << 12;
 
+/// Grants after which states are looked at.
+const SETTLE: u32 = 64;
+
 /// Cycles after which accesses that are over are forgotten.
 const FORGET: Time = 256;
 
@@ -167,6 +170,8 @@ pub(super) struct Engine<'a, W: Work> {
     /// The last grant: nothing that is found from now on comes earlier.
     pub(super) now: Time,
     pub(super) forgotten: Time,
+    /// Grants so far, modulo 2^32.
+    pub(super) propagated: u32,
     /// The last cycle in which a read was granted, and whether it was load's.
     pub(super) last_read: Time,
     pub(super) last_load: bool,
@@ -227,6 +232,7 @@ impl<'a, W: Work> Engine<'a, W> {
             store: Store::new(config),
             now: 0,
             forgotten: 0,
+            propagated: 0,
             last_read: 0,
             last_load,
             ports: Ports::new(config, limit),
@@ -322,7 +328,10 @@ impl<'a, W: Work> Engine<'a, W> {
                 self.fail(unit, fault);
             }
         }
-        self.settle();
+        self.propagated = self.propagated.wrapping_add(1);
+        if self.propagated.is_multiple_of(SETTLE) {
+            self.settle();
+        }
     }
 
     fn settle(&mut self) {
@@ -560,34 +569,30 @@ impl<'a, W: Work> Engine<'a, W> {
 
     /// Grants the earliest request that comes no later than `until`; its cycle, and whose it is.
     fn grant(&mut self, until: Time) -> Option<(Time, Client)> {
-        let at_least = |(t, r): (Time, Request)| (t, t.max(self.last_read + 1), r);
-        let fetch = self.fetch.request().map(at_least);
-        let load = self.load.request().map(at_least);
-        let write = self.store.request();
-        let read = [fetch, load].into_iter().flatten().map(|(_, at, _)| at).min();
-        // In one cycle the memory is asked for the read first.
-        match (read, write) {
-            (Some(at), w) if at <= until && w.is_none_or(|(w, _)| at <= w) => {
-                let now = |r: Option<(Time, Time, Request)>| r.filter(|(_, t, _)| *t == at);
-                let both = now(fetch).is_some() && now(load).is_some();
-                let chosen = if both && !self.last_load { None } else { now(fetch) };
-                match (chosen, load) {
-                    (Some((asked, _, request)), _) => {
-                        let burst = self.ask(at, request, Direction::Read);
-                        self.fetch.granted(asked, at, request, burst);
-                        self.last_load = false;
-                    }
-                    (None, Some((asked, _, request))) => {
-                        let burst = self.ask(at, request, Direction::Read);
-                        self.load.granted(asked, at, request, burst);
-                        self.last_load = true;
-                    }
-                    (None, None) => return None,
-                }
-                self.last_read = at;
-                Some((at, if self.last_load { Client::Load } else { Client::Fetch }))
+        let (fetch, load, store) = (self.fetch.request(), self.load.request(), self.store.request());
+        let read_at = |asked: Option<&(Time, Request)>| asked.map_or(Time::MAX, |(t, _)| (*t).max(self.last_read + 1));
+        let [fetch_at, load_at] = [read_at(fetch.as_ref()), read_at(load.as_ref())];
+        let (read, write) = (fetch_at.min(load_at), store.as_ref().map_or(Time::MAX, |(t, _)| *t));
+        let at = read.min(write);
+        if at > until || at == Time::MAX {
+            return None;
+        }
+        // In one cycle the memory is asked for the read first, and of two reads for the one that was not granted last.
+        let fetches = fetch_at == read && (load_at > read || self.last_load);
+        match (fetch, load, store) {
+            (Some((asked, request)), ..) if read == at && fetches => {
+                let burst = self.ask(at, request, Direction::Read);
+                self.fetch.granted(asked, at, request, burst);
+                (self.last_read, self.last_load) = (at, false);
+                Some((at, Client::Fetch))
             }
-            (_, Some((at, request))) if at <= until => {
+            (_, Some((asked, request)), _) if read == at => {
+                let burst = self.ask(at, request, Direction::Read);
+                self.load.granted(asked, at, request, burst);
+                (self.last_read, self.last_load) = (at, true);
+                Some((at, Client::Load))
+            }
+            (_, _, Some((_, request))) => {
                 let burst = self.ask(at, request, Direction::Write);
                 let retired = self.store.granted(at, request, burst);
                 if let Some(retired) = retired {

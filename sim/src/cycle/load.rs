@@ -29,7 +29,7 @@ pub(super) mod layer {
 }
 
 /// What the writing side needs of an instruction.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Context {
     ordinal: u32,
     start: Time,
@@ -54,14 +54,14 @@ struct Walk {
     /// The cycle in which the row that comes next stands first.
     stands: Time,
     first: bool,
-    context: Context,
+    ordinal: u32,
+    row_bytes: u64,
 }
 
 /// A row between the two sides.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     visible: Time,
-    context: Context,
     first: bool,
     last: bool,
     pad: bool,
@@ -73,7 +73,9 @@ struct Row {
 /// A row that is being written, in its data.
 #[derive(Debug, Clone, Copy)]
 struct Data {
-    row: Row,
+    last: bool,
+    /// The byte behind the row's last.
+    end: u64,
     src: u64,
     dst: u64,
     left: u64,
@@ -95,7 +97,9 @@ pub(super) struct Load {
     walk: Option<Walk>,
     /// When the walk of the last instruction ended.
     walked: Time,
-    contexts: Slots,
+    /// Of the instructions whose rows are not all written, in order: rows are those of the first.
+    contexts: VecDeque<Context>,
+    context_places: Slots,
     row_places: Slots,
     rows: VecDeque<Row>,
     splitter: Splitter,
@@ -127,7 +131,8 @@ impl Load {
             started: 0,
             walk: None,
             walked: 0,
-            contexts: Slots::new(config.dma_under_way()),
+            contexts: VecDeque::new(),
+            context_places: Slots::new(config.dma_under_way()),
             row_places: Slots::new(config.load_rows()),
             rows: VecDeque::new(),
             splitter: Splitter::new(Cut::new(config), REQUESTS),
@@ -161,14 +166,14 @@ impl Load {
 
     /// In the cycles from `from` to before `to` pieces of bytes are passed on, which are written one cycle later.
     #[inline]
-    fn written(&mut self, c: &Context, (from, to): (Time, Time), first: u64, end: u64, piece: u64) {
+    fn written(&mut self, (mem, ordinal): (Mem, u32), (from, to): (Time, Time), first: u64, end: u64, piece: u64) {
         self.states.add(layer::WRITE, from + 1, to + 1, UnitState::Busy);
         if let Some(uses) = &mut self.uses
             && from < to
-            && Ports::shares(c.mem)
+            && Ports::shares(mem)
         {
             let walk = Access::Bytes(Bytes { first, end, piece });
-            uses.push((c.mem, Use { unit: Unit::Load, ordinal: c.ordinal, from: from + 1, to: to + 1, walk }));
+            uses.push((mem, Use { unit: Unit::Load, ordinal, from: from + 1, to: to + 1, walk }));
         }
     }
 
@@ -177,13 +182,13 @@ impl Load {
         if self.walk.is_some() {
             return None;
         }
-        Some(self.walked.max(self.contexts.ready(1)?))
+        Some(self.walked.max(self.context_places.ready(1)?))
     }
 
     /// An instruction starts.
     pub(super) fn start(&mut self, config: &HwConfig, x: &isa::Load, bases: &[Base], at: Time) {
-        self.contexts.take(1);
-        let context = Context {
+        self.context_places.take(1);
+        self.contexts.push_back(Context {
             ordinal: self.started,
             start: at,
             mem: x.mem,
@@ -193,11 +198,12 @@ impl Load {
             after: x.x_after.into(),
             row_bytes: x.row_bytes.into(),
             pack: x.pack,
-        };
-        self.started += 1;
+        });
         self.unretired.push_back(at);
         let rows = LoadRows::new(config, x, bases).peekable();
-        self.walk = Some(Walk { rows, stands: at + 1, first: true, context });
+        let (ordinal, row_bytes) = (self.started, x.row_bytes.into());
+        self.walk = Some(Walk { rows, stands: at + 1, first: true, ordinal, row_bytes });
+        self.started += 1;
     }
 
     /// Goes on as far as is known. Whether anything was done.
@@ -223,7 +229,7 @@ impl Load {
                 Ok(row) => row,
                 Err(stop) => {
                     let cause = if let Stop::Trap(cause) = stop { *cause } else { TrapCause::Scratchpad };
-                    let fault = Fault { at: walk.stands, cause, ordinal: walk.context.ordinal };
+                    let fault = Fault { at: walk.stands, cause, ordinal: walk.ordinal };
                     self.fault = Some(fault.or_before(self.fault));
                     return any;
                 }
@@ -243,18 +249,10 @@ impl Load {
             let (dram, first_byte) = (row.dram, row.bytes.start as u64);
             walk.rows.next();
             let last = walk.rows.peek().is_none();
-            let src = dram.unwrap_or(0) % self.bus;
-            let row = Row {
-                visible: at + 1,
-                context: walk.context,
-                first: walk.first,
-                last,
-                pad: dram.is_none(),
-                at: first_byte,
-                src,
-            };
+            let src = dram.unwrap_or(0) & (self.bus - 1);
+            let row = Row { visible: at + 1, first: walk.first, last, pad: dram.is_none(), at: first_byte, src };
             if let Some(addr) = dram {
-                self.splitter.push(addr, walk.context.row_bytes, at + 1, last);
+                self.splitter.push(addr, walk.row_bytes, at + 1, last);
             }
             self.rows.push_back(row);
             (walk.first, walk.stands) = (false, at + 1);
@@ -304,57 +302,55 @@ impl Load {
                 continue;
             }
             let Some(row) = self.rows.pop_front() else { return any };
+            let Some(c) = self.contexts.front() else { return any };
             any = true;
             let taken = row.visible.max(self.finished);
             self.row_places.give(taken);
             if row.first {
-                self.contexts.give(taken);
+                self.context_places.give(taken);
             }
             self.clock = taken + 1;
-            let c = row.context;
             let mut pads = c.before;
             if row.pad {
                 pads += c.after + if c.pack { c.row_bytes } else { c.row_bytes.div_ceil(c.entry) };
-            }
-            self.write_pads(&c, row.at, pads);
-            if row.pad {
-                self.end_row(&row);
+                self.write_pads(row.at, pads);
+                self.end_row(row.last);
             } else {
                 let first = row.at + c.pads_before();
-                self.data = Some(Data { row, src: row.src, dst: first % c.chunk, left: c.row_bytes });
+                let (dst, left) = (first & (c.chunk - 1), c.row_bytes);
+                self.data = Some(Data { last: row.last, end: first + left, src: row.src, dst, left });
+                self.write_pads(row.at, pads);
             }
         }
     }
 
     /// Writes so many entries of padding, or packed bytes, from place `at` on.
-    fn write_pads(&mut self, c: &Context, at: u64, pads: u64) {
-        if pads == 0 {
-            return;
-        }
+    fn write_pads(&mut self, at: u64, pads: u64) {
+        let Some(c) = self.contexts.front().filter(|_| pads > 0) else { return };
         let (steps, end, piece) = if c.pack {
             ((at % c.chunk + pads).div_ceil(c.chunk), at + pads, c.chunk)
         } else {
             (pads, at + pads * c.entry, c.entry)
         };
-        self.written(c, (self.clock, self.clock + steps), at, end, piece);
+        let target = (c.mem, c.ordinal);
+        self.written(target, (self.clock, self.clock + steps), at, end, piece);
         self.clock += steps;
     }
 
     /// Writes data as far as their beats are known. Whether the row ended, and whether anything was written.
     fn write_data(&mut self) -> (bool, bool) {
-        let Some(mut d) = self.data else { return (true, false) };
-        let c = d.row.context;
-        let unit = self.bus.min(c.chunk);
+        let (Some(mut d), Some(c)) = (self.data, self.contexts.front()) else { return (true, false) };
+        let (chunk, target, alike) = (c.chunk, (c.mem, c.ordinal), c.chunk == self.bus);
+        let unit = self.bus.min(chunk);
         let (mut run, mut any) = ((self.clock, self.clock), false);
-        let end = d.row.at + c.pads_before() + c.row_bytes;
-        let mut run_first = end - d.left;
+        let mut run_first = d.end - d.left;
         let ended = loop {
-            if let Some((from, n)) = self.write_run(&d) {
+            if alike && let Some((from, n)) = self.write_run(&d) {
                 if from == run.1 {
                     run.1 += Time::from(n);
                 } else {
-                    self.written(&c, run, run_first, end - d.left, c.chunk);
-                    (run, run_first) = ((from, from + Time::from(n)), end - d.left);
+                    self.written(target, run, run_first, d.end - d.left, chunk);
+                    (run, run_first) = ((from, from + Time::from(n)), d.end - d.left);
                 }
                 any = true;
                 self.clock = run.1;
@@ -364,13 +360,13 @@ impl Load {
                 }
                 continue;
             }
-            let n = unit.min(c.chunk - d.dst).min(d.left);
+            let n = unit.min(chunk - d.dst).min(d.left);
             let past = d.src + n;
             let both = past > self.bus;
             let Some(usable) = self.words.usable(usize::from(both)) else { break false };
             let at = self.clock.max(usable);
             if self.fails(both) {
-                let fault = Fault { at, cause: TrapCause::Bus, ordinal: c.ordinal };
+                let fault = Fault { at, cause: TrapCause::Bus, ordinal: target.1 };
                 self.fault = Some(fault.or_before(self.fault));
                 self.broken = true;
                 break false;
@@ -378,14 +374,14 @@ impl Load {
             if at == run.1 {
                 run.1 += 1;
             } else {
-                self.written(&c, run, run_first, end - d.left, c.chunk);
-                (run, run_first) = ((at, at + 1), end - d.left);
+                self.written(target, run, run_first, d.end - d.left, chunk);
+                (run, run_first) = ((at, at + 1), d.end - d.left);
             }
             any = true;
             self.clock = at + 1;
             d.left -= n;
-            d.src = past % self.bus;
-            d.dst = (d.dst + n) % c.chunk;
+            d.src = past & (self.bus - 1);
+            d.dst = (d.dst + n) & (chunk - 1);
             let words = if d.left == 0 { 1 + u32::from(both) } else { u32::from(past >= self.bus) };
             for _ in 0..words {
                 self.use_word(at);
@@ -394,25 +390,29 @@ impl Load {
                 break true;
             }
         };
-        self.written(&c, run, run_first, end - d.left, c.chunk);
+        self.written(target, run, run_first, d.end - d.left, chunk);
         if ended {
             self.data = None;
-            // Padding behind the data begins with the next entry, or with pack at the next byte.
-            self.write_pads(&c, if c.pack { end } else { end.next_multiple_of(c.entry) }, c.after);
-            self.end_row(&d.row);
+            if let Some(c) = self.contexts.front().filter(|c| c.after > 0) {
+                // Padding behind the data begins with the next entry, or with pack at the next byte.
+                let (at, pads) = (if c.pack { d.end } else { d.end.next_multiple_of(c.entry) }, c.after);
+                self.write_pads(at, pads);
+            }
+            self.end_row(d.last);
         } else {
             self.data = Some(d);
         }
         (ended, any)
     }
 
-    /// Writes whole words, one a cycle, where they lie alike in beats and chunks and follow one another without a pause.
+    /// Writes whole words of chunks of a beat, one a cycle, where they lie alike in both and follow one another without a
+    /// pause.
     fn write_run(&mut self, d: &Data) -> Option<(Time, u32)> {
         let burst = self.flying.front_mut()?;
-        if d.src != 0 || d.dst != 0 || d.row.context.chunk != self.bus || burst.error {
+        if d.src != 0 || d.dst != 0 || burst.error {
             return None;
         }
-        let most = burst.words.min((d.left / self.bus) as u32);
+        let most = burst.words.min((d.left >> self.bus.trailing_zeros()) as u32);
         let (from, n) = self.words.use_run(self.clock, most, &mut self.places)?;
         burst.words -= n;
         if burst.words == 0 {
@@ -440,14 +440,14 @@ impl Load {
         }
     }
 
-    /// The row ended in the cycle before `clock`.
-    fn end_row(&mut self, row: &Row) {
+    /// A row, or the instruction's last, ended in the cycle before `clock`.
+    fn end_row(&mut self, last: bool) {
         self.finished = self.clock - 1;
-        if row.last {
+        if last && let Some(context) = self.contexts.pop_front() {
             let at = self.finished + 1;
             self.unretired.pop_front();
-            self.states.add(layer::BUSY, row.context.start + 1, at + 1, UnitState::Busy);
-            self.retired.push_back(Retired { ordinal: row.context.ordinal, at });
+            self.states.add(layer::BUSY, context.start + 1, at + 1, UnitState::Busy);
+            self.retired.push_back(Retired { ordinal: context.ordinal, at });
         }
     }
 

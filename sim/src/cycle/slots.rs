@@ -147,11 +147,23 @@ impl Words {
     }
 
     /// Uses up words one a cycle, from the first cycle on that is not before `clock`, at most `most`: the cycles, where
-    /// four words and more follow one another without a pause.
+    /// four words and more follow one another without a pause, or all that are left do.
     #[inline]
     pub(super) fn use_run(&mut self, clock: Time, most: u32, places: &mut Slots) -> Option<Run> {
-        let &(enters, n) = self.entering.runs.front()?;
         let from = clock.max(self.usable[0]);
+        let Some(&(enters, n)) = self.entering.runs.front() else {
+            let count = self.held.min(most as usize);
+            if (1..count).any(|k| self.usable[k] > from + k as Time) || count == 0 {
+                return None;
+            }
+            self.usable.copy_within(count.., 0);
+            self.held -= count;
+            self.used.copy_within(count.., 0);
+            for k in 0..count {
+                self.used[4 - count + k] = from + k as Time;
+            }
+            return Some((from, count as u32));
+        };
         let pause = (1..4).any(|k| self.usable[k as usize] > from + k) || enters + 3 > from + 4;
         let count = most.min(n);
         if self.held < 4 || pause || count < 4 {
