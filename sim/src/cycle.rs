@@ -17,13 +17,16 @@ mod slots;
 mod states;
 mod store;
 mod tokens;
+mod undo;
 
 pub use check::{Diagnosis, DiagnosisKind};
 
 use crate::access::Context;
 use crate::dram::Dram;
+use crate::functional::dma::StoreRows;
 use crate::functional::{Fsim, Stop};
 use crate::queue::{DEFAULT_CYCLE_LIMIT, Queue};
+use bursts::{Cut, Row};
 use check::{Checker, Found, Memories};
 use engine::{Engine, Halt, Order, Work};
 use ports::MicroOps;
@@ -32,8 +35,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tilewright_hw::config::{DramSection, HwConfig, Mem};
 use tilewright_hw::device::{Command, DeviceError, RunReport};
-use tilewright_hw::isa::{Insn, Op};
+use tilewright_hw::isa::{INSN_BYTES, Insn, Op, Opcode, Store, Unit};
 use tilewright_hw::regs::TrapCause;
+use undo::Undo;
 
 /// How the model runs.
 #[derive(Debug, Clone, Copy, Default)]
@@ -117,6 +121,7 @@ impl Csim {
             timing_only: self.options.timing_only,
             report: RunReport::default(),
             known: [None, None],
+            undo: Undo::default(),
             check: self.options.strict.then(|| (Checker::new(command.stream()), &mut self.memories)),
         };
         let stream = (command.stream_addr, command.insns);
@@ -152,10 +157,57 @@ struct Values<'a> {
     report: RunReport,
     /// The micro-ops of the last gemm and vector instruction, with their place, as long as nothing is loaded over them.
     known: [Option<(u32, u32, Rc<MicroOps>)>; 2],
+    undo: Undo,
     check: Option<(Checker, &'a mut Memories)>,
 }
 
+impl Values<'_> {
+    /// A store's rows, of each the bursts that lie in memory: the bus answers with an error after the others, when more rows
+    /// are on their way.
+    fn store(&mut self, x: &Store, most: u64) -> Result<(), Stop> {
+        let config = Arc::clone(self.fsim.shared_config());
+        let memory_bytes = self.fsim.memory().len() as u64;
+        let (cut, mut end) = (Cut::new(&config), Ok(()));
+        for (row, _) in StoreRows::new(&config, x, &self.command.bases).zip(0..most) {
+            let (addr, source) = row?;
+            let (mut bursts, mut from) = (Row::new(addr, x.row_bytes.into(), 0), source.start);
+            if addr + u64::from(x.row_bytes) <= memory_bytes {
+                self.undo.note(self.fsim.memory(), addr as usize..addr as usize + source.len());
+                self.fsim.store_bytes(x.mem, source, addr as usize);
+                continue;
+            }
+            end = Err(Stop::Trap(TrapCause::Bus));
+            while !bursts.is_empty() {
+                let (at, request) = (bursts.at(), bursts.next(cut));
+                let bytes = bursts.granted(request, cut, 0);
+                if request.addr + u64::from(request.beats) * cut.beat_bytes <= memory_bytes {
+                    self.undo.note(self.fsim.memory(), at as usize..(at + bytes) as usize);
+                    self.fsim.store_bytes(x.mem, from..from + bytes as usize, at as usize);
+                } else {
+                    self.undo.note_outside(bytes);
+                }
+                from += bytes as usize;
+            }
+        }
+        end
+    }
+}
+
 impl Work for Values<'_> {
+    fn wrote(&mut self, bytes: u64) {
+        self.undo.forget(bytes);
+    }
+
+    fn take_back(&mut self, bytes: u64) {
+        self.undo.take_back(self.fsim.memory_mut(), bytes);
+    }
+
+    fn refuses(&self, place: u32) -> Unit {
+        let at = self.command.stream_addr + u64::from(place) * INSN_BYTES as u64;
+        let opcode = self.fsim.memory().get(at as usize).and_then(|byte| Opcode::from_code(byte & 15));
+        opcode.map_or(Unit::Load, Opcode::unit)
+    }
+
     fn found(&mut self) -> Vec<Found> {
         self.check.take().map(|(checker, _)| checker.into_found()).unwrap_or_default()
     }
@@ -213,7 +265,11 @@ impl Work for Values<'_> {
             };
             checker.starts(&context, memories, order, &insn.op);
         }
-        match self.fsim.execute(&insn.op, &self.command.bases, order.most, &mut self.report) {
+        let end = match &insn.op {
+            Op::Store(x) => self.store(x, order.most),
+            op => self.fsim.execute(op, &self.command.bases, order.most, &mut self.report),
+        };
+        match end {
             // One that goes on past the limit has no values; its times say that the run does.
             Ok(()) | Err(Stop::Limit) => Ok(()),
             Err(Stop::Program(what)) => Err(Halt::Program(what)),

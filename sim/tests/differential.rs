@@ -167,9 +167,6 @@ fn compare_time(modelled: &RunReport, found: &RunReport) -> Option<String> {
     if modelled.retired != found.retired {
         return Some(format!("the cycle model retired {:?}, the design {:?}", modelled.retired, found.retired));
     }
-    if found.trap.is_some() {
-        return None;
-    }
     if (modelled.macs, modelled.bytes) != (found.macs, found.bytes) {
         let of = |r: &RunReport| format!("{} multiply-accumulates, bytes {:?}", r.macs, r.bytes);
         return Some(format!("the cycle model has {}, the design {}", of(modelled), of(found)));
@@ -236,6 +233,9 @@ fn compare_fault(devices: &mut Devices, planted: &Planted) -> Option<String> {
         if let Some(d) = difference(&before, memory, |i| !stored[i]) {
             return Some(format!("{name}{d}, where nothing is stored"));
         }
+    }
+    if let Some(d) = difference(rtl.memory(), csim.memory(), |_| true) {
+        return Some(format!("the cycle model: {d}, after the trap"));
     }
     let Some(Trap { cycle: Some(at), .. }) = trap else { return Some(format!("has no cycle of its trap, {trap:?}")) };
     // The cycle behind the trap's is the first in which it shows.

@@ -43,6 +43,11 @@ impl Row {
         Row { at: addr, end: addr + bytes, stands }
     }
 
+    /// The first byte that is not requested yet.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.at == self.end
     }

@@ -51,6 +51,20 @@ impl<W: Work> Engine<'_, W> {
             return None;
         }
         self.wait_for_ever(cycles);
+        if trap.is_some() {
+            for (_, read, written) in self.late.drain(..).filter(|(at, ..)| *at >= cycles) {
+                self.read -= read;
+                self.store.written -= written;
+            }
+            self.work.take_back(self.store.written);
+            if let Some((at, unit)) = self.refused {
+                let place = self.queues[unit as usize].places.ready(1);
+                self.fetch.refused(at, place.is_none_or(|free| free > at));
+            }
+            self.load.cut(cycles);
+            self.store.cut(cycles);
+            self.fetch.cut(self.standing.as_ref().map(|(joined, _)| joined.at), cycles);
+        }
         Some(self.report(cycles, trap))
     }
 

@@ -91,6 +91,15 @@ pub(super) trait Work {
     /// The micro-ops of a gemm or vector instruction that lie in their memory, where values are known and there are any.
     fn micro_ops(&mut self, insn: &Insn) -> Option<Rc<MicroOps>>;
 
+    /// So many bytes of stores are written, whatever comes.
+    fn wrote(&mut self, bytes: u64);
+
+    /// Bytes of stores behind the first so many are not.
+    fn take_back(&mut self, bytes: u64);
+
+    /// The unit of an instruction that cannot be decoded; load where its opcode is none.
+    fn refuses(&self, place: u32) -> Unit;
+
     /// An instruction does its work; those that it depends on have done theirs.
     fn run(&mut self, insn: &Insn, order: Order) -> Result<(), Halt>;
 }
@@ -161,6 +170,8 @@ pub(super) struct Engine<'a, W: Work> {
     pub(super) limit: Time,
     pub(super) fetch: Fetch,
     pub(super) standing: Option<(Joined, Insn)>,
+    /// The cycle in which an instruction stands that cannot be decoded, and the unit whose queue it waits for.
+    pub(super) refused: Option<(Time, Unit)>,
     pub(super) queues: [Queue; 4],
     pub(super) tokens: Tokens,
     pub(super) load: Load,
@@ -194,6 +205,8 @@ pub(super) struct Engine<'a, W: Work> {
     pub(super) found: Vec<Found>,
     /// Bytes read.
     pub(super) read: u64,
+    /// Grants since a token counter may have overflowed, which is told later: cycles, and bytes that were read and written.
+    pub(super) late: Vec<(Time, u64, u64)>,
 }
 
 impl<'a, W: Work> Engine<'a, W> {
@@ -224,6 +237,8 @@ impl<'a, W: Work> Engine<'a, W> {
             limit,
             fetch: Fetch::new(config, stream.0, stream.1),
             standing: None,
+            refused: None,
+            late: Vec::new(),
             queues: [queue(), queue(), queue(), queue()],
             tokens: Tokens::new(config.token_bits),
             load: Load::new(config),
@@ -263,9 +278,18 @@ impl<'a, W: Work> Engine<'a, W> {
         loop {
             self.propagate(client);
             let end = self.trap_time();
+            let before = (self.read, self.store.written);
             let Some((at, granted)) = self.grant(end) else { break };
             if at > self.limit {
                 return self.finish(true);
+            }
+            if self.tokens.may_have_overflowed() {
+                self.late.push((at, self.read - before.0, self.store.written - before.1));
+            } else {
+                self.late.clear();
+                if granted == Client::Store {
+                    self.work.wrote(self.store.written);
+                }
             }
             (self.now, client) = (at, granted);
         }
@@ -334,25 +358,29 @@ impl<'a, W: Work> Engine<'a, W> {
         }
     }
 
+    /// Counts what nothing that is found from now on can change.
     fn settle(&mut self) {
+        if self.tokens.may_have_overflowed() {
+            return;
+        }
         if self.now >= self.forgotten + FORGET {
             self.forgotten = self.now;
             self.ports.forget(self.now);
         }
-        let last = |unit: Unit| self.queues[unit as usize].last_start;
+        let (now, last) = (self.now, |unit: Unit| self.queues[unit as usize].last_start);
         if self.load.states.waiting() > WAITING {
-            self.load.settle(last(Unit::Load));
+            self.load.settle(last(Unit::Load), now);
         }
         if self.store.states.waiting() > WAITING {
-            self.store.settle(last(Unit::Store));
+            self.store.settle(last(Unit::Store), now);
         }
         for (unit, compute) in [(Unit::Gemm, &mut self.gemm), (Unit::Vector, &mut self.vector)] {
             if compute.states.waiting() > WAITING {
-                compute.states.settle(self.queues[unit as usize].last_start + 1);
+                compute.states.settle((self.queues[unit as usize].last_start + 1).min(now));
             }
         }
         if self.fetch.states.waiting() > WAITING {
-            self.fetch.settle();
+            self.fetch.settle(now);
         }
         self.share();
     }
@@ -386,6 +414,9 @@ impl<'a, W: Work> Engine<'a, W> {
                 match found {
                     Ok(insn) => self.standing = Some((joined, insn)),
                     Err(cause) => {
+                        if !joined.error {
+                            self.refused = Some((joined.at, self.work.refuses(joined.place)));
+                        }
                         self.candidate(Candidate {
                             at: joined.at,
                             unit: TrapUnit::Fetch as usize,

@@ -170,15 +170,32 @@ impl Fetch {
         }
     }
 
+    /// The instruction that stands in cycle `at` cannot be decoded; it waits for its queue all the same, where that is full.
+    pub(super) fn refused(&mut self, at: Time, full: bool) {
+        let state = if full { UnitState::Space } else { UnitState::Busy };
+        self.states.add(layer::INSTRUCTION, at, at + 1, state);
+    }
+
     /// The cycle of the last beat.
     pub(super) fn last_beat(&self) -> Time {
         self.last_beat
     }
 
-    /// Counts states as far as all is known.
-    pub(super) fn settle(&mut self) {
+    /// The run ends before cycle `end`, in the middle of things: what goes on until then, with an instruction that stands
+    /// since a cycle.
+    pub(super) fn cut(&mut self, standing: Option<Time>, end: Time) {
+        if let Some(since) = standing {
+            self.states.add(layer::INSTRUCTION, since, end, UnitState::Space);
+        }
+        if let Some((asked, _)) = self.request() {
+            self.states.add(layer::REQUEST, asked, end, UnitState::Request);
+        }
+    }
+
+    /// Counts states as far as all is known, but not behind `now`.
+    pub(super) fn settle(&mut self, now: Time) {
         if let Some(slot) = self.slot {
-            self.states.settle(self.stream.stands.min(slot + 1));
+            self.states.settle(self.stream.stands.min(slot + 1).min(now));
         }
     }
 

@@ -461,8 +461,24 @@ impl Load {
         self.fault
     }
 
-    /// Counts states as far as all is known, given the last start.
-    pub(super) fn settle(&mut self, last_start: Time) {
-        self.states.settle(self.unretired.front().copied().unwrap_or(last_start) + 1);
+    /// The run ends before cycle `end`, in the middle of things: what goes on until then.
+    pub(super) fn cut(&mut self, end: Time) {
+        if let Some(context) = self.contexts.front() {
+            self.states.add(layer::BUSY, context.start + 1, end, UnitState::Busy);
+        }
+        if let Some(flying) = self.flying.front() {
+            self.states.add(layer::DATA, flying.from, end, UnitState::Data);
+        }
+        if let Some((stands, request)) = self.splitter.next() {
+            let room = self.outstanding.ready(1).zip(self.places.ready(request.beats as usize));
+            let room = room.map_or(end, |(slot, places)| slot.max(places)).clamp(stands, end.max(stands));
+            self.states.add(layer::ASK, stands, room, UnitState::Space);
+            self.states.add(layer::ASK, room, end, UnitState::Request);
+        }
+    }
+
+    /// Counts states as far as all is known, given the last start, but not behind `now`.
+    pub(super) fn settle(&mut self, last_start: Time, now: Time) {
+        self.states.settle((self.unretired.front().copied().unwrap_or(last_start) + 1).min(now));
     }
 }

@@ -326,8 +326,32 @@ impl Store {
         self.fault
     }
 
-    /// Counts states as far as all is known, given the last start.
-    pub(super) fn settle(&mut self, last_start: Time) {
-        self.states.settle(self.unretired.front().copied().unwrap_or(last_start) + 1);
+    /// The run ends before cycle `end`, in the middle of things: what goes on until then.
+    pub(super) fn cut(&mut self, end: Time) {
+        if let Some(start) = self.unretired.front() {
+            self.states.add(layer::BUSY, start + 1, end, UnitState::Data);
+        }
+        if let Some(walk) = &self.walk {
+            self.states.add(layer::WALK, walk.start + 1, end, UnitState::Busy);
+        }
+        if let Some(row) = self.row.iter().chain(&self.read).chain(&self.rows).next() {
+            self.states.add(layer::READ, row.visible, end, UnitState::Busy);
+        }
+        if let Some(row) = self.row.as_ref().or(self.read.front()) {
+            let n = row.chunk.min(self.bus - row.dst).min(row.left);
+            // Whatever is known could be moved was, but for room.
+            if let Some(usable) = self.words.usable(usize::from(row.src + n > row.chunk)) {
+                self.states.add(layer::FULL, usable.max(self.moved + 1), end, UnitState::Space);
+            }
+        }
+        if let Some((stands, _)) = self.splitter.next() {
+            let slot = self.outstanding.ready(1).unwrap_or(end);
+            self.states.add(layer::SLOT, stands, slot.min(end), UnitState::Space);
+        }
+    }
+
+    /// Counts states as far as all is known, given the last start, but not behind `now`.
+    pub(super) fn settle(&mut self, last_start: Time, now: Time) {
+        self.states.settle((self.unretired.front().copied().unwrap_or(last_start) + 1).min(now));
     }
 }

@@ -46,11 +46,18 @@ struct Counter {
 pub(super) struct Tokens {
     counters: [[Counter; 4]; 4],
     most: usize,
+    /// Pushes of full counters whose pops are not known.
+    full: usize,
 }
 
 impl Tokens {
     pub(super) fn new(bits: u32) -> Tokens {
-        Tokens { counters: Default::default(), most: (1 << bits) - 1 }
+        Tokens { counters: Default::default(), most: (1 << bits) - 1, full: 0 }
+    }
+
+    /// Whether a counter has overflowed unless a pop comes that makes room in time.
+    pub(super) fn may_have_overflowed(&self) -> bool {
+        self.full > 0
     }
 
     /// The units of `need` whose next token for `unit` nobody has pushed yet.
@@ -78,6 +85,7 @@ impl Tokens {
             let counter = &mut self.counters[unit as usize][to as usize];
             let push = Push { at, ordinal, place, clock };
             counter.pushes.push_back(push);
+            self.full += usize::from(counter.pushes.len() > self.most);
             // The pop that makes room for this push is as many before it as the counter holds.
             if counter.pushes.len() + counter.pops.len() > self.most
                 && counter.pops.pop_front().is_some_and(|pop| at < pop)
@@ -100,6 +108,7 @@ impl Tokens {
                 Some(_) => {}
                 None => counter.pops.push_back(at),
             }
+            self.full -= usize::from(counter.pushes.len() > self.most);
             if let Some(push) = counter.pushes.pop_front() {
                 for (known, there) in clock.iter_mut().zip(push.clock) {
                     *known = (*known).max(there);

@@ -3,7 +3,7 @@
 use super::{Fsim, Stop};
 use std::ops::Range;
 use std::sync::Arc;
-use tilewright_hw::config::HwConfig;
+use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::Base;
 use tilewright_hw::isa::{Load, Store};
 use tilewright_hw::regs::TrapCause;
@@ -232,8 +232,13 @@ impl Fsim {
             let (addr, source) = row?;
             most = most.checked_sub(1).ok_or(Stop::Limit)?;
             let range = self.dram_range(addr, x.row_bytes.into())?;
-            self.dram[range].copy_from_slice(&self.state.int8(x.mem)[source]);
+            self.store_bytes(x.mem, source, range.start);
         }
         Ok(())
+    }
+
+    /// Copies bytes of a memory to device memory, where they end inside both.
+    pub(crate) fn store_bytes(&mut self, mem: Mem, source: Range<usize>, at: usize) {
+        self.dram[at..at + source.len()].copy_from_slice(&self.state.int8(mem)[source]);
     }
 }
