@@ -391,17 +391,15 @@ pub struct Span {
 }
 
 impl Span {
-    /// The rows that outputs `first..first + count` read of an image of `size` rows, for a window of this reach.
+    /// The rows that outputs `first..first + count` read of an image of `size` rows, for a window of this reach. They may all
+    /// lie on one side of it.
     pub fn new(first: usize, count: usize, stride: usize, pad: usize, reach: usize, size: usize) -> Span {
         let from = (first * stride) as i64 - pad as i64;
         let to = ((first + count - 1) * stride + reach) as i64 - pad as i64;
         let (start, end) = (from.clamp(0, size as i64), to.clamp(0, size as i64));
-        Span {
-            start: start as usize,
-            inside: (end - start) as usize,
-            before: (start - from) as usize,
-            after: (to - end.max(start)) as usize,
-        }
+        let (all, inside) = ((to - from) as usize, (end - start) as usize);
+        let before = (start - from).clamp(0, to - from) as usize;
+        Span { start: start as usize, inside, before, after: all - inside - before }
     }
 
     /// Rows with padding.
