@@ -367,7 +367,7 @@ impl Reader<'_> {
         }
         let shape = self.shape(data)?;
         let mut input = (self.known)(data).unwrap_or_else(|| any_view(&shape));
-        let mut pads = [0; 4];
+        let (mut output, mut pads) = (input, [0; 4]);
         let (reduce, pad_value, finish) = match &node.op {
             Op::Clip(op) => (Reduce::Max, 0, PoolFinish::Clip { lo: op.lo as i32, hi: op.hi as i32 }),
             Op::Rescale(op) => {
@@ -389,14 +389,13 @@ impl Reader<'_> {
                     .into_iter()
                     .find(|l| shape.len() == 4 && flat(0) && flat(l.channel_axis()))
                     .ok_or("only height and width of images are padded on the accelerator")?;
-                input = self.image(data, layout)?;
+                (input, output) = (self.image(data, layout)?, self.image(node.output(), layout)?);
                 let [y, x] = layout.spatial_axes();
                 pads = [op.before[y], op.before[x], op.after[y], op.after[x]];
                 (Reduce::Max, op.value as i8, PoolFinish::Clip { lo: -128, hi: 127 })
             }
             other => return Err(format!("the accelerator has no {}", other.name())),
         };
-        let output = input.resized(input.c, input.h + pads[0] + pads[2], input.w + pads[1] + pads[3]);
         let pool = Pool { pads, ..pool(([1, 1], [1, 1], [0; 4], [1, 1]), reduce, pad_value, finish) };
         self.layer(vec![id], vec![(data, input)], output, Kind::Pool(pool))
     }

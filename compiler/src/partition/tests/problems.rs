@@ -28,6 +28,16 @@ pub(super) fn shape(layout: Layout, n: usize, c: usize, h: usize, w: usize) -> V
     }
 }
 
+/// A size below `end`, often one.
+pub(super) fn size(rng: &mut StdRng, end: usize) -> usize {
+    if rng.random_bool(0.15) { 1 } else { rng.random_range(1..end) }
+}
+
+/// Rows and columns below `end`; often one pixel, whose order among channels in memory says nothing of its readers' order.
+pub(super) fn pixels(rng: &mut StdRng, end: usize) -> [usize; 2] {
+    if rng.random_bool(0.2) { [1, 1] } else { [rng.random_range(1..end), rng.random_range(1..end)] }
+}
+
 /// Makes int8 of sums of so many products, with channels along an axis.
 type Finish = fn(&mut StdRng, &mut GraphBuilder, ValueId, usize, usize) -> ValueId;
 
@@ -84,14 +94,18 @@ fn finished_conv(rng: &mut StdRng, finish: Finish) -> Option<Graph> {
     let layout = layout(rng);
     let n = if rng.random_bool(0.2) { 2 } else { 1 };
     let groups = *[1, 1, 1, 2, 4].get(rng.random_range(0..5usize))?;
-    let depth = rng.random_range(1..40 / groups);
+    let depth = size(rng, 40 / groups);
     let depthwise = rng.random_bool(0.15);
     let (groups, depth) = if depthwise { (rng.random_range(2..40), 1) } else { (groups, depth) };
-    let outputs = groups * if depthwise { rng.random_range(1..3) } else { rng.random_range(1..40 / groups) };
+    let outputs = groups * if depthwise { rng.random_range(1..3) } else { size(rng, 40 / groups) };
+    let [h, w] = pixels(rng, 20);
     let kernel = [rng.random_range(1..5), rng.random_range(1..5)];
-    let pads = std::array::from_fn(|i| rng.random_range(0..kernel[i % 2]));
+    let mut pads: [usize; 4] = std::array::from_fn(|i| rng.random_range(0..kernel[i % 2]));
+    if h * w == 1 {
+        // Any less, and the window reaches past the one pixel.
+        pads = [kernel[0] - 1, kernel[1] - 1, kernel[0] - 1, kernel[1] - 1];
+    }
     let mut b = GraphBuilder::new("conv");
-    let (h, w) = (rng.random_range(1..20), rng.random_range(1..20));
     let x = b.input("x", TensorType::new(DType::I8, &shape(layout, n, groups * depth, h, w)));
     let weights = int8(rng, &[outputs, kernel[0], kernel[1], depth]);
     let weights = b.constant("w", weights);
@@ -118,7 +132,7 @@ fn dense(rng: &mut StdRng) -> Option<Graph> {
 }
 
 fn finished_dense(rng: &mut StdRng, finish: Finish) -> Option<Graph> {
-    let (m, k, n) = (rng.random_range(1..6), rng.random_range(1..300), rng.random_range(1..70));
+    let (m, k, n) = (rng.random_range(1..6), size(rng, 300), size(rng, 70));
     let mut b = GraphBuilder::new("dense");
     let x = b.input("x", TensorType::new(DType::I8, &[m, k]));
     let w = int8(rng, &[n, k]);
@@ -169,7 +183,8 @@ fn add(rng: &mut StdRng) -> Option<Graph> {
 fn pool(rng: &mut StdRng) -> Option<Graph> {
     let layout = layout(rng);
     let mut b = GraphBuilder::new("pool");
-    let dims = shape(layout, 1, rng.random_range(1..40), rng.random_range(1..20), rng.random_range(1..20));
+    let (c, [h, w]) = (size(rng, 40), pixels(rng, 20));
+    let dims = shape(layout, 1, c, h, w);
     let x = b.input("x", TensorType::new(DType::I8, &dims));
     let y = pooling(rng, &mut b, layout, x)?;
     b.output("y", y);
@@ -198,14 +213,7 @@ pub(super) fn pooling(rng: &mut StdRng, b: &mut GraphBuilder, layout: Layout, x:
             let acc = b.node("sum", op, &[x]).ok()?;
             requantize(rng, b, acc, layout.channel_axis(), kernel[0] * kernel[1])
         }
-        4 => {
-            let flat = |[y, x]: [usize; 2]| match layout {
-                Layout::Nhwc => vec![0, y, x, 0],
-                Layout::Nchw => vec![0, 0, y, x],
-            };
-            let op = Pad { before: flat([pads[0], pads[1]]), after: flat([pads[2], pads[3]]), value: -7.0 };
-            b.node("pad", op, &[x]).ok()?
-        }
+        4 => padding(b, layout, x, pads)?,
         _ => {
             let (multiplier, shift) = quantize_multiplier(rng.random_range(0.1..3.0));
             let op = Rescale {
@@ -222,11 +230,33 @@ pub(super) fn pooling(rng: &mut StdRng, b: &mut GraphBuilder, layout: Layout, x:
     })
 }
 
+/// Rows and columns of one value around an image: above, left, below, right.
+fn padding(b: &mut GraphBuilder, layout: Layout, x: ValueId, pads: [usize; 4]) -> Option<ValueId> {
+    let flat = |[y, x]: [usize; 2]| match layout {
+        Layout::Nhwc => vec![0, y, x, 0],
+        Layout::Nchw => vec![0, 0, y, x],
+    };
+    let op = Pad { before: flat([pads[0], pads[1]]), after: flat([pads[2], pads[3]]), value: -7.0 };
+    b.node("pad", op, &[x]).ok()
+}
+
+fn padded(rng: &mut StdRng) -> Option<Graph> {
+    let layout = layout(rng);
+    let mut b = GraphBuilder::new("pad");
+    let (c, [h, w]) = (size(rng, 40), pixels(rng, 12));
+    let x = b.input("x", TensorType::new(DType::I8, &shape(layout, 1, c, h, w)));
+    let pads = std::array::from_fn(|_| rng.random_range(0..4));
+    let y = padding(&mut b, layout, x, pads)?;
+    b.output("y", y);
+    Some(b.finish().unwrap())
+}
+
 /// A mean of the elements inside the image, at another scale.
 fn scaled_mean(rng: &mut StdRng) -> Option<Graph> {
     let layout = layout(rng);
     let mut b = GraphBuilder::new("mean");
-    let dims = shape(layout, 1, rng.random_range(1..40), rng.random_range(1..20), rng.random_range(1..20));
+    let (c, [h, w]) = (size(rng, 40), pixels(rng, 20));
+    let dims = shape(layout, 1, c, h, w);
     let x = b.input("x", TensorType::new(DType::I8, &dims));
     let y = mean_of_inside(rng, &mut b, layout, x)?;
     b.output("y", y);
@@ -259,7 +289,7 @@ pub(super) fn mean_of_inside(rng: &mut StdRng, b: &mut GraphBuilder, layout: Lay
 /// An image flattened into a fully connected layer, as classifiers end.
 fn flatten(rng: &mut StdRng) -> Option<Graph> {
     let layout = layout(rng);
-    let (c, h, w) = (rng.random_range(1..40), rng.random_range(1..6), rng.random_range(1..6));
+    let (c, [h, w]) = (size(rng, 40), pixels(rng, 6));
     let mut b = GraphBuilder::new("flatten");
     let x = b.input("x", TensorType::new(DType::I8, &shape(layout, 1, c, h, w)));
     let window = MaxPool2d { kernel: [1, 1], strides: [1, 1], pads: [0; 4], dilations: [1, 1], layout };
@@ -276,7 +306,7 @@ fn flatten(rng: &mut StdRng) -> Option<Graph> {
 
 /// Products of two activations, with batches and zero points of all kinds.
 fn matmul(rng: &mut StdRng) -> Option<Graph> {
-    let (m, k, n) = (rng.random_range(1..70), rng.random_range(1..80), rng.random_range(1..70));
+    let (m, k, n) = (size(rng, 70), size(rng, 80), size(rng, 70));
     let batch = rng.random_range(1..4);
     let mut b = GraphBuilder::new("matmul");
     let x = b.input("x", TensorType::new(DType::I8, &[batch, m, k]));
@@ -408,6 +438,11 @@ fn additions() {
 #[test]
 fn poolings() {
     problems(pool, 60, 80);
+}
+
+#[test]
+fn paddings() {
+    problems(padded, 40, 80);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Random operators that move elements, and operators of two tensors.
 
 use super::super::{check_on, rtl};
-use super::{int8, layout, problems, qadd, requantize, shape, sloped};
+use super::{int8, layout, pixels, problems, qadd, requantize, shape, size, sloped};
 use crate::codegen::accel::PairOp;
 use crate::graph::op::{
     Binary, BinaryKind, Concat, ConvTranspose2d, Gather, Layout, Lookup, Op, QMul, Reduce, ReduceKind, Slice,
@@ -19,7 +19,8 @@ fn image(b: &mut GraphBuilder, name: &str, layout: Layout, [n, c, h, w]: [usize;
 fn concat(rng: &mut StdRng) -> Option<Graph> {
     let layout = layout(rng);
     let mut b = GraphBuilder::new("concat");
-    let mut sizes = [1, rng.random_range(1..40), rng.random_range(1..9), rng.random_range(1..9)];
+    let (c, [h, w]) = (size(rng, 40), pixels(rng, 9));
+    let mut sizes = [1, c, h, w];
     let along = rng.random_range(1..4);
     let aligned = rng.random_bool(0.3);
     let mut parts = Vec::new();
@@ -63,7 +64,8 @@ fn slice(rng: &mut StdRng) -> Option<Graph> {
 /// Nearest resizing, by whole factors and others.
 fn resize(rng: &mut StdRng) -> Option<Graph> {
     let layout = layout(rng);
-    let sizes = [rng.random_range(1..3), rng.random_range(1..40), rng.random_range(1..9), rng.random_range(1..9)];
+    let (n, c, [h, w]) = (rng.random_range(1..3), size(rng, 40), pixels(rng, 9));
+    let sizes = [n, c, h, w];
     let mut b = GraphBuilder::new("resize");
     let mut y = image(&mut b, "x", layout, sizes);
     for (i, axis) in layout.spatial_axes().into_iter().enumerate() {
@@ -81,7 +83,8 @@ fn resize(rng: &mut StdRng) -> Option<Graph> {
 fn pair(rng: &mut StdRng) -> Option<Graph> {
     let mut b = GraphBuilder::new("pair");
     let n = if rng.random_bool(0.2) { 2 } else { 1 };
-    let dims = [n, rng.random_range(1..9), rng.random_range(1..9), rng.random_range(1..40)];
+    let ([h, w], c) = (pixels(rng, 9), size(rng, 40));
+    let dims = [n, h, w, c];
     let x = b.input("x", TensorType::new(DType::I8, &dims));
     let other = match rng.random_range(0..5) {
         0 => vec![1, 1, 1, dims[3]],
@@ -128,10 +131,10 @@ fn transposed(rng: &mut StdRng) -> Option<Graph> {
     let (groups, depth, per_group) = match rng.random_range(0..4) {
         0 => (rng.random_range(2..20), 1, 1),
         1 => (2, rng.random_range(1..9), rng.random_range(1..9)),
-        _ => (1, rng.random_range(1..40), rng.random_range(1..40)),
+        _ => (1, size(rng, 40), size(rng, 40)),
     };
     let strides = [rng.random_range(1..4), rng.random_range(1..4)];
-    let from = [rng.random_range(1..7), rng.random_range(1..7)];
+    let from = pixels(rng, 7);
     // Mostly as networks have them; else kernels below their strides, dilations, and pads and sizes of any kind.
     let odd = rng.random_bool(0.4);
     let dilations = [0, 1].map(|_: usize| if odd { rng.random_range(1..4) } else { 1 });
