@@ -1,7 +1,7 @@
 //! Corners of single ONNX operators that the node tests of the format leave out.
 
 use super::*;
-use crate::frontend::onnx::testing::{Made, in_domain, network, with_floats, with_word};
+use crate::frontend::onnx::testing::{Made, Operand, Value, in_domain, network, single, with_floats, with_word};
 use crate::graph::DType;
 
 const FLOAT: i32 = 1;
@@ -57,6 +57,40 @@ fn one_hot_has_no_place_for_what_lies_outside() {
     let file = network(nodes, &[5], FLOAT, &[("d", &[3]), ("v", &[5, 9])], 17);
     let y = result(&file, Tensor::vector(vec![0f32, -1.0, 3.0, -4.0, 7.0]));
     assert_eq!(y.as_slice::<i64>().unwrap(), [9, 5, 5, 5, 5, 9, 5, 5, 5, 5, 5, 5, 5, 5, 5]);
+}
+
+/// The result of one node.
+fn of_one(op: &str, attributes: &[(&str, Value)], operands: &[Operand], opset: i64) -> Tensor {
+    let given: Vec<Tensor> =
+        operands.iter().filter_map(|o| if let Operand::Given(t) = o { Some(t.clone()) } else { None }).collect();
+    eval(&take(&single(op, attributes, operands, 1, opset)).unwrap(), &given).unwrap().remove(0)
+}
+
+#[test]
+fn sums_of_integers_are_exact() {
+    let big = 1i64 << 24;
+    for (exclusive, reverse) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        for size in [1, 2, 3, 5, 8] {
+            let x: Vec<i64> = (0..2 * size).map(|i| if i % 3 == 0 { big } else { i as i64 - 1 }).collect();
+            let sum = |row: usize, at: usize| -> i64 {
+                let inside = |k: usize| match (exclusive, reverse) {
+                    (0, 0) => k <= at,
+                    (1, 0) => k < at,
+                    (0, _) => k >= at,
+                    _ => k > at,
+                };
+                (0..size).filter(|k| inside(*k)).map(|k| x[row * size + k]).sum()
+            };
+            let attributes = [("exclusive", Value::Int(exclusive)), ("reverse", Value::Int(reverse))];
+            let axis = || Operand::Constant(Tensor::scalar(1i64));
+            let wide = Operand::Given(Tensor::new(&[2, size], x.clone()).unwrap());
+            let found = of_one("CumSum", &attributes, &[wide, axis()], 14);
+            assert_eq!(found, Tensor::from_fn(&[2, size], |i| sum(i / size, i % size)), "{exclusive} {reverse} {size}");
+            let narrow = Operand::Given(Tensor::from_fn(&[2, size], |i| x[i] as i32));
+            let found = of_one("CumSum", &attributes, &[narrow, axis()], 14);
+            assert_eq!(found, Tensor::from_fn(&[2, size], |i| sum(i / size, i % size) as i32));
+        }
+    }
 }
 
 #[test]

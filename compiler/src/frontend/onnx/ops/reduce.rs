@@ -3,7 +3,7 @@
 use super::movement::from_end;
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{
-    ArgReduce, BinaryKind, Concat, Gather, GatherElements, ReduceKind, Resample, Select, Slice, UnaryKind,
+    ArgReduce, BinaryKind, Concat, Expand, Gather, GatherElements, ReduceKind, Resample, Select, Slice, UnaryKind,
 };
 use crate::graph::{DType, Tensor, ValueId};
 
@@ -156,24 +156,54 @@ pub(super) fn arg_min(n: &mut NodeContext) -> Result<(), Reason> {
     arg(n, false)
 }
 
-/// A sum with weights of 0 and 1.
+/// Of floats a sum with weights of 0 and 1; integers are added as they are.
 pub(super) fn cum_sum(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
     let rank = n.ty(data).rank();
     let axis = n.axis(n.number(1)? as i64, rank)?;
     let size = n.shape(data)?[axis];
     let (exclusive, reverse) = (n.int("exclusive").unwrap_or(0) != 0, n.int("reverse").unwrap_or(0) != 0);
+    if n.ty(data).dtype != DType::F32 {
+        return integer_sums(n, data, axis, exclusive, reverse);
+    }
     let counts = |i: usize| {
         let (o, t) = if reverse { (size - 1 - i / size, size - 1 - i % size) } else { (i / size, i % size) };
         f32::from(if exclusive { t < o } else { t <= o })
     };
     let index = n.table("index", &[size, size], |i| (i % size) as i32)?;
     let weight = n.table("weight", &[size, size], counts)?;
-    let dtype = n.ty(data).dtype;
-    let v = n.cast("float", data, DType::F32)?;
-    let v = n.node("", Resample { axis }, &[v, index, weight])?;
-    let v = n.cast("sums", v, dtype)?;
+    let v = n.node("", Resample { axis }, &[data, index, weight])?;
     n.output(v)
+}
+
+/// Each step adds the sums of twice as many elements, so that a dimension takes as many steps as its size has bits.
+fn integer_sums(n: &mut NodeContext, data: ValueId, axis: usize, exclusive: bool, reverse: bool) -> Result<(), Reason> {
+    let size = n.shape(data)?[axis];
+    let mut v = if exclusive && size > 0 { delayed(n, data, axis, 1, reverse)? } else { data };
+    let mut by = 1;
+    while by < size {
+        let before = delayed(n, v, axis, by, reverse)?;
+        v = n.add("sums", before, v)?;
+        by *= 2;
+    }
+    n.output(v)
+}
+
+/// The elements `by` places further on, or back, with zeros in the place of the first.
+fn delayed(n: &mut NodeContext, v: ValueId, axis: usize, by: usize, reverse: bool) -> Result<ValueId, Reason> {
+    let dtype = n.ty(v).dtype;
+    let mut sizes = n.shape(v)?;
+    let (mut starts, steps) = (vec![0; sizes.len()], vec![1; sizes.len()]);
+    let mut shape = sizes.clone();
+    shape[axis] = by;
+    sizes[axis] -= by;
+    starts[axis] = if reverse { by } else { 0 };
+    let zero = n.scalar("zero", 0.0);
+    let zero = n.cast("zero", zero, dtype)?;
+    let zeros = n.node("zeros", Expand { shape }, &[zero])?;
+    let rest = n.node("rest", Slice { starts, sizes, steps }, &[v])?;
+    let parts = if reverse { [rest, zeros] } else { [zeros, rest] };
+    n.node("delayed", Concat { axis }, &parts)
 }
 
 /// Each of the `k` results is found by where the extreme lies, which is then taken out by its place: for small `k`.
