@@ -94,6 +94,17 @@ fn sums_of_integers_are_exact() {
 }
 
 #[test]
+fn what_lies_outside_a_crop_of_bytes_is_the_value_given() {
+    let x = Tensor::new(&[1, 1, 2, 2], vec![10u8, 200, 30, 40]).unwrap();
+    let roi = Tensor::vector(vec![0f32, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0]);
+    let mode = ("coordinate_transformation_mode", Value::Word("tf_crop_and_resize"));
+    let attributes = [mode, ("mode", Value::Word("nearest")), ("extrapolation_value", Value::Float(7.0))];
+    let sizes = Tensor::vector(vec![1i64, 1, 2, 3]);
+    let operands = [Operand::Given(x), Operand::Constant(roi), Operand::Missing, Operand::Constant(sizes)];
+    assert_eq!(of_one("Resize", &attributes, &operands, 13).as_slice::<u8>().unwrap(), [10, 200, 7, 30, 40, 7]);
+}
+
+#[test]
 fn upsample_goes_by_its_scale_even_where_the_size_stays() {
     let file = network(&[("Upsample", &["x"], &["y"], &[])], &[3], FLOAT, &[], 7);
     let file = with_floats(&file, &[("scales", &[1.2])], &[]);

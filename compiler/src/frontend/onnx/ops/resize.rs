@@ -91,7 +91,8 @@ fn resized(n: &mut NodeContext, data: ValueId, plan: &Plan, lines: &[Line]) -> R
         }
     }
     if let Some(o) = outside {
-        let value = n.scalar("extrapolation", plan.extrapolation);
+        let value = if n.unsigned(data) { plan.extrapolation - 128.0 } else { plan.extrapolation };
+        let value = n.scalar("extrapolation", value);
         let value = n.cast("extrapolation", value, n.ty(v).dtype)?;
         v = n.node("inside", Select {}, &[o, value, v])?;
     }
