@@ -105,6 +105,26 @@ fn what_lies_outside_a_crop_of_bytes_is_the_value_given() {
 }
 
 #[test]
+fn powers_of_integers_are_exact() {
+    let pow =
+        |x: Vec<i32>, e: Tensor| of_one("Pow", &[], &[Operand::Given(Tensor::vector(x)), Operand::Constant(e)], 15);
+    let number = |e: i64| Tensor::scalar(e);
+    assert_eq!(pow(vec![46_340, -5001, 0], number(2)), Tensor::vector(vec![46_340 * 46_340, 5001 * 5001, 0]));
+    assert_eq!(
+        pow(vec![1201, -1201, 1], number(3)),
+        Tensor::vector(vec![1201 * 1201 * 1201, -(1201 * 1201 * 1201), 1])
+    );
+    assert_eq!(pow(vec![19, -19, 2], number(7)), Tensor::vector(vec![893_871_739, -893_871_739, 128]));
+    assert_eq!(pow(vec![7, -7], number(1)), Tensor::vector(vec![7, -7]));
+    assert_eq!(pow(vec![7, -7], number(0)), Tensor::vector(vec![1, 1]));
+    // What is behind the point is left out.
+    assert_eq!(pow(vec![3, 8, 15], Tensor::scalar(0.5f32)), Tensor::vector(vec![1, 2, 3]));
+    // Exponents by element.
+    assert_eq!(pow(vec![3, 2, 5], Tensor::vector(vec![2i64, 10, 3])), Tensor::vector(vec![9, 1024, 125]));
+    assert_eq!(pow(vec![3], Tensor::new(&[1, 1], vec![2i64]).unwrap()).shape(), [1, 1]);
+}
+
+#[test]
 fn upsample_goes_by_its_scale_even_where_the_size_stays() {
     let file = network(&[("Upsample", &["x"], &["y"], &[])], &[3], FLOAT, &[], 7);
     let file = with_floats(&file, &[("scales", &[1.2])], &[]);

@@ -1,7 +1,7 @@
 //! Functions of two and more elements.
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
-use crate::graph::op::{BinaryKind, Select};
+use crate::graph::op::{BinaryKind, Select, UnaryKind};
 use crate::graph::{DType, ValueId};
 
 /// Both operands. Before set 7 the second may lie along dimensions of the first from `axis` on.
@@ -69,24 +69,53 @@ pub(super) fn modulo(n: &mut NodeContext) -> Result<(), Reason> {
     plain(n, BinaryKind::Mod)
 }
 
+/// Exponents up to this one are products.
+const MOST_FACTORS: f64 = 63.0;
+
 /// The result has the base's type.
 pub(super) fn pow(n: &mut NodeContext) -> Result<(), Reason> {
     let (a, b) = (n.plain(0)?, n.plain(1)?);
     let dtype = n.ty(a).dtype;
-    let exponent = n.known(1).and_then(|_| n.number(1).ok());
+    // A number with more dimensions than the base would give them to the result.
+    let inside = n.ty(b).rank() <= n.ty(a).rank();
+    let exponent = n.known(1).and_then(|_| n.number(1).ok()).filter(|_| inside);
+    if let Some(e) = exponent
+        && matches!(dtype, DType::I32 | DType::I64)
+        && e.fract() == 0.0
+        && (1.0..=MOST_FACTORS).contains(&e)
+    {
+        let v = product(n, a, e as u32)?;
+        return n.output(v);
+    }
+    let whole = n.ty(b).dtype != DType::F32;
     let (a, b) = (n.cast("base", a, DType::F32)?, n.cast("exponent", b, DType::F32)?);
     let v = match exponent {
         Some(2.0) => n.binary("pow", BinaryKind::Mul, a, a)?,
-        Some(0.5) => n.unary("pow", crate::graph::op::UnaryKind::Sqrt, a)?,
+        Some(0.5) => n.unary("pow", UnaryKind::Sqrt, a)?,
         _ => n.binary("pow", BinaryKind::Pow, a, b)?,
     };
-    let v = if dtype == DType::F32 {
-        v
-    } else {
-        let v = n.unary("round", crate::graph::op::UnaryKind::Round, v)?;
-        n.cast("", v, dtype)?
-    };
+    // A whole power of a whole number is whole, but for the float's last bit; others lose what is behind the point.
+    let v = if dtype != DType::F32 && whole { n.unary("round", UnaryKind::Round, v)? } else { v };
+    let v = n.cast("", v, dtype)?;
     n.output(v)
+}
+
+/// So many factors of a value, by squares of squares.
+fn product(n: &mut NodeContext, mut square: ValueId, mut exponent: u32) -> Result<ValueId, Reason> {
+    let mut all: Option<ValueId> = None;
+    loop {
+        if exponent % 2 == 1 {
+            all = Some(match all {
+                Some(all) => n.binary("pow", BinaryKind::Mul, all, square)?,
+                None => square,
+            });
+        }
+        exponent /= 2;
+        match all {
+            Some(all) if exponent == 0 => return Ok(all),
+            _ => square = n.binary("square", BinaryKind::Mul, square, square)?,
+        }
+    }
 }
 
 fn many(
