@@ -144,6 +144,7 @@ impl Dump {
                 json!({
                     "name": visible.name, "file": file, "output": value.name,
                     "tensor": source.map(|s| &s.tensor),
+                    "aliases": source.map_or(&[][..], |s| &s.aliases),
                     "node": visible.node.map(|node| &manifest.nodes[node].name), "op": op(visible.node),
                     "dtype": value.dtype.name(), "shape": value.shape,
                     "scale": source.and_then(|s| s.quantization).map(|q| q.0),

@@ -24,7 +24,7 @@ impl Visible {
     /// Every name that a person may know it by: the node's, those of the outputs that it is, and the file's.
     pub fn names<'m>(&'m self, manifest: &'m Manifest) -> impl Iterator<Item = &'m str> {
         let value = self.value(manifest);
-        let file = value.source.as_ref().map(|source| source.tensor.as_str());
+        let file = value.source.iter().flat_map(|source| source.names());
         let outputs = manifest.named_outputs().filter(|(_, id)| *id == self.id).map(|(name, _)| name);
         [self.name.as_str(), value.name.as_str()].into_iter().chain(outputs).chain(file)
     }

@@ -312,13 +312,72 @@ fn arrays_that_do_not_fit_are_refused() {
 
 /// A field of a protocol buffer that holds bytes.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
-    [&[number << 3 | 2, bytes.len() as u8], bytes].concat()
+    let len = bytes.len();
+    assert!(len < 1 << 14, "lengths of two bytes are enough here");
+    let len = if len < 128 { vec![len as u8] } else { vec![len as u8 | 128, (len >> 7) as u8] };
+    [&[number << 3 | 2][..], &len, bytes].concat()
+}
+
+/// A field of a protocol buffer that holds a small number.
+fn number(field: u8, value: u8) -> Vec<u8> {
+    vec![field << 3, value]
+}
+
+/// A float model of four elements, `x` to `y`: a relu, two identities behind it and a softmax.
+fn identities() -> Vec<u8> {
+    let node = |op: &[u8], x: &[u8], y: &[u8]| field(1, &[field(1, x), field(2, y), field(4, op)].concat());
+    let shape = [1u8, 4].map(|size| field(1, &number(1, size))).concat();
+    let ty = field(2, &field(1, &[number(1, 1), field(2, &shape)].concat()));
+    let value = |name: &[u8]| [field(1, name), ty.clone()].concat();
+    let graph = [
+        node(b"Relu", b"x", b"r"),
+        node(b"Identity", b"r", b"a"),
+        node(b"Identity", b"a", b"b"),
+        node(b"Softmax", b"b", b"y"),
+        field(2, b"g"),
+        field(11, &value(b"x")),
+        field(12, &value(b"y")),
+    ];
+    [number(1, 8), field(8, &number(2, 13)), field(7, &graph.concat())].concat()
+}
+
+#[test]
+fn every_name_of_a_value_finds_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let array = |name: &str, numbers: &[f32]| {
+        let tensor = Tensor::from_f32(vec![1, 4], numbers).unwrap();
+        npy::write(&dir.path().join(name), &tensor).unwrap();
+        tensor
+    };
+    std::fs::write(dir.path().join("m.onnx"), identities()).unwrap();
+    array("x.npy", &[0.5, -1.0, 2.0, 1.0]);
+    let (right, wrong) = (array("right.npy", &[0.5, 0.0, 2.0, 1.0]), array("wrong.npy", &[0.5, 0.0, 2.0, 1.5]));
+    let call = |arrays: &[(&str, &Tensor)]| {
+        npz(&dir.path().join("r.npz"), arrays);
+        tilewright(dir.path(), &["diff", "m.onnx", "--input", "x.npy", "--b", "npz:r.npz"]).code
+    };
+    for name in ["r", "a", "b"] {
+        assert_eq!(call(&[(name, &right)]), 0, "{name}");
+        assert_eq!(call(&[(name, &wrong)]), 1, "{name}");
+    }
+    assert_eq!(call(&[("r", &right), ("a", &right), ("b", &right)]), 0);
+}
+
+#[test]
+fn a_model_compiles_to_the_same_bytes_each_time() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("m.onnx"), identities()).unwrap();
+    let artifact = |_| {
+        fine(dir.path(), &["compile", "m.onnx", "-o", "m.twa", "--keep-values"]);
+        std::fs::read(dir.path().join("m.twa")).unwrap()
+    };
+    let all: Vec<Vec<u8>> = (0..6).map(artifact).collect();
+    assert!(all.iter().all(|bytes| *bytes == all[0]));
 }
 
 #[test]
 fn a_model_without_inputs_has_nothing_to_compare() {
     let dir = tempfile::tempdir().unwrap();
-    let number = |field: u8, value: u8| vec![field << 3, value];
     let tensor = [number(1, 2), number(2, 1), field(8, b"c"), field(4, &[0; 8])].concat();
     let node = [field(1, b"c"), field(2, b"y"), field(4, b"Relu")].concat();
     let graph = [field(1, &node), field(2, b"g"), field(5, &tensor), field(12, &field(1, b"y"))].concat();

@@ -1,7 +1,8 @@
 //! What model files call the values of graphs.
 
 use crate::graph::{DType, Def, Graph, NodeId, Op, ValueId};
-use std::collections::HashMap;
+use indexmap::IndexMap;
+use indexmap::map::Entry as Slot;
 use tilewright_runtime::artifact::{Manifest, Source};
 
 /// A tensor of a file and the value that it became.
@@ -17,7 +18,7 @@ pub(super) struct Tensor {
 /// Names and quantization of a file's tensors, by the name of the node, or input, that they became and their place among
 /// its values. Passes keep the names of what they do not replace by something else.
 #[derive(Debug, Clone, Default)]
-pub struct Sources(HashMap<(String, usize), Entry>);
+pub struct Sources(IndexMap<(String, usize), Entry>);
 
 #[derive(Debug, Clone)]
 struct Entry {
@@ -29,6 +30,7 @@ struct Entry {
 }
 
 impl Sources {
+    /// Of tensors that became one value the first names it, and says its quantization; the others' names are kept behind it.
     pub(super) fn new(graph: &Graph, tensors: impl IntoIterator<Item = Tensor>) -> Sources {
         let users = graph.users();
         // What a quantize node, or one that undoes it, says of integers.
@@ -52,24 +54,32 @@ impl Sources {
             let quantizes = |u: &&NodeId| matches!(graph.node(**u).op, Op::Quantize(_));
             users[v.0].iter().find(quantizes).map(|&u| graph.node(u).output())
         };
-        let mut found = HashMap::new();
+        let mut found = IndexMap::new();
         for tensor in tensors {
             let place = match graph.value(tensor.value).def {
                 Def::Input(_) => 0,
                 Def::Node(_, place) => place,
             };
-            let quantization = tensor.quantization.or_else(|| beside(tensor.value));
-            let source = Source { tensor: tensor.name, quantization, unsigned: tensor.unsigned };
-            let (value, dtype) = (tensor.value, graph.ty(tensor.value).dtype);
-            let entry = Entry { dtype, source, quantized: quantized(value), value };
-            found.insert((graph.value_name(value).to_string(), place), entry);
+            let value = tensor.value;
+            match found.entry((graph.value_name(value).to_string(), place)) {
+                Slot::Occupied(mut known) => {
+                    let known: &mut Entry = known.get_mut();
+                    known.source.aliases.push(tensor.name);
+                }
+                Slot::Vacant(slot) => {
+                    let quantization = tensor.quantization.or_else(|| beside(value));
+                    let (aliases, unsigned) = (Vec::new(), tensor.unsigned);
+                    let source = Source { tensor: tensor.name, aliases, quantization, unsigned };
+                    slot.insert(Entry { dtype: graph.ty(value).dtype, source, quantized: quantized(value), value });
+                }
+            }
         }
         Sources(found)
     }
 
     /// Whether the file has a tensor of this name.
     pub fn knows(&self, tensor: &str) -> bool {
-        self.0.values().any(|entry| entry.source.tensor == tensor)
+        self.0.values().any(|entry| entry.source.names().any(|name| name == tensor))
     }
 
     /// Writes into a compiled model what the file says of its values.

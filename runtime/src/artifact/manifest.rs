@@ -95,12 +95,22 @@ pub struct Value {
 /// What a model's file says of a tensor.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Source {
-    /// Its name there.
+    /// Its name there; of several, the first.
     pub tensor: String,
+    /// Its further names there, as those of an identity's results.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
     /// The real value of one integer and the integer that stands for 0, as the compiled model has them.
     pub quantization: Option<(f32, i32)>,
     /// Whether it is uint8 there, where the compiled model has 128 less.
     pub unsigned: bool,
+}
+
+impl Source {
+    /// All of its names in the file.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.tensor).chain(&self.aliases).map(String::as_str)
+    }
 }
 
 impl Value {

@@ -24,6 +24,7 @@ use super::sizes::Sizes;
 use super::sources::{self, Sources};
 use crate::graph::op::{ShiftSign, rank_in_bounds};
 use crate::graph::{DType, Dim, Graph, GraphBuilder, Tensor, TensorType, ValueId};
+use indexmap::IndexMap;
 use node::NodeContext;
 use prost::Message;
 use proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
@@ -84,7 +85,7 @@ pub fn import_traced(
     let name = if graph.name.is_empty() { "main" } else { &graph.name };
     let mut cx = Context {
         builder: GraphBuilder::new(name),
-        values: HashMap::new(),
+        values: IndexMap::new(),
         unsigned: HashSet::new(),
         assumed: HashMap::new(),
         constants: HashMap::new(),
@@ -158,8 +159,8 @@ fn node_name(n: &NodeProto, i: usize) -> String {
 
 struct Context<'a> {
     builder: GraphBuilder,
-    /// What a name of the file became.
-    values: HashMap<String, ValueId>,
+    /// What a name of the file became, in the order in which nodes are read: names of one value are listed by it.
+    values: IndexMap<String, ValueId>,
     /// Values that are unsigned in the file.
     unsigned: HashSet<ValueId>,
     /// Inputs whose outermost size nobody gave, with its symbol; it is taken for 1.

@@ -17,8 +17,8 @@ use super::error::{ImportError, UnsupportedNode};
 use super::sources::{self, Sources};
 use crate::graph::op::ShiftSign;
 use crate::graph::{DType, Graph, GraphBuilder, GraphError, Op, Tensor, TensorData, TensorType, ValueId};
+use indexmap::IndexMap;
 use schema::{Model, Operator, TensorInfo, Type};
-use std::collections::HashMap;
 
 /// Names of the operators that can be imported.
 pub fn operators() -> Vec<String> {
@@ -65,7 +65,7 @@ pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), Impor
     }
     let name = if model.name.is_empty() { "main" } else { &model.name };
     let room = bytes.len().saturating_mul(16).saturating_add(ROOM);
-    let mut cx = Context { builder: GraphBuilder::new(name), values: HashMap::new(), model: &model, room };
+    let mut cx = Context { builder: GraphBuilder::new(name), values: IndexMap::new(), model: &model, room };
     cx.inputs().map_err(|reason| ImportError::malformed(file, reason))?;
     for (i, op) in model.operators.iter().enumerate() {
         let Some(import) = ops::find(op.code) else { continue };
@@ -121,8 +121,8 @@ const ROOM: usize = 32 << 20;
 struct Context<'a> {
     model: &'a Model<'a>,
     builder: GraphBuilder,
-    /// What a tensor of the file became.
-    values: HashMap<usize, ValueId>,
+    /// What a tensor of the file became, in the order of the operators: names of one value are listed by it.
+    values: IndexMap<usize, ValueId>,
     /// Bytes of constants that may still be made.
     room: usize,
 }
