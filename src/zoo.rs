@@ -190,14 +190,14 @@ impl Entry {
         self.preprocess.parse().unwrap_or_default()
     }
 
-    /// Puts the network's file into a folder of `cache` named by its contents, where it is not there yet.
+    /// Puts the network's file into a folder of `cache` named by its contents, where it is not there yet, or damaged.
     ///
     /// # Errors
     /// [`ZooError::Cache`].
     pub fn extract(&self, cache: &Path) -> Result<PathBuf, ZooError> {
         let hash: String = Sha256::digest(self.bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         let path = cache.join("zoo").join(&hash[..HASH_DIGITS]).join(self.file);
-        let there = std::fs::metadata(&path).is_ok_and(|found| found.len() == self.bytes.len() as u64);
+        let there = std::fs::read(&path).is_ok_and(|found| found == self.bytes);
         if !there {
             let folder = path.parent().unwrap_or(cache);
             std::fs::create_dir_all(folder)
@@ -279,6 +279,19 @@ mod tests {
         assert_eq!(names.len(), ENTRIES.len(), "a name stands twice");
         let error = find("alexnet").unwrap_err().to_string();
         assert!(error.starts_with("the zoo has no network alexnet; it has lenet, "), "{error}");
+    }
+
+    #[test]
+    fn a_damaged_file_of_the_cache_is_written_again() {
+        let cache = tempfile::tempdir().expect("a folder");
+        let path = ENTRIES[0].extract(cache.path()).expect("the folder can be written");
+        let mut damaged = ENTRIES[0].bytes.to_vec();
+        damaged[100] ^= 1;
+        for bytes in [&damaged[..], &damaged[..100], &[]] {
+            std::fs::write(&path, bytes).expect("the file can be written");
+            assert_eq!(ENTRIES[0].extract(cache.path()).expect("the folder can be written"), path);
+            assert_eq!(std::fs::read(&path).expect("it is there"), ENTRIES[0].bytes);
+        }
     }
 
     #[test]
