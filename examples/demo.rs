@@ -37,6 +37,8 @@ const PHOTOS: &[(&str, &str, f64)] = &[
 ];
 /// Another bicubic filter and another decoder move a probability by less.
 const NEAR: f64 = 0.03;
+/// The share of the multipliers' time that a network of this size is to use; the digits' is too small for it.
+const LEAST_UTILIZATION: f64 = 0.35;
 /// The photo that the RTL names.
 const ON_RTL: usize = 1;
 
@@ -64,8 +66,8 @@ fn rtl(config: &HwConfig) -> Result<Option<Box<dyn Device>>> {
     devices::open(DeviceKind::Rtl, config, Extras::default(), &tell).context("the simulator of the RTL")
 }
 
-/// Figures of a run on the RTL.
-fn figures(config: &HwConfig, artifact: &Artifact, results: &Results, one: &str) -> Result<()> {
+/// Figures of a run on the RTL; the share of the multipliers' time that is used.
+fn figures(config: &HwConfig, artifact: &Artifact, results: &Results, one: &str) -> Result<f64> {
     let cycles = results.cycles().context("the RTL counts cycles")?;
     let utilization = results.utilization(artifact, config.macs_per_cycle()).unwrap_or(0.0);
     let (manifest, runs) = (&artifact.manifest, results.runs() as u64);
@@ -75,7 +77,7 @@ fn figures(config: &HwConfig, artifact: &Artifact, results: &Results, one: &str)
     println!("utilization       {:.1} % of {} MACs a cycle", 100.0 * utilization, config.macs_per_cycle());
     println!("offloaded         {:.2} % of {} MACs {one}", 100.0 * share, manifest.macs());
     println!("memory            {}", dram::text(&config.dram, config.bus_bytes()));
-    Ok(())
+    Ok(utilization)
 }
 
 fn digits(config: &HwConfig) -> Result<()> {
@@ -153,7 +155,7 @@ fn photos(config: &HwConfig) -> Result<()> {
     let same =
         fsim.outputs == cpu.outputs && rtl.outputs[0].bytes == fsim.outputs[0].bytes[ON_RTL * output..][..output];
     println!("\nagreement         outputs of all devices {}", if same { "equal bit for bit" } else { "DIFFER" });
-    figures(config, &on_accel, &rtl, "a photo")?;
+    let utilization = figures(config, &on_accel, &rtl, "a photo")?;
     let per = |seconds: f64, photos: usize| seconds / photos as f64;
     println!(
         "seconds a photo   fsim {:.3}, CPU {:.3}, RTL {rtl_s:.2}",
@@ -164,6 +166,8 @@ fn photos(config: &HwConfig) -> Result<()> {
     println!("simulating        {speed:.2} million cycles a second on the RTL");
     println!("compiling         accelerator {accel_s:.2} s, CPU {cpu_compile_s:.2} s");
     ensure!(same, "the devices disagree");
+    let least = 100.0 * LEAST_UTILIZATION;
+    ensure!(utilization >= LEAST_UTILIZATION, "less than {least} % of the multipliers' time is used");
     ensure!(agree, "a photo's first class, or its probability, is not the expected one");
     Ok(())
 }
