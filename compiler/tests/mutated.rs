@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use tilewright_compiler::frontend::{Sizes, onnx, tflite};
+use tilewright_testing::flat::{self, Field};
 
 /// The system's allocator, with what each thread has asked it for.
 struct Watched;
@@ -239,4 +240,23 @@ fn changed_onnx_files_do_no_harm_for_long() {
 #[ignore = "long; make test-full runs it"]
 fn changed_tflite_files_do_no_harm_for_long() {
     fuzz(&tflite_files(), long());
+}
+
+/// A TFLite file of one tensor, whose name is `name_len` bytes long, in each of `places` places.
+fn one_tensor_in_many_places(places: usize, name_len: usize) -> Vec<u8> {
+    let tensor = vec![(3, Field::Bytes(vec![b'n'; name_len]))];
+    let subgraph = vec![(0, Field::Same(tensor, places))];
+    flat::file(&vec![(2, Field::Tables(vec![subgraph])), (4, Field::Tables(vec![Vec::new()]))], b"TFL3")
+}
+
+#[test]
+fn one_table_in_many_places_takes_no_more_than_its_file_may() {
+    let small = one_tensor_in_many_places(3, 5);
+    let error = tflite::import(&small, "small.tflite").unwrap_err().to_string();
+    assert!(error.contains("the graph has no output"), "{error}");
+    let large = one_tensor_in_many_places(1 << 14, 1 << 16);
+    let sample = Sample { name: "large.tflite".into(), bytes: large, beside: None };
+    assert!(!sample.import(&sample.bytes, ""));
+    let error = tflite::import(&sample.bytes, &sample.name).unwrap_err().to_string();
+    assert!(error.contains("`tensors` needs 65536 bytes, for which the file is too small"), "{error}");
 }

@@ -2,7 +2,7 @@
 //! `metadata_schema.fbs`), and files packed behind the model as a zip archive.
 
 use super::flat::{Result, Table};
-use super::schema::{self, TensorInfo, Type};
+use super::schema::{self, Room, TensorInfo, Type};
 use std::io::{Cursor, Read};
 use tilewright_runtime::artifact::{About, Edge, Normalization};
 
@@ -17,11 +17,12 @@ const MOST_NAME_BYTES: u64 = 1 << 20;
 
 /// What the file says; of a damaged file as much as is well.
 pub fn about(bytes: &[u8]) -> Option<About> {
-    let model = schema::read(bytes).ok()?;
+    let mut room = Room::of(bytes);
+    let model = schema::read(bytes, &mut room).ok()?;
     let edges = |places: &[usize]| places.iter().map(|&t| edge(&model.tensors[t])).collect::<Vec<_>>();
     let mut found = About { inputs: edges(&model.inputs), outputs: edges(&model.outputs), class_names: Vec::new() };
     if let Ok(Some(description)) = description(bytes) {
-        let _ = read(description, bytes, &mut found);
+        let _ = read(description, bytes, &mut found, &mut room);
     }
     Some(found)
 }
@@ -49,14 +50,16 @@ fn description(bytes: &[u8]) -> Result<Option<&[u8]>> {
     Ok(None)
 }
 
-fn read(description: &[u8], file: &[u8], found: &mut About) -> Result<()> {
+fn read(description: &[u8], file: &[u8], found: &mut About, room: &mut Room) -> Result<()> {
     let root = Table::root(description)?;
     let Some(subgraph) = root.tables(3)?.first().copied() else { return Ok(()) };
     for (tensor, edge) in subgraph.tables(2)?.iter().zip(&mut found.inputs) {
         for unit in tensor.tables(4)? {
             if let (NORMALIZATION, Some(options)) = (unit.i8(0)?, unit.table(1)?) {
-                let floats = |field| -> Result<Vec<f32>> {
-                    Ok(options.vector::<4>(field)?.words().map(f32::from_le_bytes).collect())
+                let mut floats = |field| -> Result<Vec<f32>> {
+                    let numbers = options.vector::<4>(field)?;
+                    room.take(4 * numbers.len(), "normalization")?;
+                    Ok(numbers.words().map(f32::from_le_bytes).collect())
                 };
                 let (mean, scale) = (floats(0)?, floats(1)?);
                 if !mean.is_empty() && !scale.is_empty() && scale.iter().all(|s| s.is_normal()) {

@@ -18,7 +18,7 @@ use super::sources::{self, Sources};
 use crate::graph::op::ShiftSign;
 use crate::graph::{DType, Graph, GraphBuilder, GraphError, Op, Tensor, TensorData, TensorType, ValueId};
 use indexmap::IndexMap;
-use schema::{Model, Operator, TensorInfo, Type};
+use schema::{Model, Operator, Room, TensorInfo, Type};
 
 /// Names of the operators that can be imported.
 pub fn operators() -> Vec<String> {
@@ -46,7 +46,9 @@ pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), Impor
     if !is_tflite(bytes) {
         return Err(ImportError::malformed(file, "it lacks the mark TFL3 of a TFLite file"));
     }
-    let model = schema::read(bytes).map_err(|reason| ImportError::malformed(file, reason))?;
+    let malformed = |reason: String| ImportError::malformed(file, reason);
+    let mut room = Room::of(bytes);
+    let model = schema::read(bytes, &mut room).map_err(malformed)?;
     let node_name = |i: usize, op: &Operator| {
         let tensor = op.outputs.first().map(|&t| model.tensors[t].name.as_str());
         tensor.filter(|n| !n.is_empty()).map_or_else(|| format!("#{i}"), str::to_owned)
@@ -55,8 +57,9 @@ pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), Impor
     for (i, op) in model.operators.iter().enumerate() {
         if ops::find(op.code).is_none() {
             let operator = schema::operator_name(op.code, &op.custom);
-            let names = ops::names();
-            unsupported.push(UnsupportedNode::new(node_name(i, op), operator, names.iter().map(String::as_str)));
+            let (name, names) = (node_name(i, op), ops::names());
+            room.take(name.len() + operator.len(), "operators").map_err(malformed)?;
+            unsupported.push(UnsupportedNode::new(name, operator, names.iter().map(String::as_str)));
         }
     }
     if !unsupported.is_empty() {
@@ -64,9 +67,8 @@ pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), Impor
         return Err(ImportError::Unsupported { file: file.into(), nodes: unsupported, supported, page });
     }
     let name = if model.name.is_empty() { "main" } else { &model.name };
-    let room = bytes.len().saturating_mul(16).saturating_add(ROOM);
     let mut cx = Context { builder: GraphBuilder::new(name), values: IndexMap::new(), model: &model, room };
-    cx.inputs().map_err(|reason| ImportError::malformed(file, reason))?;
+    cx.inputs().map_err(malformed)?;
     for (i, op) in model.operators.iter().enumerate() {
         let Some(import) = ops::find(op.code) else { continue };
         let name = node_name(i, op);
@@ -78,7 +80,7 @@ pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), Impor
             reason: reason.0,
         })?;
     }
-    cx.outputs().map_err(|reason| ImportError::malformed(file, reason))?;
+    cx.outputs().map_err(malformed)?;
     let Context { builder, values, .. } = cx;
     let graph =
         builder.finish().map_err(|source| ImportError::Graph { file: file.into(), source: Box::new(source) })?;
@@ -115,16 +117,13 @@ impl From<GraphError> for Reason {
     }
 }
 
-/// Bytes of constants that an import may make beside sixteen times the file's: a damaged file must not ask for all memory.
-const ROOM: usize = 32 << 20;
-
 struct Context<'a> {
     model: &'a Model<'a>,
     builder: GraphBuilder,
     /// What a tensor of the file became, in the order of the operators: names of one value are listed by it.
     values: IndexMap<usize, ValueId>,
-    /// Bytes of constants that may still be made.
-    room: usize,
+    /// Bytes of constants and names that may still be made.
+    room: Room,
 }
 
 impl Context<'_> {
@@ -133,6 +132,7 @@ impl Context<'_> {
             let info = &self.model.tensors[t];
             let dtype = dtype(info)?;
             let name = if info.name.is_empty() { format!("input_{i}") } else { info.name.clone() };
+            self.room.take(name.len(), "inputs")?;
             let mut v = self.builder.input(&name, TensorType::new(dtype, &info.shape));
             if dtype == DType::U8 && info.quantization.is_some() {
                 let node = self.builder.node(&format!("{name}/shift_sign"), ShiftSign {}, &[v]);
@@ -147,6 +147,7 @@ impl Context<'_> {
         for (i, &t) in self.model.outputs.iter().enumerate() {
             let info = &self.model.tensors[t];
             let name = if info.name.is_empty() { format!("output_{i}") } else { info.name.clone() };
+            self.room.take(name.len(), "outputs")?;
             let mut v = self.value(t)?;
             if info.ty == Type::U8 && self.builder.ty(v).dtype == DType::I8 {
                 let node = self.builder.node(&format!("{name}/shift_sign"), ShiftSign {}, &[v]);
@@ -157,20 +158,13 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Takes bytes from those that constants may have.
-    fn take(&mut self, bytes: usize, name: &str) -> Result<(), String> {
-        let left = self.room.checked_sub(bytes);
-        self.room = left.ok_or_else(|| format!("`{name}` needs {bytes} bytes, for which the file is too small"))?;
-        Ok(())
-    }
-
     /// What a tensor became; a constant is made at its first use.
     fn value(&mut self, t: usize) -> Result<ValueId, String> {
         if let Some(&v) = self.values.get(&t) {
             return Ok(v);
         }
         let info = &self.model.tensors[t];
-        self.take(info.data.map_or(0, <[u8]>::len), &info.name)?;
+        self.room.take(info.data.map_or(0, <[u8]>::len), &info.name)?;
         let constant = constant(info)?;
         let v = self.builder.constant(&self.model.tensors[t].name, constant);
         self.values.insert(t, v);
@@ -283,11 +277,12 @@ impl<'a> NodeContext<'_, 'a> {
     /// Makes sure that there is room for the tables of so many rows, columns or channels.
     fn room(&mut self, elements: usize) -> Result<(), Reason> {
         // Four numbers of four bytes each, and a few lists of them on the way.
-        Ok(self.cx.take(elements.saturating_mul(32), self.name)?)
+        Ok(self.cx.room.take(elements.saturating_mul(32), self.name)?)
     }
 
     /// Adds a node; an empty suffix names the one that makes the output.
     fn node(&mut self, suffix: &str, op: impl Into<Op>, inputs: &[ValueId]) -> Result<ValueId, Reason> {
+        self.cx.room.take(self.name.len(), "names of nodes")?;
         Ok(self.cx.builder.node(&self.label(suffix), op, inputs)?)
     }
 

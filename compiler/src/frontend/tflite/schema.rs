@@ -58,12 +58,36 @@ const MOST_DIMENSIONS: usize = 8;
 const MOST_OPERANDS: usize = 1024;
 const MOST_ELEMENTS: usize = 1 << 31;
 
-pub(super) fn read(bytes: &[u8]) -> Result<Model<'_>> {
+/// Bytes that the import of a file may still make. Of many places in a file that point to one table each becomes a copy.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room(usize);
+
+impl Room {
+    /// Sixteen times the file's bytes, and some more, for what is made of shapes.
+    pub fn of(file: &[u8]) -> Room {
+        Room(file.len().saturating_mul(16).saturating_add(32 << 20))
+    }
+
+    /// Takes bytes of it.
+    ///
+    /// # Errors
+    /// Where there are not so many, naming what needs them.
+    pub fn take(&mut self, bytes: usize, what: &str) -> Result<()> {
+        let left = self.0.checked_sub(bytes);
+        self.0 = left.ok_or_else(|| format!("`{what}` needs {bytes} bytes, for which the file is too small"))?;
+        Ok(())
+    }
+}
+
+/// The file's tables; what is copied of them is taken from `room`.
+pub(super) fn read<'a>(bytes: &'a [u8], room: &mut Room) -> Result<Model<'a>> {
     let root = Table::root(bytes)?;
     let mut codes = Vec::new();
     for t in root.tables(1)? {
         // The byte holds the codes of old files, and 127 where the number does not fit.
-        codes.push((t.i32(3)?.max(i32::from(t.i8(0)?)), t.string(1)?));
+        let custom = t.string(1)?;
+        room.take(custom.len(), "operator codes")?;
+        codes.push((t.i32(3)?.max(i32::from(t.i8(0)?)), custom));
     }
     let mut buffers = Vec::new();
     for t in root.tables(4)? {
@@ -75,7 +99,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Model<'_>> {
     let subgraph = *root.tables(2)?.first().ok_or("it has no subgraph")?;
     let mut tensors = Vec::new();
     for t in subgraph.tables(0)? {
-        tensors.push(tensor(&t, &buffers)?);
+        tensors.push(tensor(&t, &buffers, room)?);
     }
     let place = |w: [u8; 4]| {
         let i = i32::from_le_bytes(w);
@@ -89,6 +113,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Model<'_>> {
         if inputs.len() > MOST_OPERANDS || outputs.len() > MOST_OPERANDS {
             return Err(format!("an operator has more than {MOST_OPERANDS} operands"));
         }
+        let operands = 16 * (inputs.len() + outputs.len());
+        room.take(operands + custom.len(), "operators")?;
         let optional = |w| if i32::from_le_bytes(w) == -1 { Ok(None) } else { place(w).map(Some) };
         operators.push(Operator {
             code,
@@ -107,8 +133,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<Model<'_>> {
     })
 }
 
-fn tensor<'a>(t: &Table<'a>, buffers: &[&'a [u8]]) -> Result<TensorInfo<'a>> {
+fn tensor<'a>(t: &Table<'a>, buffers: &[&'a [u8]], room: &mut Room) -> Result<TensorInfo<'a>> {
     let name = t.string(3)?;
+    room.take(name.len(), "tensors")?;
     let dims = t.vector::<4>(0)?;
     if dims.len() > MOST_DIMENSIONS {
         return Err(format!("tensor `{name}` has more than {MOST_DIMENSIONS} dimensions"));
@@ -141,6 +168,7 @@ fn tensor<'a>(t: &Table<'a>, buffers: &[&'a [u8]]) -> Result<TensorInfo<'a>> {
         if scale.len() > most || zero_point.len() > most {
             return Err(format!("tensor `{name}` has more scales than elements along any dimension"));
         }
+        room.take(4 * scale.len() + 8 * scale.len().max(zero_point.len()), &name)?;
         if scale.len() > 0 {
             let mut zero_point: Vec<i64> = zero_point.words().map(i64::from_le_bytes).collect();
             if zero_point.is_empty() {

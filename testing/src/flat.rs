@@ -1,0 +1,114 @@
+//! FlatBuffers files made for tests, the kind of file that TFLite's are.
+
+/// A table's fields by their numbers.
+pub type Table = Vec<(usize, Field)>;
+
+/// What a field of a table holds.
+#[derive(Debug, Clone)]
+pub enum Field {
+    /// A number of 8 bits.
+    Byte(i8),
+    /// A number of 32 bits.
+    Word(i32),
+    /// A vector of bytes, or a text.
+    Bytes(Vec<u8>),
+    /// A vector of numbers of 32 bits.
+    Words(Vec<i32>),
+    /// A table.
+    Table(Table),
+    /// A vector of tables.
+    Tables(Vec<Table>),
+    /// A vector of so many places that lead to one table.
+    Same(Table, usize),
+}
+
+impl Field {
+    /// A text.
+    pub fn text(text: &str) -> Field {
+        Field::Bytes(text.into())
+    }
+}
+
+/// A file with this root table and mark.
+pub fn file(root: &Table, mark: &[u8; 4]) -> Vec<u8> {
+    let mut b = [&[0; 4][..], mark].concat();
+    let at = table(&mut b, root);
+    point(&mut b, 0, at);
+    b
+}
+
+/// Lets the offset at `from` lead to `to`.
+fn point(b: &mut [u8], from: usize, to: usize) {
+    b[from..from + 4].copy_from_slice(&((to - from) as u32).to_le_bytes());
+}
+
+fn align(b: &mut Vec<u8>) {
+    b.resize(b.len().next_multiple_of(4), 0);
+}
+
+/// Writes a table behind what is there, and gives its place.
+fn table(b: &mut Vec<u8>, fields: &Table) -> usize {
+    align(b);
+    // Where its fields lie, by their numbers; each takes four bytes.
+    let description = b.len();
+    let slots = fields.iter().map(|(id, _)| id + 1).max().unwrap_or(0);
+    b.extend((4 + 2 * slots as u16).to_le_bytes());
+    b.extend((4 + 4 * fields.len() as u16).to_le_bytes());
+    for slot in 0..slots {
+        let place = fields.iter().position(|(id, _)| *id == slot).map_or(0, |i| 4 + 4 * i);
+        b.extend((place as u16).to_le_bytes());
+    }
+    align(b);
+    let at = b.len();
+    b.extend(((at - description) as i32).to_le_bytes());
+    b.resize(at + 4 + 4 * fields.len(), 0);
+    for (i, (_, field)) in fields.iter().enumerate() {
+        let from = at + 4 + 4 * i;
+        match field {
+            Field::Byte(v) => b[from] = *v as u8,
+            Field::Word(v) => b[from..from + 4].copy_from_slice(&v.to_le_bytes()),
+            Field::Bytes(bytes) => {
+                vector(b, from, bytes.len());
+                b.extend(bytes);
+                align(b);
+            }
+            Field::Words(words) => {
+                vector(b, from, words.len());
+                words.iter().for_each(|w| b.extend(w.to_le_bytes()));
+            }
+            Field::Table(inner) => {
+                let inner = table(b, inner);
+                point(b, from, inner);
+            }
+            Field::Tables(all) => {
+                let first = offsets(b, from, all.len());
+                for (i, inner) in all.iter().enumerate() {
+                    let inner = table(b, inner);
+                    point(b, first + 4 * i, inner);
+                }
+            }
+            Field::Same(inner, places) => {
+                let first = offsets(b, from, *places);
+                let inner = table(b, inner);
+                (0..*places).for_each(|i| point(b, first + 4 * i, inner));
+            }
+        }
+    }
+    at
+}
+
+/// Begins a vector, which the offset at `from` leads to.
+fn vector(b: &mut Vec<u8>, from: usize, len: usize) {
+    align(b);
+    let at = b.len();
+    point(b, from, at);
+    b.extend((len as u32).to_le_bytes());
+}
+
+/// A vector of offsets to be filled; the place of the first.
+fn offsets(b: &mut Vec<u8>, from: usize, len: usize) -> usize {
+    vector(b, from, len);
+    let first = b.len();
+    b.resize(first + 4 * len, 0);
+    first
+}
