@@ -15,6 +15,7 @@ mod onnx_operators;
 mod onnx_recurrent;
 mod onnx_scatter;
 mod operator_pages;
+mod tflite_floats;
 mod tflite_models;
 
 /// A folder of the repository's test models.

@@ -38,11 +38,13 @@ fn tflite_page() -> String {
          Written from the registry in `compiler/src/frontend/tflite/ops/mod.rs` by `BLESS=1 cargo test -p tilewright-compiler \
          operator_pages`; do not edit.\n\n\
          Networks of int8 and uint8, of floats, of float16 weights behind DEQUANTIZE, and of int8 weights with float\n\
-         activations are read. Operands that give shapes, axes and the like must be constants.\n\n",
+         activations are read. Operands that give shapes, axes and the like must be constants. Below, float is FLOAT32 and what\n\
+         is FLOAT16 in the file, 8 bits are INT8 and UINT8 with a scale and a zero point, and all are these, INT32, INT64 and BOOL.\n\n\
+         | operator | types of its data | asked of it |\n|---|---|---|\n",
     );
-    let mut names = tflite::operators();
-    names.sort();
-    names.iter().for_each(|name| text += &format!("- {name}\n"));
+    let mut rows = tflite::operators();
+    rows.sort();
+    rows.iter().for_each(|[name, types, limits]| text += &format!("| {name} | {types} | {limits} |\n"));
     text
 }
 

@@ -20,9 +20,9 @@ use crate::graph::{DType, Graph, GraphBuilder, GraphError, Op, Tensor, TensorDat
 use indexmap::IndexMap;
 use schema::{Model, Operator, Room, TensorInfo, Type};
 
-/// Names of the operators that can be imported.
-pub fn operators() -> Vec<String> {
-    ops::names()
+/// Operators that can be imported: name, types of the data, and what else is asked of it.
+pub fn operators() -> Vec<[String; 3]> {
+    ops::described()
 }
 
 /// True where the bytes carry TFLite's mark.

@@ -35,6 +35,14 @@ pub(super) fn sqrt(n: &mut NodeContext) -> Result<(), Reason> {
     float(n, UnaryKind::Sqrt)
 }
 
+pub(super) fn rsqrt(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    expect(n, data, &[DType::F32])?;
+    let root = n.node("sqrt", Unary::new(UnaryKind::Sqrt), &[data])?;
+    let v = n.node("", Unary::new(UnaryKind::Reciprocal), &[root])?;
+    n.output(v)
+}
+
 pub(super) fn log(n: &mut NodeContext) -> Result<(), Reason> {
     float(n, UnaryKind::Log)
 }

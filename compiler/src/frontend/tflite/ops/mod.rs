@@ -19,75 +19,91 @@ use crate::graph::{DType, ValueId};
 
 type Import = fn(&mut NodeContext) -> Result<(), Reason>;
 
-/// The schema's number of an operator and the function that imports it.
-const REGISTRY: &[(i32, Import)] = &[
-    (0, elementwise::add),
-    (1, pool::average_pool_2d),
-    (2, movement::concatenation),
-    (3, conv::conv_2d),
-    (4, conv::depthwise_conv_2d),
-    (5, movement::depth_to_space),
-    (6, quantize::dequantize),
-    (8, activation::floor),
-    (9, conv::fully_connected),
-    (14, activation::logistic),
-    (17, pool::max_pool_2d),
-    (18, elementwise::mul),
-    (19, elementwise::relu),
-    (20, elementwise::relu_n1_to_1),
-    (21, elementwise::relu6),
-    (22, shape::reshape),
-    (23, resize::bilinear),
-    (25, quantize::softmax),
-    (26, movement::space_to_depth),
-    (28, activation::tanh),
-    (34, shape::pad),
-    (36, movement::gather),
-    (39, shape::transpose),
-    (40, pool::mean),
-    (41, elementwise::sub),
-    (42, elementwise::div),
-    (43, movement::squeeze),
-    (45, movement::strided_slice),
-    (47, activation::exp),
-    (49, movement::split),
-    (54, activation::prelu),
-    (55, elementwise::maximum),
-    (56, reduce::arg_max),
-    (57, elementwise::minimum),
-    (59, activation::neg),
-    (60, shape::pad),
-    (65, movement::slice),
-    (67, transpose_conv::transpose_conv),
-    (70, movement::squeeze),
-    (73, activation::log),
-    (74, reduce::sum),
-    (75, activation::sqrt),
-    (79, reduce::arg_min),
-    (82, reduce::reduce_max),
-    (83, movement::pack),
-    (88, movement::unpack),
-    (89, reduce::reduce_min),
-    (97, resize::nearest),
-    (98, activation::leaky_relu),
-    (99, elementwise::squared_difference),
-    (101, activation::abs),
-    (102, movement::split_v),
-    (111, activation::elu),
-    (114, quantize::quantize),
-    (117, activation::hard_swish),
-    (126, matmul::batch_matmul),
-    (150, activation::gelu),
+/// The schema's number of an operator, the function that imports it, the types of its data and what else is asked of it.
+const REGISTRY: &[(i32, Import, &str, &str)] = &[
+    (0, elementwise::add, "float, 8 bits, INT32", "no fused activation on INT32"),
+    (1, pool::average_pool_2d, "float, 8 bits", "scale and zero point stay"),
+    (2, movement::concatenation, "all", "parts of 8 bits may have other scales than the result"),
+    (3, conv::conv_2d, "float, 8 bits; weights of 8 bits with float data", "constant weights; groups are taken"),
+    (4, conv::depthwise_conv_2d, "float, 8 bits; weights of 8 bits with float data", "constant weights"),
+    (5, movement::depth_to_space, "float, 8 bits", "4 dimensions; scale and zero point stay"),
+    (6, quantize::dequantize, "8 bits, FLOAT16", ""),
+    (8, activation::floor, "float", ""),
+    (
+        9,
+        conv::fully_connected,
+        "float, 8 bits; weights of 8 bits with float data",
+        "constant weights of the format DEFAULT",
+    ),
+    (14, activation::logistic, "float, 8 bits", ""),
+    (17, pool::max_pool_2d, "float, 8 bits", "scale and zero point stay"),
+    (18, elementwise::mul, "float, 8 bits, INT32, INT64", "no fused activation on INT32 and INT64"),
+    (19, elementwise::relu, "float, 8 bits", ""),
+    (20, elementwise::relu_n1_to_1, "float, 8 bits", ""),
+    (21, elementwise::relu6, "float, 8 bits", ""),
+    (22, shape::reshape, "all", "scale and zero point stay"),
+    (23, resize::bilinear, "float, 8 bits", "4 dimensions, up to 65,536 rows and columns; scale and zero point stay"),
+    (25, quantize::softmax, "float, 8 bits", "over the last dimension"),
+    (26, movement::space_to_depth, "float, 8 bits", "4 dimensions; scale and zero point stay"),
+    (28, activation::tanh, "float, 8 bits", ""),
+    (34, shape::pad, "float, 8 bits", "scale and zero point stay"),
+    (36, movement::gather, "all", "`batch_dims` of 0; scale and zero point stay"),
+    (39, shape::transpose, "all", "scale and zero point stay"),
+    (40, pool::mean, "float, 8 bits", "of 8 bits over height and width of 4 dimensions; of floats over any"),
+    (41, elementwise::sub, "float, 8 bits, INT32, INT64", "no fused activation on INT32 and INT64"),
+    (42, elementwise::div, "float, INT32", "no fused activation on INT32"),
+    (43, movement::squeeze, "all", "scale and zero point stay"),
+    (
+        45,
+        movement::strided_slice,
+        "all",
+        "`ellipsis_mask`, `new_axis_mask` and `offset` of 0; scale and zero point stay",
+    ),
+    (47, activation::exp, "float, 8 bits", ""),
+    (49, movement::split, "all", ""),
+    (54, activation::prelu, "float", ""),
+    (55, elementwise::maximum, "float, 8 bits, INT32, INT64", "one scale and zero point for operands and result"),
+    (56, reduce::arg_max, "float, 8 bits, INT32", "one dimension"),
+    (57, elementwise::minimum, "float, 8 bits, INT32, INT64", "one scale and zero point for operands and result"),
+    (59, activation::neg, "float", ""),
+    (60, shape::pad, "float, 8 bits", "scale and zero point stay"),
+    (65, movement::slice, "all", "scale and zero point stay"),
+    (67, transpose_conv::transpose_conv, "float, 8 bits", "constant weights"),
+    (70, movement::squeeze, "all", "scale and zero point stay"),
+    (73, activation::log, "float", ""),
+    (74, reduce::sum, "float, INT32, INT64", ""),
+    (75, activation::sqrt, "float", ""),
+    (76, activation::rsqrt, "float", ""),
+    (79, reduce::arg_min, "float, 8 bits, INT32", "one dimension"),
+    (82, reduce::reduce_max, "float, 8 bits, INT32, INT64", "scale and zero point stay"),
+    (83, movement::pack, "all", "scale and zero point stay"),
+    (88, movement::unpack, "all", ""),
+    (89, reduce::reduce_min, "float, 8 bits, INT32, INT64", "scale and zero point stay"),
+    (97, resize::nearest, "float, 8 bits", "4 dimensions, up to 65,536 rows and columns; scale and zero point stay"),
+    (98, activation::leaky_relu, "float, 8 bits", ""),
+    (99, elementwise::squared_difference, "float, 8 bits", ""),
+    (101, activation::abs, "float", ""),
+    (102, movement::split_v, "all", ""),
+    (111, activation::elu, "float, 8 bits", ""),
+    (114, quantize::quantize, "float, 8 bits", "to 8 bits, one scale"),
+    (117, activation::hard_swish, "float, 8 bits", ""),
+    (126, matmul::batch_matmul, "float, 8 bits", "both operands of one type"),
+    (150, activation::gelu, "float, 8 bits", ""),
 ];
 
 /// The function that imports an operator.
 pub(super) fn find(code: i32) -> Option<Import> {
-    REGISTRY.iter().find(|(c, _)| *c == code).map(|(_, f)| *f)
+    REGISTRY.iter().find(|row| row.0 == code).map(|row| row.1)
 }
 
 /// Names of the operators that can be imported.
 pub(super) fn names() -> Vec<String> {
-    REGISTRY.iter().map(|(c, _)| schema::operator_name(*c, "")).collect()
+    REGISTRY.iter().map(|row| schema::operator_name(row.0, "")).collect()
+}
+
+/// Names of the operators that can be imported, with the types of their data and what else is asked of them.
+pub(super) fn described() -> Vec<[String; 3]> {
+    REGISTRY.iter().map(|row| [schema::operator_name(row.0, ""), row.2.into(), row.3.into()]).collect()
 }
 
 /// Pads of one dimension, before and after, for a padding of the schema.

@@ -1,6 +1,7 @@
-//! AVERAGE_POOL_2D, MAX_POOL_2D and MEAN over height and width.
+//! AVERAGE_POOL_2D, MAX_POOL_2D and MEAN over height and width; other means of floats are left to `reduce`.
 
 use super::conv::reshape_to;
+use super::reduce::{axes, mean_of_floats};
 use super::{activate, before, expect, padding, size};
 use crate::frontend::tflite::quant::{Activation, PerTensor, Scaling, per_tensor, requantize};
 use crate::frontend::tflite::schema::Type;
@@ -79,16 +80,13 @@ pub(super) fn mean(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
     let dtype = expect(n, data, &[DType::F32, DType::I8])?;
     let info = n.input_info(0)?;
-    let rank = i64::try_from(info.shape.len()).unwrap_or(0);
-    let mut axes: Vec<i64> =
-        n.integers(1)?.into_iter().map(|a| if a < 0 { a.saturating_add(rank) } else { a }).collect();
-    axes.sort_unstable();
-    axes.dedup();
+    let (rank, axes) = (info.shape.len(), axes(n)?);
     let (4, [1, 2]) = (rank, axes.as_slice()) else {
-        return Err(format!(
-            "only the mean over height and width of 4 dimensions is supported, found axes {axes:?} of {rank} dimensions"
-        )
-        .into());
+        if dtype == DType::F32 {
+            return mean_of_floats(n);
+        }
+        let only = "only the mean over height and width of 4 dimensions is supported for 8 bits";
+        return Err(format!("{only}, found axes {axes:?} of {rank} dimensions").into());
     };
     let out_shape = n.output_info()?.shape.clone();
     let kept = out_shape.len() == 4;

@@ -1,4 +1,4 @@
-//! ARG_MAX, ARG_MIN, REDUCE_MAX, REDUCE_MIN and SUM.
+//! ARG_MAX, ARG_MIN, REDUCE_MAX, REDUCE_MIN, SUM and the mean of floats.
 
 use super::conv::reshape_to;
 use super::shape::same_quantization;
@@ -36,6 +36,11 @@ pub(super) fn reduce_min(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn sum(n: &mut NodeContext) -> Result<(), Reason> {
     reduce(n, ReduceKind::Sum, &[DType::F32, DType::I32, DType::I64])
+}
+
+/// The mean over any dimensions.
+pub(super) fn mean_of_floats(n: &mut NodeContext) -> Result<(), Reason> {
+    reduce(n, ReduceKind::Mean, &[DType::F32])
 }
 
 fn reduce(n: &mut NodeContext, kind: ReduceKind, types: &[DType]) -> Result<(), Reason> {
