@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Quantizes float networks with the program itself and compares the results in ONNX Runtime and on the CPU: lenet on the
 # digits that the repository carries; with TILEWRIGHT_MODELS also resnet8 (ONNX and TFLite) and mnist-cntk on their 200 pictures
-# for calibration, and efficientnet-lite0 on crops of the photos.
+# for calibration, and efficientnet-lite0 on crops of the photos. Networks that are quantized already are compared the same way.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,6 +30,12 @@ quantize() {
     CASES+=("$OUT/$name.onnx=$inputs")
 }
 
+# Networks that another program quantized: NAME MODEL INPUT[,LABELS]
+given() {
+    cp "$2" "$OUT/$1.onnx"
+    CASES+=("$OUT/$1.onnx=$3")
+}
+
 # Floats as the model takes them: FILE MEAN SCALE [transposed]
 floats() {
     "$VENV/bin/python" - "$1" "$OUT/$(basename "$1")" "$2" "$3" "${4:-}" <<'PY'
@@ -52,8 +58,14 @@ if [ -n "${TILEWRIGHT_MODELS:-}" ]; then
     quantize resnet8 "$M/resnet8-cifar10/model.onnx" "$M/data/cifar10_calib200_x.npy" "$OUT/cifar10_test1000_x.npy,$M/data/cifar10_test1000_y.npy" mean=0,scale=1
     quantize resnet8-tflite "$M/resnet8-cifar10/model_float.tflite" "$M/data/cifar10_calib200_x.npy" "$OUT/cifar10_test1000_x.npy,$M/data/cifar10_test1000_y.npy" mean=0,scale=1
     quantize efficientnet-lite0 "$M/efficientnet-lite0/model.onnx" "$M/photos" "$OUT/photos224_x.npy" mean=127,scale=128 --crops 8
+    DIGITS=$OUT/255/mnist_test1000_x.npy,$M/data/mnist_test1000_y.npy
+    given efficientnet-lite0-given tests/models/efficientnet-lite0/model_qdq_perchannel.onnx "$OUT/photos224_x.npy"
 else
-    echo "skipped: resnet8, mnist-cntk, efficientnet-lite0: they need the folder that TILEWRIGHT_MODELS names"
+    echo "skipped: resnet8, mnist-cntk, efficientnet-lite0 and its given file: they need the folder that TILEWRIGHT_MODELS names"
     quantize lenet tests/models/lenet-mnist/model.onnx tests/models/digits/digits.npy tests/models/digits/digits.npy,tests/models/digits/labels.npy mean=0,scale=1
+    DIGITS=tests/models/digits/digits.npy,tests/models/digits/labels.npy
 fi
+given lenet-given-perchannel tests/models/lenet-mnist/model_qdq_perchannel.onnx "$DIGITS"
+given lenet-given-pertensor tests/models/lenet-mnist/model_qdq_pertensor.onnx "$DIGITS"
+given vit-tiny-given tests/models/vit-tiny-mnist/model_qdq_perchannel.onnx "$DIGITS"
 "$VENV/bin/python" scripts/check_ptq.py "${CASES[@]}"
