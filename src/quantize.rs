@@ -8,7 +8,7 @@ use tilewright_compiler::frontend::onnx::{self, WriteError};
 use tilewright_compiler::graph::{DType, Graph, Tensor, TensorType};
 use tilewright_compiler::quantize::{self, Engine, QuantizeError, Run};
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::artifact::Manifest;
+use tilewright_runtime::artifact::{Manifest, ValueId};
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
 use tilewright_runtime::tensor::{self, shape_text};
@@ -176,11 +176,27 @@ pub fn accuracy(
     Ok(all.map_or(0.0, |t| labels.accuracy(&t)))
 }
 
-/// What to do with a model whose every operator computes in floats, none of which an accelerator takes; nothing for others.
+/// What to do with a model whose products are all of floats, none of which an accelerator takes; nothing for others.
 pub fn advice(manifest: &Manifest, file: &str) -> Option<String> {
-    let integers = manifest.values.iter().any(|v| matches!(v.dtype, tensor::DType::I8 | tensor::DType::U8));
-    if manifest.macs() == 0 || manifest.offloaded_macs() > 0 || integers {
+    if manifest.macs() == 0 || manifest.offloaded_macs() > 0 {
         return None;
+    }
+    let products = || manifest.nodes.iter().filter(|node| node.macs > 0);
+    // Weights of 8 bits alone make no integer product.
+    let activation = |id: &ValueId| {
+        let value = &manifest.values[id.0 as usize];
+        value.constant.is_none() && matches!(value.dtype, tensor::DType::I8 | tensor::DType::U8)
+    };
+    let steps = products().filter_map(|node| Some(&manifest.steps[node.step? as usize]));
+    if steps.into_iter().any(|step| step.inputs.iter().chain(&step.outputs).any(activation)) {
+        return None;
+    }
+    if products().any(|node| node.op.starts_with("hybrid_")) {
+        return Some(format!(
+            "nothing of {file} can be offloaded: its weights are int8 but its activations floats, and the accelerator takes both \
+             in int8; make an int8 model of the float one that it is from with \
+             tilewright quantize FLOAT_MODEL --calibrate SAMPLES -o OUT.onnx"
+        ));
     }
     Some(format!(
         "nothing of {file} can be offloaded: it computes in floats, and the accelerator in int8; make an int8 model of it with \
@@ -284,6 +300,41 @@ fn pieces(name: &str, ty: &TensorType, array: &tensor::Tensor, scaling: Scaling)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilewright_compiler::graph::op::{HybridDense, MatMul, QMatMul};
+    use tilewright_compiler::graph::{self, GraphBuilder};
+
+    /// What is said of a network that `make` builds of data `[1, 4]` and its weights.
+    fn advised(data: DType, make: impl Fn(&mut GraphBuilder, graph::ValueId)) -> Option<String> {
+        let mut b = GraphBuilder::new("net");
+        let x = b.input("x", TensorType::new(data, &[1, 4]));
+        make(&mut b, x);
+        let config = HwConfig::default();
+        let artifact = model::build(b.finish().unwrap(), &Options::new(&config), &mut |_, _| {}).unwrap();
+        advice(&artifact.manifest, "net.onnx")
+    }
+
+    #[test]
+    fn advice_goes_by_the_activations_of_products() {
+        let float = advised(DType::F32, |b, x| {
+            let w = b.constant("w", Tensor::from_fn(&[4, 2], |i| i as f32));
+            let y = b.node("y", MatMul {}, &[x, w]).unwrap();
+            b.output("y", y);
+        });
+        assert!(float.unwrap().contains("it computes in floats"));
+        let hybrid = advised(DType::F32, |b, x| {
+            let w = b.constant("w", Tensor::from_fn(&[2, 4], |i| i as i8));
+            let [scale, bias] = [0.1f32, 0.0].map(|v| b.constant("", Tensor::vector(vec![v; 2])));
+            let y = b.node("y", HybridDense { asymmetric: false }, &[x, w, scale, bias]).unwrap();
+            b.output("y", y);
+        });
+        assert!(hybrid.unwrap().contains("its weights are int8 but its activations floats"));
+        let integer = advised(DType::I8, |b, x| {
+            let w = b.constant("w", Tensor::from_fn(&[4, 2], |i| i as i8));
+            let y = b.node("y", QMatMul { a_zero_point: 0, b_zero_point: 0 }, &[x, w]).unwrap();
+            b.output("y", y);
+        });
+        assert_eq!(integer, None);
+    }
 
     #[test]
     fn floats_of_any_width_are_samples() {
