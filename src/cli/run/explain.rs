@@ -29,8 +29,8 @@ pub fn table(manifest: &Manifest) -> String {
     }
     let source = if measured { "is this machine's" } else { "is that of a model of the configuration's host" };
     text + &format!(
-        "accelerator: estimated from its tiles; the CPU's time {source}; to move: what layouts, transfers and launches would \
-         take more if these nodes alone ran in the other place\n"
+        "accelerator: by the cycle model for layers that run there, else estimated; the CPU's time {source}; to move: what \
+         layouts, transfers and launches would take more if these nodes alone ran in the other place\n"
     )
 }
 
