@@ -9,6 +9,7 @@ mod offload;
 mod pictures;
 mod programs;
 mod quantize;
+mod readme;
 mod run_programs;
 mod shapes;
 

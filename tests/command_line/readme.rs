@@ -1,0 +1,97 @@
+//! The commands of README.md print what stands there.
+
+use std::path::Path;
+
+use crate::tilewright;
+
+/// What the commands that are left out need: the Verilated design, or files that a reader has and the repository has not.
+const LEFT_OUT: &[&str] = &["--device rtl", "my_classifier.onnx", "--b dir:good", "mine.toml"];
+
+/// A command and the lines behind it.
+struct Example {
+    command: String,
+    printed: Vec<String>,
+}
+
+fn examples(page: &str) -> Vec<Example> {
+    let mut found: Vec<Example> = Vec::new();
+    let (mut inside, mut goes_on) = (false, false);
+    for line in page.lines() {
+        match line {
+            "```console" => inside = true,
+            "```" => inside = false,
+            _ if !inside => {}
+            _ => match line.strip_prefix("$ ") {
+                Some(command) => found.push(Example { command: command.into(), printed: Vec::new() }),
+                None => {
+                    let last = found.last_mut().expect("a block begins with a command");
+                    if goes_on {
+                        last.command += line.trim_start();
+                    } else {
+                        last.printed.push(line.into());
+                    }
+                }
+            },
+        }
+        goes_on = inside && line.ends_with('\\') && found.last().is_some_and(|e| e.printed.is_empty());
+        if goes_on {
+            found.last_mut().expect("there is one").command.pop();
+        }
+    }
+    found
+}
+
+/// A line without what differs from machine to machine: seconds.
+fn plain(line: &str) -> String {
+    let words: Vec<&str> = line.split(' ').collect();
+    let unit = |i: usize| words.get(i + 1).is_some_and(|unit| unit.trim_end_matches([',', ';']) == "s");
+    let word = |i: usize| if unit(i) { "_" } else { words[i] };
+    (0..words.len()).map(word).collect::<Vec<_>>().join(" ").trim_end().into()
+}
+
+/// Whether the lines are printed in this order; `...` stands for any others.
+fn agrees(wanted: &[String], printed: &str) -> Result<(), String> {
+    let mut left = printed.lines().map(plain);
+    let mut skip = false;
+    for line in wanted {
+        if line == "..." {
+            skip = true;
+            continue;
+        }
+        let line = plain(line);
+        let found = if skip { left.any(|l| l == line) } else { left.next().is_some_and(|l| l == line) };
+        if !found {
+            return Err(format!("`{line}` is not in its place"));
+        }
+        skip = false;
+    }
+    if skip || left.next().is_none() { Ok(()) } else { Err("more is printed".into()) }
+}
+
+#[test]
+fn commands_of_the_readme_print_what_stands_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(root.join("tests"), dir.path().join("tests")).unwrap();
+    std::fs::write(dir.path().join("in.bin"), [7; 32]).unwrap();
+    let mut run = 0;
+    for Example { command, printed } in examples(&std::fs::read_to_string(root.join("README.md")).unwrap()) {
+        if LEFT_OUT.iter().any(|part| command.contains(part)) {
+            continue;
+        }
+        let words: Vec<&str> = command.split_whitespace().collect();
+        match words.as_slice() {
+            // The reader's own file, as it is shown.
+            ["cat", file] => std::fs::write(dir.path().join(file), printed.join("\n")).unwrap(),
+            ["tilewright", arguments @ ..] => {
+                let outcome = tilewright(dir.path(), arguments);
+                assert_eq!(outcome.code, 0, "{command}: {}", outcome.stderr);
+                let all = outcome.stdout + &outcome.stderr;
+                agrees(&printed, &all).unwrap_or_else(|e| panic!("{command}: {e}\n{all}"));
+                run += 1;
+            }
+            _ => panic!("{command} is no command of the program"),
+        }
+    }
+    assert_eq!(run, 7);
+}
