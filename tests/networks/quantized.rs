@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tilewright::model::Sizes;
 use tilewright::quantize::{self, Compiled, Method, Prepared, QuantizeOptions, Quantized, Scaling};
-use tilewright_compiler::graph::Tensor;
+use tilewright_compiler::graph::{Graph, Tensor};
 use tilewright_compiler::quantize::Engine;
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Edge;
@@ -29,14 +29,19 @@ fn run(model: &Prepared, samples: &[Vec<Tensor>], options: &QuantizeOptions) -> 
     model.quantize(samples, options, &engine(), &mut |_, _, _| {}).unwrap_or_else(|e| panic!("{e}"))
 }
 
+/// The network of the file that is written.
+fn written(model: &Prepared, quantized: &Quantized) -> Graph {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("q.onnx");
+    std::fs::write(&file, model.onnx(quantized).unwrap()).unwrap();
+    tilewright::model::import(&file, &Sizes::default()).unwrap()
+}
+
 /// Accuracy in per cent of the float and of the quantized network, the latter read from the file that is written.
 fn accuracies(path: &Path, set: &str, scale: f32) -> Option<(f64, f64)> {
     let model = Prepared::read(path, &Sizes::default()).unwrap();
     let quantized = run(&model, &data(&model, &format!("{set}_calib200"), 0.0, scale)?, &OPTIONS);
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("q.onnx");
-    std::fs::write(&file, model.onnx(&quantized).unwrap()).unwrap();
-    let again = tilewright::model::import(&file, &Sizes::default()).unwrap();
+    let again = written(&model, &quantized);
     let samples = data(&model, &format!("{set}_test1000"), 0.0, scale)?;
     let labels = npy::read(&tilewright_testing::model(&format!("data/{set}_test1000_y.npy"))?).unwrap();
     let labels = model.labels(&labels, "labels", samples.len()).unwrap();
@@ -60,7 +65,8 @@ fn two_hundred_pictures_keep_the_accuracy() {
     }
 }
 
-/// Calibrated on crops of five photos, efficientnet-lite0 names what the float network does on 12 others.
+/// Calibrated on crops of five photos, efficientnet-lite0 names what the float network does on 12 others, read from the file that
+/// is written: with the options that the program has where none is given, and with biases corrected.
 #[test]
 fn efficientnet_names_what_the_float_network_does() {
     let Some(path) = tilewright_testing::model("efficientnet-lite0/model.onnx") else { return };
@@ -70,9 +76,8 @@ fn efficientnet_names_what_the_float_network_does() {
     let array = quantize::folder(&photos, 4, &preprocess, &model.inputs(), &Edge::default()).unwrap();
     assert_eq!(array.shape, [20, 3, 224, 224]);
     let samples = quantize::samples(&model.inputs(), vec![(None, array)], Scaling { mean: 0.0, scale: 1.0 }).unwrap();
-    let quantized = run(&model, &samples, &QuantizeOptions { bias_correction: true, ..OPTIONS });
     let Some(tests) = data(&model, "photos224", 127.0, 128.0) else { return };
-    let names = |graph| -> Vec<usize> {
+    let names = |graph: &Graph| -> Vec<usize> {
         let mut network = engine().open(graph).unwrap();
         let class = |sample: &Vec<Tensor>| {
             let y = network.run(sample).unwrap();
@@ -81,8 +86,15 @@ fn efficientnet_names_what_the_float_network_does() {
         };
         tests.iter().map(class).collect()
     };
-    let (float, int8) = (names(model.graph()), names(&quantized.graph));
-    let same = float.iter().zip(&int8).filter(|(a, b)| a == b).count();
-    println!("efficientnet-lite0 quantized here: {same} of {} photos as the float network", tests.len());
-    assert!(same >= 11, "{float:?}\n{int8:?}");
+    let float = names(model.graph());
+    for bias_correction in [false, true] {
+        let quantized = run(&model, &samples, &QuantizeOptions { bias_correction, ..OPTIONS });
+        let int8 = names(&written(&model, &quantized));
+        let same = float.iter().zip(&int8).filter(|(a, b)| a == b).count();
+        println!(
+            "efficientnet-lite0, biases corrected {bias_correction}: {same} of {} photos as in floats",
+            tests.len()
+        );
+        assert!(same >= 11, "biases corrected {bias_correction}: {float:?}\n{int8:?}");
+    }
 }
