@@ -91,17 +91,45 @@ pub enum InputError {
     },
 }
 
-/// Puts arrays into the order of the model's inputs: named ones by name, then the others in order.
+/// How whole numbers of 8 bits become values of an input of floats: less the mean, over the scale. Floats are taken as they
+/// are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scaling {
+    /// Taken off.
+    pub mean: f32,
+    /// Divided by.
+    pub scale: f32,
+}
+
+impl Scaling {
+    /// Numbers stay what they are.
+    pub const NONE: Scaling = Scaling { mean: 0.0, scale: 1.0 };
+}
+
+/// The inputs of each run from arrays: those with names by name, then the others in order; the only array of a model of one
+/// input may have whatever name. They are of an input's own type, or whole numbers of 8 bits or floats of any width that become
+/// floats. The first axis runs over runs; axes of size 1 may be left out or added, and whole numbers may be `[N, H, W, C]`
+/// where the model takes `[N, C, H, W]`.
 ///
 /// # Errors
-/// The naming variants of [`InputError`].
-pub fn arrange(model: &[&Value], given: Vec<(Option<String>, Tensor)>) -> Result<Vec<Tensor>, InputError> {
+/// [`InputError`], naming the input.
+pub fn arrange(
+    model: &[&Value],
+    given: Vec<(Option<String>, Tensor)>,
+    scaling: Scaling,
+) -> Result<Vec<Vec<Tensor>>, InputError> {
+    split_scaled(model, &ordered(model, given)?, scaling)
+}
+
+/// The arrays in the order of the model's inputs.
+fn ordered(model: &[&Value], given: Vec<(Option<String>, Tensor)>) -> Result<Vec<Tensor>, InputError> {
     let names = || model.iter().map(|value| value.name.clone()).collect::<Vec<_>>();
     if given.len() > model.len() {
         return Err(InputError::TooMany { given: given.len(), known: model.len() });
     }
     let mut slots: Vec<Option<Tensor>> = vec![None; model.len()];
-    let (named, unnamed): (Vec<_>, Vec<_>) = given.into_iter().partition(|(name, _)| name.is_some());
+    let one = given.len() == 1 && model.len() == 1;
+    let (named, unnamed): (Vec<_>, Vec<_>) = given.into_iter().partition(|(name, _)| name.is_some() && !one);
     for (name, tensor) in named {
         let name = name.unwrap_or_default();
         let Some(slot) = model.iter().position(|value| value.name == name) else {
@@ -124,17 +152,6 @@ pub fn arrange(model: &[&Value], given: Vec<(Option<String>, Tensor)>) -> Result
     slots.into_iter().zip(model).map(|(slot, value)| slot.ok_or_else(|| missing(value))).collect()
 }
 
-/// Arrays of floats as the compiled model takes them, where they have the width that the model's file names.
-pub fn from_file_floats(model: &[&Value], about: &About, inputs: &mut [Tensor]) {
-    for ((value, edge), tensor) in model.iter().zip(&about.inputs).zip(inputs) {
-        if edge.floats == Some(tensor.dtype)
-            && let Some(converted) = tensor.to_floats(value.dtype)
-        {
-            *tensor = converted;
-        }
-    }
-}
-
 /// Outputs in the width of floats that the model's file names.
 pub fn to_file_floats(about: &About, outputs: &mut [Tensor]) {
     for (edge, tensor) in about.outputs.iter().zip(outputs) {
@@ -149,35 +166,66 @@ pub fn to_file_floats(about: &About, outputs: &mut [Tensor]) {
 /// # Errors
 /// [`InputError::Type`] or [`InputError::Runs`].
 pub fn split(model: &[&Value], inputs: &[Tensor]) -> Result<Vec<Vec<Tensor>>, InputError> {
+    split_scaled(model, inputs, Scaling::NONE)
+}
+
+fn split_scaled(model: &[&Value], inputs: &[Tensor], scaling: Scaling) -> Result<Vec<Vec<Tensor>>, InputError> {
     // A model without inputs computes what it has to once.
     let mut runs: Vec<Vec<Tensor>> = if model.is_empty() { vec![Vec::new()] } else { Vec::new() };
     for (index, (value, tensor)) in model.iter().zip(inputs).enumerate() {
-        let batch = value.shape.first().copied().unwrap_or(1).max(1);
-        let times = tensor.shape.first().copied().unwrap_or(1) / batch;
-        let mut whole = value.shape.clone();
-        if let Some(first) = whole.first_mut() {
-            *first = batch * times;
-        }
-        if tensor.dtype != value.dtype || tensor.shape != whole || times == 0 {
-            return Err(InputError::Type {
-                name: value.name.clone(),
-                found: format!("{} {}", tensor.dtype, shape_text(&tensor.shape)),
-                wanted: format!("{} {}", value.dtype, shape_text(&value.shape)),
-            });
-        }
+        let data = fitted(value, tensor, scaling)?;
+        let size = value.bytes();
+        let times = data.len() / size.max(1);
         if index == 0 {
             runs = vec![Vec::new(); times];
         } else if runs.len() != times {
             let (name, first) = (value.name.clone(), model[0].name.clone());
             return Err(InputError::Runs { name, found: times, first, wanted: runs.len() });
         }
-        let bytes = value.bytes();
-        for (run, list) in runs.iter_mut().enumerate() {
-            let piece = tensor.bytes[run * bytes..(run + 1) * bytes].to_vec();
-            list.push(Tensor { dtype: value.dtype, shape: value.shape.clone(), bytes: piece });
+        for (list, bytes) in runs.iter_mut().zip(data.chunks(size.max(1))) {
+            list.push(Tensor { dtype: value.dtype, shape: value.shape.clone(), bytes: bytes.to_vec() });
         }
     }
     Ok(runs)
+}
+
+/// The bytes of an array as an input takes them, of one run behind the other.
+fn fitted(value: &Value, given: &Tensor, scaling: Scaling) -> Result<Vec<u8>, InputError> {
+    let floats = if value.dtype == DType::F32 { given.to_floats(DType::F32) } else { None };
+    let array = floats.as_ref().unwrap_or(given);
+    let inner = |shape: &[usize]| shape.iter().skip(1).copied().filter(|&n| n != 1).collect::<Vec<_>>();
+    let same = inner(&array.shape) == inner(&value.shape);
+    let turned = match (array.shape.as_slice(), value.shape.as_slice()) {
+        ([_, h, w, c], [_, c2, h2, w2]) => [h, w, c] == [h2, w2, c2] && !array.dtype.is_float(),
+        _ => false,
+    };
+    let scaled = value.dtype == DType::F32 && array.dtype == DType::U8;
+    let first = |shape: &[usize]| shape.first().copied().unwrap_or(1);
+    let (all, batch) = (first(&array.shape), first(&value.shape).max(1));
+    if !(array.dtype == value.dtype || scaled) || all == 0 || all % batch != 0 || !(same || turned) {
+        return Err(InputError::Type {
+            name: value.name.clone(),
+            found: format!("{} {}", given.dtype, shape_text(&given.shape)),
+            wanted: format!("{} {}", value.dtype, shape_text(&value.shape)),
+        });
+    }
+    let bytes = if same { array.bytes.clone() } else { channels_first(array) };
+    let real = |byte: &u8| ((f32::from(*byte) - scaling.mean) / scaling.scale).to_le_bytes();
+    Ok(if scaled { bytes.iter().flat_map(real).collect() } else { bytes })
+}
+
+/// The bytes of images `[N, H, W, C]` as `[N, C, H, W]`.
+fn channels_first(images: &Tensor) -> Vec<u8> {
+    let (size, channels) = (images.dtype.size(), images.shape[3]);
+    let pixels = images.shape[1] * images.shape[2];
+    let mut bytes = Vec::with_capacity(images.bytes.len());
+    for image in images.bytes.chunks_exact(pixels * channels * size) {
+        for channel in 0..channels {
+            let of_pixel = |pixel: usize| &image[(pixel * channels + channel) * size..][..size];
+            (0..pixels).for_each(|pixel| bytes.extend_from_slice(of_pixel(pixel)));
+        }
+    }
+    bytes
 }
 
 /// Inputs for one run where nobody has given any, the same each time: integers over their whole range, floats from -1 to 1,

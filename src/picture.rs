@@ -225,6 +225,12 @@ impl Preprocess {
         Some(Normalization { mean: self.mean.clone()?, scale: self.scale.clone()? })
     }
 
+    /// Whether it asks for no more than a mean and a scale, which bytes of arrays take too.
+    pub fn is_of_numbers(&self) -> bool {
+        let Preprocess { fit, filter, mean: _, scale: _, order, layout } = self;
+        fit.is_none() && filter.is_none() && order.is_none() && layout.is_none()
+    }
+
     /// The mean, where it was asked for.
     pub fn mean(&self) -> Option<&[f32]> {
         self.mean.as_deref()

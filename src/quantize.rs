@@ -5,15 +5,16 @@ mod pictures;
 use std::path::Path;
 
 use tilewright_compiler::frontend::onnx::{self, WriteError};
-use tilewright_compiler::graph::{DType, Graph, Tensor, TensorType};
+use tilewright_compiler::graph::{Graph, Tensor, TensorType};
 use tilewright_compiler::quantize::{self, Engine, QuantizeError, Run};
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::artifact::{Manifest, ValueId};
+use tilewright_runtime::artifact::{Manifest, Value, ValueId};
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
-use tilewright_runtime::tensor::{self, shape_text};
+use tilewright_runtime::tensor;
 
-use crate::inference::{InputError, Labels};
+pub use crate::inference::Scaling;
+use crate::inference::{self, InputError, Labels};
 use crate::model::{self, ModelError, Offload, Options, Sizes};
 
 pub use pictures::{FolderError, folder};
@@ -204,19 +205,7 @@ pub fn advice(manifest: &Manifest, file: &str) -> Option<String> {
     ))
 }
 
-/// How numbers of a data set become values of the model's inputs: less the mean, over the scale. It holds for whole numbers
-/// alone; floats are taken as they are.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scaling {
-    /// Taken off.
-    pub mean: f32,
-    /// Divided by.
-    pub scale: f32,
-}
-
-/// Samples of the model's inputs from arrays: of their own type, or whole numbers of 8 bits and floats of any width that become
-/// floats. The first axis runs over samples; axes of size 1 may be left out or added, and pictures may be `[H, W, C]` where the model takes
-/// `[C, H, W]`.
+/// Samples of the model's inputs from arrays, which are taken as [`inference::arrange`] takes them.
 ///
 /// # Errors
 /// [`InputError`], naming the input.
@@ -225,83 +214,24 @@ pub fn samples(
     arrays: Vec<(Option<String>, tensor::Tensor)>,
     scaling: Scaling,
 ) -> Result<Vec<Vec<Tensor>>, InputError> {
-    let known = || inputs.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>();
-    if arrays.len() > inputs.len() {
-        return Err(InputError::TooMany { given: arrays.len(), known: inputs.len() });
-    }
-    let mut slots: Vec<Option<tensor::Tensor>> = vec![None; inputs.len()];
-    let one = inputs.len() == 1 && arrays.len() == 1;
-    let mut free = 0..inputs.len();
-    for (name, array) in arrays {
-        // The only array of a model of one input may have whatever name.
-        let place = match name.filter(|_| !one) {
-            Some(name) => match inputs.iter().position(|(n, _)| *n == name) {
-                Some(place) => place,
-                None => return Err(InputError::Unknown { name, known: known() }),
-            },
-            None => free.next().unwrap_or(0),
-        };
-        if slots[place].replace(array).is_some() {
-            return Err(InputError::Twice { name: inputs[place].0.to_string() });
-        }
-    }
-    let mut all: Vec<Vec<Tensor>> = Vec::new();
-    for (index, ((name, ty), slot)) in inputs.iter().zip(slots).enumerate() {
-        let missing = || InputError::Missing { name: name.to_string(), ty: ty.to_string() };
-        let runs = pieces(name, ty, &slot.ok_or_else(missing)?, scaling)?;
-        if index == 0 {
-            all = runs.iter().map(|_| Vec::with_capacity(inputs.len())).collect();
-        } else if runs.len() != all.len() {
-            let (found, wanted, first) = (runs.len(), all.len(), inputs[0].0.to_string());
-            return Err(InputError::Runs { name: name.to_string(), found, first, wanted });
-        }
-        all.iter_mut().zip(runs).for_each(|(sample, t)| sample.push(t));
-    }
-    Ok(all)
-}
-
-/// An array cut into samples of one input.
-fn pieces(name: &str, ty: &TensorType, array: &tensor::Tensor, scaling: Scaling) -> Result<Vec<Tensor>, InputError> {
-    let single = if ty.dtype == DType::F32 { array.to_floats(tensor::DType::F32) } else { None };
-    let array = single.as_ref().unwrap_or(array);
-    let wrong = || InputError::Type {
-        name: name.to_string(),
-        found: format!("{} {}", array.dtype, shape_text(&array.shape)),
-        wanted: ty.to_string(),
+    let value = |(name, ty): &(&str, &TensorType)| {
+        let found = ty.shape().zip(tensor::DType::from_name(ty.dtype.name()));
+        let open = || InputError::Missing { name: name.to_string(), ty: ty.to_string() };
+        let (shape, dtype) = found.ok_or_else(open)?;
+        Ok(Value { name: name.to_string(), dtype, shape, constant: None, source: None })
     };
-    let shape = ty.shape().ok_or_else(wrong)?;
-    let batch = shape.first().copied().unwrap_or(1).max(1);
-    let all = array.shape.first().copied().unwrap_or(0);
-    let inner = |s: &[usize]| s.iter().skip(1).copied().filter(|&n| n != 1).collect::<Vec<_>>();
-    let turned = || match (array.shape.as_slice(), shape.as_slice()) {
-        ([_, h, w, c], [_, c2, h2, w2]) => [h, w, c] == [h2, w2, c2] && [h, w, c] != [c2, h2, w2],
-        _ => false,
-    };
-    let same = inner(&array.shape) == inner(&shape);
-    let whole = array.dtype.name() != "f32";
-    let taken = array.dtype.name() == ty.dtype.name() || ty.dtype == DType::F32 && array.dtype.name() == "u8";
-    if !taken || all == 0 || all % batch != 0 || !(same || whole && turned()) {
-        return Err(wrong());
-    }
-    let mut data = Tensor::try_from(array).map_err(|_| wrong())?;
-    if !same {
-        data = data.transposed(&[0, 3, 1, 2]).ok_or_else(wrong)?;
-    }
-    if let (DType::F32, Ok(bytes)) = (ty.dtype, data.as_slice::<u8>()) {
-        let real = |x: u8| (f32::from(x) - scaling.mean) / scaling.scale;
-        data = Tensor::from_fn(data.shape(), |i| real(bytes[i]));
-    }
-    let bytes = data.to_bytes();
-    let each = bytes.len() / (all / batch);
-    let piece = |b: &[u8]| Tensor::from_bytes(ty.dtype, &shape, b).ok_or_else(wrong);
-    bytes.chunks(each.max(1)).map(piece).collect()
+    let values = inputs.iter().map(value).collect::<Result<Vec<_>, InputError>>()?;
+    let runs = inference::arrange(&values.iter().collect::<Vec<_>>(), arrays, scaling)?;
+    let of_run =
+        |run: &Vec<tensor::Tensor>| run.iter().map(|t| Tensor::try_from(t).expect("of the model's type")).collect();
+    Ok(runs.iter().map(of_run).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use tilewright_compiler::graph::op::{HybridDense, MatMul, QMatMul};
-    use tilewright_compiler::graph::{self, GraphBuilder};
+    use tilewright_compiler::graph::{self, DType, GraphBuilder};
 
     /// What is said of a network that `make` builds of data `[1, 4]` and its weights.
     fn advised(data: DType, make: impl Fn(&mut GraphBuilder, graph::ValueId)) -> Option<String> {

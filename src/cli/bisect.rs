@@ -58,7 +58,7 @@ impl Bisect {
             vec![inference::made_up(&values)]
         } else {
             let preprocess = self.file.preprocess(self.preprocess.as_ref());
-            inference::split(&values, &given.tensors(&values, &self.file.about()?, &preprocess)?)?
+            given.runs(&values, &self.file.about()?, &preprocess)?
         };
         let of_run = |inputs: &Vec<_>| inputs.iter().map(Tensor::try_from).collect::<Result<Vec<_>, _>>();
         let runs = runs.iter().map(of_run).collect::<Result<Vec<_>, _>>().map_err(anyhow::Error::msg)?;

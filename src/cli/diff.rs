@@ -222,7 +222,7 @@ impl Diff {
             return Ok(vec![inference::made_up(&model)]);
         }
         let preprocess = self.file.preprocess(self.preprocess.as_ref());
-        Ok(inference::split(&model, &given.tensors(&model, &artifact.manifest.about, &preprocess)?)?)
+        given.runs(&model, &artifact.manifest.about, &preprocess)
     }
 
     fn config(&self, name: Option<&str>, artifact: Option<&Artifact>) -> Result<HwConfig> {

@@ -149,21 +149,7 @@ impl Quantize {
         if let Some(key) = preprocess_keys(self.preprocess.as_deref()).find(|key| !["mean", "scale"].contains(key)) {
             bail!("--preprocess {key} is for pictures; arrays take mean and scale alone");
         }
-        let about = self.file.about()?;
-        let own = about.inputs.first().and_then(|edge| edge.normalization.as_ref());
-        let one = |asked: Option<&[f32]>, own: Option<&Vec<f32>>, what: &str, else_: f32| -> Result<f32> {
-            match asked.or(own.map(Vec::as_slice)) {
-                None => Ok(else_),
-                Some([first, rest @ ..]) if rest.iter().all(|x| x == first) => Ok(*first),
-                Some(_) => bail!(
-                    "bytes of arrays take one {what} for all channels; give floats, or --preprocess {what}=NUMBER"
-                ),
-            }
-        };
-        Ok(Scaling {
-            mean: one(preprocess.mean(), own.map(|n| &n.mean), "mean", 0.0)?,
-            scale: one(preprocess.scale(), own.map(|n| &n.scale), "scale", 1.0)?,
-        })
+        super::run::scaling(preprocess, &self.file.about()?)
     }
 
     fn preprocess(&self) -> Result<Preprocess> {
@@ -177,7 +163,7 @@ impl Quantize {
             let edge = self.file.about()?.inputs.first().cloned().unwrap_or_default();
             let crops = usize::from(self.crops.unwrap_or(1));
             let array = quantize::folder(path, crops, preprocess, &inputs, &edge)?;
-            (vec![(None, array)], Scaling { mean: 0.0, scale: 1.0 })
+            (vec![(None, array)], Scaling::NONE)
         } else {
             (npy::read_any(path)?, self.scaling(preprocess)?)
         };

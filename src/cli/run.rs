@@ -21,7 +21,7 @@ use tilewright_hw::regs::{TrapUnit, UnitState};
 use tilewright_runtime::artifact::Artifact;
 
 pub use explain::table as explain_table;
-pub use inputs::Given;
+pub use inputs::{Given, scaling};
 pub use model::input_values;
 
 use super::compile::Compilation;
@@ -44,7 +44,7 @@ pub struct Run {
     /// be several [default for zoo:NAME: its sample]
     #[arg(long, value_name = "[NAME=]FILE")]
     input: Vec<String>,
-    /// How pictures become inputs, as KEY=VALUE between commas: crop=SHARE, fit=crop|stretch|pad,
+    /// How pictures become inputs, and by mean and scale bytes of arrays, as KEY=VALUE between commas: crop=SHARE, fit=crop|stretch|pad,
     /// filter=nearest|bilinear|bicubic|lanczos, mean=M or M:M:M, scale=S or S:S:S, channels=rgb|bgr, layout=nchw|nhwc
     /// [default: what the model's file says]
     #[arg(long, value_name = "KEY=VALUE,…")]

@@ -22,7 +22,7 @@ fn names_come_first_and_the_rest_in_order() {
             .collect()
     };
     let order = |names: &[Option<&str>]| {
-        arrange(&[&a, &b, &c], given(names)).map(|tensors| tensors.iter().map(|t| t.bytes[0]).collect::<Vec<_>>())
+        ordered(&[&a, &b, &c], given(names)).map(|tensors| tensors.iter().map(|t| t.bytes[0]).collect::<Vec<_>>())
     };
     assert_eq!(order(&[None, Some("a"), None]).unwrap(), [1, 0, 2]);
     let message = |names: &[Option<&str>]| order(names).unwrap_err().to_string();
@@ -133,20 +133,33 @@ fn arrays_have_the_width_of_floats_that_the_file_names() {
     let artifact = named_often();
     let value = &artifact.manifest.values[artifact.manifest.inputs[0].0 as usize];
     let half = |floats| Edge { floats: Some(floats), ..Edge::default() };
-    let about = About { inputs: vec![half(DType::F16)], outputs: vec![half(DType::F16)], ..About::default() };
+    let about = About { outputs: vec![half(DType::F16)], ..About::default() };
     let single = Tensor::from_f32(vec![2, 3], &[1.0, -2.5, 0.25, 0.0, 65504.0, 3.0]).unwrap();
     let given = single.to_floats(DType::F16).unwrap();
-    for given in [given.clone(), single.clone()] {
-        let mut arrays = vec![given];
-        from_file_floats(&[value], &about, &mut arrays);
-        assert_eq!(arrays[0], single);
-        assert_eq!(split(&[value], &arrays).unwrap().len(), 2);
+    let runs = split(&[value], std::slice::from_ref(&single)).unwrap();
+    assert_eq!(runs.len(), 2);
+    for width in [DType::F16, DType::F64] {
+        assert_eq!(split(&[value], &[single.to_floats(width).unwrap()]).unwrap(), runs, "{width}");
     }
     let mut outputs = vec![single.clone(), single.clone()];
     to_file_floats(&about, &mut outputs);
     assert_eq!(outputs, [given, single.clone()]);
-    // Another width than the file's stays as it is, and is refused later.
-    let mut arrays = vec![single.to_floats(DType::F64).unwrap()];
-    from_file_floats(&[value], &about, &mut arrays);
-    assert!(split(&[value], &arrays).unwrap_err().to_string().contains("is f64 2x3, the model takes f32 1x3"));
+}
+
+#[test]
+fn bytes_become_floats_and_images_what_the_model_takes() {
+    let x = Value { name: "x".into(), dtype: DType::F32, shape: vec![1, 2, 1, 3], constant: None, source: None };
+    let bytes = |shape: &[usize]| Tensor::new(DType::U8, shape.to_vec(), (0..12).collect()).unwrap();
+    let scaling = Scaling { mean: 2.0, scale: 4.0 };
+    let runs = |name: &str, shape: &[usize]| arrange(&[&x], vec![(Some(name.into()), bytes(shape))], scaling);
+    let real =
+        |numbers: [u8; 6]| Tensor::from_f32(vec![1, 2, 1, 3], &numbers.map(|n| (f32::from(n) - 2.0) / 4.0)).unwrap();
+    let plain = [vec![real([0, 1, 2, 3, 4, 5])], vec![real([6, 7, 8, 9, 10, 11])]];
+    for shape in [&[2, 2, 1, 3][..], &[2, 2, 3], &[2, 1, 2, 3, 1]] {
+        assert_eq!(runs("any", shape).unwrap(), plain, "{shape:?}");
+    }
+    let turned = [vec![real([0, 2, 4, 1, 3, 5])], vec![real([6, 8, 10, 7, 9, 11])]];
+    assert_eq!(runs("any", &[2, 1, 3, 2]).unwrap(), turned);
+    let error = runs("any", &[4, 3]).unwrap_err().to_string();
+    assert_eq!(error, "input x is u8 4x3, the model takes f32 1x2x1x3, or a multiple of its first axis");
 }

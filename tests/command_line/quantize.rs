@@ -77,6 +77,19 @@ fn bytes_are_scaled() {
         fine(dir.path(), &arguments)
     });
     assert_eq!(a, b);
+    // A run takes the same arrays.
+    let run = |input: &str, options: &[&str]| {
+        let model = lenet();
+        fine(
+            dir.path(),
+            &[&["run", &model, "--device", "cpu", "--output-dir", "out", "--input", input][..], options].concat(),
+        );
+        npy::read(&dir.path().join("out/logits.npy")).unwrap().to_f64()
+    };
+    let (real, scaled) = (run(&digits(), &[]), run("b.npy", &["--preprocess", "mean=0,scale=255"]));
+    assert!(real.iter().zip(&scaled).all(|(a, b)| (a - b).abs() < 1e-3));
+    let refusal = "arrays take --preprocess mean=M,scale=S alone; the other keys are for pictures";
+    refused(dir.path(), &["run", &lenet(), "--input", "b.npy", "--preprocess", "crop=0.5"], refusal);
 }
 
 #[test]
@@ -96,7 +109,7 @@ fn what_does_not_fit_is_named_and_nothing_is_written() {
     let wrong = |data: &str, message: &str| {
         refused(path, &["quantize", &model, "--calibrate", data, "-o", "q.onnx"], message);
     };
-    let takes = "the model takes f32[1,1,28,28], or a multiple of its first axis";
+    let takes = "the model takes f32 1x1x28x28, or a multiple of its first axis";
     wrong("wide.npy", &format!("wide.npy: input input is f32 2x1x28x29, {takes}"));
     wrong("none.npy", &format!("none.npy: input input is f32 0x1x28x28, {takes}"));
     wrong("words.npy", &format!("words.npy: input input is i64 1x1x28x28, {takes}"));

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use tilewright::inference;
+use tilewright::inference::{self, Scaling};
 use tilewright::picture::{self, Preprocess};
 use tilewright::zoo::{Entry, Sample};
 use tilewright_runtime::artifact::{About, Value};
 use tilewright_runtime::npy;
-use tilewright_runtime::tensor::Tensor;
+use tilewright_runtime::tensor::{DType, Tensor};
 
 /// An array or a picture, with the input's name where it is given.
 enum Content {
@@ -19,6 +19,8 @@ enum Content {
 /// What is given, read but not yet prepared.
 pub struct Given {
     list: Vec<(Option<String>, Content)>,
+    /// Names of inputs that the arguments say, beside those in files.
+    asked: Vec<String>,
     /// Names of the pictures' files.
     pub pictures: Vec<String>,
     /// Whether it is a sample of the zoo.
@@ -28,7 +30,7 @@ pub struct Given {
 impl Given {
     /// Reads the files of `[NAME=]FILE` arguments; without any, the sample of a network of the zoo.
     pub fn read(arguments: &[String], entry: Option<&Entry>) -> Result<Given> {
-        let mut given = Given { list: Vec::new(), pictures: Vec::new(), sample: false };
+        let mut given = Given { list: Vec::new(), asked: Vec::new(), pictures: Vec::new(), sample: false };
         for argument in arguments {
             // A file whose own name has an equals sign is taken as a file.
             let (name, path) = match argument.split_once('=') {
@@ -46,7 +48,8 @@ impl Given {
                 if found.len() != 1 {
                     bail!("{path} has {} arrays, where input {name} takes one", found.len());
                 }
-                found[0].0 = Some(name);
+                found[0].0 = Some(name.clone());
+                given.asked.push(name);
             }
             given.list.extend(found.into_iter().map(|(name, tensor)| (name, Content::Array(tensor))));
         }
@@ -71,10 +74,18 @@ impl Given {
         self.list.is_empty()
     }
 
-    /// Refuses a preparation of pictures where there is none.
+    /// Refuses a preparation where nothing is prepared.
     pub fn check(&self, preprocess: Option<&Preprocess>) -> Result<()> {
-        if preprocess.is_some() && self.pictures.is_empty() {
-            bail!("--preprocess is for pictures, and no --input is one; give a .png, .jpg, .webp, .bmp or .gif file");
+        let Some(preprocess) = preprocess.filter(|_| self.pictures.is_empty()) else { return Ok(()) };
+        let bytes = |(_, content): &(_, Content)| matches!(content, Content::Array(t) if t.dtype == DType::U8);
+        if !self.list.iter().any(bytes) {
+            bail!(
+                "--preprocess is for pictures and arrays of u8, and no --input is one; give a .png, .jpg, .webp, .bmp or .gif \
+                 file, or such an array"
+            );
+        }
+        if !preprocess.is_of_numbers() {
+            bail!("arrays take --preprocess mean=M,scale=S alone; the other keys are for pictures");
         }
         Ok(())
     }
@@ -88,22 +99,25 @@ impl Given {
         self.list.iter().filter_map(shape).collect()
     }
 
-    /// The tensors of the model's inputs, pictures prepared.
-    pub fn tensors(self, model: &[&Value], about: &About, preprocess: &Preprocess) -> Result<Vec<Tensor>> {
+    /// The inputs of each run, pictures prepared.
+    pub fn runs(self, model: &[&Value], about: &About, preprocess: &Preprocess) -> Result<Vec<Vec<Tensor>>> {
+        let known = || model.iter().map(|value| value.name.as_str()).collect::<Vec<_>>().join(", ");
+        if let Some(name) = self.asked.iter().find(|name| model.iter().all(|value| value.name != **name)) {
+            bail!("the model has no input {name}; it has {}", known());
+        }
         let mut arrays: Vec<(Option<String>, Tensor)> = Vec::new();
         let mut pictures: Vec<Vec<image::DynamicImage>> = vec![Vec::new(); model.len()];
         for (name, content) in self.list {
             match content {
                 Content::Array(tensor) => arrays.push((name, tensor)),
                 Content::Picture(image) => {
-                    let names = || model.iter().map(|value| value.name.as_str()).collect::<Vec<_>>().join(", ");
                     let place = match &name {
                         Some(name) => model.iter().position(|value| value.name == *name),
                         None if model.len() == 1 => Some(0),
-                        None => bail!("the model has the inputs {}; say which is the picture's: NAME=FILE", names()),
+                        None => bail!("the model has the inputs {}; say which is the picture's: NAME=FILE", known()),
                     };
                     let Some(place) = place else {
-                        bail!("the model has no input {}; it has {}", name.unwrap_or_default(), names());
+                        bail!("the model has no input {}; it has {}", name.unwrap_or_default(), known());
                     };
                     pictures[place].push(*image);
                 }
@@ -115,8 +129,26 @@ impl Given {
                 arrays.push((Some(value.name.clone()), preprocess.tensor(list, value, &edge)?));
             }
         }
-        let mut tensors = inference::arrange(model, arrays)?;
-        inference::from_file_floats(model, about, &mut tensors);
-        Ok(tensors)
+        let bytes = arrays.iter().any(|(_, t)| t.dtype == DType::U8) && model.iter().any(|v| v.dtype == DType::F32);
+        let scaling = if bytes { scaling(preprocess, about)? } else { Scaling::NONE };
+        Ok(inference::arrange(model, arrays, scaling)?)
     }
+}
+
+/// How bytes of arrays become floats: as asked for, or as the model's file says.
+pub fn scaling(preprocess: &Preprocess, about: &About) -> Result<Scaling> {
+    let own = about.inputs.first().and_then(|edge| edge.normalization.as_ref());
+    let one = |asked: Option<&[f32]>, own: Option<&Vec<f32>>, what: &str, else_: f32| -> Result<f32> {
+        match asked.or(own.map(Vec::as_slice)) {
+            None => Ok(else_),
+            Some([first, rest @ ..]) if rest.iter().all(|x| x == first) => Ok(*first),
+            Some(_) => {
+                bail!("bytes of arrays take one {what} for all channels; give floats, or --preprocess {what}=NUMBER")
+            }
+        }
+    };
+    Ok(Scaling {
+        mean: one(preprocess.mean(), own.map(|n| &n.mean), "mean", 0.0)?,
+        scale: one(preprocess.scale(), own.map(|n| &n.scale), "scale", 1.0)?,
+    })
 }

@@ -61,8 +61,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let model = input_values(&artifact.manifest);
     let (pictures, sample) = (given.pictures.clone(), given.sample);
     let preprocess = args.file.preprocess(args.preprocess.as_ref());
-    let inputs = given.tensors(&model, &artifact.manifest.about, &preprocess)?;
-    let runs = inference::split(&model, &inputs)?;
+    let runs = given.runs(&model, &artifact.manifest.about, &preprocess)?;
     let first = artifact.manifest.outputs.first().map(|id| &artifact.manifest.values[id.0 as usize]);
     let labels = labels.map(|labels| Labels::check(&labels, first, runs.len())).transpose()?;
     let names = Names::of(args.class_names.as_deref(), &artifact.manifest)?;
