@@ -13,6 +13,7 @@ mod offload;
 mod operators;
 mod quantized;
 mod random;
+mod random_onnx;
 mod resnet;
 mod shapes;
 mod tflite;

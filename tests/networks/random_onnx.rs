@@ -1,0 +1,277 @@
+//! Random ONNX files with QuantizeLinear and DequantizeLinear, from file to device: the functional simulator, with the CPU for
+//! what the accelerator leaves it, against the CPU alone, bit by bit.
+//!
+//! `TILEWRIGHT_FUZZ_NETWORKS` sets how many networks run, ten times as many as there (36 networks without it), and
+//! `TILEWRIGHT_SEED` the first seed (1).
+
+use tilewright::devices::DeviceKind;
+use tilewright::model::{self, Offload, Options, Sizes};
+use tilewright_compiler::frontend::onnx;
+use tilewright_compiler::graph::op::{
+    Add, AvgPool2d, Clip, Concat, Conv2d, Dense, Dequantize, Gather, GlobalAvgPool, Layout, MatMul, MaxPool2d, Pad,
+    QuantRounding, Quantize, Relu, Reshape, Slice, Transpose,
+};
+use tilewright_compiler::graph::{self, DType, GraphBuilder, TensorType, ValueId};
+use tilewright_compiler::suite::Numbers;
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::tensor::Tensor;
+
+use crate::resnet::PRESETS;
+use crate::run;
+
+const LAYOUT: Layout = Layout::Nchw;
+
+/// The most elements of an image, so that a network takes no more than a moment.
+const MOST: usize = 20_000;
+
+/// A quantized image under way: its real values, its sizes `[C, H, W]`, and how its integers stand for them.
+#[derive(Clone)]
+struct Image {
+    real: ValueId,
+    sizes: [usize; 3],
+    scale: f32,
+    zero_point: i32,
+}
+
+struct Net {
+    n: Numbers,
+    b: GraphBuilder,
+    /// Type of the integers of activations.
+    dtype: DType,
+}
+
+impl Net {
+    /// A quantization behind real values.
+    fn quantized(&mut self, real: ValueId, scale: f32, zero_point: i32) -> Option<Image> {
+        let (scales, zero_points, dtype) = (vec![scale], vec![zero_point], self.dtype);
+        let shape = self.b.ty(real).shape()?;
+        let &[_, c, h, w] = shape.as_slice() else { return None };
+        let (axis, rounding) = (0, QuantRounding::HalfEven);
+        let op = Quantize { scale: scales.clone(), zero_point: zero_points.clone(), axis, rounding, dtype };
+        let q = self.b.node("quantize", op, &[real]).ok()?;
+        let op = Dequantize { scale: scales, zero_point: zero_points, axis };
+        let real = self.b.node("dequantize", op, &[q]).ok()?;
+        Some(Image { real, sizes: [c, h, w], scale, zero_point })
+    }
+
+    /// The same with a scale and a zero point of its own.
+    fn requantized(&mut self, real: ValueId) -> Option<Image> {
+        let scale = 0.02 + 0.1 * self.n.float().abs();
+        let zero_point = self.n.int(-30, 30) as i32 + if self.dtype == DType::U8 { 128 } else { 0 };
+        self.quantized(real, scale, zero_point)
+    }
+
+    /// Weights as integers behind a dequantization, with a scale for each output channel or one.
+    fn weights(&mut self, shape: &[usize], terms: usize) -> Option<(ValueId, Vec<f32>)> {
+        let channels = if self.n.int(0, 1) == 0 { 1 } else { shape[0] };
+        let unit = 0.03 / (terms as f32).sqrt();
+        let scale: Vec<f32> = (0..channels).map(|_| unit * (0.3 + self.n.float().abs())).collect();
+        let integers = self.n.tensor(&TensorType::new(DType::I8, shape));
+        let integers = self.b.constant("weight", integers);
+        let op = Dequantize { scale: scale.clone(), zero_point: vec![0; channels], axis: 0 };
+        Some((self.b.node("weight", op, &[integers]).ok()?, scale))
+    }
+
+    /// A bias in steps of the product's sums.
+    fn bias(&mut self, channels: usize, data: f32, weights: &[f32]) -> Option<ValueId> {
+        let integers = graph::Tensor::from_fn(&[channels], |_| self.n.int(-3000, 3000) as i32);
+        let integers = self.b.constant("bias", integers);
+        let scale: Vec<f32> = weights.iter().map(|w| w * data).collect();
+        let zero_point = vec![0; scale.len()];
+        self.b.node("bias", Dequantize { scale, zero_point, axis: 0 }, &[integers]).ok()
+    }
+
+    fn conv(&mut self, x: &Image) -> Option<Image> {
+        let [c, h, w] = x.sizes;
+        let depthwise = self.n.int(0, 4) == 0;
+        let kernel = [self.n.size(1, 3), self.n.size(1, 3)];
+        let pads = [0, 1, 2, 3].map(|side: usize| self.n.size(0, kernel[side % 2] - 1));
+        let strides = [self.n.size(1, 2), self.n.size(1, 2)];
+        if h + pads[0] + pads[2] < kernel[0] || w + pads[1] + pads[3] < kernel[1] {
+            return None;
+        }
+        let (groups, depth) = if depthwise { (c, 1) } else { (1, c) };
+        let outputs = if depthwise { c } else { self.few(40) };
+        let terms = kernel[0] * kernel[1] * depth;
+        let (weights, scale) = self.weights(&[outputs, kernel[0], kernel[1], depth], terms)?;
+        let mut operands = vec![x.real, weights];
+        if self.n.int(0, 3) > 0 {
+            operands.push(self.bias(outputs, x.scale, &scale)?);
+        }
+        let dilations = [1, 1];
+        let op = Conv2d { strides, pads, dilations, groups, layout: LAYOUT, data_zero_point: 0, weight_zero_point: 0 };
+        let y = self.b.node("conv", op, &operands).ok()?;
+        let y = match self.n.int(0, 2) {
+            0 => self.b.node("relu", Relu {}, &[y]).ok()?,
+            1 => self.b.node("clip", Clip { lo: 0.0, hi: 6.0 }, &[y]).ok()?,
+            _ => y,
+        };
+        self.requantized(y)
+    }
+
+    /// One, or a size up to `most`.
+    fn few(&mut self, most: usize) -> usize {
+        if self.n.int(0, 4) == 0 { 1 } else { self.n.size(1, most) }
+    }
+
+    fn pool(&mut self, x: &Image) -> Option<Image> {
+        let [_, h, w] = x.sizes;
+        let kernel = [self.n.size(1, 3.min(h)), self.n.size(1, 3.min(w))];
+        let strides = [self.n.size(1, 2), self.n.size(1, 2)];
+        let pads = [0, 1, 2, 3].map(|side: usize| self.n.size(0, kernel[side % 2] - 1));
+        match self.n.int(0, 3) {
+            0 => {
+                let y = self.b.node("mean", GlobalAvgPool { layout: LAYOUT, lo: -128, hi: 127 }, &[x.real]).ok()?;
+                self.requantized(y)
+            }
+            1 => {
+                let count_include_pad = self.n.int(0, 1) == 0;
+                let (lo, hi, unsigned) = (-128, 127, false);
+                let op = AvgPool2d { kernel, strides, pads, count_include_pad, layout: LAYOUT, lo, hi, unsigned };
+                let y = self.b.node("average", op, &[x.real]).ok()?;
+                self.requantized(y)
+            }
+            _ => {
+                let op = MaxPool2d { kernel, strides, pads, dilations: [1, 1], layout: LAYOUT };
+                let y = self.b.node("max", op, &[x.real]).ok()?;
+                self.quantized(y, x.scale, x.zero_point)
+            }
+        }
+    }
+
+    /// Operators that move elements; the integers keep their scale.
+    fn moved(&mut self, x: &Image) -> Option<Image> {
+        let [c, h, w] = x.sizes;
+        let y = match self.n.int(0, 5) {
+            0 => {
+                let [top, left, bottom, right] = [0; 4].map(|_| self.n.size(0, 2));
+                let op = Pad { before: vec![0, 0, top, left], after: vec![0, 0, bottom, right], value: 0.0 };
+                self.b.node("pad", op, &[x.real])
+            }
+            1 => {
+                let (axis, from) = if self.n.int(0, 1) == 0 { (2, h) } else { (3, w) };
+                let to = self.n.size(1, 2 * from);
+                let places = graph::Tensor::from_fn(&[to], |o| (o * from / to) as i64);
+                let places = self.b.constant("places", places);
+                self.b.node("resize", Gather { axis }, &[x.real, places])
+            }
+            2 => self.b.node("transpose", Transpose { perm: vec![0, 1, 3, 2] }, &[x.real]),
+            3 => {
+                let perm = if self.n.int(0, 1) == 0 { vec![0, 2, 3, 1] } else { vec![0, 3, 1, 2] };
+                self.b.node("turn", Transpose { perm }, &[x.real])
+            }
+            4 => {
+                let shape = [1, h as i64, c as i64, w as i64];
+                self.b.node("reshape", Reshape { shape: shape.to_vec() }, &[x.real])
+            }
+            _ => {
+                let axis = self.n.size(1, 3);
+                let (mut starts, mut sizes) = (vec![0; 4], vec![1, c, h, w]);
+                starts[axis] = self.n.size(0, sizes[axis] - 1);
+                sizes[axis] = self.n.size(1, sizes[axis] - starts[axis]);
+                self.b.node("slice", Slice { starts, sizes, steps: vec![1; 4] }, &[x.real])
+            }
+        };
+        self.quantized(y.ok()?, x.scale, x.zero_point)
+    }
+
+    /// A fully connected layer over the whole image, whose results are channels of one pixel.
+    fn dense(&mut self, x: &Image) -> Option<Image> {
+        let depth = x.sizes.iter().product();
+        if depth > 2000 {
+            return None;
+        }
+        let flat = self.b.node("flat", Reshape { shape: vec![1, -1] }, &[x.real]).ok()?;
+        let outputs = self.few(40);
+        let (weights, scale) = self.weights(&[outputs, depth], depth)?;
+        let bias = self.bias(outputs, x.scale, &scale)?;
+        let y =
+            self.b.node("dense", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[flat, weights, bias]).ok()?;
+        let y = self.b.node("pixel", Reshape { shape: vec![1, outputs as i64, 1, 1] }, &[y]).ok()?;
+        self.requantized(y)
+    }
+
+    /// An image of matrices times itself, turned.
+    fn product(&mut self, x: &Image) -> Option<Image> {
+        let turned = self.b.node("turned", Transpose { perm: vec![0, 1, 3, 2] }, &[x.real]).ok()?;
+        let turned = self.quantized(turned, x.scale, x.zero_point)?;
+        let y = self.b.node("product", MatMul {}, &[x.real, turned.real]).ok()?;
+        self.quantized(y, x.scale * 4.0, self.zero())
+    }
+
+    fn zero(&self) -> i32 {
+        if self.dtype == DType::U8 { 128 } else { 0 }
+    }
+
+    fn joined(&mut self, x: &Image, z: &Image) -> Option<Image> {
+        let y = match self.n.int(0, 1) {
+            0 if x.sizes == z.sizes => self.b.node("add", Add {}, &[x.real, z.real]).ok()?,
+            _ if x.sizes[1..] == z.sizes[1..] => self.b.node("concat", Concat { axis: 1 }, &[x.real, z.real]).ok()?,
+            _ => return None,
+        };
+        self.requantized(y)
+    }
+}
+
+/// The file of a network of three to six operators, and its input.
+fn network(seed: u64) -> (Vec<u8>, Tensor) {
+    let mut n = Numbers::new(seed);
+    let dtype = if n.int(0, 2) == 0 { DType::U8 } else { DType::I8 };
+    let mut net = Net { n, b: GraphBuilder::new(&format!("random {seed}")), dtype };
+    let c = net.few(40);
+    let [h, w] = if net.n.int(0, 3) == 0 { [1, 1] } else { [net.n.size(1, 12), net.n.size(1, 12)] };
+    let ty = TensorType::new(DType::F32, &[1, c, h, w]);
+    let x = net.b.input("x", ty.clone());
+    let mut images = vec![net.requantized(x).expect("it is an image")];
+    let operators = net.n.size(3, 6);
+    // An operator that does not suit the image is left out; most do.
+    for _ in 0..10 * operators {
+        let last = images[images.len() - 1].clone();
+        let other = images[net.n.size(0, images.len() - 1)].clone();
+        let next = match net.n.int(0, 9) {
+            0..=2 => net.conv(&last),
+            3 => net.pool(&last),
+            4..=6 => net.moved(&last),
+            7 => net.dense(&last),
+            8 => net.product(&last),
+            _ => net.joined(&last, &other),
+        };
+        images.extend(next.filter(|image| image.sizes.iter().product::<usize>() <= MOST));
+        if images.len() > operators {
+            break;
+        }
+    }
+    net.b.output("y", images[images.len() - 1].real);
+    let graph = net.b.finish().unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+    let file = onnx::write(&graph).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+    (file, Tensor::from(&net.n.tensor(&ty)))
+}
+
+#[test]
+fn random_files_give_the_same_on_fsim_and_the_cpu() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    let first = number("TILEWRIGHT_SEED").unwrap_or(1);
+    let count = number("TILEWRIGHT_FUZZ_NETWORKS").map_or(36, |n| 10 * n);
+    println!("seeds {first} to {}", first + count - 1);
+    let folder = tempfile::tempdir().unwrap();
+    let mut offloaded = 0;
+    for seed in first..first + count {
+        let (file, input) = network(seed);
+        let path = folder.path().join("net.onnx");
+        std::fs::write(&path, &file).unwrap();
+        let mut choice = Numbers::new(seed ^ 0x5eed);
+        let (hw, level) = (PRESETS[choice.size(0, PRESETS.len() - 1)], choice.int(0, 3) as u8);
+        let config = HwConfig::load(hw).unwrap();
+        let mut outputs = |device: DeviceKind| {
+            let graph = model::import(&path, &Sizes::default()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            let offload = Offload::all_if(device != DeviceKind::Cpu);
+            let options = Options { offload, level, ..Options::new(&config) };
+            let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            offloaded += u64::from(artifact.manifest.offloaded_macs() > 0);
+            run(artifact, &config, device, std::slice::from_ref(&input)).outputs
+        };
+        let (found, expected) = (outputs(DeviceKind::Fsim), outputs(DeviceKind::Cpu));
+        assert!(found == expected, "the network of seed {seed} differs at -O{level} with {hw}");
+    }
+    assert!(3 * offloaded >= count, "{offloaded} of {count} networks have products on the accelerator");
+}
