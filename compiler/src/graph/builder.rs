@@ -2,7 +2,7 @@
 
 use super::op::Constant;
 use super::{Def, Graph, GraphError, Node, NodeId, Op, Tensor, TensorType, Value, ValueId, verify};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Builds a [`Graph`]. Ids that it hands out are its own: [`GraphBuilder::finish`] puts the inputs first.
@@ -14,14 +14,15 @@ pub struct GraphBuilder {
     defs: Vec<Option<usize>>,
     nodes: Vec<Node>,
     outputs: Vec<(String, ValueId)>,
-    names: HashSet<String>,
+    /// Names that are taken, each with the first number behind it that may be free.
+    names: HashMap<String, usize>,
 }
 
 impl GraphBuilder {
     /// A graph without nodes.
     pub fn new(name: &str) -> GraphBuilder {
         let (inputs, types, defs, nodes, outputs) = Default::default();
-        GraphBuilder { name: name.into(), inputs, types, defs, nodes, outputs, names: HashSet::new() }
+        GraphBuilder { name: name.into(), inputs, types, defs, nodes, outputs, names: HashMap::new() }
     }
 
     /// Adds an input of the graph.
@@ -132,12 +133,14 @@ impl GraphBuilder {
         self.types.extend(types);
         self.defs.resize(self.types.len(), Some(self.nodes.len()));
         let mut unique = if name.is_empty() { op.name().to_owned() } else { name.to_owned() };
-        let stem = unique.clone();
-        let mut k = 1;
-        while !self.names.insert(unique.clone()) {
-            unique = format!("{stem}.{k}");
-            k += 1;
+        if let Some(&first) = self.names.get(&unique) {
+            let name = |k: &usize| format!("{unique}.{k}");
+            let k = (first..).find(|k| !self.names.contains_key(&name(k))).unwrap_or(first);
+            let next = name(&k);
+            self.names.insert(unique, k + 1);
+            unique = next;
         }
+        self.names.insert(unique.clone(), 1);
         self.nodes.push(Node { name: unique, op, inputs: inputs.to_vec(), outputs: outputs.clone() });
         outputs
     }

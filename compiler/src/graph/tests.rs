@@ -197,3 +197,19 @@ fn a_dimension_left_open_is_carried_through_a_reshape() {
     assert!(shape(&[-1, 23]).is_err());
     assert!(shape(&[24]).is_err());
 }
+
+/// A try for each name that is taken would make this a matter of minutes.
+#[test]
+fn many_nodes_of_one_name_get_numbers() {
+    let mut b = GraphBuilder::new("net");
+    let mut v = b.input("x", TensorType::new(DType::F32, &[1]));
+    b.node("n.2", Relu {}, &[v]).unwrap();
+    for _ in 0..100_000 {
+        v = b.node("n", Relu {}, &[v]).unwrap();
+    }
+    b.output("y", v);
+    let graph = b.finish().unwrap();
+    let names: Vec<&str> = graph.nodes().skip(1).map(|(_, n)| n.name.as_str()).collect();
+    assert_eq!(names[..4], ["n", "n.1", "n.3", "n.4"]);
+    assert_eq!(names[99_999], "n.100000");
+}
