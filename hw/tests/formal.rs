@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use tilewright_hw::config::{HwConfig, PRESETS};
@@ -15,6 +16,9 @@ use tilewright_hw::rtl::SOURCES;
 
 /// The harnesses' own configurations, by the names of their files.
 const OWN_CONFIGS: [&str; 2] = ["small", "wide"];
+
+/// How long a task may take. The longest need some minutes on a slow machine; what is still there then stands still.
+const LIMIT: Duration = Duration::from_secs(1800);
 
 /// An edit of one source that makes a block wrong.
 #[derive(Deserialize)]
@@ -155,13 +159,57 @@ fn plant(mutant: &Mutant, formal: &Path) {
     std::fs::write(&path, text.replace(&mutant.before, &mutant.after)).expect("the folder can be written");
 }
 
-/// Runs tasks of a harness; gives whether SymbiYosys calls them passed, failed or neither, and what it printed.
-fn prove(formal: &Path, block: &str, tasks: &[&str]) -> (Option<i32>, String) {
-    let mut sby = Command::new(root().join("scripts/sby.sh"));
-    sby.current_dir(formal).args(["--prefix", block, "-f", "-j", "1"]).arg(format!("{block}.sby")).args(tasks);
+/// How a task ended.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    /// What it claims holds.
+    Holds,
+    /// An assertion failed, or a cover cannot be reached.
+    Refuted,
+    /// Stopped at the limit of time.
+    TimedOut,
+    /// Something else: a tool's error, an induction that leaves it open.
+    Open,
+}
+
+/// Runs one task of a harness; gives how it ended and what SymbiYosys printed.
+///
+/// A call has one task: SymbiYosys stops the processes of a task that failed without giving their places back, so with one
+/// process at a time the tasks behind it would wait for ever.
+fn prove(formal: &Path, block: &str, task: &str, limit: Duration) -> (Verdict, String) {
+    // `timeout` says 124 where it had to stop the call, or 137 where that took a kill.
+    let mut sby = Command::new("timeout");
+    sby.current_dir(formal).arg("--kill-after=5").arg(limit.as_secs_f64().to_string());
+    sby.arg(root().join("scripts/sby.sh")).args(["--prefix", block, "-f", "-j", "1"]);
+    sby.arg(format!("{block}.sby")).arg(task);
     let output = sby.output().unwrap_or_else(|error| panic!("{sby:?}: {error}"));
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    (output.status.code(), text)
+    let verdict = match output.status.code() {
+        Some(0) => Verdict::Holds,
+        // SymbiYosys's own code for a property that failed; an error of a tool has another.
+        Some(2) => Verdict::Refuted,
+        Some(124 | 137) => Verdict::TimedOut,
+        _ => Verdict::Open,
+    };
+    (verdict, text)
+}
+
+/// Runs these tasks of a harness one after the other; gives a report on each that does not hold.
+fn reports(formal: &Path, block: &str, tasks: &[&str], limit: Duration) -> Vec<String> {
+    let mut reports = Vec::new();
+    for task in tasks {
+        let start = Instant::now();
+        let (verdict, text) = prove(formal, block, task, limit);
+        println!("{block} {task}: {:.1} s", start.elapsed().as_secs_f64());
+        let how = match verdict {
+            Verdict::Holds => continue,
+            Verdict::Refuted => "is refuted".to_string(),
+            Verdict::TimedOut => format!("was stopped after its limit of {} s", limit.as_secs_f64()),
+            Verdict::Open => "is not decided".to_string(),
+        };
+        reports.push(format!("{block}: task {task} {how}, in {}:\n{}", formal.display(), outcome(&text)));
+    }
+    reports
 }
 
 /// The lines of what SymbiYosys printed that say what came out.
@@ -182,12 +230,7 @@ fn proofs_hold(name: &str, only_quick: bool) {
         let tasks = tasks(&block);
         let chosen: Vec<&str> = tasks.iter().filter(|t| t.quick || !only_quick).map(|t| t.name.as_str()).collect();
         assert!(!chosen.is_empty(), "{block}: no task is quick");
-        let start = std::time::Instant::now();
-        let (code, text) = prove(&formal, &block, &chosen);
-        println!("{block}: {} in {:.1} s", chosen.join(", "), start.elapsed().as_secs_f64());
-        if code != Some(0) {
-            failed.push(format!("{block} in {}:\n{}", formal.display(), outcome(&text)));
-        }
+        failed.extend(reports(&formal, &block, &chosen, LIMIT));
     }
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
@@ -201,13 +244,12 @@ fn mutants_are_refuted(name: &str, only_quick: bool) {
     for mutant in mutants().iter().filter(|mutant| (mutant.quick || !only_quick) && wanted.contains(&mutant.block)) {
         let formal = lay_out(&format!("{name}/{}", mutant.name.replace(' ', "-")));
         plant(mutant, &formal);
-        let start = std::time::Instant::now();
-        let (code, text) = prove(&formal, &mutant.block, &[&mutant.task]);
+        let start = Instant::now();
+        let (verdict, text) = prove(&formal, &mutant.block, &mutant.task, LIMIT);
         println!("{} ({}): {:.1} s", mutant.name, mutant.block, start.elapsed().as_secs_f64());
-        // 2 is SymbiYosys's own code for a property that failed; an error of a tool has another.
-        let refuted = code == Some(2) && text.contains("counterexample trace") && text.contains("failed assertion");
-        if !refuted {
-            survived.push(format!("{} ({}):\n{}", mutant.name, mutant.block, outcome(&text)));
+        let traced = text.contains("counterexample trace") && text.contains("failed assertion");
+        if verdict != Verdict::Refuted || !traced {
+            survived.push(format!("{} ({}), {verdict:?}:\n{}", mutant.name, mutant.block, outcome(&text)));
         }
     }
     assert!(survived.is_empty(), "these planted bugs were not refuted:\n{}", survived.join("\n\n"));
@@ -233,6 +275,39 @@ fn all_proofs_hold() {
 #[ignore = "some minutes; make formal runs it"]
 fn all_planted_bugs_are_refuted() {
     mutants_are_refuted("mutants", false);
+}
+
+#[test]
+fn a_refuted_task_is_reported_with_its_assertion_and_the_next_still_runs() {
+    if !has_prover() {
+        return;
+    }
+    let mutant = Mutant {
+        name: "beats are counted in a request's own width".to_string(),
+        block: "tw_bursts".to_string(),
+        task: "prove".to_string(),
+        file: "tw_bursts.sv".to_string(),
+        before: "beats_q <= BeatsW'(total >> Log);".to_string(),
+        after: "beats_q <= BeatsW'(BytesW'(total) >> Log);".to_string(),
+        quick: true,
+    };
+    let formal = lay_out("refuted");
+    plant(&mutant, &formal);
+    let reports = reports(&formal, "tw_bursts", &["prove", "cover"], Duration::from_secs(300));
+    assert_eq!(reports.len(), 1, "{}", reports.join("\n\n"));
+    assert!(reports[0].starts_with("tw_bursts: task prove is refuted"), "{}", reports[0]);
+    assert!(reports[0].contains("failed assertion"), "{}", reports[0]);
+}
+
+#[test]
+fn a_task_past_its_limit_is_stopped_and_named() {
+    if !has_prover() {
+        return;
+    }
+    let formal = lay_out("limit");
+    let reports = reports(&formal, "tw_bursts", &["prove"], Duration::from_millis(100));
+    let expected = "tw_bursts: task prove was stopped after its limit of 0.1 s";
+    assert!(reports.len() == 1 && reports[0].starts_with(expected), "{}", reports.join("\n\n"));
 }
 
 #[test]
