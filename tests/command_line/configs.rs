@@ -27,20 +27,22 @@ fn a_shown_configuration_is_the_same_configuration() {
 #[test]
 fn every_violation_is_told_and_the_exit_code_is_one() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("bad.toml"), "batch = 3\nfoo = 1\nbus_bits = \"wide\"\n").unwrap();
+    std::fs::write(dir.path().join("bad.toml"), "batch = 3\nfoo = 1\nbus_bits = \"wide\"\ncounters = \"some\"\n")
+        .unwrap();
     let outcome = tilewright(dir.path(), &["configs", "check", "bad.toml"]);
     assert_eq!(outcome.code, 1);
     assert_eq!(
         outcome.stdout,
-        "bad.toml: 3 violation(s)\n  bus_bits: is string, not a whole number; use a power of two, 16 to 512\n  \
+        "bad.toml: 4 violation(s)\n  bus_bits: is string, not a whole number; use a power of two, 16 to 512\n  \
+         counters: is \"some\"; use one of none, busy, causes\n  \
          foo: is not a parameter; remove it, or see the table of parameters\n  batch: is 3; use a power of two, 1 to 16\n"
     );
     let outcome = tilewright(dir.path(), &["configs", "check", "bad.toml", "--json"]);
     assert_eq!(outcome.code, 1);
     let json: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
     assert_eq!(json["fine"], false);
-    assert_eq!(json["violations"].as_array().unwrap().len(), 3);
-    assert_eq!(json["violations"][2]["parameter"], "batch");
+    assert_eq!(json["violations"].as_array().unwrap().len(), 4);
+    assert_eq!(json["violations"][3]["parameter"], "batch");
 }
 
 #[test]

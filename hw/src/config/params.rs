@@ -42,14 +42,14 @@ impl std::fmt::Display for Legal {
 /// A value that can stand in the configuration file and as a SystemVerilog parameter.
 pub(super) trait ParamValue: Sized {
     fn to_raw(&self) -> u64;
-    fn from_toml(value: &toml::Value, legal: &Legal) -> Result<Self, String>;
+    fn from_toml(value: &toml::Value) -> Result<Self, String>;
 }
 
 impl ParamValue for u32 {
     fn to_raw(&self) -> u64 {
         u64::from(*self)
     }
-    fn from_toml(value: &toml::Value, _: &Legal) -> Result<Self, String> {
+    fn from_toml(value: &toml::Value) -> Result<Self, String> {
         let n = value.as_integer().ok_or_else(|| format!("is {}, not a whole number", value.type_str()))?;
         u32::try_from(n).map_err(|_| format!("is {n}, outside the range of a parameter"))
     }
@@ -59,7 +59,7 @@ impl ParamValue for bool {
     fn to_raw(&self) -> u64 {
         u64::from(*self)
     }
-    fn from_toml(value: &toml::Value, _: &Legal) -> Result<Self, String> {
+    fn from_toml(value: &toml::Value) -> Result<Self, String> {
         value.as_bool().ok_or_else(|| format!("is {}, not true or false", value.type_str()))
     }
 }
@@ -68,8 +68,8 @@ impl ParamValue for Counters {
     fn to_raw(&self) -> u64 {
         *self as u64
     }
-    fn from_toml(value: &toml::Value, legal: &Legal) -> Result<Self, String> {
-        value.clone().try_into().map_err(|_| format!("is {value}; use {legal}"))
+    fn from_toml(value: &toml::Value) -> Result<Self, String> {
+        value.clone().try_into().map_err(|_| format!("is {value}"))
     }
 }
 
@@ -131,7 +131,7 @@ macro_rules! params {
             sv: $sv,
             doc: $doc,
             get: |c| c.$key.to_raw(),
-            set: |c, v| { c.$key = <$ty as ParamValue>::from_toml(v, &$legal)?; Ok(()) },
+            set: |c, v| { c.$key = <$ty as ParamValue>::from_toml(v)?; Ok(()) },
         },)*];
     };
 }
