@@ -16,12 +16,14 @@ pub enum InputError {
         known: Vec<String>,
     },
     /// An input without data.
-    #[error("input {name} ({ty}) is missing; give it with --input {name}=FILE")]
+    #[error("input {name} ({ty}) is missing; give it with --input {name}=FILE{}", if *made_up { ", or --input random for made-up data" } else { "" })]
     Missing {
         /// The input.
         name: String,
         /// Its type and shape.
         ty: String,
+        /// Whether it can be made up.
+        made_up: bool,
     },
     /// More data than inputs.
     #[error("{given} arrays given, the model has {known} inputs; give each once")]
@@ -107,7 +109,7 @@ impl Scaling {
 }
 
 /// The inputs of each run from arrays: those with names by name, then the others in order; the only array of a model of one
-/// input may have whatever name. They are of an input's own type, or whole numbers of 8 bits or floats of any width that become
+/// input may have whatever name. What is not given comes from `rest`, an array for each input, where there is one. They are of an input's own type, or whole numbers of 8 bits or floats of any width that become
 /// floats. The first axis runs over runs; axes of size 1 may be left out or added, and whole numbers may be `[N, H, W, C]`
 /// where the model takes `[N, C, H, W]`.
 ///
@@ -116,13 +118,18 @@ impl Scaling {
 pub fn arrange(
     model: &[&Value],
     given: Vec<(Option<String>, Tensor)>,
+    rest: Option<Vec<Tensor>>,
     scaling: Scaling,
 ) -> Result<Vec<Vec<Tensor>>, InputError> {
-    split_scaled(model, &ordered(model, given)?, scaling)
+    split_scaled(model, &ordered(model, given, rest)?, scaling)
 }
 
 /// The arrays in the order of the model's inputs.
-fn ordered(model: &[&Value], given: Vec<(Option<String>, Tensor)>) -> Result<Vec<Tensor>, InputError> {
+fn ordered(
+    model: &[&Value],
+    given: Vec<(Option<String>, Tensor)>,
+    rest: Option<Vec<Tensor>>,
+) -> Result<Vec<Tensor>, InputError> {
     let names = || model.iter().map(|value| value.name.clone()).collect::<Vec<_>>();
     if given.len() > model.len() {
         return Err(InputError::TooMany { given: given.len(), known: model.len() });
@@ -145,9 +152,15 @@ fn ordered(model: &[&Value], given: Vec<(Option<String>, Tensor)>) -> Result<Vec
             *slot = unnamed.next().map(|(_, tensor)| tensor);
         }
     }
+    if let Some(rest) = rest {
+        for (slot, tensor) in slots.iter_mut().zip(rest) {
+            slot.get_or_insert(tensor);
+        }
+    }
     let missing = |value: &Value| InputError::Missing {
         name: value.name.clone(),
         ty: format!("{} {}", value.dtype, shape_text(&value.shape)),
+        made_up: true,
     };
     slots.into_iter().zip(model).map(|(slot, value)| slot.ok_or_else(|| missing(value))).collect()
 }

@@ -216,12 +216,12 @@ pub fn samples(
 ) -> Result<Vec<Vec<Tensor>>, InputError> {
     let value = |(name, ty): &(&str, &TensorType)| {
         let found = ty.shape().zip(tensor::DType::from_name(ty.dtype.name()));
-        let open = || InputError::Missing { name: name.to_string(), ty: ty.to_string() };
+        let open = || InputError::Missing { name: name.to_string(), ty: ty.to_string(), made_up: false };
         let (shape, dtype) = found.ok_or_else(open)?;
         Ok(Value { name: name.to_string(), dtype, shape, constant: None, source: None })
     };
     let values = inputs.iter().map(value).collect::<Result<Vec<_>, InputError>>()?;
-    let runs = inference::arrange(&values.iter().collect::<Vec<_>>(), arrays, scaling)?;
+    let runs = inference::arrange(&values.iter().collect::<Vec<_>>(), arrays, None, scaling)?;
     let of_run =
         |run: &Vec<tensor::Tensor>| run.iter().map(|t| Tensor::try_from(t).expect("of the model's type")).collect();
     Ok(runs.iter().map(of_run).collect())

@@ -41,7 +41,7 @@ pub struct Run {
     #[command(flatten)]
     compilation: Compilation,
     /// Data of an input: a .npy file, a .npz file with an array for each input, or a picture (.png, .jpg, .webp, .bmp, .gif), of which there may
-    /// be several [default for zoo:NAME: its sample]
+    /// be several; the word random makes up what is not given, the same each time [default for zoo:NAME: its sample]
     #[arg(long, value_name = "[NAME=]FILE")]
     input: Vec<String>,
     /// How pictures become inputs, and by mean and scale bytes of arrays, as KEY=VALUE between commas: crop=SHARE, fit=crop|stretch|pad,

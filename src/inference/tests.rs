@@ -22,13 +22,19 @@ fn names_come_first_and_the_rest_in_order() {
             .collect()
     };
     let order = |names: &[Option<&str>]| {
-        ordered(&[&a, &b, &c], given(names)).map(|tensors| tensors.iter().map(|t| t.bytes[0]).collect::<Vec<_>>())
+        ordered(&[&a, &b, &c], given(names), None).map(|tensors| tensors.iter().map(|t| t.bytes[0]).collect::<Vec<_>>())
     };
     assert_eq!(order(&[None, Some("a"), None]).unwrap(), [1, 0, 2]);
     let message = |names: &[Option<&str>]| order(names).unwrap_err().to_string();
     assert_eq!(message(&[Some("x")]), "the model has no input x; it has a, b, c");
     assert_eq!(message(&[Some("a"), Some("a")]), "input a is given twice");
-    assert_eq!(message(&[None]), "input b (i8 1) is missing; give it with --input b=FILE");
+    assert_eq!(
+        message(&[None]),
+        "input b (i8 1) is missing; give it with --input b=FILE, or --input random for made-up data"
+    );
+    let rest = vec![Tensor::from_i8(vec![1], &[9]).unwrap(); 3];
+    let filled = ordered(&[&a, &b, &c], given(&[Some("b")]), Some(rest)).unwrap();
+    assert_eq!(filled.iter().map(|t| t.bytes[0]).collect::<Vec<_>>(), [9, 0, 9]);
     assert_eq!(message(&[None; 4]), "4 arrays given, the model has 3 inputs; give each once");
 }
 
@@ -151,7 +157,7 @@ fn bytes_become_floats_and_images_what_the_model_takes() {
     let x = Value { name: "x".into(), dtype: DType::F32, shape: vec![1, 2, 1, 3], constant: None, source: None };
     let bytes = |shape: &[usize]| Tensor::new(DType::U8, shape.to_vec(), (0..12).collect()).unwrap();
     let scaling = Scaling { mean: 2.0, scale: 4.0 };
-    let runs = |name: &str, shape: &[usize]| arrange(&[&x], vec![(Some(name.into()), bytes(shape))], scaling);
+    let runs = |name: &str, shape: &[usize]| arrange(&[&x], vec![(Some(name.into()), bytes(shape))], None, scaling);
     let real =
         |numbers: [u8; 6]| Tensor::from_f32(vec![1, 2, 1, 3], &numbers.map(|n| (f32::from(n) - 2.0) / 4.0)).unwrap();
     let plain = [vec![real([0, 1, 2, 3, 4, 5])], vec![real([6, 7, 8, 9, 10, 11])]];

@@ -115,12 +115,30 @@ fn the_graph_is_shown_after_every_pass_and_every_operator_is_explained() {
 }
 
 #[test]
+fn inputs_are_made_up_where_that_is_asked_for() {
+    let dir = compiled();
+    let run = |options: &[&str]| {
+        let text = fine(dir.path(), &[&["run", "l.twa", "--json", "--input", "random"][..], options].concat());
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()["outputs"].clone()
+    };
+    assert_eq!(run(&[]), run(&[]));
+    // What is given is taken, and nothing is left to make up.
+    let given = fine(dir.path(), &["run", "l.twa", "--json", "--input", &digits()]);
+    let given: serde_json::Value = serde_json::from_str(&given).unwrap();
+    assert_eq!(run(&["--input", &digits()]), given["outputs"]);
+    assert_ne!(run(&[]), given["outputs"]);
+}
+
+#[test]
 fn inputs_that_do_not_fit_are_named() {
     let dir = compiled();
     let run = |options: &[&str], message: &str| {
         refused(dir.path(), &[&["run", "l.twa"][..], options].concat(), message);
     };
-    run(&[], "input input (f32 1x1x28x28) is missing; give it with --input input=FILE");
+    run(
+        &[],
+        "input input (f32 1x1x28x28) is missing; give it with --input input=FILE, or --input random for made-up data",
+    );
     run(&["--input", &format!("image={}", digits())], "the model has no input image; it has input");
     run(
         &["--input", &carried("digits/labels.npy")],

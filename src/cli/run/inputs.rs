@@ -25,13 +25,23 @@ pub struct Given {
     pub pictures: Vec<String>,
     /// Whether it is a sample of the zoo.
     pub sample: bool,
+    /// Whether inputs that are not given are made up.
+    made_up: bool,
 }
 
+/// Stands for made-up data where a file is asked for; a file of this name is `./random`.
+const MADE_UP: &str = "random";
+
 impl Given {
-    /// Reads the files of `[NAME=]FILE` arguments; without any, the sample of a network of the zoo.
+    /// Reads the files of `[NAME=]FILE` arguments, one of which may be `random`; without any, the sample of a network of the zoo.
     pub fn read(arguments: &[String], entry: Option<&Entry>) -> Result<Given> {
-        let mut given = Given { list: Vec::new(), asked: Vec::new(), pictures: Vec::new(), sample: false };
+        let mut given =
+            Given { list: Vec::new(), asked: Vec::new(), pictures: Vec::new(), sample: false, made_up: false };
         for argument in arguments {
+            if argument == MADE_UP {
+                given.made_up = true;
+                continue;
+            }
             // A file whose own name has an equals sign is taken as a file.
             let (name, path) = match argument.split_once('=') {
                 Some((name, path)) if !Path::new(argument).exists() => (Some(name.to_string()), path),
@@ -131,7 +141,8 @@ impl Given {
         }
         let bytes = arrays.iter().any(|(_, t)| t.dtype == DType::U8) && model.iter().any(|v| v.dtype == DType::F32);
         let scaling = if bytes { scaling(preprocess, about)? } else { Scaling::NONE };
-        Ok(inference::arrange(model, arrays, scaling)?)
+        let rest = self.made_up.then(|| inference::made_up(model));
+        Ok(inference::arrange(model, arrays, rest, scaling)?)
     }
 }
 
