@@ -6,6 +6,7 @@
 mod access;
 pub mod cycle;
 pub mod dram;
+mod explain;
 pub mod functional;
 mod queue;
 pub mod random;
@@ -13,5 +14,6 @@ pub mod rtl;
 mod span;
 
 pub use cycle::{Csim, CsimOptions};
+pub use explain::explain;
 pub use functional::{Fsim, Kernel, Step, Stepper};
 pub use rtl::{Rtl, RtlOptions};

@@ -43,7 +43,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let report = if args.step {
         step(device, &program, &config, stream_addr, &bases, args.json)?
     } else {
-        device.run(&Command { stream_addr, insns: program.len() as u32, bases, cycle_limit: None })?
+        device.run(&Command { stream_addr, insns: program.len() as u32, bases: bases.clone(), cycle_limit: None })?
     };
     let wall_s = started.elapsed().as_secs_f64();
     memory.save(device)?;
@@ -56,7 +56,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         trace::write(path, &config, &parts).with_context(|| format!("--trace {}", path.display()))?;
     }
     let stalls = args.top_stalls.map(|most| stalls::worst(&parts, most as usize));
-    let trap = report.trap.map(|trap| Trapped::new(trap, &program, report.trap_text.clone()));
+    let trap = report.trap.map(|trap| Trapped::new(trap, &program, report.trap_text.clone(), device, &bases));
     show(args, &config, device, &report, trap, stalls.as_ref(), wall_s)?;
     Ok(if report.trap.is_none() { Verdict::Fine } else { Verdict::No })
 }
@@ -69,7 +69,7 @@ struct Trapped {
 }
 
 impl Trapped {
-    fn new(trap: Trap, program: &[Insn], text: Option<String>) -> Trapped {
+    fn new(trap: Trap, program: &[Insn], text: Option<String>, device: &mut dyn Device, bases: &[Base]) -> Trapped {
         let of_unit = |(_, insn): &(usize, &Insn)| trap.unit == TrapUnit::Fetch || trap.unit == insn.unit().into();
         let insn = program.iter().enumerate().filter(of_unit).nth(trap.ordinal as usize);
         Trapped { trap, insn: insn.map(|(place, insn)| (place, print_insn(insn))), text }
@@ -78,6 +78,11 @@ impl Trapped {
     fn lines(&self) -> String {
         let insn = self.insn.as_ref().map_or(String::new(), |(place, insn)| format!("{place:>6}  {insn}\n"));
         let text = self.text.as_ref().map_or(String::new(), |text| format!("      {text}\n"));
+        let explained = || {
+            let (_, insn) = insn.filter(|_| trap.unit != TrapUnit::Fetch)?;
+            tilewright_sim::explain(device, &insn.op, bases, trap.cause)
+        };
+        let text = text.or_else(explained);
         format!("trap: {}\n{insn}{text}", self.trap)
     }
 }
