@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
+use tilewright_hw::device::{RunReport, Span};
 use tilewright_hw::isa::{Insn, Unit, print_insn};
-use tilewright_hw::regs::UnitState;
+use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
 
 use crate::trace::{Part, layer_of};
 
@@ -24,6 +25,8 @@ pub struct Stall {
     pub text: String,
     /// Its layer, or the name of its program where layers are not known.
     pub layer: String,
+    /// Whether it started; in a deadlock some never do.
+    pub started: bool,
     /// Cycles of all its runs, by state.
     pub states: States,
     /// The instructions that gave the tokens it waited for: unit, ordinal and place in the stream.
@@ -50,7 +53,7 @@ impl Stall {
                 }
             })
             .collect();
-        texts.join(", ")
+        texts.join(", ") + if self.started { "" } else { ", and never started" }
     }
 }
 
@@ -79,19 +82,47 @@ pub(crate) fn by_name(states: &States) -> Map<String, Value> {
     causes(states).map(|(state, cycles)| (state.name().to_string(), json!(cycles))).collect()
 }
 
+/// The waits of the instructions that a deadlock kept from starting, the next of each unit that waits: what the counters
+/// have beyond the spans. Empty where the run ended otherwise, or has no counters.
+pub fn never_started(report: &RunReport) -> Vec<Span> {
+    let deadlock = report.trap.is_some_and(|trap| trap.cause == TrapCause::Deadlock);
+    let Some(counters) = report.counters.filter(|_| deadlock) else { return Vec::new() };
+    let waits = |unit: Unit| {
+        let mut states = counters.0[TrapUnit::from(unit) as usize];
+        let mut ordinal = 0;
+        for span in report.spans.iter().filter(|span| span.unit == unit) {
+            ordinal += 1;
+            // Hardware that counts no causes shows less than the spans.
+            states.iter_mut().zip(span.states).for_each(|(left, cycles)| *left = left.saturating_sub(cycles));
+        }
+        UnitState::ALL.iter().filter(|state| !state.is_stall()).for_each(|state| states[*state as usize] = 0);
+        let start = report.cycles.unwrap_or(0);
+        // An instruction that waits to start waits for a token.
+        let waits = UnitState::ALL.iter().any(|state| state.token_of().is_some() && states[*state as usize] > 0);
+        waits.then_some(Span { unit, ordinal, start, end: None, states })
+    };
+    Unit::ALL.into_iter().filter_map(waits).collect()
+}
+
 /// The `most` instructions that waited longest in commands; of a program that ran several times, all runs together.
 pub fn worst(parts: &[Part], most: usize) -> Stalls {
-    let mut found: HashMap<(usize, Unit, u32), (&Part, States)> = HashMap::new();
+    let mut found: HashMap<(usize, Unit, u32), (&Part, bool, States)> = HashMap::new();
     for part in parts {
-        for span in part.spans {
-            let (_, states) =
-                found.entry((part.number, span.unit, span.ordinal)).or_insert((part, [0; UnitState::ALL.len()]));
+        let spans = part.spans.iter().map(|span| (span, true));
+        for (span, started) in spans.chain(part.never_started.iter().map(|span| (span, false))) {
+            let (.., states) = found.entry((part.number, span.unit, span.ordinal)).or_insert((
+                part,
+                started,
+                [0; UnitState::ALL.len()],
+            ));
             states.iter_mut().zip(span.states).for_each(|(sum, cycles)| *sum += cycles);
         }
     }
     let mut all: Vec<_> = found
         .into_iter()
-        .map(|(key, (part, states))| (causes(&states).map(|(_, cycles)| cycles).sum::<u64>(), key, part, states))
+        .map(|(key, (part, started, states))| {
+            (causes(&states).map(|(_, cycles)| cycles).sum::<u64>(), key, part, started, states)
+        })
         .filter(|(cycles, ..)| *cycles > 0)
         .collect();
     let cycles = all.iter().map(|(cycles, ..)| cycles).sum();
@@ -101,7 +132,7 @@ pub fn worst(parts: &[Part], most: usize) -> Stalls {
     let mut programs: HashMap<usize, Index> = HashMap::new();
     let worst = all
         .into_iter()
-        .map(|(_, (number, unit, ordinal), part, states)| {
+        .map(|(_, (number, unit, ordinal), part, started, states)| {
             let index = programs.entry(number).or_insert_with(|| Index::new(part.program));
             let at = index.places[unit as usize].get(ordinal as usize).copied();
             let tokens_of = at.map_or(&[][..], |at| &index.givers[at]);
@@ -111,6 +142,7 @@ pub fn worst(parts: &[Part], most: usize) -> Stalls {
                 place: at,
                 text: at.map_or_else(String::new, |at| print_insn(&part.program[at])),
                 layer: at.and_then(|at| layer_of(part.layers, at)).unwrap_or(&part.name).to_string(),
+                started,
                 states,
                 tokens_of: tokens_of
                     .iter()
@@ -163,6 +195,9 @@ impl Stalls {
             share(self.cycles, 4 * self.of),
             self.insns
         );
+        if self.worst.is_empty() {
+            return text;
+        }
         let rows = self.worst.iter().map(|stall| {
             let place = stall.place.map_or_else(String::new, |place| format!(" at {place}"));
             [
@@ -205,6 +240,7 @@ impl Stalls {
                     "layer": stall.layer,
                     "cycles": stall.cycles(),
                     "share": stall.cycles() as f64 / self.cycles.max(1) as f64,
+                    "started": stall.started,
                     "busy": stall.states[UnitState::Busy as usize],
                     "stalls": by_name(&stall.states),
                     "tokens_of": tokens_of,
@@ -238,7 +274,15 @@ mod tests {
             span(Unit::Store, 0, &[(UnitState::TokenLoad, 3), (UnitState::Space, 1)]),
             span(Unit::Store, 1, &[(UnitState::TokenLoad, 20), (UnitState::Data, 7)]),
         ];
-        let part = Part { name: "a".into(), number: 0, program: &program, layers: &[], spans: &spans, cycles: 50 };
+        let part = Part {
+            name: "a".into(),
+            number: 0,
+            program: &program,
+            layers: &[],
+            spans: &spans,
+            never_started: &[],
+            cycles: 50,
+        };
         let again = Part { name: "a".into(), ..part };
         let found = worst(&[part, again], 2);
         assert_eq!((found.cycles, found.of, found.insns), (70, 100, 3));

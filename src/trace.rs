@@ -26,6 +26,8 @@ pub struct Part<'a> {
     pub layers: &'a [LayerEnd],
     /// Its instructions' cycles, by unit, then ordinal.
     pub spans: &'a [Span],
+    /// Waits of instructions that never started, which have no place in time.
+    pub never_started: &'a [Span],
     /// Its cycles.
     pub cycles: u64,
 }
@@ -124,8 +126,15 @@ mod tests {
             states: [0, 0, 0, 3, 0, 0, 0, 4, 5],
         };
         let spans = [span(0, 10, 30), span(1, 20, 40), span(2, 30, 50)];
-        let part =
-            |name: &str| Part { name: name.into(), number: 0, program: &[], layers: &[], spans: &spans, cycles: 100 };
+        let part = |name: &str| Part {
+            name: name.into(),
+            number: 0,
+            program: &[],
+            layers: &[],
+            spans: &spans,
+            never_started: &[],
+            cycles: 100,
+        };
         let trace = trace("1x16x16", 100.0, &[part("a"), part("b")]);
         let found: Vec<(u64, f64, f64)> = trace["traceEvents"]
             .as_array()

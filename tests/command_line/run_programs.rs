@@ -269,6 +269,45 @@ fn a_deadlock_is_told_with_who_waits_for_whom() {
 }
 
 #[test]
+fn the_worst_stalls_of_a_deadlock_are_those_of_instructions_that_never_started() {
+    let dir = folder();
+    let text = "load mem=out row_bytes=16 push=vector\nload mem=out row_bytes=16 pop=store push=store\n\
+                store mem=out row_bytes=16 offset=64 pop=load push=load\n";
+    std::fs::write(dir.path().join("stuck.tw"), text).unwrap();
+    for device in ["csim", "rtl"] {
+        let run = |more: &[&str]| {
+            let arguments = [&["run", "stuck.tw", "--device", device, "--top-stalls", "9"][..], more].concat();
+            let outcome = tilewright(dir.path(), &arguments);
+            assert_eq!((outcome.code, &outcome.stderr[..]), (1, ""), "{}", outcome.stdout);
+            outcome.stdout
+        };
+        let table = run(&[]);
+        let row = |start: &str| table.lines().find(|line| line.contains(start)).unwrap_or_else(|| panic!("{table}"));
+        assert!(row("  load 1 at 1 ").contains(" token of store 0, and never started  load"), "{table}");
+        assert!(row("  store 0 at 2 ").contains(" token of load 1, and never started   store"), "{table}");
+        // The rows of a unit sum to its counters.
+        let json: serde_json::Value = serde_json::from_str(&run(&["--json"])).unwrap();
+        let rows = json["stalls"]["worst"].as_array().unwrap();
+        assert_eq!(rows.iter().filter(|row| row["started"] == false).count(), 2);
+        for unit in ["load", "store"] {
+            let rows = rows.iter().filter(|row| row["unit"] == unit);
+            let sum: u64 = rows.map(|row| row["cycles"].as_u64().unwrap()).sum();
+            let counts = json["counters"][unit].as_object().unwrap();
+            let stalls = counts.iter().filter(|(state, _)| !["empty", "busy"].contains(&state.as_str()));
+            assert_eq!(sum, stalls.map(|(_, n)| n.as_u64().unwrap()).sum::<u64>(), "{device} {unit}");
+        }
+    }
+    // Where another trap cuts load and store off, the table says that it lacks them.
+    std::fs::write(dir.path().join("bad.tw"), "load mem=out entry=2047 row_bytes=64\n").unwrap();
+    let outcome = tilewright(dir.path(), &["run", "bad.tw", "--device", "csim", "--top-stalls", "9"]);
+    assert!(
+        outcome.stdout.contains("\n              those of load and store are left out, since the trap"),
+        "{}",
+        outcome.stdout
+    );
+}
+
+#[test]
 fn a_trap_is_told_with_what_was_outside_and_what_to_do() {
     let dir = folder();
     let outside = |program: &str, cause: &str, why: &str| {

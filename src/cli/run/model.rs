@@ -150,7 +150,7 @@ fn parts<'a>(artifact: &'a Artifact, results: &'a Results, programs: &'a [Vec<In
             let (Some(cycles), StepKind::Accel(accel)) = (taken.cycles, &step.kind) else { continue };
             let name = format!("run {run}: {}", step.name);
             let (program, layers, spans) = (&programs[number], &accel.layers, &taken.spans);
-            parts.push(Part { name, number, program, layers, spans, cycles });
+            parts.push(Part { name, number, program, layers, spans, never_started: &[], cycles });
         }
     }
     parts

@@ -12,7 +12,7 @@ use tilewright::{dram, stream};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::{Base, Command, Device, RunReport, Trap};
 use tilewright_hw::isa::{GemmUop, INSN_BYTES, Insn, UnitSet, VectorUop, print_insn};
-use tilewright_hw::regs::TrapUnit;
+use tilewright_hw::regs::{TrapCause, TrapUnit};
 
 use super::memory::{Memory, number};
 use super::{Run, counters};
@@ -47,11 +47,17 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     };
     let wall_s = started.elapsed().as_secs_f64();
     memory.save(device)?;
-    let parts: Vec<Part> = report
-        .cycles
-        .map(|cycles| Part { name: file, number: 0, program: &program, layers: &[], spans: &report.spans, cycles })
-        .into_iter()
-        .collect();
+    let never_started = stalls::never_started(&report);
+    let part = |cycles| Part {
+        name: file,
+        number: 0,
+        program: &program,
+        layers: &[],
+        spans: &report.spans,
+        never_started: &never_started,
+        cycles,
+    };
+    let parts: Vec<Part> = report.cycles.map(part).into_iter().collect();
     if let Some(path) = &args.trace {
         trace::write(path, &config, &parts).with_context(|| format!("--trace {}", path.display()))?;
     }
@@ -72,18 +78,28 @@ impl Trapped {
     fn new(trap: Trap, program: &[Insn], text: Option<String>, device: &mut dyn Device, bases: &[Base]) -> Trapped {
         let of_unit = |(_, insn): &(usize, &Insn)| trap.unit == TrapUnit::Fetch || trap.unit == insn.unit().into();
         let insn = program.iter().enumerate().filter(of_unit).nth(trap.ordinal as usize);
+        let explained = || {
+            let (_, insn) = insn.filter(|_| trap.unit != TrapUnit::Fetch)?;
+            tilewright_sim::explain(device, &insn.op, bases, trap.cause)
+        };
+        let text = text.or_else(explained);
         Trapped { trap, insn: insn.map(|(place, insn)| (place, print_insn(insn))), text }
     }
 
     fn lines(&self) -> String {
         let insn = self.insn.as_ref().map_or(String::new(), |(place, insn)| format!("{place:>6}  {insn}\n"));
         let text = self.text.as_ref().map_or(String::new(), |text| format!("      {text}\n"));
-        let explained = || {
-            let (_, insn) = insn.filter(|_| trap.unit != TrapUnit::Fetch)?;
-            tilewright_sim::explain(device, &insn.op, bases, trap.cause)
-        };
-        let text = text.or_else(explained);
         format!("trap: {}\n{insn}{text}", self.trap)
+    }
+}
+
+/// What a table of stalls lacks.
+fn left_out(report: &RunReport) -> &'static str {
+    match report.trap {
+        Some(trap) if trap.cause != TrapCause::Deadlock => {
+            "              those of load and store are left out, since the trap cut them off\n"
+        }
+        _ => "",
     }
 }
 
@@ -131,7 +147,7 @@ fn show(
             device.name(),
             config.name,
             report.macs,
-            stalls.map_or(String::new(), Stalls::table),
+            stalls.map_or(String::new(), |stalls| stalls.table() + left_out(report)),
             trap.map_or(String::new(), |trap| trap.lines())
         )
     };
