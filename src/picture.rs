@@ -194,10 +194,32 @@ pub fn decode(bytes: &[u8], file: &str) -> Result<DynamicImage, PictureError> {
         limits.reserve(decoder.total_bytes())?;
         decoder.set_limits(limits)?;
         let mut picture = DynamicImage::from_decoder(decoder)?;
+        // The decoder fills up what is not there.
+        if bytes.starts_with(JPEG) && !jpeg_ends(bytes) {
+            return Err(ImageError::IoError(std::io::Error::other("the file ends before the picture does")));
+        }
         picture.apply_orientation(orientation);
         Ok(picture)
     };
     upright().map_err(|source| PictureError::Decode { file: file.to_string(), source })
+}
+
+/// How a JPEG file begins.
+const JPEG: &[u8] = &[0xff, 0xd8];
+
+/// Whether a JPEG file has the mark of its end behind the beginning of its picture; one before may be that of a small picture
+/// in its description.
+fn jpeg_ends(bytes: &[u8]) -> bool {
+    const SCAN: u8 = 0xda;
+    const END: [u8; 2] = [0xff, 0xd9];
+    let mut at = JPEG.len();
+    while let Some(&[0xff, mark, high, low]) = bytes.get(at..at + 4)
+        && mark != SCAN
+    {
+        // A mark may have more of its first byte before it; a segment's length counts itself.
+        at += if mark == 0xff { 1 } else { 2 + usize::from(u16::from_be_bytes([high, low])) };
+    }
+    bytes.get(at..).is_some_and(|rest| rest.windows(2).any(|pair| pair == END))
 }
 
 /// Reads a picture's file.

@@ -125,6 +125,24 @@ fn file(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
 }
 
 #[test]
+fn a_jpeg_that_ends_early_is_refused() {
+    let whole = file(&ramp(), ImageFormat::Jpeg);
+    assert!(decode(&whole, "ramp.jpg").is_ok());
+    // What comes behind a picture is not looked at.
+    assert!(decode(&[&whole[..], b"more"].concat(), "ramp.jpg").is_ok());
+    for kept in [whole.len() - 1, whole.len() - 2, whole.len() - 10] {
+        let error = decode(&whole[..kept], "ramp.jpg").unwrap_err().to_string();
+        let expected =
+            "ramp.jpg is not a picture that can be read: the file ends before the picture does; give a PNG, ";
+        assert!(error.starts_with(expected), "{kept}: {error}");
+    }
+    // A description with an end of its own.
+    let description = [&[0xff, 0xe1, 0, 6][..], &[0xff, 0xd9, 0, 0]].concat();
+    let described = [&whole[..2], &description, &whole[2..]].concat();
+    assert!(decode(&described, "ramp.jpg").is_ok() && decode(&described[..described.len() - 2], "ramp.jpg").is_err());
+}
+
+#[test]
 fn files_of_each_format_are_read() {
     for format in [ImageFormat::Png, ImageFormat::Bmp, ImageFormat::WebP, ImageFormat::Gif] {
         let picture = if format == ImageFormat::Gif { DynamicImage::from(ramp().to_rgba8()) } else { ramp() };
