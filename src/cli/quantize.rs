@@ -83,6 +83,12 @@ impl Quantize {
         if files::same(&self.output, &self.file) {
             bail!("--output {} is the model itself; give another file", self.output.display());
         }
+        if self.output.extension().is_some_and(|ending| !ending.eq_ignore_ascii_case("onnx")) {
+            bail!(
+                "--output {} names another kind of file; the result is ONNX, so let it end in .onnx",
+                self.output.display()
+            );
+        }
         for path in [Some(&self.output), self.report.as_ref()].into_iter().flatten() {
             files::check_writable(path).with_context(|| format!("cannot write {}", path.display()))?;
         }

@@ -181,6 +181,7 @@ fn files_that_would_replace_each_other_and_keys_for_pictures_are_refused() {
     };
     assert!(refusal(&["-o", "a.onnx", "--report", "a.onnx"]).contains("--report and --output name one file, a.onnx"));
     assert!(refusal(&["-o", &model]).contains("is the model itself; give another file"));
+    assert!(refusal(&["-o", "a.tflite"]).contains("--output a.tflite names another kind of file; the result is ONNX"));
     let error = refusal(&["-o", "a.onnx", "--preprocess", "fit=pad"]);
     assert!(error.contains("--preprocess fit is for pictures; arrays take mean and scale alone"), "{error}");
 }
