@@ -9,6 +9,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use tilewright_compiler::frontend::{Sizes, onnx, tflite};
 use tilewright_testing::flat::{self, Field};
+use tilewright_testing::proto::{field, number};
 
 /// The system's allocator, with what each thread has asked it for.
 struct Watched;
@@ -108,17 +109,9 @@ fn carried(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/models").join(name)
 }
 
-/// Bytes of a field of a protocol buffer.
-fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
-    let len = bytes.len();
-    assert!(len < 1 << 14, "lengths of two bytes are enough here");
-    [&[number << 3 | 2, len as u8 | 128, (len >> 7) as u8][..], bytes].concat()
-}
-
 /// A network that adds 100 floats, which lie in another file of `folder` behind four bytes, to its input.
 fn external(folder: &Path) -> Sample {
     const LEN: u8 = 100;
-    let number = |field: u8, value: u8| vec![field << 3, value];
     let entry = |key: &[u8], value: &[u8]| field(13, &[field(1, key), field(2, value)].concat());
     let constant = [
         number(1, LEN),
@@ -197,7 +190,7 @@ fn mutate(rng: &mut SmallRng, bytes: &mut Vec<u8>) {
 }
 
 fn fuzz(files: &[Sample], time: Duration) {
-    let seed = std::env::var("TILEWRIGHT_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
+    let seed = tilewright_testing::asked("TILEWRIGHT_SEED").unwrap_or(1);
     println!("seed {seed}; set TILEWRIGHT_SEED for another");
     let (start, mut count, mut sound) = (Instant::now(), 0u64, 0u64);
     while start.elapsed() < time {
@@ -214,8 +207,7 @@ fn fuzz(files: &[Sample], time: Duration) {
 
 /// Ten minutes, or as many seconds as `TILEWRIGHT_MUTATED_S` says.
 fn long() -> Duration {
-    let seconds = std::env::var("TILEWRIGHT_MUTATED_S").ok().and_then(|s| s.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(600))
+    Duration::from_secs(tilewright_testing::asked("TILEWRIGHT_MUTATED_S").unwrap_or(600))
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! What the tests of all crates share: where the models are that the repository does not carry, how a test says that it
-//! skips, and files in the form of TFLite's.
+//! skips, and files in the forms of TFLite's and ONNX's.
 //!
 //! A skip must not pass for a success. Each is a line on standard output, and a line of the file that `TILEWRIGHT_SKIPS`
 //! names, test and reason apart by a tab, which `make test` counts and prints at its end.
 
 pub mod flat;
+pub mod proto;
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -10,6 +10,7 @@ use tilewright_hw::isa::{self, INSN_BYTES, Insn, Op, VecOp};
 use tilewright_runtime::artifact::{AccelStep, Artifact, StepKind};
 use tilewright_runtime::npy;
 use tilewright_runtime::tensor::Tensor;
+use tilewright_testing::proto::{field, number};
 
 use crate::models::{carried, digits, lenet};
 use crate::{Outcome, fine, refused, tilewright};
@@ -308,19 +309,6 @@ fn arrays_that_do_not_fit_are_refused() {
     assert!(outcome.code == 2 && outcome.stderr.contains("or npz:FILE or dir:DIR for arrays"), "{}", outcome.stderr);
     let outcome = tilewright(dir.path(), &["diff", "good.twa", "--tolerance", "few"]);
     assert!(outcome.code == 2 && outcome.stderr.contains("few is no tolerance"), "{}", outcome.stderr);
-}
-
-/// A field of a protocol buffer that holds bytes.
-fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
-    let len = bytes.len();
-    assert!(len < 1 << 14, "lengths of two bytes are enough here");
-    let len = if len < 128 { vec![len as u8] } else { vec![len as u8 | 128, (len >> 7) as u8] };
-    [&[number << 3 | 2][..], &len, bytes].concat()
-}
-
-/// A field of a protocol buffer that holds a small number.
-fn number(field: u8, value: u8) -> Vec<u8> {
-    vec![field << 3, value]
 }
 
 /// A float model of four elements, `x` to `y`: a relu, two identities behind it and a softmax.

@@ -16,6 +16,7 @@ use tilewright_compiler::suite::Numbers;
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::tensor::Tensor;
 
+use crate::random::asked;
 use crate::resnet::PRESETS;
 use crate::run;
 
@@ -249,9 +250,8 @@ fn network(seed: u64) -> (Vec<u8>, Tensor) {
 
 #[test]
 fn random_files_give_the_same_on_fsim_and_the_cpu() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.trim().parse::<u64>().ok());
-    let first = number("TILEWRIGHT_SEED").unwrap_or(1);
-    let count = number("TILEWRIGHT_FUZZ_NETWORKS").map_or(36, |n| 10 * n);
+    let first = tilewright_testing::asked("TILEWRIGHT_SEED").unwrap_or(1);
+    let count = asked().map_or(36, |n| 10 * n);
     println!("seeds {first} to {}", first + count - 1);
     let folder = tempfile::tempdir().unwrap();
     let mut offloaded = 0;

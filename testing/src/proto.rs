@@ -1,0 +1,17 @@
+//! Protocol buffers made for tests, the kind of file that ONNX's are: fields of small numbers, one behind the other.
+
+/// A field that holds bytes: a text, or the fields of a message.
+///
+/// # Panics
+/// Where its length does not fit two bytes.
+pub fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let len = bytes.len();
+    assert!(len < 1 << 14, "lengths of two bytes are enough here");
+    let len = if len < 128 { vec![len as u8] } else { vec![len as u8 | 128, (len >> 7) as u8] };
+    [&[number << 3 | 2][..], &len, bytes].concat()
+}
+
+/// A field that holds a number below 128.
+pub fn number(field: u8, value: u8) -> Vec<u8> {
+    vec![field << 3, value]
+}
