@@ -65,8 +65,7 @@ fn processor_s() -> Result<f64> {
 
 /// Cycles of one run, multiplications that were done, and processor seconds of the least of so many runs.
 fn run(artifact: &Artifact, device: Box<dyn Device>, repeats: usize) -> Result<(Option<u64>, u64, f64)> {
-    let manifest = &artifact.manifest;
-    let inputs = made_up(&manifest.inputs.iter().map(|id| &manifest.values[id.0 as usize]).collect::<Vec<_>>());
+    let inputs = made_up(&artifact.manifest.input_values());
     let mut session = Session::new(artifact.clone(), &Registry::new(), Some(device))?;
     let (mut cycles, mut macs, mut seconds) = (None, 0, f64::INFINITY);
     for _ in 0..repeats {

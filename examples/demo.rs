@@ -173,9 +173,7 @@ fn photos(config: &HwConfig) -> Result<()> {
 }
 
 fn run(what: &str, artifact: Artifact, device: Option<Box<dyn Device>>, inputs: &Tensor) -> Result<(Results, f64)> {
-    let values: Vec<_> =
-        artifact.manifest.inputs.iter().map(|id| artifact.manifest.values[id.0 as usize].clone()).collect();
-    let runs = inference::split(&values.iter().collect::<Vec<_>>(), std::slice::from_ref(inputs))?;
+    let runs = inference::split(&artifact.manifest.input_values(), std::slice::from_ref(inputs))?;
     let mut session = Session::new(artifact, &Registry::new(), device)?;
     let started = Instant::now();
     let results = inference::run(&mut session, &runs, |done| tell(&format!("{what} {done} of {}", runs.len())))?;

@@ -162,9 +162,7 @@ mod tests {
         let config = HwConfig::default();
         let options = model::Options { offload: model::Offload::None, ..model::Options::new(&config) };
         let artifact = model::build(b.finish().unwrap(), &options, &mut |_, _| {}).unwrap();
-        let inputs: Vec<_> =
-            artifact.manifest.inputs.iter().map(|id| &artifact.manifest.values[id.0 as usize]).collect();
-        let inputs = inference::made_up(&inputs);
+        let inputs = inference::made_up(&artifact.manifest.input_values());
         let mut side = Side::new(artifact, &config, None).unwrap();
         side.run(&inputs).unwrap();
         side

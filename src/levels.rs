@@ -79,8 +79,7 @@ pub fn figures(
         instructions += program.stream.len() / INSN_BYTES;
         dram_bytes += summary.load_bytes + summary.store_bytes + program.stream.len() as u64;
     }
-    let values: Vec<_> = manifest.inputs.iter().map(|id| &manifest.values[id.0 as usize]).collect();
-    let inputs = [made_up(&values)];
+    let inputs = [made_up(&manifest.input_values())];
     let cycles = match device {
         Some(device) => run(&mut Session::new(artifact, &Registry::new(), Some(device))?, &inputs, |_| {})?.cycles(),
         None => None,

@@ -34,9 +34,7 @@ impl<'c> Measured<'c> {
         let artifact = compile(graph, &split, estimates.config, cpu)?;
         let nodes: Vec<(NodeId, Option<u32>)> =
             split.explanations.iter().zip(&artifact.manifest.nodes).map(|(e, info)| (e.node, info.step)).collect();
-        let values: Vec<_> =
-            artifact.manifest.inputs.iter().map(|id| &artifact.manifest.values[id.0 as usize]).collect();
-        let inputs = made_up(&values);
+        let inputs = made_up(&artifact.manifest.input_values());
         let mut session = Session::new(artifact, &Registry::new(), None)?;
         let mut seconds: Vec<Vec<f64>> = Vec::new();
         for run in 0..=RUNS {

@@ -280,7 +280,7 @@ impl Session {
 
     fn check_inputs(&self, inputs: &[Tensor]) -> Result<(), SessionError> {
         let manifest = &self.artifact.manifest;
-        let values: Vec<_> = manifest.inputs.iter().map(|id| &manifest.values[id.0 as usize]).collect();
+        let values = manifest.input_values();
         if values.len() != inputs.len() {
             let names = values.iter().map(|value| value.name.clone()).collect();
             return Err(SessionError::InputCount { given: inputs.len(), names });

@@ -14,7 +14,7 @@ use tilewright_runtime::artifact::{Artifact, StepKind};
 use tilewright_runtime::tensor::Tensor;
 
 use super::compile::Compilation;
-use super::run::{Given, input_values};
+use super::run::Given;
 use super::{Hw, ModelFile, Verdict, progress, read_file, write_or_print};
 
 /// Arguments of `diff`.
@@ -214,7 +214,7 @@ impl Diff {
 
     /// Inputs of each run: those given, or some that are made up.
     fn runs(&self, artifact: &Artifact, given: Given) -> Result<Vec<Vec<Tensor>>> {
-        let model = input_values(&artifact.manifest);
+        let model = artifact.manifest.input_values();
         if given.is_empty() {
             if !model.is_empty() {
                 eprintln!("inputs are made up; give the model's own with --input");

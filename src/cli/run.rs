@@ -22,7 +22,6 @@ use tilewright_runtime::artifact::Artifact;
 
 pub use explain::table as explain_table;
 pub use inputs::{Given, scaling};
-pub use model::input_values;
 
 use super::compile::Compilation;
 use super::{Hw, ModelFile, Verdict, read_file};

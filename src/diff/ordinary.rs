@@ -77,8 +77,7 @@ mod tests {
             model::build(graph, &options, &mut |_, _| {}).unwrap()
         };
         let (kept, ordinary) = (compiled(true), compiled(false));
-        let values: Vec<_> = kept.manifest.inputs.iter().map(|id| &kept.manifest.values[id.0 as usize]).collect();
-        let runs = vec![inference::made_up(&values); 2];
+        let runs = vec![inference::made_up(&kept.manifest.input_values()); 2];
         let mut a = side(kept.clone(), &config);
         let mut outputs = Vec::new();
         for inputs in &runs {

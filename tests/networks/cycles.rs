@@ -62,9 +62,7 @@ fn layers_of_resnet18_take_these_cycles() {
     for name in LAYERS.iter().flat_map(|layer| [layer.name.to_string(), format!("{}-add", layer.name)]) {
         let options = Options { level: 3, ..Options::new(&config) };
         let artifact = model::build(quantized(&name).unwrap(), &options, &mut |_, _| {}).unwrap();
-        let manifest = &artifact.manifest;
-        let values: Vec<_> = manifest.inputs.iter().map(|id| &manifest.values[id.0 as usize]).collect();
-        let inputs = inference::made_up(&values);
+        let inputs = inference::made_up(&artifact.manifest.input_values());
         table += &line(&name, artifact, &config, &inputs);
     }
     expect![[r#"

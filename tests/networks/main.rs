@@ -111,9 +111,7 @@ fn run(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[Tens
 
 /// At most so many of the runs.
 fn run_on(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[Tensor], most: usize) -> Results {
-    let values: Vec<_> =
-        artifact.manifest.inputs.iter().map(|id| artifact.manifest.values[id.0 as usize].clone()).collect();
-    let runs = inference::split(&values.iter().collect::<Vec<_>>(), inputs).unwrap_or_else(|e| panic!("{e}"));
+    let runs = inference::split(&artifact.manifest.input_values(), inputs).unwrap_or_else(|e| panic!("{e}"));
     let device = open(device, config).unwrap_or_else(|e| panic!("{e}"));
     let mut session = Session::new(artifact, &Registry::new(), device).unwrap_or_else(|e| panic!("{e}"));
     inference::run(&mut session, &runs[..most.min(runs.len())], |_| {}).unwrap_or_else(|e| panic!("{e}"))

@@ -121,7 +121,7 @@ fn check(hw: &str, device: DeviceKind, seeds: std::ops::Range<u64>) {
 }
 
 /// Networks asked for, where somebody asks.
-fn asked() -> Option<u64> {
+pub fn asked() -> Option<u64> {
     tilewright_testing::asked("TILEWRIGHT_FUZZ_NETWORKS")
 }
 

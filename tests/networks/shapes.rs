@@ -19,8 +19,7 @@ fn every_network_that_can_be_made_runs() {
         let options = Options::new(&config);
         let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap_or_else(|e| panic!("{name}: {e}"));
         let manifest = &artifact.manifest;
-        let inputs: Vec<_> = manifest.inputs.iter().map(|id| &manifest.values[id.0 as usize]).collect();
-        let inputs = inference::made_up(&inputs);
+        let inputs = inference::made_up(&manifest.input_values());
         let (macs, offloaded) = (manifest.macs(), manifest.offloaded_macs());
         assert!(offloaded * 100 >= macs * 99, "{name}: {offloaded} of {macs} multiplications are offloaded");
         let expected = run(artifact.clone(), &config, DeviceKind::Fsim, &inputs);

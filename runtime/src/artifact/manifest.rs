@@ -345,6 +345,11 @@ pub struct BlobInfo {
 }
 
 impl Manifest {
+    /// The model's inputs, in its order.
+    pub fn input_values(&self) -> Vec<&Value> {
+        self.inputs.iter().map(|id| &self.values[id.0 as usize]).collect()
+    }
+
     /// The model's outputs with their names, in its order.
     pub fn named_outputs(&self) -> impl Iterator<Item = (&str, ValueId)> {
         self.outputs.iter().enumerate().map(|(place, id)| {

@@ -11,7 +11,7 @@ use tilewright::stalls;
 use tilewright::trace::{self, Part};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::Insn;
-use tilewright_runtime::artifact::{Artifact, Manifest, NodeCost, Place, Step, StepKind};
+use tilewright_runtime::artifact::{Artifact, NodeCost, Place, Step, StepKind};
 use tilewright_runtime::npy;
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
@@ -58,7 +58,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         let table = explain::table(&artifact.manifest);
         if args.json { eprint!("{table}") } else { write_or_print(None, table.as_bytes())? }
     }
-    let model = input_values(&artifact.manifest);
+    let model = artifact.manifest.input_values();
     let (pictures, sample) = (given.pictures.clone(), given.sample);
     let preprocess = args.file.preprocess(args.preprocess.as_ref());
     let runs = given.runs(&model, &artifact.manifest.about, &preprocess)?;
@@ -154,11 +154,6 @@ fn parts<'a>(artifact: &'a Artifact, results: &'a Results, programs: &'a [Vec<In
         }
     }
     parts
-}
-
-/// The model's inputs, in order.
-pub fn input_values(manifest: &Manifest) -> Vec<&tilewright_runtime::artifact::Value> {
-    manifest.inputs.iter().map(|id| &manifest.values[id.0 as usize]).collect()
 }
 
 fn json(
