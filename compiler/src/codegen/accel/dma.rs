@@ -5,9 +5,10 @@ use tilewright_hw::config::{HwConfig, Mem};
 /// Cycles between a burst's request and its first beat, beside the memory's latency, until its place is free again.
 const ANSWER: u64 = 6;
 
-/// Pieces of a row that ends of units cut it into.
-fn pieces(bytes: u64, at: u64, unit: u64) -> u64 {
-    (at % unit + bytes).div_ceil(unit)
+/// Beats of the bus in which so many bytes lie, from this byte of device memory on.
+pub(super) fn beats(bytes: u64, at: u64, config: &HwConfig) -> u64 {
+    let bus = u64::from(config.bus_bytes());
+    (at % bus + bytes).div_ceil(bus)
 }
 
 /// Cycles in which memory answers one row: as many are asked for at once as bursts, rows and beats of the buffer allow.
@@ -18,7 +19,7 @@ fn answer(beats: u64, rows: u32, buffer: u32, config: &HwConfig) -> u64 {
 
 /// Cycles of a load's row of so many bytes, whose first lies at this byte of device memory, without padding.
 pub(super) fn load_row(bytes: u64, at: u64, mem: Mem, config: &HwConfig) -> u64 {
-    let beats = pieces(bytes, at, config.bus_bytes().into());
+    let beats = beats(bytes, at, config);
     let chunks = bytes.div_ceil(u64::from(config.chunk_bytes(mem).min(config.bus_bytes())));
     beats.max(chunks).max(answer(beats, config.load_rows(), config.load_buffer_beats, config))
 }
@@ -26,7 +27,7 @@ pub(super) fn load_row(bytes: u64, at: u64, mem: Mem, config: &HwConfig) -> u64 
 /// Cycles of a store's row of so many bytes from an entry's beginning, whose first goes to this byte of device memory.
 pub(super) fn store_row(bytes: u64, at: u64, mem: Mem, config: &HwConfig) -> u64 {
     let bus = u64::from(config.bus_bytes());
-    let beats = pieces(bytes, at, bus);
+    let beats = beats(bytes, at, config);
     let step = u64::from(config.chunk_bytes(mem)).min(bus);
     // A move ends where a beat ends, and after a chunk's bytes.
     let first = (bus - at % bus).min(bytes);

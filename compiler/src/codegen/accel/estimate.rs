@@ -5,7 +5,7 @@
 //! here from the same rules of `hw/TIMING.md`: a micro-op a cycle, a row of the vector unit in as many cycles as its lanes
 //! need, rows of loads and stores as [`super::dma`] has them.
 
-use super::dma::load_row;
+use super::dma::{self, load_row};
 use super::keep::OnChip;
 use super::layer::{Copy, Kind, Layer, MatMul, Pair, Pool, PoolFinish, Walk};
 use super::plan::{Plan, PoolTile};
@@ -78,8 +78,9 @@ pub fn cycles(layer: &Layer, plan: &Plan, config: &HwConfig) -> u64 {
     work.cycles(config)
 }
 
+/// Beats of bytes that begin with one.
 fn beats(bytes: u64, config: &HwConfig) -> u64 {
-    bytes.div_ceil(u64::from(config.bus_bytes()))
+    dma::beats(bytes, 0, config)
 }
 
 /// Cycles of a row on so many lanes.

@@ -1,7 +1,7 @@
 //! Tiles of products, and what they are estimated to take.
 
 use super::batch::{self, Fill};
-use super::dma::{load_row, store_row};
+use super::dma::{self, load_row, store_row};
 use super::estimate::{Work, pool_entry};
 use super::layer::{Conv, Span, reach};
 use super::plan::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, loadable, parts, room};
@@ -203,7 +203,7 @@ fn cost(
     // Windows are rows of few bytes at any place of a beat.
     let window_bytes = u64::from(config.block()).min(input.c as u64);
     let window = load_row(window_bytes, bus - 1, Mem::Inp, config);
-    let window_beats = (window_bytes + bus - 1).div_ceil(bus);
+    let window_beats = dma::beats(window_bytes, bus - 1, config);
     let inp_load = if kept {
         0
     } else if by_pixel {
