@@ -109,9 +109,11 @@ impl Scaling {
 }
 
 /// The inputs of each run from arrays: those with names by name, then the others in order; the only array of a model of one
-/// input may have whatever name. What is not given comes from `rest`, an array for each input, where there is one. They are of an input's own type, or whole numbers of 8 bits or floats of any width that become
-/// floats. The first axis runs over runs; axes of size 1 may be left out or added, and whole numbers may be `[N, H, W, C]`
-/// where the model takes `[N, C, H, W]`.
+/// input may have whatever name. What is not given comes from `rest`, an array for each input, where there is one.
+///
+/// Arrays are of an input's own type, or whole numbers of 8 bits or floats of any width that become floats. The first axis
+/// runs over runs; axes of size 1 may be left out or added, and whole numbers may be `[N, H, W, C]` where the model takes
+/// `[N, C, H, W]`.
 ///
 /// # Errors
 /// [`InputError`], naming the input.
