@@ -29,9 +29,14 @@ pub struct Command {
 }
 
 impl Command {
+    /// The address of an instruction of the stream.
+    pub fn insn_addr(&self, place: u32) -> u64 {
+        self.stream_addr.saturating_add(u64::from(place) * INSN_BYTES as u64)
+    }
+
     /// The stream's bytes in device memory.
     pub fn stream(&self) -> Range<u64> {
-        self.stream_addr..self.stream_addr.saturating_add(u64::from(self.insns) * INSN_BYTES as u64)
+        self.stream_addr..self.insn_addr(self.insns)
     }
 }
 

@@ -5,6 +5,7 @@
 //! sake.
 
 mod bursts;
+mod bus;
 mod check;
 mod compute;
 mod end;
@@ -35,7 +36,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tilewright_hw::config::{DramSection, HwConfig, Mem};
 use tilewright_hw::device::{Command, DeviceError, RunReport};
-use tilewright_hw::isa::{INSN_BYTES, Insn, Op, Opcode, Store, Unit};
+use tilewright_hw::isa::{Insn, Op, Opcode, Store, Unit};
 use tilewright_hw::regs::TrapCause;
 use undo::Undo;
 
@@ -170,13 +171,13 @@ impl Values<'_> {
         let (cut, mut end) = (Cut::new(&config), Ok(()));
         for (row, _) in StoreRows::new(&config, x, &self.command.bases).zip(0..most) {
             let (addr, source) = row?;
-            let (mut bursts, mut from) = (Row::new(addr, x.row_bytes.into(), 0), source.start);
             if addr + u64::from(x.row_bytes) <= memory_bytes {
                 self.undo.note(self.fsim.memory(), addr as usize..addr as usize + source.len());
                 self.fsim.store_bytes(x.mem, source, addr as usize);
                 continue;
             }
             end = Err(Stop::Trap(TrapCause::Bus));
+            let (mut bursts, mut from) = (Row::new(addr, x.row_bytes.into(), 0), source.start);
             while !bursts.is_empty() {
                 let (at, request) = (bursts.at(), bursts.next(cut));
                 let bytes = bursts.granted(request, cut, 0);
@@ -203,8 +204,11 @@ impl Work for Values<'_> {
     }
 
     fn refuses(&self, place: u32) -> Unit {
-        let at = self.command.stream_addr + u64::from(place) * INSN_BYTES as u64;
-        let opcode = self.fsim.memory().get(at as usize).and_then(|byte| Opcode::from_code(byte & 15));
+        let opcode = self
+            .fsim
+            .memory()
+            .get(self.command.insn_addr(place) as usize)
+            .and_then(|byte| Opcode::from_code(byte & 15));
         opcode.map_or(Unit::Load, Opcode::unit)
     }
 

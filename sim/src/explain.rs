@@ -4,7 +4,7 @@
 //! as one of the models is.
 
 use crate::functional::Stop;
-use crate::functional::dma::{LoadRows, StoreRows};
+use crate::functional::dma::{LoadRows, Place, StoreRows};
 use crate::functional::loops::Affine;
 use crate::functional::vector::is_inside;
 use tilewright_hw::config::{HwConfig, Mem};
@@ -32,84 +32,57 @@ pub fn explain(device: &mut dyn Device, op: &Op, bases: &[Base], cause: TrapCaus
 }
 
 fn load(config: &HwConfig, x: &Load, bases: &[Base]) -> Option<(TrapCause, String)> {
-    let (n, found) = first_trap(LoadRows::new(config, x, bases))?;
-    let rows = u64::from(x.y_before + x.rows + x.y_after);
-    let (y, z) = (n % rows, n / rows);
-    let entry_bytes = u64::from(config.entry_bytes(x.mem));
-    let unit = if x.pack { 1 } else { entry_bytes };
-    let len = u64::from(x.x_before + x.x_after) * unit + u64::from(x.row_bytes).next_multiple_of(unit);
-    let packed = [x.pack_byte, x.pack_row_stride, x.pack_plane_stride].map(u64::from);
-    let skipped = if x.pack { packed[0] + y * packed[1] + z * packed[2] } else { n * len };
-    let dram = [y.saturating_sub(x.y_before.into()), z.saturating_sub(x.z_before.into())];
-    let row = Row { y, z, bytes: x.row_bytes, strides: [x.row_stride, x.plane_stride], dram };
-    match found {
-        TrapCause::Limit => Some((found, row.past_limit(config, bases, x.base, x.offset))),
-        _ => Some((found, row.outside(config, x.mem, u64::from(x.entry) * entry_bytes + skipped, len))),
-    }
+    let (place, cause) = first_trap(LoadRows::new(config, x, bases), LoadRows::place)?;
+    Some((cause, row(config, place, cause, (x.mem, x.row_bytes), limit(bases, x.base))))
 }
 
 fn store(config: &HwConfig, x: &Store, bases: &[Base]) -> Option<(TrapCause, String)> {
-    let (n, found) = first_trap(StoreRows::new(config, x, bases))?;
-    let (y, z) = (n % u64::from(x.rows), n / u64::from(x.rows));
-    let entry_bytes = u64::from(config.entry_bytes(x.mem));
-    let len = u64::from(x.row_bytes);
-    let packed = [x.pack_byte, x.pack_row_stride, x.pack_plane_stride].map(u64::from);
-    let skipped =
-        if x.pack { packed[0] + y * packed[1] + z * packed[2] } else { n * len.next_multiple_of(entry_bytes) };
-    let row = Row { y, z, bytes: x.row_bytes, strides: [x.row_stride, x.plane_stride], dram: [y, z] };
-    match found {
-        TrapCause::Limit => Some((found, row.past_limit(config, bases, x.base, x.offset))),
-        _ => Some((found, row.outside(config, x.mem, u64::from(x.entry) * entry_bytes + skipped, len))),
-    }
+    let (place, cause) = first_trap(StoreRows::new(config, x, bases), StoreRows::place)?;
+    Some((cause, row(config, place, cause, (x.mem, x.row_bytes), limit(bases, x.base))))
 }
 
-/// The number of the first row that traps, and why it does.
-fn first_trap<T>(rows: impl Iterator<Item = Result<T, Stop>>) -> Option<(u64, TrapCause)> {
-    rows.zip(0..).find_map(|(row, n)| match row {
-        Err(Stop::Trap(cause)) => Some((n, cause)),
-        _ => None,
-    })
+/// A base and its limit.
+fn limit(bases: &[Base], base: u32) -> (u32, u64) {
+    (base, bases.get(base as usize).copied().unwrap_or_default().limit)
+}
+
+/// The place of the first row that traps, and why it does.
+fn first_trap<T, R: Iterator<Item = Result<T, Stop>>>(
+    mut rows: R,
+    place: impl Fn(&R) -> Place,
+) -> Option<(Place, TrapCause)> {
+    loop {
+        let at = place(&rows);
+        if let Err(stop) = rows.next()? {
+            return if let Stop::Trap(cause) = stop { Some((at, cause)) } else { None };
+        }
+    }
 }
 
 /// A row that traps.
-struct Row {
-    /// Its place in the block, padding counted.
-    y: u64,
-    z: u64,
-    /// Bytes in device memory.
-    bytes: u32,
-    /// Of rows and of planes, in device memory.
-    strides: [u64; 2],
-    /// Its place in the block, padding left out.
-    dram: [u64; 2],
-}
-
-impl Row {
-    fn past_limit(&self, config: &HwConfig, bases: &[Base], base: u32, offset: u64) -> String {
-        let limit = bases.get(base as usize).copied().unwrap_or_default().limit;
-        let steps: u64 = self.dram.iter().zip(self.strides).map(|(n, stride)| n * stride).sum();
-        let first = offset.wrapping_add(steps) & config.last_address();
-        format!(
-            "row {} of plane {} is bytes {first:#x} to {:#x} behind base {base}, whose limit is {limit:#x}; lower offset, a stride, \
-             a count or row_bytes, or give the base a higher limit",
-            self.y,
-            self.z,
-            first + u64::from(self.bytes) - 1
-        )
-    }
-
-    /// `first` and `len` are the bytes that it needs of a memory.
-    fn outside(&self, config: &HwConfig, mem: Mem, first: u64, len: u64) -> String {
-        let entry_bytes = u64::from(config.entry_bytes(mem));
-        format!(
-            "row {} of plane {} needs entries {} to {} of {}, which has {}; lower entry, a count, padding or row_bytes",
-            self.y,
-            self.z,
-            first / entry_bytes,
-            (first + len - 1) / entry_bytes,
-            mem.name(),
-            config.entries(mem)
-        )
+fn row(
+    config: &HwConfig,
+    Place { plane, row, dram, first, len }: Place,
+    cause: TrapCause,
+    (mem, bytes): (Mem, u32),
+    (base, limit): (u32, u64),
+) -> String {
+    match dram.filter(|_| cause == TrapCause::Limit) {
+        Some(at) => format!(
+            "row {row} of plane {plane} is bytes {at:#x} to {:#x} behind base {base}, whose limit is {limit:#x}; lower offset, a \
+             stride, a count or row_bytes, or give the base a higher limit",
+            at + u64::from(bytes) - 1
+        ),
+        None => {
+            let entry_bytes = u64::from(config.entry_bytes(mem));
+            format!(
+                "row {row} of plane {plane} needs entries {} to {} of {}, which has {}; lower entry, a count, padding or row_bytes",
+                first / entry_bytes,
+                (first + len - 1) / entry_bytes,
+                mem.name(),
+                config.entries(mem)
+            )
+        }
     }
 }
 

@@ -136,7 +136,7 @@ impl Fsim {
 
     /// The instruction at a place of a command's stream, or the cause of the trap that fetch takes at it.
     pub(crate) fn instruction(&self, command: &Command, place: u32) -> Result<Insn, TrapCause> {
-        let addr = command.stream_addr.saturating_add(u64::from(place) * INSN_BYTES as u64);
+        let addr = command.insn_addr(place);
         let burst = fetch_burst(&self.config, command, addr);
         let length = burst.end - burst.start;
         let (Ok(_), Ok(range)) = (self.dram_range(burst.start, length), self.dram_range(addr, INSN_BYTES as u64))

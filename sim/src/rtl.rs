@@ -254,8 +254,8 @@ impl Rtl {
     /// Multiply-accumulates of the first `retired` gemm instructions of a stream.
     fn macs(&self, command: &Command, retired: u32) -> u64 {
         let memory = self.bench.memory();
-        let insns = (0..u64::from(command.insns)).map_while(|place| {
-            let at = usize::try_from(command.stream_addr + place * INSN_BYTES as u64).ok()?;
+        let insns = (0..command.insns).map_while(|place| {
+            let at = usize::try_from(command.insn_addr(place)).ok()?;
             let bytes = memory.get(at..at.checked_add(INSN_BYTES)?)?;
             decode(bytes.try_into().ok()?, &self.config).ok()
         });

@@ -106,8 +106,7 @@ fn compare(devices: &mut Devices, program: &Program) -> Option<String> {
     for (model, told) in [(&mut *csim, ""), (times, "without values, ")] {
         match run(model, program) {
             Ok(modelled) => {
-                let why = compare_time(&modelled, &found).or_else(|| compare_spans(&modelled.spans, &found.spans));
-                if let Some(why) = why {
+                if let Some(why) = compare_reports(&modelled, &found) {
                     return Some(format!("{told}{why}"));
                 }
             }
@@ -156,6 +155,11 @@ fn compare_spans(modelled: &[Span], found: &[Span]) -> Option<String> {
     }
     let (a, b) = modelled.iter().zip(found).find(|(a, b)| a != b)?;
     Some(format!("the cycle model has {a:?}, the design {b:?}"))
+}
+
+/// What differs between the cycle model's account of a run and the design's, its instructions' included.
+fn compare_reports(modelled: &RunReport, found: &RunReport) -> Option<String> {
+    compare_time(modelled, found).or_else(|| compare_spans(&modelled.spans, &found.spans))
 }
 
 /// What differs between the cycle model's account of a run and the design's.
@@ -212,8 +216,7 @@ fn compare_fault(devices: &mut Devices, planted: &Planted) -> Option<String> {
             }
             match run(csim, &planted.program) {
                 Ok(modelled) => {
-                    let why = compare_time(&modelled, &report);
-                    if let Some(why) = why.or_else(|| compare_spans(&modelled.spans, &report.spans)) {
+                    if let Some(why) = compare_reports(&modelled, &report) {
                         return Some(why);
                     }
                 }
@@ -247,7 +250,7 @@ fn compare_fault(devices: &mut Devices, planted: &Planted) -> Option<String> {
 fn compare_loose(devices: &mut Devices, program: &Program) -> Result<bool, String> {
     match [run(&mut devices.csim, program), run(&mut devices.rtl, program)] {
         [Ok(modelled), Ok(found)] => {
-            let why = compare_time(&modelled, &found).or_else(|| compare_spans(&modelled.spans, &found.spans));
+            let why = compare_reports(&modelled, &found);
             let collides = found.trap.is_some_and(|trap| trap.cause == TrapCause::Collision);
             why.map_or(Ok(collides), Err)
         }
@@ -286,9 +289,7 @@ fn compare_recovered(devices: &mut Devices, seed: u64) -> Option<String> {
         errors => return Some(format!("after the reset a program ends with {errors:?}\n{}", program.text())),
     };
     let [expected, recovered, fresh_report, found] = &reports;
-    let time =
-        |modelled: &RunReport| compare_time(modelled, found).or_else(|| compare_spans(&modelled.spans, &found.spans));
-    let why = time(recovered).or_else(|| time(fresh_report));
+    let why = compare_reports(recovered, found).or_else(|| compare_reports(fresh_report, found));
     let why = why.or_else(|| (expected.retired != found.retired).then(|| "other instructions retired".into()));
     let memories = [csim.memory(), fresh.memory(), rtl.memory()];
     let why = why.or_else(|| memories.iter().find_map(|memory| difference(fsim.memory(), memory, |_| true)));

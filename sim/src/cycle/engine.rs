@@ -4,7 +4,7 @@
 //! events so far allow. Then the earliest request of all is granted: whatever is not known yet depends on a grant that is
 //! still to come, and so is later.
 
-use super::bursts::Request;
+use super::bus::Client;
 use super::check::{Clock, Diagnosis, DiagnosisKind, Found};
 use super::compute::{self, Compute, Extent, READ, Times};
 use super::fetch::{Fetch, Joined};
@@ -15,7 +15,7 @@ use super::slots::{Slots, Time};
 use super::states::missing;
 use super::store::{self, Store};
 use super::tokens::{Overflow, Tokens};
-use crate::dram::{Burst, Direction, Dram};
+use crate::dram::Dram;
 use crate::span;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -50,14 +50,6 @@ impl Fault {
             _ => self,
         }
     }
-}
-
-/// Who asks the bus.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Client {
-    Fetch,
-    Load,
-    Store,
 }
 
 /// An instruction that retires.
@@ -581,7 +573,7 @@ impl<'a, W: Work> Engine<'a, W> {
         }
     }
 
-    fn retire(&mut self, unit: Unit, retired: Retired) {
+    pub(super) fn retire(&mut self, unit: Unit, retired: Retired) {
         let queue = &mut self.queues[unit as usize];
         let Some((head, mut clock)) = queue.flying.pop_front() else { return };
         clock[unit as usize] = retired.ordinal + 1;
@@ -596,50 +588,5 @@ impl<'a, W: Work> Engine<'a, W> {
         if let Some(over) = over {
             self.overflow(over);
         }
-    }
-
-    /// Grants the earliest request that comes no later than `until`; its cycle, and whose it is.
-    fn grant(&mut self, until: Time) -> Option<(Time, Client)> {
-        let (fetch, load, store) = (self.fetch.request(), self.load.request(), self.store.request());
-        let read_at = |asked: Option<&(Time, Request)>| asked.map_or(Time::MAX, |(t, _)| (*t).max(self.last_read + 1));
-        let [fetch_at, load_at] = [read_at(fetch.as_ref()), read_at(load.as_ref())];
-        let (read, write) = (fetch_at.min(load_at), store.as_ref().map_or(Time::MAX, |(t, _)| *t));
-        let at = read.min(write);
-        if at > until || at == Time::MAX {
-            return None;
-        }
-        // In one cycle the memory is asked for the read first, and of two reads for the one that was not granted last.
-        let fetches = fetch_at == read && (load_at > read || self.last_load);
-        match (fetch, load, store) {
-            (Some((asked, request)), ..) if read == at && fetches => {
-                let burst = self.ask(at, request, Direction::Read);
-                self.fetch.granted(asked, at, request, burst);
-                (self.last_read, self.last_load) = (at, false);
-                Some((at, Client::Fetch))
-            }
-            (_, Some((asked, request)), _) if read == at => {
-                let burst = self.ask(at, request, Direction::Read);
-                self.load.granted(asked, at, request, burst);
-                (self.last_read, self.last_load) = (at, true);
-                Some((at, Client::Load))
-            }
-            (_, _, Some((_, request))) => {
-                let burst = self.ask(at, request, Direction::Write);
-                let retired = self.store.granted(at, request, burst);
-                if let Some(retired) = retired {
-                    self.retire(Unit::Store, retired);
-                }
-                Some((at, Client::Store))
-            }
-            _ => None,
-        }
-    }
-
-    fn ask(&mut self, at: Time, request: Request, direction: Direction) -> Burst {
-        let burst = self.dram.request(at, request.addr, request.beats, direction);
-        if direction == Direction::Read {
-            self.read += u64::from(request.beats) * u64::from(self.config.bus_bytes());
-        }
-        burst
     }
 }

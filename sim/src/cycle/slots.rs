@@ -156,12 +156,7 @@ impl Words {
             if (1..count).any(|k| self.usable[k] > from + k as Time) || count == 0 {
                 return None;
             }
-            self.usable.copy_within(count.., 0);
-            self.held -= count;
-            self.used.copy_within(count.., 0);
-            for k in 0..count {
-                self.used[4 - count + k] = from + k as Time;
-            }
+            self.leave(from, count);
             return Some((from, count as u32));
         };
         let pause = (1..4).any(|k| self.usable[k as usize] > from + k) || enters + 3 > from + 4;
@@ -197,11 +192,19 @@ impl Words {
     /// Uses up the oldest word in cycle `t`.
     #[inline]
     pub(super) fn use_up(&mut self, t: Time, places: &mut Slots) {
-        self.usable.copy_within(1.., 0);
-        self.held -= 1;
-        self.used.copy_within(1.., 0);
-        self.used[3] = t;
+        self.leave(t, 1);
         self.read(places);
+    }
+
+    /// So many words leave the registers, one a cycle from cycle `from` on.
+    #[inline(always)]
+    fn leave(&mut self, from: Time, count: usize) {
+        self.usable.copy_within(count.., 0);
+        self.held -= count;
+        self.used.copy_within(count.., 0);
+        for k in 0..count {
+            self.used[4 - count + k] = from + k as Time;
+        }
     }
 
     /// Words leave the memory as soon as at most three are in the registers or on their way there.

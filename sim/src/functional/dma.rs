@@ -30,10 +30,15 @@ impl Rows {
         }
     }
 
+    /// A row's first byte behind its base.
+    fn first(&self, plane: u32, row: u32) -> u64 {
+        let steps = u64::from(row) * self.row_stride + u64::from(plane) * self.plane_stride;
+        self.offset.wrapping_add(steps) & self.mask
+    }
+
     /// The DRAM address of a row within its base's limit.
     fn address(&self, plane: u32, row: u32) -> Result<u64, Stop> {
-        let steps = u64::from(row) * self.row_stride + u64::from(plane) * self.plane_stride;
-        let first = self.offset.wrapping_add(steps) & self.mask;
+        let first = self.first(plane, row);
         let last = (first + self.row_bytes - 1) & self.mask;
         if first < self.base.limit && last >= first && last < self.base.limit {
             Ok(self.base.addr.wrapping_add(first) & self.mask)
@@ -59,6 +64,19 @@ fn scratchpad_row(size: u64, first: u64, len: u64) -> Result<Range<usize>, Stop>
         return Err(Stop::Trap(TrapCause::Scratchpad));
     }
     Ok(first as usize..(first + len) as usize)
+}
+
+/// Where a row lies, whether it traps or not.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    /// Its plane and its number there, pads counted.
+    pub(crate) plane: u32,
+    pub(crate) row: u32,
+    /// Its first byte behind its base, where it has any in device memory.
+    pub(crate) dram: Option<u64>,
+    /// Its first byte in the memory, and how many it has there.
+    pub(crate) first: u64,
+    pub(crate) len: u64,
 }
 
 /// The rows of a load in order, up to and with the first that traps.
@@ -92,18 +110,30 @@ impl LoadRows {
         }
     }
 
-    fn row(&self, y: u32, z: u32) -> Result<Row, Stop> {
+    /// Plane and row of device memory.
+    fn dram(&self, y: u32, z: u32) -> Option<(u32, u32)> {
         let x = &self.x;
         let plane = z.checked_sub(x.z_before).filter(|p| *p < x.planes);
-        let row = y.checked_sub(x.y_before).filter(|r| *r < x.rows);
-        let dram = match (plane, row) {
-            (Some(plane), Some(row)) => Some(self.rows.address(plane, row)?),
-            _ => None,
-        };
+        plane.zip(y.checked_sub(x.y_before).filter(|r| *r < x.rows))
+    }
+
+    fn first(&self, y: u32, z: u32) -> u64 {
+        let x = &self.x;
         let strides = [(y, x.pack_row_stride), (z, x.pack_plane_stride)];
-        let first = if x.pack { packed(x.entry, self.entry_bytes, x.pack_byte, strides) } else { self.next };
-        let mut bytes = scratchpad_row(self.size, first, self.len)?;
-        if x.fill {
+        if x.pack { packed(x.entry, self.entry_bytes, x.pack_byte, strides) } else { self.next }
+    }
+
+    /// The place of the row that comes next.
+    pub(crate) fn place(&self) -> Place {
+        let [row, plane] = self.at;
+        let dram = self.dram(row, plane).map(|(plane, row)| self.rows.first(plane, row));
+        Place { plane, row, dram, first: self.first(row, plane), len: self.len }
+    }
+
+    fn row(&self, y: u32, z: u32) -> Result<Row, Stop> {
+        let dram = self.dram(y, z).map(|(plane, row)| self.rows.address(plane, row)).transpose()?;
+        let mut bytes = scratchpad_row(self.size, self.first(y, z), self.len)?;
+        if self.x.fill {
             bytes.end = bytes.end.next_multiple_of(self.entry_bytes as usize);
         }
         Ok(Row { dram, bytes, before: self.before as usize })
@@ -150,12 +180,22 @@ impl StoreRows {
         }
     }
 
-    fn row(&self, y: u32, z: u32) -> Result<(u64, Range<usize>), Stop> {
+    fn first(&self, y: u32, z: u32) -> u64 {
         let x = &self.x;
-        let dram = self.rows.address(z, y)?;
         let strides = [(y, x.pack_row_stride), (z, x.pack_plane_stride)];
-        let first = if x.pack { packed(x.entry, self.entry_bytes, x.pack_byte, strides) } else { self.next };
-        Ok((dram, scratchpad_row(self.size, first, x.row_bytes.into())?))
+        if x.pack { packed(x.entry, self.entry_bytes, x.pack_byte, strides) } else { self.next }
+    }
+
+    /// The place of the row that comes next.
+    pub(crate) fn place(&self) -> Place {
+        let [row, plane] = self.at;
+        let (dram, first) = (Some(self.rows.first(plane, row)), self.first(row, plane));
+        Place { plane, row, dram, first, len: self.x.row_bytes.into() }
+    }
+
+    fn row(&self, y: u32, z: u32) -> Result<(u64, Range<usize>), Stop> {
+        let dram = self.rows.address(z, y)?;
+        Ok((dram, scratchpad_row(self.size, self.first(y, z), self.x.row_bytes.into())?))
     }
 }
 
