@@ -6,6 +6,7 @@ pub mod config;
 pub mod device;
 pub mod isa;
 pub mod layout;
+pub mod link;
 pub mod num;
 pub mod regs;
 pub mod rtl;

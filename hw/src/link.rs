@@ -1,0 +1,186 @@
+//! The link between a host and a board's shell: one table of frames for the shell's bridge and the driver.
+//!
+//! A link carries bytes both ways at once, over a UART (8 data bits, no parity, one stop bit) or SPI. They form frames: a kind
+//! ([`ToBoard`], [`ToHost`]; never zero), a body, and a CRC of kind and body ([`crc`]), its low byte first. Zero bytes between
+//! frames mean nothing. Numbers have their low byte first.
+//!
+//! **Registers.** Each [`ToBoard::WriteReg`] is answered by [`ToHost::Done`], each [`ToBoard::ReadReg`] by [`ToHost::Value`]. A
+//! host sends the next of the two when the answer to the last one is there. [`ToHost::Interrupt`] tells that the core raised its
+//! interrupt.
+//!
+//! **Memory behind the link** ([`Memory::Host`]): the board has no memory of its own. What the core reads and writes over its bus
+//! comes as [`ToHost::ReadRequest`] and [`ToHost::WriteRequest`], in the order in which the core asked; the host answers each
+//! with [`ToBoard::ReadData`] or [`ToBoard::WriteDone`]. Answers to one client's reads keep their order. Both may come between
+//! the frames of register accesses, in both directions.
+//!
+//! **Memory on the board** ([`Memory::Board`]): the host reaches it by [`ToBoard::WriteMemory`], answered by [`ToHost::Done`],
+//! and [`ToBoard::ReadMemory`], answered by [`ToHost::MemoryData`]; a host treats them as register accesses and uses them while
+//! no command runs.
+//!
+//! **Errors.** A frame with a wrong CRC or an unknown kind is answered by [`ToHost::Refused`]; from then on the shell ignores
+//! everything until the link is begun anew. Data of a [`ToBoard::ReadData`] reach the core before the CRC is seen, so a refusal
+//! spoils the command that runs.
+//!
+//! **Beginning anew.** [`resync_bytes`] zero bytes in a row, more than any frame has, reset the shell and the core as power-on
+//! does; the shell then sends [`ToHost::Hello`]. A host begins so, whatever state the board is in.
+
+use crate::config::{HwConfig, PAGE_BYTES};
+
+/// Version of the link, which [`ToHost::Hello`] carries.
+pub const VERSION: u8 = 1;
+
+/// Bytes of an address in a frame.
+pub const ADDR_BYTES: usize = 5;
+
+/// Bytes of the CRC.
+pub const CRC_BYTES: usize = 2;
+
+/// Where the memory is that the core reads and writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Memory {
+    /// At the host, behind the link.
+    Host,
+    /// On the board.
+    Board,
+}
+
+macro_rules! kinds {
+    ($(#[$meta:meta])* $name:ident { $($(#[doc = $doc:literal])* $kind:ident = $code:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum $name { $($(#[doc = $doc])* $kind = $code,)* }
+
+        impl $name {
+            /// Every kind, by code.
+            pub const ALL: &[$name] = &[$($name::$kind),*];
+
+            /// The kind with this code.
+            pub fn from_code(code: u8) -> Option<$name> {
+                Self::ALL.iter().copied().find(|kind| *kind as u8 == code)
+            }
+
+            /// The name in generated sources.
+            pub fn name(self) -> &'static str {
+                match self { $($name::$kind => stringify!($kind),)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Kinds of frames from the host to the board.
+    ToBoard {
+        /// Writes a register. Body: address (2 bytes), value (4).
+        WriteReg = 0x01,
+        /// Reads a register. Body: address (2).
+        ReadReg = 0x02,
+        /// Answers a read request. Body: client (1), beats - 1 (1), status (1: 0 fine, 1 a bus error, which each beat then
+        /// carries), the beats, each with its bytes in the order of their addresses.
+        ReadData = 0x03,
+        /// Answers a write request. Body: status (1: 0 fine, 1 a bus error).
+        WriteDone = 0x04,
+        /// Writes memory on the board. Body: address (5), a multiple of a beat, beats - 1 (1), the beats.
+        WriteMemory = 0x05,
+        /// Reads memory on the board. Body: address (5), a multiple of a beat, beats - 1 (1).
+        ReadMemory = 0x06,
+    }
+}
+
+kinds! {
+    /// Kinds of frames from the board to the host.
+    ToHost {
+        /// A register's value. Body: value (4).
+        Value = 0x81,
+        /// The write of a register, or of memory on the board, is done. No body.
+        Done = 0x82,
+        /// The core reads. Body: client (1: 0 fetch, 1 load), address (5), a multiple of a beat, beats - 1 (1).
+        ReadRequest = 0x83,
+        /// The core writes. Body: address (5), a multiple of a beat, beats - 1 (1), the first beat's write strobes, the beats, the
+        /// last beat's write strobes. Strobes take a bit for each byte of a beat and [`strobe_bytes`] bytes; beats between
+        /// the first and the last are written whole, and of a single beat both strobes are the same.
+        WriteRequest = 0x84,
+        /// The core's interrupt rose. No body.
+        Interrupt = 0x85,
+        /// Memory on the board. Body: the beats that were asked for.
+        MemoryData = 0x86,
+        /// The shell begins anew. Body: [`VERSION`] (1), binary logarithm of a beat's bytes (1), where the memory is
+        /// (1: 0 at the host, 1 on the board).
+        Hello = 0x87,
+        /// A frame was not understood. Body: reason (1: 1 wrong CRC, 2 unknown kind).
+        Refused = 0x88,
+    }
+}
+
+/// Bytes of a beat's write strobes.
+pub fn strobe_bytes(config: &HwConfig) -> usize {
+    (config.bus_bytes() as usize).div_ceil(8)
+}
+
+/// Zero bytes in a row that begin the link anew: a power of two greater than the bytes of any frame.
+pub fn resync_bytes(config: &HwConfig) -> usize {
+    let beats = config.max_burst_beats.max(config.fetch_burst_beats()) * config.bus_bytes();
+    let longest = 1 + 1 + ADDR_BYTES + 2 * strobe_bytes(config) + beats.min(PAGE_BYTES) as usize + CRC_BYTES;
+    (longest + 1).next_power_of_two()
+}
+
+/// The greatest number of beats that one [`ToBoard::WriteMemory`] or [`ToBoard::ReadMemory`] may carry.
+pub fn memory_beats(config: &HwConfig) -> u32 {
+    config.max_burst_beats
+}
+
+/// The CRC of a frame's kind and body: 16 bits, polynomial x^16 + x^12 + x^5 + 1, from 0xffff, most significant bit first
+/// (CRC-16/IBM-3740).
+pub fn crc(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0xffff, |crc, &byte| crc_step(crc, byte))
+}
+
+/// The CRC after one more byte.
+pub fn crc_step(crc: u16, byte: u8) -> u16 {
+    (0..8).fold(crc ^ u16::from(byte) << 8, |crc, _| if crc & 0x8000 != 0 { crc << 1 ^ 0x1021 } else { crc << 1 })
+}
+
+/// A frame: kind, body and CRC.
+pub fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(1 + body.len() + CRC_BYTES);
+    bytes.push(kind);
+    bytes.extend_from_slice(body);
+    bytes.extend_from_slice(&crc(&bytes).to_le_bytes());
+    bytes
+}
+
+/// An address as frames carry it.
+pub fn addr_bytes(addr: u64) -> [u8; ADDR_BYTES] {
+    let bytes = addr.to_le_bytes();
+    [bytes[0], bytes[1], bytes[2], bytes[3], bytes[4]]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_crc_is_the_published_one() {
+        // The check value of CRC-16/IBM-3740.
+        assert_eq!(crc(b"123456789"), 0x29b1);
+    }
+
+    #[test]
+    fn no_frame_begins_with_zero_and_codes_differ() {
+        let codes: Vec<u8> =
+            ToBoard::ALL.iter().map(|kind| *kind as u8).chain(ToHost::ALL.iter().map(|kind| *kind as u8)).collect();
+        assert!(codes.iter().all(|code| *code != 0));
+        assert!((1..codes.len()).all(|at| !codes[..at].contains(&codes[at])));
+    }
+
+    #[test]
+    fn a_resync_is_longer_than_every_frame() {
+        for (preset, _) in crate::config::PRESETS {
+            let config = HwConfig::load(preset).expect("presets load");
+            assert!(
+                resync_bytes(&config) > (config.max_burst_beats * config.bus_bytes()).min(PAGE_BYTES) as usize + 11
+            );
+        }
+    }
+}
