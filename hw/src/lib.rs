@@ -4,6 +4,7 @@
 
 pub mod config;
 pub mod device;
+pub mod flow;
 pub mod isa;
 pub mod layout;
 pub mod link;

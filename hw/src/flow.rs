@@ -1,0 +1,177 @@
+//! From a configuration and a board to a bitstream, with open tools.
+//!
+//! [`board`] reads a board's folder, [`family`] knows what each family of parts needs, [`tools`] finds the programs, [`steps`] runs
+//! them once for each content of their inputs, [`report`] reads what they left. [`synthesize`] is their table of contents.
+//!
+//! The board's shell comes from outside as Verilog text, because this crate knows no other.
+
+pub mod board;
+pub mod clock;
+pub mod design;
+pub mod family;
+pub mod report;
+pub mod steps;
+pub mod tools;
+
+use crate::config::HwConfig;
+use board::Board;
+use report::Report;
+use std::path::{Path, PathBuf};
+use steps::{Progress, Step};
+
+/// Why a flow ended without a result.
+#[derive(Debug, thiserror::Error)]
+pub enum FlowError {
+    /// No such board.
+    #[error("no board is named {name}; there are {}, and folders with a board.toml by their path", boards.join(", "))]
+    UnknownBoard {
+        /// What was asked for.
+        name: String,
+        /// The boards that there are.
+        boards: Vec<String>,
+    },
+    /// A board's file is wrong.
+    #[error("{file}: {reason}")]
+    Board {
+        /// The file.
+        file: String,
+        /// What is wrong and what to write instead.
+        reason: String,
+    },
+    /// A board and a configuration do not go together.
+    #[error("{board} cannot have {config}: {reason}")]
+    Unfit {
+        /// The board.
+        board: String,
+        /// The configuration.
+        config: String,
+        /// Why not, with numbers.
+        reason: String,
+    },
+    /// A program is missing or too old.
+    #[error("{tool} {reason}; {remedy}")]
+    MissingTool {
+        /// The program.
+        tool: String,
+        /// What was found.
+        reason: String,
+        /// What to install.
+        remedy: String,
+    },
+    /// A program failed.
+    #[error("{step} failed: {reason}\nits log is {}", log.display())]
+    Tool {
+        /// The step.
+        step: &'static str,
+        /// The last lines that it wrote, or how it ended.
+        reason: String,
+        /// Its whole log.
+        log: PathBuf,
+    },
+    /// A program's output cannot be read.
+    #[error("{file} cannot be read as {what}: {reason}")]
+    Output {
+        /// The file.
+        file: String,
+        /// What it should be.
+        what: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The clock is slower than was asked for.
+    #[error(
+        "{achieved:.1} MHz is the fastest clock of this result, {wanted:.1} were asked for; \
+         ask for less (--mhz), try another seed (--seed), or keep the slow result (--allow-slow)"
+    )]
+    Slow {
+        /// The clock that was asked for, MHz.
+        wanted: f64,
+        /// The fastest clock, MHz.
+        achieved: f64,
+    },
+    /// A file cannot be read or written.
+    #[error("{}: {reason}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        reason: String,
+    },
+}
+
+impl FlowError {
+    fn io(path: &Path, error: &std::io::Error) -> FlowError {
+        FlowError::Io { path: path.into(), reason: error.to_string() }
+    }
+}
+
+/// What is asked of a flow.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    /// The board.
+    pub board: &'a Board,
+    /// The accelerator.
+    pub config: &'a HwConfig,
+    /// The shell's Verilog, whose top module is [`design::SHELL`].
+    pub shell: &'a str,
+    /// The clock to reach, MHz.
+    pub mhz: f64,
+    /// Where place and route begins.
+    pub seed: u64,
+    /// Whether a result that is slower than asked for is kept.
+    pub allow_slow: bool,
+}
+
+/// Makes the bitstream of a configuration on a board and reports on it; `dir` then has the sources, netlists, logs, bitstream,
+/// `report.json` and `summary.txt`.
+///
+/// Steps that ran before with the same inputs are taken from the cache.
+///
+/// # Errors
+/// [`FlowError`]. `dir` has no report then, and no bitstream unless the clock alone was missed.
+pub fn synthesize(
+    request: &Request,
+    dir: &Path,
+    cache: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, FlowError> {
+    let family = request.board.family;
+    let tools = tools::find(family)?;
+    for name in [report::REPORT, report::SUMMARY] {
+        remove(&dir.join(name))?;
+    }
+    let sources = design::sources(request)?;
+    let synthesis = Step::synthesis(request, &tools, &sources).run(cache, progress)?;
+    synthesis.copy_to(dir)?;
+    let netlist = report::Netlist::read(&synthesis.file(design::NETLIST))?;
+    let routed = match family.router() {
+        Some(_) => {
+            report::check_fits(&netlist, request)?;
+            let routed = Step::route(request, &tools, &synthesis)?.run(cache, progress)?;
+            routed.copy_to(dir)?;
+            Some(routed)
+        }
+        None => None,
+    };
+    let timing = routed.as_ref().map(|routed| report::Routed::read(&routed.file(design::ROUTE_REPORT))).transpose()?;
+    let packed = routed.as_ref().map(|routed| Step::pack(request, &tools, routed)?.run(cache, progress)).transpose()?;
+    let report = Report::new(request, &tools, &netlist, timing.as_ref(), packed.as_ref())?;
+    if let (Some(achieved), false) = (report.fmax_mhz, request.allow_slow)
+        && achieved < request.mhz
+    {
+        return Err(FlowError::Slow { wanted: request.mhz, achieved });
+    }
+    if let Some(packed) = packed {
+        packed.copy_to(dir)?;
+    }
+    steps::write(&dir.join(report::SUMMARY), report.summary().as_bytes())?;
+    steps::write(&dir.join(report::REPORT), report.json().as_bytes())?;
+    Ok(report)
+}
+
+fn remove(path: &Path) -> Result<(), FlowError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(FlowError::io(path, &error)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,210 @@
+//! Boards: a folder each, with what the flow and the driver need to know of it.
+
+use super::FlowError;
+use super::family::Family;
+use crate::config::HwConfig;
+use crate::link::Memory;
+use include_dir::{Dir, include_dir};
+use serde::Deserialize;
+use std::path::Path;
+
+static BOARDS: Dir = include_dir!("$CARGO_MANIFEST_DIR/boards");
+const FILE: &str = "board.toml";
+
+/// A board.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Board {
+    /// The folder's name.
+    #[serde(skip)]
+    pub name: String,
+    /// The name for people.
+    pub title: String,
+    /// The family of its part.
+    pub family: Family,
+    /// The part, as the family's tools name it.
+    pub device: String,
+    /// The part's package.
+    pub package: String,
+    /// The part's speed grade, where the family has any.
+    #[serde(default)]
+    pub speed: String,
+    /// The configuration that it has unless another is asked for: a preset, or a file of the folder.
+    pub hw: String,
+    /// The clock of shell and core, MHz.
+    pub core_mhz: f64,
+    /// What openFPGALoader calls it.
+    #[serde(default)]
+    pub flash: String,
+    /// Where the clock comes in.
+    pub clock: ClockPin,
+    /// How the host reaches it.
+    pub host: Host,
+    /// Where the core's memory is.
+    pub memory: MemorySection,
+    /// Its lamps.
+    #[serde(default)]
+    pub leds: Leds,
+}
+
+/// An oscillator.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClockPin {
+    /// The pin.
+    pub pin: String,
+    /// Its frequency, MHz.
+    pub mhz: f64,
+}
+
+/// The link to the host, with pins as seen from the part.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Host {
+    /// A serial port.
+    Uart {
+        /// Bytes come in.
+        rx: String,
+        /// Bytes go out.
+        tx: String,
+        /// Bits a second.
+        baud: u32,
+    },
+    /// SPI, of which the host is the master.
+    Spi {
+        /// Chip select, low while the host speaks.
+        cs: String,
+        /// Clock.
+        sck: String,
+        /// From the host.
+        mosi: String,
+        /// To the host.
+        miso: String,
+    },
+}
+
+/// Where the core's memory is.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemorySection {
+    /// At the host or on the board.
+    pub kind: Memory,
+}
+
+/// Lamps: work, trap, error of the link, as far as there are so many.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Leds {
+    /// Their pins.
+    pub pins: Vec<String>,
+    /// Whether they light when the pin is low.
+    #[serde(default)]
+    pub active_low: bool,
+}
+
+impl Board {
+    /// The names of the boards that come along, in order.
+    pub fn names() -> Vec<String> {
+        let mut names: Vec<String> = BOARDS.dirs().map(|dir| dir.path().display().to_string()).collect();
+        names.sort();
+        names
+    }
+
+    /// Reads a board by its name, or a folder by a path with a separator in it.
+    ///
+    /// # Errors
+    /// [`FlowError::UnknownBoard`], [`FlowError::Board`], [`FlowError::Io`].
+    pub fn load(name_or_path: &str) -> Result<Board, FlowError> {
+        if name_or_path.contains(std::path::MAIN_SEPARATOR) {
+            let file = Path::new(name_or_path).join(FILE);
+            let text = std::fs::read_to_string(&file).map_err(|error| FlowError::io(&file, &error))?;
+            let name = file.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+            return Board::parse(&name, &file.display().to_string(), &text);
+        }
+        let file = format!("{name_or_path}/{FILE}");
+        match BOARDS.get_file(&file).and_then(|file| file.contents_utf8()) {
+            Some(text) => Board::parse(name_or_path, &file, text),
+            None => Err(FlowError::UnknownBoard { name: name_or_path.into(), boards: Board::names() }),
+        }
+    }
+
+    /// Reads a board's text; `file` names it in errors.
+    ///
+    /// # Errors
+    /// [`FlowError::Board`].
+    pub fn parse(name: &str, file: &str, text: &str) -> Result<Board, FlowError> {
+        let bad = |reason: String| FlowError::Board { file: file.into(), reason };
+        let board: Board = toml::from_str(text).map_err(|error| bad(error.to_string()))?;
+        let board = Board { name: name.into(), ..board };
+        for (key, mhz) in [("core_mhz", board.core_mhz), ("clock.mhz", board.clock.mhz)] {
+            if !(1.0..=1000.0).contains(&mhz) {
+                return Err(bad(format!("{key} is {mhz}; give MHz from 1 to 1000")));
+            }
+        }
+        if let Host::Uart { baud, .. } = board.host
+            && board.clocks_per_bit(board.core_mhz) < 4
+        {
+            return Err(bad(format!(
+                "host.baud is {baud}, and a bit of it has fewer than 4 cycles of core_mhz = {}; lower it",
+                board.core_mhz
+            )));
+        }
+        board.family.check_part(&board).map_err(bad)?;
+        Ok(board)
+    }
+
+    /// Reads the configuration that the board has unless another is asked for.
+    ///
+    /// # Errors
+    /// [`FlowError::Board`], with the configuration's violations.
+    pub fn default_config(&self) -> Result<HwConfig, FlowError> {
+        HwConfig::load(&self.hw)
+            .map_err(|error| FlowError::Board { file: format!("{}/{FILE}", self.name), reason: error.to_string() })
+    }
+
+    /// Cycles of a bit on the serial line with the shell at so many MHz; 0 where the link is none.
+    pub fn clocks_per_bit(&self, mhz: f64) -> u32 {
+        match self.host {
+            Host::Uart { baud, .. } => (mhz * 1e6 / f64::from(baud)).round() as u32,
+            Host::Spi { .. } => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_board_loads_with_its_configuration() {
+        let names = Board::names();
+        assert!(names.len() >= 6, "{names:?}");
+        for name in names {
+            let board = Board::load(&name).unwrap_or_else(|error| panic!("{name}: {error}"));
+            board.default_config().unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+    }
+
+    #[test]
+    fn a_board_that_is_not_there_is_refused_with_those_that_are() {
+        let error = Board::load("hx9k").unwrap_err().to_string();
+        assert!(error.contains("hx9k") && error.contains("hx8k-evn"), "{error}");
+    }
+
+    #[test]
+    fn wrong_boards_are_refused_by_key() {
+        let text = BOARDS.get_file("hx8k-evn/board.toml").unwrap().contents_utf8().unwrap();
+        let cases = [
+            ("family = \"ice40\"", "family = \"ice50\"", "ice50"),
+            ("device = \"hx8k\"", "device = \"hx9k\"", "hx9k"),
+            ("core_mhz = 42.0", "core_mhz = 0.0", "core_mhz"),
+            ("baud = 3_000_000", "baud = 30_000_000", "host.baud"),
+            ("[clock]", "[clocks]", "clocks"),
+        ];
+        for (good, wrong, named) in cases {
+            assert!(text.contains(good), "{good}");
+            let error = Board::parse("b", "b/board.toml", &text.replace(good, wrong)).unwrap_err().to_string();
+            assert!(error.contains("b/board.toml") && error.contains(named), "{error}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The sources of a board's design: the core's SystemVerilog with its configuration, the shell, the clock, the top module and
+//! the pins.
+
+use super::board::Host;
+use super::{FlowError, Request};
+use crate::isa::config_package;
+use crate::rtl::SOURCES;
+use std::fmt::Write as _;
+
+/// The top module.
+pub const TOP: &str = "tw_board";
+/// The shell's module.
+pub const SHELL: &str = "tw_shell";
+/// The netlist that synthesis writes, for the router and for reports.
+pub const NETLIST: &str = "board.json";
+/// The same as Verilog, for simulation.
+pub const NETLIST_VERILOG: &str = "synthesized.v";
+/// The netlist that the router writes.
+pub const ROUTED_NETLIST: &str = "routed.json";
+/// The router's report.
+pub const ROUTE_REPORT: &str = "route.json";
+/// The script that synthesis runs.
+pub const SCRIPT: &str = "synth.ys";
+
+/// A design's files by name, and the clock that its core has.
+#[derive(Debug, Clone)]
+pub struct Sources {
+    /// Name and text, SystemVerilog packages first.
+    pub files: Vec<(String, String)>,
+    /// The core's clock, MHz.
+    pub mhz: f64,
+}
+
+impl Sources {
+    /// The names of the files that tools read as SystemVerilog, packages first.
+    pub fn verilog(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|(name, _)| name.as_str()).filter(|name| name.ends_with(".sv") || name.ends_with(".v"))
+    }
+}
+
+/// The files of a board's design.
+///
+/// # Errors
+/// [`FlowError::Unfit`] where the part cannot make the clock.
+pub fn sources(request: &Request) -> Result<Sources, FlowError> {
+    let Request { board, config, shell, .. } = request;
+    let unfit = |reason| FlowError::Unfit { board: board.name.clone(), config: config.name.clone(), reason };
+    let (clock, mhz) = board.family.clock(board, request.mhz).map_err(unfit)?;
+    let mut files = vec![("tw_cfg_pkg.sv".to_string(), config_package(config))];
+    // In one folder, so that headers are found.
+    files.extend(
+        SOURCES.iter().map(|(name, text)| (name.rsplit('/').next().unwrap_or(name).to_string(), text.to_string())),
+    );
+    files.push(("tw_shell.v".into(), shell.to_string()));
+    files.push(("tw_clock.v".into(), clock));
+    files.push((format!("{TOP}.v"), top(request)));
+    files.push((board.family.constraints_file().into(), board.family.constraints(board)));
+    let sources = Sources { files, mhz };
+    let script = script(request, &sources);
+    let mut sources = sources;
+    sources.files.push((SCRIPT.into(), script));
+    Ok(sources)
+}
+
+/// The top module: the pins, the clock and the shell.
+fn top(request: &Request) -> String {
+    let board = request.board;
+    let leds = board.leds.pins.len();
+    let pins: &[(&str, &str)] = match board.host {
+        Host::Uart { .. } => &[("input ", "uart_rx"), ("output", "uart_tx")],
+        Host::Spi { .. } => {
+            &[("input ", "spi_cs_n"), ("input ", "spi_sck"), ("input ", "spi_mosi"), ("output", "spi_miso")]
+        }
+    };
+    let mut text = format!("// {}: its pins, its clock and the shell.\nmodule {TOP} (\n  input  wire clk", board.title);
+    for (direction, pin) in pins {
+        let _ = write!(text, ",\n  {direction} wire {pin}");
+    }
+    if leds > 0 {
+        let _ = write!(text, ",\n  output wire [{}:0] led", leds - 1);
+    }
+    text.push_str(
+        "\n);\n\n  wire core_clk;\n  tw_clock u_clock (.clk_i(clk), .clk_o(core_clk));\n\n  wire [2:0] lamps;\n",
+    );
+    let _ = write!(text, "  {SHELL} u_shell (\n    .clk(core_clk)");
+    for (_, pin) in pins {
+        let _ = write!(text, ", .{pin}({pin})");
+    }
+    text.push_str(", .leds(lamps)\n  );\n");
+    if leds > 0 {
+        let not = if board.leds.active_low { "~" } else { "" };
+        let _ = writeln!(text, "  assign led = {not}lamps[{}:0];", leds.min(3) - 1);
+    }
+    text.push_str("\nendmodule\n");
+    text
+}
+
+/// What Yosys does.
+fn script(request: &Request, sources: &Sources) -> String {
+    let files: Vec<&str> = sources.verilog().collect();
+    let mut lines = vec![format!("read_slang --top {TOP} -I . {}", files.join(" "))];
+    lines.extend(request.board.family.synthesis(TOP));
+    lines.push("check -assert".into());
+    lines.push(format!("write_json {NETLIST}"));
+    lines.push(format!("write_verilog -noattr {NETLIST_VERILOG}"));
+    lines.join("\n") + "\n"
+}

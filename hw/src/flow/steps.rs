@@ -1,0 +1,264 @@
+//! Steps: programs that make files of files.
+//!
+//! A step runs in a temporary folder of the cache, which is renamed to one named by a hash of everything that goes into the step,
+//! the program's version included. So a step that was killed leaves nothing that is taken for a result, a flow goes on where it
+//! ended, and two flows at once do not meet.
+
+use super::design::{self, Sources};
+use super::tools::{Tool, Tools};
+use super::{FlowError, Request};
+use sha2::{Digest, Sha256};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+const BUILD_PREFIX: &str = "build-";
+
+/// What a step tells while it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress<'a> {
+    /// The step's results were in the cache.
+    Cached(&'static str),
+    /// It begins.
+    Started(&'static str),
+    /// It wrote a line.
+    Line(&'a str),
+    /// It is done after so long.
+    Done(&'static str, Duration),
+}
+
+/// A program's run: its inputs by name, and the files that it leaves.
+pub struct Step<'a> {
+    name: &'static str,
+    tool: &'a Tool,
+    arguments: Vec<String>,
+    inputs: Vec<(String, Vec<u8>)>,
+    outputs: Vec<String>,
+}
+
+/// A step's results.
+#[derive(Debug, Clone)]
+pub struct Done {
+    folder: PathBuf,
+    files: Vec<String>,
+}
+
+impl Done {
+    /// The path of one of its files.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Copies its files to a folder, each at once.
+    ///
+    /// # Errors
+    /// [`FlowError::Io`].
+    pub fn copy_to(&self, dir: &Path) -> Result<(), FlowError> {
+        for name in &self.files {
+            let from = self.file(name);
+            let bytes = std::fs::read(&from).map_err(|error| FlowError::io(&from, &error))?;
+            write(&dir.join(name), &bytes)?;
+        }
+        Ok(())
+    }
+
+    fn input(&self, name: &str) -> Result<(String, Vec<u8>), FlowError> {
+        let path = self.file(name);
+        Ok((name.into(), std::fs::read(&path).map_err(|error| FlowError::io(&path, &error))?))
+    }
+}
+
+/// Writes a file as a whole: into a temporary one, which is renamed.
+///
+/// # Errors
+/// [`FlowError::Io`].
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FlowError> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let io = |error: &std::io::Error| FlowError::io(path, error);
+    std::fs::create_dir_all(dir).map_err(|error| io(&error))?;
+    let mut file = tempfile::NamedTempFile::new_in(dir).map_err(|error| io(&error))?;
+    file.write_all(bytes).map_err(|error| io(&error))?;
+    file.persist(path).map_err(|error| io(&error.error))?;
+    Ok(())
+}
+
+impl<'a> Step<'a> {
+    /// Sources to a netlist of the family's cells.
+    pub(super) fn synthesis(request: &Request, tools: &'a Tools, sources: &Sources) -> Step<'a> {
+        let mut outputs = vec![design::NETLIST.to_string(), design::NETLIST_VERILOG.into()];
+        // The sources belong to the result.
+        outputs.extend(sources.files.iter().map(|(name, _)| name.clone()));
+        let _ = request;
+        Step {
+            name: "synthesis",
+            tool: &tools.yosys,
+            arguments: vec!["-ql".into(), "synthesis.log".into(), design::SCRIPT.into()],
+            inputs: sources.files.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())).collect(),
+            outputs,
+        }
+    }
+
+    /// A netlist to a placed and routed one.
+    pub(super) fn route(request: &Request, tools: &'a Tools, synthesis: &Done) -> Result<Step<'a>, FlowError> {
+        let family = request.board.family;
+        let tool = tools.router.as_ref().ok_or_else(|| FlowError::MissingTool {
+            tool: "nextpnr".into(),
+            reason: format!("routes no part of {}", family.name()),
+            remedy: "use the vendor's tool".into(),
+        })?;
+        let [pins, result] = family.route_files();
+        let mut arguments = family.route_options(request.board);
+        arguments.extend([
+            "--json".into(),
+            design::NETLIST.into(),
+            pins.into(),
+            family.constraints_file().into(),
+            result.into(),
+            family.routed_file().into(),
+            "--write".into(),
+            design::ROUTED_NETLIST.into(),
+            "--report".into(),
+            design::ROUTE_REPORT.into(),
+            "--freq".into(),
+            format!("{}", request.mhz),
+            "--seed".into(),
+            format!("{}", request.seed),
+            "--timing-allow-fail".into(),
+        ]);
+        Ok(Step {
+            name: "place and route",
+            tool,
+            arguments,
+            inputs: vec![synthesis.input(design::NETLIST)?, synthesis.input(family.constraints_file())?],
+            outputs: vec![family.routed_file().into(), design::ROUTED_NETLIST.into(), design::ROUTE_REPORT.into()],
+        })
+    }
+
+    /// A routed design to a bitstream.
+    pub(super) fn pack(request: &Request, tools: &'a Tools, routed: &Done) -> Result<Step<'a>, FlowError> {
+        let family = request.board.family;
+        let tool = tools.packer.as_ref().ok_or_else(|| FlowError::MissingTool {
+            tool: family.packer().into(),
+            reason: "was not found".into(),
+            remedy: "run `make setup` in the repository".into(),
+        })?;
+        Ok(Step {
+            name: "bitstream",
+            tool,
+            arguments: family.pack_options(),
+            inputs: vec![routed.input(family.routed_file())?],
+            outputs: vec![family.bitstream_file().into()],
+        })
+    }
+
+    fn log(&self) -> String {
+        format!("{}.log", self.name.replace(' ', "_"))
+    }
+
+    /// The hash that names the results.
+    fn key(&self) -> String {
+        let mut sha = Sha256::new();
+        let mut add = |bytes: &[u8]| {
+            sha.update((bytes.len() as u64).to_le_bytes());
+            sha.update(bytes);
+        };
+        add(self.tool.version.as_bytes());
+        self.tool.command.iter().skip(1).chain(&self.arguments).for_each(|argument| add(argument.as_bytes()));
+        for (name, bytes) in &self.inputs {
+            add(name.as_bytes());
+            add(bytes);
+        }
+        sha.finalize()[..12].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Runs the program, or finds its results in the cache.
+    ///
+    /// # Errors
+    /// [`FlowError::Tool`], [`FlowError::Io`].
+    pub(super) fn run(&self, cache: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Done, FlowError> {
+        let home = cache.join(format!("synth-{}", self.key()));
+        let log = self.log();
+        let files: Vec<String> = self.outputs.iter().cloned().chain([log.clone()]).collect();
+        let done = Done { folder: home.clone(), files };
+        if home.exists() {
+            progress(Progress::Cached(self.name));
+            return Ok(done);
+        }
+        progress(Progress::Started(self.name));
+        let begun = Instant::now();
+        std::fs::create_dir_all(cache).map_err(|error| FlowError::io(cache, &error))?;
+        let work = tempfile::Builder::new()
+            .prefix(BUILD_PREFIX)
+            .tempdir_in(cache)
+            .map_err(|error| FlowError::io(cache, &error))?;
+        for (name, bytes) in &self.inputs {
+            write(&work.path().join(name), bytes)?;
+        }
+        let ended = self.call(work.path(), &log, progress)?;
+        let missing = self.outputs.iter().find(|name| !work.path().join(name).exists());
+        let reason = match (ended.success(), missing) {
+            (true, None) => None,
+            (true, Some(name)) => Some(format!("it did not write {name}")),
+            (false, _) => Some(ended.to_string()),
+        };
+        if let Some(reason) = reason {
+            let kept = work.keep().join(&log);
+            let text = std::fs::read_to_string(&kept).unwrap_or_default();
+            return Err(FlowError::Tool {
+                step: self.name,
+                reason: format!("{reason}\n{}", essence(&text)),
+                log: kept,
+            });
+        }
+        let work = work.keep();
+        if std::fs::rename(&work, &home).is_err() {
+            // Another process was faster.
+            let _ = std::fs::remove_dir_all(&work);
+        }
+        progress(Progress::Done(self.name, begun.elapsed()));
+        Ok(done)
+    }
+
+    /// Calls the program in a folder, with what it prints in the log and line by line in the progress.
+    fn call(
+        &self,
+        work: &Path,
+        log: &str,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<std::process::ExitStatus, FlowError> {
+        let io = |error: &std::io::Error| FlowError::io(Path::new(&self.tool.command[0]), error);
+        let (reader, writer) = std::io::pipe().map_err(|error| io(&error))?;
+        let other = writer.try_clone().map_err(|error| io(&error))?;
+        let mut command = self.tool.command();
+        command.args(&self.arguments).current_dir(work).stdin(Stdio::null()).stdout(writer).stderr(other);
+        let mut child = command.spawn().map_err(|error| io(&error))?;
+        // The pipe ends once nobody can write into it.
+        drop(command);
+        let path = work.join(log);
+        let mut file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(|error| FlowError::io(&path, &error))?;
+        let mut lines = BufReader::new(reader);
+        let mut line = Vec::new();
+        while lines.by_ref().read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+            let text = String::from_utf8_lossy(&line);
+            file.write_all(&line).map_err(|error| FlowError::io(&path, &error))?;
+            progress(Progress::Line(text.trim_end()));
+            line.clear();
+        }
+        child.wait().map_err(|error| io(&error))
+    }
+}
+
+/// The lines of a log that say why a program ended: its errors, or else its last lines.
+fn essence(log: &str) -> String {
+    let errors: Vec<&str> = log.lines().filter(|line| line.to_lowercase().contains("error")).take(8).collect();
+    if !errors.is_empty() {
+        return errors.join("\n");
+    }
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(8)..].join("\n")
+}

@@ -1,0 +1,144 @@
+//! The programs that a flow calls: those of the system where they are new enough, else those of Python packages.
+
+use super::FlowError;
+use super::family::Family;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The tools' versions, as `NAME=VERSION` lines, which the set-up script reads too.
+const VERSIONS: &str = include_str!("../../../scripts/versions");
+/// The variable that names a folder of programs to look in first.
+pub const TOOLS: &str = "TILEWRIGHT_TOOLS";
+const RUNNER: &str = include_str!("../../../scripts/yosys.py");
+
+/// A program and how it is called.
+#[derive(Debug, Clone)]
+pub struct Tool {
+    /// Its own name.
+    pub name: &'static str,
+    /// The command and its first arguments.
+    pub command: Vec<String>,
+    /// What it says of its version.
+    pub version: String,
+}
+
+impl Tool {
+    /// The command, to which arguments are added.
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]);
+        command
+    }
+}
+
+/// The programs of a family's flow.
+#[derive(Debug, Clone)]
+pub struct Tools {
+    /// Synthesis. Called as `yosys -ql LOG SCRIPT`.
+    pub yosys: Tool,
+    /// Place and route.
+    pub router: Option<Tool>,
+    /// Makes the bitstream.
+    pub packer: Option<Tool>,
+    /// The folder of Yosys's shared files, where the cells' simulation models are.
+    pub share: PathBuf,
+}
+
+fn version_of(name: &str) -> &'static str {
+    VERSIONS.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).unwrap_or("")
+}
+
+/// Folders of Python environments that may have the tools: the one that is named, the project's own.
+fn folders() -> Vec<PathBuf> {
+    let named = std::env::var_os(TOOLS).map(PathBuf::from);
+    let program = std::env::current_exe().unwrap_or_default();
+    let around = program.ancestors().skip(1).take(5).map(Path::to_path_buf);
+    let project = around.chain(std::env::current_dir().ok()).map(|dir| dir.join(".venv/bin"));
+    named.into_iter().chain(project).filter(|dir| dir.is_dir()).collect()
+}
+
+/// What a program prints when it is asked for its version, if it can be called.
+fn ask(command: &[String], arguments: &[&str]) -> Option<String> {
+    let output = Command::new(&command[0]).args(&command[1..]).args(arguments).output().ok()?;
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    output.status.success().then(|| text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim().to_string())
+}
+
+/// Whether a text's first number is at least the other's: `0.70` is above `0.9`.
+fn at_least(text: &str, least: &str) -> bool {
+    let numbers = |text: &str| -> Vec<u32> {
+        let from = text.find(|c: char| c.is_ascii_digit()).unwrap_or(text.len());
+        let text = &text[from..];
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        text[..end].split('.').map_while(|part| part.parse().ok()).collect()
+    };
+    numbers(text) >= numbers(least)
+}
+
+/// Finds a family's programs.
+///
+/// # Errors
+/// [`FlowError::MissingTool`], which names what to install.
+pub fn find(family: Family) -> Result<Tools, FlowError> {
+    let (yosys, share) = find_yosys()?;
+    let router = family.router().map(|name| find_program(name, "--version")).transpose()?;
+    let packer = router.is_some().then(|| find_program(family.packer(), "--help")).transpose()?;
+    Ok(Tools { yosys, router, packer, share })
+}
+
+fn find_yosys() -> Result<(Tool, PathBuf), FlowError> {
+    let least = version_of("PYOSYS");
+    let native = vec!["yosys".to_string()];
+    if let Some(version) = ask(&native, &["--version"]).filter(|version| at_least(version, least))
+        && ask(&native, &["-m", "slang", "-qp", "help read_slang"]).is_some()
+    {
+        let command = vec!["yosys".into(), "-m".into(), "slang".into()];
+        let share = ask(&["yosys-config".to_string()], &["--datdir"]).unwrap_or("/usr/share/yosys".into());
+        return Ok((Tool { name: "yosys", command, version }, share.into()));
+    }
+    for folder in folders() {
+        let python = vec![folder.join("python").display().to_string()];
+        let find = "import pyosys, os; print(os.path.join(os.path.dirname(pyosys.__file__), 'share'))";
+        if let Some(share) = ask(&python, &["-c", find]) {
+            let command = vec![python[0].clone(), "-c".into(), RUNNER.into()];
+            return Ok((Tool { name: "yosys", command, version: format!("pyosys {least}") }, share.into()));
+        }
+    }
+    Err(FlowError::MissingTool {
+        tool: "yosys".into(),
+        reason: format!("{least} or newer with the slang reader was not found"),
+        remedy: format!(
+            "run `make setup` in the repository, or name a Python environment with pyosys by {TOOLS}=DIR/bin"
+        ),
+    })
+}
+
+/// Finds a program of nextpnr's world: on the PATH, or as the Python package of the same name.
+fn find_program(name: &'static str, argument: &str) -> Result<Tool, FlowError> {
+    let packaged = format!("yowasp-{name}");
+    let native = std::iter::once(vec![name.to_string()]);
+    let packages = folders().into_iter().map(|folder| vec![folder.join(&packaged).display().to_string()]);
+    for command in native.chain(packages).chain([vec![packaged.clone()]]) {
+        if let Some(version) = ask(&command, &[argument]) {
+            return Ok(Tool { name, command, version });
+        }
+    }
+    Err(FlowError::MissingTool {
+        tool: name.into(),
+        reason: "was not found".into(),
+        remedy: format!("run `make setup` in the repository, or install {name} or the Python package {packaged}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_by_number() {
+        assert!(at_least("Yosys 0.70 (git sha1 x)", "0.70"));
+        assert!(at_least("Yosys 0.70+12", "0.9"));
+        assert!(!at_least("Yosys 0.23 (git sha1 7ce5011c24b)", "0.70"));
+        assert!(!at_least("", "0.70"));
+    }
+}
