@@ -8,7 +8,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use tilewright_hw::config::{HwConfig, Legal, PARAMS, PRESETS, Param};
 use tilewright_hw::isa::config_package;
-use tilewright_hw::rtl::{SOURCES, TOP};
+use tilewright_hw::rtl::{PERIPHERAL, SOURCES};
 use tilewright_sim::random::sample_config;
 
 /// Writes the design of a configuration and gives its files, packages first.
@@ -46,7 +46,7 @@ fn verilator_complaint(config: &HwConfig) -> Option<String> {
     let files = write_design(config, dir.path());
     let mut verilator = Command::new("verilator");
     verilator
-        .args(["--lint-only", "-Wall", "--assert", "--top-module", TOP])
+        .args(["--lint-only", "-Wall", "--assert", "--top-module", PERIPHERAL])
         .arg(format!("-I{}", dir.path().display()));
     verilator.arg(root().join("hw/rtl/waivers.vlt")).args(&files);
     complaint(&mut verilator)
@@ -67,7 +67,7 @@ fn yosys_complaint(python: &Path, config: &HwConfig) -> Option<String> {
     let dir = tempfile::tempdir().unwrap();
     let files = write_design(config, dir.path());
     let mut yosys = Command::new(python);
-    yosys.arg(root().join("scripts/yosys_elaborate.py")).arg(TOP).args(&files);
+    yosys.arg(root().join("scripts/yosys_elaborate.py")).arg(PERIPHERAL).args(&files);
     let text = complaint(&mut yosys)?;
     let tail: Vec<&str> = text.lines().rev().take(30).collect();
     Some(tail.into_iter().rev().collect::<Vec<_>>().join("\n"))

@@ -36,7 +36,12 @@ sources!(
     "tw_turns.sv",
     "tw_regs.sv",
     "tw_core.sv",
+    "tw_axi_lite.sv",
+    "tw_axi.sv",
 );
 
 /// The top module.
 pub const TOP: &str = "tw_core";
+
+/// The core as an AXI peripheral, which is above [`TOP`].
+pub const PERIPHERAL: &str = "tw_axi";

@@ -1,0 +1,108 @@
+// The core as a peripheral: registers behind AXI4-Lite, memory through AXI4, with the names by which block-design tools find
+// the interfaces. Bursts are incrementing and of whole beats; identifier 0 is fetch's, 1 load's.
+module tw_axi #(
+  localparam int unsigned AddrW = tw_cfg_pkg::OffsetBits,
+  localparam int unsigned BusBits = tw_cfg_pkg::BusBits,
+  localparam int unsigned BusBytes = tw_cfg_pkg::BusBytes
+) (
+  input  logic                aclk,
+  input  logic                aresetn,
+  output logic                irq,
+  // Registers.
+  input  logic [11:0]         s_axi_awaddr,
+  input  logic [2:0]          s_axi_awprot,
+  input  logic                s_axi_awvalid,
+  output logic                s_axi_awready,
+  input  logic [31:0]         s_axi_wdata,
+  input  logic [3:0]          s_axi_wstrb,
+  input  logic                s_axi_wvalid,
+  output logic                s_axi_wready,
+  output logic [1:0]          s_axi_bresp,
+  output logic                s_axi_bvalid,
+  input  logic                s_axi_bready,
+  input  logic [11:0]         s_axi_araddr,
+  input  logic [2:0]          s_axi_arprot,
+  input  logic                s_axi_arvalid,
+  output logic                s_axi_arready,
+  output logic [31:0]         s_axi_rdata,
+  output logic [1:0]          s_axi_rresp,
+  output logic                s_axi_rvalid,
+  input  logic                s_axi_rready,
+  // Memory.
+  output logic [0:0]          m_axi_arid,
+  output logic [AddrW-1:0]    m_axi_araddr,
+  output logic [7:0]          m_axi_arlen,
+  output logic [2:0]          m_axi_arsize,
+  output logic [1:0]          m_axi_arburst,
+  output logic [3:0]          m_axi_arcache,
+  output logic [2:0]          m_axi_arprot,
+  output logic                m_axi_arvalid,
+  input  logic                m_axi_arready,
+  input  logic [0:0]          m_axi_rid,
+  input  logic [BusBits-1:0]  m_axi_rdata,
+  input  logic [1:0]          m_axi_rresp,
+  input  logic                m_axi_rlast,
+  input  logic                m_axi_rvalid,
+  output logic                m_axi_rready,
+  output logic [0:0]          m_axi_awid,
+  output logic [AddrW-1:0]    m_axi_awaddr,
+  output logic [7:0]          m_axi_awlen,
+  output logic [2:0]          m_axi_awsize,
+  output logic [1:0]          m_axi_awburst,
+  output logic [3:0]          m_axi_awcache,
+  output logic [2:0]          m_axi_awprot,
+  output logic                m_axi_awvalid,
+  input  logic                m_axi_awready,
+  output logic [BusBits-1:0]  m_axi_wdata,
+  output logic [BusBytes-1:0] m_axi_wstrb,
+  output logic                m_axi_wlast,
+  output logic                m_axi_wvalid,
+  input  logic                m_axi_wready,
+  input  logic [0:0]          m_axi_bid,
+  input  logic [1:0]          m_axi_bresp,
+  input  logic                m_axi_bvalid,
+  output logic                m_axi_bready
+);
+
+  logic        reg_valid, reg_write;
+  logic [11:0] reg_addr;
+  logic [31:0] reg_wdata, reg_rdata;
+
+  tw_axi_lite u_lite (
+    .clk_i(aclk), .rst_ni(aresetn), .aw_valid_i(s_axi_awvalid), .aw_ready_o(s_axi_awready), .aw_addr_i(s_axi_awaddr),
+    .w_valid_i(s_axi_wvalid), .w_ready_o(s_axi_wready), .w_data_i(s_axi_wdata), .b_valid_o(s_axi_bvalid), .b_ready_i(s_axi_bready),
+    .ar_valid_i(s_axi_arvalid), .ar_ready_o(s_axi_arready), .ar_addr_i(s_axi_araddr), .r_valid_o(s_axi_rvalid),
+    .r_ready_i(s_axi_rready), .r_data_o(s_axi_rdata), .reg_valid_o(reg_valid), .reg_write_o(reg_write), .reg_addr_o(reg_addr),
+    .reg_wdata_o(reg_wdata), .reg_rdata_i(reg_rdata)
+  );
+  assign s_axi_bresp = 2'd0;
+  assign s_axi_rresp = 2'd0;
+
+  tw_core u_core (
+    .clk_i(aclk), .rst_ni(aresetn), .reg_valid_i(reg_valid), .reg_write_i(reg_write), .reg_addr_i(reg_addr), .reg_wdata_i(reg_wdata),
+    .reg_rdata_o(reg_rdata), .irq_o(irq), .ar_valid_o(m_axi_arvalid), .ar_ready_i(m_axi_arready), .ar_id_o(m_axi_arid[0]),
+    .ar_addr_o(m_axi_araddr), .ar_len_o(m_axi_arlen), .r_valid_i(m_axi_rvalid), .r_id_i(m_axi_rid[0]), .r_data_i(m_axi_rdata),
+    .r_resp_i(m_axi_rresp), .r_last_i(m_axi_rlast), .aw_valid_o(m_axi_awvalid), .aw_ready_i(m_axi_awready),
+    .aw_addr_o(m_axi_awaddr), .aw_len_o(m_axi_awlen), .w_valid_o(m_axi_wvalid), .w_ready_i(m_axi_wready), .w_data_o(m_axi_wdata),
+    .w_strb_o(m_axi_wstrb), .w_last_o(m_axi_wlast), .b_valid_i(m_axi_bvalid), .b_resp_i(m_axi_bresp)
+  );
+
+  // Space for data is there before they are asked for.
+  assign m_axi_rready = 1'b1;
+  assign m_axi_bready = 1'b1;
+
+  // Whole beats, one after the other, through the caches' coherent path where there is one.
+  assign m_axi_arsize  = 3'($clog2(BusBytes));
+  assign m_axi_awsize  = 3'($clog2(BusBytes));
+  assign m_axi_arburst = 2'b01;
+  assign m_axi_awburst = 2'b01;
+  assign m_axi_arcache = 4'b0011;
+  assign m_axi_awcache = 4'b0011;
+  assign m_axi_arprot  = 3'b000;
+  assign m_axi_awprot  = 3'b000;
+  assign m_axi_awid    = 1'b0;
+
+  logic unused;
+  assign unused = ^{s_axi_awprot, s_axi_arprot, s_axi_wstrb, m_axi_bid};
+
+endmodule
