@@ -141,7 +141,7 @@ pub fn synthesize(
         remove(&dir.join(name))?;
     }
     let sources = design::sources(request)?;
-    let synthesis = Step::synthesis(request, &tools, &sources).run(cache, progress)?;
+    let synthesis = Step::synthesis(&tools, &sources).run(cache, progress)?;
     synthesis.copy_to(dir)?;
     let netlist = report::Netlist::read(&synthesis.file(design::NETLIST))?;
     let routed = match family.router() {

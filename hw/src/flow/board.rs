@@ -81,6 +81,17 @@ pub enum Host {
         /// To the host.
         miso: String,
     },
+    /// The processor on the same chip, whose peripheral the core is.
+    Processor {
+        /// Where the registers are in its address space.
+        registers: u64,
+        /// The interrupt of the core, as device trees number it.
+        interrupt: u32,
+        /// The port through which the core reaches memory, as the vendor's tool names it.
+        port: String,
+        /// The processor's block, as the vendor's tool names it.
+        block: String,
+    },
 }
 
 /// Where the core's memory is.
@@ -150,6 +161,13 @@ impl Board {
             )));
         }
         board.family.check_part(&board).map_err(bad)?;
+        if board.family.has_processor() != matches!(board.host, Host::Processor { .. }) {
+            return Err(bad(format!(
+                "host.kind is processor exactly where the part has one, and {} has {}",
+                board.device,
+                if board.family.has_processor() { "one" } else { "none" }
+            )));
+        }
         Ok(board)
     }
 
@@ -166,7 +184,7 @@ impl Board {
     pub fn clocks_per_bit(&self, mhz: f64) -> u32 {
         match self.host {
             Host::Uart { baud, .. } => (mhz * 1e6 / f64::from(baud)).round() as u32,
-            Host::Spi { .. } => 0,
+            Host::Spi { .. } | Host::Processor { .. } => 0,
         }
     }
 }

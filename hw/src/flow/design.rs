@@ -4,7 +4,7 @@
 use super::board::Host;
 use super::{FlowError, Request};
 use crate::isa::config_package;
-use crate::rtl::SOURCES;
+use crate::rtl::{PERIPHERAL, SOURCES};
 use std::fmt::Write as _;
 
 /// The top module.
@@ -51,13 +51,14 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
     files.extend(
         SOURCES.iter().map(|(name, text)| (name.rsplit('/').next().unwrap_or(name).to_string(), text.to_string())),
     );
-    files.push(("tw_shell.v".into(), shell.to_string()));
-    files.push(("tw_clock.v".into(), clock));
-    files.push((format!("{TOP}.v"), top(request)));
-    files.push((board.family.constraints_file().into(), board.family.constraints(board)));
-    let sources = Sources { files, mhz };
+    if !board.family.has_processor() {
+        files.push(("tw_shell.v".into(), shell.to_string()));
+        files.push(("tw_clock.v".into(), clock));
+        files.push((format!("{TOP}.v"), top(request)));
+        files.push((board.family.constraints_file().into(), board.family.constraints(board)));
+    }
+    let mut sources = Sources { files, mhz };
     let script = script(request, &sources);
-    let mut sources = sources;
     sources.files.push((SCRIPT.into(), script));
     Ok(sources)
 }
@@ -71,6 +72,7 @@ fn top(request: &Request) -> String {
         Host::Spi { .. } => {
             &[("input ", "spi_cs_n"), ("input ", "spi_sck"), ("input ", "spi_mosi"), ("output", "spi_miso")]
         }
+        Host::Processor { .. } => &[],
     };
     let mut text = format!("// {}: its pins, its clock and the shell.\nmodule {TOP} (\n  input  wire clk", board.title);
     for (direction, pin) in pins {
@@ -98,8 +100,9 @@ fn top(request: &Request) -> String {
 /// What Yosys does.
 fn script(request: &Request, sources: &Sources) -> String {
     let files: Vec<&str> = sources.verilog().collect();
-    let mut lines = vec![format!("read_slang --top {TOP} -I . {}", files.join(" "))];
-    lines.extend(request.board.family.synthesis(TOP));
+    let top = if request.board.family.has_processor() { PERIPHERAL } else { TOP };
+    let mut lines = vec![format!("read_slang --top {top} -I . {}", files.join(" "))];
+    lines.extend(request.board.family.synthesis(top));
     lines.push("check -assert".into());
     lines.push(format!("write_json {NETLIST}"));
     lines.push(format!("write_verilog -noattr {NETLIST_VERILOG}"));

@@ -13,6 +13,14 @@ pub enum Family {
     Ice40,
     /// Lattice ECP5.
     Ecp5,
+    /// Gowin LittleBee and Arora.
+    Gowin,
+    /// Lattice Nexus: CrossLink-NX, Certus-NX.
+    Nexus,
+    /// AMD Zynq-7000. Synthesized for its resources; the bitstream is the vendor tool's.
+    Xc7,
+    /// AMD Zynq UltraScale+. As [`Family::Xc7`].
+    Xcup,
 }
 
 /// What a part has.
@@ -22,16 +30,18 @@ pub struct Part {
     pub name: &'static str,
     /// The option that names it to nextpnr.
     pub option: &'static str,
-    /// Logic cells: a look-up table of four inputs and a register each.
+    /// Look-up tables, of four inputs; AMD's have six.
     pub luts: u64,
-    /// Block RAMs.
+    /// Registers.
+    pub registers: u64,
+    /// Block RAMs; of AMD's those of 18 Kbit.
     pub brams: u64,
     /// Multiplier blocks.
     pub dsps: u64,
 }
 
 const fn part(name: &'static str, option: &'static str, luts: u64, brams: u64, dsps: u64) -> Part {
-    Part { name, option, luts, brams, dsps }
+    Part { name, option, luts, registers: luts, brams, dsps }
 }
 
 const ICE40_PARTS: &[Part] = &[
@@ -49,14 +59,27 @@ const ECP5_PARTS: &[Part] = &[
     part("LFE5UM5G-85F", "--um5g-85k", 83640, 208, 156),
 ];
 
-/// Kinds of cells of a netlist that a part's resources are counted in.
+const GOWIN_PARTS: &[Part] =
+    &[part("GW1NR-LV9QN88PC6/I5", "GW1N-9C", 8640, 26, 20), part("GW2AR-LV18QN88C8/I7", "GW2A-18C", 20736, 46, 48)];
+
+const NEXUS_PARTS: &[Part] =
+    &[part("LIFCL-40-9BG400C", "", 32256, 84, 56), part("LIFCL-17-8CG256C", "", 13824, 24, 24)];
+
+const XC7_PARTS: &[Part] =
+    &[Part { name: "xc7z020clg400-1", option: "xc7", luts: 53200, registers: 106_400, brams: 280, dsps: 220 }];
+
+const XCUP_PARTS: &[Part] = &[
+    Part { name: "xczu3eg-sbva484-1-e", option: "xcup", luts: 70560, registers: 141_120, brams: 432, dsps: 360 },
+    Part { name: "xczu7ev-ffvc1156-2-e", option: "xcup", luts: 230_400, registers: 460_800, brams: 624, dsps: 1728 },
+];
+
+/// Kinds of cells of a netlist that a part's resources are counted in, each with how many of them it takes; a kind stands for all
+/// that begin with its name and a `*`.
 pub(super) struct Cells {
-    pub(super) lut: &'static [&'static str],
-    pub(super) register: &'static [&'static str],
-    pub(super) bram: &'static [&'static str],
-    pub(super) dsp: &'static [&'static str],
-    /// Look-up tables that a carry cell takes beside those counted.
-    pub(super) carry: &'static [(&'static str, u64)],
+    pub(super) lut: &'static [(&'static str, u64)],
+    pub(super) register: &'static [(&'static str, u64)],
+    pub(super) bram: &'static [(&'static str, u64)],
+    pub(super) dsp: &'static [(&'static str, u64)],
 }
 
 impl Family {
@@ -65,6 +88,10 @@ impl Family {
         match self {
             Family::Ice40 => ICE40_PARTS,
             Family::Ecp5 => ECP5_PARTS,
+            Family::Gowin => GOWIN_PARTS,
+            Family::Nexus => NEXUS_PARTS,
+            Family::Xc7 => XC7_PARTS,
+            Family::Xcup => XCUP_PARTS,
         }
     }
 
@@ -73,7 +100,16 @@ impl Family {
         match self {
             Family::Ice40 => "ice40",
             Family::Ecp5 => "ecp5",
+            Family::Gowin => "gowin",
+            Family::Nexus => "nexus",
+            Family::Xc7 => "xc7",
+            Family::Xcup => "xcup",
         }
+    }
+
+    /// Whether a processor beside the fabric is the host, and the core its peripheral.
+    pub fn has_processor(self) -> bool {
+        matches!(self, Family::Xc7 | Family::Xcup)
     }
 
     pub(super) fn part(self, device: &str) -> Option<&'static Part> {
@@ -94,6 +130,11 @@ impl Family {
         match self {
             Family::Ice40 => vec![format!("synth_ice40 -abc9 -device hx -top {top}")],
             Family::Ecp5 => vec![format!("synth_ecp5 -top {top}")],
+            Family::Gowin => vec![format!("synth_gowin -top {top}")],
+            Family::Nexus => vec![format!("synth_nexus -top {top}")],
+            Family::Xc7 | Family::Xcup => {
+                vec![format!("synth_xilinx -family {} -noiopad -flatten -top {top}", self.name())]
+            }
         }
     }
 
@@ -102,25 +143,56 @@ impl Family {
         match self {
             Family::Ice40 => "ice40/cells_sim.v",
             Family::Ecp5 => "ecp5/cells_sim.v",
+            Family::Gowin => "gowin/cells_sim.v",
+            Family::Nexus => "nexus/cells_sim.v",
+            Family::Xc7 | Family::Xcup => "xilinx/cells_sim.v",
         }
     }
 
     pub(super) fn cells(self) -> Cells {
         match self {
             Family::Ice40 => Cells {
-                lut: &["SB_LUT4"],
-                register: &["SB_DFF"],
-                bram: &["SB_RAM40_4K"],
-                dsp: &["SB_MAC16"],
-                carry: &[],
+                lut: &[("SB_LUT4", 1)],
+                register: &[("SB_DFF*", 1)],
+                bram: &[("SB_RAM40_4K*", 1)],
+                dsp: &[("SB_MAC16", 1)],
             },
             Family::Ecp5 => Cells {
-                lut: &["LUT4"],
-                register: &["TRELLIS_FF"],
-                bram: &["DP16KD", "PDPW16KD"],
-                dsp: &["MULT18X18D"],
-                // Four look-up tables hold the distributed RAM and two more write it.
-                carry: &[("CCU2C", 2), ("TRELLIS_DPR16X4", 6)],
+                // A distributed RAM is four tables that hold it and two that write it.
+                lut: &[("LUT4", 1), ("CCU2C", 2), ("TRELLIS_DPR16X4", 6)],
+                register: &[("TRELLIS_FF", 1)],
+                bram: &[("DP16KD", 1), ("PDPW16KD", 1)],
+                dsp: &[("MULT18X18D", 1)],
+            },
+            Family::Gowin => Cells {
+                lut: &[("LUT1", 1), ("LUT2", 1), ("LUT3", 1), ("LUT4", 1), ("ALU", 1), ("RAM16SDP4", 4)],
+                register: &[("DFF*", 1)],
+                bram: &[("SDPB", 1), ("SDPX9B", 1), ("DPB", 1), ("DPX9B", 1), ("SP", 1), ("SPX9", 1)],
+                dsp: &[("MULT9X9", 1), ("MULT18X18", 1), ("MULT36X36", 4)],
+            },
+            Family::Nexus => Cells {
+                lut: &[("LUT4", 1), ("CCU2", 2), ("DPR16X4", 6)],
+                register: &[("FD1P3*", 1)],
+                bram: &[("PDP16K*", 1), ("PDPSC16K*", 1), ("DP16K*", 1)],
+                dsp: &[("MULT9X9", 1), ("MULT18X18", 1), ("MULTADDSUB*", 2), ("MULTPREADD*", 1)],
+            },
+            Family::Xc7 | Family::Xcup => Cells {
+                lut: &[
+                    ("LUT1", 1),
+                    ("LUT2", 1),
+                    ("LUT3", 1),
+                    ("LUT4", 1),
+                    ("LUT5", 1),
+                    ("LUT6", 1),
+                    ("RAM32M", 4),
+                    ("RAM64M", 4),
+                    ("RAM32X1D", 2),
+                    ("RAM64X1D", 2),
+                    ("SRL*", 1),
+                ],
+                register: &[("FD*", 1)],
+                bram: &[("RAMB18*", 1), ("RAMB36*", 2)],
+                dsp: &[("DSP48*", 1)],
             },
         }
     }
@@ -130,6 +202,9 @@ impl Family {
         match self {
             Family::Ice40 => Some("nextpnr-ice40"),
             Family::Ecp5 => Some("nextpnr-ecp5"),
+            Family::Gowin => Some("nextpnr-himbaechel-gowin"),
+            Family::Nexus => Some("nextpnr-nexus"),
+            Family::Xc7 | Family::Xcup => None,
         }
     }
 
@@ -138,6 +213,9 @@ impl Family {
         match self {
             Family::Ice40 => "icepack",
             Family::Ecp5 => "ecppack",
+            Family::Gowin => "gowin_pack",
+            Family::Nexus => "prjoxide",
+            Family::Xc7 | Family::Xcup => "vivado",
         }
     }
 
@@ -146,6 +224,9 @@ impl Family {
         match self {
             Family::Ice40 => "pins.pcf",
             Family::Ecp5 => "pins.lpf",
+            Family::Gowin => "pins.cst",
+            Family::Nexus => "pins.pdc",
+            Family::Xc7 | Family::Xcup => "pins.xdc",
         }
     }
 
@@ -154,6 +235,10 @@ impl Family {
         match self {
             Family::Ice40 => "board.asc",
             Family::Ecp5 => "board.config",
+            // Its packer reads the routed netlist.
+            Family::Gowin => super::design::ROUTED_NETLIST,
+            Family::Nexus => "board.fasm",
+            Family::Xc7 | Family::Xcup => "",
         }
     }
 
@@ -161,42 +246,50 @@ impl Family {
     pub fn bitstream_file(self) -> &'static str {
         match self {
             Family::Ice40 => "board.bin",
-            Family::Ecp5 => "board.bit",
+            Family::Gowin => "board.fs",
+            Family::Ecp5 | Family::Nexus | Family::Xc7 | Family::Xcup => "board.bit",
         }
     }
 
-    /// The router's arguments but for the files, the clock and the seed.
+    /// The router's arguments but for netlists, reports, the clock and the seed.
     pub(super) fn route_options(self, board: &Board) -> Vec<String> {
         let option = self.part(&board.device).map_or("", |part| part.option);
-        let mut options = vec![option.to_string(), "--package".into(), board.package.clone()];
-        if !board.speed.is_empty() {
-            options.extend(["--speed".into(), board.speed.clone()]);
-        }
-        options
-    }
-
-    /// The options that name the constraints and the router's result.
-    pub(super) fn route_files(self) -> [&'static str; 2] {
-        match self {
-            Family::Ice40 => ["--pcf", "--asc"],
-            Family::Ecp5 => ["--lpf", "--textcfg"],
-        }
+        let pins = self.constraints_file();
+        let words: Vec<&str> = match self {
+            Family::Ice40 => vec![option, "--package", &board.package, "--pcf", pins, "--asc", self.routed_file()],
+            Family::Ecp5 => vec![
+                option,
+                "--package",
+                &board.package,
+                "--speed",
+                &board.speed,
+                "--lpf",
+                pins,
+                "--textcfg",
+                self.routed_file(),
+            ],
+            Family::Gowin => {
+                let (family, cst) = (format!("family={option}"), format!("cst={pins}"));
+                return vec!["--device".into(), board.device.clone(), "--vopt".into(), family, "--vopt".into(), cst];
+            }
+            Family::Nexus => vec!["--device", &board.device, "--pdc", pins, "--fasm", self.routed_file()],
+            Family::Xc7 | Family::Xcup => Vec::new(),
+        };
+        words.into_iter().map(String::from).collect()
     }
 
     /// The packer's arguments.
-    pub(super) fn pack_options(self) -> Vec<String> {
-        match self {
-            Family::Ice40 => vec![self.routed_file().into(), self.bitstream_file().into()],
-            Family::Ecp5 => {
-                vec![
-                    "--compress".into(),
-                    "--input".into(),
-                    self.routed_file().into(),
-                    "--bit".into(),
-                    self.bitstream_file().into(),
-                ]
-            }
-        }
+    pub(super) fn pack_options(self, board: &Board) -> Vec<String> {
+        let option = self.part(&board.device).map_or("", |part| part.option);
+        let (from, to) = (self.routed_file(), self.bitstream_file());
+        let words: Vec<&str> = match self {
+            Family::Ice40 => vec![from, to],
+            Family::Ecp5 => vec!["--compress", "--input", from, "--bit", to],
+            Family::Gowin => vec!["-d", option, "-o", to, from],
+            Family::Nexus => vec!["pack", from, to],
+            Family::Xc7 | Family::Xcup => Vec::new(),
+        };
+        words.into_iter().map(String::from).collect()
     }
 
     /// The constraints: where each port of the top module is.
@@ -208,6 +301,12 @@ impl Family {
                 Family::Ecp5 => {
                     writeln!(text, "LOCATE COMP \"{port}\" SITE \"{pin}\";\nIOBUF PORT \"{port}\" IO_TYPE=LVCMOS33;")
                 }
+                Family::Gowin => writeln!(text, "IO_LOC \"{port}\" {pin};\nIO_PORT \"{port}\" IO_TYPE=LVCMOS33;"),
+                Family::Nexus => writeln!(
+                    text,
+                    "ldc_set_location -site {{{pin}}} [get_ports {{{port}}}]\nldc_set_port -iobuf {{IO_TYPE=LVCMOS33}} [get_ports {{{port}}}]"
+                ),
+                Family::Xc7 | Family::Xcup => Ok(()),
             };
         }
         if self == Family::Ecp5 {
@@ -223,17 +322,22 @@ impl Family {
         if (wanted - input).abs() < 1e-6 {
             return Ok((module(&[], "  assign clk_o = clk_i;\n"), input));
         }
-        let limits = match self {
-            Family::Ice40 => &clock::ICE40,
-            Family::Ecp5 => &clock::ECP5,
+        let (limits, body): (_, fn(&Pll) -> String) = match self {
+            Family::Ice40 => (&clock::ICE40, ice40_pll),
+            Family::Ecp5 => (&clock::ECP5, ecp5_pll),
+            // The processor's loops make it.
+            Family::Xc7 | Family::Xcup => return Ok((String::new(), wanted)),
+            Family::Gowin | Family::Nexus => {
+                return Err(format!(
+                    "a board of {} runs at the clock of its pin, {input} MHz; ask for that",
+                    self.name()
+                ));
+            }
         };
         let pll = clock::solve(limits, input, wanted).ok_or_else(|| {
             format!("its part cannot make a clock of {wanted} MHz out of {input} MHz; ask for another (--mhz)")
         })?;
-        let body = match self {
-            Family::Ice40 => ice40_pll(&pll),
-            Family::Ecp5 => ecp5_pll(&pll),
-        };
+        let body = body(&pll);
         let of = format!("{} MHz of {input} MHz, with the loop's oscillator at {} MHz.", pll.mhz, pll.oscillator_mhz);
         Ok((module(&[&of], &body), pll.mhz))
     }
@@ -289,6 +393,7 @@ pub(super) fn ports(board: &Board) -> Vec<(String, String)> {
             ("spi_mosi".into(), mosi.clone()),
             ("spi_miso".into(), miso.clone()),
         ]),
+        Host::Processor { .. } => return Vec::new(),
     }
     ports.extend(board.leds.pins.iter().enumerate().map(|(at, pin)| (format!("led[{at}]"), pin.clone())));
     ports

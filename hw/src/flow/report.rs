@@ -41,12 +41,14 @@ pub struct Cells {
 impl Cells {
     fn add(&mut self, kind: &str, family: Family) {
         let cells = family.cells();
-        self.luts += u64::from(cells.lut.contains(&kind));
-        self.luts += cells.carry.iter().find(|(name, _)| *name == kind).map_or(0, |(_, luts)| *luts);
-        // iCE40's registers come in many kinds that begin alike.
-        self.registers += u64::from(cells.register.iter().any(|name| kind.starts_with(name)));
-        self.brams += u64::from(cells.bram.contains(&kind));
-        self.dsps += u64::from(cells.dsp.contains(&kind));
+        let count = |kinds: &[(&str, u64)]| {
+            let named = |name: &str| name.strip_suffix('*').map_or(name == kind, |begin| kind.starts_with(begin));
+            kinds.iter().find(|(name, _)| named(name)).map_or(0, |(_, count)| *count)
+        };
+        self.luts += count(cells.lut);
+        self.registers += count(cells.register);
+        self.brams += count(cells.bram);
+        self.dsps += count(cells.dsp);
     }
 }
 
@@ -80,10 +82,12 @@ impl Netlist {
     /// [`FlowError::Io`], [`FlowError::Output`].
     pub fn read(path: &Path) -> Result<Netlist, FlowError> {
         let mut design: Design = read_json(path, "a netlist of Yosys")?;
-        let module = design.modules.remove(design::TOP).ok_or_else(|| FlowError::Output {
+        // One module is the design, the others are the family's cells.
+        let tops = [design::TOP, crate::rtl::PERIPHERAL];
+        let module = tops.iter().find_map(|top| design.modules.remove(*top)).ok_or_else(|| FlowError::Output {
             file: path.display().to_string(),
             what: "a netlist of Yosys",
-            reason: format!("it has no module {}", design::TOP),
+            reason: format!("it has no module {}", tops.join(" or ")),
         })?;
         Ok(Netlist { cells: module.cells.into_iter().map(|(name, cell)| (cell.r#type, name)).collect() })
     }
@@ -376,11 +380,11 @@ fn bitstream(packed: &Done, file: &str) -> Result<Bitstream, FlowError> {
 /// [`FlowError::Unfit`], with the numbers.
 pub(super) fn check_fits(netlist: &Netlist, request: &Request) -> Result<(), FlowError> {
     let Request { board, config, .. } = request;
-    let Some(&Part { luts, brams, dsps, .. }) = board.family.part(&board.device) else { return Ok(()) };
+    let Some(&Part { luts, registers, brams, dsps, .. }) = board.family.part(&board.device) else { return Ok(()) };
     let used = netlist.total(board.family);
     let over: Vec<String> = [
         ("look-up tables", used.luts, luts),
-        ("registers", used.registers, luts),
+        ("registers", used.registers, registers),
         ("block RAMs", used.brams, brams),
         ("multiplier blocks", used.dsps, dsps),
     ]

@@ -85,11 +85,10 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FlowError> {
 
 impl<'a> Step<'a> {
     /// Sources to a netlist of the family's cells.
-    pub(super) fn synthesis(request: &Request, tools: &'a Tools, sources: &Sources) -> Step<'a> {
+    pub(super) fn synthesis(tools: &'a Tools, sources: &Sources) -> Step<'a> {
         let mut outputs = vec![design::NETLIST.to_string(), design::NETLIST_VERILOG.into()];
         // The sources belong to the result.
         outputs.extend(sources.files.iter().map(|(name, _)| name.clone()));
-        let _ = request;
         Step {
             name: "synthesis",
             tool: &tools.yosys,
@@ -107,15 +106,10 @@ impl<'a> Step<'a> {
             reason: format!("routes no part of {}", family.name()),
             remedy: "use the vendor's tool".into(),
         })?;
-        let [pins, result] = family.route_files();
         let mut arguments = family.route_options(request.board);
         arguments.extend([
             "--json".into(),
             design::NETLIST.into(),
-            pins.into(),
-            family.constraints_file().into(),
-            result.into(),
-            family.routed_file().into(),
             "--write".into(),
             design::ROUTED_NETLIST.into(),
             "--report".into(),
@@ -126,12 +120,16 @@ impl<'a> Step<'a> {
             format!("{}", request.seed),
             "--timing-allow-fail".into(),
         ]);
+        let mut outputs = vec![design::ROUTED_NETLIST.to_string(), design::ROUTE_REPORT.into()];
+        if family.routed_file() != design::ROUTED_NETLIST {
+            outputs.push(family.routed_file().into());
+        }
         Ok(Step {
             name: "place and route",
             tool,
             arguments,
             inputs: vec![synthesis.input(design::NETLIST)?, synthesis.input(family.constraints_file())?],
-            outputs: vec![family.routed_file().into(), design::ROUTED_NETLIST.into(), design::ROUTE_REPORT.into()],
+            outputs,
         })
     }
 
@@ -146,7 +144,7 @@ impl<'a> Step<'a> {
         Ok(Step {
             name: "bitstream",
             tool,
-            arguments: family.pack_options(),
+            arguments: family.pack_options(request.board),
             inputs: vec![routed.input(family.routed_file())?],
             outputs: vec![family.bitstream_file().into()],
         })
