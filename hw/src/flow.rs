@@ -12,6 +12,7 @@ pub mod family;
 pub mod report;
 pub mod steps;
 pub mod tools;
+mod zynq;
 
 use crate::config::HwConfig;
 use board::Board;

@@ -2,7 +2,7 @@
 //! the pins.
 
 use super::board::Host;
-use super::{FlowError, Request};
+use super::{FlowError, Request, zynq};
 use crate::isa::config_package;
 use crate::rtl::{PERIPHERAL, SOURCES};
 use std::fmt::Write as _;
@@ -60,6 +60,8 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
     let mut sources = Sources { files, mhz };
     let script = script(request, &sources);
     sources.files.push((SCRIPT.into(), script));
+    let scripts = zynq::files(request, &sources);
+    sources.files.extend(scripts);
     Ok(sources)
 }
 
