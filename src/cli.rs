@@ -11,6 +11,7 @@ mod program;
 mod progress;
 mod quantize;
 mod run;
+mod synth;
 mod zoo;
 
 pub use model_file::ModelFile;
@@ -57,6 +58,8 @@ enum Command {
     Asm(program::Asm),
     /// Print an instruction stream as text
     Disasm(program::Disasm),
+    /// Make a board's bitstream of a hardware configuration
+    Synth(synth::Synth),
     /// List, print and check hardware configurations
     Configs(configs::Configs),
     /// List the networks that this program brings along, or run them on their samples
@@ -76,6 +79,7 @@ pub fn main() -> ExitCode {
         Command::Inspect(command) => command.run(),
         Command::Asm(command) => command.run(),
         Command::Disasm(command) => command.run(),
+        Command::Synth(command) => command.run(),
         Command::Configs(command) => command.run(),
         Command::Zoo(command) => command.run(),
         Command::Doctor(command) => command.run(),

@@ -21,6 +21,7 @@ pub mod quantize;
 pub mod shapes;
 pub mod stalls;
 pub mod stream;
+pub mod synth;
 pub mod trace;
 pub mod values;
 pub mod zoo;

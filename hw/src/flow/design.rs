@@ -8,7 +8,7 @@ use crate::rtl::{PERIPHERAL, SOURCES};
 use std::fmt::Write as _;
 
 /// The top module.
-pub const TOP: &str = "tw_board";
+pub const TOP: &str = "tw_top";
 /// The shell's module.
 pub const SHELL: &str = "tw_shell";
 /// The netlist that synthesis writes, for the router and for reports.
@@ -83,17 +83,19 @@ fn top(request: &Request) -> String {
     if leds > 0 {
         let _ = write!(text, ",\n  output wire [{}:0] led", leds - 1);
     }
-    text.push_str(
-        "\n);\n\n  wire core_clk;\n  tw_clock u_clock (.clk_i(clk), .clk_o(core_clk));\n\n  wire [2:0] lamps;\n",
-    );
+    text.push_str("\n);\n\n  wire core_clk;\n  tw_clock u_clock (.clk_i(clk), .clk_o(core_clk));\n\n");
+    if leds > 0 {
+        let _ = writeln!(text, "  wire [{}:0] lamps;", leds - 1);
+    }
     let _ = write!(text, "  {SHELL} u_shell (\n    .clk(core_clk)");
     for (_, pin) in pins {
         let _ = write!(text, ", .{pin}({pin})");
     }
-    text.push_str(", .leds(lamps)\n  );\n");
+    let not = if board.leds.active_low { "~" } else { "" };
     if leds > 0 {
-        let not = if board.leds.active_low { "~" } else { "" };
-        let _ = writeln!(text, "  assign led = {not}lamps[{}:0];", leds.min(3) - 1);
+        let _ = write!(text, ", .leds(lamps)\n  );\n  assign led = {not}lamps;\n");
+    } else {
+        text.push_str("\n  );\n");
     }
     text.push_str("\nendmodule\n");
     text

@@ -1,0 +1,138 @@
+//! `synth`: a configuration to a board's bitstream.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use tilewright::synth;
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::flow::board::Board;
+use tilewright_hw::flow::steps;
+use tilewright_hw::flow::{FlowError, Request};
+
+use super::{Verdict, progress, write_or_print};
+
+/// Arguments of `synth`.
+#[derive(clap::Args)]
+pub struct Synth {
+    /// The board: a name, or the path of a folder with a board.toml; without it the boards are listed
+    #[arg(long, value_name = "NAME|DIR")]
+    board: Option<String>,
+    /// The hardware configuration: a preset, or a TOML file [default: the board's own]
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    hw: Option<String>,
+    /// Where everything is written: sources, netlists, logs, the bitstream, report.json and summary.txt
+    #[arg(short, long, value_name = "DIR", default_value = "build/synth")]
+    output: PathBuf,
+    /// The clock of shell and core [default: the board's own]
+    #[arg(long, value_name = "MHZ")]
+    mhz: Option<f64>,
+    /// Where place and route begins: another seed is another result
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Keep a result that is slower than the clock
+    #[arg(long)]
+    allow_slow: bool,
+    /// List the boards
+    #[arg(long)]
+    list: bool,
+    /// Print one JSON object on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+impl Synth {
+    pub fn run(self) -> Result<Verdict> {
+        let Some(board) = self.board.as_deref().filter(|_| !self.list) else { return list(self.json) };
+        let board = Board::load(board)?;
+        let config = match &self.hw {
+            Some(name) => HwConfig::load(name)?,
+            None => board.default_config()?,
+        };
+        let mhz = self.mhz.unwrap_or(board.core_mhz);
+        let shell = synth::shell(&board, &config, mhz)?;
+        let request = Request {
+            board: &board,
+            config: &config,
+            shell: &shell,
+            mhz,
+            seed: self.seed,
+            allow_slow: self.allow_slow,
+        };
+        let cache = tilewright_sim::rtl::default_cache_dir()?;
+        let mut told = Told::default();
+        let report = tilewright_hw::flow::synthesize(&request, &self.output, &cache, &mut |event| told.tell(event));
+        progress::tell("");
+        let report = match report {
+            // The tools did their work, and the answer is no.
+            Err(error @ (FlowError::Slow { .. } | FlowError::Unfit { .. })) => {
+                eprintln!("error: {error}");
+                return Ok(Verdict::No);
+            }
+            report => report.with_context(|| format!("{} on {}", config.name, board.name))?,
+        };
+        let text = if self.json { report.json() } else { report.summary() };
+        write_or_print(None, text.as_bytes())?;
+        if !self.json {
+            println!("written to {}", self.output.display());
+        }
+        Ok(Verdict::Fine)
+    }
+}
+
+fn list(json: bool) -> Result<Verdict> {
+    let mut rows = Vec::new();
+    for name in Board::names() {
+        let board = Board::load(&name)?;
+        rows.push((name, board.title, board.device, board.hw, board.core_mhz));
+    }
+    let text = if json {
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(name, title, device, hw, mhz)| {
+                serde_json::json!({ "name": name, "title": title, "device": device, "hw": hw, "core_mhz": mhz })
+            })
+            .collect();
+        format!("{}\n", serde_json::json!({ "boards": rows }))
+    } else {
+        let row = |(name, title, _, hw, mhz): &(String, String, String, String, f64)| {
+            format!("{name:<14} {hw:<10} {mhz:>5} MHz  {title}\n")
+        };
+        rows.iter().map(row).collect()
+    };
+    write_or_print(None, text.as_bytes())?;
+    Ok(Verdict::Fine)
+}
+
+/// What was told of the steps so far.
+#[derive(Default)]
+struct Told {
+    step: &'static str,
+    begun: Option<Instant>,
+    drawn: Option<Instant>,
+}
+
+impl Told {
+    fn tell(&mut self, event: steps::Progress) {
+        match event {
+            steps::Progress::Cached(step) => eprintln!("{step}: done before"),
+            steps::Progress::Started(step) => {
+                (self.step, self.begun, self.drawn) = (step, Some(Instant::now()), None);
+                progress::tell(step);
+            }
+            steps::Progress::Line(line) => {
+                let due = self.drawn.is_none_or(|drawn| drawn.elapsed() > Duration::from_millis(200));
+                if due && !line.is_empty() {
+                    self.drawn = Some(Instant::now());
+                    let seconds = self.begun.map_or(0, |begun| begun.elapsed().as_secs());
+                    let line: String = line.chars().take(80).collect();
+                    progress::tell(&format!("{} {seconds} s  {line}", self.step));
+                }
+            }
+            steps::Progress::Done(step, took) => {
+                progress::tell("");
+                eprintln!("{step}: {:.1} s", took.as_secs_f64());
+            }
+        }
+    }
+}
