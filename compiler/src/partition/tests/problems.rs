@@ -2,7 +2,7 @@
 
 mod moves;
 
-use super::{check, configs, on_cpu};
+use super::{Options, check, configs, on_cpu, partition, presets, small_part};
 use crate::graph::op::{
     AvgPool2d, Binary, BinaryKind, Clip, Conv2d, ConvTranspose2d, Dense, GlobalAvgPool, Layout, MaxPool2d, Pad, QAdd,
     QAvgPool2d, QMatMul, Requantize, Rescale, Reshape, SumPool2d,
@@ -460,7 +460,19 @@ fn flattened_images() {
 fn odd_configurations_leave_to_the_cpu_what_they_cannot_do() {
     let base = HwConfig::default();
     let odd = [
-        ("no pads", HwConfig { dma_pad: false, ..base.clone() }, "pads"),
+        (
+            "a small part",
+            HwConfig {
+                wgt_zp: false,
+                vector_mac: false,
+                vector_lut: false,
+                vector_qadd: false,
+                vector_mul: false,
+                vector_shift: false,
+                ..small_part(base.clone())
+            },
+            "vector_qadd",
+        ),
         (
             "aligned",
             HwConfig { dma_align: 8, block_in: 4, block_out: 4, vector_lanes: 4, requant_lanes: 4, ..base.clone() },
@@ -498,3 +510,17 @@ fn the_suite() {
         assert!(offloaded >= 12, "{}: only {offloaded} problems are offloaded", config.name);
     }
 }
+/// Where loads cannot pad, padding is loaded: nothing more is left to the CPU.
+#[test]
+fn padding_needs_no_loads_that_pad() {
+    for config in presets() {
+        let plain = HwConfig { dma_pad: false, ..config.clone() };
+        for (make, seed) in [conv as Make, pool, padded].into_iter().flat_map(|make| (0..30).map(move |s| (make, s))) {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let Some(graph) = make(&mut rng) else { continue };
+            let [with, without] = [&config, &plain].map(|c| on_cpu(&partition(&graph, c, Options::default())));
+            assert_eq!(without, with, "{}", config.name);
+        }
+    }
+}
+
