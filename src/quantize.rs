@@ -199,6 +199,12 @@ pub fn advice(manifest: &Manifest, file: &str) -> Option<String> {
              tilewright quantize FLOAT_MODEL --calibrate SAMPLES -o OUT.onnx"
         ));
     }
+    if manifest.nodes.iter().any(|node| node.op == "quantize") {
+        return Some(format!(
+            "nothing of {file} can be offloaded: it is quantized, but in a form that leaves its products in floats; the accelerator \
+             takes int8 data with one scale and zero point, and int8 weights with one of each, or one for each output channel"
+        ));
+    }
     Some(format!(
         "nothing of {file} can be offloaded: it computes in floats, and the accelerator in int8; make an int8 model of it with \
          tilewright quantize {file} --calibrate SAMPLES -o OUT.onnx"
@@ -230,7 +236,7 @@ pub fn samples(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilewright_compiler::graph::op::{HybridDense, MatMul, QMatMul};
+    use tilewright_compiler::graph::op::{Dequantize, HybridDense, MatMul, QMatMul, QuantRounding, Quantize};
     use tilewright_compiler::graph::{self, DType, GraphBuilder};
 
     /// What is said of a network that `make` builds of data `[1, 4]` and its weights.
@@ -264,6 +270,17 @@ mod tests {
             b.output("y", y);
         });
         assert_eq!(integer, None);
+        let quantized = advised(DType::F32, |b, x| {
+            let (scale, zero_point, rounding) = (vec![0.1; 4], vec![0; 4], QuantRounding::HalfEven);
+            let q =
+                Quantize { scale: scale.clone(), zero_point: zero_point.clone(), axis: 1, rounding, dtype: DType::I8 };
+            let q = b.node("q", q, &[x]).unwrap();
+            let x = b.node("dq", Dequantize { scale, zero_point, axis: 1 }, &[q]).unwrap();
+            let w = b.constant("w", Tensor::from_fn(&[4, 2], |i| i as f32));
+            let y = b.node("y", MatMul {}, &[x, w]).unwrap();
+            b.output("y", y);
+        });
+        assert!(quantized.unwrap().contains("it is quantized, but in a form that leaves its products in floats"));
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl Shape<'_> {
         let single =
             c.groups == channels && self.output.c == channels && c.finish.bias.len() == channels && c.depth() == 1;
         // Weights beyond 8 bits have tiles of their own where the array does not subtract their zero point.
-        let whole = c.rest.is_empty() || config.wgt_zp;
+        let whole = c.rest.is_empty() || array_subtracts(c, config).is_some();
         let walks = (0..2).all(|i| reach(c.kernel[i], c.dilations[i]) >= c.strides[i]);
         let banks = config.banks(Mem::Inp) >= 2 && config.banks(Mem::Acc) >= 2;
         config.vector_mac

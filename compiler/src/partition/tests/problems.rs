@@ -343,15 +343,22 @@ fn products_of_activations() {
 
 /// Weights as far from their zero point as bytes can be: `[O, KH, KW, I]` of a dense or a depthwise convolution, or of a
 /// transposed one.
-fn far_weights(rng: &mut StdRng, kind: usize) -> Graph {
+/// With `own`, the weights are those less zero points of channels' own, up to this one.
+fn far_weights(rng: &mut StdRng, kind: usize, own: Option<i32>) -> Graph {
     let mut b = GraphBuilder::new(["conv", "depthwise", "transposed"][kind]);
     let c = rng.random_range(2..40);
     let x = b.input("x", TensorType::new(DType::I8, &[1, 6, 7, c]));
     let (groups, outputs) = if kind == 1 { (c, c) } else { (1, rng.random_range(1..40)) };
     let ends = [-128, 127, 127, rng.random::<i8>()];
     let weights = Tensor::from_fn(&[outputs, 3, 3, c / groups], |_| ends[rng.random_range(0..4usize)]);
-    let weights = b.constant("w", weights);
-    let (layout, data_zero_point, weight_zero_point) = (Layout::Nhwc, rng.random_range(-128..128), -128);
+    let less = |most| {
+        let weights = weights.as_slice::<i8>().unwrap();
+        let ends = [-255, most, rng.random_range(-255..most)];
+        Tensor::from_fn(&[outputs, 3, 3, c / groups], |i| ends[weights[i] as usize % 3])
+    };
+    let weights = b.constant("w", own.map_or(weights.clone(), less));
+    let weight_zero_point = if own.is_some() { 0 } else { -128 };
+    let (layout, data_zero_point) = (Layout::Nhwc, rng.random_range(-128..128));
     let (strides, pads, dilations) = ([1, 1], [1; 4], [1, 1]);
     let acc = if kind == 2 {
         let op = ConvTranspose2d {
@@ -380,13 +387,29 @@ fn weights_255_above_their_zero_point() {
     for config in configs() {
         for seed in 0..6 {
             let mut rng = StdRng::seed_from_u64(seed);
-            let graph = far_weights(&mut rng, seed as usize % 3);
+            let graph = far_weights(&mut rng, seed as usize % 3, None);
             let inputs = [int8(&mut rng, &[1, 6, 7, graph.ty(graph.inputs().next().unwrap().1).shape().unwrap()[3]])];
             let cpu = on_cpu(&check(&graph, &config, &inputs));
             let why = "a weight lies 255 above its zero point; two weight tiles reach 254, and the configuration is built \
                        without wgt_zp";
             assert_eq!(config.wgt_zp, cpu.is_empty(), "{}: {cpu:?}", config.name);
             assert!(config.wgt_zp || cpu[0].ends_with(why), "{}: {cpu:?}", config.name);
+        }
+    }
+}
+
+/// What two tiles reach is the array's whatever the zero points of channels are.
+#[test]
+fn weights_less_zero_points_of_their_own() {
+    for config in configs() {
+        for (seed, most) in (0..6).flat_map(|seed| [254, 255].map(|most| (seed, most))) {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let graph = far_weights(&mut rng, seed as usize % 3, Some(most));
+            let inputs = [int8(&mut rng, &[1, 6, 7, graph.ty(graph.inputs().next().unwrap().1).shape().unwrap()[3]])];
+            let cpu = on_cpu(&check(&graph, &config, &inputs));
+            let why = "two weight tiles reach 254, and channels have zero points of their own";
+            assert_eq!(most == 254, cpu.is_empty(), "{}: {cpu:?}", config.name);
+            assert!(most == 254 || cpu[0].ends_with(why), "{}: {cpu:?}", config.name);
         }
     }
 }
@@ -498,18 +521,6 @@ fn odd_configurations_leave_to_the_cpu_what_they_cannot_do() {
     }
 }
 
-/// The operators that every backend is held to: some stay on the CPU, and all values are right.
-#[test]
-fn the_suite() {
-    for config in configs() {
-        let mut offloaded = 0;
-        for problem in crate::suite::problems(7, 6).unwrap() {
-            let parts = check(&problem.graph, &config, &problem.inputs);
-            offloaded += usize::from(on_cpu(&parts).is_empty());
-        }
-        assert!(offloaded >= 12, "{}: only {offloaded} problems are offloaded", config.name);
-    }
-}
 /// Where loads cannot pad, padding is loaded: nothing more is left to the CPU.
 #[test]
 fn padding_needs_no_loads_that_pad() {
@@ -524,3 +535,15 @@ fn padding_needs_no_loads_that_pad() {
     }
 }
 
+/// The operators that every backend is held to: some stay on the CPU, and all values are right.
+#[test]
+fn the_suite() {
+    for config in configs() {
+        let mut offloaded = 0;
+        for problem in crate::suite::problems(7, 6).unwrap() {
+            let parts = check(&problem.graph, &config, &problem.inputs);
+            offloaded += usize::from(on_cpu(&parts).is_empty());
+        }
+        assert!(offloaded >= 12, "{}: only {offloaded} problems are offloaded", config.name);
+    }
+}
