@@ -16,14 +16,14 @@ pub enum InputError {
         known: Vec<String>,
     },
     /// An input without data.
-    #[error("input {name} ({ty}) is missing; give it with --input {name}=FILE{}", if *made_up { ", or --input random for made-up data" } else { "" })]
+    #[error("input {name} ({ty}) is missing; {remedy}")]
     Missing {
         /// The input.
         name: String,
         /// Its type and shape.
         ty: String,
-        /// Whether it can be made up.
-        made_up: bool,
+        /// How it is given.
+        remedy: String,
     },
     /// More data than inputs.
     #[error("{given} arrays given, the model has {known} inputs; give each once")]
@@ -162,7 +162,7 @@ fn ordered(
     let missing = |value: &Value| InputError::Missing {
         name: value.name.clone(),
         ty: format!("{} {}", value.dtype, shape_text(&value.shape)),
-        made_up: true,
+        remedy: format!("give it with --input {}=FILE, or --input random for made-up data", value.name),
     };
     slots.into_iter().zip(model).map(|(slot, value)| slot.ok_or_else(|| missing(value))).collect()
 }
@@ -302,7 +302,9 @@ impl Results {
     /// The accelerator's true MACs over what it could have done in its cycles.
     pub fn utilization(&self, artifact: &Artifact, macs_per_cycle: u64) -> Option<f64> {
         let macs = artifact.manifest.offloaded_macs() * self.runs() as u64;
-        self.cycles().map(|cycles| macs as f64 / (cycles * macs_per_cycle) as f64)
+        self.cycles()
+            .filter(|_| artifact.manifest.macs() > 0)
+            .map(|cycles| macs as f64 / (cycles * macs_per_cycle) as f64)
     }
 
     /// Seconds in steps of one place.

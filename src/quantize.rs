@@ -220,14 +220,20 @@ pub fn samples(
     arrays: Vec<(Option<String>, tensor::Tensor)>,
     scaling: Scaling,
 ) -> Result<Vec<Vec<Tensor>>, InputError> {
+    let missing = |name, ty| {
+        let remedy = "give a .npz file with an array for each input, or a .npy file to a model of one".into();
+        InputError::Missing { name, ty, remedy }
+    };
     let value = |(name, ty): &(&str, &TensorType)| {
         let found = ty.shape().zip(tensor::DType::from_name(ty.dtype.name()));
-        let open = || InputError::Missing { name: name.to_string(), ty: ty.to_string(), made_up: false };
-        let (shape, dtype) = found.ok_or_else(open)?;
+        let (shape, dtype) = found.ok_or_else(|| missing(name.to_string(), ty.to_string()))?;
         Ok(Value { name: name.to_string(), dtype, shape, constant: None, source: None })
     };
     let values = inputs.iter().map(value).collect::<Result<Vec<_>, InputError>>()?;
-    let runs = inference::arrange(&values.iter().collect::<Vec<_>>(), arrays, None, scaling)?;
+    let runs = inference::arrange(&values.iter().collect::<Vec<_>>(), arrays, None, scaling).map_err(|e| match e {
+        InputError::Missing { name, ty, .. } => missing(name, ty),
+        other => other,
+    })?;
     let of_run =
         |run: &Vec<tensor::Tensor>| run.iter().map(|t| Tensor::try_from(t).expect("of the model's type")).collect();
     Ok(runs.iter().map(of_run).collect())
@@ -264,12 +270,6 @@ mod tests {
             b.output("y", y);
         });
         assert!(hybrid.unwrap().contains("its weights are int8 but its activations floats"));
-        let integer = advised(DType::I8, |b, x| {
-            let w = b.constant("w", Tensor::from_fn(&[4, 2], |i| i as i8));
-            let y = b.node("y", QMatMul { a_zero_point: 0, b_zero_point: 0 }, &[x, w]).unwrap();
-            b.output("y", y);
-        });
-        assert_eq!(integer, None);
         let quantized = advised(DType::F32, |b, x| {
             let (scale, zero_point, rounding) = (vec![0.1; 4], vec![0; 4], QuantRounding::HalfEven);
             let q =
@@ -281,6 +281,21 @@ mod tests {
             b.output("y", y);
         });
         assert!(quantized.unwrap().contains("it is quantized, but in a form that leaves its products in floats"));
+        let integer = advised(DType::I8, |b, x| {
+            let w = b.constant("w", Tensor::from_fn(&[4, 2], |i| i as i8));
+            let y = b.node("y", QMatMul { a_zero_point: 0, b_zero_point: 0 }, &[x, w]).unwrap();
+            b.output("y", y);
+        });
+        assert_eq!(integer, None);
+    }
+
+    #[test]
+    fn a_missing_input_comes_with_the_samples() {
+        let ty = TensorType::new(DType::F32, &[1, 2]);
+        let one = tensor::Tensor::from_f32(vec![1, 2], &[1.0, 2.0]).unwrap();
+        let error = samples(&[("a", &ty), ("b", &ty)], vec![(None, one)], Scaling::NONE).unwrap_err().to_string();
+        let remedy = "give a .npz file with an array for each input, or a .npy file to a model of one";
+        assert_eq!(error, format!("input b (f32 1x2) is missing; {remedy}"));
     }
 
     #[test]
