@@ -25,6 +25,16 @@ pub enum InputError {
         /// How it is given.
         remedy: String,
     },
+    /// An input that no data fill.
+    #[error("input {name} ({ty}) has no elements: its dimension {axis} is 0")]
+    Empty {
+        /// The input.
+        name: String,
+        /// Its type and shape.
+        ty: String,
+        /// The first dimension without elements.
+        axis: usize,
+    },
     /// More data than inputs.
     #[error("{given} arrays given, the model has {known} inputs; give each once")]
     TooMany {
@@ -179,7 +189,7 @@ pub fn to_file_floats(about: &About, outputs: &mut [Tensor]) {
 /// Cuts every input into the pieces of single runs.
 ///
 /// # Errors
-/// [`InputError::Type`] or [`InputError::Runs`].
+/// [`InputError::Empty`], [`InputError::Type`] or [`InputError::Runs`].
 pub fn split(model: &[&Value], inputs: &[Tensor]) -> Result<Vec<Vec<Tensor>>, InputError> {
     split_scaled(model, inputs, Scaling::NONE)
 }
@@ -188,16 +198,20 @@ fn split_scaled(model: &[&Value], inputs: &[Tensor], scaling: Scaling) -> Result
     // A model without inputs computes what it has to once.
     let mut runs: Vec<Vec<Tensor>> = if model.is_empty() { vec![Vec::new()] } else { Vec::new() };
     for (index, (value, tensor)) in model.iter().zip(inputs).enumerate() {
+        if let Some(axis) = value.shape.iter().position(|&n| n == 0) {
+            let ty = format!("{} {}", value.dtype, shape_text(&value.shape));
+            return Err(InputError::Empty { name: value.name.clone(), ty, axis });
+        }
         let data = fitted(value, tensor, scaling)?;
         let size = value.bytes();
-        let times = data.len() / size.max(1);
+        let times = data.len() / size;
         if index == 0 {
             runs = vec![Vec::new(); times];
         } else if runs.len() != times {
             let (name, first) = (value.name.clone(), model[0].name.clone());
             return Err(InputError::Runs { name, found: times, first, wanted: runs.len() });
         }
-        for (list, bytes) in runs.iter_mut().zip(data.chunks(size.max(1))) {
+        for (list, bytes) in runs.iter_mut().zip(data.chunks(size)) {
             list.push(Tensor { dtype: value.dtype, shape: value.shape.clone(), bytes: bytes.to_vec() });
         }
     }
