@@ -313,7 +313,7 @@ impl Results {
         self.reports.iter().map(RunReport::cycles).sum::<Option<u64>>().filter(|_| !self.reports.is_empty())
     }
 
-    /// The accelerator's true MACs over what it could have done in its cycles.
+    /// The accelerator's true MACs over what it could have done in its cycles, where the network has any.
     pub fn utilization(&self, artifact: &Artifact, macs_per_cycle: u64) -> Option<f64> {
         let macs = artifact.manifest.offloaded_macs() * self.runs() as u64;
         self.cycles()
