@@ -16,14 +16,24 @@ pub enum InputError {
         known: Vec<String>,
     },
     /// An input without data.
-    #[error("input {name} ({ty}) is missing; give it with --input {name}=FILE{}", if *made_up { ", or --input random for made-up data" } else { "" })]
+    #[error("input {name} ({ty}) is missing; {remedy}")]
     Missing {
         /// The input.
         name: String,
         /// Its type and shape.
         ty: String,
-        /// Whether it can be made up.
-        made_up: bool,
+        /// How it is given.
+        remedy: String,
+    },
+    /// An input that no data fill.
+    #[error("input {name} ({ty}) has no elements: its dimension {axis} is 0")]
+    Empty {
+        /// The input.
+        name: String,
+        /// Its type and shape.
+        ty: String,
+        /// The first dimension without elements.
+        axis: usize,
     },
     /// More data than inputs.
     #[error("{given} arrays given, the model has {known} inputs; give each once")]
@@ -162,7 +172,7 @@ fn ordered(
     let missing = |value: &Value| InputError::Missing {
         name: value.name.clone(),
         ty: format!("{} {}", value.dtype, shape_text(&value.shape)),
-        made_up: true,
+        remedy: format!("give it with --input {}=FILE, or --input random for made-up data", value.name),
     };
     slots.into_iter().zip(model).map(|(slot, value)| slot.ok_or_else(|| missing(value))).collect()
 }
@@ -179,7 +189,7 @@ pub fn to_file_floats(about: &About, outputs: &mut [Tensor]) {
 /// Cuts every input into the pieces of single runs.
 ///
 /// # Errors
-/// [`InputError::Type`] or [`InputError::Runs`].
+/// [`InputError::Empty`], [`InputError::Type`] or [`InputError::Runs`].
 pub fn split(model: &[&Value], inputs: &[Tensor]) -> Result<Vec<Vec<Tensor>>, InputError> {
     split_scaled(model, inputs, Scaling::NONE)
 }
@@ -188,16 +198,20 @@ fn split_scaled(model: &[&Value], inputs: &[Tensor], scaling: Scaling) -> Result
     // A model without inputs computes what it has to once.
     let mut runs: Vec<Vec<Tensor>> = if model.is_empty() { vec![Vec::new()] } else { Vec::new() };
     for (index, (value, tensor)) in model.iter().zip(inputs).enumerate() {
+        if let Some(axis) = value.shape.iter().position(|&n| n == 0) {
+            let ty = format!("{} {}", value.dtype, shape_text(&value.shape));
+            return Err(InputError::Empty { name: value.name.clone(), ty, axis });
+        }
         let data = fitted(value, tensor, scaling)?;
         let size = value.bytes();
-        let times = data.len() / size.max(1);
+        let times = data.len() / size;
         if index == 0 {
             runs = vec![Vec::new(); times];
         } else if runs.len() != times {
             let (name, first) = (value.name.clone(), model[0].name.clone());
             return Err(InputError::Runs { name, found: times, first, wanted: runs.len() });
         }
-        for (list, bytes) in runs.iter_mut().zip(data.chunks(size.max(1))) {
+        for (list, bytes) in runs.iter_mut().zip(data.chunks(size)) {
             list.push(Tensor { dtype: value.dtype, shape: value.shape.clone(), bytes: bytes.to_vec() });
         }
     }
@@ -299,10 +313,12 @@ impl Results {
         self.reports.iter().map(RunReport::cycles).sum::<Option<u64>>().filter(|_| !self.reports.is_empty())
     }
 
-    /// The accelerator's true MACs over what it could have done in its cycles.
+    /// The accelerator's true MACs over what it could have done in its cycles, where the network has any.
     pub fn utilization(&self, artifact: &Artifact, macs_per_cycle: u64) -> Option<f64> {
         let macs = artifact.manifest.offloaded_macs() * self.runs() as u64;
-        self.cycles().map(|cycles| macs as f64 / (cycles * macs_per_cycle) as f64)
+        self.cycles()
+            .filter(|_| artifact.manifest.macs() > 0)
+            .map(|cycles| macs as f64 / (cycles * macs_per_cycle) as f64)
     }
 
     /// Seconds in steps of one place.

@@ -20,7 +20,15 @@ const UNREAD: &[&str] = &[
 /// Why a picture is no input.
 #[derive(Debug, thiserror::Error)]
 pub enum PictureError {
-    /// The file cannot be read, or does not decode.
+    /// The file cannot be read.
+    #[error("cannot read {file}: {source}")]
+    Read {
+        /// The file.
+        file: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file does not decode.
     #[error("{file} is not a picture that can be read: {source}; give a PNG, JPEG, WebP, BMP or GIF file")]
     Decode {
         /// The file.
@@ -225,12 +233,13 @@ fn jpeg_ends(bytes: &[u8]) -> bool {
 /// Reads a picture's file.
 ///
 /// # Errors
-/// [`PictureError::Decode`].
+/// [`PictureError::Read`], [`PictureError::Decode`].
 pub fn read(path: &Path) -> Result<DynamicImage, PictureError> {
     let file = path.display().to_string();
-    let bytes =
-        std::fs::read(path).map_err(|e| PictureError::Decode { file: file.clone(), source: ImageError::IoError(e) })?;
-    decode(&bytes, &file)
+    match std::fs::read(path) {
+        Ok(bytes) => decode(&bytes, &file),
+        Err(source) => Err(PictureError::Read { file, source }),
+    }
 }
 
 /// Dimensions of an input for pictures.

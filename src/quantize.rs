@@ -199,6 +199,12 @@ pub fn advice(manifest: &Manifest, file: &str) -> Option<String> {
              tilewright quantize FLOAT_MODEL --calibrate SAMPLES -o OUT.onnx"
         ));
     }
+    if manifest.nodes.iter().any(|node| node.op == "quantize") {
+        return Some(format!(
+            "nothing of {file} can be offloaded: it is quantized, but in a form that leaves its products in floats; the accelerator \
+             takes int8 data with one scale and zero point, and int8 weights with one of each, or one for each output channel"
+        ));
+    }
     Some(format!(
         "nothing of {file} can be offloaded: it computes in floats, and the accelerator in int8; make an int8 model of it with \
          tilewright quantize {file} --calibrate SAMPLES -o OUT.onnx"
@@ -214,14 +220,20 @@ pub fn samples(
     arrays: Vec<(Option<String>, tensor::Tensor)>,
     scaling: Scaling,
 ) -> Result<Vec<Vec<Tensor>>, InputError> {
+    let missing = |name, ty| {
+        let remedy = "give a .npz file with an array for each input, or a .npy file to a model of one".into();
+        InputError::Missing { name, ty, remedy }
+    };
     let value = |(name, ty): &(&str, &TensorType)| {
         let found = ty.shape().zip(tensor::DType::from_name(ty.dtype.name()));
-        let open = || InputError::Missing { name: name.to_string(), ty: ty.to_string(), made_up: false };
-        let (shape, dtype) = found.ok_or_else(open)?;
+        let (shape, dtype) = found.ok_or_else(|| missing(name.to_string(), ty.to_string()))?;
         Ok(Value { name: name.to_string(), dtype, shape, constant: None, source: None })
     };
     let values = inputs.iter().map(value).collect::<Result<Vec<_>, InputError>>()?;
-    let runs = inference::arrange(&values.iter().collect::<Vec<_>>(), arrays, None, scaling)?;
+    let runs = inference::arrange(&values.iter().collect::<Vec<_>>(), arrays, None, scaling).map_err(|e| match e {
+        InputError::Missing { name, ty, .. } => missing(name, ty),
+        other => other,
+    })?;
     let of_run =
         |run: &Vec<tensor::Tensor>| run.iter().map(|t| Tensor::try_from(t).expect("of the model's type")).collect();
     Ok(runs.iter().map(of_run).collect())
@@ -230,7 +242,7 @@ pub fn samples(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilewright_compiler::graph::op::{HybridDense, MatMul, QMatMul};
+    use tilewright_compiler::graph::op::{Dequantize, HybridDense, MatMul, QMatMul, QuantRounding, Quantize};
     use tilewright_compiler::graph::{self, DType, GraphBuilder};
 
     /// What is said of a network that `make` builds of data `[1, 4]` and its weights.
@@ -258,12 +270,32 @@ mod tests {
             b.output("y", y);
         });
         assert!(hybrid.unwrap().contains("its weights are int8 but its activations floats"));
+        let quantized = advised(DType::F32, |b, x| {
+            let (scale, zero_point, rounding) = (vec![0.1; 4], vec![0; 4], QuantRounding::HalfEven);
+            let q =
+                Quantize { scale: scale.clone(), zero_point: zero_point.clone(), axis: 1, rounding, dtype: DType::I8 };
+            let q = b.node("q", q, &[x]).unwrap();
+            let x = b.node("dq", Dequantize { scale, zero_point, axis: 1 }, &[q]).unwrap();
+            let w = b.constant("w", Tensor::from_fn(&[4, 2], |i| i as f32));
+            let y = b.node("y", MatMul {}, &[x, w]).unwrap();
+            b.output("y", y);
+        });
+        assert!(quantized.unwrap().contains("it is quantized, but in a form that leaves its products in floats"));
         let integer = advised(DType::I8, |b, x| {
             let w = b.constant("w", Tensor::from_fn(&[4, 2], |i| i as i8));
             let y = b.node("y", QMatMul { a_zero_point: 0, b_zero_point: 0 }, &[x, w]).unwrap();
             b.output("y", y);
         });
         assert_eq!(integer, None);
+    }
+
+    #[test]
+    fn a_missing_input_comes_with_the_samples() {
+        let ty = TensorType::new(DType::F32, &[1, 2]);
+        let one = tensor::Tensor::from_f32(vec![1, 2], &[1.0, 2.0]).unwrap();
+        let error = samples(&[("a", &ty), ("b", &ty)], vec![(None, one)], Scaling::NONE).unwrap_err().to_string();
+        let remedy = "give a .npz file with an array for each input, or a .npy file to a model of one";
+        assert_eq!(error, format!("input b (f32 1x2) is missing; {remedy}"));
     }
 
     #[test]

@@ -120,7 +120,10 @@ pub fn difference(got: &Tensor, want: &Tensor) -> f64 {
     tilewright_runtime::tensor::largest_distance(got, want) / scale
 }
 
-type Kind = fn(&mut Numbers, Layout) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>);
+/// An operator, the types of its operands, and those of them that are not just any data.
+type Made = (Op, Vec<TensorType>, Vec<(usize, Tensor)>);
+
+type Kind = fn(&mut Numbers, Layout) -> Made;
 
 const KINDS: &[Kind] = &[
     |n, l| conv(n, l, DType::F32),
@@ -352,7 +355,7 @@ fn image(layout: Layout, dtype: DType, [n, h, w, c]: [usize; 4]) -> TensorType {
     }
 }
 
-fn conv(n: &mut Numbers, layout: Layout, dtype: DType) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
+fn conv(n: &mut Numbers, layout: Layout, dtype: DType) -> Made {
     let dilations = [n.size(1, 2), n.size(1, 2)];
     let kernel = [n.size(1, 3), n.size(1, 4)];
     let reach = |i: usize| (kernel[i] - 1) * dilations[i] + 1;
@@ -381,14 +384,14 @@ fn weight_zero_point(n: &mut Numbers, dtype: DType) -> i32 {
     if dtype == DType::I8 && n.int(0, 1) == 1 { n.int(-128, 127) as i32 } else { 0 }
 }
 
-fn hybrid_dense(n: &mut Numbers, asymmetric: bool) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
+fn hybrid_dense(n: &mut Numbers, asymmetric: bool) -> Made {
     let (m, k, o) = (n.size(1, 3), n.size(1, 24), n.size(1, 7));
     let vector = ty(DType::F32, &[o]);
     let types = vec![ty(DType::F32, &[m, k]), ty(DType::I8, &[o, k]), vector.clone(), vector];
     (HybridDense { asymmetric }.into(), types, vec![])
 }
 
-fn dense(n: &mut Numbers, dtype: DType) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
+fn dense(n: &mut Numbers, dtype: DType) -> Made {
     let (m, k, p) = (n.size(1, 3), n.size(1, 70), n.size(1, 20));
     let mut types = vec![ty(dtype, &[m, k]), ty(dtype, &[p, k])];
     let mut data_zero_point = 0;
@@ -410,12 +413,12 @@ fn pool(n: &mut Numbers, layout: Layout, dtype: DType) -> (TensorType, [usize; 2
     (data, kernel, [n.size(1, 3), n.size(1, 3)], pads)
 }
 
-fn max_pool(n: &mut Numbers, layout: Layout, dtype: DType) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
+fn max_pool(n: &mut Numbers, layout: Layout, dtype: DType) -> Made {
     let (data, kernel, strides, pads) = pool(n, layout, dtype);
     (MaxPool2d { kernel, strides, pads, dilations: [1, 1], layout }.into(), vec![data], vec![])
 }
 
-fn avg_pool(n: &mut Numbers, layout: Layout, dtype: DType, all: bool) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
+fn avg_pool(n: &mut Numbers, layout: Layout, dtype: DType, all: bool) -> Made {
     let (data, kernel, strides, pads) = pool(n, layout, dtype);
     let op = AvgPool2d {
         kernel,
@@ -430,7 +433,7 @@ fn avg_pool(n: &mut Numbers, layout: Layout, dtype: DType, all: bool) -> (Op, Ve
     (op.into(), vec![data], vec![])
 }
 
-fn qavg_pool(n: &mut Numbers, layout: Layout) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
+fn qavg_pool(n: &mut Numbers, layout: Layout) -> Made {
     let (data, kernel, strides, pads) = pool(n, layout, DType::I8);
     let mode = if n.int(0, 1) == 0 { Rounding::Double } else { Rounding::Single };
     let all = kernel[0] * kernel[1];
@@ -450,7 +453,7 @@ fn qavg_pool(n: &mut Numbers, layout: Layout) -> (Op, Vec<TensorType>, Vec<(usiz
     (op.into(), vec![data], vec![])
 }
 
-fn requantize(n: &mut Numbers, layout: Layout) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
+fn requantize(n: &mut Numbers, layout: Layout) -> Made {
     let s = [n.size(1, 2), n.size(1, 4), n.size(1, 4), n.size(1, 9)];
     let (axis, mode) = (layout.channel_axis(), if n.int(0, 1) == 0 { Rounding::Double } else { Rounding::Single });
     let zero_point = n.int(-128, 127) as i32;

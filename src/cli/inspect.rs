@@ -50,8 +50,10 @@ fn describe(artifact: &Artifact) -> String {
         let value = &m.values[id.0 as usize];
         text += &format!("{what:<10} {name}: {} {}\n", value.dtype, shape_text(&value.shape));
     }
-    let share = 100.0 * m.offloaded_macs() as f64 / m.macs().max(1) as f64;
-    text += &format!("MACs       {} a run, {share:.2} % on the accelerator\n", m.macs());
+    text += &match m.offloaded_share() {
+        Some(share) => format!("MACs       {} a run, {:.2} % on the accelerator\n", m.macs(), 100.0 * share),
+        None => "MACs       0 a run: the network has no products\n".into(),
+    };
     text += &format!("data       {} blobs, {} bytes\n", m.blobs.len(), artifact.blob_bytes());
     let need = artifact.device_need();
     if need.total() > 0 {

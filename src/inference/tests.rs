@@ -54,6 +54,8 @@ fn a_longer_first_axis_means_more_runs() {
             format!("input x is i8 {found}, the model takes i8 2x3, or a multiple of its first axis")
         );
     }
+    let error = split(&[&value("e", &[1, 0, 4])], &[bytes(&[1, 0, 4])]).unwrap_err().to_string();
+    assert_eq!(error, "input e (i8 1x0x4) has no elements: its dimension 1 is 0");
 }
 
 #[test]

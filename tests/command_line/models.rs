@@ -326,3 +326,19 @@ fn the_worst_stalls_of_a_model_are_the_same_on_the_cycle_model_and_the_design() 
     assert!(worst.iter().any(|stall| !stall["tokens_of"].as_array().unwrap().is_empty()), "{csim}");
     assert_eq!(csim, stalls("rtl"));
 }
+
+#[test]
+fn a_network_without_products_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = carried("tflite-ops/tanh.tflite");
+    let run = ["run", &model, "--input", "random", "--device", "csim"];
+    let text = fine(dir.path(), &run);
+    assert!(text.contains("\nMACs          0 (the network has no products)\n") && !text.contains('%'), "{text}");
+    let report = json(&fine(dir.path(), &[&run[..], &["--json"]].concat()));
+    assert!(
+        report["cycles"].is_u64() && report["utilization"].is_null() && report["offloaded_macs_fraction"].is_null()
+    );
+    fine(dir.path(), &["compile", &model, "-o", "t.twa"]);
+    let page = fine(dir.path(), &["inspect", "t.twa"]);
+    assert!(page.contains("\nMACs       0 a run: the network has no products\n"), "{page}");
+}

@@ -64,7 +64,7 @@ fn pictures_and_names_that_do_not_fit_are_refused() {
     let model = lenet.as_str();
     let cases: &[(&[&str], &str)] = &[
         (&["run", model, "--input", "cut.png"], "cut.png is not a picture that can be read"),
-        (&["run", model, "--input", "none.png"], "none.png is not a picture that can be read"),
+        (&["run", model, "--input", "none.png"], "cannot read none.png: No such file or directory"),
         (&["run", model, "--input", &photo], "--preprocess mean=127.5,scale=127.5"),
         (&["run", model, "--input", &photo, "--preprocess", "men=1"], "men is not known; keys are crop=SHARE"),
         (&["run", "zoo:lenet", "--preprocess", "mean=1"], "--preprocess is for pictures"),

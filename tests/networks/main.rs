@@ -16,6 +16,7 @@ mod random;
 mod random_onnx;
 mod resnet;
 mod shapes;
+mod small;
 mod tflite;
 
 use std::collections::HashMap;

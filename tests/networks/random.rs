@@ -13,6 +13,7 @@ use tilewright_runtime::tensor::{DType as Stored, Tensor};
 
 use crate::resnet::PRESETS;
 use crate::run;
+use crate::small::small_parts;
 
 const LAYOUT: Layout = Layout::Nhwc;
 
@@ -101,19 +102,23 @@ pub fn network(seed: u64) -> (Graph, graph::Tensor) {
 
 /// Runs networks on a device; at least half of the multiply-accumulates must be offloaded.
 fn check(hw: &str, device: DeviceKind, seeds: std::ops::Range<u64>) {
-    let config = HwConfig::load(hw).unwrap();
+    check_with(&HwConfig::load(hw).unwrap(), device, seeds);
+}
+
+fn check_with(config: &HwConfig, device: DeviceKind, seeds: std::ops::Range<u64>) {
+    let hw = &config.name;
     let (mut offloaded, mut all) = (0, 0);
     for seed in seeds {
         let (graph, input) = network(seed);
         let expected = eval(&graph, std::slice::from_ref(&input)).unwrap();
         // Every other network with operators fused into tiles.
         let level = if seed % 2 == 0 { 3 } else { 2 };
-        let options = Options { offload: Offload::all_if(device != DeviceKind::Cpu), level, ..Options::new(&config) };
+        let options = Options { offload: Offload::all_if(device != DeviceKind::Cpu), level, ..Options::new(config) };
         let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         offloaded += artifact.manifest.offloaded_macs();
         all += artifact.manifest.macs();
         let input = Tensor::new(Stored::I8, input.shape().to_vec(), input.to_bytes()).unwrap();
-        let found = run(artifact, &config, device, &[input]).outputs;
+        let found = run(artifact, config, device, &[input]).outputs;
         let found = graph::Tensor::try_from(&found[0]).unwrap();
         assert!(found == expected[0], "the network of seed {seed} differs on {device} with {hw}");
     }
@@ -129,6 +134,13 @@ pub fn asked() -> Option<u64> {
 fn random_networks_equal_the_evaluation_on_fsim() {
     for (hw, first) in PRESETS.iter().zip((0..).step_by(1000)) {
         check(hw, DeviceKind::Fsim, first..first + asked().unwrap_or(3));
+    }
+}
+
+#[test]
+fn random_networks_equal_the_evaluation_on_small_parts() {
+    for (config, first) in small_parts().iter().zip((0..).step_by(1000)) {
+        check_with(config, DeviceKind::Fsim, first..first + asked().unwrap_or(6));
     }
 }
 

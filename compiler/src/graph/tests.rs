@@ -148,7 +148,7 @@ fn operators_refuse_what_they_cannot_take() {
     let i = |s: &[usize]| TensorType::new(DType::I8, s);
     check(conv().into(), &[i(&[1, 9, 7, 4])], "takes 2 to 3 operands, found 1");
     check(conv().into(), &[i(&[1, 9, 7, 4]), i(&[8, 3, 2, 5])], "`weight` must be of 4 input channels");
-    check(conv().into(), &[i(&[1, 1, 1, 4]), i(&[8, 9, 2, 4])], "`kernel` reach over 9 elements of height");
+    check(conv().into(), &[i(&[1, 1, 1, 4]), i(&[8, 9, 2, 4])], "`kernel` reaches over 9 elements of height, where");
     let stuck = Conv2d { strides: [0, 1], ..conv() };
     check(stuck.into(), &[i(&[1, 9, 7, 4]), i(&[8, 3, 2, 4])], "`strides` must be positive");
     check(Reshape { shape: vec![-1, 5] }.into(), &[f(&[2, 3])], "[-1, 5] does not suit f32[2,3]");

@@ -220,8 +220,31 @@ fn configs() -> Vec<HwConfig> {
         vector_uop_depth: 32,
         bases: 4,
         wgt_zp: false,
-        ..base
+        ..base.clone()
     };
     all.push(name(small, "small memories"));
+    let lanes = HwConfig { vector_lanes: 1, requant_lanes: 1, dma_pad: false, ..base };
+    all.push(name(HwConfig { batch: 2, block_in: 4, block_out: 8, ..lanes.clone() }, "2x4x8 without dma_pad"));
+    all.push(name(HwConfig { block_in: 8, block_out: 8, ..lanes.clone() }, "1x8x8 without dma_pad"));
+    // Without packed loads and stores many moves are the CPU's.
+    all.push(name(HwConfig { dma_pack: true, ..small_part(lanes) }, "a small part"));
     all
+}
+
+/// A configuration with less of a load, of loops and of addresses, as small FPGAs have it.
+fn small_part(config: HwConfig) -> HwConfig {
+    HwConfig {
+        block_in: 4,
+        block_out: 2,
+        dma_pad: false,
+        dma_pack: false,
+        loops: 2,
+        bases: 4,
+        offset_bits: 20,
+        stride_bits: 16,
+        vector_lanes: 1,
+        requant_lanes: 1,
+        bus_bits: 16,
+        ..config
+    }
 }

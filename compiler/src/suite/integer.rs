@@ -2,15 +2,18 @@
 
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
-use super::{Kind, Numbers, image, ty};
+use super::{Kind, Made, Numbers, conv, dense, image, ty};
 use crate::graph::op::{
     BilinearU8, ConvTranspose2d, HybridConv2d, Layout, Lookup, QMatMul, QMul, QSquaredDifference, Resample,
 };
-use crate::graph::{DType, Op, Tensor, TensorType};
+use crate::graph::{DType, Op, Tensor};
 
 pub(super) const KINDS: &[Kind] = &[
     |n, l| conv_transpose(n, l, DType::F32),
     |n, l| conv_transpose(n, l, DType::I8),
+    |n, l| wide(n, |n| conv_transpose(n, l, DType::I8)),
+    |n, l| wide(n, |n| conv(n, l, DType::I8)),
+    |n, _| wide(n, |n| dense(n, DType::I8)),
     |n, _| {
         let (m, k, p) = (n.size(1, 5), n.size(1, 19), n.size(1, 6));
         let (a, b) = (n.size(1, 3), n.size(1, 2));
@@ -73,7 +76,22 @@ fn zero(n: &mut Numbers) -> i32 {
     n.int(-128, 127) as i32
 }
 
-fn hybrid_conv(n: &mut Numbers) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
+/// A product of bytes with i32 weights, which are bytes less their zero points.
+fn wide(n: &mut Numbers, make: impl Fn(&mut Numbers) -> Made) -> Made {
+    let (mut op, mut types, mut fixed) = make(n);
+    match &mut op {
+        Op::Conv2d(op) => op.weight_zero_point = 0,
+        Op::ConvTranspose2d(op) => op.weight_zero_point = 0,
+        Op::Dense(op) => op.weight_zero_point = 0,
+        _ => {}
+    }
+    let shape = types[1].shape().unwrap_or_default();
+    fixed.push((1, Tensor::from_fn(&shape, |_| n.int(-255, 255) as i32)));
+    types[1] = ty(DType::I32, &shape);
+    (op, types, fixed)
+}
+
+fn hybrid_conv(n: &mut Numbers) -> Made {
     let kernel = [n.size(1, 3), n.size(1, 3)];
     let (groups, depth, per_group) = match n.int(0, 2) {
         0 => (n.size(2, 5), 1, 1),
@@ -94,7 +112,7 @@ fn hybrid_conv(n: &mut Numbers) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
     (op.into(), types, vec![])
 }
 
-fn conv_transpose(n: &mut Numbers, layout: Layout, dtype: DType) -> (Op, Vec<TensorType>, Vec<(usize, Tensor)>) {
+fn conv_transpose(n: &mut Numbers, layout: Layout, dtype: DType) -> Made {
     let (kernel, strides) = ([n.size(1, 4), n.size(1, 4)], [n.size(1, 3), n.size(1, 3)]);
     let dilations = [n.size(1, 2), n.size(1, 2)];
     let from = [n.size(1, 5), n.size(1, 5)];

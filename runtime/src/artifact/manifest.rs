@@ -368,6 +368,12 @@ impl Manifest {
         self.nodes.iter().filter(|node| node.place == Place::Accel).map(|node| node.macs).sum()
     }
 
+    /// Their share, where the network has any.
+    pub fn offloaded_share(&self) -> Option<f64> {
+        let macs = self.macs();
+        (macs > 0).then(|| self.offloaded_macs() as f64 / macs as f64)
+    }
+
     /// Checks that every reference leads somewhere, that constants have the bytes of their shape, and that every value is
     /// there before it is read. `blob_lens` are the bytes of each blob.
     ///

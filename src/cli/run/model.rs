@@ -217,7 +217,7 @@ fn json(
         "compile_s": times.compile_s,
         "open_s": times.open_s,
         "dram": tilewright::dram::text(&config.dram, config.bus_bytes()),
-        "offloaded_macs_fraction": manifest.offloaded_macs() as f64 / manifest.macs().max(1) as f64,
+        "offloaded_macs_fraction": manifest.offloaded_share(),
         "nodes": nodes,
         "steps": steps,
         "outputs": outputs,
@@ -248,17 +248,18 @@ fn summary(report: &Value, artifact: &Artifact, results: &Results) -> String {
         report["hw"].as_str().unwrap_or(""),
         results.runs()
     );
-    if let (Some(cycles), Some(utilization)) = (report["cycles"].as_u64(), report["utilization"].as_f64()) {
-        text += &format!("cycles        {cycles} ({:.1} % of the multipliers' time used)\n", 100.0 * utilization);
+    if let Some(cycles) = report["cycles"].as_u64() {
+        let used = report["utilization"].as_f64();
+        let used = used.map(|share| format!(" ({:.1} % of the multipliers' time used)", 100.0 * share));
+        text += &format!("cycles        {cycles}{}\n", used.unwrap_or_default());
         text += &format!("dram          {}\n", report["dram"].as_str().unwrap_or(""));
         let speed = cycles as f64 / number("accel_s").max(1e-9) / 1e6;
         text += &format!("speed         {speed:.2} million cycles a second\n");
     }
-    text += &format!(
-        "MACs          {} ({:.2} % on the accelerator)\n",
-        report["macs"],
-        100.0 * number("offloaded_macs_fraction")
-    );
+    text += &match report["offloaded_macs_fraction"].as_f64() {
+        Some(share) => format!("MACs          {} ({:.2} % on the accelerator)\n", report["macs"], 100.0 * share),
+        None => "MACs          0 (the network has no products)\n".into(),
+    };
     text += &format!(
         "time          {:.3} s in devices; read {:.3} s, compile {:.3} s, open {:.3} s\n",
         number("wall_s"),

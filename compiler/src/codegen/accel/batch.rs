@@ -106,7 +106,7 @@ impl Group {
         ratio: usize,
     ) -> Result<(), DriverError> {
         if e.config.batch == 1 {
-            return windows.iter().try_for_each(|w| e.b.load(w.load(place, to, ratio)));
+            return windows.iter().try_for_each(|w| e.load(w.load(place, to, ratio)));
         }
         let layout = place.layout;
         let entry_bytes = e.config.entry_bytes(to.mem) as usize;
@@ -115,7 +115,7 @@ impl Group {
             if self.fill == Fill::Neighbours {
                 let (from, bytes) = neighbours(place, w.columns.start, w.columns.inside, e.config);
                 let offset = layout.offset(w.image, w.blocks.start * layout.block, 0, 0) + from;
-                e.b.load(Load {
+                e.load(Load {
                     base: place.region.0,
                     offset: place.offset + offset as u64,
                     row_bytes: bytes as u32,
@@ -138,7 +138,7 @@ impl Group {
                 ..to
             };
             if pads == 0 && whole <= ROWS && (w.rows.inside == 1 || (w.skip == 1 && joined(w.columns.inside))) {
-                e.b.load(Load {
+                e.load(Load {
                     offset: place.offset + offset(w.blocks.start) as u64,
                     rows: whole as u32,
                     planes: w.blocks.len() as u32,
@@ -150,7 +150,7 @@ impl Group {
                 continue;
             }
             for (i, block) in w.blocks.clone().enumerate() {
-                e.b.load(Load {
+                e.load(Load {
                     offset: place.offset + offset(block) as u64,
                     entry: to.entry + (i * size[0] * size[1] * ratio) as u32,
                     rows: (w.columns.inside * ratio) as u32,

@@ -172,6 +172,8 @@ pub(super) struct Emit<'c> {
     places: HashMap<(ValueId, View), Place>,
     tensors: Vec<TensorPlace>,
     nests: HashMap<Work, Nest>,
+    /// Where bytes of one value lie among the constants, and how many, for loads that cannot pad.
+    pub pads: HashMap<i8, (u64, u32)>,
 }
 
 type Borders = (Vec<(ValueId, View)>, Vec<(ValueId, View)>);
@@ -195,6 +197,7 @@ impl<'c> Emit<'c> {
             places: HashMap::new(),
             tensors: Vec::new(),
             nests: HashMap::new(),
+            pads: HashMap::new(),
         })
     }
 

@@ -8,6 +8,7 @@
 use super::keep::{Kept, OnChip};
 use super::layer::{Conv, Span, reach};
 use super::plan::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, parts};
+use super::rest::array_subtracts;
 use super::view::View;
 use std::ops::Range;
 use tilewright_hw::config::{HwConfig, Mem};
@@ -116,7 +117,7 @@ impl Shape<'_> {
         let single =
             c.groups == channels && self.output.c == channels && c.finish.bias.len() == channels && c.depth() == 1;
         // Weights beyond 8 bits have tiles of their own where the array does not subtract their zero point.
-        let whole = c.rest.is_empty() || config.wgt_zp;
+        let whole = c.rest.is_empty() || array_subtracts(c, config).is_some();
         let walks = (0..2).all(|i| reach(c.kernel[i], c.dilations[i]) >= c.strides[i]);
         let banks = config.banks(Mem::Inp) >= 2 && config.banks(Mem::Acc) >= 2;
         config.vector_mac
@@ -217,7 +218,7 @@ impl Shape<'_> {
         for (i, pair) in strips.chunks(2).enumerate() {
             let ends = [i == 0, i + 1 == pairs];
             let lists: Vec<Vec<Step>> =
-                pair.iter().map(|s| self.strip_steps(s, tile.rows, ends, config)).collect::<Option<_>>()?;
+                pair.iter().map(|s| self.strip_steps(s, tile.rows, ends)).collect::<Option<_>>()?;
             let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
             let turns = (0..longest).flat_map(|k| lists.iter().filter_map(move |l| l.get(k).cloned()));
             steps.extend(turns.map(|step| Step { pair: i, ..step }));
@@ -229,10 +230,10 @@ impl Shape<'_> {
     }
 
     /// The steps of a strip, of which the first or last is shorter at the ends of the layer.
-    fn strip_steps(&self, strip: &Strip, rows: usize, ends: [bool; 2], config: &HwConfig) -> Option<Vec<Step>> {
+    fn strip_steps(&self, strip: &Strip, rows: usize, ends: [bool; 2]) -> Option<Vec<Step>> {
         let all = self.row_span(&strip.rows);
         let columns = self.column_span(&strip.columns);
-        let pads_fit = columns.before.max(columns.after) <= if config.dma_pad { PAD_ENTRIES } else { 0 };
+        let pads_fit = columns.before.max(columns.after) <= PAD_ENTRIES;
         let kept = self.on_chip.input.is_some();
         if !kept && (!pads_fit || columns.inside == 0) {
             return None;
@@ -253,8 +254,7 @@ impl Shape<'_> {
                 before: inside.start.saturating_sub(line),
                 after: end.saturating_sub(inside.end),
             };
-            let most = if config.dma_pad { PAD_ROWS } else { 0 };
-            if !kept && (load.inside > ROWS || load.before.max(load.after) > most) {
+            if !kept && (load.inside > ROWS || load.before.max(load.after) > PAD_ROWS) {
                 return None;
             }
             let rows = strip.rows.start + part.start..strip.rows.start + part.end;

@@ -187,9 +187,22 @@ impl Reader<'_> {
         Ok(Layer { name: node.name.clone(), nodes, inputs, output, kind, then: Vec::new(), on_chip: OnChip::default() })
     }
 
-    pub(super) fn weights(&self, value: ValueId) -> Read<&[i8]> {
+    pub(super) fn bytes(&self, value: ValueId) -> Read<&[i8]> {
         let tensor = self.graph.constant(value).ok_or("its weights are no constant")?;
         tensor.as_slice::<i8>().map_err(|e| e.to_string())
+    }
+
+    /// Weights less their zero point, and the zero point; none where they have it less in the graph.
+    pub(super) fn weights(&self, value: ValueId, zero_point: i32) -> Read<(Vec<i32>, Option<i32>)> {
+        let tensor = self.graph.constant(value).ok_or("its weights are no constant")?;
+        let Ok(wide) = tensor.as_slice::<i32>() else {
+            let less = self.bytes(value)?.iter().map(|&w| i32::from(w) - zero_point).collect();
+            return Ok((less, Some(zero_point)));
+        };
+        match wide.iter().find(|w| !(-255..=255).contains(*w)) {
+            Some(far) => Err(format!("a weight is {far}; weights of bytes lie within 255 of their zero point")),
+            None => Ok((wide.to_vec(), None)),
+        }
     }
 
     fn conv(&self, id: NodeId, node: &Node, op: &op::Conv2d) -> Read<Layer> {
@@ -197,7 +210,8 @@ impl Reader<'_> {
         let input = self.image(node.inputs[0], op.layout)?;
         let output = self.image(node.output(), op.layout)?;
         let shape = self.shape(node.inputs[1])?;
-        let (weights, rest) = split(self.weights(node.inputs[1])?, op.weight_zero_point);
+        let (weights, weight_zero_point) = self.weights(node.inputs[1], op.weight_zero_point)?;
+        let (weights, rest) = split(&weights);
         let (mut nodes, mut finish, slope) = self.finished(id, node, op.layout.channel_axis())?;
         fold_zero_point(&mut finish, &weights, op.data_zero_point);
         fold_zero_point(&mut finish, &rest, op.data_zero_point);
@@ -210,7 +224,7 @@ impl Reader<'_> {
             groups: op.groups,
             weights,
             rest,
-            weight_zero_point: op.weight_zero_point,
+            weight_zero_point,
             pad_value: op.data_zero_point as i8,
             finish,
             slope,
@@ -223,7 +237,7 @@ impl Reader<'_> {
         let data = node.inputs[0];
         self.int8(data)?;
         let (shape, weight) = (self.shape(data)?, self.shape(node.inputs[1])?);
-        let raw = self.weights(node.inputs[1])?;
+        let (raw, weight_zero_point) = self.weights(node.inputs[1], op.weight_zero_point)?;
         let (m, k, n) = (shape[0], shape[1], weight[0]);
         let held = (self.known)(data).filter(|v| v.n == m && v.c * v.h * v.w == k);
         let input = held.unwrap_or_else(|| View::rows(&shape));
@@ -239,7 +253,7 @@ impl Reader<'_> {
                 }
             }
         }
-        let (weights, rest) = split(&weights, op.weight_zero_point);
+        let (weights, rest) = split(&weights);
         let (mut nodes, mut finish, slope) = self.finished(id, node, 1)?;
         fold_zero_point(&mut finish, &weights, op.data_zero_point);
         fold_zero_point(&mut finish, &rest, op.data_zero_point);
@@ -252,7 +266,7 @@ impl Reader<'_> {
             groups: 1,
             weights,
             rest,
-            weight_zero_point: op.weight_zero_point,
+            weight_zero_point,
             pad_value: op.data_zero_point as i8,
             finish,
             slope,

@@ -100,8 +100,8 @@ pub struct Conv {
     pub weights: Vec<i8>,
     /// What the weights less their zero point have beyond; empty where there is nothing.
     pub rest: Vec<i16>,
-    /// Zero point of the weights, which both parts have less.
-    pub weight_zero_point: i32,
+    /// Zero point of the weights, which both parts have less; none where channels have their own.
+    pub weight_zero_point: Option<i32>,
     /// Value of padding: the data's zero point.
     pub pad_value: i8,
     /// What becomes of the sums; the data's zero point is folded into the bias.

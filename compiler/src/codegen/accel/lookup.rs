@@ -18,7 +18,7 @@ impl Reader<'_> {
         if self.graph.constant(data).is_some() {
             return Err("its operand is a constant".into());
         }
-        let table = self.weights(node.inputs[1]).map_err(|_| "its table is no constant")?.to_vec();
+        let table = self.bytes(node.inputs[1]).map_err(|_| "its table is no constant")?.to_vec();
         let view = (self.known)(data).unwrap_or_else(|| any_view(&self.shape(data).unwrap_or_default()));
         self.layer(vec![id], vec![(data, view)], view, Kind::Lookup(table))
     }

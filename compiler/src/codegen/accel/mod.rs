@@ -20,6 +20,7 @@ mod lookup;
 mod mapped;
 mod matmul;
 mod moves;
+mod padding;
 mod pair;
 mod pairs;
 mod plan;

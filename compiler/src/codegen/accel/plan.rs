@@ -159,17 +159,10 @@ pub(super) fn parts(size: usize) -> Vec<usize> {
 }
 
 /// Whether every tile of a dimension can be loaded: with some data, and pads that fit their fields.
-pub(super) fn loadable(
-    out: usize,
-    tile: usize,
-    span: impl Fn(usize, usize) -> Span,
-    most_pads: usize,
-    may_pad: bool,
-) -> bool {
+pub(super) fn loadable(out: usize, tile: usize, span: impl Fn(usize, usize) -> Span, most_pads: usize) -> bool {
     (0..out).step_by(tile).all(|first| {
         let s = span(first, tile.min(out - first));
-        let pads = s.before.max(s.after);
-        s.inside > 0 && s.inside <= ROWS && pads <= if may_pad { most_pads } else { 0 }
+        s.inside > 0 && s.inside <= ROWS && s.before.max(s.after) <= most_pads
     })
 }
 
@@ -226,8 +219,8 @@ fn pool_tiles(
         };
         let pads = if by_pixel { PAD_ROWS } else { PAD_ENTRIES } / ratio;
         let loads = kept
-            || loadable(output.h, rows, |f, n| pool_rows(pool, f, n, input), PAD_ROWS, config.dma_pad)
-                && loadable(output.w, columns, |f, n| pool_columns(pool, f, n, input), pads, config.dma_pad);
+            || loadable(output.h, rows, |f, n| pool_rows(pool, f, n, input), PAD_ROWS)
+                && loadable(output.w, columns, |f, n| pool_columns(pool, f, n, input), pads);
         if !fields || !loads {
             continue;
         }

@@ -13,12 +13,16 @@ use tilewright_hw::HwConfig;
 use tilewright_hw::layout::Weights;
 
 /// Weights less their zero point as a part of 8 bits and what is left, in -127..=128; empty where the first says it all.
-pub(super) fn split(raw: &[i8], zero_point: i32) -> (Vec<i8>, Vec<i16>) {
-    let less = |&w: &i8| i32::from(w) - zero_point;
-    let first = |v: i32| v.clamp(-128, 127);
-    let weights = raw.iter().map(|w| first(less(w)) as i8).collect();
-    let rest: Vec<i16> = raw.iter().map(|w| (less(w) - first(less(w))) as i16).collect();
+pub(super) fn split(less: &[i32]) -> (Vec<i8>, Vec<i16>) {
+    let first = |w: i32| w.clamp(-128, 127);
+    let weights = less.iter().map(|&w| first(w) as i8).collect();
+    let rest: Vec<i16> = less.iter().map(|&w| (w - first(w)) as i16).collect();
     (weights, if rest.iter().all(|&r| r == 0) { Vec::new() } else { rest })
+}
+
+/// The zero point that the array subtracts itself, so that weights beyond 8 bits without it stay as they are.
+pub(super) fn array_subtracts(conv: &Conv, config: &HwConfig) -> Option<i32> {
+    conv.weight_zero_point.filter(|_| config.wgt_zp)
 }
 
 /// Whether the array can hold the weights.
@@ -26,9 +30,12 @@ pub(super) fn split(raw: &[i8], zero_point: i32) -> (Vec<i8>, Vec<i16>) {
 /// # Errors
 /// The reason, where a weight lies 255 above its zero point, which the array does not subtract: two tiles reach 254.
 pub(super) fn fits(conv: &Conv, config: &HwConfig) -> Result<(), String> {
-    if !config.wgt_zp && conv.rest.iter().any(|&r| r > 127) {
-        let unit = "and the configuration is built without wgt_zp";
-        return Err(format!("a weight lies 255 above its zero point; two weight tiles reach 254, {unit}"));
+    if array_subtracts(conv, config).is_none() && conv.rest.iter().any(|&r| r > 127) {
+        let why = match conv.weight_zero_point {
+            Some(_) => "and the configuration is built without wgt_zp",
+            None => "and channels have zero points of their own",
+        };
+        return Err(format!("a weight lies 255 above its zero point; two weight tiles reach 254, {why}"));
     }
     Ok(())
 }
@@ -50,7 +57,7 @@ impl Rest {
     pub fn new(conv: &Conv, sizes: &Sizes, input: View, config: &HwConfig) -> Rest {
         let in_tiles = sizes.in_tiles;
         // The array subtracts the zero point itself where it can.
-        if conv.rest.is_empty() || config.wgt_zp {
+        if conv.rest.is_empty() || array_subtracts(conv, config).is_some() {
             return Rest { in_tiles, ..Rest::default() };
         }
         let within: Vec<i8> = conv.rest.iter().map(|&r| i8::try_from(r).unwrap_or(i8::MAX)).collect();
@@ -102,12 +109,13 @@ impl Rest {
 /// Weights as the file has them, where the array subtracts their zero point; else less the zero point, within 8 bits. With
 /// the zero point that is left to subtract.
 pub(super) fn stored(conv: &Conv, config: &HwConfig) -> (Vec<i8>, i8) {
-    if conv.rest.is_empty() || !config.wgt_zp {
-        return (conv.weights.clone(), 0);
-    }
+    let zero_point = match array_subtracts(conv, config) {
+        Some(zero_point) if !conv.rest.is_empty() => zero_point,
+        _ => return (conv.weights.clone(), 0),
+    };
     let both = conv.weights.iter().zip(&conv.rest);
-    let raw = both.map(|(&w, &r)| (i32::from(w) + i32::from(r) + conv.weight_zero_point) as i8).collect();
-    (raw, conv.weight_zero_point as i8)
+    let raw = both.map(|(&w, &r)| (i32::from(w) + i32::from(r) + zero_point) as i8).collect();
+    (raw, zero_point as i8)
 }
 
 /// Weights in the order in which gemm reads them, with `fill` where there are none; with groups an output tile's window of
@@ -141,7 +149,8 @@ mod tests {
     fn both_parts_together_are_the_weight_less_its_zero_point() {
         for zero in -128..=127 {
             let raw: Vec<i8> = (-128..=127).map(|w| w as i8).collect();
-            let (weights, rest) = split(&raw, zero);
+            let less: Vec<i32> = raw.iter().map(|&w| i32::from(w) - zero).collect();
+            let (weights, rest) = split(&less);
             assert_eq!(rest.iter().any(|&r| r > 127), zero == -128);
             let fits = |&w: &i8| (-128..=127).contains(&(i32::from(w) - zero));
             assert_eq!(rest.is_empty(), raw.iter().all(fits));

@@ -146,7 +146,7 @@ impl Walk<'_> {
             ..Load::default()
         };
         let window = Window { image: strip.image, blocks: strip.blocks.clone(), rows: s.load, skip: 1, columns };
-        e.b.load(window.load(input, load, 1))
+        e.load(window.load(input, load, 1))
     }
 
     /// One step; `loads` says that its data are not there yet, `ahead` whose data are loaded beside it.

@@ -180,9 +180,9 @@ fn cost(
         let (first, count) = read.map_or((first, count), |s| (s.start, s.inside));
         column_span(conv, first, count, input)
     };
-    let rows_ok = kept || skips_rows(conv) || loadable(output.h, tile.rows, row_spans, PAD_ROWS, config.dma_pad);
+    let rows_ok = kept || skips_rows(conv) || loadable(output.h, tile.rows, row_spans, PAD_ROWS);
     let most_pads = if by_pixel { PAD_ROWS } else { PAD_ENTRIES } / sizes.in_ratio;
-    let columns_ok = kept || loadable(output.w, tile.columns, column_spans, most_pads, config.dma_pad);
+    let columns_ok = kept || loadable(output.w, tile.columns, column_spans, most_pads);
     if !rows_ok || !columns_ok {
         return None;
     }
@@ -245,9 +245,12 @@ fn cost(
     };
     let params = beats(PARAM_ROWS as usize * params, Mem::Param);
     let window_beats = inp_loads * inp as u64 * window_beats;
+    // Where loads cannot pad, each row with padding beside it is a load, and its padding another.
+    let apart = !config.dma_pad && !by_pixel && conv.pads[1] + conv.pads[3] > 0;
+    let data_loads = inp_loads * if apart { (2 * in_blocks * rows_in) as u64 } else { 1 };
     let work = Work {
         tiles: tiles * passes,
-        insns: inp_loads + wgt_loads + param_loads + tiles * (2 + passes + need.operands as u64),
+        insns: data_loads + wgt_loads + param_loads + tiles * (2 + passes + need.operands as u64),
         load: inp_loads * inp_load
             + wgt_loads * wgt_load
             + params * (1 + param_loads)

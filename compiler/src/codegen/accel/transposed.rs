@@ -87,7 +87,8 @@ impl Reader<'_> {
         let &[outputs, kh, kw, depth] = self.shape(node.inputs[1])?.as_slice() else {
             return Err("its weights are no kernel".into());
         };
-        let (weights, rest) = split(self.weights(node.inputs[1])?, op.weight_zero_point);
+        let (weights, weight_zero_point) = self.weights(node.inputs[1], op.weight_zero_point)?;
+        let (weights, rest) = split(&weights);
         let (mut nodes, mut finish, slope) = self.finished(id, node, op.layout.channel_axis())?;
         self.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
         let strides = [op.strides[0].min(output.h), op.strides[1].min(output.w)];
@@ -129,7 +130,7 @@ impl Reader<'_> {
                     groups: op.groups,
                     weights,
                     rest,
-                    weight_zero_point: op.weight_zero_point,
+                    weight_zero_point,
                     pad_value: op.data_zero_point as i8,
                     finish,
                     slope: slope.clone(),

@@ -263,7 +263,9 @@ fn value_type(info: &ValueInfoProto, place: usize) -> Result<TensorType, String>
     let shape = ty.shape.as_ref().ok_or_else(|| format!("input `{name}` has no shape"))?;
     rank_in_bounds(shape.dim.len()).map_err(|e| format!("input `{name}`: {e}"))?;
     let dim = |(i, d): (usize, &proto::DimensionProto)| match (d.dim_value, d.dim_param.as_deref()) {
-        (Some(n), _) if n > 0 => usize::try_from(n).map(Dim::Fixed).map_err(|_| format!("input `{name}` is too large")),
+        (Some(n), _) if n >= 0 => {
+            usize::try_from(n).map(Dim::Fixed).map_err(|_| format!("input `{name}` is too large"))
+        }
         // Some writers of files say -1 for what is open.
         (Some(n), _) if n < -1 => Err(format!("input `{name}` has a size of {n}")),
         (_, Some(s)) if s.starts_with(char::is_alphabetic) && s.chars().all(|c| c.is_alphanumeric() || c == '_') => {

@@ -128,12 +128,12 @@ pub(in crate::frontend) fn with_word(model: &[u8], name: &str, word: &str) -> Ve
 /// A node of a network made for a test: operator, operands, results, and attributes of integers.
 pub(crate) type Made<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [(&'a str, &'a [i64])]);
 
-/// A network of these nodes: floats `x` of a shape, with symbols for sizes below 1, to the float `y`; constants of integers.
+/// A network of these nodes: floats `x` of a shape, with symbols for sizes below 0, to the float `y`; constants of integers.
 pub(crate) fn network(nodes: &[Made], x: &[i64], element: i32, constants: &[(&str, &[i64])], opset: i64) -> Vec<u8> {
     let value = |name: &str, shape: &[i64]| {
         let symbol = |i: usize| format!("s{i}");
         let dim = |(i, &n): (usize, &i64)| match n {
-            ..1 => DimensionProto { dim_value: None, dim_param: Some(symbol(i)) },
+            ..0 => DimensionProto { dim_value: None, dim_param: Some(symbol(i)) },
             n => DimensionProto { dim_value: Some(n), dim_param: None },
         };
         let shape = TensorShapeProto { dim: shape.iter().enumerate().map(dim).collect() };

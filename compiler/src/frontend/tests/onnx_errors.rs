@@ -56,6 +56,12 @@ fn constant_indices_outside_their_dimension_are_refused() {
 }
 
 #[test]
+fn a_size_of_0_is_not_open() {
+    let g = take(&[("Relu", &["x"], &["y"], &[])], &[1, 0, 4], &[], 17).unwrap();
+    assert_eq!(g.ty(g.outputs()[0].1).shape().unwrap(), [1, 0, 4]);
+}
+
+#[test]
 fn nodes_may_stand_in_any_order() {
     let g = take(&[("Relu", &["a"], &["y"], &[]), ("Neg", &["x"], &["a"], &[])], &[2], &[], 17).unwrap();
     let y = eval(&g, &[Tensor::vector(vec![1f32, -2.0])]).unwrap();
@@ -156,7 +162,7 @@ fn absurd_sizes_are_refused_without_memory_for_them() {
 fn open_sizes_are_given_or_named() {
     let nodes: &[Made] =
         &[("Shape", &["x"], &["s"], &[]), ("ConstantOfShape", &["s"], &["c"], &[]), ("Add", &["x", "c"], &["y"], &[])];
-    let file = network(nodes, &[0, 0], FLOAT, &[], 17);
+    let file = network(nodes, &[-1, -1], FLOAT, &[], 17);
     let take = |sizes: &Sizes| onnx::import(&file, "net.onnx", None, sizes).map_err(|e| e.to_string());
     let e = take(&Sizes::default()).unwrap_err();
     assert!(

@@ -10,9 +10,6 @@ const REFUSED: &[(&str, usize)] = &[
     ("its attribute `training_mode` of 1 is not supported", 2),
     ("an output beside the first of", 2),
     ("is no tensor", 2),
-    // A size of 0 is taken for one that is left open.
-    ("does not suit f32[1,3,4]", 1),
-    ("does not suit 3 outputs of 1 elements", 2),
 ];
 
 #[test]
@@ -54,7 +51,7 @@ fn node_tests_give_their_results() {
     let found: Vec<_> = REFUSED.iter().zip(&refused).map(|((reason, _), &n)| (*reason, n)).collect();
     assert_eq!(found, REFUSED, "{right} right");
     println!("{right} node tests right");
-    assert!(right >= 565, "{right}");
+    assert!(right >= 568, "{right}");
 }
 
 fn import_and_run(model: &[u8], inputs: &[Vec<u8>], outputs: &[Vec<u8>], left: usize, most: f32) -> Result<(), String> {

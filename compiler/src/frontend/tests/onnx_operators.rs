@@ -51,6 +51,23 @@ fn the_best_are_taken_once_each_whatever_they_are() {
     assert_eq!(floats(&values), [1.0, -inf]);
 }
 
+/// As ONNX Runtime has it.
+#[test]
+fn pads_below_0_cut_before_others_choose() {
+    let y = |mode: &str, before: i64, after: i64| {
+        let nodes: &[Made] = &[("Pad", &["x", "p"], &["y"], &[])];
+        let file = with_word(&network(nodes, &[4], FLOAT, &[("p", &[before, after])], 19), "mode", mode);
+        floats(&result(&file, Tensor::vector(vec![0f32, 1.0, 2.0, 3.0]))).to_vec()
+    };
+    assert_eq!(y("wrap", -1, 3), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
+    assert_eq!(y("wrap", 5, -2), [1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0]);
+    assert_eq!(y("wrap", 2, -3), [0.0; 3]);
+    assert_eq!(y("wrap", -1, -1), [1.0, 2.0]);
+    assert_eq!(y("wrap", 1, 1), [3.0, 0.0, 1.0, 2.0, 3.0, 0.0]);
+    assert_eq!(y("edge", -2, 2), [2.0, 3.0, 3.0, 3.0]);
+    assert_eq!(y("reflect", -1, 1), [1.0, 2.0, 3.0, 2.0]);
+}
+
 #[test]
 fn one_hot_has_no_place_for_what_lies_outside() {
     let nodes: &[Made] = &[("OneHot", &["x", "d", "v"], &["y"], &[])];

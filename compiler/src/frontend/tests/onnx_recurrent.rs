@@ -417,7 +417,7 @@ fn a_sequence_of_open_length_is_refused() {
     let (w, r) = (zero("w_shape", "w"), zero("r_shape", "r"));
     let weights = [(w.0, &w.1[..], &w.2[..], &[][..]), (r.0, &r.1[..], &r.2[..], &[][..])];
     let chain = [("Tanh", &["x"][..], &["a"][..], &[][..]), ("RNN", &["a", "w", "r"][..], &["y"][..], &[][..])];
-    let file = network(&[&weights[..], &chain[..]].concat(), &[0, 0, 3], 1, numbers, 17);
+    let file = network(&[&weights[..], &chain[..]].concat(), &[-1, -1, 3], 1, numbers, 17);
     let take = |pairs: &[(&str, usize)]| {
         let symbols = pairs.iter().map(|&(s, n)| (s.to_string(), n)).collect();
         onnx::import(&file, "net.onnx", None, &Sizes { symbols, ..Sizes::default() }).map_err(|e| e.to_string())
@@ -439,7 +439,7 @@ fn a_length_that_may_be_open_is_refused_behind_whatever_makes_it() {
     let weights = [(w.0, &w.1[..], &w.2[..], &[][..]), (r.0, &r.1[..], &r.2[..], &[][..])];
     let chain =
         [("Reshape", &["x", "x_shape"][..], &["a"][..], &[][..]), ("RNN", &["a", "w", "r"][..], &["y"][..], &[][..])];
-    let file = network(&[&weights[..], &chain[..]].concat(), &[0, 3], 1, numbers, 17);
+    let file = network(&[&weights[..], &chain[..]].concat(), &[-1, 3], 1, numbers, 17);
     let take = |size: Option<usize>| {
         let symbols = size.map(|n| ("s0".to_string(), n)).into_iter().collect();
         onnx::import(&file, "net.onnx", None, &Sizes { symbols, ..Sizes::default() }).map_err(|e| e.to_string())

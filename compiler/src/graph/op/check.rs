@@ -116,6 +116,20 @@ pub(super) fn zero_point_i8(name: &'static str, zero_point: i32) -> Result<(), O
     Err(OpError::attribute(name, format!("must lie in -128..=127, found {zero_point}")))
 }
 
+/// Fails where weights are not of the data's type; those of bytes may be i32, without zero point.
+pub(super) fn weight(data: &TensorType, weight: &TensorType, zero_point: i32) -> Result<(), OpError> {
+    let wide = data.dtype == DType::I8 && weight.dtype == DType::I32;
+    if wide && zero_point != 0 {
+        return Err(OpError::attribute("weight_zero_point", "must be 0 with weights of i32"));
+    }
+    if wide { Ok(()) } else { dtype("weight", weight, &[data.dtype]) }
+}
+
+/// A sum with one more product of a byte less its zero point and a weight; it wraps.
+pub(super) fn mac(sum: i32, x: i8, zero_point: i32, w: i32) -> i32 {
+    sum.wrapping_add((i32::from(x) - zero_point).wrapping_mul(w))
+}
+
 /// Fails where a product of floats has zero points.
 pub(super) fn no_zero_points(data: i32, weight: i32) -> Result<(), OpError> {
     for (name, z) in [("data_zero_point", data), ("weight_zero_point", weight)] {

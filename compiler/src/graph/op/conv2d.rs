@@ -8,7 +8,8 @@ operator! {
     /// Convolution of `data` with `weight [O, KH, KW, I/groups]`, and `bias [O]` where the data are floats.
     ///
     /// f32 x f32 -> f32, where padding is 0; i8 x i8 -> i32 without bias, the sum of
-    /// `(data - data_zero_point) * (weight - weight_zero_point)`, where padding is the zero point and sums wrap. Depthwise is `groups = I`.
+    /// `(data - data_zero_point) * (weight - weight_zero_point)`, where padding is the zero point and sums wrap;
+    /// i8 x i32 -> i32 the same, of weights less their zero points. Depthwise is `groups = I`.
     Conv2d = "conv2d" {
         /// Steps of height and width.
         strides: [usize; 2],
@@ -22,7 +23,7 @@ operator! {
         layout: Layout,
         /// Zero point of i8 data; 0 with floats.
         data_zero_point: i32,
-        /// Zero point of i8 weights; 0 with floats.
+        /// Zero point of i8 weights; 0 with others.
         weight_zero_point: i32,
     }
 }
@@ -37,7 +38,7 @@ impl Conv2d {
         check::arity(inputs, 2, 3)?;
         let (data, weight) = (inputs[0], inputs[1]);
         check::dtype("data", data, &[DType::F32, DType::I8])?;
-        check::dtype("weight", weight, &[data.dtype])?;
+        check::weight(data, weight, self.weight_zero_point)?;
         let w = check::kernel(data, weight, self.layout.channel_axis(), self.groups)?;
         let out = self.window(&w).output_type(data, self.layout, Dim::Fixed(w[0]))?;
         if data.dtype == DType::I8 {
@@ -58,8 +59,10 @@ impl Conv2d {
         let shape = check::known("data", &self.infer(&types.iter().collect::<Vec<_>>())?)?;
         if inputs[0].dtype() == DType::I8 {
             let (zx, zw) = (self.data_zero_point, self.weight_zero_point);
-            let mac = |acc: i32, x: i8, w: i8| acc.wrapping_add((i32::from(x) - zx) * (i32::from(w) - zw));
-            let out = self.sums(inputs, &shape, mac)?;
+            let out = match inputs[1].dtype() {
+                DType::I32 => self.sums(inputs, &shape, |acc, x, w| check::mac(acc, x, zx, w))?,
+                _ => self.sums(inputs, &shape, |acc, x, w: i8| check::mac(acc, x, zx, i32::from(w) - zw))?,
+            };
             return Ok(Tensor::from_fn(&shape, |i| out[i]));
         }
         // Sums in 64 bits, so that the order of a faster implementation's sums is its own affair.
@@ -73,10 +76,10 @@ impl Conv2d {
         Ok(Tensor::from_fn(&shape, |i| out[i] as f32))
     }
 
-    fn sums<T: crate::graph::Element, A: Copy + Default>(
-        &self, inputs: &[&Tensor], out_shape: &[usize], mac: impl Fn(A, T, T) -> A,
+    fn sums<T: crate::graph::Element, W: crate::graph::Element, A: Copy + Default>(
+        &self, inputs: &[&Tensor], out_shape: &[usize], mac: impl Fn(A, T, W) -> A,
     ) -> Result<Vec<A>, OpError> {
-        let (x, w) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<T>()?);
+        let (x, w) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<W>()?);
         let (im, om) = (Image::new(inputs[0].shape(), self.layout), Image::new(out_shape, self.layout));
         let ws = inputs[1].shape();
         let (window, depth, per_group) = (self.window(ws), ws[3], ws[0] / self.groups);

@@ -26,7 +26,7 @@ operator! {
         layout: Layout,
         /// Zero point of i8 data; 0 with floats.
         data_zero_point: i32,
-        /// Zero point of i8 weights; 0 with floats.
+        /// Zero point of i8 weights; 0 with others.
         weight_zero_point: i32,
     }
 }
@@ -36,7 +36,7 @@ impl ConvTranspose2d {
         check::arity(inputs, 2, 3)?;
         let (data, weight) = (inputs[0], inputs[1]);
         check::dtype("data", data, &[DType::F32, DType::I8])?;
-        check::dtype("weight", weight, &[data.dtype])?;
+        check::weight(data, weight, self.weight_zero_point)?;
         let w = check::kernel(data, weight, self.layout.channel_axis(), self.groups)?;
         if self.strides.contains(&0) || self.dilations.contains(&0) || w[1] == 0 || w[2] == 0 {
             return Err(OpError::attribute("strides", "and dilations and the kernel must be positive"));
@@ -73,8 +73,10 @@ impl ConvTranspose2d {
         let shape = check::known("data", &self.infer(&types.iter().collect::<Vec<_>>())?)?;
         if inputs[0].dtype() == DType::I8 {
             let (zx, zw) = (self.data_zero_point, self.weight_zero_point);
-            let mac = |acc: i32, x: i8, w: i8| acc.wrapping_add((i32::from(x) - zx) * (i32::from(w) - zw));
-            let out = self.sums(inputs, &shape, mac)?;
+            let out = match inputs[1].dtype() {
+                DType::I32 => self.sums(inputs, &shape, |acc, x, w| check::mac(acc, x, zx, w))?,
+                _ => self.sums(inputs, &shape, |acc, x, w: i8| check::mac(acc, x, zx, i32::from(w) - zw))?,
+            };
             return Ok(Tensor::from_fn(&shape, |i| out[i]));
         }
         let mut out = self.sums(inputs, &shape, |acc: f64, x: f32, w: f32| acc + f64::from(x) * f64::from(w))?;
@@ -87,10 +89,10 @@ impl ConvTranspose2d {
         Ok(Tensor::from_fn(&shape, |i| out[i] as f32))
     }
 
-    fn sums<T: crate::graph::Element, A: Copy + Default>(
-        &self, inputs: &[&Tensor], out_shape: &[usize], mac: impl Fn(A, T, T) -> A,
+    fn sums<T: crate::graph::Element, W: crate::graph::Element, A: Copy + Default>(
+        &self, inputs: &[&Tensor], out_shape: &[usize], mac: impl Fn(A, T, W) -> A,
     ) -> Result<Vec<A>, OpError> {
-        let (x, w) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<T>()?);
+        let (x, w) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<W>()?);
         let (im, om) = (Image::new(inputs[0].shape(), self.layout), Image::new(out_shape, self.layout));
         let ws = inputs[1].shape();
         let (depth, per_group) = (ws[3], (ws[0] / self.groups).max(1));

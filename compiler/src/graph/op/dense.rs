@@ -7,11 +7,11 @@ operator! {
     /// `data [M, K]` times the transpose of `weight [N, K]`, plus `bias [N]` where the data are floats: `[M, N]`.
     ///
     /// f32 x f32 -> f32; i8 x i8 -> i32 without bias, the wrapping sum of
-    /// `(data - data_zero_point) * (weight - weight_zero_point)`.
+    /// `(data - data_zero_point) * (weight - weight_zero_point)`; i8 x i32 -> i32 the same, of weights less their zero points.
     Dense = "dense" {
         /// Zero point of i8 data; 0 with floats.
         data_zero_point: i32,
-        /// Zero point of i8 weights; 0 with floats.
+        /// Zero point of i8 weights; 0 with others.
         weight_zero_point: i32,
     }
 }
@@ -21,7 +21,7 @@ impl Dense {
         check::arity(inputs, 2, 3)?;
         let (data, weight) = (inputs[0], inputs[1]);
         check::dtype("data", data, &[DType::F32, DType::I8])?;
-        check::dtype("weight", weight, &[data.dtype])?;
+        check::weight(data, weight, self.weight_zero_point)?;
         check::rank("data", data, 2)?;
         check::rank("weight", weight, 2)?;
         let w = check::known("weight", weight)?;
@@ -48,10 +48,14 @@ impl Dense {
         let row = |i: usize| i / n * k..(i / n + 1) * k;
         let column = |i: usize| i % n * k..(i % n + 1) * k;
         if inputs[0].dtype() == DType::I8 {
-            let (x, w) = (inputs[0].as_slice::<i8>()?, inputs[1].as_slice::<i8>()?);
+            let x = inputs[0].as_slice::<i8>()?;
             let (zx, zw) = (self.data_zero_point, self.weight_zero_point);
-            let mac =
-                |acc: i32, (&x, &w): (&i8, &i8)| acc.wrapping_add((i32::from(x) - zx) * (i32::from(w) - zw));
+            if let Ok(w) = inputs[1].as_slice::<i32>() {
+                let mac = |acc, (&x, &w)| check::mac(acc, x, zx, w);
+                return Ok(Tensor::from_fn(&shape, |i| x[row(i)].iter().zip(&w[column(i)]).fold(0, mac)));
+            }
+            let w = inputs[1].as_slice::<i8>()?;
+            let mac = |acc, (&x, &w): (&i8, &i8)| check::mac(acc, x, zx, i32::from(w) - zw);
             return Ok(Tensor::from_fn(&shape, |i| x[row(i)].iter().zip(&w[column(i)]).fold(0, mac)));
         }
         let (x, w) = (inputs[0].as_slice::<f32>()?, inputs[1].as_slice::<f32>()?);

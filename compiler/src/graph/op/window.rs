@@ -29,11 +29,11 @@ impl Window<'_> {
             let reach = (self.kernel[i] - 1).checked_mul(self.dilations[i]).and_then(|r| r.checked_add(1));
             let padded = size.checked_add(self.pads[i]).and_then(|s| s.checked_add(self.pads[i + 2]));
             let (Some(reach), Some(padded)) = (reach, padded) else {
-                return Err(OpError::attribute("pads", "are too large"));
+                return Err(OpError::attribute("pads", "makes the image too large"));
             };
             if reach > padded {
                 let name = ["height", "width"][i];
-                let reason = format!("reach over {reach} elements of {name}, the padded image has {padded}");
+                let reason = format!("reaches over {reach} elements of {name}, where the padded image has {padded}");
                 return Err(OpError::attribute("kernel", reason));
             }
             out[i] = (padded - reach) / self.strides[i] + 1;

@@ -2,7 +2,7 @@
 
 mod moves;
 
-use super::{check, configs, on_cpu};
+use super::{Options, check, configs, on_cpu, partition, presets, small_part};
 use crate::graph::op::{
     AvgPool2d, Binary, BinaryKind, Clip, Conv2d, ConvTranspose2d, Dense, GlobalAvgPool, Layout, MaxPool2d, Pad, QAdd,
     QAvgPool2d, QMatMul, Requantize, Rescale, Reshape, SumPool2d,
@@ -343,15 +343,22 @@ fn products_of_activations() {
 
 /// Weights as far from their zero point as bytes can be: `[O, KH, KW, I]` of a dense or a depthwise convolution, or of a
 /// transposed one.
-fn far_weights(rng: &mut StdRng, kind: usize) -> Graph {
+/// With `own`, the weights are those less zero points of channels' own, up to this one.
+fn far_weights(rng: &mut StdRng, kind: usize, own: Option<i32>) -> Graph {
     let mut b = GraphBuilder::new(["conv", "depthwise", "transposed"][kind]);
     let c = rng.random_range(2..40);
     let x = b.input("x", TensorType::new(DType::I8, &[1, 6, 7, c]));
     let (groups, outputs) = if kind == 1 { (c, c) } else { (1, rng.random_range(1..40)) };
     let ends = [-128, 127, 127, rng.random::<i8>()];
     let weights = Tensor::from_fn(&[outputs, 3, 3, c / groups], |_| ends[rng.random_range(0..4usize)]);
-    let weights = b.constant("w", weights);
-    let (layout, data_zero_point, weight_zero_point) = (Layout::Nhwc, rng.random_range(-128..128), -128);
+    let less = |most| {
+        let weights = weights.as_slice::<i8>().unwrap();
+        let ends = [-255, most, rng.random_range(-255..most)];
+        Tensor::from_fn(&[outputs, 3, 3, c / groups], |i| ends[weights[i] as usize % 3])
+    };
+    let weights = b.constant("w", own.map_or(weights.clone(), less));
+    let weight_zero_point = if own.is_some() { 0 } else { -128 };
+    let (layout, data_zero_point) = (Layout::Nhwc, rng.random_range(-128..128));
     let (strides, pads, dilations) = ([1, 1], [1; 4], [1, 1]);
     let acc = if kind == 2 {
         let op = ConvTranspose2d {
@@ -380,13 +387,29 @@ fn weights_255_above_their_zero_point() {
     for config in configs() {
         for seed in 0..6 {
             let mut rng = StdRng::seed_from_u64(seed);
-            let graph = far_weights(&mut rng, seed as usize % 3);
+            let graph = far_weights(&mut rng, seed as usize % 3, None);
             let inputs = [int8(&mut rng, &[1, 6, 7, graph.ty(graph.inputs().next().unwrap().1).shape().unwrap()[3]])];
             let cpu = on_cpu(&check(&graph, &config, &inputs));
             let why = "a weight lies 255 above its zero point; two weight tiles reach 254, and the configuration is built \
                        without wgt_zp";
             assert_eq!(config.wgt_zp, cpu.is_empty(), "{}: {cpu:?}", config.name);
             assert!(config.wgt_zp || cpu[0].ends_with(why), "{}: {cpu:?}", config.name);
+        }
+    }
+}
+
+/// What two tiles reach is the array's whatever the zero points of channels are.
+#[test]
+fn weights_less_zero_points_of_their_own() {
+    for config in configs() {
+        for (seed, most) in (0..6).flat_map(|seed| [254, 255].map(|most| (seed, most))) {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let graph = far_weights(&mut rng, seed as usize % 3, Some(most));
+            let inputs = [int8(&mut rng, &[1, 6, 7, graph.ty(graph.inputs().next().unwrap().1).shape().unwrap()[3]])];
+            let cpu = on_cpu(&check(&graph, &config, &inputs));
+            let why = "two weight tiles reach 254, and channels have zero points of their own";
+            assert_eq!(most == 254, cpu.is_empty(), "{}: {cpu:?}", config.name);
+            assert!(most == 254 || cpu[0].ends_with(why), "{}: {cpu:?}", config.name);
         }
     }
 }
@@ -460,7 +483,19 @@ fn flattened_images() {
 fn odd_configurations_leave_to_the_cpu_what_they_cannot_do() {
     let base = HwConfig::default();
     let odd = [
-        ("no pads", HwConfig { dma_pad: false, ..base.clone() }, "pads"),
+        (
+            "a small part",
+            HwConfig {
+                wgt_zp: false,
+                vector_mac: false,
+                vector_lut: false,
+                vector_qadd: false,
+                vector_mul: false,
+                vector_shift: false,
+                ..small_part(base.clone())
+            },
+            "vector_qadd",
+        ),
         (
             "aligned",
             HwConfig { dma_align: 8, block_in: 4, block_out: 4, vector_lanes: 4, requant_lanes: 4, ..base.clone() },
@@ -483,6 +518,20 @@ fn odd_configurations_leave_to_the_cpu_what_they_cannot_do() {
             }
         }
         assert!(reasons.contains(reason), "{name}: {reasons}");
+    }
+}
+
+/// Where loads cannot pad, padding is loaded: nothing more is left to the CPU.
+#[test]
+fn padding_needs_no_loads_that_pad() {
+    for config in presets() {
+        let plain = HwConfig { dma_pad: false, ..config.clone() };
+        for (make, seed) in [conv as Make, pool, padded].into_iter().flat_map(|make| (0..30).map(move |s| (make, s))) {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let Some(graph) = make(&mut rng) else { continue };
+            let [with, without] = [&config, &plain].map(|c| on_cpu(&partition(&graph, c, Options::default())));
+            assert_eq!(without, with, "{}", config.name);
+        }
     }
 }
 

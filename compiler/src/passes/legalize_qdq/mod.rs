@@ -20,8 +20,8 @@
 //! Reshapes between the operator and the `quantize` are done on the integers, and a constant vector that is added to a
 //! convolution's or dense layer's channels, before or behind them, is its bias.
 //!
-//! Each result is within one step of the float group's. Weights whose zero point is not 0 are shifted where they then
-//! still fit int8; a group that cannot be made integer stays as it is.
+//! Each result is within one step of the float group's. Weights whose zero points are not 0 are shifted where they then
+//! still fit int8, and where they have several they become i32; a group that cannot be made integer stays as it is.
 
 mod add;
 mod bias;

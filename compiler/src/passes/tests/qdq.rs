@@ -528,6 +528,19 @@ fn weights_with_a_zero_point_are_shifted_where_they_fit_and_keep_it_elsewhere() 
 }
 
 #[test]
+fn weights_whose_channels_have_zero_points_of_their_own_are_integers() {
+    for seed in 0..9 {
+        let mut t = Build::new(seed);
+        let x = t.input(&[2, 8], 0.05, 11);
+        let w = t.tensor(&[4, 8]);
+        let w = t.b.constant("w", w);
+        let w = t.dequantize(w, vec![0.01, 0.02, 0.03, 0.005], vec![20, -128, 127, -3]);
+        let v = t.b.node("dense", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[x, w]).unwrap();
+        t.check(v, None, 4, None, &["dense", "requantize"]);
+    }
+}
+
+#[test]
 fn a_channel_of_dead_weights_keeps_its_bias() {
     let mut t = Build::new(8);
     let x = t.input(&[3, 16], 0.02, -128);

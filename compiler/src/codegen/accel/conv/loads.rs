@@ -116,7 +116,7 @@ impl Walk<'_> {
             let (rows, skip) = row_span(self.conv, t.rows.start, t.rows.len(), view);
             let offset = place.layout.offset(t.image, 0, rows.start, t.columns.start * windows.step);
             for (i, first) in in_blocks.clone().map(|b| b * block).enumerate() {
-                e.b.load(Load {
+                e.load(Load {
                     mem: Mem::Inp,
                     base: place.region.0,
                     offset: place.offset + (offset + first) as u64,

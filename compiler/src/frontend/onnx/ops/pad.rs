@@ -91,7 +91,7 @@ fn constant(n: &mut NodeContext, data: ValueId, ends: &[(i64, i64)], value: f32)
     })
 }
 
-/// Each padded dimension from the elements that `place` names for coordinates outside and inside.
+/// Each padded dimension from the elements that `place` names for coordinates outside and inside of what pads below 0 leave.
 fn chosen(
     n: &mut NodeContext,
     data: ValueId,
@@ -104,15 +104,17 @@ fn chosen(
             continue;
         }
         let size = n.shape(v)?[axis] as i64;
-        let to = size + before + after;
-        if size == 0 || to <= 0 {
+        let (first, left) = ((-before).max(0), size + before.min(0) + after.min(0));
+        if left <= 0 {
             return Err("its pads cut off all elements".into());
         }
+        let to = size + before + after;
         if to > 1 << 24 {
             return Err(format!("{to} elements along dimension {axis} are not supported; up to 2^24 are").into());
         }
         n.room(&TensorType::new(DType::I64, &[usize::try_from(to).unwrap_or(usize::MAX)]))?;
-        let index: Option<Vec<i64>> = (-before..size + after).map(|p| place(p, size)).collect();
+        let places = -before.max(0)..left + after.max(0);
+        let index: Option<Vec<i64>> = places.map(|p| place(p, left).map(|p| first + p)).collect();
         let index = n.made("index", Tensor::vector(index.ok_or("its pads are larger than its data")?));
         v = n.node(&format!("axis{axis}"), Gather { axis }, &[v, index])?;
     }
