@@ -115,7 +115,7 @@ fn groups(graph: &Graph, nodes: &[NodeId]) -> Vec<Vec<NodeId>> {
         if matches!(node.op, Op::Constant(_)) {
             continue;
         }
-        let producer = node.inputs.first().and_then(|v| only_read_by(graph, &users, *v, id));
+        let producer = node.inputs.first().and_then(|v| only_read_by(graph, users, *v, id));
         let place = producer.and_then(|p| group_of.get(&p).copied().filter(|g| groups[*g].last() == Some(&p)));
         // The other operands must be there when the producer runs: they may not come from nodes behind it.
         let joined = place
