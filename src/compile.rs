@@ -1,6 +1,6 @@
 //! Graph to artifact: has each region of a partition compiled, and lists the steps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use tilewright_compiler::backend::{Backend, BackendError};
 use tilewright_compiler::graph::{Graph, NodeId, ValueId};
@@ -76,10 +76,10 @@ pub fn compile(
             Code::Accel(accel) => build.accel(&region.nodes, accel, config, &mut step_of)?,
         }
     }
+    let mut named: HashSet<ValueId> = graph.inputs().map(|(_, id)| id).collect();
     for (name, id) in graph.outputs() {
         // What is an input as well, or another output, keeps its first name as a value.
-        let known = build.values.get(id).copied();
-        let named = known.is_some_and(|v| build.manifest.inputs.contains(&v) || build.manifest.outputs.contains(&v));
+        let named = !named.insert(*id);
         let value = build.value(*id, Some(name.as_str()).filter(|_| !named))?;
         build.manifest.outputs.push(value);
         build.manifest.output_names.push(name.clone());

@@ -52,6 +52,10 @@ pub fn compile_functions(
     Ok((bytes, workspaces))
 }
 
+/// Most nodes of one function. Its stages are scheduled one by one in view of all, so the time for that grows with the
+/// square of their number.
+const MOST_JOINED: usize = 64;
+
 impl Backend for LlvmBackend {
     fn name(&self) -> &'static str {
         "cpu"
@@ -105,18 +109,23 @@ impl Backend for LlvmBackend {
 fn groups(graph: &Graph, nodes: &[NodeId]) -> Vec<Vec<NodeId>> {
     let users = graph.users();
     let mut groups: Vec<Vec<NodeId>> = Vec::new();
+    let mut group_of: HashMap<NodeId, usize> = HashMap::new();
     for &id in nodes {
         let node = graph.node(id);
         if matches!(node.op, Op::Constant(_)) {
             continue;
         }
-        let producer = node.inputs.first().and_then(|v| only_read_by(graph, &users, *v, id));
-        let place = producer.and_then(|p| groups.iter().position(|g| g.last() == Some(&p)));
+        let producer = node.inputs.first().and_then(|v| only_read_by(graph, users, *v, id));
+        let place = producer.and_then(|p| group_of.get(&p).copied().filter(|g| groups[*g].last() == Some(&p)));
         // The other operands must be there when the producer runs: they may not come from nodes behind it.
-        match place {
-            Some(g) if joins(&node.op) && others_before(graph, &groups, g, id) => groups[g].push(id),
-            _ => groups.push(vec![id]),
+        let joined = place
+            .filter(|&g| groups[g].len() < MOST_JOINED && joins(&node.op) && others_before(graph, &group_of, g, id));
+        let at = joined.unwrap_or(groups.len());
+        if at == groups.len() {
+            groups.push(Vec::new());
         }
+        groups[at].push(id);
+        group_of.insert(id, at);
     }
     groups
 }
@@ -129,9 +138,9 @@ fn only_read_by(graph: &Graph, users: &[Vec<NodeId>], v: ValueId, reader: NodeId
     graph.def_node(v).filter(|(_, n)| !matches!(n.op, Op::Constant(_))).map(|d| d.0)
 }
 
-fn others_before(graph: &Graph, groups: &[Vec<NodeId>], group: usize, id: NodeId) -> bool {
+fn others_before(graph: &Graph, group_of: &HashMap<NodeId, usize>, group: usize, id: NodeId) -> bool {
     graph.node(id).inputs[1..].iter().all(|v| match graph.def_node(*v) {
-        Some((n, node)) => matches!(node.op, Op::Constant(_)) || !groups[group..].iter().any(|g| g.contains(&n)),
+        Some((n, _)) => group_of.get(&n).is_none_or(|g| *g < group),
         None => true,
     })
 }

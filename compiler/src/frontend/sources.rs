@@ -3,6 +3,7 @@
 use crate::graph::{DType, Def, Graph, NodeId, Op, ValueId};
 use indexmap::IndexMap;
 use indexmap::map::Entry as Slot;
+use std::collections::HashMap;
 use tilewright_runtime::artifact::{Manifest, Source};
 
 /// A tensor of a file and the value that it became.
@@ -92,11 +93,15 @@ impl Sources {
             let values = node.values.iter().enumerate();
             named.extend(values.filter_map(|(place, id)| Some(((*id)?, (node.name.clone(), place)))));
         }
+        let mut by_value: HashMap<ValueId, &Entry> = HashMap::new();
+        for entry in self.0.values() {
+            by_value.entry(entry.value).or_insert(entry);
+        }
         for (id, key) in named {
             let value = &mut manifest.values[id.0 as usize];
             let Some(entry) = self.0.get(&key) else { continue };
             let same = |entry: &&Entry| entry.dtype.name() == value.dtype.name();
-            let quantized = || self.0.values().find(|e| Some(e.value) == entry.quantized);
+            let quantized = || entry.quantized.and_then(|v| by_value.get(&v).copied());
             value.source = Some(entry).filter(same).or_else(|| quantized().filter(same)).map(|e| e.source.clone());
         }
     }

@@ -118,13 +118,8 @@ impl GraphBuilder {
             node.inputs = node.inputs.iter().map(place).collect();
             node.outputs = node.outputs.iter().map(place).collect();
         }
-        Graph {
-            name: self.name,
-            input_names: self.inputs.into_iter().map(|(n, _)| n).collect(),
-            values,
-            nodes,
-            outputs: self.outputs.into_iter().map(|(n, v)| (n, place(&v))).collect(),
-        }
+        let outputs = self.outputs.iter().map(|(n, v)| (n.clone(), place(v))).collect();
+        Graph::of_parts(self.name, self.inputs.into_iter().map(|(n, _)| n).collect(), values, nodes, outputs)
     }
 
     /// Adds a node with the types given, unchecked.

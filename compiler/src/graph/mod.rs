@@ -78,14 +78,44 @@ impl Node {
 /// A network: inputs, nodes in topological order, outputs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Graph {
-    name: String,
-    input_names: Vec<String>,
-    values: Vec<Value>,
-    nodes: Vec<Node>,
-    outputs: Vec<(String, ValueId)>,
+    pub(crate) name: String,
+    pub(crate) input_names: Vec<String>,
+    pub(crate) values: Vec<Value>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) outputs: Vec<(String, ValueId)>,
+    /// For each value, the nodes that take it.
+    pub(crate) users: Vec<Vec<NodeId>>,
+    /// For each value, whether it is among the outputs.
+    pub(crate) leaves: Vec<bool>,
 }
 
 impl Graph {
+    /// A graph of its parts, unverified.
+    pub(crate) fn of_parts(
+        name: String,
+        input_names: Vec<String>,
+        values: Vec<Value>,
+        nodes: Vec<Node>,
+        outputs: Vec<(String, ValueId)>,
+    ) -> Graph {
+        // The verifier names an operand or an output that is no value.
+        let mut users = vec![Vec::new(); values.len()];
+        for (id, node) in nodes.iter().enumerate() {
+            for v in &node.inputs {
+                if let Some(users) = users.get_mut(v.0) {
+                    users.push(NodeId(id));
+                }
+            }
+        }
+        let mut leaves = vec![false; values.len()];
+        for (_, v) in &outputs {
+            if let Some(leaves) = leaves.get_mut(v.0) {
+                *leaves = true;
+            }
+        }
+        Graph { name, input_names, values, nodes, outputs, users, leaves }
+    }
+
     /// The network's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -146,19 +176,13 @@ impl Graph {
     }
 
     /// For each value, the nodes that take it, with one entry for each operand.
-    pub fn users(&self) -> Vec<Vec<NodeId>> {
-        let mut users = vec![Vec::new(); self.values.len()];
-        for (id, node) in self.nodes() {
-            for v in &node.inputs {
-                users[v.0].push(id);
-            }
-        }
-        users
+    pub fn users(&self) -> &[Vec<NodeId>] {
+        &self.users
     }
 
     /// True where the value is among the graph's outputs.
     pub fn is_output(&self, id: ValueId) -> bool {
-        self.outputs.iter().any(|(_, v)| *v == id)
+        self.leaves.get(id.0).is_some_and(|leaves| *leaves)
     }
 
     /// How a person would call a value: the input's or the node's name.

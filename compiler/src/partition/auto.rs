@@ -35,9 +35,9 @@ struct Unit {
 struct Border {
     /// Its maker; none for the graph's inputs.
     from: Option<usize>,
-    /// Readers that take it where it is.
+    /// Readers that take it where it is, in order.
     to: Vec<usize>,
-    /// Readers that on the accelerator take it in another form, so that it goes through the host.
+    /// Readers that on the accelerator take it in another form, so that it goes through the host, in order.
     again: Vec<usize>,
     /// Whether the host reads it.
     leaves: bool,
@@ -195,11 +195,10 @@ impl Problem {
     }
 
     /// Nanoseconds of a border; with a launch where a value comes in, if `launch` says so.
-    fn border_ns(&self, b: &Border, on_accel: &dyn Fn(usize) -> bool, launch: bool) -> u64 {
-        let made_there = b.from.is_some_and(on_accel);
-        let again = b.again.iter().any(|u| on_accel(*u));
-        let away = b.leaves || again || b.to.iter().chain(&b.again).any(|u| !on_accel(*u));
-        let inside = again || (!made_there && b.to.iter().any(|u| on_accel(*u)));
+    fn border_ns(&self, b: &Border, ends: Ends, launch: bool) -> u64 {
+        let (made_there, again) = (ends.made, ends.again > 0);
+        let away = b.leaves || again || ends.to < b.to.len() || ends.again < b.again.len();
+        let inside = again || (!made_there && ends.to > 0);
         let launch = if launch { self.launch_ns } else { 0 };
         (if made_there && away { b.out_ns } else { 0 }) + if inside { b.in_ns + launch } else { 0 }
     }
@@ -207,7 +206,7 @@ impl Problem {
     /// What the cut makes least: nanoseconds of an assignment, or none where it is not allowed.
     #[cfg(test)]
     pub(super) fn objective(&self, sides: &[bool]) -> Option<u64> {
-        let mut sum: u64 = self.borders.iter().map(|b| self.border_ns(b, &|u| sides[u], true)).sum();
+        let mut sum: u64 = self.borders.iter().map(|b| self.border_ns(b, b.ends(&|u| sides[u]), true)).sum();
         for (unit, on_accel) in self.units.iter().zip(sides) {
             sum += unit.ns(*on_accel)?;
             if *on_accel && unit.with.is_some_and(|with| !sides[with]) {
@@ -221,22 +220,29 @@ impl Problem {
     fn total(&self, placed: &Placed) -> u64 {
         let sides: Vec<bool> = self.units.iter().map(|u| u.accel.is_some()).collect();
         let own = self.units.iter().zip(&sides).map(|(unit, on_accel)| unit.ns(*on_accel).unwrap_or(0));
-        let borders = self.borders.iter().map(|b| self.border_ns(b, &|u| sides[u], false));
+        let borders = self.borders.iter().map(|b| self.border_ns(b, b.ends(&|u| sides[u]), false));
         let programs: HashSet<usize> = placed.layers.iter().map(|l| l.depth).collect();
         own.sum::<u64>() + borders.sum::<u64>() + self.launch_ns * programs.len() as u64
     }
 
-    /// What a unit takes in each place, when the others are where `placed` has them.
-    fn cost(&self, graph: &Graph, placed: &Placed, index: usize) -> NodeCost {
-        let unit = &self.units[index];
-        let there = |u: usize| {
-            let place = self.units[u].nodes.first().and_then(|n| placed.nodes.get(n));
-            place.is_some_and(|at| at.place == Place::Accel)
+    /// Whether `placed` has a unit on the accelerator.
+    fn there(&self, placed: &Placed, unit: usize) -> bool {
+        let place = self.units[unit].nodes.first().and_then(|n| placed.nodes.get(n));
+        place.is_some_and(|at| at.place == Place::Accel)
+    }
+
+    /// The ends of all borders where `placed` has the units.
+    fn ends(&self, placed: &Placed) -> Vec<Ends> {
+        self.borders.iter().map(|b| b.ends(&|u| self.there(placed, u))).collect()
+    }
+
+    /// What a unit takes in each place, when the others are where `placed` has them; `ends` are those of that placement.
+    fn cost(&self, graph: &Graph, placed: &Placed, ends: &[Ends], index: usize) -> NodeCost {
+        let (unit, there) = (&self.units[index], self.there(placed, index));
+        let sum = |ends_of: &dyn Fn(usize) -> Ends| -> u64 {
+            self.borders_of[index].iter().map(|&b| self.border_ns(&self.borders[b], ends_of(b), true)).sum()
         };
-        let sum = |on_accel: &dyn Fn(usize) -> bool| -> u64 {
-            self.borders_of[index].iter().map(|b| self.border_ns(&self.borders[*b], on_accel, true)).sum()
-        };
-        let [here, moved] = [sum(&there), sum(&|u| if u == index { !there(u) } else { there(u) })];
+        let [here, moved] = [sum(&|b| ends[b]), sum(&|b| self.borders[b].ends_moved(ends[b], index, there))];
         NodeCost {
             layer: unit.nodes.first().map(|n| graph.node(*n).name.clone()).unwrap_or_default(),
             accel_cycles: unit.accel.map(|(cycles, _)| cycles),
@@ -245,6 +251,32 @@ impl Problem {
             cpu_measured: unit.cpu.is_some_and(|t| t.measured),
             moving_ns: unit.accel.map(|_| moved as i64 - here as i64),
         }
+    }
+}
+
+/// How much of a border is on the accelerator: whether its maker, and how many of its readers of both kinds.
+#[derive(Clone, Copy)]
+struct Ends {
+    made: bool,
+    to: usize,
+    again: usize,
+}
+
+impl Border {
+    fn ends(&self, on_accel: &dyn Fn(usize) -> bool) -> Ends {
+        let count = |readers: &[usize]| readers.iter().filter(|u| on_accel(**u)).count();
+        Ends { made: self.from.is_some_and(on_accel), to: count(&self.to), again: count(&self.again) }
+    }
+
+    /// The same after one unit was moved from the accelerator or to it.
+    fn ends_moved(&self, ends: Ends, unit: usize, from_accel: bool) -> Ends {
+        let moved = |count: usize, readers: &[usize]| match (readers.binary_search(&unit), from_accel) {
+            (Ok(_), true) => count - 1,
+            (Ok(_), false) => count + 1,
+            (Err(_), _) => count,
+        };
+        let made = if self.from == Some(unit) { !from_accel } else { ends.made };
+        Ends { made, to: moved(ends.to, &self.to), again: moved(ends.again, &self.again) }
     }
 }
 
@@ -299,10 +331,11 @@ pub(super) fn choose(
 /// What every node takes in each place: a layer's nodes together. `offered` is the placement of everything that the
 /// accelerator can compute, from which come the figures of what is not there.
 pub(super) fn costs(graph: &Graph, placed: &Placed, offered: &Problem, chosen: &Problem) -> BTreeMap<NodeId, NodeCost> {
+    let [chosen, offered] = [chosen, offered].map(|problem| (problem, problem.ends(placed)));
     let cost = |(&id, at): (&NodeId, &NodePlace)| {
-        let problem = if at.place == Place::Accel { chosen } else { offered };
+        let (problem, ends) = if at.place == Place::Accel { &chosen } else { &offered };
         let unit = problem.unit_of.get(&id)?;
-        Some((id, problem.cost(graph, placed, *unit)))
+        Some((id, problem.cost(graph, placed, ends, *unit)))
     };
     placed.nodes.iter().filter_map(cost).collect()
 }

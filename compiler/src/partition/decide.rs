@@ -105,7 +105,9 @@ pub(super) fn decide(graph: &Graph, choices: &Choices, costs: &dyn Costs) -> (BT
     let mut open = Open::new();
     let mut first = State::default();
     for (_, value) in graph.inputs() {
-        first.forms.insert(value, Forms { host: true, ..Forms::default() });
+        if walk.last[value.0].is_some() {
+            first.forms.insert(value, Forms { host: true, ..Forms::default() });
+        }
     }
     open.insert(first, ((0, 0), None));
     let mut known = Known::default();
@@ -122,8 +124,10 @@ pub(super) fn decide(graph: &Graph, choices: &Choices, costs: &dyn Costs) -> (BT
             }
             let lies = |v: ValueId| state.forms.get(&v).and_then(|f| f.made);
             let list = known.choices(id, choices, &lies);
+            let mut left = Some(state);
             for (index, choice) in list.iter().enumerate() {
-                let mut after = state.clone();
+                let after = if index + 1 < list.len() { left.clone() } else { left.take() };
+                let Some(mut after) = after else { break };
                 let cost = (cost.0 + walk.take(&mut after, id, choice), cost.1 + usize::from(index > 0));
                 walk.forget(&mut after, id);
                 let trail = Trail { node: id, choice: choice.clone(), before: trail.clone() };
@@ -167,12 +171,20 @@ struct Walk<'a> {
     costs: &'a dyn Costs,
     /// The last reader of each value.
     last: Vec<Option<NodeId>>,
+    /// The values of which each node is the last reader, and those of its own that have none.
+    read: Vec<Vec<ValueId>>,
 }
 
 impl<'a> Walk<'a> {
     fn new(graph: &'a Graph, costs: &'a dyn Costs) -> Walk<'a> {
-        let last = graph.users().iter().map(|users| users.iter().max().copied()).collect();
-        Walk { graph, costs, last }
+        let last: Vec<Option<NodeId>> = graph.users().iter().map(|users| users.iter().max().copied()).collect();
+        let mut read = vec![Vec::new(); graph.nodes().len()];
+        for (v, reader) in last.iter().enumerate().map(|(v, reader)| (ValueId(v), *reader)) {
+            if let Some(at) = reader.or_else(|| Some(graph.def_node(v)?.0)) {
+                read[at.0].push(v);
+            }
+        }
+        Walk { graph, costs, last, read }
     }
 
     /// Adds a choice to a state, and says what it costs.
@@ -208,7 +220,11 @@ impl<'a> Walk<'a> {
     /// A value that the accelerator makes; what leaves the graph goes to the host.
     fn made(&self, state: &mut State, value: ValueId, view: Option<View>) -> u64 {
         state.forms.insert(value, Forms { made: view, ..Forms::default() });
-        if self.graph.is_output(value) { self.on_host(state, value) } else { 0 }
+        let cost = if self.graph.is_output(value) { self.on_host(state, value) } else { 0 };
+        if self.last[value.0].is_none() {
+            state.forms.remove(&value);
+        }
+        cost
     }
 
     fn on_host(&self, state: &mut State, value: ValueId) -> u64 {
@@ -233,8 +249,10 @@ impl<'a> Walk<'a> {
         cost
     }
 
-    /// Forgets values that nobody reads behind a node.
+    /// Forgets values that nobody reads behind a node, where that was done for all nodes before it.
     fn forget(&self, state: &mut State, id: NodeId) {
-        state.forms.retain(|value, _| self.last[value.0].is_some_and(|last| last > id));
+        for value in &self.read[id.0] {
+            state.forms.remove(value);
+        }
     }
 }

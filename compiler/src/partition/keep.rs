@@ -25,14 +25,20 @@ pub(super) fn keep(config: &HwConfig, placed: &mut Placed, leaves: &dyn Fn(Value
     if config.batch != 1 || !config.vector_reaches_inp() {
         return;
     }
-    let depths: BTreeSet<usize> = placed.layers.iter().map(|l| l.depth).collect();
-    for depth in depths {
-        let group: Vec<usize> = (0..placed.layers.len()).filter(|&i| placed.layers[i].depth == depth).collect();
-        let roots = placed.roots.clone();
-        let root = |v: ValueId| roots.get(&v).copied().unwrap_or(v);
-        let leaves = |v: ValueId| leaves(v, depth) || roots.iter().any(|(&other, &r)| r == v && leaves(other, depth));
-        let layers = group.iter().map(|&i| (placed.layers[i].layer.clone(), placed.layers[i].plan.clone())).collect();
-        let mut region = Region { config, layers, root: &root, away, held: Vec::new() };
+    let roots = placed.roots.clone();
+    let root = |v: ValueId| roots.get(&v).copied().unwrap_or(v);
+    // The other values whose bytes a value's are.
+    let mut others: HashMap<ValueId, Vec<ValueId>> = HashMap::new();
+    roots.iter().for_each(|(&other, &of)| others.entry(of).or_default().push(other));
+    for (depth, group) in placed.by_depth() {
+        let leaves = |v: ValueId| {
+            let mut all = others.get(&v).into_iter().flatten();
+            leaves(v, depth) || all.any(|&other| leaves(other, depth))
+        };
+        let layers: Vec<_> =
+            group.iter().map(|&i| (placed.layers[i].layer.clone(), placed.layers[i].plan.clone())).collect();
+        let users = users(&layers, &root);
+        let mut region = Region { config, layers, users, root: &root, away, held: Vec::new() };
         region.keep(&leaves);
         for (&i, (layer, plan)) in group.iter().zip(region.layers) {
             if layer.on_chip == placed.layers[i].layer.on_chip {
@@ -87,6 +93,8 @@ pub(super) fn suspects(placed: &Placed, name: &str) -> Vec<ValueId> {
 struct Region<'a> {
     config: &'a HwConfig,
     layers: Vec<(Layer, Plan)>,
+    /// Layers that read each layer's output, in order.
+    users: Vec<Vec<usize>>,
     root: &'a dyn Fn(ValueId) -> ValueId,
     away: &'a Away,
     held: Vec<Held>,
@@ -122,6 +130,17 @@ fn padding(layer: &Layer) -> Option<([u32; 4], i8)> {
     Some((border.map(|n| n as u32), value))
 }
 
+/// For each layer, those behind it that read its output.
+fn users(layers: &[(Layer, Plan)], root: &dyn Fn(ValueId) -> ValueId) -> Vec<Vec<usize>> {
+    let made: HashMap<ValueId, usize> = layers.iter().enumerate().map(|(i, (l, _))| (l.output.0, i)).collect();
+    let mut users = vec![Vec::new(); layers.len()];
+    for (i, (layer, _)) in layers.iter().enumerate() {
+        let makers: BTreeSet<usize> = layer.inputs.iter().filter_map(|(v, _)| made.get(&root(*v)).copied()).collect();
+        makers.into_iter().filter(|&maker| maker < i).for_each(|maker| users[maker].push(i));
+    }
+    users
+}
+
 impl Region<'_> {
     /// Keeps outputs, first the one that saves most, for as long as one takes no more time.
     fn keep(&mut self, leaves: &dyn Fn(ValueId) -> bool) {
@@ -137,7 +156,7 @@ impl Region<'_> {
             let best = found.iter().flatten().flatten().max_by_key(|f| (f.saved, std::cmp::Reverse(f.held.life.start)));
             let Some(Found { held, change, .. }) = best.cloned() else { return };
             for (at, found) in found.iter_mut().enumerate() {
-                let last = self.users(at).last().copied().unwrap_or(at);
+                let last = self.users[at].last().copied().unwrap_or(at);
                 if at < held.life.end && held.life.start <= last {
                     *found = None;
                 }
@@ -149,13 +168,6 @@ impl Region<'_> {
         }
     }
 
-    /// Layers that read a layer's output.
-    fn users(&self, at: usize) -> Vec<usize> {
-        let value = self.layers[at].0.output.0;
-        let reads = |i: &usize| self.layers[*i].0.inputs.iter().any(|(v, _)| (self.root)(*v) == value);
-        (at + 1..self.layers.len()).filter(reads).collect()
-    }
-
     /// The output of a layer kept for as many readers as possible.
     fn candidate(&self, at: usize, leaves: bool) -> Option<Found> {
         let (layer, plan) = &self.layers[at];
@@ -163,7 +175,7 @@ impl Region<'_> {
         if !writes || layer.on_chip.output.is_some() || self.away.contains_key(&layer.output.0) {
             return None;
         }
-        let users = self.users(at);
+        let users = &self.users[at];
         let readers: Vec<usize> = users.iter().copied().filter(|&i| self.can_read(i, layer.output.0)).collect();
         let of = |count: usize| self.kept(at, &readers[..count], leaves || count < users.len());
         (1..=readers.len()).rev().find_map(of)

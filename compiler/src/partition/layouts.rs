@@ -17,7 +17,6 @@ pub(super) struct Layouts<'a> {
     options: &'a Options,
     refused: &'a HashMap<NodeId, String>,
     oracle: &'a dyn CostOracle,
-    users: Vec<Vec<NodeId>>,
 }
 
 /// How values lie, as somebody takes them to.
@@ -34,7 +33,7 @@ impl<'a> Layouts<'a> {
         refused: &'a HashMap<NodeId, String>,
         oracle: &'a dyn CostOracle,
     ) -> Layouts<'a> {
-        Layouts { graph, config, options, refused, oracle, users: graph.users() }
+        Layouts { graph, config, options, refused, oracle }
     }
 
     /// What may become of a node whose data lie like this: on the accelerator wherever that is possible. An operator that
@@ -82,7 +81,7 @@ impl<'a> Layouts<'a> {
             (_, Some(reason)) => return Err(reason.clone()),
             _ => {}
         }
-        match extract(self.graph, id, &self.users, known, self.config.block() as usize) {
+        match extract(self.graph, id, known, self.config.block() as usize) {
             Found::Alias if lies(self.graph.node(id).inputs[0]).is_some() => Ok(Some(Choice::Alias(None))),
             Found::Alias => Err("its data are on the CPU".into()),
             Found::Recast(view) => Ok(Some(Choice::Alias(Some(view)))),

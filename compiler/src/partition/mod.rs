@@ -23,7 +23,7 @@ use crate::graph::{Graph, NodeId, ValueId};
 use crate::passes::OptLevel;
 use place::Placed;
 use settle::settle;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use tilewright_driver::AccelProgram;
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::{LayerEnd, Packing, Place, TensorPlace};
@@ -214,10 +214,18 @@ fn regions(graph: &Graph, config: &HwConfig, placed: &Placed, options: &Options)
     let single = single.into_iter().flat_map(|(key, nodes)| nodes.into_iter().map(move |node| (key, vec![node])));
     let mut all: Vec<((usize, bool), Vec<NodeId>)> = whole.into_iter().chain(single).collect();
     all.sort_by_key(|(key, _)| *key);
+    let by_depth = placed.by_depth();
     all.into_iter()
         .map(|((depth, on_accel), nodes)| {
             let code = if on_accel {
-                Code::Accel(Box::new(accel_region(graph, config, placed, depth, &nodes, options.keep_values)?))
+                Code::Accel(Box::new(accel_region(
+                    graph,
+                    config,
+                    placed,
+                    &by_depth[&depth],
+                    &nodes,
+                    options.keep_values,
+                )?))
             } else {
                 Code::Cpu
             };
@@ -230,21 +238,20 @@ fn accel_region(
     graph: &Graph,
     config: &HwConfig,
     placed: &Placed,
-    depth: usize,
+    layers: &[usize],
     nodes: &[NodeId],
     keep: bool,
 ) -> Result<AccelRegion, BuildError> {
-    let layers: Vec<_> =
-        placed.layers.iter().filter(|l| l.depth == depth).map(|l| (l.layer.clone(), l.plan.clone())).collect();
-    let users = graph.users();
+    let layers: Vec<_> = layers.iter().map(|&i| &placed.layers[i]).map(|l| (l.layer.clone(), l.plan.clone())).collect();
+    let made: HashSet<ValueId> = layers.iter().map(|(l, _)| l.output.0).collect();
+    let inside: HashSet<NodeId> = nodes.iter().copied().collect();
     let root = |v: ValueId| placed.roots.get(&v).copied().unwrap_or(v);
     let seen = |v: ValueId| placed.seen.get(&v).copied();
     let mut outputs = Vec::new();
     for value in nodes.iter().map(|&n| graph.node(n).output()) {
-        let leaves = keep || graph.is_output(value) || users[value.0].iter().any(|u| !nodes.contains(u));
+        let leaves = keep || graph.is_output(value) || graph.users()[value.0].iter().any(|u| !inside.contains(u));
         // Sums between a product and its requantization never leave the layer.
-        let made = layers.iter().any(|(l, _)| l.output.0 == root(value));
-        if leaves && made {
+        if leaves && made.contains(&root(value)) {
             outputs.push(value);
         }
     }

@@ -44,6 +44,15 @@ pub(super) struct Placed {
 }
 
 impl Placed {
+    /// Places of the layers in the list of them, by depth.
+    pub fn by_depth(&self) -> BTreeMap<usize, Vec<usize>> {
+        let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (i, l) in self.layers.iter().enumerate() {
+            found.entry(l.depth).or_default().push(i);
+        }
+        found
+    }
+
     /// Makes `to` the bytes of `from`, seen in another way if `view` says so.
     fn recast(&mut self, from: ValueId, to: ValueId, view: Option<View>) {
         let root = self.roots.get(&from).copied().unwrap_or(from);

@@ -9,7 +9,7 @@ use super::{Code, Region};
 use crate::codegen::accel::{self, Constants, Kind, Layer, Plan, Then};
 use crate::cost::Clock;
 use crate::graph::{Graph, ValueId};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::LayerEnd;
 
@@ -43,9 +43,7 @@ impl<'a> Judge<'a> {
     /// Takes for each layer the plan with the fewest cycles; whether that changed anything.
     pub fn tune(&mut self, placed: &mut Placed) -> bool {
         let before: Vec<Plan> = placed.layers.iter().map(|l| l.plan.clone()).collect();
-        let depths: BTreeSet<usize> = placed.layers.iter().map(|l| l.depth).collect();
-        for depth in depths {
-            let group: Vec<usize> = (0..placed.layers.len()).filter(|&i| placed.layers[i].depth == depth).collect();
+        for group in placed.by_depth().into_values() {
             for at in 0..group.len() {
                 self.tune_layer(placed, &group, at);
             }
@@ -109,14 +107,14 @@ impl<'a> Judge<'a> {
 /// programs. None where a program's are not known.
 pub(super) fn share_cycles(placed: &mut Placed, regions: &[Region], clock: &dyn Clock) -> Option<u64> {
     let mut sum = 0;
+    let by_depth = placed.by_depth();
     for region in regions {
         let Code::Accel(accel) = &region.code else { continue };
         let depth = region.nodes.first().and_then(|n| placed.nodes.get(n))?.depth;
         let parts = clock.cycles(&accel.program, &ends(&accel.layers))?;
-        let layers = placed.layers.iter_mut().filter(|l| l.depth == depth);
         let mut before = 0;
-        for (layer, &done) in layers.zip(&parts) {
-            layer.cycles = Some(done.saturating_sub(before));
+        for (&layer, &done) in by_depth.get(&depth).into_iter().flatten().zip(&parts) {
+            placed.layers[layer].cycles = Some(done.saturating_sub(before));
             before = done;
         }
         sum += before;

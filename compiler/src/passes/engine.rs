@@ -1,7 +1,9 @@
 //! Applies passes.
 
-use super::{Pass, View};
-use crate::graph::{Graph, GraphError, NodeId, ValueId};
+use super::draft::{Draft, Patched, Snapshot};
+use super::{Pass, Patch};
+use crate::graph::{Graph, GraphError, ValueId};
+use std::collections::HashMap;
 
 /// What is wrong with a pass.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +111,7 @@ impl std::fmt::Debug for Options<'_> {
 pub fn run(g: Graph, passes: &[Box<dyn Pass>], mut options: Options) -> Result<(Graph, Report), PassError> {
     let (mut g, mut report) = (g, Report::default());
     for pass in passes {
-        run_pass(&mut g, pass.as_ref(), &mut options, &mut report)?;
+        g = run_pass(g, pass.as_ref(), &mut options, &mut report)?;
         if let Some(dump) = &mut options.dump {
             dump(pass.name(), &g);
         }
@@ -117,38 +119,51 @@ pub fn run(g: Graph, passes: &[Box<dyn Pass>], mut options: Options) -> Result<(
     Ok((g, report))
 }
 
-fn run_pass(g: &mut Graph, pass: &dyn Pass, options: &mut Options, report: &mut Report) -> Result<(), PassError> {
+fn run_pass(g: Graph, pass: &dyn Pass, options: &mut Options, report: &mut Report) -> Result<Graph, PassError> {
     let most = 1000 + 100 * g.nodes().len();
-    let (mut at, mut changed, mut patches) = (0, false, 0);
+    let mut draft = Draft::new(g);
+    let mut before = options.watch.is_some().then(|| draft.graph());
+    let (mut at, mut changed, mut patches) = (draft.first(), false, 0);
     loop {
         if options.stop_after.is_some_and(|n| report.applied.len() >= n) {
-            return Ok(());
+            return draft.finish();
         }
-        let view = View::new(g);
-        let found = (at..g.nodes().len()).map(NodeId).find_map(|id| Some((id, pass.rewrite(&view, id)?)));
-        let Some((id, patch)) = found else {
+        let view = draft.view();
+        let Some((id, patch)) = draft.from(at).find_map(|id| Some((id, pass.rewrite(&view, id)?))) else {
             if !changed {
-                return Ok(());
+                return draft.finish();
             }
-            (at, changed) = (0, false);
+            (at, changed) = (draft.first(), false);
             continue;
         };
-        let node = g.node(id).name.clone();
+        let node = view.graph.node(id).name.clone();
         let (what, index) = (patch.what(), report.applied.len() + 1);
-        let (after, places) = patch.apply(g, id).map_err(|e| match e {
+        let patched = draft.apply(&patch, id).map_err(|e| match e {
             PassError::Graph(source) => PassError::Patch { pass: pass.name(), index, what, node: node.clone(), source },
             e => e,
         })?;
-        if let Some(watch) = &mut options.watch {
-            let replaced = patch.replaced();
-            watch(Change { number: index, before: g, after: &after, places: &places, replaced: &replaced });
+        if let (Some(watch), Some(before)) = (&mut options.watch, &mut before) {
+            let after = draft.graph();
+            watch_patch(watch, index, (&patch, &patched), [before, &after]);
+            *before = after;
         }
-        *g = after;
         report.applied.push(Applied { pass: pass.name(), what, node });
         patches += 1;
         if patches > most {
             return Err(PassError::Endless { pass: pass.name(), patches });
         }
-        (at, changed) = (id.0.min(g.nodes().len()), true);
+        (at, changed) = (patched.next, true);
     }
+}
+
+/// Tells of a patch, with the graphs before and behind it as the draft gave them.
+fn watch_patch(watch: &mut Watch, number: usize, (patch, patched): (&Patch, &Patched), ends: [&Snapshot; 2]) {
+    let [before, after] = ends;
+    let [own, place] = ends.map(|(_, list)| -> HashMap<ValueId, ValueId> {
+        list.iter().enumerate().map(|(i, v)| (*v, ValueId(i))).collect()
+    });
+    let instead = |v: &ValueId| patched.replaced.get(v).copied().unwrap_or(*v);
+    let places: Vec<_> = before.1.iter().map(|v| place.get(&instead(v)).copied()).collect();
+    let replaced: Vec<ValueId> = patch.replace.iter().filter_map(|(v, _)| own.get(v).copied()).collect();
+    watch(Change { number, before: &before.0, after: &after.0, places: &places, replaced: &replaced });
 }

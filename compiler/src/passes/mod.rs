@@ -1,11 +1,12 @@
 //! Passes: rewrites of the graph.
 //!
 //! A [`Pass`] looks at one node at a time and returns a [`Patch`] or nothing. The [`engine`] applies patches until a pass
-//! has none left, verifies after each, names them in a log, counts them, and can stop after the N-th, so that a bad rewrite
+//! has none left, verifies each, names them in a log, counts them, and can stop after the N-th, so that a bad rewrite
 //! is found by bisection. [`pipelines`] says which passes run, in which order. Passes do no input or output.
 
 mod canonicalize;
 mod dead_code;
+mod draft;
 pub mod engine;
 mod fold_bias;
 mod fold_clip;
@@ -47,28 +48,28 @@ pub trait Pass {
     fn rewrite(&self, view: &View, at: NodeId) -> Option<Patch>;
 }
 
-/// A graph with the users of each value.
+/// What a pass looks at.
 #[derive(Debug)]
 pub struct View<'g> {
-    /// The graph.
+    /// The graph. In the middle of a pass its nodes and values are found by their ids alone: the order of the nodes is the
+    /// engine's, and what was dropped is still in their lists.
     pub graph: &'g Graph,
-    users: Vec<Vec<NodeId>>,
 }
 
 impl<'g> View<'g> {
     /// Looks at a graph.
     pub fn new(graph: &'g Graph) -> View<'g> {
-        View { graph, users: graph.users() }
+        View { graph }
     }
 
-    /// The nodes that take a value, with one entry for each operand.
+    /// The nodes that take a value, with one entry for each operand, in no order.
     pub fn users(&self, v: ValueId) -> &[NodeId] {
-        &self.users[v.0]
+        &self.graph.users()[v.0]
     }
 
     /// True where one operand takes the value, and nothing else does.
     pub fn single_use(&self, v: ValueId) -> bool {
-        self.users[v.0].len() == 1 && !self.graph.is_output(v)
+        self.users(v).len() == 1 && !self.graph.is_output(v)
     }
 
     /// The node that defines a value, none for an input.

@@ -76,7 +76,7 @@ impl Plan {
             }
         }
         for (id, node) in graph.nodes() {
-            let (role, kind) = plan.classify(graph, &kinds, &users, node);
+            let (role, kind) = plan.classify(graph, &kinds, users, node);
             plan.roles[id.0] = role;
             for v in &node.outputs {
                 kinds[v.0] = kind;
@@ -108,7 +108,7 @@ impl Plan {
                 Kind::Float => {}
             }
         }
-        plan.drop_idle(graph, &users);
+        plan.drop_idle(graph, users);
         plan
     }
 

@@ -1,5 +1,7 @@
 //! Writing tensor expressions in Rust.
 
+use std::collections::HashSet;
+
 use super::{Axis, Combiner, DType, Definition, Expr, Name, Program, Tensor};
 
 /// A tensor as it is read in further expressions.
@@ -34,21 +36,21 @@ impl TensorRef {
 pub struct Builder {
     name: Name,
     tensors: Vec<Tensor>,
+    /// Names of the tensors.
+    names: HashSet<Name>,
 }
 
 impl Builder {
     /// An empty program of that name.
     pub fn new(name: impl Into<Name>) -> Builder {
-        Builder { name: name.into(), tensors: Vec::new() }
+        Builder { name: name.into(), tensors: Vec::new(), names: HashSet::new() }
     }
 
     /// The name, or the name with a number behind it where a tensor has it already.
     fn unique(&self, name: &str) -> Name {
-        let taken = |n: &str| self.tensors.iter().any(|t| t.name.as_str() == n);
-        if !taken(name) {
-            return name.into();
-        }
-        (2..).map(|i| format!("{name}_{i}")).find(|n| !taken(n)).map_or_else(|| name.into(), Name::from)
+        let numbered = (2..).map(|i| Name::from(format!("{name}_{i}")));
+        let free = std::iter::once(name.into()).chain(numbered).find(|n| !self.names.contains(n));
+        free.unwrap_or_else(|| name.into())
     }
 
     fn add(
@@ -62,6 +64,7 @@ impl Builder {
             shape.iter().enumerate().map(|(i, &extent)| Axis { var: format!("{name}.i{i}").into(), extent }).collect();
         let vars: Vec<Expr> = axes.iter().map(|a| Expr::Var(a.var.clone())).collect();
         let definition = define(&vars);
+        self.names.insert(name.clone());
         self.tensors.push(Tensor { name: name.clone(), dtype, axes, definition });
         TensorRef { name, dtype, shape: shape.to_vec() }
     }

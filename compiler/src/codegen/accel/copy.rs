@@ -94,9 +94,13 @@ fn loads(
     let mut list = Vec::new();
     for s in &copy.segments {
         let layout = &data[s.input];
+        let parts = bytes(s, out_block, block);
+        if parts.is_empty() || s.rows.0 >= rows.end || s.rows.0 + s.rows.1.len() <= rows.start {
+            continue;
+        }
         let row_runs: Vec<Run> = runs(s.rows.0, &s.rows.1).into_iter().filter_map(|r| within(r, rows)).collect();
         let column_runs = runs(s.columns.0, &s.columns.1);
-        for (channel, count, byte) in bytes(s, out_block, block) {
+        for (channel, count, byte) in parts {
             // Channels that the tensors do not have may be anything, so a block's last ones go along.
             let last = channel + count == layout.c && s.c_to + s.c == output.c;
             let whole = byte == 0 && channel % block == 0 && (count == block || last);

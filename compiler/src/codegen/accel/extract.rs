@@ -23,16 +23,10 @@ pub enum Found {
 
 /// Reads the layer that begins at a node.
 ///
-/// `known` gives the view under which a value lies in device memory, where it does, and `users` who reads each value; `block` is
-/// the number of channels that lie together there.
-pub fn extract(
-    graph: &Graph,
-    id: NodeId,
-    users: &[Vec<NodeId>],
-    known: &dyn Fn(ValueId) -> Option<View>,
-    block: usize,
-) -> Found {
-    let reader = Reader { graph, users, known };
+/// `known` gives the view under which a value lies in device memory, where it does; `block` is the number of channels that lie
+/// together there.
+pub fn extract(graph: &Graph, id: NodeId, known: &dyn Fn(ValueId) -> Option<View>, block: usize) -> Found {
+    let reader = Reader { graph, users: graph.users(), known };
     let node = graph.node(id);
     let read = match &node.op {
         Op::Conv2d(op) => reader.conv(id, node, op),

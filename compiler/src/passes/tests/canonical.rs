@@ -93,6 +93,69 @@ fn the_engine_stops_counts_and_dumps() {
 }
 
 #[test]
+fn every_patch_leaves_a_sound_graph() {
+    let mut seen = 0;
+    let mut watch = |change: Change| {
+        seen += 1;
+        assert!(crate::graph::verify(change.after).is_empty(), "patch {}\n{}", change.number, change.after);
+        assert_eq!(change.places.len(), change.before.value_count());
+        for (v, place) in change.places.iter().enumerate() {
+            let ty = change.before.ty(ValueId(v));
+            assert!(place.is_none_or(|place| change.after.ty(place) == ty), "patch {}", change.number);
+        }
+        assert!(change.replaced.iter().all(|v| change.places[v.0].is_some()), "patch {}", change.number);
+    };
+    let (_, report) =
+        optimize(messy(), OptLevel::O2, Options { watch: Some(&mut watch), ..Options::default() }).unwrap();
+    assert_eq!(seen, report.applied.len());
+}
+
+/// Where each patch looked at the whole of it, this would take hours.
+#[test]
+fn a_long_chain_is_simplified() {
+    const NODES: usize = 50_000;
+    let mut b = GraphBuilder::new("chain");
+    let mut v = b.input("x", TensorType::new(DType::F32, &[4]));
+    for i in 0..NODES {
+        v = b.node(&format!("relu{i}"), Relu {}, &[v]).unwrap();
+    }
+    b.output("y", v);
+    let (g, report) = optimize(b.finish().unwrap(), OptLevel::O2, Options::default()).unwrap();
+    assert_eq!(ops(&g), ["clip"]);
+    assert_eq!(report.count("canonicalize"), 2 * NODES - 1);
+}
+
+#[test]
+fn of_nodes_with_one_name_the_first_keeps_it() {
+    #[derive(Debug)]
+    struct Named;
+    impl Pass for Named {
+        fn name(&self) -> &'static str {
+            "named"
+        }
+        fn rewrite(&self, view: &View, at: crate::graph::NodeId) -> Option<Patch> {
+            let node = view.graph.node(at);
+            let crate::graph::Op::Relu(_) = node.op else { return None };
+            let mut p = Patch::new("named");
+            let first = p.node("b", Clip { lo: 0.0, hi: 9.0 }, &[node.inputs[0].into()]);
+            let second = p.node("b", Clip { lo: 0.0, hi: 8.0 }, &[first]);
+            Some(p.replace(node.output(), second))
+        }
+    }
+    let mut b = GraphBuilder::new("g");
+    let mut v = b.input("x", TensorType::new(DType::F32, &[4]));
+    for name in ["b.1", "a", "b", "b.2"] {
+        let clip = Clip { lo: 0.0, hi: 7.0 };
+        v = if name == "a" { b.node(name, Relu {}, &[v]) } else { b.node(name, clip, &[v]) }.unwrap();
+    }
+    b.output("y", v);
+    let (g, _) = run(b.finish().unwrap(), &boxed(Named), Options::default()).unwrap();
+    let names: Vec<&str> = g.nodes().map(|(_, n)| n.name.as_str()).collect();
+    // The old `b` comes behind the new ones, and the second of those takes the name of the last node.
+    assert_eq!(names, ["b.1", "b", "b.2", "b.3", "b.2.1"]);
+}
+
+#[test]
 fn a_wrong_patch_is_named() {
     #[derive(Debug)]
     struct Wrong;

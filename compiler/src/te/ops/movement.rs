@@ -4,26 +4,36 @@ use crate::graph::DType;
 use crate::graph::op::{Concat, Gather, GatherElements, Resample, Slice};
 use crate::te::{Builder, Combiner, Expr, TensorRef};
 
+/// Parts of a concatenation that are told apart one after the other. More are halved first, so that an element of
+/// thousands takes few comparisons, and the expression has no depth that code generators suffer from.
+const MOST_PARTS: usize = 16;
+
 /// Operands one behind the other.
 pub fn concat(b: &mut Builder, op: &Concat, args: &[TensorRef], out: &[i64]) -> TensorRef {
     b.compute("concat", out, |i| {
-        let mut end = out[op.axis];
-        let mut value: Option<Expr> = None;
-        for t in args.iter().rev().filter(|t| t.shape[op.axis] > 0) {
-            let start = end - t.shape[op.axis];
+        let mut end = 0;
+        let mut parts = Vec::new();
+        for t in args.iter().filter(|t| t.shape[op.axis] > 0) {
             let mut at = i.to_vec();
-            if start > 0 {
-                at[op.axis] = at[op.axis].clone() - start;
+            if end > 0 {
+                at[op.axis] = at[op.axis].clone() - end;
             }
-            let here = t.at(&at);
-            value = Some(match value {
-                Some(behind) => i[op.axis].clone().lt(Expr::int(end)).select(here, behind),
-                None => here,
-            });
-            end = start;
+            end += t.shape[op.axis];
+            parts.push((t.at(&at), end));
         }
         // Only a tensor without elements has no part.
-        value.unwrap_or_else(|| args[0].at(i))
+        part(&i[op.axis], &parts).unwrap_or_else(|| args[0].at(i))
+    })
+}
+
+/// The value at a place among parts, each with where it ends.
+fn part(at: &Expr, parts: &[(Expr, i64)]) -> Option<Expr> {
+    let (first, behind) = parts.split_at(if parts.len() > MOST_PARTS { parts.len() / 2 } else { parts.len().min(1) });
+    let (_, end) = first.last()?;
+    let value = if let [(value, _)] = first { value.clone() } else { part(at, first)? };
+    Some(match part(at, behind) {
+        Some(behind) => at.clone().lt(Expr::int(*end)).select(value, behind),
+        None => value,
     })
 }
 
