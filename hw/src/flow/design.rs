@@ -19,6 +19,8 @@ pub const NETLIST_VERILOG: &str = "synthesized.v";
 pub const ROUTED_NETLIST: &str = "routed.json";
 /// The router's report.
 pub const ROUTE_REPORT: &str = "route.json";
+/// The clock's source.
+pub const CLOCK: &str = "tw_clock.v";
 /// The script that synthesis runs.
 pub const SCRIPT: &str = "synth.ys";
 
@@ -53,7 +55,7 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
     );
     if !board.family.has_processor() {
         files.push(("tw_shell.v".into(), shell.to_string()));
-        files.push(("tw_clock.v".into(), clock));
+        files.push((CLOCK.into(), clock));
         files.push((format!("{TOP}.v"), top(request)));
         files.push((board.family.constraints_file().into(), board.family.constraints(board)));
     }
@@ -103,9 +105,11 @@ fn top(request: &Request) -> String {
 
 /// What Yosys does.
 fn script(request: &Request, sources: &Sources) -> String {
-    let files: Vec<&str> = sources.verilog().collect();
+    // The clock is made by cells of the family, which Yosys's own reader takes as they come.
+    let (clocks, files): (Vec<&str>, Vec<&str>) = sources.verilog().partition(|name| *name == CLOCK);
     let top = if request.board.family.has_processor() { PERIPHERAL } else { TOP };
-    let mut lines = vec![format!("read_slang --top {top} -I . {}", files.join(" "))];
+    let mut lines: Vec<String> = clocks.iter().map(|name| format!("read_verilog {name}")).collect();
+    lines.push(format!("read_slang --extern-modules --top {top} -I . {}", files.join(" ")));
     lines.extend(request.board.family.synthesis(top));
     lines.push("check -assert".into());
     lines.push(format!("write_json {NETLIST}"));

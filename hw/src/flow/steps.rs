@@ -14,6 +14,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 const BUILD_PREFIX: &str = "build-";
+/// What Yosys says of its work; what its readers print goes to the step's own log.
+const YOSYS_LOG: &str = "yosys.log";
 
 /// What a step tells while it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,13 +88,13 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FlowError> {
 impl<'a> Step<'a> {
     /// Sources to a netlist of the family's cells.
     pub(super) fn synthesis(tools: &'a Tools, sources: &Sources) -> Step<'a> {
-        let mut outputs = vec![design::NETLIST.to_string(), design::NETLIST_VERILOG.into()];
+        let mut outputs = vec![design::NETLIST.to_string(), design::NETLIST_VERILOG.into(), YOSYS_LOG.into()];
         // The sources belong to the result.
         outputs.extend(sources.files.iter().map(|(name, _)| name.clone()));
         Step {
             name: "synthesis",
             tool: &tools.yosys,
-            arguments: vec!["-ql".into(), "synthesis.log".into(), design::SCRIPT.into()],
+            arguments: vec!["-ql".into(), YOSYS_LOG.into(), design::SCRIPT.into()],
             inputs: sources.files.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())).collect(),
             outputs,
         }
@@ -253,7 +255,8 @@ impl<'a> Step<'a> {
 
 /// The lines of a log that say why a program ended: its errors, or else its last lines.
 fn essence(log: &str) -> String {
-    let errors: Vec<&str> = log.lines().filter(|line| line.to_lowercase().contains("error")).take(8).collect();
+    let errors = log.lines().skip_while(|line| !line.to_lowercase().contains("error")).take(8);
+    let errors: Vec<&str> = errors.collect();
     if !errors.is_empty() {
         return errors.join("\n");
     }

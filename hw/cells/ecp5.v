@@ -1,0 +1,491 @@
+// Simulation models of ECP5's cells that Yosys has none of, or none that stands for the cell in a routed netlist; they take the
+// place of those that have the same name. Functions are those of Lattice's guides (memory FPGA-TN-02204, multipliers FPGA-TN-02205)
+// as far as designs here use them: what they do not cover makes the netlist check stop by an undefined module.
+
+// The phase-locked loop: its output has its input's clock, because a simulation counts cycles.
+module EHXPLLL (
+  input  CLKI, CLKFB, PHASESEL1, PHASESEL0, PHASEDIR, PHASESTEP, PHASELOADREG, STDBY, PLLWAKESYNC, RST, ENCLKOP, ENCLKOS, ENCLKOS2,
+  input  ENCLKOS3,
+  output CLKOP, CLKOS, CLKOS2, CLKOS3, LOCK, INTLOCK, REFCLK, CLKINTFB
+);
+  parameter CLKI_DIV = 1;
+  parameter CLKFB_DIV = 1;
+  parameter CLKOP_DIV = 8;
+  parameter CLKOS_DIV = 8;
+  parameter CLKOS2_DIV = 8;
+  parameter CLKOS3_DIV = 8;
+  parameter CLKOP_ENABLE = "ENABLED";
+  parameter CLKOS_ENABLE = "DISABLED";
+  parameter CLKOS2_ENABLE = "DISABLED";
+  parameter CLKOS3_ENABLE = "DISABLED";
+  parameter CLKOP_CPHASE = 0;
+  parameter CLKOS_CPHASE = 0;
+  parameter CLKOS2_CPHASE = 0;
+  parameter CLKOS3_CPHASE = 0;
+  parameter CLKOP_FPHASE = 0;
+  parameter CLKOS_FPHASE = 0;
+  parameter CLKOS2_FPHASE = 0;
+  parameter CLKOS3_FPHASE = 0;
+  parameter FEEDBK_PATH = "CLKOP";
+  parameter CLKOP_TRIM_POL = "RISING";
+  parameter CLKOP_TRIM_DELAY = 0;
+  parameter CLKOS_TRIM_POL = "RISING";
+  parameter CLKOS_TRIM_DELAY = 0;
+  parameter OUTDIVIDER_MUXA = "DIVA";
+  parameter OUTDIVIDER_MUXB = "DIVB";
+  parameter OUTDIVIDER_MUXC = "DIVC";
+  parameter OUTDIVIDER_MUXD = "DIVD";
+  parameter PLL_LOCK_MODE = 0;
+  parameter PLL_LOCK_DELAY = 200;
+  parameter STDBY_ENABLE = "DISABLED";
+  parameter REFIN_RESET = "DISABLED";
+  parameter SYNC_ENABLE = "DISABLED";
+  parameter INT_LOCK_STICKY = "ENABLED";
+  parameter DPHASE_SOURCE = "DISABLED";
+  parameter PLLRST_ENA = "DISABLED";
+  parameter INTFB_WAKE = "DISABLED";
+  assign CLKOP = CLKI;
+  assign LOCK = 1'b1;
+endmodule
+
+// A global clock's gate.
+module DCCA (input CLKI, input CE, output CLKO);
+  assign CLKO = CLKI;
+endmodule
+
+// A pin, of the two directions that designs here have.
+module TRELLIS_IO (inout B, input I, input T, output O);
+  parameter DIR = "INPUT";
+  generate
+    if (DIR == "INPUT") begin
+      assign O = B;
+    end else begin
+      assign B = I;
+    end
+  endgenerate
+endmodule
+// The multiplier of 18 x 18 bits: registers before it, in it and behind it, each with any of four clocks, or without.
+module MULT18X18D (
+  input
+    A17, A16, A15, A14, A13, A12, A11, A10, A9, A8, A7, A6, A5, A4, A3, A2, A1, A0, B17, B16, B15, B14, B13, B12, B11,
+    B10, B9, B8, B7, B6, B5, B4, B3, B2, B1, B0, C17, C16, C15, C14, C13, C12, C11, C10, C9, C8, C7, C6, C5, C4, C3,
+    C2, C1, C0, SIGNEDA, SIGNEDB, SOURCEA, SOURCEB, CLK3, CLK2, CLK1, CLK0, CE3, CE2, CE1, CE0, RST3, RST2, RST1, RST0,
+    SRIA17, SRIA16, SRIA15, SRIA14, SRIA13, SRIA12, SRIA11, SRIA10, SRIA9, SRIA8, SRIA7, SRIA6, SRIA5, SRIA4, SRIA3,
+    SRIA2, SRIA1, SRIA0, SRIB17, SRIB16, SRIB15, SRIB14, SRIB13, SRIB12, SRIB11, SRIB10, SRIB9, SRIB8, SRIB7, SRIB6,
+    SRIB5, SRIB4, SRIB3, SRIB2, SRIB1, SRIB0,
+  output
+    SROA17, SROA16, SROA15, SROA14, SROA13, SROA12, SROA11, SROA10, SROA9, SROA8, SROA7, SROA6, SROA5, SROA4, SROA3,
+    SROA2, SROA1, SROA0, SROB17, SROB16, SROB15, SROB14, SROB13, SROB12, SROB11, SROB10, SROB9, SROB8, SROB7, SROB6,
+    SROB5, SROB4, SROB3, SROB2, SROB1, SROB0, ROA17, ROA16, ROA15, ROA14, ROA13, ROA12, ROA11, ROA10, ROA9, ROA8, ROA7,
+    ROA6, ROA5, ROA4, ROA3, ROA2, ROA1, ROA0, ROB17, ROB16, ROB15, ROB14, ROB13, ROB12, ROB11, ROB10, ROB9, ROB8, ROB7,
+    ROB6, ROB5, ROB4, ROB3, ROB2, ROB1, ROB0, ROC17, ROC16, ROC15, ROC14, ROC13, ROC12, ROC11, ROC10, ROC9, ROC8, ROC7,
+    ROC6, ROC5, ROC4, ROC3, ROC2, ROC1, ROC0, P35, P34, P33, P32, P31, P30, P29, P28, P27, P26, P25, P24, P23, P22,
+    P21, P20, P19, P18, P17, P16, P15, P14, P13, P12, P11, P10, P9, P8, P7, P6, P5, P4, P3, P2, P1, P0, SIGNEDP
+);
+  parameter REG_INPUTA_CLK = "NONE";
+  parameter REG_INPUTA_CE = "CE0";
+  parameter REG_INPUTA_RST = "RST0";
+  parameter REG_INPUTB_CLK = "NONE";
+  parameter REG_INPUTB_CE = "CE0";
+  parameter REG_INPUTB_RST = "RST0";
+  parameter REG_INPUTC_CLK = "NONE";
+  parameter REG_INPUTC_CE = "CE0";
+  parameter REG_INPUTC_RST = "RST0";
+  parameter REG_PIPELINE_CLK = "NONE";
+  parameter REG_PIPELINE_CE = "CE0";
+  parameter REG_PIPELINE_RST = "RST0";
+  parameter REG_OUTPUT_CLK = "NONE";
+  parameter REG_OUTPUT_CE = "CE0";
+  parameter REG_OUTPUT_RST = "RST0";
+  parameter CLK0_DIV = "ENABLED";
+  parameter CLK1_DIV = "ENABLED";
+  parameter CLK2_DIV = "ENABLED";
+  parameter CLK3_DIV = "ENABLED";
+  parameter HIGHSPEED_CLK = "NONE";
+  parameter GSR = "ENABLED";
+  parameter CAS_MATCH_REG = "FALSE";
+  parameter SOURCEB_MODE = "B_SHIFT";
+  parameter MULT_BYPASS = "DISABLED";
+  parameter RESETMODE = "SYNC";
+  parameter CLK0MUX = "CLK0";
+  parameter CE0MUX = "CE0";
+  parameter RST0MUX = "RST0";
+  parameter CLK1MUX = "CLK1";
+  parameter CE1MUX = "CE1";
+  parameter RST1MUX = "RST1";
+  parameter CLK2MUX = "CLK2";
+  parameter CE2MUX = "CE2";
+  parameter RST2MUX = "RST2";
+  parameter CLK3MUX = "CLK3";
+  parameter CE3MUX = "CE3";
+  parameter RST3MUX = "RST3";
+
+  wire [17:0] a = {A17, A16, A15, A14, A13, A12, A11, A10, A9, A8, A7, A6, A5, A4, A3, A2, A1, A0};
+  wire [17:0] b = {B17, B16, B15, B14, B13, B12, B11, B10, B9, B8, B7, B6, B5, B4, B3, B2, B1, B0};
+  wire [17:0] a1, b1;
+  wire signed1a, signed1b;
+  wire signed [18:0] wide_a = {signed1a && a1[17], a1};
+  wire signed [18:0] wide_b = {signed1b && b1[17], b1};
+  wire signed [37:0] product = wide_a * wide_b;
+  wire [35:0] p1, p;
+  wire [3:0] clocks = {CLK3, CLK2, CLK1, CLK0};
+  wire [3:0] enables = {CE3, CE2, CE1, CE0};
+  wire [3:0] resets = {RST3, RST2, RST1, RST0};
+  TW_MULT_REG #(.W(19), .CLK(REG_INPUTA_CLK), .CE(REG_INPUTA_CE), .RST(REG_INPUTA_RST)) u_a
+    (.clocks(clocks), .enables(enables), .resets(resets), .d({SIGNEDA, a}), .q({signed1a, a1}));
+  TW_MULT_REG #(.W(19), .CLK(REG_INPUTB_CLK), .CE(REG_INPUTB_CE), .RST(REG_INPUTB_RST)) u_b
+    (.clocks(clocks), .enables(enables), .resets(resets), .d({SIGNEDB, b}), .q({signed1b, b1}));
+  TW_MULT_REG #(.W(36), .CLK(REG_PIPELINE_CLK), .CE(REG_PIPELINE_CE), .RST(REG_PIPELINE_RST)) u_pipeline
+    (.clocks(clocks), .enables(enables), .resets(resets), .d(product[35:0]), .q(p1));
+  TW_MULT_REG #(.W(36), .CLK(REG_OUTPUT_CLK), .CE(REG_OUTPUT_CE), .RST(REG_OUTPUT_RST)) u_output
+    (.clocks(clocks), .enables(enables), .resets(resets), .d(p1), .q(p));
+  assign {P35, P34, P33, P32, P31, P30, P29, P28, P27, P26, P25, P24, P23, P22, P21, P20, P19, P18, P17, P16, P15, P14, P13,
+    P12, P11, P10, P9, P8, P7, P6, P5, P4, P3, P2, P1, P0} = p;
+endmodule
+
+// A register of the multiplier, or a wire where it has no clock.
+module TW_MULT_REG #(
+  parameter W = 1,
+  parameter CLK = "NONE",
+  parameter CE = "CE0",
+  parameter RST = "RST0"
+) (
+  input [3:0] clocks, input [3:0] enables, input [3:0] resets, input [W-1:0] d, output [W-1:0] q
+);
+  wire clock = CLK == "CLK3" ? clocks[3] : CLK == "CLK2" ? clocks[2] : CLK == "CLK1" ? clocks[1] : clocks[0];
+  wire enable = CE == "CE3" ? enables[3] : CE == "CE2" ? enables[2] : CE == "CE1" ? enables[1] : enables[0];
+  wire reset = RST == "RST3" ? resets[3] : RST == "RST2" ? resets[2] : RST == "RST1" ? resets[1] : resets[0];
+  generate
+    if (CLK == "NONE") begin
+      assign q = d;
+    end else begin
+      reg [W-1:0] kept = 0;
+      always @(posedge clock)
+        if (reset) kept <= 0;
+        else if (enable) kept <= d;
+      assign q = kept;
+    end
+  endgenerate
+endmodule
+// The block RAM of 18 Kbit. A port of 36 bits writes through side A and reads through side B, whose data pins carry the upper half.
+module DP16KD (
+  input
+    DIA17, DIA16, DIA15, DIA14, DIA13, DIA12, DIA11, DIA10, DIA9, DIA8, DIA7, DIA6, DIA5, DIA4, DIA3, DIA2, DIA1, DIA0,
+    ADA13, ADA12, ADA11, ADA10, ADA9, ADA8, ADA7, ADA6, ADA5, ADA4, ADA3, ADA2, ADA1, ADA0, CEA, OCEA, CLKA, WEA, RSTA,
+    CSA2, CSA1, CSA0, DIB17, DIB16, DIB15, DIB14, DIB13, DIB12, DIB11, DIB10, DIB9, DIB8, DIB7, DIB6, DIB5, DIB4, DIB3,
+    DIB2, DIB1, DIB0, ADB13, ADB12, ADB11, ADB10, ADB9, ADB8, ADB7, ADB6, ADB5, ADB4, ADB3, ADB2, ADB1, ADB0, CEB,
+    OCEB, CLKB, WEB, RSTB, CSB2, CSB1, CSB0,
+  output
+    DOA17, DOA16, DOA15, DOA14, DOA13, DOA12, DOA11, DOA10, DOA9, DOA8, DOA7, DOA6, DOA5, DOA4, DOA3, DOA2, DOA1, DOA0,
+    DOB17, DOB16, DOB15, DOB14, DOB13, DOB12, DOB11, DOB10, DOB9, DOB8, DOB7, DOB6, DOB5, DOB4, DOB3, DOB2, DOB1, DOB0
+);
+  parameter DATA_WIDTH_A = 18;
+  parameter DATA_WIDTH_B = 18;
+  parameter REGMODE_A = "NOREG";
+  parameter REGMODE_B = "NOREG";
+  parameter RESETMODE = "SYNC";
+  parameter ASYNC_RESET_RELEASE = "SYNC";
+  parameter CSDECODE_A = "0b000";
+  parameter CSDECODE_B = "0b000";
+  parameter WRITEMODE_A = "NORMAL";
+  parameter WRITEMODE_B = "NORMAL";
+  parameter GSR = "ENABLED";
+  parameter INIT_DATA = "STATIC";
+  parameter WID = "0";
+  parameter DIA17MUX = "DIA17";
+  parameter DIA16MUX = "DIA16";
+  parameter DIA15MUX = "DIA15";
+  parameter DIA14MUX = "DIA14";
+  parameter DIA13MUX = "DIA13";
+  parameter DIA12MUX = "DIA12";
+  parameter DIA11MUX = "DIA11";
+  parameter DIA10MUX = "DIA10";
+  parameter DIA9MUX = "DIA9";
+  parameter DIA8MUX = "DIA8";
+  parameter DIA7MUX = "DIA7";
+  parameter DIA6MUX = "DIA6";
+  parameter DIA5MUX = "DIA5";
+  parameter DIA4MUX = "DIA4";
+  parameter DIA3MUX = "DIA3";
+  parameter DIA2MUX = "DIA2";
+  parameter DIA1MUX = "DIA1";
+  parameter DIA0MUX = "DIA0";
+  parameter ADA13MUX = "ADA13";
+  parameter ADA12MUX = "ADA12";
+  parameter ADA11MUX = "ADA11";
+  parameter ADA10MUX = "ADA10";
+  parameter ADA9MUX = "ADA9";
+  parameter ADA8MUX = "ADA8";
+  parameter ADA7MUX = "ADA7";
+  parameter ADA6MUX = "ADA6";
+  parameter ADA5MUX = "ADA5";
+  parameter ADA4MUX = "ADA4";
+  parameter ADA3MUX = "ADA3";
+  parameter ADA2MUX = "ADA2";
+  parameter ADA1MUX = "ADA1";
+  parameter ADA0MUX = "ADA0";
+  parameter CEAMUX = "CEA";
+  parameter OCEAMUX = "OCEA";
+  parameter CLKAMUX = "CLKA";
+  parameter WEAMUX = "WEA";
+  parameter RSTAMUX = "RSTA";
+  parameter CSA2MUX = "CSA2";
+  parameter CSA1MUX = "CSA1";
+  parameter CSA0MUX = "CSA0";
+  parameter DOA17MUX = "DOA17";
+  parameter DOA16MUX = "DOA16";
+  parameter DOA15MUX = "DOA15";
+  parameter DOA14MUX = "DOA14";
+  parameter DOA13MUX = "DOA13";
+  parameter DOA12MUX = "DOA12";
+  parameter DOA11MUX = "DOA11";
+  parameter DOA10MUX = "DOA10";
+  parameter DOA9MUX = "DOA9";
+  parameter DOA8MUX = "DOA8";
+  parameter DOA7MUX = "DOA7";
+  parameter DOA6MUX = "DOA6";
+  parameter DOA5MUX = "DOA5";
+  parameter DOA4MUX = "DOA4";
+  parameter DOA3MUX = "DOA3";
+  parameter DOA2MUX = "DOA2";
+  parameter DOA1MUX = "DOA1";
+  parameter DOA0MUX = "DOA0";
+  parameter DIB17MUX = "DIB17";
+  parameter DIB16MUX = "DIB16";
+  parameter DIB15MUX = "DIB15";
+  parameter DIB14MUX = "DIB14";
+  parameter DIB13MUX = "DIB13";
+  parameter DIB12MUX = "DIB12";
+  parameter DIB11MUX = "DIB11";
+  parameter DIB10MUX = "DIB10";
+  parameter DIB9MUX = "DIB9";
+  parameter DIB8MUX = "DIB8";
+  parameter DIB7MUX = "DIB7";
+  parameter DIB6MUX = "DIB6";
+  parameter DIB5MUX = "DIB5";
+  parameter DIB4MUX = "DIB4";
+  parameter DIB3MUX = "DIB3";
+  parameter DIB2MUX = "DIB2";
+  parameter DIB1MUX = "DIB1";
+  parameter DIB0MUX = "DIB0";
+  parameter ADB13MUX = "ADB13";
+  parameter ADB12MUX = "ADB12";
+  parameter ADB11MUX = "ADB11";
+  parameter ADB10MUX = "ADB10";
+  parameter ADB9MUX = "ADB9";
+  parameter ADB8MUX = "ADB8";
+  parameter ADB7MUX = "ADB7";
+  parameter ADB6MUX = "ADB6";
+  parameter ADB5MUX = "ADB5";
+  parameter ADB4MUX = "ADB4";
+  parameter ADB3MUX = "ADB3";
+  parameter ADB2MUX = "ADB2";
+  parameter ADB1MUX = "ADB1";
+  parameter ADB0MUX = "ADB0";
+  parameter CEBMUX = "CEB";
+  parameter OCEBMUX = "OCEB";
+  parameter CLKBMUX = "CLKB";
+  parameter WEBMUX = "WEB";
+  parameter RSTBMUX = "RSTB";
+  parameter CSB2MUX = "CSB2";
+  parameter CSB1MUX = "CSB1";
+  parameter CSB0MUX = "CSB0";
+  parameter DOB17MUX = "DOB17";
+  parameter DOB16MUX = "DOB16";
+  parameter DOB15MUX = "DOB15";
+  parameter DOB14MUX = "DOB14";
+  parameter DOB13MUX = "DOB13";
+  parameter DOB12MUX = "DOB12";
+  parameter DOB11MUX = "DOB11";
+  parameter DOB10MUX = "DOB10";
+  parameter DOB9MUX = "DOB9";
+  parameter DOB8MUX = "DOB8";
+  parameter DOB7MUX = "DOB7";
+  parameter DOB6MUX = "DOB6";
+  parameter DOB5MUX = "DOB5";
+  parameter DOB4MUX = "DOB4";
+  parameter DOB3MUX = "DOB3";
+  parameter DOB2MUX = "DOB2";
+  parameter DOB1MUX = "DOB1";
+  parameter DOB0MUX = "DOB0";
+  parameter [319:0] INITVAL_00 = 320'd0;
+  parameter [319:0] INITVAL_01 = 320'd0;
+  parameter [319:0] INITVAL_02 = 320'd0;
+  parameter [319:0] INITVAL_03 = 320'd0;
+  parameter [319:0] INITVAL_04 = 320'd0;
+  parameter [319:0] INITVAL_05 = 320'd0;
+  parameter [319:0] INITVAL_06 = 320'd0;
+  parameter [319:0] INITVAL_07 = 320'd0;
+  parameter [319:0] INITVAL_08 = 320'd0;
+  parameter [319:0] INITVAL_09 = 320'd0;
+  parameter [319:0] INITVAL_0A = 320'd0;
+  parameter [319:0] INITVAL_0B = 320'd0;
+  parameter [319:0] INITVAL_0C = 320'd0;
+  parameter [319:0] INITVAL_0D = 320'd0;
+  parameter [319:0] INITVAL_0E = 320'd0;
+  parameter [319:0] INITVAL_0F = 320'd0;
+  parameter [319:0] INITVAL_10 = 320'd0;
+  parameter [319:0] INITVAL_11 = 320'd0;
+  parameter [319:0] INITVAL_12 = 320'd0;
+  parameter [319:0] INITVAL_13 = 320'd0;
+  parameter [319:0] INITVAL_14 = 320'd0;
+  parameter [319:0] INITVAL_15 = 320'd0;
+  parameter [319:0] INITVAL_16 = 320'd0;
+  parameter [319:0] INITVAL_17 = 320'd0;
+  parameter [319:0] INITVAL_18 = 320'd0;
+  parameter [319:0] INITVAL_19 = 320'd0;
+  parameter [319:0] INITVAL_1A = 320'd0;
+  parameter [319:0] INITVAL_1B = 320'd0;
+  parameter [319:0] INITVAL_1C = 320'd0;
+  parameter [319:0] INITVAL_1D = 320'd0;
+  parameter [319:0] INITVAL_1E = 320'd0;
+  parameter [319:0] INITVAL_1F = 320'd0;
+  parameter [319:0] INITVAL_20 = 320'd0;
+  parameter [319:0] INITVAL_21 = 320'd0;
+  parameter [319:0] INITVAL_22 = 320'd0;
+  parameter [319:0] INITVAL_23 = 320'd0;
+  parameter [319:0] INITVAL_24 = 320'd0;
+  parameter [319:0] INITVAL_25 = 320'd0;
+  parameter [319:0] INITVAL_26 = 320'd0;
+  parameter [319:0] INITVAL_27 = 320'd0;
+  parameter [319:0] INITVAL_28 = 320'd0;
+  parameter [319:0] INITVAL_29 = 320'd0;
+  parameter [319:0] INITVAL_2A = 320'd0;
+  parameter [319:0] INITVAL_2B = 320'd0;
+  parameter [319:0] INITVAL_2C = 320'd0;
+  parameter [319:0] INITVAL_2D = 320'd0;
+  parameter [319:0] INITVAL_2E = 320'd0;
+  parameter [319:0] INITVAL_2F = 320'd0;
+  parameter [319:0] INITVAL_30 = 320'd0;
+  parameter [319:0] INITVAL_31 = 320'd0;
+  parameter [319:0] INITVAL_32 = 320'd0;
+  parameter [319:0] INITVAL_33 = 320'd0;
+  parameter [319:0] INITVAL_34 = 320'd0;
+  parameter [319:0] INITVAL_35 = 320'd0;
+  parameter [319:0] INITVAL_36 = 320'd0;
+  parameter [319:0] INITVAL_37 = 320'd0;
+  parameter [319:0] INITVAL_38 = 320'd0;
+  parameter [319:0] INITVAL_39 = 320'd0;
+  parameter [319:0] INITVAL_3A = 320'd0;
+  parameter [319:0] INITVAL_3B = 320'd0;
+  parameter [319:0] INITVAL_3C = 320'd0;
+  parameter [319:0] INITVAL_3D = 320'd0;
+  parameter [319:0] INITVAL_3E = 320'd0;
+  parameter [319:0] INITVAL_3F = 320'd0;
+
+  // Bytes of nine bits; ports narrower than a byte reach eight of them.
+  reg [8:0] memory [0:2047];
+  integer n;
+  initial for (n = 0; n < 2048; n = n + 1) memory[n] = 0;
+  wire [17:0] dia = {DIA17, DIA16, DIA15, DIA14, DIA13, DIA12, DIA11, DIA10, DIA9, DIA8, DIA7, DIA6, DIA5, DIA4, DIA3, DIA2, DIA1, DIA0};
+  wire [13:0] ada = {ADA13, ADA12, ADA11, ADA10, ADA9, ADA8, ADA7, ADA6, ADA5, ADA4, ADA3, ADA2, ADA1, ADA0};
+  wire cea = CEAMUX == "1" || (CEAMUX == "INV" ? !CEA : CEA);
+  wire wea = WEAMUX == "1" || (WEAMUX == "INV" ? !WEA : WEA);
+  wire rsta = RSTAMUX == "1" || (RSTAMUX == "INV" ? !RSTA : RSTA);
+  wire clka = CLKAMUX == "INV" ? !CLKA : CLKA;
+  wire [17:0] dib = {DIB17, DIB16, DIB15, DIB14, DIB13, DIB12, DIB11, DIB10, DIB9, DIB8, DIB7, DIB6, DIB5, DIB4, DIB3, DIB2, DIB1, DIB0};
+  wire [13:0] adb = {ADB13, ADB12, ADB11, ADB10, ADB9, ADB8, ADB7, ADB6, ADB5, ADB4, ADB3, ADB2, ADB1, ADB0};
+  wire ceb = CEBMUX == "1" || (CEBMUX == "INV" ? !CEB : CEB);
+  wire web = WEBMUX == "1" || (WEBMUX == "INV" ? !WEB : WEB);
+  wire rstb = RSTBMUX == "1" || (RSTBMUX == "INV" ? !RSTB : RSTB);
+  wire clkb = CLKBMUX == "INV" ? !CLKB : CLKB;
+
+  // The first byte of an access, the bits of it that a narrow port reaches, and a narrow port's data in their place.
+  wire [10:0] first_a = DATA_WIDTH_A == 36 ? {ada[13:5], 2'b00} : DATA_WIDTH_A == 18 ? {ada[13:4], 1'b0} : ada[13:3];
+  wire [10:0] first_b = DATA_WIDTH_B == 36 ? {adb[13:5], 2'b00} : DATA_WIDTH_B == 18 ? {adb[13:4], 1'b0} : adb[13:3];
+  wire [2:0] bit_a = DATA_WIDTH_A == 4 ? {ada[2], 2'b00} : DATA_WIDTH_A == 2 ? {ada[2:1], 1'b0} : DATA_WIDTH_A == 1 ? ada[2:0] : 3'd0;
+  wire [2:0] bit_b = DATA_WIDTH_B == 4 ? {adb[2], 2'b00} : DATA_WIDTH_B == 2 ? {adb[2:1], 1'b0} : DATA_WIDTH_B == 1 ? adb[2:0] : 3'd0;
+  wire [8:0] mask_a = DATA_WIDTH_A >= 9 ? 9'h1ff : ((9'd1 << DATA_WIDTH_A) - 9'd1) << bit_a;
+  wire [8:0] mask_b = DATA_WIDTH_B >= 9 ? 9'h1ff : ((9'd1 << DATA_WIDTH_B) - 9'd1) << bit_b;
+
+  // Writes: a wide port's byte enables are its low address bits. The data pins of side B carry the upper half of 36 bits.
+  wire [3:0] bytes_a = !(cea && wea) ? 4'd0 : DATA_WIDTH_A == 36 ? ada[3:0] : DATA_WIDTH_A == 18 ? {2'd0, ada[1:0]} : 4'd1;
+  wire [1:0] bytes_b = !(ceb && web) ? 2'd0 : DATA_WIDTH_B == 18 ? adb[1:0] : 2'd1;
+  always @(posedge clka) begin
+    if (bytes_a[0]) memory[first_a] <= (memory[first_a] & ~mask_a) | ((dia[8:0] << bit_a) & mask_a);
+    if (bytes_a[1]) memory[first_a | 11'd1] <= dia[17:9];
+    if (bytes_a[2]) memory[first_a | 11'd2] <= dib[8:0];
+    if (bytes_a[3]) memory[first_a | 11'd3] <= dib[17:9];
+  end
+  generate
+    if (DATA_WIDTH_B != 36) begin
+      always @(posedge clkb) begin
+        if (bytes_b[0]) memory[first_b] <= (memory[first_b] & ~mask_b) | ((dib[8:0] << bit_b) & mask_b);
+        if (bytes_b[1]) memory[first_b | 11'd1] <= dib[17:9];
+      end
+    end
+  endgenerate
+
+  // Reads: beside a write of the same port the data before it, the data after it, or no new data.
+  reg [17:0] out_a = 0;
+  reg [35:0] out_b = 0;
+  wire [17:0] old_a = DATA_WIDTH_A == 18 ? {memory[first_a | 11'd1], memory[first_a]} : {9'd0, memory[first_a] >> bit_a};
+  wire [35:0] old_b = DATA_WIDTH_B == 36
+    ? {memory[first_b | 11'd3], memory[first_b | 11'd2], memory[first_b | 11'd1], memory[first_b]}
+    : DATA_WIDTH_B == 18 ? {18'd0, memory[first_b | 11'd1], memory[first_b]} : {27'd0, memory[first_b] >> bit_b};
+  wire [17:0] new_a = {bytes_a[1] ? dia[17:9] : old_a[17:9], bytes_a[0] ? dia[8:0] : old_a[8:0]};
+  wire [17:0] new_b = {bytes_b[1] ? dib[17:9] : old_b[17:9], bytes_b[0] ? dib[8:0] : old_b[8:0]};
+  always @(posedge clka) begin
+    if (rsta) out_a <= 0;
+    else if (cea && wea && WRITEMODE_A == "WRITETHROUGH") out_a <= new_a;
+    else if (cea && !(wea && WRITEMODE_A == "NORMAL")) out_a <= old_a;
+  end
+  always @(posedge clkb) begin
+    if (rstb) out_b <= 0;
+    else if (ceb && web && WRITEMODE_B == "WRITETHROUGH") out_b <= {18'd0, new_b};
+    else if (ceb && !(web && WRITEMODE_B == "NORMAL")) out_b <= old_b;
+  end
+  wire [17:0] do_a = DATA_WIDTH_B == 36 ? out_b[17:0] : out_a;
+  wire [17:0] do_b = DATA_WIDTH_B == 36 ? out_b[35:18] : out_b[17:0];
+  assign {DOA17, DOA16, DOA15, DOA14, DOA13, DOA12, DOA11, DOA10, DOA9, DOA8, DOA7, DOA6, DOA5, DOA4, DOA3, DOA2, DOA1, DOA0} = do_a;
+  assign {DOB17, DOB16, DOB15, DOB14, DOB13, DOB12, DOB11, DOB10, DOB9, DOB8, DOB7, DOB6, DOB5, DOB4, DOB3, DOB2, DOB1, DOB0} = do_b;
+endmodule
+
+// A look-up table of a routed netlist: logic, half of a carry pair, or a bit of a distributed RAM.
+module TRELLIS_COMB (
+  input A, B, C, D, M, FCI, F1, FXA, FXB, WD, WAD0, WAD1, WAD2, WAD3, WRE, WCK,
+  output F, FCO, OFX
+);
+  parameter MODE = "LOGIC";
+  parameter INITVAL = 16'h0;
+  parameter CCU2_INJECT1 = "NO";
+  parameter WREMUX = "WRE";
+  parameter WCKMUX = "WCK";
+  parameter IS_Z1 = 1'b0;
+  parameter A1MUX = "A1";
+  parameter B1MUX = "B1";
+  parameter C1MUX = "C1";
+  parameter D1MUX = "D1";
+  wire [15:0] table_bits = INITVAL;
+  wire four = table_bits[{D, C, B, A}];
+  wire two = table_bits[{2'b00, B, A}];
+  wire carry = CCU2_INJECT1 == "YES" ? 1'b0 : FCI;
+  reg [15:0] ram = INITVAL;
+  wire write = WREMUX == "1" || (WREMUX == "INV" ? !WRE : WREMUX == "WRE" && WRE);
+  wire clock = WCKMUX == "INV" ? !WCK : WCK;
+  generate
+    if (MODE == "DPRAM") begin
+      always @(posedge clock) if (write) ram[{WAD3, WAD2, WAD1, WAD0}] <= WD;
+      assign F = ram[{D, C, B, A}];
+    end else if (MODE == "CCU2") begin
+      assign F = four ^ carry;
+      assign FCO = four ? FCI : (CCU2_INJECT1 == "YES" ? 1'b0 : two);
+    end else begin
+      assign F = four;
+    end
+    if (IS_Z1) begin
+      assign OFX = M ? FXB : FXA;
+    end else begin
+      assign OFX = M ? F1 : F;
+    end
+  endgenerate
+endmodule
+
+// The write port of distributed RAM: its data and address on their way to the tables.
+module TRELLIS_RAMW (
+  input A0, B0, C0, D0, A1, B1, C1, D1,
+  output WDO0, WDO1, WDO2, WDO3, WADO0, WADO1, WADO2, WADO3
+);
+  assign {WADO3, WADO2, WADO1, WADO0} = {A0, C0, B0, D0};
+  assign {WDO3, WDO2, WDO1, WDO0} = {A1, D1, B1, C1};
+endmodule
