@@ -1,4 +1,4 @@
-//! A memory of block RAM: a beat a cycle, in bursts; a write is followed by a cycle without a beat, for the RAM has one port.
+//! A memory of RAM inside the part: a beat a cycle, in bursts; a write is followed by a cycle without a beat, for the RAM has one port.
 
 use rust_hdl::prelude::*;
 
@@ -17,6 +17,7 @@ struct Ram<const BUS: usize, const BYTES: usize> {
     pub wdata: Signal<In, Bits<BUS>>,
     pub rdata: Signal<Out, Bits<BUS>>,
     _bytes: u64,
+    _style: &'static str,
     _cells: Vec<u8>,
 }
 
@@ -54,13 +55,14 @@ impl<const BUS: usize, const BYTES: usize> Logic for Ram<BUS, BYTES> {
             })
             .collect();
         Verilog::Custom(format!(
-            "(* ram_style = \"block\" *)
+            "(* ram_style = \"{style}\" *)
 reg [{top}:0] cells [0:{last}];
 always @(posedge clock) begin
     if (enable) begin
 {writes}        if (strobes == 0) rdata <= cells[addr[{high}:{low}]];
     end
 end",
+            style = self._style,
             top = BUS - 1,
             last = self._bytes / BYTES as u64 - 1,
         ))
@@ -86,7 +88,7 @@ struct BlockRam<const BUS: usize, const BYTES: usize> {
 }
 
 impl<const BUS: usize, const BYTES: usize> BlockRam<BUS, BYTES> {
-    fn new(bytes: u64) -> Self {
+    fn new(bytes: u64, style: &'static str) -> Self {
         BlockRam {
             clock: Default::default(),
             reset: Default::default(),
@@ -99,6 +101,7 @@ impl<const BUS: usize, const BYTES: usize> BlockRam<BUS, BYTES> {
                 wdata: Default::default(),
                 rdata: Default::default(),
                 _bytes: bytes,
+                _style: style,
                 _cells: vec![0; bytes as usize],
             },
             busy: Default::default(),
@@ -174,8 +177,8 @@ pub struct BlockMemory<const BUS: usize, const BYTES: usize, const LOG: usize> {
 }
 
 impl<const BUS: usize, const BYTES: usize, const LOG: usize> BlockMemory<BUS, BYTES, LOG> {
-    /// A memory of so many bytes, a power of two.
-    pub fn new(bytes: u64) -> Self {
+    /// A memory of so many bytes, a power of two, of the kind that synthesis knows by this `ram_style`.
+    pub fn new(bytes: u64, style: &'static str) -> Self {
         BlockMemory {
             clock: Default::default(),
             reset: Default::default(),
@@ -183,7 +186,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> BlockMemory<BUS, BY
             to_host: Default::default(),
             from_host: Default::default(),
             arbiter: Default::default(),
-            memory: BlockRam::new(bytes),
+            memory: BlockRam::new(bytes, style),
         }
     }
 }

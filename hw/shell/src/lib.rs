@@ -61,6 +61,11 @@ pub enum Memory {
         /// Its size in KiB, a power of two from 4 on, within the configuration's addresses.
         kib: u32,
     },
+    /// An iCE40's single-port RAM, which `synth_ice40 -spram` takes; otherwise as block RAM.
+    Spram {
+        /// Its size in KiB.
+        kib: u32,
+    },
 }
 
 impl Memory {
@@ -68,7 +73,7 @@ impl Memory {
     pub fn place(self) -> link::Memory {
         match self {
             Memory::Host => link::Memory::Host,
-            Memory::BlockRam { .. } => link::Memory::Board,
+            Memory::BlockRam { .. } | Memory::Spram { .. } => link::Memory::Board,
         }
     }
 }
@@ -93,9 +98,9 @@ pub enum ShellError {
         /// Cycles in a bit.
         clocks: u32,
     },
-    /// The block RAM has no size that it can have.
-    #[error("{kib} KiB of block RAM; it takes a power of two from {} to {most}", PAGE_BYTES >> 10)]
-    BlockRam {
+    /// The RAM has no size that it can have.
+    #[error("{kib} KiB of RAM; a board takes a power of two from {} to {most}", PAGE_BYTES >> 10)]
+    RamSize {
         /// KiB asked for.
         kib: u32,
         /// The most that the configuration's addresses reach.
@@ -125,11 +130,11 @@ pub fn generate(config: &HwConfig, shell: &ShellConfig) -> Result<String, ShellE
     {
         return Err(ShellError::ClocksPerBit { clocks });
     }
-    if let Memory::BlockRam { kib } = shell.memory {
+    if let Memory::BlockRam { kib } | Memory::Spram { kib } = shell.memory {
         // Larger ones are in no part, and would not be simulated.
         let most = (1u64 << config.offset_bits.min(30)) >> 10;
         if !kib.is_power_of_two() || kib < PAGE_BYTES >> 10 || u64::from(kib) > most {
-            return Err(ShellError::BlockRam { kib, most });
+            return Err(ShellError::RamSize { kib, most });
         }
     }
     if shell.leds > LEDS {

@@ -100,17 +100,20 @@ pub fn board<const BUS: usize, const BYTES: usize, const LOG: usize>(
 ) -> Result<String, ShellError> {
     let (leds, at) = (shell.leds, shell.memory.place());
     let host = || HostMemory::<BUS, BYTES, LOG>::new(config);
-    let block = |kib: u32| BlockMemory::<BUS, BYTES, LOG>::new(u64::from(kib) << 10);
+    let ram = |kib: u32| {
+        let style = if matches!(shell.memory, Memory::Spram { .. }) { "huge" } else { "block" };
+        BlockMemory::<BUS, BYTES, LOG>::new(u64::from(kib) << 10, style)
+    };
     match (shell.host, shell.memory) {
         (Host::Uart { clocks_per_bit }, Memory::Host) => {
             verilog(BOARD, UartHost::new(config, leds, at, Uart::new(clocks_per_bit), host()))
         }
-        (Host::Uart { clocks_per_bit }, Memory::BlockRam { kib }) => {
-            verilog(BOARD, UartBlock::new(config, leds, at, Uart::new(clocks_per_bit), block(kib)))
+        (Host::Uart { clocks_per_bit }, Memory::BlockRam { kib } | Memory::Spram { kib }) => {
+            verilog(BOARD, UartBlock::new(config, leds, at, Uart::new(clocks_per_bit), ram(kib)))
         }
         (Host::Spi, Memory::Host) => verilog(BOARD, SpiHost::new(config, leds, at, Spi::default(), host())),
-        (Host::Spi, Memory::BlockRam { kib }) => {
-            verilog(BOARD, SpiBlock::new(config, leds, at, Spi::default(), block(kib)))
+        (Host::Spi, Memory::BlockRam { kib } | Memory::Spram { kib }) => {
+            verilog(BOARD, SpiBlock::new(config, leds, at, Spi::default(), ram(kib)))
         }
     }
 }

@@ -525,6 +525,7 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
     localparam  second_memory = 8'h4;
     localparam  answers_writes = 1'b0;
     localparam  run_mask = 16'h3f;
+    localparam  hello = 32'h101;
 
     // Enums
     localparam ReceiverState$Kind = 0;
@@ -571,6 +572,8 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
 
     // Local signals
     reg  in_frame;
+    reg  is_small;
+    reg  [2:0] low;
     reg  is_write;
     reg  is_read;
     reg  is_memory_write;
@@ -654,6 +657,8 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
         is_write = kind$q == ((write_reg) & 3'h7);
         is_read = kind$q == ((read_reg) & 3'h7);
         is_memory_write = answers_writes && (kind$q == ((first_memory) & 3'h7));
+        is_small = (bytes$data >> 32'h3) == 32'h0;
+        low = ((bytes$data) & 3'h7);
         in_frame = (state$q == ReceiverState$Kind) || (state$q == ReceiverState$Address) || (state$q == ReceiverState$Value) || (state$q == ReceiverState$Body);
         crc$clear = (state$q == ReceiverState$Kind) && ~bytes$valid;
         crc$feed = bytes$valid && in_frame;
@@ -683,10 +688,10 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
             case (state$q)
                 ReceiverState$Kind:
                     begin
-                        if ((bytes$data == write_reg) || (bytes$data == read_reg)) begin
+                        if (is_small && ((low == ((write_reg) & 3'h7)) || (low == ((read_reg) & 3'h7)))) begin
                             state$d = ReceiverState$Address;
                         end
-                        else if ((bytes$data == first_memory) || (bytes$data == second_memory)) begin
+                        else if (is_small && ((low == ((first_memory) & 3'h7)) || (low == ((second_memory) & 3'h7)))) begin
                             state$d = ReceiverState$Body;
                         end
                         else if ((bytes$data != 32'h0) && ~&bytes$data) begin
@@ -756,6 +761,7 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
         end
         if (reset) begin
             state$d = ReceiverState$Kind;
+            value_bits$d = hello;
         end
     end
 
@@ -1031,19 +1037,15 @@ module tw_board$bridge$sender(clock,reset,bytes$valid,bytes$ready,bytes$data,val
     localparam  kind_interrupt = 4'h5;
     localparam  kind_hello = 4'h7;
     localparam  kind_refused = 4'h8;
-    localparam  version = 8'h1;
-    localparam  beat_log = 8'h1;
-    localparam  memory = 8'h0;
 
     // Enums
     localparam SenderState$Idle = 0;
     localparam SenderState$Kind = 1;
-    localparam SenderState$Hello = 2;
-    localparam SenderState$Reason = 3;
-    localparam SenderState$Word = 4;
-    localparam SenderState$Body = 5;
-    localparam SenderState$CrcLow = 6;
-    localparam SenderState$CrcHigh = 7;
+    localparam SenderState$Reason = 2;
+    localparam SenderState$Word = 3;
+    localparam SenderState$Body = 4;
+    localparam SenderState$CrcLow = 5;
+    localparam SenderState$CrcHigh = 6;
 
     // Stub signals
     reg  [2:0] state$d;
@@ -1082,6 +1084,7 @@ module tw_board$bridge$sender(clock,reset,bytes$valid,bytes$ready,bytes$data,val
     // Local signals
     reg  [7:0] data;
     reg  valid;
+    reg  is_hello;
     reg  taken;
 
     // Sub module instances
@@ -1164,16 +1167,6 @@ module tw_board$bridge$sender(clock,reset,bytes$valid,bytes$ready,bytes$data,val
                 begin
                     data = ((kind$q) & 8'hff) | 32'h80;
                 end
-            SenderState$Hello:
-                begin
-                    data = memory;
-                    if (step$q == 32'h0) begin
-                        data = version;
-                    end
-                    else if (step$q == 32'h1) begin
-                        data = beat_log;
-                    end
-                end
             SenderState$Reason:
                 begin
                     data = 32'h1;
@@ -1198,6 +1191,7 @@ module tw_board$bridge$sender(clock,reset,bytes$valid,bytes$ready,bytes$data,val
                     data = body$data;
                 end
         endcase
+        is_hello = kind$q == kind_hello;
         valid = (state$q != SenderState$Idle) && ((state$q != SenderState$Body) || body$valid);
         taken = valid && bytes$ready;
         bytes$valid = valid;
@@ -1247,23 +1241,13 @@ module tw_board$bridge$sender(clock,reset,bytes$valid,bytes$ready,bytes$data,val
                 SenderState$Kind:
                     begin
                         state$d = SenderState$Body;
-                        if (kind$q == kind_value) begin
+                        if ((kind$q == kind_value) || is_hello) begin
                             state$d = SenderState$Word;
-                        end
-                        else if (kind$q == kind_hello) begin
-                            state$d = SenderState$Hello;
                         end
                         else if (kind$q == kind_refused) begin
                             state$d = SenderState$Reason;
                         end
                         else if ((kind$q == kind_done) || (kind$q == kind_interrupt)) begin
-                            state$d = SenderState$CrcLow;
-                        end
-                    end
-                SenderState$Hello:
-                    begin
-                        step$d = step$q + 32'h1;
-                        if (step$q == 32'h2) begin
                             state$d = SenderState$CrcLow;
                         end
                     end
@@ -1274,7 +1258,7 @@ module tw_board$bridge$sender(clock,reset,bytes$valid,bytes$ready,bytes$data,val
                 SenderState$Word:
                     begin
                         step$d = step$q + 32'h1;
-                        if (step$q == 32'h3) begin
+                        if (&step$q || (is_hello && (step$q == 32'h2))) begin
                             state$d = SenderState$CrcLow;
                         end
                     end
@@ -1504,12 +1488,11 @@ module tw_board$bridge$sender$state(d,q,clock);
     // Enums
     localparam SenderState$Idle = 0;
     localparam SenderState$Kind = 1;
-    localparam SenderState$Hello = 2;
-    localparam SenderState$Reason = 3;
-    localparam SenderState$Word = 4;
-    localparam SenderState$Body = 5;
-    localparam SenderState$CrcLow = 6;
-    localparam SenderState$CrcHigh = 7;
+    localparam SenderState$Reason = 2;
+    localparam SenderState$Word = 3;
+    localparam SenderState$Body = 4;
+    localparam SenderState$CrcLow = 5;
+    localparam SenderState$CrcHigh = 6;
 
     // Update code (custom)
     initial begin
@@ -2029,6 +2012,7 @@ module tw_board$memory(clock,reset,bus$ar_valid,bus$ar_ready,bus$ar_id,bus$ar_ad
     localparam  write_done = 8'h4;
     localparam  last_strobes = 1'b0;
     localparam  top_byte = 16'h8;
+    localparam  longest = 8'hf;
 
     // Enums
     localparam RequestState$Idle = 0;
@@ -2192,10 +2176,10 @@ module tw_board$memory(clock,reset,bus$ar_valid,bus$ar_ready,bus$ar_id,bus$ar_ad
             sent$d = 32'h0;
             addr_step$d = 32'h0;
             addr$d = bus$ar_addr;
-            len$d = bus$ar_len;
+            len$d = bus$ar_len & longest;
             if (bus$aw_valid) begin
                 addr$d = bus$aw_addr;
-                len$d = bus$aw_len;
+                len$d = bus$aw_len & longest;
                 request$d = RequestState$Address;
             end
             else if (bus$ar_valid) begin
@@ -2208,7 +2192,7 @@ module tw_board$memory(clock,reset,bus$ar_valid,bus$ar_ready,bus$ar_id,bus$ar_ad
         if (is_write$q) begin
             to_host$kind = ((write_request) & 3'h7);
         end
-        to_host$data = 32'h0;
+        to_host$data = ((bus$w_data >> place) & 8'hff);
         to_host$last = 1'b0;
         case (request$q)
             RequestState$Client:
@@ -2255,7 +2239,6 @@ module tw_board$memory(clock,reset,bus$ar_valid,bus$ar_ready,bus$ar_id,bus$ar_ad
             RequestState$Data:
                 begin
                     to_host$valid = bus$w_valid;
-                    to_host$data = ((bus$w_data >> place) & 8'hff);
                     if (to_host$take) begin
                         sent$d = sent$q + 32'h1;
                         if (&sent$q) begin
@@ -2309,7 +2292,7 @@ module tw_board$memory(clock,reset,bus$ar_valid,bus$ar_ready,bus$ar_id,bus$ar_ad
                     end
                 AnswerState$Beats:
                     begin
-                        beats_left$d = from_host$data;
+                        beats_left$d = from_host$data & longest;
                         answer$d = AnswerState$Status;
                     end
                 AnswerState$Status:
@@ -2324,7 +2307,7 @@ module tw_board$memory(clock,reset,bus$ar_valid,bus$ar_ready,bus$ar_id,bus$ar_ad
                         received$d = received$q + 32'h1;
                         if (&received$q) begin
                             bus$r_valid = 1'b1;
-                            beats_left$d = beats_left$q - 32'h1;
+                            beats_left$d = (beats_left$q - 32'h1) & longest;
                             if (beats_left$q == 32'h0) begin
                                 from_host$last = 1'b1;
                                 answer$d = AnswerState$Client;

@@ -25,7 +25,7 @@ struct Asks {
 
 impl Bench {
     fn new() -> Self {
-        let mut memory = Box::new(BlockMemory::new(BYTES));
+        let mut memory = Box::new(BlockMemory::new(BYTES, "block"));
         memory.connect_all();
         check_all(memory.as_ref()).expect("the block is whole");
         memory.reset.next = true;
