@@ -43,7 +43,7 @@ pub const TOP: &str = "tw_shell";
 pub enum Host {
     /// A UART, ports `uart_rx` and `uart_tx`.
     Uart {
-        /// The clock's cycles in a bit, [`uart::FEWEST_CLOCKS`] to [`uart::MOST_CLOCKS`].
+        /// The clock's cycles in a bit, 4 to 65,536.
         clocks_per_bit: u32,
     },
     /// An SPI slave, mode 0, `sck` up to an eighth of the clock; ports `spi_cs_n`, `spi_sck`, `spi_mosi` and `spi_miso`.
