@@ -9,6 +9,7 @@ pub mod board;
 pub mod clock;
 pub mod design;
 pub mod family;
+pub mod model;
 pub mod report;
 pub mod steps;
 pub mod tools;
@@ -18,7 +19,8 @@ use crate::config::HwConfig;
 use board::Board;
 use report::Report;
 use std::path::{Path, PathBuf};
-use steps::{Progress, Step};
+use steps::{Done, Progress, Step};
+use tools::Tools;
 
 /// Why a flow ended without a result.
 #[derive(Debug, thiserror::Error)]
@@ -135,28 +137,31 @@ pub fn synthesize(
     dir: &Path,
     cache: &Path,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Report, FlowError> {
+) -> Result<Outcome, FlowError> {
     let family = request.board.family;
     let tools = tools::find(family)?;
-    for name in [report::REPORT, report::SUMMARY] {
+    for name in [report::REPORT, report::SUMMARY, family.bitstream_file()] {
         remove(&dir.join(name))?;
     }
     let sources = design::sources(request)?;
-    let synthesis = Step::synthesis(&tools, &sources).run(cache, progress)?;
-    synthesis.copy_to(dir)?;
-    let netlist = report::Netlist::read(&synthesis.file(design::NETLIST))?;
+    let synthesized = Step::synthesis(&tools, &sources).run(cache, progress)?;
+    synthesized.copy_to(dir)?;
+    let netlist = report::Netlist::read(&synthesized.file(design::NETLIST))?;
     let routed = match family.router() {
         Some(_) => {
             report::check_fits(&netlist, request)?;
-            let routed = Step::route(request, &tools, &synthesis)?.run(cache, progress)?;
+            let routed = Step::route(request, &tools, &synthesized)?.run(cache, progress)?;
             routed.copy_to(dir)?;
             Some(routed)
         }
         None => None,
     };
     let timing = routed.as_ref().map(|routed| report::Routed::read(&routed.file(design::ROUTE_REPORT))).transpose()?;
-    let packed = routed.as_ref().map(|routed| Step::pack(request, &tools, routed)?.run(cache, progress)).transpose()?;
-    let report = Report::new(request, &tools, &netlist, timing.as_ref(), packed.as_ref())?;
+    let packed = match &routed {
+        Some(routed) => Some(Step::pack(request, &tools, routed)?.run(cache, progress)?),
+        None => None,
+    };
+    let report = Report::new(request, &tools, &netlist, sources.mhz, timing.as_ref(), packed.as_ref())?;
     if let (Some(achieved), false) = (report.fmax_mhz, request.allow_slow)
         && achieved < request.mhz
     {
@@ -167,7 +172,20 @@ pub fn synthesize(
     }
     steps::write(&dir.join(report::SUMMARY), report.summary().as_bytes())?;
     steps::write(&dir.join(report::REPORT), report.json().as_bytes())?;
-    Ok(report)
+    Ok(Outcome { report, tools, synthesized, routed })
+}
+
+/// A flow's result and what it was made of.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The report.
+    pub report: Report,
+    /// The programs.
+    pub tools: Tools,
+    /// The synthesized netlist.
+    pub synthesized: Done,
+    /// The routed netlist, where there is an open router.
+    pub routed: Option<Done>,
 }
 
 fn remove(path: &Path) -> Result<(), FlowError> {

@@ -69,7 +69,7 @@ impl Synth {
                 eprintln!("error: {error}");
                 return Ok(Verdict::No);
             }
-            report => report.with_context(|| format!("{} on {}", config.name, board.name))?,
+            outcome => outcome.with_context(|| format!("{} on {}", config.name, board.name))?.report,
         };
         let text = if self.json { report.json() } else { report.summary() };
         write_or_print(None, text.as_bytes())?;

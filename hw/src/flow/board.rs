@@ -3,7 +3,6 @@
 use super::FlowError;
 use super::family::Family;
 use crate::config::HwConfig;
-use crate::link::Memory;
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use std::path::Path;
@@ -41,7 +40,7 @@ pub struct Board {
     /// How the host reaches it.
     pub host: Host,
     /// Where the core's memory is.
-    pub memory: MemorySection,
+    pub memory: Memory,
     /// Its lamps.
     #[serde(default)]
     pub leds: Leds,
@@ -95,11 +94,23 @@ pub enum Host {
 }
 
 /// Where the core's memory is.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MemorySection {
-    /// At the host or on the board.
-    pub kind: Memory,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Memory {
+    /// At the host, behind the link.
+    Host,
+    /// In block RAM of the part.
+    Block {
+        /// Its size.
+        kib: u32,
+    },
+    /// In iCE40 UltraPlus's single-port RAM.
+    Spram {
+        /// Its size.
+        kib: u32,
+    },
+    /// The processor's.
+    Processor,
 }
 
 /// Lamps: work, trap, error of the link, as far as there are so many.

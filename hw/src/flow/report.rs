@@ -290,13 +290,13 @@ impl Report {
         request: &Request,
         tools: &Tools,
         netlist: &Netlist,
+        clock_mhz: f64,
         routed: Option<&Routed>,
         packed: Option<&Done>,
     ) -> Result<Report, FlowError> {
         let Request { board, config, .. } = request;
         let programs = [Some(&tools.yosys), tools.router.as_ref(), tools.packer.as_ref()];
         let bitstream = packed.map(|packed| bitstream(packed, board.family.bitstream_file())).transpose()?;
-        let clock_mhz = design::sources(request)?.mhz;
         let mut not_done = Vec::new();
         if routed.is_none() {
             not_done.push("not placed and routed: there is no open router for this family".into());

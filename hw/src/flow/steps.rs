@@ -65,7 +65,7 @@ impl Done {
         Ok(())
     }
 
-    fn input(&self, name: &str) -> Result<(String, Vec<u8>), FlowError> {
+    pub(super) fn input(&self, name: &str) -> Result<(String, Vec<u8>), FlowError> {
         let path = self.file(name);
         Ok((name.into(), std::fs::read(&path).map_err(|error| FlowError::io(&path, &error))?))
     }
@@ -88,16 +88,24 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FlowError> {
 impl<'a> Step<'a> {
     /// Sources to a netlist of the family's cells.
     pub(super) fn synthesis(tools: &'a Tools, sources: &Sources) -> Step<'a> {
-        let mut outputs = vec![design::NETLIST.to_string(), design::NETLIST_VERILOG.into(), YOSYS_LOG.into()];
+        let mut outputs = vec![design::NETLIST.to_string(), design::NETLIST_VERILOG.into()];
         // The sources belong to the result.
         outputs.extend(sources.files.iter().map(|(name, _)| name.clone()));
-        Step {
-            name: "synthesis",
-            tool: &tools.yosys,
-            arguments: vec!["-ql".into(), YOSYS_LOG.into(), design::SCRIPT.into()],
-            inputs: sources.files.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())).collect(),
-            outputs,
-        }
+        let inputs = sources.files.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())).collect();
+        Step::script("synthesis", tools, design::SCRIPT, inputs, outputs)
+    }
+
+    /// A script of Yosys.
+    pub(super) fn script(
+        name: &'static str,
+        tools: &'a Tools,
+        script: &str,
+        inputs: Vec<(String, Vec<u8>)>,
+        mut outputs: Vec<String>,
+    ) -> Step<'a> {
+        outputs.push(YOSYS_LOG.into());
+        let arguments = vec!["-ql".into(), YOSYS_LOG.into(), script.into()];
+        Step { name, tool: &tools.yosys, arguments, inputs, outputs }
     }
 
     /// A netlist to a placed and routed one.
