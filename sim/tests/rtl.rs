@@ -6,7 +6,7 @@ use tilewright_hw::Mem;
 use tilewright_hw::device::{Base, Command, Device, DeviceError, Ticket, Trap};
 use tilewright_hw::isa::{Unit, encode, parse_program};
 use tilewright_hw::regs::{TrapCause, TrapUnit};
-use tilewright_sim::random::{MEMORY_BYTES, generate, sample_config, sample_dram};
+use tilewright_sim::random::{MEMORY_BYTES, generate, sample_config, sample_config_with, sample_dram};
 use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions};
 
 const STREAM: u64 = 0x8000;
@@ -198,9 +198,9 @@ fn requests_may_wait_at_random() {
     if !tilewright_testing::has_program("verilator") {
         return;
     }
-    for seed in [1, 2] {
+    for (seed, lean) in [(1, false), (2, true)] {
         let mut rng = SmallRng::seed_from_u64(seed);
-        let config = sample_config(&mut rng);
+        let config = sample_config_with(&mut rng, |c| c.lean = lean);
         let mut fsim = Fsim::new(config.clone(), MEMORY_BYTES);
         for timing in 0..3 {
             let dram = Some(sample_dram(&mut rng));
