@@ -6,7 +6,7 @@ module tw_fetch_formal (
   input logic                           stop_i,
   input logic                           start_i,
   input logic [tw_cfg_pkg::OffsetBits-1:0] stream_addr_i,
-  input logic [31:0]                    stream_insns_i,
+  input logic [tw_cfg_pkg::CountW-1:0]  stream_insns_i,
   input logic                           ar_ready_i,
   input logic                           r_valid_i,
   input logic [tw_cfg_pkg::BusBits-1:0] r_data_i,
@@ -25,8 +25,8 @@ module tw_fetch_formal (
 
   tw_fetch u_dut (
     .clk_i, .rst_ni, .stop_i, .start_i, .stream_addr_i, .stream_insns_i, .ar_valid_o(ar_valid), .ar_grant_i(take), .ar_addr_o(),
-    .ar_len_o(ar_len), .r_valid_i, .r_data_i, .r_error_i, .r_last_i, .push_o(push), .insn_o(), .full_i, .done_o(done), .held_o(),
-    .quiet_o(quiet), .state_o(), .trap_o(), .trap_cause_o(), .trap_ordinal_o()
+    .ar_len_o(ar_len), .r_valid_i, .r_data_i, .r_error_i, .r_last_i, .push_o(push), .insn_o(), .word_o(), .last_o(), .full_i, .done_o(done), .held_o(),
+    .quiet_o(quiet), .state_o(), .trap_o(), .trap_cause_o(), .ordinal_o(), .trap_behind_o()
   );
   tw_check_memory u_memory (
     .clk_i, .rst_ni, .take_i(take), .len_i(ar_len), .r_valid_i, .r_last_i, .owed_o(owed), .bursts_o(bursts)
@@ -45,7 +45,7 @@ module tw_fetch_formal (
   localparam int unsigned Parts = tw_cfg_pkg::BusBytes > 32 ? tw_cfg_pkg::BusBytes / 32 : 1;
   // Beats that are to come, those to be asked for included.
   logic [39:0] coming, left;
-  assign coming = (u_dut.burst_valid ? 40'(u_dut.u_bursts.beats_q) : 40'd0) + 40'(owed) + 40'(u_dut.u_beats.count_q)
+  assign coming = (u_dut.burst_valid ? 40'(u_dut.gen_bursts.u_bursts.beats_q) : 40'd0) + 40'(owed) + 40'(u_dut.u_beats.count_q)
                   + 40'(u_dut.u_beats.read_q) + 40'(u_dut.avail);
   assign left = 40'(u_dut.left_q);
 
@@ -55,7 +55,7 @@ module tw_fetch_formal (
   always_ff @(posedge clk_i) begin
     if (!rst_ni) started_command_q <= 1'b0;
     else if (start_i) started_command_q <= 1'b1;
-    if (start_i) last_insns_q <= stream_insns_i;
+    if (start_i) last_insns_q <= 32'(stream_insns_i);
   end
 
   logic started_q = 1'b0;

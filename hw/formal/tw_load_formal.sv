@@ -24,10 +24,10 @@ module tw_load_formal (
   assign take = ar_valid && ar_ready_i;
 
   tw_load u_dut (
-    .clk_i, .rst_ni, .stop_i, .insn_valid_i, .insn_i, .insn_push_i, .insn_start_o(), .base_addr_i, .base_limit_i,
+    .clk_i, .rst_ni, .stop_i, .insn_valid_i, .insn_i, .insn_push_i, .insn_start_o(), .insn_hold_o(), .base_addr_i, .base_limit_i,
     .ar_valid_o(ar_valid), .ar_grant_i(take), .ar_addr_o(), .ar_len_o(ar_len), .r_valid_i, .r_data_i, .r_error_i, .r_last_i,
     .ld_we_o(), .ld_entry_o(), .ld_chunk_o(), .ld_data_o(), .ld_valid_o(), .ld_enable_o(), .ld_tail_o(), .ld_all_o(),
-    .ld_pad_o(), .retire_o(), .retire_push_o(), .busy_o(), .quiet_o(), .state_o(), .trap_o(), .trap_cause_o(), .trap_ordinal_o()
+    .ld_pad_o(), .retire_o(), .retire_push_o(), .busy_o(), .quiet_o(), .state_o(), .trap_o(), .trap_cause_o(), .trap_oldest_o()
   );
   tw_check_memory u_memory (
     .clk_i, .rst_ni, .take_i(take), .len_i(ar_len), .r_valid_i, .r_last_i, .owed_o(owed), .bursts_o(bursts)
@@ -46,8 +46,8 @@ module tw_load_formal (
       Credits_I: assert (32'(u_dut.free_q) + 32'(owed) + 32'(u_dut.u_buffer.count_q) == tw_cfg_pkg::LoadBufferBeats);
       Bursts_I: assert (32'(u_dut.outstanding_q) == 32'(bursts));
       Front_I: assert (4'(u_dut.avail) + 4'(u_dut.u_buffer.read_q) <= 4'd4);
-      Queues_I: assert (32'(u_dut.u_contexts.count_q) <= tw_cfg_pkg::LoadsUnderWay && 32'(u_dut.u_row_queue.count_q) <= tw_cfg_pkg::LoadRows
-                        && u_dut.u_requests.count_q <= 3'd4);
+      Queues_I: assert (32'(u_dut.gen_contexts.u_contexts.count_q) <= tw_cfg_pkg::LoadsUnderWay && 32'(u_dut.u_row_queue.count_q) <= tw_cfg_pkg::LoadRows
+                        && 32'(u_dut.u_requests.count_q) <= tw_cfg_pkg::LoadRequests);
       Ahead_C: cover (32'(bursts) >= 32'd2 && u_dut.avail != '0);
       Full_C: cover (u_dut.burst_valid && !u_dut.room && owed != '0);
     end

@@ -44,7 +44,7 @@ module tw_rows_formal #(
   logic        valid, pad, last, active, done, trap_limit, trap_range;
   logic [31:0] pos;
   logic [OffsetBits-1:0] addr;
-  logic [15:0] row_bytes;
+  logic [tw_cfg_pkg::RowBytesW-1:0] row_bytes;
 
   tw_rows u_dut (
     .clk_i, .rst_ni, .stop_i, .start_i, .mem_i, .base_addr_i, .base_limit_i, .offset_i, .entry_i, .row_bytes_i, .rows_i,
@@ -192,18 +192,30 @@ module tw_rows_formal #(
           Pad_A: assert (pad == !is_data);
           Last_A: assert (last == (last_row && last_plane));
           Place_A: assert (PosW'(pos) == row_pos_q);
-          Bytes_A: assert (row_bytes == bytes_q);
+          Bytes_A: assert (16'(row_bytes) == bytes_q);
           if (is_data) Address_A: assert (addr == base_q + row_at_q);
         end
       end
       if (busy_q) begin
         // For the proofs by induction.
         Fields_I: assert (u_dut.mem_q == mem_q && mem_q == Mem && u_dut.base_q == base_q && u_dut.limit_q == limit_q
-                          && u_dut.row_bytes_q == bytes_q && bytes_q != '0 && u_dut.pack_q == pack_q && u_dut.y_q == y_q && u_dut.z_q == z_q
+                          && u_dut.row_bytes_q == bytes_q && bytes_q != '0 && u_dut.pack_q == pack_q
                           && u_dut.row_stride_q == row_stride_q && u_dut.plane_stride_q == plane_stride_q
                           && PosW'(u_dut.pack_row_q) == pack_row_q && PosW'(u_dut.pack_plane_q) == pack_plane_q);
-        Ends_I: assert (u_dut.y_first_q == y_before_q && u_dut.y_past_q == y_before_q + rows_q && u_dut.y_end_q == y_all_q - 12'd1
-                        && u_dut.z_first_q == z_before_q && u_dut.z_past_q == z_before_q + planes_q && u_dut.z_end_q == z_all_q - 12'd1);
+        Ends_I: assert (12'(u_dut.y_before_q) == y_before_q && 12'(u_dut.rows_q) == rows_q && y_before_q + rows_q + 12'(u_dut.y_after_q) == y_all_q
+                        && 12'(u_dut.z_before_q) == z_before_q && 12'(u_dut.planes_q) == planes_q && z_before_q + planes_q + 12'(u_dut.z_after_q) == z_all_q);
+        case (u_dut.y_part_q)
+          2'd0:    RowBefore_I: assert (y_q + 12'd1 == 12'(u_dut.y_q) && y_q < y_before_q);
+          2'd1:    RowData_I: assert (y_q + 12'd1 == y_before_q + 12'(u_dut.y_q) && u_dut.y_q != '0 && 12'(u_dut.y_q) <= rows_q);
+          2'd2:    RowAfter_I: assert (y_q + 12'd1 == y_before_q + rows_q + 12'(u_dut.y_q) && u_dut.y_q != '0 && u_dut.y_q <= 11'(u_dut.y_after_q));
+          default: RowPart_I: assert (1'b0);
+        endcase
+        case (u_dut.z_part_q)
+          2'd0:    PlaneBefore_I: assert (z_q + 12'd1 == 12'(u_dut.z_q) && z_q < z_before_q);
+          2'd1:    PlaneData_I: assert (z_q + 12'd1 == z_before_q + 12'(u_dut.z_q) && u_dut.z_q != '0 && 12'(u_dut.z_q) <= planes_q);
+          2'd2:    PlaneAfter_I: assert (z_q + 12'd1 == z_before_q + planes_q + 12'(u_dut.z_q) && u_dut.z_q != '0 && u_dut.z_q <= 11'(u_dut.z_after_q));
+          default: PlanePart_I: assert (1'b0);
+        endcase
         Counts_I: assert (y_q < y_all_q && z_q < z_all_q && y_before_q <= 12'd63 && z_before_q <= 12'd63 && rows_q <= 12'd2047
                           && planes_q <= 12'd2047 && y_all_q <= 12'd2173 && z_all_q <= 12'd2173
                           && rows_q != '0 && planes_q != '0 && y_all_q >= y_before_q + rows_q && z_all_q >= z_before_q + planes_q);

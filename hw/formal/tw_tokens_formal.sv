@@ -65,6 +65,8 @@ module tw_tokens_formal #(
   always @(posedge clk_i) begin
     if (!started_q) assume (!rst_ni);
     assume ((start_i & ~ready) == '0);
+    // The decoder refuses tokens of a unit for itself.
+    assume ((need_i & 16'h8421) == '0 && (push_i & 16'h8421) == '0);
     assume (!overflowed_q || (start_i == '0 && retire_i == '0));
     if (rst_ni) begin
       if (!overflowed_q) begin

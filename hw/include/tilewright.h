@@ -27,7 +27,7 @@
 #define TW_REG_RETIRED 0x50u /* instructions retired by load; gemm, vector and store follow at the next three words */
 #define TW_REG_COUNTER_SELECT 0x60u /* unit x 16 + state whose counter is read */
 #define TW_REG_COUNTER 0x64u /* the selected counter */
-#define TW_REG_BASE 0x100u /* 16 bytes a base register: address low, address high, limit low, limit high */
+#define TW_REG_BASE 0x100u /* 16 bytes a base register: address low, address high, limit low, limit high; with lean reads give zero */
 #define TW_OP_LOAD 0x1u /* Copies rows of bytes from DRAM into a memory, padding them. */
 #define TW_OP_GEMM 0x2u /* Multiplies inp entries with wgt tiles into acc, one micro-op a cycle. */
 #define TW_OP_VECTOR 0x3u /* Element-wise work on rows: one operation on up to three indexed operands. */

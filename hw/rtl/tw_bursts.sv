@@ -1,6 +1,6 @@
 `include "tw_assert.svh"
 
-// Splits rows into bursts: at most MaxBeats beats, none across a page.
+// Splits rows into bursts: at most MaxBeats beats, a power of two, none across a page.
 module tw_bursts #(
   parameter int unsigned AddrW = 40,
   parameter int unsigned BusBytes = 8,
@@ -23,14 +23,17 @@ module tw_bursts #(
 
   localparam int unsigned Log = $clog2(BusBytes);
   localparam int unsigned PageLog = $clog2(tw_isa_pkg::PageBytes);
+  // Bytes of the longest burst, as a logarithm.
+  localparam int unsigned BurstLog = $clog2(MaxBeats) + Log;
+  localparam int unsigned BurstW = $clog2(MaxBeats) + 1;
   localparam logic [7:0]  LastByte = 8'(BusBytes - 1);
-  localparam int unsigned BeatsW = BytesW + 1;
+  localparam int unsigned BeatsW = BytesW + 1 > BurstW ? BytesW + 1 : BurstW;
 
   logic              valid_q, last_q;
   logic [AddrW-1:0]  addr_q;
-  logic [BeatsW-1:0] beats_q, page, beats;
+  logic [BeatsW-1:0] beats_q;
+  logic [BurstW-1:0] page, beats;
   logic [BytesW:0]   total;
-  logic [PageLog:0]  left_page;
   logic              ends;
 
   // Beats of a row: from its first byte's beat to its last byte's.
@@ -39,17 +42,17 @@ module tw_bursts #(
     if (row_valid_i) total = (BytesW+1)'(row_bytes_i) + (BytesW+1)'(row_addr_i[Log-1:0]) + (BytesW+1)'(LastByte);
   end
   always_comb begin
-    beats = beats_q;
-    left_page = '0;
-    page = '0;
+    beats = '0;
+    page = BurstW'(MaxBeats);
     if (valid_q) begin
-      left_page = (PageLog+1)'(tw_isa_pkg::PageBytes) - {1'b0, addr_q[PageLog-1:0]};
-      page = BeatsW'(left_page) >> Log;
-      if (beats > BeatsW'(MaxBeats)) beats = BeatsW'(MaxBeats);
-      if (beats > page) beats = page;
+      // Only in the page's last stretch of a longest burst is the page's end the nearer one.
+      if ((addr_q[PageLog-1:0] >> BurstLog) == PageLog'((tw_isa_pkg::PageBytes - 1) >> BurstLog)) begin
+        page = BurstW'(MaxBeats) - BurstW'((addr_q[PageLog-1:0] >> Log) & PageLog'(MaxBeats - 1));
+      end
+      beats = beats_q < BeatsW'(page) ? BurstW'(beats_q) : page;
     end
   end
-  assign ends = beats == beats_q;
+  assign ends = BeatsW'(beats) == beats_q;
   assign burst_valid_o = valid_q;
   assign burst_addr_o  = addr_q;
   assign burst_beats_o = 9'(beats);
@@ -69,7 +72,7 @@ module tw_bursts #(
       last_q  <= row_last_i;
     end else if (burst_take_i) begin
       addr_q  <= addr_q + (AddrW'(beats) << Log);
-      beats_q <= beats_q - beats;
+      beats_q <= beats_q - BeatsW'(beats);
     end
   end
 

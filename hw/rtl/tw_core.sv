@@ -51,29 +51,37 @@ module tw_core (
   localparam int unsigned ParamW = $clog2(tw_cfg_pkg::ParamDepth);
   localparam int unsigned GuopW = $clog2(tw_cfg_pkg::GemmUopDepth);
   localparam int unsigned VuopW = $clog2(tw_cfg_pkg::VectorUopDepth);
+  localparam int unsigned CountW = tw_cfg_pkg::CountW;
+  // Ordinals of instructions that have started and not retired are told apart by so many bits.
+  localparam int unsigned FlightW = tw_cfg_pkg::FlightW;
   localparam bit Pack = tw_cfg_pkg::DmaPack != 0;
 
   // Control.
   logic unit_rst_n, work_rst_n, stop, cmd_start, running, finished, quiet;
   logic [OffsetBits-1:0] stream_addr;
-  logic [31:0] stream_insns;
+  logic [CountW-1:0] stream_insns;
   logic [tw_cfg_pkg::BaseW-1:0] load_base, store_base;
   logic [OffsetBits-1:0] load_base_addr, load_base_limit, store_base_addr, store_base_limit;
   logic [4:0]   traps, unit_trap;
   logic [19:0]  causes;
   // What each unit does in this cycle; simulations read it to tell whose a stall is.
   logic [19:0]  states /*verilator public_flat_rd*/;
-  logic [159:0] ordinals;
+  logic [5*FlightW-1:0] ordinals;
   logic [3:0]   retire, start, busy;
-  logic [127:0] retired;
+  logic [4*CountW-1:0] retired;
   logic [15:0]  retire_push, need;
+  // What fetch hands out: to which queue, which word of it, and how many instructions before.
+  logic [3:0]   q_push, q_word;
+  logic         q_last;
+  logic [CountW-1:0] f_ordinal;
 
   tw_regs u_regs (
     .clk_i, .rst_ni, .reg_valid_i, .reg_write_i, .reg_addr_i, .reg_wdata_i, .reg_rdata_o, .irq_o,
     .load_base_i(load_base), .load_base_addr_o(load_base_addr), .load_base_limit_o(load_base_limit),
     .store_base_i(store_base), .store_base_addr_o(store_base_addr), .store_base_limit_o(store_base_limit), .start_o(cmd_start), .stream_addr_o(stream_addr),
     .stream_insns_o(stream_insns), .running_o(running), .finished_i(finished), .unit_rst_no(unit_rst_n), .stop_o(stop),
-    .quiet_i(quiet), .trap_i(traps), .trap_cause_i(causes), .trap_ordinal_i(ordinals), .retire_i(retire), .retired_o(retired), .states_i(states)
+    .quiet_i(quiet), .trap_i(traps), .trap_cause_i(causes), .trap_ordinal_i(ordinals), .retire_i({|(q_push & {4{q_last}}), retire}),
+    .fetched_i(f_ordinal), .retired_o(retired), .states_i(states)
   );
 
   // Tokens and ordinals begin anew with each command.
@@ -83,53 +91,51 @@ module tw_core (
   logic         f_ar_valid, f_ar_grant, l_ar_valid, l_ar_grant, f_done, f_held, f_quiet, f_trap;
   logic [OffsetBits-1:0] f_ar_addr, l_ar_addr;
   logic [7:0]   f_ar_len, l_ar_len;
-  logic [3:0]   q_push, q_full, q_empty, head_ready, head_valid;
+  logic [3:0]   q_full, q_empty, q_valid, head_ready, head_valid;
+  logic         l_hold, s_hold;
   logic [7:0]   missing;
   logic [255:0] f_insn;
   logic [3:0]   f_cause, f_state;
-  logic [31:0]  f_ordinal;
+  logic         f_behind;
 
   tw_fetch u_fetch (
     .clk_i, .rst_ni(unit_rst_n), .stop_i(stop), .start_i(cmd_start), .stream_addr_i(stream_addr),
     .stream_insns_i(stream_insns), .ar_valid_o(f_ar_valid), .ar_grant_i(f_ar_grant), .ar_addr_o(f_ar_addr),
     .ar_len_o(f_ar_len), .r_valid_i(r_valid_i && !r_id_i), .r_data_i, .r_error_i(r_resp_i != 2'd0), .r_last_i,
-    .push_o(q_push), .insn_o(f_insn), .full_i(q_full), .done_o(f_done), .held_o(f_held), .quiet_o(f_quiet),
-    .state_o(f_state), .trap_o(f_trap), .trap_cause_o(f_cause), .trap_ordinal_o(f_ordinal)
+    .push_o(q_push), .insn_o(f_insn), .word_o(q_word), .last_o(q_last), .full_i(q_full), .done_o(f_done), .held_o(f_held), .quiet_o(f_quiet),
+    .state_o(f_state), .trap_o(f_trap), .trap_cause_o(f_cause), .ordinal_o(f_ordinal), .trap_behind_o(f_behind)
   );
 
   localparam int unsigned LoadQ = tw_cfg_pkg::LoadBodyW + 8;
   localparam int unsigned GemmQ = tw_cfg_pkg::GemmBodyW + 8;
   localparam int unsigned VectorQ = tw_cfg_pkg::VectorBodyW + 8;
   localparam int unsigned StoreQ = tw_cfg_pkg::StoreBodyW + 8;
-  localparam int unsigned QCountW = $clog2(tw_cfg_pkg::QueueDepth + 1);
   logic [LoadQ-1:0]   load_head;
   logic [GemmQ-1:0]   gemm_head;
   logic [VectorQ-1:0] vector_head;
   logic [StoreQ-1:0]  store_head;
-  logic [4*QCountW-1:0] unused_q_count;
 
-  tw_fifo #(.Width(LoadQ), .Depth(tw_cfg_pkg::QueueDepth)) u_load_queue (
-    .clk_i, .rst_ni(unit_rst_n), .push_i(q_push[0]), .data_i({f_insn[16 +: tw_cfg_pkg::LoadBodyW], f_insn[11:4]}),
-    .pop_i(start[0]), .data_o(load_head), .empty_o(q_empty[0]), .full_o(q_full[0]), .count_o(unused_q_count[0 +: QCountW])
+  tw_queue #(.BodyW(tw_cfg_pkg::LoadBodyW)) u_load_queue (
+    .clk_i, .rst_ni(unit_rst_n), .push_i(q_push[0]), .insn_i(f_insn), .word_i(q_word), .last_i(q_last), .pop_i(start[0]),
+    .hold_i(l_hold), .head_o(load_head), .valid_o(q_valid[0]), .empty_o(q_empty[0]), .full_o(q_full[0])
   );
-  tw_fifo #(.Width(GemmQ), .Depth(tw_cfg_pkg::QueueDepth)) u_gemm_queue (
-    .clk_i, .rst_ni(unit_rst_n), .push_i(q_push[1]), .data_i({f_insn[16 +: tw_cfg_pkg::GemmBodyW], f_insn[11:4]}),
-    .pop_i(start[1]), .data_o(gemm_head), .empty_o(q_empty[1]), .full_o(q_full[1]),
-    .count_o(unused_q_count[QCountW +: QCountW])
+  tw_queue #(.BodyW(tw_cfg_pkg::GemmBodyW)) u_gemm_queue (
+    .clk_i, .rst_ni(unit_rst_n), .push_i(q_push[1]), .insn_i(f_insn), .word_i(q_word), .last_i(q_last), .pop_i(start[1]),
+    .hold_i(1'b0), .head_o(gemm_head), .valid_o(q_valid[1]), .empty_o(q_empty[1]), .full_o(q_full[1])
   );
-  tw_fifo #(.Width(VectorQ), .Depth(tw_cfg_pkg::QueueDepth)) u_vector_queue (
-    .clk_i, .rst_ni(unit_rst_n), .push_i(q_push[2]), .data_i({f_insn[16 +: tw_cfg_pkg::VectorBodyW], f_insn[11:4]}),
-    .pop_i(start[2]), .data_o(vector_head), .empty_o(q_empty[2]), .full_o(q_full[2]),
-    .count_o(unused_q_count[2*QCountW +: QCountW])
+  tw_queue #(.BodyW(tw_cfg_pkg::VectorBodyW)) u_vector_queue (
+    .clk_i, .rst_ni(unit_rst_n), .push_i(q_push[2]), .insn_i(f_insn), .word_i(q_word), .last_i(q_last), .pop_i(start[2]),
+    .hold_i(1'b0), .head_o(vector_head), .valid_o(q_valid[2]), .empty_o(q_empty[2]), .full_o(q_full[2])
   );
-  tw_fifo #(.Width(StoreQ), .Depth(tw_cfg_pkg::QueueDepth)) u_store_queue (
-    .clk_i, .rst_ni(unit_rst_n), .push_i(q_push[3]), .data_i({f_insn[16 +: tw_cfg_pkg::StoreBodyW], f_insn[11:4]}),
-    .pop_i(start[3]), .data_o(store_head), .empty_o(q_empty[3]), .full_o(q_full[3]),
-    .count_o(unused_q_count[3*QCountW +: QCountW])
+  tw_queue #(.BodyW(tw_cfg_pkg::StoreBodyW)) u_store_queue (
+    .clk_i, .rst_ni(unit_rst_n), .push_i(q_push[3]), .insn_i(f_insn), .word_i(q_word), .last_i(q_last), .pop_i(start[3]),
+    .hold_i(s_hold), .head_o(store_head), .valid_o(q_valid[3]), .empty_o(q_empty[3]), .full_o(q_full[3])
   );
 
-  assign need = {store_head[3:0], vector_head[3:0], gemm_head[3:0], load_head[3:0]};
-  assign head_valid = ~q_empty & head_ready;
+  // A head that does not stand there yet misses nothing.
+  assign need = {store_head[3:0] & {4{q_valid[3]}}, vector_head[3:0] & {4{q_valid[2]}}, gemm_head[3:0] & {4{q_valid[1]}},
+                 load_head[3:0] & {4{q_valid[0]}}};
+  assign head_valid = q_valid & head_ready;
   logic [3:0] overflow;
   tw_tokens #(.Width(tw_cfg_pkg::TokenBits)) u_tokens (
     .clk_i, .rst_ni(work_rst_n), .need_i(need), .ready_o(head_ready), .missing_o(missing), .start_i(start),
@@ -153,18 +159,19 @@ module tw_core (
   logic        ld_tail, ld_all, l_quiet;
   logic [7:0]  ld_pad;
   logic [3:0]  l_state, l_cause, s_state, s_cause;
-  logic [31:0] l_ordinal, g_ordinal, v_ordinal, v_read_ordinal, s_ordinal;
+  logic [31:0] g_ordinal, v_ordinal, v_read_ordinal;
+  logic        l_oldest, s_oldest;
   logic [1:0]  g_acc_older;
 
   tw_load u_load (
     .clk_i, .rst_ni(work_rst_n), .stop_i(stop), .insn_valid_i(head_valid[0]), .insn_i(load_head[LoadQ-1:8]),
-    .insn_push_i(load_head[7:4]), .insn_start_o(start[0]), .base_addr_i(load_base_addr), .base_limit_i(load_base_limit),
+    .insn_push_i(load_head[7:4]), .insn_start_o(start[0]), .insn_hold_o(l_hold), .base_addr_i(load_base_addr), .base_limit_i(load_base_limit),
     .ar_valid_o(l_ar_valid), .ar_grant_i(l_ar_grant), .ar_addr_o(l_ar_addr), .ar_len_o(l_ar_len),
     .r_valid_i(r_valid_i && r_id_i), .r_data_i, .r_error_i(r_resp_i != 2'd0), .r_last_i,
     .ld_we_o(ld_we), .ld_entry_o(ld_entry), .ld_chunk_o(ld_chunk), .ld_data_o(ld_data), .ld_valid_o(ld_valid),
     .ld_enable_o(ld_enable), .ld_tail_o(ld_tail), .ld_all_o(ld_all), .ld_pad_o(ld_pad),
     .retire_o(retire[0]), .retire_push_o(retire_push[3:0]), .busy_o(busy[0]), .quiet_o(l_quiet), .state_o(l_state),
-    .trap_o(unit_trap[0]), .trap_cause_o(l_cause), .trap_ordinal_o(l_ordinal)
+    .trap_o(unit_trap[0]), .trap_cause_o(l_cause), .trap_oldest_o(l_oldest)
   );
 
   // The bus's read requests: fetch and load in turn, beginning after the last granted.
@@ -233,11 +240,11 @@ module tw_core (
 
   tw_store u_store (
     .clk_i, .rst_ni(work_rst_n), .stop_i(stop), .insn_valid_i(head_valid[3]), .insn_i(store_head[StoreQ-1:8]),
-    .insn_push_i(store_head[7:4]), .insn_start_o(start[3]), .base_addr_i(store_base_addr), .base_limit_i(store_base_limit),
+    .insn_push_i(store_head[7:4]), .insn_start_o(start[3]), .insn_hold_o(s_hold), .base_addr_i(store_base_addr), .base_limit_i(store_base_limit),
     .inp_re_o(s_inp_re), .out_re_o(s_out_re), .raddr_o(s_raddr), .inp_rdata_i(s_inp_data), .out_rdata_i(s_out_data),
     .aw_valid_o, .aw_ready_i, .aw_addr_o, .aw_len_o, .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
     .b_valid_i, .b_error_i(b_resp_i != 2'd0), .retire_o(retire[3]), .retire_push_o(retire_push[15:12]), .busy_o(busy[3]),
-    .quiet_o(s_quiet), .state_o(s_state), .trap_o(unit_trap[3]), .trap_cause_o(s_cause), .trap_ordinal_o(s_ordinal)
+    .quiet_o(s_quiet), .state_o(s_state), .trap_o(unit_trap[3]), .trap_cause_o(s_cause), .trap_oldest_o(s_oldest)
   );
 
   // Memories.
@@ -377,32 +384,46 @@ module tw_core (
   end
 
   // Traps of a unit: its own, then token overflow, then collision, then deadlock.
-  logic [127:0] issued;
+  logic [4*CountW-1:0] issued;
   for (genvar u = 0; u < 4; u++) begin : gen_issued
-    logic [31:0] issued_q /*verilator public_flat_rd*/;
+    logic [CountW-1:0] issued_q /*verilator public_flat_rd*/;
     always_ff @(posedge clk_i) begin
       if (!work_rst_n) issued_q <= '0;
       else if (start[u]) issued_q <= issued_q + 1'b1;
     end
-    assign issued[u*32 +: 32] = issued_q;
+    assign issued[u*CountW +: CountW] = issued_q;
+  end
+
+  logic [4*FlightW-1:0] oldest;
+  for (genvar u = 0; u < 4; u++) begin : gen_oldest
+    assign oldest[u*FlightW +: FlightW] = FlightW'(retired[u*CountW +: CountW]);
   end
 
   // The instruction of a unit that collides: the oldest unfinished one writes, younger ones may read.
-  logic [127:0] collided;
+  logic [4*FlightW-1:0] collided;
   always_comb begin
     collided = '0;
     if (|collision) begin
-      collided = retired;
-      if (!wcoll_acc[0]) collided[32 +: 32] = rcoll_acc[0] ? retired[32 +: 32] + 32'(g_acc_older) : g_ordinal;
-      if (!(wcoll_acc[1] || wcoll_out || wcoll_inp)) collided[64 +: 32] = v_read_ordinal;
+      collided = oldest;
+      if (!wcoll_acc[0]) collided[FlightW +: FlightW] = rcoll_acc[0] ? oldest[FlightW +: FlightW] + FlightW'(g_acc_older) : FlightW'(g_ordinal);
+      if (!(wcoll_acc[1] || wcoll_out || wcoll_inp)) collided[2*FlightW +: FlightW] = FlightW'(v_read_ordinal);
     end
   end
 
   logic [3:0] lowest_wait;
   assign lowest_wait = waits & (~waits + 4'd1);
-  logic [127:0] own_ordinal;
+  logic [4*FlightW-1:0] own_ordinal;
   logic [15:0]  own_cause;
-  assign own_ordinal = !(|unit_trap[3:0]) ? '0 : {s_ordinal, v_ordinal, g_ordinal, l_ordinal};
+  always_comb begin
+    own_ordinal = '0;
+    if (|unit_trap[3:0]) begin
+      // A load whose last row was written in the cycle before retires in this one.
+      own_ordinal[0 +: FlightW] = l_oldest ? oldest[0 +: FlightW] + FlightW'(retire[0]) : FlightW'(issued[0 +: CountW]) - 1'b1;
+      own_ordinal[FlightW +: FlightW] = FlightW'(g_ordinal);
+      own_ordinal[2*FlightW +: FlightW] = FlightW'(v_ordinal);
+      own_ordinal[3*FlightW +: FlightW] = s_oldest ? oldest[3*FlightW +: FlightW] : FlightW'(issued[3*CountW +: CountW]) - 1'b1;
+    end
+  end
   assign own_cause   = {s_cause, tw_isa_pkg::CauseScratchpad, tw_isa_pkg::CauseScratchpad, l_cause};
   assign unit_trap[4] = f_trap;
   assign traps = {f_trap, unit_trap[3:0] | overflow | collision | (deadlock ? lowest_wait : 4'd0)};
@@ -411,20 +432,20 @@ module tw_core (
     ordinals = '0;
     if (|traps) begin
       causes[16 +: 4] = f_cause;
-      ordinals[128 +: 32] = f_ordinal;
+      ordinals[4*FlightW +: FlightW] = FlightW'(f_ordinal) + FlightW'(f_behind);
       for (int unsigned u = 0; u < 4; u++) begin
         if (unit_trap[u]) begin
           causes[u*4 +: 4] = own_cause[u*4 +: 4];
-          ordinals[u*32 +: 32] = own_ordinal[u*32 +: 32];
+          ordinals[u*FlightW +: FlightW] = own_ordinal[u*FlightW +: FlightW];
         end else if (overflow[u]) begin
           causes[u*4 +: 4] = tw_isa_pkg::CauseToken;
-          ordinals[u*32 +: 32] = retired[u*32 +: 32];
+          ordinals[u*FlightW +: FlightW] = oldest[u*FlightW +: FlightW];
         end else if (collision[u]) begin
           causes[u*4 +: 4] = tw_isa_pkg::CauseCollision;
-          ordinals[u*32 +: 32] = collided[u*32 +: 32];
+          ordinals[u*FlightW +: FlightW] = collided[u*FlightW +: FlightW];
         end else begin
           causes[u*4 +: 4] = tw_isa_pkg::CauseDeadlock;
-          ordinals[u*32 +: 32] = issued[u*32 +: 32];
+          ordinals[u*FlightW +: FlightW] = FlightW'(issued[u*CountW +: CountW]);
         end
       end
     end
@@ -448,7 +469,7 @@ module tw_core (
   end
 
   logic unused;
-  assign unused = ^{unused_q_count, unused_r1, unused_r2, unused_r3, unused_r4, unused_w1, unused_w2, unused_w3, unused_w4,
-                    unit_trap[4], ld_chunk, v_waddr};
+  assign unused = ^{unused_r1, unused_r2, unused_r3, unused_r4, unused_w1, unused_w2, unused_w3, unused_w4,
+                    unit_trap[4], ld_chunk, v_waddr, g_ordinal, v_ordinal, v_read_ordinal, issued};
 
 endmodule

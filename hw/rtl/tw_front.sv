@@ -1,9 +1,10 @@
 `include "tw_assert.svh"
 
-// The oldest words of a stream: four registers, of which the first two are visible. Whoever fills them pushes when at most
-// three are taken, words that are on their way counted.
+// The oldest words of a stream: two to four registers, of which the first two are visible. Whoever fills them pushes when
+// one is free, words that are on their way counted as taken.
 module tw_front #(
-  parameter int unsigned Width = 64
+  parameter int unsigned Width = 64,
+  parameter int unsigned Places = 4
 ) (
   input  logic              clk_i,
   input  logic              rst_ni,
@@ -35,26 +36,26 @@ module tw_front #(
         end
         2'd1: begin
           s0_q <= s1_q;
-          s1_q <= s2_q;
-          s2_q <= s3_q;
+          if (Places > 2) s1_q <= s2_q;
+          if (Places > 3) s2_q <= s3_q;
         end
         default: begin
-          s0_q <= s2_q;
-          s1_q <= s3_q;
+          if (Places > 2) s0_q <= s2_q;
+          if (Places > 3) s1_q <= s3_q;
         end
       endcase
       if (push_i) begin
         case (kept[1:0])
           2'd0: s0_q <= data_i;
           2'd1: s1_q <= data_i;
-          2'd2: s2_q <= data_i;
-          default: s3_q <= data_i;
+          2'd2: if (Places > 2) s2_q <= data_i;
+          default: if (Places > 3) s3_q <= data_i;
         endcase
       end
     end
   end
 
-  `TW_ASSERT(NoOverflow_A, !(push_i && kept == 3'd4))
+  `TW_ASSERT(NoOverflow_A, !(push_i && kept == 3'(Places)))
   `TW_ASSERT(NoUnderflow_A, 3'(pop_i) <= avail_q)
 
 endmodule

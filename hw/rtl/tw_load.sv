@@ -10,6 +10,8 @@ module tw_load (
   input  logic [tw_cfg_pkg::LoadBodyW-1:0] insn_i,
   input  logic [3:0]                     insn_push_i,
   output logic                           insn_start_o,
+  // The instruction's fields are needed after its start.
+  output logic                           insn_hold_o,
   input  logic [tw_cfg_pkg::OffsetBits-1:0] base_addr_i,
   input  logic [tw_cfg_pkg::OffsetBits-1:0] base_limit_i,
   // Read requests and data.
@@ -38,7 +40,8 @@ module tw_load (
   output logic [3:0]                     state_o,
   output logic                           trap_o,
   output logic [3:0]                     trap_cause_o,
-  output logic [31:0]                    trap_ordinal_o
+  // The instruction that traps is the one whose last row is not written yet, else the one that started last.
+  output logic                           trap_oldest_o
 );
 
   localparam int unsigned BusBytes = tw_cfg_pkg::BusBytes;
@@ -47,13 +50,18 @@ module tw_load (
   localparam int unsigned OffsetBits = tw_cfg_pkg::OffsetBits;
   localparam int unsigned OutW = $clog2(tw_cfg_pkg::Outstanding + 1);
   localparam int unsigned FreeW = $clog2(tw_cfg_pkg::LoadBufferBeats + 1);
+  localparam int unsigned PosW = tw_cfg_pkg::PosW;
+  localparam int unsigned BytesW = tw_cfg_pkg::RowBytesW;
+  localparam bit Pack = tw_cfg_pkg::DmaPack != 0;
+  // Pads of a row, in entries or packed bytes.
+  localparam int unsigned PadsW = Pack ? 17 : PosW;
 
   typedef struct packed {
     logic [2:0]  mem;
     logic [7:0]  pad;
     logic [7:0]  x_before;
     logic [7:0]  x_after;
-    logic [15:0] row_bytes;
+    logic [BytesW-1:0] row_bytes;
     logic        pack;
     logic        fill;
     logic [3:0]  push;
@@ -63,33 +71,35 @@ module tw_load (
     logic              first;
     logic              last;
     logic              pad;
-    logic [31:0]       pos;
+    logic [PosW-1:0]   pos;
     logic [BusLog-1:0] src;
   } row_t;
 
+  localparam bit Lean = tw_cfg_pkg::Lean != 0;
+
   // Fields are taken apart only while there is an instruction.
   logic [tw_cfg_pkg::LoadBodyW-1:0] head;
-  assign head = insn_valid_i ? insn_i : '0;
+  assign head = Lean || insn_valid_i ? insn_i : '0;
 
   // Instructions: the walk of the next may begin when the last row of the one before is handed on.
   logic     rows_active, rows_valid, rows_ready, rows_pad, rows_last, rows_done, trap_limit, trap_range, start;
-  logic [31:0] rows_pos;
+  logic [PosW-1:0] rows_pos;
   logic [OffsetBits-1:0] rows_addr;
-  logic [15:0] rows_bytes;
+  logic [BytesW-1:0] rows_bytes;
   logic     ctx_empty, ctx_full, row_empty, row_full, req_empty, req_full, req_ready;
   context_t ctx_in, ctx_head, ctx_q, ctx;
   row_t     row_in, row_head;
   logic     row_take, first_q;
-  logic [31:0] started_q, data_ordinal_q;
 
   assign start = insn_valid_i && !stop_i && !ctx_full && (!rows_active || rows_done);
   assign insn_start_o = start;
+  assign insn_hold_o  = rows_active || !ctx_empty;
 
   assign ctx_in.mem       = `TW_FIELD(load, mem, head);
   assign ctx_in.pad       = `TW_FIELD(load, pad_value, head);
   assign ctx_in.x_before  = `TW_FIELD(load, x_before, head);
   assign ctx_in.x_after   = `TW_FIELD(load, x_after, head);
-  assign ctx_in.row_bytes = `TW_FIELD(load, row_bytes, head);
+  assign ctx_in.row_bytes = BytesW'(`TW_FIELD(load, row_bytes, head));
   assign ctx_in.pack      = `TW_FIELD(load, pack, head);
   assign ctx_in.fill      = `TW_FIELD(load, fill, head);
   assign ctx_in.push      = insn_push_i;
@@ -97,7 +107,7 @@ module tw_load (
   tw_rows u_rows (
     .clk_i, .rst_ni, .stop_i, .start_i(start), .mem_i(ctx_in.mem), .base_addr_i, .base_limit_i,
     .offset_i(`TW_FIELD(load, offset, head)), .entry_i(`TW_FIELD(load, entry, head)),
-    .row_bytes_i(ctx_in.row_bytes), .rows_i(`TW_FIELD(load, rows, head)), .planes_i(`TW_FIELD(load, planes, head)),
+    .row_bytes_i(`TW_FIELD(load, row_bytes, head)), .rows_i(`TW_FIELD(load, rows, head)), .planes_i(`TW_FIELD(load, planes, head)),
     .row_stride_i(`TW_FIELD(load, row_stride, head)), .plane_stride_i(`TW_FIELD(load, plane_stride, head)),
     .x_before_i(ctx_in.x_before), .x_after_i(ctx_in.x_after),
     .y_before_i(`TW_FIELD(load, y_before, head)), .y_after_i(`TW_FIELD(load, y_after, head)),
@@ -118,21 +128,32 @@ module tw_load (
   assign row_in.src   = rows_addr[BusLog-1:0];
 
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) started_q <= '1;
-    else if (start) started_q <= started_q + 1'b1;
-  end
-  always_ff @(posedge clk_i) begin
     if (start) first_q <= 1'b1;
     else if (rows_valid && rows_ready) first_q <= 1'b0;
   end
 
-  logic [$clog2(tw_cfg_pkg::LoadsUnderWay+1)-1:0] unused_ctx_count;
   logic [$clog2(tw_cfg_pkg::LoadRows+1)-1:0] unused_row_count;
-  logic [2:0] unused_req_count;
-  tw_fifo #(.Width($bits(context_t)), .Depth(tw_cfg_pkg::LoadsUnderWay)) u_contexts (
-    .clk_i, .rst_ni, .push_i(start), .data_i(ctx_in), .pop_i(row_take && row_head.first), .data_o(ctx_head),
-    .empty_o(ctx_empty), .full_o(ctx_full), .count_o(unused_ctx_count)
-  );
+  logic [$clog2(tw_cfg_pkg::LoadRequests+1)-1:0] unused_req_count;
+  if (Lean) begin : gen_context
+    // The queue keeps the fields of the one load whose first row waits.
+    logic waits_q;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) waits_q <= 1'b0;
+      else if (start) waits_q <= 1'b1;
+      else if (row_take && row_head.first) waits_q <= 1'b0;
+    end
+    assign ctx_head  = ctx_in;
+    assign ctx_empty = !waits_q;
+    assign ctx_full  = waits_q;
+  end else begin : gen_contexts
+    logic [$clog2(tw_cfg_pkg::LoadsUnderWay+1)-1:0] unused_count;
+    logic                                           unused;
+    tw_fifo #(.Width($bits(context_t)), .Depth(tw_cfg_pkg::LoadsUnderWay)) u_contexts (
+      .clk_i, .rst_ni, .push_i(start), .data_i(ctx_in), .pop_i(row_take && row_head.first), .data_o(ctx_head),
+      .empty_o(ctx_empty), .full_o(ctx_full), .count_o(unused_count)
+    );
+    assign unused = ^unused_count;
+  end
   tw_fifo #(.Width($bits(row_t)), .Depth(tw_cfg_pkg::LoadRows)) u_row_queue (
     .clk_i, .rst_ni, .push_i(rows_valid && rows_ready), .data_i(row_in), .pop_i(row_take), .data_o(row_head),
     .empty_o(row_empty), .full_o(row_full), .count_o(unused_row_count)
@@ -140,19 +161,19 @@ module tw_load (
 
   // Requests.
   logic [OffsetBits-1:0] req_addr;
-  logic [15:0]           req_bytes;
+  logic [BytesW-1:0]     req_bytes;
   logic                  burst_valid, burst_last, take, freed, room;
   logic [8:0]            burst_beats;
   logic [OutW-1:0]       outstanding_q;
   logic [FreeW-1:0]      free_q;
 
-  tw_fifo #(.Width(OffsetBits + 16), .Depth(4)) u_requests (
+  tw_fifo #(.Width(OffsetBits + BytesW), .Depth(tw_cfg_pkg::LoadRequests)) u_requests (
     .clk_i, .rst_ni, .push_i(rows_valid && rows_ready && !rows_pad), .data_i({rows_addr, rows_bytes}),
     .pop_i(!req_empty && req_ready && !stop_i), .data_o({req_addr, req_bytes}), .empty_o(req_empty), .full_o(req_full),
     .count_o(unused_req_count)
   );
   tw_bursts #(
-    .AddrW(OffsetBits), .BusBytes(BusBytes), .MaxBeats(tw_cfg_pkg::MaxBurstBeats)
+    .AddrW(OffsetBits), .BusBytes(BusBytes), .MaxBeats(tw_cfg_pkg::MaxBurstBeats), .BytesW(BytesW)
   ) u_bursts (
     .clk_i, .rst_ni, .row_valid_i(!req_empty && !stop_i), .row_addr_i(req_addr), .row_bytes_i(req_bytes), .row_last_i(1'b0),
     .row_ready_o(req_ready), .burst_valid_o(burst_valid), .burst_addr_o(ar_addr_o), .burst_beats_o(burst_beats),
@@ -177,12 +198,12 @@ module tw_load (
   logic [tw_cfg_pkg::BusBits:0] word0, word1;
   logic [2:0]  avail;
   logic [1:0]  pop;
-  logic        buffer_empty, re_ready, re_valid, re_end, re_both, unused_full, re_active;
+  logic        buffer_empty, re_ready, re_valid, re_full, re_end, re_both, re_active;
   logic [tw_cfg_pkg::BusBits-1:0] re_data;
   logic [BusBytes-1:0] re_bytes;
   logic [BusLog:0]     re_count;
 
-  tw_words #(.Width(tw_cfg_pkg::BusBits + 1), .Depth(tw_cfg_pkg::LoadBufferBeats)) u_buffer (
+  tw_words #(.Width(tw_cfg_pkg::BusBits + 1), .Depth(tw_cfg_pkg::LoadBufferBeats), .Places(tw_cfg_pkg::FrontWords)) u_buffer (
     .clk_i, .rst_ni, .push_i(r_valid_i), .data_i({r_error_i, r_data_i}), .pop_i(pop), .avail_o(avail),
     .word0_o(word0), .word1_o(word1), .freed_o(freed), .empty_o(buffer_empty)
   );
@@ -190,25 +211,23 @@ module tw_load (
   // The row that is being written: pads, data, pads. In pads a step is an entry, or with pack a part of a chunk.
   typedef enum logic [1:0] {SegNone, SegBefore, SegData, SegAfter} segment_e;
   segment_e    seg_q, seg_first;
-  logic [31:0] pos_q;
-  logic [16:0] pads_q, pads_first, round;
+  logic [PadsW-1:0] pads_q, pads_first, round;
   row_t        row_q;
   logic        error, pad_step, data_step, pads_end, row_end, finish, pad_last, fill_end;
   logic [4:0]  log, head_log;
   logic [4:0]  chunk_log, head_chunk_log;
   logic [BusLog:0] chunk_size, in_chunk, pad_count;
-  logic [31:0] data_pos;
+  logic [BusLog-1:0] data_place;
   logic [BusBytes-1:0] below_end;
 
   function automatic logic [4:0] min_log(input logic [4:0] entry);
-    min_log = entry < 5'(BusLog) ? entry : 5'(BusLog);
+    min_log = tw_cfg_pkg::NarrowEntries == 0 || entry >= 5'(BusLog) ? 5'(BusLog) : entry;
   endfunction
 
   assign ctx = row_head.first ? ctx_head : ctx_q;
   assign log = tw_cfg_pkg::EntryLogs[32'(ctx_q.mem)*5 +: 5];
   assign chunk_log = min_log(log);
   assign chunk_size = (BusLog+1)'(1) << chunk_log;
-  assign in_chunk = (BusLog+1)'(pos_q[BusLog:0]) & (chunk_size - 1'b1);
 
   // What a row needs is computed as it is taken.
   always_comb begin
@@ -217,27 +236,27 @@ module tw_load (
     round = '0;
     pads_first = '0;
     seg_first = SegData;
-    data_pos = '0;
+    data_place = '0;
     if (row_take) begin
       head_log = tw_cfg_pkg::EntryLogs[32'(ctx.mem)*5 +: 5];
       head_chunk_log = min_log(head_log);
-      round = (17'(ctx.row_bytes) + 17'((32'd1 << head_log) - 32'd1)) >> head_log;
-      pads_first = 17'(ctx.x_before);
-      if (row_head.pad) pads_first = 17'(ctx.x_before) + 17'(ctx.x_after) + (ctx.pack ? 17'(ctx.row_bytes) : round);
+      round = PadsW'((17'(ctx.row_bytes) + 17'((32'd1 << head_log) - 32'd1)) >> head_log);
+      pads_first = PadsW'(ctx.x_before);
+      if (row_head.pad) pads_first = PadsW'(ctx.x_before) + PadsW'(ctx.x_after) + (ctx.pack ? PadsW'(ctx.row_bytes) : round);
       seg_first = pads_first != '0 ? SegBefore : SegData;
-      data_pos = row_head.pos + (ctx.pack ? 32'(ctx.x_before) : '0);
+      if (Pack && ctx.pack) data_place = BusLog'((32'(row_head.pos) + 32'(ctx.x_before)) & ((32'd1 << head_chunk_log) - 32'd1));
     end
   end
 
   assign row_take = !row_empty && (seg_q == SegNone || finish) && !stop_i && (!row_head.first || !ctx_empty);
 
-  tw_realign #(.MaxBytes(BusBytes)) u_realign (
+  tw_realign #(.MaxBytes(BusBytes), .BytesW(BytesW)) u_realign (
     .clk_i, .rst_ni, .row_valid_i(row_take && !row_head.pad), .row_bytes_i(ctx.row_bytes), .row_src_i(row_head.src),
-    .row_dst_i(BusLog'(data_pos & ((32'd1 << head_chunk_log) - 32'd1))), .row_src_log_i(LogW'(BusLog)),
+    .row_dst_i(data_place), .row_src_log_i(LogW'(BusLog)),
     .row_dst_log_i(LogW'(head_chunk_log)), .row_ready_o(re_ready), .src_avail_i(avail),
     .src0_i(word0[tw_cfg_pkg::BusBits-1:0]), .src1_i(word1[tw_cfg_pkg::BusBits-1:0]), .src_pop_o(pop),
     .dst_ready_i(seg_q == SegData && !stop_i && !error), .dst_valid_o(re_valid), .dst_data_o(re_data), .dst_bytes_o(re_bytes),
-    .dst_full_o(unused_full), .dst_end_o(re_end), .dst_count_o(re_count), .src_both_o(re_both), .active_o(re_active)
+    .dst_full_o(re_full), .dst_end_o(re_end), .dst_count_o(re_count), .src_both_o(re_both), .active_o(re_active)
   );
 
   assign error     = seg_q == SegData && re_valid && (word0[tw_cfg_pkg::BusBits] || (re_both && word1[tw_cfg_pkg::BusBits]));
@@ -247,10 +266,10 @@ module tw_load (
     pad_count = '0;
     if (pad_step) begin
       pad_count = chunk_size - in_chunk;
-      if (17'(pad_count) > pads_q) pad_count = (BusLog+1)'(pads_q);
+      if (PadsW'(pad_count) > pads_q) pad_count = (BusLog+1)'(pads_q);
     end
   end
-  assign pads_end = ctx_q.pack ? 17'(pad_count) == pads_q : pads_q == 17'd1;
+  assign pads_end = ctx_q.pack ? PadsW'(pad_count) == pads_q : pads_q == PadsW'(1);
   assign pad_last = pad_step && pads_end && (seg_q == SegAfter || row_q.pad);
   assign row_end  = (data_step && re_end && ctx_q.x_after == '0) || pad_last;
   assign finish   = row_end;
@@ -258,14 +277,12 @@ module tw_load (
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      seg_q          <= SegNone;
-      data_ordinal_q <= '0;
+      seg_q <= SegNone;
     end else begin
       if (row_take) seg_q <= seg_first;
       else if (finish) seg_q <= SegNone;
       else if (data_step && re_end) seg_q <= SegAfter;
       else if (pad_step && pads_end) seg_q <= SegData;
-      if (finish && row_q.last) data_ordinal_q <= data_ordinal_q + 1'b1;
     end
   end
 
@@ -273,29 +290,66 @@ module tw_load (
     if (row_take) begin
       row_q  <= row_head;
       ctx_q  <= ctx;
-      pos_q  <= row_head.pos;
       pads_q <= pads_first;
     end else if (pad_step) begin
-      pos_q  <= pos_q + (ctx_q.pack ? 32'(pad_count) : 32'd1 << log);
-      pads_q <= pads_q - (ctx_q.pack ? 17'(pad_count) : 17'd1);
-    end else if (data_step) begin
-      // Pads that follow begin with a new entry, or with pack at the next byte.
-      if (re_end && !ctx_q.pack) pos_q <= ((pos_q >> log) + 32'd1) << log;
-      else pos_q <= pos_q + 32'(re_count);
-      if (re_end) pads_q <= 17'(ctx_q.x_after);
+      pads_q <= pads_q - (ctx_q.pack ? PadsW'(pad_count) : PadsW'(1));
+    end else if (data_step && re_end) begin
+      pads_q <= PadsW'(ctx_q.x_after);
     end
   end
 
-  // Divides by the rows of a param entry: 2^20 of it rounded up, exact for 200,000 rows.
-  localparam int unsigned RowsReciprocal = ((1 << 20) + tw_isa_pkg::ParamRows - 1) / tw_isa_pkg::ParamRows;
+  // The place of the next write: entry, and chunk of the entry.
+  logic [31:0] write_entry, write_chunk;
+  if (Pack) begin : gen_bytes
+    logic [31:0] pos_q;
+    assign in_chunk = (BusLog+1)'(pos_q[BusLog:0]) & (chunk_size - 1'b1);
+    always_ff @(posedge clk_i) begin
+      if (row_take) begin
+        pos_q <= row_head.pos;
+      end else if (pad_step) begin
+        pos_q <= pos_q + (ctx_q.pack ? 32'(pad_count) : 32'd1 << log);
+      end else if (data_step) begin
+        // Pads that follow begin with a new entry, or with pack at the next byte.
+        if (re_end && !ctx_q.pack) pos_q <= ((pos_q >> log) + 32'd1) << log;
+        else pos_q <= pos_q + 32'(re_count);
+      end
+    end
+    always_comb begin
+      write_entry = '0;
+      write_chunk = '0;
+      if (pad_step || data_step) begin
+        write_entry = pos_q >> log;
+        write_chunk = (pos_q & ((32'd1 << log) - 32'd1)) >> chunk_log;
+      end
+    end
+  end else begin : gen_entries
+    // An entry's data begin with its first byte: chunks are filled one after the other.
+    logic [PosW-1:0] entry_q;
+    logic [tw_cfg_pkg::ChunkW-1:0] chunk_q;
+    logic            chunk_end, entry_end;
+    assign in_chunk  = '0;
+    assign chunk_end = data_step && (re_full || re_end);
+    assign entry_end = pad_step || (data_step && re_end) || (chunk_end && 32'(chunk_q) == (32'd1 << (log - chunk_log)) - 32'd1);
+    always_ff @(posedge clk_i) begin
+      if (row_take) entry_q <= row_head.pos;
+      else if (entry_end) entry_q <= entry_q + 1'b1;
+      if (row_take || entry_end) chunk_q <= '0;
+      else if (chunk_end) chunk_q <= chunk_q + 1'b1;
+    end
+    assign write_entry = 32'(entry_q);
+    assign write_chunk = 32'(chunk_q);
+  end
+
+  // Divides by the rows of a param entry: a reciprocal rounded up, of just as many bits as are exact for all rows.
+  localparam int unsigned RowsShift = 4 + $clog2(tw_cfg_pkg::ParamEntries);
+  localparam int unsigned RowsReciprocal = ((1 << RowsShift) + tw_isa_pkg::ParamRows - 1) / tw_isa_pkg::ParamRows;
 
   // Writes leave through registers.
   logic [6:0]  we_d;
-  logic [31:0] entry_d, param_row, param_entry, chunk_d;
+  logic [31:0] entry_d, param_entry, chunk_d;
   logic [BusLog:0] end_byte;
   always_comb begin
     we_d = '0;
-    param_row = '0;
     param_entry = '0;
     entry_d = '0;
     chunk_d = '0;
@@ -303,13 +357,12 @@ module tw_load (
     below_end = '0;
     if (pad_step || data_step) begin
       we_d[ctx_q.mem] = 1'b1;
-      entry_d = pos_q >> log;
-      chunk_d = (pos_q & ((32'd1 << log) - 32'd1)) >> chunk_log;
+      entry_d = write_entry;
+      chunk_d = write_chunk;
       if (ctx_q.mem == tw_isa_pkg::MemParam) begin
-        param_row = pos_q >> log;
-        param_entry = 32'((52'(param_row) * 52'(RowsReciprocal)) >> 20);
+        param_entry = 32'((52'(write_entry) * 52'(RowsReciprocal)) >> RowsShift);
         entry_d = param_entry;
-        chunk_d = ((param_row - param_entry * tw_isa_pkg::ParamRows) << (log - chunk_log)) + chunk_d;
+        chunk_d = ((write_entry - param_entry * tw_isa_pkg::ParamRows) << (log - chunk_log)) + write_chunk;
       end
       // Bytes from here on in the chunk take part in a fill.
       if (ctx_q.pack) begin
@@ -353,7 +406,7 @@ module tw_load (
 
   assign trap_o = trap_limit || trap_range || (error && !stop_i);
   assign trap_cause_o = (error && !stop_i) ? tw_isa_pkg::CauseBus : (trap_limit ? tw_isa_pkg::CauseLimit : tw_isa_pkg::CauseScratchpad);
-  assign trap_ordinal_o = (error && !stop_i) ? data_ordinal_q : started_q;
+  assign trap_oldest_o = error && !stop_i;
 
   // State for the counters: the writing side first, then what the requesting side waits for.
   always_comb begin
@@ -366,6 +419,6 @@ module tw_load (
   end
 
   logic unused;
-  assign unused = ^{burst_last, re_ready, re_active, unused_full, unused_ctx_count, unused_row_count, unused_req_count};
+  assign unused = ^{burst_last, re_full, re_ready, re_active, in_chunk, unused_row_count, unused_req_count};
 
 endmodule

@@ -2,6 +2,8 @@
 // the end of a destination word. Sizes are powers of two up to MaxBytes, given as logarithms.
 module tw_realign #(
   parameter int unsigned MaxBytes = 8,
+  // Width of a row's length.
+  parameter int unsigned BytesW = 16,
   localparam int unsigned Log = $clog2(MaxBytes),
   localparam int unsigned LogW = $clog2(Log + 1)
 ) (
@@ -9,7 +11,7 @@ module tw_realign #(
   input  logic                  rst_ni,
   // A row: bytes, and where it begins in its first source and destination word.
   input  logic                  row_valid_i,
-  input  logic [15:0]           row_bytes_i,
+  input  logic [BytesW-1:0]     row_bytes_i,
   input  logic [Log-1:0]        row_src_i,
   input  logic [Log-1:0]        row_dst_i,
   input  logic [LogW-1:0]       row_src_log_i,
@@ -35,9 +37,10 @@ module tw_realign #(
 );
 
   localparam int unsigned W = Log + 1;
+  localparam int unsigned CompW = BytesW > W ? BytesW : W;
 
   logic            active_q;
-  logic [15:0]     left_q;
+  logic [BytesW-1:0] left_q;
   logic [Log-1:0]  src_q, dst_q;
   logic [LogW-1:0] src_log_q, dst_log_q;
   logic [W-1:0]    src_size, dst_size, unit, n;
@@ -63,11 +66,11 @@ module tw_realign #(
       unit = src_log_q < dst_log_q ? src_size : dst_size;
       n = unit;
       if (n > dst_size - W'(dst_q)) n = dst_size - W'(dst_q);
-      if (16'(n) > left_q) n = W'(left_q);
+      if ((CompW'(left_q) >> W) == '0 && n > W'(left_q)) n = W'(left_q);
       src_past = (W+1)'(src_q) + (W+1)'(n);
       dst_past = W'(dst_q) + n;
       need_two = src_past > (W+1)'(src_size);
-      row_end = 16'(n) == left_q;
+      row_end = CompW'(n) == CompW'(left_q);
     end
   end
   assign dst_valid_o = active_q && src_avail_i >= (need_two ? 3'd2 : 3'd1);
@@ -115,7 +118,7 @@ module tw_realign #(
       src_log_q <= row_src_log_i;
       dst_log_q <= row_dst_log_i;
     end else if (step) begin
-      left_q <= left_q - 16'(n);
+      left_q <= BytesW'(CompW'(left_q) - CompW'(n));
       src_q  <= Log'(src_past & (W+1)'(src_size - 1'b1));
       dst_q  <= Log'(dst_past & (dst_size - 1'b1));
     end

@@ -18,7 +18,7 @@ module tw_regs (
   // Commands.
   output logic        start_o,
   output logic [tw_cfg_pkg::OffsetBits-1:0] stream_addr_o,
-  output logic [31:0] stream_insns_o,
+  output logic [tw_cfg_pkg::CountW-1:0] stream_insns_o,
   output logic        running_o,
   input  logic        finished_i,
   output logic        unit_rst_no,
@@ -28,15 +28,21 @@ module tw_regs (
   // Traps of load, gemm, vector, store, fetch.
   input  logic [4:0]  trap_i,
   input  logic [19:0] trap_cause_i,
-  input  logic [159:0] trap_ordinal_i,
-  input  logic [3:0]  retire_i,
+  // The low bits of the trapping instructions' ordinals.
+  input  logic [5*tw_cfg_pkg::FlightW-1:0] trap_ordinal_i,
+  // By unit, an instruction retires; fetch hands one out, after so many.
+  input  logic [4:0]  retire_i,
+  input  logic [tw_cfg_pkg::CountW-1:0] fetched_i,
   // Retired instructions of the command, by unit.
-  output logic [127:0] retired_o,
+  output logic [4*tw_cfg_pkg::CountW-1:0] retired_o,
   input  logic [19:0] states_i
 );
 
   localparam int unsigned OffsetBits = tw_cfg_pkg::OffsetBits;
   localparam int unsigned Bases = tw_cfg_pkg::Bases;
+  localparam int unsigned CountW = tw_cfg_pkg::CountW;
+  localparam int unsigned CycleW = tw_cfg_pkg::CycleW;
+  localparam int unsigned FlightW = tw_cfg_pkg::FlightW;
 
   logic        write;
   logic [OffsetBits-1:0] base_addr_q [Bases];
@@ -45,14 +51,25 @@ module tw_regs (
   logic        counting /*verilator public_flat_rd*/;
   logic        running_q /*verilator public_flat_rd*/;
   logic        irq_enable_q, irq_q, trapped_q, reset_q, unit_rst_q;
-  logic [63:0] stream_addr_q, cycle_q, trap_cycle_q;
-  logic [31:0] stream_insns_q, completion_q, trap_ordinal_q;
+  // The low five bits of a stream's address are zero.
+  logic [OffsetBits-1:5] stream_addr_q;
+  logic [CycleW-1:0] cycle_q;
+  logic [CountW-1:0] stream_insns_q;
+  logic [FlightW-1:0] trap_ahead_q;
+  logic [31:0] completion_q;
   logic [3:0]  trap_cause_q;
   logic [2:0]  trap_unit_q;
   logic [6:0]  select_q;
   logic        doorbell, ring_empty, ring_full, begin_command;
-  logic [2:0]  ring_count;
-  logic [OffsetBits+31:0] ring_head, staged, command;
+  logic [$clog2(tw_cfg_pkg::RingEntries+1)-1:0] ring_count;
+  logic [OffsetBits+CountW-6:0] ring_head, staged, command;
+
+  function automatic logic [31:0] high_word(input logic [OffsetBits-1:0] value);
+    high_word = 32'(64'(value) >> 32);
+  endfunction
+
+  logic [OffsetBits-1:0] stream_addr;
+  assign stream_addr = {stream_addr_q, 5'd0};
 
   assign write = reg_valid_i && reg_write_i;
   assign counting = running_q && !trapped_q;
@@ -83,19 +100,19 @@ module tw_regs (
   end
 
   // Commands: the doorbell starts an idle device in its own cycle.
-  assign staged   = {stream_insns_q, stream_addr_q[OffsetBits-1:5], 5'd0};
+  assign staged   = {stream_insns_q, stream_addr_q};
   assign doorbell = write && reg_addr_i == tw_isa_pkg::RegDoorbell && !ring_full && !trapped_q && !reset_q && unit_rst_q;
   assign begin_command = !running_q && !trapped_q && !reset_q && unit_rst_q && (doorbell || !ring_empty);
   assign command = !begin_command ? '0 : ring_empty ? staged : ring_head;
   assign start_o = begin_command;
-  assign stream_addr_o = command[OffsetBits-1:0];
-  assign stream_insns_o = command[OffsetBits +: 32];
+  assign stream_addr_o = {command[OffsetBits-6:0], 5'd0};
+  assign stream_insns_o = command[OffsetBits-5 +: CountW];
   assign running_o = running_q;
   // While the units are being reset they must not request anything either.
   assign stop_o = trapped_q || reset_q || !unit_rst_q;
   assign unit_rst_no = unit_rst_q;
 
-  tw_fifo #(.Width(OffsetBits + 32), .Depth(tw_isa_pkg::RingEntries)) u_ring (
+  tw_fifo #(.Width(OffsetBits - 5 + CountW), .Depth(tw_cfg_pkg::RingEntries)) u_ring (
     .clk_i, .rst_ni(unit_rst_q), .push_i(doorbell && !(begin_command && ring_empty)), .data_i(staged),
     .pop_i(begin_command && !ring_empty), .data_o(ring_head), .empty_o(ring_empty), .full_o(ring_full),
     .count_o(ring_count)
@@ -132,7 +149,7 @@ module tw_regs (
       if (counting) cycle_q <= cycle_q + 1'b1;
       if (begin_command) begin
         running_q <= 1'b1;
-        cycle_q   <= 64'd1;
+        cycle_q   <= CycleW'(1);
       end else if (counting && any_trap) begin
         trapped_q    <= 1'b1;
         trap_cause_q <= trap_cause_i[32'(first_trap)*4 +: 4];
@@ -157,44 +174,44 @@ module tw_regs (
     end
   end
 
+  // A trapping instruction's ordinal is the number of those that are done, the trap's cycle included, and what is ahead.
+  logic [5*CountW-1:0] done_counts;
+  assign done_counts = {fetched_i, retired_o};
+
   always_ff @(posedge clk_i) begin
     if (counting && any_trap) begin
-      trap_unit_q    <= first_trap;
-      trap_ordinal_q <= trap_ordinal_i[32'(first_trap)*32 +: 32];
-      trap_cycle_q   <= cycle_q;
+      trap_unit_q  <= first_trap;
+      trap_ahead_q <= trap_ordinal_i[32'(first_trap)*FlightW +: FlightW] - FlightW'(done_counts[32'(first_trap)*CountW +: CountW])
+                      - FlightW'(retire_i[first_trap]);
     end
   end
 
   // Retired instructions by unit; a command's first cycle retires nothing, and what retires after a trap does not count.
   for (genvar u = 0; u < 4; u++) begin : gen_retired
-    logic [31:0] count_q /*verilator public_flat_rd*/;
+    logic [CountW-1:0] count_q /*verilator public_flat_rd*/;
     always_ff @(posedge clk_i) begin
       if (begin_command) count_q <= '0;
       else if (retire_i[u] && !trapped_q) count_q <= count_q + 1'b1;
     end
-    assign retired_o[u*32 +: 32] = count_q;
+    assign retired_o[u*CountW +: CountW] = count_q;
   end
 
   always_ff @(posedge clk_i) begin
     if (write) begin
-      if (reg_addr_i == tw_isa_pkg::RegStreamAddrLo) stream_addr_q[31:0] <= reg_wdata_i;
-      if (reg_addr_i == tw_isa_pkg::RegStreamAddrHi) stream_addr_q[63:32] <= reg_wdata_i;
-      if (reg_addr_i == tw_isa_pkg::RegStreamInsns) stream_insns_q <= reg_wdata_i;
+      if (reg_addr_i == tw_isa_pkg::RegStreamAddrLo) stream_addr_q <= (OffsetBits-5)'({high_word(stream_addr), reg_wdata_i} >> 5);
+      if (reg_addr_i == tw_isa_pkg::RegStreamAddrHi) stream_addr_q <= (OffsetBits-5)'({reg_wdata_i, 32'(stream_addr)} >> 5);
+      if (reg_addr_i == tw_isa_pkg::RegStreamInsns) stream_insns_q <= CountW'(reg_wdata_i);
       if (reg_addr_i == tw_isa_pkg::RegCounterSelect) select_q <= reg_wdata_i[6:0];
       if (host_base_hit) begin
         case (reg_addr_i[3:2])
-          2'd0: base_addr_q[host_base] <= OffsetBits'({base_addr_hi(host_base_addr), reg_wdata_i});
+          2'd0: base_addr_q[host_base] <= OffsetBits'({high_word(host_base_addr), reg_wdata_i});
           2'd1: base_addr_q[host_base] <= OffsetBits'({reg_wdata_i, 32'(host_base_addr)});
-          2'd2: base_limit_q[host_base] <= OffsetBits'({base_addr_hi(host_base_limit), reg_wdata_i});
+          2'd2: base_limit_q[host_base] <= OffsetBits'({high_word(host_base_limit), reg_wdata_i});
           default: base_limit_q[host_base] <= OffsetBits'({reg_wdata_i, 32'(host_base_limit)});
         endcase
       end
     end
   end
-
-  function automatic logic [31:0] base_addr_hi(input logic [OffsetBits-1:0] value);
-    base_addr_hi = 32'(64'(value) >> 32);
-  endfunction
 
   // Counters: one for each state of each unit, or the busy cycles alone.
   logic [31:0] counter;
@@ -230,6 +247,18 @@ module tw_regs (
     assign counter = '0;
   end
 
+  // What is done by the unit that trapped, or by the one whose register is read; a trap's cycle was the last that counted.
+  logic [CountW-1:0] count, trap_ordinal;
+  logic [CycleW-1:0] trap_cycle;
+  logic [2:0]        count_unit;
+  assign trap_cycle   = cycle_q - 1'b1;
+  assign trap_ordinal = count + CountW'($signed(trap_ahead_q));
+  assign count_unit   = reg_addr_i == tw_isa_pkg::RegTrapOrdinal ? trap_unit_q : {1'b0, reg_addr_i[3:2]};
+  always_comb begin
+    count = '0;
+    if (reg_valid_i) count = done_counts[32'(count_unit)*CountW +: CountW];
+  end
+
   always_comb begin
     reg_rdata_o = '0;
     if (reg_valid_i) case (reg_addr_i)
@@ -238,29 +267,29 @@ module tw_regs (
       tw_isa_pkg::RegConfigHashLo:  reg_rdata_o = tw_cfg_pkg::ConfigHash[31:0];
       tw_isa_pkg::RegConfigHashHi:  reg_rdata_o = tw_cfg_pkg::ConfigHash[63:32];
       tw_isa_pkg::RegControl:       reg_rdata_o = {30'd0, irq_enable_q, reset_q};
-      tw_isa_pkg::RegStatus:        reg_rdata_o = {16'd0, 8'(tw_isa_pkg::RingEntries) - 8'(ring_count), 5'd0, irq_q,
+      tw_isa_pkg::RegStatus:        reg_rdata_o = {16'd0, 8'(tw_cfg_pkg::RingEntries) - 8'(ring_count), 5'd0, irq_q,
                                                    trapped_q, running_q || reset_q || !unit_rst_q || (!ring_empty && !trapped_q)};
-      tw_isa_pkg::RegStreamAddrLo:  reg_rdata_o = stream_addr_q[31:0];
-      tw_isa_pkg::RegStreamAddrHi:  reg_rdata_o = stream_addr_q[63:32];
-      tw_isa_pkg::RegStreamInsns:   reg_rdata_o = stream_insns_q;
+      tw_isa_pkg::RegStreamAddrLo:  reg_rdata_o = 32'(stream_addr);
+      tw_isa_pkg::RegStreamAddrHi:  reg_rdata_o = high_word(stream_addr);
+      tw_isa_pkg::RegStreamInsns:   reg_rdata_o = 32'(stream_insns_q);
       tw_isa_pkg::RegCompletion:    reg_rdata_o = completion_q;
-      tw_isa_pkg::RegCyclesLo:      reg_rdata_o = cycle_q[31:0];
-      tw_isa_pkg::RegCyclesHi:      reg_rdata_o = cycle_q[63:32];
+      tw_isa_pkg::RegCyclesLo:      reg_rdata_o = 32'(cycle_q);
+      tw_isa_pkg::RegCyclesHi:      reg_rdata_o = 32'(64'(cycle_q) >> 32);
       tw_isa_pkg::RegTrapCause:     reg_rdata_o = 32'(trap_cause_q);
       tw_isa_pkg::RegTrapUnit:      reg_rdata_o = 32'(trap_unit_q);
-      tw_isa_pkg::RegTrapOrdinal:   reg_rdata_o = trap_ordinal_q;
-      tw_isa_pkg::RegTrapCycleLo:   reg_rdata_o = trap_cycle_q[31:0];
-      tw_isa_pkg::RegTrapCycleHi:   reg_rdata_o = trap_cycle_q[63:32];
+      tw_isa_pkg::RegTrapOrdinal:   reg_rdata_o = 32'(trap_ordinal);
+      tw_isa_pkg::RegTrapCycleLo:   reg_rdata_o = 32'(trap_cycle);
+      tw_isa_pkg::RegTrapCycleHi:   reg_rdata_o = 32'(64'(trap_cycle) >> 32);
       tw_isa_pkg::RegCounterSelect: reg_rdata_o = 32'(select_q);
       tw_isa_pkg::RegCounter:       reg_rdata_o = counter;
       default: begin
-        if (reg_addr_i[11:4] == tw_isa_pkg::RegRetired[11:4]) reg_rdata_o = retired_o[32'(reg_addr_i[3:2])*32 +: 32];
-        if (host_base_hit) begin
+        if (reg_addr_i[11:4] == tw_isa_pkg::RegRetired[11:4]) reg_rdata_o = 32'(count);
+        if (host_base_hit && tw_cfg_pkg::Lean == 0) begin
           case (reg_addr_i[3:2])
             2'd0: reg_rdata_o = 32'(host_base_addr);
-            2'd1: reg_rdata_o = base_addr_hi(host_base_addr);
+            2'd1: reg_rdata_o = high_word(host_base_addr);
             2'd2: reg_rdata_o = 32'(host_base_limit);
-            default: reg_rdata_o = base_addr_hi(host_base_limit);
+            default: reg_rdata_o = high_word(host_base_limit);
           endcase
         end
       end

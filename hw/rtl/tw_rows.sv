@@ -1,5 +1,5 @@
 // Walks the rows of a load or store: checks each and hands it on, one a cycle. The limit is checked before the memory's
-// range, and nothing follows a row that fails.
+// range, and nothing follows a row that fails. Places are bytes where rows can be packed, else entries.
 module tw_rows (
   input  logic        clk_i,
   input  logic        rst_ni,
@@ -30,9 +30,9 @@ module tw_rows (
   output logic        valid_o,
   output logic        pad_o,
   output logic        last_o,
-  output logic [31:0] pos_o,
+  output logic [tw_cfg_pkg::PosW-1:0] pos_o,
   output logic [tw_cfg_pkg::OffsetBits-1:0] addr_o,
-  output logic [15:0] row_bytes_o,
+  output logic [tw_cfg_pkg::RowBytesW-1:0] row_bytes_o,
   output logic        active_o,
   output logic        done_o,
   output logic        trap_limit_o,
@@ -40,63 +40,146 @@ module tw_rows (
 );
 
   localparam int unsigned OffsetBits = tw_cfg_pkg::OffsetBits;
+  localparam int unsigned StrideBits = tw_cfg_pkg::StrideBits;
+  localparam int unsigned PosW = tw_cfg_pkg::PosW;
+  // A row in the memory is no longer than the memory, so what lies above these bits is outside.
+  localparam int unsigned RowBytesW = tw_cfg_pkg::RowBytesW;
+  localparam int unsigned SpanW = RowBytesW > 9 ? RowBytesW : 9;
+  localparam int unsigned EndW = (PosW > SpanW ? PosW : SpanW) + 2;
+  localparam bit Pack = tw_cfg_pkg::DmaPack != 0;
 
-  // The bytes of a whole memory.
-  function automatic logic [32:0] mem_bytes(input logic [2:0] mem);
+  // The size of a whole memory, in bytes or entries.
+  localparam int unsigned InpSize = tw_cfg_pkg::InpEntries * (Pack ? tw_cfg_pkg::InpEntryBytes : 1);
+  localparam int unsigned WgtSize = tw_cfg_pkg::WgtEntries * (Pack ? tw_cfg_pkg::WgtEntryBytes : 1);
+  localparam int unsigned AccSize = tw_cfg_pkg::AccEntries * (Pack ? tw_cfg_pkg::AccEntryBytes : 1);
+  localparam int unsigned OutSize = tw_cfg_pkg::OutEntries * (Pack ? tw_cfg_pkg::OutEntryBytes : 1);
+  localparam int unsigned ParamSize = tw_cfg_pkg::ParamEntries * (Pack ? tw_cfg_pkg::ParamEntryBytes : 1);
+  localparam int unsigned GuopSize = tw_cfg_pkg::GuopEntries * (Pack ? tw_cfg_pkg::GuopEntryBytes : 1);
+  localparam int unsigned VuopSize = tw_cfg_pkg::VuopEntries * (Pack ? tw_cfg_pkg::VuopEntryBytes : 1);
+
+  function automatic logic [EndW-1:0] mem_size(input logic [2:0] mem);
     case (mem)
-      tw_isa_pkg::MemInp:   mem_bytes = 33'(tw_cfg_pkg::InpEntries * tw_cfg_pkg::InpEntryBytes);
-      tw_isa_pkg::MemWgt:   mem_bytes = 33'(tw_cfg_pkg::WgtEntries * tw_cfg_pkg::WgtEntryBytes);
-      tw_isa_pkg::MemAcc:   mem_bytes = 33'(tw_cfg_pkg::AccEntries * tw_cfg_pkg::AccEntryBytes);
-      tw_isa_pkg::MemOut:   mem_bytes = 33'(tw_cfg_pkg::OutEntries * tw_cfg_pkg::OutEntryBytes);
-      tw_isa_pkg::MemParam: mem_bytes = 33'(tw_cfg_pkg::ParamEntries * tw_cfg_pkg::ParamEntryBytes);
-      tw_isa_pkg::MemGuop:  mem_bytes = 33'(tw_cfg_pkg::GuopEntries * tw_cfg_pkg::GuopEntryBytes);
-      default:              mem_bytes = 33'(tw_cfg_pkg::VuopEntries * tw_cfg_pkg::VuopEntryBytes);
+      tw_isa_pkg::MemInp:   mem_size = EndW'(InpSize);
+      tw_isa_pkg::MemWgt:   mem_size = EndW'(WgtSize);
+      tw_isa_pkg::MemAcc:   mem_size = EndW'(AccSize);
+      tw_isa_pkg::MemOut:   mem_size = EndW'(OutSize);
+      tw_isa_pkg::MemParam: mem_size = EndW'(ParamSize);
+      tw_isa_pkg::MemGuop:  mem_size = EndW'(GuopSize);
+      default:              mem_size = EndW'(VuopSize);
     endcase
   endfunction
 
-  logic        active_q;
+  // The instruction: kept here, or where lean by its queue.
   logic [2:0]  mem_q;
-  logic [OffsetBits-1:0] base_q, limit_q, row_off_q, plane_off_q;
-  logic [31:0] pos_q, plane_pos_q;
+  logic [OffsetBits-1:0] base_q, limit_q;
   logic [15:0] row_bytes_q;
-  logic [11:0] y_q, y_end_q, z_q, z_end_q;
-  logic [11:0] y_first_q, y_past_q, z_first_q, z_past_q;
-  logic [tw_cfg_pkg::StrideBits-1:0] row_stride_q, plane_stride_q;
+  logic [10:0] rows_q, planes_q;
+  logic [5:0]  y_before_q, y_after_q, z_before_q, z_after_q;
+  logic [StrideBits-1:0] row_stride_q, plane_stride_q;
   logic [8:0]  pads_q;
   logic        pack_q;
-  logic [31:0] pack_row_q, pack_plane_q;
+  logic [PosW-1:0] pack_row_q, pack_plane_q;
+  if (tw_cfg_pkg::Lean != 0) begin : gen_kept
+    assign mem_q          = mem_i;
+    assign base_q         = base_addr_i;
+    assign limit_q        = base_limit_i;
+    assign row_bytes_q    = row_bytes_i;
+    assign rows_q         = rows_i;
+    assign planes_q       = planes_i;
+    assign y_before_q     = y_before_i;
+    assign y_after_q      = y_after_i;
+    assign z_before_q     = z_before_i;
+    assign z_after_q      = z_after_i;
+    assign row_stride_q   = row_stride_i;
+    assign plane_stride_q = plane_stride_i;
+    assign pads_q         = 9'(x_before_i) + 9'(x_after_i);
+    assign pack_q         = Pack && pack_i;
+    assign pack_row_q     = PosW'(pack_row_stride_i);
+    assign pack_plane_q   = PosW'(pack_plane_stride_i);
+  end else begin : gen_copied
+    always_ff @(posedge clk_i) begin
+      if (start_i) begin
+        mem_q          <= mem_i;
+        base_q         <= base_addr_i;
+        limit_q        <= base_limit_i;
+        row_bytes_q    <= row_bytes_i;
+        rows_q         <= rows_i;
+        planes_q       <= planes_i;
+        y_before_q     <= y_before_i;
+        y_after_q      <= y_after_i;
+        z_before_q     <= z_before_i;
+        z_after_q      <= z_after_i;
+        row_stride_q   <= row_stride_i;
+        plane_stride_q <= plane_stride_i;
+        pads_q         <= 9'(x_before_i) + 9'(x_after_i);
+        pack_q         <= Pack && pack_i;
+        pack_row_q     <= PosW'(pack_row_stride_i);
+        pack_plane_q   <= PosW'(pack_plane_stride_i);
+      end
+    end
+  end
 
+  // Rows of a plane, and planes: pads, data, pads, each part counted from one.
+  typedef enum logic [1:0] {PartBefore, PartData, PartAfter} part_e;
+  logic        active_q;
+  part_e       y_part_q, z_part_q;
+  logic [10:0] y_q, z_q, y_count, z_count;
+  logic [OffsetBits-1:0] row_off_q, plane_off_q, last_byte;
+  logic [PosW-1:0] pos_q, plane_pos_q, start_pos;
   logic [4:0]  log;
-  logic [16:0] round;
-  logic [31:0] span;
-  logic        y_data, z_data, last_y, last_z, limit_bad, range_bad, take;
-  logic [OffsetBits-1:0] last_byte;
+  logic [RowBytesW:0] round;
+  logic [EndW-1:0] span, past;
+  logic        y_data, z_data, y_past, z_past, last_y, last_z, limit_bad, range_bad, wraps, take;
 
-  // Scratchpad bytes of a row: whole entries, or exactly its bytes when packed.
+  // Rows or planes of a part.
+  function automatic logic [10:0] part_size(
+    input part_e part, input logic [5:0] ahead, input logic [10:0] data, input logic [5:0] behind
+  );
+    case (part)
+      PartBefore: part_size = 11'(ahead);
+      PartData:   part_size = data;
+      default:    part_size = 11'(behind);
+    endcase
+  endfunction
+
   // Nothing is computed while nothing is walked.
   always_comb begin
     log = '0;
     round = '0;
     span = '0;
+    past = '0;
     y_data = 1'b0;
     z_data = 1'b0;
+    y_count = '0;
+    z_count = '0;
+    y_past = 1'b0;
+    z_past = 1'b0;
     last_y = 1'b0;
     last_z = 1'b0;
     last_byte = '0;
+    wraps = 1'b0;
     limit_bad = 1'b0;
     range_bad = 1'b0;
     if (active_q) begin
+      // The memory's places that a row takes: whole entries, or exactly its bytes when packed.
       log = tw_cfg_pkg::EntryLogs[32'(mem_q)*5 +: 5];
-      round = (17'(row_bytes_q) + 17'((32'd1 << log) - 32'd1)) >> log;
-      if (pack_q) span = 32'(row_bytes_q) + 32'(pads_q);
-      else span = (32'(round) + 32'(pads_q)) << log;
-      y_data = y_q >= y_first_q && y_q < y_past_q;
-      z_data = z_q >= z_first_q && z_q < z_past_q;
-      last_y = y_q == y_end_q;
-      last_z = z_q == z_end_q;
-      last_byte = row_off_q + OffsetBits'(row_bytes_q) - 1'b1;
-      limit_bad = y_data && z_data && (row_off_q >= limit_q || last_byte < row_off_q || last_byte >= limit_q);
-      range_bad = 33'(pos_q) + 33'(span) > mem_bytes(mem_q);
+      round = (RowBytesW+1)'(((RowBytesW+1)'(RowBytesW'(row_bytes_q)) + (RowBytesW+1)'((32'd1 << log) - 32'd1)) >> log);
+      if (pack_q) span = EndW'(RowBytesW'(row_bytes_q)) + EndW'(pads_q);
+      else if (Pack) span = (EndW'(round) + EndW'(pads_q)) << log;
+      else span = EndW'(round) + EndW'(pads_q);
+      y_data = y_part_q == PartData;
+      z_data = z_part_q == PartData;
+      y_count = part_size(y_part_q, y_before_q, rows_q, y_after_q);
+      z_count = part_size(z_part_q, z_before_q, planes_q, z_after_q);
+      y_past = y_q == y_count;
+      z_past = z_q == z_count;
+      last_y = y_past && (y_part_q == PartAfter || (y_data && y_after_q == '0));
+      last_z = z_past && (z_part_q == PartAfter || (z_data && z_after_q == '0));
+      // A row whose last byte is within the limit begins there too, but where it wraps.
+      {wraps, last_byte} = (OffsetBits+1)'(row_off_q) + (OffsetBits+1)'(row_bytes_q) - 1'b1;
+      limit_bad = y_data && z_data && (wraps || last_byte >= limit_q);
+      past = EndW'(pos_q) + span;
+      range_bad = (17'(row_bytes_q) >> RowBytesW) != '0 || past > mem_size(mem_q);
     end
   end
 
@@ -107,10 +190,11 @@ module tw_rows (
   assign valid_o   = active_q && !stop_i && !limit_bad && !range_bad;
   assign pos_o     = pos_q;
   assign addr_o    = base_q + row_off_q;
-  assign row_bytes_o = row_bytes_q;
+  assign row_bytes_o = RowBytesW'(row_bytes_q);
   assign active_o  = active_q;
   assign take      = valid_o && ready_i;
   assign done_o    = take && last_o;
+  assign start_pos = Pack ? (PosW'(entry_i) << tw_cfg_pkg::EntryLogs[32'(mem_i)*5 +: 5]) + PosW'(pack_byte_i) : PosW'(entry_i);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) active_q <= 1'b0;
@@ -120,37 +204,25 @@ module tw_rows (
 
   always_ff @(posedge clk_i) begin
     if (start_i) begin
-      mem_q          <= mem_i;
-      base_q         <= base_addr_i;
-      limit_q        <= base_limit_i;
-      row_off_q      <= offset_i;
-      plane_off_q    <= offset_i;
-      pos_q          <= (32'(entry_i) << tw_cfg_pkg::EntryLogs[32'(mem_i)*5 +: 5]) + 32'(pack_byte_i);
-      plane_pos_q    <= (32'(entry_i) << tw_cfg_pkg::EntryLogs[32'(mem_i)*5 +: 5]) + 32'(pack_byte_i);
-      row_bytes_q    <= row_bytes_i;
-      y_q            <= '0;
-      z_q            <= '0;
-      y_first_q      <= 12'(y_before_i);
-      y_past_q       <= 12'(y_before_i) + 12'(rows_i);
-      y_end_q        <= 12'(y_before_i) + 12'(rows_i) + 12'(y_after_i) - 1'b1;
-      z_first_q      <= 12'(z_before_i);
-      z_past_q       <= 12'(z_before_i) + 12'(planes_i);
-      z_end_q        <= 12'(z_before_i) + 12'(planes_i) + 12'(z_after_i) - 1'b1;
-      row_stride_q   <= row_stride_i;
-      plane_stride_q <= plane_stride_i;
-      pads_q         <= 9'(x_before_i) + 9'(x_after_i);
-      pack_q         <= pack_i;
-      pack_row_q     <= 32'(pack_row_stride_i);
-      pack_plane_q   <= 32'(pack_plane_stride_i);
+      row_off_q   <= offset_i;
+      plane_off_q <= offset_i;
+      pos_q       <= start_pos;
+      plane_pos_q <= start_pos;
+      y_q         <= 11'd1;
+      z_q         <= 11'd1;
+      y_part_q    <= y_before_i != '0 ? PartBefore : PartData;
+      z_part_q    <= z_before_i != '0 ? PartBefore : PartData;
     end else if (take) begin
+      y_q <= y_past ? 11'd1 : y_q + 1'b1;
+      if (last_y) y_part_q <= y_before_q != '0 ? PartBefore : PartData;
+      else if (y_past) y_part_q <= y_data ? PartAfter : PartData;
       if (!last_y) begin
-        y_q   <= y_q + 1'b1;
-        pos_q <= pos_q + (pack_q ? pack_row_q : span);
+        pos_q <= pack_q ? pos_q + pack_row_q : PosW'(past);
         if (y_data && z_data) row_off_q <= row_off_q + OffsetBits'(row_stride_q);
       end else begin
-        y_q <= '0;
-        z_q <= z_q + 1'b1;
-        pos_q       <= pack_q ? plane_pos_q + pack_plane_q : pos_q + span;
+        z_q <= z_past ? 11'd1 : z_q + 1'b1;
+        if (z_past) z_part_q <= z_data ? PartAfter : PartData;
+        pos_q       <= pack_q ? plane_pos_q + pack_plane_q : PosW'(past);
         plane_pos_q <= plane_pos_q + pack_plane_q;
         if (z_data) begin
           row_off_q   <= plane_off_q + OffsetBits'(plane_stride_q);
@@ -159,5 +231,9 @@ module tw_rows (
       end
     end
   end
+
+  // Where rows cannot be packed.
+  logic unused;
+  assign unused = ^{pack_byte_i, pack_row_stride_i, pack_plane_stride_i};
 
 endmodule

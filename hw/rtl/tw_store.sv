@@ -10,6 +10,8 @@ module tw_store (
   input  logic [tw_cfg_pkg::StoreBodyW-1:0] insn_i,
   input  logic [3:0]                     insn_push_i,
   output logic                           insn_start_o,
+  // The instruction's fields are needed after its start.
+  output logic                           insn_hold_o,
   input  logic [tw_cfg_pkg::OffsetBits-1:0] base_addr_i,
   input  logic [tw_cfg_pkg::OffsetBits-1:0] base_limit_i,
   // Source entries.
@@ -37,7 +39,8 @@ module tw_store (
   output logic [3:0]                     state_o,
   output logic                           trap_o,
   output logic [3:0]                     trap_cause_o,
-  output logic [31:0]                    trap_ordinal_o
+  // The instruction that traps is the oldest that has not retired, else the one that started last.
+  output logic                           trap_oldest_o
 );
 
   localparam int unsigned BusBytes = tw_cfg_pkg::BusBytes;
@@ -52,30 +55,36 @@ module tw_store (
   localparam int unsigned OutLog = $clog2(tw_cfg_pkg::OutEntryBytes);
   localparam int unsigned InpChunk = tw_cfg_pkg::InpChunkBytes * 8;
   localparam int unsigned OutChunk = tw_cfg_pkg::OutChunkBytes * 8;
+  localparam int unsigned InpChunks = tw_cfg_pkg::InpEntryBytes / tw_cfg_pkg::InpChunkBytes;
+  localparam int unsigned OutChunks = tw_cfg_pkg::OutEntryBytes / tw_cfg_pkg::OutChunkBytes;
+  localparam int unsigned PosW = tw_cfg_pkg::PosW;
+  localparam int unsigned BytesW = tw_cfg_pkg::RowBytesW;
+  localparam bit Pack = tw_cfg_pkg::DmaPack != 0;
+  localparam int unsigned Front = tw_cfg_pkg::FrontWords;
 
   typedef struct packed {
     logic              mem_out;
-    logic [31:0]       pos;
-    logic [15:0]       bytes;
+    logic [PosW-1:0]   pos;
+    logic [BytesW-1:0] bytes;
     logic [BusLog-1:0] dst;
   } row_t;
 
   // Fields are taken apart only while there is an instruction.
   logic [tw_cfg_pkg::StoreBodyW-1:0] head;
-  assign head = insn_valid_i ? insn_i : '0;
+  assign head = tw_cfg_pkg::Lean != 0 || insn_valid_i ? insn_i : '0;
 
   // Walk.
   logic rows_active, rows_valid, rows_ready, rows_pad, rows_last, rows_done, trap_limit, trap_range, start;
-  logic [31:0] rows_pos;
+  logic [PosW-1:0] rows_pos;
   logic [OffsetBits-1:0] rows_addr;
-  logic [15:0] rows_bytes;
+  logic [BytesW-1:0] rows_bytes;
   logic [2:0]  mem_q;
   logic [3:0]  push_q;
   logic        push_full, push_empty;
-  logic [31:0] started_q, retired_q;
 
   assign start = insn_valid_i && !stop_i && !push_full && (!rows_active || rows_done);
   assign insn_start_o = start;
+  assign insn_hold_o  = rows_active;
 
   tw_rows u_rows (
     .clk_i, .rst_ni, .stop_i, .start_i(start), .mem_i(`TW_FIELD(store, mem, head)), .base_addr_i, .base_limit_i,
@@ -91,12 +100,12 @@ module tw_store (
     .trap_limit_o(trap_limit), .trap_range_o(trap_range)
   );
 
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) started_q <= '1;
-    else if (start) started_q <= started_q + 1'b1;
-  end
-  always_ff @(posedge clk_i) begin
-    if (start) mem_q <= `TW_FIELD(store, mem, head);
+  if (tw_cfg_pkg::Lean != 0) begin : gen_kept
+    assign mem_q = `TW_FIELD(store, mem, head);
+  end else begin : gen_copied
+    always_ff @(posedge clk_i) begin
+      if (start) mem_q <= `TW_FIELD(store, mem, head);
+    end
   end
 
   // The walked rows go to the reading side and to the burst side.
@@ -105,10 +114,10 @@ module tw_store (
   localparam int unsigned PushCountW = $clog2(tw_cfg_pkg::StoresUnderWay + 1);
   localparam int unsigned ReqCountW = $clog2(tw_cfg_pkg::StoreRows + 1);
   logic [OffsetBits-1:0] req_addr;
-  logic [15:0] req_bytes;
+  logic [BytesW-1:0] req_bytes;
   logic [PushCountW-1:0] unused_push_count;
   logic [ReqCountW-1:0]  unused_req_count;
-  logic [2:0]            unused_row_count;
+  logic [$clog2(tw_cfg_pkg::StoreReads+1)-1:0] unused_row_count;
   assign rows_ready     = !row_full && !req_full;
   assign row_in.mem_out = mem_q == tw_isa_pkg::MemOut;
   assign row_in.pos     = rows_pos;
@@ -119,11 +128,11 @@ module tw_store (
     .clk_i, .rst_ni, .push_i(start), .data_i(insn_push_i), .pop_i(retire_o), .data_o(push_q), .empty_o(push_empty),
     .full_o(push_full), .count_o(unused_push_count)
   );
-  tw_fifo #(.Width($bits(row_t)), .Depth(4)) u_row_queue (
+  tw_fifo #(.Width($bits(row_t)), .Depth(tw_cfg_pkg::StoreReads)) u_row_queue (
     .clk_i, .rst_ni, .push_i(rows_valid && rows_ready), .data_i(row_in), .pop_i(row_take), .data_o(row_head),
     .empty_o(row_empty), .full_o(row_full), .count_o(unused_row_count)
   );
-  tw_fifo #(.Width(OffsetBits + 17), .Depth(tw_cfg_pkg::StoreRows)) u_requests (
+  tw_fifo #(.Width(OffsetBits + BytesW + 1), .Depth(tw_cfg_pkg::StoreRows)) u_requests (
     .clk_i, .rst_ni, .push_i(rows_valid && rows_ready), .data_i({rows_addr, rows_bytes, rows_last}),
     .pop_i(!req_empty && req_ready && !stop_i), .data_o({req_addr, req_bytes, req_last}), .empty_o(req_empty),
     .full_o(req_full), .count_o(unused_req_count)
@@ -132,22 +141,23 @@ module tw_store (
   typedef struct packed {
     logic              mem_out;
     logic [BusLog-1:0] src;
-    logic [15:0]       bytes;
+    logic [BytesW-1:0] bytes;
     logic [BusLog-1:0] dst;
   } move_t;
 
-  // Reading: chunks of the rows' entries, one a cycle, into visible words; at most four wait there for their bytes to be
+  // Reading: chunks of the rows' entries, one a cycle, into visible words; no more than those wait there for their bytes to be
   // moved, so that the rows that are read and not yet moved never fill their queue.
   logic        rd_q, rd_out_q, chunk_q, chunk_out_q;
-  logic [15:0] chunks_left_q, chunks;
-  logic [31:0] chunk_pos_q, sel_q;
+  logic [BytesW:0] chunks_left_q, chunks;
+  // The chunk of its entry that is read, and that was.
+  logic [31:0] sel, sel_q;
   logic [2:0]  avail;
   logic [tw_cfg_pkg::BusBits-1:0] word0, word1, chunk_data;
   logic [1:0]  pop;
   logic        read, read_end, re_ready, re_valid, re_full, re_end, re_both, re_active, beat_ready, mv_empty, mv_full;
   move_t       mv_in, mv_head;
-  logic [2:0]  unused_mv_count;
-  logic [4:0]  head_log, cur_log;
+  logic [$clog2(Front+1)-1:0] unused_mv_count;
+  logic [4:0]  head_log;
   logic [BusLog:0] re_count;
   logic [tw_cfg_pkg::BusBits-1:0] re_data;
   logic [BusBytes-1:0] re_bytes;
@@ -156,27 +166,27 @@ module tw_store (
     chunk_log = mem_out ? 5'($clog2(tw_cfg_pkg::OutChunkBytes)) : 5'($clog2(tw_cfg_pkg::InpChunkBytes));
   endfunction
 
-  assign cur_log  = chunk_log(chunk_out_q);
+  logic [BusLog-1:0] head_src;
   always_comb begin
     head_log = '0;
+    head_src = '0;
     chunks = '0;
     mv_in = '0;
     if (row_take) begin
       head_log = chunk_log(row_head.mem_out);
-      chunks = 16'((32'(row_head.bytes) + (row_head.pos & ((32'd1 << head_log) - 32'd1)) + (32'd1 << head_log) - 32'd1)
-                   >> head_log);
+      if (Pack) head_src = BusLog'(32'(row_head.pos) & ((32'd1 << head_log) - 32'd1));
+      chunks = (BytesW+1)'((32'(row_head.bytes) + 32'(head_src) + (32'd1 << head_log) - 32'd1) >> head_log);
       mv_in.mem_out = row_head.mem_out;
-      mv_in.src     = BusLog'(row_head.pos & ((32'd1 << head_log) - 32'd1));
+      mv_in.src     = head_src;
       mv_in.bytes   = row_head.bytes;
       mv_in.dst     = row_head.dst;
     end
   end
-  assign read = chunk_q && !stop_i && avail + 3'(rd_q) <= 3'd3;
-  assign read_end = read && chunks_left_q == 16'd1;
+  assign read = chunk_q && !stop_i && avail + 3'(rd_q) < 3'(Front);
+  assign read_end = read && chunks_left_q == (BytesW+1)'(1);
   assign row_take = !row_empty && (!chunk_q || read_end) && !stop_i;
   assign inp_re_o = read && !chunk_out_q;
   assign out_re_o = read && chunk_out_q;
-  assign raddr_o  = tw_cfg_pkg::EntryW'(chunk_pos_q >> (chunk_out_q ? OutLog : InpLog));
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -191,15 +201,37 @@ module tw_store (
   always_ff @(posedge clk_i) begin
     if (row_take) begin
       chunks_left_q <= chunks;
-      chunk_pos_q   <= (row_head.pos >> head_log) << head_log;
       chunk_out_q   <= row_head.mem_out;
     end else if (read) begin
       chunks_left_q <= chunks_left_q - 1'b1;
-      chunk_pos_q   <= chunk_pos_q + (32'd1 << cur_log);
     end
     if (read) begin
       rd_out_q <= chunk_out_q;
-      sel_q    <= chunk_pos_q >> cur_log;
+      sel_q    <= sel;
+    end
+  end
+  if (Pack) begin : gen_bytes
+    logic [31:0] chunk_pos_q;
+    logic [4:0]  cur_log;
+    assign cur_log = chunk_log(chunk_out_q);
+    assign raddr_o = tw_cfg_pkg::EntryW'(chunk_pos_q >> (chunk_out_q ? OutLog : InpLog));
+    assign sel     = (chunk_pos_q >> cur_log) & 32'((chunk_out_q ? OutChunks : InpChunks) - 1);
+    always_ff @(posedge clk_i) begin
+      if (row_take) chunk_pos_q <= (row_head.pos >> head_log) << head_log;
+      else if (read) chunk_pos_q <= chunk_pos_q + (32'd1 << cur_log);
+    end
+  end else begin : gen_entries
+    logic [tw_cfg_pkg::EntryW-1:0] entry_q;
+    logic [tw_cfg_pkg::ChunkW-1:0] place_q;
+    logic entry_end;
+    assign raddr_o   = entry_q;
+    assign sel       = 32'(place_q);
+    assign entry_end = sel == 32'((chunk_out_q ? OutChunks : InpChunks) - 1);
+    always_ff @(posedge clk_i) begin
+      if (row_take) entry_q <= tw_cfg_pkg::EntryW'(row_head.pos);
+      else if (read && entry_end) entry_q <= entry_q + 1'b1;
+      if (row_take || (read && entry_end)) place_q <= '0;
+      else if (read) place_q <= place_q + 1'b1;
     end
   end
 
@@ -207,14 +239,14 @@ module tw_store (
     chunk_data = '0;
     if (rd_q) begin
       if (rd_out_q) begin
-        for (int unsigned c = 0; c < tw_cfg_pkg::OutEntryBytes / tw_cfg_pkg::OutChunkBytes; c++) begin
-          if ((sel_q & 32'(tw_cfg_pkg::OutEntryBytes / tw_cfg_pkg::OutChunkBytes - 1)) == c) begin
+        for (int unsigned c = 0; c < OutChunks; c++) begin
+          if (sel_q == c) begin
             chunk_data = tw_cfg_pkg::BusBits'(out_rdata_i[c*OutChunk +: OutChunk]);
           end
         end
       end else begin
-        for (int unsigned c = 0; c < tw_cfg_pkg::InpEntryBytes / tw_cfg_pkg::InpChunkBytes; c++) begin
-          if ((sel_q & 32'(tw_cfg_pkg::InpEntryBytes / tw_cfg_pkg::InpChunkBytes - 1)) == c) begin
+        for (int unsigned c = 0; c < InpChunks; c++) begin
+          if (sel_q == c) begin
             chunk_data = tw_cfg_pkg::BusBits'(inp_rdata_i[c*InpChunk +: InpChunk]);
           end
         end
@@ -222,16 +254,16 @@ module tw_store (
     end
   end
 
-  tw_front #(.Width(tw_cfg_pkg::BusBits)) u_front (
+  tw_front #(.Width(tw_cfg_pkg::BusBits), .Places(Front)) u_front (
     .clk_i, .rst_ni, .push_i(rd_q), .data_i(chunk_data), .pop_i(pop), .avail_o(avail), .word0_o(word0), .word1_o(word1)
   );
 
-  tw_fifo #(.Width($bits(move_t)), .Depth(4)) u_moves (
+  tw_fifo #(.Width($bits(move_t)), .Depth(Front)) u_moves (
     .clk_i, .rst_ni, .push_i(row_take), .data_i(mv_in), .pop_i(!mv_empty && re_ready), .data_o(mv_head),
     .empty_o(mv_empty), .full_o(mv_full), .count_o(unused_mv_count)
   );
 
-  tw_realign #(.MaxBytes(BusBytes)) u_realign (
+  tw_realign #(.MaxBytes(BusBytes), .BytesW(BytesW)) u_realign (
     .clk_i, .rst_ni, .row_valid_i(!mv_empty), .row_bytes_i(mv_head.bytes), .row_src_i(mv_head.src),
     .row_dst_i(mv_head.dst), .row_src_log_i(LogW'(chunk_log(mv_head.mem_out))), .row_dst_log_i(LogW'(BusLog)), .row_ready_o(re_ready), .src_avail_i(avail),
     .src0_i(word0), .src1_i(word1), .src_pop_o(pop), .dst_ready_i(beat_ready), .dst_valid_o(re_valid), .dst_data_o(re_data),
@@ -270,7 +302,7 @@ module tw_store (
   logic [2:0] w_avail;
   logic       w_pop, w_freed, w_empty;
   logic [tw_cfg_pkg::BusBits+BusBytes-1:0] w_word, unused_word1;
-  tw_words #(.Width(tw_cfg_pkg::BusBits + BusBytes), .Depth(Beats)) u_beats (
+  tw_words #(.Width(tw_cfg_pkg::BusBits + BusBytes), .Depth(Beats), .Places(tw_cfg_pkg::BeatWords)) u_beats (
     .clk_i, .rst_ni, .push_i(beat_push), .data_i({beat_strb, beat}), .pop_i({1'b0, w_pop}), .avail_o(w_avail),
     .word0_o(w_word), .word1_o(unused_word1), .freed_o(w_freed), .empty_o(w_empty)
   );
@@ -283,7 +315,7 @@ module tw_store (
   logic [$clog2(Outstanding+1)-1:0] unused_len_count, unused_end_count;
 
   tw_bursts #(
-    .AddrW(OffsetBits), .BusBytes(BusBytes), .MaxBeats(tw_cfg_pkg::MaxBurstBeats)
+    .AddrW(OffsetBits), .BusBytes(BusBytes), .MaxBeats(tw_cfg_pkg::MaxBurstBeats), .BytesW(BytesW)
   ) u_bursts (
     .clk_i, .rst_ni, .row_valid_i(!req_empty && !stop_i), .row_addr_i(req_addr), .row_bytes_i(req_bytes), .row_last_i(req_last),
     .row_ready_o(req_ready), .burst_valid_o(burst_valid), .burst_addr_o(aw_addr_o), .burst_beats_o(burst_beats),
@@ -317,14 +349,12 @@ module tw_store (
       held_q        <= '0;
       ready_q       <= '0;
       pushed_q      <= '0;
-      retired_q     <= '0;
     end else begin
       outstanding_q <= outstanding_q + OutW'(take) - OutW'(b_valid_i);
       if (w_pop) w_count_q <= w_last_o ? '0 : w_count_q + 1'b1;
       held_q  <= held_q + BeatsW'(beat_push) - BeatsW'(w_pop);
       pushed_q <= {pushed_q[1:0], beat_push};
       ready_q <= ready_q + BeatsW'(pushed_q[2]) - (take ? BeatsW'(burst_beats) : '0);
-      if (retire_o) retired_q <= retired_q + 1'b1;
     end
   end
 
@@ -338,7 +368,7 @@ module tw_store (
   assign bus_trap = b_valid_i && b_error_i && !stop_i;
   assign trap_o = trap_limit || trap_range || bus_trap;
   assign trap_cause_o = bus_trap ? tw_isa_pkg::CauseBus : (trap_limit ? tw_isa_pkg::CauseLimit : tw_isa_pkg::CauseScratchpad);
-  assign trap_ordinal_o = bus_trap ? retired_q : started_q;
+  assign trap_oldest_o = bus_trap;
 
   always_comb begin
     if (re_valid && beat_ready) state_o = tw_isa_pkg::StateBusy;
@@ -350,7 +380,7 @@ module tw_store (
   end
 
   logic unused;
-  assign unused = ^{rows_pad, re_count, re_both, len_full, end_full, end_empty, w_freed, w_empty, unused_word1,
+  assign unused = ^{rows_pad, rows_pos, re_count, re_both, len_full, end_full, end_empty, w_freed, w_empty, unused_word1,
                     unused_push_count, unused_row_count, unused_req_count, unused_len_count, unused_end_count, unused_mv_count, mv_full};
 
 endmodule

@@ -27,9 +27,11 @@ module tw_tokens #(
         counts_q <= '0;
       end else if (any) begin
         for (int unsigned from = 0; from < 4; from++) begin
-          if ((retire_i[from] && push_i[from*4 + to]) != (start_i[to] && need_i[to*4 + from])) begin
-            counts_q[from*Width +: Width] <=
-                counts_q[from*Width +: Width] + (start_i[to] && need_i[to*4 + from] ? '1 : Width'(1));
+          if (from != to) begin
+            if ((retire_i[from] && push_i[from*4 + to]) != (start_i[to] && need_i[to*4 + from])) begin
+              counts_q[from*Width +: Width] <=
+                  counts_q[from*Width +: Width] + (start_i[to] && need_i[to*4 + from] ? '1 : Width'(1));
+            end
           end
         end
       end

@@ -1,9 +1,11 @@
 `include "tw_assert.svh"
 
-// A buffer of words whose two oldest are visible: memory with a registered read behind four registers.
+// A buffer of words whose two oldest are visible: memory with a registered read behind a few registers.
 module tw_words #(
   parameter int unsigned Width = 64,
   parameter int unsigned Depth = 256,
+  // Words that stand behind the memory.
+  parameter int unsigned Places = 4,
   localparam int unsigned CountW = $clog2(Depth + 8)
 ) (
   input  logic              clk_i,
@@ -21,13 +23,14 @@ module tw_words #(
 
   localparam int unsigned PtrW = Depth > 1 ? $clog2(Depth) : 1;
 
-  logic [Width-1:0]  mem [Depth];
+  // No word is read in the cycle in which it is written.
+  (* no_rw_check *) logic [Width-1:0] mem [Depth];
   logic [PtrW-1:0]   rd_q, wr_q;
   logic [CountW-1:0] count_q;
   logic              read, read_q;
   logic [Width-1:0]  read_data_q;
 
-  assign read    = count_q != '0 && avail_o + 3'(read_q) <= 3'd3;
+  assign read    = count_q != '0 && avail_o + 3'(read_q) < 3'(Places);
   assign freed_o = read;
   assign empty_o = count_q == '0 && !read_q && avail_o == '0;
 
@@ -50,7 +53,7 @@ module tw_words #(
     end
   end
 
-  tw_front #(.Width(Width)) u_front (
+  tw_front #(.Width(Width), .Places(Places)) u_front (
     .clk_i, .rst_ni, .push_i(read_q), .data_i(read_data_q), .pop_i, .avail_o, .word0_o, .word1_o
   );
 

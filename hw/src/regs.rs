@@ -57,7 +57,7 @@ regs! {
     RETIRED = 0x050, Read, "instructions retired by load; gemm, vector and store follow at the next three words";
     COUNTER_SELECT = 0x060, ReadWrite, "unit x 16 + state whose counter is read";
     COUNTER = 0x064, Read, "the selected counter";
-    BASE = 0x100, ReadWrite, "16 bytes a base register: address low, address high, limit low, limit high";
+    BASE = 0x100, ReadWrite, "16 bytes a base register: address low, address high, limit low, limit high; with lean reads give zero";
 }
 
 /// Value of the [`ID`] register.
@@ -66,7 +66,7 @@ pub const ID_VALUE: u32 = 0x5457_4c54;
 pub const CONTROL_RESET: u32 = 1;
 /// Bit of [`CONTROL`]: the interrupt is shown to the host.
 pub const CONTROL_IRQ_ENABLE: u32 = 2;
-/// Commands that the ring holds beside the running one.
+/// Commands that the ring holds beside the running one; a lean device's holds fewer, as its status says.
 pub const RING_ENTRIES: u32 = 4;
 /// Bits of a register address.
 pub const ADDR_BITS: u32 = 12;

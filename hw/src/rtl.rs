@@ -13,6 +13,7 @@ sources!(
     "tw_fields.svh",
     "gen/tw_isa_pkg.sv",
     "tw_fifo.sv",
+    "tw_queue.sv",
     "tw_front.sv",
     "tw_words.sv",
     "tw_bursts.sv",

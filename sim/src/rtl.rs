@@ -36,6 +36,8 @@ pub struct RtlOptions {
     pub cache_dir: Option<PathBuf>,
     /// The design's assertions are checked; a build of its own.
     pub assertions: bool,
+    /// Requests wait at random until the memory takes them, so cycles are nobody's; a build of its own.
+    pub stalls: bool,
     /// Reports tell when instructions started and retired; slower by a few per cent.
     pub spans: bool,
 }
@@ -82,7 +84,8 @@ impl Rtl {
             Some(dir) => dir.clone(),
             None => default_cache_dir()?,
         };
-        let flags = build::Flags { waves: options.waves.is_some(), assertions: options.assertions };
+        let flags =
+            build::Flags { waves: options.waves.is_some(), assertions: options.assertions, stalls: options.stalls };
         let train = |library: &Path| {
             let options = RtlOptions::default();
             training::train(&mut Rtl::with_library(config.clone(), training::MEMORY_BYTES, library, &options)?)

@@ -6,8 +6,8 @@ use tilewright_hw::Mem;
 use tilewright_hw::device::{Base, Command, Device, DeviceError, Ticket, Trap};
 use tilewright_hw::isa::{Unit, encode, parse_program};
 use tilewright_hw::regs::{TrapCause, TrapUnit};
-use tilewright_sim::random::sample_config;
-use tilewright_sim::{Csim, CsimOptions, Rtl, RtlOptions};
+use tilewright_sim::random::{MEMORY_BYTES, generate, sample_config, sample_config_with, sample_dram};
+use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions};
 
 const STREAM: u64 = 0x8000;
 
@@ -189,5 +189,33 @@ fn a_cache_that_cannot_be_written_is_named() {
         Err(DeviceError::Tool { .. }) => {}
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("a folder inside a file was created"),
+    }
+}
+
+/// A memory behind a slow bridge takes requests when it likes, and its beats come with gaps.
+#[test]
+fn requests_may_wait_at_random() {
+    if !tilewright_testing::has_program("verilator") {
+        return;
+    }
+    for (seed, lean) in [(1, false), (2, true)] {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let config = sample_config_with(&mut rng, |c| c.lean = lean);
+        let mut fsim = Fsim::new(config.clone(), MEMORY_BYTES);
+        for timing in 0..3 {
+            let dram = Some(sample_dram(&mut rng));
+            let options = RtlOptions { assertions: true, stalls: true, dram, ..RtlOptions::default() };
+            let mut rtl = Rtl::new(config.clone(), MEMORY_BYTES, &options).expect("the design builds");
+            for seed in 0..40 {
+                let program = generate(&config, 100 * timing + seed, 30);
+                let run = |device: &mut dyn Device| {
+                    program.install(device).expect("fits");
+                    device.run(&program.command()).expect("ends")
+                };
+                let (expected, found) = (run(&mut fsim), run(&mut rtl));
+                assert_eq!((found.trap, found.retired), (None, expected.retired), "program {seed} of timing {timing}");
+                assert!(fsim.memory() == rtl.memory(), "program {seed} of timing {timing} leaves other memory");
+            }
+        }
     }
 }

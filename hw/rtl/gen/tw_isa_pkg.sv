@@ -109,7 +109,6 @@ package tw_isa_pkg;
   localparam logic [31:0] VecsWithMode = 32'd768;
   localparam logic [31:0] IdValue = 32'd1415007316;
   localparam logic [31:0] IsaVersion = 32'd1;
-  localparam logic [31:0] RingEntries = 32'd4;
   localparam logic [31:0] States = 32'd9;
   localparam logic [31:0] DescriptorBytes = 32'd36;
   localparam logic [31:0] TableBytes = 32'd256;

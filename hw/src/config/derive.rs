@@ -1,7 +1,10 @@
 //! Sizes that follow from a configuration. Nothing else computes one.
 
-use super::HwConfig;
-use crate::isa::{INSN_BYTES, PARAM_ROWS, TABLE_BYTES, TAP_STRIDE, VecOp, Width, WidthName};
+use super::{Counters, HwConfig};
+use crate::isa::{
+    INSN_BITS, INSN_BYTES, Opcode, PARAM_ROWS, TABLE_BYTES, TAP_STRIDE, VecOp, Width, WidthName, insn_bits,
+};
+use crate::regs::RING_ENTRIES;
 use sha2::{Digest, Sha256};
 
 /// A scratchpad or micro-op memory; the discriminant is its code in an instruction.
@@ -152,17 +155,92 @@ impl HwConfig {
 
     /// Rows of loads that are requested and not yet being written: as many as bursts may be under way.
     pub fn load_rows(&self) -> u32 {
-        self.outstanding.max(8)
+        if self.lean { 2 } else { self.outstanding.max(8) }
+    }
+
+    /// Rows of loads that are walked and not yet cut into bursts.
+    pub fn load_requests(&self) -> u32 {
+        if self.lean { 1 } else { 4 }
+    }
+
+    /// Rows of stores that are walked and not yet being read.
+    pub fn store_reads(&self) -> u32 {
+        if self.lean { 1 } else { 4 }
+    }
+
+    /// Words that stand behind a buffer's memory: of beats that were read, and of chunks that store read.
+    pub fn front_words(&self) -> u32 {
+        if self.lean { 2 } else { 4 }
+    }
+
+    /// Words that stand behind the memory of store's beats, which leave it one a cycle.
+    pub fn beat_words(&self) -> u32 {
+        if self.lean { 3 } else { 4 }
+    }
+
+    /// Commands that the ring holds beside the running one.
+    pub fn ring_entries(&self) -> u32 {
+        if self.lean { 1 } else { RING_ENTRIES }
     }
 
     /// Rows of stores that are walked and not yet cut into bursts: enough for rows of one beat to follow each other.
     pub fn store_rows(&self) -> u32 {
-        self.outstanding.clamp(4, 16)
+        if self.lean { 1 } else { self.outstanding.clamp(4, 16) }
     }
 
-    /// Loads between their start and the writing of their first row, and stores between start and retirement.
-    pub fn dma_under_way(&self) -> u32 {
-        2 * self.queue_depth
+    /// Loads between their start and the writing of their first row.
+    pub fn loads_under_way(&self) -> u32 {
+        if self.lean { 1 } else { 2 * self.queue_depth }
+    }
+
+    /// Stores between start and retirement.
+    pub fn stores_under_way(&self) -> u32 {
+        if self.lean { 2 } else { 2 * self.queue_depth }
+    }
+
+    /// Bits of an instruction that enter a lean queue, and leave it, in a cycle: a beat's, as long as it is no longer.
+    pub fn insn_word_bits(&self) -> u32 {
+        self.bus_bits.min(INSN_BITS)
+    }
+
+    /// Cycles that an instruction with this opcode takes into a lean queue, and again from there to its unit.
+    pub fn insn_words(&self, op: Opcode) -> u32 {
+        insn_bits(op, self).div_ceil(self.insn_word_bits())
+    }
+
+    /// Bits of a row's place in a memory as load and store walk it: bytes where rows can be packed, else entries, where a
+    /// row may begin that ends behind the memory.
+    pub fn place_bits(&self) -> u32 {
+        if self.dma_pack { 32 } else { self.width(WidthName::Entry) + 1 }
+    }
+
+    /// Bits, sign included, of how far the ordinal of an instruction that has not retired is from the retired ones' number:
+    /// units have no more under way.
+    pub fn flight_bits(&self) -> u32 {
+        let loads = self.loads_under_way() + self.load_rows() + 4;
+        index_bits(u64::from(loads.max(self.stores_under_way()).max(30)) + 1) + 1
+    }
+
+    /// Bits of the number of a command's cycles, which wraps.
+    pub fn cycle_bits(&self) -> u32 {
+        if self.counters == Counters::None { 32 } else { 64 }
+    }
+
+    /// Bits of the number of a chunk in its entry.
+    pub fn chunk_index_bits(&self) -> u32 {
+        let chunks = Mem::ALL.iter().map(|&m| self.entry_bytes(m) / self.chunk_bytes(m)).max();
+        index_bits(chunks.unwrap_or(1).into())
+    }
+
+    /// Bits of the length of a row that lies in a memory.
+    pub fn row_bytes_bits(&self) -> u32 {
+        let largest = Mem::ALL.iter().map(|&m| u64::from(self.entries(m)) * u64::from(self.entry_bytes(m))).max();
+        index_bits(largest.unwrap_or(1) + 1).min(16)
+    }
+
+    /// Bits of a number of instructions: of as many as memory can hold.
+    pub fn count_bits(&self) -> u32 {
+        (self.offset_bits - INSN_BYTES.ilog2() + 1).min(32)
     }
 
     /// Bits of an acc, inp and wgt index of a gemm micro-op.

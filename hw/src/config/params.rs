@@ -191,6 +191,8 @@ params! {
         "Instructions that fetch holds or has requested.";
     queue_depth: u32 = 8, "instructions", Legal::PowerOfTwo(2, 32), "QueueDepth",
         "Instructions waiting before each unit.";
+    lean: bool = false, "", Legal::Flag, "Lean",
+        "Smaller and slower control, for small parts: instructions reach their queues and units word by word, few rows are walked ahead.";
     token_bits: u32 = 10, "bits", Legal::Range(3, 16), "TokenBits",
         "Width of a dependency-token counter.";
     vector_lanes: u32 = 16, "lanes", Legal::PowerOfTwo(1, 1024), "VectorLanes",

@@ -81,7 +81,6 @@ fn isa_package() -> String {
     mask("VecsWithMode", VecOp::has_mode);
     constant(32, "IdValue".into(), crate::regs::ID_VALUE.into());
     constant(32, "IsaVersion".into(), ISA_VERSION.into());
-    constant(32, "RingEntries".into(), crate::regs::RING_ENTRIES.into());
     constant(32, "States".into(), UnitState::ALL.len() as u64);
     constant(32, "DescriptorBytes".into(), super::DESCRIPTOR_BYTES as u64);
     constant(32, "TableBytes".into(), super::TABLE_BYTES as u64);
@@ -116,8 +115,21 @@ pub fn config_package(config: &HwConfig) -> String {
     int("FetchBurstBeats", config.fetch_burst_beats());
     int("LoadRows", config.load_rows());
     int("StoreRows", config.store_rows());
-    int("LoadsUnderWay", config.dma_under_way());
-    int("StoresUnderWay", config.dma_under_way());
+    int("LoadsUnderWay", config.loads_under_way());
+    int("StoresUnderWay", config.stores_under_way());
+    int("PosW", config.place_bits());
+    int("CountW", config.count_bits());
+    int("CycleW", config.cycle_bits());
+    int("FlightW", config.flight_bits());
+    int("RowBytesW", config.row_bytes_bits());
+    int("LoadRequests", config.load_requests());
+    int("StoreReads", config.store_reads());
+    int("FrontWords", config.front_words());
+    int("BeatWords", config.beat_words());
+    int("RingEntries", config.ring_entries());
+    int("InsnWordBits", config.insn_word_bits());
+    int("NarrowEntries", Mem::ALL.iter().any(|&m| config.entry_bytes(m) < config.bus_bytes()).into());
+    int("ChunkW", config.chunk_index_bits());
     int("RowElements", config.row_elements());
     int("VectorReachesInp", config.vector_reaches_inp().into());
     int("DescriptorEntries", config.descriptor_entries());
@@ -135,6 +147,8 @@ pub fn config_package(config: &HwConfig) -> String {
     for op in Opcode::ALL {
         int(&format!("{}BodyW", camel(op.name())), insn_bits(op, config) - HEADER_BITS);
     }
+    let longest = Opcode::ALL.map(|op| insn_bits(op, config) - HEADER_BITS).into_iter().max().unwrap_or(0);
+    int("LongestBodyW", longest);
     // Binary logarithms of entry bytes, five bits for each memory, by its code.
     let logs: u64 = Mem::ALL.iter().map(|&m| u64::from(config.entry_bytes(m).ilog2()) << (5 * m as u32)).sum();
     let _ = writeln!(s, "  localparam logic [39:0] EntryLogs = 40'd{logs};");

@@ -73,7 +73,10 @@ impl<W: Work> Engine<'_, W> {
         for unit in Unit::ALL {
             let queue = &self.queues[unit as usize];
             let Some(head) = queue.waiting.front() else { continue };
-            let (need, mut at) = (head.insn.pop, head.visible.max(queue.last_start + 1));
+            let (need, behind) = (head.insn.pop, head.visible.max(queue.last_start + 1));
+            let stands = self.stands(unit);
+            self.wait(unit, behind, stands.unwrap_or(end).min(end), UnitState::Space);
+            let Some(mut at) = stands else { continue };
             let absent = self.tokens.missing(unit, need);
             for from in need.iter() {
                 let until = if absent.contains(from) { end } else { self.tokens.ready(from, unit) };
@@ -100,7 +103,7 @@ impl<W: Work> Engine<'_, W> {
                 head.place,
                 format!("{} waits at instruction {} for a token of {}", unit.name(), head.place, names.join(" and ")),
             ));
-            since = since.max(head.visible).max(queue.last_start + 1);
+            since = since.max(self.stands(unit)?);
             lowest = lowest.or(Some((unit as usize, queue.started)));
         }
         let (unit, ordinal) = lowest?;

@@ -428,12 +428,31 @@ impl<'a, W: Work> Engine<'a, W> {
                 return any;
             };
             let at = joined.at.max(place);
+            let words = if self.config.lean { self.config.insn_words(insn.op.opcode()) } else { 1 };
+            let visible = at + Time::from(words);
             queue.places.take(1);
-            queue.waiting.push_back(Queued { insn: *insn, place: joined.place, visible: at + 1 });
-            self.fetch.handed_on(joined.at, at);
+            queue.waiting.push_back(Queued { insn: *insn, place: joined.place, visible });
+            self.fetch.handed_on(joined.at, at, visible);
             self.standing = None;
             any = true;
         }
+    }
+
+    /// The first cycle in which a unit's next instruction stands at its queue's head, where it is known: in a lean queue its
+    /// words come there one by one, from the cycle on in which nobody needs the fields of the one before.
+    pub(super) fn stands(&self, unit: Unit) -> Option<Time> {
+        let queue = &self.queues[unit as usize];
+        let head = queue.waiting.front()?;
+        let behind = head.visible.max(queue.last_start + 1);
+        if !self.config.lean {
+            return Some(behind);
+        }
+        let released = match unit {
+            Unit::Load => self.load.released()?,
+            Unit::Store => self.store.released()?,
+            Unit::Gemm | Unit::Vector => 0,
+        };
+        Some(behind.max(released) + Time::from(self.config.insn_words(head.insn.op.opcode())) + 1)
     }
 
     /// Starts the next instruction of a unit, where its start is known.
@@ -451,7 +470,8 @@ impl<'a, W: Work> Engine<'a, W> {
             Unit::Store => self.store.free(),
         };
         let Some(free) = free else { return false };
-        let seen = visible.max(queue.last_start + 1);
+        let Some(seen) = self.stands(unit) else { return false };
+        self.wait(unit, visible.max(self.queues[unit as usize].last_start + 1), seen, UnitState::Space);
         let mut at = seen;
         for from in need.iter() {
             let ready = self.tokens.ready(from, unit);

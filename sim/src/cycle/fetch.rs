@@ -46,6 +46,8 @@ pub(super) struct Fetch {
     last_pop: Time,
     /// When the place before decoding is free.
     slot: Option<Time>,
+    /// Whether all beats of an instruction need its place, not its last alone.
+    lean: bool,
     failed: bool,
     done: Option<Time>,
     pub(super) states: Layers<{ layer::COUNT }>,
@@ -60,12 +62,13 @@ impl Fetch {
             stream: Row::new(stream_addr, u64::from(insns) * INSN_BYTES as u64, 1),
             last_beat: 0,
             places: Slots::new(config.fetch_buffer_beats()),
-            words: Words::new(),
+            words: Words::new(config.front_words()),
             errors: VecDeque::new(),
             joined: 0,
             part: (stream_addr % cut.beat_bytes) as u32 / INSN_BYTES as u32,
             last_pop: 0,
             slot: Some(0),
+            lean: config.lean,
             failed: false,
             done: (insns == 0).then_some(1),
             states: {
@@ -140,7 +143,11 @@ impl Fetch {
                 self.part = self.beats_of_insn() - 1;
                 return;
             }
-            let at = usable.max(self.last_pop + 1);
+            let mut at = usable.max(self.last_pop + 1);
+            if self.lean {
+                let Some(slot) = self.slot else { return };
+                at = at.max(slot);
+            }
             self.last_pop = at;
             self.part += 1;
             self.use_word(at);
@@ -160,13 +167,14 @@ impl Fetch {
         Joined { place, at: if self.failed { at } else { at + 1 }, error: self.failed }
     }
 
-    /// The instruction that stands since `since` is handed on in cycle `at`.
-    pub(super) fn handed_on(&mut self, since: Time, at: Time) {
+    /// The instruction that stands since `since` is handed on from cycle `at` on, and is in its queue in cycle `there`.
+    pub(super) fn handed_on(&mut self, since: Time, at: Time, there: Time) {
         self.states.add(layer::INSTRUCTION, since, at, UnitState::Space);
-        self.states.add(layer::INSTRUCTION, at, at + 1, UnitState::Busy);
-        self.slot = Some(at);
+        self.states.add(layer::INSTRUCTION, at, there, UnitState::Busy);
+        // Where it moves word by word, its place is free when the last has gone.
+        self.slot = Some(if self.lean { there } else { at });
         if self.joined == self.insns {
-            self.done = Some(at + 1);
+            self.done = Some(there);
         }
     }
 

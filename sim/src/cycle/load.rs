@@ -15,9 +15,6 @@ use tilewright_hw::device::Base;
 use tilewright_hw::isa::{self, Unit};
 use tilewright_hw::regs::{TrapCause, UnitState};
 
-/// Rows handed on that are not split into bursts yet.
-const REQUESTS: u32 = 4;
-
 /// Layers of what the unit does, the first that holds.
 pub(super) mod layer {
     pub const WRITE: usize = 0;
@@ -132,13 +129,13 @@ impl Load {
             walk: None,
             walked: 0,
             contexts: VecDeque::new(),
-            context_places: Slots::new(config.dma_under_way()),
+            context_places: Slots::new(config.loads_under_way()),
             row_places: Slots::new(config.load_rows()),
             rows: VecDeque::new(),
-            splitter: Splitter::new(Cut::new(config), REQUESTS),
+            splitter: Splitter::new(Cut::new(config), config.load_requests()),
             outstanding: Slots::new(config.outstanding),
             places: Slots::new(config.load_buffer_beats),
-            words: Words::new(),
+            words: Words::new(config.front_words()),
             flying: VecDeque::new(),
             data: None,
             finished: 0,
@@ -183,6 +180,12 @@ impl Load {
             return None;
         }
         Some(self.walked.max(self.context_places.ready(1)?))
+    }
+
+    /// The first cycle in which nobody needs the fields of the last instruction at the head of a lean queue, where it is known.
+    pub(super) fn released(&self) -> Option<Time> {
+        let taken = self.context_places.ready(1)?;
+        self.walk.is_none().then_some(taken.max(self.walked + 1))
     }
 
     /// An instruction starts.

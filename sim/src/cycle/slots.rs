@@ -114,10 +114,12 @@ impl Slots {
     }
 }
 
-/// A buffer whose oldest words are visible: a memory with a registered read, and four registers behind it. A word that
+/// A buffer whose oldest words are visible: a memory with a registered read, and a few registers behind it. A word that
 /// enters in cycle t leaves the memory in t + 1 at the earliest, and can be used two cycles later.
 #[derive(Debug)]
 pub(super) struct Words {
+    /// Registers, at most four.
+    front: usize,
     /// Words in the memory or on their way to it: the cycles in which they enter.
     entering: Runs,
     last_read: Time,
@@ -129,8 +131,9 @@ pub(super) struct Words {
 }
 
 impl Words {
-    pub(super) fn new() -> Words {
-        Words { entering: Runs::default(), last_read: 0, usable: [0; 4], held: 0, used: [0; 4] }
+    /// With so many registers, at most four.
+    pub(super) fn new(front: u32) -> Words {
+        Words { front: front as usize, entering: Runs::default(), last_read: 0, usable: [0; 4], held: 0, used: [0; 4] }
     }
 
     /// A word enters in cycle `t`. The memory's places that words leave are given back to `places`.
@@ -161,7 +164,7 @@ impl Words {
         };
         let pause = (1..4).any(|k| self.usable[k as usize] > from + k) || enters + 3 > from + 4;
         let count = most.min(n);
-        if self.held < 4 || pause || count < 4 {
+        if self.front < 4 || self.held < 4 || pause || count < 4 {
             return None;
         }
         // A word is read three cycles after the use of the fourth before it, or as soon as it is there.
@@ -207,13 +210,13 @@ impl Words {
         }
     }
 
-    /// Words leave the memory as soon as at most three are in the registers or on their way there.
+    /// Words leave the memory as soon as a register is free, words on their way there counted.
     #[inline]
     fn read(&mut self, places: &mut Slots) {
-        while self.held < 4
+        while self.held < self.front
             && let Some(entered) = self.entering.pop()
         {
-            let read = entered.max(self.last_read).max(self.used[self.held]) + 1;
+            let read = entered.max(self.last_read).max(self.used[4 - self.front + self.held]) + 1;
             self.last_read = read;
             places.give(read);
             self.usable[self.held] = read + 2;

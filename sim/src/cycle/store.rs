@@ -15,8 +15,6 @@ use tilewright_hw::device::Base;
 use tilewright_hw::isa::{self, Unit};
 use tilewright_hw::regs::{TrapCause, UnitState};
 
-/// Rows handed on that are not read yet.
-const ROWS: u32 = 4;
 /// Cycles from a beat's last move to the first in which it counts for a request.
 const BUFFERED: Time = 4;
 
@@ -99,14 +97,14 @@ impl Store {
             retired: 0,
             walk: None,
             walked: 0,
-            under_way: Slots::new(config.dma_under_way()),
-            row_places: Slots::new(ROWS),
+            under_way: Slots::new(config.stores_under_way()),
+            row_places: Slots::new(config.store_reads()),
             rows: VecDeque::new(),
             splitter: Splitter::new(Cut::new(config), config.store_rows()),
             reading: None,
             read: VecDeque::new(),
             row: None,
-            words: Words::new(),
+            words: Words::new(config.front_words()),
             reads: Slots::endless(),
             uses: None,
             moved: 0,
@@ -139,6 +137,11 @@ impl Store {
             return None;
         }
         Some(self.walked.max(self.under_way.ready(1)?))
+    }
+
+    /// The first cycle in which nobody needs the fields of the last instruction at the head of a lean queue, where it is known.
+    pub(super) fn released(&self) -> Option<Time> {
+        self.walk.is_none().then_some(self.walked + 1)
     }
 
     /// An instruction starts.

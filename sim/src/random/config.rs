@@ -67,6 +67,7 @@ fn candidate(rng: &mut SmallRng) -> HwConfig {
         store_buffer_beats: max_burst_beats.max(4) * pick(rng, &[1, 2, 4]),
         fetch_buffer_insns: pick(rng, &[4, 8, 16]),
         queue_depth: pick(rng, &[2, 4, 8]),
+        lean: rng.random_bool(0.3),
         token_bits: pick(rng, &[4, 5, 6]),
         vector_lanes: lanes(rng),
         requant_lanes: lanes(rng),

@@ -43,6 +43,7 @@ pub enum Progress {
 pub(super) struct Flags {
     pub(super) waves: bool,
     pub(super) assertions: bool,
+    pub(super) stalls: bool,
 }
 
 pub(super) fn tool_error(tool: &str, reason: impl ToString, remedy: &str) -> DeviceError {
@@ -108,6 +109,9 @@ fn verilator_flags(flags: Flags) -> Vec<&'static str> {
     if flags.assertions {
         list.push("--assert");
     }
+    if flags.stalls {
+        list.push("-DTW_STALLS");
+    }
     if flags.waves {
         list.extend(["--trace-fst", "--trace-structs"]);
     }
@@ -121,7 +125,7 @@ fn optimisation(flags: Flags) -> &'static str {
 }
 
 fn is_fast_build(flags: Flags) -> bool {
-    !flags.assertions && !flags.waves
+    !flags.assertions && !flags.waves && !flags.stalls
 }
 
 /// The hash that names a build with a version of Verilator and a compiler.

@@ -7,7 +7,6 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use tilewright_hw::device::Device;
 use tilewright_hw::isa::{encode, parse_program};
-use tilewright_hw::regs::RING_ENTRIES;
 
 /// A small design, the same that the differential test builds first.
 fn device() -> Option<Rtl> {
@@ -35,7 +34,7 @@ impl Rtl {
 
     /// Runs until so many commands have completed since the reset.
     fn run_to(&mut self, completed: u32) {
-        for _ in 0..RING_ENTRIES + 2 {
+        for _ in 0..self.config.ring_entries() + 2 {
             if self.bench.read_reg(regs::COMPLETION) == completed {
                 return;
             }
@@ -68,25 +67,27 @@ fn chain(rtl: &mut Rtl, links: u64) -> Vec<u64> {
 fn commands_wait_in_the_ring() {
     let Some(mut rtl) = device() else { return };
     // One runs, the ring holds the others, and one more is refused.
-    let queued = RING_ENTRIES + 1;
+    let ring = rtl.config.ring_entries();
+    let queued = ring + 1;
     let streams = chain(&mut rtl, u64::from(queued) + 1);
     rtl.write(0, &[1, 2, 3, 4]).expect("inside memory");
     rtl.write_base(0, Base { addr: 0, limit: 0x1000 });
     for (k, stream) in streams.iter().enumerate() {
         rtl.ring_the_doorbell(*stream, 2);
-        let waiting = (k as u32).min(RING_ENTRIES);
-        assert_eq!(rtl.free_places(), RING_ENTRIES - waiting, "after doorbell {k}");
+        let waiting = (k as u32).min(ring);
+        assert_eq!(rtl.free_places(), ring - waiting, "after doorbell {k}");
     }
     rtl.run_to(queued);
     let end = 4 * (queued as usize + 1);
     assert_eq!(rtl.memory()[..end], [1, 2, 3, 4].repeat(queued as usize + 1));
     assert_eq!(rtl.memory()[end..end + 4], [0; 4], "the last doorbell found the ring full");
-    assert_eq!((rtl.bench.read_reg(regs::STATUS) & 7, rtl.free_places()), (4, RING_ENTRIES));
+    assert_eq!((rtl.bench.read_reg(regs::STATUS) & 7, rtl.free_places()), (4, ring));
 }
 
 #[test]
 fn a_trap_empties_the_ring() {
     let Some(mut rtl) = device() else { return };
+    let ring = rtl.config.ring_entries();
     let streams = chain(&mut rtl, 3);
     rtl.write(0, &[1, 2, 3, 4]).expect("inside memory");
     // The first store is outside.
@@ -98,7 +99,7 @@ fn a_trap_empties_the_ring() {
     assert_eq!(rtl.bench.read_reg(regs::TRAP_CAUSE), TrapCause::Limit as u32);
     assert_eq!(rtl.bench.read_reg(regs::COMPLETION), 0);
     rtl.soft_reset().expect("is reset");
-    assert_eq!((rtl.bench.read_reg(regs::STATUS), rtl.free_places()), (RING_ENTRIES << 8, RING_ENTRIES));
+    assert_eq!((rtl.bench.read_reg(regs::STATUS), rtl.free_places()), (ring << 8, ring));
     // Bases outlive a soft reset; what waited does not run.
     rtl.write_base(0, Base { addr: 0, limit: 0x1000 });
     rtl.ring_the_doorbell(streams[0], 2);

@@ -1,5 +1,6 @@
 // The accelerator behind registers for what the memory answers. The bench sets them a cycle ahead, so that all that the
-// design drives depends on registers alone and a cycle is one evaluation. The memory takes every request at once.
+// design drives depends on registers alone and a cycle is one evaluation. The memory takes every request at once, or with
+// TW_STALLS when a random bit of its channel says so.
 module tw_bench (
   input  logic        clk_i,
   input  logic        rst_ni,
@@ -48,11 +49,40 @@ module tw_bench (
     if (next_b_valid_i) b_resp_q <= next_b_resp_i;
   end
 
+  logic ar_valid, ar_ready, aw_valid, aw_ready;
+`ifdef TW_STALLS
+  // x^16 + x^14 + x^13 + x^11 + 1, a step a cycle.
+  logic [15:0] random_q = 16'hace1;
+  always_ff @(posedge clk_i) random_q <= {random_q[14:0], random_q[15] ^ random_q[13] ^ random_q[12] ^ random_q[10]};
+  assign ar_ready = random_q[3:0] < 4'd5;
+  assign aw_ready = random_q[9:6] < 4'd5;
+
+  // A request stands as it is until it is taken, or until a trap.
+  logic ar_stands_q, aw_stands_q;
+  logic [tw_cfg_pkg::OffsetBits+8:0] ar_q;
+  logic [tw_cfg_pkg::OffsetBits+7:0] aw_q;
+  always_ff @(posedge clk_i) begin
+    ar_stands_q <= ar_valid && !ar_ready;
+    aw_stands_q <= aw_valid && !aw_ready;
+    ar_q <= {ar_id_o, ar_len_o, ar_addr_o};
+    aw_q <= {aw_len_o, aw_addr_o};
+  end
+  ReadStands_A: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    (!ar_stands_q || !ar_valid || ar_q == {ar_id_o, ar_len_o, ar_addr_o}));
+  WriteStands_A: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    (!aw_stands_q || !aw_valid || aw_q == {aw_len_o, aw_addr_o}));
+`else
+  assign ar_ready = 1'b1;
+  assign aw_ready = 1'b1;
+`endif
+  assign ar_valid_o = ar_valid && ar_ready;
+  assign aw_valid_o = aw_valid && aw_ready;
+
   tw_core u_core (
     .clk_i, .rst_ni, .reg_valid_i, .reg_write_i, .reg_addr_i, .reg_wdata_i, .reg_rdata_o, .irq_o,
-    .ar_valid_o, .ar_ready_i(1'b1), .ar_id_o, .ar_addr_o, .ar_len_o,
+    .ar_valid_o(ar_valid), .ar_ready_i(ar_ready), .ar_id_o, .ar_addr_o, .ar_len_o,
     .r_valid_i(r_valid_q), .r_id_i(r_id_q), .r_data_i(r_data_q), .r_resp_i(r_resp_q), .r_last_i(r_last_q),
-    .aw_valid_o, .aw_ready_i(1'b1), .aw_addr_o, .aw_len_o,
+    .aw_valid_o(aw_valid), .aw_ready_i(aw_ready), .aw_addr_o, .aw_len_o,
     .w_valid_o, .w_ready_i(w_ready_q), .w_data_o, .w_strb_o, .w_last_o,
     .b_valid_i(b_valid_q), .b_resp_i(b_resp_q)
   );
