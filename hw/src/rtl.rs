@@ -18,6 +18,7 @@ sources!(
     "tw_bursts.sv",
     "tw_rows.sv",
     "tw_realign.sv",
+    "tw_ram.sv",
     "tw_bank.sv",
     "tw_spad.sv",
     "tw_walk.sv",
