@@ -39,5 +39,9 @@ sources!(
     "tw_core.sv",
 );
 
+/// Modules that a flow may take in place of those of the same name in [`SOURCES`], by the kind of part that they are for
+/// (`cells/KIND/NAME.sv`): `lut` for fabrics without multipliers.
+pub const CELLS: &[(&str, &str)] = &[("cells/lut/tw_gemm_lane.sv", include_str!("../rtl/cells/lut/tw_gemm_lane.sv"))];
+
 /// The top module.
 pub const TOP: &str = "tw_core";
