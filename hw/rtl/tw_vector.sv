@@ -5,7 +5,7 @@
 //
 // Stages: 0 issue (micro-op memory) | 1 index | 2 operand read | 3 operands; simple operations compute and write in 4 |
 // deep: 3 to 7 scale, 8 assemble, write in 9; a quantized addition enters the lanes thrice, its sum five cycles after its
-// first operand.
+// first operand. Serial lanes scale for PassCycles instead of five, and passes are issued so far apart.
 module tw_vector (
   input  logic                           clk_i,
   input  logic                           rst_ni,
@@ -98,7 +98,7 @@ module tw_vector (
   logic               head_deep, head_desc, direct, start, launch, desc_range, issue, step, walk_valid, walk_last, walk_range;
   logic [SliceW-1:0]  slice_q;
   logic [1:0]         phase_q;
-  logic               last_pass;
+  logic               last_pass, pass_first, pass_last;
   logic [3*OffW-1:0]  walk_offsets;
   logic               cur_needs_desc, cur_lut;
   logic [DescCountW-1:0] desc_last;
@@ -192,7 +192,7 @@ module tw_vector (
   logic               is_qadd, slice_last;
   assign is_qadd    = ctl.op == tw_isa_pkg::VecQadd;
   assign slice_last = slice_q == (deep_q ? SliceW'(SlicesR - 1) : SliceW'(SlicesV - 1));
-  assign last_pass  = slice_last && (!is_qadd || phase_q == 2'd2);
+  assign last_pass  = slice_last && (!is_qadd || phase_q == 2'd2) && pass_last;
   assign issue      = state_q == StRun && walk_valid && !stop_i;
   assign step       = issue && last_pass;
 
@@ -200,7 +200,7 @@ module tw_vector (
     if (!rst_ni || launch) begin
       slice_q <= '0;
       phase_q <= '0;
-    end else if (issue) begin
+    end else if (issue && pass_last) begin
       if (is_qadd && phase_q != 2'd2) begin
         phase_q <= phase_q + 1'b1;
       end else begin
@@ -208,6 +208,21 @@ module tw_vector (
         slice_q <= slice_last ? '0 : slice_q + 1'b1;
       end
     end
+  end
+
+  // Cycles of a pass: one, but for serial lanes.
+  if (tw_cfg_pkg::RequantSerial != 0) begin : gen_serial
+    localparam int unsigned CountW = $clog2(tw_cfg_pkg::PassCycles);
+    logic [CountW-1:0] cycle_q;
+    assign pass_first = !deep_q || cycle_q == '0;
+    assign pass_last  = !deep_q || cycle_q == CountW'(tw_cfg_pkg::PassCycles - 1);
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni || launch) cycle_q <= '0;
+      else if (issue) cycle_q <= pass_last ? '0 : cycle_q + 1'b1;
+    end
+  end else begin : gen_parallel
+    assign pass_first = 1'b1;
+    assign pass_last  = 1'b1;
   end
 
   logic [3*IndexW-1:0] bases;
@@ -258,7 +273,7 @@ module tw_vector (
       valid_q <= '0;
     end else begin
       valid_q <= {valid_q[2] && !uop_trap && !stop_i, valid_q[1] && !uop_trap && !stop_i,
-                  issue && !(is_qadd && phase_q == 2'd2) && !uop_trap};
+                  issue && pass_first && !(is_qadd && phase_q == 2'd2) && !uop_trap};
     end
   end
 

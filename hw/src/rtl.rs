@@ -26,6 +26,7 @@ sources!(
     "tw_gemm_zero.sv",
     "tw_gemm.sv",
     "tw_requant_lane.sv",
+    "tw_requant_serial.sv",
     "tw_vector_lane.sv",
     "tw_vector_deep.sv",
     "tw_vector.sv",
