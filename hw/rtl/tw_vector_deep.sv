@@ -27,9 +27,10 @@ module tw_vector_deep #(
   input  logic [Bo*8-1:0]   shift_i,
   input  logic [tw_isa_pkg::DescriptorBytes*8-1:0] descriptor_i,
   output logic              busy_o,
-  // The row as far as its slices are done, which is whole with the last.
+  // A slice of a row.
   output logic              valid_o,
-  output logic [E*32-1:0]   row_o,
+  output logic [tw_cfg_pkg::RequantLanes*32-1:0] result_o,
+  output logic [SliceW-1:0] slice_o,
   output logic [1:0]        dst_o,
   output logic [IndexW-1:0] at_o,
   output logic              last_o,
@@ -78,7 +79,6 @@ module tw_vector_deep #(
   logic [8:4]           valid_q;
   logic [LanesR*32-1:0] x, multiplier, scaled, result, hold_q;
   logic [LanesR*8-1:0]  shift;
-  logic [E*32-1:0]      row_q;
 
   assign pass3.single   = single_i;
   assign pass3.dst      = dst_i;
@@ -103,10 +103,10 @@ module tw_vector_deep #(
   logic [Channels*8-1:0]  slice_shift;
   int unsigned            first_channel;
   always_comb begin
-    slice_a = '0;
-    slice_b = '0;
-    slice_multiplier = '0;
-    slice_shift = '0;
+    slice_a = 'x;
+    slice_b = 'x;
+    slice_multiplier = 'x;
+    slice_shift = 'x;
     first_channel = 0;
     if (valid_i) begin
       if (SlicesR == 1) begin
@@ -132,10 +132,10 @@ module tw_vector_deep #(
     assign a8 = av[7:0];
     assign b8 = bv[7:0];
     always_comb begin
-      da = '0;
-      db = '0;
-      prod = '0;
-      dx = '0;
+      da = 'x;
+      db = 'x;
+      prod = 'x;
+      dx = 'x;
       if (valid_i) begin
         da = {a8[7], a8} - {d_za[7], d_za};
         db = {b8[7], b8} - {d_zb[7], d_zb};
@@ -144,9 +144,9 @@ module tw_vector_deep #(
       end
     end
     always_comb begin
-      xl = '0;
-      ml = '0;
-      sl = '0;
+      xl = 'x;
+      ml = 'x;
+      sl = 'x;
       if (valid_i) begin
         xl = av + bv;
         ml = slice_multiplier[(l % Channels)*32 +: 32];
@@ -230,19 +230,8 @@ module tw_vector_deep #(
     if (scaled_valid && scaled_pass.kind == KindA) hold_q <= scaled;
   end
 
-  if (SlicesR == 1) begin : gen_whole
-    assign row_o = result;
-  end else begin : gen_slices
-    always_comb begin
-      row_o = '0;
-      if (valid_o) row_o = row_q;
-      if (valid_o) row_o[32'(pass8_q.slice)*LanesR*32 +: LanesR*32] = result;
-    end
-  end
-  always_ff @(posedge clk_i) begin
-    if (valid_o) row_q <= row_o;
-  end
-
+  assign result_o   = result;
+  assign slice_o    = pass8_q.slice;
   assign dst_o      = pass8_q.dst;
   assign at_o       = pass8_q.at;
   assign last_o     = pass8_q.last;
