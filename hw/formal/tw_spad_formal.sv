@@ -129,12 +129,13 @@ module tw_spad_formal #(
     value_q <= value;
   end
 
-  // What each reader asked for in the cycle before, and what the byte was then.
+  // What each reader asked for in the cycle before, and what the byte was then. What is written in the cycle of the read is
+  // left open.
   logic [Readers-1:0] asked_q;
   logic [7:0]         then_q;
   initial asked_q = '0;
   always_ff @(posedge clk_i) begin
-    for (int unsigned r = 0; r < Readers; r++) asked_q[r] <= re_i[r] && raddr_i[r*AddrW +: AddrW] == entry && known_q;
+    for (int unsigned r = 0; r < Readers; r++) asked_q[r] <= re_i[r] && raddr_i[r*AddrW +: AddrW] == entry && known_q && !write;
     then_q <= value_q;
   end
 
@@ -156,7 +157,7 @@ module tw_spad_formal #(
     always @(posedge clk_i) begin
       // For the proofs by induction.
       if (known_q && !met_q && 32'(entry) / BankDepth == k)
-        Contents_I: assert (u_dut.gen_bank[k].u_bank.mem[32'(entry) % BankDepth][32'(at)*8 +: 8] == value_q);
+        Contents_I: assert (u_dut.gen_bank[k].u_bank.u_ram.mem[32'(entry) % BankDepth][32'(at)*8 +: 8] == value_q);
     end
   end
 

@@ -1,5 +1,4 @@
-// One bank of a memory: one read and one write port; a read in the cycle of a write of the same entry gives the old
-// contents.
+// One bank of a memory: one read and one write port.
 //
 // A write is a whole entry (full_i), or comes from the load port: one chunk whose bytes are data where valid_i says so and
 // padding elsewhere, with tail_i the later chunks of its group padded too, with all_i the whole group.
@@ -40,8 +39,6 @@ module tw_bank #(
   localparam int unsigned Granules = EntryBytes / GranuleBytes;
   localparam int unsigned ChunkGranules = ChunkBytes / GranuleBytes;
 
-  logic [Width-1:0] mem [Depth] /*verilator public_flat_rd*/;
-
   // Padding, a line of whole elements; the chunk with its padding.
   localparam int unsigned LineBytes = ChunkBytes > ElementBytes ? ChunkBytes : ElementBytes;
   logic [LineBytes*8-1:0]  padding;
@@ -57,40 +54,43 @@ module tw_bank #(
     assign chunk_padding = padding;
   end
   always_comb begin
-    mask = '0;
-    merged = '0;
+    mask = 'x;
+    merged = 'x;
     if (we_i && !full_i) begin
       for (int unsigned b = 0; b < ChunkBytes; b++) mask[b*8 +: 8] = {8{valid_i[b]}};
       merged = (data_i & mask) | (chunk_padding & ~mask);
     end
   end
 
-  // One write of the whole entry: tools find what it keeps, and make write enables of that.
-  always_ff @(posedge clk_i) begin
+  // What is written where: a whole entry, or of a load the chunk and the padding around it.
+  logic [Granules-1:0] wmask;
+  logic [Width-1:0]    wdata;
+  always_comb begin
+    wmask = 'x;
+    wdata = 'x;
     if (we_i) begin
-      automatic logic [Width-1:0] entry = mem[waddr_i];
       if (full_i) begin
-        entry = Writers > 1 && writer_i[Writers-1] ? wdata_i[(Writers-1)*Width +: Width] : wdata_i[Width-1:0];
+        wmask = '1;
+        wdata = Writers > 1 && writer_i[Writers-1] ? wdata_i[(Writers-1)*Width +: Width] : wdata_i[Width-1:0];
       end else begin
         // Two loops, because tools unroll only so many rounds of one.
         for (int unsigned h = 0; h < Granules; h += 32) begin
           for (int unsigned g = h; g < Granules && g < h + 32; g++) begin
             if (all_i || (tail_i && g / ChunkGranules > 32'(chunk_i))) begin
-              if (g / ChunkGranules / GroupChunks == 32'(chunk_i) / GroupChunks) begin
-                entry[g*GranuleBytes*8 +: GranuleBytes*8] = padding[(g*GranuleBytes) % LineBytes * 8 +: GranuleBytes*8];
-              end
-            end else if (g / ChunkGranules == 32'(chunk_i) && (!ByteEnable || enable_i[g % ChunkGranules * GranuleBytes])) begin
-              entry[g*GranuleBytes*8 +: GranuleBytes*8] = merged[(g % ChunkGranules)*GranuleBytes*8 +: GranuleBytes*8];
+              wmask[g] = g / ChunkGranules / GroupChunks == 32'(chunk_i) / GroupChunks;
+              wdata[g*GranuleBytes*8 +: GranuleBytes*8] = padding[(g*GranuleBytes) % LineBytes * 8 +: GranuleBytes*8];
+            end else begin
+              wmask[g] = g / ChunkGranules == 32'(chunk_i) && (!ByteEnable || enable_i[g % ChunkGranules * GranuleBytes]);
+              wdata[g*GranuleBytes*8 +: GranuleBytes*8] = merged[(g % ChunkGranules)*GranuleBytes*8 +: GranuleBytes*8];
             end
           end
         end
       end
-      mem[waddr_i] <= entry;
     end
   end
 
-  always_ff @(posedge clk_i) begin
-    if (re_i) rdata_o <= mem[raddr_i];
-  end
+  tw_ram #(.Depth(Depth), .Width(Width), .Granules(Granules)) u_ram (
+    .clk_i, .re_i, .raddr_i, .rdata_o, .we_i, .waddr_i, .wmask_i(wmask), .wdata_i(wdata)
+  );
 
 endmodule

@@ -61,9 +61,9 @@ module tw_gemm (
 
   // Fields are taken apart only while there is an instruction.
   always_comb begin
-    counts = '0;
-    bases = '0;
-    steps = '0;
+    counts = 'x;
+    bases = 'x;
+    steps = 'x;
     if (insn_valid_i) begin
       counts = {`TW_FIELD(gemm, count2, insn_i), `TW_FIELD(gemm, count1, insn_i), `TW_FIELD(gemm, count0, insn_i)};
       bases = {IndexW'(`TW_FIELD(gemm, wgt, insn_i)), IndexW'(`TW_FIELD(gemm, inp, insn_i)),
@@ -81,7 +81,8 @@ module tw_gemm (
   assign insn_start_o = start;
 
   tw_walk #(
-    .UopW(tw_cfg_pkg::GuopW), .UopDepth(tw_cfg_pkg::GemmUopDepth), .LoopW(tw_cfg_pkg::LoopW), .IndexW(IndexW)
+    .UopW(tw_cfg_pkg::GuopW), .UopDepth(tw_cfg_pkg::GemmUopDepth), .LoopW(tw_cfg_pkg::LoopW), .IndexW(IndexW),
+    .Loops(tw_cfg_pkg::Loops)
   ) u_walk (
     .clk_i, .rst_ni, .start_i(start), .uop_i(`TW_FIELD(gemm, uop, insn_i)), .uops_i(`TW_FIELD(gemm, uops, insn_i)),
     .counts_i(counts), .bases_i(bases), .steps_i(steps), .step_i(walk_valid && !stop_i),
@@ -95,11 +96,14 @@ module tw_gemm (
   logic [3:0]  push_q;
   logic [7:0]  zero_point_q;
   logic [31:0] ordinal_q;
+  logic [1:0]  starts_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       ordinal_q <= '1;
-    end else if (start) begin
-      ordinal_q <= ordinal_q + 1'b1;
+      starts_q  <= '0;
+    end else begin
+      if (start) ordinal_q <= ordinal_q + 1'b1;
+      starts_q <= {starts_q[0], start};
     end
   end
   always_ff @(posedge clk_i) begin
@@ -116,7 +120,6 @@ module tw_gemm (
   logic [8*(StMul+1)-1:8] zero_points_q;
   logic [3*OffW-1:0]     offsets_q;
   logic                  range_q;
-  logic [31:0]           ordinal1_q, ordinal2_q;
   logic [SumW-1:0]       acc_sum_q, inp_sum_q, wgt_sum_q;
   logic                  range2_q;
   logic [tw_cfg_pkg::AccW*Stages-1:tw_cfg_pkg::AccW*3] acc_at_q;
@@ -125,7 +128,8 @@ module tw_gemm (
   assign bad = range2_q || acc_sum_q >= SumW'(tw_cfg_pkg::AccDepth) || inp_sum_q >= SumW'(tw_cfg_pkg::InpDepth) ||
                wgt_sum_q >= SumW'(tw_cfg_pkg::WgtDepth);
   assign trap_o = valid_q[StIndex] && bad && !stop_i;
-  assign trap_ordinal_o = ordinal2_q;
+  // Less what has started since the issue.
+  assign trap_ordinal_o = ordinal_q - 32'(starts_q[0]) - 32'(starts_q[1]);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -146,8 +150,6 @@ module tw_gemm (
     offsets_q  <= walk_offsets;
     range_q    <= walk_range;
     range2_q   <= range_q;
-    ordinal1_q <= ordinal_q;
-    ordinal2_q <= ordinal1_q;
     acc_sum_q  <= SumW'(uop_data_i[tw_cfg_pkg::AccW-1:0]) + SumW'(offsets_q[0 +: OffW]);
     inp_sum_q  <= SumW'(uop_data_i[tw_cfg_pkg::AccW +: tw_cfg_pkg::InpW]) + SumW'(offsets_q[OffW +: OffW]);
     wgt_sum_q  <= SumW'(uop_data_i[tw_cfg_pkg::AccW + tw_cfg_pkg::InpW +: tw_cfg_pkg::WgtW]) +

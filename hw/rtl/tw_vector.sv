@@ -5,7 +5,7 @@
 //
 // Stages: 0 issue (micro-op memory) | 1 index | 2 operand read | 3 operands; simple operations compute and write in 4 |
 // deep: 3 to 7 scale, 8 assemble, write in 9; a quantized addition enters the lanes thrice, its sum five cycles after its
-// first operand.
+// first operand. Serial lanes scale for PassCycles instead of five, and passes are issued so far apart.
 module tw_vector (
   input  logic                           clk_i,
   input  logic                           rst_ni,
@@ -50,7 +50,8 @@ module tw_vector (
   localparam int unsigned E = tw_cfg_pkg::RowElements;
   localparam int unsigned LanesV = tw_cfg_pkg::VectorLanes;
   localparam int unsigned SlicesV = E / LanesV;
-  localparam int unsigned SlicesR = E / tw_cfg_pkg::RequantLanes;
+  localparam int unsigned LanesR = tw_cfg_pkg::RequantLanes;
+  localparam int unsigned SlicesR = E / LanesR;
   localparam int unsigned SlicesMax = SlicesV > SlicesR ? SlicesV : SlicesR;
   localparam int unsigned SliceW = SlicesMax > 1 ? $clog2(SlicesMax) : 1;
   localparam int unsigned IndexW = tw_cfg_pkg::VecW;
@@ -88,9 +89,10 @@ module tw_vector (
   // Start of instructions.
   typedef enum logic [1:0] {StIdle, StDrain, StDesc, StRun} state_e;
   state_e             state_q;
-  logic [BodyW-1:0]   cur_q, body;
+  logic [BodyW-1:0]   cur_q;
   logic [3:0]         cur_push_q;
   logic [31:0]        ordinal_q;
+  logic [1:0]         starts_q;
   logic               deep_q, prev_deep_q;
   logic [4:0]         drain_q;
   logic [DescCountW-1:0] desc_q;
@@ -98,7 +100,7 @@ module tw_vector (
   logic               head_deep, head_desc, direct, start, launch, desc_range, issue, step, walk_valid, walk_last, walk_range;
   logic [SliceW-1:0]  slice_q;
   logic [1:0]         phase_q;
-  logic               last_pass;
+  logic               last_pass, pass_first, pass_last;
   logic [3*OffW-1:0]  walk_offsets;
   logic               cur_needs_desc, cur_lut;
   logic [DescCountW-1:0] desc_last;
@@ -124,16 +126,17 @@ module tw_vector (
   assign launch = (start && direct) ||
                   (state_q == StDrain && drain_q == '0 && !cur_needs_desc && !stop_i) ||
                   (state_q == StDesc && desc_q == desc_last && !stop_i);
-  assign body = !launch ? '0 : start ? insn_i : cur_q;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       state_q     <= StIdle;
       ordinal_q   <= '1;
+      starts_q    <= '0;
       prev_deep_q <= 1'b0;
       drain_q     <= '0;
     end else begin
       if (start) ordinal_q <= ordinal_q + 1'b1;
+      starts_q <= {starts_q[0], start};
       if (start) prev_deep_q <= head_deep;
       if (issue) drain_q <= DrainCycles;
       else if (drain_q != '0) drain_q <= drain_q - 1'b1;
@@ -192,7 +195,7 @@ module tw_vector (
   logic               is_qadd, slice_last;
   assign is_qadd    = ctl.op == tw_isa_pkg::VecQadd;
   assign slice_last = slice_q == (deep_q ? SliceW'(SlicesR - 1) : SliceW'(SlicesV - 1));
-  assign last_pass  = slice_last && (!is_qadd || phase_q == 2'd2);
+  assign last_pass  = slice_last && (!is_qadd || phase_q == 2'd2) && pass_last;
   assign issue      = state_q == StRun && walk_valid && !stop_i;
   assign step       = issue && last_pass;
 
@@ -200,7 +203,7 @@ module tw_vector (
     if (!rst_ni || launch) begin
       slice_q <= '0;
       phase_q <= '0;
-    end else if (issue) begin
+    end else if (issue && pass_last) begin
       if (is_qadd && phase_q != 2'd2) begin
         phase_q <= phase_q + 1'b1;
       end else begin
@@ -210,27 +213,43 @@ module tw_vector (
     end
   end
 
+  // Cycles of a pass: one, but for serial lanes.
+  if (tw_cfg_pkg::RequantSerial != 0) begin : gen_serial
+    localparam int unsigned CountW = $clog2(tw_cfg_pkg::PassCycles);
+    logic [CountW-1:0] cycle_q;
+    assign pass_first = !deep_q || cycle_q == '0;
+    assign pass_last  = !deep_q || cycle_q == CountW'(tw_cfg_pkg::PassCycles - 1);
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni || launch) cycle_q <= '0;
+      else if (issue) cycle_q <= pass_last ? '0 : cycle_q + 1'b1;
+    end
+  end else begin : gen_parallel
+    assign pass_first = 1'b1;
+    assign pass_last  = 1'b1;
+  end
+
   logic [3*IndexW-1:0] bases;
   logic [9*IndexW-1:0] steps;
   logic [3*tw_cfg_pkg::LoopW-1:0] counts;
-  // Fields are taken apart only at an instruction's launch.
+  // The walk begins with the start and waits for the launch. Fields are taken apart only while there is an instruction.
   always_comb begin
-    counts = '0;
-    bases = '0;
-    steps = '0;
-    if (launch) begin
-      counts = {`TW_FIELD(vector, count2, body), `TW_FIELD(vector, count1, body), `TW_FIELD(vector, count0, body)};
-      bases = {`TW_FIELD(vector, b_at, body), `TW_FIELD(vector, a_at, body), `TW_FIELD(vector, dst_at, body)};
-      steps = {`TW_FIELD(vector, b2, body), `TW_FIELD(vector, a2, body), `TW_FIELD(vector, dst2, body),
-                   `TW_FIELD(vector, b1, body), `TW_FIELD(vector, a1, body), `TW_FIELD(vector, dst1, body),
-                   `TW_FIELD(vector, b0, body), `TW_FIELD(vector, a0, body), `TW_FIELD(vector, dst0, body)};
+    counts = 'x;
+    bases = 'x;
+    steps = 'x;
+    if (insn_valid_i) begin
+      counts = {`TW_FIELD(vector, count2, insn_i), `TW_FIELD(vector, count1, insn_i), `TW_FIELD(vector, count0, insn_i)};
+      bases = {`TW_FIELD(vector, b_at, insn_i), `TW_FIELD(vector, a_at, insn_i), `TW_FIELD(vector, dst_at, insn_i)};
+      steps = {`TW_FIELD(vector, b2, insn_i), `TW_FIELD(vector, a2, insn_i), `TW_FIELD(vector, dst2, insn_i),
+                   `TW_FIELD(vector, b1, insn_i), `TW_FIELD(vector, a1, insn_i), `TW_FIELD(vector, dst1, insn_i),
+                   `TW_FIELD(vector, b0, insn_i), `TW_FIELD(vector, a0, insn_i), `TW_FIELD(vector, dst0, insn_i)};
     end
   end
 
   tw_walk #(
-    .UopW(tw_cfg_pkg::VuopW), .UopDepth(tw_cfg_pkg::VectorUopDepth), .LoopW(tw_cfg_pkg::LoopW), .IndexW(IndexW)
+    .UopW(tw_cfg_pkg::VuopW), .UopDepth(tw_cfg_pkg::VectorUopDepth), .LoopW(tw_cfg_pkg::LoopW), .IndexW(IndexW),
+    .Loops(tw_cfg_pkg::Loops)
   ) u_walk (
-    .clk_i, .rst_ni, .start_i(launch), .uop_i(`TW_FIELD(vector, uop, body)), .uops_i(`TW_FIELD(vector, uops, body)),
+    .clk_i, .rst_ni, .start_i(start), .uop_i(`TW_FIELD(vector, uop, insn_i)), .uops_i(`TW_FIELD(vector, uops, insn_i)),
     .counts_i(counts), .bases_i(bases), .steps_i(steps), .step_i(step),
     .valid_o(walk_valid), .last_o(walk_last), .uop_range_o(walk_range), .uop_o(uop_addr_o), .offsets_o(walk_offsets)
   );
@@ -241,7 +260,7 @@ module tw_vector (
   ctl_t              ctl1_q, ctl2_q, ctl3_q;
   tag_t              tag0, tag1_q, tag2_q, tag3_q;
   logic              range1_q, range2_q;
-  logic [31:0]       ordinal1_q, ordinal2_q;
+  logic [31:0]       ordinal2;
   logic [3*OffW-1:0] offsets1_q;
   logic [SumW-1:0]   dst2_q, a2_q, b2_q;
   logic [IndexW-1:0] dst3_q, a3_q, b3_q;
@@ -258,7 +277,7 @@ module tw_vector (
       valid_q <= '0;
     end else begin
       valid_q <= {valid_q[2] && !uop_trap && !stop_i, valid_q[1] && !uop_trap && !stop_i,
-                  issue && !(is_qadd && phase_q == 2'd2) && !uop_trap};
+                  issue && pass_first && !(is_qadd && phase_q == 2'd2) && !uop_trap};
     end
   end
 
@@ -267,14 +286,12 @@ module tw_vector (
       ctl1_q     <= ctl;
       tag1_q     <= tag0;
       range1_q   <= walk_range;
-      ordinal1_q <= ordinal_q;
       offsets1_q <= walk_offsets;
     end
     if (valid_q[1]) begin
       ctl2_q     <= ctl1_q;
       tag2_q     <= tag1_q;
       range2_q   <= range1_q;
-      ordinal2_q <= ordinal1_q;
       dst2_q     <= SumW'(uop_data_i[0 +: IndexW]) + SumW'(offsets1_q[0 +: OffW]);
       a2_q       <= SumW'(uop_data_i[IndexW +: IndexW]) + SumW'(offsets1_q[OffW +: OffW]);
       b2_q       <= SumW'(uop_data_i[2*IndexW +: IndexW]) + SumW'(offsets1_q[2*OffW +: OffW]);
@@ -318,14 +335,18 @@ module tw_vector (
   assign uop_trap  = valid_q[2] && bad && !stop_i;
   assign desc_trap = state_q == StDesc && desc_q == '0 && desc_range && !stop_i;
   assign trap_o = uop_trap || desc_trap;
-  assign trap_ordinal_o = uop_trap ? ordinal2_q : ordinal_q;
-  assign read_ordinal_o = ordinal2_q;
+  assign trap_ordinal_o = uop_trap ? ordinal2 : ordinal_q;
+  // Less what has started since the issue.
+  assign ordinal2 = ordinal_q - 32'(starts_q[0]) - 32'(starts_q[1]);
+  assign read_ordinal_o = ordinal2;
 
   logic read2;
   assign read2 = valid_q[2] && !bad && !stop_i;
   assign acc_re_o = {read2 && ctl2_q.b == tw_isa_pkg::SrcAcc, read2 && ({1'b0, ctl2_q.a} == tw_isa_pkg::SrcAcc || mac2)};
   assign out_re_o = {read2 && ctl2_q.b == tw_isa_pkg::SrcOut, read2 && {1'b0, ctl2_q.a} == tw_isa_pkg::SrcOut};
-  assign inp_re_o = {read2 && ctl2_q.b == tw_isa_pkg::SrcInp, read2 && {1'b0, ctl2_q.a} == tw_isa_pkg::SrcInp};
+  // Inp is only reached where its rows are out's; the decoder sees to that.
+  localparam bit Inp = tw_cfg_pkg::VectorReachesInp != 0;
+  assign inp_re_o = {Inp && read2 && ctl2_q.b == tw_isa_pkg::SrcInp, Inp && read2 && {1'b0, ctl2_q.a} == tw_isa_pkg::SrcInp};
   // A multiply-accumulate reads its destination through operand a's port, which its int8 operand leaves free.
   assign acc_raddr_o = {tw_cfg_pkg::AccW'(b2_q), tw_cfg_pkg::AccW'(mac2 ? dst2_q : a2_q)};
   assign out_raddr_o = {OutW'(b2_q), OutW'(a2_q)};
@@ -342,20 +363,23 @@ module tw_vector (
   logic [1:0]        wr_dst_q, wr1_dst_q;
   logic [3:0]        wr_push_q;
   logic [IndexW-1:0] wr_at_q, wr1_at_q;
-  logic [E*32-1:0]   wr_row_q, wr1_row_q, simple_row, deep_row, new_row;
+  logic [E*32-1:0]   wr_row_q, wr1_row;
+  logic [LanesV*32-1:0] simple_part;
+  logic [LanesR*32-1:0] deep_result, deep_part;
+  logic [SliceW-1:0] deep_slice;
 
   // Stage 3, simple operations.
   logic                 simple3, fwd_a0, fwd_a1, fwd_b0, fwd_b1;
   logic [LanesV*32-1:0] sa, sb, sc, sr;
-  logic [E*32-1:0]      a_full, b_full, c_full, simple_buf_q;
+  logic [E*32-1:0]      a_full, b_full, c_full;
   logic [E*8-1:0]       a_bytes, b_bytes;
   assign simple3 = valid_q[3] && !is_deep(ctl3_q.op);
   assign fwd_a0 = wr_valid_q && wr_dst_q == ctl3_q.a && wr_at_q == a3_q;
   assign fwd_a1 = wr1_valid_q && wr1_dst_q == ctl3_q.a && wr1_at_q == a3_q;
   assign fwd_b0 = wr_valid_q && {1'b0, wr_dst_q} == ctl3_q.b && wr_at_q == b3_q;
   assign fwd_b1 = wr1_valid_q && {1'b0, wr1_dst_q} == ctl3_q.b && wr1_at_q == b3_q;
-  assign a_bytes = {1'b0, ctl3_q.a} == tw_isa_pkg::SrcOut ? out_rdata_i[0 +: E*8] : inp_rdata_i[0 +: E*8];
-  assign b_bytes = ctl3_q.b == tw_isa_pkg::SrcOut ? out_rdata_i[E*8 +: E*8] : inp_rdata_i[E*8 +: E*8];
+  assign a_bytes = !Inp || {1'b0, ctl3_q.a} == tw_isa_pkg::SrcOut ? out_rdata_i[0 +: E*8] : inp_rdata_i[0 +: E*8];
+  assign b_bytes = !Inp || ctl3_q.b == tw_isa_pkg::SrcOut ? out_rdata_i[E*8 +: E*8] : inp_rdata_i[E*8 +: E*8];
 
   // The bias, multiplier and shift of each channel of the param entry that was read.
   logic [Bo*32-1:0] p_bias, p_multiplier;
@@ -363,9 +387,9 @@ module tw_vector (
   logic             param3;
   assign param3 = valid_q[3] && ctl3_q.b == tw_isa_pkg::SrcParam;
   always_comb begin
-    p_bias = '0;
-    p_multiplier = '0;
-    p_shift = '0;
+    p_bias = 'x;
+    p_multiplier = 'x;
+    p_shift = 'x;
     if (param3) begin
       for (int unsigned c = 0; c < Bo; c++) begin
         for (int unsigned k = 0; k < 4; k++) begin
@@ -380,28 +404,28 @@ module tw_vector (
   // A multiply-accumulate's row of taps, and its destination as it was.
   logic [Bo*8-1:0] taps;
   always_comb begin
-    taps = '0;
-    c_full = '0;
+    taps = 'x;
+    c_full = 'x;
     if (simple3 && mac3) begin
       taps = param_data_i[(32'(b3_q) % tw_isa_pkg::TapStride)*Bo*8 +: Bo*8];
       if (wr_valid_q && {1'b0, wr_dst_q} == tw_isa_pkg::SrcAcc && wr_at_q == dst3_q) c_full = wr_row_q;
-      else if (wr1_valid_q && {1'b0, wr1_dst_q} == tw_isa_pkg::SrcAcc && wr1_at_q == dst3_q) c_full = wr1_row_q;
+      else if (wr1_valid_q && {1'b0, wr1_dst_q} == tw_isa_pkg::SrcAcc && wr1_at_q == dst3_q) c_full = wr1_row;
       else c_full = acc_rdata_i[0 +: E*32];
     end
   end
 
   always_comb begin
-    a_full = '0;
-    b_full = '0;
+    a_full = 'x;
+    b_full = 'x;
     if (valid_q[3]) begin
       if (simple3 && fwd_a0) a_full = wr_row_q;
-      else if (simple3 && fwd_a1) a_full = wr1_row_q;
+      else if (simple3 && fwd_a1) a_full = wr1_row;
       else if ({1'b0, ctl3_q.a} == tw_isa_pkg::SrcAcc) a_full = acc_rdata_i[0 +: E*32];
       else begin
         for (int unsigned e = 0; e < E; e++) a_full[e*32 +: 32] = {{24{a_bytes[e*8+7]}}, a_bytes[e*8 +: 8]};
       end
       if (simple3 && fwd_b0) b_full = wr_row_q;
-      else if (simple3 && fwd_b1) b_full = wr1_row_q;
+      else if (simple3 && fwd_b1) b_full = wr1_row;
       else if (ctl3_q.b == tw_isa_pkg::SrcAcc) b_full = acc_rdata_i[E*32 +: E*32];
       else if (mac3) begin
         for (int unsigned e = 0; e < E; e++) b_full[e*32 +: 32] = {{24{taps[e % Bo * 8 + 7]}}, taps[e % Bo * 8 +: 8]};
@@ -418,23 +442,17 @@ module tw_vector (
     assign sa = a_full;
     assign sb = b_full;
     assign sc = c_full;
-    assign simple_row = sr;
   end else begin : gen_simple_slices
     assign sa = a_full[32'(tag3_q.slice)*LanesV*32 +: LanesV*32];
     assign sb = b_full[32'(tag3_q.slice)*LanesV*32 +: LanesV*32];
     assign sc = c_full[32'(tag3_q.slice)*LanesV*32 +: LanesV*32];
-    always_comb begin
-      simple_row = '0;
-      if (simple3) simple_row = simple_buf_q;
-      if (simple3) simple_row[32'(tag3_q.slice)*LanesV*32 +: LanesV*32] = sr;
-    end
   end
   for (genvar l = 0; l < LanesV; l++) begin : gen_vector_lane
     logic [63:0] table_word;
     logic [7:0]  looked_up;
     always_comb begin
-      table_word = '0;
-      looked_up = '0;
+      table_word = 'x;
+      looked_up = 'x;
       if (tw_cfg_pkg::VectorLut != 0 && simple3 && ctl3_q.op == tw_isa_pkg::VecLut) begin
         table_word = table_q[sa[l*32 + 3 +: $clog2(TableWords)]];
         looked_up = table_word[32'(sa[l*32 +: 3])*8 +: 8];
@@ -445,8 +463,16 @@ module tw_vector (
       .old_i(sc[l*32 +: 32]), .zero_a_i(d_za), .zero_b_i(d_zb), .looked_up_i(looked_up), .result_o(sr[l*32 +: 32])
     );
   end
-  always_ff @(posedge clk_i) begin
-    if (simple3) simple_buf_q <= simple_row;
+  function automatic logic [31:0] saturated(input logic [31:0] value);
+    saturated = value;
+    if (value[31:7] != {25{value[31]}}) saturated = {{25{value[31]}}, {7{!value[31]}}};
+  endfunction
+  always_comb begin
+    simple_part = 'x;
+    if (simple3) simple_part = sr;
+    if (simple3 && {1'b0, ctl3_q.dst} != tw_isa_pkg::SrcAcc) begin
+      for (int unsigned l = 0; l < LanesV; l++) simple_part[l*32 +: 32] = saturated(sr[l*32 +: 32]);
+    end
   end
 
   // Stages 3 to 8, deep operations.
@@ -458,25 +484,20 @@ module tw_vector (
     .clk_i, .rst_ni, .valid_i(valid_q[3] && is_deep(ctl3_q.op)), .op_i(ctl3_q.op), .single_i(ctl3_q.single),
     .dst_i(ctl3_q.dst), .at_i(dst3_q), .last_i(tag3_q.last), .row_last_i(tag3_q.row_last), .slice_i(tag3_q.slice),
     .second_i(tag3_q.second), .push_i(tag3_q.push), .a_i(a_full), .b_i(b_full), .multiplier_i(p_multiplier),
-    .shift_i(p_shift), .descriptor_i(d), .busy_o(deep_busy), .valid_o(deep_final), .row_o(deep_row), .dst_o(deep_dst),
+    .shift_i(p_shift), .descriptor_i(d), .busy_o(deep_busy), .valid_o(deep_final), .result_o(deep_result), .slice_o(deep_slice), .dst_o(deep_dst),
     .at_o(deep_at), .last_o(deep_last), .row_last_o(deep_row_last), .push_o(deep_push)
   );
 
-  // The row that is complete, narrowed.
-  logic       row_done;
-  logic [1:0] row_dst;
-  assign row_done = (simple3 && tag3_q.row_last) || (deep_final && deep_row_last);
-  assign row_dst  = deep_final ? deep_dst : ctl3_q.dst;
   always_comb begin
-    new_row = '0;
-    if (row_done) new_row = deep_final ? deep_row : simple_row;
-    if (row_done && {1'b0, row_dst} != tw_isa_pkg::SrcAcc) begin
-      for (int unsigned e = 0; e < E; e++) begin
-        if ($signed(new_row[e*32 +: 32]) > 32'sd127) new_row[e*32 +: 32] = 32'd127;
-        else if ($signed(new_row[e*32 +: 32]) < -32'sd128) new_row[e*32 +: 32] = 32'hffff_ff80;
-      end
+    deep_part = 'x;
+    if (deep_final) deep_part = deep_result;
+    if (deep_final && {1'b0, deep_dst} != tw_isa_pkg::SrcAcc) begin
+      for (int unsigned l = 0; l < LanesR; l++) deep_part[l*32 +: 32] = saturated(deep_result[l*32 +: 32]);
     end
   end
+
+  logic row_done;
+  assign row_done = (simple3 && tag3_q.row_last) || (deep_final && deep_row_last);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -488,23 +509,40 @@ module tw_vector (
     end
   end
   always_ff @(posedge clk_i) begin
+    // A row grows in place, by slices.
+    if (deep_final) begin
+      if (SlicesR == 1) wr_row_q[LanesR*32-1:0] <= deep_part;
+      else wr_row_q[32'(deep_slice)*LanesR*32 +: LanesR*32] <= deep_part;
+    end else if (simple3) begin
+      if (SlicesV == 1) wr_row_q[LanesV*32-1:0] <= simple_part;
+      else wr_row_q[32'(tag3_q.slice)*LanesV*32 +: LanesV*32] <= simple_part;
+    end
     if (row_done) begin
-      wr_row_q  <= new_row;
-      wr_dst_q  <= row_dst;
+      wr_dst_q  <= deep_final ? deep_dst : ctl3_q.dst;
       wr_at_q   <= deep_final ? deep_at : dst3_q;
       wr_last_q <= deep_final ? deep_last : tag3_q.last;
       wr_push_q <= deep_final ? deep_push : tag3_q.push;
     end
     if (wr_valid_q) begin
-      wr1_row_q <= wr_row_q;
       wr1_dst_q <= wr_dst_q;
       wr1_at_q  <= wr_at_q;
     end
   end
 
+  // Where a row has several slices, the one that is wanted is not overwritten yet.
+  if (SlicesV == 1) begin : gen_wr1
+    logic [E*32-1:0] wr1_row_q;
+    always_ff @(posedge clk_i) begin
+      if (wr_valid_q) wr1_row_q <= wr_row_q;
+    end
+    assign wr1_row = wr1_row_q;
+  end else begin : gen_no_wr1
+    assign wr1_row = wr_row_q;
+  end
+
   assign acc_we_o  = wr_valid_q && {1'b0, wr_dst_q} == tw_isa_pkg::SrcAcc;
   assign out_we_o  = wr_valid_q && {1'b0, wr_dst_q} == tw_isa_pkg::SrcOut;
-  assign inp_we_o  = wr_valid_q && {1'b0, wr_dst_q} == tw_isa_pkg::SrcInp;
+  assign inp_we_o  = Inp && wr_valid_q && {1'b0, wr_dst_q} == tw_isa_pkg::SrcInp;
   assign waddr_o   = wr_at_q;
   assign wdata32_o = wr_row_q;
   always_comb begin

@@ -1,5 +1,6 @@
 // The deep vector operations on the requantize lanes, stages 3 to 8 of the vector unit: requantize, product, and the sum
 // of two int8 rows, whose operands go through the lanes one after the other and then their sum, five cycles after the first.
+// Serial lanes take one pass after the other.
 module tw_vector_deep #(
   parameter int unsigned SliceW = 1,
   localparam int unsigned E = tw_cfg_pkg::RowElements,
@@ -26,9 +27,10 @@ module tw_vector_deep #(
   input  logic [Bo*8-1:0]   shift_i,
   input  logic [tw_isa_pkg::DescriptorBytes*8-1:0] descriptor_i,
   output logic              busy_o,
-  // The row as far as its slices are done, which is whole with the last.
+  // A slice of a row.
   output logic              valid_o,
-  output logic [E*32-1:0]   row_o,
+  output logic [tw_cfg_pkg::RequantLanes*32-1:0] result_o,
+  output logic [SliceW-1:0] slice_o,
   output logic [1:0]        dst_o,
   output logic [IndexW-1:0] at_o,
   output logic              last_o,
@@ -71,13 +73,12 @@ module tw_vector_deep #(
   assign d_za     = descriptor_i[tw_isa_pkg::DescZeroALsb +: 8];
   assign d_zb     = descriptor_i[tw_isa_pkg::DescZeroBLsb +: 8];
 
-  // Stage k's pass stands beside what entered the lanes k - 3 cycles ago.
-  logic                 entry_valid, sum_entry;
-  pass_t                pass3, entry, pass4_q, pass5_q, pass6_q, pass7_q, pass8_q;
+  // Stage k's pass stands beside what entered the lanes k - 3 cycles ago; in serial lanes it stands in 8 all the while.
+  logic                 entry_valid, sum_entry, scaled_valid;
+  pass_t                pass3, entry, pass8_q, scaled_pass;
   logic [8:4]           valid_q;
   logic [LanesR*32-1:0] x, multiplier, scaled, result, hold_q;
   logic [LanesR*8-1:0]  shift;
-  logic [E*32-1:0]      row_q;
 
   assign pass3.single   = single_i;
   assign pass3.dst      = dst_i;
@@ -88,10 +89,10 @@ module tw_vector_deep #(
   assign pass3.kind     = op_i != tw_isa_pkg::VecQadd ? KindFinal : (second_i ? KindB : KindA);
   assign pass3.push     = push_i;
 
-  assign sum_entry   = valid_q[7] && pass7_q.kind == KindB;
+  assign sum_entry   = scaled_valid && scaled_pass.kind == KindB;
   assign entry_valid = sum_entry || valid_i;
   always_comb begin
-    entry = sum_entry ? pass7_q : pass3;
+    entry = sum_entry ? scaled_pass : pass3;
     if (sum_entry) entry.kind = KindSum;
   end
 
@@ -102,10 +103,10 @@ module tw_vector_deep #(
   logic [Channels*8-1:0]  slice_shift;
   int unsigned            first_channel;
   always_comb begin
-    slice_a = '0;
-    slice_b = '0;
-    slice_multiplier = '0;
-    slice_shift = '0;
+    slice_a = 'x;
+    slice_b = 'x;
+    slice_multiplier = 'x;
+    slice_shift = 'x;
     first_channel = 0;
     if (valid_i) begin
       if (SlicesR == 1) begin
@@ -131,10 +132,10 @@ module tw_vector_deep #(
     assign a8 = av[7:0];
     assign b8 = bv[7:0];
     always_comb begin
-      da = '0;
-      db = '0;
-      prod = '0;
-      dx = '0;
+      da = 'x;
+      db = 'x;
+      prod = 'x;
+      dx = 'x;
       if (valid_i) begin
         da = {a8[7], a8} - {d_za[7], d_za};
         db = {b8[7], b8} - {d_zb[7], d_zb};
@@ -143,9 +144,9 @@ module tw_vector_deep #(
       end
     end
     always_comb begin
-      xl = '0;
-      ml = '0;
-      sl = '0;
+      xl = 'x;
+      ml = 'x;
+      sl = 'x;
       if (valid_i) begin
         xl = av + bv;
         ml = slice_multiplier[(l % Channels)*32 +: 32];
@@ -171,40 +172,66 @@ module tw_vector_deep #(
     assign multiplier[l*32 +: 32] = ml;
     assign shift[l*8 +: 8] = sl;
 
-    tw_requant_lane u_lane (
-      .clk_i, .en_i({valid_q[7:4], entry_valid}), .x_i(x[l*32 +: 32]), .multiplier_i(multiplier[l*32 +: 32]),
-      .shift_i(shift[l*8 +: 8]), .single_i(entry.single), .zero_point_i(d_zero), .lo_i(d_lo), .hi_i(d_hi),
-      .scaled_o(scaled[l*32 +: 32]), .result_o(result[l*32 +: 32])
-    );
+    if (tw_cfg_pkg::RequantSerial != 0) begin : gen_serial
+      tw_requant_serial u_lane (
+        .clk_i, .rst_ni, .load_i(entry_valid), .x_i(x[l*32 +: 32]), .multiplier_i(multiplier[l*32 +: 32]),
+        .shift_i(shift[l*8 +: 8]), .single_i(entry.single), .raw_i(entry.kind == KindA || entry.kind == KindB),
+        .zero_point_i(d_zero), .lo_i(d_lo), .hi_i(d_hi), .result_o(result[l*32 +: 32])
+      );
+      assign scaled[l*32 +: 32] = result[l*32 +: 32];
+    end else begin : gen_parallel
+      tw_requant_lane u_lane (
+        .clk_i, .en_i({valid_q[7:4], entry_valid}), .x_i(x[l*32 +: 32]), .multiplier_i(multiplier[l*32 +: 32]),
+        .shift_i(shift[l*8 +: 8]), .single_i(entry.single), .zero_point_i(d_zero), .lo_i(d_lo), .hi_i(d_hi),
+        .scaled_o(scaled[l*32 +: 32]), .result_o(result[l*32 +: 32])
+      );
+    end
   end
 
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      valid_q <= '0;
-    end else begin
-      valid_q <= {valid_q[7] && (pass7_q.kind == KindFinal || pass7_q.kind == KindSum), valid_q[6:4], entry_valid};
+  if (tw_cfg_pkg::RequantSerial != 0) begin : gen_serial_passes
+    localparam int unsigned CountW = $clog2(tw_cfg_pkg::PassCycles);
+    logic [CountW-1:0] count_q;
+    logic              active_q, pass_done;
+    assign pass_done    = active_q && count_q == '0;
+    logic              unused_valid;
+    assign valid_q      = '0;
+    assign unused_valid = ^valid_q;
+    assign scaled_valid = pass_done;
+    assign scaled_pass  = pass8_q;
+    assign valid_o      = pass_done && (pass8_q.kind == KindFinal || pass8_q.kind == KindSum);
+    assign busy_o       = active_q;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) active_q <= 1'b0;
+      else if (entry_valid) active_q <= 1'b1;
+      else if (pass_done) active_q <= 1'b0;
+    end
+    always_ff @(posedge clk_i) begin
+      count_q <= entry_valid ? CountW'(tw_cfg_pkg::PassCycles - 1) : count_q - 1'b1;
+      if (entry_valid) pass8_q <= entry;
+    end
+  end else begin : gen_parallel_passes
+    pass_t pass4_q, pass5_q, pass6_q, pass7_q;
+    assign busy_o       = |valid_q;
+    assign scaled_valid = valid_q[7];
+    assign scaled_pass  = pass7_q;
+    assign valid_o      = valid_q[8];
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) begin
+        valid_q <= '0;
+      end else begin
+        valid_q <= {valid_q[7] && (pass7_q.kind == KindFinal || pass7_q.kind == KindSum), valid_q[6:4], entry_valid};
+      end
+    end
+    always_ff @(posedge clk_i) begin
+      {pass8_q, pass7_q, pass6_q, pass5_q, pass4_q} <= {pass7_q, pass6_q, pass5_q, pass4_q, entry};
     end
   end
   always_ff @(posedge clk_i) begin
-    {pass8_q, pass7_q, pass6_q, pass5_q, pass4_q} <= {pass7_q, pass6_q, pass5_q, pass4_q, entry};
-    if (valid_q[7] && pass7_q.kind == KindA) hold_q <= scaled;
+    if (scaled_valid && scaled_pass.kind == KindA) hold_q <= scaled;
   end
 
-  if (SlicesR == 1) begin : gen_whole
-    assign row_o = result;
-  end else begin : gen_slices
-    always_comb begin
-      row_o = '0;
-      if (valid_o) row_o = row_q;
-      if (valid_o) row_o[32'(pass8_q.slice)*LanesR*32 +: LanesR*32] = result;
-    end
-  end
-  always_ff @(posedge clk_i) begin
-    if (valid_o) row_q <= row_o;
-  end
-
-  assign busy_o     = |valid_q;
-  assign valid_o    = valid_q[8];
+  assign result_o   = result;
+  assign slice_o    = pass8_q.slice;
   assign dst_o      = pass8_q.dst;
   assign at_o       = pass8_q.at;
   assign last_o     = pass8_q.last;

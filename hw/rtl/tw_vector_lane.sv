@@ -15,14 +15,17 @@ module tw_vector_lane (
   output logic [31:0] result_o
 );
 
-  logic less;
+  // One adder: the sum, or the difference with b, or with clip's upper bound, whose sign says what is less.
+  logic        less, subtract;
+  logic [31:0] other;
+  logic [32:0] sum;
 
   logic [8:0]  da, db;
   logic [17:0] product;
   always_comb begin
-    da = '0;
-    db = '0;
-    product = '0;
+    da = 'x;
+    db = 'x;
+    product = 'x;
     if (tw_cfg_pkg::VectorMac != 0 && en_i && op_i == tw_isa_pkg::VecMac) begin
       da = {a_i[7], a_i[7:0]} - {zero_a_i[7], zero_a_i};
       db = {b_i[7], b_i[7:0]} - {zero_b_i[7], zero_b_i};
@@ -31,20 +34,26 @@ module tw_vector_lane (
   end
 
   always_comb begin
-    result_o = '0;
-    less = 1'b0;
+    result_o = 'x;
+    subtract = 'x;
+    other = 'x;
+    sum = 'x;
+    less = 'x;
     if (en_i) begin
-      less = $signed(a_i) < $signed(b_i);
+      subtract = op_i != tw_isa_pkg::VecAdd;
+      other = op_i == tw_isa_pkg::VecClip ? hi_i : b_i;
+      sum = {a_i[31], a_i} + ({other[31], other} ^ {33{subtract}}) + {32'd0, subtract};
+      less = sum[32];
       case (op_i)
         tw_isa_pkg::VecMin: result_o = less ? a_i : b_i;
         tw_isa_pkg::VecMax: result_o = less ? b_i : a_i;
-        tw_isa_pkg::VecAdd: result_o = a_i + b_i;
-        tw_isa_pkg::VecSub: result_o = a_i - b_i;
+        tw_isa_pkg::VecAdd: result_o = sum[31:0];
+        tw_isa_pkg::VecSub: result_o = sum[31:0];
         // Alone in its expression: beside an unsigned operand the shift would not keep the sign.
         tw_isa_pkg::VecShr: if (tw_cfg_pkg::VectorShift != 0) result_o = $signed(a_i) >>> b_i[4:0];
         tw_isa_pkg::VecShl: result_o = tw_cfg_pkg::VectorShift != 0 ? a_i << b_i[4:0] : a_i;
         tw_isa_pkg::VecClip: begin
-          result_o = ($signed(a_i) > $signed(hi_i)) ? hi_i : a_i;
+          result_o = less ? a_i : hi_i;
           if ($signed(result_o) < $signed(lo_i)) result_o = lo_i;
         end
         tw_isa_pkg::VecMac: result_o = old_i + {{14{product[17]}}, product};

@@ -1,10 +1,11 @@
 // Walks a range of micro-ops under three loops, one micro-op a step: the micro-op's address and the offset of each of
-// three operands. A new instruction can begin in the cycle after the last step.
+// three operands. A new instruction can begin in the cycle after the last step. With two loops the innermost is not there.
 module tw_walk #(
   parameter int unsigned UopW = 10,
   parameter int unsigned UopDepth = 1024,
   parameter int unsigned LoopW = 11,
   parameter int unsigned IndexW = 11,
+  parameter int unsigned Loops = 3,
   localparam int unsigned CountW = $clog2(UopDepth + 1),
   localparam int unsigned OffW = IndexW + 1
 ) (
@@ -36,7 +37,7 @@ module tw_walk #(
   logic                last_u, last_2, last_1, last_0;
 
   assign last_u = u_q == uops_q - 1'b1;
-  assign last_2 = l2_q == counts_q[2*LoopW +: LoopW] - 1'b1;
+  assign last_2 = Loops < 3 || l2_q == counts_q[2*LoopW +: LoopW] - 1'b1;
   assign last_1 = l1_q == counts_q[1*LoopW +: LoopW] - 1'b1;
   assign last_0 = l0_q == counts_q[0*LoopW +: LoopW] - 1'b1;
 

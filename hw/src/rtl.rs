@@ -19,6 +19,7 @@ sources!(
     "tw_bursts.sv",
     "tw_rows.sv",
     "tw_realign.sv",
+    "tw_ram.sv",
     "tw_bank.sv",
     "tw_spad.sv",
     "tw_walk.sv",
@@ -26,6 +27,7 @@ sources!(
     "tw_gemm_zero.sv",
     "tw_gemm.sv",
     "tw_requant_lane.sv",
+    "tw_requant_serial.sv",
     "tw_vector_lane.sv",
     "tw_vector_deep.sv",
     "tw_vector.sv",
@@ -40,6 +42,10 @@ sources!(
     "tw_axi_lite.sv",
     "tw_axi.sv",
 );
+
+/// Modules that a flow may take in place of those of the same name in [`SOURCES`], by the kind of part that they are for
+/// (`cells/KIND/NAME.sv`): `lut` for fabrics without multipliers.
+pub const CELLS: &[(&str, &str)] = &[("cells/lut/tw_gemm_lane.sv", include_str!("../rtl/cells/lut/tw_gemm_lane.sv"))];
 
 /// The top module.
 pub const TOP: &str = "tw_core";

@@ -43,6 +43,9 @@ pub const PAGE_BYTES: u32 = 4096;
 /// Beats of fetch's longest burst where its buffer takes as many.
 const FETCH_BURST_BEATS: u32 = 16;
 
+/// Cycles of a pass through a serial requantize lane.
+const SERIAL_PASS_CYCLES: u32 = 48;
+
 /// Field widths of the instruction set that depend on the configuration.
 pub type Widths = [u32; WidthName::COUNT];
 
@@ -266,6 +269,16 @@ impl HwConfig {
     /// Bytes of a stored vector micro-op, a power of two.
     pub fn vector_uop_bytes(&self) -> u32 {
         (3 * self.vector_index_bits()).div_ceil(8).next_power_of_two()
+    }
+
+    /// Cycles from one pass through the requantize lanes to the next.
+    pub fn pass_cycles(&self) -> u32 {
+        if self.requant_serial { SERIAL_PASS_CYCLES } else { 1 }
+    }
+
+    /// Cycles that a row takes on the requantize lanes, where an operation needs so many passes.
+    pub fn deep_row_cycles(&self, passes: u32) -> u32 {
+        self.row_elements().div_ceil(self.requant_lanes) * passes * self.pass_cycles()
     }
 
     /// Cycles that reading a descriptor takes: one for each param entry that it covers.

@@ -199,6 +199,8 @@ params! {
         "Elements a cycle of the simple vector operations; divides batch x block_out.";
     requant_lanes: u32 = 8, "lanes", Legal::PowerOfTwo(1, 1024), "RequantLanes",
         "Elements a cycle of requantize, mul and quantized add; divides batch x block_out.";
+    requant_serial: bool = false, "", Legal::Flag, "RequantSerial",
+        "The requantize lanes multiply by two bits a cycle: a tenth of the logic, and 48 cycles a pass instead of one.";
     vector_shift: bool = true, "", Legal::Flag, "VectorShift",
         "The shift operations are built.";
     vector_mul: bool = true, "", Legal::Flag, "VectorMul",

@@ -1,6 +1,6 @@
 //! The gemm and vector units: times that depend on the instruction and the one before it alone.
 
-use super::ports::{Collision, Indices, MicroOps, Ports, Use, Walk};
+use super::ports::{Accesses, Collision, Indices, MicroOps, Ports, Use, Walk};
 use super::slots::Time;
 use super::states::Layers;
 use crate::functional::loops::Affine;
@@ -68,7 +68,7 @@ pub(super) fn gemm_ports(
     let loops = Affine::from(x);
     let mut add = |mem, write, delay: Time, operand| {
         let indices = Indices { micro_ops: Rc::clone(uops), loops, operand };
-        let walk = Walk::Rows { indices, every: 1, busy: 1, of: 1 };
+        let walk = Walk::Rows { indices, every: 1, accesses: Accesses::EACH };
         let from = t.first + delay;
         let to = (from + extent.micro_ops).min(extent.end);
         let used = Use { unit: Unit::Gemm, ordinal, from, to, walk };
@@ -82,28 +82,38 @@ pub(super) fn gemm_ports(
 
 /// Adds a vector instruction's accesses to the ports that units share.
 pub(super) fn vector_ports(
+    config: &HwConfig,
     ports: &mut Ports,
     x: &Vector,
     uops: &Rc<MicroOps>,
     (t, extent): (Times, Extent),
     ordinal: u32,
 ) -> Option<Collision> {
-    let (busy, of) = if x.op == VecOp::Qadd { (2, 3) } else { (1, 1) };
+    let apart = if x.op.is_deep() { Time::from(config.pass_cycles()) } else { 1 };
+    let reads =
+        if x.op == VecOp::Qadd { Accesses { count: 2, apart, of: 3 } } else { Accesses { count: 1, apart, of: 1 } };
     let loops = Affine::from(x);
-    let mut add = |mem: Option<Mem>, write, from, to: Time, operand, (busy, of)| {
+    let mut add = |mem: Option<Mem>, write, from, to: Time, operand, accesses| {
         let indices = Indices { micro_ops: Rc::clone(uops), loops, operand };
-        let walk = Walk::Rows { indices, every: t.step, busy, of };
+        let walk = Walk::Rows { indices, every: t.step, accesses };
         let to = to.min(extent.end);
         ports.add(mem.filter(|m| Ports::shares(*m))?, write, Use { unit: Unit::Vector, ordinal, from, to, walk })
     };
     // The cycle behind the last row's issue.
     let issued = t.first + extent.micro_ops * t.step;
     let (from, to) = (t.first + READ, issued + READ);
-    let a = add(x.a.mem(), false, from, to, 1, (busy, of));
-    let b = add(x.b.mem(), false, from, to, 2, (busy, of));
-    let old = if x.op.reads_dst() { add(Some(x.dst.mem()), false, from, to, 0, (busy, of)) } else { None };
+    let a = add(x.a.mem(), false, from, to, 1, reads);
+    let b = add(x.b.mem(), false, from, to, 2, reads);
+    let old = if x.op.reads_dst() { add(Some(x.dst.mem()), false, from, to, 0, reads) } else { None };
     let write = t.retire - t.last;
-    let dst = add(Some(x.dst.mem()), true, t.first + t.step - 1 + write, issued + write, 0, (1, t.step));
+    let dst = add(
+        Some(x.dst.mem()),
+        true,
+        t.first + t.step - 1 + write,
+        issued + write,
+        0,
+        Accesses { count: 1, apart: 1, of: t.step },
+    );
     [a, b, old, dst].into_iter().flatten().min()
 }
 
@@ -141,8 +151,11 @@ impl Compute {
     /// A vector instruction starts.
     pub(super) fn vector(&mut self, config: &HwConfig, x: &Vector, at: Time) -> Times {
         let deep = x.op.is_deep();
-        let lanes = if deep { config.requant_lanes } else { config.vector_lanes };
-        let step = Time::from(config.row_elements() / lanes) * if x.op == VecOp::Qadd { 3 } else { 1 };
+        let step = Time::from(if deep {
+            config.deep_row_cycles(if x.op == VecOp::Qadd { 3 } else { 1 })
+        } else {
+            config.row_elements() / config.vector_lanes
+        });
         let constants = x.op.needs_descriptor(x.b);
         let drained = (at + 1).max(self.last_issue.map_or(0, |last| last + DRAIN));
         let first = if constants {
@@ -156,6 +169,8 @@ impl Compute {
         let last = first + x.micro_ops() * step - 1;
         let write = match (deep, x.op) {
             (false, _) => 4,
+            // In the pass's last cycle most of what follows its issue is over.
+            (true, _) if config.requant_serial => 5,
             (true, VecOp::Qadd) => 12,
             (true, _) => 9,
         };

@@ -540,7 +540,7 @@ impl<'a, W: Work> Engine<'a, W> {
     fn use_ports(&mut self, op: &Op, micro_ops: Option<&Rc<MicroOps>>, when: (Times, Extent), ordinal: u32) {
         let found = match (op, micro_ops) {
             (Op::Gemm(x), Some(uops)) => compute::gemm_ports(self.config, &mut self.ports, x, uops, when, ordinal),
-            (Op::Vector(x), Some(uops)) => compute::vector_ports(&mut self.ports, x, uops, when, ordinal),
+            (Op::Vector(x), Some(uops)) => compute::vector_ports(self.config, &mut self.ports, x, uops, when, ordinal),
             _ => None,
         };
         self.collide(found);

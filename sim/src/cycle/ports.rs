@@ -68,11 +68,28 @@ pub(super) struct Bytes {
     pub(super) piece: u64,
 }
 
+/// The cycles of a row in which it is accessed: in the first of `apart`, in the first `count` of every `of` of those.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Accesses {
+    pub(super) count: Time,
+    pub(super) apart: Time,
+    pub(super) of: Time,
+}
+
+impl Accesses {
+    /// In each cycle.
+    pub(super) const EACH: Accesses = Accesses { count: 1, apart: 1, of: 1 };
+
+    fn at(self, cycle: Time) -> bool {
+        cycle.is_multiple_of(self.apart) && cycle / self.apart % self.of < self.count
+    }
+}
+
 /// What is accessed in which cycle of a use.
 #[derive(Debug, Clone)]
 pub(super) enum Walk {
-    /// Row `n` in the cycles from the `n * every`th on, `busy` of every `of` cycles.
-    Rows { indices: Indices, every: Time, busy: Time, of: Time },
+    /// Row `n` in the cycles from the `n * every`th on.
+    Rows { indices: Indices, every: Time, accesses: Accesses },
     /// Pieces of bytes, one a cycle.
     Bytes(Bytes),
 }
@@ -207,8 +224,8 @@ impl Port {
     fn bank_at(&self, used: &Use, at: Time) -> Option<u64> {
         let cycle = at - used.from;
         match &used.walk {
-            Walk::Rows { indices, every, busy, of } => {
-                (cycle % every % of < *busy).then(|| self.bank(indices.at(cycle / every)))
+            Walk::Rows { indices, every, accesses } => {
+                accesses.at(cycle % every).then(|| self.bank(indices.at(cycle / every)))
             }
             Walk::Bytes(b) => {
                 let byte = if cycle == 0 { b.first } else { (b.first / b.piece + cycle) * b.piece };

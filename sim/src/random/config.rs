@@ -71,6 +71,7 @@ fn candidate(rng: &mut SmallRng) -> HwConfig {
         token_bits: pick(rng, &[4, 5, 6]),
         vector_lanes: lanes(rng),
         requant_lanes: lanes(rng),
+        requant_serial: rng.random_bool(0.25),
         vector_shift: rng.random_bool(0.8),
         vector_mul: rng.random_bool(0.8),
         vector_qadd: rng.random_bool(0.8),

@@ -107,7 +107,8 @@ fn verilator_flags(flags: Flags) -> Vec<&'static str> {
         BENCH_TOP,
     ];
     if flags.assertions {
-        list.push("--assert");
+        // What nothing may depend on is noise (`tw_ram`).
+        list.extend(["--assert", "-DTW_STRICT"]);
     }
     if flags.stalls {
         list.push("-DTW_STALLS");
@@ -233,7 +234,7 @@ fn scratchpads(config: &HwConfig) -> String {
         for bank in 0..banks {
             let name = mem.name();
             s.push_str(&format!(
-                "        case {bank}: return &r->{BENCH_CORE}__DOT__u_{name}__DOT__gen_bank__BRA__{bank}__KET____DOT__u_bank__DOT__mem\
+                "        case {bank}: return &r->{BENCH_CORE}__DOT__u_{name}__DOT__gen_bank__BRA__{bank}__KET____DOT__u_bank__DOT__u_ram__DOT__mem\
                  [entry % {depth}];\n"
             ));
         }

@@ -287,8 +287,8 @@ impl Shape<'_> {
         let steps = strips * tile.strip_rows.div_ceil(tile.rows) as u64 + 4;
         let rows = (self.output.n * out_blocks * self.output.h * self.output.w) as u64;
         let beats = |mem: Mem| u64::from(config.entry_bytes(mem).div_ceil(config.bus_bytes()));
-        let lanes = |lanes: u32| u64::from(config.row_elements().div_ceil(lanes));
-        let (mac, requant) = (lanes(config.vector_lanes), lanes(config.requant_lanes));
+        let mac = u64::from(config.row_elements().div_ceil(config.vector_lanes));
+        let requant = u64::from(config.deep_row_cycles(1));
         let blocks = (self.output.n * out_blocks) as u64;
         // Rows and columns of the data that all strips of a block load, without and with pads.
         let sums = |spans: Vec<Span>| {

@@ -95,11 +95,12 @@ fn entries(view: View, config: &HwConfig) -> u64 {
 
 /// Vector's cycles for an entry of a pooling's results.
 pub(super) fn pool_entry(pool: &Pool, config: &HwConfig) -> u64 {
+    let simple = row(config.vector_lanes, config);
     let finish = match pool.finish {
-        PoolFinish::Clip { .. } => config.vector_lanes,
-        PoolFinish::Requant(_) | PoolFinish::Mean { .. } | PoolFinish::Count(_) => config.requant_lanes,
+        PoolFinish::Clip { .. } => simple,
+        PoolFinish::Requant(_) | PoolFinish::Mean { .. } | PoolFinish::Count(_) => config.deep_row_cycles(1).into(),
     };
-    (pool.kernel[0] * pool.kernel[1]) as u64 * row(config.vector_lanes, config) + row(finish, config)
+    (pool.kernel[0] * pool.kernel[1]) as u64 * simple + finish
 }
 
 fn pool(pool: &Pool, tile: PoolTile, on_chip: &OnChip, [input, output]: [View; 2], config: &HwConfig) -> Work {
@@ -140,7 +141,7 @@ fn matmul(m: &MatMul, (rows, blocks): (usize, usize), [a, b]: [View; 2], output:
         insns: 7 * tiles,
         load: beats(weights + data, config),
         gemm: results * (depth + values) as u64,
-        vector: results * row(config.requant_lanes, config) + 24 * tiles,
+        vector: results * u64::from(config.deep_row_cycles(1)) + 24 * tiles,
         store: beats(output.layout(config).bytes() as u64, config),
         ..Work::default()
     }
@@ -151,8 +152,8 @@ fn pair(pair: &Pair, piece: u64, operands: usize, output: View, config: &HwConfi
     let bytes = output.layout(config).bytes() as u64;
     let tiles = out.div_ceil(piece.max(1));
     let cycles = match pair.op.operation() {
-        VecOp::Qadd => 3 * row(config.requant_lanes, config),
-        VecOp::Mul => row(config.requant_lanes, config),
+        VecOp::Qadd => config.deep_row_cycles(3).into(),
+        VecOp::Mul => config.deep_row_cycles(1).into(),
         _ => row(config.vector_lanes, config),
     };
     Work {

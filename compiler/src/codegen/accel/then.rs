@@ -53,10 +53,12 @@ pub(super) fn need<'a>(layer: &'a Layer, config: &HwConfig) -> Result<Need<'a>, 
             }
             need.operands += 1;
         }
-        let lanes = if op.is_deep() { config.requant_lanes } else { config.vector_lanes };
-        let passes = if op == VecOp::Qadd { 3 } else { 1 };
         need.params += config.constant_entries(op) as usize;
-        need.entry_cycles += passes * u64::from(config.row_elements().div_ceil(lanes));
+        need.entry_cycles += u64::from(match op {
+            VecOp::Qadd => config.deep_row_cycles(3),
+            op if op.is_deep() => config.deep_row_cycles(1),
+            _ => config.row_elements().div_ceil(config.vector_lanes),
+        });
         need.tile_cycles += if op == VecOp::Lut { 60 } else { 40 };
     }
     Ok(need)

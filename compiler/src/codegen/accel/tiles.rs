@@ -224,7 +224,7 @@ fn cost(
         (inp, if one_wgt { 1 } else { passes * pixel_tiles * out_tiles })
     };
     let tiles = pixel_tiles * out_tiles;
-    let requant = (out as u64) * u64::from(config.row_elements().div_ceil(config.requant_lanes));
+    let requant = (out as u64) * u64::from(config.deep_row_cycles(1));
     let results = if by_pixel { (stored * batch) as u64 * store_pixel } else { beats(stored, Mem::Out) };
     let store = if need.on_chip.hides_output() { 0 } else { results };
     let all_rest = rest.count(0..sizes.out_blocks * sizes.out_ratio, &(0..sizes.in_tiles));
