@@ -24,6 +24,10 @@
 //! **Beginning anew.** [`resync_bytes`] zero bytes in a row, more than any frame has, reset the shell and the core as power-on
 //! does; the shell then sends [`ToHost::Hello`]. A host begins so, whatever state the board is in.
 
+pub mod stream;
+
+pub use stream::ByteStream;
+
 use crate::config::{HwConfig, PAGE_BYTES};
 
 /// Version of the link, which [`ToHost::Hello`] carries.
