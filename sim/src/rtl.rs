@@ -12,11 +12,11 @@ pub use build::{Progress, default_cache_dir};
 pub use compiler::Compiler;
 
 use crate::dram::Dram;
-use crate::queue::{DEFAULT_CYCLE_LIMIT, Queue};
 use crate::span;
 use std::path::{Path, PathBuf};
 use sys::{Bench, End};
 use tilewright_hw::config::{DramSection, HwConfig, Mem};
+use tilewright_hw::device::queue::{DEFAULT_CYCLE_LIMIT, Queue};
 use tilewright_hw::device::{Base, Command, DeviceError, RunReport};
 use tilewright_hw::host::{Registers, retired_macs};
 use tilewright_hw::isa::Unit;
