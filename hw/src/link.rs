@@ -1,8 +1,9 @@
 //! The link between a host and a board's shell: one table of frames for the shell's bridge and the driver.
 //!
 //! A link carries bytes both ways at once, over a UART (8 data bits, no parity, one stop bit) or SPI. They form frames: a kind
-//! ([`ToBoard`], [`ToHost`]; never zero), a body, and a CRC of kind and body ([`crc`]), its low byte first. Zero bytes between
-//! frames mean nothing. Numbers have their low byte first.
+//! ([`ToBoard`], [`ToHost`]), a body, and a CRC of kind and body ([`crc`]), its low byte first. Bytes of 0x00 and 0xff between
+//! frames mean nothing: over SPI the board sends zeros while it has nothing to say, and a host that only listens sends 0xff, for
+//! a run of zeros has a meaning to the board. Numbers have their low byte first.
 //!
 //! **Registers.** Each [`ToBoard::WriteReg`] is answered by [`ToHost::Done`], each [`ToBoard::ReadReg`] by [`ToHost::Value`]. A
 //! host sends the next of the two when the answer to the last one is there. [`ToHost::Interrupt`] tells that the core raised its
@@ -22,7 +23,8 @@
 //! spoils the command that runs.
 //!
 //! **Beginning anew.** [`resync_bytes`] zero bytes in a row, more than any frame has, reset the shell and the core as power-on
-//! does; the shell then sends [`ToHost::Hello`]. A host begins so, whatever state the board is in.
+//! does; the shell then sends [`ToHost::Hello`], which may follow a part of another frame. A host begins so, whatever state the
+//! board is in. A run that is twice as long resets twice; zeros that came before count, so that the reset may come early.
 
 pub mod stream;
 
@@ -171,10 +173,10 @@ mod tests {
     }
 
     #[test]
-    fn no_frame_begins_with_zero_and_codes_differ() {
+    fn no_frame_begins_with_an_idle_byte_and_codes_differ() {
         let codes: Vec<u8> =
             ToBoard::ALL.iter().map(|kind| *kind as u8).chain(ToHost::ALL.iter().map(|kind| *kind as u8)).collect();
-        assert!(codes.iter().all(|code| *code != 0));
+        assert!(codes.iter().all(|code| *code != 0 && *code != 0xff));
         assert!((1..codes.len()).all(|at| !codes[..at].contains(&codes[at])));
     }
 
