@@ -4,15 +4,14 @@
 //! many cycles. Commands queue here and run one after the other.
 
 mod build;
-mod compiler;
 mod sys;
 mod training;
 
-pub use build::{Progress, default_cache_dir};
-pub use compiler::Compiler;
+pub use crate::verilate::{Compiler, Progress, default_cache_dir};
 
 use crate::dram::Dram;
 use crate::span;
+use crate::verilate::{self, Flags};
 use std::path::{Path, PathBuf};
 use sys::{Bench, End};
 use tilewright_hw::config::{DramSection, HwConfig, Mem};
@@ -83,12 +82,12 @@ impl Rtl {
             Some(dir) => dir.clone(),
             None => default_cache_dir()?,
         };
-        let flags = build::Flags { waves: options.waves.is_some(), assertions: options.assertions };
+        let flags = Flags { waves: options.waves.is_some(), assertions: options.assertions };
         let train = |library: &Path| {
             let options = RtlOptions::default();
             training::train(&mut Rtl::with_library(config.clone(), training::MEMORY_BYTES, library, &options)?)
         };
-        let library = build::library(&config, flags, &cache, progress, &train)?;
+        let library = verilate::library(&build::recipe(&config, flags), &cache, progress, &train)?;
         Rtl::with_library(config, memory_bytes, &library, options)
     }
 

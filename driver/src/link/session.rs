@@ -49,8 +49,6 @@ pub struct Hello {
 pub struct Identity {
     /// What it said when the link began.
     pub hello: Hello,
-    /// The register [`regs::ID`].
-    pub id: u32,
     /// Version of its instruction set.
     pub isa_version: u32,
     /// Hash of its configuration.
@@ -63,9 +61,6 @@ impl Identity {
     /// # Errors
     /// What is other.
     pub fn check(&self, config: &HwConfig) -> Result<(), Fault> {
-        if self.id != regs::ID_VALUE {
-            return Err(Fault::NoAccelerator { found: self.id });
-        }
         if self.isa_version != ISA_VERSION {
             return Err(Fault::OtherIsa { found: self.isa_version, known: ISA_VERSION });
         }
@@ -167,14 +162,14 @@ impl<S: ByteStream> Session<S> {
         }
     }
 
-    /// Reads what the board is.
+    /// Reads what the board is, which must be an accelerator.
     pub fn identity(&mut self, hello: Hello) -> Result<Identity, Fault> {
-        Ok(Identity {
-            hello,
-            id: self.read_reg(regs::ID)?,
-            isa_version: self.read_reg(regs::ISA_VERSION)?,
-            config_hash: self.read_wide(regs::CONFIG_HASH_LO)?,
-        })
+        let id = self.read_reg(regs::ID)?;
+        if id != regs::ID_VALUE {
+            return Err(Fault::NoAccelerator { found: id });
+        }
+        let isa_version = self.read_reg(regs::ISA_VERSION)?;
+        Ok(Identity { hello, isa_version, config_hash: self.read_wide(regs::CONFIG_HASH_LO)? })
     }
 
     /// Serves the core for as long as bytes come, until a frame was served or nothing came for the time between two polls;
