@@ -9,6 +9,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tilewright-hw", &[]),
     ("tilewright-testing", &[]),
     ("tilewright-sim", &["tilewright-hw"]),
+    ("tilewright-shell", &["tilewright-hw"]),
     ("tilewright-driver", &["tilewright-hw"]),
     ("tilewright-runtime", &["tilewright-hw", "tilewright-driver"]),
     ("tilewright-compiler", &["tilewright-hw", "tilewright-driver", "tilewright-runtime"]),
@@ -17,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "tilewright",
         &[
             "tilewright-hw",
+            "tilewright-shell",
             "tilewright-sim",
             "tilewright-driver",
             "tilewright-runtime",
@@ -27,7 +29,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Foreign crates that belong to one crate of ours alone: a toolchain must not leak to where it is not wanted.
-const KEPT_IN: &[(&str, &str)] = &[("inkwell", "tilewright-llvm"), ("clap", "tilewright")];
+const KEPT_IN: &[(&str, &str)] =
+    &[("inkwell", "tilewright-llvm"), ("rust-hdl", "tilewright-shell"), ("clap", "tilewright")];
 
 fn metadata() -> Metadata {
     MetadataCommand::new().no_deps().other_options(["--offline".to_string()]).exec().expect("cargo metadata runs")

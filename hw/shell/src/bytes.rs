@@ -1,0 +1,159 @@
+//! Bundles of signals between the blocks of a shell.
+
+use rust_hdl::prelude::*;
+
+/// Bytes from the host, as a link gives them: one in a cycle with `valid`, never refused.
+#[derive(LogicInterface, Default)]
+#[join = "LinkBytes"]
+pub struct FromLink {
+    pub valid: Signal<Out, Bit>,
+    pub data: Signal<Out, Bits<8>>,
+}
+
+/// The other end of [`FromLink`].
+#[derive(LogicInterface, Default)]
+pub struct LinkBytes {
+    pub valid: Signal<In, Bit>,
+    pub data: Signal<In, Bits<8>>,
+}
+
+/// Bytes to the host, as a link takes them: a byte with `valid` stands until the cycle with `ready`.
+#[derive(LogicInterface, Default)]
+#[join = "SentBytes"]
+pub struct ToLink {
+    pub valid: Signal<In, Bit>,
+    pub ready: Signal<Out, Bit>,
+    pub data: Signal<In, Bits<8>>,
+}
+
+/// The other end of [`ToLink`].
+#[derive(LogicInterface, Default)]
+pub struct SentBytes {
+    pub valid: Signal<Out, Bit>,
+    pub ready: Signal<In, Bit>,
+    pub data: Signal<Out, Bits<8>>,
+}
+
+/// The body of a memory frame from the host, as the receiver passes it on.
+#[derive(LogicInterface, Default)]
+#[join = "BodyIn"]
+pub struct ReceivedBody {
+    /// The frame's kind; stands from its first byte to `commit`.
+    pub kind: Signal<Out, Bits<3>>,
+    /// A byte of the body in this cycle.
+    pub valid: Signal<Out, Bit>,
+    pub data: Signal<Out, Bits<8>>,
+    /// The byte is the body's last.
+    pub last: Signal<In, Bit>,
+    /// The frame's CRC was right.
+    pub commit: Signal<Out, Bit>,
+}
+
+/// The memory's end of [`ReceivedBody`].
+#[derive(LogicInterface, Default)]
+pub struct BodyIn {
+    pub kind: Signal<In, Bits<3>>,
+    pub valid: Signal<In, Bit>,
+    pub data: Signal<In, Bits<8>>,
+    pub last: Signal<Out, Bit>,
+    pub commit: Signal<In, Bit>,
+}
+
+/// A memory frame to the host, as the sender takes it from the memory.
+#[derive(LogicInterface, Default)]
+#[join = "BodyOut"]
+pub struct SentBody {
+    /// Outside a frame: the memory wants to send one. Inside: the body's next byte is there.
+    pub valid: Signal<In, Bit>,
+    /// The frame's kind, the low three bits of its code.
+    pub kind: Signal<In, Bits<3>>,
+    pub data: Signal<In, Bits<8>>,
+    /// The byte is the body's last.
+    pub last: Signal<In, Bit>,
+    /// The byte is taken.
+    pub take: Signal<Out, Bit>,
+}
+
+/// The memory's end of [`SentBody`].
+#[derive(LogicInterface, Default)]
+pub struct BodyOut {
+    pub valid: Signal<Out, Bit>,
+    pub kind: Signal<Out, Bits<3>>,
+    pub data: Signal<Out, Bits<8>>,
+    pub last: Signal<Out, Bit>,
+    pub take: Signal<In, Bit>,
+}
+
+/// The core's end of its memory bus, whose addresses are widened to 40 bits.
+#[derive(LogicInterface, Default)]
+#[join = "MemoryBus"]
+pub struct CoreBus<const BUS: usize, const BYTES: usize> {
+    pub ar_valid: Signal<Out, Bit>,
+    pub ar_ready: Signal<In, Bit>,
+    pub ar_id: Signal<Out, Bit>,
+    pub ar_addr: Signal<Out, Bits<40>>,
+    pub ar_len: Signal<Out, Bits<8>>,
+    pub r_valid: Signal<In, Bit>,
+    pub r_id: Signal<In, Bit>,
+    pub r_data: Signal<In, Bits<BUS>>,
+    pub r_error: Signal<In, Bit>,
+    pub r_last: Signal<In, Bit>,
+    pub aw_valid: Signal<Out, Bit>,
+    pub aw_ready: Signal<In, Bit>,
+    pub aw_addr: Signal<Out, Bits<40>>,
+    pub aw_len: Signal<Out, Bits<8>>,
+    pub w_valid: Signal<Out, Bit>,
+    pub w_ready: Signal<In, Bit>,
+    pub w_data: Signal<Out, Bits<BUS>>,
+    pub w_strb: Signal<Out, Bits<BYTES>>,
+    pub w_last: Signal<Out, Bit>,
+    pub b_valid: Signal<In, Bit>,
+    pub b_error: Signal<In, Bit>,
+}
+
+/// The memory's end of [`CoreBus`].
+#[derive(LogicInterface, Default)]
+pub struct MemoryBus<const BUS: usize, const BYTES: usize> {
+    pub ar_valid: Signal<In, Bit>,
+    pub ar_ready: Signal<Out, Bit>,
+    pub ar_id: Signal<In, Bit>,
+    pub ar_addr: Signal<In, Bits<40>>,
+    pub ar_len: Signal<In, Bits<8>>,
+    pub r_valid: Signal<Out, Bit>,
+    pub r_id: Signal<Out, Bit>,
+    pub r_data: Signal<Out, Bits<BUS>>,
+    pub r_error: Signal<Out, Bit>,
+    pub r_last: Signal<Out, Bit>,
+    pub aw_valid: Signal<In, Bit>,
+    pub aw_ready: Signal<Out, Bit>,
+    pub aw_addr: Signal<In, Bits<40>>,
+    pub aw_len: Signal<In, Bits<8>>,
+    pub w_valid: Signal<In, Bit>,
+    pub w_ready: Signal<Out, Bit>,
+    pub w_data: Signal<In, Bits<BUS>>,
+    pub w_strb: Signal<In, Bits<BYTES>>,
+    pub w_last: Signal<In, Bit>,
+    pub b_valid: Signal<Out, Bit>,
+    pub b_error: Signal<Out, Bit>,
+}
+
+/// The core's register port, as the receiver drives it: an access in the cycle with `valid`, a read answered in it.
+#[derive(LogicInterface, Default)]
+#[join = "CoreRegisters"]
+pub struct RegisterPort {
+    pub valid: Signal<Out, Bit>,
+    pub write: Signal<Out, Bit>,
+    pub addr: Signal<Out, Bits<12>>,
+    pub wdata: Signal<Out, Bits<32>>,
+    pub rdata: Signal<In, Bits<32>>,
+}
+
+/// The core's end of [`RegisterPort`].
+#[derive(LogicInterface, Default)]
+pub struct CoreRegisters {
+    pub valid: Signal<In, Bit>,
+    pub write: Signal<In, Bit>,
+    pub addr: Signal<In, Bits<12>>,
+    pub wdata: Signal<In, Bits<32>>,
+    pub rdata: Signal<Out, Bits<32>>,
+}

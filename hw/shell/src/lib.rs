@@ -1,0 +1,121 @@
+//! Board shells and host bridges in rust-hdl around the SystemVerilog core.
+//!
+//! [`generate`] gives the Verilog of a shell, whose top module is [`TOP`]. It holds a power-on reset, a link to the host, the
+//! bridge between the link's frames ([`tilewright_hw::link`]) and the core's registers, and the memory behind the core's bus.
+//! The core comes in as the module `tw_core`: its sources ([`tilewright_hw::rtl::SOURCES`]) and the configuration's package
+//! ([`tilewright_hw::isa::config_package`]) belong beside the shell's.
+//!
+//! Sizes are const generics in rust-hdl, so the blocks that carry beats are built for every width of the bus, and the one that
+//! fits is taken; divisors, sizes of memories and run lengths are constants of the instances.
+
+// rust-hdl translates kernels as they are written, and knows neither guards nor `else` with an `if` in braces.
+#![allow(clippy::collapsible_match, clippy::collapsible_if, clippy::collapsible_else_if)]
+
+#[cfg(test)]
+mod bench;
+mod bridge;
+mod bytes;
+mod core;
+mod crc;
+mod host_memory;
+mod receiver;
+mod reset;
+mod sender;
+mod status;
+mod top;
+mod uart;
+
+use rust_hdl::prelude::{Block, ModuleDefines, check_all};
+use tilewright_hw::config::HwConfig;
+
+pub use crate::status::LEDS;
+
+/// The top module. Its ports are `clk`, those of the link and those of the memory, and `leds` where there are any.
+pub const TOP: &str = "tw_shell";
+
+/// What the host and the board are joined by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Host {
+    /// A UART, ports `uart_rx` and `uart_tx`.
+    Uart {
+        /// The clock's cycles in a bit, [`uart::FEWEST_CLOCKS`] to [`uart::MOST_CLOCKS`].
+        clocks_per_bit: u32,
+    },
+}
+
+/// Where the memory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Memory {
+    /// At the host, behind the link.
+    Host,
+}
+
+/// A board, as far as its shell knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub struct ShellConfig {
+    /// The link to the host.
+    pub host: Host,
+    /// The memory.
+    pub memory: Memory,
+    /// LEDs, at most [`LEDS`], lit by a one: a command runs, the core trapped, a frame was refused, a slow blink.
+    pub leds: u32,
+}
+
+/// Why there is no shell.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ShellError {
+    /// The divisor is out of its range.
+    #[error("{clocks} clock cycles a bit; the UART takes {} to {}", uart::FEWEST_CLOCKS, uart::MOST_CLOCKS)]
+    ClocksPerBit {
+        /// Cycles in a bit.
+        clocks: u32,
+    },
+    /// More LEDs than there is something to show.
+    #[error("{leds} LEDs; a shell has at most {LEDS}")]
+    Leds {
+        /// The LEDs asked for.
+        leds: u32,
+    },
+    /// The shell's blocks are not joined as rust-hdl demands; a bug of this crate.
+    #[error("rust-hdl refuses the shell: {reason}")]
+    Check {
+        /// What rust-hdl found.
+        reason: String,
+    },
+}
+
+/// The Verilog of a shell for a configuration; the same for the same arguments.
+///
+/// # Errors
+/// Where a value of `shell` is out of its range.
+pub fn generate(config: &HwConfig, shell: &ShellConfig) -> Result<String, ShellError> {
+    let Host::Uart { clocks_per_bit: clocks } = shell.host;
+    if !(uart::FEWEST_CLOCKS..=uart::MOST_CLOCKS).contains(&clocks) {
+        return Err(ShellError::ClocksPerBit { clocks });
+    }
+    if shell.leds > LEDS {
+        return Err(ShellError::Leds { leds: shell.leds });
+    }
+    let board = match config.bus_bits {
+        16 => top::board::<16, 2, 1>(config, shell),
+        32 => top::board::<32, 4, 2>(config, shell),
+        64 => top::board::<64, 8, 3>(config, shell),
+        128 => top::board::<128, 16, 4>(config, shell),
+        256 => top::board::<256, 32, 5>(config, shell),
+        512 => top::board::<512, 64, 6>(config, shell),
+        bits => unreachable!("a bus has a power of two of bits from 16 to 512, not {bits}"),
+    }?;
+    Ok(format!("{}{board}", top::ports(shell)))
+}
+
+/// The Verilog of a block as the module `name`.
+fn verilog<B: Block>(name: &str, mut block: B) -> Result<String, ShellError> {
+    block.connect_all();
+    check_all(&block).map_err(|error| ShellError::Check { reason: format!("{error:?}") })?;
+    let mut defines = ModuleDefines::default();
+    block.accept(name, &mut defines);
+    // Lines without trailing blanks, so that the text can be kept in a repository.
+    Ok(defines.defines().lines().map(|line| format!("{}\n", line.trim_end())).collect())
+}
