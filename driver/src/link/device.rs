@@ -60,7 +60,8 @@ impl<S: ByteStream> LinkDevice<S> {
         });
         let identity = opened.map_err(|fault| session.error(fault))?;
         if identity.hello.memory == Memory::Host {
-            session.memory = Some(HostMemory::new(&config));
+            let bytes = options.memory_bytes.unwrap_or(config.memory_bytes());
+            session.memory = Some(HostMemory::new(&config, bytes));
         }
         let bases = vec![Base::default(); config.bases as usize];
         let (queue, lost, started, retries) = (Queue::default(), false, false, 0);
@@ -77,6 +78,16 @@ impl<S: ByteStream> LinkDevice<S> {
     /// Commands that were run again because the link had failed.
     pub fn retries(&self) -> u64 {
         self.retries
+    }
+
+    /// The stream of bytes, for tests that spoil it.
+    pub fn stream_mut(&mut self) -> &mut S {
+        self.session.stream_mut()
+    }
+
+    /// The stream of bytes; what the board is doing it goes on doing.
+    pub fn into_stream(self) -> S {
+        self.session.into_stream()
     }
 
     /// The same device, which gives up each command that has no limit of its own after so many cycles.
@@ -221,7 +232,7 @@ impl<S: ByteStream> LinkDevice<S> {
     /// Multiply-accumulates of the gemm instructions that retired.
     fn macs(&mut self, command: &Command, retired: u32) -> Result<u64, Fault> {
         let range = command.stream();
-        let range = memory_range(range.start, range.end - range.start, self.config.memory_bytes());
+        let range = memory_range(range.start, range.end - range.start, self.memory_bytes());
         // A stream that passes the end of memory ended in a bus error.
         let Ok(range) = range else { return Ok(0) };
         let mut copy = Vec::new();
@@ -291,7 +302,8 @@ impl<S: ByteStream> Device for LinkDevice<S> {
     }
 
     fn memory_bytes(&self) -> u64 {
-        self.config.memory_bytes()
+        let host = self.session.memory.as_ref().map(|memory| memory.bytes().len() as u64);
+        host.unwrap_or(self.config.memory_bytes())
     }
 
     fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {

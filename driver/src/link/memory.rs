@@ -18,9 +18,9 @@ pub struct HostMemory {
 
 impl HostMemory {
     /// Memory of zeros.
-    pub fn new(config: &HwConfig) -> HostMemory {
+    pub fn new(config: &HwConfig, bytes: u64) -> HostMemory {
         HostMemory {
-            bytes: vec![0; config.memory_bytes() as usize],
+            bytes: vec![0; bytes as usize],
             beat_bytes: config.bus_bytes() as usize,
             before: HashMap::new(),
             carried: (0, 0),

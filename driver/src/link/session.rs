@@ -18,18 +18,20 @@ const MOST_GARBAGE: usize = 1 << 16;
 /// Frames of the core's memory that may come before the answer to a register access.
 const MOST_BETWEEN: usize = 1 << 16;
 
-/// How long things may take on a link.
+/// How a link is used: how long things may take, and how much memory there is.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkOptions {
     /// Time without a byte after which an answer is not to come any more.
     pub answer: Duration,
     /// Time without a byte after which a running command's state is looked at.
     pub poll: Duration,
+    /// Bytes of device memory, where it is at the host; the configuration's where `None`.
+    pub memory_bytes: Option<u64>,
 }
 
 impl Default for LinkOptions {
     fn default() -> LinkOptions {
-        LinkOptions { answer: Duration::from_secs(3), poll: Duration::from_millis(500) }
+        LinkOptions { answer: Duration::from_secs(3), poll: Duration::from_millis(500), memory_bytes: None }
     }
 }
 
@@ -108,6 +110,16 @@ impl<S: ByteStream> Session<S> {
             interrupted: false,
             served: 0,
         }
+    }
+
+    /// The stream of bytes.
+    pub fn stream_mut(&mut self) -> &mut S {
+        &mut self.stream
+    }
+
+    /// The stream of bytes alone.
+    pub fn into_stream(self) -> S {
+        self.stream
     }
 
     /// The same fault with the port's name.
