@@ -172,18 +172,20 @@ pub fn open(
         DeviceKind::Rtl => {
             let options =
                 RtlOptions { waves: extras.waves.map(Path::to_path_buf), spans: extras.spans, ..RtlOptions::default() };
-            let rtl =
-                Rtl::with_progress(config.clone(), config.memory_bytes(), &options, &|progress| match progress {
-                    rtl::Progress::Cached | rtl::Progress::Built => told(""),
-                    rtl::Progress::Verilating => told("building the simulator of the design: Verilator"),
-                    rtl::Progress::Training => {
-                        told("building the simulator of the design: a run that shows what is done often")
-                    }
-                    rtl::Progress::Compiling(done, all) => {
-                        told(&format!("building the simulator of the design: C++ file {done} of {all}"));
-                    }
-                })?;
+            let rtl = Rtl::with_progress(config.clone(), config.memory_bytes(), &options, &|at| tell_build(at, told))?;
             Ok(Some(Box::new(rtl.with_cycle_limit(extras.max_cycles))))
+        }
+    }
+}
+
+/// Says how the build of a simulator of a design goes on.
+pub fn tell_build(progress: rtl::Progress, told: &dyn Fn(&str)) {
+    match progress {
+        rtl::Progress::Cached | rtl::Progress::Built => told(""),
+        rtl::Progress::Verilating => told("building the simulator of the design: Verilator"),
+        rtl::Progress::Training => told("building the simulator of the design: a run that shows what is done often"),
+        rtl::Progress::Compiling(done, all) => {
+            told(&format!("building the simulator of the design: C++ file {done} of {all}"));
         }
     }
 }
