@@ -124,9 +124,14 @@ pub fn strobe_bytes(config: &HwConfig) -> usize {
     (config.bus_bytes() as usize).div_ceil(8)
 }
 
+/// Beats of the longest burst that the core asks for.
+pub fn longest_burst(config: &HwConfig) -> u32 {
+    config.max_burst_beats.max(config.fetch_burst_beats())
+}
+
 /// Zero bytes in a row that begin the link anew: a power of two greater than the bytes of any frame.
 pub fn resync_bytes(config: &HwConfig) -> usize {
-    let beats = config.max_burst_beats.max(config.fetch_burst_beats()) * config.bus_bytes();
+    let beats = longest_burst(config) * config.bus_bytes();
     let longest = 1 + 1 + ADDR_BYTES + 2 * strobe_bytes(config) + beats.min(PAGE_BYTES) as usize + CRC_BYTES;
     (longest + 1).next_power_of_two()
 }

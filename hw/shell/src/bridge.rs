@@ -42,7 +42,7 @@ impl Bridge {
             refused: Default::default(),
             power_on: Default::default(),
             receiver: Receiver::new(config, memory),
-            sender: Sender::new(config, memory),
+            sender: Sender::default(),
         }
     }
 }

@@ -157,3 +157,45 @@ pub struct CoreRegisters {
     pub wdata: Signal<In, Bits<32>>,
     pub rdata: Signal<Out, Bits<32>>,
 }
+
+/// The one port of a memory on the board: bursts, one after the other.
+///
+/// A request is taken in a cycle with `request` and `ready`. A read's beats follow, each in a cycle with `r_valid`, never refused;
+/// a write's are taken in cycles with `w_take`, of those with `w_valid`. `last` comes with the last beat of either, `error`
+/// with every beat of a burst that lies outside the memory.
+#[derive(LogicInterface, Default)]
+#[join = "ServedPort"]
+pub struct BurstPort<const BUS: usize, const BYTES: usize> {
+    pub request: Signal<Out, Bit>,
+    pub ready: Signal<In, Bit>,
+    pub write: Signal<Out, Bit>,
+    pub addr: Signal<Out, Bits<40>>,
+    /// Beats less one.
+    pub len: Signal<Out, Bits<8>>,
+    pub r_valid: Signal<In, Bit>,
+    pub r_data: Signal<In, Bits<BUS>>,
+    pub w_valid: Signal<Out, Bit>,
+    pub w_data: Signal<Out, Bits<BUS>>,
+    pub w_strb: Signal<Out, Bits<BYTES>>,
+    pub w_take: Signal<In, Bit>,
+    pub last: Signal<In, Bit>,
+    pub error: Signal<In, Bit>,
+}
+
+/// The memory's end of [`BurstPort`].
+#[derive(LogicInterface, Default)]
+pub struct ServedPort<const BUS: usize, const BYTES: usize> {
+    pub request: Signal<In, Bit>,
+    pub ready: Signal<Out, Bit>,
+    pub write: Signal<In, Bit>,
+    pub addr: Signal<In, Bits<40>>,
+    pub len: Signal<In, Bits<8>>,
+    pub r_valid: Signal<Out, Bit>,
+    pub r_data: Signal<Out, Bits<BUS>>,
+    pub w_valid: Signal<In, Bit>,
+    pub w_data: Signal<In, Bits<BUS>>,
+    pub w_strb: Signal<In, Bits<BYTES>>,
+    pub w_take: Signal<Out, Bit>,
+    pub last: Signal<Out, Bit>,
+    pub error: Signal<Out, Bit>,
+}

@@ -5,7 +5,7 @@
 
 use rust_hdl::prelude::*;
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::link::{ToBoard, ToHost, strobe_bytes};
+use tilewright_hw::link::{ToBoard, ToHost, longest_burst, strobe_bytes};
 
 use crate::bytes::{BodyIn, BodyOut, MemoryBus};
 
@@ -59,6 +59,8 @@ pub struct HostMemory<const BUS: usize, const BYTES: usize, const LOG: usize> {
     write_done: Constant<Bits<8>>,
     last_strobes: Constant<Bits<LOG>>,
     top_byte: Constant<Bits<16>>,
+    /// The bits that the longest burst's beats less one take.
+    longest: Constant<Bits<8>>,
 }
 
 impl<const BUS: usize, const BYTES: usize, const LOG: usize> HostMemory<BUS, BYTES, LOG> {
@@ -89,6 +91,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> HostMemory<BUS, BYT
             write_done: Constant::new((ToBoard::WriteDone as u64).into()),
             last_strobes: Constant::new((strobe_bytes(config) as u64 - 1).into()),
             top_byte: Constant::new((BUS as u64 - 8).into()),
+            longest: Constant::new(u64::from(longest_burst(config).next_power_of_two() - 1).into()),
         }
     }
 }
@@ -124,10 +127,10 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> Logic for HostMemor
             self.sent.d.next = 0.into();
             self.addr_step.d.next = 0.into();
             self.addr.d.next = self.bus.ar_addr.val();
-            self.len.d.next = self.bus.ar_len.val();
+            self.len.d.next = self.bus.ar_len.val() & self.longest.val();
             if self.bus.aw_valid.val() {
                 self.addr.d.next = self.bus.aw_addr.val();
-                self.len.d.next = self.bus.aw_len.val();
+                self.len.d.next = self.bus.aw_len.val() & self.longest.val();
                 self.request.d.next = RequestState::Address;
             } else if self.bus.ar_valid.val() {
                 self.request.d.next = RequestState::Client;
@@ -139,7 +142,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> Logic for HostMemor
         if self.is_write.q.val() {
             self.to_host.kind.next = bit_cast::<3, 8>(self.write_request.val());
         }
-        self.to_host.data.next = 0.into();
+        self.to_host.data.next = bit_cast::<8, BUS>(self.bus.w_data.val() >> self.place.val());
         self.to_host.last.next = false;
         match self.request.q.val() {
             RequestState::Client => {
@@ -181,7 +184,6 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> Logic for HostMemor
             }
             RequestState::Data => {
                 self.to_host.valid.next = self.bus.w_valid.val();
-                self.to_host.data.next = bit_cast::<8, BUS>(self.bus.w_data.val() >> self.place.val());
                 if self.to_host.take.val() {
                     self.sent.d.next = self.sent.q.val() + 1;
                     if self.sent.q.val().all() {
@@ -233,7 +235,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> Logic for HostMemor
                     self.answer.d.next = AnswerState::Beats;
                 }
                 AnswerState::Beats => {
-                    self.beats_left.d.next = self.from_host.data.val();
+                    self.beats_left.d.next = self.from_host.data.val() & self.longest.val();
                     self.answer.d.next = AnswerState::Status;
                 }
                 AnswerState::Status => {
@@ -246,7 +248,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> Logic for HostMemor
                     self.received.d.next = self.received.q.val() + 1;
                     if self.received.q.val().all() {
                         self.bus.r_valid.next = true;
-                        self.beats_left.d.next = self.beats_left.q.val() - 1;
+                        self.beats_left.d.next = (self.beats_left.q.val() - 1) & self.longest.val();
                         if self.beats_left.q.val() == 0 {
                             self.from_host.last.next = true;
                             self.answer.d.next = AnswerState::Client;

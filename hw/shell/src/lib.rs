@@ -13,6 +13,8 @@
 
 #[cfg(test)]
 mod bench;
+mod block_ram;
+mod board_memory;
 mod bridge;
 mod bytes;
 mod core;
@@ -21,12 +23,14 @@ mod host_memory;
 mod receiver;
 mod reset;
 mod sender;
+mod spi;
 mod status;
 mod top;
 mod uart;
 
 use rust_hdl::prelude::{Block, ModuleDefines, check_all};
-use tilewright_hw::config::HwConfig;
+use tilewright_hw::config::{HwConfig, PAGE_BYTES};
+use tilewright_hw::link;
 
 pub use crate::status::LEDS;
 
@@ -35,21 +39,43 @@ pub const TOP: &str = "tw_shell";
 
 /// What the host and the board are joined by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Host {
     /// A UART, ports `uart_rx` and `uart_tx`.
     Uart {
-        /// The clock's cycles in a bit, [`uart::FEWEST_CLOCKS`] to [`uart::MOST_CLOCKS`].
+        /// The clock's cycles in a bit, 4 to 65,536.
         clocks_per_bit: u32,
     },
+    /// An SPI slave, mode 0, `sck` up to an eighth of the clock; ports `spi_cs_n`, `spi_sck`, `spi_mosi` and `spi_miso`.
+    Spi,
 }
 
 /// Where the memory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Memory {
     /// At the host, behind the link.
     Host,
+    /// Block RAM on the board.
+    BlockRam {
+        /// Its size in KiB, a power of two from 4 on, within the configuration's addresses.
+        kib: u32,
+    },
+    /// An iCE40's single-port RAM, which `synth_ice40 -spram` takes; otherwise as block RAM.
+    Spram {
+        /// Its size in KiB.
+        kib: u32,
+    },
+}
+
+impl Memory {
+    /// The place as the link's frames have it.
+    pub fn place(self) -> link::Memory {
+        match self {
+            Memory::Host => link::Memory::Host,
+            Memory::BlockRam { .. } | Memory::Spram { .. } => link::Memory::Board,
+        }
+    }
 }
 
 /// A board, as far as its shell knows it.
@@ -72,6 +98,14 @@ pub enum ShellError {
         /// Cycles in a bit.
         clocks: u32,
     },
+    /// The RAM has no size that it can have.
+    #[error("{kib} KiB of RAM; a board takes a power of two from {} to {most}", PAGE_BYTES >> 10)]
+    RamSize {
+        /// KiB asked for.
+        kib: u32,
+        /// The most that the configuration's addresses reach.
+        most: u64,
+    },
     /// More LEDs than there is something to show.
     #[error("{leds} LEDs; a shell has at most {LEDS}")]
     Leds {
@@ -91,9 +125,17 @@ pub enum ShellError {
 /// # Errors
 /// Where a value of `shell` is out of its range.
 pub fn generate(config: &HwConfig, shell: &ShellConfig) -> Result<String, ShellError> {
-    let Host::Uart { clocks_per_bit: clocks } = shell.host;
-    if !(uart::FEWEST_CLOCKS..=uart::MOST_CLOCKS).contains(&clocks) {
+    if let Host::Uart { clocks_per_bit: clocks } = shell.host
+        && !(uart::FEWEST_CLOCKS..=uart::MOST_CLOCKS).contains(&clocks)
+    {
         return Err(ShellError::ClocksPerBit { clocks });
+    }
+    if let Memory::BlockRam { kib } | Memory::Spram { kib } = shell.memory {
+        // Larger ones are in no part, and would not be simulated.
+        let most = (1u64 << config.offset_bits.min(30)) >> 10;
+        if !kib.is_power_of_two() || kib < PAGE_BYTES >> 10 || u64::from(kib) > most {
+            return Err(ShellError::RamSize { kib, most });
+        }
     }
     if shell.leds > LEDS {
         return Err(ShellError::Leds { leds: shell.leds });

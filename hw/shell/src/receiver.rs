@@ -2,7 +2,7 @@
 
 use rust_hdl::prelude::*;
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::link::{Memory, ToBoard, resync_bytes};
+use tilewright_hw::link::{Memory, ToBoard, VERSION, resync_bytes};
 
 use crate::bytes::{LinkBytes, ReceivedBody, RegisterPort};
 use crate::crc::Crc;
@@ -26,7 +26,8 @@ pub struct Receiver {
     pub bytes: LinkBytes,
     pub regs: RegisterPort,
     pub body: ReceivedBody,
-    /// A register was read; its value begins with `word`, and `word_next` brings its next byte.
+    /// A register was read; its value begins with `word`, and `word_next` brings its next byte. After a reset the body of
+    /// `Hello` stands there.
     pub value: Signal<Out, Bit>,
     pub word: Signal<Out, Bits<8>>,
     pub word_next: Signal<In, Bit>,
@@ -42,13 +43,15 @@ pub struct Receiver {
     step: DFF<Bits<2>>,
     addr_low: DFF<Bits<8>>,
     addr_high: DFF<Bits<4>>,
-    /// A register's value on its way in, or out.
+    /// A register's value on its way in, or out; after a reset what `Hello` says.
     value_bits: DFF<Bits<32>>,
     low_wrong: DFF<Bit>,
     unknown: DFF<Bit>,
     zeros: DFF<Bits<16>>,
     crc: Crc,
     in_frame: Signal<Local, Bit>,
+    is_small: Signal<Local, Bit>,
+    low: Signal<Local, Bits<3>>,
     is_write: Signal<Local, Bit>,
     is_read: Signal<Local, Bit>,
     is_memory_write: Signal<Local, Bit>,
@@ -61,6 +64,8 @@ pub struct Receiver {
     answers_writes: Constant<Bit>,
     /// The bits of the count of zeros; the run is a power of two.
     run_mask: Constant<Bits<16>>,
+    /// The body of `Hello`.
+    hello: Constant<Bits<32>>,
 }
 
 fn code(kind: ToBoard) -> Constant<Bits<8>> {
@@ -98,6 +103,8 @@ impl Receiver {
             zeros: Default::default(),
             crc: Default::default(),
             in_frame: Default::default(),
+            is_small: Default::default(),
+            low: Default::default(),
             is_write: Default::default(),
             is_read: Default::default(),
             is_memory_write: Default::default(),
@@ -108,6 +115,12 @@ impl Receiver {
             second_memory: code(second),
             answers_writes: Constant::new(memory == Memory::Board),
             run_mask: Constant::new((run - 1).into()),
+            hello: Constant::new(
+                (u64::from(VERSION)
+                    | u64::from(config.bus_bytes().ilog2()) << 8
+                    | u64::from(memory == Memory::Board) << 16)
+                    .into(),
+            ),
         }
     }
 }
@@ -122,6 +135,9 @@ impl Logic for Receiver {
         self.is_read.next = self.kind.q.val() == bit_cast::<3, 8>(self.read_reg.val());
         self.is_memory_write.next =
             self.answers_writes.val() && (self.kind.q.val() == bit_cast::<3, 8>(self.first_memory.val()));
+        // All kinds have codes of three bits.
+        self.is_small.next = (self.bytes.data.val() >> 3) == 0;
+        self.low.next = bit_cast::<3, 8>(self.bytes.data.val());
         self.in_frame.next = (self.state.q.val() == ReceiverState::Kind)
             || (self.state.q.val() == ReceiverState::Address)
             || (self.state.q.val() == ReceiverState::Value)
@@ -158,11 +174,14 @@ impl Logic for Receiver {
         if self.bytes.valid.val() {
             match self.state.q.val() {
                 ReceiverState::Kind => {
-                    if (self.bytes.data.val() == self.write_reg.val()) || (self.bytes.data.val() == self.read_reg.val())
+                    if self.is_small.val()
+                        && ((self.low.val() == bit_cast::<3, 8>(self.write_reg.val()))
+                            || (self.low.val() == bit_cast::<3, 8>(self.read_reg.val())))
                     {
                         self.state.d.next = ReceiverState::Address;
-                    } else if (self.bytes.data.val() == self.first_memory.val())
-                        || (self.bytes.data.val() == self.second_memory.val())
+                    } else if self.is_small.val()
+                        && ((self.low.val() == bit_cast::<3, 8>(self.first_memory.val()))
+                            || (self.low.val() == bit_cast::<3, 8>(self.second_memory.val())))
                     {
                         self.state.d.next = ReceiverState::Body;
                     } else if (self.bytes.data.val() != 0) && !self.bytes.data.val().all() {
@@ -226,6 +245,7 @@ impl Logic for Receiver {
         }
         if self.reset.val() {
             self.state.d.next = ReceiverState::Kind;
+            self.value_bits.d.next = self.hello.val();
         }
     }
 }

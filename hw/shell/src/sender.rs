@@ -1,8 +1,7 @@
 //! Frames to the host: answers, the interrupt, what the memory wants to send.
 
 use rust_hdl::prelude::*;
-use tilewright_hw::config::HwConfig;
-use tilewright_hw::link::{Memory, ToHost, VERSION};
+use tilewright_hw::link::ToHost;
 
 use crate::bytes::{SentBody, SentBytes};
 use crate::crc::Crc;
@@ -11,7 +10,6 @@ use crate::crc::Crc;
 pub enum SenderState {
     Idle,
     Kind,
-    Hello,
     Reason,
     Word,
     Body,
@@ -26,7 +24,7 @@ pub struct Sender {
     /// Afterwards the first frame is `Hello`.
     pub reset: Signal<In, Bit>,
     pub bytes: SentBytes,
-    /// Asks for `Value`, whose bytes are `word`'s.
+    /// Asks for `Value`, whose bytes are `word`'s, as those of `Hello` are.
     pub value: Signal<In, Bit>,
     pub word: Signal<In, Bits<8>>,
     pub word_next: Signal<Out, Bit>,
@@ -50,15 +48,13 @@ pub struct Sender {
     crc: Crc,
     data: Signal<Local, Bits<8>>,
     valid: Signal<Local, Bit>,
+    is_hello: Signal<Local, Bit>,
     taken: Signal<Local, Bit>,
     kind_value: Constant<Bits<4>>,
     kind_done: Constant<Bits<4>>,
     kind_interrupt: Constant<Bits<4>>,
     kind_hello: Constant<Bits<4>>,
     kind_refused: Constant<Bits<4>>,
-    version: Constant<Bits<8>>,
-    beat_log: Constant<Bits<8>>,
-    memory: Constant<Bits<8>>,
 }
 
 /// The low four bits of a kind's code; the high ones are those of 0x80.
@@ -66,8 +62,8 @@ fn code(kind: ToHost) -> Constant<Bits<4>> {
     Constant::new((kind as u64 & 0xf).into())
 }
 
-impl Sender {
-    pub fn new(config: &HwConfig, memory: Memory) -> Self {
+impl Default for Sender {
+    fn default() -> Self {
         Sender {
             clock: Default::default(),
             reset: Default::default(),
@@ -92,15 +88,13 @@ impl Sender {
             crc: Default::default(),
             data: Default::default(),
             valid: Default::default(),
+            is_hello: Default::default(),
             taken: Default::default(),
             kind_value: code(ToHost::Value),
             kind_done: code(ToHost::Done),
             kind_interrupt: code(ToHost::Interrupt),
             kind_hello: code(ToHost::Hello),
             kind_refused: code(ToHost::Refused),
-            version: Constant::new(u64::from(VERSION).into()),
-            beat_log: Constant::new(u64::from(config.bus_bytes().ilog2()).into()),
-            memory: Constant::new(u64::from(memory == Memory::Board).into()),
         }
     }
 }
@@ -114,14 +108,6 @@ impl Logic for Sender {
         match self.state.q.val() {
             SenderState::Kind => {
                 self.data.next = bit_cast::<8, 4>(self.kind.q.val()) | 0x80;
-            }
-            SenderState::Hello => {
-                self.data.next = self.memory.val();
-                if self.step.q.val() == 0 {
-                    self.data.next = self.version.val();
-                } else if self.step.q.val() == 1 {
-                    self.data.next = self.beat_log.val();
-                }
             }
             SenderState::Reason => {
                 self.data.next = 1.into();
@@ -142,6 +128,7 @@ impl Logic for Sender {
                 self.data.next = self.body.data.val();
             }
         }
+        self.is_hello.next = self.kind.q.val() == self.kind_hello.val();
         self.valid.next = (self.state.q.val() != SenderState::Idle)
             && ((self.state.q.val() != SenderState::Body) || self.body.valid.val());
         self.taken.next = self.valid.val() && self.bytes.ready.val();
@@ -186,10 +173,8 @@ impl Logic for Sender {
             match self.state.q.val() {
                 SenderState::Kind => {
                     self.state.d.next = SenderState::Body;
-                    if self.kind.q.val() == self.kind_value.val() {
+                    if (self.kind.q.val() == self.kind_value.val()) || self.is_hello.val() {
                         self.state.d.next = SenderState::Word;
-                    } else if self.kind.q.val() == self.kind_hello.val() {
-                        self.state.d.next = SenderState::Hello;
                     } else if self.kind.q.val() == self.kind_refused.val() {
                         self.state.d.next = SenderState::Reason;
                     } else if (self.kind.q.val() == self.kind_done.val())
@@ -198,18 +183,13 @@ impl Logic for Sender {
                         self.state.d.next = SenderState::CrcLow;
                     }
                 }
-                SenderState::Hello => {
-                    self.step.d.next = self.step.q.val() + 1;
-                    if self.step.q.val() == 2 {
-                        self.state.d.next = SenderState::CrcLow;
-                    }
-                }
                 SenderState::Reason => {
                     self.state.d.next = SenderState::CrcLow;
                 }
                 SenderState::Word => {
                     self.step.d.next = self.step.q.val() + 1;
-                    if self.step.q.val() == 3 {
+                    // Three bytes of `Hello`, four of `Value`.
+                    if self.step.q.val().all() || (self.is_hello.val() && (self.step.q.val() == 2)) {
                         self.state.d.next = SenderState::CrcLow;
                     }
                 }

@@ -4,76 +4,117 @@ use rust_hdl::prelude::*;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::link;
 
+use crate::block_ram::BlockMemory;
 use crate::bridge::Bridge;
 use crate::bytes::{CoreBus, FromLink, ReceivedBody, RegisterPort, SentBody, ToLink};
 use crate::core::Core;
 use crate::host_memory::HostMemory;
+use crate::spi::Spi;
 use crate::status::Status;
-use crate::uart::{UartReceiver, UartTransmitter};
+use crate::uart::Uart;
 use crate::{Host, Memory, ShellConfig, ShellError, TOP, verilog};
 
 /// The module below the top.
 const BOARD: &str = "tw_board";
 
-/// A shell with a UART and its memory at the host.
-#[derive(LogicBlock)]
-struct UartHost<const BUS: usize, const BYTES: usize, const LOG: usize> {
-    pub clk: Signal<In, Clock>,
-    pub uart_rx: Signal<In, Bit>,
-    pub uart_tx: Signal<Out, Bit>,
-    pub leds: Signal<Out, Bits<4>>,
-    uart_in: UartReceiver,
-    uart_out: UartTransmitter,
-    bridge: Bridge,
-    status: Status,
-    memory: HostMemory<BUS, BYTES, LOG>,
-    core: Core<BUS, BYTES>,
+/// A shell of a link, with its pins and whether it takes the reset, and a memory.
+macro_rules! shell {
+    ($(#[$doc:meta])* $name:ident, $link:ident($($in:ident)* -> $out:ident $(, $reset:ident)?), $memory:ident) => {
+        $(#[$doc])*
+        #[derive(LogicBlock)]
+        struct $name<const BUS: usize, const BYTES: usize, const LOG: usize> {
+            pub clk: Signal<In, Clock>,
+            $(pub $in: Signal<In, Bit>,)*
+            pub $out: Signal<Out, Bit>,
+            pub leds: Signal<Out, Bits<4>>,
+            link: $link,
+            bridge: Bridge,
+            status: Status,
+            memory: $memory<BUS, BYTES, LOG>,
+            core: Core<BUS, BYTES>,
+        }
+
+        impl<const BUS: usize, const BYTES: usize, const LOG: usize> $name<BUS, BYTES, LOG> {
+            fn new(config: &HwConfig, leds: u32, at: link::Memory, link: $link, memory: $memory<BUS, BYTES, LOG>) -> Self {
+                $name {
+                    clk: Default::default(),
+                    $($in: Default::default(),)*
+                    $out: Default::default(),
+                    leds: Default::default(),
+                    link,
+                    bridge: Bridge::new(config, at),
+                    status: Status::new(leds),
+                    memory,
+                    core: Core::new(config),
+                }
+            }
+        }
+
+        impl<const BUS: usize, const BYTES: usize, const LOG: usize> Logic for $name<BUS, BYTES, LOG> {
+            #[hdl_gen]
+            fn update(&mut self) {
+                clock!(self, clk, link, bridge, status, memory, core);
+                $(self.link.$in.next = self.$in.val();)*
+                self.$out.next = self.link.$out.val();
+                $(self.link.$reset.next = self.bridge.reset.val();)?
+                FromLink::join(&mut self.link.from_link, &mut self.bridge.from_link);
+                ToLink::join(&mut self.link.to_link, &mut self.bridge.to_link);
+
+                self.status.reset.next = self.bridge.reset.val();
+                self.memory.reset.next = self.bridge.reset.val();
+                self.core.reset.next = self.bridge.reset.val();
+                self.bridge.irq.next = self.core.irq.val();
+                self.status.refused.next = self.bridge.refused.val();
+                self.leds.next = self.status.leds.val();
+                RegisterPort::join(&mut self.bridge.regs, &mut self.status.from_bridge);
+                RegisterPort::join(&mut self.status.to_core, &mut self.core.regs);
+                ReceivedBody::join(&mut self.bridge.to_memory, &mut self.memory.from_host);
+                SentBody::join(&mut self.bridge.from_memory, &mut self.memory.to_host);
+                CoreBus::<BUS, BYTES>::join(&mut self.core.bus, &mut self.memory.bus);
+            }
+        }
+    };
 }
 
-impl<const BUS: usize, const BYTES: usize, const LOG: usize> Logic for UartHost<BUS, BYTES, LOG> {
-    #[hdl_gen]
-    fn update(&mut self) {
-        clock!(self, clk, uart_in, uart_out, bridge, status, memory, core);
-        self.uart_in.line.next = self.uart_rx.val();
-        self.uart_tx.next = self.uart_out.line.val();
-        FromLink::join(&mut self.uart_in.bytes, &mut self.bridge.from_link);
-        ToLink::join(&mut self.uart_out.bytes, &mut self.bridge.to_link);
-
-        self.status.reset.next = self.bridge.reset.val();
-        self.memory.reset.next = self.bridge.reset.val();
-        self.core.reset.next = self.bridge.reset.val();
-        self.bridge.irq.next = self.core.irq.val();
-        self.status.refused.next = self.bridge.refused.val();
-        self.leds.next = self.status.leds.val();
-        RegisterPort::join(&mut self.bridge.regs, &mut self.status.from_bridge);
-        RegisterPort::join(&mut self.status.to_core, &mut self.core.regs);
-        ReceivedBody::join(&mut self.bridge.to_memory, &mut self.memory.from_host);
-        SentBody::join(&mut self.bridge.from_memory, &mut self.memory.to_host);
-        CoreBus::<BUS, BYTES>::join(&mut self.core.bus, &mut self.memory.bus);
-    }
-}
+shell!(
+    /// A UART, memory at the host.
+    UartHost, Uart(uart_rx -> uart_tx), HostMemory
+);
+shell!(
+    /// SPI, memory at the host.
+    SpiHost, Spi(spi_cs_n spi_sck spi_mosi -> spi_miso, reset), HostMemory
+);
+shell!(
+    /// A UART, block RAM.
+    UartBlock, Uart(uart_rx -> uart_tx), BlockMemory
+);
+shell!(
+    /// SPI, block RAM.
+    SpiBlock, Spi(spi_cs_n spi_sck spi_mosi -> spi_miso, reset), BlockMemory
+);
 
 /// The Verilog of the shell at this width of the bus.
 pub fn board<const BUS: usize, const BYTES: usize, const LOG: usize>(
     config: &HwConfig,
     shell: &ShellConfig,
 ) -> Result<String, ShellError> {
+    let (leds, at) = (shell.leds, shell.memory.place());
+    let host = || HostMemory::<BUS, BYTES, LOG>::new(config);
+    let ram = |kib: u32| {
+        let style = if matches!(shell.memory, Memory::Spram { .. }) { "huge" } else { "block" };
+        BlockMemory::<BUS, BYTES, LOG>::new(u64::from(kib) << 10, style)
+    };
     match (shell.host, shell.memory) {
-        (Host::Uart { clocks_per_bit }, Memory::Host) => verilog(
-            BOARD,
-            UartHost::<BUS, BYTES, LOG> {
-                clk: Default::default(),
-                uart_rx: Default::default(),
-                uart_tx: Default::default(),
-                leds: Default::default(),
-                uart_in: UartReceiver::new(clocks_per_bit),
-                uart_out: UartTransmitter::new(clocks_per_bit),
-                bridge: Bridge::new(config, link::Memory::Host),
-                status: Status::new(shell.leds),
-                memory: HostMemory::new(config),
-                core: Core::new(config),
-            },
-        ),
+        (Host::Uart { clocks_per_bit }, Memory::Host) => {
+            verilog(BOARD, UartHost::new(config, leds, at, Uart::new(clocks_per_bit), host()))
+        }
+        (Host::Uart { clocks_per_bit }, Memory::BlockRam { kib } | Memory::Spram { kib }) => {
+            verilog(BOARD, UartBlock::new(config, leds, at, Uart::new(clocks_per_bit), ram(kib)))
+        }
+        (Host::Spi, Memory::Host) => verilog(BOARD, SpiHost::new(config, leds, at, Spi::default(), host())),
+        (Host::Spi, Memory::BlockRam { kib } | Memory::Spram { kib }) => {
+            verilog(BOARD, SpiBlock::new(config, leds, at, Spi::default(), ram(kib)))
+        }
     }
 }
 
@@ -81,6 +122,7 @@ pub fn board<const BUS: usize, const BYTES: usize, const LOG: usize>(
 pub fn ports(shell: &ShellConfig) -> String {
     let pins: &[&str] = match shell.host {
         Host::Uart { .. } => &["input wire uart_rx", "output wire uart_tx"],
+        Host::Spi => &["input wire spi_cs_n", "input wire spi_sck", "input wire spi_mosi", "output wire spi_miso"],
     };
     let mut ports = vec!["input wire clk".to_string()];
     ports.extend(pins.iter().map(ToString::to_string));

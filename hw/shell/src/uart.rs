@@ -139,6 +139,43 @@ impl Logic for UartTransmitter {
     }
 }
 
+/// Both halves.
+#[derive(LogicBlock)]
+pub struct Uart {
+    pub clock: Signal<In, Clock>,
+    pub uart_rx: Signal<In, Bit>,
+    pub uart_tx: Signal<Out, Bit>,
+    pub from_link: FromLink,
+    pub to_link: ToLink,
+    receiver: UartReceiver,
+    transmitter: UartTransmitter,
+}
+
+impl Uart {
+    pub fn new(clocks_per_bit: u32) -> Self {
+        Uart {
+            clock: Default::default(),
+            uart_rx: Default::default(),
+            uart_tx: Default::default(),
+            from_link: Default::default(),
+            to_link: Default::default(),
+            receiver: UartReceiver::new(clocks_per_bit),
+            transmitter: UartTransmitter::new(clocks_per_bit),
+        }
+    }
+}
+
+impl Logic for Uart {
+    #[hdl_gen]
+    fn update(&mut self) {
+        clock!(self, clock, receiver, transmitter);
+        self.receiver.line.next = self.uart_rx.val();
+        self.uart_tx.next = self.transmitter.line.val();
+        FromLink::link(&mut self.from_link, &mut self.receiver.bytes);
+        ToLink::link(&mut self.to_link, &mut self.transmitter.bytes);
+    }
+}
+
 #[cfg(test)]
 #[path = "uart/tests.rs"]
 mod tests;

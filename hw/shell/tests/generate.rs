@@ -5,6 +5,9 @@ use std::process::Command;
 use tilewright_hw::config::{HwConfig, PRESETS};
 use tilewright_shell::{Host, Memory, ShellConfig, ShellError, TOP, generate};
 
+/// The other link and the other memory.
+const BLOCK: ShellConfig = ShellConfig { host: Host::Spi, memory: Memory::BlockRam { kib: 16 }, leds: 1 };
+
 mod design;
 
 use design::{here, small};
@@ -38,6 +41,7 @@ fn verilator_lints_shells_of_every_width() {
     for bus_bits in [16, 32, 64, 128, 256, 512] {
         let config = HwConfig { bus_bits, ..HwConfig::load("1x4x4").expect("a preset") };
         lint(&config, &ShellConfig { leds: 4, ..UART });
+        lint(&config, &BLOCK);
     }
 }
 
@@ -49,7 +53,7 @@ fn yosys_elaborates_a_shell_without_a_warning() {
     if !python.exists() {
         return tilewright_testing::skip("needs Yosys in .venv; run `make setup`");
     }
-    for shell in [UART, ShellConfig { leds: 4, ..UART }] {
+    for shell in [UART, BLOCK] {
         let dir = tempfile::tempdir().expect("a folder");
         let files = design::write(&small(), &shell, dir.path());
         let mut yosys = Command::new(&python);
@@ -80,9 +84,39 @@ fn what_a_shell_cannot_be_is_refused() {
         assert_eq!(generate(&small(), &shell), Err(ShellError::ClocksPerBit { clocks }));
     }
     assert_eq!(generate(&small(), &ShellConfig { leds: 5, ..UART }), Err(ShellError::Leds { leds: 5 }));
+    for kib in [0, 2, 24, 2048] {
+        let shell = ShellConfig { memory: Memory::BlockRam { kib }, ..UART };
+        assert_eq!(generate(&small(), &shell), Err(ShellError::RamSize { kib, most: 1024 }));
+    }
     for (preset, _) in PRESETS {
         let config = HwConfig::load(preset).expect("presets load");
         generate(&config, &ShellConfig { host: Host::Uart { clocks_per_bit: 4 }, ..UART })
             .expect("every preset has a shell");
+    }
+}
+
+/// The RAMs become what their kinds say.
+#[test]
+fn yosys_finds_the_rams() {
+    let python = here().join("../../.venv/bin/python");
+    if !python.exists() {
+        return tilewright_testing::skip("needs Yosys in .venv; run `make setup`");
+    }
+    for (memory, options, cells) in [
+        (Memory::BlockRam { kib: 8 }, "", "16   SB_RAM40_4K"),
+        (Memory::Spram { kib: 64 }, "-spram", "2   SB_SPRAM256KA"),
+    ] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let shell = ShellConfig { memory, ..UART };
+        std::fs::write(dir.path().join("tw_shell.v"), generate(&small(), &shell).expect("legal")).expect("written");
+        // The memory alone, so that no core is needed.
+        let script = format!(
+            "from pyosys import libyosys as ys\nd = ys.Design()\nys.run_pass('read_verilog -sv tw_shell.v', d)\n\
+             ys.run_pass('synth_ice40 {options} -top tw_board$memory', d)\nys.run_pass('stat', d)\n"
+        );
+        let output = Command::new(&python).args(["-c", &script]).current_dir(dir.path()).output().expect("Python runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let found = text.lines().any(|line| line.trim() == cells);
+        assert!(found, "{memory:?}: no {cells} in\n{}", &text[text.len().saturating_sub(3000)..]);
     }
 }

@@ -22,15 +22,14 @@ module tw_board(clk,uart_rx,uart_tx,leds);
     output reg  [3:0] leds;
 
     // Stub signals
-    reg  uart_in$clock;
-    reg  uart_in$line;
-    wire  uart_in$bytes$valid;
-    wire  [7:0] uart_in$bytes$data;
-    reg  uart_out$clock;
-    wire  uart_out$line;
-    reg  uart_out$bytes$valid;
-    wire  uart_out$bytes$ready;
-    reg  [7:0] uart_out$bytes$data;
+    reg  link$clock;
+    reg  link$uart_rx;
+    wire  link$uart_tx;
+    wire  link$from_link$valid;
+    wire  [7:0] link$from_link$data;
+    reg  link$to_link$valid;
+    wire  link$to_link$ready;
+    reg  [7:0] link$to_link$data;
     reg  bridge$clock;
     wire  bridge$reset;
     reg  bridge$from_link$valid;
@@ -133,18 +132,15 @@ module tw_board(clk,uart_rx,uart_tx,leds);
     reg  core$bus$b_error;
 
     // Sub module instances
-    tw_board$uart_in uart_in(
-        .clock(uart_in$clock),
-        .line(uart_in$line),
-        .bytes$valid(uart_in$bytes$valid),
-        .bytes$data(uart_in$bytes$data)
-    );
-    tw_board$uart_out uart_out(
-        .clock(uart_out$clock),
-        .line(uart_out$line),
-        .bytes$valid(uart_out$bytes$valid),
-        .bytes$ready(uart_out$bytes$ready),
-        .bytes$data(uart_out$bytes$data)
+    tw_board$link link(
+        .clock(link$clock),
+        .uart_rx(link$uart_rx),
+        .uart_tx(link$uart_tx),
+        .from_link$valid(link$from_link$valid),
+        .from_link$data(link$from_link$data),
+        .to_link$valid(link$to_link$valid),
+        .to_link$ready(link$to_link$ready),
+        .to_link$data(link$to_link$data)
     );
     tw_board$bridge bridge(
         .clock(bridge$clock),
@@ -257,14 +253,13 @@ module tw_board(clk,uart_rx,uart_tx,leds);
 
     // Update code
     always @(*) begin
-        uart_in$clock = clk;
-        uart_out$clock = clk;
+        link$clock = clk;
         bridge$clock = clk;
         status$clock = clk;
         memory$clock = clk;
         core$clock = clk;
-        uart_in$line = uart_rx;
-        uart_tx = uart_out$line;
+        link$uart_rx = uart_rx;
+        uart_tx = link$uart_tx;
         status$reset = bridge$reset;
         memory$reset = bridge$reset;
         core$reset = bridge$reset;
@@ -273,11 +268,11 @@ module tw_board(clk,uart_rx,uart_tx,leds);
         leds = status$leds;
     end
 
-    always @(*) bridge$from_link$valid = uart_in$bytes$valid;
-    always @(*) bridge$from_link$data = uart_in$bytes$data;
-    always @(*) uart_out$bytes$valid = bridge$to_link$valid;
-    always @(*) bridge$to_link$ready = uart_out$bytes$ready;
-    always @(*) uart_out$bytes$data = bridge$to_link$data;
+    always @(*) bridge$from_link$valid = link$from_link$valid;
+    always @(*) bridge$from_link$data = link$from_link$data;
+    always @(*) link$to_link$valid = bridge$to_link$valid;
+    always @(*) bridge$to_link$ready = link$to_link$ready;
+    always @(*) link$to_link$data = bridge$to_link$data;
     always @(*) status$from_bridge$valid = bridge$regs$valid;
     always @(*) status$from_bridge$write = bridge$regs$write;
     always @(*) status$from_bridge$addr = bridge$regs$addr;
@@ -530,6 +525,7 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
     localparam  second_memory = 8'h4;
     localparam  answers_writes = 1'b0;
     localparam  run_mask = 16'h3f;
+    localparam  hello = 32'h101;
 
     // Enums
     localparam ReceiverState$Kind = 0;
@@ -576,6 +572,8 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
 
     // Local signals
     reg  in_frame;
+    reg  is_small;
+    reg  [2:0] low;
     reg  is_write;
     reg  is_read;
     reg  is_memory_write;
@@ -659,6 +657,8 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
         is_write = kind$q == ((write_reg) & 3'h7);
         is_read = kind$q == ((read_reg) & 3'h7);
         is_memory_write = answers_writes && (kind$q == ((first_memory) & 3'h7));
+        is_small = (bytes$data >> 32'h3) == 32'h0;
+        low = ((bytes$data) & 3'h7);
         in_frame = (state$q == ReceiverState$Kind) || (state$q == ReceiverState$Address) || (state$q == ReceiverState$Value) || (state$q == ReceiverState$Body);
         crc$clear = (state$q == ReceiverState$Kind) && ~bytes$valid;
         crc$feed = bytes$valid && in_frame;
@@ -688,10 +688,10 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
             case (state$q)
                 ReceiverState$Kind:
                     begin
-                        if ((bytes$data == write_reg) || (bytes$data == read_reg)) begin
+                        if (is_small && ((low == ((write_reg) & 3'h7)) || (low == ((read_reg) & 3'h7)))) begin
                             state$d = ReceiverState$Address;
                         end
-                        else if ((bytes$data == first_memory) || (bytes$data == second_memory)) begin
+                        else if (is_small && ((low == ((first_memory) & 3'h7)) || (low == ((second_memory) & 3'h7)))) begin
                             state$d = ReceiverState$Body;
                         end
                         else if ((bytes$data != 32'h0) && ~&bytes$data) begin
@@ -761,6 +761,7 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
         end
         if (reset) begin
             state$d = ReceiverState$Kind;
+            value_bits$d = hello;
         end
     end
 
@@ -1036,19 +1037,15 @@ module tw_board$bridge$sender(clock,reset,bytes$valid,bytes$ready,bytes$data,val
     localparam  kind_interrupt = 4'h5;
     localparam  kind_hello = 4'h7;
     localparam  kind_refused = 4'h8;
-    localparam  version = 8'h1;
-    localparam  beat_log = 8'h1;
-    localparam  memory = 8'h0;
 
     // Enums
     localparam SenderState$Idle = 0;
     localparam SenderState$Kind = 1;
-    localparam SenderState$Hello = 2;
-    localparam SenderState$Reason = 3;
-    localparam SenderState$Word = 4;
-    localparam SenderState$Body = 5;
-    localparam SenderState$CrcLow = 6;
-    localparam SenderState$CrcHigh = 7;
+    localparam SenderState$Reason = 2;
+    localparam SenderState$Word = 3;
+    localparam SenderState$Body = 4;
+    localparam SenderState$CrcLow = 5;
+    localparam SenderState$CrcHigh = 6;
 
     // Stub signals
     reg  [2:0] state$d;
@@ -1087,6 +1084,7 @@ module tw_board$bridge$sender(clock,reset,bytes$valid,bytes$ready,bytes$data,val
     // Local signals
     reg  [7:0] data;
     reg  valid;
+    reg  is_hello;
     reg  taken;
 
     // Sub module instances
@@ -1169,16 +1167,6 @@ module tw_board$bridge$sender(clock,reset,bytes$valid,bytes$ready,bytes$data,val
                 begin
                     data = ((kind$q) & 8'hff) | 32'h80;
                 end
-            SenderState$Hello:
-                begin
-                    data = memory;
-                    if (step$q == 32'h0) begin
-                        data = version;
-                    end
-                    else if (step$q == 32'h1) begin
-                        data = beat_log;
-                    end
-                end
             SenderState$Reason:
                 begin
                     data = 32'h1;
@@ -1203,6 +1191,7 @@ module tw_board$bridge$sender(clock,reset,bytes$valid,bytes$ready,bytes$data,val
                     data = body$data;
                 end
         endcase
+        is_hello = kind$q == kind_hello;
         valid = (state$q != SenderState$Idle) && ((state$q != SenderState$Body) || body$valid);
         taken = valid && bytes$ready;
         bytes$valid = valid;
@@ -1252,23 +1241,13 @@ module tw_board$bridge$sender(clock,reset,bytes$valid,bytes$ready,bytes$data,val
                 SenderState$Kind:
                     begin
                         state$d = SenderState$Body;
-                        if (kind$q == kind_value) begin
+                        if ((kind$q == kind_value) || is_hello) begin
                             state$d = SenderState$Word;
-                        end
-                        else if (kind$q == kind_hello) begin
-                            state$d = SenderState$Hello;
                         end
                         else if (kind$q == kind_refused) begin
                             state$d = SenderState$Reason;
                         end
                         else if ((kind$q == kind_done) || (kind$q == kind_interrupt)) begin
-                            state$d = SenderState$CrcLow;
-                        end
-                    end
-                SenderState$Hello:
-                    begin
-                        step$d = step$q + 32'h1;
-                        if (step$q == 32'h2) begin
                             state$d = SenderState$CrcLow;
                         end
                     end
@@ -1279,7 +1258,7 @@ module tw_board$bridge$sender(clock,reset,bytes$valid,bytes$ready,bytes$data,val
                 SenderState$Word:
                     begin
                         step$d = step$q + 32'h1;
-                        if (step$q == 32'h3) begin
+                        if (&step$q || (is_hello && (step$q == 32'h2))) begin
                             state$d = SenderState$CrcLow;
                         end
                     end
@@ -1509,12 +1488,11 @@ module tw_board$bridge$sender$state(d,q,clock);
     // Enums
     localparam SenderState$Idle = 0;
     localparam SenderState$Kind = 1;
-    localparam SenderState$Hello = 2;
-    localparam SenderState$Reason = 3;
-    localparam SenderState$Word = 4;
-    localparam SenderState$Body = 5;
-    localparam SenderState$CrcLow = 6;
-    localparam SenderState$CrcHigh = 7;
+    localparam SenderState$Reason = 2;
+    localparam SenderState$Word = 3;
+    localparam SenderState$Body = 4;
+    localparam SenderState$CrcLow = 5;
+    localparam SenderState$CrcHigh = 6;
 
     // Update code (custom)
     initial begin
@@ -1619,6 +1597,378 @@ module tw_board$core(clock,reset,regs$valid,regs$write,regs$addr,regs$wdata,regs
 endmodule // tw_board$core
 
 
+module tw_board$link(clock,uart_rx,uart_tx,from_link$valid,from_link$data,to_link$valid,to_link$ready,to_link$data);
+
+    // Module arguments
+    input wire  clock;
+    input wire  uart_rx;
+    output reg  uart_tx;
+    output wire  from_link$valid;
+    output wire  [7:0] from_link$data;
+    input wire  to_link$valid;
+    output wire  to_link$ready;
+    input wire  [7:0] to_link$data;
+
+    // Stub signals
+    reg  receiver$clock;
+    reg  receiver$line;
+    reg  transmitter$clock;
+    wire  transmitter$line;
+
+    // Sub module instances
+    tw_board$link$receiver receiver(
+        .clock(receiver$clock),
+        .line(receiver$line),
+        .bytes$valid(from_link$valid),
+        .bytes$data(from_link$data)
+    );
+    tw_board$link$transmitter transmitter(
+        .clock(transmitter$clock),
+        .line(transmitter$line),
+        .bytes$valid(to_link$valid),
+        .bytes$ready(to_link$ready),
+        .bytes$data(to_link$data)
+    );
+
+    // Update code
+    always @(*) begin
+        receiver$clock = clock;
+        transmitter$clock = clock;
+        receiver$line = uart_rx;
+        uart_tx = transmitter$line;
+    end
+
+endmodule // tw_board$link
+
+
+module tw_board$link$receiver(clock,line,bytes$valid,bytes$data);
+
+    // Module arguments
+    input wire  clock;
+    input wire  line;
+    output reg  bytes$valid;
+    output reg  [7:0] bytes$data;
+
+    // Constant declarations
+    localparam  half = 16'h32;
+    localparam  whole = 16'h67;
+    localparam  mask = 16'h7f;
+
+    // Stub signals
+    reg  first$d;
+    wire  first$q;
+    reg  first$clock;
+    reg  level$d;
+    wire  level$q;
+    reg  level$clock;
+    reg  [15:0] count$d;
+    wire  [15:0] count$q;
+    reg  count$clock;
+    reg  [3:0] samples$d;
+    wire  [3:0] samples$q;
+    reg  samples$clock;
+    reg  [7:0] shift$d;
+    wire  [7:0] shift$q;
+    reg  shift$clock;
+
+    // Sub module instances
+    tw_board$link$receiver$first first(
+        .d(first$d),
+        .q(first$q),
+        .clock(first$clock)
+    );
+    tw_board$link$receiver$level level(
+        .d(level$d),
+        .q(level$q),
+        .clock(level$clock)
+    );
+    tw_board$link$receiver$count count(
+        .d(count$d),
+        .q(count$q),
+        .clock(count$clock)
+    );
+    tw_board$link$receiver$samples samples(
+        .d(samples$d),
+        .q(samples$q),
+        .clock(samples$clock)
+    );
+    tw_board$link$receiver$shift shift(
+        .d(shift$d),
+        .q(shift$q),
+        .clock(shift$clock)
+    );
+
+    // Update code
+    always @(*) begin
+        first$clock = clock;
+        level$clock = clock;
+        count$clock = clock;
+        samples$clock = clock;
+        shift$clock = clock;
+        first$d = first$q;
+        level$d = level$q;
+        count$d = count$q;
+        samples$d = samples$q;
+        shift$d = shift$q;
+        first$d = ~line;
+        level$d = first$q;
+        bytes$data = shift$q;
+        bytes$valid = 1'b0;
+        if (samples$q == 32'h0) begin
+            count$d = half;
+            if (level$q) begin
+                samples$d = 32'ha;
+            end
+        end
+        else if (count$q != 32'h0) begin
+            count$d = (count$q - 32'h1) & mask;
+        end
+        else begin
+            count$d = whole;
+            samples$d = samples$q - 32'h1;
+            if (samples$q == 32'ha) begin
+                if (~level$q) begin
+                    samples$d = 32'h0;
+                end
+            end
+            else if (samples$q == 32'h1) begin
+                bytes$valid = ~level$q;
+            end
+            else begin
+                shift$d = shift$q >> 32'h1;
+                if (~level$q) begin
+                    shift$d = (shift$q >> 32'h1) | 32'h80;
+                end
+            end
+        end
+    end
+
+endmodule // tw_board$link$receiver
+
+
+module tw_board$link$receiver$count(d,q,clock);
+
+    // Module arguments
+    input wire  [15:0] d;
+    output reg  [15:0] q;
+    input wire  clock;
+
+    // Update code (custom)
+    initial begin
+       q = 16'h0;
+    end
+
+    always @(posedge clock) begin
+       q <= d;
+    end
+
+endmodule // tw_board$link$receiver$count
+
+
+module tw_board$link$receiver$first(d,q,clock);
+
+    // Module arguments
+    input wire  d;
+    output reg  q;
+    input wire  clock;
+
+    // Update code (custom)
+    initial begin
+       q = 1'h0;
+    end
+
+    always @(posedge clock) begin
+       q <= d;
+    end
+
+endmodule // tw_board$link$receiver$first
+
+
+module tw_board$link$receiver$level(d,q,clock);
+
+    // Module arguments
+    input wire  d;
+    output reg  q;
+    input wire  clock;
+
+    // Update code (custom)
+    initial begin
+       q = 1'h0;
+    end
+
+    always @(posedge clock) begin
+       q <= d;
+    end
+
+endmodule // tw_board$link$receiver$level
+
+
+module tw_board$link$receiver$samples(d,q,clock);
+
+    // Module arguments
+    input wire  [3:0] d;
+    output reg  [3:0] q;
+    input wire  clock;
+
+    // Update code (custom)
+    initial begin
+       q = 4'h0;
+    end
+
+    always @(posedge clock) begin
+       q <= d;
+    end
+
+endmodule // tw_board$link$receiver$samples
+
+
+module tw_board$link$receiver$shift(d,q,clock);
+
+    // Module arguments
+    input wire  [7:0] d;
+    output reg  [7:0] q;
+    input wire  clock;
+
+    // Update code (custom)
+    initial begin
+       q = 8'h0;
+    end
+
+    always @(posedge clock) begin
+       q <= d;
+    end
+
+endmodule // tw_board$link$receiver$shift
+
+
+module tw_board$link$transmitter(clock,line,bytes$valid,bytes$ready,bytes$data);
+
+    // Module arguments
+    input wire  clock;
+    output reg  line;
+    input wire  bytes$valid;
+    output reg  bytes$ready;
+    input wire  [7:0] bytes$data;
+
+    // Constant declarations
+    localparam  whole = 16'h67;
+    localparam  mask = 16'h7f;
+
+    // Stub signals
+    reg  [15:0] count$d;
+    wire  [15:0] count$q;
+    reg  count$clock;
+    reg  [3:0] bits_left$d;
+    wire  [3:0] bits_left$q;
+    reg  bits_left$clock;
+    reg  [8:0] shift$d;
+    wire  [8:0] shift$q;
+    reg  shift$clock;
+
+    // Sub module instances
+    tw_board$link$transmitter$count count(
+        .d(count$d),
+        .q(count$q),
+        .clock(count$clock)
+    );
+    tw_board$link$transmitter$bits_left bits_left(
+        .d(bits_left$d),
+        .q(bits_left$q),
+        .clock(bits_left$clock)
+    );
+    tw_board$link$transmitter$shift shift(
+        .d(shift$d),
+        .q(shift$q),
+        .clock(shift$clock)
+    );
+
+    // Update code
+    always @(*) begin
+        count$clock = clock;
+        bits_left$clock = clock;
+        shift$clock = clock;
+        count$d = count$q;
+        bits_left$d = bits_left$q;
+        shift$d = shift$q;
+        line = ~shift$q[32'h0];
+        bytes$ready = bits_left$q == 32'h0;
+        if (bits_left$q == 32'h0) begin
+            count$d = whole;
+            if (bytes$valid) begin
+                bits_left$d = 32'ha;
+                shift$d = (((bytes$data ^ 32'hff) & 9'h1ff) << 32'h1) | 32'h1;
+            end
+        end
+        else if (count$q != 32'h0) begin
+            count$d = (count$q - 32'h1) & mask;
+        end
+        else begin
+            count$d = whole;
+            bits_left$d = bits_left$q - 32'h1;
+            shift$d = shift$q >> 32'h1;
+        end
+    end
+
+endmodule // tw_board$link$transmitter
+
+
+module tw_board$link$transmitter$bits_left(d,q,clock);
+
+    // Module arguments
+    input wire  [3:0] d;
+    output reg  [3:0] q;
+    input wire  clock;
+
+    // Update code (custom)
+    initial begin
+       q = 4'h0;
+    end
+
+    always @(posedge clock) begin
+       q <= d;
+    end
+
+endmodule // tw_board$link$transmitter$bits_left
+
+
+module tw_board$link$transmitter$count(d,q,clock);
+
+    // Module arguments
+    input wire  [15:0] d;
+    output reg  [15:0] q;
+    input wire  clock;
+
+    // Update code (custom)
+    initial begin
+       q = 16'h0;
+    end
+
+    always @(posedge clock) begin
+       q <= d;
+    end
+
+endmodule // tw_board$link$transmitter$count
+
+
+module tw_board$link$transmitter$shift(d,q,clock);
+
+    // Module arguments
+    input wire  [8:0] d;
+    output reg  [8:0] q;
+    input wire  clock;
+
+    // Update code (custom)
+    initial begin
+       q = 9'h0;
+    end
+
+    always @(posedge clock) begin
+       q <= d;
+    end
+
+endmodule // tw_board$link$transmitter$shift
+
+
 module tw_board$memory(clock,reset,bus$ar_valid,bus$ar_ready,bus$ar_id,bus$ar_addr,bus$ar_len,bus$r_valid,bus$r_id,bus$r_data,bus$r_error,bus$r_last,bus$aw_valid,bus$aw_ready,bus$aw_addr,bus$aw_len,bus$w_valid,bus$w_ready,bus$w_data,bus$w_strb,bus$w_last,bus$b_valid,bus$b_error,to_host$valid,to_host$kind,to_host$data,to_host$last,to_host$take,from_host$kind,from_host$valid,from_host$data,from_host$last,from_host$commit);
 
     // Module arguments
@@ -1662,6 +2012,7 @@ module tw_board$memory(clock,reset,bus$ar_valid,bus$ar_ready,bus$ar_id,bus$ar_ad
     localparam  write_done = 8'h4;
     localparam  last_strobes = 1'b0;
     localparam  top_byte = 16'h8;
+    localparam  longest = 8'hf;
 
     // Enums
     localparam RequestState$Idle = 0;
@@ -1825,10 +2176,10 @@ module tw_board$memory(clock,reset,bus$ar_valid,bus$ar_ready,bus$ar_id,bus$ar_ad
             sent$d = 32'h0;
             addr_step$d = 32'h0;
             addr$d = bus$ar_addr;
-            len$d = bus$ar_len;
+            len$d = bus$ar_len & longest;
             if (bus$aw_valid) begin
                 addr$d = bus$aw_addr;
-                len$d = bus$aw_len;
+                len$d = bus$aw_len & longest;
                 request$d = RequestState$Address;
             end
             else if (bus$ar_valid) begin
@@ -1841,7 +2192,7 @@ module tw_board$memory(clock,reset,bus$ar_valid,bus$ar_ready,bus$ar_id,bus$ar_ad
         if (is_write$q) begin
             to_host$kind = ((write_request) & 3'h7);
         end
-        to_host$data = 32'h0;
+        to_host$data = ((bus$w_data >> place) & 8'hff);
         to_host$last = 1'b0;
         case (request$q)
             RequestState$Client:
@@ -1888,7 +2239,6 @@ module tw_board$memory(clock,reset,bus$ar_valid,bus$ar_ready,bus$ar_id,bus$ar_ad
             RequestState$Data:
                 begin
                     to_host$valid = bus$w_valid;
-                    to_host$data = ((bus$w_data >> place) & 8'hff);
                     if (to_host$take) begin
                         sent$d = sent$q + 32'h1;
                         if (&sent$q) begin
@@ -1942,7 +2292,7 @@ module tw_board$memory(clock,reset,bus$ar_valid,bus$ar_ready,bus$ar_id,bus$ar_ad
                     end
                 AnswerState$Beats:
                     begin
-                        beats_left$d = from_host$data;
+                        beats_left$d = from_host$data & longest;
                         answer$d = AnswerState$Status;
                     end
                 AnswerState$Status:
@@ -1957,7 +2307,7 @@ module tw_board$memory(clock,reset,bus$ar_valid,bus$ar_ready,bus$ar_id,bus$ar_ad
                         received$d = received$q + 32'h1;
                         if (&received$q) begin
                             bus$r_valid = 1'b1;
-                            beats_left$d = beats_left$q - 32'h1;
+                            beats_left$d = (beats_left$q - 32'h1) & longest;
                             if (beats_left$q == 32'h0) begin
                                 from_host$last = 1'b1;
                                 answer$d = AnswerState$Client;
@@ -2373,331 +2723,3 @@ module tw_board$status$trapped(d,q,clock);
     end
 
 endmodule // tw_board$status$trapped
-
-
-module tw_board$uart_in(clock,line,bytes$valid,bytes$data);
-
-    // Module arguments
-    input wire  clock;
-    input wire  line;
-    output reg  bytes$valid;
-    output reg  [7:0] bytes$data;
-
-    // Constant declarations
-    localparam  half = 16'h32;
-    localparam  whole = 16'h67;
-    localparam  mask = 16'h7f;
-
-    // Stub signals
-    reg  first$d;
-    wire  first$q;
-    reg  first$clock;
-    reg  level$d;
-    wire  level$q;
-    reg  level$clock;
-    reg  [15:0] count$d;
-    wire  [15:0] count$q;
-    reg  count$clock;
-    reg  [3:0] samples$d;
-    wire  [3:0] samples$q;
-    reg  samples$clock;
-    reg  [7:0] shift$d;
-    wire  [7:0] shift$q;
-    reg  shift$clock;
-
-    // Sub module instances
-    tw_board$uart_in$first first(
-        .d(first$d),
-        .q(first$q),
-        .clock(first$clock)
-    );
-    tw_board$uart_in$level level(
-        .d(level$d),
-        .q(level$q),
-        .clock(level$clock)
-    );
-    tw_board$uart_in$count count(
-        .d(count$d),
-        .q(count$q),
-        .clock(count$clock)
-    );
-    tw_board$uart_in$samples samples(
-        .d(samples$d),
-        .q(samples$q),
-        .clock(samples$clock)
-    );
-    tw_board$uart_in$shift shift(
-        .d(shift$d),
-        .q(shift$q),
-        .clock(shift$clock)
-    );
-
-    // Update code
-    always @(*) begin
-        first$clock = clock;
-        level$clock = clock;
-        count$clock = clock;
-        samples$clock = clock;
-        shift$clock = clock;
-        first$d = first$q;
-        level$d = level$q;
-        count$d = count$q;
-        samples$d = samples$q;
-        shift$d = shift$q;
-        first$d = ~line;
-        level$d = first$q;
-        bytes$data = shift$q;
-        bytes$valid = 1'b0;
-        if (samples$q == 32'h0) begin
-            count$d = half;
-            if (level$q) begin
-                samples$d = 32'ha;
-            end
-        end
-        else if (count$q != 32'h0) begin
-            count$d = (count$q - 32'h1) & mask;
-        end
-        else begin
-            count$d = whole;
-            samples$d = samples$q - 32'h1;
-            if (samples$q == 32'ha) begin
-                if (~level$q) begin
-                    samples$d = 32'h0;
-                end
-            end
-            else if (samples$q == 32'h1) begin
-                bytes$valid = ~level$q;
-            end
-            else begin
-                shift$d = shift$q >> 32'h1;
-                if (~level$q) begin
-                    shift$d = (shift$q >> 32'h1) | 32'h80;
-                end
-            end
-        end
-    end
-
-endmodule // tw_board$uart_in
-
-
-module tw_board$uart_in$count(d,q,clock);
-
-    // Module arguments
-    input wire  [15:0] d;
-    output reg  [15:0] q;
-    input wire  clock;
-
-    // Update code (custom)
-    initial begin
-       q = 16'h0;
-    end
-
-    always @(posedge clock) begin
-       q <= d;
-    end
-
-endmodule // tw_board$uart_in$count
-
-
-module tw_board$uart_in$first(d,q,clock);
-
-    // Module arguments
-    input wire  d;
-    output reg  q;
-    input wire  clock;
-
-    // Update code (custom)
-    initial begin
-       q = 1'h0;
-    end
-
-    always @(posedge clock) begin
-       q <= d;
-    end
-
-endmodule // tw_board$uart_in$first
-
-
-module tw_board$uart_in$level(d,q,clock);
-
-    // Module arguments
-    input wire  d;
-    output reg  q;
-    input wire  clock;
-
-    // Update code (custom)
-    initial begin
-       q = 1'h0;
-    end
-
-    always @(posedge clock) begin
-       q <= d;
-    end
-
-endmodule // tw_board$uart_in$level
-
-
-module tw_board$uart_in$samples(d,q,clock);
-
-    // Module arguments
-    input wire  [3:0] d;
-    output reg  [3:0] q;
-    input wire  clock;
-
-    // Update code (custom)
-    initial begin
-       q = 4'h0;
-    end
-
-    always @(posedge clock) begin
-       q <= d;
-    end
-
-endmodule // tw_board$uart_in$samples
-
-
-module tw_board$uart_in$shift(d,q,clock);
-
-    // Module arguments
-    input wire  [7:0] d;
-    output reg  [7:0] q;
-    input wire  clock;
-
-    // Update code (custom)
-    initial begin
-       q = 8'h0;
-    end
-
-    always @(posedge clock) begin
-       q <= d;
-    end
-
-endmodule // tw_board$uart_in$shift
-
-
-module tw_board$uart_out(clock,line,bytes$valid,bytes$ready,bytes$data);
-
-    // Module arguments
-    input wire  clock;
-    output reg  line;
-    input wire  bytes$valid;
-    output reg  bytes$ready;
-    input wire  [7:0] bytes$data;
-
-    // Constant declarations
-    localparam  whole = 16'h67;
-    localparam  mask = 16'h7f;
-
-    // Stub signals
-    reg  [15:0] count$d;
-    wire  [15:0] count$q;
-    reg  count$clock;
-    reg  [3:0] bits_left$d;
-    wire  [3:0] bits_left$q;
-    reg  bits_left$clock;
-    reg  [8:0] shift$d;
-    wire  [8:0] shift$q;
-    reg  shift$clock;
-
-    // Sub module instances
-    tw_board$uart_out$count count(
-        .d(count$d),
-        .q(count$q),
-        .clock(count$clock)
-    );
-    tw_board$uart_out$bits_left bits_left(
-        .d(bits_left$d),
-        .q(bits_left$q),
-        .clock(bits_left$clock)
-    );
-    tw_board$uart_out$shift shift(
-        .d(shift$d),
-        .q(shift$q),
-        .clock(shift$clock)
-    );
-
-    // Update code
-    always @(*) begin
-        count$clock = clock;
-        bits_left$clock = clock;
-        shift$clock = clock;
-        count$d = count$q;
-        bits_left$d = bits_left$q;
-        shift$d = shift$q;
-        line = ~shift$q[32'h0];
-        bytes$ready = bits_left$q == 32'h0;
-        if (bits_left$q == 32'h0) begin
-            count$d = whole;
-            if (bytes$valid) begin
-                bits_left$d = 32'ha;
-                shift$d = (((bytes$data ^ 32'hff) & 9'h1ff) << 32'h1) | 32'h1;
-            end
-        end
-        else if (count$q != 32'h0) begin
-            count$d = (count$q - 32'h1) & mask;
-        end
-        else begin
-            count$d = whole;
-            bits_left$d = bits_left$q - 32'h1;
-            shift$d = shift$q >> 32'h1;
-        end
-    end
-
-endmodule // tw_board$uart_out
-
-
-module tw_board$uart_out$bits_left(d,q,clock);
-
-    // Module arguments
-    input wire  [3:0] d;
-    output reg  [3:0] q;
-    input wire  clock;
-
-    // Update code (custom)
-    initial begin
-       q = 4'h0;
-    end
-
-    always @(posedge clock) begin
-       q <= d;
-    end
-
-endmodule // tw_board$uart_out$bits_left
-
-
-module tw_board$uart_out$count(d,q,clock);
-
-    // Module arguments
-    input wire  [15:0] d;
-    output reg  [15:0] q;
-    input wire  clock;
-
-    // Update code (custom)
-    initial begin
-       q = 16'h0;
-    end
-
-    always @(posedge clock) begin
-       q <= d;
-    end
-
-endmodule // tw_board$uart_out$count
-
-
-module tw_board$uart_out$shift(d,q,clock);
-
-    // Module arguments
-    input wire  [8:0] d;
-    output reg  [8:0] q;
-    input wire  clock;
-
-    // Update code (custom)
-    initial begin
-       q = 9'h0;
-    end
-
-    always @(posedge clock) begin
-       q <= d;
-    end
-
-endmodule // tw_board$uart_out$shift
