@@ -30,6 +30,7 @@ pub struct LinkDevice<S> {
     name: String,
     identity: Identity,
     session: Session<S>,
+    memory_bytes: u64,
     /// What the base registers hold.
     bases: Vec<Base>,
     queue: Queue,
@@ -59,13 +60,14 @@ impl<S: ByteStream> LinkDevice<S> {
             Ok(identity)
         });
         let identity = opened.map_err(|fault| session.error(fault))?;
+        let memory_bytes = options.memory_bytes.unwrap_or(config.memory_bytes());
         if identity.hello.memory == Memory::Host {
-            let bytes = options.memory_bytes.unwrap_or(config.memory_bytes());
-            session.memory = Some(HostMemory::new(&config, bytes));
+            session.memory = Some(HostMemory::new(&config, memory_bytes));
         }
         let bases = vec![Base::default(); config.bases as usize];
         let (queue, lost, started, retries) = (Queue::default(), false, false, 0);
-        let mut device = LinkDevice { config, name, identity, session, bases, queue, lost, started, retries };
+        let mut device =
+            LinkDevice { config, name, identity, session, memory_bytes, bases, queue, lost, started, retries };
         device.set_up().map_err(|fault| device.session.error(fault))?;
         Ok(device)
     }
@@ -302,8 +304,7 @@ impl<S: ByteStream> Device for LinkDevice<S> {
     }
 
     fn memory_bytes(&self) -> u64 {
-        let host = self.session.memory.as_ref().map(|memory| memory.bytes().len() as u64);
-        host.unwrap_or(self.config.memory_bytes())
+        self.memory_bytes
     }
 
     fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {

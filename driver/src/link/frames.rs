@@ -3,7 +3,7 @@
 use super::error::Fault;
 use super::session::Hello;
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::link::{ADDR_BYTES, CRC_BYTES, Memory, ToHost, crc, strobe_bytes};
+use tilewright_hw::link::{ADDR_BYTES, CRC_BYTES, Memory, ToHost, crc, longest_burst, strobe_bytes};
 
 /// Idle bytes in a row, between frames, after which the line is held to be broken.
 const MOST_IDLE: usize = 1 << 12;
@@ -80,7 +80,7 @@ impl Frames {
         Frames {
             beat_bytes: config.bus_bytes() as usize,
             strobe_bytes: strobe_bytes(config),
-            most_beats: config.max_burst_beats.max(config.fetch_burst_beats()) as usize,
+            most_beats: longest_burst(config) as usize,
             waiting: Vec::new(),
             taken: 0,
             idle: 0,

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::io;
 use std::time::Duration;
 use tilewright_hw::HwConfig;
-use tilewright_hw::link::{ByteStream, Memory, ToHost, addr_bytes, frame, strobe_bytes};
+use tilewright_hw::link::{ByteStream, Memory, ToHost, addr_bytes, frame, longest_burst, strobe_bytes};
 
 const BEAT: usize = 8;
 
@@ -114,7 +114,7 @@ fn memory_comes_only_where_it_was_asked_for() {
 fn a_burst_that_is_too_long_is_a_fault_before_it_has_come() {
     let config = config();
     let mut body = addr_bytes(0).to_vec();
-    body.push(config.max_burst_beats.max(config.fetch_burst_beats()) as u8);
+    body.push(longest_burst(&config) as u8);
     body.insert(0, ToHost::WriteRequest as u8);
     assert!(matches!(read(&[&body]).1, Some(Fault::BadFrame { .. })));
 }

@@ -2,6 +2,7 @@
 //! the link's stream.
 
 mod faults;
+mod on_board;
 mod programs;
 
 use std::time::Duration;
@@ -26,10 +27,15 @@ fn config() -> HwConfig {
 
 /// A board without hardware, or none where there is no Verilator. The other end of its line has `line` cycles a bit.
 fn board(config: &HwConfig, line: u32) -> Option<VirtualBoard> {
+    with_memory(config, line, Memory::Host)
+}
+
+/// The same with its memory elsewhere.
+fn with_memory(config: &HwConfig, line: u32, memory: Memory) -> Option<VirtualBoard> {
     if !tilewright_testing::has_program("verilator") {
         return None;
     }
-    let shell = ShellConfig { host: Host::Uart { clocks_per_bit: CLOCKS }, memory: Memory::Host, leds: 0 };
+    let shell = ShellConfig { host: Host::Uart { clocks_per_bit: CLOCKS }, memory, leds: 0 };
     let verilog = tilewright_shell::generate(config, &shell).expect("a shell");
     let design = BoardDesign { clocks_per_bit: line, ..BoardDesign::of_shell(config, &verilog, TOP, CLOCKS) };
     Some(VirtualBoard::new(&design, None, &|_| {}).expect("the design builds"))
