@@ -12,6 +12,7 @@ mod progress;
 mod quantize;
 mod run;
 mod synth;
+mod virtual_board;
 mod zoo;
 
 pub use model_file::ModelFile;
@@ -64,8 +65,10 @@ enum Command {
     Configs(configs::Configs),
     /// List the networks that this program brings along, or run them on their samples
     Zoo(zoo::Zoo),
-    /// Look for the tools that Tilewright uses
+    /// Look for the tools that Tilewright uses, or at a board
     Doctor(doctor::Doctor),
+    /// Simulate a board behind a pseudo-terminal, which other commands open as a serial port
+    VirtualBoard(virtual_board::VirtualBoard),
 }
 
 /// Parses the command line, runs the command and prints what went wrong.
@@ -83,6 +86,7 @@ pub fn main() -> ExitCode {
         Command::Configs(command) => command.run(),
         Command::Zoo(command) => command.run(),
         Command::Doctor(command) => command.run(),
+        Command::VirtualBoard(command) => command.run(),
     };
     match outcome {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,

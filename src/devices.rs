@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use tilewright_driver::link::{DEFAULT_BAUD, LinkDevice, LinkError, LinkOptions, SerialPort};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, DeviceError};
 use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions, rtl};
@@ -17,6 +18,37 @@ pub enum DeviceKind {
     Rtl,
     /// None: everything runs on this machine's processor.
     Cpu,
+    /// A board behind a serial port. Ports live as long as the program, so that a kind can be copied.
+    Serial(&'static Port),
+}
+
+/// A serial port.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Its device file.
+    pub path: String,
+    /// Bits a second.
+    pub baud: u32,
+}
+
+impl Port {
+    /// Reads `PATH` or `PATH@BAUD`.
+    fn parse(text: &str) -> Option<Port> {
+        let (path, baud) = match text.rsplit_once('@') {
+            Some((path, baud)) => (path, baud.parse().ok().filter(|baud| *baud > 0)?),
+            None => (text, DEFAULT_BAUD),
+        };
+        (!path.is_empty()).then(|| Port { path: path.into(), baud })
+    }
+}
+
+impl std::fmt::Display for Port {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.baud {
+            DEFAULT_BAUD => f.write_str(&self.path),
+            baud => write!(f, "{}@{baud}", self.path),
+        }
+    }
 }
 
 /// A name that is no device, with what to do.
@@ -28,8 +60,16 @@ pub enum DeviceNameError {
         /// The name.
         name: String,
     },
+    /// A port without a path, or with something else than a number as its speed.
+    #[error(
+        "{name} names no port; give serial:PATH, or serial:PATH@BAUD with the bits a second of the board's bitstream"
+    )]
+    Port {
+        /// The name.
+        name: String,
+    },
     /// No device at all.
-    #[error("no device is named {name}; use fsim, csim, rtl or cpu")]
+    #[error("no device is named {name}; use fsim, csim, rtl, cpu or serial:PATH")]
     Unknown {
         /// The name.
         name: String,
@@ -46,8 +86,10 @@ impl std::str::FromStr for DeviceKind {
             "rtl" => Ok(DeviceKind::Rtl),
             "cpu" => Ok(DeviceKind::Cpu),
             "cuda" => Err(DeviceNameError::NotYet { name: name.to_string() }),
-            _ if name.starts_with("serial:") || name.starts_with("remote:") => {
-                Err(DeviceNameError::NotYet { name: name.to_string() })
+            _ if name.starts_with("remote:") => Err(DeviceNameError::NotYet { name: name.to_string() }),
+            _ if let Some(port) = name.strip_prefix("serial:") => {
+                let port = Port::parse(port).ok_or_else(|| DeviceNameError::Port { name: name.to_string() })?;
+                Ok(DeviceKind::Serial(Box::leak(Box::new(port))))
             }
             _ => Err(DeviceNameError::Unknown { name: name.to_string() }),
         }
@@ -61,6 +103,7 @@ impl std::fmt::Display for DeviceKind {
             DeviceKind::Csim => "csim",
             DeviceKind::Rtl => "rtl",
             DeviceKind::Cpu => "cpu",
+            DeviceKind::Serial(port) => return write!(f, "serial:{port}"),
         })
     }
 }
@@ -83,7 +126,7 @@ pub struct Extras<'a> {
 ///
 /// # Errors
 /// [`DeviceError::Unsupported`] where the device has not one of the extras, [`DeviceError::Tool`] where a tool that it needs
-/// is missing.
+/// is missing, or a board is not there or another.
 pub fn open(
     kind: DeviceKind,
     config: &HwConfig,
@@ -99,7 +142,10 @@ pub fn open(
         return unsupported("check programs strictly; use --device csim");
     }
     if extras.spans && !timed {
-        return unsupported("trace instructions, since it knows no time; use --device csim or --device rtl");
+        return match kind {
+            DeviceKind::Serial(_) => unsupported("trace instructions; use --device csim or --device rtl"),
+            _ => unsupported("trace instructions, since it knows no time; use --device csim or --device rtl"),
+        };
     }
     if extras.max_cycles.is_some() && kind == DeviceKind::Cpu {
         return unsupported("limit cycles; use --device fsim, csim or rtl");
@@ -117,6 +163,7 @@ pub fn open(
         DeviceKind::Fsim => {
             Ok(Some(Box::new(Fsim::new(config.clone(), config.memory_bytes()).with_cycle_limit(extras.max_cycles))))
         }
+        DeviceKind::Serial(port) => Ok(Some(Box::new(open_port(port, config)?.with_cycle_limit(extras.max_cycles)))),
         DeviceKind::Csim => {
             let options = CsimOptions { strict: extras.strict, spans: extras.spans, ..CsimOptions::default() };
             let csim = Csim::new(config.clone(), config.memory_bytes(), options);
@@ -125,18 +172,44 @@ pub fn open(
         DeviceKind::Rtl => {
             let options =
                 RtlOptions { waves: extras.waves.map(Path::to_path_buf), spans: extras.spans, ..RtlOptions::default() };
-            let rtl =
-                Rtl::with_progress(config.clone(), config.memory_bytes(), &options, &|progress| match progress {
-                    rtl::Progress::Cached | rtl::Progress::Built => told(""),
-                    rtl::Progress::Verilating => told("building the simulator of the design: Verilator"),
-                    rtl::Progress::Training => {
-                        told("building the simulator of the design: a run that shows what is done often")
-                    }
-                    rtl::Progress::Compiling(done, all) => {
-                        told(&format!("building the simulator of the design: C++ file {done} of {all}"));
-                    }
-                })?;
+            let rtl = Rtl::with_progress(config.clone(), config.memory_bytes(), &options, &|at| tell_build(at, told))?;
             Ok(Some(Box::new(rtl.with_cycle_limit(extras.max_cycles))))
+        }
+    }
+}
+
+/// Says how the build of a simulator of a design goes on.
+pub fn tell_build(progress: rtl::Progress, told: &dyn Fn(&str)) {
+    match progress {
+        rtl::Progress::Cached | rtl::Progress::Built => told(""),
+        rtl::Progress::Verilating => told("building the simulator of the design: Verilator"),
+        rtl::Progress::Training => told("building the simulator of the design: a run that shows what is done often"),
+        rtl::Progress::Compiling(done, all) => {
+            told(&format!("building the simulator of the design: C++ file {done} of {all}"));
+        }
+    }
+}
+
+/// Opens a board behind a port.
+///
+/// # Errors
+/// The link's, with what to do.
+pub fn open_port(port: &Port, config: &HwConfig) -> Result<LinkDevice<SerialPort>, LinkError> {
+    LinkDevice::open(SerialPort::open(&port.path, port.baud)?, config.clone(), LinkOptions::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_read_with_their_speed() {
+        let parsed = |name: &str| name.parse::<DeviceKind>().map(|kind| kind.to_string());
+        assert_eq!(parsed("serial:/dev/ttyUSB1").as_deref(), Ok("serial:/dev/ttyUSB1"));
+        assert_eq!(parsed("serial:/dev/ttyUSB1@115200").as_deref(), Ok("serial:/dev/ttyUSB1@115200"));
+        assert_eq!(parsed("serial:COM3@3000000").as_deref(), Ok("serial:COM3"));
+        for wrong in ["serial:", "serial:@9600", "serial:/dev/ttyUSB1@fast", "serial:/dev/ttyUSB1@0"] {
+            assert_eq!(parsed(wrong), Err(DeviceNameError::Port { name: wrong.into() }), "{wrong}");
         }
     }
 }

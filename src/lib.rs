@@ -4,6 +4,7 @@
 //! command-line program is a thin layer over it.
 
 pub mod bisect;
+pub mod board;
 pub mod classes;
 pub mod clock;
 pub mod compile;
@@ -24,4 +25,5 @@ pub mod stream;
 pub mod synth;
 pub mod trace;
 pub mod values;
+pub mod virtual_board;
 pub mod zoo;

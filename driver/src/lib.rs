@@ -2,13 +2,14 @@
 //!
 //! [`Builder`] takes instructions in program order and gives back a [`AccelProgram`]: micro-op kernels are shared and
 //! loaded where they are missing, and dependency tokens follow from what the instructions touch. [`Loaded`] puts a
-//! program into a device's memory and runs it.
+//! program into a device's memory and runs it. [`link`] reaches boards.
 
 pub mod access;
 mod affine;
 mod builder;
 mod cache;
 mod error;
+pub mod link;
 mod memory;
 mod program;
 pub mod race;

@@ -102,6 +102,16 @@ impl EntrySet {
         self.words.get(entry as usize / 64).is_some_and(|word| word >> (entry % 64) & 1 == 1)
     }
 
+    /// Adds the entries of another set of the same memory.
+    pub fn insert_all(&mut self, other: &EntrySet) {
+        self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a |= b);
+    }
+
+    /// Whether every entry of another set of the same memory is in this one.
+    pub fn covers(&self, other: &EntrySet) -> bool {
+        self.words.iter().zip(&other.words).all(|(a, b)| b & !a == 0)
+    }
+
     /// Whether both sets have an entry.
     pub fn intersects(&self, other: &EntrySet) -> bool {
         self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)

@@ -1,5 +1,7 @@
 //! The contract between programs and whatever runs them: a simulator, a board, a remote machine.
 
+pub mod queue;
+
 use crate::config::{HwConfig, Mem};
 use crate::isa::{INSN_BYTES, Unit};
 use crate::regs::{TrapCause, TrapUnit, UnitState};

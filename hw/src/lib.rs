@@ -5,6 +5,7 @@
 pub mod config;
 pub mod device;
 pub mod flow;
+pub mod host;
 pub mod isa;
 pub mod layout;
 pub mod link;

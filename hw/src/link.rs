@@ -26,6 +26,10 @@
 //! does; the shell then sends [`ToHost::Hello`], which may follow a part of another frame. A host begins so, whatever state the
 //! board is in. A run that is twice as long resets twice; zeros that came before count, so that the reset may come early.
 
+pub mod stream;
+
+pub use stream::ByteStream;
+
 use crate::config::{HwConfig, PAGE_BYTES};
 
 /// Version of the link, which [`ToHost::Hello`] carries.

@@ -66,6 +66,10 @@ pub const ID_VALUE: u32 = 0x5457_4c54;
 pub const CONTROL_RESET: u32 = 1;
 /// Bit of [`CONTROL`]: the interrupt is shown to the host.
 pub const CONTROL_IRQ_ENABLE: u32 = 2;
+/// Bit of [`STATUS`]: a command runs or waits, or a reset is under way.
+pub const STATUS_BUSY: u32 = 1;
+/// Bit of [`STATUS`]: the device has trapped.
+pub const STATUS_TRAPPED: u32 = 2;
 /// Commands that the ring holds beside the running one; a lean device's holds fewer, as its status says.
 pub const RING_ENTRIES: u32 = 4;
 /// Bits of a register address.

@@ -15,10 +15,10 @@ pub(crate) mod vector;
 
 pub use kernel::Kernel;
 
-use crate::queue::{DEFAULT_CYCLE_LIMIT, Queue};
 use state::State;
 use std::sync::Arc;
 use tilewright_hw::config::{HwConfig, Mem, PAGE_BYTES};
+use tilewright_hw::device::queue::{DEFAULT_CYCLE_LIMIT, Queue};
 use tilewright_hw::device::{Base, Command, DeviceError, RunReport, Trap, check_command};
 use tilewright_hw::isa::{DecodeError, Decoder, INSN_BYTES, Insn, Op, illegal_reasons};
 use tilewright_hw::regs::{TrapCause, TrapUnit};

@@ -1,9 +1,11 @@
 //! Tilewright's simulators, each behind [`tilewright_hw::device::Device`].
 //!
 //! [`functional`] executes the meaning of a stream, [`cycle`] its time too, [`dram`] is the memory behind the bus, and [`rtl`] runs the
-//! design itself, Verilated.
+//! design itself, Verilated; [`board`] a whole
+//! board with its shell.
 
 mod access;
+pub mod board;
 pub mod cycle;
 pub mod dram;
 mod explain;
@@ -12,6 +14,7 @@ mod queue;
 pub mod random;
 pub mod rtl;
 mod span;
+mod verilate;
 
 pub use cycle::{Csim, CsimOptions};
 pub use explain::explain;

@@ -4,22 +4,22 @@
 //! many cycles. Commands queue here and run one after the other.
 
 mod build;
-mod compiler;
 mod sys;
 mod training;
 
-pub use build::{Progress, default_cache_dir};
-pub use compiler::Compiler;
+pub use crate::verilate::{Compiler, Progress, default_cache_dir};
 
 use crate::dram::Dram;
-use crate::queue::{DEFAULT_CYCLE_LIMIT, Queue};
 use crate::span;
+use crate::verilate::{self, Flags};
 use std::path::{Path, PathBuf};
 use sys::{Bench, End};
-use tilewright_hw::config::{Counters, DramSection, HwConfig, Mem};
-use tilewright_hw::device::{Base, Command, DeviceError, RunReport, Trap, UnitCounters};
-use tilewright_hw::isa::{INSN_BYTES, Op, Unit, decode};
-use tilewright_hw::regs::{self, TrapCause, TrapUnit, UnitState};
+use tilewright_hw::config::{DramSection, HwConfig, Mem};
+use tilewright_hw::device::queue::{DEFAULT_CYCLE_LIMIT, Queue};
+use tilewright_hw::device::{Base, Command, DeviceError, RunReport};
+use tilewright_hw::host::{Registers, retired_macs};
+use tilewright_hw::isa::Unit;
+use tilewright_hw::regs::{self, UnitState};
 
 /// Cycles within which a soft reset must be done, and after how many each the host looks. Every burst under way ends first.
 const RESET_CYCLES: u64 = 1 << 24;
@@ -85,12 +85,12 @@ impl Rtl {
             None => default_cache_dir()?,
         };
         let flags =
-            build::Flags { waves: options.waves.is_some(), assertions: options.assertions, stalls: options.stalls };
+            Flags { waves: options.waves.is_some(), assertions: options.assertions, stalls: options.stalls };
         let train = |library: &Path| {
             let options = RtlOptions::default();
             training::train(&mut Rtl::with_library(config.clone(), training::MEMORY_BYTES, library, &options)?)
         };
-        let library = build::library(&config, flags, &cache, progress, &train)?;
+        let library = verilate::library(&build::recipe(&config, flags), &cache, progress, &train)?;
         Rtl::with_library(config, memory_bytes, &library, options)
     }
 
@@ -108,7 +108,7 @@ impl Rtl {
             remedy: "remove it from the cache, so that it is built again".into(),
         };
         let mut bench = Bench::new(library, memory_bytes, dram, options.waves.as_deref()).map_err(&failed)?;
-        let hash = bench.read_wide(regs::CONFIG_HASH_LO);
+        let Ok(hash) = bench.read_wide(regs::CONFIG_HASH_LO);
         if bench.read_reg(regs::ID) != regs::ID_VALUE || hash != config.hash() {
             return Err(failed(format!("it shows configuration hash {hash:016x}, not {:016x}", config.hash())));
         }
@@ -119,10 +119,7 @@ impl Rtl {
     }
 
     fn write_base(&mut self, index: usize, base: Base) {
-        let at = regs::BASE + 16 * index as u32;
-        for (word, value) in [base.addr, base.addr >> 32, base.limit, base.limit >> 32].into_iter().enumerate() {
-            self.bench.write_reg(at + 4 * word as u32, value as u32);
-        }
+        let Ok(()) = Registers::write_base(&mut self.bench, index, base);
         self.bases[index] = base;
     }
 
@@ -143,13 +140,9 @@ impl Rtl {
                 self.write_base(index, base);
             }
         }
-        self.bench.write_reg(regs::STREAM_ADDR_LO, command.stream_addr as u32);
-        self.bench.write_reg(regs::STREAM_ADDR_HI, (command.stream_addr >> 32) as u32);
-        self.bench.write_reg(regs::STREAM_INSNS, command.insns);
         self.bench.reset_dram();
         self.bench.take_bytes();
-        self.bench.write_reg(regs::IRQ_CLEAR, 1);
-        self.bench.write_reg(regs::DOORBELL, 1);
+        let Ok(()) = self.bench.start(command);
         let limit = command.cycle_limit.unwrap_or(DEFAULT_CYCLE_LIMIT);
         self.bench.record(self.spans);
         let end = self.bench.run(limit);
@@ -205,23 +198,8 @@ impl Rtl {
     }
 
     fn report(&mut self, command: &Command) -> RunReport {
-        let bench = &mut self.bench;
-        let bytes = bench.take_bytes();
-        let trapped = bench.read_reg(regs::STATUS) >> 1 & 1 == 1;
-        let cause = TrapCause::from_code(bench.read_reg(regs::TRAP_CAUSE));
-        let unit = TrapUnit::ALL.get(bench.read_reg(regs::TRAP_UNIT) as usize).copied();
-        let trap = match (trapped, cause, unit) {
-            (true, Some(cause), Some(unit)) => Some(Trap {
-                unit,
-                cause,
-                ordinal: bench.read_reg(regs::TRAP_ORDINAL),
-                cycle: Some(bench.read_wide(regs::TRAP_CYCLE_LO)),
-            }),
-            _ => None,
-        };
-        let retired = [0, 1, 2, 3].map(|unit| bench.read_reg(regs::RETIRED + 4 * unit));
-        let cycles = bench.read_wide(regs::CYCLES_LO);
-        let counters = (self.config.counters != Counters::None).then(|| self.counters());
+        let bytes = self.bench.take_bytes();
+        let Ok(report) = self.bench.report(&self.config);
         let event = |&event: &u64| (Unit::ALL[(event >> 1 & 3) as usize], event >> 3, event & 1 == 1);
         let mut spans = span::spans(self.bench.events().iter().map(event));
         for of in spans.chunk_by_mut(|a, b| a.unit == b.unit) {
@@ -230,46 +208,13 @@ impl Rtl {
                 span.states.copy_from_slice(&shares[..UnitState::ALL.len()]);
             }
         }
-        span::leave_out(&mut spans, trap);
-        RunReport {
-            cycles: Some(cycles),
-            trap,
-            trap_text: None,
-            retired,
-            macs: self.macs(command, retired[1]),
-            bytes: Some(bytes),
-            counters,
-            spans,
-        }
-    }
-
-    fn counters(&mut self) -> UnitCounters {
-        let mut counters = UnitCounters::default();
-        for unit in TrapUnit::ALL {
-            for state in UnitState::ALL {
-                self.bench.write_reg(regs::COUNTER_SELECT, unit as u32 * 16 + *state as u32);
-                counters.0[unit as usize][*state as usize] = self.bench.read_reg(regs::COUNTER).into();
-            }
-        }
-        counters
-    }
-
-    /// Multiply-accumulates of the first `retired` gemm instructions of a stream.
-    fn macs(&self, command: &Command, retired: u32) -> u64 {
+        span::leave_out(&mut spans, report.trap);
         let memory = self.bench.memory();
-        let insns = (0..command.insns).map_while(|place| {
-            let at = usize::try_from(command.insn_addr(place)).ok()?;
-            let bytes = memory.get(at..at.checked_add(INSN_BYTES)?)?;
-            decode(bytes.try_into().ok()?, &self.config).ok()
-        });
-        insns
-            .filter_map(|insn| match insn.op {
-                Op::Gemm(x) => Some(x.micro_ops()),
-                _ => None,
-            })
-            .take(retired as usize)
-            .map(|micro_ops| micro_ops * self.config.macs_per_cycle())
-            .sum()
+        let stream = command.stream();
+        let end = memory.len().min(stream.end as usize);
+        let stream = memory.get(stream.start as usize..end).unwrap_or_default();
+        let macs = retired_macs(stream, report.retired[1], &self.config);
+        RunReport { macs, bytes: Some(bytes), spans, ..report }
     }
 
     /// Writes the profile of a library that was built to be trained.

@@ -1,16 +1,24 @@
-//! `doctor`: which of the tools that Tilewright calls or links are there.
+//! `doctor`: which of the tools that Tilewright calls or links are there, or what a board is.
+
+mod board;
 
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde_json::json;
 
-use super::{Verdict, write_or_print};
+use super::{Hw, Verdict, write_or_print};
+use tilewright::devices::DeviceKind;
 
 /// Arguments of `doctor`.
 #[derive(clap::Args)]
 pub struct Doctor {
+    /// Look at this board instead of the tools: serial:PATH, or serial:PATH@BAUD
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<DeviceKind>,
+    #[command(flatten)]
+    hw: Hw,
     /// Print one JSON object on standard output
     #[arg(long)]
     json: bool,
@@ -37,6 +45,12 @@ struct Finding {
 
 impl Doctor {
     pub fn run(self) -> Result<Verdict> {
+        match self.device {
+            Some(DeviceKind::Serial(port)) => return board::run(port, &self.hw.load()?, self.json),
+            Some(other) => bail!("{other} is no board; give --device serial:PATH, or no device to look for the tools"),
+            None if !self.hw.is_default() => bail!("--hw is for a board; give --device serial:PATH too"),
+            None => {}
+        }
         let findings = findings();
         let fine = findings.iter().all(|f| f.found.is_some() || !f.needed);
         let text = if self.json {

@@ -34,7 +34,8 @@ pub struct Run {
     file: ModelFile,
     #[command(flatten)]
     hw: Hw,
-    /// Where it runs: fsim (answers), csim (and exact cycles), rtl (the design itself) or cpu (nothing is offloaded)
+    /// Where it runs: fsim (answers), csim (and exact cycles), rtl (the design itself), serial:PATH or serial:PATH@BAUD (a board),
+    /// or cpu (nothing is offloaded)
     #[arg(long, default_value = "fsim", value_name = "DEVICE")]
     device: DeviceKind,
     #[command(flatten)]
@@ -175,9 +176,19 @@ impl Run {
 
     fn apply_dram(&self, config: &mut HwConfig) -> Result<()> {
         if let Some(text) = &self.dram {
+            let on_board = matches!(self.device, DeviceKind::Serial(_));
+            refuse(&[(on_board, "--dram")], "for simulators; leave it out, as a board's memory is as it is")?;
             dram::apply(text, config).map_err(anyhow::Error::msg).context("--dram")?;
         }
         Ok(())
+    }
+
+    /// How memory behaves, for people.
+    fn memory(&self, config: &HwConfig) -> String {
+        match self.device {
+            DeviceKind::Serial(_) => "the board's".into(),
+            _ => dram::text(&config.dram, config.bus_bytes()),
+        }
     }
 
     /// Opens the device, saying so where it takes time.

@@ -167,9 +167,10 @@ fn what_cannot_run_is_refused() {
     refused(dir, &["run", "copy.tw", "--dram", "latency=1,latency=2"], "--dram: latency=2: latency is given twice");
     for (device, message) in [
         ("cuda", "device cuda is not available in this version; use fsim for answers, or csim for exact cycles too"),
-        ("serial:/dev/ttyUSB0", "device serial:/dev/ttyUSB0 is not available in this version; use fsim for answers"),
-        ("toaster", "no device is named toaster; use fsim, csim, rtl or cpu"),
-        ("rtl:2", "no device is named rtl:2; use fsim, csim, rtl or cpu"),
+        ("remote:host:9000", "device remote:host:9000 is not available in this version; use fsim for answers"),
+        ("serial:", "serial: names no port; give serial:PATH, or serial:PATH@BAUD with the bits a second"),
+        ("toaster", "no device is named toaster; use fsim, csim, rtl, cpu or serial:PATH"),
+        ("rtl:2", "no device is named rtl:2; use fsim, csim, rtl, cpu or serial:PATH"),
     ] {
         let outcome = tilewright(dir, &["run", "copy.tw", "--device", device]);
         assert_eq!(outcome.code, 2);

@@ -2,8 +2,10 @@
 
 use crate::dram::{Burst, Direction, Dram};
 use libloading::Library;
+use std::convert::Infallible;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
+use tilewright_hw::host::Registers;
 
 /// The bench, known to C++ alone.
 #[repr(C)]
@@ -134,11 +136,6 @@ impl Bench {
         unsafe { (self.read_reg)(self.raw, addr) }
     }
 
-    /// Reads two registers that follow each other, the low half first.
-    pub(super) fn read_wide(&mut self, addr: u32) -> u64 {
-        u64::from(self.read_reg(addr)) | u64::from(self.read_reg(addr + 4)) << 32
-    }
-
     /// Keeps starts and retirements of the runs that follow, or not.
     pub(super) fn record(&mut self, on: bool) {
         // SAFETY: see `reset`.
@@ -202,6 +199,19 @@ impl Bench {
         // SAFETY: see `reset`; both places are ours.
         unsafe { (self.take_bytes)(self.raw, &mut read, &mut written) }
         (read, written)
+    }
+}
+
+impl Registers for Bench {
+    type Error = Infallible;
+
+    fn read_reg(&mut self, addr: u32) -> Result<u32, Infallible> {
+        Ok(Bench::read_reg(self, addr))
+    }
+
+    fn write_reg(&mut self, addr: u32, value: u32) -> Result<(), Infallible> {
+        Bench::write_reg(self, addr, value);
+        Ok(())
     }
 }
 

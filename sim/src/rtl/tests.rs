@@ -96,7 +96,7 @@ fn a_trap_empties_the_ring() {
         rtl.ring_the_doorbell(*stream, 2);
     }
     assert_eq!(rtl.bench.run(100_000), End::Stopped);
-    assert_eq!(rtl.bench.read_reg(regs::TRAP_CAUSE), TrapCause::Limit as u32);
+    assert_eq!(rtl.bench.read_reg(regs::TRAP_CAUSE), regs::TrapCause::Limit as u32);
     assert_eq!(rtl.bench.read_reg(regs::COMPLETION), 0);
     rtl.soft_reset().expect("is reset");
     assert_eq!((rtl.bench.read_reg(regs::STATUS), rtl.free_places()), (ring << 8, ring));

@@ -216,7 +216,7 @@ fn json(
         "load_s": times.load_s,
         "compile_s": times.compile_s,
         "open_s": times.open_s,
-        "dram": tilewright::dram::text(&config.dram, config.bus_bytes()),
+        "dram": args.memory(config),
         "offloaded_macs_fraction": manifest.offloaded_share(),
         "nodes": nodes,
         "steps": steps,

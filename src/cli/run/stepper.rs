@@ -7,8 +7,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 use tilewright::devices::DeviceKind;
 use tilewright::stalls::{self, Stalls};
+use tilewright::stream;
 use tilewright::trace::{self, Part};
-use tilewright::{dram, stream};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::{Base, Command, Device, RunReport, Trap};
 use tilewright_hw::isa::{GemmUop, INSN_BYTES, Insn, UnitSet, VectorUop, print_insn};
@@ -112,7 +112,7 @@ fn show(
     stalls: Option<&Stalls>,
     wall_s: f64,
 ) -> Result<()> {
-    let dram = dram::text(&config.dram, config.bus_bytes());
+    let dram = args.memory(config);
     let text = if args.json {
         let mut json = json!({
             "device": device.name(),

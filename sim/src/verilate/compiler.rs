@@ -1,6 +1,6 @@
 //! The C++ compiler that builds the Verilated design, and its flags.
 
-use super::build::{run, tool_error};
+use super::{run, tool_error};
 use std::process::Command;
 use tilewright_hw::device::DeviceError;
 

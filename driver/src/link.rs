@@ -1,0 +1,21 @@
+//! Boards behind a link: `tilewright_hw::link`'s frames over a stream of bytes.
+//!
+//! [`LinkDevice`] is a board as a [`tilewright_hw::device::Device`], [`SerialPort`] the stream of a real port. What arrives
+//! is [`frames`]' to understand; [`session`] keeps register accesses and the core's memory apart.
+
+mod device;
+mod error;
+pub mod frames;
+mod memory;
+mod pty;
+mod replay;
+mod serial;
+mod session;
+#[cfg(test)]
+mod tests;
+
+pub use device::LinkDevice;
+pub use error::{Fault, LinkError};
+pub use pty::Pty;
+pub use serial::{DEFAULT_BAUD, SerialPort};
+pub use session::{Hello, Identity, LinkOptions};

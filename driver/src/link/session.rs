@@ -1,0 +1,309 @@
+//! A link that is open: it begins anew, carries register accesses, and serves the core's memory between them.
+
+use super::error::{Fault, LinkError};
+use super::frames::{Frame, Frames};
+use super::memory::HostMemory;
+use std::io;
+use std::time::{Duration, Instant};
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::host::Registers;
+use tilewright_hw::isa::ISA_VERSION;
+use tilewright_hw::link::{self, ByteStream, Memory, ToBoard, ToHost, addr_bytes, frame, resync_bytes};
+use tilewright_hw::regs;
+
+/// Zero bytes that begin the link of any configuration anew.
+const MOST_RESYNC_BYTES: usize = 1 << 13;
+/// Bytes in which no greeting was found, after which there is none.
+const MOST_GARBAGE: usize = 1 << 16;
+/// Frames of the core's memory that may come before the answer to a register access.
+const MOST_BETWEEN: usize = 1 << 16;
+
+/// How a link is used: how long things may take, and how much memory there is.
+#[derive(Debug, Clone, Copy)]
+pub struct LinkOptions {
+    /// Time without a byte after which an answer is not to come any more.
+    pub answer: Duration,
+    /// Time without a byte after which a running command's state is looked at.
+    pub poll: Duration,
+    /// Bytes of device memory; the configuration's where `None`. The link does not tell how much a board has.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Default for LinkOptions {
+    fn default() -> LinkOptions {
+        LinkOptions { answer: Duration::from_secs(3), poll: Duration::from_millis(500), memory_bytes: None }
+    }
+}
+
+/// What a board says when the link begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hello {
+    /// Version of the link.
+    pub version: u8,
+    /// Binary logarithm of a beat's bytes.
+    pub beat_log: u8,
+    /// Where the core's memory is.
+    pub memory: Memory,
+}
+
+/// What a board is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// What it said when the link began.
+    pub hello: Hello,
+    /// Version of its instruction set.
+    pub isa_version: u32,
+    /// Hash of its configuration.
+    pub config_hash: u64,
+}
+
+impl Identity {
+    /// Checks that it is a board of a configuration.
+    ///
+    /// # Errors
+    /// What is other.
+    pub fn check(&self, config: &HwConfig) -> Result<(), Fault> {
+        if self.isa_version != ISA_VERSION {
+            return Err(Fault::OtherIsa { found: self.isa_version, known: ISA_VERSION });
+        }
+        let (asked, name) = (config.hash(), config.name.clone());
+        if self.config_hash != asked {
+            return Err(Fault::OtherConfig { found: self.config_hash, asked, name });
+        }
+        let found = 1u64.checked_shl(self.hello.beat_log.into()).unwrap_or(0);
+        if found != u64::from(config.bus_bytes()) {
+            return Err(Fault::OtherBus { found, asked: config.bus_bytes(), name });
+        }
+        Ok(())
+    }
+}
+
+/// A link that is open.
+#[derive(Debug)]
+pub(super) struct Session<S> {
+    stream: S,
+    options: LinkOptions,
+    frames: Frames,
+    beat_bytes: usize,
+    resync_bytes: usize,
+    /// Device memory, where it is at the host.
+    pub memory: Option<HostMemory>,
+    /// The link has begun and nothing was answered yet: a board whose zeros were too many greets again.
+    greeting: bool,
+    /// The interrupt rose since this was last cleared.
+    pub interrupted: bool,
+    /// Frames of the core's memory that were served.
+    pub served: u64,
+}
+
+impl<S: ByteStream> Session<S> {
+    /// A session that is to begin.
+    pub fn new(stream: S, config: &HwConfig, options: LinkOptions) -> Session<S> {
+        Session {
+            stream,
+            options,
+            frames: Frames::new(config),
+            beat_bytes: config.bus_bytes() as usize,
+            resync_bytes: resync_bytes(config),
+            memory: None,
+            greeting: false,
+            interrupted: false,
+            served: 0,
+        }
+    }
+
+    /// The stream of bytes.
+    pub fn stream_mut(&mut self) -> &mut S {
+        &mut self.stream
+    }
+
+    /// The stream of bytes alone.
+    pub fn into_stream(self) -> S {
+        self.stream
+    }
+
+    /// The same fault with the port's name.
+    pub fn error(&self, fault: Fault) -> LinkError {
+        LinkError { port: self.stream.name().into(), fault }
+    }
+
+    /// Begins anew, whatever state the board is in.
+    pub fn begin(&mut self) -> Result<Hello, Fault> {
+        self.frames.clear();
+        self.interrupted = false;
+        self.stream.clear().map_err(broken)?;
+        // A board of another configuration may need more zeros than this one; they take long on a slow line.
+        let hello = match self.greet(self.resync_bytes) {
+            Err(Fault::Silent { .. } | Fault::Garbage { .. }) => self.greet(MOST_RESYNC_BYTES)?,
+            other => other?,
+        };
+        if hello.version != link::VERSION {
+            return Err(Fault::OtherLink { found: hello.version, known: link::VERSION });
+        }
+        self.greeting = true;
+        Ok(hello)
+    }
+
+    /// Sends zeros and looks for the greeting among what comes.
+    fn greet(&mut self, zeros: usize) -> Result<Hello, Fault> {
+        self.stream.send(&vec![0; zeros]).map_err(broken)?;
+        let begun = Instant::now();
+        let mut seen = Vec::new();
+        let mut bytes = [0; 256];
+        loop {
+            let count = self.stream.receive(&mut bytes, self.options.answer).map_err(broken)?;
+            seen.extend_from_slice(&bytes[..count]);
+            for at in 0..seen.len() {
+                if seen[at] != ToHost::Hello as u8 {
+                    continue;
+                }
+                // What comes before is the end of what the board was doing.
+                self.frames.clear();
+                self.frames.push(&seen[at..]);
+                if let Ok(Some(Frame::Hello(hello))) = self.frames.take() {
+                    return Ok(hello);
+                }
+            }
+            self.frames.clear();
+            if count == 0 && seen.iter().all(|byte| *byte == 0) {
+                return Err(self.silent("after the link was begun anew"));
+            }
+            if count == 0 || seen.len() > MOST_GARBAGE || begun.elapsed() > 4 * self.options.answer {
+                return Err(Fault::Garbage { bytes: seen.len() });
+            }
+        }
+    }
+
+    /// Reads what the board is, which must be an accelerator.
+    pub fn identity(&mut self, hello: Hello) -> Result<Identity, Fault> {
+        let id = self.read_reg(regs::ID)?;
+        if id != regs::ID_VALUE {
+            return Err(Fault::NoAccelerator { found: id });
+        }
+        let isa_version = self.read_reg(regs::ISA_VERSION)?;
+        Ok(Identity { hello, isa_version, config_hash: self.read_wide(regs::CONFIG_HASH_LO)? })
+    }
+
+    /// Serves the core for as long as bytes come, until a frame was served or nothing came for the time between two polls;
+    /// tells whether one was.
+    pub fn serve_one(&mut self) -> Result<bool, Fault> {
+        match self.next_frame(self.options.poll)? {
+            Some(frame) => self.serve(frame, "while a command ran").map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Writes whole beats of memory on the board.
+    pub fn write_board(&mut self, addr: u64, beats: &[u8]) -> Result<(), Fault> {
+        let mut body = addr_bytes(addr).to_vec();
+        body.push((beats.len() / self.beat_bytes - 1) as u8);
+        body.extend_from_slice(beats);
+        self.send(ToBoard::WriteMemory, &body)?;
+        self.done()
+    }
+
+    /// Reads whole beats of memory on the board.
+    pub fn read_board(&mut self, addr: u64, beats: &mut [u8]) -> Result<(), Fault> {
+        let count = beats.len() / self.beat_bytes;
+        let mut body = addr_bytes(addr).to_vec();
+        body.push((count - 1) as u8);
+        self.frames.memory_beats = Some(count);
+        self.send(ToBoard::ReadMemory, &body)?;
+        match self.answer()? {
+            Frame::Memory(bytes) => beats.copy_from_slice(&bytes),
+            other => return Err(unexpected(&other, "in place of memory's bytes")),
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, kind: ToBoard, body: &[u8]) -> Result<(), Fault> {
+        self.stream.send(&frame(kind as u8, body)).map_err(broken)
+    }
+
+    fn silent(&self, waited_for: &'static str) -> Fault {
+        Fault::Silent { millis: self.options.answer.as_millis() as u64, waited_for }
+    }
+
+    /// The next frame, or none where nothing came for so long.
+    fn next_frame(&mut self, timeout: Duration) -> Result<Option<Frame>, Fault> {
+        let mut bytes = [0; 4096];
+        loop {
+            if let Some(frame) = self.frames.take()? {
+                return Ok(Some(frame));
+            }
+            match self.stream.receive(&mut bytes, timeout).map_err(broken)? {
+                0 => return Ok(None),
+                count => self.frames.push(&bytes[..count]),
+            }
+        }
+    }
+
+    /// Does what a frame asks that is no answer.
+    fn serve(&mut self, frame: Frame, while_doing: &'static str) -> Result<(), Fault> {
+        let answer = match (frame, &mut self.memory) {
+            (Frame::Read { client, addr, beats }, Some(memory)) => memory.read(client, addr, beats),
+            (Frame::Write { addr, strobes, data }, Some(memory)) => memory.write(addr, strobes, &data),
+            (Frame::Interrupt, _) => {
+                self.interrupted = true;
+                return Ok(());
+            }
+            (Frame::Refused(reason), _) => return Err(Fault::Refused { reason }),
+            (other, _) => return Err(unexpected(&other, while_doing)),
+        };
+        self.served += 1;
+        self.stream.send(&answer).map_err(broken)
+    }
+
+    /// The answer to a register access; the core is served until it comes.
+    fn answer(&mut self) -> Result<Frame, Fault> {
+        for _ in 0..MOST_BETWEEN {
+            match self.next_frame(self.options.answer)? {
+                None => break,
+                Some(Frame::Hello(_)) if self.greeting => {}
+                Some(frame @ (Frame::Value(_) | Frame::Done | Frame::Memory(_))) => {
+                    self.greeting = false;
+                    return Ok(frame);
+                }
+                Some(frame) => self.serve(frame, "in place of a register's answer")?,
+            }
+        }
+        Err(self.silent("where an answer was due"))
+    }
+
+    fn done(&mut self) -> Result<(), Fault> {
+        match self.answer()? {
+            Frame::Done => Ok(()),
+            other => Err(unexpected(&other, "in place of Done")),
+        }
+    }
+}
+
+impl<S: ByteStream> Registers for Session<S> {
+    type Error = Fault;
+
+    fn read_reg(&mut self, addr: u32) -> Result<u32, Fault> {
+        self.send(ToBoard::ReadReg, &(addr as u16).to_le_bytes())?;
+        match self.answer()? {
+            Frame::Value(value) => Ok(value),
+            other => Err(unexpected(&other, "in place of a register's value")),
+        }
+    }
+
+    fn write_reg(&mut self, addr: u32, value: u32) -> Result<(), Fault> {
+        let mut body = (addr as u16).to_le_bytes().to_vec();
+        body.extend(value.to_le_bytes());
+        self.send(ToBoard::WriteReg, &body)?;
+        self.done()
+    }
+}
+
+fn unexpected(frame: &Frame, while_doing: &'static str) -> Fault {
+    Fault::Unexpected { found: frame.name(), while_doing }
+}
+
+fn broken(error: io::Error) -> Fault {
+    match error.kind() {
+        io::ErrorKind::TimedOut => Fault::Silent { millis: 0, waited_for: "and the port takes no more bytes" },
+        _ => Fault::Unplugged { reason: error.to_string() },
+    }
+}

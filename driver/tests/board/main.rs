@@ -1,0 +1,47 @@
+//! Boards behind a link against the functional simulator: the Verilated design of a shell and its core, whose serial line is
+//! the link's stream.
+
+mod faults;
+mod on_board;
+mod programs;
+
+use std::time::Duration;
+use tilewright_driver::link::{LinkDevice, LinkOptions};
+use tilewright_hw::HwConfig;
+use tilewright_hw::link::ByteStream;
+use tilewright_shell::{Host, Memory, ShellConfig, TOP};
+use tilewright_sim::board::{BoardDesign, VirtualBoard};
+use tilewright_sim::random::MEMORY_BYTES;
+
+/// Cycles of a bit: the fewest that the shell takes.
+const CLOCKS: u32 = 4;
+
+/// Waiting times of a board that answers at once.
+const OPTIONS: LinkOptions =
+    LinkOptions { answer: Duration::from_millis(10), poll: Duration::from_millis(5), memory_bytes: Some(MEMORY_BYTES) };
+
+/// A small configuration, whose programs bring little over the line.
+fn config() -> HwConfig {
+    HwConfig::parse("small", include_str!("small.toml")).expect("is a configuration")
+}
+
+/// A board without hardware, or none where there is no Verilator. The other end of its line has `line` cycles a bit.
+fn board(config: &HwConfig, line: u32) -> Option<VirtualBoard> {
+    with_memory(config, line, Memory::Host)
+}
+
+/// The same with its memory elsewhere.
+fn with_memory(config: &HwConfig, line: u32, memory: Memory) -> Option<VirtualBoard> {
+    if !tilewright_testing::has_program("verilator") {
+        return None;
+    }
+    let shell = ShellConfig { host: Host::Uart { clocks_per_bit: CLOCKS }, memory, leds: 0 };
+    let verilog = tilewright_shell::generate(config, &shell).expect("a shell");
+    let design = BoardDesign { clocks_per_bit: line, ..BoardDesign::of_shell(config, &verilog, TOP, CLOCKS) };
+    Some(VirtualBoard::new(&design, None, &|_| {}).expect("the design builds"))
+}
+
+/// The board behind some stream around it.
+fn device<S: ByteStream>(stream: S, config: &HwConfig) -> LinkDevice<S> {
+    LinkDevice::open(stream, config.clone(), OPTIONS).expect("the board answers")
+}

@@ -1,0 +1,136 @@
+// The bench around a board's Verilated design: its clock, and the other end of its serial line.
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "Vtw_board.h"
+#include "verilated.h"
+
+#define TW_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+thread_local std::string failure;
+}
+
+struct Board {
+    VerilatedContext context;
+    Vtw_board* top = nullptr;
+    uint32_t clocks = 1;
+    uint64_t cycle = 0;
+    std::deque<uint8_t> to_board, from_board;
+    // The frame that is sent, its next bit lowest; how many of its bits are left, and cycles of the one on the line.
+    uint32_t sent_bits = 0, sent_left = 0, sent_cycles = 0;
+    // What has come of a byte, how many of its bits are to be read, and cycles until the next is.
+    uint32_t got_bits = 0, got_left = 0, got_cycles = 0;
+    // The line has been high since the last byte.
+    bool rested = false;
+
+    // The line to the board in the next cycle.
+    void drive() {
+        if (sent_cycles > 0) {
+            sent_cycles--;
+            return;
+        }
+        if (sent_left == 0) {
+            if (to_board.empty()) return;
+            // Start bit, data with the lowest first, stop bit.
+            sent_bits = uint32_t(to_board.front()) << 1 | 0x200;
+            sent_left = 10;
+            to_board.pop_front();
+        }
+        top->uart_rx = sent_bits & 1;
+        sent_bits >>= 1;
+        sent_left--;
+        sent_cycles = clocks - 1;
+    }
+
+    // Reads the line from the board: each bit in its middle.
+    void sample() {
+        const bool line = top->uart_tx;
+        if (got_left == 0) {
+            if (line) {
+                rested = true;
+            } else if (rested) {
+                rested = false;
+                got_left = 9;
+                got_cycles = clocks + clocks / 2;
+            }
+            return;
+        }
+        if (--got_cycles > 0) return;
+        got_cycles = clocks;
+        if (--got_left > 0) {
+            got_bits = got_bits >> 1 | uint32_t(line) << 7;
+        } else {
+            rested = line;
+            from_board.push_back(uint8_t(got_bits));
+            got_bits = 0;
+        }
+    }
+
+    void tick() {
+        drive();
+        top->clk = 0;
+        top->eval();
+        top->clk = 1;
+        top->eval();
+        cycle++;
+        sample();
+    }
+};
+
+// The simulation's own ways to end are turned into a message for the caller.
+void vl_finish(const char*, int, const char*) VL_MT_UNSAFE {}
+void vl_stop(const char* file, int line, const char*) VL_MT_UNSAFE {
+    if (failure.empty()) failure = std::string("assertion failed at ") + file + ":" + std::to_string(line);
+}
+void vl_fatal(const char* file, int line, const char*, const char* message) VL_MT_UNSAFE {
+    if (failure.empty()) failure = std::string(message) + " at " + file + ":" + std::to_string(line);
+}
+
+TW_EXPORT Board* tw_board_new(uint32_t clocks_per_bit) {
+    Board* b = new Board;
+    b->clocks = clocks_per_bit;
+    // Otherwise each context keeps a thread for every processor.
+    b->context.threads(1);
+    b->top = new Vtw_board(&b->context);
+    b->top->clk = 0;
+    b->top->uart_rx = 1;
+    b->top->eval();
+    return b;
+}
+
+TW_EXPORT void tw_board_free(Board* b) {
+    // Verilator's own code looks for its context through the thread, where another bench may have left one.
+    Verilated::threadContextp(&b->context);
+    b->top->final();
+    delete b->top;
+    delete b;
+    Verilated::threadContextp(nullptr);
+}
+
+TW_EXPORT void tw_board_send(Board* b, const uint8_t* bytes, uint64_t count) {
+    b->to_board.insert(b->to_board.end(), bytes, bytes + count);
+}
+
+// Runs until a byte has come from the board, or `cycles` have passed since the last byte to the board has gone.
+TW_EXPORT uint64_t tw_board_run(Board* b, uint64_t cycles, uint8_t* to, uint64_t room) {
+    Verilated::threadContextp(&b->context);
+    failure.clear();
+    for (uint64_t quiet = 0; b->from_board.empty() && quiet < cycles && failure.empty(); quiet++) {
+        if (!b->to_board.empty()) quiet = 0;
+        b->tick();
+    }
+    uint64_t count = 0;
+    for (; count < room && !b->from_board.empty(); count++) {
+        to[count] = b->from_board.front();
+        b->from_board.pop_front();
+    }
+    return count;
+}
+
+TW_EXPORT void tw_board_clear(Board* b) { b->from_board.clear(); }
+
+TW_EXPORT uint64_t tw_board_cycles(const Board* b) { return b->cycle; }
+
+TW_EXPORT const char* tw_board_failure(const Board*) { return failure.c_str(); }

@@ -1,0 +1,64 @@
+//! A look at a board that is there.
+
+use std::time::Instant;
+
+use tilewright_hw::Mem;
+use tilewright_hw::device::{Base, Command, Device, DeviceError};
+use tilewright_hw::isa::{Insn, Load, Store, Unit, UnitSet, encode};
+
+/// Bytes that the check of a board's memory moves, at most.
+const CHECKED_BYTES: u32 = 1024;
+/// Where the check's copy and program lie.
+const COPY: u64 = 0x1000;
+const STREAM: u64 = 0x2000;
+
+/// What the check of a board's memory found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MemoryCheck {
+    /// Bytes that were loaded and stored.
+    pub bytes: u32,
+    /// Bytes that came back wrong.
+    pub wrong: u32,
+    /// Cycles of the command.
+    pub cycles: Option<u64>,
+    /// The whole command's time.
+    pub seconds: f64,
+}
+
+/// Lets a device load bytes into a scratchpad and store them elsewhere, and compares them.
+///
+/// # Errors
+/// The device's; a trap too, which no device that works gives.
+pub fn check_memory(device: &mut dyn Device) -> Result<MemoryCheck, DeviceError> {
+    let config = device.config().clone();
+    let name = device.name().to_string();
+    let failed = |reason: String| DeviceError::Tool {
+        tool: name.clone(),
+        reason,
+        remedy: "run it again; where it comes back, synthesize and flash the board with a lower clock".into(),
+    };
+    let bytes = (config.entries(Mem::Out) * config.entry_bytes(Mem::Out)).min(CHECKED_BYTES);
+    let pattern: Vec<u8> = (0..bytes).map(|at| (at.wrapping_mul(167) >> 3 ^ at) as u8).collect();
+    let load = Insn::new(Load { mem: Mem::Out, row_bytes: bytes, ..Load::default() });
+    let store = Insn::new(Store { mem: Mem::Out, row_bytes: bytes, offset: COPY, ..Store::default() });
+    let insns = [
+        Insn { push: UnitSet::from_iter([Unit::Store]), ..load },
+        Insn { pop: UnitSet::from_iter([Unit::Load]), ..store },
+    ];
+    let stream = insns.iter().map(|insn| encode(insn, &config)).collect::<Result<Vec<_>, _>>();
+    let stream = stream.map_err(|error| failed(error.to_string()))?;
+    device.write(0, &pattern)?;
+    device.write(COPY, &vec![0; bytes as usize])?;
+    device.write(STREAM, &stream.concat())?;
+    let bases = vec![Base { addr: 0, limit: STREAM }];
+    let begun = Instant::now();
+    let report = device.run(&Command { stream_addr: STREAM, insns: insns.len() as u32, bases, cycle_limit: None })?;
+    let seconds = begun.elapsed().as_secs_f64();
+    if let Some(trap) = report.trap {
+        return Err(failed(format!("a copy of {bytes} bytes trapped: {trap}")));
+    }
+    let mut copy = vec![0; bytes as usize];
+    device.read(COPY, &mut copy)?;
+    let wrong = copy.iter().zip(&pattern).filter(|(a, b)| a != b).count() as u32;
+    Ok(MemoryCheck { bytes, wrong, cycles: report.cycles, seconds })
+}

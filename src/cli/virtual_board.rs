@@ -1,0 +1,33 @@
+//! `virtual-board`: a board without hardware.
+
+use anyhow::Result;
+use tilewright::virtual_board::{build, serve};
+use tilewright_driver::link::Pty;
+use tilewright_hw::flow::board::Board;
+
+use super::{Hw, Verdict, progress, write_or_print};
+
+/// Arguments of `virtual-board`.
+#[derive(clap::Args)]
+pub struct VirtualBoard {
+    /// Board whose configuration, clock and line it has: a name, or a folder with a board.toml [default: none, and a fast line]
+    #[arg(long, value_name = "NAME|FOLDER")]
+    board: Option<String>,
+    #[command(flatten)]
+    hw: Hw,
+}
+
+impl VirtualBoard {
+    /// Prints the path of the pseudo-terminal, then serves until the program is ended.
+    pub fn run(self) -> Result<Verdict> {
+        let board = self.board.as_deref().map(Board::load).transpose()?;
+        let config = match &board {
+            Some(board) if self.hw.is_default() => board.default_config()?,
+            _ => self.hw.load()?,
+        };
+        let design = build(&config, board.as_ref(), &|at| tilewright::devices::tell_build(at, &progress::tell))?;
+        let pty = Pty::open()?;
+        write_or_print(None, format!("{}\n", pty.path()).as_bytes())?;
+        match serve(design, pty)? {}
+    }
+}

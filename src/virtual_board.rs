@@ -1,0 +1,86 @@
+//! A board without hardware behind a pseudo-terminal, which hosts open as they open a serial port.
+
+use std::convert::Infallible;
+use std::io;
+use std::time::Duration;
+
+use tilewright_driver::link::Pty;
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::DeviceError;
+use tilewright_hw::flow::board::Board;
+use tilewright_hw::link::ByteStream;
+use tilewright_shell::{Host, Memory, ShellConfig, ShellError, TOP};
+use tilewright_sim::board::{BoardDesign, VirtualBoard};
+use tilewright_sim::rtl::Progress;
+
+/// Cycles of a bit where no board says how many: few, because each takes time.
+const CLOCKS_PER_BIT: u32 = 4;
+/// Time of the board between two looks at what the host has sent.
+const SLICE: Duration = Duration::from_micros(50);
+/// Time of the board without a byte after which it stands still until the next one comes.
+const MOST_QUIET: Duration = Duration::from_millis(500);
+/// How long a board that stands still waits for a byte, and one without a host for a host.
+const WAIT: Duration = Duration::from_millis(20);
+
+/// Why there is no such board.
+#[derive(Debug, thiserror::Error)]
+pub enum VirtualBoardError {
+    /// Its shell cannot be made.
+    #[error(transparent)]
+    Shell(#[from] ShellError),
+    /// Its simulator cannot be built.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// There is no pseudo-terminal to be had, or it is gone.
+    #[error("the pseudo-terminal: {0}")]
+    Pty(#[from] io::Error),
+}
+
+/// Builds the shell and core of a configuration, with the board's divisor where there is a board.
+///
+/// # Errors
+/// [`VirtualBoardError::Shell`], [`VirtualBoardError::Device`].
+pub fn build(
+    config: &HwConfig,
+    board: Option<&Board>,
+    progress: &dyn Fn(Progress),
+) -> Result<VirtualBoard, VirtualBoardError> {
+    let clocks = board.map(|board| board.clocks_per_bit(board.core_mhz)).filter(|clocks| *clocks > 0);
+    let clocks_per_bit = clocks.unwrap_or(CLOCKS_PER_BIT);
+    let shell = ShellConfig { host: Host::Uart { clocks_per_bit }, memory: Memory::Host, leds: 0 };
+    let verilog = tilewright_shell::generate(config, &shell)?;
+    Ok(VirtualBoard::new(&BoardDesign::of_shell(config, &verilog, TOP, clocks_per_bit), None, progress)?)
+}
+
+/// Serves whoever opens the pseudo-terminal, one after the other, for as long as the program runs.
+///
+/// # Errors
+/// [`VirtualBoardError::Pty`] where the simulation fails.
+pub fn serve(mut board: VirtualBoard, mut pty: Pty) -> Result<Infallible, VirtualBoardError> {
+    let mut bytes = [0; 4096];
+    let mut quiet = Duration::ZERO;
+    loop {
+        let wait = if quiet < MOST_QUIET { Duration::ZERO } else { WAIT };
+        match pty.board.receive(&mut bytes, wait) {
+            Ok(0) if quiet >= MOST_QUIET => continue,
+            Ok(0) => {}
+            Ok(count) => {
+                board.send(&bytes[..count])?;
+                quiet = Duration::ZERO;
+            }
+            // Nobody has the other end open.
+            Err(_) => {
+                std::thread::sleep(WAIT);
+                continue;
+            }
+        }
+        match board.receive(&mut bytes, SLICE)? {
+            0 => quiet += SLICE,
+            count => {
+                // A host that has gone does not hear it.
+                let _ = pty.board.send(&bytes[..count]);
+                quiet = Duration::ZERO;
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! A board without hardware behind a pseudo-terminal, as a board behind a serial port.
+
+use super::{fine, refused, tilewright};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const HW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/driver/tests/board/small.toml");
+const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/models/lenet-mnist/model_qdq_perchannel");
+
+/// A virtual board that runs, until it is dropped.
+struct Board {
+    child: Child,
+    /// Its port, as `--device` takes it.
+    port: String,
+}
+
+impl Board {
+    fn new() -> Option<Board> {
+        if !tilewright_testing::has_program("verilator") {
+            return None;
+        }
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tilewright"))
+            .args(["virtual-board", "--hw", HW])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut port = String::new();
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut port).expect("a line");
+        Some(Board { child, port: format!("serial:{}", port.trim()) })
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        self.child.kill().expect("it runs still");
+        self.child.wait().expect("it ends");
+    }
+}
+
+#[test]
+fn a_network_runs_on_a_board_bit_for_bit() {
+    let Some(board) = Board::new() else { return };
+    let dir = tempfile::tempdir().expect("a folder");
+    let dir = dir.path();
+    let (model, input) = (format!("{MODEL}.onnx"), format!("{MODEL}.input_0.npy"));
+    let run = |device: &str, to: &str| {
+        fine(dir, &["run", &model, "--hw", HW, "--device", device, "--input", &input, "--output-dir", to]);
+        std::fs::read(dir.join(to).join("logits.npy")).expect("an output")
+    };
+    assert_eq!(run(&board.port, "board"), run("fsim", "fsim"));
+}
+
+#[test]
+fn doctor_looks_at_a_board() {
+    let Some(board) = Board::new() else { return };
+    let dir = Path::new(".");
+    let doctor = |hw| tilewright(dir, &["doctor", "--device", &board.port, "--hw", hw]);
+    // One host after the other; the one between them has another configuration.
+    for _ in 0..2 {
+        let found = doctor(HW);
+        assert_eq!(found.code, 0, "{}", found.stderr);
+        let begins = [
+            "ok       link  ",
+            "ok       isa  ",
+            "ok       config  ",
+            "ok       memory     512 bytes there and back in",
+        ];
+        for (line, begin) in found.stdout.lines().zip(begins) {
+            assert!(line.starts_with(begin), "{}", found.stdout);
+        }
+        assert_eq!(found.stdout.lines().count(), begins.len());
+        let other = doctor("1x4x4");
+        assert_eq!(other.code, 2);
+        let said = other.stderr.contains("the board has configuration") && other.stderr.contains("and 1x4x4 is ");
+        assert!(said, "{}", other.stderr);
+    }
+}
+
+#[test]
+fn a_board_that_goes_away_ends_the_run() {
+    let Some(board) = Board::new() else { return };
+    let model = format!("{MODEL}.onnx");
+    let runs = Command::new(env!("CARGO_BIN_EXE_tilewright"))
+        .args(["run", &model, "--hw", HW, "--device", &board.port, "--input", "random"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    // The run takes many times as long.
+    std::thread::sleep(Duration::from_secs(2));
+    drop(board);
+    let output = runs.wait_with_output().expect("it ends");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(error.contains("the connection broke: ") && error.contains("see to cable and power"), "{error}");
+}
+
+#[test]
+fn what_is_no_board_is_refused() {
+    let dir = Path::new(".");
+    let none = tilewright(dir, &["doctor", "--device", "serial:/dev/no-such-port"]);
+    assert_eq!(none.code, 2);
+    assert!(none.stderr.starts_with("error: /dev/no-such-port: there is no such device file; plug"), "{}", none.stderr);
+    refused(
+        dir,
+        &["doctor", "--device", "fsim"],
+        "fsim is no board; give --device serial:PATH, or no device to look for the tools",
+    );
+    refused(dir, &["doctor", "--hw", "1x4x4"], "--hw is for a board; give --device serial:PATH too");
+}
