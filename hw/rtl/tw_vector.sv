@@ -231,12 +231,12 @@ module tw_vector (
   logic [3*IndexW-1:0] bases;
   logic [9*IndexW-1:0] steps;
   logic [3*tw_cfg_pkg::LoopW-1:0] counts;
-  // The walk begins with the start and waits for the launch. Fields are taken apart only while there is an instruction.
+  // The walk begins with the start and waits for the launch. Fields are taken apart only then.
   always_comb begin
     counts = 'x;
     bases = 'x;
     steps = 'x;
-    if (insn_valid_i) begin
+    if (start) begin
       counts = {`TW_FIELD(vector, count2, insn_i), `TW_FIELD(vector, count1, insn_i), `TW_FIELD(vector, count0, insn_i)};
       bases = {`TW_FIELD(vector, b_at, insn_i), `TW_FIELD(vector, a_at, insn_i), `TW_FIELD(vector, dst_at, insn_i)};
       steps = {`TW_FIELD(vector, b2, insn_i), `TW_FIELD(vector, a2, insn_i), `TW_FIELD(vector, dst2, insn_i),
