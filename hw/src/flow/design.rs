@@ -4,7 +4,7 @@
 use super::board::Host;
 use super::{FlowError, Request, zynq};
 use crate::isa::config_package;
-use crate::rtl::{PERIPHERAL, SOURCES};
+use crate::rtl::{CELLS, PERIPHERAL, SOURCES};
 use std::fmt::Write as _;
 
 /// The top module.
@@ -50,9 +50,13 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
     let (clock, mhz) = board.family.clock(board, request.mhz).map_err(unfit)?;
     let mut files = vec![("tw_cfg_pkg.sv".to_string(), config_package(config))];
     // In one folder, so that headers are found.
-    files.extend(
-        SOURCES.iter().map(|(name, text)| (name.rsplit('/').next().unwrap_or(name).to_string(), text.to_string())),
-    );
+    let kind = board.family.cells_kind(board);
+    files.extend(SOURCES.iter().map(|(path, text)| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let own = kind.map(|kind| format!("cells/{kind}/{name}"));
+        let text = CELLS.iter().find(|(path, _)| Some(*path) == own.as_deref()).map_or(*text, |(_, text)| text);
+        (name.to_string(), text.to_string())
+    }));
     if !board.family.has_processor() {
         files.push(("tw_shell.v".into(), shell.to_string()));
         files.push((CLOCK.into(), clock));
@@ -110,7 +114,7 @@ fn script(request: &Request, sources: &Sources) -> String {
     let top = if request.board.family.has_processor() { PERIPHERAL } else { TOP };
     let mut lines: Vec<String> = clocks.iter().map(|name| format!("read_verilog {name}")).collect();
     lines.push(format!("read_slang --extern-modules --top {top} -I . {}", files.join(" ")));
-    lines.extend(request.board.family.synthesis(top));
+    lines.extend(request.board.family.synthesis(request.board, top));
     lines.push("check -assert".into());
     lines.push(format!("write_json {NETLIST}"));
     lines.push(format!("write_verilog -noattr {NETLIST_VERILOG}"));

@@ -126,9 +126,13 @@ impl Family {
     }
 
     /// The Yosys commands that map a design whose top module is `top` to the family's cells.
-    pub(super) fn synthesis(self, top: &str) -> Vec<String> {
+    pub(super) fn synthesis(self, board: &Board, top: &str) -> Vec<String> {
+        let Some(part) = self.part(&board.device) else { return Vec::new() };
         match self {
-            Family::Ice40 => vec![format!("synth_ice40 -abc9 -device hx -top {top}")],
+            Family::Ice40 => {
+                let (device, dsp) = if part.dsps > 0 { ("u", " -dsp") } else { ("hx", "") };
+                vec![format!("synth_ice40 -abc9 -device {device}{dsp} -top {top}")]
+            }
             Family::Ecp5 => vec![format!("synth_ecp5 -top {top}")],
             Family::Gowin => vec![format!("synth_gowin -top {top}")],
             Family::Nexus => vec![format!("synth_nexus -top {top}")],
@@ -136,6 +140,11 @@ impl Family {
                 vec![format!("synth_xilinx -family {} -noiopad -flatten -top {top}", self.name())]
             }
         }
+    }
+
+    /// The kind of modules that are taken in place of those for simulation ([`crate::rtl::CELLS`]), where there is one.
+    pub(super) fn cells_kind(self, board: &Board) -> Option<&'static str> {
+        self.part(&board.device).filter(|part| part.dsps == 0).map(|_| "lut")
     }
 
     /// The simulation models of the family's cells, in Yosys's folder of shared files.
