@@ -57,11 +57,16 @@ fn folders() -> Vec<PathBuf> {
     named.into_iter().chain(project).filter(|dir| dir.is_dir()).collect()
 }
 
-/// What a program prints when it is asked for its version, if it can be called.
+/// What a program prints when it is asked for its version, if that goes well.
 fn ask(command: &[String], arguments: &[&str]) -> Option<String> {
     let output = Command::new(&command[0]).args(&command[1..]).args(arguments).output().ok()?;
+    output.status.success().then(|| first_line(&output))
+}
+
+/// The first line that a program printed.
+fn first_line(output: &std::process::Output) -> String {
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    output.status.success().then(|| text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim().to_string())
+    text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim().to_string()
 }
 
 /// Whether a text's first number is at least the other's: `0.70` is above `0.9`.
@@ -82,7 +87,8 @@ fn at_least(text: &str, least: &str) -> bool {
 pub fn find(family: Family) -> Result<Tools, FlowError> {
     let (yosys, share) = find_yosys()?;
     let router = family.router().map(|name| find_program(name, "--version")).transpose()?;
-    let packer = router.is_some().then(|| find_program(family.packer(), "--help")).transpose()?;
+    // Packers know no version of their own, and some end their help with an error; the router's, which they come with, stands for it.
+    let packer = router.as_ref().map(|router| find_packer(family.packer(), &router.version)).transpose()?;
     Ok(Tools { yosys, router, packer, share })
 }
 
@@ -113,21 +119,37 @@ fn find_yosys() -> Result<(Tool, PathBuf), FlowError> {
     })
 }
 
-/// Finds a program of nextpnr's world: on the PATH, or as the Python package of the same name.
-fn find_program(name: &'static str, argument: &str) -> Result<Tool, FlowError> {
+/// The commands by which a program of nextpnr's world may be called: on the PATH, or as the Python package of the same name.
+fn commands(name: &str) -> impl Iterator<Item = Vec<String>> {
     let packaged = format!("yowasp-{name}");
-    let native = std::iter::once(vec![name.to_string()]);
-    let packages = folders().into_iter().map(|folder| vec![folder.join(&packaged).display().to_string()]);
-    for command in native.chain(packages).chain([vec![packaged.clone()]]) {
-        if let Some(version) = ask(&command, &[argument]) {
-            return Ok(Tool { name, command, version });
-        }
-    }
-    Err(FlowError::MissingTool {
+    let names = [name.to_string(), packaged];
+    let inside = folders().into_iter().flat_map({
+        let names = names.clone();
+        move |folder| names.clone().map(|name| folder.join(name).display().to_string())
+    });
+    names.clone().into_iter().take(1).chain(inside).chain(names.into_iter().skip(1)).map(|program| vec![program])
+}
+
+fn missing(name: &str) -> FlowError {
+    FlowError::MissingTool {
         tool: name.into(),
         reason: "was not found".into(),
-        remedy: format!("run `make setup` in the repository, or install {name} or the Python package {packaged}"),
-    })
+        remedy: format!("run `make setup` in the repository, or install {name} or the Python package yowasp-{name}"),
+    }
+}
+
+/// Finds a program that tells its version.
+fn find_program(name: &'static str, argument: &str) -> Result<Tool, FlowError> {
+    let found = commands(name).find_map(|command| ask(&command, &[argument]).map(|version| (command, version)));
+    let (command, version) = found.ok_or_else(|| missing(name))?;
+    Ok(Tool { name, command, version })
+}
+
+/// Finds a program that can be called at all.
+fn find_packer(name: &'static str, version: &str) -> Result<Tool, FlowError> {
+    let called = |command: &Vec<String>| Command::new(&command[0]).arg("--help").output().is_ok();
+    let command = commands(name).find(called).ok_or_else(|| missing(name))?;
+    Ok(Tool { name, command, version: version.into() })
 }
 
 #[cfg(test)]
