@@ -17,6 +17,7 @@ pub mod inference;
 pub mod levels;
 pub mod measure;
 pub mod model;
+pub mod netlist_check;
 pub mod picture;
 pub mod quantize;
 pub mod shapes;

@@ -170,8 +170,7 @@ pub fn synthesize(
     if let Some(packed) = packed {
         packed.copy_to(dir)?;
     }
-    steps::write(&dir.join(report::SUMMARY), report.summary().as_bytes())?;
-    steps::write(&dir.join(report::REPORT), report.json().as_bytes())?;
+    report.write(dir)?;
     Ok(Outcome { report, tools, synthesized, routed })
 }
 

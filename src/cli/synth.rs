@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use tilewright::synth;
+use tilewright::{netlist_check, synth};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::flow::board::Board;
 use tilewright_hw::flow::steps;
@@ -33,6 +33,12 @@ pub struct Synth {
     /// Keep a result that is slower than the clock
     #[arg(long)]
     allow_slow: bool,
+    /// Run random programs on the synthesized and the routed netlist, and compare memory and cycles with those of the sources
+    #[arg(long)]
+    verify: bool,
+    /// Programs of --verify
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    programs: u64,
     /// List the boards
     #[arg(long)]
     list: bool,
@@ -61,22 +67,38 @@ impl Synth {
         };
         let cache = tilewright_sim::rtl::default_cache_dir()?;
         let mut told = Told::default();
-        let report = tilewright_hw::flow::synthesize(&request, &self.output, &cache, &mut |event| told.tell(event));
+        let outcome = tilewright_hw::flow::synthesize(&request, &self.output, &cache, &mut |event| told.tell(event));
         progress::tell("");
-        let report = match report {
+        let outcome = match outcome {
             // The tools did their work, and the answer is no.
             Err(error @ (FlowError::Slow { .. } | FlowError::Unfit { .. })) => {
                 eprintln!("error: {error}");
                 return Ok(Verdict::No);
             }
-            outcome => outcome.with_context(|| format!("{} on {}", config.name, board.name))?.report,
+            outcome => outcome.with_context(|| format!("{} on {}", config.name, board.name))?,
         };
+        let mut report = outcome.report.clone();
+        if self.verify {
+            let check = netlist_check::Request {
+                board: &board,
+                config: &config,
+                shell: &shell,
+                mhz,
+                programs: self.programs,
+                seed: self.seed,
+            };
+            let building = |at| tilewright::devices::tell_build(at, &progress::tell);
+            report.checks = netlist_check::check(&check, &outcome, &cache, &mut |event| told.tell(event), &building)?;
+            progress::tell("");
+            report.write(&self.output)?;
+        }
         let text = if self.json { report.json() } else { report.summary() };
         write_or_print(None, text.as_bytes())?;
         if !self.json {
             println!("written to {}", self.output.display());
         }
-        Ok(Verdict::Fine)
+        let differs = report.checks.iter().any(|check| check.difference.is_some());
+        Ok(if differs { Verdict::No } else { Verdict::Fine })
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a flow's result is: resources by module, the clock and what holds it back, the bitstream.
 
 use super::family::{Family, Part};
-use super::steps::Done;
+use super::steps::{self, Done};
 use super::tools::Tools;
 use super::{FlowError, Request, design};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -247,6 +247,21 @@ pub struct Bitstream {
     pub sha256: String,
 }
 
+/// Programs that ran on the design's sources and on one of its netlists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NetlistCheck {
+    /// Which netlist.
+    pub netlist: String,
+    /// Programs that ran.
+    pub programs: u64,
+    /// The core's cycles in them.
+    pub cycles: u64,
+    /// The first program's seed.
+    pub seed: u64,
+    /// How the netlist differs from the sources, if it does.
+    pub difference: Option<String>,
+}
+
 /// A flow's result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
@@ -278,6 +293,8 @@ pub struct Report {
     pub gops: f64,
     /// The bitstream, once it is packed.
     pub bitstream: Option<Bitstream>,
+    /// Whether the netlists compute what the sources say, where that was looked at.
+    pub checks: Vec<NetlistCheck>,
     /// What was not done, and why.
     pub not_done: Vec<String>,
 }
@@ -325,8 +342,18 @@ impl Report {
             seed: request.seed,
             gops: 2.0 * config.macs_per_cycle() as f64 * clock_mhz / 1e3,
             bitstream,
+            checks: Vec::new(),
             not_done,
         })
+    }
+
+    /// Writes the report and its summary into a folder.
+    ///
+    /// # Errors
+    /// [`FlowError::Io`].
+    pub fn write(&self, dir: &Path) -> Result<(), FlowError> {
+        steps::write(&dir.join(SUMMARY), self.summary().as_bytes())?;
+        steps::write(&dir.join(REPORT), self.json().as_bytes())
     }
 
     /// The report as JSON.
@@ -359,6 +386,15 @@ impl Report {
         }
         if let Some(bitstream) = &self.bitstream {
             let _ = writeln!(s, "\n{}: {} bytes", bitstream.file, bitstream.bytes);
+        }
+        for check in &self.checks {
+            let NetlistCheck { netlist, programs, cycles, seed, .. } = check;
+            let _ = match &check.difference {
+                None => writeln!(s, "{netlist}: {programs} programs from seed {seed} as the sources, {cycles} cycles"),
+                Some(difference) => {
+                    writeln!(s, "{netlist}: DIFFERS from the sources after {programs} programs: {difference}")
+                }
+            };
         }
         for reason in &self.not_done {
             let _ = writeln!(s, "{reason}");
