@@ -375,8 +375,6 @@ module DP16KD (
 
   // Bytes of nine bits; ports narrower than a byte reach eight of them.
   reg [8:0] memory [0:2047];
-  integer n;
-  initial for (n = 0; n < 2048; n = n + 1) memory[n] = 0;
   wire [17:0] dia = {DIA17, DIA16, DIA15, DIA14, DIA13, DIA12, DIA11, DIA10, DIA9, DIA8, DIA7, DIA6, DIA5, DIA4, DIA3, DIA2, DIA1, DIA0};
   wire [13:0] ada = {ADA13, ADA12, ADA11, ADA10, ADA9, ADA8, ADA7, ADA6, ADA5, ADA4, ADA3, ADA2, ADA1, ADA0};
   wire cea = CEAMUX == "1" || (CEAMUX == "INV" ? !CEA : CEA);

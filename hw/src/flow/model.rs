@@ -72,16 +72,16 @@ pub fn model(
     let folder = models.parent().unwrap_or(Path::new("."));
     let script = [
         format!("read_json {netlist}"),
+        // What is left of the cells' declarations would stand in the models' way.
+        format!("delete =* {TOP} %d"),
         format!("read_verilog -overwrite -I{} {}", folder.display(), models.display()),
         format!("read_verilog -overwrite {OWN}"),
         format!("hierarchy -check -top {TOP}"),
-        "setattr -unset keep -unset keep_hierarchy -unset blackbox -unset whitebox".into(),
-        "setattr -mod -unset keep -unset keep_hierarchy -unset blackbox -unset whitebox".into(),
         "proc".into(),
-        "flatten".into(),
+        "flatten -wb".into(),
         "opt_clean".into(),
         // A cell that is left has no model.
-        "select -assert-none t:* t:$* %d".into(),
+        "select -assert-none t:* t:$* %d t:$paramod* %u".into(),
         format!("write_verilog -noattr {}", stage.file()),
     ];
     let inputs = vec![
