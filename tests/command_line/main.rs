@@ -13,6 +13,7 @@ mod quantize;
 mod readme;
 mod run_programs;
 mod shapes;
+mod synth;
 
 use std::io::Write;
 use std::path::Path;
