@@ -21,6 +21,8 @@ use tilewright_sim::rtl;
 
 /// Instructions of a program of each unit, about.
 const LENGTH: usize = 12;
+/// Cycles that a program may take at the least.
+const LEAST_LIMIT: u64 = 100_000;
 /// Of so many programs one has a planted fault.
 const FAULT_EVERY: u64 = 8;
 
@@ -74,7 +76,7 @@ pub fn check(
     let clocks_per_bit = board.clocks_per_bit(mhz);
     let sources = BoardDesign::of_shell(config, shell, SHELL, clocks_per_bit);
     let mut expected = open("design's sources", &sources, config, cache, building)?;
-    let runs = programs(request).map(|program| Ok((run(&mut expected, &program)?, program)));
+    let runs = programs(request).map(|program| Ok((run(&mut expected, &program, None)?, program)));
     let runs: Vec<(Run, Program)> = runs.collect::<Result<_, CheckError>>()?;
     let netlists = [(Stage::Synthesized, Some(&outcome.synthesized)), (Stage::Routed, outcome.routed.as_ref())];
     let mut checks = Vec::new();
@@ -92,9 +94,17 @@ pub fn check(
         let mut check =
             NetlistCheck { netlist: stage.name().into(), programs: 0, cycles: 0, seed: request.seed, difference: None };
         for (expected, program) in &runs {
-            let found = run(&mut device, program)?;
             check.programs += 1;
             check.cycles += expected.report.cycles.unwrap_or(0);
+            // A netlist that is wrong may never end.
+            let limit = expected.report.cycles.map(|cycles| 2 * cycles + LEAST_LIMIT);
+            let found = match run(&mut device, program, limit) {
+                Err(CheckError::Device(error @ DeviceError::CycleLimit { .. })) => {
+                    check.difference = Some(format!("seed {}: the netlist does not end: {error}", program.seed));
+                    break;
+                }
+                found => found?,
+            };
             check.difference =
                 difference(expected, &found).map(|what| format!("seed {}: {what}\n{}", program.seed, program.text()));
             if check.difference.is_some() {
@@ -142,9 +152,9 @@ fn open(
     LinkDevice::open(stream, config.clone(), options).map_err(|error| CheckError::Link { board, error })
 }
 
-fn run(device: &mut LinkDevice<VirtualBoard>, program: &Program) -> Result<Run, CheckError> {
+fn run(device: &mut LinkDevice<VirtualBoard>, program: &Program, limit: Option<u64>) -> Result<Run, CheckError> {
     program.install(device)?;
-    let report = device.run(&Command { cycle_limit: None, ..program.command() })?;
+    let report = device.run(&Command { cycle_limit: limit, ..program.command() })?;
     let mut memory = vec![0; MEMORY_BYTES as usize];
     device.read(0, &mut memory)?;
     Ok(Run { report, memory })
