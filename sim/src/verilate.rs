@@ -111,10 +111,8 @@ fn run(tool: &str, command: &mut Command, remedy: &str) -> Result<String, Device
     Err(tool_error(tool, format!("failed: {}", reason.join("\n")), "see the message above"))
 }
 
-/// The tools' versions, as `NAME=VERSION` lines.
-const VERSIONS: &str = include_str!("../../scripts/versions");
 fn install_verilator() -> String {
-    let least = VERSIONS.lines().find_map(|line| line.strip_prefix("VERILATOR=")).unwrap_or("");
+    let least = tilewright_hw::flow::tools::version_of("VERILATOR");
     format!("install Verilator {least} or newer (apt-get install verilator), or use --device fsim")
 }
 

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::{Hw, Verdict, write_or_print};
 use tilewright::devices::DeviceKind;
+use tilewright_hw::flow::tools::version_of as version;
 
 /// Arguments of `doctor`.
 #[derive(clap::Args)]
@@ -22,14 +23,6 @@ pub struct Doctor {
     /// Print one JSON object on standard output
     #[arg(long)]
     json: bool,
-}
-
-/// The tools' versions, as `NAME=VERSION` lines, which the set-up script reads too.
-const VERSIONS: &str = include_str!("../../scripts/versions");
-
-/// A tool's version in [`VERSIONS`].
-fn version(tool: &str) -> &'static str {
-    VERSIONS.lines().find_map(|line| line.strip_prefix(tool)?.strip_prefix('=')).unwrap_or("")
 }
 
 /// One thing looked for.

@@ -44,7 +44,8 @@ pub struct Tools {
     pub share: PathBuf,
 }
 
-fn version_of(name: &str) -> &'static str {
+/// The version of a tool that the set-up installs or asks for, empty where it names none.
+pub fn version_of(name: &str) -> &'static str {
     VERSIONS.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).unwrap_or("")
 }
 
