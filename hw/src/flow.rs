@@ -11,6 +11,7 @@ pub mod design;
 pub mod family;
 pub mod model;
 pub mod report;
+mod routed;
 pub mod steps;
 pub mod tools;
 mod zynq;

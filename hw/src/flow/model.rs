@@ -4,7 +4,7 @@ use super::design::{ROUTED_NETLIST, TOP};
 use super::family::Family;
 use super::steps::{Done, Step};
 use super::tools::Tools;
-use super::{FlowError, Progress, design};
+use super::{FlowError, Progress, design, routed};
 use std::path::Path;
 
 /// The project's own models, which take the place of Yosys's.
@@ -79,13 +79,19 @@ pub fn model(
         format!("hierarchy -check -top {TOP}"),
         "proc".into(),
         "flatten -wb".into(),
-        "opt_clean".into(),
+        // Names of signals that are others' aliases would make up most of the simulator.
+        "opt_clean -purge".into(),
         // A cell that is left has no model.
         "select -assert-none t:* t:$* %d t:$paramod* %u".into(),
         format!("write_verilog -noattr {}", stage.file()),
     ];
+    let (name, text) = from.input(netlist)?;
+    let text = match stage {
+        Stage::Synthesized => text,
+        Stage::Routed => routed::closed(&from.file(&name).display().to_string(), &text)?,
+    };
     let inputs = vec![
-        from.input(netlist)?,
+        (name, text),
         (OWN.to_string(), own.as_bytes().to_vec()),
         (SCRIPT.to_string(), (script.join("\n") + "\n").into_bytes()),
     ];

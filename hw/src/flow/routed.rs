@@ -1,0 +1,84 @@
+//! The router's netlist, made fit for simulation: inputs that it ties inside the part have their constants again.
+//!
+//! nextpnr leaves such an input open. What it is tied to stands in the cell's parameter `<input>MUX` (`0`, `1`, or `INV` for the
+//! inverse of an open wire), or follows from the family: an open wire into ECP5's block RAM is high, and what else is open has
+//! no influence.
+
+use super::FlowError;
+use super::design::TOP;
+use serde_json::{Map, Value};
+
+/// Cells whose open inputs are high.
+const HIGH: &[&str] = &["DP16KD"];
+
+/// The netlist with its top module named [`TOP`] and no input left open.
+///
+/// # Errors
+/// [`FlowError::Output`] where it is not a netlist of one module.
+pub(super) fn closed(file: &str, netlist: &[u8]) -> Result<Vec<u8>, FlowError> {
+    let bad = |reason: String| FlowError::Output { file: file.into(), what: "nextpnr's netlist", reason };
+    let mut netlist: Value = serde_json::from_slice(netlist).map_err(|error| bad(error.to_string()))?;
+    let modules =
+        netlist.get_mut("modules").and_then(Value::as_object_mut).ok_or_else(|| bad("has no modules".into()))?;
+    let mut named = std::mem::take(modules).into_iter();
+    let (Some((_, mut top)), None) = (named.next(), named.next()) else {
+        return Err(bad("has not one module".into()));
+    };
+    let cells = top.get_mut("cells").and_then(Value::as_object_mut).ok_or_else(|| bad("has no cells".into()))?;
+    cells.values_mut().for_each(close);
+    modules.insert(TOP.into(), top);
+    serde_json::to_vec(&netlist).map_err(|error| bad(error.to_string()))
+}
+
+/// Ties a cell's open inputs.
+fn close(cell: &mut Value) {
+    let text = |value: &Map<String, Value>, key: &str| value.get(key).and_then(Value::as_str).map(str::to_string);
+    let part = |key: &str| cell.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
+    let (parameters, directions) = (part("parameters"), part("port_directions"));
+    let high = cell.get("type").and_then(Value::as_str).is_some_and(|kind| HIGH.contains(&kind));
+    let Some(connections) = cell.get_mut("connections").and_then(Value::as_object_mut) else { return };
+    for (port, bits) in connections {
+        let open = bits.as_array().is_some_and(Vec::is_empty);
+        if !open || text(&directions, port).as_deref() != Some("input") {
+            continue;
+        }
+        // Text of digits alone ends with a space, which tells it from a number.
+        let bit = match text(&parameters, &format!("{port}MUX")).as_deref().map(str::trim_end) {
+            Some("0") => "0",
+            Some("1" | "INV") => "1",
+            _ if high => "1",
+            _ => "0",
+        };
+        *bits = Value::Array(vec![bit.into()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NETLIST: &str = r#"{"creator": "x", "modules": {"top": {"ports": {}, "cells": {
+        "ram": {"type": "DP16KD", "parameters": {"WEBMUX": "INV", "ADA2MUX": "0 ", "WEAMUX": "WEA"},
+            "port_directions": {"WEA": "input", "WEB": "input", "ADA2": "input", "CEA": "input", "DOA0": "output"},
+            "connections": {"WEA": [], "WEB": [], "ADA2": [], "CEA": [7], "DOA0": []}},
+        "ff": {"type": "TRELLIS_FF", "parameters": {"CEMUX": "1 "},
+            "port_directions": {"LSR": "input", "CE": "input"}, "connections": {"LSR": [], "CE": []}}
+    }}}}"#;
+
+    #[test]
+    fn open_inputs_are_tied_as_the_part_ties_them() {
+        let closed: Value = serde_json::from_slice(&closed("n.json", NETLIST.as_bytes()).unwrap()).unwrap();
+        let connections = |cell: &str| closed["modules"][TOP]["cells"][cell]["connections"].clone();
+        let ram = serde_json::json!({"WEA": ["1"], "WEB": ["1"], "ADA2": ["0"], "CEA": [7], "DOA0": []});
+        assert_eq!(connections("ram"), ram);
+        assert_eq!(connections("ff"), serde_json::json!({"LSR": ["0"], "CE": ["1"]}));
+    }
+
+    #[test]
+    fn what_is_no_netlist_is_refused_by_its_file() {
+        for text in ["", "{}", r#"{"modules": {}}"#, r#"{"modules": {"a": {"cells": {}}, "b": {"cells": {}}}}"#] {
+            let error = closed("n.json", text.as_bytes()).unwrap_err().to_string();
+            assert!(error.starts_with("n.json cannot be read as nextpnr's netlist"), "{error}");
+        }
+    }
+}
