@@ -54,8 +54,10 @@ module DCCA (input CLKI, input CE, output CLKO);
 endmodule
 
 // A pin, of the two directions that designs here have.
-module TRELLIS_IO (inout B, input I, input T, output O);
+module TRELLIS_IO (inout B, input I, T, IOLDO, IOLTO, output O);
   parameter DIR = "INPUT";
+  parameter DATAMUX_ODDR = "PADDO";
+  parameter DATAMUX_MDDR = "PADDO";
   generate
     if (DIR == "INPUT") begin
       assign O = B;
@@ -441,7 +443,7 @@ endmodule
 
 // A look-up table of a routed netlist: logic, half of a carry pair, or a bit of a distributed RAM.
 module TRELLIS_COMB (
-  input A, B, C, D, M, FCI, F1, FXA, FXB, WD, WAD0, WAD1, WAD2, WAD3, WRE, WCK,
+  input A, B, C, D, M, FCI, F1, FXA, FXB, WD, WAD0, WAD1, WAD2, WAD3, WRE, WCK, DI0, DI1,
   output F, FCO, OFX
 );
   parameter MODE = "LOGIC";
@@ -464,7 +466,8 @@ module TRELLIS_COMB (
   generate
     if (MODE == "DPRAM") begin
       always @(posedge clock) if (write) ram[{WAD3, WAD2, WAD1, WAD0}] <= WD;
-      assign F = ram[{D, C, B, A}];
+      // The read address comes in the order in which the write port takes its own.
+      assign F = ram[{A, C, B, D}];
     end else if (MODE == "CCU2") begin
       assign F = four ^ carry;
       assign FCO = four ? FCI : (CCU2_INJECT1 == "YES" ? 1'b0 : two);
@@ -485,5 +488,32 @@ module TRELLIS_RAMW (
   output WDO0, WDO1, WDO2, WDO3, WADO0, WADO1, WADO2, WADO3
 );
   assign {WADO3, WADO2, WADO1, WADO0} = {A0, C0, B0, D0};
-  assign {WDO3, WDO2, WDO1, WDO0} = {A1, D1, B1, C1};
+  assign {WDO3, WDO2, WDO1, WDO0} = {B1, D1, A1, C1};
+endmodule
+
+// A register: its data come through a look-up table, or in a routed netlist past it, and its reset counts with the enable or without.
+module TRELLIS_FF (input CLK, LSR, CE, DI, M, output reg Q);
+  parameter GSR = "ENABLED";
+  parameter [127:0] CEMUX = "1";
+  parameter CLKMUX = "CLK";
+  parameter LSRMUX = "LSR";
+  parameter SRMODE = "LSR_OVER_CE";
+  parameter REGSET = "RESET";
+  parameter [127:0] LSRMODE = "LSR";
+  parameter SD = "1";
+  wire enable = CEMUX == "1" ? 1'b1 : CEMUX == "0" ? 1'b0 : CEMUX == "INV" ? !CE : CE;
+  wire reset = LSRMUX == "INV" ? !LSR : LSR;
+  wire clock = CLKMUX == "INV" ? !CLK : CLK;
+  wire data = SD == "0" ? M : DI;
+  wire value = REGSET == "SET";
+  initial Q = REGSET == "SET";
+  generate
+    if (SRMODE == "ASYNC" || LSRMODE == "PRLD") begin
+      TW_NO_MODEL_OF_ASYNCHRONOUS_RESET u_none ();
+    end else begin
+      always @(posedge clock)
+        if (reset && (enable || SRMODE == "LSR_OVER_CE")) Q <= value;
+        else if (enable) Q <= data;
+    end
+  endgenerate
 endmodule

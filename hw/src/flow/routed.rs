@@ -1,15 +1,19 @@
 //! The router's netlist, made fit for simulation: inputs that it ties inside the part have their constants again.
 //!
 //! nextpnr leaves such an input open. What it is tied to stands in the cell's parameter `<input>MUX` (`0`, `1`, or `INV` for the
-//! inverse of an open wire), or follows from the family: an open wire into ECP5's block RAM is high, and what else is open has
-//! no influence.
+//! inverse of an open wire), or follows from the family: an open wire into ECP5's block RAM or look-up table is high, and what else
+//! is open is off.
 
 use super::FlowError;
 use super::design::TOP;
 use serde_json::{Map, Value};
 
 /// Cells whose open inputs are high.
-const HIGH: &[&str] = &["DP16KD"];
+const HIGH: &[&str] = &["DP16KD", "TRELLIS_COMB"];
+
+/// An input that ECP5's multiplexer of two others has and that of two look-up tables has not, and the parameter that says so.
+const UPPER_MUX_INPUT: &str = "FXA";
+const IS_UPPER_MUX: &str = "IS_Z1";
 
 /// The netlist with its top module named [`TOP`] and no input left open.
 ///
@@ -30,27 +34,39 @@ pub(super) fn closed(file: &str, netlist: &[u8]) -> Result<Vec<u8>, FlowError> {
     serde_json::to_vec(&netlist).map_err(|error| bad(error.to_string()))
 }
 
-/// Ties a cell's open inputs.
+/// Ties a cell's open inputs; a parameter that says to what is done with then.
 fn close(cell: &mut Value) {
-    let text = |value: &Map<String, Value>, key: &str| value.get(key).and_then(Value::as_str).map(str::to_string);
-    let part = |key: &str| cell.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
-    let (parameters, directions) = (part("parameters"), part("port_directions"));
     let high = cell.get("type").and_then(Value::as_str).is_some_and(|kind| HIGH.contains(&kind));
-    let Some(connections) = cell.get_mut("connections").and_then(Value::as_object_mut) else { return };
-    for (port, bits) in connections {
-        let open = bits.as_array().is_some_and(Vec::is_empty);
-        if !open || text(&directions, port).as_deref() != Some("input") {
+    let part = |cell: &mut Value, key: &str| match cell.get_mut(key).map(Value::take) {
+        Some(Value::Object(map)) => map,
+        _ => Map::new(),
+    };
+    let (mut parameters, mut connections) = (part(cell, "parameters"), part(cell, "connections"));
+    // The netlist tells the two multiplexers that a look-up table's place can have by what is connected alone.
+    if connections.get(UPPER_MUX_INPUT).and_then(Value::as_array).is_some_and(|bits| !bits.is_empty()) {
+        parameters.insert(IS_UPPER_MUX.into(), "1".into());
+    }
+    let is_input = |port: &str| cell["port_directions"].get(port).is_some_and(|direction| direction == "input");
+    for (port, bits) in &mut connections {
+        if !bits.as_array().is_some_and(Vec::is_empty) || !is_input(port) {
             continue;
         }
+        let key = format!("{port}MUX");
         // Text of digits alone ends with a space, which tells it from a number.
-        let bit = match text(&parameters, &format!("{port}MUX")).as_deref().map(str::trim_end) {
-            Some("0") => "0",
-            Some("1" | "INV") => "1",
+        let tied = parameters.get(&key).and_then(Value::as_str).map(|text| text.trim_end().to_string());
+        let bit = match tied.as_deref() {
+            Some(bit @ ("0" | "1")) => {
+                parameters.remove(&key);
+                bit
+            }
+            Some("INV") => "1",
             _ if high => "1",
             _ => "0",
         };
         *bits = Value::Array(vec![bit.into()]);
     }
+    cell["parameters"] = Value::Object(parameters);
+    cell["connections"] = Value::Object(connections);
 }
 
 #[cfg(test)]
@@ -62,7 +78,9 @@ mod tests {
             "port_directions": {"WEA": "input", "WEB": "input", "ADA2": "input", "CEA": "input", "DOA0": "output"},
             "connections": {"WEA": [], "WEB": [], "ADA2": [], "CEA": [7], "DOA0": []}},
         "ff": {"type": "TRELLIS_FF", "parameters": {"CEMUX": "1 "},
-            "port_directions": {"LSR": "input", "CE": "input"}, "connections": {"LSR": [], "CE": []}}
+            "port_directions": {"LSR": "input", "CE": "input"}, "connections": {"LSR": [], "CE": []}},
+        "mux": {"type": "TRELLIS_COMB", "parameters": {}, "port_directions": {"FXA": "input", "A": "input"},
+            "connections": {"FXA": [5], "A": []}}
     }}}}"#;
 
     #[test]
@@ -72,6 +90,10 @@ mod tests {
         let ram = serde_json::json!({"WEA": ["1"], "WEB": ["1"], "ADA2": ["0"], "CEA": [7], "DOA0": []});
         assert_eq!(connections("ram"), ram);
         assert_eq!(connections("ff"), serde_json::json!({"LSR": ["0"], "CE": ["1"]}));
+        assert_eq!(connections("mux"), serde_json::json!({"FXA": [5], "A": ["1"]}));
+        let parameters = |cell: &str| closed["modules"][TOP]["cells"][cell]["parameters"].clone();
+        assert_eq!(parameters("ram"), serde_json::json!({"WEBMUX": "INV", "WEAMUX": "WEA"}));
+        assert_eq!(parameters("mux"), serde_json::json!({"IS_Z1": "1"}));
     }
 
     #[test]
