@@ -5,6 +5,7 @@ mod compile;
 mod configs;
 mod diff;
 mod doctor;
+mod flash;
 mod inspect;
 mod model_file;
 mod program;
@@ -61,6 +62,8 @@ enum Command {
     Disasm(program::Disasm),
     /// Make a board's bitstream of a hardware configuration
     Synth(synth::Synth),
+    /// Bring the bitstream that synth made onto its board, by openFPGALoader
+    Flash(flash::Flash),
     /// List, print and check hardware configurations
     Configs(configs::Configs),
     /// List the networks that this program brings along, or run them on their samples
@@ -83,6 +86,7 @@ pub fn main() -> ExitCode {
         Command::Asm(command) => command.run(),
         Command::Disasm(command) => command.run(),
         Command::Synth(command) => command.run(),
+        Command::Flash(command) => command.run(),
         Command::Configs(command) => command.run(),
         Command::Zoo(command) => command.run(),
         Command::Doctor(command) => command.run(),

@@ -88,6 +88,7 @@ pub fn check(
         let design = BoardDesign {
             files: vec![(stage.file().to_string(), text)],
             top: TOP.into(),
+            is_netlist: true,
             ..BoardDesign { files: Vec::new(), ..sources.clone() }
         };
         let mut device = open(stage.name(), &design, config, cache, building)?;

@@ -9,6 +9,7 @@ pub mod board;
 pub mod clock;
 pub mod design;
 pub mod family;
+pub mod flash;
 pub mod model;
 pub mod report;
 mod routed;

@@ -27,6 +27,8 @@ pub struct BoardDesign {
     pub clocks_per_bit: u32,
     /// Clock cycles in a second, by which waiting times become cycles.
     pub clock_hz: f64,
+    /// Whether it is a netlist, whose simulator would take longer to optimise than to run.
+    pub is_netlist: bool,
 }
 
 impl BoardDesign {
@@ -35,7 +37,13 @@ impl BoardDesign {
         let mut files = vec![("tw_cfg_pkg.sv".to_string(), config_package(config))];
         files.extend(SOURCES.iter().map(|(name, text)| (name.to_string(), text.to_string())));
         files.push(("tw_shell.v".into(), shell.into()));
-        BoardDesign { files, top: top.into(), clocks_per_bit, clock_hz: f64::from(clocks_per_bit) * 3e6 }
+        BoardDesign {
+            files,
+            top: top.into(),
+            clocks_per_bit,
+            clock_hz: f64::from(clocks_per_bit) * 3e6,
+            is_netlist: false,
+        }
     }
 }
 
@@ -69,7 +77,7 @@ impl VirtualBoard {
             shim: include_str!("board/shim.cpp"),
             header: None,
             defines: Vec::new(),
-            flags: Flags::default(),
+            flags: Flags { short: design.is_netlist, ..Flags::default() },
             trained: false,
         };
         let library = verilate::library(&recipe, &cache, progress, &|_| Ok(()))?;

@@ -41,6 +41,8 @@ pub(crate) struct Flags {
     pub(crate) waves: bool,
     pub(crate) assertions: bool,
     pub(crate) stalls: bool,
+    /// For a short run of a design whose code is long.
+    pub(crate) short: bool,
 }
 
 /// What a library is made of. All of it but the defines, which follow from the rest, goes into its name.
@@ -148,14 +150,14 @@ fn verilator_flags<'a>(recipe: &Recipe<'a>) -> Vec<&'a str> {
     list
 }
 
-/// How well the model is optimised: one that is checked or draws waves is for short runs, and the build takes longer than
+/// How well the model is optimised: one that is checked or draws waves is for short runs too, and the build takes longer than
 /// they do.
 fn optimisation(flags: Flags) -> &'static str {
     if is_fast_build(flags) { "-O3" } else { "-O1" }
 }
 
 fn is_fast_build(flags: Flags) -> bool {
-    !flags.assertions && !flags.waves && !flags.stalls
+    !flags.assertions && !flags.waves && !flags.stalls && !flags.short
 }
 
 /// The hash that names a build with a version of Verilator and a compiler.

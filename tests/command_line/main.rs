@@ -5,6 +5,7 @@ mod board;
 mod configs;
 mod diff;
 mod dump;
+mod flash;
 mod models;
 mod offload;
 mod pictures;

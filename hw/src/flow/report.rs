@@ -15,7 +15,8 @@ pub const REPORT: &str = "report.json";
 /// The report for people.
 pub const SUMMARY: &str = "summary.txt";
 
-fn read_json<T: DeserializeOwned>(path: &Path, what: &'static str) -> Result<T, FlowError> {
+/// Reads what a program wrote.
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path, what: &'static str) -> Result<T, FlowError> {
     let bytes = std::fs::read(path).map_err(|error| FlowError::io(path, &error))?;
     let bad = |error: serde_json::Error| FlowError::Output {
         file: path.display().to_string(),
@@ -237,7 +238,7 @@ pub struct ModuleCells {
 }
 
 /// The bitstream.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Bitstream {
     /// Its file.
     pub file: String,
@@ -245,6 +246,13 @@ pub struct Bitstream {
     pub bytes: u64,
     /// Their SHA-256.
     pub sha256: String,
+}
+
+impl Bitstream {
+    pub(super) fn of(file: &str, bytes: &[u8]) -> Bitstream {
+        let sha256 = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        Bitstream { file: file.into(), bytes: bytes.len() as u64, sha256 }
+    }
 }
 
 /// Programs that ran on the design's sources and on one of its netlists.
@@ -406,8 +414,7 @@ impl Report {
 fn bitstream(packed: &Done, file: &str) -> Result<Bitstream, FlowError> {
     let path = packed.file(file);
     let bytes = std::fs::read(&path).map_err(|error| FlowError::io(&path, &error))?;
-    let sha256 = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Bitstream { file: file.into(), bytes: bytes.len() as u64, sha256 })
+    Ok(Bitstream::of(file, &bytes))
 }
 
 /// Refuses a netlist that has more cells than the part.

@@ -203,7 +203,7 @@ impl<'a> Step<'a> {
         for (name, bytes) in &self.inputs {
             write(&work.path().join(name), bytes)?;
         }
-        let ended = self.call(work.path(), &log, progress)?;
+        let ended = call(self.tool, &self.arguments, work.path(), &log, progress)?;
         let missing = self.outputs.iter().find(|name| !work.path().join(name).exists());
         let reason = match (ended.success(), missing) {
             (true, None) => None,
@@ -227,42 +227,43 @@ impl<'a> Step<'a> {
         progress(Progress::Done(self.name, begun.elapsed()));
         Ok(done)
     }
+}
 
-    /// Calls the program in a folder, with what it prints in the log and line by line in the progress.
-    fn call(
-        &self,
-        work: &Path,
-        log: &str,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<std::process::ExitStatus, FlowError> {
-        let io = |error: &std::io::Error| FlowError::io(Path::new(&self.tool.command[0]), error);
-        let (reader, writer) = std::io::pipe().map_err(|error| io(&error))?;
-        let other = writer.try_clone().map_err(|error| io(&error))?;
-        let mut command = self.tool.command();
-        command.args(&self.arguments).current_dir(work).stdin(Stdio::null()).stdout(writer).stderr(other);
-        let mut child = command.spawn().map_err(|error| io(&error))?;
-        // The pipe ends once nobody can write into it.
-        drop(command);
-        let path = work.join(log);
-        let mut file = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(|error| FlowError::io(&path, &error))?;
-        let mut lines = BufReader::new(reader);
-        let mut line = Vec::new();
-        while lines.by_ref().read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-            let text = String::from_utf8_lossy(&line);
-            file.write_all(&line).map_err(|error| FlowError::io(&path, &error))?;
-            progress(Progress::Line(text.trim_end()));
-            line.clear();
-        }
-        child.wait().map_err(|error| io(&error))
+/// Calls a program in a folder, with what it prints in the log and line by line in the progress.
+pub(super) fn call(
+    tool: &Tool,
+    arguments: &[String],
+    work: &Path,
+    log: &str,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<std::process::ExitStatus, FlowError> {
+    let io = |error: &std::io::Error| FlowError::io(Path::new(&tool.command[0]), error);
+    let (reader, writer) = std::io::pipe().map_err(|error| io(&error))?;
+    let other = writer.try_clone().map_err(|error| io(&error))?;
+    let mut command = tool.command();
+    command.args(arguments).current_dir(work).stdin(Stdio::null()).stdout(writer).stderr(other);
+    let mut child = command.spawn().map_err(|error| io(&error))?;
+    // The pipe ends once nobody can write into it.
+    drop(command);
+    let path = work.join(log);
+    let mut file = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .map_err(|error| FlowError::io(&path, &error))?;
+    let mut lines = BufReader::new(reader);
+    let mut line = Vec::new();
+    while lines.by_ref().read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+        let text = String::from_utf8_lossy(&line);
+        file.write_all(&line).map_err(|error| FlowError::io(&path, &error))?;
+        progress(Progress::Line(text.trim_end()));
+        line.clear();
     }
+    child.wait().map_err(|error| io(&error))
 }
 
 /// The lines of a log that say why a program ended: its errors, or else its last lines.
-fn essence(log: &str) -> String {
+pub(super) fn essence(log: &str) -> String {
     let errors = log.lines().skip_while(|line| !line.to_lowercase().contains("error")).take(8);
     let errors: Vec<&str> = errors.collect();
     if !errors.is_empty() {

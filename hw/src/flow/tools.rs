@@ -146,6 +146,21 @@ fn find_program(name: &'static str, argument: &str) -> Result<Tool, FlowError> {
     Ok(Tool { name, command, version })
 }
 
+/// Finds the program that brings bitstreams onto boards.
+///
+/// # Errors
+/// [`FlowError::MissingTool`].
+pub(super) fn find_loader() -> Result<Tool, FlowError> {
+    let name = "openFPGALoader";
+    let command = vec![name.to_string()];
+    let version = ask(&command, &["--Version"]).ok_or_else(|| FlowError::MissingTool {
+        tool: name.into(),
+        reason: "was not found".into(),
+        remedy: "install it (apt-get install openfpgaloader) and call it once by hand, to see that it may use the board's cable".into(),
+    })?;
+    Ok(Tool { name, command, version })
+}
+
 /// Finds a program that can be called at all.
 fn find_packer(name: &'static str, version: &str) -> Result<Tool, FlowError> {
     let called = |command: &Vec<String>| Command::new(&command[0]).arg("--help").output().is_ok();

@@ -1,0 +1,86 @@
+//! A bitstream onto its board, by openFPGALoader.
+
+use super::board::Board;
+use super::report::{Bitstream, REPORT, read_json};
+use super::{FlowError, Progress, steps, tools};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+const LOG: &str = "flash.log";
+
+/// What of a report says which board and bitstream it is of.
+#[derive(Deserialize)]
+struct Made {
+    board: String,
+    config: String,
+    bitstream: Option<Bitstream>,
+}
+
+/// Where a bitstream goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Onto {
+    /// The configuration flash, from which the part starts.
+    Flash,
+    /// The part alone, until it loses power.
+    Part,
+}
+
+/// The bitstream that `synthesize` left in `dir` for a board.
+///
+/// # Errors
+/// [`FlowError`]: no report there, one of another board, or of a result without its bitstream.
+pub fn bitstream(board: &Board, dir: &Path) -> Result<PathBuf, FlowError> {
+    let made: Made = read_json(&dir.join(REPORT), "the report of a board's bitstream")?;
+    let unfit = |reason| FlowError::Unfit { board: board.name.clone(), config: made.config.clone(), reason };
+    if made.board != board.name {
+        return Err(unfit(format!("{} holds a bitstream for {}", dir.display(), made.board)));
+    }
+    let Some(expected) = made.bitstream else {
+        return Err(unfit(format!(
+            "{} holds no bitstream, because no open tool makes one for its part",
+            dir.display()
+        )));
+    };
+    let path = dir.join(&expected.file);
+    let bytes = std::fs::read(&path).map_err(|error| FlowError::io(&path, &error))?;
+    if Bitstream::of(&expected.file, &bytes) != expected {
+        let reason = format!("{} is not the file that its report names; synthesize it again", path.display());
+        return Err(unfit(reason));
+    }
+    Ok(path)
+}
+
+/// Brings the bitstream that `synthesize` left in `dir` onto a board; what openFPGALoader prints is in `dir/flash.log`.
+///
+/// # Errors
+/// [`FlowError`]: as [`bitstream`]; [`FlowError::MissingTool`] without openFPGALoader; [`FlowError::Tool`] where it fails.
+pub fn flash(board: &Board, dir: &Path, onto: Onto, progress: &mut dyn FnMut(Progress)) -> Result<(), FlowError> {
+    let path = bitstream(board, dir)?;
+    if board.flash.is_empty() {
+        let reason = format!(
+            "its board.toml has no `flash`, openFPGALoader's name of it; give {} to its own tool",
+            path.display()
+        );
+        return Err(FlowError::Unfit { board: board.name.clone(), config: path.display().to_string(), reason });
+    }
+    let loader = tools::find_loader()?;
+    let onto = match onto {
+        Onto::Flash => "--write-flash",
+        Onto::Part => "--write-sram",
+    };
+    let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let arguments = ["--board", &board.flash, onto, &file].map(String::from);
+    match std::fs::remove_file(dir.join(LOG)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(FlowError::io(&dir.join(LOG), &error));
+        }
+        _ => {}
+    }
+    let ended = steps::call(&loader, &arguments, dir, LOG, progress)?;
+    if ended.success() {
+        return Ok(());
+    }
+    let log = dir.join(LOG);
+    let text = std::fs::read_to_string(&log).unwrap_or_default();
+    Err(FlowError::Tool { step: "flash", reason: format!("{ended}\n{}", steps::essence(&text)), log })
+}

@@ -1,0 +1,40 @@
+//! `flash`: a bitstream onto a board.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use tilewright_hw::flow::board::Board;
+use tilewright_hw::flow::flash::{self, Onto};
+use tilewright_hw::flow::steps;
+
+use super::{Verdict, progress};
+
+/// Arguments of `flash`.
+#[derive(clap::Args)]
+pub struct Flash {
+    /// The board: a name, or the path of a folder with a board.toml
+    #[arg(long, value_name = "NAME|DIR")]
+    board: String,
+    /// The folder that `synth` wrote
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Load the part alone, until it loses power, and leave the board's flash as it is
+    #[arg(long)]
+    volatile: bool,
+}
+
+impl Flash {
+    pub fn run(self) -> Result<Verdict> {
+        let board = Board::load(&self.board)?;
+        let onto = if self.volatile { Onto::Part } else { Onto::Flash };
+        let done = flash::flash(&board, &self.dir, onto, &mut |event| {
+            if let steps::Progress::Line(line) = event {
+                progress::tell(&line.chars().take(80).collect::<String>());
+            }
+        });
+        progress::tell("");
+        done?;
+        println!("{} has its bitstream; ask it with `tilewright doctor --device serial:PORT`", board.name);
+        Ok(Verdict::Fine)
+    }
+}

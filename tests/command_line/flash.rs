@@ -1,0 +1,89 @@
+//! `flash`, with a program in the place of openFPGALoader that says what it was called with.
+
+use super::Outcome;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+const LOADER: &str = "#!/bin/sh
+[ \"$1\" = --Version ] && { echo openFPGALoader v0.0; exit 0; }
+echo \"$@\" > called
+echo 'Detail: Jtag frequency'
+[ -e unplugged ] && { echo 'Error: unable to open ftdi device: -3'; exit 1; }
+exit 0
+";
+/// The SHA-256 of `bits`.
+const SHA256: &str = "e5e59d10f196504b6e08ac7785f84430a61e1558fd6246075a9566edaab2e814";
+
+fn flash(dir: &Path, path: &Path, arguments: &[&str]) -> Outcome {
+    let output = Command::new(env!("CARGO_BIN_EXE_tilewright"))
+        .arg("flash")
+        .args(arguments)
+        .current_dir(dir)
+        .env("PATH", path)
+        .output()
+        .expect("the program starts");
+    Outcome {
+        code: output.status.code().expect("the program ends by itself"),
+        stdout: String::from_utf8(output.stdout).expect("standard output is text"),
+        stderr: String::from_utf8(output.stderr).expect("standard error is text"),
+    }
+}
+
+/// A folder as `synth` leaves it.
+fn made(dir: &Path, board: &str, bitstream: &str) {
+    std::fs::create_dir_all(dir).expect("a folder");
+    let report = format!(r#"{{"board": "{board}", "config": "1x4x4", "bitstream": {bitstream}}}"#);
+    std::fs::write(dir.join("report.json"), report).expect("a file");
+    std::fs::write(dir.join("board.bit"), "bits").expect("a file");
+}
+
+#[test]
+fn a_bitstream_goes_onto_its_board_alone() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let dir = dir.path();
+    let tools = dir.join("tools");
+    std::fs::create_dir(&tools).expect("a folder");
+    let loader = tools.join("openFPGALoader");
+    std::fs::write(&loader, LOADER).expect("a file");
+    std::fs::set_permissions(&loader, PermissionsExt::from_mode(0o755)).expect("a program");
+    let whole = format!(r#"{{"file": "board.bit", "bytes": 4, "sha256": "{SHA256}"}}"#);
+    made(&dir.join("out"), "ulx3s-25f", &whole);
+
+    let outcome = flash(dir, &tools, &["--board", "ulx3s-25f", "out"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let called = || std::fs::read_to_string(dir.join("out/called")).expect("it was called");
+    assert_eq!(called(), "--board ulx3s --write-flash board.bit\n");
+    let outcome = flash(dir, &tools, &["--board", "ulx3s-25f", "--volatile", "out"]);
+    assert_eq!((outcome.code, called().as_str()), (0, "--board ulx3s --write-sram board.bit\n"), "{}", outcome.stderr);
+    std::fs::remove_file(dir.join("out/called")).expect("a file");
+
+    let refused = |path: &Path, arguments: &[&str], words: &[&str]| {
+        let outcome = flash(dir, path, arguments);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{}", outcome.stderr);
+        assert!(words.iter().all(|word| outcome.stderr.contains(word)), "{}", outcome.stderr);
+        assert!(!dir.join("out/called").exists(), "{arguments:?}");
+    };
+    refused(&tools, &["--board", "ulx3s-85f", "out"], &["ulx3s-85f", "holds a bitstream for ulx3s-25f"]);
+    refused(&tools, &["--board", "ulx3s-25f", "none"], &["none/report.json"]);
+    refused(dir, &["--board", "ulx3s-25f", "out"], &["openFPGALoader was not found", "apt-get install openfpgaloader"]);
+    std::fs::write(dir.join("out/board.bit"), "bite").expect("a file");
+    refused(&tools, &["--board", "ulx3s-25f", "out"], &["out/board.bit", "synthesize it again"]);
+    std::fs::remove_file(dir.join("out/board.bit")).expect("a file");
+    refused(&tools, &["--board", "ulx3s-25f", "out"], &["out/board.bit", "No such file"]);
+    std::fs::write(dir.join("out/report.json"), "{").expect("a file");
+    refused(&tools, &["--board", "ulx3s-25f", "out"], &["out/report.json", "cannot be read"]);
+    made(&dir.join("zynq"), "pynq-z1", "null");
+    refused(&tools, &["--board", "pynq-z1", "zynq"], &["holds no bitstream"]);
+
+    // What the loader says of a board that is not there is the error's reason, and lies in the log.
+    made(&dir.join("out"), "ulx3s-25f", &whole);
+    std::fs::write(dir.join("out/unplugged"), "").expect("a file");
+    let outcome = flash(dir, &tools, &["--board", "ulx3s-25f", "out"]);
+    assert_eq!(outcome.code, 2);
+    assert!(
+        outcome.stderr.contains("unable to open ftdi device") && outcome.stderr.contains("flash.log"),
+        "{}",
+        outcome.stderr
+    );
+}
