@@ -176,6 +176,19 @@ pub fn synthesize(
     Ok(Outcome { report, tools, synthesized, routed })
 }
 
+/// Writes the sources of a board's design, for tools other than those that [`synthesize`] calls: SystemVerilog, Verilog, pins, and
+/// the script that Yosys would run. Returns the clock of shell and core, MHz.
+///
+/// # Errors
+/// [`FlowError::Unfit`] where the part cannot make the clock, [`FlowError::Io`].
+pub fn write_sources(request: &Request, dir: &Path) -> Result<f64, FlowError> {
+    let sources = design::sources(request)?;
+    for (name, text) in &sources.files {
+        steps::write(&dir.join(name), text.as_bytes())?;
+    }
+    Ok(sources.mhz)
+}
+
 /// A flow's result and what it was made of.
 #[derive(Debug, Clone)]
 pub struct Outcome {

@@ -39,6 +39,9 @@ pub struct Synth {
     /// Programs of --verify
     #[arg(long, value_name = "N", default_value_t = 100)]
     programs: u64,
+    /// Write the sources alone and call no tool
+    #[arg(long, conflicts_with_all = ["verify", "json"])]
+    sources: bool,
     /// List the boards
     #[arg(long)]
     list: bool,
@@ -65,6 +68,12 @@ impl Synth {
             seed: self.seed,
             allow_slow: self.allow_slow,
         };
+        if self.sources {
+            let mhz = tilewright_hw::flow::write_sources(&request, &self.output)?;
+            println!("sources of {} on {} at {mhz:.2} MHz", config.name, board.name);
+            println!("written to {}", self.output.display());
+            return Ok(Verdict::Fine);
+        }
         let cache = tilewright_sim::rtl::default_cache_dir()?;
         let mut told = Told::default();
         let outcome = tilewright_hw::flow::synthesize(&request, &self.output, &cache, &mut |event| told.tell(event));

@@ -1,4 +1,4 @@
-//! The commands of README.md print what stands there.
+//! The commands of README.md print what stands there, and those of docs/add-a-board.md.
 
 use std::path::Path;
 
@@ -94,4 +94,34 @@ fn commands_of_the_readme_print_what_stands_there() {
         }
     }
     assert_eq!(run, 7);
+}
+
+#[test]
+fn a_board_can_be_added_as_the_page_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("docs/add-a-board.md")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let file =
+        page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("the page shows a board.toml");
+    std::fs::create_dir(dir.join("my-board")).unwrap();
+    std::fs::write(dir.join("my-board/board.toml"), file).unwrap();
+    let mut run = 0;
+    // The virtual board serves until it is ended.
+    for Example { command, printed } in examples(&page).into_iter().filter(|e| !e.command.contains("virtual-board")) {
+        let outcome = tilewright(dir, &command.split_whitespace().skip(1).collect::<Vec<_>>());
+        assert_eq!(outcome.code, 0, "{command}: {}", outcome.stderr);
+        agrees(&printed, &outcome.stdout).unwrap_or_else(|e| panic!("{command}: {e}\n{}", outcome.stdout));
+        run += 1;
+    }
+    assert_eq!(run, 1);
+    let written = |name: &str| std::fs::read_to_string(dir.join("out").join(name)).unwrap();
+    let pins = written("pins.lpf");
+    for (port, pin) in [("clk", "P6"), ("uart_rx", "L4"), ("uart_tx", "M1"), ("led[0]", "T6"), ("led[1]", "R5")] {
+        assert!(pins.contains(&format!("LOCATE COMP \"{port}\" SITE \"{pin}\";")), "{port}:\n{pins}");
+    }
+    assert!(written("tw_clock.v").contains("EHXPLLL"));
+    assert!(written("tw_top.v").contains("assign led = ~lamps;"));
+    assert!(written("synth.ys").contains("synth_ecp5"));
+    assert!(written("tw_cfg_pkg.sv").contains("BlockOut = 4;"));
 }
