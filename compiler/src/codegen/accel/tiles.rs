@@ -4,7 +4,7 @@ use super::batch::{self, Fill};
 use super::dma::{self, load_row, store_row};
 use super::estimate::{Work, pool_entry};
 use super::layer::{Conv, Span, reach};
-use super::plan::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, loadable, parts, room};
+use super::plan::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, check_lanes, loadable, parts, room};
 use super::rest::{Rest, fits};
 use super::then::Need;
 use super::view::View;
@@ -75,6 +75,13 @@ pub(super) fn tiles(
     let pointwise = !apart && need.pooling.is_none() && conv.is_pointwise();
     let (fill, [input, results]) = batch::fill(pointwise, views, config);
     let output = need.pooling.map_or(results, |pooling| pooling.results);
+    let (tile_bytes, align) = (config.entry_bytes(Mem::Wgt), config.dma_align);
+    if tile_bytes < align {
+        return Err(format!("weight tiles of {tile_bytes} bytes lie apart, which dma_align of {align} does not allow"));
+    }
+    if fill == Fill::Tiles {
+        check_lanes(config)?;
+    }
     let sizes = Sizes::new(conv, input, output, config);
     let rest = Rest::new(conv, &sizes, input, config);
     let columns = parts(output.w);

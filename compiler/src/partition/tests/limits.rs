@@ -1,7 +1,7 @@
 //! Products at the edge of what a configuration holds: what fits is offloaded, what does not says why.
 
 use super::problems::{int8, requantize, shape};
-use super::{check, on_cpu};
+use super::{check, configs, on_cpu};
 use crate::graph::op::{Conv2d, Layout};
 use crate::graph::{DType, Graph, GraphBuilder, TensorType};
 use rand::SeedableRng;
@@ -116,4 +116,38 @@ fn the_limit_that_is_passed_is_named() {
         ),
         "{reasons:?}"
     );
+}
+
+/// Aligned offsets cost memory, not places: a pixel of every block lies where a row may begin.
+#[test]
+fn alignment_leaves_no_product_to_the_cpu() {
+    let plain = Window {
+        image: [1, 13, 7, 9],
+        outputs: 16,
+        kernel: [3, 3],
+        strides: [1, 1],
+        dilations: [1, 1],
+        pads: [1; 4],
+        groups: 1,
+        weight_zero_point: 5,
+    };
+    let depthwise = Window { outputs: 13, groups: 13, ..plain };
+    let base = HwConfig { vector_lanes: 2, requant_lanes: 2, ..HwConfig::default() };
+    for (block_in, block_out) in [(4, 4), (4, 2), (2, 4), (8, 4), (4, 8)] {
+        for dma_align in [2, 4, 8] {
+            for dma_pad in [true, false] {
+                let config = HwConfig { block_in, block_out, dma_align, dma_pad, ..base.clone() };
+                assert_eq!(config.violations(), []);
+                for window in [&plain, &depthwise] {
+                    let cpu = window.on_cpu(&config);
+                    assert!(cpu.is_empty(), "{block_in} x {block_out}, dma_align {dma_align}: {cpu:?}");
+                }
+            }
+        }
+    }
+    let tiny = HwConfig { block_in: 2, block_out: 2, dma_align: 8, ..base.clone() };
+    assert!(plain.on_cpu(&tiny)[0].contains("weight tiles of 4 bytes lie apart, which dma_align of 8 does not allow"));
+    let rows = HwConfig { batch: 2, block_in: 4, block_out: 4, dma_align: 8, ..base };
+    assert!(plain.on_cpu(&rows)[0].contains("batch rows of 4 bytes are loaded apart, which dma_align of 8"));
+    assert!(configs().iter().all(|config| config.block_is_row() == (config.block_in == config.block_out)));
 }
