@@ -151,7 +151,7 @@ impl Builder {
         entry: u32,
         bytes: u64,
     ) -> Result<(), DriverError> {
-        for load in linear(self.config.entry_bytes(mem), mem, region.0, offset, entry, bytes) {
+        for load in linear(&self.config, mem, region.0, offset, entry, bytes) {
             self.load(load)?;
         }
         Ok(())
@@ -277,7 +277,7 @@ impl Builder {
             return Err(DriverError::KernelTooLong { mem, uops, depth });
         };
         if let Some(image) = load {
-            for load in linear(self.config.entry_bytes(mem), mem, 0, image, start, kernel.len() as u64) {
+            for load in linear(&self.config, mem, 0, image, start, kernel.len() as u64) {
                 self.uop_loads.push(self.insns.len());
                 self.emit(load.into(), Kernel::None, true)?;
             }
@@ -367,10 +367,18 @@ impl Builder {
     }
 }
 
-/// Loads of consecutive bytes into consecutive entries of `entry_bytes`.
-fn linear(entry_bytes: u32, mem: Mem, base: u32, offset: u64, entry: u32, bytes: u64) -> impl Iterator<Item = Load> {
-    let row_entries = (isa::MOST_ROW_BYTES / entry_bytes).max(1);
-    let row = u64::from(row_entries * entry_bytes);
+/// Loads of consecutive bytes into consecutive entries.
+fn linear(
+    config: &HwConfig,
+    mem: Mem,
+    base: u32,
+    offset: u64,
+    entry: u32,
+    bytes: u64,
+) -> impl Iterator<Item = Load> + use<> {
+    let entry_bytes = config.entry_bytes(mem);
+    let step = entry_bytes.max(config.dma_align);
+    let row = u64::from((isa::MOST_ROW_BYTES / step).max(1) * step);
     let (mut at, mut to, mut rest) = (offset, entry, bytes);
     std::iter::from_fn(move || {
         if rest == 0 {

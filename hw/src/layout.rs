@@ -1,6 +1,6 @@
 //! How tensors lie in device memory. Compiler, driver and runtime take every address from here.
 //!
-//! Version 2. Activations are blocked by channels, `[N][C/b][H][W][b]` with b the wider of block_in and block_out, or, where
+//! Version 2. Activations are blocked by channels, `[N][C/b][H][W][b]` with b the block of [`HwConfig::block`], or, where
 //! windows of columns are loaded as channels, dense with padded rows, `[N][H][before + W + behind][C]`; weights
 //! are tiles in the order in which gemm reads them; parameters are nine rows of block_out bytes to an entry.
 

@@ -7,9 +7,15 @@
 //! once: then the dearest of them are dropped.
 //!
 //! A value costs once for each form in which it is needed, however many readers share it.
+//!
+//! A step takes as long as there are states, however many values are open: a state shares with the one that it came from all
+//! that the step leaves alone.
 
+use super::shared::Shared;
 use crate::codegen::accel::{Layer, Plan, View};
 use crate::graph::{Graph, NodeId, Op, ValueId};
+use indexmap::IndexMap;
+use indexmap::map::Entry;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
@@ -44,7 +50,7 @@ pub(super) trait Costs {
 pub(super) type Choices<'a> = dyn Fn(NodeId, &dyn Fn(ValueId) -> Option<View>) -> Vec<Choice> + 'a;
 
 /// How a value lies.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Forms {
     /// On the host.
     host: bool,
@@ -54,20 +60,53 @@ struct Forms {
     brought: BTreeSet<View>,
 }
 
+impl Forms {
+    fn host() -> Forms {
+        Forms { host: true, ..Forms::default() }
+    }
+
+    fn made(view: Option<View>) -> Forms {
+        Forms { made: view, ..Forms::default() }
+    }
+}
+
 /// What is to be known of the choices so far.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone)]
 struct State {
     /// Values that are still read.
-    forms: BTreeMap<ValueId, Forms>,
+    forms: Shared<Forms>,
     /// Nodes ahead that layers have taken in.
-    taken: BTreeSet<NodeId>,
+    taken: Shared<()>,
+}
+
+impl State {
+    fn new(graph: &Graph) -> State {
+        State { forms: Shared::new(graph.value_count()), taken: Shared::new(graph.nodes().len()) }
+    }
+
+    /// What differs where states differ. Where it does not although they do, once in 2^64, the dearer of them is dropped.
+    fn print(&self) -> (u64, u64) {
+        (self.forms.print(), self.taken.print())
+    }
 }
 
 /// The choices on the way to a state, the last one first.
 struct Trail {
     node: NodeId,
-    choice: Choice,
+    choices: Rc<Vec<Choice>>,
+    /// Which of them it is.
+    index: usize,
     before: Option<Rc<Trail>>,
+}
+
+impl Drop for Trail {
+    /// One after the other, as a trail is as long as the graph.
+    fn drop(&mut self) {
+        let mut last = self.before.take();
+        while let Some(mut trail) = last.and_then(Rc::into_inner) {
+            last = trail.before.take();
+        }
+    }
 }
 
 /// The choices of nodes that were asked for, each with the values that they depend on and how those lay.
@@ -97,32 +136,37 @@ impl Known {
 /// Nanoseconds, and how often another choice than the first was taken, which decides between equals.
 type Cost = (u64, usize);
 
-type Open = BTreeMap<State, (Cost, Option<Rc<Trail>>)>;
+/// The states at a node by their prints, in the order in which they were found.
+type Open = IndexMap<(u64, u64), Reached>;
+
+/// A state, the least that it costs to come there, and how.
+type Reached = (State, Cost, Option<Rc<Trail>>);
 
 /// The cheapest choices for a graph's nodes, and what they cost in nanoseconds.
 pub(super) fn decide(graph: &Graph, choices: &Choices, costs: &dyn Costs) -> (BTreeMap<NodeId, Choice>, u64) {
     let walk = Walk::new(graph, costs);
     let mut open = Open::new();
-    let mut first = State::default();
+    let mut first = State::new(graph);
     for (_, value) in graph.inputs() {
         if walk.last[value.0].is_some() {
-            first.forms.insert(value, Forms { host: true, ..Forms::default() });
+            first.forms.set(value.0, Some(Forms::host()));
         }
     }
-    open.insert(first, ((0, 0), None));
+    keep(&mut open, (first, (0, 0), None));
     let mut known = Known::default();
     for (id, node) in graph.nodes() {
         if matches!(node.op, Op::Constant(_)) {
             continue;
         }
         let mut next = Open::new();
-        for (mut state, (cost, trail)) in std::mem::take(&mut open) {
-            if state.taken.remove(&id) {
+        for (_, (mut state, cost, trail)) in open {
+            if state.taken.get(id.0).is_some() {
+                state.taken.set(id.0, None);
                 walk.forget(&mut state, id);
-                keep(&mut next, state, cost, trail);
+                keep(&mut next, (state, cost, trail));
                 continue;
             }
-            let lies = |v: ValueId| state.forms.get(&v).and_then(|f| f.made);
+            let lies = |v: ValueId| state.forms.get(v.0).and_then(|f| f.made);
             let list = known.choices(id, choices, &lies);
             let mut left = Some(state);
             for (index, choice) in list.iter().enumerate() {
@@ -130,38 +174,32 @@ pub(super) fn decide(graph: &Graph, choices: &Choices, costs: &dyn Costs) -> (BT
                 let Some(mut after) = after else { break };
                 let cost = (cost.0 + walk.take(&mut after, id, choice), cost.1 + usize::from(index > 0));
                 walk.forget(&mut after, id);
-                let trail = Trail { node: id, choice: choice.clone(), before: trail.clone() };
-                keep(&mut next, after, cost, Some(Rc::new(trail)));
+                let trail = Trail { node: id, choices: Rc::clone(&list), index, before: trail.clone() };
+                keep(&mut next, (after, cost, Some(Rc::new(trail))));
             }
         }
         if next.len() > MOST_STATES {
-            let mut all: Vec<_> = next.into_iter().collect();
-            all.sort_by_key(|(_, (cost, _))| *cost);
-            next = all.into_iter().take(MOST_STATES).collect();
+            next.sort_by(|_, (_, cost, _), _, (_, other, _)| cost.cmp(other));
+            next.truncate(MOST_STATES);
         }
         open = next;
     }
-    let Some((cost, mut trail)) = open.into_values().min_by_key(|(cost, _)| *cost) else {
+    let Some((_, cost, mut trail)) = open.into_values().min_by_key(|(_, cost, _)| *cost) else {
         return (BTreeMap::new(), 0);
     };
     let mut found = BTreeMap::new();
     while let Some(last) = trail {
-        found.insert(last.node, last.choice.clone());
+        found.insert(last.node, last.choices[last.index].clone());
         trail = last.before.clone();
     }
     (found, cost.0)
 }
 
-fn keep(open: &mut Open, state: State, cost: Cost, trail: Option<Rc<Trail>>) {
-    match open.entry(state) {
-        std::collections::btree_map::Entry::Vacant(at) => {
-            at.insert((cost, trail));
-        }
-        std::collections::btree_map::Entry::Occupied(mut at) => {
-            if cost < at.get().0 {
-                at.insert((cost, trail));
-            }
-        }
+fn keep(open: &mut Open, reached: Reached) {
+    match open.entry(reached.0.print()) {
+        Entry::Vacant(at) => _ = at.insert(reached),
+        Entry::Occupied(mut at) if reached.1 < at.get().1 => _ = at.insert(reached),
+        Entry::Occupied(_) => {}
     }
 }
 
@@ -197,12 +235,12 @@ impl<'a> Walk<'a> {
                     cost += self.on_host(state, value);
                 }
                 for &value in &node.outputs {
-                    state.forms.insert(value, Forms { host: true, ..Forms::default() });
+                    state.forms.set(value.0, Some(Forms::host()));
                 }
                 cost + self.costs.cpu(id)
             }
             Choice::Alias(view) => {
-                let of = state.forms.get(&node.inputs[0]).and_then(|f| f.made);
+                let of = state.forms.get(node.inputs[0].0).and_then(|f| f.made);
                 self.made(state, node.output(), view.or(of))
             }
             Choice::Layer(planned) => {
@@ -210,7 +248,7 @@ impl<'a> Walk<'a> {
                 for &(value, view) in &layer.inputs {
                     cost += self.on_device(state, value, view);
                 }
-                state.taken.extend(layer.nodes.iter().filter(|n| **n > id));
+                layer.nodes.iter().filter(|n| **n > id).for_each(|n| state.taken.set(n.0, Some(())));
                 cost += self.made(state, layer.output.0, Some(layer.output.1));
                 cost + self.costs.layer(layer, plan)
             }
@@ -219,32 +257,31 @@ impl<'a> Walk<'a> {
 
     /// A value that the accelerator makes; what leaves the graph goes to the host.
     fn made(&self, state: &mut State, value: ValueId, view: Option<View>) -> u64 {
-        state.forms.insert(value, Forms { made: view, ..Forms::default() });
+        state.forms.set(value.0, Some(Forms::made(view)));
         let cost = if self.graph.is_output(value) { self.on_host(state, value) } else { 0 };
         if self.last[value.0].is_none() {
-            state.forms.remove(&value);
+            state.forms.set(value.0, None);
         }
         cost
     }
 
     fn on_host(&self, state: &mut State, value: ValueId) -> u64 {
-        match state.forms.get_mut(&value) {
-            Some(Forms { host, made, .. }) if !*host => {
-                *host = true;
-                made.map_or(0, |view| self.costs.leave(value, view))
-            }
-            _ => 0,
-        }
+        let Some(forms) = state.forms.get(value.0).filter(|forms| !forms.host) else { return 0 };
+        let forms = Forms { host: true, ..forms.clone() };
+        let made = forms.made;
+        state.forms.set(value.0, Some(forms));
+        made.map_or(0, |view| self.costs.leave(value, view))
     }
 
     fn on_device(&self, state: &mut State, value: ValueId, view: View) -> u64 {
         let there = |f: &Forms| f.made == Some(view) || f.brought.contains(&view);
-        if state.forms.get(&value).is_none_or(there) {
+        if state.forms.get(value.0).is_none_or(there) {
             return 0;
         }
         let cost = self.on_host(state, value) + self.costs.enter(value, view);
-        if let Some(forms) = state.forms.get_mut(&value) {
+        if let Some(mut forms) = state.forms.get(value.0).cloned() {
             forms.brought.insert(view);
+            state.forms.set(value.0, Some(forms));
         }
         cost
     }
@@ -252,7 +289,7 @@ impl<'a> Walk<'a> {
     /// Forgets values that nobody reads behind a node, where that was done for all nodes before it.
     fn forget(&self, state: &mut State, id: NodeId) {
         for value in &self.read[id.0] {
-            state.forms.remove(value);
+            state.forms.set(value.0, None);
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) type Away = HashMap<ValueId, String>;
 
 /// Keeps what fits, but for what must stay `away`. `leaves` says which values leave the region of a depth.
 pub(super) fn keep(config: &HwConfig, placed: &mut Placed, leaves: &dyn Fn(ValueId, usize) -> bool, away: &Away) {
-    if config.batch != 1 || !config.vector_reaches_inp() {
+    if config.batch != 1 || !config.block_is_row() {
         return;
     }
     let roots = placed.roots.clone();

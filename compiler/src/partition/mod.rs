@@ -12,6 +12,7 @@ mod keep;
 mod layouts;
 mod place;
 mod settle;
+mod shared;
 mod tune;
 mod weigh;
 

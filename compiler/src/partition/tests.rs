@@ -4,6 +4,7 @@ mod auto;
 mod fused;
 mod kept;
 mod layouts;
+mod limits;
 mod models;
 mod pooled;
 mod problems;

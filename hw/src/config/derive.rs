@@ -80,9 +80,15 @@ impl HwConfig {
         u64::from(self.batch) * u64::from(self.block_in) * u64::from(self.block_out)
     }
 
-    /// The channel block of activations in DRAM: the wider of block_in and block_out.
+    /// The channel block of activations in DRAM: the widest of block_in, block_out and dma_align, so that every pixel lies
+    /// where a row of a load or store may begin.
     pub fn block(&self) -> u32 {
-        self.block_in.max(self.block_out)
+        self.block_in.max(self.block_out).max(self.dma_align)
+    }
+
+    /// Whether a pixel of a channel block is a row of inp's entries and one of out's.
+    pub fn block_is_row(&self) -> bool {
+        [self.block_in, self.block_out] == [self.block(); 2]
     }
 
     /// Whether vector reads and writes inp: where its rows are out's rows.

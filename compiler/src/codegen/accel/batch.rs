@@ -39,8 +39,7 @@ pub(super) fn fill(pointwise: bool, views: [View; 2], config: &HwConfig) -> (Fil
         return (Fill::Tiles, views);
     }
     // Where a pixel's channels take several entries, neighbours do not lie as entries have them.
-    let (fill, step) =
-        if config.block_in == config.block_out { (Fill::Neighbours, config.batch as usize) } else { (Fill::Tiles, 1) };
+    let (fill, step) = if config.block_is_row() { (Fill::Neighbours, config.batch as usize) } else { (Fill::Tiles, 1) };
     (fill, views.map(|v| v.resized(v.c, 1, (v.h * v.w).div_ceil(step))))
 }
 

@@ -174,6 +174,9 @@ pub(super) fn rows(copy: &Copy, inputs: &[View], output: View, config: &HwConfig
             if strides >= 1 << config.stride_bits || load.rows as usize > ROWS || load.planes as usize > ROWS {
                 return Err("a part of it passes the fields of a load".into());
             }
+            if !load.offset.is_multiple_of(config.dma_align.into()) {
+                return Err(format!("a part of it lies at no multiple of dma_align, {} bytes", config.dma_align));
+            }
         }
     }
     Ok(most)

@@ -121,7 +121,7 @@ impl Shape<'_> {
         let walks = (0..2).all(|i| reach(c.kernel[i], c.dilations[i]) >= c.strides[i]);
         let banks = config.banks(Mem::Inp) >= 2 && config.banks(Mem::Acc) >= 2;
         config.vector_mac
-            && config.vector_reaches_inp()
+            && config.block_is_row()
             && config.batch == 1
             && banks
             && single

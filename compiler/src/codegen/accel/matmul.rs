@@ -47,7 +47,7 @@ pub(super) fn tile(m: &MatMul, a: View, b: View, config: &HwConfig) -> Result<Ma
     if block_in != block {
         return Err(format!(
             "its second operand would need tiles of {block_in} channels out of blocks of {block}; \
-             products of two activations need block_in of at least block_out"
+             products of two activations need block_in of at least block_out and dma_align"
         ));
     }
     if m.on_device && !a.c.is_multiple_of(block) {

@@ -215,7 +215,8 @@ impl Walk<'_> {
 /// Stores consecutive entries to consecutive bytes.
 pub(super) fn store_piece(e: &mut Emit, base: u32, offset: u64, entry: u32, bytes: u64) -> Result<(), DriverError> {
     let entry_bytes = u64::from(e.config.entry_bytes(Mem::Out));
-    let most = ROW_BYTES as u64 / entry_bytes * entry_bytes;
+    let step = entry_bytes.max(e.config.dma_align.into());
+    let most = ROW_BYTES as u64 / step * step;
     let (mut at, mut from, mut rest) = (offset, u64::from(entry), bytes);
     while rest > 0 {
         let row = rest.min(most);

@@ -151,6 +151,15 @@ fn check_strides(layer: &Layer, config: &HwConfig) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether loads find the batch rows of entries that are tiles' pixels each.
+pub(super) fn check_lanes(config: &HwConfig) -> Result<(), String> {
+    let (lane, align) = (config.block_in.min(config.block_out), config.dma_align);
+    if config.batch > 1 && lane < align {
+        return Err(format!("batch rows of {lane} bytes are loaded apart, which dma_align of {align} does not allow"));
+    }
+    Ok(())
+}
+
 /// Distinct sizes of a dimension cut into equal parts, largest first.
 pub(super) fn parts(size: usize) -> Vec<usize> {
     let mut found: Vec<usize> = (1..=size).map(|k| size.div_ceil(k)).collect();
@@ -198,6 +207,9 @@ fn pool_tiles(
     let batch = config.batch as usize;
     let (fill, [input, output]) = batch::fill(pool.is_pointwise(), [input, output], config);
     let by_pixel = fill == Fill::Tiles && batch > 1;
+    if by_pixel {
+        check_lanes(config)?;
+    }
     let ratio = (config.block() / config.block_out) as usize;
     let blocks = input.layout(config).blocks();
     let source = pool_source(config);

@@ -4,7 +4,7 @@ use super::batch::{self, Fill};
 use super::dma::{self, load_row, store_row};
 use super::estimate::{Work, pool_entry};
 use super::layer::{Conv, Span, reach};
-use super::plan::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, loadable, parts, room};
+use super::plan::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, check_lanes, loadable, parts, room};
 use super::rest::{Rest, fits};
 use super::then::Need;
 use super::view::View;
@@ -40,6 +40,26 @@ pub(super) enum Wanted {
     All,
 }
 
+/// What is too small for a tile.
+#[derive(Debug, thiserror::Error)]
+enum Limit {
+    #[error("{need} entries of {}, of which it may take {most}", .mem.name())]
+    Entries { mem: Mem, need: usize, most: usize },
+    #[error("more than the fields of a load or a store hold")]
+    Fields,
+    #[error("rows or columns of which none is inside the image, or more padding than a load has")]
+    Pads,
+}
+
+/// How much of inp and of wgt a tile takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Share {
+    /// A half, so that the next one is loaded meanwhile.
+    Half,
+    /// All, where nothing smaller is possible.
+    Whole,
+}
+
 /// Tiles of a product with their estimated cycles, at least one; `apart` says that its results are stored apart from one
 /// another, `need` what operators on them take.
 ///
@@ -55,6 +75,13 @@ pub(super) fn tiles(
     let pointwise = !apart && need.pooling.is_none() && conv.is_pointwise();
     let (fill, [input, results]) = batch::fill(pointwise, views, config);
     let output = need.pooling.map_or(results, |pooling| pooling.results);
+    let (tile_bytes, align) = (config.entry_bytes(Mem::Wgt), config.dma_align);
+    if tile_bytes < align {
+        return Err(format!("weight tiles of {tile_bytes} bytes lie apart, which dma_align of {align} does not allow"));
+    }
+    if fill == Fill::Tiles {
+        check_lanes(config)?;
+    }
     let sizes = Sizes::new(conv, input, output, config);
     let rest = Rest::new(conv, &sizes, input, config);
     let columns = parts(output.w);
@@ -65,7 +92,10 @@ pub(super) fn tiles(
         _ => columns.len(),
     };
     let in_parts = if conv.groups == 1 { parts(sizes.in_blocks) } else { vec![sizes.in_blocks] };
-    for chunk in [&columns[..first], &columns[first..]] {
+    let mut limit = None;
+    let chunks = [(0..first, Share::Half), (first..columns.len(), Share::Half), (0..columns.len(), Share::Whole)];
+    for (chunk, share) in chunks {
+        let chunk = &columns[chunk];
         let pixels = chunk.iter().flat_map(|&columns| parts(output.h).into_iter().map(move |rows| (columns, rows)));
         let channels = |tile: ConvTile| {
             let out = parts(sizes.out_blocks).into_iter();
@@ -79,8 +109,14 @@ pub(super) fn tiles(
             .flat_map(|(columns, rows)| channels(ConvTile { columns, rows, ..any }))
             .flat_map(|tile| [true, false].map(|pixels_inside| ConvTile { pixels_inside, ..tile }))
             .filter_map(|tile| {
-                let cycles = cost(conv, (&sizes, &rest, &need), ([input, output], fill), tile, config)?;
-                Some(ConvTile { cycles, ..tile })
+                match cost(conv, (&sizes, &rest, &need), ([input, output], fill, share), tile, config) {
+                    Ok(cycles) => Some(ConvTile { cycles, ..tile }),
+                    // The last tile is the smallest.
+                    Err(reason) => {
+                        limit = Some(reason);
+                        None
+                    }
+                }
             });
         let found: Vec<ConvTile> = match wanted {
             Wanted::First => fitting.take(1).collect(),
@@ -90,29 +126,26 @@ pub(super) fn tiles(
             return Ok(found);
         }
     }
-    let taps = conv.kernel[0] * conv.kernel[1];
-    Err(format!(
-        "no tile of a {} x {} window over {} channels fits the scratchpads and the fields of a load: \
-         one output pixel needs {taps} x {} weight tiles and as many input entries",
-        conv.kernel[0], conv.kernel[1], input.c, sizes.in_tiles
-    ))
+    let [rows, columns] = conv.kernel;
+    let least = limit.map_or_else(String::new, |limit| format!(": the smallest needs {limit}"));
+    Err(format!("no tile of a {rows} x {columns} window over {} channels fits{least}", input.c))
 }
 
-/// Estimated cycles of a product with this tile, or none where the tile does not fit.
+/// Estimated cycles of a product with this tile, or what it does not fit.
 fn cost(
     conv: &Conv,
     (sizes, rest, need): (&Sizes, &Rest, &Need<'_>),
-    ([input, output], fill): ([View; 2], Fill),
+    ([input, output], fill, share): ([View; 2], Fill, Share),
     tile: ConvTile,
     config: &HwConfig,
-) -> Option<u64> {
+) -> Result<u64, Limit> {
     let batch = config.batch as usize;
     // Tiles of several batch rows come and go pixel by pixel.
     let by_pixel = fill == Fill::Tiles && batch > 1;
     let taps = conv.kernel[0] * conv.kernel[1];
     let pooling = need.pooling.map(|windows| (windows, windows.needed([tile.rows, tile.columns], config)));
     let pooling = match pooling {
-        Some((windows, needed)) => Some((windows, needed?)),
+        Some((windows, needed)) => Some((windows, needed.ok_or(Limit::Pads)?)),
         None => None,
     };
     // What the product computes of its results, and what is stored of them or of their windows.
@@ -125,7 +158,7 @@ fn cost(
         let starts = (0..sizes.out_blocks).step_by(tile.out_blocks);
         let needs =
             starts.map(|b| sizes.blocks_for(conv, b..(b + tile.out_blocks).min(sizes.out_blocks), input, config).1);
-        needs.max()?
+        needs.max().unwrap_or(sizes.in_blocks)
     } else {
         tile.in_blocks
     };
@@ -146,17 +179,27 @@ fn cost(
     let acc_half = if config.banks(Mem::Acc) > 1 { half(Mem::Acc) } else { 2 * half(Mem::Acc) };
     let only = in_blocks == sizes.in_blocks && tile.rows == output.h && tile.columns == output.w && output.n == 1;
     let kept = need.on_chip.input.is_some();
-    let fits = (kept || inp <= room(&need.on_chip, only, config))
-        && out <= acc_half
+    let inp_room = match share {
+        Share::Whole if need.on_chip.room.is_none() => 2 * half(Mem::Inp),
+        _ => room(&need.on_chip, only, config),
+    };
+    let wgt_room = if whole_weights || share == Share::Whole { 2 * half(Mem::Wgt) } else { half(Mem::Wgt) };
+    // Of windows the data lie in one half of out, padding included, and their results in the other.
+    let padded = pooling.map_or(0, |(_, n)| channels * n.padded[0] * n.padded[1]);
+    let memories = [
+        (Mem::Inp, if kept { 0 } else { inp }, inp_room),
+        (Mem::Acc, out.max(stored), acc_half),
         // Operands of operators on the results lie in the other half of out.
-        && out <= half(Mem::Out) / if need.operands > 0 { 2 } else { 1 }
-        // Of windows the data lie in one half, padding included, and their results in the other.
-        && pooling.is_none_or(|(_, n)| channels * n.padded[0] * n.padded[1] <= half(Mem::Out))
-        && stored <= acc_half.min(half(Mem::Out))
-        && wgt <= if whole_weights { 2 * half(Mem::Wgt) } else { half(Mem::Wgt) }
-        && PARAM_ROWS as usize * params <= half(Mem::Param)
-        && in_tiles * taps <= config.gemm_uop_depth as usize
-        && rows.max(tile.rows) <= ROWS
+        (Mem::Out, out, half(Mem::Out) / if need.operands > 0 { 2 } else { 1 }),
+        (Mem::Out, stored.max(padded), half(Mem::Out)),
+        (Mem::Wgt, wgt, wgt_room),
+        (Mem::Param, PARAM_ROWS as usize * params, half(Mem::Param)),
+        (Mem::GemmUop, in_tiles * taps, config.gemm_uop_depth as usize),
+    ];
+    if let Some((mem, need, most)) = memories.into_iter().find(|(_, need, most)| need > most) {
+        return Err(Limit::Entries { mem, need, most });
+    }
+    let fields = rows.max(tile.rows) <= ROWS
         && if kept {
             tile.columns * config.block() as usize <= ROW_BYTES
         } else if by_pixel {
@@ -167,8 +210,8 @@ fn cost(
             let wide = if fill == Fill::Neighbours { batch } else { 1 } * config.block() as usize;
             columns_in.min(input.w) * wide <= ROW_BYTES && tile.columns * wide <= ROW_BYTES
         };
-    if !fits {
-        return None;
+    if !fields {
+        return Err(Limit::Fields);
     }
     let row_spans = |first: usize, count: usize| {
         let read = pooling.map(|(windows, _)| windows.rows(first, count));
@@ -184,7 +227,7 @@ fn cost(
     let most_pads = if by_pixel { PAD_ROWS } else { PAD_ENTRIES } / sizes.in_ratio;
     let columns_ok = kept || loadable(output.w, tile.columns, column_spans, most_pads);
     if !rows_ok || !columns_ok {
-        return None;
+        return Err(Limit::Pads);
     }
     let tiles = output.n * output.h.div_ceil(tile.rows) * output.w.div_ceil(tile.columns);
     let [pixel_tiles, out_tiles, passes] = [
@@ -263,7 +306,7 @@ fn cost(
         idle: if input.has_windows() { (inp_loads * inp_load).saturating_sub(window_beats) } else { 0 },
         crowded: need.on_chip.crowds(config),
     };
-    Some(work.cycles(config))
+    Ok(work.cycles(config))
 }
 
 /// What a product needs in tiles of the array.

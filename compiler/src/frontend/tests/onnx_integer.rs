@@ -144,6 +144,43 @@ fn products_that_scale_their_integers_are_the_same_with_floats_behind() {
     assert_eq!(found, want);
 }
 
+/// A matrix product of bytes whose second operand has a scale and a zero point for each column of each matrix.
+#[test]
+fn products_of_matrices_take_parameters_of_the_operands_rank() {
+    let (n, m, k, o) = (2usize, 3usize, 4usize, 5usize);
+    let (x, weight, zeros) = (reals(n * m * k, 7, 2.0), bytes(n * k * o, 3), bytes(n * o, 1));
+    let scales: Vec<f32> = (0..n * o).map(|i| 0.01 + i as f32 / 500.0).collect();
+    let file = |dims: &[i64]| {
+        let nodes: &[Made] = &[
+            ("QuantizeLinear", &["x", "s", "z"], &["q"], &[]),
+            ("Reshape", &["sb", "dims"], &["scales"], &[]),
+            ("QLinearMatMul", &["q", "s", "z", "b", "scales", "zb", "sy", "zy"], &["p"], &[]),
+            ("DequantizeLinear", &["p", "sy", "zy"], &["y"], &[]),
+        ];
+        let file = network(nodes, &[n as i64, m as i64, k as i64], FLOAT, &[("dims", dims)], 17);
+        let constants = [
+            Bytes { name: "b", dims: &[n as i64, k as i64, o as i64], element: Bytes::UNSIGNED, data: &weight },
+            Bytes { name: "zb", dims, element: Bytes::UNSIGNED, data: &zeros },
+            Bytes { name: "z", dims: &[], element: Bytes::UNSIGNED, data: &[100] },
+            Bytes { name: "zy", dims: &[], element: Bytes::UNSIGNED, data: &[120] },
+        ];
+        with_floats(&with_bytes(&file, &constants), &[], &[("s", &[0.03]), ("sy", &[0.5]), ("sb", &scales)])
+    };
+    let found = results(&file(&[n as i64, 1, o as i64]), &Tensor::new(&[n, m, k], x.clone()).unwrap()).remove(0);
+    let q = |v: f32| ((v / 0.03).round_ties_even() as i32 + 100).clamp(0, 255) - 100;
+    for (i, &found) in found.as_slice::<f32>().unwrap().iter().enumerate() {
+        let (image, row, column) = (i / (m * o), i / o % m, i % o);
+        let at = image * o + column;
+        let weight = |j: usize| i32::from(weight[(image * k + j) * o + column]) - i32::from(zeros[at]);
+        let sum: i32 = (0..k).map(|j| q(x[(image * m + row) * k + j]) * weight(j)).sum();
+        let want = (sum as f32 * 0.03 * scales[at] / 0.5).clamp(-120.0, 135.0) * 0.5;
+        assert!((found - want).abs() <= 0.2501, "{i}: {found} {want}");
+    }
+    let error = onnx::import(&file(&[o as i64, 1, n as i64]), "net.onnx", None, &Sizes::default()).unwrap_err();
+    let error = format!("{error:?}");
+    assert!(error.contains("the zero_point [5, 1, 2] of operand `b` does not broadcast to [2, 4, 5]"), "{error}");
+}
+
 #[test]
 fn data_without_a_range_have_the_step_one() {
     let nodes: &[Made] = &[("DynamicQuantizeLinear", &["x"], &["q", "y", "z"], &[])];

@@ -7,6 +7,7 @@ use crate::graph::op::{Conv2d, Layout, Lookup, Transpose};
 use crate::graph::{DType, Graph, GraphBuilder, NodeId, Op, Tensor, TensorType, ValueId};
 use crate::partition::decide::{Choice, Costs, decide};
 use crate::partition::layouts::Layouts;
+use crate::partition::shared::COPIED;
 use crate::partition::{Options, partition};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -182,4 +183,34 @@ fn no_assignment_is_cheaper() {
         assert_eq!(partition(&graph, &config, options), partition(&graph, &config, options));
     }
     assert!(better >= 3, "only {better} are better than one layer after the other");
+}
+
+/// So many tables of one image, all of them open until they are summed two by two.
+fn sums_of_tables(count: usize) -> Graph {
+    let rng = &mut StdRng::seed_from_u64(4);
+    let mut b = GraphBuilder::new("sums of tables");
+    let x = b.input("x", TensorType::new(DType::I8, &[1, 6, 6, 6]));
+    let mut open: Vec<ValueId> = (0..count).map(|_| lookup(rng, &mut b, x)).collect();
+    while open.len() > 1 {
+        let pairs = open.chunks(2).map(|pair| {
+            let op = qadd(rng);
+            b.node("add", op, pair).unwrap()
+        });
+        open = pairs.collect();
+    }
+    b.output("y", open[0]);
+    b.finish().unwrap()
+}
+
+#[test]
+fn work_grows_with_the_nodes_however_many_values_are_open() {
+    let config = HwConfig::load("1x4x4").unwrap();
+    let [few, many] = [32, 128].map(|count| {
+        let before = COPIED.get();
+        both(&sums_of_tables(count), &config);
+        COPIED.get() - before
+    });
+    assert!(few > 10_000, "{few} copies: too few states are open to say anything");
+    // Four times the nodes, with one more digit at most in a value's number.
+    assert!(many < 6 * few, "{few} copies of branches for 32 tables, {many} for 128");
 }

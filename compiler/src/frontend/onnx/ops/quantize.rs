@@ -39,7 +39,25 @@ fn parameters(n: &NodeContext, scale: usize, zero_point: usize) -> Result<Parame
     Ok(p)
 }
 
-/// The real values of an operand with its scale and zero point beside it.
+impl Parameters {
+    /// Fails unless there is one value for all, or one for each place along an axis of the data.
+    fn check(&self, n: &NodeContext, data: ValueId, axis: usize) -> Result<(), Reason> {
+        let (have, zeros) = (self.scale.len(), self.zero_point.len());
+        if zeros != have {
+            return Err(format!("its scale has {have} values, its zero point {zeros}").into());
+        }
+        let size = n.ty(data).dims.get(axis).and_then(|d| d.known());
+        match size {
+            Some(size) if have > 1 && size != have => {
+                Err(format!("its scale has {have} values for {size} places along axis {axis} of its data").into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The real values of an operand with its scale and zero point beside it: one value for all, one for each place of `axis`,
+/// or tensors that broadcast to the operand.
 fn real(
     n: &mut NodeContext,
     what: &str,
@@ -49,11 +67,39 @@ fn real(
     axis: usize,
 ) -> Result<ValueId, Reason> {
     let v = n.input(data)?;
+    let given = n.input(scale)?;
+    if n.shape(given)?.iter().filter(|&&size| size != 1).count() > 1 {
+        return real_by_parts(n, what, [data, scale, zero_point]);
+    }
     let mut p = parameters(n, scale, zero_point)?;
+    p.check(n, v, axis)?;
     if p.dtype.is_none() && n.unsigned(v) {
         p.zero_point.fill(-128);
     }
     n.node(&format!("{what}/dequantize"), Dequantize { scale: p.scale, zero_point: p.zero_point, axis }, &[v])
+}
+
+/// The real values of an operand whose scale and zero point broadcast to it.
+fn real_by_parts(n: &mut NodeContext, what: &str, [data, scale, zero_point]: [usize; 3]) -> Result<ValueId, Reason> {
+    let data = n.plain(data)?;
+    let shape = n.shape(data)?;
+    let broadcast = |n: &mut NodeContext, name: &str, i: usize| {
+        let v = n.plain(i)?;
+        let have = n.shape(v)?;
+        let suits = have.len() <= shape.len()
+            && have.iter().rev().zip(shape.iter().rev()).all(|(have, size)| *have == 1 || have == size);
+        if !suits {
+            return Err(Reason(format!("the {name} {have:?} of operand `{what}` does not broadcast to {shape:?}")));
+        }
+        n.cast(&format!("{what}/{name}"), v, DType::F32)
+    };
+    let mut v = n.cast(&format!("{what}/float"), data, DType::F32)?;
+    if n.has_input(zero_point) {
+        let zero = broadcast(n, "zero_point", zero_point)?;
+        v = n.binary(&format!("{what}/sub"), BinaryKind::Sub, v, zero)?;
+    }
+    let scale = broadcast(n, "scale", scale)?;
+    n.binary(&format!("{what}/mul"), BinaryKind::Mul, v, scale)
 }
 
 /// Quantizes the result with scale and zero point of these operands.
@@ -121,6 +167,8 @@ pub(super) fn dequantize_linear(n: &mut NodeContext) -> Result<(), Reason> {
         return dequantize_by_parts(n);
     }
     let p = parameters(n, 1, 2)?;
+    let axis = if p.scale.len() > 1 { n.axis_attribute(1, rank)? } else { 0 };
+    p.check(n, data, axis)?;
     let mut zero_point = p.zero_point;
     let declared = if n.unsigned(data) { DType::U8 } else { n.ty(data).dtype };
     if p.dtype.is_none() && declared == DType::U8 {
@@ -129,7 +177,6 @@ pub(super) fn dequantize_linear(n: &mut NodeContext) -> Result<(), Reason> {
     if p.dtype.is_some_and(|d| d != declared) {
         return Err("its data and its zero point must have the same type".into());
     }
-    let axis = if p.scale.len() > 1 { n.axis_attribute(1, rank)? } else { 0 };
     let v = n.node("", Dequantize { scale: p.scale, zero_point, axis }, &[data])?;
     n.output(v)
 }
