@@ -21,8 +21,8 @@ use tilewright_hw::isa::{Op, Unit};
 use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
 use tilewright_hw::{HwConfig, Mem};
 use tilewright_sim::random::{
-    Coverage, Expected, FaultKind, MEMORY_BYTES, Planted, Program, generate, loosen, plant, sample_config_with,
-    sample_dram, shrink,
+    Coverage, Expected, FaultKind, MEMORY_BYTES, Planted, Program, generate, loosen, make_serial, plant,
+    sample_config_with, sample_dram, shrink,
 };
 use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions};
 
@@ -386,6 +386,7 @@ fn fix(index: u64, config: &mut HwConfig) {
         2 => (config.batch, config.dma_pack) = (4, true),
         3 => (config.batch, config.dma_pack, config.bus_bits) = (2, true, 16),
         4 => (config.block_in, config.block_out) = (16, 4),
+        5 => make_serial(config),
         6 => config.bus_bits = 128,
         7 => config.bus_bits = 256,
         _ => {}
