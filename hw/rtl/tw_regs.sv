@@ -96,7 +96,9 @@ module tw_regs (
     logic [Words*WordW-1:0] mem [Bases];
     logic [Words*WordW-1:0] load_words, store_words;
     logic [Words-1:0]       words;
-    assign words = Words == 4 ? Words'(4'd1 << reg_addr_i[3:2]) : Words'({reg_addr_i[3], !reg_addr_i[3]} & {2{!reg_addr_i[2]}});
+    always_comb begin
+      for (int unsigned k = 0; k < Words; k++) words[k] = 32'(reg_addr_i[3:2]) == k * (4 / Words);
+    end
     // One write of the whole entry: tools find what it keeps, and make write enables of that.
     always_ff @(posedge clk_i) begin
       if (write && host_base_hit) begin
