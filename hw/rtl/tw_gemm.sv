@@ -81,7 +81,7 @@ module tw_gemm (
     end
   end
 
-  assign start = insn_valid_i && !stop_i && (!walk_valid || walk_last);
+  assign start = insn_valid_i && !stop_i && (!walk_valid || (!Lean && walk_last));
   assign insn_start_o = start;
 
   tw_walk #(

@@ -92,7 +92,8 @@ module tw_load (
   row_t     row_in, row_head;
   logic     row_take, first_q;
 
-  assign start = insn_valid_i && !stop_i && !ctx_full && (!rows_active || rows_done);
+  // Where lean no head stands while the one before is walked.
+  assign start = insn_valid_i && !stop_i && !ctx_full && (!rows_active || (!Lean && rows_done));
   assign insn_start_o = start;
   assign insn_hold_o  = rows_active || !ctx_empty;
 

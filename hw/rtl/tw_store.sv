@@ -82,7 +82,8 @@ module tw_store (
   logic [3:0]  push_q;
   logic        push_full, push_empty;
 
-  assign start = insn_valid_i && !stop_i && !push_full && (!rows_active || rows_done);
+  // Where lean no head stands while the one before is walked.
+  assign start = insn_valid_i && !stop_i && !push_full && (!rows_active || (tw_cfg_pkg::Lean == 0 && rows_done));
   assign insn_start_o = start;
   assign insn_hold_o  = rows_active;
 
