@@ -43,12 +43,16 @@ module tw_core (
   localparam int unsigned WgtBits = tw_cfg_pkg::WgtEntryBytes * 8;
   localparam int unsigned AccBits = tw_cfg_pkg::AccEntryBytes * 8;
   localparam int unsigned OutBits = tw_cfg_pkg::OutEntryBytes * 8;
-  localparam int unsigned ParamBits = tw_isa_pkg::ParamRows * tw_cfg_pkg::ParamEntryBytes * 8;
+  // Param is read by entries, or by rows.
+  localparam bit Serial = tw_cfg_pkg::VectorSerial != 0;
+  localparam int unsigned ParamDepth = Serial ? tw_cfg_pkg::ParamEntries : tw_cfg_pkg::ParamDepth;
+  localparam int unsigned ParamBytes = Serial ? tw_cfg_pkg::ParamEntryBytes : tw_isa_pkg::ParamRows * tw_cfg_pkg::ParamEntryBytes;
+  localparam int unsigned ParamBits = ParamBytes * 8;
   localparam int unsigned InpW = $clog2(tw_cfg_pkg::InpDepth);
   localparam int unsigned WgtW = $clog2(tw_cfg_pkg::WgtDepth);
   localparam int unsigned AccW = $clog2(tw_cfg_pkg::AccDepth);
   localparam int unsigned OutW = $clog2(tw_cfg_pkg::OutDepth);
-  localparam int unsigned ParamW = $clog2(tw_cfg_pkg::ParamDepth);
+  localparam int unsigned ParamW = $clog2(ParamDepth);
   localparam int unsigned GuopW = $clog2(tw_cfg_pkg::GemmUopDepth);
   localparam int unsigned VuopW = $clog2(tw_cfg_pkg::VectorUopDepth);
   localparam int unsigned CountW = tw_cfg_pkg::CountW;
@@ -92,7 +96,7 @@ module tw_core (
   logic [OffsetBits-1:0] f_ar_addr, l_ar_addr;
   logic [7:0]   f_ar_len, l_ar_len;
   logic [3:0]   q_full, q_empty, q_valid, head_ready, head_valid;
-  logic         l_hold, s_hold;
+  logic         l_hold, g_hold, v_hold, s_hold;
   logic [7:0]   missing;
   logic [255:0] f_insn;
   logic [3:0]   f_cause, f_state;
@@ -121,11 +125,11 @@ module tw_core (
   );
   tw_queue #(.BodyW(tw_cfg_pkg::GemmBodyW)) u_gemm_queue (
     .clk_i, .rst_ni(unit_rst_n), .push_i(q_push[1]), .insn_i(f_insn), .word_i(q_word), .last_i(q_last), .pop_i(start[1]),
-    .hold_i(1'b0), .head_o(gemm_head), .valid_o(q_valid[1]), .empty_o(q_empty[1]), .full_o(q_full[1])
+    .hold_i(g_hold), .head_o(gemm_head), .valid_o(q_valid[1]), .empty_o(q_empty[1]), .full_o(q_full[1])
   );
   tw_queue #(.BodyW(tw_cfg_pkg::VectorBodyW)) u_vector_queue (
     .clk_i, .rst_ni(unit_rst_n), .push_i(q_push[2]), .insn_i(f_insn), .word_i(q_word), .last_i(q_last), .pop_i(start[2]),
-    .hold_i(1'b0), .head_o(vector_head), .valid_o(q_valid[2]), .empty_o(q_empty[2]), .full_o(q_full[2])
+    .hold_i(v_hold), .head_o(vector_head), .valid_o(q_valid[2]), .empty_o(q_empty[2]), .full_o(q_full[2])
   );
   tw_queue #(.BodyW(tw_cfg_pkg::StoreBodyW)) u_store_queue (
     .clk_i, .rst_ni(unit_rst_n), .push_i(q_push[3]), .insn_i(f_insn), .word_i(q_word), .last_i(q_last), .pop_i(start[3]),
@@ -196,7 +200,7 @@ module tw_core (
 
   tw_gemm u_gemm (
     .clk_i, .rst_ni(work_rst_n), .stop_i(stop), .insn_valid_i(head_valid[1]), .insn_i(gemm_head[GemmQ-1:8]),
-    .insn_push_i(gemm_head[7:4]), .insn_start_o(start[1]), .uop_re_o(guop_re), .uop_addr_o(guop_addr),
+    .insn_push_i(gemm_head[7:4]), .insn_start_o(start[1]), .insn_hold_o(g_hold), .uop_re_o(guop_re), .uop_addr_o(guop_addr),
     .uop_data_i(guop_data), .inp_re_o(g_inp_re), .inp_addr_o(g_inp_addr), .inp_data_i(g_inp_data),
     .wgt_re_o(g_wgt_re), .wgt_addr_o(g_wgt_addr), .wgt_data_i(g_wgt_data), .acc_re_o(g_acc_re),
     .acc_raddr_o(g_acc_raddr), .acc_rdata_i(g_acc_rdata), .acc_we_o(g_acc_we), .acc_waddr_o(g_acc_waddr),
@@ -220,17 +224,32 @@ module tw_core (
   logic [AccBits-1:0] v_wdata32;
   logic [OutBits-1:0] v_wdata8;
 
-  tw_vector u_vector (
-    .clk_i, .rst_ni(work_rst_n), .stop_i(stop), .insn_valid_i(head_valid[2]), .insn_i(vector_head[VectorQ-1:8]),
-    .insn_push_i(vector_head[7:4]), .insn_start_o(start[2]), .uop_re_o(vuop_re), .uop_addr_o(vuop_addr),
-    .uop_data_i(vuop_data), .acc_re_o(v_acc_re), .acc_raddr_o(v_acc_raddr), .acc_rdata_i(v_acc_rdata),
-    .out_re_o(v_out_re), .out_raddr_o(v_out_raddr), .out_rdata_i(v_out_rdata), .inp_re_o(v_inp_re),
-    .inp_raddr_o(v_inp_raddr), .inp_rdata_i(v_inp_rdata), .param_re_o(v_param_re), .param_addr_o(v_param_addr),
-    .param_data_i(v_param_data), .acc_we_o(v_acc_we), .out_we_o(v_out_we), .inp_we_o(v_inp_we), .waddr_o(v_waddr),
-    .wdata32_o(v_wdata32), .wdata8_o(v_wdata8), .retire_o(retire[2]), .retire_push_o(retire_push[11:8]),
-    .busy_o(busy[2]), .working_o(v_working), .trap_o(unit_trap[2]), .trap_ordinal_o(v_ordinal),
-    .read_ordinal_o(v_read_ordinal)
-  );
+  if (Serial) begin : gen_vector_serial
+    tw_vector_serial u_vector (
+      .clk_i, .rst_ni(work_rst_n), .stop_i(stop), .insn_valid_i(head_valid[2]), .insn_i(vector_head[VectorQ-1:8]),
+      .insn_push_i(vector_head[7:4]), .insn_start_o(start[2]), .insn_hold_o(v_hold), .uop_re_o(vuop_re), .uop_addr_o(vuop_addr),
+      .uop_data_i(vuop_data), .acc_re_o(v_acc_re), .acc_raddr_o(v_acc_raddr), .acc_rdata_i(v_acc_rdata),
+      .out_re_o(v_out_re), .out_raddr_o(v_out_raddr), .out_rdata_i(v_out_rdata), .inp_re_o(v_inp_re),
+      .inp_raddr_o(v_inp_raddr), .inp_rdata_i(v_inp_rdata), .param_re_o(v_param_re), .param_addr_o(v_param_addr),
+      .param_data_i(v_param_data), .acc_we_o(v_acc_we), .out_we_o(v_out_we), .inp_we_o(v_inp_we), .waddr_o(v_waddr),
+      .wdata32_o(v_wdata32), .wdata8_o(v_wdata8), .retire_o(retire[2]), .retire_push_o(retire_push[11:8]),
+      .busy_o(busy[2]), .working_o(v_working), .trap_o(unit_trap[2]), .trap_ordinal_o(v_ordinal)
+    );
+    assign v_read_ordinal = v_ordinal;
+  end else begin : gen_vector
+    tw_vector u_vector (
+      .clk_i, .rst_ni(work_rst_n), .stop_i(stop), .insn_valid_i(head_valid[2]), .insn_i(vector_head[VectorQ-1:8]),
+      .insn_push_i(vector_head[7:4]), .insn_start_o(start[2]), .uop_re_o(vuop_re), .uop_addr_o(vuop_addr),
+      .uop_data_i(vuop_data), .acc_re_o(v_acc_re), .acc_raddr_o(v_acc_raddr), .acc_rdata_i(v_acc_rdata),
+      .out_re_o(v_out_re), .out_raddr_o(v_out_raddr), .out_rdata_i(v_out_rdata), .inp_re_o(v_inp_re),
+      .inp_raddr_o(v_inp_raddr), .inp_rdata_i(v_inp_rdata), .param_re_o(v_param_re), .param_addr_o(v_param_addr),
+      .param_data_i(v_param_data), .acc_we_o(v_acc_we), .out_we_o(v_out_we), .inp_we_o(v_inp_we), .waddr_o(v_waddr),
+      .wdata32_o(v_wdata32), .wdata8_o(v_wdata8), .retire_o(retire[2]), .retire_push_o(retire_push[11:8]),
+      .busy_o(busy[2]), .working_o(v_working), .trap_o(unit_trap[2]), .trap_ordinal_o(v_ordinal),
+      .read_ordinal_o(v_read_ordinal)
+    );
+    assign v_hold = 1'b0;
+  end
 
   // Store.
   logic s_inp_re, s_out_re, s_quiet;
@@ -261,7 +280,7 @@ module tw_core (
   localparam int unsigned ChWgt = tw_cfg_pkg::WgtEntryBytes / tw_cfg_pkg::WgtChunkBytes;
   localparam int unsigned ChAcc = tw_cfg_pkg::AccEntryBytes / tw_cfg_pkg::AccChunkBytes;
   localparam int unsigned ChOut = tw_cfg_pkg::OutEntryBytes / tw_cfg_pkg::OutChunkBytes;
-  localparam int unsigned ChParam = tw_isa_pkg::ParamRows * tw_cfg_pkg::ParamEntryBytes / tw_cfg_pkg::ParamChunkBytes;
+  localparam int unsigned ChParam = ParamBytes / tw_cfg_pkg::ParamChunkBytes;
   localparam int unsigned ChGuop = tw_cfg_pkg::GuopEntryBytes / tw_cfg_pkg::GuopChunkBytes;
   localparam int unsigned ChVuop = tw_cfg_pkg::VuopEntryBytes / tw_cfg_pkg::VuopChunkBytes;
   logic [(ChInp > 1 ? $clog2(ChInp) : 1)-1:0] chunk_inp;
@@ -334,7 +353,7 @@ module tw_core (
   assign s_out_data  = out_rdata[2*OutBits +: OutBits];
 
   tw_spad #(
-    .Depth(tw_cfg_pkg::ParamDepth), .EntryBytes(tw_isa_pkg::ParamRows * tw_cfg_pkg::ParamEntryBytes), .ChunkBytes(tw_cfg_pkg::ParamChunkBytes),
+    .Depth(ParamDepth), .EntryBytes(ParamBytes), .ChunkBytes(tw_cfg_pkg::ParamChunkBytes),
     .GroupBytes(tw_cfg_pkg::ParamEntryBytes)
   ) u_param (
     .clk_i, .ld_we_i(ld_we[4]), .ld_addr_i(ParamW'(ld_entry)), .ld_chunk_i(chunk_param), .ld_data_i(ld_data[tw_cfg_pkg::ParamChunkBytes*8-1:0]),

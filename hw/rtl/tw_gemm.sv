@@ -1,6 +1,7 @@
 `include "tw_fields.svh"
 
-// The gemm unit: one micro-op a cycle, accumulation forwarded, no bubble between instructions.
+// The gemm unit: one micro-op a cycle, accumulation forwarded, no bubble between instructions, but where lean: there an
+// instruction's fields stay in its queue until it retires, and the last two stages are one.
 //
 // Stages: issue (micro-op memory) | index | operand read | multiply and sum (one more with registered products) | accumulate | write.
 module tw_gemm (
@@ -12,6 +13,8 @@ module tw_gemm (
   input  logic [tw_cfg_pkg::GemmBodyW-1:0] insn_i,
   input  logic [3:0]                     insn_push_i,
   output logic                           insn_start_o,
+  // The instruction's fields are needed after its start.
+  output logic                           insn_hold_o,
   // Micro-op memory.
   output logic                           uop_re_o,
   output logic [tw_cfg_pkg::GuopW-1:0]   uop_addr_o,
@@ -52,6 +55,7 @@ module tw_gemm (
   localparam int unsigned StMul = 3;
   localparam int unsigned StAcc = 4 + tw_cfg_pkg::MulStages;
   localparam int unsigned StWrite = 5 + tw_cfg_pkg::MulStages;
+  localparam bit Lean = tw_cfg_pkg::Lean != 0;
 
   logic              walk_valid, walk_last, walk_range, start;
   logic [3*OffW-1:0] walk_offsets;
@@ -64,7 +68,7 @@ module tw_gemm (
     counts = 'x;
     bases = 'x;
     steps = 'x;
-    if (insn_valid_i) begin
+    if (Lean || insn_valid_i) begin
       counts = {`TW_FIELD(gemm, count2, insn_i), `TW_FIELD(gemm, count1, insn_i), `TW_FIELD(gemm, count0, insn_i)};
       bases = {IndexW'(`TW_FIELD(gemm, wgt, insn_i)), IndexW'(`TW_FIELD(gemm, inp, insn_i)),
                   IndexW'(`TW_FIELD(gemm, acc, insn_i))};
@@ -77,12 +81,12 @@ module tw_gemm (
     end
   end
 
-  assign start = insn_valid_i && !stop_i && (!walk_valid || walk_last);
+  assign start = insn_valid_i && !stop_i && (!walk_valid || (!Lean && walk_last));
   assign insn_start_o = start;
 
   tw_walk #(
     .UopW(tw_cfg_pkg::GuopW), .UopDepth(tw_cfg_pkg::GemmUopDepth), .LoopW(tw_cfg_pkg::LoopW), .IndexW(IndexW),
-    .Loops(tw_cfg_pkg::Loops)
+    .Loops(tw_cfg_pkg::Loops), .Kept(Lean)
   ) u_walk (
     .clk_i, .rst_ni, .start_i(start), .uop_i(`TW_FIELD(gemm, uop, insn_i)), .uops_i(`TW_FIELD(gemm, uops, insn_i)),
     .counts_i(counts), .bases_i(bases), .steps_i(steps), .step_i(walk_valid && !stop_i),
@@ -106,18 +110,24 @@ module tw_gemm (
       starts_q <= {starts_q[0], start};
     end
   end
-  always_ff @(posedge clk_i) begin
-    if (start) begin
-      accumulate_q <= `TW_FIELD(gemm, accumulate, insn_i);
-      push_q       <= insn_push_i;
-      zero_point_q <= `TW_FIELD(gemm, wgt_zp, insn_i);
+  if (Lean) begin : gen_kept
+    assign accumulate_q = `TW_FIELD(gemm, accumulate, insn_i);
+    assign push_q       = insn_push_i;
+    assign zero_point_q = `TW_FIELD(gemm, wgt_zp, insn_i);
+  end else begin : gen_copied
+    always_ff @(posedge clk_i) begin
+      if (start) begin
+        accumulate_q <= `TW_FIELD(gemm, accumulate, insn_i);
+        push_q       <= insn_push_i;
+        zero_point_q <= `TW_FIELD(gemm, wgt_zp, insn_i);
+      end
     end
   end
 
   // What travels beside the data, bit or field by stage; stage 0 is the issue itself.
   logic [Stages-1:1]     valid_q, last_q, add_q;
-  logic [4*Stages-1:4]   pushes_q;
-  logic [8*(StMul+1)-1:8] zero_points_q;
+  logic [3:0]            done_push;
+  logic [7:0]            mul_zero_point;
   logic [3*OffW-1:0]     offsets_q;
   logic                  range_q;
   logic [SumW-1:0]       acc_sum_q, inp_sum_q, wgt_sum_q;
@@ -129,7 +139,7 @@ module tw_gemm (
                wgt_sum_q >= SumW'(tw_cfg_pkg::WgtDepth);
   assign trap_o = valid_q[StIndex] && bad && !stop_i;
   // Less what has started since the issue.
-  assign trap_ordinal_o = ordinal_q - 32'(starts_q[0]) - 32'(starts_q[1]);
+  assign trap_ordinal_o = Lean ? ordinal_q : ordinal_q - 32'(starts_q[0]) - 32'(starts_q[1]);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -144,9 +154,6 @@ module tw_gemm (
 
   always_ff @(posedge clk_i) begin
     last_q     <= {last_q[Stages-2:1], walk_last};
-    add_q      <= {add_q[Stages-2:1], accumulate_q};
-    zero_points_q <= {zero_points_q[8*StMul-1:8], zero_point_q};
-    pushes_q   <= {pushes_q[4*(Stages-1)-1:4], push_q};
     offsets_q  <= walk_offsets;
     range_q    <= walk_range;
     range2_q   <= range_q;
@@ -155,6 +162,22 @@ module tw_gemm (
     wgt_sum_q  <= SumW'(uop_data_i[tw_cfg_pkg::AccW + tw_cfg_pkg::InpW +: tw_cfg_pkg::WgtW]) +
                   SumW'(offsets_q[2*OffW +: OffW]);
     acc_at_q   <= {acc_at_q[tw_cfg_pkg::AccW*(Stages-1)-1:tw_cfg_pkg::AccW*3], acc_sum_q[tw_cfg_pkg::AccW-1:0]};
+  end
+
+  if (Lean) begin : gen_same
+    assign add_q          = {(Stages-1){accumulate_q}};
+    assign mul_zero_point = zero_point_q;
+    assign done_push      = push_q;
+  end else begin : gen_beside
+    logic [4*Stages-1:4]    pushes_q;
+    logic [8*(StMul+1)-1:8] zero_points_q;
+    assign mul_zero_point = zero_points_q[8*StMul +: 8];
+    assign done_push      = pushes_q[4*StWrite +: 4];
+    always_ff @(posedge clk_i) begin
+      add_q         <= {add_q[Stages-2:1], accumulate_q};
+      zero_points_q <= {zero_points_q[8*StMul-1:8], zero_point_q};
+      pushes_q      <= {pushes_q[4*(Stages-1)-1:4], push_q};
+    end
   end
 
   assign inp_re_o   = valid_q[StIndex] && !bad && !stop_i;
@@ -171,12 +194,12 @@ module tw_gemm (
         .BlockIn(tw_cfg_pkg::BlockIn), .MulStages(tw_cfg_pkg::MulStages)
       ) u_zero (
         .clk_i, .en_i(valid_q[StMul]), .en_sum_i(valid_q[StAcc-1]),
-        .inp_i(inp_data_i[r*tw_cfg_pkg::BlockIn*8 +: tw_cfg_pkg::BlockIn*8]), .zero_point_i(zero_points_q[8*StMul +: 8]),
+        .inp_i(inp_data_i[r*tw_cfg_pkg::BlockIn*8 +: tw_cfg_pkg::BlockIn*8]), .zero_point_i(mul_zero_point),
         .correction_o(corrections[r*32 +: 32])
       );
     end else begin : gen_no_zero
       logic unused_zero_point;
-      assign unused_zero_point = ^zero_points_q[8*StMul +: 8];
+      assign unused_zero_point = ^mul_zero_point;
       assign corrections[r*32 +: 32] = '0;
     end
     for (genvar o = 0; o < tw_cfg_pkg::BlockOut; o++) begin : gen_lane
@@ -194,8 +217,9 @@ module tw_gemm (
   assign acc_re_o    = valid_q[StAcc-1] && add_q[StAcc-1];
   assign acc_raddr_o = acc_at_q[tw_cfg_pkg::AccW*(StAcc-1) +: tw_cfg_pkg::AccW];
 
-  // Accumulate; the two results that the read could not see yet are forwarded.
-  logic [AccBits-1:0]          result_q, result2_q, old;
+  // Accumulate; the two results that the read could not see yet are forwarded. Where lean a result is written at once, and
+  // there is one.
+  logic [AccBits-1:0]          result, result_q, result2_q, old;
   logic                        valid2_q;
   logic [tw_cfg_pkg::AccW-1:0] at_acc, at_write, at2_q;
   assign at_acc   = acc_at_q[tw_cfg_pkg::AccW*StAcc +: tw_cfg_pkg::AccW];
@@ -204,15 +228,19 @@ module tw_gemm (
     old = acc_rdata_i;
     if (!add_q[StAcc]) old = '0;
     else if (valid_q[StWrite] && at_write == at_acc) old = result_q;
-    else if (valid2_q && at2_q == at_acc) old = result2_q;
+    else if (!Lean && valid2_q && at2_q == at_acc) old = result2_q;
   end
 
-  always_ff @(posedge clk_i) begin
+  always_comb begin
+    result = 'x;
     if (valid_q[StAcc]) begin
       for (int unsigned e = 0; e < tw_cfg_pkg::RowElements; e++) begin
-        result_q[e*32 +: 32] <= old[e*32 +: 32] + sums[e*32 +: 32] - corrections[e/tw_cfg_pkg::BlockOut*32 +: 32];
+        result[e*32 +: 32] = old[e*32 +: 32] + sums[e*32 +: 32] - corrections[e/tw_cfg_pkg::BlockOut*32 +: 32];
       end
     end
+  end
+  always_ff @(posedge clk_i) begin
+    if (valid_q[StAcc]) result_q <= result;
     if (valid_q[StWrite]) begin
       result2_q <= result_q;
       at2_q     <= at_write;
@@ -223,14 +251,17 @@ module tw_gemm (
     else valid2_q <= valid_q[StWrite];
   end
 
-  assign acc_we_o    = valid_q[StWrite];
-  assign acc_waddr_o = at_write;
-  assign acc_wdata_o = result_q;
+  // The stage that writes.
+  localparam int unsigned StDone = Lean ? StAcc : StWrite;
+  assign acc_we_o    = valid_q[StDone];
+  assign acc_waddr_o = Lean ? at_acc : at_write;
+  assign acc_wdata_o = Lean ? result : result_q;
 
-  assign acc_older_o   = 2'(valid_q[StAcc] && last_q[StAcc]) + 2'(valid_q[StWrite] && last_q[StWrite]);
-  assign retire_o      = valid_q[StWrite] && last_q[StWrite];
-  assign retire_push_o = pushes_q[4*StWrite +: 4];
-  assign busy_o        = walk_valid || (|valid_q);
+  assign acc_older_o   = Lean ? 2'd0 : 2'(valid_q[StAcc] && last_q[StAcc]) + 2'(valid_q[StWrite] && last_q[StWrite]);
+  assign retire_o      = valid_q[StDone] && last_q[StDone];
+  assign retire_push_o = done_push;
+  assign busy_o        = walk_valid || (|valid_q[StDone:1]);
+  assign insn_hold_o   = busy_o;
   assign working_o     = walk_valid;
 
 endmodule

@@ -53,6 +53,7 @@ module tw_load (
   localparam int unsigned PosW = tw_cfg_pkg::PosW;
   localparam int unsigned BytesW = tw_cfg_pkg::RowBytesW;
   localparam bit Pack = tw_cfg_pkg::DmaPack != 0;
+  localparam bit Pad = tw_cfg_pkg::DmaPad != 0;
   // Pads of a row, in entries or packed bytes.
   localparam int unsigned PadsW = Pack ? 17 : PosW;
 
@@ -91,7 +92,8 @@ module tw_load (
   row_t     row_in, row_head;
   logic     row_take, first_q;
 
-  assign start = insn_valid_i && !stop_i && !ctx_full && (!rows_active || rows_done);
+  // Where lean no head stands while the one before is walked.
+  assign start = insn_valid_i && !stop_i && !ctx_full && (!rows_active || (!Lean && rows_done));
   assign insn_start_o = start;
   assign insn_hold_o  = rows_active || !ctx_empty;
 
@@ -243,7 +245,7 @@ module tw_load (
       round = PadsW'((17'(ctx.row_bytes) + 17'((32'd1 << head_log) - 32'd1)) >> head_log);
       pads_first = PadsW'(ctx.x_before);
       if (row_head.pad) pads_first = PadsW'(ctx.x_before) + PadsW'(ctx.x_after) + (ctx.pack ? PadsW'(ctx.row_bytes) : round);
-      seg_first = pads_first != '0 ? SegBefore : SegData;
+      seg_first = Pad && pads_first != '0 ? SegBefore : SegData;
       if (Pack && ctx.pack) data_place = BusLog'((32'(row_head.pos) + 32'(ctx.x_before)) & ((32'd1 << head_chunk_log) - 32'd1));
     end
   end
@@ -260,7 +262,7 @@ module tw_load (
   );
 
   assign error     = seg_q == SegData && re_valid && (word0[tw_cfg_pkg::BusBits] || (re_both && word1[tw_cfg_pkg::BusBits]));
-  assign pad_step  = (seg_q == SegBefore || seg_q == SegAfter) && !stop_i;
+  assign pad_step  = Pad && (seg_q == SegBefore || seg_q == SegAfter) && !stop_i;
   assign data_step = seg_q == SegData && re_valid && !error && !stop_i;
   always_comb begin
     pad_count = '0;
@@ -281,7 +283,7 @@ module tw_load (
     end else begin
       if (row_take) seg_q <= seg_first;
       else if (finish) seg_q <= SegNone;
-      else if (data_step && re_end) seg_q <= SegAfter;
+      else if (Pad && data_step && re_end) seg_q <= SegAfter;
       else if (pad_step && pads_end) seg_q <= SegData;
     end
   end
@@ -340,7 +342,7 @@ module tw_load (
     assign write_chunk = 32'(chunk_q);
   end
 
-  // Divides by the rows of a param entry: a reciprocal rounded up, of just as many bits as are exact for all rows.
+  // Divides by the rows of a param entry, where param is read by entries: a reciprocal rounded up, of just as many bits as are exact for all rows.
   localparam int unsigned RowsShift = 4 + $clog2(tw_cfg_pkg::ParamEntries);
   localparam int unsigned RowsReciprocal = ((1 << RowsShift) + tw_isa_pkg::ParamRows - 1) / tw_isa_pkg::ParamRows;
 
@@ -359,7 +361,7 @@ module tw_load (
       we_d[ctx_q.mem] = 1'b1;
       entry_d = write_entry;
       chunk_d = write_chunk;
-      if (ctx_q.mem == tw_isa_pkg::MemParam) begin
+      if (tw_cfg_pkg::VectorSerial == 0 && ctx_q.mem == tw_isa_pkg::MemParam) begin
         param_entry = 32'((52'(write_entry) * 52'(RowsReciprocal)) >> RowsShift);
         entry_d = param_entry;
         chunk_d = ((write_entry - param_entry * tw_isa_pkg::ParamRows) << (log - chunk_log)) + write_chunk;

@@ -45,8 +45,6 @@ module tw_regs (
   localparam int unsigned FlightW = tw_cfg_pkg::FlightW;
 
   logic        write;
-  logic [OffsetBits-1:0] base_addr_q [Bases];
-  logic [OffsetBits-1:0] base_limit_q [Bases];
   // A cycle that counts.
   logic        counting /*verilator public_flat_rd*/;
   logic        running_q /*verilator public_flat_rd*/;
@@ -74,11 +72,6 @@ module tw_regs (
   assign write = reg_valid_i && reg_write_i;
   assign counting = running_q && !trapped_q;
 
-  assign load_base_addr_o   = base_addr_q[load_base_i];
-  assign load_base_limit_o  = base_limit_q[load_base_i];
-  assign store_base_addr_o  = base_addr_q[store_base_i];
-  assign store_base_limit_o = base_limit_q[store_base_i];
-
   // The host's base: registers from RegBase on, 16 bytes each.
   logic        host_base_hit;
   logic [7:0]  host_base_index;
@@ -88,14 +81,64 @@ module tw_regs (
     host_base_index = '0;
     host_base_hit   = 1'b0;
     host_base       = '0;
-    host_base_addr  = '0;
-    host_base_limit = '0;
     if (reg_valid_i) begin
       host_base_index = reg_addr_i[11:4] - tw_isa_pkg::RegBase[11:4];
       host_base_hit   = reg_addr_i[11:4] >= tw_isa_pkg::RegBase[11:4] && 32'(host_base_index) < Bases;
       host_base       = host_base_index[tw_cfg_pkg::BaseW-1:0];
-      host_base_addr  = base_addr_q[host_base];
-      host_base_limit = base_limit_q[host_base];
+    end
+  end
+
+  if (tw_cfg_pkg::Lean != 0) begin : gen_base_memories
+    // They are constant while a stream runs, and an instruction's stands at its queue's head before it is used.
+    localparam int unsigned WordW = OffsetBits > 32 ? 32 : OffsetBits;
+    localparam int unsigned Words = OffsetBits > 32 ? 4 : 2;
+    (* no_rw_check, ram_style = "block" *)
+    logic [Words*WordW-1:0] mem [Bases];
+    logic [Words*WordW-1:0] load_words, store_words;
+    logic [Words-1:0]       words;
+    always_comb begin
+      for (int unsigned k = 0; k < Words; k++) words[k] = 32'(reg_addr_i[3:2]) == k * (4 / Words);
+    end
+    // One write of the whole entry: tools find what it keeps, and make write enables of that.
+    always_ff @(posedge clk_i) begin
+      if (write && host_base_hit) begin
+        automatic logic [Words*WordW-1:0] entry = mem[host_base];
+        for (int unsigned k = 0; k < Words; k++) begin
+          if (words[k]) entry[k*WordW +: WordW] = WordW'(reg_wdata_i);
+        end
+        mem[host_base] <= entry;
+      end
+    end
+    always_ff @(posedge clk_i) begin
+      load_words  <= mem[load_base_i];
+      store_words <= mem[store_base_i];
+    end
+    assign load_base_addr_o   = OffsetBits'(load_words[0 +: Words*WordW/2]);
+    assign load_base_limit_o  = OffsetBits'(load_words[Words*WordW/2 +: Words*WordW/2]);
+    assign store_base_addr_o  = OffsetBits'(store_words[0 +: Words*WordW/2]);
+    assign store_base_limit_o = OffsetBits'(store_words[Words*WordW/2 +: Words*WordW/2]);
+    assign host_base_addr     = '0;
+    assign host_base_limit    = '0;
+    logic unused_words;
+    assign unused_words = ^{load_words, store_words};
+  end else begin : gen_base_registers
+    logic [OffsetBits-1:0] base_addr_q [Bases];
+    logic [OffsetBits-1:0] base_limit_q [Bases];
+    assign load_base_addr_o   = base_addr_q[load_base_i];
+    assign load_base_limit_o  = base_limit_q[load_base_i];
+    assign store_base_addr_o  = base_addr_q[store_base_i];
+    assign store_base_limit_o = base_limit_q[store_base_i];
+    assign host_base_addr     = reg_valid_i ? base_addr_q[host_base] : '0;
+    assign host_base_limit    = reg_valid_i ? base_limit_q[host_base] : '0;
+    always_ff @(posedge clk_i) begin
+      if (write && host_base_hit) begin
+        case (reg_addr_i[3:2])
+          2'd0: base_addr_q[host_base] <= OffsetBits'({high_word(host_base_addr), reg_wdata_i});
+          2'd1: base_addr_q[host_base] <= OffsetBits'({reg_wdata_i, 32'(host_base_addr)});
+          2'd2: base_limit_q[host_base] <= OffsetBits'({high_word(host_base_limit), reg_wdata_i});
+          default: base_limit_q[host_base] <= OffsetBits'({reg_wdata_i, 32'(host_base_limit)});
+        endcase
+      end
     end
   end
 
@@ -202,14 +245,6 @@ module tw_regs (
       if (reg_addr_i == tw_isa_pkg::RegStreamAddrHi) stream_addr_q <= (OffsetBits-5)'({reg_wdata_i, 32'(stream_addr)} >> 5);
       if (reg_addr_i == tw_isa_pkg::RegStreamInsns) stream_insns_q <= CountW'(reg_wdata_i);
       if (reg_addr_i == tw_isa_pkg::RegCounterSelect) select_q <= reg_wdata_i[6:0];
-      if (host_base_hit) begin
-        case (reg_addr_i[3:2])
-          2'd0: base_addr_q[host_base] <= OffsetBits'({high_word(host_base_addr), reg_wdata_i});
-          2'd1: base_addr_q[host_base] <= OffsetBits'({reg_wdata_i, 32'(host_base_addr)});
-          2'd2: base_limit_q[host_base] <= OffsetBits'({high_word(host_base_limit), reg_wdata_i});
-          default: base_limit_q[host_base] <= OffsetBits'({reg_wdata_i, 32'(host_base_limit)});
-        endcase
-      end
     end
   end
 
@@ -248,12 +283,14 @@ module tw_regs (
   end
 
   // What is done by the unit that trapped, or by the one whose register is read; a trap's cycle was the last that counted.
-  logic [CountW-1:0] count, trap_ordinal;
-  logic [CycleW-1:0] trap_cycle;
+  logic [CountW-1:0] count, ordinal;
+  logic [CycleW-1:0] cycle;
   logic [2:0]        count_unit;
-  assign trap_cycle   = cycle_q - 1'b1;
-  assign trap_ordinal = count + CountW'($signed(trap_ahead_q));
-  assign count_unit   = reg_addr_i == tw_isa_pkg::RegTrapOrdinal ? trap_unit_q : {1'b0, reg_addr_i[3:2]};
+  logic              of_trap;
+  assign of_trap    = reg_addr_i == tw_isa_pkg::RegTrapOrdinal;
+  assign cycle      = cycle_q - CycleW'(reg_addr_i == tw_isa_pkg::RegTrapCycleLo || reg_addr_i == tw_isa_pkg::RegTrapCycleHi);
+  assign ordinal    = count + (CountW'($signed(trap_ahead_q)) & {CountW{of_trap}});
+  assign count_unit = of_trap ? trap_unit_q : {1'b0, reg_addr_i[3:2]};
   always_comb begin
     count = '0;
     if (reg_valid_i) count = done_counts[32'(count_unit)*CountW +: CountW];
@@ -273,17 +310,15 @@ module tw_regs (
       tw_isa_pkg::RegStreamAddrHi:  reg_rdata_o = high_word(stream_addr);
       tw_isa_pkg::RegStreamInsns:   reg_rdata_o = 32'(stream_insns_q);
       tw_isa_pkg::RegCompletion:    reg_rdata_o = completion_q;
-      tw_isa_pkg::RegCyclesLo:      reg_rdata_o = 32'(cycle_q);
-      tw_isa_pkg::RegCyclesHi:      reg_rdata_o = 32'(64'(cycle_q) >> 32);
+      tw_isa_pkg::RegCyclesLo, tw_isa_pkg::RegTrapCycleLo: reg_rdata_o = 32'(cycle);
+      tw_isa_pkg::RegCyclesHi, tw_isa_pkg::RegTrapCycleHi: reg_rdata_o = 32'(64'(cycle) >> 32);
       tw_isa_pkg::RegTrapCause:     reg_rdata_o = 32'(trap_cause_q);
       tw_isa_pkg::RegTrapUnit:      reg_rdata_o = 32'(trap_unit_q);
-      tw_isa_pkg::RegTrapOrdinal:   reg_rdata_o = 32'(trap_ordinal);
-      tw_isa_pkg::RegTrapCycleLo:   reg_rdata_o = 32'(trap_cycle);
-      tw_isa_pkg::RegTrapCycleHi:   reg_rdata_o = 32'(64'(trap_cycle) >> 32);
+      tw_isa_pkg::RegTrapOrdinal:   reg_rdata_o = 32'(ordinal);
       tw_isa_pkg::RegCounterSelect: reg_rdata_o = 32'(select_q);
       tw_isa_pkg::RegCounter:       reg_rdata_o = counter;
       default: begin
-        if (reg_addr_i[11:4] == tw_isa_pkg::RegRetired[11:4]) reg_rdata_o = 32'(count);
+        if (reg_addr_i[11:4] == tw_isa_pkg::RegRetired[11:4]) reg_rdata_o = 32'(ordinal);
         if (host_base_hit && tw_cfg_pkg::Lean == 0) begin
           case (reg_addr_i[3:2])
             2'd0: reg_rdata_o = 32'(host_base_addr);

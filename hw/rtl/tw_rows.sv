@@ -47,6 +47,8 @@ module tw_rows (
   localparam int unsigned SpanW = RowBytesW > 9 ? RowBytesW : 9;
   localparam int unsigned EndW = (PosW > SpanW ? PosW : SpanW) + 2;
   localparam bit Pack = tw_cfg_pkg::DmaPack != 0;
+  // Without pads all rows are data.
+  localparam bit Pad = tw_cfg_pkg::DmaPad != 0;
 
   // The size of a whole memory, in bytes or entries.
   localparam int unsigned InpSize = tw_cfg_pkg::InpEntries * (Pack ? tw_cfg_pkg::InpEntryBytes : 1);
@@ -167,14 +169,14 @@ module tw_rows (
       if (pack_q) span = EndW'(RowBytesW'(row_bytes_q)) + EndW'(pads_q);
       else if (Pack) span = (EndW'(round) + EndW'(pads_q)) << log;
       else span = EndW'(round) + EndW'(pads_q);
-      y_data = y_part_q == PartData;
-      z_data = z_part_q == PartData;
-      y_count = part_size(y_part_q, y_before_q, rows_q, y_after_q);
-      z_count = part_size(z_part_q, z_before_q, planes_q, z_after_q);
+      y_data = !Pad || y_part_q == PartData;
+      z_data = !Pad || z_part_q == PartData;
+      y_count = Pad ? part_size(y_part_q, y_before_q, rows_q, y_after_q) : rows_q;
+      z_count = Pad ? part_size(z_part_q, z_before_q, planes_q, z_after_q) : planes_q;
       y_past = y_q == y_count;
       z_past = z_q == z_count;
-      last_y = y_past && (y_part_q == PartAfter || (y_data && y_after_q == '0));
-      last_z = z_past && (z_part_q == PartAfter || (z_data && z_after_q == '0));
+      last_y = y_past && (!Pad || y_part_q == PartAfter || (y_data && y_after_q == '0));
+      last_z = z_past && (!Pad || z_part_q == PartAfter || (z_data && z_after_q == '0));
       // A row whose last byte is within the limit begins there too, but where it wraps.
       {wraps, last_byte} = (OffsetBits+1)'(row_off_q) + (OffsetBits+1)'(row_bytes_q) - 1'b1;
       limit_bad = y_data && z_data && (wraps || last_byte >= limit_q);
@@ -183,7 +185,7 @@ module tw_rows (
     end
   end
 
-  assign pad_o     = !(y_data && z_data);
+  assign pad_o     = Pad && !(y_data && z_data);
   assign last_o    = last_y && last_z;
   assign trap_limit_o = active_q && !stop_i && limit_bad;
   assign trap_range_o = active_q && !stop_i && !limit_bad && range_bad;

@@ -82,12 +82,17 @@ module tw_store (
   logic [3:0]  push_q;
   logic        push_full, push_empty;
 
-  assign start = insn_valid_i && !stop_i && !push_full && (!rows_active || rows_done);
+  // Where lean no head stands while the one before is walked.
+  assign start = insn_valid_i && !stop_i && !push_full && (!rows_active || (tw_cfg_pkg::Lean == 0 && rows_done));
   assign insn_start_o = start;
   assign insn_hold_o  = rows_active;
 
+  // The decoder lets out and inp alone pass.
+  logic [2:0] head_mem;
+  assign head_mem = `TW_FIELD(store, mem, head) == tw_isa_pkg::MemOut ? tw_isa_pkg::MemOut : tw_isa_pkg::MemInp;
+
   tw_rows u_rows (
-    .clk_i, .rst_ni, .stop_i, .start_i(start), .mem_i(`TW_FIELD(store, mem, head)), .base_addr_i, .base_limit_i,
+    .clk_i, .rst_ni, .stop_i, .start_i(start), .mem_i(head_mem), .base_addr_i, .base_limit_i,
     .offset_i(`TW_FIELD(store, offset, head)), .entry_i(`TW_FIELD(store, entry, head)),
     .row_bytes_i(`TW_FIELD(store, row_bytes, head)), .rows_i(`TW_FIELD(store, rows, head)),
     .planes_i(`TW_FIELD(store, planes, head)), .row_stride_i(`TW_FIELD(store, row_stride, head)),
@@ -101,10 +106,10 @@ module tw_store (
   );
 
   if (tw_cfg_pkg::Lean != 0) begin : gen_kept
-    assign mem_q = `TW_FIELD(store, mem, head);
+    assign mem_q = head_mem;
   end else begin : gen_copied
     always_ff @(posedge clk_i) begin
-      if (start) mem_q <= `TW_FIELD(store, mem, head);
+      if (start) mem_q <= head_mem;
     end
   end
 

@@ -6,6 +6,8 @@ module tw_walk #(
   parameter int unsigned LoopW = 11,
   parameter int unsigned IndexW = 11,
   parameter int unsigned Loops = 3,
+  // The instruction's fields stay as they are while it is walked.
+  parameter bit          Kept = 1'b0,
   localparam int unsigned CountW = $clog2(UopDepth + 1),
   localparam int unsigned OffW = IndexW + 1
 ) (
@@ -36,6 +38,22 @@ module tw_walk #(
   logic [UopW:0]       uop_sum;
   logic                last_u, last_2, last_1, last_0;
 
+  if (Kept) begin : gen_kept
+    assign uop_q    = uop_i;
+    assign uops_q   = uops_i;
+    assign counts_q = counts_i;
+    assign steps_q  = steps_i;
+  end else begin : gen_copied
+    always_ff @(posedge clk_i) begin
+      if (start_i) begin
+        uop_q    <= uop_i;
+        uops_q   <= uops_i;
+        counts_q <= counts_i;
+        steps_q  <= steps_i;
+      end
+    end
+  end
+
   assign last_u = u_q == uops_q - 1'b1;
   assign last_2 = Loops < 3 || l2_q == counts_q[2*LoopW +: LoopW] - 1'b1;
   assign last_1 = l1_q == counts_q[1*LoopW +: LoopW] - 1'b1;
@@ -60,10 +78,6 @@ module tw_walk #(
 
   always_ff @(posedge clk_i) begin
     if (start_i) begin
-      uop_q    <= uop_i;
-      uops_q   <= uops_i;
-      counts_q <= counts_i;
-      steps_q  <= steps_i;
       u_q      <= '0;
       l0_q     <= '0;
       l1_q     <= '0;

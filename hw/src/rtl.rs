@@ -31,6 +31,7 @@ sources!(
     "tw_vector_lane.sv",
     "tw_vector_deep.sv",
     "tw_vector.sv",
+    "tw_vector_serial.sv",
     "tw_load.sv",
     "tw_store.sv",
     "tw_decode.sv",

@@ -15,7 +15,7 @@ mod order;
 mod sample;
 mod shrink;
 
-pub use config::{sample_config, sample_config_with, sample_dram};
+pub use config::{make_serial, sample_config, sample_config_with, sample_dram};
 pub use coverage::Coverage;
 pub use fault::{Expected, FaultKind, Planted, plant};
 pub use image::{MEMORY_BYTES, STREAM};

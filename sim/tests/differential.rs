@@ -3,9 +3,9 @@
 //!
 //! `TILEWRIGHT_FUZZ_PROGRAMS` sets the number of programs (2,000), `TILEWRIGHT_FUZZ_SEED` where they begin,
 //! `TILEWRIGHT_FUZZ_CONFIGS` the number of configurations (8), `TILEWRIGHT_FUZZ_CONFIG_SEED` their seed,
-//! `TILEWRIGHT_FUZZ_ONLY` one of them. With `TILEWRIGHT_FUZZ_LARGE=1` two large configurations, which take minutes to
-//! build, come behind the others. A failing program is printed shrunk, with its seed, and kept with its configuration and
-//! memory in cargo's folder for tests.
+//! `TILEWRIGHT_FUZZ_ONLY` one of them, `TILEWRIGHT_FUZZ_HW` a preset or a file in the place of each. With
+//! `TILEWRIGHT_FUZZ_LARGE=1` two large configurations, which take minutes to build, come behind the others. A failing program
+//! is printed shrunk, with its seed, and kept with its configuration and memory in cargo's folder for tests.
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -21,8 +21,8 @@ use tilewright_hw::isa::{Op, Unit};
 use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
 use tilewright_hw::{HwConfig, Mem};
 use tilewright_sim::random::{
-    Coverage, Expected, FaultKind, MEMORY_BYTES, Planted, Program, generate, loosen, plant, sample_config_with,
-    sample_dram, shrink,
+    Coverage, Expected, FaultKind, MEMORY_BYTES, Planted, Program, generate, loosen, make_serial, plant,
+    sample_config_with, sample_dram, shrink,
 };
 use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions};
 
@@ -386,6 +386,7 @@ fn fix(index: u64, config: &mut HwConfig) {
         2 => (config.batch, config.dma_pack) = (4, true),
         3 => (config.batch, config.dma_pack, config.bus_bits) = (2, true, 16),
         4 => (config.block_in, config.block_out) = (16, 4),
+        5 => make_serial(config),
         6 => config.bus_bits = 128,
         7 => config.bus_bits = 256,
         _ => {}
@@ -447,10 +448,14 @@ fn exercise(index: u64, configs: u64, programs: u64) -> Outcome {
     let seed = number("TILEWRIGHT_FUZZ_SEED", 1);
     let config_seed = number("TILEWRIGHT_FUZZ_CONFIG_SEED", 1) * 1000 + index;
     let mut rng = SmallRng::seed_from_u64(config_seed);
-    let config: HwConfig = sample_config_with(&mut rng, |config| match index.checked_sub(configs) {
+    let sampled = sample_config_with(&mut rng, |config| match index.checked_sub(configs) {
         Some(large) => fix_large(large, config),
         None => fix(index, config),
     });
+    let config = match std::env::var("TILEWRIGHT_FUZZ_HW") {
+        Ok(named) => HwConfig::load(&named).expect("a preset or a file"),
+        Err(_) => sampled,
+    };
     let begin = Instant::now();
     let mut outcome =
         Outcome { coverage: Coverage::new(), faults: BTreeMap::new(), loose: [0; 2], failures: Vec::new() };

@@ -46,6 +46,9 @@ const FETCH_BURST_BEATS: u32 = 16;
 /// Cycles of a pass through a serial requantize lane.
 const SERIAL_PASS_CYCLES: u32 = 48;
 
+/// Cycles of an element in the serial vector unit: of operations without constants, of those with bounds, and of a requantization.
+const SERIAL_ELEMENT_CYCLES: [u32; 3] = [14, 30, 135];
+
 /// Field widths of the instruction set that depend on the configuration.
 pub type Widths = [u32; WidthName::COUNT];
 
@@ -124,7 +127,7 @@ impl HwConfig {
 
     /// Rows of an entry that loads address one by one where the hardware holds it as a whole.
     pub fn rows_of_entry(&self, mem: Mem) -> u32 {
-        if mem == Mem::Param { PARAM_ROWS } else { 1 }
+        if mem == Mem::Param && !self.vector_serial() { PARAM_ROWS } else { 1 }
     }
 
     /// Bytes of a whole param entry.
@@ -279,7 +282,27 @@ impl HwConfig {
 
     /// Cycles from one pass through the requantize lanes to the next.
     pub fn pass_cycles(&self) -> u32 {
-        if self.requant_serial { SERIAL_PASS_CYCLES } else { 1 }
+        match self.vector_serial() {
+            true => self.serial_element_cycles(VecOp::Requant),
+            false if self.requant_serial => SERIAL_PASS_CYCLES,
+            false => 1,
+        }
+    }
+
+    /// Whether the vector unit is the serial one, of one element at a time on one adder: where control is lean, there is one
+    /// lane of each kind, and no operation is built that a part can do without.
+    pub fn vector_serial(&self) -> bool {
+        let optional = VecOp::ALL.iter().any(|op| op.parameter(self).is_some_and(|(_, built)| built));
+        self.lean && self.requant_serial && self.vector_lanes == 1 && self.requant_lanes == 1 && !optional
+    }
+
+    /// Cycles of an element of this operation in the serial vector unit.
+    pub fn serial_element_cycles(&self, op: VecOp) -> u32 {
+        SERIAL_ELEMENT_CYCLES[match op {
+            VecOp::Requant => 2,
+            VecOp::Clip => 1,
+            _ => 0,
+        }]
     }
 
     /// Cycles that a row takes on the requantize lanes, where an operation needs so many passes.

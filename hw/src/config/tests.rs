@@ -12,7 +12,7 @@ fn presets_are_legal_and_named_by_their_geometry() {
             }
         }
         assert_eq!(c.inp_depth, c.out_depth);
-        assert_eq!(c.bus_bits, 64);
+        assert_eq!(c.bus_bits, if c.lean { 16 } else { 64 });
     }
 }
 

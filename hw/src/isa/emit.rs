@@ -135,6 +135,7 @@ pub fn config_package(config: &HwConfig) -> String {
     int("DescriptorEntries", config.descriptor_entries());
     int("TableEntries", config.table_entries());
     int("PassCycles", config.pass_cycles());
+    int("VectorSerial", config.vector_serial().into());
     int("VecsBuilt", VecOp::mask(|op| op.is_built(config)));
     for mem in Mem::ALL {
         let name = camel(mem.name());

@@ -17,8 +17,10 @@ pub(super) mod layer {
     pub const COUNT: usize = 2;
 }
 
-/// Cycles from a gemm micro-op's issue to the write of its result, without those of the multiplier.
-const GEMM_WRITE: Time = 5;
+/// Cycles from a gemm micro-op's issue to the read of the sum that it adds to, without those of the multiplier.
+const GEMM_READ: Time = 3;
+/// Cycles from an element's issue in the serial vector unit to the second read of operand b.
+const SECOND_READ: Time = 5;
 /// Cycles from an issue to its operands' read, where its indices are checked.
 pub(super) const READ: Time = 2;
 /// Cycles from the last issue of a vector instruction to the end of its drain.
@@ -55,6 +57,11 @@ impl Extent {
     }
 }
 
+/// Cycles from a gemm micro-op's issue to the write of its result.
+fn gemm_write(config: &HwConfig) -> Time {
+    Time::from(5 + config.mul_stages - u32::from(config.lean))
+}
+
 /// Adds a gemm instruction's accesses to the ports that units share.
 pub(super) fn gemm_ports(
     config: &HwConfig,
@@ -75,8 +82,8 @@ pub(super) fn gemm_ports(
         ports.add(mem, write, used)
     };
     let inp = add(Mem::Inp, false, READ, 1);
-    let read = x.accumulate.then(|| add(Mem::Acc, false, GEMM_WRITE - 2 + mul, 0)).flatten();
-    let write = add(Mem::Acc, true, GEMM_WRITE + mul, 0);
+    let read = x.accumulate.then(|| add(Mem::Acc, false, GEMM_READ + mul, 0)).flatten();
+    let write = add(Mem::Acc, true, gemm_write(config), 0);
     [inp, read, write].into_iter().flatten().min()
 }
 
@@ -89,7 +96,12 @@ pub(super) fn vector_ports(
     (t, extent): (Times, Extent),
     ordinal: u32,
 ) -> Option<Collision> {
-    let apart = if x.op.is_deep() { Time::from(config.pass_cycles()) } else { 1 };
+    let serial = config.vector_serial();
+    let apart = match x.op.is_deep() {
+        _ if serial => config.serial_element_cycles(x.op).into(),
+        true => config.pass_cycles().into(),
+        false => 1,
+    };
     let reads =
         if x.op == VecOp::Qadd { Accesses { count: 2, apart, of: 3 } } else { Accesses { count: 1, apart, of: 1 } };
     let loops = Affine::from(x);
@@ -104,6 +116,10 @@ pub(super) fn vector_ports(
     let (from, to) = (t.first + READ, issued + READ);
     let a = add(x.a.mem(), false, from, to, 1, reads);
     let b = add(x.b.mem(), false, from, to, 2, reads);
+    let again = match serial {
+        true => add(x.b.mem(), false, t.first + SECOND_READ, issued + SECOND_READ, 2, reads),
+        false => None,
+    };
     let old = if x.op.reads_dst() { add(Some(x.dst.mem()), false, from, to, 0, reads) } else { None };
     let write = t.retire - t.last;
     let dst = add(
@@ -114,12 +130,14 @@ pub(super) fn vector_ports(
         0,
         Accesses { count: 1, apart: 1, of: t.step },
     );
-    [a, b, old, dst].into_iter().flatten().min()
+    [a, b, again, old, dst].into_iter().flatten().min()
 }
 
 /// A unit that issues one instruction after the other.
 pub(super) struct Compute {
     free: Time,
+    /// The last cycle in which somebody needs the fields of the instruction that started last.
+    held: Time,
     last_issue: Option<Time>,
     deep: bool,
     pub(super) states: Layers<{ layer::COUNT }>,
@@ -127,7 +145,7 @@ pub(super) struct Compute {
 
 impl Compute {
     pub(super) fn new() -> Compute {
-        Compute { free: 0, last_issue: None, deep: false, states: Layers::new() }
+        Compute { free: 0, held: 0, last_issue: None, deep: false, states: Layers::new() }
     }
 
     /// The first cycle in which the next instruction may start.
@@ -135,21 +153,30 @@ impl Compute {
         self.free
     }
 
+    /// The first cycle in which nobody needs the fields of the last instruction at the head of a lean queue.
+    pub(super) fn released(&self) -> Time {
+        self.held + 1
+    }
+
     /// A gemm instruction starts.
     pub(super) fn gemm(&mut self, config: &HwConfig, x: &Gemm, at: Time) -> Times {
         let last = at + x.micro_ops();
         self.issue(at + 1, last);
-        Times {
-            constants: None,
-            first: at + 1,
-            step: 1,
-            last,
-            retire: last + GEMM_WRITE + Time::from(config.mul_stages),
-        }
+        let retire = last + gemm_write(config);
+        self.held = retire;
+        Times { constants: None, first: at + 1, step: 1, last, retire }
     }
 
     /// A vector instruction starts.
     pub(super) fn vector(&mut self, config: &HwConfig, x: &Vector, at: Time) -> Times {
+        if config.vector_serial() {
+            let first = at + 2;
+            let step = Time::from(config.row_elements() * config.serial_element_cycles(x.op));
+            let last = first + x.micro_ops() * step - 1;
+            self.issue(first, last);
+            self.held = last;
+            return Times { constants: x.op.needs_descriptor(x.b).then_some(at + 1), first, step, last, retire: last };
+        }
         let deep = x.op.is_deep();
         let step = Time::from(if deep {
             config.deep_row_cycles(if x.op == VecOp::Qadd { 3 } else { 1 })

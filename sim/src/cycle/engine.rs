@@ -450,7 +450,8 @@ impl<'a, W: Work> Engine<'a, W> {
         let released = match unit {
             Unit::Load => self.load.released()?,
             Unit::Store => self.store.released()?,
-            Unit::Gemm | Unit::Vector => 0,
+            Unit::Gemm => self.gemm.released(),
+            Unit::Vector => self.vector.released(),
         };
         Some(behind.max(released) + Time::from(self.config.insn_words(head.insn.op.opcode())) + 1)
     }

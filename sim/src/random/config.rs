@@ -38,7 +38,7 @@ fn candidate(rng: &mut SmallRng) -> HwConfig {
     let depth = |rng: &mut SmallRng| pick(rng, &[16, 16, 32, 64]);
     let bus_bits = pick(rng, &[16, 32, 64, 64, 128, 256, 512]);
     let max_burst_beats = pick(rng, &[1, 2, 4, 8, 16, 32]);
-    HwConfig {
+    let mut config = HwConfig {
         name: "sampled".into(),
         batch,
         block_in,
@@ -81,7 +81,19 @@ fn candidate(rng: &mut SmallRng) -> HwConfig {
         mul_stages: rng.random_range(0..=1),
         counters: pick(rng, &[Counters::Causes, Counters::Causes, Counters::Busy, Counters::None]),
         ..HwConfig::default()
+    };
+    if config.lean && rng.random_bool(0.5) {
+        make_serial(&mut config);
     }
+    config
+}
+
+/// Gives a configuration the serial vector unit.
+pub fn make_serial(config: &mut HwConfig) {
+    (config.lean, config.requant_serial) = (true, true);
+    (config.vector_lanes, config.requant_lanes) = (1, 1);
+    (config.vector_shift, config.vector_mul, config.vector_qadd) = (false, false, false);
+    (config.vector_mac, config.vector_lut) = (false, false);
 }
 
 /// Random timing of the memory.

@@ -1,0 +1,359 @@
+`include "tw_fields.svh"
+
+// The vector unit of small parts: one element at a time on one adder, one instruction at a time, whose fields its queue
+// keeps until it retires. Param is read by rows, and what is needed of it comes byte by byte.
+//
+// An element: micro-op | index | operands are read | a is taken | and enters the sum; then b and, of the operations that
+// have them, product, zero point and bounds. A bound is taken off, what lies beyond is cut at zero, and it is put back.
+// A product is that of the bits of x, lowest first, which make room for its own low bits; so x enters bit by bit, too.
+module tw_vector_serial (
+  input  logic                           clk_i,
+  input  logic                           rst_ni,
+  input  logic                           stop_i,
+  input  logic                           insn_valid_i,
+  input  logic [tw_cfg_pkg::VectorBodyW-1:0] insn_i,
+  input  logic [3:0]                     insn_push_i,
+  output logic                           insn_start_o,
+  // The instruction's fields are needed after its start.
+  output logic                           insn_hold_o,
+  output logic                           uop_re_o,
+  output logic [tw_cfg_pkg::VuopW-1:0]   uop_addr_o,
+  input  logic [tw_cfg_pkg::VuopEntryBytes*8-1:0] uop_data_i,
+  // Operand reads: bit 0 operand a, bit 1 operand b.
+  output logic [1:0]                     acc_re_o,
+  output logic [2*tw_cfg_pkg::AccW-1:0]  acc_raddr_o,
+  input  logic [2*tw_cfg_pkg::AccEntryBytes*8-1:0] acc_rdata_i,
+  output logic [1:0]                     out_re_o,
+  output logic [2*$clog2(tw_cfg_pkg::OutDepth)-1:0] out_raddr_o,
+  input  logic [2*tw_cfg_pkg::OutEntryBytes*8-1:0] out_rdata_i,
+  output logic [1:0]                     inp_re_o,
+  output logic [2*tw_cfg_pkg::InpW-1:0]  inp_raddr_o,
+  input  logic [2*tw_cfg_pkg::OutEntryBytes*8-1:0] inp_rdata_i,
+  // A row of param.
+  output logic                           param_re_o,
+  output logic [$clog2(tw_cfg_pkg::ParamEntries)-1:0] param_addr_o,
+  input  logic [tw_cfg_pkg::ParamEntryBytes*8-1:0] param_data_i,
+  // Row writes.
+  output logic                           acc_we_o,
+  output logic                           out_we_o,
+  output logic                           inp_we_o,
+  output logic [tw_cfg_pkg::VecW-1:0]    waddr_o,
+  output logic [tw_cfg_pkg::AccEntryBytes*8-1:0] wdata32_o,
+  output logic [tw_cfg_pkg::OutEntryBytes*8-1:0] wdata8_o,
+  output logic                           retire_o,
+  output logic [3:0]                     retire_push_o,
+  output logic                           busy_o,
+  output logic                           working_o,
+  output logic                           trap_o,
+  output logic [31:0]                    trap_ordinal_o
+);
+
+  localparam int unsigned E = tw_cfg_pkg::RowElements;
+  localparam int unsigned SliceW = E > 1 ? $clog2(E) : 1;
+  localparam int unsigned Bo = tw_cfg_pkg::BlockOut;
+  localparam int unsigned ChannelW = Bo > 1 ? $clog2(Bo) : 1;
+  localparam int unsigned IndexW = tw_cfg_pkg::VecW;
+  localparam int unsigned OffW = IndexW + 1;
+  localparam int unsigned SumW = IndexW + 2;
+  localparam int unsigned OutW = $clog2(tw_cfg_pkg::OutDepth);
+  localparam int unsigned RowW = $clog2(tw_cfg_pkg::ParamEntries);
+  // Inp is only reached where its rows are out's; the decoder sees to that.
+  localparam bit Inp = tw_cfg_pkg::VectorReachesInp != 0;
+  // A sum of two 32-bit values less a third.
+  localparam int unsigned W = 34;
+
+  typedef enum logic [4:0] {
+    PhIdle, PhCheck, PhIssue, PhIndex, PhRead, PhTake, PhAdd, PhLoad, PhSum, PhCut, PhBack, PhScale, PhMove, PhMul, PhRound,
+    PhAway, PhShift, PhLast, PhOver, PhEnd
+  } phase_e;
+  // What is loaded and added: operand b, or a bias; the zero point; the bounds.
+  typedef enum logic [1:0] {StageB, StageZero, StageHi, StageLo} stage_e;
+
+  phase_e            phase_q, phase_d;
+  stage_e            stage_q, stage_d;
+  logic [4:0]        count_q, count_last;
+  logic [SliceW-1:0] slice_q;
+  logic [31:0]       ordinal_q;
+  logic              phase_last, slice_last, walk_valid, walk_last, walk_range, row_end;
+
+  logic [4:0] op;
+  logic [2:0] dst, a, b;
+  logic       single, requant, clip, constants;
+  assign op        = `TW_FIELD(vector, op, insn_i);
+  assign single    = `TW_FIELD(vector, mode, insn_i);
+  assign dst       = {1'b0, `TW_FIELD(vector, dst, insn_i)};
+  assign a         = {1'b0, `TW_FIELD(vector, a, insn_i)};
+  assign b         = `TW_FIELD(vector, b, insn_i);
+  assign requant   = op == tw_isa_pkg::VecRequant;
+  assign clip      = op == tw_isa_pkg::VecClip;
+  assign constants = requant || clip || b == tw_isa_pkg::SrcScalar;
+
+  // The order of phases.
+  assign insn_start_o = insn_valid_i && !stop_i && phase_q == PhIdle;
+  assign slice_last   = slice_q == SliceW'(E - 1);
+  assign row_end      = phase_q == PhEnd && slice_last && !stop_i;
+  always_comb begin
+    case (phase_q)
+      PhLoad:                  count_last = 5'd4;
+      PhScale:                 count_last = 5'd1;
+      PhMove, PhMul, PhShift:  count_last = 5'd31;
+      default:                 count_last = 5'd0;
+    endcase
+  end
+  assign phase_last = count_q == count_last;
+  always_comb begin
+    phase_d = phase_e'(phase_q + 5'd1);
+    stage_d = stage_q;
+    case (phase_q)
+      PhIdle: if (!insn_start_o) phase_d = PhIdle;
+      PhAdd:  stage_d = StageB;
+      PhBack: begin
+        phase_d = PhLoad;
+        stage_d = StageHi;
+        if (stage_q == StageB && requant) phase_d = PhScale;
+        else if (stage_q == StageHi) stage_d = StageLo;
+        else if (stage_q == StageLo || (stage_q == StageB && !clip)) phase_d = PhEnd;
+      end
+      PhOver: begin
+        phase_d = PhSum;
+        stage_d = StageZero;
+      end
+      PhEnd:  phase_d = slice_last && walk_last ? PhIdle : PhIssue;
+      default: ;
+    endcase
+    if (stop_i || trap_o) phase_d = PhIdle;
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      phase_q   <= PhIdle;
+      count_q   <= '0;
+      ordinal_q <= '1;
+    end else begin
+      if (phase_last || stop_i) phase_q <= phase_d;
+      count_q <= phase_last || stop_i ? '0 : count_q + 1'b1;
+      if (insn_start_o) ordinal_q <= ordinal_q + 1'b1;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (phase_last) stage_q <= stage_d;
+    if (phase_q == PhCheck) slice_q <= '0;
+    else if (phase_q == PhEnd) slice_q <= slice_last ? '0 : slice_q + 1'b1;
+  end
+
+  // The row's indices; its micro-op stays at its memory.
+  logic [3*OffW-1:0] offsets;
+  logic [SumW-1:0]   dst_at, a_at, b_at;
+  tw_walk #(
+    .UopW(tw_cfg_pkg::VuopW), .UopDepth(tw_cfg_pkg::VectorUopDepth), .LoopW(tw_cfg_pkg::LoopW), .IndexW(IndexW),
+    .Loops(tw_cfg_pkg::Loops), .Kept(1'b1)
+  ) u_walk (
+    .clk_i, .rst_ni, .start_i(insn_start_o), .uop_i(`TW_FIELD(vector, uop, insn_i)), .uops_i(`TW_FIELD(vector, uops, insn_i)),
+    .counts_i({`TW_FIELD(vector, count2, insn_i), `TW_FIELD(vector, count1, insn_i), `TW_FIELD(vector, count0, insn_i)}),
+    .bases_i({`TW_FIELD(vector, b_at, insn_i), `TW_FIELD(vector, a_at, insn_i), `TW_FIELD(vector, dst_at, insn_i)}),
+    .steps_i({`TW_FIELD(vector, b2, insn_i), `TW_FIELD(vector, a2, insn_i), `TW_FIELD(vector, dst2, insn_i),
+              `TW_FIELD(vector, b1, insn_i), `TW_FIELD(vector, a1, insn_i), `TW_FIELD(vector, dst1, insn_i),
+              `TW_FIELD(vector, b0, insn_i), `TW_FIELD(vector, a0, insn_i), `TW_FIELD(vector, dst0, insn_i)}),
+    .step_i(row_end), .valid_o(walk_valid), .last_o(walk_last), .uop_range_o(walk_range), .uop_o(uop_addr_o), .offsets_o(offsets)
+  );
+  assign uop_re_o = phase_q == PhIssue;
+  assign dst_at   = SumW'(uop_data_i[0 +: IndexW]) + SumW'(offsets[0 +: OffW]);
+  assign a_at     = SumW'(uop_data_i[IndexW +: IndexW]) + SumW'(offsets[OffW +: OffW]);
+  assign b_at     = SumW'(uop_data_i[2*IndexW +: IndexW]) + SumW'(offsets[2*OffW +: OffW]);
+
+  function automatic logic past(input logic [SumW-1:0] index, input logic [2:0] src);
+    case (src)
+      tw_isa_pkg::SrcAcc:   past = 32'(index) >= tw_cfg_pkg::AccDepth;
+      tw_isa_pkg::SrcOut:   past = 32'(index) >= tw_cfg_pkg::OutDepth;
+      tw_isa_pkg::SrcInp:   past = 32'(index) >= tw_cfg_pkg::InpDepth;
+      tw_isa_pkg::SrcParam: past = 32'(index) >= tw_cfg_pkg::ParamDepth;
+      default:              past = 1'b0;
+    endcase
+  endfunction
+
+  logic bad, desc_range, desc_trap, uop_trap, read, read_b;
+  assign bad        = walk_range || past(dst_at, dst) || past(a_at, a) || past(b_at, b);
+  assign desc_range = 32'(`TW_FIELD(vector, descriptor, insn_i)) + tw_cfg_pkg::DescriptorEntries > tw_cfg_pkg::ParamDepth;
+  assign uop_trap   = phase_q == PhRead && bad && !stop_i;
+  assign desc_trap  = phase_q == PhCheck && constants && desc_range && !stop_i;
+  assign trap_o     = uop_trap || desc_trap;
+  assign trap_ordinal_o = ordinal_q;
+
+  // Operand b is read with a, so that two of one bank collide, and again when it can be taken.
+  assign read        = phase_q == PhRead && !bad && !stop_i;
+  assign read_b      = read || (phase_q == PhLoad && stage_q == StageB && count_q == '0 && !stop_i);
+  assign acc_re_o    = {read_b && b == tw_isa_pkg::SrcAcc, read && a == tw_isa_pkg::SrcAcc};
+  assign out_re_o    = {read_b && b == tw_isa_pkg::SrcOut, read && a == tw_isa_pkg::SrcOut};
+  assign inp_re_o    = {Inp && read_b && b == tw_isa_pkg::SrcInp, Inp && read && a == tw_isa_pkg::SrcInp};
+  assign acc_raddr_o = {tw_cfg_pkg::AccW'(b_at), tw_cfg_pkg::AccW'(a_at)};
+  assign out_raddr_o = {OutW'(b_at), OutW'(a_at)};
+  assign inp_raddr_o = {tw_cfg_pkg::InpW'(b_at), tw_cfg_pkg::InpW'(a_at)};
+
+  // Param: four bytes that follow one another in rows of a channel, or in a descriptor, or a shift.
+  logic                of_entry, of_param, loads;
+  logic [5:0]          first, byte_at, row;
+  logic [ChannelW-1:0] channel, channel_q;
+  logic [tw_cfg_pkg::DescW-1:0] entry;
+  logic [7:0]          param_byte;
+  always_comb begin
+    of_entry = 1'b0;
+    first = tw_isa_pkg::DescZeroPointLsb[8:3];
+    case (phase_q)
+      PhScale: begin
+        of_entry = 1'b1;
+        first = 6'(tw_isa_pkg::ParamShiftRow);
+      end
+      PhMove: begin
+        of_entry = 1'b1;
+        first = 6'(tw_isa_pkg::ParamMultiplierRow);
+      end
+      PhLoad: begin
+        if (stage_q == StageHi) first = tw_isa_pkg::DescHiLsb[8:3];
+        if (stage_q == StageLo) first = tw_isa_pkg::DescLoLsb[8:3];
+        if (stage_q == StageB) begin
+          of_entry = b == tw_isa_pkg::SrcParam;
+          first = b == tw_isa_pkg::SrcParam ? 6'(tw_isa_pkg::ParamBiasRow) : tw_isa_pkg::DescScalarLsb[8:3];
+        end
+      end
+      default: ;
+    endcase
+  end
+  assign of_param     = b == tw_isa_pkg::SrcParam || b == tw_isa_pkg::SrcScalar;
+  assign loads        = (phase_q == PhLoad && (stage_q != StageB || of_param)) || phase_q == PhMove || phase_q == PhShift;
+  assign byte_at      = first + {4'd0, count_q[1:0]};
+  assign row          = of_entry ? byte_at : byte_at >> $clog2(Bo);
+  assign channel      = ChannelW'(of_entry ? 32'(slice_q) : 32'(byte_at)) & ChannelW'(Bo - 1);
+  assign entry        = of_entry ? tw_cfg_pkg::DescW'(b_at) : `TW_FIELD(vector, descriptor, insn_i);
+  assign param_re_o   = loads || phase_q == PhScale;
+  assign param_addr_o = RowW'(entry) * RowW'(tw_isa_pkg::ParamRows) + RowW'(row);
+  assign param_byte   = param_data_i[32'(channel_q)*8 +: 8];
+  always_ff @(posedge clk_i) channel_q <= channel;
+
+  // The element of the operand that is taken.
+  logic               take_a, take_b;
+  logic [2:0]         src;
+  logic [E*32-1:0]    words;
+  logic [E*8-1:0]     outs, inps;
+  logic [7:0]         element8;
+  logic [31:0]        element;
+  assign take_a   = phase_q == PhTake;
+  assign take_b   = phase_q == PhLoad && stage_q == StageB && count_q == 5'd1 && !of_param;
+  assign src      = take_a ? a : b;
+  assign words    = take_a ? acc_rdata_i[0 +: E*32] : acc_rdata_i[E*32 +: E*32];
+  assign outs     = take_a ? out_rdata_i[0 +: E*8] : out_rdata_i[E*8 +: E*8];
+  assign inps     = take_a ? inp_rdata_i[0 +: E*8] : inp_rdata_i[E*8 +: E*8];
+  assign element8 = Inp && src == tw_isa_pkg::SrcInp ? inps[32'(slice_q)*8 +: 8] : outs[32'(slice_q)*8 +: 8];
+  assign element  = src == tw_isa_pkg::SrcAcc ? words[32'(slice_q)*32 +: 32] : {{24{element8[7]}}, element8};
+
+  // The word that is added: an element, or put together of bytes.
+  logic [31:0] word_q;
+  always_ff @(posedge clk_i) begin
+    if (take_a || take_b) word_q <= element;
+    else if (loads && count_q != '0 && count_q <= 5'd4) word_q <= {param_byte, word_q[31:8]};
+  end
+
+  // A shift to the left, in double mode, or to the right; both at most 31.
+  logic       left_q, shifted_q, steps;
+  logic [4:0] amount, amount_q;
+  always_comb begin
+    amount = (|param_byte[6:5]) ? 5'd31 : param_byte[4:0];
+    if (param_byte[7]) begin
+      if (single) amount = 5'd0;
+      else amount = (param_byte[6:5] != 2'b11 || param_byte[4:0] == 5'd0) ? 5'd31 : 5'd0 - param_byte[4:0];
+    end
+  end
+  assign steps = amount_q != '0 && ((phase_q == PhMove && left_q) || (phase_q == PhShift && !left_q));
+  always_ff @(posedge clk_i) begin
+    if (phase_q == PhScale) begin
+      amount_q  <= amount;
+      left_q    <= !single && !param_byte[7];
+      shifted_q <= amount != '0 && (single || param_byte[7]);
+    end else if (steps) begin
+      amount_q <= amount_q - 1'b1;
+    end
+  end
+
+  // The sum: of what the phase adds, takes off, or neither; shifted where a product or a shift goes on.
+  logic         adds, inverts, carry, clears, shifts, over, negative, minimum, maximum;
+  logic [W-1:0] acc_q, addend, sum;
+  logic [W:0]   sum_carry;
+  logic [31:0]  x_q;
+  assign negative = acc_q[W-1];
+  // Only 2^31, which saturates.
+  assign over     = !negative && acc_q[31];
+  assign minimum  = (stage_q == StageB && op == tw_isa_pkg::VecMin) || stage_q == StageHi;
+  assign maximum  = (stage_q == StageB && op == tw_isa_pkg::VecMax) || stage_q == StageLo;
+  always_comb begin
+    adds = 1'b0;
+    inverts = 1'b0;
+    carry = 1'b0;
+    clears = phase_q == PhIndex;
+    shifts = 1'b0;
+    case (phase_q)
+      PhAdd: adds = 1'b1;
+      PhSum: begin
+        inverts = minimum || maximum || (stage_q == StageB && op == tw_isa_pkg::VecSub);
+        carry = inverts;
+        adds = inverts || stage_q == StageZero || op == tw_isa_pkg::VecAdd || requant;
+      end
+      PhCut: clears = (minimum && !negative) || (maximum && negative);
+      PhBack: adds = minimum || maximum;
+      PhMove: begin
+        shifts = !steps;
+        clears = phase_last;
+      end
+      PhMul: begin
+        adds = x_q[0];
+        inverts = x_q[0] && phase_last;
+        carry = inverts;
+        shifts = !phase_last;
+      end
+      PhRound: carry = !single && x_q[31];
+      PhAway:  inverts = !single && (over || (negative && shifted_q));
+      PhShift: shifts = steps;
+      PhLast:  carry = (single || shifted_q) && x_q[31];
+      PhOver:  inverts = over;
+      default: ;
+    endcase
+  end
+  assign addend    = {W{inverts}} ^ ({{(W-32){word_q[31]}}, word_q} & {W{adds}});
+  assign sum_carry = {acc_q, 1'b1} + {addend, carry};
+  assign sum       = sum_carry[W:1];
+  always_ff @(posedge clk_i) begin
+    if (clears) acc_q <= '0;
+    else acc_q <= shifts ? {sum[W-1], sum[W-1:1]} : sum;
+    if (shifts || phase_q == PhMove) x_q <= {sum[0] && shifts, x_q[31:1]};
+  end
+
+  // A row is written with its last element; those before it wait.
+  logic [31:0] result;
+  always_comb begin
+    result = acc_q[31:0];
+    if (dst != tw_isa_pkg::SrcAcc && acc_q[31:7] != {25{acc_q[31]}}) result[7:0] = {acc_q[31], {7{!acc_q[31]}}};
+  end
+  if (E == 1) begin : gen_element
+    assign wdata32_o = result;
+  end else begin : gen_row
+    logic [(E-1)*32-1:0] row_q;
+    always_ff @(posedge clk_i) begin
+      if (phase_q == PhEnd) row_q <= ((E-1)*32)'({result, row_q} >> 32);
+    end
+    assign wdata32_o = {result, row_q};
+  end
+  always_comb begin
+    for (int unsigned e = 0; e < E; e++) wdata8_o[e*8 +: 8] = wdata32_o[e*32 +: 8];
+  end
+  assign acc_we_o = row_end && dst == tw_isa_pkg::SrcAcc;
+  assign out_we_o = row_end && dst == tw_isa_pkg::SrcOut;
+  assign inp_we_o = Inp && row_end && dst == tw_isa_pkg::SrcInp;
+  assign waddr_o  = dst_at[IndexW-1:0];
+
+  assign retire_o      = row_end && walk_last;
+  assign retire_push_o = insn_push_i;
+  assign busy_o        = phase_q != PhIdle;
+  assign insn_hold_o   = busy_o;
+  assign working_o     = busy_o && phase_q != PhCheck;
+
+  logic unused;
+  assign unused = ^{walk_valid, sum_carry[0], dst_at, a_at, b_at, uop_data_i, inps};
+
+endmodule
