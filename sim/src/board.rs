@@ -108,6 +108,10 @@ impl ByteStream for VirtualBoard {
         self.bench.run((timeout.as_secs_f64() * self.clock_hz) as u64, bytes).map_err(io::Error::other)
     }
 
+    fn now(&self) -> Duration {
+        Duration::from_secs_f64(self.cycles() as f64 / self.clock_hz)
+    }
+
     fn clear(&mut self) -> io::Result<()> {
         self.bench.clear();
         Ok(())

@@ -4,7 +4,7 @@ use super::error::{Fault, LinkError};
 use super::frames::{Frame, Frames};
 use super::memory::HostMemory;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::host::Registers;
 use tilewright_hw::isa::ISA_VERSION;
@@ -147,7 +147,7 @@ impl<S: ByteStream> Session<S> {
     /// Sends zeros and looks for the greeting among what comes.
     fn greet(&mut self, zeros: usize) -> Result<Hello, Fault> {
         self.stream.send(&vec![0; zeros]).map_err(broken)?;
-        let begun = Instant::now();
+        let begun = self.stream.now();
         let mut seen = Vec::new();
         let mut bytes = [0; 256];
         loop {
@@ -168,7 +168,10 @@ impl<S: ByteStream> Session<S> {
             if count == 0 && seen.iter().all(|byte| *byte == 0) {
                 return Err(self.silent("after the link was begun anew"));
             }
-            if count == 0 || seen.len() > MOST_GARBAGE || begun.elapsed() > 4 * self.options.answer {
+            if count == 0
+                || seen.len() > MOST_GARBAGE
+                || self.stream.now().saturating_sub(begun) > 4 * self.options.answer
+            {
                 return Err(Fault::Garbage { bytes: seen.len() });
             }
         }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::io;
 use std::time::Duration;
 use tilewright_hw::HwConfig;
-use tilewright_hw::link::{ByteStream, Memory, ToHost, addr_bytes, frame, longest_burst, strobe_bytes};
+use tilewright_hw::link::{self, ByteStream, Memory, ToHost, addr_bytes, frame, longest_burst, strobe_bytes};
 
 const BEAT: usize = 8;
 
@@ -150,6 +150,45 @@ impl ByteStream for Peer {
     fn clear(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// A simulated peer that says its bytes once, each long after the other for whoever waits and at once for itself.
+struct Simulated {
+    says: std::collections::VecDeque<u8>,
+}
+
+impl ByteStream for Simulated {
+    fn name(&self) -> &str {
+        "a simulated peer"
+    }
+
+    fn send(&mut self, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn receive(&mut self, bytes: &mut [u8], _: Duration) -> io::Result<usize> {
+        let Some(byte) = self.says.pop_front() else { return Ok(0) };
+        std::thread::sleep(Duration::from_millis(2));
+        bytes[0] = byte;
+        Ok(1)
+    }
+
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_slow_simulation_has_the_time_of_its_own_clock() {
+    let says = sent(&Frame::Hello(Hello { version: link::VERSION, beat_log: 3, memory: Memory::Host })).into();
+    let options = LinkOptions { answer: Duration::from_millis(1), ..LinkOptions::default() };
+    let fault = LinkDevice::open(Simulated { says }, config(), options).err().expect("it says no more").fault;
+    // The greeting was understood; what it was asked then was not answered.
+    assert!(matches!(fault, Fault::Silent { .. }), "{fault}");
 }
 
 fn opened(says: Vec<u8>) -> Fault {

@@ -75,6 +75,10 @@ impl ByteStream for Failing {
         }
     }
 
+    fn now(&self) -> Duration {
+        self.board.now()
+    }
+
     fn clear(&mut self) -> io::Result<()> {
         self.board.clear()
     }

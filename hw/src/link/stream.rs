@@ -1,7 +1,8 @@
 //! What a link's bytes go over: a serial port, or a simulated board's pins.
 
 use std::io;
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 /// Bytes both ways at once, in order.
 pub trait ByteStream: Send {
@@ -25,6 +26,12 @@ pub trait ByteStream: Send {
     /// # Errors
     /// The system's.
     fn clear(&mut self) -> io::Result<()>;
+
+    /// Time since some moment, on the clock that timeouts are measured by: a simulated board's is that of its cycles.
+    fn now(&self) -> Duration {
+        static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+        BEGUN.elapsed()
+    }
 }
 
 impl<S: ByteStream + ?Sized> ByteStream for Box<S> {
@@ -38,6 +45,10 @@ impl<S: ByteStream + ?Sized> ByteStream for Box<S> {
 
     fn receive(&mut self, bytes: &mut [u8], timeout: Duration) -> io::Result<usize> {
         (**self).receive(bytes, timeout)
+    }
+
+    fn now(&self) -> Duration {
+        (**self).now()
     }
 
     fn clear(&mut self) -> io::Result<()> {
