@@ -113,9 +113,10 @@ fn a_bus_error_comes_before_a_limit() {
     for unit in ["load", "store"] {
         let mut last: Option<Trap> = None;
         let mut met = false;
-        for cycles in 5..300 {
-            // Five instructions, so that the stream stays as long.
-            let gemm = [0, 1, 2, 3, 4].map(|k| (cycles + k) / 5).map(|n| format!("gemm uops=1 count0={n}"));
+        for cycles in 10..300 {
+            // Ten instructions, so that the stream stays as long and no count passes the narrowest field.
+            let gemm =
+                [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|k| (cycles + k) / 10).map(|n| format!("gemm uops=1 count0={n}"));
             let program = format!(
                 "{unit} mem=out row_bytes=16 offset=65536\n{} push={unit}\n{unit} mem=out row_bytes=16 offset=131072 pop=gemm",
                 gemm.join("\n")
