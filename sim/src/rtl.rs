@@ -88,7 +88,7 @@ impl Rtl {
             waves: options.waves.is_some(),
             assertions: options.assertions,
             stalls: options.stalls,
-            short: false,
+            ..Flags::default()
         };
         let train = |library: &Path| {
             let options = RtlOptions::default();

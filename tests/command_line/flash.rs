@@ -23,11 +23,7 @@ fn flash(dir: &Path, path: &Path, arguments: &[&str]) -> Outcome {
         .env("PATH", path)
         .output()
         .expect("the program starts");
-    Outcome {
-        code: output.status.code().expect("the program ends by itself"),
-        stdout: String::from_utf8(output.stdout).expect("standard output is text"),
-        stderr: String::from_utf8(output.stderr).expect("standard error is text"),
-    }
+    Outcome::of(output)
 }
 
 /// A folder as `synth` leaves it.

@@ -18,13 +18,23 @@ mod synth;
 
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// What a call gave back.
 struct Outcome {
     code: i32,
     stdout: String,
     stderr: String,
+}
+
+impl Outcome {
+    fn of(output: Output) -> Outcome {
+        Outcome {
+            code: output.status.code().expect("the program ends by itself"),
+            stdout: String::from_utf8(output.stdout).expect("standard output is text"),
+            stderr: String::from_utf8(output.stderr).expect("standard error is text"),
+        }
+    }
 }
 
 /// Calls the program in `dir`.
@@ -35,11 +45,7 @@ fn tilewright(dir: &Path, arguments: &[&str]) -> Outcome {
         .stdin(Stdio::null())
         .output()
         .expect("the program starts");
-    Outcome {
-        code: output.status.code().expect("the program ends by itself"),
-        stdout: String::from_utf8(output.stdout).expect("standard output is text"),
-        stderr: String::from_utf8(output.stderr).expect("standard error is text"),
-    }
+    Outcome::of(output)
 }
 
 /// Calls the program, which must fail with exit code 2 and exactly this message.
@@ -71,9 +77,5 @@ fn with_input(dir: &Path, arguments: &[&str], input: &str) -> Outcome {
         .expect("the program starts");
     child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("the program reads");
     let output = child.wait_with_output().expect("the program ends");
-    Outcome {
-        code: output.status.code().expect("the program ends by itself"),
-        stdout: String::from_utf8(output.stdout).expect("standard output is text"),
-        stderr: String::from_utf8(output.stderr).expect("standard error is text"),
-    }
+    Outcome::of(output)
 }

@@ -29,7 +29,7 @@ pub enum Onto {
 ///
 /// # Errors
 /// [`FlowError`]: no report there, one of another board, or of a result without its bitstream.
-pub fn bitstream(board: &Board, dir: &Path) -> Result<PathBuf, FlowError> {
+fn bitstream(board: &Board, dir: &Path) -> Result<PathBuf, FlowError> {
     let made: Made = read_json(&dir.join(REPORT), "the report of a board's bitstream")?;
     let unfit = |reason| FlowError::Unfit { board: board.name.clone(), config: made.config.clone(), reason };
     if made.board != board.name {
@@ -70,17 +70,11 @@ pub fn flash(board: &Board, dir: &Path, onto: Onto, progress: &mut dyn FnMut(Pro
     };
     let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let arguments = ["--board", &board.flash, onto, &file].map(String::from);
-    match std::fs::remove_file(dir.join(LOG)) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(FlowError::io(&dir.join(LOG), &error));
-        }
-        _ => {}
-    }
+    let log = dir.join(LOG);
+    super::remove(&log)?;
     let ended = steps::call(&loader, &arguments, dir, LOG, progress)?;
     if ended.success() {
         return Ok(());
     }
-    let log = dir.join(LOG);
-    let text = std::fs::read_to_string(&log).unwrap_or_default();
-    Err(FlowError::Tool { step: "flash", reason: format!("{ended}\n{}", steps::essence(&text)), log })
+    Err(steps::failed("flash", &ended.to_string(), log))
 }

@@ -211,13 +211,7 @@ impl<'a> Step<'a> {
             (false, _) => Some(ended.to_string()),
         };
         if let Some(reason) = reason {
-            let kept = work.keep().join(&log);
-            let text = std::fs::read_to_string(&kept).unwrap_or_default();
-            return Err(FlowError::Tool {
-                step: self.name,
-                reason: format!("{reason}\n{}", essence(&text)),
-                log: kept,
-            });
+            return Err(failed(self.name, &reason, work.keep().join(&log)));
         }
         let work = work.keep();
         if std::fs::rename(&work, &home).is_err() {
@@ -262,8 +256,14 @@ pub(super) fn call(
     child.wait().map_err(|error| io(&error))
 }
 
+/// The error of a program that failed, with what its log says of why.
+pub(super) fn failed(step: &'static str, reason: &str, log: PathBuf) -> FlowError {
+    let text = std::fs::read_to_string(&log).unwrap_or_default();
+    FlowError::Tool { step, reason: format!("{reason}\n{}", essence(&text)), log }
+}
+
 /// The lines of a log that say why a program ended: its errors, or else its last lines.
-pub(super) fn essence(log: &str) -> String {
+fn essence(log: &str) -> String {
     let errors = log.lines().skip_while(|line| !line.to_lowercase().contains("error")).take(8);
     let errors: Vec<&str> = errors.collect();
     if !errors.is_empty() {
