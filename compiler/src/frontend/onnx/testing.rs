@@ -173,6 +173,7 @@ pub(crate) fn network(nodes: &[Made], x: &[i64], element: i32, constants: &[(&st
 /// A value of an attribute.
 pub(in crate::frontend) enum Value<'a> {
     Int(i64),
+    Ints(&'a [i64]),
     Float(f32),
     Floats(&'a [f32]),
     Word(&'a str),
@@ -214,6 +215,7 @@ pub(in crate::frontend) fn single(
         let named = AttributeProto { name: (*name).into(), ..Default::default() };
         match v {
             Value::Int(i) => AttributeProto { i: *i, r#type: 2, ..named },
+            Value::Ints(v) => AttributeProto { ints: v.to_vec(), r#type: 7, ..named },
             Value::Float(f) => AttributeProto { f: *f, r#type: 1, ..named },
             Value::Floats(v) => AttributeProto { floats: v.to_vec(), r#type: 6, ..named },
             Value::Word(s) => AttributeProto { s: (*s).into(), r#type: 3, ..named },

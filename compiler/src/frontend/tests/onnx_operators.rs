@@ -111,6 +111,22 @@ fn sums_of_integers_are_exact() {
 }
 
 #[test]
+fn sums_before_an_infinity_are_finite() {
+    let x = Operand::Given(Tensor::vector(vec![1f32, 2.0, f32::INFINITY, 4.0]));
+    let sums = of_one("CumSum", &[], &[x, Operand::Constant(Tensor::scalar(0i64))], 14);
+    assert_eq!(sums, Tensor::vector(vec![1f32, 3.0, f32::INFINITY, f32::INFINITY]));
+}
+
+#[test]
+fn padding_to_the_same_size_adds_nothing_between_small_kernels() {
+    let image = |values: [f32; 3]| Operand::Given(Tensor::new(&[1, 1, 3], values.to_vec()).unwrap());
+    let weight = Operand::Constant(Tensor::new(&[1, 1, 1], vec![2f32]).unwrap());
+    let attributes = [("auto_pad", Value::Word("SAME_UPPER")), ("strides", Value::Ints(&[2]))];
+    let found = of_one("ConvTranspose", &attributes, &[image([1.0, 2.0, 3.0]), weight], 17);
+    assert_eq!(found, Tensor::new(&[1, 1, 5], vec![2f32, 0.0, 4.0, 0.0, 6.0]).unwrap());
+}
+
+#[test]
 fn what_lies_outside_a_crop_of_bytes_is_the_value_given() {
     let x = Tensor::new(&[1, 1, 2, 2], vec![10u8, 200, 30, 40]).unwrap();
     let roi = Tensor::vector(vec![0f32, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0]);

@@ -22,7 +22,8 @@ fn onnx_page() -> String {
          RNN, GRU and LSTM are unrolled over their steps, up to 2,048 of both directions together, in floats on the CPU; the\n\
          length of a sequence must be known, lengths within it may be computed by the run. `clip` holds the sums that go into\n\
          gates, not an LSTM's cell on its way to the result. Scattered updates whose places the run computes are limited: 64 to\n\
-         be combined, else 2^24 pairs of a place and an update; of these, places outside the data are left out.\n\n\
+         be combined, else 2^24 pairs of a place and an update; of these, places outside the data are left out. TopK finds up\n\
+         to 64.\n\n\
          | operator | attributes |\n|---|---|\n",
     );
     for (name, attributes) in onnx::operators() {

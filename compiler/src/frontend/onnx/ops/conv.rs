@@ -108,7 +108,10 @@ pub(super) fn conv_transpose(n: &mut NodeContext) -> Result<(), Reason> {
                 let at = list.len().checked_sub(2 - i).and_then(|p| list.get(p));
                 Some(at.and_then(|&s| usize::try_from(s).ok()).ok_or("its output_shape does not suit its data")?)
             }
-            None if matches!(auto.as_str(), "SAME_UPPER" | "SAME_LOWER") => Some(d.saturating_mul(strides[i])),
+            // Where kernels leave gaps, nothing is cut off and nothing is added.
+            None if matches!(auto.as_str(), "SAME_UPPER" | "SAME_LOWER") => {
+                Some(d.saturating_mul(strides[i]).min(full))
+            }
             None => None,
         };
         (before[i], size[i]) = match want {

@@ -3,7 +3,7 @@
 use super::movement::from_end;
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{
-    ArgReduce, BinaryKind, Concat, Expand, Gather, GatherElements, ReduceKind, Resample, Select, Slice, UnaryKind,
+    ArgReduce, BinaryKind, Concat, Expand, Gather, GatherElements, ReduceKind, Select, Slice, UnaryKind,
 };
 use crate::graph::{DType, Tensor, ValueId};
 
@@ -156,29 +156,13 @@ pub(super) fn arg_min(n: &mut NodeContext) -> Result<(), Reason> {
     arg(n, false)
 }
 
-/// Of floats a sum with weights of 0 and 1; integers are added as they are.
+/// Each step adds the sums of twice as many elements, so that a dimension takes as many steps as its size has bits.
 pub(super) fn cum_sum(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
-    let rank = n.ty(data).rank();
-    let axis = n.axis(n.number(1)? as i64, rank)?;
-    let size = n.shape(data)?[axis];
+    let shape = n.shape(data)?;
+    let axis = n.axis(n.number(1)? as i64, shape.len())?;
+    let size = shape[axis];
     let (exclusive, reverse) = (n.int("exclusive").unwrap_or(0) != 0, n.int("reverse").unwrap_or(0) != 0);
-    if n.ty(data).dtype != DType::F32 {
-        return integer_sums(n, data, axis, exclusive, reverse);
-    }
-    let counts = |i: usize| {
-        let (o, t) = if reverse { (size - 1 - i / size, size - 1 - i % size) } else { (i / size, i % size) };
-        f32::from(if exclusive { t < o } else { t <= o })
-    };
-    let index = n.table("index", &[size, size], |i| (i % size) as i32)?;
-    let weight = n.table("weight", &[size, size], counts)?;
-    let v = n.node("", Resample { axis }, &[data, index, weight])?;
-    n.output(v)
-}
-
-/// Each step adds the sums of twice as many elements, so that a dimension takes as many steps as its size has bits.
-fn integer_sums(n: &mut NodeContext, data: ValueId, axis: usize, exclusive: bool, reverse: bool) -> Result<(), Reason> {
-    let size = n.shape(data)?[axis];
     let mut v = if exclusive && size > 0 { delayed(n, data, axis, 1, reverse)? } else { data };
     let mut by = 1;
     while by < size {
