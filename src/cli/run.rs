@@ -53,8 +53,8 @@ pub struct Run {
     #[arg(long, value_name = "FILE")]
     class_names: Option<PathBuf>,
     /// How many of the likeliest classes are printed
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    top: usize,
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    top: u32,
     /// Right answers, a .npy file of whole numbers; prints the accuracy
     #[arg(long, value_name = "FILE.npy")]
     labels: Option<PathBuf>,

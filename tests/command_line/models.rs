@@ -140,10 +140,9 @@ fn inputs_that_do_not_fit_are_named() {
         "input input (f32 1x1x28x28) is missing; give it with --input input=FILE, or --input random for made-up data",
     );
     run(&["--input", &format!("image={}", digits())], "the model has no input image; it has input");
-    run(
-        &["--input", &carried("digits/labels.npy")],
-        "input input is i64 32, the model takes f32 1x1x28x28, or a multiple of its first axis",
-    );
+    let labels = carried("digits/labels.npy");
+    let takes = "input input is i64 32, the model takes f32 1x1x28x28, or a multiple of its first axis";
+    run(&["--input", &labels], &format!("{labels}: {takes}"));
     run(&["--input", "no.npy"], "cannot read no.npy: No such file or directory (os error 2)");
     std::fs::write(dir.path().join("text.npy"), "1 2 3").unwrap();
     run(
@@ -153,12 +152,15 @@ fn inputs_that_do_not_fit_are_named() {
     );
     run(
         &["--input", &digits(), "--labels", &digits()],
-        "25088 labels given for 32 answers; the labels' file must have one whole number for each",
+        &format!(
+            "{}: 25088 labels given for 32 answers; the labels' file must have one whole number for each",
+            digits()
+        ),
     );
     run(&["--step", "--input", &digits()], "--step is for programs, and l.twa is a model");
     let bad = |name: &str, labels: &Tensor, message: &str| {
         tilewright_runtime::npy::write(&dir.path().join(name), labels).unwrap();
-        run(&["--input", &digits(), "--labels", name], message);
+        run(&["--input", &digits(), "--labels", name], &format!("{name}: {message}"));
     };
     bad(
         "float.npy",

@@ -164,7 +164,7 @@ fn what_does_not_fit_is_named_and_nothing_is_written() {
     refused(
         path,
         &["quantize", &model, "--calibrate", &good, "-o", "q.onnx", "--method", "percentile", "--percentile", "50"],
-        "attribute `percentile` must be above 50 and at most 100",
+        "--percentile: attribute `percentile` must be above 50 and at most 100",
     );
     assert!(!path.join("q.onnx").exists() && !path.join("no").exists());
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use tilewright::inference::{self, Scaling};
 use tilewright::picture::{self, Preprocess};
 use tilewright::zoo::{Entry, Sample};
@@ -17,10 +17,13 @@ enum Content {
 }
 
 /// What is given, read but not yet prepared.
+#[derive(Default)]
 pub struct Given {
     list: Vec<(Option<String>, Content)>,
     /// Names of inputs that the arguments say, beside those in files.
     asked: Vec<String>,
+    /// Names of the arrays' files.
+    arrays: Vec<String>,
     /// Names of the pictures' files.
     pub pictures: Vec<String>,
     /// Whether it is a sample of the zoo.
@@ -35,8 +38,7 @@ const MADE_UP: &str = "random";
 impl Given {
     /// Reads the files of `[NAME=]FILE` arguments, one of which may be `random`; without any, the sample of a network of the zoo.
     pub fn read(arguments: &[String], entry: Option<&Entry>) -> Result<Given> {
-        let mut given =
-            Given { list: Vec::new(), asked: Vec::new(), pictures: Vec::new(), sample: false, made_up: false };
+        let mut given = Given::default();
         for argument in arguments {
             if argument == MADE_UP {
                 given.made_up = true;
@@ -54,6 +56,7 @@ impl Given {
             }
             picture::check_format(Path::new(path))?;
             let mut found = npy::read_any(Path::new(path))?;
+            given.arrays.push(path.to_string());
             if let Some(name) = name {
                 if found.len() != 1 {
                     bail!("{path} has {} arrays, where input {name} takes one", found.len());
@@ -142,7 +145,11 @@ impl Given {
         let bytes = arrays.iter().any(|(_, t)| t.dtype == DType::U8) && model.iter().any(|v| v.dtype == DType::F32);
         let scaling = if bytes { scaling(preprocess, about)? } else { Scaling::NONE };
         let rest = self.made_up.then(|| inference::made_up(model));
-        Ok(inference::arrange(model, arrays, rest, scaling)?)
+        let arranged = inference::arrange(model, arrays, rest, scaling);
+        if self.arrays.is_empty() {
+            return Ok(arranged?);
+        }
+        arranged.with_context(|| self.arrays.join(", "))
     }
 }
 

@@ -33,7 +33,7 @@ struct Times {
 pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let given = Given::read(&args.input, args.file.entry())?;
     given.check(args.preprocess.as_ref())?;
-    let labels = args.labels.as_deref().map(npy::read).transpose()?;
+    let labels = args.labels.as_deref().map(|path| npy::read(path).map(|labels| (path, labels))).transpose()?;
     let started = Instant::now();
     let (artifact, mut config, mut times) = if Artifact::is_one(bytes) {
         let artifact = Artifact::decode(args.file.display(), bytes)?;
@@ -63,7 +63,9 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let preprocess = args.file.preprocess(args.preprocess.as_ref());
     let runs = given.runs(&model, &artifact.manifest.about, &preprocess)?;
     let first = artifact.manifest.outputs.first().map(|id| &artifact.manifest.values[id.0 as usize]);
-    let labels = labels.map(|labels| Labels::check(&labels, first, runs.len())).transpose()?;
+    let labels = labels
+        .map(|(path, labels)| Labels::check(&labels, first, runs.len()).with_context(|| path.display().to_string()));
+    let labels = labels.transpose()?;
     let names = Names::of(args.class_names.as_deref(), &artifact.manifest)?;
     let files = args.output_dir.as_deref().map(|dir| OutputFiles::plan(dir, &artifact.manifest)).transpose()?;
     let mut dump = match &args.dump_tensors {
@@ -104,7 +106,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let files = files.map(|files| files.write(&results.outputs)).transpose()?.unwrap_or_default();
     let mut report = json(args, &config, session.artifact(), &results, &times, accuracy, &files);
     if let (Some(names), Some(output)) = (names, results.outputs.first()) {
-        report["answers"] = names.json(&names.answers(output, &session.artifact().manifest, args.top));
+        report["answers"] = names.json(&names.answers(output, &session.artifact().manifest, args.top as usize));
     }
     let expected = args.file.entry().filter(|_| sample).map(|entry| entry.expected.compare(&results.outputs));
     let expected = expected.transpose().map_err(anyhow::Error::msg)?;
