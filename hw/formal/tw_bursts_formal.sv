@@ -85,6 +85,7 @@ module tw_bursts_formal #(
       if (busy_q) begin
         Left_I: assert (next_q < end_q && (AddrW+1)'(u_dut.beats_q) == end_q - next_q && end_q <= (AddrW+1)'(1) << (AddrW - Log));
         Last_I: assert (u_dut.last_q == last_q);
+        Ends_I: assert (u_dut.ends_q == (burst_end == end_q));
       end
       Pages_C: cover (burst_valid && end_q - next_q > (AddrW+1)'(3 * MaxBeats) && burst_first_byte[AddrW:PageLog] != '0);
       Cut_C: cover (take_burst && burst_last_byte[PageLog-1:0] == '1 && burst_end != end_q && 32'(burst_beats) < MaxBeats);

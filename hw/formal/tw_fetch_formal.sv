@@ -66,7 +66,9 @@ module tw_fetch_formal (
     // A command starts when the one before has ended, and its stream is aligned to instructions.
     assume (!start_i || (done && quiet && !stop_i && stream_addr_i[4:0] == '0));
     // What tw_bursts_formal proves.
-    if (u_dut.burst_valid) assume (u_dut.burst_beats != '0 && 32'(u_dut.burst_beats) <= tw_cfg_pkg::FetchBurstBeats);
+    if (u_dut.burst_valid) assume (u_dut.burst_beats != '0 && 32'(u_dut.burst_beats) <= tw_cfg_pkg::FetchBurstBeats
+                                   && 40'(u_dut.burst_beats) <= 40'(u_dut.gen_bursts.u_bursts.beats_q)
+                                   && u_dut.gen_bursts.u_bursts.ends_q == (40'(u_dut.burst_beats) == 40'(u_dut.gen_bursts.u_bursts.beats_q)));
     if (rst_ni) begin
       Reserved_A: assert (32'(owed) + 32'(u_dut.u_beats.count_q) <= Buffer);
       OneQueue_A: assert ((push & (push - 4'd1)) == '0 && (push & full_i) == '0 && (!stop_i || push == '0));

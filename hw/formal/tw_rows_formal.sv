@@ -42,7 +42,7 @@ module tw_rows_formal #(
   localparam int unsigned PosW = 33;
 
   logic        valid, pad, last, active, done, trap_limit, trap_range;
-  logic [31:0] pos;
+  logic [tw_cfg_pkg::PosW-1:0] pos;
   logic [OffsetBits-1:0] addr;
   logic [tw_cfg_pkg::RowBytesW-1:0] row_bytes;
 
@@ -198,8 +198,8 @@ module tw_rows_formal #(
       end
       if (busy_q) begin
         // For the proofs by induction.
-        Fields_I: assert (u_dut.mem_q == mem_q && mem_q == Mem && u_dut.base_q == base_q && u_dut.limit_q == limit_q
-                          && u_dut.row_bytes_q == bytes_q && bytes_q != '0 && u_dut.pack_q == pack_q
+        Fields_I: assert (mem_q == Mem && u_dut.base_q == base_q
+                          && u_dut.row_bytes_q == tw_cfg_pkg::RowBytesW'(bytes_q) && bytes_q != '0 && u_dut.pack_q == pack_q
                           && u_dut.row_stride_q == row_stride_q && u_dut.plane_stride_q == plane_stride_q
                           && PosW'(u_dut.pack_row_q) == pack_row_q && PosW'(u_dut.pack_plane_q) == pack_plane_q);
         Ends_I: assert (12'(u_dut.y_before_q) == y_before_q && 12'(u_dut.rows_q) == rows_q && y_before_q + rows_q + 12'(u_dut.y_after_q) == y_all_q
@@ -219,7 +219,10 @@ module tw_rows_formal #(
         Counts_I: assert (y_q < y_all_q && z_q < z_all_q && y_before_q <= 12'd63 && z_before_q <= 12'd63 && rows_q <= 12'd2047
                           && planes_q <= 12'd2047 && y_all_q <= 12'd2173 && z_all_q <= 12'd2173
                           && rows_q != '0 && planes_q != '0 && y_all_q >= y_before_q + rows_q && z_all_q >= z_before_q + planes_q);
-        Pads_I: assert (u_dut.pads_q == pads_q);
+        Limit_I: assert (u_dut.outside_q == (OffsetBits+1)'(limit_q) - (OffsetBits+1)'(bytes_q) + 1'b1);
+        Long_I: assert (u_dut.long_q == ((17'(bytes_q) >> tw_cfg_pkg::RowBytesW) != '0));
+        Most_I: assert (u_dut.long_q || PosW'(u_dut.most_q) == memory_bytes(Mem) - span);
+        Span_I: assert (u_dut.long_q || u_dut.most_q < 0 || PosW'(u_dut.span_q) == span);
         Offsets_I: assert (u_dut.row_off_q == row_at_q && u_dut.plane_off_q == plane_at_q);
         Places_I: assert (PosW'(u_dut.pos_q) == row_pos_q && (!pack_q || PosW'(u_dut.plane_pos_q) == plane_pos_q));
         Inside_I: assert (!pack_q || (y_q == '0 ? plane_pos_q == row_pos_q : plane_pos_q <= memory_bytes(Mem)));

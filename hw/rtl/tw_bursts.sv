@@ -29,51 +29,57 @@ module tw_bursts #(
   localparam logic [7:0]  LastByte = 8'(BusBytes - 1);
   localparam int unsigned BeatsW = BytesW + 1 > BurstW ? BytesW + 1 : BurstW;
 
-  logic              valid_q, last_q;
-  logic [AddrW-1:0]  addr_q;
-  logic [BeatsW-1:0] beats_q;
-  logic [BurstW-1:0] page, beats;
+  logic              valid_q, last_q, ends_q, enters, goes_on;
+  logic [AddrW-1:0]  addr_q, addr;
+  logic [BeatsW-1:0] beats_q, rest;
+  logic [BurstW-1:0] now_q, page;
   logic [BytesW:0]   total;
-  logic              ends;
 
   // Beats of a row: from its first byte's beat to its last byte's.
   always_comb begin
     total = '0;
     if (row_valid_i) total = (BytesW+1)'(row_bytes_i) + (BytesW+1)'(row_addr_i[Log-1:0]) + (BytesW+1)'(LastByte);
   end
+  // The burst after this one: how much of the row is left then, and how much of the page. It is worked out ahead, as all who
+  // grant it look at its length.
+  assign enters  = row_valid_i && row_ready_o;
+  assign goes_on = valid_q && !ends_q;
   always_comb begin
-    beats = '0;
+    addr = '0;
+    rest = '0;
     page = BurstW'(MaxBeats);
-    if (valid_q) begin
-      // Only in the page's last stretch of a longest burst is the page's end the nearer one.
-      if ((addr_q[PageLog-1:0] >> BurstLog) == PageLog'((tw_isa_pkg::PageBytes - 1) >> BurstLog)) begin
-        page = BurstW'(MaxBeats) - BurstW'((addr_q[PageLog-1:0] >> Log) & PageLog'(MaxBeats - 1));
-      end
-      beats = beats_q < BeatsW'(page) ? BurstW'(beats_q) : page;
+    if (goes_on) begin
+      addr = addr_q + (AddrW'(now_q) << Log);
+      rest = beats_q - BeatsW'(now_q);
+    end else if (row_valid_i) begin
+      addr = {row_addr_i[AddrW-1:Log], Log'(0)};
+      rest = BeatsW'(total >> Log);
+    end
+    // Only in the page's last stretch of a longest burst is the page's end the nearer one.
+    if ((addr[PageLog-1:0] >> BurstLog) == PageLog'((tw_isa_pkg::PageBytes - 1) >> BurstLog)) begin
+      page = BurstW'(MaxBeats) - BurstW'((addr[PageLog-1:0] >> Log) & PageLog'(MaxBeats - 1));
     end
   end
-  assign ends = BeatsW'(beats) == beats_q;
   assign burst_valid_o = valid_q;
   assign burst_addr_o  = addr_q;
-  assign burst_beats_o = 9'(beats);
-  assign burst_last_o  = last_q && ends;
-  assign row_ready_o   = !valid_q || (burst_take_i && ends);
+  assign burst_beats_o = 9'(now_q);
+  assign burst_last_o  = last_q && ends_q;
+  assign row_ready_o   = !valid_q || (burst_take_i && ends_q);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) valid_q <= 1'b0;
-    else if (row_valid_i && row_ready_o) valid_q <= 1'b1;
-    else if (burst_take_i && ends) valid_q <= 1'b0;
+    else if (enters) valid_q <= 1'b1;
+    else if (burst_take_i && ends_q) valid_q <= 1'b0;
   end
 
   always_ff @(posedge clk_i) begin
-    if (row_valid_i && row_ready_o) begin
-      addr_q  <= {row_addr_i[AddrW-1:Log], Log'(0)};
-      beats_q <= BeatsW'(total >> Log);
-      last_q  <= row_last_i;
-    end else if (burst_take_i) begin
-      addr_q  <= addr_q + (AddrW'(beats) << Log);
-      beats_q <= beats_q - BeatsW'(beats);
+    if (enters || (burst_take_i && goes_on)) begin
+      addr_q  <= addr;
+      beats_q <= rest;
+      now_q   <= rest < BeatsW'(page) ? BurstW'(rest) : page;
+      ends_q  <= rest <= BeatsW'(page);
     end
+    if (enters) last_q <= row_last_i;
   end
 
   `TW_ASSERT(InPage_A, !burst_valid_o || (32'(burst_addr_o[PageLog-1:0]) + (32'(burst_beats_o) << Log) <= tw_isa_pkg::PageBytes))

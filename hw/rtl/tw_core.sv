@@ -84,8 +84,7 @@ module tw_core (
     .load_base_i(load_base), .load_base_addr_o(load_base_addr), .load_base_limit_o(load_base_limit),
     .store_base_i(store_base), .store_base_addr_o(store_base_addr), .store_base_limit_o(store_base_limit), .start_o(cmd_start), .stream_addr_o(stream_addr),
     .stream_insns_o(stream_insns), .running_o(running), .finished_i(finished), .unit_rst_no(unit_rst_n), .stop_o(stop),
-    .quiet_i(quiet), .trap_i(traps), .trap_cause_i(causes), .trap_ordinal_i(ordinals), .retire_i({|(q_push & {4{q_last}}), retire}),
-    .fetched_i(f_ordinal), .retired_o(retired), .states_i(states)
+    .quiet_i(quiet), .trap_i(traps), .trap_cause_i(causes), .trap_ordinal_i(ordinals), .retire_i(retire), .fetched_i(f_ordinal), .retired_o(retired), .states_i(states)
   );
 
   // Tokens and ordinals begin anew with each command.

@@ -54,6 +54,12 @@ module tw_load (
   localparam int unsigned BytesW = tw_cfg_pkg::RowBytesW;
   localparam bit Pack = tw_cfg_pkg::DmaPack != 0;
   localparam bit Pad = tw_cfg_pkg::DmaPad != 0;
+  // Param is read by entries of nine rows, each an entry to loads: places there count sixteen for nine.
+  localparam bit          Nines = tw_cfg_pkg::VectorSerial == 0;
+  // Places are bytes or entries; where a row of param begins in them.
+  localparam int unsigned PlaceW = PosW + 1;
+  localparam int unsigned ParamLog = $clog2(tw_cfg_pkg::ParamEntryBytes);
+  localparam int unsigned RowLog = Pack ? ParamLog : 0;
   // Pads of a row, in entries or packed bytes.
   localparam int unsigned PadsW = Pack ? 17 : PosW;
 
@@ -72,7 +78,7 @@ module tw_load (
     logic              first;
     logic              last;
     logic              pad;
-    logic [PosW-1:0]   pos;
+    logic [PlaceW-1:0] place;
     logic [BusLog-1:0] src;
   } row_t;
 
@@ -85,6 +91,7 @@ module tw_load (
   // Instructions: the walk of the next may begin when the last row of the one before is handed on.
   logic     rows_active, rows_valid, rows_ready, rows_pad, rows_last, rows_done, trap_limit, trap_range, start;
   logic [PosW-1:0] rows_pos;
+  logic [PlaceW-1:0] rows_place;
   logic [OffsetBits-1:0] rows_addr;
   logic [BytesW-1:0] rows_bytes;
   logic     ctx_empty, ctx_full, row_empty, row_full, req_empty, req_full, req_ready;
@@ -106,7 +113,7 @@ module tw_load (
   assign ctx_in.fill      = `TW_FIELD(load, fill, head);
   assign ctx_in.push      = insn_push_i;
 
-  tw_rows u_rows (
+  tw_rows #(.BodyW(tw_cfg_pkg::LoadBodyW)) u_rows (
     .clk_i, .rst_ni, .stop_i, .start_i(start), .mem_i(ctx_in.mem), .base_addr_i, .base_limit_i,
     .offset_i(`TW_FIELD(load, offset, head)), .entry_i(`TW_FIELD(load, entry, head)),
     .row_bytes_i(`TW_FIELD(load, row_bytes, head)), .rows_i(`TW_FIELD(load, rows, head)), .planes_i(`TW_FIELD(load, planes, head)),
@@ -126,8 +133,30 @@ module tw_load (
   assign row_in.first = first_q;
   assign row_in.last  = rows_last;
   assign row_in.pad   = rows_pad;
-  assign row_in.pos   = rows_pos;
+  assign row_in.place = rows_place;
   assign row_in.src   = rows_addr[BusLog-1:0];
+
+  // A row of param is divided by a reciprocal rounded up, of just as many bits as are exact for all of the memory's.
+  localparam int unsigned RowsShift = 4 + $clog2(tw_cfg_pkg::ParamEntries);
+  localparam int unsigned RowsReciprocal = ((1 << RowsShift) + tw_isa_pkg::ParamRows - 1) / tw_isa_pkg::ParamRows;
+  localparam int unsigned FirstW = PlaceW - RowLog;
+  logic [FirstW-1:0] rows_row, rows_entry, rows_split;
+  logic              rows_nines_q;
+  always_comb begin
+    rows_place = PlaceW'(rows_pos);
+    rows_row = '0;
+    rows_entry = '0;
+    rows_split = '0;
+    if (rows_valid && rows_nines_q) begin
+      rows_row = FirstW'(PlaceW'(rows_pos) >> RowLog);
+      rows_entry = FirstW'((52'(rows_row) * 52'(RowsReciprocal)) >> RowsShift);
+      rows_split = FirstW'(rows_entry << 4) + rows_row - FirstW'(rows_entry * tw_isa_pkg::ParamRows);
+      rows_place = PlaceW'(rows_split) << RowLog;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (start) rows_nines_q <= Nines && ctx_in.mem == tw_isa_pkg::MemParam;
+  end
 
   always_ff @(posedge clk_i) begin
     if (start) first_q <= 1'b1;
@@ -245,8 +274,9 @@ module tw_load (
       round = PadsW'((17'(ctx.row_bytes) + 17'((32'd1 << head_log) - 32'd1)) >> head_log);
       pads_first = PadsW'(ctx.x_before);
       if (row_head.pad) pads_first = PadsW'(ctx.x_before) + PadsW'(ctx.x_after) + (ctx.pack ? PadsW'(ctx.row_bytes) : round);
-      seg_first = Pad && pads_first != '0 ? SegBefore : SegData;
-      if (Pack && ctx.pack) data_place = BusLog'((32'(row_head.pos) + 32'(ctx.x_before)) & ((32'd1 << head_chunk_log) - 32'd1));
+      // A pad row has a pad at least.
+      seg_first = Pad && (row_head.pad || ctx.x_before != '0) ? SegBefore : SegData;
+      if (Pack && ctx.pack) data_place = BusLog'((32'(row_head.place) + 32'(ctx.x_before)) & ((32'd1 << head_chunk_log) - 32'd1));
     end
   end
 
@@ -300,72 +330,80 @@ module tw_load (
     end
   end
 
+  // Where the next write goes.
+  localparam int unsigned ParamChunkLog = ParamLog > BusLog ? ParamLog - BusLog : 0;
+  logic [PlaceW-1:0] place_q, place_step, place_d;
+  logic              nines;
+  assign nines = Nines && ctx_q.mem == tw_isa_pkg::MemParam;
+  always_comb begin
+    place_d = place_step;
+    if (nines && place_step[RowLog +: 4] == 4'(tw_isa_pkg::ParamRows)) begin
+      place_d[RowLog +: 4] = '0;
+      place_d[PlaceW-1:RowLog+4] = place_q[PlaceW-1:RowLog+4] + 1'b1;
+    end
+  end
+
   // The place of the next write: entry, and chunk of the entry.
-  logic [31:0] write_entry, write_chunk;
+  logic [PlaceW-1:0] write_entry, write_chunk;
   if (Pack) begin : gen_bytes
-    logic [31:0] pos_q;
-    assign in_chunk = (BusLog+1)'(pos_q[BusLog:0]) & (chunk_size - 1'b1);
+    assign in_chunk = (BusLog+1)'(place_q[BusLog:0]) & (chunk_size - 1'b1);
+    always_comb begin
+      place_step = place_q;
+      if (pad_step) place_step = place_q + (ctx_q.pack ? PlaceW'(pad_count) : PlaceW'(1) << log);
+      // Pads that follow begin with a new entry, or with pack at the next byte.
+      else if (data_step && re_end && !ctx_q.pack) place_step = ((place_q >> log) + 1'b1) << log;
+      else if (data_step) place_step = place_q + PlaceW'(re_count);
+    end
     always_ff @(posedge clk_i) begin
-      if (row_take) begin
-        pos_q <= row_head.pos;
-      end else if (pad_step) begin
-        pos_q <= pos_q + (ctx_q.pack ? 32'(pad_count) : 32'd1 << log);
-      end else if (data_step) begin
-        // Pads that follow begin with a new entry, or with pack at the next byte.
-        if (re_end && !ctx_q.pack) pos_q <= ((pos_q >> log) + 32'd1) << log;
-        else pos_q <= pos_q + 32'(re_count);
-      end
+      if (row_take) place_q <= row_head.place;
+      else if (pad_step || data_step) place_q <= place_d;
     end
     always_comb begin
       write_entry = '0;
       write_chunk = '0;
-      if (pad_step || data_step) begin
-        write_entry = pos_q >> log;
-        write_chunk = (pos_q & ((32'd1 << log) - 32'd1)) >> chunk_log;
+      if (seg_q != SegNone) begin
+        write_entry = place_q >> log;
+        write_chunk = (place_q & ((PlaceW'(1) << log) - 1'b1)) >> chunk_log;
       end
     end
   end else begin : gen_entries
     // An entry's data begin with its first byte: chunks are filled one after the other.
-    logic [PosW-1:0] entry_q;
     logic [tw_cfg_pkg::ChunkW-1:0] chunk_q;
     logic            chunk_end, entry_end;
-    assign in_chunk  = '0;
-    assign chunk_end = data_step && (re_full || re_end);
-    assign entry_end = pad_step || (data_step && re_end) || (chunk_end && 32'(chunk_q) == (32'd1 << (log - chunk_log)) - 32'd1);
+    assign in_chunk   = '0;
+    assign chunk_end  = data_step && (re_full || re_end);
+    assign entry_end  = pad_step || (data_step && re_end) || (chunk_end && 32'(chunk_q) == (32'd1 << (log - chunk_log)) - 32'd1);
+    assign place_step = place_q + 1'b1;
     always_ff @(posedge clk_i) begin
-      if (row_take) entry_q <= row_head.pos;
-      else if (entry_end) entry_q <= entry_q + 1'b1;
+      if (row_take) place_q <= row_head.place;
+      else if (entry_end) place_q <= place_d;
       if (row_take || entry_end) chunk_q <= '0;
       else if (chunk_end) chunk_q <= chunk_q + 1'b1;
     end
-    assign write_entry = 32'(entry_q);
-    assign write_chunk = 32'(chunk_q);
+    assign write_entry = place_q;
+    assign write_chunk = PlaceW'(chunk_q);
   end
-
-  // Divides by the rows of a param entry, where param is read by entries: a reciprocal rounded up, of just as many bits as are exact for all rows.
-  localparam int unsigned RowsShift = 4 + $clog2(tw_cfg_pkg::ParamEntries);
-  localparam int unsigned RowsReciprocal = ((1 << RowsShift) + tw_isa_pkg::ParamRows - 1) / tw_isa_pkg::ParamRows;
 
   // Writes leave through registers.
   logic [6:0]  we_d;
-  logic [31:0] entry_d, param_entry, chunk_d;
+  logic [PlaceW-1:0] entry_d, chunk_d;
   logic [BusLog:0] end_byte;
   always_comb begin
     we_d = '0;
-    param_entry = '0;
     entry_d = '0;
     chunk_d = '0;
     end_byte = '0;
     below_end = '0;
-    if (pad_step || data_step) begin
-      we_d[ctx_q.mem] = 1'b1;
+    if (pad_step || data_step) we_d[ctx_q.mem] = 1'b1;
+    if (seg_q != SegNone) begin
       entry_d = write_entry;
       chunk_d = write_chunk;
-      if (tw_cfg_pkg::VectorSerial == 0 && ctx_q.mem == tw_isa_pkg::MemParam) begin
-        param_entry = 32'((52'(write_entry) * 52'(RowsReciprocal)) >> RowsShift);
-        entry_d = param_entry;
-        chunk_d = ((write_entry - param_entry * tw_isa_pkg::ParamRows) << (log - chunk_log)) + write_chunk;
+      if (nines) begin
+        entry_d = place_q >> (RowLog + 4);
+        chunk_d = (PlaceW'(place_q[RowLog +: 4]) << ParamChunkLog) + write_chunk;
       end
+    end
+    if (pad_step || data_step) begin
       // Bytes from here on in the chunk take part in a fill.
       if (ctx_q.pack) begin
         end_byte = in_chunk + (pad_step ? pad_count : re_count);

@@ -30,8 +30,8 @@ module tw_regs (
   input  logic [19:0] trap_cause_i,
   // The low bits of the trapping instructions' ordinals.
   input  logic [5*tw_cfg_pkg::FlightW-1:0] trap_ordinal_i,
-  // By unit, an instruction retires; fetch hands one out, after so many.
-  input  logic [4:0]  retire_i,
+  // By unit, an instruction retires; so many were handed out.
+  input  logic [3:0]  retire_i,
   input  logic [tw_cfg_pkg::CountW-1:0] fetched_i,
   // Retired instructions of the command, by unit.
   output logic [4*tw_cfg_pkg::CountW-1:0] retired_o,
@@ -161,13 +161,22 @@ module tw_regs (
     .count_o(ring_count)
   );
 
-  logic       any_trap;
-  logic [2:0] first_trap;
+  // Units stop in the cycle after a trap's; which it was, and what it says, is settled then, from what was seen.
+  logic [4:0]           traps_q;
+  logic [19:0]          causes_q;
+  logic [5*FlightW-1:0] ordinals_q;
+  logic                 any_trap, settle_q;
+  logic [2:0]           first_trap;
+  assign any_trap = |trap_i;
+  always_ff @(posedge clk_i) begin
+    traps_q    <= trap_i;
+    causes_q   <= trap_cause_i;
+    ordinals_q <= trap_ordinal_i;
+  end
   always_comb begin
-    any_trap = |trap_i;
     first_trap = '0;
     for (int unsigned u = 0; u < 5; u++) begin
-      if (trap_i[4 - u]) first_trap = 3'(4 - u);
+      if (traps_q[4 - u]) first_trap = 3'(4 - u);
     end
   end
 
@@ -182,8 +191,11 @@ module tw_regs (
       completion_q <= '0;
       trap_cause_q <= '0;
       cycle_q      <= '0;
+      settle_q     <= 1'b0;
     end else begin
       unit_rst_q <= 1'b1;
+      settle_q   <= counting && any_trap;
+      if (settle_q) trap_cause_q <= causes_q[32'(first_trap)*4 +: 4];
       if (write && reg_addr_i == tw_isa_pkg::RegControl) begin
         irq_enable_q <= reg_wdata_i[1];
         if (reg_wdata_i[0]) reset_q <= 1'b1;
@@ -194,8 +206,7 @@ module tw_regs (
         running_q <= 1'b1;
         cycle_q   <= CycleW'(1);
       end else if (counting && any_trap) begin
-        trapped_q    <= 1'b1;
-        trap_cause_q <= trap_cause_i[32'(first_trap)*4 +: 4];
+        trapped_q <= 1'b1;
       end else if (running_q && trapped_q && quiet_i) begin
         running_q <= 1'b0;
         irq_q     <= 1'b1;
@@ -222,10 +233,9 @@ module tw_regs (
   assign done_counts = {fetched_i, retired_o};
 
   always_ff @(posedge clk_i) begin
-    if (counting && any_trap) begin
+    if (settle_q) begin
       trap_unit_q  <= first_trap;
-      trap_ahead_q <= trap_ordinal_i[32'(first_trap)*FlightW +: FlightW] - FlightW'(done_counts[32'(first_trap)*CountW +: CountW])
-                      - FlightW'(retire_i[first_trap]);
+      trap_ahead_q <= ordinals_q[32'(first_trap)*FlightW +: FlightW] - FlightW'(done_counts[32'(first_trap)*CountW +: CountW]);
     end
   end
 

@@ -1,6 +1,9 @@
 // Walks the rows of a load or store: checks each and hands it on, one a cycle. The limit is checked before the memory's
 // range, and nothing follows a row that fails. Places are bytes where rows can be packed, else entries.
-module tw_rows (
+module tw_rows #(
+  // Bits of the unit's instructions behind their header.
+  parameter int unsigned BodyW = 256
+) (
   input  logic        clk_i,
   input  logic        rst_ni,
   input  logic        stop_i,
@@ -72,20 +75,16 @@ module tw_rows (
   endfunction
 
   // The instruction: kept here, or where lean by its queue.
-  logic [2:0]  mem_q;
-  logic [OffsetBits-1:0] base_q, limit_q;
-  logic [15:0] row_bytes_q;
+  logic [OffsetBits-1:0] base_q;
+  logic [RowBytesW-1:0] row_bytes_q;
   logic [10:0] rows_q, planes_q;
   logic [5:0]  y_before_q, y_after_q, z_before_q, z_after_q;
   logic [StrideBits-1:0] row_stride_q, plane_stride_q;
-  logic [8:0]  pads_q;
   logic        pack_q;
   logic [PosW-1:0] pack_row_q, pack_plane_q;
   if (tw_cfg_pkg::Lean != 0) begin : gen_kept
-    assign mem_q          = mem_i;
     assign base_q         = base_addr_i;
-    assign limit_q        = base_limit_i;
-    assign row_bytes_q    = row_bytes_i;
+    assign row_bytes_q    = RowBytesW'(row_bytes_i);
     assign rows_q         = rows_i;
     assign planes_q       = planes_i;
     assign y_before_q     = y_before_i;
@@ -94,17 +93,14 @@ module tw_rows (
     assign z_after_q      = z_after_i;
     assign row_stride_q   = row_stride_i;
     assign plane_stride_q = plane_stride_i;
-    assign pads_q         = 9'(x_before_i) + 9'(x_after_i);
     assign pack_q         = Pack && pack_i;
     assign pack_row_q     = PosW'(pack_row_stride_i);
     assign pack_plane_q   = PosW'(pack_plane_stride_i);
   end else begin : gen_copied
     always_ff @(posedge clk_i) begin
       if (start_i) begin
-        mem_q          <= mem_i;
         base_q         <= base_addr_i;
-        limit_q        <= base_limit_i;
-        row_bytes_q    <= row_bytes_i;
+        row_bytes_q    <= RowBytesW'(row_bytes_i);
         rows_q         <= rows_i;
         planes_q       <= planes_i;
         y_before_q     <= y_before_i;
@@ -113,11 +109,50 @@ module tw_rows (
         z_after_q      <= z_after_i;
         row_stride_q   <= row_stride_i;
         plane_stride_q <= plane_stride_i;
-        pads_q         <= 9'(x_before_i) + 9'(x_after_i);
         pack_q         <= Pack && pack_i;
         pack_row_q     <= PosW'(pack_row_stride_i);
         pack_plane_q   <= PosW'(pack_plane_stride_i);
       end
+    end
+  end
+
+  // What rows are checked against, worked out at the start: the places that a row takes in the memory, whole entries or
+  // where packed exactly its bytes; the last place where it may begin; and the first offset where its last byte is outside
+  // the limit, which also holds where it wraps. Both are below zero where no row fits.
+  logic [4:0]             log;
+  logic [RowBytesW:0]     round;
+  logic [EndW-1:0]        span;
+  logic [PosW-1:0]        span_q;
+  logic signed [EndW:0]   most_q;
+  logic signed [OffsetBits:0] outside_q;
+  logic                   long_q;
+  always_comb begin
+    log = '0;
+    round = '0;
+    span = '0;
+    if (start_i) begin
+      log = tw_cfg_pkg::EntryLogs[32'(mem_i)*5 +: 5];
+      round = (RowBytesW+1)'(((RowBytesW+1)'(RowBytesW'(row_bytes_i)) + (RowBytesW+1)'((32'd1 << log) - 32'd1)) >> log);
+      if (Pack && pack_i) span = EndW'(RowBytesW'(row_bytes_i)) + EndW'(x_before_i) + EndW'(x_after_i);
+      else if (Pack) span = (EndW'(round) + EndW'(x_before_i) + EndW'(x_after_i)) << log;
+      else span = EndW'(round) + EndW'(x_before_i) + EndW'(x_after_i);
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (start_i) begin
+      span_q    <= PosW'(span);
+      most_q    <= (EndW+1)'(mem_size(mem_i)) - (EndW+1)'(span);
+      long_q    <= (17'(row_bytes_i) >> RowBytesW) != '0;
+    end
+  end
+  logic [OffsetBits:0] outside;
+  assign outside = (OffsetBits+1)'(base_limit_i) - (OffsetBits+1)'(row_bytes_i) + 1'b1;
+  // Where lean, the limit comes out of a memory the cycle after its register's number stands at the head.
+  if (tw_cfg_pkg::Lean != 0 && BodyW + 16 <= tw_cfg_pkg::InsnWordBits) begin : gen_late
+    assign outside_q = outside;
+  end else begin : gen_in_time
+    always_ff @(posedge clk_i) begin
+      if (start_i) outside_q <= outside;
     end
   end
 
@@ -126,12 +161,9 @@ module tw_rows (
   logic        active_q;
   part_e       y_part_q, z_part_q;
   logic [10:0] y_q, z_q, y_count, z_count;
-  logic [OffsetBits-1:0] row_off_q, plane_off_q, last_byte;
-  logic [PosW-1:0] pos_q, plane_pos_q, start_pos;
-  logic [4:0]  log;
-  logic [RowBytesW:0] round;
-  logic [EndW-1:0] span, past;
-  logic        y_data, z_data, y_past, z_past, last_y, last_z, limit_bad, range_bad, wraps, take;
+  logic [OffsetBits-1:0] row_off_q, plane_off_q;
+  logic [PosW-1:0] pos_q, plane_pos_q, start_pos, past;
+  logic        y_data, z_data, y_past, z_past, last_y, last_z, limit_bad, range_bad, take;
 
   // Rows or planes of a part.
   function automatic logic [10:0] part_size(
@@ -146,9 +178,6 @@ module tw_rows (
 
   // Nothing is computed while nothing is walked.
   always_comb begin
-    log = '0;
-    round = '0;
-    span = '0;
     past = '0;
     y_data = 1'b0;
     z_data = 1'b0;
@@ -158,17 +187,9 @@ module tw_rows (
     z_past = 1'b0;
     last_y = 1'b0;
     last_z = 1'b0;
-    last_byte = '0;
-    wraps = 1'b0;
     limit_bad = 1'b0;
     range_bad = 1'b0;
     if (active_q) begin
-      // The memory's places that a row takes: whole entries, or exactly its bytes when packed.
-      log = tw_cfg_pkg::EntryLogs[32'(mem_q)*5 +: 5];
-      round = (RowBytesW+1)'(((RowBytesW+1)'(RowBytesW'(row_bytes_q)) + (RowBytesW+1)'((32'd1 << log) - 32'd1)) >> log);
-      if (pack_q) span = EndW'(RowBytesW'(row_bytes_q)) + EndW'(pads_q);
-      else if (Pack) span = (EndW'(round) + EndW'(pads_q)) << log;
-      else span = EndW'(round) + EndW'(pads_q);
       y_data = !Pad || y_part_q == PartData;
       z_data = !Pad || z_part_q == PartData;
       y_count = Pad ? part_size(y_part_q, y_before_q, rows_q, y_after_q) : rows_q;
@@ -177,11 +198,9 @@ module tw_rows (
       z_past = z_q == z_count;
       last_y = y_past && (!Pad || y_part_q == PartAfter || (y_data && y_after_q == '0));
       last_z = z_past && (!Pad || z_part_q == PartAfter || (z_data && z_after_q == '0));
-      // A row whose last byte is within the limit begins there too, but where it wraps.
-      {wraps, last_byte} = (OffsetBits+1)'(row_off_q) + (OffsetBits+1)'(row_bytes_q) - 1'b1;
-      limit_bad = y_data && z_data && (wraps || last_byte >= limit_q);
-      past = EndW'(pos_q) + span;
-      range_bad = (17'(row_bytes_q) >> RowBytesW) != '0 || past > mem_size(mem_q);
+      limit_bad = y_data && z_data && $signed({1'b0, row_off_q}) >= outside_q;
+      past = pos_q + span_q;
+      range_bad = long_q || $signed((EndW+1)'(pos_q)) > most_q;
     end
   end
 
@@ -192,7 +211,7 @@ module tw_rows (
   assign valid_o   = active_q && !stop_i && !limit_bad && !range_bad;
   assign pos_o     = pos_q;
   assign addr_o    = base_q + row_off_q;
-  assign row_bytes_o = RowBytesW'(row_bytes_q);
+  assign row_bytes_o = row_bytes_q;
   assign active_o  = active_q;
   assign take      = valid_o && ready_i;
   assign done_o    = take && last_o;
@@ -219,12 +238,12 @@ module tw_rows (
       if (last_y) y_part_q <= y_before_q != '0 ? PartBefore : PartData;
       else if (y_past) y_part_q <= y_data ? PartAfter : PartData;
       if (!last_y) begin
-        pos_q <= pack_q ? pos_q + pack_row_q : PosW'(past);
+        pos_q <= pack_q ? pos_q + pack_row_q : past;
         if (y_data && z_data) row_off_q <= row_off_q + OffsetBits'(row_stride_q);
       end else begin
         z_q <= z_past ? 11'd1 : z_q + 1'b1;
         if (z_past) z_part_q <= z_data ? PartAfter : PartData;
-        pos_q       <= pack_q ? plane_pos_q + pack_plane_q : PosW'(past);
+        pos_q       <= pack_q ? plane_pos_q + pack_plane_q : past;
         plane_pos_q <= plane_pos_q + pack_plane_q;
         if (z_data) begin
           row_off_q   <= plane_off_q + OffsetBits'(plane_stride_q);

@@ -91,7 +91,7 @@ module tw_store (
   logic [2:0] head_mem;
   assign head_mem = `TW_FIELD(store, mem, head) == tw_isa_pkg::MemOut ? tw_isa_pkg::MemOut : tw_isa_pkg::MemInp;
 
-  tw_rows u_rows (
+  tw_rows #(.BodyW(tw_cfg_pkg::StoreBodyW)) u_rows (
     .clk_i, .rst_ni, .stop_i, .start_i(start), .mem_i(head_mem), .base_addr_i, .base_limit_i,
     .offset_i(`TW_FIELD(store, offset, head)), .entry_i(`TW_FIELD(store, entry, head)),
     .row_bytes_i(`TW_FIELD(store, row_bytes, head)), .rows_i(`TW_FIELD(store, rows, head)),
@@ -216,14 +216,14 @@ module tw_store (
     end
   end
   if (Pack) begin : gen_bytes
-    logic [31:0] chunk_pos_q;
+    logic [PosW-1:0] chunk_pos_q;
     logic [4:0]  cur_log;
     assign cur_log = chunk_log(chunk_out_q);
     assign raddr_o = tw_cfg_pkg::EntryW'(chunk_pos_q >> (chunk_out_q ? OutLog : InpLog));
-    assign sel     = (chunk_pos_q >> cur_log) & 32'((chunk_out_q ? OutChunks : InpChunks) - 1);
+    assign sel     = 32'(PosW'(chunk_pos_q >> cur_log)) & 32'((chunk_out_q ? OutChunks : InpChunks) - 1);
     always_ff @(posedge clk_i) begin
       if (row_take) chunk_pos_q <= (row_head.pos >> head_log) << head_log;
-      else if (read) chunk_pos_q <= chunk_pos_q + (32'd1 << cur_log);
+      else if (read) chunk_pos_q <= chunk_pos_q + (PosW'(1) << cur_log);
     end
   end else begin : gen_entries
     logic [tw_cfg_pkg::EntryW-1:0] entry_q;

@@ -287,8 +287,8 @@ fn a_refuted_task_is_reported_with_its_assertion_and_the_next_still_runs() {
         block: "tw_bursts".to_string(),
         task: "prove".to_string(),
         file: "tw_bursts.sv".to_string(),
-        before: "beats_q <= BeatsW'(total >> Log);".to_string(),
-        after: "beats_q <= BeatsW'(BytesW'(total) >> Log);".to_string(),
+        before: "rest = BeatsW'(total >> Log);".to_string(),
+        after: "rest = BeatsW'(BytesW'(total) >> Log);".to_string(),
         quick: true,
     };
     let formal = lay_out("refuted");

@@ -220,10 +220,11 @@ impl HwConfig {
         insn_bits(op, self).div_ceil(self.insn_word_bits())
     }
 
-    /// Bits of a row's place in a memory as load and store walk it: bytes where rows can be packed, else entries, where a
-    /// row may begin that ends behind the memory.
+    /// Bits of a row's place in a memory as load and store walk it: bytes where rows can be packed, else entries. A place that
+    /// an instruction names may lie behind the memory, and a stride's length behind one that lies in it.
     pub fn place_bits(&self) -> u32 {
-        if self.dma_pack { 32 } else { self.width(WidthName::Entry) + 1 }
+        let log = Mem::ALL.iter().map(|&m| self.entry_bytes(m).ilog2()).max().unwrap_or(0);
+        self.width(WidthName::Entry) + 1 + if self.dma_pack { log } else { 0 }
     }
 
     /// Bits, sign included, of how far the ordinal of an instruction that has not retired is from the retired ones' number:
