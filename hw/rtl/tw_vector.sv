@@ -3,9 +3,10 @@
 // The vector unit: rows of batch x block_out elements, simple operations on the vector lanes with forwarding, deep ones
 // on the requantize lanes without.
 //
-// Stages: 0 issue (micro-op memory) | 1 index | 2 operand read | 3 operands; simple operations compute and write in 4 |
-// deep: 3 to 7 scale, 8 assemble, write in 9; a quantized addition enters the lanes thrice, its sum five cycles after its
-// first operand. Serial lanes scale for PassCycles instead of five, and passes are issued so far apart.
+// Stages: 0 issue (micro-op memory) | 1 index | 2 operand read | 3 operands, which pass VectorStages registers | simple
+// operations compute in 3 and write in 4 | deep: 3 to 7 scale, 8 assemble, write in 9; a quantized addition enters the lanes
+// thrice, its sum five cycles after its first operand. Serial lanes scale for PassCycles instead of five, and passes are
+// issued so far apart. From the lanes on, registers before them make a stage's number greater.
 module tw_vector (
   input  logic                           clk_i,
   input  logic                           rst_ni,
@@ -370,7 +371,6 @@ module tw_vector (
 
   // Stage 3, simple operations.
   logic                 simple3, fwd_a0, fwd_a1, fwd_b0, fwd_b1;
-  logic [LanesV*32-1:0] sa, sb, sc, sr;
   logic [E*32-1:0]      a_full, b_full, c_full;
   logic [E*8-1:0]       a_bytes, b_bytes;
   assign simple3 = valid_q[3] && !is_deep(ctl3_q.op);
@@ -438,29 +438,99 @@ module tw_vector (
     end
   end
 
-  if (SlicesV == 1) begin : gen_simple_whole
-    assign sa = a_full;
-    assign sb = b_full;
-    assign sc = c_full;
-  end else begin : gen_simple_slices
-    assign sa = a_full[32'(tag3_q.slice)*LanesV*32 +: LanesV*32];
-    assign sb = b_full[32'(tag3_q.slice)*LanesV*32 +: LanesV*32];
-    assign sc = c_full[32'(tag3_q.slice)*LanesV*32 +: LanesV*32];
+  // Operands before the lanes. Behind a register they have missed the row that was finished as they came.
+  logic              lane_valid, lane_simple, row_done;
+  ctl_t              lane_ctl;
+  tag_t              lane_tag;
+  logic [IndexW-1:0] lane_dst;
+  logic [E*32-1:0]   lane_a, lane_b, lane_c;
+  logic [Bo*32-1:0]  lane_multiplier;
+  logic [Bo*8-1:0]   lane_shift;
+  if (tw_cfg_pkg::VectorStages == 0) begin : gen_operands
+    assign lane_valid      = valid_q[3];
+    assign lane_ctl        = ctl3_q;
+    assign lane_tag        = tag3_q;
+    assign lane_dst        = dst3_q;
+    assign lane_a          = a_full;
+    assign lane_b          = b_full;
+    assign lane_c          = c_full;
+    assign lane_multiplier = p_multiplier;
+    assign lane_shift      = p_shift;
+  end else begin : gen_registered_operands
+    logic              lane_valid_q;
+    ctl_t              ctl_q;
+    tag_t              tag_q;
+    logic [IndexW-1:0] dst_q;
+    logic [E*32-1:0]   a_q, b_q, c_q;
+    logic              missed_a_q, missed_b_q, missed_c_q;
+    logic [Bo*32-1:0]  multiplier_q;
+    logic [Bo*8-1:0]   shift_q;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) lane_valid_q <= 1'b0;
+      else lane_valid_q <= valid_q[3];
+    end
+    always_ff @(posedge clk_i) begin
+      if (valid_q[3]) begin
+        ctl_q      <= ctl3_q;
+        tag_q      <= tag3_q;
+        dst_q      <= dst3_q;
+        a_q        <= a_full;
+        b_q        <= b_full;
+        missed_a_q <= simple3 && row_done && lane_ctl.dst == ctl3_q.a && lane_dst == a3_q;
+        missed_b_q <= simple3 && row_done && {1'b0, lane_ctl.dst} == ctl3_q.b && lane_dst == b3_q;
+        missed_c_q <= simple3 && row_done && {1'b0, lane_ctl.dst} == tw_isa_pkg::SrcAcc && lane_dst == dst3_q;
+      end
+      if (simple3 && mac3) c_q <= c_full;
+      if (param3) begin
+        multiplier_q <= p_multiplier;
+        shift_q      <= p_shift;
+      end
+    end
+    assign lane_valid      = lane_valid_q;
+    assign lane_ctl        = ctl_q;
+    assign lane_tag        = tag_q;
+    assign lane_dst        = dst_q;
+    assign lane_multiplier = multiplier_q;
+    assign lane_shift      = shift_q;
+    always_comb begin
+      lane_a = a_q;
+      lane_b = b_q;
+      lane_c = c_q;
+      if (lane_valid_q && missed_a_q) lane_a = wr_row_q;
+      if (lane_valid_q && missed_b_q) lane_b = wr_row_q;
+      if (lane_valid_q && missed_c_q) lane_c = wr_row_q;
+    end
   end
+  assign lane_simple = lane_valid && !is_deep(lane_ctl.op);
+  logic unused_sources;
+  assign unused_sources = ^{lane_ctl.a, lane_ctl.b};
+
+  logic [LanesV*32-1:0] sa, sb, sc, sr;
+  if (SlicesV == 1) begin : gen_simple_whole
+    assign sa = lane_a;
+    assign sb = lane_b;
+    assign sc = lane_c;
+  end else begin : gen_simple_slices
+    assign sa = lane_a[32'(lane_tag.slice)*LanesV*32 +: LanesV*32];
+    assign sb = lane_b[32'(lane_tag.slice)*LanesV*32 +: LanesV*32];
+    assign sc = lane_c[32'(lane_tag.slice)*LanesV*32 +: LanesV*32];
+  end
+  logic no_range;
+  assign no_range = $signed(d_hi) < $signed(d_lo);
   for (genvar l = 0; l < LanesV; l++) begin : gen_vector_lane
     logic [63:0] table_word;
     logic [7:0]  looked_up;
     always_comb begin
       table_word = 'x;
       looked_up = 'x;
-      if (tw_cfg_pkg::VectorLut != 0 && simple3 && ctl3_q.op == tw_isa_pkg::VecLut) begin
+      if (tw_cfg_pkg::VectorLut != 0 && lane_simple && lane_ctl.op == tw_isa_pkg::VecLut) begin
         table_word = table_q[sa[l*32 + 3 +: $clog2(TableWords)]];
         looked_up = table_word[32'(sa[l*32 +: 3])*8 +: 8];
       end
     end
     tw_vector_lane u_lane (
-      .en_i(simple3), .op_i(ctl3_q.op), .a_i(sa[l*32 +: 32]), .b_i(sb[l*32 +: 32]), .lo_i(d_lo), .hi_i(d_hi),
-      .old_i(sc[l*32 +: 32]), .zero_a_i(d_za), .zero_b_i(d_zb), .looked_up_i(looked_up), .result_o(sr[l*32 +: 32])
+      .en_i(lane_simple), .op_i(lane_ctl.op), .a_i(sa[l*32 +: 32]), .b_i(sb[l*32 +: 32]), .lo_i(d_lo), .hi_i(d_hi),
+      .none_i(no_range), .old_i(sc[l*32 +: 32]), .zero_a_i(d_za), .zero_b_i(d_zb), .looked_up_i(looked_up), .result_o(sr[l*32 +: 32])
     );
   end
   function automatic logic [31:0] saturated(input logic [31:0] value);
@@ -469,22 +539,22 @@ module tw_vector (
   endfunction
   always_comb begin
     simple_part = 'x;
-    if (simple3) simple_part = sr;
-    if (simple3 && {1'b0, ctl3_q.dst} != tw_isa_pkg::SrcAcc) begin
+    if (lane_simple) simple_part = sr;
+    if (lane_simple && {1'b0, lane_ctl.dst} != tw_isa_pkg::SrcAcc) begin
       for (int unsigned l = 0; l < LanesV; l++) simple_part[l*32 +: 32] = saturated(sr[l*32 +: 32]);
     end
   end
 
-  // Stages 3 to 8, deep operations.
+  // Deep operations.
   logic              deep_final, deep_busy, deep_row_last, deep_last;
   logic [1:0]        deep_dst;
   logic [IndexW-1:0] deep_at;
   logic [3:0]        deep_push;
   tw_vector_deep #(.SliceW(SliceW)) u_deep (
-    .clk_i, .rst_ni, .valid_i(valid_q[3] && is_deep(ctl3_q.op)), .op_i(ctl3_q.op), .single_i(ctl3_q.single),
-    .dst_i(ctl3_q.dst), .at_i(dst3_q), .last_i(tag3_q.last), .row_last_i(tag3_q.row_last), .slice_i(tag3_q.slice),
-    .second_i(tag3_q.second), .push_i(tag3_q.push), .a_i(a_full), .b_i(b_full), .multiplier_i(p_multiplier),
-    .shift_i(p_shift), .descriptor_i(d), .busy_o(deep_busy), .valid_o(deep_final), .result_o(deep_result), .slice_o(deep_slice), .dst_o(deep_dst),
+    .clk_i, .rst_ni, .valid_i(lane_valid && is_deep(lane_ctl.op)), .op_i(lane_ctl.op), .single_i(lane_ctl.single),
+    .dst_i(lane_ctl.dst), .at_i(lane_dst), .last_i(lane_tag.last), .row_last_i(lane_tag.row_last), .slice_i(lane_tag.slice),
+    .second_i(lane_tag.second), .push_i(lane_tag.push), .a_i(lane_a), .b_i(lane_b), .multiplier_i(lane_multiplier),
+    .shift_i(lane_shift), .descriptor_i(d), .busy_o(deep_busy), .valid_o(deep_final), .result_o(deep_result), .slice_o(deep_slice), .dst_o(deep_dst),
     .at_o(deep_at), .last_o(deep_last), .row_last_o(deep_row_last), .push_o(deep_push)
   );
 
@@ -496,8 +566,7 @@ module tw_vector (
     end
   end
 
-  logic row_done;
-  assign row_done = (simple3 && tag3_q.row_last) || (deep_final && deep_row_last);
+  assign row_done = (lane_simple && lane_tag.row_last) || (deep_final && deep_row_last);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -513,15 +582,15 @@ module tw_vector (
     if (deep_final) begin
       if (SlicesR == 1) wr_row_q[LanesR*32-1:0] <= deep_part;
       else wr_row_q[32'(deep_slice)*LanesR*32 +: LanesR*32] <= deep_part;
-    end else if (simple3) begin
+    end else if (lane_simple) begin
       if (SlicesV == 1) wr_row_q[LanesV*32-1:0] <= simple_part;
-      else wr_row_q[32'(tag3_q.slice)*LanesV*32 +: LanesV*32] <= simple_part;
+      else wr_row_q[32'(lane_tag.slice)*LanesV*32 +: LanesV*32] <= simple_part;
     end
     if (row_done) begin
-      wr_dst_q  <= deep_final ? deep_dst : ctl3_q.dst;
-      wr_at_q   <= deep_final ? deep_at : dst3_q;
-      wr_last_q <= deep_final ? deep_last : tag3_q.last;
-      wr_push_q <= deep_final ? deep_push : tag3_q.push;
+      wr_dst_q  <= deep_final ? deep_dst : lane_ctl.dst;
+      wr_at_q   <= deep_final ? deep_at : lane_dst;
+      wr_last_q <= deep_final ? deep_last : lane_tag.last;
+      wr_push_q <= deep_final ? deep_push : lane_tag.push;
     end
     if (wr_valid_q) begin
       wr1_dst_q <= wr_dst_q;
@@ -529,8 +598,8 @@ module tw_vector (
     end
   end
 
-  // Where a row has several slices, the one that is wanted is not overwritten yet.
-  if (SlicesV == 1) begin : gen_wr1
+  // Where a row has more slices, the one that is wanted is not overwritten yet.
+  if (SlicesV <= 1 + tw_cfg_pkg::VectorStages) begin : gen_wr1
     logic [E*32-1:0] wr1_row_q;
     always_ff @(posedge clk_i) begin
       if (wr_valid_q) wr1_row_q <= wr_row_q;
@@ -551,7 +620,7 @@ module tw_vector (
 
   assign retire_o      = wr_valid_q && wr_last_q;
   assign retire_push_o = wr_push_q;
-  assign busy_o        = state_q != StIdle || (|valid_q) || deep_busy || wr_valid_q;
+  assign busy_o        = state_q != StIdle || (|valid_q) || lane_valid || deep_busy || wr_valid_q;
   assign working_o     = issue;
 
 endmodule

@@ -6,6 +6,8 @@ module tw_vector_lane (
   input  logic [31:0] b_i,
   input  logic [31:0] lo_i,
   input  logic [31:0] hi_i,
+  // The upper bound is below the lower one, which then is the result.
+  input  logic        none_i,
   // Multiply-accumulate: the destination's element, and the zero points.
   input  logic [31:0] old_i,
   input  logic [7:0]  zero_a_i,
@@ -54,7 +56,7 @@ module tw_vector_lane (
         tw_isa_pkg::VecShl: result_o = tw_cfg_pkg::VectorShift != 0 ? a_i << b_i[4:0] : a_i;
         tw_isa_pkg::VecClip: begin
           result_o = less ? a_i : hi_i;
-          if ($signed(result_o) < $signed(lo_i)) result_o = lo_i;
+          if (none_i || $signed(a_i) < $signed(lo_i)) result_o = lo_i;
         end
         tw_isa_pkg::VecMac: result_o = old_i + {{14{product[17]}}, product};
         tw_isa_pkg::VecLut: result_o = {{24{looked_up_i[7]}}, looked_up_i};

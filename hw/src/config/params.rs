@@ -174,7 +174,7 @@ params! {
     loops: u32 = 3, "loops", Legal::Range(2, 3), "Loops",
         "Affine loops around a range of micro-ops.";
     dma_align: u32 = 1, "bytes", Legal::PowerOfTwo(1, 64), "DmaAlign",
-        "Offsets and strides of loads and stores are multiples of this; at most the bus.";
+        "Offsets and strides of loads and stores are multiples of this, at most the bus; the compiler's channel blocks are as wide.";
     dma_pad: bool = true, "", Legal::Flag, "DmaPad",
         "Loads can pad: entries in the inner dimension, rows in the others.";
     dma_pack: bool = true, "", Legal::Flag, "DmaPack",
@@ -215,6 +215,8 @@ params! {
         "Gemm subtracts a zero point from the weights.";
     mul_stages: u32 = 0, "registers", Legal::Range(0, 1), "MulStages",
         "Registers between gemm's multipliers and its adder trees: 0 for simulation, 1 for FPGA clocks.";
+    vector_stages: u32 = 0, "registers", Legal::Range(0, 1), "VectorStages",
+        "Registers between vector's operands and its lanes, but for the serial unit's: 0 for simulation, 1 for FPGA clocks.";
     counters: Counters = Counters::Causes, "", Legal::Words(&["none", "busy", "causes"]), "CounterLevel",
         "What the performance counters keep.";
 }

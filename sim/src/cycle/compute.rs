@@ -194,13 +194,14 @@ impl Compute {
             at + 1
         };
         let last = first + x.micro_ops() * step - 1;
-        let write = match (deep, x.op) {
-            (false, _) => 4,
-            // In the pass's last cycle most of what follows its issue is over.
-            (true, _) if config.requant_serial => 5,
-            (true, VecOp::Qadd) => 12,
-            (true, _) => 9,
-        };
+        let write = Time::from(config.vector_stages)
+            + match (deep, x.op) {
+                (false, _) => 4,
+                // In the pass's last cycle most of what follows its issue is over.
+                (true, _) if config.requant_serial => 5,
+                (true, VecOp::Qadd) => 12,
+                (true, _) => 9,
+            };
         self.deep = deep;
         self.issue(first, last);
         Times { constants: constants.then_some(drained + 1), first, step, last, retire: last + write }
