@@ -46,6 +46,8 @@ pub struct Receiver {
     /// A register's value on its way in, or out; after a reset what `Hello` says.
     value_bits: DFF<Bits<32>>,
     low_wrong: DFF<Bit>,
+    /// A frame of a register was right: the access is in this cycle, in which the kind still stands.
+    access: DFF<Bit>,
     unknown: DFF<Bit>,
     zeros: DFF<Bits<16>>,
     crc: Crc,
@@ -99,6 +101,7 @@ impl Receiver {
             addr_high: Default::default(),
             value_bits: Default::default(),
             low_wrong: Default::default(),
+            access: Default::default(),
             unknown: Default::default(),
             zeros: Default::default(),
             crc: Default::default(),
@@ -128,7 +131,7 @@ impl Receiver {
 impl Logic for Receiver {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, kind, step, addr_low, addr_high, value_bits, low_wrong, unknown, zeros);
+        dff_setup!(self, clock, state, kind, step, addr_low, addr_high, value_bits, low_wrong, access, unknown, zeros);
         clock!(self, clock, crc);
 
         self.is_write.next = self.kind.q.val() == bit_cast::<3, 8>(self.write_reg.val());
@@ -149,7 +152,7 @@ impl Logic for Receiver {
         self.right.next =
             !self.low_wrong.q.val() && (self.bytes.data.val() == bit_cast::<8, 16>(self.crc.value.val() >> 8));
 
-        self.regs.valid.next = false;
+        self.regs.valid.next = self.access.q.val();
         self.regs.write.next = self.is_write.val();
         self.regs.addr.next =
             (bit_cast::<12, 4>(self.addr_high.q.val()) << 8) | bit_cast::<12, 8>(self.addr_low.q.val());
@@ -159,13 +162,17 @@ impl Logic for Receiver {
         self.body.data.next = self.bytes.data.val();
         self.body.commit.next = false;
         self.word.next = bit_cast::<8, 32>(self.value_bits.q.val());
-        self.value.next = false;
-        self.done.next = false;
+        self.value.next = self.access.q.val() && self.is_read.val();
+        self.done.next = self.access.q.val() && self.is_write.val();
+        self.access.d.next = false;
         self.refused.next = self.state.q.val() == ReceiverState::Refused;
         self.unknown_kind.next = self.unknown.q.val();
 
         if self.word_next.val() || (self.bytes.valid.val() && (self.state.q.val() == ReceiverState::Value)) {
             self.value_bits.d.next = (self.value_bits.q.val() >> 8) | (bit_cast::<32, 8>(self.bytes.data.val()) << 24);
+        }
+        if self.access.q.val() && self.is_read.val() {
+            self.value_bits.d.next = self.regs.rdata.val();
         }
         if self.state.q.val() == ReceiverState::Kind {
             self.kind.d.next = bit_cast::<3, 8>(self.bytes.data.val());
@@ -221,12 +228,10 @@ impl Logic for Receiver {
                     self.unknown.d.next = false;
                     if self.right.val() {
                         self.state.d.next = ReceiverState::Kind;
-                        self.regs.valid.next = self.is_write.val() || self.is_read.val();
+                        self.access.d.next = self.is_write.val() || self.is_read.val();
                         self.body.commit.next = !self.is_write.val() && !self.is_read.val();
-                        self.value.next = self.is_read.val();
-                        self.done.next = self.is_write.val() || self.is_memory_write.val();
-                        if self.is_read.val() {
-                            self.value_bits.d.next = self.regs.rdata.val();
+                        if self.is_memory_write.val() {
+                            self.done.next = true;
                         }
                     }
                 }
@@ -245,6 +250,7 @@ impl Logic for Receiver {
         }
         if self.reset.val() {
             self.state.d.next = ReceiverState::Kind;
+            self.access.d.next = false;
             self.value_bits.d.next = self.hello.val();
         }
     }

@@ -558,6 +558,9 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
     reg  low_wrong$d;
     wire  low_wrong$q;
     reg  low_wrong$clock;
+    reg  access$d;
+    wire  access$q;
+    reg  access$clock;
     reg  unknown$d;
     wire  unknown$q;
     reg  unknown$clock;
@@ -615,6 +618,11 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
         .q(low_wrong$q),
         .clock(low_wrong$clock)
     );
+    tw_board$bridge$receiver$access access(
+        .d(access$d),
+        .q(access$q),
+        .clock(access$clock)
+    );
     tw_board$bridge$receiver$unknown unknown(
         .d(unknown$d),
         .q(unknown$q),
@@ -642,6 +650,7 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
         addr_high$clock = clock;
         value_bits$clock = clock;
         low_wrong$clock = clock;
+        access$clock = clock;
         unknown$clock = clock;
         zeros$clock = clock;
         state$d = state$q;
@@ -651,6 +660,7 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
         addr_high$d = addr_high$q;
         value_bits$d = value_bits$q;
         low_wrong$d = low_wrong$q;
+        access$d = access$q;
         unknown$d = unknown$q;
         zeros$d = zeros$q;
         crc$clock = clock;
@@ -664,7 +674,7 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
         crc$feed = bytes$valid && in_frame;
         crc$data = bytes$data;
         right = ~low_wrong$q && (bytes$data == ((crc$value >> 32'h8) & 8'hff));
-        regs$valid = 1'b0;
+        regs$valid = access$q;
         regs$write = is_write;
         regs$addr = (((addr_high$q) & 12'hfff) << 32'h8) | ((addr_low$q) & 12'hfff);
         regs$wdata = value_bits$q;
@@ -673,12 +683,16 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
         body$data = bytes$data;
         body$commit = 1'b0;
         word = ((value_bits$q) & 8'hff);
-        value = 1'b0;
-        done = 1'b0;
+        value = access$q && is_read;
+        done = access$q && is_write;
+        access$d = 1'b0;
         refused = state$q == ReceiverState$Refused;
         unknown_kind = unknown$q;
         if (word_next || (bytes$valid && (state$q == ReceiverState$Value))) begin
             value_bits$d = (value_bits$q >> 32'h8) | (((bytes$data) & 32'hffffffff) << 32'h18);
+        end
+        if (access$q && is_read) begin
+            value_bits$d = regs$rdata;
         end
         if (state$q == ReceiverState$Kind) begin
             kind$d = ((bytes$data) & 3'h7);
@@ -737,12 +751,10 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
                         unknown$d = 1'b0;
                         if (right) begin
                             state$d = ReceiverState$Kind;
-                            regs$valid = is_write || is_read;
+                            access$d = is_write || is_read;
                             body$commit = ~is_write && ~is_read;
-                            value = is_read;
-                            done = is_write || is_memory_write;
-                            if (is_read) begin
-                                value_bits$d = regs$rdata;
+                            if (is_memory_write) begin
+                                done = 1'b1;
                             end
                         end
                     end
@@ -761,11 +773,31 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
         end
         if (reset) begin
             state$d = ReceiverState$Kind;
+            access$d = 1'b0;
             value_bits$d = hello;
         end
     end
 
 endmodule // tw_board$bridge$receiver
+
+
+module tw_board$bridge$receiver$access(d,q,clock);
+
+    // Module arguments
+    input wire  d;
+    output reg  q;
+    input wire  clock;
+
+    // Update code (custom)
+    initial begin
+       q = 1'h0;
+    end
+
+    always @(posedge clock) begin
+       q <= d;
+    end
+
+endmodule // tw_board$bridge$receiver$access
 
 
 module tw_board$bridge$receiver$addr_high(d,q,clock);
