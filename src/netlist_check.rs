@@ -16,7 +16,7 @@ use tilewright_hw::flow::model::{Stage, model};
 use tilewright_hw::flow::report::NetlistCheck;
 use tilewright_hw::flow::{FlowError, Outcome, steps};
 use tilewright_sim::board::{BoardDesign, VirtualBoard};
-use tilewright_sim::random::{FaultKind, MEMORY_BYTES, Program, generate, plant};
+use tilewright_sim::random::{FaultKind, MEMORY_BYTES, Program, plant, series};
 use tilewright_sim::rtl;
 
 /// Instructions of a program of each unit, about.
@@ -24,7 +24,7 @@ const LENGTH: usize = 12;
 /// Cycles that a program may take at the least.
 const LEAST_LIMIT: u64 = 100_000;
 /// Of so many programs one has a planted fault.
-const FAULT_EVERY: u64 = 8;
+const FAULT_EVERY: usize = 16;
 
 /// Why a netlist was not checked.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +76,7 @@ pub fn check(
     let clocks_per_bit = board.clocks_per_bit(mhz);
     let sources = BoardDesign::of_shell(config, shell, SHELL, clocks_per_bit);
     let mut expected = open("design's sources", &sources, config, cache, building)?;
-    let runs = programs(request).map(|program| Ok((run(&mut expected, &program, None)?, program)));
+    let runs = programs(request).into_iter().map(|program| Ok((run(&mut expected, &program, None)?, program)));
     let runs: Vec<(Run, Program)> = runs.collect::<Result<_, CheckError>>()?;
     let netlists = [(Stage::Synthesized, Some(&outcome.synthesized)), (Stage::Routed, outcome.routed.as_ref())];
     let mut checks = Vec::new();
@@ -101,13 +101,13 @@ pub fn check(
             let limit = expected.report.cycles.map(|cycles| 2 * cycles + LEAST_LIMIT);
             let found = match run(&mut device, program, limit) {
                 Err(CheckError::Device(error @ DeviceError::CycleLimit { .. })) => {
-                    check.difference = Some(format!("seed {}: the netlist does not end: {error}", program.seed));
+                    check.difference = Some(format!("program {}: the netlist does not end: {error}", check.programs));
                     break;
                 }
                 found => found?,
             };
-            check.difference =
-                difference(expected, &found).map(|what| format!("seed {}: {what}\n{}", program.seed, program.text()));
+            check.difference = difference(expected, &found)
+                .map(|what| format!("program {}: {what}\n{}", check.programs, program.text()));
             if check.difference.is_some() {
                 break;
             }
@@ -117,17 +117,22 @@ pub fn check(
     Ok(checks)
 }
 
-/// The programs of a check, some of which trap.
-fn programs(request: &Request) -> impl Iterator<Item = Program> {
-    let (config, first) = (request.config.clone(), request.seed);
-    let kinds: Vec<FaultKind> = FaultKind::ALL.iter().copied().filter(|kind| kind.is_functional()).collect();
-    (0..request.programs).map(move |at| {
-        let seed = first + at;
-        let kind =
-            kinds.get((at / FAULT_EVERY) as usize % kinds.len().max(1)).filter(|_| at % FAULT_EVERY == FAULT_EVERY - 1);
-        let planted = kind.and_then(|kind| plant(&config, *kind, seed));
-        planted.map_or_else(|| generate(&config, seed, LENGTH), |planted| planted.program)
-    })
+/// The programs of a check: series, which fill the memories once, and behind each a program that traps.
+fn programs(request: &Request) -> Vec<Program> {
+    let config = request.config;
+    let mut kinds = FaultKind::ALL.iter().filter(|kind| kind.is_functional()).cycle();
+    let wanted = request.programs as usize;
+    let mut programs = Vec::with_capacity(wanted);
+    while programs.len() < wanted {
+        let seed = request.seed + programs.len() as u64;
+        programs.extend(series(config, seed, LENGTH, (FAULT_EVERY - 1).min(wanted - programs.len())));
+        if programs.len() < wanted {
+            // Not every configuration can have every fault.
+            let planted = kinds.by_ref().take(FaultKind::ALL.len()).find_map(|kind| plant(config, *kind, seed));
+            programs.extend(planted.map(|planted| planted.program));
+        }
+    }
+    programs
 }
 
 /// What a program left.

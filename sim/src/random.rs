@@ -82,7 +82,7 @@ impl Program {
             stream_addr: self.stream_addr,
             insns: (self.stream.len() / tilewright_hw::isa::INSN_BYTES) as u32,
             bases: self.bases.clone(),
-            cycle_limit: Some(500_000),
+            cycle_limit: Some(2_000_000),
         }
     }
 
@@ -139,6 +139,31 @@ pub fn generate(config: &HwConfig, seed: u64, length: usize) -> Program {
     Program::from_builder(&builder, image, seed, spare)
 }
 
+/// Correct programs for one device, to run one after the other: the first loads all memories, the last stores the
+/// scratchpads, and each goes on with what the ones before it left, so that it is short. Only the first brings memory with it.
+pub fn series(config: &HwConfig, seed: u64, length: usize, programs: usize) -> Vec<Program> {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let mut image = image::image(config, &mut rng);
+    let mut builder = Builder::new(config, &image);
+    let mut made = Vec::with_capacity(programs);
+    for at in 0..programs {
+        builder.begin();
+        if at == 0 {
+            prologue(&mut builder, &mut rng);
+        }
+        body(&mut builder, length, &mut rng);
+        if at + 1 == programs {
+            epilogue(&mut builder, &mut rng);
+        } else {
+            glimpse(&mut builder, &mut rng);
+        }
+        let spare = rng.random_range(0..20);
+        builder.add_spare_tokens(spare, &mut rng);
+        made.push(Program::from_builder(&builder, std::mem::take(&mut image), seed, spare));
+    }
+    made
+}
+
 /// Fills every memory.
 fn prologue(builder: &mut Builder, rng: &mut SmallRng) {
     let mut mems = Mem::ALL;
@@ -190,7 +215,7 @@ fn epilogue(builder: &mut Builder, rng: &mut SmallRng) {
     let mut at = DUMP.start;
     let config = builder.config;
     for mem in [Mem::Inp, Mem::Out] {
-        at = dump(builder, mem, config.entries(mem), at, rng);
+        at = dump(builder, mem, 0, config.entries(mem), at, rng);
     }
     let uop = config.vector_uop_depth - 1;
     let zero = Load {
@@ -220,7 +245,7 @@ fn epilogue(builder: &mut Builder, rng: &mut SmallRng) {
         };
         let out_to = |builder: &mut Builder, op: Vector, at: u64, rng: &mut SmallRng| {
             let _ = builder.add(op.into(), None, rng);
-            dump(builder, Mem::Out, rows, at, rng)
+            dump(builder, Mem::Out, 0, rows, at, rng)
         };
         if !config.vector_shift {
             at = out_to(builder, Vector { op: VecOp::Move, ..walk }, at, rng);
@@ -253,10 +278,20 @@ fn shift_amount(builder: &mut Builder, entry: u32, value: u32, rng: &mut SmallRn
     let _ = builder.add(load.into(), None, rng);
 }
 
-/// Stores the first entries of inp or out; gives the next free address.
-fn dump(builder: &mut Builder, mem: Mem, entries: u32, at: u64, rng: &mut SmallRng) -> u64 {
+/// Stores some entries of inp and out.
+fn glimpse(builder: &mut Builder, rng: &mut SmallRng) {
+    let mut at = DUMP.start;
+    for mem in [Mem::Inp, Mem::Out] {
+        let all = builder.config.entries(mem);
+        let some = all.min(8);
+        at = dump(builder, mem, rng.random_range(0..=all - some), some, at, rng);
+    }
+}
+
+/// Stores entries of inp or out from the first on; gives the next free address.
+fn dump(builder: &mut Builder, mem: Mem, first: u32, entries: u32, at: u64, rng: &mut SmallRng) -> u64 {
     let row_bytes = entries * builder.config.entry_bytes(mem);
-    let store = Store { mem, offset: at, row_bytes, ..Store::default() };
+    let store = Store { mem, entry: first, offset: at, row_bytes, ..Store::default() };
     let _ = builder.add(store.into(), None, rng);
     (at + u64::from(row_bytes)).next_multiple_of(64)
 }

@@ -52,6 +52,12 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Begins the next program, on the machine as the last one left it.
+    pub(super) fn begin(&mut self) {
+        self.insns.clear();
+        self.accesses.clear();
+    }
+
     /// What an operation would touch as the next one.
     pub(super) fn access(&self, op: &Op) -> Access {
         let context = Context {

@@ -32,6 +32,31 @@ fn programs_run_to_their_end_and_cover_everything() {
 }
 
 #[test]
+fn a_series_runs_on_one_device_and_fills_the_memories_once() {
+    let mut rng = SmallRng::seed_from_u64(9);
+    for seed in 0..40 {
+        let config = sample_config(&mut rng);
+        let programs = series(&config, seed, 12, 5);
+        assert_eq!(programs.len(), 5);
+        let mut fsim = Fsim::new(config.clone(), MEMORY_BYTES);
+        let mut csim = Csim::new(config, MEMORY_BYTES, CsimOptions::default());
+        for (at, program) in programs.iter().enumerate() {
+            assert_eq!(Mem::ALL.iter().all(|mem| program.fills(*mem)), at == 0, "{}", program.text());
+            let devices: [&mut dyn Device; 2] = [&mut fsim, &mut csim];
+            for device in devices {
+                program.install(device).expect("inside memory");
+                let report = device.run(&program.command()).expect("a report");
+                assert_eq!(report.trap, None, "{at}: {}", program.text());
+            }
+            let mut left = [(); 2].map(|()| vec![0; MEMORY_BYTES as usize]);
+            fsim.read(0, &mut left[0]).expect("inside memory");
+            csim.read(0, &mut left[1]).expect("inside memory");
+            assert!(left[0] == left[1], "{at}: {}", program.text());
+        }
+    }
+}
+
+#[test]
 fn programs_depend_on_the_seed_alone() {
     let config = sample_config(&mut SmallRng::seed_from_u64(1));
     let (a, b) = (generate(&config, 7, 20), generate(&config, 7, 20));
