@@ -325,7 +325,16 @@ fn slowest(op: Op, config: &HwConfig) -> u64 {
     let moved = match op {
         Op::Load(x) => cycles(x.row_bytes),
         Op::Store(x) => cycles(x.row_bytes),
-        Op::Gemm(_) | Op::Vector(_) => 16,
+        Op::Gemm(_) => 16,
+        Op::Vector(x) => {
+            // The drain and a descriptor come before the row.
+            let row = match x.op.is_deep() {
+                _ if config.vector_serial() => config.row_elements() * config.serial_element_cycles(x.op),
+                true => config.deep_row_cycles(3),
+                false => config.row_elements() / config.vector_lanes,
+            };
+            64 + u64::from(row)
+        }
     };
     cycles(INSN_BYTES as u32) + moved
 }
