@@ -144,7 +144,9 @@ impl Quantize {
         }
         Ok(match self.method {
             Ranges::MinMax => Method::MinMax,
-            Ranges::Percentile => Method::Percentile(range::percentage(self.percentile.unwrap_or(99.99)).context("--percentile")?),
+            Ranges::Percentile => {
+                Method::Percentile(range::percentage(self.percentile.unwrap_or(99.99)).context("--percentile")?)
+            }
             Ranges::Mse => Method::Mse,
             Ranges::Entropy => Method::Entropy,
         })
