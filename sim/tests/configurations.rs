@@ -103,7 +103,7 @@ fn is_of_the_file(key: &str, text: &str) -> bool {
 fn a_file_is_refused_by_field_and_remedy_or_everything_can_be_built_for_it() {
     let mut rng = SmallRng::seed_from_u64(21);
     let (mut legal, mut illegal, mut broken, mut ran) = (0, 0, 0, 0);
-    for round in 0..20_000u64 {
+    for round in 0..24_000u64 {
         let text = match round % 3 {
             0 => PRESETS.choose(&mut rng).expect("some").1.to_string(),
             1 => sample_config(&mut rng).to_toml(),

@@ -5,14 +5,18 @@ fn presets_are_legal_and_named_by_their_geometry() {
     for (name, text) in PRESETS {
         let c = HwConfig::parse(name, text).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(c.name, *name);
-        assert_eq!(format!("{}x{}x{}", c.batch, c.block_in, c.block_out), *name);
+        // What it is for may stand behind.
+        assert_eq!(name.split('-').next(), Some(format!("{}x{}x{}", c.batch, c.block_in, c.block_out).as_str()));
         for mem in Mem::ALL {
             if mem != Mem::Param {
                 assert!(c.entries(mem) <= 2048);
             }
         }
-        assert_eq!(c.inp_depth, c.out_depth);
-        assert_eq!(c.bus_bits, if c.lean { 16 } else { 64 });
+        if c.lean {
+            assert!(c.inp_depth >= c.out_depth && c.bus_bits <= 32);
+        } else {
+            assert_eq!((c.inp_depth, c.bus_bits), (c.out_depth, 64));
+        }
     }
 }
 

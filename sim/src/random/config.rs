@@ -79,13 +79,13 @@ fn candidate(rng: &mut SmallRng) -> HwConfig {
         vector_lut: rng.random_bool(0.8),
         wgt_zp: rng.random_bool(0.8),
         mul_stages: rng.random_range(0..=1),
-        vector_stages: rng.random_range(0..=1),
         counters: pick(rng, &[Counters::Causes, Counters::Causes, Counters::Busy, Counters::None]),
         ..HwConfig::default()
     };
     if config.lean && rng.random_bool(0.5) {
         make_serial(&mut config);
     }
+    config.vector_stages = rng.random_range(0..=1);
     config
 }
 
