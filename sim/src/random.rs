@@ -128,15 +128,7 @@ impl Program {
 
 /// A correct program: all memories are loaded, `length` random operations follow, and the scratchpads are stored.
 pub fn generate(config: &HwConfig, seed: u64, length: usize) -> Program {
-    let mut rng = SmallRng::seed_from_u64(seed);
-    let image = image::image(config, &mut rng);
-    let mut builder = Builder::new(config, &image);
-    prologue(&mut builder, &mut rng);
-    body(&mut builder, length, &mut rng);
-    epilogue(&mut builder, &mut rng);
-    let spare = rng.random_range(0..20);
-    builder.add_spare_tokens(spare, &mut rng);
-    Program::from_builder(&builder, image, seed, spare)
+    series(config, seed, length, 1).remove(0)
 }
 
 /// Correct programs for one device, to run one after the other: the first loads all memories, the last stores the
