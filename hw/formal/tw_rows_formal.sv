@@ -91,7 +91,6 @@ module tw_rows_formal #(
 
   // The instruction, and the row of it that has to stand: y and z with pads counted.
   logic        busy_q, ended_q;
-  logic [2:0]  mem_q;
   logic [OffsetBits-1:0] base_q, limit_q;
   logic [15:0] bytes_q;
   logic [11:0] rows_q, planes_q, y_before_q, z_before_q, y_all_q, z_all_q, y_q, z_q;
@@ -129,7 +128,6 @@ module tw_rows_formal #(
       if (stop_i || trap_limit || trap_range) ended_q <= 1'b1;
     end
     if (start_i) begin
-      mem_q <= mem_i;
       base_q <= base_addr_i;
       limit_q <= base_limit_i;
       bytes_q <= row_bytes_i;
@@ -198,7 +196,7 @@ module tw_rows_formal #(
       end
       if (busy_q) begin
         // For the proofs by induction.
-        Fields_I: assert (mem_q == Mem && u_dut.base_q == base_q
+        Fields_I: assert (u_dut.base_q == base_q
                           && u_dut.row_bytes_q == tw_cfg_pkg::RowBytesW'(bytes_q) && bytes_q != '0 && u_dut.pack_q == pack_q
                           && u_dut.row_stride_q == row_stride_q && u_dut.plane_stride_q == plane_stride_q
                           && PosW'(u_dut.pack_row_q) == pack_row_q && PosW'(u_dut.pack_plane_q) == pack_plane_q);
