@@ -2,8 +2,11 @@
 
 use tilewright_hw::config::{HwConfig, Mem};
 
-/// Cycles between a burst's request and its first beat, beside the memory's latency, until its place is free again.
-const ANSWER: u64 = 6;
+/// Cycles for which a burst has its slot, beside the memory's latency and its beats.
+const SLOT: u64 = 2;
+
+/// Cycles between the walk of a load's row and its writing, beside the memory's latency and its beats.
+const WALKED: u64 = 6;
 
 /// Beats of the bus in which so many bytes lie, from this byte of device memory on.
 pub(super) fn beats(bytes: u64, at: u64, config: &HwConfig) -> u64 {
@@ -11,17 +14,24 @@ pub(super) fn beats(bytes: u64, at: u64, config: &HwConfig) -> u64 {
     (at % bus + bytes).div_ceil(bus)
 }
 
-/// Cycles in which memory answers one row: as many are asked for at once as bursts, rows and beats of the buffer allow.
-fn answer(beats: u64, rows: u32, buffer: u32, config: &HwConfig) -> u64 {
-    let under_way = u64::from(config.outstanding.min(rows)).min(u64::from(buffer) / beats.max(1)).max(1);
-    (u64::from(config.dram.latency) + ANSWER + beats).div_ceil(under_way)
+/// Cycles a row in which memory answers, where so many rows at once wait for it and for so many cycles of their own.
+fn answer(beats: u64, own: u64, at_once: u64, config: &HwConfig) -> u64 {
+    (u64::from(config.dram.latency) + own + beats).div_ceil(at_once.max(1))
+}
+
+/// Bursts of one row each that are under way at once: as many as have slots, and room for their beats.
+fn bursts(beats: u64, buffer: u32, config: &HwConfig) -> u64 {
+    u64::from(config.outstanding).min(u64::from(buffer) / beats.max(1))
 }
 
 /// Cycles of a load's row of so many bytes, whose first lies at this byte of device memory, without padding.
 pub(super) fn load_row(bytes: u64, at: u64, mem: Mem, config: &HwConfig) -> u64 {
     let beats = beats(bytes, at, config);
     let chunks = bytes.div_ceil(u64::from(config.chunk_bytes(mem).min(config.bus_bytes())));
-    beats.max(chunks).max(answer(beats, config.load_rows(), config.load_buffer_beats, config))
+    // The row that is being written has left the queue of those that wait for it.
+    let walked = answer(beats, WALKED, u64::from(config.load_rows()) + 1, config);
+    let answered = answer(beats, SLOT, bursts(beats, config.load_buffer_beats, config), config);
+    beats.max(chunks).max(answered).max(walked)
 }
 
 /// Cycles of a store's row of so many bytes from an entry's beginning, whose first goes to this byte of device memory.
@@ -33,7 +43,7 @@ pub(super) fn store_row(bytes: u64, at: u64, mem: Mem, config: &HwConfig) -> u64
     let first = (bus - at % bus).min(bytes);
     let moves = first.div_ceil(step) + (bytes - first) / bus * (bus / step) + ((bytes - first) % bus).div_ceil(step);
     let chunks = bytes.div_ceil(u64::from(config.chunk_bytes(mem)));
-    moves.max(chunks).max(answer(beats, u32::MAX, config.store_buffer_beats, config))
+    moves.max(chunks).max(answer(beats, SLOT, bursts(beats, config.store_buffer_beats, config), config))
 }
 
 #[cfg(test)]
