@@ -120,6 +120,8 @@ module tw_realign_formal #(
                          && 18'(u_dut.left_q) == bytes_q - done_q && 18'(u_dut.src_q) == ((src_q + done_q) & (src_size - 18'd1))
                          && 18'(u_dut.dst_q) == ((dst_q + done_q) & (dst_size - 18'd1)) && words_q == (src_q + done_q) >> src_log_q
                          && 32'(src_log_q) <= Log && 32'(dst_log_q) <= Log && src_q < src_size && dst_q < dst_size);
+        Ahead_I: assert (18'(u_dut.src_next_q) == (src_past & (src_size - 18'd1)) && 18'(u_dut.dst_next_q) == (dst_past & (dst_size - 18'd1))
+                         && u_dut.src_end_q == (src_past >> src_log_q != words_q));
       end
       Both_C: cover (move && src_both && !ends && done_q != '0 && src_log_q < dst_log_q);
       Cut_C: cover (move && dst_full && !ends && src_log_q > dst_log_q && src_pop == 2'd1);

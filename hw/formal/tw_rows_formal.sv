@@ -214,12 +214,18 @@ module tw_rows_formal #(
           2'd2:    PlaneAfter_I: assert (z_q + 12'd1 == z_before_q + planes_q + 12'(u_dut.z_q) && u_dut.z_q != '0 && u_dut.z_q <= 11'(u_dut.z_after_q));
           default: PlanePart_I: assert (1'b0);
         endcase
+        Flags_I: assert (u_dut.y_past_q == (u_dut.y_q == (u_dut.y_part_q == 2'd0 ? 11'(u_dut.y_before_q) : u_dut.y_part_q == 2'd1 ? u_dut.rows_q : 11'(u_dut.y_after_q)))
+                         && u_dut.z_past_q == (u_dut.z_q == (u_dut.z_part_q == 2'd0 ? 11'(u_dut.z_before_q) : u_dut.z_part_q == 2'd1 ? u_dut.planes_q : 11'(u_dut.z_after_q)))
+                         && u_dut.last_y_q == (u_dut.y_past_q && (u_dut.y_part_q == 2'd2 || (u_dut.y_part_q == 2'd1 && u_dut.y_after_q == '0)))
+                         && u_dut.last_z_q == (u_dut.z_past_q && (u_dut.z_part_q == 2'd2 || (u_dut.z_part_q == 2'd1 && u_dut.z_after_q == '0))));
         Counts_I: assert (y_q < y_all_q && z_q < z_all_q && y_before_q <= 12'd63 && z_before_q <= 12'd63 && rows_q <= 12'd2047
                           && planes_q <= 12'd2047 && y_all_q <= 12'd2173 && z_all_q <= 12'd2173
                           && rows_q != '0 && planes_q != '0 && y_all_q >= y_before_q + rows_q && z_all_q >= z_before_q + planes_q);
         Limit_I: assert (u_dut.outside_q == (OffsetBits+1)'(limit_q) - (OffsetBits+1)'(bytes_q) + 1'b1);
         Long_I: assert (u_dut.long_q == ((17'(bytes_q) >> tw_cfg_pkg::RowBytesW) != '0));
         Most_I: assert (u_dut.long_q || PosW'(u_dut.most_q) == memory_bytes(Mem) - span);
+        Past_I: assert (u_dut.limit_past == ($signed({1'b0, u_dut.row_off_q}) >= u_dut.outside_q)
+                        && u_dut.range_past == (u_dut.long_q || $signed({2'b00, u_dut.pos_q}) > u_dut.most_q));
         Span_I: assert (u_dut.long_q || u_dut.most_q < 0 || PosW'(u_dut.span_q) == span);
         Offsets_I: assert (u_dut.row_off_q == row_at_q && u_dut.plane_off_q == plane_at_q);
         Places_I: assert (PosW'(u_dut.pos_q) == row_pos_q && (!pack_q || PosW'(u_dut.plane_pos_q) == plane_pos_q));

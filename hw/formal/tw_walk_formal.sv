@@ -118,6 +118,8 @@ module tw_walk_formal #(
         Inside_I: assert (u_q < uops_q && l2_q < count2_q && l1_q < count1_q && l0_q < count0_q);
         Fields_I: assert (u_dut.uop_q == uop_q && u_dut.uops_q == uops_q && u_dut.counts_q == {count2_q, count1_q, count0_q}
                           && u_dut.u_q == u_q && u_dut.l0_q == l0_q && u_dut.l1_q == l1_q && u_dut.l2_q == l2_q);
+        Lasts_I: assert (u_dut.last_u_q == (u_q == uops_q - 1'b1) && u_dut.last_2_q == (l2_q == count2_q - 1'b1)
+                         && u_dut.last_1_q == (l1_q == count1_q - 1'b1) && u_dut.last_0_q == (l0_q == count0_q - 1'b1));
         Steps_I: assert (u_dut.steps_q[32'(operand)*IndexW +: IndexW] == step0_q
                          && u_dut.steps_q[(32'd3 + 32'(operand))*IndexW +: IndexW] == step1_q
                          && u_dut.steps_q[(32'd6 + 32'(operand))*IndexW +: IndexW] == step2_q);

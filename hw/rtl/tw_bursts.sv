@@ -5,7 +5,9 @@ module tw_bursts #(
   parameter int unsigned AddrW = 40,
   parameter int unsigned BusBytes = 8,
   parameter int unsigned MaxBeats = 32,
-  parameter int unsigned BytesW = 16
+  parameter int unsigned BytesW = 16,
+  // Rows begin and end with beats.
+  parameter bit          Whole = 1'b0
 ) (
   input  logic              clk_i,
   input  logic              rst_ni,
@@ -34,19 +36,21 @@ module tw_bursts #(
   logic [BeatsW-1:0] beats_q, rest;
   logic [BurstW-1:0] now_q, page;
   logic [BytesW:0]   total;
+  logic              many;
 
   // Beats of a row: from its first byte's beat to its last byte's.
   always_comb begin
-    total = '0;
-    if (row_valid_i) total = (BytesW+1)'(row_bytes_i) + (BytesW+1)'(row_addr_i[Log-1:0]) + (BytesW+1)'(LastByte);
+    total = 'x;
+    if (row_valid_i && Whole) total = (BytesW+1)'(row_bytes_i);
+    else if (row_valid_i) total = (BytesW+1)'(row_bytes_i) + (BytesW+1)'(row_addr_i[Log-1:0]) + (BytesW+1)'(LastByte);
   end
   // The burst after this one: how much of the row is left then, and how much of the page. It is worked out ahead, as all who
   // grant it look at its length.
   assign enters  = row_valid_i && row_ready_o;
   assign goes_on = valid_q && !ends_q;
   always_comb begin
-    addr = '0;
-    rest = '0;
+    addr = 'x;
+    rest = 'x;
     page = BurstW'(MaxBeats);
     if (goes_on) begin
       addr = addr_q + (AddrW'(now_q) << Log);
@@ -60,6 +64,8 @@ module tw_bursts #(
       page = BurstW'(MaxBeats) - BurstW'((addr[PageLog-1:0] >> Log) & PageLog'(MaxBeats - 1));
     end
   end
+  // More beats than the longest burst has.
+  assign many = (rest >> BurstW) != '0;
   assign burst_valid_o = valid_q;
   assign burst_addr_o  = addr_q;
   assign burst_beats_o = 9'(now_q);
@@ -76,8 +82,8 @@ module tw_bursts #(
     if (enters || (burst_take_i && goes_on)) begin
       addr_q  <= addr;
       beats_q <= rest;
-      now_q   <= rest < BeatsW'(page) ? BurstW'(rest) : page;
-      ends_q  <= rest <= BeatsW'(page);
+      now_q   <= !many && BurstW'(rest) < page ? BurstW'(rest) : page;
+      ends_q  <= !many && BurstW'(rest) <= page;
     end
     if (enters) last_q <= row_last_i;
   end

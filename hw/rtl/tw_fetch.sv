@@ -61,7 +61,8 @@ module tw_fetch (
     end
   end else begin : gen_bursts
     logic burst_last, row_ready, unused;
-    tw_bursts #(.AddrW(OffsetBits), .BusBytes(BusBytes), .MaxBeats(tw_cfg_pkg::FetchBurstBeats), .BytesW(CountW + 5)) u_bursts (
+    tw_bursts #(.AddrW(OffsetBits), .BusBytes(BusBytes), .MaxBeats(tw_cfg_pkg::FetchBurstBeats), .BytesW(CountW + 5),
+      .Whole(BusBytes <= 32)) u_bursts (
       .clk_i, .rst_ni, .row_valid_i(start_i && stream_insns_i != '0), .row_addr_i(stream_addr_i),
       .row_bytes_i({stream_insns_i, 5'd0}), .row_last_i(1'b1), .row_ready_o(row_ready), .burst_valid_o(burst_valid),
       .burst_addr_o(ar_addr_o), .burst_beats_o(burst_beats), .burst_last_o(burst_last), .burst_take_i(take)
@@ -98,7 +99,8 @@ module tw_fetch (
   logic [CountW-1:0] left_q, ordinal_q;
   logic [1:0]   unit;
   logic         bad_opcode, bad_field, checked, word_take, moving;
-  assign slot = !insn_valid_q || (insn_take && !Lean);
+  // Place for the next instruction: one that is wrong traps, and then nothing counts that follows.
+  assign slot = !insn_valid_q || (!Lean && !stop_i && !full_i[unit]);
 
   if (Lean) begin : gen_lean
     // One instruction at a time: its words move down as beats come and as they enter its queue. What lies behind the

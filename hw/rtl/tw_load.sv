@@ -72,6 +72,9 @@ module tw_load (
     logic        pack;
     logic        fill;
     logic [3:0]  push;
+    // A chunk's bytes as a logarithm, and the pads of a row that is one.
+    logic [LogW-1:0]  chunk_log;
+    logic [PadsW-1:0] pads;
   } context_t;
 
   typedef struct packed {
@@ -80,6 +83,8 @@ module tw_load (
     logic              pad;
     logic [PlaceW-1:0] place;
     logic [BusLog-1:0] src;
+    // Where its data begin in their first chunk.
+    logic [BusLog-1:0] dst;
   } row_t;
 
   localparam bit Lean = tw_cfg_pkg::Lean != 0;
@@ -87,6 +92,12 @@ module tw_load (
   // Fields are taken apart only while there is an instruction.
   logic [tw_cfg_pkg::LoadBodyW-1:0] head;
   assign head = Lean || insn_valid_i ? insn_i : '0;
+
+  function automatic logic [4:0] min_log(input logic [4:0] entry);
+    min_log = tw_cfg_pkg::NarrowEntries == 0 || entry >= 5'(BusLog) ? 5'(BusLog) : entry;
+  endfunction
+  logic [4:0]       head_log;
+  logic [PadsW-1:0] pads_head;
 
   // Instructions: the walk of the next may begin when the last row of the one before is handed on.
   logic     rows_active, rows_valid, rows_ready, rows_pad, rows_last, rows_done, trap_limit, trap_range, start;
@@ -112,6 +123,17 @@ module tw_load (
   assign ctx_in.pack      = `TW_FIELD(load, pack, head);
   assign ctx_in.fill      = `TW_FIELD(load, fill, head);
   assign ctx_in.push      = insn_push_i;
+  assign ctx_in.chunk_log = LogW'(min_log(head_log));
+  assign ctx_in.pads      = pads_head;
+  assign head_log = tw_cfg_pkg::EntryLogs[32'(ctx_in.mem)*5 +: 5];
+  always_comb begin
+    pads_head = 'x;
+    if (Lean || insn_valid_i) begin
+      pads_head = PadsW'((17'(ctx_in.row_bytes) + 17'((32'd1 << head_log) - 32'd1)) >> head_log);
+      if (Pack && ctx_in.pack) pads_head = PadsW'(ctx_in.row_bytes);
+      pads_head = pads_head + PadsW'(ctx_in.x_before) + PadsW'(ctx_in.x_after);
+    end
+  end
 
   tw_rows #(.BodyW(tw_cfg_pkg::LoadBodyW)) u_rows (
     .clk_i, .rst_ni, .stop_i, .start_i(start), .mem_i(ctx_in.mem), .base_addr_i, .base_limit_i,
@@ -135,6 +157,15 @@ module tw_load (
   assign row_in.pad   = rows_pad;
   assign row_in.place = rows_place;
   assign row_in.src   = rows_addr[BusLog-1:0];
+  // Packed data may begin inside a chunk.
+  logic [BusLog-1:0] x_before_q, in_chunk_q;
+  assign row_in.dst   = (BusLog'(rows_pos) + x_before_q) & in_chunk_q;
+  always_ff @(posedge clk_i) begin
+    if (start) begin
+      x_before_q <= BusLog'(ctx_in.x_before);
+      in_chunk_q <= Pack && ctx_in.pack ? BusLog'((32'd1 << ctx_in.chunk_log) - 32'd1) : '0;
+    end
+  end
 
   // A row of param is divided by a reciprocal rounded up, of just as many bits as are exact for all of the memory's.
   localparam int unsigned RowsShift = 4 + $clog2(tw_cfg_pkg::ParamEntries);
@@ -242,41 +273,26 @@ module tw_load (
   // The row that is being written: pads, data, pads. In pads a step is an entry, or with pack a part of a chunk.
   typedef enum logic [1:0] {SegNone, SegBefore, SegData, SegAfter} segment_e;
   segment_e    seg_q, seg_first;
-  logic [PadsW-1:0] pads_q, pads_first, round;
+  logic [PadsW-1:0] pads_q, pads_first;
   row_t        row_q;
-  logic        error, pad_step, data_step, pads_end, row_end, finish, pad_last, fill_end;
-  logic [4:0]  log, head_log;
-  logic [4:0]  chunk_log, head_chunk_log;
-  logic [BusLog:0] chunk_size, in_chunk, pad_count;
-  logic [BusLog-1:0] data_place;
+  logic        error, pad_step, data_step, pads_end, row_end, finish, pad_last, fill_end, pads_fit;
+  logic [4:0]  log;
+  logic [LogW-1:0] chunk_log;
+  logic [BusLog:0] chunk_size, in_chunk, chunk_rest, pad_count, pad_end_byte;
   logic [BusBytes-1:0] below_end;
-
-  function automatic logic [4:0] min_log(input logic [4:0] entry);
-    min_log = tw_cfg_pkg::NarrowEntries == 0 || entry >= 5'(BusLog) ? 5'(BusLog) : entry;
-  endfunction
 
   assign ctx = row_head.first ? ctx_head : ctx_q;
   assign log = tw_cfg_pkg::EntryLogs[32'(ctx_q.mem)*5 +: 5];
-  assign chunk_log = min_log(log);
+  assign chunk_log = ctx_q.chunk_log;
   assign chunk_size = (BusLog+1)'(1) << chunk_log;
 
-  // What a row needs is computed as it is taken.
+  // A pad row has a pad at least.
   always_comb begin
-    head_log = '0;
-    head_chunk_log = '0;
-    round = '0;
-    pads_first = '0;
+    pads_first = 'x;
     seg_first = SegData;
-    data_place = '0;
     if (row_take) begin
-      head_log = tw_cfg_pkg::EntryLogs[32'(ctx.mem)*5 +: 5];
-      head_chunk_log = min_log(head_log);
-      round = PadsW'((17'(ctx.row_bytes) + 17'((32'd1 << head_log) - 32'd1)) >> head_log);
-      pads_first = PadsW'(ctx.x_before);
-      if (row_head.pad) pads_first = PadsW'(ctx.x_before) + PadsW'(ctx.x_after) + (ctx.pack ? PadsW'(ctx.row_bytes) : round);
-      // A pad row has a pad at least.
-      seg_first = Pad && (row_head.pad || ctx.x_before != '0) ? SegBefore : SegData;
-      if (Pack && ctx.pack) data_place = BusLog'((32'(row_head.place) + 32'(ctx.x_before)) & ((32'd1 << head_chunk_log) - 32'd1));
+      pads_first = row_head.pad ? ctx.pads : PadsW'(ctx.x_before);
+      if (Pad && (row_head.pad || ctx.x_before != '0)) seg_first = SegBefore;
     end
   end
 
@@ -284,8 +300,8 @@ module tw_load (
 
   tw_realign #(.MaxBytes(BusBytes), .BytesW(BytesW)) u_realign (
     .clk_i, .rst_ni, .row_valid_i(row_take && !row_head.pad), .row_bytes_i(ctx.row_bytes), .row_src_i(row_head.src),
-    .row_dst_i(data_place), .row_src_log_i(LogW'(BusLog)),
-    .row_dst_log_i(LogW'(head_chunk_log)), .row_ready_o(re_ready), .src_avail_i(avail),
+    .row_dst_i(row_head.dst), .row_src_log_i(LogW'(BusLog)),
+    .row_dst_log_i(ctx.chunk_log), .row_ready_o(re_ready), .src_avail_i(avail),
     .src0_i(word0[tw_cfg_pkg::BusBits-1:0]), .src1_i(word1[tw_cfg_pkg::BusBits-1:0]), .src_pop_o(pop),
     .dst_ready_i(seg_q == SegData && !stop_i && !error), .dst_valid_o(re_valid), .dst_data_o(re_data), .dst_bytes_o(re_bytes),
     .dst_full_o(re_full), .dst_end_o(re_end), .dst_count_o(re_count), .src_both_o(re_both), .active_o(re_active)
@@ -294,14 +310,20 @@ module tw_load (
   assign error     = seg_q == SegData && re_valid && (word0[tw_cfg_pkg::BusBits] || (re_both && word1[tw_cfg_pkg::BusBits]));
   assign pad_step  = Pad && (seg_q == SegBefore || seg_q == SegAfter) && !stop_i;
   assign data_step = seg_q == SegData && re_valid && !error && !stop_i;
+  // Packed pads take what is left of a chunk, or of them.
   always_comb begin
-    pad_count = '0;
-    if (pad_step) begin
-      pad_count = chunk_size - in_chunk;
-      if (PadsW'(pad_count) > pads_q) pad_count = (BusLog+1)'(pads_q);
+    chunk_rest = 'x;
+    pads_fit = 'x;
+    pad_count = 'x;
+    pad_end_byte = 'x;
+    if (Pack && pad_step) begin
+      chunk_rest = chunk_size - in_chunk;
+      pads_fit = pads_q <= PadsW'(chunk_rest);
+      pad_count = pads_fit ? (BusLog+1)'(pads_q) : chunk_rest;
+      pad_end_byte = pads_fit ? in_chunk + (BusLog+1)'(pads_q) : chunk_size;
     end
   end
-  assign pads_end = ctx_q.pack ? PadsW'(pad_count) == pads_q : pads_q == PadsW'(1);
+  assign pads_end = Pack && ctx_q.pack ? pads_fit : pads_q == PadsW'(1);
   assign pad_last = pad_step && pads_end && (seg_q == SegAfter || row_q.pad);
   assign row_end  = (data_step && re_end && ctx_q.x_after == '0) || pad_last;
   assign finish   = row_end;
@@ -406,7 +428,7 @@ module tw_load (
     if (pad_step || data_step) begin
       // Bytes from here on in the chunk take part in a fill.
       if (ctx_q.pack) begin
-        end_byte = in_chunk + (pad_step ? pad_count : re_count);
+        end_byte = pad_step ? pad_end_byte : in_chunk + re_count;
         below_end = BusBytes'(((BusBytes+1)'(1) << end_byte) - 1'b1);
       end
     end

@@ -39,55 +39,91 @@ module tw_realign #(
   localparam int unsigned W = Log + 1;
   localparam int unsigned CompW = BytesW > W ? BytesW : W;
 
-  logic            active_q;
-  logic [BytesW-1:0] left_q;
-  logic [Log-1:0]  src_q, dst_q;
-  logic [LogW-1:0] src_log_q, dst_log_q;
-  logic [W-1:0]    src_size, dst_size, unit, n;
+  // The present step: what is left of the row, where it stands in its words, and what is moved now. All of it is worked out
+  // with the step before, as much hangs on where a row ends.
+  logic            active_q, need_two_q, row_end_q, src_end_q, dst_end_q;
+  logic [BytesW-1:0] left_q, left;
+  logic [Log-1:0]  src_q, dst_q, src_next_q, dst_next_q, src, dst;
+  logic [LogW-1:0] src_log_q, dst_log_q, src_log, dst_log;
+  logic [W-1:0]    n_q, n, src_size, dst_size, unit;
   logic [W:0]      src_past;
   logic [W-1:0]    dst_past;
-  logic            need_two, step, row_end;
+  logic            fresh, take_row, step;
   logic [2*MaxBytes*8-1:0] window;
   logic [MaxBytes*8-1:0]   moved;
 
-  // Nothing is computed while there is no row.
+  // The next step: a row's first one behind a row's end. Nothing is computed while there is no row.
+  assign fresh = !active_q || row_end_q;
   always_comb begin
-    src_size = '0;
-    dst_size = '0;
-    unit = '0;
-    n = '0;
-    src_past = '0;
-    dst_past = '0;
-    need_two = 1'b0;
-    row_end = 1'b0;
-    if (active_q) begin
-      src_size = W'(1) << src_log_q;
-      dst_size = W'(1) << dst_log_q;
-      unit = src_log_q < dst_log_q ? src_size : dst_size;
+    left = 'x;
+    src = 'x;
+    dst = 'x;
+    src_log = 'x;
+    dst_log = 'x;
+    src_size = 'x;
+    dst_size = 'x;
+    unit = 'x;
+    n = 'x;
+    src_past = 'x;
+    dst_past = 'x;
+    if (!fresh || row_valid_i) begin
+      left = fresh ? row_bytes_i : BytesW'(CompW'(left_q) - CompW'(n_q));
+      src = fresh ? row_src_i : src_next_q;
+      dst = fresh ? row_dst_i : dst_next_q;
+      src_log = fresh ? row_src_log_i : src_log_q;
+      dst_log = fresh ? row_dst_log_i : dst_log_q;
+      src_size = W'(1) << src_log;
+      dst_size = W'(1) << dst_log;
+      unit = src_log < dst_log ? src_size : dst_size;
       n = unit;
-      if (n > dst_size - W'(dst_q)) n = dst_size - W'(dst_q);
-      if ((CompW'(left_q) >> W) == '0 && n > W'(left_q)) n = W'(left_q);
-      src_past = (W+1)'(src_q) + (W+1)'(n);
-      dst_past = W'(dst_q) + n;
-      need_two = src_past > (W+1)'(src_size);
-      row_end = CompW'(n) == CompW'(left_q);
+      if (n > dst_size - W'(dst)) n = dst_size - W'(dst);
+      if ((CompW'(left) >> W) == '0 && n > W'(left)) n = W'(left);
+      src_past = (W+1)'(src) + (W+1)'(n);
+      dst_past = W'(dst) + n;
     end
   end
-  assign dst_valid_o = active_q && src_avail_i >= (need_two ? 3'd2 : 3'd1);
+
+  assign take_row = row_valid_i && row_ready_o;
+  always_ff @(posedge clk_i) begin
+    if (take_row || step) begin
+      left_q     <= left;
+      src_q      <= src;
+      dst_q      <= dst;
+      n_q        <= n;
+      need_two_q <= src_past > (W+1)'(src_size);
+      src_end_q  <= src_past >= (W+1)'(src_size);
+      dst_end_q  <= dst_past == dst_size;
+      row_end_q  <= CompW'(n) == CompW'(left);
+      src_next_q <= Log'(src_past & (W+1)'(src_size - 1'b1));
+      dst_next_q <= Log'(dst_past & (dst_size - 1'b1));
+    end
+    if (take_row) begin
+      src_log_q <= row_src_log_i;
+      dst_log_q <= row_dst_log_i;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) active_q <= 1'b0;
+    else if (take_row) active_q <= 1'b1;
+    else if (step && row_end_q) active_q <= 1'b0;
+  end
+
+  assign dst_valid_o = active_q && src_avail_i >= (need_two_q ? 3'd2 : 3'd1);
   assign step     = dst_valid_o && dst_ready_i;
-  assign dst_full_o = dst_past == dst_size;
-  assign dst_end_o  = row_end;
-  assign dst_count_o = n;
-  assign src_both_o = need_two;
+  assign dst_full_o = dst_end_q;
+  assign dst_end_o  = row_end_q;
+  assign dst_count_o = n_q;
+  assign src_both_o = need_two_q;
   assign active_o   = active_q;
-  assign row_ready_o = !active_q || (step && row_end);
+  assign row_ready_o = !active_q || (step && row_end_q);
 
   // At a row's end the word that is only partly used goes too.
   always_comb begin
     src_pop_o = 2'd0;
     if (step) begin
-      if (row_end) src_pop_o = need_two ? 2'd2 : 2'd1;
-      else if (src_past >= (W+1)'(src_size)) src_pop_o = 2'd1;
+      if (row_end_q) src_pop_o = need_two_q ? 2'd2 : 2'd1;
+      else if (src_end_q) src_pop_o = 2'd1;
     end
   end
 
@@ -97,30 +133,10 @@ module tw_realign #(
     dst_data_o = '0;
     dst_bytes_o = '0;
     if (active_q) begin
-      window = ((2*MaxBytes*8)'(src1_i) << {src_size, 3'b000}) | (2*MaxBytes*8)'(src0_i);
+      window = ((2*MaxBytes*8)'(src1_i) << {W'(1) << src_log_q, 3'b000}) | (2*MaxBytes*8)'(src0_i);
       moved = (MaxBytes*8)'(window >> {src_q, 3'b000});
       dst_data_o = moved << {dst_q, 3'b000};
-      dst_bytes_o = MaxBytes'((((MaxBytes+1)'(1) << n) - 1'b1) << dst_q);
-    end
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) active_q <= 1'b0;
-    else if (row_valid_i && row_ready_o) active_q <= 1'b1;
-    else if (step && row_end) active_q <= 1'b0;
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (row_valid_i && row_ready_o) begin
-      left_q    <= row_bytes_i;
-      src_q     <= row_src_i;
-      dst_q     <= row_dst_i;
-      src_log_q <= row_src_log_i;
-      dst_log_q <= row_dst_log_i;
-    end else if (step) begin
-      left_q <= BytesW'(CompW'(left_q) - CompW'(n));
-      src_q  <= Log'(src_past & (W+1)'(src_size - 1'b1));
-      dst_q  <= Log'(dst_past & (dst_size - 1'b1));
+      dst_bytes_o = MaxBytes'((((MaxBytes+1)'(1) << n_q) - 1'b1) << dst_q);
     end
   end
 

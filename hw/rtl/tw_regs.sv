@@ -146,7 +146,7 @@ module tw_regs (
   assign staged   = {stream_insns_q, stream_addr_q};
   assign doorbell = write && reg_addr_i == tw_isa_pkg::RegDoorbell && !ring_full && !trapped_q && !reset_q && unit_rst_q;
   assign begin_command = !running_q && !trapped_q && !reset_q && unit_rst_q && (doorbell || !ring_empty);
-  assign command = !begin_command ? '0 : ring_empty ? staged : ring_head;
+  assign command = ring_empty ? staged : ring_head;
   assign start_o = begin_command;
   assign stream_addr_o = {command[OffsetBits-6:0], 5'd0};
   assign stream_insns_o = command[OffsetBits-5 +: CountW];

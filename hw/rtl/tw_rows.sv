@@ -120,29 +120,45 @@ module tw_rows #(
   // where packed exactly its bytes; the last place where it may begin; and the first offset where its last byte is outside
   // the limit, which also holds where it wraps. Both are below zero where no row fits.
   logic [4:0]             log;
-  logic [RowBytesW:0]     round;
-  logic [EndW-1:0]        span;
+  logic [PosW-1:0]        start_pos;
+  logic [EndW-1:0]        mask, data, pads, span;
+  logic [EndW:0]          most, room;
+  logic                   long, first_past;
   logic [PosW-1:0]        span_q;
   logic signed [EndW:0]   most_q;
   logic signed [OffsetBits:0] outside_q;
   logic                   long_q;
+  assign start_pos = Pack ? (PosW'(entry_i) << tw_cfg_pkg::EntryLogs[32'(mem_i)*5 +: 5]) + PosW'(pack_byte_i) : PosW'(entry_i);
   always_comb begin
-    log = '0;
-    round = '0;
-    span = '0;
+    log = 'x;
+    mask = 'x;
+    data = 'x;
+    pads = 'x;
+    span = 'x;
+    most = 'x;
+    room = 'x;
+    long = 'x;
+    first_past = 'x;
     if (start_i) begin
       log = tw_cfg_pkg::EntryLogs[32'(mem_i)*5 +: 5];
-      round = (RowBytesW+1)'(((RowBytesW+1)'(RowBytesW'(row_bytes_i)) + (RowBytesW+1)'((32'd1 << log) - 32'd1)) >> log);
-      if (Pack && pack_i) span = EndW'(RowBytesW'(row_bytes_i)) + EndW'(x_before_i) + EndW'(x_after_i);
-      else if (Pack) span = (EndW'(round) + EndW'(x_before_i) + EndW'(x_after_i)) << log;
-      else span = EndW'(round) + EndW'(x_before_i) + EndW'(x_after_i);
+      mask = Pack && pack_i ? '0 : (EndW'(1) << log) - 1'b1;
+      data = (EndW'(RowBytesW'(row_bytes_i)) + mask) & ~mask;
+      pads = EndW'(x_before_i) + EndW'(x_after_i);
+      if (!Pack) data = data >> log;
+      else if (!pack_i) pads = pads << log;
+      span = data + pads;
+      most = (EndW+1)'(mem_size(mem_i)) - (EndW+1)'(span);
+      long = (17'(row_bytes_i) >> RowBytesW) != '0;
+      // As the comparison with most, in the order in which its parts are there.
+      room = (EndW+1)'(mem_size(mem_i)) - (EndW+1)'(start_pos) - (EndW+1)'(pads);
+      first_past = long || $signed({1'b0, data}) > $signed(room);
     end
   end
   always_ff @(posedge clk_i) begin
     if (start_i) begin
       span_q    <= PosW'(span);
-      most_q    <= (EndW+1)'(mem_size(mem_i)) - (EndW+1)'(span);
-      long_q    <= (17'(row_bytes_i) >> RowBytesW) != '0;
+      most_q    <= most;
+      long_q    <= long;
     end
   end
   logic [OffsetBits:0] outside;
@@ -158,54 +174,44 @@ module tw_rows #(
 
   // Rows of a plane, and planes: pads, data, pads, each part counted from one.
   typedef enum logic [1:0] {PartBefore, PartData, PartAfter} part_e;
-  logic        active_q;
-  part_e       y_part_q, z_part_q;
-  logic [10:0] y_q, z_q, y_count, z_count;
-  logic [OffsetBits-1:0] row_off_q, plane_off_q;
-  logic [PosW-1:0] pos_q, plane_pos_q, start_pos, past;
-  logic        y_data, z_data, y_past, z_past, last_y, last_z, limit_bad, range_bad, take;
+  // Where the row is the last of its part, of its plane, and its plane of all, is known with it, as much hangs on the last.
+  logic        active_q, y_past_q, z_past_q, last_y_q, last_z_q;
+  part_e       y_part_q, z_part_q, y_part, z_part;
+  logic [10:0] y_q, z_q, y, z, rows, planes;
+  logic [5:0]  y_before, y_after, z_before, z_after;
+  logic        y_past, z_past, last_y, last_z, y_data, z_data, limit_bad, range_bad, limit_past, range_past, take, fresh;
+  logic [OffsetBits-1:0] row_off_q, plane_off_q, row_off;
+  logic [PosW-1:0] pos_q, plane_pos_q, past, pos;
 
   // Rows or planes of a part.
   function automatic logic [10:0] part_size(
-    input part_e part, input logic [5:0] ahead, input logic [10:0] data, input logic [5:0] behind
+    input part_e part, input logic [5:0] ahead, input logic [10:0] between, input logic [5:0] behind
   );
     case (part)
       PartBefore: part_size = 11'(ahead);
-      PartData:   part_size = data;
+      PartData:   part_size = between;
       default:    part_size = 11'(behind);
     endcase
   endfunction
 
   // Nothing is computed while nothing is walked.
   always_comb begin
-    past = '0;
+    past = 'x;
     y_data = 1'b0;
     z_data = 1'b0;
-    y_count = '0;
-    z_count = '0;
-    y_past = 1'b0;
-    z_past = 1'b0;
-    last_y = 1'b0;
-    last_z = 1'b0;
     limit_bad = 1'b0;
     range_bad = 1'b0;
     if (active_q) begin
       y_data = !Pad || y_part_q == PartData;
       z_data = !Pad || z_part_q == PartData;
-      y_count = Pad ? part_size(y_part_q, y_before_q, rows_q, y_after_q) : rows_q;
-      z_count = Pad ? part_size(z_part_q, z_before_q, planes_q, z_after_q) : planes_q;
-      y_past = y_q == y_count;
-      z_past = z_q == z_count;
-      last_y = y_past && (!Pad || y_part_q == PartAfter || (y_data && y_after_q == '0));
-      last_z = z_past && (!Pad || z_part_q == PartAfter || (z_data && z_after_q == '0));
-      limit_bad = y_data && z_data && $signed({1'b0, row_off_q}) >= outside_q;
+      limit_bad = y_data && z_data && limit_past;
       past = pos_q + span_q;
-      range_bad = long_q || $signed((EndW+1)'(pos_q)) > most_q;
+      range_bad = range_past;
     end
   end
 
   assign pad_o     = Pad && !(y_data && z_data);
-  assign last_o    = last_y && last_z;
+  assign last_o    = active_q && last_y_q && last_z_q;
   assign trap_limit_o = active_q && !stop_i && limit_bad;
   assign trap_range_o = active_q && !stop_i && !limit_bad && range_bad;
   assign valid_o   = active_q && !stop_i && !limit_bad && !range_bad;
@@ -215,7 +221,6 @@ module tw_rows #(
   assign active_o  = active_q;
   assign take      = valid_o && ready_i;
   assign done_o    = take && last_o;
-  assign start_pos = Pack ? (PosW'(entry_i) << tw_cfg_pkg::EntryLogs[32'(mem_i)*5 +: 5]) + PosW'(pack_byte_i) : PosW'(entry_i);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) active_q <= 1'b0;
@@ -223,34 +228,93 @@ module tw_rows #(
     else if (done_o) active_q <= 1'b0;
   end
 
-  always_ff @(posedge clk_i) begin
-    if (start_i) begin
-      row_off_q   <= offset_i;
-      plane_off_q <= offset_i;
-      pos_q       <= start_pos;
-      plane_pos_q <= start_pos;
-      y_q         <= 11'd1;
-      z_q         <= 11'd1;
-      y_part_q    <= y_before_i != '0 ? PartBefore : PartData;
-      z_part_q    <= z_before_i != '0 ? PartBefore : PartData;
-    end else if (take) begin
-      y_q <= y_past ? 11'd1 : y_q + 1'b1;
-      if (last_y) y_part_q <= y_before_q != '0 ? PartBefore : PartData;
-      else if (y_past) y_part_q <= y_data ? PartAfter : PartData;
-      if (!last_y) begin
-        pos_q <= pack_q ? pos_q + pack_row_q : past;
-        if (y_data && z_data) row_off_q <= row_off_q + OffsetBits'(row_stride_q);
+  // The row that comes next: behind a walk's end the next one's first.
+  assign fresh = !active_q || last_o;
+  always_comb begin
+    {y_before, y_after, z_before, z_after, rows, planes} = 'x;
+    {y, z, y_past, z_past, last_y, last_z} = 'x;
+    row_off = 'x;
+    pos = 'x;
+    y_part = y_before_i != '0 ? PartBefore : PartData;
+    z_part = z_before_i != '0 ? PartBefore : PartData;
+    if (fresh) begin
+      if (start_i) begin
+        {y_before, y_after, z_before, z_after} = {y_before_i, y_after_i, z_before_i, z_after_i};
+        {rows, planes} = {rows_i, planes_i};
+        y = 11'd1;
+        z = 11'd1;
+        row_off = offset_i;
+        pos = start_pos;
+      end
+    end else begin
+      {y_before, y_after, z_before, z_after} = {y_before_q, y_after_q, z_before_q, z_after_q};
+      {rows, planes} = {rows_q, planes_q};
+      y = y_past_q ? 11'd1 : y_q + 1'b1;
+      z = z_q;
+      y_part = y_part_q;
+      z_part = z_part_q;
+      row_off = row_off_q;
+      pos = past;
+      if (last_y_q) y_part = y_before_q != '0 ? PartBefore : PartData;
+      else if (y_past_q) y_part = y_data ? PartAfter : PartData;
+      if (!last_y_q) begin
+        if (pack_q) pos = pos_q + pack_row_q;
+        if (y_data && z_data) row_off = row_off_q + OffsetBits'(row_stride_q);
       end else begin
-        z_q <= z_past ? 11'd1 : z_q + 1'b1;
-        if (z_past) z_part_q <= z_data ? PartAfter : PartData;
-        pos_q       <= pack_q ? plane_pos_q + pack_plane_q : past;
-        plane_pos_q <= plane_pos_q + pack_plane_q;
-        if (z_data) begin
-          row_off_q   <= plane_off_q + OffsetBits'(plane_stride_q);
-          plane_off_q <= plane_off_q + OffsetBits'(plane_stride_q);
-        end
+        z = z_past_q ? 11'd1 : z_q + 1'b1;
+        if (z_past_q) z_part = z_data ? PartAfter : PartData;
+        if (pack_q) pos = plane_pos_q + pack_plane_q;
+        if (z_data) row_off = plane_off_q + OffsetBits'(plane_stride_q);
       end
     end
+    if (!fresh || start_i) begin
+      y_past = y == (Pad ? part_size(y_part, y_before, rows, y_after) : rows);
+      z_past = z == (Pad ? part_size(z_part, z_before, planes, z_after) : planes);
+      last_y = y_past && (!Pad || y_part == PartAfter || (y_part == PartData && y_after == '0));
+      last_z = z_past && (!Pad || z_part == PartAfter || (z_part == PartData && z_after == '0));
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (start_i || take) begin
+      row_off_q <= row_off;
+      pos_q     <= pos;
+      y_q       <= y;
+      z_q       <= z;
+      y_part_q  <= y_part;
+      z_part_q  <= z_part;
+      y_past_q  <= y_past;
+      z_past_q  <= z_past;
+      last_y_q  <= last_y;
+      last_z_q  <= last_z;
+    end
+    if (start_i) begin
+      plane_off_q <= offset_i;
+      plane_pos_q <= start_pos;
+    end else if (take && last_y_q) begin
+      plane_pos_q <= plane_pos_q + pack_plane_q;
+      if (z_data) plane_off_q <= row_off;
+    end
+  end
+
+  // Whether the row is outside: looked at where lean, else known with the row, as much hangs on it.
+  if (tw_cfg_pkg::Lean != 0) begin : gen_looked_at
+    assign limit_past = $signed({1'b0, row_off_q}) >= outside_q;
+    assign range_past = long_q || $signed((EndW+1)'(pos_q)) > most_q;
+  end else begin : gen_ahead
+    logic limit_past_q, range_past_q, next_past;
+    always_comb begin
+      next_past = 'x;
+      if (!fresh) next_past = long_q || $signed((EndW+1)'(pos)) > most_q;
+    end
+    always_ff @(posedge clk_i) begin
+      if (start_i || take) begin
+        limit_past_q <= $signed({1'b0, row_off}) >= (fresh ? $signed(outside) : outside_q);
+        range_past_q <= fresh ? first_past : next_past;
+      end
+    end
+    assign limit_past = limit_past_q;
+    assign range_past = range_past_q;
   end
 
   // Where rows cannot be packed.

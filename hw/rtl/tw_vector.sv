@@ -3,7 +3,7 @@
 // The vector unit: rows of batch x block_out elements, simple operations on the vector lanes with forwarding, deep ones
 // on the requantize lanes without.
 //
-// Stages: 0 issue (micro-op memory) | 1 index | 2 operand read | 3 operands, which pass VectorStages registers | simple
+// Stages: 0 issue (micro-op memory) | 1 index | 2 operand read | 3 operands, which pass a register where VectorStages is not 0 | simple
 // operations compute in 3 and write in 4 | deep: 3 to 7 scale, 8 assemble, write in 9; a quantized addition enters the lanes
 // thrice, its sum five cycles after its first operand. Serial lanes scale for PassCycles instead of five, and passes are
 // issued so far apart. From the lanes on, registers before them make a stage's number greater.
@@ -431,7 +431,8 @@ module tw_vector (
         for (int unsigned e = 0; e < E; e++) b_full[e*32 +: 32] = {{24{taps[e % Bo * 8 + 7]}}, taps[e % Bo * 8 +: 8]};
       end else if (ctl3_q.b == tw_isa_pkg::SrcParam) begin
         b_full = {tw_cfg_pkg::Batch{p_bias}};
-      end else if (ctl3_q.b == tw_isa_pkg::SrcScalar) b_full = {E{d_scalar}};
+      end else if (ctl3_q.op == tw_isa_pkg::VecClip) b_full = {E{d_hi}};
+      else if (ctl3_q.b == tw_isa_pkg::SrcScalar) b_full = {E{d_scalar}};
       else begin
         for (int unsigned e = 0; e < E; e++) b_full[e*32 +: 32] = {{24{b_bytes[e*8+7]}}, b_bytes[e*8 +: 8]};
       end
@@ -439,25 +440,30 @@ module tw_vector (
   end
 
   // Operands before the lanes. Behind a register they have missed the row that was finished as they came.
-  logic              lane_valid, lane_simple, row_done;
+  logic              lane_valid, lane_simple, lane_subtract, row_done;
   ctl_t              lane_ctl;
   tag_t              lane_tag;
   logic [IndexW-1:0] lane_dst;
   logic [E*32-1:0]   lane_a, lane_b, lane_c;
+  // Deep operations take them as they were read.
+  logic [E*32-1:0]   deep_a, deep_b;
   logic [Bo*32-1:0]  lane_multiplier;
   logic [Bo*8-1:0]   lane_shift;
   if (tw_cfg_pkg::VectorStages == 0) begin : gen_operands
     assign lane_valid      = valid_q[3];
     assign lane_ctl        = ctl3_q;
     assign lane_tag        = tag3_q;
+    assign lane_subtract   = ctl3_q.op != tw_isa_pkg::VecAdd;
     assign lane_dst        = dst3_q;
     assign lane_a          = a_full;
     assign lane_b          = b_full;
     assign lane_c          = c_full;
+    assign deep_a          = a_full;
+    assign deep_b          = b_full;
     assign lane_multiplier = p_multiplier;
     assign lane_shift      = p_shift;
   end else begin : gen_registered_operands
-    logic              lane_valid_q;
+    logic              lane_valid_q, subtract_q;
     ctl_t              ctl_q;
     tag_t              tag_q;
     logic [IndexW-1:0] dst_q;
@@ -473,6 +479,7 @@ module tw_vector (
       if (valid_q[3]) begin
         ctl_q      <= ctl3_q;
         tag_q      <= tag3_q;
+        subtract_q <= ctl3_q.op != tw_isa_pkg::VecAdd;
         dst_q      <= dst3_q;
         a_q        <= a_full;
         b_q        <= b_full;
@@ -489,9 +496,12 @@ module tw_vector (
     assign lane_valid      = lane_valid_q;
     assign lane_ctl        = ctl_q;
     assign lane_tag        = tag_q;
+    assign lane_subtract   = subtract_q;
     assign lane_dst        = dst_q;
     assign lane_multiplier = multiplier_q;
     assign lane_shift      = shift_q;
+    assign deep_a          = a_q;
+    assign deep_b          = b_q;
     always_comb begin
       lane_a = a_q;
       lane_b = b_q;
@@ -505,7 +515,7 @@ module tw_vector (
   logic unused_sources;
   assign unused_sources = ^{lane_ctl.a, lane_ctl.b};
 
-  logic [LanesV*32-1:0] sa, sb, sc, sr;
+  logic [LanesV*32-1:0] sa, sb, sc, sr, sl, sm;
   if (SlicesV == 1) begin : gen_simple_whole
     assign sa = lane_a;
     assign sb = lane_b;
@@ -528,9 +538,11 @@ module tw_vector (
         looked_up = table_word[32'(sa[l*32 +: 3])*8 +: 8];
       end
     end
+    assign sl[l*32 +: 32] = {{24{looked_up[7]}}, looked_up};
     tw_vector_lane u_lane (
-      .en_i(lane_simple), .op_i(lane_ctl.op), .a_i(sa[l*32 +: 32]), .b_i(sb[l*32 +: 32]), .lo_i(d_lo), .hi_i(d_hi),
-      .none_i(no_range), .old_i(sc[l*32 +: 32]), .zero_a_i(d_za), .zero_b_i(d_zb), .looked_up_i(looked_up), .result_o(sr[l*32 +: 32])
+      .en_i(lane_simple), .op_i(lane_ctl.op), .subtract_i(lane_subtract), .a_i(sa[l*32 +: 32]), .b_i(sb[l*32 +: 32]), .lo_i(d_lo),
+      .none_i(no_range), .old_i(sc[l*32 +: 32]), .zero_a_i(d_za), .zero_b_i(d_zb), .result_o(sr[l*32 +: 32]),
+      .mac_o(sm[l*32 +: 32])
     );
   end
   function automatic logic [31:0] saturated(input logic [31:0] value);
@@ -543,6 +555,9 @@ module tw_vector (
     if (lane_simple && {1'b0, lane_ctl.dst} != tw_isa_pkg::SrcAcc) begin
       for (int unsigned l = 0; l < LanesV; l++) simple_part[l*32 +: 32] = saturated(sr[l*32 +: 32]);
     end
+    // A table's bytes fit everywhere; a multiply-accumulate is acc's. Both come last.
+    if (tw_cfg_pkg::VectorLut != 0 && lane_simple && lane_ctl.op == tw_isa_pkg::VecLut) simple_part = sl;
+    if (tw_cfg_pkg::VectorMac != 0 && lane_simple && lane_ctl.op == tw_isa_pkg::VecMac) simple_part = sm;
   end
 
   // Deep operations.
@@ -553,7 +568,7 @@ module tw_vector (
   tw_vector_deep #(.SliceW(SliceW)) u_deep (
     .clk_i, .rst_ni, .valid_i(lane_valid && is_deep(lane_ctl.op)), .op_i(lane_ctl.op), .single_i(lane_ctl.single),
     .dst_i(lane_ctl.dst), .at_i(lane_dst), .last_i(lane_tag.last), .row_last_i(lane_tag.row_last), .slice_i(lane_tag.slice),
-    .second_i(lane_tag.second), .push_i(lane_tag.push), .a_i(lane_a), .b_i(lane_b), .multiplier_i(lane_multiplier),
+    .second_i(lane_tag.second), .push_i(lane_tag.push), .a_i(deep_a), .b_i(deep_b), .multiplier_i(lane_multiplier),
     .shift_i(lane_shift), .descriptor_i(d), .busy_o(deep_busy), .valid_o(deep_final), .result_o(deep_result), .slice_o(deep_slice), .dst_o(deep_dst),
     .at_o(deep_at), .last_o(deep_last), .row_last_o(deep_row_last), .push_o(deep_push)
   );
@@ -599,7 +614,7 @@ module tw_vector (
   end
 
   // Where a row has more slices, the one that is wanted is not overwritten yet.
-  if (SlicesV <= 1 + tw_cfg_pkg::VectorStages) begin : gen_wr1
+  if (SlicesV <= 1 + 32'(tw_cfg_pkg::VectorStages != 0)) begin : gen_wr1
     logic [E*32-1:0] wr1_row_q;
     always_ff @(posedge clk_i) begin
       if (wr_valid_q) wr1_row_q <= wr_row_q;

@@ -1,6 +1,6 @@
 // The deep vector operations on the requantize lanes, stages 3 to 8 of the vector unit: requantize, product, and the sum
 // of two int8 rows, whose operands go through the lanes one after the other and then their sum, five cycles after the first.
-// Serial lanes take one pass after the other.
+// Serial lanes take one pass after the other. A second stage before the lanes makes each stage's number one greater.
 module tw_vector_deep #(
   parameter int unsigned SliceW = 1,
   localparam int unsigned E = tw_cfg_pkg::RowElements,
@@ -89,10 +89,45 @@ module tw_vector_deep #(
   assign pass3.kind     = op_i != tw_isa_pkg::VecQadd ? KindFinal : (second_i ? KindB : KindA);
   assign pass3.push     = push_i;
 
+  // Operands before the lanes, of which a second stage before them keeps what there is before they are scaled.
+  logic                 operand_valid;
+  pass_t                operand_pass;
+  logic [LanesR*32-1:0] operand_x_d, operand_multiplier_d, operand_x, operand_multiplier;
+  logic [LanesR*8-1:0]  operand_shift_d, operand_shift;
+  if (tw_cfg_pkg::VectorStages < 2) begin : gen_operands
+    assign operand_valid      = valid_i;
+    assign operand_pass       = pass3;
+    assign operand_x          = operand_x_d;
+    assign operand_multiplier = operand_multiplier_d;
+    assign operand_shift      = operand_shift_d;
+  end else begin : gen_registered_operands
+    logic                 operand_valid_q;
+    pass_t                pass_q;
+    logic [LanesR*32-1:0] x_q, multiplier_q;
+    logic [LanesR*8-1:0]  shift_q;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) operand_valid_q <= 1'b0;
+      else operand_valid_q <= valid_i;
+    end
+    always_ff @(posedge clk_i) begin
+      if (valid_i) begin
+        pass_q       <= pass3;
+        x_q          <= operand_x_d;
+        multiplier_q <= operand_multiplier_d;
+        shift_q      <= operand_shift_d;
+      end
+    end
+    assign operand_valid      = operand_valid_q;
+    assign operand_pass       = pass_q;
+    assign operand_x          = x_q;
+    assign operand_multiplier = multiplier_q;
+    assign operand_shift      = shift_q;
+  end
+
   assign sum_entry   = scaled_valid && scaled_pass.kind == KindB;
-  assign entry_valid = sum_entry || valid_i;
+  assign entry_valid = sum_entry || operand_valid;
   always_comb begin
-    entry = sum_entry ? scaled_pass : pass3;
+    entry = sum_entry ? scaled_pass : operand_pass;
     if (sum_entry) entry.kind = KindSum;
   end
 
@@ -162,15 +197,25 @@ module tw_vector_deep #(
         ml = pass3.kind == KindA ? d_ma : d_mb;
         sl = pass3.kind == KindA ? d_sa : d_sb;
       end
+    end
+    assign operand_x_d[l*32 +: 32] = xl;
+    assign operand_multiplier_d[l*32 +: 32] = ml;
+    assign operand_shift_d[l*8 +: 8] = sl;
+    always_comb begin
+      x[l*32 +: 32] = 'x;
+      multiplier[l*32 +: 32] = 'x;
+      shift[l*8 +: 8] = 'x;
+      if (operand_valid) begin
+        x[l*32 +: 32] = operand_x[l*32 +: 32];
+        multiplier[l*32 +: 32] = operand_multiplier[l*32 +: 32];
+        shift[l*8 +: 8] = operand_shift[l*8 +: 8];
+      end
       if (tw_cfg_pkg::VectorQadd != 0 && sum_entry) begin
-        xl = hold_q[l*32 +: 32] + scaled[l*32 +: 32];
-        ml = d_m;
-        sl = d_s;
+        x[l*32 +: 32] = hold_q[l*32 +: 32] + scaled[l*32 +: 32];
+        multiplier[l*32 +: 32] = d_m;
+        shift[l*8 +: 8] = d_s;
       end
     end
-    assign x[l*32 +: 32] = xl;
-    assign multiplier[l*32 +: 32] = ml;
-    assign shift[l*8 +: 8] = sl;
 
     if (tw_cfg_pkg::RequantSerial != 0) begin : gen_serial
       tw_requant_serial u_lane (
@@ -199,7 +244,7 @@ module tw_vector_deep #(
     assign scaled_valid = pass_done;
     assign scaled_pass  = pass8_q;
     assign valid_o      = pass_done && (pass8_q.kind == KindFinal || pass8_q.kind == KindSum);
-    assign busy_o       = active_q;
+    assign busy_o       = active_q || operand_valid;
     always_ff @(posedge clk_i) begin
       if (!rst_ni) active_q <= 1'b0;
       else if (entry_valid) active_q <= 1'b1;
@@ -211,7 +256,7 @@ module tw_vector_deep #(
     end
   end else begin : gen_parallel_passes
     pass_t pass4_q, pass5_q, pass6_q, pass7_q;
-    assign busy_o       = |valid_q;
+    assign busy_o       = (|valid_q) || operand_valid;
     assign scaled_valid = valid_q[7];
     assign scaled_pass  = pass7_q;
     assign valid_o      = valid_q[8];

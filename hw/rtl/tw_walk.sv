@@ -36,7 +36,8 @@ module tw_walk #(
   // Offsets at the start of the outer, middle and inner loop's current pass, operand by operand.
   logic [3*OffW-1:0]   o0_q, o1_q, o2_q;
   logic [UopW:0]       uop_sum;
-  logic                last_u, last_2, last_1, last_0;
+  // Each count is at its last: known with it, as much hangs on the last step.
+  logic                last_u_q, last_2_q, last_1_q, last_0_q;
 
   if (Kept) begin : gen_kept
     assign uop_q    = uop_i;
@@ -54,13 +55,8 @@ module tw_walk #(
     end
   end
 
-  assign last_u = u_q == uops_q - 1'b1;
-  assign last_2 = Loops < 3 || l2_q == counts_q[2*LoopW +: LoopW] - 1'b1;
-  assign last_1 = l1_q == counts_q[1*LoopW +: LoopW] - 1'b1;
-  assign last_0 = l0_q == counts_q[0*LoopW +: LoopW] - 1'b1;
-
   assign valid_o = valid_q;
-  assign last_o = last_u && last_2 && last_1 && last_0;
+  assign last_o = last_u_q && last_2_q && last_1_q && last_0_q;
   assign uop_sum = (UopW+1)'(uop_q) + (UopW+1)'(u_q);
   assign uop_range_o = uop_sum >= (UopW+1)'(UopDepth);
   assign uop_o = uop_sum[UopW-1:0];
@@ -82,32 +78,43 @@ module tw_walk #(
       l0_q     <= '0;
       l1_q     <= '0;
       l2_q     <= '0;
+      last_u_q <= uops_i == CountW'(1);
+      last_2_q <= Loops < 3 || counts_i[2*LoopW +: LoopW] == LoopW'(1);
+      last_1_q <= counts_i[1*LoopW +: LoopW] == LoopW'(1);
+      last_0_q <= counts_i[0*LoopW +: LoopW] == LoopW'(1);
       for (int unsigned k = 0; k < 3; k++) begin
         o0_q[k*OffW +: OffW] <= OffW'(bases_i[k*IndexW +: IndexW]);
         o1_q[k*OffW +: OffW] <= OffW'(bases_i[k*IndexW +: IndexW]);
         o2_q[k*OffW +: OffW] <= OffW'(bases_i[k*IndexW +: IndexW]);
       end
     end else if (step_i) begin
-      if (!last_u) begin
-        u_q <= u_q + 1'b1;
+      if (!last_u_q) begin
+        u_q      <= u_q + 1'b1;
+        last_u_q <= u_q + 1'b1 == uops_q - 1'b1;
       end else begin
-        u_q <= '0;
-        if (!last_2) begin
-          l2_q <= l2_q + 1'b1;
+        u_q      <= '0;
+        last_u_q <= uops_q == CountW'(1);
+        if (!last_2_q) begin
+          l2_q     <= l2_q + 1'b1;
+          last_2_q <= l2_q + 1'b1 == counts_q[2*LoopW +: LoopW] - 1'b1;
           for (int unsigned k = 0; k < 3; k++) begin
             o2_q[k*OffW +: OffW] <= o2_q[k*OffW +: OffW] + OffW'(steps_q[(6+k)*IndexW +: IndexW]);
           end
         end else begin
-          l2_q <= '0;
-          if (!last_1) begin
-            l1_q <= l1_q + 1'b1;
+          l2_q     <= '0;
+          last_2_q <= Loops < 3 || counts_q[2*LoopW +: LoopW] == LoopW'(1);
+          if (!last_1_q) begin
+            l1_q     <= l1_q + 1'b1;
+            last_1_q <= l1_q + 1'b1 == counts_q[1*LoopW +: LoopW] - 1'b1;
             for (int unsigned k = 0; k < 3; k++) begin
               o1_q[k*OffW +: OffW] <= o1_q[k*OffW +: OffW] + OffW'(steps_q[(3+k)*IndexW +: IndexW]);
               o2_q[k*OffW +: OffW] <= o1_q[k*OffW +: OffW] + OffW'(steps_q[(3+k)*IndexW +: IndexW]);
             end
           end else begin
-            l1_q <= '0;
-            l0_q <= l0_q + 1'b1;
+            l1_q     <= '0;
+            last_1_q <= counts_q[1*LoopW +: LoopW] == LoopW'(1);
+            l0_q     <= l0_q + 1'b1;
+            last_0_q <= l0_q + 1'b1 == counts_q[0*LoopW +: LoopW] - 1'b1;
             for (int unsigned k = 0; k < 3; k++) begin
               o0_q[k*OffW +: OffW] <= o0_q[k*OffW +: OffW] + OffW'(steps_q[k*IndexW +: IndexW]);
               o1_q[k*OffW +: OffW] <= o0_q[k*OffW +: OffW] + OffW'(steps_q[k*IndexW +: IndexW]);

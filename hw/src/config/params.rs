@@ -215,8 +215,8 @@ params! {
         "Gemm subtracts a zero point from the weights.";
     mul_stages: u32 = 0, "registers", Legal::Range(0, 1), "MulStages",
         "Registers between gemm's multipliers and its adder trees: 0 for simulation, 1 for FPGA clocks.";
-    vector_stages: u32 = 0, "registers", Legal::Range(0, 1), "VectorStages",
-        "Registers between vector's operands and its lanes, but for the serial unit's: 0 for simulation, 1 for FPGA clocks.";
+    vector_stages: u32 = 0, "registers", Legal::Range(0, 2), "VectorStages",
+        "Registers between vector's operands and its lanes, but for the serial unit's: 0 for simulation, 1 for FPGA clocks, 2 with one more before deep operations scale.";
     counters: Counters = Counters::Causes, "", Legal::Words(&["none", "busy", "causes"]), "CounterLevel",
         "What the performance counters keep.";
 }

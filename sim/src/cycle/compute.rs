@@ -194,7 +194,8 @@ impl Compute {
             at + 1
         };
         let last = first + x.micro_ops() * step - 1;
-        let write = Time::from(config.vector_stages)
+        // Simple operations pass the first of the stages alone.
+        let write = Time::from(if deep { config.vector_stages } else { config.vector_stages.min(1) })
             + match (deep, x.op) {
                 (false, _) => 4,
                 // In the pass's last cycle most of what follows its issue is over.

@@ -85,7 +85,7 @@ fn candidate(rng: &mut SmallRng) -> HwConfig {
     if config.lean && rng.random_bool(0.5) {
         make_serial(&mut config);
     }
-    config.vector_stages = rng.random_range(0..=1);
+    config.vector_stages = rng.random_range(0..=2);
     config
 }
 
