@@ -52,7 +52,7 @@ formal: setup
 
 # The tests come last, so that the log ends with what cargo counted, and behind it what was skipped.
 test: lint
-	@CARGO="$(CARGO)" scripts/test.sh --workspace
+	@CARGO="$(CARGO)" scripts/test.sh --workspace --tests
 
 test-full: lint check-ptq
 	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=20000 TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 scripts/test.sh --workspace -- --include-ignored

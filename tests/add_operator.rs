@@ -262,6 +262,7 @@ fn run(copy: &Path, target: &Path, command: &str, fails: bool, shows: &[String])
 }
 
 #[test]
+#[ignore = "compiles a copy; make test-full runs it"]
 fn the_page_can_be_followed() {
     replay(false);
 }

@@ -11,15 +11,17 @@ pub mod design;
 pub mod family;
 pub mod flash;
 pub mod model;
+pub mod netlist;
 pub mod report;
 mod routed;
 pub mod steps;
+pub mod timing;
 pub mod tools;
 mod zynq;
 
 use crate::config::HwConfig;
 use board::Board;
-use report::Report;
+use report::{Estimate, Report};
 use std::path::{Path, PathBuf};
 use steps::{Done, Progress, Step};
 use tools::Tools;
@@ -125,6 +127,8 @@ pub struct Request<'a> {
     pub seed: u64,
     /// Whether a result that is slower than asked for is kept.
     pub allow_slow: bool,
+    /// Whether all ends with the estimate, before placing and routing.
+    pub estimate: bool,
 }
 
 /// Makes the bitstream of a configuration on a board and reports on it; `dir` then has the sources, netlists, logs, bitstream,
@@ -148,8 +152,13 @@ pub fn synthesize(
     let sources = design::sources(request)?;
     let synthesized = Step::synthesis(&tools, &sources).run(cache, progress)?;
     synthesized.copy_to(dir)?;
-    let netlist = report::Netlist::read(&synthesized.file(design::NETLIST))?;
+    let netlist = netlist::Netlist::read(&synthesized.file(design::NETLIST))?;
+    let estimate = Estimate::of(&netlist, request.board);
+    if let Some(mhz) = estimate.fmax_mhz {
+        progress(Progress::Estimated { wanted: request.mhz, mhz });
+    }
     let routed = match family.router() {
+        Some(_) if request.estimate => None,
         Some(_) => {
             report::check_fits(&netlist, request)?;
             let routed = Step::route(request, &tools, &synthesized)?.run(cache, progress)?;
@@ -163,7 +172,7 @@ pub fn synthesize(
         Some(routed) => Some(Step::pack(request, &tools, routed)?.run(cache, progress)?),
         None => None,
     };
-    let report = Report::new(request, &tools, &netlist, sources.mhz, timing.as_ref(), packed.as_ref())?;
+    let report = Report::new(request, &tools, &netlist, estimate, sources.mhz, timing.as_ref(), packed.as_ref())?;
     if let (Some(achieved), false) = (report.fmax_mhz, request.allow_slow)
         && achieved < request.mhz
     {

@@ -33,6 +33,9 @@ pub struct Synth {
     /// Keep a result that is slower than the clock
     #[arg(long)]
     allow_slow: bool,
+    /// Stop after synthesis, with the resources and the clock that the routed design is expected to have
+    #[arg(long, conflicts_with_all = ["verify", "sources"])]
+    estimate: bool,
     /// Run random programs on the synthesized and the routed netlist, and compare memory and cycles with those of the sources
     #[arg(long)]
     verify: bool,
@@ -67,6 +70,7 @@ impl Synth {
             mhz,
             seed: self.seed,
             allow_slow: self.allow_slow,
+            estimate: self.estimate,
         };
         if self.sources {
             let mhz = tilewright_hw::flow::write_sources(&request, &self.output)?;
@@ -159,6 +163,10 @@ impl Told {
                     let line: String = line.chars().take(80).collect();
                     progress::tell(&format!("{} {seconds} s  {line}", self.step));
                 }
+            }
+            steps::Progress::Estimated { wanted, mhz } => {
+                let doubt = if mhz < wanted { ": less than is asked for" } else { "" };
+                eprintln!("clock: about {mhz:.0} MHz expected once it is routed{doubt}");
             }
             steps::Progress::Done(step, took) => {
                 progress::tell("");

@@ -68,6 +68,7 @@ fn two_hundred_pictures_keep_the_accuracy() {
 /// Calibrated on crops of five photos, efficientnet-lite0 names what the float network does on 12 others, read from the file that
 /// is written: with the options that the program has where none is given, and with biases corrected.
 #[test]
+#[ignore = "long; make test-full runs it"]
 fn efficientnet_names_what_the_float_network_does() {
     let Some(path) = tilewright_testing::model("efficientnet-lite0/model.onnx") else { return };
     let model = Prepared::read(&path, &Sizes::default()).unwrap();

@@ -1,12 +1,13 @@
 //! What a flow's result is: resources by module, the clock and what holds it back, the bitstream.
 
-use super::family::{Family, Part};
+use super::board::Board;
+use super::netlist::{Cells, Netlist, signal};
 use super::steps::{self, Done};
 use super::tools::Tools;
-use super::{FlowError, Request, design};
+use super::{FlowError, Request, timing};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -24,112 +25,6 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path, what: &'static str) ->
         reason: error.to_string(),
     };
     serde_json::from_slice(&bytes).map_err(bad)
-}
-
-/// Cells of one kind of resource each.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Cells {
-    /// Look-up tables of four inputs, those of carry chains and distributed RAM included.
-    pub luts: u64,
-    /// Registers.
-    pub registers: u64,
-    /// Block RAMs.
-    pub brams: u64,
-    /// Multiplier blocks.
-    pub dsps: u64,
-}
-
-impl Cells {
-    fn add(&mut self, kind: &str, family: Family) {
-        let cells = family.cells();
-        let count = |kinds: &[(&str, u64)]| {
-            let named = |name: &str| name.strip_suffix('*').map_or(name == kind, |begin| kind.starts_with(begin));
-            kinds.iter().find(|(name, _)| named(name)).map_or(0, |(_, count)| *count)
-        };
-        self.luts += count(cells.lut);
-        self.registers += count(cells.register);
-        self.brams += count(cells.bram);
-        self.dsps += count(cells.dsp);
-    }
-}
-
-/// The cells of a synthesized design.
-#[derive(Debug, Clone)]
-pub struct Netlist {
-    /// Kind and name of each cell, the latter after the signal that it makes.
-    cells: Vec<(String, String)>,
-}
-
-#[derive(Deserialize)]
-struct Design {
-    modules: HashMap<String, Module>,
-}
-
-#[derive(Deserialize)]
-struct Module {
-    #[serde(default)]
-    cells: BTreeMap<String, Cell>,
-}
-
-#[derive(Deserialize)]
-struct Cell {
-    r#type: String,
-}
-
-impl Netlist {
-    /// Reads what synthesis wrote.
-    ///
-    /// # Errors
-    /// [`FlowError::Io`], [`FlowError::Output`].
-    pub fn read(path: &Path) -> Result<Netlist, FlowError> {
-        let mut design: Design = read_json(path, "a netlist of Yosys")?;
-        // One module is the design, the others are the family's cells.
-        let tops = [design::TOP, crate::rtl::PERIPHERAL];
-        let module = tops.iter().find_map(|top| design.modules.remove(*top)).ok_or_else(|| FlowError::Output {
-            file: path.display().to_string(),
-            what: "a netlist of Yosys",
-            reason: format!("it has no module {}", tops.join(" or ")),
-        })?;
-        Ok(Netlist { cells: module.cells.into_iter().map(|(name, cell)| (cell.r#type, name)).collect() })
-    }
-
-    /// All cells.
-    pub fn total(&self, family: Family) -> Cells {
-        let mut total = Cells::default();
-        self.cells.iter().for_each(|(kind, _)| total.add(kind, family));
-        total
-    }
-
-    /// Cells by the module whose signals they make, down to so many levels.
-    fn by_module(&self, family: Family, levels: usize) -> BTreeMap<String, Cells> {
-        let mut modules: BTreeMap<String, Cells> = BTreeMap::new();
-        for (kind, name) in &self.cells {
-            let signal = signal(name);
-            let path: Vec<&str> = signal.split('.').collect();
-            let module = path[..path.len() - 1].iter().take(levels).copied().collect::<Vec<_>>().join(".");
-            modules.entry(module).or_default().add(kind, family);
-        }
-        modules.retain(|_, cells| *cells != Cells::default());
-        modules
-    }
-}
-
-/// The signal of the sources after which a cell or net of a netlist is named: Yosys appends the cells on the way to it.
-pub(super) fn signal(name: &str) -> &str {
-    const CELLS: &[&str] = &[
-        "_SB_",
-        "_TRELLIS_",
-        "_LUT4_",
-        "_CCU2C_",
-        "_PFUMX_",
-        "_L6MUX21_",
-        "_DP16KD_",
-        "_PDPW16KD_",
-        "_MULT18X18D_",
-        "$",
-    ];
-    let end = CELLS.iter().filter_map(|cell| name.find(cell)).min().unwrap_or(name.len());
-    &name[..end]
 }
 
 /// What the router reports.
@@ -216,6 +111,29 @@ pub struct PathStep {
     pub ns: f64,
 }
 
+/// What a result is expected to be, said of the synthesized netlist before it is routed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The fastest clock, MHz; absent for families of which no delays are known.
+    pub fmax_mhz: Option<f64>,
+    /// The slowest path from register to register.
+    pub critical_path: Vec<PathStep>,
+    /// What is used of the part.
+    pub resources: Vec<Resource>,
+}
+
+impl Estimate {
+    /// Of a netlist on a board.
+    pub fn of(netlist: &Netlist, board: &Board) -> Estimate {
+        let longest = timing::longest_path(netlist, board);
+        Estimate {
+            fmax_mhz: longest.as_ref().map(|longest| 1000.0 / longest.ns),
+            critical_path: longest.map_or(Vec::new(), |longest| longest.path),
+            resources: netlist.resources(board),
+        }
+    }
+}
+
 /// A resource of the part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Resource {
@@ -287,6 +205,8 @@ pub struct Report {
     pub cells: Cells,
     /// The same by module.
     pub modules: Vec<ModuleCells>,
+    /// What was expected before it was routed.
+    pub estimate: Estimate,
     /// What is used of the part, once it is routed.
     pub resources: Vec<Resource>,
     /// The clock that shell and core run at on the board, MHz.
@@ -315,6 +235,7 @@ impl Report {
         request: &Request,
         tools: &Tools,
         netlist: &Netlist,
+        estimate: Estimate,
         clock_mhz: f64,
         routed: Option<&Routed>,
         packed: Option<&Done>,
@@ -324,7 +245,11 @@ impl Report {
         let bitstream = packed.map(|packed| bitstream(packed, board.family.bitstream_file())).transpose()?;
         let mut not_done = Vec::new();
         if routed.is_none() {
-            not_done.push("not placed and routed: there is no open router for this family".into());
+            let why = match board.family.router() {
+                Some(_) => "an estimate was asked for",
+                None => "there is no open router for this family",
+            };
+            not_done.push(format!("not placed and routed: {why}"));
         }
         not_done.push("no power estimate: these tools give none".into());
         Ok(Report {
@@ -339,6 +264,7 @@ impl Report {
                 .into_iter()
                 .map(|(module, cells)| ModuleCells { module, cells })
                 .collect(),
+            estimate,
             resources: routed.map_or(Vec::new(), |routed| {
                 let used = routed.utilization.iter().filter(|(_, usage)| usage.used > 0);
                 used.map(|(name, usage)| Resource { name: name.clone(), used: usage.used, available: usage.available })
@@ -372,7 +298,8 @@ impl Report {
     /// The report for people.
     pub fn summary(&self) -> String {
         let mut s = format!("{} on {} ({})\n\n", self.config, self.board, self.device);
-        for resource in &self.resources {
+        let resources = if self.resources.is_empty() { &self.estimate.resources } else { &self.resources };
+        for resource in resources {
             let percent = 100.0 * resource.used as f64 / resource.available.max(1) as f64;
             let _ =
                 writeln!(s, "{:<18} {:>7} of {:>7}  {percent:5.1} %", resource.name, resource.used, resource.available);
@@ -386,11 +313,23 @@ impl Report {
         let Cells { luts, registers, brams, dsps } = self.cells;
         let _ = writeln!(s, "{:<44} {luts:>7} {registers:>9} {brams:>9} {dsps:>5}", "all");
         let _ = writeln!(s, "\nclock {:.2} MHz, {:.2} GOPS", self.clock_mhz, self.gops);
-        if let Some(fmax) = self.fmax_mhz {
-            let _ = writeln!(s, "fastest clock {fmax:.2} MHz (seed {}); the slowest path:", self.seed);
-            for step in &self.critical_path {
-                let _ = writeln!(s, "  {:6.2} ns  {}", step.ns, step.signal);
+        let path = match (self.fmax_mhz, self.estimate.fmax_mhz) {
+            (Some(fmax), estimate) => {
+                let _ = write!(s, "fastest clock {fmax:.2} MHz (seed {}", self.seed);
+                if let Some(estimate) = estimate {
+                    let _ = write!(s, "; {estimate:.1} were expected before routing");
+                }
+                s.push_str("); the slowest path:\n");
+                &self.critical_path
             }
+            (None, Some(estimate)) => {
+                let _ = writeln!(s, "fastest clock {estimate:.1} MHz expected once it is routed; the slowest path:");
+                &self.estimate.critical_path
+            }
+            (None, None) => &self.critical_path,
+        };
+        for step in path {
+            let _ = writeln!(s, "  {:6.2} ns  {}", step.ns, step.signal);
         }
         if let Some(bitstream) = &self.bitstream {
             let _ = writeln!(s, "\n{}: {} bytes", bitstream.file, bitstream.bytes);
@@ -423,18 +362,12 @@ fn bitstream(packed: &Done, file: &str) -> Result<Bitstream, FlowError> {
 /// [`FlowError::Unfit`], with the numbers.
 pub(super) fn check_fits(netlist: &Netlist, request: &Request) -> Result<(), FlowError> {
     let Request { board, config, .. } = request;
-    let Some(&Part { luts, registers, brams, dsps, .. }) = board.family.part(&board.device) else { return Ok(()) };
-    let used = netlist.total(board.family);
-    let over: Vec<String> = [
-        ("look-up tables", used.luts, luts),
-        ("registers", used.registers, registers),
-        ("block RAMs", used.brams, brams),
-        ("multiplier blocks", used.dsps, dsps),
-    ]
-    .into_iter()
-    .filter(|(_, used, available)| used > available)
-    .map(|(what, used, available)| format!("{used} {what} of {available}"))
-    .collect();
+    let over: Vec<String> = netlist
+        .resources(board)
+        .into_iter()
+        .filter(|resource| resource.used > resource.available)
+        .map(|Resource { name, used, available }| format!("{used} {name} of {available}"))
+        .collect();
     if over.is_empty() {
         return Ok(());
     }
@@ -446,20 +379,4 @@ pub(super) fn check_fits(netlist: &Netlist, request: &Request) -> Result<(), Flo
         config: config.name.clone(),
         reason: format!("it takes {}; the most look-up tables take {}", over.join(" and "), largest.join(", ")),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cells_are_named_after_signals_of_the_sources() {
-        assert_eq!(
-            signal("u_shell.u_core.u_load.u_rows.left_q_SB_DFFE_Q_3_D_SB_LUT4_O"),
-            "u_shell.u_core.u_load.u_rows.left_q"
-        );
-        assert_eq!(signal("u_core.u_gemm.sum_q_TRELLIS_FF_Q_1"), "u_core.u_gemm.sum_q");
-        assert_eq!(signal("$abc$1234$auto$blifparse.cc:1"), "");
-        assert_eq!(signal("clk"), "clk");
-    }
 }

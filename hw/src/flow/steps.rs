@@ -18,7 +18,7 @@ const BUILD_PREFIX: &str = "build-";
 const YOSYS_LOG: &str = "yosys.log";
 
 /// What a step tells while it runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Progress<'a> {
     /// The step's results were in the cache.
     Cached(&'static str),
@@ -28,6 +28,13 @@ pub enum Progress<'a> {
     Line(&'a str),
     /// It is done after so long.
     Done(&'static str, Duration),
+    /// The fastest clock that is expected of the routed design, and the one that is wanted, MHz.
+    Estimated {
+        /// The wanted clock.
+        wanted: f64,
+        /// The expected one.
+        mhz: f64,
+    },
 }
 
 /// A program's run: its inputs by name, and the files that it leaves.

@@ -153,8 +153,15 @@ mod tests {
         for name in ["pynq-z2", "zcu104"] {
             let board = Board::load(name).unwrap();
             let config = board.default_config().unwrap();
-            let request =
-                Request { board: &board, config: &config, shell: "", mhz: board.core_mhz, seed: 1, allow_slow: false };
+            let request = Request {
+                board: &board,
+                config: &config,
+                shell: "",
+                mhz: board.core_mhz,
+                seed: 1,
+                allow_slow: false,
+                estimate: false,
+            };
             let sources = design::sources(&request).unwrap();
             let text = |name: &str| {
                 sources.files.iter().find(|(file, _)| file == name).map(|(_, text)| text.as_str()).unwrap()

@@ -1,0 +1,295 @@
+//! Netlists as synthesis leaves them: cells of a family and the nets between them.
+
+use super::board::Board;
+use super::family::Family;
+use super::report::{Resource, read_json};
+use super::{FlowError, design};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::Path;
+
+/// Cells of one kind of resource each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Cells {
+    /// Look-up tables of four inputs, those of carry chains and distributed RAM included.
+    pub luts: u64,
+    /// Registers.
+    pub registers: u64,
+    /// Block RAMs.
+    pub brams: u64,
+    /// Multiplier blocks.
+    pub dsps: u64,
+}
+
+impl Cells {
+    fn add(&mut self, kind: &str, family: Family) {
+        let cells = family.cells();
+        let count = |kinds: &[(&str, u64)]| {
+            let named = |name: &str| name.strip_suffix('*').map_or(name == kind, |begin| kind.starts_with(begin));
+            kinds.iter().find(|(name, _)| named(name)).map_or(0, |(_, count)| *count)
+        };
+        self.luts += count(cells.lut);
+        self.registers += count(cells.register);
+        self.brams += count(cells.bram);
+        self.dsps += count(cells.dsp);
+    }
+}
+
+/// A cell: its kind, its name after the signal that it makes, and the nets at its ports.
+#[derive(Debug, Clone)]
+pub(super) struct Cell {
+    pub(super) kind: String,
+    pub(super) name: String,
+    /// Ports without the numbers of their bits, with their net.
+    pub(super) inputs: Vec<(String, usize)>,
+    pub(super) outputs: Vec<(String, usize)>,
+}
+
+/// The cells of a synthesized design, and the nets between them.
+#[derive(Debug, Clone)]
+pub struct Netlist {
+    cells: Vec<Cell>,
+    /// Of each net the signal of the sources that it is, if it has a name.
+    nets: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Design {
+    modules: HashMap<String, Module>,
+}
+
+#[derive(Deserialize)]
+struct Module {
+    #[serde(default)]
+    cells: BTreeMap<String, RawCell>,
+    #[serde(default)]
+    netnames: BTreeMap<String, NetName>,
+}
+
+#[derive(Deserialize)]
+struct RawCell {
+    r#type: String,
+    #[serde(default)]
+    port_directions: HashMap<String, String>,
+    #[serde(default)]
+    connections: BTreeMap<String, Vec<Bit>>,
+}
+
+#[derive(Deserialize)]
+struct NetName {
+    bits: Vec<Bit>,
+}
+
+/// A net's number, or a constant.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Bit {
+    Net(usize),
+    Constant(#[allow(dead_code, reason = "only nets are looked at")] String),
+}
+
+fn nets(bits: &[Bit]) -> impl Iterator<Item = usize> {
+    bits.iter().filter_map(|bit| match bit {
+        Bit::Net(net) => Some(*net),
+        Bit::Constant(_) => None,
+    })
+}
+
+impl Netlist {
+    /// Reads what synthesis wrote.
+    ///
+    /// # Errors
+    /// [`FlowError::Io`], [`FlowError::Output`].
+    pub fn read(path: &Path) -> Result<Netlist, FlowError> {
+        let mut design: Design = read_json(path, "a netlist of Yosys")?;
+        // One module is the design, the others are the family's cells.
+        let tops = [design::TOP, crate::rtl::PERIPHERAL];
+        let module = tops.iter().find_map(|top| design.modules.remove(*top)).ok_or_else(|| FlowError::Output {
+            file: path.display().to_string(),
+            what: "a netlist of Yosys",
+            reason: format!("it has no module {}", tops.join(" or ")),
+        })?;
+        Ok(Netlist::of(module))
+    }
+
+    fn of(module: Module) -> Netlist {
+        let mut names: HashMap<usize, &str> = HashMap::new();
+        for (name, bits) in &module.netnames {
+            for net in nets(&bits.bits) {
+                // Names that the sources gave are better than Yosys's, and those of outer modules better than of inner ones.
+                let rank = |name: &str| (name.contains('$'), name.matches('.').count(), name.len());
+                let best = names.entry(net).or_insert(name);
+                if rank(name) < rank(best) {
+                    *best = name;
+                }
+            }
+        }
+        // Numbers of nets count from 0 here, whatever the file has.
+        let mut numbers: HashMap<usize, usize> = HashMap::new();
+        let mut texts = Vec::new();
+        let mut number = |net: usize| {
+            *numbers.entry(net).or_insert_with(|| {
+                texts.push(names.get(&net).map_or(String::new(), |name| signal(name).to_string()));
+                texts.len() - 1
+            })
+        };
+        let mut cells = Vec::with_capacity(module.cells.len());
+        for (name, raw) in module.cells {
+            let mut cell = Cell { kind: raw.r#type, name, inputs: Vec::new(), outputs: Vec::new() };
+            for (port, bits) in &raw.connections {
+                let is_input = raw.port_directions.get(port).is_some_and(|direction| direction == "input");
+                let side = if is_input { &mut cell.inputs } else { &mut cell.outputs };
+                let port = port.trim_end_matches(|c: char| c.is_ascii_digit());
+                side.extend(nets(bits).map(|net| (port.to_string(), number(net))));
+            }
+            cells.push(cell);
+        }
+        Netlist { cells, nets: texts }
+    }
+
+    pub(super) fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    /// The signal of each net.
+    pub(super) fn net_names(&self) -> &[String] {
+        &self.nets
+    }
+
+    /// All cells.
+    pub fn total(&self, family: Family) -> Cells {
+        let mut total = Cells::default();
+        self.cells.iter().for_each(|cell| total.add(&cell.kind, family));
+        total
+    }
+
+    /// What the cells take of a board's part, by kind of resource.
+    pub(super) fn resources(&self, board: &Board) -> Vec<Resource> {
+        let Some(part) = board.family.part(&board.device) else { return Vec::new() };
+        let Cells { luts, registers, brams, dsps } = self.total(board.family);
+        let resource = |name: &str, used, available| Resource { name: name.into(), used, available };
+        let mut resources =
+            vec![resource("block RAMs", brams, part.brams), resource("multiplier blocks", dsps, part.dsps)];
+        if board.family == Family::Ice40 {
+            resources.insert(0, resource("logic cells", self.ice40_logic_cells(), part.luts));
+        } else {
+            resources.insert(0, resource("look-up tables", luts, part.luts));
+            resources.insert(1, resource("registers", registers, part.registers));
+        }
+        resources.retain(|resource| resource.available > 0 || resource.used > 0);
+        resources
+    }
+
+    /// Logic cells of an iCE40: each has a table, a carry and a register. A register shares the cell of the table that makes its
+    /// data alone, a carry that of a table that adds the same two nets to the carry before.
+    fn ice40_logic_cells(&self) -> u64 {
+        let ports = |cell: &Cell, port: &str| -> Vec<usize> {
+            cell.inputs.iter().filter(|(name, _)| name == port).map(|(_, net)| *net).collect()
+        };
+        let mut sinks: HashMap<usize, u32> = HashMap::new();
+        for (_, net) in self.cells.iter().flat_map(|cell| &cell.inputs) {
+            *sinks.entry(*net).or_default() += 1;
+        }
+        let (mut tables, mut adders, mut cells) = (HashSet::new(), HashSet::new(), 0);
+        for table in self.cells.iter().filter(|cell| cell.kind == "SB_LUT4") {
+            cells += 1;
+            tables.extend(table.outputs.iter().map(|(_, net)| *net).filter(|net| sinks.get(net) == Some(&1)));
+            let inputs: BTreeSet<usize> = ports(table, "I").into_iter().collect();
+            adders.insert(inputs);
+        }
+        for cell in &self.cells {
+            if cell.kind.starts_with("SB_DFF") && !ports(cell, "D").iter().any(|net| tables.contains(net)) {
+                cells += 1;
+            }
+            if cell.kind == "SB_CARRY" {
+                let inputs = ports(cell, "I").into_iter().chain(ports(cell, "CI")).collect();
+                cells += u64::from(!adders.contains(&inputs));
+            }
+        }
+        cells
+    }
+
+    /// Cells by the module whose signals they make, down to so many levels.
+    pub(super) fn by_module(&self, family: Family, levels: usize) -> BTreeMap<String, Cells> {
+        let mut modules: BTreeMap<String, Cells> = BTreeMap::new();
+        for cell in &self.cells {
+            let signal = signal(&cell.name);
+            let path: Vec<&str> = signal.split('.').collect();
+            let module = path[..path.len() - 1].iter().take(levels).copied().collect::<Vec<_>>().join(".");
+            modules.entry(module).or_default().add(&cell.kind, family);
+        }
+        modules.retain(|_, cells| *cells != Cells::default());
+        modules
+    }
+}
+
+/// The signal of the sources after which a cell or net of a netlist is named: Yosys appends the cells on the way to it.
+pub(super) fn signal(name: &str) -> &str {
+    const CELLS: &[&str] = &[
+        "_SB_",
+        "_TRELLIS_",
+        "_LUT4_",
+        "_CCU2C_",
+        "_PFUMX_",
+        "_L6MUX21_",
+        "_DP16KD_",
+        "_PDPW16KD_",
+        "_MULT18X18D_",
+        "$",
+    ];
+    let end = CELLS.iter().filter_map(|cell| name.find(cell)).min().unwrap_or(name.len());
+    &name[..end]
+}
+
+#[cfg(test)]
+impl Netlist {
+    /// Of a module as Yosys writes it.
+    pub(super) fn of_json(module: serde_json::Value) -> Netlist {
+        Netlist::of(serde_json::from_value(module).expect("a module"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn cell(kind: &str, inputs: &[(&str, usize)], output: (&str, usize)) -> serde_json::Value {
+        let directions: serde_json::Map<_, _> = inputs
+            .iter()
+            .map(|(port, _)| (port.to_string(), json!("input")))
+            .chain([(output.0.to_string(), json!("output"))])
+            .collect();
+        let connections: serde_json::Map<_, _> =
+            inputs.iter().chain([&output]).map(|(port, net)| (port.to_string(), json!([net]))).collect();
+        json!({ "type": kind, "port_directions": directions, "connections": connections })
+    }
+
+    /// A counter's bit: table and carry and register in one cell; a register behind a table with two sinks in another; a carry
+    /// that no table shares.
+    #[test]
+    fn tables_carries_and_registers_share_logic_cells() {
+        let netlist = Netlist::of_json(json!({ "cells": {
+            "add": cell("SB_LUT4", &[("I1", 2), ("I2", 3), ("I3", 4)], ("O", 5)),
+            "carry": cell("SB_CARRY", &[("I0", 2), ("I1", 3), ("CI", 4)], ("CO", 6)),
+            "register": cell("SB_DFFSR", &[("C", 1), ("D", 5), ("R", 9)], ("Q", 2)),
+            "shared": cell("SB_LUT4", &[("I0", 2)], ("O", 7)),
+            "alone": cell("SB_DFF", &[("C", 1), ("D", 7)], ("Q", 3)),
+            "other": cell("SB_DFF", &[("C", 1), ("D", 7)], ("Q", 4)),
+            "bare": cell("SB_CARRY", &[("I0", 3), ("I1", 4), ("CI", 6)], ("CO", 8)),
+        } }));
+        // add with carry and register, shared, alone, other, bare.
+        assert_eq!(netlist.ice40_logic_cells(), 5);
+    }
+
+    #[test]
+    fn cells_are_named_after_signals_of_the_sources() {
+        assert_eq!(
+            signal("u_shell.u_core.u_load.u_rows.left_q_SB_DFFE_Q_3_D_SB_LUT4_O"),
+            "u_shell.u_core.u_load.u_rows.left_q"
+        );
+        assert_eq!(signal("u_core.u_gemm.sum_q_TRELLIS_FF_Q_1"), "u_core.u_gemm.sum_q");
+        assert_eq!(signal("$abc$1234$auto$blifparse.cc:1"), "");
+        assert_eq!(signal("clk"), "clk");
+    }
+}
