@@ -58,6 +58,13 @@ module tw_fetch_formal (
     if (start_i) last_insns_q <= 32'(stream_insns_i);
   end
 
+  // Behind a trap all stops until the reset; the instruction that trapped is never handed out.
+  logic trapped_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) trapped_q <= 1'b0;
+    else if (u_dut.trap_o) trapped_q <= 1'b1;
+  end
+
   logic started_q = 1'b0;
   always_ff @(posedge clk_i) started_q <= 1'b1;
 
@@ -65,6 +72,7 @@ module tw_fetch_formal (
     if (!started_q) assume (!rst_ni);
     // A command starts when the one before has ended, and its stream is aligned to instructions.
     assume (!start_i || (done && quiet && !stop_i && stream_addr_i[4:0] == '0));
+    if (trapped_q) assume (stop_i);
     // What tw_bursts_formal proves.
     if (u_dut.burst_valid) assume (u_dut.burst_beats != '0 && 32'(u_dut.burst_beats) <= tw_cfg_pkg::FetchBurstBeats
                                    && 40'(u_dut.burst_beats) <= 40'(u_dut.gen_bursts.u_bursts.beats_q)
@@ -76,7 +84,8 @@ module tw_fetch_formal (
       Done_A: assert (done == (waiting_q == '0));
       Credits_I: assert (32'(u_dut.free_q) + 32'(owed) + 32'(u_dut.u_beats.count_q) == Buffer);
       Flying_I: assert (32'(u_dut.flying_q) == 32'(owed));
-      Waiting_I: assert (waiting_q == 33'(u_dut.left_q) + 33'(u_dut.insn_valid_q));
+      if (trapped_q) Trapped_I: assert (waiting_q != '0 && !done);
+      else Waiting_I: assert (waiting_q == 33'(u_dut.left_q) + 33'(u_dut.insn_valid_q));
       Command_C: cover (done && started_command_q && last_insns_q == 32'd2);
       Ahead_C: cover (push != '0 && bursts != '0);
       Front_I: assert (4'(u_dut.avail) + 4'(u_dut.u_beats.read_q) <= 4'd4);

@@ -1,7 +1,8 @@
 // tw_fifo under any use that never overfills or overdraws it.
 module tw_fifo_formal #(
   parameter int unsigned Width = 8,
-  parameter int unsigned Depth = 4
+  parameter int unsigned Depth = 4,
+  parameter bit          Head = 1'b0
 ) (
   input logic             clk_i,
   input logic             rst_ni,
@@ -16,7 +17,7 @@ module tw_fifo_formal #(
   logic [$clog2(Depth+1)-1:0]   count;
   logic [$clog2(Depth+1):0]     held;
 
-  tw_fifo #(.Width(Width), .Depth(Depth)) u_dut (
+  tw_fifo #(.Width(Width), .Depth(Depth), .Head(Head)) u_dut (
     .clk_i, .rst_ni, .push_i, .data_i, .pop_i, .data_o(data), .empty_o(empty), .full_o(full), .count_o(count)
   );
   tw_check_queue #(.Width(Width), .Capacity(Depth)) u_queue (
@@ -44,6 +45,7 @@ module tw_fifo_formal #(
     // Where the marked elements lie, for the proofs by induction: the pointers and the count agree, and each is in its place.
     if (rst_ni && started_q) begin
       Pointers_I: assert (32'(u_dut.rd_q) < Depth && 32'(u_dut.wr_q) == (32'(u_dut.rd_q) + 32'(held)) % Depth);
+      if (!empty) Head_I: assert (data == u_dut.mem[u_dut.rd_q]);
       if (u_queue.set_q[0] && !u_queue.gone_q[0]) First_I: assert (u_dut.mem[at0] == u_queue.data0_q);
       if (u_queue.set_q[1] && !u_queue.gone_q[1]) Second_I: assert (u_dut.mem[at1] == u_queue.data1_q);
     end

@@ -95,7 +95,8 @@ module tw_fetch (
   // Instructions.
   localparam bit Lean = tw_cfg_pkg::Lean != 0;
   logic         insn_valid_q, assembled, insn_take, slot;
-  logic [255:0] insn_q;
+  // The instruction, and the one that comes in this cycle, if one does.
+  logic [255:0] insn_q, insn_d;
   logic [CountW-1:0] left_q, ordinal_q;
   logic [1:0]   unit;
   logic         bad_opcode, bad_field, checked, word_take, moving;
@@ -131,6 +132,7 @@ module tw_fetch (
       endcase
       insn_q = 256'(words_q);
       if (rest_q) insn_q[255] = 1'b1;
+      insn_d = 'x;
       push_o = '0;
       push_o[moving_q ? unit_q : unit] = word_take;
     end
@@ -165,17 +167,13 @@ module tw_fetch (
       else if (pop) beat_q <= (beat_q == BeatW'(Beats - 1)) ? '0 : beat_q + 1'b1;
     end
     if (Beats == 1) begin : gen_whole
-      always_ff @(posedge clk_i) begin
-        if (pop) insn_q <= word0[255:0];
-      end
+      assign insn_d = word0[255:0];
     end else begin : gen_shift
       // The oldest beat moves down to the lowest bits while the instruction is put together.
       logic [(Beats-1)*tw_cfg_pkg::BusBits-1:0] parts_q;
+      assign insn_d = {word0[tw_cfg_pkg::BusBits-1:0], parts_q};
       always_ff @(posedge clk_i) begin
-        if (pop) begin
-          if (assembled) insn_q <= {word0[tw_cfg_pkg::BusBits-1:0], parts_q};
-          parts_q <= ((Beats-1)*tw_cfg_pkg::BusBits)'({word0[tw_cfg_pkg::BusBits-1:0], parts_q} >> tw_cfg_pkg::BusBits);
-        end
+        if (pop) parts_q <= ((Beats-1)*tw_cfg_pkg::BusBits)'(insn_d >> tw_cfg_pkg::BusBits);
       end
     end
   end else begin : gen_cut
@@ -188,12 +186,32 @@ module tw_fetch (
       else if (start_i) part_q <= PartW'(stream_addr_i >> 5);
       else if (assembled) part_q <= part_q + 1'b1;
     end
-    always_ff @(posedge clk_i) begin
-      if (assembled) insn_q <= word0[32'(part_q)*256 +: 256];
-    end
+    assign insn_d = word0[32'(part_q)*256 +: 256];
   end
 
-  tw_decode u_decode (.valid_i(checked), .insn_i(insn_q), .unit_o(unit), .bad_opcode_o(bad_opcode), .bad_field_o(bad_field));
+  logic [1:0] decoded_unit;
+  logic       decoded_opcode, decoded_field;
+  tw_decode u_decode (
+    .valid_i(Lean ? checked : avail != '0), .insn_i(Lean ? insn_q : insn_d), .unit_o(decoded_unit),
+    .bad_opcode_o(decoded_opcode), .bad_field_o(decoded_field)
+  );
+  if (Lean) begin : gen_decoded
+    assign unit       = decoded_unit;
+    assign bad_opcode = decoded_opcode;
+    assign bad_field  = decoded_field;
+    logic unused_next;
+    assign unused_next = ^insn_d;
+  end else begin : gen_decoded_ahead
+    // Decoded as it comes: what it is, and who may have it, is known with it.
+    always_ff @(posedge clk_i) begin
+      if (assembled) begin
+        insn_q     <= insn_d;
+        unit       <= decoded_unit;
+        bad_opcode <= decoded_opcode;
+        bad_field  <= decoded_field;
+      end
+    end
+  end
 
   assign checked   = insn_valid_q && !moving;
   assign word_take = !stop_i && (moving || (checked && !bad_opcode && !bad_field && !full_i[unit]));

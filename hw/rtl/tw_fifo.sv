@@ -4,6 +4,8 @@
 module tw_fifo #(
   parameter int unsigned Width = 8,
   parameter int unsigned Depth = 8,
+  // The head stands in a register of its own, for those who do much with it.
+  parameter bit          Head = 1'b0,
   localparam int unsigned CountW = $clog2(Depth + 1)
 ) (
   input  logic              clk_i,
@@ -20,10 +22,21 @@ module tw_fifo #(
   localparam int unsigned PtrW = Depth > 1 ? $clog2(Depth) : 1;
 
   logic [Width-1:0]  mem [Depth];
-  logic [PtrW-1:0]   rd_q, wr_q;
+  logic [PtrW-1:0]   rd_q, wr_q, rd_next;
   logic [CountW-1:0] count_q;
 
-  assign data_o  = mem[rd_q];
+  assign rd_next = (rd_q == PtrW'(Depth - 1)) ? '0 : rd_q + 1'b1;
+  if (Head) begin : gen_head
+    logic [Width-1:0] head_q;
+    assign data_o = head_q;
+    // Of an empty queue it is what may be pushed.
+    always_ff @(posedge clk_i) begin
+      if (pop_i || count_q == '0) head_q <= count_q > CountW'(1) ? mem[rd_next] : data_i;
+    end
+  end else begin : gen_place
+    assign data_o = mem[rd_q];
+  end
+
   assign empty_o = count_q == '0;
   assign full_o  = count_q == CountW'(Depth);
   assign count_o = count_q;
@@ -39,7 +52,7 @@ module tw_fifo #(
       count_q <= '0;
     end else begin
       if (push_i) wr_q <= (wr_q == PtrW'(Depth - 1)) ? '0 : wr_q + 1'b1;
-      if (pop_i) rd_q <= (rd_q == PtrW'(Depth - 1)) ? '0 : rd_q + 1'b1;
+      if (pop_i) rd_q <= rd_next;
       count_q <= count_q + CountW'(push_i) - CountW'(pop_i);
     end
   end

@@ -125,13 +125,13 @@ module tw_load (
   assign ctx_in.push      = insn_push_i;
   assign ctx_in.chunk_log = LogW'(min_log(head_log));
   assign ctx_in.pads      = pads_head;
-  assign head_log = tw_cfg_pkg::EntryLogs[32'(ctx_in.mem)*5 +: 5];
+  assign head_log = tw_cfg_pkg::EntryLogs[32'(`TW_FIELD(load, mem, head))*5 +: 5];
   always_comb begin
     pads_head = 'x;
     if (Lean || insn_valid_i) begin
-      pads_head = PadsW'((17'(ctx_in.row_bytes) + 17'((32'd1 << head_log) - 32'd1)) >> head_log);
-      if (Pack && ctx_in.pack) pads_head = PadsW'(ctx_in.row_bytes);
-      pads_head = pads_head + PadsW'(ctx_in.x_before) + PadsW'(ctx_in.x_after);
+      pads_head = PadsW'((17'(BytesW'(`TW_FIELD(load, row_bytes, head))) + 17'((32'd1 << head_log) - 32'd1)) >> head_log);
+      if (Pack && `TW_FIELD(load, pack, head)) pads_head = PadsW'(BytesW'(`TW_FIELD(load, row_bytes, head)));
+      pads_head = pads_head + PadsW'(`TW_FIELD(load, x_before, head)) + PadsW'(`TW_FIELD(load, x_after, head));
     end
   end
 
@@ -210,13 +210,13 @@ module tw_load (
   end else begin : gen_contexts
     logic [$clog2(tw_cfg_pkg::LoadsUnderWay+1)-1:0] unused_count;
     logic                                           unused;
-    tw_fifo #(.Width($bits(context_t)), .Depth(tw_cfg_pkg::LoadsUnderWay)) u_contexts (
+    tw_fifo #(.Width($bits(context_t)), .Depth(tw_cfg_pkg::LoadsUnderWay), .Head(1'b1)) u_contexts (
       .clk_i, .rst_ni, .push_i(start), .data_i(ctx_in), .pop_i(row_take && row_head.first), .data_o(ctx_head),
       .empty_o(ctx_empty), .full_o(ctx_full), .count_o(unused_count)
     );
     assign unused = ^unused_count;
   end
-  tw_fifo #(.Width($bits(row_t)), .Depth(tw_cfg_pkg::LoadRows)) u_row_queue (
+  tw_fifo #(.Width($bits(row_t)), .Depth(tw_cfg_pkg::LoadRows), .Head(!Lean)) u_row_queue (
     .clk_i, .rst_ni, .push_i(rows_valid && rows_ready), .data_i(row_in), .pop_i(row_take), .data_o(row_head),
     .empty_o(row_empty), .full_o(row_full), .count_o(unused_row_count)
   );

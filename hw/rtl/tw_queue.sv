@@ -27,7 +27,7 @@ module tw_queue #(
   if (tw_cfg_pkg::Lean == 0) begin : gen_registers
     logic [CountW-1:0] unused_count;
     logic              unused;
-    tw_fifo #(.Width(BodyW + 8), .Depth(Depth)) u_fifo (
+    tw_fifo #(.Width(BodyW + 8), .Depth(Depth), .Head(1'b1)) u_fifo (
       .clk_i, .rst_ni, .push_i, .data_i({insn_i[16 +: BodyW], insn_i[11:4]}), .pop_i, .data_o(head_o), .empty_o, .full_o,
       .count_o(unused_count)
     );

@@ -155,7 +155,7 @@ module tw_regs (
   assign stop_o = trapped_q || reset_q || !unit_rst_q;
   assign unit_rst_no = unit_rst_q;
 
-  tw_fifo #(.Width(OffsetBits - 5 + CountW), .Depth(tw_cfg_pkg::RingEntries)) u_ring (
+  tw_fifo #(.Width(OffsetBits - 5 + CountW), .Depth(tw_cfg_pkg::RingEntries), .Head(tw_cfg_pkg::Lean == 0)) u_ring (
     .clk_i, .rst_ni(unit_rst_q), .push_i(doorbell && !(begin_command && ring_empty)), .data_i(staged),
     .pop_i(begin_command && !ring_empty), .data_o(ring_head), .empty_o(ring_empty), .full_o(ring_full),
     .count_o(ring_count)
@@ -258,19 +258,26 @@ module tw_regs (
     end
   end
 
-  // Counters: one for each state of each unit, or the busy cycles alone.
+  // Counters: one for each state of each unit, or the busy cycles alone. A cycle is counted in the one after it, as the states are
+  // late in theirs.
   logic [31:0] counter;
+  logic        counts_one_q;
+  logic [19:0] states_q;
+  always_ff @(posedge clk_i) begin
+    counts_one_q <= counting;
+    states_q     <= states_i;
+  end
   if (tw_cfg_pkg::CounterLevel == 2) begin : gen_causes
     logic [31:0] selected [5];
     for (genvar u = 0; u < 5; u++) begin : gen_unit
       logic [31:0] counts_q [16];
       logic [3:0]  state;
-      assign state = states_i[u*4 +: 4];
+      assign state = states_q[u*4 +: 4];
       always_ff @(posedge clk_i) begin
         if (begin_command) begin
           // In cycle 0, the doorbell's, every unit is empty.
           for (int unsigned k = 0; k < 16; k++) counts_q[k] <= k == 32'(tw_isa_pkg::StateEmpty) ? 32'd1 : '0;
-        end else if (counting) begin
+        end else if (counts_one_q) begin
           counts_q[state] <= counts_q[state] + 1'b1;
         end
       end
@@ -282,13 +289,13 @@ module tw_regs (
     always_ff @(posedge clk_i) begin
       for (int unsigned u = 0; u < 5; u++) begin
         if (begin_command) counts_q[u] <= '0;
-        else if (counting && states_i[u*4 +: 4] == tw_isa_pkg::StateBusy) counts_q[u] <= counts_q[u] + 1'b1;
+        else if (counts_one_q && states_q[u*4 +: 4] == tw_isa_pkg::StateBusy) counts_q[u] <= counts_q[u] + 1'b1;
       end
     end
     assign counter = (select_q[6:4] < 3'd5 && select_q[3:0] == tw_isa_pkg::StateBusy) ? counts_q[select_q[6:4]] : '0;
   end else begin : gen_none
     logic unused_states;
-    assign unused_states = ^{states_i, select_q};
+    assign unused_states = ^{states_q, counts_one_q, select_q};
     assign counter = '0;
   end
 
