@@ -130,14 +130,17 @@ module tw_gemm (
   logic [7:0]            mul_zero_point;
   logic [3*OffW-1:0]     offsets_q;
   logic                  range_q;
-  logic [SumW-1:0]       acc_sum_q, inp_sum_q, wgt_sum_q;
-  logic                  range2_q;
+  logic [SumW-1:0]       acc_sum, inp_sum, wgt_sum;
+  logic [tw_cfg_pkg::AccW-1:0] acc_index_q;
+  logic [tw_cfg_pkg::InpW-1:0] inp_index_q;
+  logic [tw_cfg_pkg::WgtW-1:0] wgt_index_q;
   logic [tw_cfg_pkg::AccW*Stages-1:tw_cfg_pkg::AccW*3] acc_at_q;
-  logic                  bad;
+  logic                  bad_q;
 
-  assign bad = range2_q || acc_sum_q >= SumW'(tw_cfg_pkg::AccDepth) || inp_sum_q >= SumW'(tw_cfg_pkg::InpDepth) ||
-               wgt_sum_q >= SumW'(tw_cfg_pkg::WgtDepth);
-  assign trap_o = valid_q[StIndex] && bad && !stop_i;
+  assign acc_sum = SumW'(uop_data_i[tw_cfg_pkg::AccW-1:0]) + SumW'(offsets_q[0 +: OffW]);
+  assign inp_sum = SumW'(uop_data_i[tw_cfg_pkg::AccW +: tw_cfg_pkg::InpW]) + SumW'(offsets_q[OffW +: OffW]);
+  assign wgt_sum = SumW'(uop_data_i[tw_cfg_pkg::AccW + tw_cfg_pkg::InpW +: tw_cfg_pkg::WgtW]) + SumW'(offsets_q[2*OffW +: OffW]);
+  assign trap_o = valid_q[StIndex] && bad_q && !stop_i;
   // Less what has started since the issue.
   assign trap_ordinal_o = Lean ? ordinal_q : ordinal_q - 32'(starts_q[0]) - 32'(starts_q[1]);
 
@@ -156,12 +159,12 @@ module tw_gemm (
     last_q     <= {last_q[Stages-2:1], walk_last};
     offsets_q  <= walk_offsets;
     range_q    <= walk_range;
-    range2_q   <= range_q;
-    acc_sum_q  <= SumW'(uop_data_i[tw_cfg_pkg::AccW-1:0]) + SumW'(offsets_q[0 +: OffW]);
-    inp_sum_q  <= SumW'(uop_data_i[tw_cfg_pkg::AccW +: tw_cfg_pkg::InpW]) + SumW'(offsets_q[OffW +: OffW]);
-    wgt_sum_q  <= SumW'(uop_data_i[tw_cfg_pkg::AccW + tw_cfg_pkg::InpW +: tw_cfg_pkg::WgtW]) +
-                  SumW'(offsets_q[2*OffW +: OffW]);
-    acc_at_q   <= {acc_at_q[tw_cfg_pkg::AccW*(Stages-1)-1:tw_cfg_pkg::AccW*3], acc_sum_q[tw_cfg_pkg::AccW-1:0]};
+    bad_q      <= range_q || acc_sum >= SumW'(tw_cfg_pkg::AccDepth) || inp_sum >= SumW'(tw_cfg_pkg::InpDepth) ||
+                  wgt_sum >= SumW'(tw_cfg_pkg::WgtDepth);
+    acc_index_q <= tw_cfg_pkg::AccW'(acc_sum);
+    inp_index_q <= tw_cfg_pkg::InpW'(inp_sum);
+    wgt_index_q <= tw_cfg_pkg::WgtW'(wgt_sum);
+    acc_at_q   <= {acc_at_q[tw_cfg_pkg::AccW*(Stages-1)-1:tw_cfg_pkg::AccW*3], acc_index_q};
   end
 
   if (Lean) begin : gen_same
@@ -180,10 +183,10 @@ module tw_gemm (
     end
   end
 
-  assign inp_re_o   = valid_q[StIndex] && !bad && !stop_i;
-  assign inp_addr_o = inp_sum_q[tw_cfg_pkg::InpW-1:0];
+  assign inp_re_o   = valid_q[StIndex] && !bad_q && !stop_i;
+  assign inp_addr_o = inp_index_q;
   assign wgt_re_o   = inp_re_o;
-  assign wgt_addr_o = wgt_sum_q[tw_cfg_pkg::WgtW-1:0];
+  assign wgt_addr_o = wgt_index_q;
 
   // Multiply and sum: element (r, o) of the row is lane r * BlockOut + o.
   logic [AccBits-1:0] sums;

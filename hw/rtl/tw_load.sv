@@ -178,7 +178,7 @@ module tw_load (
     rows_row = '0;
     rows_entry = '0;
     rows_split = '0;
-    if (rows_valid && rows_nines_q) begin
+    if (rows_active && rows_nines_q) begin
       rows_row = FirstW'(PlaceW'(rows_pos) >> RowLog);
       rows_entry = FirstW'((52'(rows_row) * 52'(RowsReciprocal)) >> RowsShift);
       rows_split = FirstW'(rows_entry << 4) + rows_row - FirstW'(rows_entry * tw_isa_pkg::ParamRows);

@@ -180,8 +180,8 @@ module tw_rows #(
   logic [10:0] y_q, z_q, y, z, rows, planes;
   logic [5:0]  y_before, y_after, z_before, z_after;
   logic        y_past, z_past, last_y, last_z, y_data, z_data, limit_bad, range_bad, limit_past, range_past, take, fresh;
-  logic [OffsetBits-1:0] row_off_q, plane_off_q, row_off;
-  logic [PosW-1:0] pos_q, plane_pos_q, past, pos;
+  logic [OffsetBits-1:0] row_off_q, plane_off_q, row_off, row_off_step;
+  logic [PosW-1:0] pos_q, plane_pos_q, past, pos, pos_step;
 
   // Rows or planes of a part.
   function automatic logic [10:0] part_size(
@@ -235,6 +235,8 @@ module tw_rows #(
     {y, z, y_past, z_past, last_y, last_z} = 'x;
     row_off = 'x;
     pos = 'x;
+    row_off_step = 'x;
+    pos_step = 'x;
     y_part = y_before_i != '0 ? PartBefore : PartData;
     z_part = z_before_i != '0 ? PartBefore : PartData;
     if (fresh) begin
@@ -253,19 +255,21 @@ module tw_rows #(
       z = z_q;
       y_part = y_part_q;
       z_part = z_part_q;
-      row_off = row_off_q;
-      pos = past;
+      row_off_step = row_off_q;
+      pos_step = past;
       if (last_y_q) y_part = y_before_q != '0 ? PartBefore : PartData;
       else if (y_past_q) y_part = y_data ? PartAfter : PartData;
       if (!last_y_q) begin
-        if (pack_q) pos = pos_q + pack_row_q;
-        if (y_data && z_data) row_off = row_off_q + OffsetBits'(row_stride_q);
+        if (pack_q) pos_step = pos_q + pack_row_q;
+        if (y_data && z_data) row_off_step = row_off_q + OffsetBits'(row_stride_q);
       end else begin
         z = z_past_q ? 11'd1 : z_q + 1'b1;
         if (z_past_q) z_part = z_data ? PartAfter : PartData;
-        if (pack_q) pos = plane_pos_q + pack_plane_q;
-        if (z_data) row_off = plane_off_q + OffsetBits'(plane_stride_q);
+        if (pack_q) pos_step = plane_pos_q + pack_plane_q;
+        if (z_data) row_off_step = plane_off_q + OffsetBits'(plane_stride_q);
       end
+      row_off = row_off_step;
+      pos = pos_step;
     end
     if (!fresh || start_i) begin
       y_past = y == (Pad ? part_size(y_part, y_before, rows, y_after) : rows);
@@ -293,7 +297,7 @@ module tw_rows #(
       plane_pos_q <= start_pos;
     end else if (take && last_y_q) begin
       plane_pos_q <= plane_pos_q + pack_plane_q;
-      if (z_data) plane_off_q <= row_off;
+      if (z_data) plane_off_q <= row_off_step;
     end
   end
 
@@ -302,15 +306,19 @@ module tw_rows #(
     assign limit_past = $signed({1'b0, row_off_q}) >= outside_q;
     assign range_past = long_q || $signed((EndW+1)'(pos_q)) > most_q;
   end else begin : gen_ahead
-    logic limit_past_q, range_past_q, next_past;
+    logic limit_past_q, range_past_q, next_limit_past, next_range_past;
     always_comb begin
-      next_past = 'x;
-      if (!fresh) next_past = long_q || $signed((EndW+1)'(pos)) > most_q;
+      next_limit_past = 'x;
+      next_range_past = 'x;
+      if (!fresh) begin
+        next_limit_past = $signed({1'b0, row_off_step}) >= outside_q;
+        next_range_past = long_q || $signed((EndW+1)'(pos_step)) > most_q;
+      end
     end
     always_ff @(posedge clk_i) begin
       if (start_i || take) begin
-        limit_past_q <= $signed({1'b0, row_off}) >= (fresh ? $signed(outside) : outside_q);
-        range_past_q <= fresh ? first_past : next_past;
+        limit_past_q <= fresh ? $signed({1'b0, offset_i}) >= $signed(outside) : next_limit_past;
+        range_past_q <= fresh ? first_past : next_range_past;
       end
     end
     assign limit_past = limit_past_q;

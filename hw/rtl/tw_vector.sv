@@ -260,12 +260,13 @@ module tw_vector (
   logic [3:1]        valid_q;
   ctl_t              ctl1_q, ctl2_q, ctl3_q;
   tag_t              tag0, tag1_q, tag2_q, tag3_q;
-  logic              range1_q, range2_q;
+  logic              range1_q, bad_q;
   logic [31:0]       ordinal2;
   logic [3*OffW-1:0] offsets1_q;
   logic [SumW-1:0]   dst2_q, a2_q, b2_q;
   logic [IndexW-1:0] dst3_q, a3_q, b3_q;
-  logic              bad, dst_bad, a_bad, b_bad, uop_trap, desc_trap;
+  logic [SumW-1:0]   dst1, a1, b1;
+  logic              bad1, uop_trap, desc_trap;
 
   assign tag0.last     = walk_last && slice_last && (!is_qadd || phase_q == 2'd1);
   assign tag0.row_last = slice_last;
@@ -292,10 +293,10 @@ module tw_vector (
     if (valid_q[1]) begin
       ctl2_q     <= ctl1_q;
       tag2_q     <= tag1_q;
-      range2_q   <= range1_q;
-      dst2_q     <= SumW'(uop_data_i[0 +: IndexW]) + SumW'(offsets1_q[0 +: OffW]);
-      a2_q       <= SumW'(uop_data_i[IndexW +: IndexW]) + SumW'(offsets1_q[OffW +: OffW]);
-      b2_q       <= SumW'(uop_data_i[2*IndexW +: IndexW]) + SumW'(offsets1_q[2*OffW +: OffW]);
+      bad_q      <= bad1;
+      dst2_q     <= dst1;
+      a2_q       <= a1;
+      b2_q       <= b1;
     end
     if (valid_q[2]) begin
       ctl3_q <= ctl2_q;
@@ -319,21 +320,23 @@ module tw_vector (
     endcase
   endfunction
 
-  logic mac2, mac3;
+  logic mac1, mac2, mac3;
+  assign mac1 = tw_cfg_pkg::VectorMac != 0 && ctl1_q.op == tw_isa_pkg::VecMac;
   assign mac2 = tw_cfg_pkg::VectorMac != 0 && ctl2_q.op == tw_isa_pkg::VecMac;
   assign mac3 = tw_cfg_pkg::VectorMac != 0 && ctl3_q.op == tw_isa_pkg::VecMac;
   always_comb begin
-    dst_bad = 1'b0;
-    a_bad = 1'b0;
-    b_bad = 1'b0;
-    if (valid_q[2]) begin
-      dst_bad = past(dst2_q, {1'b0, ctl2_q.dst}, 1'b0);
-      a_bad = past(a2_q, {1'b0, ctl2_q.a}, 1'b0);
-      b_bad = past(b2_q, ctl2_q.b, mac2);
+    dst1 = 'x;
+    a1 = 'x;
+    b1 = 'x;
+    bad1 = 'x;
+    if (valid_q[1]) begin
+      dst1 = SumW'(uop_data_i[0 +: IndexW]) + SumW'(offsets1_q[0 +: OffW]);
+      a1 = SumW'(uop_data_i[IndexW +: IndexW]) + SumW'(offsets1_q[OffW +: OffW]);
+      b1 = SumW'(uop_data_i[2*IndexW +: IndexW]) + SumW'(offsets1_q[2*OffW +: OffW]);
+      bad1 = range1_q || past(dst1, {1'b0, ctl1_q.dst}, 1'b0) || past(a1, {1'b0, ctl1_q.a}, 1'b0) || past(b1, ctl1_q.b, mac1);
     end
   end
-  assign bad     = range2_q || dst_bad || a_bad || b_bad;
-  assign uop_trap  = valid_q[2] && bad && !stop_i;
+  assign uop_trap  = valid_q[2] && bad_q && !stop_i;
   assign desc_trap = state_q == StDesc && desc_q == '0 && desc_range && !stop_i;
   assign trap_o = uop_trap || desc_trap;
   assign trap_ordinal_o = uop_trap ? ordinal2 : ordinal_q;
@@ -342,7 +345,7 @@ module tw_vector (
   assign read_ordinal_o = ordinal2;
 
   logic read2;
-  assign read2 = valid_q[2] && !bad && !stop_i;
+  assign read2 = valid_q[2] && !bad_q && !stop_i;
   assign acc_re_o = {read2 && ctl2_q.b == tw_isa_pkg::SrcAcc, read2 && ({1'b0, ctl2_q.a} == tw_isa_pkg::SrcAcc || mac2)};
   assign out_re_o = {read2 && ctl2_q.b == tw_isa_pkg::SrcOut, read2 && {1'b0, ctl2_q.a} == tw_isa_pkg::SrcOut};
   // Inp is only reached where its rows are out's; the decoder sees to that.
