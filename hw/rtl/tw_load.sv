@@ -394,7 +394,7 @@ module tw_load (
     logic            chunk_end, entry_end;
     assign in_chunk   = '0;
     assign chunk_end  = data_step && (re_full || re_end);
-    assign entry_end  = pad_step || (data_step && re_end) || (chunk_end && 32'(chunk_q) == (32'd1 << (log - chunk_log)) - 32'd1);
+    assign entry_end  = pad_step || (data_step && re_end) || (chunk_end && 32'(chunk_q) == (32'd1 << (log - 5'(chunk_log))) - 32'd1);
     assign place_step = place_q + 1'b1;
     always_ff @(posedge clk_i) begin
       if (row_take) place_q <= row_head.place;

@@ -305,6 +305,8 @@ module tw_rows #(
   if (tw_cfg_pkg::Lean != 0) begin : gen_looked_at
     assign limit_past = $signed({1'b0, row_off_q}) >= outside_q;
     assign range_past = long_q || $signed((EndW+1)'(pos_q)) > most_q;
+    logic unused_first;
+    assign unused_first = first_past;
   end else begin : gen_ahead
     logic limit_past_q, range_past_q, next_limit_past, next_range_past;
     always_comb begin
