@@ -10,6 +10,8 @@
 #   make check-ptq    float networks quantized by the program, compared in ONNX Runtime; TILEWRIGHT_MODELS names more of them
 #   make fuzz         random programs on the functional simulator, the cycle model and the RTL; PROGRAMS=N (default 100000),
 #                     SEED=N, CONFIGS=N configurations (default 24), CONFIG_SEED=N
+#   make bitstreams   bitstreams of the boards whose designs are known to fit, what they came to, and what was expected of each
+#                     before it was routed; DESIGNS="BOARD BOARD:CONFIGURATION ..." makes others
 #   make bench-levels what each level of optimisation does, as docs/optimization-levels.md; needs TILEWRIGHT_MODELS
 #   make bench-sim    cycles of ResNet-18's layers beside VTA's, and speed of the simulators; RTL=1 runs them on the RTL too
 #   make bench-fsim   speed of the functional simulator; make bench-csim: of the cycle model; make bench-rtl: of the Verilated design
@@ -20,7 +22,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: setup build demo test test-full formal check-ptq fuzz bench bench-fsim bench-csim bench-rtl bench-levels bench-sim fmt clippy lint lint-rtl clean
+.PHONY: setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-levels bench-sim fmt clippy lint lint-rtl clean
 
 setup:
 	@scripts/setup.sh
@@ -63,6 +65,9 @@ check-ptq: build
 fuzz: setup
 	TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) TILEWRIGHT_FUZZ_SEED=$(SEED) TILEWRIGHT_FUZZ_CONFIGS=$(CONFIGS) \
 	  TILEWRIGHT_FUZZ_CONFIG_SEED=$(CONFIG_SEED) $(CARGO) test --release -p tilewright-sim --test differential -- --nocapture
+
+bitstreams: build
+	@.venv/bin/python scripts/bitstreams.py $(DESIGNS)
 
 bench: bench-fsim bench-csim bench-rtl
 

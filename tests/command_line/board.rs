@@ -54,6 +54,24 @@ fn a_network_runs_on_a_board_bit_for_bit() {
 }
 
 #[test]
+#[ignore = "long; make test-full runs it"]
+fn a_larger_network_runs_on_a_board_bit_for_bit() {
+    let Some(model) = tilewright_testing::model("kws-dscnn/model_int8.tflite") else { return };
+    let Some(input) = tilewright_testing::model("kws-dscnn/model_int8-tflite.input_0.npy") else { return };
+    let Some(board) = Board::new() else { return };
+    let dir = tempfile::tempdir().expect("a folder");
+    let dir = dir.path();
+    let (model, input) = (model.display().to_string(), input.display().to_string());
+    let run = |device: &str, to: &str| -> Vec<Vec<u8>> {
+        fine(dir, &["run", &model, "--hw", HW, "--device", device, "--input", &input, "--output-dir", to]);
+        let files = std::fs::read_dir(dir.join(to)).expect("outputs");
+        files.map(|file| std::fs::read(file.expect("an output").path()).expect("an output")).collect()
+    };
+    let (board, fsim) = (run(&board.port, "board"), run("fsim", "fsim"));
+    assert!(!fsim.is_empty() && board == fsim, "{} and {} outputs", board.len(), fsim.len());
+}
+
+#[test]
 fn doctor_looks_at_a_board() {
     let Some(board) = Board::new() else { return };
     let dir = Path::new(".");

@@ -7,7 +7,10 @@ fn the_presets_are_listed() {
     let dir = tempfile::tempdir().unwrap();
     let text = fine(dir.path(), &["configs"]);
     let names: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(names, ["1x4x2", "1x4x4", "1x4x4-ecp5", "1x8x8", "1x8x8-ecp5", "1x16x16", "1x32x32", "1x8x16", "4x16x16"]);
+    assert_eq!(
+        names,
+        ["1x4x2", "1x4x4", "1x4x4-ecp5", "1x8x8", "1x8x8-ecp5", "1x16x16", "1x32x32", "1x8x16", "4x16x16"]
+    );
 }
 
 #[test]

@@ -35,6 +35,11 @@ impl Cells {
     }
 }
 
+/// The instance of the core, wherever it stands.
+const CORE: &str = "u_core";
+/// Levels of the shell by which cells are listed: board, shell, part.
+const SHELL_LEVELS: usize = 3;
+
 /// A cell: its kind, its name after the signal that it makes, and the nets at its ports.
 #[derive(Debug, Clone)]
 pub(super) struct Cell {
@@ -209,13 +214,15 @@ impl Netlist {
         cells
     }
 
-    /// Cells by the module whose signals they make, down to so many levels.
-    pub(super) fn by_module(&self, family: Family, levels: usize) -> BTreeMap<String, Cells> {
+    /// Cells by the module whose signals they make: the units of the core, and the parts of the shell.
+    pub(super) fn by_module(&self, family: Family) -> BTreeMap<String, Cells> {
         let mut modules: BTreeMap<String, Cells> = BTreeMap::new();
         for cell in &self.cells {
             let signal = signal(&cell.name);
             let path: Vec<&str> = signal.split('.').collect();
-            let module = path[..path.len() - 1].iter().take(levels).copied().collect::<Vec<_>>().join(".");
+            let path = &path[..path.len() - 1];
+            let levels = path.iter().position(|part| *part == CORE).map_or(SHELL_LEVELS, |core| core + 2);
+            let module = path.iter().take(levels).copied().collect::<Vec<_>>().join(".");
             modules.entry(module).or_default().add(&cell.kind, family);
         }
         modules.retain(|_, cells| *cells != Cells::default());

@@ -227,9 +227,6 @@ pub struct Report {
     pub not_done: Vec<String>,
 }
 
-/// Levels of the design by which cells are listed: board, shell, core, unit.
-const LEVELS: usize = 4;
-
 impl Report {
     pub(super) fn new(
         request: &Request,
@@ -260,7 +257,7 @@ impl Report {
             tools: programs.into_iter().flatten().map(|tool| (tool.name.to_string(), tool.version.clone())).collect(),
             cells: netlist.total(board.family),
             modules: netlist
-                .by_module(board.family, LEVELS)
+                .by_module(board.family)
                 .into_iter()
                 .map(|(module, cells)| ModuleCells { module, cells })
                 .collect(),
@@ -371,7 +368,7 @@ pub(super) fn check_fits(netlist: &Netlist, request: &Request) -> Result<(), Flo
     if over.is_empty() {
         return Ok(());
     }
-    let mut modules: Vec<(String, Cells)> = netlist.by_module(board.family, LEVELS).into_iter().collect();
+    let mut modules: Vec<(String, Cells)> = netlist.by_module(board.family).into_iter().collect();
     modules.sort_by_key(|(_, cells)| std::cmp::Reverse(cells.luts));
     let largest: Vec<String> = modules.iter().take(5).map(|(name, cells)| format!("{name} {}", cells.luts)).collect();
     Err(FlowError::Unfit {
