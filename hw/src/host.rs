@@ -2,8 +2,74 @@
 
 use crate::config::{Counters, HwConfig};
 use crate::device::{Base, Command, RunReport, Trap, UnitCounters};
-use crate::isa::{Decoder, INSN_BYTES, Op};
+use crate::isa::{Decoder, INSN_BYTES, ISA_VERSION, Op};
 use crate::regs::{self, TrapCause, TrapUnit, UnitState};
+
+/// What hardware says that it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// Version of its instruction set.
+    pub isa_version: u32,
+    /// Hash of its configuration.
+    pub config_hash: u64,
+}
+
+impl Identity {
+    /// Checks that it is hardware of a configuration.
+    ///
+    /// # Errors
+    /// What is other.
+    pub fn check(&self, config: &HwConfig) -> Result<(), WrongHardware> {
+        if self.isa_version != ISA_VERSION {
+            return Err(WrongHardware::Isa { found: self.isa_version, known: ISA_VERSION });
+        }
+        let asked = config.hash();
+        if self.config_hash != asked {
+            return Err(WrongHardware::Config { found: self.config_hash, asked, name: config.name.clone() });
+        }
+        Ok(())
+    }
+}
+
+/// Hardware that is not what a program is for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WrongHardware {
+    /// No accelerator.
+    #[error("the register ID is {found:#010x}, and no accelerator's")]
+    NoAccelerator {
+        /// Its value.
+        found: u32,
+    },
+    /// Another version of the instruction set.
+    #[error("the board has version {found} of the instruction set, this program version {known}")]
+    Isa {
+        /// The board's.
+        found: u32,
+        /// The program's.
+        known: u32,
+    },
+    /// Another configuration.
+    #[error("the board has configuration {found:016x}, and {name} is {asked:016x}")]
+    Config {
+        /// The board's hash.
+        found: u64,
+        /// The hash of the configuration that was given.
+        asked: u64,
+        /// Its name.
+        name: String,
+    },
+}
+
+impl WrongHardware {
+    /// What to do.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            WrongHardware::NoAccelerator { .. } => "synthesize and flash the board again",
+            WrongHardware::Isa { .. } => "synthesize and flash the board with this version",
+            WrongHardware::Config { .. } => "give the configuration of its bitstream (--hw), or flash it with this one",
+        }
+    }
+}
 
 /// Access to the registers of a device.
 pub trait Registers {
@@ -28,6 +94,35 @@ pub trait Registers {
     /// As [`Registers::read_reg`].
     fn read_wide(&mut self, addr: u32) -> Result<u64, Self::Error> {
         Ok(u64::from(self.read_reg(addr)?) | u64::from(self.read_reg(addr + 4)?) << 32)
+    }
+
+    /// What the hardware is; the inner error is that it is no accelerator.
+    ///
+    /// # Errors
+    /// As [`Registers::read_reg`].
+    fn identity(&mut self) -> Result<Result<Identity, WrongHardware>, Self::Error> {
+        let found = self.read_reg(regs::ID)?;
+        if found != regs::ID_VALUE {
+            return Ok(Err(WrongHardware::NoAccelerator { found }));
+        }
+        let isa_version = self.read_reg(regs::ISA_VERSION)?;
+        Ok(Ok(Identity { isa_version, config_hash: self.read_wide(regs::CONFIG_HASH_LO)? }))
+    }
+
+    /// Resets the core, which keeps the bases, and tells whether it came back within so many looks at its status: every burst
+    /// that is under way ends first.
+    ///
+    /// # Errors
+    /// As [`Registers::read_reg`].
+    fn soft_reset(&mut self, looks: usize) -> Result<bool, Self::Error> {
+        self.write_reg(regs::CONTROL, regs::CONTROL_RESET)?;
+        for _ in 0..looks {
+            if self.read_reg(regs::STATUS)? & regs::STATUS_BUSY == 0 {
+                self.write_reg(regs::CONTROL, regs::CONTROL_IRQ_ENABLE)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Writes a base register.
@@ -98,6 +193,44 @@ pub trait Registers {
             }
         }
         Ok(counters)
+    }
+}
+
+/// What the base registers hold, so that a command writes those alone that it changes.
+#[derive(Debug, Clone)]
+pub struct BaseRegisters(Vec<Base>);
+
+impl BaseRegisters {
+    /// Those of a configuration, which hold anything until they are cleared.
+    pub fn new(config: &HwConfig) -> BaseRegisters {
+        BaseRegisters(vec![Base::default(); config.bases as usize])
+    }
+
+    /// Writes bases that nothing fits in to all of them.
+    ///
+    /// # Errors
+    /// As [`Registers::read_reg`].
+    pub fn clear<R: Registers>(&mut self, registers: &mut R) -> Result<(), R::Error> {
+        for (index, held) in self.0.iter_mut().enumerate() {
+            registers.write_base(index, Base::default())?;
+            *held = Base::default();
+        }
+        Ok(())
+    }
+
+    /// Writes a command's bases, and bases that nothing fits in to the rest.
+    ///
+    /// # Errors
+    /// As [`Registers::read_reg`].
+    pub fn set<R: Registers>(&mut self, registers: &mut R, bases: &[Base]) -> Result<(), R::Error> {
+        for (index, held) in self.0.iter_mut().enumerate() {
+            let base = bases.get(index).copied().unwrap_or_default();
+            if *held != base {
+                registers.write_base(index, base)?;
+                *held = base;
+            }
+        }
+        Ok(())
     }
 }
 

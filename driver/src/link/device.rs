@@ -6,8 +6,8 @@ use super::replay;
 use super::session::{Identity, LinkOptions, Session};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::queue::{DEFAULT_CYCLE_LIMIT, Queue};
-use tilewright_hw::device::{Base, Command, Device, DeviceError, RunReport, Ticket, memory_range};
-use tilewright_hw::host::{Registers, retired_macs};
+use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Ticket, memory_range};
+use tilewright_hw::host::{BaseRegisters, Registers, retired_macs};
 use tilewright_hw::link::{ByteStream, Memory, memory_beats};
 use tilewright_hw::regs;
 
@@ -31,8 +31,7 @@ pub struct LinkDevice<S> {
     identity: Identity,
     session: Session<S>,
     memory_bytes: u64,
-    /// What the base registers hold.
-    bases: Vec<Base>,
+    bases: BaseRegisters,
     queue: Queue,
     /// The link has failed and is to begin anew.
     lost: bool,
@@ -64,7 +63,7 @@ impl<S: ByteStream> LinkDevice<S> {
         if identity.hello.memory == Memory::Host {
             session.memory = Some(HostMemory::new(&config, memory_bytes));
         }
-        let bases = vec![Base::default(); config.bases as usize];
+        let bases = BaseRegisters::new(&config);
         let (queue, lost, started, retries) = (Queue::default(), false, false, 0);
         let mut device =
             LinkDevice { config, name, identity, session, memory_bytes, bases, queue, lost, started, retries };
@@ -100,10 +99,7 @@ impl<S: ByteStream> LinkDevice<S> {
 
     /// What the host writes after a reset: bases that nothing fits in, and that it wants the interrupt.
     fn set_up(&mut self) -> Result<(), Fault> {
-        for index in 0..self.bases.len() {
-            self.session.write_base(index, Base::default())?;
-            self.bases[index] = Base::default();
-        }
+        self.bases.clear(&mut self.session)?;
         self.session.write_reg(regs::CONTROL, regs::CONTROL_IRQ_ENABLE)
     }
 
@@ -159,13 +155,7 @@ impl<S: ByteStream> LinkDevice<S> {
         if let Some(memory) = &mut self.session.memory {
             memory.begin();
         }
-        for index in 0..self.bases.len() {
-            let base = command.bases.get(index).copied().unwrap_or_default();
-            if self.bases[index] != base {
-                self.session.write_base(index, base)?;
-                self.bases[index] = base;
-            }
-        }
+        self.bases.set(&mut self.session, &command.bases)?;
         self.session.interrupted = false;
         self.started = true;
         self.session.start(command)?;
@@ -218,16 +208,7 @@ impl<S: ByteStream> LinkDevice<S> {
 
     /// Resets the core by its register, which keeps the bases; where that does not come back, the link is to begin anew.
     fn soft_reset(&mut self) {
-        let done = (|| {
-            self.session.write_reg(regs::CONTROL, regs::CONTROL_RESET)?;
-            for _ in 0..RESET_LOOKS {
-                if self.session.read_reg(regs::STATUS)? & regs::STATUS_BUSY == 0 {
-                    self.session.write_reg(regs::CONTROL, regs::CONTROL_IRQ_ENABLE)?;
-                    return Ok(true);
-                }
-            }
-            Ok::<bool, Fault>(false)
-        })();
+        let done = self.session.soft_reset(RESET_LOOKS);
         self.lost = !matches!(done, Ok(true));
     }
 

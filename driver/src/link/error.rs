@@ -1,6 +1,7 @@
 //! What goes wrong on a link, with what to do.
 
 use tilewright_hw::device::DeviceError;
+use tilewright_hw::host::WrongHardware;
 
 /// What went wrong on a port.
 #[derive(Debug, thiserror::Error)]
@@ -52,30 +53,9 @@ pub enum Fault {
         /// The program's.
         known: u8,
     },
-    /// No accelerator behind the link.
-    #[error("the register ID is {found:#010x}, and no accelerator's")]
-    NoAccelerator {
-        /// Its value.
-        found: u32,
-    },
-    /// Another version of the instruction set.
-    #[error("the board has version {found} of the instruction set, this program version {known}")]
-    OtherIsa {
-        /// The board's.
-        found: u32,
-        /// The program's.
-        known: u32,
-    },
-    /// Another configuration.
-    #[error("the board has configuration {found:016x}, and {name} is {asked:016x}")]
-    OtherConfig {
-        /// The board's hash.
-        found: u64,
-        /// The hash of the configuration that was given.
-        asked: u64,
-        /// Its name.
-        name: String,
-    },
+    /// What is behind the link is not what the program is for.
+    #[error(transparent)]
+    Wrong(#[from] WrongHardware),
     /// Beats of another size than the configuration's.
     #[error("the board's bus has {found} bytes, that of {name} {asked}")]
     OtherBus {
@@ -147,11 +127,9 @@ impl Fault {
             Fault::Garbage { .. } => {
                 "give the bitstream's speed (serial:PATH@BAUD), and see that the board runs Tilewright's bitstream"
             }
-            Fault::OtherLink { .. } | Fault::OtherIsa { .. } => "synthesize and flash the board with this version",
-            Fault::NoAccelerator { .. } => "synthesize and flash the board again",
-            Fault::OtherConfig { .. } | Fault::OtherBus { .. } => {
-                "give the configuration of its bitstream (--hw), or flash it with this one"
-            }
+            Fault::OtherLink { .. } => "synthesize and flash the board with this version",
+            Fault::Wrong(wrong) => wrong.remedy(),
+            Fault::OtherBus { .. } => "give the configuration of its bitstream (--hw), or flash it with this one",
             Fault::Unplugged { .. } => "see to cable and power, then run again",
             Fault::Refused { .. } | Fault::BadFrame { .. } => {
                 "run again; where it comes back, take a shorter cable or a bitstream with a lower baud rate"

@@ -6,10 +6,8 @@ use super::memory::HostMemory;
 use std::io;
 use std::time::Duration;
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::host::Registers;
-use tilewright_hw::isa::ISA_VERSION;
+use tilewright_hw::host::{self, Registers};
 use tilewright_hw::link::{self, ByteStream, Memory, ToBoard, ToHost, addr_bytes, frame, resync_bytes};
-use tilewright_hw::regs;
 
 /// Zero bytes that begin the link of any configuration anew.
 const MOST_RESYNC_BYTES: usize = 1 << 13;
@@ -51,10 +49,8 @@ pub struct Hello {
 pub struct Identity {
     /// What it said when the link began.
     pub hello: Hello,
-    /// Version of its instruction set.
-    pub isa_version: u32,
-    /// Hash of its configuration.
-    pub config_hash: u64,
+    /// What its core is.
+    pub core: host::Identity,
 }
 
 impl Identity {
@@ -63,16 +59,10 @@ impl Identity {
     /// # Errors
     /// What is other.
     pub fn check(&self, config: &HwConfig) -> Result<(), Fault> {
-        if self.isa_version != ISA_VERSION {
-            return Err(Fault::OtherIsa { found: self.isa_version, known: ISA_VERSION });
-        }
-        let (asked, name) = (config.hash(), config.name.clone());
-        if self.config_hash != asked {
-            return Err(Fault::OtherConfig { found: self.config_hash, asked, name });
-        }
+        self.core.check(config)?;
         let found = 1u64.checked_shl(self.hello.beat_log.into()).unwrap_or(0);
         if found != u64::from(config.bus_bytes()) {
-            return Err(Fault::OtherBus { found, asked: config.bus_bytes(), name });
+            return Err(Fault::OtherBus { found, asked: config.bus_bytes(), name: config.name.clone() });
         }
         Ok(())
     }
@@ -179,12 +169,7 @@ impl<S: ByteStream> Session<S> {
 
     /// Reads what the board is, which must be an accelerator.
     pub fn identity(&mut self, hello: Hello) -> Result<Identity, Fault> {
-        let id = self.read_reg(regs::ID)?;
-        if id != regs::ID_VALUE {
-            return Err(Fault::NoAccelerator { found: id });
-        }
-        let isa_version = self.read_reg(regs::ISA_VERSION)?;
-        Ok(Identity { hello, isa_version, config_hash: self.read_wide(regs::CONFIG_HASH_LO)? })
+        Ok(Identity { hello, core: Registers::identity(self)?? })
     }
 
     /// Serves the core for as long as bytes come, until a frame was served or nothing came for the time between two polls;

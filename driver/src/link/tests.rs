@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use std::io;
 use std::time::Duration;
 use tilewright_hw::HwConfig;
+use tilewright_hw::host::WrongHardware;
 use tilewright_hw::link::{self, ByteStream, Memory, ToHost, addr_bytes, frame, longest_burst, strobe_bytes};
 
 const BEAT: usize = 8;
@@ -204,5 +205,5 @@ fn peers_that_are_no_boards_are_told_apart() {
     // Greetings without end are no answer.
     assert!(matches!(opened(hello(1)), Fault::Silent { .. }));
     let with_value = |value| [hello(1), sent(&Frame::Value(value))].concat();
-    assert_eq!(opened(with_value(7)), Fault::NoAccelerator { found: 7 });
+    assert_eq!(opened(with_value(7)), WrongHardware::NoAccelerator { found: 7 }.into());
 }

@@ -6,6 +6,7 @@ use std::io;
 use std::time::Duration;
 use tilewright_driver::link::{Fault, LinkDevice};
 use tilewright_hw::device::{Command, Device};
+use tilewright_hw::host::WrongHardware;
 use tilewright_hw::isa::{encode, parse_program};
 use tilewright_hw::link::ByteStream;
 use tilewright_hw::{HwConfig, Mem};
@@ -179,6 +180,6 @@ fn another_configuration_is_told_with_both() {
     let config = config();
     let Some(board) = board(&config, CLOCKS) else { return };
     let other = HwConfig { queue_depth: 4, name: "other".into(), ..config.clone() };
-    let expected = Fault::OtherConfig { found: config.hash(), asked: other.hash(), name: "other".into() };
-    assert_eq!(fault(board, other), expected);
+    let expected = WrongHardware::Config { found: config.hash(), asked: other.hash(), name: "other".into() };
+    assert_eq!(fault(board, other), expected.into());
 }

@@ -29,8 +29,8 @@ pub fn run(port: &Port, config: &HwConfig, as_json: bool) -> Result<Verdict> {
             "link": hello.version,
             "memory": memory,
             "beat_bytes": beat,
-            "isa": identity.isa_version,
-            "config": format!("{:016x}", identity.config_hash),
+            "isa": identity.core.isa_version,
+            "config": format!("{:016x}", identity.core.config_hash),
             "hw": config.name,
             "check": { "bytes": check.bytes, "wrong": check.wrong, "cycles": check.cycles, "seconds": check.seconds },
             "retries": device.retries(),
@@ -47,7 +47,7 @@ pub fn run(port: &Port, config: &HwConfig, as_json: bool) -> Result<Verdict> {
              ok       isa        version {}\n\
              ok       config     {:016x}, {}\n\
              {memory_line}\n",
-            hello.version, identity.isa_version, identity.config_hash, config.name
+            hello.version, identity.core.isa_version, identity.core.config_hash, config.name
         )
     };
     write_or_print(None, text.as_bytes())?;
