@@ -10,6 +10,7 @@ pub mod isa;
 pub mod layout;
 pub mod link;
 pub mod num;
+pub mod peripheral;
 pub mod regs;
 pub mod rtl;
 

@@ -2,9 +2,10 @@
 //!
 //! [`functional`] executes the meaning of a stream, [`cycle`] its time too, [`dram`] is the memory behind the bus, and [`rtl`] runs the
 //! design itself, Verilated; [`board`] a whole
-//! board with its shell.
+//! board with its shell, [`axi`] the core as a peripheral of a processor.
 
 mod access;
+pub mod axi;
 pub mod board;
 pub mod cycle;
 pub mod dram;
