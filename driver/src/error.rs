@@ -9,7 +9,7 @@ use tilewright_hw::isa::EncodeError;
 pub enum DriverError {
     /// The regions do not fit the device's memory.
     #[error(
-        "the plan needs {needed} bytes, {free} of the device's {size} bytes are free: {}; use a device with more memory or a smaller batch",
+        "the plan needs {needed} bytes, {free} of the device's {size} bytes are free: {}; use a device with more memory (behind uio, a larger buffer in its device tree) or a smaller batch",
         list(regions)
     )]
     DoesNotFit {

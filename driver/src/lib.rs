@@ -2,7 +2,8 @@
 //!
 //! [`Builder`] takes instructions in program order and gives back a [`AccelProgram`]: micro-op kernels are shared and
 //! loaded where they are missing, and dependency tokens follow from what the instructions touch. [`Loaded`] puts a
-//! program into a device's memory and runs it. [`link`] reaches boards.
+//! program into a device's memory and runs it. [`link`] reaches boards behind a serial port, [`peripheral`] the core beside this
+//! processor.
 
 pub mod access;
 mod affine;
@@ -11,6 +12,7 @@ mod cache;
 mod error;
 pub mod link;
 mod memory;
+pub mod peripheral;
 mod program;
 pub mod race;
 mod run;

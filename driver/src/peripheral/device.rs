@@ -1,0 +1,308 @@
+//! A peripheral as a device.
+
+use super::error::{Fault, PeripheralError};
+use std::io;
+use std::time::Duration;
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::queue::{DEFAULT_CYCLE_LIMIT, Queue};
+use tilewright_hw::device::{Base, Command, Device, DeviceError, RunReport, Ticket, check_command, memory_range};
+use tilewright_hw::host::{BaseRegisters, Identity, retired_macs};
+use tilewright_hw::peripheral::Peripheral;
+use tilewright_hw::regs;
+
+/// Looks at the status register between two at the clock, while the core is being reset.
+const RESET_LOOKS: usize = 64;
+
+/// How long things may take.
+#[derive(Debug, Clone, Copy)]
+pub struct PeripheralOptions {
+    /// The whole of a command.
+    pub command: Duration,
+    /// Without an interrupt, until the status is looked at.
+    pub poll: Duration,
+    /// A reset, which waits for what is under way on the core's bus.
+    pub reset: Duration,
+}
+
+impl Default for PeripheralOptions {
+    fn default() -> PeripheralOptions {
+        PeripheralOptions {
+            command: Duration::from_secs(120),
+            poll: Duration::from_millis(200),
+            reset: Duration::from_secs(1),
+        }
+    }
+}
+
+/// How commands' ends were seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Interrupts {
+    /// By an interrupt.
+    pub came: u64,
+    /// By a look at the status, as no interrupt had come.
+    pub missed: u64,
+}
+
+/// A core that is a peripheral of this processor.
+///
+/// The first command that is submitted starts at once; the others follow as their reports are waited for. Device memory is the
+/// buffer: addresses of the device begin with its first byte, and what passes its end is refused, since it is the system's.
+#[derive(Debug)]
+pub struct PeripheralDevice<P> {
+    config: HwConfig,
+    name: String,
+    identity: Identity,
+    peripheral: P,
+    options: PeripheralOptions,
+    bases: BaseRegisters,
+    queue: Queue,
+    running: Option<Running>,
+    interrupts: Interrupts,
+    /// The core did not come back from a reset.
+    lost: bool,
+}
+
+#[derive(Debug)]
+struct Running {
+    ticket: Ticket,
+    command: Command,
+    begun: Duration,
+}
+
+fn access(error: io::Error) -> Fault {
+    Fault::Access { reason: error.to_string() }
+}
+
+fn no_interrupt(error: io::Error) -> Fault {
+    Fault::NoInterrupt { reason: error.to_string() }
+}
+
+impl<P: Peripheral> PeripheralDevice<P> {
+    /// Checks that the core has this configuration and reaches its buffer, and ends what it is doing.
+    ///
+    /// # Errors
+    /// What is wrong, with what to do.
+    pub fn open(
+        mut peripheral: P,
+        config: HwConfig,
+        options: PeripheralOptions,
+    ) -> Result<PeripheralDevice<P>, PeripheralError> {
+        let name = peripheral.name().to_string();
+        let failed = |fault| PeripheralError { device: name.clone(), fault };
+        let identity = identify(&mut peripheral, &config).map_err(failed)?;
+        let bases = BaseRegisters::new(&config);
+        let (queue, running, interrupts) = (Queue::default(), None, Interrupts::default());
+        let mut device = PeripheralDevice {
+            config,
+            name: name.clone(),
+            identity,
+            peripheral,
+            options,
+            bases,
+            queue,
+            running,
+            interrupts,
+            lost: false,
+        };
+        device.reset().map_err(failed)?;
+        Ok(device)
+    }
+
+    /// What the core is.
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// How commands' ends were seen.
+    pub fn interrupts(&self) -> Interrupts {
+        self.interrupts
+    }
+
+    /// The peripheral.
+    pub fn peripheral(&self) -> &P {
+        &self.peripheral
+    }
+
+    /// The peripheral, for tests that disturb it.
+    pub fn peripheral_mut(&mut self) -> &mut P {
+        &mut self.peripheral
+    }
+
+    /// The peripheral; what the core is doing it goes on doing.
+    pub fn into_peripheral(self) -> P {
+        self.peripheral
+    }
+
+    /// The same device, which gives up each command that has no limit of its own after so many cycles.
+    pub fn with_cycle_limit(mut self, limit: Option<u64>) -> Self {
+        self.queue.cycle_limit = limit;
+        self
+    }
+
+    fn error(&self, fault: Fault) -> DeviceError {
+        PeripheralError { device: self.name.clone(), fault }.into()
+    }
+
+    /// Ends whatever the core is doing; after that it is as after power-on but for what its memories hold.
+    fn reset(&mut self) -> Result<(), Fault> {
+        self.lost = true;
+        let begun = self.peripheral.now();
+        while !self.peripheral.soft_reset(RESET_LOOKS).map_err(access)? {
+            if self.peripheral.now().saturating_sub(begun) > self.options.reset {
+                return Err(Fault::Stuck);
+            }
+        }
+        self.bases.clear(&mut self.peripheral).map_err(access)?;
+        self.peripheral.enable_interrupt().map_err(no_interrupt)?;
+        self.lost = false;
+        Ok(())
+    }
+
+    /// The command with the addresses that the core's bus has.
+    fn on_bus(&self, command: &Command) -> Result<Command, DeviceError> {
+        let (from, bytes) = (self.peripheral.buffer_addr(), self.peripheral.buffer_bytes());
+        let stream = command.stream();
+        memory_range(stream.start, stream.end - stream.start, bytes)?;
+        let moved = |base: &Base| {
+            memory_range(base.addr, base.limit, bytes)?;
+            Ok(Base { addr: from + base.addr, limit: base.limit })
+        };
+        let bases = command.bases.iter().map(moved).collect::<Result<_, DeviceError>>()?;
+        let command = Command { stream_addr: from + command.stream_addr, bases, ..command.clone() };
+        check_command(&command, &self.config)?;
+        Ok(command)
+    }
+
+    /// Starts the first command that waits, where none runs.
+    fn start_next(&mut self) {
+        while self.running.is_none() {
+            let Some((ticket, command)) = self.queue.next(Ticket(u64::MAX)) else { return };
+            match self.start(&command) {
+                Ok(begun) => self.running = Some(Running { ticket, command, begun }),
+                Err(error) => self.queue.done(ticket, Err(error)),
+            }
+        }
+    }
+
+    fn start(&mut self, command: &Command) -> Result<Duration, DeviceError> {
+        if self.lost {
+            self.reset().map_err(|fault| self.error(fault))?;
+        }
+        let moved = self.on_bus(command)?;
+        let begun = self.peripheral.now();
+        let started = self.bases.set(&mut self.peripheral, &moved.bases).and_then(|()| self.peripheral.start(&moved));
+        started.map_err(|error| self.error(access(error)))?;
+        Ok(begun)
+    }
+
+    fn finish(&mut self, running: &Running) -> Result<RunReport, DeviceError> {
+        let limit = running.command.cycle_limit.unwrap_or(DEFAULT_CYCLE_LIMIT);
+        let ended = self.wait_for_end(running, limit);
+        let report =
+            match ended.and_then(|ended| if ended { self.report(&running.command).map(Some) } else { Ok(None) }) {
+                Ok(report) => report,
+                Err(fault) => {
+                    self.lost = true;
+                    return Err(self.error(fault));
+                }
+            };
+        if report.as_ref().is_none_or(|report| report.trap.is_some()) {
+            self.reset().map_err(|fault| self.error(fault))?;
+        }
+        // The core looks at no limit by itself.
+        let last = |report: &RunReport| match report.trap {
+            Some(trap) => trap.cycle.map(|cycle| cycle + 1),
+            None => report.cycles,
+        };
+        match report {
+            Some(report) if last(&report) <= Some(limit) => Ok(report),
+            _ => Err(DeviceError::CycleLimit { limit }),
+        }
+    }
+
+    /// Waits until the command has ended, or has taken more cycles than it may; tells which.
+    fn wait_for_end(&mut self, running: &Running, limit: u64) -> Result<bool, Fault> {
+        loop {
+            let came = self.peripheral.wait_for_interrupt(self.options.poll).map_err(no_interrupt)?;
+            if came {
+                // Before the status is read, so that an end after that raises it anew.
+                self.peripheral.write_reg(regs::IRQ_CLEAR, 1).map_err(access)?;
+                self.peripheral.enable_interrupt().map_err(no_interrupt)?;
+            }
+            let status = self.peripheral.read_reg(regs::STATUS).map_err(access)?;
+            if status & regs::STATUS_BUSY == 0 {
+                let seen = &mut self.interrupts;
+                *(if came { &mut seen.came } else { &mut seen.missed }) += 1;
+                return Ok(true);
+            }
+            let cycle = self.peripheral.read_wide(regs::CYCLES_LO).map_err(access)?;
+            if cycle > limit && status & regs::STATUS_TRAPPED == 0 {
+                return Ok(false);
+            }
+            if self.peripheral.now().saturating_sub(running.begun) > self.options.command {
+                self.reset()?;
+                return Err(Fault::TimedOut { limit: self.options.command, cycle, status });
+            }
+        }
+    }
+
+    fn report(&mut self, command: &Command) -> Result<RunReport, Fault> {
+        let mut report = self.peripheral.report(&self.config).map_err(access)?;
+        let stream = command.stream();
+        let mut bytes = vec![0; (stream.end - stream.start) as usize];
+        self.peripheral.read_buffer(stream.start, &mut bytes).map_err(access)?;
+        report.macs = retired_macs(&bytes, report.retired[1], &self.config);
+        Ok(report)
+    }
+}
+
+/// Checks that a core has a configuration and that the configuration's addresses reach its buffer.
+fn identify<P: Peripheral>(peripheral: &mut P, config: &HwConfig) -> Result<Identity, Fault> {
+    let identity = peripheral.identity().map_err(access)??;
+    identity.check(config)?;
+    let (from, last) = (peripheral.buffer_addr(), config.last_address());
+    let to = from.saturating_add(peripheral.buffer_bytes()).saturating_sub(1);
+    if to > last {
+        return Err(Fault::OutOfReach { from, to, last, name: config.name.clone() });
+    }
+    Ok(identity)
+}
+
+impl<P: Peripheral> Device for PeripheralDevice<P> {
+    fn config(&self) -> &HwConfig {
+        &self.config
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.peripheral.buffer_bytes()
+    }
+
+    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        memory_range(addr, bytes.len() as u64, self.memory_bytes())?;
+        self.peripheral.write_buffer(addr, bytes).map_err(|error| self.error(access(error)))
+    }
+
+    fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        memory_range(addr, bytes.len() as u64, self.memory_bytes())?;
+        self.peripheral.read_buffer(addr, bytes).map_err(|error| self.error(access(error)))
+    }
+
+    fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError> {
+        let ticket = self.queue.submit(command, &self.config)?;
+        self.start_next();
+        Ok(ticket)
+    }
+
+    fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
+        while let Some(running) = self.running.take_if(|running| running.ticket <= ticket) {
+            let outcome = self.finish(&running);
+            self.queue.done(running.ticket, outcome);
+            self.start_next();
+        }
+        self.queue.take(ticket)
+    }
+}
