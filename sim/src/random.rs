@@ -25,6 +25,7 @@ pub(crate) use order::first_unordered;
 pub use shrink::shrink;
 
 use builder::{Builder, Refused};
+use fault::plant_into;
 use image::{DATA, DUMP, GEMM_UOPS, PARAMS, RESULTS, VECTOR_UOPS};
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -134,12 +135,54 @@ pub fn generate(config: &HwConfig, seed: u64, length: usize) -> Program {
 /// Correct programs for one device, to run one after the other: the first loads all memories, the last stores the
 /// scratchpads, and each goes on with what the ones before it left, so that it is short. Only the first brings memory with it.
 pub fn series(config: &HwConfig, seed: u64, length: usize, programs: usize) -> Vec<Program> {
+    let members = series_with_faults(config, seed, length, programs, usize::MAX, &mut std::iter::empty());
+    members.into_iter().map(|member| member.program).collect()
+}
+
+/// A program of a series.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// The program.
+    pub program: Program,
+    /// The fault that was planted into it, and the trap in which it must end.
+    pub fault: Option<(FaultKind, Expected)>,
+}
+
+/// A series as [`series`] makes it, in which each `every`-th program but the first and the last has a planted fault; a kind that
+/// the configuration cannot have is passed over, and a correct program stands where none is left.
+///
+/// What a program that traps leaves in scratchpads depends on the device's timing. The programs behind it are correct
+/// nevertheless: micro-ops, by which alone data decide what is accessed, are loaded anew.
+pub fn series_with_faults(
+    config: &HwConfig,
+    seed: u64,
+    length: usize,
+    programs: usize,
+    every: usize,
+    kinds: &mut dyn Iterator<Item = FaultKind>,
+) -> Vec<Member> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut image = image::image(config, &mut rng);
     let mut builder = Builder::new(config, &image);
     let mut made = Vec::with_capacity(programs);
+    // Whether the device's micro-ops may be others than the builder's.
+    let mut unknown = false;
     for at in 0..programs {
-        builder.begin();
+        if at > 0 && at + 1 < programs && (at + 1) % every == 0 {
+            let tries = (&mut *kinds).take(FaultKind::ALL.len());
+            let planted = tries.flat_map(|kind| [kind; PLANTINGS]).find_map(|kind| {
+                begin(&mut builder, unknown, &mut rng);
+                unknown = true;
+                builder.mistrust_stores();
+                plant_into(&mut builder, Vec::new(), kind, seed, &mut rng)
+            });
+            if let Some(Planted { kind, program, expected }) = planted {
+                made.push(Member { program, fault: Some((kind, expected)) });
+                continue;
+            }
+        }
+        begin(&mut builder, unknown, &mut rng);
+        unknown = false;
         if at == 0 {
             prologue(&mut builder, &mut rng);
         }
@@ -151,9 +194,22 @@ pub fn series(config: &HwConfig, seed: u64, length: usize, programs: usize) -> V
         }
         let spare = rng.random_range(0..20);
         builder.add_spare_tokens(spare, &mut rng);
-        made.push(Program::from_builder(&builder, std::mem::take(&mut image), seed, spare));
+        let program = Program::from_builder(&builder, std::mem::take(&mut image), seed, spare);
+        made.push(Member { program, fault: None });
     }
     made
+}
+
+/// How often a kind of fault is tried where it does not come out.
+const PLANTINGS: usize = 4;
+
+/// Begins the next program of a series, with micro-ops loaded where those of the device are not known.
+fn begin(builder: &mut Builder, unknown: bool, rng: &mut SmallRng) {
+    builder.begin();
+    if unknown {
+        fill(builder, Mem::GemmUop, rng);
+        fill(builder, Mem::VectorUop, rng);
+    }
 }
 
 /// Fills every memory.
@@ -161,31 +217,36 @@ fn prologue(builder: &mut Builder, rng: &mut SmallRng) {
     let mut mems = Mem::ALL;
     mems.shuffle(rng);
     for mem in mems {
-        let config = builder.config;
-        let total = u64::from(config.entries(mem)) * u64::from(config.entry_bytes(mem));
-        let region = match mem {
-            Mem::GemmUop => GEMM_UOPS,
-            Mem::VectorUop => VECTOR_UOPS,
-            Mem::Param => PARAMS,
-            _ => DATA,
-        };
-        // Rows of whole entries, as large as the row length's 16 bits and the region allow.
-        let mut rows = 1u32;
-        while total / u64::from(rows) > 0x8000.min(region.end - region.start) {
-            rows *= 2;
-        }
-        let room = (region.end - region.start) - total / u64::from(rows);
-        let align = u64::from(config.entry_bytes(mem).max(config.dma_align)).next_power_of_two();
-        let load = Load {
-            mem,
-            offset: region.start + if region == DATA { rng.random_range(0..=room) / align * align } else { 0 },
-            row_bytes: (total / u64::from(rows)) as u32,
-            rows,
-            ..Load::default()
-        };
-        // Sizes of scratchpads are powers of two, so this is legal; what is not taken leaves the memory unread.
-        let _ = builder.add(load.into(), None, rng);
+        fill(builder, mem, rng);
     }
+}
+
+/// Fills a memory.
+fn fill(builder: &mut Builder, mem: Mem, rng: &mut SmallRng) {
+    let config = builder.config;
+    let total = u64::from(config.entries(mem)) * u64::from(config.entry_bytes(mem));
+    let region = match mem {
+        Mem::GemmUop => GEMM_UOPS,
+        Mem::VectorUop => VECTOR_UOPS,
+        Mem::Param => PARAMS,
+        _ => DATA,
+    };
+    // Rows of whole entries, as large as the row length's 16 bits and the region allow.
+    let mut rows = 1u32;
+    while total / u64::from(rows) > 0x8000.min(region.end - region.start) {
+        rows *= 2;
+    }
+    let room = (region.end - region.start) - total / u64::from(rows);
+    let align = u64::from(config.entry_bytes(mem).max(config.dma_align)).next_power_of_two();
+    let load = Load {
+        mem,
+        offset: region.start + if region == DATA { rng.random_range(0..=room) / align * align } else { 0 },
+        row_bytes: (total / u64::from(rows)) as u32,
+        rows,
+        ..Load::default()
+    };
+    // Sizes of scratchpads are powers of two, so this is legal; what is not taken leaves the memory unread.
+    let _ = builder.add(load.into(), None, rng);
 }
 
 /// Random operations.

@@ -21,8 +21,8 @@ use tilewright_hw::isa::{Op, Unit};
 use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
 use tilewright_hw::{HwConfig, Mem};
 use tilewright_sim::random::{
-    Coverage, Expected, FaultKind, MEMORY_BYTES, Planted, Program, generate, loosen, make_serial, plant,
-    sample_config_with, sample_dram, shrink,
+    Coverage, Expected, FaultKind, MEMORY_BYTES, Member, Planted, Program, generate, loosen, make_serial, plant,
+    sample_config_with, sample_dram, series_with_faults, shrink,
 };
 use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions};
 
@@ -244,6 +244,31 @@ fn compare_fault(devices: &mut Devices, planted: &Planted) -> Option<String> {
     // The cycle behind the trap's is the first in which it shows.
     compare_limit(devices, &planted.program, at, None)
         .or_else(|| compare_limit(devices, &planted.program, at + 1, Some(&|report| report.trap == trap)))
+}
+
+/// What differs between the cycle model and the design on a series of programs, some of which trap. What the first trap leaves in
+/// scratchpads is each device's own.
+fn compare_series(devices: &mut Devices, config: &HwConfig, seed: u64) -> Option<String> {
+    let Devices { csim, rtl, .. } = devices;
+    let mut kinds = FaultKind::ALL.iter().copied().cycle().skip(seed as usize % FaultKind::ALL.len());
+    let mut trapped_before = false;
+    for (at, Member { program, fault }) in series_with_faults(config, seed, 12, 8, 3, &mut kinds).iter().enumerate() {
+        let why = match [run(csim, program), run(rtl, program)] {
+            [Ok(modelled), Ok(found)] => {
+                let trapped = found.trap.map(|t| Expected { unit: t.unit, cause: t.cause, ordinal: t.ordinal });
+                let wanted = fault.map(|(_, expected)| expected);
+                let other = || (trapped != wanted).then(|| format!("ends with {trapped:?}, expected {wanted:?}"));
+                let memory = || difference(rtl.memory(), csim.memory(), |_| !trapped_before);
+                compare_reports(&modelled, &found).or_else(other).or_else(memory)
+            }
+            ends => Some(format!("the cycle model and the design end with {ends:?}")),
+        };
+        if let Some(why) = why {
+            return Some(format!("program {at} of the series, {fault:?}: {why}\n{}", program.text()));
+        }
+        trapped_before |= fault.is_some();
+    }
+    None
 }
 
 /// What differs between the cycle model and the design on a program that lacks tokens, and whether it collides.
@@ -504,6 +529,10 @@ fn exercise(index: u64, configs: u64, programs: u64) -> Outcome {
                     .failures
                     .push(shrink_and_keep("limits", config_seed, &told, &program, |p| compare_limits(&mut devices, p)));
             }
+        }
+        let series_seed = seed.wrapping_mul(1 << 32) + (index << 24) + part;
+        if let Some(why) = compare_series(&mut devices, &config, series_seed) {
+            outcome.failures.push(format!("configuration {config_seed}, {dram:?}, seed {series_seed:#x}: {why}"));
         }
         let each = FAULTS.div_ceil((CONFIGS * parts) as usize).max(1);
         for kind in FaultKind::ALL {

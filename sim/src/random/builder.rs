@@ -1,13 +1,13 @@
 //! From operations to a correct program: every operation is checked against what came before, and gets the tokens that
 //! order it behind what it conflicts with.
 
-use super::image::{MEMORY_BYTES, bases};
+use super::image::{MEMORY_BYTES, RESULTS, bases};
 use super::order::{Order, first_race, others, without};
 use crate::access::{Access, Context, Entries, access};
 use crate::functional::Fsim;
 use rand::Rng;
 use rand::rngs::SmallRng;
-use tilewright_hw::config::HwConfig;
+use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::{Base, RunReport};
 use tilewright_hw::isa::{Insn, Op, encode, illegal_reasons};
 use tilewright_hw::regs::TrapCause;
@@ -23,6 +23,8 @@ pub(super) enum Refused {
     ReadsOwnRow,
     /// It reads what nothing wrote.
     Uninitialised,
+    /// It takes micro-ops from where a program that trapped has stored.
+    Unknown,
     /// Its tokens could overflow a counter.
     Tokens,
 }
@@ -36,6 +38,8 @@ pub(super) struct Builder<'a> {
     pub(super) insns: Vec<Insn>,
     pub(super) accesses: Vec<Access>,
     filled: [Entries; 7],
+    /// A program trapped before this one, so that what is stored is not as the functional simulator has it.
+    after_trap: bool,
 }
 
 impl<'a> Builder<'a> {
@@ -49,6 +53,7 @@ impl<'a> Builder<'a> {
             insns: Vec::new(),
             accesses: Vec::new(),
             filled: Default::default(),
+            after_trap: false,
         }
     }
 
@@ -56,6 +61,11 @@ impl<'a> Builder<'a> {
     pub(super) fn begin(&mut self) {
         self.insns.clear();
         self.accesses.clear();
+    }
+
+    /// From here on micro-ops come only from where nothing is stored.
+    pub(super) fn mistrust_stores(&mut self) {
+        self.after_trap = true;
     }
 
     /// What an operation would touch as the next one.
@@ -85,6 +95,10 @@ impl<'a> Builder<'a> {
         }
         if access.needs.iter().zip(&self.filled).any(|(r, f)| !r.is_within(f)) {
             return Err(Refused::Uninitialised);
+        }
+        let loads_micro_ops = matches!(&op, Op::Load(x) if matches!(x.mem, Mem::GemmUop | Mem::VectorUop));
+        if self.after_trap && loads_micro_ops && access.dram_reads.iter().any(|range| range.end > RESULTS.start) {
+            return Err(Refused::Unknown);
         }
         let before = self.insns.clone();
         self.insns.push(insn);

@@ -107,34 +107,43 @@ pub struct Planted {
 /// A program with one fault of a kind; `None` where the seed or the configuration gives no such fault.
 pub fn plant(config: &HwConfig, kind: FaultKind, seed: u64) -> Option<Planted> {
     let mut rng = SmallRng::seed_from_u64(seed);
-    let rng = &mut rng;
-    let image = image::image(config, rng);
+    let image = image::image(config, &mut rng);
     let mut builder = Builder::new(config, &image);
-    prologue(&mut builder, rng);
+    prologue(&mut builder, &mut rng);
+    plant_into(&mut builder, image, kind, seed, &mut rng)
+}
+
+/// Goes on with a program so that it has one fault of a kind.
+pub(super) fn plant_into(
+    builder: &mut Builder,
+    image: Vec<u8>,
+    kind: FaultKind,
+    seed: u64,
+    rng: &mut SmallRng,
+) -> Option<Planted> {
     let before = rng.random_range(0..10);
-    body(&mut builder, before, rng);
+    body(builder, before, rng);
     let place = builder.insns.len();
     let cause = match kind {
         FaultKind::Opcode | FaultKind::Field => {
-            body(&mut builder, 6, rng);
-            let program = Program::from_builder(&builder, image, seed, 0);
-            return broken_bits(program, kind, rng);
+            body(builder, 6, rng);
+            return broken_bits(Program::from_builder(builder, image, seed, 0), kind, rng);
         }
         FaultKind::Fetch => {
-            body(&mut builder, 12, rng);
-            return Some(past_the_end(Program::from_builder(&builder, image, seed, 0), rng));
+            body(builder, 12, rng);
+            return past_the_end(Program::from_builder(builder, image, seed, 0), rng);
         }
         FaultKind::Collision => {
-            let unit = collision(&mut builder, rng)?;
+            let unit = collision(builder, rng)?;
             return finish(builder, image, seed, kind, unit, TrapCause::Collision, None);
         }
         FaultKind::Deadlock => return deadlock(builder, image, seed, rng),
         FaultKind::Token => {
-            let (unit, place) = overflow(&mut builder, rng)?;
+            let (unit, place) = overflow(builder, rng)?;
             return finish(builder, image, seed, kind, unit, TrapCause::Token, Some(place));
         }
         FaultKind::Overrun => {
-            let (unit, place) = overrun(&mut builder, rng)?;
+            let (unit, place) = overrun(builder, rng)?;
             return finish(builder, image, seed, kind, unit, TrapCause::Token, Some(place));
         }
         FaultKind::Scratchpad(unit) => (unit, Aim::OutsideScratchpad, TrapCause::Scratchpad),
@@ -151,13 +160,13 @@ pub fn plant(config: &HwConfig, kind: FaultKind, seed: u64) -> Option<Planted> {
         return None;
     }
     let after = rng.random_range(0..6);
-    body(&mut builder, after, rng);
+    body(builder, after, rng);
     finish(builder, image, seed, kind, unit, cause, Some(place))
 }
 
 /// The planted program whose trap belongs to the instruction at `place`, or to the unit's last.
 fn finish(
-    builder: Builder,
+    builder: &Builder,
     image: Vec<u8>,
     seed: u64,
     kind: FaultKind,
@@ -170,13 +179,16 @@ fn finish(
     let place = place.or_else(last)?;
     let ordinal = builder.insns[..place].iter().filter(|i| i.unit() == unit).count() as u32;
     debug_assert!(order.is_none_or(|o| o.ordinals[place] == ordinal));
-    let program = Program::from_builder(&builder, image, seed, 0);
+    let program = Program::from_builder(builder, image, seed, 0);
     Some(Planted { kind, program, expected: Expected { unit: unit.into(), cause, ordinal } })
 }
 
 /// Moves the stream so that it passes the end of memory. The first instruction of the first burst that does traps.
-fn past_the_end(mut program: Program, rng: &mut SmallRng) -> Planted {
+fn past_the_end(mut program: Program, rng: &mut SmallRng) -> Option<Planted> {
     let insns = program.insns.len() as u64;
+    if insns == 0 {
+        return None;
+    }
     let inside = rng.random_range(0..insns);
     program.stream_addr = MEMORY_BYTES - inside * INSN_BYTES as u64;
     let command = program.command();
@@ -187,11 +199,14 @@ fn past_the_end(mut program: Program, rng: &mut SmallRng) -> Planted {
         })
         .unwrap_or(inside) as u32;
     let expected = Expected { unit: TrapUnit::Fetch, cause: TrapCause::Bus, ordinal };
-    Planted { kind: FaultKind::Fetch, program, expected }
+    Some(Planted { kind: FaultKind::Fetch, program, expected })
 }
 
 /// Breaks the bits of one instruction.
 fn broken_bits(mut program: Program, kind: FaultKind, rng: &mut SmallRng) -> Option<Planted> {
+    if program.insns.is_empty() {
+        return None;
+    }
     let place = rng.random_range(0..program.insns.len());
     let at = place * INSN_BYTES;
     let mut bytes = [0; INSN_BYTES];
@@ -358,16 +373,16 @@ fn small(op: Op) -> Op {
 }
 
 /// An instruction near the end pops a token that nobody pushes.
-fn deadlock(mut builder: Builder, image: Vec<u8>, seed: u64, rng: &mut SmallRng) -> Option<Planted> {
+fn deadlock(builder: &mut Builder, image: Vec<u8>, seed: u64, rng: &mut SmallRng) -> Option<Planted> {
     // As many as the smallest queue holds, so that all that follows is dispatched.
-    body(&mut builder, 2, rng);
-    let place = builder.insns.len() - rng.random_range(1..=2usize);
+    body(builder, 2, rng);
+    let place = builder.insns.len().checked_sub(rng.random_range(1..=2usize))?;
     let to = builder.insns[place].unit();
     let from = others(to).find(|u| !builder.insns[place].pop.contains(*u))?;
     // Later pops of the pair would be the ones that miss it.
     builder.insns[place].pop.insert(from);
     let (unit, ordinal) = *stuck(&builder.insns, builder.config).first()?;
-    let program = Program::from_builder(&builder, image, seed, 0);
+    let program = Program::from_builder(builder, image, seed, 0);
     let expected = Expected { unit: unit.into(), cause: TrapCause::Deadlock, ordinal };
     Some(Planted { kind: FaultKind::Deadlock, program, expected })
 }

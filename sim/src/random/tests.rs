@@ -57,6 +57,28 @@ fn a_series_runs_on_one_device_and_fills_the_memories_once() {
 }
 
 #[test]
+fn a_series_goes_on_behind_its_faults() {
+    let mut rng = SmallRng::seed_from_u64(12);
+    let mut kinds = FaultKind::ALL.iter().copied().cycle();
+    let mut seen = std::collections::BTreeMap::<FaultKind, usize>::new();
+    for seed in 0..40 {
+        let config = sample_config(&mut rng);
+        let members = series_with_faults(&config, seed, 12, 13, 4, &mut kinds);
+        assert_eq!(members.len(), 13);
+        let mut csim = Csim::new(config, MEMORY_BYTES, CsimOptions::default());
+        for (at, Member { program, fault }) in members.iter().enumerate() {
+            program.install(&mut csim).expect("inside memory");
+            let trap = csim.run(&program.command()).expect("a report").trap;
+            let found = trap.map(|trap| Expected { unit: trap.unit, cause: trap.cause, ordinal: trap.ordinal });
+            assert_eq!(found, fault.map(|(_, expected)| expected), "{at}, {fault:?}: {}", program.text());
+            assert!(fault.is_none() || [3, 7, 11].contains(&at), "{at}");
+            fault.map(|(kind, _)| *seen.entry(kind).or_default() += 1);
+        }
+    }
+    assert_eq!(seen.len(), FaultKind::ALL.len(), "{seen:?}");
+}
+
+#[test]
 fn programs_depend_on_the_seed_alone() {
     let config = sample_config(&mut SmallRng::seed_from_u64(1));
     let (a, b) = (generate(&config, 7, 20), generate(&config, 7, 20));
