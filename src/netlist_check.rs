@@ -10,7 +10,7 @@ use std::time::Duration;
 use tilewright_driver::link::{LinkDevice, LinkError, LinkOptions};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Command, Device, DeviceError, RunReport};
-use tilewright_hw::flow::board::Board;
+use tilewright_hw::flow::board::{Board, Memory};
 use tilewright_hw::flow::design::{SHELL, TOP};
 use tilewright_hw::flow::model::{Stage, model};
 use tilewright_hw::flow::report::NetlistCheck;
@@ -75,6 +75,10 @@ pub fn check(
     let Request { board, config, shell, mhz, .. } = *request;
     let clocks_per_bit = board.clocks_per_bit(mhz);
     let sources = BoardDesign::of_shell(config, shell, SHELL, clocks_per_bit);
+    let sources = match &board.memory {
+        Memory::Sdram(chip) => sources.with_sdram((**chip).clone(), mhz),
+        _ => sources,
+    };
     let mut expected = open("design's sources", &sources, config, cache, building)?;
     let runs = programs(request).into_iter().map(|program| Ok((run(&mut expected, &program, None)?, program)));
     let runs: Vec<(Run, Program)> = runs.collect::<Result<_, CheckError>>()?;
@@ -159,10 +163,17 @@ fn open(
 }
 
 fn run(device: &mut LinkDevice<VirtualBoard>, program: &Program, limit: Option<u64>) -> Result<Run, CheckError> {
-    program.install(device)?;
+    // Memory beside the design is reached at once; over the line it would take most of the time.
+    match device.stream_mut().sdram_mut() {
+        Some(chip) => program.install_into(chip.bytes_mut()),
+        None => program.install(device)?,
+    }
     let report = device.run(&Command { cycle_limit: limit, ..program.command() })?;
     let mut memory = vec![0; MEMORY_BYTES as usize];
-    device.read(0, &mut memory)?;
+    match device.stream_mut().sdram_mut() {
+        Some(chip) => memory.copy_from_slice(&chip.bytes()[..MEMORY_BYTES as usize]),
+        None => device.read(0, &mut memory)?,
+    }
     Ok(Run { report, memory })
 }
 

@@ -10,20 +10,37 @@ use tilewright_shell::ShellConfig;
 /// # Errors
 /// [`FlowError::Unfit`] where there is no such shell.
 pub fn shell(board: &Board, config: &HwConfig, mhz: f64) -> Result<String, FlowError> {
-    let unfit = |reason| FlowError::Unfit { board: board.name.clone(), config: config.name.clone(), reason };
     let host = match board.host {
         Host::Uart { .. } => tilewright_shell::Host::Uart { clocks_per_bit: board.clocks_per_bit(mhz) },
         Host::Spi { .. } => tilewright_shell::Host::Spi,
         Host::Processor { .. } => return Ok(String::new()),
     };
-    let memory = match board.memory {
-        Memory::Host => tilewright_shell::Memory::Host,
-        Memory::Block { kib } => tilewright_shell::Memory::BlockRam { kib },
-        Memory::Spram { kib } => tilewright_shell::Memory::Spram { kib },
-        Memory::Processor => {
-            return Err(unfit("memory.kind is processor, which the part has not; choose host, block or spram".into()));
-        }
-    };
+    let memory = memory(board, config, mhz)?;
     let shell = ShellConfig { host, memory, leds: (board.leds.pins.len() as u32).min(tilewright_shell::LEDS) };
-    tilewright_shell::generate(config, &shell).map_err(|error| unfit(error.to_string()))
+    tilewright_shell::generate(config, &shell).map_err(|error| unfit(board, config, error.to_string()))
+}
+
+/// The memory of a board's shell at a clock in MHz.
+///
+/// # Errors
+/// [`FlowError::Unfit`] where it is none of the part's, or the clock does not go with it.
+pub fn memory(board: &Board, config: &HwConfig, mhz: f64) -> Result<tilewright_shell::Memory, FlowError> {
+    Ok(match &board.memory {
+        Memory::Host => tilewright_shell::Memory::Host,
+        Memory::Block { kib } => tilewright_shell::Memory::BlockRam { kib: *kib },
+        Memory::Spram { kib } => tilewright_shell::Memory::Spram { kib: *kib },
+        Memory::Sdram(chip) => {
+            // By the clock that there will be: the time between two refreshes must not grow.
+            let cycles = chip.cycles(board.clock_mhz(mhz)?).map_err(|reason| unfit(board, config, reason))?;
+            tilewright_shell::Memory::Sdram { geometry: chip.geometry(), cycles }
+        }
+        Memory::Processor => {
+            let reason = "memory.kind is processor, which the part has not; choose host, block, spram or sdram";
+            return Err(unfit(board, config, reason.into()));
+        }
+    })
+}
+
+fn unfit(board: &Board, config: &HwConfig, reason: String) -> FlowError {
+    FlowError::Unfit { board: board.name.clone(), config: config.name.clone(), reason }
 }

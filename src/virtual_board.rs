@@ -7,11 +7,14 @@ use std::time::Duration;
 use tilewright_driver::link::Pty;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::DeviceError;
-use tilewright_hw::flow::board::Board;
+use tilewright_hw::flow::FlowError;
+use tilewright_hw::flow::board::{self, Board};
 use tilewright_hw::link::ByteStream;
 use tilewright_shell::{Host, Memory, ShellConfig, ShellError, TOP};
 use tilewright_sim::board::{BoardDesign, VirtualBoard};
 use tilewright_sim::rtl::Progress;
+
+use crate::synth;
 
 /// Cycles of a bit where no board says how many: few, because each takes time.
 const CLOCKS_PER_BIT: u32 = 4;
@@ -25,6 +28,9 @@ const WAIT: Duration = Duration::from_millis(20);
 /// Why there is no such board.
 #[derive(Debug, thiserror::Error)]
 pub enum VirtualBoardError {
+    /// The board and the configuration do not go together.
+    #[error(transparent)]
+    Flow(#[from] FlowError),
     /// Its shell cannot be made.
     #[error(transparent)]
     Shell(#[from] ShellError),
@@ -36,10 +42,11 @@ pub enum VirtualBoardError {
     Pty(#[from] io::Error),
 }
 
-/// Builds the shell and core of a configuration, with the board's divisor where there is a board.
+/// Builds the shell and core of a configuration, with the board's divisor and memory where there is a board. The link is a serial line
+/// also where the board's is SPI, and a processor's memory is the host's.
 ///
 /// # Errors
-/// [`VirtualBoardError::Shell`], [`VirtualBoardError::Device`].
+/// [`VirtualBoardError::Flow`], [`VirtualBoardError::Shell`], [`VirtualBoardError::Device`].
 pub fn build(
     config: &HwConfig,
     board: Option<&Board>,
@@ -47,9 +54,18 @@ pub fn build(
 ) -> Result<VirtualBoard, VirtualBoardError> {
     let clocks = board.map(|board| board.clocks_per_bit(board.core_mhz)).filter(|clocks| *clocks > 0);
     let clocks_per_bit = clocks.unwrap_or(CLOCKS_PER_BIT);
-    let shell = ShellConfig { host: Host::Uart { clocks_per_bit }, memory: Memory::Host, leds: 0 };
+    let memory = match board.filter(|board| board.memory != board::Memory::Processor) {
+        Some(board) => synth::memory(board, config, board.core_mhz)?,
+        None => Memory::Host,
+    };
+    let shell = ShellConfig { host: Host::Uart { clocks_per_bit }, memory, leds: 0 };
     let verilog = tilewright_shell::generate(config, &shell)?;
-    Ok(VirtualBoard::new(&BoardDesign::of_shell(config, &verilog, TOP, clocks_per_bit), None, progress)?)
+    let design = BoardDesign::of_shell(config, &verilog, TOP, clocks_per_bit);
+    let design = match board.map(|board| (&board.memory, board.core_mhz)) {
+        Some((board::Memory::Sdram(chip), mhz)) => design.with_sdram((**chip).clone(), mhz),
+        _ => design,
+    };
+    Ok(VirtualBoard::new(&design, None, progress)?)
 }
 
 /// Serves whoever opens the pseudo-terminal, one after the other, for as long as the program runs.

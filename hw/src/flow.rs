@@ -14,6 +14,7 @@ pub mod model;
 pub mod netlist;
 pub mod report;
 mod routed;
+pub mod sdram;
 pub mod steps;
 pub mod timing;
 pub mod tools;

@@ -33,22 +33,42 @@ pub use stream::ByteStream;
 use crate::config::{HwConfig, PAGE_BYTES};
 
 /// Version of the link, which [`ToHost::Hello`] carries.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Bytes of an address in a frame.
 pub const ADDR_BYTES: usize = 5;
+
+/// Bytes of the body of [`ToHost::Hello`].
+pub const HELLO_BYTES: usize = 4;
 
 /// Bytes of the CRC.
 pub const CRC_BYTES: usize = 2;
 
 /// Where the memory is that the core reads and writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Memory {
     /// At the host, behind the link.
     Host,
     /// On the board.
-    Board,
+    Board {
+        /// Binary logarithm of its bytes.
+        bytes_log: u8,
+    },
+}
+
+impl Memory {
+    /// Memory of so many bytes, a power of two, on the board.
+    pub fn on_board(bytes: u64) -> Memory {
+        Memory::Board { bytes_log: bytes.max(1).ilog2() as u8 }
+    }
+
+    /// Its bytes, where it is on the board.
+    pub fn bytes(self) -> Option<u64> {
+        match self {
+            Memory::Host => None,
+            Memory::Board { bytes_log } => Some(1u64.checked_shl(bytes_log.into()).unwrap_or(u64::MAX)),
+        }
+    }
 }
 
 macro_rules! kinds {
@@ -112,11 +132,20 @@ kinds! {
         /// Memory on the board. Body: the beats that were asked for.
         MemoryData = 0x86,
         /// The shell begins anew. Body: [`VERSION`] (1), binary logarithm of a beat's bytes (1), where the memory is
-        /// (1: 0 at the host, 1 on the board).
+        /// (1: 0 at the host, 1 on the board), binary logarithm of the bytes of memory on the board (1: 0 where there is none).
         Hello = 0x87,
         /// A frame was not understood. Body: reason (1: 1 wrong CRC, 2 unknown kind).
         Refused = 0x88,
     }
+}
+
+/// The body of a shell's [`ToHost::Hello`].
+pub fn hello(config: &HwConfig, memory: Memory) -> [u8; HELLO_BYTES] {
+    let (place, bytes_log) = match memory {
+        Memory::Host => (0, 0),
+        Memory::Board { bytes_log } => (1, bytes_log),
+    };
+    [VERSION, config.bus_bytes().ilog2() as u8, place, bytes_log]
 }
 
 /// Bytes of a beat's write strobes.

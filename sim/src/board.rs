@@ -3,20 +3,24 @@
 //! The other end of the line sends and receives as a serial port does, cycle by cycle, and time passes only while somebody
 //! waits for bytes, so that a program takes the same cycles each time.
 
+pub mod sdram;
 mod sys;
 
 use crate::verilate::{self, Flags, Progress, Recipe, default_cache_dir, tool_error};
+use sdram::SdramChip;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 use sys::Bench;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::DeviceError;
+use tilewright_hw::flow::sdram::Sdram;
 use tilewright_hw::isa::config_package;
 use tilewright_hw::link::ByteStream;
 use tilewright_hw::rtl::SOURCES;
 
-/// A design with a serial line: its top module has the ports `clk`, `uart_rx` and `uart_tx`.
+/// A design with a serial line: its top module has the ports `clk`, `uart_rx` and `uart_tx`, and those of an SDRAM where there is
+/// one (in a netlist with data pins of both directions, otherwise with a shell's ports).
 #[derive(Debug, Clone)]
 pub struct BoardDesign {
     /// Verilog sources, packages first, and headers: name and text.
@@ -29,6 +33,8 @@ pub struct BoardDesign {
     pub clock_hz: f64,
     /// Whether it is a netlist, whose simulator would take longer to optimise than to run.
     pub is_netlist: bool,
+    /// The chip of SDRAM beside it, which is simulated with it and checks what is done to it.
+    pub sdram: Option<Sdram>,
 }
 
 impl BoardDesign {
@@ -43,7 +49,21 @@ impl BoardDesign {
             clocks_per_bit,
             clock_hz: f64::from(clocks_per_bit) * 3e6,
             is_netlist: false,
+            sdram: None,
         }
+    }
+
+    /// What the bench is told: which ports of an SDRAM there are.
+    fn defines(&self) -> Vec<(&'static str, u32)> {
+        let Some(chip) = &self.sdram else { return Vec::new() };
+        let all =
+            [("TW_SDRAM", true), ("TW_SDRAM_MASKS", chip.geometry().has_masks), ("TW_SDRAM_PINS", self.is_netlist)];
+        all.into_iter().filter(|(_, is)| *is).map(|(name, _)| (name, 1)).collect()
+    }
+
+    /// The same with a chip of SDRAM, at a clock in MHz.
+    pub fn with_sdram(self, chip: Sdram, mhz: f64) -> BoardDesign {
+        BoardDesign { sdram: Some(chip), clock_hz: mhz * 1e6, ..self }
     }
 }
 
@@ -76,12 +96,13 @@ impl VirtualBoard {
             bench: None,
             shim: include_str!("board/shim.cpp"),
             header: None,
-            defines: Vec::new(),
+            defines: design.defines(),
             flags: Flags { short: design.is_netlist, ..Flags::default() },
             trained: false,
         };
         let library = verilate::library(&recipe, &cache, progress, &|_| Ok(()))?;
-        let bench = Bench::new(&library, design.clocks_per_bit).map_err(|reason| {
+        let chip = design.sdram.as_ref().map(|chip| SdramChip::new(chip, design.clock_hz / 1e6));
+        let bench = Bench::new(&library, design.clocks_per_bit, chip).map_err(|reason| {
             let remedy = "remove it from the cache, so that it is built again";
             tool_error(&library.display().to_string(), reason, remedy)
         })?;
@@ -91,6 +112,11 @@ impl VirtualBoard {
     /// Clock cycles since power-on.
     pub fn cycles(&self) -> u64 {
         self.bench.cycles()
+    }
+
+    /// The chip of SDRAM, where there is one.
+    pub fn sdram_mut(&mut self) -> Option<&mut SdramChip> {
+        self.bench.chip.as_deref_mut().map(|chip| &mut chip.model)
     }
 }
 

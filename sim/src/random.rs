@@ -93,9 +93,20 @@ impl Program {
     /// The device's.
     pub fn install(&self, device: &mut dyn Device) -> Result<(), DeviceError> {
         device.write(0, &self.image)?;
-        // A stream may pass the end of memory on purpose.
+        device.write(self.stream_addr, self.stream_in_memory())
+    }
+
+    /// Writes the program and its data to memory of [`MEMORY_BYTES`] or more.
+    pub fn install_into(&self, memory: &mut [u8]) {
+        let (addr, stream) = (self.stream_addr as usize, self.stream_in_memory());
+        memory[..self.image.len()].copy_from_slice(&self.image);
+        memory[addr..addr + stream.len()].copy_from_slice(stream);
+    }
+
+    /// The stream, as far as memory goes: it may pass the end on purpose.
+    fn stream_in_memory(&self) -> &[u8] {
         let room = MEMORY_BYTES.saturating_sub(self.stream_addr) as usize;
-        device.write(self.stream_addr, &self.stream[..self.stream.len().min(room)])
+        &self.stream[..self.stream.len().min(room)]
     }
 
     /// Whether it begins with a load of the whole memory, so that all of its contents are defined.

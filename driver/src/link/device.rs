@@ -59,9 +59,14 @@ impl<S: ByteStream> LinkDevice<S> {
             Ok(identity)
         });
         let identity = opened.map_err(|fault| session.error(fault))?;
-        let memory_bytes = options.memory_bytes.unwrap_or(config.memory_bytes());
+        let at_host = options.memory_bytes.unwrap_or(config.memory_bytes());
+        let memory_bytes = match identity.hello.memory.bytes() {
+            // What lies behind the last address is out of the core's reach.
+            Some(bytes) => bytes.min(1 << config.offset_bits),
+            None => at_host,
+        };
         if identity.hello.memory == Memory::Host {
-            session.memory = Some(HostMemory::new(&config, memory_bytes));
+            session.memory = Some(HostMemory::new(&config, at_host));
         }
         let bases = BaseRegisters::new(&config);
         let (queue, lost, started, retries) = (Queue::default(), false, false, 0);

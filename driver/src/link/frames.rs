@@ -3,7 +3,7 @@
 use super::error::Fault;
 use super::session::Hello;
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::link::{ADDR_BYTES, CRC_BYTES, Memory, ToHost, crc, longest_burst, strobe_bytes};
+use tilewright_hw::link::{ADDR_BYTES, CRC_BYTES, HELLO_BYTES, Memory, ToHost, crc, longest_burst, strobe_bytes};
 
 /// Idle bytes in a row, between frames, after which the line is held to be broken.
 const MOST_IDLE: usize = 1 << 12;
@@ -136,7 +136,7 @@ impl Frames {
         let beats_at = match kind {
             ToHost::Done | ToHost::Interrupt => return Ok(Some(0)),
             ToHost::Refused => return Ok(Some(1)),
-            ToHost::Hello => return Ok(Some(3)),
+            ToHost::Hello => return Ok(Some(HELLO_BYTES)),
             ToHost::Value => return Ok(Some(4)),
             ToHost::MemoryData => {
                 let beats = self.memory_beats.ok_or_else(|| bad("it is memory that nobody asked for".into()))?;
@@ -171,7 +171,7 @@ impl Frames {
             ToHost::Hello => Frame::Hello(Hello {
                 version: body[0],
                 beat_log: body[1],
-                memory: if body[2] == 0 { Memory::Host } else { Memory::Board },
+                memory: if body[2] == 0 { Memory::Host } else { Memory::Board { bytes_log: body[3] } },
             }),
             ToHost::ReadRequest if body[0] > 1 => return Err(bad(format!("client {} reads", body[0]))),
             ToHost::ReadRequest => {

@@ -23,7 +23,7 @@ pub struct LinkOptions {
     pub answer: Duration,
     /// Time without a byte after which a running command's state is looked at.
     pub poll: Duration,
-    /// Bytes of device memory; the configuration's where `None`. The link does not tell how much a board has.
+    /// Bytes of device memory at the host; the configuration's where `None`. A board with memory of its own says how much it has.
     pub memory_bytes: Option<u64>,
 }
 

@@ -24,7 +24,13 @@ fn sent(value: &Frame) -> Vec<u8> {
         Frame::Interrupt => (ToHost::Interrupt, vec![]),
         Frame::Memory(bytes) => (ToHost::MemoryData, bytes.clone()),
         Frame::Refused(reason) => (ToHost::Refused, vec![*reason]),
-        Frame::Hello(hello) => (ToHost::Hello, vec![hello.version, hello.beat_log, hello.memory as u8]),
+        Frame::Hello(hello) => {
+            let (place, bytes_log) = match hello.memory {
+                Memory::Host => (0, 0),
+                Memory::Board { bytes_log } => (1, bytes_log),
+            };
+            (ToHost::Hello, vec![hello.version, hello.beat_log, place, bytes_log])
+        }
         Frame::Read { client, addr, beats } => {
             (ToHost::ReadRequest, [&[*client], &addr_bytes(*addr)[..], &[*beats as u8 - 1]].concat())
         }
@@ -45,8 +51,9 @@ fn any_frame() -> impl Strategy<Value = Frame> {
         Just(Frame::Done),
         Just(Frame::Interrupt),
         any::<u8>().prop_map(Frame::Refused),
-        (any::<u8>(), any::<u8>(), any::<bool>()).prop_map(|(version, beat_log, board)| {
-            Frame::Hello(Hello { version, beat_log, memory: if board { Memory::Board } else { Memory::Host } })
+        (any::<u8>(), any::<u8>(), any::<Option<u8>>()).prop_map(|(version, beat_log, bytes_log)| {
+            let memory = bytes_log.map_or(Memory::Host, |bytes_log| Memory::Board { bytes_log });
+            Frame::Hello(Hello { version, beat_log, memory })
         }),
         (0u8..2, addr.clone(), 1..=most).prop_map(|(client, addr, beats)| Frame::Read { client, addr, beats }),
         (addr, any::<[u8; 2]>(), 1..=most).prop_flat_map(|(addr, strobes, beats)| {
@@ -201,9 +208,9 @@ fn peers_that_are_no_boards_are_told_apart() {
     assert!(matches!(opened(vec![]), Fault::Silent { .. }));
     assert!(matches!(opened(b"login: ".to_vec()), Fault::Garbage { .. }));
     let hello = |version| sent(&Frame::Hello(Hello { version, beat_log: 3, memory: Memory::Host }));
-    assert_eq!(opened(hello(9)), Fault::OtherLink { found: 9, known: 1 });
+    assert_eq!(opened(hello(9)), Fault::OtherLink { found: 9, known: link::VERSION });
     // Greetings without end are no answer.
-    assert!(matches!(opened(hello(1)), Fault::Silent { .. }));
-    let with_value = |value| [hello(1), sent(&Frame::Value(value))].concat();
+    assert!(matches!(opened(hello(link::VERSION)), Fault::Silent { .. }));
+    let with_value = |value| [hello(link::VERSION), sent(&Frame::Value(value))].concat();
     assert_eq!(opened(with_value(7)), WrongHardware::NoAccelerator { found: 7 }.into());
 }

@@ -3,6 +3,7 @@
 
 mod faults;
 mod on_board;
+mod on_sdram;
 mod programs;
 
 use std::time::Duration;

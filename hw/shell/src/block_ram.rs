@@ -169,6 +169,8 @@ impl<const BUS: usize, const BYTES: usize> Logic for BlockRam<BUS, BYTES> {
 pub struct BlockMemory<const BUS: usize, const BYTES: usize, const LOG: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
+    /// Always: it needs no time after power-up.
+    pub up: Signal<Out, Bit>,
     pub bus: MemoryBus<BUS, BYTES>,
     pub to_host: BodyOut,
     pub from_host: BodyIn,
@@ -182,6 +184,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> BlockMemory<BUS, BY
         BlockMemory {
             clock: Default::default(),
             reset: Default::default(),
+            up: Default::default(),
             bus: Default::default(),
             to_host: Default::default(),
             from_host: Default::default(),
@@ -195,6 +198,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> Logic for BlockMemo
     #[hdl_gen]
     fn update(&mut self) {
         clock!(self, clock, arbiter, memory);
+        self.up.next = true;
         self.arbiter.reset.next = self.reset.val();
         self.memory.reset.next = self.reset.val();
         MemoryBus::<BUS, BYTES>::link(&mut self.bus, &mut self.arbiter.bus);

@@ -19,6 +19,8 @@ pub struct Bridge {
     pub to_link: SentBytes,
     pub regs: RegisterPort,
     pub irq: Signal<In, Bit>,
+    /// The memory can be used; the link does not greet before.
+    pub memory_up: Signal<In, Bit>,
     pub to_memory: ReceivedBody,
     pub from_memory: SentBody,
     /// A frame was refused.
@@ -37,6 +39,7 @@ impl Bridge {
             to_link: Default::default(),
             regs: Default::default(),
             irq: Default::default(),
+            memory_up: Default::default(),
             to_memory: Default::default(),
             from_memory: Default::default(),
             refused: Default::default(),
@@ -52,6 +55,7 @@ impl Logic for Bridge {
     fn update(&mut self) {
         clock!(self, clock, power_on, receiver, sender);
         self.power_on.again.next = self.receiver.resync.val();
+        self.power_on.memory_up.next = self.memory_up.val();
         self.reset.next = self.power_on.reset.val();
         self.receiver.reset.next = self.power_on.reset.val();
         self.sender.reset.next = self.power_on.reset.val();

@@ -199,3 +199,18 @@ pub struct ServedPort<const BUS: usize, const BYTES: usize> {
     pub last: Signal<Out, Bit>,
     pub error: Signal<Out, Bit>,
 }
+
+/// The pins of an SDRAM chip, as wide as the widest; the data's two directions apart.
+#[derive(LogicInterface, Default)]
+pub struct SdramPins {
+    pub ras_n: Signal<Out, Bit>,
+    pub cas_n: Signal<Out, Bit>,
+    pub we_n: Signal<Out, Bit>,
+    pub a: Signal<Out, Bits<13>>,
+    pub ba: Signal<Out, Bits<2>>,
+    pub dqm: Signal<Out, Bits<4>>,
+    pub dq_o: Signal<Out, Bits<32>>,
+    /// The data pins are driven.
+    pub dq_oe: Signal<Out, Bit>,
+    pub dq_i: Signal<In, Bits<32>>,
+}

@@ -35,6 +35,8 @@ pub enum AnswerState {
 pub struct HostMemory<const BUS: usize, const BYTES: usize, const LOG: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
+    /// Always: it needs no time after power-up.
+    pub up: Signal<Out, Bit>,
     pub bus: MemoryBus<BUS, BYTES>,
     pub to_host: BodyOut,
     pub from_host: BodyIn,
@@ -68,6 +70,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> HostMemory<BUS, BYT
         HostMemory {
             clock: Default::default(),
             reset: Default::default(),
+            up: Default::default(),
             bus: Default::default(),
             to_host: Default::default(),
             from_host: Default::default(),
@@ -117,6 +120,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> Logic for HostMemor
             beat
         );
 
+        self.up.next = true;
         // Requests.
         self.bus.aw_ready.next = self.request.q.val() == RequestState::Idle;
         self.bus.ar_ready.next = (self.request.q.val() == RequestState::Idle) && !self.bus.aw_valid.val();

@@ -22,6 +22,7 @@ mod crc;
 mod host_memory;
 mod receiver;
 mod reset;
+mod sdram;
 mod sender;
 mod spi;
 mod status;
@@ -30,6 +31,7 @@ mod uart;
 
 use rust_hdl::prelude::{Block, ModuleDefines, check_all};
 use tilewright_hw::config::{HwConfig, PAGE_BYTES};
+use tilewright_hw::flow::sdram::{Cycles, Geometry};
 use tilewright_hw::link;
 
 pub use crate::status::LEDS;
@@ -66,6 +68,14 @@ pub enum Memory {
         /// Its size in KiB.
         kib: u32,
     },
+    /// A chip of SDRAM; ports `sdram_ras_n`, `sdram_cas_n`, `sdram_we_n`, `sdram_a`, `sdram_ba`, `sdram_dqm` where it has masks,
+    /// `sdram_dq_o`, `sdram_dq_oe` and `sdram_dq_i`. The chip's clock rises where the shell's falls.
+    Sdram {
+        /// Its size.
+        geometry: Geometry,
+        /// Its times at the shell's clock.
+        cycles: Cycles,
+    },
 }
 
 impl Memory {
@@ -73,7 +83,8 @@ impl Memory {
     pub fn place(self) -> link::Memory {
         match self {
             Memory::Host => link::Memory::Host,
-            Memory::BlockRam { .. } | Memory::Spram { .. } => link::Memory::Board,
+            Memory::BlockRam { kib } | Memory::Spram { kib } => link::Memory::on_board(u64::from(kib) << 10),
+            Memory::Sdram { geometry, .. } => link::Memory::on_board(geometry.bytes()),
         }
     }
 }
@@ -106,6 +117,27 @@ pub enum ShellError {
         /// The most that the configuration's addresses reach.
         most: u64,
     },
+    /// The bus is narrower than the chip's words.
+    #[error(
+        "the bus has {bus_bits} bits, and the SDRAM words of {data_bits}; take a configuration whose bus_bits is {data_bits} or more"
+    )]
+    NarrowBus {
+        /// Bits of the bus.
+        bus_bits: u32,
+        /// Bits of the chip's words.
+        data_bits: u32,
+    },
+    /// A beat of the SDRAM may come too late for the link.
+    #[error(
+        "a beat may take {cycles} cycles from the SDRAM, and the link waits for {most} at the most; take a configuration with a narrower \
+         bus, or a lower clock"
+    )]
+    SlowSdram {
+        /// The cycles that it may take.
+        cycles: u32,
+        /// The cycles that there are.
+        most: u32,
+    },
     /// More LEDs than there is something to show.
     #[error("{leds} LEDs; a shell has at most {LEDS}")]
     Leds {
@@ -135,6 +167,23 @@ pub fn generate(config: &HwConfig, shell: &ShellConfig) -> Result<String, ShellE
         let most = (1u64 << config.offset_bits.min(30)) >> 10;
         if !kib.is_power_of_two() || kib < PAGE_BYTES >> 10 || u64::from(kib) > most {
             return Err(ShellError::RamSize { kib, most });
+        }
+    }
+    if let Memory::Sdram { geometry, cycles } = shell.memory {
+        if config.bus_bits < geometry.data_bits {
+            return Err(ShellError::NarrowBus { bus_bits: config.bus_bits, data_bits: geometry.data_bits });
+        }
+        let [read, write] = sdram::most_beat_cycles(config.bus_bits, geometry, cycles);
+        // A beat of the host's is written while the next one comes. Between the bytes of a frame SPI has no time to wait: what is not
+        // there would be a zero in the frame.
+        let checked = match shell.host {
+            Host::Uart { .. } => [(write, uart::FEWEST_CLOCKS * uart::BITS_OF_BYTE * config.bus_bytes())].to_vec(),
+            Host::Spi => {
+                [(write, spi::FEWEST_CLOCKS * 8 * config.bus_bytes()), (read, spi::CYCLES_TO_NEXT_BYTE)].to_vec()
+            }
+        };
+        if let Some((cycles, most)) = checked.into_iter().find(|(cycles, most)| cycles > most) {
+            return Err(ShellError::SlowSdram { cycles, most });
         }
     }
     if shell.leds > LEDS {

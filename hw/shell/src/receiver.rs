@@ -2,7 +2,7 @@
 
 use rust_hdl::prelude::*;
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::link::{Memory, ToBoard, VERSION, resync_bytes};
+use tilewright_hw::link::{Memory, ToBoard, hello, resync_bytes};
 
 use crate::bytes::{LinkBytes, ReceivedBody, RegisterPort};
 use crate::crc::Crc;
@@ -79,7 +79,7 @@ impl Receiver {
         let run = resync_bytes(config) as u64;
         let (first, second) = match memory {
             Memory::Host => (ToBoard::ReadData, ToBoard::WriteDone),
-            Memory::Board => (ToBoard::WriteMemory, ToBoard::ReadMemory),
+            Memory::Board { .. } => (ToBoard::WriteMemory, ToBoard::ReadMemory),
         };
         Receiver {
             clock: Default::default(),
@@ -116,14 +116,9 @@ impl Receiver {
             read_reg: code(ToBoard::ReadReg),
             first_memory: code(first),
             second_memory: code(second),
-            answers_writes: Constant::new(memory == Memory::Board),
+            answers_writes: Constant::new(memory != Memory::Host),
             run_mask: Constant::new((run - 1).into()),
-            hello: Constant::new(
-                (u64::from(VERSION)
-                    | u64::from(config.bus_bytes().ilog2()) << 8
-                    | u64::from(memory == Memory::Board) << 16)
-                    .into(),
-            ),
+            hello: Constant::new(u64::from(u32::from_le_bytes(hello(config, memory))).into()),
         }
     }
 }

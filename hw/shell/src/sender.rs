@@ -188,8 +188,7 @@ impl Logic for Sender {
                 }
                 SenderState::Word => {
                     self.step.d.next = self.step.q.val() + 1;
-                    // Three bytes of `Hello`, four of `Value`.
-                    if self.step.q.val().all() || (self.is_hello.val() && (self.step.q.val() == 2)) {
+                    if self.step.q.val().all() {
                         self.state.d.next = SenderState::CrcLow;
                     }
                 }

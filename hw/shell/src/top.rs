@@ -6,9 +6,10 @@ use tilewright_hw::link;
 
 use crate::block_ram::BlockMemory;
 use crate::bridge::Bridge;
-use crate::bytes::{CoreBus, FromLink, ReceivedBody, RegisterPort, SentBody, ToLink};
+use crate::bytes::{CoreBus, FromLink, ReceivedBody, RegisterPort, SdramPins, SentBody, ToLink};
 use crate::core::Core;
 use crate::host_memory::HostMemory;
+use crate::sdram::SdramMemory;
 use crate::spi::Spi;
 use crate::status::Status;
 use crate::uart::Uart;
@@ -17,9 +18,13 @@ use crate::{Host, Memory, ShellConfig, ShellError, TOP, verilog};
 /// The module below the top.
 const BOARD: &str = "tw_board";
 
-/// A shell of a link, with its pins and whether it takes the reset, and a memory.
+/// A shell of a link, with its pins and whether it takes the reset, and a memory, with its pins where it has any.
 macro_rules! shell {
-    ($(#[$doc:meta])* $name:ident, $link:ident($($in:ident)* -> $out:ident $(, $reset:ident)?), $memory:ident) => {
+    (
+        $(#[$doc:meta])* $name:ident,
+        $link:ident($($in:ident)* -> $out:ident $(, $reset:ident)?),
+        $memory:ident $(($pins:ident))?
+    ) => {
         $(#[$doc])*
         #[derive(LogicBlock)]
         struct $name<const BUS: usize, const BYTES: usize, const LOG: usize> {
@@ -27,6 +32,7 @@ macro_rules! shell {
             $(pub $in: Signal<In, Bit>,)*
             pub $out: Signal<Out, Bit>,
             pub leds: Signal<Out, Bits<4>>,
+            $(pub $pins: SdramPins,)?
             link: $link,
             bridge: Bridge,
             status: Status,
@@ -41,6 +47,7 @@ macro_rules! shell {
                     $($in: Default::default(),)*
                     $out: Default::default(),
                     leds: Default::default(),
+                    $($pins: Default::default(),)?
                     link,
                     bridge: Bridge::new(config, at),
                     status: Status::new(leds),
@@ -64,6 +71,8 @@ macro_rules! shell {
                 self.memory.reset.next = self.bridge.reset.val();
                 self.core.reset.next = self.bridge.reset.val();
                 self.bridge.irq.next = self.core.irq.val();
+                self.bridge.memory_up.next = self.memory.up.val();
+                $(SdramPins::link(&mut self.$pins, &mut self.memory.pins);)?
                 self.status.refused.next = self.bridge.refused.val();
                 self.leds.next = self.status.leds.val();
                 RegisterPort::join(&mut self.bridge.regs, &mut self.status.from_bridge);
@@ -92,6 +101,14 @@ shell!(
     /// SPI, block RAM.
     SpiBlock, Spi(spi_cs_n spi_sck spi_mosi -> spi_miso, reset), BlockMemory
 );
+shell!(
+    /// A UART, SDRAM.
+    UartSdram, Uart(uart_rx -> uart_tx), SdramMemory(sdram)
+);
+shell!(
+    /// SPI, SDRAM.
+    SpiSdram, Spi(spi_cs_n spi_sck spi_mosi -> spi_miso, reset), SdramMemory(sdram)
+);
 
 /// The Verilog of the shell at this width of the bus.
 pub fn board<const BUS: usize, const BYTES: usize, const LOG: usize>(
@@ -111,6 +128,14 @@ pub fn board<const BUS: usize, const BYTES: usize, const LOG: usize>(
         (Host::Uart { clocks_per_bit }, Memory::BlockRam { kib } | Memory::Spram { kib }) => {
             verilog(BOARD, UartBlock::new(config, leds, at, Uart::new(clocks_per_bit), ram(kib)))
         }
+        (Host::Uart { clocks_per_bit }, Memory::Sdram { geometry, cycles }) => {
+            let memory = SdramMemory::<BUS, BYTES, LOG>::new(geometry, cycles);
+            verilog(BOARD, UartSdram::new(config, leds, at, Uart::new(clocks_per_bit), memory))
+        }
+        (Host::Spi, Memory::Sdram { geometry, cycles }) => {
+            let memory = SdramMemory::<BUS, BYTES, LOG>::new(geometry, cycles);
+            verilog(BOARD, SpiSdram::new(config, leds, at, Spi::default(), memory))
+        }
         (Host::Spi, Memory::Host) => verilog(BOARD, SpiHost::new(config, leds, at, Spi::default(), host())),
         (Host::Spi, Memory::BlockRam { kib } | Memory::Spram { kib }) => {
             verilog(BOARD, SpiBlock::new(config, leds, at, Spi::default(), ram(kib)))
@@ -118,7 +143,7 @@ pub fn board<const BUS: usize, const BYTES: usize, const LOG: usize>(
     }
 }
 
-/// The top module, which has as many LEDs as the board.
+/// The top module, which has as many LEDs as the board, and pins of an SDRAM as wide as the chip's.
 pub fn ports(shell: &ShellConfig) -> String {
     let pins: &[&str] = match shell.host {
         Host::Uart { .. } => &["input wire uart_rx", "output wire uart_tx"],
@@ -136,6 +161,29 @@ pub fn ports(shell: &ShellConfig) -> String {
     if shell.leds > 0 {
         ports.push(format!("output wire [{high}:0] leds"));
         body += &format!("    assign leds = all_leds[{high}:0];\n");
+    }
+    if let Memory::Sdram { geometry, .. } = shell.memory {
+        for port in ["ras_n", "cas_n", "we_n", "dq_oe"] {
+            ports.push(format!("output wire sdram_{port}"));
+            joins.push(format!(".sdram${port}(sdram_{port})"));
+        }
+        let data = geometry.data_bits;
+        for (port, all, bits) in [
+            ("a", 13, geometry.rows.ilog2()),
+            ("ba", 2, geometry.banks.ilog2()),
+            ("dqm", 4, if geometry.has_masks { geometry.data_bytes() } else { 0 }),
+            ("dq_o", 32, data),
+        ] {
+            body += &format!("    wire [{}:0] all_{port};\n", all - 1);
+            joins.push(format!(".sdram${port}(all_{port})"));
+            if let Some(high) = bits.checked_sub(1) {
+                ports.push(format!("output wire [{high}:0] sdram_{port}"));
+                body += &format!("    assign sdram_{port} = all_{port}[{high}:0];\n");
+            }
+        }
+        ports.push(format!("input wire [{}:0] sdram_dq_i", data - 1));
+        let high = if data < 32 { format!("{{{}'d0, sdram_dq_i}}", 32 - data) } else { "sdram_dq_i".into() };
+        joins.push(format!(".sdram$dq_i({high})"));
     }
     format!(
         "module {TOP}(\n    {}\n);\n{body}    {BOARD} board(\n        {}\n    );\nendmodule\n",

@@ -8,6 +8,8 @@ use crate::bytes::{FromLink, ToLink};
 
 /// The fewest cycles of a bit that the receiver can follow.
 pub const FEWEST_CLOCKS: u32 = 4;
+/// The bits of a byte on the line: a start bit, eight data bits, a stop bit.
+pub const BITS_OF_BYTE: u32 = 10;
 /// The most cycles of a bit.
 pub const MOST_CLOCKS: u32 = 1 << 16;
 

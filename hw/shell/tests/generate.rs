@@ -3,6 +3,9 @@
 use std::process::Command;
 
 use tilewright_hw::config::{HwConfig, PRESETS};
+use tilewright_hw::flow::board::{self, Board};
+use tilewright_hw::flow::sdram::{Cycles, Geometry};
+use tilewright_hw::flow::{Request, write_sources};
 use tilewright_shell::{Host, Memory, ShellConfig, ShellError, TOP, generate};
 
 /// The other link and the other memory.
@@ -13,6 +16,15 @@ mod design;
 use design::{here, small};
 
 const UART: ShellConfig = ShellConfig { host: Host::Uart { clocks_per_bit: 104 }, memory: Memory::Host, leds: 0 };
+
+/// A chip without masks, and its times at 50 MHz.
+const BARE: Geometry = Geometry { rows: 2048, columns: 256, banks: 4, data_bits: 32, has_masks: false };
+const MASKED: Geometry = Geometry { rows: 8192, columns: 512, banks: 4, data_bits: 16, has_masks: true };
+const CYCLES: Cycles = Cycles { cas: 2, rcd: 2, rp: 2, ras: 3, rfc: 4, wr: 2, refresh: 390, power_up: 10_000 };
+
+fn sdram(geometry: Geometry) -> ShellConfig {
+    ShellConfig { memory: Memory::Sdram { geometry, cycles: CYCLES }, ..UART }
+}
 
 /// Runs a command and gives what it wrote where it failed or warned.
 fn complaint(command: &mut Command) -> Option<String> {
@@ -42,6 +54,10 @@ fn verilator_lints_shells_of_every_width() {
         let config = HwConfig { bus_bits, ..HwConfig::load("1x4x4").expect("a preset") };
         lint(&config, &ShellConfig { leds: 4, ..UART });
         lint(&config, &BLOCK);
+        lint(&config, &ShellConfig { host: Host::Spi, ..sdram(MASKED) });
+        if bus_bits >= 32 {
+            lint(&config, &sdram(BARE));
+        }
     }
 }
 
@@ -53,7 +69,7 @@ fn yosys_elaborates_a_shell_without_a_warning() {
     if !python.exists() {
         return tilewright_testing::skip("needs Yosys in .venv; run `make setup`");
     }
-    for shell in [UART, BLOCK] {
+    for shell in [UART, BLOCK, sdram(MASKED)] {
         let dir = tempfile::tempdir().expect("a folder");
         let files = design::write(&small(), &shell, dir.path());
         let mut yosys = Command::new(&python);
@@ -64,17 +80,28 @@ fn yosys_elaborates_a_shell_without_a_warning() {
     }
 }
 
-/// The text of one small shell is kept, so that a change of the generator is seen; `BLESS=1` writes it anew.
+/// The text of one small shell is kept, and of another the modules of its SDRAM, so that a change of the generator is seen;
+/// `BLESS=1` writes them anew.
 #[test]
 fn the_verilog_is_the_kept_one() {
-    let text = generate(&small(), &UART).expect("the shell is legal");
-    assert_eq!(text, generate(&small(), &UART).expect("the shell is legal"), "not reproducible");
-    let path = here().join("tests/uart_host.v");
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, &text).expect("the file can be written");
+    let is_sdram =
+        |module: &&str| ["tw_board$memory$controller", "tw_shell"].iter().any(|name| module.starts_with(name));
+    for (file, shell) in [("uart_host.v", UART), ("sdram.v", sdram(MASKED))] {
+        let text = generate(&small(), &shell).expect("the shell is legal");
+        assert_eq!(text, generate(&small(), &shell).expect("the shell is legal"), "not reproducible");
+        let text = match shell.memory {
+            Memory::Sdram { .. } => {
+                text.split("module ").filter(is_sdram).map(|module| format!("module {module}")).collect()
+            }
+            _ => text,
+        };
+        let path = here().join("tests").join(file);
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&path, &text).expect("the file can be written");
+        }
+        let kept = std::fs::read_to_string(&path).expect("the file is there; BLESS=1 writes it");
+        assert!(text == kept, "the Verilog differs from tests/{file}; look at the difference after BLESS=1");
     }
-    let kept = std::fs::read_to_string(&path).expect("tests/uart_host.v is there; BLESS=1 writes it");
-    assert!(text == kept, "the Verilog differs from tests/uart_host.v; look at the difference after BLESS=1");
 }
 
 #[test]
@@ -88,6 +115,10 @@ fn what_a_shell_cannot_be_is_refused() {
         let shell = ShellConfig { memory: Memory::BlockRam { kib }, ..UART };
         assert_eq!(generate(&small(), &shell), Err(ShellError::RamSize { kib, most: 1024 }));
     }
+    assert_eq!(generate(&small(), &sdram(BARE)), Err(ShellError::NarrowBus { bus_bits: 16, data_bits: 32 }));
+    let wide = HwConfig { bus_bits: 512, ..HwConfig::load("1x4x4").expect("a preset") };
+    let slow = ShellConfig { host: Host::Spi, ..sdram(Geometry { data_bits: 8, ..MASKED }) };
+    assert_eq!(generate(&wide, &slow), Err(ShellError::SlowSdram { cycles: 81, most: 56 }));
     for (preset, _) in PRESETS {
         let config = HwConfig::load(preset).expect("presets load");
         generate(&config, &ShellConfig { host: Host::Uart { clocks_per_bit: 4 }, ..UART })
@@ -118,5 +149,42 @@ fn yosys_finds_the_rams() {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let found = text.lines().any(|line| line.trim() == cells);
         assert!(found, "{memory:?}: no {cells} in\n{}", &text[text.len().saturating_sub(3000)..]);
+    }
+}
+
+/// The whole design of a board with an SDRAM becomes cells of its part, its data pins and its clock such as the router takes.
+#[test]
+#[ignore = "synthesizes a whole core, which takes minutes"]
+fn yosys_synthesizes_a_board_with_an_sdram() {
+    let root = here().join("../..");
+    let python = root.join(".venv/bin/python");
+    if !python.exists() {
+        return tilewright_testing::skip("needs Yosys in .venv; run `make setup`");
+    }
+    for (name, bus_bits) in [("ulx3s-85f", 16), ("colorlight-i5", 32)] {
+        let board = Board::load(name).expect("it is there");
+        let board::Memory::Sdram(chip) = &board.memory else { panic!("{name} has an SDRAM") };
+        let config = HwConfig { bus_bits, ..small() };
+        let cycles = chip.cycles(board.core_mhz).expect("they go together");
+        let memory = Memory::Sdram { geometry: chip.geometry(), cycles };
+        let shell = generate(&config, &ShellConfig { memory, ..UART }).expect("the shell is legal");
+        let request =
+            Request { board: &board, config: &config, shell: &shell, mhz: board.core_mhz, seed: 1, allow_slow: false };
+        let dir = tempfile::tempdir().expect("a folder");
+        write_sources(&request, dir.path()).expect("the sources are written");
+        let mut yosys = Command::new(&python);
+        yosys.arg(root.join("scripts/yosys.py")).args(["-ql", "yosys.log", "synth.ys"]).current_dir(dir.path());
+        let output = yosys.output().expect("Python runs");
+        let log = std::fs::read_to_string(dir.path().join("yosys.log")).unwrap_or_default();
+        assert!(
+            output.status.success(),
+            "{}\n{}",
+            String::from_utf8_lossy(&output.stdout),
+            &log[log.len().saturating_sub(3000)..]
+        );
+        let netlist = std::fs::read_to_string(dir.path().join("synthesized.v")).expect("a netlist");
+        let cells = |kind: &str| netlist.matches(&format!("  {kind} ")).count();
+        let pins = chip.pins.dq.len();
+        assert_eq!((cells("ODDRX1F"), netlist.matches(".DIR(\"BIDIR\")").count()), (1, pins), "{name}");
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::link::{ToBoard, ToHost, VERSION, addr_bytes, frame, resync_bytes};
+use tilewright_hw::link::{self, ToBoard, ToHost, addr_bytes, frame, hello, resync_bytes};
 use tilewright_hw::regs;
 use tilewright_shell::{Host, Memory, ShellConfig, TOP};
 
@@ -53,7 +53,7 @@ fn run(program: &Path, clocks_per_bit: u32, bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn the_core_answers_over_the_link() {
     let config = design::small();
-    let hello = frame(ToHost::Hello as u8, &[VERSION, config.bus_bytes().ilog2() as u8, 0]);
+    let hello = frame(ToHost::Hello as u8, &hello(&config, link::Memory::Host));
     let value = |value: u32| frame(ToHost::Value as u8, &value.to_le_bytes());
     let done = frame(ToHost::Done as u8, &[]);
     // Answers come while the next request is sent; a request is shorter than a frame of the host's here.

@@ -43,6 +43,7 @@ module tw_board(clk,uart_rx,uart_tx,leds);
     wire  [31:0] bridge$regs$wdata;
     reg  [31:0] bridge$regs$rdata;
     reg  bridge$irq;
+    reg  bridge$memory_up;
     wire  [2:0] bridge$to_memory$kind;
     wire  bridge$to_memory$valid;
     wire  [7:0] bridge$to_memory$data;
@@ -70,6 +71,7 @@ module tw_board(clk,uart_rx,uart_tx,leds);
     wire  [3:0] status$leds;
     reg  memory$clock;
     reg  memory$reset;
+    wire  memory$up;
     reg  memory$bus$ar_valid;
     wire  memory$bus$ar_ready;
     reg  memory$bus$ar_id;
@@ -156,6 +158,7 @@ module tw_board(clk,uart_rx,uart_tx,leds);
         .regs$wdata(bridge$regs$wdata),
         .regs$rdata(bridge$regs$rdata),
         .irq(bridge$irq),
+        .memory_up(bridge$memory_up),
         .to_memory$kind(bridge$to_memory$kind),
         .to_memory$valid(bridge$to_memory$valid),
         .to_memory$data(bridge$to_memory$data),
@@ -187,6 +190,7 @@ module tw_board(clk,uart_rx,uart_tx,leds);
     tw_board$memory memory(
         .clock(memory$clock),
         .reset(memory$reset),
+        .up(memory$up),
         .bus$ar_valid(memory$bus$ar_valid),
         .bus$ar_ready(memory$bus$ar_ready),
         .bus$ar_id(memory$bus$ar_id),
@@ -264,6 +268,7 @@ module tw_board(clk,uart_rx,uart_tx,leds);
         memory$reset = bridge$reset;
         core$reset = bridge$reset;
         bridge$irq = core$irq;
+        bridge$memory_up = memory$up;
         status$refused = bridge$refused;
         leds = status$leds;
     end
@@ -317,7 +322,7 @@ module tw_board(clk,uart_rx,uart_tx,leds);
 endmodule // tw_board
 
 
-module tw_board$bridge(clock,reset,from_link$valid,from_link$data,to_link$valid,to_link$ready,to_link$data,regs$valid,regs$write,regs$addr,regs$wdata,regs$rdata,irq,to_memory$kind,to_memory$valid,to_memory$data,to_memory$last,to_memory$commit,from_memory$valid,from_memory$kind,from_memory$data,from_memory$last,from_memory$take,refused);
+module tw_board$bridge(clock,reset,from_link$valid,from_link$data,to_link$valid,to_link$ready,to_link$data,regs$valid,regs$write,regs$addr,regs$wdata,regs$rdata,irq,memory_up,to_memory$kind,to_memory$valid,to_memory$data,to_memory$last,to_memory$commit,from_memory$valid,from_memory$kind,from_memory$data,from_memory$last,from_memory$take,refused);
 
     // Module arguments
     input wire  clock;
@@ -333,6 +338,7 @@ module tw_board$bridge(clock,reset,from_link$valid,from_link$data,to_link$valid,
     output wire  [31:0] regs$wdata;
     input wire  [31:0] regs$rdata;
     input wire  irq;
+    input wire  memory_up;
     output wire  [2:0] to_memory$kind;
     output wire  to_memory$valid;
     output wire  [7:0] to_memory$data;
@@ -348,6 +354,7 @@ module tw_board$bridge(clock,reset,from_link$valid,from_link$data,to_link$valid,
     // Stub signals
     reg  power_on$clock;
     reg  power_on$again;
+    reg  power_on$memory_up;
     wire  power_on$reset;
     reg  receiver$clock;
     reg  receiver$reset;
@@ -372,6 +379,7 @@ module tw_board$bridge(clock,reset,from_link$valid,from_link$data,to_link$valid,
     tw_board$bridge$power_on power_on(
         .clock(power_on$clock),
         .again(power_on$again),
+        .memory_up(power_on$memory_up),
         .reset(power_on$reset)
     );
     tw_board$bridge$receiver receiver(
@@ -423,6 +431,7 @@ module tw_board$bridge(clock,reset,from_link$valid,from_link$data,to_link$valid,
         receiver$clock = clock;
         sender$clock = clock;
         power_on$again = receiver$resync;
+        power_on$memory_up = memory_up;
         reset = power_on$reset;
         receiver$reset = power_on$reset;
         sender$reset = power_on$reset;
@@ -439,11 +448,12 @@ module tw_board$bridge(clock,reset,from_link$valid,from_link$data,to_link$valid,
 endmodule // tw_board$bridge
 
 
-module tw_board$bridge$power_on(clock,again,reset);
+module tw_board$bridge$power_on(clock,again,memory_up,reset);
 
     // Module arguments
     input wire  clock;
     input wire  again;
+    input wire  memory_up;
     output reg  reset;
 
     // Stub signals
@@ -463,7 +473,7 @@ module tw_board$bridge$power_on(clock,again,reset);
         count$clock = clock;
         count$d = count$q;
         reset = ~&count$q;
-        if (~&count$q) begin
+        if (~&count$q && memory_up) begin
             count$d = count$q + 32'h1;
         end
         if (again) begin
@@ -525,7 +535,7 @@ module tw_board$bridge$receiver(clock,reset,bytes$valid,bytes$data,regs$valid,re
     localparam  second_memory = 8'h4;
     localparam  answers_writes = 1'b0;
     localparam  run_mask = 16'h3f;
-    localparam  hello = 32'h101;
+    localparam  hello = 32'h102;
 
     // Enums
     localparam ReceiverState$Kind = 0;
@@ -1290,7 +1300,7 @@ module tw_board$bridge$sender(clock,reset,bytes$valid,bytes$ready,bytes$data,val
                 SenderState$Word:
                     begin
                         step$d = step$q + 32'h1;
-                        if (&step$q || (is_hello && (step$q == 32'h2))) begin
+                        if (&step$q) begin
                             state$d = SenderState$CrcLow;
                         end
                     end
@@ -2001,11 +2011,12 @@ module tw_board$link$transmitter$shift(d,q,clock);
 endmodule // tw_board$link$transmitter$shift
 
 
-module tw_board$memory(clock,reset,bus$ar_valid,bus$ar_ready,bus$ar_id,bus$ar_addr,bus$ar_len,bus$r_valid,bus$r_id,bus$r_data,bus$r_error,bus$r_last,bus$aw_valid,bus$aw_ready,bus$aw_addr,bus$aw_len,bus$w_valid,bus$w_ready,bus$w_data,bus$w_strb,bus$w_last,bus$b_valid,bus$b_error,to_host$valid,to_host$kind,to_host$data,to_host$last,to_host$take,from_host$kind,from_host$valid,from_host$data,from_host$last,from_host$commit);
+module tw_board$memory(clock,reset,up,bus$ar_valid,bus$ar_ready,bus$ar_id,bus$ar_addr,bus$ar_len,bus$r_valid,bus$r_id,bus$r_data,bus$r_error,bus$r_last,bus$aw_valid,bus$aw_ready,bus$aw_addr,bus$aw_len,bus$w_valid,bus$w_ready,bus$w_data,bus$w_strb,bus$w_last,bus$b_valid,bus$b_error,to_host$valid,to_host$kind,to_host$data,to_host$last,to_host$take,from_host$kind,from_host$valid,from_host$data,from_host$last,from_host$commit);
 
     // Module arguments
     input wire  clock;
     input wire  reset;
+    output reg  up;
     input wire  bus$ar_valid;
     output reg  bus$ar_ready;
     input wire  bus$ar_id;
@@ -2199,6 +2210,7 @@ module tw_board$memory(clock,reset,bus$ar_valid,bus$ar_ready,bus$ar_id,bus$ar_ad
         beats_left$d = beats_left$q;
         received$d = received$q;
         beat$d = beat$q;
+        up = 1'b1;
         bus$aw_ready = request$q == RequestState$Idle;
         bus$ar_ready = (request$q == RequestState$Idle) && ~bus$aw_valid;
         bus$w_ready = 1'b0;

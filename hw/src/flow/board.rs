@@ -1,7 +1,8 @@
 //! Boards: a folder each, with what the flow and the driver need to know of it.
 
 use super::FlowError;
-use super::family::Family;
+use super::family::{self, Family};
+use super::sdram::Sdram;
 use crate::config::HwConfig;
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
@@ -94,7 +95,7 @@ pub enum Host {
 }
 
 /// Where the core's memory is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Memory {
     /// At the host, behind the link.
@@ -109,6 +110,8 @@ pub enum Memory {
         /// Its size.
         kib: u32,
     },
+    /// A chip of SDR SDRAM.
+    Sdram(Box<Sdram>),
     /// The processor's.
     Processor,
 }
@@ -172,12 +175,26 @@ impl Board {
             )));
         }
         board.family.check_part(&board).map_err(bad)?;
+        if let Memory::Sdram(chip) = &board.memory {
+            chip.check().map_err(bad)?;
+            if board.family.sdram_pins(chip).is_none() {
+                let family = board.family.name();
+                return Err(bad(format!(
+                    "memory.kind is sdram, whose pins are known for ecp5 alone, not for {family}"
+                )));
+            }
+        }
         if board.family.has_processor() != matches!(board.host, Host::Processor { .. }) {
             return Err(bad(format!(
                 "host.kind is processor exactly where the part has one, and {} has {}",
                 board.device,
                 if board.family.has_processor() { "one" } else { "none" }
             )));
+        }
+        let mut ports = family::ports(&board);
+        ports.sort_by(|a, b| a.1.cmp(&b.1));
+        if let Some(pair) = ports.windows(2).find(|pair| pair[0].1 == pair[1].1) {
+            return Err(bad(format!("pin {} is named for both {} and {}", pair[0].1, pair[0].0, pair[1].0)));
         }
         Ok(board)
     }
@@ -189,6 +206,15 @@ impl Board {
     pub fn default_config(&self) -> Result<HwConfig, FlowError> {
         HwConfig::load(&self.hw)
             .map_err(|error| FlowError::Board { file: format!("{}/{FILE}", self.name), reason: error.to_string() })
+    }
+
+    /// The clock that its part makes where one of so many MHz is wanted: as near below as it comes.
+    ///
+    /// # Errors
+    /// [`FlowError::Board`] where it makes none.
+    pub fn clock_mhz(&self, wanted: f64) -> Result<f64, FlowError> {
+        let bad = |reason| FlowError::Board { file: format!("{}/{FILE}", self.name), reason };
+        self.family.clock(self, wanted).map(|(_, mhz)| mhz).map_err(bad)
     }
 
     /// Cycles of a bit on the serial line with the shell at so many MHz; 0 where the link is none.
@@ -229,11 +255,49 @@ mod tests {
             ("core_mhz = 42.0", "core_mhz = 0.0", "core_mhz"),
             ("baud = 3_000_000", "baud = 30_000_000", "host.baud"),
             ("[clock]", "[clocks]", "clocks"),
+            ("rx = \"B10\"", "rx = \"B12\"", "pin B12 is named for both uart_rx and uart_tx"),
         ];
         for (good, wrong, named) in cases {
             assert!(text.contains(good), "{good}");
             let error = Board::parse("b", "b/board.toml", &text.replace(good, wrong)).unwrap_err().to_string();
             assert!(error.contains("b/board.toml") && error.contains(named), "{error}");
         }
+    }
+
+    #[test]
+    fn wrong_sdram_is_refused_with_all_that_is_wrong() {
+        let text = BOARDS.get_file("ulx3s-85f/board.toml").unwrap().contents_utf8().unwrap();
+        let wrong = [
+            ("rows = 8192", "rows = 5000", "rows is 5000; a bank has 2048, 4096 or 8192"),
+            ("columns = 512", "columns = 2048", "columns is 2048"),
+            ("banks = 4", "banks = 8", "banks is 8"),
+            ("cas_latency = 2", "cas_latency = 4", "timing.cas_latency is 4"),
+            ("rp_ns = 21.0", "rp_ns = nan", "timing.rp_ns is NaN"),
+            ("refresh_us = 7.8", "refresh_us = 0.0", "timing.refresh_us is 0"),
+            ("rc_ns = 70.0", "rc_ns = 7.0", "timing.rc_ns is 7, below ras_ns = 45"),
+            ("dqm = [\"U19\", \"E20\"]", "dqm = [\"U19\"]", "pins.dqm has 1 pins; give one for each of the 2 bytes"),
+        ];
+        let mut all = text.to_string();
+        for (good, bad, _) in wrong {
+            assert!(all.contains(good), "{good}");
+            all = all.replace(good, bad);
+        }
+        let error = Board::parse("b", "b/board.toml", &all).unwrap_err().to_string();
+        for (_, _, said) in wrong {
+            assert!(error.contains(said), "{said}: {error}");
+        }
+        for (good, bad, said) in [
+            ("family = \"ecp5\"", "family = \"gowin\"", "LFE5U-85F"),
+            ("rows = 8192", "rows = 8192\nrow = 1", "row"),
+            ("cas = \"T19\"", "cas = \"R20\"", "pin R20 is named for both sdram_ras_n and sdram_cas_n"),
+        ] {
+            let error = Board::parse("b", "b/board.toml", &text.replace(good, bad)).unwrap_err().to_string();
+            assert!(error.contains(said), "{said}: {error}");
+        }
+        let nexus = BOARDS.get_file("crosslink-nx-evn/board.toml").unwrap().contents_utf8().unwrap();
+        let memory = &text[text.find("[memory]").unwrap()..text.find("[leds]").unwrap()];
+        let error = Board::parse("b", "b/board.toml", &nexus.replace("[memory]\nkind = \"host\"\n", memory));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("memory.kind is sdram, whose pins are known for ecp5 alone, not for nexus"), "{error}");
     }
 }

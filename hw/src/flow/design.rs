@@ -1,7 +1,8 @@
 //! The sources of a board's design: the core's SystemVerilog with its configuration, the shell, the clock, the top module and
 //! the pins.
 
-use super::board::Host;
+use super::board::{Host, Memory};
+use super::sdram::{Pins, Sdram};
 use super::{FlowError, Request, zynq};
 use crate::isa::config_package;
 use crate::rtl::{CELLS, PERIPHERAL, SOURCES};
@@ -21,6 +22,8 @@ pub const ROUTED_NETLIST: &str = "routed.json";
 pub const ROUTE_REPORT: &str = "route.json";
 /// The clock's source.
 pub const CLOCK: &str = "tw_clock.v";
+/// The source of the SDRAM's clock and data pins.
+pub const SDRAM_PINS: &str = "tw_sdram_pins.v";
 /// The script that synthesis runs.
 pub const SCRIPT: &str = "synth.ys";
 
@@ -60,6 +63,9 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
     if !board.family.has_processor() {
         files.push(("tw_shell.v".into(), shell.to_string()));
         files.push((CLOCK.into(), clock));
+        if let Memory::Sdram(chip) = &board.memory {
+            files.extend(board.family.sdram_pins(chip).map(|text| (SDRAM_PINS.to_string(), text)));
+        }
         files.push((format!("{TOP}.v"), top(request)));
         files.push((board.family.constraints_file().into(), board.family.constraints(board)));
     }
@@ -89,30 +95,81 @@ fn top(request: &Request) -> String {
     if leds > 0 {
         let _ = write!(text, ",\n  output wire [{}:0] led", leds - 1);
     }
+    let sdram = match &board.memory {
+        Memory::Sdram(chip) => Some(SdramPorts::new(chip)),
+        _ => None,
+    };
+    text.extend(sdram.iter().map(|sdram| sdram.ports.as_str()));
     text.push_str("\n);\n\n  wire core_clk;\n  tw_clock u_clock (.clk_i(clk), .clk_o(core_clk));\n\n");
     if leds > 0 {
         let _ = writeln!(text, "  wire [{}:0] lamps;", leds - 1);
     }
+    text.extend(sdram.iter().map(|sdram| sdram.wires.as_str()));
     let _ = write!(text, "  {SHELL} u_shell (\n    .clk(core_clk)");
     for (_, pin) in pins {
         let _ = write!(text, ", .{pin}({pin})");
     }
+    text.extend(sdram.iter().map(|sdram| sdram.joins.as_str()));
     let not = if board.leds.active_low { "~" } else { "" };
     if leds > 0 {
         let _ = write!(text, ", .leds(lamps)\n  );\n  assign led = {not}lamps;\n");
     } else {
         text.push_str("\n  );\n");
     }
+    text.extend(sdram.iter().map(|sdram| sdram.body.as_str()));
     text.push_str("\nendmodule\n");
     text
 }
 
+/// The top module's part of an SDRAM.
+struct SdramPorts {
+    /// Its ports.
+    ports: String,
+    /// What is between them and the shell's.
+    wires: String,
+    /// How the shell's are joined.
+    joins: String,
+    /// What drives the pins.
+    body: String,
+}
+
+impl SdramPorts {
+    fn new(chip: &Sdram) -> SdramPorts {
+        let Pins { cke, cs, a, ba, dqm, dq, .. } = &chip.pins;
+        let (mut ports, mut joins) = (String::from(",\n  output wire sdram_clk"), String::new());
+        let mut body = String::new();
+        for (port, pin, level) in [("sdram_cke", cke, 1), ("sdram_cs_n", cs, 0)] {
+            if pin.is_some() {
+                let _ = write!(ports, ",\n  output wire {port}");
+                let _ = writeln!(body, "  assign {port} = 1'b{level};");
+            }
+        }
+        let one = ["sdram_ras_n", "sdram_cas_n", "sdram_we_n"].map(|port| (port, None));
+        let many = [("sdram_a", a), ("sdram_ba", ba), ("sdram_dqm", dqm)].map(|(port, pins)| (port, Some(pins.len())));
+        for (port, pins) in one.into_iter().chain(many).filter(|(_, pins)| *pins != Some(0)) {
+            let range = pins.map_or(String::new(), |pins| format!("[{}:0] ", pins - 1));
+            let _ = write!(ports, ",\n  output wire {range}{port}");
+            let _ = write!(joins, ",\n    .{port}({port})");
+        }
+        let top = dq.len().saturating_sub(1);
+        let _ = write!(ports, ",\n  inout  wire [{top}:0] sdram_dq");
+        joins.push_str(",\n    .sdram_dq_i(dq_in), .sdram_dq_o(dq_out), .sdram_dq_oe(dq_drive)");
+        let _ = write!(
+            body,
+            "\n  tw_sdram_pins u_sdram_pins (\n    .clk_i(core_clk), .clk_o(sdram_clk), .drive_i(dq_drive), .dq_i(dq_out), .dq_o(dq_in), \
+             .dq_io(sdram_dq)\n  );\n"
+        );
+        let wires = format!("  wire dq_drive;\n  wire [{top}:0] dq_out;\n  wire [{top}:0] dq_in;\n");
+        SdramPorts { ports, wires, joins, body }
+    }
+}
+
 /// What Yosys does.
 fn script(request: &Request, sources: &Sources) -> String {
-    // The clock is made by cells of the family, which Yosys's own reader takes as they come.
-    let (clocks, files): (Vec<&str>, Vec<&str>) = sources.verilog().partition(|name| *name == CLOCK);
+    // The clock and the SDRAM's pins are cells of the family, which Yosys's own reader takes as they come.
+    let (cells, files): (Vec<&str>, Vec<&str>) = sources.verilog().partition(|name| [CLOCK, SDRAM_PINS].contains(name));
     let top = if request.board.family.has_processor() { PERIPHERAL } else { TOP };
-    let mut lines: Vec<String> = clocks.iter().map(|name| format!("read_verilog {name}")).collect();
+    let mut lines: Vec<String> = cells.iter().map(|name| format!("read_verilog {name}")).collect();
     lines.push(format!("read_slang --extern-modules --top {top} -I . {}", files.join(" ")));
     lines.extend(request.board.family.synthesis(request.board, top));
     lines.push("check -assert".into());

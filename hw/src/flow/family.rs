@@ -1,7 +1,8 @@
 //! Families of parts: what synthesis, routing, packing, constraints and clocks look like in each.
 
-use super::board::{Board, Host};
+use super::board::{Board, Host, Memory};
 use super::clock::{self, Pll};
+use super::sdram::Sdram;
 use serde::Deserialize;
 use std::fmt::Write as _;
 
@@ -308,7 +309,11 @@ impl Family {
             let _ = match self {
                 Family::Ice40 => writeln!(text, "set_io {port} {pin}"),
                 Family::Ecp5 => {
-                    writeln!(text, "LOCATE COMP \"{port}\" SITE \"{pin}\";\nIOBUF PORT \"{port}\" IO_TYPE=LVCMOS33;")
+                    let fast = if port.starts_with("sdram_") { " SLEWRATE=FAST" } else { "" };
+                    writeln!(
+                        text,
+                        "LOCATE COMP \"{port}\" SITE \"{pin}\";\nIOBUF PORT \"{port}\" IO_TYPE=LVCMOS33{fast};"
+                    )
                 }
                 Family::Gowin => writeln!(text, "IO_LOC \"{port}\" {pin};\nIO_PORT \"{port}\" IO_TYPE=LVCMOS33;"),
                 Family::Nexus => writeln!(
@@ -349,6 +354,41 @@ impl Family {
         let body = body(&pll);
         let of = format!("{} MHz of {input} MHz, with the loop's oscillator at {} MHz.", pll.mhz, pll.oscillator_mhz);
         Ok((module(&[&of], &body), pll.mhz))
+    }
+
+    /// The module `tw_sdram_pins`, which makes an SDRAM's clock and drives its data pins, where the family's cells for that are
+    /// known. The clock rises in the middle of a cycle, half a cycle behind the commands.
+    pub(super) fn sdram_pins(self, chip: &Sdram) -> Option<String> {
+        let top = chip.geometry().data_bits.saturating_sub(1);
+        let (clock, data) = match self {
+            Family::Ecp5 => (
+                "ODDRX1F u_clk (.SCLK(clk_i), .RST(1'b0), .D0(1'b0), .D1(1'b1), .Q(clk_o));",
+                "BB u_dq (.B(dq_io[i]), .I(dq_i[i]), .T(!drive_i), .O(dq_o[i]));",
+            ),
+            Family::Ice40 | Family::Gowin | Family::Nexus | Family::Xc7 | Family::Xcup => return None,
+        };
+        Some(format!(
+            "// The SDRAM's clock, which rises in the middle of a cycle of `clk_i`, and its data pins.
+module tw_sdram_pins (
+  input  wire clk_i,
+  output wire clk_o,
+  input  wire drive_i,
+  input  wire [{top}:0] dq_i,
+  output wire [{top}:0] dq_o,
+  inout  wire [{top}:0] dq_io
+);
+
+  {clock}
+  generate
+    genvar i;
+    for (i = 0; i <= {top}; i = i + 1) begin : gen_dq
+      {data}
+    end
+  endgenerate
+
+endmodule
+"
+        ))
     }
 }
 
@@ -405,5 +445,8 @@ pub(super) fn ports(board: &Board) -> Vec<(String, String)> {
         Host::Processor { .. } => return Vec::new(),
     }
     ports.extend(board.leds.pins.iter().enumerate().map(|(at, pin)| (format!("led[{at}]"), pin.clone())));
+    if let Memory::Sdram(chip) = &board.memory {
+        ports.extend(chip.pins.ports());
+    }
     ports
 }

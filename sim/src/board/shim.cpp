@@ -8,8 +8,13 @@
 
 #define TW_EXPORT extern "C" __attribute__((visibility("default")))
 
+// What a chip of SDRAM does at a rising edge of its clock: gives the data that it then drives, `NOBODY` where it drives none, and
+// `WRONG` where the design did something wrong.
+typedef uint64_t (*SdramEdge)(void* chip, uint32_t command, uint32_t a, uint32_t ba, uint32_t dqm, uint64_t dq);
+
 namespace {
 thread_local std::string failure;
+const uint64_t NOBODY = uint64_t(1) << 32, WRONG = uint64_t(1) << 33;
 }
 
 struct Board {
@@ -24,6 +29,9 @@ struct Board {
     uint32_t got_bits = 0, got_left = 0, got_cycles = 0;
     // The line has been high since the last byte.
     bool rested = false;
+    void* sdram = nullptr;
+    SdramEdge sdram_edge = nullptr;
+    uint64_t sdram_dq = NOBODY;
 
     // The line to the board in the next cycle.
     void drive() {
@@ -68,12 +76,52 @@ struct Board {
         }
     }
 
+#ifdef TW_SDRAM
+    // The SDRAM's clock rises in the middle of a cycle, with the falling edge of the design's, at which the design takes what the
+    // chip drove since the last one.
+    void sdram_rises() {
+#ifdef TW_SDRAM_PINS
+        if (!top->sdram_clk && failure.empty()) failure = "the SDRAM's clock does not rise where the design's falls";
+        const uint64_t dq = top->sdram_dq__en ? top->sdram_dq__out : NOBODY;
+#else
+        const uint64_t dq = top->sdram_dq_oe ? top->sdram_dq_o : NOBODY;
+#endif
+        const uint32_t command = top->sdram_ras_n << 2 | top->sdram_cas_n << 1 | top->sdram_we_n;
+#ifdef TW_SDRAM_MASKS
+        const uint32_t dqm = top->sdram_dqm;
+#else
+        const uint32_t dqm = 0;
+#endif
+        sdram_dq = sdram_edge(sdram, command, top->sdram_a, top->sdram_ba, dqm, dq);
+        if (sdram_dq & WRONG) {
+            if (failure.empty()) failure = "the SDRAM is used wrongly";
+            sdram_dq &= ~WRONG;
+        }
+        // In the first half of the time the chip's data are not there yet.
+        put_dq(sdram_dq == NOBODY ? 0x5a5a5a5a : ~sdram_dq);
+    }
+
+    void put_dq(uint64_t word) {
+#ifdef TW_SDRAM_PINS
+        top->sdram_dq = word;
+#else
+        top->sdram_dq_i = word;
+#endif
+    }
+#endif
+
     void tick() {
         drive();
         top->clk = 0;
         top->eval();
+#ifdef TW_SDRAM
+        sdram_rises();
+#endif
         top->clk = 1;
         top->eval();
+#ifdef TW_SDRAM
+        if (sdram_dq != NOBODY) put_dq(sdram_dq);
+#endif
         cycle++;
         sample();
     }
@@ -88,9 +136,11 @@ void vl_fatal(const char* file, int line, const char*, const char* message) VL_M
     if (failure.empty()) failure = std::string(message) + " at " + file + ":" + std::to_string(line);
 }
 
-TW_EXPORT Board* tw_board_new(uint32_t clocks_per_bit) {
+TW_EXPORT Board* tw_board_new(uint32_t clocks_per_bit, void* sdram, SdramEdge sdram_edge) {
     Board* b = new Board;
     b->clocks = clocks_per_bit;
+    b->sdram = sdram;
+    b->sdram_edge = sdram_edge;
     // Otherwise each context keeps a thread for every processor.
     b->context.threads(1);
     b->top = new Vtw_board(&b->context);

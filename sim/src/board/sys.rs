@@ -1,5 +1,6 @@
 //! The C interface of a board's bench; see `shim.cpp`.
 
+use super::sdram::{Pins, SdramChip};
 use libloading::Library;
 use std::ffi::{CStr, c_char};
 use std::path::Path;
@@ -10,9 +11,41 @@ struct Opaque {
     _private: [u8; 0],
 }
 
+/// Data pins that nobody drives.
+const NOBODY: u64 = 1 << 32;
+/// The design did something wrong, which the chip's side tells.
+const WRONG: u64 = 1 << 33;
+
+/// A chip of SDRAM, and what the design last did wrong with it.
+pub(super) struct Chip {
+    pub(super) model: SdramChip,
+    wrong: Option<String>,
+}
+
+/// What the bench calls at each rising edge of an SDRAM's clock; gives what the chip then drives.
+type SdramEdge = extern "C" fn(chip: *mut Chip, command: u32, a: u32, ba: u32, dqm: u32, dq: u64) -> u64;
+
+extern "C" fn sdram_edge(chip: *mut Chip, command: u32, a: u32, ba: u32, dqm: u32, dq: u64) -> u64 {
+    // SAFETY: the bench calls with the chip that it was given, from within a call that has the bench to itself, so that
+    // nobody else has a reference to it.
+    let chip = unsafe { &mut *chip };
+    let pins = Pins { command: command as u8, a, ba, dqm, dq: (dq < NOBODY).then_some(dq as u32) };
+    let outcome = chip.model.clock(pins);
+    let out = chip.model.out().map_or(NOBODY, u64::from);
+    match outcome {
+        Ok(()) => out,
+        Err(what) => {
+            chip.wrong.get_or_insert(what);
+            out | WRONG
+        }
+    }
+}
+
 /// A running board.
 pub(super) struct Bench {
     raw: *mut Opaque,
+    /// The SDRAM, which the bench has the address of.
+    pub(super) chip: Option<Box<Chip>>,
     free: unsafe extern "C" fn(*mut Opaque),
     send: unsafe extern "C" fn(*mut Opaque, *const u8, u64),
     run: unsafe extern "C" fn(*mut Opaque, u64, *mut u8, u64) -> u64,
@@ -27,7 +60,9 @@ unsafe impl Send for Bench {}
 
 impl Bench {
     /// Loads the library and powers the board on.
-    pub(super) fn new(library: &Path, clocks_per_bit: u32) -> Result<Bench, String> {
+    pub(super) fn new(library: &Path, clocks_per_bit: u32, chip: Option<SdramChip>) -> Result<Bench, String> {
+        let mut chip = chip.map(|model| Box::new(Chip { model, wrong: None }));
+        let address = chip.as_deref_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut);
         // SAFETY: the library is our own build of `shim.cpp`; its set-up code touches nothing outside, and the types of
         // the functions are those of the shim's text, whose hash is part of the library's name.
         unsafe {
@@ -37,7 +72,7 @@ impl Bench {
                     *library.get($name).map_err(|e| e.to_string())?
                 };
             }
-            let new: unsafe extern "C" fn(u32) -> *mut Opaque = symbol!(b"tw_board_new");
+            let new: unsafe extern "C" fn(u32, *mut Chip, SdramEdge) -> *mut Opaque = symbol!(b"tw_board_new");
             Ok(Bench {
                 free: symbol!(b"tw_board_free"),
                 send: symbol!(b"tw_board_send"),
@@ -45,7 +80,8 @@ impl Bench {
                 clear: symbol!(b"tw_board_clear"),
                 cycles: symbol!(b"tw_board_cycles"),
                 failure: symbol!(b"tw_board_failure"),
-                raw: new(clocks_per_bit.max(1)),
+                raw: new(clocks_per_bit.max(1), address, sdram_edge),
+                chip,
                 _library: library,
             })
         }
@@ -63,6 +99,9 @@ impl Bench {
         // bench's that lives until the next call.
         unsafe {
             let count = (self.run)(self.raw, cycles, bytes.as_mut_ptr(), bytes.len() as u64);
+            if let Some(wrong) = self.chip.as_mut().and_then(|chip| chip.wrong.take()) {
+                return Err(wrong);
+            }
             let failure = CStr::from_ptr((self.failure)(self.raw)).to_string_lossy();
             if failure.is_empty() { Ok(count as usize) } else { Err(failure.into_owned()) }
         }

@@ -18,8 +18,10 @@ pub fn run(port: &Port, config: &HwConfig, as_json: bool) -> Result<Verdict> {
     let hello = identity.hello;
     let memory = match hello.memory {
         Memory::Host => "host",
-        Memory::Board => "board",
+        Memory::Board { .. } => "board",
     };
+    let memory_bytes = hello.memory.bytes();
+    let size = memory_bytes.map_or(String::new(), |bytes| format!(" ({} KiB)", bytes >> 10));
     let beat = 1u64 << hello.beat_log;
     let text = if as_json {
         let report = json!({
@@ -28,6 +30,7 @@ pub fn run(port: &Port, config: &HwConfig, as_json: bool) -> Result<Verdict> {
             "baud": port.baud,
             "link": hello.version,
             "memory": memory,
+            "memory_bytes": memory_bytes,
             "beat_bytes": beat,
             "isa": identity.core.isa_version,
             "config": format!("{:016x}", identity.core.config_hash),
@@ -43,7 +46,7 @@ pub fn run(port: &Port, config: &HwConfig, as_json: bool) -> Result<Verdict> {
             wrong => format!("wrong    memory     {wrong} of {} bytes came back wrong{cycles}", check.bytes),
         };
         format!(
-            "ok       link       {port}: version {}, memory on the {memory}, beats of {beat} bytes\n\
+            "ok       link       {port}: version {}, memory on the {memory}{size}, beats of {beat} bytes\n\
              ok       isa        version {}\n\
              ok       config     {:016x}, {}\n\
              {memory_line}\n",

@@ -1,4 +1,4 @@
-//! Where a program's data, results and instructions lie in device memory; all of it is checked before a device is opened.
+//! Where a program's data, results and instructions lie in device memory; all of it is checked before a simulator is opened.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const STREAM_ALIGN: u64 = 4096;
 
 /// A run's memory.
 pub struct Memory {
-    /// Where the stream begins: at the end of what the configuration can address.
+    /// Where the stream begins: at the end of what there is and the configuration can address.
     pub stream_addr: u64,
     code: Vec<u8>,
     data: Vec<(u64, Vec<u8>)>,
@@ -26,9 +26,9 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Reads the files of `--data`, and places the stream behind them.
-    pub fn plan(args: &Run, config: &HwConfig, code: Vec<u8>) -> Result<Memory> {
-        let size = config.memory_bytes().min(config.last_address());
+    /// Reads the files of `--data`, and places the stream at the end of so many bytes.
+    pub fn plan(args: &Run, config: &HwConfig, bytes: u64, code: Vec<u8>) -> Result<Memory> {
+        let size = bytes.min(config.last_address());
         let Some(stream_addr) =
             size.checked_sub(code.len() as u64 + STREAM_ALIGN).map(|last| last / STREAM_ALIGN * STREAM_ALIGN)
         else {

@@ -32,8 +32,12 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     if args.device == DeviceKind::Cpu {
         bail!("a program runs on an accelerator; use --device fsim, csim or rtl");
     }
-    let memory = Memory::plan(args, &config, code)?;
-    let Some(mut device) = args.open(&config)? else {
+    // A board says how much memory it has.
+    let board = if matches!(args.device, DeviceKind::Serial(_)) { args.open(&config)? } else { None };
+    let bytes = board.as_ref().map_or(config.memory_bytes(), |board| board.memory_bytes());
+    let memory = Memory::plan(args, &config, bytes, code)?;
+    let opened = if board.is_some() { board } else { args.open(&config)? };
+    let Some(mut device) = opened else {
         bail!("device {} runs no programs; use --device fsim, csim or rtl", args.device);
     };
     let device = device.as_mut();

@@ -28,6 +28,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> Logic for Board<BUS
         SentBytes::link(&mut self.to_link, &mut self.bridge.to_link);
         RegisterPort::link(&mut self.regs, &mut self.bridge.regs);
         self.bridge.irq.next = self.irq.val();
+        self.bridge.memory_up.next = self.memory.up.val();
         self.reset.next = self.bridge.reset.val();
         self.memory.reset.next = self.bridge.reset.val();
         ReceivedBody::join(&mut self.bridge.to_memory, &mut self.memory.from_host);
@@ -185,7 +186,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> Bench<BUS, BYTES, L
 }
 
 fn hello<const LOG: usize>() -> Vec<u8> {
-    frame(ToHost::Hello as u8, &[link::VERSION, LOG as u8, 0])
+    frame(ToHost::Hello as u8, &[link::VERSION, LOG as u8, 0, 0])
 }
 
 fn write_reg(addr: u16, value: u32) -> Vec<u8> {

@@ -1,0 +1,332 @@
+//! SDR SDRAM chips on boards: geometry and timing as a chip's data sheet has them, pins as the board's schematic.
+//!
+//! A byte's address is, from its highest bits down, row, bank, column and byte of the word, so that what follows in addresses
+//! follows in the row that is open.
+
+use serde::{Deserialize, Serialize};
+
+/// Refreshes that a chip wants before its mode is set: JEDEC's number, of which some data sheets want fewer.
+pub const START_REFRESHES: u32 = 8;
+/// Cycles from the setting of the mode to the next command.
+pub const MODE_CYCLES: u32 = 2;
+/// The fewest cycles from the last word of a write to the precharge: some data sheets give it in cycles.
+pub const WRITE_CYCLES: u32 = 2;
+
+/// The fastest clock of a shell with an SDRAM, MHz. Data are taken a cycle after the chip's edge that brings them: of that cycle the
+/// chip takes up to 6 ns, the part's pins on the way out and in up to 6.5.
+const MOST_MHZ: f64 = 80.0;
+/// The most cycles that a timing may take: what the shell counts.
+const MOST_CYCLES: u32 = 15;
+/// The most cycles of the wait at power-up, and between two refreshes.
+const MOST_WAIT_CYCLES: u32 = u16::MAX as u32;
+/// The fewest cycles between two refreshes: what is under way when one becomes due ends well before the next.
+const FEWEST_REFRESH_CYCLES: u32 = 100;
+
+/// A chip.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sdram {
+    /// Rows of a bank: 2048, 4096 or 8192.
+    pub rows: u32,
+    /// Words of a row: 256, 512 or 1024.
+    pub columns: u32,
+    /// Banks: 2 or 4.
+    pub banks: u32,
+    /// Its times.
+    pub timing: Timing,
+    /// Its pins.
+    pub pins: Pins,
+}
+
+/// The times of a chip's data sheet.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Timing {
+    /// Cycles from a read to its data, 2 or 3.
+    pub cas_latency: u32,
+    /// The fastest clock at that latency, MHz.
+    pub most_mhz: f64,
+    /// tRCD: from the activation of a row to a read or write.
+    pub rcd_ns: f64,
+    /// tRP: from a precharge to the activation of a row, or a refresh.
+    pub rp_ns: f64,
+    /// tRAS: from the activation of a row to the precharge.
+    pub ras_ns: f64,
+    /// tRC: from the activation of a row to that of another of the bank.
+    pub rc_ns: f64,
+    /// tRFC (in some data sheets tRC, or tRRC): from a refresh to the next command.
+    pub rfc_ns: f64,
+    /// tWR (tRDL, tDPL): from the last word of a write to the precharge; two cycles at the least.
+    pub wr_ns: f64,
+    /// tREFI: the average time between two refreshes, which is the refresh period by the rows.
+    pub refresh_us: f64,
+    /// The time that clock and power must be stable before the first command.
+    pub power_up_us: f64,
+}
+
+/// Where a chip's pins are, as seen from the part.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pins {
+    /// The clock.
+    pub clk: String,
+    /// The clock's enable, where the board does not tie it high.
+    pub cke: Option<String>,
+    /// The chip select, where the board does not tie it low.
+    pub cs: Option<String>,
+    /// RAS#.
+    pub ras: String,
+    /// CAS#.
+    pub cas: String,
+    /// WE#.
+    pub we: String,
+    /// The address, lowest bit first.
+    pub a: Vec<String>,
+    /// The bank, lowest bit first.
+    pub ba: Vec<String>,
+    /// The masks of the bytes of a word, lowest first; none where the board ties them low.
+    #[serde(default)]
+    pub dqm: Vec<String>,
+    /// The data, lowest bit first: 8, 16 or 32.
+    pub dq: Vec<String>,
+}
+
+/// What of a chip its size follows from, and whether bytes can be masked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Geometry {
+    /// Rows of a bank.
+    pub rows: u32,
+    /// Words of a row.
+    pub columns: u32,
+    /// Banks.
+    pub banks: u32,
+    /// Bits of a word.
+    pub data_bits: u32,
+    /// Whether a write can leave out bytes of a word.
+    pub has_masks: bool,
+}
+
+impl Geometry {
+    /// Bytes of a word.
+    pub fn data_bytes(self) -> u32 {
+        self.data_bits / 8
+    }
+
+    /// Bytes of the chip.
+    pub fn bytes(self) -> u64 {
+        u64::from(self.rows) * u64::from(self.columns) * u64::from(self.banks) * u64::from(self.data_bytes())
+    }
+}
+
+/// A chip's times in cycles of a clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Cycles {
+    /// From a read to its data.
+    pub cas: u32,
+    /// From an activation to a read or write.
+    pub rcd: u32,
+    /// From a precharge to an activation or a refresh.
+    pub rp: u32,
+    /// From an activation to the precharge, so that tRC holds too.
+    pub ras: u32,
+    /// From a refresh to the next command.
+    pub rfc: u32,
+    /// From the last word of a write to the precharge.
+    pub wr: u32,
+    /// Between two refreshes.
+    pub refresh: u32,
+    /// Before the first command.
+    pub power_up: u32,
+}
+
+impl Sdram {
+    /// The geometry.
+    pub fn geometry(&self) -> Geometry {
+        Geometry {
+            rows: self.rows,
+            columns: self.columns,
+            banks: self.banks,
+            data_bits: self.pins.dq.len() as u32,
+            has_masks: !self.pins.dqm.is_empty(),
+        }
+    }
+
+    /// Says everything that is wrong with a chip, by key.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let mut wrong = Vec::new();
+        let mut must = |right: bool, what: String| {
+            if !right {
+                wrong.push(what);
+            }
+        };
+        let power_of_two = |n: u32, least: u32, most: u32| n.is_power_of_two() && (least..=most).contains(&n);
+        must(power_of_two(self.rows, 2048, 8192), format!("rows is {}; a bank has 2048, 4096 or 8192", self.rows));
+        must(power_of_two(self.columns, 256, 1024), format!("columns is {}; a row has 256, 512 or 1024", self.columns));
+        must(power_of_two(self.banks, 2, 4), format!("banks is {}; a chip has 2 or 4", self.banks));
+        let Pins { a, ba, dqm, dq, .. } = &self.pins;
+        let (rows, banks) = (self.rows.max(1).ilog2(), self.banks.max(1).ilog2());
+        must(a.len() as u32 == rows, format!("pins.a has {} pins, and {} rows take {rows}", a.len(), self.rows));
+        must(ba.len() as u32 == banks, format!("pins.ba has {} pins, and {} banks take {banks}", ba.len(), self.banks));
+        must(matches!(dq.len(), 8 | 16 | 32), format!("pins.dq has {} pins; a chip has 8, 16 or 32", dq.len()));
+        must(
+            dqm.is_empty() || dqm.len() == dq.len() / 8,
+            format!("pins.dqm has {} pins; give one for each of the {} bytes, or none", dqm.len(), dq.len() / 8),
+        );
+        let t = &self.timing;
+        must(
+            matches!(t.cas_latency, 2 | 3),
+            format!("timing.cas_latency is {}; chips are used at 2 or 3", t.cas_latency),
+        );
+        must((1.0..=200.0).contains(&t.most_mhz), format!("timing.most_mhz is {}; give 1 to 200", t.most_mhz));
+        for (key, value, most) in [
+            ("rcd_ns", t.rcd_ns, 1000.0),
+            ("rp_ns", t.rp_ns, 1000.0),
+            ("ras_ns", t.ras_ns, 1000.0),
+            ("rc_ns", t.rc_ns, 1000.0),
+            ("rfc_ns", t.rfc_ns, 1000.0),
+            ("wr_ns", t.wr_ns, 1000.0),
+            ("refresh_us", t.refresh_us, 100.0),
+            ("power_up_us", t.power_up_us, 1000.0),
+        ] {
+            must(value > 0.0 && value <= most, format!("timing.{key} is {value}; give more than 0, at most {most}"));
+        }
+        must(
+            t.rc_ns >= t.ras_ns,
+            format!("timing.rc_ns is {}, below ras_ns = {}, which is a part of it", t.rc_ns, t.ras_ns),
+        );
+        if wrong.is_empty() { Ok(()) } else { Err(format!("memory: {}", wrong.join("; "))) }
+    }
+
+    /// The times in cycles of a clock in MHz. Times that are too short by less than a part in a million count as right.
+    ///
+    /// # Errors
+    /// What of the chip and the clock do not go together.
+    pub fn cycles(&self, mhz: f64) -> Result<Cycles, String> {
+        let t = &self.timing;
+        if mhz > t.most_mhz * (1.0 + 1e-6) {
+            return Err(format!(
+                "the SDRAM takes a clock of {} MHz at most with a CAS latency of {}, and the core's is {mhz} MHz; lower it (--mhz), or \
+                 give another latency",
+                t.most_mhz, t.cas_latency
+            ));
+        }
+        if mhz > MOST_MHZ {
+            return Err(format!(
+                "data of an SDRAM come back in time up to {MOST_MHZ} MHz, and the core's clock is {mhz} MHz; lower it (--mhz)"
+            ));
+        }
+        let at_least = |ns: f64| ((ns * mhz / 1000.0) * (1.0 - 1e-6)).ceil().max(1.0) as u32;
+        let at_most = |us: f64| ((us * mhz) * (1.0 + 1e-6)).floor() as u32;
+        let rp = at_least(t.rp_ns);
+        let cycles = Cycles {
+            cas: t.cas_latency,
+            rcd: at_least(t.rcd_ns),
+            rp,
+            ras: at_least(t.ras_ns).max(at_least(t.rc_ns).saturating_sub(rp)),
+            rfc: at_least(t.rfc_ns),
+            wr: at_least(t.wr_ns).max(WRITE_CYCLES),
+            refresh: at_most(t.refresh_us),
+            power_up: at_least(t.power_up_us * 1000.0),
+        };
+        let counted = [
+            ("rcd_ns", cycles.rcd),
+            ("rp_ns", cycles.rp),
+            ("ras_ns and rc_ns", cycles.ras),
+            ("rfc_ns", cycles.rfc),
+            ("wr_ns", cycles.wr),
+        ];
+        if let Some((key, n)) = counted.into_iter().find(|(_, n)| *n > MOST_CYCLES) {
+            return Err(format!(
+                "the SDRAM's {key} takes {n} cycles of {mhz} MHz, and the shell counts to {MOST_CYCLES}"
+            ));
+        }
+        if cycles.refresh < FEWEST_REFRESH_CYCLES {
+            return Err(format!(
+                "the SDRAM wants a refresh every {} us, which are {} cycles of {mhz} MHz; the shell takes {FEWEST_REFRESH_CYCLES} at the least",
+                t.refresh_us, cycles.refresh
+            ));
+        }
+        if cycles.power_up.max(cycles.refresh) > MOST_WAIT_CYCLES {
+            return Err(format!(
+                "the SDRAM's power_up_us or refresh_us takes more than {MOST_WAIT_CYCLES} cycles of {mhz} MHz"
+            ));
+        }
+        Ok(cycles)
+    }
+}
+
+impl Pins {
+    /// The ports of the top module that have a pin, each with it.
+    pub(super) fn ports(&self) -> Vec<(String, String)> {
+        let one = |port: &str, pin: &String| (port.to_string(), pin.clone());
+        let mut ports = vec![one("sdram_clk", &self.clk)];
+        ports.extend(self.cke.iter().map(|pin| one("sdram_cke", pin)));
+        ports.extend(self.cs.iter().map(|pin| one("sdram_cs_n", pin)));
+        ports.extend([one("sdram_ras_n", &self.ras), one("sdram_cas_n", &self.cas), one("sdram_we_n", &self.we)]);
+        for (port, pins) in
+            [("sdram_a", &self.a), ("sdram_ba", &self.ba), ("sdram_dqm", &self.dqm), ("sdram_dq", &self.dq)]
+        {
+            ports.extend(pins.iter().enumerate().map(|(at, pin)| (format!("{port}[{at}]"), pin.clone())));
+        }
+        ports
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::board::{Board, Memory};
+
+    fn chip() -> Sdram {
+        match Board::load("ulx3s-85f").expect("it is there").memory {
+            Memory::Sdram(chip) => *chip,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn times_become_whole_cycles_that_hold_them() {
+        let mut chip = chip();
+        chip.timing = Timing {
+            cas_latency: 2,
+            most_mhz: 100.0,
+            rcd_ns: 20.0,
+            rp_ns: 21.0,
+            ras_ns: 42.0,
+            rc_ns: 81.0,
+            rfc_ns: 66.0,
+            wr_ns: 15.0,
+            refresh_us: 7.8,
+            power_up_us: 200.0,
+        };
+        let expected = Cycles { cas: 2, rcd: 1, rp: 2, ras: 3, rfc: 4, wr: 2, refresh: 390, power_up: 10_000 };
+        assert_eq!(chip.cycles(50.0), Ok(expected));
+        for mhz in [13.0, 33.3, 48.0, 66.7, 79.9] {
+            let (cycles, t) = (chip.cycles(mhz).expect("they go together"), chip.timing);
+            let ns = |cycles: u32| f64::from(cycles) * 1000.0 / mhz + 1e-3;
+            for (n, least) in [
+                (cycles.rcd, t.rcd_ns),
+                (cycles.rp, t.rp_ns),
+                (cycles.ras, t.ras_ns),
+                (cycles.ras + cycles.rp, t.rc_ns),
+            ] {
+                assert!(ns(n) >= least && n > 0, "{mhz}: {n} cycles for {least} ns");
+            }
+            assert!(
+                ns(cycles.refresh) <= t.refresh_us * 1000.0 + 1e-2 && ns(cycles.refresh + 1) > t.refresh_us * 1000.0
+            );
+        }
+    }
+
+    #[test]
+    fn clocks_that_a_chip_cannot_have_are_refused_with_numbers() {
+        let chip = chip();
+        for (mhz, said) in [(120.0, "100 MHz at most"), (90.0, "up to 80 MHz"), (5.0, "39 cycles of 5 MHz")] {
+            let error = chip.cycles(mhz).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
+        let slow = Sdram { timing: Timing { rfc_ns: 400.0, ..chip.timing }, ..chip };
+        let error = slow.cycles(50.0).unwrap_err();
+        assert!(error.contains("rfc_ns takes 20 cycles"), "{error}");
+    }
+}

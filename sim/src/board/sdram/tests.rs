@@ -1,0 +1,227 @@
+use super::*;
+use tilewright_hw::flow::board::{Board, Memory};
+
+/// A clock of 10 ns, at which the times of the chip are these cycles.
+const MHZ: f64 = 100.0;
+const RCD: u64 = 3;
+const RP: u64 = 3;
+const RAS: u64 = 5;
+const RC: u64 = 9;
+const RFC: u64 = 7;
+const WR: u64 = 2;
+
+/// What happens at an edge, and how many edges later the next does.
+type Step = (Pins, u64);
+
+fn pins(command: u8, a: u32) -> Pins {
+    Pins { command, a, ..IDLE }
+}
+
+fn write(a: u32, data: u32, dqm: u32) -> Pins {
+    Pins { dq: Some(data), dqm, ..pins(WRITE, a) }
+}
+
+const ALL: Pins = Pins { command: PRECHARGE, a: ALL_BANKS, ..IDLE };
+
+/// A chip of 16 bits whose wait at power-up is short.
+fn chip() -> Sdram {
+    let Memory::Sdram(mut chip) = Board::load("ulx3s-85f").expect("it is there").memory else { panic!("has an SDRAM") };
+    chip.rows = 2048;
+    chip.timing.power_up_us = 1.0;
+    chip.timing.rc_ns = 90.0;
+    *chip
+}
+
+fn run(chip: &mut SdramChip, steps: &[Step]) -> Result<(), String> {
+    for (pins, edges) in steps {
+        chip.clock(*pins)?;
+        for _ in 1..*edges {
+            chip.clock(IDLE)?;
+        }
+    }
+    Ok(())
+}
+
+/// The sequence at power-up.
+fn start() -> Vec<Step> {
+    let mut steps = vec![(IDLE, 100), (ALL, RP)];
+    steps.extend([(pins(REFRESH, 0), RFC); START_REFRESHES as usize]);
+    steps.push((pins(MODE, 0x20), 2));
+    steps
+}
+
+/// A chip that is up.
+fn up() -> SdramChip {
+    let mut model = SdramChip::new(&chip(), MHZ);
+    run(&mut model, &start()).expect("the sequence is right");
+    model
+}
+
+#[test]
+fn words_are_written_masked_and_read_by_address() {
+    let mut model = up();
+    let open = [(Pins { ba: 2, ..pins(ACTIVATE, 5) }, RCD)];
+    run(&mut model, &open).expect("is allowed");
+    for (column, data, dqm) in [(7, 0x1234, 0), (8, 0xabcd, 0b01), (9, 0xffff, 0b11), (7, 0x56, 0b10)] {
+        run(&mut model, &[(Pins { ba: 2, ..write(column, data, dqm) }, 1)]).expect("is allowed");
+    }
+    // Row, bank, column, byte of the word.
+    let at = ((5 * 4 + 2) * 512 + 7) * 2;
+    assert_eq!((model.bytes()[at], model.bytes()[at + 1], model.bytes()[at + 3]), (0x56, 0x12, 0xab));
+    let noise = SdramChip::new(&chip(), MHZ);
+    assert_eq!(model.bytes()[at + 2], noise.bytes()[at + 2]);
+    assert_eq!(model.bytes()[at + 4..at + 6], noise.bytes()[at + 4..at + 6]);
+    // A read's word comes behind the next edge and stands until the one after it.
+    let read = |model: &mut SdramChip, column| model.clock(Pins { ba: 2, ..pins(READ, column) }).expect("is allowed");
+    read(&mut model, 7);
+    assert_eq!(model.out(), None);
+    read(&mut model, 7);
+    assert_eq!(model.out(), Some(0x1256));
+    model.clock(IDLE).expect("is allowed");
+    assert_eq!(model.out(), Some(0x1256));
+    model.clock(IDLE).expect("is allowed");
+    assert_eq!(model.out(), None);
+}
+
+#[test]
+fn what_keeps_every_time_is_allowed() {
+    let steps = [
+        (pins(ACTIVATE, 1), RCD),
+        (pins(READ, 0), 1),
+        (pins(READ, 1), 3),
+        (write(2, 1, 0), 1),
+        (pins(READ, 2), 1),
+        (ALL, RP),
+        (pins(ACTIVATE, 2), TWO_BANKS_CYCLES),
+        (Pins { ba: 1, ..pins(ACTIVATE, 2) }, RCD),
+        (write(2, 1, 0), WR),
+        (pins(PRECHARGE, 0), RP),
+        (Pins { ba: 1, ..pins(READ, 2) }, 2),
+        (pins(PRECHARGE, 0), 1),
+        (Pins { ba: 1, ..pins(PRECHARGE, 0) }, RP),
+        (pins(REFRESH, 0), RFC),
+        (pins(REFRESH, 0), RFC),
+        (pins(ACTIVATE, 3), RAS),
+        (ALL, RC - RAS),
+        (pins(ACTIVATE, 3), RC),
+    ];
+    run(&mut up(), &steps).expect("is allowed");
+}
+
+#[test]
+fn every_violation_is_found() {
+    let open = (pins(ACTIVATE, 1), RCD);
+    let cases: &[(&[Step], &str)] = &[
+        (
+            &[(pins(ACTIVATE, 1), RCD - 1), (pins(READ, 0), 1)],
+            "behind the opening of its row after 20.0 ns, and tRCD is 21 ns",
+        ),
+        (&[(pins(ACTIVATE, 1), RAS - 1), (ALL, 1)], "after 40.0 ns, and tRAS is 45 ns"),
+        (&[(pins(ACTIVATE, 1), RAS), (ALL, RP - 1), (pins(ACTIVATE, 1), 1)], "after 20.0 ns, and tRP is 21 ns"),
+        (&[(pins(ACTIVATE, 1), RAS), (ALL, RP - 1), (pins(REFRESH, 1), 1)], "after 20.0 ns, and tRP is 21 ns"),
+        (
+            &[(pins(ACTIVATE, 1), RAS), (ALL, RP), (pins(ACTIVATE, 1), 1)],
+            "behind another of its bank after 80.0 ns, and tRC",
+        ),
+        (
+            &[(pins(ACTIVATE, 1), RAS), (ALL, RP), (pins(REFRESH, 1), 1)],
+            "a refresh behind the opening of a row after 80.0 ns",
+        ),
+        (&[(pins(REFRESH, 0), RFC - 1), (pins(ACTIVATE, 1), 1)], "behind a refresh after 60.0 ns, and tRFC is 70 ns"),
+        (&[(pins(REFRESH, 0), RFC - 1), (pins(REFRESH, 1), 1)], "behind another after 60.0 ns, and tRFC is 70 ns"),
+        (
+            &[(pins(ACTIVATE, 1), RAS), (write(0, 0, 0), WR - 1), (ALL, 1)],
+            "behind a written word after 10.0 ns, and tWR",
+        ),
+        (
+            &[(pins(ACTIVATE, 1), 1), (Pins { ba: 1, ..pins(ACTIVATE, 1) }, 1)],
+            "behind another bank's after 1 cycles of 2",
+        ),
+        (&[open, (pins(ACTIVATE, 2), 1)], "where another is open"),
+        (&[open, (pins(REFRESH, 0), 1)], "a refresh while a row of bank 0 is open"),
+        (&[open, (Pins { ba: 1, ..pins(READ, 0) }, 1)], "no row of bank 1 is open"),
+        (&[(pins(READ, 0), 1)], "no row of bank 0 is open"),
+        (&[open, (pins(READ, 0x400), 1)], "automatic precharge"),
+        (&[open, (pins(READ, 512), 1)], "column 512"),
+        (&[(pins(ACTIVATE, 2048), 1)], "row 2048"),
+        (&[open, (pins(WRITE, 0), 1)], "nobody drives it"),
+        (&[open, (pins(READ, 0), 1), (write(0, 0, 0), 1)], "drive the data pins at once"),
+        (&[open, (pins(READ, 0), 2), (write(0, 0, 0), 1)], "drive the data pins at once"),
+        (&[open, (pins(READ, 0), 1), (Pins { dq: Some(0), ..IDLE }, 1)], "drive the data pins at once"),
+        (&[open, (Pins { dqm: 1, ..pins(READ, 0) }, 2)], "a word that is read is masked"),
+        (&[open, (pins(0b110, 0), 1)], "command 0b110 is not used"),
+        (&[(pins(MODE, 0x20), 1)], "the mode is set elsewhere"),
+        (&[(IDLE, 2400)], "0 refreshes are done, 3 were due"),
+    ];
+    for (steps, said) in cases {
+        let error = run(&mut up(), steps).expect_err(said);
+        assert!(error.starts_with("SDRAM, edge ") && error.contains(said), "{said}: {error}");
+    }
+}
+
+#[test]
+fn a_row_that_is_open_for_too_long_is_found() {
+    let mut chip = chip();
+    chip.timing.refresh_us = 100.0;
+    let mut model = SdramChip::new(&chip, MHZ);
+    let steps = [start(), vec![(pins(ACTIVATE, 1), 10_001), (ALL, 1)]].concat();
+    let error = run(&mut model, &steps).unwrap_err();
+    assert!(error.contains("a row of bank 0 was open for more than 100 us"), "{error}");
+}
+
+#[test]
+fn each_wrong_start_is_found() {
+    let without = |at: usize| {
+        let mut steps = start();
+        steps.remove(at);
+        steps
+    };
+    let with = |at: usize, step: Step| {
+        let mut steps = start();
+        steps[at] = step;
+        steps
+    };
+    let last = start().len() - 1;
+    let cases: &[(Vec<Step>, &str)] = &[
+        (with(0, (IDLE, 99)), "the first command comes 0.99 us after power-up"),
+        (without(1), "the first command is no precharge"),
+        (with(1, (pins(PRECHARGE, 0), RP)), "the first command is no precharge of all banks"),
+        (with(1, (ALL, RP - 1)), "a refresh behind a precharge after 20.0 ns"),
+        (without(2), "the mode is set after 7 refreshes of 8"),
+        (with(2, (pins(REFRESH, 0), RFC - 1)), "tRFC"),
+        (with(last, (pins(MODE, 0x30), 2)), "the mode is 0x30, and words one by one at this latency are 0x20"),
+        (with(last, (pins(MODE, 0x23), 2)), "the mode is 0x23"),
+        (with(last, (pins(ACTIVATE, 0), 2)), "a row is opened before the mode is set"),
+        ([start(), vec![(pins(ACTIVATE, 0), 1)]].concat(), ""),
+        (
+            [with(last, (pins(MODE, 0x20), 1)), vec![(pins(ACTIVATE, 0), 1)]].concat(),
+            "behind the mode after 1 cycles of 2",
+        ),
+    ];
+    for (steps, said) in cases {
+        let outcome = run(&mut SdramChip::new(&chip(), MHZ), steps);
+        match outcome {
+            Ok(()) => assert!(said.is_empty(), "{said}"),
+            Err(error) => assert!(!said.is_empty() && error.contains(said), "{said}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn a_latency_of_three_is_kept_too() {
+    let mut chip = chip();
+    chip.timing.cas_latency = 3;
+    let mut model = SdramChip::new(&chip, MHZ);
+    let mut steps = start();
+    steps.last_mut().expect("has steps").0.a = 0x30;
+    run(&mut model, &steps).expect("the sequence is right");
+    let open = [(pins(ACTIVATE, 0), RAS), (write(0, 0x77, 0), 1), (pins(READ, 0), 2)];
+    run(&mut model, &open).expect("is allowed");
+    assert_eq!(model.out(), None);
+    model.clock(ALL).expect("cuts nothing off");
+    assert_eq!(model.out(), Some(0x77));
+    let mut model = SdramChip::new(&chip, MHZ);
+    run(&mut model, &steps).expect("the sequence is right");
+    let error = run(&mut model, &[(pins(ACTIVATE, 0), RAS), (pins(READ, 0), 1), (ALL, 1)]).unwrap_err();
+    assert!(error.contains("behind a word that is read after 1 cycles of 2"), "{error}");
+}
