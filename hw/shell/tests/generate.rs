@@ -168,8 +168,15 @@ fn yosys_synthesizes_a_board_with_an_sdram() {
         let cycles = chip.cycles(board.core_mhz).expect("they go together");
         let memory = Memory::Sdram { geometry: chip.geometry(), cycles };
         let shell = generate(&config, &ShellConfig { memory, ..UART }).expect("the shell is legal");
-        let request =
-            Request { board: &board, config: &config, shell: &shell, mhz: board.core_mhz, seed: 1, allow_slow: false };
+        let request = Request {
+            board: &board,
+            config: &config,
+            shell: &shell,
+            mhz: board.core_mhz,
+            seed: 1,
+            allow_slow: false,
+            estimate: false,
+        };
         let dir = tempfile::tempdir().expect("a folder");
         write_sources(&request, dir.path()).expect("the sources are written");
         let mut yosys = Command::new(&python);
