@@ -24,7 +24,7 @@ module tw_load_formal (
   assign take = ar_valid && ar_ready_i;
 
   tw_load u_dut (
-    .clk_i, .rst_ni, .stop_i, .insn_valid_i, .insn_i, .insn_push_i, .insn_start_o(), .insn_hold_o(), .base_addr_i, .base_limit_i,
+    .clk_i, .rst_ni, .stop_i, .insn_valid_i, .insn_i, .insn_push_i, .insn_free_o(), .insn_hold_o(), .base_addr_i, .base_limit_i,
     .ar_valid_o(ar_valid), .ar_grant_i(take), .ar_addr_o(), .ar_len_o(ar_len), .r_valid_i, .r_data_i, .r_error_i, .r_last_i,
     .ld_we_o(), .ld_entry_o(), .ld_chunk_o(), .ld_data_o(), .ld_valid_o(), .ld_enable_o(), .ld_tail_o(), .ld_all_o(),
     .ld_pad_o(), .retire_o(), .retire_push_o(), .busy_o(), .quiet_o(), .state_o(), .trap_o(), .trap_cause_o(), .trap_oldest_o()

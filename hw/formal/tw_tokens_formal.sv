@@ -88,7 +88,8 @@ module tw_tokens_formal #(
       if (rst_ni && !overflowed_q) begin
         NeverAboveCapacity_A: assert (!tokens_q[p*CountW + Width]);
         // For the proofs by induction.
-        Counter_I: assert (u_dut.counts[p*Width +: Width] == tokens_q[p*CountW +: Width]);
+        Counter_I: assert (u_dut.gen_to[p/4].counts_q[p%4*Width +: Width] == tokens_q[p*CountW +: Width]);
+        Ends_I: assert (u_dut.none[p] == none[p] && u_dut.full[p] == full[p]);
       end
     end
   end

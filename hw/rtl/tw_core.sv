@@ -71,7 +71,7 @@ module tw_core (
   // What each unit does in this cycle; simulations read it to tell whose a stall is.
   logic [19:0]  states /*verilator public_flat_rd*/;
   logic [5*FlightW-1:0] ordinals;
-  logic [3:0]   retire, start, busy;
+  logic [3:0]   retire, unit_free, takes, start, busy;
   logic [4*CountW-1:0] retired;
   logic [15:0]  retire_push, need;
   // What fetch hands out: to which queue, which word of it, and how many instructions before.
@@ -139,9 +139,12 @@ module tw_core (
   assign need = {store_head[3:0] & {4{q_valid[3]}}, vector_head[3:0] & {4{q_valid[2]}}, gemm_head[3:0] & {4{q_valid[1]}},
                  load_head[3:0] & {4{q_valid[0]}}};
   assign head_valid = q_valid & head_ready;
+  // What is stopped starts nothing; the tokens, of which nothing hangs then, need not know.
+  assign takes = head_valid & unit_free;
+  assign start = takes & {4{!stop}};
   logic [3:0] overflow;
   tw_tokens #(.Width(tw_cfg_pkg::TokenBits)) u_tokens (
-    .clk_i, .rst_ni(work_rst_n), .need_i(need), .ready_o(head_ready), .missing_o(missing), .start_i(start),
+    .clk_i, .rst_ni(work_rst_n), .need_i(need), .ready_o(head_ready), .missing_o(missing), .start_i(takes),
     .retire_i(retire), .push_i(retire_push), .overflow_o(overflow)
   );
 
@@ -168,7 +171,7 @@ module tw_core (
 
   tw_load u_load (
     .clk_i, .rst_ni(work_rst_n), .stop_i(stop), .insn_valid_i(head_valid[0]), .insn_i(load_head[LoadQ-1:8]),
-    .insn_push_i(load_head[7:4]), .insn_start_o(start[0]), .insn_hold_o(l_hold), .base_addr_i(load_base_addr), .base_limit_i(load_base_limit),
+    .insn_push_i(load_head[7:4]), .insn_free_o(unit_free[0]), .insn_hold_o(l_hold), .base_addr_i(load_base_addr), .base_limit_i(load_base_limit),
     .ar_valid_o(l_ar_valid), .ar_grant_i(l_ar_grant), .ar_addr_o(l_ar_addr), .ar_len_o(l_ar_len),
     .r_valid_i(r_valid_i && r_id_i), .r_data_i, .r_error_i(r_resp_i != 2'd0), .r_last_i,
     .ld_we_o(ld_we), .ld_entry_o(ld_entry), .ld_chunk_o(ld_chunk), .ld_data_o(ld_data), .ld_valid_o(ld_valid),
@@ -199,7 +202,7 @@ module tw_core (
 
   tw_gemm u_gemm (
     .clk_i, .rst_ni(work_rst_n), .stop_i(stop), .insn_valid_i(head_valid[1]), .insn_i(gemm_head[GemmQ-1:8]),
-    .insn_push_i(gemm_head[7:4]), .insn_start_o(start[1]), .insn_hold_o(g_hold), .uop_re_o(guop_re), .uop_addr_o(guop_addr),
+    .insn_push_i(gemm_head[7:4]), .insn_free_o(unit_free[1]), .insn_hold_o(g_hold), .uop_re_o(guop_re), .uop_addr_o(guop_addr),
     .uop_data_i(guop_data), .inp_re_o(g_inp_re), .inp_addr_o(g_inp_addr), .inp_data_i(g_inp_data),
     .wgt_re_o(g_wgt_re), .wgt_addr_o(g_wgt_addr), .wgt_data_i(g_wgt_data), .acc_re_o(g_acc_re),
     .acc_raddr_o(g_acc_raddr), .acc_rdata_i(g_acc_rdata), .acc_we_o(g_acc_we), .acc_waddr_o(g_acc_waddr),
@@ -226,7 +229,7 @@ module tw_core (
   if (Serial) begin : gen_vector_serial
     tw_vector_serial u_vector (
       .clk_i, .rst_ni(work_rst_n), .stop_i(stop), .insn_valid_i(head_valid[2]), .insn_i(vector_head[VectorQ-1:8]),
-      .insn_push_i(vector_head[7:4]), .insn_start_o(start[2]), .insn_hold_o(v_hold), .uop_re_o(vuop_re), .uop_addr_o(vuop_addr),
+      .insn_push_i(vector_head[7:4]), .insn_free_o(unit_free[2]), .insn_hold_o(v_hold), .uop_re_o(vuop_re), .uop_addr_o(vuop_addr),
       .uop_data_i(vuop_data), .acc_re_o(v_acc_re), .acc_raddr_o(v_acc_raddr), .acc_rdata_i(v_acc_rdata),
       .out_re_o(v_out_re), .out_raddr_o(v_out_raddr), .out_rdata_i(v_out_rdata), .inp_re_o(v_inp_re),
       .inp_raddr_o(v_inp_raddr), .inp_rdata_i(v_inp_rdata), .param_re_o(v_param_re), .param_addr_o(v_param_addr),
@@ -238,7 +241,7 @@ module tw_core (
   end else begin : gen_vector
     tw_vector u_vector (
       .clk_i, .rst_ni(work_rst_n), .stop_i(stop), .insn_valid_i(head_valid[2]), .insn_i(vector_head[VectorQ-1:8]),
-      .insn_push_i(vector_head[7:4]), .insn_start_o(start[2]), .uop_re_o(vuop_re), .uop_addr_o(vuop_addr),
+      .insn_push_i(vector_head[7:4]), .insn_free_o(unit_free[2]), .uop_re_o(vuop_re), .uop_addr_o(vuop_addr),
       .uop_data_i(vuop_data), .acc_re_o(v_acc_re), .acc_raddr_o(v_acc_raddr), .acc_rdata_i(v_acc_rdata),
       .out_re_o(v_out_re), .out_raddr_o(v_out_raddr), .out_rdata_i(v_out_rdata), .inp_re_o(v_inp_re),
       .inp_raddr_o(v_inp_raddr), .inp_rdata_i(v_inp_rdata), .param_re_o(v_param_re), .param_addr_o(v_param_addr),
@@ -258,7 +261,7 @@ module tw_core (
 
   tw_store u_store (
     .clk_i, .rst_ni(work_rst_n), .stop_i(stop), .insn_valid_i(head_valid[3]), .insn_i(store_head[StoreQ-1:8]),
-    .insn_push_i(store_head[7:4]), .insn_start_o(start[3]), .insn_hold_o(s_hold), .base_addr_i(store_base_addr), .base_limit_i(store_base_limit),
+    .insn_push_i(store_head[7:4]), .insn_free_o(unit_free[3]), .insn_hold_o(s_hold), .base_addr_i(store_base_addr), .base_limit_i(store_base_limit),
     .inp_re_o(s_inp_re), .out_re_o(s_out_re), .raddr_o(s_raddr), .inp_rdata_i(s_inp_data), .out_rdata_i(s_out_data),
     .aw_valid_o, .aw_ready_i, .aw_addr_o, .aw_len_o, .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
     .b_valid_i, .b_error_i(b_resp_i != 2'd0), .retire_o(retire[3]), .retire_push_o(retire_push[15:12]), .busy_o(busy[3]),
@@ -420,7 +423,7 @@ module tw_core (
   // The instruction of a unit that collides: the oldest unfinished one writes, younger ones may read.
   logic [4*FlightW-1:0] collided;
   always_comb begin
-    collided = '0;
+    collided = 'x;
     if (|collision) begin
       collided = oldest;
       if (!wcoll_acc[0]) collided[FlightW +: FlightW] = rcoll_acc[0] ? oldest[FlightW +: FlightW] + FlightW'(g_acc_older) : FlightW'(g_ordinal);
@@ -433,7 +436,7 @@ module tw_core (
   logic [4*FlightW-1:0] own_ordinal;
   logic [15:0]  own_cause;
   always_comb begin
-    own_ordinal = '0;
+    own_ordinal = 'x;
     if (|unit_trap[3:0]) begin
       // A load whose last row was written in the cycle before retires in this one.
       own_ordinal[0 +: FlightW] = l_oldest ? oldest[0 +: FlightW] + FlightW'(retire[0]) : FlightW'(issued[0 +: CountW]) - 1'b1;
@@ -446,8 +449,8 @@ module tw_core (
   assign unit_trap[4] = f_trap;
   assign traps = {f_trap, unit_trap[3:0] | overflow | collision | (deadlock ? lowest_wait : 4'd0)};
   always_comb begin
-    causes = '0;
-    ordinals = '0;
+    causes = 'x;
+    ordinals = 'x;
     if (|traps) begin
       causes[16 +: 4] = f_cause;
       ordinals[4*FlightW +: FlightW] = FlightW'(f_ordinal) + FlightW'(f_behind);

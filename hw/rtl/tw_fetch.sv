@@ -109,12 +109,11 @@ module tw_fetch (
     localparam int unsigned Word = tw_cfg_pkg::InsnWordBits;
     localparam int unsigned Kept = (tw_cfg_pkg::LongestBodyW + 16 + Word - 1) / Word;
     localparam int unsigned PartW = Parts > 1 ? $clog2(Parts) : 1;
-    logic [Kept*Word-1:0] words_q;
+    logic [Kept*Word-1:0] words_q, words_d;
     logic [Word-1:0]      beat;
     logic [PartW-1:0]     part_q;
     logic [3:0]           place_q, word_q, words;
-    logic [1:0]           unit_q;
-    logic                 rest_q, moving_q, gathers;
+    logic                 rest_q, rest_d, moving_q, gathers;
     assign beat      = Parts == 1 ? word0[Word-1:0] : word0[32'(part_q)*Word +: Word];
     assign gathers   = avail != '0 && slot && (Parts == 1 || left_q != '0);
     assign assembled = gathers && place_q == 4'(Beats - 1);
@@ -124,17 +123,22 @@ module tw_fetch (
     assign last_o    = word_q == words;
     assign insn_take = word_take && last_o;
     always_comb begin
-      case (moving_q ? unit_q : unit)
+      case (unit)
         2'd0:    words = 4'((tw_cfg_pkg::LoadBodyW + 15) / Word);
         2'd1:    words = 4'((tw_cfg_pkg::GemmBodyW + 15) / Word);
         2'd2:    words = 4'((tw_cfg_pkg::VectorBodyW + 15) / Word);
         default: words = 4'((tw_cfg_pkg::StoreBodyW + 15) / Word);
       endcase
-      insn_q = 256'(words_q);
-      if (rest_q) insn_q[255] = 1'b1;
-      insn_d = 'x;
       push_o = '0;
-      push_o[moving_q ? unit_q : unit] = word_take;
+      push_o[unit] = word_take;
+    end
+    assign insn_q  = 256'(words_q);
+    assign words_d = (Kept*Word)'({beat, words_q} >> Word);
+    assign rest_d  = place_q != '0 && (rest_q || (32'(place_q) >= Kept && beat != '0));
+    // With its last beat.
+    always_comb begin
+      insn_d = 32'(place_q) < Kept ? 256'(words_d) : 256'(words_q);
+      if (Kept < Beats && rest_d) insn_d[255] = 1'b1;
     end
     always_ff @(posedge clk_i) begin
       if (!rst_ni) begin
@@ -149,12 +153,11 @@ module tw_fetch (
         if (gathers) place_q <= assembled ? '0 : place_q + 1'b1;
         if (word_take) word_q <= last_o ? '0 : word_q + 1'b1;
         moving_q <= word_take && !last_o;
-        if (gathers && Kept < Beats) rest_q <= place_q != '0 && (rest_q || (32'(place_q) >= Kept && beat != '0));
+        if (gathers && Kept < Beats) rest_q <= rest_d;
       end
     end
     always_ff @(posedge clk_i) begin
-      if (word_take || (gathers && 32'(place_q) < Kept)) words_q <= (Kept*Word)'({beat, words_q} >> Word);
-      if (!moving_q) unit_q <= unit;
+      if (word_take || (gathers && 32'(place_q) < Kept)) words_q <= words_d;
     end
   end else if (Parts == 1) begin : gen_join
     localparam int unsigned BeatW = Beats > 1 ? $clog2(Beats) : 1;
@@ -192,30 +195,24 @@ module tw_fetch (
   logic [1:0] decoded_unit;
   logic       decoded_opcode, decoded_field;
   tw_decode u_decode (
-    .valid_i(Lean ? checked : avail != '0), .insn_i(Lean ? insn_q : insn_d), .unit_o(decoded_unit),
+    .valid_i(avail != '0), .insn_i(insn_d), .unit_o(decoded_unit),
     .bad_opcode_o(decoded_opcode), .bad_field_o(decoded_field)
   );
-  if (Lean) begin : gen_decoded
-    assign unit       = decoded_unit;
-    assign bad_opcode = decoded_opcode;
-    assign bad_field  = decoded_field;
-    logic unused_next;
-    assign unused_next = ^insn_d;
-  end else begin : gen_decoded_ahead
-    // Decoded as it comes: what it is, and who may have it, is known with it.
-    always_ff @(posedge clk_i) begin
-      if (assembled) begin
-        insn_q     <= insn_d;
-        unit       <= decoded_unit;
-        bad_opcode <= decoded_opcode;
-        bad_field  <= decoded_field;
-      end
+  // Decoded as it comes: what it is, and who may have it, is known with it.
+  always_ff @(posedge clk_i) begin
+    if (assembled) begin
+      unit       <= decoded_unit;
+      bad_opcode <= decoded_opcode;
+      bad_field  <= decoded_field;
     end
   end
 
   assign checked   = insn_valid_q && !moving;
   assign word_take = !stop_i && (moving || (checked && !bad_opcode && !bad_field && !full_i[unit]));
   if (!Lean) begin : gen_whole_push
+    always_ff @(posedge clk_i) begin
+      if (assembled) insn_q <= insn_d;
+    end
     assign moving    = 1'b0;
     assign insn_take = word_take;
     assign word_o    = '0;

@@ -12,7 +12,7 @@ module tw_gemm (
   input  logic                           insn_valid_i,
   input  logic [tw_cfg_pkg::GemmBodyW-1:0] insn_i,
   input  logic [3:0]                     insn_push_i,
-  output logic                           insn_start_o,
+  output logic                           insn_free_o,
   // The instruction's fields are needed after its start.
   output logic                           insn_hold_o,
   // Micro-op memory.
@@ -81,8 +81,8 @@ module tw_gemm (
     end
   end
 
-  assign start = insn_valid_i && !stop_i && (!walk_valid || (!Lean && walk_last));
-  assign insn_start_o = start;
+  assign insn_free_o = !walk_valid || (!Lean && walk_last);
+  assign start = insn_valid_i && !stop_i && insn_free_o;
 
   tw_walk #(
     .UopW(tw_cfg_pkg::GuopW), .UopDepth(tw_cfg_pkg::GemmUopDepth), .LoopW(tw_cfg_pkg::LoopW), .IndexW(IndexW),

@@ -9,7 +9,7 @@ module tw_load (
   input  logic                           insn_valid_i,
   input  logic [tw_cfg_pkg::LoadBodyW-1:0] insn_i,
   input  logic [3:0]                     insn_push_i,
-  output logic                           insn_start_o,
+  output logic                           insn_free_o,
   // The instruction's fields are needed after its start.
   output logic                           insn_hold_o,
   input  logic [tw_cfg_pkg::OffsetBits-1:0] base_addr_i,
@@ -111,8 +111,8 @@ module tw_load (
   logic     row_take, first_q;
 
   // Where lean no head stands while the one before is walked.
-  assign start = insn_valid_i && !stop_i && !ctx_full && (!rows_active || (!Lean && rows_done));
-  assign insn_start_o = start;
+  assign insn_free_o = !ctx_full && (!rows_active || (!Lean && rows_done));
+  assign start = insn_valid_i && !stop_i && insn_free_o;
   assign insn_hold_o  = rows_active || !ctx_empty;
 
   assign ctx_in.mem       = `TW_FIELD(load, mem, head);
@@ -181,7 +181,8 @@ module tw_load (
     if (rows_active && rows_nines_q) begin
       rows_row = FirstW'(PlaceW'(rows_pos) >> RowLog);
       rows_entry = FirstW'((52'(rows_row) * 52'(RowsReciprocal)) >> RowsShift);
-      rows_split = FirstW'(rows_entry << 4) + rows_row - FirstW'(rows_entry * tw_isa_pkg::ParamRows);
+      // Sixteen for each entry, less its nine rows; a multiplier would be slower than two sums.
+      rows_split = rows_row + FirstW'(rows_entry << 3) - rows_entry;
       rows_place = PlaceW'(rows_split) << RowLog;
     end
   end
@@ -204,7 +205,18 @@ module tw_load (
       else if (start) waits_q <= 1'b1;
       else if (row_take && row_head.first) waits_q <= 1'b0;
     end
-    assign ctx_head  = ctx_in;
+    // The head stands there until then, longer than what follows from its fields takes.
+    logic [LogW-1:0]  chunk_log_q;
+    logic [PadsW-1:0] pads_head_q;
+    always_ff @(posedge clk_i) begin
+      chunk_log_q <= ctx_in.chunk_log;
+      pads_head_q <= ctx_in.pads;
+    end
+    always_comb begin
+      ctx_head = ctx_in;
+      ctx_head.chunk_log = chunk_log_q;
+      ctx_head.pads = pads_head_q;
+    end
     assign ctx_empty = !waits_q;
     assign ctx_full  = waits_q;
   end else begin : gen_contexts

@@ -49,6 +49,8 @@ module tw_regs (
   logic        counting /*verilator public_flat_rd*/;
   logic        running_q /*verilator public_flat_rd*/;
   logic        irq_enable_q, irq_q, trapped_q, reset_q, unit_rst_q;
+  // After a trap, and until a reset is done: while units are being reset they must not request anything either.
+  logic        stop_q;
   // The low five bits of a stream's address are zero.
   logic [OffsetBits-1:5] stream_addr_q;
   logic [CycleW-1:0] cycle_q;
@@ -151,8 +153,7 @@ module tw_regs (
   assign stream_addr_o = {command[OffsetBits-6:0], 5'd0};
   assign stream_insns_o = command[OffsetBits-5 +: CountW];
   assign running_o = running_q;
-  // While the units are being reset they must not request anything either.
-  assign stop_o = trapped_q || reset_q || !unit_rst_q;
+  assign stop_o = stop_q;
   assign unit_rst_no = unit_rst_q;
 
   tw_fifo #(.Width(OffsetBits - 5 + CountW), .Depth(tw_cfg_pkg::RingEntries), .Head(tw_cfg_pkg::Lean == 0)) u_ring (
@@ -192,13 +193,18 @@ module tw_regs (
       trap_cause_q <= '0;
       cycle_q      <= '0;
       settle_q     <= 1'b0;
+      stop_q       <= 1'b1;
     end else begin
       unit_rst_q <= 1'b1;
+      stop_q     <= trapped_q || reset_q;
       settle_q   <= counting && any_trap;
       if (settle_q) trap_cause_q <= causes_q[32'(first_trap)*4 +: 4];
       if (write && reg_addr_i == tw_isa_pkg::RegControl) begin
         irq_enable_q <= reg_wdata_i[1];
-        if (reg_wdata_i[0]) reset_q <= 1'b1;
+        if (reg_wdata_i[0]) begin
+          reset_q <= 1'b1;
+          stop_q  <= 1'b1;
+        end
       end
       if (write && reg_addr_i == tw_isa_pkg::RegIrqClear) irq_q <= 1'b0;
       if (counting) cycle_q <= cycle_q + 1'b1;
@@ -207,6 +213,7 @@ module tw_regs (
         cycle_q   <= CycleW'(1);
       end else if (counting && any_trap) begin
         trapped_q <= 1'b1;
+        stop_q    <= 1'b1;
       end else if (running_q && trapped_q && quiet_i) begin
         running_q <= 1'b0;
         irq_q     <= 1'b1;
@@ -219,6 +226,7 @@ module tw_regs (
       if (reset_q && quiet_i && unit_rst_q) begin
         reset_q      <= 1'b0;
         unit_rst_q   <= 1'b0;
+        stop_q       <= 1'b1;
         running_q    <= 1'b0;
         trapped_q    <= 1'b0;
         trap_cause_q <= '0;

@@ -23,7 +23,10 @@ module tw_requant_lane (
   logic        overflow2_q;
   logic [63:0] product_q, rounded;
   logic [32:0] high_q;
-  logic [33:0] half, rounded2;
+  logic [34:0] rounded2;
+  // One less than half of what is shifted out; the other one is the carry, which ties of a negative value in double mode lack.
+  logic [30:0] half_q;
+  logic        carry;
   logic [32:0] shifted;
   logic [32:0] sum;
 
@@ -70,18 +73,19 @@ module tw_requant_lane (
       // Only the product of two least values passes 32 bits: it saturates, but for a single-mode shift that brings it back.
       high_q    <= (overflow2_q && !(single2_q && right2_q != 5'd0)) ? 33'h0_7fff_ffff : rounded[63:31];
       right3_q  <= right2_q;
+      half_q    <= right2_q == 5'd0 ? '0 : (31'd1 << (right2_q - 5'd1)) - 31'd1;
       single3_q <= single2_q;
     end
   end
 
   always_comb begin
-    half = 34'd0;
-    rounded2 = 34'd0;
+    rounded2 = 35'd0;
+    carry = 1'b0;
     shifted = 33'd0;
     if (en_i[4]) begin
-      if (right3_q != 5'd0) half = (34'd1 << (right3_q - 5'd1)) - 34'(high_q[32] && !single3_q);
-      rounded2 = {high_q[32], high_q} + half;
-      shifted = 33'($signed(rounded2) >>> right3_q);
+      carry = right3_q != 5'd0 && (!high_q[32] || single3_q);
+      rounded2 = {high_q[32], high_q, 1'b1} + {3'd0, half_q, carry};
+      shifted = 33'($signed(rounded2[34:1]) >>> right3_q);
     end
   end
 
@@ -101,6 +105,6 @@ module tw_requant_lane (
   end
 
   logic unused;
-  assign unused = ^{rounded[30:0], shifted[32]};
+  assign unused = ^{rounded[30:0], shifted[32], rounded2[0]};
 
 endmodule

@@ -9,7 +9,7 @@ module tw_store (
   input  logic                           insn_valid_i,
   input  logic [tw_cfg_pkg::StoreBodyW-1:0] insn_i,
   input  logic [3:0]                     insn_push_i,
-  output logic                           insn_start_o,
+  output logic                           insn_free_o,
   // The instruction's fields are needed after its start.
   output logic                           insn_hold_o,
   input  logic [tw_cfg_pkg::OffsetBits-1:0] base_addr_i,
@@ -83,8 +83,8 @@ module tw_store (
   logic        push_full, push_empty;
 
   // Where lean no head stands while the one before is walked.
-  assign start = insn_valid_i && !stop_i && !push_full && (!rows_active || (tw_cfg_pkg::Lean == 0 && rows_done));
-  assign insn_start_o = start;
+  assign insn_free_o = !push_full && (!rows_active || (tw_cfg_pkg::Lean == 0 && rows_done));
+  assign start = insn_valid_i && !stop_i && insn_free_o;
   assign insn_hold_o  = rows_active;
 
   // The decoder lets out and inp alone pass.

@@ -15,28 +15,35 @@ module tw_tokens #(
   output logic [3:0]  overflow_o
 );
 
-  // By unit: the counters of its tokens from each unit; those of a unit to itself stay zero.
-  logic [4*4*Width-1:0] counts;
-  logic                 any;
+  // By unit: whether its counter of each unit's tokens is at its least or its greatest, known with it; those of a unit to itself
+  // stay zero.
+  logic [15:0] none, full;
+  logic        any;
   assign any = (|retire_i) || (|start_i);
 
   for (genvar to = 0; to < 4; to++) begin : gen_to
     logic [4*Width-1:0] counts_q;
+    logic [3:0]         none_q, full_q;
     always_ff @(posedge clk_i) begin
       if (!rst_ni) begin
         counts_q <= '0;
+        none_q   <= '1;
+        full_q   <= '0;
       end else if (any) begin
         for (int unsigned from = 0; from < 4; from++) begin
           if (from != to) begin
             if ((retire_i[from] && push_i[from*4 + to]) != (start_i[to] && need_i[to*4 + from])) begin
               counts_q[from*Width +: Width] <=
                   counts_q[from*Width +: Width] + (start_i[to] && need_i[to*4 + from] ? '1 : Width'(1));
+              none_q[from] <= start_i[to] && need_i[to*4 + from] && counts_q[from*Width +: Width] == Width'(1);
+              full_q[from] <= !(start_i[to] && need_i[to*4 + from]) && counts_q[from*Width +: Width] == ~Width'(1);
             end
           end
         end
       end
     end
-    assign counts[to*4*Width +: 4*Width] = counts_q;
+    assign none[to*4 +: 4] = none_q;
+    assign full[to*4 +: 4] = full_q;
   end
 
   always_comb begin
@@ -45,7 +52,7 @@ module tw_tokens #(
     if (|need_i) begin
       for (int unsigned to = 0; to < 4; to++) begin
         for (int unsigned k = 0; k < 4; k++) begin
-          if (need_i[to*4 + 3 - k] && counts[(to*4 + 3 - k)*Width +: Width] == '0) begin
+          if (need_i[to*4 + 3 - k] && none[to*4 + 3 - k]) begin
             ready_o[to] = 1'b0;
             missing_o[to*2 +: 2] = 2'(3 - k);
           end
@@ -59,7 +66,7 @@ module tw_tokens #(
     if (|retire_i) begin
       for (int unsigned to = 0; to < 4; to++) begin
         for (int unsigned from = 0; from < 4; from++) begin
-          if (retire_i[from] && push_i[from*4 + to] && (&counts[(to*4 + from)*Width +: Width]) && !(start_i[to] && need_i[to*4 + from])) begin
+          if (retire_i[from] && push_i[from*4 + to] && full[to*4 + from] && !(start_i[to] && need_i[to*4 + from])) begin
             overflow_o[from] = 1'b1;
           end
         end

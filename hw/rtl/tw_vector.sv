@@ -14,7 +14,7 @@ module tw_vector (
   input  logic                           insn_valid_i,
   input  logic [tw_cfg_pkg::VectorBodyW-1:0] insn_i,
   input  logic [3:0]                     insn_push_i,
-  output logic                           insn_start_o,
+  output logic                           insn_free_o,
   output logic                           uop_re_o,
   output logic [tw_cfg_pkg::VuopW-1:0]   uop_addr_o,
   input  logic [tw_cfg_pkg::VuopEntryBytes*8-1:0] uop_data_i,
@@ -118,8 +118,8 @@ module tw_vector (
   assign head_desc = needs_desc(`TW_FIELD(vector, op, insn_i), `TW_FIELD(vector, b, insn_i));
   assign cur_needs_desc = needs_desc(`TW_FIELD(vector, op, cur_q), `TW_FIELD(vector, b, cur_q));
   assign direct = !head_deep && !head_desc && !prev_deep_q;
-  assign start = insn_valid_i && !stop_i && (state_q == StIdle || (state_q == StRun && step && walk_last));
-  assign insn_start_o = start;
+  assign insn_free_o = state_q == StIdle || (state_q == StRun && walk_valid && last_pass && walk_last);
+  assign start = insn_valid_i && !stop_i && insn_free_o;
   assign cur_lut = tw_cfg_pkg::VectorLut != 0 && `TW_FIELD(vector, op, cur_q) == tw_isa_pkg::VecLut;
   assign desc_last = cur_lut ? DescCountW'(TableWords) : DescCountW'(DescEntries);
   assign desc_range = 32'(`TW_FIELD(vector, descriptor, cur_q)) + (cur_lut ? tw_cfg_pkg::TableEntries : DescEntries) >
@@ -404,12 +404,17 @@ module tw_vector (
     end
   end
 
-  // A multiply-accumulate's row of taps, and its destination as it was.
+  // A multiply-accumulate's rows of bytes and of taps, and its destination as it was.
   logic [Bo*8-1:0] taps;
+  logic [E*8-1:0]  mac_row;
   always_comb begin
     taps = 'x;
+    mac_row = 'x;
     c_full = 'x;
     if (simple3 && mac3) begin
+      for (int unsigned e = 0; e < E; e++) begin
+        mac_row[e*8 +: 8] = fwd_a0 ? wr_row_q[e*32 +: 8] : (fwd_a1 ? wr1_row[e*32 +: 8] : a_bytes[e*8 +: 8]);
+      end
       taps = param_data_i[(32'(b3_q) % tw_isa_pkg::TapStride)*Bo*8 +: Bo*8];
       if (wr_valid_q && {1'b0, wr_dst_q} == tw_isa_pkg::SrcAcc && wr_at_q == dst3_q) c_full = wr_row_q;
       else if (wr1_valid_q && {1'b0, wr1_dst_q} == tw_isa_pkg::SrcAcc && wr1_at_q == dst3_q) c_full = wr1_row;
@@ -430,9 +435,7 @@ module tw_vector (
       if (simple3 && fwd_b0) b_full = wr_row_q;
       else if (simple3 && fwd_b1) b_full = wr1_row;
       else if (ctl3_q.b == tw_isa_pkg::SrcAcc) b_full = acc_rdata_i[E*32 +: E*32];
-      else if (mac3) begin
-        for (int unsigned e = 0; e < E; e++) b_full[e*32 +: 32] = {{24{taps[e % Bo * 8 + 7]}}, taps[e % Bo * 8 +: 8]};
-      end else if (ctl3_q.b == tw_isa_pkg::SrcParam) begin
+      else if (ctl3_q.b == tw_isa_pkg::SrcParam) begin
         b_full = {tw_cfg_pkg::Batch{p_bias}};
       end else if (ctl3_q.op == tw_isa_pkg::VecClip) b_full = {E{d_hi}};
       else if (ctl3_q.b == tw_isa_pkg::SrcScalar) b_full = {E{d_scalar}};
@@ -442,38 +445,87 @@ module tw_vector (
     end
   end
 
-  // Operands before the lanes. Behind a register they have missed the row that was finished as they came.
-  logic              lane_valid, lane_simple, lane_subtract, row_done;
-  ctl_t              lane_ctl;
-  tag_t              lane_tag;
-  logic [IndexW-1:0] lane_dst;
-  logic [E*32-1:0]   lane_a, lane_b, lane_c;
-  // Deep operations take them as they were read.
-  logic [E*32-1:0]   deep_a, deep_b;
-  logic [Bo*32-1:0]  lane_multiplier;
-  logic [Bo*8-1:0]   lane_shift;
+  function automatic logic [8:0] less_zero(input logic [7:0] value, input logic [7:0] zero);
+    less_zero = {value[7], value} - {zero[7], zero};
+  endfunction
+
+  // The slice of the operands that a pass is of, and the differences that a multiply-accumulate multiplies.
+  localparam int unsigned LanesMax = LanesV > LanesR ? LanesV : LanesR;
+  // Channels of a deep slice: all of a block's, or a part.
+  localparam int unsigned ChannelsR = LanesR < Bo ? LanesR : Bo;
+  logic [LanesMax*32-1:0]  a_part, b_part;
+  logic [LanesV*32-1:0]    c_part;
+  logic [LanesV*9-1:0]     da_part, db_part;
+  logic [ChannelsR*32-1:0] multiplier_part;
+  logic [ChannelsR*8-1:0]  shift_part;
+  int unsigned             slice_v, slice_r, first_channel;
+  assign slice_v = SlicesV == 1 ? 0 : 32'(tag3_q.slice);
+  assign slice_r = SlicesR == 1 ? 0 : 32'(tag3_q.slice);
+  always_comb begin
+    a_part = 'x;
+    b_part = 'x;
+    c_part = 'x;
+    da_part = 'x;
+    db_part = 'x;
+    multiplier_part = 'x;
+    shift_part = 'x;
+    first_channel = 0;
+    if (simple3) begin
+      a_part[LanesV*32-1:0] = a_full[slice_v*LanesV*32 +: LanesV*32];
+      b_part[LanesV*32-1:0] = b_full[slice_v*LanesV*32 +: LanesV*32];
+      c_part = c_full[slice_v*LanesV*32 +: LanesV*32];
+      // Of a row of bytes and one of taps.
+      for (int unsigned l = 0; l < LanesV; l++) begin
+        da_part[l*9 +: 9] = less_zero(mac_row[(slice_v*LanesV + l)*8 +: 8], d_za);
+        db_part[l*9 +: 9] = less_zero(taps[(slice_v*LanesV + l) % Bo * 8 +: 8], d_zb);
+      end
+    end else if (valid_q[3]) begin
+      a_part[LanesR*32-1:0] = a_full[slice_r*LanesR*32 +: LanesR*32];
+      b_part[LanesR*32-1:0] = b_full[slice_r*LanesR*32 +: LanesR*32];
+      // The parameters of its channels.
+      if (LanesR < Bo) first_channel = (slice_r*LanesR) % Bo;
+      multiplier_part = p_multiplier[first_channel*32 +: ChannelsR*32];
+      shift_part = p_shift[first_channel*8 +: ChannelsR*8];
+    end
+  end
+
+  // Operands before the lanes. Behind a register they have missed the row that was finished as they came, which only a row's
+  // first slice can.
+  logic                    lane_valid, lane_simple, lane_subtract, row_done;
+  ctl_t                    lane_ctl;
+  tag_t                    lane_tag;
+  logic [IndexW-1:0]       lane_dst;
+  logic [LanesV*32-1:0]    sa, sb, sc;
+  logic [LanesV*9-1:0]     da, db;
+  logic [LanesR*32-1:0]    deep_a, deep_b;
+  logic [ChannelsR*32-1:0] deep_multiplier;
+  logic [ChannelsR*8-1:0]  deep_shift;
   if (tw_cfg_pkg::VectorStages == 0) begin : gen_operands
     assign lane_valid      = valid_q[3];
     assign lane_ctl        = ctl3_q;
     assign lane_tag        = tag3_q;
     assign lane_subtract   = ctl3_q.op != tw_isa_pkg::VecAdd;
     assign lane_dst        = dst3_q;
-    assign lane_a          = a_full;
-    assign lane_b          = b_full;
-    assign lane_c          = c_full;
-    assign deep_a          = a_full;
-    assign deep_b          = b_full;
-    assign lane_multiplier = p_multiplier;
-    assign lane_shift      = p_shift;
+    assign sa              = a_part[LanesV*32-1:0];
+    assign sb              = b_part[LanesV*32-1:0];
+    assign sc              = c_part;
+    assign da              = da_part;
+    assign db              = db_part;
+    assign deep_a          = a_part[LanesR*32-1:0];
+    assign deep_b          = b_part[LanesR*32-1:0];
+    assign deep_multiplier = multiplier_part;
+    assign deep_shift      = shift_part;
   end else begin : gen_registered_operands
-    logic              lane_valid_q, subtract_q;
-    ctl_t              ctl_q;
-    tag_t              tag_q;
-    logic [IndexW-1:0] dst_q;
-    logic [E*32-1:0]   a_q, b_q, c_q;
-    logic              missed_a_q, missed_b_q, missed_c_q;
-    logic [Bo*32-1:0]  multiplier_q;
-    logic [Bo*8-1:0]   shift_q;
+    logic                    lane_valid_q, subtract_q;
+    ctl_t                    ctl_q;
+    tag_t                    tag_q;
+    logic [IndexW-1:0]       dst_q;
+    logic [LanesMax*32-1:0]  a_q, b_q;
+    logic [LanesV*32-1:0]    c_q;
+    logic [LanesV*9-1:0]     da_q, db_q;
+    logic                    missed_a_q, missed_b_q, missed_c_q;
+    logic [ChannelsR*32-1:0] multiplier_q;
+    logic [ChannelsR*8-1:0]  shift_q;
     always_ff @(posedge clk_i) begin
       if (!rst_ni) lane_valid_q <= 1'b0;
       else lane_valid_q <= valid_q[3];
@@ -484,16 +536,20 @@ module tw_vector (
         tag_q      <= tag3_q;
         subtract_q <= ctl3_q.op != tw_isa_pkg::VecAdd;
         dst_q      <= dst3_q;
-        a_q        <= a_full;
-        b_q        <= b_full;
-        missed_a_q <= simple3 && row_done && lane_ctl.dst == ctl3_q.a && lane_dst == a3_q;
-        missed_b_q <= simple3 && row_done && {1'b0, lane_ctl.dst} == ctl3_q.b && lane_dst == b3_q;
-        missed_c_q <= simple3 && row_done && {1'b0, lane_ctl.dst} == tw_isa_pkg::SrcAcc && lane_dst == dst3_q;
+        a_q        <= a_part;
+        b_q        <= b_part;
       end
-      if (simple3 && mac3) c_q <= c_full;
+      missed_a_q <= simple3 && row_done && lane_ctl.dst == ctl3_q.a && lane_dst == a3_q;
+      missed_b_q <= simple3 && row_done && {1'b0, lane_ctl.dst} == ctl3_q.b && lane_dst == b3_q;
+      missed_c_q <= simple3 && row_done && {1'b0, lane_ctl.dst} == tw_isa_pkg::SrcAcc && lane_dst == dst3_q;
+      if (simple3 && mac3) begin
+        c_q  <= c_part;
+        da_q <= da_part;
+        db_q <= db_part;
+      end
       if (param3) begin
-        multiplier_q <= p_multiplier;
-        shift_q      <= p_shift;
+        multiplier_q <= multiplier_part;
+        shift_q      <= shift_part;
       end
     end
     assign lane_valid      = lane_valid_q;
@@ -501,33 +557,30 @@ module tw_vector (
     assign lane_tag        = tag_q;
     assign lane_subtract   = subtract_q;
     assign lane_dst        = dst_q;
-    assign lane_multiplier = multiplier_q;
-    assign lane_shift      = shift_q;
-    assign deep_a          = a_q;
-    assign deep_b          = b_q;
+    assign deep_a          = a_q[LanesR*32-1:0];
+    assign deep_b          = b_q[LanesR*32-1:0];
+    assign deep_multiplier = multiplier_q;
+    assign deep_shift      = shift_q;
+    // The taps of a multiply-accumulate are nobody's result.
+    assign db              = db_q;
     always_comb begin
-      lane_a = a_q;
-      lane_b = b_q;
-      lane_c = c_q;
-      if (lane_valid_q && missed_a_q) lane_a = wr_row_q;
-      if (lane_valid_q && missed_b_q) lane_b = wr_row_q;
-      if (lane_valid_q && missed_c_q) lane_c = wr_row_q;
+      sa = a_q[LanesV*32-1:0];
+      sb = b_q[LanesV*32-1:0];
+      sc = c_q;
+      da = da_q;
+      if (missed_a_q) begin
+        sa = wr_row_q[LanesV*32-1:0];
+        for (int unsigned l = 0; l < LanesV; l++) da[l*9 +: 9] = less_zero(wr_row_q[l*32 +: 8], d_za);
+      end
+      if (missed_b_q) sb = wr_row_q[LanesV*32-1:0];
+      if (missed_c_q) sc = wr_row_q[LanesV*32-1:0];
     end
   end
   assign lane_simple = lane_valid && !is_deep(lane_ctl.op);
   logic unused_sources;
   assign unused_sources = ^{lane_ctl.a, lane_ctl.b};
 
-  logic [LanesV*32-1:0] sa, sb, sc, sr, sl, sm;
-  if (SlicesV == 1) begin : gen_simple_whole
-    assign sa = lane_a;
-    assign sb = lane_b;
-    assign sc = lane_c;
-  end else begin : gen_simple_slices
-    assign sa = lane_a[32'(lane_tag.slice)*LanesV*32 +: LanesV*32];
-    assign sb = lane_b[32'(lane_tag.slice)*LanesV*32 +: LanesV*32];
-    assign sc = lane_c[32'(lane_tag.slice)*LanesV*32 +: LanesV*32];
-  end
+  logic [LanesV*32-1:0] sr, sl, sm;
   logic no_range;
   assign no_range = $signed(d_hi) < $signed(d_lo);
   for (genvar l = 0; l < LanesV; l++) begin : gen_vector_lane
@@ -543,8 +596,9 @@ module tw_vector (
     end
     assign sl[l*32 +: 32] = {{24{looked_up[7]}}, looked_up};
     tw_vector_lane u_lane (
-      .en_i(lane_simple), .op_i(lane_ctl.op), .subtract_i(lane_subtract), .a_i(sa[l*32 +: 32]), .b_i(sb[l*32 +: 32]), .lo_i(d_lo),
-      .none_i(no_range), .old_i(sc[l*32 +: 32]), .zero_a_i(d_za), .zero_b_i(d_zb), .result_o(sr[l*32 +: 32]),
+      .en_i(lane_simple), .op_i(lane_ctl.op), .subtract_i(lane_subtract),
+      .narrow_i({1'b0, lane_ctl.dst} != tw_isa_pkg::SrcAcc), .a_i(sa[l*32 +: 32]), .b_i(sb[l*32 +: 32]), .lo_i(d_lo),
+      .none_i(no_range), .old_i(sc[l*32 +: 32]), .da_i(da[l*9 +: 9]), .db_i(db[l*9 +: 9]), .result_o(sr[l*32 +: 32]),
       .mac_o(sm[l*32 +: 32])
     );
   end
@@ -555,9 +609,6 @@ module tw_vector (
   always_comb begin
     simple_part = 'x;
     if (lane_simple) simple_part = sr;
-    if (lane_simple && {1'b0, lane_ctl.dst} != tw_isa_pkg::SrcAcc) begin
-      for (int unsigned l = 0; l < LanesV; l++) simple_part[l*32 +: 32] = saturated(sr[l*32 +: 32]);
-    end
     // A table's bytes fit everywhere; a multiply-accumulate is acc's. Both come last.
     if (tw_cfg_pkg::VectorLut != 0 && lane_simple && lane_ctl.op == tw_isa_pkg::VecLut) simple_part = sl;
     if (tw_cfg_pkg::VectorMac != 0 && lane_simple && lane_ctl.op == tw_isa_pkg::VecMac) simple_part = sm;
@@ -568,11 +619,11 @@ module tw_vector (
   logic [1:0]        deep_dst;
   logic [IndexW-1:0] deep_at;
   logic [3:0]        deep_push;
-  tw_vector_deep #(.SliceW(SliceW)) u_deep (
+  tw_vector_deep #(.SliceW(SliceW), .Channels(ChannelsR)) u_deep (
     .clk_i, .rst_ni, .valid_i(lane_valid && is_deep(lane_ctl.op)), .op_i(lane_ctl.op), .single_i(lane_ctl.single),
     .dst_i(lane_ctl.dst), .at_i(lane_dst), .last_i(lane_tag.last), .row_last_i(lane_tag.row_last), .slice_i(lane_tag.slice),
-    .second_i(lane_tag.second), .push_i(lane_tag.push), .a_i(deep_a), .b_i(deep_b), .multiplier_i(lane_multiplier),
-    .shift_i(lane_shift), .descriptor_i(d), .busy_o(deep_busy), .valid_o(deep_final), .result_o(deep_result), .slice_o(deep_slice), .dst_o(deep_dst),
+    .second_i(lane_tag.second), .push_i(lane_tag.push), .a_i(deep_a), .b_i(deep_b), .multiplier_i(deep_multiplier),
+    .shift_i(deep_shift), .descriptor_i(d), .busy_o(deep_busy), .valid_o(deep_final), .result_o(deep_result), .slice_o(deep_slice), .dst_o(deep_dst),
     .at_o(deep_at), .last_o(deep_last), .row_last_o(deep_row_last), .push_o(deep_push)
   );
 
@@ -596,13 +647,11 @@ module tw_vector (
     end
   end
   always_ff @(posedge clk_i) begin
-    // A row grows in place, by slices.
-    if (deep_final) begin
-      if (SlicesR == 1) wr_row_q[LanesR*32-1:0] <= deep_part;
-      else wr_row_q[32'(deep_slice)*LanesR*32 +: LanesR*32] <= deep_part;
-    end else if (lane_simple) begin
-      if (SlicesV == 1) wr_row_q[LanesV*32-1:0] <= simple_part;
-      else wr_row_q[32'(lane_tag.slice)*LanesV*32 +: LanesV*32] <= simple_part;
+    // A row grows in place, by slices: what an element takes is the same in every slice, whose turn it is is not.
+    for (int unsigned e = 0; e < E; e++) begin
+      if (deep_final ? SlicesR == 1 || 32'(deep_slice) == e / LanesR : lane_simple && (SlicesV == 1 || 32'(lane_tag.slice) == e / LanesV)) begin
+        wr_row_q[e*32 +: 32] <= deep_final ? deep_part[e % LanesR * 32 +: 32] : simple_part[e % LanesV * 32 +: 32];
+      end
     end
     if (row_done) begin
       wr_dst_q  <= deep_final ? deep_dst : lane_ctl.dst;

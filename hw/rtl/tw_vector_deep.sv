@@ -3,13 +3,13 @@
 // Serial lanes take one pass after the other. A second stage before the lanes makes each stage's number one greater.
 module tw_vector_deep #(
   parameter int unsigned SliceW = 1,
-  localparam int unsigned E = tw_cfg_pkg::RowElements,
-  localparam int unsigned Bo = tw_cfg_pkg::BlockOut,
+  // Channels of a slice.
+  parameter int unsigned Channels = 1,
   localparam int unsigned IndexW = tw_cfg_pkg::VecW
 ) (
   input  logic              clk_i,
   input  logic              rst_ni,
-  // A pass: a slice of a row, the channels' parameters and where the result goes.
+  // A pass: a slice of two rows, the parameters of its channels and where the result goes.
   input  logic              valid_i,
   input  logic [4:0]        op_i,
   input  logic              single_i,
@@ -21,10 +21,10 @@ module tw_vector_deep #(
   // Of a sum's two passes, the second.
   input  logic              second_i,
   input  logic [3:0]        push_i,
-  input  logic [E*32-1:0]   a_i,
-  input  logic [E*32-1:0]   b_i,
-  input  logic [Bo*32-1:0]  multiplier_i,
-  input  logic [Bo*8-1:0]   shift_i,
+  input  logic [tw_cfg_pkg::RequantLanes*32-1:0] a_i,
+  input  logic [tw_cfg_pkg::RequantLanes*32-1:0] b_i,
+  input  logic [Channels*32-1:0] multiplier_i,
+  input  logic [Channels*8-1:0]  shift_i,
   input  logic [tw_isa_pkg::DescriptorBytes*8-1:0] descriptor_i,
   output logic              busy_o,
   // A slice of a row.
@@ -39,7 +39,6 @@ module tw_vector_deep #(
 );
 
   localparam int unsigned LanesR = tw_cfg_pkg::RequantLanes;
-  localparam int unsigned SlicesR = E / LanesR;
   // What a pass through the lanes carries.
   localparam logic [1:0]  KindFinal = 2'd0;
   localparam logic [1:0]  KindA = 2'd1;
@@ -131,39 +130,13 @@ module tw_vector_deep #(
     if (sum_entry) entry.kind = KindSum;
   end
 
-  // The slice's operands, and the parameters of its channels: all of a block's, or a part.
-  localparam int unsigned Channels = LanesR < Bo ? LanesR : Bo;
-  logic [LanesR*32-1:0]   slice_a, slice_b;
-  logic [Channels*32-1:0] slice_multiplier;
-  logic [Channels*8-1:0]  slice_shift;
-  int unsigned            first_channel;
-  always_comb begin
-    slice_a = 'x;
-    slice_b = 'x;
-    slice_multiplier = 'x;
-    slice_shift = 'x;
-    first_channel = 0;
-    if (valid_i) begin
-      if (SlicesR == 1) begin
-        slice_a = a_i[LanesR*32-1:0];
-        slice_b = b_i[LanesR*32-1:0];
-      end else begin
-        slice_a = a_i[32'(slice_i)*LanesR*32 +: LanesR*32];
-        slice_b = b_i[32'(slice_i)*LanesR*32 +: LanesR*32];
-      end
-      if (LanesR < Bo) first_channel = (32'(slice_i)*LanesR) % Bo;
-      slice_multiplier = multiplier_i[first_channel*32 +: Channels*32];
-      slice_shift = shift_i[first_channel*8 +: Channels*8];
-    end
-  end
-
   for (genvar l = 0; l < LanesR; l++) begin : gen_requant_lane
     logic [31:0] av, bv, xl, ml;
     logic [7:0]  sl, a8, b8;
     logic [8:0]  da, db, dx;
     logic [17:0] prod;
-    assign av = slice_a[l*32 +: 32];
-    assign bv = slice_b[l*32 +: 32];
+    assign av = a_i[l*32 +: 32];
+    assign bv = b_i[l*32 +: 32];
     assign a8 = av[7:0];
     assign b8 = bv[7:0];
     always_comb begin
@@ -184,8 +157,8 @@ module tw_vector_deep #(
       sl = 'x;
       if (valid_i) begin
         xl = av + bv;
-        ml = slice_multiplier[(l % Channels)*32 +: 32];
-        sl = slice_shift[(l % Channels)*8 +: 8];
+        ml = multiplier_i[(l % Channels)*32 +: 32];
+        sl = shift_i[(l % Channels)*8 +: 8];
       end
       if (tw_cfg_pkg::VectorMul != 0 && valid_i && op_i == tw_isa_pkg::VecMul) begin
         xl = {{14{prod[17]}}, prod};

@@ -13,7 +13,7 @@ module tw_vector_serial (
   input  logic                           insn_valid_i,
   input  logic [tw_cfg_pkg::VectorBodyW-1:0] insn_i,
   input  logic [3:0]                     insn_push_i,
-  output logic                           insn_start_o,
+  output logic                           insn_free_o,
   // The instruction's fields are needed after its start.
   output logic                           insn_hold_o,
   output logic                           uop_re_o,
@@ -74,7 +74,7 @@ module tw_vector_serial (
   logic [4:0]        count_q, count_last;
   logic [SliceW-1:0] slice_q;
   logic [31:0]       ordinal_q;
-  logic              phase_last, slice_last, walk_valid, walk_last, walk_range, row_end;
+  logic              start, phase_last, slice_last, walk_valid, walk_last, walk_range, row_end;
 
   logic [4:0] op;
   logic [2:0] dst, a, b;
@@ -89,7 +89,8 @@ module tw_vector_serial (
   assign constants = requant || clip || b == tw_isa_pkg::SrcScalar;
 
   // The order of phases.
-  assign insn_start_o = insn_valid_i && !stop_i && phase_q == PhIdle;
+  assign insn_free_o  = phase_q == PhIdle;
+  assign start        = insn_valid_i && !stop_i && insn_free_o;
   assign slice_last   = slice_q == SliceW'(E - 1);
   assign row_end      = phase_q == PhEnd && slice_last && !stop_i;
   always_comb begin
@@ -105,7 +106,7 @@ module tw_vector_serial (
     phase_d = phase_e'(phase_q + 5'd1);
     stage_d = stage_q;
     case (phase_q)
-      PhIdle: if (!insn_start_o) phase_d = PhIdle;
+      PhIdle: if (!start) phase_d = PhIdle;
       PhAdd:  stage_d = StageB;
       PhBack: begin
         phase_d = PhLoad;
@@ -131,7 +132,7 @@ module tw_vector_serial (
     end else begin
       if (phase_last || stop_i) phase_q <= phase_d;
       count_q <= phase_last || stop_i ? '0 : count_q + 1'b1;
-      if (insn_start_o) ordinal_q <= ordinal_q + 1'b1;
+      if (start) ordinal_q <= ordinal_q + 1'b1;
     end
   end
   always_ff @(posedge clk_i) begin
@@ -147,7 +148,7 @@ module tw_vector_serial (
     .UopW(tw_cfg_pkg::VuopW), .UopDepth(tw_cfg_pkg::VectorUopDepth), .LoopW(tw_cfg_pkg::LoopW), .IndexW(IndexW),
     .Loops(tw_cfg_pkg::Loops), .Kept(1'b1)
   ) u_walk (
-    .clk_i, .rst_ni, .start_i(insn_start_o), .uop_i(`TW_FIELD(vector, uop, insn_i)), .uops_i(`TW_FIELD(vector, uops, insn_i)),
+    .clk_i, .rst_ni, .start_i(start), .uop_i(`TW_FIELD(vector, uop, insn_i)), .uops_i(`TW_FIELD(vector, uops, insn_i)),
     .counts_i({`TW_FIELD(vector, count2, insn_i), `TW_FIELD(vector, count1, insn_i), `TW_FIELD(vector, count0, insn_i)}),
     .bases_i({`TW_FIELD(vector, b_at, insn_i), `TW_FIELD(vector, a_at, insn_i), `TW_FIELD(vector, dst_at, insn_i)}),
     .steps_i({`TW_FIELD(vector, b2, insn_i), `TW_FIELD(vector, a2, insn_i), `TW_FIELD(vector, dst2, insn_i),
