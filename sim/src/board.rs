@@ -1,7 +1,7 @@
-//! A board without hardware: the Verilated design of a whole board, whose serial line is a stream of bytes.
+//! A board without hardware: the Verilated design of a whole board, whose link is a stream of bytes.
 //!
-//! The other end of the line sends and receives as a serial port does, cycle by cycle, and time passes only while somebody
-//! waits for bytes, so that a program takes the same cycles each time.
+//! The other end of the link sends and receives as a serial port or an SPI master does, cycle by cycle, and time passes only while
+//! somebody waits for bytes or, over SPI, sends them, so that a program takes the same cycles each time.
 
 pub mod sdram;
 mod sys;
@@ -16,48 +16,63 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::DeviceError;
 use tilewright_hw::flow::sdram::Sdram;
 use tilewright_hw::isa::config_package;
-use tilewright_hw::link::ByteStream;
+use tilewright_hw::link::{ByteStream, SpiBytes, SpiMaster};
 use tilewright_hw::rtl::SOURCES;
 
-/// A design with a serial line: its top module has the ports `clk`, `uart_rx` and `uart_tx`, and those of an SDRAM where there is
-/// one (in a netlist with data pins of both directions, otherwise with a shell's ports).
+/// The pins of a link, and the speed of their other end, in clock cycles of the design for a bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Line {
+    /// `uart_rx` and `uart_tx`.
+    Uart {
+        /// Cycles of a bit.
+        clocks_per_bit: u32,
+    },
+    /// `spi_cs_n`, `spi_sck`, `spi_mosi` and `spi_miso`, of which the other end is the master.
+    Spi {
+        /// Cycles of `spi_sck`.
+        clocks_per_bit: u32,
+    },
+}
+
+impl Line {
+    fn clocks_per_bit(self) -> u32 {
+        match self {
+            Line::Uart { clocks_per_bit } | Line::Spi { clocks_per_bit } => clocks_per_bit,
+        }
+    }
+}
+
+/// A design with a link: its top module has the ports `clk`, those of the link, and a shell's of an SDRAM where there is one.
 #[derive(Debug, Clone)]
 pub struct BoardDesign {
     /// Verilog sources, packages first, and headers: name and text.
     pub files: Vec<(String, String)>,
     /// The top module.
     pub top: String,
-    /// Clock cycles of a bit, as the other end of the line sends and reads them.
-    pub clocks_per_bit: u32,
+    /// The link.
+    pub line: Line,
     /// Clock cycles in a second, by which waiting times become cycles.
     pub clock_hz: f64,
-    /// Whether it is a netlist, whose simulator would take longer to optimise than to run.
-    pub is_netlist: bool,
     /// The chip of SDRAM beside it, which is simulated with it and checks what is done to it.
     pub sdram: Option<Sdram>,
 }
 
 impl BoardDesign {
     /// A shell's Verilog around the core of a configuration. Bits have the rate of 3 Mbaud.
-    pub fn of_shell(config: &HwConfig, shell: &str, top: &str, clocks_per_bit: u32) -> BoardDesign {
+    pub fn of_shell(config: &HwConfig, shell: &str, top: &str, line: Line) -> BoardDesign {
         let mut files = vec![("tw_cfg_pkg.sv".to_string(), config_package(config))];
         files.extend(SOURCES.iter().map(|(name, text)| (name.to_string(), text.to_string())));
         files.push(("tw_shell.v".into(), shell.into()));
-        BoardDesign {
-            files,
-            top: top.into(),
-            clocks_per_bit,
-            clock_hz: f64::from(clocks_per_bit) * 3e6,
-            is_netlist: false,
-            sdram: None,
-        }
+        BoardDesign { files, top: top.into(), line, clock_hz: f64::from(line.clocks_per_bit()) * 3e6, sdram: None }
     }
 
-    /// What the bench is told: which ports of an SDRAM there are.
+    /// What the bench is told: which ports there are.
     fn defines(&self) -> Vec<(&'static str, u32)> {
-        let Some(chip) = &self.sdram else { return Vec::new() };
-        let all =
-            [("TW_SDRAM", true), ("TW_SDRAM_MASKS", chip.geometry().has_masks), ("TW_SDRAM_PINS", self.is_netlist)];
+        let all = [
+            ("TW_SPI", matches!(self.line, Line::Spi { .. })),
+            ("TW_SDRAM", self.sdram.is_some()),
+            ("TW_SDRAM_MASKS", self.sdram.as_ref().is_some_and(|chip| chip.geometry().has_masks)),
+        ];
         all.into_iter().filter(|(_, is)| *is).map(|(name, _)| (name, 1)).collect()
     }
 
@@ -69,8 +84,25 @@ impl BoardDesign {
 
 /// A board without hardware.
 pub struct VirtualBoard {
+    pins: Pins,
+    /// Over SPI, what has come.
+    spi: Option<SpiBytes>,
+}
+
+/// The design and its clock.
+struct Pins {
     bench: Bench,
     clock_hz: f64,
+}
+
+impl SpiMaster for Pins {
+    fn exchange(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        self.bench.exchange(bytes).map_err(io::Error::other)
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_secs_f64(self.bench.cycles() as f64 / self.clock_hz)
+    }
 }
 
 impl VirtualBoard {
@@ -97,26 +129,38 @@ impl VirtualBoard {
             shim: include_str!("board/shim.cpp"),
             header: None,
             defines: design.defines(),
-            flags: Flags { short: design.is_netlist, ..Flags::default() },
+            flags: Flags::default(),
             trained: false,
         };
         let library = verilate::library(&recipe, &cache, progress, &|_| Ok(()))?;
         let chip = design.sdram.as_ref().map(|chip| SdramChip::new(chip, design.clock_hz / 1e6));
-        let bench = Bench::new(&library, design.clocks_per_bit, chip).map_err(|reason| {
+        let bench = Bench::new(&library, design.line.clocks_per_bit(), chip).map_err(|reason| {
             let remedy = "remove it from the cache, so that it is built again";
             tool_error(&library.display().to_string(), reason, remedy)
         })?;
-        Ok(VirtualBoard { bench, clock_hz: design.clock_hz })
+        let spi = matches!(design.line, Line::Spi { .. }).then(SpiBytes::default);
+        Ok(VirtualBoard { pins: Pins { bench, clock_hz: design.clock_hz }, spi })
     }
 
     /// Clock cycles since power-on.
     pub fn cycles(&self) -> u64 {
-        self.bench.cycles()
+        self.pins.bench.cycles()
     }
 
     /// The chip of SDRAM, where there is one.
     pub fn sdram_mut(&mut self) -> Option<&mut SdramChip> {
-        self.bench.chip.as_deref_mut().map(|chip| &mut chip.model)
+        self.pins.bench.chip.as_deref_mut().map(|chip| &mut chip.model)
+    }
+}
+
+/// The pins alone, where they are SPI's: what comes is for the caller to keep.
+impl SpiMaster for VirtualBoard {
+    fn exchange(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        self.pins.exchange(bytes)
+    }
+
+    fn now(&self) -> Duration {
+        self.pins.now()
     }
 }
 
@@ -126,20 +170,34 @@ impl ByteStream for VirtualBoard {
     }
 
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.bench.send(bytes);
-        Ok(())
+        match &mut self.spi {
+            Some(spi) => spi.send(&mut self.pins, bytes),
+            None => {
+                self.pins.bench.send(bytes);
+                Ok(())
+            }
+        }
     }
 
     fn receive(&mut self, bytes: &mut [u8], timeout: Duration) -> io::Result<usize> {
-        self.bench.run((timeout.as_secs_f64() * self.clock_hz) as u64, bytes).map_err(io::Error::other)
+        match &mut self.spi {
+            Some(spi) => spi.receive(&mut self.pins, bytes, timeout),
+            None => {
+                let cycles = (timeout.as_secs_f64() * self.pins.clock_hz) as u64;
+                self.pins.bench.run(cycles, bytes).map_err(io::Error::other)
+            }
+        }
     }
 
     fn now(&self) -> Duration {
-        Duration::from_secs_f64(self.cycles() as f64 / self.clock_hz)
+        self.pins.now()
     }
 
     fn clear(&mut self) -> io::Result<()> {
-        self.bench.clear();
+        match &mut self.spi {
+            Some(spi) => spi.clear(),
+            None => self.pins.bench.clear(),
+        }
         Ok(())
     }
 }

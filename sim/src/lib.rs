@@ -2,7 +2,8 @@
 //!
 //! [`functional`] executes the meaning of a stream, [`cycle`] its time too, [`dram`] is the memory behind the bus, and [`rtl`] runs the
 //! design itself, Verilated; [`board`] a whole
-//! board with its shell, [`axi`] the core as a peripheral of a processor.
+//! board with its shell, [`axi`] the core as a peripheral of a processor. [`netlist`] simulates what synthesis and routing made of a
+//! board's design.
 
 mod access;
 pub mod axi;
@@ -11,6 +12,7 @@ pub mod cycle;
 pub mod dram;
 mod explain;
 pub mod functional;
+pub mod netlist;
 mod queue;
 pub mod random;
 pub mod rtl;

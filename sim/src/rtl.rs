@@ -84,12 +84,7 @@ impl Rtl {
             Some(dir) => dir.clone(),
             None => default_cache_dir()?,
         };
-        let flags = Flags {
-            waves: options.waves.is_some(),
-            assertions: options.assertions,
-            stalls: options.stalls,
-            ..Flags::default()
-        };
+        let flags = Flags { waves: options.waves.is_some(), assertions: options.assertions, stalls: options.stalls };
         let train = |library: &Path| {
             let options = RtlOptions::default();
             training::train(&mut Rtl::with_library(config.clone(), training::MEMORY_BYTES, library, &options)?)

@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use tilewright_hw::cache;
 use tilewright_hw::device::DeviceError;
 
 const LIBRARY: &str = "libtw_core.so";
 const SHIM: &str = "shim.cpp";
-const BUILD_PREFIX: &str = "build-";
 
 /// What a build reports while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +41,6 @@ pub(crate) struct Flags {
     pub(crate) waves: bool,
     pub(crate) assertions: bool,
     pub(crate) stalls: bool,
-    /// For a short run of a design whose code is long.
-    pub(crate) short: bool,
 }
 
 /// What a library is made of. All of it but the defines, which follow from the rest, goes into its name.
@@ -157,7 +155,7 @@ fn optimisation(flags: Flags) -> &'static str {
 }
 
 fn is_fast_build(flags: Flags) -> bool {
-    !flags.assertions && !flags.waves && !flags.stalls && !flags.short
+    !flags.assertions && !flags.waves && !flags.stalls
 }
 
 /// The hash that names a build with a version of Verilator and a compiler.
@@ -215,8 +213,9 @@ pub(crate) fn library(
         return Ok(library);
     }
     std::fs::create_dir_all(cache).map_err(|e| io_error(cache, &e))?;
-    remove_left_builds(cache);
-    let work = tempfile::Builder::new().prefix(BUILD_PREFIX).tempdir_in(cache).map_err(|e| io_error(cache, &e))?;
+    cache::remove_left_builds(cache);
+    let work =
+        tempfile::Builder::new().prefix(cache::BUILD_PREFIX).tempdir_in(cache).map_err(|e| io_error(cache, &e))?;
     build(recipe, &compiler, work.path(), progress, train)?;
     // What the compiler left is not needed any more.
     let _ = std::fs::remove_dir_all(work.path().join("obj"));
@@ -230,19 +229,6 @@ pub(crate) fn library(
     }
     progress(Progress::Built);
     Ok(library)
-}
-
-/// Removes the folders of builds that were cut off: those that nobody has touched for a day.
-fn remove_left_builds(cache: &Path) {
-    let day = std::time::Duration::from_secs(24 * 60 * 60);
-    for entry in std::fs::read_dir(cache).into_iter().flatten().flatten() {
-        let left = entry.file_name().to_string_lossy().starts_with(BUILD_PREFIX);
-        let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());
-        if left && age.is_some_and(|age| age > day) {
-            // It may be another process's by now, or gone.
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
 }
 
 /// Whether a file of the model holds what runs in every cycle.

@@ -1,4 +1,4 @@
-// The bench around a board's Verilated design: its clock, and the other end of its serial line.
+// The bench around a board's Verilated design: its clock, and the other end of its link, a serial line or, with TW_SPI, SPI.
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -33,6 +33,30 @@ struct Board {
     SdramEdge sdram_edge = nullptr;
     uint64_t sdram_dq = NOBODY;
 
+#ifdef TW_SPI
+    void ticks(uint32_t count) {
+        for (; count > 0; count--) tick();
+    }
+
+    // A byte of the master's, and the slave's: each bit is put on the line half a bit before the clock rises, and taken where it does.
+    uint8_t exchange(uint8_t byte) {
+        const uint32_t half = clocks / 2;
+        uint8_t got = 0;
+        for (int bit = 7; bit >= 0; bit--) {
+            top->spi_mosi = byte >> bit & 1;
+            ticks(half);
+            got = uint8_t(got << 1 | top->spi_miso);
+            top->spi_sck = 1;
+            ticks(clocks - half);
+            top->spi_sck = 0;
+        }
+        return got;
+    }
+
+    void drive() {}
+
+    void sample() {}
+#else
     // The line to the board in the next cycle.
     void drive() {
         if (sent_cycles > 0) {
@@ -75,17 +99,13 @@ struct Board {
             got_bits = 0;
         }
     }
+#endif
 
 #ifdef TW_SDRAM
     // The SDRAM's clock rises in the middle of a cycle, with the falling edge of the design's, at which the design takes what the
     // chip drove since the last one.
     void sdram_rises() {
-#ifdef TW_SDRAM_PINS
-        if (!top->sdram_clk && failure.empty()) failure = "the SDRAM's clock does not rise where the design's falls";
-        const uint64_t dq = top->sdram_dq__en ? top->sdram_dq__out : NOBODY;
-#else
         const uint64_t dq = top->sdram_dq_oe ? top->sdram_dq_o : NOBODY;
-#endif
         const uint32_t command = top->sdram_ras_n << 2 | top->sdram_cas_n << 1 | top->sdram_we_n;
 #ifdef TW_SDRAM_MASKS
         const uint32_t dqm = top->sdram_dqm;
@@ -101,13 +121,7 @@ struct Board {
         put_dq(sdram_dq == NOBODY ? 0x5a5a5a5a : ~sdram_dq);
     }
 
-    void put_dq(uint64_t word) {
-#ifdef TW_SDRAM_PINS
-        top->sdram_dq = word;
-#else
-        top->sdram_dq_i = word;
-#endif
-    }
+    void put_dq(uint64_t word) { top->sdram_dq_i = word; }
 #endif
 
     void tick() {
@@ -145,7 +159,11 @@ TW_EXPORT Board* tw_board_new(uint32_t clocks_per_bit, void* sdram, SdramEdge sd
     b->context.threads(1);
     b->top = new Vtw_board(&b->context);
     b->top->clk = 0;
+#ifdef TW_SPI
+    b->top->spi_cs_n = 1;
+#else
     b->top->uart_rx = 1;
+#endif
     b->top->eval();
     return b;
 }
@@ -177,6 +195,20 @@ TW_EXPORT uint64_t tw_board_run(Board* b, uint64_t cycles, uint8_t* to, uint64_t
         b->from_board.pop_front();
     }
     return count;
+}
+
+// Exchanges bytes over SPI, where that is the link.
+TW_EXPORT void tw_board_exchange(Board* b, uint8_t* bytes, uint64_t count) {
+#ifdef TW_SPI
+    Verilated::threadContextp(&b->context);
+    failure.clear();
+    b->top->spi_cs_n = 0;
+    b->ticks(b->clocks / 2);
+    for (uint64_t at = 0; at < count && failure.empty(); at++) bytes[at] = b->exchange(bytes[at]);
+    b->ticks(b->clocks / 2);
+    b->top->spi_cs_n = 1;
+    b->ticks(b->clocks);
+#endif
 }
 
 TW_EXPORT void tw_board_clear(Board* b) { b->from_board.clear(); }

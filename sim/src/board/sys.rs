@@ -49,6 +49,7 @@ pub(super) struct Bench {
     free: unsafe extern "C" fn(*mut Opaque),
     send: unsafe extern "C" fn(*mut Opaque, *const u8, u64),
     run: unsafe extern "C" fn(*mut Opaque, u64, *mut u8, u64) -> u64,
+    exchange: unsafe extern "C" fn(*mut Opaque, *mut u8, u64),
     clear: unsafe extern "C" fn(*mut Opaque),
     cycles: unsafe extern "C" fn(*const Opaque) -> u64,
     failure: unsafe extern "C" fn(*const Opaque) -> *const c_char,
@@ -77,6 +78,7 @@ impl Bench {
                 free: symbol!(b"tw_board_free"),
                 send: symbol!(b"tw_board_send"),
                 run: symbol!(b"tw_board_run"),
+                exchange: symbol!(b"tw_board_exchange"),
                 clear: symbol!(b"tw_board_clear"),
                 cycles: symbol!(b"tw_board_cycles"),
                 failure: symbol!(b"tw_board_failure"),
@@ -87,7 +89,7 @@ impl Bench {
         }
     }
 
-    /// Puts bytes on the line to the board, behind those that wait; no cycle.
+    /// Puts bytes on the serial line to the board, behind those that wait; no cycle.
     pub(super) fn send(&mut self, bytes: &[u8]) {
         // SAFETY: `raw` lives until `drop`, so for the calls below; `bytes` are read during the call.
         unsafe { (self.send)(self.raw, bytes.as_ptr(), bytes.len() as u64) }
@@ -95,19 +97,29 @@ impl Bench {
 
     /// Runs until a byte has come, or for so many cycles after the last byte to the board has gone; gives the bytes that came.
     pub(super) fn run(&mut self, cycles: u64, bytes: &mut [u8]) -> Result<usize, String> {
-        // SAFETY: see `send`; at most as many bytes are written as there is room for, and the message is a C string of the
-        // bench's that lives until the next call.
-        unsafe {
-            let count = (self.run)(self.raw, cycles, bytes.as_mut_ptr(), bytes.len() as u64);
-            if let Some(wrong) = self.chip.as_mut().and_then(|chip| chip.wrong.take()) {
-                return Err(wrong);
-            }
-            let failure = CStr::from_ptr((self.failure)(self.raw)).to_string_lossy();
-            if failure.is_empty() { Ok(count as usize) } else { Err(failure.into_owned()) }
-        }
+        // SAFETY: see `send`; at most as many bytes are written as there is room for.
+        let count = unsafe { (self.run)(self.raw, cycles, bytes.as_mut_ptr(), bytes.len() as u64) };
+        self.check().map(|()| count as usize)
     }
 
-    /// Forgets the bytes that have come.
+    /// Sends bytes over SPI, with the board selected meanwhile, and puts those that come into their places.
+    pub(super) fn exchange(&mut self, bytes: &mut [u8]) -> Result<(), String> {
+        // SAFETY: see `send`; so many bytes are read and written.
+        unsafe { (self.exchange)(self.raw, bytes.as_mut_ptr(), bytes.len() as u64) }
+        self.check()
+    }
+
+    /// What went wrong in the last call that ran the design.
+    fn check(&mut self) -> Result<(), String> {
+        if let Some(wrong) = self.chip.as_mut().and_then(|chip| chip.wrong.take()) {
+            return Err(wrong);
+        }
+        // SAFETY: see `send`; the message is a C string of the bench's that lives until the next call.
+        let failure = unsafe { CStr::from_ptr((self.failure)(self.raw)) }.to_string_lossy();
+        if failure.is_empty() { Ok(()) } else { Err(failure.into_owned()) }
+    }
+
+    /// Forgets the bytes that have come over the serial line.
     pub(super) fn clear(&mut self) {
         // SAFETY: see `send`.
         unsafe { (self.clear)(self.raw) }

@@ -1,0 +1,212 @@
+//! Netlists, simulated gate by gate.
+//!
+//! A netlist of tens of thousands of cells takes minutes to compile and is then asked for some seconds of simulation, in most of whose
+//! cycles a serial line waits. So it is not compiled: [`Circuit::read`] takes what Yosys made of the netlist and the models of its
+//! cells, [`Simulation`] evaluates a gate only where an input has changed, each at most once a phase of the clock, in the
+//! order of their depth. [`NetlistBoard`] is the design with the other end of its serial line.
+
+mod board;
+mod circuit;
+#[cfg(test)]
+mod tests;
+
+pub use board::NetlistBoard;
+pub use circuit::{Circuit, NetlistError};
+
+use circuit::{Gate, Net};
+
+/// A running circuit, with one clock.
+pub struct Simulation {
+    circuit: Circuit,
+    /// Each net's value.
+    values: Vec<bool>,
+    /// Words of each memory, bit by bit.
+    memories: Vec<Vec<bool>>,
+    /// Gates to be evaluated, by depth, and whether each is among them.
+    waiting: Vec<Vec<u32>>,
+    waits: Vec<bool>,
+    /// The least depth of a gate that waits.
+    least: usize,
+    /// Registers whose data have changed since their last edge, and whether each is among them; so too memories' write ports.
+    stirred: Vec<u32>,
+    is_stirred: Vec<bool>,
+    written: Vec<u32>,
+    is_written: Vec<bool>,
+    /// Registers with a reset of their own that counts between edges, which has changed.
+    resets: Vec<u32>,
+}
+
+impl Simulation {
+    /// The circuit as its registers and memories begin, with all inputs low.
+    pub fn new(circuit: Circuit) -> Simulation {
+        let mut values = vec![false; circuit.nets];
+        values[circuit::HIGH as usize] = true;
+        for register in &circuit.registers {
+            values[register.q as usize] = register.begins;
+        }
+        let mut simulation = Simulation {
+            values,
+            memories: circuit.memories.iter().map(|memory| memory.begins.clone()).collect(),
+            waiting: vec![Vec::new(); circuit.depths],
+            waits: vec![false; circuit.gates.len()],
+            least: 0,
+            stirred: Vec::new(),
+            is_stirred: vec![false; circuit.registers.len()],
+            written: Vec::new(),
+            is_written: vec![false; circuit.writes.len()],
+            resets: Vec::new(),
+            circuit,
+        };
+        for gate in 0..simulation.circuit.gates.len() {
+            simulation.wake(gate as u32);
+        }
+        for register in 0..simulation.circuit.registers.len() {
+            simulation.stir(register as u32);
+        }
+        for write in 0..simulation.circuit.writes.len() {
+            (simulation.is_written[write], _) = (true, simulation.written.push(write as u32));
+        }
+        simulation.settle();
+        simulation
+    }
+
+    /// The circuit.
+    pub fn circuit(&self) -> &Circuit {
+        &self.circuit
+    }
+
+    /// A net's value.
+    pub fn get(&self, net: Net) -> bool {
+        self.values[net as usize]
+    }
+
+    /// Gives an input its value; [`Simulation::settle`] lets the circuit follow.
+    pub fn set(&mut self, net: Net, value: bool) {
+        if std::mem::replace(&mut self.values[net as usize], value) == value {
+            return;
+        }
+        for at in self.circuit.readers(net) {
+            let reader = self.circuit.reader(at);
+            match reader {
+                circuit::Reader::Gate(gate) => self.wake(gate),
+                circuit::Reader::Register(register) => self.stir(register),
+                circuit::Reader::Write(write) => {
+                    if !std::mem::replace(&mut self.is_written[write as usize], true) {
+                        self.written.push(write);
+                    }
+                }
+            }
+        }
+    }
+
+    fn wake(&mut self, gate: u32) {
+        if !std::mem::replace(&mut self.waits[gate as usize], true) {
+            let depth = self.circuit.gates[gate as usize].depth as usize;
+            self.waiting[depth].push(gate);
+            self.least = self.least.min(depth);
+        }
+    }
+
+    fn stir(&mut self, register: u32) {
+        if self.circuit.registers[register as usize].reset.is_some() {
+            self.resets.push(register);
+        }
+        if !std::mem::replace(&mut self.is_stirred[register as usize], true) {
+            self.stirred.push(register);
+        }
+    }
+
+    /// Lets all gates follow their inputs.
+    pub fn settle(&mut self) {
+        loop {
+            while self.least < self.waiting.len() {
+                let depth = self.least;
+                let Some(gate) = self.waiting[depth].pop() else {
+                    self.least += 1;
+                    continue;
+                };
+                self.waits[gate as usize] = false;
+                self.evaluate(gate);
+            }
+            // A register that is reset moves gates again.
+            let Some(register) = self.resets.pop() else { return };
+            let register = self.circuit.registers[register as usize];
+            if let Some(reset) = register.reset.filter(|reset| self.get(reset.net) == reset.level) {
+                self.set(register.q, reset.value);
+            }
+        }
+    }
+
+    fn evaluate(&mut self, gate: u32) {
+        let Gate { inputs, kind, .. } = self.circuit.gates[gate as usize];
+        match kind {
+            circuit::Kind::Table { table, output } => {
+                let place = (0..4).fold(0, |place, at| place | u32::from(self.get(inputs[at])) << at);
+                self.set(output, table >> place & 1 == 1);
+            }
+            circuit::Kind::Read(read) => {
+                let port = &self.circuit.reads[read as usize];
+                let (memory, address) = (port.memory as usize, self.number(&port.address));
+                let width = port.data.len();
+                let word = self.circuit.memories[memory].place(address);
+                for bit in 0..width {
+                    let net = self.circuit.reads[read as usize].data[bit];
+                    let value = word.is_some_and(|word| self.memories[memory][word * width + bit]);
+                    self.set(net, value);
+                }
+            }
+        }
+    }
+
+    /// The number on nets, the lowest bit first.
+    pub fn number(&self, nets: &[Net]) -> u64 {
+        nets.iter().rev().fold(0, |number, net| number << 1 | u64::from(self.get(*net)))
+    }
+
+    /// The clock changes its level: registers and memories take what was there before, and all gates follow.
+    pub fn clock(&mut self, level: bool) {
+        let (mut changes, mut words) = (Vec::new(), Vec::new());
+        let mut stirred = std::mem::take(&mut self.stirred);
+        stirred.retain(|at| {
+            let register = self.circuit.registers[*at as usize];
+            if register.edge != level {
+                return true;
+            }
+            self.is_stirred[*at as usize] = false;
+            let held = register.reset.filter(|reset| self.get(reset.net) == reset.level);
+            changes.push((register.q, held.map_or(self.get(register.d), |reset| reset.value)));
+            false
+        });
+        self.stirred = stirred;
+        let mut written = std::mem::take(&mut self.written);
+        // Of two ports that write to one place the later one counts.
+        written.sort_unstable();
+        written.retain(|at| {
+            let port = &self.circuit.writes[*at as usize];
+            if port.edge != level {
+                return true;
+            }
+            self.is_written[*at as usize] = false;
+            let memory = port.memory as usize;
+            if let Some(word) = self.circuit.memories[memory].place(self.number(&port.address)) {
+                let bits = port.enable.iter().zip(&port.data).enumerate();
+                let bits = bits.filter(|(_, (enable, _))| self.get(**enable));
+                words.extend(bits.map(|(bit, (_, data))| (memory, word * port.data.len() + bit, self.get(*data))));
+            }
+            false
+        });
+        self.written = written;
+        self.set(self.circuit.clock, level);
+        for (net, value) in changes {
+            self.set(net, value);
+        }
+        for (memory, bit, value) in words {
+            if std::mem::replace(&mut self.memories[memory][bit], value) != value {
+                for at in 0..self.circuit.memories[memory].readers.len() {
+                    self.wake(self.circuit.memories[memory].readers[at]);
+                }
+            }
+        }
+        self.settle();
+    }
+}

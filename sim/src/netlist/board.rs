@@ -1,0 +1,162 @@
+//! A netlist of a whole board with the other end of its serial line, as a stream of bytes.
+
+use super::circuit::Net;
+use super::{Circuit, NetlistError, Simulation};
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+use tilewright_hw::link::ByteStream;
+
+/// Bits of a byte on the line: start, data, stop.
+const FRAME_BITS: u32 = 10;
+
+/// A board without hardware whose design is a netlist. As with [`crate::board::VirtualBoard`], time passes only while somebody
+/// waits for bytes.
+pub struct NetlistBoard {
+    simulation: Simulation,
+    rx: Net,
+    tx: Net,
+    clocks: u32,
+    clock_hz: f64,
+    cycles: u64,
+    to_board: VecDeque<u8>,
+    from_board: VecDeque<u8>,
+    sent: Sent,
+    got: Got,
+}
+
+/// The byte that is on its way to the board: its next bit lowest, bits that are left, and cycles that the one on the line has left.
+#[derive(Default)]
+struct Sent {
+    bits: u32,
+    left: u32,
+    cycles: u32,
+}
+
+/// The byte that comes from the board: what is there of it, bits to be read, cycles until the next, and whether the line has
+/// been high since the last one.
+#[derive(Default)]
+struct Got {
+    bits: u32,
+    left: u32,
+    cycles: u32,
+    rested: bool,
+}
+
+impl NetlistBoard {
+    /// Powers a design on whose bits have so many clock cycles, with a clock by which waiting times become cycles. Its top module
+    /// has the ports `clk`, `uart_rx` and `uart_tx`.
+    ///
+    /// # Errors
+    /// [`NetlistError::Missing`] where it has no such ports.
+    pub fn new(circuit: Circuit, clocks_per_bit: u32, clock_hz: f64) -> Result<NetlistBoard, NetlistError> {
+        let one = |name: &str| match circuit.port(name) {
+            Some([net]) => Ok(*net),
+            _ => Err(NetlistError::Missing(format!("port {name} of one bit"))),
+        };
+        let (rx, tx) = (one("uart_rx")?, one("uart_tx")?);
+        let mut simulation = Simulation::new(circuit);
+        // The line rests high.
+        simulation.set(rx, true);
+        simulation.settle();
+        Ok(NetlistBoard {
+            simulation,
+            rx,
+            tx,
+            clocks: clocks_per_bit.max(1),
+            clock_hz,
+            cycles: 0,
+            to_board: VecDeque::new(),
+            from_board: VecDeque::new(),
+            sent: Sent::default(),
+            got: Got::default(),
+        })
+    }
+
+    /// Clock cycles since power-on.
+    pub fn cycles(&self) -> u64 {
+        self.cycles
+    }
+
+    /// The line to the board in the next cycle.
+    fn drive(&mut self) {
+        let sent = &mut self.sent;
+        if sent.cycles > 0 {
+            sent.cycles -= 1;
+            return;
+        }
+        if sent.left == 0 {
+            let Some(byte) = self.to_board.pop_front() else { return };
+            *sent = Sent { bits: u32::from(byte) << 1 | 1 << (FRAME_BITS - 1), left: FRAME_BITS, cycles: 0 };
+        }
+        self.simulation.set(self.rx, sent.bits & 1 == 1);
+        *sent = Sent { bits: sent.bits >> 1, left: sent.left - 1, cycles: self.clocks - 1 };
+    }
+
+    /// Reads the line from the board: each bit in its middle.
+    fn sample(&mut self) {
+        let (line, got) = (self.simulation.get(self.tx), &mut self.got);
+        if got.left == 0 {
+            if line {
+                got.rested = true;
+            } else if std::mem::take(&mut got.rested) {
+                (got.left, got.cycles) = (FRAME_BITS - 1, self.clocks + self.clocks / 2);
+            }
+            return;
+        }
+        got.cycles -= 1;
+        if got.cycles > 0 {
+            return;
+        }
+        (got.cycles, got.left) = (self.clocks, got.left - 1);
+        if got.left > 0 {
+            got.bits = got.bits >> 1 | u32::from(line) << 7;
+        } else {
+            self.from_board.push_back(got.bits as u8);
+            *got = Got { rested: line, ..Got::default() };
+        }
+    }
+
+    fn tick(&mut self) {
+        self.drive();
+        self.simulation.clock(false);
+        self.simulation.clock(true);
+        self.cycles += 1;
+        self.sample();
+    }
+}
+
+impl ByteStream for NetlistBoard {
+    fn name(&self) -> &str {
+        "the netlist"
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.to_board.extend(bytes);
+        Ok(())
+    }
+
+    fn receive(&mut self, bytes: &mut [u8], timeout: Duration) -> io::Result<usize> {
+        let cycles = (timeout.as_secs_f64() * self.clock_hz) as u64;
+        let mut quiet = 0;
+        while self.from_board.is_empty() && quiet < cycles {
+            // The time begins when the last byte to the board is on the line.
+            quiet = if self.to_board.is_empty() { quiet + 1 } else { 0 };
+            self.tick();
+        }
+        let count = bytes.len().min(self.from_board.len());
+        for (byte, came) in bytes.iter_mut().zip(self.from_board.drain(..count)) {
+            *byte = came;
+        }
+        Ok(count)
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_secs_f64(self.cycles as f64 / self.clock_hz)
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        self.from_board.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,492 @@
+//! A netlist of Yosys as gates, registers and memories.
+
+use serde::Deserialize;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+/// A net's number.
+pub type Net = u32;
+/// The net that is always low, and the one that is always high.
+pub(super) const LOW: Net = 0;
+pub(super) const HIGH: Net = 1;
+
+/// Why a netlist cannot be simulated.
+#[derive(Debug, thiserror::Error)]
+pub enum NetlistError {
+    /// It is no netlist.
+    #[error("the netlist cannot be read: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It lacks what belongs to a board's design.
+    #[error("the netlist has no {0}")]
+    Missing(String),
+    /// A cell that is not known.
+    #[error("cell {cell} of the netlist is of kind {kind}, which the simulator does not know")]
+    Unknown {
+        /// The cell.
+        cell: String,
+        /// Its kind.
+        kind: String,
+    },
+    /// A cell that is used in a way that is not known.
+    #[error("cell {cell} of the netlist: {reason}")]
+    Unfit {
+        /// The cell.
+        cell: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Gates in a ring.
+    #[error("gates of the netlist stand in a ring, among them the one that drives {0}")]
+    Ring(String),
+}
+
+/// Something without memory: a table of up to four inputs, or a memory's read port.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gate {
+    pub(super) inputs: [Net; 4],
+    pub(super) kind: Kind,
+    /// One more than the depth of the deepest gate that it reads.
+    pub(super) depth: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    Table { table: u16, output: Net },
+    Read(u32),
+}
+
+/// A reset that counts between the clock's edges.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reset {
+    pub(super) net: Net,
+    pub(super) level: bool,
+    pub(super) value: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Register {
+    pub(super) d: Net,
+    pub(super) q: Net,
+    /// Whether it takes its data where the clock rises.
+    pub(super) edge: bool,
+    pub(super) reset: Option<Reset>,
+    pub(super) begins: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct ReadPort {
+    pub(super) memory: u32,
+    pub(super) address: Vec<Net>,
+    pub(super) data: Vec<Net>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct WritePort {
+    pub(super) memory: u32,
+    pub(super) address: Vec<Net>,
+    pub(super) data: Vec<Net>,
+    pub(super) enable: Vec<Net>,
+    pub(super) edge: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Memory {
+    first: u64,
+    words: u64,
+    pub(super) begins: Vec<bool>,
+    /// The gates of its read ports.
+    pub(super) readers: Vec<u32>,
+}
+
+impl Memory {
+    /// The word at an address, if there is one.
+    pub(super) fn place(&self, address: u64) -> Option<usize> {
+        address.checked_sub(self.first).filter(|word| *word < self.words).map(|word| word as usize)
+    }
+}
+
+/// What hears of a net.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Reader {
+    Gate(u32),
+    Register(u32),
+    Write(u32),
+}
+
+/// A design with one clock.
+#[derive(Debug, Clone)]
+pub struct Circuit {
+    pub(super) nets: usize,
+    pub(super) gates: Vec<Gate>,
+    pub(super) depths: usize,
+    pub(super) registers: Vec<Register>,
+    pub(super) memories: Vec<Memory>,
+    pub(super) reads: Vec<ReadPort>,
+    pub(super) writes: Vec<WritePort>,
+    pub(super) clock: Net,
+    /// Of each net where its readers begin; they end where the next net's begin.
+    begins: Vec<u32>,
+    readers: Vec<Reader>,
+    ports: HashMap<String, Vec<Net>>,
+}
+
+#[derive(Deserialize)]
+struct Design {
+    modules: HashMap<String, Module>,
+}
+
+#[derive(Deserialize)]
+struct Module {
+    ports: BTreeMap<String, Port>,
+    cells: BTreeMap<String, Cell>,
+    netnames: BTreeMap<String, Name>,
+}
+
+#[derive(Deserialize)]
+struct Port {
+    bits: Vec<Bit>,
+}
+
+#[derive(Deserialize)]
+struct Cell {
+    r#type: String,
+    parameters: HashMap<String, String>,
+    connections: HashMap<String, Vec<Bit>>,
+}
+
+#[derive(Deserialize)]
+struct Name {
+    bits: Vec<Bit>,
+    #[serde(default)]
+    attributes: HashMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Bit {
+    Net(u32),
+    Constant(String),
+}
+
+impl Bit {
+    /// The net here. What is neither low nor high is low.
+    fn net(&self) -> Net {
+        match self {
+            Bit::Net(net) => *net,
+            Bit::Constant(text) if text == "1" => HIGH,
+            Bit::Constant(_) => LOW,
+        }
+    }
+}
+
+/// Tables of Yosys's gates, by their inputs A, B and S or C, the first of which is the lowest bit of the place.
+pub(super) const GATES: &[(&str, &[&str], u16)] = &[
+    ("$_BUF_", &["A"], 0xaaaa),
+    ("$_NOT_", &["A"], 0x5555),
+    ("$_AND_", &["A", "B"], 0x8888),
+    ("$_NAND_", &["A", "B"], 0x7777),
+    ("$_OR_", &["A", "B"], 0xeeee),
+    ("$_NOR_", &["A", "B"], 0x1111),
+    ("$_XOR_", &["A", "B"], 0x6666),
+    ("$_XNOR_", &["A", "B"], 0x9999),
+    ("$_ANDNOT_", &["A", "B"], 0x2222),
+    ("$_ORNOT_", &["A", "B"], 0xbbbb),
+    ("$_MUX_", &["A", "B", "S"], 0xcaca),
+    ("$_NMUX_", &["A", "B", "S"], 0x3535),
+];
+
+/// A cell whose connections are looked up.
+struct At<'a> {
+    name: &'a str,
+    cell: &'a Cell,
+}
+
+impl At<'_> {
+    fn unfit(&self, reason: impl Into<String>) -> NetlistError {
+        NetlistError::Unfit { cell: self.name.into(), reason: reason.into() }
+    }
+
+    fn nets(&self, port: &str) -> Result<Vec<Net>, NetlistError> {
+        let bits = self.cell.connections.get(port).ok_or_else(|| self.unfit(format!("it has no port {port}")))?;
+        Ok(bits.iter().map(Bit::net).collect())
+    }
+
+    fn net(&self, port: &str) -> Result<Net, NetlistError> {
+        match self.nets(port)?[..] {
+            [net] => Ok(net),
+            _ => Err(self.unfit(format!("port {port} has not one bit"))),
+        }
+    }
+
+    /// A parameter's bits, the lowest first.
+    fn bits(&self, parameter: &str) -> Result<Vec<bool>, NetlistError> {
+        let text = self.cell.parameters.get(parameter);
+        let text = text.ok_or_else(|| self.unfit(format!("it has no parameter {parameter}")))?;
+        Ok(text.bytes().rev().map(|bit| bit == b'1').collect())
+    }
+
+    fn number(&self, parameter: &str) -> Result<u64, NetlistError> {
+        let bits = self.bits(parameter)?;
+        if bits.iter().skip(63).any(|bit| *bit) {
+            return Err(self.unfit(format!("{parameter} is too large")));
+        }
+        Ok(bits.iter().take(63).rev().fold(0, |number, bit| number << 1 | u64::from(*bit)))
+    }
+}
+
+impl Circuit {
+    /// Reads the JSON that Yosys writes of a flat design of gates, tables of up to four inputs, plain registers and memories. All
+    /// of it has the clock of the port `clk`.
+    ///
+    /// # Errors
+    /// [`NetlistError`].
+    pub fn read(json: &[u8], top: &str, clock: &str) -> Result<Circuit, NetlistError> {
+        let mut design: Design = serde_json::from_slice(json)?;
+        let module = design.modules.remove(top).ok_or_else(|| NetlistError::Missing(format!("module {top}")))?;
+        let nets = |bits: &[Bit]| bits.iter().map(Bit::net).collect::<Vec<Net>>();
+        let ports: HashMap<String, Vec<Net>> =
+            module.ports.iter().map(|(name, port)| (name.clone(), nets(&port.bits))).collect();
+        let clock = match ports.get(clock).map(Vec::as_slice) {
+            Some([net]) => *net,
+            _ => return Err(NetlistError::Missing(format!("port {clock} of one bit"))),
+        };
+        let mut circuit = Circuit {
+            nets: 2,
+            gates: Vec::new(),
+            depths: 0,
+            registers: Vec::new(),
+            memories: Vec::new(),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            clock,
+            begins: Vec::new(),
+            readers: Vec::new(),
+            ports,
+        };
+        let begins = module.netnames.values().filter_map(|name| Some((&name.bits, name.attributes.get("init")?)));
+        let begins: HashMap<Net, bool> = begins
+            .flat_map(|(bits, init)| bits.iter().map(Bit::net).zip(init.bytes().rev().map(|b| b == b'1')))
+            .collect();
+        // Whoever inverts the clock.
+        let mut inverted = HashMap::new();
+        for (name, cell) in module.cells.iter().filter(|(_, cell)| cell.r#type == "$_NOT_") {
+            let at = At { name, cell };
+            inverted.insert(at.net("Y")?, at.net("A")?);
+        }
+        for (name, cell) in &module.cells {
+            circuit.add(&At { name, cell }, &begins, &inverted)?;
+        }
+        let all = circuit.gates.iter().flat_map(|gate| gate.inputs);
+        let all = all.chain(module.netnames.values().flat_map(|name| name.bits.iter().map(Bit::net)));
+        let all = all.chain(circuit.ports.values().flatten().copied()).chain(circuit.registers.iter().map(|r| r.q));
+        let all = all.chain(module.cells.values().flat_map(|c| c.connections.values().flatten().map(Bit::net)));
+        circuit.nets = all.max().map_or(2, |net| net as usize + 1).max(2);
+        circuit.order().map_err(|net| {
+            let named = module.netnames.iter().find(|(_, name)| name.bits.iter().any(|bit| bit.net() == net));
+            NetlistError::Ring(named.map_or_else(|| format!("net {net}"), |(name, _)| name.clone()))
+        })?;
+        circuit.connect();
+        Ok(circuit)
+    }
+
+    /// The nets of a port, the lowest bit first.
+    pub fn port(&self, name: &str) -> Option<&[Net]> {
+        self.ports.get(name).map(Vec::as_slice)
+    }
+
+    /// Gates and registers.
+    pub fn cells(&self) -> (usize, usize) {
+        (self.gates.len(), self.registers.len())
+    }
+
+    fn add(&mut self, at: &At, begins: &HashMap<Net, bool>, inverted: &HashMap<Net, Net>) -> Result<(), NetlistError> {
+        let kind = at.cell.r#type.as_str();
+        if let Some((_, names, table)) = GATES.iter().find(|(name, _, _)| *name == kind) {
+            let mut inputs = [LOW; 4];
+            for (input, name) in inputs.iter_mut().zip(*names) {
+                *input = at.net(name)?;
+            }
+            self.table(inputs, *table, at.net("Y")?);
+            return Ok(());
+        }
+        // The edge at which something with this clock takes its data.
+        let own = self.clock;
+        let edge = |clock: Net, rising: bool| match inverted.get(&clock) {
+            _ if clock == own => Ok(rising),
+            Some(clock) if *clock == own => Ok(!rising),
+            _ => Err(at.unfit("its clock is not the design's")),
+        };
+        let letters: Option<&[u8]> = kind.strip_prefix("$_DFF_").and_then(|k| k.strip_suffix('_')).map(str::as_bytes);
+        match (kind, letters) {
+            ("$lut", _) => {
+                let (nets, mut bits) = (at.nets("A")?, at.bits("LUT")?);
+                if nets.len() > 4 {
+                    return Err(at.unfit(format!("it has {} inputs", nets.len())));
+                }
+                let mut inputs = [LOW; 4];
+                inputs[..nets.len()].copy_from_slice(&nets);
+                // What has fewer inputs gives the same whatever the others are, which are low.
+                bits.resize(16, false);
+                let table = bits.iter().rev().fold(0, |table, bit| table << 1 | u16::from(*bit));
+                self.table(inputs, table, at.net("Y")?);
+            }
+            ("$mem_v2", _) => self.memory(at, &edge)?,
+            (_, Some([clock, reset @ ..])) if matches!(reset.len(), 0 | 2) => {
+                let reset = match reset {
+                    [level, value] => Some(Reset { net: at.net("R")?, level: *level == b'P', value: *value == b'1' }),
+                    _ => None,
+                };
+                let (d, q) = (at.net("D")?, at.net("Q")?);
+                let edge = edge(at.net("C")?, *clock == b'P')?;
+                let begins = begins.get(&q).copied().unwrap_or(false);
+                self.registers.push(Register { d, q, edge, reset, begins });
+            }
+            _ => return Err(NetlistError::Unknown { cell: at.name.into(), kind: kind.into() }),
+        }
+        Ok(())
+    }
+
+    /// Adds a table, without the inputs that it does not depend on: the router lets a table that gives a constant read itself.
+    fn table(&mut self, mut inputs: [Net; 4], mut table: u16, output: Net) {
+        for (at, input) in inputs.iter_mut().enumerate() {
+            // The places where the input is low.
+            let (low, step) = ([0x5555u16, 0x3333, 0x0f0f, 0x00ff][at], 1u32 << at);
+            let (if_low, if_high) = (table & low, table >> step & low);
+            match *input {
+                LOW => table = if_low | if_low << step,
+                HIGH => table = if_high | if_high << step,
+                _ => {}
+            }
+            if if_low == if_high || *input <= HIGH {
+                *input = LOW;
+            }
+        }
+        self.gates.push(Gate { inputs, kind: Kind::Table { table, output }, depth: 0 });
+    }
+
+    fn memory(&mut self, at: &At, edge: &dyn Fn(Net, bool) -> Result<bool, NetlistError>) -> Result<(), NetlistError> {
+        let (width, words, bits) = (at.number("WIDTH")?, at.number("SIZE")?, at.number("ABITS")? as usize);
+        let memory = self.memories.len() as u32;
+        let size = width.checked_mul(words).and_then(|size| usize::try_from(size).ok());
+        let size = size.filter(|size| *size <= 1 << 32).ok_or_else(|| at.unfit("it is too large"))?;
+        let width = width as usize;
+        let mut begins = at.bits("INIT")?;
+        begins.resize(size, false);
+        if at.bits("RD_CLK_ENABLE")?.iter().take(at.number("RD_PORTS")? as usize).any(|clocked| *clocked) {
+            return Err(at.unfit("it has a read port with a clock"));
+        }
+        let part = |nets: &[Net], size: usize, port: usize| -> Result<Vec<Net>, NetlistError> {
+            let part = nets.get(port * size..(port + 1) * size);
+            part.map(<[Net]>::to_vec).ok_or_else(|| at.unfit("its ports have too few bits"))
+        };
+        let mut readers = Vec::new();
+        let (addresses, data) = (at.nets("RD_ADDR")?, at.nets("RD_DATA")?);
+        for port in 0..at.number("RD_PORTS")? as usize {
+            let (address, data) = (part(&addresses, bits, port)?, part(&data, width, port)?);
+            readers.push(self.gates.len() as u32);
+            let kind = Kind::Read(self.reads.len() as u32);
+            self.gates.push(Gate { inputs: [LOW; 4], kind, depth: 0 });
+            self.reads.push(ReadPort { memory, address, data });
+        }
+        let (addresses, data, enables, clocks) =
+            (at.nets("WR_ADDR")?, at.nets("WR_DATA")?, at.nets("WR_EN")?, at.nets("WR_CLK")?);
+        let (clocked, rising) = (at.bits("WR_CLK_ENABLE")?, at.bits("WR_CLK_POLARITY")?);
+        for port in 0..at.number("WR_PORTS")? as usize {
+            if !clocked.get(port).copied().unwrap_or(false) {
+                return Err(at.unfit("it has a write port without a clock"));
+            }
+            let edge = edge(part(&clocks, 1, port)?[0], rising.get(port).copied().unwrap_or(true))?;
+            let (address, data) = (part(&addresses, bits, port)?, part(&data, width, port)?);
+            self.writes.push(WritePort { memory, address, data, enable: part(&enables, width, port)?, edge });
+        }
+        self.memories.push(Memory { first: at.number("OFFSET")?, words, begins, readers });
+        Ok(())
+    }
+
+    /// The nets that a gate reads.
+    fn inputs(&self, gate: &Gate) -> Vec<Net> {
+        match gate.kind {
+            Kind::Table { .. } => gate.inputs.to_vec(),
+            Kind::Read(read) => self.reads[read as usize].address.clone(),
+        }
+    }
+
+    /// The nets that it drives.
+    fn outputs<'a>(&'a self, gate: &'a Gate) -> &'a [Net] {
+        match &gate.kind {
+            Kind::Table { output, .. } => std::slice::from_ref(output),
+            Kind::Read(read) => &self.reads[*read as usize].data,
+        }
+    }
+
+    /// Gives each gate its depth, or a net that is driven by a gate of a ring.
+    fn order(&mut self) -> Result<(), Net> {
+        let mut drivers = vec![None; self.nets];
+        for (at, gate) in self.gates.iter().enumerate() {
+            for net in self.outputs(gate) {
+                drivers[*net as usize] = Some(at);
+            }
+        }
+        let mut heard: Vec<Vec<usize>> = vec![Vec::new(); self.gates.len()];
+        let mut missing = vec![0; self.gates.len()];
+        for (at, gate) in self.gates.iter().enumerate() {
+            for driver in self.inputs(gate).iter().filter_map(|net| drivers[*net as usize]) {
+                heard[driver].push(at);
+                missing[at] += 1;
+            }
+        }
+        let mut ready: Vec<usize> = (0..self.gates.len()).filter(|at| missing[*at] == 0).collect();
+        let mut done = 0;
+        while let Some(at) = ready.pop() {
+            done += 1;
+            let depth = self.gates[at].depth;
+            self.depths = self.depths.max(depth as usize + 1);
+            for next in std::mem::take(&mut heard[at]) {
+                self.gates[next].depth = self.gates[next].depth.max(depth + 1);
+                missing[next] -= 1;
+                if missing[next] == 0 {
+                    ready.push(next);
+                }
+            }
+        }
+        match (done < self.gates.len()).then(|| missing.iter().position(|missing| *missing > 0)).flatten() {
+            Some(ring) => Err(self.outputs(&self.gates[ring])[0]),
+            None => Ok(()),
+        }
+    }
+
+    /// Lists each net's readers.
+    fn connect(&mut self) {
+        let mut all: Vec<(Net, Reader)> = Vec::new();
+        for (at, gate) in self.gates.iter().enumerate() {
+            all.extend(self.inputs(gate).into_iter().map(|net| (net, Reader::Gate(at as u32))));
+        }
+        for (at, register) in self.registers.iter().enumerate() {
+            let reset = register.reset.map(|reset| reset.net);
+            all.extend([register.d].into_iter().chain(reset).map(|net| (net, Reader::Register(at as u32))));
+        }
+        for (at, port) in self.writes.iter().enumerate() {
+            let nets = port.address.iter().chain(&port.data).chain(&port.enable);
+            all.extend(nets.map(|net| (*net, Reader::Write(at as u32))));
+        }
+        // Constants are never heard of.
+        all.retain(|(net, _)| *net > HIGH);
+        all.sort_by_key(|(net, _)| *net);
+        self.begins = vec![0; self.nets + 1];
+        for (net, _) in &all {
+            self.begins[*net as usize + 1] += 1;
+        }
+        for net in 0..self.nets {
+            self.begins[net + 1] += self.begins[net];
+        }
+        self.readers = all.into_iter().map(|(_, reader)| reader).collect();
+    }
+
+    pub(super) fn readers(&self, net: Net) -> Range<usize> {
+        self.begins[net as usize] as usize..self.begins[net as usize + 1] as usize
+    }
+
+    pub(super) fn reader(&self, at: usize) -> Reader {
+        self.readers[at]
+    }
+}
