@@ -153,7 +153,7 @@ pub fn synthesize(
     let sources = design::sources(request)?;
     let synthesized = Step::synthesis(&tools, &sources).run(cache, progress)?;
     synthesized.copy_to(dir)?;
-    let netlist = netlist::Netlist::read(&synthesized.file(design::NETLIST))?;
+    let netlist = read(netlist::Netlist::read, dir, design::NETLIST, &synthesized)?;
     let estimate = Estimate::of(&netlist, request.board);
     if let Some(mhz) = estimate.fmax_mhz {
         progress(Progress::Estimated { wanted: request.mhz, mhz });
@@ -168,7 +168,8 @@ pub fn synthesize(
         }
         None => None,
     };
-    let timing = routed.as_ref().map(|routed| report::Routed::read(&routed.file(design::ROUTE_REPORT))).transpose()?;
+    let timing =
+        routed.as_ref().map(|routed| read(report::Routed::read, dir, design::ROUTE_REPORT, routed)).transpose()?;
     let packed = match &routed {
         Some(routed) => Some(Step::pack(request, &tools, routed)?.run(cache, progress)?),
         None => None,
@@ -179,11 +180,16 @@ pub fn synthesize(
     {
         return Err(FlowError::Slow { wanted: request.mhz, achieved });
     }
-    if let Some(packed) = packed {
+    if let Some(packed) = &packed {
         packed.copy_to(dir)?;
     }
     report.write(dir)?;
-    Ok(Outcome { report, tools, synthesized, routed })
+    Ok(Outcome { report, tools, synthesized, routed, packed })
+}
+
+/// Reads a file of a step's in `dir`; where it cannot be read, the step is to run again.
+fn read<T>(reader: fn(&Path) -> Result<T, FlowError>, dir: &Path, name: &str, step: &Done) -> Result<T, FlowError> {
+    reader(&dir.join(name)).inspect_err(|_| step.forget())
 }
 
 /// Writes the sources of a board's design, for tools other than those that [`synthesize`] calls: SystemVerilog, Verilog, pins, and
@@ -210,6 +216,8 @@ pub struct Outcome {
     pub synthesized: Done,
     /// The routed netlist, where there is an open router.
     pub routed: Option<Done>,
+    /// The bitstream, where it was packed.
+    pub packed: Option<Done>,
 }
 
 fn remove(path: &Path) -> Result<(), FlowError> {

@@ -2,6 +2,7 @@
 //!
 //! This crate knows no other crate of the workspace.
 
+pub mod cache;
 pub mod config;
 pub mod device;
 pub mod flow;

@@ -24,10 +24,14 @@
 //!
 //! **Beginning anew.** [`resync_bytes`] zero bytes in a row, more than any frame has, reset the shell and the core as power-on
 //! does; the shell then sends [`ToHost::Hello`], which may follow a part of another frame. A host begins so, whatever state the
-//! board is in. A run that is twice as long resets twice; zeros that came before count, so that the reset may come early.
+//! board is in. A run that is twice as long resets twice; zeros that came before count, so that the reset may come early. Behind the
+//! zeros a host sends [`GREETING_PAUSE_BYTES`] bytes of 0xff, in whose time the greeting is over: a frame that arrives while the shell
+//! greets would spoil both.
 
+pub mod spi;
 pub mod stream;
 
+pub use spi::{SpiBytes, SpiMaster};
 pub use stream::ByteStream;
 
 use crate::config::{HwConfig, PAGE_BYTES};
@@ -35,14 +39,26 @@ use crate::config::{HwConfig, PAGE_BYTES};
 /// Version of the link, which [`ToHost::Hello`] carries.
 pub const VERSION: u8 = 2;
 
+/// The least cycles of a shell's clock in a bit of a UART.
+pub const UART_CLOCKS: u32 = 4;
+
+/// The least cycles of a shell's clock in one of SPI's.
+pub const SPI_CLOCKS: u32 = 8;
+
 /// Bytes of an address in a frame.
 pub const ADDR_BYTES: usize = 5;
 
 /// Bytes of the body of [`ToHost::Hello`].
 pub const HELLO_BYTES: usize = 4;
 
+/// Bytes of 0xff behind the zeros that begin the link anew: more than [`ToHost::Hello`] takes.
+pub const GREETING_PAUSE_BYTES: usize = 16;
+
 /// Bytes of the CRC.
 pub const CRC_BYTES: usize = 2;
+
+/// More bytes than a frame of any configuration has; so many zeros begin the link of any board anew.
+pub const MOST_FRAME_BYTES: usize = 1 << 13;
 
 /// Where the memory is that the core reads and writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -221,6 +237,7 @@ mod tests {
             assert!(
                 resync_bytes(&config) > (config.max_burst_beats * config.bus_bytes()).min(PAGE_BYTES) as usize + 11
             );
+            assert!(resync_bytes(&config) <= MOST_FRAME_BYTES);
         }
     }
 }

@@ -8,7 +8,7 @@ use rust_hdl::prelude::*;
 use crate::bytes::{FromLink, ToLink};
 
 /// The fewest cycles of a bit.
-pub const FEWEST_CLOCKS: u32 = 8;
+pub use tilewright_hw::link::SPI_CLOCKS as FEWEST_CLOCKS;
 /// Cycles from the first edge of a byte's first bit, when the byte counts as sent, to the choice of the next, at the quickest `sck`:
 /// seven bits and a half of eight cycles, less those in which the edges are seen.
 pub const CYCLES_TO_NEXT_BYTE: u32 = 56;

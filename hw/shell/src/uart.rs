@@ -7,7 +7,7 @@ use rust_hdl::prelude::*;
 use crate::bytes::{FromLink, ToLink};
 
 /// The fewest cycles of a bit that the receiver can follow.
-pub const FEWEST_CLOCKS: u32 = 4;
+pub use tilewright_hw::link::UART_CLOCKS as FEWEST_CLOCKS;
 /// The bits of a byte on the line: a start bit, eight data bits, a stop bit.
 pub const BITS_OF_BYTE: u32 = 10;
 /// The most cycles of a bit.

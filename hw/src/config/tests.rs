@@ -13,7 +13,7 @@ fn presets_are_legal_and_named_by_their_geometry() {
             }
         }
         if c.lean {
-            assert!(c.inp_depth >= c.out_depth && c.bus_bits <= 32);
+            assert!(c.inp_depth >= c.out_depth && c.bus_bits <= 64);
         } else {
             assert_eq!((c.inp_depth, c.bus_bits), (c.out_depth, 64));
         }

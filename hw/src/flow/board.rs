@@ -4,6 +4,7 @@ use super::FlowError;
 use super::family::{self, Family};
 use super::sdram::Sdram;
 use crate::config::HwConfig;
+use crate::link::{SPI_CLOCKS, UART_CLOCKS};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use std::path::Path;
@@ -40,6 +41,9 @@ pub struct Board {
     pub clock: ClockPin,
     /// How the host reaches it.
     pub host: Host,
+    /// Other ways, of other kinds, that a design may have in its place.
+    #[serde(default)]
+    pub hosts: Vec<Host>,
     /// Where the core's memory is.
     pub memory: Memory,
     /// Its lamps.
@@ -91,7 +95,39 @@ pub enum Host {
         port: String,
         /// The processor's block, as the vendor's tool names it.
         block: String,
+        /// The board, as the names of the vendor's board files have it.
+        board_file: String,
     },
+}
+
+impl Host {
+    /// Its kind in board files.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Host::Uart { .. } => "uart",
+            Host::Spi { .. } => "spi",
+            Host::Processor { .. } => "processor",
+        }
+    }
+
+    /// Clock cycles of a bit with the shell at so many MHz: the least that there may be where the host chooses them; 0 where there are no
+    /// bits.
+    pub fn clocks_per_bit(&self, mhz: f64) -> u32 {
+        match self {
+            Host::Uart { baud, .. } => (mhz * 1e6 / f64::from(*baud)).round() as u32,
+            Host::Spi { .. } => SPI_CLOCKS,
+            Host::Processor { .. } => 0,
+        }
+    }
+
+    /// How a host names a board with the shell at so many MHz, with the port that only it knows as PORT.
+    pub fn device(&self, mhz: f64) -> String {
+        match self {
+            Host::Uart { baud, .. } => format!("serial:PORT@{baud}"),
+            Host::Spi { .. } => format!("spi:PORT@{}", (mhz * 1e6 / f64::from(SPI_CLOCKS)) as u64),
+            Host::Processor { .. } => "uio".into(),
+        }
+    }
 }
 
 /// Where the core's memory is.
@@ -166,14 +202,6 @@ impl Board {
                 return Err(bad(format!("{key} is {mhz}; give MHz from 1 to 1000")));
             }
         }
-        if let Host::Uart { baud, .. } = board.host
-            && board.clocks_per_bit(board.core_mhz) < 4
-        {
-            return Err(bad(format!(
-                "host.baud is {baud}, and a bit of it has fewer than 4 cycles of core_mhz = {}; lower it",
-                board.core_mhz
-            )));
-        }
         board.family.check_part(&board).map_err(bad)?;
         if let Memory::Sdram(chip) = &board.memory {
             chip.check().map_err(bad)?;
@@ -184,19 +212,64 @@ impl Board {
                 )));
             }
         }
-        if board.family.has_processor() != matches!(board.host, Host::Processor { .. }) {
-            return Err(bad(format!(
-                "host.kind is processor exactly where the part has one, and {} has {}",
-                board.device,
-                if board.family.has_processor() { "one" } else { "none" }
-            )));
-        }
-        let mut ports = family::ports(&board);
-        ports.sort_by(|a, b| a.1.cmp(&b.1));
-        if let Some(pair) = ports.windows(2).find(|pair| pair[0].1 == pair[1].1) {
-            return Err(bad(format!("pin {} is named for both {} and {}", pair[0].1, pair[0].0, pair[1].0)));
+        let mut kinds = Vec::new();
+        for (key, host) in board.all_hosts() {
+            board.check_host(&key, host).map_err(bad)?;
+            if kinds.contains(&host.kind()) {
+                return Err(bad(format!(
+                    "{key}.kind is {}, and so is another host's; give each kind once",
+                    host.kind()
+                )));
+            }
+            kinds.push(host.kind());
         }
         Ok(board)
+    }
+
+    /// The hosts that it may have, each with its key in the file.
+    fn all_hosts(&self) -> impl Iterator<Item = (String, &Host)> {
+        let others = self.hosts.iter().enumerate().map(|(at, host)| (format!("hosts[{at}]"), host));
+        std::iter::once(("host".to_string(), &self.host)).chain(others)
+    }
+
+    /// Says what is wrong with one of its hosts.
+    fn check_host(&self, key: &str, host: &Host) -> Result<(), String> {
+        if let Host::Uart { baud, .. } = host
+            && host.clocks_per_bit(self.core_mhz) < UART_CLOCKS
+        {
+            return Err(format!(
+                "{key}.baud is {baud}, and a bit of it has fewer than {UART_CLOCKS} cycles of core_mhz = {}; lower it",
+                self.core_mhz
+            ));
+        }
+        if self.family.has_processor() != matches!(host, Host::Processor { .. }) {
+            return Err(format!(
+                "{key}.kind is processor exactly where the part has one, and {} has {}",
+                self.device,
+                if self.family.has_processor() { "one" } else { "none" }
+            ));
+        }
+        let mut ports = family::ports(&Board { host: host.clone(), ..self.clone() });
+        ports.sort_by(|a, b| a.1.cmp(&b.1));
+        match ports.windows(2).find(|pair| pair[0].1 == pair[1].1) {
+            Some(pair) => Err(format!("pin {} is named for both {} and {}", pair[0].1, pair[0].0, pair[1].0)),
+            None => Ok(()),
+        }
+    }
+
+    /// The same board with the host of a kind among those that it may have.
+    ///
+    /// # Errors
+    /// [`FlowError::Board`], which names the kinds that there are.
+    pub fn with_host(&self, kind: &str) -> Result<Board, FlowError> {
+        let found = self.all_hosts().find(|(_, host)| host.kind() == kind);
+        let Some((_, host)) = found else {
+            let kinds: Vec<&str> = self.all_hosts().map(|(_, host)| host.kind()).collect();
+            let reason = format!("it has no host of kind {kind}; there are {}", kinds.join(", "));
+            return Err(FlowError::Board { file: format!("{}/{FILE}", self.name), reason });
+        };
+        let others = self.all_hosts().filter(|(_, other)| other.kind() != kind).map(|(_, other)| other.clone());
+        Ok(Board { host: host.clone(), hosts: others.collect(), ..self.clone() })
     }
 
     /// Reads the configuration that the board has unless another is asked for.
@@ -215,14 +288,6 @@ impl Board {
     pub fn clock_mhz(&self, wanted: f64) -> Result<f64, FlowError> {
         let bad = |reason| FlowError::Board { file: format!("{}/{FILE}", self.name), reason };
         self.family.clock(self, wanted).map(|(_, mhz)| mhz).map_err(bad)
-    }
-
-    /// Cycles of a bit on the serial line with the shell at so many MHz; 0 where the link is none.
-    pub fn clocks_per_bit(&self, mhz: f64) -> u32 {
-        match self.host {
-            Host::Uart { baud, .. } => (mhz * 1e6 / f64::from(baud)).round() as u32,
-            Host::Spi { .. } | Host::Processor { .. } => 0,
-        }
     }
 }
 
@@ -261,6 +326,35 @@ mod tests {
             assert!(text.contains(good), "{good}");
             let error = Board::parse("b", "b/board.toml", &text.replace(good, wrong)).unwrap_err().to_string();
             assert!(error.contains("b/board.toml") && error.contains(named), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_board_may_have_several_hosts_of_which_one_is_taken() {
+        let board = Board::load("ulx3s-25f").unwrap();
+        assert_eq!((board.host.kind(), board.with_host("uart").unwrap()), ("uart", board.clone()));
+        let spi = board.with_host("spi").unwrap();
+        assert_eq!(spi.host.kind(), "spi");
+        assert_eq!(spi.host.device(40.0), "spi:PORT@5000000");
+        let ports: Vec<String> = family::ports(&spi).into_iter().map(|(port, _)| port).collect();
+        assert!(ports.contains(&"spi_miso".into()) && !ports.contains(&"uart_rx".into()), "{ports:?}");
+        let error = spi.with_host("processor").unwrap_err().to_string();
+        assert_eq!(error, "ulx3s-25f/board.toml: it has no host of kind processor; there are spi, uart");
+
+        let text = BOARDS.get_file("ulx3s-25f/board.toml").unwrap().contents_utf8().unwrap();
+        for (good, bad, said) in [
+            ("cs = \"B11\"", "cs = \"A10\"", "pin A10 is named for both spi_cs_n and spi_sck"),
+            ("cs = \"B11\"", "cs = \"B2\"", "pin B2 is named for both"),
+            ("kind = \"spi\"\ncs", "kind = \"i2c\"\ncs", "i2c"),
+            (
+                "[[hosts]]",
+                "[[hosts]]\nkind = \"uart\"\nrx = \"A7\"\ntx = \"A8\"\nbaud = 9600\n[[hosts]]",
+                "hosts[0].kind is uart",
+            ),
+        ] {
+            assert!(text.contains(good), "{good}");
+            let error = Board::parse("b", "b/board.toml", &text.replace(good, bad)).unwrap_err().to_string();
+            assert!(error.contains(said), "{said}: {error}");
         }
     }
 

@@ -5,7 +5,7 @@ use super::board::{Host, Memory};
 use super::sdram::{Pins, Sdram};
 use super::{FlowError, Request, zynq};
 use crate::isa::config_package;
-use crate::rtl::{CELLS, PERIPHERAL, SOURCES};
+use crate::rtl::{CELLS, SOURCES};
 use std::fmt::Write as _;
 
 /// The top module.
@@ -24,6 +24,8 @@ pub const ROUTE_REPORT: &str = "route.json";
 pub const CLOCK: &str = "tw_clock.v";
 /// The source of the SDRAM's clock and data pins.
 pub const SDRAM_PINS: &str = "tw_sdram_pins.v";
+/// What synthesis makes of carry chains' first cells, where the family's router wants them otherwise.
+pub const CARRIES: &str = "carries.map";
 /// The script that synthesis runs.
 pub const SCRIPT: &str = "synth.ys";
 
@@ -60,7 +62,9 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
         let text = CELLS.iter().find(|(path, _)| Some(*path) == own.as_deref()).map_or(*text, |(_, text)| text);
         (name.to_string(), text.to_string())
     }));
-    if !board.family.has_processor() {
+    if board.family.has_processor() {
+        files.push((format!("{TOP}.v"), zynq::top(request)));
+    } else {
         files.push(("tw_shell.v".into(), shell.to_string()));
         files.push((CLOCK.into(), clock));
         if let Memory::Sdram(chip) = &board.memory {
@@ -69,6 +73,7 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
         files.push((format!("{TOP}.v"), top(request)));
         files.push((board.family.constraints_file().into(), board.family.constraints(board)));
     }
+    files.extend(board.family.synthesis_file().map(|(name, text)| (name.to_string(), text.to_string())));
     let mut sources = Sources { files, mhz };
     let script = script(request, &sources);
     sources.files.push((SCRIPT.into(), script));
@@ -168,10 +173,11 @@ impl SdramPorts {
 fn script(request: &Request, sources: &Sources) -> String {
     // The clock and the SDRAM's pins are cells of the family, which Yosys's own reader takes as they come.
     let (cells, files): (Vec<&str>, Vec<&str>) = sources.verilog().partition(|name| [CLOCK, SDRAM_PINS].contains(name));
-    let top = if request.board.family.has_processor() { PERIPHERAL } else { TOP };
-    let mut lines: Vec<String> = cells.iter().map(|name| format!("read_verilog {name}")).collect();
-    lines.push(format!("read_slang --extern-modules --top {top} -I . {}", files.join(" ")));
-    lines.extend(request.board.family.synthesis(request.board, top));
+    // Yosys goes on with a net that two drive as if it were undefined.
+    let mut lines = vec!["logger -werror Driver-driver.conflict".to_string()];
+    lines.extend(cells.iter().map(|name| format!("read_verilog {name}")));
+    lines.push(format!("read_slang --extern-modules --top {TOP} -I . {}", files.join(" ")));
+    lines.extend(request.board.family.synthesis(request.board, TOP));
     lines.push("check -assert".into());
     lines.push(format!("write_json {NETLIST}"));
     lines.push(format!("write_verilog -noattr {NETLIST_VERILOG}"));

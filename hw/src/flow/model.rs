@@ -1,10 +1,11 @@
-//! A netlist as plain Verilog for simulation: each cell is replaced by its model.
+//! A netlist as gates for simulation: each cell is replaced by its model, and the models by gates, registers and memories.
 
+use super::board::Board;
 use super::design::{ROUTED_NETLIST, TOP};
 use super::family::Family;
 use super::steps::{Done, Step};
-use super::tools::Tools;
-use super::{FlowError, Progress, design, routed};
+use super::tools::{self, Tools};
+use super::{FlowError, Outcome, Progress, design, routed};
 use std::path::Path;
 
 /// The project's own models, which take the place of Yosys's.
@@ -12,88 +13,127 @@ const ICE40: &str = include_str!("../../cells/ice40.v");
 const ECP5: &str = include_str!("../../cells/ecp5.v");
 const OWN: &str = "own_models.v";
 const SCRIPT: &str = "model.ys";
+/// What the model's file is called.
+pub const MODEL: &str = "model.json";
+/// What is read back of a bitstream, as Verilog.
+pub(super) const READ_BACK: &str = "read_back.v";
 
-/// Which netlist.
+/// What a design has become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// What synthesis wrote.
     Synthesized,
     /// What place and route wrote.
     Routed,
+    /// What the part is loaded with.
+    Bitstream,
 }
 
 impl Stage {
+    /// All, in the flow's order.
+    pub const ALL: [Stage; 3] = [Stage::Synthesized, Stage::Routed, Stage::Bitstream];
+
     /// The name for people.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Synthesized => "synthesized netlist",
             Stage::Routed => "routed netlist",
-        }
-    }
-
-    /// The Verilog's file.
-    pub fn file(self) -> &'static str {
-        match self {
-            Stage::Synthesized => "synthesized_model.v",
-            Stage::Routed => "routed_model.v",
+            Stage::Bitstream => "bitstream",
         }
     }
 }
 
-/// Writes a netlist of `from` with its cells' models; its top module is [`TOP`].
+/// The netlist of a stage with its cells' models, in [`MODEL`]; its top module is [`TOP`]. There is none where the flow did not
+/// come as far.
 ///
 /// # Errors
-/// [`FlowError::Unfit`] for a family without models; [`FlowError::Tool`], also where a cell has no model.
+/// [`FlowError::Unfit`] for what nothing can be simulated of, [`FlowError::MissingTool`]; [`FlowError::Tool`], also where a cell has
+/// no model.
 pub fn model(
-    family: Family,
+    board: &Board,
     stage: Stage,
-    tools: &Tools,
-    from: &Done,
+    outcome: &Outcome,
     cache: &Path,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Done, FlowError> {
-    let own = match family {
+) -> Result<Option<Done>, FlowError> {
+    let from = match stage {
+        Stage::Synthesized => Some(&outcome.synthesized),
+        Stage::Routed => outcome.routed.as_ref(),
+        Stage::Bitstream => outcome.packed.as_ref(),
+    };
+    let Some(from) = from else { return Ok(None) };
+    let unfit = |reason: &str| FlowError::Unfit {
+        board: board.name.clone(),
+        config: stage.name().into(),
+        reason: reason.into(),
+    };
+    let own = match board.family {
         Family::Ice40 => ICE40,
         Family::Ecp5 => ECP5,
         Family::Gowin | Family::Nexus | Family::Xc7 | Family::Xcup => {
-            return Err(FlowError::Unfit {
-                board: family.name().into(),
-                config: stage.name().into(),
-                reason: "there are no models of its cells, so its netlists are not simulated".into(),
-            });
+            return Err(unfit("there are no models of its family's cells"));
         }
     };
-    let netlist = match stage {
-        Stage::Synthesized => design::NETLIST,
-        Stage::Routed => ROUTED_NETLIST,
+    let (name, text) = match stage {
+        Stage::Synthesized => from.input(design::NETLIST)?,
+        Stage::Routed => {
+            let (name, text) = from.input(ROUTED_NETLIST)?;
+            let text = routed::closed(&from.file(&name).display().to_string(), &text)?;
+            (name, text)
+        }
+        Stage::Bitstream => {
+            let tools = tools::find_readers(board.family, &outcome.tools)?
+                .ok_or_else(|| unfit("no open tool makes a netlist of its family's bitstreams"))?;
+            let unpacked = Step::unpack(board, &tools, from)?.run(cache, progress)?;
+            Step::read_back(board, &tools, &unpacked)?.run(cache, progress)?.input(READ_BACK)?
+        }
     };
-    // Models of cells name others of the same family, so all of Yosys's are read first.
-    let models = tools.share.join(family.cell_models());
-    let folder = models.parent().unwrap_or(Path::new("."));
-    let script = [
-        format!("read_json {netlist}"),
-        // What is left of the cells' declarations would stand in the models' way.
-        format!("delete =* {TOP} %d"),
-        format!("read_verilog -overwrite -I{} {}", folder.display(), models.display()),
-        format!("read_verilog -overwrite {OWN}"),
-        format!("hierarchy -check -top {TOP}"),
-        "proc".into(),
-        "flatten -wb".into(),
-        // Names of signals that are others' aliases would make up most of the simulator.
-        "opt_clean -purge".into(),
-        // A cell that is left has no model.
-        "select -assert-none t:* t:$* %d t:$paramod* %u".into(),
-        format!("write_verilog -noattr {}", stage.file()),
-    ];
-    let (name, text) = from.input(netlist)?;
-    let text = match stage {
-        Stage::Synthesized => text,
-        Stage::Routed => routed::closed(&from.file(&name).display().to_string(), &text)?,
-    };
+    let script = script(board.family, &outcome.tools, stage, &name);
     let inputs = vec![
         (name, text),
         (OWN.to_string(), own.as_bytes().to_vec()),
         (SCRIPT.to_string(), (script.join("\n") + "\n").into_bytes()),
     ];
-    Step::script("model", tools, SCRIPT, inputs, vec![stage.file().into()]).run(cache, progress)
+    Step::script("model", &outcome.tools, SCRIPT, inputs, vec![MODEL.into()]).run(cache, progress).map(Some)
+}
+
+/// The Yosys commands that read the models of a family's cells, for the netlist whose module is `top`: Yosys's, and those of `own`
+/// in their place.
+pub fn read_models(family: Family, tools: &Tools, top: &str, own: &Path) -> [String; 4] {
+    // Models of cells name others of the same family, so all of Yosys's are read first; what is not used is not looked at.
+    let models = tools.share.join(family.cell_models());
+    let folder = models.parent().unwrap_or(Path::new("."));
+    [
+        // What is left of the cells' declarations would stand in the models' way.
+        format!("delete =* {top} %d"),
+        "delete t:$scopeinfo".into(),
+        format!("read_verilog -defer -overwrite -I{} {}", folder.display(), models.display()),
+        format!("read_verilog -defer -overwrite -icells {}", own.display()),
+    ]
+}
+
+/// What Yosys does to the netlist in a file.
+fn script(family: Family, tools: &Tools, stage: Stage, file: &str) -> Vec<String> {
+    let mut script = vec![match stage {
+        Stage::Bitstream => format!("read_verilog {file}"),
+        Stage::Synthesized | Stage::Routed => format!("read_json {file}"),
+    }];
+    script.extend(read_models(family, tools, TOP, Path::new(OWN)));
+    script.extend([
+        format!("hierarchy -check -top {TOP}"),
+        "proc".into(),
+        "flatten -wb -noscopeinfo".into(),
+        // A cell that is left has no model.
+        "select -assert-none t:* t:$* %d t:$paramod* %u".into(),
+        "memory_collect".into(),
+        "opt_expr".into(),
+        "opt_clean".into(),
+        "alumacc".into(),
+        "maccmap -unmap".into(),
+        "techmap t:$* t:$lut %d t:$mem_v2 %d".into(),
+        "opt_expr".into(),
+        "opt_clean -purge".into(),
+        format!("write_json {MODEL}"),
+    ]);
+    script
 }

@@ -108,11 +108,10 @@ impl Netlist {
     pub fn read(path: &Path) -> Result<Netlist, FlowError> {
         let mut design: Design = read_json(path, "a netlist of Yosys")?;
         // One module is the design, the others are the family's cells.
-        let tops = [design::TOP, crate::rtl::PERIPHERAL];
-        let module = tops.iter().find_map(|top| design.modules.remove(*top)).ok_or_else(|| FlowError::Output {
+        let module = design.modules.remove(design::TOP).ok_or_else(|| FlowError::Output {
             file: path.display().to_string(),
             what: "a netlist of Yosys",
-            reason: format!("it has no module {}", tops.join(" or ")),
+            reason: format!("it has no module {}", design::TOP),
         })?;
         Ok(Netlist::of(module))
     }
@@ -230,21 +229,12 @@ impl Netlist {
     }
 }
 
-/// The signal of the sources after which a cell or net of a netlist is named: Yosys appends the cells on the way to it.
+/// The signal of the sources after which a cell or net of a netlist is named: Yosys appends the cells on the way to it, whose kinds are
+/// in capitals, as no name of the sources is.
 pub(super) fn signal(name: &str) -> &str {
-    const CELLS: &[&str] = &[
-        "_SB_",
-        "_TRELLIS_",
-        "_LUT4_",
-        "_CCU2C_",
-        "_PFUMX_",
-        "_L6MUX21_",
-        "_DP16KD_",
-        "_PDPW16KD_",
-        "_MULT18X18D_",
-        "$",
-    ];
-    let end = CELLS.iter().filter_map(|cell| name.find(cell)).min().unwrap_or(name.len());
+    let bytes = name.as_bytes();
+    let is_kind = |at: usize| bytes[at] == b'_' && bytes.get(at + 1).is_some_and(u8::is_ascii_uppercase);
+    let end = (0..bytes.len()).find(|at| bytes[*at] == b'$' || is_kind(*at)).unwrap_or(bytes.len());
     &name[..end]
 }
 
@@ -296,6 +286,8 @@ mod tests {
             "u_shell.u_core.u_load.u_rows.left_q"
         );
         assert_eq!(signal("u_core.u_gemm.sum_q_TRELLIS_FF_Q_1"), "u_core.u_gemm.sum_q");
+        assert_eq!(signal("u_core.u_regs.traps_q_DFF_Q_D_LUT3_F_I1_MUX2_LUT8_O"), "u_core.u_regs.traps_q");
+        assert_eq!(signal("u_core.u_wgt.raddr_i_FD1P3IX_Q_D_CCU2_S0"), "u_core.u_wgt.raddr_i");
         assert_eq!(signal("$abc$1234$auto$blifparse.cc:1"), "");
         assert_eq!(signal("clk"), "clk");
     }

@@ -173,19 +173,25 @@ impl Bitstream {
     }
 }
 
-/// Programs that ran on the design's sources and on one of its netlists.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// Programs that ran on the design's sources and on one of its netlists, or on its bitstream read back.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct NetlistCheck {
     /// Which netlist.
     pub netlist: String,
-    /// Programs that ran.
+    /// The layer of a network that ran, where the configuration takes one.
+    pub layer: Option<String>,
+    /// Random programs that ran.
     pub programs: u64,
-    /// The core's cycles in them.
+    /// The core's cycles in all of them.
     pub cycles: u64,
     /// The first program's seed.
     pub seed: u64,
+    /// Seconds that they took on the netlist.
+    pub seconds: f64,
     /// How the netlist differs from the sources, if it does.
     pub difference: Option<String>,
+    /// Why nothing ran, if nothing did.
+    pub unchecked: Option<String>,
 }
 
 /// A flow's result.
@@ -195,6 +201,8 @@ pub struct Report {
     pub board: String,
     /// The part.
     pub device: String,
+    /// How a host reaches it, as `--device` takes it, with the port that only the host knows as PORT.
+    pub link: String,
     /// The configuration.
     pub config: String,
     /// Its hash, hexadecimal.
@@ -252,6 +260,7 @@ impl Report {
         Ok(Report {
             board: board.name.clone(),
             device: board.device.clone(),
+            link: board.host.device(clock_mhz),
             config: config.name.clone(),
             config_hash: format!("{:016x}", config.hash()),
             tools: programs.into_iter().flatten().map(|tool| (tool.name.to_string(), tool.version.clone())).collect(),
@@ -263,7 +272,8 @@ impl Report {
                 .collect(),
             estimate,
             resources: routed.map_or(Vec::new(), |routed| {
-                let used = routed.utilization.iter().filter(|(_, usage)| usage.used > 0);
+                // Kinds that the part has none of are the router's own helpers.
+                let used = routed.utilization.iter().filter(|(_, usage)| usage.used > 0 && usage.available > 0);
                 used.map(|(name, usage)| Resource { name: name.clone(), used: usage.used, available: usage.available })
                     .collect()
             }),
@@ -309,7 +319,7 @@ impl Report {
         }
         let Cells { luts, registers, brams, dsps } = self.cells;
         let _ = writeln!(s, "{:<44} {luts:>7} {registers:>9} {brams:>9} {dsps:>5}", "all");
-        let _ = writeln!(s, "\nclock {:.2} MHz, {:.2} GOPS", self.clock_mhz, self.gops);
+        let _ = writeln!(s, "\nclock {:.2} MHz, {:.2} GOPS; --device {}", self.clock_mhz, self.gops, self.link);
         let path = match (self.fmax_mhz, self.estimate.fmax_mhz) {
             (Some(fmax), estimate) => {
                 let _ = write!(s, "fastest clock {fmax:.2} MHz (seed {}", self.seed);
@@ -332,10 +342,16 @@ impl Report {
             let _ = writeln!(s, "\n{}: {} bytes", bitstream.file, bitstream.bytes);
         }
         for check in &self.checks {
-            let NetlistCheck { netlist, programs, cycles, seed, .. } = check;
-            let _ = match &check.difference {
-                None => writeln!(s, "{netlist}: {programs} programs from seed {seed} as the sources, {cycles} cycles"),
-                Some(difference) => {
+            let NetlistCheck { netlist, layer, programs, cycles, seed, .. } = check;
+            let layer = layer.as_ref().map_or(String::new(), |layer| format!("{layer} and "));
+            let _ = match (&check.unchecked, &check.difference) {
+                (Some(why), _) => writeln!(s, "{netlist}: not checked: {why}"),
+                (None, None) => writeln!(
+                    s,
+                    "{netlist}: {layer}{programs} programs from seed {seed} as the sources, {cycles} cycles in {:.0} s",
+                    check.seconds
+                ),
+                (None, Some(difference)) => {
                     writeln!(s, "{netlist}: DIFFERS from the sources after {programs} programs: {difference}")
                 }
             };

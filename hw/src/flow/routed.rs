@@ -1,8 +1,10 @@
 //! The router's netlist, made fit for simulation: inputs that it ties inside the part have their constants again.
 //!
 //! nextpnr leaves such an input open. What it is tied to stands in the cell's parameter `<input>MUX` (`0`, `1`, or `INV` for the
-//! inverse of an open wire), or follows from the family: an open wire into ECP5's block RAM or look-up table is high, and what else
-//! is open is off.
+//! inverse of an open wire), or follows from the family: an open wire into ECP5's block RAM or look-up table is high, so are iCE40's
+//! enables of registers and of block RAM's clocks, and what else is open is off.
+//!
+//! A global buffer of an iCE40 that its loop drives past all wires has an open input too; it is joined again.
 
 use super::FlowError;
 use super::design::TOP;
@@ -10,6 +12,12 @@ use serde_json::{Map, Value};
 
 /// Cells whose open inputs are high.
 const HIGH: &[&str] = &["DP16KD", "TRELLIS_COMB"];
+
+/// Inputs of iCE40's cells that are high where they are open.
+const ENABLES: &[&str] = &["CEN", "RCLKE", "WCLKE", "CLOCK_ENABLE"];
+/// Cells of iCE40's clock: the loop with its outputs to global buffers, and the buffer with its input.
+const LOOP: (&str, [&str; 2]) = ("ICESTORM_PLL", ["PLLOUT_A_GLOBAL", "PLLOUT_B_GLOBAL"]);
+const BUFFER: (&str, &str) = ("SB_GB", "USER_SIGNAL_TO_GLOBAL_BUFFER");
 
 /// An input that ECP5's multiplexer of two others has and that of two look-up tables has not, and the parameter that says so.
 const UPPER_MUX_INPUT: &str = "FXA";
@@ -29,9 +37,30 @@ pub(super) fn closed(file: &str, netlist: &[u8]) -> Result<Vec<u8>, FlowError> {
         return Err(bad("has not one module".into()));
     };
     let cells = top.get_mut("cells").and_then(Value::as_object_mut).ok_or_else(|| bad("has no cells".into()))?;
+    join_clocks(cells).map_err(bad)?;
     cells.values_mut().for_each(close);
     modules.insert(TOP.into(), top);
     serde_json::to_vec(&netlist).map_err(|error| bad(error.to_string()))
+}
+
+/// Joins global buffers without a signal to the loop that drives them: the router names such a buffer after the loop's output.
+fn join_clocks(cells: &mut Map<String, Value>) -> Result<(), String> {
+    let is_open = |cell: &Value, port: &str| cell["connections"][port].as_array().is_some_and(Vec::is_empty);
+    let nets = cells.values().filter_map(|cell| cell["connections"].as_object()).flat_map(Map::values);
+    let mut next = nets.filter_map(Value::as_array).flatten().filter_map(Value::as_u64).max().unwrap_or(0);
+    let buffers = cells.iter().filter(|(_, cell)| cell["type"] == BUFFER.0 && is_open(cell, BUFFER.1));
+    let buffers: Vec<String> = buffers.map(|(name, _)| name.clone()).collect();
+    for buffer in buffers {
+        let output = if buffer.ends_with("_pllout_b") { LOOP.1[1] } else { LOOP.1[0] };
+        let loops = cells.iter().filter(|(_, cell)| cell["type"] == LOOP.0 && is_open(cell, output));
+        let [name] = &loops.map(|(name, _)| name.clone()).collect::<Vec<_>>()[..] else {
+            return Err(format!("nothing drives its global buffer {buffer}"));
+        };
+        next += 1;
+        cells[name]["connections"][output] = Value::Array(vec![next.into()]);
+        cells[&buffer]["connections"][BUFFER.1] = Value::Array(vec![next.into()]);
+    }
+    Ok(())
 }
 
 /// Ties a cell's open inputs; a parameter that says to what is done with then.
@@ -60,7 +89,7 @@ fn close(cell: &mut Value) {
                 bit
             }
             Some("INV") => "1",
-            _ if high => "1",
+            _ if high || ENABLES.contains(&port.as_str()) => "1",
             _ => "0",
         };
         *bits = Value::Array(vec![bit.into()]);
@@ -94,6 +123,29 @@ mod tests {
         let parameters = |cell: &str| closed["modules"][TOP]["cells"][cell]["parameters"].clone();
         assert_eq!(parameters("ram"), serde_json::json!({"WEBMUX": "INV", "WEAMUX": "WEA"}));
         assert_eq!(parameters("mux"), serde_json::json!({"IS_Z1": "1"}));
+    }
+
+    /// A logic cell, and a loop that drives a global buffer past all wires.
+    const ICE40: &str = r#"{"creator": "x", "modules": {"top": {"ports": {}, "cells": {
+        "lc": {"type": "ICESTORM_LC", "parameters": {}, "port_directions": {"I0": "input", "CEN": "input", "SR": "input", "O": "output"},
+            "connections": {"I0": [], "CEN": [], "SR": [9], "O": []}},
+        "$gbuf_pll_pllout_a": {"type": "SB_GB", "parameters": {},
+            "port_directions": {"USER_SIGNAL_TO_GLOBAL_BUFFER": "input", "GLOBAL_BUFFER_OUTPUT": "output"},
+            "connections": {"USER_SIGNAL_TO_GLOBAL_BUFFER": [], "GLOBAL_BUFFER_OUTPUT": [12]}},
+        "pll": {"type": "ICESTORM_PLL", "parameters": {}, "port_directions": {"PLLOUT_A_GLOBAL": "output", "SDI": "input"},
+            "connections": {"PLLOUT_A_GLOBAL": [], "SDI": []}}
+    }}}}"#;
+
+    #[test]
+    fn enables_are_high_and_the_loop_drives_its_buffer() {
+        let netlist: Value = serde_json::from_slice(&closed("n.json", ICE40.as_bytes()).unwrap()).unwrap();
+        let connections = |cell: &str| netlist["modules"][TOP]["cells"][cell]["connections"].clone();
+        assert_eq!(connections("lc"), serde_json::json!({"I0": ["0"], "CEN": ["1"], "SR": [9], "O": []}));
+        assert_eq!(connections("pll"), serde_json::json!({"PLLOUT_A_GLOBAL": [13], "SDI": ["0"]}));
+        let buffer = serde_json::json!({"USER_SIGNAL_TO_GLOBAL_BUFFER": [13], "GLOBAL_BUFFER_OUTPUT": [12]});
+        assert_eq!(connections("$gbuf_pll_pllout_a"), buffer);
+        let error = closed("n.json", ICE40.replace("ICESTORM_PLL", "OTHER").as_bytes()).unwrap_err().to_string();
+        assert!(error.ends_with("nothing drives its global buffer $gbuf_pll_pllout_a"), "{error}");
     }
 
     #[test]

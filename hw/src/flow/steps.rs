@@ -4,16 +4,18 @@
 //! the program's version included. So a step that was killed leaves nothing that is taken for a result, a flow goes on where it
 //! ended, and two flows at once do not meet.
 
+use super::board::Board;
 use super::design::{self, Sources};
-use super::tools::{Tool, Tools};
+use super::model::READ_BACK;
+use super::tools::{Readers, Tool, Tools};
 use super::{FlowError, Request};
+use crate::cache;
 use sha2::{Digest, Sha256};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-const BUILD_PREFIX: &str = "build-";
 /// What Yosys says of its work; what its readers print goes to the step's own log.
 const YOSYS_LOG: &str = "yosys.log";
 
@@ -28,6 +30,15 @@ pub enum Progress<'a> {
     Line(&'a str),
     /// It is done after so long.
     Done(&'static str, Duration),
+    /// Of the programs of a netlist's check so many have run.
+    Running {
+        /// The netlist.
+        what: &'static str,
+        /// Programs that have run.
+        done: usize,
+        /// All.
+        of: usize,
+    },
     /// The fastest clock that is expected of the routed design, and the one that is wanted, MHz.
     Estimated {
         /// The wanted clock.
@@ -70,6 +81,11 @@ impl Done {
             write(&dir.join(name), &bytes)?;
         }
         Ok(())
+    }
+
+    /// Takes it out of the cache, as it is no result, though its program ended well.
+    pub(super) fn forget(&self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
     }
 
     pub(super) fn input(&self, name: &str) -> Result<(String, Vec<u8>), FlowError> {
@@ -121,7 +137,7 @@ impl<'a> Step<'a> {
         let tool = tools.router.as_ref().ok_or_else(|| FlowError::MissingTool {
             tool: "nextpnr".into(),
             reason: format!("routes no part of {}", family.name()),
-            remedy: "use the vendor's tool".into(),
+            remedy: family.install().into(),
         })?;
         let mut arguments = family.route_options(request.board);
         arguments.extend([
@@ -156,7 +172,7 @@ impl<'a> Step<'a> {
         let tool = tools.packer.as_ref().ok_or_else(|| FlowError::MissingTool {
             tool: family.packer().into(),
             reason: "was not found".into(),
-            remedy: "run `make setup` in the repository".into(),
+            remedy: family.install().into(),
         })?;
         Ok(Step {
             name: "bitstream",
@@ -164,6 +180,31 @@ impl<'a> Step<'a> {
             arguments: family.pack_options(request.board),
             inputs: vec![routed.input(family.routed_file())?],
             outputs: vec![family.bitstream_file().into()],
+        })
+    }
+
+    /// A bitstream to what was packed.
+    pub(super) fn unpack(board: &Board, tools: &'a Readers, packed: &Done) -> Result<Step<'a>, FlowError> {
+        let (from, to) = (board.family.bitstream_file(), board.family.routed_file());
+        Ok(Step {
+            name: "unpacking",
+            tool: &tools.unpacker,
+            arguments: vec![from.into(), to.into()],
+            inputs: vec![packed.input(from)?],
+            outputs: vec![to.into()],
+        })
+    }
+
+    /// What was packed to Verilog.
+    pub(super) fn read_back(board: &Board, tools: &'a Readers, unpacked: &Done) -> Result<Step<'a>, FlowError> {
+        let (from, pins) = (board.family.routed_file(), board.family.constraints_file());
+        let options = [READ_BACK, "-s", "-c", "-n", design::TOP, "-d", &board.package, "-p", pins, from];
+        Ok(Step {
+            name: "reading back",
+            tool: &tools.reader,
+            arguments: options.map(String::from).to_vec(),
+            inputs: vec![unpacked.input(from)?, (pins.into(), board.family.constraints(board).into_bytes())],
+            outputs: vec![READ_BACK.into()],
         })
     }
 
@@ -191,8 +232,8 @@ impl<'a> Step<'a> {
     ///
     /// # Errors
     /// [`FlowError::Tool`], [`FlowError::Io`].
-    pub(super) fn run(&self, cache: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Done, FlowError> {
-        let home = cache.join(format!("synth-{}", self.key()));
+    pub(super) fn run(&self, dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Done, FlowError> {
+        let home = dir.join(format!("synth-{}", self.key()));
         let log = self.log();
         let files: Vec<String> = self.outputs.iter().cloned().chain([log.clone()]).collect();
         let done = Done { folder: home.clone(), files };
@@ -202,11 +243,12 @@ impl<'a> Step<'a> {
         }
         progress(Progress::Started(self.name));
         let begun = Instant::now();
-        std::fs::create_dir_all(cache).map_err(|error| FlowError::io(cache, &error))?;
+        std::fs::create_dir_all(dir).map_err(|error| FlowError::io(dir, &error))?;
+        cache::remove_left_builds(dir);
         let work = tempfile::Builder::new()
-            .prefix(BUILD_PREFIX)
-            .tempdir_in(cache)
-            .map_err(|error| FlowError::io(cache, &error))?;
+            .prefix(cache::BUILD_PREFIX)
+            .tempdir_in(dir)
+            .map_err(|error| FlowError::io(dir, &error))?;
         for (name, bytes) in &self.inputs {
             write(&work.path().join(name), bytes)?;
         }

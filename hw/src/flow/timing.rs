@@ -286,6 +286,30 @@ mod tests {
         })
     }
 
+    /// The mapping to tables knows the block RAM and the multiplier by the times that the estimate has.
+    #[test]
+    fn the_mapping_and_the_estimate_have_the_same_times() {
+        let (_, text) = Family::Ecp5.synthesis_file().expect("there is a file");
+        let times = |module: &str| -> Vec<u64> {
+            let begin = text.find(&format!("module {module} (")).expect("the module is there");
+            let module = &text[begin..begin + text[begin..].find("endmodule").expect("it ends")];
+            let number = |line: &str| {
+                let digits = line.trim_end_matches([';', ')']).rsplit([' ', ',']).next()?;
+                digits.parse().ok()
+            };
+            let mut times: Vec<u64> = module.lines().filter(|line| line.ends_with(';')).filter_map(number).collect();
+            times.retain(|time| *time != 0);
+            times.sort_unstable();
+            times.dedup();
+            times
+        };
+        let ps = |ns: f64| (ns * 1000.0).round() as u64;
+        let cell = |kind: &str| ECP5.cells.iter().find(|cell| cell.kind == kind).expect("the cell has times");
+        let ram = cell("DP16KD");
+        assert_eq!(times("DP16KD"), [ps(ram.setup[0].1), ps(ram.launch[0].1)]);
+        assert_eq!(times("MULT18X18D"), [ps(cell("MULT18X18D").through[0].2)]);
+    }
+
     /// Register, two tables, register: the second table is beside its register.
     #[test]
     fn a_path_is_its_cells_and_wires() {

@@ -70,9 +70,10 @@ fn first_line(output: &std::process::Output) -> String {
     text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim().to_string()
 }
 
-/// Whether a text's first number is at least the other's: `0.70` is above `0.9`.
+/// Whether a text's version is at least the other's, `0.70` above `0.9`: the first number, behind the word where that stands.
 fn at_least(text: &str, least: &str) -> bool {
     let numbers = |text: &str| -> Vec<u32> {
+        let text = text.split_once("Version ").map_or(text, |(_, version)| version);
         let from = text.find(|c: char| c.is_ascii_digit()).unwrap_or(text.len());
         let text = &text[from..];
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -87,9 +88,9 @@ fn at_least(text: &str, least: &str) -> bool {
 /// [`FlowError::MissingTool`], which names what to install.
 pub fn find(family: Family) -> Result<Tools, FlowError> {
     let (yosys, share) = find_yosys()?;
-    let router = family.router().map(|name| find_program(name, "--version")).transpose()?;
+    let router = family.router().map(|name| find_router(name, family)).transpose()?;
     // Packers know no version of their own, and some end their help with an error; the router's, which they come with, stands for it.
-    let packer = router.as_ref().map(|router| find_packer(family.packer(), &router.version)).transpose()?;
+    let packer = router.as_ref().map(|router| find_called(family.packer(), family, &router.version)).transpose()?;
     Ok(Tools { yosys, router, packer, share })
 }
 
@@ -131,19 +132,50 @@ fn commands(name: &str) -> impl Iterator<Item = Vec<String>> {
     names.clone().into_iter().take(1).chain(inside).chain(names.into_iter().skip(1)).map(|program| vec![program])
 }
 
-fn missing(name: &str) -> FlowError {
-    FlowError::MissingTool {
-        tool: name.into(),
-        reason: "was not found".into(),
-        remedy: format!("run `make setup` in the repository, or install {name} or the Python package yowasp-{name}"),
-    }
+fn missing(name: &str, reason: &str, family: Family) -> FlowError {
+    FlowError::MissingTool { tool: name.into(), reason: reason.into(), remedy: family.install().into() }
 }
 
-/// Finds a program that tells its version.
-fn find_program(name: &'static str, argument: &str) -> Result<Tool, FlowError> {
-    let found = commands(name).find_map(|command| ask(&command, &[argument]).map(|version| (command, version)));
-    let (command, version) = found.ok_or_else(|| missing(name))?;
+/// Finds a router that is new enough for Yosys's netlists.
+fn find_router(name: &'static str, family: Family) -> Result<Tool, FlowError> {
+    let least = version_of("NEXTPNR_LEAST");
+    let asked = commands(name).filter_map(|command| ask(&command, &["--version"]).map(|version| (command, version)));
+    let found = asked.into_iter().find(|(_, version)| at_least(version, least));
+    let (command, version) = found.ok_or_else(|| missing(name, &format!("{least} or newer was not found"), family))?;
     Ok(Tool { name, command, version })
+}
+
+/// The programs that make Verilog of a bitstream.
+pub(super) struct Readers {
+    /// Undoes what the packer did.
+    pub(super) unpacker: Tool,
+    /// Writes Verilog of that into the file that its first argument names.
+    pub(super) reader: Tool,
+}
+
+/// Finds the programs that read a family's bitstreams back, where there are such.
+///
+/// # Errors
+/// [`FlowError::MissingTool`].
+pub(super) fn find_readers(family: Family, tools: &Tools) -> Result<Option<Readers>, FlowError> {
+    if family != Family::Ice40 {
+        return Ok(None);
+    }
+    let version = tools.router.as_ref().map_or("", |router| &router.version);
+    let unpacker = find_called("iceunpack", family, version)?;
+    let name = "icebox_vlog";
+    let asked = Command::new(name).arg("-h").output();
+    if !asked.is_ok_and(|output| output.status.success()) {
+        return Err(FlowError::MissingTool {
+            tool: name.into(),
+            reason: "was not found".into(),
+            remedy: "run `make setup` in the repository, or install it (apt-get install fpga-icestorm)".into(),
+        });
+    }
+    // It writes to its standard output, where a log belongs.
+    let shell = ["sh", "-c", "out=$1; shift; exec \"$0\" \"$@\" >\"$out\"", name];
+    let reader = Tool { name, command: shell.map(String::from).to_vec(), version: String::new() };
+    Ok(Some(Readers { unpacker, reader }))
 }
 
 /// Finds the program that brings bitstreams onto boards.
@@ -162,9 +194,9 @@ pub(super) fn find_loader() -> Result<Tool, FlowError> {
 }
 
 /// Finds a program that can be called at all.
-fn find_packer(name: &'static str, version: &str) -> Result<Tool, FlowError> {
+fn find_called(name: &'static str, family: Family, version: &str) -> Result<Tool, FlowError> {
     let called = |command: &Vec<String>| Command::new(&command[0]).arg("--help").output().is_ok();
-    let command = commands(name).find(called).ok_or_else(|| missing(name))?;
+    let command = commands(name).find(called).ok_or_else(|| missing(name, "was not found", family))?;
     Ok(Tool { name, command, version: version.into() })
 }
 
@@ -178,5 +210,9 @@ mod tests {
         assert!(at_least("Yosys 0.70+12", "0.9"));
         assert!(!at_least("Yosys 0.23 (git sha1 7ce5011c24b)", "0.70"));
         assert!(!at_least("", "0.70"));
+        let nextpnr =
+            |version: &str| format!("\"nextpnr-ice40\" -- Next Generation Place and Route (Version {version})");
+        assert!(at_least(&nextpnr("0.11.1-post826"), "0.8"));
+        assert!(!at_least(&nextpnr("0.4-1+b1"), "0.8"));
     }
 }

@@ -287,15 +287,8 @@ fn manual() -> String {
         }
         let _ = writeln!(s, " of {INSN_BITS} |");
     }
-    s.push_str("\n## Host registers\n\n| address | name | access | meaning |\n|---|---|---|---|\n");
-    for r in REGS {
-        let access = match r.access {
-            Access::Read => "read",
-            Access::ReadWrite => "read, write",
-            Access::Write => "write",
-        };
-        let _ = writeln!(s, "| 0x{:03x} | `{}` | {access} | {} |", r.addr, r.name, r.doc);
-    }
+    s.push_str("\n## Host registers\n\n");
+    s.push_str(&registers_table());
     s.push_str("\n## Traps\n\n| code | cause |\n|---|---|\n");
     for c in TrapCause::ALL {
         let _ = writeln!(s, "| {} | {} |", *c as u8, c.text());
@@ -303,6 +296,20 @@ fn manual() -> String {
     s.push_str("\n## States of a unit\n\n| code | state |\n|---|---|\n");
     for st in UnitState::ALL {
         let _ = writeln!(s, "| {} | {} |", *st as u8, st.doc());
+    }
+    s
+}
+
+/// The host registers as a table in Markdown.
+pub fn registers_table() -> String {
+    let mut s = String::from("| address | name | access | meaning |\n|---|---|---|---|\n");
+    for r in REGS {
+        let access = match r.access {
+            Access::Read => "read",
+            Access::ReadWrite => "read, write",
+            Access::Write => "write",
+        };
+        let _ = writeln!(s, "| 0x{:03x} | `{}` | {access} | {} |", r.addr, r.name, r.doc);
     }
     s
 }

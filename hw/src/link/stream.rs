@@ -1,4 +1,4 @@
-//! What a link's bytes go over: a serial port, or a simulated board's pins.
+//! What a link's bytes go over: a serial port, SPI, or a simulated board's pins.
 
 use std::io;
 use std::sync::LazyLock;
@@ -29,9 +29,14 @@ pub trait ByteStream: Send {
 
     /// Time since some moment, on the clock that timeouts are measured by: a simulated board's is that of its cycles.
     fn now(&self) -> Duration {
-        static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
-        BEGUN.elapsed()
+        since_start()
     }
+}
+
+/// Time since this was first asked.
+pub(super) fn since_start() -> Duration {
+    static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    BEGUN.elapsed()
 }
 
 impl<S: ByteStream + ?Sized> ByteStream for Box<S> {
