@@ -62,3 +62,28 @@ pub fn check_memory(device: &mut dyn Device) -> Result<MemoryCheck, DeviceError>
     let wrong = copy.iter().zip(&pattern).filter(|(a, b)| a != b).count() as u32;
     Ok(MemoryCheck { bytes, wrong, cycles: report.cycles, seconds })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tilewright_driver::peripheral::{Interrupts, PeripheralDevice, PeripheralOptions};
+    use tilewright_hw::HwConfig;
+    use tilewright_sim::axi::{Axi, AxiOptions};
+
+    #[test]
+    fn memory_beside_a_processor_is_checked_as_that_of_a_board() {
+        if !tilewright_testing::has_program("verilator") {
+            return;
+        }
+        let text = include_str!("../driver/tests/peripheral/wide.toml");
+        let config = HwConfig::parse("wide", text).expect("is a configuration");
+        let options = AxiOptions { buffer_addr: 0x1_3000, buffer_bytes: 0x1_0000, ..AxiOptions::default() };
+        let axi = Axi::new(&config, &options, &|_| {}).expect("the design builds");
+        let times = PeripheralOptions { poll: Duration::from_millis(1), ..PeripheralOptions::default() };
+        let mut device = PeripheralDevice::open(axi, config, times).expect("the core answers");
+        let check = check_memory(&mut device).expect("a report");
+        assert!(check.wrong == 0 && check.bytes > 0 && check.cycles > Some(0), "{check:?}");
+        assert_eq!(device.interrupts(), Interrupts { came: 1, missed: 0 });
+    }
+}

@@ -1,11 +1,14 @@
 //! Devices by the names that `--device` takes.
 
+mod port;
+
 use std::path::Path;
 
-use tilewright_driver::link::{DEFAULT_BAUD, LinkDevice, LinkError, LinkOptions, SerialPort};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, DeviceError};
 use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions, rtl};
+
+pub use port::{Board, Port};
 
 /// Where the offloaded part of a model runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,37 +21,8 @@ pub enum DeviceKind {
     Rtl,
     /// None: everything runs on this machine's processor.
     Cpu,
-    /// A board behind a serial port. Ports live as long as the program, so that a kind can be copied.
-    Serial(&'static Port),
-}
-
-/// A serial port.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Port {
-    /// Its device file.
-    pub path: String,
-    /// Bits a second.
-    pub baud: u32,
-}
-
-impl Port {
-    /// Reads `PATH` or `PATH@BAUD`.
-    fn parse(text: &str) -> Option<Port> {
-        let (path, baud) = match text.rsplit_once('@') {
-            Some((path, baud)) => (path, baud.parse().ok().filter(|baud| *baud > 0)?),
-            None => (text, DEFAULT_BAUD),
-        };
-        (!path.is_empty()).then(|| Port { path: path.into(), baud })
-    }
-}
-
-impl std::fmt::Display for Port {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.baud {
-            DEFAULT_BAUD => f.write_str(&self.path),
-            baud => write!(f, "{}@{baud}", self.path),
-        }
-    }
+    /// A board behind a port. Ports live as long as the program, so that a kind can be copied.
+    Board(&'static Port),
 }
 
 /// A name that is no device, with what to do.
@@ -62,14 +36,15 @@ pub enum DeviceNameError {
     },
     /// A port without a path, or with something else than a number as its speed.
     #[error(
-        "{name} names no port; give serial:PATH, or serial:PATH@BAUD with the bits a second of the board's bitstream"
+        "{name} names no port; give serial:PATH or serial:PATH@BAUD (bits a second, those of the board's bitstream), spi:PATH or \
+         spi:PATH@HZ, or uio, uio:NAME or uio:NAME@BUFFER"
     )]
     Port {
         /// The name.
         name: String,
     },
     /// No device at all.
-    #[error("no device is named {name}; use fsim, csim, rtl, cpu or serial:PATH")]
+    #[error("no device is named {name}; use fsim, csim, rtl, cpu, serial:PATH, spi:PATH or uio")]
     Unknown {
         /// The name.
         name: String,
@@ -87,9 +62,9 @@ impl std::str::FromStr for DeviceKind {
             "cpu" => Ok(DeviceKind::Cpu),
             "cuda" => Err(DeviceNameError::NotYet { name: name.to_string() }),
             _ if name.starts_with("remote:") => Err(DeviceNameError::NotYet { name: name.to_string() }),
-            _ if let Some(port) = name.strip_prefix("serial:") => {
-                let port = Port::parse(port).ok_or_else(|| DeviceNameError::Port { name: name.to_string() })?;
-                Ok(DeviceKind::Serial(Box::leak(Box::new(port))))
+            _ if let Some(port) = Port::parse(name) => {
+                let port = port.ok_or_else(|| DeviceNameError::Port { name: name.to_string() })?;
+                Ok(DeviceKind::Board(Box::leak(Box::new(port))))
             }
             _ => Err(DeviceNameError::Unknown { name: name.to_string() }),
         }
@@ -103,7 +78,7 @@ impl std::fmt::Display for DeviceKind {
             DeviceKind::Csim => "csim",
             DeviceKind::Rtl => "rtl",
             DeviceKind::Cpu => "cpu",
-            DeviceKind::Serial(port) => return write!(f, "serial:{port}"),
+            DeviceKind::Board(port) => return write!(f, "{port}"),
         })
     }
 }
@@ -143,7 +118,7 @@ pub fn open(
     }
     if extras.spans && !timed {
         return match kind {
-            DeviceKind::Serial(_) => unsupported("trace instructions; use --device csim or --device rtl"),
+            DeviceKind::Board(_) => unsupported("trace instructions; use --device csim or --device rtl"),
             _ => unsupported("trace instructions, since it knows no time; use --device csim or --device rtl"),
         };
     }
@@ -163,7 +138,7 @@ pub fn open(
         DeviceKind::Fsim => {
             Ok(Some(Box::new(Fsim::new(config.clone(), config.memory_bytes()).with_cycle_limit(extras.max_cycles))))
         }
-        DeviceKind::Serial(port) => Ok(Some(Box::new(open_port(port, config)?.with_cycle_limit(extras.max_cycles)))),
+        DeviceKind::Board(port) => Ok(Some(Board::open(port, config)?.into_device(extras.max_cycles))),
         DeviceKind::Csim => {
             let options = CsimOptions { strict: extras.strict, spans: extras.spans, ..CsimOptions::default() };
             let csim = Csim::new(config.clone(), config.memory_bytes(), options);
@@ -186,30 +161,6 @@ pub fn tell_build(progress: rtl::Progress, told: &dyn Fn(&str)) {
         rtl::Progress::Training => told("building the simulator of the design: a run that shows what is done often"),
         rtl::Progress::Compiling(done, all) => {
             told(&format!("building the simulator of the design: C++ file {done} of {all}"));
-        }
-    }
-}
-
-/// Opens a board behind a port.
-///
-/// # Errors
-/// The link's, with what to do.
-pub fn open_port(port: &Port, config: &HwConfig) -> Result<LinkDevice<SerialPort>, LinkError> {
-    LinkDevice::open(SerialPort::open(&port.path, port.baud)?, config.clone(), LinkOptions::default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ports_are_read_with_their_speed() {
-        let parsed = |name: &str| name.parse::<DeviceKind>().map(|kind| kind.to_string());
-        assert_eq!(parsed("serial:/dev/ttyUSB1").as_deref(), Ok("serial:/dev/ttyUSB1"));
-        assert_eq!(parsed("serial:/dev/ttyUSB1@115200").as_deref(), Ok("serial:/dev/ttyUSB1@115200"));
-        assert_eq!(parsed("serial:COM3@3000000").as_deref(), Ok("serial:COM3"));
-        for wrong in ["serial:", "serial:@9600", "serial:/dev/ttyUSB1@fast", "serial:/dev/ttyUSB1@0"] {
-            assert_eq!(parsed(wrong), Err(DeviceNameError::Port { name: wrong.into() }), "{wrong}");
         }
     }
 }

@@ -1,23 +1,30 @@
-//! Whether a netlist computes what the sources say: the same programs on both, over the same serial line.
+//! Whether a netlist computes what the sources say: the same programs on both, over the same link.
 //!
-//! The sources and each netlist, its cells replaced by their models, are Verilated as virtual boards. The driver that talks to
-//! real boards runs random programs on each; memory, cycles, retired instructions and counters must be equal. Programs with
-//! planted faults are among them, so that traps are compared too.
+//! The sources are Verilated as a virtual board; the synthesized netlist, the routed one and the bitstream, read back, are simulated
+//! gate by gate, their cells replaced by their models. The driver that talks to real boards runs a layer of a network and
+//! random programs on each; memory, cycles, retired instructions and counters must be equal. Programs with planted faults
+//! are among them, so that traps are compared too.
+
+mod layer;
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tilewright_driver::link::{LinkDevice, LinkError, LinkOptions};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Command, Device, DeviceError, RunReport};
-use tilewright_hw::flow::board::{Board, Memory};
+use tilewright_hw::flow::board::{Board, Host, Memory};
 use tilewright_hw::flow::design::{SHELL, TOP};
-use tilewright_hw::flow::model::{Stage, model};
+use tilewright_hw::flow::model::{MODEL, Stage, model};
 use tilewright_hw::flow::report::NetlistCheck;
 use tilewright_hw::flow::{FlowError, Outcome, steps};
-use tilewright_sim::board::{BoardDesign, VirtualBoard};
-use tilewright_sim::random::{FaultKind, MEMORY_BYTES, Program, plant, series};
+use tilewright_hw::link::ByteStream;
+use tilewright_sim::board::{BoardDesign, Line, VirtualBoard};
+use tilewright_sim::netlist::{Circuit, NetlistBoard, NetlistError};
+use tilewright_sim::random::{FaultKind, MEMORY_BYTES, Program, series_with_faults};
 use tilewright_sim::rtl;
+
+pub use layer::LayerError;
 
 /// Instructions of a program of each unit, about.
 const LENGTH: usize = 12;
@@ -25,6 +32,8 @@ const LENGTH: usize = 12;
 const LEAST_LIMIT: u64 = 100_000;
 /// Of so many programs one has a planted fault.
 const FAULT_EVERY: usize = 16;
+/// The clock's port.
+const CLOCK: &str = "clk";
 
 /// Why a netlist was not checked.
 #[derive(Debug, thiserror::Error)]
@@ -32,9 +41,15 @@ pub enum CheckError {
     /// The netlist cannot be turned into a model.
     #[error(transparent)]
     Flow(#[from] FlowError),
-    /// The simulator cannot be built or fails.
+    /// The model cannot be simulated.
+    #[error(transparent)]
+    Netlist(#[from] NetlistError),
+    /// The sources' simulator cannot be built or fails.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// The network's layer cannot be made.
+    #[error(transparent)]
+    Layer(#[from] LayerError),
     /// A simulated board does not answer.
     #[error("the {board} does not answer: {error}")]
     Link {
@@ -61,10 +76,30 @@ pub struct Request<'a> {
     pub seed: u64,
 }
 
-/// Runs the programs on the sources and on every netlist that there is.
+/// What runs: what is put into memory, and the command.
+struct Job {
+    /// Its name, and what else there is to say where a netlist differs.
+    name: String,
+    text: String,
+    writes: Vec<(u64, Vec<u8>)>,
+    command: Command,
+}
+
+impl Job {
+    fn of_program(at: usize, program: Program) -> Job {
+        let room = MEMORY_BYTES.saturating_sub(program.stream_addr) as usize;
+        let (text, command, stream_addr) = (program.text(), program.command(), program.stream_addr);
+        // A stream may pass the end of memory on purpose.
+        let stream = program.stream[..program.stream.len().min(room)].to_vec();
+        let writes = vec![(0, program.image), (stream_addr, stream)];
+        Job { name: format!("program {}", at + 1), text: format!("\n{text}"), writes, command }
+    }
+}
+
+/// Runs a layer and the programs on the sources and on every netlist that there is.
 ///
 /// # Errors
-/// [`CheckError`]. A difference is no error: it stands in the result.
+/// [`CheckError`]. A difference is no error: it stands in the result, and so does why a netlist cannot be checked.
 pub fn check(
     request: &Request,
     outcome: &Outcome,
@@ -73,70 +108,87 @@ pub fn check(
     building: &dyn Fn(rtl::Progress),
 ) -> Result<Vec<NetlistCheck>, CheckError> {
     let Request { board, config, shell, mhz, .. } = *request;
-    let clocks_per_bit = board.clocks_per_bit(mhz);
-    let sources = BoardDesign::of_shell(config, shell, SHELL, clocks_per_bit);
-    let sources = match &board.memory {
-        Memory::Sdram(chip) => sources.with_sdram((**chip).clone(), mhz),
-        _ => sources,
+    let mut checks: Vec<NetlistCheck> = Vec::new();
+    let mut circuits = Vec::new();
+    let mut unchecked = |stage: Stage, why: String| {
+        let (netlist, seed, unchecked) = (stage.name().into(), request.seed, Some(why));
+        checks.push(NetlistCheck { netlist, seed, unchecked, ..NetlistCheck::default() });
     };
-    let mut expected = open("design's sources", &sources, config, cache, building)?;
-    let runs = programs(request).into_iter().map(|program| Ok((run(&mut expected, &program, None)?, program)));
-    let runs: Vec<(Run, Program)> = runs.collect::<Result<_, CheckError>>()?;
-    let netlists = [(Stage::Synthesized, Some(&outcome.synthesized)), (Stage::Routed, outcome.routed.as_ref())];
-    let mut checks = Vec::new();
-    for (stage, from) in netlists.into_iter().filter_map(|(stage, from)| Some((stage, from?))) {
-        let modelled = model(board.family, stage, &outcome.tools, from, cache, tell)?;
-        let path = modelled.file(stage.file());
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| FlowError::Io { path: path.clone(), reason: error.to_string() })?;
-        let design = BoardDesign {
-            files: vec![(stage.file().to_string(), text)],
-            top: TOP.into(),
-            is_netlist: true,
-            ..BoardDesign { files: Vec::new(), ..sources.clone() }
-        };
-        let mut device = open(stage.name(), &design, config, cache, building)?;
-        let mut check =
-            NetlistCheck { netlist: stage.name().into(), programs: 0, cycles: 0, seed: request.seed, difference: None };
-        for (expected, program) in &runs {
-            check.programs += 1;
+    for stage in Stage::ALL {
+        if let Some(why) = cannot(board) {
+            unchecked(stage, why.into());
+            continue;
+        }
+        match model(board, stage, outcome, cache, tell) {
+            Ok(None) => {}
+            Ok(Some(modelled)) => circuits.push((stage, modelled.file(MODEL))),
+            Err(FlowError::Unfit { reason, .. }) => unchecked(stage, reason),
+            Err(error @ FlowError::MissingTool { .. }) => unchecked(stage, error.to_string()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if circuits.is_empty() {
+        return Ok(checks);
+    }
+    let clocks_per_bit = board.host.clocks_per_bit(mhz);
+    let sources = BoardDesign::of_shell(config, shell, SHELL, Line::Uart { clocks_per_bit });
+    let clock_hz = sources.clock_hz;
+    let sources = VirtualBoard::new(&sources, Some(cache.to_path_buf()), building)?;
+    let mut sources = open("design's sources", sources, config)?;
+    let layer = layer::job(config, cache, request.seed)?;
+    let name = layer.as_ref().map(|job| job.name.clone());
+    let programs = programs(request).into_iter().enumerate().map(|(at, program)| Job::of_program(at, program));
+    let runs = layer.into_iter().chain(programs).map(|job| Ok((run(&mut sources, &job, None)?, job)));
+    let runs: Vec<(Run, Job)> = runs.collect::<Result<_, CheckError>>()?;
+    for (stage, path) in circuits {
+        let text = std::fs::read(&path).map_err(|error| FlowError::Io { path, reason: error.to_string() })?;
+        let netlist = NetlistBoard::new(Circuit::read(&text, TOP, CLOCK)?, clocks_per_bit, clock_hz)?;
+        let begun = Instant::now();
+        let mut device = open(stage.name(), netlist, config)?;
+        let mut check = NetlistCheck { netlist: stage.name().into(), seed: request.seed, ..NetlistCheck::default() };
+        check.layer.clone_from(&name);
+        for (at, (expected, job)) in runs.iter().enumerate() {
+            tell(steps::Progress::Running { what: stage.name(), done: at, of: runs.len() });
+            check.programs += u64::from(Some(&job.name) != name.as_ref());
             check.cycles += expected.report.cycles.unwrap_or(0);
             // A netlist that is wrong may never end.
             let limit = expected.report.cycles.map(|cycles| 2 * cycles + LEAST_LIMIT);
-            let found = match run(&mut device, program, limit) {
+            let found = match run(&mut device, job, limit) {
                 Err(CheckError::Device(error @ DeviceError::CycleLimit { .. })) => {
-                    check.difference = Some(format!("program {}: the netlist does not end: {error}", check.programs));
+                    check.difference = Some(format!("{}: the netlist does not end: {error}", job.name));
                     break;
                 }
                 found => found?,
             };
-            check.difference = difference(expected, &found)
-                .map(|what| format!("program {}: {what}\n{}", check.programs, program.text()));
+            check.difference = difference(expected, &found).map(|what| format!("{}: {what}{}", job.name, job.text));
             if check.difference.is_some() {
                 break;
             }
         }
+        check.seconds = begun.elapsed().as_secs_f64();
         checks.push(check);
     }
     Ok(checks)
 }
 
-/// The programs of a check: series, which fill the memories once, and behind each a program that traps.
-fn programs(request: &Request) -> Vec<Program> {
-    let config = request.config;
-    let mut kinds = FaultKind::ALL.iter().filter(|kind| kind.is_functional()).cycle();
-    let wanted = request.programs as usize;
-    let mut programs = Vec::with_capacity(wanted);
-    while programs.len() < wanted {
-        let seed = request.seed + programs.len() as u64;
-        programs.extend(series(config, seed, LENGTH, (FAULT_EVERY - 1).min(wanted - programs.len())));
-        if programs.len() < wanted {
-            // Not every configuration can have every fault.
-            let planted = kinds.by_ref().take(FaultKind::ALL.len()).find_map(|kind| plant(config, *kind, seed));
-            programs.extend(planted.map(|planted| planted.program));
+/// Why no netlist of a board can be checked, if so.
+fn cannot(board: &Board) -> Option<&'static str> {
+    match (&board.host, &board.memory) {
+        (Host::Processor { .. }, _) => {
+            Some("the core is a processor's peripheral, and programs come over a serial line here")
         }
+        (Host::Spi { .. }, _) => Some("the board's link is SPI, and programs come over a serial line here"),
+        (_, Memory::Sdram(_)) => Some("there are no models of the cells at the pins of its SDRAM"),
+        _ => None,
     }
-    programs
+}
+
+/// The programs of a check: one series, which fills the memories once, and in it programs that trap.
+fn programs(request: &Request) -> Vec<Program> {
+    let mut kinds = FaultKind::ALL.iter().copied().filter(|kind| kind.is_functional()).cycle();
+    let (config, wanted) = (request.config, request.programs as usize);
+    let members = series_with_faults(config, request.seed, LENGTH, wanted, FAULT_EVERY, &mut kinds);
+    members.into_iter().map(|member| member.program).collect()
 }
 
 /// What a program left.
@@ -145,14 +197,7 @@ struct Run {
     memory: Vec<u8>,
 }
 
-fn open(
-    board: &'static str,
-    design: &BoardDesign,
-    config: &HwConfig,
-    cache: &Path,
-    building: &dyn Fn(rtl::Progress),
-) -> Result<LinkDevice<VirtualBoard>, CheckError> {
-    let stream = VirtualBoard::new(design, Some(cache.to_path_buf()), building)?;
+fn open<S: ByteStream>(board: &'static str, stream: S, config: &HwConfig) -> Result<LinkDevice<S>, CheckError> {
     // A simulated board answers at once, and its time is that of its cycles.
     let options = LinkOptions {
         answer: Duration::from_millis(20),
@@ -162,18 +207,14 @@ fn open(
     LinkDevice::open(stream, config.clone(), options).map_err(|error| CheckError::Link { board, error })
 }
 
-fn run(device: &mut LinkDevice<VirtualBoard>, program: &Program, limit: Option<u64>) -> Result<Run, CheckError> {
-    // Memory beside the design is reached at once; over the line it would take most of the time.
-    match device.stream_mut().sdram_mut() {
-        Some(chip) => program.install_into(chip.bytes_mut()),
-        None => program.install(device)?,
+fn run(device: &mut dyn Device, job: &Job, limit: Option<u64>) -> Result<Run, CheckError> {
+    for (addr, bytes) in &job.writes {
+        device.write(*addr, bytes)?;
     }
-    let report = device.run(&Command { cycle_limit: limit, ..program.command() })?;
+    let command = Command { cycle_limit: limit.or(job.command.cycle_limit), ..job.command.clone() };
+    let report = device.run(&command)?;
     let mut memory = vec![0; MEMORY_BYTES as usize];
-    match device.stream_mut().sdram_mut() {
-        Some(chip) => memory.copy_from_slice(&chip.bytes()[..MEMORY_BYTES as usize]),
-        None => device.read(0, &mut memory)?,
-    }
+    device.read(0, &mut memory)?;
     Ok(Run { report, memory })
 }
 

@@ -11,7 +11,7 @@ use tilewright_shell::ShellConfig;
 /// [`FlowError::Unfit`] where there is no such shell.
 pub fn shell(board: &Board, config: &HwConfig, mhz: f64) -> Result<String, FlowError> {
     let host = match board.host {
-        Host::Uart { .. } => tilewright_shell::Host::Uart { clocks_per_bit: board.clocks_per_bit(mhz) },
+        Host::Uart { .. } => tilewright_shell::Host::Uart { clocks_per_bit: board.host.clocks_per_bit(mhz) },
         Host::Spi { .. } => tilewright_shell::Host::Spi,
         Host::Processor { .. } => return Ok(String::new()),
     };

@@ -1,4 +1,5 @@
-//! A board without hardware behind a pseudo-terminal, which hosts open as they open a serial port.
+//! A board without hardware behind a pseudo-terminal, which hosts open as they open a serial port. Where the board's link is SPI, the
+//! terminal's bytes go through an SPI master to the board's pins.
 
 use std::convert::Infallible;
 use std::io;
@@ -11,13 +12,13 @@ use tilewright_hw::flow::FlowError;
 use tilewright_hw::flow::board::{self, Board};
 use tilewright_hw::link::ByteStream;
 use tilewright_shell::{Host, Memory, ShellConfig, ShellError, TOP};
-use tilewright_sim::board::{BoardDesign, VirtualBoard};
+use tilewright_sim::board::{BoardDesign, Line, VirtualBoard};
 use tilewright_sim::rtl::Progress;
 
 use crate::synth;
 
-/// Cycles of a bit where no board says how many: few, because each takes time.
-const CLOCKS_PER_BIT: u32 = 4;
+/// The link where no board says which: with few cycles of a bit, because each takes time.
+const FAST: Line = Line::Uart { clocks_per_bit: 4 };
 /// Time of the board between two looks at what the host has sent.
 const SLICE: Duration = Duration::from_micros(50);
 /// Time of the board without a byte after which it stands still until the next one comes.
@@ -42,8 +43,8 @@ pub enum VirtualBoardError {
     Pty(#[from] io::Error),
 }
 
-/// Builds the shell and core of a configuration, with the board's divisor and memory where there is a board. The link is a serial line
-/// also where the board's is SPI, and a processor's memory is the host's.
+/// Builds the shell and core of a configuration, with the board's link and memory where there is a board. A processor's link is a
+/// serial line, and its memory the host's.
 ///
 /// # Errors
 /// [`VirtualBoardError::Flow`], [`VirtualBoardError::Shell`], [`VirtualBoardError::Device`].
@@ -52,20 +53,33 @@ pub fn build(
     board: Option<&Board>,
     progress: &dyn Fn(Progress),
 ) -> Result<VirtualBoard, VirtualBoardError> {
-    let clocks = board.map(|board| board.clocks_per_bit(board.core_mhz)).filter(|clocks| *clocks > 0);
-    let clocks_per_bit = clocks.unwrap_or(CLOCKS_PER_BIT);
+    let line = board.map_or(FAST, |board| line(board, board.core_mhz));
+    let host = match line {
+        Line::Uart { clocks_per_bit } => Host::Uart { clocks_per_bit },
+        Line::Spi { .. } => Host::Spi,
+    };
     let memory = match board.filter(|board| board.memory != board::Memory::Processor) {
         Some(board) => synth::memory(board, config, board.core_mhz)?,
         None => Memory::Host,
     };
-    let shell = ShellConfig { host: Host::Uart { clocks_per_bit }, memory, leds: 0 };
+    let shell = ShellConfig { host, memory, leds: 0 };
     let verilog = tilewright_shell::generate(config, &shell)?;
-    let design = BoardDesign::of_shell(config, &verilog, TOP, clocks_per_bit);
+    let design = BoardDesign::of_shell(config, &verilog, TOP, line);
     let design = match board.map(|board| (&board.memory, board.core_mhz)) {
         Some((board::Memory::Sdram(chip), mhz)) => design.with_sdram((**chip).clone(), mhz),
         _ => design,
     };
     Ok(VirtualBoard::new(&design, None, progress)?)
+}
+
+/// The other end of a board's link with the shell at so many MHz.
+pub fn line(board: &Board, mhz: f64) -> Line {
+    let clocks_per_bit = board.host.clocks_per_bit(mhz);
+    match board.host {
+        board::Host::Uart { .. } => Line::Uart { clocks_per_bit },
+        board::Host::Spi { .. } => Line::Spi { clocks_per_bit },
+        board::Host::Processor { .. } => FAST,
+    }
 }
 
 /// Serves whoever opens the pseudo-terminal, one after the other, for as long as the program runs.

@@ -1,7 +1,7 @@
 //! Boards behind a link: `tilewright_hw::link`'s frames over a stream of bytes.
 //!
-//! [`LinkDevice`] is a board as a [`tilewright_hw::device::Device`], [`SerialPort`] the stream of a real port. What arrives
-//! is [`frames`]' to understand; [`session`] keeps register accesses and the core's memory apart.
+//! [`LinkDevice`] is a board as a [`tilewright_hw::device::Device`], [`SerialPort`] and [`SpiPort`] the streams of real ports. What
+//! arrives is [`frames`]' to understand; [`session`] keeps register accesses and the core's memory apart.
 
 mod device;
 mod error;
@@ -11,11 +11,13 @@ mod pty;
 mod replay;
 mod serial;
 mod session;
+mod spi;
 #[cfg(test)]
 mod tests;
 
 pub use device::LinkDevice;
-pub use error::{Fault, LinkError};
+pub use error::{Fault, LinkError, PortKind};
 pub use pty::Pty;
 pub use serial::{DEFAULT_BAUD, SerialPort};
 pub use session::{Hello, Identity, LinkOptions};
+pub use spi::{DEFAULT_HZ, SpiPort};

@@ -23,10 +23,10 @@ pub struct Diff {
     /// A model (.onnx, .tflite, zoo:NAME), or an artifact (compiled with --keep-values, to see what lies inside its layers)
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
-    /// One side: fsim, csim, rtl, serial:PATH or cpu
+    /// One side: fsim, csim, rtl, serial:PATH, spi:PATH, uio or cpu
     #[arg(long, default_value = "fsim", value_name = "DEVICE")]
     a: DeviceKind,
-    /// The other: fsim, csim, rtl, serial:PATH or cpu, arrays by the names of values (npz:FILE), or a folder of run --dump-tensors (dir:DIR)
+    /// The other: fsim, csim, rtl, serial:PATH, spi:PATH, uio or cpu, arrays by the names of values (npz:FILE), or a folder of run --dump-tensors (dir:DIR)
     #[arg(long, default_value = "cpu", value_name = "DEVICE|npz:FILE|dir:DIR")]
     b: Right,
     #[command(flatten)]

@@ -15,7 +15,7 @@ use tilewright_hw::flow::tools::version_of as version;
 /// Arguments of `doctor`.
 #[derive(clap::Args)]
 pub struct Doctor {
-    /// Look at this board instead of the tools: serial:PATH, or serial:PATH@BAUD
+    /// Look at this board instead of the tools: serial:PATH or serial:PATH@BAUD, spi:PATH or spi:PATH@HZ, uio or uio:NAME@BUFFER
     #[arg(long, value_name = "DEVICE")]
     device: Option<DeviceKind>,
     #[command(flatten)]
@@ -39,9 +39,13 @@ struct Finding {
 impl Doctor {
     pub fn run(self) -> Result<Verdict> {
         match self.device {
-            Some(DeviceKind::Serial(port)) => return board::run(port, &self.hw.load()?, self.json),
-            Some(other) => bail!("{other} is no board; give --device serial:PATH, or no device to look for the tools"),
-            None if !self.hw.is_default() => bail!("--hw is for a board; give --device serial:PATH too"),
+            Some(DeviceKind::Board(port)) => return board::run(port, &self.hw.load()?, self.json),
+            Some(other) => bail!(
+                "{other} is no board; give --device serial:PATH, spi:PATH or uio, or no device to look for the tools"
+            ),
+            None if !self.hw.is_default() => {
+                bail!("--hw is for a board; give --device serial:PATH, spi:PATH or uio too")
+            }
             None => {}
         }
         let findings = findings();

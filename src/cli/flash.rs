@@ -33,8 +33,8 @@ impl Flash {
             }
         });
         progress::tell("");
-        done?;
-        println!("{} has its bitstream; ask it with `tilewright doctor --device serial:PORT`", board.name);
+        let link = done?;
+        println!("{} has its bitstream; ask it with `tilewright doctor --device {link}`", board.name);
         Ok(Verdict::Fine)
     }
 }

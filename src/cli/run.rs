@@ -34,8 +34,8 @@ pub struct Run {
     file: ModelFile,
     #[command(flatten)]
     hw: Hw,
-    /// Where it runs: fsim (answers), csim (and exact cycles), rtl (the design itself), serial:PATH or serial:PATH@BAUD (a board),
-    /// or cpu (nothing is offloaded)
+    /// Where it runs: fsim (answers), csim (and exact cycles), rtl (the design itself), a board behind serial:PATH[@BAUD] or
+    /// spi:PATH[@HZ], or beside this processor as uio[:NAME[@BUFFER]], or cpu (nothing is offloaded)
     #[arg(long, default_value = "fsim", value_name = "DEVICE")]
     device: DeviceKind,
     #[command(flatten)]
@@ -176,7 +176,7 @@ impl Run {
 
     fn apply_dram(&self, config: &mut HwConfig) -> Result<()> {
         if let Some(text) = &self.dram {
-            let on_board = matches!(self.device, DeviceKind::Serial(_));
+            let on_board = matches!(self.device, DeviceKind::Board(_));
             refuse(&[(on_board, "--dram")], "for simulators; leave it out, as a board's memory is as it is")?;
             dram::apply(text, config).map_err(anyhow::Error::msg).context("--dram")?;
         }
@@ -186,7 +186,7 @@ impl Run {
     /// How memory behaves, for people.
     fn memory(&self, config: &HwConfig) -> String {
         match self.device {
-            DeviceKind::Serial(_) => "the board's".into(),
+            DeviceKind::Board(_) => "the board's".into(),
             _ => dram::text(&config.dram, config.bus_bytes()),
         }
     }

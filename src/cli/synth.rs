@@ -21,6 +21,9 @@ pub struct Synth {
     /// The hardware configuration: a preset, or a TOML file [default: the board's own]
     #[arg(long, value_name = "NAME|FILE.toml")]
     hw: Option<String>,
+    /// The board's link, where it may have several: uart or spi [default: the board's first]
+    #[arg(long, value_name = "KIND")]
+    host: Option<String>,
     /// Where everything is written: sources, netlists, logs, the bitstream, report.json and summary.txt
     #[arg(short, long, value_name = "DIR", default_value = "build/synth")]
     output: PathBuf,
@@ -36,7 +39,8 @@ pub struct Synth {
     /// Stop after synthesis, with the resources and the clock that the routed design is expected to have
     #[arg(long, conflicts_with_all = ["verify", "sources"])]
     estimate: bool,
-    /// Run random programs on the synthesized and the routed netlist, and compare memory and cycles with those of the sources
+    /// Run a network's layer and random programs on the synthesized and the routed netlist and on the bitstream read back, and
+    /// compare memory and cycles with those of the sources
     #[arg(long)]
     verify: bool,
     /// Programs of --verify
@@ -56,7 +60,7 @@ pub struct Synth {
 impl Synth {
     pub fn run(self) -> Result<Verdict> {
         let Some(board) = self.board.as_deref().filter(|_| !self.list) else { return list(self.json) };
-        let board = Board::load(board)?;
+        let board = load_board(board, self.host.as_deref())?;
         let config = match &self.hw {
             Some(name) => HwConfig::load(name)?,
             None => board.default_config()?,
@@ -115,6 +119,12 @@ impl Synth {
     }
 }
 
+/// Reads a board, with the link of a kind where one is asked for.
+pub fn load_board(name: &str, host: Option<&str>) -> Result<Board, FlowError> {
+    let board = Board::load(name)?;
+    host.map_or(Ok(board.clone()), |kind| board.with_host(kind))
+}
+
 fn list(json: bool) -> Result<Verdict> {
     let mut rows = Vec::new();
     for name in Board::names() {
@@ -167,6 +177,13 @@ impl Told {
             steps::Progress::Estimated { wanted, mhz } => {
                 let doubt = if mhz < wanted { ": less than is asked for" } else { "" };
                 eprintln!("clock: about {mhz:.0} MHz expected once it is routed{doubt}");
+            }
+            steps::Progress::Running { what, done, of } => {
+                let due = self.drawn.is_none_or(|drawn| drawn.elapsed() > Duration::from_millis(200));
+                if due {
+                    self.drawn = Some(Instant::now());
+                    progress::tell(&format!("{what}: {done} of {of} programs"));
+                }
             }
             steps::Progress::Done(step, took) => {
                 progress::tell("");

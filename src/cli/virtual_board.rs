@@ -3,16 +3,18 @@
 use anyhow::Result;
 use tilewright::virtual_board::{build, serve};
 use tilewright_driver::link::Pty;
-use tilewright_hw::flow::board::Board;
 
 use super::{Hw, Verdict, progress, write_or_print};
 
 /// Arguments of `virtual-board`.
 #[derive(clap::Args)]
 pub struct VirtualBoard {
-    /// Board whose configuration, clock and line it has: a name, or a folder with a board.toml [default: none, and a fast line]
+    /// Board whose configuration, clock and link it has: a name, or a folder with a board.toml [default: none, and a fast serial line]
     #[arg(long, value_name = "NAME|FOLDER")]
     board: Option<String>,
+    /// The board's link, where it may have several: uart or spi [default: the board's first]
+    #[arg(long, value_name = "KIND", requires = "board")]
+    host: Option<String>,
     #[command(flatten)]
     hw: Hw,
 }
@@ -20,7 +22,8 @@ pub struct VirtualBoard {
 impl VirtualBoard {
     /// Prints the path of the pseudo-terminal, then serves until the program is ended.
     pub fn run(self) -> Result<Verdict> {
-        let board = self.board.as_deref().map(Board::load).transpose()?;
+        let board =
+            self.board.as_deref().map(|name| super::synth::load_board(name, self.host.as_deref())).transpose()?;
         let config = match &board {
             Some(board) if self.hw.is_default() => board.default_config()?,
             _ => self.hw.load()?,

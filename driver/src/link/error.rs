@@ -13,21 +13,46 @@ pub struct LinkError {
     pub fault: Fault,
 }
 
+/// What a link's bytes go through on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PortKind {
+    /// A serial port.
+    Serial,
+    /// An SPI port.
+    Spi,
+}
+
+impl std::fmt::Display for PortKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            PortKind::Serial => "a serial port",
+            PortKind::Spi => "an SPI port (/dev/spidevB.C)",
+        })
+    }
+}
+
 /// What was seen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// No such file.
     #[error("there is no such device file")]
     NoFile {
-        /// The serial ports that there are.
+        /// What it should be.
+        kind: PortKind,
+        /// The ports that there are.
         there_are: Vec<String>,
     },
     /// The file may not be opened.
     #[error("may not be opened: permission denied")]
-    Denied,
+    Denied {
+        /// What it should be.
+        kind: PortKind,
+    },
     /// The file cannot be opened.
     #[error("cannot be opened: {reason}")]
     Open {
+        /// What it should be.
+        kind: PortKind,
         /// The system's reason.
         reason: String,
     },
@@ -112,27 +137,36 @@ impl Fault {
     /// What to do.
     pub fn remedy(&self) -> String {
         let text = match self {
-            Fault::NoFile { there_are } if there_are.is_empty() => "plug the board in; there is no serial port now",
-            Fault::NoFile { there_are } => {
+            Fault::NoFile { kind: PortKind::Serial, there_are } if there_are.is_empty() => {
+                "plug the board in; there is no serial port now"
+            }
+            Fault::NoFile { kind: PortKind::Spi, there_are } if there_are.is_empty() => {
+                "turn SPI on (a device-tree overlay such as dtparam=spi=on, and the module spidev); there is no /dev/spidevB.C now"
+            }
+            Fault::NoFile { there_are, .. } => {
                 return format!("plug the board in, or name its port; there are {}", there_are.join(", "));
             }
-            Fault::Denied => {
+            Fault::Denied { kind: PortKind::Serial } => {
                 "let your user open serial ports (sudo usermod -aG dialout $USER, then log in again), or close what holds it"
             }
-            Fault::Open { .. } => "name a serial port that no other program holds",
+            Fault::Denied { kind: PortKind::Spi } => {
+                "let your user open SPI ports (sudo usermod -aG spi $USER, then log in again), or run as root"
+            }
+            Fault::Open { kind, .. } => return format!("name {kind} that no other program holds"),
             Fault::Silent { .. } => {
                 "see that the board has power, is flashed with Tilewright's bitstream, and that this is its port and not its \
                  programmer's"
             }
             Fault::Garbage { .. } => {
-                "give the bitstream's speed (serial:PATH@BAUD), and see that the board runs Tilewright's bitstream"
+                "give the bitstream's speed (serial:PATH@BAUD; spi:PATH@HZ, an eighth of the core's clock at the most), and see that \
+                 the board runs Tilewright's bitstream"
             }
             Fault::OtherLink { .. } => "synthesize and flash the board with this version",
             Fault::Wrong(wrong) => wrong.remedy(),
             Fault::OtherBus { .. } => "give the configuration of its bitstream (--hw), or flash it with this one",
             Fault::Unplugged { .. } => "see to cable and power, then run again",
             Fault::Refused { .. } | Fault::BadFrame { .. } => {
-                "run again; where it comes back, take a shorter cable or a bitstream with a lower baud rate"
+                "run again; where it comes back, take shorter wires, or a lower speed: a bitstream's baud rate, or spi:PATH@HZ"
             }
             Fault::Unexpected { .. } => "run again; where it comes back, look at the board's power",
             Fault::Stuck { .. } => "run again; where it comes back, report it with the program",

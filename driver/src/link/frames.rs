@@ -3,10 +3,12 @@
 use super::error::Fault;
 use super::session::Hello;
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::link::{ADDR_BYTES, CRC_BYTES, HELLO_BYTES, Memory, ToHost, crc, longest_burst, strobe_bytes};
+use tilewright_hw::link::{
+    ADDR_BYTES, CRC_BYTES, HELLO_BYTES, MOST_FRAME_BYTES, Memory, ToHost, crc, longest_burst, strobe_bytes,
+};
 
-/// Idle bytes in a row, between frames, after which the line is held to be broken.
-const MOST_IDLE: usize = 1 << 12;
+/// Idle bytes in a row, between frames, after which the line is held to be broken. Over SPI those that may be a frame's come.
+const MOST_IDLE: usize = 2 * MOST_FRAME_BYTES;
 
 /// A frame from a board.
 #[derive(Debug, Clone, PartialEq, Eq)]

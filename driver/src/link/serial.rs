@@ -1,6 +1,6 @@
 //! Serial ports as streams of bytes.
 
-use super::error::{Fault, LinkError};
+use super::error::{Fault, LinkError, PortKind};
 use std::io;
 use std::time::Duration;
 use tilewright_hw::link::ByteStream;
@@ -29,7 +29,7 @@ impl SerialPort {
             && reason.kind() == io::ErrorKind::NotFound
             && cfg!(unix)
         {
-            return Err(error(Fault::NoFile { there_are: ports() }));
+            return Err(error(Fault::NoFile { kind: PortKind::Serial, there_are: ports() }));
         }
         match serialport::new(path, baud).timeout(SEND_TIMEOUT).open() {
             Ok(port) => Ok(SerialPort { path: path.into(), port }),
@@ -53,8 +53,8 @@ fn ports() -> Vec<String> {
 
 fn fault(error: &serialport::Error) -> Fault {
     match error.kind() {
-        serialport::ErrorKind::Io(io::ErrorKind::PermissionDenied) => Fault::Denied,
-        _ => Fault::Open { reason: error.to_string() },
+        serialport::ErrorKind::Io(io::ErrorKind::PermissionDenied) => Fault::Denied { kind: PortKind::Serial },
+        _ => Fault::Open { kind: PortKind::Serial, reason: error.to_string() },
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn what_may_not_be_opened_or_is_no_port_is_told_apart() {
         let denied = serialport::Error::new(serialport::ErrorKind::Io(io::ErrorKind::PermissionDenied), "no");
-        assert_eq!(fault(&denied), Fault::Denied);
+        assert_eq!(fault(&denied), Fault::Denied { kind: PortKind::Serial });
         let error = SerialPort::open("/dev/null", DEFAULT_BAUD).unwrap_err();
         assert!(matches!(error.fault, Fault::Open { .. }), "{error}");
     }

@@ -9,8 +9,6 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::host::{self, Registers};
 use tilewright_hw::link::{self, ByteStream, Memory, ToBoard, ToHost, addr_bytes, frame, resync_bytes};
 
-/// Zero bytes that begin the link of any configuration anew.
-const MOST_RESYNC_BYTES: usize = 1 << 13;
 /// Bytes in which no greeting was found, after which there is none.
 const MOST_GARBAGE: usize = 1 << 16;
 /// Frames of the core's memory that may come before the answer to a register access.
@@ -124,7 +122,7 @@ impl<S: ByteStream> Session<S> {
         self.stream.clear().map_err(broken)?;
         // A board of another configuration may need more zeros than this one; they take long on a slow line.
         let hello = match self.greet(self.resync_bytes) {
-            Err(Fault::Silent { .. } | Fault::Garbage { .. }) => self.greet(MOST_RESYNC_BYTES)?,
+            Err(Fault::Silent { .. } | Fault::Garbage { .. }) => self.greet(link::MOST_FRAME_BYTES)?,
             other => other?,
         };
         if hello.version != link::VERSION {
@@ -136,7 +134,9 @@ impl<S: ByteStream> Session<S> {
 
     /// Sends zeros and looks for the greeting among what comes.
     fn greet(&mut self, zeros: usize) -> Result<Hello, Fault> {
-        self.stream.send(&vec![0; zeros]).map_err(broken)?;
+        let mut bytes = vec![0; zeros];
+        bytes.resize(zeros + link::GREETING_PAUSE_BYTES, 0xff);
+        self.stream.send(&bytes).map_err(broken)?;
         let begun = self.stream.now();
         let mut seen = Vec::new();
         let mut bytes = [0; 256];

@@ -129,7 +129,7 @@ fn a_burst_that_is_too_long_is_a_fault_before_it_has_come() {
 
 #[test]
 fn an_idle_line_is_a_fault_in_the_end() {
-    assert!(matches!(read(&vec![&[0; 256][..]; 17]).1, Some(Fault::BadFrame { .. })));
+    assert!(matches!(read(&vec![&[0; 256][..]; 65]).1, Some(Fault::BadFrame { .. })));
 }
 
 /// A peer that says the same bytes again and again, or nothing.

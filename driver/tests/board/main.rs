@@ -1,21 +1,24 @@
-//! Boards behind a link against the functional simulator: the Verilated design of a shell and its core, whose serial line is
+//! Boards behind a link against the functional simulator: the Verilated design of a shell and its core, whose serial line or SPI is
 //! the link's stream.
 
 mod faults;
 mod on_board;
 mod on_sdram;
+mod over_spi;
 mod programs;
 
 use std::time::Duration;
 use tilewright_driver::link::{LinkDevice, LinkOptions};
 use tilewright_hw::HwConfig;
-use tilewright_hw::link::ByteStream;
+use tilewright_hw::link::{ByteStream, UART_CLOCKS};
 use tilewright_shell::{Host, Memory, ShellConfig, TOP};
-use tilewright_sim::board::{BoardDesign, VirtualBoard};
+use tilewright_sim::board::{BoardDesign, Line, VirtualBoard};
 use tilewright_sim::random::MEMORY_BYTES;
 
-/// Cycles of a bit: the fewest that the shell takes.
-const CLOCKS: u32 = 4;
+/// Cycles of a bit on a serial line: the fewest that the shell takes.
+const CLOCKS: u32 = UART_CLOCKS;
+/// The line that goes with them.
+const LINE: Line = Line::Uart { clocks_per_bit: CLOCKS };
 
 /// Waiting times of a board that answers at once.
 const OPTIONS: LinkOptions =
@@ -28,17 +31,20 @@ fn config() -> HwConfig {
 
 /// A board without hardware, or none where there is no Verilator. The other end of its line has `line` cycles a bit.
 fn board(config: &HwConfig, line: u32) -> Option<VirtualBoard> {
-    with_memory(config, line, Memory::Host)
+    with_memory(config, Line::Uart { clocks_per_bit: line }, Memory::Host)
 }
 
-/// The same with its memory elsewhere.
-fn with_memory(config: &HwConfig, line: u32, memory: Memory) -> Option<VirtualBoard> {
+/// The same with its memory elsewhere, and any link.
+fn with_memory(config: &HwConfig, line: Line, memory: Memory) -> Option<VirtualBoard> {
     if !tilewright_testing::has_program("verilator") {
         return None;
     }
-    let shell = ShellConfig { host: Host::Uart { clocks_per_bit: CLOCKS }, memory, leds: 0 };
-    let verilog = tilewright_shell::generate(config, &shell).expect("a shell");
-    let design = BoardDesign { clocks_per_bit: line, ..BoardDesign::of_shell(config, &verilog, TOP, CLOCKS) };
+    let host = match line {
+        Line::Uart { .. } => Host::Uart { clocks_per_bit: CLOCKS },
+        Line::Spi { .. } => Host::Spi,
+    };
+    let verilog = tilewright_shell::generate(config, &ShellConfig { host, memory, leds: 0 }).expect("a shell");
+    let design = BoardDesign { line, ..BoardDesign::of_shell(config, &verilog, TOP, LINE) };
     Some(VirtualBoard::new(&design, None, &|_| {}).expect("the design builds"))
 }
 

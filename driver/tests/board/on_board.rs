@@ -1,6 +1,6 @@
 //! Memory on the board.
 
-use super::{CLOCKS, OPTIONS, config, with_memory};
+use super::{LINE, OPTIONS, config, with_memory};
 use tilewright_driver::link::{LinkDevice, LinkOptions};
 use tilewright_hw::Mem;
 use tilewright_hw::device::{Base, Command, Device, DeviceError};
@@ -13,7 +13,7 @@ const KIB: u32 = 16;
 #[test]
 fn memory_on_the_board_is_written_read_and_used() {
     let config = config();
-    let Some(board) = with_memory(&config, CLOCKS, Memory::BlockRam { kib: KIB }) else { return };
+    let Some(board) = with_memory(&config, LINE, Memory::BlockRam { kib: KIB }) else { return };
     let options = LinkOptions { memory_bytes: Some(u64::from(KIB) << 10), ..OPTIONS };
     let mut device = LinkDevice::open(board, config.clone(), options).expect("the board answers");
     // Ends that lie inside beats keep what is beside them.

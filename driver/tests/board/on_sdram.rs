@@ -1,7 +1,7 @@
 //! Memory on the board in a chip of SDRAM, whose simulation ends with an error where the design breaks a rule of it.
 
 use super::programs::run;
-use super::{CLOCKS, OPTIONS, config, device};
+use super::{CLOCKS, LINE, OPTIONS, config, device};
 use std::time::Duration;
 use tilewright_driver::link::{LinkDevice, LinkOptions};
 use tilewright_hw::device::{Base, Command, Device, DeviceError, RunReport};
@@ -34,7 +34,7 @@ fn with_times_of(config: &HwConfig, chip: &Sdram, kept: &Sdram) -> Option<Virtua
     let memory = Memory::Sdram { geometry: chip.geometry(), cycles };
     let shell = ShellConfig { host: Host::Uart { clocks_per_bit: CLOCKS }, memory, leds: 0 };
     let verilog = tilewright_shell::generate(config, &shell).expect("a shell");
-    let design = BoardDesign::of_shell(config, &verilog, TOP, CLOCKS).with_sdram(chip.clone(), MHZ);
+    let design = BoardDesign::of_shell(config, &verilog, TOP, LINE).with_sdram(chip.clone(), MHZ);
     Some(VirtualBoard::new(&design, None, &|_| {}).expect("the design builds"))
 }
 

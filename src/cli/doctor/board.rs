@@ -1,43 +1,50 @@
-//! What a board behind a port is, and whether it works.
+//! What a board is, and whether it works.
 
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Value, json};
 use tilewright::board::check_memory;
-use tilewright::devices::{Port, open_port};
+use tilewright::devices::{Board, Port};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::link::Memory;
 
 use crate::cli::{Verdict, write_or_print};
 
-/// Opens the link, says what is there, and lets the board copy some bytes.
+/// What joins a board to this machine: a line for people, and the same as JSON.
+struct Joined {
+    line: String,
+    json: Value,
+}
+
+/// Opens a board, says what is there, and lets it copy some bytes.
 pub fn run(port: &Port, config: &HwConfig, as_json: bool) -> Result<Verdict> {
-    let mut device = open_port(port, config)?;
-    let identity = device.identity();
-    let check = check_memory(&mut device)?;
-    let fine = check.wrong == 0;
-    let hello = identity.hello;
-    let memory = match hello.memory {
-        Memory::Host => "host",
-        Memory::Board { .. } => "board",
+    let mut board = Board::open(port, config)?;
+    let joined = joined(port, &board);
+    let core = board.core();
+    let check = check_memory(board.device_mut())?;
+    let interrupts = match &board {
+        Board::Link(_) => None,
+        Board::Peripheral(device) => Some(device.interrupts()),
     };
-    let memory_bytes = hello.memory.bytes();
-    let size = memory_bytes.map_or(String::new(), |bytes| format!(" ({} KiB)", bytes >> 10));
-    let beat = 1u64 << hello.beat_log;
+    let retries = match &board {
+        Board::Link(device) => device.retries(),
+        Board::Peripheral(_) => 0,
+    };
+    let no_interrupt = interrupts.is_some_and(|seen| seen.missed > 0);
+    let fine = check.wrong == 0 && !no_interrupt;
     let text = if as_json {
-        let report = json!({
+        let mut report = json!({
             "fine": fine,
-            "port": port.path,
-            "baud": port.baud,
-            "link": hello.version,
-            "memory": memory,
-            "memory_bytes": memory_bytes,
-            "beat_bytes": beat,
-            "isa": identity.core.isa_version,
-            "config": format!("{:016x}", identity.core.config_hash),
+            "device": port.to_string(),
+            "isa": core.isa_version,
+            "config": format!("{:016x}", core.config_hash),
             "hw": config.name,
             "check": { "bytes": check.bytes, "wrong": check.wrong, "cycles": check.cycles, "seconds": check.seconds },
-            "retries": device.retries(),
+            "interrupts": interrupts.map(|seen| json!({ "came": seen.came, "missed": seen.missed })),
+            "retries": retries,
         });
+        if let (Value::Object(report), Value::Object(more)) = (&mut report, joined.json) {
+            report.extend(more);
+        }
         format!("{report}\n")
     } else {
         let cycles = check.cycles.map_or(String::new(), |cycles| format!(" in {cycles} cycles"));
@@ -45,14 +52,60 @@ pub fn run(port: &Port, config: &HwConfig, as_json: bool) -> Result<Verdict> {
             0 => format!("ok       memory     {} bytes there and back{cycles}, {:.3} s", check.bytes, check.seconds),
             wrong => format!("wrong    memory     {wrong} of {} bytes came back wrong{cycles}", check.bytes),
         };
+        let interrupt_line = match interrupts {
+            None => "",
+            Some(_) if no_interrupt => {
+                "wrong    interrupt  none came; give the node of the device tree the core's interrupt (interrupts)\n"
+            }
+            Some(_) => "ok       interrupt  came at the command's end\n",
+        };
         format!(
-            "ok       link       {port}: version {}, memory on the {memory}{size}, beats of {beat} bytes\n\
-             ok       isa        version {}\n\
-             ok       config     {:016x}, {}\n\
-             {memory_line}\n",
-            hello.version, identity.core.isa_version, identity.core.config_hash, config.name
+            "{}\nok       isa        version {}\nok       config     {:016x}, {}\n{memory_line}\n{interrupt_line}",
+            joined.line, core.isa_version, core.config_hash, config.name
         )
     };
     write_or_print(None, text.as_bytes())?;
     Ok(if fine { Verdict::Fine } else { Verdict::No })
+}
+
+fn joined(port: &Port, board: &Board) -> Joined {
+    match board {
+        Board::Link(device) => {
+            let hello = device.identity().hello;
+            let memory = match hello.memory {
+                Memory::Host => "host",
+                Memory::Board { .. } => "board",
+            };
+            let memory_bytes = hello.memory.bytes();
+            let size = memory_bytes.map_or(String::new(), |bytes| format!(" ({} KiB)", bytes >> 10));
+            let (version, beat) = (hello.version, 1u64 << hello.beat_log);
+            Joined {
+                line: format!(
+                    "ok       link       {port}: version {version}, memory on the {memory}{size}, beats of {beat} bytes"
+                ),
+                json: json!({ "link": version, "memory": memory, "memory_bytes": memory_bytes, "beat_bytes": beat }),
+            }
+        }
+        Board::Peripheral(device) => {
+            let found = device.peripheral().found();
+            let (registers, buffer) = (found.registers.addr, &found.buffer);
+            let (addr, bytes) = (buffer.block.addr, buffer.block.bytes);
+            let caches = if buffer.coherent { "coherent" } else { "not coherent" };
+            Joined {
+                line: format!(
+                    "ok       uio        {port}: {}, registers at {registers:#x}, {} KiB of memory at {addr:#x}, {caches}",
+                    found.uio,
+                    bytes >> 10
+                ),
+                json: json!({
+                    "uio": found.uio,
+                    "registers": registers,
+                    "memory": "processor",
+                    "memory_addr": addr,
+                    "memory_bytes": bytes,
+                    "coherent": buffer.coherent,
+                }),
+            }
+        }
+    }
 }

@@ -33,7 +33,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         bail!("a program runs on an accelerator; use --device fsim, csim or rtl");
     }
     // A board says how much memory it has.
-    let board = if matches!(args.device, DeviceKind::Serial(_)) { args.open(&config)? } else { None };
+    let board = if matches!(args.device, DeviceKind::Board(_)) { args.open(&config)? } else { None };
     let bytes = board.as_ref().map_or(config.memory_bytes(), |board| board.memory_bytes());
     let memory = Memory::plan(args, &config, bytes, code)?;
     let opened = if board.is_some() { board } else { args.open(&config)? };
