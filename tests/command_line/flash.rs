@@ -29,7 +29,8 @@ fn flash(dir: &Path, path: &Path, arguments: &[&str]) -> Outcome {
 /// A folder as `synth` leaves it.
 fn made(dir: &Path, board: &str, bitstream: &str) {
     std::fs::create_dir_all(dir).expect("a folder");
-    let report = format!(r#"{{"board": "{board}", "config": "1x4x4", "bitstream": {bitstream}}}"#);
+    let report =
+        format!(r#"{{"board": "{board}", "link": "serial:PORT@9600", "config": "1x4x4", "bitstream": {bitstream}}}"#);
     std::fs::write(dir.join("report.json"), report).expect("a file");
     std::fs::write(dir.join("board.bit"), "bits").expect("a file");
 }
@@ -48,6 +49,8 @@ fn a_bitstream_goes_onto_its_board_alone() {
 
     let outcome = flash(dir, &tools, &["--board", "ulx3s-25f", "out"]);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let said = "ulx3s-25f has its bitstream; ask it with `tilewright doctor --device serial:PORT@9600`\n";
+    assert_eq!(outcome.stdout, said);
     let called = || std::fs::read_to_string(dir.join("out/called")).expect("it was called");
     assert_eq!(called(), "--board ulx3s --write-flash board.bit\n");
     let outcome = flash(dir, &tools, &["--board", "ulx3s-25f", "--volatile", "out"]);

