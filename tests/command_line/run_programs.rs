@@ -168,9 +168,12 @@ fn what_cannot_run_is_refused() {
     for (device, message) in [
         ("cuda", "device cuda is not available in this version; use fsim for answers, or csim for exact cycles too"),
         ("remote:host:9000", "device remote:host:9000 is not available in this version; use fsim for answers"),
-        ("serial:", "serial: names no port; give serial:PATH, or serial:PATH@BAUD with the bits a second"),
-        ("toaster", "no device is named toaster; use fsim, csim, rtl, cpu or serial:PATH"),
-        ("rtl:2", "no device is named rtl:2; use fsim, csim, rtl, cpu or serial:PATH"),
+        (
+            "serial:",
+            "serial: names no port; give serial:PATH or serial:PATH@BAUD (bits a second, those of the board's bitstream), spi:PATH or",
+        ),
+        ("toaster", "no device is named toaster; use fsim, csim, rtl, cpu, serial:PATH, spi:PATH or uio"),
+        ("rtl:2", "no device is named rtl:2; use fsim, csim, rtl, cpu, serial:PATH, spi:PATH or uio"),
     ] {
         let outcome = tilewright(dir, &["run", "copy.tw", "--device", device]);
         assert_eq!(outcome.code, 2);

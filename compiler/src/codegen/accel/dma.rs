@@ -24,14 +24,31 @@ fn bursts(beats: u64, buffer: u32, config: &HwConfig) -> u64 {
     u64::from(config.outstanding).min(u64::from(buffer) / beats.max(1))
 }
 
+/// Cycles in which the writing side takes up a load's row, whose beats it waits for.
+///
+/// With lean control the memory behind the bus gives a beat when the one but one before it is used up, three cycles before it can
+/// be used: two whole beats take three cycles, and a chunk that lies in two beats holds both.
+fn written(bytes: u64, at: u64, mem: Mem, config: &HwConfig) -> u64 {
+    let chunk = u64::from(config.chunk_bytes(mem).min(config.bus_bytes()));
+    let beats = beats(bytes, at, config);
+    let a_beat = u64::from(config.bus_bytes()) / chunk;
+    let plain = beats.max(bytes.div_ceil(chunk));
+    match config.lean {
+        true if !at.is_multiple_of(chunk) => plain.max(a_beat.max(3) * (beats - 1) + 1),
+        true if a_beat == 1 => (3 * beats).div_ceil(2),
+        _ => plain,
+    }
+}
+
 /// Cycles of a load's row of so many bytes, whose first lies at this byte of device memory, without padding.
 pub(super) fn load_row(bytes: u64, at: u64, mem: Mem, config: &HwConfig) -> u64 {
     let beats = beats(bytes, at, config);
-    let chunks = bytes.div_ceil(u64::from(config.chunk_bytes(mem).min(config.bus_bytes())));
+    let written = written(bytes, at, mem, config);
     // The row that is being written has left the queue of those that wait for it.
-    let walked = answer(beats, WALKED, u64::from(config.load_rows()) + 1, config);
+    let own = if config.lean { written.max(beats + 1) - 1 } else { beats };
+    let walked = answer(own, WALKED, u64::from(config.load_rows()) + 1, config);
     let answered = answer(beats, SLOT, bursts(beats, config.load_buffer_beats, config), config);
-    beats.max(chunks).max(answered).max(walked)
+    written.max(answered).max(walked)
 }
 
 /// Cycles of a store's row of so many bytes from an entry's beginning, whose first goes to this byte of device memory.

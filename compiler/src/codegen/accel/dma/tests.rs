@@ -1,5 +1,5 @@
 use super::*;
-use tilewright_hw::config::PRESETS;
+use tilewright_hw::config::{DramSection, PRESETS};
 use tilewright_hw::device::{Base, Command, Device};
 use tilewright_hw::isa::{Insn, Load, Store, encode};
 use tilewright_sim::{Csim, CsimOptions};
@@ -24,11 +24,14 @@ fn measured(config: &HwConfig, of_rows: impl Fn(u32) -> Insn) -> f64 {
 
 #[test]
 fn rows_take_what_the_cycle_model_says() {
-    for (preset, _) in PRESETS {
-        let config = HwConfig::load(preset).expect("presets load");
+    let slow = DramSection::default().latency;
+    let latencies = [1, 20, slow];
+    for ((preset, _), latency) in PRESETS.iter().flat_map(|preset| latencies.map(|latency| (preset, latency))) {
+        let mut config = HwConfig::load(preset).expect("presets load");
+        config.dram.latency = latency;
         let bus = u64::from(config.bus_bytes());
         let size = config.entry_bytes(Mem::Out);
-        for entries in [1, 2, 4] {
+        for entries in [1, 2, 4, 5] {
             let row_bytes = entries * size;
             let bytes = u64::from(row_bytes);
             for at in [0, 1, bus - 1] {
@@ -48,10 +51,17 @@ fn rows_take_what_the_cycle_model_says() {
                 }
                 let found = [measured(&config, load), measured(&config, store)];
                 let rows = [load_row(bytes, at, Mem::Out, &config), store_row(bytes, at, Mem::Out, &config)];
-                for (kind, found, row) in [("load", found[0], rows[0]), ("store", found[1], rows[1])] {
+                // Short latencies of lean stores, with one row to read at a time, are not in the estimate.
+                let kinds = if latency < slow { 1 } else { 2 };
+                for (kind, found, row) in
+                    [("load", found[0], rows[0]), ("store", found[1], rows[1])].into_iter().take(kinds)
+                {
                     // A row's share of the memory's answer is no whole number of cycles.
                     let fits = found <= row as f64 && row as f64 <= found + 1.0;
-                    assert!(fits, "{preset}: a {kind}'s row of {bytes} bytes at {at} takes {found:.2}, not {row}");
+                    assert!(
+                        fits,
+                        "{preset}, latency {latency}: a {kind}'s row of {bytes} bytes at {at} takes {found:.2}, not {row}"
+                    );
                 }
             }
         }
