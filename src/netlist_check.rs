@@ -88,7 +88,9 @@ struct Job {
 impl Job {
     fn of_program(at: usize, program: Program) -> Job {
         let room = MEMORY_BYTES.saturating_sub(program.stream_addr) as usize;
-        let (text, command, stream_addr) = (program.text(), program.command(), program.stream_addr);
+        // Its own limit is one for memory beside the core, and here all bytes go over the line.
+        let command = Command { cycle_limit: None, ..program.command() };
+        let (text, stream_addr) = (program.text(), program.stream_addr);
         // A stream may pass the end of memory on purpose.
         let stream = program.stream[..program.stream.len().min(room)].to_vec();
         let writes = vec![(0, program.image), (stream_addr, stream)];
@@ -211,7 +213,7 @@ fn run(device: &mut dyn Device, job: &Job, limit: Option<u64>) -> Result<Run, Ch
     for (addr, bytes) in &job.writes {
         device.write(*addr, bytes)?;
     }
-    let command = Command { cycle_limit: limit.or(job.command.cycle_limit), ..job.command.clone() };
+    let command = Command { cycle_limit: limit, ..job.command.clone() };
     let report = device.run(&command)?;
     let mut memory = vec![0; MEMORY_BYTES as usize];
     device.read(0, &mut memory)?;
