@@ -73,24 +73,26 @@ fn every_board_has_sources() {
     );
 }
 
-/// Synthesizes for the HX8K in a folder, with these arguments too; gives the report. Without the tools the calling test skips.
-fn hx8k(dir: &Path, arguments: &[&str]) -> Option<Value> {
-    if let Err(error) = tools::find(Family::Ice40) {
+/// Makes a board's default bitstream in a folder, with these arguments too; gives the report. Without the tools the calling test
+/// skips.
+fn made(dir: &Path, (board, family): (&str, Family), arguments: &[&str]) -> Option<Value> {
+    if let Err(error) = tools::find(family) {
         tilewright_testing::skip(&error.to_string());
         return None;
     }
-    let arguments = ["synth", "--board", "hx8k-evn", "-o", "out", "--json"].iter().chain(arguments);
     let begun = Instant::now();
-    let text = fine(dir, &arguments.copied().collect::<Vec<_>>());
-    println!("hx8k-evn: {:.0} s", begun.elapsed().as_secs_f64());
+    let text = fine(dir, &[&["synth", "--board", board, "-o", "out", "--json"][..], arguments].concat());
+    println!("{board}: {:.0} s", begun.elapsed().as_secs_f64());
     Some(serde_json::from_str(&text).expect("a report"))
 }
 
-/// Whether all stages' netlists ran so many programs and the layer as the sources; what has no tool skips.
-fn same(report: &Value, programs: u64) {
+const HX8K: (&str, Family) = ("hx8k-evn", Family::Ice40);
+
+/// Whether these stages' netlists ran so many programs and the layer as the sources; what has no tool skips.
+fn same(report: &Value, programs: u64, stages: &[&str]) {
     let checks = report["checks"].as_array().expect("checks");
     let names: Vec<&Value> = checks.iter().map(|check| &check["netlist"]).collect();
-    assert_eq!(names, ["synthesized netlist", "routed netlist", "bitstream"]);
+    assert_eq!(names, stages);
     for check in checks {
         if let Some(why) = check["unchecked"].as_str() {
             assert!(check["netlist"] == "bitstream" && why.starts_with("icebox_vlog was not found"), "{check}");
@@ -102,17 +104,20 @@ fn same(report: &Value, programs: u64) {
     }
 }
 
+const STAGES: [&str; 3] = ["synthesized netlist", "routed netlist", "bitstream"];
+
 #[test]
 fn the_largest_ice40_gets_a_bitstream_that_computes_what_the_sources_say() {
     let dir = tempfile::tempdir().expect("a folder");
-    let Some(report) = hx8k(dir.path(), &[]) else { return };
+    let Some(report) = made(dir.path(), HX8K, &[]) else { return };
     assert!(report["fmax_mhz"].as_f64().expect("it is routed") >= 42.0, "{}", report["fmax_mhz"]);
     let bytes = std::fs::read(dir.path().join("out/board.bin")).expect("a bitstream");
     // A bitstream begins with this word, and the HX8K's has one size.
     assert_eq!((&bytes[4..8], bytes.len()), (&[0x7e, 0xaa, 0x99, 0x7e][..], 135_100));
     assert_eq!(report["bitstream"]["bytes"], bytes.len());
     if tilewright_testing::has_program("verilator") {
-        same(&hx8k(dir.path(), &["--verify", "--programs", "4"]).expect("the tools are there"), 4);
+        let arguments = ["--verify", "--programs", "4"];
+        same(&made(dir.path(), HX8K, &arguments).expect("the tools are there"), 4, &STAGES);
     }
 }
 
@@ -123,6 +128,22 @@ fn netlists_and_the_bitstream_run_a_hundred_programs_as_the_sources() {
         return;
     }
     let dir = tempfile::tempdir().expect("a folder");
-    let Some(report) = hx8k(dir.path(), &["--verify"]) else { return };
-    same(&report, 100);
+    let Some(report) = made(dir.path(), HX8K, &["--verify"]) else { return };
+    same(&report, 100, &STAGES);
+}
+
+#[test]
+#[ignore = "long; make test-full runs it"]
+fn an_ecp5_gets_a_bitstream_of_a_4x4_whose_netlists_compute_what_the_sources_say() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let board = ("orangecrab", Family::Ecp5);
+    let Some(report) = made(dir.path(), board, &[]) else { return };
+    assert!(report["fmax_mhz"].as_f64().expect("it is routed") >= 55.0, "{}", report["fmax_mhz"]);
+    let bytes = std::fs::read(dir.path().join("out/board.bit")).expect("a bitstream");
+    // The preamble that the part looks for, behind the comment.
+    assert!(bytes.windows(4).take(400).any(|word| word == [0xff, 0xff, 0xbd, 0xb3]), "{:02x?}", &bytes[..64]);
+    assert_eq!(report["bitstream"]["bytes"], bytes.len());
+    if tilewright_testing::has_program("verilator") {
+        same(&made(dir.path(), board, &["--verify"]).expect("the tools are there"), 100, &STAGES[..2]);
+    }
 }
