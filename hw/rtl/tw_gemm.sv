@@ -206,14 +206,21 @@ module tw_gemm (
       assign corrections[r*32 +: 32] = '0;
     end
     for (genvar o = 0; o < tw_cfg_pkg::BlockOut; o++) begin : gen_lane
-      tw_gemm_lane #(
-        .BlockIn(tw_cfg_pkg::BlockIn), .MulStages(tw_cfg_pkg::MulStages)
-      ) u_lane (
-        .clk_i, .en_i(valid_q[StMul]), .en_sum_i(valid_q[StAcc-1]),
-        .inp_i(inp_data_i[r*tw_cfg_pkg::BlockIn*8 +: tw_cfg_pkg::BlockIn*8]),
-        .wgt_i(wgt_data_i[o*tw_cfg_pkg::BlockIn*8 +: tw_cfg_pkg::BlockIn*8]),
-        .sum_o(sums[(r*tw_cfg_pkg::BlockOut + o)*32 +: 32])
-      );
+      localparam int unsigned Lane = r*tw_cfg_pkg::BlockOut + o;
+      logic [tw_cfg_pkg::BlockIn*8-1:0] inp, wgt;
+      logic [31:0]                      sum;
+      assign inp = inp_data_i[r*tw_cfg_pkg::BlockIn*8 +: tw_cfg_pkg::BlockIn*8];
+      assign wgt = wgt_data_i[o*tw_cfg_pkg::BlockIn*8 +: tw_cfg_pkg::BlockIn*8];
+      assign sums[Lane*32 +: 32] = sum;
+      if (Lane + tw_part_pkg::GemmTableLanes < tw_cfg_pkg::RowElements) begin : gen_products
+        tw_gemm_lane #(.BlockIn(tw_cfg_pkg::BlockIn), .MulStages(tw_cfg_pkg::MulStages)) u_lane (
+          .clk_i, .en_i(valid_q[StMul]), .en_sum_i(valid_q[StAcc-1]), .inp_i(inp), .wgt_i(wgt), .sum_o(sum)
+        );
+      end else begin : gen_tables
+        tw_gemm_table_lane #(.BlockIn(tw_cfg_pkg::BlockIn), .MulStages(tw_cfg_pkg::MulStages)) u_lane (
+          .clk_i, .en_i(valid_q[StMul]), .en_sum_i(valid_q[StAcc-1]), .inp_i(inp), .wgt_i(wgt), .sum_o(sum)
+        );
+      end
     end
   end
 

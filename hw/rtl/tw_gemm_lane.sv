@@ -1,5 +1,5 @@
-// One output element of a gemm micro-op: the sum of BlockIn products of 8-bit values, registered. A flow may take another
-// module of this name (cells/lut: without multipliers).
+// One output element of a gemm micro-op: the sum of BlockIn products of 8-bit values, registered. tw_gemm_table_lane is the
+// same without multipliers.
 module tw_gemm_lane #(
   parameter int unsigned BlockIn = 16,
   parameter int unsigned MulStages = 0

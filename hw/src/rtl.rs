@@ -12,6 +12,7 @@ sources!(
     "tw_assert.svh",
     "tw_fields.svh",
     "gen/tw_isa_pkg.sv",
+    "tw_part_pkg.sv",
     "tw_fifo.sv",
     "tw_queue.sv",
     "tw_front.sv",
@@ -24,6 +25,7 @@ sources!(
     "tw_spad.sv",
     "tw_walk.sv",
     "tw_gemm_lane.sv",
+    "tw_gemm_table_lane.sv",
     "tw_gemm_zero.sv",
     "tw_gemm.sv",
     "tw_requant_lane.sv",
@@ -44,9 +46,15 @@ sources!(
     "tw_axi.sv",
 );
 
-/// Modules that a flow may take in place of those of the same name in [`SOURCES`], by the kind of part that they are for
-/// (`cells/KIND/NAME.sv`): `lut` for fabrics without multipliers.
-pub const CELLS: &[(&str, &str)] = &[("cells/lut/tw_gemm_lane.sv", include_str!("../rtl/cells/lut/tw_gemm_lane.sv"))];
+/// The package of what a part wants, among [`SOURCES`], with this many of gemm's lanes of lookup tables.
+#[must_use]
+pub fn part_package(gemm_table_lanes: u32) -> String {
+    let (_, text) = SOURCES.iter().find(|(path, _)| *path == PART).expect("it is among the sources");
+    text.replace("GemmTableLanes = 0;", &format!("GemmTableLanes = {gemm_table_lanes};"))
+}
+
+/// The file of [`part_package`].
+pub const PART: &str = "tw_part_pkg.sv";
 
 /// The top module.
 pub const TOP: &str = "tw_core";

@@ -13,7 +13,7 @@ use tilewright_hw::flow::board::Board;
 use tilewright_hw::flow::model::read_models;
 use tilewright_hw::flow::tools::{self, Tools};
 use tilewright_hw::isa::config_package;
-use tilewright_hw::rtl::{CELLS, SOURCES};
+use tilewright_hw::rtl::SOURCES;
 
 /// A module with its parameters.
 #[derive(Deserialize)]
@@ -71,11 +71,6 @@ fn lay_out(folder: &Path, board: &Board) {
     let sources = SOURCES.iter().map(|(path, text)| (path.rsplit('/').next().unwrap_or(path), *text));
     for (name, text) in sources.chain([("tw_cfg_pkg.sv", package.as_str())]) {
         std::fs::write(folder.join(name), text).expect("the folder can be written");
-    }
-    for (path, text) in CELLS {
-        let path = folder.join(path);
-        std::fs::create_dir_all(path.parent().expect("it lies in a folder")).expect("the folder can be made");
-        std::fs::write(path, text).expect("the folder can be written");
     }
 }
 

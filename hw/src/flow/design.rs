@@ -5,7 +5,7 @@ use super::board::{Host, Memory};
 use super::sdram::{Pins, Sdram};
 use super::{FlowError, Request, zynq};
 use crate::isa::config_package;
-use crate::rtl::{CELLS, SOURCES};
+use crate::rtl::{PART, SOURCES, part_package};
 use std::fmt::Write as _;
 
 /// The top module.
@@ -55,12 +55,10 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
     let (clock, mhz) = board.family.clock(board, request.mhz).map_err(unfit)?;
     let mut files = vec![("tw_cfg_pkg.sv".to_string(), config_package(config))];
     // In one folder, so that headers are found.
-    let kind = board.family.cells_kind(board);
-    files.extend(SOURCES.iter().map(|(path, text)| {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        let own = kind.map(|kind| format!("cells/{kind}/{name}"));
-        let text = CELLS.iter().find(|(path, _)| Some(*path) == own.as_deref()).map_or(*text, |(_, text)| text);
-        (name.to_string(), text.to_string())
+    let own = part_package(board.family.gemm_table_lanes(board, config));
+    files.extend(SOURCES.iter().map(|&(path, text)| {
+        let text = if path == PART { own.as_str() } else { text };
+        (path.rsplit('/').next().unwrap_or(path).to_string(), text.to_string())
     }));
     if board.family.has_processor() {
         files.push((format!("{TOP}.v"), zynq::top(request)));

@@ -1,9 +1,9 @@
-// tw_gemm_lane for a fabric of four-input lookup tables with carry chains and without multipliers.
+// A tw_gemm_lane of four-input lookup tables with carry chains, without multipliers.
 //
 // An input is recoded into four digits of base 4, of which the lower three are -2 to 1 and the highest is -2 to 2, so that a
 // bit of a digit times a weight is one lookup table, or two; a negative multiple is the complement, and the one that it lacks
 // enters a carry chain. Digits of one place are added up first, then the places.
-module tw_gemm_lane #(
+module tw_gemm_table_lane #(
   parameter int unsigned BlockIn = 16,
   parameter int unsigned MulStages = 0
 ) (
@@ -42,9 +42,12 @@ module tw_gemm_lane #(
     assign digits[i*9 +: 9] = {d3, d2, d1, d0};
   end
 
-  // The rows of each place, their sum, and the one that no carry chain of the place has taken.
-  logic [4*PlaceW-1:0] places, places_q;
-  logic [3:0]          ones, ones_q;
+  // The rows of each place, registered where there is a stage for it: what comes before them comes from memory, behind them are
+  // the sums. Then each place's sum, and the one that no carry chain of the place has taken.
+  logic [4*BlockIn*RowW-1:0] rows, rows_q;
+  logic [4*BlockIn-1:0]      negatives, negatives_q;
+  logic [4*PlaceW-1:0]       places;
+  logic [3:0]                ones;
   for (genvar p = 0; p < 4; p++) begin : gen_place
     // Sums of level l have RowW + l bits; those of all levels follow one another.
     logic [2*BlockIn*PlaceW-1:0] sums;
@@ -64,7 +67,7 @@ module tw_gemm_lane #(
             default: row = ~{w[7], w};
           endcase
         end
-        assign negative[i] = d[1];
+        assign negatives[p*BlockIn + i] = d[1];
       end else begin : gen_high
         logic [2:0]      d;
         (* keep *)
@@ -72,10 +75,12 @@ module tw_gemm_lane #(
         assign d    = digits[i*9 + 6 +: 3];
         assign size = d[2] ? {w, 1'b0} : (d[0] ? {w[7], w} : '0);
         assign row  = {RowW{d[1]}} ^ size;
-        assign negative[i] = d[1];
+        assign negatives[p*BlockIn + i] = d[1];
       end
-      assign sums[i*PlaceW +: PlaceW] = {{(PlaceW-RowW){row[RowW-1]}}, row};
+      assign rows[(p*BlockIn + i)*RowW +: RowW] = row;
+      assign sums[i*PlaceW +: PlaceW] = PlaceW'($signed(rows_q[(p*BlockIn + i)*RowW +: RowW]));
     end
+    assign negative = negatives_q[p*BlockIn +: BlockIn];
     for (genvar l = 0; l < Levels; l++) begin : gen_level
       localparam int unsigned From = 2*BlockIn - (2*BlockIn >> l);
       localparam int unsigned To = 2*BlockIn - (BlockIn >> l);
@@ -92,13 +97,13 @@ module tw_gemm_lane #(
   end
 
   if (MulStages == 0) begin : gen_fused
-    assign places_q = places;
-    assign ones_q   = ones;
+    assign rows_q      = rows;
+    assign negatives_q = negatives;
   end else begin : gen_registered
     always_ff @(posedge clk_i) begin
       if (en_i) begin
-        places_q <= places;
-        ones_q   <= ones;
+        rows_q      <= rows;
+        negatives_q <= negatives;
       end
     end
   end
@@ -106,15 +111,15 @@ module tw_gemm_lane #(
   // The places' sums, a carry for each; what has none below it goes on as it is.
   logic [PlaceW+1:0] first;
   logic [PlaceW+2:0] low, high;
-  assign first = {places_q[PlaceW-1], places_q[0 +: PlaceW], 1'b1} + {{(PlaceW+1){1'b0}}, ones_q[0]};
+  assign first = {places[PlaceW-1], places[0 +: PlaceW], 1'b1} + {{(PlaceW+1){1'b0}}, ones[0]};
   logic [PlaceW+1:0] low_top, high_top;
-  assign low_top  = {{3{first[PlaceW+1]}}, first[PlaceW:3], 1'b1} + {places_q[2*PlaceW-1], places_q[PlaceW +: PlaceW], ones_q[1]};
+  assign low_top  = {{3{first[PlaceW+1]}}, first[PlaceW:3], 1'b1} + {places[2*PlaceW-1], places[PlaceW +: PlaceW], ones[1]};
   assign low      = {low_top[PlaceW+1:1], first[2:1]};
-  assign high_top = {{3{places_q[3*PlaceW-1]}}, places_q[2*PlaceW+2 +: PlaceW-2], 1'b1} +
-                    {places_q[4*PlaceW-1], places_q[3*PlaceW +: PlaceW], ones_q[3]};
-  assign high     = {high_top[PlaceW+1:1], places_q[2*PlaceW +: 2]};
+  assign high_top = {{3{places[3*PlaceW-1]}}, places[2*PlaceW+2 +: PlaceW-2], 1'b1} +
+                    {places[4*PlaceW-1], places[3*PlaceW +: PlaceW], ones[3]};
+  assign high     = {high_top[PlaceW+1:1], places[2*PlaceW +: 2]};
   logic [PlaceW+4:0] top;
-  assign top = {{5{low[PlaceW+2]}}, low[PlaceW+2:4], 1'b1} + {high[PlaceW+2], high, ones_q[2]};
+  assign top = {{5{low[PlaceW+2]}}, low[PlaceW+2:4], 1'b1} + {high[PlaceW+2], high, ones[2]};
   always_ff @(posedge clk_i) begin
     if (MulStages == 0 ? en_i : en_sum_i) sum_o <= 32'($signed({top[PlaceW+4:1], low[3:0]}));
   end

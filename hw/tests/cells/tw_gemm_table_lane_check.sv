@@ -1,5 +1,5 @@
-// Another tw_gemm_lane beside the sum that it stands for: every product at every place, the others zero, then random sums.
-module tw_gemm_lane_check;
+// tw_gemm_table_lane beside the sum that it stands for: every product at every place, the others zero, then random sums.
+module tw_gemm_table_lane_check;
 
   localparam int unsigned BlockIn = 4;
 
@@ -8,10 +8,10 @@ module tw_gemm_lane_check;
   logic [31:0]          fused, registered, expected;
   int unsigned          wrong = 0;
 
-  tw_gemm_lane #(.BlockIn(BlockIn), .MulStages(0)) u_fused (
+  tw_gemm_table_lane #(.BlockIn(BlockIn), .MulStages(0)) u_fused (
     .clk_i(clk), .en_i(1'b1), .en_sum_i(1'b1), .inp_i(inp), .wgt_i(wgt), .sum_o(fused)
   );
-  tw_gemm_lane #(.BlockIn(BlockIn), .MulStages(1)) u_registered (
+  tw_gemm_table_lane #(.BlockIn(BlockIn), .MulStages(1)) u_registered (
     .clk_i(clk), .en_i(1'b1), .en_sum_i(1'b1), .inp_i(inp), .wgt_i(wgt), .sum_o(registered)
   );
 
