@@ -112,6 +112,9 @@ pub fn read_models(family: Family, tools: &Tools, top: &str, own: &Path) -> [Str
     ]
 }
 
+/// Makes gates of all cells but tables and memories.
+const GATES: &str = "techmap t:$* t:$lut %d t:$mem_v2 %d";
+
 /// What Yosys does to the netlist in a file.
 fn script(family: Family, tools: &Tools, stage: Stage, file: &str) -> Vec<String> {
     let mut script = vec![match stage {
@@ -130,7 +133,9 @@ fn script(family: Family, tools: &Tools, stage: Stage, file: &str) -> Vec<String
         "opt_clean".into(),
         "alumacc".into(),
         "maccmap -unmap".into(),
-        "techmap t:$* t:$lut %d t:$mem_v2 %d".into(),
+        GATES.into(),
+        // Products have become full adders, which the first time leaves.
+        GATES.into(),
         "opt_expr".into(),
         "opt_clean -purge".into(),
         format!("write_json {MODEL}"),

@@ -177,11 +177,35 @@ impl Netlist {
         if board.family == Family::Ice40 {
             resources.insert(0, resource("logic cells", self.ice40_logic_cells(), part.luts));
         } else {
-            resources.insert(0, resource("look-up tables", luts, part.luts));
+            let ends = if board.family == Family::Ecp5 { self.ecp5_chain_ends() } else { 0 };
+            resources.insert(0, resource("look-up tables", luts + ends, part.luts));
             resources.insert(1, resource("registers", registers, part.registers));
         }
         resources.retain(|resource| resource.available > 0 || resource.used > 0);
         resources
+    }
+
+    /// Tables of an ECP5 that the router puts at the ends of carry chains: two that bring the first carry in, constants too, and
+    /// two for each carry that goes elsewhere than along its chain.
+    fn ecp5_chain_ends(&self) -> u64 {
+        const CHAIN: &str = "CCU2C";
+        let of = |cell: &Cell, port: &str, nets: &[(String, usize)]| -> Vec<usize> {
+            let there = |(name, net): &(String, usize)| (cell.kind == CHAIN && name == port).then_some(*net);
+            nets.iter().filter_map(there).collect()
+        };
+        let carries: HashSet<usize> = self.cells.iter().flat_map(|cell| of(cell, "COUT", &cell.outputs)).collect();
+        let begins =
+            |cell: &&Cell| cell.kind == CHAIN && !of(cell, "CIN", &cell.inputs).iter().any(|net| carries.contains(net));
+        let elsewhere = |cell: &Cell| -> Vec<usize> {
+            let along = of(cell, "CIN", &cell.inputs);
+            cell.inputs
+                .iter()
+                .map(|(_, net)| *net)
+                .filter(|net| carries.contains(net) && !along.contains(net))
+                .collect()
+        };
+        let left: HashSet<usize> = self.cells.iter().flat_map(elsewhere).collect();
+        2 * (self.cells.iter().filter(begins).count() + left.len()) as u64
     }
 
     /// Logic cells of an iCE40: each has a table, a carry and a register. A register shares the cell of the table that makes its
@@ -277,6 +301,18 @@ mod tests {
         } }));
         // add with carry and register, shared, alone, other, bare.
         assert_eq!(netlist.ice40_logic_cells(), 5);
+    }
+
+    /// Two chains, of which one is of two cells, and a carry that a table looks at.
+    #[test]
+    fn carry_chains_have_ends() {
+        let netlist = Netlist::of_json(json!({ "cells": {
+            "first": cell("CCU2C", &[("A0", 1), ("B0", 2)], ("COUT", 3)),
+            "second": cell("CCU2C", &[("A0", 1), ("CIN", 3)], ("COUT", 4)),
+            "alone": cell("CCU2C", &[("A0", 1), ("CIN", 2)], ("S0", 5)),
+            "table": cell("LUT4", &[("A", 4), ("B", 5)], ("Z", 6)),
+        } }));
+        assert_eq!(netlist.ecp5_chain_ends(), 6);
     }
 
     #[test]
