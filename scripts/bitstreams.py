@@ -21,7 +21,6 @@ DEFAULT = [
     "colorlight-i9",
     "ecp5-evn:1x4x4-ecp5",
     "ecp5-evn",
-    "ecp5-evn:1x16x16-ecp5",
 ]
 
 # VTA on its Zynq: tables (of six inputs), multipliers, GOPS, as published (Moreau et al., "A Hardware-Software Blueprint for
