@@ -111,18 +111,7 @@ macro_rules! presets {
         pub const PRESETS: &[(&str, &str)] = &[$(($name, include_str!(concat!("../configs/", $name, ".toml")))),*];
     };
 }
-presets!(
-    "1x4x2",
-    "1x4x4",
-    "1x4x4-ecp5",
-    "1x8x8",
-    "1x8x8-ecp5",
-    "1x16x16",
-    "1x16x16-ecp5",
-    "1x32x32",
-    "1x8x16",
-    "4x16x16"
-);
+presets!("1x4x2", "1x4x4", "1x4x4-ecp5", "1x8x8", "1x8x8-ecp5", "1x16x16", "1x32x32", "1x8x16", "4x16x16");
 
 impl HwConfig {
     /// Reads a preset by name, or a file by a path that ends in `.toml`.
