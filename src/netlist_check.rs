@@ -68,7 +68,7 @@ pub struct Request<'a> {
     pub config: &'a HwConfig,
     /// The shell's Verilog.
     pub shell: &'a str,
-    /// The clock, MHz, from which the line's speed follows.
+    /// The clock that was asked for, MHz; from the one that the part makes for it follows the line's speed.
     pub mhz: f64,
     /// Programs to run.
     pub programs: u64,
@@ -132,7 +132,7 @@ pub fn check(
     if circuits.is_empty() {
         return Ok(checks);
     }
-    let clocks_per_bit = board.host.clocks_per_bit(mhz);
+    let clocks_per_bit = board.clocks_per_bit(mhz)?;
     let sources = BoardDesign::of_shell(config, shell, SHELL, Line::Uart { clocks_per_bit });
     let clock_hz = sources.clock_hz;
     let sources = VirtualBoard::new(&sources, Some(cache.to_path_buf()), building)?;

@@ -5,13 +5,14 @@ use tilewright_hw::flow::FlowError;
 use tilewright_hw::flow::board::{Board, Host, Memory};
 use tilewright_shell::ShellConfig;
 
-/// The Verilog of a board's shell around a configuration's core, at a clock in MHz; empty where a processor is the host.
+/// The Verilog of a board's shell around a configuration's core, where a clock of so many MHz is
+/// wanted; empty where a processor is the host.
 ///
 /// # Errors
-/// [`FlowError::Unfit`] where there is no such shell.
+/// [`FlowError::Unfit`] where there is no such shell, [`FlowError::Board`] where the link does not go with the clock.
 pub fn shell(board: &Board, config: &HwConfig, mhz: f64) -> Result<String, FlowError> {
     let host = match board.host {
-        Host::Uart { .. } => tilewright_shell::Host::Uart { clocks_per_bit: board.host.clocks_per_bit(mhz) },
+        Host::Uart { .. } => tilewright_shell::Host::Uart { clocks_per_bit: board.clocks_per_bit(mhz)? },
         Host::Spi { .. } => tilewright_shell::Host::Spi,
         Host::Processor { .. } => return Ok(String::new()),
     };
@@ -20,7 +21,7 @@ pub fn shell(board: &Board, config: &HwConfig, mhz: f64) -> Result<String, FlowE
     tilewright_shell::generate(config, &shell).map_err(|error| unfit(board, config, error.to_string()))
 }
 
-/// The memory of a board's shell at a clock in MHz.
+/// The memory of a board's shell where a clock of so many MHz is wanted.
 ///
 /// # Errors
 /// [`FlowError::Unfit`] where it is none of the part's, or the clock does not go with it.

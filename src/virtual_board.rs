@@ -53,7 +53,7 @@ pub fn build(
     board: Option<&Board>,
     progress: &dyn Fn(Progress),
 ) -> Result<VirtualBoard, VirtualBoardError> {
-    let line = board.map_or(FAST, |board| line(board, board.core_mhz));
+    let line = board.map_or(Ok(FAST), |board| line(board, board.core_mhz))?;
     let host = match line {
         Line::Uart { clocks_per_bit } => Host::Uart { clocks_per_bit },
         Line::Spi { .. } => Host::Spi,
@@ -65,21 +65,26 @@ pub fn build(
     let shell = ShellConfig { host, memory, leds: 0 };
     let verilog = tilewright_shell::generate(config, &shell)?;
     let design = BoardDesign::of_shell(config, &verilog, TOP, line);
-    let design = match board.map(|board| (&board.memory, board.core_mhz)) {
-        Some((board::Memory::Sdram(chip), mhz)) => design.with_sdram((**chip).clone(), mhz),
+    let design = match board.map(|board| (&board.memory, board)) {
+        Some((board::Memory::Sdram(chip), board)) => {
+            design.with_sdram((**chip).clone(), board.clock_mhz(board.core_mhz)?)
+        }
         _ => design,
     };
     Ok(VirtualBoard::new(&design, None, progress)?)
 }
 
-/// The other end of a board's link with the shell at so many MHz.
-pub fn line(board: &Board, mhz: f64) -> Line {
-    let clocks_per_bit = board.host.clocks_per_bit(mhz);
-    match board.host {
+/// The other end of a board's link where a clock of so many MHz is wanted.
+///
+/// # Errors
+/// [`FlowError::Board`] where the link does not go with the clock that the part makes.
+pub fn line(board: &Board, mhz: f64) -> Result<Line, FlowError> {
+    let clocks_per_bit = board.clocks_per_bit(mhz)?;
+    Ok(match board.host {
         board::Host::Uart { .. } => Line::Uart { clocks_per_bit },
         board::Host::Spi { .. } => Line::Spi { clocks_per_bit },
         board::Host::Processor { .. } => FAST,
-    }
+    })
 }
 
 /// Serves whoever opens the pseudo-terminal, one after the other, for as long as the program runs.

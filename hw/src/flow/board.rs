@@ -12,6 +12,10 @@ use std::path::Path;
 static BOARDS: Dir = include_dir!("$CARGO_MANIFEST_DIR/boards");
 const FILE: &str = "board.toml";
 
+/// By how much of its baud rate a shell's serial line may be off: at the end of a byte's ten bits that is a fifth of a bit, which
+/// leaves the other end as much for its own clock.
+const MOST_OFF: f64 = 0.02;
+
 /// A board.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -110,14 +114,44 @@ impl Host {
         }
     }
 
-    /// Clock cycles of a bit with the shell at so many MHz: the least that there may be where the host chooses them; 0 where there are no
-    /// bits.
-    pub fn clocks_per_bit(&self, mhz: f64) -> u32 {
-        match self {
-            Host::Uart { baud, .. } => (mhz * 1e6 / f64::from(*baud)).round() as u32,
-            Host::Spi { .. } => SPI_CLOCKS,
-            Host::Processor { .. } => 0,
+    /// Clock cycles of a bit with a shell whose clock has so many MHz: the least that there may be where the host chooses them; 0
+    /// where there are no bits.
+    ///
+    /// # Errors
+    /// What is wrong with a serial line's speed at that clock; the text begins with its key.
+    pub fn clocks_per_bit(&self, mhz: f64) -> Result<u32, String> {
+        let baud = match self {
+            Host::Uart { baud, .. } => *baud,
+            Host::Spi { .. } => return Ok(SPI_CLOCKS),
+            Host::Processor { .. } => return Ok(0),
+        };
+        let exact = mhz * 1e6 / f64::from(baud);
+        let clocks = exact.round();
+        if !(f64::from(UART_CLOCKS)..f64::from(u32::MAX)).contains(&clocks) {
+            return Err(if exact > 1.0 && baud > 0 && clocks < f64::from(u32::MAX) {
+                format!(
+                    "baud is {baud}, and a bit of it has fewer than {UART_CLOCKS} cycles of the clock, {mhz:.2} MHz; lower it"
+                )
+            } else {
+                format!(
+                    "baud is {baud}, and no line of that speed can be made with a clock of {mhz:.2} MHz; give another"
+                )
+            });
         }
+        let off = (exact / clocks - 1.0).abs();
+        if off > MOST_OFF {
+            let least = exact.floor().max(f64::from(UART_CLOCKS));
+            let multiple = |clocks: f64| clocks * f64::from(baud) / 1e6;
+            return Err(format!(
+                "baud is {baud}, and a bit of it has {exact:.2} cycles of the clock, {mhz:.2} MHz: with {clocks} the line is {:.1} % off, \
+                 of which {:.0} % are borne; take another baud, or a clock near {:.2} or {:.2} MHz",
+                100.0 * off,
+                100.0 * MOST_OFF,
+                multiple(least),
+                multiple(least + 1.0),
+            ));
+        }
+        Ok(clocks as u32)
     }
 
     /// How a host names a board with the shell at so many MHz, with the port that only it knows as PORT.
@@ -212,9 +246,10 @@ impl Board {
                 )));
             }
         }
+        let (_, mhz) = board.family.clock(&board, board.core_mhz).map_err(|what| bad(format!("core_mhz: {what}")))?;
         let mut kinds = Vec::new();
         for (key, host) in board.all_hosts() {
-            board.check_host(&key, host).map_err(bad)?;
+            board.check_host(&key, host, mhz).map_err(bad)?;
             if kinds.contains(&host.kind()) {
                 return Err(bad(format!(
                     "{key}.kind is {}, and so is another host's; give each kind once",
@@ -232,16 +267,9 @@ impl Board {
         std::iter::once(("host".to_string(), &self.host)).chain(others)
     }
 
-    /// Says what is wrong with one of its hosts.
-    fn check_host(&self, key: &str, host: &Host) -> Result<(), String> {
-        if let Host::Uart { baud, .. } = host
-            && host.clocks_per_bit(self.core_mhz) < UART_CLOCKS
-        {
-            return Err(format!(
-                "{key}.baud is {baud}, and a bit of it has fewer than {UART_CLOCKS} cycles of core_mhz = {}; lower it",
-                self.core_mhz
-            ));
-        }
+    /// Says what is wrong with one of its hosts, where the core's clock has so many MHz.
+    fn check_host(&self, key: &str, host: &Host, mhz: f64) -> Result<(), String> {
+        host.clocks_per_bit(mhz).map_err(|what| format!("{key}.{what}"))?;
         if self.family.has_processor() != matches!(host, Host::Processor { .. }) {
             return Err(format!(
                 "{key}.kind is processor exactly where the part has one, and {} has {}",
@@ -289,6 +317,16 @@ impl Board {
         let bad = |reason| FlowError::Board { file: format!("{}/{FILE}", self.name), reason };
         self.family.clock(self, wanted).map(|(_, mhz)| mhz).map_err(bad)
     }
+
+    /// Clock cycles of a bit of its link, as [`Host::clocks_per_bit`], where a clock of so many MHz is wanted: of the one that its part
+    /// makes.
+    ///
+    /// # Errors
+    /// [`FlowError::Board`] where it makes none, or the line's speed does not go with the one that it makes.
+    pub fn clocks_per_bit(&self, wanted: f64) -> Result<u32, FlowError> {
+        let bad = |what| FlowError::Board { file: format!("{}/{FILE}", self.name), reason: format!("host.{what}") };
+        self.host.clocks_per_bit(self.clock_mhz(wanted)?).map_err(bad)
+    }
 }
 
 #[cfg(test)]
@@ -318,7 +356,9 @@ mod tests {
             ("family = \"ice40\"", "family = \"ice50\"", "ice50"),
             ("device = \"hx8k\"", "device = \"hx9k\"", "hx9k"),
             ("core_mhz = 42.0", "core_mhz = 0.0", "core_mhz"),
-            ("baud = 3_000_000", "baud = 30_000_000", "host.baud"),
+            ("core_mhz = 42.0", "core_mhz = 5.0", "core_mhz: its part cannot make a clock of 5 MHz out of 12 MHz"),
+            ("baud = 3_000_000", "baud = 30_000_000", "host.baud is 30000000, and a bit of it has fewer than 4 cycles"),
+            ("baud = 3_000_000", "baud = 0", "host.baud is 0"),
             ("[clock]", "[clocks]", "clocks"),
             ("rx = \"B10\"", "rx = \"B12\"", "pin B12 is named for both uart_rx and uart_tx"),
         ];
@@ -327,6 +367,29 @@ mod tests {
             let error = Board::parse("b", "b/board.toml", &text.replace(good, wrong)).unwrap_err().to_string();
             assert!(error.contains("b/board.toml") && error.contains(named), "{error}");
         }
+    }
+
+    /// The loop makes 41.67 MHz of 25 where 42 are wanted.
+    #[test]
+    fn bits_have_cycles_of_the_clock_that_the_part_makes() {
+        let text = BOARDS.get_file("ulx3s-25f/board.toml").unwrap().contents_utf8().unwrap();
+        let with = |baud: &str| Board::parse("b", "b/board.toml", &text.replace("3_000_000", baud));
+        let board = with("120_000").unwrap();
+        assert!((board.clock_mhz(42.0).unwrap() - 125.0 / 3.0).abs() < 1e-9);
+        // Of 42 MHz it were 350.
+        assert_eq!(board.clocks_per_bit(42.0).unwrap(), 347);
+        // 42 MHz were seven cycles of a bit, 41.67 are 6.94.
+        assert_eq!(with("6_000_000").unwrap().clocks_per_bit(42.0).unwrap(), 7);
+        assert!(with("20_000_000").is_err());
+        let error = with("9_260_000").unwrap_err().to_string();
+        let said = "b/board.toml: host.baud is 9260000, and a bit of it has 4.50 cycles of the clock, 41.67 MHz: with 4 the line is 12.5 % \
+                    off, of which 2 % are borne; take another baud, or a clock near 37.04 or 46.30 MHz";
+        assert_eq!(error, said);
+        let error = board.with_host("uart").unwrap().clocks_per_bit(1.0).unwrap_err().to_string();
+        assert!(error.contains("cannot make a clock of 1 MHz"), "{error}");
+        let board = Board::load("ulx3s-25f").unwrap();
+        let error = board.clocks_per_bit(25.0).unwrap_err().to_string();
+        assert!(error.contains("host.baud is 3000000") && error.contains("4.2 % off"), "{error}");
     }
 
     #[test]
