@@ -7,7 +7,7 @@ use crate::config::HwConfig;
 use crate::link::{SPI_CLOCKS, UART_CLOCKS};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 static BOARDS: Dir = include_dir!("$CARGO_MANIFEST_DIR/boards");
 const FILE: &str = "board.toml";
@@ -23,6 +23,9 @@ pub struct Board {
     /// The folder's name.
     #[serde(skip)]
     pub name: String,
+    /// The folder, unless the board comes along.
+    #[serde(skip)]
+    folder: Option<PathBuf>,
     /// The name for people.
     pub title: String,
     /// The family of its part.
@@ -214,7 +217,8 @@ impl Board {
             let file = Path::new(name_or_path).join(FILE);
             let text = std::fs::read_to_string(&file).map_err(|error| FlowError::io(&file, &error))?;
             let name = file.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
-            return Board::parse(&name, &file.display().to_string(), &text);
+            let board = Board::parse(&name, &file.display().to_string(), &text)?;
+            return Ok(Board { folder: Some(name_or_path.into()), ..board });
         }
         let file = format!("{name_or_path}/{FILE}");
         match BOARDS.get_file(&file).and_then(|file| file.contents_utf8()) {
@@ -300,13 +304,27 @@ impl Board {
         Ok(Board { host: host.clone(), hosts: others.collect(), ..self.clone() })
     }
 
-    /// Reads the configuration that the board has unless another is asked for.
+    /// The configuration that the board has unless another is asked for, as `--hw` takes it: a preset's name, or the path of a file
+    /// of the board's folder.
+    pub fn default_hw(&self) -> String {
+        match &self.folder {
+            Some(folder) if self.hw.ends_with(".toml") => folder.join(&self.hw).display().to_string(),
+            _ => self.hw.clone(),
+        }
+    }
+
+    /// Reads that configuration.
     ///
     /// # Errors
     /// [`FlowError::Board`], with the configuration's violations.
     pub fn default_config(&self) -> Result<HwConfig, FlowError> {
-        HwConfig::load(&self.hw)
-            .map_err(|error| FlowError::Board { file: format!("{}/{FILE}", self.name), reason: error.to_string() })
+        let along = format!("{}/{}", self.name, self.hw);
+        let along = BOARDS.get_file(&along).filter(|_| self.folder.is_none()).and_then(|file| file.contents_utf8());
+        let config = match along {
+            Some(text) => HwConfig::parse(&self.hw, text),
+            None => HwConfig::load(&self.default_hw()),
+        };
+        config.map_err(|error| FlowError::Board { file: format!("{}/{FILE}", self.name), reason: error.to_string() })
     }
 
     /// The clock that its part makes where one of so many MHz is wanted: as near below as it comes.
@@ -341,6 +359,22 @@ mod tests {
             let board = Board::load(&name).unwrap_or_else(|error| panic!("{name}: {error}"));
             board.default_config().unwrap_or_else(|error| panic!("{name}: {error}"));
         }
+    }
+
+    #[test]
+    fn a_configuration_may_be_a_file_of_the_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("own");
+        std::fs::create_dir(&folder).unwrap();
+        let text = BOARDS.get_file("hx8k-evn/board.toml").unwrap().contents_utf8().unwrap();
+        std::fs::write(folder.join(FILE), text.replace("hw = \"1x4x2\"", "hw = \"small.toml\"")).unwrap();
+        let board = Board::load(&folder.display().to_string()).unwrap();
+        let error = board.default_config().unwrap_err().to_string();
+        assert!(error.contains("own/board.toml") && error.contains("own/small.toml"), "{error}");
+        let small = Path::new(env!("CARGO_MANIFEST_DIR")).join("../driver/tests/board/small.toml");
+        std::fs::copy(small, folder.join("small.toml")).unwrap();
+        assert_eq!(board.default_config().unwrap().name, "small");
+        assert_eq!(board.default_hw(), folder.join("small.toml").display().to_string());
     }
 
     #[test]
