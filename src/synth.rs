@@ -17,7 +17,7 @@ pub fn shell(board: &Board, config: &HwConfig, mhz: f64) -> Result<String, FlowE
         Host::Processor { .. } => return Ok(String::new()),
     };
     let memory = memory(board, config, mhz)?;
-    let shell = ShellConfig { host, memory, leds: (board.leds.pins.len() as u32).min(tilewright_shell::LEDS) };
+    let shell = ShellConfig { host, memory, leds: board.leds.pins.len() as u32 };
     tilewright_shell::generate(config, &shell).map_err(|error| unfit(board, config, error.to_string()))
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use tilewright::{netlist_check, synth};
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::flow::board::Board;
+use tilewright_hw::flow::board::{Board, legal_mhz};
 use tilewright_hw::flow::steps;
 use tilewright_hw::flow::{FlowError, Request};
 
@@ -28,7 +28,7 @@ pub struct Synth {
     #[arg(short, long, value_name = "DIR", default_value = "build/synth")]
     output: PathBuf,
     /// The clock of shell and core [default: the board's own]
-    #[arg(long, value_name = "MHZ")]
+    #[arg(long, value_name = "MHZ", value_parser = mhz, allow_negative_numbers = true)]
     mhz: Option<f64>,
     /// Where place and route begins: another seed is another result
     #[arg(long, default_value_t = 1)]
@@ -117,6 +117,11 @@ impl Synth {
         let differs = report.checks.iter().any(|check| check.difference.is_some());
         Ok(if differs { Verdict::No } else { Verdict::Fine })
     }
+}
+
+/// A clock of the command line.
+fn mhz(text: &str) -> Result<f64, String> {
+    legal_mhz(text.parse().map_err(|_| "no number; give MHz from 1 to 1000".to_string())?)
 }
 
 /// Reads a board, with the link of a kind where one is asked for.

@@ -27,6 +27,10 @@ fn what_no_board_can_have_is_refused_by_name() {
     refused(&["synth", "--board", "hx9k"], &["no board is named hx9k", "hx8k-evn"]);
     refused(&["synth", "--board", "./nowhere"], &["nowhere/board.toml"]);
     refused(&["synth", "--board", "hx8k-evn", "--hw", "2x2"], &["2x2", "1x4x4"]);
+    for mhz in ["nan", "-5", "0", "1e9", "fast"] {
+        refused(&["synth", "--board", "hx8k-evn", "--sources", "--mhz", mhz], &["--mhz", "give MHz from 1 to 1000"]);
+    }
+    refused(&["synth", "--board", "hx8k-evn", "--sources", "--mhz", "14"], &["host.baud is 3000000", "2 % are borne"]);
     std::fs::create_dir(dir.join("own")).expect("a folder");
     std::fs::write(dir.join("own/board.toml"), "title = 1\n").expect("a file");
     refused(&["synth", "--board", "./own"], &["own/board.toml", "title"]);

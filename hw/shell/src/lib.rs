@@ -34,7 +34,8 @@ use tilewright_hw::config::{HwConfig, PAGE_BYTES};
 use tilewright_hw::flow::sdram::{Cycles, Geometry};
 use tilewright_hw::link;
 
-pub use crate::status::LEDS;
+/// The most LEDs of a shell.
+pub use tilewright_hw::flow::board::LEDS;
 
 /// The top module. Its ports are `clk`, those of the link and those of the memory, and `leds` where there are any.
 pub const TOP: &str = "tw_shell";

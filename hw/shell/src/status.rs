@@ -5,9 +5,6 @@ use tilewright_hw::regs;
 
 use crate::bytes::{CoreRegisters, RegisterPort};
 
-/// The most LEDs of a shell.
-pub const LEDS: u32 = 4;
-
 /// The register port on its way to the core, and what the LEDs show.
 #[derive(LogicBlock)]
 pub struct Status {

@@ -16,6 +16,20 @@ const FILE: &str = "board.toml";
 /// leaves the other end as much for its own clock.
 const MOST_OFF: f64 = 0.02;
 
+/// The most lamps of a shell.
+pub const LEDS: u32 = 4;
+
+/// The speed grades of ECP5's parts, for the router and the estimate of the clock; other families' parts are named with theirs.
+const ECP5_SPEEDS: &[&str] = &["6", "7", "8"];
+
+/// A clock in MHz that can be asked for.
+///
+/// # Errors
+/// What to give instead.
+pub fn legal_mhz(mhz: f64) -> Result<f64, String> {
+    if (1.0..=1000.0).contains(&mhz) { Ok(mhz) } else { Err(format!("{mhz}; give MHz from 1 to 1000")) }
+}
+
 /// A board.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -236,11 +250,14 @@ impl Board {
         let board: Board = toml::from_str(text).map_err(|error| bad(error.to_string()))?;
         let board = Board { name: name.into(), ..board };
         for (key, mhz) in [("core_mhz", board.core_mhz), ("clock.mhz", board.clock.mhz)] {
-            if !(1.0..=1000.0).contains(&mhz) {
-                return Err(bad(format!("{key} is {mhz}; give MHz from 1 to 1000")));
-            }
+            legal_mhz(mhz).map_err(|what| bad(format!("{key} is {what}")))?;
         }
         board.family.check_part(&board).map_err(bad)?;
+        board.check_speed().map_err(bad)?;
+        if board.leds.pins.len() > LEDS as usize {
+            let given = board.leds.pins.len();
+            return Err(bad(format!("leds.pins has {given} pins, and a shell has {LEDS} lamps; leave the others out")));
+        }
         if let Memory::Sdram(chip) = &board.memory {
             chip.check().map_err(bad)?;
             if board.family.sdram_pins(chip).is_none() {
@@ -263,6 +280,17 @@ impl Board {
             kinds.push(host.kind());
         }
         Ok(board)
+    }
+
+    /// Says what is wrong with its part's speed grade.
+    fn check_speed(&self) -> Result<(), String> {
+        let (speed, family) = (&self.speed, self.family.name());
+        match self.family {
+            Family::Ecp5 if ECP5_SPEEDS.contains(&speed.as_str()) => Ok(()),
+            Family::Ecp5 => Err(format!("speed is {speed:?}; of {family} there are {}", ECP5_SPEEDS.join(", "))),
+            _ if speed.is_empty() => Ok(()),
+            _ => Err(format!("speed is {speed:?}, and {family} has no grades beside its parts' names; leave it out")),
+        }
     }
 
     /// The hosts that it may have, each with its key in the file.
@@ -393,6 +421,9 @@ mod tests {
             ("core_mhz = 42.0", "core_mhz = 5.0", "core_mhz: its part cannot make a clock of 5 MHz out of 12 MHz"),
             ("baud = 3_000_000", "baud = 30_000_000", "host.baud is 30000000, and a bit of it has fewer than 4 cycles"),
             ("baud = 3_000_000", "baud = 0", "host.baud is 0"),
+            ("core_mhz = 42.0", "core_mhz = nan", "core_mhz is NaN; give MHz from 1 to 1000"),
+            ("hw = ", "speed = \"8\"\nhw = ", "speed is \"8\", and ice40 has no grades"),
+            ("\"A2\"]", "\"A2\", \"C1\", \"C2\"]", "leds.pins has 5 pins, and a shell has 4 lamps"),
             ("[clock]", "[clocks]", "clocks"),
             ("rx = \"B10\"", "rx = \"B12\"", "pin B12 is named for both uart_rx and uart_tx"),
         ];
@@ -479,6 +510,8 @@ mod tests {
         }
         for (good, bad, said) in [
             ("family = \"ecp5\"", "family = \"gowin\"", "LFE5U-85F"),
+            ("speed = \"6\"", "speed = \"9\"", "speed is \"9\"; of ecp5 there are 6, 7, 8"),
+            ("speed = \"6\"", "", "speed is \"\"; of ecp5 there are 6, 7, 8"),
             ("rows = 8192", "rows = 8192\nrow = 1", "row"),
             ("cas = \"T19\"", "cas = \"R20\"", "pin R20 is named for both sdram_ras_n and sdram_cas_n"),
         ] {
