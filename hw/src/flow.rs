@@ -6,6 +6,7 @@
 //! The board's shell comes from outside as Verilog text, because this crate knows no other.
 
 pub mod board;
+mod child;
 pub mod clock;
 pub mod design;
 pub mod family;
@@ -24,6 +25,7 @@ use crate::config::HwConfig;
 use board::Board;
 use report::{Estimate, Report};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use steps::{Done, Progress, Step};
 use tools::Tools;
 
@@ -73,6 +75,19 @@ pub enum FlowError {
         step: &'static str,
         /// The last lines that it wrote, or how it ended.
         reason: String,
+        /// Its whole log.
+        log: PathBuf,
+    },
+    /// A program did not come to its end in time.
+    #[error(
+        "{step} did not end within {minutes} minutes; give it more (--time-limit MINUTES), or ask for less: a smaller configuration, a \
+         slower clock\nits log is {}", log.display()
+    )]
+    Late {
+        /// The step.
+        step: &'static str,
+        /// The time that it had.
+        minutes: f64,
         /// Its whole log.
         log: PathBuf,
     },
@@ -130,6 +145,8 @@ pub struct Request<'a> {
     pub allow_slow: bool,
     /// Whether all ends with the estimate, before placing and routing.
     pub estimate: bool,
+    /// How long a step may take.
+    pub time_limit: Option<Duration>,
 }
 
 /// Makes the bitstream of a configuration on a board and reports on it; `dir` then has the sources, netlists, logs, bitstream,
@@ -146,7 +163,7 @@ pub fn synthesize(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, FlowError> {
     let family = request.board.family;
-    let tools = tools::find(family)?;
+    let tools = tools::find(family)?.with_time_limit(request.time_limit);
     for name in [report::REPORT, report::SUMMARY, family.bitstream_file()] {
         remove(&dir.join(name))?;
     }

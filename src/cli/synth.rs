@@ -39,6 +39,9 @@ pub struct Synth {
     /// Stop after synthesis, with the resources and the clock that the routed design is expected to have
     #[arg(long, conflicts_with_all = ["verify", "sources"])]
     estimate: bool,
+    /// How long each step may take: synthesis, place and route, bitstream
+    #[arg(long, value_name = "MINUTES", default_value_t = 120.0, value_parser = minutes)]
+    time_limit: f64,
     /// Run a network's layer and random programs on the synthesized and the routed netlist and on the bitstream read back, and
     /// compare memory and cycles with those of the sources
     #[arg(long)]
@@ -75,6 +78,7 @@ impl Synth {
             seed: self.seed,
             allow_slow: self.allow_slow,
             estimate: self.estimate,
+            time_limit: Some(Duration::from_secs_f64(60.0 * self.time_limit)),
         };
         if self.sources {
             let mhz = tilewright_hw::flow::write_sources(&request, &self.output)?;
@@ -122,6 +126,12 @@ impl Synth {
 /// A clock of the command line.
 fn mhz(text: &str) -> Result<f64, String> {
     legal_mhz(text.parse().map_err(|_| "no number; give MHz from 1 to 1000".to_string())?)
+}
+
+/// A time limit of the command line.
+fn minutes(text: &str) -> Result<f64, String> {
+    let legal = text.parse().ok().filter(|minutes| (0.001..=1e6).contains(minutes));
+    legal.ok_or_else(|| "give minutes from 0.001 to 1000000".into())
 }
 
 /// Reads a board, with the link of a kind where one is asked for.

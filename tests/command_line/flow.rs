@@ -197,12 +197,44 @@ fn a_killed_synthesis_leaves_nothing_that_is_taken_for_a_result() {
     };
     child.kill().expect("it runs");
     assert_eq!(child.wait().expect("it ends").signal(), Some(9));
-    let killed = Command::new("kill").args(["-9", &yosys.to_string()]).status().expect("kill starts");
-    assert!(killed.success());
+    // What it called ends with it.
+    is_gone(yosys);
     assert!(!flow.path("out").join("report.json").exists());
     flow.calls();
     flow.yosys(NETLIST);
     flow.is_whole("yosys nextpnr icepack");
+}
+
+/// Waits until a process has ended; one that nobody asks for its end stays as a zombie.
+#[track_caller]
+fn is_gone(pid: u32) {
+    let begun = Instant::now();
+    loop {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        if stat.rsplit_once(')').is_none_or(|(_, state)| state.trim_start().starts_with('Z')) {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{pid} still runs: {stat}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_step_that_takes_too_long_is_ended_and_leaves_nothing_that_is_taken_for_a_result() {
+    let flow = Flow::new();
+    let pid = flow.path("pid");
+    // All its files are there, but it has not ended.
+    flow.nextpnr(&format!("{ROUTED}\necho 'Info: Routing..'\necho $$ > {}\nexec sleep 600", pid.display()));
+    flow.fails(
+        &["--time-limit", "0.03"],
+        2,
+        &["place and route did not end within 0.03 minutes", "--time-limit MINUTES", "place_and_route.log"],
+    );
+    is_gone(std::fs::read_to_string(&pid).expect("it ran").trim().parse().expect("a number"));
+    flow.fails(&["--time-limit", "0"], 2, &["--time-limit", "give minutes from"]);
+    flow.nextpnr(ROUTED);
+    flow.calls();
+    flow.is_whole("nextpnr icepack");
 }
 
 /// The program where no environment of the repository is found, under a path of that folder.

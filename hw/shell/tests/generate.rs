@@ -175,6 +175,7 @@ fn yosys_synthesizes_a_board_with_an_sdram() {
             mhz: board.core_mhz,
             seed: 1,
             allow_slow: false,
+            time_limit: None,
             estimate: false,
         };
         let dir = tempfile::tempdir().expect("a folder");

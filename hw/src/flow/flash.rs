@@ -76,8 +76,9 @@ pub fn flash(board: &Board, dir: &Path, onto: Onto, progress: &mut dyn FnMut(Pro
     let log = dir.join(LOG);
     super::remove(&log)?;
     let ended = steps::call(&loader, &arguments, dir, LOG, progress)?;
-    if ended.success() {
+    if ended.is_some_and(|ended| ended.success()) {
         return Ok(link);
     }
-    Err(steps::failed("flash", &ended.to_string(), log))
+    let reason = ended.map_or("it took too long".into(), |ended| ended.to_string());
+    Err(steps::failed("flash", &reason, log))
 }

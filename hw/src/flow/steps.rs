@@ -5,6 +5,7 @@
 //! ended, and two flows at once do not meet.
 
 use super::board::Board;
+use super::child::Running;
 use super::design::{self, Sources};
 use super::model::READ_BACK;
 use super::tools::{Readers, Tool, Tools};
@@ -13,11 +14,15 @@ use crate::cache;
 use sha2::{Digest, Sha256};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// What Yosys says of its work; what its readers print goes to the step's own log.
 const YOSYS_LOG: &str = "yosys.log";
+
+/// Lines of a program that wait to be told.
+const LINES: usize = 64;
 
 /// What a step tells while it runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -231,7 +236,7 @@ impl<'a> Step<'a> {
     /// Runs the program, or finds its results in the cache.
     ///
     /// # Errors
-    /// [`FlowError::Tool`], [`FlowError::Io`].
+    /// [`FlowError::Tool`], [`FlowError::Late`], [`FlowError::Io`].
     pub(super) fn run(&self, dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Done, FlowError> {
         let home = dir.join(format!("synth-{}", self.key()));
         let log = self.log();
@@ -252,7 +257,10 @@ impl<'a> Step<'a> {
         for (name, bytes) in &self.inputs {
             write(&work.path().join(name), bytes)?;
         }
-        let ended = call(self.tool, &self.arguments, work.path(), &log, progress)?;
+        let Some(ended) = call(self.tool, &self.arguments, work.path(), &log, progress)? else {
+            let minutes = self.tool.time_limit.unwrap_or_default().as_secs_f64() / 60.0;
+            return Err(FlowError::Late { step: self.name, minutes, log: work.keep().join(&log) });
+        };
         let missing = self.outputs.iter().find(|name| !work.path().join(name).exists());
         let reason = match (ended.success(), missing) {
             (true, None) => None,
@@ -262,47 +270,73 @@ impl<'a> Step<'a> {
         if let Some(reason) = reason {
             return Err(failed(self.name, &reason, work.keep().join(&log)));
         }
-        let work = work.keep();
-        if std::fs::rename(&work, &home).is_err() {
-            // Another process was faster.
-            let _ = std::fs::remove_dir_all(&work);
-        }
+        settle(work, &home)?;
         progress(Progress::Done(self.name, begun.elapsed()));
         Ok(done)
     }
 }
 
-/// Calls a program in a folder, with what it prints in the log and line by line in the progress.
+/// Gives a folder of results its name, unless another process was faster.
+fn settle(work: tempfile::TempDir, home: &Path) -> Result<(), FlowError> {
+    match std::fs::rename(work.path(), home) {
+        Ok(()) => {
+            // There is nothing left to remove under its old name.
+            let _ = work.keep();
+            Ok(())
+        }
+        Err(_) if home.is_dir() => Ok(()),
+        Err(error) => Err(FlowError::io(home, &error)),
+    }
+}
+
+/// Calls a program in a folder, with what it prints in the log and line by line in the progress. Where its time is over first, it is
+/// killed, and nothing is told of its end.
 pub(super) fn call(
     tool: &Tool,
     arguments: &[String],
     work: &Path,
     log: &str,
     progress: &mut dyn FnMut(Progress),
-) -> Result<std::process::ExitStatus, FlowError> {
+) -> Result<Option<ExitStatus>, FlowError> {
     let io = |error: &std::io::Error| FlowError::io(Path::new(&tool.command[0]), error);
-    let (reader, writer) = std::io::pipe().map_err(|error| io(&error))?;
-    let other = writer.try_clone().map_err(|error| io(&error))?;
-    let mut command = tool.command();
-    command.args(arguments).current_dir(work).stdin(Stdio::null()).stdout(writer).stderr(other);
-    let mut child = command.spawn().map_err(|error| io(&error))?;
-    // The pipe ends once nobody can write into it.
-    drop(command);
     let path = work.join(log);
     let mut file = std::fs::OpenOptions::new()
         .create(true)
         .append(true)
         .open(&path)
         .map_err(|error| FlowError::io(&path, &error))?;
-    let mut lines = BufReader::new(reader);
-    let mut line = Vec::new();
-    while lines.by_ref().read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-        let text = String::from_utf8_lossy(&line);
+    let (reader, writer) = std::io::pipe().map_err(|error| io(&error))?;
+    let other = writer.try_clone().map_err(|error| io(&error))?;
+    let mut command = tool.command();
+    command.args(arguments).current_dir(work).stdin(Stdio::null()).stdout(writer).stderr(other);
+    // It takes the command, and with it this program's ends of the pipe, which ends once nobody can write into it.
+    let mut running = Running::start(command).map_err(|error| io(&error))?;
+    let end = tool.time_limit.and_then(|limit| Instant::now().checked_add(limit));
+    let (sender, lines) = mpsc::sync_channel(LINES);
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(reader);
+        let mut line = Vec::new();
+        while reader.by_ref().read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+            if sender.send(std::mem::take(&mut line)).is_err() {
+                return;
+            }
+        }
+    });
+    loop {
+        let line = match end.map(|end| end.saturating_duration_since(Instant::now())) {
+            Some(Duration::ZERO) => return Ok(None),
+            Some(left) => lines.recv_timeout(left),
+            None => lines.recv().map_err(RecvTimeoutError::from),
+        };
+        let line = match line {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => return Ok(None),
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
         file.write_all(&line).map_err(|error| FlowError::io(&path, &error))?;
-        progress(Progress::Line(text.trim_end()));
-        line.clear();
+        progress(Progress::Line(String::from_utf8_lossy(&line).trim_end()));
     }
-    child.wait().map_err(|error| io(&error))
+    running.wait_until(end).map_err(|error| io(&error))
 }
 
 /// The error of a program that failed, with what its log says of why.
@@ -320,4 +354,66 @@ fn essence(log: &str) -> String {
     }
     let lines: Vec<&str> = log.lines().collect();
     lines[lines.len().saturating_sub(8)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, time_limit: Option<Duration>) -> Tool {
+        let command = ["sh", "-c", script].map(String::from).to_vec();
+        Tool { name: "sh", command, version: "1".into(), time_limit }
+    }
+
+    /// Whether a process is gone soon, or waits for a parent to look at its end.
+    fn is_gone(pid: &Path) -> bool {
+        let pid = std::fs::read_to_string(pid).expect("it wrote its number");
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(20) {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+            if stat.rsplit_once(')').is_none_or(|(_, state)| state.trim_start().starts_with('Z')) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        false
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_program_ends_with_its_time_or_where_its_log_cannot_be_written() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let begun = Instant::now();
+        // What it starts ends with it; what it prints without a pause does not keep it.
+        let script = "sleep 60 & echo $! > pid; while :; do echo a; sleep 0.01; done";
+        let limited = shell(script, Some(Duration::from_millis(500)));
+        let ended = call(&limited, &[], dir.path(), "log", &mut |_| {}).expect("it is killed");
+        assert!(ended.is_none() && is_gone(&dir.path().join("pid")));
+        assert!(std::fs::read_to_string(dir.path().join("log")).expect("a log").starts_with("a\na\n"));
+        // Nor one that says nothing any more.
+        let silent = shell("exec >&- 2>&-; sleep 60", Some(Duration::from_millis(100)));
+        assert!(call(&silent, &[], dir.path(), "log", &mut |_| {}).expect("it is killed").is_none());
+
+        std::os::unix::fs::symlink("/dev/full", dir.path().join("full")).expect("a link");
+        let endless = shell("echo $$ > pid; echo a; exec sleep 60", None);
+        let error = call(&endless, &[], dir.path(), "full", &mut |_| {}).expect_err("nothing can be written");
+        assert!(matches!(error, FlowError::Io { .. }) && is_gone(&dir.path().join("pid")), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn results_that_get_no_place_are_an_error_unless_there_are_some() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let made = || {
+            let work = tempfile::tempdir_in(dir.path()).expect("a folder");
+            std::fs::write(work.path().join("file"), "").expect("a file");
+            work
+        };
+        let home = dir.path().join("home");
+        settle(made(), &home).expect("it is the first");
+        settle(made(), &home).expect("another was faster");
+        assert_eq!(std::fs::read_dir(dir.path()).expect("a folder").count(), 1);
+        let error = settle(made(), &dir.path().join("none/home")).expect_err("there is no such folder");
+        assert!(error.to_string().contains("none/home"), "{error}");
+    }
 }

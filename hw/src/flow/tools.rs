@@ -4,6 +4,7 @@ use super::FlowError;
 use super::family::Family;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// The tools' versions, as `NAME=VERSION` lines, which the set-up script reads too.
 const VERSIONS: &str = include_str!("../../../scripts/versions");
@@ -20,9 +21,15 @@ pub struct Tool {
     pub command: Vec<String>,
     /// What it says of its version.
     pub version: String,
+    /// How long a run of it may take.
+    pub time_limit: Option<Duration>,
 }
 
 impl Tool {
+    fn new(name: &'static str, command: Vec<String>, version: String) -> Tool {
+        Tool { name, command, version, time_limit: None }
+    }
+
     /// The command, to which arguments are added.
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.command[0]);
@@ -42,6 +49,16 @@ pub struct Tools {
     pub packer: Option<Tool>,
     /// The folder of Yosys's shared files, where the cells' simulation models are.
     pub share: PathBuf,
+}
+
+impl Tools {
+    /// The same with a limit to the time that a run of each may take.
+    pub(super) fn with_time_limit(mut self, time_limit: Option<Duration>) -> Tools {
+        for tool in [Some(&mut self.yosys), self.router.as_mut(), self.packer.as_mut()].into_iter().flatten() {
+            tool.time_limit = time_limit;
+        }
+        self
+    }
 }
 
 /// The version of a tool that the set-up installs or asks for, empty where it names none.
@@ -102,14 +119,14 @@ fn find_yosys() -> Result<(Tool, PathBuf), FlowError> {
     {
         let command = vec!["yosys".into(), "-m".into(), "slang".into()];
         let share = ask(&["yosys-config".to_string()], &["--datdir"]).unwrap_or("/usr/share/yosys".into());
-        return Ok((Tool { name: "yosys", command, version }, share.into()));
+        return Ok((Tool::new("yosys", command, version), share.into()));
     }
     for folder in folders() {
         let python = vec![folder.join("python").display().to_string()];
         let find = "import pyosys, os; print(os.path.join(os.path.dirname(pyosys.__file__), 'share'))";
         if let Some(share) = ask(&python, &["-c", find]) {
             let command = vec![python[0].clone(), "-c".into(), RUNNER.into()];
-            return Ok((Tool { name: "yosys", command, version: format!("pyosys {least}") }, share.into()));
+            return Ok((Tool::new("yosys", command, format!("pyosys {least}")), share.into()));
         }
     }
     Err(FlowError::MissingTool {
@@ -142,7 +159,7 @@ fn find_router(name: &'static str, family: Family) -> Result<Tool, FlowError> {
     let asked = commands(name).filter_map(|command| ask(&command, &["--version"]).map(|version| (command, version)));
     let found = asked.into_iter().find(|(_, version)| at_least(version, least));
     let (command, version) = found.ok_or_else(|| missing(name, &format!("{least} or newer was not found"), family))?;
-    Ok(Tool { name, command, version })
+    Ok(Tool::new(name, command, version))
 }
 
 /// The programs that make Verilog of a bitstream.
@@ -174,8 +191,11 @@ pub(super) fn find_readers(family: Family, tools: &Tools) -> Result<Option<Reade
     }
     // It writes to its standard output, where a log belongs.
     let shell = ["sh", "-c", "out=$1; shift; exec \"$0\" \"$@\" >\"$out\"", name];
-    let reader = Tool { name, command: shell.map(String::from).to_vec(), version: String::new() };
-    Ok(Some(Readers { unpacker, reader }))
+    let mut readers = Readers { unpacker, reader: Tool::new(name, shell.map(String::from).to_vec(), String::new()) };
+    for tool in [&mut readers.unpacker, &mut readers.reader] {
+        tool.time_limit = tools.yosys.time_limit;
+    }
+    Ok(Some(readers))
 }
 
 /// Finds the program that brings bitstreams onto boards.
@@ -190,14 +210,14 @@ pub(super) fn find_loader() -> Result<Tool, FlowError> {
         reason: "was not found".into(),
         remedy: "install it (apt-get install openfpgaloader) and call it once by hand, to see that it may use the board's cable".into(),
     })?;
-    Ok(Tool { name, command, version })
+    Ok(Tool::new(name, command, version))
 }
 
 /// Finds a program that can be called at all.
 fn find_called(name: &'static str, family: Family, version: &str) -> Result<Tool, FlowError> {
     let called = |command: &Vec<String>| Command::new(&command[0]).arg("--help").output().is_ok();
     let command = commands(name).find(called).ok_or_else(|| missing(name, "was not found", family))?;
-    Ok(Tool { name, command, version: version.into() })
+    Ok(Tool::new(name, command, version.into()))
 }
 
 #[cfg(test)]

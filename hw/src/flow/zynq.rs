@@ -356,8 +356,16 @@ mod tests {
         let board = Board::load(name).unwrap();
         let config = board.default_config().unwrap();
         let (board_of, mhz) = (board.clone(), board.core_mhz);
-        let request =
-            Request { board: &board_of, config: &config, shell: "", mhz, seed: 1, allow_slow: false, estimate: false };
+        let request = Request {
+            board: &board_of,
+            config: &config,
+            shell: "",
+            mhz,
+            seed: 1,
+            allow_slow: false,
+            estimate: false,
+            time_limit: None,
+        };
         (board, design::sources(&request).unwrap())
     }
 
