@@ -163,7 +163,8 @@ pub fn synthesize(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, FlowError> {
     let family = request.board.family;
-    let tools = tools::find(family)?.with_time_limit(request.time_limit);
+    let tools = if request.estimate { tools::find_synthesis()? } else { tools::find(family)? };
+    let tools = tools.with_time_limit(request.time_limit);
     for name in [report::REPORT, report::SUMMARY, family.bitstream_file()] {
         remove(&dir.join(name))?;
     }

