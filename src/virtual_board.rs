@@ -90,32 +90,92 @@ pub fn line(board: &Board, mhz: f64) -> Result<Line, FlowError> {
 /// Serves whoever opens the pseudo-terminal, one after the other, for as long as the program runs.
 ///
 /// # Errors
-/// [`VirtualBoardError::Pty`] where the simulation fails.
+/// [`VirtualBoardError::Pty`] where the simulation fails, or the pseudo-terminal does.
 pub fn serve(mut board: VirtualBoard, mut pty: Pty) -> Result<Infallible, VirtualBoardError> {
+    Ok(exchange(&mut board, &mut pty.board)?)
+}
+
+/// Carries bytes between a board and the terminal's end.
+fn exchange(board: &mut impl ByteStream, terminal: &mut impl ByteStream) -> io::Result<Infallible> {
     let mut bytes = [0; 4096];
     let mut quiet = Duration::ZERO;
     loop {
         let wait = if quiet < MOST_QUIET { Duration::ZERO } else { WAIT };
-        match pty.board.receive(&mut bytes, wait) {
+        match terminal.receive(&mut bytes, wait) {
             Ok(0) if quiet >= MOST_QUIET => continue,
             Ok(0) => {}
             Ok(count) => {
                 board.send(&bytes[..count])?;
                 quiet = Duration::ZERO;
             }
-            // Nobody has the other end open.
-            Err(_) => {
+            Err(error) if is_nobody(&error) => {
                 std::thread::sleep(WAIT);
                 continue;
             }
+            Err(error) => return Err(error),
         }
         match board.receive(&mut bytes, SLICE)? {
             0 => quiet += SLICE,
             count => {
                 // A host that has gone does not hear it.
-                let _ = pty.board.send(&bytes[..count]);
+                let _ = terminal.send(&bytes[..count]);
                 quiet = Duration::ZERO;
             }
         }
+    }
+}
+
+/// Whether an error tells that nobody has the other end open, or that a signal came first.
+fn is_nobody(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An end of which each look gives the next of these, and in the end an error; it keeps what was sent.
+    struct End {
+        gives: Vec<io::Result<&'static [u8]>>,
+        sent: Vec<u8>,
+    }
+
+    impl ByteStream for End {
+        fn name(&self) -> &str {
+            "end"
+        }
+
+        fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+            self.sent.extend_from_slice(bytes);
+            Ok(())
+        }
+
+        fn receive(&mut self, bytes: &mut [u8], _: Duration) -> io::Result<usize> {
+            let given = self.gives.pop().unwrap_or(Err(io::ErrorKind::PermissionDenied.into()))?;
+            bytes[..given.len()].copy_from_slice(given);
+            Ok(given.len())
+        }
+
+        fn clear(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_terminal_that_fails_ends_the_service_and_one_that_nobody_has_open_does_not() {
+        let nobody = || Err(io::ErrorKind::BrokenPipe.into());
+        let mut terminal = End { gives: vec![Ok(b"cd"), nobody(), Ok(b"ab"), nobody(), nobody()], sent: Vec::new() };
+        let mut board = End { gives: vec![Ok(b""), Ok(b"xy")], sent: Vec::new() };
+        let Err(error) = exchange(&mut board, &mut terminal);
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!((&board.sent[..], &terminal.sent[..]), (&b"abcd"[..], &b"xy"[..]));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pseudo_terminal_tells_that_nobody_is_there() {
+        let mut pty = Pty::open().expect("there is one");
+        let error = pty.board.receive(&mut [0], Duration::ZERO).expect_err("nobody has it open");
+        assert!(is_nobody(&error), "{error:?}");
     }
 }
