@@ -37,6 +37,9 @@ pub(super) fn closed(file: &str, netlist: &[u8]) -> Result<Vec<u8>, FlowError> {
         return Err(bad("has not one module".into()));
     };
     let cells = top.get_mut("cells").and_then(Value::as_object_mut).ok_or_else(|| bad("has no cells".into()))?;
+    if let Some((name, _)) = cells.iter().find(|(_, cell)| !cell.is_object()) {
+        return Err(bad(format!("cell {name} is no object")));
+    }
     join_clocks(cells).map_err(bad)?;
     cells.values_mut().for_each(close);
     modules.insert(TOP.into(), top);
@@ -150,9 +153,17 @@ mod tests {
 
     #[test]
     fn what_is_no_netlist_is_refused_by_its_file() {
-        for text in ["", "{}", r#"{"modules": {}}"#, r#"{"modules": {"a": {"cells": {}}, "b": {"cells": {}}}}"#] {
+        let two = r#"{"modules": {"a": {"cells": {}}, "b": {"cells": {}}}}"#;
+        let cell = |text: &str| format!(r#"{{"modules": {{"a": {{"cells": {{"c": {text}}}}}}}}}"#);
+        let cells = ["3", "[]", "null", "\"SB_GB\""].map(cell);
+        for text in ["", "{}", r#"{"modules": {}}"#, two].into_iter().chain(cells.iter().map(String::as_str)) {
             let error = closed("n.json", text.as_bytes()).unwrap_err().to_string();
             assert!(error.starts_with("n.json cannot be read as nextpnr's netlist"), "{error}");
+        }
+        // What lies deeper is nothing where it is not what it should be.
+        let cells = [r#"{"connections": 1, "parameters": [], "port_directions": 2}"#, r#"{"connections": {"A": []}}"#];
+        for text in cells.map(cell) {
+            closed("n.json", text.as_bytes()).expect("it is a netlist of one module");
         }
     }
 }
