@@ -3,7 +3,10 @@
 
 Each argument is BOARD or BOARD:CONFIGURATION; without any, the boards whose designs are known to fit. Beside what the router
 reports stands what was expected of the netlist before it, so the table also says how good the estimate is. GOPS count each product
-and each sum, at the clock that the bitstream has.
+and each sum, at the clock that the design reaches.
+
+A design that does not reach its board's clock is none: the exit code is 1. With --allow-slow the bitstream is made all the same.
+TILEWRIGHT names the program, where it is not that of `make build`.
 """
 
 import json
@@ -12,7 +15,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PROGRAM = os.path.join(ROOT, "target", "release", "tilewright")
+PROGRAM = os.environ.get("TILEWRIGHT") or os.path.join(ROOT, "target", "release", "tilewright")
 DEFAULT = [
     "hx8k-evn",
     "orangecrab",
@@ -36,10 +39,16 @@ ROUTED = {
 }
 
 
-def make(design, out):
+def floors():
+    """The clock of each board that comes along, MHz, which a design for it must reach."""
+    listed = subprocess.run([PROGRAM, "synth", "--list", "--json"], stdout=subprocess.PIPE, check=True)
+    return {board["name"]: board["core_mhz"] for board in json.loads(listed.stdout)["boards"]}
+
+
+def make(design, out, options):
     """Runs the flow; its report, or None where there is none, after the flow's own message."""
     board, _, config = design.partition(":")
-    command = [PROGRAM, "synth", "--board", board, "-o", out, "--allow-slow", "--json"]
+    command = [PROGRAM, "synth", "--board", board, "-o", out, "--json"] + options
     if config:
         command += ["--hw", config]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
@@ -60,7 +69,12 @@ def resources(report):
 
 def off(expected, found):
     """By how much an expectation is off, as a percentage of what was found."""
-    return 100.0 * (expected - found) / found
+    return "-" if None in (expected, found) else f"{100.0 * (expected - found) / found:.1f}%"
+
+
+def mhz(clock):
+    """A clock, or that there is none: of some families none is expected, and some have no open router."""
+    return "-" if clock is None else f"{clock:.1f}"
 
 
 def rates(design, gops, luts, dsps):
@@ -69,23 +83,33 @@ def rates(design, gops, luts, dsps):
     return f"{design:<34} {gops:.2f} GOPS{per_dsp}, {1000 * gops / luts:.2f} a thousand tables"
 
 
-def main(designs):
+def main(arguments):
+    options = [argument for argument in arguments if argument == "--allow-slow"]
+    designs = [argument for argument in arguments if argument not in options] or DEFAULT
+    floor = floors()
     print(f"{'design':<34} {'resource':<18} {'expected':>9} {'routed':>9} {'of':>7} {'off':>8}")
     failed = False
     for design in designs:
         out = os.path.join(ROOT, "build", "bitstreams", os.path.basename(design).replace(":", "-"))
-        report = make(design, out)
+        report = make(design, out, options)
         if report is None:
             failed = True
             print(f"{design:<34} no bitstream")
             continue
-        for name, expected, found, there in resources(report):
-            print(f"{design:<34} {name:<18} {expected:>9} {found:>9} {there:>7} {off(expected, found):>7.1f}%")
+        rows = resources(report)
+        for name, expected, found, there in rows:
+            print(f"{design:<34} {name:<18} {expected:>9} {found:>9} {there:>7} {off(expected, found):>8}")
         expected, found = report["estimate"]["fmax_mhz"], report["fmax_mhz"]
-        print(f"{design:<34} {'clock, MHz':<18} {expected:>9.1f} {found:>9.1f} {'':>7} {off(expected, found):>7.1f}%")
-        cells = report["cells"]
-        gops = report["gops"] * found / report["clock_mhz"]
-        print(rates(design, gops, cells["luts"], cells["dsps"]))
+        print(f"{design:<34} {'clock, MHz':<18} {mhz(expected):>9} {mhz(found):>9} {'':>7} {off(expected, found):>8}")
+        least = floor.get(report["board"])
+        if None not in (found, least) and found < least:
+            failed = True
+            print(f"{design:<34} MISSES its board's clock, {least:.1f} MHz")
+        routed = {name: used for name, _, used, _ in rows}
+        luts = routed.get("look-up tables") or routed.get("logic cells") or report["cells"]["luts"]
+        dsps = routed.get("multiplier blocks") or report["cells"]["dsps"]
+        gops = report["gops"] * (found or report["clock_mhz"]) / report["clock_mhz"]
+        print(rates(design, gops, luts, dsps))
         sys.stdout.flush()
     name, luts, dsps, gops = VTA
     print(rates(name, gops, luts, dsps))
@@ -93,4 +117,4 @@ def main(designs):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or DEFAULT))
+    sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,7 @@
 //! The program as people call it: exit codes, messages and files.
 
 mod bisect;
+mod bitstreams;
 mod board;
 mod configs;
 mod diff;

@@ -1,0 +1,49 @@
+//! `scripts/bitstreams.py`, with a program in the place of `tilewright` that prints reports.
+
+use super::Outcome;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+const PROGRAM: &str = r#"#!/bin/sh
+report() {
+  echo "{\"board\": \"$1\", \"fmax_mhz\": $2, \"clock_mhz\": 40.0, \"gops\": 1.0, \"cells\": {\"luts\": 500, \"dsps\": 2}, \
+    \"resources\": [$3], \"estimate\": {\"fmax_mhz\": $4, \"resources\": [{\"name\": \"look-up tables\", \"used\": 900, \"available\": 9999}]}}"
+}
+case "$*" in
+  *--list*) echo '{"boards": [{"name": "fast", "core_mhz": 40.0}, {"name": "slow", "core_mhz": 60.0}, {"name": "none", "core_mhz": 1.0}]}';;
+  *--allow-slow*) report slow 50.0 '' 55.0;;
+  *'--board fast '*) report fast 50.0 '{"name": "TRELLIS_COMB", "used": 1000, "available": 9999}' 55.0;;
+  *'--board none '*) report none null '' null;;
+  *) echo 'error: too slow' >&2; exit 1;;
+esac
+"#;
+
+#[test]
+fn a_design_that_misses_its_boards_clock_fails_and_one_without_a_clock_is_told() {
+    if !tilewright_testing::has_program("python3") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let program = dir.path().join("tilewright");
+    std::fs::write(&program, PROGRAM).expect("a file");
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("a program");
+    let run = |designs: &[&str]| {
+        let mut command = Command::new("python3");
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/bitstreams.py")).args(designs);
+        Outcome::of(command.env("TILEWRIGHT", &program).output().expect("python3 starts"))
+    };
+    let outcome = run(&["fast", "none"]);
+    assert_eq!(outcome.code, 0, "{}{}", outcome.stdout, outcome.stderr);
+    let rows: Vec<Vec<&str>> = outcome.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[1], ["fast", "look-up", "tables", "900", "1000", "9999", "-10.0%"]);
+    assert_eq!(rows[2], ["fast", "clock,", "MHz", "55.0", "50.0", "10.0%"]);
+    // By the tables that the router used, at the clock that it reached.
+    assert!(outcome.stdout.contains("1.25 GOPS, 0.625 a multiplier, 1.25 a thousand tables"), "{}", outcome.stdout);
+    assert_eq!(rows[4], ["none", "clock,", "MHz", "-", "-", "-"]);
+    assert!(outcome.stdout.contains("1.00 GOPS, 0.500 a multiplier, 2.00 a thousand tables"), "{}", outcome.stdout);
+
+    let outcome = run(&["slow"]);
+    assert!(outcome.code == 1 && outcome.stdout.contains("no bitstream"), "{}", outcome.stdout);
+    let outcome = run(&["slow", "--allow-slow"]);
+    assert!(outcome.code == 1 && outcome.stdout.contains("MISSES its board's clock, 60.0 MHz"), "{}", outcome.stdout);
+}
