@@ -58,6 +58,18 @@ pub enum FlowError {
         /// Why not, with numbers.
         reason: String,
     },
+    /// A configuration is larger than the board's part.
+    #[error("{board} cannot have {config}: {reason}")]
+    TooLarge {
+        /// The board.
+        board: String,
+        /// The configuration.
+        config: String,
+        /// What it takes, with numbers.
+        reason: String,
+        /// What is known of it.
+        report: Box<Report>,
+    },
     /// A program is missing or too old.
     #[error("{tool} {reason}; {remedy}")]
     MissingTool {
@@ -135,6 +147,8 @@ pub struct Request<'a> {
     pub board: &'a Board,
     /// The accelerator.
     pub config: &'a HwConfig,
+    /// How `--hw` names it.
+    pub hw: &'a str,
     /// The shell's Verilog, whose top module is [`design::SHELL`].
     pub shell: &'a str,
     /// The clock to reach, MHz.
@@ -155,7 +169,7 @@ pub struct Request<'a> {
 /// Steps that ran before with the same inputs are taken from the cache.
 ///
 /// # Errors
-/// [`FlowError`]. `dir` has no report then, and no bitstream unless the clock alone was missed.
+/// [`FlowError`]. `dir` has no bitstream then, and a report where the design is larger than the part alone.
 pub fn synthesize(
     request: &Request,
     dir: &Path,
@@ -176,15 +190,14 @@ pub fn synthesize(
     if let Some(mhz) = estimate.fmax_mhz {
         progress(Progress::Estimated { wanted: request.mhz, mhz });
     }
+    let refusal = report::refusal(&netlist, request.board);
     let routed = match family.router() {
-        Some(_) if request.estimate => None,
-        Some(_) => {
-            report::check_fits(&netlist, request)?;
+        Some(_) if !request.estimate && refusal.is_none() => {
             let routed = Step::route(request, &tools, &synthesized)?.run(cache, progress)?;
             routed.copy_to(dir)?;
             Some(routed)
         }
-        None => None,
+        _ => None,
     };
     let timing =
         routed.as_ref().map(|routed| read(report::Routed::read, dir, design::ROUTE_REPORT, routed)).transpose()?;
@@ -192,7 +205,14 @@ pub fn synthesize(
         Some(routed) => Some(Step::pack(request, &tools, routed)?.run(cache, progress)?),
         None => None,
     };
-    let report = Report::new(request, &tools, &netlist, estimate, sources.mhz, timing.as_ref(), packed.as_ref())?;
+    let (timing, packed_file) = (timing.as_ref(), packed.as_ref());
+    let mut report = Report::new(request, &tools, &netlist, estimate, sources.mhz, timing, packed_file)?;
+    if let Some(reason) = refusal {
+        report.refuse(&reason);
+        report.write(dir)?;
+        let (board, config) = (request.board.name.clone(), request.config.name.clone());
+        return Err(FlowError::TooLarge { board, config, reason, report: Box::new(report) });
+    }
     if let (Some(achieved), false) = (report.fmax_mhz, request.allow_slow)
         && achieved < request.mhz
     {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use tilewright_hw::flow::board::Board;
-use tilewright_hw::flow::flash::{self, Onto};
+use tilewright_hw::flow::flash::{self, Onto, Options};
 use tilewright_hw::flow::steps;
 
 use super::{Verdict, progress};
@@ -21,20 +21,23 @@ pub struct Flash {
     /// Load the part alone, until it loses power, and leave the board's flash as it is
     #[arg(long)]
     volatile: bool,
+    /// Flash a bitstream too whose netlists differ from the sources, as `synth --verify` found
+    #[arg(long)]
+    force: bool,
 }
 
 impl Flash {
     pub fn run(self) -> Result<Verdict> {
         let board = Board::load(&self.board)?;
         let onto = if self.volatile { Onto::Part } else { Onto::Flash };
-        let done = flash::flash(&board, &self.dir, onto, &mut |event| {
+        let done = flash::flash(&board, &self.dir, Options { onto, force: self.force }, &mut |event| {
             if let steps::Progress::Line(line) = event {
                 progress::tell(&line.chars().take(80).collect::<String>());
             }
         });
         progress::tell("");
-        let link = done?;
-        println!("{} has its bitstream; ask it with `tilewright doctor --device {link}`", board.name);
+        let flash::Flashed { device, hw } = done?;
+        println!("{} has its bitstream; ask it with `tilewright doctor --device {device} --hw {hw}`", board.name);
         Ok(Verdict::Fine)
     }
 }

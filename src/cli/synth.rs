@@ -68,11 +68,13 @@ impl Synth {
             Some(name) => HwConfig::load(name)?,
             None => board.default_config()?,
         };
+        let hw = hw_from_anywhere(self.hw.clone().unwrap_or(board.default_hw()));
         let mhz = self.mhz.unwrap_or(board.core_mhz);
         let shell = synth::shell(&board, &config, mhz)?;
         let request = Request {
             board: &board,
             config: &config,
+            hw: &hw,
             shell: &shell,
             mhz,
             seed: self.seed,
@@ -94,6 +96,12 @@ impl Synth {
             // The tools did their work, and the answer is no.
             Err(error @ (FlowError::Slow { .. } | FlowError::Unfit { .. })) => {
                 eprintln!("error: {error}");
+                return Ok(Verdict::No);
+            }
+            Err(FlowError::TooLarge { board, config, reason, report }) => {
+                let text = if self.json { report.json() } else { report.summary() };
+                write_or_print(None, text.as_bytes())?;
+                eprintln!("error: {board} cannot have {config}: {reason}");
                 return Ok(Verdict::No);
             }
             outcome => outcome.with_context(|| format!("{} on {}", config.name, board.name))?,
@@ -121,6 +129,13 @@ impl Synth {
         let differs = report.checks.iter().any(|check| check.difference.is_some());
         Ok(if differs { Verdict::No } else { Verdict::Fine })
     }
+}
+
+/// What `--hw` takes from any folder: a file's path from the root.
+fn hw_from_anywhere(hw: String) -> String {
+    let is_file = hw.ends_with(".toml");
+    let path = is_file.then(|| std::path::absolute(&hw).ok()).flatten();
+    path.map_or(hw, |path| path.display().to_string())
 }
 
 /// A clock of the command line.

@@ -49,7 +49,7 @@ fn a_bitstream_goes_onto_its_board_alone() {
 
     let outcome = flash(dir, &tools, &["--board", "ulx3s-25f", "out"]);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
-    let said = "ulx3s-25f has its bitstream; ask it with `tilewright doctor --device serial:PORT@9600`\n";
+    let said = "ulx3s-25f has its bitstream; ask it with `tilewright doctor --device serial:PORT@9600 --hw 1x4x4`\n";
     assert_eq!(outcome.stdout, said);
     let called = || std::fs::read_to_string(dir.join("out/called")).expect("it was called");
     assert_eq!(called(), "--board ulx3s --write-flash board.bit\n");
@@ -74,6 +74,29 @@ fn a_bitstream_goes_onto_its_board_alone() {
     refused(&tools, &["--board", "ulx3s-25f", "out"], &["out/report.json", "cannot be read"]);
     made(&dir.join("zynq"), "pynq-z1", "null");
     refused(&tools, &["--board", "pynq-z1", "zynq"], &["holds no bitstream"]);
+
+    let refused_by_size = r#"null, "refused": "it takes 9 block RAMs of 3""#;
+    made(&dir.join("large"), "ulx3s-25f", refused_by_size);
+    refused(&tools, &["--board", "ulx3s-25f", "large"], &["holds no bitstream, because it takes 9 block RAMs of 3"]);
+    made(&dir.join("estimate"), "ulx3s-25f", "null");
+    refused(&tools, &["--board", "ulx3s-25f", "estimate"], &["holds no bitstream, because an estimate alone was made"]);
+
+    // One that was found to compute something else.
+    let checks = r#""checks": [{"netlist": "synthesized netlist"}, {"netlist": "routed netlist", "difference": "program 3: at 0x7"}]"#;
+    made(&dir.join("out"), "ulx3s-25f", &format!(r#"{whole}, "hw": "/some/own.toml", {checks}"#));
+    refused(
+        &tools,
+        &["--board", "ulx3s-25f", "out"],
+        &["its routed netlist differs from the sources (program 3: at 0x7)", "--force"],
+    );
+    let outcome = flash(dir, &tools, &["--board", "ulx3s-25f", "out", "--force"]);
+    assert!(
+        outcome.code == 0 && outcome.stdout.contains(" --hw /some/own.toml`"),
+        "{}{}",
+        outcome.stdout,
+        outcome.stderr
+    );
+    std::fs::remove_file(dir.join("out/called")).expect("a file");
 
     // What the loader says of a board that is not there is the error's reason, and lies in the log.
     made(&dir.join("out"), "ulx3s-25f", &whole);

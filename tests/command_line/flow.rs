@@ -66,9 +66,13 @@ impl Flow {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
+        self.command_for("hx8k-evn", arguments)
+    }
+
+    fn command_for(&self, board: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tilewright"));
         command
-            .args(["synth", "--board", "hx8k-evn", "-o", "out"])
+            .args(["synth", "--board", board, "-o", "out"])
             .args(arguments)
             .current_dir(self.0.path())
             .stdin(Stdio::null())
@@ -176,8 +180,49 @@ fn what_is_larger_than_the_part_is_refused_before_routing() {
     flow.yosys(&format!("cp {} board.json; echo > synthesized.v", flow.path("large.json").display()));
     let words =
         ["hx8k-evn cannot have 1x4x2", "it takes 8000 logic cells of 7680", "u_shell.board.core.u_core.u_gemm 8000"];
-    flow.fails(&[], 1, &words);
+    // An estimate says no as well, and the report says what is in the way.
+    for arguments in [&["--json"][..], &["--json", "--estimate"]] {
+        let outcome = flow.run(arguments);
+        assert_eq!((outcome.code, flow.path("out/board.bin").exists()), (1, false), "{}", outcome.stderr);
+        assert!(words.iter().all(|word| outcome.stderr.contains(word)), "{}", outcome.stderr);
+        let report = std::fs::read_to_string(flow.path("out/report.json")).expect("a report");
+        assert_eq!(outcome.stdout, report);
+        let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+        assert!(report["refused"].as_str().expect("a reason").contains("8000 logic cells of 7680"), "{report}");
+        assert_eq!(report["modules"][0]["luts"], 8000, "{report}");
+        assert_eq!(report["not_done"][0], "not placed and routed: it is larger than the part");
+        let summary = std::fs::read_to_string(flow.path("out/summary.txt")).expect("a summary");
+        assert!(summary.contains("REFUSED: it takes 8000 logic cells of 7680"), "{summary}");
+        std::fs::remove_file(flow.path("out/report.json")).expect("a file");
+    }
     assert_eq!(flow.calls(), "yosys");
+}
+
+/// A board whose bitstream the vendor's tool makes has a capacity all the same.
+#[test]
+fn what_is_larger_than_a_processors_part_is_refused_too() {
+    let flow = Flow::new();
+    let cells = |count: usize| {
+        let cells: Vec<String> = (0..count)
+            .map(|at| format!(r#""u_peripheral.u_core.u_gemm.a{at}_DSP48E1_P": {{"type": "DSP48E1"}}"#))
+            .collect();
+        let netlist = format!(r#"{{"modules": {{"tw_top": {{"cells": {{{}}}}}}}}}"#, cells.join(", "));
+        std::fs::write(flow.path("large.json"), netlist).expect("a file");
+        let copied = format!("cp {} board.json; echo {count} > synthesized.v", flow.path("large.json").display());
+        // Another count is another program, so that nothing is in the cache.
+        flow.put("yosys", &YOSYS.replace("WHAT", &copied).replace("99.0", &format!("99.{count}")));
+        Outcome::of(flow.command_for("pynq-z1", &[]).output().expect("the program starts"))
+    };
+    let outcome = cells(221);
+    assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("pynq-z1 cannot have 1x8x16: it takes 221 multiplier blocks of 220"),
+        "{}",
+        outcome.stderr
+    );
+    let outcome = cells(220);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert!(outcome.stdout.contains("there is no open router for this family"), "{}", outcome.stdout);
 }
 
 #[test]

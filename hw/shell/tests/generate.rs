@@ -171,6 +171,7 @@ fn yosys_synthesizes_a_board_with_an_sdram() {
         let request = Request {
             board: &board,
             config: &config,
+            hw: &board.hw,
             shell: &shell,
             mhz: board.core_mhz,
             seed: 1,

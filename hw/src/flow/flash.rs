@@ -15,7 +15,37 @@ struct Made {
     #[serde(default)]
     link: String,
     config: String,
+    /// How `--hw` names the configuration, where that is not its name.
+    hw: Option<String>,
     bitstream: Option<Bitstream>,
+    refused: Option<String>,
+    #[serde(default)]
+    checks: Vec<Check>,
+}
+
+/// What of a netlist's check says whether it is as the sources.
+#[derive(Deserialize)]
+struct Check {
+    netlist: String,
+    difference: Option<String>,
+}
+
+/// What a bitstream is brought with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Where it goes.
+    pub onto: Onto,
+    /// Whether one whose netlists differ from the sources goes there too.
+    pub force: bool,
+}
+
+/// A board that has its bitstream, for the program's options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flashed {
+    /// `--device`, with the port that only the host knows as PORT.
+    pub device: String,
+    /// `--hw`.
+    pub hw: String,
 }
 
 /// Where a bitstream goes.
@@ -30,35 +60,50 @@ pub enum Onto {
 /// The bitstream that `synthesize` left in `dir` for a board, and how a host then reaches the board.
 ///
 /// # Errors
-/// [`FlowError`]: no report there, one of another board, or of a result without its bitstream.
-fn bitstream(board: &Board, dir: &Path) -> Result<(PathBuf, String), FlowError> {
+/// [`FlowError`]: no report there, one of another board, of a result without its bitstream, or of one that does not compute what the
+/// sources say.
+fn bitstream(board: &Board, dir: &Path, force: bool) -> Result<(PathBuf, Flashed), FlowError> {
     let made: Made = read_json(&dir.join(REPORT), "the report of a board's bitstream")?;
     let unfit = |reason| FlowError::Unfit { board: board.name.clone(), config: made.config.clone(), reason };
     if made.board != board.name {
         return Err(unfit(format!("{} holds a bitstream for {}", dir.display(), made.board)));
     }
-    let Some(expected) = made.bitstream else {
-        return Err(unfit(format!(
-            "{} holds no bitstream, because no open tool makes one for its part",
-            dir.display()
-        )));
+    let Some(expected) = &made.bitstream else {
+        let why = match (&made.refused, board.family.router()) {
+            (Some(refused), _) => refused,
+            (None, Some(_)) => "an estimate alone was made; synthesize it without --estimate",
+            (None, None) => "no open tool makes one for its part",
+        };
+        return Err(unfit(format!("{} holds no bitstream, because {why}", dir.display())));
     };
+    let wrong = made.checks.iter().find_map(|check| Some((&check.netlist, check.difference.as_ref()?)));
+    if let Some((netlist, difference)) = wrong.filter(|_| !force) {
+        let first = difference.lines().next().unwrap_or_default();
+        return Err(unfit(format!(
+            "its {netlist} differs from the sources ({first}); synthesize it anew, or flash it all the same (--force)"
+        )));
+    }
     let path = dir.join(&expected.file);
     let bytes = std::fs::read(&path).map_err(|error| FlowError::io(&path, &error))?;
-    if Bitstream::of(&expected.file, &bytes) != expected {
+    if Bitstream::of(&expected.file, &bytes) != *expected {
         let reason = format!("{} is not the file that its report names; synthesize it again", path.display());
         return Err(unfit(reason));
     }
-    Ok((path, made.link))
+    Ok((path, Flashed { device: made.link, hw: made.hw.unwrap_or(made.config) }))
 }
 
-/// Brings the bitstream that `synthesize` left in `dir` onto a board, and gives the `--device` by which a host then reaches it; what
-/// openFPGALoader prints is in `dir/flash.log`.
+/// Brings the bitstream that `synthesize` left in `dir` onto a board, and tells how a host then asks for it; what openFPGALoader
+/// prints is in `dir/flash.log`.
 ///
 /// # Errors
 /// [`FlowError`]: as [`bitstream`]; [`FlowError::MissingTool`] without openFPGALoader; [`FlowError::Tool`] where it fails.
-pub fn flash(board: &Board, dir: &Path, onto: Onto, progress: &mut dyn FnMut(Progress)) -> Result<String, FlowError> {
-    let (path, link) = bitstream(board, dir)?;
+pub fn flash(
+    board: &Board,
+    dir: &Path,
+    options: Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Flashed, FlowError> {
+    let (path, flashed) = bitstream(board, dir, options.force)?;
     if board.flash.is_empty() {
         let reason = format!(
             "its board.toml has no `flash`, openFPGALoader's name of it; give {} to its own tool",
@@ -67,7 +112,7 @@ pub fn flash(board: &Board, dir: &Path, onto: Onto, progress: &mut dyn FnMut(Pro
         return Err(FlowError::Unfit { board: board.name.clone(), config: path.display().to_string(), reason });
     }
     let loader = tools::find_loader()?;
-    let onto = match onto {
+    let onto = match options.onto {
         Onto::Flash => "--write-flash",
         Onto::Part => "--write-sram",
     };
@@ -77,7 +122,7 @@ pub fn flash(board: &Board, dir: &Path, onto: Onto, progress: &mut dyn FnMut(Pro
     super::remove(&log)?;
     let ended = steps::call(&loader, &arguments, dir, LOG, progress)?;
     if ended.is_some_and(|ended| ended.success()) {
-        return Ok(link);
+        return Ok(flashed);
     }
     let reason = ended.map_or("it took too long".into(), |ended| ended.to_string());
     Err(steps::failed("flash", &reason, log))

@@ -16,6 +16,8 @@ pub const REPORT: &str = "report.json";
 /// The report for people.
 pub const SUMMARY: &str = "summary.txt";
 
+const NOT_ROUTED: &str = "not placed and routed";
+
 /// Reads what a program wrote.
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path, what: &'static str) -> Result<T, FlowError> {
     let bytes = std::fs::read(path).map_err(|error| FlowError::io(path, &error))?;
@@ -205,6 +207,8 @@ pub struct Report {
     pub link: String,
     /// The configuration.
     pub config: String,
+    /// How `--hw` names it: a preset, or a file.
+    pub hw: String,
     /// Its hash, hexadecimal.
     pub config_hash: String,
     /// The programs' versions.
@@ -231,6 +235,8 @@ pub struct Report {
     pub bitstream: Option<Bitstream>,
     /// Whether the netlists compute what the sources say, where that was looked at.
     pub checks: Vec<NetlistCheck>,
+    /// Why the part cannot have it, where it cannot.
+    pub refused: Option<String>,
     /// What was not done, and why.
     pub not_done: Vec<String>,
 }
@@ -254,7 +260,7 @@ impl Report {
                 Some(_) => "an estimate was asked for",
                 None => "there is no open router for this family",
             };
-            not_done.push(format!("not placed and routed: {why}"));
+            not_done.push(format!("{NOT_ROUTED}: {why}"));
         }
         not_done.push("no power estimate: these tools give none".into());
         Ok(Report {
@@ -262,6 +268,7 @@ impl Report {
             device: board.device.clone(),
             link: board.host.device(clock_mhz),
             config: config.name.clone(),
+            hw: request.hw.into(),
             config_hash: format!("{:016x}", config.hash()),
             tools: programs.into_iter().flatten().map(|tool| (tool.name.to_string(), tool.version.clone())).collect(),
             cells: netlist.total(board.family),
@@ -284,8 +291,16 @@ impl Report {
             gops: 2.0 * config.macs_per_cycle() as f64 * clock_mhz / 1e3,
             bitstream,
             checks: Vec::new(),
+            refused: None,
             not_done,
         })
+    }
+
+    /// Marks it as that of a design that its part cannot have.
+    pub(super) fn refuse(&mut self, reason: &str) {
+        self.refused = Some(reason.into());
+        self.not_done.retain(|line| !line.starts_with(NOT_ROUTED));
+        self.not_done.insert(0, format!("{NOT_ROUTED}: it is larger than the part"));
     }
 
     /// Writes the report and its summary into a folder.
@@ -305,6 +320,9 @@ impl Report {
     /// The report for people.
     pub fn summary(&self) -> String {
         let mut s = format!("{} on {} ({})\n\n", self.config, self.board, self.device);
+        if let Some(reason) = &self.refused {
+            let _ = writeln!(s, "REFUSED: {reason}\n");
+        }
         let resources = if self.resources.is_empty() { &self.estimate.resources } else { &self.resources };
         for resource in resources {
             let percent = 100.0 * resource.used as f64 / resource.available.max(1) as f64;
@@ -369,12 +387,8 @@ fn bitstream(packed: &Done, file: &str) -> Result<Bitstream, FlowError> {
     Ok(Bitstream::of(file, &bytes))
 }
 
-/// Refuses a netlist that has more cells than the part.
-///
-/// # Errors
-/// [`FlowError::Unfit`], with the numbers.
-pub(super) fn check_fits(netlist: &Netlist, request: &Request) -> Result<(), FlowError> {
-    let Request { board, config, .. } = request;
+/// Why a part cannot have a netlist that has more cells than it, with the numbers; nothing where it has as many.
+pub(super) fn refusal(netlist: &Netlist, board: &Board) -> Option<String> {
     let over: Vec<String> = netlist
         .resources(board)
         .into_iter()
@@ -382,14 +396,10 @@ pub(super) fn check_fits(netlist: &Netlist, request: &Request) -> Result<(), Flo
         .map(|Resource { name, used, available }| format!("{used} {name} of {available}"))
         .collect();
     if over.is_empty() {
-        return Ok(());
+        return None;
     }
     let mut modules: Vec<(String, Cells)> = netlist.by_module(board.family).into_iter().collect();
     modules.sort_by_key(|(_, cells)| std::cmp::Reverse(cells.luts));
     let largest: Vec<String> = modules.iter().take(5).map(|(name, cells)| format!("{name} {}", cells.luts)).collect();
-    Err(FlowError::Unfit {
-        board: board.name.clone(),
-        config: config.name.clone(),
-        reason: format!("it takes {}; the most look-up tables take {}", over.join(" and "), largest.join(", ")),
-    })
+    Some(format!("it takes {}; the most look-up tables take {}", over.join(" and "), largest.join(", ")))
 }

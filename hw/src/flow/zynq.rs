@@ -359,6 +359,7 @@ mod tests {
         let request = Request {
             board: &board_of,
             config: &config,
+            hw: &board_of.hw,
             shell: "",
             mhz,
             seed: 1,
