@@ -6,6 +6,8 @@
 //! are among them, so that traps are compared too.
 
 mod layer;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -83,6 +85,8 @@ struct Job {
     text: String,
     writes: Vec<(u64, Vec<u8>)>,
     command: Command,
+    /// Whether it is one of the random programs.
+    is_program: bool,
 }
 
 impl Job {
@@ -94,83 +98,112 @@ impl Job {
         // A stream may pass the end of memory on purpose.
         let stream = program.stream[..program.stream.len().min(room)].to_vec();
         let writes = vec![(0, program.image), (stream_addr, stream)];
-        Job { name: format!("program {}", at + 1), text: format!("\n{text}"), writes, command }
+        Job { name: format!("program {}", at + 1), text: format!("\n{text}"), writes, command, is_program: true }
     }
 }
 
-/// Runs a layer and the programs on the sources and on every netlist that there is.
+/// Runs a layer and the programs on the sources and on every netlist that there is, one after the other; what is found of each goes to
+/// `checks` as soon as it is.
 ///
 /// # Errors
-/// [`CheckError`]. A difference is no error: it stands in the result, and so does why a netlist cannot be checked.
+/// [`CheckError`]: neither a difference, which stands in the result, as does that a netlist gives no answer or ends in an error
+/// where the sources do not, nor that there is no way to check a netlist.
 pub fn check(
     request: &Request,
     outcome: &Outcome,
     cache: &Path,
+    checks: &mut Vec<NetlistCheck>,
     tell: &mut dyn FnMut(steps::Progress),
     building: &dyn Fn(rtl::Progress),
-) -> Result<Vec<NetlistCheck>, CheckError> {
-    let Request { board, config, shell, mhz, .. } = *request;
-    let mut checks: Vec<NetlistCheck> = Vec::new();
-    let mut circuits = Vec::new();
-    let mut unchecked = |stage: Stage, why: String| {
-        let (netlist, seed, unchecked) = (stage.name().into(), request.seed, Some(why));
-        checks.push(NetlistCheck { netlist, seed, unchecked, ..NetlistCheck::default() });
+) -> Result<(), CheckError> {
+    let Request { board, config, shell, mhz, seed, .. } = *request;
+    let unchecked = |stage: Stage, why: String| {
+        let (netlist, unchecked) = (stage.name().into(), Some(why));
+        NetlistCheck { netlist, seed, unchecked, ..NetlistCheck::default() }
     };
-    for stage in Stage::ALL {
-        if let Some(why) = cannot(board) {
-            unchecked(stage, why.into());
-            continue;
-        }
-        match model(board, stage, outcome, cache, tell) {
-            Ok(None) => {}
-            Ok(Some(modelled)) => circuits.push((stage, modelled.file(MODEL))),
-            Err(FlowError::Unfit { reason, .. }) => unchecked(stage, reason),
-            Err(error @ FlowError::MissingTool { .. }) => unchecked(stage, error.to_string()),
-            Err(error) => return Err(error.into()),
-        }
-    }
-    if circuits.is_empty() {
-        return Ok(checks);
+    if let Some(why) = cannot(board) {
+        checks.extend(Stage::ALL.map(|stage| unchecked(stage, why.into())));
+        return Ok(());
     }
     let clocks_per_bit = board.clocks_per_bit(mhz)?;
-    let sources = BoardDesign::of_shell(config, shell, SHELL, Line::Uart { clocks_per_bit });
-    let clock_hz = sources.clock_hz;
-    let sources = VirtualBoard::new(&sources, Some(cache.to_path_buf()), building)?;
-    let mut sources = open("design's sources", sources, config)?;
-    let layer = layer::job(config, cache, request.seed)?;
+    let layer = layer::job(config, cache, seed)?;
     let name = layer.as_ref().map(|job| job.name.clone());
     let programs = programs(request).into_iter().enumerate().map(|(at, program)| Job::of_program(at, program));
-    let runs = layer.into_iter().chain(programs).map(|job| Ok((run(&mut sources, &job, None)?, job)));
-    let runs: Vec<(Run, Job)> = runs.collect::<Result<_, CheckError>>()?;
-    for (stage, path) in circuits {
+    let mut jobs: Vec<Job> = layer.into_iter().chain(programs).collect();
+    if let Some(why) = nothing(&jobs, config) {
+        checks.extend(Stage::ALL.map(|stage| unchecked(stage, why.clone())));
+        return Ok(());
+    }
+    let design = BoardDesign::of_shell(config, shell, SHELL, Line::Uart { clocks_per_bit });
+    let mut runs: Vec<(Run, Job)> = Vec::new();
+    for stage in Stage::ALL {
+        let path = match model(board, stage, outcome, cache, tell) {
+            Ok(None) => continue,
+            Ok(Some(modelled)) => modelled.file(MODEL),
+            Err(FlowError::Unfit { reason, .. }) => {
+                checks.push(unchecked(stage, reason));
+                continue;
+            }
+            Err(error @ FlowError::MissingTool { .. }) => {
+                checks.push(unchecked(stage, error.to_string()));
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        // What the sources do is asked for once there is a netlist to compare with it.
+        if runs.is_empty() {
+            let sources = VirtualBoard::new(&design, Some(cache.to_path_buf()), building)?;
+            runs = of_sources(sources, config, std::mem::take(&mut jobs))?;
+        }
         let text = std::fs::read(&path).map_err(|error| FlowError::Io { path, reason: error.to_string() })?;
-        let netlist = NetlistBoard::new(Circuit::read(&text, TOP, CLOCK)?, clocks_per_bit, clock_hz)?;
-        let begun = Instant::now();
-        let mut device = open(stage.name(), netlist, config)?;
-        let mut check = NetlistCheck { netlist: stage.name().into(), seed: request.seed, ..NetlistCheck::default() };
-        check.layer.clone_from(&name);
-        for (at, (expected, job)) in runs.iter().enumerate() {
-            tell(steps::Progress::Running { what: stage.name(), done: at, of: runs.len() });
-            check.programs += u64::from(Some(&job.name) != name.as_ref());
-            check.cycles += expected.report.cycles.unwrap_or(0);
-            // A netlist that is wrong may never end.
-            let limit = expected.report.cycles.map(|cycles| 2 * cycles + LEAST_LIMIT);
-            let found = match run(&mut device, job, limit) {
-                Err(CheckError::Device(error @ DeviceError::CycleLimit { .. })) => {
-                    check.difference = Some(format!("{}: the netlist does not end: {error}", job.name));
+        let circuit = Circuit::read(&text, TOP, CLOCK)?;
+        let netlist = NetlistBoard::new(circuit, clocks_per_bit, design.clock_hz)?;
+        let compared = compare(stage.name(), netlist, config, &runs, tell);
+        checks.push(NetlistCheck { layer: name.clone(), seed, ..compared });
+    }
+    Ok(())
+}
+
+/// Runs jobs on the design's sources.
+fn of_sources<S: ByteStream>(sources: S, config: &HwConfig, jobs: Vec<Job>) -> Result<Vec<(Run, Job)>, CheckError> {
+    let mut sources = open(sources, config).map_err(|error| CheckError::Link { board: "design's sources", error })?;
+    jobs.into_iter().map(|job| Ok((run(&mut sources, &job, None)?, job))).collect()
+}
+
+/// Runs on a netlist what ran on the sources, until it differs.
+fn compare<S: ByteStream>(
+    what: &'static str,
+    netlist: S,
+    config: &HwConfig,
+    runs: &[(Run, Job)],
+    tell: &mut dyn FnMut(steps::Progress),
+) -> NetlistCheck {
+    let begun = Instant::now();
+    let mut check = NetlistCheck { netlist: what.into(), ..NetlistCheck::default() };
+    match open(netlist, config) {
+        Err(error) => check.difference = Some(format!("the netlist does not answer as a board does: {error}")),
+        Ok(mut device) => {
+            for (at, (expected, job)) in runs.iter().enumerate() {
+                tell(steps::Progress::Running { what, done: at, of: runs.len() });
+                check.programs += u64::from(job.is_program);
+                check.cycles += expected.report.cycles.unwrap_or(0);
+                // A netlist that is wrong may never end.
+                let limit = expected.report.cycles.map(|cycles| 2 * cycles + LEAST_LIMIT);
+                let found = run(&mut device, job, limit);
+                // The same went well with the sources, so that what goes wrong is the netlist's.
+                let difference = match found {
+                    Err(error) => Some(format!("the netlist ends in an error, the sources do not: {error}")),
+                    Ok(found) => difference(expected, &found),
+                };
+                check.difference = difference.map(|what| format!("{}: {what}{}", job.name, job.text));
+                if check.difference.is_some() {
                     break;
                 }
-                found => found?,
-            };
-            check.difference = difference(expected, &found).map(|what| format!("{}: {what}{}", job.name, job.text));
-            if check.difference.is_some() {
-                break;
             }
         }
-        check.seconds = begun.elapsed().as_secs_f64();
-        checks.push(check);
     }
-    Ok(checks)
+    check.seconds = begun.elapsed().as_secs_f64();
+    check
 }
 
 /// Why no netlist of a board can be checked, if so.
@@ -183,6 +216,13 @@ fn cannot(board: &Board) -> Option<&'static str> {
         (_, Memory::Sdram(_)) => Some("there are no models of the cells at the pins of its SDRAM"),
         _ => None,
     }
+}
+
+/// Why nothing is said of a netlist, if nothing is to run.
+fn nothing(jobs: &[Job], config: &HwConfig) -> Option<String> {
+    let why =
+        || format!("there is nothing to run: {} takes no layer of {}; give --programs", config.name, layer::NETWORK);
+    jobs.is_empty().then(why)
 }
 
 /// The programs of a check: one series, which fills the memories once, and in it programs that trap.
@@ -199,17 +239,17 @@ struct Run {
     memory: Vec<u8>,
 }
 
-fn open<S: ByteStream>(board: &'static str, stream: S, config: &HwConfig) -> Result<LinkDevice<S>, CheckError> {
+fn open<S: ByteStream>(stream: S, config: &HwConfig) -> Result<LinkDevice<S>, LinkError> {
     // A simulated board answers at once, and its time is that of its cycles.
     let options = LinkOptions {
         answer: Duration::from_millis(20),
         poll: Duration::from_millis(10),
         memory_bytes: Some(MEMORY_BYTES),
     };
-    LinkDevice::open(stream, config.clone(), options).map_err(|error| CheckError::Link { board, error })
+    LinkDevice::open(stream, config.clone(), options)
 }
 
-fn run(device: &mut dyn Device, job: &Job, limit: Option<u64>) -> Result<Run, CheckError> {
+fn run(device: &mut dyn Device, job: &Job, limit: Option<u64>) -> Result<Run, DeviceError> {
     for (addr, bytes) in &job.writes {
         device.write(*addr, bytes)?;
     }

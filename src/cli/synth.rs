@@ -117,9 +117,13 @@ impl Synth {
                 seed: self.seed,
             };
             let building = |at| tilewright::devices::tell_build(at, &progress::tell);
-            report.checks = netlist_check::check(&check, &outcome, &cache, &mut |event| told.tell(event), &building)?;
+            let checks = &mut report.checks;
+            let checked =
+                netlist_check::check(&check, &outcome, &cache, checks, &mut |event| told.tell(event), &building);
             progress::tell("");
+            // What was found before something went wrong is not lost.
             report.write(&self.output)?;
+            checked?;
         }
         let text = if self.json { report.json() } else { report.summary() };
         write_or_print(None, text.as_bytes())?;

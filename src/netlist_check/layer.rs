@@ -18,7 +18,7 @@ use crate::model::{self, ModelError, Sizes};
 use crate::zoo::{self, ZooError};
 
 /// The network: small enough that what a layer moves goes over a serial line in a million cycles or two.
-const NETWORK: &str = "lenet-int8";
+pub(super) const NETWORK: &str = "lenet-int8";
 /// What a layer must have, by operators' names: one of these, and the other.
 const PRODUCTS: [&str; 2] = ["conv2d", "dense"];
 const REQUANTIZE: &str = "requantize";
@@ -74,7 +74,7 @@ pub(super) fn job(config: &HwConfig, cache: &Path, seed: u64) -> Result<Option<J
         let bytes: Vec<u8> = (0..input.bytes).map(|_| rng.random()).collect();
         device.write(base + input.offset, &bytes).map_err(DriverError::from)?;
     }
-    Ok(Some(Job { name, text: String::new(), writes: vec![(0, device.memory().to_vec())], command }))
+    Ok(Some(Job { name, text: String::new(), writes: vec![(0, device.memory().to_vec())], command, is_program: false }))
 }
 
 fn has(graph: &Graph, region: &Region, op: &str) -> bool {
