@@ -5,7 +5,9 @@
 //! body becomes a function of its own that the thread pool calls.
 
 mod expr;
+mod memory;
 mod num;
+mod value;
 
 use std::collections::HashMap;
 
@@ -15,11 +17,12 @@ use inkwell::builder::Builder;
 use inkwell::context::Context;
 use inkwell::module::{Linkage, Module};
 use inkwell::types::BasicMetadataTypeEnum;
-use inkwell::values::{FunctionValue, IntValue, PointerValue};
+use inkwell::values::{FunctionValue, IntValue, PointerValue, VectorValue};
 use tilewright_compiler::te::{DType, Expr, Name};
 use tilewright_compiler::tir::{Action, Block, Buffer, For, Function, LoopKind, Scope, Stmt, expand_call};
 
 use crate::{EmitError, Host};
+use value::Value;
 
 /// Buffers of at most this many bytes lie on the stack.
 const STACK_BYTES: usize = 4096;
@@ -81,6 +84,8 @@ pub fn emit<'c>(
         llvm: inner,
         buffers: HashMap::new(),
         vars: HashMap::new(),
+        lane: None,
+        mask: None,
         tasks: 0,
         reassociate: false,
     };
@@ -89,12 +94,7 @@ pub fn emit<'c>(
         e.buffers.insert(b.name.clone(), p.into_pointer_value());
     }
     for b in f.locals.iter().filter(|b| on_stack(b)) {
-        let ty = context.i8_type().array_type((b.size_bytes() as u32).max(1));
-        let p = e.builder.build_alloca(ty, b.name.as_str())?;
-        if let Some(i) = p.as_instruction() {
-            i.set_alignment(ALIGN as u32).map_err(|e| EmitError::Llvm(e.to_string()))?;
-        }
-        e.buffers.insert(b.name.clone(), p);
+        e.allocate(b)?;
     }
     e.stmt(&f.body)?;
     e.builder.build_return(None)?;
@@ -152,7 +152,11 @@ struct Emitter<'a, 'c> {
     function: &'a Function,
     llvm: FunctionValue<'c>,
     buffers: HashMap<Name, PointerValue<'c>>,
-    vars: HashMap<Name, IntValue<'c>>,
+    vars: HashMap<Name, Value<'c>>,
+    /// The vectorized loop around, and how many iterations it does at once.
+    lane: Option<(Name, u32)>,
+    /// The lanes that the guards around let write.
+    mask: Option<VectorValue<'c>>,
     /// Parallel loops so far.
     tasks: usize,
     /// The sum under way may be taken in another order.
@@ -170,14 +174,15 @@ impl<'c> Emitter<'_, 'c> {
             Stmt::For(l) if l.extent < 1 => Ok(()),
             Stmt::For(l) => match l.kind {
                 LoopKind::Unrolled => (0..l.extent).try_for_each(|i| {
-                    self.vars.insert(l.var.clone(), self.i64(i));
+                    self.vars.insert(l.var.clone(), self.i64(i).into());
                     self.stmt(&l.body)
                 }),
-                LoopKind::Parallel if l.extent > 1 && !self.shares_scratch(l) => self.parallel(l),
                 _ if l.extent == 1 => {
-                    self.vars.insert(l.var.clone(), self.i64(0));
+                    self.vars.insert(l.var.clone(), self.i64(0).into());
                     self.stmt(&l.body)
                 }
+                LoopKind::Parallel if self.lane.is_none() && !self.shares_scratch(l) => self.parallel(l),
+                LoopKind::Vectorized if self.lane.is_none() && self.vectorizes(&l.body, &l.var) => self.vectorized(l),
                 _ => self.repeat(l),
             },
             Stmt::Block(b) => self.block(b),
@@ -193,7 +198,7 @@ impl<'c> Emitter<'_, 'c> {
         self.builder.position_at_end(body);
         let phi = self.builder.build_phi(self.context.i64_type(), l.var.as_str())?;
         let i = phi.as_basic_value().into_int_value();
-        self.vars.insert(l.var.clone(), i);
+        self.vars.insert(l.var.clone(), i.into());
         self.stmt(&l.body)?;
         let next = self.builder.build_int_nuw_add(i, self.i64(1), "")?;
         let more = self.builder.build_int_compare(inkwell::IntPredicate::ULT, next, self.i64(l.extent), "")?;
@@ -204,8 +209,19 @@ impl<'c> Emitter<'_, 'c> {
         Ok(())
     }
 
-    /// True where a buffer is used within the loop alone: its iterations would share one copy.
-    fn shares_scratch(&self, l: &For) -> bool {
+    /// A loop whose iterations are the lanes of vectors.
+    fn vectorized(&mut self, l: &For) -> Result<(), EmitError> {
+        let lanes: Vec<IntValue<'c>> = (0..l.extent).map(|i| self.i64(i)).collect();
+        self.vars.insert(l.var.clone(), inkwell::types::VectorType::const_vector(&lanes).into());
+        self.lane = Some((l.var.clone(), l.extent as u32));
+        let done = self.stmt(&l.body);
+        self.lane = None;
+        self.vars.remove(&l.var);
+        done
+    }
+
+    /// The local buffers that are used within the loop alone.
+    fn own_buffers(&self, l: &For) -> Vec<&Buffer> {
         let uses = |s: &Stmt| -> HashMap<Name, usize> {
             let mut n = HashMap::new();
             s.visit_blocks(&mut |_, b| {
@@ -225,15 +241,35 @@ impl<'c> Emitter<'_, 'c> {
             n
         };
         let (inside, all) = (uses(&l.body), uses(&self.function.body));
-        self.function.locals.iter().any(|b| inside.get(&b.name).is_some_and(|n| all.get(&b.name) == Some(n)))
+        let own = |b: &&Buffer| inside.get(&b.name).is_some_and(|n| all.get(&b.name) == Some(n));
+        self.function.locals.iter().filter(own).collect()
+    }
+
+    /// True where a buffer of the workspace is used within the loop alone: its iterations would share one copy.
+    fn shares_scratch(&self, l: &For) -> bool {
+        self.own_buffers(l).iter().any(|b| !on_stack(b))
+    }
+
+    /// Memory for a buffer on the stack of the function under way.
+    fn allocate(&mut self, b: &Buffer) -> Result<(), EmitError> {
+        let ty = self.context.i8_type().array_type((b.size_bytes() as u32).max(1));
+        let p = self.builder.build_alloca(ty, b.name.as_str())?;
+        if let Some(i) = p.as_instruction() {
+            i.set_alignment(ALIGN as u32).map_err(|e| EmitError::Llvm(e.to_string()))?;
+        }
+        self.buffers.insert(b.name.clone(), p);
+        Ok(())
     }
 
     /// `tw_parallel_for(task, context, extent)`, where the context holds the buffers and the outer variables.
     fn parallel(&mut self, l: &For) -> Result<(), EmitError> {
         let (context, module) = (self.context, self.module);
         let (ptr, i64t, void) = (context.ptr_type(AddressSpace::default()), context.i64_type(), context.void_type());
-        let buffers: Vec<(Name, PointerValue<'c>)> = self.buffers.iter().map(|(n, p)| (n.clone(), *p)).collect();
-        let vars: Vec<(Name, IntValue<'c>)> = self.vars.iter().map(|(n, v)| (n.clone(), *v)).collect();
+        // A buffer on the stack that the body alone uses is each iteration's own.
+        let own: Vec<Buffer> = self.own_buffers(l).into_iter().cloned().collect();
+        let shared = self.buffers.iter().filter(|(n, _)| own.iter().all(|b| b.name != **n));
+        let buffers: Vec<(Name, PointerValue<'c>)> = shared.map(|(n, p)| (n.clone(), *p)).collect();
+        let vars: Vec<(Name, Value<'c>)> = self.vars.iter().map(|(n, v)| (n.clone(), *v)).collect();
         let name = format!("{}.task{}", self.symbol, self.tasks);
         self.tasks += 1;
 
@@ -254,6 +290,8 @@ impl<'c> Emitter<'_, 'c> {
             llvm: work,
             buffers: HashMap::new(),
             vars: HashMap::new(),
+            lane: None,
+            mask: None,
             tasks: 0,
             reassociate: false,
         };
@@ -263,10 +301,13 @@ impl<'c> Emitter<'_, 'c> {
         }
         let outer_and_own = vars.iter().map(|v| &v.0).chain(std::iter::once(&l.var));
         for (i, n) in outer_and_own.enumerate() {
-            let v = work.get_nth_param((buffers.len() + i) as u32).ok_or_else(missing)?.into_int_value();
+            let v = work.get_nth_param((buffers.len() + i) as u32).ok_or_else(missing)?;
             inner.vars.insert(n.clone(), v);
         }
         inner.builder.position_at_end(context.append_basic_block(work, "entry"));
+        for b in &own {
+            inner.allocate(b)?;
+        }
         inner.stmt(&l.body)?;
         inner.builder.build_return(None)?;
 
@@ -322,26 +363,14 @@ impl<'c> Emitter<'_, 'c> {
                 return self.stmt(&expand_call(i, args, &b.guards));
             }
         };
-        let end = if b.guards.is_empty() {
-            None
-        } else {
-            let (body, end) = self.branch_blocks("where");
-            let mut holds = self.context.bool_type().const_int(1, false);
-            for g in &b.guards {
-                let g = self.expr(g)?.into_int_value();
-                holds = self.builder.build_and(holds, g, "")?;
-            }
-            self.builder.build_conditional_branch(holds, body, end)?;
-            self.builder.position_at_end(body);
-            Some(end)
-        };
+        let end = self.guarded(&b.guards)?;
         let Some(target) = self.function.buffer(buffer).cloned() else {
             return Err(EmitError::Program(format!("block {} writes an unknown buffer {buffer}", b.name)));
         };
         if let Some(init) = &b.init {
             let mut first = self.context.bool_type().const_int(1, false);
             for r in &b.reduce {
-                let v = self.vars[r];
+                let v = self.vars[r].into_int_value();
                 let zero = self.builder.build_int_compare(inkwell::IntPredicate::EQ, v, self.i64(0), "")?;
                 first = self.builder.build_and(first, zero, "")?;
             }
@@ -361,11 +390,36 @@ impl<'c> Emitter<'_, 'c> {
         let v = self.expr(value)?;
         self.reassociate = false;
         self.store(&target, indices, v)?;
+        self.mask = None;
         if let Some(end) = end {
             self.builder.build_unconditional_branch(end)?;
             self.builder.position_at_end(end);
         }
         Ok(())
+    }
+
+    /// Goes on only where the guards hold: for each lane of a vectorized loop those of the mask. Gives the block to go
+    /// to behind what is guarded.
+    fn guarded(&mut self, guards: &[Expr]) -> Result<Option<inkwell::basic_block::BasicBlock<'c>>, EmitError> {
+        if guards.is_empty() {
+            return Ok(None);
+        }
+        let mut holds = self.context.bool_type().const_int(1, false);
+        let mut mask: Option<Value<'c>> = None;
+        for g in guards {
+            match self.expr(g)? {
+                Value::IntValue(g) => holds = self.builder.build_and(holds, g, "")?,
+                g => mask = Some(self.masked_by(mask, g)?),
+            }
+        }
+        if let Some(m) = mask {
+            holds = self.builder.build_and(holds, self.any(m)?, "")?;
+            self.mask = Some(m.into_vector_value());
+        }
+        let (body, end) = self.branch_blocks("where");
+        self.builder.build_conditional_branch(holds, body, end)?;
+        self.builder.position_at_end(body);
+        Ok(Some(end))
     }
 
     fn branch_blocks(

@@ -1,86 +1,89 @@
 //! The arithmetic of `tilewright_hw::num` as instructions; the tests compare the two on many values.
 
 use inkwell::IntPredicate;
-use inkwell::values::IntValue;
 use tilewright_compiler::te::{BinOp, DType};
 
 use super::Emitter;
-use crate::EmitError;
-
-type Int<'c> = Result<IntValue<'c>, EmitError>;
+use super::value::{Emitted, IntOp, Value};
 
 impl<'c> Emitter<'_, 'c> {
-    fn c32(&self, v: i32) -> IntValue<'c> {
-        self.context.i32_type().const_int(v as u64, true)
+    fn c32(&self, v: i32) -> Value<'c> {
+        self.context.i32_type().const_int(v as u64, true).into()
     }
 
-    fn wide(&self, v: IntValue<'c>) -> Int<'c> {
-        Ok(self.builder.build_int_s_extend(v, self.context.i64_type(), "")?)
+    fn c64(&self, v: i64) -> Value<'c> {
+        self.i64(v).into()
     }
 
-    fn narrow(&self, v: IntValue<'c>) -> Int<'c> {
-        Ok(self.builder.build_int_truncate(v, self.context.i32_type(), "")?)
+    fn wide(&self, v: Value<'c>) -> Emitted<'c> {
+        self.resize(v, self.context.i64_type(), false)
     }
 
-    pub(super) fn clamp(&self, v: IntValue<'c>, lo: i32, hi: i32) -> Int<'c> {
+    fn narrow(&self, v: Value<'c>) -> Emitted<'c> {
+        self.resize(v, self.context.i32_type(), false)
+    }
+
+    pub(super) fn clamp(&self, v: Value<'c>, lo: i32, hi: i32) -> Emitted<'c> {
         let v = self.int_binary(BinOp::Max, v, self.c32(lo), DType::I32)?;
         self.int_binary(BinOp::Min, v, self.c32(hi), DType::I32)
     }
 
-    pub(super) fn doubling_high_mul(&self, a: IntValue<'c>, b: IntValue<'c>) -> Int<'c> {
-        let code = &self.builder;
-        let product = code.build_int_mul(self.wide(a)?, self.wide(b)?, "")?;
-        let rounded = code.build_int_add(product, self.i64(1 << 30), "")?;
-        let high = self.narrow(code.build_right_shift(rounded, self.i64(31), true, "")?)?;
+    pub(super) fn doubling_high_mul(&self, a: Value<'c>, b: Value<'c>) -> Emitted<'c> {
+        let product = self.int(IntOp::Mul, self.wide(a)?, self.wide(b)?)?;
+        let rounded = self.int(IntOp::Add, product, self.c64(1 << 30))?;
+        let high = self.narrow(self.int(IntOp::Ashr, rounded, self.c64(31))?)?;
         let least = self.c32(i32::MIN);
-        let both = code.build_and(
-            code.build_int_compare(IntPredicate::EQ, a, least, "")?,
-            code.build_int_compare(IntPredicate::EQ, b, least, "")?,
-            "",
-        )?;
-        Ok(code.build_select(both, self.c32(i32::MAX), high, "")?.into_int_value())
+        let both =
+            self.int(IntOp::And, self.compare(IntPredicate::EQ, a, least)?, self.compare(IntPredicate::EQ, b, least)?)?;
+        self.choose(both, self.c32(i32::MAX), high)
     }
 
     /// `exponent` is in `0..=31`.
-    pub(super) fn rounding_shift(&self, x: IntValue<'c>, exponent: IntValue<'c>) -> Int<'c> {
-        let code = &self.builder;
+    pub(super) fn rounding_shift(&self, x: Value<'c>, exponent: Value<'c>) -> Emitted<'c> {
         let e = self.wide(exponent)?;
         // Half of 2^0 is 0, and then nothing is taken from a negative number either.
-        let half = code.build_right_shift(code.build_left_shift(self.i64(1), e, "")?, self.i64(1), false, "")?;
-        let negative = code.build_int_compare(IntPredicate::SLT, x, self.c32(0), "")?;
-        let some = code.build_int_compare(IntPredicate::NE, exponent, self.c32(0), "")?;
-        let less = code.build_and(negative, some, "")?;
-        let less = code.build_int_z_extend(less, self.context.i64_type(), "")?;
-        let sum = code.build_int_sub(code.build_int_add(self.wide(x)?, half, "")?, less, "")?;
-        self.narrow(code.build_right_shift(sum, e, true, "")?)
+        let half = self.int(IntOp::Lshr, self.int(IntOp::Shl, self.c64(1), e)?, self.c64(1))?;
+        let negative = self.compare(IntPredicate::SLT, x, self.c32(0))?;
+        let some = self.compare(IntPredicate::NE, exponent, self.c32(0))?;
+        let less = self.resize(self.int(IntOp::And, negative, some)?, self.context.i64_type(), true)?;
+        let sum = self.int(IntOp::Sub, self.int(IntOp::Add, self.wide(x)?, half)?, less)?;
+        self.narrow(self.int(IntOp::Ashr, sum, e)?)
     }
 
-    pub(super) fn scale_double(&self, x: IntValue<'c>, multiplier: IntValue<'c>, shift: IntValue<'c>) -> Int<'c> {
+    pub(super) fn scale_double(&self, x: Value<'c>, multiplier: Value<'c>, shift: Value<'c>) -> Emitted<'c> {
         let left = self.clamp(shift, 0, 31)?;
         let shift = self.clamp(shift, -31, 31)?;
-        let right = self.clamp(self.builder.build_int_neg(shift, "")?, 0, 31)?;
-        let x = self.builder.build_left_shift(x, left, "")?;
+        let right = self.clamp(self.int(IntOp::Sub, self.c32(0), shift)?, 0, 31)?;
+        let x = self.int(IntOp::Shl, x, left)?;
         self.rounding_shift(self.doubling_high_mul(x, multiplier)?, right)
     }
 
-    pub(super) fn scale_single(&self, x: IntValue<'c>, multiplier: IntValue<'c>, shift: IntValue<'c>) -> Int<'c> {
-        let code = &self.builder;
+    pub(super) fn scale_single(&self, x: Value<'c>, multiplier: Value<'c>, shift: Value<'c>) -> Emitted<'c> {
         let right = self.wide(self.clamp(shift, 0, 31)?)?;
-        let product = code.build_int_mul(self.wide(x)?, self.wide(multiplier)?, "")?;
-        let half = code.build_left_shift(self.i64(1 << 30), right, "")?;
-        let sum = code.build_int_add(product, half, "")?;
-        let rounded = code.build_right_shift(sum, code.build_int_add(right, self.i64(31), "")?, true, "")?;
-        self.narrow(self.int_binary(BinOp::Min, rounded, self.i64(i32::MAX as i64), DType::I64)?)
+        let product = self.int(IntOp::Mul, self.wide(x)?, self.wide(multiplier)?)?;
+        let half = self.int(IntOp::Shl, self.c64(1 << 30), right)?;
+        let sum = self.int(IntOp::Add, product, half)?;
+        let rounded = self.int(IntOp::Ashr, sum, self.int(IntOp::Add, right, self.c64(31))?)?;
+        self.narrow(self.int_binary(BinOp::Min, rounded, self.c64(i32::MAX as i64), DType::I64)?)
     }
 
     pub(super) fn offset_clamp(
         &self,
-        x: IntValue<'c>,
-        zero_point: IntValue<'c>,
-        lo: IntValue<'c>,
-        hi: IntValue<'c>,
-    ) -> Int<'c> {
-        let v = self.builder.build_int_add(self.wide(x)?, self.wide(zero_point)?, "")?;
+        x: Value<'c>,
+        zero_point: Value<'c>,
+        lo: Value<'c>,
+        hi: Value<'c>,
+    ) -> Emitted<'c> {
+        // Bounds less the zero point, where they are known and such: then nothing is wider than the number itself.
+        let known = |v: Value<'c>| v.is_int_value().then(|| v.into_int_value().get_sign_extended_constant()).flatten();
+        if let (Some(zero), Some(lo), Some(hi)) = (known(zero_point), known(lo), known(hi))
+            && let (Ok(lo), Ok(hi)) = (i32::try_from(lo - zero), i32::try_from(hi - zero))
+        {
+            let v = self.int_binary(BinOp::Min, x, self.c32(hi), DType::I32)?;
+            let v = self.int_binary(BinOp::Max, v, self.c32(lo), DType::I32)?;
+            return self.int(IntOp::Add, v, zero_point);
+        }
+        let v = self.int(IntOp::Add, self.wide(x)?, self.wide(zero_point)?)?;
         let v = self.int_binary(BinOp::Min, v, self.wide(hi)?, DType::I64)?;
         // The lower bound last, as `num` has it.
         self.narrow(self.int_binary(BinOp::Max, v, self.wide(lo)?, DType::I64)?)

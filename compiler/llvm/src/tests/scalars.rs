@@ -44,6 +44,24 @@ fn check(text: &str, inputs: &[Array]) {
     }
 }
 
+/// `c[i] = e` for each `i`, element by element and as lanes of vectors, eight and then three at once.
+fn check_each(buffers: &str, len: i64, e: &str, inputs: &[Array]) {
+    check(&format!("function f {{ {buffers} for i in {len} {{ block x {{ c[i] = {e} }} }} }}"), inputs);
+    for lanes in [8, 3] {
+        let (whole, at) = (len / lanes, format!("[v * {lanes} + l]"));
+        let (wide, rest) = (e.replace("[i]", &at), e.replace("[i]", &format!("[r + {}]", whole * lanes)));
+        check(
+            &format!(
+                "function f {{ {buffers} for v in {whole} {{ vectorized l in {lanes} {{ block x {{ c{at} = {wide} }} }} }}
+                   for r in {} {{ block y {{ c[r + {}] = {rest} }} }} }}",
+                len - whole * lanes,
+                whole * lanes
+            ),
+            inputs,
+        );
+    }
+}
+
 /// Numbers of a type, its extremes and small ones among them.
 fn array(n: &mut Numbers, t: DType, len: i64) -> Array {
     let mut a = Array::zeros(t, &[len]);
@@ -72,13 +90,7 @@ fn integer_operations_equal_the_evaluator() {
         let last = ["select(a[i] <= b[i] && a[i] != b[i] || b[i] == a[i], b[i], a[i])"];
         let inputs = [array(&mut n, t, 500), array(&mut n, t, 500)];
         for e in ops.iter().chain(&more).chain(&last) {
-            check(
-                &format!(
-                    "function f {{ input a: {t}[500] input b: {t}[500] output c: {t}[500]
-                       for i in 500 {{ block x {{ c[i] = {e} }} }} }}"
-                ),
-                &inputs,
-            );
+            check_each(&format!("input a: {t}[500] input b: {t}[500] output c: {t}[500]"), 500, e, &inputs);
         }
     }
 }
@@ -89,12 +101,7 @@ fn conversions_equal_the_evaluator() {
     for from in DType::ALL {
         let input = [array(&mut n, from, 300)];
         for to in DType::ALL {
-            check(
-                &format!(
-                    "function f {{ input a: {from}[300] output c: {to}[300] for i in 300 {{ block x {{ c[i] = {to}(a[i]) }} }} }}"
-                ),
-                &input,
-            );
+            check_each(&format!("input a: {from}[300] output c: {to}[300]"), 300, &format!("{to}(a[i])"), &input);
         }
     }
 }
@@ -107,13 +114,7 @@ fn float_operations_equal_the_evaluator() {
         sqrt(a[i]);tanh(a[i]);erf(a[i]);pow(a[i], b[i]);floor(a[i]);ceil(a[i]);round_even(a[i]);round_away(a[i]);\
         abs(a[i]);select(a[i] < b[i], inf, nan);select(a[i] <= b[i] || a[i] != b[i], -inf, 1.5f32)";
     for e in ops.split(';') {
-        check(
-            &format!(
-                "function f {{ input a: f32[400] input b: f32[400] output c: f32[400]
-                   for i in 400 {{ block x {{ c[i] = {e} }} }} }}"
-            ),
-            &inputs,
-        );
+        check_each("input a: f32[400] input b: f32[400] output c: f32[400]", 400, e, &inputs);
     }
 }
 
@@ -131,14 +132,12 @@ fn quantized_arithmetic_equals_num() {
         "doubling_high_mul(a[i], b[i])",
         "rounding_shift(a[i], s[i])",
         "scale_double(a[i], b[i], -7i32)",
+        "offset_clamp(a[i], -3i32, -128i32, 127i32)",
+        "offset_clamp(a[i], 2147483647i32, -2147483648i32, 127i32)",
     ]) {
-        check(
-            &format!(
-                "function f {{ input a: i32[{len}] input b: i32[{len}] input s: i32[{len}] input d: i32[{len}]
-                   output c: i32[{len}] for i in {len} {{ block x {{ c[i] = {e} }} }} }}"
-            ),
-            &inputs,
-        );
+        let buffers =
+            "input a: i32[20000] input b: i32[20000] input s: i32[20000] input d: i32[20000] output c: i32[20000]";
+        check_each(buffers, len, e, &inputs);
     }
 }
 
@@ -158,6 +157,29 @@ fn every_kind_of_loop_and_block_runs() {
            for i3 in 6 { unrolled j3 in 4 { block clear where(j3 != 2 || i3 < 6) { c[i3, j3] = t[i3, j3 + 2] } } 
              block call where(i3 < 5) { call double(t[m => i3, m], c[m => i3 + 1, m]) } }
            pipeline z in 3 { block none where(z < 0) { d[z] = 0i32 } } }",
+        &inputs,
+    );
+}
+
+#[test]
+fn vectorized_loops_run_whatever_their_blocks_do() {
+    let mut n = Numbers::new(8);
+    let inputs = [array(&mut n, DType::I32, 64), array(&mut n, DType::F32, 64)];
+    // Side by side, apart, at one place, in the order of an expression; guards of some lanes and of all; a choice by the
+    // row and by the lane, of memory and of numbers; a sum over other loops and over the lanes; loops within.
+    check(
+        "function f { input a: i32[64] input x: f32[64] output c: i32[8, 9] output d: i32[9, 8] output e: i32[8] output g: f32[64]
+           local t: i32[8, 8] in local
+           for i1 in 8 { vectorized j1 in 9 { block masked where(i1 * 9 + j1 < 64) { c[i1, j1] = a[i1 * 9 + j1] + i32(j1) } } }
+           for i2 in 2 { vectorized j2 in 9 { block rest where(63 < (i2 + 6) * 9 + j2) { c[i2 + 6, j2] = a[i2] - 1i32 } } }
+           for i3 in 8 { vectorized j3 in 9 { block turned { d[j3, i3] = a[(i3 * 7 + j3 * 5) % 64] } } }
+           for i4 in 8 { vectorized j4 in 8 { block pad { t[i4, j4] = select(1 <= i4 && i4 < 7, a[i4 * 8 + j4 - 8], 3i32) } } }
+           for i5 in 8 { vectorized j5 in 8 { block lane { t[i5, j5] = t[i5, j5] + select(j5 < 3, i32(i5), 100i32) } } }
+           for i6 in 8 { vectorized j6 in 8 { block odd { t[i6, j6] = t[i6, j6] * select(j6 < 3, a[j6], 2i32) } } }
+           for i7 in 8 { vectorized j7 in 8 { block sum reduce(j7) { init 1i32 e[i7] = e[i7] + t[i7, j7] } } }
+           vectorized j8 in 8 { for i8 in 8 { block columns reduce(i8) where(j8 < 7) { init 0i32 e[j8] = e[j8] + t[i8, j8] * a[i8] } } }
+           for i9 in 8 { vectorized j9 in 8 { block functions { g[i9 * 8 + j9] = exp(x[i9 * 8 + j9]) + round_away(x[j9]) } } }
+           for i10 in 4 { vectorized j10 in 8 { block none where(j10 < i10 - 4) { t[i10, j10] = 0i32 } } } }",
         &inputs,
     );
 }
