@@ -30,12 +30,10 @@ module tw_gemm_lane #(
   end else begin : gen_registered
     logic [BlockIn*16-1:0] product_q;
     logic [31:0]           sum;
-    always_ff @(posedge clk_i) begin
-      if (en_i) begin
-        for (int unsigned i = 0; i < BlockIn; i++) begin
-          product_q[i*16 +: 16] <= 16'($signed(inp_i[i*8 +: 8])) * 16'($signed(wgt_i[i*8 +: 8]));
-        end
-      end
+    for (genvar i = 0; i < BlockIn; i++) begin : gen_mul
+      tw_mul u_mul (
+        .clk_i, .en_i, .a_i(inp_i[i*8 +: 8]), .b_i(wgt_i[i*8 +: 8]), .product_o(product_q[i*16 +: 16])
+      );
     end
     always_comb begin
       sum = '0;

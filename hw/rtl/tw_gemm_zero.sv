@@ -1,4 +1,5 @@
 // The weights' zero point, off all lanes: the sum of a row's BlockIn inputs times the zero point, ready with the lanes' sums.
+// Where products are registered, so are here the sums of four inputs each.
 module tw_gemm_zero #(
   parameter int unsigned BlockIn = 16,
   parameter int unsigned MulStages = 0
@@ -11,30 +12,43 @@ module tw_gemm_zero #(
   output logic [31:0]          correction_o
 );
 
-  logic [31:0] sum;
+  localparam int unsigned Members = BlockIn < 4 ? BlockIn : 4;
+  localparam int unsigned Groups = BlockIn / Members;
+  localparam int unsigned GroupW = 8 + $clog2(Members);
+  localparam int unsigned SumW = 8 + $clog2(BlockIn);
+
+  logic [Groups*GroupW-1:0] groups, groups_q;
+  logic [7:0]               zero_point_q;
   always_comb begin
-    sum = '0;
+    groups = '0;
     if (en_i && zero_point_i != '0) begin
-      for (int unsigned i = 0; i < BlockIn; i++) sum = sum + {{24{inp_i[i*8+7]}}, inp_i[i*8 +: 8]};
+      for (int unsigned i = 0; i < BlockIn; i++) begin
+        groups[i/Members*GroupW +: GroupW] = groups[i/Members*GroupW +: GroupW] + GroupW'($signed(inp_i[i*8 +: 8]));
+      end
     end
   end
 
   if (MulStages == 0) begin : gen_fused
-    always_ff @(posedge clk_i) begin
-      if (en_i) correction_o <= sum * {{24{zero_point_i[7]}}, zero_point_i};
-    end
-    logic unused;
-    assign unused = en_sum_i;
+    assign groups_q     = groups;
+    assign zero_point_q = zero_point_i;
   end else begin : gen_registered
-    logic [31:0] sum_q;
-    logic [7:0]  zero_point_q;
     always_ff @(posedge clk_i) begin
       if (en_i) begin
-        sum_q        <= sum;
+        groups_q     <= groups;
         zero_point_q <= zero_point_i;
       end
-      if (en_sum_i) correction_o <= sum_q * {{24{zero_point_q[7]}}, zero_point_q};
     end
+  end
+
+  logic [SumW-1:0] sum;
+  logic [SumW+7:0] product;
+  always_comb begin
+    sum = '0;
+    for (int unsigned g = 0; g < Groups; g++) sum = sum + SumW'($signed(groups_q[g*GroupW +: GroupW]));
+  end
+  assign product = {{8{sum[SumW-1]}}, sum} * {{SumW{zero_point_q[7]}}, zero_point_q};
+  always_ff @(posedge clk_i) begin
+    if (MulStages == 0 ? en_i : en_sum_i) correction_o <= 32'($signed(product));
   end
 
 endmodule

@@ -24,6 +24,7 @@ sources!(
     "tw_bank.sv",
     "tw_spad.sv",
     "tw_walk.sv",
+    "tw_mul.sv",
     "tw_gemm_lane.sv",
     "tw_gemm_table_lane.sv",
     "tw_gemm_zero.sv",

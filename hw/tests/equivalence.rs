@@ -78,15 +78,24 @@ fn lay_out(folder: &Path, board: &Board) {
 /// of looking for a difference within so many cycles, and whether that went well.
 fn compare(folder: &Path, unit: &Unit, board: &Board, tools: &Tools, cycles: Option<u32>) -> (bool, String) {
     let module = &unit.module;
-    let read = |from: &str| {
-        let files = ["tw_cfg_pkg.sv", "tw_isa_pkg.sv"].into_iter().chain(unit.files.iter().map(String::as_str));
+    let read = |from: &str, without: &[(&str, &str)]| {
+        let own = unit.files.iter().map(String::as_str).filter(|file| without.iter().all(|(name, _)| name != file));
+        let files = ["tw_cfg_pkg.sv", "tw_isa_pkg.sv"].into_iter().chain(own);
         let files: Vec<String> = files.map(|file| format!("{from}/{file}")).collect();
         let parameters: String = unit.parameters.iter().map(|parameter| format!(" -G {parameter}")).collect();
-        format!("read_slang --top {module} -I {from}{parameters} {}", files.join(" "))
+        format!("read_slang --extern-modules --top {module} -I {from}{parameters} {}", files.join(" "))
     };
-    let mut script: Vec<String> = vec![read("rtl")];
+    // The modules for which the family has cells of its own are declared alone, as in the flow.
+    let cells: Vec<&(&str, &str)> =
+        board.family.own_modules().iter().filter(|(name, _)| unit.files.iter().any(|file| file == name)).collect();
+    let mut script: Vec<String> = vec![read("rtl", &[])];
     script.extend(["proc", "flatten", "memory_map", "opt_clean"].map(String::from));
-    script.extend([format!("rename {module} gold"), "design -stash gold".into(), read("other")]);
+    script.extend([format!("rename {module} gold"), "design -stash gold".into()]);
+    for (name, text) in &cells {
+        std::fs::write(folder.join(format!("{name}.vh")), text).expect("the folder can be written");
+        script.push(format!("read_verilog -lib -specify {name}.vh"));
+    }
+    script.push(read("other", board.family.own_modules()));
     script.extend(board.family.synthesis(board, module));
     script.push(format!("rename {module} gate"));
     let own = root().join(format!("hw/cells/{}.v", board.family.name()));
@@ -111,7 +120,7 @@ fn compare(folder: &Path, unit: &Unit, board: &Board, tools: &Tools, cycles: Opt
             format!("sat -falsify -seq {cycles} -set-init-zero -prove trigger 0 -show-ports miter"),
         ]),
     }
-    if let Some((name, text)) = board.family.synthesis_file() {
+    for (name, text) in board.family.synthesis_files() {
         std::fs::write(folder.join(name), text).expect("the folder can be written");
     }
     std::fs::write(folder.join("compare.ys"), script.join("\n") + "\n").expect("the folder can be written");

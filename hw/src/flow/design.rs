@@ -56,10 +56,12 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
     let mut files = vec![("tw_cfg_pkg.sv".to_string(), config_package(config))];
     // In one folder, so that headers are found.
     let own = part_package(board.family.gemm_table_lanes(board, config));
-    files.extend(SOURCES.iter().map(|&(path, text)| {
+    let cells = board.family.own_modules();
+    files.extend(SOURCES.iter().filter(|(path, _)| cells.iter().all(|(own, _)| own != path)).map(|&(path, text)| {
         let text = if path == PART { own.as_str() } else { text };
         (path.rsplit('/').next().unwrap_or(path).to_string(), text.to_string())
     }));
+    files.extend(cells.iter().map(|(path, text)| (declaration(path), text.to_string())));
     if board.family.has_processor() {
         files.push((format!("{TOP}.v"), zynq::top(request)));
     } else {
@@ -71,7 +73,7 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
         files.push((format!("{TOP}.v"), top(request)));
         files.push((board.family.constraints_file().into(), board.family.constraints(board)));
     }
-    files.extend(board.family.synthesis_file().map(|(name, text)| (name.to_string(), text.to_string())));
+    files.extend(board.family.synthesis_files().iter().map(|(name, text)| (name.to_string(), text.to_string())));
     let mut sources = Sources { files, mhz };
     let script = script(request, &sources);
     sources.files.push((SCRIPT.into(), script));
@@ -167,12 +169,19 @@ impl SdramPorts {
     }
 }
 
+/// The file that declares a module of the core which is made of the family's own cells.
+fn declaration(path: &str) -> String {
+    path.replace(".sv", ".vh")
+}
+
 /// What Yosys does.
 fn script(request: &Request, sources: &Sources) -> String {
     // The clock and the SDRAM's pins are cells of the family, which Yosys's own reader takes as they come.
     let (cells, files): (Vec<&str>, Vec<&str>) = sources.verilog().partition(|name| [CLOCK, SDRAM_PINS].contains(name));
     // Yosys goes on with a net that two drive as if it were undefined.
     let mut lines = vec!["logger -werror Driver-driver.conflict".to_string()];
+    let own = request.board.family.own_modules().iter();
+    lines.extend(own.map(|(path, _)| format!("read_verilog -lib -specify {}", declaration(path))));
     lines.extend(cells.iter().map(|name| format!("read_verilog {name}")));
     lines.push(format!("read_slang --extern-modules --top {TOP} -I . {}", files.join(" ")));
     lines.extend(request.board.family.synthesis(request.board, TOP));

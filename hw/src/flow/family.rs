@@ -46,6 +46,10 @@ const fn part(name: &'static str, option: &'static str, luts: u64, brams: u64, d
     Part { name, option, luts, registers: luts, brams, dsps }
 }
 
+/// What cells of an ECP5 take.
+const ECP5_TIMING: &str = "cells_timing.vh";
+/// The multiplier cell of an ECP5's blocks.
+const ECP5_MUL: &str = "tw_mul.map";
 const NEXUS_CARRIES: &str = include_str!("../../cells/nexus_carries.map");
 
 const ICE40_PARTS: &[Part] = &[
@@ -182,7 +186,7 @@ impl Family {
                     .chain(coarse)
                     .chain([part("map_ram:map_luts")])
                     .chain(luts)
-                    .chain([part("map_cells:")])
+                    .chain([part("map_cells:"), format!("techmap -map {ECP5_MUL}"), "opt_clean".into()])
                     .collect()
             }
             Family::Gowin => vec![format!("synth_gowin -top {top}")],
@@ -216,13 +220,25 @@ impl Family {
         }
     }
 
-    /// The file, by name and text, that [`Family::synthesis`] reads: what cells take that are no tables, where Yosys does not know, or
+    /// The files, by name and text, that [`Family::synthesis`] reads: what cells take that are no tables, where Yosys does not know, or
     /// what the router wants otherwise than synthesis makes it.
-    pub fn synthesis_file(self) -> Option<(&'static str, &'static str)> {
+    pub fn synthesis_files(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Family::Ecp5 => Some(("cells_timing.vh", include_str!("../../cells/ecp5_timing.v"))),
-            Family::Nexus => Some((super::design::CARRIES, NEXUS_CARRIES)),
-            Family::Ice40 | Family::Gowin | Family::Xc7 | Family::Xcup => None,
+            Family::Ecp5 => &[
+                (ECP5_TIMING, include_str!("../../cells/ecp5_timing.v")),
+                (ECP5_MUL, include_str!("../../cells/ecp5_mul.map")),
+            ],
+            Family::Nexus => &[(super::design::CARRIES, NEXUS_CARRIES)],
+            Family::Ice40 | Family::Gowin | Family::Xc7 | Family::Xcup => &[],
+        }
+    }
+
+    /// The modules of the core for which the family has cells of its own: the file among [`crate::rtl::SOURCES`], and the declaration
+    /// that stands in its place until [`Family::synthesis`] maps it.
+    pub fn own_modules(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Family::Ecp5 => &[("tw_mul.sv", include_str!("../../cells/ecp5_mul.v"))],
+            Family::Ice40 | Family::Gowin | Family::Nexus | Family::Xc7 | Family::Xcup => &[],
         }
     }
 

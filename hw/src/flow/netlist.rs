@@ -45,6 +45,8 @@ const SHELL_LEVELS: usize = 3;
 pub(super) struct Cell {
     pub(super) kind: String,
     pub(super) name: String,
+    /// It keeps its result in a register of its own, as multiplier blocks may.
+    pub(super) registered: bool,
     /// Ports without the numbers of their bits, with their net.
     pub(super) inputs: Vec<(String, usize)>,
     pub(super) outputs: Vec<(String, usize)>,
@@ -75,9 +77,18 @@ struct Module {
 struct RawCell {
     r#type: String,
     #[serde(default)]
+    parameters: Parameters,
+    #[serde(default)]
     port_directions: HashMap<String, String>,
     #[serde(default)]
     connections: BTreeMap<String, Vec<Bit>>,
+}
+
+#[derive(Default, Deserialize)]
+struct Parameters {
+    /// The clock of the register behind an ECP5's product.
+    #[serde(rename = "REG_OUTPUT_CLK")]
+    output_clock: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -139,7 +150,8 @@ impl Netlist {
         };
         let mut cells = Vec::with_capacity(module.cells.len());
         for (name, raw) in module.cells {
-            let mut cell = Cell { kind: raw.r#type, name, inputs: Vec::new(), outputs: Vec::new() };
+            let registered = raw.parameters.output_clock.is_some_and(|clock| clock != "NONE");
+            let mut cell = Cell { kind: raw.r#type, name, registered, inputs: Vec::new(), outputs: Vec::new() };
             for (port, bits) in &raw.connections {
                 let is_input = raw.port_directions.get(port).is_some_and(|direction| direction == "input");
                 let side = if is_input { &mut cell.inputs } else { &mut cell.outputs };

@@ -173,7 +173,7 @@ impl<'c> Emitter<'_, 'c> {
         let target = how(buffer, indices);
         let mut good = !b.reduce.contains(var)
             && (target == Some(Lanes::Next) || (target == Some(Lanes::Apart) && !masked))
-            && !b.guards.iter().any(|g| reads(g));
+            && !b.guards.iter().any(reads);
         b.each_expr(&mut |e| {
             e.visit(&mut |e| match e {
                 // Under a mask only what all lanes share, or what lies side by side, is read.
