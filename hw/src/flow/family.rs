@@ -46,10 +46,6 @@ const fn part(name: &'static str, option: &'static str, luts: u64, brams: u64, d
     Part { name, option, luts, registers: luts, brams, dsps }
 }
 
-/// What cells of an ECP5 take.
-const ECP5_TIMING: &str = "cells_timing.vh";
-/// The multiplier cell of an ECP5's blocks.
-const ECP5_MUL: &str = "tw_mul.map";
 const NEXUS_CARRIES: &str = include_str!("../../cells/nexus_carries.map");
 
 const ICE40_PARTS: &[Part] = &[
@@ -126,6 +122,11 @@ read_verilog -lib -specify cells_timing.vh
 abc9 -W 1000
 clean";
 
+/// The core's own cells to blocks of an ECP5. What the mapping to tables took for the multiplier has not all of its ports.
+const ECP5_OWN: &str = "read_verilog -lib -overwrite +/lattice/cells_bb_ecp5.v
+techmap -map tw_mul.map
+opt_clean";
+
 impl Family {
     /// Its parts.
     pub fn parts(self) -> &'static [Part] {
@@ -186,7 +187,8 @@ impl Family {
                     .chain(coarse)
                     .chain([part("map_ram:map_luts")])
                     .chain(luts)
-                    .chain([part("map_cells:"), format!("techmap -map {ECP5_MUL}"), "opt_clean".into()])
+                    .chain([part("map_cells:")])
+                    .chain(ECP5_OWN.lines().map(String::from))
                     .collect()
             }
             Family::Gowin => vec![format!("synth_gowin -top {top}")],
@@ -225,8 +227,8 @@ impl Family {
     pub fn synthesis_files(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Family::Ecp5 => &[
-                (ECP5_TIMING, include_str!("../../cells/ecp5_timing.v")),
-                (ECP5_MUL, include_str!("../../cells/ecp5_mul.map")),
+                ("cells_timing.vh", include_str!("../../cells/ecp5_timing.v")),
+                ("tw_mul.map", include_str!("../../cells/ecp5_mul.map")),
             ],
             Family::Nexus => &[(super::design::CARRIES, NEXUS_CARRIES)],
             Family::Ice40 | Family::Gowin | Family::Xc7 | Family::Xcup => &[],
