@@ -69,11 +69,15 @@ impl Drop for Board {
 
 /// lenet on a board and on the functional simulator.
 fn runs_bit_for_bit(board: &Board) {
+    runs_on(board, HW);
+}
+
+fn runs_on(board: &Board, hw: &str) {
     let dir = tempfile::tempdir().expect("a folder");
     let dir = dir.path();
     let (model, input) = (format!("{MODEL}.onnx"), format!("{MODEL}.input_0.npy"));
     let run = |device: &str, to: &str| {
-        fine(dir, &["run", &model, "--hw", HW, "--device", device, "--input", &input, "--output-dir", to]);
+        fine(dir, &["run", &model, "--hw", hw, "--device", device, "--input", &input, "--output-dir", to]);
         std::fs::read(dir.join(to).join("logits.npy")).expect("an output")
     };
     assert_eq!(run(&board.port, "board"), run("fsim", "fsim"));
@@ -83,6 +87,13 @@ fn runs_bit_for_bit(board: &Board) {
 fn a_network_runs_on_a_board_bit_for_bit() {
     let Some(board) = Board::new() else { return };
     runs_bit_for_bit(&board);
+}
+
+#[test]
+#[ignore = "long; make test-full runs it"]
+fn a_network_runs_on_the_design_that_the_smallest_board_has() {
+    let Some(board) = Board::with(&["--board", "hx8k-evn"]) else { return };
+    runs_on(&board, "1x4x2");
 }
 
 #[test]

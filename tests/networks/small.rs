@@ -6,9 +6,10 @@ use std::path::Path;
 use tilewright::devices::DeviceKind;
 use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
+use tilewright_hw::flow::board::Board;
 use tilewright_runtime::artifact::{Artifact, Place};
 
-use crate::{arrays, carried, largest, run};
+use crate::{arrays, carried, compiled, largest, run};
 
 /// A small part with quantized additions, the same without any optional operation, and one of tiny memories besides.
 pub fn small_parts() -> [HwConfig; 3] {
@@ -87,5 +88,40 @@ fn resnet8_runs_on_small_parts_but_for_additions_that_are_not_built() {
         let left = on_cpu(&model, &config, &["softmax"]);
         let additions = if config.vector_qadd { 0 } else { 3 };
         assert_eq!(left, vec!["qadd"; additions], "{}", config.name);
+    }
+}
+
+/// The configurations that boards have unless another is asked for.
+fn of_boards() -> Vec<String> {
+    let mut names: Vec<String> = Board::names().iter().map(|name| Board::load(name).unwrap().hw).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn lenet_runs_on_boards_configurations(device: DeviceKind) {
+    let model = carried("lenet-mnist/model_qdq_perchannel.onnx");
+    let inputs = arrays(&model, "input");
+    for hw in of_boards() {
+        let (artifact, config) = compiled(&model, &hw, DeviceKind::Cpu);
+        let expected = run(artifact, &config, DeviceKind::Cpu, &inputs).outputs;
+        let (artifact, config) = compiled(&model, &hw, device);
+        let mut products = artifact.manifest.nodes.iter().filter(|n| n.macs > 0);
+        assert!(products.all(|n| n.place == Place::Accel), "{hw}");
+        let found = run(artifact, &config, device, &inputs).outputs;
+        assert!(largest(&found, &expected) == 0.0, "{hw}");
+    }
+}
+
+#[test]
+fn lenet_runs_on_the_configurations_of_boards() {
+    lenet_runs_on_boards_configurations(DeviceKind::Fsim);
+}
+
+#[test]
+#[ignore = "builds a simulator for each; make test-full runs it"]
+fn lenet_runs_on_the_rtl_of_the_configurations_of_boards() {
+    if tilewright_testing::has_program("verilator") {
+        lenet_runs_on_boards_configurations(DeviceKind::Rtl);
     }
 }
