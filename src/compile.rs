@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use tilewright_compiler::backend::{Backend, BackendError};
+use tilewright_compiler::backend::{Backend, BackendError, Operand, OwnConstant};
 use tilewright_compiler::graph::{Graph, NodeId, ValueId};
 use tilewright_compiler::partition::{AccelRegion, Code, Partition};
 use tilewright_hw::config::HwConfig;
@@ -163,6 +163,16 @@ impl<'g> Build<'g> {
         Ok(known)
     }
 
+    /// The artifact's value for a constant of a backend's own.
+    fn own(&mut self, constant: OwnConstant) -> Result<artifact::ValueId, CompileError> {
+        let OwnConstant { name, dtype, shape, bytes } = constant;
+        let open = || CompileError::OpenShape { value: name.clone(), shape: dtype.name().to_string() };
+        let dtype = DType::from_name(dtype.name()).ok_or_else(open)?;
+        let blob = Some(self.blob(bytes));
+        self.manifest.values.push(artifact::Value { name, dtype, shape, constant: blob, source: None });
+        Ok(artifact::ValueId(self.manifest.values.len() as u32 - 1))
+    }
+
     fn blob(&mut self, bytes: Vec<u8>) -> BlobId {
         self.blobs.push(bytes);
         BlobId(self.blobs.len() as u32 - 1)
@@ -184,10 +194,16 @@ impl<'g> Build<'g> {
             self.manifest.cpu.get_or_insert_with(|| CpuTarget { target: code.target.clone(), objects: Vec::new() });
         let place = target.objects.len() as u32;
         target.objects.push(object);
+        let own = code.constants.into_iter().map(|constant| self.own(constant)).collect::<Result<Vec<_>, _>>()?;
         for entry in code.entries {
             let names: Vec<&str> = entry.nodes.iter().map(|id| self.graph.node(*id).name.as_str()).collect();
             let name = names.last().copied().unwrap_or(&entry.symbol).to_string();
-            let (inputs, outputs) = (self.list(&entry.inputs)?, self.list(&entry.outputs)?);
+            let inputs = entry.inputs.iter().map(|operand| match operand {
+                Operand::Value(id) => self.value(*id, None),
+                Operand::Own(at) => Ok(own[*at]),
+            });
+            let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+            let outputs = self.list(&entry.outputs)?;
             for node in &entry.nodes {
                 step_of.insert(*node, self.manifest.steps.len() as u32);
             }

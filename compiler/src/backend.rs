@@ -14,7 +14,29 @@
 
 use thiserror::Error;
 
-use crate::graph::{Graph, NodeId, ValueId};
+use crate::graph::{DType, Graph, NodeId, ValueId};
+
+/// What a function reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operand {
+    /// A value of the graph.
+    Value(ValueId),
+    /// One of [`ObjectCode::constants`].
+    Own(usize),
+}
+
+/// A constant that a backend made of the graph's, as weights packed for its instructions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnConstant {
+    /// Its name for people, from that of a constant that it is made of.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Shape.
+    pub shape: Vec<usize>,
+    /// The elements, as values lie in memory.
+    pub bytes: Vec<u8>,
+}
 
 /// One function of an object file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,8 +45,8 @@ pub struct Entry {
     pub symbol: String,
     /// The nodes that it computes, in order.
     pub nodes: Vec<NodeId>,
-    /// Values that it reads, constants among them: its first arguments.
-    pub inputs: Vec<ValueId>,
+    /// What it reads, constants among it: its first arguments.
+    pub inputs: Vec<Operand>,
     /// Values that it writes: the arguments behind them.
     pub outputs: Vec<ValueId>,
     /// Bytes that its last argument points to.
@@ -40,6 +62,8 @@ pub struct ObjectCode {
     pub target: String,
     /// Its functions, in the order in which they are to be called.
     pub entries: Vec<Entry>,
+    /// Constants that they read beside those of the graph.
+    pub constants: Vec<OwnConstant>,
 }
 
 /// Why a region was not compiled.

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use inkwell::context::Context;
-use tilewright_compiler::backend::{Backend, BackendError, Entry, ObjectCode};
+use tilewright_compiler::backend::{Backend, BackendError, Entry, ObjectCode, Operand};
 use tilewright_compiler::graph::{Graph, NodeId, Op, ValueId};
 use tilewright_compiler::te::ops;
 use tilewright_compiler::tir;
 
+use crate::constants::Constants;
 use crate::emit::emit;
-use crate::schedule::schedule;
+use crate::schedule::{Tile, schedule};
 use crate::{EmitError, Host};
 
 /// Compiles graphs for the machine that it runs on.
@@ -72,9 +73,44 @@ impl Backend for LlvmBackend {
     }
 
     fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError> {
+        let Planned { functions, mut entries, code_of, own } = self.plan(graph, nodes)?;
+        let codegen = |functions: &[(String, tir::Function)], (i, e): (usize, EmitError)| {
+            let entry = functions.get(i).map_or("the whole region", |f| f.0.as_str()).to_string();
+            BackendError::Codegen { entry, message: e.to_string() }
+        };
+        let (bytes, workspaces) = compile_functions(&self.host, &functions).map_err(|e| codegen(&functions, e))?;
+        for (e, place) in entries.iter_mut().zip(code_of) {
+            e.workspace_bytes = workspaces[place];
+        }
+        let target = format!("{} {} {}", self.host.triple, self.host.cpu, self.host.features);
+        Ok(ObjectCode { bytes, target, entries, constants: own.compute(graph, &self.host)? })
+    }
+}
+
+/// What a region is to become.
+struct Planned {
+    /// Scheduled functions with their symbols.
+    functions: Vec<(String, tir::Function)>,
+    entries: Vec<Entry>,
+    /// The function of each entry.
+    code_of: Vec<usize>,
+    own: Constants,
+}
+
+impl LlvmBackend {
+    /// The scheduled functions of a region, with their symbols.
+    ///
+    /// # Errors
+    /// As [`Backend::compile`].
+    pub fn functions(&self, graph: &Graph, nodes: &[NodeId]) -> Result<Vec<(String, tir::Function)>, BackendError> {
+        Ok(self.plan(graph, nodes)?.functions)
+    }
+
+    fn plan(&self, graph: &Graph, nodes: &[NodeId]) -> Result<Planned, BackendError> {
         let mut functions: Vec<(String, tir::Function)> = Vec::new();
         // Networks repeat their blocks: nodes that compute the same on the same shapes share a function.
         let mut known: HashMap<String, usize> = HashMap::new();
+        let mut own = Constants::default();
         let (mut entries, mut code_of) = (Vec::new(), Vec::new());
         for group in groups(graph, nodes) {
             let last = *group.last().unwrap_or(&nodes[0]);
@@ -82,26 +118,28 @@ impl Backend for LlvmBackend {
             let symbol = format!("tw_{}_{}", last.0, node.op.name());
             let unsupported =
                 |e: String| BackendError::Unsupported { node: node.name.clone(), op: node.op.name().into(), reason: e };
-            let region = ops::program(graph, "entry", &group, &node.outputs).map_err(|e| unsupported(e.to_string()))?;
+            let tile = group.first().and_then(|product| Tile::of(graph, *product, &self.host));
+            let blocks = |id: NodeId| tile.filter(|_| group.first() == Some(&id)).map(|tile| tile.blocks());
+            let region = ops::program_in_blocks(graph, "entry", &group, &node.outputs, &blocks);
+            let region = region.map_err(|e| unsupported(e.to_string()))?;
             let function = tir::lower(&region.program).map_err(|e| unsupported(e.to_string()))?;
-            let place = *known.entry(function.to_string()).or_insert_with(|| {
-                functions.push((symbol, schedule(function)));
+            let constant: Vec<bool> = region.inputs.iter().map(|v| graph.constant(*v).is_some()).collect();
+            let hoisted = tir::hoist(function, &constant);
+            let parts: Vec<usize> = hoisted.parts.into_iter().map(|part| own.add(part, &region.inputs)).collect();
+            let inputs = hoisted.inputs.iter().map(|source| match source {
+                tir::Source::Input(i) => Operand::Value(region.inputs[*i]),
+                tir::Source::Part(p) => Operand::Own(parts[*p]),
+            });
+            let inputs = inputs.collect();
+            let place = *known.entry(hoisted.rest.to_string()).or_insert_with(|| {
+                functions.push((symbol, schedule(hoisted.rest, tile.as_ref())));
                 functions.len() - 1
             });
             let symbol = functions[place].0.clone();
             code_of.push(place);
-            let (inputs, outputs) = (region.inputs, region.outputs);
-            entries.push(Entry { symbol, nodes: group, inputs, outputs, workspace_bytes: 0 });
+            entries.push(Entry { symbol, nodes: group, inputs, outputs: region.outputs, workspace_bytes: 0 });
         }
-        let (bytes, workspaces) = compile_functions(&self.host, &functions).map_err(|(i, e)| {
-            let entry = functions.get(i).map_or("the whole region", |f| f.0.as_str()).to_string();
-            BackendError::Codegen { entry, message: e.to_string() }
-        })?;
-        for (e, place) in entries.iter_mut().zip(code_of) {
-            e.workspace_bytes = workspaces[place];
-        }
-        let target = format!("{} {} {}", self.host.triple, self.host.cpu, self.host.features);
-        Ok(ObjectCode { bytes, target, entries })
+        Ok(Planned { functions, entries, code_of, own })
     }
 }
 

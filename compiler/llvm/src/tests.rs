@@ -1,4 +1,4 @@
-use tilewright_compiler::backend::Backend;
+use tilewright_compiler::backend::{Backend, Operand};
 use tilewright_compiler::graph::{DType, Graph, Tensor, eval};
 use tilewright_compiler::suite::{difference, problems};
 use tilewright_runtime::loader::{CpuModule, ImportTable};
@@ -6,6 +6,7 @@ use tilewright_runtime::loader::{CpuModule, ImportTable};
 use crate::LlvmBackend;
 
 mod models;
+mod products;
 mod scalars;
 
 /// Runs a graph through object code, entry by entry, and prints how long that takes.
@@ -15,7 +16,7 @@ fn run(backend: &LlvmBackend, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
     let code = backend.compile(graph, &nodes).unwrap_or_else(|e| panic!("{e}"));
     let compiled = begin.elapsed();
     let module = CpuModule::load(&code.bytes, &ImportTable::standard()).unwrap_or_else(|e| panic!("{e}"));
-    let mut values: Vec<Vec<u64>> = (0..graph.value_count())
+    let values: Vec<Vec<u64>> = (0..graph.value_count())
         .map(|i| {
             let v = tilewright_compiler::graph::ValueId(i);
             let bytes = match graph.constant(v) {
@@ -29,10 +30,16 @@ fn run(backend: &LlvmBackend, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
             words(&bytes)
         })
         .collect();
+    let own: Vec<Vec<u64>> = code.constants.iter().map(|c| words(&c.bytes)).collect();
     let mut times = Vec::new();
     for e in &code.entries {
         let mut workspace = vec![0xa5a5_a5a5_a5a5_a5a5u64; e.workspace_bytes / 8 + 16];
-        let args: Vec<*mut u8> = e.inputs.iter().chain(&e.outputs).map(|v| values[v.0].as_mut_ptr().cast()).collect();
+        let inputs = e.inputs.iter().map(|operand| match operand {
+            Operand::Value(v) => values[v.0].as_ptr().cast_mut().cast::<u8>(),
+            Operand::Own(i) => own[*i].as_ptr().cast_mut().cast(),
+        });
+        let outputs = e.outputs.iter().map(|v| values[v.0].as_ptr().cast_mut().cast());
+        let args: Vec<*mut u8> = inputs.chain(outputs).collect();
         let space = workspace.as_mut_ptr() as usize;
         let args = [args, vec![space.next_multiple_of(64) as *mut u8]].concat();
         let f = module.function(&e.symbol).expect("every entry is a function");

@@ -10,6 +10,7 @@
 pub mod affine;
 mod error;
 mod eval;
+mod hoist;
 mod lower;
 mod parse;
 mod print;
@@ -23,6 +24,7 @@ use crate::te::{DType, Expr, Name};
 pub use affine::{Affine, Bounds};
 pub use error::TirError;
 pub use eval::{evaluate, expand_call, run};
+pub use hoist::{Hoisted, Part, Source, hoist};
 pub use lower::lower;
 pub use parse::parse;
 pub use simplify::simplify;

@@ -15,10 +15,24 @@ pub fn conv2d(
     out: &[i64],
 ) -> TensorRef {
     let source = padded(b, x, op.layout, &op.pads, constant(x.dtype, op.data_zero_point));
-    let (kernel, depth) = ([w.shape[1], w.shape[2]], w.shape[3]);
-    let per_group = w.shape[0] / op.groups.max(1) as i64;
-    let float = x.dtype == DType::F32;
-    let reduce = [("kh", kernel[0]), ("kw", kernel[1]), ("ci", depth)];
+    let steps = [w.shape[1], w.shape[2], w.shape[3]];
+    conv_sum(b, op, &source, bias, out, steps, |c, k| w.at(&[&[c], k].concat()))
+}
+
+/// The sum over taps and channels (`steps`) of a padded image, with weights of a channel at a step from `weight`.
+pub(super) fn conv_sum(
+    b: &mut Builder,
+    op: &Conv2d,
+    source: &TensorRef,
+    bias: Option<&TensorRef>,
+    out: &[i64],
+    steps: [i64; 3],
+    weight: impl FnOnce(Expr, &[Expr]) -> Expr,
+) -> TensorRef {
+    let depth = steps[2];
+    let per_group = out[op.layout.channel_axis()] / op.groups.max(1) as i64;
+    let float = source.dtype == DType::F32;
+    let reduce = [("kh", steps[0]), ("kw", steps[1]), ("ci", depth)];
     let first = |i: &[Expr]| match bias {
         Some(bias) => bias.at(&[i[op.layout.channel_axis()].clone()]),
         None => constant(if float { DType::F32 } else { DType::I32 }, 0),
@@ -39,8 +53,7 @@ pub fn conv2d(
             tap(&wd, &r[1], op.strides[1], op.dilations[1]),
             channel,
         );
-        let weight = w.at(&[c, r[0].clone(), r[1].clone(), r[2].clone()]);
-        product(source.at(&at), weight, op.data_zero_point, op.weight_zero_point)
+        product(source.at(&at), weight(c, r), op.data_zero_point, op.weight_zero_point)
     })
 }
 

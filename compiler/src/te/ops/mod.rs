@@ -5,6 +5,7 @@
 mod add;
 mod avg_pool2d;
 mod bilinear_u8;
+mod blocked;
 mod clip;
 mod conv2d;
 mod conv_transpose2d;
@@ -38,6 +39,7 @@ use std::collections::hash_map::Entry;
 use thiserror::Error;
 
 use super::{Builder, Expr, Func, Program, TensorRef};
+use crate::graph::op::Layout;
 use crate::graph::{Graph, NodeId, Op, ValueId};
 
 /// Why an operator has no tensor expression.
@@ -81,6 +83,14 @@ pub enum OpsError {
     },
 }
 
+/// How products with constant weights are written for processors with vectors: with the weights packed, so many output channels
+/// beside each other, and results of whole blocks of channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Blocks {
+    /// Output channels of a block.
+    pub channels: i64,
+}
+
 /// A program with the graph's values that its inputs and outputs stand for, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Region {
@@ -97,6 +107,20 @@ pub struct Region {
 /// # Errors
 /// [`OpsError`] for a symbolic size, a constant among the nodes, or an output that no node computes.
 pub fn program(graph: &Graph, name: &str, nodes: &[NodeId], outputs: &[ValueId]) -> Result<Region, OpsError> {
+    program_in_blocks(graph, name, nodes, outputs, &|_| None)
+}
+
+/// The same with products in blocks where `blocks` says so of their nodes; it may for those of [`takes_blocks`].
+///
+/// # Errors
+/// As [`program`].
+pub fn program_in_blocks(
+    graph: &Graph,
+    name: &str,
+    nodes: &[NodeId],
+    outputs: &[ValueId],
+    blocks: &dyn Fn(NodeId) -> Option<Blocks>,
+) -> Result<Region, OpsError> {
     let mut b = Builder::new(name);
     let mut values: HashMap<ValueId, TensorRef> = HashMap::new();
     let mut inputs = Vec::new();
@@ -129,7 +153,8 @@ pub fn program(graph: &Graph, name: &str, nodes: &[NodeId], outputs: &[ValueId])
         }
         let args: Vec<TensorRef> = node.inputs.iter().map(|v| values[v].clone()).collect();
         let out = shape(id, node.output())?;
-        let t = build(&mut b, &node.op, &args, &out).ok_or_else(|| OpsError::Constant { node: node.name.clone() })?;
+        let in_blocks = blocks(id).and_then(|blocks| build_in_blocks(&mut b, &node.op, &args, &out, blocks));
+        let t = in_blocks.or_else(|| build(&mut b, &node.op, &args, &out)).ok_or_else(|| OpsError::Constant { node: node.name.clone() })?;
         values.insert(node.output(), t);
     }
     let mut results = Vec::new();
@@ -140,6 +165,28 @@ pub fn program(graph: &Graph, name: &str, nodes: &[NodeId], outputs: &[ValueId])
         }
     }
     Ok(Region { program: b.finish(&results), inputs, outputs: outputs.to_vec() })
+}
+
+/// True for products that can be written in blocks where their second operand is constant.
+pub fn takes_blocks(graph: &Graph, node: NodeId) -> bool {
+    let n = graph.node(node);
+    let float = n.inputs.first().is_some_and(|v| graph.ty(*v).dtype == crate::graph::DType::F32);
+    match &n.op {
+        Op::Conv2d(op) => float && op.groups == 1 && op.layout == Layout::Nhwc,
+        Op::Dense(_) => float,
+        Op::MatMul(_) => n.inputs.get(1).is_some_and(|w| graph.ty(*w).rank() == 2),
+        _ => false,
+    }
+}
+
+fn build_in_blocks(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64], blocks: Blocks) -> Option<TensorRef> {
+    let [x, w, ..] = args else { return None };
+    Some(match op {
+        Op::Conv2d(op) => blocked::conv2d(b, op, x, w, args.get(2), out, blocks),
+        Op::Dense(_) => blocked::dense(b, x, w, args.get(2), out, blocks),
+        Op::MatMul(_) => blocked::matmul(b, x, w, out, blocks),
+        _ => return None,
+    })
 }
 
 /// Appends an operator whose types have been inferred: operands and the shape of its result. `None` for a constant.

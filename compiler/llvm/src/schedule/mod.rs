@@ -1,17 +1,30 @@
 //! The default schedule of CPU code.
 //!
-//! Element-wise stages are computed where they are read, sums begin apart from their loops, the innermost loop walks
-//! along memory, and large nests run in parallel. Steps that do not apply to a program are left out.
+//! Element-wise stages are computed where they are read, products with packed weights stay in registers ([`product`]), other sums
+//! begin apart from their loops, the innermost loop walks along memory, and large nests run in parallel. Steps that do not apply to a
+//! program are left out.
+
+mod product;
+mod tile;
 
 use tilewright_compiler::cost::PARALLEL_WORK;
 use tilewright_compiler::schedule::Schedule;
 use tilewright_compiler::te::{Expr, Name};
 use tilewright_compiler::tir::{Action, Affine, Function, LoopKind};
 
-/// The function scheduled for the CPU. Every step is one that may be refused; what is refused stays as it was.
-pub fn schedule(f: Function) -> Function {
+pub use tile::Tile;
+
+/// The function scheduled for the CPU; `tile` is that of its product, if its weights are packed. Every step is one that may be refused;
+/// what is refused stays as it was.
+pub fn schedule(f: Function, tile: Option<&Tile>) -> Function {
     let mut s = Schedule::new(f);
     inline_elementwise(&mut s);
+    if let Some(tile) = tile {
+        let mut tiled = s.clone();
+        if product::tile(&mut tiled, tile).is_ok() {
+            s = tiled;
+        }
+    }
     let blocks: Vec<Name> = names(s.function());
     for b in &blocks {
         order_loops(&mut s, b);

@@ -1,0 +1,102 @@
+//! Products in registers: tiles of sums that stay there over all steps, with what is done to their results behind them.
+
+use tilewright_compiler::schedule::{Schedule, ScheduleError};
+use tilewright_compiler::te::{Expr, Name};
+use tilewright_compiler::tir::{Action, LoopKind, Scope};
+
+use super::{Tile, names, nest};
+
+/// Bytes of packed weights that stay in a core's cache while rows go by.
+const CACHED_WEIGHTS: i64 = 512 << 10;
+
+/// Schedules the product of a function whose weights are in the tile's blocks. The stages between it and the last one have been
+/// computed where they are read.
+///
+/// # Errors
+/// Where a step does not apply, so that the function is scheduled otherwise.
+pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
+    let Some((product, buffer)) = product(s) else { return Ok(()) };
+    let last = match reader(s, &product, &buffer) {
+        Some(reader) => reader,
+        None => s.cache_write(product.as_str(), Scope::Local)?[1].clone(),
+    };
+    let buffer = self::product(s).map_or(buffer, |found| found.1);
+    let (loops, reduce) = nest(s.function(), &product);
+    let sum: Vec<String> = reduce.iter().map(|r| r.as_str().to_string()).collect();
+    let spatial: Vec<String> =
+        loops.iter().filter(|l| !reduce.contains(&l.0)).map(|l| l.0.as_str().to_string()).collect();
+
+    // The last stage in tiles: outer loops, the blocks of channels, then a tile's rows and channels.
+    let stage = nest(s.function(), &last).0;
+    let Some(((channels, _), outer)) = stage.split_last() else { return Ok(()) };
+    let channel = s.split(channels.as_str(), &[tile.vectors * tile.lanes])?;
+    let mut tiles = Vec::new();
+    let mut inner = Vec::new();
+    for (back, (var, _)) in outer.iter().rev().enumerate() {
+        match tile.rows.iter().rev().nth(back) {
+            Some(&rows) => {
+                let parts = s.split(var.as_str(), &[rows])?;
+                tiles.insert(0, parts[0].clone());
+                inner.insert(0, parts[1].clone());
+            }
+            None => tiles.insert(0, var.clone()),
+        }
+    }
+    // Weights that a cache holds come again for each row of tiles; larger ones stay for all rows of the image.
+    let weights = s.function().params.iter().filter(|b| b.shape.len() > 2).map(|b| b.size_bytes() as i64).max();
+    let at = if weights.unwrap_or(0) > CACHED_WEIGHTS { 0 } else { tiles.len().saturating_sub(1) };
+    tiles.insert(at, channel[0].clone());
+    let order: Vec<&str> = tiles.iter().chain(&inner).chain([&channel[1]]).map(Name::as_str).collect();
+    s.reorder(&order)?;
+    let place = tiles.last().map_or("", Name::as_str);
+    s.compute_at(product.as_str(), place)?;
+    s.compact(buffer.as_str())?;
+    s.set_scope(buffer.as_str(), Scope::Local)?;
+
+    // The sum around the tile, its first values before it.
+    let order: Vec<&String> = sum.iter().chain(&spatial).collect();
+    s.reorder(&order)?;
+    let first = s.decompose_reduction(product.as_str(), &sum[0])?;
+    for block in [&product, &first, &last] {
+        let loops = nest(s.function(), block).0;
+        let Some((channels, _)) = loops.last() else { continue };
+        let parts = s.split(channels.as_str(), &[tile.lanes])?;
+        s.annotate(parts[0].as_str(), LoopKind::Unrolled)?;
+        s.annotate(parts[1].as_str(), LoopKind::Vectorized)?;
+        // A tile's rows: for the last stage the loops within the tile, else all that are no step of the sum.
+        for (var, _) in &loops[..loops.len() - 1] {
+            let outer = tiles.contains(var) || reduce.contains(var);
+            if !outer {
+                s.annotate(var.as_str(), LoopKind::Unrolled)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The block that sums up products, and the buffer of the sums.
+fn product(s: &Schedule) -> Option<(Name, Name)> {
+    let mut found = None;
+    s.function().body.visit_blocks(&mut |_, b| {
+        if let (false, Action::Store { buffer, .. }) = (b.reduce.is_empty(), &b.action) {
+            found = Some((b.name.clone(), buffer.clone()));
+        }
+    });
+    found
+}
+
+/// The other block that reads a buffer.
+fn reader(s: &Schedule, own: &Name, buffer: &Name) -> Option<Name> {
+    let mut found = None;
+    for name in names(s.function()) {
+        let Some(block) = s.function().body.find_block(&name) else { continue };
+        block.each_expr(&mut |e| {
+            e.visit(&mut |e| {
+                if matches!(e, Expr::Load { buffer: b, .. } if b == buffer) && &name != own {
+                    found = Some(name.clone());
+                }
+            });
+        });
+    }
+    found
+}

@@ -1,0 +1,112 @@
+//! How a product is cut for a processor's registers.
+
+use tilewright_compiler::graph::{Graph, NodeId};
+use tilewright_compiler::te::ops::{Blocks, takes_blocks};
+
+use crate::Host;
+
+/// The part of a product whose sums stay in registers: some pixels or rows times some vectors of output channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tile {
+    /// Indices of the last two dimensions before the channels.
+    pub rows: [i64; 2],
+    /// Vectors of channels.
+    pub vectors: i64,
+    /// Channels of a vector.
+    pub lanes: i64,
+}
+
+/// What a processor does in a cycle, and how many vectors it holds.
+struct Machine {
+    lanes: i64,
+    registers: i64,
+    /// Cycles of a multiplication with addition of vectors, of loading a vector and of spreading a number over one.
+    fma: f64,
+    load: f64,
+    spread: f64,
+    /// Cycles until a sum may be added to again.
+    latency: f64,
+}
+
+impl Machine {
+    fn of(host: &Host) -> Machine {
+        let has = |feature: &str| host.features.split(',').any(|f| f == feature);
+        if has("+avx512f") {
+            Machine { lanes: 16, registers: 32, fma: 1.0, load: 1.0, spread: 0.5, latency: 4.0 }
+        } else if has("+avx2") && has("+fma") {
+            Machine { lanes: 8, registers: 16, fma: 0.5, load: 0.5, spread: 0.5, latency: 4.0 }
+        } else {
+            Machine { lanes: 4, registers: 16, fma: 1.0, load: 0.5, spread: 0.5, latency: 6.0 }
+        }
+    }
+}
+
+/// Most vectors beside each other, where rows are few.
+const MOST_VECTORS: i64 = 8;
+
+impl Tile {
+    /// The tile of a product that can be written in blocks, by cycles of a step of its sum; `None` for other nodes, and where the
+    /// weights are not known.
+    pub fn of(graph: &Graph, node: NodeId, host: &Host) -> Option<Tile> {
+        let n = graph.node(node);
+        if !takes_blocks(graph, node) || graph.constant(*n.inputs.get(1)?).is_none() {
+            return None;
+        }
+        let shape: Vec<i64> = graph.ty(n.output()).shape()?.into_iter().map(|n| n as i64).collect();
+        let (channels, outer) = shape.split_last()?;
+        let row = |back: usize| outer.len().checked_sub(back).map_or(1, |i| outer[i]);
+        best(&Machine::of(host), [row(2), row(1)], *channels)
+    }
+
+    /// How its product is written.
+    pub fn blocks(&self) -> Blocks {
+        Blocks { channels: self.vectors * self.lanes }
+    }
+}
+
+/// The tile of the fewest cycles for each result.
+fn best(machine: &Machine, rows: [i64; 2], channels: i64) -> Option<Tile> {
+    let divisors = |n: i64| (1..=n.min(machine.registers)).filter(move |d| n % d == 0);
+    let mut found: Option<(f64, Tile)> = None;
+    for vectors in 1..=MOST_VECTORS {
+        for inner in divisors(rows[1]) {
+            for outer in divisors(rows[0]) {
+                let sums = inner * outer * vectors;
+                // The sums, a step's weights, and one number of the data.
+                if sums + vectors + 1 > machine.registers {
+                    continue;
+                }
+                let width = vectors * machine.lanes;
+                let blocks = (channels + width - 1) / width;
+                let used = channels as f64 / (blocks * width) as f64;
+                let work = sums as f64 * machine.fma;
+                let moved = vectors as f64 * machine.load + (inner * outer) as f64 * machine.spread;
+                let cycles = work.max(moved).max(machine.latency) + 0.5;
+                let each = cycles / (sums as f64 * used);
+                if found.is_none_or(|(least, _)| each < least * 0.999) {
+                    found = Some((each, Tile { rows: [outer, inner], vectors, lanes: machine.lanes }));
+                }
+            }
+        }
+    }
+    found.map(|(_, tile)| tile)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_fill_registers_and_fit_their_layer() {
+        let wide = Machine { lanes: 16, registers: 32, fma: 1.0, load: 1.0, spread: 0.5, latency: 4.0 };
+        let narrow = Machine { lanes: 8, registers: 16, fma: 0.5, load: 0.5, spread: 0.5, latency: 4.0 };
+        for (machine, rows, channels, least) in
+            [(&wide, [56, 56], 64, 20), (&wide, [7, 7], 512, 14), (&wide, [1, 1], 1000, 4), (&narrow, [56, 56], 64, 8)]
+        {
+            let tile = best(machine, rows, channels).expect("there is a tile");
+            let sums = tile.rows[0] * tile.rows[1] * tile.vectors;
+            assert!(sums >= least && sums + tile.vectors < machine.registers, "{rows:?} x {channels}: {tile:?}");
+            assert!(rows[0] % tile.rows[0] == 0 && rows[1] % tile.rows[1] == 0, "{tile:?}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Products with constant weights, which are packed, against the graph's evaluation.
+
+use tilewright_compiler::graph::op::{Clip, Conv2d, Dense, Layout, MatMul};
+use tilewright_compiler::graph::{DType, Graph, GraphBuilder, Op, Tensor, TensorType, eval};
+use tilewright_compiler::suite::{Numbers, difference, problems};
+use tilewright_compiler::tir::LoopKind;
+
+use super::run;
+use crate::LlvmBackend;
+use crate::schedule::Tile;
+
+/// A product of data with constant weights and bias, and something behind it.
+fn graph(n: &mut Numbers, op: Op, shapes: &[&[usize]], clipped: bool) -> Graph {
+    let mut b = GraphBuilder::new(op.name());
+    let ty = |shape: &[usize]| TensorType::new(DType::F32, shape);
+    let mut inputs = vec![b.input("x", ty(shapes[0]))];
+    for (i, shape) in shapes[1..].iter().enumerate() {
+        let data = n.tensor(&ty(shape));
+        inputs.push(b.constant(&format!("w{i}"), data));
+    }
+    let mut out = b.node("op", op, &inputs).unwrap();
+    if clipped {
+        out = b.node("clip", Clip { lo: -1.0, hi: 100.0 }, &[out]).unwrap();
+    }
+    b.output("y", out);
+    b.finish().unwrap()
+}
+
+fn conv(kernel: usize, stride: usize, layout: Layout) -> Op {
+    let pad = kernel / 2;
+    Conv2d {
+        layout,
+        strides: [stride; 2],
+        pads: [pad; 4],
+        dilations: [1; 2],
+        groups: 1,
+        data_zero_point: 0,
+        weight_zero_point: 0,
+    }
+    .into()
+}
+
+fn check(graph: &Graph, n: &mut Numbers) {
+    let backend = LlvmBackend::new().unwrap();
+    let (_, id) = graph.inputs().next().unwrap();
+    let inputs = [n.tensor(graph.ty(id))];
+    let want = eval(graph, &inputs).unwrap();
+    let got = run(&backend, graph, &inputs);
+    let d = difference(&got[0], &want[0]);
+    assert!(d <= 1e-5, "differs by {d}\n{}", tilewright_compiler::graph::text::print(graph));
+}
+
+#[test]
+fn products_with_constant_weights_equal_the_graph_evaluation() {
+    let mut n = Numbers::new(21);
+    // Pixels that tiles divide and prime ones, channels of whole and of broken blocks, one and many inputs.
+    for (size, ci, co, kernel, stride) in [
+        (14, 16, 64, 3, 1),
+        (13, 5, 40, 3, 2),
+        (8, 3, 7, 5, 1),
+        (7, 64, 33, 1, 1),
+        (16, 8, 1, 1, 2),
+        (11, 1, 17, 3, 1),
+        (1, 100, 24, 1, 1),
+    ] {
+        let op = conv(kernel, stride, Layout::Nhwc);
+        let shapes: [&[usize]; 3] = [&[2, size, size, ci], &[co, kernel, kernel, ci], &[co]];
+        for (with, clipped) in [(3, true), (2, false), (3, false)] {
+            check(&graph(&mut n, op.clone(), &shapes[..with], clipped), &mut n);
+        }
+    }
+    for (m, k, p) in [(1, 300, 1000), (7, 20, 10), (32, 65, 64), (1, 1, 1)] {
+        check(&graph(&mut n, Dense { data_zero_point: 0, weight_zero_point: 0 }.into(), &[&[m, k], &[p, k], &[p]], true), &mut n);
+        check(&graph(&mut n, MatMul {}.into(), &[&[3, m, k], &[k, p]], false), &mut n);
+    }
+}
+
+/// Every problem of the suite with all operands but the first known when it is compiled.
+#[test]
+fn operators_of_constants_equal_the_graph_evaluation() {
+    let backend = LlvmBackend::new().unwrap();
+    for p in problems(300, 2).unwrap() {
+        let (_, node) = p.graph.nodes().last().unwrap();
+        let mut b = GraphBuilder::new("constants");
+        let inputs: Vec<_> = p
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(i, t)| if i == 0 { b.input("x", t.ty()) } else { b.constant(&format!("c{i}"), t.clone()) })
+            .collect();
+        let out = b.node("op", node.op.clone(), &inputs).unwrap();
+        b.output("y", out);
+        let graph = b.finish().unwrap();
+        let data: Vec<Tensor> = p.inputs[..1].to_vec();
+        let want = eval(&graph, &data).unwrap();
+        let got = run(&backend, &graph, &data);
+        let most = if want[0].dtype() == DType::F32 { 1e-5 } else { 0.0 };
+        let d = difference(&got[0], &want[0]);
+        assert!(d <= most, "{}: differs by {d}\n{}", p.name, tilewright_compiler::graph::text::print(&graph));
+    }
+}
+
+/// What large products are made of: a tile in registers, written out, in vectors.
+#[test]
+fn convolutions_stay_in_registers() {
+    let mut n = Numbers::new(22);
+    let backend = LlvmBackend::new().unwrap();
+    for (size, channels, kernel) in [(56, 64, 3), (28, 128, 1), (7, 512, 3)] {
+        let shapes: [&[usize]; 3] =
+            [&[1, size, size, channels], &[channels, kernel, kernel, channels], &[channels]];
+        let g = graph(&mut n, conv(kernel, 1, Layout::Nhwc), &shapes, true);
+        let product = g.nodes().find(|(_, n)| matches!(n.op, Op::Conv2d(_))).unwrap().0;
+        let tile = Tile::of(&g, product, backend.host()).expect("it has a tile");
+        let functions = backend.functions(&g, &g.nodes().map(|(id, _)| id).collect::<Vec<_>>()).unwrap();
+        let (_, f) = functions.last().unwrap();
+        let mut kinds = Vec::new();
+        f.body.visit_blocks(&mut |loops, b| {
+            if !b.reduce.is_empty() {
+                kinds = loops.iter().rev().take(2).map(|l| (l.kind, l.extent)).collect();
+            }
+        });
+        assert_eq!(kinds[0], (LoopKind::Vectorized, tile.lanes), "{f}");
+        assert_eq!(kinds[1], (LoopKind::Unrolled, tile.vectors), "{f}");
+    }
+}
+
+/// How fast large products are, for a look: `cargo test --release -p tilewright-llvm speed -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn speed_of_products() {
+    let mut n = Numbers::new(23);
+    let backend = LlvmBackend::new().unwrap();
+    for (size, ci, co, kernel, stride) in
+        [(56, 64, 64, 3, 1), (28, 128, 128, 3, 1), (14, 256, 256, 3, 1), (7, 512, 512, 3, 1), (224, 3, 64, 7, 2), (56, 64, 256, 1, 1)]
+    {
+        let shapes: [&[usize]; 3] = [&[1, size, size, ci], &[co, kernel, kernel, ci], &[co]];
+        let g = graph(&mut n, conv(kernel, stride, Layout::Nhwc), &shapes, true);
+        let macs = (size / stride).pow(2) * co * ci * kernel * kernel;
+        println!("{size}x{size} {ci} to {co}, {kernel}x{kernel}: {:.1} MMAC", macs as f64 / 1e6);
+        let inputs = [n.tensor(g.ty(g.inputs().next().unwrap().1))];
+        run(&backend, &g, &inputs);
+    }
+}

@@ -1,0 +1,128 @@
+//! Products with constant weights, packed for vectors: block by block of output channels, those of a block beside each other.
+//!
+//! The packed weights and a bias that is as long as whole blocks are tensors of their own, which depend on constants alone; whoever
+//! compiles the program may compute them beforehand. Results have whole blocks of channels, and are cut where there are fewer.
+
+use super::Blocks;
+use super::conv2d::conv_sum;
+use super::window::padded;
+use crate::graph::DType;
+use crate::graph::op::{Conv2d, Layout};
+use crate::te::{Builder, Expr, TensorRef};
+
+/// Channels of whole blocks.
+fn whole(channels: i64, blocks: Blocks) -> i64 {
+    (channels + blocks.channels - 1) / blocks.channels * blocks.channels
+}
+
+/// `[channels / block, steps of the sum.., block]` of weights whose element at a channel and the steps is `at`; zeros beyond the
+/// last channel.
+fn packed(
+    b: &mut Builder,
+    channels: i64,
+    steps: &[i64],
+    blocks: Blocks,
+    at: impl FnOnce(Expr, &[Expr]) -> Expr,
+) -> TensorRef {
+    let n = blocks.channels;
+    let wide = whole(channels, blocks);
+    let shape: Vec<i64> = std::iter::once(wide / n).chain(steps.iter().copied()).chain([n]).collect();
+    b.compute("packed", &shape, |i| {
+        let last = i.len() - 1;
+        let channel = i[0].clone() * n + i[last].clone();
+        let value = at(channel.clone(), &i[1..last]);
+        within(channel, channels, wide, value)
+    })
+}
+
+/// The value where a channel is one of those that there are, else 0.
+fn within(channel: Expr, channels: i64, wide: i64, value: Expr) -> Expr {
+    if wide == channels { value } else { channel.lt(Expr::int(channels)).select(value, Expr::f32(0.0)) }
+}
+
+/// Where packed weights have a channel at steps of the sum.
+fn place(channel: &Expr, steps: &[Expr], blocks: Blocks) -> Vec<Expr> {
+    let n = blocks.channels;
+    let (block, lane) = (channel.clone() / n, channel.clone() % n);
+    std::iter::once(block).chain(steps.iter().cloned()).chain([lane]).collect()
+}
+
+fn wide_bias(b: &mut Builder, bias: Option<&TensorRef>, channels: i64, blocks: Blocks) -> Option<TensorRef> {
+    let wide = whole(channels, blocks);
+    let bias = bias?;
+    if wide == channels {
+        return Some(bias.clone());
+    }
+    Some(b.compute("bias", &[wide], |i| within(i[0].clone(), channels, wide, bias.at(i))))
+}
+
+/// The sum without the channels that fill up its last block.
+fn cut(b: &mut Builder, sum: TensorRef, out: &[i64]) -> TensorRef {
+    if sum.shape == out { sum } else { b.compute("cut", out, |i| sum.at(i)) }
+}
+
+/// Images whose channels are their last dimension, one group.
+pub fn conv2d(
+    b: &mut Builder,
+    op: &Conv2d,
+    x: &TensorRef,
+    w: &TensorRef,
+    bias: Option<&TensorRef>,
+    out: &[i64],
+    blocks: Blocks,
+) -> TensorRef {
+    let source = padded(b, x, Layout::Nhwc, &op.pads, Expr::f32(0.0));
+    let channels = w.shape[0];
+    let weights = packed(b, channels, &w.shape[1..], blocks, |c, k| w.at(&[&[c], k].concat()));
+    let bias = wide_bias(b, bias, channels, blocks);
+    let wide = [&out[..3], &[whole(channels, blocks)]].concat();
+    let steps = [w.shape[1], w.shape[2], w.shape[3]];
+    let sum = conv_sum(b, op, &source, bias.as_ref(), &wide, steps, |c, k| weights.at(&place(&c, k, blocks)));
+    cut(b, sum, out)
+}
+
+/// Rows of data times rows of weights.
+pub fn dense(
+    b: &mut Builder,
+    x: &TensorRef,
+    w: &TensorRef,
+    bias: Option<&TensorRef>,
+    out: &[i64],
+    blocks: Blocks,
+) -> TensorRef {
+    let channels = w.shape[0];
+    let weights = packed(b, channels, &w.shape[1..], blocks, |c, k| w.at(&[&[c], k].concat()));
+    let bias = wide_bias(b, bias, channels, blocks);
+    rows(b, "dense", x, &weights, bias.as_ref(), out, channels, blocks)
+}
+
+/// Rows of data, whatever their outer dimensions, times columns of one matrix.
+pub fn matmul(b: &mut Builder, x: &TensorRef, w: &TensorRef, out: &[i64], blocks: Blocks) -> TensorRef {
+    let channels = w.shape[1];
+    let weights = packed(b, channels, &w.shape[..1], blocks, |c, k| w.at(&[k[0].clone(), c]));
+    rows(b, "matmul", x, &weights, None, out, channels, blocks)
+}
+
+#[allow(clippy::too_many_arguments, reason = "operands, sizes and their blocks")]
+fn rows(
+    b: &mut Builder,
+    name: &str,
+    x: &TensorRef,
+    weights: &TensorRef,
+    bias: Option<&TensorRef>,
+    out: &[i64],
+    channels: i64,
+    blocks: Blocks,
+) -> TensorRef {
+    let last = out.len() - 1;
+    let wide = [&out[..last], &[whole(channels, blocks)]].concat();
+    let depth = x.shape[x.shape.len() - 1];
+    let first = |i: &[Expr]| bias.map_or_else(|| Expr::f32(0.0), |bias| bias.at(&i[last..]));
+    let sum = b.sum_from(name, &wide, &[("k", depth)], first, |i, r| {
+        let skip = last - (x.shape.len() - 1);
+        let at = [&i[skip..last], r].concat();
+        x.at(&at) * weights.at(&place(&i[last], r, blocks))
+    });
+    debug_assert_eq!(sum.dtype, DType::F32);
+    cut(b, sum, out)
+}

@@ -1,0 +1,142 @@
+//! What a function computes of constants alone, taken out of it.
+//!
+//! Packed weights, sums of them and the like are nests of their own that read nothing else than constants; computed once, when a
+//! model is compiled, they are constants themselves.
+
+use std::collections::HashSet;
+
+use super::{Action, Function, Stmt};
+use crate::te::{Expr, Name};
+
+/// A function of constants.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// Its only output is the buffer that the rest reads.
+    pub function: Function,
+    /// Which inputs of the whole function its inputs are.
+    pub inputs: Vec<usize>,
+}
+
+/// Where an input of the rest comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// An input of the whole function.
+    Input(usize),
+    /// A part's output.
+    Part(usize),
+}
+
+/// A function without what depends on constants alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hoisted {
+    /// What is computed beforehand.
+    pub parts: Vec<Part>,
+    /// The rest, whose further inputs are the parts' outputs; it has only the inputs that it reads.
+    pub rest: Function,
+    /// What its inputs are.
+    pub inputs: Vec<Source>,
+}
+
+/// The buffers that a statement reads, and those that it writes.
+fn uses(s: &Stmt) -> (HashSet<Name>, HashSet<Name>) {
+    let (mut reads, mut writes) = (HashSet::new(), HashSet::new());
+    s.visit_blocks(&mut |_, b| {
+        b.each_expr(&mut |e| {
+            e.visit(&mut |e| {
+                if let Expr::Load { buffer, .. } = e {
+                    reads.insert(buffer.clone());
+                }
+            });
+        });
+        match &b.action {
+            Action::Store { buffer, .. } => {
+                writes.insert(buffer.clone());
+            }
+            // Which arguments an intrinsic writes does not matter here: what it touches stays where it is.
+            Action::Call { args, .. } => args.iter().for_each(|v| {
+                reads.insert(v.buffer.clone());
+                writes.insert(v.buffer.clone());
+            }),
+        }
+    });
+    (reads, writes)
+}
+
+/// Takes out of a function what depends on the inputs alone for which `constant` holds.
+pub fn hoist(f: Function, constant: &[bool]) -> Hoisted {
+    let items = match f.body.clone() {
+        Stmt::Seq(items) => items,
+        one => vec![one],
+    };
+    let used: Vec<_> = items.iter().map(uses).collect();
+    let inputs: Vec<Name> = f.inputs().iter().map(|b| b.name.clone()).collect();
+    let of_input = |n: &Name| inputs.iter().position(|i| i == n);
+    let is_constant = |n: &Name| of_input(n).is_some_and(|i| constant.get(i) == Some(&true));
+    // A nest is a part where it alone writes its local buffer, of constants and of what earlier parts write.
+    let mut early: Vec<(usize, Name)> = Vec::new();
+    for (at, (reads, writes)) in used.iter().enumerate() {
+        let mut targets = writes.iter();
+        let (Some(target), None) = (targets.next(), targets.next()) else { continue };
+        let local = f.locals.iter().any(|b| &b.name == target);
+        let alone = used.iter().filter(|(_, w)| w.contains(target)).count() == 1;
+        let known = |n: &Name| n == target || is_constant(n) || early.iter().any(|(_, e)| e == n);
+        if local && alone && reads.iter().all(known) && reads.iter().any(|n| n != target) {
+            early.push((at, target.clone()));
+        }
+    }
+    let rest_reads: HashSet<&Name> =
+        used.iter().enumerate().filter(|(at, _)| early.iter().all(|e| e.0 != *at)).flat_map(|(_, u)| &u.0).collect();
+    let parts: Vec<Part> =
+        early.iter().filter(|(_, name)| rest_reads.contains(name)).map(|e| part(&f, &items, &used, &early, e)).collect();
+    let given: Vec<Name> = parts.iter().map(|p| p.function.params[p.inputs.len()].name.clone()).collect();
+    let kept = (0..inputs.len()).filter(|&i| rest_reads.contains(&inputs[i]));
+    let sources: Vec<Source> = kept.map(Source::Input).chain((0..parts.len()).map(Source::Part)).collect();
+    let body = items.into_iter().enumerate().filter(|(at, _)| early.iter().all(|e| e.0 != *at)).map(|(_, s)| s);
+    let mut params: Vec<_> = sources
+        .iter()
+        .map(|s| match s {
+            Source::Input(i) => f.params[*i].clone(),
+            Source::Part(p) => parts[*p].function.params[parts[*p].inputs.len()].clone(),
+        })
+        .collect();
+    params.extend(f.output_buffers().iter().cloned());
+    let gone = |n: &Name| early.iter().any(|(_, e)| e == n) && !given.contains(n);
+    let locals = f.locals.iter().filter(|b| !given.contains(&b.name) && !gone(&b.name)).cloned().collect();
+    let rest = Function { params, locals, body: Stmt::Seq(body.collect()), ..f };
+    Hoisted { parts, rest, inputs: sources }
+}
+
+/// The function that computes one buffer, with the parts before it that it reads.
+fn part(
+    f: &Function,
+    items: &[Stmt],
+    used: &[(HashSet<Name>, HashSet<Name>)],
+    early: &[(usize, Name)],
+    result: &(usize, Name),
+) -> Part {
+    let mut needed = vec![result.0];
+    let mut open = vec![result.0];
+    while let Some(at) = open.pop() {
+        for (other, name) in early {
+            if used[at].0.contains(name) && !needed.contains(other) {
+                needed.push(*other);
+                open.push(*other);
+            }
+        }
+    }
+    needed.sort_unstable();
+    let reads = |n: &Name| needed.iter().any(|at| used[*at].0.contains(n));
+    let inputs: Vec<usize> = (0..f.inputs().len()).filter(|&i| reads(&f.params[i].name)).collect();
+    let inner = |n: &Name| early.iter().any(|(at, e)| e == n && needed.contains(at) && *n != result.1);
+    let mut params: Vec<_> = inputs.iter().map(|&i| f.params[i].clone()).collect();
+    params.extend(f.locals.iter().filter(|b| b.name == result.1).cloned());
+    let function = Function {
+        name: result.1.clone(),
+        intrinsics: Vec::new(),
+        params,
+        outputs: 1,
+        locals: f.locals.iter().filter(|b| inner(&b.name)).cloned().collect(),
+        body: Stmt::Seq(needed.iter().map(|at| items[*at].clone()).collect()),
+    };
+    Part { function, inputs }
+}
