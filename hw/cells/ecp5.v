@@ -48,7 +48,7 @@ module EHXPLLL (
   assign LOCK = 1'b1;
 endmodule
 
-// A global clock's gate.
+// A global clock's gate, which is open from the beginning here, as loops are locked.
 module DCCA (input CLKI, input CE, output CLKO);
   assign CLKO = CLKI;
 endmodule

@@ -52,7 +52,8 @@ impl Constants {
         let (object, workspaces) = compile_functions(host, &scheduled).map_err(|(_, e)| failed(e.to_string()))?;
         let module = CpuModule::load(&object, &ImportTable::standard()).map_err(|e| failed(e.to_string()))?;
         let memory = |bytes: usize| {
-            AlignedBytes::try_zeroed(bytes).ok_or_else(|| failed(format!("they take {bytes} bytes, more than there are")))
+            AlignedBytes::try_zeroed(bytes)
+                .ok_or_else(|| failed(format!("they take {bytes} bytes, more than there are")))
         };
         let mut made = Vec::with_capacity(self.list.len());
         for (function, inputs) in &self.list {
@@ -67,7 +68,8 @@ impl Constants {
             data.push(memory(buffer.size_bytes())?);
             data.push(memory(workspaces[*function])?);
             let args: Vec<*mut u8> = data.iter_mut().map(|bytes| bytes.as_mut_ptr()).collect();
-            let code = module.function(&self.functions[*function].0).ok_or_else(|| failed("a function is missing".into()))?;
+            let code =
+                module.function(&self.functions[*function].0).ok_or_else(|| failed("a function is missing".into()))?;
             // SAFETY: one pointer a parameter and one to the workspace, each to memory of its size.
             if unsafe { code.call(&args) } != 0 {
                 return Err(failed("a function failed".into()));

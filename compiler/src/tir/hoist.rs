@@ -86,8 +86,11 @@ pub fn hoist(f: Function, constant: &[bool]) -> Hoisted {
     }
     let rest_reads: HashSet<&Name> =
         used.iter().enumerate().filter(|(at, _)| early.iter().all(|e| e.0 != *at)).flat_map(|(_, u)| &u.0).collect();
-    let parts: Vec<Part> =
-        early.iter().filter(|(_, name)| rest_reads.contains(name)).map(|e| part(&f, &items, &used, &early, e)).collect();
+    let parts: Vec<Part> = early
+        .iter()
+        .filter(|(_, name)| rest_reads.contains(name))
+        .map(|e| part(&f, &items, &used, &early, e))
+        .collect();
     let given: Vec<Name> = parts.iter().map(|p| p.function.params[p.inputs.len()].name.clone()).collect();
     let kept = (0..inputs.len()).filter(|&i| rest_reads.contains(&inputs[i]));
     let sources: Vec<Source> = kept.map(Source::Input).chain((0..parts.len()).map(Source::Part)).collect();

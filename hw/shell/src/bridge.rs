@@ -6,7 +6,7 @@ use tilewright_hw::link::Memory;
 
 use crate::bytes::{LinkBytes, ReceivedBody, RegisterPort, SentBody, SentBytes};
 use crate::receiver::Receiver;
-use crate::reset::Reset;
+use crate::reset::{CLOCK_UP, Reset};
 use crate::sender::Sender;
 
 /// Receiver, sender and reset.
@@ -43,7 +43,7 @@ impl Bridge {
             to_memory: Default::default(),
             from_memory: Default::default(),
             refused: Default::default(),
-            power_on: Default::default(),
+            power_on: Reset::new(CLOCK_UP),
             receiver: Receiver::new(config, memory),
             sender: Sender::default(),
         }

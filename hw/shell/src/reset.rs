@@ -2,23 +2,47 @@
 
 use rust_hdl::prelude::*;
 
+/// Cycles after power-on in which the clock's loop may not be locked yet: 50 microseconds and more at the clocks of parts whose loops
+/// do not hold the clock back themselves.
+pub const CLOCK_UP: u64 = 4095;
+
 /// Holds `reset` for 31 cycles after power-on and after `again`: less than a byte takes on any link. At power-on they begin when the
-/// memory is up.
-#[derive(LogicBlock, Default)]
+/// clock is steady and the memory is up.
+#[derive(LogicBlock)]
 pub struct Reset {
     pub clock: Signal<In, Clock>,
     pub again: Signal<In, Bit>,
     pub memory_up: Signal<In, Bit>,
     pub reset: Signal<Out, Bit>,
     count: DFF<Bits<5>>,
+    clock_up: DFF<Bits<12>>,
+    clock_up_cycles: Constant<Bits<12>>,
+}
+
+impl Reset {
+    /// With so many cycles until the clock is taken to be steady.
+    pub fn new(clock_up_cycles: u64) -> Reset {
+        Reset {
+            clock: Default::default(),
+            again: Default::default(),
+            memory_up: Default::default(),
+            reset: Default::default(),
+            count: Default::default(),
+            clock_up: Default::default(),
+            clock_up_cycles: Constant::new(clock_up_cycles.to_bits()),
+        }
+    }
 }
 
 impl Logic for Reset {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, count);
+        dff_setup!(self, clock, count, clock_up);
+        if self.clock_up.q.val() != self.clock_up_cycles.val() {
+            self.clock_up.d.next = self.clock_up.q.val() + 1;
+        }
         self.reset.next = !self.count.q.val().all();
-        if !self.count.q.val().all() && self.memory_up.val() {
+        if !self.count.q.val().all() && self.memory_up.val() && (self.clock_up.q.val() == self.clock_up_cycles.val()) {
             self.count.d.next = self.count.q.val() + 1;
         }
         if self.again.val() {

@@ -456,10 +456,16 @@ module tw_board$bridge$power_on(clock,again,memory_up,reset);
     input wire  memory_up;
     output reg  reset;
 
+    // Constant declarations
+    localparam  clock_up_cycles = 12'hfff;
+
     // Stub signals
     reg  [4:0] count$d;
     wire  [4:0] count$q;
     reg  count$clock;
+    reg  [11:0] clock_up$d;
+    wire  [11:0] clock_up$q;
+    reg  clock_up$clock;
 
     // Sub module instances
     tw_board$bridge$power_on$count count(
@@ -467,13 +473,23 @@ module tw_board$bridge$power_on(clock,again,memory_up,reset);
         .q(count$q),
         .clock(count$clock)
     );
+    tw_board$bridge$power_on$clock_up clock_up(
+        .d(clock_up$d),
+        .q(clock_up$q),
+        .clock(clock_up$clock)
+    );
 
     // Update code
     always @(*) begin
         count$clock = clock;
+        clock_up$clock = clock;
         count$d = count$q;
+        clock_up$d = clock_up$q;
+        if (clock_up$q != clock_up_cycles) begin
+            clock_up$d = clock_up$q + 32'h1;
+        end
         reset = ~&count$q;
-        if (~&count$q && memory_up) begin
+        if (~&count$q && memory_up && (clock_up$q == clock_up_cycles)) begin
             count$d = count$q + 32'h1;
         end
         if (again) begin
@@ -482,6 +498,25 @@ module tw_board$bridge$power_on(clock,again,memory_up,reset);
     end
 
 endmodule // tw_board$bridge$power_on
+
+
+module tw_board$bridge$power_on$clock_up(d,q,clock);
+
+    // Module arguments
+    input wire  [11:0] d;
+    output reg  [11:0] q;
+    input wire  clock;
+
+    // Update code (custom)
+    initial begin
+       q = 12'h0;
+    end
+
+    always @(posedge clock) begin
+       q <= d;
+    end
+
+endmodule // tw_board$bridge$power_on$clock_up
 
 
 module tw_board$bridge$power_on$count(d,q,clock);

@@ -532,15 +532,17 @@ fn ice40_pll(pll: &Pll) -> String {
     )
 }
 
+/// A gate holds the clock back until the loop is locked.
 fn ecp5_pll(pll: &Pll) -> String {
     format!(
-        "  wire unused_locked;\n  (* ICP_CURRENT=\"12\" *) (* LPF_RESISTOR=\"8\" *) (* MFG_ENABLE_FILTEROPAMP=\"1\" *) (* MFG_GMCREF_SEL=\"2\" *)\n  \
+        "  wire locked, loop_clk;\n  (* ICP_CURRENT=\"12\" *) (* LPF_RESISTOR=\"8\" *) (* MFG_ENABLE_FILTEROPAMP=\"1\" *) (* MFG_GMCREF_SEL=\"2\" *)\n  \
          EHXPLLL #(\n    .PLLRST_ENA(\"DISABLED\"), .INTFB_WAKE(\"DISABLED\"), .STDBY_ENABLE(\"DISABLED\"), .DPHASE_SOURCE(\"DISABLED\"),\n    \
          .OUTDIVIDER_MUXA(\"DIVA\"), .OUTDIVIDER_MUXB(\"DIVB\"), .OUTDIVIDER_MUXC(\"DIVC\"), .OUTDIVIDER_MUXD(\"DIVD\"),\n    \
          .CLKOP_ENABLE(\"ENABLED\"), .CLKOP_FPHASE(0), .FEEDBK_PATH(\"CLKOP\"),\n    \
          .CLKI_DIV({}), .CLKFB_DIV({}), .CLKOP_DIV({}), .CLKOP_CPHASE({})\n  ) u_pll (\n    \
-         .RST(1'b0), .STDBY(1'b0), .CLKI(clk_i), .CLKOP(clk_o), .CLKFB(clk_o), .CLKINTFB(), .PHASESEL0(1'b0), .PHASESEL1(1'b0),\n    \
-         .PHASEDIR(1'b1), .PHASESTEP(1'b1), .PHASELOADREG(1'b1), .PLLWAKESYNC(1'b0), .ENCLKOP(1'b0), .LOCK(unused_locked)\n  );\n",
+         .RST(1'b0), .STDBY(1'b0), .CLKI(clk_i), .CLKOP(loop_clk), .CLKFB(loop_clk), .CLKINTFB(), .PHASESEL0(1'b0), .PHASESEL1(1'b0),\n    \
+         .PHASEDIR(1'b1), .PHASESTEP(1'b1), .PHASELOADREG(1'b1), .PLLWAKESYNC(1'b0), .ENCLKOP(1'b0), .LOCK(locked)\n  );\n  \
+         DCCA u_gate (.CLKI(loop_clk), .CE(locked), .CLKO(clk_o));\n",
         pll.reference,
         pll.feedback,
         pll.output,

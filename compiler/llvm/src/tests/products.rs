@@ -70,7 +70,10 @@ fn products_with_constant_weights_equal_the_graph_evaluation() {
         }
     }
     for (m, k, p) in [(1, 300, 1000), (7, 20, 10), (32, 65, 64), (1, 1, 1)] {
-        check(&graph(&mut n, Dense { data_zero_point: 0, weight_zero_point: 0 }.into(), &[&[m, k], &[p, k], &[p]], true), &mut n);
+        check(
+            &graph(&mut n, Dense { data_zero_point: 0, weight_zero_point: 0 }.into(), &[&[m, k], &[p, k], &[p]], true),
+            &mut n,
+        );
         check(&graph(&mut n, MatMul {}.into(), &[&[3, m, k], &[k, p]], false), &mut n);
     }
 }
@@ -106,8 +109,7 @@ fn convolutions_stay_in_registers() {
     let mut n = Numbers::new(22);
     let backend = LlvmBackend::new().unwrap();
     for (size, channels, kernel) in [(56, 64, 3), (28, 128, 1), (7, 512, 3)] {
-        let shapes: [&[usize]; 3] =
-            [&[1, size, size, channels], &[channels, kernel, kernel, channels], &[channels]];
+        let shapes: [&[usize]; 3] = [&[1, size, size, channels], &[channels, kernel, kernel, channels], &[channels]];
         let g = graph(&mut n, conv(kernel, 1, Layout::Nhwc), &shapes, true);
         let product = g.nodes().find(|(_, n)| matches!(n.op, Op::Conv2d(_))).unwrap().0;
         let tile = Tile::of(&g, product, backend.host()).expect("it has a tile");
@@ -130,9 +132,14 @@ fn convolutions_stay_in_registers() {
 fn speed_of_products() {
     let mut n = Numbers::new(23);
     let backend = LlvmBackend::new().unwrap();
-    for (size, ci, co, kernel, stride) in
-        [(56, 64, 64, 3, 1), (28, 128, 128, 3, 1), (14, 256, 256, 3, 1), (7, 512, 512, 3, 1), (224, 3, 64, 7, 2), (56, 64, 256, 1, 1)]
-    {
+    for (size, ci, co, kernel, stride) in [
+        (56, 64, 64, 3, 1),
+        (28, 128, 128, 3, 1),
+        (14, 256, 256, 3, 1),
+        (7, 512, 512, 3, 1),
+        (224, 3, 64, 7, 2),
+        (56, 64, 256, 1, 1),
+    ] {
         let shapes: [&[usize]; 3] = [&[1, size, size, ci], &[co, kernel, kernel, ci], &[co]];
         let g = graph(&mut n, conv(kernel, stride, Layout::Nhwc), &shapes, true);
         let macs = (size / stride).pow(2) * co * ci * kernel * kernel;

@@ -154,7 +154,9 @@ pub fn program_in_blocks(
         let args: Vec<TensorRef> = node.inputs.iter().map(|v| values[v].clone()).collect();
         let out = shape(id, node.output())?;
         let in_blocks = blocks(id).and_then(|blocks| build_in_blocks(&mut b, &node.op, &args, &out, blocks));
-        let t = in_blocks.or_else(|| build(&mut b, &node.op, &args, &out)).ok_or_else(|| OpsError::Constant { node: node.name.clone() })?;
+        let t = in_blocks
+            .or_else(|| build(&mut b, &node.op, &args, &out))
+            .ok_or_else(|| OpsError::Constant { node: node.name.clone() })?;
         values.insert(node.output(), t);
     }
     let mut results = Vec::new();

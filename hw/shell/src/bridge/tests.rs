@@ -83,6 +83,9 @@ fn bits_of<const N: usize>(bytes: &[u8]) -> Bits<N> {
 impl<const BUS: usize, const BYTES: usize, const LOG: usize> Bench<BUS, BYTES, LOG> {
     fn new() -> Self {
         let config = HwConfig { bus_bits: BUS as u32, max_burst_beats: 4, ..HwConfig::default() };
+        let mut bridge = Bridge::new(&config, Memory::Host);
+        // The simulator is slow, and its clock steady from the beginning.
+        bridge.power_on = Reset::new(3);
         let mut board = Box::new(Board {
             clock: Default::default(),
             reset: Default::default(),
@@ -91,7 +94,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> Bench<BUS, BYTES, L
             regs: Default::default(),
             irq: Default::default(),
             bus: Default::default(),
-            bridge: Bridge::new(&config, Memory::Host),
+            bridge,
             memory: HostMemory::new(&config),
         });
         board.connect_all();
