@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Bitstreams of boards and configurations: made one after the other, and a table of what they came to.
 
-Each argument is BOARD or BOARD:CONFIGURATION; without any, the boards whose designs are known to fit. Beside what the router
+Each argument is BOARD or BOARD:CONFIGURATION, files seen from the repository's root; without any, the boards whose designs are known to fit. Beside what the router
 reports stands what was expected of the netlist before it, so the table also says how good the estimate is. GOPS count each product
 and each sum, at the clock that the design reaches.
 
@@ -24,6 +24,8 @@ DEFAULT = [
     "colorlight-i9",
     "ecp5-evn:1x4x4-ecp5",
     "ecp5-evn",
+    # The largest; an hour by itself.
+    "ecp5-evn:examples/1x16x8-ecp5.toml",
 ]
 
 # VTA on its Zynq: tables (of six inputs), multipliers, GOPS, as published (Moreau et al., "A Hardware-Software Blueprint for
@@ -51,7 +53,7 @@ def make(design, out, options):
     command = [PROGRAM, "synth", "--board", board, "-o", out, "--json"] + options
     if config:
         command += ["--hw", config]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=False)
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
