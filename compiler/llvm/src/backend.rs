@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use inkwell::context::Context;
 use tilewright_compiler::backend::{Backend, BackendError, Entry, ObjectCode, Operand};
 use tilewright_compiler::graph::{Graph, NodeId, Op, ValueId};
+use tilewright_compiler::schedule::{Source, hoist};
 use tilewright_compiler::te::ops;
 use tilewright_compiler::tir;
 
@@ -74,11 +75,10 @@ impl Backend for LlvmBackend {
 
     fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError> {
         let Planned { functions, mut entries, code_of, own } = self.plan(graph, nodes)?;
-        let codegen = |functions: &[(String, tir::Function)], (i, e): (usize, EmitError)| {
+        let (bytes, workspaces) = compile_functions(&self.host, &functions).map_err(|(i, e)| {
             let entry = functions.get(i).map_or("the whole region", |f| f.0.as_str()).to_string();
             BackendError::Codegen { entry, message: e.to_string() }
-        };
-        let (bytes, workspaces) = compile_functions(&self.host, &functions).map_err(|e| codegen(&functions, e))?;
+        })?;
         for (e, place) in entries.iter_mut().zip(code_of) {
             e.workspace_bytes = workspaces[place];
         }
@@ -88,9 +88,9 @@ impl Backend for LlvmBackend {
 }
 
 /// What a region is to become.
-struct Planned {
+pub(crate) struct Planned {
     /// Scheduled functions with their symbols.
-    functions: Vec<(String, tir::Function)>,
+    pub(crate) functions: Vec<(String, tir::Function)>,
     entries: Vec<Entry>,
     /// The function of each entry.
     code_of: Vec<usize>,
@@ -98,15 +98,11 @@ struct Planned {
 }
 
 impl LlvmBackend {
-    /// The scheduled functions of a region, with their symbols.
+    /// The functions of a region and what they read.
     ///
     /// # Errors
     /// As [`Backend::compile`].
-    pub fn functions(&self, graph: &Graph, nodes: &[NodeId]) -> Result<Vec<(String, tir::Function)>, BackendError> {
-        Ok(self.plan(graph, nodes)?.functions)
-    }
-
-    fn plan(&self, graph: &Graph, nodes: &[NodeId]) -> Result<Planned, BackendError> {
+    pub(crate) fn plan(&self, graph: &Graph, nodes: &[NodeId]) -> Result<Planned, BackendError> {
         let mut functions: Vec<(String, tir::Function)> = Vec::new();
         // Networks repeat their blocks: nodes that compute the same on the same shapes share a function.
         let mut known: HashMap<String, usize> = HashMap::new();
@@ -124,11 +120,11 @@ impl LlvmBackend {
             let region = region.map_err(|e| unsupported(e.to_string()))?;
             let function = tir::lower(&region.program).map_err(|e| unsupported(e.to_string()))?;
             let constant: Vec<bool> = region.inputs.iter().map(|v| graph.constant(*v).is_some()).collect();
-            let hoisted = tir::hoist(function, &constant);
+            let hoisted = hoist(function, &constant);
             let parts: Vec<usize> = hoisted.parts.into_iter().map(|part| own.add(part, &region.inputs)).collect();
             let inputs = hoisted.inputs.iter().map(|source| match source {
-                tir::Source::Input(i) => Operand::Value(region.inputs[*i]),
-                tir::Source::Part(p) => Operand::Own(parts[*p]),
+                Source::Input(i) => Operand::Value(region.inputs[*i]),
+                Source::Part(p) => Operand::Own(parts[*p]),
             });
             let inputs = inputs.collect();
             let place = *known.entry(hoisted.rest.to_string()).or_insert_with(|| {

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use tilewright_compiler::backend::{BackendError, OwnConstant};
 use tilewright_compiler::graph::{Graph, ValueId};
-use tilewright_compiler::tir::{Buffer, Function, Part};
+use tilewright_compiler::schedule::Part;
+use tilewright_compiler::tir::{Buffer, Function};
 use tilewright_runtime::buffer::AlignedBytes;
 use tilewright_runtime::loader::{CpuModule, ImportTable};
 

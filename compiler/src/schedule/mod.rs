@@ -14,6 +14,7 @@ mod compute_inline;
 mod decompose_reduction;
 mod error;
 mod fuse;
+mod hoist;
 mod reorder;
 mod split;
 mod tensorize;
@@ -22,6 +23,7 @@ mod tests;
 mod tree;
 
 pub use error::ScheduleError;
+pub use hoist::{Hoisted, Part, Source, hoist};
 
 use error::Reason;
 use serde::{Deserialize, Serialize};

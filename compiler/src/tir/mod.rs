@@ -10,7 +10,6 @@
 pub mod affine;
 mod error;
 mod eval;
-mod hoist;
 mod lower;
 mod parse;
 mod print;
@@ -24,7 +23,6 @@ use crate::te::{DType, Expr, Name};
 pub use affine::{Affine, Bounds};
 pub use error::TirError;
 pub use eval::{evaluate, expand_call, run};
-pub use hoist::{Hoisted, Part, Source, hoist};
 pub use lower::lower;
 pub use parse::parse;
 pub use simplify::simplify;

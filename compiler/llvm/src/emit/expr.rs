@@ -2,7 +2,7 @@
 
 use inkwell::intrinsics::Intrinsic;
 use inkwell::types::{BasicTypeEnum, IntType};
-use inkwell::values::{BasicValue, BasicValueEnum, FastMathFlags, InstructionValue};
+use inkwell::values::{BasicValue, BasicValueEnum, CallSiteValue, FastMathFlags, InstructionValue};
 use inkwell::{FloatPredicate, IntPredicate};
 use tilewright_compiler::te::{BinOp, DType, Expr, Func};
 
@@ -181,11 +181,22 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// A call of one of LLVM's own functions.
-    pub(super) fn intrinsic(&self, name: &str, types: &[BasicTypeEnum<'c>], args: &[Value<'c>]) -> Emitted<'c> {
+    pub(super) fn call_own(
+        &self,
+        name: &str,
+        types: &[BasicTypeEnum<'c>],
+        args: &[Value<'c>],
+    ) -> Result<CallSiteValue<'c>, EmitError> {
         let missing = || EmitError::Llvm(format!("{name} is missing"));
         let f = Intrinsic::find(name).and_then(|i| i.get_declaration(self.module, types)).ok_or_else(missing)?;
         let args: Vec<_> = args.iter().map(|&a| a.into()).collect();
-        self.builder.build_call(f, &args, "")?.try_as_basic_value().basic().ok_or_else(missing)
+        Ok(self.builder.build_call(f, &args, "")?)
+    }
+
+    /// What one of LLVM's own functions gives.
+    pub(super) fn intrinsic(&self, name: &str, types: &[BasicTypeEnum<'c>], args: &[Value<'c>]) -> Emitted<'c> {
+        let nothing = || EmitError::Llvm(format!("{name} gives nothing"));
+        self.call_own(name, types, args)?.try_as_basic_value().basic().ok_or_else(nothing)
     }
 
     /// A call of an imported function on floats, lane by lane.

@@ -152,11 +152,8 @@ impl<'c> Emitter<'_, 'c> {
         };
         let (ty, ptr) = (v.get_type(), self.context.ptr_type(AddressSpace::default()));
         let align = self.context.i32_type().const_int(b.dtype.size_bytes() as u64, false);
-        let f = inkwell::intrinsics::Intrinsic::find("llvm.masked.store")
-            .and_then(|i| i.get_declaration(self.module, &[ty.into(), ptr.into()]))
-            .ok_or_else(|| EmitError::Llvm("llvm.masked.store is missing".into()))?;
-        self.builder.build_call(f, &[v.into(), at.into(), align.into(), mask.into()], "")?;
-        Ok(())
+        let args = [v.into(), at.into(), align.into(), mask.into()];
+        self.call_own("llvm.masked.store", &[ty.into(), ptr.into()], &args).map(|_| ())
     }
 
     /// True where every block within can do the iterations of `var` at once, as lanes of vectors.
@@ -190,14 +187,6 @@ impl<'c> Emitter<'_, 'c> {
             });
         });
         good
-    }
-
-    /// A condition on the lanes as a mask, joined to one that there is.
-    pub(super) fn masked_by(&self, mask: Option<Value<'c>>, c: Value<'c>) -> Emitted<'c> {
-        match mask {
-            Some(m) => self.int(super::value::IntOp::And, m, c),
-            None => Ok(c),
-        }
     }
 
     /// Whether any lane of a mask is set.

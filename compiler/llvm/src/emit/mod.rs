@@ -22,7 +22,7 @@ use tilewright_compiler::te::{DType, Expr, Name};
 use tilewright_compiler::tir::{Action, Block, Buffer, For, Function, LoopKind, Scope, Stmt, expand_call};
 
 use crate::{EmitError, Host};
-use value::Value;
+use value::{IntOp, Value};
 
 /// Buffers of at most this many bytes lie on the stack.
 const STACK_BYTES: usize = 4096;
@@ -409,7 +409,7 @@ impl<'c> Emitter<'_, 'c> {
         for g in guards {
             match self.expr(g)? {
                 Value::IntValue(g) => holds = self.builder.build_and(holds, g, "")?,
-                g => mask = Some(self.masked_by(mask, g)?),
+                g => mask = Some(mask.map_or(Ok(g), |m| self.int(IntOp::And, m, g))?),
             }
         }
         if let Some(m) = mask {

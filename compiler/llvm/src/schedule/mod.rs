@@ -10,7 +10,7 @@ mod tile;
 use tilewright_compiler::cost::PARALLEL_WORK;
 use tilewright_compiler::schedule::Schedule;
 use tilewright_compiler::te::{Expr, Name};
-use tilewright_compiler::tir::{Action, Affine, Function, LoopKind};
+use tilewright_compiler::tir::{Action, Affine, Block, Function, LoopKind};
 
 pub use tile::Tile;
 
@@ -51,21 +51,25 @@ fn nest(f: &Function, block: &Name) -> (Vec<(Name, i64)>, Vec<Name>) {
     found
 }
 
+/// The blocks other than `own` that read a buffer, each as often as it does.
+fn readers<'f>(f: &'f Function, own: &Name, buffer: &Name) -> Vec<&'f Block> {
+    let mut list = Vec::new();
+    f.body.visit_blocks(&mut |_, b| {
+        b.each_expr(&mut |e| {
+            e.visit(&mut |e| {
+                if matches!(e, Expr::Load { buffer: read, .. } if read == buffer) && &b.name != own {
+                    list.push(b);
+                }
+            });
+        });
+    });
+    list
+}
+
 /// Computes a stage where it is read, if that is one place in another stage without a sum.
 fn inline_elementwise(s: &mut Schedule) {
     for name in names(s.function()) {
-        let (mut reads, mut sums) = (0, false);
-        s.function().body.visit_blocks(&mut |_, b| {
-            b.each_expr(&mut |e| {
-                e.visit(&mut |e| {
-                    if matches!(e, Expr::Load { buffer, .. } if buffer == &name) && b.name != name {
-                        reads += 1;
-                        sums |= b.init.is_some();
-                    }
-                });
-            });
-        });
-        if reads == 1 && !sums {
+        if matches!(readers(s.function(), &name, &name)[..], [reader] if reader.init.is_none()) {
             // Refused for what is no element-wise stage.
             let _ = s.compute_inline(name.as_str());
         }

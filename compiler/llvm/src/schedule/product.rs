@@ -1,10 +1,10 @@
 //! Products in registers: tiles of sums that stay there over all steps, with what is done to their results behind them.
 
 use tilewright_compiler::schedule::{Schedule, ScheduleError};
-use tilewright_compiler::te::{Expr, Name};
+use tilewright_compiler::te::Name;
 use tilewright_compiler::tir::{Action, LoopKind, Scope};
 
-use super::{Tile, names, nest};
+use super::{Tile, nest, readers};
 
 /// Bytes of packed weights that stay in a core's cache while rows go by.
 const CACHED_WEIGHTS: i64 = 512 << 10;
@@ -16,11 +16,11 @@ const CACHED_WEIGHTS: i64 = 512 << 10;
 /// Where a step does not apply, so that the function is scheduled otherwise.
 pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
     let Some((product, buffer)) = product(s) else { return Ok(()) };
-    let last = match reader(s, &product, &buffer) {
-        Some(reader) => reader,
-        None => s.cache_write(product.as_str(), Scope::Local)?[1].clone(),
+    let reader = readers(s.function(), &product, &buffer).last().map(|block| block.name.clone());
+    let (buffer, last) = match reader {
+        Some(reader) => (buffer, reader),
+        None => s.cache_write(product.as_str(), Scope::Local)?.into(),
     };
-    let buffer = self::product(s).map_or(buffer, |found| found.1);
     let (loops, reduce) = nest(s.function(), &product);
     let sum: Vec<String> = reduce.iter().map(|r| r.as_str().to_string()).collect();
     let spatial: Vec<String> =
@@ -82,21 +82,5 @@ fn product(s: &Schedule) -> Option<(Name, Name)> {
             found = Some((b.name.clone(), buffer.clone()));
         }
     });
-    found
-}
-
-/// The other block that reads a buffer.
-fn reader(s: &Schedule, own: &Name, buffer: &Name) -> Option<Name> {
-    let mut found = None;
-    for name in names(s.function()) {
-        let Some(block) = s.function().body.find_block(&name) else { continue };
-        block.each_expr(&mut |e| {
-            e.visit(&mut |e| {
-                if matches!(e, Expr::Load { buffer: b, .. } if b == buffer) && &name != own {
-                    found = Some(name.clone());
-                }
-            });
-        });
-    }
     found
 }

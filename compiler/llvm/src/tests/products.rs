@@ -1,11 +1,11 @@
 //! Products with constant weights, which are packed, against the graph's evaluation.
 
 use tilewright_compiler::graph::op::{Clip, Conv2d, Dense, Layout, MatMul};
-use tilewright_compiler::graph::{DType, Graph, GraphBuilder, Op, Tensor, TensorType, eval};
-use tilewright_compiler::suite::{Numbers, difference, problems};
+use tilewright_compiler::graph::{DType, Graph, GraphBuilder, Op, TensorType};
+use tilewright_compiler::suite::{Numbers, problems};
 use tilewright_compiler::tir::LoopKind;
 
-use super::run;
+use super::{equals_evaluation, run};
 use crate::LlvmBackend;
 use crate::schedule::Tile;
 
@@ -43,11 +43,7 @@ fn conv(kernel: usize, stride: usize, layout: Layout) -> Op {
 fn check(graph: &Graph, n: &mut Numbers) {
     let backend = LlvmBackend::new().unwrap();
     let (_, id) = graph.inputs().next().unwrap();
-    let inputs = [n.tensor(graph.ty(id))];
-    let want = eval(graph, &inputs).unwrap();
-    let got = run(&backend, graph, &inputs);
-    let d = difference(&got[0], &want[0]);
-    assert!(d <= 1e-5, "differs by {d}\n{}", tilewright_compiler::graph::text::print(graph));
+    equals_evaluation(&backend, graph.name(), graph, &[n.tensor(graph.ty(id))]);
 }
 
 #[test]
@@ -94,12 +90,7 @@ fn operators_of_constants_equal_the_graph_evaluation() {
         let out = b.node("op", node.op.clone(), &inputs).unwrap();
         b.output("y", out);
         let graph = b.finish().unwrap();
-        let data: Vec<Tensor> = p.inputs[..1].to_vec();
-        let want = eval(&graph, &data).unwrap();
-        let got = run(&backend, &graph, &data);
-        let most = if want[0].dtype() == DType::F32 { 1e-5 } else { 0.0 };
-        let d = difference(&got[0], &want[0]);
-        assert!(d <= most, "{}: differs by {d}\n{}", p.name, tilewright_compiler::graph::text::print(&graph));
+        equals_evaluation(&backend, &p.name, &graph, &p.inputs[..1]);
     }
 }
 
@@ -113,7 +104,7 @@ fn convolutions_stay_in_registers() {
         let g = graph(&mut n, conv(kernel, 1, Layout::Nhwc), &shapes, true);
         let product = g.nodes().find(|(_, n)| matches!(n.op, Op::Conv2d(_))).unwrap().0;
         let tile = Tile::of(&g, product, backend.host()).expect("it has a tile");
-        let functions = backend.functions(&g, &g.nodes().map(|(id, _)| id).collect::<Vec<_>>()).unwrap();
+        let functions = backend.plan(&g, &g.nodes().map(|(id, _)| id).collect::<Vec<_>>()).unwrap().functions;
         let (_, f) = functions.last().unwrap();
         let mut kinds = Vec::new();
         f.body.visit_blocks(&mut |loops, b| {

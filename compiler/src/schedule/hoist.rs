@@ -5,8 +5,10 @@
 
 use std::collections::HashSet;
 
-use super::{Action, Function, Stmt};
-use crate::te::{Expr, Name};
+use super::access::{Access, accesses_in};
+use super::tree::{seq, top};
+use crate::te::Name;
+use crate::tir::{Function, Stmt};
 
 /// A function of constants.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,37 +40,16 @@ pub struct Hoisted {
 }
 
 /// The buffers that a statement reads, and those that it writes.
-fn uses(s: &Stmt) -> (HashSet<Name>, HashSet<Name>) {
-    let (mut reads, mut writes) = (HashSet::new(), HashSet::new());
-    s.visit_blocks(&mut |_, b| {
-        b.each_expr(&mut |e| {
-            e.visit(&mut |e| {
-                if let Expr::Load { buffer, .. } = e {
-                    reads.insert(buffer.clone());
-                }
-            });
-        });
-        match &b.action {
-            Action::Store { buffer, .. } => {
-                writes.insert(buffer.clone());
-            }
-            // Which arguments an intrinsic writes does not matter here: what it touches stays where it is.
-            Action::Call { args, .. } => args.iter().for_each(|v| {
-                reads.insert(v.buffer.clone());
-                writes.insert(v.buffer.clone());
-            }),
-        }
-    });
-    (reads, writes)
+fn uses(f: &Function, s: &Stmt) -> (HashSet<Name>, HashSet<Name>) {
+    let list = accesses_in(f, s);
+    let of = |chosen: fn(&Access) -> bool| list.iter().filter(|a| chosen(a)).map(|a| a.buffer.clone()).collect();
+    (of(|a| a.reads), of(|a| a.writes))
 }
 
 /// Takes out of a function what depends on the inputs alone for which `constant` holds.
 pub fn hoist(f: Function, constant: &[bool]) -> Hoisted {
-    let items = match f.body.clone() {
-        Stmt::Seq(items) => items,
-        one => vec![one],
-    };
-    let used: Vec<_> = items.iter().map(uses).collect();
+    let items = top(&f);
+    let used: Vec<_> = items.iter().map(|s| uses(&f, s)).collect();
     let inputs: Vec<Name> = f.inputs().iter().map(|b| b.name.clone()).collect();
     let of_input = |n: &Name| inputs.iter().position(|i| i == n);
     let is_constant = |n: &Name| of_input(n).is_some_and(|i| constant.get(i) == Some(&true));
@@ -105,7 +86,7 @@ pub fn hoist(f: Function, constant: &[bool]) -> Hoisted {
     params.extend(f.output_buffers().iter().cloned());
     let gone = |n: &Name| early.iter().any(|(_, e)| e == n) && !given.contains(n);
     let locals = f.locals.iter().filter(|b| !given.contains(&b.name) && !gone(&b.name)).cloned().collect();
-    let rest = Function { params, locals, body: Stmt::Seq(body.collect()), ..f };
+    let rest = Function { params, locals, body: seq(body.collect()), ..f };
     Hoisted { parts, rest, inputs: sources }
 }
 
@@ -139,7 +120,7 @@ fn part(
         params,
         outputs: 1,
         locals: f.locals.iter().filter(|b| inner(&b.name)).cloned().collect(),
-        body: Stmt::Seq(needed.iter().map(|at| items[*at].clone()).collect()),
+        body: seq(needed.iter().map(|at| items[*at].clone()).collect()),
     };
     Part { function, inputs }
 }
