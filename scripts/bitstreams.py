@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Bitstreams of boards and configurations: made one after the other, and a table of what they came to.
 
-Each argument is BOARD or BOARD:CONFIGURATION, files seen from the repository's root; without any, the boards whose designs are known to fit. Beside what the router
-reports stands what was expected of the netlist before it, so the table also says how good the estimate is. GOPS count each product
+Each argument is BOARD or BOARD:CONFIGURATION, files seen from the repository's root; without any, the boards whose designs are known
+to fit. Beside what the router reports stands what was expected of the netlist before it, so the table also says how good the estimate is. GOPS count each product
 and each sum, at the clock that the design reaches.
 
 A design that does not reach its board's clock is none: the exit code is 1. With --allow-slow the bitstream is made all the same.

@@ -65,8 +65,8 @@ pub fn build(
     let shell = ShellConfig { host, memory, leds: 0 };
     let verilog = tilewright_shell::generate(config, &shell)?;
     let design = BoardDesign::of_shell(config, &verilog, TOP, line);
-    let design = match board.map(|board| (&board.memory, board)) {
-        Some((board::Memory::Sdram(chip), board)) => {
+    let design = match board {
+        Some(board @ Board { memory: board::Memory::Sdram(chip), .. }) => {
             design.with_sdram((**chip).clone(), board.clock_mhz(board.core_mhz)?)
         }
         _ => design,

@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// The variable that names the folder of models.
 const MODELS: &str = "TILEWRIGHT_MODELS";
@@ -30,6 +31,19 @@ pub fn skip(reason: &str) {
         let written = file.and_then(|mut file| file.write_all(format!("{test}\t{reason}\n").as_bytes()));
         written.unwrap_or_else(|error| panic!("TILEWRIGHT_SKIPS names {}: {error}", Path::new(&path).display()));
     }
+}
+
+/// Whether a process has ended within twenty seconds, or waits for a parent to look at its end.
+pub fn is_gone(pid: u32) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(20) {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        if stat.rsplit_once(')').is_none_or(|(_, state)| state.trim_start().starts_with('Z')) {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
 }
 
 /// The number that a variable of the environment asks for.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use tilewright_testing::is_gone;
 
 const YOSYS: &str = r#"#!/bin/sh
 case "$1" in --version) echo 'Yosys 99.0'; exit 0;; esac
@@ -243,25 +244,11 @@ fn a_killed_synthesis_leaves_nothing_that_is_taken_for_a_result() {
     child.kill().expect("it runs");
     assert_eq!(child.wait().expect("it ends").signal(), Some(9));
     // What it called ends with it.
-    is_gone(yosys);
+    assert!(is_gone(yosys), "{yosys} still runs");
     assert!(!flow.path("out").join("report.json").exists());
     flow.calls();
     flow.yosys(NETLIST);
     flow.is_whole("yosys nextpnr icepack");
-}
-
-/// Waits until a process has ended; one that nobody asks for its end stays as a zombie.
-#[track_caller]
-fn is_gone(pid: u32) {
-    let begun = Instant::now();
-    loop {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        if stat.rsplit_once(')').is_none_or(|(_, state)| state.trim_start().starts_with('Z')) {
-            return;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(30), "{pid} still runs: {stat}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 #[test]
@@ -275,7 +262,7 @@ fn a_step_that_takes_too_long_is_ended_and_leaves_nothing_that_is_taken_for_a_re
         2,
         &["place and route did not end within 0.03 minutes", "--time-limit MINUTES", "place_and_route.log"],
     );
-    is_gone(std::fs::read_to_string(&pid).expect("it ran").trim().parse().expect("a number"));
+    assert!(is_gone(std::fs::read_to_string(&pid).expect("it ran").trim().parse().expect("a number")));
     flow.fails(&["--time-limit", "0"], 2, &["--time-limit", "give minutes from"]);
     flow.nextpnr(ROUTED);
     flow.calls();

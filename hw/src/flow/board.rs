@@ -3,6 +3,7 @@
 use super::FlowError;
 use super::family::{self, Family};
 use super::sdram::Sdram;
+use super::timing::ECP5_SPEEDS;
 use crate::config::HwConfig;
 use crate::link::{SPI_CLOCKS, UART_CLOCKS};
 use include_dir::{Dir, include_dir};
@@ -18,9 +19,6 @@ const MOST_OFF: f64 = 0.02;
 
 /// The most lamps of a shell.
 pub const LEDS: u32 = 4;
-
-/// The speed grades of ECP5's parts, for the router and the estimate of the clock; other families' parts are named with theirs.
-const ECP5_SPEEDS: &[&str] = &["6", "7", "8"];
 
 /// A clock in MHz that can be asked for.
 ///
@@ -286,8 +284,11 @@ impl Board {
     fn check_speed(&self) -> Result<(), String> {
         let (speed, family) = (&self.speed, self.family.name());
         match self.family {
-            Family::Ecp5 if ECP5_SPEEDS.contains(&speed.as_str()) => Ok(()),
-            Family::Ecp5 => Err(format!("speed is {speed:?}; of {family} there are {}", ECP5_SPEEDS.join(", "))),
+            Family::Ecp5 => {
+                let speeds = ECP5_SPEEDS.map(|(speed, _)| speed);
+                let unknown = || format!("speed is {speed:?}; of {family} there are {}", speeds.join(", "));
+                speeds.contains(&speed.as_str()).then_some(()).ok_or_else(unknown)
+            }
             _ if speed.is_empty() => Ok(()),
             _ => Err(format!("speed is {speed:?}, and {family} has no grades beside its parts' names; leave it out")),
         }

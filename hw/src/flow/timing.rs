@@ -98,16 +98,15 @@ const ICE40_UP: Delays = Delays {
     ],
 };
 
+/// The speed grades of ECP5's parts, with by how much each is slower than the fastest.
+pub(super) const ECP5_SPEEDS: [(&str, f64); 3] = [("6", 1.20), ("7", 1.10), ("8", 1.0)];
+
 /// A part's delays, and by how much its speed grade is slower than they are.
 fn delays(board: &Board) -> Option<(&'static Delays, f64)> {
     match board.family {
         Family::Ecp5 => {
-            let slower = match board.speed.as_str() {
-                "8" => 1.0,
-                "7" => 1.10,
-                _ => 1.20,
-            };
-            Some((&ECP5, slower))
+            let (_, slower) = ECP5_SPEEDS.iter().find(|(speed, _)| *speed == board.speed)?;
+            Some((&ECP5, *slower))
         }
         Family::Ice40 if board.device == "up5k" => Some((&ICE40_UP, 1.0)),
         Family::Ice40 => Some((&ICE40_HX, 1.0)),
