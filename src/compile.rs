@@ -1,10 +1,12 @@
 //! Graph to artifact: has each region of a partition compiled, and lists the steps.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use tilewright_compiler::backend::{Backend, BackendError, Operand, OwnConstant};
-use tilewright_compiler::graph::{Graph, NodeId, ValueId};
+use tilewright_compiler::graph::{Graph, GraphError, NodeId, Tensor, ValueId};
 use tilewright_compiler::partition::{AccelRegion, Code, Partition};
+use tilewright_compiler::passes::{self, Pass, PassError};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::ISA_VERSION;
 use tilewright_hw::layout::LAYOUT_VERSION;
@@ -21,6 +23,12 @@ pub enum CompileError {
     /// A node that nothing takes, or that the toolchain refused.
     #[error(transparent)]
     Backend(#[from] BackendError),
+    /// A pass over the CPU's part went wrong.
+    #[error(transparent)]
+    Pass(#[from] PassError),
+    /// The CPU's part is no graph, which is an error of the partition.
+    #[error("the nodes of a region are no graph: {0}")]
+    Region(#[from] Box<GraphError>),
     /// A value whose shape is not known.
     #[error("value {value} has the open shape {shape}; give its sizes with --bind SYMBOL=SIZE")]
     OpenShape {
@@ -54,7 +62,8 @@ pub enum CompileError {
     Artifact(#[from] ArtifactError),
 }
 
-/// Compiles a graph in integer form with sizes known: every region that the partition gives, in its order.
+/// Compiles a graph in integer form with sizes known: every region that the partition gives, in its order. The CPU's regions
+/// go through passes of their own first; without any, every node's value is one of the artifact's.
 ///
 /// # Errors
 /// [`CompileError`], naming the node or value.
@@ -63,6 +72,7 @@ pub fn compile(
     partition: &Partition,
     config: &HwConfig,
     cpu: &dyn Backend,
+    cpu_passes: &[Box<dyn Pass>],
 ) -> Result<Artifact, CompileError> {
     let mut build = Build::new(graph);
     for (name, id) in graph.inputs() {
@@ -72,7 +82,7 @@ pub fn compile(
     let mut step_of = BTreeMap::new();
     for region in &partition.regions {
         match &region.code {
-            Code::Cpu => build.cpu(&region.nodes, cpu, &mut step_of)?,
+            Code::Cpu => build.cpu(&region.nodes, cpu, cpu_passes, &mut step_of)?,
             Code::Accel(accel) => build.accel(&region.nodes, accel, config, &mut step_of)?,
         }
     }
@@ -120,6 +130,8 @@ struct Build<'g> {
     manifest: Manifest,
     blobs: Vec<Vec<u8>>,
     values: BTreeMap<ValueId, artifact::ValueId>,
+    /// Constants by where their tensors lie, which are kept there.
+    constants: HashMap<*const Tensor, (Arc<Tensor>, artifact::ValueId)>,
 }
 
 impl<'g> Build<'g> {
@@ -140,7 +152,7 @@ impl<'g> Build<'g> {
             nodes: Vec::new(),
             blobs: Vec::new(),
         };
-        Build { graph, manifest, blobs: Vec::new(), values: BTreeMap::new() }
+        Build { graph, manifest, blobs: Vec::new(), values: BTreeMap::new(), constants: HashMap::new() }
     }
 
     /// The artifact's value for a value of the graph, with the data of a constant.
@@ -151,16 +163,29 @@ impl<'g> Build<'g> {
             }
             return Ok(*known);
         }
-        let ty = self.graph.ty(id);
-        let name = name.unwrap_or_else(|| self.graph.value_name(id)).to_string();
+        let made = self.add(self.graph, id, name)?;
+        self.values.insert(id, made);
+        Ok(made)
+    }
+
+    /// A further value of the artifact for one of a graph; a constant that is there already stands for its like.
+    fn add(&mut self, graph: &Graph, id: ValueId, name: Option<&str>) -> Result<artifact::ValueId, CompileError> {
+        let data = graph.constant(id);
+        if let Some((_, known)) = data.and_then(|tensor| self.constants.get(&Arc::as_ptr(tensor))) {
+            return Ok(*known);
+        }
+        let ty = graph.ty(id);
+        let name = name.unwrap_or_else(|| graph.value_name(id)).to_string();
         let open = || CompileError::OpenShape { value: name.clone(), shape: ty.to_string() };
         let shape = ty.shape().ok_or_else(open)?;
         let dtype = DType::from_name(ty.dtype.name()).ok_or_else(open)?;
-        let constant = self.graph.constant(id).map(|tensor| tensor.to_bytes()).map(|bytes| self.blob(bytes));
-        let known = artifact::ValueId(self.manifest.values.len() as u32);
+        let constant = data.map(|tensor| self.blob(tensor.to_bytes()));
+        let made = artifact::ValueId(self.manifest.values.len() as u32);
         self.manifest.values.push(artifact::Value { name, dtype, shape, constant, source: None });
-        self.values.insert(id, known);
-        Ok(known)
+        if let Some(tensor) = data {
+            self.constants.insert(Arc::as_ptr(tensor), (tensor.clone(), made));
+        }
+        Ok(made)
     }
 
     /// The artifact's value for a constant of a backend's own.
@@ -182,30 +207,59 @@ impl<'g> Build<'g> {
         ids.iter().map(|id| self.value(*id, None)).collect()
     }
 
+    /// A region of the CPU: its nodes as a graph of their own, rewritten by the passes, compiled by the backend.
     fn cpu(
         &mut self,
         nodes: &[NodeId],
         backend: &dyn Backend,
+        cpu_passes: &[Box<dyn Pass>],
         step_of: &mut BTreeMap<NodeId, u32>,
     ) -> Result<(), CompileError> {
-        let code = backend.compile(self.graph, nodes)?;
+        let cut = self.graph.cut(nodes).map_err(Box::new)?;
+        let (part, report) = passes::run(cut.graph, cpu_passes, passes::Options::default())?;
+        // Nodes keep their names; values of theirs are the whole graph's at the borders alone where something was rewritten.
+        let named: HashMap<&str, NodeId> = nodes.iter().map(|id| (self.graph.node(*id).name.as_str(), *id)).collect();
+        let mut whole: HashMap<ValueId, ValueId> = part.inputs().map(|(_, v)| v).zip(cut.inputs).collect();
+        whole.extend(part.outputs().iter().map(|(_, v)| *v).zip(cut.outputs));
+        if report.applied.is_empty() {
+            let same = part.nodes().filter_map(|(_, node)| Some((node, named.get(node.name.as_str())?)));
+            whole.extend(same.flat_map(|(node, id)| {
+                node.outputs.iter().copied().zip(self.graph.node(*id).outputs.iter().copied())
+            }));
+        }
+        let list: Vec<NodeId> = part.nodes().map(|(id, _)| id).collect();
+        let code = backend.compile(&part, &list)?;
         let object = self.blob(code.bytes);
         let target =
             self.manifest.cpu.get_or_insert_with(|| CpuTarget { target: code.target.clone(), objects: Vec::new() });
         let place = target.objects.len() as u32;
         target.objects.push(object);
         let own = code.constants.into_iter().map(|constant| self.own(constant)).collect::<Result<Vec<_>, _>>()?;
+        let mut inner: HashMap<ValueId, artifact::ValueId> = HashMap::new();
+        let mut value = |build: &mut Self, id: ValueId| -> Result<artifact::ValueId, CompileError> {
+            if let Some(known) = whole.get(&id) {
+                return build.value(*known, None);
+            }
+            if let Some(known) = inner.get(&id) {
+                return Ok(*known);
+            }
+            let made = build.add(&part, id, None)?;
+            inner.insert(id, made);
+            Ok(made)
+        };
         for entry in code.entries {
-            let names: Vec<&str> = entry.nodes.iter().map(|id| self.graph.node(*id).name.as_str()).collect();
+            let names: Vec<&str> = entry.nodes.iter().map(|id| part.node(*id).name.as_str()).collect();
             let name = names.last().copied().unwrap_or(&entry.symbol).to_string();
-            let inputs = entry.inputs.iter().map(|operand| match operand {
-                Operand::Value(id) => self.value(*id, None),
-                Operand::Own(at) => Ok(own[*at]),
-            });
-            let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-            let outputs = self.list(&entry.outputs)?;
-            for node in &entry.nodes {
-                step_of.insert(*node, self.manifest.steps.len() as u32);
+            let mut inputs = Vec::with_capacity(entry.inputs.len());
+            for operand in &entry.inputs {
+                inputs.push(match operand {
+                    Operand::Value(id) => value(self, *id)?,
+                    Operand::Own(at) => own[*at],
+                });
+            }
+            let outputs = entry.outputs.iter().map(|id| value(self, *id)).collect::<Result<Vec<_>, _>>()?;
+            for id in names.iter().filter_map(|name| named.get(name)) {
+                step_of.insert(*id, self.manifest.steps.len() as u32);
             }
             let workspace_bytes = entry.workspace_bytes as u64;
             let kind = StepKind::Cpu { function: entry.symbol, object: place, workspace_bytes };

@@ -31,7 +31,7 @@ impl<'c> Measured<'c> {
     /// [`ModelError::Compile`] or [`ModelError::Measure`].
     pub fn new(graph: &Graph, estimates: Analytic<'c>, cpu: &dyn Backend) -> Result<Measured<'c>, ModelError> {
         let split = partition(graph, estimates.config, Offload::None);
-        let artifact = compile(graph, &split, estimates.config, cpu)?;
+        let artifact = compile(graph, &split, estimates.config, cpu, &[])?;
         let nodes: Vec<(NodeId, Option<u32>)> =
             split.explanations.iter().zip(&artifact.manifest.nodes).map(|(e, info)| (e.node, info.step)).collect();
         let inputs = made_up(&artifact.manifest.input_values());

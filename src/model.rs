@@ -9,6 +9,7 @@ pub use tilewright_compiler::frontend::{Sizes, Sources};
 use tilewright_compiler::graph::Graph;
 pub use tilewright_compiler::partition::Offload;
 use tilewright_compiler::partition::{self, partition_by};
+use tilewright_compiler::passes::pipelines::cpu_passes;
 use tilewright_compiler::passes::{self, OptLevel, Pass, PassError, optimize};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{About, Artifact, Value};
@@ -111,7 +112,9 @@ pub fn build(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) 
     };
     let costs: &dyn CostOracle = measured.as_ref().map_or(&analytic, |measured| measured);
     let partition = partition_by(&graph, options.config, split, &Timed { config: options.config, costs });
-    Ok(compile(&graph, &partition, options.config, cpu.as_ref())?)
+    // What can be looked at after a run has the model's own layout.
+    let cpu_passes = if keep_values { Vec::new() } else { cpu_passes(opt_level(options.level)) };
+    Ok(compile(&graph, &partition, options.config, cpu.as_ref(), &cpu_passes)?)
 }
 
 fn opt_level(level: u8) -> OptLevel {

@@ -107,12 +107,13 @@ pub fn quantized(name: &str) -> Result<Graph, ShapeError> {
     Ok(done.map_err(wrong)?.graph)
 }
 
-/// The same as an ONNX file.
+/// The network of this name as an ONNX file, in int8 or, where `floats` is true, as it is before that.
 ///
 /// # Errors
 /// [`ShapeError`].
-pub fn onnx(name: &str) -> Result<Vec<u8>, ShapeError> {
-    onnx::write(&quantized(name)?).map_err(|source| ShapeError::Write { name: name.to_string(), source })
+pub fn onnx(name: &str, floats: bool) -> Result<Vec<u8>, ShapeError> {
+    let graph = if floats { float(name) } else { quantized(name) }?;
+    onnx::write(&graph).map_err(|source| ShapeError::Write { name: name.to_string(), source })
 }
 
 /// An input that is made up: values of a normal distribution; whole numbers below a thousand.

@@ -34,13 +34,16 @@ enum Make {
         /// The file
         #[arg(short, long, value_name = "FILE.onnx")]
         output: PathBuf,
+        /// In floats
+        #[arg(long)]
+        float: bool,
     },
 }
 
 impl Zoo {
     pub fn run(self) -> Result<Verdict> {
-        if let Some(Make::Make { name, output }) = &self.make {
-            write_or_print(Some(output), &shapes::onnx(name)?)?;
+        if let Some(Make::Make { name, output, float }) = &self.make {
+            write_or_print(Some(output), &shapes::onnx(name, *float)?)?;
             return Ok(Verdict::Fine);
         }
         let entries: Vec<&Entry> = match &self.name {

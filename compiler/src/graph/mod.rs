@@ -6,6 +6,7 @@
 //! is wrong with one, [`eval()`] computes it in plain Rust. File formats and back ends are left to others.
 
 mod builder;
+mod cut;
 mod dtype;
 mod error;
 pub mod eval;
@@ -15,6 +16,7 @@ pub mod text;
 mod verify;
 
 pub use builder::GraphBuilder;
+pub use cut::Cut;
 pub use dtype::{DType, Dim, MAX_RANK, TensorType};
 pub use error::{GraphError, OpError};
 pub use eval::{eval, eval_all};

@@ -5,6 +5,7 @@
 //! is found by bisection. [`pipelines`] says which passes run, in which order. Passes do no input or output.
 
 mod canonicalize;
+mod channels_last;
 mod dead_code;
 mod draft;
 pub mod engine;
@@ -19,6 +20,7 @@ pub mod pipelines;
 mod sink_dequantize;
 
 pub use canonicalize::Canonicalize;
+pub use channels_last::ChannelsLast;
 pub use dead_code::DeadCode;
 pub use engine::{Applied, Change, Options, PassError, Report, run};
 pub use fold_bias::FoldBias;

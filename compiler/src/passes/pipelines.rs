@@ -1,7 +1,7 @@
 //! Which passes run, in which order.
 
 use super::{
-    Canonicalize, DeadCode, FoldBias, FoldClip, FoldConstants, FoldPad, FoldScale, LegalizeQdq, Options, Pass,
+    Canonicalize, ChannelsLast, DeadCode, FoldBias, FoldClip, FoldConstants, FoldPad, FoldScale, LegalizeQdq, Options, Pass,
     PassError, Report, SinkDequantize, run,
 };
 use crate::graph::Graph;
@@ -48,6 +48,14 @@ pub fn passes(level: OptLevel) -> Vec<Box<dyn Pass>> {
     }
     list.push(Box::new(DeadCode));
     list
+}
+
+/// What is done to the CPU's part of a graph, cut out of it, before its code is generated.
+pub fn cpu_passes(level: OptLevel) -> Vec<Box<dyn Pass>> {
+    if level < OptLevel::O2 {
+        return Vec::new();
+    }
+    vec![Box::new(ChannelsLast), Box::new(Canonicalize), Box::new(FoldConstants), Box::new(DeadCode)]
 }
 
 /// What is done to a float network before it is quantized: everything that needs no integers.

@@ -6,6 +6,7 @@ use crate::graph::op::*;
 use crate::graph::{DType, Graph, GraphBuilder, Tensor, TensorType, ValueId, eval, eval_all};
 
 mod canonical;
+mod channels_last;
 mod networks;
 mod qdq;
 

@@ -1,0 +1,64 @@
+//! A part of a graph as a graph of its own.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Graph, GraphBuilder, GraphError, NodeId, Op, ValueId};
+
+/// Nodes of a graph cut out of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cut {
+    /// The nodes, with the constants that they read.
+    pub graph: Graph,
+    /// What its inputs are in the whole graph.
+    pub inputs: Vec<ValueId>,
+    /// What its outputs are there: values of the nodes that others read, or that leave the graph.
+    pub outputs: Vec<ValueId>,
+}
+
+impl Graph {
+    /// Cuts out nodes, given in topological order, under their own names.
+    ///
+    /// # Errors
+    /// Where the nodes are no sound graph, as nodes out of order.
+    pub fn cut(&self, nodes: &[NodeId]) -> Result<Cut, GraphError> {
+        let inside: HashSet<NodeId> = nodes.iter().copied().collect();
+        let constants = nodes.iter().flat_map(|id| &self.node(*id).inputs).filter_map(|v| self.def_node(*v));
+        let mut list: Vec<NodeId> = Vec::new();
+        let mut known = HashSet::new();
+        for (id, node) in constants {
+            if matches!(node.op, Op::Constant(_)) && !inside.contains(&id) && known.insert(id) {
+                list.push(id);
+            }
+        }
+        list.extend(nodes);
+        let made: HashSet<ValueId> = list.iter().flat_map(|id| self.node(*id).outputs.iter().copied()).collect();
+
+        let mut b = GraphBuilder::new(self.name());
+        let mut place: HashMap<ValueId, ValueId> = HashMap::new();
+        let mut inputs = Vec::new();
+        for v in nodes.iter().flat_map(|id| &self.node(*id).inputs) {
+            if !made.contains(v) && !place.contains_key(v) {
+                place.insert(*v, b.input(self.value_name(*v), self.ty(*v).clone()));
+                inputs.push(*v);
+            }
+        }
+        for id in &list {
+            let node = self.node(*id);
+            let of = |v: &ValueId| {
+                let unknown = || GraphError::Invalid(format!("node `{}` stands before what it reads", node.name));
+                place.get(v).copied().ok_or_else(unknown)
+            };
+            let operands = node.inputs.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+            let made = b.node_outputs(&node.name, node.op.clone(), &operands)?;
+            place.extend(node.outputs.iter().copied().zip(made));
+        }
+        let mut outputs = Vec::new();
+        for v in nodes.iter().flat_map(|id| &self.node(*id).outputs) {
+            if self.is_output(*v) || self.users()[v.0].iter().any(|user| !inside.contains(user)) {
+                b.output(self.value_name(*v), place[v]);
+                outputs.push(*v);
+            }
+        }
+        Ok(Cut { graph: b.finish()?, inputs, outputs })
+    }
+}
