@@ -35,7 +35,16 @@ fn main() -> Result<()> {
         let artifact = model::build(graph, &options, &mut |_, _| {})?;
         let compile_s = started.elapsed().as_secs_f64();
         let inputs = made_up(&artifact.manifest.input_values());
-        let names: Vec<String> = artifact.manifest.steps.iter().map(|step| step.name.clone()).collect();
+        let manifest = &artifact.manifest;
+        let names: Vec<String> = manifest.steps.iter().map(|step| step.name.clone()).collect();
+        let macs: Vec<u64> = (0..names.len() as u32)
+            .map(|step| manifest.nodes.iter().filter(|node| node.step == Some(step)).map(|node| node.macs).sum())
+            .collect();
+        let shapes: Vec<_> = manifest
+            .steps
+            .iter()
+            .map(|step| step.outputs.first().map(|v| manifest.values[v.0 as usize].shape.clone()).unwrap_or_default())
+            .collect();
         let mut session = Session::new(artifact, &Registry::new(), None)?;
         let (mut whole, mut parts) = (Vec::new(), vec![Vec::new(); names.len()]);
         for run in 0..runs + 3 {
@@ -52,10 +61,17 @@ fn main() -> Result<()> {
             list[list.len() / 2]
         };
         let all = median(&mut whole);
-        let mut each: Vec<(f64, &String)> = parts.iter_mut().map(median).zip(&names).collect();
+        let mut each: Vec<(f64, usize)> = parts.iter_mut().map(median).zip(0..).collect();
         let own = all - each.iter().map(|(ms, _)| ms).sum::<f64>();
         each.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let longest: Vec<_> = each.iter().take(steps).map(|(ms, name)| json!({ "step": name, "ms": ms })).collect();
+        let longest: Vec<_> = each
+            .iter()
+            .take(steps)
+            .map(|(ms, i)| {
+                let giga_s = macs[*i] as f64 / ms / 1e6;
+                json!({ "step": names[*i], "ms": ms, "shape": shapes[*i], "macs": macs[*i], "gmac_s": giga_s })
+            })
+            .collect();
         println!(
             "{}",
             json!({
