@@ -1,7 +1,7 @@
 //! Products in registers: tiles of sums that stay there over all steps, with what is done to their results behind them.
 
 use tilewright_compiler::schedule::{Schedule, ScheduleError};
-use tilewright_compiler::te::Name;
+use tilewright_compiler::te::{Expr, Name};
 use tilewright_compiler::tir::{Action, LoopKind, Scope};
 
 use super::{Tile, nest, readers};
@@ -16,6 +16,9 @@ const CACHED_WEIGHTS: i64 = 512 << 10;
 /// Where a step does not apply, so that the function is scheduled otherwise.
 pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
     let Some((product, buffer)) = product(s) else { return Ok(()) };
+    if tile.depthwise {
+        inline_border(s, &product);
+    }
     let reader = readers(s.function(), &product, &buffer).last().map(|block| block.name.clone());
     let (buffer, last) = match reader {
         Some(reader) => (buffer, reader),
@@ -44,7 +47,11 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
     }
     // Weights that a cache holds come again for each row of tiles; larger ones stay for all rows of the image.
     let weights = s.function().params.iter().filter(|b| b.shape.len() > 2).map(|b| b.size_bytes() as i64).max();
-    let at = if weights.unwrap_or(0) > CACHED_WEIGHTS { 0 } else { tiles.len().saturating_sub(1) };
+    let at = match weights {
+        _ if tile.depthwise => tiles.len(),
+        Some(bytes) if bytes > CACHED_WEIGHTS => 0,
+        _ => tiles.len().saturating_sub(1),
+    };
     tiles.insert(at, channel[0].clone());
     let order: Vec<&str> = tiles.iter().chain(&inner).chain([&channel[1]]).map(Name::as_str).collect();
     s.reorder(&order)?;
@@ -57,6 +64,9 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
     let order: Vec<&String> = sum.iter().chain(&spatial).collect();
     s.reorder(&order)?;
     let first = s.decompose_reduction(product.as_str(), &sum[0])?;
+    if tile.depthwise {
+        sum.iter().try_for_each(|step| s.annotate(step, LoopKind::Unrolled))?;
+    }
     for block in [&product, &first, &last] {
         let loops = nest(s.function(), block).0;
         let Some((channels, _)) = loops.last() else { continue };
@@ -72,6 +82,25 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
         }
     }
     Ok(())
+}
+
+/// Computes the border around an image where its window is read: next to nothing is done with each element, so that a copy of the
+/// whole image would take as long as the sums.
+fn inline_border(s: &mut Schedule, product: &Name) {
+    let mut local = Vec::new();
+    if let Some(block) = s.function().body.find_block(product) {
+        block.each_expr(&mut |e| {
+            e.visit(&mut |e| {
+                if let Expr::Load { buffer, .. } = e {
+                    local.push(buffer.clone());
+                }
+            });
+        });
+    }
+    for name in local {
+        // Refused for what is no stage of its own, as inputs and the sum itself.
+        let _ = s.compute_inline(name.as_str());
+    }
 }
 
 /// The block that sums up products, and the buffer of the sums.

@@ -1,7 +1,7 @@
 //! How a product is cut for a processor's registers.
 
 use tilewright_compiler::graph::{Graph, NodeId};
-use tilewright_compiler::te::ops::{Blocks, takes_blocks};
+use tilewright_compiler::te::ops::{Blocks, is_depthwise, takes_blocks};
 
 use crate::Host;
 
@@ -14,6 +14,8 @@ pub struct Tile {
     pub vectors: i64,
     /// Channels of a vector.
     pub lanes: i64,
+    /// Whether each channel has a sum of its own, over a window alone.
+    pub depthwise: bool,
 }
 
 /// What a processor does in a cycle, and how many vectors it holds.
@@ -55,6 +57,9 @@ impl Tile {
         let shape: Vec<i64> = graph.ty(n.output()).shape()?.into_iter().map(|n| n as i64).collect();
         let (channels, outer) = shape.split_last()?;
         let row = |back: usize| outer.len().checked_sub(back).map_or(1, |i| outer[i]);
+        if is_depthwise(graph, node) {
+            return Some(of_window(&Machine::of(host), row(1), *channels));
+        }
         best(&Machine::of(host), [row(2), row(1)], *channels)
     }
 
@@ -62,6 +67,15 @@ impl Tile {
     pub fn blocks(&self) -> Blocks {
         Blocks { channels: self.vectors * self.lanes }
     }
+}
+
+/// The tile of a depthwise convolution: some pixels of a row, whose windows share what they read.
+fn of_window(machine: &Machine, width: i64, channels: i64) -> Tile {
+    let vectors = if channels % (2 * machine.lanes) == 0 && machine.registers > 16 { 2 } else { 1 };
+    // Half of the registers for sums, the others for weights and data.
+    let most = machine.registers / 2 / vectors;
+    let pixels = (1..=most.min(8)).rev().find(|d| width % d == 0).unwrap_or(1);
+    Tile { rows: [1, pixels], vectors, lanes: machine.lanes, depthwise: true }
 }
 
 /// The tile of the fewest cycles for each result.
@@ -86,7 +100,7 @@ fn best(machine: &Machine, rows: [i64; 2], channels: i64) -> Option<Tile> {
                 let cycles = work.max(moved).max(machine.latency) + rest;
                 let each = cycles / (sums as f64 * used);
                 if found.is_none_or(|(least, _)| each < least) {
-                    found = Some((each, Tile { rows: [outer, inner], vectors, lanes: machine.lanes }));
+                    found = Some((each, Tile { rows: [outer, inner], vectors, lanes: machine.lanes, depthwise: false }));
                 }
             }
         }

@@ -74,6 +74,21 @@ fn products_with_constant_weights_equal_the_graph_evaluation() {
     }
 }
 
+#[test]
+fn depthwise_products_equal_the_graph_evaluation() {
+    let mut n = Numbers::new(22);
+    for (size, channels, kernel, stride) in
+        [(14, 32, 3, 1), (13, 40, 3, 2), (8, 7, 5, 1), (7, 64, 3, 2), (9, 96, 1, 1), (21, 17, 3, 1)]
+    {
+        let Op::Conv2d(op) = conv(kernel, stride, Layout::Nhwc) else { unreachable!("it makes convolutions") };
+        let op: Op = Conv2d { groups: channels, ..op }.into();
+        let shapes: [&[usize]; 3] = [&[2, size, size, channels], &[channels, kernel, kernel, 1], &[channels]];
+        for (with, clipped) in [(3, true), (2, false)] {
+            check(&graph(&mut n, op.clone(), &shapes[..with], clipped), &mut n);
+        }
+    }
+}
+
 /// Every problem of the suite with all operands but the first known when it is compiled.
 #[test]
 fn operators_of_constants_equal_the_graph_evaluation() {

@@ -5,7 +5,7 @@
 
 use super::Blocks;
 use super::conv2d::conv_sum;
-use super::window::padded;
+use super::window::{constant, padded};
 use crate::graph::DType;
 use crate::graph::op::{Conv2d, Layout};
 use crate::te::{Builder, Expr, TensorRef};
@@ -79,6 +79,23 @@ pub fn conv2d(
     let steps = [w.shape[1], w.shape[2], w.shape[3]];
     let sum = conv_sum(b, op, &source, bias.as_ref(), &wide, steps, |c, k| weights.at(&place(&c, k, blocks)));
     cut(b, sum, out)
+}
+
+/// Images whose channels are their last dimension, each channel by itself: weights `[KH, KW, C]`, so that those of neighbouring
+/// channels lie beside each other.
+pub fn depthwise(
+    b: &mut Builder,
+    op: &Conv2d,
+    x: &TensorRef,
+    w: &TensorRef,
+    bias: Option<&TensorRef>,
+    out: &[i64],
+) -> TensorRef {
+    let source = padded(b, x, Layout::Nhwc, &op.pads, constant(x.dtype, op.data_zero_point));
+    let shape = [w.shape[1], w.shape[2], w.shape[0]];
+    let weights = b.compute("packed", &shape, |i| w.at(&[i[2].clone(), i[0].clone(), i[1].clone(), Expr::int(0)]));
+    let steps = [w.shape[1], w.shape[2], 1];
+    conv_sum(b, op, &source, bias, out, steps, |c, k| weights.at(&[k[0].clone(), k[1].clone(), c]))
 }
 
 /// Rows of data times rows of weights.

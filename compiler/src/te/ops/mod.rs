@@ -174,16 +174,26 @@ pub fn takes_blocks(graph: &Graph, node: NodeId) -> bool {
     let n = graph.node(node);
     let float = n.inputs.first().is_some_and(|v| graph.ty(*v).dtype == crate::graph::DType::F32);
     match &n.op {
-        Op::Conv2d(op) => float && op.groups == 1 && op.layout == Layout::Nhwc,
+        Op::Conv2d(op) => op.layout == Layout::Nhwc && ((float && op.groups == 1) || is_depthwise(graph, node)),
         Op::Dense(_) => float,
         Op::MatMul(_) => n.inputs.get(1).is_some_and(|w| graph.ty(*w).rank() == 2),
         _ => false,
     }
 }
 
+/// True for convolutions in which each channel has a sum of its own.
+pub fn is_depthwise(graph: &Graph, node: NodeId) -> bool {
+    let n = graph.node(node);
+    let Op::Conv2d(op) = &n.op else { return false };
+    let channels = |v: ValueId, axis: usize| graph.ty(v).dims.get(axis).and_then(|d| d.known());
+    let axis = op.layout.channel_axis();
+    op.groups > 1 && channels(n.inputs[0], axis) == Some(op.groups) && channels(n.output(), axis) == Some(op.groups)
+}
+
 fn build_in_blocks(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64], blocks: Blocks) -> Option<TensorRef> {
     let [x, w, ..] = args else { return None };
     Some(match op {
+        Op::Conv2d(op) if op.groups > 1 => blocked::depthwise(b, op, x, w, args.get(2), out),
         Op::Conv2d(op) => blocked::conv2d(b, op, x, w, args.get(2), out, blocks),
         Op::Dense(_) => blocked::dense(b, x, w, args.get(2), out, blocks),
         Op::MatMul(_) => blocked::matmul(b, x, w, out, blocks),
