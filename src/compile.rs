@@ -223,9 +223,11 @@ impl<'g> Build<'g> {
         whole.extend(part.outputs().iter().map(|(_, v)| *v).zip(cut.outputs));
         if report.applied.is_empty() {
             let same = part.nodes().filter_map(|(_, node)| Some((node, named.get(node.name.as_str())?)));
-            whole.extend(same.flat_map(|(node, id)| {
-                node.outputs.iter().copied().zip(self.graph.node(*id).outputs.iter().copied())
-            }));
+            whole.extend(
+                same.flat_map(|(node, id)| {
+                    node.outputs.iter().copied().zip(self.graph.node(*id).outputs.iter().copied())
+                }),
+            );
         }
         let list: Vec<NodeId> = part.nodes().map(|(id, _)| id).collect();
         let code = backend.compile(&part, &list)?;

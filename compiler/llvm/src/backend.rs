@@ -30,6 +30,12 @@ impl LlvmBackend {
         Ok(LlvmBackend { host })
     }
 
+    /// A backend for another processor of this machine's architecture. What it computes beforehand, as packed weights, runs
+    /// here.
+    pub fn for_host(host: Host) -> LlvmBackend {
+        LlvmBackend { host }
+    }
+
     /// Processor and features that code is made for.
     pub fn host(&self) -> &Host {
         &self.host

@@ -42,6 +42,11 @@ impl Host {
         Ok(Host { triple, cpu, features: TargetMachine::get_host_cpu_features().to_string() })
     }
 
+    /// Whether the processor has an extension of its instructions, by LLVM's name.
+    pub fn has(&self, feature: &str) -> bool {
+        self.features.split(',').any(|f| f.strip_prefix('+') == Some(feature))
+    }
+
     fn machine(&self) -> Result<TargetMachine, EmitError> {
         let triple = inkwell::targets::TargetTriple::create(&self.triple);
         let target = Target::from_triple(&triple)?;

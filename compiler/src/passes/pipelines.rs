@@ -1,8 +1,8 @@
 //! Which passes run, in which order.
 
 use super::{
-    Canonicalize, ChannelsLast, DeadCode, FoldBias, FoldClip, FoldConstants, FoldPad, FoldScale, LegalizeQdq, Options, Pass,
-    PassError, Report, SinkDequantize, run,
+    Canonicalize, ChannelsLast, DeadCode, FoldBias, FoldClip, FoldConstants, FoldPad, FoldScale, LegalizeQdq, Options,
+    Pass, PassError, Report, SinkDequantize, run,
 };
 use crate::graph::Graph;
 

@@ -4,7 +4,7 @@ use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, BasicValueEnum, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
 use tilewright_compiler::te::{DType, Expr, Name};
-use tilewright_compiler::tir::{Action, Affine, Block, Buffer, Stmt};
+use tilewright_compiler::tir::{Action, Affine, Block, Buffer, Stmt, View};
 
 use super::Emitter;
 use super::expr::reads;
@@ -74,6 +74,16 @@ impl<'c> Emitter<'_, 'c> {
         Ok(unsafe { self.builder.build_in_bounds_gep(self.memory_type(b.dtype), base, &at, "")? })
     }
 
+    /// The address of a view's first element.
+    pub(super) fn view_place(&mut self, view: &View) -> Result<PointerValue<'c>, EmitError> {
+        let b = self.buffer(&view.buffer)?;
+        let first = self.i64(0);
+        for dim in &view.dims {
+            self.vars.insert(dim.clone(), first.into());
+        }
+        self.place(&b, &view.indices)
+    }
+
     /// Emits something for one lane of the vectorized loop around, if there is one.
     fn in_lane<T>(&mut self, i: i64, f: &mut dyn FnMut(&mut Self) -> Result<T, EmitError>) -> Result<T, EmitError> {
         let Some((var, n)) = self.lane.take() else { return f(self) };
@@ -122,7 +132,7 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// A vector lies where its first element may.
-    fn align(&self, i: Option<inkwell::values::InstructionValue<'c>>, t: DType) -> Result<(), EmitError> {
+    pub(super) fn align(&self, i: Option<inkwell::values::InstructionValue<'c>>, t: DType) -> Result<(), EmitError> {
         match i {
             Some(i) => i.set_alignment(t.size_bytes() as u32).map_err(|e| EmitError::Llvm(e.to_string())),
             None => Ok(()),

@@ -4,6 +4,7 @@
 //! workspace, and an inner one whose parameters are the buffers, each known not to overlap the others. A parallel loop's
 //! body becomes a function of its own that the thread pool calls.
 
+mod dot;
 mod expr;
 mod memory;
 mod num;
@@ -359,6 +360,9 @@ impl<'c> Emitter<'_, 'c> {
                 let Some(i) = self.function.intrinsic(intrinsic) else {
                     return Err(EmitError::Program(format!("block {} calls an unknown intrinsic {intrinsic}", b.name)));
                 };
+                if b.guards.is_empty() && self.lane.is_none() && self.dot(&i.clone(), args)? {
+                    return Ok(());
+                }
                 // An intrinsic of another machine is what its description says.
                 return self.stmt(&expand_call(i, args, &b.guards));
             }

@@ -4,6 +4,7 @@
 //! begin apart from their loops, the innermost loop walks along memory, and large nests run in parallel. Steps that do not apply to a
 //! program are left out.
 
+pub mod dot;
 mod product;
 mod tile;
 
@@ -12,12 +13,13 @@ use tilewright_compiler::schedule::Schedule;
 use tilewright_compiler::te::{Expr, Name};
 use tilewright_compiler::tir::{Action, Affine, Block, Function, LoopKind};
 
-pub use tile::Tile;
+pub use tile::{Kind, Tile};
 
 /// The function scheduled for the CPU; `tile` is that of its product, if its weights are packed. Every step is one that may be refused;
 /// what is refused stays as it was.
 pub fn schedule(f: Function, tile: Option<&Tile>) -> Function {
-    let mut s = Schedule::new(f);
+    let fours = tile.filter(|tile| tile.kind == Kind::Fours).map(|tile| dot::intrinsic(tile.lanes));
+    let mut s = Schedule::with_intrinsics(f, fours.as_slice());
     inline_elementwise(&mut s);
     if let Some(tile) = tile {
         let mut tiled = s.clone();

@@ -4,7 +4,7 @@ use tilewright_compiler::schedule::{Schedule, ScheduleError};
 use tilewright_compiler::te::{Expr, Name};
 use tilewright_compiler::tir::{Action, LoopKind, Scope};
 
-use super::{Tile, nest, readers};
+use super::{Kind, Tile, dot, nest, readers};
 
 /// Bytes of packed weights that stay in a core's cache while rows go by.
 const CACHED_WEIGHTS: i64 = 512 << 10;
@@ -16,7 +16,7 @@ const CACHED_WEIGHTS: i64 = 512 << 10;
 /// Where a step does not apply, so that the function is scheduled otherwise.
 pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
     let Some((product, buffer)) = product(s) else { return Ok(()) };
-    if tile.depthwise {
+    if tile.kind == Kind::Window {
         inline_border(s, &product);
     }
     let reader = readers(s.function(), &product, &buffer).last().map(|block| block.name.clone());
@@ -48,7 +48,7 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
     // Weights that a cache holds come again for each row of tiles; larger ones stay for all rows of the image.
     let weights = s.function().params.iter().filter(|b| b.shape.len() > 2).map(|b| b.size_bytes() as i64).max();
     let at = match weights {
-        _ if tile.depthwise => tiles.len(),
+        _ if tile.kind == Kind::Window => tiles.len(),
         Some(bytes) if bytes > CACHED_WEIGHTS => 0,
         _ => tiles.len().saturating_sub(1),
     };
@@ -60,23 +60,31 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
     s.compact(buffer.as_str())?;
     s.set_scope(buffer.as_str(), Scope::Local)?;
 
-    // The sum around the tile, its first values before it.
-    let order: Vec<&String> = sum.iter().chain(&spatial).collect();
+    // The sum around the tile, its first values before it; an instruction's own products inside.
+    let (around, inside) = sum.split_at(sum.len() - usize::from(tile.kind == Kind::Fours));
+    let order: Vec<&String> = around.iter().chain(&spatial).chain(inside).collect();
     s.reorder(&order)?;
     let first = s.decompose_reduction(product.as_str(), &sum[0])?;
-    if tile.depthwise {
+    if tile.kind == Kind::Window {
         sum.iter().try_for_each(|step| s.annotate(step, LoopKind::Unrolled))?;
     }
     for block in [&product, &first, &last] {
         let loops = nest(s.function(), block).0;
-        let Some((channels, _)) = loops.last() else { continue };
+        let Some((channels, outer)) =
+            loops.iter().rposition(|l| !reduce.contains(&l.0)).map(|i| (&loops[i].0, &loops[..i]))
+        else {
+            continue;
+        };
         let parts = s.split(channels.as_str(), &[tile.lanes])?;
         s.annotate(parts[0].as_str(), LoopKind::Unrolled)?;
-        s.annotate(parts[1].as_str(), LoopKind::Vectorized)?;
+        if tile.kind == Kind::Fours && block == &product {
+            s.tensorize(parts[1].as_str(), &dot::name(tile.lanes))?;
+        } else {
+            s.annotate(parts[1].as_str(), LoopKind::Vectorized)?;
+        }
         // A tile's rows: for the last stage the loops within the tile, else all that are no step of the sum.
-        for (var, _) in &loops[..loops.len() - 1] {
-            let outer = tiles.contains(var) || reduce.contains(var);
-            if !outer {
+        for (var, _) in outer {
+            if !tiles.contains(var) && !reduce.contains(var) {
                 s.annotate(var.as_str(), LoopKind::Unrolled)?;
             }
         }

@@ -1,7 +1,7 @@
 //! How a product is cut for a processor's registers.
 
 use tilewright_compiler::graph::{Graph, NodeId};
-use tilewright_compiler::te::ops::{Blocks, is_depthwise, takes_blocks};
+use tilewright_compiler::te::ops::{Blocks, in_fours, is_depthwise, takes_blocks};
 
 use crate::Host;
 
@@ -14,8 +14,19 @@ pub struct Tile {
     pub vectors: i64,
     /// Channels of a vector.
     pub lanes: i64,
-    /// Whether each channel has a sum of its own, over a window alone.
-    pub depthwise: bool,
+    /// What is summed up.
+    pub kind: Kind,
+}
+
+/// What a product sums up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// One product after the other.
+    Plain,
+    /// Four products of bytes at once.
+    Fours,
+    /// A window of the channel itself.
+    Window,
 }
 
 /// What a processor does in a cycle, and how many vectors it holds.
@@ -32,10 +43,9 @@ struct Machine {
 
 impl Machine {
     fn of(host: &Host) -> Machine {
-        let has = |feature: &str| host.features.split(',').any(|f| f == feature);
-        if has("+avx512f") {
+        if host.has("avx512f") {
             Machine { lanes: 16, registers: 32, fma: 1.0, load: 1.0, spread: 0.5, latency: 4.0 }
-        } else if has("+avx2") && has("+fma") {
+        } else if host.has("avx2") && host.has("fma") {
             Machine { lanes: 8, registers: 16, fma: 0.5, load: 0.5, spread: 0.5, latency: 4.0 }
         } else {
             Machine { lanes: 4, registers: 16, fma: 1.0, load: 0.5, spread: 0.5, latency: 6.0 }
@@ -60,7 +70,8 @@ impl Tile {
         if is_depthwise(graph, node) {
             return Some(of_window(&Machine::of(host), row(1), *channels));
         }
-        best(&Machine::of(host), [row(2), row(1)], *channels)
+        let tile = best(&Machine::of(host), [row(2), row(1)], *channels)?;
+        Some(if in_fours(graph, node) { Tile { kind: Kind::Fours, ..tile } } else { tile })
     }
 
     /// How its product is written.
@@ -75,7 +86,7 @@ fn of_window(machine: &Machine, width: i64, channels: i64) -> Tile {
     // Half of the registers for sums, the others for weights and data.
     let most = machine.registers / 2 / vectors;
     let pixels = (1..=most.min(8)).rev().find(|d| width % d == 0).unwrap_or(1);
-    Tile { rows: [1, pixels], vectors, lanes: machine.lanes, depthwise: true }
+    Tile { rows: [1, pixels], vectors, lanes: machine.lanes, kind: Kind::Window }
 }
 
 /// The tile of the fewest cycles for each result.
@@ -100,7 +111,8 @@ fn best(machine: &Machine, rows: [i64; 2], channels: i64) -> Option<Tile> {
                 let cycles = work.max(moved).max(machine.latency) + rest;
                 let each = cycles / (sums as f64 * used);
                 if found.is_none_or(|(least, _)| each < least) {
-                    found = Some((each, Tile { rows: [outer, inner], vectors, lanes: machine.lanes, depthwise: false }));
+                    found =
+                        Some((each, Tile { rows: [outer, inner], vectors, lanes: machine.lanes, kind: Kind::Plain }));
                 }
             }
         }

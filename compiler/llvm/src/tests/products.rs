@@ -1,13 +1,13 @@
 //! Products with constant weights, which are packed, against the graph's evaluation.
 
 use tilewright_compiler::graph::op::{Clip, Conv2d, Dense, Layout, MatMul};
-use tilewright_compiler::graph::{DType, Graph, GraphBuilder, Op, TensorType};
+use tilewright_compiler::graph::{DType, Graph, GraphBuilder, Op, Tensor, TensorType};
 use tilewright_compiler::suite::{Numbers, problems};
 use tilewright_compiler::tir::LoopKind;
 
 use super::{equals_evaluation, run};
-use crate::LlvmBackend;
 use crate::schedule::Tile;
+use crate::{Host, LlvmBackend};
 
 /// A product of data with constant weights and bias, and something behind it.
 fn graph(n: &mut Numbers, op: Op, shapes: &[&[usize]], clipped: bool) -> Graph {
@@ -72,6 +72,71 @@ fn products_with_constant_weights_equal_the_graph_evaluation() {
         );
         check(&graph(&mut n, MatMul {}.into(), &[&[3, m, k], &[k, p]], false), &mut n);
     }
+}
+
+/// This machine, and older ones as far as it runs their code: each has other instructions for products of bytes.
+fn hosts() -> Vec<Host> {
+    let own = Host::detect().unwrap();
+    let older = [
+        ("skylake-avx512", "+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+fma"),
+        ("haswell", "+avx2,+fma"),
+        ("x86-64", "+sse2"),
+    ];
+    let runs = |features: &str| features.split(',').all(|f| own.has(&f[1..]));
+    let older = older.iter().filter(|(_, features)| runs(features));
+    let older: Vec<Host> =
+        older.map(|(cpu, features)| Host { cpu: (*cpu).into(), features: (*features).into(), ..own.clone() }).collect();
+    [vec![own], older].concat()
+}
+
+#[test]
+fn products_of_bytes_equal_the_graph_evaluation() {
+    let mut n = Numbers::new(23);
+    for host in hosts() {
+        println!("for {}", host.cpu);
+        let backend = LlvmBackend::for_host(host);
+        for (size, ci, co, kernel, stride, zero) in [
+            (14, 16, 64, 3, 1, -128),
+            (13, 5, 40, 3, 2, 127),
+            (8, 3, 7, 5, 1, 0),
+            (7, 64, 33, 1, 1, 3),
+            (16, 8, 1, 1, 2, -5),
+            (11, 1, 17, 3, 1, 10),
+        ] {
+            let Op::Conv2d(op) = conv(kernel, stride, Layout::Nhwc) else { unreachable!("it makes convolutions") };
+            let op = Conv2d { data_zero_point: zero, ..op };
+            let shapes: [&[usize]; 2] = [&[2, size, size, ci], &[co, kernel, kernel, ci]];
+            bytes(&backend, &mut n, op.into(), &shapes);
+        }
+        for (m, k, p, zero) in [(1, 300, 1000, -128), (7, 20, 10, 5), (32, 65, 64, 0), (1, 1, 1, 127)] {
+            let op = Dense { data_zero_point: zero, weight_zero_point: 0 };
+            bytes(&backend, &mut n, op.into(), &[&[m, k], &[p, k]]);
+        }
+        for (size, channels, kernel, stride, zero) in [(14, 32, 3, 1, -128), (9, 21, 5, 2, 4)] {
+            let Op::Conv2d(op) = conv(kernel, stride, Layout::Nhwc) else { unreachable!("it makes convolutions") };
+            let op = Conv2d { groups: channels, data_zero_point: zero, weight_zero_point: 7, ..op };
+            let shapes: [&[usize]; 2] = [&[1, size, size, channels], &[channels, kernel, kernel, 1]];
+            bytes(&backend, &mut n, op.into(), &shapes);
+        }
+    }
+}
+
+/// A product of bytes over their whole range with constant weights, the greatest and least among both.
+fn bytes(backend: &LlvmBackend, n: &mut Numbers, op: Op, shapes: &[&[usize]; 2]) {
+    let mut b = GraphBuilder::new(op.name());
+    let ty = |shape: &[usize]| TensorType::new(DType::I8, shape);
+    let mut whole = |shape: &[usize]| {
+        let extremes = [-128i8, 127];
+        Tensor::from_fn(shape, |_| match n.int(0, 3) {
+            0 => extremes[n.int(0, 1) as usize],
+            _ => n.int(-128, 127) as i8,
+        })
+    };
+    let (x, w) = (whole(shapes[0]), whole(shapes[1]));
+    let inputs = [b.input("x", ty(shapes[0])), b.constant("w", w)];
+    let out = b.node("op", op, &inputs).unwrap();
+    b.output("y", out);
+    equals_evaluation(backend, "bytes", &b.finish().unwrap(), &[x]);
 }
 
 #[test]

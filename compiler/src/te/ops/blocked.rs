@@ -11,37 +11,45 @@ use crate::graph::op::{Conv2d, Layout};
 use crate::te::{Builder, Expr, TensorRef};
 
 /// Channels of whole blocks.
-fn whole(channels: i64, blocks: Blocks) -> i64 {
+pub(super) fn whole(channels: i64, blocks: Blocks) -> i64 {
     (channels + blocks.channels - 1) / blocks.channels * blocks.channels
 }
 
-/// `[channels / block, steps of the sum.., block]` of weights whose element at a channel and the steps is `at`; zeros beyond the
-/// last channel.
-fn packed(
+/// Packed weights of this shape, whose first dimension is that of the blocks and `lane` that of their channels; `at` has the element
+/// at a channel and the place. Zeros beyond the last channel.
+pub(super) fn packed(
     b: &mut Builder,
     channels: i64,
-    steps: &[i64],
+    (shape, lane): (&[i64], usize),
     blocks: Blocks,
     at: impl FnOnce(Expr, &[Expr]) -> Expr,
 ) -> TensorRef {
     let n = blocks.channels;
     let wide = whole(channels, blocks);
-    let shape: Vec<i64> = std::iter::once(wide / n).chain(steps.iter().copied()).chain([n]).collect();
-    b.compute("packed", &shape, |i| {
-        let last = i.len() - 1;
-        let channel = i[0].clone() * n + i[last].clone();
-        let value = at(channel.clone(), &i[1..last]);
+    b.compute("packed", shape, |i| {
+        let channel = i[0].clone() * n + i[lane].clone();
+        let value = at(channel.clone(), i);
         within(channel, channels, wide, value)
     })
 }
 
-/// The value where a channel is one of those that there are, else 0.
-fn within(channel: Expr, channels: i64, wide: i64, value: Expr) -> Expr {
-    if wide == channels { value } else { channel.lt(Expr::int(channels)).select(value, Expr::f32(0.0)) }
+/// `[channels / block, steps of the sum.., block]`.
+fn in_blocks(channels: i64, steps: &[i64], blocks: Blocks) -> Vec<i64> {
+    let outer = whole(channels, blocks) / blocks.channels;
+    std::iter::once(outer).chain(steps.iter().copied()).chain([blocks.channels]).collect()
+}
+
+/// The value where an index is one of those that there are, else 0.
+pub(super) fn within(index: Expr, there: i64, wide: i64, value: Expr) -> Expr {
+    if wide == there {
+        return value;
+    }
+    let zero = constant(value.dtype(), 0);
+    index.lt(Expr::int(there)).select(value, zero)
 }
 
 /// Where packed weights have a channel at steps of the sum.
-fn place(channel: &Expr, steps: &[Expr], blocks: Blocks) -> Vec<Expr> {
+pub(super) fn place(channel: &Expr, steps: &[Expr], blocks: Blocks) -> Vec<Expr> {
     let n = blocks.channels;
     let (block, lane) = (channel.clone() / n, channel.clone() % n);
     std::iter::once(block).chain(steps.iter().cloned()).chain([lane]).collect()
@@ -57,7 +65,7 @@ fn wide_bias(b: &mut Builder, bias: Option<&TensorRef>, channels: i64, blocks: B
 }
 
 /// The sum without the channels that fill up its last block.
-fn cut(b: &mut Builder, sum: TensorRef, out: &[i64]) -> TensorRef {
+pub(super) fn cut(b: &mut Builder, sum: TensorRef, out: &[i64]) -> TensorRef {
     if sum.shape == out { sum } else { b.compute("cut", out, |i| sum.at(i)) }
 }
 
@@ -73,7 +81,8 @@ pub fn conv2d(
 ) -> TensorRef {
     let source = padded(b, x, Layout::Nhwc, &op.pads, Expr::f32(0.0));
     let channels = w.shape[0];
-    let weights = packed(b, channels, &w.shape[1..], blocks, |c, k| w.at(&[&[c], k].concat()));
+    let shape = in_blocks(channels, &w.shape[1..], blocks);
+    let weights = packed(b, channels, (&shape, 4), blocks, |c, i| w.at(&[&[c], &i[1..4]].concat()));
     let bias = wide_bias(b, bias, channels, blocks);
     let wide = [&out[..3], &[whole(channels, blocks)]].concat();
     let steps = [w.shape[1], w.shape[2], w.shape[3]];
@@ -108,7 +117,8 @@ pub fn dense(
     blocks: Blocks,
 ) -> TensorRef {
     let channels = w.shape[0];
-    let weights = packed(b, channels, &w.shape[1..], blocks, |c, k| w.at(&[&[c], k].concat()));
+    let shape = in_blocks(channels, &w.shape[1..], blocks);
+    let weights = packed(b, channels, (&shape, 2), blocks, |c, i| w.at(&[c, i[1].clone()]));
     let bias = wide_bias(b, bias, channels, blocks);
     rows(b, "dense", x, &weights, bias.as_ref(), out, channels, blocks)
 }
@@ -116,7 +126,8 @@ pub fn dense(
 /// Rows of data, whatever their outer dimensions, times columns of one matrix.
 pub fn matmul(b: &mut Builder, x: &TensorRef, w: &TensorRef, out: &[i64], blocks: Blocks) -> TensorRef {
     let channels = w.shape[1];
-    let weights = packed(b, channels, &w.shape[..1], blocks, |c, k| w.at(&[k[0].clone(), c]));
+    let shape = in_blocks(channels, &w.shape[..1], blocks);
+    let weights = packed(b, channels, (&shape, 2), blocks, |c, i| w.at(&[i[1].clone(), c]));
     rows(b, "matmul", x, &weights, None, out, channels, blocks)
 }
 

@@ -12,6 +12,7 @@ mod conv_transpose2d;
 mod dense;
 mod dequantize;
 mod elementwise;
+mod fours;
 mod hybrid;
 mod lookup;
 mod matmul;
@@ -40,7 +41,7 @@ use thiserror::Error;
 
 use super::{Builder, Expr, Func, Program, TensorRef};
 use crate::graph::op::Layout;
-use crate::graph::{Graph, NodeId, Op, ValueId};
+use crate::graph::{DType, Graph, NodeId, Op, ValueId};
 
 /// Why an operator has no tensor expression.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -172,13 +173,21 @@ pub fn program_in_blocks(
 /// True for products that can be written in blocks where their second operand is constant.
 pub fn takes_blocks(graph: &Graph, node: NodeId) -> bool {
     let n = graph.node(node);
-    let float = n.inputs.first().is_some_and(|v| graph.ty(*v).dtype == crate::graph::DType::F32);
+    let Some(dtype) = n.inputs.first().map(|v| graph.ty(*v).dtype) else { return false };
+    let sums = |weight_zero_point: i32| dtype == DType::F32 || (dtype == DType::I8 && weight_zero_point == 0);
     match &n.op {
-        Op::Conv2d(op) => op.layout == Layout::Nhwc && ((float && op.groups == 1) || is_depthwise(graph, node)),
-        Op::Dense(_) => float,
+        Op::Conv2d(op) if op.groups > 1 => op.layout == Layout::Nhwc && is_depthwise(graph, node),
+        Op::Conv2d(op) => op.layout == Layout::Nhwc && sums(op.weight_zero_point),
+        Op::Dense(op) => sums(op.weight_zero_point),
         Op::MatMul(_) => n.inputs.get(1).is_some_and(|w| graph.ty(*w).rank() == 2),
         _ => false,
     }
+}
+
+/// True for products of bytes that are written in sums of four, with so many inputs of an instruction beside each other.
+pub fn in_fours(graph: &Graph, node: NodeId) -> bool {
+    let bytes = graph.node(node).inputs.first().is_some_and(|v| graph.ty(*v).dtype == DType::I8);
+    bytes && takes_blocks(graph, node) && !is_depthwise(graph, node)
 }
 
 /// True for convolutions in which each channel has a sum of its own.
@@ -194,7 +203,9 @@ fn build_in_blocks(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64], bl
     let [x, w, ..] = args else { return None };
     Some(match op {
         Op::Conv2d(op) if op.groups > 1 => blocked::depthwise(b, op, x, w, args.get(2), out),
+        Op::Conv2d(op) if x.dtype == DType::I8 => fours::conv2d(b, op, x, w, out, blocks),
         Op::Conv2d(op) => blocked::conv2d(b, op, x, w, args.get(2), out, blocks),
+        Op::Dense(op) if x.dtype == DType::I8 => fours::dense(b, x, w, op.data_zero_point, out, blocks),
         Op::Dense(_) => blocked::dense(b, x, w, args.get(2), out, blocks),
         Op::MatMul(_) => blocked::matmul(b, x, w, out, blocks),
         _ => return None,
