@@ -7,7 +7,7 @@ use crate::te::{BinOp, Combiner, Definition, Expr, Func, ops};
 use tilewright_hw::config::HostSection;
 
 /// Nests of fewer innermost iterations run on one thread.
-pub const PARALLEL_WORK: i64 = 1 << 20;
+pub const PARALLEL_WORK: i64 = 1 << 17;
 
 /// Microseconds of some nodes, computed by one function, or none where a size is open.
 pub(super) fn us(graph: &Graph, nodes: &[NodeId], host: &HostSection) -> Option<f64> {

@@ -103,6 +103,10 @@ pub fn injective(indices: &[Expr], vars: &[Name], free: &[(Name, i64)], bounds: 
         let mut good = true;
         for &(v, c) in &digits {
             let Some(n) = extent(v) else { return false };
+            // One that stands still takes no place, whatever its factor.
+            if n == 1 {
+                continue;
+            }
             good &= c > reach;
             reach = reach.saturating_add(c.saturating_mul(n - 1));
         }

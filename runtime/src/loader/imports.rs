@@ -1,8 +1,7 @@
 //! The functions that object code may call: memory, mathematics and the thread pool, by fixed names.
 
 use std::collections::BTreeMap;
-
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Addresses by name.
 #[derive(Debug, Clone, Default)]
@@ -52,14 +51,32 @@ impl Context {
     }
 }
 
-/// Runs `body(context, i)` for each `i` from 0 to `count` on the thread pool, and returns when all have.
+/// Runs `body(context, i)` for each `i` from 0 to `count` on the caller's thread and the thread pool's, and returns when all have.
+///
+/// Whoever is free takes the next few, so the caller never waits for a thread to wake before it begins, nor for one that is late.
 extern "C" fn parallel_for(body: Body, context: *mut u8, count: i64) {
     let context = Context(context);
-    if count == 1 || rayon::current_num_threads() == 1 {
+    let threads = rayon::current_num_threads().min(usize::try_from(count).unwrap_or(0));
+    if threads <= 1 {
         (0..count).for_each(|i| body(context.pointer(), i));
         return;
     }
-    (0..count).into_par_iter().for_each(|i| body(context.pointer(), i));
+    // Small enough that the last ones end together, large enough that neighbours share what they read.
+    let few = (count / (threads as i64 * 8)).max(1);
+    let next = AtomicI64::new(0);
+    let work = || loop {
+        let first = next.fetch_add(few, Ordering::Relaxed);
+        if first >= count {
+            break;
+        }
+        (first..(first + few).min(count)).for_each(|i| body(context.pointer(), i));
+    };
+    rayon::in_place_scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|_| work());
+        }
+        work();
+    });
 }
 
 impl ImportTable {

@@ -9,6 +9,9 @@ use super::{Kind, Tile, dot, nest, readers};
 /// Bytes of packed weights that stay in a core's cache while rows go by.
 const CACHED_WEIGHTS: i64 = 512 << 10;
 
+/// Elements of a window that are written out.
+const MOST_TAPS: i64 = 25;
+
 /// Schedules the product of a function whose weights are in the tile's blocks. The stages between it and the last one have been
 /// computed where they are read.
 ///
@@ -65,7 +68,8 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
     let order: Vec<&String> = around.iter().chain(&spatial).chain(inside).collect();
     s.reorder(&order)?;
     let first = s.decompose_reduction(product.as_str(), &sum[0])?;
-    if tile.kind == Kind::Window {
+    let taps: i64 = nest(s.function(), &product).0.iter().filter(|l| reduce.contains(&l.0)).map(|l| l.1).product();
+    if tile.kind == Kind::Window && taps <= MOST_TAPS {
         sum.iter().try_for_each(|step| s.annotate(step, LoopKind::Unrolled))?;
     }
     for block in [&product, &first, &last] {

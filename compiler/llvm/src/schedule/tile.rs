@@ -1,6 +1,7 @@
 //! How a product is cut for a processor's registers.
 
-use tilewright_compiler::graph::{Graph, NodeId};
+use tilewright_compiler::graph::op::Layout;
+use tilewright_compiler::graph::{Graph, NodeId, Op};
 use tilewright_compiler::te::ops::{Blocks, in_fours, is_depthwise, takes_blocks};
 
 use crate::Host;
@@ -57,17 +58,18 @@ impl Machine {
 const MOST_VECTORS: i64 = 8;
 
 impl Tile {
-    /// The tile of a product that can be written in blocks, by cycles of a step of its sum; `None` for other nodes, and where the
-    /// weights are not known.
+    /// The tile of a product that can be written in blocks, by cycles of a step of its sum, or of a pooling; `None` for other nodes,
+    /// and where the weights are not known.
     pub fn of(graph: &Graph, node: NodeId, host: &Host) -> Option<Tile> {
         let n = graph.node(node);
-        if !takes_blocks(graph, node) || graph.constant(*n.inputs.get(1)?).is_none() {
+        let pools = pools(&n.op);
+        if !pools && (!takes_blocks(graph, node) || graph.constant(*n.inputs.get(1)?).is_none()) {
             return None;
         }
         let shape: Vec<i64> = graph.ty(n.output()).shape()?.into_iter().map(|n| n as i64).collect();
         let (channels, outer) = shape.split_last()?;
         let row = |back: usize| outer.len().checked_sub(back).map_or(1, |i| outer[i]);
-        if is_depthwise(graph, node) {
+        if pools || is_depthwise(graph, node) {
             return Some(of_window(&Machine::of(host), row(1), *channels));
         }
         let tile = best(&Machine::of(host), [row(2), row(1)], *channels)?;
@@ -80,7 +82,20 @@ impl Tile {
     }
 }
 
-/// The tile of a depthwise convolution: some pixels of a row, whose windows share what they read.
+/// True for operators that make one element of a window of each channel.
+fn pools(op: &Op) -> bool {
+    let layout = match op {
+        Op::MaxPool2d(op) => op.layout,
+        Op::AvgPool2d(op) => op.layout,
+        Op::SumPool2d(op) => op.layout,
+        Op::QAvgPool2d(op) => op.layout,
+        Op::GlobalAvgPool(op) => op.layout,
+        _ => return false,
+    };
+    layout == Layout::Nhwc
+}
+
+/// The tile of a depthwise convolution or a pooling: some pixels of a row, whose windows share what they read.
 fn of_window(machine: &Machine, width: i64, channels: i64) -> Tile {
     let vectors = if channels % (2 * machine.lanes) == 0 && machine.registers > 16 { 2 } else { 1 };
     // Half of the registers for sums, the others for weights and data.
