@@ -143,6 +143,7 @@ impl<'g> Build<'g> {
             layout_version: LAYOUT_VERSION,
             hardware: None,
             cpu: None,
+            cuda: Vec::new(),
             values: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),

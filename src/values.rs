@@ -33,6 +33,7 @@ impl Visible {
     pub fn place(&self, manifest: &Manifest) -> Option<Place> {
         Some(match manifest.steps[self.step?].kind {
             StepKind::Accel(_) => Place::Accel,
+            StepKind::Cuda { .. } => Place::Cuda,
             _ => Place::Cpu,
         })
     }

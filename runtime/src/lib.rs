@@ -4,6 +4,7 @@
 
 pub mod artifact;
 pub mod buffer;
+pub mod cuda;
 pub mod files;
 pub mod loader;
 pub mod npy;

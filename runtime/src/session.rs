@@ -1,7 +1,12 @@
 //! Runs an artifact: CPU steps through packed functions, accelerator steps on a device.
 
 mod accel;
+#[cfg(feature = "cuda")]
+mod gpu;
 mod native;
+#[cfg(not(feature = "cuda"))]
+#[path = "session/no_gpu.rs"]
+mod gpu;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -14,10 +19,12 @@ use tilewright_hw::device::Device;
 
 use crate::artifact::{Artifact, ArtifactError, Place, Step, StepKind, ValueId};
 use crate::buffer::AlignedBytes;
+use crate::cuda::CudaError;
 use crate::loader::LoadError;
 use crate::registry::{PackedFn, Registry};
 use crate::tensor::{DType, Tensor, shape_text};
 use accel::{Accelerator, Region};
+use gpu::OnGpu;
 use native::Native;
 pub use report::{RunReport, StepReport};
 
@@ -109,6 +116,9 @@ pub enum SessionError {
         /// Why.
         source: DriverError,
     },
+    /// There is no GPU for steps that need one, or it failed.
+    #[error(transparent)]
+    Cuda(#[from] CudaError),
     /// A CPU step failed.
     #[error("step {step}: {reason}")]
     Step {
@@ -123,6 +133,7 @@ enum Action {
     Call(Arc<PackedFn>),
     Native(Native),
     Accel(Region),
+    Cuda,
 }
 
 /// A model made ready to run, any number of times.
@@ -132,6 +143,7 @@ pub struct Session {
     /// One for each value that is no constant; the others stay empty.
     buffers: Vec<AlignedBytes>,
     accelerator: Option<Accelerator>,
+    gpu: Option<OnGpu>,
 }
 
 impl Session {
@@ -160,6 +172,7 @@ impl Session {
                 source,
             })?;
         }
+        let gpu = OnGpu::load(&artifact)?;
         let objects = native::load(&artifact)?;
         let mut actions = Vec::with_capacity(artifact.manifest.steps.len());
         for step in &artifact.manifest.steps {
@@ -176,6 +189,7 @@ impl Session {
                 StepKind::Packed { function } => {
                     Action::Call(functions.get(function).ok_or_else(|| no_function(step, function))?)
                 }
+                StepKind::Cuda { .. } => Action::Cuda,
                 StepKind::Accel(accel) => {
                     let accelerator =
                         accelerator.as_mut().ok_or_else(|| SessionError::NoDevice { step: step.name.clone() })?;
@@ -195,7 +209,7 @@ impl Session {
                 AlignedBytes::try_zeroed(bytes).ok_or_else(memory)
             })
             .collect::<Result<_, _>>()?;
-        Ok(Session { artifact, actions, buffers, accelerator })
+        Ok(Session { artifact, actions, buffers, accelerator, gpu })
     }
 
     /// The artifact that it runs.
@@ -213,7 +227,7 @@ impl Session {
     /// # Errors
     /// The input variants of [`SessionError`], before anything ran; [`SessionError::Step`] with the step that failed.
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<(Vec<Tensor>, RunReport), SessionError> {
-        self.run_watched(inputs, &mut |_, _| {})
+        self.run_steps(inputs, None)
     }
 
     /// The same; `watch` is handed the inputs, and what each step wrote as soon as it has ended.
@@ -225,14 +239,45 @@ impl Session {
         inputs: &[Tensor],
         watch: &mut dyn FnMut(ValueId, &[u8]),
     ) -> Result<(Vec<Tensor>, RunReport), SessionError> {
+        self.run_steps(inputs, Some(watch))
+    }
+
+    /// Values that steps of the GPU write come to the host where they are watched, read there, or outputs.
+    fn run_steps(
+        &mut self,
+        inputs: &[Tensor],
+        mut watch: Option<&mut dyn FnMut(ValueId, &[u8])>,
+    ) -> Result<(Vec<Tensor>, RunReport), SessionError> {
         self.check_inputs(inputs)?;
         let manifest = &self.artifact.manifest;
         for (id, tensor) in manifest.inputs.iter().zip(inputs) {
             self.buffers[id.0 as usize].copy_from_slice(&tensor.bytes);
-            watch(*id, &tensor.bytes);
+            if let Some(gpu) = &mut self.gpu {
+                gpu.host_wrote(*id);
+            }
+            if let Some(watch) = &mut watch {
+                watch(*id, &tensor.bytes);
+            }
         }
         let mut report = RunReport::default();
-        for (step, action) in manifest.steps.iter().zip(&mut self.actions) {
+        for (number, (step, action)) in manifest.steps.iter().zip(&mut self.actions).enumerate() {
+            if let (Action::Cuda, Some(gpu)) = (&action, &mut self.gpu) {
+                gpu.run(&self.artifact, number, &self.buffers)?;
+                if let Some(watch) = &mut watch {
+                    for id in &step.outputs {
+                        gpu.fetch(&manifest.values, *id, &mut self.buffers[id.0 as usize])?;
+                        watch(*id, &self.buffers[id.0 as usize]);
+                    }
+                }
+                report.steps.push(StepReport::on(Place::Cuda));
+                continue;
+            }
+            if let Some(gpu) = &mut self.gpu {
+                for id in &step.inputs {
+                    gpu.fetch(&manifest.values, *id, &mut self.buffers[id.0 as usize])?;
+                }
+                step.outputs.iter().for_each(|id| gpu.host_wrote(*id));
+            }
             // Outputs leave the table while the step borrows its inputs from it; the manifest's check has seen that no step
             // reads what it writes.
             let mut taken: Vec<AlignedBytes> =
@@ -254,7 +299,7 @@ impl Session {
                     (Action::Accel(region), Some(accelerator)) => region
                         .run(accelerator, &read, &mut written)
                         .map_err(|source| SessionError::Accel { step: step(), source }),
-                    (Action::Accel(_), None) => Err(SessionError::NoDevice { step: step() }),
+                    (Action::Accel(_) | Action::Cuda, _) => Err(SessionError::NoDevice { step: step() }),
                 }
             };
             for (id, bytes) in step.outputs.iter().zip(taken) {
@@ -262,16 +307,26 @@ impl Session {
             }
             let mut done = outcome?;
             done.wall_s = started.elapsed().as_secs_f64();
-            for id in &step.outputs {
-                watch(*id, &self.buffers[id.0 as usize]);
+            if let Some(watch) = &mut watch {
+                for id in &step.outputs {
+                    watch(*id, &self.buffers[id.0 as usize]);
+                }
             }
             report.steps.push(done);
+        }
+        if let Some(gpu) = &mut self.gpu {
+            for id in &manifest.outputs {
+                gpu.fetch(&manifest.values, *id, &mut self.buffers[id.0 as usize])?;
+            }
+            for (step, seconds) in gpu.finish()? {
+                report.steps[step].wall_s = seconds;
+            }
         }
         let outputs = manifest.outputs.iter().map(|id| self.tensor(*id)).collect();
         Ok((outputs, report))
     }
 
-    /// A value as the last run left it.
+    /// A value as the last run left it; of those that a GPU computed outputs alone, unless the run was watched.
     pub fn tensor(&self, id: ValueId) -> Tensor {
         let value = &self.artifact.manifest.values[id.0 as usize];
         let bytes = bytes_of(&self.artifact, &self.buffers, id).to_vec();

@@ -70,6 +70,7 @@ fn describe(artifact: &Artifact) -> String {
         let how = match &step.kind {
             StepKind::Cpu { function, .. } => format!("cpu    {function}"),
             StepKind::Packed { function } => format!("packed {function}"),
+            StepKind::Cuda { entry, .. } => format!("cuda   {entry}"),
             StepKind::Accel(accel) => {
                 let insns = artifact.blob(accel.stream).len() / tilewright_hw::isa::INSN_BYTES;
                 format!("accel  {insns} instructions, {} bytes of constants", artifact.blob(accel.constants).len())

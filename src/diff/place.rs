@@ -56,6 +56,7 @@ pub fn spot(artifact: &Artifact, config: &HwConfig, value: &Visible, flat: usize
         StepKind::Cpu { function, .. } | StepKind::Packed { function } => {
             (Place::Cpu, Made::Function(function.clone()))
         }
+        StepKind::Cuda { entry, .. } => (Place::Cuda, Made::Function(entry.clone())),
         StepKind::Accel(accel) => {
             let at = step.outputs.iter().position(|id| *id == value.id)?;
             let made = match written(artifact, config, accel, at, value.packing(manifest), flat) {

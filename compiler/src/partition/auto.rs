@@ -351,7 +351,8 @@ pub(super) fn reason(cost: &NodeCost, place: Place) -> Option<String> {
         n => format!("{} less of layouts, transfers and launches", us(n.unsigned_abs())),
     };
     let (here, there, other) = match place {
-        Place::Cpu => (format!("{} ({kind})", us(cpu)), us(accel), "the accelerator"),
+        // Code for a GPU is made of what is left to the host.
+        Place::Cpu | Place::Cuda => (format!("{} ({kind})", us(cpu)), us(accel), "the accelerator"),
         Place::Accel => (us(accel), format!("{} ({kind})", us(cpu)), "the CPU"),
     };
     Some(format!("{here} here, {there} on {other} with {change}"))

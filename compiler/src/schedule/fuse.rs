@@ -5,15 +5,16 @@ use super::tree::{blocks, bounds, find_loop, fresh, replace_loop, substitute};
 use crate::te::{Expr, Name};
 use crate::tir::{For, Function, LoopKind, Stmt};
 
-/// Joins `outer` and `inner` into one loop, whose variable gives both by division.
+/// Joins `outer` and `inner` into one loop of their kind, whose variable gives both by division.
 pub fn fuse(f: &mut Function, outer: &Name, inner: &Name) -> Result<Vec<Name>, Reason> {
     let o = find_loop(f, outer)?;
     let Stmt::For(i) = &*o.body else { refuse!("loop {inner} is not all of the body of {outer}") };
     if &i.var != inner {
         refuse!("loop {inner} is not all of the body of {outer}");
     }
-    if o.kind != LoopKind::Serial || i.kind != LoopKind::Serial {
-        refuse!("loops {outer} and {inner} must both be serial");
+    let kind = o.kind;
+    if kind != i.kind || !matches!(kind, LoopKind::Serial | LoopKind::Parallel) {
+        refuse!("loops {outer} and {inner} must both be serial, or both parallel");
     }
     for b in blocks(&i.body) {
         if b.reduce.contains(outer) != b.reduce.contains(inner) {
@@ -41,7 +42,7 @@ pub fn fuse(f: &mut Function, outer: &Name, inner: &Name) -> Result<Vec<Name>, R
         let Stmt::For(i) = *l.body else { refuse!("loop {inner} is not all of the body of {outer}") };
         let mut body = i.body;
         substitute(&mut body, &map, &reduce, &ranges);
-        Ok(Stmt::For(For { var: name.clone(), extent: n, kind: LoopKind::Serial, body }))
+        Ok(Stmt::For(For { var: name.clone(), extent: n, kind, body }))
     })?;
     Ok(vec![name])
 }

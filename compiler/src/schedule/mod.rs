@@ -7,6 +7,7 @@
 
 mod access;
 mod annotate;
+mod bind;
 mod cache;
 mod compact;
 mod compute_at;
@@ -100,6 +101,13 @@ pub enum Step {
         target: String,
         /// The kind's word in the text form.
         kind: String,
+    },
+    /// Spreads a loop's iterations over the blocks or the threads of a GPU.
+    Bind {
+        /// The loop.
+        target: String,
+        /// The word of `block_x` to `thread_z` in the text form.
+        place: String,
     },
     /// Moves a reduction's first value into a block of its own before a loop.
     DecomposeReduction {
@@ -259,6 +267,12 @@ impl Schedule {
         self.apply(Step::Annotate { target: target.into(), kind: kind.name().into() }).map(|_| ())
     }
 
+    /// Spreads a loop over blocks or threads of a GPU. See [`Step::Bind`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn bind(&mut self, target: &str, place: LoopKind) -> Result<(), ScheduleError> {
+        self.apply(Step::Bind { target: target.into(), place: place.name().into() }).map(|_| ())
+    }
+
     /// Moves a reduction's first value before a loop; gives the new block. See [`Step::DecomposeReduction`].
     #[allow(clippy::missing_errors_doc)]
     pub fn decompose_reduction(&mut self, block: &str, target: &str) -> Result<Name, ScheduleError> {
@@ -291,6 +305,7 @@ fn dispatch(f: &mut Function, step: &Step) -> Result<Vec<Name>, Reason> {
         Step::SetScope { buffer, scope } => cache::set_scope(f, &buffer.into(), scope_of(scope)?),
         Step::Compact { buffer } => compact::compact(f, &buffer.into()),
         Step::Annotate { target, kind } => annotate::annotate(f, &target.into(), kind),
+        Step::Bind { target, place } => bind::bind(f, &target.into(), place),
         Step::DecomposeReduction { block, target } => {
             decompose_reduction::decompose_reduction(f, &block.into(), &target.into())
         }

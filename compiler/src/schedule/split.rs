@@ -3,13 +3,14 @@
 use super::error::{Reason, refuse};
 use super::tree::{bounds, find_loop, fresh, nest, replace_loop, substitute};
 use crate::te::{Expr, Name};
-use crate::tir::{Function, LoopKind};
+use crate::tir::{Function, LoopKind, Stmt};
 
-/// Splits loop `var` into an outer loop and one a factor. Where the product passes the extent, blocks get a guard.
+/// Splits loop `var`, serial or parallel, into an outer loop and one a factor, all of its kind. Where the product passes the extent, blocks get a guard.
 pub fn split(f: &mut Function, var: &Name, factors: &[i64]) -> Result<Vec<Name>, Reason> {
     let target = find_loop(f, var)?;
     let extent = target.extent;
-    if target.kind != LoopKind::Serial {
+    let kind = target.kind;
+    if !matches!(kind, LoopKind::Serial | LoopKind::Parallel) {
         refuse!("loop {var} is {} already; split it first", target.kind.name());
     }
     if factors.is_empty() || factors.iter().any(|&n| n < 1) {
@@ -29,7 +30,7 @@ pub fn split(f: &mut Function, var: &Name, factors: &[i64]) -> Result<Vec<Name>,
     }
     let sum = crate::tir::simplify(&sum, &ranges);
     let guard = (inner * outer != extent).then(|| sum.clone().lt(Expr::int(extent)));
-    let body = std::mem::replace(&mut f.body, crate::tir::Stmt::Seq(Vec::new()));
+    let body = std::mem::replace(&mut f.body, Stmt::Seq(Vec::new()));
     f.body = replace_loop(body, var, &mut |l| {
         let mut body = *l.body;
         if let Some(g) = &guard {
@@ -39,7 +40,14 @@ pub fn split(f: &mut Function, var: &Name, factors: &[i64]) -> Result<Vec<Name>,
         let map = |v: &Name| (v == var).then(|| sum.clone());
         substitute(&mut body, &map, &|v| (v == var).then(|| names.clone()), &ranges);
         body.each_block_mut(&mut |b| b.guards.retain(|g| *g != Expr::Int(1, crate::te::DType::Bool)));
-        Ok(nest(names.iter().cloned().zip(extents.iter().copied()), body))
+        let mut nest = nest(names.iter().cloned().zip(extents.iter().copied()), body);
+        let mut part = &mut nest;
+        for _ in &names {
+            let Stmt::For(l) = part else { break };
+            l.kind = kind;
+            part = &mut *l.body;
+        }
+        Ok(nest)
     })?;
     Ok(names)
 }

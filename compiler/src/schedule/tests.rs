@@ -116,7 +116,6 @@ fn refusals_name_their_reason() {
     refused(s().tensorize("acc.i0", "gemm"), "there is no intrinsic gemm");
     let mut one = s();
     one.annotate("acc.i0", LoopKind::Parallel).unwrap();
-    refused(one.split("acc.i0", &[2]), "loop acc.i0 is parallel already");
     refused(one.annotate("acc.i0", LoopKind::Unrolled), "loop acc.i0 is parallel already");
 }
 
@@ -142,6 +141,26 @@ fn order_that_matters_is_kept() {
     refused(f(halo).annotate("i", LoopKind::Parallel), "iterations of i may write one element of b");
 }
 
+#[test]
+fn loops_are_bound_to_blocks_and_threads() {
+    let p = conv();
+    let mut s = Schedule::new(lower(&p).unwrap());
+    let parts = s.split("y.i2", &[3]).unwrap();
+    s.annotate("y.i0", LoopKind::Parallel).unwrap();
+    s.annotate("y.i1", LoopKind::Parallel).unwrap();
+    // Whose iterations are known to be independent stays so, whatever is done to its indices.
+    let rows = s.fuse("y.i0", "y.i1").unwrap();
+    s.bind(rows.as_str(), LoopKind::BlockX).unwrap();
+    s.bind(parts[1].as_str(), LoopKind::ThreadX).unwrap();
+    check(&p, &s);
+    assert!(s.function().to_string().contains("block_x y.i0_i1 in "), "{}", s.function());
+    refused(s.bind(parts[0].as_str(), LoopKind::ThreadX), "around or within y.i2.0 is thread_x already");
+    refused(s.bind("acc.c", LoopKind::BlockX), "block acc reduces over acc.c");
+    refused(s.bind("acc.i0", LoopKind::Pipeline), "pipeline is no dimension of a grid");
+    s.bind("acc.i0", LoopKind::ThreadY).unwrap();
+    refused(s.bind("acc.i1", LoopKind::BlockX), "loop acc.i1 is within loop acc.i0 over threads");
+}
+
 /// Applies a step chosen by four numbers; true where it was accepted.
 fn random_step(s: &mut Schedule, [kind, a, b, c]: [u16; 4]) -> bool {
     let (mut loops, mut blocks) = (Vec::new(), Vec::new());
@@ -155,7 +174,7 @@ fn random_step(s: &mut Schedule, [kind, a, b, c]: [u16; 4]) -> bool {
     }
     let (l, m, block) = (pick(&loops, a), pick(&loops, b), pick(&blocks, c));
     let scope = Scope::NAMES[b as usize % 3].1.to_string();
-    let step = match kind % 16 {
+    let step = match kind % 17 {
         0 | 1 => Step::Split { target: l, factors: vec![1 + b as i64 % 4] },
         2 => Step::Split { target: l, factors: vec![1 + b as i64 % 3, 2] },
         3 => Step::Fuse { inner: pick(&loops, a + 1), outer: l },
@@ -167,6 +186,7 @@ fn random_step(s: &mut Schedule, [kind, a, b, c]: [u16; 4]) -> bool {
         12 => Step::CacheWrite { block, scope },
         13 => Step::Compact { buffer: pick(&locals, a) },
         14 => Step::Annotate { target: l, kind: LoopKind::NAMES[b as usize % 5].1.into() },
+        15 => Step::Bind { target: l, place: LoopKind::NAMES[5 + b as usize % 6].1.into() },
         _ => Step::DecomposeReduction { block, target: l },
     };
     s.apply(step).is_ok()

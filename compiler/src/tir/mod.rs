@@ -45,11 +45,13 @@ pub enum Scope {
     Out,
     /// Its parameter memory.
     Param,
+    /// Memory on the chip of a GPU that the threads of one block share.
+    Shared,
 }
 
 impl Scope {
     /// Every scope with its name in text.
-    pub const NAMES: [(Scope, &'static str); 7] = [
+    pub const NAMES: [(Scope, &'static str); 8] = [
         (Scope::Global, "global"),
         (Scope::Local, "local"),
         (Scope::Inp, "inp"),
@@ -57,6 +59,7 @@ impl Scope {
         (Scope::Acc, "acc"),
         (Scope::Out, "out"),
         (Scope::Param, "param"),
+        (Scope::Shared, "shared"),
     ];
 
     /// Its name in text.
@@ -108,21 +111,53 @@ pub enum LoopKind {
     Unrolled,
     /// Overlapped as the stages of a pipeline (virtual threads).
     Pipeline,
+    /// One iteration a block of a GPU's grid, along its first dimension.
+    BlockX,
+    /// Along its second.
+    BlockY,
+    /// Along its third.
+    BlockZ,
+    /// One iteration a thread of a block, along its first dimension.
+    ThreadX,
+    /// Along its second.
+    ThreadY,
+    /// Along its third.
+    ThreadZ,
 }
 
 impl LoopKind {
     /// Every kind with its word in text.
-    pub const NAMES: [(LoopKind, &'static str); 5] = [
+    pub const NAMES: [(LoopKind, &'static str); 11] = [
         (LoopKind::Serial, "for"),
         (LoopKind::Parallel, "parallel"),
         (LoopKind::Vectorized, "vectorized"),
         (LoopKind::Unrolled, "unrolled"),
         (LoopKind::Pipeline, "pipeline"),
+        (LoopKind::BlockX, "block_x"),
+        (LoopKind::BlockY, "block_y"),
+        (LoopKind::BlockZ, "block_z"),
+        (LoopKind::ThreadX, "thread_x"),
+        (LoopKind::ThreadY, "thread_y"),
+        (LoopKind::ThreadZ, "thread_z"),
     ];
+    /// Those that stand for blocks of a GPU's grid, first dimension first.
+    pub const BLOCKS: [LoopKind; 3] = [LoopKind::BlockX, LoopKind::BlockY, LoopKind::BlockZ];
+    /// Those that stand for threads of a block, first dimension first.
+    pub const THREADS: [LoopKind; 3] = [LoopKind::ThreadX, LoopKind::ThreadY, LoopKind::ThreadZ];
 
     /// Its word in text.
     pub fn name(self) -> &'static str {
         LoopKind::NAMES[self as usize].1
+    }
+
+    /// The dimension of a GPU's grid that it stands for.
+    pub fn block(self) -> Option<usize> {
+        LoopKind::BLOCKS.iter().position(|k| *k == self)
+    }
+
+    /// The dimension of a block of threads that it stands for.
+    pub fn thread(self) -> Option<usize> {
+        LoopKind::THREADS.iter().position(|k| *k == self)
     }
 }
 

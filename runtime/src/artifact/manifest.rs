@@ -34,6 +34,9 @@ pub struct Manifest {
     pub hardware: Option<Hardware>,
     /// The processor, where any step runs on it.
     pub cpu: Option<CpuTarget>,
+    /// CUDA code ([`crate::cuda::CudaCode`]) of the steps that run on a GPU.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cuda: Vec<BlobId>,
     /// Every tensor of the compiled model.
     pub values: Vec<Value>,
     /// The model's inputs, in its order.
@@ -145,6 +148,15 @@ pub enum StepKind {
         /// Index into [`CpuTarget::objects`].
         object: u32,
         /// Bytes of scratch memory that it takes.
+        workspace_bytes: u64,
+    },
+    /// An entry of the artifact's CUDA code.
+    Cuda {
+        /// Its name.
+        entry: String,
+        /// Index into [`Manifest::cuda`].
+        code: u32,
+        /// Bytes of the GPU's memory that it takes beside its inputs and outputs.
         workspace_bytes: u64,
     },
     /// A packed function that the program has registered by name.
@@ -279,6 +291,8 @@ pub enum Place {
     Accel,
     /// On the host's processor.
     Cpu,
+    /// On the host's GPU.
+    Cuda,
 }
 
 impl std::fmt::Display for Place {
@@ -286,6 +300,7 @@ impl std::fmt::Display for Place {
         f.write_str(match self {
             Place::Accel => "accel",
             Place::Cpu => "cpu",
+            Place::Cuda => "cuda",
         })
     }
 }
@@ -441,6 +456,14 @@ impl Manifest {
                         return Err(format!("step {} takes {workspace_bytes} bytes of scratch memory", step.name));
                     }
                 }
+                StepKind::Cuda { code, workspace_bytes, .. } => {
+                    if *code as usize >= self.cuda.len() {
+                        return Err(format!("step {} refers to CUDA code {code}, which is not there", step.name));
+                    }
+                    if *workspace_bytes > MAX_WORKSPACE {
+                        return Err(format!("step {} takes {workspace_bytes} bytes of scratch memory", step.name));
+                    }
+                }
                 StepKind::Packed { .. } => {}
             }
         }
@@ -464,6 +487,9 @@ impl Manifest {
             if let Some(id) = node.values.iter().flatten().find(|id| id.0 as usize >= self.values.len()) {
                 return Err(missing(*id, &format!("node {}", node.name)));
             }
+        }
+        for code in &self.cuda {
+            blob(*code, "the list of CUDA code")?;
         }
         if let Some(cpu) = &self.cpu {
             for object in &cpu.objects {

@@ -15,6 +15,7 @@ fn manifest() -> Manifest {
         layout_version: LAYOUT_VERSION,
         hardware: None,
         cpu: None,
+        cuda: Vec::new(),
         values: vec![value("x", 3, None), value("w", 3, Some(0)), value("y", 3, None)],
         inputs: vec![ValueId(0)],
         outputs: vec![ValueId(2)],

@@ -24,6 +24,7 @@ fn artifact() -> Artifact {
         layout_version: tilewright_hw::layout::LAYOUT_VERSION,
         hardware: None,
         cpu: None,
+        cuda: Vec::new(),
         values: vec![value("x", None), value("w", Some(0)), value("y", None), value("z", None)],
         inputs: vec![ValueId(0)],
         outputs: vec![ValueId(3), ValueId(2)],

@@ -139,7 +139,7 @@ fn programs(config: &HwConfig, artifact: &Artifact) -> Result<Vec<Vec<Insn>>> {
             program.stream = artifact.blob(accel.stream).to_vec();
             program.decode(config).map_err(|(at, error)| anyhow!("step {}: instruction {at}: {error}", step.name))
         }
-        StepKind::Cpu { .. } | StepKind::Packed { .. } => Ok(Vec::new()),
+        StepKind::Cpu { .. } | StepKind::Cuda { .. } | StepKind::Packed { .. } => Ok(Vec::new()),
     };
     artifact.manifest.steps.iter().map(program).collect()
 }
@@ -215,6 +215,7 @@ fn json(
         "wall_s": results.wall_s(),
         "accel_s": results.seconds_on(Place::Accel),
         "cpu_s": results.seconds_on(Place::Cpu),
+        "cuda_s": results.seconds_on(Place::Cuda),
         "load_s": times.load_s,
         "compile_s": times.compile_s,
         "open_s": times.open_s,

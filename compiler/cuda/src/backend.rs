@@ -1,0 +1,94 @@
+//! [`CudaBackend`]: regions of a graph to CUDA C.
+
+use std::collections::HashMap;
+
+use tilewright_compiler::backend::{Backend, BackendError, Entry, ObjectCode, Operand};
+use tilewright_compiler::graph::{Graph, NodeId, Op};
+use tilewright_compiler::te::ops;
+use tilewright_compiler::tir;
+use tilewright_runtime::cuda::{CudaCode, CudaEntry};
+
+use crate::group::groups;
+use crate::{PRELUDE, Unit, emit, schedule};
+
+/// How wide floats are in a GPU's memory; they are computed with in 32 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// As in the graph.
+    #[default]
+    F32,
+    /// 16 bits, of which 10 are the fraction's.
+    F16,
+}
+
+/// Makes CUDA C for GPUs of any kind. [`ObjectCode::bytes`] are those of a [`CudaCode`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CudaBackend {
+    /// The width of floats.
+    pub precision: Precision,
+}
+
+impl Backend for CudaBackend {
+    fn name(&self) -> &'static str {
+        "cuda"
+    }
+
+    fn supports(&self, graph: &Graph, node: NodeId) -> Result<(), BackendError> {
+        let n = graph.node(node);
+        if matches!(n.op, Op::Constant(_)) {
+            return Ok(());
+        }
+        ops::program(graph, "check", &[node], &n.outputs).map(|_| ()).map_err(|e| BackendError::Unsupported {
+            node: n.name.clone(),
+            op: n.op.name().into(),
+            reason: e.to_string(),
+        })
+    }
+
+    fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError> {
+        let half = self.precision == Precision::F16;
+        let mut code = CudaCode { source: PRELUDE.to_string() + "\n", half, entries: Vec::new() };
+        // Networks repeat their blocks: nodes that compute the same on the same shapes share kernels.
+        let mut known: HashMap<String, (String, u64)> = HashMap::new();
+        let mut entries = Vec::new();
+        for group in groups(graph, nodes) {
+            let Some(last) = group.last().copied() else { continue };
+            let node = graph.node(last);
+            let unsupported = |e: &dyn std::fmt::Display| BackendError::Unsupported {
+                node: node.name.clone(),
+                op: node.op.name().into(),
+                reason: e.to_string(),
+            };
+            let region = ops::program(graph, "entry", &group, &node.outputs).map_err(|e| unsupported(&e))?;
+            let function = tir::lower(&region.program).map_err(|e| unsupported(&e))?;
+            let text = function.to_string();
+            let (symbol, workspace) = match known.get(&text) {
+                Some(found) => found.clone(),
+                None => {
+                    let symbol = format!("tw_{}_{}", last.0, node.op.name());
+                    let unit = best(&symbol, function, half)
+                        .map_err(|e| BackendError::Codegen { entry: symbol.clone(), message: e.to_string() })?;
+                    code.source += &unit.source;
+                    code.entries.push(CudaEntry { symbol: symbol.clone(), launches: unit.launches });
+                    known.insert(text, (symbol.clone(), unit.workspace_bytes));
+                    (symbol, unit.workspace_bytes)
+                }
+            };
+            let inputs = region.inputs.iter().map(|v| Operand::Value(*v)).collect();
+            let workspace_bytes = workspace as usize;
+            entries.push(Entry { symbol, nodes: group, inputs, outputs: region.outputs, workspace_bytes });
+        }
+        let target = if half { "CUDA C, floats of 16 bits" } else { "CUDA C" };
+        Ok(ObjectCode { bytes: code.encode(), target: target.into(), entries, constants: Vec::new() })
+    }
+}
+
+/// The kernels of a function, scheduled as well as threads can follow.
+fn best(symbol: &str, f: tir::Function, half: bool) -> Result<Unit, crate::EmitError> {
+    if let Some(tiled) = schedule::tiled(f.clone())
+        && let Ok(unit) = emit(symbol, &tiled, half)
+    {
+        return Ok(unit);
+    }
+    emit(symbol, &schedule(f), half)
+}

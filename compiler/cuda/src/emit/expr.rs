@@ -1,0 +1,191 @@
+//! Scalar expressions to CUDA C, with the meaning of `te::scalar`.
+
+use tilewright_compiler::te::{BinOp, DType, Expr, Func};
+use tilewright_compiler::tir::affine::interval;
+
+use super::c_type;
+use super::kernel::Kernel;
+use crate::EmitError;
+
+type Text = Result<String, EmitError>;
+
+/// Whether a range lies within 32 bits.
+fn narrow(range: Option<(i64, i64)>) -> bool {
+    range.is_some_and(|(lo, hi)| lo >= i32::MIN as i64 && hi <= i32::MAX as i64)
+}
+
+fn int(v: i64, t: DType) -> String {
+    match t {
+        DType::Bool => (v != 0).to_string(),
+        DType::I64 if v == i64::MIN => "(-9223372036854775807ll - 1)".into(),
+        DType::I64 => format!("{v}ll"),
+        DType::I32 if v == i32::MIN as i64 => "(-2147483647 - 1)".into(),
+        DType::I8 | DType::U8 => format!("({}){v}", c_type(t)),
+        _ => v.to_string(),
+    }
+}
+
+fn float(v: f64) -> String {
+    let v = v as f32;
+    if v.is_finite() { format!("{v:?}f") } else { format!("__int_as_float({})", v.to_bits() as i32) }
+}
+
+impl Kernel<'_> {
+    /// The value of an expression, of its type; operands of operators are in parentheses where they need them.
+    pub(super) fn expr(&self, e: &Expr) -> Text {
+        if e.dtype() == DType::I64 {
+            let (text, is_narrow) = self.long(e)?;
+            return Ok(if is_narrow { format!("(long long)({text})") } else { text });
+        }
+        Ok(match e {
+            Expr::Int(v, t) => int(*v, *t),
+            Expr::Float(v, _) => float(*v),
+            Expr::Var(v) => self.var(v)?,
+            Expr::Load { buffer, indices, .. } => self.load(buffer, indices)?,
+            Expr::Binary(op, a, b) if a.dtype() == DType::I64 => {
+                let ((x, _), (y, _)) = (self.long(a)?, self.long(b)?);
+                format!("({x} {} {y})", comparison(*op)?)
+            }
+            Expr::Binary(op, a, b) => self.binary(*op, a, b)?,
+            Expr::Select(c, a, b) => format!("({} ? {} : {})", self.expr(c)?, self.expr(a)?, self.expr(b)?),
+            Expr::Cast(t, a) => self.cast(*t, a)?,
+            Expr::Call(f, args) => {
+                let args = args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>, _>>()?;
+                format!("{}({})", function(*f), args.join(", "))
+            }
+        })
+    }
+
+    fn binary(&self, op: BinOp, a: &Expr, b: &Expr) -> Text {
+        let t = a.dtype();
+        let (x, y) = (self.expr(a)?, self.expr(b)?);
+        let plain = |sign: &str| format!("({x} {sign} {y})");
+        Ok(match (op, t) {
+            (BinOp::Min, _) => format!("tw_min({x}, {y})"),
+            (BinOp::Max, _) => format!("tw_max({x}, {y})"),
+            (BinOp::And, DType::Bool) => plain("&&"),
+            (BinOp::Or, DType::Bool) => plain("||"),
+            (BinOp::And, _) => plain("&"),
+            (BinOp::Or, _) => plain("|"),
+            (op, _) if op.is_comparison() => plain(comparison(op)?),
+            (BinOp::Add, DType::F32) => plain("+"),
+            (BinOp::Sub, DType::F32) => plain("-"),
+            (BinOp::Mul, DType::F32) => plain("*"),
+            (BinOp::Div, DType::F32) => plain("/"),
+            (op, DType::F32) => return Err(EmitError::Program(format!("{op:?} of floats"))),
+            // Bytes are computed with as int and wrapped.
+            (op, DType::I8 | DType::U8) => {
+                let bits = format!("({y} & 7)");
+                let shift = matches!(op, BinOp::Shl | BinOp::Shr);
+                let (x, y) = (format!("(int){x}"), if shift { bits } else { format!("(int){y}") });
+                format!("({}){}({x}, {y})", c_type(t), helper(op)?)
+            }
+            (op, _) => format!("{}({x}, {y})", helper(op)?),
+        })
+    }
+
+    fn cast(&self, t: DType, a: &Expr) -> Text {
+        let from = a.dtype();
+        let v = match from {
+            DType::I64 => self.long(a)?.0,
+            _ => self.expr(a)?,
+        };
+        Ok(match (from, t) {
+            (_, DType::Bool) => format!("({v} != 0)"),
+            (DType::F32, DType::F32) => v,
+            (DType::F32, DType::I8) => format!("tw_to_i8({v})"),
+            (DType::F32, DType::U8) => format!("tw_to_u8({v})"),
+            (DType::F32, DType::I32) => format!("tw_to_i32({v})"),
+            (DType::F32, DType::I64) => format!("tw_to_i64({v})"),
+            (a, b) if a == b => v,
+            _ => format!("({})({v})", c_type(t)),
+        })
+    }
+
+    /// An expression of 64 bits, and whether the text is of type int, since its value and all on the way fit.
+    pub(super) fn long(&self, e: &Expr) -> Result<(String, bool), EmitError> {
+        let wide = |(text, is_narrow): (String, bool)| if is_narrow { format!("(long long)({text})") } else { text };
+        Ok(match e {
+            Expr::Int(v, _) if narrow(Some((*v, *v))) => (v.to_string(), true),
+            Expr::Int(v, t) => (int(*v, *t), false),
+            Expr::Var(v) => (self.var(v)?, true),
+            Expr::Load { buffer, indices, .. } => (self.load(buffer, indices)?, false),
+            Expr::Cast(_, a) => (format!("(long long)({})", self.cast(DType::I64, a)?), false),
+            Expr::Select(c, a, b) => {
+                let (c, x, y) = (self.expr(c)?, self.long(a)?, self.long(b)?);
+                let both = x.1 && y.1;
+                let (x, y) = if both { (x.0, y.0) } else { (wide(x), wide(y)) };
+                (format!("({c} ? {x} : {y})"), both)
+            }
+            Expr::Binary(op, a, b) => {
+                let (x, y) = (self.long(a)?, self.long(b)?);
+                let fits = x.1 && y.1 && narrow(interval(e, &self.bounds));
+                let (x, y) = if fits { (x.0, y.0) } else { (wide(x), wide(y)) };
+                let from = interval(a, &self.bounds);
+                let by = interval(b, &self.bounds);
+                let whole = from.is_some_and(|r| r.0 >= 0) && by.is_some_and(|r| r.0 > 0);
+                let text = match op {
+                    BinOp::Add if fits => format!("({x} + {y})"),
+                    BinOp::Sub if fits => format!("({x} - {y})"),
+                    BinOp::Mul if fits => format!("{x} * {y}"),
+                    BinOp::Div if fits && whole => format!("({x} / {y})"),
+                    BinOp::Mod if fits && whole => format!("({x} % {y})"),
+                    BinOp::Min => format!("tw_min({x}, {y})"),
+                    BinOp::Max => format!("tw_max({x}, {y})"),
+                    BinOp::And => format!("({x} & {y})"),
+                    BinOp::Or => format!("({x} | {y})"),
+                    op => format!("{}({x}, {y})", helper(*op)?),
+                };
+                (text, fits)
+            }
+            Expr::Float(..) | Expr::Call(..) => return Err(EmitError::Program(format!("{e} is no integer"))),
+        })
+    }
+}
+
+fn comparison(op: BinOp) -> Result<&'static str, EmitError> {
+    Ok(match op {
+        BinOp::Lt => "<",
+        BinOp::Le => "<=",
+        BinOp::Eq => "==",
+        BinOp::Ne => "!=",
+        _ => return Err(EmitError::Program(format!("{op:?} compares nothing"))),
+    })
+}
+
+/// The prelude's name of an operation on integers.
+fn helper(op: BinOp) -> Result<&'static str, EmitError> {
+    Ok(match op {
+        BinOp::Add => "tw_add",
+        BinOp::Sub => "tw_sub",
+        BinOp::Mul => "tw_mul",
+        BinOp::Shl => "tw_shl",
+        BinOp::Shr => "tw_shr",
+        BinOp::Div => "tw_floor_div",
+        BinOp::Mod => "tw_floor_mod",
+        _ => return Err(EmitError::Program(format!("{op:?} of integers"))),
+    })
+}
+
+fn function(f: Func) -> &'static str {
+    match f {
+        Func::Exp => "expf",
+        Func::Log => "logf",
+        Func::Sqrt => "sqrtf",
+        Func::Sin => "sinf",
+        Func::Cos => "cosf",
+        Func::Tanh => "tanhf",
+        Func::Erf => "erff",
+        Func::Pow => "powf",
+        Func::Floor => "floorf",
+        Func::Ceil => "ceilf",
+        Func::RoundEven => "rintf",
+        Func::RoundAway => "roundf",
+        Func::Abs => "fabsf",
+        Func::ScaleDouble => "tw_scale_double",
+        Func::ScaleSingle => "tw_scale_single",
+        Func::OffsetClamp => "tw_offset_clamp",
+        Func::DoublingHighMul => "tw_doubling_high_mul",
+        Func::RoundingShift => "tw_rounding_shift",
+    }
+}

@@ -1,0 +1,117 @@
+//! Loop programs to CUDA C.
+//!
+//! Every nest at the top of a function is a kernel: loops bound to blocks and threads give the grid, the others are loops. A
+//! reduction that nothing stands between keeps its value in a register. Local buffers become a thread's own arrays
+//! ([`registers`]), shared ones those of a block, with threads waiting for each other behind what writes them.
+
+mod expr;
+mod kernel;
+mod registers;
+
+use std::collections::HashMap;
+
+use tilewright_compiler::te::{DType, Name};
+use tilewright_compiler::tir::{Action, Buffer, Function, Scope, Stmt};
+use tilewright_runtime::cuda::{Arg, Launch};
+use tilewright_runtime::placement::{self, Buffer as Lifetime, place};
+
+use crate::EmitError;
+use kernel::Kernel;
+
+/// What stands before all kernels of a source.
+pub const PRELUDE: &str = include_str!("prelude.cu");
+
+/// Boundary of buffers in a workspace.
+const ALIGN: u64 = 256;
+
+/// A function as kernels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unit {
+    /// CUDA C, without [`PRELUDE`].
+    pub source: String,
+    /// How its kernels are launched, in order.
+    pub launches: Vec<Launch>,
+    /// Bytes of the buffers that live between them.
+    pub workspace_bytes: u64,
+}
+
+/// The kernels of a verified function, named after `symbol`. With `half`, parameters of floats are of 16 bits in memory.
+///
+/// # Errors
+/// [`EmitError`] for bindings that have no meaning on a GPU.
+pub fn emit(symbol: &str, f: &Function, half: bool) -> Result<Unit, EmitError> {
+    let nests: Vec<&Stmt> = match &f.body {
+        Stmt::Seq(items) => items.iter().collect(),
+        one => vec![one],
+    };
+    let (offsets, workspace_bytes) = workspace(f, &nests);
+    let mut unit = Unit { source: String::new(), launches: Vec::new(), workspace_bytes };
+    for (number, nest) in nests.iter().enumerate() {
+        let name = if nests.len() == 1 { symbol.to_string() } else { format!("{symbol}_{number}") };
+        let used = used_buffers(f, nest);
+        let Some(kernel) = Kernel::new(f, half, nest, &used)?.emit(&name)? else { continue };
+        let args = used.iter().map(|b| place_of(f, b, &offsets)).collect::<Option<Vec<_>>>();
+        let args = args.ok_or_else(|| EmitError::Program(format!("kernel {name} uses an unknown buffer")))?;
+        unit.source += &kernel.text;
+        unit.launches.push(Launch { kernel: name, grid: kernel.grid, block: kernel.block, args });
+    }
+    Ok(unit)
+}
+
+/// The buffers in memory that a nest uses: parameters in their order, then the others.
+fn used_buffers<'f>(f: &'f Function, nest: &Stmt) -> Vec<&'f Buffer> {
+    let global = |b: &&Buffer| b.scope == Scope::Global && uses(f, nest, &b.name);
+    f.params.iter().chain(&f.locals).filter(global).collect()
+}
+
+/// True where a block of the statement reads or writes the buffer.
+fn uses(f: &Function, s: &Stmt, name: &Name) -> bool {
+    let mut found = false;
+    s.visit_blocks(&mut |_, b| {
+        found |= b.target() == Some(name);
+        if let Action::Call { args, .. } = &b.action {
+            found |= args.iter().any(|v| &v.buffer == name);
+        }
+        b.each_expr(&mut |e| {
+            e.visit(&mut |e| found |= matches!(e, tilewright_compiler::te::Expr::Load { buffer, .. } if buffer == name));
+        });
+    });
+    let _ = f;
+    found
+}
+
+/// Where buffers lie that live from one nest to the next, and the bytes of all.
+fn workspace(f: &Function, nests: &[&Stmt]) -> (HashMap<Name, u64>, u64) {
+    let kept: Vec<&Buffer> = f.locals.iter().filter(|b| b.scope == Scope::Global).collect();
+    let lives: Vec<Lifetime> = kept
+        .iter()
+        .map(|b| {
+            let times: Vec<usize> = (0..nests.len()).filter(|&n| uses(f, nests[n], &b.name)).collect();
+            let (first, last) = (times.first().copied().unwrap_or(0), times.last().copied().unwrap_or(0));
+            Lifetime { bytes: b.size_bytes().max(1) as u64, first, last }
+        })
+        .collect();
+    let placement::Placement { offsets, bytes } = place(&lives, ALIGN);
+    (kept.iter().map(|b| b.name.clone()).zip(offsets).collect(), bytes)
+}
+
+fn place_of(f: &Function, b: &Buffer, offsets: &HashMap<Name, u64>) -> Option<Arg> {
+    let inputs = f.inputs().len();
+    match f.params.iter().position(|p| p.name == b.name) {
+        Some(i) if i < inputs => Some(Arg::Input(i as u32)),
+        Some(i) => Some(Arg::Output((i - inputs) as u32)),
+        None => offsets.get(&b.name).map(|at| Arg::Workspace(*at)),
+    }
+}
+
+/// The type of a value of CUDA C.
+fn c_type(t: DType) -> &'static str {
+    match t {
+        DType::I8 => "signed char",
+        DType::U8 => "unsigned char",
+        DType::I32 => "int",
+        DType::I64 => "long long",
+        DType::Bool => "bool",
+        DType::F32 => "float",
+    }
+}

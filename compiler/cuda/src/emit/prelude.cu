@@ -1,0 +1,88 @@
+// What generated kernels call: integers that wrap and round as hw/src/num.rs and the loop programs' evaluator have it.
+
+#define TW_INLINE static __device__ __forceinline__
+
+TW_INLINE int tw_add(int a, int b) { return (int)((unsigned)a + (unsigned)b); }
+TW_INLINE int tw_sub(int a, int b) { return (int)((unsigned)a - (unsigned)b); }
+TW_INLINE int tw_mul(int a, int b) { return (int)((unsigned)a * (unsigned)b); }
+TW_INLINE int tw_shl(int a, int b) { return (int)((unsigned)a << (b & 31)); }
+TW_INLINE int tw_shr(int a, int b) { return a >> (b & 31); }
+
+TW_INLINE long long tw_add(long long a, long long b) { return (long long)((unsigned long long)a + (unsigned long long)b); }
+TW_INLINE long long tw_sub(long long a, long long b) { return (long long)((unsigned long long)a - (unsigned long long)b); }
+TW_INLINE long long tw_mul(long long a, long long b) { return (long long)((unsigned long long)a * (unsigned long long)b); }
+TW_INLINE long long tw_shl(long long a, long long b) { return (long long)((unsigned long long)a << (b & 63)); }
+TW_INLINE long long tw_shr(long long a, long long b) { return a >> (b & 63); }
+
+// The first operand where they do not compare, so that NaN and signed zeros come out the same everywhere.
+template <class T> TW_INLINE T tw_min(T a, T b) { return b < a ? b : a; }
+template <class T> TW_INLINE T tw_max(T a, T b) { return b > a ? b : a; }
+
+// Quotients rounded down, and the remainder with the divisor's sign; 0 where the divisor is 0.
+template <class T> TW_INLINE T tw_floor_div(T a, T b) {
+  if (b == 0) return 0;
+  if (b == -1) return tw_sub((T)0, a);
+  T q = a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
+}
+template <class T> TW_INLINE T tw_floor_mod(T a, T b) { return b == 0 ? 0 : tw_sub(a, tw_mul(tw_floor_div(a, b), b)); }
+
+// Floats become integers by truncation and saturation, NaN becomes 0.
+TW_INLINE long long tw_to_i64(float x) {
+  if (!(x == x)) return 0;
+  if (x >= 9223372036854775808.0f) return 9223372036854775807ll;
+  if (x <= -9223372036854775808.0f) return -9223372036854775807ll - 1;
+  return (long long)x;
+}
+TW_INLINE int tw_to_i32(float x) {
+  if (!(x == x)) return 0;
+  if (x >= 2147483648.0f) return 2147483647;
+  if (x <= -2147483648.0f) return -2147483647 - 1;
+  return (int)x;
+}
+TW_INLINE signed char tw_to_i8(float x) { return (signed char)tw_max(tw_min(tw_to_i32(x), 127), -128); }
+TW_INLINE unsigned char tw_to_u8(float x) { return (unsigned char)tw_max(tw_min(tw_to_i32(x), 255), 0); }
+
+// The high half of twice the product, rounded half up; saturates where both are the least integer.
+TW_INLINE int tw_doubling_high_mul(int a, int b) {
+  if (a == -2147483647 - 1 && b == -2147483647 - 1) return 2147483647;
+  return (int)(((long long)a * b + (1ll << 30)) >> 31);
+}
+// x / 2^exponent to nearest, ties away from zero.
+TW_INLINE int tw_rounding_shift(int x, int exponent) {
+  exponent = tw_max(tw_min(exponent, 31), 0);
+  if (exponent == 0) return x;
+  return (int)(((long long)x + (1ll << (exponent - 1)) - (x < 0)) >> exponent);
+}
+// Two roundings: x * 2^left, the doubling high product, then a rounding shift.
+TW_INLINE int tw_scale_double(int x, int multiplier, int shift) {
+  int left = tw_max(tw_min(shift, 31), 0), right = -tw_max(tw_min(shift, 0), -31);
+  return tw_rounding_shift(tw_doubling_high_mul(tw_shl(x, left), multiplier), right);
+}
+// One rounding, half up, after the exact product.
+TW_INLINE int tw_scale_single(int x, int multiplier, int shift) {
+  int right = tw_max(tw_min(shift, 31), 0);
+  long long rounded = ((long long)x * multiplier + (1ll << (30 + right))) >> (31 + right);
+  return rounded > 2147483647ll ? 2147483647 : (int)rounded;
+}
+// The lower bound is applied last, so that lo > hi has one meaning.
+TW_INLINE int tw_offset_clamp(int x, int zero_point, int lo, int hi) {
+  long long v = (long long)x + zero_point;
+  v = v > hi ? hi : v;
+  return v < lo ? lo : (int)v;
+}
+
+// Floats of 16 bits are only stored: all arithmetic is in 32.
+typedef unsigned short tw_half;
+#ifdef __CUDACC__
+TW_INLINE float tw_widen(tw_half h) {
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+  return f;
+}
+TW_INLINE tw_half tw_narrow(float f) {
+  tw_half h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
+  return h;
+}
+#endif

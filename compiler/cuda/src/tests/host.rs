@@ -1,0 +1,155 @@
+//! Generated kernels compiled for this machine's processor, behind a header that stands for CUDA.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use libloading::Library;
+use tilewright_compiler::backend::{Entry, Operand};
+use tilewright_compiler::graph::{DType, Graph, Tensor, ValueId};
+use tilewright_runtime::cuda::{Arg, CudaCode};
+
+use super::compile;
+use crate::CudaBackend;
+
+/// Graphs as a loaded library, each with its entries.
+pub struct Host {
+    library: Library,
+    graphs: Vec<(CudaCode, Vec<Entry>)>,
+    _folder: tempfile::TempDir,
+}
+
+/// Memory on a boundary of 8 bytes, as CUDA's is on one of more, with a margin that nobody may touch.
+struct Memory {
+    words: Vec<u64>,
+    bytes: usize,
+}
+
+const MARGIN: usize = 4;
+const UNTOUCHED: u64 = 0xa5a5_a5a5_a5a5_a5a5;
+
+impl Memory {
+    fn of(bytes: &[u8]) -> Memory {
+        let mut m = Memory::new(bytes.len());
+        for (word, part) in m.words[MARGIN..].iter_mut().zip(bytes.chunks(8)) {
+            let mut full = UNTOUCHED.to_le_bytes();
+            full[..part.len()].copy_from_slice(part);
+            *word = u64::from_le_bytes(full);
+        }
+        m
+    }
+
+    fn new(bytes: usize) -> Memory {
+        Memory { words: vec![UNTOUCHED; bytes.div_ceil(8) + 2 * MARGIN], bytes }
+    }
+
+    fn at(&self, byte: usize) -> *mut u8 {
+        self.words[MARGIN..].as_ptr().cast::<u8>().cast_mut().wrapping_add(byte)
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        assert!(self.words[..MARGIN].iter().chain(&self.words[self.words.len() - MARGIN..]).all(|w| *w == UNTOUCHED));
+        self.words[MARGIN..].iter().flat_map(|w| w.to_le_bytes()).take(self.bytes).collect()
+    }
+}
+
+impl Host {
+    /// Compiles graphs; the compiler must be there, as for everything that is built with Verilator.
+    pub fn new(backend: &CudaBackend, graphs: &[&Graph]) -> Host {
+        let graphs: Vec<_> = graphs.iter().map(|g| compile(backend, g)).collect();
+        let mut source = String::from(include_str!("shim.h"));
+        source += crate::PRELUDE;
+        for (i, (code, _)) in graphs.iter().enumerate() {
+            let kernels = code.source.strip_prefix(crate::PRELUDE).expect("the prelude comes first");
+            source += &format!("namespace g{i} {{\n{}\n", kernels.replace("extern \"C\" ", ""));
+            for launch in code.entries.iter().flat_map(|e| &e.launches) {
+                let waits = body(kernels, &launch.kernel).contains("__syncthreads");
+                source += &format!(
+                    "extern \"C\" void g{i}_{0}(void *const *a, const unsigned *g, const unsigned *b) {{ tw_launch({0}, a, g, b, {waits}); }}\n",
+                    launch.kernel
+                );
+            }
+            source += "}\n";
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (text, binary): (PathBuf, PathBuf) = (folder.path().join("kernels.cpp"), folder.path().join("kernels.so"));
+        std::fs::write(&text, source).unwrap();
+        let flags = ["-std=c++17", "-O1", "-fwrapv", "-ffp-contract=off", "-w", "-fPIC", "-shared", "-o"];
+        let done = Command::new("c++").args(flags).arg(&binary).arg(&text).output().expect("there is a C++ compiler");
+        if !done.status.success() {
+            let kept = std::env::temp_dir().join("tilewright-kernels.cpp");
+            std::fs::copy(&text, &kept).unwrap();
+            panic!("{}: {}", kept.display(), String::from_utf8_lossy(&done.stderr));
+        }
+        // SAFETY: the library is made of generated kernels and has no initialisers of its own.
+        let library = unsafe { Library::new(&binary) }.unwrap();
+        Host { library, graphs, _folder: folder }
+    }
+
+    /// The outputs of one of the graphs.
+    pub fn run(&self, number: usize, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
+        let (code, entries) = &self.graphs[number];
+        let given = |v: usize| -> Option<Vec<u8>> {
+            let constant = graph.constant(ValueId(v)).map(|c| c.to_bytes());
+            constant.or_else(|| inputs.get(v).map(|t| t.to_bytes()))
+        };
+        let values: Vec<Memory> = (0..graph.value_count())
+            .map(|i| {
+                let ty = graph.ty(ValueId(i));
+                let half = code.half && ty.dtype == DType::F32;
+                match given(i) {
+                    Some(bytes) if half => Memory::of(&narrowed(&bytes)),
+                    Some(bytes) => Memory::of(&bytes),
+                    None => Memory::new(ty.element_count().unwrap() * if half { 2 } else { ty.dtype.size_bytes() }),
+                }
+            })
+            .collect();
+        for e in entries {
+            let workspace = Memory::new(e.workspace_bytes);
+            let entry = code.entries.iter().find(|c| c.symbol == e.symbol).unwrap();
+            for launch in &entry.launches {
+                let place = |arg: &Arg| match arg {
+                    Arg::Input(i) => match e.inputs[*i as usize] {
+                        Operand::Value(v) => values[v.0].at(0),
+                        Operand::Own(_) => panic!("it makes no constants"),
+                    },
+                    Arg::Output(i) => values[e.outputs[*i as usize].0].at(0),
+                    Arg::Workspace(at) => workspace.at(*at as usize),
+                };
+                let args: Vec<*mut u8> = launch.args.iter().map(place).collect();
+                let name = format!("g{number}_{}", launch.kernel);
+                type Run = unsafe extern "C" fn(*const *mut u8, *const u32, *const u32);
+                // SAFETY: the function has been written above with this type; its arguments are memory of the sizes that it
+                // takes, which live until it returns.
+                unsafe {
+                    let run = self.library.get::<Run>(name.as_bytes()).unwrap();
+                    run(args.as_ptr(), launch.grid.as_ptr(), launch.block.as_ptr());
+                }
+            }
+            workspace.bytes();
+        }
+        let outputs = graph.outputs().iter().map(|(_, v)| {
+            let ty = graph.ty(*v);
+            let bytes = values[v.0].bytes();
+            let bytes = if code.half && ty.dtype == DType::F32 { widened(&bytes) } else { bytes };
+            Tensor::from_bytes(ty.dtype, &ty.shape().unwrap(), &bytes).unwrap()
+        });
+        outputs.collect()
+    }
+}
+
+fn narrowed(bytes: &[u8]) -> Vec<u8> {
+    let wide = bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()));
+    wide.flat_map(|v| half::f16::from_f32(v).to_le_bytes()).collect()
+}
+
+fn widened(bytes: &[u8]) -> Vec<u8> {
+    let narrow = bytes.chunks_exact(2).map(|b| half::f16::from_le_bytes(b.try_into().unwrap()));
+    narrow.flat_map(|v| v.to_f32().to_le_bytes()).collect()
+}
+
+/// The text of a kernel.
+fn body<'s>(source: &'s str, kernel: &str) -> &'s str {
+    let from = source.find(&format!(" {kernel}(")).unwrap_or(0);
+    let rest = &source[from..];
+    &rest[..rest.find("\n}\n").unwrap_or(rest.len())]
+}

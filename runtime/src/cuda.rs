@@ -1,0 +1,64 @@
+//! CUDA code of an artifact: what it consists of, and with the feature `cuda` how it is compiled and run.
+//!
+//! An artifact carries CUDA C as text. It is compiled on the machine that has the GPU, for that GPU, by NVRTC, and kept in a
+//! cache by its content. Driver and NVRTC are looked for when they are wanted, so that the same program runs without either.
+
+mod code;
+#[cfg(feature = "cuda")]
+mod compile;
+#[cfg(feature = "cuda")]
+mod gpu;
+#[cfg(feature = "cuda")]
+mod libraries;
+
+pub use code::{Arg, CudaCode, CudaEntry, Launch};
+#[cfg(feature = "cuda")]
+pub use compile::{Form, compile, compile_cached};
+#[cfg(feature = "cuda")]
+pub use gpu::{Gpu, Memory, Program};
+#[cfg(feature = "cuda")]
+pub use libraries::{Library, load_from};
+
+/// Why there is no GPU, or why it did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CudaError {
+    /// Something that it needs is not there.
+    #[error("device cuda is not available: {reason}; {remedy}")]
+    Unavailable {
+        /// What is missing.
+        reason: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// The compiler refused the code.
+    #[error("NVRTC refused the generated code: {log}")]
+    Compile {
+        /// What it said.
+        log: String,
+    },
+    /// The artifact's code does not fit the step that calls it.
+    #[error("the artifact's CUDA code is damaged: {0}; compile the model again")]
+    Damaged(String),
+    /// The driver reported an error.
+    #[error("{what} failed: {reason}")]
+    Driver {
+        /// What was asked of it.
+        what: String,
+        /// What it said.
+        reason: String,
+    },
+}
+
+/// Whether a GPU can be used here.
+///
+/// # Errors
+/// [`CudaError::Unavailable`] with what is missing and what to do.
+pub fn available() -> Result<(), CudaError> {
+    #[cfg(feature = "cuda")]
+    return Gpu::open().map(drop);
+    #[cfg(not(feature = "cuda"))]
+    Err(CudaError::Unavailable {
+        reason: "this program was built without it".into(),
+        remedy: "build with the feature `cuda`".into(),
+    })
+}

@@ -1,0 +1,199 @@
+//! Steps on a GPU: values stay in its memory from step to step, and come to the host where somebody there reads them.
+
+use std::path::PathBuf;
+
+use half::f16;
+
+use super::{AlignedBytes, bytes_of};
+use crate::artifact::{Artifact, Step, StepKind, Value, ValueId};
+use crate::cuda::{CudaCode, CudaEntry, CudaError, Gpu, Memory, Program};
+use crate::placement::{Buffer, place};
+use crate::tensor::DType;
+
+/// Boundary of every value in the GPU's memory.
+const ALIGN: u64 = 256;
+
+/// Where the only good copy of a value is, or that both are good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Copy {
+    Host,
+    Gpu,
+    Both,
+}
+
+/// A GPU with an artifact's code, constants and room for its values.
+pub(super) struct OnGpu {
+    gpu: Gpu,
+    programs: Vec<Program>,
+    /// Of each step, its entry with the number of its program.
+    entries: Vec<Option<(usize, CudaEntry)>>,
+    memory: Memory,
+    /// Where each value lies in the memory, if a step of the GPU reads or writes it.
+    places: Vec<Option<usize>>,
+    copies: Vec<Copy>,
+    half: bool,
+    workspace: usize,
+    marks: Vec<(usize, cudarc::driver::CudaEvent, cudarc::driver::CudaEvent)>,
+}
+
+/// Where compiled code is kept.
+fn cache() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let folder = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
+    Some(folder.join("tilewright").join("cuda"))
+}
+
+impl OnGpu {
+    /// Makes a GPU ready, where a step wants one.
+    ///
+    /// # Errors
+    /// [`CudaError::Unavailable`] without a GPU, [`CudaError::Damaged`], or what the driver says.
+    pub fn load(artifact: &Artifact) -> Result<Option<OnGpu>, CudaError> {
+        let manifest = &artifact.manifest;
+        if !manifest.steps.iter().any(|step| matches!(step.kind, StepKind::Cuda { .. })) {
+            return Ok(None);
+        }
+        let gpu = Gpu::open()?;
+        let decode = |id| CudaCode::decode(artifact.blob(id)).map_err(CudaError::Damaged);
+        let codes = manifest.cuda.iter().map(|id| decode(*id)).collect::<Result<Vec<_>, _>>()?;
+        let half = codes.iter().any(|code| code.half);
+        if codes.iter().any(|code| code.half != half) {
+            return Err(CudaError::Damaged("its parts keep floats in different widths".into()));
+        }
+        let mut entries = Vec::with_capacity(manifest.steps.len());
+        let mut scratch = 0;
+        for step in &manifest.steps {
+            let StepKind::Cuda { entry, code, workspace_bytes } = &step.kind else {
+                entries.push(None);
+                continue;
+            };
+            let (inputs, outputs) = (step.inputs.len(), step.outputs.len());
+            let found = codes[*code as usize].entry(entry, inputs, outputs, *workspace_bytes);
+            entries.push(Some((*code as usize, found.map_err(CudaError::Damaged)?.clone())));
+            scratch = scratch.max(*workspace_bytes);
+        }
+        let (places, bytes) = plan(artifact, half);
+        let workspace = bytes.next_multiple_of(ALIGN) as usize;
+        let memory = gpu.allocate(workspace + scratch as usize)?;
+        let programs = codes.iter().map(|code| gpu.load(code, cache().as_deref())).collect::<Result<_, _>>()?;
+        let copies = vec![Copy::Host; manifest.values.len()];
+        let mut on = OnGpu { gpu, programs, entries, memory, places, copies, half, workspace, marks: Vec::new() };
+        for (value, index) in manifest.values.iter().zip(0..) {
+            if let Some(blob) = value.constant {
+                on.send(&manifest.values, ValueId(index), artifact.blob(blob))?;
+            }
+        }
+        Ok(Some(on))
+    }
+
+    /// The host has written a value.
+    pub fn host_wrote(&mut self, id: ValueId) {
+        self.copies[id.0 as usize] = Copy::Host;
+    }
+
+    /// Runs a step of the GPU; it may go on when this returns.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn run(&mut self, artifact: &Artifact, number: usize, host: &[AlignedBytes]) -> Result<(), CudaError> {
+        let step = &artifact.manifest.steps[number];
+        for id in &step.inputs {
+            if self.copies[id.0 as usize] == Copy::Host {
+                self.send(&artifact.manifest.values, *id, bytes_of(artifact, host, *id))?;
+            }
+        }
+        let base = self.memory.address();
+        let address = |id: &ValueId| self.places[id.0 as usize].map(|at| base + at as u64);
+        let addresses = |ids: &[ValueId]| ids.iter().map(address).collect::<Option<Vec<u64>>>();
+        let none = || CudaError::Damaged(format!("step {} has values without a place", step.name));
+        let (inputs, outputs) =
+            (addresses(&step.inputs).ok_or_else(none)?, addresses(&step.outputs).ok_or_else(none)?);
+        let (program, entry) = self.entries[number].as_ref().ok_or_else(none)?;
+        let begun = self.gpu.mark()?;
+        let workspace = base + self.workspace as u64;
+        self.gpu.launch(&self.programs[*program], entry, &inputs, &outputs, workspace)?;
+        self.marks.push((number, begun, self.gpu.mark()?));
+        for id in &step.outputs {
+            self.copies[id.0 as usize] = Copy::Gpu;
+        }
+        Ok(())
+    }
+
+    /// Brings a value to the host's buffer, where the GPU alone has it.
+    ///
+    /// # Errors
+    /// What the driver says, also of the steps before.
+    pub fn fetch(&mut self, values: &[Value], id: ValueId, host: &mut [u8]) -> Result<(), CudaError> {
+        let (Copy::Gpu, Some(at)) = (self.copies[id.0 as usize], self.places[id.0 as usize]) else { return Ok(()) };
+        if self.is_half(&values[id.0 as usize]) {
+            let mut bytes = vec![0; host.len() / 2];
+            self.gpu.read(&self.memory, at, &mut bytes)?;
+            for (wide, narrow) in host.chunks_exact_mut(4).zip(bytes.chunks_exact(2)) {
+                wide.copy_from_slice(&f16::from_le_bytes([narrow[0], narrow[1]]).to_f32().to_le_bytes());
+            }
+        } else {
+            self.gpu.read(&self.memory, at, host)?;
+        }
+        self.copies[id.0 as usize] = Copy::Both;
+        Ok(())
+    }
+
+    /// Waits for all steps; gives the seconds that each took on the GPU.
+    ///
+    /// # Errors
+    /// What the driver says, where a kernel failed.
+    pub fn finish(&mut self) -> Result<Vec<(usize, f64)>, CudaError> {
+        self.gpu.wait()?;
+        self.marks.drain(..).map(|(step, from, to)| Ok((step, Gpu::seconds(&from, &to)?))).collect()
+    }
+
+    fn is_half(&self, value: &Value) -> bool {
+        self.half && value.dtype == DType::F32
+    }
+
+    /// Copies a value's bytes to its place, if it has one.
+    fn send(&mut self, values: &[Value], id: ValueId, bytes: &[u8]) -> Result<(), CudaError> {
+        let Some(at) = self.places[id.0 as usize] else { return Ok(()) };
+        if self.is_half(&values[id.0 as usize]) {
+            let wide = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+            let narrow: Vec<u8> = wide.flat_map(|v| f16::from_f32(v).to_le_bytes()).collect();
+            self.gpu.write(&mut self.memory, at, &narrow)?;
+        } else {
+            self.gpu.write(&mut self.memory, at, bytes)?;
+        }
+        self.copies[id.0 as usize] = Copy::Both;
+        Ok(())
+    }
+}
+
+/// Where values lie that steps of the GPU read or write, and the bytes of all: constants and what leaves the model for good,
+/// the others while they are needed.
+fn plan(artifact: &Artifact, half: bool) -> (Vec<Option<usize>>, u64) {
+    let manifest = &artifact.manifest;
+    let on_gpu = |step: &Step| matches!(step.kind, StepKind::Cuda { .. });
+    let end = manifest.steps.len();
+    let (mut numbers, mut buffers) = (Vec::new(), Vec::new());
+    for (index, value) in manifest.values.iter().enumerate() {
+        let id = ValueId(index as u32);
+        let uses = |step: &Step| step.inputs.contains(&id) || step.outputs.contains(&id);
+        if !manifest.steps.iter().any(|step| on_gpu(step) && uses(step)) {
+            continue;
+        }
+        let times: Vec<usize> = (0..end).filter(|&at| uses(&manifest.steps[at])).collect();
+        let (first, last) = (times.first().copied().unwrap_or(0), times.last().copied().unwrap_or(end));
+        let lasts = value.constant.is_some() || manifest.outputs.contains(&id);
+        let bytes = if half && value.dtype == DType::F32 { value.bytes() / 2 } else { value.bytes() };
+        numbers.push(index);
+        buffers.push(Buffer {
+            bytes: bytes.max(1) as u64,
+            first: if value.constant.is_some() { 0 } else { first },
+            last: if lasts { end } else { last },
+        });
+    }
+    let placed = place(&buffers, ALIGN);
+    let mut places = vec![None; manifest.values.len()];
+    for (index, at) in numbers.into_iter().zip(placed.offsets) {
+        places[index] = Some(at as usize);
+    }
+    (places, placed.bytes)
+}

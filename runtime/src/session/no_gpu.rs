@@ -1,0 +1,30 @@
+//! What stands for a GPU in a program that was built without the feature `cuda`: nothing can be made of it.
+
+use super::AlignedBytes;
+use crate::artifact::{Artifact, StepKind, Value, ValueId};
+use crate::cuda::{CudaError, available};
+
+pub(super) enum OnGpu {}
+
+impl OnGpu {
+    pub fn load(artifact: &Artifact) -> Result<Option<OnGpu>, CudaError> {
+        let wanted = artifact.manifest.steps.iter().any(|step| matches!(step.kind, StepKind::Cuda { .. }));
+        if wanted { available().map(|()| None) } else { Ok(None) }
+    }
+
+    pub fn host_wrote(&mut self, _: ValueId) {
+        match *self {}
+    }
+
+    pub fn run(&mut self, _: &Artifact, _: usize, _: &[AlignedBytes]) -> Result<(), CudaError> {
+        match *self {}
+    }
+
+    pub fn fetch(&mut self, _: &[Value], _: ValueId, _: &mut [u8]) -> Result<(), CudaError> {
+        match *self {}
+    }
+
+    pub fn finish(&mut self) -> Result<Vec<(usize, f64)>, CudaError> {
+        match *self {}
+    }
+}
