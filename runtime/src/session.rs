@@ -3,10 +3,10 @@
 mod accel;
 #[cfg(feature = "cuda")]
 mod gpu;
-mod native;
 #[cfg(not(feature = "cuda"))]
 #[path = "session/no_gpu.rs"]
 mod gpu;
+mod native;
 mod report;
 #[cfg(test)]
 mod tests;

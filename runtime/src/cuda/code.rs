@@ -111,7 +111,8 @@ mod tests {
         for (inputs, outputs, workspace) in [(0, 1, 64), (1, 0, 64), (1, 1, 63)] {
             assert!(good.entry("e", inputs, outputs, workspace).is_err());
         }
-        for (grid, block) in [([0, 1, 1], [1; 3]), ([1, 70_000, 1], [1; 3]), ([1; 3], [64, 64, 1]), ([1; 3], [0, 1, 1])] {
+        for (grid, block) in [([0, 1, 1], [1; 3]), ([1, 70_000, 1], [1; 3]), ([1; 3], [64, 64, 1]), ([1; 3], [0, 1, 1])]
+        {
             assert!(launch(grid, block, &[]).entry("e", 0, 0, 0).is_err());
         }
     }

@@ -43,8 +43,10 @@ impl Gpu {
     pub fn open() -> Result<Gpu, CudaError> {
         Library::Driver.need()?;
         Library::Nvrtc.need()?;
-        let unavailable = |reason: String| CudaError::Unavailable { reason, remedy: "see nvidia-smi, or use --device cpu".into() };
-        let context = CudaContext::new(0).map_err(|e| unavailable(format!("the driver finds no GPU that it can use ({e:?})")))?;
+        let unavailable =
+            |reason: String| CudaError::Unavailable { reason, remedy: "see nvidia-smi, or use --device cpu".into() };
+        let context =
+            CudaContext::new(0).map_err(|e| unavailable(format!("the driver finds no GPU that it can use ({e:?})")))?;
         let (major, minor) = context.compute_capability().map_err(driver("asking for the GPU's kind"))?;
         let stream = context.new_stream().map_err(driver("making a stream"))?;
         Ok(Gpu { stream, capability: (major * 10 + minor) as u32 })
@@ -60,7 +62,10 @@ impl Gpu {
     /// # Errors
     /// [`CudaError::Driver`].
     pub fn allocate(&self, bytes: usize) -> Result<Memory, CudaError> {
-        let slice = self.stream.alloc_zeros(bytes.max(1)).map_err(driver(&format!("taking {bytes} bytes of the GPU's memory")))?;
+        let slice = self
+            .stream
+            .alloc_zeros(bytes.max(1))
+            .map_err(driver(&format!("taking {bytes} bytes of the GPU's memory")))?;
         Ok(Memory { slice })
     }
 

@@ -106,8 +106,7 @@ impl OnGpu {
         let address = |id: &ValueId| self.places[id.0 as usize].map(|at| base + at as u64);
         let addresses = |ids: &[ValueId]| ids.iter().map(address).collect::<Option<Vec<u64>>>();
         let none = || CudaError::Damaged(format!("step {} has values without a place", step.name));
-        let (inputs, outputs) =
-            (addresses(&step.inputs).ok_or_else(none)?, addresses(&step.outputs).ok_or_else(none)?);
+        let (inputs, outputs) = (addresses(&step.inputs).ok_or_else(none)?, addresses(&step.outputs).ok_or_else(none)?);
         let (program, entry) = self.entries[number].as_ref().ok_or_else(none)?;
         let begun = self.gpu.mark()?;
         let workspace = base + self.workspace as u64;

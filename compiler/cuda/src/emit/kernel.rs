@@ -6,7 +6,9 @@ use std::fmt::Write;
 
 use tilewright_compiler::te::{DType, Expr, Name};
 use tilewright_compiler::tir::affine::interval;
-use tilewright_compiler::tir::{Action, Block, Bounds, Buffer, For, Function, LoopKind, Scope, Stmt, expand_call, simplify};
+use tilewright_compiler::tir::{
+    Action, Block, Bounds, Buffer, For, Function, LoopKind, Scope, Stmt, expand_call, simplify,
+};
 
 use super::registers::{self, Own};
 use super::{c_type, uses};
@@ -99,7 +101,8 @@ impl<'f> Kernel<'f> {
             list.push(format!("{word}{} *__restrict__ {}", self.stored(b), self.name(&b.name)));
         }
         let threads: i64 = self.block.iter().product();
-        let head = format!("extern \"C\" __global__ void __launch_bounds__({threads}) {name}({}) {{\n", list.join(", "));
+        let head =
+            format!("extern \"C\" __global__ void __launch_bounds__({threads}) {name}({}) {{\n", list.join(", "));
         self.text = head;
         self.declare()?;
         let nest = std::mem::replace(&mut self.nest, Stmt::Seq(Vec::new()));
@@ -128,7 +131,9 @@ impl<'f> Kernel<'f> {
                     let n = self.owns.get(&b.name).map_or(b.len(), |o| o.shape.iter().product());
                     let _ = writeln!(self.text, "  {ty} {name}[{}];", n.max(1));
                 }
-                other => return Err(EmitError::Bound(format!("{} lies in {}, which a GPU has not", b.name, other.name()))),
+                other => {
+                    return Err(EmitError::Bound(format!("{} lies in {}, which a GPU has not", b.name, other.name())));
+                }
             }
         }
         if bytes > SHARED_BYTES {
@@ -162,7 +167,11 @@ impl<'f> Kernel<'f> {
     }
 
     pub(super) fn var(&self, v: &Name) -> Result<String, EmitError> {
-        if self.bounds.contains_key(v) { Ok(self.name(v)) } else { Err(EmitError::Program(format!("variable {v} is not bound"))) }
+        if self.bounds.contains_key(v) {
+            Ok(self.name(v))
+        } else {
+            Err(EmitError::Program(format!("variable {v} is not bound")))
+        }
     }
 
     fn find(&self, name: &Name) -> Result<&'f Buffer, EmitError> {
@@ -374,9 +383,13 @@ impl<'f> Kernel<'f> {
         let target = self.find(buffer)?;
         self.open(b, target, depth)?;
         if let Some(init) = &b.init {
-            let first: Vec<String> = b.reduce.iter().map(|v| Ok(format!("{} == 0", self.var(v)?))).collect::<Result<_, EmitError>>()?;
+            let first: Vec<String> =
+                b.reduce.iter().map(|v| Ok(format!("{} == 0", self.var(v)?))).collect::<Result<_, EmitError>>()?;
             let init = self.expr(init)?;
-            self.line(depth + 1, &format!("if ({})", if first.is_empty() { "true".into() } else { first.join(" && ") }));
+            self.line(
+                depth + 1,
+                &format!("if ({})", if first.is_empty() { "true".into() } else { first.join(" && ") }),
+            );
             self.store(target, indices, &init, depth + 2)?;
         }
         let value = self.expr(value)?;

@@ -73,7 +73,9 @@ fn uses(f: &Function, s: &Stmt, name: &Name) -> bool {
             found |= args.iter().any(|v| &v.buffer == name);
         }
         b.each_expr(&mut |e| {
-            e.visit(&mut |e| found |= matches!(e, tilewright_compiler::te::Expr::Load { buffer, .. } if buffer == name));
+            e.visit(&mut |e| {
+                found |= matches!(e, tilewright_compiler::te::Expr::Load { buffer, .. } if buffer == name)
+            });
         });
     });
     let _ = f;

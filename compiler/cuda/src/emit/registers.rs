@@ -79,7 +79,9 @@ pub fn own(nest: &Stmt, buffer: &Buffer, bounds: &Bounds, block: &[i64; 3]) -> R
                 return refuse("is shared by threads");
             }
             if !terms.is_empty() {
-                let Some((lo, hi)) = interval(&rest.to_expr(), bounds) else { return refuse("has an index without bounds") };
+                let Some((lo, hi)) = interval(&rest.to_expr(), bounds) else {
+                    return refuse("has an index without bounds");
+                };
                 if lo < 0 {
                     return refuse("begins before a thread's part");
                 }

@@ -79,7 +79,9 @@ fn inline(s: &mut Schedule, into_reductions: bool) {
 fn calls(b: &Block) -> bool {
     let mut found = false;
     b.each_expr(&mut |e| {
-        e.visit(&mut |e| found |= matches!(e, Expr::Call(f, _) if !matches!(f, Func::Abs | Func::Floor | Func::OffsetClamp)));
+        e.visit(&mut |e| {
+            found |= matches!(e, Expr::Call(f, _) if !matches!(f, Func::Abs | Func::Floor | Func::OffsetClamp))
+        });
     });
     found
 }
@@ -89,7 +91,9 @@ fn join_reductions(s: &mut Schedule) {
     for name in names(s.function()) {
         let f = s.function();
         let Some(block) = f.body.find_block(&name) else { continue };
-        let Some(buffer) = block.target().and_then(|t| f.locals.iter().find(|b| &b.name == t)).cloned() else { continue };
+        let Some(buffer) = block.target().and_then(|t| f.locals.iter().find(|b| &b.name == t)).cloned() else {
+            continue;
+        };
         if block.reduce.is_empty() || !matches!(block.action, Action::Store { .. }) {
             continue;
         }
