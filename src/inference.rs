@@ -334,7 +334,7 @@ impl Results {
 /// # Errors
 /// The session's.
 pub fn run(session: &mut Session, runs: &[Vec<Tensor>], progress: impl FnMut(usize)) -> Result<Results, SessionError> {
-    run_watched(session, runs, &mut |_, _| {}, progress)
+    collect(runs, &mut |inputs| session.run(inputs), progress)
 }
 
 /// The same; `watch` is handed each value of each run as soon as it is there.
@@ -345,12 +345,21 @@ pub fn run_watched(
     session: &mut Session,
     runs: &[Vec<Tensor>],
     watch: &mut dyn FnMut(ValueId, &[u8]),
+    progress: impl FnMut(usize),
+) -> Result<Results, SessionError> {
+    collect(runs, &mut |inputs| session.run_watched(inputs, watch), progress)
+}
+
+/// The outputs of all runs one behind the other, with their reports.
+fn collect(
+    runs: &[Vec<Tensor>],
+    run: &mut dyn FnMut(&[Tensor]) -> Result<(Vec<Tensor>, RunReport), SessionError>,
     mut progress: impl FnMut(usize),
 ) -> Result<Results, SessionError> {
     let mut outputs: Vec<Tensor> = Vec::new();
     let mut reports = Vec::with_capacity(runs.len());
     for (index, inputs) in runs.iter().enumerate() {
-        let (results, report) = session.run_watched(inputs, watch)?;
+        let (results, report) = run(inputs)?;
         reports.push(report);
         if outputs.is_empty() {
             outputs = results;

@@ -37,6 +37,26 @@ pub enum ModelError {
     Measure(#[from] SessionError),
 }
 
+/// How wide floats are in a GPU's memory; they are computed with in 32 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// As in the model.
+    #[default]
+    F32,
+    /// 16 bits.
+    F16,
+}
+
+/// What computes that which the accelerator does not get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fallback {
+    /// This machine's processor.
+    #[default]
+    Cpu,
+    /// A GPU of the machine that the artifact runs on.
+    Cuda(Precision),
+}
+
 /// How a model is compiled.
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'c> {
@@ -44,6 +64,8 @@ pub struct Options<'c> {
     pub config: &'c HwConfig,
     /// What the accelerator gets.
     pub offload: Offload,
+    /// What the rest is computed by.
+    pub fallback: Fallback,
     /// Whether the CPU's times are measured on this machine; else they are those of the model of the configuration's host.
     pub measure: bool,
     /// Level of optimisation, 0 to 3.
@@ -57,7 +79,8 @@ pub struct Options<'c> {
 impl<'c> Options<'c> {
     /// What is done where nothing else is asked for: everything that the accelerator can compute goes there, at level 2.
     pub fn new(config: &'c HwConfig) -> Options<'c> {
-        Options { config, offload: Offload::All, measure: false, level: 2, dump_ir: false, keep_values: false }
+        let (offload, fallback) = (Offload::All, Fallback::Cpu);
+        Options { config, offload, fallback, measure: false, level: 2, dump_ir: false, keep_values: false }
     }
 }
 
@@ -104,17 +127,22 @@ pub fn build(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) 
     let (graph, _) = optimize(graph, opt_level(options.level), passes)?;
     let (offload, keep_values) = (options.offload, options.keep_values);
     let of_level = partition::Options::of_level(opt_level(options.level));
-    let (split, cpu) = (partition::Options { offload, keep_values, ..of_level }, cpu_backend()?);
+    let split = partition::Options { offload, keep_values, ..of_level };
+    let host = match options.fallback {
+        Fallback::Cpu => cpu_backend()?,
+        Fallback::Cuda(precision) => cuda_backend(precision)?,
+    };
     let analytic = Analytic { config: options.config };
     let measured = match options.measure {
-        true => Some(Measured::new(&graph, analytic, cpu.as_ref())?),
+        true => Some(Measured::new(&graph, analytic, cpu_backend()?.as_ref())?),
         false => None,
     };
     let costs: &dyn CostOracle = measured.as_ref().map_or(&analytic, |measured| measured);
     let partition = partition_by(&graph, options.config, split, &Timed { config: options.config, costs });
-    // What can be looked at after a run has the model's own layout.
-    let cpu_passes = if keep_values { Vec::new() } else { cpu_passes(opt_level(options.level)) };
-    Ok(compile(&graph, &partition, options.config, cpu.as_ref(), &cpu_passes)?)
+    // What can be looked at after a run has the model's own layout; a GPU's products take either.
+    let rewritten = !keep_values && options.fallback == Fallback::Cpu;
+    let passes = if rewritten { cpu_passes(opt_level(options.level)) } else { Vec::new() };
+    Ok(compile(&graph, &partition, options.config, host.as_ref(), &passes)?)
 }
 
 fn opt_level(level: u8) -> OptLevel {
@@ -150,6 +178,23 @@ pub fn inputs(graph: &Graph) -> Result<Vec<Value>, CompileError> {
 #[cfg(feature = "llvm")]
 fn cpu_backend() -> Result<Box<dyn Backend>, CompileError> {
     Ok(Box::new(tilewright_llvm::LlvmBackend::new()?))
+}
+
+/// The code generator for GPUs.
+#[cfg(feature = "cuda")]
+fn cuda_backend(precision: Precision) -> Result<Box<dyn Backend>, CompileError> {
+    let precision = match precision {
+        Precision::F32 => tilewright_cuda::Precision::F32,
+        Precision::F16 => tilewright_cuda::Precision::F16,
+    };
+    Ok(Box::new(tilewright_cuda::CudaBackend { precision }))
+}
+
+/// The code generator for GPUs: there is none in this program.
+#[cfg(not(feature = "cuda"))]
+fn cuda_backend(_: Precision) -> Result<Box<dyn Backend>, CompileError> {
+    let message = "this program was built without it; build it with the feature `cuda`".to_string();
+    Err(tilewright_compiler::backend::BackendError::Toolchain { backend: "cuda", message }.into())
 }
 
 /// The code generator for this machine's processor: there is none in this program.

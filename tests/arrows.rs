@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tilewright-runtime", &["tilewright-hw", "tilewright-driver"]),
     ("tilewright-compiler", &["tilewright-hw", "tilewright-driver", "tilewright-runtime"]),
     ("tilewright-llvm", &["tilewright-hw", "tilewright-driver", "tilewright-runtime", "tilewright-compiler"]),
+    ("tilewright-cuda", &["tilewright-runtime", "tilewright-compiler"]),
     (
         "tilewright",
         &[
@@ -24,13 +25,18 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tilewright-runtime",
             "tilewright-compiler",
             "tilewright-llvm",
+            "tilewright-cuda",
         ],
     ),
 ];
 
 /// Foreign crates that belong to one crate of ours alone: a toolchain must not leak to where it is not wanted.
-const KEPT_IN: &[(&str, &str)] =
-    &[("inkwell", "tilewright-llvm"), ("rust-hdl", "tilewright-shell"), ("clap", "tilewright")];
+const KEPT_IN: &[(&str, &str)] = &[
+    ("inkwell", "tilewright-llvm"),
+    ("cudarc", "tilewright-runtime"),
+    ("rust-hdl", "tilewright-shell"),
+    ("clap", "tilewright"),
+];
 
 fn metadata() -> Metadata {
     MetadataCommand::new().no_deps().other_options(["--offline".to_string()]).exec().expect("cargo metadata runs")

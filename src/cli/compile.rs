@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
+use tilewright::devices::DeviceKind;
 use tilewright::model::{self, Sizes, Sources};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
@@ -18,6 +19,13 @@ pub struct Compilation {
     /// host (auto), or none [default: all]
     #[arg(long, value_enum)]
     offload: Option<Offload>,
+    /// What computes that which the accelerator does not get: this machine's processor, or a GPU of the machine that it runs on
+    /// [default: cpu; with --device cuda: cuda]
+    #[arg(long, value_enum)]
+    fallback: Option<Host>,
+    /// How wide floats are in the GPU's memory; they are computed with in 32 bits [default: f32]
+    #[arg(long, value_enum)]
+    precision: Option<Width>,
     /// Measure this machine's times of the CPU's code, in place of the model of the configuration's host
     #[arg(long)]
     measure: bool,
@@ -56,6 +64,24 @@ pub enum Offload {
     None,
 }
 
+/// What computes that which the accelerator does not get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Host {
+    /// The processor.
+    Cpu,
+    /// The GPU.
+    Cuda,
+}
+
+/// Width of floats in a GPU's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Width {
+    /// 32 bits.
+    F32,
+    /// 16 bits.
+    F16,
+}
+
 impl OpenSizes {
     /// The sizes given with `--bind` and `--shape`, and those of data at hand.
     pub fn sizes(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<Sizes> {
@@ -84,6 +110,8 @@ impl Compilation {
     pub fn given(&self) -> Vec<&'static str> {
         let options = [
             (self.offload.is_some(), "--offload"),
+            (self.fallback.is_some(), "--fallback"),
+            (self.precision.is_some(), "--precision"),
             (self.measure, "--measure"),
             (self.level.is_some(), "-O"),
             (self.dump_ir, "--dump-ir"),
@@ -128,23 +156,44 @@ impl Compilation {
         Ok(tilewright::model::import_traced(file, &self.sizes(data)?)?.1)
     }
 
+    /// What computes that which the accelerator does not get.
+    fn fallback(&self, device: DeviceKind) -> Result<model::Fallback> {
+        let on_gpu = match (self.fallback, device) {
+            (Some(Host::Cpu), DeviceKind::Cuda) => bail!("--fallback cpu is not for --device cuda; use --device cpu"),
+            (Some(Host::Cuda), DeviceKind::Cpu) => bail!("--fallback cuda is not for --device cpu; use --device cuda"),
+            (host, device) => host == Some(Host::Cuda) || device == DeviceKind::Cuda,
+        };
+        let precision = match self.precision {
+            Some(Width::F16) => model::Precision::F16,
+            Some(Width::F32) | None => model::Precision::F32,
+        };
+        if !on_gpu && self.precision.is_some() {
+            bail!("--precision is for a GPU; give --device cuda or --fallback cuda too");
+        }
+        Ok(if on_gpu { model::Fallback::Cuda(precision) } else { model::Fallback::Cpu })
+    }
+
     /// Imports and compiles a model, with dimensions that it leaves open as those of the data at hand; also gives the
     /// seconds of both. `keep_values` asks for what every layer writes, even where the arguments do not.
     pub fn compile(
         &self,
         file: &ModelFile,
         config: &HwConfig,
-        accelerator: bool,
+        device: DeviceKind,
         keep_values: bool,
         data: &[(Option<String>, Vec<usize>)],
     ) -> Result<(Artifact, f64, f64)> {
-        let started = Instant::now();
+        let (started, accelerator) = (Instant::now(), device.is_accelerator());
+        let fallback = self.fallback(device)?;
         let sample = if data.is_empty() { file.sample_shapes() } else { Vec::new() };
         let data = if data.is_empty() { &sample } else { data };
         let (graph, sources) = tilewright::model::import_traced(file, &self.sizes(data)?)?;
         let load_s = started.elapsed().as_secs_f64();
         if let (Some(Offload::Auto), false) = (self.offload, accelerator) {
-            eprintln!("note: --offload auto has nothing to decide on device cpu, where everything runs on the CPU");
+            let place = if device == DeviceKind::Cuda { "GPU" } else { "CPU" };
+            eprintln!(
+                "note: --offload auto has nothing to decide on device {device}, where everything runs on the {place}"
+            );
         }
         let started = Instant::now();
         let options = model::Options {
@@ -154,6 +203,7 @@ impl Compilation {
                 Offload::Auto if accelerator => model::Offload::Auto,
                 Offload::Auto | Offload::None => model::Offload::None,
             },
+            fallback,
             measure: self.measure,
             level: self.level(),
             dump_ir: self.dump_ir,
@@ -194,7 +244,8 @@ impl Compile {
         }
         files::check_writable(&self.output).with_context(|| format!("cannot write {}", self.output.display()))?;
         let config = self.hw.load()?;
-        let (artifact, load_s, compile_s) = self.compilation.compile(&self.file, &config, true, false, &[])?;
+        let (artifact, load_s, compile_s) =
+            self.compilation.compile(&self.file, &config, DeviceKind::Fsim, false, &[])?;
         artifact.write(&self.output)?;
         self.compilation.advise(&artifact, &self.file);
         if self.explain {

@@ -103,7 +103,7 @@ impl Diff {
             None
         };
         let hw_a = self.config(None, artifact.as_ref())?;
-        if self.hw_b.is_some() && !matches!(self.b, Right::Device(kind) if kind != DeviceKind::Cpu) {
+        if self.hw_b.is_some() && !matches!(self.b, Right::Device(kind) if kind.is_accelerator()) {
             bail!("--hw-b is for an accelerator; leave it out, or give --b fsim, --b csim or --b rtl");
         }
         let hw_b = self.config(self.hw_b.as_deref(), artifact.as_ref())?;
@@ -114,14 +114,14 @@ impl Diff {
             if let Some(artifact) = &artifact {
                 return Ok(artifact.clone());
             }
-            let accelerator = kind != DeviceKind::Cpu;
-            Ok(self.compilation.compile(&self.file, config, accelerator, keep, &shapes)?.0)
+            Ok(self.compilation.compile(&self.file, config, kind, keep, &shapes)?.0)
         };
         let artifact_a = compile(self.a, &hw_a, true)?;
         let runs = self.runs(&artifact_a, given)?;
         let other = match &self.b {
             Right::Device(kind) => {
-                let same = hw_a.hash() == hw_b.hash() && (*kind == DeviceKind::Cpu) == (self.a == DeviceKind::Cpu);
+                let own = |kind: DeviceKind| (!kind.is_accelerator()).then_some(kind);
+                let same = hw_a.hash() == hw_b.hash() && own(*kind) == own(self.a);
                 let artifact_b = if same { artifact_a.clone() } else { compile(*kind, &hw_b, true)? };
                 Ready::Side(Box::new(side(artifact_b, *kind, &hw_b)?))
             }
@@ -175,7 +175,7 @@ impl Diff {
                 _ => None,
             };
             for (place, of) in [Some((self.a, &hw_a)), of_b].into_iter().enumerate() {
-                let Some((kind, config)) = of.filter(|(kind, _)| *kind != DeviceKind::Cpu) else { continue };
+                let Some((kind, config)) = of.filter(|(kind, _)| kind.is_accelerator()) else { continue };
                 let mut side = side(compile(kind, config, false)?, kind, config)?;
                 if let Some(found) = departure(&mut side, &runs, &outputs[place], &self.tolerance)? {
                     ordinary = Some((names[place].clone(), found));
@@ -198,14 +198,17 @@ impl Diff {
             return Ok(());
         }
         let file = self.file.display();
-        if self.a == DeviceKind::Cpu {
+        if !self.a.is_accelerator() {
             bail!(
-                "{file} is compiled for an accelerator, so --a cpu cannot run it; give --a fsim, --a csim, --a rtl or the model's file"
+                "{file} is compiled for an accelerator, so --a {} cannot run it; give --a fsim, --a csim, --a rtl or the model's file",
+                self.a
             );
         }
-        if self.b == Right::Device(DeviceKind::Cpu) {
+        if let Right::Device(b) = &self.b
+            && !b.is_accelerator()
+        {
             bail!(
-                "{file} is compiled for an accelerator, so --b cpu cannot run it; give --b csim, --b rtl, --b dir:DIR, --b npz:FILE or the \
+                "{file} is compiled for an accelerator, so --b {b} cannot run it; give --b csim, --b rtl, --b dir:DIR, --b npz:FILE or the \
                  model's file"
             );
         }
@@ -246,11 +249,11 @@ impl Diff {
 }
 
 fn device_name(kind: DeviceKind, config: &HwConfig, with_config: bool) -> String {
-    if with_config && kind != DeviceKind::Cpu { format!("{kind} {}", config.name) } else { kind.to_string() }
+    if with_config && kind.is_accelerator() { format!("{kind} {}", config.name) } else { kind.to_string() }
 }
 
 fn side(artifact: Artifact, kind: DeviceKind, config: &HwConfig) -> Result<Side> {
-    if kind != DeviceKind::Cpu {
+    if kind.is_accelerator() {
         artifact.check_hardware(config)?;
     }
     let device = devices::open(kind, config, Extras::default(), &progress::tell)?;

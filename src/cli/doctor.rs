@@ -114,8 +114,38 @@ fn findings() -> Vec<Finding> {
             needed: false,
         },
     ];
+    findings.extend(cuda());
     findings.extend(survey().into_iter().map(finding));
     findings
+}
+
+/// What was found of CUDA's libraries and of a GPU.
+#[cfg(feature = "cuda")]
+fn cuda() -> Vec<Finding> {
+    use tilewright_runtime::cuda::{Gpu, Library};
+    let mut findings: Vec<Finding> = Library::ALL
+        .iter()
+        .map(|library| Finding {
+            name: library.name(),
+            what_for: library.what_for(),
+            found: library.is_present().then(|| "installed".to_string()),
+            remedy: library.remedy().into(),
+            needed: false,
+        })
+        .collect();
+    let (found, remedy) = match Gpu::open() {
+        Ok(gpu) => (Some(gpu.name()), String::new()),
+        Err(error) => (None, error.to_string()),
+    };
+    findings.push(Finding { name: "gpu", what_for: "--device cuda", found, remedy, needed: false });
+    findings
+}
+
+/// What was found of CUDA's libraries: nothing in a program without them.
+#[cfg(not(feature = "cuda"))]
+fn cuda() -> Vec<Finding> {
+    let remedy = "build with the feature `cuda`".into();
+    vec![Finding { name: "cuda", what_for: "--device cuda", found: None, remedy, needed: false }]
 }
 
 /// What was found of a program of the FPGA flow.

@@ -35,7 +35,7 @@ pub struct Run {
     #[command(flatten)]
     hw: Hw,
     /// Where it runs: fsim (answers), csim (and exact cycles), rtl (the design itself), a board behind serial:PATH[@BAUD] or
-    /// spi:PATH[@HZ], or beside this processor as uio[:NAME[@BUFFER]], or cpu (nothing is offloaded)
+    /// spi:PATH[@HZ], or beside this processor as uio[:NAME[@BUFFER]], or cpu or cuda (nothing is offloaded)
     #[arg(long, default_value = "fsim", value_name = "DEVICE")]
     device: DeviceKind,
     #[command(flatten)]

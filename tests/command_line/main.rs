@@ -4,6 +4,7 @@ mod bisect;
 mod bitstreams;
 mod board;
 mod configs;
+mod cuda;
 mod diff;
 mod dump;
 mod flash;

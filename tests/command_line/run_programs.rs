@@ -166,14 +166,14 @@ fn what_cannot_run_is_refused() {
     );
     refused(dir, &["run", "copy.tw", "--dram", "latency=1,latency=2"], "--dram: latency=2: latency is given twice");
     for (device, message) in [
-        ("cuda", "device cuda is not available in this version; use fsim for answers, or csim for exact cycles too"),
+        ("cuda", "a program runs on an accelerator; use --device fsim, csim or rtl"),
         ("remote:host:9000", "device remote:host:9000 is not available in this version; use fsim for answers"),
         (
             "serial:",
             "serial: names no port; give serial:PATH or serial:PATH@BAUD (bits a second, those of the board's bitstream), spi:PATH or",
         ),
-        ("toaster", "no device is named toaster; use fsim, csim, rtl, cpu, serial:PATH, spi:PATH or uio"),
-        ("rtl:2", "no device is named rtl:2; use fsim, csim, rtl, cpu, serial:PATH, spi:PATH or uio"),
+        ("toaster", "no device is named toaster; use fsim, csim, rtl, cpu, cuda, serial:PATH, spi:PATH or uio"),
+        ("rtl:2", "no device is named rtl:2; use fsim, csim, rtl, cpu, cuda, serial:PATH, spi:PATH or uio"),
     ] {
         let outcome = tilewright(dir, &["run", "copy.tw", "--device", device]);
         assert_eq!(outcome.code, 2);

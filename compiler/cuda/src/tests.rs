@@ -5,7 +5,12 @@ use tilewright_runtime::cuda::CudaCode;
 
 use crate::CudaBackend;
 
+mod gpu;
 mod host;
+mod models;
+mod nvrtc;
+mod scalars;
+mod text;
 
 use host::Host;
 

@@ -18,30 +18,29 @@ pub enum Form {
     Cubin(u32),
 }
 
-/// Floats are multiplied and added in two roundings, as everywhere else, and nothing is flushed to zero.
+/// Floats are multiplied and added in two roundings where the source does not say otherwise, and nothing is flushed to zero.
 const OPTIONS: [&str; 3] = ["--fmad=false", "--ftz=false", "--std=c++17"];
 
-/// The options that `form` and `fused` stand for; `fused` lets products and sums of floats share a rounding.
-fn options(form: Form, fused: bool) -> Vec<String> {
+/// The options that `form` stands for.
+fn options(form: Form) -> Vec<String> {
     let arch = match form {
         Form::Ptx(n) => format!("--gpu-architecture=compute_{n}"),
         Form::Cubin(n) => format!("--gpu-architecture=sm_{n}"),
     };
-    let kept = OPTIONS.iter().filter(|o| !(fused && o.starts_with("--fmad"))).map(|o| o.to_string());
-    std::iter::once(arch).chain(kept).collect()
+    std::iter::once(arch).chain(OPTIONS.map(String::from)).collect()
 }
 
 /// Compiles a source.
 ///
 /// # Errors
 /// [`CudaError::Unavailable`] without NVRTC, [`CudaError::Compile`] with what it said.
-pub fn compile(source: &str, form: Form, fused: bool) -> Result<Vec<u8>, CudaError> {
+pub fn compile(source: &str, form: Form) -> Result<Vec<u8>, CudaError> {
     Library::Nvrtc.need()?;
     let failed = |what: &str| CudaError::Compile { log: what.to_string() };
     let text = CString::new(source).map_err(|_| failed("the source has a zero byte"))?;
     let program = result::create_program(&text, Some(c"tilewright.cu")).map_err(|e| failed(&e.to_string()))?;
     // SAFETY: the program lives until it is destroyed below, and the source until the end of this function.
-    let compiled = unsafe { result::compile_program(program, &options(form, fused)) };
+    let compiled = unsafe { result::compile_program(program, &options(form)) };
     let code = match compiled {
         Ok(()) => match form {
             // SAFETY: as above.
@@ -78,10 +77,10 @@ fn cubin(program: sys::nvrtcProgram) -> Result<Vec<u8>, CudaError> {
 ///
 /// # Errors
 /// As [`compile`]; a cache that cannot be written is none.
-pub fn compile_cached(folder: Option<&Path>, source: &str, form: Form, fused: bool) -> Result<Vec<u8>, CudaError> {
+pub fn compile_cached(folder: Option<&Path>, source: &str, form: Form) -> Result<Vec<u8>, CudaError> {
     let mut hash = Sha256::new();
     hash.update(source);
-    hash.update(format!("{:?} {form:?} {}", options(form, fused), version()));
+    hash.update(format!("{:?} {form:?} {}", options(form), version()));
     let name: String = hash.finalize().iter().take(16).map(|b| format!("{b:02x}")).collect();
     let path = folder.map(|f| f.join(format!("{name}.gpu")));
     // The file ends with a checksum of the rest: half a file is none.
@@ -91,7 +90,7 @@ pub fn compile_cached(folder: Option<&Path>, source: &str, form: Form, fused: bo
     {
         return Ok(code.to_vec());
     }
-    let code = compile(source, form, fused)?;
+    let code = compile(source, form)?;
     if let Some(path) = path {
         let made = path.parent().is_some_and(|f| std::fs::create_dir_all(f).is_ok());
         let _ = made && write_whole(&path, &[&code, &Sha256::digest(&code)]).is_ok();

@@ -74,7 +74,7 @@ impl Gpu {
     /// # Errors
     /// As [`super::compile`], and [`CudaError::Driver`].
     pub fn load(&self, code: &CudaCode, folder: Option<&Path>) -> Result<Program, CudaError> {
-        let binary = compile_cached(folder, &code.source, Form::Cubin(self.capability), true)?;
+        let binary = compile_cached(folder, &code.source, Form::Cubin(self.capability))?;
         let module = self.stream.context().load_module(Ptx::from_binary(binary)).map_err(driver("loading code"))?;
         let mut functions = HashMap::new();
         for launch in code.entries.iter().flat_map(|e| &e.launches) {

@@ -33,6 +33,16 @@ impl Library {
         }
     }
 
+    /// What it is wanted for.
+    pub fn what_for(self) -> &'static str {
+        match self {
+            Library::Driver => "--device cuda",
+            Library::Nvrtc => "compiling kernels for --device cuda",
+            Library::CublasLt => "products of --device cuda in a library; generated kernels compute them now",
+            Library::Cudnn => "convolutions of --device cuda in a library; generated kernels compute them now",
+        }
+    }
+
     /// Whether it is installed.
     pub fn is_present(self) -> bool {
         // SAFETY: each only tries to open the library by its usual names; initialisers of NVIDIA's libraries need nothing.

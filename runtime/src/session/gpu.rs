@@ -28,6 +28,8 @@ pub(super) struct OnGpu {
     /// Of each step, its entry with the number of its program.
     entries: Vec<Option<(usize, CudaEntry)>>,
     memory: Memory,
+    /// The address of its first byte.
+    base: u64,
     /// Where each value lies in the memory, if a step of the GPU reads or writes it.
     places: Vec<Option<usize>>,
     copies: Vec<Copy>,
@@ -77,7 +79,8 @@ impl OnGpu {
         let memory = gpu.allocate(workspace + scratch as usize)?;
         let programs = codes.iter().map(|code| gpu.load(code, cache().as_deref())).collect::<Result<_, _>>()?;
         let copies = vec![Copy::Host; manifest.values.len()];
-        let mut on = OnGpu { gpu, programs, entries, memory, places, copies, half, workspace, marks: Vec::new() };
+        let base = memory.address();
+        let mut on = OnGpu { gpu, programs, entries, memory, base, places, copies, half, workspace, marks: Vec::new() };
         for (value, index) in manifest.values.iter().zip(0..) {
             if let Some(blob) = value.constant {
                 on.send(&manifest.values, ValueId(index), artifact.blob(blob))?;
@@ -102,7 +105,7 @@ impl OnGpu {
                 self.send(&artifact.manifest.values, *id, bytes_of(artifact, host, *id))?;
             }
         }
-        let base = self.memory.address();
+        let base = self.base;
         let address = |id: &ValueId| self.places[id.0 as usize].map(|at| base + at as u64);
         let addresses = |ids: &[ValueId]| ids.iter().map(address).collect::<Option<Vec<u64>>>();
         let none = || CudaError::Damaged(format!("step {} has values without a place", step.name));

@@ -44,10 +44,12 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         (artifact, config, Times { load_s: started.elapsed().as_secs_f64(), compile_s: 0.0, open_s: 0.0 })
     } else {
         let config = args.config()?;
-        let accelerator = args.device != DeviceKind::Cpu;
+        if args.device == DeviceKind::Cuda {
+            tilewright_runtime::cuda::available()?;
+        }
         let (artifact, load_s, compile_s) =
-            args.compilation.compile(&args.file, &config, accelerator, args.dump_tensors.is_some(), &given.shapes())?;
-        if accelerator {
+            args.compilation.compile(&args.file, &config, args.device, args.dump_tensors.is_some(), &given.shapes())?;
+        if args.device.is_accelerator() {
             args.compilation.advise(&artifact, &args.file);
         }
         (artifact, config, Times { load_s, compile_s, open_s: 0.0 })
@@ -72,7 +74,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         Some(dir) => Some(Dump::new(dir, &artifact.manifest, runs.len()).context("--dump-tensors")?),
         None => None,
     };
-    if args.device != DeviceKind::Cpu {
+    if args.device.is_accelerator() {
         artifact.check_hardware(&config)?;
     }
     let started = Instant::now();
@@ -86,7 +88,11 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
             dump.take(id, bytes);
         }
     };
-    let mut results = inference::run_watched(&mut session, &runs, &mut watch, |done| progress.at(done))?;
+    let mut results = match args.dump_tensors {
+        // Watched values come back from where they are; without need they stay there.
+        Some(_) => inference::run_watched(&mut session, &runs, &mut watch, |done| progress.at(done))?,
+        None => inference::run(&mut session, &runs, |done| progress.at(done))?,
+    };
     progress.end();
     inference::to_file_floats(&session.artifact().manifest.about, &mut results.outputs);
     if let (Some(dump), Some(dir)) = (dump, &args.dump_tensors) {

@@ -29,7 +29,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         text_program(&file, bytes, &config)?
     };
     let code = stream::encode_all(&file, &program, &config)?;
-    if args.device == DeviceKind::Cpu {
+    if !args.device.is_accelerator() {
         bail!("a program runs on an accelerator; use --device fsim, csim or rtl");
     }
     // A board says how much memory it has.

@@ -1,6 +1,6 @@
 //! Scalar expressions to CUDA C, with the meaning of `te::scalar`.
 
-use tilewright_compiler::te::{BinOp, DType, Expr, Func};
+use tilewright_compiler::te::{BinOp, DType, Expr, Func, Name};
 use tilewright_compiler::tir::affine::interval;
 
 use super::c_type;
@@ -82,6 +82,19 @@ impl Kernel<'_> {
             }
             (op, _) => format!("{}({x}, {y})", helper(op)?),
         })
+    }
+
+    /// What a block stores. A product that is added to the element there shares a rounding with the sum, and nothing else does:
+    /// the compiler is told not to.
+    pub(super) fn stored_value(&self, target: &Name, at: &[Expr], value: &Expr) -> Text {
+        if let Expr::Binary(BinOp::Add, old, product) = value
+            && let Expr::Load { buffer, indices, dtype: DType::F32 } = &**old
+            && (buffer, indices.as_slice()) == (target, at)
+            && let Expr::Binary(BinOp::Mul, a, b) = &**product
+        {
+            return Ok(format!("fmaf({}, {}, {})", self.expr(a)?, self.expr(b)?, self.expr(old)?));
+        }
+        self.expr(value)
     }
 
     fn cast(&self, t: DType, a: &Expr) -> Text {

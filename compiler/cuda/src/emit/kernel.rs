@@ -334,7 +334,7 @@ impl<'f> Kernel<'f> {
             self.line(inner + i, &format!("for (int {v} = 0; {v} < {}; {v}++) {{", l.extent));
         }
         self.held = Some(Held { buffer: buffer.clone(), indices: indices.clone() });
-        let value = self.expr(value);
+        let value = self.stored_value(buffer, indices, value);
         self.held = None;
         self.line(inner + chain.len(), &format!("sum = {};", value?));
         for i in (0..chain.len()).rev() {
@@ -392,7 +392,7 @@ impl<'f> Kernel<'f> {
             );
             self.store(target, indices, &init, depth + 2)?;
         }
-        let value = self.expr(value)?;
+        let value = self.stored_value(buffer, indices, value)?;
         self.store(target, indices, &value, depth + 1)?;
         self.line(depth, "}");
         Ok(())

@@ -6,16 +6,17 @@ use std::process::Command;
 use libloading::Library;
 use tilewright_compiler::backend::{Entry, Operand};
 use tilewright_compiler::graph::{DType, Graph, Tensor, ValueId};
-use tilewright_runtime::cuda::{Arg, CudaCode};
+use tilewright_compiler::te::{Array, Scalar};
+use tilewright_compiler::tir::{Buffer, Function};
+use tilewright_runtime::cuda::{Arg, CudaCode, CudaEntry, Launch};
 
 use super::compile;
 use crate::CudaBackend;
 
 /// Graphs as a loaded library, each with its entries.
 pub struct Host {
-    library: Library,
+    kernels: Kernels,
     graphs: Vec<(CudaCode, Vec<Entry>)>,
-    _folder: tempfile::TempDir,
 }
 
 /// Memory on a boundary of 8 bytes, as CUDA's is on one of more, with a margin that nobody may touch.
@@ -52,13 +53,18 @@ impl Memory {
     }
 }
 
-impl Host {
-    /// Compiles graphs; the compiler must be there, as for everything that is built with Verilator.
-    pub fn new(backend: &CudaBackend, graphs: &[&Graph]) -> Host {
-        let graphs: Vec<_> = graphs.iter().map(|g| compile(backend, g)).collect();
+/// Kernels of several codes, loaded.
+struct Kernels {
+    library: Library,
+    _folder: tempfile::TempDir,
+}
+
+impl Kernels {
+    /// Compiles them; the compiler must be there, as for everything that is built with Verilator.
+    fn new(codes: &[&CudaCode]) -> Kernels {
         let mut source = String::from(include_str!("shim.h"));
         source += crate::PRELUDE;
-        for (i, (code, _)) in graphs.iter().enumerate() {
+        for (i, code) in codes.iter().enumerate() {
             let kernels = code.source.strip_prefix(crate::PRELUDE).expect("the prelude comes first");
             source += &format!("namespace g{i} {{\n{}\n", kernels.replace("extern \"C\" ", ""));
             for launch in code.entries.iter().flat_map(|e| &e.launches) {
@@ -82,7 +88,62 @@ impl Host {
         }
         // SAFETY: the library is made of generated kernels and has no initialisers of its own.
         let library = unsafe { Library::new(&binary) }.unwrap();
-        Host { library, graphs, _folder: folder }
+        Kernels { library, _folder: folder }
+    }
+
+    /// Runs a kernel; `place` tells where its arguments lie.
+    fn launch(&self, number: usize, launch: &Launch, place: impl Fn(&Arg) -> *mut u8) {
+        let args: Vec<*mut u8> = launch.args.iter().map(place).collect();
+        let name = format!("g{number}_{}", launch.kernel);
+        type Run = unsafe extern "C" fn(*const *mut u8, *const u32, *const u32);
+        // SAFETY: the function has been written above with this type; its arguments are memory of the sizes that it takes,
+        // which live until it returns.
+        unsafe {
+            let run = self.library.get::<Run>(name.as_bytes()).unwrap();
+            run(args.as_ptr(), launch.grid.as_ptr(), launch.block.as_ptr());
+        }
+    }
+}
+
+/// Runs loop programs, scheduled for a GPU, on rows of numbers, and holds them against the evaluator.
+pub fn functions(programs: &[Function], number: &dyn Fn(usize, usize) -> i32) {
+    let units: Vec<_> =
+        programs.iter().map(|f| crate::emit("f", &crate::schedule(f.clone()), false).unwrap()).collect();
+    let codes: Vec<CudaCode> = units
+        .iter()
+        .map(|u| CudaCode {
+            source: format!("{}{}", crate::PRELUDE, u.source),
+            half: false,
+            entries: vec![CudaEntry { symbol: "f".into(), launches: u.launches.clone() }],
+        })
+        .collect();
+    let kernels = Kernels::new(&codes.iter().collect::<Vec<_>>());
+    for (i, (f, unit)) in programs.iter().zip(&units).enumerate() {
+        let column = |(c, b): (usize, &Buffer)| {
+            let mut a = Array::zeros(b.dtype, &b.shape);
+            (0..b.len() as usize).for_each(|at| a.set(at, Scalar::I(number(c, at).into())));
+            a
+        };
+        let inputs: Vec<Array> = f.inputs().iter().enumerate().map(column).collect();
+        let want = tilewright_compiler::tir::run(f, &inputs).unwrap();
+        let given: Vec<Memory> = inputs.iter().map(|a| Memory::of(&a.bytes)).collect();
+        let got = Memory::new(want[0].bytes.len());
+        for launch in &unit.launches {
+            kernels.launch(i, launch, |arg| match arg {
+                Arg::Input(i) => given[*i as usize].at(0),
+                Arg::Output(_) => got.at(0),
+                Arg::Workspace(_) => panic!("{} has no workspace", f.name),
+            });
+        }
+        assert!(got.bytes() == want[0].bytes, "{}", f.name);
+    }
+}
+
+impl Host {
+    /// Compiles graphs.
+    pub fn new(backend: &CudaBackend, graphs: &[&Graph]) -> Host {
+        let graphs: Vec<_> = graphs.iter().map(|g| compile(backend, g)).collect();
+        Host { kernels: Kernels::new(&graphs.iter().map(|g| &g.0).collect::<Vec<_>>()), graphs }
     }
 
     /// The outputs of one of the graphs.
@@ -107,23 +168,14 @@ impl Host {
             let workspace = Memory::new(e.workspace_bytes);
             let entry = code.entries.iter().find(|c| c.symbol == e.symbol).unwrap();
             for launch in &entry.launches {
-                let place = |arg: &Arg| match arg {
+                self.kernels.launch(number, launch, |arg| match arg {
                     Arg::Input(i) => match e.inputs[*i as usize] {
                         Operand::Value(v) => values[v.0].at(0),
                         Operand::Own(_) => panic!("it makes no constants"),
                     },
                     Arg::Output(i) => values[e.outputs[*i as usize].0].at(0),
                     Arg::Workspace(at) => workspace.at(*at as usize),
-                };
-                let args: Vec<*mut u8> = launch.args.iter().map(place).collect();
-                let name = format!("g{number}_{}", launch.kernel);
-                type Run = unsafe extern "C" fn(*const *mut u8, *const u32, *const u32);
-                // SAFETY: the function has been written above with this type; its arguments are memory of the sizes that it
-                // takes, which live until it returns.
-                unsafe {
-                    let run = self.library.get::<Run>(name.as_bytes()).unwrap();
-                    run(args.as_ptr(), launch.grid.as_ptr(), launch.block.as_ptr());
-                }
+                });
             }
             workspace.bytes();
         }
