@@ -11,6 +11,8 @@ use tilewright_compiler::te::{Expr, Func, Name};
 use tilewright_compiler::tir::{Action, Block, For, Function, LoopKind, Scope, Stmt};
 
 pub use product::tiled;
+#[cfg(test)]
+pub use product::try_tiled;
 
 /// Threads of a block where nothing else says how many.
 const THREADS: i64 = 256;

@@ -46,11 +46,19 @@ struct Product {
 
 /// The function with its product in tiles; none where it has not just one that is worth it, or a step does not apply.
 pub fn tiled(f: Function) -> Option<Function> {
+    try_tiled(f).ok()
+}
+
+/// The same, with the reason why not.
+pub fn try_tiled(f: Function) -> Result<Function, String> {
     let mut s = Schedule::new(f);
     inline(&mut s, false);
-    let product = find(s.function())?;
-    tile(&mut s, &product).ok()??;
-    Some(s.into_function())
+    let product = find(s.function()).ok_or("it has no product that is worth it")?;
+    match tile(&mut s, &product) {
+        Ok(Some(())) => Ok(s.into_function()),
+        Ok(None) => Err("a name is not found".into()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// The only reduction, if it sums up products of elements of two buffers.

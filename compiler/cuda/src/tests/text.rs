@@ -102,3 +102,19 @@ fn convolution_and_requantization() {
     "#]],
     );
 }
+
+/// A convolution with a border, an image of two rows of tiles and a stage behind it.
+#[test]
+fn a_convolution_comes_in_tiles() {
+    let conv = "function f { input x: f32[1, 9, 16, 24] input w: f32[40, 3, 3, 24] input b: f32[40] output y: f32[1, 9, 16, 40]
+      local p: f32[1, 11, 18, 24] local s: f32[1, 9, 16, 40]
+      for pn in 1 { for ph in 11 { for pw in 18 { for pc in 24 { block p {
+        p[pn, ph, pw, pc] = select(1 <= ph && ph < 10 && 1 <= pw && pw < 17, x[pn, ph - 1, pw - 1, pc], 0.0f32) } } } } }
+      for n in 1 { for h in 9 { for v in 16 { for c in 40 { for kh in 3 { for kw in 3 { for k in 24 { block s reduce(kh, kw, k) {
+        init b[c] s[n, h, v, c] = s[n, h, v, c] + p[n, h + kh, v + kw, k] * w[c, kh, kw, k] } } } } } } } }
+      for yn in 1 { for yh in 9 { for yw in 16 { for yc in 40 { block y { y[yn, yh, yw, yc] = max(s[yn, yh, yw, yc], 0.0f32) } } } } } }";
+    let tiled = crate::schedule::try_tiled(parse(conv).unwrap());
+    let f = tiled.unwrap_or_else(|why| panic!("{why}"));
+    let unit = emit("k", &f, false).unwrap_or_else(|e| panic!("{e}\n{f}"));
+    assert!(unit.source.contains("__shared__") && unit.source.contains("__syncthreads"), "{}", unit.source);
+}
