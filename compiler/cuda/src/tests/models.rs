@@ -105,3 +105,16 @@ fn floats_of_16_bits_stay_near() {
     // Where activations are quantized on the way, some come out a step apart, and attention multiplies that.
     check(Precision::F16, &graphs, |name, _| if name == "vit" { 0.1 } else { 0.02 });
 }
+
+/// What the tests above run has tiles among it, bytes and floats.
+#[test]
+fn products_of_networks_come_in_tiles() {
+    let waits = |(_, graph): &(String, Graph)| {
+        super::compile(&CudaBackend::default(), graph).0.source.contains("__syncthreads")
+    };
+    let tiled: Vec<String> = graphs().into_iter().filter(waits).map(|g| g.0).collect();
+    println!("{tiled:?}");
+    for name in ["conv1x1", "conv3x3_same_relu", "ppocr", "blazeface"] {
+        assert!(tiled.iter().any(|t| t == name), "{name} has no tiles; these have: {tiled:?}");
+    }
+}
