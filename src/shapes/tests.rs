@@ -52,7 +52,7 @@ fn a_quantized_layer_neither_saturates_nor_vanishes() {
     let there = result.iter().filter(|&&v| v > greatest / 16.0).count();
     assert!(at_end * 1000 < result.len(), "{at_end} of {} are the greatest", result.len());
     assert!(there * 3 > result.len(), "{there} of {}", result.len());
-    assert_eq!(onnx("resnet18-c10").unwrap(), onnx("resnet18-c10").unwrap());
+    assert_eq!(onnx("resnet18-c10", false).unwrap(), onnx("resnet18-c10", false).unwrap());
 }
 
 #[test]
