@@ -1,15 +1,19 @@
 //! What a flow's result is: resources by module, the clock and what holds it back, the bitstream.
 
+mod routed;
+mod summary;
+
 use super::board::Board;
-use super::netlist::{Cells, Netlist, signal};
+use super::netlist::{Cells, Netlist};
 use super::steps::{self, Done};
 use super::tools::Tools;
 use super::{FlowError, Request, timing};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
+
+pub use routed::Routed;
 
 /// The report's file.
 pub const REPORT: &str = "report.json";
@@ -27,81 +31,6 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path, what: &'static str) ->
         reason: error.to_string(),
     };
     serde_json::from_slice(&bytes).map_err(bad)
-}
-
-/// What the router reports.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Routed {
-    #[serde(default)]
-    critical_paths: Vec<Path_>,
-    #[serde(default)]
-    fmax: BTreeMap<String, Fmax>,
-    #[serde(default)]
-    utilization: BTreeMap<String, Utilization>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct Path_ {
-    #[serde(default)]
-    from: String,
-    #[serde(default)]
-    to: String,
-    path: Vec<Hop>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct Hop {
-    delay: f64,
-    to: End,
-    #[serde(default)]
-    net: Option<String>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct End {
-    cell: String,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct Fmax {
-    achieved: f64,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-struct Utilization {
-    available: u64,
-    used: u64,
-}
-
-impl Routed {
-    /// Reads what the router wrote.
-    ///
-    /// # Errors
-    /// [`FlowError::Io`], [`FlowError::Output`].
-    pub fn read(path: &Path) -> Result<Routed, FlowError> {
-        read_json(path, "a report of nextpnr")
-    }
-
-    /// The fastest clock, MHz: that of the slowest domain.
-    fn fmax(&self) -> Option<f64> {
-        self.fmax.values().map(|fmax| fmax.achieved).reduce(f64::min)
-    }
-
-    /// The slowest path from register to register, by the signals of the sources on it.
-    fn critical_path(&self) -> Vec<PathStep> {
-        let delay = |path: &Path_| path.path.iter().map(|hop| hop.delay).sum::<f64>();
-        let inside = self.critical_paths.iter().filter(|path| path.from == path.to);
-        let Some(slowest) = inside.max_by(|a, b| delay(a).total_cmp(&delay(b))) else { return Vec::new() };
-        let mut steps: Vec<PathStep> = Vec::new();
-        for hop in &slowest.path {
-            let signal = signal(hop.net.as_deref().unwrap_or(&hop.to.cell)).to_string();
-            match steps.last_mut() {
-                Some(last) if last.signal == signal || signal.is_empty() => last.ns += hop.delay,
-                _ => steps.push(PathStep { signal, ns: hop.delay }),
-            }
-        }
-        steps
-    }
 }
 
 /// A part of the slowest path.
@@ -278,12 +207,7 @@ impl Report {
                 .map(|(module, cells)| ModuleCells { module, cells })
                 .collect(),
             estimate,
-            resources: routed.map_or(Vec::new(), |routed| {
-                // Kinds that the part has none of are the router's own helpers.
-                let used = routed.utilization.iter().filter(|(_, usage)| usage.used > 0 && usage.available > 0);
-                used.map(|(name, usage)| Resource { name: name.clone(), used: usage.used, available: usage.available })
-                    .collect()
-            }),
+            resources: routed.map_or(Vec::new(), Routed::resources),
             clock_mhz,
             fmax_mhz: routed.and_then(Routed::fmax),
             critical_path: routed.map_or(Vec::new(), Routed::critical_path),
@@ -315,69 +239,6 @@ impl Report {
     /// The report as JSON.
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
-    }
-
-    /// The report for people.
-    pub fn summary(&self) -> String {
-        let mut s = format!("{} on {} ({})\n\n", self.config, self.board, self.device);
-        if let Some(reason) = &self.refused {
-            let _ = writeln!(s, "REFUSED: {reason}\n");
-        }
-        let resources = if self.resources.is_empty() { &self.estimate.resources } else { &self.resources };
-        for resource in resources {
-            let percent = 100.0 * resource.used as f64 / resource.available.max(1) as f64;
-            let _ =
-                writeln!(s, "{:<18} {:>7} of {:>7}  {percent:5.1} %", resource.name, resource.used, resource.available);
-        }
-        let _ = writeln!(s, "\n{:<44} {:>7} {:>9} {:>9} {:>5}", "module", "LUTs", "registers", "block RAM", "DSP");
-        for row in &self.modules {
-            let name = if row.module.is_empty() { "(top)" } else { &row.module };
-            let Cells { luts, registers, brams, dsps } = row.cells;
-            let _ = writeln!(s, "{name:<44} {luts:>7} {registers:>9} {brams:>9} {dsps:>5}");
-        }
-        let Cells { luts, registers, brams, dsps } = self.cells;
-        let _ = writeln!(s, "{:<44} {luts:>7} {registers:>9} {brams:>9} {dsps:>5}", "all");
-        let _ = writeln!(s, "\nclock {:.2} MHz, {:.2} GOPS; --device {}", self.clock_mhz, self.gops, self.link);
-        let path = match (self.fmax_mhz, self.estimate.fmax_mhz) {
-            (Some(fmax), estimate) => {
-                let _ = write!(s, "fastest clock {fmax:.2} MHz (seed {}", self.seed);
-                if let Some(estimate) = estimate {
-                    let _ = write!(s, "; {estimate:.1} were expected before routing");
-                }
-                s.push_str("); the slowest path:\n");
-                &self.critical_path
-            }
-            (None, Some(estimate)) => {
-                let _ = writeln!(s, "fastest clock {estimate:.1} MHz expected once it is routed; the slowest path:");
-                &self.estimate.critical_path
-            }
-            (None, None) => &self.critical_path,
-        };
-        for step in path {
-            let _ = writeln!(s, "  {:6.2} ns  {}", step.ns, step.signal);
-        }
-        if let Some(bitstream) = &self.bitstream {
-            let _ = writeln!(s, "\n{}: {} bytes", bitstream.file, bitstream.bytes);
-        }
-        for check in &self.checks {
-            let NetlistCheck { netlist, layer, programs, cycles, seed, .. } = check;
-            let layer = layer.as_ref().map_or(String::new(), |layer| format!("{layer} and "));
-            let _ = match (&check.unchecked, &check.difference) {
-                (Some(why), _) => writeln!(s, "{netlist}: not checked: {why}"),
-                (None, None) => writeln!(
-                    s,
-                    "{netlist}: {layer}{programs} programs from seed {seed} as the sources, {cycles} cycles in {:.0} s",
-                    check.seconds
-                ),
-                (None, Some(difference)) => {
-                    writeln!(s, "{netlist}: DIFFERS from the sources after {programs} programs: {difference}")
-                }
-            };
-        }
-        for reason in &self.not_done {
-            let _ = writeln!(s, "{reason}");
-        }
-        s
     }
 }
 
