@@ -61,7 +61,7 @@ pub struct Request<'a> {
 /// Steps that ran before with the same inputs are taken from the cache.
 ///
 /// # Errors
-/// [`FlowError`]. `dir` has no bitstream then, and a report where the design is larger than the part alone.
+/// [`FlowError`]. `dir` has no bitstream then, and a report only where the design is larger than the part or slower than asked for.
 pub fn synthesize(
     request: &Request,
     dir: &Path,
@@ -93,26 +93,27 @@ pub fn synthesize(
     };
     let timing =
         routed.as_ref().map(|routed| read(report::Routed::read, dir, design::ROUTE_REPORT, routed)).transpose()?;
-    let packed = match &routed {
-        Some(routed) => Some(Step::pack(request, &tools, routed)?.run(cache, progress)?),
-        None => None,
-    };
-    let (timing, packed_file) = (timing.as_ref(), packed.as_ref());
-    let mut report = Report::new(request, &tools, &netlist, estimate, sources.mhz, timing, packed_file)?;
+    let mut report = Report::new(request, &tools, &netlist, estimate, sources.mhz, timing.as_ref());
     if let Some(reason) = refusal {
-        report.refuse(&reason);
+        report.refuse_size(&reason);
         report.write(dir)?;
         let (board, config) = (request.board.name.clone(), request.config.name.clone());
         return Err(FlowError::TooLarge { board, config, reason, report: Box::new(report) });
     }
-    if let (Some(achieved), false) = (report.fmax_mhz, request.allow_slow)
-        && achieved < request.mhz
-    {
-        return Err(FlowError::Slow { wanted: request.mhz, achieved });
+    if let (Some(achieved), true, false) = (report.fmax_mhz, report.slow, request.allow_slow) {
+        report.refuse_clock();
+        report.write(dir)?;
+        return Err(FlowError::Slow { wanted: request.mhz, achieved, report: Box::new(report) });
     }
-    if let Some(packed) = &packed {
-        packed.copy_to(dir)?;
-    }
+    let packed = match &routed {
+        Some(routed) => {
+            let packed = Step::pack(request, &tools, routed)?.run(cache, progress)?;
+            report.bitstream = Some(report::bitstream(&packed, family.bitstream_file())?);
+            packed.copy_to(dir)?;
+            Some(packed)
+        }
+        None => None,
+    };
     report.write(dir)?;
     Ok(Outcome { report, tools, synthesized, routed, packed })
 }

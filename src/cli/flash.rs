@@ -24,19 +24,26 @@ pub struct Flash {
     /// Flash a bitstream too whose netlists differ from the sources, as `synth --verify` found
     #[arg(long)]
     force: bool,
+    /// Flash a bitstream too that is slower than its clock, as `synth --allow-slow` makes it
+    #[arg(long)]
+    allow_slow: bool,
 }
 
 impl Flash {
     pub fn run(self) -> Result<Verdict> {
         let board = Board::load(&self.board)?;
         let onto = if self.volatile { Onto::Part } else { Onto::Flash };
-        let done = flash::flash(&board, &self.dir, Options { onto, force: self.force }, &mut |event| {
+        let options = Options { onto, force: self.force, allow_slow: self.allow_slow };
+        let done = flash::flash(&board, &self.dir, options, &mut |event| {
             if let steps::Progress::Line(line) = event {
                 progress::tell(&line.chars().take(80).collect::<String>());
             }
         });
         progress::tell("");
-        let flash::Flashed { device, hw } = done?;
+        let flash::Flashed { device, hw, doubt } = done?;
+        if let Some(doubt) = doubt {
+            eprintln!("warning: {doubt}");
+        }
         println!("{} has its bitstream; ask it with `tilewright doctor --device {device} --hw {hw}`", board.name);
         Ok(Verdict::Fine)
     }

@@ -94,14 +94,12 @@ impl Synth {
         progress::tell("");
         let outcome = match outcome {
             // The tools did their work, and the answer is no.
-            Err(error @ (FlowError::Slow { .. } | FlowError::Unfit { .. })) => {
+            Err(error @ (FlowError::Slow { .. } | FlowError::TooLarge { .. } | FlowError::Unfit { .. })) => {
+                if let FlowError::Slow { report, .. } | FlowError::TooLarge { report, .. } = &error {
+                    let text = if self.json { report.json() } else { report.summary() };
+                    write_or_print(None, text.as_bytes())?;
+                }
                 eprintln!("error: {error}");
-                return Ok(Verdict::No);
-            }
-            Err(FlowError::TooLarge { board, config, reason, report }) => {
-                let text = if self.json { report.json() } else { report.summary() };
-                write_or_print(None, text.as_bytes())?;
-                eprintln!("error: {board} cannot have {config}: {reason}");
                 return Ok(Verdict::No);
             }
             outcome => outcome.with_context(|| format!("{} on {}", config.name, board.name))?,

@@ -98,6 +98,15 @@ fn a_bitstream_goes_onto_its_board_alone() {
     );
     std::fs::remove_file(dir.join("out/called")).expect("a file");
 
+    // One that is slower than its clock.
+    let slow = r#""slow": true, "fmax_mhz": 35.5, "clock_mhz": 40.0"#;
+    made(&dir.join("out"), "ulx3s-25f", &format!("{whole}, {slow}"));
+    let doubt = "its core runs at 40.00 MHz, and 35.50 MHz is its fastest clock, so that it may compute wrongly";
+    refused(&tools, &["--board", "ulx3s-25f", "out"], &[doubt, "--mhz", "(--allow-slow)"]);
+    let outcome = flash(dir, &tools, &["--board", "ulx3s-25f", "out", "--allow-slow"]);
+    assert!(outcome.code == 0 && outcome.stderr.contains(&format!("warning: {doubt}\n")), "{}", outcome.stderr);
+    std::fs::remove_file(dir.join("out/called")).expect("a file");
+
     // What the loader says of a board that is not there is the error's reason, and lies in the log.
     made(&dir.join("out"), "ulx3s-25f", &whole);
     std::fs::write(dir.join("out/unplugged"), "").expect("a file");

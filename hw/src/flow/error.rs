@@ -97,6 +97,8 @@ pub enum FlowError {
         wanted: f64,
         /// The fastest clock, MHz.
         achieved: f64,
+        /// What is known of it.
+        report: Box<Report>,
     },
     /// A file cannot be read or written.
     #[error("{}: {reason}", path.display())]

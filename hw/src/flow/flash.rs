@@ -20,6 +20,11 @@ struct Made {
     bitstream: Option<Bitstream>,
     refused: Option<String>,
     #[serde(default)]
+    slow: bool,
+    fmax_mhz: Option<f64>,
+    #[serde(default)]
+    clock_mhz: f64,
+    #[serde(default)]
     checks: Vec<Check>,
 }
 
@@ -37,6 +42,8 @@ pub struct Options {
     pub onto: Onto,
     /// Whether one whose netlists differ from the sources goes there too.
     pub force: bool,
+    /// Whether one that is slower than its clock goes there too.
+    pub allow_slow: bool,
 }
 
 /// A board that has its bitstream, for the program's options.
@@ -46,6 +53,8 @@ pub struct Flashed {
     pub device: String,
     /// `--hw`.
     pub hw: String,
+    /// What speaks against trusting it, though it was brought there.
+    pub doubt: Option<String>,
 }
 
 /// Where a bitstream goes.
@@ -60,9 +69,9 @@ pub enum Onto {
 /// The bitstream that `synthesize` left in `dir` for a board, and how a host then reaches the board.
 ///
 /// # Errors
-/// [`FlowError`]: no report there, one of another board, of a result without its bitstream, or of one that does not compute what the
-/// sources say.
-fn bitstream(board: &Board, dir: &Path, force: bool) -> Result<(PathBuf, Flashed), FlowError> {
+/// [`FlowError`]: no report there, one of another board, of a result without its bitstream, or, unless the options take it, of one that
+/// does not compute what the sources say or is slower than its clock.
+fn bitstream(board: &Board, dir: &Path, options: Options) -> Result<(PathBuf, Flashed), FlowError> {
     let made: Made = read_json(&dir.join(REPORT), "the report of a board's bitstream")?;
     let unfit = |reason| FlowError::Unfit { board: board.name.clone(), config: made.config.clone(), reason };
     if made.board != board.name {
@@ -77,10 +86,22 @@ fn bitstream(board: &Board, dir: &Path, force: bool) -> Result<(PathBuf, Flashed
         return Err(unfit(format!("{} holds no bitstream, because {why}", dir.display())));
     };
     let wrong = made.checks.iter().find_map(|check| Some((&check.netlist, check.difference.as_ref()?)));
-    if let Some((netlist, difference)) = wrong.filter(|_| !force) {
+    if let Some((netlist, difference)) = wrong.filter(|_| !options.force) {
         let first = difference.lines().next().unwrap_or_default();
         return Err(unfit(format!(
             "its {netlist} differs from the sources ({first}); synthesize it anew, or flash it all the same (--force)"
+        )));
+    }
+    let fastest = made.fmax_mhz.unwrap_or_default();
+    let doubt = made.slow.then(|| {
+        format!(
+            "its core runs at {:.2} MHz, and {fastest:.2} MHz is its fastest clock, so that it may compute wrongly",
+            made.clock_mhz
+        )
+    });
+    if let Some(doubt) = doubt.as_ref().filter(|_| !options.allow_slow) {
+        return Err(unfit(format!(
+            "{doubt}; synthesize it for a slower one (--mhz), or flash it all the same (--allow-slow)"
         )));
     }
     let path = dir.join(&expected.file);
@@ -89,7 +110,7 @@ fn bitstream(board: &Board, dir: &Path, force: bool) -> Result<(PathBuf, Flashed
         let reason = format!("{} is not the file that its report names; synthesize it again", path.display());
         return Err(unfit(reason));
     }
-    Ok((path, Flashed { device: made.link, hw: made.hw.unwrap_or(made.config) }))
+    Ok((path, Flashed { device: made.link, hw: made.hw.unwrap_or(made.config), doubt }))
 }
 
 /// Brings the bitstream that `synthesize` left in `dir` onto a board, and tells how a host then asks for it; what openFPGALoader
@@ -103,7 +124,7 @@ pub fn flash(
     options: Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Flashed, FlowError> {
-    let (path, flashed) = bitstream(board, dir, options.force)?;
+    let (path, flashed) = bitstream(board, dir, options)?;
     if board.flash.is_empty() {
         let reason = format!(
             "its board.toml has no `flash`, openFPGALoader's name of it; give {} to its own tool",

@@ -152,8 +152,12 @@ pub struct Report {
     pub resources: Vec<Resource>,
     /// The clock that shell and core run at on the board, MHz.
     pub clock_mhz: f64,
+    /// The clock that was asked for, MHz.
+    pub wanted_mhz: f64,
     /// The fastest clock, MHz, once it is routed.
     pub fmax_mhz: Option<f64>,
+    /// Whether that is slower than was asked for.
+    pub slow: bool,
     /// The slowest path from register to register.
     pub critical_path: Vec<PathStep>,
     /// The router's seed.
@@ -164,7 +168,7 @@ pub struct Report {
     pub bitstream: Option<Bitstream>,
     /// Whether the netlists compute what the sources say, where that was looked at.
     pub checks: Vec<NetlistCheck>,
-    /// Why the part cannot have it, where it cannot.
+    /// Why it is no result, where it is none: the part cannot have it, or it is slower than was asked for.
     pub refused: Option<String>,
     /// What was not done, and why.
     pub not_done: Vec<String>,
@@ -178,11 +182,9 @@ impl Report {
         estimate: Estimate,
         clock_mhz: f64,
         routed: Option<&Routed>,
-        packed: Option<&Done>,
-    ) -> Result<Report, FlowError> {
+    ) -> Report {
         let Request { board, config, .. } = request;
         let programs = [Some(&tools.yosys), tools.router.as_ref(), tools.packer.as_ref()];
-        let bitstream = packed.map(|packed| bitstream(packed, board.family.bitstream_file())).transpose()?;
         let mut not_done = Vec::new();
         if routed.is_none() {
             let why = match board.family.router() {
@@ -192,7 +194,8 @@ impl Report {
             not_done.push(format!("{NOT_ROUTED}: {why}"));
         }
         not_done.push("no power estimate: these tools give none".into());
-        Ok(Report {
+        let fmax_mhz = routed.and_then(Routed::fmax);
+        Report {
             board: board.name.clone(),
             device: board.device.clone(),
             link: board.host.device(clock_mhz),
@@ -209,22 +212,36 @@ impl Report {
             estimate,
             resources: routed.map_or(Vec::new(), Routed::resources),
             clock_mhz,
-            fmax_mhz: routed.and_then(Routed::fmax),
+            wanted_mhz: request.mhz,
+            fmax_mhz,
+            slow: fmax_mhz.is_some_and(|fmax| fmax < request.mhz),
             critical_path: routed.map_or(Vec::new(), Routed::critical_path),
             seed: request.seed,
             gops: 2.0 * config.macs_per_cycle() as f64 * clock_mhz / 1e3,
-            bitstream,
+            bitstream: None,
             checks: Vec::new(),
             refused: None,
             not_done,
-        })
+        }
     }
 
     /// Marks it as that of a design that its part cannot have.
-    pub(super) fn refuse(&mut self, reason: &str) {
+    pub(super) fn refuse_size(&mut self, reason: &str) {
         self.refused = Some(reason.into());
         self.not_done.retain(|line| !line.starts_with(NOT_ROUTED));
         self.not_done.insert(0, format!("{NOT_ROUTED}: it is larger than the part"));
+    }
+
+    /// Marks it as that of a design that is slower than was asked for.
+    pub(super) fn refuse_clock(&mut self) {
+        self.refused = Some(format!("{}, and a slow result was not asked for (--allow-slow)", self.clocks()));
+        self.not_done.insert(0, "no bitstream: it is slower than was asked for".into());
+    }
+
+    /// What it reaches beside what it was to reach.
+    fn clocks(&self) -> String {
+        let fastest = self.fmax_mhz.unwrap_or_default();
+        format!("its fastest clock is {fastest:.1} MHz, {:.1} were asked for", self.wanted_mhz)
     }
 
     /// Writes the report and its summary into a folder.
@@ -242,7 +259,8 @@ impl Report {
     }
 }
 
-fn bitstream(packed: &Done, file: &str) -> Result<Bitstream, FlowError> {
+/// The bitstream of a step.
+pub(super) fn bitstream(packed: &Done, file: &str) -> Result<Bitstream, FlowError> {
     let path = packed.file(file);
     let bytes = std::fs::read(&path).map_err(|error| FlowError::io(&path, &error))?;
     Ok(Bitstream::of(file, &bytes))

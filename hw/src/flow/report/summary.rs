@@ -9,6 +9,8 @@ impl Report {
         let mut s = format!("{} on {} ({})\n\n", self.config, self.board, self.device);
         if let Some(reason) = &self.refused {
             let _ = writeln!(s, "REFUSED: {reason}\n");
+        } else if self.slow {
+            let _ = writeln!(s, "SLOW: {}\n", self.clocks());
         }
         let resources = if self.resources.is_empty() { &self.estimate.resources } else { &self.resources };
         for resource in resources {
