@@ -6,6 +6,7 @@
 //! The board's shell comes from outside as Verilog text, because this crate knows no other.
 
 pub mod board;
+mod checks;
 mod child;
 pub mod clock;
 pub mod design;
@@ -58,7 +59,7 @@ pub struct Request<'a> {
 /// Makes the bitstream of a configuration on a board and reports on it; `dir` then has the sources, netlists, logs, bitstream,
 /// `report.json` and `summary.txt`.
 ///
-/// Steps that ran before with the same inputs are taken from the cache.
+/// Steps that ran before with the same inputs are taken from the cache, and so is what was found of their netlists.
 ///
 /// # Errors
 /// [`FlowError`]. `dir` has no bitstream then, and a report only where the design is larger than the part or slower than asked for.
@@ -114,6 +115,7 @@ pub fn synthesize(
         }
         None => None,
     };
+    report.checks = checks::kept(cache, [Some(&synthesized), routed.as_ref(), packed.as_ref()]);
     report.write(dir)?;
     Ok(Outcome { report, tools, synthesized, routed, packed })
 }

@@ -116,10 +116,12 @@ impl Synth {
             };
             let building = |at| tilewright::devices::tell_build(at, &progress::tell);
             let checks = &mut report.checks;
+            checks.clear();
             let checked =
                 netlist_check::check(&check, &outcome, &cache, checks, &mut |event| told.tell(event), &building);
             progress::tell("");
-            // What was found before something went wrong is not lost.
+            // What was found before something went wrong is not lost, nor is it by the next call.
+            outcome.keep_checks(&cache, (self.programs, self.seed), &report.checks)?;
             report.write(&self.output)?;
             checked?;
         }

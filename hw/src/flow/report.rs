@@ -105,7 +105,7 @@ impl Bitstream {
 }
 
 /// Programs that ran on the design's sources and on one of its netlists, or on its bitstream read back.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 pub struct NetlistCheck {
     /// Which netlist.
     pub netlist: String,

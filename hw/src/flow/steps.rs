@@ -75,6 +75,16 @@ impl Done {
         self.folder.join(name)
     }
 
+    #[cfg(test)]
+    pub(super) fn of(folder: PathBuf, files: &[&str]) -> Done {
+        Done { folder, files: files.iter().map(ToString::to_string).collect() }
+    }
+
+    /// What names its content: the hash of all that went into the step.
+    pub(super) fn key(&self) -> &str {
+        self.folder.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+    }
+
     /// Copies its files to a folder, each at once.
     ///
     /// # Errors

@@ -1,0 +1,87 @@
+//! What was found of netlists, kept in the cache under the names of the steps that made them: a later flow that takes the same
+//! steps reports it too.
+
+use super::report::NetlistCheck;
+use super::steps::{self, Done};
+use super::{FlowError, Outcome};
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+
+/// What the names of the folders begin with.
+const PREFIX: &str = "checks-";
+
+impl Outcome {
+    /// Keeps what a check of so many programs from a seed found, in the place of what the same found before.
+    ///
+    /// # Errors
+    /// [`FlowError::Io`].
+    pub fn keep_checks(
+        &self,
+        cache: &Path,
+        (programs, seed): (u64, u64),
+        checks: &[NetlistCheck],
+    ) -> Result<(), FlowError> {
+        let file = folder(cache, self.steps()).join(format!("{programs}-{seed}.json"));
+        steps::write(&file, &serde_json::to_vec_pretty(checks).unwrap_or_default())
+    }
+
+    /// The steps whose results are checked.
+    fn steps(&self) -> [Option<&Done>; 3] {
+        [Some(&self.synthesized), self.routed.as_ref(), self.packed.as_ref()]
+    }
+}
+
+/// What was found of the results of these steps: a difference, wherever one was seen, or else what ran the most programs. What
+/// cannot be read was not found.
+pub(super) fn kept(cache: &Path, steps: [Option<&Done>; 3]) -> Vec<NetlistCheck> {
+    let files = std::fs::read_dir(folder(cache, steps)).into_iter().flatten().flatten();
+    let found = files.filter_map(|file| serde_json::from_slice(&std::fs::read(file.path()).ok()?).ok());
+    let worth = |checks: &Vec<NetlistCheck>| {
+        let differs = checks.iter().any(|check| check.difference.is_some());
+        (differs, checks.iter().map(|check| check.programs).max())
+    };
+    found.max_by_key(worth).unwrap_or_default()
+}
+
+fn folder(cache: &Path, steps: [Option<&Done>; 3]) -> PathBuf {
+    let mut sha = Sha256::new();
+    for step in steps {
+        sha.update(step.map_or("", Done::key));
+        sha.update("\n");
+    }
+    let key: String = sha.finalize()[..12].iter().map(|byte| format!("{byte:02x}")).collect();
+    cache.join(format!("{PREFIX}{key}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_was_found_a_difference_stays_and_most_programs_stand_for_fewer() {
+        let dir = tempfile::tempdir().unwrap();
+        let step = |name: &str| Done::of(dir.path().join(name), &[]);
+        let (synthesized, routed, other) = (step("synth-1"), step("synth-2"), step("synth-3"));
+        let steps = [Some(&synthesized), Some(&routed), None];
+        let keep = |name: &str, programs: u64, difference: Option<&str>| {
+            let netlist = "routed netlist".to_string();
+            let difference = difference.map(String::from);
+            let check = NetlistCheck { netlist, programs, difference, ..NetlistCheck::default() };
+            let file = folder(dir.path(), steps).join(name);
+            steps::write(&file, &serde_json::to_vec(&[check]).unwrap()).unwrap();
+        };
+        let found = || kept(dir.path(), steps).first().map(|check| (check.programs, check.difference.clone()));
+        assert_eq!(found(), None);
+        keep("100-1.json", 100, None);
+        keep("4-1.json", 4, None);
+        assert_eq!(found(), Some((100, None)));
+        keep("20-7.json", 13, Some("program 13"));
+        assert_eq!(found(), Some((13, Some("program 13".into()))));
+        // What is no record is none, and other netlists have their own.
+        std::fs::write(folder(dir.path(), steps).join("5-1.json"), "[").unwrap();
+        assert_eq!(found(), Some((13, Some("program 13".into()))));
+        assert_eq!(kept(dir.path(), [Some(&synthesized), Some(&other), None]), []);
+        keep("20-7.json", 20, None);
+        assert_eq!(found(), Some((100, None)));
+    }
+}
