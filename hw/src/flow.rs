@@ -12,6 +12,7 @@ pub mod clock;
 pub mod design;
 mod error;
 pub mod family;
+mod files;
 pub mod flash;
 pub mod model;
 pub mod netlist;
@@ -59,7 +60,7 @@ pub struct Request<'a> {
 /// Makes the bitstream of a configuration on a board and reports on it; `dir` then has the sources, netlists, logs, bitstream,
 /// `report.json` and `summary.txt`.
 ///
-/// Steps that ran before with the same inputs are taken from the cache, and so is what was found of their netlists.
+/// What an earlier flow left in `dir` is removed. Steps that ran before with the same inputs are taken from the cache, and so is what was found of their netlists.
 ///
 /// # Errors
 /// [`FlowError`]. `dir` has no bitstream then, and a report only where the design is larger than the part or slower than asked for.
@@ -72,9 +73,7 @@ pub fn synthesize(
     let family = request.board.family;
     let tools = if request.estimate { tools::find_synthesis()? } else { tools::find(family)? };
     let tools = tools.with_time_limit(request.time_limit);
-    for name in [report::REPORT, report::SUMMARY, family.bitstream_file()] {
-        remove(&dir.join(name))?;
-    }
+    files::clear(dir)?;
     let sources = design::sources(request)?;
     let synthesized = Step::synthesis(&tools, &sources).run(cache, progress)?;
     synthesized.copy_to(dir)?;
@@ -126,12 +125,13 @@ fn read<T>(reader: fn(&Path) -> Result<T, FlowError>, dir: &Path, name: &str, st
 }
 
 /// Writes the sources of a board's design, for tools other than those that [`synthesize`] calls: SystemVerilog, Verilog, pins, and
-/// the script that Yosys would run. Returns the clock of shell and core, MHz.
+/// the script that Yosys would run. What an earlier flow left in `dir` is removed. Returns the clock of shell and core, MHz.
 ///
 /// # Errors
 /// [`FlowError::Unfit`] where the part cannot make the clock, [`FlowError::Io`].
 pub fn write_sources(request: &Request, dir: &Path) -> Result<f64, FlowError> {
     let sources = design::sources(request)?;
+    files::clear(dir)?;
     for (name, text) in &sources.files {
         steps::write(&dir.join(name), text.as_bytes())?;
     }
@@ -151,11 +151,4 @@ pub struct Outcome {
     pub routed: Option<Done>,
     /// The bitstream, where it was packed.
     pub packed: Option<Done>,
-}
-
-fn remove(path: &Path) -> Result<(), FlowError> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(FlowError::io(path, &error)),
-        _ => Ok(()),
-    }
 }

@@ -1,6 +1,6 @@
 //! `synth`: a configuration to a board's bitstream.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -24,9 +24,10 @@ pub struct Synth {
     /// The board's link, where it may have several: uart or spi [default: the board's first]
     #[arg(long, value_name = "KIND")]
     host: Option<String>,
-    /// Where everything is written: sources, netlists, logs, the bitstream, report.json and summary.txt
-    #[arg(short, long, value_name = "DIR", default_value = "build/synth")]
-    output: PathBuf,
+    /// Where everything is written: sources, netlists, logs, the bitstream, report.json and summary.txt; what an earlier call left
+    /// there is removed [default: build/synth/BOARD]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
     /// The clock of shell and core [default: the board's own]
     #[arg(long, value_name = "MHZ", value_parser = mhz, allow_negative_numbers = true)]
     mhz: Option<f64>,
@@ -71,6 +72,7 @@ impl Synth {
         let hw = hw_from_anywhere(self.hw.clone().unwrap_or(board.default_hw()));
         let mhz = self.mhz.unwrap_or(board.core_mhz);
         let shell = synth::shell(&board, &config, mhz)?;
+        let output = self.output.clone().unwrap_or_else(|| Path::new("build/synth").join(&board.name));
         let request = Request {
             board: &board,
             config: &config,
@@ -83,14 +85,14 @@ impl Synth {
             time_limit: Some(Duration::from_secs_f64(60.0 * self.time_limit)),
         };
         if self.sources {
-            let mhz = tilewright_hw::flow::write_sources(&request, &self.output)?;
+            let mhz = tilewright_hw::flow::write_sources(&request, &output)?;
             println!("sources of {} on {} at {mhz:.2} MHz", config.name, board.name);
-            println!("written to {}", self.output.display());
+            println!("written to {}", output.display());
             return Ok(Verdict::Fine);
         }
         let cache = tilewright_sim::rtl::default_cache_dir()?;
         let mut told = Told::default();
-        let outcome = tilewright_hw::flow::synthesize(&request, &self.output, &cache, &mut |event| told.tell(event));
+        let outcome = tilewright_hw::flow::synthesize(&request, &output, &cache, &mut |event| told.tell(event));
         progress::tell("");
         let outcome = match outcome {
             // The tools did their work, and the answer is no.
@@ -122,13 +124,13 @@ impl Synth {
             progress::tell("");
             // What was found before something went wrong is not lost, nor is it by the next call.
             outcome.keep_checks(&cache, (self.programs, self.seed), &report.checks)?;
-            report.write(&self.output)?;
+            report.write(&output)?;
             checked?;
         }
         let text = if self.json { report.json() } else { report.summary() };
         write_or_print(None, text.as_bytes())?;
         if !self.json {
-            println!("written to {}", self.output.display());
+            println!("written to {}", output.display());
         }
         let differs = report.checks.iter().any(|check| check.difference.is_some());
         Ok(if differs { Verdict::No } else { Verdict::Fine })

@@ -64,6 +64,14 @@ fn every_board_has_sources() {
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         }
     }
+    // Sources alone leave nothing that flash might take, and each board has a folder of its own.
+    let own = dir.join("build/synth/hx8k-evn");
+    std::fs::create_dir_all(&own).expect("a folder");
+    for name in ["report.json", "board.bin"] {
+        std::fs::write(own.join(name), "old").expect("a file");
+    }
+    fine(dir, &["synth", "--board", "hx8k-evn", "--sources"]);
+    assert!(own.join("tw_top.v").exists() && !own.join("report.json").exists() && !own.join("board.bin").exists());
     // The boards that may have another link, with it.
     for (board, pins) in [("ulx3s-25f", "pins.lpf"), ("ulx3s-85f", "pins.lpf")] {
         fine(dir, &["synth", "--board", board, "--host", "spi", "--sources", "-o", "spi"]);

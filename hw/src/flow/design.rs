@@ -10,6 +10,10 @@ use std::fmt::Write as _;
 
 /// The top module.
 pub const TOP: &str = "tw_top";
+/// The package of the configuration.
+pub(super) const CONFIG: &str = "tw_cfg_pkg.sv";
+/// The shell's source.
+pub(super) const SHELL_FILE: &str = "tw_shell.v";
 /// The shell's module.
 pub const SHELL: &str = "tw_shell";
 /// The netlist that synthesis writes, for the router and for reports.
@@ -53,7 +57,7 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
     let Request { board, config, shell, .. } = request;
     let unfit = |reason| FlowError::Unfit { board: board.name.clone(), config: config.name.clone(), reason };
     let (clock, mhz) = board.family.clock(board, request.mhz).map_err(unfit)?;
-    let mut files = vec![("tw_cfg_pkg.sv".to_string(), config_package(config))];
+    let mut files = vec![(CONFIG.to_string(), config_package(config))];
     // In one folder, so that headers are found.
     let own = part_package(board.family.gemm_table_lanes(board, config));
     let cells = board.family.own_modules();
@@ -65,7 +69,7 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
     if board.family.has_processor() {
         files.push((format!("{TOP}.v"), zynq::top(request)));
     } else {
-        files.push(("tw_shell.v".into(), shell.to_string()));
+        files.push((SHELL_FILE.into(), shell.to_string()));
         files.push((CLOCK.into(), clock));
         if let Memory::Sdram(chip) = &board.memory {
             files.extend(board.family.sdram_pins(chip).map(|text| (SDRAM_PINS.to_string(), text)));
@@ -170,7 +174,7 @@ impl SdramPorts {
 }
 
 /// The file that declares a module of the core which is made of the family's own cells.
-fn declaration(path: &str) -> String {
+pub(super) fn declaration(path: &str) -> String {
     path.replace(".sv", ".vh")
 }
 

@@ -128,6 +128,9 @@ techmap -map tw_mul.map
 opt_clean";
 
 impl Family {
+    /// All.
+    pub const ALL: [Family; 6] = [Family::Ice40, Family::Ecp5, Family::Gowin, Family::Nexus, Family::Xc7, Family::Xcup];
+
     /// Its parts.
     pub fn parts(self) -> &'static [Part] {
         match self {

@@ -2,11 +2,11 @@
 
 use super::board::Board;
 use super::report::{Bitstream, REPORT, read_json};
-use super::{FlowError, Progress, steps, tools};
+use super::{FlowError, Progress, files, steps, tools};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-const LOG: &str = "flash.log";
+pub(super) const LOG: &str = "flash.log";
 
 /// What of a report says which board and bitstream it is of.
 #[derive(Deserialize)]
@@ -140,7 +140,7 @@ pub fn flash(
     let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let arguments = ["--board", &board.flash, onto, &file].map(String::from);
     let log = dir.join(LOG);
-    super::remove(&log)?;
+    files::remove(&log)?;
     let ended = steps::call(&loader, &arguments, dir, LOG, progress)?;
     if ended.is_some_and(|ended| ended.success()) {
         return Ok(flashed);

@@ -53,6 +53,20 @@ pub enum Progress<'a> {
     },
 }
 
+/// The steps that leave their files in the flow's folder.
+const SYNTHESIS: &str = "synthesis";
+const ROUTE: &str = "place and route";
+const PACK: &str = "bitstream";
+
+/// The logs of those steps.
+pub(super) fn logs() -> impl Iterator<Item = String> {
+    [SYNTHESIS, ROUTE, PACK].into_iter().map(log_of).chain([YOSYS_LOG.to_string()])
+}
+
+fn log_of(step: &str) -> String {
+    format!("{}.log", step.replace(' ', "_"))
+}
+
 /// A program's run: its inputs by name, and the files that it leaves.
 pub struct Step<'a> {
     name: &'static str,
@@ -130,7 +144,7 @@ impl<'a> Step<'a> {
         // The sources belong to the result.
         outputs.extend(sources.files.iter().map(|(name, _)| name.clone()));
         let inputs = sources.files.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())).collect();
-        Step::script("synthesis", tools, design::SCRIPT, inputs, outputs)
+        Step::script(SYNTHESIS, tools, design::SCRIPT, inputs, outputs)
     }
 
     /// A script of Yosys.
@@ -173,7 +187,7 @@ impl<'a> Step<'a> {
             outputs.push(family.routed_file().into());
         }
         Ok(Step {
-            name: "place and route",
+            name: ROUTE,
             tool,
             arguments,
             inputs: vec![synthesis.input(design::NETLIST)?, synthesis.input(family.constraints_file())?],
@@ -190,7 +204,7 @@ impl<'a> Step<'a> {
             remedy: family.install().into(),
         })?;
         Ok(Step {
-            name: "bitstream",
+            name: PACK,
             tool,
             arguments: family.pack_options(request.board),
             inputs: vec![routed.input(family.routed_file())?],
@@ -224,7 +238,7 @@ impl<'a> Step<'a> {
     }
 
     fn log(&self) -> String {
-        format!("{}.log", self.name.replace(' ', "_"))
+        log_of(self.name)
     }
 
     /// The hash that names the results.

@@ -20,24 +20,26 @@ const VLNV: &str = "tilewright:accelerator:tilewright:1.0";
 /// Bytes of the buffer that the device tree asks for, at the most: what a kernel's area of contiguous memory mostly has.
 const BUFFER_BYTES: u64 = 64 << 20;
 
+/// The names of the files that [`files`] gives.
+pub(super) const FILES: [&str; 5] =
+    ["package.tcl", "build.tcl", "registers.md", "tilewright.dtsi", "tilewright-overlay.dts"];
+
 /// The files' names and texts beside those of every board; none where the board's host is no processor.
 pub(super) fn files(request: &Request, sources: &Sources) -> Vec<(String, String)> {
     let Host::Processor { registers, interrupt, port, block, board_file } = &request.board.host else {
         return Vec::new();
     };
     let processor = Processor::of(request.board.family);
-    vec![
-        ("package.tcl".into(), package(request, sources)),
-        ("build.tcl".into(), build(request, &processor, *registers, port, block, board_file)),
-        ("registers.md".into(), format!("# Registers of {} at {registers:#x}\n\n{}", request.board.title, registers_table())),
-        ("tilewright.dtsi".into(), device_tree(request, &processor, *registers, *interrupt)),
-        (
-            "tilewright-overlay.dts".into(),
-            "/* The same as an overlay, for a system that runs: dtc -@ -O dtb -o tilewright.dtbo tilewright-overlay.dts */\n\
-             /dts-v1/;\n/plugin/;\n/include/ \"tilewright.dtsi\"\n"
-                .into(),
-        ),
-    ]
+    let texts = [
+        package(request, sources),
+        build(request, &processor, *registers, port, block, board_file),
+        format!("# Registers of {} at {registers:#x}\n\n{}", request.board.title, registers_table()),
+        device_tree(request, &processor, *registers, *interrupt),
+        "/* The same as an overlay, for a system that runs: dtc -@ -O dtb -o tilewright.dtbo tilewright-overlay.dts */\n\
+         /dts-v1/;\n/plugin/;\n/include/ \"tilewright.dtsi\"\n"
+            .into(),
+    ];
+    FILES.map(String::from).into_iter().zip(texts).collect()
 }
 
 /// A port of the peripheral: whether it is an input, its name, and its bits.
