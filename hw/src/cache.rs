@@ -2,22 +2,59 @@
 //! whole.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// What the names of folders begin with that are being made.
 pub const BUILD_PREFIX: &str = "build-";
 
 /// How long nobody touches a folder that is being made before it is held to be cut off.
 const LEFT: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long nobody takes a result before it is removed.
+const UNUSED: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 /// Removes the folders of builds that were cut off or failed: those that nobody has touched for a day.
 pub fn remove_left_builds(cache: &Path) {
+    remove_older(cache, BUILD_PREFIX, LEFT);
+}
+
+/// Removes results, whose names begin with `prefix`, that nobody has taken for ninety days.
+pub fn remove_unused(cache: &Path, prefix: &str) {
+    remove_older(cache, prefix, UNUSED);
+}
+
+/// Says of a result that it was taken just now. Where that may not be said, it goes ninety days after it was made.
+pub fn touch(folder: &Path) {
+    let _ = std::fs::File::open(folder).and_then(|folder| folder.set_modified(SystemTime::now()));
+}
+
+fn remove_older(cache: &Path, prefix: &str, most: Duration) {
     for entry in std::fs::read_dir(cache).into_iter().flatten().flatten() {
-        let left = entry.file_name().to_string_lossy().starts_with(BUILD_PREFIX);
+        let named = entry.file_name().to_string_lossy().starts_with(prefix);
         let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());
-        if left && age.is_some_and(|age| age > LEFT) {
+        if named && age.is_some_and(|age| age > most) {
             // It may be another process's by now, or gone.
             let _ = std::fs::remove_dir_all(entry.path());
         }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_go_once_nobody_has_taken_them_for_long() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |name: &str, days: u64| {
+            let folder = dir.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            let then = SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60);
+            std::fs::File::open(&folder).unwrap().set_modified(then).unwrap();
+            folder
+        };
+        let (old, taken, young, other) = (put("a-1", 91), put("a-2", 91), put("a-3", 89), put("b-1", 91));
+        touch(&taken);
+        remove_unused(dir.path(), "a-");
+        assert_eq!([old, taken, young, other].map(|folder| folder.exists()), [false, true, true, true]);
     }
 }

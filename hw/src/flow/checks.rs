@@ -4,6 +4,7 @@
 use super::report::NetlistCheck;
 use super::steps::{self, Done};
 use super::{FlowError, Outcome};
+use crate::cache;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,7 @@ impl Outcome {
         checks: &[NetlistCheck],
     ) -> Result<(), FlowError> {
         let file = folder(cache, self.steps()).join(format!("{programs}-{seed}.json"));
+        cache::remove_unused(cache, PREFIX);
         steps::write(&file, &serde_json::to_vec_pretty(checks).unwrap_or_default())
     }
 
@@ -34,7 +36,9 @@ impl Outcome {
 /// What was found of the results of these steps: a difference, wherever one was seen, or else what ran the most programs. What
 /// cannot be read was not found.
 pub(super) fn kept(cache: &Path, steps: [Option<&Done>; 3]) -> Vec<NetlistCheck> {
-    let files = std::fs::read_dir(folder(cache, steps)).into_iter().flatten().flatten();
+    let folder = folder(cache, steps);
+    cache::touch(&folder);
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let found = files.filter_map(|file| serde_json::from_slice(&std::fs::read(file.path()).ok()?).ok());
     let worth = |checks: &Vec<NetlistCheck>| {
         let differs = checks.iter().any(|check| check.difference.is_some());

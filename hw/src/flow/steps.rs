@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 /// What Yosys says of its work; what its readers print goes to the step's own log.
 const YOSYS_LOG: &str = "yosys.log";
 
+/// What the names of results begin with.
+const PREFIX: &str = "synth-";
+
 /// Lines of a program that wait to be told.
 const LINES: usize = 64;
 
@@ -94,6 +97,11 @@ impl Done {
         Done { folder, files: files.iter().map(ToString::to_string).collect() }
     }
 
+    /// Whether all its files are there.
+    fn is_whole(&self) -> bool {
+        self.files.iter().all(|name| self.file(name).is_file())
+    }
+
     /// What names its content: the hash of all that went into the step.
     pub(super) fn key(&self) -> &str {
         self.folder.file_name().and_then(|name| name.to_str()).unwrap_or_default()
@@ -131,7 +139,11 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FlowError> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let io = |error: &std::io::Error| FlowError::io(path, error);
     std::fs::create_dir_all(dir).map_err(|error| io(&error))?;
-    let mut file = tempfile::NamedTempFile::new_in(dir).map_err(|error| io(&error))?;
+    let mut builder = tempfile::Builder::new();
+    // Others may read what is written, as far as the user's mask lets them.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(dir).map_err(|error| io(&error))?;
     file.write_all(bytes).map_err(|error| io(&error))?;
     file.persist(path).map_err(|error| io(&error.error))?;
     Ok(())
@@ -262,18 +274,22 @@ impl<'a> Step<'a> {
     /// # Errors
     /// [`FlowError::Tool`], [`FlowError::Late`], [`FlowError::Io`].
     pub(super) fn run(&self, dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Done, FlowError> {
-        let home = dir.join(format!("synth-{}", self.key()));
+        let home = dir.join(format!("{PREFIX}{}", self.key()));
         let log = self.log();
         let files: Vec<String> = self.outputs.iter().cloned().chain([log.clone()]).collect();
         let done = Done { folder: home.clone(), files };
-        if home.exists() {
+        if done.is_whole() {
+            cache::touch(&home);
             progress(Progress::Cached(self.name));
             return Ok(done);
         }
+        // Somebody has removed a file of it.
+        done.forget();
         progress(Progress::Started(self.name));
         let begun = Instant::now();
         std::fs::create_dir_all(dir).map_err(|error| FlowError::io(dir, &error))?;
         cache::remove_left_builds(dir);
+        cache::remove_unused(dir, PREFIX);
         let work = tempfile::Builder::new()
             .prefix(cache::BUILD_PREFIX)
             .tempdir_in(dir)
@@ -416,6 +432,35 @@ mod tests {
         let error = call(&endless, &[], dir.path(), "full", &mut |_| {}).expect_err("nothing can be written");
         assert!(matches!(error, FlowError::Io { .. }) && is_gone(&dir.path().join("pid")), "{error}");
         assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn a_result_without_one_of_its_files_is_made_anew() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let tool = shell("echo made > a; echo made > b", None);
+        let outputs = ["a", "b"].map(String::from).to_vec();
+        let step = Step { name: "making", tool: &tool, arguments: Vec::new(), inputs: Vec::new(), outputs };
+        let mut told = Vec::new();
+        for removed in ["a", "making.log"] {
+            let done = step.run(dir.path(), &mut |_| {}).expect("it runs");
+            std::fs::remove_file(done.file(removed)).expect("it is there");
+            let done =
+                step.run(dir.path(), &mut |event| told.push(matches!(event, Progress::Cached(_)))).expect("it runs");
+            assert!(done.is_whole());
+        }
+        assert!(!told.contains(&true));
+        step.run(dir.path(), &mut |event| assert_eq!(event, Progress::Cached("making"))).expect("it ran");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_written_has_the_permissions_of_any_new_file() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().expect("a folder");
+        let mode = |name: &str| std::fs::metadata(dir.path().join(name)).expect("a file").permissions().mode();
+        write(&dir.path().join("ours"), b"text").expect("it is written");
+        std::fs::write(dir.path().join("any"), b"text").expect("it is written");
+        assert_eq!(mode("ours"), mode("any"));
     }
 
     #[test]
