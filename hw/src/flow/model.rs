@@ -15,6 +15,9 @@ const OWN: &str = "own_models.v";
 const SCRIPT: &str = "model.ys";
 /// What the model's file is called.
 pub const MODEL: &str = "model.json";
+/// What Yosys says where a cell's module is nowhere, and where one that is declared has no inside.
+const UNKNOWN_CELL: &str = "is not part of the design";
+const CELL_LEFT: &str = "Assertion failed: selection is not empty";
 /// What is read back of a bitstream, as Verilog.
 pub(super) const READ_BACK: &str = "read_back.v";
 
@@ -47,8 +50,8 @@ impl Stage {
 /// come as far.
 ///
 /// # Errors
-/// [`FlowError::Unfit`] for what nothing can be simulated of, [`FlowError::MissingTool`]; [`FlowError::Tool`], also where a cell has
-/// no model.
+/// [`FlowError::Unfit`] for what nothing can be simulated of, as where a cell has no model; [`FlowError::MissingTool`],
+/// [`FlowError::Tool`].
 pub fn model(
     board: &Board,
     stage: Stage,
@@ -88,13 +91,39 @@ pub fn model(
             Step::read_back(board, &tools, &unpacked)?.run(cache, progress)?.input(READ_BACK)?
         }
     };
-    let script = script(board.family, &outcome.tools, stage, &name);
+    modelled((board.family, own), &outcome.tools, stage, (name, text), cache, progress).map(Some).map_err(|error| {
+        let missing = match &error {
+            FlowError::Tool { reason, .. } => without_model(reason),
+            _ => None,
+        };
+        missing.map_or(error, |reason| unfit(&reason))
+    })
+}
+
+/// Makes gates of a netlist in a file, with the project's own models of the family's cells.
+fn modelled(
+    (family, own): (Family, &str),
+    tools: &Tools,
+    stage: Stage,
+    (name, text): (String, Vec<u8>),
+    cache: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Done, FlowError> {
+    let script = script(family, tools, stage, &name);
     let inputs = vec![
         (name, text),
         (OWN.to_string(), own.as_bytes().to_vec()),
         (SCRIPT.to_string(), (script.join("\n") + "\n").into_bytes()),
     ];
-    Step::script("model", &outcome.tools, SCRIPT, inputs, vec![MODEL.into()]).run(cache, progress).map(Some)
+    Step::script("model", tools, SCRIPT, inputs, vec![MODEL.into()]).run(cache, progress)
+}
+
+/// Which cell has no model, where what Yosys ended with says that one has none.
+fn without_model(reason: &str) -> Option<String> {
+    let line = reason.lines().find(|line| line.contains(UNKNOWN_CELL) || line.contains(CELL_LEFT))?;
+    let kind = line.split_once("Module `").and_then(|(_, rest)| rest.split_once('\''));
+    let kind = kind.map_or("one of its cells", |(kind, _)| kind.trim_start_matches('\\'));
+    Some(format!("there is no model of {kind}"))
 }
 
 /// The Yosys commands that read the models of a family's cells, for the netlist whose module is `top`: Yosys's, and those of `own`
@@ -141,4 +170,43 @@ fn script(family: Family, tools: &Tools, stage: Stage, file: &str) -> Vec<String
         format!("write_json {MODEL}"),
     ]);
     script
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cell that no model describes is told by its kind, and is no failure of Yosys's like another.
+    #[test]
+    fn a_cell_without_a_model_is_named() {
+        let tools = match tools::find_synthesis() {
+            Ok(tools) => tools,
+            Err(error) => return tilewright_testing::skip(&error.to_string()),
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let made = |kind: &str| {
+            let cell = serde_json::json!({
+                "hide_name": 0, "type": kind, "parameters": {}, "attributes": {}, "port_directions": {"O": "output"},
+                "connections": {"O": [2]},
+            });
+            let module = serde_json::json!({
+                "ports": {"led": {"direction": "output", "bits": [2]}}, "cells": {"a": cell},
+                "netnames": {"led": {"hide_name": 0, "bits": [2], "attributes": {}}},
+            });
+            let text = serde_json::json!({ "modules": { TOP: module } }).to_string().into_bytes();
+            let netlist = (design::NETLIST.to_string(), text);
+            modelled((Family::Ice40, ICE40), &tools, Stage::Synthesized, netlist, dir.path(), &mut |_| {})
+        };
+        let reason = |kind: &str| match made(kind) {
+            Err(FlowError::Tool { reason, .. }) => without_model(&reason),
+            other => panic!("{kind}: {other:?}"),
+        };
+        assert_eq!(reason("SB_NOVEL"), Some("there is no model of SB_NOVEL".into()));
+        made("SB_LUT4").unwrap();
+        assert_eq!(without_model("signal: 11\nERROR: Can't open file"), None);
+        assert_eq!(
+            without_model("ERROR: Assertion failed: selection is not empty: t:*"),
+            Some("there is no model of one of its cells".into())
+        );
+    }
 }
