@@ -361,6 +361,26 @@ fn doctor_finds_what_synth_calls_and_says_what_is_missing_for_what() {
     has("ok       yosys          pyosys 0.99 (for synth, ");
 }
 
+/// The folder that is named comes before the PATH, for programs of all kinds.
+#[test]
+fn the_folder_that_is_named_is_looked_in_first() {
+    let flow = Flow::new();
+    let own = flow.path("own");
+    std::fs::create_dir(&own).expect("a folder");
+    for (name, version) in [("yosys", "Yosys 101.0"), ("nextpnr-ice40", "nextpnr-ice40 102.0"), ("icepack", "")] {
+        let text = std::fs::read_to_string(flow.path("tools").join(name)).expect("a program");
+        let text = text.replace("Yosys 99.0", version).replace("nextpnr-ice40 99.0", version);
+        std::fs::write(own.join(name), text + "echo own >> \"$CALLS\"\n").expect("a file");
+        std::fs::set_permissions(own.join(name), PermissionsExt::from_mode(0o755)).expect("a program");
+    }
+    let mut command = flow.command(&["--json"]);
+    let outcome = Outcome::of(command.env("TILEWRIGHT_TOOLS", &own).output().expect("the program starts"));
+    assert_eq!((outcome.code, flow.calls().as_str()), (0, "yosys own nextpnr own icepack own"), "{}", outcome.stderr);
+    assert!(outcome.stdout.contains("Yosys 101.0") && outcome.stdout.contains("102.0"), "{}", outcome.stdout);
+    // Without it those of the PATH are, which are others.
+    flow.is_whole("yosys nextpnr icepack");
+}
+
 #[test]
 fn an_estimate_needs_no_router_and_no_packer() {
     let flow = Flow::new();

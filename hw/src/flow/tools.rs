@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The tools' versions, as `NAME=VERSION` lines, which the set-up script reads too.
 const VERSIONS: &str = include_str!("../../../scripts/versions");
-/// The variable that names a folder of programs to look in first.
+/// The variable that names a folder of programs to look in before the PATH.
 pub const TOOLS: &str = "TILEWRIGHT_TOOLS";
 const RUNNER: &str = include_str!("../../../scripts/yosys.py");
 
@@ -75,13 +75,21 @@ pub fn version_of(name: &str) -> &'static str {
     VERSIONS.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).unwrap_or("")
 }
 
-/// Folders of Python environments that may have the tools: the one that is named, the project's own.
-fn folders() -> Vec<PathBuf> {
-    let named = std::env::var_os(TOOLS).map(PathBuf::from);
+/// The folder that is named to look in first, if there is one.
+fn named() -> Option<PathBuf> {
+    std::env::var_os(TOOLS).map(PathBuf::from).filter(|dir| dir.is_dir())
+}
+
+/// Folders where the project's own Python environment may be.
+fn project() -> Vec<PathBuf> {
     let program = std::env::current_exe().unwrap_or_default();
     let around = program.ancestors().skip(1).take(5).map(Path::to_path_buf);
-    let project = around.chain(std::env::current_dir().ok()).map(|dir| dir.join(".venv/bin"));
-    named.into_iter().chain(project).filter(|dir| dir.is_dir()).collect()
+    around.chain(std::env::current_dir().ok()).map(|dir| dir.join(".venv/bin")).filter(|dir| dir.is_dir()).collect()
+}
+
+/// How a program is called that is in a folder, or else on the PATH.
+fn inside(folder: Option<&Path>, program: &str) -> String {
+    folder.map_or(program.into(), |folder| folder.join(program).display().to_string())
 }
 
 /// What a program prints when it is asked for its version, if that goes well.
@@ -156,22 +164,12 @@ pub fn survey() -> Vec<Sought> {
 
 fn find_yosys() -> Result<(Tool, PathBuf), FlowError> {
     let least = version_of("PYOSYS");
-    let native = vec!["yosys".to_string()];
-    if let Some(version) = ask(&native, &["--version"]).filter(|version| at_least(version, least))
-        && ask(&native, &["-m", "slang", "-qp", "help read_slang"]).is_some()
-    {
-        let command = vec!["yosys".into(), "-m".into(), "slang".into()];
-        let share = ask(&["yosys-config".to_string()], &["--datdir"]).unwrap_or("/usr/share/yosys".into());
-        return Ok((Tool::new("yosys", command, version), share.into()));
-    }
-    for folder in folders() {
-        let python = vec![folder.join("python").display().to_string()];
-        let answer = ask(&python, &["-c", FIND_PYOSYS]);
-        let found = answer.as_deref().and_then(|answer| answer.split_once(' '));
-        if let Some((version, share)) = found.filter(|(version, _)| at_least(version, least)) {
-            let command = vec![python[0].clone(), "-c".into(), RUNNER.into()];
-            return Ok((Tool::new("yosys", command, format!("pyosys {version}")), share.into()));
-        }
+    let named = named();
+    let of_named = named.as_deref().and_then(|named| native_yosys(Some(named)).or_else(|| packaged_yosys(named)));
+    let found =
+        of_named.or_else(|| native_yosys(None)).or_else(|| project().iter().find_map(|dir| packaged_yosys(dir)));
+    if let Some(found) = found {
+        return Ok(found);
     }
     Err(FlowError::MissingTool {
         tool: "yosys".into(),
@@ -182,15 +180,36 @@ fn find_yosys() -> Result<(Tool, PathBuf), FlowError> {
     })
 }
 
-/// The commands by which a program of nextpnr's world may be called: on the PATH, or as the Python package of the same name.
+/// Yosys as a program, where it is new enough and reads SystemVerilog, and its shared files.
+fn native_yosys(folder: Option<&Path>) -> Option<(Tool, PathBuf)> {
+    let native = inside(folder, "yosys");
+    let version =
+        ask(std::slice::from_ref(&native), &["--version"]).filter(|version| at_least(version, version_of("PYOSYS")))?;
+    let command = vec![native, "-m".into(), "slang".into()];
+    ask(&command, &["-qp", "help read_slang"])?;
+    let share = ask(&[inside(folder, "yosys-config")], &["--datdir"]).unwrap_or("/usr/share/yosys".into());
+    Some((Tool::new("yosys", command, version), share.into()))
+}
+
+/// Yosys as the package of a Python environment, where it is new enough, and its shared files.
+fn packaged_yosys(folder: &Path) -> Option<(Tool, PathBuf)> {
+    let python = inside(Some(folder), "python");
+    let answer = ask(std::slice::from_ref(&python), &["-c", FIND_PYOSYS])?;
+    let (version, share) = answer.split_once(' ').filter(|(version, _)| at_least(version, version_of("PYOSYS")))?;
+    let command = vec![python, "-c".into(), RUNNER.into()];
+    Some((Tool::new("yosys", command, format!("pyosys {version}")), share.into()))
+}
+
+/// The commands by which a program may be called, as itself or as the Python package of the same name: in the folder that is named,
+/// on the PATH, in the project's environment.
 fn commands(name: &str) -> impl Iterator<Item = Vec<String>> {
-    let packaged = format!("yowasp-{name}");
-    let names = [name.to_string(), packaged];
-    let inside = folders().into_iter().flat_map({
-        let names = names.clone();
-        move |folder| names.clone().map(|name| folder.join(name).display().to_string())
-    });
-    names.clone().into_iter().take(1).chain(inside).chain(names.into_iter().skip(1)).map(|program| vec![program])
+    let names = [name.to_string(), format!("yowasp-{name}")];
+    let both = |folder: PathBuf| names.each_ref().map(|name| inside(Some(&folder), name));
+    let mut commands: Vec<String> = named().into_iter().flat_map(both).collect();
+    commands.push(name.into());
+    commands.extend(project().into_iter().flat_map(both));
+    commands.extend(names.into_iter().skip(1));
+    commands.into_iter().map(|program| vec![program])
 }
 
 fn missing(name: &str, reason: &str, family: Family) -> FlowError {
@@ -233,16 +252,20 @@ pub(super) fn find_readers(family: Family, tools: &Tools) -> Result<Option<Reade
 /// Finds the program that makes Verilog of an iCE40's unpacked bitstream.
 fn find_bitstream_reader() -> Result<Tool, FlowError> {
     let name = "icebox_vlog";
-    let asked = Command::new(name).arg("-h").output();
-    let program = on_path(name).filter(|_| asked.is_ok_and(|output| output.status.success()));
-    let version = program.and_then(|program| by_content(name, &program)).ok_or_else(|| FlowError::MissingTool {
-        tool: name.into(),
-        reason: "was not found".into(),
-        remedy: "run `make setup` in the repository, or install it (apt-get install fpga-icestorm)".into(),
+    let helps = |program: &String| Command::new(program).arg("-h").output().is_ok_and(|output| output.status.success());
+    let program = commands(name).flatten().find(helps);
+    let version = program.as_deref().and_then(|program| by_content(name, &on_path(program)?)).ok_or_else(|| {
+        FlowError::MissingTool {
+            tool: name.into(),
+            reason: "was not found".into(),
+            remedy: "run `make setup` in the repository, or install it (apt-get install fpga-icestorm)".into(),
+        }
     })?;
     // It writes to its standard output, where a log belongs.
-    let shell = ["sh", "-c", "out=$1; shift; exec \"$0\" \"$@\" >\"$out\"", name];
-    Ok(Tool::new(name, shell.map(String::from).to_vec(), version))
+    let mut command = ["sh", "-c", "out=$1; shift; exec \"$0\" \"$@\" >\"$out\""].map(String::from).to_vec();
+    // From the PATH it is called by its name, wherever that is.
+    command.extend(program);
+    Ok(Tool::new(name, command, version))
 }
 
 /// The file of a program that is called by its name, or by its path.
