@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 const LOADER: &str = "#!/bin/sh
-[ \"$1\" = --Version ] && { echo openFPGALoader v0.0; exit 0; }
+[ \"$1\" = --Version ] && { echo openFPGALoader v${LOADER:-0.12.0}; exit 0; }
 echo \"$@\" > called
 echo 'Detail: Jtag frequency'
 [ -e unplugged ] && { echo 'Error: unable to open ftdi device: -3'; exit 1; }
@@ -16,11 +16,17 @@ exit 0
 const SHA256: &str = "e5e59d10f196504b6e08ac7785f84430a61e1558fd6246075a9566edaab2e814";
 
 fn flash(dir: &Path, path: &Path, arguments: &[&str]) -> Outcome {
+    flash_by("0.12.0", dir, path, arguments)
+}
+
+/// By a loader of a version.
+fn flash_by(version: &str, dir: &Path, path: &Path, arguments: &[&str]) -> Outcome {
     let output = Command::new(env!("CARGO_BIN_EXE_tilewright"))
         .arg("flash")
         .args(arguments)
         .current_dir(dir)
         .env("PATH", path)
+        .env("LOADER", version)
         .output()
         .expect("the program starts");
     Outcome::of(output)
@@ -65,7 +71,17 @@ fn a_bitstream_goes_onto_its_board_alone() {
     };
     refused(&tools, &["--board", "ulx3s-85f", "out"], &["ulx3s-85f", "holds a bitstream for ulx3s-25f"]);
     refused(&tools, &["--board", "ulx3s-25f", "none"], &["none/report.json"]);
-    refused(dir, &["--board", "ulx3s-25f", "out"], &["openFPGALoader was not found", "apt-get install openfpgaloader"]);
+    refused(
+        dir,
+        &["--board", "ulx3s-25f", "out"],
+        &["openFPGALoader 0.10 or newer was not found", "apt-get install openfpgaloader"],
+    );
+    let outcome = flash_by("0.9.1", dir, &tools, &["--board", "ulx3s-25f", "out"]);
+    assert!(
+        outcome.code == 2 && outcome.stderr.contains("openFPGALoader 0.10 or newer was not found"),
+        "{}",
+        outcome.stderr
+    );
     std::fs::write(dir.join("out/board.bit"), "bite").expect("a file");
     refused(&tools, &["--board", "ulx3s-25f", "out"], &["out/board.bit", "synthesize it again"]);
     std::fs::remove_file(dir.join("out/board.bit")).expect("a file");

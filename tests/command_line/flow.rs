@@ -354,7 +354,7 @@ fn doctor_finds_what_synth_calls_and_says_what_is_missing_for_what() {
     has("missing  nextpnr-ecp5   needed for synth for ECP5 boards; 0.8 or newer was not found; run `make setup`");
     has("missing  ecppack        needed for synth for ECP5 boards; was not found; run `make setup`");
     has("missing  icebox_vlog    needed for synth --verify of iCE40 bitstreams; was not found; run `make setup`");
-    has("missing  openFPGALoader needed for flash; was not found; install it");
+    has("missing  openFPGALoader needed for flash; 0.10 or newer was not found; install it");
     flow.put("yosys", "#!/bin/sh\necho 'Yosys 0.23'\n");
     has("missing  yosys          needed for synth, and elaborating the RTL in the tests; 0.70 or newer");
     flow.put("python", "#!/bin/sh\necho '0.99 /usr/share/yosys'\n");

@@ -132,19 +132,55 @@ pub fn flash(
         );
         return Err(FlowError::Unfit { board: board.name.clone(), config: path.display().to_string(), reason });
     }
-    let loader = tools::find_loader()?;
-    let onto = match options.onto {
+    bring(&tools::find_loader()?, (&board.flash, options.onto), &path, progress)?;
+    Ok(flashed)
+}
+
+/// Calls a loader, which knows the board by a name, in the bitstream's folder.
+fn bring(
+    loader: &tools::Tool,
+    (board, onto): (&str, Onto),
+    path: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), FlowError> {
+    let onto = match onto {
         Onto::Flash => "--write-flash",
         Onto::Part => "--write-sram",
     };
+    let dir = path.parent().unwrap_or(Path::new("."));
     let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let arguments = ["--board", &board.flash, onto, &file].map(String::from);
+    let arguments = ["--board", board, onto, &file].map(String::from);
     let log = dir.join(LOG);
     files::remove(&log)?;
-    let ended = steps::call(&loader, &arguments, dir, LOG, progress)?;
+    let ended = steps::call(loader, &arguments, dir, LOG, progress)?;
     if ended.is_some_and(|ended| ended.success()) {
-        return Ok(flashed);
+        return Ok(());
     }
-    let reason = ended.map_or("it took too long".into(), |ended| ended.to_string());
+    let limit = loader.time_limit.unwrap_or_default().as_secs_f64() / 60.0;
+    let late = || {
+        format!(
+            "it did not end within {limit} minutes and was killed; see to the cable and the board's power, and flash again"
+        )
+    };
+    let reason = ended.map_or_else(late, |ended| ended.to_string());
     Err(steps::failed("flash", &reason, log))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_loader_that_hangs_is_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let command = ["sh", "-c", "echo Detail: no answer; exec sleep 60"].map(String::from).to_vec();
+        let time_limit = Some(Duration::from_millis(300));
+        let loader = tools::Tool { name: "loader", command, version: String::new(), time_limit };
+        let begun = Instant::now();
+        let error = bring(&loader, ("ulx3s", Onto::Flash), &dir.path().join("board.bit"), &mut |_| {}).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("did not end within 0.005 minutes") && error.contains("no answer"), "{error}");
+        assert!(error.contains("see to the cable") && begun.elapsed() < Duration::from_secs(50), "{error}");
+    }
 }

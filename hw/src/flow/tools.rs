@@ -11,6 +11,8 @@ use std::time::Duration;
 const VERSIONS: &str = include_str!("../../../scripts/versions");
 /// The variable that names a folder of programs to look in before the PATH.
 pub const TOOLS: &str = "TILEWRIGHT_TOOLS";
+/// How long a bitstream may take onto its board; into a slow flash one goes in a few minutes.
+const LOADING: Duration = Duration::from_secs(15 * 60);
 const RUNNER: &str = include_str!("../../../scripts/yosys.py");
 
 /// Prints the version of Python's package of Yosys, and the folder of its shared files.
@@ -283,13 +285,15 @@ fn on_path(name: &str) -> Option<PathBuf> {
 /// [`FlowError::MissingTool`].
 pub(super) fn find_loader() -> Result<Tool, FlowError> {
     let name = "openFPGALoader";
-    let command = vec![name.to_string()];
-    let version = ask(&command, &["--Version"]).ok_or_else(|| FlowError::MissingTool {
+    let least = version_of("OPENFPGALOADER_LEAST");
+    let asked = commands(name).filter_map(|command| ask(&command, &["--Version"]).map(|version| (command, version)));
+    let found = asked.into_iter().find(|(_, version)| at_least(version, least));
+    let (command, version) = found.ok_or_else(|| FlowError::MissingTool {
         tool: name.into(),
-        reason: "was not found".into(),
+        reason: format!("{least} or newer was not found"),
         remedy: "install it (apt-get install openfpgaloader) and call it once by hand, to see that it may use the board's cable".into(),
     })?;
-    Ok(Tool::new(name, command, version))
+    Ok(Tool { time_limit: Some(LOADING), ..Tool::new(name, command, version) })
 }
 
 /// Finds a program that can be called at all. Packers know no version of their own, and some end their help with an error.
