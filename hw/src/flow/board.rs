@@ -265,6 +265,10 @@ impl Board {
                 )));
             }
         }
+        if let Memory::Block { kib } | Memory::Spram { kib } = board.memory {
+            let in_spram = matches!(board.memory, Memory::Spram { .. });
+            board.family.check_memory(&board, kib, in_spram).map_err(bad)?;
+        }
         let (_, mhz) = board.family.clock(&board, board.core_mhz).map_err(|what| bad(format!("core_mhz: {what}")))?;
         let mut kinds = Vec::new();
         for (key, host) in board.all_hosts() {
@@ -432,6 +436,31 @@ mod tests {
             assert!(text.contains(good), "{good}");
             let error = Board::parse("b", "b/board.toml", &text.replace(good, wrong)).unwrap_err().to_string();
             assert!(error.contains("b/board.toml") && error.contains(named), "{error}");
+        }
+    }
+
+    /// Memory in the part itself, of each kind and of sizes that there are and are not.
+    #[test]
+    fn memory_in_the_part_is_of_a_kind_and_a_size_that_the_part_has() {
+        let with = |board: &str, memory: &str| {
+            let text = BOARDS.get_file(format!("{board}/board.toml")).unwrap().contents_utf8().unwrap();
+            let (from, to) = (text.find("[memory]").unwrap(), text.find("[leds]").unwrap());
+            let text = format!("{}[memory]\n{memory}\n\n{}", &text[..from], &text[to..]);
+            Board::parse("b", "b/board.toml", &text).map(|board| board.memory).map_err(|error| error.to_string())
+        };
+        assert_eq!(with("upduino", "kind = \"spram\"\nkib = 128"), Ok(Memory::Spram { kib: 128 }));
+        assert_eq!(with("hx8k-evn", "kind = \"block\"\nkib = 16"), Ok(Memory::Block { kib: 16 }));
+        assert_eq!(with("ulx3s-25f", "kind = \"block\"\nkib = 64"), Ok(Memory::Block { kib: 64 }));
+        let cases = [
+            ("upduino", "kind = \"spram\"\nkib = 256", "memory.kib is 256, and up5k has 128 KiB of single-port RAM"),
+            ("hx8k-evn", "kind = \"spram\"\nkib = 64", "memory.kind is spram, which hx8k has not"),
+            ("ulx3s-25f", "kind = \"spram\"\nkib = 64", "memory.kind is spram, which LFE5U-25F has not"),
+            ("hx8k-evn", "kind = \"block\"\nkib = 32", "memory.kib is 32, and hx8k has 16 KiB of block RAM"),
+            ("ulx3s-25f", "kind = \"block\"\nkib = 0", "memory.kib is 0, and LFE5U-25F has 112 KiB of block RAM"),
+        ];
+        for (board, memory, said) in cases {
+            let error = with(board, memory).unwrap_err();
+            assert!(error.contains("b/board.toml") && error.contains(said), "{said}: {error}");
         }
     }
 

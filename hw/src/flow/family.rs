@@ -40,10 +40,15 @@ pub struct Part {
     pub brams: u64,
     /// Multiplier blocks; of Gowin's those of 9 by 9 bits.
     pub dsps: u64,
+    /// Single-port RAMs, of [`SPRAM_KIB`].
+    pub sprams: u64,
 }
 
+/// What a single-port RAM of an iCE40 UltraPlus holds, KiB.
+pub(super) const SPRAM_KIB: u64 = 32;
+
 const fn part(name: &'static str, option: &'static str, luts: u64, brams: u64, dsps: u64) -> Part {
-    Part { name, option, luts, registers: luts, brams, dsps }
+    Part { name, option, luts, registers: luts, brams, dsps, sprams: 0 }
 }
 
 const NEXUS_CARRIES: &str = include_str!("../../cells/nexus_carries.map");
@@ -52,7 +57,7 @@ const ICE40_PARTS: &[Part] = &[
     part("hx1k", "--hx1k", 1280, 16, 0),
     part("hx4k", "--hx4k", 3520, 20, 0),
     part("hx8k", "--hx8k", 7680, 32, 0),
-    part("up5k", "--up5k", 5280, 30, 8),
+    Part { sprams: 4, ..part("up5k", "--up5k", 5280, 30, 8) },
 ];
 
 const ECP5_PARTS: &[Part] = &[
@@ -64,19 +69,58 @@ const ECP5_PARTS: &[Part] = &[
 ];
 
 const GOWIN_PARTS: &[Part] = &[
-    Part { name: "GW1NR-LV9QN88PC6/I5", option: "GW1N-9C", luts: 8640, registers: 6480, brams: 26, dsps: 40 },
-    Part { name: "GW2AR-LV18QN88C8/I7", option: "GW2A-18C", luts: 20736, registers: 15552, brams: 46, dsps: 96 },
+    Part {
+        name: "GW1NR-LV9QN88PC6/I5",
+        option: "GW1N-9C",
+        luts: 8640,
+        registers: 6480,
+        brams: 26,
+        dsps: 40,
+        sprams: 0,
+    },
+    Part {
+        name: "GW2AR-LV18QN88C8/I7",
+        option: "GW2A-18C",
+        luts: 20736,
+        registers: 15552,
+        brams: 46,
+        dsps: 96,
+        sprams: 0,
+    },
 ];
 
 const NEXUS_PARTS: &[Part] =
     &[part("LIFCL-40-9BG400C", "", 32256, 84, 56), part("LIFCL-17-8CG256C", "", 13824, 24, 24)];
 
-const XC7_PARTS: &[Part] =
-    &[Part { name: "xc7z020clg400-1", option: "xc7", luts: 53200, registers: 106_400, brams: 280, dsps: 220 }];
+const XC7_PARTS: &[Part] = &[Part {
+    name: "xc7z020clg400-1",
+    option: "xc7",
+    luts: 53200,
+    registers: 106_400,
+    brams: 280,
+    dsps: 220,
+    sprams: 0,
+}];
 
 const XCUP_PARTS: &[Part] = &[
-    Part { name: "xczu3eg-sbva484-1-e", option: "xcup", luts: 70560, registers: 141_120, brams: 432, dsps: 360 },
-    Part { name: "xczu7ev-ffvc1156-2-e", option: "xcup", luts: 230_400, registers: 460_800, brams: 624, dsps: 1728 },
+    Part {
+        name: "xczu3eg-sbva484-1-e",
+        option: "xcup",
+        luts: 70560,
+        registers: 141_120,
+        brams: 432,
+        dsps: 360,
+        sprams: 0,
+    },
+    Part {
+        name: "xczu7ev-ffvc1156-2-e",
+        option: "xcup",
+        luts: 230_400,
+        registers: 460_800,
+        brams: 624,
+        dsps: 1728,
+        sprams: 0,
+    },
 ];
 
 /// Kinds of cells of a netlist that a part's resources are counted in, each with how many of them it takes; a kind stands for all
@@ -86,6 +130,7 @@ pub(super) struct Cells {
     pub(super) register: &'static [(&'static str, u64)],
     pub(super) bram: &'static [(&'static str, u64)],
     pub(super) dsp: &'static [(&'static str, u64)],
+    pub(super) spram: &'static [(&'static str, u64)],
 }
 
 /// The coarse part of `synth_ecp5` but for its `share`: multipliers and shifters that are never needed at once are joined there, and
@@ -173,6 +218,33 @@ impl Family {
         Ok(())
     }
 
+    /// What a block RAM holds beside its parity bits, bytes.
+    fn bram_bytes(self) -> u64 {
+        match self {
+            Family::Ice40 => 512,
+            Family::Ecp5 | Family::Gowin | Family::Nexus | Family::Xc7 | Family::Xcup => 2048,
+        }
+    }
+
+    /// Says what is wrong with memory of so many KiB in a board's part: in its single-port RAMs or in its block RAMs.
+    pub(super) fn check_memory(self, board: &Board, kib: u32, in_spram: bool) -> Result<(), String> {
+        let Some(part) = self.part(&board.device) else { return Ok(()) };
+        let (room, what) = match in_spram {
+            true => (part.sprams * SPRAM_KIB, "single-port RAM"),
+            false => (part.brams * self.bram_bytes() / 1024, "block RAM"),
+        };
+        if in_spram && room == 0 {
+            return Err(format!("memory.kind is spram, which {} has not; choose host or block", part.name));
+        }
+        if !(1..=room).contains(&u64::from(kib)) {
+            return Err(format!(
+                "memory.kib is {kib}, and {} has {room} KiB of {what}; give as much or less",
+                part.name
+            ));
+        }
+        Ok(())
+    }
+
     /// The Yosys commands that map a design whose top module is `top` to the family's cells.
     pub fn synthesis(self, board: &Board, top: &str) -> Vec<String> {
         let Some(part) = self.part(&board.device) else { return Vec::new() };
@@ -254,6 +326,7 @@ impl Family {
                 register: &[("SB_DFF*", 1)],
                 bram: &[("SB_RAM40_4K*", 1)],
                 dsp: &[("SB_MAC16", 1)],
+                spram: &[("SB_SPRAM256KA", 1)],
             },
             Family::Ecp5 => Cells {
                 // A distributed RAM is four tables that hold it and two that write it.
@@ -261,18 +334,21 @@ impl Family {
                 register: &[("TRELLIS_FF", 1)],
                 bram: &[("DP16KD", 1), ("PDPW16KD", 1)],
                 dsp: &[("MULT18X18D", 1)],
+                spram: &[],
             },
             Family::Gowin => Cells {
                 lut: &[("LUT1", 1), ("LUT2", 1), ("LUT3", 1), ("LUT4", 1), ("ALU", 1), ("RAM16SDP4", 4)],
                 register: &[("DFF*", 1)],
                 bram: &[("SDPB", 1), ("SDPX9B", 1), ("DPB", 1), ("DPX9B", 1), ("SP", 1), ("SPX9", 1)],
                 dsp: &[("MULT9X9", 1), ("MULT18X18", 2), ("MULT36X36", 8)],
+                spram: &[],
             },
             Family::Nexus => Cells {
                 lut: &[("LUT4", 1), ("CCU2", 2), ("DPR16X4", 6)],
                 register: &[("FD1P3*", 1)],
                 bram: &[("PDP16K*", 1), ("PDPSC16K*", 1), ("DP16K*", 1)],
                 dsp: &[("MULT9X9", 1), ("MULT18X18", 1), ("MULTADDSUB*", 2), ("MULTPREADD*", 1)],
+                spram: &[],
             },
             Family::Xc7 | Family::Xcup => Cells {
                 lut: &[
@@ -291,6 +367,7 @@ impl Family {
                 register: &[("FD*", 1)],
                 bram: &[("RAMB18*", 1), ("RAMB36*", 2)],
                 dsp: &[("DSP48*", 1)],
+                spram: &[],
             },
         }
     }

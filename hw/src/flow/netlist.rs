@@ -19,6 +19,8 @@ pub struct Cells {
     pub brams: u64,
     /// Multiplier blocks.
     pub dsps: u64,
+    /// Single-port RAMs.
+    pub sprams: u64,
 }
 
 impl Cells {
@@ -32,6 +34,7 @@ impl Cells {
         self.registers += count(cells.register);
         self.brams += count(cells.bram);
         self.dsps += count(cells.dsp);
+        self.sprams += count(cells.spram);
     }
 }
 
@@ -182,10 +185,13 @@ impl Netlist {
     /// What the cells take of a board's part, by kind of resource.
     pub(super) fn resources(&self, board: &Board) -> Vec<Resource> {
         let Some(part) = board.family.part(&board.device) else { return Vec::new() };
-        let Cells { luts, registers, brams, dsps } = self.total(board.family);
+        let Cells { luts, registers, brams, dsps, sprams } = self.total(board.family);
         let resource = |name: &str, used, available| Resource { name: name.into(), used, available };
-        let mut resources =
-            vec![resource("block RAMs", brams, part.brams), resource("multiplier blocks", dsps, part.dsps)];
+        let mut resources = vec![
+            resource("block RAMs", brams, part.brams),
+            resource("multiplier blocks", dsps, part.dsps),
+            resource("single-port RAMs", sprams, part.sprams),
+        ];
         if board.family == Family::Ice40 {
             resources.insert(0, resource("logic cells", self.ice40_logic_cells(), part.luts));
         } else {
@@ -313,6 +319,22 @@ mod tests {
         } }));
         // add with carry and register, shared, alone, other, bare.
         assert_eq!(netlist.ice40_logic_cells(), 5);
+    }
+
+    #[test]
+    fn single_port_rams_are_counted_where_the_part_has_them() {
+        let netlist = Netlist::of_json(json!({ "cells": {
+            "a": cell("SB_SPRAM256KA", &[("CLOCK", 1)], ("DATAOUT", 2)),
+            "b": cell("SB_SPRAM256KA", &[("CLOCK", 1)], ("DATAOUT", 3)),
+        } }));
+        let of = |board: &str| {
+            let found = netlist.resources(&Board::load(board).unwrap());
+            found
+                .into_iter()
+                .find(|resource| resource.name == "single-port RAMs")
+                .map(|found| (found.used, found.available))
+        };
+        assert_eq!([of("upduino"), of("hx8k-evn")], [Some((2, 4)), Some((2, 0))]);
     }
 
     /// Two chains, of which one is of two cells, and a carry that a table looks at.

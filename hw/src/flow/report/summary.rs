@@ -21,10 +21,10 @@ impl Report {
         let _ = writeln!(s, "\n{:<44} {:>7} {:>9} {:>9} {:>5}", "module", "LUTs", "registers", "block RAM", "DSP");
         for row in &self.modules {
             let name = if row.module.is_empty() { "(top)" } else { &row.module };
-            let Cells { luts, registers, brams, dsps } = row.cells;
+            let Cells { luts, registers, brams, dsps, .. } = row.cells;
             let _ = writeln!(s, "{name:<44} {luts:>7} {registers:>9} {brams:>9} {dsps:>5}");
         }
-        let Cells { luts, registers, brams, dsps } = self.cells;
+        let Cells { luts, registers, brams, dsps, .. } = self.cells;
         let _ = writeln!(s, "{:<44} {luts:>7} {registers:>9} {brams:>9} {dsps:>5}", "all");
         let _ = writeln!(s, "\nclock {:.2} MHz, {:.2} GOPS; --device {}", self.clock_mhz, self.gops, self.link);
         let path = match (self.fmax_mhz, self.estimate.fmax_mhz) {
