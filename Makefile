@@ -12,7 +12,7 @@
 #                     SEED=N, CONFIGS=N configurations (default 24), CONFIG_SEED=N
 #   make bitstreams   bitstreams of the boards whose designs are known to fit, what they came to, and what was expected of each
 #                     before it was routed; DESIGNS="BOARD BOARD:CONFIGURATION ..." makes others. A design below its board's
-#                     clock fails, and is made all the same with --allow-slow among DESIGNS
+#                     clock fails, and is made all the same with --allow-slow among DESIGNS; --verify there checks the netlists
 #   make bench-levels what each level of optimisation does, as docs/optimization-levels.md; needs TILEWRIGHT_MODELS
 #   make bench-sim    cycles of ResNet-18's layers beside VTA's, and speed of the simulators; RTL=1 runs them on the RTL too
 #   make bench-fsim   speed of the functional simulator; make bench-csim: of the cycle model; make bench-rtl: of the Verilated design

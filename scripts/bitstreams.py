@@ -6,6 +6,8 @@ to fit. Beside what the router reports stands what was expected of the netlist b
 and each sum, at the clock that the design reaches.
 
 A design that does not reach its board's clock is none: the exit code is 1. With --allow-slow the bitstream is made all the same.
+With --verify its netlists are checked too, with --programs=N as many programs as are named: what differs from the sources fails, and
+what could not be checked is told with the reason.
 TILEWRIGHT names the program, where it is not that of `make build`.
 """
 
@@ -54,7 +56,9 @@ def make(design, out, options):
     if config:
         command += ["--hw", config]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=False)
-    return json.loads(done.stdout) if done.returncode == 0 else None
+    report = json.loads(done.stdout) if done.stdout.strip() else None
+    # What differs has a bitstream, and exits as a refusal does, which has none.
+    return report if done.returncode == 0 or (report and report.get("bitstream") is not None) else None
 
 
 def resources(report):
@@ -67,6 +71,26 @@ def resources(report):
         if found:
             rows.append((row["name"], row["used"], found, row["available"]))
     return rows
+
+
+def folder(design):
+    """Where a design's files go: each board and configuration has its own."""
+    board, _, config = design.partition(":")
+    return os.path.join(ROOT, "build", "bitstreams", os.path.basename(board), config.replace(os.sep, "-"))
+
+
+def checked(design, report):
+    """Prints what was found of a design's netlists; whether none differs."""
+    same = True
+    for check in report.get("checks", []):
+        if check["unchecked"]:
+            print(f"{design:<34} {check['netlist']}: not checked: {check['unchecked']}")
+        elif check["difference"]:
+            same = False
+            print(f"{design:<34} {check['netlist']}: DIFFERS from the sources: {check['difference'].splitlines()[0]}")
+        else:
+            print(f"{design:<34} {check['netlist']}: as the sources in {check['programs']} programs")
+    return same
 
 
 def off(expected, found):
@@ -86,14 +110,13 @@ def rates(design, gops, luts, dsps):
 
 
 def main(arguments):
-    options = [argument for argument in arguments if argument == "--allow-slow"]
+    options = [a for a in arguments if a in ("--allow-slow", "--verify") or a.startswith("--programs=")]
     designs = [argument for argument in arguments if argument not in options] or DEFAULT
     floor = floors()
     print(f"{'design':<34} {'resource':<18} {'expected':>9} {'routed':>9} {'of':>7} {'off':>8}")
     failed = False
     for design in designs:
-        out = os.path.join(ROOT, "build", "bitstreams", os.path.basename(design).replace(":", "-"))
-        report = make(design, out, options)
+        report = make(design, folder(design), options)
         if report is None:
             failed = True
             print(f"{design:<34} no bitstream")
@@ -103,6 +126,7 @@ def main(arguments):
             print(f"{design:<34} {name:<18} {expected:>9} {found:>9} {there:>7} {off(expected, found):>8}")
         expected, found = report["estimate"]["fmax_mhz"], report["fmax_mhz"]
         print(f"{design:<34} {'clock, MHz':<18} {mhz(expected):>9} {mhz(found):>9} {'':>7} {off(expected, found):>8}")
+        failed |= not checked(design, report)
         least = floor.get(report["board"])
         if None not in (found, least) and found < least:
             failed = True

@@ -7,11 +7,15 @@ use std::process::Command;
 const PROGRAM: &str = r#"#!/bin/sh
 report() {
   echo "{\"board\": \"$1\", \"fmax_mhz\": $2, \"clock_mhz\": 40.0, \"gops\": 1.0, \"cells\": {\"luts\": 500, \"dsps\": 2}, \
-    \"resources\": [$3], \"estimate\": {\"fmax_mhz\": $4, \"resources\": [{\"name\": \"look-up tables\", \"used\": 900, \"available\": 9999}]}}"
+    \"checks\": [$5], \"bitstream\": {}, \"resources\": [$3], \"estimate\": {\"fmax_mhz\": $4, \"resources\": [{\"name\": \"look-up tables\", \"used\": 900, \"available\": 9999}]}}"
 }
+echo "$*" >> "$0.calls"
 case "$*" in
   *--list*) echo '{"boards": [{"name": "fast", "core_mhz": 40.0}, {"name": "slow", "core_mhz": 60.0}, {"name": "none", "core_mhz": 1.0}]}';;
   *--allow-slow*) report slow 50.0 '' 55.0;;
+  *same*--verify*) report fast 50.0 '' 55.0 '{"netlist": "routed", "programs": 7, "difference": null, "unchecked": null},
+    {"netlist": "bitstream", "programs": 0, "difference": null, "unchecked": "no tool"}';;
+  *wrong*--verify*) report fast 50.0 '' 55.0 '{"netlist": "routed", "programs": 3, "difference": "program 3: at 0x7", "unchecked": null}'; exit 1;;
   *'--board fast '*) report fast 50.0 '{"name": "TRELLIS_COMB", "used": 1000, "available": 9999}' 55.0;;
   *'--board none '*) report none null '' null;;
   *) echo 'error: too slow' >&2; exit 1;;
@@ -46,4 +50,17 @@ fn a_design_that_misses_its_boards_clock_fails_and_one_without_a_clock_is_told()
     assert!(outcome.code == 1 && outcome.stdout.contains("no bitstream"), "{}", outcome.stdout);
     let outcome = run(&["slow", "--allow-slow"]);
     assert!(outcome.code == 1 && outcome.stdout.contains("MISSES its board's clock, 60.0 MHz"), "{}", outcome.stdout);
+
+    // Netlists that were checked, and a folder for each board and configuration.
+    let outcome = run(&["fast:x/same.toml", "--verify", "--programs=7"]);
+    assert_eq!(outcome.code, 0, "{}{}", outcome.stdout, outcome.stderr);
+    assert!(outcome.stdout.contains("routed: as the sources in 7 programs"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("bitstream: not checked: no tool"), "{}", outcome.stdout);
+    let outcome = run(&["slow:x/wrong.toml", "--verify"]);
+    assert_eq!(outcome.code, 1, "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("routed: DIFFERS from the sources: program 3: at 0x7"), "{}", outcome.stdout);
+    let calls = std::fs::read_to_string(dir.path().join("tilewright.calls")).expect("it was called");
+    for words in ["build/bitstreams/fast/x-same.toml", "build/bitstreams/slow/x-wrong.toml", "--verify --programs=7"] {
+        assert!(calls.contains(words), "{words}: {calls}");
+    }
 }
