@@ -1,6 +1,6 @@
 //! A board as a device.
 
-use super::error::{Fault, LinkError};
+use super::error::{Fault, LinkError, Once};
 use super::memory::HostMemory;
 use super::replay;
 use super::session::{Identity, LinkOptions, Session};
@@ -11,7 +11,7 @@ use tilewright_hw::host::{BaseRegisters, Registers, retired_macs};
 use tilewright_hw::link::{ByteStream, Memory, memory_beats};
 use tilewright_hw::regs;
 
-/// How often a command is run again where the link fails.
+/// How often a command is run again, and what goes to the board's memory or comes from it is brought again, where the link fails.
 const RETRIES: usize = 2;
 /// Looks at a command that neither answers nor moves, after which it is given up.
 const MOST_STALLS: usize = 8;
@@ -23,7 +23,8 @@ const RESET_LOOKS: usize = 1000;
 /// A board behind a link.
 ///
 /// Where the link fails in a command whose memory is at the host, what the command wrote is taken back and it is run again,
-/// provided that it reads nothing from scratchpads but what it has put there.
+/// provided that it reads nothing from scratchpads but what it has put there. Where memory is on the board, what is written there or
+/// read is so again; a command that began is not, because what it wrote stays.
 #[derive(Debug)]
 pub struct LinkDevice<S> {
     config: HwConfig,
@@ -81,7 +82,7 @@ impl<S: ByteStream> LinkDevice<S> {
         self.identity
     }
 
-    /// Commands that were run again because the link had failed.
+    /// Commands that were run again, and ranges of the board's memory that were written or read again, because the link had failed.
     pub fn retries(&self) -> u64 {
         self.retries
     }
@@ -139,18 +140,26 @@ impl<S: ByteStream> LinkDevice<S> {
                 memory.undo();
             }
             let may = again > 0 && fault.is_passing();
-            let safe = !self.started
-                || self
-                    .session
-                    .memory
-                    .as_ref()
-                    .is_some_and(|memory| may && replay::is_self_contained(command, memory.bytes(), &self.config));
-            if !may || !safe {
-                let fault = if may { Fault::NotAgain { fault: Box::new(fault) } } else { fault };
+            let once = if may { self.once(command) } else { None };
+            if !may || once.is_some() {
+                let fault = match once {
+                    Some(why) => Fault::NotAgain { fault: Box::new(fault), why },
+                    None => fault,
+                };
                 return Err(self.session.error(fault).into());
             }
             again -= 1;
             self.retries += 1;
+        }
+    }
+
+    /// Why the command that failed just now may not be run again, if so. Memory at the host is as before it.
+    fn once(&self, command: &Command) -> Option<Once> {
+        match &self.session.memory {
+            _ if !self.started => None,
+            None => Some(Once::BoardMemory),
+            Some(memory) if replay::is_self_contained(command, memory.bytes(), &self.config) => None,
+            Some(_) => Some(Once::Scratchpads),
         }
     }
 
@@ -270,13 +279,19 @@ impl<S: ByteStream> LinkDevice<S> {
         Ok(())
     }
 
-    /// Does something with memory on the board, whose failure loses the link.
-    fn on_board(&mut self, act: impl FnOnce(&mut Self) -> Result<(), Fault>) -> Result<(), DeviceError> {
-        self.find_again()?;
-        act(self).map_err(|fault| {
+    /// Does something with memory on the board that may be done twice, again where the link fails.
+    fn on_board(&mut self, mut act: impl FnMut(&mut Self) -> Result<(), Fault>) -> Result<(), DeviceError> {
+        let mut again = RETRIES;
+        loop {
+            self.find_again()?;
+            let Err(fault) = act(self) else { return Ok(()) };
             self.lost = true;
-            self.session.error(fault).into()
-        })
+            if again == 0 || !fault.is_passing() {
+                return Err(self.session.error(fault).into());
+            }
+            again -= 1;
+            self.retries += 1;
+        }
     }
 }
 

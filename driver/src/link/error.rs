@@ -126,11 +126,31 @@ pub enum Fault {
         status: u32,
     },
     /// The link failed while a command ran that may not be run again.
-    #[error("{fault}, while a command ran that reads what others left in scratchpads, so that it is not run again")]
+    #[error("{fault}, while a command ran {why}, so that it is not run again")]
     NotAgain {
         /// What failed.
         fault: Box<Fault>,
+        /// Why it may not.
+        why: Once,
     },
+}
+
+/// Why a command may be run once alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Once {
+    /// It reads what others left in scratchpads.
+    Scratchpads,
+    /// It writes into memory of the board, where nothing takes that back.
+    BoardMemory,
+}
+
+impl std::fmt::Display for Once {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Once::Scratchpads => "that reads what others left in scratchpads",
+            Once::BoardMemory => "whose memory is the board's, where what it has written cannot be taken back",
+        })
+    }
 }
 
 impl Fault {

@@ -1,15 +1,16 @@
 //! Links that fail: bytes that are spoiled, lost or foreign, a board that goes away, another board.
 
 use super::programs::{memory, run};
-use super::{CLOCKS, OPTIONS, board, config, device};
+use super::{CLOCKS, LINE, OPTIONS, board, config, device, with_memory};
 use std::io;
 use std::time::Duration;
 use tilewright_driver::link::{Fault, LinkDevice};
-use tilewright_hw::device::{Command, Device};
+use tilewright_hw::device::{Base, Command, Device};
 use tilewright_hw::host::WrongHardware;
 use tilewright_hw::isa::{encode, parse_program};
 use tilewright_hw::link::ByteStream;
 use tilewright_hw::{HwConfig, Mem};
+use tilewright_shell::Memory;
 use tilewright_sim::Fsim;
 use tilewright_sim::board::VirtualBoard;
 use tilewright_sim::random::{MEMORY_BYTES, generate};
@@ -86,8 +87,15 @@ impl ByteStream for Failing {
 }
 
 fn failing(config: &HwConfig) -> Option<LinkDevice<Failing>> {
-    Some(device(Failing { board: board(config, CLOCKS)?, harm: None, gone: false }, config))
+    failing_with(config, Memory::Host)
 }
+
+fn failing_with(config: &HwConfig, memory: Memory) -> Option<LinkDevice<Failing>> {
+    Some(device(Failing { board: with_memory(config, LINE, memory)?, harm: None, gone: false }, config))
+}
+
+/// Harm that passes, to the board and from it.
+const PASSING: [(Harm, bool); 4] = [(Harm::Flip, true), (Harm::Flip, false), (Harm::Lose, true), (Harm::Lose, false)];
 
 #[test]
 fn a_command_is_run_again_where_bytes_are_spoiled_or_lost() {
@@ -98,7 +106,7 @@ fn a_command_is_run_again_where_bytes_are_spoiled_or_lost() {
     let program = generate(&config, 1, 12);
     run(&mut fsim, &program).expect("a report");
     let mut again = 0;
-    for (harm, to_board) in [(Harm::Flip, true), (Harm::Flip, false), (Harm::Lose, true), (Harm::Lose, false)] {
+    for (harm, to_board) in PASSING {
         for at in [3, 60, 1001, 3002] {
             device.write(0, &vec![0; MEMORY_BYTES as usize]).expect("inside memory");
             device.stream_mut().harm = Some((harm, at, to_board));
@@ -122,13 +130,60 @@ fn a_command_that_needs_what_others_left_is_not_run_again() {
     let insns = parse_program(&text).expect("a program");
     let stream: Vec<u8> = insns.iter().flat_map(|insn| encode(insn, &config).expect("fits")).collect();
     device.write(0x8000, &stream).expect("inside memory");
-    let bases = vec![tilewright_hw::device::Base { addr: 0, limit: 0x1000 }];
+    let bases = vec![Base { addr: 0, limit: 0x1000 }];
     let command = Command { stream_addr: 0x8000, insns: 1, bases, cycle_limit: None };
     assert_eq!(device.run(&command).expect("a report").trap, None);
     device.stream_mut().harm = Some((Harm::Flip, 100, false));
     let error = device.run(&command).unwrap_err().to_string();
     assert!(error.contains("it is not run again; run the whole program again"), "{error}");
     assert_eq!(device.run(&command).expect("a report").trap, None);
+}
+
+#[test]
+fn with_memory_on_the_board_bytes_are_brought_again_and_commands_are_not_run_again() {
+    let config = config();
+    let Some(mut device) = failing_with(&config, Memory::BlockRam { kib: 16 }) else { return };
+    let row = config.entry_bytes(Mem::Out) * 8;
+    let text =
+        format!("load mem=out row_bytes={row} offset=7 push=store\nstore mem=out row_bytes={row} offset=1001 pop=load");
+    let insns = parse_program(&text).expect("a program");
+    let stream: Vec<u8> = insns.iter().flat_map(|insn| encode(insn, &config).expect("fits")).collect();
+    let bases = vec![Base { addr: 0, limit: 0x2000 }];
+    let command = Command { stream_addr: 0x2000, insns: 2, bases, cycle_limit: None };
+    // Ends inside beats, so that what is beside them is read first.
+    let bytes: Vec<u8> = (0..700).map(|at| (at * 7 + 1) as u8).collect();
+    let mut again = 0;
+    for (harm, to_board) in PASSING {
+        let case = |at: usize| format!("{harm:?} of byte {at}, to the board {to_board}");
+        for at in [3, 20, 101] {
+            device.write(0, &vec![0xee; 0x400]).expect("inside memory");
+            device.stream_mut().harm = Some((harm, at, to_board));
+            device.write(7, &bytes).unwrap_or_else(|error| panic!("writing, {}: {error}", case(at)));
+            // What a write is answered with is less than what it takes.
+            again += u64::from(device.stream_mut().harm.take().is_none());
+            device.stream_mut().harm = Some((harm, at, to_board));
+            let mut found = vec![0; 0x400];
+            device.read(0, &mut found).unwrap_or_else(|error| panic!("reading, {}: {error}", case(at)));
+            again += u64::from(device.stream_mut().harm.take().is_none());
+            assert_eq!(found, [&[0xee; 7][..], &bytes, &[0xee; 0x400 - 707]].concat(), "{}", case(at));
+            assert_eq!(device.retries(), again, "{}", case(at));
+        }
+        // A command that began may have written something.
+        device.write(0x2000, &stream).expect("inside memory");
+        assert_eq!(device.run(&command).expect("a report").trap, None);
+        device.stream_mut().harm = Some((harm, 70, to_board));
+        let error = device.run(&command).unwrap_err().to_string();
+        let why =
+            "whose memory is the board's, where what it has written cannot be taken back, so that it is not run again";
+        assert!(error.contains(why) && error.contains("run the whole program again"), "{}: {error}", case(70));
+        device.write(0x2000, &stream).expect("inside memory");
+        assert_eq!(device.run(&command).expect("a report").trap, None);
+        let mut copy = vec![0; row as usize];
+        device.read(1001, &mut copy).expect("inside memory");
+        assert_eq!(copy, bytes[..row as usize], "{}", case(70));
+        again = device.retries();
+    }
+    assert!(again >= 12, "{again}");
 }
 
 #[test]
