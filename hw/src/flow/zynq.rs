@@ -307,7 +307,7 @@ fn build(
          set_property top system_wrapper [current_fileset]\nupdate_compile_order -fileset sources_1\n\
          launch_runs impl_1 -to_step write_bitstream -jobs 4\nwait_on_run impl_1\n\
          if {{[get_property PROGRESS [get_runs impl_1]] != \"100%\"}} {{ error \"the run failed; its log is vivado/board.runs/impl_1/runme.log\" }}\n\
-         open_run impl_1\nreport_utilization -hierarchical -file utilization.txt\nreport_timing_summary -file timing.txt\n\
+         open_run impl_1\nreport_utilization -hierarchical -file utilization.txt\nreport_timing_summary -file timing.txt\nreport_power -file power.txt\n\
          write_hw_platform -fixed -include_bit -force board.xsa\n\
          set slack [get_property STATS.WNS [get_runs impl_1]]\n\
          if {{$slack < 0}} {{ error \"{mhz} MHz are missed by $slack ns; timing.txt has the paths, and synth --mhz asks for less\" }}\n",
@@ -395,6 +395,8 @@ mod tests {
                 assert!(text(&sources, "registers.md").contains(reg.name), "{name}: {}", reg.name);
             }
             let build = text(&sources, "build.tcl");
+            let reports = ["-file utilization.txt", "-file timing.txt", "report_power -file power.txt"];
+            assert!(reports.iter().all(|report| build.contains(report)), "{name}:\n{build}");
             assert!(build.contains(&board.device) && build.contains("S_AXI_HP0"), "{name}");
             for script in [package, build] {
                 let count = |c| script.matches(c).count();
