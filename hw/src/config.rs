@@ -1,15 +1,18 @@
 //! A hardware instance: read from TOML, checked as a whole, and everything that is derived from it.
 
 mod derive;
+mod energy;
 mod fit;
 mod host;
 mod params;
 
 pub use derive::{Mem, PAGE_BYTES, Widths};
+pub use energy::{EnergyParam, EnergySection, MOST_ENERGY};
 pub use host::{HostParam, HostSection};
 pub use params::{Counters, HwConfig, Legal, PARAMS, Param};
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Defaults of the DRAM model; all figures are whole numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -119,18 +122,7 @@ impl HwConfig {
     /// # Errors
     /// [`ConfigError`], with all violations at once.
     pub fn load(name_or_path: &str) -> Result<HwConfig, ConfigError> {
-        if name_or_path.ends_with(".toml") {
-            let text = std::fs::read_to_string(name_or_path)
-                .map_err(|e| ConfigError::Io { file: name_or_path.into(), reason: e.to_string() })?;
-            return HwConfig::parse(name_or_path, &text);
-        }
-        match PRESETS.iter().find(|(name, _)| *name == name_or_path) {
-            Some((name, text)) => HwConfig::parse(name, text),
-            None => Err(ConfigError::Unknown {
-                name: name_or_path.into(),
-                presets: PRESETS.iter().map(|(name, _)| *name).collect(),
-            }),
-        }
+        HwConfig::parse(name_or_path, &text_of(name_or_path)?)
     }
 
     /// Reads a configuration from its text; `file` names it in errors.
@@ -160,6 +152,10 @@ impl HwConfig {
                     Ok(dram) => config.dram = dram,
                     Err(found) => found.into_iter().for_each(|(key, what, remedy)| bad(&key, what, remedy)),
                 },
+                "energy" => match section(key, value) {
+                    Ok(energy) => config.energy = Some(energy),
+                    Err(found) => found.into_iter().for_each(|(key, what, remedy)| bad(&key, what, remedy)),
+                },
                 _ => match PARAMS.iter().find(|p| p.key == key) {
                     Some(param) => {
                         if let Err(what) = (param.set)(&mut config, value) {
@@ -172,6 +168,19 @@ impl HwConfig {
         }
         violations.extend(config.violations());
         if violations.is_empty() { Ok(config) } else { Err(ConfigError::Illegal { file: file.into(), violations }) }
+    }
+
+    /// The figures of `[host]` that a preset or file leaves to their defaults, by their keys; `target` is the first.
+    ///
+    /// # Errors
+    /// [`ConfigError::Unknown`], [`ConfigError::Io`] or [`ConfigError::Syntax`].
+    pub fn unstated_of_host(name_or_path: &str) -> Result<Vec<&'static str>, ConfigError> {
+        let text = text_of(name_or_path)?;
+        let syntax = |e: toml::de::Error| ConfigError::Syntax { file: name_or_path.into(), reason: e.to_string() };
+        let table: toml::Table = text.parse().map_err(syntax)?;
+        let host = table.get("host").and_then(toml::Value::as_table);
+        let keys = std::iter::once("target").chain(HostSection::PARAMS.iter().map(|p| p.key));
+        Ok(keys.filter(|key| host.is_none_or(|host| !host.contains_key(*key))).collect())
     }
 
     /// The configuration as a file's text, which [`HwConfig::parse`] reads back.
@@ -248,6 +257,7 @@ impl HwConfig {
             bad("name", "holds a control character".into(), "use a name of one line".into());
         }
         found.extend(self.host.violations());
+        found.extend(self.energy.iter().flat_map(EnergySection::violations));
         found
     }
 
@@ -320,6 +330,20 @@ impl HwConfig {
         }
         found
     }
+}
+
+/// The text of a preset by name, or of a file by a path that ends in `.toml`.
+fn text_of(name_or_path: &str) -> Result<Cow<'static, str>, ConfigError> {
+    if name_or_path.ends_with(".toml") {
+        let text = std::fs::read_to_string(name_or_path)
+            .map_err(|e| ConfigError::Io { file: name_or_path.into(), reason: e.to_string() })?;
+        return Ok(text.into());
+    }
+    let preset = PRESETS.iter().find(|(name, _)| *name == name_or_path);
+    preset.map(|(_, text)| Cow::Borrowed(*text)).ok_or_else(|| ConfigError::Unknown {
+        name: name_or_path.into(),
+        presets: PRESETS.iter().map(|(name, _)| *name).collect(),
+    })
 }
 
 fn one_line(e: &toml::de::Error) -> String {

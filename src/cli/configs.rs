@@ -5,7 +5,9 @@ use std::fmt::Write;
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
-use tilewright_hw::config::{ConfigError, HostSection, HwConfig, Legal, PARAMS, PRESETS, Param};
+use tilewright_hw::config::{
+    ConfigError, EnergySection, HostSection, HwConfig, Legal, MOST_ENERGY, PARAMS, PRESETS, Param,
+};
 
 use super::{Verdict, write_or_print};
 
@@ -108,7 +110,14 @@ fn show(file: &str, json: bool) -> Result<Verdict> {
         let mut host: serde_json::Map<_, _> =
             HostSection::PARAMS.iter().map(|p| (p.key.to_string(), json!((p.get)(&config.host)))).collect();
         host.insert("target".into(), json!(config.host.target));
-        let text = format!("{}\n", json!({ "name": config.name, "hash": hash, "parameters": values, "host": host }));
+        let energy = config.energy.as_ref().map(|energy| -> serde_json::Map<_, _> {
+            let figures = EnergySection::PARAMS.iter().map(|p| (p.key.to_string(), json!((p.get)(energy))));
+            figures.chain([("source".to_string(), json!(energy.source))]).collect()
+        });
+        let text = format!(
+            "{}\n",
+            json!({ "name": config.name, "hash": hash, "parameters": values, "host": host, "energy": energy })
+        );
         write_or_print(None, text.as_bytes())?;
         return Ok(Verdict::Fine);
     }
@@ -129,6 +138,13 @@ fn show(file: &str, json: bool) -> Result<Verdict> {
     for p in HostSection::PARAMS {
         let line = format!("{} = {}", p.key, (p.get)(&config.host));
         let _ = writeln!(text, "{line:<40} # {}; {}", p.unit, p.legal_text());
+    }
+    if let Some(energy) = &config.energy {
+        let _ = writeln!(text, "[energy]\nsource = {:?}", energy.source);
+        for p in EnergySection::PARAMS {
+            let line = format!("{} = {}", p.key, (p.get)(energy));
+            let _ = writeln!(text, "{line:<40} # {}; 0 to {MOST_ENERGY}", p.unit);
+        }
     }
     write_or_print(None, text.as_bytes())?;
     Ok(Verdict::Fine)

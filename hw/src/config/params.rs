@@ -106,8 +106,11 @@ macro_rules! params {
             /// Name for people; not part of the hardware.
             pub name: String,
             $(#[doc = $doc] pub $key: $ty,)*
-            /// Clock, host and energy figures: not hardware, outside the configuration hash.
+            /// Clock and host: not hardware, outside the configuration hash.
             pub host: super::HostSection,
+            /// Energy, where the file states it: not hardware, outside the configuration hash.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub energy: Option<super::EnergySection>,
             /// The DRAM model's defaults: not hardware, outside the configuration hash.
             pub dram: super::DramSection,
         }
@@ -118,6 +121,7 @@ macro_rules! params {
                     name: "custom".into(),
                     $($key: $default,)*
                     host: Default::default(),
+                    energy: None,
                     dram: Default::default(),
                 }
             }

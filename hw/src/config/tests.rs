@@ -125,3 +125,37 @@ fn every_figure_of_the_host_is_checked() {
     let other = HwConfig { host: HostSection { cores: 64, ..HostSection::default() }, ..HwConfig::default() };
     assert_eq!(other.hash(), HwConfig::default().hash());
 }
+
+#[test]
+fn energy_has_a_source_or_is_not_there() {
+    let with = |text: &str| HwConfig::parse("f.toml", &format!("[energy]\n{text}"));
+    let good = "source = \"measured on a board\"\nmac_pj = 2\ndram_pj_per_byte = 100.0\nstatic_mw = 50\n";
+    let config = with(good).unwrap();
+    // 1 million products, 1 million bytes, a millisecond.
+    assert!((config.energy.as_ref().unwrap().millijoules(1_000_000, 1_000_000, 1.0) - 0.152).abs() < 1e-12);
+    assert_eq!(config.hash(), HwConfig::default().hash());
+    assert_eq!(HwConfig::parse("again", &config.to_toml()).unwrap(), config);
+    for (wrong, key) in [
+        (good.replace("mac_pj = 2", "mac_pj = -1"), "energy.mac_pj"),
+        (good.replace("measured on a board", " "), "energy.source"),
+        (good.replace("source", "sauce"), "energy.sauce"),
+        (good.replace("static_mw = 50\n", ""), "energy"),
+    ] {
+        let error = with(&wrong).unwrap_err().to_string();
+        assert!(error.contains(key), "{error}");
+    }
+}
+
+#[test]
+fn what_a_file_leaves_out_of_the_host_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("h.toml");
+    std::fs::write(&path, "[host]\nclock_mhz = 5\n").unwrap();
+    let unstated = HwConfig::unstated_of_host(path.to_str().unwrap()).unwrap();
+    assert!(unstated.starts_with(&["target", "memory_mib"]) && !unstated.contains(&"clock_mhz"));
+    assert_eq!(HwConfig::unstated_of_host("1x16x16").unwrap(), Vec::<&str>::new());
+    for (name, _) in PRESETS {
+        let unstated = HwConfig::unstated_of_host(name).unwrap();
+        assert!(!unstated.contains(&"target") && !unstated.contains(&"clock_mhz"), "{name}");
+    }
+}

@@ -316,7 +316,7 @@ pub fn registers_table() -> String {
 
 fn configuration_page() -> String {
     let mut s = String::from(
-        "# Configuration\n\nWritten from the table in `hw/src/config/params.rs`; do not edit. A configuration is a TOML file with these keys at\nits top; what it leaves out has the default. `[host]` (below) and `[dram]` (latency, beat_sixteenths, shared,\nrow_open_sixteenths) describe the surroundings and do not change the hardware.\n\n| key | unit | legal | default | meaning |\n|---|---|---|---|---|\n",
+        "# Configuration\n\nWritten from the table in `hw/src/config/params.rs`; do not edit. A configuration is a TOML file with these keys at\nits top; what it leaves out has the default. `[host]` (below) and `[dram]` (latency, beat_sixteenths, shared,\nrow_open_sixteenths) describe the surroundings and do not change the hardware, nor does `[energy]` (below).\n\n| key | unit | legal | default | meaning |\n|---|---|---|---|---|\n",
     );
     let default = HwConfig::default();
     for p in PARAMS {
@@ -336,6 +336,12 @@ fn configuration_page() -> String {
     for p in crate::config::HostSection::PARAMS {
         let _ =
             writeln!(s, "| `{}` | {} | {} | {} | {} |", p.key, p.unit, p.legal_text(), (p.get)(&default.host), p.doc);
+    }
+    s += "\n## `[energy]`: what work costs\n\nOptional, without defaults and all or nothing: `source` says where the \
+          coefficients come from. Where the table is\nthere, `bench` and `profile` print energy ([bench.md](bench.md)).\n\n\
+          | key | unit | legal | meaning |\n|---|---|---|---|\n| `source` | | text | Where the coefficients come from. |\n";
+    for p in crate::config::EnergySection::PARAMS {
+        let _ = writeln!(s, "| `{}` | {} | 0 to {} | {} |", p.key, p.unit, crate::config::MOST_ENERGY, p.doc);
     }
     s
 }
