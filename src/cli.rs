@@ -1,5 +1,6 @@
 //! The commands: arguments in, exit code out. 0 is fine, 1 a check that said no, 2 what could not run.
 
+mod bench;
 mod bisect;
 mod compile;
 mod configs;
@@ -50,6 +51,8 @@ enum Command {
     Compile(compile::Compile),
     /// Compare a model's values on two devices, or with arrays, and name the first that differs
     Diff(Box<diff::Diff>),
+    /// Compare what a model takes on several devices, end to end and layer by layer
+    Bench(Box<bench::Bench>),
     /// Name the first rewrite of a model's graph that changes its answer
     Bisect(bisect::Bisect),
     /// Make an int8 model of a float one, with samples of its data
@@ -80,6 +83,7 @@ pub fn main() -> ExitCode {
         Command::Run(command) => command.run(),
         Command::Compile(command) => command.run(),
         Command::Diff(command) => command.run(),
+        Command::Bench(command) => command.run(),
         Command::Bisect(command) => command.run(),
         Command::Quantize(command) => command.run(),
         Command::Inspect(command) => command.run(),

@@ -5,8 +5,8 @@ use tilewright_compiler::cost::{Clock, CostOracle, CpuTime};
 use tilewright_compiler::graph::{Graph, NodeId};
 use tilewright_driver::{ALIGN, AccelProgram, DeviceMemory, Loaded};
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::device::Device;
-use tilewright_hw::isa::Unit;
+use tilewright_hw::device::{Device, Span};
+use tilewright_hw::isa::{Insn, Unit};
 use tilewright_sim::{Csim, CsimOptions};
 
 /// Costs in which programs take the cycles of the cycle model; the rest someone else knows.
@@ -27,21 +27,26 @@ impl Clock for Timed<'_> {
         let mut memory = DeviceMemory::new(bytes, self.config);
         let loaded = Loaded::new(&mut device, &mut memory, program).ok()?;
         let report = device.run(loaded.command()).ok().filter(|report| report.trap.is_none())?;
-        let mut retired = Unit::ALL.map(|unit| report.spans.iter().filter(move |s| s.unit == unit).map(|s| s.end));
-        let (mut last, mut at, mut parts) = (0, 0, Vec::new());
-        let insns = program.decode(self.config).ok()?;
-        for &end in ends {
-            for insn in insns.get(at..end)? {
-                last = last.max(retired[insn.unit() as usize].next()??);
-            }
-            at = end;
-            parts.push(last);
-        }
-        if let (Some(last), Some(cycles)) = (parts.last_mut(), report.cycles) {
-            *last = cycles;
-        }
-        Some(parts)
+        part_ends(&program.decode(self.config).ok()?, &report.spans, ends, report.cycles)
     }
+}
+
+/// Cycles from a program's start until its parts are done: part `i` ends before instruction `ends[i]`, the last with the
+/// program's `cycles`. None where an instruction did not retire.
+pub(crate) fn part_ends(insns: &[Insn], spans: &[Span], ends: &[usize], cycles: Option<u64>) -> Option<Vec<u64>> {
+    let mut retired = Unit::ALL.map(|unit| spans.iter().filter(move |s| s.unit == unit).map(|s| s.end));
+    let (mut last, mut at, mut parts) = (0, 0, Vec::new());
+    for &end in ends {
+        for insn in insns.get(at..end)? {
+            last = last.max(retired[insn.unit() as usize].next()??);
+        }
+        at = end;
+        parts.push(last);
+    }
+    if let (Some(last), Some(cycles)) = (parts.last_mut(), cycles) {
+        *last = cycles;
+    }
+    Some(parts)
 }
 
 impl CostOracle for Timed<'_> {

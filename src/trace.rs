@@ -7,10 +7,11 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::Span;
-use tilewright_hw::isa::{Insn, Unit, print_insn};
+use tilewright_hw::isa::{DecodeError, Insn, Unit, print_insn};
 use tilewright_hw::regs::UnitState;
-use tilewright_runtime::artifact::LayerEnd;
+use tilewright_runtime::artifact::{Artifact, LayerEnd, Step, StepKind};
 use tilewright_runtime::files::write_whole;
+use tilewright_runtime::session::RunReport;
 
 use crate::stalls;
 
@@ -30,6 +31,53 @@ pub struct Part<'a> {
     pub never_started: &'a [Span],
     /// Its cycles.
     pub cycles: u64,
+}
+
+/// An instruction of a compiled step that its configuration does not know.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("step {step}: instruction {at}: {reason}")]
+pub struct UnknownInsn {
+    /// The step.
+    pub step: String,
+    /// Its place in the stream.
+    pub at: usize,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// The program of each step; empty for those of the CPU.
+///
+/// # Errors
+/// [`UnknownInsn`].
+pub fn programs(config: &HwConfig, artifact: &Artifact) -> Result<Vec<Vec<Insn>>, UnknownInsn> {
+    let program = |step: &Step| match &step.kind {
+        StepKind::Accel(accel) => {
+            let mut program = accel.program.clone();
+            program.stream = artifact.blob(accel.stream).to_vec();
+            let unknown = |(at, reason): (usize, DecodeError)| UnknownInsn {
+                step: step.name.clone(),
+                at,
+                reason: reason.to_string(),
+            };
+            program.decode(config).map_err(unknown)
+        }
+        StepKind::Cpu { .. } | StepKind::Packed { .. } => Ok(Vec::new()),
+    };
+    artifact.manifest.steps.iter().map(program).collect()
+}
+
+/// The commands of all runs.
+pub fn parts<'a>(artifact: &'a Artifact, reports: &'a [RunReport], programs: &'a [Vec<Insn>]) -> Vec<Part<'a>> {
+    let mut parts = Vec::new();
+    for (run, report) in reports.iter().enumerate() {
+        for (number, (step, taken)) in artifact.manifest.steps.iter().zip(&report.steps).enumerate() {
+            let (Some(cycles), StepKind::Accel(accel)) = (taken.cycles, &step.kind) else { continue };
+            let name = format!("run {run}: {}", step.name);
+            let (program, layers, spans) = (&programs[number], &accel.layers, &taken.spans);
+            parts.push(Part { name, number, program, layers, spans, never_started: &[], cycles });
+        }
+    }
+    parts
 }
 
 /// The trace of commands that ran one after the other at a clock of `clock_mhz`; times are microseconds. Instructions of a

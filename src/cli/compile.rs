@@ -82,6 +82,16 @@ pub enum Width {
     F16,
 }
 
+impl From<Offload> for model::Offload {
+    fn from(offload: Offload) -> model::Offload {
+        match offload {
+            Offload::All => model::Offload::All,
+            Offload::Auto => model::Offload::Auto,
+            Offload::None => model::Offload::None,
+        }
+    }
+}
+
 impl OpenSizes {
     /// The sizes given with `--bind` and `--shape`, and those of data at hand.
     pub fn sizes(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<Sizes> {
@@ -249,7 +259,7 @@ impl Compile {
         artifact.write(&self.output)?;
         self.compilation.advise(&artifact, &self.file);
         if self.explain {
-            write_or_print(None, super::run::explain_table(&artifact.manifest).as_bytes())?;
+            write_or_print(None, tilewright::explain::table(&artifact.manifest).as_bytes())?;
         }
         eprintln!(
             "{}: {} steps, {} bytes of data and code; read in {load_s:.3} s, compiled in {compile_s:.3} s",

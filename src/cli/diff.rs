@@ -141,7 +141,7 @@ impl Diff {
         let mut last = Comparison::default();
         let mut parted = None;
         let mut outputs: [Vec<Outputs>; 2] = Default::default();
-        let mut bar = progress::Progress::new("run", runs.len());
+        let bar = progress::Progress::new("run", runs.len());
         for (run, inputs) in runs.iter().enumerate() {
             a.run(inputs)?;
             outputs[0].push(a.outputs());

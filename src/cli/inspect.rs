@@ -86,5 +86,5 @@ fn describe(artifact: &Artifact) -> String {
             text += &format!("  {:>10} {:>10}  {:>3} to {:<3}  {}\n", t.offset, b.bytes, b.first, b.last, t.name);
         }
     }
-    text + "\n" + &super::run::explain_table(m)
+    text + "\n" + &tilewright::explain::table(m)
 }

@@ -1,51 +1,71 @@
-//! How far long work is, on a terminal; nothing in a pipe.
+//! How far long work is and how long it will take, on a terminal; nothing in a pipe or where quiet is asked for.
 
 use std::io::{IsTerminal, Write};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Work that takes less shows nothing, and lines are not redrawn more often.
-const INTERVAL: Duration = Duration::from_millis(200);
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Whether results and errors alone are told.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Tells results and errors alone from here on.
+pub fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Whether results and errors alone are told.
+pub fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+fn shown() -> bool {
+    std::io::stderr().is_terminal() && !is_quiet()
+}
 
 /// Says what is being done, in place of what was said before; an empty text wipes it.
 pub fn tell(what: &str) {
-    if std::io::stderr().is_terminal() {
+    if shown() {
         eprint!("\r\x1b[K{what}");
         let _ = std::io::stderr().flush();
     }
 }
 
-/// A line on standard error that is redrawn.
+/// A line on standard error that is redrawn: what is done, how much of it, and the time that is left.
 pub struct Progress {
+    bar: ProgressBar,
     what: String,
-    total: usize,
-    drawn: Instant,
-    shown: bool,
-    on: bool,
 }
 
 impl Progress {
     /// Work of `total` pieces.
     pub fn new(what: &str, total: usize) -> Progress {
-        let on = std::io::stderr().is_terminal();
-        Progress { what: what.to_string(), total, drawn: Instant::now(), shown: false, on }
+        // A few times a second, and nothing of work that is done before.
+        let target = if shown() { ProgressDrawTarget::stderr_with_hz(5) } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(total as u64), target);
+        if let Ok(style) = ProgressStyle::with_template("{msg} {bar:20} {pos}/{len} {elapsed} eta {eta}") {
+            bar.set_style(style);
+        }
+        bar.set_message(what.to_string());
+        Progress { bar, what: what.to_string() }
     }
 
     /// `done` pieces are done.
-    pub fn at(&mut self, done: usize) {
-        if self.on && self.drawn.elapsed() >= INTERVAL {
-            self.drawn = Instant::now();
-            self.shown = true;
-            eprint!("\r{} {done}/{} ", self.what, self.total);
-            let _ = std::io::stderr().flush();
+    pub fn at(&self, done: usize) {
+        self.bar.set_position(done as u64);
+    }
+
+    /// What comes next, with the pieces done and all that there are.
+    pub fn step(&self, what: &str, done: usize, all: usize) {
+        if self.bar.length() != Some(all as u64) {
+            self.bar.set_length(all as u64);
         }
+        self.bar.set_message(format!("{}: {what}", self.what));
+        self.at(done);
     }
 
     /// Wipes the line.
-    pub fn end(&mut self) {
-        if self.shown {
-            eprint!("\r\x1b[K");
-            self.shown = false;
-        }
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
     }
 }
 

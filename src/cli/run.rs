@@ -1,7 +1,6 @@
 //! `run`: a model, an artifact or a program on a device.
 
 mod answers;
-mod explain;
 mod inputs;
 mod memory;
 mod model;
@@ -20,7 +19,6 @@ use tilewright_hw::device::UnitCounters;
 use tilewright_hw::regs::{TrapUnit, UnitState};
 use tilewright_runtime::artifact::Artifact;
 
-pub use explain::table as explain_table;
 pub use inputs::{Given, scaling};
 
 use super::compile::Compilation;

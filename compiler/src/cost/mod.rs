@@ -58,6 +58,18 @@ pub struct Analytic<'c> {
     pub config: &'c HwConfig,
 }
 
+impl Analytic<'_> {
+    /// Microseconds in which the host turns a tensor into the accelerator's layout, or back.
+    pub fn convert_us(&self, dense_bytes: u64) -> f64 {
+        dense_bytes as f64 / self.config.host.convert_bytes_per_cycle / self.config.host.cpu_clock_mhz
+    }
+
+    /// Microseconds in which a tensor comes to the accelerator's memory, or back.
+    pub fn transfer_us(&self, device_bytes: u64) -> f64 {
+        device_bytes as f64 / self.config.host.transfer_mb_per_s
+    }
+}
+
 impl CostOracle for Analytic<'_> {
     fn accel_cycles(&self, layer: &Layer, plan: &Plan) -> u64 {
         accel::cycles(layer, plan, self.config)
@@ -72,9 +84,7 @@ impl CostOracle for Analytic<'_> {
     }
 
     fn border_ns(&self, dense_bytes: u64, device_bytes: u64) -> u64 {
-        let host = &self.config.host;
-        let convert = dense_bytes as f64 / host.convert_bytes_per_cycle / host.cpu_clock_mhz;
-        ns(convert + device_bytes as f64 / host.transfer_mb_per_s)
+        ns(self.convert_us(dense_bytes) + self.transfer_us(device_bytes))
     }
 
     fn launch_ns(&self) -> u64 {

@@ -1,5 +1,7 @@
 //! Accelerator steps: programs of the driver's on a device, with tensors turned to the device's layout and back.
 
+use std::time::Instant;
+
 use tilewright_driver::{ALIGN, AccelProgram, Block, DeviceMemory, DriverError, Loaded, Role};
 use tilewright_hw::device::Device;
 
@@ -52,13 +54,17 @@ impl Region {
         inputs: &[&[u8]],
         outputs: &mut [&mut [u8]],
     ) -> Result<StepReport, DriverError> {
+        let started = Instant::now();
         let packed: Vec<Vec<u8>> =
             self.inputs.iter().zip(inputs).map(|(packing, bytes)| pack(*packing, bytes)).collect();
+        let packing = started.elapsed();
         let (results, report) = self.loaded.run(on.device.as_mut(), &packed)?;
+        let started = Instant::now();
         for ((packing, bytes), result) in self.outputs.iter().zip(outputs).zip(&results) {
             unpack(*packing, result, bytes);
         }
         Ok(StepReport {
+            convert_s: (packing + started.elapsed()).as_secs_f64(),
             cycles: report.cycles,
             macs: report.macs,
             bytes: report.bytes,

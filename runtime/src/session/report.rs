@@ -11,6 +11,8 @@ pub struct StepReport {
     pub place: Place,
     /// Seconds from its call to its return, as the host's clock has it.
     pub wall_s: f64,
+    /// Seconds of it in which tensors were turned into the device's layout and back.
+    pub convert_s: f64,
     /// Cycles of the accelerator, where the device knows time.
     pub cycles: Option<u64>,
     /// Multiply-accumulates that the accelerator did, padding included.
@@ -25,7 +27,16 @@ pub struct StepReport {
 
 impl StepReport {
     pub(super) fn on(place: Place) -> StepReport {
-        StepReport { place, wall_s: 0.0, cycles: None, macs: 0, bytes: None, counters: None, spans: Vec::new() }
+        StepReport {
+            place,
+            wall_s: 0.0,
+            convert_s: 0.0,
+            cycles: None,
+            macs: 0,
+            bytes: None,
+            counters: None,
+            spans: Vec::new(),
+        }
     }
 }
 

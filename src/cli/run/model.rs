@@ -2,16 +2,15 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tilewright::devices::DeviceKind;
 use tilewright::dump::{Dump, INDEX};
 use tilewright::inference::{self, Labels, Results};
-use tilewright::stalls;
-use tilewright::trace::{self, Part};
+use tilewright::trace;
+use tilewright::{explain, stalls};
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::isa::Insn;
-use tilewright_runtime::artifact::{Artifact, NodeCost, Place, Step, StepKind};
+use tilewright_runtime::artifact::{Artifact, NodeCost, Place};
 use tilewright_runtime::npy;
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
@@ -20,7 +19,7 @@ use tilewright_runtime::tensor::shape_text;
 use super::answers::{self, Names};
 use super::inputs::Given;
 use super::outputs::OutputFiles;
-use super::{Run, counters, explain};
+use super::{Run, counters};
 use crate::cli::{Verdict, write_or_print};
 
 /// Seconds before and after the work inside devices.
@@ -82,7 +81,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     times.open_s = started.elapsed().as_secs_f64();
     let mut session = Session::new(artifact, &Registry::new(), device)?;
     let total = runs.len();
-    let mut progress = crate::cli::Progress::new("run", total);
+    let progress = crate::cli::Progress::new("run", total);
     let mut watch = |id, bytes: &[u8]| {
         if let Some(dump) = &mut dump {
             dump.take(id, bytes);
@@ -102,8 +101,8 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         eprintln!("{dir}: {} values; {hidden} more stay inside their steps, as {INDEX} says", done.written);
     }
     let watched = args.trace.is_some() || args.top_stalls.is_some();
-    let programs = if watched { programs(&config, session.artifact())? } else { Vec::new() };
-    let parts = if watched { parts(session.artifact(), &results, &programs) } else { Vec::new() };
+    let programs = if watched { trace::programs(&config, session.artifact())? } else { Vec::new() };
+    let parts = if watched { trace::parts(session.artifact(), &results.reports, &programs) } else { Vec::new() };
     if let Some(path) = &args.trace {
         trace::write(path, &config, &parts).with_context(|| format!("--trace {}", path.display()))?;
     }
@@ -135,33 +134,6 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         return Ok(Verdict::No);
     }
     Ok(Verdict::Fine)
-}
-
-/// The program of each step; empty for those of the CPU.
-fn programs(config: &HwConfig, artifact: &Artifact) -> Result<Vec<Vec<Insn>>> {
-    let program = |step: &Step| match &step.kind {
-        StepKind::Accel(accel) => {
-            let mut program = accel.program.clone();
-            program.stream = artifact.blob(accel.stream).to_vec();
-            program.decode(config).map_err(|(at, error)| anyhow!("step {}: instruction {at}: {error}", step.name))
-        }
-        StepKind::Cpu { .. } | StepKind::Cuda { .. } | StepKind::Packed { .. } => Ok(Vec::new()),
-    };
-    artifact.manifest.steps.iter().map(program).collect()
-}
-
-/// The commands of all runs.
-fn parts<'a>(artifact: &'a Artifact, results: &'a Results, programs: &'a [Vec<Insn>]) -> Vec<Part<'a>> {
-    let mut parts = Vec::new();
-    for (run, report) in results.reports.iter().enumerate() {
-        for (number, (step, taken)) in artifact.manifest.steps.iter().zip(&report.steps).enumerate() {
-            let (Some(cycles), StepKind::Accel(accel)) = (taken.cycles, &step.kind) else { continue };
-            let name = format!("run {run}: {}", step.name);
-            let (program, layers, spans) = (&programs[number], &accel.layers, &taken.spans);
-            parts.push(Part { name, number, program, layers, spans, never_started: &[], cycles });
-        }
-    }
-    parts
 }
 
 fn json(

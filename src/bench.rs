@@ -1,0 +1,186 @@
+//! What a model takes on several devices, side by side: end to end and layer by layer.
+//!
+//! Accelerator times are exact cycles at the configuration's clock; times of this machine's processor are measured; those of
+//! the configuration's target host are modelled. `docs/bench.md` says of every figure where it comes from.
+
+mod accelerated;
+mod csv;
+mod device;
+mod frame;
+mod json;
+mod names;
+mod offload;
+mod plain;
+mod rows;
+mod spread;
+mod text;
+
+pub use device::{Column, Figures, LayerTime};
+pub use frame::Frame;
+pub use names::{Asked, KNOWN};
+pub use offload::{Choice, OffloadRow};
+pub use rows::{Row, rows};
+pub use spread::Spread;
+
+use tilewright_compiler::graph::Graph;
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::artifact::Artifact;
+use tilewright_runtime::tensor::Tensor;
+
+use crate::model::{self, ModelError, Offload};
+use crate::trace::UnknownInsn;
+
+/// What is measured, and how.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    /// The devices, in the order of the table.
+    pub devices: &'a [Asked],
+    /// The configurations; each accelerator device stands in the table once for each.
+    pub configs: &'a [HwConfig],
+    /// What the accelerator gets.
+    pub offload: Offload,
+    /// Level of optimisation, 0 to 3.
+    pub level: u8,
+    /// Threads of the processor's pool.
+    pub threads: usize,
+    /// Runs before those that count.
+    pub warm_up: usize,
+    /// Runs that count.
+    pub repetitions: usize,
+    /// Whether every way to offload is weighed against the others.
+    pub compare_offload: bool,
+}
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The model does not compile.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A compiled program that its configuration does not know.
+    #[error(transparent)]
+    Program(#[from] UnknownInsn),
+    /// The processor's threads cannot be had.
+    #[error("cannot make {threads} threads: {reason}; use fewer with --threads")]
+    Threads {
+        /// Threads asked for.
+        threads: usize,
+        /// The system's reason.
+        reason: String,
+    },
+    /// The processor, which every comparison stands on, cannot run the model.
+    #[error("this machine's processor cannot run the model: {0}")]
+    Processor(String),
+}
+
+/// What was found.
+#[derive(Debug, Clone)]
+pub struct Bench {
+    /// The model's name.
+    pub model: String,
+    /// Multiply-accumulates of one run.
+    pub macs: u64,
+    /// Threads of the processor's pool.
+    pub threads: usize,
+    /// Runs before those that counted.
+    pub warm_up: usize,
+    /// Runs that counted.
+    pub repetitions: usize,
+    /// Level of optimisation.
+    pub level: u8,
+    /// The devices, missing ones too.
+    pub columns: Vec<Column>,
+    /// The target hosts of the configurations, each with its modelled time of the whole model in milliseconds.
+    pub hosts: Vec<Host>,
+    /// Milliseconds of this machine's processor alone.
+    pub cpu_ms: f64,
+    /// What each way to offload comes to.
+    pub offload: Vec<OffloadRow>,
+}
+
+/// A target host that runs the whole model by itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Host {
+    /// The configuration that names it.
+    pub hw: String,
+    /// Its name.
+    pub target: String,
+    /// Milliseconds of the model, by the host's model; none where a size is not known.
+    pub latency_ms: Option<f64>,
+}
+
+/// Compiles and measures. `told` hears what is being done and how much of it is: pieces done and all of them.
+///
+/// # Errors
+/// [`BenchError`]. A device that is not there is a column that says so.
+pub fn bench(
+    graph: &Graph,
+    inputs: &[Tensor],
+    request: &Request,
+    told: &(dyn Fn(&str, usize, usize) + Sync),
+) -> Result<Bench, BenchError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(request.threads).build();
+    let pool = pool.map_err(|e| BenchError::Threads { threads: request.threads, reason: e.to_string() })?;
+    pool.install(|| in_pool(graph, inputs, request, told))
+}
+
+fn in_pool(
+    graph: &Graph,
+    inputs: &[Tensor],
+    request: &Request,
+    told: &(dyn Fn(&str, usize, usize) + Sync),
+) -> Result<Bench, BenchError> {
+    let first = request.configs.first().cloned().unwrap_or_default();
+    let accelerators = request.devices.iter().any(Asked::is_accelerator);
+    let pieces = 1 + request.devices.len().max(1) * request.configs.len() * usize::from(accelerators);
+    told("cpu", 0, pieces);
+    // Every speed-up stands on the processor's time, so it is measured whether it is asked for or not.
+    let alone = build(graph, &first, Offload::None, request.level)?;
+    let cpu = plain::processor(&alone, inputs, request).map_err(BenchError::Processor)?;
+    let mut bench = Bench {
+        model: alone.manifest.model.clone(),
+        macs: alone.manifest.macs(),
+        threads: request.threads,
+        warm_up: request.warm_up,
+        repetitions: request.repetitions,
+        level: request.level,
+        columns: Vec::new(),
+        hosts: Vec::new(),
+        cpu_ms: cpu.latency_ms.median,
+        offload: Vec::new(),
+    };
+    let mut done = 1;
+    let mut built: Vec<Artifact> = Vec::new();
+    for config in request.configs.iter().filter(|_| accelerators) {
+        told(&format!("compiling for {}", config.name), done, pieces);
+        built.push(build(graph, config, request.offload, request.level)?);
+    }
+    for asked in request.devices {
+        if !asked.is_accelerator() {
+            bench.columns.push(Column::beside(asked, &cpu));
+            continue;
+        }
+        for (config, artifact) in request.configs.iter().zip(&built) {
+            told(&format!("{} on {}", asked.name, config.name), done, pieces);
+            let many = request.configs.len() > 1;
+            bench.columns.push(accelerated::column(asked, config, artifact, inputs, request, (&cpu, many))?);
+            done += 1;
+        }
+    }
+    for (at, config) in request.configs.iter().enumerate() {
+        let weighed = built.get(at).unwrap_or(&alone);
+        let latency_ms = frame::host_alone_ms(weighed);
+        bench.hosts.push(Host { hw: config.name.clone(), target: config.host.target.clone(), latency_ms });
+        if request.compare_offload && accelerators {
+            told(&format!("ways to offload on {}", config.name), done, pieces);
+            bench.offload.extend(offload::rows(graph, config, weighed, inputs, request, (&cpu, latency_ms))?);
+        }
+    }
+    Ok(bench)
+}
+
+/// Compiles for a configuration.
+fn build(graph: &Graph, config: &HwConfig, offload: Offload, level: u8) -> Result<Artifact, ModelError> {
+    let options = model::Options { offload, level, ..model::Options::new(config) };
+    model::build(graph.clone(), &options, &mut |_, _| {})
+}

@@ -1,0 +1,36 @@
+//! The devices of a comparison by their names.
+
+use crate::devices::{DeviceKind, DeviceNameError};
+
+/// What a comparison's devices are called.
+pub const KNOWN: &str = "cpu, cuda, csim, rtl, fsim, serial:PATH, spi:PATH or uio";
+
+/// A device that is asked for: one that this program can open, or a known one that it cannot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Its name, as it was given.
+    pub name: String,
+    /// The device, or why there is none.
+    pub kind: Result<DeviceKind, String>,
+}
+
+impl Asked {
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// A name that is no device, with those that there are.
+    pub fn parse(name: &str) -> Result<Asked, String> {
+        let kind = match name.parse::<DeviceKind>() {
+            Ok(kind) => Ok(kind),
+            Err(DeviceNameError::NotYet { .. }) => Err("this version of the program has no such device".to_string()),
+            Err(DeviceNameError::Unknown { name }) => return Err(format!("no device is named {name}; use {KNOWN}")),
+            Err(error) => return Err(error.to_string()),
+        };
+        Ok(Asked { name: name.to_string(), kind })
+    }
+
+    /// Whether the device is an accelerator, of which each configuration has its own.
+    pub fn is_accelerator(&self) -> bool {
+        matches!(self.kind, Ok(kind) if kind != DeviceKind::Cpu)
+    }
+}

@@ -1,0 +1,94 @@
+//! What the whole costs where the accelerator gets everything that it can compute, what takes less time there, or nothing.
+
+use tilewright_compiler::graph::Graph;
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::artifact::{Artifact, Place};
+use tilewright_runtime::tensor::Tensor;
+
+use super::{Asked, BenchError, Figures, Request, accelerated, build};
+use crate::model::Offload;
+
+/// A way to offload, as `--offload` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// All that the accelerator can compute.
+    All,
+    /// What takes less time there.
+    Auto,
+    /// Nothing.
+    None,
+}
+
+impl Choice {
+    /// As `--offload` takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Choice::All => "all",
+            Choice::Auto => "auto",
+            Choice::None => "none",
+        }
+    }
+}
+
+/// What a way to offload comes to, by the cycle model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OffloadRow {
+    /// The configuration.
+    pub hw: String,
+    /// The way.
+    pub choice: Choice,
+    /// Layers on the accelerator, and all.
+    pub layers: (usize, usize),
+    /// The share of multiply-accumulates there.
+    pub offloaded: Option<f64>,
+    /// Milliseconds of an input with this machine's processor as the host; none where the cycle model could not run.
+    pub latency_ms: Option<f64>,
+    /// Milliseconds between answers of a stream.
+    pub interval_ms: Option<f64>,
+    /// Milliseconds of an input on the configuration's target host.
+    pub target_ms: Option<f64>,
+}
+
+/// All ways on one configuration.
+pub(super) fn rows(
+    graph: &Graph,
+    config: &HwConfig,
+    built: &Artifact,
+    inputs: &[Tensor],
+    request: &Request,
+    (cpu, host_ms): (&Figures, Option<f64>),
+) -> Result<Vec<OffloadRow>, BenchError> {
+    let csim = Asked { name: "csim".into(), kind: Ok(crate::devices::DeviceKind::Csim) };
+    let mut rows = Vec::new();
+    for (choice, offload) in [(Choice::All, Offload::All), (Choice::Auto, Offload::Auto)] {
+        let other;
+        let artifact = if offload == request.offload {
+            built
+        } else {
+            other = build(graph, config, offload, request.level)?;
+            &other
+        };
+        let column = accelerated::column(&csim, config, artifact, inputs, request, (cpu, false))?;
+        let found = column.figures.ok();
+        let all = found.as_ref().map_or(&[][..], |f| &f.layers);
+        rows.push(OffloadRow {
+            hw: config.name.clone(),
+            choice,
+            layers: (all.iter().filter(|layer| layer.place == Place::Accel).count(), all.len()),
+            offloaded: artifact.manifest.offloaded_share(),
+            latency_ms: found.as_ref().map(|f| f.latency_ms.median),
+            interval_ms: found.as_ref().map(|f| f.frame.interval_ms()),
+            target_ms: found.as_ref().and_then(|f| f.on_target).map(|frame| frame.latency_ms()),
+        });
+    }
+    rows.push(OffloadRow {
+        hw: config.name.clone(),
+        choice: Choice::None,
+        layers: (0, cpu.layers.len()),
+        offloaded: Some(0.0),
+        latency_ms: Some(cpu.latency_ms.median),
+        interval_ms: Some(cpu.latency_ms.median),
+        target_ms: host_ms,
+    });
+    Ok(rows)
+}

@@ -1,0 +1,88 @@
+//! This machine's processor, timed.
+
+use std::time::Instant;
+
+use tilewright_runtime::artifact::{Artifact, Place};
+use tilewright_runtime::registry::Registry;
+use tilewright_runtime::session::{RunReport, Session};
+use tilewright_runtime::tensor::Tensor;
+
+use super::{Figures, Frame, LayerTime, Request, Spread};
+use crate::layers::{self, Layer};
+
+/// The whole model on the processor.
+pub(super) fn processor(artifact: &Artifact, inputs: &[Tensor], request: &Request) -> Result<Figures, String> {
+    let mut session = Session::new(artifact.clone(), &Registry::new(), None).map_err(|e| e.to_string())?;
+    let Timed { outputs, reports, calls_ms } = timed(&mut session, inputs, request)?;
+    let layers = layers::layers(artifact, &[], None);
+    let wall_ms = Spread::of(calls_ms);
+    Ok(Figures {
+        latency_ms: wall_ms,
+        frame: Frame { host_ms: wall_ms.median, ..Frame::default() },
+        simulated: false,
+        on_target: None,
+        cycles: None,
+        utilization: None,
+        array_macs: 0,
+        offloaded: Some(0.0),
+        bytes: None,
+        energy_mj: None,
+        wall_ms,
+        layers: layers.iter().map(|layer| on_host(artifact, &layers, layer, &reports)).collect(),
+        outputs,
+        agrees: true,
+    })
+}
+
+/// Runs that counted.
+pub(super) struct Timed {
+    pub outputs: Vec<Tensor>,
+    /// Step by step.
+    pub reports: Vec<RunReport>,
+    /// Milliseconds from each call to its return.
+    pub calls_ms: Vec<f64>,
+}
+
+/// Warms up, then runs as often as is asked for.
+pub(super) fn timed(session: &mut Session, inputs: &[Tensor], request: &Request) -> Result<Timed, String> {
+    let mut timed = Timed { outputs: Vec::new(), reports: Vec::new(), calls_ms: Vec::new() };
+    for run in 0..request.warm_up + request.repetitions.max(1) {
+        let started = Instant::now();
+        let (outputs, report) = session.run(inputs).map_err(|e| e.to_string())?;
+        let ms = started.elapsed().as_secs_f64() * 1e3;
+        if run >= request.warm_up {
+            timed.outputs = outputs;
+            timed.reports.push(report);
+            timed.calls_ms.push(ms);
+        }
+    }
+    Ok(timed)
+}
+
+/// A layer that the processor computed. The time of a function of several layers is divided among them as the model of the
+/// configuration's host says.
+pub(super) fn on_host(artifact: &Artifact, all: &[Layer], layer: &Layer, reports: &[RunReport]) -> LayerTime {
+    let weight = |layer: &Layer| layer.host_ns.unwrap_or(1).max(1) as f64;
+    let samples = layer.step.map(|step| {
+        let beside = all.iter().filter(|other| other.step == Some(step) && other.place == Place::Cpu);
+        let share = weight(layer) / beside.map(weight).sum::<f64>();
+        reports.iter().filter_map(|report| Some(report.steps.get(step)?.wall_s * 1e3 * share)).collect()
+    });
+    LayerTime { latency_ms: Some(samples.map_or(Spread::default(), Spread::of)), ..untimed(artifact, layer) }
+}
+
+/// A layer without figures of a run.
+pub(super) fn untimed(artifact: &Artifact, layer: &Layer) -> LayerTime {
+    LayerTime {
+        name: layer.name.clone(),
+        ops: layer.operators(),
+        nodes: layer.nodes.iter().map(|node| artifact.manifest.nodes[*node].name.clone()).collect(),
+        place: layer.place,
+        latency_ms: None,
+        host_ms: layer.host_ns.map(|ns| ns as f64 / 1e6),
+        macs: layer.macs,
+        cycles: None,
+        utilization: None,
+        bytes: None,
+    }
+}

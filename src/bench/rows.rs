@@ -1,0 +1,80 @@
+//! The layers of all devices side by side.
+
+use std::collections::HashMap;
+
+use super::{Bench, Figures, LayerTime};
+
+/// A layer, as the first device that ran anything has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The name of its first node.
+    pub name: String,
+    /// Its operators.
+    pub ops: String,
+    /// Multiply-accumulates of the network.
+    pub macs: u64,
+    /// Milliseconds on the target host of the first configuration, by its model.
+    pub host_ms: Option<f64>,
+    /// For each device its figures of the layer; none where it has none, or cuts the model otherwise and has them in the row
+    /// of its layer's first node.
+    pub cells: Vec<Option<LayerTime>>,
+}
+
+/// The rows. The first accelerator's layers, else the first device's, are the rows; layers that another device cuts otherwise
+/// are put together where they begin in one row.
+pub fn rows(bench: &Bench) -> Vec<Row> {
+    let there = || bench.columns.iter().filter_map(|column| Some((column, column.figures.as_ref().ok()?)));
+    let first = there().find(|(column, _)| column.hw.is_some()).or(there().next());
+    let Some((_, first)) = first else { return Vec::new() };
+    let mut row_of: HashMap<&str, usize> = HashMap::new();
+    for (row, layer) in first.layers.iter().enumerate() {
+        layer.nodes.iter().for_each(|node| {
+            row_of.entry(node).or_insert(row);
+        });
+    }
+    let cells: Vec<Vec<Option<LayerTime>>> = bench
+        .columns
+        .iter()
+        .map(|column| match &column.figures {
+            Ok(figures) => cells(figures, &row_of, first.layers.len()),
+            Err(_) => vec![None; first.layers.len()],
+        })
+        .collect();
+    let row = |(at, layer): (usize, &LayerTime)| Row {
+        name: layer.name.clone(),
+        ops: layer.ops.clone(),
+        macs: layer.macs,
+        host_ms: layer.host_ms,
+        cells: cells.iter().map(|column| column[at].clone()).collect(),
+    };
+    first.layers.iter().enumerate().map(row).collect()
+}
+
+fn cells(figures: &Figures, row_of: &HashMap<&str, usize>, rows: usize) -> Vec<Option<LayerTime>> {
+    let mut cells: Vec<Option<LayerTime>> = vec![None; rows];
+    for layer in &figures.layers {
+        let Some(row) = layer.nodes.first().and_then(|node| row_of.get(node.as_str())) else { continue };
+        cells[*row] = Some(match cells[*row].take() {
+            Some(before) => joined(before, layer),
+            None => layer.clone(),
+        });
+    }
+    cells
+}
+
+/// Two layers in one row: their sum.
+fn joined(before: LayerTime, layer: &LayerTime) -> LayerTime {
+    let latency_ms = before.latency_ms.zip(layer.latency_ms).map(|(a, b)| super::Spread {
+        min: a.min + b.min,
+        median: a.median + b.median,
+        max: a.max + b.max,
+    });
+    LayerTime {
+        latency_ms,
+        cycles: before.cycles.zip(layer.cycles).map(|(a, b)| a + b),
+        bytes: before.bytes.zip(layer.bytes).map(|(a, b)| (a.0 + b.0, a.1 + b.1)),
+        utilization: None,
+        macs: before.macs + layer.macs,
+        ..before
+    }
+}
