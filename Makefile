@@ -15,7 +15,8 @@
 #                     clock fails, and is made all the same with --allow-slow among DESIGNS; --verify there checks the netlists
 #   make bench-levels what each level of optimisation does, as docs/optimization-levels.md; needs TILEWRIGHT_MODELS
 #   make bench-sim    cycles of ResNet-18's layers beside VTA's, and speed of the simulators; RTL=1 runs them on the RTL too
-#   make bench-fsim   speed of the functional simulator; make bench-csim: of the cycle model; make bench-rtl: of the Verilated design
+#   make bench-fsim   speed of the functional simulator; make bench-csim: of the cycle model; make bench-rtl: of the Verilated design;
+#                     make bench-models: of a network on the processor, and of comparing it
 
 CARGO  ?= cargo
 PROGRAMS ?= 100000
@@ -23,7 +24,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-levels bench-sim fmt clippy lint lint-rtl clean
+.PHONY: browser setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-levels bench-sim fmt clippy lint lint-rtl clean
 
 setup:
 	@scripts/setup.sh
@@ -57,7 +58,11 @@ formal: setup
 test: lint
 	@CARGO="$(CARGO)" scripts/test.sh --workspace --tests
 
-test-full: lint check-ptq
+# Reports are opened in Chromium, where make test skips without it.
+browser: setup
+	@scripts/setup.sh --browser
+
+test-full: lint check-ptq browser
 	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=20000 TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 scripts/test.sh --workspace -- --include-ignored
 
 check-ptq: build
@@ -70,7 +75,11 @@ fuzz: setup
 bitstreams: build
 	@.venv/bin/python scripts/bitstreams.py $(DESIGNS)
 
-bench: bench-fsim bench-csim bench-rtl
+bench: bench-fsim bench-csim bench-rtl bench-models
+
+# What `tilewright bench` compares, through the library.
+bench-models: setup
+	$(CARGO) bench --bench models
 
 bench-fsim: setup
 	$(CARGO) bench -p tilewright-sim --bench fsim

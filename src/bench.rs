@@ -16,7 +16,7 @@ mod spread;
 mod text;
 
 pub use device::{Column, Figures, LayerTime};
-pub use frame::Frame;
+pub use frame::{Border, Frame, host_alone_ms, on_target};
 pub use names::{Asked, KNOWN};
 pub use offload::{Choice, OffloadRow};
 pub use rows::{Row, rows};

@@ -3,12 +3,14 @@
 mod bench;
 mod bisect;
 mod compile;
+mod completions;
 mod configs;
 mod diff;
 mod doctor;
 mod flash;
 mod inspect;
 mod model_file;
+mod profile;
 mod program;
 mod progress;
 mod quantize;
@@ -18,7 +20,7 @@ mod virtual_board;
 mod zoo;
 
 pub use model_file::ModelFile;
-pub use progress::Progress;
+pub use progress::{Progress, note, say};
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -39,6 +41,9 @@ pub enum Verdict {
 #[derive(Parser)]
 #[command(name = "tilewright", version, about = "Co-design toolkit for deep-learning accelerators")]
 struct Arguments {
+    /// Print results and errors alone: no progress, no notes
+    #[arg(long, global = true)]
+    quiet: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -53,6 +58,8 @@ enum Command {
     Diff(Box<diff::Diff>),
     /// Compare what a model takes on several devices, end to end and layer by layer
     Bench(Box<bench::Bench>),
+    /// Look at a run from all sides, as one page that opens without a network, or compare two
+    Profile(Box<profile::Profile>),
     /// Name the first rewrite of a model's graph that changes its answer
     Bisect(bisect::Bisect),
     /// Make an int8 model of a float one, with samples of its data
@@ -73,18 +80,27 @@ enum Command {
     Zoo(zoo::Zoo),
     /// Look for the tools that Tilewright uses, or at a board
     Doctor(doctor::Doctor),
+    /// Print completions for a shell
+    Completions(completions::Completions),
+    /// Write manual pages to a folder
+    Manual(completions::Manual),
     /// Simulate a board behind a pseudo-terminal, which other commands open as a serial port
     VirtualBoard(virtual_board::VirtualBoard),
 }
 
 /// Parses the command line, runs the command and prints what went wrong.
 pub fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    let arguments = Arguments::parse();
+    if arguments.quiet {
+        progress::be_quiet();
+    }
+    let outcome = match arguments.command {
         Command::Run(command) => command.run(),
         Command::Compile(command) => command.run(),
         Command::Diff(command) => command.run(),
         Command::Bench(command) => command.run(),
         Command::Bisect(command) => command.run(),
+        Command::Profile(command) => command.run(),
         Command::Quantize(command) => command.run(),
         Command::Inspect(command) => command.run(),
         Command::Asm(command) => command.run(),
@@ -94,13 +110,17 @@ pub fn main() -> ExitCode {
         Command::Configs(command) => command.run(),
         Command::Zoo(command) => command.run(),
         Command::Doctor(command) => command.run(),
+        Command::Completions(command) => command.run(),
+        Command::Manual(command) => command.run(),
         Command::VirtualBoard(command) => command.run(),
     };
     match outcome {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,
         Ok(Verdict::No) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("error: {}", in_one_line(&error));
+            // Coloured on a terminal alone, and not where NO_COLOR is set.
+            let red = anstyle::AnsiColor::Red.on_default().bold();
+            anstream::eprintln!("{red}error:{red:#} {}", in_one_line(&error));
             ExitCode::from(2)
         }
     }

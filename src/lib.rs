@@ -22,6 +22,7 @@ pub mod measure;
 pub mod model;
 pub mod netlist_check;
 pub mod picture;
+pub mod profile;
 pub mod quantize;
 pub mod shapes;
 pub mod stalls;

@@ -6,7 +6,7 @@ use tilewright_compiler::backend::Backend;
 use tilewright_compiler::cost::{Analytic, CostOracle};
 use tilewright_compiler::frontend::{self, ImportError};
 pub use tilewright_compiler::frontend::{Sizes, Sources};
-use tilewright_compiler::graph::Graph;
+use tilewright_compiler::graph::{Graph, NodeId};
 pub use tilewright_compiler::partition::Offload;
 use tilewright_compiler::partition::{self, partition_by};
 use tilewright_compiler::passes::pipelines::cpu_passes;
@@ -113,11 +113,30 @@ pub fn text(graph: &Graph) -> String {
     tilewright_compiler::graph::text::print(graph)
 }
 
+/// An artifact with the graph that it was made of.
+#[derive(Debug)]
+pub struct Built {
+    /// The graph behind all passes.
+    pub graph: Graph,
+    /// The node of the graph that each of the manifest's nodes is.
+    pub nodes: Vec<NodeId>,
+    /// The artifact.
+    pub artifact: Artifact,
+}
+
 /// Compiles a graph; `dump` is told each pass's name and the graph's text after it, where the options ask for it.
 ///
 /// # Errors
 /// [`ModelError::Pass`] or [`ModelError::Compile`].
 pub fn build(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) -> Result<Artifact, ModelError> {
+    Ok(build_traced(graph, options, dump)?.artifact)
+}
+
+/// The same, with the graph behind all passes.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) -> Result<Built, ModelError> {
     let mut after = |pass: &'static str, graph: &Graph| dump(pass, &text(graph));
     if options.dump_ir {
         after("import", &graph);
@@ -142,7 +161,9 @@ pub fn build(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) 
     // What can be looked at after a run has the model's own layout; a GPU's products take either.
     let rewritten = !keep_values && options.fallback == Fallback::Cpu;
     let passes = if rewritten { cpu_passes(opt_level(options.level)) } else { Vec::new() };
-    Ok(compile(&graph, &partition, options.config, host.as_ref(), &passes)?)
+    let artifact = compile(&graph, &partition, options.config, host.as_ref(), &passes)?;
+    let nodes = partition.explanations.iter().map(|explanation| explanation.node).collect();
+    Ok(Built { graph, nodes, artifact })
 }
 
 fn opt_level(level: u8) -> OptLevel {

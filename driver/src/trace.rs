@@ -1,6 +1,6 @@
 //! Which instructions made a byte of device memory: the store that wrote it last, and what wrote the scratchpad before.
 
-use crate::access::{Kernel, footprint};
+use crate::access::{Footprint, Kernel, footprint};
 use crate::program::AccelProgram;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{self, DecodeError, Gemm, GemmUop, Insn, Load, Op, Store, Vector, VectorUop};
@@ -98,6 +98,11 @@ impl<'p> Stream<'p> {
     /// The instructions.
     pub fn insns(&self) -> &[Insn] {
         &self.insns
+    }
+
+    /// What an instruction touches; none where the hardware would trap.
+    pub fn footprint(&self, index: usize) -> Option<Footprint> {
+        footprint(&self.insns.get(index)?.op, self.kernels.get(index)?.kernel(), self.config).ok()
     }
 
     /// What made byte `at` behind base register `base`; none where no store writes it. `range` are the bytes of the tensor

@@ -53,7 +53,7 @@ impl Bisect {
         let values: Vec<_> = values.iter().collect();
         let runs = if given.is_empty() {
             if !values.is_empty() {
-                eprintln!("inputs are made up; give the model's own with --input");
+                super::say("inputs are made up; give the model's own with --input");
             }
             vec![inference::made_up(&values)]
         } else {

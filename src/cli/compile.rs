@@ -82,6 +82,17 @@ pub enum Width {
     F16,
 }
 
+impl Offload {
+    /// Its word on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Offload::All => "all",
+            Offload::Auto => "auto",
+            Offload::None => "none",
+        }
+    }
+}
+
 impl From<Offload> for model::Offload {
     fn from(offload: Offload) -> model::Offload {
         match offload {
@@ -157,7 +168,7 @@ impl Compilation {
         if self.offload != Some(Offload::None)
             && let Some(advice) = tilewright::quantize::advice(&artifact.manifest, file.display())
         {
-            eprintln!("note: {advice}");
+            super::note(&advice);
         }
     }
 
@@ -201,9 +212,9 @@ impl Compilation {
         let load_s = started.elapsed().as_secs_f64();
         if let (Some(Offload::Auto), false) = (self.offload, accelerator) {
             let place = if device == DeviceKind::Cuda { "GPU" } else { "CPU" };
-            eprintln!(
-                "note: --offload auto has nothing to decide on device {device}, where everything runs on the {place}"
-            );
+            super::note(&format!(
+                "--offload auto has nothing to decide on device {device}, where everything runs on the {place}"
+            ));
         }
         let started = Instant::now();
         let options = model::Options {
@@ -261,12 +272,12 @@ impl Compile {
         if self.explain {
             write_or_print(None, tilewright::explain::table(&artifact.manifest).as_bytes())?;
         }
-        eprintln!(
+        super::say(&format!(
             "{}: {} steps, {} bytes of data and code; read in {load_s:.3} s, compiled in {compile_s:.3} s",
             self.output.display(),
             artifact.manifest.steps.len(),
             artifact.blob_bytes()
-        );
+        ));
         Ok(Verdict::Fine)
     }
 }

@@ -220,7 +220,7 @@ impl Diff {
         let model = artifact.manifest.input_values();
         if given.is_empty() {
             if !model.is_empty() {
-                eprintln!("inputs are made up; give the model's own with --input");
+                super::say("inputs are made up; give the model's own with --input");
             }
             return Ok(vec![inference::made_up(&model)]);
         }

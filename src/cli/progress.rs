@@ -14,8 +14,23 @@ pub fn be_quiet() {
 }
 
 /// Whether results and errors alone are told.
-pub fn is_quiet() -> bool {
+fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
+}
+
+/// Says what was done, on standard error.
+pub fn say(text: &str) {
+    if !is_quiet() {
+        eprintln!("{text}");
+    }
+}
+
+/// Says what a person may want to know beside the result, on standard error.
+pub fn note(text: &str) {
+    if !is_quiet() {
+        let bold = anstyle::Style::new().bold();
+        anstream::eprintln!("{bold}note:{bold:#} {text}");
+    }
 }
 
 fn shown() -> bool {

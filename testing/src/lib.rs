@@ -86,9 +86,14 @@ fn find(folder: Option<OsString>, path: &str) -> Result<Option<PathBuf>, String>
 
 /// Whether a program is installed; without it the calling test skips.
 pub fn has_program(program: &str) -> bool {
+    has_optional(program, "run `make setup`")
+}
+
+/// The same of a program that the set-up does not install by itself; `remedy` says what does.
+pub fn has_optional(program: &str, remedy: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
-        skip(&format!("needs {program}; run `make setup`"));
+        skip(&format!("needs {program}; {remedy}"));
     }
     found
 }

@@ -1,8 +1,10 @@
 //! The program as people call it: exit codes, messages and files.
 
+mod bench;
 mod bisect;
 mod bitstreams;
 mod board;
+mod browser;
 mod configs;
 mod cuda;
 mod diff;
@@ -12,6 +14,7 @@ mod flow;
 mod models;
 mod offload;
 mod pictures;
+mod profile;
 mod programs;
 mod quantize;
 mod readme;

@@ -98,7 +98,10 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         let about = json!({ "device": args.device.to_string(), "hw": config.name, "runs": runs.len() });
         let done = dump.finish(&session.artifact().manifest, about).context("--dump-tensors")?;
         let (dir, hidden) = (dir.display(), done.hidden);
-        eprintln!("{dir}: {} values; {hidden} more stay inside their steps, as {INDEX} says", done.written);
+        crate::cli::say(&format!(
+            "{dir}: {} values; {hidden} more stay inside their steps, as {INDEX} says",
+            done.written
+        ));
     }
     let watched = args.trace.is_some() || args.top_stalls.is_some();
     let programs = if watched { trace::programs(&config, session.artifact())? } else { Vec::new() };

@@ -1,0 +1,145 @@
+//! `profile`: a run looked at from all sides, as one page, and two of them compared.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
+use tilewright::devices::DeviceKind;
+use tilewright::dram;
+use tilewright::profile::compare::{self, About};
+use tilewright::profile::{self, Request, page, perfetto};
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::files;
+
+use super::bench::{graph_and_inputs, require_clock_and_host};
+use super::compile::{Offload, OpenSizes};
+use super::{DEFAULT_HW, ModelFile, Progress, Verdict, read_file, write_or_print};
+
+/// Arguments of `profile`.
+#[derive(clap::Args)]
+pub struct Profile {
+    /// The model (.onnx, .tflite, zoo:NAME)
+    #[arg(value_parser = ModelFile::parse, required_unless_present = "compare", conflicts_with = "compare")]
+    file: Option<ModelFile>,
+    /// The page to write; its data and the trace for Perfetto are written beside it, as NAME.json and NAME.trace.json
+    #[arg(long, value_name = "FILE.html", required_unless_present = "compare")]
+    report: Option<PathBuf>,
+    /// Compare two profiles of one model by their data: two configurations, or two versions
+    #[arg(long, num_args = 2, value_names = ["A.json", "B.json"])]
+    compare: Option<Vec<PathBuf>>,
+    /// Hardware configuration: a preset's name, or a TOML file
+    #[arg(long = "hw", value_name = "NAME|FILE.toml", default_value = DEFAULT_HW)]
+    hw: String,
+    /// Where it runs: csim (exact cycles) or rtl (the design itself)
+    #[arg(long, value_name = "DEVICE", default_value = "csim")]
+    device: DeviceKind,
+    /// What the accelerator gets
+    #[arg(long, value_enum, default_value = "all")]
+    offload: Offload,
+    /// Level of optimisation, as run and compile take it
+    #[arg(short = 'O', value_name = "LEVEL", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=3))]
+    level: u8,
+    #[command(flatten)]
+    sizes: OpenSizes,
+    /// Data of an input, as run takes it; the first input of several is taken [default: a network's own sample, else made-up data]
+    #[arg(long, value_name = "[NAME=]FILE")]
+    input: Vec<String>,
+    /// DRAM model: latency=CYCLES,bandwidth=BYTES,shared=BOOL,row=SIXTEENTHS
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    dram: Option<String>,
+    /// Record the design's signals beside the page, as NAME.fst (rtl alone)
+    #[arg(long)]
+    waves: bool,
+}
+
+impl Profile {
+    pub fn run(self) -> Result<Verdict> {
+        if let Some(report) = &self.report {
+            files::check_writable(report).with_context(|| format!("cannot write {}", report.display()))?;
+        }
+        match (&self.compare, &self.file, &self.report) {
+            (Some(pair), ..) => self.compare(&pair[0], &pair[1]),
+            (None, Some(file), Some(report)) => self.profile(file, report),
+            _ => bail!("give a model and --report FILE.html, or --compare A.json B.json"),
+        }
+    }
+
+    fn profile(&self, file: &ModelFile, report: &Path) -> Result<Verdict> {
+        let mut config = HwConfig::load(&self.hw)?;
+        require_clock_and_host(&self.hw)?;
+        if !matches!(self.device, DeviceKind::Csim | DeviceKind::Rtl) {
+            bail!("{} tells no cycles instruction by instruction; profile on csim or rtl", self.device);
+        }
+        if self.waves && self.device != DeviceKind::Rtl {
+            bail!("--waves is for --device rtl, whose signals it records");
+        }
+        if let Some(text) = &self.dram {
+            dram::apply(text, &mut config).map_err(anyhow::Error::msg).context("--dram")?;
+        }
+        let [data_path, trace_path, waves_path] =
+            ["json", "trace.json", "fst"].map(|ending| report.with_extension(ending));
+        if [&data_path, &trace_path].contains(&&report.to_path_buf()) {
+            bail!("--report {} is where its data go; name a file that ends in .html", report.display());
+        }
+        let (graph, inputs) = graph_and_inputs(file, &self.sizes, &self.input)?;
+        let request = Request {
+            config: &config,
+            device: self.device,
+            offload: self.offload.into(),
+            level: self.level,
+            waves: self.waves.then_some(waves_path.as_path()),
+        };
+        let progress = Progress::new("profile", 4);
+        let step = std::cell::Cell::new(0);
+        let found = profile::profile(&graph, &inputs, &request, &|what| {
+            progress.step(what, step.get(), 4);
+            step.set((step.get() + 1).min(3));
+        });
+        let found = found.with_context(|| file.display().to_string())?;
+        progress.step("writing", 3, 4);
+        let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let device = self.device.to_string();
+        let about = About {
+            file: file.display(),
+            sha256: Sha256::digest(read_file(file)?).iter().map(|byte| format!("{byte:02x}")).collect(),
+            device: &device,
+            level: self.level,
+            offload: self.offload.name(),
+            trace: name(&trace_path),
+            waves: name(&waves_path).filter(|_| self.waves),
+        };
+        let data = found.json(&config, &about);
+        let written = [
+            (report.to_path_buf(), page::profile(&data).into_bytes()),
+            (data_path.clone(), data.to_string().into_bytes()),
+            (trace_path.clone(), perfetto(&found, &config).to_string().into_bytes()),
+        ];
+        files::write_together(&written)
+            .map_err(|(path, error)| anyhow::Error::new(error).context(format!("cannot write {}", path.display())))?;
+        progress.end();
+        let text = format!(
+            "{}: {} layers, {} cycles, {:.3} ms at {} MHz; data in {}, trace in {}\n",
+            report.display(),
+            found.layers.len(),
+            found.timeline.cycles,
+            found.frame.accel_ms,
+            config.host.clock_mhz,
+            data_path.display(),
+            trace_path.display()
+        );
+        write_or_print(None, text.as_bytes())?;
+        Ok(Verdict::Fine)
+    }
+
+    fn compare(&self, a: &Path, b: &Path) -> Result<Verdict> {
+        let [name_a, name_b] = [a, b].map(|path| path.display().to_string());
+        let first = compare::read(&name_a, &read_file(a)?)?;
+        let second = compare::read(&name_b, &read_file(b)?)?;
+        let compared = compare::compare((&name_a, &first), (&name_b, &second))?;
+        if let Some(report) = &self.report {
+            write_or_print(Some(report), page::comparison(&compared).as_bytes())?;
+        }
+        write_or_print(None, compare::text(&compared).as_bytes())?;
+        Ok(Verdict::Fine)
+    }
+}

@@ -1,0 +1,145 @@
+//! A run looked at from all sides, as data and as one page that opens without a network: where each node runs, what layers
+//! take, when every unit works or waits and why, what scratchpads hold, which tensors cross the memory bus.
+
+pub mod compare;
+mod json;
+mod network;
+mod occupancy;
+pub mod page;
+mod timeline;
+mod traffic;
+
+use tilewright_compiler::graph::Graph;
+use tilewright_driver::trace::Stream;
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::DeviceError;
+use tilewright_hw::isa::Insn;
+use tilewright_runtime::artifact::{Artifact, StepKind};
+use tilewright_runtime::registry::Registry;
+use tilewright_runtime::session::{RunReport, Session, SessionError};
+use tilewright_runtime::tensor::Tensor;
+
+pub use network::{Network, Node};
+pub use occupancy::Occupancy;
+pub use timeline::{Timeline, UnitRow, perfetto};
+pub use traffic::Moved;
+
+use crate::bench::{Border, Frame};
+use crate::devices::{self, DeviceKind, Extras};
+use crate::layers::{Layer, layers};
+use crate::model::{self, ModelError, Offload};
+use crate::trace::{self, UnknownInsn};
+
+/// What is run, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The accelerator.
+    pub config: &'a HwConfig,
+    /// A device that knows cycles: the cycle model or the design.
+    pub device: DeviceKind,
+    /// What it gets.
+    pub offload: Offload,
+    /// Level of optimisation, 0 to 3.
+    pub level: u8,
+    /// File for the design's signals.
+    pub waves: Option<&'a std::path::Path>,
+}
+
+/// Why there is no profile.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// The model does not compile.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A compiled program that its configuration does not know.
+    #[error(transparent)]
+    Program(#[from] UnknownInsn),
+    /// The device is not there.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The run failed.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct Profile {
+    /// The compiled model.
+    pub artifact: Artifact,
+    /// The programs of its steps.
+    pub programs: Vec<Vec<Insn>>,
+    /// The run.
+    pub report: RunReport,
+    /// Its layers.
+    pub layers: Vec<Layer>,
+    /// The model's nodes and what they read.
+    pub network: Network,
+    /// When units worked and waited.
+    pub timeline: Timeline,
+    /// What scratchpads held.
+    pub occupancy: Occupancy,
+    /// Which tensors crossed the memory bus.
+    pub traffic: Vec<Moved>,
+    /// One input with this machine's processor as the host.
+    pub frame: Frame,
+    /// The same on the configuration's target host.
+    pub on_target: Option<Frame>,
+}
+
+/// Compiles, runs once and looks at it.
+///
+/// # Errors
+/// [`ProfileError`].
+pub fn profile(
+    graph: &Graph,
+    inputs: &[Tensor],
+    request: &Request,
+    told: &dyn Fn(&str),
+) -> Result<Profile, ProfileError> {
+    let config = request.config;
+    told("compiling");
+    let options = model::Options { offload: request.offload, level: request.level, ..model::Options::new(config) };
+    let built = model::build_traced(graph.clone(), &options, &mut |_, _| {})?;
+    let artifact = built.artifact;
+    let programs = trace::programs(config, &artifact)?;
+    told("running");
+    let extras = Extras { spans: true, waves: request.waves, ..Extras::default() };
+    let device = devices::open(request.device, config, extras, told)?;
+    let mut session = Session::new(artifact.clone(), &Registry::new(), device)?;
+    let (_, report) = session.run(inputs)?;
+    drop(session);
+    told("looking at the run");
+    let layers = layers(&artifact, &programs, Some(&report));
+    let network = Network::of(&built.graph, &built.nodes, &artifact, &layers);
+    let timeline = Timeline::of(&artifact, &programs, &report);
+    let occupancy = occupancies(config, &artifact, &report);
+    let traffic = traffic::tensors(&artifact, &programs, &report);
+    let accel_ms = timeline.cycles as f64 / config.host.clock_mhz / 1e3;
+    let border = Border::of(&artifact);
+    let on_host = report.steps.iter().map(|step| if step.cycles.is_none() { step.wall_s * 1e3 } else { 0.0 });
+    let frame = Frame {
+        accel_ms,
+        launch_ms: border.launch_ms(config),
+        host_ms: on_host.sum(),
+        convert_ms: report.steps.iter().map(|step| step.convert_s * 1e3).sum(),
+        transfer_ms: border.transfer_ms(config),
+    };
+    let on_target = crate::bench::on_target(&artifact, &layers, config, accel_ms);
+    Ok(Profile { artifact, programs, report, layers, network, timeline, occupancy, traffic, frame, on_target })
+}
+
+/// What scratchpads held while each program ran, one after the other.
+fn occupancies(config: &HwConfig, artifact: &Artifact, report: &RunReport) -> Occupancy {
+    let mut occupancy = occupancy::Events::new(config);
+    for (step, taken) in artifact.manifest.steps.iter().zip(&report.steps) {
+        let (StepKind::Accel(accel), Some(cycles)) = (&step.kind, taken.cycles) else { continue };
+        let mut program = accel.program.clone();
+        program.stream = artifact.blob(accel.stream).to_vec();
+        program.constants = artifact.blob(accel.constants).to_vec();
+        if let Ok(stream) = Stream::new(&program, config) {
+            occupancy.command(&stream, &taken.spans, cycles);
+        }
+    }
+    occupancy.sampled()
+}

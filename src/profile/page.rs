@@ -1,0 +1,50 @@
+//! The page: one file with its data, its style, its program and the chart library inside.
+
+use serde_json::Value;
+
+const PAGE: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/style.css");
+const COMMON: &str = include_str!("page/common.js");
+const PROFILE: &str = include_str!("page/profile.js");
+const TIMELINE: &str = include_str!("page/timeline.js");
+const COMPARE: &str = include_str!("page/compare.js");
+const CHARTS: &str = include_str!("page/echarts/echarts.min.js");
+
+/// The page of a profile, of the object that it is as data.
+pub fn profile(data: &Value) -> String {
+    let title = format!(
+        "{} on {} ({})",
+        data["model"]["file"].as_str().unwrap_or(""),
+        data["device"].as_str().unwrap_or(""),
+        data["hw"]["name"].as_str().unwrap_or("")
+    );
+    page(&title, data, &[PROFILE, TIMELINE])
+}
+
+/// The page of a comparison, of the object that it is as data.
+pub fn comparison(data: &Value) -> String {
+    page(&format!("{}: two profiles", data["model"].as_str().unwrap_or("")), data, &[COMPARE])
+}
+
+fn page(title: &str, data: &Value, programs: &[&str]) -> String {
+    // No text of the data ends the element that holds it.
+    let data = data.to_string().replace('<', "\\u003c");
+    let escaped = title.replace('&', "&amp;").replace('<', "&lt;");
+    let program = [COMMON].iter().chain(programs).copied().collect::<Vec<_>>().join("\n");
+    let mut text = String::with_capacity(PAGE.len() + STYLE.len() + CHARTS.len() + program.len() + data.len());
+    let mut rest = PAGE;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let Some((name, after)) = after.split_once("}}") else { break };
+        text.push_str(before);
+        text.push_str(match name {
+            "title" => &escaped,
+            "style" => STYLE,
+            "charts" => CHARTS,
+            "program" => &program,
+            "data" => &data,
+            _ => "",
+        });
+        rest = after;
+    }
+    text + rest
+}

@@ -1,0 +1,167 @@
+// What every page has: its data, colours of the scheme that is on, sections, tables that sort, charts that follow all of it.
+const data = JSON.parse(document.getElementById("data").textContent);
+const main = document.getElementById("main");
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const printing = window.matchMedia("print");
+const charts = [];
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+}
+
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "class") made.className = value; else made.setAttribute(key, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+function section(id, title, note) {
+  const made = element("section", { id }, element("h2", {}, title));
+  if (note) made.append(element("p", { class: "note" }, note));
+  main.append(made);
+  document.getElementById("nav").append(element("a", { href: "#" + id }, title));
+  return made;
+}
+
+function known(value) { return value !== null && value !== undefined; }
+
+function whole(value) { return known(value) ? Math.round(value).toLocaleString("en-GB") : "–"; }
+
+function digits(value) {
+  if (!known(value)) return "–";
+  const size = Math.abs(value);
+  return value.toFixed(size >= 1000 ? 0 : size >= 100 ? 1 : size >= 1 ? 3 : 4);
+}
+
+function percent(value) { return known(value) ? (100 * value).toFixed(1) + " %" : "–"; }
+
+function bytes(value) {
+  if (!known(value)) return "–";
+  return value >= 1e6 ? (value / 1e6).toFixed(2) + " MB" : value >= 1e3 ? (value / 1e3).toFixed(1) + " kB" : value + " B";
+}
+
+function escaped(text) {
+  return String(text).replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+}
+
+// A table whose heads sort it. Columns: title, value of a row (what is sorted by), text or nodes of it, whether it is text.
+function sortable(parent, id, columns, rows) {
+  const body = element("tbody");
+  const heads = columns.map((column, at) => {
+    const head = element("th", { scope: "col", class: column.left ? "left" : "" });
+    const button = element("button", { type: "button" }, column.title);
+    button.addEventListener("click", () => sort(at));
+    head.append(button);
+    return head;
+  });
+  const drawn = rows.map(row => {
+    const cells = columns.map(column => {
+      const shown = column.show ? column.show(row) : column.value(row);
+      const cell = element("td", { class: column.left ? "left" : "" });
+      cell.append(...(Array.isArray(shown) ? shown : [shown]));
+      if (column.left) cell.title = cell.textContent;
+      return cell;
+    });
+    return { row, line: element("tr", {}, ...cells) };
+  });
+  let order = null;
+  function sort(at) {
+    const up = order && order.at === at ? !order.up : Boolean(columns[at].left);
+    order = { at, up };
+    heads.forEach((head, i) => head.setAttribute("aria-sort", i !== at ? "none" : up ? "ascending" : "descending"));
+    const value = columns[at].value;
+    const compare = (a, b) => {
+      const [x, y] = [value(a.row), value(b.row)];
+      if (!known(x) || !known(y)) return Number(known(y)) - Number(known(x));
+      const sign = typeof x === "string" ? x.localeCompare(y) : x - y;
+      return up ? sign : -sign;
+    };
+    body.append(...[...drawn].sort(compare).map(d => d.line));
+  }
+  body.append(...drawn.map(d => d.line));
+  const table = element("table", { id }, element("thead", {}, element("tr", {}, ...heads)), body);
+  parent.append(element("div", { class: "scroll" }, table));
+  return table;
+}
+
+// Patterns that tell what colours tell, for who does not see them: a canvas to fill with.
+const PATTERNS = {
+  plain: () => {},
+  up: c => { c.moveTo(-2, 10); c.lineTo(10, -2); c.moveTo(-2, 2); c.lineTo(2, -2); c.moveTo(6, 10); c.lineTo(10, 6); },
+  down: c => { c.moveTo(-2, -2); c.lineTo(10, 10); c.moveTo(6, -2); c.lineTo(10, 2); c.moveTo(-2, 6); c.lineTo(2, 10); },
+  level: c => { c.moveTo(0, 2); c.lineTo(8, 2); c.moveTo(0, 6); c.lineTo(8, 6); },
+  upright: c => { c.moveTo(2, 0); c.lineTo(2, 8); c.moveTo(6, 0); c.lineTo(6, 8); },
+  cross: c => { c.moveTo(0, 4); c.lineTo(8, 4); c.moveTo(4, 0); c.lineTo(4, 8); },
+  dots: c => { c.arc(2, 2, 0.8, 0, 7); c.moveTo(7, 6); c.arc(6, 6, 0.8, 0, 7); },
+};
+const tiles = new Map();
+function tile(fill, pattern) {
+  const key = fill + pattern;
+  if (!tiles.has(key)) {
+    const canvas = element("canvas", { width: 8, height: 8 });
+    const c = canvas.getContext("2d");
+    c.fillStyle = fill;
+    c.fillRect(0, 0, 8, 8);
+    c.strokeStyle = "rgba(0,0,0,0.55)";
+    c.beginPath();
+    PATTERNS[pattern](c);
+    c.stroke();
+    tiles.set(key, canvas);
+  }
+  return tiles.get(key);
+}
+
+function swatch(fill, pattern) {
+  const canvas = element("canvas", { width: 26, height: 12 });
+  const c = canvas.getContext("2d");
+  c.fillStyle = c.createPattern(tile(fill, pattern), "repeat");
+  c.fillRect(0, 0, 26, 12);
+  return canvas;
+}
+
+// A chart that is drawn anew where the page gets another width or scheme, or is printed.
+function chart(parent, id, height, label, option, ready) {
+  const box = element("div", { class: "chart", id, role: "img", "aria-label": label, style: `height:${height}px` });
+  parent.append(box);
+  const entry = { box, option, ready, live: null };
+  charts.push(entry);
+  draw(entry);
+  return entry;
+}
+
+function draw(entry) {
+  const zoom = entry.live ? (entry.live.getOption().dataZoom || []).map(z => ({ start: z.start, end: z.end })) : [];
+  if (entry.live) entry.live.dispose();
+  entry.live = echarts.init(entry.box, null, { renderer: "canvas" });
+  const text = { color: colour("ink") }, line = { lineStyle: { color: colour("line") } };
+  const axis = one => ({ axisLine: line, splitLine: line, axisTick: line, ...one,
+    axisLabel: { color: colour("soft"), ...(one.axisLabel || {}) },
+    nameTextStyle: { color: colour("soft"), ...(one.nameTextStyle || {}) } });
+  const option = entry.option();
+  for (const key of ["xAxis", "yAxis"]) {
+    if (option[key]) option[key] = Array.isArray(option[key]) ? option[key].map(axis) : axis(option[key]);
+  }
+  if (option.dataZoom) option.dataZoom.forEach((z, i) => { if (zoom[i]) Object.assign(z, zoom[i]); });
+  entry.live.setOption({
+    animation: false, textStyle: { ...text, fontFamily: "system-ui, DejaVu Sans, sans-serif" },
+    ...option,
+    tooltip: { backgroundColor: colour("panel"), borderColor: colour("line"), textStyle: { ...text, fontSize: 12 },
+      confine: true, ...(option.tooltip || {}) },
+    legend: option.legend ? { textStyle: text, ...option.legend } : undefined,
+  });
+  if (entry.ready) entry.ready(entry.live);
+}
+
+function redraw() { charts.forEach(draw); }
+dark.addEventListener("change", redraw);
+printing.addEventListener("change", redraw);
+window.addEventListener("beforeprint", redraw);
+window.addEventListener("afterprint", redraw);
+let waiting = 0;
+window.addEventListener("resize", () => {
+  clearTimeout(waiting);
+  waiting = setTimeout(() => charts.forEach(entry => entry.live.resize()), 100);
+});

@@ -1,0 +1,56 @@
+// Two profiles of one model.
+const [a, b] = [data.a, data.b];
+const ratio = (x, y) => known(x) && known(y) && x > 0 ? y / x : null;
+
+(function summary() {
+  const box = section("summary", "Summary", `a: ${a.file}, ${a.hw} on ${a.device}, -O${a.level}, ${a.clock_mhz} MHz; b: ${b.file}, ${b.hw} on ${b.device}, -O${b.level}, ${b.clock_mhz} MHz. DRAM ${a.dram} and ${b.dram}.`);
+  const on = side => side.summary.on_target_host || {};
+  const rows = [
+    ["cycles", s => s.summary.cycles, whole], ["accelerator, ms", s => s.summary.accelerator_ms, digits],
+    ["array used", s => s.summary.utilization, percent], ["MACs offloaded", s => s.summary.offloaded_macs_fraction, percent],
+    ["read", s => s.summary.bytes_read, bytes], ["written", s => s.summary.bytes_written, bytes],
+    ["an input on the target host, ms (modelled)", s => on(s).latency_ms, digits],
+    ["a second of a stream there (modelled)", s => on(s).throughput_per_s, digits],
+    ["energy, mJ", s => s.summary.energy_mj, digits],
+  ].map(([name, of, show]) => ({ name, a: of(a), b: of(b), show })).filter(r => known(r.a) || known(r.b));
+  sortable(box, "sides", [
+    { title: "what", left: true, value: r => r.name },
+    { title: "a", value: r => r.a, show: r => r.show(r.a) },
+    { title: "b", value: r => r.b, show: r => r.show(r.b) },
+    { title: "b / a", value: r => ratio(r.a, r.b), show: r => digits(ratio(r.a, r.b)) },
+  ], rows);
+})();
+
+(function layers() {
+  const of = (row, side, key) => row[side] ? row[side][key] : null;
+  const bars = section("bars", "Time of layers", "Filled bars are a, striped ones b.");
+  const rows = data.layers.filter(r => of(r, "a", "ms") || of(r, "b", "ms"));
+  chart(bars, "compare-chart", 70 + 22 * rows.length, "time of layers", () => ({
+    grid: { left: 10, right: 30, top: 34, bottom: 30, containLabel: true },
+    legend: { data: ["a", "b"], top: 2 },
+    xAxis: { type: "value", name: "ms" },
+    yAxis: { type: "category", inverse: true, data: rows.map(r => r.name), axisLabel: { width: 240, overflow: "truncate", fontSize: 11 } },
+    tooltip: { trigger: "axis", axisPointer: { type: "shadow" }, formatter: found => {
+      const r = rows[found[0].dataIndex];
+      return `<b>${escaped(r.name)}</b><br>a ${digits(of(r, "a", "ms"))} ms, b ${digits(of(r, "b", "ms"))} ms`; } },
+    series: [
+      { type: "bar", name: "a", data: rows.map(r => of(r, "a", "ms")), itemStyle: { color: colour("accel") } },
+      { type: "bar", name: "b", data: rows.map(r => of(r, "b", "ms")), itemStyle: { color: colour("cpu"),
+        decal: { color: "rgba(0,0,0,0.4)", dashArrayX: [1, 0], dashArrayY: [2, 4], rotation: Math.PI / 4 } } },
+    ],
+  }));
+  const box = section("layers", "Layers", "A layer that one of both cuts otherwise stands by itself.");
+  box.classList.add("long");
+  sortable(box, "layer-table", [
+    { title: "layer", left: true, value: r => r.name },
+    { title: "operators", left: true, value: r => r.op },
+    ...["a", "b"].flatMap(side => [
+      { title: side + " where", left: true, value: r => of(r, side, "where") || "" },
+      { title: side + " cycles", value: r => of(r, side, "cycles"), show: r => whole(of(r, side, "cycles")) },
+      { title: side + " ms", value: r => of(r, side, "ms"), show: r => digits(of(r, side, "ms")) },
+      { title: side + " array used", value: r => of(r, side, "utilization"), show: r => percent(of(r, side, "utilization")) },
+    ]),
+    { title: "b / a", value: r => ratio(of(r, "a", "ms"), of(r, "b", "ms")), show: r => digits(ratio(of(r, "a", "ms"), of(r, "b", "ms"))) },
+  ], data.layers);
+  document.getElementById("footer").append(`${a.producer} and ${b.producer}. Charts by Apache ECharts, Apache License 2.0.`);
+})();

@@ -1,0 +1,157 @@
+// A profile: summary, graph, layers, timeline, roofline, traffic, explanations.
+const s = data.summary;
+const SHAPES = { accel: "rect", cpu: "circle", gpu: "diamond" };
+const PLACES = { accel: "accelerator", cpu: "CPU", gpu: "GPU" };
+
+function placed(where) { return [element("span", { class: "mark " + where }), where]; }
+
+(function summary() {
+  const box = section("summary", "Summary",
+    `${data.model.file}: ${whole(data.model.macs)} multiply-accumulates; -O${data.level}, --offload ${data.offload}; DRAM ${data.dram}; ${data.hw.clock_mhz} MHz.`);
+  const figures = element("div", { class: "figures" });
+  const figure = (value, what) => figures.append(element("div", { class: "figure" }, element("b", {}, value), element("span", {}, what)));
+  figure(whole(s.cycles), "cycles of the accelerator, exact");
+  figure(digits(s.accelerator_ms) + " ms", "the same at its clock");
+  figure(percent(s.utilization), "of the array's time used");
+  figure(percent(s.offloaded_macs_fraction), "of the MACs offloaded");
+  figure(bytes(known(s.bytes_read) ? s.bytes_read + s.bytes_written : null), "over the memory bus");
+  figure(digits(s.here.latency_ms) + " ms", "an input, this machine as host");
+  if (s.on_target_host) {
+    figure(digits(s.on_target_host.latency_ms) + " ms", `an input, ${data.hw.target} as host (modelled)`);
+    if (s.target_host_alone_ms) figure(digits(s.target_host_alone_ms / s.on_target_host.latency_ms) + " ×", `faster than ${data.hw.target} alone (modelled)`);
+  }
+  if (known(s.energy_mj)) figure(digits(s.energy_mj) + " mJ", "energy; " + s.energy_source);
+  box.append(figures);
+  const parts = [["accelerator", "accelerator", "cycles"], ["launch", "launches", "modelled"], ["host", "host's operators", "measured"], ["convert", "layouts", "measured"], ["transfer", "transfers", "modelled"]];
+  const rows = parts.map(([key, name, from]) => ({ name, from, here: s.here[key], there: s.on_target_host ? s.on_target_host[key] : null }));
+  sortable(box, "parts", [
+    { title: "part of an input's time", left: true, value: r => r.name },
+    { title: "this machine as host, ms", value: r => r.here, show: r => digits(r.here) },
+    { title: "from", left: true, value: r => r.from },
+    { title: `${data.hw.target} as host, ms (modelled)`, value: r => r.there, show: r => digits(r.there) },
+  ], rows);
+  const links = element("p", { class: "note" });
+  if (data.trace) links.append(element("a", { href: data.trace }, data.trace), " opens in Perfetto (ui.perfetto.dev). ");
+  if (data.waves) links.append(element("a", { href: data.waves }, data.waves), " opens in a viewer of waves such as GTKWave or Surfer.");
+  box.append(links);
+})();
+
+(function graph() {
+  const box = section("graph", "Graph", "Where each node runs: squares on the accelerator, circles on the CPU, diamonds on the GPU. Nodes are as large as their work; the wheel zooms, dragging moves.");
+  const counts = {};
+  data.nodes.forEach(n => counts[n.where] = (counts[n.where] || 0) + 1);
+  const legend = element("div", { class: "legend" });
+  Object.entries(counts).forEach(([where, n]) => legend.append(element("span", {}, element("span", { class: "mark " + where }), `${PLACES[where] || where}: ${n} nodes`)));
+  box.append(legend);
+  // The drawing runs from left to right in rows that go on below each other.
+  const depths = 1 + Math.max(0, ...data.nodes.map(n => n.at[1])), lanes = 1 + Math.max(0, ...data.nodes.map(n => n.at[0]));
+  const perRow = Math.max(12, Math.ceil(Math.sqrt(depths * lanes * 5)));
+  const bands = Math.ceil(depths / perRow);
+  const place = n => [(n.at[1] % perRow) * 90, (Math.floor(n.at[1] / perRow) * (lanes + 1) + n.at[0]) * 90];
+  const most = Math.max(1, ...data.nodes.map(n => n.macs));
+  const height = Math.min(900, Math.max(260, bands * (lanes + 1) * 64));
+  chart(box, "graph-chart", height, "graph of the model", () => ({
+    tooltip: { formatter: found => {
+      if (found.dataType !== "node") return "";
+      const n = data.nodes[found.data.at];
+      const layer = known(n.layer) ? data.layers[n.layer] : null;
+      return `<b>${escaped(n.name)}</b><br>${escaped(n.op)} on ${PLACES[n.where] || n.where}<br>${whole(n.macs)} MACs` +
+        (layer ? `<br>its layer: ${digits(layer.ms)} ms` : "") + `<div style="max-width:380px;white-space:normal">${escaped(n.why)}</div>`;
+    } },
+    series: [{ type: "graph", layout: "none", roam: true, left: 50, right: 50, top: 30, bottom: 40, edgeSymbol: ["none", "arrow"], edgeSymbolSize: 6,
+      label: { show: data.nodes.length <= 160, position: "bottom", color: colour("soft"), fontSize: 10, formatter: f => data.nodes[f.data.at].op },
+      emphasis: { focus: "adjacency" },
+      lineStyle: { color: colour("soft"), width: 1.2 },
+      data: data.nodes.map((n, at) => ({ name: String(at), at, x: place(n)[0], y: place(n)[1], symbol: SHAPES[n.where] || "circle",
+        symbolSize: 11 + 15 * Math.sqrt(n.macs / most), itemStyle: { color: colour(n.where) || colour("cpu"), borderColor: colour("ink"), borderWidth: 0.6 } })),
+      links: data.nodes.flatMap((n, at) => n.reads.map(read => ({ source: String(read), target: String(at),
+        lineStyle: { curveness: n.at[1] - data.nodes[read].at[1] > 1 ? 0.25 : 0 } }))),
+    }],
+  }));
+})();
+
+(function layers() {
+  const box = section("layers", "Layers", "What is computed in one go. Cycles add up to the programs'; times on the CPU are this run's; the target host's are modelled. A head sorts.");
+  const total = data.layers.reduce((sum, l) => sum + (l.ms || 0), 0);
+  sortable(box, "layer-table", [
+    { title: "layer", left: true, value: l => l.name },
+    { title: "operators", left: true, value: l => l.op },
+    { title: "where", left: true, value: l => l.where, show: l => placed(l.where) },
+    { title: "MACs", value: l => l.macs, show: l => whole(l.macs) },
+    { title: "cycles", value: l => l.cycles, show: l => whole(l.cycles) },
+    { title: "ms", value: l => l.ms, show: l => digits(l.ms) },
+    { title: "share", value: l => l.ms, show: l => percent(known(l.ms) && total ? l.ms / total : null) },
+    { title: "array used", value: l => l.utilization, show: l => percent(l.utilization) },
+    { title: "read", value: l => l.read, show: l => bytes(l.read) },
+    { title: "written", value: l => l.written, show: l => bytes(l.written) },
+    { title: data.hw.target + ", ms", value: l => l.target_host_ms, show: l => digits(l.target_host_ms) },
+  ], data.layers);
+})();
+
+section("timeline", "Timeline and scratchpads", "Each column shows how its cycles divide; empty is no instruction. Below, the share of each scratchpad's entries that will still be read. The wheel zooms, dragging moves both.");
+
+(function roofline() {
+  const box = section("roofline", "Roofline", "Every layer with products on the accelerator; the lines are the most that the array and the memory bus allow at this configuration.");
+  const { macs_per_cycle: peak, bytes_per_cycle: rate } = data.ceilings;
+  const gops = perCycle => 2 * perCycle * data.hw.clock_mhz / 1e3;
+  const points = data.layers.filter(l => l.macs > 0 && l.cycles > 0 && l.read + l.written > 0)
+    .map(l => ({ name: l.name, value: [l.macs / (l.read + l.written), gops(l.macs / l.cycles)], layer: l }));
+  if (!points.length) { box.append(element("p", {}, "No layer of this run has products on the accelerator.")); return; }
+  const xs = points.map(p => p.value[0]), ridge = peak / rate;
+  const low = 10 ** Math.floor(Math.log10(Math.min(...xs, ridge) / 2)), high = 10 ** Math.ceil(Math.log10(Math.max(...xs, ridge) * 2));
+  const floor = 10 ** Math.floor(Math.log10(Math.min(...points.map(p => p.value[1]), gops(rate * low))));
+  chart(box, "roofline-chart", 420, "roofline", () => ({
+    grid: { left: 70, right: 40, top: 40, bottom: 56 },
+    legend: { data: ["layers", "ceilings"], top: 4 },
+    xAxis: { type: "log", min: low, max: high, name: "MACs for each byte of device memory", nameLocation: "middle", nameGap: 30 },
+    yAxis: { type: "log", min: floor, max: 10 ** Math.ceil(Math.log10(gops(peak) * 1.05)), name: "billion operations a second", nameLocation: "middle", nameGap: 48 },
+    tooltip: { formatter: f => f.data.layer
+      ? `<b>${escaped(f.data.name)}</b><br>${digits(f.value[0])} MACs a byte<br>${digits(f.value[1])} GOPS, ${percent(f.data.layer.utilization)} of the array<br>at most ${digits(Math.min(gops(peak), gops(rate * f.value[0])))} GOPS here`
+      : escaped(f.seriesName) },
+    series: [
+      { type: "scatter", name: "layers", data: points, symbol: "diamond", symbolSize: p => 9, itemStyle: { color: colour("accel"), borderColor: colour("ink"), borderWidth: 0.6 } },
+      { type: "line", name: "ceilings", symbol: "none", silent: true, lineStyle: { color: "#d55e00", width: 2 }, itemStyle: { color: "#d55e00" },
+        data: [[low, gops(rate * low)], [ridge, gops(peak)], [high, gops(peak)]],
+        endLabel: { show: false },
+        markPoint: { symbol: "none", label: { color: colour("ink"), fontSize: 12 }, data: [
+          { coord: [high, gops(peak)], label: { formatter: `array: ${digits(gops(peak))} GOPS`, position: "insideTopRight", align: "right", verticalAlign: "bottom", offset: [0, -4] } },
+          { coord: [Math.sqrt(low * ridge), gops(rate * Math.sqrt(low * ridge))], label: { formatter: `bus: ${rate} bytes a cycle`, align: "right", offset: [-6, -8] } } ] } },
+    ],
+  }));
+})();
+
+(function traffic() {
+  const box = section("traffic", "Memory traffic by tensor", "Bytes that loads and stores move between device memory and the chip; the bus carries whole beats, so what it has beyond them is told with the instructions.");
+  const shown = data.traffic.slice(0, 24), rest = data.traffic.slice(24);
+  if (rest.length) shown.push({ name: `${rest.length} more`, kind: "", read: rest.reduce((n, t) => n + t.read, 0), written: rest.reduce((n, t) => n + t.written, 0) });
+  const decal = (rotation, dx) => ({ color: "rgba(0,0,0,0.4)", dashArrayX: [1, 0], dashArrayY: [2, dx], rotation });
+  if (shown.length) chart(box, "traffic-chart", 70 + 20 * shown.length, "memory traffic by tensor", () => ({
+    grid: { left: 10, right: 30, top: 34, bottom: 30, containLabel: true },
+    legend: { data: ["read", "written"], top: 2 },
+    xAxis: { type: "value", axisLabel: { formatter: bytes } },
+    yAxis: { type: "category", inverse: true, data: shown.map(t => t.name), axisLabel: { width: 240, overflow: "truncate", fontSize: 11 } },
+    tooltip: { trigger: "axis", axisPointer: { type: "shadow" }, formatter: found => {
+      const t = shown[found[0].dataIndex];
+      return `<b>${escaped(t.name)}</b><br>${t.kind}<br>read ${bytes(t.read)}<br>written ${bytes(t.written)}`; } },
+    series: [
+      { type: "bar", stack: "all", name: "read", data: shown.map(t => t.read), itemStyle: { color: colour("accel") } },
+      { type: "bar", stack: "all", name: "written", data: shown.map(t => t.written), itemStyle: { color: colour("cpu"), decal: decal(Math.PI / 4, 4) } },
+    ],
+  }));
+  box.classList.add("long");
+  sortable(box, "traffic-table", [
+    { title: "tensor", left: true, value: t => t.name },
+    { title: "kind", left: true, value: t => t.kind },
+    { title: "read", value: t => t.read, show: t => bytes(t.read) },
+    { title: "written", value: t => t.written, show: t => bytes(t.written) },
+  ], data.traffic);
+})();
+
+(function explain() {
+  const box = section("explain", "Why each operator runs where it does", "What --explain prints.");
+  box.classList.add("long");
+  box.append(element("pre", {}, data.explain));
+  const hw = section("hardware", "Configuration", `${data.hw.name}, hash ${data.hw.hash}.`);
+  hw.append(element("pre", {}, data.hw.toml));
+  document.getElementById("footer").append(`${data.producer}. Charts by Apache ECharts, Apache License 2.0.`);
+})();

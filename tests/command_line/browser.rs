@@ -1,0 +1,162 @@
+//! A headless Chromium that is driven over the DevTools protocol, through a pipe.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+
+/// What keeps it to itself.
+const OPTIONS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
+                       --disable-component-update --disable-sync --hide-scrollbars --window-size=1400,1000 \
+                       --remote-debugging-pipe";
+
+/// A browser with one page.
+pub struct Browser {
+    child: Child,
+    to: Option<ChildStdin>,
+    from: BufReader<ChildStdout>,
+    session: String,
+    number: u64,
+    complaints: Vec<String>,
+}
+
+impl Browser {
+    /// Starts the browser with an empty folder of its own; without one the calling test skips.
+    pub fn start(folder: &Path) -> Option<Browser> {
+        if !tilewright_testing::has_optional("chromium", "run scripts/setup.sh --browser") {
+            return None;
+        }
+        // The protocol is spoken over the descriptors 3 and 4, which the shell makes of the usual ones.
+        let command = format!("exec chromium {OPTIONS} --user-data-dir=\"$0\" about:blank 3<&0 4>&1 >/dev/null");
+        let mut child = Command::new("sh")
+            .args(["-c", &command])
+            .arg(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the browser starts");
+        let (to, from) = (child.stdin.take(), BufReader::new(child.stdout.take().expect("a pipe")));
+        let mut browser = Browser { child, to, from, session: String::new(), number: 0, complaints: Vec::new() };
+        let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
+        let attached =
+            browser.call("Target.attachToTarget", json!({ "targetId": target["targetId"], "flatten": true }));
+        browser.session = attached["sessionId"].as_str().expect("a session").to_string();
+        for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
+            browser.call(domain, json!({}));
+        }
+        Some(browser)
+    }
+
+    /// Opens a file and waits until it is loaded.
+    pub fn open(&mut self, path: &Path) {
+        self.call("Page.navigate", json!({ "url": format!("file://{}", path.display()) }));
+        while self.message()["method"] != "Page.loadEventFired" {}
+        // Two frames later everything is drawn.
+        self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))");
+    }
+
+    /// The value of an expression on the page.
+    #[track_caller]
+    pub fn evaluate(&mut self, expression: &str) -> Value {
+        let parameters = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
+        let found = self.call("Runtime.evaluate", parameters);
+        assert!(found["exceptionDetails"].is_null(), "{expression}: {}", found["exceptionDetails"]);
+        found["result"]["value"].clone()
+    }
+
+    /// Scrolls an element into view and tells the middle of it.
+    pub fn middle_of(&mut self, selector: &str) -> [f64; 2] {
+        let place = self.evaluate(&format!(
+            "(e => {{ e.scrollIntoView({{ block: 'center' }}); const r = e.getBoundingClientRect(); \
+             return [r.x + r.width / 2, r.y + r.height / 2]; }})(document.querySelector('{selector}'))"
+        ));
+        [0, 1].map(|i| place[i].as_f64().expect("a place"))
+    }
+
+    /// Turns the wheel at a place.
+    pub fn wheel(&mut self, x: f64, y: f64, by: f64) {
+        let wheel = json!({ "type": "mouseWheel", "x": x, "y": y, "deltaX": 0, "deltaY": by });
+        self.call("Input.dispatchMouseEvent", wheel);
+        self.settle();
+    }
+
+    /// Moves the pointer to a place.
+    pub fn hover(&mut self, x: f64, y: f64) {
+        for step in [3.0, 1.0, 0.0] {
+            self.call("Input.dispatchMouseEvent", json!({ "type": "mouseMoved", "x": x - step, "y": y }));
+        }
+        self.settle();
+    }
+
+    /// Asks for the dark scheme, or the light one.
+    pub fn dark(&mut self, dark: bool) {
+        let scheme = if dark { "dark" } else { "light" };
+        let feature = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        self.call("Emulation.setEmulatedMedia", feature);
+        self.settle();
+    }
+
+    /// What the console was told that is no mere note, and what went wrong, since the start.
+    pub fn complaints(&mut self) -> Vec<String> {
+        self.settle();
+        self.complaints.clone()
+    }
+
+    fn settle(&mut self) {
+        self.evaluate("new Promise(done => setTimeout(() => done(1), 300))");
+    }
+
+    fn call(&mut self, method: &str, parameters: Value) -> Value {
+        self.number += 1;
+        let number = self.number;
+        let mut message = json!({ "id": number, "method": method, "params": parameters });
+        if !self.session.is_empty() {
+            message["sessionId"] = json!(self.session);
+        }
+        let to = self.to.as_mut().expect("an open pipe");
+        to.write_all(format!("{message}\0").as_bytes()).and_then(|()| to.flush()).expect("the browser reads");
+        loop {
+            let answer = self.message();
+            if answer["id"] == number {
+                assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);
+                return answer["result"].clone();
+            }
+        }
+    }
+
+    /// The next message; complaints are kept.
+    fn message(&mut self) -> Value {
+        let mut bytes = Vec::new();
+        self.from.read_until(0, &mut bytes).expect("the browser answers");
+        bytes.pop();
+        let message: Value = serde_json::from_slice(&bytes).expect("the browser speaks JSON");
+        let (method, told) = (message["method"].as_str().unwrap_or(""), &message["params"]);
+        let bad = match method {
+            "Runtime.exceptionThrown" => true,
+            "Runtime.consoleAPICalled" => ["error", "warning", "assert"].iter().any(|kind| told["type"] == *kind),
+            "Log.entryAdded" => ["error", "warning"].iter().any(|level| told["entry"]["level"] == *level),
+            _ => false,
+        };
+        if bad {
+            self.complaints.push(told.to_string());
+        }
+        message
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // It ends with its pipe; a browser that hangs is ended.
+        self.to.take();
+        for _ in 0..50 {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
