@@ -99,7 +99,7 @@ fn the_page_opens_sorts_zooms_and_tells_in_a_browser() {
     fine(dir.path(), &["profile", "--compare", "a.json", "b.json", "--report", "c.html"]);
 
     browser.open(&dir.path().join("b.html"));
-    assert_eq!(browser.evaluate("document.querySelectorAll('section').length"), 9);
+    assert_eq!(browser.evaluate("document.querySelectorAll('section').length"), 8);
     assert_eq!(browser.evaluate("charts.length"), 4);
     // Sorting: a click on the head of the cycles puts the most first, another the least.
     let column = "[...document.querySelectorAll('#layer-table tbody tr')].map(r => \

@@ -26,10 +26,10 @@ const ratio = (x, y) => known(x) && known(y) && x > 0 ? y / x : null;
   const bars = section("bars", "Time of layers", "Filled bars are a, striped ones b.");
   const rows = data.layers.filter(r => of(r, "a", "ms") || of(r, "b", "ms"));
   chart(bars, "compare-chart", 70 + 22 * rows.length, "time of layers", () => ({
-    grid: { left: 10, right: 30, top: 34, bottom: 30, containLabel: true },
+    grid: { left: 232, right: 40, top: 34, bottom: 30 },
     legend: { data: ["a", "b"], top: 2 },
     xAxis: { type: "value", name: "ms" },
-    yAxis: { type: "category", inverse: true, data: rows.map(r => r.name), axisLabel: { width: 240, overflow: "truncate", fontSize: 11 } },
+    yAxis: { type: "category", inverse: true, data: rows.map(r => r.name), axisLabel: { width: 216, overflow: "truncate", fontSize: 11 } },
     tooltip: { trigger: "axis", axisPointer: { type: "shadow" }, formatter: found => {
       const r = rows[found[0].dataIndex];
       return `<b>${escaped(r.name)}</b><br>a ${digits(of(r, "a", "ms"))} ms, b ${digits(of(r, "b", "ms"))} ms`; } },

@@ -45,11 +45,15 @@ function placed(where) { return [element("span", { class: "mark " + where }), wh
   box.append(legend);
   // The drawing runs from left to right in rows that go on below each other.
   const depths = 1 + Math.max(0, ...data.nodes.map(n => n.at[1])), lanes = 1 + Math.max(0, ...data.nodes.map(n => n.at[0]));
-  const perRow = Math.max(12, Math.ceil(Math.sqrt(depths * lanes * 5)));
+  const perRow = Math.max(16, Math.ceil(Math.sqrt(depths * lanes * 5)));
   const bands = Math.ceil(depths / perRow);
   const place = n => [(n.at[1] % perRow) * 90, (Math.floor(n.at[1] / perRow) * (lanes + 1) + n.at[0]) * 90];
   const most = Math.max(1, ...data.nodes.map(n => n.macs));
-  const height = Math.min(900, Math.max(260, bands * (lanes + 1) * 64));
+  const places = data.nodes.map(place);
+  const extent = axis => Math.max(...places.map(p => p[axis]), 0) - Math.min(...places.map(p => p[axis]), 0);
+  const [wide, high] = [Math.max(extent(0), 90), extent(1)];
+  const scale = Math.min(1.1, 1200 / wide);
+  const height = Math.max(180, high * scale + 130);
   chart(box, "graph-chart", height, "graph of the model", () => ({
     tooltip: { formatter: found => {
       if (found.dataType !== "node") return "";
@@ -58,20 +62,20 @@ function placed(where) { return [element("span", { class: "mark " + where }), wh
       return `<b>${escaped(n.name)}</b><br>${escaped(n.op)} on ${PLACES[n.where] || n.where}<br>${whole(n.macs)} MACs` +
         (layer ? `<br>its layer: ${digits(layer.ms)} ms` : "") + `<div style="max-width:380px;white-space:normal">${escaped(n.why)}</div>`;
     } },
-    series: [{ type: "graph", layout: "none", roam: true, left: 50, right: 50, top: 30, bottom: 40, edgeSymbol: ["none", "arrow"], edgeSymbolSize: 6,
+    series: [{ type: "graph", layout: "none", roam: true, left: "center", top: 70, width: wide * scale, height: Math.max(high * scale, 1), edgeSymbol: ["none", "arrow"], edgeSymbolSize: 6,
       label: { show: data.nodes.length <= 160, position: "bottom", color: colour("soft"), fontSize: 10, formatter: f => data.nodes[f.data.at].op },
       emphasis: { focus: "adjacency" },
       lineStyle: { color: colour("soft"), width: 1.2 },
       data: data.nodes.map((n, at) => ({ name: String(at), at, x: place(n)[0], y: place(n)[1], symbol: SHAPES[n.where] || "circle",
         symbolSize: 11 + 15 * Math.sqrt(n.macs / most), itemStyle: { color: colour(n.where) || colour("cpu"), borderColor: colour("ink"), borderWidth: 0.6 } })),
       links: data.nodes.flatMap((n, at) => n.reads.map(read => ({ source: String(read), target: String(at),
-        lineStyle: { curveness: n.at[1] - data.nodes[read].at[1] > 1 ? 0.25 : 0 } }))),
+        lineStyle: { curveness: n.at[1] - data.nodes[read].at[1] > 1 && places[read][1] === places[at][1] ? -0.18 : 0 } }))),
     }],
   }));
 })();
 
 (function layers() {
-  const box = section("layers", "Layers", "What is computed in one go. Cycles add up to the programs'; times on the CPU are this run's; the target host's are modelled. A head sorts.");
+  const box = section("layers", "Layers", "What is computed in one go. Cycles add up to the programs'; a layer that began behind the one before it can show more than 100 % of the array. Times on the CPU are this run's; the target host's are modelled. A head sorts.");
   const total = data.layers.reduce((sum, l) => sum + (l.ms || 0), 0);
   sortable(box, "layer-table", [
     { title: "layer", left: true, value: l => l.name },
@@ -91,7 +95,7 @@ function placed(where) { return [element("span", { class: "mark " + where }), wh
 section("timeline", "Timeline and scratchpads", "Each column shows how its cycles divide; empty is no instruction. Below, the share of each scratchpad's entries that will still be read. The wheel zooms, dragging moves both.");
 
 (function roofline() {
-  const box = section("roofline", "Roofline", "Every layer with products on the accelerator; the lines are the most that the array and the memory bus allow at this configuration.");
+  const box = section("roofline", "Roofline", "Every layer with products on the accelerator; the lines are the most that the array and the memory bus allow at this configuration. A layer that began behind the one before it can stand above them.");
   const { macs_per_cycle: peak, bytes_per_cycle: rate } = data.ceilings;
   const gops = perCycle => 2 * perCycle * data.hw.clock_mhz / 1e3;
   const points = data.layers.filter(l => l.macs > 0 && l.cycles > 0 && l.read + l.written > 0)
@@ -112,10 +116,10 @@ section("timeline", "Timeline and scratchpads", "Each column shows how its cycle
       { type: "scatter", name: "layers", data: points, symbol: "diamond", symbolSize: p => 9, itemStyle: { color: colour("accel"), borderColor: colour("ink"), borderWidth: 0.6 } },
       { type: "line", name: "ceilings", symbol: "none", silent: true, lineStyle: { color: "#d55e00", width: 2 }, itemStyle: { color: "#d55e00" },
         data: [[low, gops(rate * low)], [ridge, gops(peak)], [high, gops(peak)]],
-        endLabel: { show: false },
-        markPoint: { symbol: "none", label: { color: colour("ink"), fontSize: 12 }, data: [
-          { coord: [high, gops(peak)], label: { formatter: `array: ${digits(gops(peak))} GOPS`, position: "insideTopRight", align: "right", verticalAlign: "bottom", offset: [0, -4] } },
-          { coord: [Math.sqrt(low * ridge), gops(rate * Math.sqrt(low * ridge))], label: { formatter: `bus: ${rate} bytes a cycle`, align: "right", offset: [-6, -8] } } ] } },
+      },
+      { type: "scatter", symbolSize: 1, silent: true, itemStyle: { color: "transparent" }, label: { show: true, color: colour("ink"), fontSize: 12 }, data: [
+        { value: [high, gops(peak)], label: { formatter: `array: ${digits(gops(peak))} GOPS`, position: [-8, -18], align: "right" } },
+        { value: [Math.sqrt(low * ridge), gops(rate * Math.sqrt(low * ridge))], label: { formatter: `bus: ${rate} bytes a cycle`, position: [-12, -14], align: "right" } } ] },
     ],
   }));
 })();
@@ -126,10 +130,10 @@ section("timeline", "Timeline and scratchpads", "Each column shows how its cycle
   if (rest.length) shown.push({ name: `${rest.length} more`, kind: "", read: rest.reduce((n, t) => n + t.read, 0), written: rest.reduce((n, t) => n + t.written, 0) });
   const decal = (rotation, dx) => ({ color: "rgba(0,0,0,0.4)", dashArrayX: [1, 0], dashArrayY: [2, dx], rotation });
   if (shown.length) chart(box, "traffic-chart", 70 + 20 * shown.length, "memory traffic by tensor", () => ({
-    grid: { left: 10, right: 30, top: 34, bottom: 30, containLabel: true },
+    grid: { left: 232, right: 40, top: 34, bottom: 30 },
     legend: { data: ["read", "written"], top: 2 },
     xAxis: { type: "value", axisLabel: { formatter: bytes } },
-    yAxis: { type: "category", inverse: true, data: shown.map(t => t.name), axisLabel: { width: 240, overflow: "truncate", fontSize: 11 } },
+    yAxis: { type: "category", inverse: true, data: shown.map(t => t.name), axisLabel: { width: 216, overflow: "truncate", fontSize: 11 } },
     tooltip: { trigger: "axis", axisPointer: { type: "shadow" }, formatter: found => {
       const t = shown[found[0].dataIndex];
       return `<b>${escaped(t.name)}</b><br>${t.kind}<br>read ${bytes(t.read)}<br>written ${bytes(t.written)}`; } },

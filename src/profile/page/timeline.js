@@ -55,31 +55,31 @@ function columns(pieces, from, to, count) {
   return { sums, full: 1 / scale };
 }
 
+// The pixels of each state's pattern, and of no state.
+const patterns = STATES.map(s => new Uint32Array(tile(s.fill, s.pattern).getContext("2d").getImageData(0, 0, 8, 8).data.buffer));
+
 function rowImage(pieces, from, to, width, height) {
   const ratio = window.devicePixelRatio || 1;
   const canvas = element("canvas", { width: Math.max(1, Math.round(width * ratio)), height: Math.round(height * ratio) });
   const c = canvas.getContext("2d");
-  const fills = STATES.map(s => c.createPattern(tile(s.fill, s.pattern), "repeat"));
-  c.fillStyle = colour("back");
-  c.fillRect(0, 0, canvas.width, canvas.height);
+  const image = c.createImageData(canvas.width, canvas.height);
+  const pixels = new Uint32Array(image.data.buffer);
   const { sums, full } = columns(pieces, from, to, canvas.width);
-  // Column by column is slow with patterns: a path for each state.
-  STATES.forEach((_, state) => {
-    c.beginPath();
-    for (let x = 0; x < canvas.width; x++) {
-      const own = sums[x * STATES.length + state];
-      if (own <= 0) continue;
-      let below = 0, all = 0;
-      for (let s = 0; s < STATES.length; s++) {
-        all += sums[x * STATES.length + s];
-        if (s < state) below += sums[x * STATES.length + s];
+  for (let x = 0; x < canvas.width; x++) {
+    const own = sums.subarray(x * STATES.length, (x + 1) * STATES.length);
+    let all = 0;
+    for (const cycles of own) all += cycles;
+    const unit = canvas.height / Math.max(full, all);
+    let below = 0;
+    for (let state = 0; state < STATES.length; state++) {
+      const top = below + own[state] * unit;
+      for (let y = Math.round(below); y < Math.round(top); y++) {
+        pixels[(canvas.height - 1 - y) * canvas.width + x] = patterns[state][(y % 8) * 8 + x % 8];
       }
-      const unit = canvas.height / Math.max(full, all);
-      c.rect(x, canvas.height - (below + own) * unit, 1, own * unit);
+      below = top;
     }
-    c.fillStyle = fills[state];
-    c.fill();
-  });
+  }
+  c.putImageData(image, 0, 0);
   return canvas;
 }
 
@@ -106,12 +106,15 @@ function tellUnits(cycle) {
 const MEMORY_LINES = [["#0072b2", "solid"], ["#d55e00", "dashed"], ["#009e73", "dotted"], ["#cc79a7", "solid"], ["#e69f00", "dashed"]];
 const ROW = 46, BAND = 22;
 
+// The cycle under the pointer.
+let pointed = 0;
+
 function timelineOption() {
   const rows = ["layers", ...units.map(u => u.name)];
   const top = 8, height = BAND + ROW * units.length;
   const grids = [{ left: 70, right: 24, top, height }, { left: 70, right: 24, top: top + height + 34, height: 150 }];
   const cycles = { type: "value", min: 0, max: time.cycles, axisLabel: { formatter: v => whole(v), hideOverlap: true } };
-  const shown = { type: "custom", name: "units", clip: true, silent: true, data: rows.map((_, i) => [0, i]), encode: { x: 0, y: 1 },
+  const shown = { type: "custom", name: "units", clip: false, silent: true, data: rows.map((_, i) => [0, i]), encode: { x: 0, y: 1 },
     renderItem: (params, api) => {
       const row = api.value(1), area = params.coordSys;
       const [x0, x1] = [api.coord([0, 0])[0], api.coord([time.cycles, 0])[0]];
@@ -140,7 +143,7 @@ function timelineOption() {
         labelFormatter: v => whole(v), textStyle: { color: colour("soft") } }],
     axisPointer: { link: [{ xAxisIndex: "all" }] },
     tooltip: { trigger: "axis", axisPointer: { type: "line", lineStyle: { color: colour("ink") } },
-      formatter: found => { const first = Array.isArray(found) ? found[0] : found; return first ? tellUnits(Math.round(first.axisValue)) : ""; } },
+      formatter: () => tellUnits(Math.min(Math.max(0, Math.round(pointed)), time.cycles - 1)) },
     legend: { data: data.occupancy.memories.map(m => m.name), top: top + height + 6, right: 24 },
     series: [shown, ...lines],
   };
@@ -164,6 +167,7 @@ function layerBands(area, from, to) {
 
 (function drawTimeline() {
   const box = document.getElementById("timeline");
+  let shown = null;
   const merged = time.units.filter(u => u.merged > 1).map(u => `${u.name}: up to ${u.merged}`);
   box.querySelector("p.note").textContent += merged.length
     ? ` Neighbouring instructions of one layer that do the same were put together (${merged.join(", ")}); their waits in between count as waits for space.`
@@ -171,7 +175,12 @@ function layerBands(area, from, to) {
   const legend = element("div", { class: "legend" });
   STATES.forEach(s => legend.append(element("span", {}, swatch(s.fill, s.pattern), s.title)));
   box.append(legend);
-  chart(box, "timeline-chart", 8 + BAND + ROW * units.length + 34 + 150 + 84, "timeline of units and use of scratchpads", timelineOption);
+  chart(box, "timeline-chart", 8 + BAND + ROW * units.length + 34 + 150 + 84, "timeline of units and use of scratchpads", timelineOption, live => { shown = live; });
+  // The library tells the nearest point of a series; what is told here is the cycle under the pointer.
+  box.querySelector(".chart").addEventListener("mousemove", event => {
+    const left = event.currentTarget.getBoundingClientRect().left;
+    pointed = shown.convertFromPixel({ xAxisIndex: 0 }, event.clientX - left);
+  }, true);
   const rows = time.units.map(u => ({ name: u.name, insns: u.insns, states: u.states }));
   const share = key => row => row.states[time.states.indexOf(key)] / time.cycles;
   sortable(box, "states", [
