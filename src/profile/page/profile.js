@@ -49,11 +49,12 @@ function placed(where) { return [element("span", { class: "mark " + where }), wh
   const bands = Math.ceil(depths / perRow);
   const place = n => [(n.at[1] % perRow) * 90, (Math.floor(n.at[1] / perRow) * (lanes + 1) + n.at[0]) * 90];
   const most = Math.max(1, ...data.nodes.map(n => n.macs));
+  const drawn = () => document.getElementById("graph-chart");
   const places = data.nodes.map(place);
   const extent = axis => Math.max(...places.map(p => p[axis]), 0) - Math.min(...places.map(p => p[axis]), 0);
   const [wide, high] = [Math.max(extent(0), 90), extent(1)];
-  const scale = Math.min(1.1, 1200 / wide);
-  const height = Math.max(180, high * scale + 130);
+  const scale = room => Math.min(1.1, Math.max(200, room - 130) / wide);
+  const height = Math.max(180, high * scale(box.clientWidth) + 130);
   chart(box, "graph-chart", height, "graph of the model", () => ({
     tooltip: { formatter: found => {
       if (found.dataType !== "node") return "";
@@ -62,9 +63,9 @@ function placed(where) { return [element("span", { class: "mark " + where }), wh
       return `<b>${escaped(n.name)}</b><br>${escaped(n.op)} on ${PLACES[n.where] || n.where}<br>${whole(n.macs)} MACs` +
         (layer ? `<br>its layer: ${digits(layer.ms)} ms` : "") + `<div style="max-width:380px;white-space:normal">${escaped(n.why)}</div>`;
     } },
-    series: [{ type: "graph", layout: "none", roam: true, left: "center", top: 70, width: wide * scale, height: Math.max(high * scale, 1), edgeSymbol: ["none", "arrow"], edgeSymbolSize: 6,
+    series: [{ type: "graph", layout: "none", roam: true, left: "center", top: 70, width: wide * scale(drawn().clientWidth), height: Math.max(high * scale(drawn().clientWidth), 1), edgeSymbol: ["none", "arrow"], edgeSymbolSize: 6,
       label: { show: data.nodes.length <= 160, position: "bottom", color: colour("soft"), fontSize: 10, formatter: f => data.nodes[f.data.at].op },
-      emphasis: { focus: "adjacency" },
+      labelLayout: { hideOverlap: true }, emphasis: { focus: "adjacency" },
       lineStyle: { color: colour("soft"), width: 1.2 },
       data: data.nodes.map((n, at) => ({ name: String(at), at, x: place(n)[0], y: place(n)[1], symbol: SHAPES[n.where] || "circle",
         symbolSize: 11 + 15 * Math.sqrt(n.macs / most), itemStyle: { color: colour(n.where) || colour("cpu"), borderColor: colour("ink"), borderWidth: 0.6 } })),
