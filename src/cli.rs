@@ -17,6 +17,7 @@ mod quantize;
 mod run;
 mod synth;
 mod virtual_board;
+mod workload;
 mod zoo;
 
 pub use model_file::ModelFile;

@@ -5,14 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 use tilewright::devices::DeviceKind;
-use tilewright::dram;
 use tilewright::profile::compare::{self, About};
 use tilewright::profile::{self, Request, page, perfetto};
-use tilewright_hw::config::HwConfig;
 use tilewright_runtime::files;
 
-use super::bench::{graph_and_inputs, require_clock_and_host};
-use super::compile::{Offload, OpenSizes};
+use super::workload::Workload;
 use super::{DEFAULT_HW, ModelFile, Progress, Verdict, read_file, write_or_print};
 
 /// Arguments of `profile`.
@@ -33,20 +30,8 @@ pub struct Profile {
     /// Where it runs: csim (exact cycles) or rtl (the design itself)
     #[arg(long, value_name = "DEVICE", default_value = "csim")]
     device: DeviceKind,
-    /// What the accelerator gets
-    #[arg(long, value_enum, default_value = "all")]
-    offload: Offload,
-    /// Level of optimisation, as run and compile take it
-    #[arg(short = 'O', value_name = "LEVEL", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=3))]
-    level: u8,
     #[command(flatten)]
-    sizes: OpenSizes,
-    /// Data of an input, as run takes it; the first input of several is taken [default: a network's own sample, else made-up data]
-    #[arg(long, value_name = "[NAME=]FILE")]
-    input: Vec<String>,
-    /// DRAM model: latency=CYCLES,bandwidth=BYTES,shared=BOOL,row=SIXTEENTHS
-    #[arg(long, value_name = "KEY=VALUE,…")]
-    dram: Option<String>,
+    workload: Workload,
     /// Record the design's signals beside the page, as NAME.fst (rtl alone)
     #[arg(long)]
     waves: bool,
@@ -65,28 +50,24 @@ impl Profile {
     }
 
     fn profile(&self, file: &ModelFile, report: &Path) -> Result<Verdict> {
-        let mut config = HwConfig::load(&self.hw)?;
-        require_clock_and_host(&self.hw)?;
+        let config = self.workload.config(&self.hw)?;
         if !matches!(self.device, DeviceKind::Csim | DeviceKind::Rtl) {
             bail!("{} tells no cycles instruction by instruction; profile on csim or rtl", self.device);
         }
         if self.waves && self.device != DeviceKind::Rtl {
             bail!("--waves is for --device rtl, whose signals it records");
         }
-        if let Some(text) = &self.dram {
-            dram::apply(text, &mut config).map_err(anyhow::Error::msg).context("--dram")?;
-        }
         let [data_path, trace_path, waves_path] =
             ["json", "trace.json", "fst"].map(|ending| report.with_extension(ending));
         if [&data_path, &trace_path].contains(&&report.to_path_buf()) {
             bail!("--report {} is where its data go; name a file that ends in .html", report.display());
         }
-        let (graph, inputs) = graph_and_inputs(file, &self.sizes, &self.input)?;
+        let (graph, inputs) = self.workload.graph_and_inputs(file)?;
         let request = Request {
             config: &config,
             device: self.device,
-            offload: self.offload.into(),
-            level: self.level,
+            offload: self.workload.offload.into(),
+            level: self.workload.level,
             waves: self.waves.then_some(waves_path.as_path()),
         };
         let progress = Progress::new("profile", 4);
@@ -103,8 +84,8 @@ impl Profile {
             file: file.display(),
             sha256: Sha256::digest(read_file(file)?).iter().map(|byte| format!("{byte:02x}")).collect(),
             device: &device,
-            level: self.level,
-            offload: self.offload.name(),
+            level: self.workload.level,
+            offload: self.workload.offload.name(),
             trace: name(&trace_path),
             waves: name(&waves_path).filter(|_| self.waves),
         };

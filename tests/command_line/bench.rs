@@ -7,7 +7,8 @@ use crate::{fine, refused, tilewright};
 fn devices_stand_side_by_side_and_a_missing_one_says_why() {
     let dir = tempfile::tempdir().unwrap();
     let options = ["--devices", "csim,cpu,cuda,fsim,serial:/nowhere", "--repetitions", "3", "--threads", "1"];
-    let arguments = [&["bench", &lenet(), "--json", "--csv", "b.csv"][..], &options].concat();
+    let lenet = lenet();
+    let arguments = [&["bench", &lenet, "--json", "--csv", "b.csv"][..], &options].concat();
     let found = json(&fine(dir.path(), &arguments));
     let number = |value: &serde_json::Value| value.as_f64().unwrap_or_else(|| panic!("{value} is no number"));
     for device in ["csim", "cpu", "fsim"] {
