@@ -26,12 +26,23 @@ type Life = Option<(u64, u64)>;
 /// Lives of entries, as they are found.
 pub(super) struct Events {
     begin: u64,
-    memories: Vec<(Mem, u32, Vec<Life>, Vec<(u64, u64)>)>,
+    memories: Vec<Memory>,
+}
+
+/// A scratchpad: what its entries hold, and lives that have ended.
+struct Memory {
+    mem: Mem,
+    entries: u32,
+    lives: Vec<Life>,
+    done: Vec<(u64, u64)>,
 }
 
 impl Events {
     pub(super) fn new(config: &HwConfig) -> Events {
-        let memory = |mem: Mem| (mem, config.entries(mem), vec![None; config.entries(mem) as usize], Vec::new());
+        let memory = |mem: Mem| {
+            let entries = config.entries(mem);
+            Memory { mem, entries, lives: vec![None; entries as usize], done: Vec::new() }
+        };
         Events { begin: 0, memories: MEMS.into_iter().map(memory).collect() }
     }
 
@@ -51,7 +62,7 @@ impl Events {
                 let touches = found.scratch.iter().filter(move |touch| touch.mem == mem && touch.write == write);
                 touches.map(|touch| &touch.set).collect()
             };
-            for (mem, _, lives, done) in &mut self.memories {
+            for Memory { mem, lives, done, .. } in &mut self.memories {
                 let read = sets(*mem, false);
                 for entry in read.iter().flat_map(|set| set.iter()) {
                     let life = &mut lives[entry as usize];
@@ -72,7 +83,7 @@ impl Events {
     /// The curves.
     pub(super) fn sampled(self) -> Occupancy {
         let step = self.begin.div_ceil(POINTS as u64).max(1);
-        let curve = |(mem, entries, lives, mut done): (Mem, u32, Vec<Life>, Vec<(u64, u64)>)| {
+        let curve = |Memory { mem, entries, lives, mut done }: Memory| {
             done.extend(lives.into_iter().flatten());
             // Entries that begin and end in each step; the most of a step has all that lived in it at some time, and no more than
             // there are.
