@@ -27,7 +27,9 @@ use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::tensor::Tensor;
 
-use crate::model::{self, ModelError, Offload};
+use crate::devices::DeviceKind;
+use crate::diff::{Tolerance, compare};
+use crate::model::{self, Fallback, ModelError, Offload, Precision};
 use crate::trace::UnknownInsn;
 
 /// What is measured, and how.
@@ -156,6 +158,14 @@ fn in_pool(
         built.push(build(graph, config, request.offload, request.level)?);
     }
     for asked in request.devices {
+        if asked.kind == Ok(DeviceKind::Cuda) {
+            told("cuda", done, pieces);
+            let figures = on_gpu(graph, &first, inputs, request)?;
+            let figures = figures.map(|gpu| Figures { agrees: agree(&gpu.outputs, &cpu.outputs), ..gpu });
+            bench.columns.push(Column { name: asked.name.clone(), device: asked.name.clone(), hw: None, figures });
+            done += 1;
+            continue;
+        }
         if !asked.is_accelerator() {
             bench.columns.push(Column::beside(asked, &cpu));
             continue;
@@ -177,6 +187,29 @@ fn in_pool(
         }
     }
     Ok(bench)
+}
+
+/// Whether two devices gave the same: integers exactly, floats up to the order of their sums.
+fn agree(a: &[Tensor], b: &[Tensor]) -> bool {
+    let order = Tolerance { steps: 0, relative: 1e-5 };
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| compare(a, b, &order).is_none())
+}
+
+/// The whole model on this machine's GPU, or why there is none.
+fn on_gpu(
+    graph: &Graph,
+    config: &HwConfig,
+    inputs: &[Tensor],
+    request: &Request,
+) -> Result<Result<Figures, String>, BenchError> {
+    if let Err(missing) = tilewright_runtime::cuda::available() {
+        return Ok(Err(missing.to_string()));
+    }
+    let fallback = Fallback::Cuda(Precision::default());
+    let options =
+        model::Options { offload: Offload::None, fallback, level: request.level, ..model::Options::new(config) };
+    let artifact = model::build(graph.clone(), &options, &mut |_, _| {})?;
+    Ok(plain::processor(&artifact, inputs, request))
 }
 
 /// Compiles for a configuration.

@@ -334,7 +334,7 @@ impl Results {
 /// # Errors
 /// The session's.
 pub fn run(session: &mut Session, runs: &[Vec<Tensor>], progress: impl FnMut(usize)) -> Result<Results, SessionError> {
-    collect(runs, &mut |inputs| session.run(inputs), progress)
+    collect(runs, |inputs| session.run(inputs), progress)
 }
 
 /// The same; `watch` is handed each value of each run as soon as it is there.
@@ -347,13 +347,13 @@ pub fn run_watched(
     watch: &mut dyn FnMut(ValueId, &[u8]),
     progress: impl FnMut(usize),
 ) -> Result<Results, SessionError> {
-    collect(runs, &mut |inputs| session.run_watched(inputs, watch), progress)
+    collect(runs, |inputs| session.run_watched(inputs, watch), progress)
 }
 
 /// The outputs of all runs one behind the other, with their reports.
 fn collect(
     runs: &[Vec<Tensor>],
-    run: &mut dyn FnMut(&[Tensor]) -> Result<(Vec<Tensor>, RunReport), SessionError>,
+    mut run: impl FnMut(&[Tensor]) -> Result<(Vec<Tensor>, RunReport), SessionError>,
     mut progress: impl FnMut(usize),
 ) -> Result<Results, SessionError> {
     let mut outputs: Vec<Tensor> = Vec::new();

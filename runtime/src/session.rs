@@ -129,6 +129,9 @@ pub enum SessionError {
     },
 }
 
+/// Takes what steps write, as soon as they have ended.
+type Watch<'a> = dyn FnMut(ValueId, &[u8]) + 'a;
+
 enum Action {
     Call(Arc<PackedFn>),
     Native(Native),
@@ -246,7 +249,7 @@ impl Session {
     fn run_steps(
         &mut self,
         inputs: &[Tensor],
-        mut watch: Option<&mut dyn FnMut(ValueId, &[u8])>,
+        mut watch: Option<&mut Watch>,
     ) -> Result<(Vec<Tensor>, RunReport), SessionError> {
         self.check_inputs(inputs)?;
         let manifest = &self.artifact.manifest;

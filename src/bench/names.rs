@@ -31,6 +31,6 @@ impl Asked {
 
     /// Whether the device is an accelerator, of which each configuration has its own.
     pub fn is_accelerator(&self) -> bool {
-        matches!(self.kind, Ok(kind) if kind != DeviceKind::Cpu)
+        self.kind.as_ref().is_ok_and(|kind| kind.is_accelerator())
     }
 }

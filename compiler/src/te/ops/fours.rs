@@ -34,7 +34,7 @@ fn weights(b: &mut Builder, w: &TensorRef, blocks: Blocks) -> TensorRef {
     packed(b, w.shape[0], (&shape, lane), blocks, |c, i| {
         let last = i.len() - 1;
         let input = i[last - 2].clone() * INPUTS + i[last].clone();
-        let at = [&[c], &i[1..last - 2], &[input.clone()]].concat();
+        let at = [&[c], &i[1..last - 2], std::slice::from_ref(&input)].concat();
         within(input, depth, fours * INPUTS, w.at(&at))
     })
 }
