@@ -13,6 +13,8 @@
 #   make bitstreams   bitstreams of the boards whose designs are known to fit, what they came to, and what was expected of each
 #                     before it was routed; DESIGNS="BOARD BOARD:CONFIGURATION ..." makes others. A design below its board's
 #                     clock fails, and is made all the same with --allow-slow among DESIGNS; --verify there checks the netlists
+#   make bench-fallback   the CPU's code against ONNX Runtime and tract, on one and two threads, and its peak memory (docs/cpu.md);
+#                     half an hour on an idle machine; NETWORKS="resnet18 ..." takes fewer
 #   make bench-levels what each level of optimisation does, as docs/optimization-levels.md; needs TILEWRIGHT_MODELS
 #   make bench-sim    cycles of ResNet-18's layers beside VTA's, and speed of the simulators; RTL=1 runs them on the RTL too
 #   make bench-fsim   speed of the functional simulator; make bench-csim: of the cycle model; make bench-rtl: of the Verilated design;
@@ -24,7 +26,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: browser setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-levels bench-sim fmt clippy lint lint-rtl clean
+.PHONY: browser setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-fallback bench-levels bench-sim fmt clippy lint lint-rtl clean
 
 setup:
 	@scripts/setup.sh
@@ -92,6 +94,10 @@ bench-sim: setup
 	$(CARGO) build --release --example bench_sim
 	target/release/examples/bench_sim $(if $(RTL),--rtl)
 
+# Peers come as Python packages, into .venv-peers.
+bench-fallback: build
+	@scripts/bench_fallback.sh --json build/bench-fallback.json $(NETWORKS)
+
 bench-rtl: setup
 	$(CARGO) bench -p tilewright-sim --bench rtl
 
@@ -103,4 +109,4 @@ bench-levels: setup
 
 clean:
 	$(CARGO) clean
-	rm -rf build .venv .venv-ptq
+	rm -rf build .venv .venv-ptq .venv-peers

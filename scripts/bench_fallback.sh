@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Installs ONNX Runtime and tract into a virtual environment of their own and measures the CPU's code against them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+. scripts/versions
+VENV=.venv-peers
+STAMP="$VENV/.peers-$ONNXRUNTIME-$ONNX-$NUMPY-$TRACT"
+if [ ! -e "$STAMP" ]; then
+    echo "setup: installing ONNX Runtime $ONNXRUNTIME and tract $TRACT into $VENV" >&2
+    rm -rf "$VENV"
+    python3 -m venv "$VENV"
+    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check "onnxruntime==$ONNXRUNTIME" "onnx==$ONNX" "numpy==$NUMPY" "tract==$TRACT" >&2
+    touch "$STAMP"
+fi
+exec "$VENV/bin/python" scripts/bench_fallback.py "$@"
