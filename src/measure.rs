@@ -7,6 +7,8 @@ use tilewright_compiler::codegen::accel::{Layer, Plan};
 use tilewright_compiler::cost::{Analytic, CostOracle, CpuTime};
 use tilewright_compiler::graph::{Graph, NodeId};
 use tilewright_compiler::partition::{Offload, partition};
+use tilewright_compiler::passes::OptLevel;
+use tilewright_compiler::passes::pipelines::cpu_passes;
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
 
@@ -31,7 +33,7 @@ impl<'c> Measured<'c> {
     /// [`ModelError::Compile`] or [`ModelError::Measure`].
     pub fn new(graph: &Graph, estimates: Analytic<'c>, cpu: &dyn Backend) -> Result<Measured<'c>, ModelError> {
         let split = partition(graph, estimates.config, Offload::None);
-        let artifact = compile(graph, &split, estimates.config, cpu, &[])?;
+        let artifact = compile(graph, &split, estimates.config, cpu, &cpu_passes(OptLevel::default()))?;
         let nodes: Vec<(NodeId, Option<u32>)> =
             split.explanations.iter().zip(&artifact.manifest.nodes).map(|(e, info)| (e.node, info.step)).collect();
         let inputs = made_up(&artifact.manifest.input_values());

@@ -195,10 +195,15 @@ pub fn inputs(graph: &Graph) -> Result<Vec<Value>, CompileError> {
     graph.inputs().map(input).collect()
 }
 
-/// The code generator for this machine's processor.
+/// The code generator for this machine's processor; what it made before it takes from the cache.
 #[cfg(feature = "llvm")]
 fn cpu_backend() -> Result<Box<dyn Backend>, CompileError> {
-    Ok(Box::new(tilewright_llvm::LlvmBackend::new()?))
+    let backend = tilewright_llvm::LlvmBackend::new()?;
+    // Without a place for it nothing is kept.
+    Ok(Box::new(match tilewright_sim::rtl::default_cache_dir() {
+        Ok(folder) => backend.with_cache(folder),
+        Err(_) => backend,
+    }))
 }
 
 /// The code generator for GPUs.

@@ -1,6 +1,7 @@
 //! [`LlvmBackend`]: regions of a graph to object code for the host.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use inkwell::context::Context;
 use tilewright_compiler::backend::{Backend, BackendError, Entry, ObjectCode, Operand};
@@ -12,12 +13,13 @@ use tilewright_compiler::tir;
 use crate::constants::Constants;
 use crate::emit::emit;
 use crate::schedule::{Tile, schedule};
-use crate::{EmitError, Host};
+use crate::{EmitError, Host, cache};
 
 /// Compiles graphs for the machine that it runs on.
 #[derive(Debug, Clone)]
 pub struct LlvmBackend {
     host: Host,
+    cache: Option<PathBuf>,
 }
 
 impl LlvmBackend {
@@ -27,13 +29,18 @@ impl LlvmBackend {
     /// [`BackendError::Toolchain`] where LLVM cannot make code for it.
     pub fn new() -> Result<LlvmBackend, BackendError> {
         let host = Host::detect().map_err(|e| BackendError::Toolchain { backend: "cpu", message: e.to_string() })?;
-        Ok(LlvmBackend { host })
+        Ok(LlvmBackend { host, cache: None })
     }
 
     /// A backend for another processor of this machine's architecture. What it computes beforehand, as packed weights, runs
     /// here.
     pub fn for_host(host: Host) -> LlvmBackend {
-        LlvmBackend { host }
+        LlvmBackend { host, cache: None }
+    }
+
+    /// The same, which keeps the code that it makes in a folder, and takes it from there.
+    pub fn with_cache(self, folder: impl Into<PathBuf>) -> LlvmBackend {
+        LlvmBackend { cache: Some(folder.into()), ..self }
     }
 
     /// Processor and features that code is made for.
@@ -81,10 +88,18 @@ impl Backend for LlvmBackend {
 
     fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError> {
         let Planned { functions, mut entries, code_of, own } = self.plan(graph, nodes)?;
-        let (bytes, workspaces) = compile_functions(&self.host, &functions).map_err(|(i, e)| {
-            let entry = functions.get(i).map_or("the whole region", |f| f.0.as_str()).to_string();
-            BackendError::Codegen { entry, message: e.to_string() }
-        })?;
+        let kept = self.cache.as_ref().map(|cache| cache::Entry::of(cache, &self.host, &functions));
+        let (bytes, workspaces) = match kept.as_ref().and_then(cache::Entry::read) {
+            Some(code) => code,
+            None => {
+                let code = compile_functions(&self.host, &functions).map_err(|(i, e)| {
+                    let entry = functions.get(i).map_or("the whole region", |f| f.0.as_str()).to_string();
+                    BackendError::Codegen { entry, message: e.to_string() }
+                })?;
+                kept.inspect(|kept| kept.write(&code));
+                code
+            }
+        };
         for (e, place) in entries.iter_mut().zip(code_of) {
             e.workspace_bytes = workspaces[place];
         }

@@ -4,6 +4,7 @@
 //! ([`schedule`]), and emits one position-independent object whose imports are those of the runtime's loader.
 
 mod backend;
+mod cache;
 mod constants;
 mod emit;
 mod error;

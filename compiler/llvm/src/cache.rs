@@ -1,0 +1,140 @@
+//! Object code that was made before: kept on disk by everything that it depends on.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use include_dir::{Dir, include_dir};
+use sha2::{Digest, Sha256};
+use tilewright_compiler::tir;
+use tilewright_hw::cache;
+
+use crate::Host;
+
+/// What the names of results begin with, each a folder of the cache.
+const PREFIX: &str = "cpu-";
+/// The file in it.
+const FILE: &str = "code";
+/// Bytes of a checksum.
+const SUM: usize = 32;
+
+/// This code generator, which makes what it made before only as long as it is the same.
+static EMITTER: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/emit");
+
+/// The object file of some functions, with the bytes of each function's workspace.
+pub type Code = (Vec<u8>, Vec<usize>);
+
+/// The hash of the generator's own sources and of LLVM's version.
+fn generator() -> &'static [u8] {
+    static HASH: OnceLock<Vec<u8>> = OnceLock::new();
+    HASH.get_or_init(|| {
+        let mut sha = Sha256::new();
+        for file in EMITTER.files() {
+            add(&mut sha, file.contents());
+        }
+        add(&mut sha, include_bytes!("target.rs"));
+        let (major, minor, patch) = inkwell::support::get_llvm_version();
+        add(&mut sha, format!("{major}.{minor}.{patch}").as_bytes());
+        sha.finalize().to_vec()
+    })
+}
+
+fn add(sha: &mut Sha256, bytes: &[u8]) {
+    sha.update((bytes.len() as u64).to_le_bytes());
+    sha.update(bytes);
+}
+
+/// A place in a cache for the code of some functions.
+pub struct Entry {
+    cache: PathBuf,
+    home: PathBuf,
+}
+
+impl Entry {
+    /// The place of these functions' code for a processor.
+    pub fn of(cache: &Path, host: &Host, functions: &[(String, tir::Function)]) -> Entry {
+        let mut sha = Sha256::new();
+        add(&mut sha, generator());
+        [&host.triple, &host.cpu, &host.features].iter().for_each(|text| add(&mut sha, text.as_bytes()));
+        for (symbol, function) in functions {
+            add(&mut sha, symbol.as_bytes());
+            add(&mut sha, function.to_string().as_bytes());
+        }
+        let key: String = sha.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        Entry { cache: cache.to_path_buf(), home: cache.join(format!("{PREFIX}{key}")) }
+    }
+
+    /// The code, where it is there and whole.
+    pub fn read(&self) -> Option<Code> {
+        let code = decode(&std::fs::read(self.home.join(FILE)).ok()?)?;
+        cache::touch(&self.home);
+        Some(code)
+    }
+
+    /// Keeps code. A cache that cannot be written is none: nothing depends on it.
+    pub fn write(&self, code: &Code) {
+        let _ = self.try_write(code);
+    }
+
+    fn try_write(&self, code: &Code) -> std::io::Result<()> {
+        std::fs::create_dir_all(&self.cache)?;
+        cache::remove_left_builds(&self.cache);
+        cache::remove_unused(&self.cache, PREFIX);
+        let work = tempfile::Builder::new().prefix(cache::BUILD_PREFIX).tempdir_in(&self.cache)?;
+        std::fs::write(work.path().join(FILE), encode(code))?;
+        if self.home.exists() {
+            // Somebody else made it, or it is damaged.
+            std::fs::remove_dir_all(&self.home)?;
+        }
+        std::fs::rename(work.path(), &self.home)?;
+        // There is nothing left to remove under its old name.
+        let _ = work.keep();
+        Ok(())
+    }
+}
+
+fn encode((object, workspaces): &Code) -> Vec<u8> {
+    let mut bytes = (workspaces.len() as u64).to_le_bytes().to_vec();
+    workspaces.iter().for_each(|n| bytes.extend((*n as u64).to_le_bytes()));
+    bytes.extend(object);
+    [Sha256::digest(&bytes).to_vec(), bytes].concat()
+}
+
+fn decode(bytes: &[u8]) -> Option<Code> {
+    let (sum, rest) = bytes.split_at_checked(SUM)?;
+    if Sha256::digest(rest).as_slice() != sum {
+        return None;
+    }
+    let (count, mut rest) = rest.split_first_chunk::<8>()?;
+    let mut workspaces = Vec::new();
+    for _ in 0..u64::from_le_bytes(*count) {
+        let (n, behind) = rest.split_first_chunk::<8>()?;
+        workspaces.push(usize::try_from(u64::from_le_bytes(*n)).ok()?);
+        rest = behind;
+    }
+    Some((rest.to_vec(), workspaces))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_comes_back_as_it_was_and_damaged_code_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let host = Host::detect().unwrap();
+        let entry = Entry::of(dir.path(), &host, &[]);
+        assert_eq!(entry.read(), None);
+        let code = (vec![1, 2, 3], vec![0, 4096]);
+        entry.write(&code);
+        assert_eq!(entry.read(), Some(code.clone()));
+        let path = entry.home.join(FILE);
+        let mut bytes = std::fs::read(&path).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(entry.read(), None);
+        entry.write(&code);
+        assert_eq!(entry.read(), Some(code));
+        let other = Host { features: "+sse2".into(), ..host };
+        assert_eq!(Entry::of(dir.path(), &other, &[]).read(), None);
+    }
+}
