@@ -5,6 +5,7 @@ pub mod codegen;
 pub mod cost;
 pub mod frontend;
 pub mod graph;
+pub mod groups;
 pub mod partition;
 pub mod passes;
 pub mod quantize;

@@ -4,12 +4,15 @@ use std::collections::HashMap;
 
 use tilewright_compiler::backend::{Backend, BackendError, Entry, ObjectCode, Operand};
 use tilewright_compiler::graph::{Graph, NodeId, Op};
+use tilewright_compiler::groups::{groups, is_elementwise};
 use tilewright_compiler::te::ops;
 use tilewright_compiler::tir;
 use tilewright_runtime::cuda::{CudaCode, CudaEntry};
 
-use crate::group::groups;
 use crate::{PRELUDE, Unit, emit, schedule};
+
+/// Most nodes of one function: the time for its schedule grows with their square.
+const MOST_JOINED: usize = 32;
 
 /// How wide floats are in a GPU's memory; they are computed with in 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,7 +54,7 @@ impl Backend for CudaBackend {
         // Networks repeat their blocks: nodes that compute the same on the same shapes share kernels.
         let mut known: HashMap<String, (String, u64)> = HashMap::new();
         let mut entries = Vec::new();
-        for group in groups(graph, nodes) {
+        for group in groups(graph, nodes, MOST_JOINED, |op| is_elementwise(op) || matches!(op, Op::Reshape(_))) {
             let Some(last) = group.last().copied() else { continue };
             let node = graph.node(last);
             let unsupported = |e: &dyn std::fmt::Display| BackendError::Unsupported {

@@ -6,7 +6,6 @@
 mod backend;
 mod emit;
 mod error;
-mod group;
 mod schedule;
 #[cfg(test)]
 mod tests;

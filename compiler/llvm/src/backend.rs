@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use inkwell::context::Context;
 use tilewright_compiler::backend::{Backend, BackendError, Entry, ObjectCode, Operand};
-use tilewright_compiler::graph::{Graph, NodeId, Op, ValueId};
+use tilewright_compiler::graph::{Graph, NodeId, Op};
+use tilewright_compiler::groups::{groups, is_elementwise};
 use tilewright_compiler::schedule::{Source, hoist};
 use tilewright_compiler::te::ops;
 use tilewright_compiler::tir;
@@ -129,7 +130,7 @@ impl LlvmBackend {
         let mut known: HashMap<String, usize> = HashMap::new();
         let mut own = Constants::default();
         let (mut entries, mut code_of) = (Vec::new(), Vec::new());
-        for group in groups(graph, nodes) {
+        for group in groups(graph, nodes, MOST_JOINED, joins) {
             let last = *group.last().unwrap_or(&nodes[0]);
             let node = graph.node(last);
             let symbol = format!("tw_{}_{}", last.0, node.op.name());
@@ -160,63 +161,7 @@ impl LlvmBackend {
     }
 }
 
-/// Joins element-wise nodes to the node whose only result they read: one function each.
-fn groups(graph: &Graph, nodes: &[NodeId]) -> Vec<Vec<NodeId>> {
-    let users = graph.users();
-    let mut groups: Vec<Vec<NodeId>> = Vec::new();
-    let mut group_of: HashMap<NodeId, usize> = HashMap::new();
-    for &id in nodes {
-        let node = graph.node(id);
-        if matches!(node.op, Op::Constant(_)) {
-            continue;
-        }
-        let producer = node.inputs.first().and_then(|v| only_read_by(graph, users, *v, id));
-        let place = producer.and_then(|p| group_of.get(&p).copied().filter(|g| groups[*g].last() == Some(&p)));
-        // The other operands must be there when the producer runs: they may not come from nodes behind it.
-        let joined = place
-            .filter(|&g| groups[g].len() < MOST_JOINED && joins(&node.op) && others_before(graph, &group_of, g, id));
-        let at = joined.unwrap_or(groups.len());
-        if at == groups.len() {
-            groups.push(Vec::new());
-        }
-        groups[at].push(id);
-        group_of.insert(id, at);
-    }
-    groups
-}
-
-/// The node that defines a value which nobody but `reader` reads, once.
-fn only_read_by(graph: &Graph, users: &[Vec<NodeId>], v: ValueId, reader: NodeId) -> Option<NodeId> {
-    if graph.is_output(v) || users.get(v.0)?.as_slice() != [reader] {
-        return None;
-    }
-    graph.def_node(v).filter(|(_, n)| !matches!(n.op, Op::Constant(_))).map(|d| d.0)
-}
-
-fn others_before(graph: &Graph, group_of: &HashMap<NodeId, usize>, group: usize, id: NodeId) -> bool {
-    graph.node(id).inputs[1..].iter().all(|v| match graph.def_node(*v) {
-        Some((n, _)) => group_of.get(&n).is_none_or(|g| *g < group),
-        None => true,
-    })
-}
-
-/// True for operators that compute each element from the same element.
+/// Operators of one element, whose stages are computed where they are read.
 fn joins(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Requantize(_)
-            | Op::Rescale(_)
-            | Op::Relu(_)
-            | Op::Clip(_)
-            | Op::Add(_)
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::Cast(_)
-            | Op::QAdd(_)
-            | Op::QMul(_)
-            | Op::Lookup(_)
-            | Op::Quantize(_)
-            | Op::Dequantize(_)
-            | Op::ShiftSign(_)
-    )
+    is_elementwise(op) && !matches!(op, Op::Select(_))
 }

@@ -1,16 +1,14 @@
-//! Which nodes become one function.
+//! Which nodes of a region become one function: what code generators for host processors and GPUs share.
 
 use std::collections::HashMap;
 
-use tilewright_compiler::graph::{Graph, NodeId, Op, ValueId};
+use crate::graph::{Graph, NodeId, Op, ValueId};
 
-/// Most nodes of one function: the time for its schedule grows with their square.
-const MOST_JOINED: usize = 32;
-
-/// Joins element-wise nodes to the node one of whose operands only they read; constants are left out.
+/// Joins nodes for which `joins` holds to a node one of whose results only they read, up to `most` of them; constants are left
+/// out.
 ///
 /// A group computes its last node's results, and groups are in an order in which they can be computed.
-pub fn groups(graph: &Graph, nodes: &[NodeId]) -> Vec<Vec<NodeId>> {
+pub fn groups(graph: &Graph, nodes: &[NodeId], most: usize, joins: impl Fn(&Op) -> bool) -> Vec<Vec<NodeId>> {
     let mut groups: Vec<Vec<NodeId>> = Vec::new();
     let mut group_of: HashMap<NodeId, usize> = HashMap::new();
     for &id in nodes {
@@ -23,7 +21,7 @@ pub fn groups(graph: &Graph, nodes: &[NodeId]) -> Vec<Vec<NodeId>> {
         let joined = latest.filter(|&g| {
             let last = groups[g].last();
             let only = node.inputs.iter().any(|v| producer(graph, *v, id).as_ref() == last);
-            only && is_elementwise(&node.op) && groups[g].len() < MOST_JOINED && same_size(graph, last, id)
+            only && joins(&node.op) && groups[g].len() < most && same_size(graph, last, id)
         });
         let at = joined.unwrap_or(groups.len());
         if at == groups.len() {
@@ -50,7 +48,7 @@ fn same_size(graph: &Graph, first: Option<&NodeId>, second: NodeId) -> bool {
 }
 
 /// True for operators that compute each element from the element of each operand at its place.
-fn is_elementwise(op: &Op) -> bool {
+pub fn is_elementwise(op: &Op) -> bool {
     matches!(
         op,
         Op::Requantize(_)
@@ -68,6 +66,5 @@ fn is_elementwise(op: &Op) -> bool {
             | Op::Quantize(_)
             | Op::Dequantize(_)
             | Op::ShiftSign(_)
-            | Op::Reshape(_)
     )
 }
