@@ -89,23 +89,15 @@ impl Backend for LlvmBackend {
 
     fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError> {
         let Planned { functions, mut entries, code_of, own } = self.plan(graph, nodes)?;
-        let kept = self.cache.as_ref().map(|cache| cache::Entry::of(cache, &self.host, &functions));
-        let (bytes, workspaces) = match kept.as_ref().and_then(cache::Entry::read) {
-            Some(code) => code,
-            None => {
-                let code = compile_functions(&self.host, &functions).map_err(|(i, e)| {
-                    let entry = functions.get(i).map_or("the whole region", |f| f.0.as_str()).to_string();
-                    BackendError::Codegen { entry, message: e.to_string() }
-                })?;
-                kept.inspect(|kept| kept.write(&code));
-                code
-            }
-        };
+        let (bytes, workspaces) = self.code(&functions).map_err(|(i, e)| {
+            let entry = functions.get(i).map_or("the whole region", |f| f.0.as_str()).to_string();
+            BackendError::Codegen { entry, message: e.to_string() }
+        })?;
         for (e, place) in entries.iter_mut().zip(code_of) {
             e.workspace_bytes = workspaces[place];
         }
         let target = format!("{} {} {}", self.host.triple, self.host.cpu, self.host.features);
-        Ok(ObjectCode { bytes, target, entries, constants: own.compute(graph, &self.host)? })
+        Ok(ObjectCode { bytes, target, entries, constants: own.compute(graph, self)? })
     }
 }
 
@@ -120,6 +112,20 @@ pub(crate) struct Planned {
 }
 
 impl LlvmBackend {
+    /// Loop programs as one object with the bytes of each function's workspace: made, or taken from the cache.
+    ///
+    /// # Errors
+    /// As [`compile_functions`].
+    pub(crate) fn code(&self, functions: &[(String, tir::Function)]) -> Result<cache::Code, (usize, EmitError)> {
+        let kept = self.cache.as_ref().map(|cache| cache::Entry::of(cache, &self.host, functions));
+        if let Some(code) = kept.as_ref().and_then(cache::Entry::read) {
+            return Ok(code);
+        }
+        let code = compile_functions(&self.host, functions)?;
+        kept.inspect(|kept| kept.write(&code));
+        Ok(code)
+    }
+
     /// The functions of a region and what they read.
     ///
     /// # Errors

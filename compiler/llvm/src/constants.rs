@@ -9,8 +9,7 @@ use tilewright_compiler::tir::{Buffer, Function};
 use tilewright_runtime::buffer::AlignedBytes;
 use tilewright_runtime::loader::{CpuModule, ImportTable};
 
-use crate::Host;
-use crate::backend::compile_functions;
+use crate::LlvmBackend;
 use crate::schedule::schedule;
 
 /// The constants of a region under compilation.
@@ -42,7 +41,7 @@ impl Constants {
     ///
     /// # Errors
     /// [`BackendError::Codegen`].
-    pub fn compute(self, graph: &Graph, host: &Host) -> Result<Vec<OwnConstant>, BackendError> {
+    pub fn compute(self, graph: &Graph, backend: &LlvmBackend) -> Result<Vec<OwnConstant>, BackendError> {
         if self.list.is_empty() {
             return Ok(Vec::new());
         }
@@ -50,7 +49,7 @@ impl Constants {
         let output = |f: usize| -> Buffer { self.functions[f].1.output_buffers()[0].clone() };
         let scheduled: Vec<(String, Function)> =
             self.functions.iter().map(|(symbol, f)| (symbol.clone(), schedule(f.clone(), None))).collect();
-        let (object, workspaces) = compile_functions(host, &scheduled).map_err(|(_, e)| failed(e.to_string()))?;
+        let (object, workspaces) = backend.code(&scheduled).map_err(|(_, e)| failed(e.to_string()))?;
         let module = CpuModule::load(&object, &ImportTable::standard()).map_err(|e| failed(e.to_string()))?;
         let memory = |bytes: usize| {
             AlignedBytes::try_zeroed(bytes)
