@@ -131,9 +131,11 @@ fn the_largest_ice40_gets_a_bitstream_that_computes_what_the_sources_say() {
         let arguments = ["--verify", "--programs", "4"];
         let checked = made(dir.path(), HX8K, &arguments).expect("the tools are there");
         same(&checked, 4, &STAGES);
-        // A later call that checks nothing tells what was found.
+        // A later call that checks nothing tells what was found: these programs, or more that an earlier check has run.
         let later = made(dir.path(), HX8K, &[]).expect("the tools are there");
-        assert_eq!(later["checks"], checked["checks"]);
+        let programs = later["checks"][0]["programs"].as_u64().expect("what was found");
+        assert!(programs >= 4, "{}", later["checks"]);
+        same(&later, programs, &STAGES);
     }
 }
 
