@@ -7,7 +7,7 @@ and each sum, at the clock that the design reaches.
 
 A design that does not reach its board's clock is none: the exit code is 1. With --allow-slow the bitstream is made all the same.
 With --verify its netlists are checked too, with --programs=N as many programs as are named: what differs from the sources fails, and
-what could not be checked is told with the reason.
+what could not be checked is told with the reason. An estimate that is further off than it is said to be (docs/synth.md) fails too.
 TILEWRIGHT names the program, where it is not that of `make build`.
 """
 
@@ -23,12 +23,18 @@ DEFAULT = [
     "orangecrab",
     "orangecrab:1x4x2",
     "ulx3s-25f",
+    "colorlight-i5",
     "colorlight-i9",
     "ecp5-evn:1x4x4-ecp5",
     "ecp5-evn",
+    "ulx3s-85f",
     # The largest; an hour by itself.
     "ecp5-evn:examples/1x16x8-ecp5.toml",
 ]
+
+# By how much an estimate may be off: resources and the clock, as a part of what was routed.
+RESOURCES_OFF = 0.10
+CLOCK_OFF = 0.20
 
 # VTA on its Zynq: tables (of six inputs), multipliers, GOPS, as published (Moreau et al., "A Hardware-Software Blueprint for
 # Flexible Deep Learning Specialization", 2019).
@@ -94,8 +100,21 @@ def checked(design, report):
 
 
 def off(expected, found):
-    """By how much an expectation is off, as a percentage of what was found."""
-    return "-" if None in (expected, found) else f"{100.0 * (expected - found) / found:.1f}%"
+    """By how much an expectation is off, as a part of what was found; None where one of them is not known."""
+    return None if None in (expected, found) else (expected - found) / found
+
+
+def percent(part):
+    """A part of a whole, or that there is none."""
+    return "-" if part is None else f"{100.0 * part:.1f}%"
+
+
+def too_far(design, name, part, most):
+    """Tells of an estimate that is further off than it may be; whether it is."""
+    far = part is not None and abs(part) > most
+    if far:
+        print(f"{design:<34} the estimate of {name} is MORE THAN {100 * most:.0f}% off")
+    return far
 
 
 def mhz(clock):
@@ -123,9 +142,11 @@ def main(arguments):
             continue
         rows = resources(report)
         for name, expected, found, there in rows:
-            print(f"{design:<34} {name:<18} {expected:>9} {found:>9} {there:>7} {off(expected, found):>8}")
+            print(f"{design:<34} {name:<18} {expected:>9} {found:>9} {there:>7} {percent(off(expected, found)):>8}")
+            failed |= too_far(design, name, off(expected, found), RESOURCES_OFF)
         expected, found = report["estimate"]["fmax_mhz"], report["fmax_mhz"]
-        print(f"{design:<34} {'clock, MHz':<18} {mhz(expected):>9} {mhz(found):>9} {'':>7} {off(expected, found):>8}")
+        print(f"{design:<34} {'clock, MHz':<18} {mhz(expected):>9} {mhz(found):>9} {'':>7} {percent(off(expected, found)):>8}")
+        failed |= too_far(design, "the clock", off(expected, found), CLOCK_OFF)
         failed |= not checked(design, report)
         least = floor.get(report["board"])
         if None not in (found, least) and found < least:

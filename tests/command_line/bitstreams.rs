@@ -17,6 +17,8 @@ case "$*" in
     {"netlist": "bitstream", "programs": 0, "difference": null, "unchecked": "no tool"}';;
   *wrong*--verify*) report fast 50.0 '' 55.0 '{"netlist": "routed", "programs": 3, "difference": "program 3: at 0x7", "unchecked": null}'; exit 1;;
   *'--board fast '*) report fast 50.0 '{"name": "TRELLIS_COMB", "used": 1000, "available": 9999}' 55.0;;
+  *'--board few '*) report few 50.0 '{"name": "TRELLIS_COMB", "used": 1001, "available": 9999}' 59.9;;
+  *'--board quick '*) report quick 50.0 '{"name": "TRELLIS_COMB", "used": 900, "available": 9999}' 60.1;;
   *'--board none '*) report none null '' null;;
   *) echo 'error: too slow' >&2; exit 1;;
 esac
@@ -45,6 +47,16 @@ fn a_design_that_misses_its_boards_clock_fails_and_one_without_a_clock_is_told()
     assert!(outcome.stdout.contains("1.25 GOPS, 0.625 a multiplier, 1.25 a thousand tables"), "{}", outcome.stdout);
     assert_eq!(rows[4], ["none", "clock,", "MHz", "-", "-", "-"]);
     assert!(outcome.stdout.contains("1.00 GOPS, 0.500 a multiplier, 2.00 a thousand tables"), "{}", outcome.stdout);
+
+    // Estimates may be off by a tenth of the resources and a fifth of the clock.
+    let outcome = run(&["few"]);
+    assert_eq!(outcome.code, 1, "{}{}", outcome.stdout, outcome.stderr);
+    assert!(outcome.stdout.contains("estimate of look-up tables is MORE THAN 10% off"), "{}", outcome.stdout);
+    assert!(!outcome.stdout.contains("estimate of the clock"), "{}", outcome.stdout);
+    let outcome = run(&["quick"]);
+    assert_eq!(outcome.code, 1, "{}{}", outcome.stdout, outcome.stderr);
+    assert!(outcome.stdout.contains("estimate of the clock is MORE THAN 20% off"), "{}", outcome.stdout);
+    assert!(!outcome.stdout.contains("estimate of look-up tables"), "{}", outcome.stdout);
 
     let outcome = run(&["slow"]);
     assert!(outcome.code == 1 && outcome.stdout.contains("no bitstream"), "{}", outcome.stdout);
