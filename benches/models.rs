@@ -11,6 +11,7 @@ use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
+use tilewright_runtime::threads::Threads;
 
 const LENET: &str = "tests/models/lenet-mnist/model_qdq_perchannel.onnx";
 
@@ -24,7 +25,7 @@ fn networks(criterion: &mut Criterion) {
 
     let mut group = criterion.benchmark_group("lenet");
     for threads in [1, 2] {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        let pool = Threads::new(threads).expect("threads");
         let mut session = Session::new(artifact.clone(), &Registry::new(), None).expect("the network opens");
         group.bench_function(format!("cpu, {threads} threads"), |b| {
             pool.install(|| b.iter(|| session.run(black_box(&inputs)).expect("it runs")));

@@ -26,6 +26,7 @@ use tilewright_compiler::graph::Graph;
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::tensor::Tensor;
+use tilewright_runtime::threads::Threads;
 
 use crate::devices::DeviceKind;
 use crate::diff::{Tolerance, compare};
@@ -121,12 +122,12 @@ pub fn bench(
     request: &Request,
     told: &(dyn Fn(&str, usize, usize) + Sync),
 ) -> Result<Bench, BenchError> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(request.threads).build();
-    let pool = pool.map_err(|e| BenchError::Threads { threads: request.threads, reason: e.to_string() })?;
-    pool.install(|| in_pool(graph, inputs, request, told))
+    let threads = Threads::new(request.threads);
+    let threads = threads.map_err(|e| BenchError::Threads { threads: request.threads, reason: e.to_string() })?;
+    threads.install(|| on_threads(graph, inputs, request, told))
 }
 
-fn in_pool(
+fn on_threads(
     graph: &Graph,
     inputs: &[Tensor],
     request: &Request,

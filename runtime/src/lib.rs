@@ -12,6 +12,7 @@ pub mod placement;
 pub mod registry;
 pub mod session;
 pub mod tensor;
+pub mod threads;
 
 pub use artifact::{Artifact, ArtifactError};
 pub use registry::Registry;

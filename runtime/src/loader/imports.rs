@@ -1,7 +1,8 @@
 //! The functions that object code may call: memory, mathematics and the thread pool, by fixed names.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+
+use crate::threads;
 
 /// Addresses by name.
 #[derive(Debug, Clone, Default)]
@@ -38,45 +39,11 @@ float! {
 /// A loop body of compiled code: context and index.
 type Body = extern "C" fn(*mut u8, i64);
 
-#[derive(Clone, Copy)]
-struct Context(*mut u8);
-// SAFETY: the code generator shares the context between iterations only to read it, and iterations write apart.
-unsafe impl Send for Context {}
-// SAFETY: as above.
-unsafe impl Sync for Context {}
-
-impl Context {
-    fn pointer(self) -> *mut u8 {
-        self.0
-    }
-}
-
-/// Runs `body(context, i)` for each `i` from 0 to `count` on the caller's thread and the thread pool's, and returns when all have.
-///
-/// Whoever is free takes the next few, so the caller never waits for a thread to wake before it begins, nor for one that is late.
+/// Runs `body(context, i)` for each `i` from 0 to `count` on the caller's thread and the others of its [`threads`], and returns when
+/// all have.
 extern "C" fn parallel_for(body: Body, context: *mut u8, count: i64) {
-    let context = Context(context);
-    let threads = rayon::current_num_threads().min(usize::try_from(count).unwrap_or(0));
-    if threads <= 1 {
-        (0..count).for_each(|i| body(context.pointer(), i));
-        return;
-    }
-    // Small enough that the last ones end together, large enough that neighbours share what they read.
-    let few = (count / (threads as i64 * 8)).max(1);
-    let next = AtomicI64::new(0);
-    let work = || loop {
-        let first = next.fetch_add(few, Ordering::Relaxed);
-        if first >= count {
-            break;
-        }
-        (first..(first + few).min(count)).for_each(|i| body(context.pointer(), i));
-    };
-    rayon::in_place_scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(|_| work());
-        }
-        work();
-    });
+    // SAFETY: the code generator shares the context between iterations only to read it, and iterations write apart.
+    unsafe { threads::each(body, context, count) };
 }
 
 impl ImportTable {
