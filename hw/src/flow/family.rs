@@ -273,7 +273,8 @@ impl Family {
                 "opt_clean".into(),
             ],
             Family::Xc7 | Family::Xcup => {
-                vec![format!("synth_xilinx -family {} -noiopad -flatten -top {top}", self.name())]
+                // Cells are named after what they make, as the other families' scripts do at their end.
+                vec![format!("synth_xilinx -family {} -noiopad -flatten -top {top}", self.name()), "autoname".into()]
             }
         }
     }
@@ -337,7 +338,16 @@ impl Family {
                 spram: &[],
             },
             Family::Gowin => Cells {
-                lut: &[("LUT1", 1), ("LUT2", 1), ("LUT3", 1), ("LUT4", 1), ("ALU", 1), ("RAM16SDP4", 4)],
+                lut: &[
+                    ("LUT1", 1),
+                    ("LUT2", 1),
+                    ("LUT3", 1),
+                    ("LUT4", 1),
+                    ("ALU", 1),
+                    ("RAM16SDP1", 1),
+                    ("RAM16SDP2", 2),
+                    ("RAM16SDP4", 4),
+                ],
                 register: &[("DFF*", 1)],
                 bram: &[("SDPB", 1), ("SDPX9B", 1), ("DPB", 1), ("DPX9B", 1), ("SP", 1), ("SPX9", 1)],
                 dsp: &[("MULT9X9", 1), ("MULT18X18", 2), ("MULT36X36", 8)],
@@ -360,8 +370,14 @@ impl Family {
                     ("LUT6", 1),
                     ("RAM32M", 4),
                     ("RAM64M", 4),
+                    ("RAM32M16", 8),
+                    ("RAM64M8", 8),
                     ("RAM32X1D", 2),
                     ("RAM64X1D", 2),
+                    ("RAM128X1D", 4),
+                    ("RAM256X1D", 8),
+                    ("RAM64X8SW", 8),
+                    ("RAM32X16DR8", 8),
                     ("SRL*", 1),
                 ],
                 register: &[("FD*", 1)],
