@@ -173,8 +173,9 @@ def main():
                 mine, ort, other = median["ours"], median["ort"], median["tract"]
                 ratio = mine / ort if ort else None
                 back = other / mine if other else None
-                words = [verdict(ratio, *AGAINST_ORT[form]) if ratio else "-"]
-                words.append(verdict(back, *AGAINST_TRACT[form], more_is_better=True) if back else "-")
+                # A peer that was asked and gave no time is no comparison.
+                words = [verdict(ratio, *AGAINST_ORT[form]) if ratio else "MISSES"]
+                words.append(verdict(back, *AGAINST_TRACT[form], more_is_better=True) if back else "MISSES" if times["tract"] else "-")
                 misses += words.count("MISSES")
                 number = lambda value: "-" if value is None else f"{value:.2f}"
                 print(f"{name:<14}{form:<6}{threads:>7}{number(mine):>10}{number(ort):>10}{number(ratio):>10}{words[0]:>8}"

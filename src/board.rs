@@ -8,9 +8,9 @@ use tilewright_hw::isa::{Insn, Load, Store, Unit, UnitSet, encode};
 
 /// Bytes that the check of a board's memory moves, at most.
 const CHECKED_BYTES: u32 = 1024;
-/// Where the check's copy and program lie.
-const COPY: u64 = 0x1000;
-const STREAM: u64 = 0x2000;
+/// Where the check's copy and program lie, behind as many bytes as it moves: the smallest memory that a board may have, of 4 KiB, is enough.
+const COPY: u64 = CHECKED_BYTES as u64;
+const STREAM: u64 = 2 * COPY;
 
 /// What the check of a board's memory found.
 #[derive(Debug, Clone, Copy, PartialEq)]

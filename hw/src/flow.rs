@@ -15,6 +15,7 @@ pub mod family;
 mod files;
 pub mod flash;
 pub mod model;
+mod multipliers;
 pub mod netlist;
 pub mod report;
 mod routed;
@@ -73,8 +74,8 @@ pub fn synthesize(
     let family = request.board.family;
     let tools = if request.estimate { tools::find_synthesis()? } else { tools::find(family)? };
     let tools = tools.with_time_limit(request.time_limit);
-    files::clear(dir)?;
     let sources = design::sources(request)?;
+    files::clear(dir)?;
     let synthesized = Step::synthesis(&tools, &sources).run(cache, progress)?;
     synthesized.copy_to(dir)?;
     let netlist = read(netlist::Netlist::read, dir, design::NETLIST, &synthesized)?;

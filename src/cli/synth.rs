@@ -151,8 +151,9 @@ fn mhz(text: &str) -> Result<f64, String> {
 
 /// A time limit of the command line.
 fn minutes(text: &str) -> Result<f64, String> {
-    let legal = text.parse().ok().filter(|minutes| (0.001..=1e6).contains(minutes));
-    legal.ok_or_else(|| "give minutes from 0.001 to 1000000".into())
+    // A folder of the cache that nothing was written into for a day is taken for one that was left.
+    let legal = text.parse().ok().filter(|minutes| (0.001..=1380.0).contains(minutes));
+    legal.ok_or_else(|| "give minutes from 0.001 to 1380, which are 23 hours".into())
 }
 
 /// Reads a board, with the link of a kind where one is asked for.

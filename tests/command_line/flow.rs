@@ -377,6 +377,15 @@ fn the_folder_that_is_named_is_looked_in_first() {
     let outcome = Outcome::of(command.env("TILEWRIGHT_TOOLS", &own).output().expect("the program starts"));
     assert_eq!((outcome.code, flow.calls().as_str()), (0, "yosys own nextpnr own icepack own"), "{}", outcome.stderr);
     assert!(outcome.stdout.contains("Yosys 101.0") && outcome.stdout.contains("102.0"), "{}", outcome.stdout);
+    // A folder that is not there is no reason to take others.
+    let mut command = flow.command(&[]);
+    let outcome = Outcome::of(command.env("TILEWRIGHT_TOOLS", flow.path("onw")).output().expect("the program starts"));
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("TILEWRIGHT_TOOLS names ") && outcome.stderr.contains("onw, which is no folder"),
+        "{}",
+        outcome.stderr
+    );
     // Without it those of the PATH are, which are others.
     flow.is_whole("yosys nextpnr icepack");
 }

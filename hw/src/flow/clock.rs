@@ -24,6 +24,8 @@ pub(super) struct Limits {
     pub(super) outputs: &'static [u32],
     pub(super) oscillator: std::ops::RangeInclusive<f64>,
     pub(super) detector: std::ops::RangeInclusive<f64>,
+    /// What comes out.
+    pub(super) result: std::ops::RangeInclusive<f64>,
     /// The feedback is taken behind the output divisor.
     pub(super) feedback_from_output: bool,
 }
@@ -35,6 +37,7 @@ pub(super) const ICE40: Limits = Limits {
     outputs: &[2, 4, 8, 16, 32, 64],
     oscillator: 533.0..=1066.0,
     detector: 10.0..=133.0,
+    result: 16.0..=275.0,
     feedback_from_output: false,
 };
 
@@ -48,6 +51,7 @@ pub(super) const ECP5: Limits = Limits {
     ],
     oscillator: 400.0..=800.0,
     detector: 3.125..=400.0,
+    result: 3.125..=400.0,
     feedback_from_output: true,
 };
 
@@ -68,7 +72,9 @@ pub(super) fn solve(limits: &Limits, input: f64, wanted: f64) -> Option<Pll> {
                     let oscillator = detector_mhz * f64::from(feedback);
                     (oscillator, oscillator / f64::from(output))
                 };
-                let legal = limits.oscillator.contains(&oscillator_mhz) && mhz <= wanted * (1.0 + 1e-9);
+                let legal = limits.oscillator.contains(&oscillator_mhz)
+                    && limits.result.contains(&mhz)
+                    && mhz <= wanted * (1.0 + 1e-9);
                 if legal && best.is_none_or(|best| mhz > best.mhz + 1e-9) {
                     best = Some(Pll { reference, feedback, output, mhz, oscillator_mhz, detector_mhz });
                 }
@@ -97,5 +103,8 @@ mod tests {
     fn what_no_loop_gives_is_none() {
         assert_eq!(solve(&ICE40, 12.0, 2.0), None);
         assert_eq!(solve(&ICE40, 2.0, 42.0), None);
+        // An iCE40's oscillator could be divided down to it, and its loop does not give less than 16 MHz.
+        assert_eq!(solve(&ICE40, 12.0, 15.9), None);
+        assert!(solve(&ICE40, 12.0, 16.5).is_some_and(|pll| pll.mhz >= 16.0));
     }
 }

@@ -3,7 +3,7 @@
 
 use super::board::{Host, Memory};
 use super::sdram::{Pins, Sdram};
-use super::{FlowError, Request, zynq};
+use super::{FlowError, Request, multipliers, zynq};
 use crate::isa::config_package;
 use crate::rtl::{PART, SOURCES, part_package};
 use std::fmt::Write as _;
@@ -59,7 +59,7 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
     let (clock, mhz) = board.family.clock(board, request.mhz).map_err(unfit)?;
     let mut files = vec![(CONFIG.to_string(), config_package(config))];
     // In one folder, so that headers are found.
-    let own = part_package(board.family.gemm_table_lanes(board, config));
+    let own = part_package(multipliers::gemm_table_lanes(board, config));
     let cells = board.family.own_modules();
     files.extend(SOURCES.iter().filter(|(path, _)| cells.iter().all(|(own, _)| own != path)).map(|&(path, text)| {
         let text = if path == PART { own.as_str() } else { text };
@@ -84,6 +84,11 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
     let scripts = zynq::files(request, &sources);
     sources.files.extend(scripts);
     Ok(sources)
+}
+
+/// The words of a flow's script that name the design, by which the script is known.
+pub(super) fn top_option() -> String {
+    format!("--top {TOP}")
 }
 
 /// The top module: the pins, the clock and the shell.
@@ -187,7 +192,7 @@ fn script(request: &Request, sources: &Sources) -> String {
     let own = request.board.family.own_modules().iter();
     lines.extend(own.map(|(path, _)| format!("read_verilog -lib -specify {}", declaration(path))));
     lines.extend(cells.iter().map(|name| format!("read_verilog {name}")));
-    lines.push(format!("read_slang --extern-modules --top {TOP} -I . {}", files.join(" ")));
+    lines.push(format!("read_slang --extern-modules {} -I . {}", top_option(), files.join(" ")));
     lines.extend(request.board.family.synthesis(request.board, TOP));
     lines.push("check -assert".into());
     lines.push(format!("write_json {NETLIST}"));

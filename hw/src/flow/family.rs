@@ -279,14 +279,6 @@ impl Family {
         }
     }
 
-    /// Of gemm's lanes those that are built of tables, because the part's multipliers do not reach for them.
-    pub(super) fn gemm_table_lanes(self, board: &Board, config: &HwConfig) -> u32 {
-        let Some(part) = self.part(&board.device) else { return 0 };
-        let left = part.dsps.saturating_sub(multipliers_beside_gemm(config));
-        let lanes = left / u64::from(config.block_in);
-        config.row_elements().saturating_sub(u32::try_from(lanes).unwrap_or(u32::MAX))
-    }
-
     /// The simulation models of the family's cells, in Yosys's folder of shared files.
     pub fn cell_models(self) -> &'static str {
         match self {
@@ -608,14 +600,6 @@ endmodule
 "
         ))
     }
-}
-
-/// Multiplier blocks that the core has beside gemm's lanes, as ECP5's netlists have them.
-fn multipliers_beside_gemm(config: &HwConfig) -> u64 {
-    let of = |there: bool, blocks: u32| if there { blocks } else { 0 };
-    let requantize = of(!config.requant_serial, 4 * config.requant_lanes);
-    let vector = of(config.vector_mul || config.vector_qadd, 1) + of(config.vector_mac, config.vector_lanes);
-    u64::from(requantize + vector + of(config.wgt_zp, 2 * config.batch) + of(config.dma_pad, 1))
 }
 
 fn module(comments: &[&str], body: &str) -> String {

@@ -45,8 +45,9 @@ fn written() -> BTreeSet<String> {
 /// [`FlowError::Io`].
 pub(super) fn clear(dir: &Path) -> Result<(), FlowError> {
     let script = dir.join(design::SCRIPT);
+    let of_a_flow = std::fs::read_to_string(&script).is_ok_and(|text| text.contains(&design::top_option()));
     results().try_for_each(|name| remove(&dir.join(name)))?;
-    if script.exists() {
+    if of_a_flow {
         written().into_iter().try_for_each(|name| remove(&dir.join(name)))?;
         remove(&script)?;
     }
@@ -82,7 +83,7 @@ mod tests {
     fn sources_and_results_of_an_earlier_flow_do_not_stay() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path();
-        std::fs::write(dir.join(design::SCRIPT), "old").unwrap();
+        std::fs::write(dir.join(design::SCRIPT), format!("read_slang {} old.sv", design::top_option())).unwrap();
         for name in Board::names() {
             let board = Board::load(&name).unwrap();
             let config = board.default_config().unwrap();
@@ -106,10 +107,10 @@ mod tests {
     #[test]
     fn files_that_may_be_somebodys_own_stay_where_no_flow_was() {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["build.tcl", "pins.pcf", "report.json", "board.bin"] {
+        for name in ["build.tcl", "pins.pcf", "report.json", "board.bin", "synth.ys"] {
             std::fs::write(dir.path().join(name), "mine").unwrap();
         }
         clear(dir.path()).unwrap();
-        assert_eq!(names(dir.path()), ["build.tcl", "pins.pcf"]);
+        assert_eq!(names(dir.path()), ["build.tcl", "pins.pcf", "synth.ys"]);
     }
 }

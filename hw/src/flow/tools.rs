@@ -79,7 +79,22 @@ pub fn version_of(name: &str) -> &'static str {
 
 /// The folder that is named to look in first, if there is one.
 fn named() -> Option<PathBuf> {
-    std::env::var_os(TOOLS).map(PathBuf::from).filter(|dir| dir.is_dir())
+    std::env::var_os(TOOLS).map(PathBuf::from)
+}
+
+/// Refuses a name that is no folder, in whose place other programs would be taken.
+///
+/// # Errors
+/// [`FlowError::MissingTool`].
+fn check_named() -> Result<(), FlowError> {
+    match named() {
+        Some(dir) if !dir.is_dir() => Err(FlowError::MissingTool {
+            tool: TOOLS.into(),
+            reason: format!("names {}, which is no folder", dir.display()),
+            remedy: "name a folder of programs or a Python environment's bin, or unset it".into(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Folders where the project's own Python environment may be.
@@ -165,6 +180,7 @@ pub fn survey() -> Vec<Sought> {
 }
 
 fn find_yosys() -> Result<(Tool, PathBuf), FlowError> {
+    check_named()?;
     let least = version_of("PYOSYS");
     let named = named();
     let of_named = named.as_deref().and_then(|named| native_yosys(Some(named)).or_else(|| packaged_yosys(named)));
@@ -284,6 +300,7 @@ fn on_path(name: &str) -> Option<PathBuf> {
 /// # Errors
 /// [`FlowError::MissingTool`].
 pub(super) fn find_loader() -> Result<Tool, FlowError> {
+    check_named()?;
     let name = "openFPGALoader";
     let least = version_of("OPENFPGALOADER_LEAST");
     let asked = commands(name).filter_map(|command| ask(&command, &["--Version"]).map(|version| (command, version)));

@@ -308,9 +308,9 @@ fn build(
          launch_runs impl_1 -to_step write_bitstream -jobs 4\nwait_on_run impl_1\n\
          if {{[get_property PROGRESS [get_runs impl_1]] != \"100%\"}} {{ error \"the run failed; its log is vivado/board.runs/impl_1/runme.log\" }}\n\
          open_run impl_1\nreport_utilization -hierarchical -file utilization.txt\nreport_timing_summary -file timing.txt\nreport_power -file power.txt\n\
-         write_hw_platform -fixed -include_bit -force board.xsa\n\
          set slack [get_property STATS.WNS [get_runs impl_1]]\n\
-         if {{$slack < 0}} {{ error \"{mhz} MHz are missed by $slack ns; timing.txt has the paths, and synth --mhz asks for less\" }}\n",
+         if {{$slack < 0}} {{ error \"{mhz} MHz are missed by $slack ns; timing.txt has the paths, and synth --mhz asks for less\" }}\n\
+         write_hw_platform -fixed -include_bit -force board.xsa\n",
         config = request.config.name,
         board = request.board.title,
         device = request.board.device,
