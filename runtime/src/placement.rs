@@ -1,5 +1,7 @@
 //! Static planning of memory: where buffers whose lifetimes are known lie, so that dead ones make room.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 /// A buffer and the points in time, both included, between which its bytes are needed.
@@ -36,6 +38,52 @@ pub fn least(buffers: &[Buffer], align: u64) -> u64 {
         live.map(|b| b.bytes.next_multiple_of(align.max(1))).sum()
     };
     buffers.iter().map(|b| at(b.first)).max().unwrap_or(0)
+}
+
+/// Which buffers take the same memory.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Shared {
+    /// For each buffer the number of its memory.
+    pub which: Vec<usize>,
+    /// Bytes of each memory.
+    pub bytes: Vec<u64>,
+}
+
+/// Gives every buffer a memory as a whole, such that buffers needed at one time have different ones.
+///
+/// In the order of time a buffer takes the smallest memory that is free and large enough, unless that is more than twice as large,
+/// otherwise the largest free one, which grows, if it is half as large, otherwise a new one. Time and memory grow with the buffers as
+/// sorting them does, so that models of many thousand steps are planned too, where [`place`] compares all with all.
+pub fn share(buffers: &[Buffer]) -> Shared {
+    let mut order: Vec<usize> = (0..buffers.len()).collect();
+    order.sort_by_key(|&i| buffers[i].first);
+    let mut shared = Shared { which: vec![0; buffers.len()], bytes: Vec::new() };
+    // Memories that are free, by their bytes, and those that are not, by when they will be.
+    let mut free: BTreeSet<(u64, usize)> = BTreeSet::new();
+    let mut used: BTreeSet<(usize, usize)> = BTreeSet::new();
+    for i in order {
+        let Buffer { bytes, first, last } = buffers[i];
+        while let Some(&(end, memory)) = used.first().filter(|(end, _)| *end < first) {
+            used.remove(&(end, memory));
+            free.insert((shared.bytes[memory], memory));
+        }
+        let fits = free.range((bytes, 0)..).next().filter(|(there, _)| *there <= bytes.saturating_mul(2));
+        let grows = || free.range(..(bytes, 0)).next_back().filter(|(there, _)| *there >= bytes / 2);
+        let memory = match fits.or_else(grows).copied() {
+            Some(found) => {
+                free.remove(&found);
+                shared.bytes[found.1] = found.0.max(bytes);
+                found.1
+            }
+            None => {
+                shared.bytes.push(bytes);
+                shared.bytes.len() - 1
+            }
+        };
+        shared.which[i] = memory;
+        used.insert((last.max(first), memory));
+    }
+    shared
 }
 
 /// Gives every buffer a place at a multiple of `align`, such that buffers needed at one time lie apart.
@@ -103,6 +151,23 @@ mod tests {
         }
     }
 
+    /// Each is read by the next alone; of the large and the small ones two each are enough.
+    #[test]
+    fn memory_goes_from_one_buffer_to_the_next() {
+        let chain: Vec<Buffer> =
+            (0..20_000).map(|i| Buffer { bytes: 100 + 900 * (i as u64 / 10_000), first: i, last: i + 1 }).collect();
+        assert_eq!(share(&chain).bytes, [100, 100, 1000, 1000]);
+        // One that is half as large grows, and one that is more than twice as large is left for others.
+        let two = |first, second| {
+            let buffer = |bytes, first| Buffer { bytes, first, last: first };
+            share(&[buffer(first, 0), buffer(second, 1)]).bytes
+        };
+        assert_eq!(
+            [two(50, 100), two(49, 100), two(100, 50), two(101, 50)],
+            [vec![100], vec![49, 100], vec![100], vec![101, 50]]
+        );
+    }
+
     #[test]
     fn buffers_that_are_needed_at_one_time_lie_apart() {
         let mut n = Numbers(7);
@@ -118,12 +183,16 @@ mod tests {
             let found = place(&buffers, align);
             let sum: u64 = buffers.iter().map(|b| b.bytes.next_multiple_of(align)).sum();
             assert!((least(&buffers, align)..=sum).contains(&found.bytes), "round {round}");
+            let shared = share(&buffers);
+            assert!(shared.bytes.iter().sum::<u64>() >= least(&buffers, 1), "round {round}");
             for (i, a) in buffers.iter().enumerate() {
+                assert!(shared.bytes[shared.which[i]] >= a.bytes, "round {round}: {a:?}");
                 assert!(found.offsets[i].is_multiple_of(align) && found.offsets[i] + a.bytes <= found.bytes);
                 for (j, b) in buffers.iter().enumerate().skip(i + 1) {
                     let apart = found.offsets[i] + a.bytes <= found.offsets[j]
                         || found.offsets[j] + b.bytes <= found.offsets[i];
                     assert!(apart || !a.meets(b), "round {round}: {a:?} {b:?}");
+                    assert!(shared.which[i] != shared.which[j] || !a.meets(b), "round {round}: {a:?} {b:?}");
                 }
             }
         }

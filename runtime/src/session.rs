@@ -10,6 +10,7 @@ mod native;
 mod report;
 #[cfg(test)]
 mod tests;
+mod values;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +18,7 @@ use std::time::Instant;
 use tilewright_driver::DriverError;
 use tilewright_hw::device::Device;
 
-use crate::artifact::{Artifact, ArtifactError, Place, Step, StepKind, ValueId};
+use crate::artifact::{Artifact, ArtifactError, Manifest, Place, Step, StepKind, ValueId};
 use crate::buffer::AlignedBytes;
 use crate::cuda::CudaError;
 use crate::loader::LoadError;
@@ -27,6 +28,7 @@ use accel::{Accelerator, Region};
 use gpu::OnGpu;
 use native::Native;
 pub use report::{RunReport, StepReport};
+use values::{Taken, Values};
 
 /// Why a model cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -143,8 +145,9 @@ enum Action {
 pub struct Session {
     artifact: Artifact,
     actions: Vec<Action>,
-    /// One for each value that is no constant; the others stay empty.
-    buffers: Vec<AlignedBytes>,
+    values: Values,
+    /// What steps of the CPU need beside their values, one after the other.
+    workspace: AlignedBytes,
     accelerator: Option<Accelerator>,
     gpu: Option<OnGpu>,
 }
@@ -180,13 +183,8 @@ impl Session {
         let mut actions = Vec::with_capacity(artifact.manifest.steps.len());
         for step in &artifact.manifest.steps {
             actions.push(match &step.kind {
-                StepKind::Cpu { function, object, workspace_bytes } => {
-                    let workspace = usize::try_from(*workspace_bytes).ok().and_then(AlignedBytes::try_zeroed);
-                    let workspace = workspace
-                        .ok_or_else(|| SessionError::Memory { what: step.name.clone(), bytes: *workspace_bytes })?;
-                    let native = objects
-                        .get(*object as usize)
-                        .and_then(|object| Native::new(object.clone(), function, workspace));
+                StepKind::Cpu { function, object, .. } => {
+                    let native = objects.get(*object as usize).and_then(|object| Native::new(object.clone(), function));
                     Action::Native(native.ok_or_else(|| no_function(step, function))?)
                 }
                 StepKind::Packed { function } => {
@@ -202,17 +200,9 @@ impl Session {
                 }
             });
         }
-        let buffers = artifact
-            .manifest
-            .values
-            .iter()
-            .map(|value| {
-                let bytes = if value.constant.is_some() { 0 } else { value.bytes() };
-                let memory = || SessionError::Memory { what: value.name.clone(), bytes: bytes as u64 };
-                AlignedBytes::try_zeroed(bytes).ok_or_else(memory)
-            })
-            .collect::<Result<_, _>>()?;
-        Ok(Session { artifact, actions, buffers, accelerator, gpu })
+        let values = Values::new(&artifact.manifest)?;
+        let workspace = workspace(&artifact.manifest)?;
+        Ok(Session { artifact, actions, values, workspace, accelerator, gpu })
     }
 
     /// The artifact that it runs.
@@ -254,7 +244,7 @@ impl Session {
         self.check_inputs(inputs)?;
         let manifest = &self.artifact.manifest;
         for (id, tensor) in manifest.inputs.iter().zip(inputs) {
-            self.buffers[id.0 as usize].copy_from_slice(&tensor.bytes);
+            self.values.write(*id).copy_from_slice(&tensor.bytes);
             if let Some(gpu) = &mut self.gpu {
                 gpu.host_wrote(*id);
             }
@@ -265,11 +255,11 @@ impl Session {
         let mut report = RunReport::default();
         for (number, (step, action)) in manifest.steps.iter().zip(&mut self.actions).enumerate() {
             if let (Action::Cuda, Some(gpu)) = (&action, &mut self.gpu) {
-                gpu.run(&self.artifact, number, &self.buffers)?;
+                gpu.run(&self.artifact, number, &self.values)?;
                 if let Some(watch) = &mut watch {
                     for id in &step.outputs {
-                        gpu.fetch(&manifest.values, *id, &mut self.buffers[id.0 as usize])?;
-                        watch(*id, &self.buffers[id.0 as usize]);
+                        gpu.fetch(&manifest.values, *id, self.values.write(*id))?;
+                        watch(*id, self.values.read(&self.artifact, *id));
                     }
                 }
                 report.steps.push(StepReport::on(Place::Cuda));
@@ -277,23 +267,21 @@ impl Session {
             }
             if let Some(gpu) = &mut self.gpu {
                 for id in &step.inputs {
-                    gpu.fetch(&manifest.values, *id, &mut self.buffers[id.0 as usize])?;
+                    gpu.fetch(&manifest.values, *id, self.values.write(*id))?;
                 }
                 step.outputs.iter().for_each(|id| gpu.host_wrote(*id));
             }
             // Outputs leave the table while the step borrows its inputs from it; the manifest's check has seen that no step
             // reads what it writes.
-            let mut taken: Vec<AlignedBytes> =
-                step.outputs.iter().map(|id| std::mem::take(&mut self.buffers[id.0 as usize])).collect();
+            let mut taken: Vec<Taken> = step.outputs.iter().map(|id| self.values.take(*id)).collect();
             let started = Instant::now();
             let outcome = {
-                let read: Vec<&[u8]> =
-                    step.inputs.iter().map(|id| bytes_of(&self.artifact, &self.buffers, *id)).collect();
-                let mut written: Vec<&mut [u8]> = taken.iter_mut().map(|bytes| &mut bytes[..]).collect();
+                let read: Vec<&[u8]> = step.inputs.iter().map(|id| self.values.read(&self.artifact, *id)).collect();
+                let mut written: Vec<&mut [u8]> = taken.iter_mut().map(Taken::bytes).collect();
                 let step = || step.name.clone();
                 match (action, self.accelerator.as_mut()) {
                     (Action::Native(native), _) => native
-                        .call(&read, &mut written)
+                        .call(&read, &mut written, &mut self.workspace)
                         .map(|()| StepReport::on(Place::Cpu))
                         .map_err(|reason| SessionError::Step { step: step(), reason }),
                     (Action::Call(function), _) => function(&read, &mut written)
@@ -305,21 +293,21 @@ impl Session {
                     (Action::Accel(_) | Action::Cuda, _) => Err(SessionError::NoDevice { step: step() }),
                 }
             };
-            for (id, bytes) in step.outputs.iter().zip(taken) {
-                self.buffers[id.0 as usize] = bytes;
+            for (id, taken) in step.outputs.iter().zip(taken) {
+                self.values.put(*id, taken);
             }
             let mut done = outcome?;
             done.wall_s = started.elapsed().as_secs_f64();
             if let Some(watch) = &mut watch {
                 for id in &step.outputs {
-                    watch(*id, &self.buffers[id.0 as usize]);
+                    watch(*id, self.values.read(&self.artifact, *id));
                 }
             }
             report.steps.push(done);
         }
         if let Some(gpu) = &mut self.gpu {
             for id in &manifest.outputs {
-                gpu.fetch(&manifest.values, *id, &mut self.buffers[id.0 as usize])?;
+                gpu.fetch(&manifest.values, *id, self.values.write(*id))?;
             }
             for (step, seconds) in gpu.finish()? {
                 report.steps[step].wall_s = seconds;
@@ -329,10 +317,10 @@ impl Session {
         Ok((outputs, report))
     }
 
-    /// A value as the last run left it; of those that a GPU computed outputs alone, unless the run was watched.
-    pub fn tensor(&self, id: ValueId) -> Tensor {
+    /// A value that is an output, as the last run left it.
+    fn tensor(&self, id: ValueId) -> Tensor {
         let value = &self.artifact.manifest.values[id.0 as usize];
-        let bytes = bytes_of(&self.artifact, &self.buffers, id).to_vec();
+        let bytes = self.values.read(&self.artifact, id).to_vec();
         Tensor { dtype: value.dtype, shape: value.shape.clone(), bytes }
     }
 
@@ -361,9 +349,13 @@ fn no_function(step: &Step, function: &str) -> SessionError {
     SessionError::NoFunction { step: step.name.clone(), function: function.to_string() }
 }
 
-fn bytes_of<'a>(artifact: &'a Artifact, buffers: &'a [AlignedBytes], id: ValueId) -> &'a [u8] {
-    match artifact.manifest.values[id.0 as usize].constant {
-        Some(blob) => artifact.blob(blob),
-        None => &buffers[id.0 as usize],
-    }
+/// Memory for the steps of the CPU: as much as the one that needs most.
+fn workspace(manifest: &Manifest) -> Result<AlignedBytes, SessionError> {
+    let bytes = |step: &Step| match &step.kind {
+        StepKind::Cpu { workspace_bytes, .. } => *workspace_bytes,
+        _ => 0,
+    };
+    let Some(step) = manifest.steps.iter().max_by_key(|step| bytes(step)) else { return Ok(AlignedBytes::default()) };
+    let memory = usize::try_from(bytes(step)).ok().and_then(AlignedBytes::try_zeroed);
+    memory.ok_or_else(|| SessionError::Memory { what: step.name.clone(), bytes: bytes(step) })
 }

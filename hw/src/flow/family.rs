@@ -3,7 +3,6 @@
 use super::board::{Board, Host, Memory};
 use super::clock::{self, Pll};
 use super::sdram::Sdram;
-use crate::config::HwConfig;
 use serde::Deserialize;
 use std::fmt::Write as _;
 

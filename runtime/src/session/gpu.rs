@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use half::f16;
 
-use super::{AlignedBytes, bytes_of};
+use super::values::Values;
 use crate::artifact::{Artifact, Step, StepKind, Value, ValueId};
 use crate::cuda::{CudaCode, CudaEntry, CudaError, Gpu, Memory, Program};
 use crate::placement::{Buffer, place};
@@ -98,11 +98,11 @@ impl OnGpu {
     ///
     /// # Errors
     /// What the driver says.
-    pub fn run(&mut self, artifact: &Artifact, number: usize, host: &[AlignedBytes]) -> Result<(), CudaError> {
+    pub fn run(&mut self, artifact: &Artifact, number: usize, host: &Values) -> Result<(), CudaError> {
         let step = &artifact.manifest.steps[number];
         for id in &step.inputs {
             if self.copies[id.0 as usize] == Copy::Host {
-                self.send(&artifact.manifest.values, *id, bytes_of(artifact, host, *id))?;
+                self.send(&artifact.manifest.values, *id, host.read(artifact, *id))?;
             }
         }
         let base = self.base;

@@ -28,24 +28,29 @@ pub(super) fn load(artifact: &Artifact) -> Result<Vec<Arc<CpuModule>>, SessionEr
         .collect()
 }
 
-/// A function with what it takes beside its tensors.
+/// A function of an object that is loaded.
 pub(super) struct Native {
     module: Arc<CpuModule>,
     function: String,
-    workspace: AlignedBytes,
 }
 
 impl Native {
     /// The function of that name, or none where the object has no such function.
-    pub fn new(module: Arc<CpuModule>, function: &str, workspace: AlignedBytes) -> Option<Native> {
+    pub fn new(module: Arc<CpuModule>, function: &str) -> Option<Native> {
         module.function(function)?;
-        Some(Native { module, function: function.to_string(), workspace })
+        Some(Native { module, function: function.to_string() })
     }
 
-    pub fn call(&mut self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), String> {
+    /// Calls it; `workspace` has as many bytes as its step names, or more.
+    pub fn call(
+        &self,
+        inputs: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+        workspace: &mut AlignedBytes,
+    ) -> Result<(), String> {
         let mut args: Vec<*mut u8> = inputs.iter().map(|bytes| bytes.as_ptr().cast_mut()).collect();
         args.extend(outputs.iter_mut().map(|bytes| bytes.as_mut_ptr()));
-        args.push(self.workspace.as_mut_ptr());
+        args.push(workspace.as_mut_ptr());
         let function = self.module.function(&self.function).ok_or("its function is gone")?;
         // SAFETY: the artifact's checksums hold, its object code is of the toolkit's code generator, whose functions take
         // inputs, outputs and workspace of the sizes that the manifest names, write the last two alone, and the buffers

@@ -1,6 +1,6 @@
 //! What stands for a GPU in a program that was built without the feature `cuda`: nothing can be made of it.
 
-use super::AlignedBytes;
+use super::values::Values;
 use crate::artifact::{Artifact, StepKind, Value, ValueId};
 use crate::cuda::{CudaError, available};
 
@@ -16,7 +16,7 @@ impl OnGpu {
         match *self {}
     }
 
-    pub fn run(&mut self, _: &Artifact, _: usize, _: &[AlignedBytes]) -> Result<(), CudaError> {
+    pub fn run(&mut self, _: &Artifact, _: usize, _: &Values) -> Result<(), CudaError> {
         match *self {}
     }
 

@@ -3,6 +3,11 @@ use crate::artifact::{BlobId, Manifest, Step, Value};
 
 /// `y = x + w` over three bytes, then `z = y + y`.
 fn artifact() -> Artifact {
+    sums(1)
+}
+
+/// `y = x + w` over three bytes, then so many times twice the value before.
+fn sums(doublings: u32) -> Artifact {
     let value = |name: &str, constant: Option<u32>| Value {
         name: name.into(),
         dtype: DType::I8,
@@ -25,11 +30,14 @@ fn artifact() -> Artifact {
         hardware: None,
         cpu: None,
         cuda: Vec::new(),
-        values: vec![value("x", None), value("w", Some(0)), value("y", None), value("z", None)],
+        values: [value("x", None), value("w", Some(0)), value("y", None)]
+            .into_iter()
+            .chain((0..doublings).map(|_| value("z", None)))
+            .collect(),
         inputs: vec![ValueId(0)],
-        outputs: vec![ValueId(3), ValueId(2)],
+        outputs: vec![ValueId(2 + doublings), ValueId(2)],
         output_names: vec![],
-        steps: vec![step([0, 1], 2), step([2, 2], 3)],
+        steps: std::iter::once(step([0, 1], 2)).chain((2..2 + doublings).map(|at| step([at, at], at + 1))).collect(),
         nodes: vec![],
         blobs: vec![],
     };
@@ -62,6 +70,18 @@ fn steps_run_in_order_any_number_of_times() {
         assert_eq!(report.cycles(), None);
         assert!(report.wall_s() > 0.0);
     }
+}
+
+/// The input, the first sum, which is an output, and two that the others take in turns; the last lies in one of them.
+#[test]
+fn values_take_the_memory_of_those_that_nobody_reads_any_more() {
+    let mut session = Session::new(sums(5), &functions(), None).unwrap();
+    assert!(session.values.memories() <= 4, "{}", session.values.memories());
+    let mut seen = Vec::new();
+    let mut watch = |id: ValueId, bytes: &[u8]| seen.push((id.0, bytes[0]));
+    let (outputs, _) = session.run_watched(&[x(&[0, 1, 0])], &mut watch).unwrap();
+    assert_eq!(outputs, [x(&[32, 96, 96]), x(&[1, 3, 3])]);
+    assert_eq!(seen, [(0, 0), (2, 1), (3, 2), (4, 4), (5, 8), (6, 16), (7, 32)]);
 }
 
 #[test]

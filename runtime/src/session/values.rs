@@ -1,0 +1,125 @@
+//! The host's memory of a model's values: those that are never needed at one time share it, so that what a step reads is more often
+//! still in the processor's caches.
+
+use super::SessionError;
+use crate::artifact::{Artifact, Manifest, ValueId};
+use crate::buffer::AlignedBytes;
+use crate::placement::{Buffer, share};
+
+/// Memory of the values that are no constants.
+pub(super) struct Values {
+    memory: Vec<AlignedBytes>,
+    /// For each value its memory and its bytes; none for constants.
+    places: Vec<Option<Place>>,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    memory: usize,
+    bytes: usize,
+}
+
+/// A value that a step writes, apart from the others as long as it does.
+pub(super) struct Taken {
+    memory: AlignedBytes,
+    bytes: usize,
+}
+
+impl Taken {
+    /// Its bytes.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        &mut self.memory[..self.bytes]
+    }
+}
+
+impl Values {
+    /// Memory for the values of a model.
+    ///
+    /// # Errors
+    /// [`SessionError::Memory`].
+    pub fn new(manifest: &Manifest) -> Result<Values, SessionError> {
+        let lives = lives(manifest);
+        let known: Vec<Buffer> = lives.iter().flatten().copied().collect();
+        let shared = share(&known);
+        let mut which = shared.which.into_iter();
+        let mut places = Vec::with_capacity(lives.len());
+        // The value after which memory that cannot be had is named.
+        let mut largest: Vec<Option<(usize, &str)>> = vec![None; shared.bytes.len()];
+        for (value, life) in manifest.values.iter().zip(&lives) {
+            let memory = life.and_then(|_| which.next());
+            if let Some(memory) = memory
+                && largest[memory].is_none_or(|(bytes, _)| bytes < value.bytes())
+            {
+                largest[memory] = Some((value.bytes(), &value.name));
+            }
+            places.push(memory.map(|memory| Place { memory, bytes: value.bytes() }));
+        }
+        let memory = shared.bytes.iter().zip(&largest).map(|(bytes, largest)| {
+            let memory = usize::try_from(*bytes).ok().and_then(AlignedBytes::try_zeroed);
+            let what = largest.map_or_else(String::new, |(_, name)| name.to_string());
+            memory.ok_or(SessionError::Memory { what, bytes: *bytes })
+        });
+        Ok(Values { memory: memory.collect::<Result<_, _>>()?, places })
+    }
+
+    /// How many memories there are.
+    #[cfg(test)]
+    pub fn memories(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// The bytes of a value, those of a constant in the artifact.
+    pub fn read<'a>(&'a self, artifact: &'a Artifact, id: ValueId) -> &'a [u8] {
+        match (artifact.manifest.values[id.0 as usize].constant, self.places[id.0 as usize]) {
+            (Some(blob), _) => artifact.blob(blob),
+            (None, Some(place)) => &self.memory[place.memory][..place.bytes],
+            (None, None) => &[],
+        }
+    }
+
+    /// The bytes of a value that is no constant, to be written.
+    pub fn write(&mut self, id: ValueId) -> &mut [u8] {
+        match self.places[id.0 as usize] {
+            Some(place) => &mut self.memory[place.memory][..place.bytes],
+            None => &mut [],
+        }
+    }
+
+    /// Takes a value that a step writes, so that others can be read meanwhile; it comes back by [`Values::put`].
+    pub fn take(&mut self, id: ValueId) -> Taken {
+        match self.places[id.0 as usize] {
+            Some(place) => Taken { memory: std::mem::take(&mut self.memory[place.memory]), bytes: place.bytes },
+            None => Taken { memory: AlignedBytes::default(), bytes: 0 },
+        }
+    }
+
+    /// Puts back what was taken.
+    pub fn put(&mut self, id: ValueId, taken: Taken) {
+        if let Some(place) = self.places[id.0 as usize] {
+            self.memory[place.memory] = taken.memory;
+        }
+    }
+}
+
+/// When each value that is no constant is needed: step `i` is time `i + 1`, the inputs are there before, the outputs stay behind the
+/// last.
+fn lives(manifest: &Manifest) -> Vec<Option<Buffer>> {
+    let end = manifest.steps.len() + 1;
+    let mut lives: Vec<Option<Buffer>> = manifest
+        .values
+        .iter()
+        .map(|value| value.constant.is_none().then(|| Buffer { bytes: value.bytes() as u64, first: end, last: 0 }))
+        .collect();
+    let mut needed = |id: &ValueId, time: usize| {
+        if let Some(life) = &mut lives[id.0 as usize] {
+            (life.first, life.last) = (life.first.min(time), life.last.max(time));
+        }
+    };
+    manifest.inputs.iter().for_each(|id| needed(id, 0));
+    for (number, step) in manifest.steps.iter().enumerate() {
+        step.inputs.iter().chain(&step.outputs).for_each(|id| needed(id, number + 1));
+    }
+    manifest.outputs.iter().for_each(|id| needed(id, end));
+    // What nobody writes or reads takes no memory.
+    lives.into_iter().map(|life| life.filter(|life| life.first <= life.last)).collect()
+}
