@@ -19,6 +19,7 @@
 #   make bench-sim    cycles of ResNet-18's layers beside VTA's, and speed of the simulators; RTL=1 runs them on the RTL too
 #   make bench-fsim   speed of the functional simulator; make bench-csim: of the cycle model; make bench-rtl: of the Verilated design;
 #                     make bench-models: of a network on the processor, and of comparing it
+#   make bench-call   what a session's call takes above its kernels; make bench-report: size, opening and zooming of a report in Chromium
 
 CARGO  ?= cargo
 PROGRAMS ?= 100000
@@ -26,7 +27,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: browser setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-fallback bench-levels bench-sim fmt clippy lint lint-rtl clean
+.PHONY: browser setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-report bench-fallback bench-levels bench-sim fmt clippy lint lint-rtl clean
 
 setup:
 	@scripts/setup.sh
@@ -77,11 +78,20 @@ fuzz: setup
 bitstreams: build
 	@.venv/bin/python scripts/bitstreams.py $(DESIGNS)
 
-bench: bench-fsim bench-csim bench-rtl bench-models
+bench: bench-fsim bench-csim bench-rtl bench-models bench-call
 
 # What `tilewright bench` compares, through the library.
 bench-models: setup
 	$(CARGO) bench --bench models
+
+# A session's call beside the functions that it calls; the last line is the difference.
+bench-call: setup
+	$(CARGO) bench --bench call
+
+# A report in a real browser.
+bench-report: browser
+	$(CARGO) build --release --example bench_report
+	@target/release/examples/bench_report
 
 bench-fsim: setup
 	$(CARGO) bench -p tilewright-sim --bench fsim

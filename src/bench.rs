@@ -13,14 +13,16 @@ mod offload;
 mod plain;
 mod rows;
 mod spread;
+mod stream;
 mod text;
 
 pub use device::{Column, Figures, LayerTime};
-pub use frame::{Border, Frame, host_alone_ms, on_target};
+pub use frame::{Frame, StepTime, here, host_alone_ms, on_target, segments};
 pub use names::{Asked, KNOWN};
 pub use offload::{Choice, OffloadRow};
 pub use rows::{Row, rows};
 pub use spread::Spread;
+pub use stream::{How, IN_FLIGHT, On, Segment, Stream};
 
 use tilewright_compiler::graph::Graph;
 use tilewright_hw::config::HwConfig;
@@ -63,6 +65,14 @@ pub enum BenchError {
     /// A compiled program that its configuration does not know.
     #[error(transparent)]
     Program(#[from] UnknownInsn),
+    /// Two devices of one name, or two configurations, of which results could not tell one from the other.
+    #[error("{what} {name} is given twice, and results go by names; give it once, or another name")]
+    Twice {
+        /// Device or configuration.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
     /// The processor's threads cannot be had.
     #[error("cannot make {threads} threads: {reason}; use fewer with --threads")]
     Threads {
@@ -122,6 +132,8 @@ pub fn bench(
     request: &Request,
     told: &(dyn Fn(&str, usize, usize) + Sync),
 ) -> Result<Bench, BenchError> {
+    twice("device", request.devices.iter().map(|asked| &asked.name))?;
+    twice("configuration", request.configs.iter().map(|config| &config.name))?;
     let threads = Threads::new(request.threads);
     let threads = threads.map_err(|e| BenchError::Threads { threads: request.threads, reason: e.to_string() })?;
     threads.install(|| on_threads(graph, inputs, request, told))
@@ -161,8 +173,8 @@ fn on_threads(
     for asked in request.devices {
         if asked.kind == Ok(DeviceKind::Cuda) {
             told("cuda", done, pieces);
-            let figures = on_gpu(graph, &first, inputs, request)?;
-            let figures = figures.map(|gpu| Figures { agrees: agree(&gpu.outputs, &cpu.outputs), ..gpu });
+            let figures = on_gpu(graph, &first, inputs, request)
+                .map(|gpu| Figures { agrees: agree(&gpu.outputs, &cpu.outputs), ..gpu });
             bench.columns.push(Column { name: asked.name.clone(), device: asked.name.clone(), hw: None, figures });
             done += 1;
             continue;
@@ -174,7 +186,12 @@ fn on_threads(
         for (config, artifact) in request.configs.iter().zip(&built) {
             told(&format!("{} on {}", asked.name, config.name), done, pieces);
             let many = request.configs.len() > 1;
-            bench.columns.push(accelerated::column(asked, config, artifact, inputs, request, (&cpu, many))?);
+            let building = |what: &str| match what {
+                "" => {}
+                _ => told(&format!("{} on {}: {what}", asked.name, config.name), done, pieces),
+            };
+            let column = accelerated::column(asked, config, artifact, inputs, request, (&cpu, many), &building)?;
+            bench.columns.push(column);
             done += 1;
         }
     }
@@ -190,27 +207,31 @@ fn on_threads(
     Ok(bench)
 }
 
+/// Refuses names of which one stands for two.
+fn twice<'a>(what: &'static str, names: impl Iterator<Item = &'a String>) -> Result<(), BenchError> {
+    let mut seen = std::collections::HashSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(BenchError::Twice { what, name: name.clone() });
+        }
+    }
+    Ok(())
+}
+
 /// Whether two devices gave the same: integers exactly, floats up to the order of their sums.
 fn agree(a: &[Tensor], b: &[Tensor]) -> bool {
     let order = Tolerance { steps: 0, relative: 1e-5 };
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| compare(a, b, &order).is_none())
 }
 
-/// The whole model on this machine's GPU, or why there is none.
-fn on_gpu(
-    graph: &Graph,
-    config: &HwConfig,
-    inputs: &[Tensor],
-    request: &Request,
-) -> Result<Result<Figures, String>, BenchError> {
-    if let Err(missing) = tilewright_runtime::cuda::available() {
-        return Ok(Err(missing.to_string()));
-    }
+/// The whole model on this machine's GPU, or why not.
+fn on_gpu(graph: &Graph, config: &HwConfig, inputs: &[Tensor], request: &Request) -> Result<Figures, String> {
+    tilewright_runtime::cuda::available().map_err(|missing| missing.to_string())?;
     let fallback = Fallback::Cuda(Precision::default());
     let options =
         model::Options { offload: Offload::None, fallback, level: request.level, ..model::Options::new(config) };
-    let artifact = model::build(graph.clone(), &options, &mut |_, _| {})?;
-    Ok(plain::processor(&artifact, inputs, request))
+    let artifact = model::build(graph.clone(), &options, &mut |_, _| {}).map_err(|error| error.to_string())?;
+    plain::processor(&artifact, inputs, request)
 }
 
 /// Compiles for a configuration.

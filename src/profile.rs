@@ -24,7 +24,7 @@ pub use occupancy::Occupancy;
 pub use timeline::{Timeline, UnitRow, perfetto};
 pub use traffic::Moved;
 
-use crate::bench::{Border, Frame};
+use crate::bench::{self, Frame, How, StepTime};
 use crate::devices::{self, DeviceKind, Extras};
 use crate::layers::{Layer, layers};
 use crate::model::{self, ModelError, Offload};
@@ -81,13 +81,16 @@ pub struct Profile {
     pub occupancy: Occupancy,
     /// Which tensors crossed the memory bus.
     pub traffic: Vec<Moved>,
-    /// One input with this machine's processor as the host.
-    pub frame: Frame,
+    /// One input with this machine's processor as the host, and a stream of inputs like it.
+    pub frame: (Frame, Option<bench::Stream>),
     /// The same on the configuration's target host.
-    pub on_target: Option<Frame>,
+    pub on_target: Option<(Frame, Option<bench::Stream>)>,
 }
 
-/// Compiles, runs once and looks at it.
+/// What [`profile`] does, piece by piece.
+pub const PIECES: usize = 3;
+
+/// Compiles, runs once and looks at it. `told` hears what is being done and how many of the [`PIECES`] are.
 ///
 /// # Errors
 /// [`ProfileError`].
@@ -95,37 +98,32 @@ pub fn profile(
     graph: &Graph,
     inputs: &[Tensor],
     request: &Request,
-    told: &dyn Fn(&str),
+    told: &dyn Fn(&str, usize),
 ) -> Result<Profile, ProfileError> {
     let config = request.config;
-    told("compiling");
+    told("compiling", 0);
     let options = model::Options { offload: request.offload, level: request.level, ..model::Options::new(config) };
     let built = model::build_traced(graph.clone(), &options, &mut |_, _| {})?;
     let artifact = built.artifact;
     let programs = trace::programs(config, &artifact)?;
-    told("running");
+    told("running", 1);
     let extras = Extras { spans: true, waves: request.waves, ..Extras::default() };
-    let device = devices::open(request.device, config, extras, told)?;
+    let device =
+        devices::open(request.device, config, extras, &|what| told(if what.is_empty() { "running" } else { what }, 1))?;
     let mut session = Session::new(artifact.clone(), &Registry::new(), device)?;
     let (_, report) = session.run(inputs)?;
     drop(session);
-    told("looking at the run");
+    told("looking at the run", 2);
     let layers = layers(&artifact, &programs, Some(&report));
     let network = Network::of(&built.graph, &built.nodes, &artifact, &layers);
     let timeline = Timeline::of(&artifact, &programs, &report);
     let occupancy = occupancies(config, &artifact, &report);
     let traffic = traffic::tensors(&artifact, &programs, &report);
-    let accel_ms = timeline.cycles as f64 / config.host.clock_mhz / 1e3;
-    let border = Border::of(&artifact);
-    let on_host = report.steps.iter().map(|step| if step.cycles.is_none() { step.wall_s * 1e3 } else { 0.0 });
-    let frame = Frame {
-        accel_ms,
-        launch_ms: border.launch_ms(config),
-        host_ms: on_host.sum(),
-        convert_ms: report.steps.iter().map(|step| step.convert_s * 1e3).sum(),
-        transfer_ms: border.transfer_ms(config),
-    };
-    let on_target = crate::bench::on_target(&artifact, &layers, config, accel_ms);
+    let here = bench::here(&artifact, config, &report, false);
+    let on_target = bench::on_target(&artifact, &layers, config, Some(&report));
+    let replay = |steps: &[StepTime], how| bench::Stream::replayed(&[bench::segments(steps)], how);
+    let frame = (Frame::of(&here), replay(&here, How::Replayed));
+    let on_target = on_target.map(|steps| (Frame::of(&steps), replay(&steps, How::Modelled)));
     Ok(Profile { artifact, programs, report, layers, network, timeline, occupancy, traffic, frame, on_target })
 }
 

@@ -33,6 +33,37 @@ pub fn write_together(files: &[(PathBuf, Vec<u8>)]) -> Result<(), (PathBuf, io::
     Ok(())
 }
 
+/// A file that another writer makes, under a temporary name beside its place until it is whole; dropped, it is gone.
+#[derive(Debug)]
+pub struct Unfinished {
+    file: NamedTempFile,
+    place: PathBuf,
+}
+
+impl Unfinished {
+    /// Of a file at `path`.
+    ///
+    /// # Errors
+    /// As [`write_whole`].
+    pub fn new(path: &Path) -> io::Result<Unfinished> {
+        let place = target(path)?;
+        Ok(Unfinished { file: written(&place, &[])?, place })
+    }
+
+    /// Where it is written.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Gives it its name.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn finish(self) -> io::Result<()> {
+        self.file.persist(self.place).map(drop).map_err(|error| error.error)
+    }
+}
+
 /// Whether a file could be written at `path`, tried without touching it.
 ///
 /// # Errors
@@ -116,6 +147,22 @@ mod tests {
         let error = write_whole(dir.path(), &[b"x"]).unwrap_err();
         assert!(error.to_string().contains("is no plain file"), "{error}");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_file_of_another_writer_gets_its_name_when_it_is_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("waves");
+        let count = || std::fs::read_dir(dir.path()).unwrap().count();
+        let file = Unfinished::new(&path).unwrap();
+        std::fs::write(file.path(), "half").unwrap();
+        assert!(!path.exists());
+        drop(file);
+        assert_eq!(count(), 0);
+        let file = Unfinished::new(&path).unwrap();
+        std::fs::write(file.path(), "whole").unwrap();
+        file.finish().unwrap();
+        assert_eq!((std::fs::read(&path).unwrap(), count()), (b"whole".to_vec(), 1));
     }
 
     #[cfg(unix)]

@@ -1,12 +1,14 @@
 //! Accelerators: exact cycles at the configuration's clock from one run, and this machine's share of the work measured.
 
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::artifact::{Artifact, Place};
+use tilewright_runtime::artifact::{Artifact, Place, StepKind};
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::{RunReport, Session};
 use tilewright_runtime::tensor::Tensor;
 
-use super::frame::{self, Border};
+use super::frame::{self, StepTime};
+use super::plain::Timed;
+use super::stream::{How, Stream};
 use super::{Asked, BenchError, Column, Figures, Frame, LayerTime, Request, Spread, plain};
 use crate::devices::{self, DeviceKind, Extras};
 use crate::layers::{self, Layer};
@@ -20,12 +22,13 @@ pub(super) fn column(
     inputs: &[Tensor],
     request: &Request,
     (cpu, many): (&Figures, bool),
+    told: &dyn Fn(&str),
 ) -> Result<Column, BenchError> {
     let name = if many { format!("{}@{}", asked.name, config.name) } else { asked.name.clone() };
     let programs = trace::programs(config, artifact)?;
     let figures = asked.kind.clone().and_then(|kind| {
-        let measured = run(kind, config, artifact, inputs, request)?;
-        let layers = layers::layers(artifact, &programs, measured.exact.as_ref().or(measured.reports.first()));
+        let measured = run(kind, config, artifact, inputs, request, told)?;
+        let layers = layers::layers(artifact, &programs, measured.one());
         Ok(figures(kind, config, artifact, measured, &layers, cpu))
     });
     Ok(Column { name, device: asked.name.clone(), hw: Some(config.clone()), figures })
@@ -36,8 +39,15 @@ struct Measured {
     /// A run with cycles, instruction by instruction.
     exact: Option<RunReport>,
     /// Runs whose seconds count.
-    reports: Vec<RunReport>,
+    timed: Timed,
     outputs: Vec<Tensor>,
+}
+
+impl Measured {
+    /// A run that tells what all of them have in common.
+    fn one(&self) -> Option<&RunReport> {
+        self.exact.as_ref().or(self.timed.reports.first())
+    }
 }
 
 /// Cycles depend on no value and are the same in every run, so that simulators of time run once; what this machine does is
@@ -48,24 +58,41 @@ fn run(
     artifact: &Artifact,
     inputs: &[Tensor],
     request: &Request,
+    told: &dyn Fn(&str),
 ) -> Result<Measured, String> {
     let session = |kind: DeviceKind, spans: bool| -> Result<Session, String> {
         let extras = Extras { spans, ..Extras::default() };
-        let device = devices::open(kind, config, extras, &|_| {}).map_err(|e| e.to_string())?;
+        let device = devices::open(kind, config, extras, told).map_err(|e| e.to_string())?;
         Session::new(artifact.clone(), &Registry::new(), device).map_err(|e| e.to_string())
     };
     let timed = |kind: DeviceKind| plain::timed(&mut session(kind, false)?, inputs, request);
     match kind {
         DeviceKind::Csim | DeviceKind::Rtl => {
             let (outputs, exact) = session(kind, true)?.run(inputs).map_err(|e| e.to_string())?;
-            let reports = timed(DeviceKind::Fsim)?.reports;
-            Ok(Measured { exact: Some(exact), reports, outputs })
+            Ok(Measured { exact: Some(exact), timed: timed(DeviceKind::Fsim)?, outputs })
         }
         _ => {
-            let plain::Timed { outputs, reports, .. } = timed(kind)?;
-            Ok(Measured { exact: None, reports, outputs })
+            let mut timed = timed(kind)?;
+            Ok(Measured { exact: None, outputs: std::mem::take(&mut timed.outputs), timed })
         }
     }
+}
+
+/// The steps of every run that counted, with the cycles of the run that has them, and what each call took around its steps.
+fn ways(kind: DeviceKind, config: &HwConfig, artifact: &Artifact, measured: &Measured) -> Vec<Vec<StepTime>> {
+    let is_board = matches!(kind, DeviceKind::Board(_));
+    let runs = measured.timed.reports.iter().zip(&measured.timed.calls_ms);
+    let way = |(report, call_ms): (&RunReport, &f64)| {
+        let mut report = report.clone();
+        for (step, exact) in report.steps.iter_mut().zip(measured.exact.iter().flat_map(|exact| &exact.steps)) {
+            step.cycles = exact.cycles;
+        }
+        let mut steps = frame::here(artifact, config, &report, is_board);
+        let host_ms = (call_ms - report.wall_s() * 1e3).max(0.0);
+        steps.push(StepTime { frame: Frame { host_ms, ..Frame::default() }, before_ms: 0.0 });
+        steps
+    };
+    runs.map(way).collect()
 }
 
 fn figures(
@@ -76,33 +103,16 @@ fn figures(
     layers: &[Layer],
     cpu: &Figures,
 ) -> Figures {
-    let Measured { exact, reports, outputs } = measured;
-    let border = Border::of(artifact);
-    let first = exact.as_ref().or(reports.first());
+    let first = measured.one();
+    let ways = ways(kind, config, artifact, &measured);
+    let on_target = frame::on_target(artifact, layers, config, first);
+    let Measured { exact, timed, outputs } = &measured;
+    let Timed { reports, stream, .. } = timed;
+    let programs = artifact.manifest.steps.iter().filter(|step| matches!(step.kind, StepKind::Accel(_))).count();
     let cycles = first.and_then(RunReport::cycles);
-    let ms_of = |cycles: u64| cycles as f64 / config.host.clock_mhz / 1e3;
-    let of_places = |report: &RunReport, place: Place| -> (f64, f64) {
-        let steps = report.steps.iter().filter(|step| step.place == place);
-        steps.fold((0.0, 0.0), |sum, step| (sum.0 + step.wall_s * 1e3, sum.1 + step.convert_s * 1e3))
-    };
-    // Without a clock of its own a device's time is this machine's; a board's is what is left beside its cycles.
-    let frames: Vec<Frame> = reports
-        .iter()
-        .map(|report| {
-            let ((host_ms, _), (wall, convert_ms)) = (of_places(report, Place::Cpu), of_places(report, Place::Accel));
-            let accel_ms = cycles.map_or(wall - convert_ms, ms_of);
-            let frame = Frame { accel_ms, host_ms, convert_ms, ..Frame::default() };
-            match kind {
-                DeviceKind::Board(_) if cycles.is_some() => {
-                    Frame { transfer_ms: (wall - convert_ms - accel_ms).max(0.0), ..frame }
-                }
-                _ if cycles.is_some() => {
-                    Frame { launch_ms: border.launch_ms(config), transfer_ms: border.transfer_ms(config), ..frame }
-                }
-                _ => frame,
-            }
-        })
-        .collect();
+    let simulated = cycles.is_none() && programs > 0;
+    let ms_of = |cycles: u64| frame::ms_of(config, cycles);
+    let frames: Vec<Frame> = ways.iter().map(|steps| Frame::of(steps)).collect();
     let median = |part: fn(&Frame) -> f64| Spread::of(frames.iter().map(part).collect()).median;
     let frame = Frame {
         accel_ms: median(|f| f.accel_ms),
@@ -111,9 +121,12 @@ fn figures(
         convert_ms: median(|f| f.convert_ms),
         transfer_ms: median(|f| f.transfer_ms),
     };
+    let replay = |ways: &[Vec<StepTime>], how: How| {
+        Stream::replayed(&ways.iter().map(|steps| frame::segments(steps)).collect::<Vec<_>>(), how)
+    };
     let steps = || first.into_iter().flat_map(|report| &report.steps).filter(|step| step.place == Place::Accel);
     let bytes = steps().map(|step| step.bytes).try_fold((0, 0), |sum, b| b.map(|b| (sum.0 + b.0, sum.1 + b.1)));
-    let bytes = bytes.filter(|_| border.programs > 0);
+    let bytes = bytes.filter(|_| programs > 0);
     let array_macs = steps().map(|step| step.macs).sum();
     let energy = config.energy.as_ref().zip(cycles).zip(bytes);
     let macs = artifact.manifest.offloaded_macs();
@@ -121,10 +134,11 @@ fn figures(
     Figures {
         latency_ms: Spread::of(frames.iter().map(Frame::latency_ms).collect()),
         frame,
-        simulated: cycles.is_none() && border.programs > 0,
-        on_target: cycles
-            .or((border.programs == 0).then_some(0))
-            .and_then(|cycles| frame::on_target(artifact, layers, config, ms_of(cycles))),
+        // A simulator without time simulates on the host's threads, beside which nothing else would run.
+        stream: if simulated { *stream } else { replay(&ways, How::Replayed) },
+        simulated,
+        on_target: on_target.as_deref().map(Frame::of),
+        stream_on_target: on_target.and_then(|steps| replay(&[steps], How::Modelled)),
         cycles,
         utilization: cycles
             .filter(|cycles| *cycles > 0 && macs > 0)
@@ -148,10 +162,10 @@ fn figures(
                     // A view of another tensor: nothing is left to do.
                     LayerTime { latency_ms: cycles.map(|_| Spread::default()), ..plain::untimed(artifact, layer) }
                 }
-                None => plain::on_host(artifact, layers, layer, &reports),
+                None => plain::on_host(artifact, layers, layer, reports),
             })
             .collect(),
-        agrees: super::agree(&outputs, &cpu.outputs),
-        outputs,
+        agrees: super::agree(outputs, &cpu.outputs),
+        outputs: outputs.clone(),
     }
 }

@@ -5,7 +5,7 @@ use tilewright_runtime::artifact::Place;
 use tilewright_runtime::tensor::Tensor;
 
 use super::names::Asked;
-use super::{Frame, Spread};
+use super::{Frame, Spread, Stream};
 
 /// A device of the comparison.
 #[derive(Debug, Clone)]
@@ -35,10 +35,14 @@ pub struct Figures {
     pub latency_ms: Spread,
     /// The same, part by part; medians.
     pub frame: Frame,
+    /// A stream of inputs; none where nothing takes time.
+    pub stream: Option<Stream>,
     /// Whether the accelerator's part is hardware's time; else all is this machine's, simulating.
     pub simulated: bool,
     /// The same beside the configuration's target host, by its model.
     pub on_target: Option<Frame>,
+    /// A stream of inputs there.
+    pub stream_on_target: Option<Stream>,
     /// Cycles of the accelerator.
     pub cycles: Option<u64>,
     /// The share of the array's time that the network's multiply-accumulates fill.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tilewright_hw::config::HwConfig;
 
-use super::{Bench, Column, Figures, Frame, LayerTime, OffloadRow, rows};
+use super::{Bench, Column, Figures, Frame, LayerTime, OffloadRow, Stream, rows};
 use crate::dram;
 
 impl Bench {
@@ -48,13 +48,14 @@ impl Bench {
             "latency_ms": figures.latency_ms.json(),
             "latency_from": figures.from(),
             "parts_ms": frame(&figures.frame),
-            "throughput_per_s": per_second(&figures.frame),
+            "throughput_per_s": per_second(figures.stream), "stream": figures.stream.map(|stream| stream.json()),
             "speed_up_over_cpu": speed.0,
             "speed_up_over_target_host": speed.1,
             "on_target_host": figures.on_target.map(|on_target| {
                 let mut parts = frame(&on_target);
                 parts["latency_ms"] = json!(on_target.latency_ms());
-                parts["throughput_per_s"] = json!(per_second(&on_target));
+                parts["throughput_per_s"] = json!(per_second(figures.stream_on_target));
+                parts["stream"] = json!(figures.stream_on_target.map(|stream| stream.json()));
                 parts["from"] = json!("modelled, with the accelerator's exact cycles");
                 parts
             }),
@@ -108,8 +109,8 @@ fn frame(frame: &Frame) -> Value {
 }
 
 /// Answers a second of a stream.
-pub(super) fn per_second(frame: &Frame) -> Option<f64> {
-    Some(frame.interval_ms()).filter(|ms| *ms > 0.0).map(|ms| 1e3 / ms)
+pub(super) fn per_second(stream: Option<Stream>) -> Option<f64> {
+    stream.map(|stream| stream.per_second())
 }
 
 fn bytes((read, written): (u64, u64)) -> Value {
@@ -125,6 +126,6 @@ fn layer(layer: &LayerTime) -> Value {
 fn offload(row: &OffloadRow) -> Value {
     json!({ "hw": row.hw, "offload": row.choice.name(), "layers_offloaded": row.layers.0, "layers": row.layers.1,
             "offloaded_macs_fraction": row.offloaded, "latency_ms": row.latency_ms,
-            "throughput_per_s": row.interval_ms.filter(|ms| *ms > 0.0).map(|ms| 1e3 / ms),
+            "throughput_per_s": per_second(row.stream), "throughput_from": row.stream.map(|stream| stream.how.text()),
             "target_host_latency_ms": row.target_ms })
 }

@@ -5,7 +5,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Artifact, Place};
 use tilewright_runtime::tensor::Tensor;
 
-use super::{Asked, BenchError, Figures, Request, accelerated, build};
+use super::{Asked, BenchError, Figures, Request, Stream, accelerated, build};
 use crate::model::Offload;
 
 /// A way to offload, as `--offload` names it.
@@ -43,8 +43,8 @@ pub struct OffloadRow {
     pub offloaded: Option<f64>,
     /// Milliseconds of an input with this machine's processor as the host; none where the cycle model could not run.
     pub latency_ms: Option<f64>,
-    /// Milliseconds between answers of a stream.
-    pub interval_ms: Option<f64>,
+    /// A stream of inputs with that host.
+    pub stream: Option<Stream>,
     /// Milliseconds of an input on the configuration's target host.
     pub target_ms: Option<f64>,
 }
@@ -68,7 +68,7 @@ pub(super) fn rows(
             other = build(graph, config, offload, request.level)?;
             &other
         };
-        let column = accelerated::column(&csim, config, artifact, inputs, request, (cpu, false))?;
+        let column = accelerated::column(&csim, config, artifact, inputs, request, (cpu, false), &|_| {})?;
         let found = column.figures.ok();
         let all = found.as_ref().map_or(&[][..], |f| &f.layers);
         rows.push(OffloadRow {
@@ -77,7 +77,7 @@ pub(super) fn rows(
             layers: (all.iter().filter(|layer| layer.place == Place::Accel).count(), all.len()),
             offloaded: artifact.manifest.offloaded_share(),
             latency_ms: found.as_ref().map(|f| f.latency_ms.median),
-            interval_ms: found.as_ref().map(|f| f.frame.interval_ms()),
+            stream: found.as_ref().and_then(|f| f.stream),
             target_ms: found.as_ref().and_then(|f| f.on_target).map(|frame| frame.latency_ms()),
         });
     }
@@ -87,7 +87,7 @@ pub(super) fn rows(
         layers: (0, cpu.layers.len()),
         offloaded: Some(0.0),
         latency_ms: Some(cpu.latency_ms.median),
-        interval_ms: Some(cpu.latency_ms.median),
+        stream: cpu.stream,
         target_ms: host_ms,
     });
     Ok(rows)

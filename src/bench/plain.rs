@@ -7,20 +7,22 @@ use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::{RunReport, Session};
 use tilewright_runtime::tensor::Tensor;
 
-use super::{Figures, Frame, LayerTime, Request, Spread};
+use super::{Figures, Frame, LayerTime, Request, Spread, Stream};
 use crate::layers::{self, Layer};
 
 /// The whole model on the processor.
 pub(super) fn processor(artifact: &Artifact, inputs: &[Tensor], request: &Request) -> Result<Figures, String> {
     let mut session = Session::new(artifact.clone(), &Registry::new(), None).map_err(|e| e.to_string())?;
-    let Timed { outputs, reports, calls_ms } = timed(&mut session, inputs, request)?;
+    let Timed { outputs, reports, calls_ms, stream } = timed(&mut session, inputs, request)?;
     let layers = layers::layers(artifact, &[], None);
     let wall_ms = Spread::of(calls_ms);
     Ok(Figures {
         latency_ms: wall_ms,
         frame: Frame { host_ms: wall_ms.median, ..Frame::default() },
+        stream,
         simulated: false,
         on_target: None,
+        stream_on_target: None,
         cycles: None,
         utilization: None,
         array_macs: 0,
@@ -41,21 +43,26 @@ pub(super) struct Timed {
     pub reports: Vec<RunReport>,
     /// Milliseconds from each call to its return.
     pub calls_ms: Vec<f64>,
+    /// All of them, one behind the other.
+    pub stream: Option<Stream>,
 }
 
 /// Warms up, then runs as often as is asked for.
 pub(super) fn timed(session: &mut Session, inputs: &[Tensor], request: &Request) -> Result<Timed, String> {
-    let mut timed = Timed { outputs: Vec::new(), reports: Vec::new(), calls_ms: Vec::new() };
-    for run in 0..request.warm_up + request.repetitions.max(1) {
+    let mut timed = Timed { outputs: Vec::new(), reports: Vec::new(), calls_ms: Vec::new(), stream: None };
+    for _ in 0..request.warm_up {
+        session.run(inputs).map_err(|e| e.to_string())?;
+    }
+    let runs = request.repetitions.max(1);
+    let begun = Instant::now();
+    for _ in 0..runs {
         let started = Instant::now();
         let (outputs, report) = session.run(inputs).map_err(|e| e.to_string())?;
-        let ms = started.elapsed().as_secs_f64() * 1e3;
-        if run >= request.warm_up {
-            timed.outputs = outputs;
-            timed.reports.push(report);
-            timed.calls_ms.push(ms);
-        }
+        timed.calls_ms.push(started.elapsed().as_secs_f64() * 1e3);
+        timed.outputs = outputs;
+        timed.reports.push(report);
     }
+    timed.stream = Stream::measured(runs, begun.elapsed().as_secs_f64() * 1e3);
     Ok(timed)
 }
 

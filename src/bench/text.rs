@@ -71,13 +71,14 @@ impl Bench {
         aligns[0] = Align::Left;
         table(&aligns, &rows)
             + "accel: exact cycles at the configuration's clock; host and convert: measured here; launch and transfer, and all of \
-               the target host's: modelled\n"
+               the target host's: modelled\nper s: of an accelerator these parts replayed input by input, the host's part of one \
+               beside the accelerator's of another; of a processor measured, inputs one behind the other\n"
     }
 
     fn device(&self, column: &Column, figures: &Figures) -> Vec<String> {
         let (spread, frame) = (figures.latency_ms, figures.frame);
         let (over_cpu, over_target) = self.speed_up(column);
-        let times = |speed: Option<f64>| speed.map_or("-".into(), |speed| format!("{speed:.2}x"));
+        let times = |speed: Option<f64>| speed.map_or("-".into(), |speed| few(speed) + "x");
         let part = |value: f64| if column.hw.is_some() { ms(Some(value)) } else { "-".into() };
         let star = if figures.simulated { "*" } else { "" };
         vec![
@@ -90,7 +91,7 @@ impl Bench {
             ms(Some(frame.host_ms)),
             part(frame.convert_ms),
             part(frame.transfer_ms),
-            per_second(&frame).map_or("-".into(), |n| format!("{n:.1}")),
+            per_second(figures.stream).map_or("-".into(), few),
             times(over_cpu),
             ms(figures.on_target.map(|frame| frame.latency_ms())),
             times(over_target),
@@ -143,7 +144,7 @@ impl Bench {
                 format!("{} of {}", row.layers.0, row.layers.1),
                 percent(row.offloaded),
                 ms(row.latency_ms),
-                row.interval_ms.filter(|ms| *ms > 0.0).map_or("-".into(), |ms| format!("{:.1}", 1e3 / ms)),
+                per_second(row.stream).map_or("-".into(), few),
                 ms(row.target_ms),
             ]);
         }
@@ -163,10 +164,35 @@ fn ms(value: Option<f64>) -> String {
     }
 }
 
+/// A number with two digits behind the point, or as many as it takes to have two that mean something.
+fn few(value: f64) -> String {
+    match value {
+        value if value >= 100.0 => format!("{value:.1}"),
+        value if value >= 0.1 => format!("{value:.2}"),
+        0.0 => "0".into(),
+        value if value >= 1e-6 => {
+            let zeros = (-value.log10()).floor() as usize;
+            format!("{value:.*}", zeros + 2)
+        }
+        value => format!("{value:.1e}"),
+    }
+}
+
 fn percent(share: Option<f64>) -> String {
     share.map_or("-".into(), |share| format!("{:.1}%", 100.0 * share))
 }
 
 fn megabytes(bytes: Option<(u64, u64)>) -> String {
     bytes.map_or("-".into(), |(read, written)| format!("{:.3}", (read + written) as f64 / 1e6))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_rates_keep_two_digits() {
+        let shown = [6039.66, 52.345, 0.8012, 0.1, 0.0379, 0.00075, 0.0].map(few);
+        assert_eq!(shown, ["6039.7", "52.34", "0.80", "0.10", "0.038", "0.00075", "0"]);
+    }
 }

@@ -40,7 +40,7 @@ pub struct Profile {
 impl Profile {
     pub fn run(self) -> Result<Verdict> {
         if let Some(report) = &self.report {
-            files::check_writable(report).with_context(|| format!("cannot write {}", report.display()))?;
+            check_writable(report)?;
         }
         match (&self.compare, &self.file, &self.report) {
             (Some(pair), ..) => self.compare(&pair[0], &pair[1]),
@@ -62,22 +62,25 @@ impl Profile {
         if [&data_path, &trace_path].contains(&&report.to_path_buf()) {
             bail!("--report {} is where its data go; name a file that ends in .html", report.display());
         }
+        for path in [&data_path, &trace_path].into_iter().chain(self.waves.then_some(&waves_path)) {
+            check_writable(path)?;
+        }
         let (graph, inputs) = self.workload.graph_and_inputs(file)?;
+        // The design writes its signals while it runs; they get their name with the other files.
+        let waves = self.waves.then(|| files::Unfinished::new(&waves_path)).transpose();
+        let waves = waves.with_context(|| format!("cannot write {}", waves_path.display()))?;
         let request = Request {
             config: &config,
             device: self.device,
             offload: self.workload.offload.into(),
             level: self.workload.level,
-            waves: self.waves.then_some(waves_path.as_path()),
+            waves: waves.as_ref().map(|file| file.path()),
         };
-        let progress = Progress::new("profile", 4);
-        let step = std::cell::Cell::new(0);
-        let found = profile::profile(&graph, &inputs, &request, &|what| {
-            progress.step(what, step.get(), 4);
-            step.set((step.get() + 1).min(3));
-        });
+        let pieces = profile::PIECES + 1;
+        let progress = Progress::new("profile", pieces);
+        let found = profile::profile(&graph, &inputs, &request, &|what, done| progress.step(what, done, pieces));
         let found = found.with_context(|| file.display().to_string())?;
-        progress.step("writing", 3, 4);
+        progress.step("writing", profile::PIECES, pieces);
         let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
         let device = self.device.to_string();
         let about = About {
@@ -97,13 +100,17 @@ impl Profile {
         ];
         files::write_together(&written)
             .map_err(|(path, error)| anyhow::Error::new(error).context(format!("cannot write {}", path.display())))?;
+        if let Some(waves) = waves {
+            waves.finish().with_context(|| format!("cannot write {}", waves_path.display()))?;
+        }
         progress.end();
+        let waves_told = about.waves.as_ref().map_or(String::new(), |_| format!(", waves in {}", waves_path.display()));
         let text = format!(
-            "{}: {} layers, {} cycles, {:.3} ms at {} MHz; data in {}, trace in {}\n",
+            "{}: {} layers, {} cycles, {:.3} ms at {} MHz; data in {}, trace in {}{waves_told}\n",
             report.display(),
             found.layers.len(),
             found.timeline.cycles,
-            found.frame.accel_ms,
+            found.frame.0.accel_ms,
             config.host.clock_mhz,
             data_path.display(),
             trace_path.display()
@@ -113,6 +120,14 @@ impl Profile {
     }
 
     fn compare(&self, a: &Path, b: &Path) -> Result<Verdict> {
+        for data in self.report.iter().flat_map(|report| [a, b].map(|data| (report, data))) {
+            if files::same(data.0, data.1) {
+                bail!(
+                    "--report {} would take the place of a profile that is compared; name another file",
+                    data.0.display()
+                );
+            }
+        }
         let [name_a, name_b] = [a, b].map(|path| path.display().to_string());
         let first = compare::read(&name_a, &read_file(a)?)?;
         let second = compare::read(&name_b, &read_file(b)?)?;
@@ -123,4 +138,9 @@ impl Profile {
         write_or_print(None, compare::text(&compared).as_bytes())?;
         Ok(Verdict::Fine)
     }
+}
+
+/// Refuses a path that cannot be written, before anything runs.
+fn check_writable(path: &Path) -> Result<()> {
+    files::check_writable(path).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -5,7 +5,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::regs::UnitState;
 
 use super::Profile;
-use crate::bench::Frame;
+use crate::bench::{Frame, Stream};
 use crate::{dram, explain};
 
 /// What the object says that it is.
@@ -115,8 +115,8 @@ impl Profile {
     }
 }
 
-fn parts(frame: &Frame) -> Value {
+fn parts((frame, stream): &(Frame, Option<Stream>)) -> Value {
     json!({ "latency_ms": frame.latency_ms(), "accelerator": frame.accel_ms, "launch": frame.launch_ms,
             "host": frame.host_ms, "convert": frame.convert_ms, "transfer": frame.transfer_ms,
-            "throughput_per_s": Some(frame.interval_ms()).filter(|ms| *ms > 0.0).map(|ms| 1e3 / ms) })
+            "throughput_per_s": stream.map(|stream| stream.per_second()), "stream": stream.map(|stream| stream.json()) })
 }

@@ -178,3 +178,61 @@ pub fn perfetto(profile: &super::Profile, config: &tilewright_hw::config::HwConf
     let parts = trace::parts(&profile.artifact, reports, &profile.programs);
     trace::trace(&config.name, config.host.clock_mhz, &parts)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Instructions of 10 cycles with 2 of waiting before each, in turns of two titles, `turn` of each, and `layers` layers.
+    fn pieces(count: usize, turn: usize, layers: usize) -> Vec<Piece> {
+        let piece = |at: usize| Piece {
+            start: 2 + 12 * at as u64,
+            tokens: 2,
+            token: UnitState::Space as u64,
+            own: [7, 1, 1, 1],
+            end: 12 + 12 * at as u64,
+            title: at / turn % 2,
+            layer: at * layers / count,
+            insns: 1,
+        };
+        (0..count).map(piece).collect()
+    }
+
+    /// The row of them, whose pieces cover what the instructions did and lie one behind the other.
+    fn row(pieces: Vec<Piece>) -> (UnitRow, Vec<Vec<u64>>) {
+        let (count, last) = (pieces.len(), pieces.last().map_or(0, |piece| piece.end));
+        let row = UnitRow::of(Unit::Load, pieces, Vec::new());
+        let found: Vec<Vec<u64>> = row.pieces.chunks(FIELDS).map(<[u64]>::to_vec).collect();
+        let (mut start, mut before) = (0, 0);
+        for piece in &found {
+            start += piece[0];
+            assert!(start - piece[1] >= before, "a piece begins behind the one before it");
+            before = start + piece[3..7].iter().sum::<u64>();
+        }
+        assert_eq!(before, last);
+        assert_eq!(found.iter().map(|piece| piece[10]).sum::<u64>() as usize, count);
+        let cycles: u64 = found.iter().map(|piece| piece[1] + piece[3..7].iter().sum::<u64>()).sum();
+        assert_eq!(cycles, 12 * count as u64);
+        (row, found)
+    }
+
+    #[test]
+    fn up_to_the_limit_every_instruction_stands_by_itself() {
+        let (row, found) = row(pieces(MOST_OF_A_UNIT, 100, 3));
+        assert_eq!((found.len(), row.merged), (MOST_OF_A_UNIT, 1));
+    }
+
+    #[test]
+    fn above_it_neighbours_that_do_the_same_are_put_together() {
+        let (row, found) = row(pieces(3 * MOST_OF_A_UNIT - 1, 50, 3));
+        assert_eq!(row.merged, 3);
+        assert!(found.len() <= MOST_OF_A_UNIT + MOST_OF_A_UNIT / 10, "{}", found.len());
+        // Two waits for tokens lie inside a piece of three, as waits for space, and one before it.
+        let whole = found.iter().find(|piece| piece[10] == 3).unwrap();
+        assert_eq!((&whole[3..7], whole[1]), (&[21, 7, 3, 3][..], 2));
+        // Titles and layers are never mixed.
+        let titles: Vec<u64> = found.iter().map(|piece| piece[8]).collect();
+        assert!(titles.contains(&0) && titles.contains(&1));
+        assert_eq!(found.last().unwrap()[9], 2);
+    }
+}

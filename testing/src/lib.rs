@@ -1,9 +1,10 @@
 //! What the tests of all crates share: where the models are that the repository does not carry, how a test says that it
-//! skips, and files in the forms of TFLite's and ONNX's.
+//! skips, files in the forms of TFLite's and ONNX's, and a browser that opens pages.
 //!
 //! A skip must not pass for a success. Each is a line on standard output, and a line of the file that `TILEWRIGHT_SKIPS`
 //! names, test and reason apart by a tab, which `make test` counts and prints at its end.
 
+pub mod browser;
 pub mod flat;
 pub mod proto;
 

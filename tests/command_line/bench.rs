@@ -32,6 +32,19 @@ fn devices_stand_side_by_side_and_a_missing_one_says_why() {
     let sum: f64 = ["accelerator", "launch", "host", "convert", "transfer"].map(|key| number(&parts[key])).iter().sum();
     assert!((sum / number(&csim["latency_ms"]["median"]) - 1.0).abs() < 0.2);
     assert!(number(&csim["speed_up_over_cpu"]) > 0.0 && number(&csim["speed_up_over_target_host"]) > 1.0);
+    // A stream keeps each place at most as busy as it can be, and its answers come no faster than the accelerator's part.
+    let stream = &csim["stream"];
+    assert_eq!((&stream["in_flight"], &csim["throughput_per_s"]), (&2.into(), &stream["per_s"]));
+    assert!(stream["from"].as_str().unwrap().starts_with("replayed in virtual time"), "{stream}");
+    let busy = ["host_busy", "accelerator_busy"].map(|key| number(&stream[key]));
+    assert!(busy.iter().all(|share| 0.0 < *share && *share < 1.0 + 1e-9), "{stream}");
+    let on_accel = number(&parts["accelerator"]) + number(&parts["launch"]);
+    assert!((number(&stream["interval_ms"]) * busy[1] / on_accel - 1.0).abs() < 1e-6, "{stream}");
+    assert!(csim["on_target_host"]["stream"]["from"].as_str().unwrap().contains("by its model"), "{csim}");
+    for device in ["cpu", "fsim"] {
+        let stream = &found["devices"][device]["stream"];
+        assert!(stream["from"].as_str().unwrap().starts_with("measured") && stream["inputs"] == 3, "{stream}");
+    }
     assert!(csim["energy_mj"].is_null(), "no configuration makes up what nobody measured");
     // A simulator without time has no speed-up.
     assert!(found["devices"]["fsim"]["speed_up_over_cpu"].is_null());
@@ -97,11 +110,46 @@ fn what_cannot_be_compared_is_refused_by_name() {
         refused(dir.path(), &["bench", &lenet(), "--hw", "h.toml"], message);
         refused(dir.path(), &["profile", &lenet(), "--hw", "h.toml", "--report", "r.html"], message);
     }
+    for (arguments, what) in
+        [(["--devices", "csim,cpu,csim"], "device csim"), (["--hw", "1x8x8,1x8x8"], "configuration 1x8x8")]
+    {
+        let message =
+            format!("{}: {what} is given twice, and results go by names; give it once, or another name", lenet());
+        refused(dir.path(), &[&["bench", &lenet()][..], &arguments].concat(), &message);
+    }
     let path = "nowhere/b.csv";
     let outcome = tilewright(dir.path(), &["bench", &lenet(), "--csv", path]);
     assert_eq!(outcome.code, 2);
     assert!(outcome.stderr.starts_with("error: cannot write nowhere/b.csv"), "{}", outcome.stderr);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+/// A board's cycles are its own, and what is left of its time is the line's.
+#[test]
+#[ignore = "two minutes over the line; make test-full runs it"]
+fn a_board_stands_beside_the_others() {
+    let Some(board) = crate::board::Board::new() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    // The board's configuration says nothing of a clock and a host, which are no part of the hardware.
+    let hw = std::fs::read_to_string(crate::board::HW).unwrap() + "[host]\nclock_mhz = 50.0\ntarget = \"a-host\"\n";
+    std::fs::write(dir.path().join("small.toml"), hw).unwrap();
+    let devices = format!("{},csim", board.port);
+    let options = ["--devices", &devices, "--hw", "small.toml", "--warm-up", "0", "--repetitions", "1", "--json"];
+    let found = json(&fine(dir.path(), &[&["bench", &lenet()][..], &options].concat()));
+    let [there, csim] = [&board.port[..], "csim"].map(|name| &found["devices"][name]);
+    assert_eq!((&there["outputs_equal_cpu"], &csim["outputs_equal_cpu"]), (&true.into(), &true.into()), "{there}");
+    assert!(there["cycles"].as_u64().unwrap() > 0 && there["bytes_moved"]["read"].as_u64() > Some(0), "{there}");
+    let [parts, modelled] = [there, csim].map(|device| &device["parts_ms"]);
+    // Nothing of it is modelled: starts are part of what the line takes.
+    assert_eq!((&parts["launch"], modelled["launch"].as_f64() > Some(0.0)), (&0.0.into(), true));
+    assert!(parts["transfer"].as_f64() > modelled["transfer"].as_f64(), "{parts}, {modelled}");
+    let stream = &there["stream"];
+    let busiest = parts["accelerator"].as_f64().unwrap().max(parts["transfer"].as_f64().unwrap());
+    assert!(stream["interval_ms"].as_f64().unwrap() > 0.5 * busiest && stream["in_flight"] == 2, "{stream}, {parts}");
+    // Another configuration than the board's is told in its place, and the rest goes on.
+    let options = ["--devices", &devices, "--hw", "1x16x16", "--warm-up", "0", "--repetitions", "1", "--json"];
+    let found = json(&fine(dir.path(), &[&["bench", &lenet()][..], &options].concat()));
+    assert!(found["devices"][&board.port]["missing"].is_string() && found["devices"]["csim"]["cycles"].is_number());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-const HW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/driver/tests/board/small.toml");
+pub const HW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/driver/tests/board/small.toml");
 const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/models/lenet-mnist/model_qdq_perchannel");
 
 const SPI_BOARD: &str = r#"
@@ -24,14 +24,14 @@ memory = { kind = "host" }
 "#;
 
 /// A virtual board that runs, until it is dropped.
-struct Board {
+pub struct Board {
     child: Child,
     /// Its port, as `--device` takes it.
-    port: String,
+    pub port: String,
 }
 
 impl Board {
-    fn new() -> Option<Board> {
+    pub fn new() -> Option<Board> {
         Board::with(&["--hw", HW])
     }
 

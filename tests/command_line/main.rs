@@ -4,7 +4,6 @@ mod bench;
 mod bisect;
 mod bitstreams;
 mod board;
-mod browser;
 mod configs;
 mod cuda;
 mod diff;

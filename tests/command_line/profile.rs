@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde_json::Value;
+use tilewright_testing::browser::Browser;
 
-use crate::browser::Browser;
 use crate::models::{json, lenet};
 use crate::{fine, refused, tilewright};
 
@@ -55,6 +55,15 @@ fn what_cannot_be_profiled_leaves_nothing_behind() {
     ] {
         refused(dir.path(), &[&["profile", &lenet()][..], arguments].concat(), message);
     }
+    // What lies beside the page is tried before anything runs, too.
+    for (beside, options) in [("q.json", &[][..]), ("q.trace.json", &[]), ("q.fst", &["--device", "rtl", "--waves"])] {
+        std::fs::create_dir(dir.path().join(beside)).unwrap();
+        let outcome = tilewright(dir.path(), &[&["profile", &lenet(), "--report", "q.html"][..], options].concat());
+        assert_eq!(outcome.code, 2);
+        let message = format!("error: cannot write {beside}: ");
+        assert!(outcome.stderr.starts_with(&message), "{}", outcome.stderr);
+        std::fs::remove_dir(dir.path().join(beside)).unwrap();
+    }
     for path in ["nowhere/r.html", "."] {
         let outcome = tilewright(dir.path(), &["profile", &lenet(), "--report", path]);
         assert_eq!(outcome.code, 2);
@@ -82,12 +91,39 @@ fn two_profiles_of_one_model_compare_and_others_do_not() {
     );
     refused(dir.path(), &["profile", "--compare", "a.json", "d.json", "--report", "e.html"], &message);
     assert!(!dir.path().join("e.html").exists());
+    let before = std::fs::read(dir.path().join("b.json")).unwrap();
+    let message = "--report ./b.json would take the place of a profile that is compared; name another file";
+    refused(dir.path(), &["profile", "--compare", "a.json", "b.json", "--report", "./b.json"], message);
+    assert!(std::fs::read(dir.path().join("b.json")).unwrap() == before);
     std::fs::write(dir.path().join("x.json"), "{}").unwrap();
     let message = "x.json is no profile; give the .json file that profile --report writes beside its page";
     refused(dir.path(), &["profile", "--compare", "a.json", "x.json"], message);
     std::fs::write(dir.path().join("y.json"), "{\"format\": \"tilewright-profile\", \"version\": 9}").unwrap();
     let message = "y.json is a profile of version 9, this program reads 1; profile the model again";
     refused(dir.path(), &["profile", "--compare", "a.json", "y.json"], message);
+}
+
+/// The design takes the cycles that its model says, instruction by instruction, and leaves its signals beside the page.
+#[test]
+#[ignore = "builds a simulator of the design with waves, minutes"]
+fn the_design_is_profiled_with_its_waves() {
+    if !tilewright_testing::has_program("verilator") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let modelled = profile(dir.path(), "m", &["--hw", "1x4x4"]);
+    let found = profile(dir.path(), "r", &["--hw", "1x4x4", "--device", "rtl", "--waves"]);
+    for key in ["timeline", "occupancy", "traffic"] {
+        assert_eq!(found[key], modelled[key], "{key}");
+    }
+    assert_eq!(found["summary"]["cycles"], modelled["summary"]["cycles"]);
+    assert_eq!((&found["waves"], &modelled["waves"]), (&"r.fst".into(), &Value::Null));
+    // Signals of thousands of cycles, under their own name and no other.
+    assert!(std::fs::metadata(dir.path().join("r.fst")).unwrap().len() > 10_000);
+    let mut names: Vec<_> =
+        std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["m.html", "m.json", "m.trace.json", "r.fst", "r.html", "r.json", "r.trace.json"]);
 }
 
 #[test]
@@ -112,6 +148,20 @@ fn the_page_opens_sorts_zooms_and_tells_in_a_browser() {
     browser.evaluate("document.querySelectorAll('#layer-table th button')[4].click()");
     assert_eq!(browser.evaluate(&format!("(c => c.every((n, i) => !i || c[i - 1] <= n))({column})")), true);
     assert_eq!(browser.evaluate("document.querySelector('#layer-table th:nth-child(5)').ariaSort"), "ascending");
+    // Units and scratchpads share one axis: a cycle lies at one place in both.
+    let places = "(live => [0, 1].map(axis => [0, data.timeline.cycles].map(cycle => live.convertToPixel({ xAxisIndex: axis }, \
+                  cycle))))(charts.find(c => c.box.id === 'timeline-chart').live)";
+    let places = browser.evaluate(places);
+    assert!(places[0][1].as_f64() > Some(300.0) && places[0] == places[1], "{places}");
+    // In a narrow window the whole graph is still there.
+    browser.resize(900, 700);
+    let inside = browser.evaluate(
+        "(({ box, live }) => data.nodes.every((_, at) => (([x]) => x > 0 && x < box.clientWidth)(live.convertToPixel({ seriesIndex: \
+         0 }, live.getModel().getSeriesByIndex(0).getData().getItemLayout(at)))))(charts.find(c => c.box.id === 'graph-chart'))",
+    );
+    assert_eq!(inside, true);
+    assert_eq!(browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), true);
+    browser.resize(1400, 1000);
     // Zooming by the wheel, over the units.
     let [x, y] = browser.middle_of("#timeline-chart");
     let span = "(z => z.end - z.start)(charts.find(c => c.box.id === 'timeline-chart').live.getOption().dataZoom[0])";

@@ -63,8 +63,10 @@ impl Region {
         for ((packing, bytes), result) in self.outputs.iter().zip(outputs).zip(&results) {
             unpack(*packing, result, bytes);
         }
+        let unpacking = started.elapsed();
         Ok(StepReport {
-            convert_s: (packing + started.elapsed()).as_secs_f64(),
+            convert_s: (packing + unpacking).as_secs_f64(),
+            convert_back_s: unpacking.as_secs_f64(),
             cycles: report.cycles,
             macs: report.macs,
             bytes: report.bytes,

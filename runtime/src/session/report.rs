@@ -13,6 +13,8 @@ pub struct StepReport {
     pub wall_s: f64,
     /// Seconds of it in which tensors were turned into the device's layout and back.
     pub convert_s: f64,
+    /// Seconds of `convert_s` behind the program, in which results were turned back.
+    pub convert_back_s: f64,
     /// Cycles of the accelerator, where the device knows time.
     pub cycles: Option<u64>,
     /// Multiply-accumulates that the accelerator did, padding included.
@@ -31,6 +33,7 @@ impl StepReport {
             place,
             wall_s: 0.0,
             convert_s: 0.0,
+            convert_back_s: 0.0,
             cycles: None,
             macs: 0,
             bytes: None,

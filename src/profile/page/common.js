@@ -163,5 +163,5 @@ window.addEventListener("afterprint", redraw);
 let waiting = 0;
 window.addEventListener("resize", () => {
   clearTimeout(waiting);
-  waiting = setTimeout(() => charts.forEach(entry => entry.live.resize()), 100);
+  waiting = setTimeout(redraw, 100);
 });

@@ -10,7 +10,7 @@ const ratio = (x, y) => known(x) && known(y) && x > 0 ? y / x : null;
     ["array used", s => s.summary.utilization, percent], ["MACs offloaded", s => s.summary.offloaded_macs_fraction, percent],
     ["read", s => s.summary.bytes_read, bytes], ["written", s => s.summary.bytes_written, bytes],
     ["an input on the target host, ms (modelled)", s => on(s).latency_ms, digits],
-    ["a second of a stream there (modelled)", s => on(s).throughput_per_s, digits],
+    ["answers a second of a stream there (modelled)", s => on(s).throughput_per_s, digits],
     ["energy, mJ", s => s.summary.energy_mj, digits],
   ].map(([name, of, show]) => ({ name, a: of(a), b: of(b), show })).filter(r => known(r.a) || known(r.b));
   sortable(box, "sides", [

@@ -64,7 +64,7 @@ function placed(where) { return [element("span", { class: "mark " + where }), wh
         (layer ? `<br>its layer: ${digits(layer.ms)} ms` : "") + `<div style="max-width:380px;white-space:normal">${escaped(n.why)}</div>`;
     } },
     series: [{ type: "graph", layout: "none", roam: true, left: "center", top: 70, width: wide * scale(drawn().clientWidth), height: Math.max(high * scale(drawn().clientWidth), 1), edgeSymbol: ["none", "arrow"], edgeSymbolSize: 6,
-      label: { show: data.nodes.length <= 160, position: "bottom", color: colour("soft"), fontSize: 10, formatter: f => data.nodes[f.data.at].op },
+      label: { show: data.nodes.length <= 160 && 90 * scale(drawn().clientWidth) > 40, position: "bottom", color: colour("soft"), fontSize: 10, formatter: f => data.nodes[f.data.at].op },
       labelLayout: { hideOverlap: true }, emphasis: { focus: "adjacency" },
       lineStyle: { color: colour("soft"), width: 1.2 },
       data: data.nodes.map((n, at) => ({ name: String(at), at, x: place(n)[0], y: place(n)[1], symbol: SHAPES[n.where] || "circle",

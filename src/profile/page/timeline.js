@@ -112,7 +112,9 @@ let pointed = 0;
 function timelineOption() {
   const rows = ["layers", ...units.map(u => u.name)];
   const top = 8, height = BAND + ROW * units.length;
-  const grids = [{ left: 70, right: 24, top, height }, { left: 70, right: 24, top: top + height + 34, height: 150 }];
+  // Both lie at the same places from left to right, whatever room the library would give the last label.
+  const sides = { left: 70, right: 44, outerBoundsMode: "none" };
+  const grids = [{ ...sides, top, height }, { ...sides, top: top + height + 34, height: 150 }];
   const cycles = { type: "value", min: 0, max: time.cycles, axisLabel: { formatter: v => whole(v), hideOverlap: true } };
   const shown = { type: "custom", name: "units", clip: false, silent: true, data: rows.map((_, i) => [0, i]), encode: { x: 0, y: 1 },
     renderItem: (params, api) => {
@@ -139,12 +141,12 @@ function timelineOption() {
     yAxis: [{ type: "value", min: 0, max: rows.length, gridIndex: 0, show: false },
       { type: "value", min: 0, max: 100, gridIndex: 1, name: "entries in use, %", nameLocation: "middle", nameGap: 42, nameRotate: 90 }],
     dataZoom: [{ type: "inside", xAxisIndex: [0, 1], filterMode: "none", minSpan: 0.0005, throttle: 30 },
-      { type: "slider", xAxisIndex: [0, 1], filterMode: "none", minSpan: 0.0005, bottom: 8, height: 22, throttle: 30,
+      { type: "slider", xAxisIndex: [0, 1], filterMode: "none", minSpan: 0.0005, left: 70, right: 44, bottom: 8, height: 22, throttle: 30,
         labelFormatter: v => whole(v), textStyle: { color: colour("soft") } }],
     axisPointer: { link: [{ xAxisIndex: "all" }] },
     tooltip: { trigger: "axis", axisPointer: { type: "line", lineStyle: { color: colour("ink") } },
       formatter: () => tellUnits(Math.min(Math.max(0, Math.round(pointed)), time.cycles - 1)) },
-    legend: { data: data.occupancy.memories.map(m => m.name), top: top + height + 6, right: 24 },
+    legend: { data: data.occupancy.memories.map(m => m.name), top: top + height + 6, right: 44 },
     series: [shown, ...lines],
   };
 }

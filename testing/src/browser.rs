@@ -23,8 +23,11 @@ pub struct Browser {
 
 impl Browser {
     /// Starts the browser with an empty folder of its own; without one the calling test skips.
+    ///
+    /// # Panics
+    /// Where it does not start.
     pub fn start(folder: &Path) -> Option<Browser> {
-        if !tilewright_testing::has_optional("chromium", "run scripts/setup.sh --browser") {
+        if !crate::has_optional("chromium", "run scripts/setup.sh --browser") {
             return None;
         }
         // The protocol is spoken over the descriptors 3 and 4, which the shell makes of the usual ones.
@@ -50,6 +53,9 @@ impl Browser {
     }
 
     /// Opens a file and waits until it is loaded.
+    ///
+    /// # Panics
+    /// As all calls: where the browser does not answer, or says no.
     pub fn open(&mut self, path: &Path) {
         self.call("Page.navigate", json!({ "url": format!("file://{}", path.display()) }));
         while self.message()["method"] != "Page.loadEventFired" {}
@@ -87,6 +93,13 @@ impl Browser {
         for step in [3.0, 1.0, 0.0] {
             self.call("Input.dispatchMouseEvent", json!({ "type": "mouseMoved", "x": x - step, "y": y }));
         }
+        self.settle();
+    }
+
+    /// Gives the page's window another size.
+    pub fn resize(&mut self, width: u32, height: u32) {
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.call("Emulation.setDeviceMetricsOverride", size);
         self.settle();
     }
 

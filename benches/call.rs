@@ -1,0 +1,143 @@
+//! What a session's call takes above the kernels that it calls: the smallest network on this machine's processor, one thread,
+//! beside the same functions called one behind the other on buffers of their own.
+
+use std::hint::black_box;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group};
+use tilewright::inference::made_up;
+use tilewright::model::{self, Offload, Options, Sizes};
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::artifact::{Artifact, StepKind};
+use tilewright_runtime::buffer::AlignedBytes;
+use tilewright_runtime::loader::{CpuModule, ImportTable};
+use tilewright_runtime::registry::Registry;
+use tilewright_runtime::session::Session;
+use tilewright_runtime::tensor::Tensor;
+use tilewright_runtime::threads::Threads;
+
+const LENET: &str = "tests/models/lenet-mnist/model_qdq_perchannel.onnx";
+
+/// Rounds that are compared, and calls of a round.
+const ROUNDS: usize = 200;
+const CALLS: u32 = 50;
+
+fn network() -> (Artifact, Vec<Tensor>) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(LENET);
+    let graph = model::import(&path, &Sizes::default()).expect("the network is read");
+    let config = HwConfig::load("1x16x16").expect("a preset");
+    let options = Options { offload: Offload::None, ..Options::new(&config) };
+    let artifact = model::build(graph, &options, &mut |_, _| {}).expect("the network compiles");
+    let inputs = made_up(&artifact.manifest.input_values());
+    (artifact, inputs)
+}
+
+/// A network's functions with their tensors.
+struct Kernels {
+    modules: Vec<CpuModule>,
+    /// Module, name and pointers of each step.
+    calls: Vec<(usize, String, Vec<*mut u8>)>,
+    /// What the pointers lead to: values, then workspaces.
+    buffers: Vec<AlignedBytes>,
+}
+
+// SAFETY: the pointers lead to the buffers beside them, which nothing else refers to.
+unsafe impl Send for Kernels {}
+
+impl Kernels {
+    fn new(artifact: &Artifact, inputs: &[Tensor]) -> Kernels {
+        let manifest = &artifact.manifest;
+        let objects = &manifest.cpu.as_ref().expect("code for the processor").objects;
+        let imports = ImportTable::standard();
+        let load = |object| CpuModule::load(artifact.blob(object), &imports).expect("the code is loaded");
+        let modules: Vec<CpuModule> = objects.iter().map(|object| load(*object)).collect();
+        let mut buffers: Vec<AlignedBytes> = manifest
+            .values
+            .iter()
+            .map(|value| match value.constant {
+                Some(blob) => AlignedBytes::copy_of(artifact.blob(blob)),
+                None => AlignedBytes::zeroed(value.bytes()),
+            })
+            .collect();
+        for (id, tensor) in manifest.inputs.iter().zip(inputs) {
+            buffers[id.0 as usize].copy_from_slice(&tensor.bytes);
+        }
+        let mut calls = Vec::new();
+        for step in &manifest.steps {
+            let StepKind::Cpu { function, object, workspace_bytes } = &step.kind else {
+                panic!("{} is no step of the processor's", step.name)
+            };
+            let values = step.inputs.iter().chain(&step.outputs);
+            let mut args: Vec<*mut u8> = values.map(|id| buffers[id.0 as usize].as_mut_ptr()).collect();
+            let mut workspace = AlignedBytes::zeroed(usize::try_from(*workspace_bytes).expect("it has room"));
+            args.push(workspace.as_mut_ptr());
+            buffers.push(workspace);
+            calls.push((*object as usize, function.clone(), args));
+        }
+        Kernels { modules, calls, buffers }
+    }
+
+    fn run(&mut self) {
+        for (module, name, args) in &self.calls {
+            let function = self.modules[*module].function(name).expect("it is there");
+            // SAFETY: the code is of the toolkit's own code generator; pointers are to inputs, outputs and workspace in its
+            // order, of the sizes that the manifest names, which live as long as `self`, and no step reads what it writes.
+            assert_eq!(unsafe { function.call(black_box(args)) }, 0, "{name}");
+        }
+    }
+}
+
+fn calls(criterion: &mut Criterion) {
+    let (artifact, inputs) = network();
+    let mut session = Session::new(artifact.clone(), &Registry::new(), None).expect("the network opens");
+    let mut kernels = Kernels::new(&artifact, &inputs);
+    let pool = Threads::new(1).expect("a thread");
+    let mut group = criterion.benchmark_group("lenet on cpu, 1 thread");
+    group.bench_function("a session's call", |b| {
+        pool.install(|| b.iter(|| session.run(black_box(&inputs)).expect("it runs")));
+    });
+    group.bench_function("its kernels", |b| {
+        pool.install(|| b.iter(|| kernels.run()));
+    });
+    group.finish();
+    pool.install(|| compare(&artifact, &mut session, &mut kernels, &inputs));
+}
+
+/// Prints what a call takes above its kernels: both in turn, so that what disturbs one disturbs the other.
+fn compare(artifact: &Artifact, session: &mut Session, kernels: &mut Kernels, inputs: &[Tensor]) {
+    let (outputs, _) = session.run(inputs).expect("it runs");
+    kernels.run();
+    for (id, output) in artifact.manifest.outputs.iter().zip(&outputs) {
+        assert_eq!(output.bytes, kernels.buffers[id.0 as usize][..], "kernels and session compute the same");
+    }
+    let each = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(CALLS);
+    let mut rounds: Vec<[f64; 3]> = (0..ROUNDS)
+        .map(|_| {
+            let begun = Instant::now();
+            (0..CALLS).for_each(|_| drop(black_box(session.run(black_box(inputs)))));
+            let call = each(begun.elapsed());
+            let begun = Instant::now();
+            (0..CALLS).for_each(|_| kernels.run());
+            let alone = each(begun.elapsed());
+            [call - alone, call, alone]
+        })
+        .collect();
+    let mut sorted = |part: usize| {
+        rounds.sort_by(|a, b| a[part].total_cmp(&b[part]));
+        [ROUNDS / 10, ROUNDS / 2, ROUNDS - 1 - ROUNDS / 10].map(|at| rounds[at][part])
+    };
+    let ([low, above, high], [_, call, _], [_, alone, _]) = (sorted(0), sorted(1), sorted(2));
+    println!(
+        "a session's call takes {above:.2} us above its {} kernels ({low:.2} to {high:.2} in eight of ten rounds): {call:.2} us, and \
+         they alone {alone:.2} us",
+        kernels.calls.len()
+    );
+}
+
+criterion_group!(benches, calls);
+
+fn main() {
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}
