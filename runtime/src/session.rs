@@ -272,7 +272,7 @@ impl Session {
                         watch(*id, &self.buffers[id.0 as usize]);
                     }
                 }
-                report.steps.push(StepReport::on(Place::Cuda));
+                report.steps.push(StepReport { by: Some(gpu.computed_by(number)), ..StepReport::on(Place::Cuda) });
                 continue;
             }
             if let Some(gpu) = &mut self.gpu {

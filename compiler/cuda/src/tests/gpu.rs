@@ -1,17 +1,22 @@
 //! Kernels on a GPU, where there is one.
 
+use std::path::Path;
+
 use tilewright_compiler::backend::Operand;
 use tilewright_compiler::graph::{DType, Graph, Tensor, ValueId, eval};
 use tilewright_compiler::suite::{difference, problems};
 use tilewright_runtime::cuda::Gpu;
 
-use super::{compile, models, nvrtc};
+use super::{ANY, compile, models, nvrtc};
 use crate::CudaBackend;
 
-/// The outputs of a graph of 32-bit floats or integers.
-fn run(gpu: &Gpu, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
-    let (code, entries) = compile(&CudaBackend::default(), graph);
-    let program = gpu.load(&code, None).unwrap();
+/// The outputs of a graph of 32-bit floats or integers, with a library's products or without.
+fn run(gpu: &Gpu, graph: &Graph, inputs: &[Tensor], library: bool, cache: &Path) -> Vec<Tensor> {
+    let (mut code, entries) = compile(&CudaBackend::default(), graph, ANY);
+    if !library {
+        code.entries.iter_mut().for_each(|entry| entry.library.clear());
+    }
+    let program = gpu.load(&code, Some(cache)).unwrap();
     let values: Vec<_> = (0..graph.value_count())
         .map(|i| {
             let ty = graph.ty(ValueId(i));
@@ -57,14 +62,17 @@ fn suite_and_networks_on_a_gpu_equal_the_graph_evaluation() {
         (name, graph, inputs)
     });
     let mut wrong = Vec::new();
+    let cache = tempfile::tempdir().unwrap();
     for (name, graph, inputs) in suite.chain(networks) {
         let want = eval(&graph, &inputs).unwrap();
-        for (g, w) in run(&gpu, &graph, &inputs).iter().zip(&want) {
-            // Functions of floats are CUDA's own, whose last bits may move an integer that is made of them by a step.
-            let most = if w.dtype() == DType::F32 { 1e-4 } else { 1.0 };
-            let d = difference(g, w);
-            if d.is_nan() || d > most {
-                wrong.push(format!("{name}: differs by {d}"));
+        for library in [false, true] {
+            for (g, w) in run(&gpu, &graph, &inputs, library, cache.path()).iter().zip(&want) {
+                // Functions of floats are CUDA's own, whose last bits may move an integer that is made of them by a step.
+                let most = if w.dtype() == DType::F32 { 1e-4 } else { 1.0 };
+                let d = difference(g, w);
+                if d.is_nan() || d > most {
+                    wrong.push(format!("{name} (library: {library}): differs by {d}"));
+                }
             }
         }
     }
