@@ -6,6 +6,7 @@
 
 pub mod flat;
 pub mod proto;
+pub mod standin;
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -10,6 +10,7 @@ mod host;
 mod models;
 mod nvrtc;
 mod scalars;
+mod standin;
 mod text;
 
 use host::Host;
