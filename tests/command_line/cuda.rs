@@ -50,8 +50,8 @@ fn a_gpu_gives_what_the_cpu_gives() {
 /// Calls the program with a stand-in for CUDA's libraries.
 fn stood_in(stand_in: &StandIn, dir: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Outcome {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tilewright"));
-    command.args(arguments).current_dir(dir).stdin(Stdio::null()).envs(variables.iter().copied());
     stand_in.apply(&mut command);
+    command.args(arguments).current_dir(dir).stdin(Stdio::null()).envs(variables.iter().copied());
     Outcome::of(command.output().expect("the program starts"))
 }
 
@@ -153,13 +153,19 @@ fn benches_and_doctor_see_the_stand_in_and_a_gpu_that_is_too_small_is_an_error()
     assert_eq!(on_gpu["outputs_equal_cpu"], true, "{report}");
     let layers = on_gpu["layers"].as_array().unwrap();
     assert!(!layers.is_empty() && layers.iter().all(|l| l["latency_ms"]["median"].is_number()), "{on_gpu}");
-    let doctor = stood_in(&stand_in, dir, &["doctor"], &[]);
+    // It calls tools that keep what they compile, at home.
+    let doctor = stood_in(&stand_in, dir, &["doctor"], &[("XDG_CACHE_HOME", "")]);
     assert!(doctor.stdout.contains("stand-in for tests (no GPU)"), "{}{}", doctor.stdout, doctor.stderr);
-    let small = stood_in(&stand_in, dir, &["run", LENET, "--device", "cuda"], &[("TILEWRIGHT_STANDIN_BYTES", "4096")]);
+    let small = stood_in(
+        &stand_in,
+        dir,
+        &["run", LENET, "--device", "cuda", "--input", "random"],
+        &[("TILEWRIGHT_STANDIN_BYTES", "4096")],
+    );
     assert_eq!(small.code, 2, "{}", small.stderr);
     assert!(small.stderr.starts_with("error: taking ") && small.stderr.contains("OUT_OF_MEMORY"), "{}", small.stderr);
     let no_compiler = StandIn::new(&[Library::Driver]);
-    let missing = stood_in(&no_compiler, dir, &["run", LENET, "--device", "cuda"], &[]);
+    let missing = stood_in(&no_compiler, dir, &["run", LENET, "--device", "cuda", "--input", "random"], &[]);
     assert_eq!(missing.code, 2, "{}", missing.stderr);
     assert!(missing.stderr.contains("nvrtc is not installed"), "{}", missing.stderr);
 }
