@@ -13,6 +13,7 @@ use tilewright_hw::layout::LAYOUT_VERSION;
 use tilewright_runtime::artifact::{
     self, AccelStep, Artifact, ArtifactError, BlobId, CpuTarget, Hardware, Manifest, NodeInfo, Place, Step, StepKind,
 };
+use tilewright_runtime::cuda::CudaCode;
 use tilewright_runtime::tensor::DType;
 
 pub use tilewright_compiler::cost::macs;
@@ -105,7 +106,10 @@ pub fn compile(
                 Some(StepKind::Cuda { .. }) => Place::Cuda,
                 _ => explanation.place,
             },
-            why: explanation.why.clone(),
+            why: match build.products.contains(&explanation.node) {
+                true => format!("{}; its product is cuBLASLt's where that is installed", explanation.why),
+                false => explanation.why.clone(),
+            },
             macs: macs(graph, explanation.node),
             step: step_of.get(&explanation.node).copied(),
             values,
@@ -136,6 +140,8 @@ struct Build<'g> {
     values: BTreeMap<ValueId, artifact::ValueId>,
     /// Constants by where their tensors lie, which are kept there.
     constants: HashMap<*const Tensor, (Arc<Tensor>, artifact::ValueId)>,
+    /// Nodes whose products a GPU's library may compute.
+    products: HashSet<NodeId>,
 }
 
 impl<'g> Build<'g> {
@@ -157,7 +163,8 @@ impl<'g> Build<'g> {
             nodes: Vec::new(),
             blobs: Vec::new(),
         };
-        Build { graph, manifest, blobs: Vec::new(), values: BTreeMap::new(), constants: HashMap::new() }
+        let (values, constants, products) = (BTreeMap::new(), HashMap::new(), HashSet::new());
+        Build { graph, manifest, blobs: Vec::new(), values, constants, products }
     }
 
     /// The artifact's value for a value of the graph, with the data of a constant.
@@ -236,8 +243,11 @@ impl<'g> Build<'g> {
         }
         let list: Vec<NodeId> = part.nodes().map(|(id, _)| id).collect();
         let code = backend.compile(&part, &list)?;
-        let object = self.blob(code.bytes);
         let on_gpu = backend.name() == "cuda";
+        let on_gpu_code = if on_gpu { CudaCode::decode(&code.bytes).unwrap_or_default() } else { CudaCode::default() };
+        let with_products: HashSet<String> =
+            on_gpu_code.entries.into_iter().filter(|e| !e.library.is_empty()).map(|e| e.symbol).collect();
+        let object = self.blob(code.bytes);
         let objects = if on_gpu {
             &mut self.manifest.cuda
         } else {
@@ -272,6 +282,10 @@ impl<'g> Build<'g> {
             let outputs = entry.outputs.iter().map(|id| value(self, *id)).collect::<Result<Vec<_>, _>>()?;
             for id in names.iter().filter_map(|name| named.get(name)) {
                 step_of.insert(*id, self.manifest.steps.len() as u32);
+            }
+            if with_products.contains(&entry.symbol) {
+                // A group begins with the node that the others joined.
+                self.products.extend(names.first().and_then(|name| named.get(name)));
             }
             let workspace_bytes = entry.workspace_bytes as u64;
             let kind = if on_gpu {

@@ -10,8 +10,10 @@ mod compile;
 mod gpu;
 #[cfg(feature = "cuda")]
 mod libraries;
+#[cfg(feature = "cuda")]
+mod products;
 
-pub use code::{Arg, CudaCode, CudaEntry, Launch};
+pub use code::{Arg, CudaCode, CudaEntry, Factor, Launch, Lie, Numbers, Product, Work};
 #[cfg(feature = "cuda")]
 pub use compile::{Form, compile, compile_cached};
 #[cfg(feature = "cuda")]

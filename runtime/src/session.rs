@@ -262,7 +262,7 @@ impl Session {
                         watch(*id, self.values.read(&self.artifact, *id));
                     }
                 }
-                report.steps.push(StepReport::on(Place::Cuda));
+                report.steps.push(StepReport { by: Some(gpu.computed_by(number)), ..StepReport::on(Place::Cuda) });
                 continue;
             }
             if let Some(gpu) = &mut self.gpu {

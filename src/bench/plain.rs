@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use tilewright_runtime::artifact::{Artifact, Place};
+use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::{RunReport, Session};
 use tilewright_runtime::tensor::Tensor;
@@ -66,12 +66,12 @@ pub(super) fn timed(session: &mut Session, inputs: &[Tensor], request: &Request)
     Ok(timed)
 }
 
-/// A layer that the processor computed. The time of a function of several layers is divided among them as the model of the
+/// A layer that the processor or a GPU computed. The time of a function of several layers is divided among them as the model of the
 /// configuration's host says.
 pub(super) fn on_host(artifact: &Artifact, all: &[Layer], layer: &Layer, reports: &[RunReport]) -> LayerTime {
     let weight = |layer: &Layer| layer.host_ns.unwrap_or(1).max(1) as f64;
     let samples = layer.step.map(|step| {
-        let beside = all.iter().filter(|other| other.step == Some(step) && other.place == Place::Cpu);
+        let beside = all.iter().filter(|other| other.step == Some(step) && other.place == layer.place);
         let share = weight(layer) / beside.map(weight).sum::<f64>();
         reports.iter().filter_map(|report| Some(report.steps.get(step)?.wall_s * 1e3 * share)).collect()
     });

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use tilewright_runtime::artifact::{Artifact, StepKind};
+use tilewright_runtime::cuda::{CudaCode, Numbers, Work};
 use tilewright_runtime::tensor::shape_text;
 
 use super::{ModelFile, Verdict, read_file, write_or_print};
@@ -70,7 +71,7 @@ fn describe(artifact: &Artifact) -> String {
         let how = match &step.kind {
             StepKind::Cpu { function, .. } => format!("cpu    {function}"),
             StepKind::Packed { function } => format!("packed {function}"),
-            StepKind::Cuda { entry, .. } => format!("cuda   {entry}"),
+            StepKind::Cuda { entry, code, .. } => format!("cuda   {entry}{}", product_of(artifact, *code, entry)),
             StepKind::Accel(accel) => {
                 let insns = artifact.blob(accel.stream).len() / tilewright_hw::isa::INSN_BYTES;
                 format!("accel  {insns} instructions, {} bytes of constants", artifact.blob(accel.constants).len())
@@ -87,4 +88,24 @@ fn describe(artifact: &Artifact) -> String {
         }
     }
     text + "\n" + &tilewright::explain::table(m)
+}
+
+/// The product that a library computes for a step of a GPU where it is installed, in words.
+fn product_of(artifact: &Artifact, code: u32, entry: &str) -> String {
+    let Some(id) = artifact.manifest.cuda.get(code as usize) else { return String::new() };
+    let Ok(code) = CudaCode::decode(artifact.blob(*id)) else { return String::new() };
+    let work = code.entries.into_iter().filter(|e| e.symbol == entry).flat_map(|e| e.library);
+    let products = work.filter_map(|work| match work {
+        Work::Product(p) => {
+            let numbers = match p.numbers {
+                Numbers::F32 => "float32",
+                Numbers::F16 => "float16",
+                Numbers::I8 => "int8",
+            };
+            let batch = if p.batch > 1 { format!("{} x ", p.batch) } else { String::new() };
+            Some(format!(", or with cuBLASLt: {batch}{} x {} x {} of {numbers}", p.rows, p.columns, p.steps))
+        }
+        Work::Launch(_) => None,
+    });
+    products.collect()
 }

@@ -7,6 +7,7 @@
 pub mod browser;
 pub mod flat;
 pub mod proto;
+pub mod standin;
 
 use std::ffi::OsString;
 use std::io::Write;

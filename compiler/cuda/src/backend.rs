@@ -9,6 +9,7 @@ use tilewright_compiler::te::ops;
 use tilewright_compiler::tir;
 use tilewright_runtime::cuda::{CudaCode, CudaEntry};
 
+use crate::library::{LEAST, Least, with_library};
 use crate::{PRELUDE, Unit, emit, schedule};
 
 /// Most nodes of one function: the time for its schedule grows with their square.
@@ -49,6 +50,18 @@ impl Backend for CudaBackend {
     }
 
     fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError> {
+        self.compile_from(graph, nodes, LEAST)
+    }
+}
+
+impl CudaBackend {
+    /// The same, with a library's products from `least` on.
+    pub(crate) fn compile_from(
+        &self,
+        graph: &Graph,
+        nodes: &[NodeId],
+        least: Least,
+    ) -> Result<ObjectCode, BackendError> {
         let half = self.precision == Precision::F16;
         let mut code = CudaCode { source: PRELUDE.to_string() + "\n", half, entries: Vec::new() };
         // Networks repeat their blocks: nodes that compute the same on the same shapes share kernels.
@@ -72,9 +85,16 @@ impl Backend for CudaBackend {
                     let unit = best(&symbol, function, half)
                         .map_err(|e| BackendError::Codegen { entry: symbol.clone(), message: e.to_string() })?;
                     code.source += &unit.source;
-                    code.entries.push(CudaEntry { symbol: symbol.clone(), launches: unit.launches });
-                    known.insert(text, (symbol.clone(), unit.workspace_bytes));
-                    (symbol, unit.workspace_bytes)
+                    let mut workspace = unit.workspace_bytes;
+                    let mut library = Vec::new();
+                    if let Some((work, with)) = with_library(&symbol, &region.program, half, least) {
+                        code.source += &with.source;
+                        workspace = workspace.max(with.workspace_bytes);
+                        library = work;
+                    }
+                    code.entries.push(CudaEntry { symbol: symbol.clone(), launches: unit.launches, library });
+                    known.insert(text, (symbol.clone(), workspace));
+                    (symbol, workspace)
                 }
             };
             let inputs = region.inputs.iter().map(|v| Operand::Value(*v)).collect();

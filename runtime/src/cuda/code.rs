@@ -20,6 +20,89 @@ pub struct CudaEntry {
     pub symbol: String,
     /// One launch after the other.
     pub launches: Vec<Launch>,
+    /// What computes the same with a product of cuBLASLt's, where that is installed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub library: Vec<Work>,
+}
+
+/// A part of an entry that calls a library.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Work {
+    /// A kernel.
+    Launch(Launch),
+    /// A product of the library's.
+    Product(Product),
+}
+
+/// What numbers a product multiplies, and what it sums them up in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Numbers {
+    /// float32.
+    F32,
+    /// float16, summed up in float32.
+    F16,
+    /// Signed bytes, summed up in int32, exactly.
+    I8,
+}
+
+/// `result[b, r, c] = sum over k of rows[b, r, k] * columns[b, c, k]`, the result without gaps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Product {
+    /// Types.
+    pub numbers: Numbers,
+    /// Sums of float16 are stored as float16, not float32.
+    pub narrow: bool,
+    /// Products of the same shape.
+    pub batch: u32,
+    /// Columns of the result.
+    pub columns: u32,
+    /// Its rows.
+    pub rows: u32,
+    /// Steps of each sum.
+    pub steps: u32,
+    /// The factor that differs from column to column.
+    pub of_columns: Factor,
+    /// The one that differs from row to row.
+    pub of_rows: Factor,
+    /// Where the result lies.
+    pub result: Arg,
+}
+
+/// A factor of a product.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Factor {
+    /// Where it lies.
+    pub at: Arg,
+    /// How.
+    pub lie: Lie,
+    /// Elements from a matrix of the batch to the next.
+    pub stride: u64,
+}
+
+/// Which elements of a matrix lie side by side, and how many elements further the next ones do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lie {
+    /// The steps of a sum.
+    Steps(u64),
+    /// What belongs to neighbouring rows or columns of the result.
+    Results(u64),
+}
+
+impl Product {
+    /// What can be true of no product.
+    fn is_damaged(&self) -> bool {
+        let factor = |f: &Factor, count: u32| match f.lie {
+            Lie::Steps(next) => next < u64::from(self.steps) || next > i64::MAX as u64,
+            Lie::Results(next) => next < u64::from(count) || next > i64::MAX as u64,
+        };
+        [self.batch, self.columns, self.rows, self.steps].iter().any(|&n| n == 0 || n > i32::MAX as u32)
+            || factor(&self.of_columns, self.columns)
+            || factor(&self.of_rows, self.rows)
+            || [&self.of_columns, &self.of_rows].iter().any(|f| f.stride > i64::MAX as u64)
+    }
 }
 
 /// A kernel on a grid.
@@ -72,19 +155,29 @@ impl CudaCode {
     pub fn entry(&self, symbol: &str, inputs: usize, outputs: usize, workspace: u64) -> Result<&CudaEntry, String> {
         let found = self.entries.iter().find(|e| e.symbol == symbol);
         let entry = found.ok_or_else(|| format!("it has no entry {symbol}"))?;
-        for launch in &entry.launches {
+        let fits = |arg: &Arg| match arg {
+            Arg::Input(i) => (*i as usize) < inputs,
+            Arg::Output(i) => (*i as usize) < outputs,
+            Arg::Workspace(at) => *at <= workspace,
+        };
+        let launches = entry.library.iter().filter_map(|work| match work {
+            Work::Launch(launch) => Some(launch),
+            Work::Product(_) => None,
+        });
+        for launch in entry.launches.iter().chain(launches) {
             let threads = launch.block.iter().try_fold(1u32, |n, &b| n.checked_mul(b));
             let sizes = threads.is_some_and(|n| (1..=MOST_THREADS).contains(&n))
                 && launch.grid.iter().all(|&n| n > 0)
                 && launch.grid[0] <= i32::MAX as u32
                 && launch.grid[1..].iter().all(|&n| n <= MOST_BLOCKS);
-            let fits = |arg: &Arg| match arg {
-                Arg::Input(i) => (*i as usize) < inputs,
-                Arg::Output(i) => (*i as usize) < outputs,
-                Arg::Workspace(at) => *at <= workspace,
-            };
             if !sizes || !launch.args.iter().all(fits) {
                 return Err(format!("kernel {} of entry {symbol} is launched with what it cannot have", launch.kernel));
+            }
+        }
+        for work in &entry.library {
+            let Work::Product(p) = work else { continue };
+            if p.is_damaged() || ![p.of_columns.at, p.of_rows.at, p.result].iter().all(fits) {
+                return Err(format!("the product of entry {symbol} is one that cannot be"));
             }
         }
         Ok(entry)
@@ -101,6 +194,7 @@ mod tests {
             entries: vec![CudaEntry {
                 symbol: "e".into(),
                 launches: vec![Launch { kernel: "k".into(), grid, block, args: args.to_vec() }],
+                library: Vec::new(),
             }],
             ..CudaCode::default()
         };
@@ -115,5 +209,40 @@ mod tests {
         {
             assert!(launch(grid, block, &[]).entry("e", 0, 0, 0).is_err());
         }
+    }
+
+    #[test]
+    fn products_must_be_possible() {
+        let factor = |at, lie| Factor { at, lie, stride: 0 };
+        let product = Product {
+            numbers: Numbers::I8,
+            narrow: false,
+            batch: 1,
+            columns: 16,
+            rows: 8,
+            steps: 32,
+            of_columns: factor(Arg::Input(0), Lie::Steps(32)),
+            of_rows: factor(Arg::Input(1), Lie::Results(8)),
+            result: Arg::Workspace(0),
+        };
+        let code = |product: &Product| CudaCode {
+            entries: vec![CudaEntry {
+                symbol: "e".into(),
+                launches: Vec::new(),
+                library: vec![Work::Product(product.clone())],
+            }],
+            ..CudaCode::default()
+        };
+        let good = code(&product);
+        assert_eq!(CudaCode::decode(&good.encode()).as_ref(), Ok(&good));
+        assert!(good.entry("e", 2, 0, 0).is_ok() && good.entry("e", 1, 0, 0).is_err());
+        let wrong = [
+            Product { batch: 0, ..product.clone() },
+            Product { steps: u32::MAX, ..product.clone() },
+            Product { of_columns: factor(Arg::Input(0), Lie::Steps(31)), ..product.clone() },
+            Product { of_rows: factor(Arg::Input(1), Lie::Results(7)), ..product.clone() },
+            Product { result: Arg::Output(0), ..product.clone() },
+        ];
+        assert!(wrong.iter().all(|p| code(p).entry("e", 2, 0, 0).is_err()));
     }
 }

@@ -8,13 +8,16 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaModule, CudaSlice
 use cudarc::driver::{DriverError, LaunchConfig, PushKernelArg, sys};
 use cudarc::nvrtc::Ptx;
 
-use super::{Arg, CudaCode, CudaEntry, CudaError, Form, Library, compile_cached};
+use super::products::{Plan, Products};
+use super::{Arg, CudaCode, CudaEntry, CudaError, Form, Launch, Library, Work, compile_cached};
 
 /// A GPU that can be used.
 #[derive(Debug, Clone)]
 pub struct Gpu {
     stream: Arc<CudaStream>,
     capability: u32,
+    /// None without cuBLASLt.
+    products: Option<Arc<Products>>,
 }
 
 /// Bytes of its memory.
@@ -27,6 +30,10 @@ pub struct Memory {
 #[derive(Debug)]
 pub struct Program {
     functions: HashMap<String, CudaFunction>,
+    /// Of entries that a library computes a part of, by symbol: how it does, in the order of their products.
+    plans: HashMap<String, Vec<Arc<Plan>>>,
+    /// What the library takes beside them.
+    scratch: Option<Memory>,
     _module: Arc<CudaModule>,
 }
 
@@ -49,7 +56,8 @@ impl Gpu {
             CudaContext::new(0).map_err(|e| unavailable(format!("the driver finds no GPU that it can use ({e:?})")))?;
         let (major, minor) = context.compute_capability().map_err(driver("asking for the GPU's kind"))?;
         let stream = context.new_stream().map_err(driver("making a stream"))?;
-        Ok(Gpu { stream, capability: (major * 10 + minor) as u32 })
+        let products = if products_wanted() { Products::open().map(Arc::new) } else { None };
+        Ok(Gpu { stream, capability: (major * 10 + minor) as u32, products })
     }
 
     /// Its name.
@@ -77,14 +85,39 @@ impl Gpu {
         let binary = compile_cached(folder, &code.source, Form::Cubin(self.capability))?;
         let module = self.stream.context().load_module(Ptx::from_binary(binary)).map_err(driver("loading code"))?;
         let mut functions = HashMap::new();
-        for launch in code.entries.iter().flat_map(|e| &e.launches) {
-            if !functions.contains_key(&launch.kernel) {
-                let what = format!("finding kernel {}", launch.kernel);
-                let f = module.load_function(&launch.kernel).map_err(driver(&what))?;
-                functions.insert(launch.kernel.clone(), f);
+        let mut plans = HashMap::new();
+        let mut scratch = 0;
+        for entry in &code.entries {
+            let plan = self.plan(entry);
+            let used: Vec<&Launch> = match &plan {
+                Some(_) => launches(&entry.library).collect(),
+                None => entry.launches.iter().collect(),
+            };
+            for launch in used {
+                if !functions.contains_key(&launch.kernel) {
+                    let what = format!("finding kernel {}", launch.kernel);
+                    let f = module.load_function(&launch.kernel).map_err(driver(&what))?;
+                    functions.insert(launch.kernel.clone(), f);
+                }
+            }
+            if let Some(plan) = plan {
+                scratch = plan.iter().map(|p| p.workspace_bytes()).fold(scratch, usize::max);
+                plans.insert(entry.symbol.clone(), plan);
             }
         }
-        Ok(Program { functions, _module: module })
+        let scratch = if scratch > 0 { Some(self.allocate(scratch)?) } else { None };
+        Ok(Program { functions, plans, scratch, _module: module })
+    }
+
+    /// How a library computes an entry's products; none where it is not there, or takes one of them not.
+    fn plan(&self, entry: &CudaEntry) -> Option<Vec<Arc<Plan>>> {
+        let products = self.products.as_ref()?;
+        let wanted = entry.library.iter().filter_map(|work| match work {
+            Work::Product(product) => Some(products.plan(product)),
+            Work::Launch(_) => None,
+        });
+        let found = wanted.collect::<Option<Vec<_>>>()?;
+        (!found.is_empty()).then_some(found)
     }
 
     /// Copies bytes to a place of its memory.
@@ -129,25 +162,50 @@ impl Gpu {
         workspace: u64,
     ) -> Result<(), CudaError> {
         let none = || CudaError::Damaged(format!("entry {} has other arguments", entry.symbol));
-        for launch in &entry.launches {
-            let function = program.functions.get(&launch.kernel).ok_or_else(none)?;
-            let place = |arg: &Arg| match arg {
-                Arg::Input(i) => inputs.get(*i as usize).copied(),
-                Arg::Output(i) => outputs.get(*i as usize).copied(),
-                Arg::Workspace(at) => Some(workspace + at),
-            };
-            let addresses = launch.args.iter().map(place).collect::<Option<Vec<u64>>>().ok_or_else(none)?;
-            let mut builder = self.stream.launch_builder(function);
-            for address in &addresses {
-                builder.arg(address);
+        let place = |arg: &Arg| match arg {
+            Arg::Input(i) => inputs.get(*i as usize).copied(),
+            Arg::Output(i) => outputs.get(*i as usize).copied(),
+            Arg::Workspace(at) => Some(workspace + at),
+        };
+        let Some(plans) = program.plans.get(&entry.symbol) else {
+            return entry.launches.iter().try_for_each(|launch| self.kernel(program, launch, &place, none));
+        };
+        let mut plans = plans.iter();
+        let scratch = program.scratch.as_ref().map_or(0, Memory::address);
+        for work in &entry.library {
+            match work {
+                Work::Launch(launch) => self.kernel(program, launch, &place, none)?,
+                Work::Product(product) => {
+                    let (plan, products) = plans.next().zip(self.products.as_ref()).ok_or_else(none)?;
+                    let at = [product.of_columns.at, product.of_rows.at, product.result].map(|arg| place(&arg));
+                    let [Some(columns), Some(rows), Some(result)] = at else { return Err(none()) };
+                    products.multiply(plan, [columns, rows, result], scratch, &self.stream)?;
+                }
             }
-            let [gx, gy, gz] = launch.grid;
-            let [bx, by, bz] = launch.block;
-            let config = LaunchConfig { grid_dim: (gx, gy, gz), block_dim: (bx, by, bz), shared_mem_bytes: 0 };
-            // SAFETY: the code is of the toolkit's generator, whose kernels take these pointers, all to memory of the sizes
-            // that the manifest names, and write outputs and workspace alone.
-            unsafe { builder.launch(config) }.map_err(driver(&format!("launching {}", launch.kernel)))?;
         }
+        Ok(())
+    }
+
+    /// Launches a kernel.
+    fn kernel(
+        &self,
+        program: &Program,
+        launch: &Launch,
+        place: &dyn Fn(&Arg) -> Option<u64>,
+        none: impl Fn() -> CudaError,
+    ) -> Result<(), CudaError> {
+        let function = program.functions.get(&launch.kernel).ok_or_else(&none)?;
+        let addresses = launch.args.iter().map(place).collect::<Option<Vec<u64>>>().ok_or_else(&none)?;
+        let mut builder = self.stream.launch_builder(function);
+        for address in &addresses {
+            builder.arg(address);
+        }
+        let [gx, gy, gz] = launch.grid;
+        let [bx, by, bz] = launch.block;
+        let config = LaunchConfig { grid_dim: (gx, gy, gz), block_dim: (bx, by, bz), shared_mem_bytes: 0 };
+        // SAFETY: the code is of the toolkit's generator, whose kernels take these pointers, all to memory of the sizes that
+        // the manifest names, and write outputs and workspace alone.
+        unsafe { builder.launch(config) }.map_err(driver(&format!("launching {}", launch.kernel)))?;
         Ok(())
     }
 
@@ -174,6 +232,27 @@ impl Gpu {
     /// [`CudaError::Driver`] where a kernel failed.
     pub fn wait(&self) -> Result<(), CudaError> {
         self.stream.synchronize().map_err(driver("waiting for the GPU"))
+    }
+}
+
+/// The variable that keeps products from cuBLASLt, where it is 0.
+const USE_CUBLASLT: &str = "TILEWRIGHT_CUBLASLT";
+
+fn products_wanted() -> bool {
+    std::env::var_os(USE_CUBLASLT).is_none_or(|value| value != "0") && Library::CublasLt.is_present()
+}
+
+fn launches(work: &[Work]) -> impl Iterator<Item = &Launch> {
+    work.iter().filter_map(|work| match work {
+        Work::Launch(launch) => Some(launch),
+        Work::Product(_) => None,
+    })
+}
+
+impl Program {
+    /// What computes an entry, in words.
+    pub fn computed_by(&self, entry: &str) -> &'static str {
+        if self.plans.contains_key(entry) { "cublaslt" } else { "kernels" }
     }
 }
 

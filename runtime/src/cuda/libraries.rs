@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cudarc::{cublaslt, cudnn, driver, nvrtc};
+use cudarc::{cublaslt, driver, nvrtc};
 
 use super::CudaError;
 
@@ -15,13 +15,11 @@ pub enum Library {
     Nvrtc,
     /// Products of matrices.
     CublasLt,
-    /// Layers of networks.
-    Cudnn,
 }
 
 impl Library {
     /// All of them.
-    pub const ALL: [Library; 4] = [Library::Driver, Library::Nvrtc, Library::CublasLt, Library::Cudnn];
+    pub const ALL: [Library; 3] = [Library::Driver, Library::Nvrtc, Library::CublasLt];
 
     /// Its name for people.
     pub fn name(self) -> &'static str {
@@ -29,7 +27,6 @@ impl Library {
             Library::Driver => "cuda-driver",
             Library::Nvrtc => "nvrtc",
             Library::CublasLt => "cublaslt",
-            Library::Cudnn => "cudnn",
         }
     }
 
@@ -38,8 +35,9 @@ impl Library {
         match self {
             Library::Driver => "--device cuda",
             Library::Nvrtc => "compiling kernels for --device cuda",
-            Library::CublasLt => "products of --device cuda in a library; generated kernels compute them now",
-            Library::Cudnn => "convolutions of --device cuda in a library; generated kernels compute them now",
+            Library::CublasLt => {
+                "products and convolutions of --device cuda; without it generated kernels compute them"
+            }
         }
     }
 
@@ -51,7 +49,6 @@ impl Library {
                 Library::Driver => driver::sys::is_culib_present(),
                 Library::Nvrtc => nvrtc::sys::is_culib_present(),
                 Library::CublasLt => cublaslt::sys::is_culib_present(),
-                Library::Cudnn => cudnn::sys::is_culib_present(),
             }
         }
     }
@@ -64,8 +61,9 @@ impl Library {
                 "install the CUDA toolkit's NVRTC (package cuda-nvrtc, or nvidia-cuda-nvrtc of Python's, with its lib folder on \
                  LD_LIBRARY_PATH), or use --device cpu"
             }
-            Library::CublasLt => "install cuBLAS of the CUDA toolkit",
-            Library::Cudnn => "install cuDNN",
+            Library::CublasLt => {
+                "install cuBLAS of the CUDA toolkit (or nvidia-cublas of Python's, with its lib folder on LD_LIBRARY_PATH)"
+            }
         }
     }
 

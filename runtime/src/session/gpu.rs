@@ -121,6 +121,12 @@ impl OnGpu {
         Ok(())
     }
 
+    /// What computes a step: `kernels`, or the name of the library that computes its product.
+    pub fn computed_by(&self, number: usize) -> &'static str {
+        let entry = self.entries.get(number).and_then(Option::as_ref);
+        entry.map_or("kernels", |(program, entry)| self.programs[*program].computed_by(&entry.symbol))
+    }
+
     /// Brings a value to the host's buffer, where the GPU alone has it.
     ///
     /// # Errors

@@ -20,6 +20,10 @@ impl OnGpu {
         match *self {}
     }
 
+    pub fn computed_by(&self, _: usize) -> &'static str {
+        match *self {}
+    }
+
     pub fn fetch(&mut self, _: &[Value], _: ValueId, _: &mut [u8]) -> Result<(), CudaError> {
         match *self {}
     }

@@ -9,6 +9,8 @@ use crate::artifact::Place;
 pub struct StepReport {
     /// Where it ran.
     pub place: Place,
+    /// Of a step of a GPU, what computed it: `kernels`, which are generated, or those and a library's products, by its name.
+    pub by: Option<&'static str>,
     /// Seconds from its call to its return, as the host's clock has it.
     pub wall_s: f64,
     /// Seconds of it in which tensors were turned into the device's layout and back.
@@ -31,6 +33,7 @@ impl StepReport {
     pub(super) fn on(place: Place) -> StepReport {
         StepReport {
             place,
+            by: None,
             wall_s: 0.0,
             convert_s: 0.0,
             convert_back_s: 0.0,

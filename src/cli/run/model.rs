@@ -169,6 +169,7 @@ fn json(
             json!({
                 "name": step.name,
                 "where": place,
+                "by": results.reports.first().and_then(|r| r.steps.get(index as usize)).and_then(|s| s.by),
                 "wall_s": step_sum(index, &|s| Some(s.wall_s)),
                 "cycles": step_sum(index, &|s| s.cycles.map(|c| c as f64)).map(|c| c as u64),
                 "counters": counters(results.reports.iter().filter_map(|r| r.steps.get(index as usize)?.counters.as_ref())),

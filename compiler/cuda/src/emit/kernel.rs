@@ -38,6 +38,7 @@ struct Held {
 pub(super) struct Kernel<'f> {
     f: &'f Function,
     half: bool,
+    wide: Option<&'f Name>,
     nest: Stmt,
     params: Vec<&'f Buffer>,
     pub(super) bounds: Bounds,
@@ -51,7 +52,12 @@ pub(super) struct Kernel<'f> {
 }
 
 impl<'f> Kernel<'f> {
-    pub fn new(f: &'f Function, half: bool, nest: &Stmt, params: &[&'f Buffer]) -> Result<Kernel<'f>, EmitError> {
+    pub fn new(
+        f: &'f Function,
+        (half, wide): (bool, Option<&'f Name>),
+        nest: &Stmt,
+        params: &[&'f Buffer],
+    ) -> Result<Kernel<'f>, EmitError> {
         let nest = expanded(f, nest);
         let (mut block, mut grid) = ([1i64; 3], [1i64; 3]);
         let mut bounds = Bounds::new();
@@ -84,7 +90,7 @@ impl<'f> Kernel<'f> {
         let params = params.to_vec();
         let names = RefCell::default();
         let (held, loops, text) = (None, Vec::new(), String::new());
-        Ok(Kernel { f, half, nest, params, bounds, block, grid, owns, names, held, loops, text })
+        Ok(Kernel { f, half, wide, nest, params, bounds, block, grid, owns, names, held, loops, text })
     }
 
     /// The kernel; none where it has nothing to do.
@@ -148,7 +154,8 @@ impl<'f> Kernel<'f> {
     }
 
     fn is_half(&self, b: &Buffer) -> bool {
-        self.half && b.dtype == DType::F32 && self.f.params.iter().any(|p| p.name == b.name)
+        let is_wide = self.wide == Some(&b.name);
+        self.half && !is_wide && b.dtype == DType::F32 && self.f.params.iter().any(|p| p.name == b.name)
     }
 
     /// A name of C for one of the program's.

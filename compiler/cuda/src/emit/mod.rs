@@ -22,7 +22,7 @@ use kernel::Kernel;
 pub const PRELUDE: &str = include_str!("prelude.cu");
 
 /// Boundary of buffers in a workspace.
-const ALIGN: u64 = 256;
+pub(crate) const ALIGN: u64 = 256;
 
 /// A function as kernels.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +40,14 @@ pub struct Unit {
 /// # Errors
 /// [`EmitError`] for bindings that have no meaning on a GPU.
 pub fn emit(symbol: &str, f: &Function, half: bool) -> Result<Unit, EmitError> {
+    emit_wide(symbol, f, half, None)
+}
+
+/// The same; the parameter `wide` has floats of 32 bits in any case.
+///
+/// # Errors
+/// As [`emit`].
+pub(crate) fn emit_wide(symbol: &str, f: &Function, half: bool, wide: Option<&Name>) -> Result<Unit, EmitError> {
     let nests: Vec<&Stmt> = match &f.body {
         Stmt::Seq(items) => items.iter().collect(),
         one => vec![one],
@@ -49,7 +57,7 @@ pub fn emit(symbol: &str, f: &Function, half: bool) -> Result<Unit, EmitError> {
     for (number, nest) in nests.iter().enumerate() {
         let name = if nests.len() == 1 { symbol.to_string() } else { format!("{symbol}_{number}") };
         let used = used_buffers(f, nest);
-        let Some(kernel) = Kernel::new(f, half, nest, &used)?.emit(&name)? else { continue };
+        let Some(kernel) = Kernel::new(f, (half, wide), nest, &used)?.emit(&name)? else { continue };
         let args = used.iter().map(|b| place_of(f, b, &offsets)).collect::<Option<Vec<_>>>();
         let args = args.ok_or_else(|| EmitError::Program(format!("kernel {name} uses an unknown buffer")))?;
         unit.source += &kernel.text;

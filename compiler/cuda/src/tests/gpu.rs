@@ -1,17 +1,24 @@
-//! Kernels on a GPU, where there is one.
+//! Kernels on a GPU, where there is one, and on the stand-in.
+
+use std::path::Path;
+use std::process::Command;
 
 use tilewright_compiler::backend::Operand;
 use tilewright_compiler::graph::{DType, Graph, Tensor, ValueId, eval};
 use tilewright_compiler::suite::{difference, problems};
 use tilewright_runtime::cuda::Gpu;
+use tilewright_testing::standin::{Library, StandIn};
 
-use super::{compile, models, nvrtc};
+use super::{ANY, compile, models, nvrtc};
 use crate::CudaBackend;
 
-/// The outputs of a graph of 32-bit floats or integers.
-fn run(gpu: &Gpu, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
-    let (code, entries) = compile(&CudaBackend::default(), graph);
-    let program = gpu.load(&code, None).unwrap();
+/// The outputs of a graph of 32-bit floats or integers, with a library's products or without.
+fn run(gpu: &Gpu, graph: &Graph, inputs: &[Tensor], library: bool, cache: &Path) -> Vec<Tensor> {
+    let (mut code, entries) = compile(&CudaBackend::default(), graph, ANY);
+    if !library {
+        code.entries.iter_mut().for_each(|entry| entry.library.clear());
+    }
+    let program = gpu.load(&code, Some(cache)).unwrap();
     let values: Vec<_> = (0..graph.value_count())
         .map(|i| {
             let ty = graph.ty(ValueId(i));
@@ -52,21 +59,40 @@ fn suite_and_networks_on_a_gpu_equal_the_graph_evaluation() {
         Err(error) => return tilewright_testing::skip(&format!("needs a GPU: {error}")),
     };
     let suite = problems(100, 4).unwrap().into_iter().map(|p| (p.name, p.graph, p.inputs));
-    let networks = models::all_graphs().into_iter().map(|(name, graph)| {
+    // The large one has too many products for a processor.
+    let networks = if gpu.name().contains("stand-in") { models::graphs() } else { models::all_graphs() };
+    let networks = networks.into_iter().map(|(name, graph)| {
         let inputs = models::inputs(&graph);
         (name, graph, inputs)
     });
     let mut wrong = Vec::new();
+    let cache = tempfile::tempdir().unwrap();
     for (name, graph, inputs) in suite.chain(networks) {
         let want = eval(&graph, &inputs).unwrap();
-        for (g, w) in run(&gpu, &graph, &inputs).iter().zip(&want) {
-            // Functions of floats are CUDA's own, whose last bits may move an integer that is made of them by a step.
-            let most = if w.dtype() == DType::F32 { 1e-4 } else { 1.0 };
-            let d = difference(g, w);
-            if d.is_nan() || d > most {
-                wrong.push(format!("{name}: differs by {d}"));
+        for library in [false, true] {
+            for (g, w) in run(&gpu, &graph, &inputs, library, cache.path()).iter().zip(&want) {
+                // Functions of floats are CUDA's own, whose last bits may move an integer that is made of them by a step.
+                let most = if w.dtype() == DType::F32 { 1e-4 } else { 1.0 };
+                let d = difference(g, w);
+                if d.is_nan() || d > most {
+                    wrong.push(format!("{name} (library: {library}): differs by {d}"));
+                }
             }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+#[ignore = "compiles every kernel with the host's compiler: some minutes"]
+fn suite_and_networks_run_on_the_stand_in() {
+    let stand_in = StandIn::new(&[Library::Driver, Library::Nvrtc, Library::CublasLt]);
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "tests::gpu::suite_and_networks_on_a_gpu_equal_the_graph_evaluation", "--nocapture"]);
+    stand_in.apply(&mut command);
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success() && !out.contains("skipped"), "{:?} {out}{err}", output.status);
+    assert!(stand_in.calls().iter().any(|call| call.starts_with("product")), "no library's product ran");
 }

@@ -8,10 +8,11 @@ use tilewright_compiler::backend::{Entry, Operand};
 use tilewright_compiler::graph::{DType, Graph, Tensor, ValueId};
 use tilewright_compiler::te::{Array, Scalar};
 use tilewright_compiler::tir::{Buffer, Function};
-use tilewright_runtime::cuda::{Arg, CudaCode, CudaEntry, Launch};
+use tilewright_runtime::cuda::{Arg, CudaCode, CudaEntry, Factor, Launch, Lie, Numbers, Product, Work};
 
 use super::compile;
 use crate::CudaBackend;
+use crate::library::Least;
 
 /// Graphs as a loaded library, each with its entries.
 pub struct Host {
@@ -67,7 +68,7 @@ impl Kernels {
         for (i, code) in codes.iter().enumerate() {
             let kernels = code.source.strip_prefix(crate::PRELUDE).expect("the prelude comes first");
             source += &format!("namespace g{i} {{\n{}\n", kernels.replace("extern \"C\" ", ""));
-            for launch in code.entries.iter().flat_map(|e| &e.launches) {
+            for launch in code.entries.iter().flat_map(launches) {
                 let waits = body(kernels, &launch.kernel).contains("__syncthreads");
                 source += &format!(
                     "extern \"C\" void g{i}_{0}(void *const *a, const unsigned *g, const unsigned *b) {{ tw_launch({0}, a, g, b, {waits}); }}\n",
@@ -105,6 +106,74 @@ impl Kernels {
     }
 }
 
+/// All kernels of an entry.
+fn launches(entry: &CudaEntry) -> Vec<&Launch> {
+    let with_library = entry.library.iter().filter_map(|work| match work {
+        Work::Launch(launch) => Some(launch),
+        Work::Product(_) => None,
+    });
+    entry.launches.iter().chain(with_library).collect()
+}
+
+/// Elements of memory that play a product's matrices.
+struct Elements {
+    first: *mut u8,
+    numbers: Numbers,
+}
+
+impl Elements {
+    fn get(&self, i: usize) -> f32 {
+        // SAFETY: the product's matrices lie in memory of their sizes.
+        unsafe {
+            match self.numbers {
+                Numbers::F32 => *self.first.cast::<f32>().add(i),
+                Numbers::F16 => half::f16::from_bits(*self.first.cast::<u16>().add(i)).to_f32(),
+                Numbers::I8 => f32::from(*self.first.cast::<i8>().add(i)),
+            }
+        }
+    }
+}
+
+/// A product of matrices as the library is asked for it.
+fn multiply(p: &Product, place: &dyn Fn(&Arg) -> *mut u8) {
+    let [batch, rows, columns, steps] = [p.batch, p.rows, p.columns, p.steps].map(|n| n as usize);
+    let at = |f: &Factor, b: usize, i: usize, k: usize| {
+        let (next, one) = match f.lie {
+            Lie::Steps(next) => (next, k),
+            Lie::Results(next) => (next, i),
+        };
+        let far = if matches!(f.lie, Lie::Steps(_)) { i } else { k };
+        b * f.stride as usize + far * next as usize + one
+    };
+    let (x, y) = (place(&p.of_columns.at), place(&p.of_rows.at));
+    let (x, y) = (Elements { first: x, numbers: p.numbers }, Elements { first: y, numbers: p.numbers });
+    let result = place(&p.result);
+    for b in 0..batch {
+        for r in 0..rows {
+            for c in 0..columns {
+                let terms = (0..steps).map(|k| (x.get(at(&p.of_columns, b, c, k)), y.get(at(&p.of_rows, b, r, k))));
+                let to = (b * rows + r) * columns + c;
+                // SAFETY: the result lies in memory of its size.
+                unsafe {
+                    match p.numbers {
+                        Numbers::I8 => {
+                            let sum = terms.fold(0i32, |s, (x, y)| s.wrapping_add(x as i32 * y as i32));
+                            *result.cast::<i32>().add(to) = sum;
+                        }
+                        _ => {
+                            let sum: f32 = terms.map(|(x, y)| x * y).sum();
+                            match p.narrow {
+                                true => *result.cast::<u16>().add(to) = half::f16::from_f32(sum).to_bits(),
+                                false => *result.cast::<f32>().add(to) = sum,
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Runs loop programs, scheduled for a GPU, on rows of numbers, and holds them against the evaluator.
 pub fn functions(programs: &[Function], number: &dyn Fn(usize, usize) -> i32) {
     let units: Vec<_> =
@@ -114,7 +183,7 @@ pub fn functions(programs: &[Function], number: &dyn Fn(usize, usize) -> i32) {
         .map(|u| CudaCode {
             source: format!("{}{}", crate::PRELUDE, u.source),
             half: false,
-            entries: vec![CudaEntry { symbol: "f".into(), launches: u.launches.clone() }],
+            entries: vec![CudaEntry { symbol: "f".into(), launches: u.launches.clone(), library: Vec::new() }],
         })
         .collect();
     let kernels = Kernels::new(&codes.iter().collect::<Vec<_>>());
@@ -141,13 +210,19 @@ pub fn functions(programs: &[Function], number: &dyn Fn(usize, usize) -> i32) {
 
 impl Host {
     /// Compiles graphs.
-    pub fn new(backend: &CudaBackend, graphs: &[&Graph]) -> Host {
-        let graphs: Vec<_> = graphs.iter().map(|g| compile(backend, g)).collect();
+    pub fn new(backend: &CudaBackend, graphs: &[&Graph], least: Least) -> Host {
+        let graphs: Vec<_> = graphs.iter().map(|g| compile(backend, g, least)).collect();
         Host { kernels: Kernels::new(&graphs.iter().map(|g| &g.0).collect::<Vec<_>>()), graphs }
     }
 
-    /// The outputs of one of the graphs.
-    pub fn run(&self, number: usize, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
+    /// How many products of one of the graphs a library would compute.
+    pub fn products(&self, number: usize) -> usize {
+        let work = self.graphs[number].0.entries.iter().flat_map(|e| &e.library);
+        work.filter(|work| matches!(work, Work::Product(_))).count()
+    }
+
+    /// The outputs of one of the graphs; `library` takes the way with a library's products where there is one.
+    pub fn run(&self, number: usize, graph: &Graph, inputs: &[Tensor], library: bool) -> Vec<Tensor> {
         let (code, entries) = &self.graphs[number];
         let given = |v: usize| -> Option<Vec<u8>> {
             let constant = graph.constant(ValueId(v)).map(|c| c.to_bytes());
@@ -167,16 +242,25 @@ impl Host {
         for e in entries {
             let workspace = Memory::new(e.workspace_bytes);
             let entry = code.entries.iter().find(|c| c.symbol == e.symbol).unwrap();
-            for launch in &entry.launches {
-                self.kernels.launch(number, launch, |arg| match arg {
-                    Arg::Input(i) => match e.inputs[*i as usize] {
-                        Operand::Value(v) => values[v.0].at(0),
-                        Operand::Own(_) => panic!("it makes no constants"),
-                    },
-                    Arg::Output(i) => values[e.outputs[*i as usize].0].at(0),
-                    Arg::Workspace(at) => workspace.at(*at as usize),
-                });
+            let place = |arg: &Arg| match arg {
+                Arg::Input(i) => match e.inputs[*i as usize] {
+                    Operand::Value(v) => values[v.0].at(0),
+                    Operand::Own(_) => panic!("it makes no constants"),
+                },
+                Arg::Output(i) => values[e.outputs[*i as usize].0].at(0),
+                Arg::Workspace(at) => workspace.at(*at as usize),
+            };
+            if library && !entry.library.is_empty() {
+                for work in &entry.library {
+                    match work {
+                        Work::Launch(launch) => self.kernels.launch(number, launch, place),
+                        Work::Product(product) => multiply(product, &place),
+                    }
+                }
+            } else {
+                entry.launches.iter().for_each(|launch| self.kernels.launch(number, launch, place));
             }
+            values.iter().for_each(|v| drop(v.bytes()));
             workspace.bytes();
         }
         let outputs = graph.outputs().iter().map(|(_, v)| {

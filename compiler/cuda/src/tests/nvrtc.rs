@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use tilewright_compiler::suite::problems;
 use tilewright_runtime::cuda::{CudaError, Form, Library, compile as nvrtc, compile_cached, load_from};
 
-use super::{compile, models};
+use super::{ANY, compile, models};
+use crate::library::LEAST;
 use crate::{CudaBackend, Precision};
 
 /// The compute capability of the oldest GPUs that NVRTC 13 makes code for.
@@ -49,7 +50,7 @@ fn every_operator_compiles_to_ptx() {
         // One source for all, as starting the compiler takes longest.
         let mut source = crate::PRELUDE.to_string();
         for (i, p) in problems(100, 4).unwrap().iter().enumerate() {
-            let (code, _) = compile(&backend, &p.graph);
+            let (code, _) = compile(&backend, &p.graph, ANY);
             let kernels = code.source.strip_prefix(crate::PRELUDE).unwrap();
             source += &format!("namespace g{i} {{\n{}\n}}\n", kernels.replace("extern \"C\" ", ""));
         }
@@ -65,7 +66,7 @@ fn networks_compile_to_ptx_and_machine_code() {
     }
     let folder = tempfile::tempdir().unwrap();
     for (name, graph) in models::all_graphs() {
-        let (code, _) = compile(&CudaBackend::default(), &graph);
+        let (code, _) = compile(&CudaBackend::default(), &graph, LEAST);
         let ptx = nvrtc(&code.source, OLDEST).unwrap_or_else(|e| panic!("{name}: {e}"));
         let ptx = String::from_utf8_lossy(&ptx).into_owned();
         for launch in code.entries.iter().flat_map(|e| &e.launches) {

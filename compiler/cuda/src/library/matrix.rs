@@ -1,0 +1,97 @@
+//! How factors lie as matrices, and tensors that bring them there.
+
+use std::collections::HashMap;
+
+use tilewright_compiler::te::{Axis, Combiner, DType, Definition, Expr, Name, Tensor};
+use tilewright_runtime::cuda::{Lie, Numbers};
+
+use super::factor::{Digits, Operand};
+
+/// A factor as matrices in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Matrix {
+    /// The tensor.
+    pub tensor: Name,
+    /// How elements lie.
+    pub lie: Lie,
+    /// Elements from a matrix of a batch to the next.
+    pub stride: i64,
+    /// Steps of a sum, with those that only fill up.
+    pub steps: i64,
+}
+
+/// A factor where it lies, if that is as a library takes it.
+///
+/// Of bytes it takes signed ones with steps side by side, in rows of multiples of 4, and of columns a multiple of 4.
+pub fn direct(
+    operand: &Operand,
+    results: &Digits,
+    steps: &Digits,
+    batch: &Digits,
+    numbers: Numbers,
+    columns: bool,
+) -> Option<Matrix> {
+    let place = &operand.place;
+    if !operand.given || place.constant != 0 {
+        return None;
+    }
+    let (of_results, of_steps, stride) = (results.step(place)?, steps.step(place)?, batch.step(place)?);
+    let (count, depth) = (results.count(), steps.count());
+    let lie = if of_steps == 1 && of_results >= depth {
+        Lie::Steps(of_results as u64)
+    } else if of_results == 1 && of_steps >= count {
+        Lie::Results(of_steps as u64)
+    } else {
+        return None;
+    };
+    if numbers == Numbers::I8 {
+        let fits = matches!(lie, Lie::Steps(next) if next % 4 == 0)
+            && operand.dtype() == DType::I8
+            && depth % 4 == 0
+            && stride % 4 == 0
+            && (!columns || count % 4 == 0);
+        if !fits {
+            return None;
+        }
+    }
+    (stride >= 0).then(|| Matrix { tensor: operand.tensor.clone(), lie, stride, steps: depth })
+}
+
+fn axis(name: &str, letter: &str, extent: i64) -> (Axis, Expr) {
+    let var: Name = format!("{name}.{letter}").into();
+    (Axis { var: var.clone(), extent }, Expr::Var(var))
+}
+
+/// A tensor `[batch, count, filled]` of a factor's elements with the steps side by side, zeros where it has none.
+pub fn pack(operand: &Operand, digits: [&Digits; 3], [count, filled]: [i64; 2], name: &str) -> Tensor {
+    let [batch, results, steps] = digits;
+    let ((b, bv), (r, rv), (k, kv)) = (axis(name, "b", batch.count()), axis(name, "r", count), axis(name, "k", filled));
+    let mut values = HashMap::new();
+    batch.decode(&bv, &mut values);
+    results.decode(&rv, &mut values);
+    steps.decode(&kv, &mut values);
+    let mut value = operand.element(&values);
+    let dtype = value.dtype();
+    let zero = if dtype == DType::F32 { Expr::f32(0.0) } else { Expr::Int(0, dtype) };
+    for (at, there, all) in [(kv, steps.count(), filled), (rv, results.count(), count)] {
+        if there < all {
+            value = at.lt(Expr::int(there)).select(value, zero.clone());
+        }
+    }
+    Tensor { name: name.into(), dtype, axes: vec![b, r, k], definition: Definition::Compute(value) }
+}
+
+/// A tensor `[batch, results]` of the sums over a factor's steps, in i32.
+pub fn sums(operand: &Operand, digits: [&Digits; 3], name: &str) -> Tensor {
+    let [batch, results, steps] = digits;
+    let ((b, bv), (r, rv), (k, kv)) =
+        (axis(name, "b", batch.count()), axis(name, "r", results.count()), axis(name, "k", steps.count()));
+    let mut values = HashMap::new();
+    batch.decode(&bv, &mut values);
+    results.decode(&rv, &mut values);
+    steps.decode(&kv, &mut values);
+    let value = operand.element(&values).cast(DType::I32);
+    let definition =
+        Definition::Reduce { axes: vec![k], combiner: Combiner::Sum, init: Expr::Int(0, DType::I32), value };
+    Tensor { name: name.into(), dtype: DType::I32, axes: vec![b, r], definition }
+}

@@ -1,0 +1,315 @@
+//! Products that a library computes where it is installed.
+//!
+//! A program with one sum of products is cut in three: what comes before brings factors into matrices where they do not lie
+//! like that already (windows of a convolution side by side, bytes as signed ones, lengths that are multiples of 4), the
+//! product itself, and what follows reads its sums. A step carries these beside its kernels, and the runtime chooses.
+//!
+//! Zero points stay outside: `sum (x - a)(w - b)` is `sum x w - a sum w - b sum x + K a b`, exactly, as sums wrap.
+
+mod factor;
+mod matrix;
+
+use std::collections::{HashMap, HashSet};
+
+use tilewright_compiler::te::{Axis, BinOp, Combiner, DType, Definition, Expr, Name, Program, Tensor};
+use tilewright_compiler::tir;
+use tilewright_runtime::cuda::{Arg, Factor, Launch, Lie, Numbers, Product, Work};
+
+use crate::emit::{ALIGN, emit_wide};
+use crate::{Unit, schedule};
+use factor::{Digits, Operand};
+use matrix::Matrix;
+
+/// Least sizes for which a library is called: below them its call costs more than it saves.
+pub const LEAST: Least = Least { rows: 8, columns: 16, steps: 8 };
+/// Most steps whose sum of products of bytes stays within 32 bits.
+const MOST_STEPS: i64 = 1 << 16;
+
+/// A program around a product.
+struct Split {
+    /// What makes matrices and sums of factors, its outputs.
+    before: Option<Program>,
+    /// What follows; none where the product is the program's output.
+    after: Option<Program>,
+    columns: Matrix,
+    rows: Matrix,
+    numbers: Numbers,
+    sizes: Sizes,
+    /// Columns of the result, with those that only fill up.
+    pitch: i64,
+    /// The tensor of the sums, an input of what follows.
+    sums: Name,
+}
+
+/// Least sizes of a product.
+#[derive(Debug, Clone, Copy)]
+pub struct Least {
+    /// Rows of the result.
+    pub rows: i64,
+    /// Its columns.
+    pub columns: i64,
+    /// Steps of a sum.
+    pub steps: i64,
+}
+
+/// Sizes of a product.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    batch: i64,
+    rows: i64,
+    columns: i64,
+    steps: i64,
+}
+
+/// The work of a program with a library's product, and its kernels; none where it has no product for one.
+///
+/// Kernels are named after `symbol`. With `half`, floats of the program's inputs and outputs have 16 bits in memory.
+pub fn with_library(symbol: &str, program: &Program, half: bool, least: Least) -> Option<(Vec<Work>, Unit)> {
+    let split = split(program, half, least)?;
+    let inputs: Vec<Name> = program.inputs().map(|t| t.name.clone()).collect();
+    let mut unit = Unit { source: String::new(), launches: Vec::new(), workspace_bytes: 0 };
+    let mut work = Vec::new();
+    // Matrices and sums lie one behind the other; the two programs' own buffers share what follows.
+    let mut kept: HashMap<Name, u64> = HashMap::new();
+    let mut next = 0u64;
+    let mut keep = |name: &Name, bytes: u64| {
+        kept.insert(name.clone(), next);
+        next += bytes.next_multiple_of(ALIGN);
+    };
+    let width = |t: &Tensor| if half && t.dtype == DType::F32 { 2 } else { t.dtype.size_bytes() as u64 };
+    for name in split.before.iter().flat_map(|p| &p.outputs) {
+        let t = split.before.as_ref()?.tensor(name)?;
+        keep(name, t.shape().iter().product::<i64>() as u64 * width(t));
+    }
+    if let Some(raw) = split.after.as_ref().and_then(|p| p.tensor(&split.sums)) {
+        keep(&split.sums, raw.shape().iter().product::<i64>() as u64 * 4);
+    }
+    let place = |name: &Name| match inputs.iter().position(|i| i == name) {
+        Some(at) => Some(Arg::Input(at as u32)),
+        None => kept.get(name).map(|at| Arg::Workspace(*at)),
+    };
+    let mut add = |part: &Program, word: &str, last: bool| {
+        let function = tir::lower(part).ok()?;
+        let made = emit_wide(&format!("{symbol}_{word}"), &schedule(function), half, Some(&split.sums)).ok()?;
+        unit.source += &made.source;
+        unit.workspace_bytes = unit.workspace_bytes.max(made.workspace_bytes);
+        let names: Vec<&Name> = part.inputs().map(|t| &t.name).collect();
+        let mut list = Vec::new();
+        for launch in made.launches {
+            let arg = |arg: &Arg| match arg {
+                Arg::Input(i) => place(names.get(*i as usize)?),
+                Arg::Output(i) if !last => place(part.outputs.get(*i as usize)?),
+                Arg::Output(i) => Some(Arg::Output(*i)),
+                Arg::Workspace(at) => Some(Arg::Workspace(next + at)),
+            };
+            let args = launch.args.iter().map(arg).collect::<Option<Vec<Arg>>>()?;
+            list.push(Work::Launch(Launch { args, ..launch }));
+        }
+        Some(list)
+    };
+    if let Some(before) = &split.before {
+        work.extend(add(before, "before", false)?);
+    }
+    let factor = |m: &Matrix| Some(Factor { at: place(&m.tensor)?, lie: m.lie, stride: m.stride as u64 });
+    let (sizes, direct) = (split.sizes, split.after.is_none());
+    work.push(Work::Product(Product {
+        numbers: split.numbers,
+        narrow: direct && half,
+        batch: u32::try_from(sizes.batch).ok()?,
+        columns: u32::try_from(split.pitch).ok()?,
+        rows: u32::try_from(sizes.rows).ok()?,
+        steps: u32::try_from(split.columns.steps).ok()?,
+        of_columns: factor(&split.columns)?,
+        of_rows: factor(&split.rows)?,
+        result: if direct { Arg::Output(0) } else { place(&split.sums)? },
+    }));
+    if let Some(after) = &split.after {
+        work.extend(add(after, "after", true)?);
+    }
+    unit.workspace_bytes += next;
+    Some((work, unit))
+}
+
+/// Cuts a program; none where it has no product, or one that no library takes.
+fn split(p: &Program, half: bool, least: Least) -> Option<Split> {
+    let mut reductions = p.tensors.iter().filter(|t| matches!(t.definition, Definition::Reduce { .. }));
+    let (sum, None) = (reductions.next()?, reductions.next()) else { return None };
+    let Definition::Reduce { axes, combiner: Combiner::Sum, init, value: Expr::Binary(BinOp::Mul, x, y) } =
+        &sum.definition
+    else {
+        return None;
+    };
+    let (x, y) = (Operand::of(p, x)?, Operand::of(p, y)?);
+    if x.dtype() == DType::F32 && y.dtype() != DType::F32 || y.dtype() == DType::F32 && x.dtype() != DType::F32 {
+        return None;
+    }
+    let long = |list: &[Axis]| list.iter().filter(|a| a.extent != 1).cloned().collect::<Vec<Axis>>();
+    let (spatial, reduce) = (long(&sum.axes), long(axes));
+    if spatial.iter().chain(&reduce).any(|a| a.extent == 0) {
+        return None;
+    }
+    let (of_x, of_y) = (|a: &Axis| x.place.coefficient(&a.var) != 0, |a: &Axis| y.place.coefficient(&a.var) != 0);
+    if !reduce.iter().all(|a| of_x(a) && of_y(a)) || !spatial.iter().all(|a| of_x(a) || of_y(a)) {
+        return None;
+    }
+    // The columns are what the result's last dimension belongs to: they lie side by side.
+    let last = spatial.last().filter(|a| !(of_x(a) && of_y(a)))?;
+    let (columns, rows) = if of_y(last) { (y, x) } else { (x, y) };
+    let own = |a: &Operand, b: &Operand| {
+        Digits::new(spatial.iter().filter(|v| a.place.coefficient(&v.var) != 0 && b.place.coefficient(&v.var) == 0))
+    };
+    let (column_digits, row_digits) = (own(&columns, &rows), own(&rows, &columns));
+    let batch = Digits::new(
+        spatial.iter().filter(|a| columns.place.coefficient(&a.var) != 0 && rows.place.coefficient(&a.var) != 0),
+    );
+    let steps = Digits::new(reduce.iter());
+    let sizes =
+        Sizes { batch: batch.count(), rows: row_digits.count(), columns: column_digits.count(), steps: steps.count() };
+    if sizes.rows < least.rows || sizes.columns < least.columns || sizes.steps < least.steps {
+        return None;
+    }
+    let bytes = columns.dtype() != DType::F32;
+    if bytes && sizes.steps > MOST_STEPS {
+        return None;
+    }
+    let numbers = match (bytes, half) {
+        (true, _) => Numbers::I8,
+        (false, true) => Numbers::F16,
+        (false, false) => Numbers::F32,
+    };
+
+    // Steps in the order in which most factors lie in memory.
+    let orders = [steps.clone(), steps.sorted(&columns.place), steps.sorted(&rows.place)];
+    let found = orders.into_iter().map(|order| {
+        let a = matrix::direct(&columns, &column_digits, &order, &batch, numbers, true);
+        let b = matrix::direct(&rows, &row_digits, &order, &batch, numbers, false);
+        (a, b, order)
+    });
+    let (a, b, steps) = found.max_by_key(|(a, b, _)| i32::from(a.is_some()) + i32::from(b.is_some()))?;
+    let four = |n: i64| if bytes { (n + 3) / 4 * 4 } else { n };
+    // Both factors take the same steps, so that both are filled up or none.
+    let filled = four(sizes.steps);
+    let pitch = four(sizes.columns);
+    let mut tensors: Vec<Tensor> = Vec::new();
+    let mut outputs: Vec<Name> = Vec::new();
+    let mut packed = |operand: &Operand, digits: &Digits, found: Option<Matrix>, name: &str, count: i64| match found {
+        Some(m) => m,
+        None => {
+            let t = matrix::pack(operand, [&batch, digits, &steps], [count, filled], name);
+            let m = Matrix {
+                tensor: t.name.clone(),
+                lie: Lie::Steps(filled as u64),
+                stride: count * filled,
+                steps: filled,
+            };
+            outputs.push(t.name.clone());
+            tensors.push(t);
+            m
+        }
+    };
+    let columns_matrix = packed(&columns, &column_digits, a, "library.columns", pitch);
+    let rows_matrix = packed(&rows, &row_digits, b, "library.rows", sizes.rows);
+
+    // The sums of factors that zero points are multiplied with.
+    let mut corrected: Vec<(Name, &Digits, i64)> = Vec::new();
+    for (of, digits, zero, name) in [
+        (&columns, &column_digits, rows.signed_zero(), "library.column_sums"),
+        (&rows, &row_digits, columns.signed_zero(), "library.row_sums"),
+    ] {
+        if zero != 0 {
+            let t = matrix::sums(of, [&batch, digits, &steps], name);
+            outputs.push(t.name.clone());
+            corrected.push((t.name.clone(), digits, zero));
+            tensors.push(t);
+        }
+    }
+    let before = (!tensors.is_empty()).then(|| {
+        let sources = p.tensors.iter().take_while(|t| t.name != sum.name).cloned();
+        reachable(Program { name: "before".into(), tensors: sources.chain(tensors).collect(), outputs })
+    });
+    // What is rounded to 16 bits here is not by the kernels.
+    let computes = |t: &Tensor| matches!(&t.definition, Definition::Compute(e) if calculates(e));
+    if half && !bytes && before.as_ref().is_some_and(|p| p.tensors.iter().any(computes)) {
+        return None;
+    }
+
+    let sums: Name = "library.sums".into();
+    let is_zero = matches!(init, Expr::Int(0, _)) || matches!(init, Expr::Float(v, _) if *v == 0.0);
+    let in_order = spatial.iter().map(|a| &a.var).eq(batch.vars().chain(row_digits.vars()).chain(column_digits.vars()));
+    let direct =
+        is_zero && in_order && corrected.is_empty() && pitch == sizes.columns && p.outputs == [sum.name.clone()];
+    let is_whole = p.tensors.last().is_some_and(|t| t.name == sum.name);
+    let after = (!(direct && is_whole)).then(|| {
+        let var = |v: &Name| Expr::Var(v.clone());
+        let own = |d: &Digits| d.number(var);
+        let raw = Expr::Load {
+            buffer: sums.clone(),
+            dtype: sum.dtype,
+            indices: vec![own(&batch), own(&row_digits), own(&column_digits)],
+        };
+        let mut value = raw;
+        for (name, digits, zero) in &corrected {
+            let indices = vec![own(&batch), own(digits)];
+            value = value - Expr::Load { buffer: name.clone(), dtype: DType::I32, indices } * *zero;
+        }
+        let both = (sizes.steps * columns.signed_zero()).wrapping_mul(rows.signed_zero()) as i32;
+        if both != 0 {
+            value = value + i64::from(both);
+        }
+        let value = if is_zero { value } else { init.clone() + value };
+        let given = |name: &Name, dtype, shape: &[i64]| Tensor {
+            name: name.clone(),
+            dtype,
+            axes: shape
+                .iter()
+                .enumerate()
+                .map(|(i, &extent)| Axis { var: format!("{name}.{i}").into(), extent })
+                .collect(),
+            definition: Definition::Input,
+        };
+        let mut tensors = vec![given(&sums, sum.dtype, &[sizes.batch, sizes.rows, pitch])];
+        tensors.extend(corrected.iter().map(|(name, d, _)| given(name, DType::I32, &[sizes.batch, d.count()])));
+        for t in &p.tensors {
+            let definition = if t.name == sum.name { Definition::Compute(value.clone()) } else { t.definition.clone() };
+            tensors.push(Tensor { definition, ..t.clone() });
+        }
+        reachable(Program { name: "after".into(), tensors, outputs: p.outputs.clone() })
+    });
+    Some(Split { before, after, columns: columns_matrix, rows: rows_matrix, numbers, sizes, pitch, sums })
+}
+
+/// The program with those tensors alone that its outputs are made of.
+fn reachable(mut p: Program) -> Program {
+    let mut wanted: HashSet<Name> = p.outputs.iter().cloned().collect();
+    for t in p.tensors.iter().rev() {
+        if !wanted.contains(&t.name) {
+            continue;
+        }
+        let mut read = |e: &Expr| {
+            e.visit(&mut |e| {
+                if let Expr::Load { buffer, .. } = e {
+                    wanted.insert(buffer.clone());
+                }
+            });
+        };
+        match &t.definition {
+            Definition::Input => {}
+            Definition::Compute(e) => read(e),
+            Definition::Reduce { init, value, .. } => {
+                read(init);
+                read(value);
+            }
+        }
+    }
+    p.tensors.retain(|t| wanted.contains(&t.name));
+    p
+}
+
+/// True where an expression computes with floats, and does not only move them.
+fn calculates(e: &Expr) -> bool {
+    let mut found = false;
+    e.visit(&mut |e| {
+        found |= e.dtype() == DType::F32 && matches!(e, Expr::Binary(..) | Expr::Call(..) | Expr::Cast(..));
+    });
+    found
+}
