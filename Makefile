@@ -27,7 +27,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: browser setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-report bench-fallback bench-levels bench-sim fmt clippy lint lint-rtl clean
+.PHONY: browser cross test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-report bench-fallback bench-levels bench-sim fmt clippy lint lint-rtl clean
 
 setup:
 	@scripts/setup.sh
@@ -65,7 +65,15 @@ test: lint
 browser: setup
 	@scripts/setup.sh --browser
 
-test-full: lint check-ptq browser
+# The CPU's code of other processors runs in emulators, where make test skips without them.
+cross: setup
+	@scripts/setup.sh --cross
+
+# The loader of object code on an emulated 64-bit Arm and RISC-V.
+test-loader: cross
+	@CARGO="$(CARGO)" scripts/test_loader.sh
+
+test-full: lint check-ptq browser cross test-loader
 	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=20000 TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 scripts/test.sh --workspace -- --include-ignored
 
 check-ptq: build

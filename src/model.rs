@@ -66,6 +66,11 @@ pub struct Options<'c> {
     pub offload: Offload,
     /// What the rest is computed by.
     pub fallback: Fallback,
+    /// The processor that CPU code is made for, as [`Processor::named`](tilewright_llvm::Processor::named) has them; else this
+    /// machine's.
+    pub processor: Option<&'c str>,
+    /// What the names of the CPU code's functions begin with, so that several models may be linked into one program.
+    pub symbols: Option<&'c str>,
     /// Whether the CPU's times are measured on this machine; else they are those of the model of the configuration's host.
     pub measure: bool,
     /// Level of optimisation, 0 to 3.
@@ -80,7 +85,17 @@ impl<'c> Options<'c> {
     /// What is done where nothing else is asked for: everything that the accelerator can compute goes there, at level 2.
     pub fn new(config: &'c HwConfig) -> Options<'c> {
         let (offload, fallback) = (Offload::All, Fallback::Cpu);
-        Options { config, offload, fallback, measure: false, level: 2, dump_ir: false, keep_values: false }
+        Options {
+            config,
+            offload,
+            fallback,
+            processor: None,
+            symbols: None,
+            measure: false,
+            level: 2,
+            dump_ir: false,
+            keep_values: false,
+        }
     }
 }
 
@@ -148,12 +163,12 @@ pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, 
     let of_level = partition::Options::of_level(opt_level(options.level));
     let split = partition::Options { offload, keep_values, ..of_level };
     let host = match options.fallback {
-        Fallback::Cpu => cpu_backend()?,
+        Fallback::Cpu => cpu_backend(options.processor, options.symbols)?,
         Fallback::Cuda(precision) => cuda_backend(precision)?,
     };
     let analytic = Analytic { config: options.config };
     let measured = match options.measure {
-        true => Some(Measured::new(&graph, analytic, cpu_backend()?.as_ref())?),
+        true => Some(Measured::new(&graph, analytic, cpu_backend(None, None)?.as_ref())?),
         false => None,
     };
     let costs: &dyn CostOracle = measured.as_ref().map_or(&analytic, |measured| measured);
@@ -195,10 +210,38 @@ pub fn inputs(graph: &Graph) -> Result<Vec<Value>, CompileError> {
     graph.inputs().map(input).collect()
 }
 
-/// The code generator for this machine's processor; what it made before it takes from the cache.
+/// An object of bytes under a symbol, for a processor by its name.
+///
+/// # Errors
+/// What the code generator says, also where this program has none.
 #[cfg(feature = "llvm")]
-fn cpu_backend() -> Result<Box<dyn Backend>, CompileError> {
-    let backend = tilewright_llvm::LlvmBackend::new()?;
+pub fn data_object(processor: &str, symbol: &str, bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let processor = tilewright_llvm::Processor::named(processor).map_err(|e| e.to_string())?;
+    processor.data_object(symbol, bytes).map_err(|e| e.to_string())
+}
+
+/// An object of bytes: no code generator is in this program.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "llvm"))]
+pub fn data_object(_: &str, _: &str, _: &[u8]) -> Result<Vec<u8>, String> {
+    Err("this program was built without LLVM; build it with the feature `llvm`".to_string())
+}
+
+/// The code generator for a processor by its name, or for this machine's; what it made before it takes from the cache.
+#[cfg(feature = "llvm")]
+fn cpu_backend(processor: Option<&str>, symbols: Option<&str>) -> Result<Box<dyn Backend>, CompileError> {
+    use tilewright_llvm::{LlvmBackend, Processor};
+    let mut backend = match processor {
+        Some(name) => LlvmBackend::for_processor(Processor::named(name).map_err(|e| {
+            tilewright_compiler::backend::BackendError::Toolchain { backend: "cpu", message: e.to_string() }
+        })?),
+        None => LlvmBackend::new()?,
+    };
+    if let Some(prefix) = symbols {
+        backend = backend.with_symbols(prefix);
+    }
     // Without a place for it nothing is kept.
     Ok(Box::new(match tilewright_sim::rtl::default_cache_dir() {
         Ok(folder) => backend.with_cache(folder),
@@ -225,7 +268,7 @@ fn cuda_backend(_: Precision) -> Result<Box<dyn Backend>, CompileError> {
 
 /// The code generator for this machine's processor: there is none in this program.
 #[cfg(not(feature = "llvm"))]
-fn cpu_backend() -> Result<Box<dyn Backend>, CompileError> {
+fn cpu_backend(_: Option<&str>, _: Option<&str>) -> Result<Box<dyn Backend>, CompileError> {
     Err(tilewright_compiler::backend::BackendError::Toolchain {
         backend: "llvm",
         message: "this program was built without it; build it with the feature `llvm`".to_string(),

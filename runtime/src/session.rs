@@ -64,7 +64,8 @@ pub enum SessionError {
     },
     /// The object code is for another processor.
     #[error(
-        "{path} has code for {target}, and this processor lacks {missing}; compile the model again on this machine"
+        "{path} has code for {target}, and this processor lacks {missing}; compile the model again on this machine, \
+         without --cpu-target"
     )]
     OtherProcessor {
         /// The artifact.

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use tilewright::devices::DeviceKind;
+use tilewright::export;
 use tilewright::model::{self, Sizes, Sources};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
@@ -40,6 +41,12 @@ pub struct Compilation {
     keep_values: bool,
     #[command(flatten)]
     sizes: OpenSizes,
+    /// The processor that CPU code is made for; only `compile` asks.
+    #[arg(skip)]
+    processor: Option<String>,
+    /// What the names of the CPU code's functions begin with.
+    #[arg(skip)]
+    symbols: Option<String>,
 }
 
 /// Sizes of what a model leaves open.
@@ -225,6 +232,8 @@ impl Compilation {
                 Offload::Auto | Offload::None => model::Offload::None,
             },
             fallback,
+            processor: self.processor.as_deref(),
+            symbols: self.symbols.as_deref(),
             measure: self.measure,
             level: self.level(),
             dump_ir: self.dump_ir,
@@ -246,9 +255,15 @@ pub struct Compile {
     /// The model (.onnx, .tflite, zoo:NAME)
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
-    /// Artifact to write
-    #[arg(short, long, value_name = "FILE")]
+    /// Artifact to write; with --emit object the folder for the files, whose name is the model's in them
+    #[arg(short, long, value_name = "FILE|FOLDER")]
     output: PathBuf,
+    /// What is written: an artifact for `tilewright run`, or objects, C and a header for programs of your own [default: artifact]
+    #[arg(long, value_enum)]
+    emit: Option<Emit>,
+    /// Processor of the CPU's code: x86_64-linux-gnu, aarch64-linux-gnu or riscv64-linux-gnu [default: this machine's]
+    #[arg(long, value_name = "TARGET[,cpu=NAME][,+FEATURE]…")]
+    cpu_target: Option<String>,
     #[command(flatten)]
     hw: Hw,
     #[command(flatten)]
@@ -258,8 +273,70 @@ pub struct Compile {
     explain: bool,
 }
 
+/// What `compile` writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Emit {
+    /// An artifact.
+    Artifact,
+    /// Object files, C and a header.
+    Object,
+}
+
 impl Compile {
-    pub fn run(self) -> Result<Verdict> {
+    pub fn run(mut self) -> Result<Verdict> {
+        if self.cpu_target.is_some() && self.compilation.measure {
+            bail!(
+                "--measure takes the times of this machine's processor, and --cpu-target names another; leave one out"
+            );
+        }
+        self.compilation.processor = self.cpu_target.clone();
+        match self.emit {
+            Some(Emit::Object) => self.export(),
+            Some(Emit::Artifact) | None => self.artifact(),
+        }
+    }
+
+    /// The model as objects, C and a header, in a folder. Everything runs on the processor.
+    fn export(mut self) -> Result<Verdict> {
+        let elsewhere = [
+            (matches!(self.compilation.offload, Some(Offload::All | Offload::Auto)), "--offload"),
+            (self.compilation.fallback == Some(Host::Cuda), "--fallback cuda"),
+            (self.compilation.measure, "--measure"),
+        ];
+        if let Some((_, option)) = elsewhere.iter().find(|(given, _)| *given) {
+            bail!("--emit object writes code of the processor alone; leave out {option}");
+        }
+        let folder = &self.output;
+        files::check_folder(folder).with_context(|| format!("cannot write into {}", folder.display()))?;
+        let stem = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = export::identifier(&stem.unwrap_or_default());
+        self.compilation.symbols = Some(name.clone());
+        // Constants are data, which any processor of the architecture takes.
+        let own = format!("{}-linux-gnu", std::env::consts::ARCH);
+        let target = self.cpu_target.clone().unwrap_or(own);
+        let config = self.hw.load()?;
+        let (artifact, load_s, compile_s) =
+            self.compilation.compile(&self.file, &config, DeviceKind::Cpu, false, &[])?;
+        if self.explain {
+            write_or_print(None, tilewright::explain::table(&artifact.manifest).as_bytes())?;
+        }
+        let constants = |symbol: &str, bytes: &[u8]| model::data_object(&target, symbol, bytes);
+        let list = export::files(&artifact, &name, &constants)?;
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let list: Vec<(PathBuf, Vec<u8>)> = list.into_iter().map(|(name, bytes)| (folder.join(name), bytes)).collect();
+        files::write_together(&list)
+            .map_err(|(path, error)| anyhow!(error).context(format!("cannot write {}", path.display())))?;
+        super::say(&format!(
+            "{}: {} files, {} steps, {} bytes; read in {load_s:.3} s, compiled in {compile_s:.3} s; {name}.h tells what to link",
+            folder.display(),
+            list.len(),
+            artifact.manifest.steps.len(),
+            list.iter().map(|(_, bytes)| bytes.len()).sum::<usize>(),
+        ));
+        Ok(Verdict::Fine)
+    }
+
+    fn artifact(self) -> Result<Verdict> {
         if files::same(&self.output, &self.file) {
             bail!("--output {} is the model itself; give another file", self.output.display());
         }

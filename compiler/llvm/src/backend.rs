@@ -1,4 +1,4 @@
-//! [`LlvmBackend`]: regions of a graph to object code for the host.
+//! [`LlvmBackend`]: regions of a graph to object code for a processor.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -14,14 +14,18 @@ use tilewright_compiler::tir;
 use crate::constants::Constants;
 use crate::emit::emit;
 use crate::schedule::{Tile, schedule};
-use crate::{EmitError, Host, cache};
+use crate::{EmitError, Processor, cache};
 
 /// Compiles graphs for the machine that it runs on.
 #[derive(Debug, Clone)]
 pub struct LlvmBackend {
-    host: Host,
+    processor: Processor,
     cache: Option<PathBuf>,
+    symbols: String,
 }
+
+/// What the names of functions begin with.
+const SYMBOLS: &str = "tw";
 
 impl LlvmBackend {
     /// A backend for this machine.
@@ -29,14 +33,20 @@ impl LlvmBackend {
     /// # Errors
     /// [`BackendError::Toolchain`] where LLVM cannot make code for it.
     pub fn new() -> Result<LlvmBackend, BackendError> {
-        let host = Host::detect().map_err(|e| BackendError::Toolchain { backend: "cpu", message: e.to_string() })?;
-        Ok(LlvmBackend { host, cache: None })
+        let processor =
+            Processor::detect().map_err(|e| BackendError::Toolchain { backend: "cpu", message: e.to_string() })?;
+        Ok(LlvmBackend::for_processor(processor))
     }
 
-    /// A backend for another processor of this machine's architecture. What it computes beforehand, as packed weights, runs
-    /// here.
-    pub fn for_host(host: Host) -> LlvmBackend {
-        LlvmBackend { host, cache: None }
+    /// A backend for another processor. What it computes beforehand, as packed weights, is computed by code for this machine
+    /// where that does not run the other's.
+    pub fn for_processor(processor: Processor) -> LlvmBackend {
+        LlvmBackend { processor, cache: None, symbols: SYMBOLS.into() }
+    }
+
+    /// A backend for this machine, with the same cache.
+    pub(crate) fn here(&self) -> Result<LlvmBackend, BackendError> {
+        Ok(LlvmBackend { cache: self.cache.clone(), ..LlvmBackend::new()? })
     }
 
     /// The same, which keeps the code that it makes in a folder, and takes it from there.
@@ -44,9 +54,14 @@ impl LlvmBackend {
         LlvmBackend { cache: Some(folder.into()), ..self }
     }
 
+    /// The same with functions whose names begin with `prefix`, which is one of an identifier.
+    pub fn with_symbols(self, prefix: &str) -> LlvmBackend {
+        LlvmBackend { symbols: prefix.into(), ..self }
+    }
+
     /// Processor and features that code is made for.
-    pub fn host(&self) -> &Host {
-        &self.host
+    pub fn processor(&self) -> &Processor {
+        &self.processor
     }
 }
 
@@ -55,16 +70,16 @@ impl LlvmBackend {
 /// # Errors
 /// The number of the function that failed, and why.
 pub fn compile_functions(
-    host: &Host,
+    processor: &Processor,
     functions: &[(String, tir::Function)],
 ) -> Result<(Vec<u8>, Vec<usize>), (usize, EmitError)> {
     let context = Context::create();
     let module = context.create_module("tilewright");
     let mut workspaces = Vec::new();
     for (i, (symbol, f)) in functions.iter().enumerate() {
-        workspaces.push(emit(&context, &module, host, symbol, f).map_err(|e| (i, e))?);
+        workspaces.push(emit(&context, &module, processor, symbol, f).map_err(|e| (i, e))?);
     }
-    let bytes = host.object(&module).map_err(|e| (functions.len(), e))?;
+    let bytes = processor.object(&module).map_err(|e| (functions.len(), e))?;
     Ok((bytes, workspaces))
 }
 
@@ -96,7 +111,7 @@ impl Backend for LlvmBackend {
         for (e, place) in entries.iter_mut().zip(code_of) {
             e.workspace_bytes = workspaces[place];
         }
-        let target = format!("{} {} {}", self.host.triple, self.host.cpu, self.host.features);
+        let target = format!("{} {} {}", self.processor.triple, self.processor.cpu, self.processor.features);
         Ok(ObjectCode { bytes, target, entries, constants: own.compute(graph, self)? })
     }
 }
@@ -117,11 +132,11 @@ impl LlvmBackend {
     /// # Errors
     /// As [`compile_functions`].
     pub(crate) fn code(&self, functions: &[(String, tir::Function)]) -> Result<cache::Code, (usize, EmitError)> {
-        let kept = self.cache.as_ref().map(|cache| cache::Entry::of(cache, &self.host, functions));
+        let kept = self.cache.as_ref().map(|cache| cache::Entry::of(cache, &self.processor, functions));
         if let Some(code) = kept.as_ref().and_then(cache::Entry::read) {
             return Ok(code);
         }
-        let code = compile_functions(&self.host, functions)?;
+        let code = compile_functions(&self.processor, functions)?;
         kept.inspect(|kept| kept.write(&code));
         Ok(code)
     }
@@ -139,10 +154,10 @@ impl LlvmBackend {
         for group in groups(graph, nodes, MOST_JOINED, joins) {
             let last = *group.last().unwrap_or(&nodes[0]);
             let node = graph.node(last);
-            let symbol = format!("tw_{}_{}", last.0, node.op.name());
+            let symbol = format!("{}_{}_{}", self.symbols, last.0, node.op.name());
             let unsupported =
                 |e: String| BackendError::Unsupported { node: node.name.clone(), op: node.op.name().into(), reason: e };
-            let tile = group.first().and_then(|product| Tile::of(graph, *product, &self.host));
+            let tile = group.first().and_then(|product| Tile::of(graph, *product, &self.processor));
             let blocks = |id: NodeId| tile.filter(|_| group.first() == Some(&id)).map(|tile| tile.blocks());
             let region = ops::program_in_blocks(graph, "entry", &group, &node.outputs, &blocks);
             let region = region.map_err(|e| unsupported(e.to_string()))?;

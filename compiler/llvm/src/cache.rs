@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use tilewright_compiler::tir;
 use tilewright_hw::cache;
 
-use crate::Host;
+use crate::Processor;
 
 /// What the names of results begin with, each a folder of the cache.
 const PREFIX: &str = "cpu-";
@@ -51,10 +51,13 @@ pub struct Entry {
 
 impl Entry {
     /// The place of these functions' code for a processor.
-    pub fn of(cache: &Path, host: &Host, functions: &[(String, tir::Function)]) -> Entry {
+    pub fn of(cache: &Path, processor: &Processor, functions: &[(String, tir::Function)]) -> Entry {
         let mut sha = Sha256::new();
         add(&mut sha, generator());
-        [&host.triple, &host.cpu, &host.features].iter().for_each(|text| add(&mut sha, text.as_bytes()));
+        let tuned_for = processor.tuned_for.as_deref().unwrap_or_default();
+        [&processor.triple, &processor.cpu, &processor.features, tuned_for]
+            .iter()
+            .for_each(|text| add(&mut sha, text.as_bytes()));
         for (symbol, function) in functions {
             add(&mut sha, symbol.as_bytes());
             add(&mut sha, function.to_string().as_bytes());
@@ -121,8 +124,8 @@ mod tests {
     #[test]
     fn code_comes_back_as_it_was_and_damaged_code_does_not() {
         let dir = tempfile::tempdir().unwrap();
-        let host = Host::detect().unwrap();
-        let entry = Entry::of(dir.path(), &host, &[]);
+        let processor = Processor::detect().unwrap();
+        let entry = Entry::of(dir.path(), &processor, &[]);
         assert_eq!(entry.read(), None);
         let code = (vec![1, 2, 3], vec![0, 4096]);
         entry.write(&code);
@@ -134,7 +137,7 @@ mod tests {
         assert_eq!(entry.read(), None);
         entry.write(&code);
         assert_eq!(entry.read(), Some(code));
-        let other = Host { features: "+sse2".into(), ..host };
+        let other = Processor { features: "+sse2".into(), ..processor };
         assert_eq!(Entry::of(dir.path(), &other, &[]).read(), None);
     }
 }

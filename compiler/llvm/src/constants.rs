@@ -1,4 +1,4 @@
-//! Constants made of the graph's: computed here, by code for this machine, when a model is compiled.
+//! Constants made of the graph's: computed here, by code that this machine runs, when a model is compiled.
 
 use std::collections::HashMap;
 
@@ -49,7 +49,10 @@ impl Constants {
         let output = |f: usize| -> Buffer { self.functions[f].1.output_buffers()[0].clone() };
         let scheduled: Vec<(String, Function)> =
             self.functions.iter().map(|(symbol, f)| (symbol.clone(), schedule(f.clone(), None))).collect();
-        let (object, workspaces) = backend.code(&scheduled).map_err(|(_, e)| failed(e.to_string()))?;
+        // What the model is compiled for may be another processor.
+        let own = if backend.processor().runs_here() { None } else { Some(backend.here()?) };
+        let (object, workspaces) =
+            own.as_ref().unwrap_or(backend).code(&scheduled).map_err(|(_, e)| failed(e.to_string()))?;
         let module = CpuModule::load(&object, &ImportTable::standard()).map_err(|e| failed(e.to_string()))?;
         let memory = |bytes: usize| {
             AlignedBytes::try_zeroed(bytes)

@@ -1,45 +1,64 @@
-//! The host as LLVM's target.
+//! Processors as LLVM's targets: the one that compiles, and those that are asked for by name ([`names`]).
+
+mod names;
 
 use std::sync::OnceLock;
 
 use inkwell::OptimizationLevel;
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
-use inkwell::module::Module;
+use inkwell::module::{FlagBehavior, Linkage, Module};
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine};
 use inkwell::values::FunctionValue;
 
 use crate::EmitError;
 
-/// Processor and features of the machine that compiles.
+/// What kind of instructions a processor has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Architecture {
+    /// x86-64.
+    X86,
+    /// 64-bit Arm.
+    Arm,
+    /// 64-bit RISC-V.
+    RiscV,
+}
+
+/// A processor that code is made for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Host {
+pub struct Processor {
     /// Target triple.
     pub triple: String,
-    /// Processor.
+    /// Processor, whose instructions may be used.
     pub cpu: String,
     /// Features, each with its sign, separated by commas.
     pub features: String,
+    /// The processor that instructions are ordered for, where that is another.
+    pub tuned_for: Option<String>,
 }
 
-impl Host {
+impl Processor {
     /// The machine that this runs on.
     ///
     /// # Errors
-    /// Where LLVM has no code generator for it.
-    pub fn detect() -> Result<Host, EmitError> {
-        static READY: OnceLock<Result<(), String>> = OnceLock::new();
-        READY
-            .get_or_init(|| Target::initialize_native(&InitializationConfig::default()))
-            .clone()
-            .map_err(EmitError::Llvm)?;
+    /// Where there is no code generator for it.
+    pub fn detect() -> Result<Processor, EmitError> {
         let triple = TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned();
-        if !triple.starts_with("x86_64") {
-            return Err(EmitError::Program(format!("CPU code is made for x86-64 only, this machine is {triple}")));
+        if Architecture::of(&triple).is_none() {
+            let known = names::triples().join(", ");
+            return Err(EmitError::Program(format!("CPU code is made for {known}; this machine is {triple}")));
         }
+        ready()?;
         let cpu = TargetMachine::get_host_cpu_name().to_string();
-        Ok(Host { triple, cpu, features: TargetMachine::get_host_cpu_features().to_string() })
+        let features = TargetMachine::get_host_cpu_features().to_string();
+        Ok(Processor { triple, cpu, features, tuned_for: None })
+    }
+
+    /// The instructions that it has.
+    pub fn architecture(&self) -> Architecture {
+        // Made by `detect` and `named` for these alone.
+        Architecture::of(&self.triple).unwrap_or(Architecture::X86)
     }
 
     /// Whether the processor has an extension of its instructions, by LLVM's name.
@@ -47,7 +66,19 @@ impl Host {
         self.features.split(',').any(|f| f.strip_prefix('+') == Some(feature))
     }
 
+    /// Whether this machine runs its code.
+    pub fn runs_here(&self) -> bool {
+        let plus = |features: &str| -> Vec<String> {
+            features.split(',').filter(|f| f.starts_with('+')).map(str::to_string).collect()
+        };
+        Processor::detect().is_ok_and(|own| {
+            let have = plus(&own.features);
+            own.architecture() == self.architecture() && plus(&self.features).iter().all(|f| have.contains(f))
+        })
+    }
+
     fn machine(&self) -> Result<TargetMachine, EmitError> {
+        ready()?;
         let triple = inkwell::targets::TargetTriple::create(&self.triple);
         let target = Target::from_triple(&triple)?;
         target
@@ -64,7 +95,8 @@ impl Host {
 
     /// Names the processor and its features on a function; without them LLVM may take others.
     pub fn mark(&self, context: &Context, f: FunctionValue<'_>) {
-        for (key, value) in [("target-cpu", &self.cpu), ("target-features", &self.features)] {
+        let tuned = self.tuned_for.as_ref().map(|name| ("tune-cpu", name));
+        for (key, value) in [("target-cpu", &self.cpu), ("target-features", &self.features)].into_iter().chain(tuned) {
             f.add_attribute(AttributeLoc::Function, context.create_string_attribute(key, value));
         }
         let nounwind = inkwell::attributes::Attribute::get_named_enum_kind_id("nounwind");
@@ -79,6 +111,15 @@ impl Host {
         let machine = self.machine()?;
         module.set_triple(&machine.get_triple());
         module.set_data_layout(&machine.get_target_data().get_data_layout());
+        if self.architecture() == Architecture::RiscV {
+            // Floats are passed in registers, as Linux has it; objects say so, and linkers refuse to mix.
+            let abi = module.get_context().metadata_string("lp64d");
+            module.add_metadata_flag(
+                "target-abi",
+                FlagBehavior::Error,
+                module.get_context().metadata_node(&[abi.into()]),
+            );
+        }
         module.verify()?;
         let options = PassBuilderOptions::create();
         options.set_loop_vectorization(true);
@@ -88,4 +129,45 @@ impl Host {
         let buffer = machine.write_to_memory_buffer(module, FileType::Object)?;
         Ok(buffer.as_slice().to_vec())
     }
+
+    /// An object that holds bytes alone, under the name `symbol`, on a boundary of 64.
+    ///
+    /// # Errors
+    /// When LLVM refuses it.
+    pub fn data_object(&self, symbol: &str, bytes: &[u8]) -> Result<Vec<u8>, EmitError> {
+        let context = Context::create();
+        let module = context.create_module("data");
+        let data = context.const_string(bytes, false);
+        let global = module.add_global(data.get_type(), None, symbol);
+        global.set_initializer(&data);
+        global.set_constant(true);
+        global.set_linkage(Linkage::External);
+        global.set_alignment(64);
+        self.object(&module)
+    }
+}
+
+impl Architecture {
+    fn of(triple: &str) -> Option<Architecture> {
+        match triple.split('-').next()? {
+            "x86_64" => Some(Architecture::X86),
+            "aarch64" => Some(Architecture::Arm),
+            "riscv64" => Some(Architecture::RiscV),
+            _ => None,
+        }
+    }
+}
+
+/// Brings up LLVM's code generators.
+fn ready() -> Result<(), EmitError> {
+    static READY: OnceLock<Result<(), String>> = OnceLock::new();
+    let begin = || {
+        let config = InitializationConfig::default();
+        Target::initialize_native(&config)?;
+        Target::initialize_x86(&config);
+        Target::initialize_aarch64(&config);
+        Target::initialize_riscv(&config);
+        Ok(())
+    };
+    READY.get_or_init(begin).clone().map_err(EmitError::Llvm)
 }

@@ -9,13 +9,12 @@ use object::{
 };
 
 use super::LoadError;
+use super::machine::{Machine, Need};
 
-/// Protection is set for pages of this size.
-pub const PAGE: usize = 4096;
 /// Images stay below this size, so that every place reaches every other with 32 bits.
 const MAX_IMAGE: u64 = 1 << 31;
-/// Bytes of a jump to a far import.
-pub const STUB: usize = 16;
+/// Bytes of a jump to a far import, as many as the longest takes.
+pub const STUB: usize = 32;
 
 /// A section with its place in the image.
 pub struct Placed<'d> {
@@ -45,6 +44,7 @@ pub enum Target {
 
 /// Where everything goes.
 pub struct Plan<'d> {
+    pub machine: Machine,
     pub sections: Vec<Placed<'d>>,
     pub symbols: HashMap<usize, Target>,
     /// Places of the pointers of the global offset table, by symbol.
@@ -95,12 +95,43 @@ fn class(name: &str, kind: SectionKind, flags: SectionFlags) -> Result<Option<Cl
     }
 }
 
-/// Reads the object and lays it out.
-pub fn plan(bytes: &[u8]) -> Result<Plan<'_>, LoadError> {
+/// Reads a relocatable object of some processor.
+fn parse(bytes: &[u8]) -> Result<(ElfFile64<'_, Endianness>, Architecture), LoadError> {
     let file = ElfFile64::<Endianness>::parse(bytes).map_err(format)?;
-    if file.architecture() != Architecture::X86_64 || file.kind() != ObjectKind::Relocatable || !file.is_little_endian()
-    {
-        return Err(format("not a relocatable object for x86-64"));
+    if file.kind() != ObjectKind::Relocatable || !file.is_little_endian() {
+        return Err(format("not a relocatable object"));
+    }
+    let architecture = file.architecture();
+    Ok((file, architecture))
+}
+
+/// What an object wants of whoever links or loads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needs {
+    /// The names that it uses and does not define, sorted.
+    pub imports: Vec<String>,
+    /// The processor that it is for, by ELF's number (`e_machine`).
+    pub machine: u16,
+}
+
+/// What an object of any processor needs.
+///
+/// # Errors
+/// [`LoadError::Format`] where it is no relocatable object.
+pub fn needs(bytes: &[u8]) -> Result<Needs, LoadError> {
+    let (file, _) = parse(bytes)?;
+    let machine = file.elf_header().e_machine.get(file.endian()).0;
+    let names = file.symbols().filter(ObjectSymbol::is_undefined).map(|s| s.name().map(str::to_string));
+    let names: Result<BTreeSet<String>, _> =
+        names.filter(|name| !matches!(name, Ok(name) if name.is_empty())).collect();
+    Ok(Needs { imports: names.map_err(format)?.into_iter().collect(), machine })
+}
+
+/// Reads an object for a processor and lays it out.
+pub fn plan(bytes: &[u8], machine: Machine) -> Result<Plan<'_>, LoadError> {
+    let (file, architecture) = parse(bytes)?;
+    if Machine::of(architecture) != Some(machine) {
+        return Err(format(format_args!("not a relocatable object for {}", machine.name())));
     }
     let mut chosen = Vec::new();
     for section in file.sections() {
@@ -113,6 +144,9 @@ pub fn plan(bytes: &[u8]) -> Result<Plan<'_>, LoadError> {
         let mut relocations = Vec::new();
         for (offset, r) in section.relocations() {
             let RelocationFlags::Elf { r_type } = r.flags() else { return Err(format("no ELF relocation")) };
+            if machine.passes(r_type) {
+                continue;
+            }
             let RelocationTarget::Symbol(SymbolIndex(symbol)) = r.target() else {
                 return Err(format(format!("a relocation of {name} has no symbol")));
             };
@@ -128,15 +162,11 @@ pub fn plan(bytes: &[u8]) -> Result<Plan<'_>, LoadError> {
     let named: BTreeSet<usize> = chosen.iter().flat_map(|c| &c.6).map(|r| r.symbol).collect();
     let (mut got_users, mut call_users) = (BTreeSet::new(), BTreeSet::new());
     for r in chosen.iter().flat_map(|c| &c.6) {
-        match r.kind {
-            elf::R_X86_64_GOTPCREL | elf::R_X86_64_GOTPCRELX | elf::R_X86_64_REX_GOTPCRELX => {
-                got_users.insert(r.symbol);
-            }
-            elf::R_X86_64_PC32 | elf::R_X86_64_PLT32 => {
-                call_users.insert(r.symbol);
-            }
-            _ => {}
-        }
+        match machine.need(r.kind) {
+            Need::Pointer => got_users.insert(r.symbol),
+            Need::Jump => call_users.insert(r.symbol),
+            Need::Nothing => false,
+        };
     }
     let mut imports = HashMap::new();
     let mut defined = HashMap::new();
@@ -184,7 +214,7 @@ pub fn plan(bytes: &[u8]) -> Result<Plan<'_>, LoadError> {
         }
         Ok(())
     };
-    let page = |at: u64| at.next_multiple_of(PAGE as u64);
+    let page = |at: u64| at.next_multiple_of(machine.page() as u64);
     place(Class::Code, &mut at)?;
     let mut stubs = BTreeMap::new();
     at = at.next_multiple_of(STUB as u64);
@@ -236,5 +266,5 @@ pub fn plan(bytes: &[u8]) -> Result<Plan<'_>, LoadError> {
             functions.insert(symbol.name().map_err(format)?.to_string(), start + symbol.address() as usize);
         }
     }
-    Ok(Plan { sections, symbols, got, stubs, functions, code_end, constants_end, size: at as usize })
+    Ok(Plan { machine, sections, symbols, got, stubs, functions, code_end, constants_end, size: at as usize })
 }

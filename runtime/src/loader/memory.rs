@@ -17,9 +17,9 @@ unsafe impl Sync for Image {}
 
 #[cfg(unix)]
 impl Image {
-    /// Zeroed memory that can be read and written; `len` is a multiple of [`super::layout::PAGE`].
+    /// Zeroed memory that can be read and written; `len` is a multiple of the machine's pages.
     pub fn new(len: usize) -> Result<Image, LoadError> {
-        let len = len.max(super::layout::PAGE);
+        let len = len.max(1);
         let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: an anonymous mapping at an address of the system's choice touches no memory in use.
         let at = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, -1, 0) };
@@ -72,12 +72,51 @@ impl Image {
         self.at as u64
     }
 
+    /// Makes the processor see the first `code` bytes as instructions, before the first of them runs.
+    pub fn begin(&self, code: usize) {
+        // What an x86-64 writes its own instructions see; elsewhere the caches of instructions must be told.
+        #[cfg(target_arch = "aarch64")]
+        sync_instructions(self.at as usize, code.min(self.len));
+        #[cfg(all(target_arch = "riscv64", target_os = "linux"))]
+        {
+            /// Linux's number of `riscv_flush_icache`.
+            const FLUSH: libc::c_long = 259;
+            let begin = self.at as usize;
+            // SAFETY: a range of this image, for all threads; nothing is written.
+            unsafe { libc::syscall(FLUSH, begin, begin + code.min(self.len), 0usize) };
+        }
+        #[cfg(not(any(target_arch = "aarch64", all(target_arch = "riscv64", target_os = "linux"))))]
+        let _ = code;
+    }
+
     /// Its bytes, before [`Image::protect`].
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: the mapping has `len` zeroed bytes, is readable and writable until `protect`, and belongs to `self`,
         // which is borrowed for change.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
     }
+}
+
+/// Cleans the data cache and clears the instruction cache of some bytes, as "Arm Architecture Reference Manual" B2.2.5 has it.
+#[cfg(target_arch = "aarch64")]
+fn sync_instructions(at: usize, bytes: usize) {
+    use std::arch::asm;
+    let sizes: usize;
+    // SAFETY: the register says how large lines of the caches are; Linux lets programs read it.
+    unsafe { asm!("mrs {}, ctr_el0", out(reg) sizes, options(nomem, nostack)) };
+    let (data, code) = (4usize << (sizes >> 16 & 15), 4usize << (sizes & 15));
+    for line in (at & !(data - 1)..at + bytes).step_by(data) {
+        // SAFETY: the line lies in memory that is mapped and may be read.
+        unsafe { asm!("dc cvau, {}", in(reg) line, options(nostack)) };
+    }
+    // SAFETY: a barrier.
+    unsafe { asm!("dsb ish", options(nostack)) };
+    for line in (at & !(code - 1)..at + bytes).step_by(code) {
+        // SAFETY: as above.
+        unsafe { asm!("ic ivau, {}", in(reg) line, options(nostack)) };
+    }
+    // SAFETY: barriers.
+    unsafe { asm!("dsb ish", "isb", options(nostack)) };
 }
 
 /// Calls the packed function at an offset.

@@ -1,4 +1,4 @@
-//! Loads CPU object code from memory: relocatable ELF for x86-64, bound to a fixed table of imports and nothing else.
+//! Loads CPU object code from memory: relocatable ELF for x86-64, aarch64 or riscv64 ([`machine`]), bound to a fixed table of imports and nothing else.
 //!
 //! No linker, compiler or file is needed. Code is mapped writable, relocated, and only then made executable and
 //! read-only; no page is ever both. An object that needs more than the loader gives (thread-local storage, common
@@ -9,6 +9,7 @@
 
 mod imports;
 mod layout;
+mod machine;
 mod memory;
 mod relocate;
 #[cfg(test)]
@@ -19,11 +20,13 @@ use std::collections::HashMap;
 use thiserror::Error;
 
 pub use imports::ImportTable;
+pub use layout::{Needs, needs};
+use machine::Machine;
 
 /// Why object code was not loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LoadError {
-    /// The bytes are no relocatable ELF object for x86-64.
+    /// The bytes are no relocatable ELF object for this processor.
     #[error("object code is damaged or of another kind: {0}; compile the model again")]
     Format(String),
     /// The object uses something that the loader does not give.
@@ -60,7 +63,7 @@ pub enum LoadError {
         reason: String,
     },
     /// This machine cannot run the code.
-    #[error("object code is for x86-64 on Unix, which this machine is not")]
+    #[error("object code is loaded on x86-64, aarch64 and riscv64 with Unix, which this machine is not")]
     Host,
 }
 
@@ -77,14 +80,13 @@ impl CpuModule {
     /// # Errors
     /// [`LoadError`]; nothing stays mapped then.
     pub fn load(bytes: &[u8], imports: &ImportTable) -> Result<CpuModule, LoadError> {
-        if !cfg!(all(target_arch = "x86_64", unix)) {
-            return Err(LoadError::Host);
-        }
-        let plan = layout::plan(bytes)?;
+        let machine = Machine::here().ok_or(LoadError::Host)?;
+        let plan = layout::plan(bytes, machine)?;
         let mut image = memory::Image::new(plan.size)?;
         let base = image.base();
         relocate::fill(&plan, image.bytes_mut(), base, imports)?;
         image.protect(plan.code_end, plan.constants_end)?;
+        image.begin(plan.code_end);
         Ok(CpuModule { image, functions: plan.functions })
     }
 

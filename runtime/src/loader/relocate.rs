@@ -1,8 +1,9 @@
 //! Fills an image with its sections and carries out the relocations.
 
-use object::elf;
+use std::collections::HashMap;
 
-use super::layout::{Placed, Plan, Reloc, STUB, Target};
+use super::layout::{Placed, Plan, Reloc, Target};
+use super::machine::{Refused, Site};
 use super::{ImportTable, LoadError};
 
 /// Writes sections, jumps to imports and pointers into the image that will stand at `base`.
@@ -11,19 +12,25 @@ pub fn fill(plan: &Plan<'_>, image: &mut [u8], base: u64, imports: &ImportTable)
         put(image, s.offset, s.data)?;
     }
     for (symbol, &at) in &plan.stubs {
-        // jmp *[rip+0], then the address.
-        let mut stub = [0u8; STUB];
-        stub[..6].copy_from_slice(&[0xff, 0x25, 0, 0, 0, 0]);
-        stub[6..14].copy_from_slice(&address(plan, *symbol, base, imports)?.to_le_bytes());
+        let stub = plan.machine.jump(address(plan, *symbol, base, imports)?);
         put(image, at, &stub)?;
     }
     for (symbol, &at) in &plan.got {
         put(image, at, &address(plan, *symbol, base, imports)?.to_le_bytes())?;
     }
-    for s in &plan.sections {
-        for r in &s.relocations {
-            relocate(plan, s, r, image, base, imports)?;
+    let all = || plan.sections.iter().flat_map(|s| s.relocations.iter().map(move |r| (s, r)));
+    // Before the others, which name the places of these.
+    let mut highs = HashMap::new();
+    for (s, r) in all() {
+        if let Some(far) =
+            at_site(plan, (s, r), image, base, imports, &|_| None, &mut |site| plan.machine.distance(site))?
+        {
+            highs.insert(base + s.offset as u64 + r.offset, far);
         }
+    }
+    let high = |label: u64| highs.get(&label).copied();
+    for place in all() {
+        at_site(plan, place, image, base, imports, &high, &mut |site| plan.machine.relocate(site))?;
     }
     Ok(())
 }
@@ -47,59 +54,40 @@ fn address(plan: &Plan<'_>, symbol: usize, base: u64, imports: &ImportTable) -> 
     }
 }
 
-fn relocate(
+/// Does something with the place of a relocation.
+fn at_site<T>(
     plan: &Plan<'_>,
-    section: &Placed<'_>,
-    r: &Reloc,
+    (section, r): (&Placed<'_>, &Reloc),
     image: &mut [u8],
     base: u64,
     imports: &ImportTable,
-) -> Result<(), LoadError> {
+    high: &dyn Fn(u64) -> Option<i64>,
+    act: &mut dyn FnMut(&mut Site<'_>) -> Result<T, Refused>,
+) -> Result<T, LoadError> {
     let fail = |reason: &str| LoadError::Relocation {
         section: section.name.clone(),
         offset: r.offset,
         kind: r.kind.0,
         reason: reason.into(),
     };
-    let width = match r.kind {
-        elf::R_X86_64_64 | elf::R_X86_64_PC64 => 8,
-        _ => 4,
-    };
-    if r.offset.checked_add(width).is_none_or(|end| end > section.size as u64) {
+    let at = usize::try_from(r.offset).ok().and_then(|offset| section.offset.checked_add(offset));
+    let (Some(at), end) = (at, section.offset + section.size) else {
         return Err(fail("it lies outside of the section"));
-    }
-    let at = section.offset + r.offset as usize;
-    let here = base + at as u64;
-    let target = |imports: &ImportTable| address(plan, r.symbol, base, imports);
-    let value: i128 = match r.kind {
-        elf::R_X86_64_64 => target(imports)? as i128 + r.addend as i128,
-        elf::R_X86_64_PC64 => target(imports)? as i128 + r.addend as i128 - here as i128,
-        elf::R_X86_64_PC32 | elf::R_X86_64_PLT32 => {
-            // An import may be out of reach, its stub is not.
-            let to = match plan.stubs.get(&r.symbol) {
-                Some(&stub) => base + stub as u64,
-                None => target(imports)?,
-            };
-            to as i128 + r.addend as i128 - here as i128
-        }
-        elf::R_X86_64_GOTPCREL | elf::R_X86_64_GOTPCRELX | elf::R_X86_64_REX_GOTPCRELX => {
-            let Some(&entry) = plan.got.get(&r.symbol) else { return Err(fail("its pointer is missing")) };
-            (base + entry as u64) as i128 + r.addend as i128 - here as i128
-        }
-        elf::R_X86_64_32 | elf::R_X86_64_32S => target(imports)? as i128 + r.addend as i128,
-        elf::R_X86_64_NONE => return Ok(()),
-        _ => return Err(fail("its type is not known")),
     };
-    match r.kind {
-        elf::R_X86_64_64 => put(image, at, &(value as u64).to_le_bytes()),
-        elf::R_X86_64_PC64 => put(image, at, &(value as i64).to_le_bytes()),
-        elf::R_X86_64_32 => match u32::try_from(value) {
-            Ok(v) => put(image, at, &v.to_le_bytes()),
-            Err(_) => Err(fail("the address does not fit 32 bits; compile position-independent code")),
-        },
-        _ => match i32::try_from(value) {
-            Ok(v) => put(image, at, &v.to_le_bytes()),
-            Err(_) => Err(fail("the distance does not fit 32 bits")),
-        },
-    }
+    let bytes = image.get_mut(at..end).ok_or_else(|| fail("it lies outside of the section"))?;
+    let place = |offset: &usize| base + *offset as u64;
+    let mut site = Site {
+        kind: r.kind,
+        addend: r.addend,
+        here: place(&at),
+        symbol: &|| address(plan, r.symbol, base, imports),
+        jump: plan.stubs.get(&r.symbol).map(place),
+        pointer: plan.got.get(&r.symbol).map(place),
+        high,
+        bytes,
+    };
+    act(&mut site).map_err(|refused| match refused {
+        Refused::Because(reason) => fail(reason),
+        Refused::Symbol(error) => error,
+    })
 }

@@ -10,12 +10,9 @@ use crate::loader::{CpuModule, ImportTable};
 /// Loads the artifact's object files, where there are any and this processor runs them.
 pub(super) fn load(artifact: &Artifact) -> Result<Vec<Arc<CpuModule>>, SessionError> {
     let Some(cpu) = &artifact.manifest.cpu else { return Ok(Vec::new()) };
-    if let Some(missing) = missing_feature(&cpu.target) {
-        return Err(SessionError::OtherProcessor {
-            path: artifact.path.clone(),
-            target: cpu.target.clone(),
-            missing: missing.to_string(),
-        });
+    let other = other_architecture(&cpu.target).map(|architecture| format!("the instructions of {architecture}"));
+    if let Some(missing) = other.or_else(|| missing_feature(&cpu.target).map(str::to_string)) {
+        return Err(SessionError::OtherProcessor { path: artifact.path.clone(), target: cpu.target.clone(), missing });
     }
     let imports = ImportTable::standard();
     cpu.objects
@@ -62,6 +59,12 @@ impl Native {
     }
 }
 
+/// The architecture of `target`, where this processor's is another.
+fn other_architecture(target: &str) -> Option<&str> {
+    let architecture = target.split(['-', ' ']).next().unwrap_or_default();
+    (architecture != std::env::consts::ARCH).then_some(architecture)
+}
+
 /// The first instruction set extension named in `target` as `+name` that this processor is known to lack.
 fn missing_feature(target: &str) -> Option<&str> {
     target
@@ -72,14 +75,22 @@ fn missing_feature(target: &str) -> Option<&str> {
 
 /// Whether this processor has an extension; none where it is not asked about.
 fn has_feature(name: &str) -> Option<bool> {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     macro_rules! detected {
         ($($llvm:literal = $rust:tt),* $(,)?) => {
             match name {
-                $($llvm => Some(std::arch::is_x86_feature_detected!($rust)),)*
+                $(
+                    #[cfg(target_arch = "x86_64")]
+                    $llvm => Some(std::arch::is_x86_feature_detected!($rust)),
+                    #[cfg(target_arch = "aarch64")]
+                    $llvm => Some(std::arch::is_aarch64_feature_detected!($rust)),
+                )*
                 _ => None,
             }
         };
     }
+    #[cfg(target_arch = "aarch64")]
+    return detected!("neon" = "neon", "dotprod" = "dotprod");
     #[cfg(target_arch = "x86_64")]
     return detected!(
         "sse3" = "sse3",
@@ -102,13 +113,27 @@ fn has_feature(name: &str) -> Option<bool> {
         "avx512vl" = "avx512vl",
         "avx512vnni" = "avx512vnni",
     );
-    #[cfg(not(target_arch = "x86_64"))]
+    // Linux tells of extensions of one letter, a bit each.
+    #[cfg(all(target_arch = "riscv64", target_os = "linux"))]
+    if let &[letter @ b'a'..=b'z'] = name.as_bytes() {
+        // SAFETY: it reads a word that the system gave the process.
+        let there = unsafe { libc::getauxval(libc::AT_HWCAP) };
+        return Some(there >> (letter - b'a') & 1 == 1);
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_architecture_is_named() {
+        let own = format!("{}-unknown-linux-gnu x +made-up", std::env::consts::ARCH);
+        assert_eq!(other_architecture(&own), None);
+        assert_eq!(other_architecture("sparc64-unknown-linux-gnu generic +vis"), Some("sparc64"));
+    }
 
     #[test]
     fn only_known_and_absent_features_count() {

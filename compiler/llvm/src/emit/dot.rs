@@ -7,8 +7,8 @@ use tilewright_compiler::tir::{Intrinsic, View};
 
 use super::Emitter;
 use super::value::Value;
-use crate::EmitError;
 use crate::schedule::dot;
+use crate::{Architecture, EmitError};
 
 /// What sums up products of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,14 +17,29 @@ enum Instruction {
     Fours(&'static str),
     /// Two products of 16-bit integers: `vpmaddwd`.
     Pairs(&'static str),
+    /// Four products of signed bytes, added to a sum: `sdot`.
+    Signed(&'static str),
+    /// One product of 16-bit integers after the other, each added to a sum: `smlal`, `vwmacc`.
+    Widened,
 }
 
 impl<'c> Emitter<'_, 'c> {
     fn dot_instruction(&self, lanes: u32) -> Option<Instruction> {
+        match (self.processor.architecture(), lanes) {
+            (Architecture::X86, lanes) => self.dot_of_x86(lanes),
+            (_, 1) => None,
+            (Architecture::Arm, 4) if self.processor.has("dotprod") => {
+                Some(Instruction::Signed("llvm.aarch64.neon.sdot"))
+            }
+            (Architecture::Arm | Architecture::RiscV, _) => Some(Instruction::Widened),
+        }
+    }
+
+    fn dot_of_x86(&self, lanes: u32) -> Option<Instruction> {
         match lanes {
-            16 if self.host.has("avx512vnni") => Some(Instruction::Fours("llvm.x86.avx512.vpdpbusd.512")),
-            16 if self.host.has("avx512bw") => Some(Instruction::Pairs("llvm.x86.avx512.pmaddw.d.512")),
-            8 if self.host.has("avx2") => Some(Instruction::Pairs("llvm.x86.avx2.pmadd.wd")),
+            16 if self.processor.has("avx512vnni") => Some(Instruction::Fours("llvm.x86.avx512.vpdpbusd.512")),
+            16 if self.processor.has("avx512bw") => Some(Instruction::Pairs("llvm.x86.avx512.pmaddw.d.512")),
+            8 if self.processor.has("avx2") => Some(Instruction::Pairs("llvm.x86.avx2.pmadd.wd")),
             _ => None,
         }
     }
@@ -33,10 +48,11 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn dot(&mut self, intrinsic: &Intrinsic, args: &[View]) -> Result<bool, EmitError> {
         let (Some(sums), [to, data, weights]) = (intrinsic.params.first(), args) else { return Ok(false) };
         let lanes = sums.len();
-        if intrinsic.name.as_str() != dot::name(lanes) {
+        let Some(instruction) = self.dot_instruction(lanes as u32) else { return Ok(false) };
+        let signed = matches!(instruction, Instruction::Signed(_) | Instruction::Widened);
+        if intrinsic.name.as_str() != dot::name(lanes, signed) {
             return Ok(false);
         }
-        let Some(instruction) = self.dot_instruction(lanes as u32) else { return Ok(false) };
         let i32s = self.context.i32_type().vec_type(lanes as u32);
         let data = self.element(data, self.context.i32_type().into(), DType::U8)?.into_int_value();
         let data = self.spread(data.into(), lanes as u32)?;
@@ -47,6 +63,14 @@ impl<'c> Emitter<'_, 'c> {
                 self.intrinsic(name, &[], &[before.into(), data.into(), weights.into()])?.into_vector_value()
             }
             Instruction::Pairs(name) => self.pairs(name, before, data, weights)?,
+            Instruction::Signed(name) => {
+                let bytes = self.context.i8_type().vec_type(4 * lanes as u32);
+                let data = self.builder.build_bit_cast(data, bytes, "")?;
+                let weights = self.builder.build_bit_cast(weights, bytes, "")?;
+                let types = [i32s.into(), bytes.into()];
+                self.intrinsic(name, &types, &[before.into(), data, weights])?.into_vector_value()
+            }
+            Instruction::Widened => self.widened(before, data, weights)?,
         };
         let at = self.view_place(to)?;
         let stored = self.builder.build_store(at, after)?;
@@ -80,6 +104,36 @@ impl<'c> Emitter<'_, 'c> {
         for (x, w) in [(even, low), (odd, high)] {
             let products = self.intrinsic(name, &[], &[x.into(), w.into()])?.into_vector_value();
             sum = b.build_int_add(sum, products, "")?;
+        }
+        Ok(sum)
+    }
+
+    /// The first product of each lane, then the second, third and fourth, as 16-bit integers whose products have 32 bits.
+    fn widened(
+        &self,
+        before: VectorValue<'c>,
+        data: VectorValue<'c>,
+        weights: VectorValue<'c>,
+    ) -> Result<VectorValue<'c>, EmitError> {
+        let b = &self.builder;
+        let (i8t, i16t) = (self.context.i8_type(), self.context.i16_type());
+        let i32t = self.context.i32_type();
+        let lanes = before.get_type().get_size();
+        let wide = |v: VectorValue<'c>| -> Result<VectorValue<'c>, EmitError> {
+            let bytes = b.build_bit_cast(v, i8t.vec_type(4 * lanes), "")?.into_vector_value();
+            Ok(b.build_int_s_extend(bytes, i16t.vec_type(4 * lanes), "")?)
+        };
+        let (data, weights) = (wide(data)?, wide(weights)?);
+        let mut sum = before;
+        for four in 0..4 {
+            let pick = |v: VectorValue<'c>, step: u32| -> Result<VectorValue<'c>, EmitError> {
+                let places: Vec<_> = (0..lanes).map(|l| i32t.const_int(u64::from(l * step + four), false)).collect();
+                let picked =
+                    b.build_shuffle_vector(v, v.get_type().get_undef(), VectorType::const_vector(&places), "")?;
+                Ok(b.build_int_s_extend(picked, before.get_type(), "")?)
+            };
+            let product = b.build_int_mul(pick(data, 0)?, pick(weights, 4)?, "")?;
+            sum = b.build_int_add(sum, product, "")?;
         }
         Ok(sum)
     }

@@ -22,7 +22,7 @@ use inkwell::values::{FunctionValue, IntValue, PointerValue, VectorValue};
 use tilewright_compiler::te::{DType, Expr, Name};
 use tilewright_compiler::tir::{Action, Block, Buffer, For, Function, LoopKind, Scope, Stmt, expand_call};
 
-use crate::{EmitError, Host};
+use crate::{EmitError, Processor};
 use value::{IntOp, Value};
 
 /// Buffers of at most this many bytes lie on the stack.
@@ -59,7 +59,7 @@ fn on_stack(b: &Buffer) -> bool {
 pub fn emit<'c>(
     context: &'c Context,
     module: &Module<'c>,
-    host: &Host,
+    processor: &Processor,
     symbol: &str,
     f: &Function,
 ) -> Result<usize, EmitError> {
@@ -73,13 +73,13 @@ pub fn emit<'c>(
     let args: Vec<BasicMetadataTypeEnum> = global.iter().map(|_| ptr.into()).collect();
     let name = format!("{symbol}.body");
     let inner = module.add_function(&name, context.void_type().fn_type(&args, false), Some(Linkage::Internal));
-    mark_buffers(context, host, inner, global.len() as u32);
+    mark_buffers(context, processor, inner, global.len() as u32);
     builder.position_at_end(context.append_basic_block(inner, "entry"));
     let mut e = Emitter {
         context,
         module,
         builder,
-        host,
+        processor,
         symbol,
         function: f,
         llvm: inner,
@@ -103,7 +103,7 @@ pub fn emit<'c>(
     // The packed function.
     let i32t = context.i32_type();
     let outer = module.add_function(symbol, i32t.fn_type(&[ptr.into()], false), None);
-    host.mark(context, outer);
+    processor.mark(context, outer);
     let b = &e.builder;
     b.position_at_end(context.append_basic_block(outer, "entry"));
     let list =
@@ -129,8 +129,8 @@ pub fn emit<'c>(
     Ok(bytes)
 }
 
-fn mark_buffers(context: &Context, host: &Host, f: FunctionValue<'_>, buffers: u32) {
-    host.mark(context, f);
+fn mark_buffers(context: &Context, processor: &Processor, f: FunctionValue<'_>, buffers: u32) {
+    processor.mark(context, f);
     for (key, places) in
         [("noalias", AttributeLoc::Param as fn(u32) -> AttributeLoc), ("nocapture", AttributeLoc::Param)]
     {
@@ -148,7 +148,7 @@ struct Emitter<'a, 'c> {
     context: &'c Context,
     module: &'a Module<'c>,
     builder: Builder<'c>,
-    host: &'a Host,
+    processor: &'a Processor,
     symbol: &'a str,
     function: &'a Function,
     llvm: FunctionValue<'c>,
@@ -279,13 +279,13 @@ impl<'c> Emitter<'_, 'c> {
         args.extend(vars.iter().map(|_| BasicMetadataTypeEnum::from(i64t)));
         args.push(i64t.into());
         let work = module.add_function(&format!("{name}.body"), void.fn_type(&args, false), Some(Linkage::Internal));
-        mark_buffers(context, self.host, work, buffers.len() as u32);
+        mark_buffers(context, self.processor, work, buffers.len() as u32);
         let missing = || EmitError::Llvm("a parameter is missing".into());
         let mut inner = Emitter {
             context,
             module,
             builder: context.create_builder(),
-            host: self.host,
+            processor: self.processor,
             symbol: &name,
             function: self.function,
             llvm: work,
@@ -314,7 +314,7 @@ impl<'c> Emitter<'_, 'c> {
 
         // What the pool calls: takes the context apart.
         let task = module.add_function(&name, void.fn_type(&[ptr.into(), i64t.into()], false), Some(Linkage::Internal));
-        self.host.mark(context, task);
+        self.processor.mark(context, task);
         let b = context.create_builder();
         b.position_at_end(context.append_basic_block(task, "entry"));
         let list = task.get_first_param().ok_or_else(missing)?.into_pointer_value();

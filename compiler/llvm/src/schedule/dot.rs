@@ -3,18 +3,19 @@
 use tilewright_compiler::te::{DType, Expr, Name};
 use tilewright_compiler::tir::{Action, Block, Buffer, For, Intrinsic, LoopKind, Scope, Stmt};
 
-/// The intrinsic's name for so many lanes.
-pub fn name(lanes: i64) -> String {
-    format!("dot4x{lanes}")
+/// The intrinsic's name for so many lanes, of data with or without a sign.
+pub fn name(lanes: i64, signed: bool) -> String {
+    format!("{}dot4x{lanes}", if signed { "s" } else { "" })
 }
 
-/// `sums[l] += data[q] * weights[l, q]` over four `q`, for each lane: i32 sums, u8 data, i8 weights.
-pub fn intrinsic(lanes: i64) -> Intrinsic {
+/// `sums[l] += data[q] * weights[l, q]` over four `q`, for each lane: i32 sums, u8 or i8 data, i8 weights.
+pub fn intrinsic(lanes: i64, signed: bool) -> Intrinsic {
     let buffer =
         |name: &str, dtype, shape: &[i64], scope| Buffer { name: name.into(), dtype, shape: shape.into(), scope };
+    let data = if signed { DType::I8 } else { DType::U8 };
     let params = vec![
         buffer("sums", DType::I32, &[lanes], Scope::Local),
-        buffer("data", DType::U8, &[4], Scope::Global),
+        buffer("data", data, &[4], Scope::Global),
         buffer("weights", DType::I8, &[lanes, 4], Scope::Global),
     ];
     let (lane, four) = (Expr::var("lane"), Expr::var("four"));
@@ -40,5 +41,5 @@ pub fn intrinsic(lanes: i64) -> Intrinsic {
         Stmt::For(For { var: Name::from(var), extent, kind: LoopKind::Serial, body: Box::new(body) })
     };
     let body = around("lane", lanes, around("four", 4, Stmt::Block(block)));
-    Intrinsic { name: name(lanes).into(), params, body }
+    Intrinsic { name: name(lanes, signed).into(), params, body }
 }

@@ -18,7 +18,10 @@ pub use tile::{Kind, Tile};
 /// The function scheduled for the CPU; `tile` is that of its product, if its weights are packed. Every step is one that may be refused;
 /// what is refused stays as it was.
 pub fn schedule(f: Function, tile: Option<&Tile>) -> Function {
-    let fours = tile.filter(|tile| tile.kind == Kind::Fours).map(|tile| dot::intrinsic(tile.lanes));
+    let fours = tile.and_then(|tile| match tile.kind {
+        Kind::Fours { signed } => Some(dot::intrinsic(tile.lanes, signed)),
+        Kind::Plain | Kind::Window => None,
+    });
     let mut s = Schedule::with_intrinsics(f, fours.as_slice());
     inline_elementwise(&mut s);
     if let Some(tile) = tile {

@@ -64,7 +64,7 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
     s.set_scope(buffer.as_str(), Scope::Local)?;
 
     // The sum around the tile, its first values before it; an instruction's own products inside.
-    let (around, inside) = sum.split_at(sum.len() - usize::from(tile.kind == Kind::Fours));
+    let (around, inside) = sum.split_at(sum.len() - usize::from(matches!(tile.kind, Kind::Fours { .. })));
     let order: Vec<&String> = around.iter().chain(&spatial).chain(inside).collect();
     s.reorder(&order)?;
     let first = s.decompose_reduction(product.as_str(), &sum[0])?;
@@ -81,10 +81,16 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
         };
         let parts = s.split(channels.as_str(), &[tile.lanes])?;
         s.annotate(parts[0].as_str(), LoopKind::Unrolled)?;
-        if tile.kind == Kind::Fours && block == &product {
-            s.tensorize(parts[1].as_str(), &dot::name(tile.lanes))?;
-        } else {
-            s.annotate(parts[1].as_str(), LoopKind::Vectorized)?;
+        match tile.kind {
+            // One sum at a time has no instruction for them.
+            Kind::Fours { .. } if block == &product && tile.lanes == 1 => {
+                inside.iter().try_for_each(|step| s.annotate(step, LoopKind::Unrolled))?;
+                s.annotate(parts[1].as_str(), LoopKind::Unrolled)?;
+            }
+            Kind::Fours { signed } if block == &product => {
+                s.tensorize(parts[1].as_str(), &dot::name(tile.lanes, signed))?;
+            }
+            _ => s.annotate(parts[1].as_str(), LoopKind::Vectorized)?,
         }
         // A tile's rows: for the last stage the loops within the tile, else all that are no step of the sum.
         for (var, _) in outer {

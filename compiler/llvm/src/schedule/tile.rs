@@ -4,7 +4,7 @@ use tilewright_compiler::graph::op::Layout;
 use tilewright_compiler::graph::{Graph, NodeId, Op};
 use tilewright_compiler::te::ops::{Blocks, in_fours, is_depthwise, takes_blocks};
 
-use crate::Host;
+use crate::{Architecture, Processor};
 
 /// The part of a product whose sums stay in registers: some pixels or rows times some vectors of output channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +24,11 @@ pub struct Tile {
 pub enum Kind {
     /// One product after the other.
     Plain,
-    /// Four products of bytes at once.
-    Fours,
+    /// Four products of bytes at once, of data with or without a sign.
+    Fours {
+        /// Data are i8, else u8.
+        signed: bool,
+    },
     /// A window of the channel itself.
     Window,
 }
@@ -43,10 +46,26 @@ struct Machine {
 }
 
 impl Machine {
-    fn of(host: &Host) -> Machine {
-        if host.has("avx512f") {
+    fn of(processor: &Processor) -> Machine {
+        match processor.architecture() {
+            Architecture::X86 => Machine::of_x86(processor),
+            // Two vectors of 128 bits a cycle; products take their factor out of a lane.
+            Architecture::Arm => Machine { lanes: 4, registers: 32, fma: 0.5, load: 0.5, spread: 0.5, latency: 4.0 },
+            // Vectors as short as the processor may have them; a factor comes from a register of its own.
+            Architecture::RiscV if processor.has("v") => {
+                let longest = [("zvl512b", 16), ("zvl256b", 8)].into_iter().find(|(name, _)| processor.has(name));
+                let lanes = longest.map_or(4, |(_, lanes)| lanes);
+                Machine { lanes, registers: 32, fma: 1.0, load: 1.0, spread: 0.5, latency: 5.0 }
+            }
+            // No vectors: sums one by one, in what addresses and loops leave of the registers.
+            Architecture::RiscV => Machine { lanes: 1, registers: 24, fma: 1.0, load: 1.0, spread: 1.0, latency: 5.0 },
+        }
+    }
+
+    fn of_x86(processor: &Processor) -> Machine {
+        if processor.has("avx512f") {
             Machine { lanes: 16, registers: 32, fma: 1.0, load: 1.0, spread: 0.5, latency: 4.0 }
-        } else if host.has("avx2") && host.has("fma") {
+        } else if processor.has("avx2") && processor.has("fma") {
             Machine { lanes: 8, registers: 16, fma: 0.5, load: 0.5, spread: 0.5, latency: 4.0 }
         } else {
             Machine { lanes: 4, registers: 16, fma: 1.0, load: 0.5, spread: 0.5, latency: 6.0 }
@@ -60,7 +79,7 @@ const MOST_VECTORS: i64 = 8;
 impl Tile {
     /// The tile of a product that can be written in blocks, by cycles of a step of its sum, or of a pooling; `None` for other nodes,
     /// and where the weights are not known.
-    pub fn of(graph: &Graph, node: NodeId, host: &Host) -> Option<Tile> {
+    pub fn of(graph: &Graph, node: NodeId, processor: &Processor) -> Option<Tile> {
         let n = graph.node(node);
         let pools = pools(&n.op);
         if !pools && (!takes_blocks(graph, node) || graph.constant(*n.inputs.get(1)?).is_none()) {
@@ -70,15 +89,17 @@ impl Tile {
         let (channels, outer) = shape.split_last()?;
         let row = |back: usize| outer.len().checked_sub(back).map_or(1, |i| outer[i]);
         if pools || is_depthwise(graph, node) {
-            return Some(of_window(&Machine::of(host), row(1), *channels));
+            return Some(of_window(&Machine::of(processor), row(1), *channels));
         }
-        let tile = best(&Machine::of(host), [row(2), row(1)], *channels)?;
-        Some(if in_fours(graph, node) { Tile { kind: Kind::Fours, ..tile } } else { tile })
+        let tile = best(&Machine::of(processor), [row(2), row(1)], *channels)?;
+        // The instructions of x86-64 take data without a sign, those of Arm data with one.
+        let signed = processor.architecture() != Architecture::X86;
+        Some(if in_fours(graph, node) { Tile { kind: Kind::Fours { signed }, ..tile } } else { tile })
     }
 
     /// How its product is written.
     pub fn blocks(&self) -> Blocks {
-        Blocks { channels: self.vectors * self.lanes }
+        Blocks { channels: self.vectors * self.lanes, signed: matches!(self.kind, Kind::Fours { signed: true }) }
     }
 }
 

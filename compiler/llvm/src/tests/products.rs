@@ -7,7 +7,7 @@ use tilewright_compiler::tir::LoopKind;
 
 use super::{equals_evaluation, run};
 use crate::schedule::Tile;
-use crate::{Host, LlvmBackend};
+use crate::{LlvmBackend, Processor};
 
 /// A product of data with constant weights and bias, and something behind it.
 fn graph(n: &mut Numbers, op: Op, shapes: &[&[usize]], clipped: bool) -> Graph {
@@ -75,8 +75,8 @@ fn products_with_constant_weights_equal_the_graph_evaluation() {
 }
 
 /// This machine, and older ones as far as it runs their code: each has other instructions for products of bytes.
-fn hosts() -> Vec<Host> {
-    let own = Host::detect().unwrap();
+fn processors() -> Vec<Processor> {
+    let own = Processor::detect().unwrap();
     let older = [
         ("skylake-avx512", "+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+fma"),
         ("haswell", "+avx2,+fma"),
@@ -84,17 +84,18 @@ fn hosts() -> Vec<Host> {
     ];
     let runs = |features: &str| features.split(',').all(|f| own.has(&f[1..]));
     let older = older.iter().filter(|(_, features)| runs(features));
-    let older: Vec<Host> =
-        older.map(|(cpu, features)| Host { cpu: (*cpu).into(), features: (*features).into(), ..own.clone() }).collect();
+    let older: Vec<Processor> = older
+        .map(|(cpu, features)| Processor { cpu: (*cpu).into(), features: (*features).into(), ..own.clone() })
+        .collect();
     [vec![own], older].concat()
 }
 
 #[test]
 fn products_of_bytes_equal_the_graph_evaluation() {
     let mut n = Numbers::new(23);
-    for host in hosts() {
-        println!("for {}", host.cpu);
-        let backend = LlvmBackend::for_host(host);
+    for processor in processors() {
+        println!("for {}", processor.cpu);
+        let backend = LlvmBackend::for_processor(processor);
         for (size, ci, co, kernel, stride, zero) in [
             (14, 16, 64, 3, 1, -128),
             (13, 5, 40, 3, 2, 127),
@@ -183,7 +184,7 @@ fn convolutions_stay_in_registers() {
         let shapes: [&[usize]; 3] = [&[1, size, size, channels], &[channels, kernel, kernel, channels], &[channels]];
         let g = graph(&mut n, conv(kernel, 1, Layout::Nhwc), &shapes, true);
         let product = g.nodes().find(|(_, n)| matches!(n.op, Op::Conv2d(_))).unwrap().0;
-        let tile = Tile::of(&g, product, backend.host()).expect("it has a tile");
+        let tile = Tile::of(&g, product, backend.processor()).expect("it has a tile");
         let functions = backend.plan(&g, &g.nodes().map(|(id, _)| id).collect::<Vec<_>>()).unwrap().functions;
         let (_, f) = functions.last().unwrap();
         let mut kinds = Vec::new();

@@ -5,13 +5,13 @@ use tilewright_compiler::te::{Array, DType, Scalar};
 use tilewright_compiler::tir::{Function, parse, run, verify};
 use tilewright_runtime::loader::{CpuModule, ImportTable};
 
-use crate::{Host, compile_functions};
+use crate::{Processor, compile_functions};
 
 /// Runs a function as object code; arrays are placed in words, so that any element is aligned.
 fn compiled(f: &Function, inputs: &[Array]) -> Vec<Array> {
-    let host = Host::detect().unwrap();
+    let processor = Processor::detect().unwrap();
     let (object, workspaces) =
-        compile_functions(&host, &[("f".into(), f.clone())]).unwrap_or_else(|e| panic!("{}", e.1));
+        compile_functions(&processor, &[("f".into(), f.clone())]).unwrap_or_else(|e| panic!("{}", e.1));
     let module = CpuModule::load(&object, &ImportTable::standard()).unwrap();
     let words = |bytes: usize| vec![0xa5a5_a5a5_a5a5_a5a5u64; bytes / 8 + 17];
     let mut memory: Vec<Vec<u64>> = inputs.iter().map(|a| super::words(&a.bytes)).collect();

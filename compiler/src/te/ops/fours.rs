@@ -1,8 +1,9 @@
 //! Products of bytes with constant weights, in sums of four: what processors multiply and add in one instruction.
 //!
-//! Such instructions take unsigned data and signed weights. Data are therefore 128 more than they are, four inputs beside each
-//! other, and each sum begins with what that adds to it, and with what the zero point does: `-(128 + zero point)` times the sum of
-//! the channel's weights. Everything wraps in i32, so the results are those of the plain product.
+//! Such instructions take signed weights and, by processor, signed or unsigned data. For the latter data are 128 more than they are.
+//! Four inputs lie beside each other, and each sum begins with what the 128 add to it, and with what the zero point does:
+//! `-(128 + zero point)` times the sum of the channel's weights. Everything wraps in i32, so the results are those of the plain
+//! product.
 
 use super::Blocks;
 use super::blocked::{cut, packed, place, whole, within};
@@ -14,14 +15,31 @@ use crate::te::{Builder, Combiner, Expr, TensorRef};
 /// Inputs of one instruction.
 pub const INPUTS: i64 = 4;
 
-/// The data 128 more, with whole fours along the last dimension, and beyond the image the zero point.
-fn unsigned(b: &mut Builder, x: &TensorRef, before: &[i64], shape: &[i64], zero_point: i32) -> TensorRef {
+/// What data are more than they are.
+fn more(blocks: Blocks) -> i32 {
+    if blocks.signed { 0 } else { 128 }
+}
+
+/// The data as the processor takes them, with whole fours along the last dimension, and beyond the image the zero point.
+fn in_fours(
+    b: &mut Builder,
+    x: &TensorRef,
+    (before, shape): (&[i64], &[i64]),
+    zero_point: i32,
+    blocks: Blocks,
+) -> TensorRef {
     let mut shape = shape.to_vec();
     if let Some(depth) = shape.last_mut() {
         *depth = (*depth + INPUTS - 1) / INPUTS * INPUTS;
     }
+    if blocks.signed && shape == x.shape {
+        return x.clone();
+    }
     let whole = border(b, x, before, &shape, constant(DType::I8, zero_point));
-    b.compute("data", &shape, |i| (whole.at(i).cast(DType::I32) + 128).cast(DType::U8))
+    b.compute("data", &shape, |i| match more(blocks) {
+        0 => whole.at(i),
+        more => (whole.at(i).cast(DType::I32) + i64::from(more)).cast(DType::U8),
+    })
 }
 
 /// Weights in blocks of channels, each with its fours of inputs: `[blocks, steps.., fours, channels of a block, 4]`.
@@ -47,7 +65,7 @@ fn firsts(b: &mut Builder, w: &TensorRef, zero_point: i32, blocks: Blocks) -> Te
     let sums = b.reduce("weights", DType::I32, &[wide], &steps, Combiner::Sum, |i, r| {
         within(i[0].clone(), channels, wide, w.at(&[i, r].concat())).cast(DType::I32)
     });
-    b.compute("first", &[wide], |i| sums.at(i) * -i64::from(128 + zero_point))
+    b.compute("first", &[wide], |i| sums.at(i) * -i64::from(more(blocks) + zero_point))
 }
 
 fn product(x: Expr, w: Expr) -> Expr {
@@ -58,7 +76,7 @@ fn product(x: Expr, w: Expr) -> Expr {
 pub fn conv2d(b: &mut Builder, op: &Conv2d, x: &TensorRef, w: &TensorRef, out: &[i64], blocks: Blocks) -> TensorRef {
     let pads = op.pads.map(|p| p as i64);
     let shape = [x.shape[0], x.shape[1] + pads[0] + pads[2], x.shape[2] + pads[1] + pads[3], x.shape[3]];
-    let data = unsigned(b, x, &[0, pads[0], pads[1], 0], &shape, op.data_zero_point);
+    let data = in_fours(b, x, (&[0, pads[0], pads[1], 0], &shape), op.data_zero_point, blocks);
     let weights = weights(b, w, blocks);
     let first = firsts(b, w, op.data_zero_point, blocks);
     let wide = [&out[..3], &[whole(w.shape[0], blocks)]].concat();
@@ -85,7 +103,7 @@ pub fn conv2d(b: &mut Builder, op: &Conv2d, x: &TensorRef, w: &TensorRef, out: &
 /// Rows of data, whatever their outer dimensions, times rows of weights without a zero point.
 pub fn dense(b: &mut Builder, x: &TensorRef, w: &TensorRef, zero_point: i32, out: &[i64], blocks: Blocks) -> TensorRef {
     let last = out.len() - 1;
-    let data = unsigned(b, x, &vec![0; x.shape.len()], &x.shape, zero_point);
+    let data = in_fours(b, x, (&vec![0; x.shape.len()], &x.shape), zero_point, blocks);
     let weights = weights(b, w, blocks);
     let first = firsts(b, w, zero_point, blocks);
     let wide = [&out[..last], &[whole(w.shape[0], blocks)]].concat();

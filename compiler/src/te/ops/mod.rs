@@ -90,6 +90,8 @@ pub enum OpsError {
 pub struct Blocks {
     /// Output channels of a block.
     pub channels: i64,
+    /// In sums of four products of bytes data keep their sign; else they are made unsigned.
+    pub signed: bool,
 }
 
 /// A program with the graph's values that its inputs and outputs stand for, in order.

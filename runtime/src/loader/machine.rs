@@ -1,0 +1,178 @@
+//! What differs between processors: relocations, jumps to far places, and what must be done before new code runs.
+//!
+//! Each is data and arithmetic, so that every machine has and tests all of them.
+
+mod aarch64;
+mod riscv64;
+#[cfg(test)]
+mod tests;
+mod x86_64;
+
+use object::{Architecture, elf};
+
+use super::LoadError;
+
+/// A kind of processor that objects are loaded for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Machine {
+    /// x86-64.
+    X86,
+    /// 64-bit Arm.
+    Arm,
+    /// 64-bit RISC-V.
+    RiscV,
+}
+
+/// What a relocation wants beside its symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing.
+    Nothing,
+    /// A pointer to it in the global offset table.
+    Pointer,
+    /// Where it is an import, a jump to it within reach.
+    Jump,
+}
+
+/// A place that is relocated.
+pub struct Site<'a> {
+    pub kind: elf::RelocationType,
+    pub addend: i64,
+    /// Its address.
+    pub here: u64,
+    /// Where the symbol is.
+    pub symbol: &'a dyn Fn() -> Result<u64, LoadError>,
+    /// The jump to the symbol, where there is one.
+    pub jump: Option<u64>,
+    /// The pointer to the symbol, where there is one.
+    pub pointer: Option<u64>,
+    /// The distance whose upper part stands at an address.
+    pub high: &'a dyn Fn(u64) -> Option<i64>,
+    /// The section's bytes from the place on.
+    pub bytes: &'a mut [u8],
+}
+
+/// Why a place was not relocated.
+pub enum Refused {
+    /// It cannot be, for this reason.
+    Because(&'static str),
+    /// The symbol is not to be had.
+    Symbol(LoadError),
+}
+
+impl From<LoadError> for Refused {
+    fn from(error: LoadError) -> Refused {
+        Refused::Symbol(error)
+    }
+}
+
+impl From<&'static str> for Refused {
+    fn from(reason: &'static str) -> Refused {
+        Refused::Because(reason)
+    }
+}
+
+const OUTSIDE: &str = "it lies outside of the section";
+
+impl Site<'_> {
+    /// Where a call of the symbol goes: an import may be out of reach, the jump to it is not.
+    fn callee(&self) -> Result<u64, LoadError> {
+        match self.jump {
+            Some(jump) => Ok(jump),
+            None => (self.symbol)(),
+        }
+    }
+
+    fn pointer(&self) -> Result<u64, Refused> {
+        self.pointer.ok_or(Refused::Because("its pointer is missing"))
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Refused> {
+        self.bytes.get_mut(..bytes.len()).ok_or(OUTSIDE)?.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The instruction there.
+    fn word(&self) -> Result<u32, Refused> {
+        let bytes = self.bytes.first_chunk::<4>().ok_or(OUTSIDE)?;
+        Ok(u32::from_le_bytes(*bytes))
+    }
+}
+
+impl Machine {
+    /// The processor that this runs on, where objects can be loaded for it.
+    pub fn here() -> Option<Machine> {
+        match cfg!(unix) {
+            true if cfg!(target_arch = "x86_64") => Some(Machine::X86),
+            true if cfg!(target_arch = "aarch64") => Some(Machine::Arm),
+            true if cfg!(target_arch = "riscv64") => Some(Machine::RiscV),
+            _ => None,
+        }
+    }
+
+    pub(super) fn of(architecture: Architecture) -> Option<Machine> {
+        match architecture {
+            Architecture::X86_64 => Some(Machine::X86),
+            Architecture::Aarch64 => Some(Machine::Arm),
+            Architecture::Riscv64 => Some(Machine::RiscV),
+            _ => None,
+        }
+    }
+
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Machine::X86 => "x86-64",
+            Machine::Arm => "aarch64",
+            Machine::RiscV => "riscv64",
+        }
+    }
+
+    /// Protection is set for pages of this size, the largest that systems have.
+    pub(super) fn page(self) -> usize {
+        match self {
+            Machine::X86 | Machine::RiscV => 4096,
+            Machine::Arm => 1 << 16,
+        }
+    }
+
+    /// Whether a relocation asks for nothing where nothing is relaxed.
+    pub(super) fn passes(self, kind: elf::RelocationType) -> bool {
+        self == Machine::RiscV && riscv64::passes(kind)
+    }
+
+    /// What a relocation wants.
+    pub(super) fn need(self, kind: elf::RelocationType) -> Need {
+        match self {
+            Machine::X86 => x86_64::need(kind),
+            Machine::Arm => aarch64::need(kind),
+            Machine::RiscV => riscv64::need(kind),
+        }
+    }
+
+    /// Instructions that jump to an address.
+    pub(super) fn jump(self, to: u64) -> [u8; super::layout::STUB] {
+        match self {
+            Machine::X86 => x86_64::jump(to),
+            Machine::Arm => aarch64::jump(to),
+            Machine::RiscV => riscv64::jump(to),
+        }
+    }
+
+    /// The distance whose upper part stands at a place, where another place has its lower part and names this one.
+    pub(super) fn distance(self, site: &Site<'_>) -> Result<Option<i64>, Refused> {
+        match self {
+            Machine::RiscV => riscv64::distance(site),
+            Machine::X86 | Machine::Arm => Ok(None),
+        }
+    }
+
+    /// Carries out a relocation.
+    pub(super) fn relocate(self, site: &mut Site<'_>) -> Result<(), Refused> {
+        match self {
+            Machine::X86 => x86_64::relocate(site),
+            Machine::Arm => aarch64::relocate(site),
+            Machine::RiscV => riscv64::relocate(site),
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! A compiled model as sources and objects for a C program: its code, its constants, and a function that runs the steps in order.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `NAME.h` | the function, sizes of inputs, outputs and workspace, what the code needs and imports |
+//! | `NAME.c` | the function: each step's call |
+//! | `NAME_code0.o` | the steps' code, one object a region |
+//! | `NAME_constants.o` | weights and other constants |
+//! | `tilewright_imports.c` | what the code calls beside the C library, for one thread |
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use tilewright_runtime::artifact::{Artifact, BlobId, StepKind, Value, ValueId};
+use tilewright_runtime::loader::{ImportTable, LoadError, needs};
+use tilewright_runtime::placement::{Buffer, place};
+use tilewright_runtime::tensor::shape_text;
+
+/// Everything begins at multiples of this.
+const ALIGN: u64 = 64;
+
+/// The imports for one thread.
+const IMPORTS: &str = include_str!("export/tilewright_imports.c");
+
+/// Why a model was not exported.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// A step that is no code of the processor's.
+    #[error("step {step} does not run on the processor alone; export a model that is compiled with --offload none")]
+    Step {
+        /// The step.
+        step: String,
+    },
+    /// An object that does not read.
+    #[error("model {model}: {source}")]
+    Object {
+        /// The model.
+        model: String,
+        /// Why not.
+        source: LoadError,
+    },
+    /// An import that no list has, which is an error of the code generator.
+    #[error("model {model}: the code calls `{import}`, which is not among the imports of exported code")]
+    Import {
+        /// The model.
+        model: String,
+        /// The function.
+        import: String,
+    },
+    /// Two regions with functions of one name, which no linker takes.
+    #[error("model {model}: two objects have a function `{function}`; export it compiled with --offload none")]
+    Twice {
+        /// The model.
+        model: String,
+        /// The function.
+        function: String,
+    },
+    /// The constants' object could not be made.
+    #[error("model {model}: {reason}")]
+    Constants {
+        /// The model.
+        model: String,
+        /// What the code generator says.
+        reason: String,
+    },
+}
+
+/// A name as C takes it: letters, digits and underscores, beginning with a letter.
+pub fn identifier(name: &str) -> String {
+    let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if plain.starts_with(|c: char| c.is_ascii_alphabetic()) { plain } else { format!("model_{plain}") }
+}
+
+/// Where a value lies when the function runs.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Input(usize),
+    Output(usize),
+    Constant(u64),
+    Space(u64),
+}
+
+impl Place {
+    fn expression(self) -> String {
+        match self {
+            Place::Input(i) => format!("(void *)inputs[{i}]"),
+            Place::Output(i) => format!("outputs[{i}]"),
+            Place::Constant(at) => format!("(void *)(constants + {at})"),
+            Place::Space(at) => format!("space + {at}"),
+        }
+    }
+}
+
+/// The files of a model under `name`, which C takes as an identifier; `constants` makes an object of bytes under a symbol for the
+/// artifact's processor.
+///
+/// # Errors
+/// [`ExportError`].
+pub fn files(
+    artifact: &Artifact,
+    name: &str,
+    constants: &dyn Fn(&str, &[u8]) -> Result<Vec<u8>, String>,
+) -> Result<Vec<(String, Vec<u8>)>, ExportError> {
+    let manifest = &artifact.manifest;
+    let model = || manifest.model.clone();
+    // Where all outputs are constants or inputs there is no code.
+    let (target, objects) =
+        manifest.cpu.as_ref().map_or(("any processor", &[][..]), |cpu| (&cpu.target[..], &cpu.objects[..]));
+    let mut files = Vec::new();
+    let allowed: Vec<&str> = ImportTable::standard().names().collect();
+    let mut imports: Vec<String> = Vec::new();
+    for (i, object) in objects.iter().enumerate() {
+        let bytes = artifact.blob(*object);
+        for import in needs(bytes).map_err(|source| ExportError::Object { model: model(), source })?.imports {
+            if !allowed.contains(&import.as_str()) {
+                return Err(ExportError::Import { model: model(), import });
+            }
+            if !imports.contains(&import) {
+                imports.push(import);
+            }
+        }
+        files.push((format!("{name}_code{i}.o"), bytes.to_vec()));
+    }
+    imports.sort_unstable();
+    let laid = Laid::out(artifact)?;
+    let symbol = format!("{name}_constants");
+    let object =
+        constants(&symbol, &laid.constants).map_err(|reason| ExportError::Constants { model: model(), reason })?;
+    files.push((format!("{symbol}.o"), object));
+    files.push((format!("{name}.h"), laid.header(artifact, name, target, &imports).into_bytes()));
+    files.push((format!("{name}.c"), laid.source(artifact, name, target).into_bytes()));
+    files.push(("tilewright_imports.c".to_string(), IMPORTS.as_bytes().to_vec()));
+    Ok(files)
+}
+
+/// Where all values lie.
+struct Laid {
+    places: HashMap<ValueId, Place>,
+    constants: Vec<u8>,
+    /// Bytes of the workspace, and where in it that of each step begins.
+    space: u64,
+    scratch: u64,
+}
+
+impl Laid {
+    fn out(artifact: &Artifact) -> Result<Laid, ExportError> {
+        let manifest = &artifact.manifest;
+        let mut places = HashMap::new();
+        let mut constants = Vec::new();
+        let mut blobs: HashMap<BlobId, u64> = HashMap::new();
+        for (at, id) in manifest.inputs.iter().enumerate() {
+            places.insert(*id, Place::Input(at));
+        }
+        let mut constant = |id: &ValueId| {
+            let blob = manifest.values[id.0 as usize].constant?;
+            Some(Place::Constant(*blobs.entry(blob).or_insert_with(|| {
+                constants.resize(constants.len().next_multiple_of(ALIGN as usize), 0);
+                let at = constants.len() as u64;
+                constants.extend_from_slice(artifact.blob(blob));
+                at
+            })))
+        };
+        for (at, id) in manifest.outputs.iter().enumerate() {
+            let place = constant(id).unwrap_or(Place::Output(at));
+            places.entry(*id).or_insert(place);
+        }
+        // What steps hand to each other lies in the workspace as long as it is read.
+        let mut lives: Vec<(ValueId, Buffer)> = Vec::new();
+        let mut known: HashMap<ValueId, usize> = HashMap::new();
+        let (mut scratch_bytes, mut functions) = (0, HashMap::new());
+        for (at, step) in manifest.steps.iter().enumerate() {
+            let StepKind::Cpu { function, object, workspace_bytes } = &step.kind else {
+                return Err(ExportError::Step { step: step.name.clone() });
+            };
+            if *functions.entry(function.clone()).or_insert(*object) != *object {
+                return Err(ExportError::Twice { model: manifest.model.clone(), function: function.clone() });
+            }
+            scratch_bytes = scratch_bytes.max(*workspace_bytes);
+            for id in step.inputs.iter().chain(&step.outputs) {
+                if let Some(place) = constant(id) {
+                    places.entry(*id).or_insert(place);
+                }
+                if places.contains_key(id) {
+                    continue;
+                }
+                let bytes = manifest.values[id.0 as usize].bytes() as u64;
+                let live = *known.entry(*id).or_insert_with(|| {
+                    lives.push((*id, Buffer { bytes, first: at, last: at }));
+                    lives.len() - 1
+                });
+                lives[live].1.last = at;
+            }
+        }
+        let buffers: Vec<Buffer> = lives.iter().map(|(_, buffer)| *buffer).collect();
+        let placed = place(&buffers, ALIGN);
+        for ((id, _), offset) in lives.iter().zip(&placed.offsets) {
+            places.insert(*id, Place::Space(*offset));
+        }
+        let scratch = placed.bytes.next_multiple_of(ALIGN);
+        // Never without a byte, of which C has no arrays.
+        Ok(Laid { places, constants, space: (scratch + scratch_bytes).max(1), scratch })
+    }
+
+    fn header(&self, artifact: &Artifact, name: &str, target: &str, imports: &[String]) -> String {
+        let (manifest, upper) = (&artifact.manifest, name.to_uppercase());
+        let mut text = format!(
+            "/* Model {} for {target}, by {}.\n *\n * Link {name}.c, {name}_code*.o, {name}_constants.o, tilewright_imports.c (or functions of \
+             your own in its place)\n * and -lm. The code calls: {}.\n */\n#ifndef {upper}_H\n#define {upper}_H\n\n#ifdef \
+             __cplusplus\nextern \"C\" {{\n#endif\n",
+            comment(&manifest.model),
+            comment(&manifest.producer),
+            if imports.is_empty() { "nothing".to_string() } else { imports.join(", ") },
+        );
+        let names = manifest.output_names.iter().map(String::as_str);
+        let inputs = manifest.inputs.iter().map(|id| (id, None));
+        let outputs = manifest.outputs.iter().zip(names.map(Some).chain(std::iter::repeat(None)));
+        list(&mut text, artifact, (&upper, "INPUT"), &inputs.collect::<Vec<_>>());
+        list(&mut text, artifact, (&upper, "OUTPUT"), &outputs.collect::<Vec<_>>());
+        let _ = write!(
+            text,
+            "\n/* Memory that the function works in, on a boundary of {ALIGN}; nothing in it matters before or after. */\n\
+             #define {upper}_WORKSPACE_BYTES {}\n\n\
+             /* Runs the model. inputs and outputs point to as many tensors as there are, dense, row-major, little-endian and\n \
+             * aligned to their elements; none that is written overlaps another. Returns 0. The function keeps no state: several\n \
+             * threads may call it, each with a workspace of its own. */\n\
+             int {name}_run(const void *const *inputs, void *const *outputs, void *workspace);\n\n\
+             #ifdef __cplusplus\n}}\n#endif\n\n#endif\n",
+            self.space
+        );
+        text
+    }
+
+    fn source(&self, artifact: &Artifact, name: &str, target: &str) -> String {
+        let manifest = &artifact.manifest;
+        let place = |id: &ValueId| self.places.get(id).map_or_else(|| "0".to_string(), |place| place.expression());
+        let mut text = format!(
+            "/* Model {} for {target}, by {}. */\n#include <stdint.h>\n#include <string.h>\n\n#include \"{name}.h\"\n\n\
+             extern const unsigned char {name}_constants[];\n\n",
+            comment(&manifest.model),
+            comment(&manifest.producer),
+        );
+        let mut declared = Vec::new();
+        for step in &manifest.steps {
+            let StepKind::Cpu { function, .. } = &step.kind else { continue };
+            if !declared.contains(&function) {
+                let _ = writeln!(text, "int32_t {function}(void *const *arguments);");
+                declared.push(function);
+            }
+        }
+        let _ = write!(
+            text,
+            "\nint {name}_run(const void *const *inputs, void *const *outputs, void *workspace)\n{{\n    \
+             const unsigned char *const constants = {name}_constants;\n    unsigned char *const space = workspace;\n    \
+             int32_t status = 0;\n    (void)inputs;\n    (void)outputs;\n    (void)constants;\n    (void)space;\n"
+        );
+        for step in &manifest.steps {
+            let StepKind::Cpu { function, .. } = &step.kind else { continue };
+            let values = step.inputs.iter().chain(&step.outputs).map(place);
+            let arguments: Vec<String> = values.chain([Place::Space(self.scratch).expression()]).collect();
+            let _ = write!(
+                text,
+                "    {{\n        /* {} */\n        void *const arguments[] = {{\n            {},\n        }};\n        \
+                 status = {function}(arguments);\n        if (status != 0) {{\n            return status;\n        }}\n    }}\n",
+                comment(&step.name),
+                arguments.join(",\n            ")
+            );
+        }
+        // Outputs that no step writes: inputs, constants, and what is an output already.
+        for (at, id) in manifest.outputs.iter().enumerate() {
+            if !matches!(self.places.get(id), Some(Place::Output(own)) if *own == at) {
+                let bytes = manifest.values[id.0 as usize].bytes();
+                let _ = writeln!(text, "    memcpy(outputs[{at}], {}, {bytes});", place(id));
+            }
+        }
+        text.push_str("    return status;\n}\n");
+        text
+    }
+}
+
+/// Number and sizes of the inputs or outputs.
+fn list(text: &mut String, artifact: &Artifact, (upper, kind): (&str, &str), ids: &[(&ValueId, Option<&str>)]) {
+    let _ = write!(text, "\n#define {upper}_{kind}S {}\n", ids.len());
+    for (i, (id, name)) in ids.iter().enumerate() {
+        let value: &Value = &artifact.manifest.values[id.0 as usize];
+        let (name, shape) = (comment(name.unwrap_or(&value.name)), shape_text(&value.shape));
+        let _ = writeln!(text, "/* {name}: {} {shape} */", value.dtype);
+        let _ = writeln!(text, "#define {upper}_{kind}_{i}_BYTES {}", value.bytes());
+    }
+}
+
+/// Text that stands in a comment of C.
+fn comment(text: &str) -> String {
+    text.replace("*/", "* /").replace("/*", "/ *").replace(['\n', '\r', '\\'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_identifiers_and_comments_stay_closed() {
+        assert_eq!(identifier("lenet-5.int8"), "lenet_5_int8");
+        assert_eq!(identifier("8bit"), "model_8bit");
+        assert_eq!(identifier(""), "model_");
+        assert_eq!(comment("a*/b/*c\nd"), "a* /b/ *c d");
+    }
+
+    /// Nothing but the standard imports, each of them.
+    #[test]
+    fn the_imports_of_c_are_those_of_the_runtime() {
+        for name in ImportTable::standard().names() {
+            assert!(IMPORTS.contains(name), "tilewright_imports.c tells nothing of {name}");
+        }
+    }
+}

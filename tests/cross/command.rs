@@ -1,0 +1,61 @@
+//! What the command line says.
+
+use std::process::Command;
+
+/// Runs the program; its exit code and what it wrote on standard error.
+fn tilewright(arguments: &[&str]) -> (i32, String) {
+    let done = Command::new(env!("CARGO_BIN_EXE_tilewright")).args(arguments).output().unwrap();
+    (done.status.code().unwrap_or(-1), String::from_utf8_lossy(&done.stderr).into_owned())
+}
+
+#[test]
+fn an_artifact_for_another_processor_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = if cfg!(target_arch = "aarch64") { "riscv64-linux-gnu" } else { "aarch64-linux-gnu,+dotprod" };
+    let file = folder.path().join("lenet.tw");
+    let file = file.to_str().unwrap();
+    let (code, text) = tilewright(&["compile", "zoo:lenet", "--offload", "none", "--cpu-target", other, "-o", file]);
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = tilewright(&["run", file, "--device", "cpu", "--input", "random"]);
+    assert_eq!(code, 2, "{text}");
+    let architecture = other.split('-').next().unwrap();
+    for part in [&format!("lacks the instructions of {architecture}")[..], "without --cpu-target"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_told_with_what_can() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("lenet");
+    let out = out.to_str().unwrap();
+    let all = ["compile", "zoo:lenet", "-o", out];
+    for (more, want) in [
+        (&["--cpu-target", "mips"][..], "`mips`; there is for x86_64-linux-gnu, aarch64-linux-gnu, riscv64-linux-gnu"),
+        (&["--cpu-target", "aarch64-linux-gnu,+v"], "no `+v`; there are cpu=NAME and the features dotprod"),
+        (&["--cpu-target", "riscv64-linux-gnu,cpu=z80"], "no processor `z80`; there are generic-rv64"),
+        (&["--cpu-target", "riscv64-linux-gnu", "--measure"], "--measure takes the times of this machine's processor"),
+        (&["--emit", "object", "--offload", "all"], "leave out --offload"),
+        (&["--emit", "object", "--fallback", "cuda"], "leave out --fallback cuda"),
+    ] {
+        let (code, text) = tilewright(&[&all[..], more].concat());
+        assert_eq!(code, 2, "{more:?}: {text}");
+        assert!(text.contains(want), "{want} is not in {text}");
+        assert!(!folder.path().join("lenet").exists(), "{more:?} wrote something");
+    }
+}
+
+#[test]
+fn a_folder_of_objects_has_what_its_header_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("le-net");
+    let target = ["--emit", "object", "--cpu-target", "riscv64-linux-gnu"];
+    let (code, text) = tilewright(&[&["compile", "zoo:lenet", "-o", out.to_str().unwrap()][..], &target].concat());
+    assert_eq!(code, 0, "{text}");
+    let mut names: Vec<String> =
+        std::fs::read_dir(&out).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    assert_eq!(names, ["le_net.c", "le_net.h", "le_net_code0.o", "le_net_constants.o", "tilewright_imports.c"]);
+    let header = std::fs::read_to_string(out.join("le_net.h")).unwrap();
+    assert!(header.contains("for riscv64-unknown-linux-gnu generic-rv64 +m,+a,+f,+d,+c"), "{header}");
+}

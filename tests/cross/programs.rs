@@ -1,0 +1,204 @@
+//! Models in C programs: compiled, linked with a harness, run, and compared with the graph's evaluation.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tilewright::export;
+use tilewright::model::{self, Offload, Options, build_traced};
+use tilewright_compiler::graph::{DType, Graph, Tensor, eval};
+use tilewright_compiler::suite::{Problem, difference, problems};
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::npy;
+
+/// How programs are made for a processor and run.
+pub struct Machine {
+    /// As `--cpu-target` has it.
+    pub target: &'static str,
+    compiler: &'static str,
+    emulator: Vec<&'static str>,
+}
+
+impl Machine {
+    /// This machine, without features that it may not have.
+    pub fn own() -> Option<Machine> {
+        let target = match std::env::consts::ARCH {
+            "x86_64" => "x86_64-linux-gnu",
+            "aarch64" => "aarch64-linux-gnu",
+            "riscv64" => "riscv64-linux-gnu",
+            _ => return None,
+        };
+        Some(Machine { target, compiler: "cc", emulator: Vec::new() })
+    }
+
+    /// Another one; without its compiler or emulator the test skips.
+    pub fn emulated(target: &'static str, compiler: &'static str, emulator: &[&'static str]) -> Option<Machine> {
+        let there = [compiler, emulator[0]]
+            .iter()
+            .all(|program| tilewright_testing::has_optional(program, "run `scripts/setup.sh --cross`"));
+        there.then(|| Machine { target, compiler, emulator: emulator.to_vec() })
+    }
+
+    fn run(&self, program: &Path, arguments: [&Path; 2]) {
+        let mut command = match self.emulator.split_first() {
+            Some((emulator, options)) => {
+                let mut command = Command::new(emulator);
+                command.args(options).arg(program);
+                command
+            }
+            None => Command::new(program),
+        };
+        let done = command.args(arguments).output().unwrap_or_else(|e| panic!("{}: {e}", program.display()));
+        assert!(done.status.success(), "{}: {:?} {}", self.target, done.status, String::from_utf8_lossy(&done.stderr));
+    }
+}
+
+/// A model with its data, compiled and exported.
+pub struct Case {
+    name: String,
+    /// The graph behind all passes.
+    graph: Graph,
+    inputs: Vec<Tensor>,
+    /// What export wrote.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
+/// A model file's graph.
+pub fn graph_of(file: &Path) -> Graph {
+    model::import(file, &Default::default()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A graph compiled for a processor and exported.
+pub fn case(name: &str, graph: Graph, inputs: Vec<Tensor>, target: &str) -> Case {
+    let name = export::identifier(name);
+    let config = HwConfig::load("1x16x16").unwrap();
+    let options =
+        Options { offload: Offload::None, processor: Some(target), symbols: Some(&name), ..Options::new(&config) };
+    let built = build_traced(graph, &options, &mut |_, _| {}).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let constants = |symbol: &str, bytes: &[u8]| model::data_object(target, symbol, bytes);
+    let files = export::files(&built.artifact, &name, &constants).unwrap_or_else(|e| panic!("{name}: {e}"));
+    Case { name, graph: built.graph, inputs, files }
+}
+
+/// A model file with the inputs beside it.
+pub fn of_file(name: &str, file: &Path, target: &str) -> Case {
+    let stem = file.file_stem().unwrap().to_string_lossy().into_owned();
+    let folder = file.parent().unwrap();
+    let read = |stem: &str| -> Vec<Tensor> {
+        let path = |i: usize| folder.join(format!("{stem}.input_{i}.npy"));
+        let files = (0..).map(path).take_while(|path| path.exists());
+        files.map(|path| Tensor::try_from(&npy::read(&path).unwrap()).unwrap()).collect()
+    };
+    let named = format!("{stem}-tflite");
+    let inputs = if file.extension().is_some_and(|e| e == "tflite") { read(&named) } else { Vec::new() };
+    let inputs = if inputs.is_empty() { read(&stem) } else { inputs };
+    assert!(!inputs.is_empty(), "{} has no inputs beside it", file.display());
+    case(name, graph_of(file), inputs, target)
+}
+
+/// Problems of the suite, under names of their own.
+pub fn each(list: impl IntoIterator<Item = Problem>, target: &str) -> impl Iterator<Item = Case> {
+    let numbered = list.into_iter().enumerate();
+    numbered.map(move |(i, p)| case(&format!("p{i}_{}", p.name), p.graph, p.inputs, target))
+}
+
+/// Every problem of the suite, and the operators of files, whose weights are constants.
+pub fn operators(target: &str) -> Vec<Case> {
+    let mut cases: Vec<Case> = each(problems(100, 2).unwrap(), target).collect();
+    let folder = super::repository("tflite-ops");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    files.retain(|f| f.extension().is_some_and(|e| e == "tflite"));
+    files.sort();
+    assert_eq!(files.len(), 41);
+    cases.extend(files.iter().map(|f| of_file(&format!("op_{}", f.file_stem().unwrap().to_string_lossy()), f, target)));
+    cases
+}
+
+/// Networks of the repository and of the folder of models.
+pub fn networks(target: &str) -> Vec<Case> {
+    let own = [
+        ("lenet_float", "lenet-mnist/model.onnx"),
+        ("lenet_channels", "lenet-mnist/model_qdq_perchannel.onnx"),
+        ("lenet_tensors", "lenet-mnist/model_qdq_pertensor.onnx"),
+        ("operators_u8", "onnx-runtime/operators_u8.onnx"),
+        ("operators_s8", "onnx-runtime/operators_s8.onnx"),
+        ("dynamic", "onnx-runtime/dynamic.onnx"),
+    ];
+    let mut files: Vec<(&str, PathBuf)> = own.into_iter().map(|(name, file)| (name, super::repository(file))).collect();
+    for (name, file) in [
+        ("resnet8_int8", "resnet8-cifar10/model_int8.tflite"),
+        ("resnet8_float", "resnet8-cifar10/model_float.tflite"),
+        ("kws_int8", "kws-dscnn/model_int8.tflite"),
+    ] {
+        files.extend(tilewright_testing::model(file).map(|file| (name, file)));
+    }
+    files.iter().map(|(name, file)| of_file(name, file, target)).collect()
+}
+
+/// One program of all cases.
+fn source(cases: &[Case]) -> String {
+    let mut text = include_str!("harness.c").to_string();
+    for case in cases {
+        let _ = writeln!(text, "#include \"{}.c\"", case.name);
+    }
+    for Case { name, graph, .. } in cases {
+        let upper = name.to_uppercase();
+        let each = |kind: &str, n: usize| (0..n).map(|i| format!("{upper}_{kind}_{i}_BYTES,")).collect::<String>();
+        let (inputs, outputs) = (each("INPUT", graph.inputs().count()), each("OUTPUT", graph.outputs().len()));
+        let _ = writeln!(text, "static const size_t {name}_bytes[] = {{{inputs}{outputs}}};");
+    }
+    text.push_str("static const struct model models[] = {\n");
+    for Case { name, .. } in cases {
+        let upper = name.to_uppercase();
+        let sizes = format!("{upper}_INPUTS, {upper}_OUTPUTS, {upper}_WORKSPACE_BYTES");
+        let _ = writeln!(text, "    {{\"{name}\", {name}_run, {sizes}, {name}_bytes}},");
+    }
+    text.push_str("};\nint main(int count, char **arguments)\n{\n");
+    text.push_str("    return count == 3 ? run_all(models, sizeof models / sizeof *models, arguments) : 2;\n}\n");
+    text
+}
+
+/// Runs all cases in one program; integers are those of the graph's evaluation, floats are within what sums in another order give.
+pub fn check(machine: &Machine, cases: &[Case]) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for (name, bytes) in cases.iter().flat_map(|case| &case.files) {
+        std::fs::write(path(name), bytes).unwrap();
+    }
+    std::fs::write(path("main.c"), source(cases)).unwrap();
+    let data: Vec<u8> = cases.iter().flat_map(|case| case.inputs.iter().flat_map(Tensor::to_bytes)).collect();
+    std::fs::write(path("inputs"), data).unwrap();
+    let objects = cases.iter().flat_map(|case| &case.files).filter(|(name, _)| name.ends_with(".o"));
+    let objects: String = objects.map(|(name, _)| format!("{name}\n")).collect();
+    std::fs::write(path("objects"), objects).unwrap();
+    let options = ["-std=c11", "-O1", "-Wall", "-Werror", "-static", "-o", "program", "main.c", "tilewright_imports.c"];
+    let mut compiler = Command::new(machine.compiler);
+    let compiled = compiler.current_dir(folder.path()).args(options).args(["@objects", "-lm"]).output();
+    let compiled = compiled.unwrap_or_else(|e| panic!("{}: {e}", machine.compiler));
+    let errors = String::from_utf8_lossy(&compiled.stderr);
+    assert!(compiled.status.success(), "{}: {errors}", machine.target);
+    machine.run(&path("program"), [&path("inputs"), &path("outputs")]);
+    compare(machine, cases, &std::fs::read(path("outputs")).unwrap());
+}
+
+fn compare(machine: &Machine, cases: &[Case], found: &[u8]) {
+    let mut at = 0;
+    let (mut wrong, mut integers) = (Vec::new(), 0);
+    for Case { name, graph, inputs, .. } in cases {
+        for (i, want) in eval(graph, inputs).unwrap().iter().enumerate() {
+            let bytes = want.to_bytes().len();
+            let got = Tensor::from_bytes(want.dtype(), want.shape(), &found[at..at + bytes]).unwrap();
+            at += bytes;
+            integers += usize::from(want.dtype() != DType::F32);
+            let most = if want.dtype() == DType::F32 { 1e-5 } else { 0.0 };
+            let far = difference(&got, want);
+            // Also of a NaN.
+            if far.is_nan() || far > most {
+                wrong.push(format!("output {i} of {name} differs by {far}"));
+            }
+        }
+    }
+    assert_eq!(at, found.len(), "{}: outputs of another size", machine.target);
+    println!("{}: {} models, {integers} outputs of integers", machine.target, cases.len());
+    assert!(wrong.is_empty(), "{}:\n{}", machine.target, wrong.join("\n"));
+}
