@@ -16,6 +16,7 @@ mod files;
 pub mod flash;
 pub mod model;
 pub mod netlist;
+pub mod reach;
 pub mod report;
 mod routed;
 pub mod sdram;

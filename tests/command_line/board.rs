@@ -18,8 +18,8 @@ speed = "6"
 hw = "HW"
 core_mhz = 40.0
 clock = { pin = "G2", mhz = 25.0 }
-host = { kind = "uart", rx = "M1", tx = "L4", baud = 1_000_000 }
-hosts = [{ kind = "spi", cs = "B11", sck = "A10", mosi = "A9", miso = "B9" }]
+host = { kind = "uart", rx = "M1", tx = "L4", baud = 1_000_000, reach = { kind = "usb", bridge = "a chip", port = 1, ports = 1 } }
+hosts = [{ kind = "spi", cs = "B11", sck = "A10", mosi = "A9", miso = "B9", reach = { kind = "pins", connector = "J1" } }]
 memory = { kind = "host" }
 "#;
 

@@ -508,19 +508,21 @@ impl Family {
     pub(super) fn constraints(self, board: &Board) -> String {
         let mut text = String::new();
         for (port, pin) in ports(board) {
+            // An iCE40's pins have the levels of their bank's supply.
+            let levels = format!("LVCMOS{:.0}", 10.0 * board.volts(&port));
             let _ = match self {
                 Family::Ice40 => writeln!(text, "set_io {port} {pin}"),
                 Family::Ecp5 => {
                     let fast = if port.starts_with("sdram_") { " SLEWRATE=FAST" } else { "" };
                     writeln!(
                         text,
-                        "LOCATE COMP \"{port}\" SITE \"{pin}\";\nIOBUF PORT \"{port}\" IO_TYPE=LVCMOS33{fast};"
+                        "LOCATE COMP \"{port}\" SITE \"{pin}\";\nIOBUF PORT \"{port}\" IO_TYPE={levels}{fast};"
                     )
                 }
-                Family::Gowin => writeln!(text, "IO_LOC \"{port}\" {pin};\nIO_PORT \"{port}\" IO_TYPE=LVCMOS33;"),
+                Family::Gowin => writeln!(text, "IO_LOC \"{port}\" {pin};\nIO_PORT \"{port}\" IO_TYPE={levels};"),
                 Family::Nexus => writeln!(
                     text,
-                    "ldc_set_location -site {{{pin}}} [get_ports {{{port}}}]\nldc_set_port -iobuf {{IO_TYPE=LVCMOS33}} [get_ports {{{port}}}]"
+                    "ldc_set_location -site {{{pin}}} [get_ports {{{port}}}]\nldc_set_port -iobuf {{IO_TYPE={levels}}} [get_ports {{{port}}}]"
                 ),
                 Family::Xc7 | Family::Xcup => Ok(()),
             };
@@ -648,7 +650,7 @@ pub(super) fn ports(board: &Board) -> Vec<(String, String)> {
     let mut ports = vec![("clk".to_string(), board.clock.pin.clone())];
     match &board.host {
         Host::Uart { rx, tx, .. } => ports.extend([("uart_rx".into(), rx.clone()), ("uart_tx".into(), tx.clone())]),
-        Host::Spi { cs, sck, mosi, miso } => ports.extend([
+        Host::Spi { cs, sck, mosi, miso, .. } => ports.extend([
             ("spi_cs_n".into(), cs.clone()),
             ("spi_sck".into(), sck.clone()),
             ("spi_mosi".into(), mosi.clone()),
