@@ -1,6 +1,7 @@
 //! Boards: a folder each, with what the flow and the driver need to know of it.
 
 use super::FlowError;
+use super::design::Form;
 use super::family::{self, Family};
 use super::reach::Reach;
 use super::sdram::Sdram;
@@ -282,7 +283,7 @@ impl Board {
         }
         if let Memory::Sdram(chip) = &board.memory {
             chip.check().map_err(bad)?;
-            if board.family.sdram_pins(chip).is_none() {
+            if board.family.sdram_pins(chip, Form::Part).is_none() {
                 let family = board.family.name();
                 return Err(bad(format!(
                     "memory.kind is sdram, whose pins are known for ecp5 alone, not for {family}"

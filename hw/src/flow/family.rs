@@ -2,6 +2,7 @@
 
 use super::board::{Board, Host, Memory};
 use super::clock::{self, Pll};
+use super::design::Form;
 use super::sdram::Sdram;
 use crate::config::HwConfig;
 use serde::Deserialize;
@@ -562,7 +563,7 @@ impl Family {
 
     /// The module `tw_sdram_pins`, which makes an SDRAM's clock and drives its data pins, where the family's cells for that are
     /// known. The clock rises in the middle of a cycle, half a cycle behind the commands.
-    pub(super) fn sdram_pins(self, chip: &Sdram) -> Option<String> {
+    pub(super) fn sdram_pins(self, chip: &Sdram, form: Form) -> Option<String> {
         let top = chip.geometry().data_bits.saturating_sub(1);
         let (clock, data) = match self {
             Family::Ecp5 => (
@@ -570,6 +571,16 @@ impl Family {
                 "BB u_dq (.B(dq_io[i]), .I(dq_i[i]), .T(!drive_i), .O(dq_o[i]));",
             ),
             Family::Ice40 | Family::Gowin | Family::Nexus | Family::Xc7 | Family::Xcup => return None,
+        };
+        let (pins, data) = match form {
+            Form::Part => (format!("  inout  wire [{top}:0] dq_io"), data),
+            Form::Simulated => (
+                format!(
+                    "  input  wire [{top}:0] dq_io_i,\n  output wire [{top}:0] dq_io_o,\n  output wire [{top}:0] dq_io_oe"
+                ),
+                "assign dq_io_o[i] = dq_i[i];\n      assign dq_io_oe[i] = drive_i;\n      \
+                 assign dq_o[i] = drive_i ? dq_i[i] : dq_io_i[i];",
+            ),
         };
         Some(format!(
             "// The SDRAM's clock, which rises in the middle of a cycle of `clk_i`, and its data pins.
@@ -579,7 +590,7 @@ module tw_sdram_pins (
   input  wire drive_i,
   input  wire [{top}:0] dq_i,
   output wire [{top}:0] dq_o,
-  inout  wire [{top}:0] dq_io
+{pins}
 );
 
   {clock}
@@ -593,6 +604,16 @@ module tw_sdram_pins (
 endmodule
 "
         ))
+    }
+
+    /// Models of the cells of the family that a board's design names itself, for its clock and its pins: plain Verilog. None where it
+    /// names none.
+    pub fn board_cells(self) -> Option<&'static str> {
+        match self {
+            Family::Ice40 => Some(include_str!("../../cells/ice40_board.v")),
+            Family::Ecp5 => Some(include_str!("../../cells/ecp5_board.v")),
+            Family::Gowin | Family::Nexus | Family::Xc7 | Family::Xcup => None,
+        }
     }
 }
 
