@@ -1,27 +1,30 @@
 //! Whether a netlist computes what the sources say: the same programs on both, over the same link.
 //!
 //! The sources are Verilated as a virtual board; the synthesized netlist, the routed one and the bitstream, read back, are simulated
-//! gate by gate, their cells replaced by their models. The driver that talks to real boards runs a layer of a network and
-//! random programs on each; memory, cycles, retired instructions and counters must be equal. Programs with planted faults
-//! are among them, so that traps are compared too.
+//! gate by gate, their cells replaced by their models. Both have the same model of the board's SDRAM at their pins, where there is one.
+//! The driver that talks to real boards runs a layer of a network and random programs on each; memory, cycles, retired
+//! instructions and counters must be equal. Programs with planted faults are among them, so that traps are compared too.
+//!
+//! Memory on the board is filled and looked at from outside but for a part that goes over the line, which would take as long as
+//! hundreds of programs for all of it.
 
 mod layer;
 #[cfg(test)]
 mod tests;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tilewright_driver::link::{LinkDevice, LinkError, LinkOptions};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Command, Device, DeviceError, RunReport};
-use tilewright_hw::flow::board::{Board, Host, Memory};
-use tilewright_hw::flow::design::{SHELL, TOP};
+use tilewright_hw::flow::board::{Board, Host};
+use tilewright_hw::flow::design::TOP;
 use tilewright_hw::flow::model::{MODEL, Stage, model};
 use tilewright_hw::flow::report::NetlistCheck;
 use tilewright_hw::flow::{FlowError, Outcome, steps};
-use tilewright_hw::link::ByteStream;
-use tilewright_sim::board::{BoardDesign, Line, VirtualBoard};
+use tilewright_sim::board::{BoardDesign, SimulatedBoard, VirtualBoard};
 use tilewright_sim::netlist::{Circuit, NetlistBoard, NetlistError};
 use tilewright_sim::random::{FaultKind, MEMORY_BYTES, Program, series_with_faults};
 use tilewright_sim::rtl;
@@ -32,6 +35,8 @@ pub use layer::LayerError;
 const LENGTH: usize = 12;
 /// Cycles that a program may take at the least.
 const LEAST_LIMIT: u64 = 100_000;
+/// Bytes of what a command changed that are read back over the line, where memory is on the board.
+const READ_BACK: u64 = 64;
 /// Of so many programs one has a planted fault.
 const FAULT_EVERY: usize = 16;
 /// The clock's port.
@@ -134,7 +139,7 @@ pub fn check(
         checks.extend(Stage::ALL.map(|stage| unchecked(stage, why.clone())));
         return Ok(());
     }
-    let design = BoardDesign::of_shell(config, shell, SHELL, Line::Uart { clocks_per_bit });
+    let design = BoardDesign::of_board(board, config, shell, mhz)?;
     let mut runs: Vec<(Run, Job)> = Vec::new();
     for stage in Stage::ALL {
         let path = match model(board, stage, outcome, cache, tell) {
@@ -157,7 +162,7 @@ pub fn check(
         }
         let text = std::fs::read(&path).map_err(|error| FlowError::Io { path, reason: error.to_string() })?;
         let circuit = Circuit::read(&text, TOP, CLOCK)?;
-        let netlist = NetlistBoard::new(circuit, clocks_per_bit, design.clock_hz)?;
+        let netlist = NetlistBoard::new(circuit, clocks_per_bit, design.clock_hz, design.chip())?;
         let compared = compare(stage.name(), netlist, config, &runs, tell);
         checks.push(NetlistCheck { layer: name.clone(), seed, ..compared });
     }
@@ -165,13 +170,13 @@ pub fn check(
 }
 
 /// Runs jobs on the design's sources.
-fn of_sources<S: ByteStream>(sources: S, config: &HwConfig, jobs: Vec<Job>) -> Result<Vec<(Run, Job)>, CheckError> {
+fn of_sources<S: SimulatedBoard>(sources: S, config: &HwConfig, jobs: Vec<Job>) -> Result<Vec<(Run, Job)>, CheckError> {
     let mut sources = open(sources, config).map_err(|error| CheckError::Link { board: "design's sources", error })?;
     jobs.into_iter().map(|job| Ok((run(&mut sources, &job, None)?, job))).collect()
 }
 
 /// Runs on a netlist what ran on the sources, until it differs.
-fn compare<S: ByteStream>(
+fn compare<S: SimulatedBoard>(
     what: &'static str,
     netlist: S,
     config: &HwConfig,
@@ -208,13 +213,12 @@ fn compare<S: ByteStream>(
 
 /// Why no netlist of a board can be checked, if so.
 fn cannot(board: &Board) -> Option<&'static str> {
-    match (&board.host, &board.memory) {
-        (Host::Processor { .. }, _) => {
+    match &board.host {
+        Host::Processor { .. } => {
             Some("the core is a processor's peripheral, and programs come over a serial line here")
         }
-        (Host::Spi { .. }, _) => Some("the board's link is SPI, and programs come over a serial line here"),
-        (_, Memory::Sdram(_)) => Some("there are no models of the cells at the pins of its SDRAM"),
-        _ => None,
+        Host::Spi { .. } => Some("the board's link is SPI, and programs come over a serial line here"),
+        Host::Uart { .. } => None,
     }
 }
 
@@ -237,9 +241,13 @@ fn programs(request: &Request) -> Vec<Program> {
 struct Run {
     report: RunReport,
     memory: Vec<u8>,
+    /// The hash of what a chip on the board holds beyond.
+    beyond: u64,
+    /// What came back over the line, where memory is on the board.
+    came: Vec<u8>,
 }
 
-fn open<S: ByteStream>(stream: S, config: &HwConfig) -> Result<LinkDevice<S>, LinkError> {
+fn open<S: SimulatedBoard>(stream: S, config: &HwConfig) -> Result<LinkDevice<S>, LinkError> {
     // A simulated board answers at once, and its time is that of its cycles.
     let options = LinkOptions {
         answer: Duration::from_millis(20),
@@ -249,15 +257,41 @@ fn open<S: ByteStream>(stream: S, config: &HwConfig) -> Result<LinkDevice<S>, Li
     LinkDevice::open(stream, config.clone(), options)
 }
 
-fn run(device: &mut dyn Device, job: &Job, limit: Option<u64>) -> Result<Run, DeviceError> {
-    for (addr, bytes) in &job.writes {
-        device.write(*addr, bytes)?;
-    }
+fn run<S: SimulatedBoard>(device: &mut LinkDevice<S>, job: &Job, limit: Option<u64>) -> Result<Run, DeviceError> {
     let command = Command { cycle_limit: limit, ..job.command.clone() };
-    let report = device.run(&command)?;
     let mut memory = vec![0; MEMORY_BYTES as usize];
-    device.read(0, &mut memory)?;
-    Ok(Run { report, memory })
+    if device.stream_mut().sdram_mut().is_none() {
+        for (addr, bytes) in &job.writes {
+            device.write(*addr, bytes)?;
+        }
+        let report = device.run(&command)?;
+        device.read(0, &mut memory)?;
+        return Ok(Run { report, memory, beyond: 0, came: Vec::new() });
+    }
+    let held = |device: &mut LinkDevice<S>| -> Vec<u8> {
+        device.stream_mut().sdram_mut().map_or_else(Vec::new, |chip| chip.bytes().to_vec())
+    };
+    for (at, (addr, bytes)) in job.writes.iter().enumerate() {
+        match device.stream_mut().sdram_mut() {
+            // The whole memory of a program, before its stream.
+            Some(chip) if job.is_program && at == 0 => {
+                let addr = *addr as usize;
+                chip.bytes_mut()[addr..addr + bytes.len()].copy_from_slice(bytes);
+            }
+            _ => device.write(*addr, bytes)?,
+        }
+    }
+    let before = held(device);
+    let report = device.run(&command)?;
+    let after = held(device);
+    let changed = before.iter().zip(&after).position(|(before, after)| before != after).unwrap_or(0);
+    let reached = device.memory_bytes().saturating_sub(changed as u64);
+    let mut came = vec![0; reached.min(READ_BACK) as usize];
+    device.read(changed as u64, &mut came)?;
+    let (near, far) = after.split_at(memory.len().min(after.len()));
+    let mut hasher = DefaultHasher::new();
+    far.hash(&mut hasher);
+    Ok(Run { report, memory: near.to_vec(), beyond: hasher.finish(), came })
 }
 
 /// What two runs of a program differ in.
@@ -265,9 +299,16 @@ fn difference(expected: &Run, found: &Run) -> Option<String> {
     if expected.report != found.report {
         return Some(format!("the sources report {:?}, the netlist {:?}", expected.report, found.report));
     }
-    let at = expected.memory.iter().zip(&found.memory).position(|(a, b)| a != b)?;
-    Some(format!(
-        "at address {at:#x} the sources leave {:#04x}, the netlist {:#04x}",
-        expected.memory[at], found.memory[at]
-    ))
+    if let Some(at) = expected.memory.iter().zip(&found.memory).position(|(a, b)| a != b) {
+        return Some(format!(
+            "at address {at:#x} the sources leave {:#04x}, the netlist {:#04x}",
+            expected.memory[at], found.memory[at]
+        ));
+    }
+    let what = match (expected.beyond == found.beyond, expected.came == found.came) {
+        (true, true) => return None,
+        (false, _) => format!("beyond address {MEMORY_BYTES:#x}"),
+        (true, false) => "where it is read over the line".into(),
+    };
+    Some(format!("the netlist leaves other bytes than the sources {what}"))
 }

@@ -25,7 +25,7 @@ pub fn shell(board: &Board, config: &HwConfig, mhz: f64) -> Result<String, FlowE
 ///
 /// # Errors
 /// [`FlowError::Unfit`] where it is none of the part's, or the clock does not go with it.
-pub fn memory(board: &Board, config: &HwConfig, mhz: f64) -> Result<tilewright_shell::Memory, FlowError> {
+fn memory(board: &Board, config: &HwConfig, mhz: f64) -> Result<tilewright_shell::Memory, FlowError> {
     Ok(match &board.memory {
         Memory::Host => tilewright_shell::Memory::Host,
         Memory::Block { kib } => tilewright_shell::Memory::BlockRam { kib: *kib },

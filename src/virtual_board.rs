@@ -9,16 +9,16 @@ use tilewright_driver::link::Pty;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::DeviceError;
 use tilewright_hw::flow::FlowError;
-use tilewright_hw::flow::board::{self, Board};
-use tilewright_hw::link::ByteStream;
+use tilewright_hw::flow::board::Board;
+use tilewright_hw::link::{ByteStream, UART_CLOCKS};
 use tilewright_shell::{Host, Memory, ShellConfig, ShellError, TOP};
 use tilewright_sim::board::{BoardDesign, Line, VirtualBoard};
 use tilewright_sim::rtl::Progress;
 
 use crate::synth;
 
-/// The link where no board says which: with few cycles of a bit, because each takes time.
-const FAST: Line = Line::Uart { clocks_per_bit: 4 };
+/// Cycles of a serial line's bit where no board says how many: few, because each takes time.
+const FAST_CLOCKS: u32 = UART_CLOCKS;
 /// Time of the board between two looks at what the host has sent.
 const SLICE: Duration = Duration::from_micros(50);
 /// Time of the board without a byte after which it stands still until the next one comes.
@@ -43,48 +43,28 @@ pub enum VirtualBoardError {
     Pty(#[from] io::Error),
 }
 
-/// Builds the shell and core of a configuration, with the board's link and memory where there is a board. A processor's link is a
-/// serial line, and its memory the host's.
+/// Builds a configuration's core with its shell: the whole design that `synth` makes for a board, pins included, where a clock of so many
+/// MHz is asked for, or the shell alone behind a fast serial line without a board. A board whose host is a processor has no shell of its
+/// own, and is the latter too.
 ///
 /// # Errors
 /// [`VirtualBoardError::Flow`], [`VirtualBoardError::Shell`], [`VirtualBoardError::Device`].
 pub fn build(
     config: &HwConfig,
-    board: Option<&Board>,
+    board: Option<(&Board, f64)>,
     progress: &dyn Fn(Progress),
 ) -> Result<VirtualBoard, VirtualBoardError> {
-    let line = board.map_or(Ok(FAST), |board| line(board, board.core_mhz))?;
-    let host = match line {
-        Line::Uart { clocks_per_bit } => Host::Uart { clocks_per_bit },
-        Line::Spi { .. } => Host::Spi,
-    };
-    let memory = match board.filter(|board| board.memory != board::Memory::Processor) {
-        Some(board) => synth::memory(board, config, board.core_mhz)?,
-        None => Memory::Host,
-    };
-    let shell = ShellConfig { host, memory, leds: 0 };
-    let verilog = tilewright_shell::generate(config, &shell)?;
-    let design = BoardDesign::of_shell(config, &verilog, TOP, line);
+    let board = board.filter(|(board, _)| !board.family.has_processor());
     let design = match board {
-        Some(board @ Board { memory: board::Memory::Sdram(chip), .. }) => {
-            design.with_sdram((**chip).clone(), board.clock_mhz(board.core_mhz)?)
+        Some((board, mhz)) => BoardDesign::of_board(board, config, &synth::shell(board, config, mhz)?, mhz)?,
+        None => {
+            let host = Host::Uart { clocks_per_bit: FAST_CLOCKS };
+            let shell = ShellConfig { host, memory: Memory::Host, leds: 0 };
+            let verilog = tilewright_shell::generate(config, &shell)?;
+            BoardDesign::of_shell(config, &verilog, TOP, Line::Uart { clocks_per_bit: FAST_CLOCKS })
         }
-        _ => design,
     };
     Ok(VirtualBoard::new(&design, None, progress)?)
-}
-
-/// The other end of a board's link where a clock of so many MHz is wanted.
-///
-/// # Errors
-/// [`FlowError::Board`] where the link does not go with the clock that the part makes.
-pub fn line(board: &Board, mhz: f64) -> Result<Line, FlowError> {
-    let clocks_per_bit = board.clocks_per_bit(mhz)?;
-    Ok(match board.host {
-        board::Host::Uart { .. } => Line::Uart { clocks_per_bit },
-        board::Host::Spi { .. } => Line::Spi { clocks_per_bit },
-        board::Host::Processor { .. } => FAST,
-    })
 }
 
 /// Serves whoever opens the pseudo-terminal, one after the other, for as long as the program runs.

@@ -2,70 +2,92 @@
 // place of those that have the same name. Functions are those of Lattice's guides (memory FPGA-TN-02204, multipliers FPGA-TN-02205)
 // as far as designs here use them: what they do not cover makes the netlist check stop by an undefined module.
 
-// The phase-locked loop: its output has its input's clock, because a simulation counts cycles.
-module EHXPLLL (
-  input  CLKI, CLKFB, PHASESEL1, PHASESEL0, PHASEDIR, PHASESTEP, PHASELOADREG, STDBY, PLLWAKESYNC, RST, ENCLKOP, ENCLKOS, ENCLKOS2,
-  input  ENCLKOS3,
-  output CLKOP, CLKOS, CLKOS2, CLKOS3, LOCK, INTLOCK, REFCLK, CLKINTFB
-);
-  parameter CLKI_DIV = 1;
-  parameter CLKFB_DIV = 1;
-  parameter CLKOP_DIV = 8;
-  parameter CLKOS_DIV = 8;
-  parameter CLKOS2_DIV = 8;
-  parameter CLKOS3_DIV = 8;
-  parameter CLKOP_ENABLE = "ENABLED";
-  parameter CLKOS_ENABLE = "DISABLED";
-  parameter CLKOS2_ENABLE = "DISABLED";
-  parameter CLKOS3_ENABLE = "DISABLED";
-  parameter CLKOP_CPHASE = 0;
-  parameter CLKOS_CPHASE = 0;
-  parameter CLKOS2_CPHASE = 0;
-  parameter CLKOS3_CPHASE = 0;
-  parameter CLKOP_FPHASE = 0;
-  parameter CLKOS_FPHASE = 0;
-  parameter CLKOS2_FPHASE = 0;
-  parameter CLKOS3_FPHASE = 0;
-  parameter FEEDBK_PATH = "CLKOP";
-  parameter CLKOP_TRIM_POL = "RISING";
-  parameter CLKOP_TRIM_DELAY = 0;
-  parameter CLKOS_TRIM_POL = "RISING";
-  parameter CLKOS_TRIM_DELAY = 0;
-  parameter OUTDIVIDER_MUXA = "DIVA";
-  parameter OUTDIVIDER_MUXB = "DIVB";
-  parameter OUTDIVIDER_MUXC = "DIVC";
-  parameter OUTDIVIDER_MUXD = "DIVD";
-  parameter PLL_LOCK_MODE = 0;
-  parameter PLL_LOCK_DELAY = 200;
-  parameter STDBY_ENABLE = "DISABLED";
-  parameter REFIN_RESET = "DISABLED";
-  parameter SYNC_ENABLE = "DISABLED";
-  parameter INT_LOCK_STICKY = "ENABLED";
-  parameter DPHASE_SOURCE = "DISABLED";
-  parameter PLLRST_ENA = "DISABLED";
-  parameter INTFB_WAKE = "DISABLED";
-  assign CLKOP = CLKI;
-  assign LOCK = 1'b1;
-endmodule
-
-// A global clock's gate, which is open from the beginning here, as loops are locked.
-module DCCA (input CLKI, input CE, output CLKO);
-  assign CLKO = CLKI;
-endmodule
-
-// A pin, of the two directions that designs here have.
+// A pin. One of both directions is driven by a buffer that the simulator lets the outside resolve; what an output drives may come
+// from the register beside it.
 module TRELLIS_IO (inout B, input I, T, IOLDO, IOLTO, output O);
   parameter DIR = "INPUT";
   parameter DATAMUX_ODDR = "PADDO";
   parameter DATAMUX_MDDR = "PADDO";
+  wire out = DATAMUX_ODDR == "IOLDO" ? IOLDO : I;
   generate
     if (DIR == "INPUT") begin
       assign O = B;
+    end else if (DIR == "BIDIR") begin
+      \$_TBUF_ u_drive (.A(out), .E(!T), .Y(B));
+      assign O = B;
     end else begin
-      assign B = I;
+      assign B = out;
     end
   endgenerate
 endmodule
+
+// The registers beside a pin, of which designs here have the output's of double rate alone: on the upper and lower sides of the part, and on
+// the left and the right, where there is more beside them.
+module SIOLOGIC (
+  input TXDATA1, TXDATA0, TSDATA0, LSR, CE, CLK, PADDI, IOLDOI, DI, DIRECTION, MOVE, LOADN,
+  output INFF, RXDATA1, RXDATA0, INDD, IOLDOD, IOLTO, IOLDO, CFLAG
+);
+  parameter MODE = "NONE";
+  parameter GSR = "ENABLED";
+  parameter CLKIMUX = "CLK";
+  parameter CLKOMUX = "CLK";
+  parameter LSRIMUX = "0";
+  parameter LSROMUX = "0";
+  parameter LSRMUX = "LSR";
+  parameter \DELAY.OUTDEL = "DISABLED";
+  parameter \DELAY.DEL_VALUE = "0000000";
+  parameter \DELAY.WAIT_FOR_EDGE = "DISABLED";
+  TW_PIN_REG #(.MODE(MODE), .CLKMUX(CLKOMUX), .LSRMUX(LSRMUX), .LSROMUX(LSROMUX)) u_out
+    (.clk(CLK), .lsr(LSR), .first(TXDATA0), .second(TXDATA1), .q(IOLDO));
+endmodule
+
+module IOLOGIC (
+  input WRPNTR2, WRPNTR1, WRPNTR0, RDPNTR2, RDPNTR1, RDPNTR0, DQSW, DQSW270, DQSR90, SLIP, TXDATA6, TXDATA5, TXDATA4, TXDATA3,
+  input TXDATA2, TSDATA1, ECLK, TXDATA1, TXDATA0, TSDATA0, LSR, CE, CLK, PADDI, IOLDOI, DI, DIRECTION, MOVE, LOADN,
+  output RXDATA6, RXDATA5, RXDATA4, RXDATA3, RXDATA2, INFF, RXDATA1, RXDATA0, INDD, IOLDOD, IOLTO, IOLDO, CFLAG
+);
+  parameter MODE = "NONE";
+  parameter GSR = "ENABLED";
+  parameter CLKIMUX = "CLK";
+  parameter CLKOMUX = "CLK";
+  parameter LSRIMUX = "0";
+  parameter LSROMUX = "0";
+  parameter LSRMUX = "LSR";
+  parameter \DELAY.OUTDEL = "DISABLED";
+  parameter \DELAY.DEL_VALUE = "0000000";
+  parameter \DELAY.WAIT_FOR_EDGE = "DISABLED";
+  parameter IOLTOMUX = "NONE";
+  parameter \IDDRXN.MODE = "NONE";
+  parameter \ODDRXN.MODE = "NONE";
+  parameter \MIDDRX.MODE = "NONE";
+  parameter \MODDRX.MODE = "NONE";
+  parameter \MTDDRX.MODE = "NONE";
+  parameter \MTDDRX.REGSET = "RESET";
+  parameter \MTDDRX.DQSW_INVERT = "DISABLED";
+  parameter \MIDDRX_MODDRX.WRCLKMUX = "NONE";
+  TW_PIN_REG #(.MODE(MODE), .CLKMUX(CLKOMUX), .LSRMUX(LSRMUX), .LSROMUX(LSROMUX)) u_out
+    (.clk(CLK), .lsr(LSR), .first(TXDATA0), .second(TXDATA1), .q(IOLDO));
+endmodule
+
+module TW_PIN_REG #(
+  parameter MODE = "NONE",
+  parameter CLKMUX = "CLK",
+  parameter LSRMUX = "LSR",
+  parameter LSROMUX = "0"
+) (
+  input clk, lsr, first, second, output q
+);
+  wire clock = CLKMUX == "INV" ? !clk : clk;
+  wire reset = LSROMUX == "LSRMUX" && (LSRMUX == "INV" ? !lsr : lsr);
+  generate
+    if (MODE == "IDDRX1_ODDRX1") begin
+      ODDRX1F u_double (.SCLK(clock), .RST(reset), .D0(first), .D1(second), .Q(q));
+    end else begin
+      TW_NO_MODEL_OF_THIS_REGISTER_OF_A_PIN u_none ();
+    end
+  endgenerate
+endmodule
+
 // The multiplier of 18 x 18 bits: registers before it, in it and behind it, each with any of four clocks, or without.
 module MULT18X18D (
   input

@@ -17,6 +17,7 @@ pub mod flash;
 pub mod model;
 mod multipliers;
 pub mod netlist;
+pub mod reach;
 pub mod report;
 mod routed;
 pub mod sdram;

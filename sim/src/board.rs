@@ -1,4 +1,4 @@
-//! A board without hardware: the Verilated design of a whole board, whose link is a stream of bytes.
+//! A board without hardware: the Verilated design of a whole board, pins included, whose link is a stream of bytes.
 //!
 //! The other end of the link sends and receives as a serial port or an SPI master does, cycle by cycle, and time passes only while
 //! somebody waits for bytes or, over SPI, sends them, so that a program takes the same cycles each time.
@@ -14,6 +14,9 @@ use std::time::Duration;
 use sys::Bench;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::DeviceError;
+use tilewright_hw::flow::FlowError;
+use tilewright_hw::flow::board::{Board, Host, Memory};
+use tilewright_hw::flow::design;
 use tilewright_hw::flow::sdram::Sdram;
 use tilewright_hw::isa::config_package;
 use tilewright_hw::link::{ByteStream, SpiBytes, SpiMaster};
@@ -42,7 +45,7 @@ impl Line {
     }
 }
 
-/// A design with a link: its top module has the ports `clk`, those of the link, and a shell's of an SDRAM where there is one.
+/// A design with a link: its top module has the ports `clk`, those of the link, and those of an SDRAM where there is one.
 #[derive(Debug, Clone)]
 pub struct BoardDesign {
     /// Verilog sources, packages first, and headers: name and text.
@@ -58,7 +61,7 @@ pub struct BoardDesign {
 }
 
 impl BoardDesign {
-    /// A shell's Verilog around the core of a configuration. Bits have the rate of 3 Mbaud.
+    /// A shell's Verilog around the core of a configuration, without a board around it. Bits have the rate of 3 Mbaud.
     pub fn of_shell(config: &HwConfig, shell: &str, top: &str, line: Line) -> BoardDesign {
         let mut files = vec![("tw_cfg_pkg.sv".to_string(), config_package(config))];
         files.extend(SOURCES.iter().map(|(name, text)| (name.to_string(), text.to_string())));
@@ -66,20 +69,48 @@ impl BoardDesign {
         BoardDesign { files, top: top.into(), line, clock_hz: f64::from(line.clocks_per_bit()) * 3e6, sdram: None }
     }
 
+    /// The whole design of a board, from its top module on, around a shell's Verilog, where a clock of so many MHz is asked for.
+    ///
+    /// # Errors
+    /// [`FlowError::Unfit`] where the part cannot make the clock, or a processor is the host; [`FlowError::Board`] where the link
+    /// does not go with the clock.
+    pub fn of_board(board: &Board, config: &HwConfig, shell: &str, mhz: f64) -> Result<BoardDesign, FlowError> {
+        let design::Sources { files, mhz: made } = design::simulated(board, config, shell, mhz)?;
+        let clocks_per_bit = board.clocks_per_bit(mhz)?;
+        let line = match board.host {
+            Host::Uart { .. } | Host::Processor { .. } => Line::Uart { clocks_per_bit },
+            Host::Spi { .. } => Line::Spi { clocks_per_bit },
+        };
+        let sdram = match &board.memory {
+            Memory::Sdram(chip) => Some((**chip).clone()),
+            _ => None,
+        };
+        Ok(BoardDesign { files, top: design::TOP.into(), line, clock_hz: made * 1e6, sdram })
+    }
+
+    /// The chip of SDRAM at power-up, where there is one.
+    pub fn chip(&self) -> Option<SdramChip> {
+        self.sdram.as_ref().map(|chip| SdramChip::new(chip, self.clock_hz / 1e6))
+    }
+
     /// What the bench is told: which ports there are.
     fn defines(&self) -> Vec<(&'static str, u32)> {
+        let pins = self.sdram.as_ref().map(|chip| &chip.pins);
         let all = [
             ("TW_SPI", matches!(self.line, Line::Spi { .. })),
-            ("TW_SDRAM", self.sdram.is_some()),
-            ("TW_SDRAM_MASKS", self.sdram.as_ref().is_some_and(|chip| chip.geometry().has_masks)),
+            ("TW_SDRAM", pins.is_some()),
+            ("TW_SDRAM_CKE", pins.is_some_and(|pins| pins.cke.is_some())),
+            ("TW_SDRAM_CS", pins.is_some_and(|pins| pins.cs.is_some())),
+            ("TW_SDRAM_MASKS", pins.is_some_and(|pins| !pins.dqm.is_empty())),
         ];
         all.into_iter().filter(|(_, is)| *is).map(|(name, _)| (name, 1)).collect()
     }
+}
 
-    /// The same with a chip of SDRAM, at a clock in MHz.
-    pub fn with_sdram(self, chip: Sdram, mhz: f64) -> BoardDesign {
-        BoardDesign { sdram: Some(chip), clock_hz: mhz * 1e6, ..self }
-    }
+/// A simulated board as others reach it: a stream of bytes, and a chip of SDRAM whose content can be looked at and changed from outside.
+pub trait SimulatedBoard: ByteStream {
+    /// The chip, where there is one.
+    fn sdram_mut(&mut self) -> Option<&mut SdramChip>;
 }
 
 /// A board without hardware.
@@ -133,8 +164,7 @@ impl VirtualBoard {
             trained: false,
         };
         let library = verilate::library(&recipe, &cache, progress, &|_| Ok(()))?;
-        let chip = design.sdram.as_ref().map(|chip| SdramChip::new(chip, design.clock_hz / 1e6));
-        let bench = Bench::new(&library, design.line.clocks_per_bit(), chip).map_err(|reason| {
+        let bench = Bench::new(&library, design.line.clocks_per_bit(), design.chip()).map_err(|reason| {
             let remedy = "remove it from the cache, so that it is built again";
             tool_error(&library.display().to_string(), reason, remedy)
         })?;
@@ -146,10 +176,11 @@ impl VirtualBoard {
     pub fn cycles(&self) -> u64 {
         self.pins.bench.cycles()
     }
+}
 
-    /// The chip of SDRAM, where there is one.
-    pub fn sdram_mut(&mut self) -> Option<&mut SdramChip> {
-        self.pins.bench.chip.as_deref_mut().map(|chip| &mut chip.model)
+impl SimulatedBoard for VirtualBoard {
+    fn sdram_mut(&mut self) -> Option<&mut SdramChip> {
+        self.pins.bench.chip.as_deref_mut().map(|chip| chip.socket.chip_mut())
     }
 }
 

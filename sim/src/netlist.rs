@@ -7,11 +7,12 @@
 
 mod board;
 mod circuit;
+mod pads;
 #[cfg(test)]
 mod tests;
 
 pub use board::NetlistBoard;
-pub use circuit::{Circuit, NetlistError};
+pub use circuit::{Circuit, Driver, NetlistError};
 
 use circuit::{Gate, Net};
 

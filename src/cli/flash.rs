@@ -40,9 +40,12 @@ impl Flash {
             }
         });
         progress::tell("");
-        let flash::Flashed { device, hw, doubt } = done?;
+        let flash::Flashed { device, hw, wiring, doubt } = done?;
         if let Some(doubt) = doubt {
             eprintln!("warning: {doubt}");
+        }
+        if let Some(wiring) = wiring {
+            println!("join it to the computer by {wiring}");
         }
         println!("{} has its bitstream; ask it with `tilewright doctor --device {device} --hw {hw}`", board.name);
         Ok(Verdict::Fine)

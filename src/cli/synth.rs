@@ -145,7 +145,7 @@ fn hw_from_anywhere(hw: String) -> String {
 }
 
 /// A clock of the command line.
-fn mhz(text: &str) -> Result<f64, String> {
+pub fn mhz(text: &str) -> Result<f64, String> {
     legal_mhz(text.parse().map_err(|_| "no number; give MHz from 1 to 1000".to_string())?)
 }
 

@@ -9,12 +9,15 @@ use super::{Hw, Verdict, progress, write_or_print};
 /// Arguments of `virtual-board`.
 #[derive(clap::Args)]
 pub struct VirtualBoard {
-    /// Board whose configuration, clock and link it has: a name, or a folder with a board.toml [default: none, and a fast serial line]
+    /// Board whose design it is, as `synth` makes it: a name, or a folder with a board.toml [default: none, and a fast serial line]
     #[arg(long, value_name = "NAME|FOLDER")]
     board: Option<String>,
     /// The board's link, where it may have several: uart or spi [default: the board's first]
     #[arg(long, value_name = "KIND", requires = "board")]
     host: Option<String>,
+    /// The clock of shell and core [default: the board's own]
+    #[arg(long, value_name = "MHZ", requires = "board", value_parser = super::synth::mhz, allow_negative_numbers = true)]
+    mhz: Option<f64>,
     #[command(flatten)]
     hw: Hw,
 }
@@ -28,7 +31,8 @@ impl VirtualBoard {
             Some(board) if self.hw.is_default() => board.default_config()?,
             _ => self.hw.load()?,
         };
-        let design = build(&config, board.as_ref(), &|at| tilewright::devices::tell_build(at, &progress::tell))?;
+        let board = board.as_ref().map(|board| (board, self.mhz.unwrap_or(board.core_mhz)));
+        let design = build(&config, board, &|at| tilewright::devices::tell_build(at, &progress::tell))?;
         let pty = Pty::open()?;
         write_or_print(None, format!("{}\n", pty.path()).as_bytes())?;
         match serve(design, pty)? {}

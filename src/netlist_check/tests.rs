@@ -4,7 +4,12 @@ use super::*;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io;
+use tilewright_hw::flow::design::SHELL;
+use tilewright_hw::flow::sdram::Sdram;
 use tilewright_hw::flow::steps::Progress;
+use tilewright_hw::link::ByteStream;
+use tilewright_sim::board::Line;
+use tilewright_sim::board::sdram::SdramChip;
 
 const SMALL: &str = include_str!("../../driver/tests/board/small.toml");
 const CLOCKS: u32 = 4;
@@ -28,6 +33,12 @@ struct Spoiled {
     wrong: Wrong,
     came: usize,
     held: VecDeque<u8>,
+}
+
+impl SimulatedBoard for Spoiled {
+    fn sdram_mut(&mut self) -> Option<&mut SdramChip> {
+        self.board.sdram_mut()
+    }
 }
 
 impl ByteStream for Spoiled {
@@ -105,21 +116,15 @@ fn a_line_that_is_dead_or_spoiled_or_stops_is_a_difference() {
     }
 }
 
-/// The netlist of the smallest board as it is, and with one table turned over.
-#[test]
-fn a_netlist_with_a_planted_fault_is_told_from_the_sources() {
-    let board = Board::load("hx8k-evn").expect("a board");
-    if !tilewright_testing::has_program("verilator") {
-        return;
-    }
-    let config = board.default_config().expect("a configuration");
-    let shell = crate::synth::shell(&board, &config, board.core_mhz).expect("a shell");
+/// The shell of a configuration on a board, and the model of its synthesized netlist; without the tools the calling test skips.
+fn synthesized(board: &Board, config: &HwConfig) -> Option<(String, Vec<u8>)> {
+    let shell = crate::synth::shell(board, config, board.core_mhz).expect("a shell");
     let dir = tempfile::tempdir().expect("a folder");
     let cache = rtl::default_cache_dir().expect("a cache");
     let asked = tilewright_hw::flow::Request {
-        board: &board,
-        config: &config,
-        hw: &board.hw,
+        board,
+        config,
+        hw: &config.name,
         shell: &shell,
         mhz: board.core_mhz,
         seed: 1,
@@ -128,19 +133,32 @@ fn a_netlist_with_a_planted_fault_is_told_from_the_sources() {
         time_limit: None,
     };
     let outcome = match tilewright_hw::flow::synthesize(&asked, dir.path(), &cache, &mut |_| {}) {
-        Err(error @ FlowError::MissingTool { .. }) => return tilewright_testing::skip(&error.to_string()),
+        Err(error @ FlowError::MissingTool { .. }) => {
+            tilewright_testing::skip(&error.to_string());
+            return None;
+        }
         outcome => outcome.expect("it is synthesized"),
     };
+    let modelled = model(board, Stage::Synthesized, &outcome, &cache, &mut |_| {}).expect("a model").expect("a model");
+    Some((shell, std::fs::read(modelled.file(MODEL)).expect("the model")))
+}
 
-    let modelled = model(&board, Stage::Synthesized, &outcome, &cache, &mut |_| {}).expect("a model").expect("a model");
-    let text = std::fs::read(modelled.file(MODEL)).expect("the model");
+/// The netlist of the smallest board as it is, and with one table turned over.
+#[test]
+fn a_netlist_with_a_planted_fault_is_told_from_the_sources() {
+    let board = Board::load("hx8k-evn").expect("a board");
+    if !tilewright_testing::has_program("verilator") {
+        return;
+    }
+    let config = board.default_config().expect("a configuration");
+    let Some((shell, text)) = synthesized(&board, &config) else { return };
     let clocks_per_bit = board.clocks_per_bit(board.core_mhz).expect("a line");
-    let design = BoardDesign::of_shell(&config, &shell, SHELL, Line::Uart { clocks_per_bit });
+    let design = BoardDesign::of_board(&board, &config, &shell, board.core_mhz).expect("a design");
     let sources = VirtualBoard::new(&design, None, &|_| {}).expect("the design builds");
     let runs = of_sources(sources, &config, jobs(&board, &config)).expect("the sources run");
     let compared = |text: &[u8]| {
         let circuit = Circuit::read(text, TOP, CLOCK).expect("a netlist");
-        let netlist = NetlistBoard::new(circuit, clocks_per_bit, design.clock_hz).expect("a board");
+        let netlist = NetlistBoard::new(circuit, clocks_per_bit, design.clock_hz, None).expect("a board");
         compare(Stage::Synthesized.name(), netlist, &config, &runs, &mut |_: Progress| {}).difference
     };
     assert_eq!(compared(&text), None);
@@ -159,6 +177,43 @@ fn plant(netlist: &mut Value) {
     let table = cell["parameters"]["LUT"].as_str().expect("a table");
     let turned: String = table.chars().map(|bit| if bit == '0' { '1' } else { '0' }).collect();
     cell["parameters"]["LUT"] = turned.into();
+}
+
+/// The netlist of a board with an SDRAM as it is; at a chip that wants other times than its controller keeps; and with two of its
+/// pins exchanged.
+#[test]
+#[ignore = "long; make test-full runs it"]
+fn a_netlist_that_uses_its_sdram_wrongly_is_told() {
+    let board = Board::load("ulx3s-25f").expect("a board");
+    if !tilewright_testing::has_program("verilator") {
+        return;
+    }
+    let config = HwConfig::parse("small", SMALL).expect("a configuration");
+    let Some((shell, text)) = synthesized(&board, &config) else { return };
+    let design = BoardDesign::of_board(&board, &config, &shell, board.core_mhz).expect("a design");
+    let sources = VirtualBoard::new(&design, None, &|_| {}).expect("the design builds");
+    let runs = of_sources(sources, &config, jobs(&board, &config)).expect("the sources run");
+    let clocks_per_bit = board.clocks_per_bit(board.core_mhz).expect("a line");
+    let compared = |text: &[u8], change: fn(&mut Sdram)| {
+        let circuit = Circuit::read(text, TOP, CLOCK).expect("a netlist");
+        let mut design = design.clone();
+        change(design.sdram.as_mut().expect("has a chip"));
+        let netlist = NetlistBoard::new(circuit, clocks_per_bit, design.clock_hz, design.chip()).expect("a board");
+        compare(Stage::Synthesized.name(), netlist, &config, &runs, &mut |_: Progress| {}).difference
+    };
+    assert_eq!(compared(&text, |_| {}), None);
+    let wrong = |text: &[u8], change, said: &str| {
+        let difference = compared(text, change).expect(said);
+        assert!(difference.contains("SDRAM, edge ") && difference.contains(said), "{said}: {difference}");
+    };
+    wrong(&text, |chip| chip.timing.rcd_ns = 61.0, "tRCD is 61 ns");
+    wrong(&text, |chip| chip.timing.cas_latency = 3, "the mode is 0x20");
+    let mut netlist: Value = serde_json::from_slice(&text).expect("JSON");
+    let ports = &mut netlist["modules"][TOP]["ports"];
+    let cas = ports["sdram_cas_n"].take();
+    ports["sdram_cas_n"] = ports["sdram_we_n"].take();
+    ports["sdram_we_n"] = cas;
+    wrong(&serde_json::to_vec(&netlist).expect("JSON"), |_| {}, "");
 }
 
 #[test]

@@ -18,8 +18,8 @@ speed = "6"
 hw = "HW"
 core_mhz = 40.0
 clock = { pin = "G2", mhz = 25.0 }
-host = { kind = "uart", rx = "M1", tx = "L4", baud = 1_000_000 }
-hosts = [{ kind = "spi", cs = "B11", sck = "A10", mosi = "A9", miso = "B9" }]
+host = { kind = "uart", rx = "M1", tx = "L4", baud = 1_000_000, reach = { kind = "usb", bridge = "a chip", port = 1, ports = 1 } }
+hosts = [{ kind = "spi", cs = "B11", sck = "A10", mosi = "A9", miso = "B9", reach = { kind = "pins", connector = "J1" } }]
 memory = { kind = "host" }
 "#;
 
@@ -44,12 +44,17 @@ impl Board {
     }
 
     fn with(arguments: &[&str]) -> Option<Board> {
+        Board::of(Path::new("."), &[&["virtual-board"][..], arguments].concat())
+    }
+
+    /// One that a whole command starts in a folder.
+    pub fn of(dir: &Path, arguments: &[&str]) -> Option<Board> {
         if !tilewright_testing::has_program("verilator") {
             return None;
         }
         let mut child = Command::new(env!("CARGO_BIN_EXE_tilewright"))
-            .arg("virtual-board")
             .args(arguments)
+            .current_dir(dir)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -94,6 +99,29 @@ fn a_network_runs_on_a_board_bit_for_bit() {
 fn a_network_runs_on_the_design_that_the_smallest_board_has() {
     let Some(board) = Board::with(&["--board", "hx8k-evn"]) else { return };
     runs_on(&board, "1x4x2");
+}
+
+/// The whole design of a board with an SDRAM, from its pins on, around a small core.
+#[test]
+fn a_network_runs_on_a_board_with_sdram_bit_for_bit() {
+    let Some(board) = Board::with(&["--board", "ulx3s-25f", "--hw", HW]) else { return };
+    let found = tilewright(Path::new("."), &["doctor", "--device", &board.port, "--hw", HW]);
+    assert!(
+        found.code == 0 && found.stdout.contains("memory on the board (32768 KiB)"),
+        "{}{}",
+        found.stdout,
+        found.stderr
+    );
+    runs_bit_for_bit(&board);
+}
+
+#[test]
+#[ignore = "long; make test-full runs it"]
+fn a_network_runs_on_the_designs_that_boards_with_sdram_have() {
+    for name in ["colorlight-i9", "ulx3s-25f"] {
+        let Some(board) = Board::with(&["--board", name]) else { return };
+        runs_on(&board, "1x4x4-ecp5");
+    }
 }
 
 #[test]

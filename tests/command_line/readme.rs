@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::board::Board;
 use crate::tilewright;
 
 /// What the commands that are left out need: the Verilated design, files that a reader has and the repository has not, or the
@@ -97,16 +98,36 @@ fn commands_of_the_readme_print_what_stands_there() {
     assert_eq!(run, 8);
 }
 
-#[test]
-fn a_board_can_be_added_as_the_page_says() {
+/// docs/add-a-board.md, with the board that it adds in a folder.
+fn page_of_a_board(dir: &Path) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(root.join("docs/add-a-board.md")).unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
     let file =
         page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("the page shows a board.toml");
     std::fs::create_dir(dir.join("my-board")).unwrap();
     std::fs::write(dir.join("my-board/board.toml"), file).unwrap();
+    page
+}
+
+/// The page's command that serves until it is ended answers who asks.
+#[test]
+#[ignore = "long; make test-full runs it"]
+fn an_added_board_is_simulated_as_the_page_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let page = page_of_a_board(dir);
+    let serving = examples(&page).into_iter().find(|e| e.command.contains("virtual-board")).expect("the page has it");
+    let words: Vec<&str> = serving.command.split_whitespace().skip(1).collect();
+    let Some(board) = Board::of(dir, &words) else { return };
+    let asked = tilewright(dir, &["doctor", "--device", &board.port, "--hw", "1x4x4"]);
+    assert!(asked.code == 0 && asked.stdout.contains("memory on the host"), "{}{}", asked.stdout, asked.stderr);
+}
+
+#[test]
+fn a_board_can_be_added_as_the_page_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let page = page_of_a_board(dir);
     let mut run = 0;
     // The virtual board serves until it is ended.
     for Example { command, printed } in examples(&page).into_iter().filter(|e| !e.command.contains("virtual-board")) {

@@ -1,7 +1,7 @@
 //! Memory on the board in a chip of SDRAM, whose simulation ends with an error where the design breaks a rule of it.
 
 use super::programs::run;
-use super::{CLOCKS, LINE, OPTIONS, config, device};
+use super::{CLOCKS, OPTIONS, config, device};
 use std::time::Duration;
 use tilewright_driver::link::{LinkDevice, LinkOptions};
 use tilewright_hw::device::{Base, Command, Device, DeviceError, RunReport};
@@ -10,9 +10,9 @@ use tilewright_hw::flow::sdram::Sdram;
 use tilewright_hw::isa::{encode, parse_program};
 use tilewright_hw::link::Memory as Place;
 use tilewright_hw::{HwConfig, Mem};
-use tilewright_shell::{Host, Memory, ShellConfig, TOP};
+use tilewright_shell::{Host, Memory, ShellConfig};
 use tilewright_sim::Fsim;
-use tilewright_sim::board::{BoardDesign, VirtualBoard};
+use tilewright_sim::board::{BoardDesign, SimulatedBoard, VirtualBoard};
 use tilewright_sim::random::{MEMORY_BYTES, Program, generate};
 
 /// The clock of the boards, MHz.
@@ -25,7 +25,7 @@ fn chip(board: &str) -> Sdram {
     }
 }
 
-/// A board with a chip, whose shell keeps the times of another one.
+/// A board with a chip, whose shell keeps the times of another one: the whole design, from its top module on.
 fn with_times_of(config: &HwConfig, chip: &Sdram, kept: &Sdram) -> Option<VirtualBoard> {
     if !tilewright_testing::has_program("verilator") {
         return None;
@@ -34,7 +34,13 @@ fn with_times_of(config: &HwConfig, chip: &Sdram, kept: &Sdram) -> Option<Virtua
     let memory = Memory::Sdram { geometry: chip.geometry(), cycles };
     let shell = ShellConfig { host: Host::Uart { clocks_per_bit: CLOCKS }, memory, leds: 0 };
     let verilog = tilewright_shell::generate(config, &shell).expect("a shell");
-    let design = BoardDesign::of_shell(config, &verilog, TOP, LINE).with_sdram(chip.clone(), MHZ);
+    let memory = board::Memory::Sdram(Box::new(chip.clone()));
+    let baud = (MHZ * 1e6) as u32 / CLOCKS;
+    let mut around = Board::load("ulx3s-85f").expect("it is there");
+    let reach = around.host.reach().expect("it has a link");
+    let host = board::Host::Uart { rx: "A1".into(), tx: "A2".into(), baud, reach: reach.clone() };
+    (around.memory, around.host, around.core_mhz) = (memory, host, MHZ);
+    let design = BoardDesign::of_board(&around, config, &verilog, MHZ).expect("a design");
     Some(VirtualBoard::new(&design, None, &|_| {}).expect("the design builds"))
 }
 

@@ -1,9 +1,10 @@
 //! The sources of a board's design: the core's SystemVerilog with its configuration, the shell, the clock, the top module and
 //! the pins.
 
-use super::board::{Host, Memory};
+use super::board::{Board, Host, Memory};
 use super::sdram::{Pins, Sdram};
 use super::{FlowError, Request, multipliers, zynq};
+use crate::config::HwConfig;
 use crate::isa::config_package;
 use crate::rtl::{PART, SOURCES, part_package};
 use std::fmt::Write as _;
@@ -28,10 +29,21 @@ pub const ROUTE_REPORT: &str = "route.json";
 pub const CLOCK: &str = "tw_clock.v";
 /// The source of the SDRAM's clock and data pins.
 pub const SDRAM_PINS: &str = "tw_sdram_pins.v";
+/// The source of the models of the cells that a design names itself, for simulators.
+const BOARD_CELLS: &str = "tw_board_cells.v";
 /// What synthesis makes of carry chains' first cells, where the family's router wants them otherwise.
 pub const CARRIES: &str = "carries.map";
 /// The script that synthesis runs.
 pub const SCRIPT: &str = "synth.ys";
+
+/// How a design's pins of both directions are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// As cells of the part.
+    Part,
+    /// Each as three ports, for a simulator that knows no levels but high and low: what comes in, what goes out, and whether it does.
+    Simulated,
+}
 
 /// A design's files by name, and the clock that its core has.
 #[derive(Debug, Clone)]
@@ -54,27 +66,18 @@ impl Sources {
 /// # Errors
 /// [`FlowError::Unfit`] where the part cannot make the clock.
 pub fn sources(request: &Request) -> Result<Sources, FlowError> {
-    let Request { board, config, shell, .. } = request;
-    let unfit = |reason| FlowError::Unfit { board: board.name.clone(), config: config.name.clone(), reason };
-    let (clock, mhz) = board.family.clock(board, request.mhz).map_err(unfit)?;
-    let mut files = vec![(CONFIG.to_string(), config_package(config))];
-    // In one folder, so that headers are found.
-    let own = part_package(multipliers::gemm_table_lanes(board, config));
+    let Request { board, config, .. } = request;
     let cells = board.family.own_modules();
-    files.extend(SOURCES.iter().filter(|(path, _)| cells.iter().all(|(own, _)| own != path)).map(|&(path, text)| {
-        let text = if path == PART { own.as_str() } else { text };
-        (path.rsplit('/').next().unwrap_or(path).to_string(), text.to_string())
-    }));
+    let mut files = core(board, config);
+    files.retain(|(path, _)| cells.iter().all(|(own, _)| own != path));
+    // In one folder, so that headers are found.
+    files.iter_mut().for_each(|(path, _)| *path = path.rsplit('/').next().unwrap_or(path).to_string());
     files.extend(cells.iter().map(|(path, text)| (declaration(path), text.to_string())));
+    let (around, mhz) = around((board, config), request.shell, request.mhz, Form::Part)?;
+    files.extend(around);
     if board.family.has_processor() {
         files.push((format!("{TOP}.v"), zynq::top(request)));
     } else {
-        files.push((SHELL_FILE.into(), shell.to_string()));
-        files.push((CLOCK.into(), clock));
-        if let Memory::Sdram(chip) = &board.memory {
-            files.extend(board.family.sdram_pins(chip).map(|text| (SDRAM_PINS.to_string(), text)));
-        }
-        files.push((format!("{TOP}.v"), top(request)));
         files.push((board.family.constraints_file().into(), board.family.constraints(board)));
     }
     files.extend(board.family.synthesis_files().iter().map(|(name, text)| (name.to_string(), text.to_string())));
@@ -91,9 +94,60 @@ pub(super) fn top_option() -> String {
     format!("--top {TOP}")
 }
 
+/// The files of the same design for a simulator of sources, whose top module is [`TOP`] too: the part's cells are their models, and a pin
+/// `P` of both directions is the ports `P_i`, `P_o` and `P_oe`. The loop passes the clock on, so that the pin's is the core's. `shell` is
+/// the shell's Verilog, `mhz` the clock that is asked for.
+///
+/// # Errors
+/// [`FlowError::Unfit`] where the part cannot make the clock, or a processor is the host.
+pub fn simulated(board: &Board, config: &HwConfig, shell: &str, mhz: f64) -> Result<Sources, FlowError> {
+    if board.family.has_processor() {
+        let reason = "the core is a processor's peripheral, and there is no simulation of that";
+        return Err(unfit(board, config, reason.into()));
+    }
+    let mut files = core(board, config);
+    let (around, mhz) = around((board, config), shell, mhz, Form::Simulated)?;
+    files.extend(around);
+    files.extend(board.family.board_cells().map(|text| (BOARD_CELLS.to_string(), text.to_string())));
+    Ok(Sources { files, mhz })
+}
+
+fn unfit(board: &Board, config: &HwConfig, reason: String) -> FlowError {
+    FlowError::Unfit { board: board.name.clone(), config: config.name.clone(), reason }
+}
+
+/// The core with its configuration, for the board's part.
+fn core(board: &Board, config: &HwConfig) -> Vec<(String, String)> {
+    let own = part_package(multipliers::gemm_table_lanes(board, config));
+    let mut files = vec![(CONFIG.to_string(), config_package(config))];
+    files.extend(SOURCES.iter().map(|&(path, text)| {
+        let text = if path == PART { own.as_str() } else { text };
+        (path.to_string(), text.to_string())
+    }));
+    files
+}
+
+/// The shell, the clock, the pins and the top module, where no processor is the host, and the core's clock, MHz.
+fn around(
+    (board, config): (&Board, &HwConfig),
+    shell: &str,
+    mhz: f64,
+    form: Form,
+) -> Result<(Vec<(String, String)>, f64), FlowError> {
+    let (clock, mhz) = board.family.clock(board, mhz).map_err(|reason| unfit(board, config, reason))?;
+    if board.family.has_processor() {
+        return Ok((Vec::new(), mhz));
+    }
+    let mut files = vec![(SHELL_FILE.to_string(), shell.to_string()), (CLOCK.into(), clock)];
+    if let Memory::Sdram(chip) = &board.memory {
+        files.extend(board.family.sdram_pins(chip, form).map(|text| (SDRAM_PINS.to_string(), text)));
+    }
+    files.push((format!("{TOP}.v"), top(board, form)));
+    Ok((files, mhz))
+}
+
 /// The top module: the pins, the clock and the shell.
-fn top(request: &Request) -> String {
-    let board = request.board;
+fn top(board: &Board, form: Form) -> String {
     let leds = board.leds.pins.len();
     let pins: &[(&str, &str)] = match board.host {
         Host::Uart { .. } => &[("input ", "uart_rx"), ("output", "uart_tx")],
@@ -110,7 +164,7 @@ fn top(request: &Request) -> String {
         let _ = write!(text, ",\n  output wire [{}:0] led", leds - 1);
     }
     let sdram = match &board.memory {
-        Memory::Sdram(chip) => Some(SdramPorts::new(chip)),
+        Memory::Sdram(chip) => Some(SdramPorts::new(chip, form)),
         _ => None,
     };
     text.extend(sdram.iter().map(|sdram| sdram.ports.as_str()));
@@ -148,7 +202,7 @@ struct SdramPorts {
 }
 
 impl SdramPorts {
-    fn new(chip: &Sdram) -> SdramPorts {
+    fn new(chip: &Sdram, form: Form) -> SdramPorts {
         let Pins { cke, cs, a, ba, dqm, dq, .. } = &chip.pins;
         let (mut ports, mut joins) = (String::from(",\n  output wire sdram_clk"), String::new());
         let mut body = String::new();
@@ -166,12 +220,20 @@ impl SdramPorts {
             let _ = write!(joins, ",\n    .{port}({port})");
         }
         let top = dq.len().saturating_sub(1);
-        let _ = write!(ports, ",\n  inout  wire [{top}:0] sdram_dq");
+        let both: &[(&str, &str)] = match form {
+            Form::Part => &[("inout ", "")],
+            Form::Simulated => &[("input ", "_i"), ("output", "_o"), ("output", "_oe")],
+        };
+        let mut pins = String::new();
+        for (direction, side) in both {
+            let _ = write!(ports, ",\n  {direction} wire [{top}:0] sdram_dq{side}");
+            let _ = write!(pins, ", .dq_io{side}(sdram_dq{side})");
+        }
         joins.push_str(",\n    .sdram_dq_i(dq_in), .sdram_dq_o(dq_out), .sdram_dq_oe(dq_drive)");
         let _ = write!(
             body,
-            "\n  tw_sdram_pins u_sdram_pins (\n    .clk_i(core_clk), .clk_o(sdram_clk), .drive_i(dq_drive), .dq_i(dq_out), .dq_o(dq_in), \
-             .dq_io(sdram_dq)\n  );\n"
+            "\n  tw_sdram_pins u_sdram_pins (\n    .clk_i(core_clk), .clk_o(sdram_clk), .drive_i(dq_drive), .dq_i(dq_out), \
+             .dq_o(dq_in){pins}\n  );\n"
         );
         let wires = format!("  wire dq_drive;\n  wire [{top}:0] dq_out;\n  wire [{top}:0] dq_in;\n");
         SdramPorts { ports, wires, joins, body }

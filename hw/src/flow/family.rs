@@ -2,6 +2,7 @@
 
 use super::board::{Board, Host, Memory};
 use super::clock::{self, Pll};
+use super::design::Form;
 use super::sdram::Sdram;
 use serde::Deserialize;
 use std::fmt::Write as _;
@@ -515,19 +516,21 @@ impl Family {
     pub(super) fn constraints(self, board: &Board) -> String {
         let mut text = String::new();
         for (port, pin) in ports(board) {
+            // An iCE40's pins have the levels of their bank's supply.
+            let levels = format!("LVCMOS{:.0}", 10.0 * board.volts(&port));
             let _ = match self {
                 Family::Ice40 => writeln!(text, "set_io {port} {pin}"),
                 Family::Ecp5 => {
                     let fast = if port.starts_with("sdram_") { " SLEWRATE=FAST" } else { "" };
                     writeln!(
                         text,
-                        "LOCATE COMP \"{port}\" SITE \"{pin}\";\nIOBUF PORT \"{port}\" IO_TYPE=LVCMOS33{fast};"
+                        "LOCATE COMP \"{port}\" SITE \"{pin}\";\nIOBUF PORT \"{port}\" IO_TYPE={levels}{fast};"
                     )
                 }
-                Family::Gowin => writeln!(text, "IO_LOC \"{port}\" {pin};\nIO_PORT \"{port}\" IO_TYPE=LVCMOS33;"),
+                Family::Gowin => writeln!(text, "IO_LOC \"{port}\" {pin};\nIO_PORT \"{port}\" IO_TYPE={levels};"),
                 Family::Nexus => writeln!(
                     text,
-                    "ldc_set_location -site {{{pin}}} [get_ports {{{port}}}]\nldc_set_port -iobuf {{IO_TYPE=LVCMOS33}} [get_ports {{{port}}}]"
+                    "ldc_set_location -site {{{pin}}} [get_ports {{{port}}}]\nldc_set_port -iobuf {{IO_TYPE={levels}}} [get_ports {{{port}}}]"
                 ),
                 Family::Xc7 | Family::Xcup => Ok(()),
             };
@@ -567,7 +570,7 @@ impl Family {
 
     /// The module `tw_sdram_pins`, which makes an SDRAM's clock and drives its data pins, where the family's cells for that are
     /// known. The clock rises in the middle of a cycle, half a cycle behind the commands.
-    pub(super) fn sdram_pins(self, chip: &Sdram) -> Option<String> {
+    pub(super) fn sdram_pins(self, chip: &Sdram, form: Form) -> Option<String> {
         let top = chip.geometry().data_bits.saturating_sub(1);
         let (clock, data) = match self {
             Family::Ecp5 => (
@@ -575,6 +578,16 @@ impl Family {
                 "BB u_dq (.B(dq_io[i]), .I(dq_i[i]), .T(!drive_i), .O(dq_o[i]));",
             ),
             Family::Ice40 | Family::Gowin | Family::Nexus | Family::Xc7 | Family::Xcup => return None,
+        };
+        let (pins, data) = match form {
+            Form::Part => (format!("  inout  wire [{top}:0] dq_io"), data),
+            Form::Simulated => (
+                format!(
+                    "  input  wire [{top}:0] dq_io_i,\n  output wire [{top}:0] dq_io_o,\n  output wire [{top}:0] dq_io_oe"
+                ),
+                "assign dq_io_o[i] = dq_i[i];\n      assign dq_io_oe[i] = drive_i;\n      \
+                 assign dq_o[i] = drive_i ? dq_i[i] : dq_io_i[i];",
+            ),
         };
         Some(format!(
             "// The SDRAM's clock, which rises in the middle of a cycle of `clk_i`, and its data pins.
@@ -584,7 +597,7 @@ module tw_sdram_pins (
   input  wire drive_i,
   input  wire [{top}:0] dq_i,
   output wire [{top}:0] dq_o,
-  inout  wire [{top}:0] dq_io
+{pins}
 );
 
   {clock}
@@ -598,6 +611,16 @@ module tw_sdram_pins (
 endmodule
 "
         ))
+    }
+
+    /// Models of the cells of the family that a board's design names itself, for its clock and its pins: plain Verilog. None where it
+    /// names none.
+    pub fn board_cells(self) -> Option<&'static str> {
+        match self {
+            Family::Ice40 => Some(include_str!("../../cells/ice40_board.v")),
+            Family::Ecp5 => Some(include_str!("../../cells/ecp5_board.v")),
+            Family::Gowin | Family::Nexus | Family::Xc7 | Family::Xcup => None,
+        }
     }
 }
 
@@ -647,7 +670,7 @@ pub(super) fn ports(board: &Board) -> Vec<(String, String)> {
     let mut ports = vec![("clk".to_string(), board.clock.pin.clone())];
     match &board.host {
         Host::Uart { rx, tx, .. } => ports.extend([("uart_rx".into(), rx.clone()), ("uart_tx".into(), tx.clone())]),
-        Host::Spi { cs, sck, mosi, miso } => ports.extend([
+        Host::Spi { cs, sck, mosi, miso, .. } => ports.extend([
             ("spi_cs_n".into(), cs.clone()),
             ("spi_sck".into(), sck.clone()),
             ("spi_mosi".into(), mosi.clone()),

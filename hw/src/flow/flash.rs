@@ -14,6 +14,7 @@ struct Made {
     board: String,
     #[serde(default)]
     link: String,
+    wiring: Option<String>,
     config: String,
     /// How `--hw` names the configuration, where that is not its name.
     hw: Option<String>,
@@ -53,6 +54,8 @@ pub struct Flashed {
     pub device: String,
     /// `--hw`.
     pub hw: String,
+    /// How a person joins the board to the computer, where the report tells.
+    pub wiring: Option<String>,
     /// What speaks against trusting it, though it was brought there.
     pub doubt: Option<String>,
 }
@@ -110,7 +113,7 @@ fn bitstream(board: &Board, dir: &Path, options: Options) -> Result<(PathBuf, Fl
         let reason = format!("{} is not the file that its report names; synthesize it again", path.display());
         return Err(unfit(reason));
     }
-    Ok((path, Flashed { device: made.link, hw: made.hw.unwrap_or(made.config), doubt }))
+    Ok((path, Flashed { device: made.link, hw: made.hw.unwrap_or(made.config), wiring: made.wiring, doubt }))
 }
 
 /// Brings the bitstream that `synthesize` left in `dir` onto a board, and tells how a host then asks for it; what openFPGALoader

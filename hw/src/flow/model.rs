@@ -112,7 +112,7 @@ fn modelled(
     let script = script(family, tools, stage, &name);
     let inputs = vec![
         (name, text),
-        (OWN.to_string(), own.as_bytes().to_vec()),
+        (OWN.to_string(), [family.board_cells().unwrap_or_default(), own].concat().into_bytes()),
         (SCRIPT.to_string(), (script.join("\n") + "\n").into_bytes()),
     ];
     Step::script("model", tools, SCRIPT, inputs, vec![MODEL.into()]).run(cache, progress)

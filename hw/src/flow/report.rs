@@ -134,6 +134,8 @@ pub struct Report {
     pub device: String,
     /// How a host reaches it, as `--device` takes it, with the port that only the host knows as PORT.
     pub link: String,
+    /// How a person joins the board to the computer, where no processor is the host.
+    pub wiring: Option<String>,
     /// The configuration.
     pub config: String,
     /// How `--hw` names it: a preset, or a file.
@@ -199,6 +201,7 @@ impl Report {
             board: board.name.clone(),
             device: board.device.clone(),
             link: board.host.device(clock_mhz),
+            wiring: board.host.wiring(board.io_volts),
             config: config.name.clone(),
             hw: request.hw.into(),
             config_hash: format!("{:016x}", config.hash()),

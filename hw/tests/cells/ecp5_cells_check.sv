@@ -1,5 +1,5 @@
-// The models of an ECP5's multiplier and block RAM beside what the data sheet says of them: products behind each choice of
-// registers, signed and not, and a memory of bits that ports of all widths write and read.
+// The models of an ECP5's multiplier, block RAM and pins' registers beside what the data sheet says of them: products behind each
+// choice of registers, signed and not, a memory of bits that ports of all widths write and read, and two bits in a cycle.
 
 module mult_case #(parameter bit InputReg = 0, parameter bit PipelineReg = 0, parameter bit OutputReg = 0) (
   input  logic        clk,
@@ -134,6 +134,21 @@ module ram_case #(parameter int unsigned WriteW = 18, parameter int unsigned Rea
   always @(negedge clk) if (read[ReadW-1:0] != expected[ReadW-1:0]) wrong = wrong + 1;
 endmodule
 
+// The register of double rate as designs name it, and as the router does on the two kinds of sides of a part.
+module pin_case (
+  input  logic       clk,
+  input  logic       rst,
+  input  logic       first,
+  input  logic       second,
+  output logic [2:0] q
+);
+  ODDRX1F u_cell (.SCLK(clk), .RST(rst), .D0(first), .D1(second), .Q(q[0]));
+  SIOLOGIC #(.MODE("IDDRX1_ODDRX1"), .LSROMUX("LSRMUX")) u_upper
+    (.CLK(clk), .LSR(rst), .TXDATA0(first), .TXDATA1(second), .IOLDO(q[1]));
+  IOLOGIC #(.MODE("IDDRX1_ODDRX1"), .LSROMUX("LSRMUX")) u_left
+    (.CLK(clk), .LSR(rst), .TXDATA0(first), .TXDATA1(second), .IOLDO(q[2]));
+endmodule
+
 module ecp5_cells_check;
   logic        clk = 1'b0, en, rst, is_signed, we, re;
   logic [17:0] a, b;
@@ -141,7 +156,12 @@ module ecp5_cells_check;
   logic [35:0] wdata;
   int unsigned wrong_mult [8];
   int unsigned wrong_ram [12];
+  int unsigned wrong_pin = 0;
   int unsigned wrong = 0;
+  logic [2:0]  pin;
+  logic        first, second;
+
+  pin_case u_pin (.clk, .rst, .first(a[0]), .second(b[0]), .q(pin));
 
   for (genvar r = 0; r < 8; r++) begin : gen_mult
     mult_case #(.InputReg(r[0]), .PipelineReg(r[1]), .OutputReg(r[2])) u_mult (
@@ -179,9 +199,14 @@ module ecp5_cells_check;
       b         = 18'($urandom());
       if ($urandom() % 8 == 0) a = {1'b1, 17'd0};
       if ($urandom() % 8 == 0) b = {1'b1, 17'd0};
+      {first, second} = {a[0] && !rst, b[0] && !rst};
       #1 clk = 1'b1;
-      #1 clk = 1'b0;
+      #1 if (pin != {3{first}}) wrong_pin = wrong_pin + 1;
+      clk = 1'b0;
+      #1 if (pin != {3{second}}) wrong_pin = wrong_pin + 1;
     end
+    if (wrong_pin != 0) $display("pin: %0d", wrong_pin);
+    wrong = wrong_pin;
     for (int unsigned i = 0; i < 8; i++) begin
       if (wrong_mult[i] != 0) $display("multiplier %0d: %0d", i, wrong_mult[i]);
       wrong = wrong + wrong_mult[i];

@@ -6,6 +6,10 @@
 //!
 //! Bursts have one word: the mode that sets anything else is refused, as are automatic precharge and the burst's end.
 
+mod socket;
+
+pub use socket::{Levels, Socket};
+
 use tilewright_hw::flow::sdram::{MODE_CYCLES, START_REFRESHES, Sdram, WRITE_CYCLES};
 
 /// The longest time that a row may be open: tRAS's upper limit in the strictest of the data sheets.
@@ -118,6 +122,11 @@ impl SdramChip {
             out: None,
             mask: 0,
         }
+    }
+
+    /// What it is, as its data sheet and its board say.
+    pub fn chip(&self) -> &Sdram {
+        &self.chip
     }
 
     /// What it holds, by address.

@@ -8,13 +8,20 @@
 
 #define TW_EXPORT extern "C" __attribute__((visibility("default")))
 
-// What a chip of SDRAM does at a rising edge of its clock: gives the data that it then drives, `NOBODY` where it drives none, and
-// `WRONG` where the design did something wrong.
-typedef uint64_t (*SdramEdge)(void* chip, uint32_t command, uint32_t a, uint32_t ba, uint32_t dqm, uint64_t dq);
+// Levels at an SDRAM's pins, as `Levels` has them.
+struct Levels {
+    bool clk, cke, cs_n;
+    uint8_t command;
+    uint32_t a, ba, dqm, dq, driven;
+};
+
+// What a chip of SDRAM does when its pins may have changed: gives what then stands on its data pins, with `WRONG` where the design did
+// something wrong.
+typedef uint64_t (*SdramFollow)(void* chip, const Levels* levels);
 
 namespace {
 thread_local std::string failure;
-const uint64_t NOBODY = uint64_t(1) << 32, WRONG = uint64_t(1) << 33;
+const uint64_t WRONG = uint64_t(1) << 32;
 }
 
 struct Board {
@@ -30,8 +37,7 @@ struct Board {
     // The line has been high since the last byte.
     bool rested = false;
     void* sdram = nullptr;
-    SdramEdge sdram_edge = nullptr;
-    uint64_t sdram_dq = NOBODY;
+    SdramFollow sdram_follow = nullptr;
 
 #ifdef TW_SPI
     void ticks(uint32_t count) {
@@ -101,41 +107,41 @@ struct Board {
     }
 #endif
 
+    // Lets the design follow its pins, and an SDRAM the design.
+    void eval() {
+        top->eval();
 #ifdef TW_SDRAM
-    // The SDRAM's clock rises in the middle of a cycle, with the falling edge of the design's, at which the design takes what the
-    // chip drove since the last one.
-    void sdram_rises() {
-        const uint64_t dq = top->sdram_dq_oe ? top->sdram_dq_o : NOBODY;
-        const uint32_t command = top->sdram_ras_n << 2 | top->sdram_cas_n << 1 | top->sdram_we_n;
-#ifdef TW_SDRAM_MASKS
-        const uint32_t dqm = top->sdram_dqm;
+        Levels levels = {};
+        levels.clk = top->sdram_clk;
+#ifdef TW_SDRAM_CKE
+        levels.cke = top->sdram_cke;
 #else
-        const uint32_t dqm = 0;
+        levels.cke = true;
 #endif
-        sdram_dq = sdram_edge(sdram, command, top->sdram_a, top->sdram_ba, dqm, dq);
-        if (sdram_dq & WRONG) {
-            if (failure.empty()) failure = "the SDRAM is used wrongly";
-            sdram_dq &= ~WRONG;
-        }
-        // In the first half of the time the chip's data are not there yet.
-        put_dq(sdram_dq == NOBODY ? 0x5a5a5a5a : ~sdram_dq);
+#ifdef TW_SDRAM_CS
+        levels.cs_n = top->sdram_cs_n;
+#endif
+        levels.command = uint8_t(top->sdram_ras_n << 2 | top->sdram_cas_n << 1 | top->sdram_we_n);
+        levels.a = top->sdram_a;
+        levels.ba = top->sdram_ba;
+#ifdef TW_SDRAM_MASKS
+        levels.dqm = top->sdram_dqm;
+#endif
+        levels.dq = top->sdram_dq_o;
+        levels.driven = top->sdram_dq_oe;
+        const uint64_t dq = sdram_follow(sdram, &levels);
+        if (dq & WRONG && failure.empty()) failure = "the SDRAM is used wrongly";
+        // The design sees it from its next evaluation on.
+        top->sdram_dq_i = uint32_t(dq);
+#endif
     }
-
-    void put_dq(uint64_t word) { top->sdram_dq_i = word; }
-#endif
 
     void tick() {
         drive();
         top->clk = 0;
-        top->eval();
-#ifdef TW_SDRAM
-        sdram_rises();
-#endif
+        eval();
         top->clk = 1;
-        top->eval();
-#ifdef TW_SDRAM
-        if (sdram_dq != NOBODY) put_dq(sdram_dq);
-#endif
+        eval();
         cycle++;
         sample();
     }
@@ -150,11 +156,11 @@ void vl_fatal(const char* file, int line, const char*, const char* message) VL_M
     if (failure.empty()) failure = std::string(message) + " at " + file + ":" + std::to_string(line);
 }
 
-TW_EXPORT Board* tw_board_new(uint32_t clocks_per_bit, void* sdram, SdramEdge sdram_edge) {
+TW_EXPORT Board* tw_board_new(uint32_t clocks_per_bit, void* sdram, SdramFollow sdram_follow) {
     Board* b = new Board;
     b->clocks = clocks_per_bit;
     b->sdram = sdram;
-    b->sdram_edge = sdram_edge;
+    b->sdram_follow = sdram_follow;
     // Otherwise each context keeps a thread for every processor.
     b->context.threads(1);
     b->top = new Vtw_board(&b->context);
@@ -164,7 +170,7 @@ TW_EXPORT Board* tw_board_new(uint32_t clocks_per_bit, void* sdram, SdramEdge sd
 #else
     b->top->uart_rx = 1;
 #endif
-    b->top->eval();
+    b->eval();
     return b;
 }
 

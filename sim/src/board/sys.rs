@@ -1,6 +1,6 @@
 //! The C interface of a board's bench; see `shim.cpp`.
 
-use super::sdram::{Pins, SdramChip};
+use super::sdram::{Levels, SdramChip, Socket};
 use libloading::Library;
 use std::ffi::{CStr, c_char};
 use std::path::Path;
@@ -11,32 +11,28 @@ struct Opaque {
     _private: [u8; 0],
 }
 
-/// Data pins that nobody drives.
-const NOBODY: u64 = 1 << 32;
 /// The design did something wrong, which the chip's side tells.
-const WRONG: u64 = 1 << 33;
+const WRONG: u64 = 1 << 32;
 
 /// A chip of SDRAM, and what the design last did wrong with it.
 pub(super) struct Chip {
-    pub(super) model: SdramChip,
+    pub(super) socket: Socket,
     wrong: Option<String>,
 }
 
-/// What the bench calls at each rising edge of an SDRAM's clock; gives what the chip then drives.
-type SdramEdge = extern "C" fn(chip: *mut Chip, command: u32, a: u32, ba: u32, dqm: u32, dq: u64) -> u64;
+/// What the bench calls when the levels at an SDRAM's pins may have changed; gives what then stands on the data pins.
+type SdramFollow = extern "C" fn(chip: *mut Chip, levels: *const Levels) -> u64;
 
-extern "C" fn sdram_edge(chip: *mut Chip, command: u32, a: u32, ba: u32, dqm: u32, dq: u64) -> u64 {
+extern "C" fn sdram_follow(chip: *mut Chip, levels: *const Levels) -> u64 {
     // SAFETY: the bench calls with the chip that it was given, from within a call that has the bench to itself, so that
-    // nobody else has a reference to it.
-    let chip = unsafe { &mut *chip };
-    let pins = Pins { command: command as u8, a, ba, dqm, dq: (dq < NOBODY).then_some(dq as u32) };
-    let outcome = chip.model.clock(pins);
-    let out = chip.model.out().map_or(NOBODY, u64::from);
+    // nobody else has a reference to it; the levels are its own, laid out as `Levels` is, each `bool` 0 or 1.
+    let (chip, levels) = unsafe { (&mut *chip, *levels) };
+    let (dq, outcome) = chip.socket.follow(levels);
     match outcome {
-        Ok(()) => out,
+        Ok(()) => dq.into(),
         Err(what) => {
             chip.wrong.get_or_insert(what);
-            out | WRONG
+            u64::from(dq) | WRONG
         }
     }
 }
@@ -62,7 +58,7 @@ unsafe impl Send for Bench {}
 impl Bench {
     /// Loads the library and powers the board on.
     pub(super) fn new(library: &Path, clocks_per_bit: u32, chip: Option<SdramChip>) -> Result<Bench, String> {
-        let mut chip = chip.map(|model| Box::new(Chip { model, wrong: None }));
+        let mut chip = chip.map(|chip| Box::new(Chip { socket: Socket::new(chip), wrong: None }));
         let address = chip.as_deref_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut);
         // SAFETY: the library is our own build of `shim.cpp`; its set-up code touches nothing outside, and the types of
         // the functions are those of the shim's text, whose hash is part of the library's name.
@@ -73,7 +69,7 @@ impl Bench {
                     *library.get($name).map_err(|e| e.to_string())?
                 };
             }
-            let new: unsafe extern "C" fn(u32, *mut Chip, SdramEdge) -> *mut Opaque = symbol!(b"tw_board_new");
+            let new: unsafe extern "C" fn(u32, *mut Chip, SdramFollow) -> *mut Opaque = symbol!(b"tw_board_new");
             Ok(Bench {
                 free: symbol!(b"tw_board_free"),
                 send: symbol!(b"tw_board_send"),
@@ -82,7 +78,7 @@ impl Bench {
                 clear: symbol!(b"tw_board_clear"),
                 cycles: symbol!(b"tw_board_cycles"),
                 failure: symbol!(b"tw_board_failure"),
-                raw: new(clocks_per_bit.max(1), address, sdram_edge),
+                raw: new(clocks_per_bit.max(1), address, sdram_follow),
                 chip,
                 _library: library,
             })

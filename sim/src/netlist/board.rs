@@ -1,7 +1,10 @@
-//! A netlist of a whole board with the other end of its serial line, as a stream of bytes.
+//! A netlist of a whole board with the other end of its serial line, as a stream of bytes, and the chip of SDRAM at its pins.
 
 use super::circuit::Net;
+use super::pads::SdramPads;
 use super::{Circuit, NetlistError, Simulation};
+use crate::board::SimulatedBoard;
+use crate::board::sdram::SdramChip;
 use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
@@ -23,6 +26,9 @@ pub struct NetlistBoard {
     from_board: VecDeque<u8>,
     sent: Sent,
     got: Got,
+    sdram: Option<SdramPads>,
+    /// What the design last did wrong at its pins.
+    wrong: Option<String>,
 }
 
 /// The byte that is on its way to the board: its next bit lowest, bits that are left, and cycles that the one on the line has left.
@@ -45,20 +51,27 @@ struct Got {
 
 impl NetlistBoard {
     /// Powers a design on whose bits have so many clock cycles, with a clock by which waiting times become cycles. Its top module
-    /// has the ports `clk`, `uart_rx` and `uart_tx`.
+    /// has the ports `clk`, `uart_rx` and `uart_tx`, and those of an SDRAM where there is a chip.
     ///
     /// # Errors
     /// [`NetlistError::Missing`] where it has no such ports.
-    pub fn new(circuit: Circuit, clocks_per_bit: u32, clock_hz: f64) -> Result<NetlistBoard, NetlistError> {
+    pub fn new(
+        circuit: Circuit,
+        clocks_per_bit: u32,
+        clock_hz: f64,
+        chip: Option<SdramChip>,
+    ) -> Result<NetlistBoard, NetlistError> {
         let one = |name: &str| match circuit.port(name) {
             Some([net]) => Ok(*net),
             _ => Err(NetlistError::Missing(format!("port {name} of one bit"))),
         };
         let (rx, tx) = (one("uart_rx")?, one("uart_tx")?);
+        let mut sdram = chip.map(|chip| SdramPads::new(&circuit, chip)).transpose()?;
         let mut simulation = Simulation::new(circuit);
         // The line rests high.
         simulation.set(rx, true);
         simulation.settle();
+        let wrong = sdram.as_mut().and_then(|sdram| sdram.follow(&mut simulation).err());
         Ok(NetlistBoard {
             simulation,
             rx,
@@ -70,12 +83,20 @@ impl NetlistBoard {
             from_board: VecDeque::new(),
             sent: Sent::default(),
             got: Got::default(),
+            sdram,
+            wrong,
         })
     }
 
     /// Clock cycles since power-on.
     pub fn cycles(&self) -> u64 {
         self.cycles
+    }
+
+    /// The number on a port, the lowest bit first; 0 where there is none.
+    #[cfg(test)]
+    pub(super) fn port(&self, name: &str) -> u64 {
+        self.simulation.circuit().port(name).map_or(0, |nets| self.simulation.number(nets))
     }
 
     /// The line to the board in the next cycle.
@@ -117,12 +138,25 @@ impl NetlistBoard {
         }
     }
 
+    fn clock(&mut self, level: bool) {
+        self.simulation.clock(level);
+        if let Some(Err(wrong)) = self.sdram.as_mut().map(|sdram| sdram.follow(&mut self.simulation)) {
+            self.wrong.get_or_insert(wrong);
+        }
+    }
+
     fn tick(&mut self) {
         self.drive();
-        self.simulation.clock(false);
-        self.simulation.clock(true);
+        self.clock(false);
+        self.clock(true);
         self.cycles += 1;
         self.sample();
+    }
+}
+
+impl SimulatedBoard for NetlistBoard {
+    fn sdram_mut(&mut self) -> Option<&mut SdramChip> {
+        self.sdram.as_mut().map(SdramPads::chip_mut)
     }
 }
 
@@ -139,10 +173,13 @@ impl ByteStream for NetlistBoard {
     fn receive(&mut self, bytes: &mut [u8], timeout: Duration) -> io::Result<usize> {
         let cycles = (timeout.as_secs_f64() * self.clock_hz) as u64;
         let mut quiet = 0;
-        while self.from_board.is_empty() && quiet < cycles {
+        while self.from_board.is_empty() && quiet < cycles && self.wrong.is_none() {
             // The time begins when the last byte to the board is on the line.
             quiet = if self.to_board.is_empty() { quiet + 1 } else { 0 };
             self.tick();
+        }
+        if let Some(wrong) = self.wrong.take() {
+            return Err(io::Error::other(wrong));
         }
         let count = bytes.len().min(self.from_board.len());
         for (byte, came) in bytes.iter_mut().zip(self.from_board.drain(..count)) {

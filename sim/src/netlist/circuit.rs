@@ -1,7 +1,7 @@
 //! A netlist of Yosys as gates, registers and memories.
 
 use serde::Deserialize;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 /// A net's number.
@@ -35,6 +35,9 @@ pub enum NetlistError {
         /// What is wrong.
         reason: String,
     },
+    /// A net inside that can be left without a driver.
+    #[error("{0} of the netlist is driven by a buffer with an enable, and is no pin of both directions")]
+    Inside(String),
     /// Gates in a ring.
     #[error("gates of the netlist stand in a ring, among them the one that drives {0}")]
     Ring(String),
@@ -105,6 +108,15 @@ impl Memory {
     }
 }
 
+/// What drives a pin of both directions where its enable is high.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Driver {
+    /// The level.
+    pub value: Net,
+    /// Whether it is driven.
+    pub enable: Net,
+}
+
 /// What hears of a net.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reader {
@@ -124,6 +136,8 @@ pub struct Circuit {
     pub(super) reads: Vec<ReadPort>,
     pub(super) writes: Vec<WritePort>,
     pub(super) clock: Net,
+    /// By net, the pins of both directions that the design drives.
+    drivers: HashMap<Net, Driver>,
     /// Of each net where its readers begin; they end where the next net's begin.
     begins: Vec<u32>,
     readers: Vec<Reader>,
@@ -144,6 +158,8 @@ struct Module {
 
 #[derive(Deserialize)]
 struct Port {
+    #[serde(default)]
+    direction: String,
     bits: Vec<Bit>,
 }
 
@@ -235,8 +251,8 @@ impl At<'_> {
 }
 
 impl Circuit {
-    /// Reads the JSON that Yosys writes of a flat design of gates, tables of up to four inputs, plain registers and memories. All
-    /// of it has the clock of the port `clk`.
+    /// Reads the JSON that Yosys writes of a flat design of gates, tables of up to four inputs, plain registers, memories, and
+    /// buffers that drive pins of both directions. All of it has the clock of the port `clk`.
     ///
     /// # Errors
     /// [`NetlistError`].
@@ -259,6 +275,7 @@ impl Circuit {
             reads: Vec::new(),
             writes: Vec::new(),
             clock,
+            drivers: HashMap::new(),
             begins: Vec::new(),
             readers: Vec::new(),
             ports,
@@ -276,6 +293,12 @@ impl Circuit {
         for (name, cell) in &module.cells {
             circuit.add(&At { name, cell }, &begins, &inverted)?;
         }
+        let pins = module.ports.values().filter(|port| port.direction == "inout");
+        let pins: HashSet<Net> = pins.flat_map(|port| port.bits.iter().map(Bit::net)).collect();
+        if let Some(inside) = circuit.drivers.keys().find(|net| !pins.contains(net)) {
+            let named = module.netnames.iter().find(|(_, name)| name.bits.iter().any(|bit| bit.net() == *inside));
+            return Err(NetlistError::Inside(named.map_or_else(|| format!("net {inside}"), |(name, _)| name.clone())));
+        }
         let all = circuit.gates.iter().flat_map(|gate| gate.inputs);
         let all = all.chain(module.netnames.values().flat_map(|name| name.bits.iter().map(Bit::net)));
         let all = all.chain(circuit.ports.values().flatten().copied()).chain(circuit.registers.iter().map(|r| r.q));
@@ -292,6 +315,12 @@ impl Circuit {
     /// The nets of a port, the lowest bit first.
     pub fn port(&self, name: &str) -> Option<&[Net]> {
         self.ports.get(name).map(Vec::as_slice)
+    }
+
+    /// What drives a net, where that is a pin of both directions that the design drives; what it reads there is for the outside to
+    /// give it.
+    pub fn driver(&self, pin: Net) -> Option<Driver> {
+        self.drivers.get(&pin).copied()
     }
 
     /// Gates and registers.
@@ -331,6 +360,12 @@ impl Circuit {
                 self.table(inputs, table, at.net("Y")?);
             }
             ("$mem_v2", _) => self.memory(at, &edge)?,
+            ("$_TBUF_", _) => {
+                let driver = Driver { value: at.net("A")?, enable: at.net("E")? };
+                if self.drivers.insert(at.net("Y")?, driver).is_some() {
+                    return Err(at.unfit("another drives the same pin"));
+                }
+            }
             (_, Some([clock, reset @ ..])) if matches!(reset.len(), 0 | 2) => {
                 let reset = match reset {
                     [level, value] => Some(Reset { net: at.net("R")?, level: *level == b'P', value: *value == b'1' }),

@@ -1,4 +1,8 @@
 use super::*;
+use crate::board::sdram::SdramChip;
+use std::time::Duration;
+use tilewright_hw::flow::board::{Board, Memory};
+use tilewright_hw::link::ByteStream;
 
 /// A netlist of these cells, with the ports `clk` (net 2), `a` (nets 3 to 6) and `y` (nets 7 to 10).
 fn netlist(cells: &str, names: &str) -> Result<Circuit, NetlistError> {
@@ -189,4 +193,98 @@ fn what_is_not_known_is_refused_by_name() {
         Circuit::read(empty, "top", "clk").map(|_| ()).unwrap_err().to_string(),
         "the netlist has no module top"
     );
+}
+
+/// A netlist with the ports of a board whose SDRAM is ulx3s-25f's, whose clock is the inverse of the design's. Each command pin is a
+/// constant, as is what drives the data pins.
+fn with_sdram(command: &str, driven: &str) -> String {
+    let bits = |range: std::ops::Range<u32>| range.map(|net| net.to_string()).collect::<Vec<_>>().join(", ");
+    let constants = |bits: usize| vec!["\"0\""; bits].join(", ");
+    let [ras, cas, we] = [0, 1, 2].map(|at| format!("\"{}\"", &command[at..=at]));
+    let pins = [
+        ("clk", "input", "2".to_string()),
+        ("uart_rx", "input", "3".into()),
+        ("uart_tx", "output", "\"1\"".into()),
+        ("sdram_clk", "output", "4".into()),
+        ("sdram_cke", "output", "\"1\"".into()),
+        ("sdram_cs_n", "output", "\"0\"".into()),
+        ("sdram_ras_n", "output", ras),
+        ("sdram_cas_n", "output", cas),
+        ("sdram_we_n", "output", we),
+        ("sdram_a", "output", constants(13)),
+        ("sdram_ba", "output", constants(2)),
+        ("sdram_dqm", "output", constants(2)),
+        ("sdram_dq", "inout", bits(20..36)),
+        ("seen", "output", bits(40..56)),
+    ];
+    let ports =
+        pins.map(|(name, direction, bits)| format!(r#""{name}": {{"direction": "{direction}", "bits": [{bits}]}}"#));
+    let mut cells = vec![cell("not", "$_NOT_", "", r#""A": [2], "Y": [4]"#)];
+    for bit in 0..16 {
+        let enable = if bit == 0 { driven } else { "0" };
+        let (pin, seen) = (20 + bit, 40 + bit);
+        cells.push(cell(
+            &format!("pad{bit}"),
+            "$_TBUF_",
+            "",
+            &format!(r#""A": ["1"], "E": ["{enable}"], "Y": [{pin}]"#),
+        ));
+        cells.push(cell(&format!("in{bit}"), "$_BUF_", "", &format!(r#""A": [{pin}], "Y": [{seen}]"#)));
+    }
+    let (ports, cells) = (ports.join(","), cells.join(","));
+    format!(r#"{{"modules": {{"top": {{"ports": {{{ports}}}, "cells": {{{cells}}}, "netnames": {{}}}}}}}}"#)
+}
+
+/// A board of such a netlist, with a clock of 50 MHz.
+fn board_with_sdram(netlist: &str) -> Result<NetlistBoard, NetlistError> {
+    let Memory::Sdram(chip) = Board::load("ulx3s-25f").expect("a board").memory else { panic!("has an SDRAM") };
+    let circuit = Circuit::read(netlist.as_bytes(), "top", "clk").expect("a netlist");
+    NetlistBoard::new(circuit, 4, 50e6, Some(SdramChip::new(&chip, 50.0)))
+}
+
+#[test]
+fn a_chip_at_a_netlists_pins_sees_its_commands_and_tells_what_is_wrong() {
+    let run = |command, driven| {
+        let mut board = board_with_sdram(&with_sdram(command, driven)).expect("it has the pins");
+        board.receive(&mut [0], Duration::from_micros(10)).map_err(|error| error.to_string())
+    };
+    assert_eq!(run("111", "0"), Ok(0));
+    for (command, driven, said) in [
+        ("101", "0", "SDRAM, edge 0: a word is accessed before the mode is set"),
+        ("011", "0", "SDRAM, edge 0: a row is opened before the mode is set"),
+        ("010", "0", "SDRAM, edge 0: the first command comes 0 us after power-up"),
+        ("000", "0", "the mode is set elsewhere"),
+        ("111", "1", "SDRAM, edge 0: of the data pins 0x1 alone are driven"),
+    ] {
+        let error = run(command, driven).expect_err(said);
+        assert!(error.contains(said), "{said}: {error}");
+    }
+}
+
+#[test]
+fn pins_of_both_directions_read_what_drives_them() {
+    let mut board = board_with_sdram(&with_sdram("111", "1")).expect("it has the pins");
+    let _ = board.receive(&mut [0], Duration::from_micros(1));
+    let seen = board.port("seen");
+    // What nobody drives is the socket's.
+    assert_eq!((seen & 1, seen >> 1), (1, 0x5a5a >> 1));
+}
+
+#[test]
+fn a_netlist_without_its_sdrams_pins_is_refused() {
+    let refused = |netlist: String| board_with_sdram(&netlist).map(|_| ()).expect_err("it is refused").to_string();
+    let whole = with_sdram("111", "0");
+    let said = "the netlist has no port sdram_we_n as its SDRAM has it";
+    assert_eq!(refused(whole.replace("sdram_we_n", "other")), said);
+    let error = refused(whole.replace("$_TBUF_", "$_NOT_").replace(r#", "E": ["0"]"#, ""));
+    assert_eq!(error, "the netlist has no port sdram_dq as its SDRAM has it");
+    let inside = whole.replace(r#""direction": "inout""#, r#""direction": "output""#);
+    let error = Circuit::read(inside.as_bytes(), "top", "clk").map(|_| ()).expect_err("it is refused").to_string();
+    assert!(
+        error.ends_with("of the netlist is driven by a buffer with an enable, and is no pin of both directions"),
+        "{error}"
+    );
+    let twice = whole.replace(r#""Y": [21]"#, r#""Y": [20]"#);
+    let error = Circuit::read(twice.as_bytes(), "top", "clk").map(|_| ()).expect_err("it is refused").to_string();
+    assert!(error.ends_with("another drives the same pin"), "{error}");
 }

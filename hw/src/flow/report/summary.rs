@@ -27,6 +27,9 @@ impl Report {
         let Cells { luts, registers, brams, dsps, .. } = self.cells;
         let _ = writeln!(s, "{:<44} {luts:>7} {registers:>9} {brams:>9} {dsps:>5}", "all");
         let _ = writeln!(s, "\nclock {:.2} MHz, {:.2} GOPS; --device {}", self.clock_mhz, self.gops, self.link);
+        if let Some(wiring) = &self.wiring {
+            let _ = writeln!(s, "joined by {wiring}");
+        }
         let path = match (self.fmax_mhz, self.estimate.fmax_mhz) {
             (Some(fmax), estimate) => {
                 let _ = write!(s, "fastest clock {fmax:.2} MHz (seed {}", self.seed);

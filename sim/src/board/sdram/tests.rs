@@ -225,3 +225,71 @@ fn a_latency_of_three_is_kept_too() {
     let error = run(&mut model, &[(pins(ACTIVATE, 0), RAS), (pins(READ, 0), 1), (ALL, 1)]).unwrap_err();
     assert!(error.contains("behind a word that is read after 1 cycles of 2"), "{error}");
 }
+
+/// Levels of a controller that does nothing.
+const QUIET: Levels =
+    Levels { clk: false, cke: true, cs_n: false, command: NOP, a: 0, ba: 0, dqm: 0, dq: 0, driven: 0 };
+
+/// A chip that is up, in its socket.
+fn socket() -> Socket {
+    Socket::new(up())
+}
+
+/// A whole clock of a socket, with the levels of a command set while it is low: what stands on the data pins before the edge,
+/// behind it, and in the second half.
+fn clocked(socket: &mut Socket, levels: Levels) -> Result<[u32; 3], String> {
+    let phases = [levels, Levels { clk: true, ..levels }, levels];
+    let mut dq = [0; 3];
+    for (dq, levels) in dq.iter_mut().zip(phases) {
+        let (stands, outcome) = socket.follow(levels);
+        outcome?;
+        *dq = stands;
+    }
+    Ok(dq)
+}
+
+fn levels(command: u8, a: u32) -> Levels {
+    Levels { command, a, ..QUIET }
+}
+
+#[test]
+fn a_socket_clocks_its_chip_where_the_clock_rises_and_gives_data_in_the_second_half() {
+    let mut socket = socket();
+    let mut clocks = |all: &[Levels]| -> Vec<[u32; 3]> {
+        all.iter().map(|levels| clocked(&mut socket, *levels).expect("is allowed")).collect()
+    };
+    let written = Levels { dq: 0xffff_1234, driven: 0xffff, ..levels(WRITE, 3) };
+    let seen = clocks(&[levels(ACTIVATE, 1), QUIET, QUIET, written, levels(READ, 3), QUIET, QUIET, QUIET]);
+    assert_eq!(seen[3], [0x1234; 3], "the controller drives");
+    let floating = 0x5a5a;
+    assert_eq!(seen[4], [floating; 3]);
+    // It comes behind the second edge, wrong at first, and goes with the third.
+    assert_eq!(seen[5], [floating, !0x1234 & 0xffff, 0x1234]);
+    assert_eq!(seen[6], [0x1234, floating, floating]);
+    assert_eq!(seen[7], [floating; 3]);
+}
+
+#[test]
+fn a_chip_that_is_not_selected_hears_nothing() {
+    let mut socket = socket();
+    clocked(&mut socket, Levels { cs_n: true, ..levels(READ, 0) }).expect("it is not for this chip");
+    let error = clocked(&mut socket, levels(READ, 0)).expect_err("no row is open");
+    assert!(error.contains("no row of bank 0 is open"), "{error}");
+}
+
+#[test]
+fn what_a_socket_alone_sees_is_found() {
+    let cases: [(&str, Levels, Levels); 5] = [
+        ("pins change with the edge of its clock", QUIET, levels(ACTIVATE, 1)),
+        ("pins change with the edge of its clock", QUIET, Levels { driven: 0xffff, ..QUIET }),
+        ("its clock is not enabled", Levels { cke: false, ..QUIET }, Levels { cke: false, ..QUIET }),
+        ("of the data pins 0xff alone are driven", Levels { driven: 0xff, ..QUIET }, Levels { driven: 0xff, ..QUIET }),
+        ("the mode is set elsewhere", levels(MODE, 0x20), levels(MODE, 0x20)),
+    ];
+    for (said, before, at) in cases {
+        let mut socket = socket();
+        socket.follow(before).1.expect("it is no edge");
+        let error = socket.follow(Levels { clk: true, ..at }).1.expect_err(said);
+        assert!(error.starts_with("SDRAM, edge ") && error.contains(said), "{said}: {error}");
+    }
+}

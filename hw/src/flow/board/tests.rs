@@ -1,0 +1,195 @@
+use super::*;
+
+#[test]
+fn every_board_loads_with_its_configuration() {
+    let names = Board::names();
+    assert!(names.len() >= 6, "{names:?}");
+    for name in names {
+        let board = Board::load(&name).unwrap_or_else(|error| panic!("{name}: {error}"));
+        board.default_config().unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}
+
+#[test]
+fn a_configuration_may_be_a_file_of_the_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("own");
+    std::fs::create_dir(&folder).unwrap();
+    let text = BOARDS.get_file("hx8k-evn/board.toml").unwrap().contents_utf8().unwrap();
+    std::fs::write(folder.join(FILE), text.replace("hw = \"1x4x2\"", "hw = \"small.toml\"")).unwrap();
+    let board = Board::load(&folder.display().to_string()).unwrap();
+    let error = board.default_config().unwrap_err().to_string();
+    assert!(error.contains("own/board.toml") && error.contains("own/small.toml"), "{error}");
+    let small = Path::new(env!("CARGO_MANIFEST_DIR")).join("../driver/tests/board/small.toml");
+    std::fs::copy(small, folder.join("small.toml")).unwrap();
+    assert_eq!(board.default_config().unwrap().name, "small");
+    assert_eq!(board.default_hw(), folder.join("small.toml").display().to_string());
+}
+
+#[test]
+fn a_board_that_is_not_there_is_refused_with_those_that_are() {
+    let error = Board::load("hx9k").unwrap_err().to_string();
+    assert!(error.contains("hx9k") && error.contains("hx8k-evn"), "{error}");
+}
+
+#[test]
+fn wrong_boards_are_refused_by_key() {
+    let text = BOARDS.get_file("hx8k-evn/board.toml").unwrap().contents_utf8().unwrap();
+    let cases = [
+        ("family = \"ice40\"", "family = \"ice50\"", "ice50"),
+        ("device = \"hx8k\"", "device = \"hx9k\"", "hx9k"),
+        ("core_mhz = 42.0", "core_mhz = 0.0", "core_mhz"),
+        ("core_mhz = 42.0", "core_mhz = 5.0", "core_mhz: its part cannot make a clock of 5 MHz out of 12 MHz"),
+        ("baud = 3_000_000", "baud = 30_000_000", "host.baud is 30000000, and a bit of it has fewer than 4 cycles"),
+        ("baud = 3_000_000", "baud = 0", "host.baud is 0"),
+        ("core_mhz = 42.0", "core_mhz = nan", "core_mhz is NaN; give MHz from 1 to 1000"),
+        ("hw = ", "speed = \"8\"\nhw = ", "speed is \"8\", and ice40 has no grades"),
+        ("\"A2\"]", "\"A2\", \"C1\", \"C2\"]", "leds.pins has 5 pins, and a shell has 4 lamps"),
+        ("[clock]", "[clocks]", "clocks"),
+        ("rx = \"B10\"", "rx = \"B12\"", "pin B12 is named for both uart_rx and uart_tx"),
+        ("port = 2", "port = 3", "host.reach.port is 3, and of 2 there are 1 to 2"),
+        ("kind = \"usb\"", "kind = \"radio\"", "radio"),
+        ("bridge = \"FT2232H\"", "bridge = \"\"", "host.reach.bridge is empty"),
+        ("core_mhz", "io_volts = 5.0\ncore_mhz", "io_volts is 5; pins have 3.3, 2.5, 1.8, 1.5 or 1.2"),
+        ("\"A2\"]", "\"A2\"]\nvolts = 0.0", "leds.volts is 0; pins have"),
+    ];
+    for (good, wrong, named) in cases {
+        assert!(text.contains(good), "{good}");
+        let error = Board::parse("b", "b/board.toml", &text.replace(good, wrong)).unwrap_err().to_string();
+        assert!(error.contains("b/board.toml") && error.contains(named), "{error}");
+    }
+}
+
+#[test]
+fn pins_have_the_levels_that_the_board_says() {
+    let constraints = |board: &str| {
+        let board = Board::load(board).unwrap();
+        board.family.constraints(&board)
+    };
+    let lattice = constraints("ecp5-evn");
+    assert!(
+        lattice.contains("\"led[0]\" IO_TYPE=LVCMOS25") && lattice.contains("\"clk\" IO_TYPE=LVCMOS33"),
+        "{lattice}"
+    );
+    let text = BOARDS.get_file("crosslink-nx-evn/board.toml").unwrap().contents_utf8().unwrap();
+    let board = Board::parse("b", "b/board.toml", &text.replace("core_mhz", "io_volts = 1.8\ncore_mhz")).unwrap();
+    let nexus = board.family.constraints(&board);
+    assert!(nexus.contains("LVCMOS18") && !nexus.contains("LVCMOS33"), "{nexus}");
+}
+
+/// Memory in the part itself, of each kind and of sizes that there are and are not.
+#[test]
+fn memory_in_the_part_is_of_a_kind_and_a_size_that_the_part_has() {
+    let with = |board: &str, memory: &str| {
+        let text = BOARDS.get_file(format!("{board}/board.toml")).unwrap().contents_utf8().unwrap();
+        let (from, to) = (text.find("[memory]").unwrap(), text.find("[leds]").unwrap());
+        let text = format!("{}[memory]\n{memory}\n\n{}", &text[..from], &text[to..]);
+        Board::parse("b", "b/board.toml", &text).map(|board| board.memory).map_err(|error| error.to_string())
+    };
+    assert_eq!(with("upduino", "kind = \"spram\"\nkib = 128"), Ok(Memory::Spram { kib: 128 }));
+    assert_eq!(with("hx8k-evn", "kind = \"block\"\nkib = 16"), Ok(Memory::Block { kib: 16 }));
+    assert_eq!(with("ulx3s-25f", "kind = \"block\"\nkib = 64"), Ok(Memory::Block { kib: 64 }));
+    let cases = [
+        ("upduino", "kind = \"spram\"\nkib = 256", "memory.kib is 256, and up5k has 128 KiB of single-port RAM"),
+        ("hx8k-evn", "kind = \"spram\"\nkib = 64", "memory.kind is spram, which hx8k has not"),
+        ("ulx3s-25f", "kind = \"spram\"\nkib = 64", "memory.kind is spram, which LFE5U-25F has not"),
+        ("hx8k-evn", "kind = \"block\"\nkib = 32", "memory.kib is 32, and hx8k has 16 KiB of block RAM"),
+        ("ulx3s-25f", "kind = \"block\"\nkib = 0", "memory.kib is 0, and LFE5U-25F has 112 KiB of block RAM"),
+    ];
+    for (board, memory, said) in cases {
+        let error = with(board, memory).unwrap_err();
+        assert!(error.contains("b/board.toml") && error.contains(said), "{said}: {error}");
+    }
+}
+
+/// The loop makes 41.67 MHz of 25 where 42 are wanted.
+#[test]
+fn bits_have_cycles_of_the_clock_that_the_part_makes() {
+    let text = BOARDS.get_file("ulx3s-25f/board.toml").unwrap().contents_utf8().unwrap();
+    let with = |baud: &str| Board::parse("b", "b/board.toml", &text.replace("3_000_000", baud));
+    let board = with("120_000").unwrap();
+    assert!((board.clock_mhz(42.0).unwrap() - 125.0 / 3.0).abs() < 1e-9);
+    // Of 42 MHz it were 350.
+    assert_eq!(board.clocks_per_bit(42.0).unwrap(), 347);
+    // 42 MHz were seven cycles of a bit, 41.67 are 6.94.
+    assert_eq!(with("6_000_000").unwrap().clocks_per_bit(42.0).unwrap(), 7);
+    assert!(with("20_000_000").is_err());
+    let error = with("9_260_000").unwrap_err().to_string();
+    let said = "b/board.toml: host.baud is 9260000, and a bit of it has 4.50 cycles of the clock, 41.67 MHz: with 4 the line is 12.5 % \
+                off, of which 2 % are borne; take another baud, or a clock near 37.04 or 46.30 MHz";
+    assert_eq!(error, said);
+    let error = board.with_host("uart").unwrap().clocks_per_bit(1.0).unwrap_err().to_string();
+    assert!(error.contains("cannot make a clock of 1 MHz"), "{error}");
+    let board = Board::load("ulx3s-25f").unwrap();
+    let error = board.clocks_per_bit(25.0).unwrap_err().to_string();
+    assert!(error.contains("host.baud is 3000000") && error.contains("4.2 % off"), "{error}");
+}
+
+#[test]
+fn a_board_may_have_several_hosts_of_which_one_is_taken() {
+    let board = Board::load("ulx3s-25f").unwrap();
+    assert_eq!((board.host.kind(), board.with_host("uart").unwrap()), ("uart", board.clone()));
+    let spi = board.with_host("spi").unwrap();
+    assert_eq!(spi.host.kind(), "spi");
+    assert_eq!(spi.host.device(40.0), "spi:PORT@5000000");
+    let ports: Vec<String> = family::ports(&spi).into_iter().map(|(port, _)| port).collect();
+    assert!(ports.contains(&"spi_miso".into()) && !ports.contains(&"uart_rx".into()), "{ports:?}");
+    let error = spi.with_host("processor").unwrap_err().to_string();
+    assert_eq!(error, "ulx3s-25f/board.toml: it has no host of kind processor; there are spi, uart");
+
+    let text = BOARDS.get_file("ulx3s-25f/board.toml").unwrap().contents_utf8().unwrap();
+    for (good, bad, said) in [
+        ("cs = \"B11\"", "cs = \"A10\"", "pin A10 is named for both spi_cs_n and spi_sck"),
+        ("cs = \"B11\"", "cs = \"B2\"", "pin B2 is named for both"),
+        ("kind = \"spi\"\ncs", "kind = \"i2c\"\ncs", "i2c"),
+        (", \"GP3\"]", "]", "hosts[0].reach.names has 3 names, and the link has 4 pins"),
+        (
+            "[[hosts]]",
+            "[[hosts]]\nkind = \"uart\"\nrx = \"A7\"\ntx = \"A8\"\nbaud = 9600\nreach = { kind = \"pins\", connector = \"J2\" }\n[[hosts]]",
+            "hosts[0].kind is uart",
+        ),
+    ] {
+        assert!(text.contains(good), "{good}");
+        let error = Board::parse("b", "b/board.toml", &text.replace(good, bad)).unwrap_err().to_string();
+        assert!(error.contains(said), "{said}: {error}");
+    }
+}
+
+#[test]
+fn wrong_sdram_is_refused_with_all_that_is_wrong() {
+    let text = BOARDS.get_file("ulx3s-85f/board.toml").unwrap().contents_utf8().unwrap();
+    let wrong = [
+        ("rows = 8192", "rows = 5000", "rows is 5000; a bank has 2048, 4096 or 8192"),
+        ("columns = 512", "columns = 2048", "columns is 2048"),
+        ("banks = 4", "banks = 8", "banks is 8"),
+        ("cas_latency = 2", "cas_latency = 4", "timing.cas_latency is 4"),
+        ("rp_ns = 21.0", "rp_ns = nan", "timing.rp_ns is NaN"),
+        ("refresh_us = 7.8", "refresh_us = 0.0", "timing.refresh_us is 0"),
+        ("rc_ns = 70.0", "rc_ns = 7.0", "timing.rc_ns is 7, below ras_ns = 45"),
+        ("dqm = [\"U19\", \"E20\"]", "dqm = [\"U19\"]", "pins.dqm has 1 pins; give one for each of the 2 bytes"),
+    ];
+    let mut all = text.to_string();
+    for (good, bad, _) in wrong {
+        assert!(all.contains(good), "{good}");
+        all = all.replace(good, bad);
+    }
+    let error = Board::parse("b", "b/board.toml", &all).unwrap_err().to_string();
+    for (_, _, said) in wrong {
+        assert!(error.contains(said), "{said}: {error}");
+    }
+    for (good, bad, said) in [
+        ("family = \"ecp5\"", "family = \"gowin\"", "LFE5U-85F"),
+        ("speed = \"6\"", "speed = \"9\"", "speed is \"9\"; of ecp5 there are 6, 7, 8"),
+        ("speed = \"6\"", "", "speed is \"\"; of ecp5 there are 6, 7, 8"),
+        ("rows = 8192", "rows = 8192\nrow = 1", "row"),
+        ("cas = \"T19\"", "cas = \"R20\"", "pin R20 is named for both sdram_ras_n and sdram_cas_n"),
+    ] {
+        let error = Board::parse("b", "b/board.toml", &text.replace(good, bad)).unwrap_err().to_string();
+        assert!(error.contains(said), "{said}: {error}");
+    }
+    let nexus = BOARDS.get_file("crosslink-nx-evn/board.toml").unwrap().contents_utf8().unwrap();
+    let memory = &text[text.find("[memory]").unwrap()..text.find("[leds]").unwrap()];
+    let error = Board::parse("b", "b/board.toml", &nexus.replace("[memory]\nkind = \"host\"\n", memory));
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("memory.kind is sdram, whose pins are known for ecp5 alone, not for nexus"), "{error}");
+}
