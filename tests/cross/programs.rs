@@ -39,7 +39,8 @@ impl Machine {
         there.then(|| Machine { target, compiler, emulator: emulator.to_vec() })
     }
 
-    fn run(&self, program: &Path, arguments: [&Path; 2]) {
+    /// Runs a program; else what it or its emulator says.
+    fn run(&self, program: &Path, arguments: &[&std::ffi::OsStr]) -> Result<(), String> {
         let mut command = match self.emulator.split_first() {
             Some((emulator, options)) => {
                 let mut command = Command::new(emulator);
@@ -49,7 +50,8 @@ impl Machine {
             None => Command::new(program),
         };
         let done = command.args(arguments).output().unwrap_or_else(|e| panic!("{}: {e}", program.display()));
-        assert!(done.status.success(), "{}: {:?} {}", self.target, done.status, String::from_utf8_lossy(&done.stderr));
+        let said = String::from_utf8_lossy(&done.stderr);
+        if done.status.success() { Ok(()) } else { Err(format!("{}: {:?} {said}", self.target, done.status)) }
     }
 }
 
@@ -154,7 +156,9 @@ fn source(cases: &[Case]) -> String {
         let _ = writeln!(text, "    {{\"{name}\", {name}_run, {sizes}, {name}_bytes}},");
     }
     text.push_str("};\nint main(int count, char **arguments)\n{\n");
-    text.push_str("    return count == 3 ? run_all(models, sizeof models / sizeof *models, arguments) : 2;\n}\n");
+    text.push_str("    return count == 4   ? run_all(models + atoi(arguments[3]), 1, arguments)\n");
+    text.push_str("           : count == 3 ? run_all(models, sizeof models / sizeof *models, arguments)\n");
+    text.push_str("                        : 2;\n}\n");
     text
 }
 
@@ -177,9 +181,37 @@ pub fn check(machine: &Machine, cases: &[Case]) {
     let compiled = compiled.unwrap_or_else(|e| panic!("{}: {e}", machine.compiler));
     let errors = String::from_utf8_lossy(&compiled.stderr);
     assert!(compiled.status.success(), "{}: {errors}", machine.target);
-    machine.run(&path("program"), [&path("inputs"), &path("outputs")]);
-    compare(machine, cases, &std::fs::read(path("outputs")).unwrap());
+    let [program, inputs, outputs] = ["program", "inputs", "outputs"].map(path);
+    let files = [inputs.as_os_str(), outputs.as_os_str()];
+    match machine.run(&program, &files) {
+        Ok(()) => return compare(machine, cases, &std::fs::read(&outputs).unwrap()),
+        Err(said) => assert!(said.contains(EMULATOR), "{said}"),
+    }
+    // Each by itself, so that only those are left out that the emulator does not take.
+    let mut ran = 0;
+    for (i, case) in cases.iter().enumerate() {
+        let data: Vec<u8> = case.inputs.iter().flat_map(Tensor::to_bytes).collect();
+        std::fs::write(&inputs, data).unwrap();
+        match machine.run(&program, &[&files[..], &[i.to_string().as_ref()]].concat()) {
+            Ok(()) => {
+                compare(machine, std::slice::from_ref(case), &std::fs::read(&outputs).unwrap());
+                ran += 1;
+            }
+            Err(said) => {
+                assert!(said.contains(EMULATOR), "{}: {said}", case.name);
+                let (name, target) = (&case.name, machine.target);
+                tilewright_testing::skip(&format!(
+                    "{name} for {target}: the emulator stops at an assertion of its own"
+                ));
+            }
+        }
+    }
+    println!("{}: {ran} of {} models one by one", machine.target, cases.len());
+    assert!(ran * 2 > cases.len(), "{}: only {ran} of {} models ran", machine.target, cases.len());
 }
+
+/// What QEMU 7.2 says of itself on some programs with vectors.
+const EMULATOR: &str = "decode_save_opc: Assertion `ctx->insn_start != NULL' failed";
 
 fn compare(machine: &Machine, cases: &[Case], found: &[u8]) {
     let mut at = 0;
