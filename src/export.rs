@@ -91,16 +91,15 @@ impl Place {
     }
 }
 
+/// Makes an object of bytes under a symbol.
+pub type MakeObject<'a> = dyn Fn(&str, &[u8]) -> Result<Vec<u8>, String> + 'a;
+
 /// The files of a model under `name`, which C takes as an identifier; `constants` makes an object of bytes under a symbol for the
 /// artifact's processor.
 ///
 /// # Errors
 /// [`ExportError`].
-pub fn files(
-    artifact: &Artifact,
-    name: &str,
-    constants: &dyn Fn(&str, &[u8]) -> Result<Vec<u8>, String>,
-) -> Result<Vec<(String, Vec<u8>)>, ExportError> {
+pub fn files(artifact: &Artifact, name: &str, constants: &MakeObject) -> Result<Vec<(String, Vec<u8>)>, ExportError> {
     let manifest = &artifact.manifest;
     let model = || manifest.model.clone();
     // Where all outputs are constants or inputs there is no code.
