@@ -28,7 +28,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use tilewright_hw::config::HwConfig;
+use tilewright_hw::config::{ConfigError, HwConfig};
+use tilewright_hw::flow::board::Board;
 
 /// What a command found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +140,7 @@ pub fn in_one_line(error: &anyhow::Error) -> String {
 /// The hardware configuration that a command works for.
 #[derive(clap::Args)]
 pub struct Hw {
-    /// Hardware configuration: a preset's name, or a TOML file [default: 1x16x16, or an artifact's own]
+    /// Hardware configuration: a preset's name, a board's, or a TOML file [default: 1x16x16, or an artifact's own]
     #[arg(long = "hw", value_name = "NAME|FILE.toml")]
     name: Option<String>,
 }
@@ -147,10 +148,20 @@ pub struct Hw {
 /// The configuration where none is asked for.
 const DEFAULT_HW: &str = "1x16x16";
 
+/// The configuration of a preset, of a board, with its clock and host, or of a file.
+fn load_hw(name: &str) -> Result<HwConfig> {
+    match HwConfig::load(name) {
+        Err(ConfigError::Unknown { .. }) if Board::names().iter().any(|board| board == name) => {
+            Ok(Board::load(name)?.default_config()?)
+        }
+        config => Ok(config?),
+    }
+}
+
 impl Hw {
     /// Reads and checks it.
     pub fn load(&self) -> Result<HwConfig> {
-        Ok(HwConfig::load(self.name.as_deref().unwrap_or(DEFAULT_HW))?)
+        load_hw(self.name.as_deref().unwrap_or(DEFAULT_HW))
     }
 
     /// Whether none was asked for.

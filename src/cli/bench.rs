@@ -20,7 +20,7 @@ pub struct Bench {
     /// in its place
     #[arg(long, value_name = "DEVICE,…", value_delimiter = ',', default_value = "csim,cpu", value_parser = Asked::parse)]
     devices: Vec<Asked>,
-    /// Hardware configurations, between commas: presets' names, or TOML files
+    /// Hardware configurations, between commas: presets' names, boards', or TOML files
     #[arg(long = "hw", value_name = "NAME|FILE.toml,…", value_delimiter = ',', default_value = DEFAULT_HW)]
     hw: Vec<String>,
     #[command(flatten)]

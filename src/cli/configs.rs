@@ -9,7 +9,7 @@ use tilewright_hw::config::{
     ConfigError, EnergySection, HostSection, HwConfig, Legal, MOST_ENERGY, PARAMS, PRESETS, Param,
 };
 
-use super::{Verdict, write_or_print};
+use super::{Verdict, load_hw, write_or_print};
 
 /// Arguments of `configs`.
 #[derive(clap::Args)]
@@ -98,7 +98,7 @@ fn check(file: &str, json: bool) -> Result<Verdict> {
 }
 
 fn show(file: &str, json: bool) -> Result<Verdict> {
-    let config = HwConfig::load(file)?;
+    let config = load_hw(file)?;
     if json {
         let of = |param: &Param| match param.legal {
             Legal::Flag => json!(param.value(&config) != 0),

@@ -15,7 +15,7 @@ use tilewright_runtime::tensor::Tensor;
 
 use super::compile::Compilation;
 use super::run::Given;
-use super::{Hw, ModelFile, Verdict, progress, read_file, write_or_print};
+use super::{Hw, ModelFile, Verdict, load_hw, progress, read_file, write_or_print};
 
 /// Arguments of `diff`.
 #[derive(clap::Args)]
@@ -230,7 +230,7 @@ impl Diff {
 
     fn config(&self, name: Option<&str>, artifact: Option<&Artifact>) -> Result<HwConfig> {
         match (name, artifact.and_then(|artifact| artifact.manifest.hardware.as_ref())) {
-            (Some(name), _) => HwConfig::load(name).context("--hw-b"),
+            (Some(name), _) => load_hw(name).context("--hw-b"),
             (None, Some(hardware)) if self.hw.is_default() => Ok(HwConfig::parse(&hardware.name, &hardware.toml)?),
             (None, _) => self.hw.load(),
         }

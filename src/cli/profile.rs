@@ -24,7 +24,7 @@ pub struct Profile {
     /// Compare two profiles of one model by their data: two configurations, or two versions
     #[arg(long, num_args = 2, value_names = ["A.json", "B.json"])]
     compare: Option<Vec<PathBuf>>,
-    /// Hardware configuration: a preset's name, or a TOML file
+    /// Hardware configuration: a preset's name, a board's, or a TOML file
     #[arg(long = "hw", value_name = "NAME|FILE.toml", default_value = DEFAULT_HW)]
     hw: String,
     /// Where it runs: csim (exact cycles) or rtl (the design itself)

@@ -3,12 +3,12 @@
 use anyhow::{Context, Result, bail};
 use tilewright::dram;
 use tilewright_compiler::graph::Graph;
-use tilewright_hw::config::HwConfig;
+use tilewright_hw::config::{ConfigError, HwConfig};
 use tilewright_runtime::tensor::Tensor;
 
-use super::ModelFile;
 use super::compile::{Offload, OpenSizes};
 use super::run::Given;
+use super::{ModelFile, load_hw};
 
 /// How it is made, and on what it runs.
 #[derive(clap::Args)]
@@ -32,7 +32,7 @@ pub struct Workload {
 impl Workload {
     /// A configuration that states its clock and host, with the memory asked for.
     pub fn config(&self, name: &str) -> Result<HwConfig> {
-        let mut config = HwConfig::load(name)?;
+        let mut config = load_hw(name)?;
         require_clock_and_host(name)?;
         if let Some(text) = &self.dram {
             dram::apply(text, &mut config).map_err(anyhow::Error::msg).context("--dram")?;
@@ -55,7 +55,11 @@ impl Workload {
 
 /// Refuses a configuration that says not what time is counted by.
 fn require_clock_and_host(name: &str) -> Result<()> {
-    let unstated = HwConfig::unstated_of_host(name)?;
+    let unstated = match HwConfig::unstated_of_host(name) {
+        // A board's name: its file states the clock, and the preset that it has the target.
+        Err(ConfigError::Unknown { .. }) => return Ok(()),
+        unstated => unstated?,
+    };
     let lines = [("clock_mhz", "clock_mhz = MEGAHERTZ"), ("target", "target = \"NAME OF THE PROCESSOR\"")];
     let missing: Vec<_> = lines.into_iter().filter(|(key, _)| unstated.contains(key)).collect();
     if missing.is_empty() {

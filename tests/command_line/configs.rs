@@ -20,6 +20,9 @@ fn a_shown_configuration_is_the_same_configuration() {
     std::fs::write(dir.path().join("shown.toml"), text).unwrap();
     let check = |file| fine(dir.path(), &["configs", "check", file]).split_once(": ").unwrap().1.to_string();
     assert_eq!(check("shown.toml"), check("1x8x16"));
+    // A board's name stands for its configuration, with its clock.
+    let text = fine(dir.path(), &["configs", "show", "hx8k-evn"]);
+    assert!(text.contains("name = \"1x4x2\"") && text.contains("clock_mhz = 42.0"), "{text}");
     let json: serde_json::Value =
         serde_json::from_str(&fine(dir.path(), &["configs", "show", "1x8x16", "--json"])).unwrap();
     let parameters = &json["parameters"];

@@ -6,7 +6,7 @@ use super::family::{self, Family};
 use super::reach::Reach;
 use super::sdram::Sdram;
 use super::timing::ECP5_SPEEDS;
-use crate::config::HwConfig;
+use crate::config::{HostSection, HwConfig};
 use crate::link::{SPI_CLOCKS, UART_CLOCKS};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
@@ -73,6 +73,9 @@ pub struct Board {
     /// Its lamps.
     #[serde(default)]
     pub leds: Leds,
+    /// What of the machine around the accelerator is otherwise than the configuration says: keys of a configuration's `[host]`.
+    #[serde(default)]
+    target: toml::Table,
 }
 
 /// An oscillator.
@@ -379,7 +382,7 @@ impl Board {
         }
     }
 
-    /// Reads that configuration.
+    /// Reads that configuration, with the board's clock and what its file says of the machine around.
     ///
     /// # Errors
     /// [`FlowError::Board`], with the configuration's violations.
@@ -390,7 +393,29 @@ impl Board {
             Some(text) => HwConfig::parse(&self.hw, text),
             None => HwConfig::load(&self.default_hw()),
         };
-        config.map_err(|error| FlowError::Board { file: format!("{}/{FILE}", self.name), reason: error.to_string() })
+        let bad = |reason| FlowError::Board { file: format!("{}/{FILE}", self.name), reason };
+        let mut config = config.map_err(|error| bad(error.to_string()))?;
+        config.host = self.around(&config.host).map_err(|error| bad(format!("target: {}", error.message())))?;
+        match config.violations()[..] {
+            [] => Ok(config),
+            [ref first, ..] => Err(bad(format!("target: {first}"))),
+        }
+    }
+
+    /// The machine around the accelerator, where a configuration says `host`: the clock is the board's, and so is the rate of a link
+    /// through which tensors come to memory on the board.
+    fn around(&self, host: &HostSection) -> Result<HostSection, toml::de::Error> {
+        let mut around = HostSection { clock_mhz: self.core_mhz, ..host.clone() };
+        if let (Host::Uart { baud, .. }, false) = (&self.host, self.memory == Memory::Host) {
+            // Ten bits a byte.
+            around.transfer_mb_per_s = f64::from(*baud) / 10.0 / 1e6;
+        }
+        if self.target.is_empty() {
+            return Ok(around);
+        }
+        let mut table = toml::Table::try_from(&around).map_err(serde::de::Error::custom)?;
+        table.extend(self.target.clone());
+        table.try_into()
     }
 
     /// The clock that its part makes where one of so many MHz is wanted: as near below as it comes.

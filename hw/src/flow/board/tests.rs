@@ -27,6 +27,35 @@ fn a_configuration_may_be_a_file_of_the_folder() {
 }
 
 #[test]
+fn a_configuration_has_the_boards_clock_link_and_host() {
+    let of = |name: &str| Board::load(name).unwrap().default_config().unwrap();
+    let preset = HwConfig::load("1x4x2").unwrap();
+    // Its memory is the host's, to which nothing is transferred.
+    let small = of("hx8k-evn");
+    assert_eq!(small.host, HostSection { clock_mhz: 42.0, ..preset.host.clone() });
+    assert_eq!(small.hash(), preset.hash());
+    assert_eq!((of("colorlight-i9").host.clock_mhz, of("colorlight-i9").host.transfer_mb_per_s), (40.0, 0.1));
+    let host = of("ultra96").host;
+    assert_eq!((host.target.as_str(), host.cores, host.clock_mhz), ("cortex-a53", 4, 150.0));
+
+    let text = BOARDS.get_file("hx8k-evn/board.toml").unwrap().contents_utf8().unwrap();
+    for (target, said) in [
+        ("clock_mhz = 20.0", Ok(20.0)),
+        ("clocks_mhz = 20.0", Err("b/board.toml: target: unknown field `clocks_mhz`")),
+        ("cores = 0", Err("b/board.toml: target: host.cores")),
+        ("cores = \"two\"", Err("b/board.toml: target: invalid type")),
+    ] {
+        let board = Board::parse("b", "b/board.toml", &format!("{text}\n[target]\n{target}\n")).unwrap();
+        let found = board.default_config().map(|config| config.host.clock_mhz).map_err(|error| error.to_string());
+        match (found, said) {
+            (Ok(found), Ok(wanted)) => assert_eq!(found, wanted, "{target}"),
+            (Err(error), Err(words)) => assert!(error.contains(words), "{error}"),
+            (found, _) => panic!("{target}: {found:?}"),
+        }
+    }
+}
+
+#[test]
 fn a_board_that_is_not_there_is_refused_with_those_that_are() {
     let error = Board::load("hx9k").unwrap_err().to_string();
     assert!(error.contains("hx9k") && error.contains("hx8k-evn"), "{error}");
