@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use tilewright_driver::link::{LinkDevice, LinkError, LinkOptions};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Command, Device, DeviceError, RunReport};
-use tilewright_hw::flow::board::{Board, Host};
+use tilewright_hw::flow::board::{Board, Host, Memory};
 use tilewright_hw::flow::design::TOP;
 use tilewright_hw::flow::model::{MODEL, Stage, model};
 use tilewright_hw::flow::report::NetlistCheck;
@@ -218,7 +218,12 @@ fn cannot(board: &Board) -> Option<&'static str> {
             Some("the core is a processor's peripheral, and programs come over a serial line here")
         }
         Host::Spi { .. } => Some("the board's link is SPI, and programs come over a serial line here"),
-        Host::Uart { .. } => None,
+        Host::Uart { .. } => match board.memory {
+            Memory::Block { kib } | Memory::Spram { kib } if u64::from(kib) * 1024 < MEMORY_BYTES => {
+                Some("its memory in the part is smaller than what the programs use")
+            }
+            _ => None,
+        },
     }
 }
 

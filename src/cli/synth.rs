@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use tilewright::{netlist_check, synth};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::flow::board::{Board, legal_mhz};
+use tilewright_hw::flow::report::NetlistCheck;
 use tilewright_hw::flow::steps;
 use tilewright_hw::flow::{FlowError, Request};
 
@@ -122,8 +123,14 @@ impl Synth {
             let checked =
                 netlist_check::check(&check, &outcome, &cache, checks, &mut |event| told.tell(event), &building);
             progress::tell("");
-            // What was found before something went wrong is not lost, nor is it by the next call.
-            outcome.keep_checks(&cache, (self.programs, self.seed), &report.checks)?;
+            let differs = |checks: &[NetlistCheck]| checks.iter().any(|check| check.difference.is_some());
+            if checked.is_ok() || differs(&report.checks) {
+                outcome.keep_checks(&cache, (self.programs, self.seed), &report.checks)?;
+            } else if differs(&outcome.report.checks) {
+                // A check that did not come to its end is no word against what an earlier one saw.
+                report.checks = outcome.report.checks.clone();
+            }
+            // What was found before something went wrong stands in the report.
             report.write(&output)?;
             checked?;
         }

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// What the names of the folders begin with.
 const PREFIX: &str = "checks-";
+/// The models of cells that netlists were checked with.
+const OWN_MODELS: [&str; 2] = [include_str!("../../cells/ice40.v"), include_str!("../../cells/ecp5.v")];
 
 impl Outcome {
     /// Keeps what a check of so many programs from a seed found, in the place of what the same found before.
@@ -49,6 +51,8 @@ pub(super) fn kept(cache: &Path, steps: [Option<&Done>; 3]) -> Vec<NetlistCheck>
 
 fn folder(cache: &Path, steps: [Option<&Done>; 3]) -> PathBuf {
     let mut sha = Sha256::new();
+    // What was found by other models of the cells may be of the models.
+    OWN_MODELS.iter().for_each(|text| sha.update(text));
     for step in steps {
         sha.update(step.map_or("", Done::key));
         sha.update("\n");
