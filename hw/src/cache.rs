@@ -1,8 +1,15 @@
 //! The cache that simulators and bitstreams share: a folder for each result, which is made under another name and renamed when it is
 //! whole.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+/// The cache's folder for this user, or none where neither `XDG_CACHE_HOME` nor `HOME` is set.
+pub fn folder() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let caches = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
+    Some(caches.join("tilewright"))
+}
 
 /// What the names of folders begin with that are being made.
 pub const BUILD_PREFIX: &str = "build-";

@@ -89,10 +89,7 @@ fn io_error(path: &Path, e: &std::io::Error) -> DeviceError {
 /// # Errors
 /// [`DeviceError::Tool`] where neither `XDG_CACHE_HOME` nor `HOME` is set.
 pub fn default_cache_dir() -> Result<PathBuf, DeviceError> {
-    let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    set("XDG_CACHE_HOME")
-        .or_else(|| set("HOME").map(|home| home.join(".cache")))
-        .map(|dir| dir.join("tilewright"))
+    tilewright_hw::cache::folder()
         .ok_or_else(|| tool_error("cache directory", "neither XDG_CACHE_HOME nor HOME is set", "set one of them"))
 }
 

@@ -19,6 +19,8 @@ const SUM: usize = 32;
 
 /// This code generator, which makes what it made before only as long as it is the same.
 static EMITTER: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/emit");
+/// What it asks of loop programs on the way: how instructions are spelled out, and which indices are sums of variables.
+const ASKED: [&[u8]; 2] = [include_bytes!("../../src/tir/eval.rs"), include_bytes!("../../src/tir/affine.rs")];
 
 /// The object file of some functions, with the bytes of each function's workspace.
 pub type Code = (Vec<u8>, Vec<usize>);
@@ -32,6 +34,7 @@ fn generator() -> &'static [u8] {
             add(&mut sha, file.contents());
         }
         add(&mut sha, include_bytes!("target.rs"));
+        ASKED.iter().for_each(|file| add(&mut sha, file));
         let (major, minor, patch) = inkwell::support::get_llvm_version();
         add(&mut sha, format!("{major}.{minor}.{patch}").as_bytes());
         sha.finalize().to_vec()

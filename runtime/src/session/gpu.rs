@@ -40,9 +40,7 @@ pub(super) struct OnGpu {
 
 /// Where compiled code is kept.
 fn cache() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let folder = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
-    Some(folder.join("tilewright").join("cuda"))
+    Some(tilewright_hw::cache::folder()?.join("cuda"))
 }
 
 impl OnGpu {
