@@ -12,7 +12,8 @@
 #                     SEED=N, CONFIGS=N configurations (default 24), CONFIG_SEED=N
 #   make bitstreams   bitstreams of the boards whose designs are known to fit, what they came to, and what was expected of each
 #                     before it was routed; DESIGNS="BOARD BOARD:CONFIGURATION ..." makes others. A design below its board's
-#                     clock fails, and is made all the same with --allow-slow among DESIGNS; --verify there checks the netlists
+#                     clock fails, and is made all the same with --allow-slow among DESIGNS; the netlists of those that are known to fit are
+#                     checked, those of others with --verify there
 #   make bench-fallback   the CPU's code against ONNX Runtime and tract, on one and two threads, and its peak memory (docs/cpu.md);
 #                     half an hour on an idle machine; NETWORKS="resnet18 ..." takes fewer
 #   make bench-levels what each level of optimisation does, as docs/optimization-levels.md; needs TILEWRIGHT_MODELS

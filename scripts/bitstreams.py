@@ -6,7 +6,7 @@ to fit. Beside what the router reports stands what was expected of the netlist b
 and each sum, at the clock that the design reaches.
 
 A design that does not reach its board's clock is none: the exit code is 1. With --allow-slow the bitstream is made all the same.
-With --verify its netlists are checked too, with --programs=N as many programs as are named: what differs from the sources fails, and
+With --verify, which goes with the designs that are known to fit, its netlists are checked too, with --programs=N as many programs as are named: what differs from the sources fails, and
 what could not be checked is told with the reason. An estimate that is further off than it is said to be (docs/synth.md) fails too.
 TILEWRIGHT names the program, where it is not that of `make build`.
 """
@@ -130,7 +130,9 @@ def rates(design, gops, luts, dsps):
 
 def main(arguments):
     options = [a for a in arguments if a in ("--allow-slow", "--verify") or a.startswith("--programs=")]
-    designs = [argument for argument in arguments if argument not in options] or DEFAULT
+    designs = [argument for argument in arguments if argument not in options]
+    if not designs:
+        designs, options = DEFAULT, options + ["--verify"]
     floor = floors()
     print(f"{'design':<34} {'resource':<18} {'expected':>9} {'routed':>9} {'of':>7} {'off':>8}")
     failed = False
