@@ -32,11 +32,12 @@ fn with_times_of(config: &HwConfig, chip: &Sdram, kept: &Sdram) -> Option<Virtua
     }
     let cycles = kept.cycles(MHZ).expect("they go together");
     let memory = Memory::Sdram { geometry: chip.geometry(), cycles };
-    let shell = ShellConfig { host: Host::Uart { clocks_per_bit: CLOCKS }, memory, leds: 0 };
+    let mut around = Board::load("ulx3s-85f").expect("it is there");
+    let leds = around.leds.pins.len() as u32;
+    let shell = ShellConfig { host: Host::Uart { clocks_per_bit: CLOCKS }, memory, leds };
     let verilog = tilewright_shell::generate(config, &shell).expect("a shell");
     let memory = board::Memory::Sdram(Box::new(chip.clone()));
     let baud = (MHZ * 1e6) as u32 / CLOCKS;
-    let mut around = Board::load("ulx3s-85f").expect("it is there");
     let reach = around.host.reach().expect("it has a link");
     let host = board::Host::Uart { rx: "A1".into(), tx: "A2".into(), baud, reach: reach.clone() };
     (around.memory, around.host, around.core_mhz) = (memory, host, MHZ);
