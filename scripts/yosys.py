@@ -4,8 +4,20 @@ Usage: yosys.py -ql LOG SCRIPT
 
 As that program does with `-q`, it shows warnings and errors alone; everything goes to LOG.
 """
+import ctypes
 import os
+import signal
 import sys
+
+
+def end_with_parent(parent):
+    """Lets the system kill this process when its parent is gone, where it can: on Linux."""
+    try:
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    except (OSError, AttributeError):
+        return
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def main(log, script):
@@ -13,8 +25,10 @@ def main(log, script):
     shown = os.dup(1)
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(file, 1)
+    parent = os.getpid()
     pid = os.fork()
     if pid == 0:
+        end_with_parent(parent)
         from pyosys import libyosys as ys
 
         design = ys.Design()

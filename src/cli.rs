@@ -148,11 +148,18 @@ pub struct Hw {
 /// The configuration where none is asked for.
 const DEFAULT_HW: &str = "1x16x16";
 
+/// Whether a board comes along under this name, or lies in this folder.
+fn is_board(name: &str) -> bool {
+    Board::names().iter().any(|board| board == name) || Path::new(name).join("board.toml").is_file()
+}
+
 /// The configuration of a preset, of a board, with its clock and host, or of a file.
 fn load_hw(name: &str) -> Result<HwConfig> {
     match HwConfig::load(name) {
-        Err(ConfigError::Unknown { .. }) if Board::names().iter().any(|board| board == name) => {
-            Ok(Board::load(name)?.default_config()?)
+        Err(ConfigError::Unknown { .. }) if is_board(name) => {
+            let config = Board::load(name)?.default_config()?;
+            // So that boards of one configuration can be told apart.
+            Ok(HwConfig { name: name.into(), ..config })
         }
         config => Ok(config?),
     }

@@ -31,7 +31,10 @@ fn a_gemm_lane_of_lookup_tables_gives_every_product() {
 
 #[test]
 fn the_models_of_an_ecp5s_blocks_do_what_the_data_sheet_says() {
-    checks("ecp5_cells_check", &["cells/ecp5.v", "cells/ecp5_board.v"].map(|file| root().join(file)));
+    checks(
+        "ecp5_cells_check",
+        &["cells/ecp5.v", "cells/ecp5_board.v", "tests/cells/gates.v"].map(|file| root().join(file)),
+    );
 }
 
 #[test]

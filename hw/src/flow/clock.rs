@@ -55,7 +55,10 @@ pub(super) const ECP5: Limits = Limits {
     feedback_from_output: true,
 };
 
-/// The settings whose output is nearest to `wanted` MHz and not above it, or none.
+/// The part of a wanted clock that is still that clock.
+const LEAST: f64 = 0.9;
+
+/// The settings whose output is nearest to `wanted` MHz and not above it, or none where that is less than nine tenths of it.
 pub(super) fn solve(limits: &Limits, input: f64, wanted: f64) -> Option<Pll> {
     let mut best: Option<Pll> = None;
     for reference in limits.reference.clone() {
@@ -81,7 +84,7 @@ pub(super) fn solve(limits: &Limits, input: f64, wanted: f64) -> Option<Pll> {
             }
         }
     }
-    best
+    best.filter(|best| best.mhz >= LEAST * wanted)
 }
 
 #[cfg(test)]
@@ -103,6 +106,8 @@ mod tests {
     fn what_no_loop_gives_is_none() {
         assert_eq!(solve(&ICE40, 12.0, 2.0), None);
         assert_eq!(solve(&ICE40, 2.0, 42.0), None);
+        // Above what the loop gives.
+        assert_eq!([solve(&ICE40, 12.0, 500.0), solve(&ECP5, 25.0, 1000.0)], [None, None]);
         // An iCE40's oscillator could be divided down to it, and its loop does not give less than 16 MHz.
         assert_eq!(solve(&ICE40, 12.0, 15.9), None);
         assert!(solve(&ICE40, 12.0, 16.5).is_some_and(|pll| pll.mhz >= 16.0));

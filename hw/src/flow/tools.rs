@@ -118,7 +118,9 @@ fn ask(command: &[String], arguments: &[&str]) -> Option<String> {
 /// The first line that a program printed.
 fn first_line(output: &std::process::Output) -> String {
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim().to_string()
+    // A WebAssembly program's first call says that it is being made ready.
+    let says = |line: &&str| !line.trim().is_empty() && !line.starts_with("Preparing to run");
+    text.lines().find(says).unwrap_or("").trim().to_string()
 }
 
 /// Whether a text's version is at least the other's, `0.70` above `0.9`: the first number, behind the word where that stands.
