@@ -22,7 +22,7 @@ fn a_shown_configuration_is_the_same_configuration() {
     assert_eq!(check("shown.toml"), check("1x8x16"));
     // A board's name stands for its configuration, with its clock.
     let text = fine(dir.path(), &["configs", "show", "hx8k-evn"]);
-    assert!(text.contains("name = \"hx8k-evn\"") && text.contains("clock_mhz = 42.0"), "{text}");
+    assert!(text.starts_with("# hx8k-evn") && text.contains("clock_mhz = 42 "), "{text}");
     let json: serde_json::Value =
         serde_json::from_str(&fine(dir.path(), &["configs", "show", "1x8x16", "--json"])).unwrap();
     let parameters = &json["parameters"];
