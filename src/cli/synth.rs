@@ -123,10 +123,9 @@ impl Synth {
             let checked =
                 netlist_check::check(&check, &outcome, &cache, checks, &mut |event| told.tell(event), &building);
             progress::tell("");
-            let differs = |checks: &[NetlistCheck]| checks.iter().any(|check| check.difference.is_some());
-            if checked.is_ok() || differs(&report.checks) {
+            if checked.is_ok() || NetlistCheck::any_differs(&report.checks) {
                 outcome.keep_checks(&cache, (self.programs, self.seed), &report.checks)?;
-            } else if differs(&outcome.report.checks) {
+            } else if NetlistCheck::any_differs(&outcome.report.checks) {
                 // A check that did not come to its end is no word against what an earlier one saw.
                 report.checks = outcome.report.checks.clone();
             }
@@ -139,7 +138,7 @@ impl Synth {
         if !self.json {
             println!("written to {}", output.display());
         }
-        let differs = report.checks.iter().any(|check| check.difference.is_some());
+        let differs = NetlistCheck::any_differs(&report.checks);
         Ok(if differs { Verdict::No } else { Verdict::Fine })
     }
 }

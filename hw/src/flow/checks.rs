@@ -43,7 +43,7 @@ pub(super) fn kept(cache: &Path, steps: [Option<&Done>; 3]) -> Vec<NetlistCheck>
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let found = files.filter_map(|file| serde_json::from_slice(&std::fs::read(file.path()).ok()?).ok());
     let worth = |checks: &Vec<NetlistCheck>| {
-        let differs = checks.iter().any(|check| check.difference.is_some());
+        let differs = NetlistCheck::any_differs(checks);
         (differs, checks.iter().map(|check| check.programs).max())
     };
     found.max_by_key(worth).unwrap_or_default()

@@ -125,6 +125,13 @@ pub struct NetlistCheck {
     pub unchecked: Option<String>,
 }
 
+impl NetlistCheck {
+    /// Whether one of the checks saw a difference.
+    pub fn any_differs(checks: &[NetlistCheck]) -> bool {
+        checks.iter().any(|check| check.difference.is_some())
+    }
+}
+
 /// A flow's result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
