@@ -10,6 +10,9 @@ module TRELLIS_IO (inout B, input I, T, IOLDO, IOLTO, output O);
   parameter DATAMUX_MDDR = "PADDO";
   wire out = DATAMUX_ODDR == "IOLDO" ? IOLDO : I;
   generate
+    if (DATAMUX_MDDR != "PADDO") begin
+      TW_NO_MODEL_OF_THIS_DATA_OF_A_PIN u_none ();
+    end
     if (DIR == "INPUT") begin
       assign O = B;
     end else if (DIR == "BIDIR") begin
@@ -144,35 +147,47 @@ module MULT18X18D (
   parameter CE3MUX = "CE3";
   parameter RST3MUX = "RST3";
 
-  wire [17:0] a = {A17, A16, A15, A14, A13, A12, A11, A10, A9, A8, A7, A6, A5, A4, A3, A2, A1, A0};
-  wire [17:0] b = {B17, B16, B15, B14, B13, B12, B11, B10, B9, B8, B7, B6, B5, B4, B3, B2, B1, B0};
+  // Operands come from the block's own pins or from the block beside it.
+  wire [17:0] a = SOURCEA
+    ? {SRIA17, SRIA16, SRIA15, SRIA14, SRIA13, SRIA12, SRIA11, SRIA10, SRIA9, SRIA8, SRIA7, SRIA6, SRIA5, SRIA4, SRIA3, SRIA2, SRIA1, SRIA0}
+    : {A17, A16, A15, A14, A13, A12, A11, A10, A9, A8, A7, A6, A5, A4, A3, A2, A1, A0};
+  wire [17:0] b = SOURCEB
+    ? {SRIB17, SRIB16, SRIB15, SRIB14, SRIB13, SRIB12, SRIB11, SRIB10, SRIB9, SRIB8, SRIB7, SRIB6, SRIB5, SRIB4, SRIB3, SRIB2, SRIB1, SRIB0}
+    : {B17, B16, B15, B14, B13, B12, B11, B10, B9, B8, B7, B6, B5, B4, B3, B2, B1, B0};
+  generate
+    if (MULT_BYPASS != "DISABLED" || SOURCEB_MODE != "B_SHIFT" || HIGHSPEED_CLK != "NONE" || REG_INPUTC_CLK != "NONE") begin
+      TW_NO_MODEL_OF_THIS_USE_OF_A_MULTIPLIER u_none ();
+    end
+  endgenerate
   wire [17:0] a1, b1;
   wire signed1a, signed1b;
   wire signed [18:0] wide_a = {signed1a && a1[17], a1};
   wire signed [18:0] wide_b = {signed1b && b1[17], b1};
   wire signed [37:0] product = wide_a * wide_b;
   wire [35:0] p1, p;
-  wire [3:0] clocks = {CLK3, CLK2, CLK1, CLK0};
-  wire [3:0] enables = {CE3, CE2, CE1, CE0};
-  wire [3:0] resets = {RST3, RST2, RST1, RST0};
-  TW_MULT_REG #(.W(19), .CLK(REG_INPUTA_CLK), .CE(REG_INPUTA_CE), .RST(REG_INPUTA_RST)) u_a
+  wire [3:0] clocks = {CLK3, CLK2, CLK1, CLK0} ^ {CLK3MUX == "INV", CLK2MUX == "INV", CLK1MUX == "INV", CLK0MUX == "INV"};
+  wire [3:0] enables = {CE3, CE2, CE1, CE0} ^ {CE3MUX == "INV", CE2MUX == "INV", CE1MUX == "INV", CE0MUX == "INV"};
+  wire [3:0] resets = {RST3, RST2, RST1, RST0} ^ {RST3MUX == "INV", RST2MUX == "INV", RST1MUX == "INV", RST0MUX == "INV"};
+  TW_MULT_REG #(.W(19), .CLK(REG_INPUTA_CLK), .CE(REG_INPUTA_CE), .RST(REG_INPUTA_RST), .RESETMODE(RESETMODE)) u_a
     (.clocks(clocks), .enables(enables), .resets(resets), .d({SIGNEDA, a}), .q({signed1a, a1}));
-  TW_MULT_REG #(.W(19), .CLK(REG_INPUTB_CLK), .CE(REG_INPUTB_CE), .RST(REG_INPUTB_RST)) u_b
+  TW_MULT_REG #(.W(19), .CLK(REG_INPUTB_CLK), .CE(REG_INPUTB_CE), .RST(REG_INPUTB_RST), .RESETMODE(RESETMODE)) u_b
     (.clocks(clocks), .enables(enables), .resets(resets), .d({SIGNEDB, b}), .q({signed1b, b1}));
-  TW_MULT_REG #(.W(36), .CLK(REG_PIPELINE_CLK), .CE(REG_PIPELINE_CE), .RST(REG_PIPELINE_RST)) u_pipeline
+  TW_MULT_REG #(.W(36), .CLK(REG_PIPELINE_CLK), .CE(REG_PIPELINE_CE), .RST(REG_PIPELINE_RST), .RESETMODE(RESETMODE)) u_pipeline
     (.clocks(clocks), .enables(enables), .resets(resets), .d(product[35:0]), .q(p1));
-  TW_MULT_REG #(.W(36), .CLK(REG_OUTPUT_CLK), .CE(REG_OUTPUT_CE), .RST(REG_OUTPUT_RST)) u_output
+  TW_MULT_REG #(.W(36), .CLK(REG_OUTPUT_CLK), .CE(REG_OUTPUT_CE), .RST(REG_OUTPUT_RST), .RESETMODE(RESETMODE)) u_output
     (.clocks(clocks), .enables(enables), .resets(resets), .d(p1), .q(p));
   assign {P35, P34, P33, P32, P31, P30, P29, P28, P27, P26, P25, P24, P23, P22, P21, P20, P19, P18, P17, P16, P15, P14, P13,
     P12, P11, P10, P9, P8, P7, P6, P5, P4, P3, P2, P1, P0} = p;
 endmodule
 
-// A register of the multiplier, or a wire where it has no clock.
+// A register of the multiplier, or a wire where it has no clock. A reset that waits for no clock comes from registers of the same
+// clock in the designs that are checked, so that it lasts to the next edge.
 module TW_MULT_REG #(
   parameter W = 1,
   parameter CLK = "NONE",
   parameter CE = "CE0",
-  parameter RST = "RST0"
+  parameter RST = "RST0",
+  parameter RESETMODE = "SYNC"
 ) (
   input [3:0] clocks, input [3:0] enables, input [3:0] resets, input [W-1:0] d, output [W-1:0] q
 );
@@ -187,11 +202,13 @@ module TW_MULT_REG #(
       always @(posedge clock)
         if (reset) kept <= 0;
         else if (enable) kept <= d;
-      assign q = kept;
+      assign q = RESETMODE == "ASYNC" && reset ? {W{1'b0}} : kept;
     end
   endgenerate
 endmodule
+
 // The block RAM of 18 Kbit. A port of 36 bits writes through side A and reads through side B, whose data pins carry the upper half.
+// An asynchronous reset is as the multiplier's.
 module DP16KD (
   input
     DIA17, DIA16, DIA15, DIA14, DIA13, DIA12, DIA11, DIA10, DIA9, DIA8, DIA7, DIA6, DIA5, DIA4, DIA3, DIA2, DIA1, DIA0,
@@ -209,8 +226,8 @@ module DP16KD (
   parameter REGMODE_B = "NOREG";
   parameter RESETMODE = "SYNC";
   parameter ASYNC_RESET_RELEASE = "SYNC";
-  parameter CSDECODE_A = "0b000";
-  parameter CSDECODE_B = "0b000";
+  parameter [39:0] CSDECODE_A = "0b000";
+  parameter [39:0] CSDECODE_B = "0b000";
   parameter WRITEMODE_A = "NORMAL";
   parameter WRITEMODE_B = "NORMAL";
   parameter GSR = "ENABLED";
@@ -397,17 +414,39 @@ module DP16KD (
   parameter [319:0] INITVAL_3E = 320'd0;
   parameter [319:0] INITVAL_3F = 320'd0;
 
+  // What nothing is known of here: output registers, and contents to begin with.
+  generate
+    if (REGMODE_A != "NOREG" || REGMODE_B != "NOREG") begin
+      TW_NO_MODEL_OF_AN_OUTPUT_REGISTER_OF_A_BLOCK_RAM u_none ();
+    end
+    if ({
+    INITVAL_00, INITVAL_01, INITVAL_02, INITVAL_03, INITVAL_04, INITVAL_05, INITVAL_06, INITVAL_07, INITVAL_08, INITVAL_09,
+    INITVAL_0A, INITVAL_0B, INITVAL_0C, INITVAL_0D, INITVAL_0E, INITVAL_0F, INITVAL_10, INITVAL_11, INITVAL_12, INITVAL_13,
+    INITVAL_14, INITVAL_15, INITVAL_16, INITVAL_17, INITVAL_18, INITVAL_19, INITVAL_1A, INITVAL_1B, INITVAL_1C, INITVAL_1D,
+    INITVAL_1E, INITVAL_1F, INITVAL_20, INITVAL_21, INITVAL_22, INITVAL_23, INITVAL_24, INITVAL_25, INITVAL_26, INITVAL_27,
+    INITVAL_28, INITVAL_29, INITVAL_2A, INITVAL_2B, INITVAL_2C, INITVAL_2D, INITVAL_2E, INITVAL_2F, INITVAL_30, INITVAL_31,
+    INITVAL_32, INITVAL_33, INITVAL_34, INITVAL_35, INITVAL_36, INITVAL_37, INITVAL_38, INITVAL_39, INITVAL_3A, INITVAL_3B,
+    INITVAL_3C, INITVAL_3D, INITVAL_3E, INITVAL_3F
+    } != 20480'd0) begin
+      TW_NO_MODEL_OF_FIRST_CONTENTS_OF_A_BLOCK_RAM u_none ();
+    end
+  endgenerate
+
   // Bytes of nine bits; ports narrower than a byte reach eight of them.
   reg [8:0] memory [0:2047];
   wire [17:0] dia = {DIA17, DIA16, DIA15, DIA14, DIA13, DIA12, DIA11, DIA10, DIA9, DIA8, DIA7, DIA6, DIA5, DIA4, DIA3, DIA2, DIA1, DIA0};
   wire [13:0] ada = {ADA13, ADA12, ADA11, ADA10, ADA9, ADA8, ADA7, ADA6, ADA5, ADA4, ADA3, ADA2, ADA1, ADA0};
-  wire cea = CEAMUX == "1" || (CEAMUX == "INV" ? !CEA : CEA);
+  wire [2:0] csa = {CSA2, CSA1, CSA0} ^ {CSA2MUX == "INV", CSA1MUX == "INV", CSA0MUX == "INV"};
+  wire selecta = csa == {CSDECODE_A[16], CSDECODE_A[8], CSDECODE_A[0]};
+  wire cea = (CEAMUX == "1" || (CEAMUX == "INV" ? !CEA : CEA)) && selecta;
   wire wea = WEAMUX == "1" || (WEAMUX == "INV" ? !WEA : WEA);
   wire rsta = RSTAMUX == "1" || (RSTAMUX == "INV" ? !RSTA : RSTA);
   wire clka = CLKAMUX == "INV" ? !CLKA : CLKA;
   wire [17:0] dib = {DIB17, DIB16, DIB15, DIB14, DIB13, DIB12, DIB11, DIB10, DIB9, DIB8, DIB7, DIB6, DIB5, DIB4, DIB3, DIB2, DIB1, DIB0};
   wire [13:0] adb = {ADB13, ADB12, ADB11, ADB10, ADB9, ADB8, ADB7, ADB6, ADB5, ADB4, ADB3, ADB2, ADB1, ADB0};
-  wire ceb = CEBMUX == "1" || (CEBMUX == "INV" ? !CEB : CEB);
+  wire [2:0] csb = {CSB2, CSB1, CSB0} ^ {CSB2MUX == "INV", CSB1MUX == "INV", CSB0MUX == "INV"};
+  wire selectb = csb == {CSDECODE_B[16], CSDECODE_B[8], CSDECODE_B[0]};
+  wire ceb = (CEBMUX == "1" || (CEBMUX == "INV" ? !CEB : CEB)) && selectb;
   wire web = WEBMUX == "1" || (WEBMUX == "INV" ? !WEB : WEB);
   wire rstb = RSTBMUX == "1" || (RSTBMUX == "INV" ? !RSTB : RSTB);
   wire clkb = CLKBMUX == "INV" ? !CLKB : CLKB;
@@ -457,8 +496,10 @@ module DP16KD (
     else if (ceb && web && WRITEMODE_B == "WRITETHROUGH") out_b <= {18'd0, new_b};
     else if (ceb && !(web && WRITEMODE_B == "NORMAL")) out_b <= old_b;
   end
-  wire [17:0] do_a = DATA_WIDTH_B == 36 ? out_b[17:0] : out_a;
-  wire [17:0] do_b = DATA_WIDTH_B == 36 ? out_b[35:18] : out_b[17:0];
+  wire [17:0] now_a = RESETMODE == "ASYNC" && rsta ? 18'd0 : out_a;
+  wire [35:0] now_b = RESETMODE == "ASYNC" && rstb ? 36'd0 : out_b;
+  wire [17:0] do_a = DATA_WIDTH_B == 36 ? now_b[17:0] : now_a;
+  wire [17:0] do_b = DATA_WIDTH_B == 36 ? now_b[35:18] : now_b[17:0];
   assign {DOA17, DOA16, DOA15, DOA14, DOA13, DOA12, DOA11, DOA10, DOA9, DOA8, DOA7, DOA6, DOA5, DOA4, DOA3, DOA2, DOA1, DOA0} = do_a;
   assign {DOB17, DOB16, DOB15, DOB14, DOB13, DOB12, DOB11, DOB10, DOB9, DOB8, DOB7, DOB6, DOB5, DOB4, DOB3, DOB2, DOB1, DOB0} = do_b;
 endmodule

@@ -18,6 +18,8 @@ pub const MODEL: &str = "model.json";
 /// What Yosys says where a cell's module is nowhere, and where one that is declared has no inside.
 const UNKNOWN_CELL: &str = "is not part of the design";
 const CELL_LEFT: &str = "Assertion failed: selection is not empty";
+/// What a model names, behind this, where it does not cover a use of its cell.
+const NO_MODEL: &str = "TW_NO_MODEL_OF_";
 /// What is read back of a bitstream, as Verilog.
 pub(super) const READ_BACK: &str = "read_back.v";
 
@@ -123,6 +125,10 @@ fn without_model(reason: &str) -> Option<String> {
     let line = reason.lines().find(|line| line.contains(UNKNOWN_CELL) || line.contains(CELL_LEFT))?;
     let kind = line.split_once("Module `").and_then(|(_, rest)| rest.split_once('\''));
     let kind = kind.map_or("one of its cells", |(kind, _)| kind.trim_start_matches('\\'));
+    let kind = match kind.strip_prefix(NO_MODEL) {
+        Some(what) => what.to_lowercase().replace('_', " "),
+        None => kind.to_string(),
+    };
     Some(format!("there is no model of {kind}"))
 }
 
@@ -175,6 +181,7 @@ fn script(family: Family, tools: &Tools, stage: Stage, file: &str) -> Vec<String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     /// A cell that no model describes is told by its kind, and is no failure of Yosys's like another.
     #[test]
@@ -184,25 +191,39 @@ mod tests {
             Err(error) => return tilewright_testing::skip(&error.to_string()),
         };
         let dir = tempfile::tempdir().unwrap();
-        let made = |kind: &str| {
-            let cell = serde_json::json!({
-                "hide_name": 0, "type": kind, "parameters": {}, "attributes": {}, "port_directions": {"O": "output"},
-                "connections": {"O": [2]},
+        let made = |(family, own), (kind, output): (&str, &str), parameters: serde_json::Value| {
+            let cell = json!({
+                "hide_name": 0, "type": kind, "parameters": parameters, "attributes": {}, "port_directions": {output: "output"},
+                "connections": {output: [2]},
             });
-            let module = serde_json::json!({
+            let module = json!({
                 "ports": {"led": {"direction": "output", "bits": [2]}}, "cells": {"a": cell},
                 "netnames": {"led": {"hide_name": 0, "bits": [2], "attributes": {}}},
             });
-            let text = serde_json::json!({ "modules": { TOP: module } }).to_string().into_bytes();
+            let text = json!({ "modules": { TOP: module } }).to_string().into_bytes();
             let netlist = (design::NETLIST.to_string(), text);
-            modelled((Family::Ice40, ICE40), &tools, Stage::Synthesized, netlist, dir.path(), &mut |_| {})
+            modelled((family, own), &tools, Stage::Synthesized, netlist, dir.path(), &mut |_| {})
         };
-        let reason = |kind: &str| match made(kind) {
+        let reason = |family, cell, parameters| match made(family, cell, parameters) {
             Err(FlowError::Tool { reason, .. }) => without_model(&reason),
-            other => panic!("{kind}: {other:?}"),
+            other => panic!("{cell:?}: {other:?}"),
         };
-        assert_eq!(reason("SB_NOVEL"), Some("there is no model of SB_NOVEL".into()));
-        made("SB_LUT4").unwrap();
+        let (ice40, ecp5) = ((Family::Ice40, ICE40), (Family::Ecp5, ECP5));
+        assert_eq!(reason(ice40, ("SB_NOVEL", "O"), json!({})), Some("there is no model of SB_NOVEL".into()));
+        made(ice40, ("SB_LUT4", "O"), json!({})).unwrap();
+        // So is a use of a cell that its model does not cover.
+        let (ram, multiplier, pin) = (("DP16KD", "DOA0"), ("MULT18X18D", "P0"), ("TRELLIS_IO", "O"));
+        let contents = format!("1{}", "0".repeat(319));
+        for (cell, key, value, expected) in [
+            (ram, "REGMODE_B", "OUTREG", "an output register of a block ram"),
+            (ram, "INITVAL_1F", contents.as_str(), "first contents of a block ram"),
+            (multiplier, "MULT_BYPASS", "ENABLED", "this use of a multiplier"),
+            (pin, "DATAMUX_MDDR", "IOLDO", "this data of a pin"),
+        ] {
+            let expected = Some(format!("there is no model of {expected}"));
+            assert_eq!(reason(ecp5, cell, json!({ key: value })), expected, "{key}");
+            made(ecp5, cell, json!({})).unwrap();
+        }
         assert_eq!(without_model("signal: 11\nERROR: Can't open file"), None);
         assert_eq!(
             without_model("ERROR: Assertion failed: selection is not empty: t:*"),

@@ -1,9 +1,17 @@
 // The models of an ECP5's multiplier, block RAM and pins' registers beside what the data sheet says of them: products behind each
-// choice of registers, signed and not, a memory of bits that ports of all widths write and read, and two bits in a cycle.
+// choice of registers, signed and not, of its own pins or the block's beside it, a memory of bits that ports of all widths write and
+// read where they are selected, resets with the clock and without, and two bits in a cycle.
 
-module mult_case #(parameter bit InputReg = 0, parameter bit PipelineReg = 0, parameter bit OutputReg = 0) (
+module mult_case #(
+  parameter bit InputReg = 0,
+  parameter bit PipelineReg = 0,
+  parameter bit OutputReg = 0,
+  parameter bit Inverted = 0,
+  parameter bit Async = 0
+) (
   input  logic        clk,
   input  logic        en,
+  input  logic        shift,
   input  logic        rst,
   input  logic        is_signed,
   input  logic [17:0] a,
@@ -13,9 +21,16 @@ module mult_case #(parameter bit InputReg = 0, parameter bit PipelineReg = 0, pa
   logic [35:0] p, expected;
   MULT18X18D #(
     .REG_INPUTA_CLK(InputReg ? "CLK0" : "NONE"), .REG_INPUTB_CLK(InputReg ? "CLK0" : "NONE"),
-    .REG_PIPELINE_CLK(PipelineReg ? "CLK0" : "NONE"), .REG_OUTPUT_CLK(OutputReg ? "CLK0" : "NONE")
+    .REG_PIPELINE_CLK(PipelineReg ? "CLK0" : "NONE"), .REG_OUTPUT_CLK(OutputReg ? "CLK0" : "NONE"),
+    .CE0MUX(Inverted ? "INV" : "CE0"), .RST0MUX(Inverted ? "INV" : "RST0"), .RESETMODE(Async ? "ASYNC" : "SYNC")
   ) u_block (
-    .CLK0(clk), .CE0(en), .RST0(rst), .SIGNEDA(is_signed), .SIGNEDB(is_signed), .SOURCEA(1'b0), .SOURCEB(1'b0),
+    .CLK0(clk), .CE0(en ^ Inverted), .RST0(rst ^ Inverted), .SIGNEDA(is_signed), .SIGNEDB(is_signed), .SOURCEA(shift), .SOURCEB(shift),
+    .SRIA17(b[17]), .SRIA16(b[16]), .SRIA15(b[15]), .SRIA14(b[14]), .SRIA13(b[13]), .SRIA12(b[12]), .SRIA11(b[11]), .SRIA10(b[10]),
+    .SRIA9(b[9]), .SRIA8(b[8]), .SRIA7(b[7]), .SRIA6(b[6]), .SRIA5(b[5]), .SRIA4(b[4]), .SRIA3(b[3]), .SRIA2(b[2]), .SRIA1(b[1]),
+    .SRIA0(b[0]),
+    .SRIB17(~a[17]), .SRIB16(~a[16]), .SRIB15(~a[15]), .SRIB14(~a[14]), .SRIB13(~a[13]), .SRIB12(~a[12]), .SRIB11(~a[11]),
+    .SRIB10(~a[10]), .SRIB9(~a[9]), .SRIB8(~a[8]), .SRIB7(~a[7]), .SRIB6(~a[6]), .SRIB5(~a[5]), .SRIB4(~a[4]), .SRIB3(~a[3]),
+    .SRIB2(~a[2]), .SRIB1(~a[1]), .SRIB0(~a[0]),
     .A17(a[17]), .A16(a[16]), .A15(a[15]), .A14(a[14]), .A13(a[13]), .A12(a[12]), .A11(a[11]), .A10(a[10]), .A9(a[9]),
     .A8(a[8]), .A7(a[7]), .A6(a[6]), .A5(a[5]), .A4(a[4]), .A3(a[3]), .A2(a[2]), .A1(a[1]), .A0(a[0]),
     .B17(b[17]), .B16(b[16]), .B15(b[15]), .B14(b[14]), .B13(b[13]), .B12(b[12]), .B11(b[11]), .B10(b[10]), .B9(b[9]),
@@ -28,13 +43,17 @@ module mult_case #(parameter bit InputReg = 0, parameter bit PipelineReg = 0, pa
   // As many registers one behind the other.
   logic [36:0] in_q [2];
   logic [35:0] product, middle_q, out_q;
-  logic [36:0] operands;
-  assign operands = InputReg ? in_q[0] : {is_signed, a, b};
+  logic [36:0] given, operands;
+  assign given = shift ? {is_signed, b, ~a} : {is_signed, a, b};
+  assign operands = InputReg ? in_q[0] : given;
   assign product = operands[36] ? 36'($signed({{18{operands[35]}}, operands[35:18]}) * $signed({{18{operands[17]}}, operands[17:0]}))
                                 : 36'({18'd0, operands[35:18]} * {18'd0, operands[17:0]});
   logic [35:0] middle;
   assign middle   = PipelineReg ? middle_q : product;
   assign expected = OutputReg ? out_q : middle;
+  // A reset without the clock is seen before its edge, behind every register.
+  logic [35:0] seen;
+  assign seen = Async && rst && (OutputReg || PipelineReg || InputReg) ? '0 : expected;
   initial begin
     in_q[0] = '0;
     middle_q = '0;
@@ -47,16 +66,22 @@ module mult_case #(parameter bit InputReg = 0, parameter bit PipelineReg = 0, pa
       middle_q <= '0;
       out_q    <= '0;
     end else if (en) begin
-      in_q[0]  <= {is_signed, a, b};
+      in_q[0]  <= given;
       middle_q <= product;
       out_q    <= middle;
     end
   end
   always @(negedge clk) if (p != expected) wrong = wrong + 1;
+  always @(posedge clk) if (Async && p != seen) wrong = wrong + 1;
 endmodule
 
 // Side A writes in one width, side B reads in another.
-module ram_case #(parameter int unsigned WriteW = 18, parameter int unsigned ReadW = 18) (
+module ram_case #(
+  parameter int unsigned WriteW = 18,
+  parameter int unsigned ReadW = 18,
+  parameter logic [2:0] Select = 0,
+  parameter bit Async = 0
+) (
   input  logic        clk,
   input  logic        we,
   input  logic [13:0] waddr,
@@ -64,8 +89,10 @@ module ram_case #(parameter int unsigned WriteW = 18, parameter int unsigned Rea
   input  logic        re,
   input  logic        rst,
   input  logic [13:0] raddr,
+  input  logic [2:0]  cs,
   output int unsigned wrong
 );
+  localparam logic [39:0] Decode = {"0b", 8'd48 + 8'(Select[2]), 8'd48 + 8'(Select[1]), 8'd48 + 8'(Select[0])};
   // In a wide port's low address bits are the byte enables.
   localparam int unsigned WriteUnits = WriteW == 36 ? 4 : WriteW == 18 ? 2 : 1;
   localparam int unsigned ReadUnits = ReadW == 36 ? 4 : ReadW == 18 ? 2 : 1;
@@ -77,10 +104,10 @@ module ram_case #(parameter int unsigned WriteW = 18, parameter int unsigned Rea
   assign dib = WriteW == 36 ? wdata[35:18] : '0;
   DP16KD #(
     .DATA_WIDTH_A(WriteW), .DATA_WIDTH_B(ReadW), .REGMODE_A("NOREG"), .REGMODE_B("NOREG"), .WRITEMODE_A("NORMAL"),
-    .WRITEMODE_B("NORMAL"), .CSDECODE_A("0b000"), .CSDECODE_B("0b000")
+    .WRITEMODE_B("NORMAL"), .CSDECODE_A(Decode), .CSDECODE_B(Decode), .CSA1MUX("INV"), .RESETMODE(Async ? "ASYNC" : "SYNC")
   ) u_ram (
-    .CLKA(clk), .CEA(we), .WEA(we), .OCEA(1'b1), .RSTA(1'b0), .CSA0(1'b0), .CSA1(1'b0), .CSA2(1'b0),
-    .CLKB(clk), .CEB(re), .WEB(1'b0), .OCEB(1'b1), .RSTB(rst), .CSB0(1'b0), .CSB1(1'b0), .CSB2(1'b0),
+    .CLKA(clk), .CEA(we), .WEA(we), .OCEA(1'b1), .RSTA(1'b0), .CSA0(cs[0]), .CSA1(!cs[1]), .CSA2(cs[2]),
+    .CLKB(clk), .CEB(re), .WEB(1'b0), .OCEB(1'b1), .RSTB(rst), .CSB0(cs[0]), .CSB1(cs[1]), .CSB2(cs[2]),
     .DIA17(dia[17]), .DIA16(dia[16]), .DIA15(dia[15]), .DIA14(dia[14]), .DIA13(dia[13]), .DIA12(dia[12]), .DIA11(dia[11]),
     .DIA10(dia[10]), .DIA9(dia[9]), .DIA8(dia[8]), .DIA7(dia[7]), .DIA6(dia[6]), .DIA5(dia[5]), .DIA4(dia[4]), .DIA3(dia[3]),
     .DIA2(dia[2]), .DIA1(dia[1]), .DIA0(dia[0]),
@@ -122,16 +149,17 @@ module ram_case #(parameter int unsigned WriteW = 18, parameter int unsigned Rea
   assign read = ReadUnits == 4 ? {dob, doa} : {18'd0, dob};
   always @(posedge clk) begin
     if (rst) expected <= '0;
-    else if (re) begin
+    else if (re && cs == Select) begin
       for (int unsigned i = 0; i < ReadW; i++) expected[i] <= bits[place(ReadW, raddr, i) / 18][place(ReadW, raddr, i) % 18];
     end
-    if (we) begin
+    if (we && cs == Select) begin
       for (int unsigned i = 0; i < WriteW; i++) begin
         if (enabled(waddr, i)) bits[place(WriteW, waddr, i) / 18][place(WriteW, waddr, i) % 18] <= wdata[i];
       end
     end
   end
   always @(negedge clk) if (read[ReadW-1:0] != expected[ReadW-1:0]) wrong = wrong + 1;
+  always @(posedge clk) if (Async && rst && read[ReadW-1:0] != '0) wrong = wrong + 1;
 endmodule
 
 // The register of double rate as designs name it, and as the router does on the two kinds of sides of a part.
@@ -150,7 +178,8 @@ module pin_case (
 endmodule
 
 module ecp5_cells_check;
-  logic        clk = 1'b0, en, rst, is_signed, we, re;
+  logic        clk = 1'b0, en, rst, is_signed, shift, we, re;
+  logic [2:0]  cs;
   logic [17:0] a, b;
   logic [13:0] waddr, raddr;
   logic [35:0] wdata;
@@ -164,8 +193,8 @@ module ecp5_cells_check;
   pin_case u_pin (.clk, .rst, .first(a[0]), .second(b[0]), .q(pin));
 
   for (genvar r = 0; r < 8; r++) begin : gen_mult
-    mult_case #(.InputReg(r[0]), .PipelineReg(r[1]), .OutputReg(r[2])) u_mult (
-      .clk, .en, .rst, .is_signed, .a, .b, .wrong(wrong_mult[r])
+    mult_case #(.InputReg(r[0]), .PipelineReg(r[1]), .OutputReg(r[2]), .Inverted(r[0] ^ r[1]), .Async(r == 4)) u_mult (
+      .clk, .en, .shift, .rst, .is_signed, .a, .b, .wrong(wrong_mult[r])
     );
   end
 
@@ -176,13 +205,14 @@ module ecp5_cells_check;
   };
   // A part's port of 36 bits takes both sides' data pins: side B then only reads.
   for (genvar r = 0; r < 12; r++) begin : gen_ram
-    ram_case #(.WriteW(32'(Widths[r*12+6 +: 6])), .ReadW(32'(Widths[r*12 +: 6]))) u_ram (
-      .clk, .we, .waddr, .wdata, .re, .rst, .raddr, .wrong(wrong_ram[r])
+    localparam logic [2:0] Select = 3'(r);
+    ram_case #(.WriteW(32'(Widths[r*12+6 +: 6])), .ReadW(32'(Widths[r*12 +: 6])), .Select(Select), .Async(r % 2 == 1)) u_ram (
+      .clk, .we, .waddr, .wdata, .re, .rst, .raddr, .cs(cs ^ Select), .wrong(wrong_ram[r])
     );
   end
 
   initial begin
-    {en, rst, is_signed, we, re, a, b, waddr, raddr, wdata} = '0;
+    {en, rst, is_signed, shift, we, re, cs, a, b, waddr, raddr, wdata} = '0;
     // All of the memory is written once, in every width.
     for (int unsigned n = 0; n < 200000; n++) begin
       we    = n < 16384 || $urandom() % 2 == 0;
@@ -195,6 +225,8 @@ module ecp5_cells_check;
       en        = $urandom() % 4 != 0;
       rst       = $urandom() % 64 == 0;
       is_signed = $urandom() % 2 == 0;
+      shift     = $urandom() % 4 == 0;
+      cs        = n < 16384 || $urandom() % 4 != 0 ? 3'd0 : 3'($urandom());
       a         = 18'($urandom());
       b         = 18'($urandom());
       if ($urandom() % 8 == 0) a = {1'b1, 17'd0};
