@@ -212,7 +212,7 @@ fn compare<S: SimulatedBoard>(
 }
 
 /// Why no netlist of a board can be checked, if so.
-fn cannot(board: &Board) -> Option<&'static str> {
+pub fn cannot(board: &Board) -> Option<&'static str> {
     match &board.host {
         Host::Processor { .. } => {
             Some("the core is a processor's peripheral, and programs come over a serial line here")

@@ -7,7 +7,7 @@ mod build;
 mod sys;
 mod training;
 
-pub use crate::verilate::{Compiler, Progress, default_cache_dir};
+pub use crate::verilate::{Compiler, Progress, default_cache_dir, find_tools};
 
 use crate::dram::Dram;
 use crate::span;

@@ -187,6 +187,16 @@ fn lock_of(key: &str) -> Arc<Mutex<()>> {
     LOCKS.lock().unwrap_or_else(PoisonError::into_inner).entry(key.into()).or_default().clone()
 }
 
+/// Looks for the programs that a simulator of the RTL is built with; the first, by what it says of its version, is Verilator.
+///
+/// # Errors
+/// [`DeviceError`], which names what to install.
+pub fn find_tools() -> Result<(String, Compiler), DeviceError> {
+    // Where both are missing, what is harder to come by is named.
+    let verilator = run("verilator", Command::new("verilator").arg("--version"), &install_verilator())?;
+    Ok((verilator, Compiler::find()?))
+}
+
 /// Runs an instrumented library and writes its profile.
 pub(crate) type Train<'a> = &'a dyn Fn(&Path) -> Result<(), DeviceError>;
 
@@ -197,9 +207,7 @@ pub(crate) fn library(
     progress: &dyn Fn(Progress),
     train: Train,
 ) -> Result<PathBuf, DeviceError> {
-    // Where both are missing, what is harder to come by is named.
-    let verilator = run("verilator", Command::new("verilator").arg("--version"), &install_verilator())?;
-    let compiler = Compiler::find()?;
+    let (verilator, compiler) = find_tools()?;
     let key = key(recipe, &verilator, &compiler);
     let lock = lock_of(&key);
     let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);

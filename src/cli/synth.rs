@@ -20,14 +20,14 @@ pub struct Synth {
     #[arg(long, value_name = "NAME|DIR")]
     board: Option<String>,
     /// The hardware configuration: a preset, or a TOML file [default: the board's own]
-    #[arg(long, value_name = "NAME|FILE.toml")]
+    #[arg(long, value_name = "NAME|FILE.toml", requires = "board")]
     hw: Option<String>,
     /// The board's link, where it may have several: uart or spi [default: the board's first]
     #[arg(long, value_name = "KIND")]
     host: Option<String>,
     /// Where everything is written: sources, netlists, logs, the bitstream, report.json and summary.txt; what an earlier call left
     /// there is removed [default: build/synth/BOARD]
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", requires = "board")]
     output: Option<PathBuf>,
     /// The clock of shell and core [default: the board's own]
     #[arg(long, value_name = "MHZ", value_parser = mhz, allow_negative_numbers = true)]
@@ -39,20 +39,20 @@ pub struct Synth {
     #[arg(long)]
     allow_slow: bool,
     /// Stop after synthesis, with the resources and the clock that the routed design is expected to have
-    #[arg(long, conflicts_with_all = ["verify", "sources"])]
+    #[arg(long, conflicts_with_all = ["verify", "sources"], requires = "board")]
     estimate: bool,
     /// How long each step may take: synthesis, place and route, bitstream
     #[arg(long, value_name = "MINUTES", default_value_t = 120.0, value_parser = minutes)]
     time_limit: f64,
     /// Run a network's layer and random programs on the synthesized and the routed netlist and on the bitstream read back, and
     /// compare memory and cycles with those of the sources
-    #[arg(long)]
+    #[arg(long, requires = "board")]
     verify: bool,
     /// Programs of --verify
     #[arg(long, value_name = "N", default_value_t = 100)]
     programs: u64,
     /// Write the sources alone and call no tool
-    #[arg(long, conflicts_with_all = ["verify", "json"])]
+    #[arg(long, conflicts_with_all = ["verify", "json"], requires = "board")]
     sources: bool,
     /// List the boards
     #[arg(long)]
@@ -90,6 +90,10 @@ impl Synth {
             println!("sources of {} on {} at {mhz:.2} MHz", config.name, board.name);
             println!("written to {}", output.display());
             return Ok(Verdict::Fine);
+        }
+        if self.verify && netlist_check::cannot(&board).is_none() {
+            // Before an hour of routing, not behind it.
+            tilewright_sim::rtl::find_tools().context("--verify simulates the sources")?;
         }
         let cache = tilewright_sim::rtl::default_cache_dir()?;
         let mut told = Told::default();
@@ -184,7 +188,7 @@ fn list(json: bool) -> Result<Verdict> {
         format!("{}\n", serde_json::json!({ "boards": rows }))
     } else {
         let row = |(name, title, _, hw, mhz): &(String, String, String, String, f64)| {
-            format!("{name:<14} {hw:<10} {mhz:>5} MHz  {title}\n")
+            format!("{name:<16} {hw:<10} {mhz:>5} MHz  {title}\n")
         };
         rows.iter().map(row).collect()
     };

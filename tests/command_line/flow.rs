@@ -1,7 +1,7 @@
 //! `synth` from end to end with small programs in the places of Yosys, nextpnr and icepack: what goes wrong with them, and what is
 //! left of it.
 
-use super::Outcome;
+use super::{Outcome, tilewright};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -284,9 +284,30 @@ fn a_step_that_takes_too_long_is_ended_and_leaves_nothing_that_is_taken_for_a_re
     );
     assert!(is_gone(std::fs::read_to_string(&pid).expect("it ran").trim().parse().expect("a number")));
     flow.fails(&["--time-limit", "0"], 2, &["--time-limit", "give minutes from"]);
+    // Of synthesis the log is told in which there is something.
+    flow.yosys("echo 'Executing it.' >yosys.log\nexec sleep 600");
+    flow.fails(&["--time-limit", "0.03", "--mhz", "40"], 2, &["synthesis did not end within", "yosys.log"]);
     flow.nextpnr(ROUTED);
     flow.calls();
     flow.is_whole("nextpnr icepack");
+}
+
+#[test]
+fn what_verify_builds_its_simulator_with_is_asked_for_before_anything_runs() {
+    let flow = Flow::new();
+    flow.put("verilator", "#!/bin/sh\nexit 1\n");
+    flow.fails(&["--verify"], 2, &["--verify simulates the sources: verilator: "]);
+    assert_eq!(flow.calls(), "");
+    flow.is_whole("yosys nextpnr icepack");
+}
+
+#[test]
+fn without_a_board_nothing_is_asked_of_one() {
+    for option in ["--sources", "--verify", "--estimate", "--hw=1x4x2", "--output=out"] {
+        let none = tilewright(Path::new("."), &["synth", option]);
+        assert_eq!((none.code, none.stdout.as_str()), (2, ""), "{option}");
+        assert!(none.stderr.contains("--board <NAME|DIR>"), "{}", none.stderr);
+    }
 }
 
 /// The program where no environment of the repository is found, under a path of that folder.

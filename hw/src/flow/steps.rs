@@ -300,7 +300,12 @@ impl<'a> Step<'a> {
         let Some(ended) = call(self.tool, &self.arguments, work.path(), &log, progress)? else {
             let seconds = self.tool.time_limit.unwrap_or_default().as_secs_f64();
             let minutes = (seconds / 60.0 * 1000.0).round() / 1000.0;
-            return Err(FlowError::Late { step: self.name, minutes, log: work.keep().join(&log) });
+            let work = work.keep();
+            let own = work.join(&log);
+            let says = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
+            // Yosys writes of its work to a log of its own, and of errors alone to the step's.
+            let log = [own.clone(), work.join(YOSYS_LOG)].into_iter().find(says).unwrap_or(own);
+            return Err(FlowError::Late { step: self.name, minutes, log });
         };
         let missing = self.outputs.iter().find(|name| !work.path().join(name).exists());
         let reason = match (ended.success(), missing) {
