@@ -81,8 +81,11 @@ impl Library {
 }
 
 /// Opens a library by its path, so that it is found by its name from then on. False where it cannot be opened.
-pub fn load_from(path: &Path) -> bool {
-    // SAFETY: the caller names a library of CUDA, whose initialisers need nothing.
+///
+/// # Safety
+/// The library's initialisers run: it must be one of CUDA's, which need nothing.
+pub unsafe fn load_from(path: &Path) -> bool {
+    // SAFETY: the caller's.
     match unsafe { libloading::Library::new(path) } {
         Ok(library) => {
             std::mem::forget(library);

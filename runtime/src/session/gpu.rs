@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use half::f16;
 
-use super::values::Values;
+use super::values::{Values, lives};
 use crate::artifact::{Artifact, Step, StepKind, Value, ValueId};
 use crate::cuda::{CudaCode, CudaEntry, CudaError, Gpu, Memory, Program};
 use crate::placement::{Buffer, place};
@@ -177,7 +177,7 @@ impl OnGpu {
 fn plan(artifact: &Artifact, half: bool) -> (Vec<Option<usize>>, u64) {
     let manifest = &artifact.manifest;
     let on_gpu = |step: &Step| matches!(step.kind, StepKind::Cuda { .. });
-    let end = manifest.steps.len();
+    let lives = lives(manifest);
     let (mut numbers, mut buffers) = (Vec::new(), Vec::new());
     for (index, value) in manifest.values.iter().enumerate() {
         let id = ValueId(index as u32);
@@ -185,16 +185,11 @@ fn plan(artifact: &Artifact, half: bool) -> (Vec<Option<usize>>, u64) {
         if !manifest.steps.iter().any(|step| on_gpu(step) && uses(step)) {
             continue;
         }
-        let times: Vec<usize> = (0..end).filter(|&at| uses(&manifest.steps[at])).collect();
-        let (first, last) = (times.first().copied().unwrap_or(0), times.last().copied().unwrap_or(end));
-        let lasts = value.constant.is_some() || manifest.outputs.contains(&id);
         let bytes = if half && value.dtype == DType::F32 { value.bytes() / 2 } else { value.bytes() };
+        // Constants stay for the next call.
+        let (first, last) = lives[index].map_or((0, usize::MAX), |life| (life.first, life.last));
         numbers.push(index);
-        buffers.push(Buffer {
-            bytes: bytes.max(1) as u64,
-            first: if value.constant.is_some() { 0 } else { first },
-            last: if lasts { end } else { last },
-        });
+        buffers.push(Buffer { bytes: bytes.max(1) as u64, first, last });
     }
     let placed = place(&buffers, ALIGN);
     let mut places = vec![None; manifest.values.len()];

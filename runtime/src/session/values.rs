@@ -103,7 +103,7 @@ impl Values {
 
 /// When each value that is no constant is needed: step `i` is time `i + 1`, the inputs are there before, the outputs stay behind the
 /// last.
-fn lives(manifest: &Manifest) -> Vec<Option<Buffer>> {
+pub(super) fn lives(manifest: &Manifest) -> Vec<Option<Buffer>> {
     let end = manifest.steps.len() + 1;
     let mut lives: Vec<Option<Buffer>> = manifest
         .values

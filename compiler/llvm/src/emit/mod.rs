@@ -10,7 +10,7 @@ mod memory;
 mod num;
 mod value;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use inkwell::AddressSpace;
 use inkwell::attributes::{Attribute, AttributeLoc};
@@ -83,8 +83,8 @@ pub fn emit<'c>(
         symbol,
         function: f,
         llvm: inner,
-        buffers: HashMap::new(),
-        vars: HashMap::new(),
+        buffers: BTreeMap::new(),
+        vars: BTreeMap::new(),
         lane: None,
         mask: None,
         tasks: 0,
@@ -152,8 +152,8 @@ struct Emitter<'a, 'c> {
     symbol: &'a str,
     function: &'a Function,
     llvm: FunctionValue<'c>,
-    buffers: HashMap<Name, PointerValue<'c>>,
-    vars: HashMap<Name, Value<'c>>,
+    buffers: BTreeMap<Name, PointerValue<'c>>,
+    vars: BTreeMap<Name, Value<'c>>,
     /// The vectorized loop around, and how many iterations it does at once.
     lane: Option<(Name, u32)>,
     /// The lanes that the guards around let write.
@@ -223,8 +223,8 @@ impl<'c> Emitter<'_, 'c> {
 
     /// The local buffers that are used within the loop alone.
     fn own_buffers(&self, l: &For) -> Vec<&Buffer> {
-        let uses = |s: &Stmt| -> HashMap<Name, usize> {
-            let mut n = HashMap::new();
+        let uses = |s: &Stmt| -> BTreeMap<Name, usize> {
+            let mut n = BTreeMap::new();
             s.visit_blocks(&mut |_, b| {
                 let mut add = |name: &Name| *n.entry(name.clone()).or_insert(0) += 1;
                 b.each_expr(&mut |e| {
@@ -289,8 +289,8 @@ impl<'c> Emitter<'_, 'c> {
             symbol: &name,
             function: self.function,
             llvm: work,
-            buffers: HashMap::new(),
-            vars: HashMap::new(),
+            buffers: BTreeMap::new(),
+            vars: BTreeMap::new(),
             lane: None,
             mask: None,
             tasks: 0,

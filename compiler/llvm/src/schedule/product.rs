@@ -2,12 +2,12 @@
 
 use tilewright_compiler::schedule::{Schedule, ScheduleError};
 use tilewright_compiler::te::{Expr, Name};
-use tilewright_compiler::tir::{Action, LoopKind, Scope};
+use tilewright_compiler::tir::{Action, Function, LoopKind, Scope};
 
 use super::{Kind, Tile, dot, nest, readers};
 
-/// Bytes of packed weights that stay in a core's cache while rows go by.
-const CACHED_WEIGHTS: i64 = 512 << 10;
+/// Bytes of an image or of packed weights that stay in a core's cache while rows go by.
+const CACHED: i64 = 512 << 10;
 
 /// Elements of a window that are written out.
 const MOST_TAPS: i64 = 25;
@@ -48,11 +48,11 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
             None => tiles.insert(0, var.clone()),
         }
     }
-    // Weights that a cache holds come again for each row of tiles; larger ones stay for all rows of the image.
-    let weights = s.function().params.iter().filter(|b| b.shape.len() > 2).map(|b| b.size_bytes() as i64).max();
-    let at = match weights {
-        _ if tile.kind == Kind::Window => tiles.len(),
-        Some(bytes) if bytes > CACHED_WEIGHTS => 0,
+    // Weights come again for each row of tiles where a cache holds them and the image. Where it does not, a block of them stays for
+    // all rows: weights of some ten kilobytes too, of which layers with a large image were a quarter slower otherwise.
+    let at = match tile.kind {
+        Kind::Window => tiles.len(),
+        _ if most_read(s.function(), &product) > CACHED => 0,
         _ => tiles.len().saturating_sub(1),
     };
     tiles.insert(at, channel[0].clone());
@@ -119,6 +119,22 @@ fn inline_border(s: &mut Schedule, product: &Name) {
         // Refused for what is no stage of its own, as inputs and the sum itself.
         let _ = s.compute_inline(name.as_str());
     }
+}
+
+/// Bytes of the largest parameter that a block reads.
+fn most_read(f: &Function, block: &Name) -> i64 {
+    let mut most = 0;
+    if let Some(block) = f.body.find_block(block) {
+        block.each_expr(&mut |e| {
+            e.visit(&mut |e| {
+                if let Expr::Load { buffer, .. } = e {
+                    let param = f.params.iter().find(|param| &param.name == buffer);
+                    most = param.map_or(0, |param| param.size_bytes() as i64).max(most);
+                }
+            });
+        });
+    }
+    most
 }
 
 /// The block that sums up products, and the buffer of the sums.
