@@ -30,8 +30,8 @@ pub fn remove_unused(cache: &Path, prefix: &str) {
 }
 
 /// Says of a result that it was taken just now. Where that may not be said, it goes ninety days after it was made.
-pub fn touch(folder: &Path) {
-    let _ = std::fs::File::open(folder).and_then(|folder| folder.set_modified(SystemTime::now()));
+pub fn touch(result: &Path) {
+    let _ = std::fs::File::open(result).and_then(|result| result.set_modified(SystemTime::now()));
 }
 
 fn remove_older(cache: &Path, prefix: &str, most: Duration) {
@@ -40,7 +40,8 @@ fn remove_older(cache: &Path, prefix: &str, most: Duration) {
         let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());
         if named && age.is_some_and(|age| age > most) {
             // It may be another process's by now, or gone.
-            let _ = std::fs::remove_dir_all(entry.path());
+            let path = entry.path();
+            let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
         }
     }
 }
@@ -52,16 +53,23 @@ mod tests {
     #[test]
     fn results_go_once_nobody_has_taken_them_for_long() {
         let dir = tempfile::tempdir().unwrap();
-        let put = |name: &str, days: u64| {
-            let folder = dir.path().join(name);
-            std::fs::create_dir(&folder).unwrap();
+        let put = |name: &str, is_file: bool, days: u64| {
+            let path = dir.path().join(name);
+            if is_file {
+                std::fs::write(&path, "").unwrap()
+            } else {
+                std::fs::create_dir(&path).unwrap()
+            }
             let then = SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60);
-            std::fs::File::open(&folder).unwrap().set_modified(then).unwrap();
-            folder
+            std::fs::File::open(&path).unwrap().set_modified(then).unwrap();
+            path
         };
-        let (old, taken, young, other) = (put("a-1", 91), put("a-2", 91), put("a-3", 89), put("b-1", 91));
-        touch(&taken);
-        remove_unused(dir.path(), "a-");
-        assert_eq!([old, taken, young, other].map(|folder| folder.exists()), [false, true, true, true]);
+        for is_file in [false, true] {
+            let put = |name: &str, days| put(&format!("{name}{is_file}"), is_file, days);
+            let (old, taken, young, other) = (put("a-1", 91), put("a-2", 91), put("a-3", 89), put("b-1", 91));
+            touch(&taken);
+            remove_unused(dir.path(), "a-");
+            assert_eq!([old, taken, young, other].map(|result| result.exists()), [false, true, true, true]);
+        }
     }
 }

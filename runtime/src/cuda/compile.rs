@@ -5,9 +5,13 @@ use std::path::Path;
 
 use cudarc::nvrtc::{result, sys};
 use sha2::{Digest, Sha256};
+use tilewright_hw::cache;
 
 use super::{CudaError, Library};
 use crate::files::write_whole;
+
+/// What the names of kept files begin with.
+const PREFIX: &str = "gpu-";
 
 /// What is asked of the compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -82,16 +86,18 @@ pub fn compile_cached(folder: Option<&Path>, source: &str, form: Form) -> Result
     hash.update(source);
     hash.update(format!("{:?} {form:?} {}", options(form), version()));
     let name: String = hash.finalize().iter().take(16).map(|b| format!("{b:02x}")).collect();
-    let path = folder.map(|f| f.join(format!("{name}.gpu")));
+    let path = folder.map(|f| f.join(format!("{PREFIX}{name}")));
     // The file ends with a checksum of the rest: half a file is none.
     if let Some(bytes) = path.as_ref().and_then(|p| std::fs::read(p).ok())
         && let Some((code, sum)) = bytes.split_last_chunk::<32>()
         && Sha256::digest(code)[..] == sum[..]
     {
+        path.iter().for_each(|path| cache::touch(path));
         return Ok(code.to_vec());
     }
     let code = compile(source, form)?;
-    if let Some(path) = path {
+    if let (Some(path), Some(folder)) = (path, folder) {
+        cache::remove_unused(folder, PREFIX);
         let made = path.parent().is_some_and(|f| std::fs::create_dir_all(f).is_ok());
         let _ = made && write_whole(&path, &[&code, &Sha256::digest(&code)]).is_ok();
     }
