@@ -20,6 +20,7 @@ pub use device::{Column, Figures, LayerTime};
 pub use frame::{Frame, StepTime, here, host_alone_ms, on_target, segments};
 pub use names::{Asked, KNOWN};
 pub use offload::{Choice, OffloadRow};
+pub(crate) use plain::time_on_host;
 pub use rows::{Row, rows};
 pub use spread::Spread;
 pub use stream::{How, IN_FLIGHT, On, Segment, Stream};

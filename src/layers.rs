@@ -2,22 +2,27 @@
 //!
 //! A layer is what is computed in one go: on the accelerator the nodes of one plan, on the CPU what `--explain` weighs
 //! together. Cycles of layers add up to those of their programs: each ends with its last instruction, and what hides behind
-//! an earlier one is not counted again.
+//! an earlier one is not counted again. The host's steps add up too: layers of one step share its time, and a step that holds
+//! no node of the model, as a layout's transpose that compilation added, is a layer of its own.
 
 use tilewright_hw::isa::{Insn, Op};
 use tilewright_runtime::artifact::{Artifact, Manifest, NodeInfo, Place, StepKind};
 use tilewright_runtime::session::RunReport;
 
 use crate::clock::part_ends;
+use crate::values::place_of;
+
+/// The operator of a step that holds no node of the model.
+pub const ADDED: &str = "added";
 
 /// A layer of a compiled model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
-    /// The name of its first node.
+    /// The name of its first node, or of its step where compilation added it.
     pub name: String,
-    /// The operators of its nodes.
+    /// The operators of its nodes, or [`ADDED`].
     pub ops: Vec<String>,
-    /// Its nodes, by their places in the manifest.
+    /// Its nodes, by their places in the manifest; none of what compilation added.
     pub nodes: Vec<usize>,
     /// The step that computes it; none where nothing is left to do.
     pub step: Option<usize>,
@@ -25,7 +30,7 @@ pub struct Layer {
     pub place: Place,
     /// Multiply-accumulates of the network, padding not counted.
     pub macs: u64,
-    /// Nanoseconds on the host that the configuration names, by its model.
+    /// Nanoseconds on the host that the configuration names, by its model, which has the model's own nodes alone.
     pub host_ns: Option<u64>,
     /// What it took on the accelerator, where it ran there.
     pub accel: Option<OnAccel>,
@@ -50,6 +55,13 @@ impl Layer {
         self.ops.join("+")
     }
 
+    /// The share of its step's time that is its own, of all layers of a run: as the model of the configuration's host says.
+    pub fn share(&self, all: &[Layer]) -> f64 {
+        let weight = |layer: &Layer| layer.host_ns.unwrap_or(1).max(1) as f64;
+        let beside = all.iter().filter(|other| other.step == self.step && other.place == self.place);
+        weight(self) / beside.map(weight).sum::<f64>()
+    }
+
     /// The share of the array's time that its true multiply-accumulates fill.
     pub fn utilization(&self, macs_per_cycle: u64) -> Option<f64> {
         let cycles = self.accel?.cycles.filter(|cycles| *cycles > 0)?;
@@ -57,7 +69,7 @@ impl Layer {
     }
 }
 
-/// The layers of an artifact in the order of their first nodes; with the figures of a run where one is given, whose programs
+/// The layers of an artifact in the order of their first nodes, those that compilation added before what follows them; with the figures of a run where one is given, whose programs
 /// are those of [`crate::trace::programs`].
 pub fn layers(artifact: &Artifact, programs: &[Vec<Insn>], report: Option<&RunReport>) -> Vec<Layer> {
     let manifest = &artifact.manifest;
@@ -86,12 +98,35 @@ pub fn layers(artifact: &Artifact, programs: &[Vec<Insn>], report: Option<&RunRe
             }),
         }
     }
+    add_steps_without_nodes(manifest, &mut layers);
     for (step, program) in programs.iter().enumerate() {
         if let Some(report) = report {
             time(manifest, &mut layers, step, program, report);
         }
     }
     layers
+}
+
+/// Puts in the host's steps that no node of the model stands for.
+fn add_steps_without_nodes(manifest: &Manifest, layers: &mut Vec<Layer>) {
+    for (number, step) in manifest.steps.iter().enumerate() {
+        let place = place_of(step);
+        if place == Place::Accel || layers.iter().any(|layer| layer.step == Some(number)) {
+            continue;
+        }
+        let at = layers.iter().position(|layer| layer.step > Some(number)).unwrap_or(layers.len());
+        let added = Layer {
+            name: step.name.clone(),
+            ops: vec![ADDED.to_string()],
+            nodes: Vec::new(),
+            step: Some(number),
+            place,
+            macs: 0,
+            host_ns: None,
+            accel: None,
+        };
+        layers.insert(at, added);
+    }
 }
 
 /// What tells a node's layer from others.

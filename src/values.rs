@@ -1,6 +1,6 @@
 //! The values of a compiled model that can be looked at, in the order of the graph.
 
-use tilewright_runtime::artifact::{Manifest, Packing, Place, StepKind, Value, ValueId};
+use tilewright_runtime::artifact::{Manifest, Packing, Place, Step, StepKind, Value, ValueId};
 
 /// A value that leaves its step.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,11 +31,7 @@ impl Visible {
 
     /// Where its step runs.
     pub fn place(&self, manifest: &Manifest) -> Option<Place> {
-        Some(match manifest.steps[self.step?].kind {
-            StepKind::Accel(_) => Place::Accel,
-            StepKind::Cuda { .. } => Place::Cuda,
-            _ => Place::Cpu,
-        })
+        Some(place_of(&manifest.steps[self.step?]))
     }
 
     /// How the device that wrote it had it.
@@ -48,6 +44,15 @@ impl Visible {
             _ => None,
         });
         packing.unwrap_or(Packing::Dense)
+    }
+}
+
+/// Where a step runs.
+pub fn place_of(step: &Step) -> Place {
+    match step.kind {
+        StepKind::Accel(_) => Place::Accel,
+        StepKind::Cuda { .. } => Place::Cuda,
+        StepKind::Cpu { .. } | StepKind::Packed { .. } => Place::Cpu,
     }
 }
 

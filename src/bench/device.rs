@@ -68,11 +68,11 @@ pub struct Figures {
 /// What a layer took.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayerTime {
-    /// The name of its first node.
+    /// The name of its first node, or of its step where compilation added it.
     pub name: String,
     /// Its operators.
     pub ops: String,
-    /// Names of its nodes.
+    /// Names of its nodes; none of what compilation added.
     pub nodes: Vec<String>,
     /// Where it ran.
     pub place: Place,

@@ -128,6 +128,7 @@ pub fn on_target(
     let time = |(number, step): (usize, &Step)| {
         let StepKind::Accel(accel) = &step.kind else {
             let of_step = layers.iter().filter(|layer| layer.place == Place::Cpu && layer.step == Some(number));
+            let of_step = of_step.filter(|layer| !layer.nodes.is_empty());
             let ns = of_step.map(|layer| layer.host_ns).sum::<Option<u64>>()?;
             return Some(StepTime { frame: Frame { host_ms: ns as f64 / 1e6, ..Frame::default() }, before_ms: 0.0 });
         };
@@ -154,6 +155,7 @@ pub(super) fn ms_of(config: &HwConfig, cycles: u64) -> f64 {
 /// Milliseconds of the whole model on the target host of the configuration that the artifact was compiled for, by its model.
 pub fn host_alone_ms(artifact: &Artifact) -> Option<f64> {
     let layers = crate::layers::layers(artifact, &[], None);
-    let all = layers.iter().filter(|layer| layer.step.is_some()).map(|layer| layer.host_ns).sum::<Option<u64>>();
+    let all = layers.iter().filter(|layer| layer.step.is_some() && !layer.nodes.is_empty());
+    let all = all.map(|layer| layer.host_ns).sum::<Option<u64>>();
     all.map(|ns| ns as f64 / 1e6)
 }

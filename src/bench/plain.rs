@@ -66,16 +66,16 @@ pub(super) fn timed(session: &mut Session, inputs: &[Tensor], request: &Request)
     Ok(timed)
 }
 
-/// A layer that the processor or a GPU computed. The time of a function of several layers is divided among them as the model of the
-/// configuration's host says.
+/// What a layer took on the processor or on a GPU, in milliseconds: its share of its step.
+pub(crate) fn time_on_host(all: &[Layer], layer: &Layer, reports: &[RunReport]) -> Spread {
+    let Some(step) = layer.step else { return Spread::default() };
+    let share = layer.share(all);
+    Spread::of(reports.iter().filter_map(|report| Some(report.steps.get(step)?.wall_s * 1e3 * share)).collect())
+}
+
+/// A layer that the processor or a GPU computed.
 pub(super) fn on_host(artifact: &Artifact, all: &[Layer], layer: &Layer, reports: &[RunReport]) -> LayerTime {
-    let weight = |layer: &Layer| layer.host_ns.unwrap_or(1).max(1) as f64;
-    let samples = layer.step.map(|step| {
-        let beside = all.iter().filter(|other| other.step == Some(step) && other.place == layer.place);
-        let share = weight(layer) / beside.map(weight).sum::<f64>();
-        reports.iter().filter_map(|report| Some(report.steps.get(step)?.wall_s * 1e3 * share)).collect()
-    });
-    LayerTime { latency_ms: Some(samples.map_or(Spread::default(), Spread::of)), ..untimed(artifact, layer) }
+    LayerTime { latency_ms: Some(time_on_host(all, layer, reports)), ..untimed(artifact, layer) }
 }
 
 /// A layer without figures of a run.

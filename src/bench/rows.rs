@@ -7,7 +7,7 @@ use super::{Bench, Figures, LayerTime};
 /// A layer, as the first device that ran anything has it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// The name of its first node.
+    /// The name of its first node, or of its step where compilation added it.
     pub name: String,
     /// Its operators.
     pub ops: String,
@@ -21,40 +21,55 @@ pub struct Row {
 }
 
 /// The rows. The first accelerator's layers, else the first device's, are the rows; layers that another device cuts otherwise
-/// are put together where they begin in one row.
+/// are put together where they begin in one row. What compilation added for other devices alone stands in rows of its own
+/// behind them.
 pub fn rows(bench: &Bench) -> Vec<Row> {
     let there = || bench.columns.iter().filter_map(|column| Some((column, column.figures.as_ref().ok()?)));
     let first = there().find(|(column, _)| column.hw.is_some()).or(there().next());
     let Some((_, first)) = first else { return Vec::new() };
+    let mut layers: Vec<&LayerTime> = first.layers.iter().collect();
+    for layer in there().flat_map(|(_, figures)| &figures.layers).filter(|layer| layer.nodes.is_empty()) {
+        if !layers.iter().any(|known| known.nodes.is_empty() && known.name == layer.name) {
+            layers.push(layer);
+        }
+    }
     let mut row_of: HashMap<&str, usize> = HashMap::new();
-    for (row, layer) in first.layers.iter().enumerate() {
+    let mut row_of_added: HashMap<&str, usize> = HashMap::new();
+    for (row, layer) in layers.iter().enumerate() {
         layer.nodes.iter().for_each(|node| {
             row_of.entry(node).or_insert(row);
         });
+        if layer.nodes.is_empty() {
+            row_of_added.entry(&layer.name).or_insert(row);
+        }
     }
+    let row_of = |layer: &LayerTime| match layer.nodes.first() {
+        Some(node) => row_of.get(node.as_str()).copied(),
+        None => row_of_added.get(layer.name.as_str()).copied(),
+    };
     let cells: Vec<Vec<Option<LayerTime>>> = bench
         .columns
         .iter()
         .map(|column| match &column.figures {
-            Ok(figures) => cells(figures, &row_of, first.layers.len()),
-            Err(_) => vec![None; first.layers.len()],
+            Ok(figures) => cells(figures, row_of, layers.len()),
+            Err(_) => vec![None; layers.len()],
         })
         .collect();
-    let row = |(at, layer): (usize, &LayerTime)| Row {
+    let row = |(at, layer): (usize, &&LayerTime)| Row {
         name: layer.name.clone(),
         ops: layer.ops.clone(),
         macs: layer.macs,
         host_ms: layer.host_ms,
         cells: cells.iter().map(|column| column[at].clone()).collect(),
     };
-    first.layers.iter().enumerate().map(row).collect()
+    layers.iter().enumerate().map(row).collect()
 }
 
-fn cells(figures: &Figures, row_of: &HashMap<&str, usize>, rows: usize) -> Vec<Option<LayerTime>> {
+fn cells(figures: &Figures, row_of: impl Fn(&LayerTime) -> Option<usize>, rows: usize) -> Vec<Option<LayerTime>> {
     let mut cells: Vec<Option<LayerTime>> = vec![None; rows];
     for layer in &figures.layers {
-        let Some(row) = layer.nodes.first().and_then(|node| row_of.get(node.as_str())) else { continue };
-        cells[*row] = Some(match cells[*row].take() {
+        let Some(row) = row_of(layer) else { continue };
+        cells[row] = Some(match cells[row].take() {
             Some(before) => joined(before, layer),
             None => layer.clone(),
         });

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::regs::UnitState;
+use tilewright_runtime::artifact::Place;
 
 use super::Profile;
-use crate::bench::{Frame, Stream};
+use crate::bench::{Frame, Stream, time_on_host};
 use crate::{dram, explain};
 
 /// What the object says that it is.
@@ -56,17 +57,27 @@ impl Profile {
             .layers
             .iter()
             .map(|layer| {
-                let wall = layer.step.and_then(|step| self.report.steps.get(step)).map(|step| step.wall_s * 1e3);
                 let accel = layer.accel;
                 let cycles = accel.and_then(|accel| accel.cycles);
-                let on_accel = cycles.map(ms_of);
+                let reports = std::slice::from_ref(&self.report);
+                let on_host = (layer.place != Place::Accel && layer.step.is_some())
+                    .then(|| time_on_host(&self.layers, layer, reports).median);
                 json!({
                     "name": layer.name, "op": layer.operators(), "where": layer.place.to_string(), "macs": layer.macs,
-                    "cycles": cycles, "ms": on_accel.or(wall.filter(|_| accel.is_none() && layer.place == tilewright_runtime::artifact::Place::Cpu)),
+                    "step": layer.step, "cycles": cycles, "ms": cycles.map(ms_of).or(on_host),
                     "read": accel.map(|accel| accel.read), "written": accel.map(|accel| accel.written),
                     "utilization": layer.utilization(config.macs_per_cycle()),
                     "target_host_ms": layer.host_ns.map(|ns| ns as f64 / 1e6),
                 })
+            })
+            .collect();
+        let steps: Vec<Value> = manifest
+            .steps
+            .iter()
+            .zip(&self.report.steps)
+            .map(|(step, taken)| {
+                json!({ "name": step.name, "where": taken.place.to_string(), "wall_ms": taken.wall_s * 1e3,
+                        "cycles": taken.cycles })
             })
             .collect();
         let bus = self.report.steps.iter().filter_map(|step| step.bytes).reduce(|a, b| (a.0 + b.0, a.1 + b.1));
@@ -95,7 +106,7 @@ impl Profile {
             },
             "ceilings": { "macs_per_cycle": config.macs_per_cycle(), "bytes_per_cycle":
                 f64::from(config.bus_bytes()) * 16.0 / f64::from(config.dram.beat_sixteenths.max(1)) },
-            "nodes": nodes, "layers": layers,
+            "nodes": nodes, "layers": layers, "steps": steps,
             "timeline": {
                 "cycles": cycles, "titles": self.timeline.titles,
                 "layers": self.timeline.layers.iter().map(|(name, from, to)| json!([name, from, to])).collect::<Vec<_>>(),

@@ -23,6 +23,14 @@ fn devices_stand_side_by_side_and_a_missing_one_says_why() {
             assert!(layer["latency_ms"]["median"].is_number() && layer["where"].is_string(), "{layer}");
         }
     }
+    // Every layer of the processor has its time in a row, though the accelerator's layers come first.
+    let median = |layer: &serde_json::Value| layer["latency_ms"]["median"].as_f64();
+    let rows = found["layers"].as_array().unwrap();
+    let in_rows: f64 = rows.iter().filter_map(|row| median(&row["devices"]["cpu"])).sum();
+    let own: f64 = found["devices"]["cpu"]["layers"].as_array().unwrap().iter().filter_map(median).sum();
+    assert!((in_rows - own).abs() < 1e-9, "{in_rows}, {own}");
+    let added: Vec<_> = rows.iter().filter(|row| row["op"] == "added").collect();
+    assert!(!added.is_empty() && added.iter().all(|row| row["devices"]["csim"].is_null()), "{rows:?}");
     let csim = &found["devices"]["csim"];
     // Exact, and the layers' cycles are all of them.
     let cycles: u64 = csim["layers"].as_array().unwrap().iter().filter_map(|l| l["cycles"].as_u64()).sum();

@@ -42,6 +42,24 @@ fn the_data_of_a_profile_add_up() {
     assert_eq!(nothing["summary"]["cycles"], 0);
 }
 
+/// Layers that are one function of the processor share its time, and what compilation added has a row of its own.
+#[test]
+fn times_of_the_hosts_layers_add_up_to_its_steps() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = profile(dir.path(), "r", &["--offload", "none"]);
+    let (layers, steps) = (data["layers"].as_array().unwrap(), data["steps"].as_array().unwrap());
+    let ms = |layer: &Value| layer["ms"].as_f64().unwrap();
+    for (number, step) in steps.iter().enumerate() {
+        let own = layers.iter().filter(|layer| layer["step"] == number).map(ms);
+        let (sum, wall) = (own.sum::<f64>(), step["wall_ms"].as_f64().unwrap());
+        assert!(wall > 0.0 && (sum - wall).abs() < 1e-9, "{step}: {sum}");
+    }
+    assert!(layers.len() > steps.len(), "a step has several layers");
+    assert!(layers.iter().any(|layer| layer["op"] == "added" && layer["target_host_ms"].is_null()));
+    let host = data["summary"]["here"]["host"].as_f64().unwrap();
+    assert!((layers.iter().map(ms).sum::<f64>() - host).abs() < 1e-9, "{host}");
+}
+
 #[test]
 fn what_cannot_be_profiled_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
