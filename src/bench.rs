@@ -197,12 +197,15 @@ fn on_threads(
         }
     }
     for (at, config) in request.configs.iter().enumerate() {
-        let weighed = built.get(at).unwrap_or(&alone);
-        let latency_ms = frame::host_alone_ms(weighed);
+        // The host's own time is that of the model without an accelerator, and of this configuration's host.
+        let latency_ms = match at {
+            0 => frame::host_alone_ms(&alone),
+            _ => frame::host_alone_ms(&build(graph, config, Offload::None, request.level)?),
+        };
         bench.hosts.push(Host { hw: config.name.clone(), target: config.host.target.clone(), latency_ms });
-        if request.compare_offload && accelerators {
+        if let Some(built) = built.get(at).filter(|_| request.compare_offload) {
             told(&format!("ways to offload on {}", config.name), done, pieces);
-            bench.offload.extend(offload::rows(graph, config, weighed, inputs, request, (&cpu, latency_ms))?);
+            bench.offload.extend(offload::rows(graph, config, built, inputs, request, (&cpu, latency_ms))?);
         }
     }
     Ok(bench)

@@ -85,6 +85,8 @@ pub struct Profile {
     pub frame: (Frame, Option<bench::Stream>),
     /// The same on the configuration's target host.
     pub on_target: Option<(Frame, Option<bench::Stream>)>,
+    /// Milliseconds of the target host without an accelerator, by its model.
+    pub host_alone_ms: Option<f64>,
 }
 
 /// What [`profile`] does, piece by piece.
@@ -105,6 +107,13 @@ pub fn profile(
     let options = model::Options { offload: request.offload, level: request.level, ..model::Options::new(config) };
     let built = model::build_traced(graph.clone(), &options, &mut |_, _| {})?;
     let artifact = built.artifact;
+    let host_alone_ms = match request.offload {
+        Offload::None => bench::host_alone_ms(&artifact),
+        _ => {
+            let alone = model::Options { offload: Offload::None, ..options };
+            bench::host_alone_ms(&model::build(graph.clone(), &alone, &mut |_, _| {})?)
+        }
+    };
     let programs = trace::programs(config, &artifact)?;
     told("running", 1);
     let extras = Extras { spans: true, waves: request.waves, ..Extras::default() };
@@ -124,7 +133,19 @@ pub fn profile(
     let replay = |steps: &[StepTime], how| bench::Stream::replayed(&[bench::segments(steps)], how);
     let frame = (Frame::of(&here), replay(&here, How::Replayed));
     let on_target = on_target.map(|steps| (Frame::of(&steps), replay(&steps, How::Modelled)));
-    Ok(Profile { artifact, programs, report, layers, network, timeline, occupancy, traffic, frame, on_target })
+    Ok(Profile {
+        artifact,
+        programs,
+        report,
+        layers,
+        network,
+        timeline,
+        occupancy,
+        traffic,
+        frame,
+        on_target,
+        host_alone_ms,
+    })
 }
 
 /// What scratchpads held while each program ran, one after the other.

@@ -152,7 +152,8 @@ pub(super) fn ms_of(config: &HwConfig, cycles: u64) -> f64 {
     cycles as f64 / config.host.clock_mhz / 1e3
 }
 
-/// Milliseconds of the whole model on the target host of the configuration that the artifact was compiled for, by its model.
+/// Milliseconds of the whole model on the target host of the configuration that the artifact was compiled for, by its model;
+/// the artifact is one without an accelerator.
 pub fn host_alone_ms(artifact: &Artifact) -> Option<f64> {
     let layers = crate::layers::layers(artifact, &[], None);
     let all = layers.iter().filter(|layer| layer.step.is_some() && !layer.nodes.is_empty());

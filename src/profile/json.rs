@@ -100,7 +100,7 @@ impl Profile {
                 "utilization": (cycles > 0).then(|| macs as f64 / (cycles * config.macs_per_cycle()) as f64),
                 "array_macs": array_macs, "bytes_read": bus.map(|b| b.0), "bytes_written": bus.map(|b| b.1),
                 "here": parts(&self.frame), "on_target_host": self.on_target.as_ref().map(parts),
-                "target_host_alone_ms": crate::bench::host_alone_ms(&self.artifact),
+                "target_host_alone_ms": self.host_alone_ms,
                 "energy_mj": energy.map(|(energy, bytes)| energy.millijoules(array_macs, bytes, ms_of(cycles))),
                 "energy_source": config.energy.as_ref().map(|energy| &energy.source),
             },

@@ -95,6 +95,26 @@ fn the_table_has_a_line_for_each_device_and_configuration() {
     assert_eq!(found["devices"]["csim@mine"]["hw"]["energy_source"], "a guess");
 }
 
+/// Each configuration's target host has its own time, also where no accelerator is asked for, and the same where one is.
+#[test]
+fn every_target_host_has_its_own_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut of_host = Vec::new();
+    for (name, clock) in [("slow", 100), ("fast", 800)] {
+        let text = format!("[host]\ntarget = \"{name}-host\"\nclock_mhz = 50.0\ncpu_clock_mhz = {clock}.0\n");
+        std::fs::write(dir.path().join(format!("{name}.toml")), format!("name = \"{name}\"\n{text}")).unwrap();
+    }
+    for devices in ["cpu", "csim"] {
+        let options = ["--hw", "slow.toml,fast.toml", "--devices", devices, "--warm-up", "0", "--repetitions", "1"];
+        let found = json(&fine(dir.path(), &[&["bench", &lenet(), "--json"][..], &options].concat()));
+        let hosts = ["slow", "fast"].map(|name| found["target_hosts"][name].clone());
+        assert_eq!((&hosts[0]["target"], &hosts[1]["target"]), (&"slow-host".into(), &"fast-host".into()));
+        of_host.push(hosts.map(|host| host["latency_ms"].as_f64().unwrap()));
+    }
+    assert!(of_host[0][0] > 2.0 * of_host[0][1], "{of_host:?}");
+    assert_eq!(of_host[0], of_host[1]);
+}
+
 #[test]
 fn what_cannot_be_compared_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
