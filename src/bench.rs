@@ -126,7 +126,7 @@ pub struct Host {
 /// Compiles and measures. `told` hears what is being done and how much of it is: pieces done and all of them.
 ///
 /// # Errors
-/// [`BenchError`]. A device that is not there is a column that says so.
+/// [`BenchError`]. A device that is not there, or a configuration that the model does not compile for, is a column that says so.
 pub fn bench(
     graph: &Graph,
     inputs: &[Tensor],
@@ -166,10 +166,10 @@ fn on_threads(
         offload: Vec::new(),
     };
     let mut done = 1;
-    let mut built: Vec<Artifact> = Vec::new();
+    let mut built: Vec<Result<Artifact, String>> = Vec::new();
     for config in request.configs.iter().filter(|_| accelerators) {
         told(&format!("compiling for {}", config.name), done, pieces);
-        built.push(build(graph, config, request.offload, request.level)?);
+        built.push(build(graph, config, request.offload, request.level).map_err(|reason| reason.to_string()));
     }
     for asked in request.devices {
         if asked.kind == Ok(DeviceKind::Cuda) {
@@ -191,6 +191,7 @@ fn on_threads(
                 "" => {}
                 _ => told(&format!("{} on {}: {what}", asked.name, config.name), done, pieces),
             };
+            let artifact = artifact.as_ref().map_err(String::as_str);
             let column = accelerated::column(asked, config, artifact, inputs, request, (&cpu, many), &building)?;
             bench.columns.push(column);
             done += 1;
@@ -200,11 +201,15 @@ fn on_threads(
         // The host's own time is that of the model without an accelerator, and of this configuration's host.
         let latency_ms = match at {
             0 => frame::host_alone_ms(&alone),
-            _ => frame::host_alone_ms(&build(graph, config, Offload::None, request.level)?),
+            _ => {
+                let alone = build(graph, config, Offload::None, request.level);
+                alone.ok().and_then(|alone| frame::host_alone_ms(&alone))
+            }
         };
         bench.hosts.push(Host { hw: config.name.clone(), target: config.host.target.clone(), latency_ms });
         if let Some(built) = built.get(at).filter(|_| request.compare_offload) {
             told(&format!("ways to offload on {}", config.name), done, pieces);
+            let built = built.as_ref().map_err(String::as_str);
             bench.offload.extend(offload::rows(graph, config, built, inputs, request, (&cpu, latency_ms))?);
         }
     }

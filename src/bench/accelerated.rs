@@ -18,19 +18,24 @@ use crate::trace;
 pub(super) fn column(
     asked: &Asked,
     config: &HwConfig,
-    artifact: &Artifact,
+    artifact: Result<&Artifact, &str>,
     inputs: &[Tensor],
     request: &Request,
     (cpu, many): (&Figures, bool),
     told: &dyn Fn(&str),
 ) -> Result<Column, BenchError> {
     let name = if many { format!("{}@{}", asked.name, config.name) } else { asked.name.clone() };
-    let programs = trace::programs(config, artifact)?;
-    let figures = asked.kind.clone().and_then(|kind| {
-        let measured = run(kind, config, artifact, inputs, request, told)?;
-        let layers = layers::layers(artifact, &programs, measured.one());
-        Ok(figures(kind, config, artifact, measured, &layers, cpu))
-    });
+    let figures = match (asked.kind.clone(), artifact) {
+        (Err(reason), _) => Err(reason),
+        (_, Err(reason)) => Err(reason.to_string()),
+        (Ok(kind), Ok(artifact)) => {
+            let programs = trace::programs(config, artifact)?;
+            run(kind, config, artifact, inputs, request, told).map(|measured| {
+                let layers = layers::layers(artifact, &programs, measured.one());
+                figures(kind, config, artifact, measured, &layers, cpu)
+            })
+        }
+    };
     Ok(Column { name, device: asked.name.clone(), hw: Some(config.clone()), figures })
 }
 

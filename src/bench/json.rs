@@ -127,5 +127,5 @@ fn offload(row: &OffloadRow) -> Value {
     json!({ "hw": row.hw, "offload": row.choice.name(), "layers_offloaded": row.layers.0, "layers": row.layers.1,
             "offloaded_macs_fraction": row.offloaded, "latency_ms": row.latency_ms,
             "throughput_per_s": per_second(row.stream), "throughput_from": row.stream.map(|stream| stream.how.text()),
-            "target_host_latency_ms": row.target_ms })
+            "target_host_latency_ms": row.target_ms, "missing": row.missing })
 }

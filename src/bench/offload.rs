@@ -47,13 +47,15 @@ pub struct OffloadRow {
     pub stream: Option<Stream>,
     /// Milliseconds of an input on the configuration's target host.
     pub target_ms: Option<f64>,
+    /// Why there are no figures.
+    pub missing: Option<String>,
 }
 
 /// All ways on one configuration.
 pub(super) fn rows(
     graph: &Graph,
     config: &HwConfig,
-    built: &Artifact,
+    built: Result<&Artifact, &str>,
     inputs: &[Tensor],
     request: &Request,
     (cpu, host_ms): (&Figures, Option<f64>),
@@ -65,20 +67,22 @@ pub(super) fn rows(
         let artifact = if offload == request.offload {
             built
         } else {
-            other = build(graph, config, offload, request.level)?;
-            &other
+            other = build(graph, config, offload, request.level).map_err(|reason| reason.to_string());
+            other.as_ref().map_err(String::as_str)
         };
         let column = accelerated::column(&csim, config, artifact, inputs, request, (cpu, false), &|_| {})?;
+        let missing = column.figures.as_ref().err().cloned();
         let found = column.figures.ok();
         let all = found.as_ref().map_or(&[][..], |f| &f.layers);
         rows.push(OffloadRow {
             hw: config.name.clone(),
             choice,
             layers: (all.iter().filter(|layer| layer.place == Place::Accel).count(), all.len()),
-            offloaded: artifact.manifest.offloaded_share(),
+            offloaded: artifact.ok().and_then(|artifact| artifact.manifest.offloaded_share()),
             latency_ms: found.as_ref().map(|f| f.latency_ms.median),
             stream: found.as_ref().and_then(|f| f.stream),
             target_ms: found.as_ref().and_then(|f| f.on_target).map(|frame| frame.latency_ms()),
+            missing,
         });
     }
     rows.push(OffloadRow {
@@ -89,6 +93,7 @@ pub(super) fn rows(
         latency_ms: Some(cpu.latency_ms.median),
         stream: cpu.stream,
         target_ms: host_ms,
+        missing: None,
     });
     Ok(rows)
 }

@@ -138,6 +138,10 @@ impl Bench {
         let head = ["offload", "hw", "layers there", "MACs there", "latency ms", "per s", "on target ms"];
         let mut lines = vec![head.map(String::from).to_vec()];
         for row in &self.offload {
+            if let Some(reason) = &row.missing {
+                lines.push(vec![row.choice.name().into(), row.hw.clone(), format!("missing: {reason}")]);
+                continue;
+            }
             lines.push(vec![
                 row.choice.name().into(),
                 row.hw.clone(),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use tilewright::bench::{self, Asked, Request};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::files;
@@ -68,6 +68,12 @@ impl Bench {
         }
         let text = if self.json { format!("{}\n", found.json()) } else { found.table() };
         write_or_print(None, text.as_bytes())?;
+        if found.columns.iter().all(|column| column.figures.is_err()) {
+            bail!(
+                "{}: nothing that was asked for could run; each one's reason stands in its place",
+                self.file.display()
+            );
+        }
         let differs = found.columns.iter().find(|c| c.figures.as_ref().is_ok_and(|figures| !figures.agrees));
         if let Some(column) = differs {
             eprintln!("{}: its outputs are not those of the processor; find where with: tilewright diff", column.name);

@@ -115,6 +115,33 @@ fn every_target_host_has_its_own_time() {
     assert_eq!(of_host[0], of_host[1]);
 }
 
+/// A configuration whose memory is too small for the model has the reason in its place, and the other one its figures.
+#[test]
+fn a_configuration_that_the_model_does_not_compile_for_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    fine(dir.path(), &["zoo", "make", "resnet18-c11", "-o", "c11.onnx"]);
+    let small = "name = \"small\"\n[host]\ntarget = \"x\"\nclock_mhz = 50.0\nmemory_mib = 1\n";
+    std::fs::write(dir.path().join("small.toml"), small).unwrap();
+    let run = ["--warm-up", "0", "--repetitions", "1"];
+    let bench = |hw: &str, options: &[&str]| {
+        tilewright(dir.path(), &[&["bench", "c11.onnx", "--hw", hw, "--devices", "csim"][..], &run, options].concat())
+    };
+    let both = bench("small.toml,1x16x16", &["--json", "--csv", "b.csv"]);
+    assert_eq!(both.code, 0, "{}", both.stderr);
+    let found = json(&both.stdout);
+    let reason = found["devices"]["csim@small"]["missing"].as_str().unwrap();
+    assert!(reason.contains("of the memory of small") && reason.contains("there are 1048576"), "{reason}");
+    assert!(found["devices"]["csim@1x16x16"]["cycles"].as_u64() > Some(0));
+    let ways = found["offload"].as_array().unwrap();
+    assert!(ways.iter().any(|way| way["hw"] == "small" && way["offload"] == "all" && way["missing"] == reason));
+    assert!(ways.iter().any(|way| way["hw"] == "1x16x16" && way["offload"] == "all" && way["latency_ms"].is_number()));
+    assert!(std::fs::read_to_string(dir.path().join("b.csv")).unwrap().contains("there are 1048576"));
+    let none = bench("small.toml", &[]);
+    let message = "error: c11.onnx: nothing that was asked for could run; each one's reason stands in its place\n";
+    assert_eq!((none.code, none.stderr.as_str()), (2, message));
+    assert!(none.stdout.contains("missing: the model needs"), "{}", none.stdout);
+}
+
 #[test]
 fn what_cannot_be_compared_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
