@@ -125,7 +125,8 @@ impl HwConfig {
         HwConfig::parse(name_or_path, &text_of(name_or_path)?)
     }
 
-    /// Reads a configuration from its text; `file` names it in errors.
+    /// Reads a configuration from its text; `file` names it in errors, and as a path that ends in `.toml` names the
+    /// configuration where the text does not.
     ///
     /// # Errors
     /// [`ConfigError::Syntax`], or [`ConfigError::Illegal`] with every violation.
@@ -134,6 +135,9 @@ impl HwConfig {
             .parse()
             .map_err(|e: toml::de::Error| ConfigError::Syntax { file: file.into(), reason: e.to_string() })?;
         let mut config = HwConfig::default();
+        if let Some(name) = stem(file) {
+            config.name = name.into();
+        }
         let mut violations = Vec::new();
         let mut bad = |key: &str, what: String, remedy: String| {
             violations.push(Violation { key: key.into(), what, remedy });
@@ -344,6 +348,12 @@ fn text_of(name_or_path: &str) -> Result<Cow<'static, str>, ConfigError> {
         name: name_or_path.into(),
         presets: PRESETS.iter().map(|(name, _)| *name).collect(),
     })
+}
+
+/// The name of a configuration's file without its folder and `.toml`.
+fn stem(file: &str) -> Option<&str> {
+    let stem = std::path::Path::new(file.strip_suffix(".toml")?).file_name()?.to_str()?;
+    Some(stem).filter(|stem| !stem.contains(char::is_control))
 }
 
 fn one_line(e: &toml::de::Error) -> String {

@@ -69,6 +69,15 @@ fn syntax_errors_name_the_line() {
 }
 
 #[test]
+fn a_file_without_a_name_has_its_own() {
+    let name = |file: &str, text: &str| HwConfig::parse(file, text).unwrap().name;
+    assert_eq!(name("some/folder/mine.v2.toml", ""), "mine.v2");
+    assert_eq!(name("mine.toml", "name = \"yours\""), "yours");
+    assert_eq!(name("two\nlines.toml", ""), "custom");
+    assert_eq!(name("text", ""), "custom");
+}
+
+#[test]
 fn the_hash_is_of_the_hardware_alone() {
     let a = HwConfig::parse("a", "name = \"a\"").unwrap();
     let b = HwConfig::parse("b", "name = \"b\"\n[dram]\nlatency = 1").unwrap();
