@@ -120,13 +120,11 @@ impl Profile {
     }
 
     fn compare(&self, a: &Path, b: &Path) -> Result<Verdict> {
-        for data in self.report.iter().flat_map(|report| [a, b].map(|data| (report, data))) {
-            if files::same(data.0, data.1) {
-                bail!(
-                    "--report {} would take the place of a profile that is compared; name another file",
-                    data.0.display()
-                );
-            }
+        if let Some(report) = self.report.as_ref().filter(|report| [a, b].iter().any(|data| is_of(report, data))) {
+            bail!(
+                "--report {} would take the place of a profile that is compared; name another file",
+                report.display()
+            );
         }
         let [name_a, name_b] = [a, b].map(|path| path.display().to_string());
         let first = compare::read(&name_a, &read_file(a)?)?;
@@ -138,6 +136,19 @@ impl Profile {
         write_or_print(None, compare::text(&compared).as_bytes())?;
         Ok(Verdict::Fine)
     }
+}
+
+/// Whether a path is that of a profile's data or of a file that was written with them: its page, of whatever ending, its trace
+/// and its waves.
+fn is_of(path: &Path, data: &Path) -> bool {
+    let folder = |path: &Path| match path.parent() {
+        Some(folder) if folder != Path::new("") => folder.to_path_buf(),
+        _ => PathBuf::from("."),
+    };
+    let is_page = path.file_stem() == data.file_stem() && files::same(&folder(path), &folder(data));
+    is_page
+        || ["json", "trace.json", "fst"].iter().any(|ending| files::same(path, &data.with_extension(ending)))
+        || files::same(path, data)
 }
 
 /// Refuses a path that cannot be written, before anything runs.

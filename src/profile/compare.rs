@@ -102,14 +102,20 @@ pub fn text(compared: &Value) -> String {
     };
     let row =
         |name: &str, op: &str, a: &Value, b: &Value| vec![name.into(), op.into(), number(a), number(b), ratio(a, b)];
+    let differs = |key: &str| compared["a"][key] != compared["b"][key];
     let side = |side: &Value| {
-        format!(
-            "{}: {} on {}, -O{}",
-            side["file"].as_str().unwrap_or(""),
-            side["hw"].as_str().unwrap_or(""),
-            side["device"].as_str().unwrap_or(""),
-            side["level"]
-        )
+        let word = |key: &str| side[key].as_str().unwrap_or("");
+        let mut told = format!("{}: {} on {}, -O{}", word("file"), word("hw"), word("device"), side["level"]);
+        if differs("offload") {
+            told += &format!(", --offload {}", word("offload"));
+        }
+        if differs("clock_mhz") {
+            told += &format!(", {} MHz", side["clock_mhz"]);
+        }
+        if differs("dram") {
+            told += &format!(", dram {}", word("dram"));
+        }
+        told
     };
     let mut rows = vec![["", "", "a", "b", "b / a"].map(String::from).to_vec()];
     let (a, b) = (&compared["a"]["summary"], &compared["b"]["summary"]);

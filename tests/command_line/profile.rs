@@ -100,6 +100,15 @@ fn two_profiles_of_one_model_compare_and_others_do_not() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(dir.path().join("c.html").exists());
+    assert!(!text.contains("dram") && !text.contains("--offload") && !text.contains("MHz"), "what is alike: {text}");
+    profile(dir.path(), "slow", &["--dram", "latency=99", "--offload", "auto"]);
+    let text = fine(dir.path(), &["profile", "--compare", "b.json", "slow.json"]);
+    let latency = |line: &str| {
+        let line = text.lines().find(|l| l.starts_with(line)).unwrap();
+        line.split_once("latency=").unwrap().1.split(',').next().unwrap().to_string()
+    };
+    assert_eq!([latency("a  b.json"), latency("b  slow.json")], ["64", "99"], "{text}");
+    assert!(text.contains("-O2, --offload all, dram ") && text.contains("-O2, --offload auto, dram "), "{text}");
     let block = format!("{}/tests/models/tflite-ops/residual_block.tflite", env!("CARGO_MANIFEST_DIR"));
     fine(dir.path(), &["profile", &block, "--report", "d.html"]);
     let message = format!(
@@ -109,10 +118,18 @@ fn two_profiles_of_one_model_compare_and_others_do_not() {
     );
     refused(dir.path(), &["profile", "--compare", "a.json", "d.json", "--report", "e.html"], &message);
     assert!(!dir.path().join("e.html").exists());
-    let before = std::fs::read(dir.path().join("b.json")).unwrap();
-    let message = "--report ./b.json would take the place of a profile that is compared; name another file";
-    refused(dir.path(), &["profile", "--compare", "a.json", "b.json", "--report", "./b.json"], message);
-    assert!(std::fs::read(dir.path().join("b.json")).unwrap() == before);
+    // A comparison takes no place of what it compares: data, page, trace or waves, by whatever words.
+    let whole = dir.path().join("a.html");
+    for report in ["./b.json", "a.html", "../DIR/a.html", whole.to_str().unwrap(), "b.htm", "a.trace.json"] {
+        let report = report.replace("DIR", dir.path().file_name().unwrap().to_str().unwrap());
+        let message =
+            format!("--report {report} would take the place of a profile that is compared; name another file");
+        let files = ["a.html", "b.html", "a.json", "b.json", "a.trace.json"].map(|name| dir.path().join(name));
+        let before = files.each_ref().map(|file| std::fs::read(file).unwrap());
+        refused(dir.path(), &["profile", "--compare", "a.json", "b.json", "--report", &report], &message);
+        assert!(files.each_ref().map(|file| std::fs::read(file).unwrap()) == before, "{report}");
+    }
+    fine(dir.path(), &["profile", "--compare", "a.json", "b.json", "--report", "ab.html"]);
     std::fs::write(dir.path().join("x.json"), "{}").unwrap();
     let message = "x.json is no profile; give the .json file that profile --report writes beside its page";
     refused(dir.path(), &["profile", "--compare", "a.json", "x.json"], message);
