@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use tilewright::bench::Runs;
 use tilewright::devices::DeviceKind;
 use tilewright::inference::made_up;
 use tilewright::model::{self, Offload, Sizes};
@@ -68,7 +69,9 @@ fn report(dir: &Path, path: &Path) -> Result<usize> {
     let graph = model::import(&model_path, &Sizes::default())?;
     let inputs = made_up(&model::inputs(&graph)?.iter().collect::<Vec<_>>());
     let config = HwConfig::load("1x16x16")?;
-    let request = Request { config: &config, device: DeviceKind::Csim, offload: Offload::All, level: 2, waves: None };
+    let runs = Runs { warm_up: 0, measured: 1 };
+    let request =
+        Request { config: &config, device: DeviceKind::Csim, offload: Offload::All, level: 2, runs, waves: None };
     let found = profile(&graph, &inputs, &request, &|_, _| {})?;
     let about = About { file: NETWORK, device: "csim", level: 2, offload: "all", ..About::default() };
     let text = page::profile(&found.json(&config, &about));

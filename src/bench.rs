@@ -16,11 +16,13 @@ mod spread;
 mod stream;
 mod text;
 
+pub(crate) use accelerated::with_cycles;
 pub use device::{Column, Figures, LayerTime};
 pub use frame::{Frame, StepTime, here, host_alone_ms, on_target, segments};
 pub use names::{Asked, KNOWN};
 pub use offload::{Choice, OffloadRow};
-pub(crate) use plain::time_on_host;
+pub use plain::Runs;
+pub(crate) use plain::{time_on_host, timed};
 pub use rows::{Row, rows};
 pub use spread::Spread;
 pub use stream::{How, IN_FLIGHT, On, Segment, Stream};
@@ -55,6 +57,13 @@ pub struct Request<'a> {
     pub repetitions: usize,
     /// Whether every way to offload is weighed against the others.
     pub compare_offload: bool,
+}
+
+impl Request<'_> {
+    /// How often each device runs.
+    fn runs(&self) -> Runs {
+        Runs { warm_up: self.warm_up, measured: self.repetitions }
+    }
 }
 
 /// Why nothing was measured.

@@ -16,7 +16,7 @@ use tilewright_hw::device::DeviceError;
 use tilewright_hw::isa::Insn;
 use tilewright_runtime::artifact::{Artifact, StepKind};
 use tilewright_runtime::registry::Registry;
-use tilewright_runtime::session::{RunReport, Session, SessionError};
+use tilewright_runtime::session::{RunReport, Session, SessionError, StepReport};
 use tilewright_runtime::tensor::Tensor;
 
 pub use network::{Network, Node};
@@ -24,7 +24,7 @@ pub use occupancy::Occupancy;
 pub use timeline::{Timeline, UnitRow, perfetto};
 pub use traffic::Moved;
 
-use crate::bench::{self, Frame, How, StepTime};
+use crate::bench::{self, Frame, How, Runs, Spread, StepTime};
 use crate::devices::{self, DeviceKind, Extras};
 use crate::layers::{Layer, layers};
 use crate::model::{self, ModelError, Offload};
@@ -41,6 +41,8 @@ pub struct Request<'a> {
     pub offload: Offload,
     /// Level of optimisation, 0 to 3.
     pub level: u8,
+    /// Runs on this machine whose times count, and those before them.
+    pub runs: Runs,
     /// File for the design's signals.
     pub waves: Option<&'a std::path::Path>,
 }
@@ -69,8 +71,12 @@ pub struct Profile {
     pub artifact: Artifact,
     /// The programs of its steps.
     pub programs: Vec<Vec<Insn>>,
-    /// The run.
+    /// The run whose cycles count.
     pub report: RunReport,
+    /// Runs on this machine whose times count, with that run's cycles.
+    pub timed: Vec<RunReport>,
+    /// How many there were.
+    pub runs: Runs,
     /// Its layers.
     pub layers: Vec<Layer>,
     /// The model's nodes and what they read.
@@ -81,7 +87,7 @@ pub struct Profile {
     pub occupancy: Occupancy,
     /// Which tensors crossed the memory bus.
     pub traffic: Vec<Moved>,
-    /// One input with this machine's processor as the host, and a stream of inputs like it.
+    /// One input with this machine's processor as the host, by the medians of its steps, and a stream of inputs like those timed.
     pub frame: (Frame, Option<bench::Stream>),
     /// The same on the configuration's target host.
     pub on_target: Option<(Frame, Option<bench::Stream>)>,
@@ -90,9 +96,10 @@ pub struct Profile {
 }
 
 /// What [`profile`] does, piece by piece.
-pub const PIECES: usize = 3;
+pub const PIECES: usize = 4;
 
-/// Compiles, runs once and looks at it. `told` hears what is being done and how many of the [`PIECES`] are.
+/// Compiles, runs once for cycles, and some times for what this machine does, with the functional simulator in the device's
+/// place, then looks at it. `told` hears what is being done and how many of the [`PIECES`] are.
 ///
 /// # Errors
 /// [`ProfileError`].
@@ -122,21 +129,32 @@ pub fn profile(
     let mut session = Session::new(artifact.clone(), &Registry::new(), device)?;
     let (_, report) = session.run(inputs)?;
     drop(session);
-    told("looking at the run", 2);
+    told("timing this machine", 2);
+    let in_its_place = devices::open(DeviceKind::Fsim, config, Extras::default(), &|_| {})?;
+    let mut session = Session::new(artifact.clone(), &Registry::new(), in_its_place)?;
+    let timed = bench::timed(&mut session, inputs, request.runs)?;
+    drop(session);
+    let timed: Vec<RunReport> = timed.reports.iter().map(|run| bench::with_cycles(run, &report)).collect();
+    told("looking at the run", 3);
     let layers = layers(&artifact, &programs, Some(&report));
     let network = Network::of(&built.graph, &built.nodes, &artifact, &layers);
     let timeline = Timeline::of(&artifact, &programs, &report);
     let occupancy = occupancies(config, &artifact, &report);
     let traffic = traffic::tensors(&artifact, &programs, &report);
-    let here = bench::here(&artifact, config, &report, false);
+    let here = |run: &RunReport| bench::here(&artifact, config, run, false);
     let on_target = bench::on_target(&artifact, &layers, config, Some(&report));
-    let replay = |steps: &[StepTime], how| bench::Stream::replayed(&[bench::segments(steps)], how);
-    let frame = (Frame::of(&here), replay(&here, How::Replayed));
-    let on_target = on_target.map(|steps| (Frame::of(&steps), replay(&steps, How::Modelled)));
+    let replay = |ways: &[Vec<StepTime>], how| {
+        bench::Stream::replayed(&ways.iter().map(|steps| bench::segments(steps)).collect::<Vec<_>>(), how)
+    };
+    let ways: Vec<Vec<StepTime>> = timed.iter().map(here).collect();
+    let frame = (Frame::of(&here(&middle(&timed))), replay(&ways, How::Replayed));
+    let on_target = on_target.map(|steps| (Frame::of(&steps), replay(&[steps], How::Modelled)));
     Ok(Profile {
         artifact,
         programs,
         report,
+        timed,
+        runs: request.runs,
         layers,
         network,
         timeline,
@@ -146,6 +164,19 @@ pub fn profile(
         on_target,
         host_alone_ms,
     })
+}
+
+/// A run whose steps took the middle of what they took in some.
+fn middle(runs: &[RunReport]) -> RunReport {
+    let mut run = runs.first().cloned().unwrap_or_default();
+    for (number, step) in run.steps.iter_mut().enumerate() {
+        let median =
+            |part: fn(&StepReport) -> f64| Spread::of(runs.iter().map(|run| part(&run.steps[number])).collect()).median;
+        step.wall_s = median(|step| step.wall_s);
+        step.convert_s = median(|step| step.convert_s);
+        step.convert_back_s = median(|step| step.convert_back_s);
+    }
+    run
 }
 
 /// What scratchpads held while each program ran, one after the other.

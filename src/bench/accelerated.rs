@@ -70,7 +70,8 @@ fn run(
         let device = devices::open(kind, config, extras, told).map_err(|e| e.to_string())?;
         Session::new(artifact.clone(), &Registry::new(), device).map_err(|e| e.to_string())
     };
-    let timed = |kind: DeviceKind| plain::timed(&mut session(kind, false)?, inputs, request);
+    let timed =
+        |kind: DeviceKind| plain::timed(&mut session(kind, false)?, inputs, request.runs()).map_err(|e| e.to_string());
     match kind {
         DeviceKind::Csim | DeviceKind::Rtl => {
             let (outputs, exact) = session(kind, true)?.run(inputs).map_err(|e| e.to_string())?;
@@ -83,15 +84,19 @@ fn run(
     }
 }
 
+/// A run that was timed with the cycles of the one that has them.
+pub(crate) fn with_cycles(timed: &RunReport, exact: &RunReport) -> RunReport {
+    let mut report = timed.clone();
+    report.steps.iter_mut().zip(&exact.steps).for_each(|(step, exact)| step.cycles = exact.cycles);
+    report
+}
+
 /// The steps of every run that counted, with the cycles of the run that has them, and what each call took around its steps.
 fn ways(kind: DeviceKind, config: &HwConfig, artifact: &Artifact, measured: &Measured) -> Vec<Vec<StepTime>> {
     let is_board = matches!(kind, DeviceKind::Board(_));
     let runs = measured.timed.reports.iter().zip(&measured.timed.calls_ms);
     let way = |(report, call_ms): (&RunReport, &f64)| {
-        let mut report = report.clone();
-        for (step, exact) in report.steps.iter_mut().zip(measured.exact.iter().flat_map(|exact| &exact.steps)) {
-            step.cycles = exact.cycles;
-        }
+        let report = measured.exact.as_ref().map_or(report.clone(), |exact| with_cycles(report, exact));
         let mut steps = frame::here(artifact, config, &report, is_board);
         let host_ms = (call_ms - report.wall_s() * 1e3).max(0.0);
         steps.push(StepTime { frame: Frame { host_ms, ..Frame::default() }, before_ms: 0.0 });

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::registry::Registry;
-use tilewright_runtime::session::{RunReport, Session};
+use tilewright_runtime::session::{RunReport, Session, SessionError};
 use tilewright_runtime::tensor::Tensor;
 
 use super::{Figures, Frame, LayerTime, Request, Spread, Stream};
@@ -13,7 +13,8 @@ use crate::layers::{self, Layer};
 /// The whole model on the processor.
 pub(super) fn processor(artifact: &Artifact, inputs: &[Tensor], request: &Request) -> Result<Figures, String> {
     let mut session = Session::new(artifact.clone(), &Registry::new(), None).map_err(|e| e.to_string())?;
-    let Timed { outputs, reports, calls_ms, stream } = timed(&mut session, inputs, request)?;
+    let Timed { outputs, reports, calls_ms, stream } =
+        timed(&mut session, inputs, request.runs()).map_err(|e| e.to_string())?;
     let layers = layers::layers(artifact, &[], None);
     let wall_ms = Spread::of(calls_ms);
     Ok(Figures {
@@ -37,7 +38,7 @@ pub(super) fn processor(artifact: &Artifact, inputs: &[Tensor], request: &Reques
 }
 
 /// Runs that counted.
-pub(super) struct Timed {
+pub(crate) struct Timed {
     pub outputs: Vec<Tensor>,
     /// Step by step.
     pub reports: Vec<RunReport>,
@@ -47,17 +48,29 @@ pub(super) struct Timed {
     pub stream: Option<Stream>,
 }
 
+/// How often something runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Runs {
+    /// Runs before those that count.
+    pub warm_up: usize,
+    /// Runs that count.
+    pub measured: usize,
+}
+
 /// Warms up, then runs as often as is asked for.
-pub(super) fn timed(session: &mut Session, inputs: &[Tensor], request: &Request) -> Result<Timed, String> {
+///
+/// # Errors
+/// The session's.
+pub(crate) fn timed(session: &mut Session, inputs: &[Tensor], runs: Runs) -> Result<Timed, SessionError> {
     let mut timed = Timed { outputs: Vec::new(), reports: Vec::new(), calls_ms: Vec::new(), stream: None };
-    for _ in 0..request.warm_up {
-        session.run(inputs).map_err(|e| e.to_string())?;
+    for _ in 0..runs.warm_up {
+        session.run(inputs)?;
     }
-    let runs = request.repetitions.max(1);
+    let runs = runs.measured.max(1);
     let begun = Instant::now();
     for _ in 0..runs {
         let started = Instant::now();
-        let (outputs, report) = session.run(inputs).map_err(|e| e.to_string())?;
+        let (outputs, report) = session.run(inputs)?;
         timed.calls_ms.push(started.elapsed().as_secs_f64() * 1e3);
         timed.outputs = outputs;
         timed.reports.push(report);

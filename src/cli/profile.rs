@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
+use tilewright::bench::Runs;
 use tilewright::devices::DeviceKind;
 use tilewright::profile::compare::{self, About};
 use tilewright::profile::{self, Request, page, perfetto};
@@ -32,6 +33,12 @@ pub struct Profile {
     device: DeviceKind,
     #[command(flatten)]
     workload: Workload,
+    /// Runs before those that time this machine
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    warm_up: u16,
+    /// Runs that time this machine; cycles are of one run, which is exact
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    repetitions: u16,
     /// Record the design's signals beside the page, as NAME.fst (rtl alone)
     #[arg(long)]
     waves: bool,
@@ -74,6 +81,7 @@ impl Profile {
             device: self.device,
             offload: self.workload.offload.into(),
             level: self.workload.level,
+            runs: Runs { warm_up: self.warm_up.into(), measured: self.repetitions.into() },
             waves: waves.as_ref().map(|file| file.path()),
         };
         let pieces = profile::PIECES + 1;

@@ -6,7 +6,7 @@ use tilewright_hw::regs::UnitState;
 use tilewright_runtime::artifact::Place;
 
 use super::Profile;
-use crate::bench::{Frame, Stream, time_on_host};
+use crate::bench::{Frame, Spread, Stream, time_on_host};
 use crate::{dram, explain};
 
 /// What the object says that it is.
@@ -59,9 +59,8 @@ impl Profile {
             .map(|layer| {
                 let accel = layer.accel;
                 let cycles = accel.and_then(|accel| accel.cycles);
-                let reports = std::slice::from_ref(&self.report);
                 let on_host = (layer.place != Place::Accel && layer.step.is_some())
-                    .then(|| time_on_host(&self.layers, layer, reports).median);
+                    .then(|| time_on_host(&self.layers, layer, &self.timed).median);
                 json!({
                     "name": layer.name, "op": layer.operators(), "where": layer.place.to_string(), "macs": layer.macs,
                     "step": layer.step, "cycles": cycles, "ms": cycles.map(ms_of).or(on_host),
@@ -75,9 +74,11 @@ impl Profile {
             .steps
             .iter()
             .zip(&self.report.steps)
-            .map(|(step, taken)| {
-                json!({ "name": step.name, "where": taken.place.to_string(), "wall_ms": taken.wall_s * 1e3,
-                        "cycles": taken.cycles })
+            .enumerate()
+            .map(|(number, (step, exact))| {
+                let walls = self.timed.iter().map(|run| run.steps[number].wall_s * 1e3).collect();
+                let ms = exact.cycles.map_or_else(|| Spread::of(walls).median, ms_of);
+                json!({ "name": step.name, "where": exact.place.to_string(), "ms": ms, "cycles": exact.cycles })
             })
             .collect();
         let bus = self.report.steps.iter().filter_map(|step| step.bytes).reduce(|a, b| (a.0 + b.0, a.1 + b.1));
@@ -92,6 +93,7 @@ impl Profile {
                        "macs": manifest.macs() },
             "hw": { "name": config.name, "hash": format!("{:016x}", config.hash()), "clock_mhz": config.host.clock_mhz,
                     "target": config.host.target, "toml": config.to_toml() },
+            "runs": { "warm_up": self.runs.warm_up, "measured": self.timed.len() },
             "device": about.device, "level": about.level, "offload": about.offload,
             "dram": dram::text(&config.dram, config.bus_bytes()),
             "summary": {

@@ -46,12 +46,13 @@ fn the_data_of_a_profile_add_up() {
 #[test]
 fn times_of_the_hosts_layers_add_up_to_its_steps() {
     let dir = tempfile::tempdir().unwrap();
-    let data = profile(dir.path(), "r", &["--offload", "none"]);
+    let data = profile(dir.path(), "r", &["--offload", "none", "--warm-up", "1", "--repetitions", "4"]);
+    assert_eq!((&data["runs"]["warm_up"], &data["runs"]["measured"]), (&1.into(), &4.into()));
     let (layers, steps) = (data["layers"].as_array().unwrap(), data["steps"].as_array().unwrap());
     let ms = |layer: &Value| layer["ms"].as_f64().unwrap();
     for (number, step) in steps.iter().enumerate() {
         let own = layers.iter().filter(|layer| layer["step"] == number).map(ms);
-        let (sum, wall) = (own.sum::<f64>(), step["wall_ms"].as_f64().unwrap());
+        let (sum, wall) = (own.sum::<f64>(), step["ms"].as_f64().unwrap());
         assert!(wall > 0.0 && (sum - wall).abs() < 1e-9, "{step}: {sum}");
     }
     assert!(layers.len() > steps.len(), "a step has several layers");

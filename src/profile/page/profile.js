@@ -1,6 +1,7 @@
 // A profile: summary, graph, layers, timeline, roofline, traffic, explanations.
 const s = data.summary;
 const SHAPES = { accel: "rect", cpu: "circle", gpu: "diamond" };
+const RUNS = `median of ${data.runs.measured} run${data.runs.measured === 1 ? "" : "s"} behind ${data.runs.warm_up} to warm up`;
 const PLACES = { accel: "accelerator", cpu: "CPU", gpu: "GPU" };
 
 function placed(where) { return [element("span", { class: "mark " + where }), where]; }
@@ -15,14 +16,14 @@ function placed(where) { return [element("span", { class: "mark " + where }), wh
   figure(percent(s.utilization), "of the array's time used");
   figure(percent(s.offloaded_macs_fraction), "of the MACs offloaded");
   figure(bytes(known(s.bytes_read) ? s.bytes_read + s.bytes_written : null), "over the memory bus");
-  figure(digits(s.here.latency_ms) + " ms", "an input, this machine as host");
+  figure(digits(s.here.latency_ms) + " ms", "an input, this machine as host; " + RUNS);
   if (s.on_target_host) {
     figure(digits(s.on_target_host.latency_ms) + " ms", `an input, ${data.hw.target} as host (modelled)`);
     if (s.target_host_alone_ms) figure(digits(s.target_host_alone_ms / s.on_target_host.latency_ms) + " ×", `faster than ${data.hw.target} alone (modelled)`);
   }
   if (known(s.energy_mj)) figure(digits(s.energy_mj) + " mJ", "energy; " + s.energy_source);
   box.append(figures);
-  const parts = [["accelerator", "accelerator", "cycles"], ["launch", "launches", "modelled"], ["host", "host's operators", "measured"], ["convert", "layouts", "measured"], ["transfer", "transfers", "modelled"]];
+  const parts = [["accelerator", "accelerator", "cycles"], ["launch", "launches", "modelled"], ["host", "host's operators", "measured: " + RUNS], ["convert", "layouts", "measured: " + RUNS], ["transfer", "transfers", "modelled"]];
   const rows = parts.map(([key, name, from]) => ({ name, from, here: s.here[key], there: s.on_target_host ? s.on_target_host[key] : null }));
   sortable(box, "parts", [
     { title: "part of an input's time", left: true, value: r => r.name },
@@ -76,7 +77,7 @@ function placed(where) { return [element("span", { class: "mark " + where }), wh
 })();
 
 (function layers() {
-  const box = section("layers", "Layers", "What is computed in one go. Cycles add up to the programs'; a layer that began behind the one before it can show more than 100 % of the array. Times on the CPU are this run's; the target host's are modelled. A head sorts.");
+  const box = section("layers", "Layers", `What is computed in one go. Cycles add up to the programs'; a layer that began behind the one before it can show more than 100 % of the array. Functions of the CPU are divided among their layers, and what compilation added for it has a row of its own; times there are the ${RUNS}. The target host's are modelled. A head sorts.`);
   const total = data.layers.reduce((sum, l) => sum + (l.ms || 0), 0);
   sortable(box, "layer-table", [
     { title: "layer", left: true, value: l => l.name },
