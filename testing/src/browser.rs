@@ -111,6 +111,22 @@ impl Browser {
         self.settle();
     }
 
+    /// Shows the page as paper would, or as a screen.
+    pub fn print(&mut self, print: bool) {
+        let media = if print { "print" } else { "" };
+        self.call("Emulation.setEmulatedMedia", json!({ "media": media }));
+        self.settle();
+    }
+
+    /// Presses and releases the left button at a place.
+    pub fn click(&mut self, x: f64, y: f64) {
+        for kind in ["mousePressed", "mouseReleased"] {
+            let button = json!({ "type": kind, "x": x, "y": y, "button": "left", "clickCount": 1 });
+            self.call("Input.dispatchMouseEvent", button);
+        }
+        self.settle();
+    }
+
     /// What the console was told that is no mere note, and what went wrong, since the start.
     pub fn complaints(&mut self) -> Vec<String> {
         self.settle();

@@ -144,7 +144,7 @@ function draw(entry) {
   for (const key of ["xAxis", "yAxis"]) {
     if (option[key]) option[key] = Array.isArray(option[key]) ? option[key].map(axis) : axis(option[key]);
   }
-  if (option.dataZoom) option.dataZoom.forEach((z, i) => { if (zoom[i]) Object.assign(z, zoom[i]); });
+  if (option.dataZoom) option.dataZoom.forEach((z, i) => Object.assign(z, zoom[i], z.type === "slider" ? { show: !printing.matches } : {}));
   entry.live.setOption({
     animation: false, textStyle: { ...text, fontFamily: "system-ui, DejaVu Sans, sans-serif" },
     ...option,
