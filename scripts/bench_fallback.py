@@ -4,6 +4,10 @@
 Networks of well-known shapes with random weights (`tilewright zoo make --float`), in floats and quantized by ONNX Runtime's own tool
 per channel: u8s8 (unsigned activations) and s8s8. Each network and number of threads is measured in turns, every runtime in a process
 of its own, medians of RUNS calls after three to warm up; the median of ROUNDS turns stands in the table, beside the goal and the floor.
+
+Answers are compared with ONNX Runtime's on the same picture, once for each network and form. Floats must be within TOLERANCE of the
+greatest magnitude, as `tilewright diff` wants it. Of int8 the greatest difference is told, in steps of the output: ONNX Runtime rounds
+some operators otherwise, and its sums of u8s8 saturate at 16 bits on processors without VNNI, so that it is no failure.
 Peak memory is that of a whole process that runs the network, from a compiled artifact where it is ours.
 
     bench_fallback.py [--rounds N] [--runs N] [--threads 1,2] [--json FILE] [NETWORK ...]
@@ -12,6 +16,7 @@ Peak memory is that of a whole process that runs the network, from a compiled ar
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -25,6 +30,7 @@ FORMS = ["fp32", "u8s8", "s8s8"]
 # Our time over ONNX Runtime's: goal and floor. tract's time over ours: the same, the other way round.
 AGAINST_ORT = {"fp32": (1.0, 1.4), "u8s8": (1.0, 1.8), "s8s8": (0.8, 1.1)}
 AGAINST_TRACT = {"fp32": (1.4, 1.0), "u8s8": (3.0, 2.0), "s8s8": (3.0, 2.0)}
+TOLERANCE = 1e-4
 MEMORY = ("resnet50", 1.2)
 
 
@@ -78,13 +84,17 @@ def picture(shape):
     return np.random.default_rng(0).standard_normal([n if isinstance(n, int) else 1 for n in shape]).astype(np.float32)
 
 
-def onnx_runtime(path, threads, runs):
+def opened(path, threads):
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def onnx_runtime(path, threads, runs):
+    session = opened(path, threads)
     taken = session.get_inputs()[0]
     feed = {taken.name: picture(taken.shape)}
     return timed(lambda: session.run(None, feed), runs)
@@ -99,6 +109,41 @@ def tract(path, _threads, runs):
     model = library.onnx().load(path).into_model().into_runnable()
     data = picture(shape)
     return timed(lambda: model.run([data]), runs)
+
+
+def output_scale(path):
+    """The real value of a step of a network's first output; none where its last node is no DequantizeLinear."""
+    import onnx
+
+    graph = onnx.load(path).graph
+    last = next(node for node in graph.node if graph.output[0].name in node.output)
+    if last.op_type != "DequantizeLinear":
+        return None
+    scale = next((one for one in graph.initializer if one.name == last.input[1]), None)
+    return None if scale is None else float(onnx.numpy_helper.to_array(scale).max())
+
+
+def difference(path, folder):
+    """The greatest difference between our answer and ONNX Runtime's, as a part of its greatest magnitude, and in steps of int8."""
+    import numpy as np
+
+    session = opened(path, 1)
+    taken = session.get_inputs()[0]
+    data = picture(taken.shape)
+    wanted = session.run(None, {taken.name: data})[0]
+    given, answers = os.path.join(folder, "picture.npy"), os.path.join(folder, "answers")
+    np.save(given, data)
+    shutil.rmtree(answers, ignore_errors=True)
+    command = [PROGRAM, "run", path, "--device", "cpu", "--input", given, "--output-dir", answers]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    [name] = os.listdir(answers)
+    found = np.load(os.path.join(answers, name))
+    if found.shape != wanted.shape:
+        raise SystemExit(f"{path}: our answer has shape {found.shape}, ONNX Runtime's {wanted.shape}")
+    # What is no number differs from everything.
+    apart = float(np.nan_to_num(np.abs(found.astype(np.float64) - wanted), nan=np.inf).max())
+    scale = output_scale(path)
+    return apart / max(float(np.abs(wanted).max()), 1e-30), None if scale is None else apart / scale
 
 
 PEERS = {"ort": onnx_runtime, "tract": tract}
@@ -157,10 +202,14 @@ def main():
     options = parser.parse_args()
     rows = []
     misses = 0
-    print(f"{'network':<14}{'form':<6}{'threads':>7}{'ours ms':>10}{'ORT ms':>10}{'ours/ORT':>10}{'':>8}{'tract ms':>10}{'tract/ours':>11}{'':>8}")
+    differs = 0
+    print(f"{'network':<14}{'form':<6}{'threads':>7}{'ours ms':>10}{'ORT ms':>10}{'ours/ORT':>10}{'':>8}{'tract ms':>10}{'tract/ours':>11}{'':>8}{'apart':>10}{'steps':>8}{'':>8}")
     with tempfile.TemporaryDirectory() as folder:
         made = list(models(options.networks, folder))
         for name, form, path in made:
+            apart, steps = difference(path, folder)
+            agrees = "-" if form != "fp32" else "equal" if apart <= TOLERANCE else "DIFFERS"
+            differs += agrees == "DIFFERS"
             for threads in [int(n) for n in options.threads.split(",")]:
                 times = {"ours": [], "ort": [], "tract": []}
                 for _ in range(options.rounds):
@@ -179,8 +228,9 @@ def main():
                 misses += words.count("MISSES")
                 number = lambda value: "-" if value is None else f"{value:.2f}"
                 print(f"{name:<14}{form:<6}{threads:>7}{number(mine):>10}{number(ort):>10}{number(ratio):>10}{words[0]:>8}"
-                      f"{number(other):>10}{number(back):>11}{words[1]:>8}", flush=True)
-                rows.append({"network": name, "form": form, "threads": threads, "ours_ms": times["ours"], "ort_ms": times["ort"], "tract_ms": times["tract"]})
+                      f"{number(other):>10}{number(back):>11}{words[1]:>8}{apart:>10.1e}{'-' if steps is None else f'{steps:.1f}':>8}{agrees:>8}", flush=True)
+                rows.append({"network": name, "form": form, "threads": threads, "ours_ms": times["ours"], "ort_ms": times["ort"], "tract_ms": times["tract"],
+                             "difference": apart, "difference_steps": steps})
         name, most = MEMORY
         for form, path in [(form, path) for n, form, path in made if n == name]:
             artifact = path + ".twa"
@@ -196,7 +246,7 @@ def main():
         with open(options.json + ".new", "w", encoding="utf-8") as out:
             json.dump(rows, out, indent=1)
         os.replace(options.json + ".new", options.json)
-    return 1 if misses else 0
+    return 1 if misses or differs else 0
 
 
 if __name__ == "__main__":
