@@ -58,7 +58,14 @@ pub fn compile(source: &str, form: Form) -> Result<Vec<u8>, CudaError> {
             let log = unsafe { result::get_program_log(program) }.unwrap_or_default();
             let bytes: Vec<u8> = log.iter().map(|c| *c as u8).collect();
             let text = CStr::from_bytes_until_nul(&bytes).map(|t| t.to_string_lossy().into_owned()).unwrap_or_default();
-            Err(failed(&format!("{error}\n{text}")))
+            Err(match (form, text.contains("--gpu-architecture")) {
+                // What it knows no name of is newer than it.
+                (Form::Ptx(n) | Form::Cubin(n), true) => CudaError::Unavailable {
+                    reason: format!("NVRTC {} knows no GPU of compute capability {}.{}", version(), n / 10, n % 10),
+                    remedy: "install a newer NVRTC (package cuda-nvrtc, or nvidia-cuda-nvrtc of Python's), or use --device cpu".into(),
+                },
+                _ => failed(&format!("{error}\n{text}")),
+            })
         }
     };
     // SAFETY: the program is not used again.

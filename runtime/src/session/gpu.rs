@@ -187,7 +187,7 @@ fn plan(artifact: &Artifact, half: bool) -> (Vec<Option<usize>>, u64) {
         }
         let bytes = if half && value.dtype == DType::F32 { value.bytes() / 2 } else { value.bytes() };
         // Constants stay for the next call.
-        let (first, last) = lives[index].map_or((0, usize::MAX), |life| (life.first, life.last));
+        let (first, last) = lives[index].map_or((0, manifest.steps.len() + 1), |life| (life.first, life.last));
         numbers.push(index);
         buffers.push(Buffer { bytes: bytes.max(1) as u64, first, last });
     }
