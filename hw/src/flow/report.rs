@@ -165,7 +165,7 @@ pub struct Report {
     pub wanted_mhz: f64,
     /// The fastest clock, MHz, once it is routed.
     pub fmax_mhz: Option<f64>,
-    /// Whether that is slower than was asked for.
+    /// Whether that is slower than its clock, which is the one that was asked for or the nearest below it that the part makes.
     pub slow: bool,
     /// The slowest path from register to register.
     pub critical_path: Vec<PathStep>,
@@ -224,7 +224,7 @@ impl Report {
             clock_mhz,
             wanted_mhz: request.mhz,
             fmax_mhz,
-            slow: fmax_mhz.is_some_and(|fmax| fmax < request.mhz),
+            slow: fmax_mhz.is_some_and(|fmax| fmax < clock_mhz),
             critical_path: routed.map_or(Vec::new(), Routed::critical_path),
             seed: request.seed,
             gops: 2.0 * config.macs_per_cycle() as f64 * clock_mhz / 1e3,
