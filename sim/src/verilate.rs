@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use tilewright_hw::cache;
 use tilewright_hw::device::DeviceError;
+use tilewright_hw::flow::tools;
 
 const LIBRARY: &str = "libtw_core.so";
 const SHIM: &str = "shim.cpp";
@@ -109,7 +110,7 @@ fn run(tool: &str, command: &mut Command, remedy: &str) -> Result<String, Device
 }
 
 fn install_verilator() -> String {
-    let least = tilewright_hw::flow::tools::version_of("VERILATOR");
+    let least = tools::version_of("VERILATOR");
     format!("install Verilator {least} or newer (apt-get install verilator), or use --device fsim")
 }
 
@@ -194,6 +195,14 @@ fn lock_of(key: &str) -> Arc<Mutex<()>> {
 pub fn find_tools() -> Result<(String, Compiler), DeviceError> {
     // Where both are missing, what is harder to come by is named.
     let verilator = run("verilator", Command::new("verilator").arg("--version"), &install_verilator())?;
+    if !tools::at_least(&verilator, tools::version_of("VERILATOR")) {
+        let says = verilator.lines().next().unwrap_or_default();
+        return Err(tool_error(
+            "verilator",
+            format!("says that it is {says:?}, which is too old"),
+            &install_verilator(),
+        ));
+    }
     Ok((verilator, Compiler::find()?))
 }
 

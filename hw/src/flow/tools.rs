@@ -97,8 +97,8 @@ fn check_named() -> Result<(), FlowError> {
     }
 }
 
-/// Folders where the project's own Python environment may be.
-fn project() -> Vec<PathBuf> {
+/// The `bin` of the project's own Python environment, wherever it may be: around the program, and in the current folder.
+pub fn project() -> Vec<PathBuf> {
     let program = std::env::current_exe().unwrap_or_default();
     let around = program.ancestors().skip(1).take(5).map(Path::to_path_buf);
     around.chain(std::env::current_dir().ok()).map(|dir| dir.join(".venv/bin")).filter(|dir| dir.is_dir()).collect()
@@ -124,7 +124,7 @@ fn first_line(output: &std::process::Output) -> String {
 }
 
 /// Whether a text's version is at least the other's, `0.70` above `0.9`: the first number, behind the word where that stands.
-fn at_least(text: &str, least: &str) -> bool {
+pub fn at_least(text: &str, least: &str) -> bool {
     let numbers = |text: &str| -> Vec<u32> {
         let text = text.split_once("Version ").map_or(text, |(_, version)| version);
         let from = text.find(|c: char| c.is_ascii_digit()).unwrap_or(text.len());
