@@ -10,8 +10,15 @@ use std::path::{Path, PathBuf};
 
 /// What the names of the folders begin with.
 const PREFIX: &str = "checks-";
-/// The models of cells that netlists were checked with.
-const OWN_MODELS: [&str; 2] = [include_str!("../../cells/ice40.v"), include_str!("../../cells/ecp5.v")];
+/// What netlists were checked with: the models of cells, and the version of the check, which is raised where the script that makes gates of
+/// them, what is put back into a routed netlist, or their simulator changes what it finds.
+const CHECKED_WITH: [&str; 5] = [
+    "1",
+    include_str!("../../cells/ice40.v"),
+    include_str!("../../cells/ice40_board.v"),
+    include_str!("../../cells/ecp5.v"),
+    include_str!("../../cells/ecp5_board.v"),
+];
 
 impl Outcome {
     /// Keeps what a check of so many programs from a seed found, in the place of what the same found before.
@@ -35,8 +42,8 @@ impl Outcome {
     }
 }
 
-/// What was found of the results of these steps: a difference, wherever one was seen, or else what ran the most programs. What
-/// cannot be read was not found.
+/// What was found of the results of these steps: a difference, wherever one was seen, or else what checked the most stages, and of
+/// those what ran the most programs. What cannot be read was not found.
 pub(super) fn kept(cache: &Path, steps: [Option<&Done>; 3]) -> Vec<NetlistCheck> {
     let folder = folder(cache, steps);
     cache::touch(&folder);
@@ -44,7 +51,8 @@ pub(super) fn kept(cache: &Path, steps: [Option<&Done>; 3]) -> Vec<NetlistCheck>
     let found = files.filter_map(|file| serde_json::from_slice(&std::fs::read(file.path()).ok()?).ok());
     let worth = |checks: &Vec<NetlistCheck>| {
         let differs = NetlistCheck::any_differs(checks);
-        (differs, checks.iter().map(|check| check.programs).max())
+        let checked = checks.iter().filter(|check| check.unchecked.is_none()).count();
+        (differs, checked, checks.iter().map(|check| check.programs).max())
     };
     found.max_by_key(worth).unwrap_or_default()
 }
@@ -52,7 +60,7 @@ pub(super) fn kept(cache: &Path, steps: [Option<&Done>; 3]) -> Vec<NetlistCheck>
 fn folder(cache: &Path, steps: [Option<&Done>; 3]) -> PathBuf {
     let mut sha = Sha256::new();
     // What was found by other models of the cells may be of the models.
-    OWN_MODELS.iter().for_each(|text| sha.update(text));
+    CHECKED_WITH.iter().for_each(|text| sha.update(text));
     for step in steps {
         sha.update(step.map_or("", Done::key));
         sha.update("\n");
@@ -85,6 +93,14 @@ mod tests {
         assert_eq!(found(), Some((100, None)));
         keep("20-7.json", 13, Some("program 13"));
         assert_eq!(found(), Some((13, Some("program 13".into()))));
+        // A stage that could be checked for the first time is not hidden by more programs on the others.
+        let file = folder(dir.path(), [Some(&synthesized), None, None]);
+        let unread = NetlistCheck { unchecked: Some("no reader".into()), ..NetlistCheck::default() };
+        let read = |programs| NetlistCheck { programs, ..NetlistCheck::default() };
+        for (name, checks) in [("100-1.json", [read(100), unread]), ("20-1.json", [read(20), read(20)])] {
+            steps::write(&file.join(name), &serde_json::to_vec(&checks).unwrap()).unwrap();
+        }
+        assert_eq!(kept(dir.path(), [Some(&synthesized), None, None])[1].programs, 20);
         // What is no record is none, and other netlists have their own.
         std::fs::write(folder(dir.path(), steps).join("5-1.json"), "[").unwrap();
         assert_eq!(found(), Some((13, Some("program 13".into()))));
