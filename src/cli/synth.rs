@@ -23,33 +23,33 @@ pub struct Synth {
     #[arg(long, value_name = "NAME|FILE.toml", requires = "board")]
     hw: Option<String>,
     /// The board's link, where it may have several: uart or spi [default: the board's first]
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "KIND", requires = "board")]
     host: Option<String>,
     /// Where everything is written: sources, netlists, logs, the bitstream, report.json and summary.txt; what an earlier call left
     /// there is removed [default: build/synth/BOARD]
     #[arg(short, long, value_name = "DIR", requires = "board")]
     output: Option<PathBuf>,
     /// The clock of shell and core [default: the board's own]
-    #[arg(long, value_name = "MHZ", value_parser = mhz, allow_negative_numbers = true)]
+    #[arg(long, value_name = "MHZ", value_parser = mhz, allow_negative_numbers = true, requires = "board")]
     mhz: Option<f64>,
-    /// Where place and route begins: another seed is another result
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    /// Where place and route begins: another seed is another result [default: the board's own, or 1]
+    #[arg(long, requires = "board")]
+    seed: Option<u64>,
     /// Keep a result that is slower than the clock
-    #[arg(long)]
+    #[arg(long, requires = "board")]
     allow_slow: bool,
     /// Stop after synthesis, with the resources and the clock that the routed design is expected to have
     #[arg(long, conflicts_with_all = ["verify", "sources"], requires = "board")]
     estimate: bool,
     /// How long each step may take: synthesis, place and route, bitstream
-    #[arg(long, value_name = "MINUTES", default_value_t = 120.0, value_parser = minutes)]
+    #[arg(long, value_name = "MINUTES", default_value_t = 120.0, value_parser = minutes, requires = "board")]
     time_limit: f64,
     /// Run a network's layer and random programs on the synthesized and the routed netlist and on the bitstream read back, and
     /// compare memory and cycles with those of the sources
     #[arg(long, requires = "board")]
     verify: bool,
     /// Programs of --verify
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "verify")]
     programs: u64,
     /// Write the sources alone and call no tool
     #[arg(long, conflicts_with_all = ["verify", "json"], requires = "board")]
@@ -72,6 +72,7 @@ impl Synth {
         };
         let hw = hw_from_anywhere(self.hw.clone().unwrap_or(board.default_hw()));
         let mhz = self.mhz.unwrap_or(board.core_mhz);
+        let seed = self.seed.unwrap_or(board.seed);
         let shell = synth::shell(&board, &config, mhz)?;
         let output = self.output.clone().unwrap_or_else(|| Path::new("build/synth").join(&board.name));
         let request = Request {
@@ -80,7 +81,7 @@ impl Synth {
             hw: &hw,
             shell: &shell,
             mhz,
-            seed: self.seed,
+            seed,
             allow_slow: self.allow_slow,
             estimate: self.estimate,
             time_limit: Some(Duration::from_secs_f64(60.0 * self.time_limit)),
@@ -119,7 +120,7 @@ impl Synth {
                 shell: &shell,
                 mhz,
                 programs: self.programs,
-                seed: self.seed,
+                seed,
             };
             let building = |at| tilewright::devices::tell_build(at, &progress::tell);
             let checks = &mut report.checks;
@@ -128,7 +129,7 @@ impl Synth {
                 netlist_check::check(&check, &outcome, &cache, checks, &mut |event| told.tell(event), &building);
             progress::tell("");
             if checked.is_ok() || NetlistCheck::any_differs(&report.checks) {
-                outcome.keep_checks(&cache, (self.programs, self.seed), &report.checks)?;
+                outcome.keep_checks(&cache, (self.programs, seed), &report.checks)?;
             } else if NetlistCheck::any_differs(&outcome.report.checks) {
                 // A check that did not come to its end is no word against what an earlier one saw.
                 report.checks = outcome.report.checks.clone();
@@ -229,7 +230,7 @@ impl Told {
                 let due = self.drawn.is_none_or(|drawn| drawn.elapsed() > Duration::from_millis(200));
                 if due {
                     self.drawn = Some(Instant::now());
-                    progress::tell(&format!("{what}: {done} of {of} programs"));
+                    progress::tell(&format!("{what}: {done} of {of} runs"));
                 }
             }
             steps::Progress::Done(step, took) => {

@@ -303,11 +303,24 @@ fn what_verify_builds_its_simulator_with_is_asked_for_before_anything_runs() {
 
 #[test]
 fn without_a_board_nothing_is_asked_of_one() {
-    for option in ["--sources", "--verify", "--estimate", "--hw=1x4x2", "--output=out"] {
+    for option in [
+        "--sources",
+        "--verify",
+        "--estimate",
+        "--hw=1x4x2",
+        "--output=out",
+        "--mhz=40",
+        "--host=spi",
+        "--seed=2",
+        "--allow-slow",
+        "--time-limit=1",
+    ] {
         let none = tilewright(Path::new("."), &["synth", option]);
         assert_eq!((none.code, none.stdout.as_str()), (2, ""), "{option}");
         assert!(none.stderr.contains("--board <NAME|DIR>"), "{}", none.stderr);
     }
+    let none = tilewright(Path::new("."), &["synth", "--board", "hx8k-evn", "--programs", "20"]);
+    assert!(none.code == 2 && none.stderr.contains("--verify"), "{}", none.stderr);
 }
 
 /// The program where no environment of the repository is found, under a path of that folder.

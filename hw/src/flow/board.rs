@@ -6,6 +6,7 @@ use super::family::{self, Family};
 use super::reach::Reach;
 use super::sdram::Sdram;
 use super::timing::ECP5_SPEEDS;
+use super::zynq;
 use crate::config::{HostSection, HwConfig};
 use crate::link::{SPI_CLOCKS, UART_CLOCKS};
 use include_dir::{Dir, include_dir};
@@ -55,6 +56,9 @@ pub struct Board {
     pub hw: String,
     /// The clock of shell and core, MHz.
     pub core_mhz: f64,
+    /// Where place and route begins, unless it is told to elsewhere.
+    #[serde(default = "first_seed")]
+    pub seed: u64,
     /// What openFPGALoader calls it.
     #[serde(default)]
     pub flash: String,
@@ -254,7 +258,12 @@ impl Board {
         if name_or_path.contains(std::path::MAIN_SEPARATOR) {
             let file = Path::new(name_or_path).join(FILE);
             let text = std::fs::read_to_string(&file).map_err(|error| FlowError::io(&file, &error))?;
-            let name = file.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+            // `.` and `..` have the name of what they stand for.
+            let folder = std::fs::canonicalize(name_or_path).map_err(|error| FlowError::io(&file, &error))?;
+            let Some(name) = folder.file_name().map(|name| name.to_string_lossy().into_owned()) else {
+                let reason = "the root of the file system gives a board no name; put it into a folder".into();
+                return Err(FlowError::Board { file: file.display().to_string(), reason });
+            };
             let board = Board::parse(&name, &file.display().to_string(), &text)?;
             return Ok(Board { folder: Some(name_or_path.into()), ..board });
         }
@@ -272,6 +281,8 @@ impl Board {
     pub fn parse(name: &str, file: &str, text: &str) -> Result<Board, FlowError> {
         let bad = |reason: String| FlowError::Board { file: file.into(), reason };
         let board: Board = toml::from_str(text).map_err(|error| bad(error.to_string()))?;
+        let values: toml::Table = toml::from_str(text).map_err(|error| bad(error.to_string()))?;
+        check_text("", &toml::Value::Table(values)).map_err(bad)?;
         let board = Board { name: name.into(), ..board };
         for (key, mhz) in [("core_mhz", board.core_mhz), ("clock.mhz", board.clock.mhz)] {
             legal_mhz(mhz).map_err(|what| bad(format!("{key} is {what}")))?;
@@ -343,6 +354,11 @@ impl Board {
         if let Some(reach) = host.reach() {
             reach.check(host.pins()).map_err(|what| format!("{key}.reach.{what}"))?;
         }
+        if let Host::Processor { port, .. } = host
+            && let Some(wanted) = zynq::memory_port(self.family).filter(|wanted| wanted != port)
+        {
+            return Err(format!("{key}.port is {port}; the scripts for {} join {wanted} alone", self.family.name()));
+        }
         if self.family.has_processor() != matches!(host, Host::Processor { .. }) {
             return Err(format!(
                 "{key}.kind is processor exactly where the part has one, and {} has {}",
@@ -358,6 +374,11 @@ impl Board {
         }
     }
 
+    /// What names its file in errors.
+    fn file(&self) -> String {
+        self.folder.as_ref().unwrap_or(&PathBuf::from(&self.name)).join(FILE).display().to_string()
+    }
+
     /// The same board with the host of a kind among those that it may have.
     ///
     /// # Errors
@@ -367,7 +388,7 @@ impl Board {
         let Some((_, host)) = found else {
             let kinds: Vec<&str> = self.all_hosts().map(|(_, host)| host.kind()).collect();
             let reason = format!("it has no host of kind {kind}; there are {}", kinds.join(", "));
-            return Err(FlowError::Board { file: format!("{}/{FILE}", self.name), reason });
+            return Err(FlowError::Board { file: self.file(), reason });
         };
         let others = self.all_hosts().filter(|(_, other)| other.kind() != kind).map(|(_, other)| other.clone());
         Ok(Board { host: host.clone(), hosts: others.collect(), ..self.clone() })
@@ -393,7 +414,7 @@ impl Board {
             Some(text) => HwConfig::parse(&self.hw, text),
             None => HwConfig::load(&self.default_hw()),
         };
-        let bad = |reason| FlowError::Board { file: format!("{}/{FILE}", self.name), reason };
+        let bad = |reason| FlowError::Board { file: self.file(), reason };
         let mut config = config.map_err(|error| bad(error.to_string()))?;
         config.host = self.around(&config.host).map_err(|error| bad(format!("target: {}", error.message())))?;
         match config.violations()[..] {
@@ -423,7 +444,7 @@ impl Board {
     /// # Errors
     /// [`FlowError::Board`] where it makes none.
     pub fn clock_mhz(&self, wanted: f64) -> Result<f64, FlowError> {
-        let bad = |reason| FlowError::Board { file: format!("{}/{FILE}", self.name), reason };
+        let bad = |reason| FlowError::Board { file: self.file(), reason };
         self.family.clock(self, wanted).map(|(_, mhz)| mhz).map_err(bad)
     }
 
@@ -433,8 +454,26 @@ impl Board {
     /// # Errors
     /// [`FlowError::Board`] where it makes none, or the line's speed does not go with the one that it makes.
     pub fn clocks_per_bit(&self, wanted: f64) -> Result<u32, FlowError> {
-        let bad = |what| FlowError::Board { file: format!("{}/{FILE}", self.name), reason: format!("host.{what}") };
+        let bad = |what| FlowError::Board { file: self.file(), reason: format!("host.{what}") };
         self.host.clocks_per_bit(self.clock_mhz(wanted)?).map_err(bad)
+    }
+}
+
+/// The seed of a board that names none.
+fn first_seed() -> u64 {
+    1
+}
+
+/// Refuses text that would end the line or the comment of a source that it is written into.
+fn check_text(key: &str, value: &toml::Value) -> Result<(), String> {
+    let inner = |name: &str| if key.is_empty() { name.to_string() } else { format!("{key}.{name}") };
+    match value {
+        toml::Value::String(text) if text.chars().any(char::is_control) || text.contains("*/") => {
+            Err(format!("{key} is {text:?}; a text has neither control characters nor the end of a comment"))
+        }
+        toml::Value::Array(values) => values.iter().try_for_each(|value| check_text(key, value)),
+        toml::Value::Table(table) => table.iter().try_for_each(|(name, value)| check_text(&inner(name), value)),
+        _ => Ok(()),
     }
 }
 

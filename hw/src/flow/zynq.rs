@@ -45,7 +45,7 @@ pub(super) fn files(request: &Request, sources: &Sources) -> Vec<(String, String
 /// A port of the peripheral: whether it is an input, its name, and its bits.
 type Port = (bool, &'static str, u32);
 
-/// The peripheral's ports, with each interface's prefix and the kind of interface that it is.
+/// The peripheral's ports.
 fn ports(config: &HwConfig) -> Vec<Port> {
     let (addr, bits, bytes) = (config.offset_bits, config.bus_bits, config.bus_bytes());
     vec![
@@ -205,7 +205,8 @@ struct Processor {
     master_clock: &'static str,
     clock: &'static str,
     reset: &'static str,
-    /// The clock of the port by which its memory is reached.
+    /// The port by which its memory is reached, which the settings turn on, and its clock.
+    port: &'static str,
     port_clock: &'static str,
     interrupts: &'static str,
     /// What turns all that on, before and after the clock's frequency.
@@ -219,6 +220,11 @@ struct Processor {
     wide: bool,
 }
 
+/// The port by which the core reaches memory beside a family's processor, where there is one.
+pub(super) fn memory_port(family: Family) -> Option<&'static str> {
+    family.has_processor().then(|| Processor::of(family).port)
+}
+
 impl Processor {
     fn of(family: Family) -> Processor {
         if family == Family::Xcup {
@@ -227,6 +233,7 @@ impl Processor {
                 master_clock: "maxihpm0_fpd_aclk",
                 clock: "pl_clk0",
                 reset: "pl_resetn0",
+                port: "S_AXI_HP0_FPD",
                 port_clock: "saxihp0_fpd_aclk",
                 interrupts: "pl_ps_irq0",
                 settings: [
@@ -245,6 +252,7 @@ impl Processor {
             master_clock: "M_AXI_GP0_ACLK",
             clock: "FCLK_CLK0",
             reset: "FCLK_RESET0_N",
+            port: "S_AXI_HP0",
             port_clock: "S_AXI_HP0_ACLK",
             interrupts: "IRQ_F2P",
             settings: [

@@ -81,12 +81,41 @@ fn wrong_boards_are_refused_by_key() {
         ("bridge = \"FT2232H\"", "bridge = \"\"", "host.reach.bridge is empty"),
         ("core_mhz", "io_volts = 5.0\ncore_mhz", "io_volts is 5; pins have 3.3, 2.5, 1.8, 1.5 or 1.2"),
         ("\"A2\"]", "\"A2\"]\nvolts = 0.0", "leds.volts is 0; pins have"),
+        ("title = \"", "title = \"A\\nB", "title is \"A\\nB"),
+        ("title = \"", "title = \"*/", "title is \"*/"),
+        ("\"A2\"]", "\"A2\\r\"]", "leds.pins is \"A2\\r\""),
     ];
     for (good, wrong, named) in cases {
         assert!(text.contains(good), "{good}");
         let error = Board::parse("b", "b/board.toml", &text.replace(good, wrong)).unwrap_err().to_string();
         assert!(error.contains("b/board.toml") && error.contains(named), "{error}");
     }
+}
+
+/// Their scripts turn one port of the processor on.
+#[test]
+fn a_processor_has_the_port_that_its_scripts_join() {
+    let text = BOARDS.get_file("pynq-z1/board.toml").unwrap().contents_utf8().unwrap();
+    let other = text.replace("port = \"S_AXI_HP0\"", "port = \"S_AXI_HP2\"");
+    let error = Board::parse("b", "b/board.toml", &other).unwrap_err().to_string();
+    assert!(
+        error.contains("b/board.toml: host.port is S_AXI_HP2; ") && error.contains("join S_AXI_HP0 alone"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_folder_gives_its_board_its_own_name_however_it_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("own");
+    std::fs::create_dir_all(folder.join("inner")).unwrap();
+    std::fs::write(folder.join(FILE), BOARDS.get_file("hx8k-evn/board.toml").unwrap().contents()).unwrap();
+    for path in [".", "inner/.."] {
+        assert_eq!(Board::load(&folder.join(path).display().to_string()).unwrap().name, "own", "{path}");
+    }
+    let named = Board::load(&folder.display().to_string()).unwrap();
+    let error = named.with_host("spi").unwrap_err().to_string();
+    assert!(error.starts_with(&folder.join(FILE).display().to_string()), "{error}");
 }
 
 #[test]
