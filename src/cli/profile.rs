@@ -66,10 +66,11 @@ impl Profile {
         }
         let [data_path, trace_path, waves_path] =
             ["json", "trace.json", "fst"].map(|ending| report.with_extension(ending));
-        if [&data_path, &trace_path].contains(&&report.to_path_buf()) {
+        let others = [&data_path, &trace_path].into_iter().chain(self.waves.then_some(&waves_path));
+        if others.clone().any(|path| path == report) {
             bail!("--report {} is where its data go; name a file that ends in .html", report.display());
         }
-        for path in [&data_path, &trace_path].into_iter().chain(self.waves.then_some(&waves_path)) {
+        for path in others {
             check_writable(path)?;
         }
         let (graph, inputs) = self.workload.graph_and_inputs(file)?;
