@@ -147,6 +147,7 @@ fn figures(
         // A simulator without time simulates on the host's threads, beside which nothing else would run.
         stream: if simulated { *stream } else { replay(&ways, How::Replayed) },
         simulated,
+        is_board: matches!(kind, DeviceKind::Board(_)),
         on_target: on_target.as_deref().map(Frame::of),
         stream_on_target: on_target.and_then(|steps| replay(&[steps], How::Modelled)),
         cycles,

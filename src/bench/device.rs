@@ -37,8 +37,10 @@ pub struct Figures {
     pub frame: Frame,
     /// A stream of inputs; none where nothing takes time.
     pub stream: Option<Stream>,
-    /// Whether the accelerator's part is hardware's time; else all is this machine's, simulating.
+    /// Whether the accelerator's part is this machine's time, simulating, and not hardware's.
     pub simulated: bool,
+    /// Whether it is a board, whose transfers are measured.
+    pub is_board: bool,
     /// The same beside the configuration's target host, by its model.
     pub on_target: Option<Frame>,
     /// A stream of inputs there.
@@ -55,13 +57,13 @@ pub struct Figures {
     pub bytes: Option<(u64, u64)>,
     /// Millijoules of the accelerator and its memory, where the configuration states coefficients.
     pub energy_mj: Option<f64>,
-    /// Seconds of this machine for a run.
+    /// Milliseconds of this machine for a run.
     pub wall_ms: Spread,
     /// The layers.
     pub layers: Vec<LayerTime>,
     /// What it computed.
     pub outputs: Vec<Tensor>,
-    /// Whether that equals what the processor computed, bit for bit.
+    /// Whether that equals what the processor computed: integers exactly, floats up to the order of their sums.
     pub agrees: bool,
 }
 

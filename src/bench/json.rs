@@ -86,6 +86,9 @@ impl Figures {
     /// Where its time comes from.
     pub fn from(&self) -> &'static str {
         match (self.cycles, self.simulated) {
+            (Some(_), _) if self.is_board => {
+                "accelerator: cycles at clock_mhz; host and conversions: measured; transfers: measured, launches among them"
+            }
             (Some(_), _) => {
                 "accelerator: cycles at clock_mhz; host and conversions: measured; launches and transfers: modelled"
             }

@@ -22,6 +22,7 @@ pub(super) fn processor(artifact: &Artifact, inputs: &[Tensor], request: &Reques
         frame: Frame { host_ms: wall_ms.median, ..Frame::default() },
         stream,
         simulated: false,
+        is_board: false,
         on_target: None,
         stream_on_target: None,
         cycles: None,
