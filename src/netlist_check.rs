@@ -96,12 +96,10 @@ struct Job {
 
 impl Job {
     fn of_program(at: usize, program: Program) -> Job {
-        let room = MEMORY_BYTES.saturating_sub(program.stream_addr) as usize;
         // Its own limit is one for memory beside the core, and here all bytes go over the line.
         let command = Command { cycle_limit: None, ..program.command() };
         let (text, stream_addr) = (program.text(), program.stream_addr);
-        // A stream may pass the end of memory on purpose.
-        let stream = program.stream[..program.stream.len().min(room)].to_vec();
+        let stream = program.stream_in_memory().to_vec();
         let writes = vec![(0, program.image), (stream_addr, stream)];
         Job { name: format!("program {}", at + 1), text: format!("\n{text}"), writes, command, is_program: true }
     }

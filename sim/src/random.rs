@@ -104,7 +104,7 @@ impl Program {
     }
 
     /// The stream, as far as memory goes: it may pass the end on purpose.
-    fn stream_in_memory(&self) -> &[u8] {
+    pub fn stream_in_memory(&self) -> &[u8] {
         let room = MEMORY_BYTES.saturating_sub(self.stream_addr) as usize;
         &self.stream[..self.stream.len().min(room)]
     }
