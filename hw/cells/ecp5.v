@@ -147,13 +147,9 @@ module MULT18X18D (
   parameter CE3MUX = "CE3";
   parameter RST3MUX = "RST3";
 
-  // Operands come from the block's own pins or from the block beside it.
-  wire [17:0] a = SOURCEA
-    ? {SRIA17, SRIA16, SRIA15, SRIA14, SRIA13, SRIA12, SRIA11, SRIA10, SRIA9, SRIA8, SRIA7, SRIA6, SRIA5, SRIA4, SRIA3, SRIA2, SRIA1, SRIA0}
-    : {A17, A16, A15, A14, A13, A12, A11, A10, A9, A8, A7, A6, A5, A4, A3, A2, A1, A0};
-  wire [17:0] b = SOURCEB
-    ? {SRIB17, SRIB16, SRIB15, SRIB14, SRIB13, SRIB12, SRIB11, SRIB10, SRIB9, SRIB8, SRIB7, SRIB6, SRIB5, SRIB4, SRIB3, SRIB2, SRIB1, SRIB0}
-    : {B17, B16, B15, B14, B13, B12, B11, B10, B9, B8, B7, B6, B5, B4, B3, B2, B1, B0};
+  // Operands come from the block's own pins: designs here have SOURCEA and SOURCEB low or open.
+  wire [17:0] a = {A17, A16, A15, A14, A13, A12, A11, A10, A9, A8, A7, A6, A5, A4, A3, A2, A1, A0};
+  wire [17:0] b = {B17, B16, B15, B14, B13, B12, B11, B10, B9, B8, B7, B6, B5, B4, B3, B2, B1, B0};
   generate
     if (MULT_BYPASS != "DISABLED" || SOURCEB_MODE != "B_SHIFT" || HIGHSPEED_CLK != "NONE" || REG_INPUTC_CLK != "NONE") begin
       TW_NO_MODEL_OF_THIS_USE_OF_A_MULTIPLIER u_none ();

@@ -1,5 +1,5 @@
 // The models of an ECP5's multiplier, block RAM and pins' registers beside what the data sheet says of them: products behind each
-// choice of registers, signed and not, of its own pins or the block's beside it, a memory of bits that ports of all widths write and
+// choice of registers, signed and not, a memory of bits that ports of all widths write and
 // read where they are selected, resets with the clock and without, and two bits in a cycle.
 
 module mult_case #(
@@ -11,7 +11,6 @@ module mult_case #(
 ) (
   input  logic        clk,
   input  logic        en,
-  input  logic        shift,
   input  logic        rst,
   input  logic        is_signed,
   input  logic [17:0] a,
@@ -24,13 +23,7 @@ module mult_case #(
     .REG_PIPELINE_CLK(PipelineReg ? "CLK0" : "NONE"), .REG_OUTPUT_CLK(OutputReg ? "CLK0" : "NONE"),
     .CE0MUX(Inverted ? "INV" : "CE0"), .RST0MUX(Inverted ? "INV" : "RST0"), .RESETMODE(Async ? "ASYNC" : "SYNC")
   ) u_block (
-    .CLK0(clk), .CE0(en ^ Inverted), .RST0(rst ^ Inverted), .SIGNEDA(is_signed), .SIGNEDB(is_signed), .SOURCEA(shift), .SOURCEB(shift),
-    .SRIA17(b[17]), .SRIA16(b[16]), .SRIA15(b[15]), .SRIA14(b[14]), .SRIA13(b[13]), .SRIA12(b[12]), .SRIA11(b[11]), .SRIA10(b[10]),
-    .SRIA9(b[9]), .SRIA8(b[8]), .SRIA7(b[7]), .SRIA6(b[6]), .SRIA5(b[5]), .SRIA4(b[4]), .SRIA3(b[3]), .SRIA2(b[2]), .SRIA1(b[1]),
-    .SRIA0(b[0]),
-    .SRIB17(~a[17]), .SRIB16(~a[16]), .SRIB15(~a[15]), .SRIB14(~a[14]), .SRIB13(~a[13]), .SRIB12(~a[12]), .SRIB11(~a[11]),
-    .SRIB10(~a[10]), .SRIB9(~a[9]), .SRIB8(~a[8]), .SRIB7(~a[7]), .SRIB6(~a[6]), .SRIB5(~a[5]), .SRIB4(~a[4]), .SRIB3(~a[3]),
-    .SRIB2(~a[2]), .SRIB1(~a[1]), .SRIB0(~a[0]),
+    .CLK0(clk), .CE0(en ^ Inverted), .RST0(rst ^ Inverted), .SIGNEDA(is_signed), .SIGNEDB(is_signed), .SOURCEA(1'b0), .SOURCEB(1'b0),
     .A17(a[17]), .A16(a[16]), .A15(a[15]), .A14(a[14]), .A13(a[13]), .A12(a[12]), .A11(a[11]), .A10(a[10]), .A9(a[9]),
     .A8(a[8]), .A7(a[7]), .A6(a[6]), .A5(a[5]), .A4(a[4]), .A3(a[3]), .A2(a[2]), .A1(a[1]), .A0(a[0]),
     .B17(b[17]), .B16(b[16]), .B15(b[15]), .B14(b[14]), .B13(b[13]), .B12(b[12]), .B11(b[11]), .B10(b[10]), .B9(b[9]),
@@ -43,9 +36,8 @@ module mult_case #(
   // As many registers one behind the other.
   logic [36:0] in_q [2];
   logic [35:0] product, middle_q, out_q;
-  logic [36:0] given, operands;
-  assign given = shift ? {is_signed, b, ~a} : {is_signed, a, b};
-  assign operands = InputReg ? in_q[0] : given;
+  logic [36:0] operands;
+  assign operands = InputReg ? in_q[0] : {is_signed, a, b};
   assign product = operands[36] ? 36'($signed({{18{operands[35]}}, operands[35:18]}) * $signed({{18{operands[17]}}, operands[17:0]}))
                                 : 36'({18'd0, operands[35:18]} * {18'd0, operands[17:0]});
   logic [35:0] middle;
@@ -66,7 +58,7 @@ module mult_case #(
       middle_q <= '0;
       out_q    <= '0;
     end else if (en) begin
-      in_q[0]  <= given;
+      in_q[0]  <= {is_signed, a, b};
       middle_q <= product;
       out_q    <= middle;
     end
@@ -178,7 +170,7 @@ module pin_case (
 endmodule
 
 module ecp5_cells_check;
-  logic        clk = 1'b0, en, rst, is_signed, shift, we, re;
+  logic        clk = 1'b0, en, rst, is_signed, we, re;
   logic [2:0]  cs;
   logic [17:0] a, b;
   logic [13:0] waddr, raddr;
@@ -194,7 +186,7 @@ module ecp5_cells_check;
 
   for (genvar r = 0; r < 8; r++) begin : gen_mult
     mult_case #(.InputReg(r[0]), .PipelineReg(r[1]), .OutputReg(r[2]), .Inverted(r[0] ^ r[1]), .Async(r == 4)) u_mult (
-      .clk, .en, .shift, .rst, .is_signed, .a, .b, .wrong(wrong_mult[r])
+      .clk, .en, .rst, .is_signed, .a, .b, .wrong(wrong_mult[r])
     );
   end
 
@@ -212,7 +204,7 @@ module ecp5_cells_check;
   end
 
   initial begin
-    {en, rst, is_signed, shift, we, re, cs, a, b, waddr, raddr, wdata} = '0;
+    {en, rst, is_signed, we, re, cs, a, b, waddr, raddr, wdata} = '0;
     // All of the memory is written once, in every width.
     for (int unsigned n = 0; n < 200000; n++) begin
       we    = n < 16384 || $urandom() % 2 == 0;
@@ -225,7 +217,6 @@ module ecp5_cells_check;
       en        = $urandom() % 4 != 0;
       rst       = $urandom() % 64 == 0;
       is_signed = $urandom() % 2 == 0;
-      shift     = $urandom() % 4 == 0;
       cs        = n < 16384 || $urandom() % 4 != 0 ? 3'd0 : 3'($urandom());
       a         = 18'($urandom());
       b         = 18'($urandom());
