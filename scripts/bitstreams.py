@@ -68,8 +68,7 @@ def resources(report):
     for row in report["estimate"]["resources"]:
         names = ROUTED.get(row["name"], {})
         found = sum(used.get(name, 0) * times for name, times in names.items())
-        # Registers are part of the router's cells.
-        if found or (row["used"] and row["name"] != "registers"):
+        if found:
             rows.append((row["name"], row["used"], found, row["available"]))
     return rows
 
@@ -96,9 +95,7 @@ def checked(design, report):
 
 def off(expected, found):
     """By how much an expectation is off, as a part of what was found; None where one of them is not known."""
-    if None in (expected, found):
-        return None
-    return (expected - found) / found if found else float("inf")
+    return None if None in (expected, found) else (expected - found) / found
 
 
 def percent(part):
