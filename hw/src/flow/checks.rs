@@ -1,6 +1,8 @@
 //! What was found of netlists, kept in the cache under the names of the steps that made them: a later flow that takes the same
 //! steps reports it too.
 
+use super::family::Family;
+use super::model;
 use super::report::NetlistCheck;
 use super::steps::{self, Done};
 use super::{FlowError, Outcome};
@@ -10,15 +12,9 @@ use std::path::{Path, PathBuf};
 
 /// What the names of the folders begin with.
 const PREFIX: &str = "checks-";
-/// What netlists were checked with: the models of cells, and the version of the check, which is raised where the script that makes gates of
-/// them, what is put back into a routed netlist, or their simulator changes what it finds.
-const CHECKED_WITH: [&str; 5] = [
-    "1",
-    include_str!("../../cells/ice40.v"),
-    include_str!("../../cells/ice40_board.v"),
-    include_str!("../../cells/ecp5.v"),
-    include_str!("../../cells/ecp5_board.v"),
-];
+/// The version of the check, which is raised where the script that makes gates of netlists, what is put back into a routed one,
+/// or their simulator changes what it finds.
+const VERSION: &str = "1";
 
 impl Outcome {
     /// Keeps what a check of so many programs from a seed found, in the place of what the same found before.
@@ -59,8 +55,12 @@ pub(super) fn kept(cache: &Path, steps: [Option<&Done>; 3]) -> Vec<NetlistCheck>
 
 fn folder(cache: &Path, steps: [Option<&Done>; 3]) -> PathBuf {
     let mut sha = Sha256::new();
+    sha.update(VERSION);
     // What was found by other models of the cells may be of the models.
-    CHECKED_WITH.iter().for_each(|text| sha.update(text));
+    for family in [Family::Ice40, Family::Ecp5] {
+        let models = [model::own_models(family), family.board_cells()];
+        models.into_iter().flatten().for_each(|text| sha.update(text));
+    }
     for step in steps {
         sha.update(step.map_or("", Done::key));
         sha.update("\n");

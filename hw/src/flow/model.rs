@@ -23,6 +23,16 @@ const NO_MODEL: &str = "TW_NO_MODEL_OF_";
 /// What is read back of a bitstream, as Verilog.
 pub(super) const READ_BACK: &str = "read_back.v";
 
+/// The project's own models of a family's cells, those of a board's clock and pins apart ([`Family::board_cells`]); none where
+/// there are no models at all.
+pub(super) fn own_models(family: Family) -> Option<&'static str> {
+    match family {
+        Family::Ice40 => Some(ICE40),
+        Family::Ecp5 => Some(ECP5),
+        Family::Gowin | Family::Nexus | Family::Xc7 | Family::Xcup => None,
+    }
+}
+
 /// What a design has become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
@@ -72,13 +82,7 @@ pub fn model(
         config: stage.name().into(),
         reason: reason.into(),
     };
-    let own = match board.family {
-        Family::Ice40 => ICE40,
-        Family::Ecp5 => ECP5,
-        Family::Gowin | Family::Nexus | Family::Xc7 | Family::Xcup => {
-            return Err(unfit("there are no models of its family's cells"));
-        }
-    };
+    let own = own_models(board.family).ok_or_else(|| unfit("there are no models of its family's cells"))?;
     let (name, text) = match stage {
         Stage::Synthesized => from.input(design::NETLIST)?,
         Stage::Routed => {
