@@ -110,7 +110,8 @@ fn target(path: &Path) -> io::Result<PathBuf> {
     Err(no_file())
 }
 
-fn folder_of(path: &Path) -> &Path {
+/// The folder in which a path lies.
+pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

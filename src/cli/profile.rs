@@ -150,11 +150,7 @@ impl Profile {
 /// Whether a path is that of a profile's data or of a file that was written with them: its page, of whatever ending, its trace
 /// and its waves.
 fn is_of(path: &Path, data: &Path) -> bool {
-    let folder = |path: &Path| match path.parent() {
-        Some(folder) if folder != Path::new("") => folder.to_path_buf(),
-        _ => PathBuf::from("."),
-    };
-    let is_page = path.file_stem() == data.file_stem() && files::same(&folder(path), &folder(data));
+    let is_page = path.file_stem() == data.file_stem() && files::same(files::folder_of(path), files::folder_of(data));
     is_page
         || ["json", "trace.json", "fst"].iter().any(|ending| files::same(path, &data.with_extension(ending)))
         || files::same(path, data)
