@@ -105,7 +105,7 @@ pub fn compile_cached(folder: Option<&Path>, source: &str, form: Form) -> Result
     let code = compile(source, form)?;
     if let (Some(path), Some(folder)) = (path, folder) {
         cache::remove_unused(folder, PREFIX);
-        let made = path.parent().is_some_and(|f| std::fs::create_dir_all(f).is_ok());
+        let made = std::fs::create_dir_all(folder).is_ok();
         let _ = made && write_whole(&path, &[&code, &Sha256::digest(&code)]).is_ok();
     }
     Ok(code)

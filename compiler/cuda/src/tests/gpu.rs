@@ -69,11 +69,11 @@ fn suite_and_networks_on_a_gpu_equal_the_graph_evaluation() {
     let cache = tempfile::tempdir().unwrap();
     for (name, graph, inputs) in suite.chain(networks) {
         let want = eval(&graph, &inputs).unwrap();
+        let of_floats = (0..graph.value_count()).any(|v| graph.ty(ValueId(v)).dtype == DType::F32);
         for library in [false, true] {
             for (g, w) in run(&gpu, &graph, &inputs, library, cache.path()).iter().zip(&want) {
                 // Functions of floats are CUDA's own, whose last bits may move an integer that is made of them by a step; what is
                 // made of integers alone is exact.
-                let of_floats = (0..graph.value_count()).any(|v| graph.ty(ValueId(v)).dtype == DType::F32);
                 let most = match w.dtype() {
                     DType::F32 => 1e-4,
                     _ if of_floats => 1.0,
