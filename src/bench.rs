@@ -208,8 +208,9 @@ fn on_threads(
     }
     for (at, config) in request.configs.iter().enumerate() {
         // The host's own time is that of the model without an accelerator, and of this configuration's host.
-        let latency_ms = match at {
-            0 => frame::host_alone_ms(&alone),
+        let latency_ms = match built.get(at) {
+            _ if at == 0 => frame::host_alone_ms(&alone),
+            Some(Ok(built)) if request.offload == Offload::None => frame::host_alone_ms(built),
             _ => {
                 let alone = build(graph, config, Offload::None, request.level);
                 alone.ok().and_then(|alone| frame::host_alone_ms(&alone))

@@ -69,8 +69,8 @@ impl Layer {
     }
 }
 
-/// The layers of an artifact in the order of their first nodes, those that compilation added before what follows them; with the figures of a run where one is given, whose programs
-/// are those of [`crate::trace::programs`].
+/// The layers of an artifact in the order of their first nodes, those that compilation added before what follows them; with the
+/// figures of a run where one is given, whose programs are those of [`crate::trace::programs`].
 pub fn layers(artifact: &Artifact, programs: &[Vec<Insn>], report: Option<&RunReport>) -> Vec<Layer> {
     let manifest = &artifact.manifest;
     let mut layers: Vec<Layer> = Vec::new();

@@ -92,8 +92,7 @@ pub(crate) fn with_cycles(timed: &RunReport, exact: &RunReport) -> RunReport {
 }
 
 /// The steps of every run that counted, with the cycles of the run that has them, and what each call took around its steps.
-fn ways(kind: DeviceKind, config: &HwConfig, artifact: &Artifact, measured: &Measured) -> Vec<Vec<StepTime>> {
-    let is_board = matches!(kind, DeviceKind::Board(_));
+fn ways(is_board: bool, config: &HwConfig, artifact: &Artifact, measured: &Measured) -> Vec<Vec<StepTime>> {
     let runs = measured.timed.reports.iter().zip(&measured.timed.calls_ms);
     let way = |(report, call_ms): (&RunReport, &f64)| {
         let report = measured.exact.as_ref().map_or(report.clone(), |exact| with_cycles(report, exact));
@@ -114,7 +113,8 @@ fn figures(
     cpu: &Figures,
 ) -> Figures {
     let first = measured.one();
-    let ways = ways(kind, config, artifact, &measured);
+    let is_board = matches!(kind, DeviceKind::Board(_));
+    let ways = ways(is_board, config, artifact, &measured);
     let on_target = frame::on_target(artifact, layers, config, first);
     let Measured { exact, timed, outputs } = &measured;
     let Timed { reports, stream, .. } = timed;
@@ -147,7 +147,7 @@ fn figures(
         // A simulator without time simulates on the host's threads, beside which nothing else would run.
         stream: if simulated { *stream } else { replay(&ways, How::Replayed) },
         simulated,
-        is_board: matches!(kind, DeviceKind::Board(_)),
+        is_board,
         on_target: on_target.as_deref().map(Frame::of),
         stream_on_target: on_target.and_then(|steps| replay(&[steps], How::Modelled)),
         cycles,

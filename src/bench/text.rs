@@ -71,7 +71,8 @@ impl Bench {
         aligns[0] = Align::Left;
         table(&aligns, &rows)
             + "accel: exact cycles at the configuration's clock; host and convert: measured here; launch and transfer: modelled, \
-               of a board measured together; all of the target host's: modelled\nper s: of an accelerator these parts replayed input by input, the host's part of one \
+               of a board measured together; all of the target host's: modelled\n\
+               per s: of an accelerator these parts replayed input by input, the host's part of one \
                beside the accelerator's of another; of a processor measured, inputs one behind the other\n"
     }
 
