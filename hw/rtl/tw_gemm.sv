@@ -3,7 +3,7 @@
 // The gemm unit: one micro-op a cycle, accumulation forwarded, no bubble between instructions, but where lean: there an
 // instruction's fields stay in its queue until it retires, and the last two stages are one.
 //
-// Stages: issue (micro-op memory) | index | operand read | multiply and sum (one more with registered products) | accumulate | write.
+// Stages: issue (micro-op memory) | index | operand read | multiply and sum (with as many more as the products have registers) | accumulate | write.
 module tw_gemm (
   input  logic                           clk_i,
   input  logic                           rst_ni,
@@ -55,6 +55,8 @@ module tw_gemm (
   localparam int unsigned StMul = 3;
   localparam int unsigned StAcc = 4 + tw_cfg_pkg::MulStages;
   localparam int unsigned StWrite = 5 + tw_cfg_pkg::MulStages;
+  // Registers whose enables lanes take beside the sum's; without one the bit is the sum's.
+  localparam int unsigned Enables = tw_cfg_pkg::MulStages == 0 ? 1 : tw_cfg_pkg::MulStages;
   localparam bit Lean = tw_cfg_pkg::Lean != 0;
 
   logic              walk_valid, walk_last, walk_range, start;
@@ -196,7 +198,7 @@ module tw_gemm (
       tw_gemm_zero #(
         .BlockIn(tw_cfg_pkg::BlockIn), .MulStages(tw_cfg_pkg::MulStages)
       ) u_zero (
-        .clk_i, .en_i(valid_q[StMul]), .en_sum_i(valid_q[StAcc-1]),
+        .clk_i, .en_i(valid_q[StMul +: Enables]), .en_sum_i(valid_q[StAcc-1]),
         .inp_i(inp_data_i[r*tw_cfg_pkg::BlockIn*8 +: tw_cfg_pkg::BlockIn*8]), .zero_point_i(mul_zero_point),
         .correction_o(corrections[r*32 +: 32])
       );
@@ -214,11 +216,11 @@ module tw_gemm (
       assign sums[Lane*32 +: 32] = sum;
       if (Lane + tw_part_pkg::GemmTableLanes < tw_cfg_pkg::RowElements) begin : gen_products
         tw_gemm_lane #(.BlockIn(tw_cfg_pkg::BlockIn), .MulStages(tw_cfg_pkg::MulStages)) u_lane (
-          .clk_i, .en_i(valid_q[StMul]), .en_sum_i(valid_q[StAcc-1]), .inp_i(inp), .wgt_i(wgt), .sum_o(sum)
+          .clk_i, .en_i(valid_q[StMul +: Enables]), .en_sum_i(valid_q[StAcc-1]), .inp_i(inp), .wgt_i(wgt), .sum_o(sum)
         );
       end else begin : gen_tables
         tw_gemm_table_lane #(.BlockIn(tw_cfg_pkg::BlockIn), .MulStages(tw_cfg_pkg::MulStages)) u_lane (
-          .clk_i, .en_i(valid_q[StMul]), .en_sum_i(valid_q[StAcc-1]), .inp_i(inp), .wgt_i(wgt), .sum_o(sum)
+          .clk_i, .en_i(valid_q[StMul +: Enables]), .en_sum_i(valid_q[StAcc-1]), .inp_i(inp), .wgt_i(wgt), .sum_o(sum)
         );
       end
     end

@@ -2,10 +2,12 @@
 // same without multipliers.
 module tw_gemm_lane #(
   parameter int unsigned BlockIn = 16,
-  parameter int unsigned MulStages = 0
+  parameter int unsigned MulStages = 0,
+  localparam int unsigned Enables = MulStages == 0 ? 1 : MulStages
 ) (
   input  logic                 clk_i,
-  input  logic                 en_i,
+  // Of each register before the sum's, in the order of the data; where there is none, of the sum's.
+  input  logic [Enables-1:0]   en_i,
   input  logic                 en_sum_i,
   input  logic [BlockIn*8-1:0] inp_i,
   input  logic [BlockIn*8-1:0] wgt_i,
@@ -16,14 +18,14 @@ module tw_gemm_lane #(
     logic [31:0] sum;
     always_comb begin
       sum = '0;
-      if (en_i) begin
+      if (en_i[0]) begin
         for (int unsigned i = 0; i < BlockIn; i++) begin
           sum = sum + 32'($signed(inp_i[i*8 +: 8])) * 32'($signed(wgt_i[i*8 +: 8]));
         end
       end
     end
     always_ff @(posedge clk_i) begin
-      if (en_i) sum_o <= sum;
+      if (en_i[0]) sum_o <= sum;
     end
     logic unused;
     assign unused = en_sum_i;
@@ -31,7 +33,7 @@ module tw_gemm_lane #(
     logic [BlockIn*16-1:0] product_q;
     logic [31:0]           sum;
     for (genvar i = 0; i < BlockIn; i++) begin : gen_mul
-      tw_mul u_mul (
+      tw_mul #(.Stages(MulStages)) u_mul (
         .clk_i, .en_i, .a_i(inp_i[i*8 +: 8]), .b_i(wgt_i[i*8 +: 8]), .product_o(product_q[i*16 +: 16])
       );
     end

@@ -5,10 +5,12 @@
 // enters a carry chain. Digits of one place are added up first, then the places.
 module tw_gemm_table_lane #(
   parameter int unsigned BlockIn = 16,
-  parameter int unsigned MulStages = 0
+  parameter int unsigned MulStages = 0,
+  localparam int unsigned Enables = MulStages == 0 ? 1 : MulStages
 ) (
   input  logic                 clk_i,
-  input  logic                 en_i,
+  // Of each register before the sum's, in the order of the data; where there is none, of the sum's.
+  input  logic [Enables-1:0]   en_i,
   input  logic                 en_sum_i,
   input  logic [BlockIn*8-1:0] inp_i,
   input  logic [BlockIn*8-1:0] wgt_i,
@@ -20,6 +22,15 @@ module tw_gemm_table_lane #(
   localparam int unsigned RowW = 9;
   localparam int unsigned PlaceW = RowW + Levels;
 
+  logic [BlockIn*8-1:0] inp, wgt;
+  if (MulStages < 2) begin : gen_no_operands
+    assign {inp, wgt} = {inp_i, wgt_i};
+  end else begin : gen_operands
+    always_ff @(posedge clk_i) begin
+      if (en_i[0]) {inp, wgt} <= {inp_i, wgt_i};
+    end
+  end
+
   // The digits: bit 1 says that one is negative, bit 2 of the highest that it is 2 or -2.
   (* keep *)
   logic [BlockIn*9-1:0] digits;
@@ -28,7 +39,7 @@ module tw_gemm_table_lane #(
     logic       c1, c2, c3;
     logic [1:0] d0, d1, d2;
     logic [2:0] d3;
-    assign a  = inp_i[i*8 +: 8];
+    assign a  = inp[i*8 +: 8];
     assign d0 = a[1:0];
     assign c1 = a[1];
     assign d1 = a[3:2] + {1'b0, c1};
@@ -42,12 +53,12 @@ module tw_gemm_table_lane #(
     assign digits[i*9 +: 9] = {d3, d2, d1, d0};
   end
 
-  // The rows of each place, registered where there is a stage for it: what comes before them comes from memory, behind them are
-  // the sums. Then each place's sum, and the one that no carry chain of the place has taken.
+  // The rows of each place, registered where there is a stage for it: what comes before them comes from memory or from registers,
+  // behind them are the sums. Then each place's sum, and the one that no carry chain of the place has taken; registered with three stages.
   logic [4*BlockIn*RowW-1:0] rows, rows_q;
   logic [4*BlockIn-1:0]      negatives, negatives_q;
-  logic [4*PlaceW-1:0]       places;
-  logic [3:0]                ones;
+  logic [4*PlaceW-1:0]       sums_of_places, places;
+  logic [3:0]                ones_left, ones;
   for (genvar p = 0; p < 4; p++) begin : gen_place
     // Sums of level l have RowW + l bits; those of all levels follow one another.
     logic [2*BlockIn*PlaceW-1:0] sums;
@@ -55,7 +66,7 @@ module tw_gemm_table_lane #(
     for (genvar i = 0; i < BlockIn; i++) begin : gen_row
       logic [7:0]      w;
       logic [RowW-1:0] row;
-      assign w = wgt_i[i*8 +: 8];
+      assign w = wgt[i*8 +: 8];
       if (p < 3) begin : gen_low
         logic [1:0] d;
         assign d = digits[i*9 + p*2 +: 2];
@@ -92,8 +103,8 @@ module tw_gemm_table_lane #(
       end
     end
     assign sums[(2*BlockIn - 1)*PlaceW +: PlaceW] = '0;
-    assign places[p*PlaceW +: PlaceW] = sums[(2*BlockIn - 2)*PlaceW +: PlaceW];
-    assign ones[p] = negative[BlockIn-1];
+    assign sums_of_places[p*PlaceW +: PlaceW] = sums[(2*BlockIn - 2)*PlaceW +: PlaceW];
+    assign ones_left[p] = negative[BlockIn-1];
   end
 
   if (MulStages == 0) begin : gen_fused
@@ -101,9 +112,21 @@ module tw_gemm_table_lane #(
     assign negatives_q = negatives;
   end else begin : gen_registered
     always_ff @(posedge clk_i) begin
-      if (en_i) begin
+      if (en_i[MulStages > 1 ? 1 : 0]) begin
         rows_q      <= rows;
         negatives_q <= negatives;
+      end
+    end
+  end
+
+  if (MulStages < 3) begin : gen_no_places
+    assign places = sums_of_places;
+    assign ones   = ones_left;
+  end else begin : gen_places
+    always_ff @(posedge clk_i) begin
+      if (en_i[2]) begin
+        places <= sums_of_places;
+        ones   <= ones_left;
       end
     end
   end
@@ -121,7 +144,7 @@ module tw_gemm_table_lane #(
   logic [PlaceW+4:0] top;
   assign top = {{5{low[PlaceW+2]}}, low[PlaceW+2:4], 1'b1} + {high[PlaceW+2], high, ones[2]};
   always_ff @(posedge clk_i) begin
-    if (MulStages == 0 ? en_i : en_sum_i) sum_o <= 32'($signed({top[PlaceW+4:1], low[3:0]}));
+    if (MulStages == 0 ? en_i[0] : en_sum_i) sum_o <= 32'($signed({top[PlaceW+4:1], low[3:0]}));
   end
 
 endmodule

@@ -1,11 +1,13 @@
 // The weights' zero point, off all lanes: the sum of a row's BlockIn inputs times the zero point, ready with the lanes' sums.
-// Where products are registered, so are here the sums of four inputs each.
+// Where products are registered, so are here the sums of four inputs each, and with more than one stage the sum of those.
 module tw_gemm_zero #(
   parameter int unsigned BlockIn = 16,
-  parameter int unsigned MulStages = 0
+  parameter int unsigned MulStages = 0,
+  localparam int unsigned Enables = MulStages == 0 ? 1 : MulStages
 ) (
   input  logic                 clk_i,
-  input  logic                 en_i,
+  // Of each register before the correction's, in the order of the data; where there is none, of the correction's.
+  input  logic [Enables-1:0]   en_i,
   input  logic                 en_sum_i,
   input  logic [BlockIn*8-1:0] inp_i,
   input  logic [7:0]           zero_point_i,
@@ -21,7 +23,7 @@ module tw_gemm_zero #(
   logic [7:0]               zero_point_q;
   always_comb begin
     groups = '0;
-    if (en_i && zero_point_i != '0) begin
+    if (en_i[0] && zero_point_i != '0) begin
       for (int unsigned i = 0; i < BlockIn; i++) begin
         groups[i/Members*GroupW +: GroupW] = groups[i/Members*GroupW +: GroupW] + GroupW'($signed(inp_i[i*8 +: 8]));
       end
@@ -33,7 +35,7 @@ module tw_gemm_zero #(
     assign zero_point_q = zero_point_i;
   end else begin : gen_registered
     always_ff @(posedge clk_i) begin
-      if (en_i) begin
+      if (en_i[0]) begin
         groups_q     <= groups;
         zero_point_q <= zero_point_i;
       end
@@ -46,9 +48,24 @@ module tw_gemm_zero #(
     sum = '0;
     for (int unsigned g = 0; g < Groups; g++) sum = sum + SumW'($signed(groups_q[g*GroupW +: GroupW]));
   end
-  assign product = {{8{sum[SumW-1]}}, sum} * {{SumW{zero_point_q[7]}}, zero_point_q};
+  if (MulStages < 2) begin : gen_sum_at_once
+    assign product = {{8{sum[SumW-1]}}, sum} * {{SumW{zero_point_q[7]}}, zero_point_q};
+  end else begin : gen_sum_kept
+    logic [MulStages-2:0][SumW-1:0] sums_q;
+    logic [MulStages-2:0][7:0]      zero_points_q;
+    always_ff @(posedge clk_i) begin
+      for (int unsigned s = 0; s < MulStages - 1; s++) begin
+        if (en_i[s+1]) begin
+          sums_q[s]        <= s == 0 ? sum : sums_q[s > 0 ? s - 1 : 0];
+          zero_points_q[s] <= s == 0 ? zero_point_q : zero_points_q[s > 0 ? s - 1 : 0];
+        end
+      end
+    end
+    assign product = {{8{sums_q[MulStages-2][SumW-1]}}, sums_q[MulStages-2]} *
+                     {{SumW{zero_points_q[MulStages-2][7]}}, zero_points_q[MulStages-2]};
+  end
   always_ff @(posedge clk_i) begin
-    if (MulStages == 0 ? en_i : en_sum_i) correction_o <= 32'($signed(product));
+    if (MulStages == 0 ? en_i[0] : en_sum_i) correction_o <= 32'($signed(product));
   end
 
 endmodule

@@ -1,15 +1,37 @@
-// The multiplier cell: the product of two signed bytes, registered. A flow may take another module of this name, made of a part's
-// own multipliers with the registers that those have.
-module tw_mul (
-  input  logic        clk_i,
-  input  logic        en_i,
-  input  logic [7:0]  a_i,
-  input  logic [7:0]  b_i,
-  output logic [15:0] product_o
+// The multiplier cell: the product of two signed bytes in a register, from two stages on behind registers of the bytes, with three
+// behind one more of the product. A flow may take another module of this name, made of a part's own multipliers with the registers
+// that those have.
+module tw_mul #(
+  parameter int unsigned Stages = 1
+) (
+  input  logic              clk_i,
+  // Of each register, in the order of the data.
+  input  logic [Stages-1:0] en_i,
+  input  logic [7:0]        a_i,
+  input  logic [7:0]        b_i,
+  output logic [15:0]       product_o
 );
 
+  logic [7:0]  a, b;
+  logic [15:0] product, last;
+  assign product = 16'($signed(a)) * 16'($signed(b));
+
+  if (Stages < 2) begin : gen_no_operands
+    assign {a, b} = {a_i, b_i};
+  end else begin : gen_operands
+    always_ff @(posedge clk_i) begin
+      if (en_i[0]) {a, b} <= {a_i, b_i};
+    end
+  end
+  if (Stages < 3) begin : gen_no_middle
+    assign last = product;
+  end else begin : gen_middle
+    always_ff @(posedge clk_i) begin
+      if (en_i[1]) last <= product;
+    end
+  end
   always_ff @(posedge clk_i) begin
-    if (en_i) product_o <= 16'($signed(a_i)) * 16'($signed(b_i));
+    if (en_i[Stages-1]) product_o <= last;
   end
 
 endmodule

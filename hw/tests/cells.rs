@@ -37,6 +37,20 @@ fn the_models_of_an_ecp5s_blocks_do_what_the_data_sheet_says() {
     );
 }
 
+/// The proofs of equivalence join registers by their names, and those inside a block have none: with more than one stage the cell is
+/// compared here.
+#[test]
+fn the_multiplier_of_an_ecp5_is_the_cell_for_which_it_stands() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ecp5_multiplier");
+    std::fs::create_dir_all(&dir).expect("a folder");
+    let map = std::fs::read_to_string(root().join("cells/ecp5_mul.map")).expect("the map is there");
+    let mapped = dir.join("mapped.v");
+    std::fs::write(&mapped, map.replace("module tw_mul ", "module mapped_mul ")).expect("a file");
+    let own =
+        ["rtl/tw_mul.sv", "cells/ecp5.v", "cells/ecp5_board.v", "tests/cells/gates.v"].map(|file| root().join(file));
+    checks("ecp5_mul_check", &[&own[..], &[mapped]].concat());
+}
+
 #[test]
 fn the_model_of_an_ice40s_memory_does_what_that_of_yosys_does() {
     let share = match tools::find(Family::Ice40) {

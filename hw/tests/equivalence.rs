@@ -78,24 +78,21 @@ fn lay_out(folder: &Path, board: &Board) {
 /// of looking for a difference within so many cycles, and whether that went well.
 fn compare(folder: &Path, unit: &Unit, board: &Board, tools: &Tools, cycles: Option<u32>) -> (bool, String) {
     let module = &unit.module;
-    let read = |from: &str, without: &[(&str, &str)]| {
-        let own = unit.files.iter().map(String::as_str).filter(|file| without.iter().all(|(name, _)| name != file));
-        let files = ["tw_cfg_pkg.sv", "tw_isa_pkg.sv"].into_iter().chain(own);
+    let read = |from: &str| {
+        let files = ["tw_cfg_pkg.sv", "tw_isa_pkg.sv"].into_iter().chain(unit.files.iter().map(String::as_str));
         let files: Vec<String> = files.map(|file| format!("{from}/{file}")).collect();
         let parameters: String = unit.parameters.iter().map(|parameter| format!(" -G {parameter}")).collect();
         format!("read_slang --extern-modules --top {module} -I {from}{parameters} {}", files.join(" "))
     };
-    // The modules for which the family has cells of its own are declared alone, as in the flow.
-    let cells: Vec<&(&str, &str)> =
-        board.family.own_modules().iter().filter(|(name, _)| unit.files.iter().any(|file| file == name)).collect();
-    let mut script: Vec<String> = vec![read("rtl", &[])];
+    let mut script: Vec<String> = vec![read("rtl")];
     script.extend(["proc", "flatten", "memory_map", "opt_clean"].map(String::from));
     script.extend([format!("rename {module} gold"), "design -stash gold".into()]);
-    for (name, text) in &cells {
-        std::fs::write(folder.join(format!("{name}.vh")), text).expect("the folder can be written");
-        script.push(format!("read_verilog -lib -specify {name}.vh"));
+    // The modules for which the family has cells of its own are declared alone, as in the flow.
+    for (name, text) in board.family.own_modules() {
+        std::fs::write(folder.join("other").join(name), text).expect("the folder can be written");
     }
-    script.push(read("other", board.family.own_modules()));
+    script.push(read("other"));
+    script.extend(board.family.own_times("other"));
     script.extend(board.family.synthesis(board, module));
     script.push(format!("rename {module} gate"));
     let own = root().join(format!("hw/cells/{}.v", board.family.name()));

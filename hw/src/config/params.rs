@@ -217,8 +217,8 @@ params! {
         "The lookup in a table of 256 bytes is built, for functions of one int8 operand.";
     wgt_zp: bool = true, "", Legal::Flag, "WgtZp",
         "Gemm subtracts a zero point from the weights.";
-    mul_stages: u32 = 0, "registers", Legal::Range(0, 1), "MulStages",
-        "Registers between gemm's multipliers and its adder trees: 0 for simulation, 1 for FPGA clocks.";
+    mul_stages: u32 = 0, "registers", Legal::Range(0, 3), "MulStages",
+        "Registers between gemm's operands and its adder trees: 0 for simulation, 1 behind the products for FPGA clocks, 2 before them too, 3 with one in the multiplication.";
     vector_stages: u32 = 0, "registers", Legal::Range(0, 2), "VectorStages",
         "Registers between vector's operands and its lanes, but for the serial unit's: 0 for simulation, 1 for FPGA clocks, 2 with one more before deep operations scale.";
     counters: Counters = Counters::Causes, "", Legal::Words(&["none", "busy", "causes"]), "CounterLevel",

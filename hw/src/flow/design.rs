@@ -67,12 +67,14 @@ impl Sources {
 /// [`FlowError::Unfit`] where the part cannot make the clock.
 pub fn sources(request: &Request) -> Result<Sources, FlowError> {
     let Request { board, config, .. } = request;
-    let cells = board.family.own_modules();
     let mut files = core(board, config);
-    files.retain(|(path, _)| cells.iter().all(|(own, _)| own != path));
-    // In one folder, so that headers are found.
-    files.iter_mut().for_each(|(path, _)| *path = path.rsplit('/').next().unwrap_or(path).to_string());
-    files.extend(cells.iter().map(|(path, text)| (declaration(path), text.to_string())));
+    for (path, text) in &mut files {
+        if let Some((_, own)) = board.family.own_modules().iter().find(|(module, _)| module == path) {
+            *text = own.to_string();
+        }
+        // In one folder, so that headers are found.
+        *path = path.rsplit('/').next().unwrap_or(path).to_string();
+    }
     let (around, mhz) = around((board, config), request.shell, request.mhz, Form::Part)?;
     files.extend(around);
     if board.family.has_processor() {
@@ -240,21 +242,15 @@ impl SdramPorts {
     }
 }
 
-/// The file that declares a module of the core which is made of the family's own cells.
-pub(super) fn declaration(path: &str) -> String {
-    path.replace(".sv", ".vh")
-}
-
 /// What Yosys does.
 fn script(request: &Request, sources: &Sources) -> String {
     // The clock and the SDRAM's pins are cells of the family, which Yosys's own reader takes as they come.
     let (cells, files): (Vec<&str>, Vec<&str>) = sources.verilog().partition(|name| [CLOCK, SDRAM_PINS].contains(name));
     // Yosys goes on with a net that two drive as if it were undefined.
     let mut lines = vec!["logger -werror Driver-driver.conflict".to_string()];
-    let own = request.board.family.own_modules().iter();
-    lines.extend(own.map(|(path, _)| format!("read_verilog -lib -specify {}", declaration(path))));
     lines.extend(cells.iter().map(|name| format!("read_verilog {name}")));
     lines.push(format!("read_slang --extern-modules {} -I . {}", top_option(), files.join(" ")));
+    lines.extend(request.board.family.own_times("."));
     lines.extend(request.board.family.synthesis(request.board, TOP));
     lines.push("check -assert".into());
     lines.push(format!("write_json {NETLIST}"));

@@ -303,13 +303,19 @@ impl Family {
         }
     }
 
-    /// The modules of the core for which the family has cells of its own: the file among [`crate::rtl::SOURCES`], and the declaration
-    /// that stands in its place until [`Family::synthesis`] maps it.
+    /// The modules of the core for which the family has cells of its own: the file among [`crate::rtl::SOURCES`], and what it says in
+    /// its place, a module without contents until [`Family::synthesis`] maps it.
     pub fn own_modules(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Family::Ecp5 => &[("tw_mul.sv", include_str!("../../cells/ecp5_mul.v"))],
             Family::Ice40 | Family::Gowin | Family::Nexus | Family::Xc7 | Family::Xcup => &[],
         }
+    }
+
+    /// How Yosys is told the times of [`Family::own_modules`], whose files lie in a folder, once it has read the sources.
+    pub fn own_times(self, folder: &str) -> impl Iterator<Item = String> {
+        let times = move |path: &str| format!("read_verilog -lib -specify -overwrite -D TW_TIMES {folder}/{path}");
+        self.own_modules().iter().map(move |(path, _)| times(path))
     }
 
     pub(super) fn cells(self) -> Cells {

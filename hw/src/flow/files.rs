@@ -32,7 +32,6 @@ fn written() -> BTreeSet<String> {
     for family in Family::ALL {
         names.extend([family.routed_file(), family.constraints_file()].map(String::from));
         names.extend(family.synthesis_files().iter().map(|(name, _)| name.to_string()));
-        names.extend(family.own_modules().iter().map(|(path, _)| design::declaration(path)));
     }
     names.remove("");
     names

@@ -43,13 +43,21 @@ const CORE: &str = "u_core";
 /// Levels of the shell by which cells are listed: board, shell, part.
 const SHELL_LEVELS: usize = 3;
 
+/// Which values a cell keeps in registers of its own, as multiplier blocks may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kept {
+    Nothing,
+    Result,
+    /// The operands too.
+    Operands,
+}
+
 /// A cell: its kind, its name after the signal that it makes, and the nets at its ports.
 #[derive(Debug, Clone)]
 pub(super) struct Cell {
     pub(super) kind: String,
     pub(super) name: String,
-    /// It keeps its result in a register of its own, as multiplier blocks may.
-    pub(super) registered: bool,
+    pub(super) kept: Kept,
     /// Ports without the numbers of their bits, with their net.
     pub(super) inputs: Vec<(String, usize)>,
     pub(super) outputs: Vec<(String, usize)>,
@@ -89,6 +97,9 @@ struct RawCell {
 
 #[derive(Default, Deserialize)]
 struct Parameters {
+    /// The clock of the register of one of an ECP5's factors; the other's is the same.
+    #[serde(rename = "REG_INPUTA_CLK")]
+    operand_clock: Option<String>,
     /// The clock of the register behind an ECP5's product.
     #[serde(rename = "REG_OUTPUT_CLK")]
     output_clock: Option<String>,
@@ -153,8 +164,13 @@ impl Netlist {
         };
         let mut cells = Vec::with_capacity(module.cells.len());
         for (name, raw) in module.cells {
-            let registered = raw.parameters.output_clock.is_some_and(|clock| clock != "NONE");
-            let mut cell = Cell { kind: raw.r#type, name, registered, inputs: Vec::new(), outputs: Vec::new() };
+            let clocked = |clock: Option<String>| clock.is_some_and(|clock| clock != "NONE");
+            let kept = match (clocked(raw.parameters.operand_clock), clocked(raw.parameters.output_clock)) {
+                (true, true) => Kept::Operands,
+                (_, true) => Kept::Result,
+                (_, false) => Kept::Nothing,
+            };
+            let mut cell = Cell { kind: raw.r#type, name, kept, inputs: Vec::new(), outputs: Vec::new() };
             for (port, bits) in &raw.connections {
                 let is_input = raw.port_directions.get(port).is_some_and(|direction| direction == "input");
                 let side = if is_input { &mut cell.inputs } else { &mut cell.outputs };

@@ -5,7 +5,7 @@
 
 use super::board::Board;
 use super::family::Family;
-use super::netlist::{Cell, Netlist};
+use super::netlist::{Cell, Kept, Netlist};
 use super::report::PathStep;
 
 /// What a kind of cells takes, ns. Ports go by their names without the bits' numbers.
@@ -19,8 +19,8 @@ struct CellDelay {
     through: &'static [(&'static str, &'static str, f64)],
     /// Ports that cells beside it reach without a wire.
     direct: &'static [&'static str],
-    /// Of those of its kind only what keeps its result in a register of its own.
-    registered: bool,
+    /// Of those of its kind only what keeps at least these values.
+    kept: Kept,
 }
 
 /// A family's delays, ns, at its fastest.
@@ -34,7 +34,7 @@ struct Delays {
 }
 
 const fn cell(kind: &'static str) -> CellDelay {
-    CellDelay { kind, setup: &[], launch: &[], through: &[], direct: &[], registered: false }
+    CellDelay { kind, setup: &[], launch: &[], through: &[], direct: &[], kept: Kept::Nothing }
 }
 
 const ECP5: Delays = Delays {
@@ -64,8 +64,14 @@ const ECP5: Delays = Delays {
         CellDelay { launch: &[("*", 4.60)], setup: &[("*", 0.3)], ..cell("PDPW16KD") },
         CellDelay {
             launch: &[("P", 0.58)],
+            setup: &[("A", 0.04), ("B", 0.04), ("CE", 0.3)],
+            kept: Kept::Operands,
+            ..cell("MULT18X18D")
+        },
+        CellDelay {
+            launch: &[("P", 0.58)],
             setup: &[("A", 2.63), ("B", 2.63), ("CE", 0.3)],
-            registered: true,
+            kept: Kept::Result,
             ..cell("MULT18X18D")
         },
         CellDelay { through: &[("A", "P", 3.90), ("B", "P", 3.90)], ..cell("MULT18X18D") },
@@ -191,7 +197,7 @@ impl Paths {
         };
         let mut paths = Paths { arcs: Vec::new(), launched: vec![None; nets], captured: Vec::new() };
         for cell in netlist.cells() {
-            let of = |delay: &&CellDelay| fits(delay.kind, &cell.kind) && delay.registered <= cell.registered;
+            let of = |delay: &&CellDelay| fits(delay.kind, &cell.kind) && delay.kept <= cell.kept;
             let Some(delay) = delays.cells.iter().find(of) else { continue };
             for (name, net) in &cell.outputs {
                 if let Some(ns) = port(delay.launch, name) {
@@ -300,16 +306,18 @@ mod tests {
         let files = Family::Ecp5.synthesis_files().iter().chain(Family::Ecp5.own_modules());
         let text: String = files.map(|(_, text)| *text).collect();
         let times = |module: &str| -> Vec<u64> {
-            let declared = format!("(* blackbox *)\nmodule {module} (");
-            let boxed = format!("(* abc9_box, blackbox *)\nmodule {module} (");
+            let declared = format!("(* blackbox *)\nmodule {module} ");
+            let boxed = format!("(* abc9_box, blackbox *)\nmodule {module} ");
             let begin = text.find(&declared).or_else(|| text.find(&boxed)).expect("the module is there");
             let module = &text[begin..begin + text[begin..].find("endmodule").expect("it ends")];
-            let number = |line: &str| {
-                let digits = line.trim_end_matches([';', ')']).rsplit([' ', ',']).next()?;
-                digits.parse().ok()
-            };
-            let mut times: Vec<u64> = module.lines().filter(|line| line.ends_with(';')).filter_map(number).collect();
-            times.retain(|time| *time != 0);
+            // Times end their line; those that a parameter chooses among follow it.
+            fn last(line: &str) -> &str {
+                line.rsplit([',', '=']).next().unwrap_or(line)
+            }
+            let words =
+                module.lines().filter(|line| line.ends_with(';')).flat_map(|line| last(line).split([' ', ')', ';']));
+            let mut times: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
+            times.retain(|time| *time > 1);
             times.sort_unstable();
             times.dedup();
             times
@@ -318,13 +326,14 @@ mod tests {
         let cell = |kind: &str| ECP5.cells.iter().find(|cell| cell.kind == kind).expect("the cell has times");
         let ram = cell("DP16KD");
         assert_eq!(times("DP16KD"), [ps(ram.setup[0].1), ps(ram.launch[0].1)]);
-        let multiplier = |registered: bool| {
-            let of = |cell: &&CellDelay| cell.kind == "MULT18X18D" && cell.registered == registered;
+        let multiplier = |kept: Kept| {
+            let of = |cell: &&CellDelay| cell.kind == "MULT18X18D" && cell.kept == kept;
             ECP5.cells.iter().find(of).expect("the cell has times")
         };
-        assert_eq!(times("MULT18X18D"), [ps(multiplier(false).through[0].2)]);
-        let (setup, launch) = (multiplier(true).setup, multiplier(true).launch);
-        assert_eq!(times("tw_mul"), [ps(setup[2].1), ps(launch[0].1), ps(setup[0].1)]);
+        assert_eq!(times("MULT18X18D"), [ps(multiplier(Kept::Nothing).through[0].2)]);
+        let (CellDelay { setup, launch, .. }, behind) = (multiplier(Kept::Result), multiplier(Kept::Operands));
+        assert_eq!(times("tw_mul"), [ps(behind.setup[0].1), ps(setup[2].1), ps(launch[0].1), ps(setup[0].1)]);
+        assert_eq!((behind.launch, behind.setup[2]), (*launch, setup[2]));
     }
 
     /// Register, two tables, register: the second table is beside its register.

@@ -78,7 +78,7 @@ fn candidate(rng: &mut SmallRng) -> HwConfig {
         vector_mac: rng.random_bool(0.8),
         vector_lut: rng.random_bool(0.8),
         wgt_zp: rng.random_bool(0.8),
-        mul_stages: rng.random_range(0..=1),
+        mul_stages: rng.random_range(0..=3),
         counters: pick(rng, &[Counters::Causes, Counters::Causes, Counters::Busy, Counters::None]),
         ..HwConfig::default()
     };
