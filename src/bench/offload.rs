@@ -5,7 +5,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Artifact, Place};
 use tilewright_runtime::tensor::Tensor;
 
-use super::{Asked, BenchError, Figures, Request, Stream, accelerated, build};
+use super::{Asked, BenchError, Figures, LayerTime, Request, Stream, accelerated, build};
 use crate::model::Offload;
 
 /// A way to offload, as `--offload` names it.
@@ -37,7 +37,7 @@ pub struct OffloadRow {
     pub hw: String,
     /// The way.
     pub choice: Choice,
-    /// Layers on the accelerator, and all.
+    /// Layers of the model on the accelerator, and all; what compilation added is none of them.
     pub layers: (usize, usize),
     /// The share of multiply-accumulates there.
     pub offloaded: Option<f64>,
@@ -73,11 +73,10 @@ pub(super) fn rows(
         let column = accelerated::column(&csim, config, artifact, inputs, request, (cpu, false), &|_| {})?;
         let missing = column.figures.as_ref().err().cloned();
         let found = column.figures.ok();
-        let all = found.as_ref().map_or(&[][..], |f| &f.layers);
         rows.push(OffloadRow {
             hw: config.name.clone(),
             choice,
-            layers: (all.iter().filter(|layer| layer.place == Place::Accel).count(), all.len()),
+            layers: found.as_ref().map_or((0, 0), |f| counted(&f.layers)),
             offloaded: artifact.ok().and_then(|artifact| artifact.manifest.offloaded_share()),
             latency_ms: found.as_ref().map(|f| f.latency_ms.median),
             stream: found.as_ref().and_then(|f| f.stream),
@@ -88,7 +87,7 @@ pub(super) fn rows(
     rows.push(OffloadRow {
         hw: config.name.clone(),
         choice: Choice::None,
-        layers: (0, cpu.layers.len()),
+        layers: counted(&cpu.layers),
         offloaded: Some(0.0),
         latency_ms: Some(cpu.latency_ms.median),
         stream: cpu.stream,
@@ -96,4 +95,10 @@ pub(super) fn rows(
         missing: None,
     });
     Ok(rows)
+}
+
+/// Layers of the model on the accelerator, and all.
+fn counted(layers: &[LayerTime]) -> (usize, usize) {
+    let of_model = || layers.iter().filter(|layer| !layer.nodes.is_empty());
+    (of_model().filter(|layer| layer.place == Place::Accel).count(), of_model().count())
 }

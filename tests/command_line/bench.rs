@@ -72,6 +72,9 @@ fn devices_stand_side_by_side_and_a_missing_one_says_why() {
     }
     let ways: Vec<&str> = found["offload"].as_array().unwrap().iter().map(|w| w["offload"].as_str().unwrap()).collect();
     assert_eq!(ways, ["all", "auto", "none"]);
+    // What compilation added for one way is no layer of the model, which has as many in each.
+    let layers: Vec<_> = found["offload"].as_array().unwrap().iter().map(|w| w["layers"].as_u64().unwrap()).collect();
+    assert_eq!((layers, &found["offload"][2]["layers_offloaded"]), (vec![9, 9, 9], &0.into()));
     assert_eq!((&found["threads"], &found["repetitions"], &found["warm_up"]), (&1.into(), &3.into(), &3.into()));
     let csv = std::fs::read_to_string(dir.path().join("b.csv")).unwrap();
     let wanted = csv.lines().next().unwrap().split(',').count();
