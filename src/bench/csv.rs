@@ -6,6 +6,9 @@ use super::{Bench, Column, LayerTime, Spread};
 const HEAD: &str = "device,hw,layer,operator,where,latency_ms_min,latency_ms_median,latency_ms_max,target_host_ms,macs,cycles,\
                     utilization,bytes_read,bytes_written,missing";
 
+/// Digits of a number that is no count; the object for programs has all that a number holds.
+const DIGITS: usize = 9;
+
 impl Bench {
     /// The text, with its head; the whole of a device has no layer's name.
     pub fn csv(&self) -> String {
@@ -56,11 +59,15 @@ fn line(layer: &LayerTime) -> String {
 }
 
 fn spread(ms: Option<Spread>) -> String {
-    ms.map_or(",,".to_string(), |ms| format!("{},{},{}", ms.min, ms.median, ms.max))
+    let ms = ms.map(|ms| [ms.min, ms.median, ms.max]);
+    [0, 1, 2].map(|at| number(ms.map(|ms| ms[at]))).join(",")
 }
 
+/// A number with [`DIGITS`] that mean something and no zeros behind them: what a sum of parts has beyond them is noise.
 fn number(value: Option<f64>) -> String {
-    value.map_or(String::new(), |value| value.to_string())
+    let Some(value) = value else { return String::new() };
+    let rounded = format!("{value:.*e}", DIGITS - 1);
+    rounded.parse().unwrap_or(value).to_string()
 }
 
 /// A field in quotes where it has what would end it.
@@ -74,6 +81,14 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_have_the_digits_that_mean_something() {
+        let shown = [0.1 + 0.2, 1.0 / 3.0, 12345.6789, 2e-9 / 3.0, 0.0, 34637930.0].map(|value| number(Some(value)));
+        assert_eq!(shown, ["0.3", "0.333333333", "12345.6789", "0.000000000666666667", "0", "34637930"]);
+        let exactly = spread(Some(Spread { min: 0.1 + 0.2, median: 0.5, max: 0.7 }));
+        assert_eq!((exactly.as_str(), spread(None).as_str(), number(None).as_str()), ("0.3,0.5,0.7", ",,", ""));
+    }
 
     #[test]
     fn fields_that_hold_commas_are_quoted() {
