@@ -56,6 +56,56 @@ pub fn read(file: &str, text: &[u8]) -> Result<Value, CompareError> {
     }
 }
 
+/// How a figure is shown, as the page names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Count,
+    Bytes,
+    Number,
+    Share,
+}
+
+impl Shown {
+    fn name(self) -> &'static str {
+        match self {
+            Shown::Count => "count",
+            Shown::Bytes => "bytes",
+            Shown::Number => "number",
+            Shown::Share => "share",
+        }
+    }
+
+    fn text(self, value: &Value) -> String {
+        let Some(value) = value.as_f64() else { return "-".into() };
+        match self {
+            Shown::Count | Shown::Bytes => format!("{value:.0}"),
+            Shown::Number => format!("{value:.4}"),
+            Shown::Share => format!("{:.1} %", 100.0 * value),
+        }
+    }
+}
+
+/// What the summaries of two profiles are compared by, on the terminal and on the page: a name, where a summary has it, and
+/// how it is shown.
+const FIGURES: [(&str, &str, Shown); 9] = [
+    ("cycles", "/cycles", Shown::Count),
+    ("accelerator, ms", "/accelerator_ms", Shown::Number),
+    ("array used", "/utilization", Shown::Share),
+    ("MACs offloaded", "/offloaded_macs_fraction", Shown::Share),
+    ("bytes read", "/bytes_read", Shown::Bytes),
+    ("bytes written", "/bytes_written", Shown::Bytes),
+    ("an input on the target host, ms (modelled)", "/on_target_host/latency_ms", Shown::Number),
+    ("answers a second of a stream there (modelled)", "/on_target_host/throughput_per_s", Shown::Number),
+    ("energy, mJ", "/energy_mj", Shown::Number),
+];
+
+/// Those of [`FIGURES`] that either summary has, with both values.
+fn figures<'a>(a: &'a Value, b: &'a Value) -> impl Iterator<Item = (&'static str, Shown, &'a Value, &'a Value)> {
+    let of = |summary: &'a Value, place| summary.pointer(place).unwrap_or(&Value::Null);
+    let both = FIGURES.into_iter().map(move |(name, place, shown)| (name, shown, of(a, place), of(b, place)));
+    both.filter(|(.., a, b)| !(a.is_null() && b.is_null()))
+}
+
 /// Puts two profiles side by side, layers by their names.
 ///
 /// # Errors
@@ -76,6 +126,9 @@ pub fn compare((file_a, a): (&str, &Value), (file_b, b): (&str, &Value)) -> Resu
                 "level": v["level"], "offload": v["offload"], "dram": v["dram"], "producer": v["producer"],
                 "summary": v["summary"] })
     };
+    let figures: Vec<Value> = figures(&a["summary"], &b["summary"])
+        .map(|(name, shown, a, b)| json!({ "name": name, "shown": shown.name(), "a": a, "b": b }))
+        .collect();
     let list = |v: &Value| v["layers"].as_array().cloned().unwrap_or_default();
     let (first, mut second) = (list(a), list(b));
     let mut rows = Vec::new();
@@ -88,20 +141,19 @@ pub fn compare((file_a, a): (&str, &Value), (file_b, b): (&str, &Value)) -> Resu
     rows.extend(
         second.into_iter().map(|other| json!({ "name": other["name"], "op": other["op"], "a": null, "b": other })),
     );
-    Ok(json!({ "model": a["model"]["file"], "a": side(file_a, a), "b": side(file_b, b), "layers": rows }))
+    let [a_side, b_side] = [side(file_a, a), side(file_b, b)];
+    Ok(json!({ "model": a["model"]["file"], "a": a_side, "b": b_side, "figures": figures, "layers": rows }))
 }
 
 /// A comparison for people.
 pub fn text(compared: &Value) -> String {
-    let number = |v: &Value| {
-        v.as_f64().map_or("-".to_string(), |n| if n.fract() == 0.0 { format!("{n:.0}") } else { format!("{n:.4}") })
-    };
     let ratio = |a: &Value, b: &Value| match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) if a > 0.0 => format!("{:.3}", b / a),
         _ => "-".into(),
     };
-    let row =
-        |name: &str, op: &str, a: &Value, b: &Value| vec![name.into(), op.into(), number(a), number(b), ratio(a, b)];
+    let row = |name: &str, op: &str, shown: Shown, a: &Value, b: &Value| {
+        vec![name.into(), op.into(), shown.text(a), shown.text(b), ratio(a, b)]
+    };
     let differs = |key: &str| compared["a"][key] != compared["b"][key];
     let side = |side: &Value| {
         let word = |key: &str| side[key].as_str().unwrap_or("");
@@ -118,21 +170,12 @@ pub fn text(compared: &Value) -> String {
         told
     };
     let mut rows = vec![["", "", "a", "b", "b / a"].map(String::from).to_vec()];
-    let (a, b) = (&compared["a"]["summary"], &compared["b"]["summary"]);
-    for (name, key) in [
-        ("cycles", "cycles"),
-        ("accelerator ms", "accelerator_ms"),
-        ("bytes read", "bytes_read"),
-        ("bytes written", "bytes_written"),
-        ("utilization", "utilization"),
-    ] {
-        rows.push(row(name, "", &a[key], &b[key]));
-    }
-    rows.push(row("latency on target ms", "", &a["on_target_host"]["latency_ms"], &b["on_target_host"]["latency_ms"]));
+    let of_both = figures(&compared["a"]["summary"], &compared["b"]["summary"]);
+    rows.extend(of_both.map(|(name, shown, a, b)| row(name, "", shown, a, b)));
     rows.push(["layer", "operators", "a ms", "b ms", "b / a"].map(String::from).to_vec());
     for layer in compared["layers"].as_array().into_iter().flatten() {
         let (name, op) = (layer["name"].as_str().unwrap_or(""), layer["op"].as_str().unwrap_or(""));
-        rows.push(row(name, op, &layer["a"]["ms"], &layer["b"]["ms"]));
+        rows.push(row(name, op, Shown::Number, &layer["a"]["ms"], &layer["b"]["ms"]));
     }
     let aligns = [Align::Left, Align::Left, Align::Right, Align::Right, Align::Right];
     format!(

@@ -100,6 +100,11 @@ fn two_profiles_of_one_model_compare_and_others_do_not() {
     for part in ["a  a.json: 1x8x8 on csim", "b  b.json: 1x16x16 on csim", "b / a", "cycles", "/MaxPool"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    let told = compared_figures(&text);
+    assert_eq!(told.len(), 8, "all but the energy, of which nothing is known: {text}");
+    for (name, unit) in [("array used", "%"), ("MACs offloaded", "100.0 %"), ("answers a second", ".")] {
+        assert!(told.iter().any(|line| line.starts_with(name) && line.contains(unit)), "{name}: {text}");
+    }
     assert!(dir.path().join("c.html").exists());
     assert!(!text.contains("dram") && !text.contains("--offload") && !text.contains("MHz"), "what is alike: {text}");
     profile(dir.path(), "slow", &["--dram", "latency=99", "--offload", "auto"]);
@@ -137,6 +142,12 @@ fn two_profiles_of_one_model_compare_and_others_do_not() {
     std::fs::write(dir.path().join("y.json"), "{\"format\": \"tilewright-profile\", \"version\": 9}").unwrap();
     let message = "y.json is a profile of version 9, this program reads 1; profile the model again";
     refused(dir.path(), &["profile", "--compare", "a.json", "y.json"], message);
+}
+
+/// The lines of a comparison's text that compare summaries, from its first table's head to the layers'.
+fn compared_figures(text: &str) -> Vec<&str> {
+    let lines = text.lines().skip_while(|line| !line.ends_with("b / a")).skip(1);
+    lines.take_while(|line| !line.starts_with("layer ")).collect()
 }
 
 /// The design takes the cycles that its model says, instruction by instruction, and leaves its signals beside the page.
@@ -282,7 +293,13 @@ fn pages_follow_the_dark_scheme_and_print_whole() {
     let Some(mut browser) = Browser::start(&dir.path().join("browser")) else { return };
     profile(dir.path(), "a", &["--hw", "1x8x8"]);
     profile(dir.path(), "b", &[]);
-    fine(dir.path(), &["profile", "--compare", "a.json", "b.json", "--report", "c.html"]);
+    let text = fine(dir.path(), &["profile", "--compare", "a.json", "b.json", "--report", "c.html"]);
+    browser.open(&dir.path().join("c.html"));
+    let names =
+        browser.evaluate("[...document.querySelectorAll('#sides tbody tr')].map(row => row.cells[0].textContent)");
+    let (names, told) = (names.as_array().unwrap(), compared_figures(&text));
+    assert_eq!(names.len(), told.len(), "the page compares what the text does: {names:?}");
+    assert!(told.iter().zip(names).all(|(line, name)| line.starts_with(name.as_str().unwrap())), "{names:?}: {text}");
     for page in ["b.html", "c.html"] {
         browser.open(&dir.path().join(page));
         assert_eq!(browser.evaluate("document.querySelectorAll('#layer-table tbody tr').length > 5"), true);

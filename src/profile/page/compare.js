@@ -4,21 +4,13 @@ const ratio = (x, y) => known(x) && known(y) && x > 0 ? y / x : null;
 
 (function summary() {
   const box = section("summary", "Summary", `a: ${a.file}, ${a.hw} on ${a.device}, -O${a.level}, ${a.clock_mhz} MHz; b: ${b.file}, ${b.hw} on ${b.device}, -O${b.level}, ${b.clock_mhz} MHz. DRAM ${a.dram} and ${b.dram}.`);
-  const on = side => side.summary.on_target_host || {};
-  const rows = [
-    ["cycles", s => s.summary.cycles, whole], ["accelerator, ms", s => s.summary.accelerator_ms, digits],
-    ["array used", s => s.summary.utilization, percent], ["MACs offloaded", s => s.summary.offloaded_macs_fraction, percent],
-    ["read", s => s.summary.bytes_read, bytes], ["written", s => s.summary.bytes_written, bytes],
-    ["an input on the target host, ms (modelled)", s => on(s).latency_ms, digits],
-    ["answers a second of a stream there (modelled)", s => on(s).throughput_per_s, digits],
-    ["energy, mJ", s => s.summary.energy_mj, digits],
-  ].map(([name, of, show]) => ({ name, a: of(a), b: of(b), show })).filter(r => known(r.a) || known(r.b));
+  const show = { count: whole, bytes, number: digits, share: percent };
   sortable(box, "sides", [
     { title: "what", left: true, value: r => r.name },
-    { title: "a", value: r => r.a, show: r => r.show(r.a) },
-    { title: "b", value: r => r.b, show: r => r.show(r.b) },
+    { title: "a", value: r => r.a, show: r => show[r.shown](r.a) },
+    { title: "b", value: r => r.b, show: r => show[r.shown](r.b) },
     { title: "b / a", value: r => ratio(r.a, r.b), show: r => digits(ratio(r.a, r.b)) },
-  ], rows);
+  ], data.figures);
 })();
 
 (function layers() {
