@@ -287,6 +287,48 @@ fn the_page_opens_sorts_zooms_and_tells_in_a_browser() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
+/// Names that differ at their end alone stay apart where they are cut.
+#[test]
+fn everything_can_be_read_on_a_small_screen() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(mut browser) = Browser::start(&dir.path().join("browser")) else { return };
+    profile(dir.path(), "a", &["--hw", "1x8x8"]);
+    profile(dir.path(), "b", &[]);
+    fine(dir.path(), &["profile", "--compare", "a.json", "b.json", "--report", "c.html"]);
+    // The labels of a chart's rows.
+    let labels = |browser: &mut Browser, chart: &str| {
+        let found = browser.evaluate(&format!(
+            "charts.find(c => c.box.id === '{chart}').live.getModel().getComponent('yAxis', 0).axis.getViewLabels()\
+             .map(label => [label.rawLabel, label.formattedLabel])"
+        ));
+        let pairs = found.as_array().expect("labels").clone();
+        pairs
+            .into_iter()
+            .map(|pair| [0, 1].map(|at| pair[at].as_str().expect("a text").to_string()))
+            .collect::<Vec<_>>()
+    };
+    for (page, chart) in [("a.html", "traffic-chart"), ("c.html", "compare-chart")] {
+        browser.open(&dir.path().join(page));
+        browser.resize(600, 800);
+        let labels = labels(&mut browser, chart);
+        assert!(labels.iter().any(|[whole, shown]| whole != shown), "some are cut: {labels:?}");
+        for [whole, shown] in &labels {
+            let (begin, end) = shown.split_once('…').unwrap_or((shown, shown));
+            assert!(whole.starts_with(begin) && whole.ends_with(end) && begin.len().abs_diff(end.len()) < 2, "{shown}");
+        }
+        let at = format!(
+            "(({{ box, live }}) => {{ box.scrollIntoView({{ block: 'center' }}); const r = box.getBoundingClientRect(); return [r.x + \
+             110, r.y + live.convertToPixel({{ yAxisIndex: 0 }}, 1)]; }})(charts.find(c => c.box.id === '{chart}'))"
+        );
+        let at = browser.evaluate(&at);
+        browser.hover(at[0].as_f64().expect("a place"), at[1].as_f64().expect("a place"));
+        assert_eq!(browser.evaluate(&format!("document.getElementById('{chart}').title")), labels[1][0]);
+        let shown: std::collections::HashSet<&String> = labels.iter().map(|[_, shown]| shown).collect();
+        assert_eq!(shown.len(), labels.len(), "{labels:?}");
+    }
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
 #[test]
 fn pages_follow_the_dark_scheme_and_print_whole() {
     let dir = tempfile::tempdir().unwrap();

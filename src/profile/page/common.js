@@ -47,6 +47,21 @@ function escaped(text) {
   return String(text).replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 }
 
+// A text that is wider than its room, in pixels, keeps its beginning and its end, which tells names apart; what is between goes.
+const ruler = document.createElement("canvas").getContext("2d");
+const fontOf = size => `${size}px system-ui, DejaVu Sans, sans-serif`;
+function fitted(text, room, size) {
+  ruler.font = fontOf(size);
+  const cut = kept => text.slice(0, Math.floor(kept / 2)) + "…" + text.slice(text.length - Math.ceil(kept / 2));
+  if (ruler.measureText(text).width <= room) return text;
+  let [low, high] = [0, text.length - 1];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (ruler.measureText(cut(middle)).width <= room) low = middle; else high = middle - 1;
+  }
+  return low ? cut(low) : "…";
+}
+
 // A table whose heads sort it. Columns: title, value of a row (what is sorted by), text or nodes of it, whether it is text.
 function sortable(parent, id, columns, rows) {
   const body = element("tbody");
@@ -122,7 +137,8 @@ function swatch(fill, pattern) {
   return canvas;
 }
 
-// A chart that is drawn anew where the page gets another width or scheme, or is printed.
+// A chart that is drawn anew where the page gets another width or scheme, or is printed. What it shows follows
+// from its width.
 function chart(parent, id, height, label, option, ready) {
   const box = element("div", { class: "chart", id, role: "img", "aria-label": label, style: `height:${height}px` });
   parent.append(box);
@@ -135,12 +151,13 @@ function chart(parent, id, height, label, option, ready) {
 function draw(entry) {
   const zoom = entry.live ? (entry.live.getOption().dataZoom || []).map(z => ({ start: z.start, end: z.end })) : [];
   if (entry.live) entry.live.dispose();
+  const width = entry.box.clientWidth;
   entry.live = echarts.init(entry.box, null, { renderer: "canvas" });
   const text = { color: colour("ink") }, line = { lineStyle: { color: colour("line") } };
   const axis = one => ({ axisLine: line, splitLine: line, axisTick: line, ...one,
     axisLabel: { color: colour("soft"), ...(one.axisLabel || {}) },
     nameTextStyle: { color: colour("soft"), ...(one.nameTextStyle || {}) } });
-  const option = entry.option();
+  const option = entry.option(width);
   for (const key of ["xAxis", "yAxis"]) {
     if (option[key]) option[key] = Array.isArray(option[key]) ? option[key].map(axis) : axis(option[key]);
   }
@@ -153,6 +170,26 @@ function draw(entry) {
     legend: option.legend ? { textStyle: text, ...option.legend } : undefined,
   });
   if (entry.ready) entry.ready(entry.live);
+}
+
+// Bars under each other, a row for each of the names, which stand at the left. Rows tell what they are at the pointer.
+function bars(parent, id, label, names, { rowHeight, x, tell, series }) {
+  const SIZE = 11, GAP = 16;
+  chart(parent, id, 70 + rowHeight * names.length, label, width => {
+    const room = Math.max(120, Math.min(330, width * 0.28));
+    return {
+      grid: { left: room + GAP, right: 40, top: 34, bottom: 30, outerBoundsMode: "none" },
+      legend: { data: series().map(one => one.name), top: 2 },
+      xAxis: { type: "value", ...x },
+      yAxis: { type: "category", inverse: true, data: names, triggerEvent: true, axisLabel: { fontSize: SIZE, formatter: name => fitted(name, room, SIZE) } },
+      tooltip: { trigger: "axis", axisPointer: { type: "shadow" }, formatter: found => `<b>${escaped(names[found[0].dataIndex])}</b><br>${tell(found[0].dataIndex)}` },
+      series: series().map(one => ({ type: "bar", ...one })),
+    };
+  }, live => {
+    const box = document.getElementById(id);
+    live.on("mouseover", over => { box.title = over.componentType === "yAxis" ? over.value : ""; });
+    live.on("mouseout", () => { box.title = ""; });
+  });
 }
 
 function redraw() { charts.forEach(draw); }

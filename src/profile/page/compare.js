@@ -15,22 +15,17 @@ const ratio = (x, y) => known(x) && known(y) && x > 0 ? y / x : null;
 
 (function layers() {
   const of = (row, side, key) => row[side] ? row[side][key] : null;
-  const bars = section("bars", "Time of layers", "Filled bars are a, striped ones b.");
+  const times = section("bars", "Time of layers", "Filled bars are a, striped ones b.");
   const rows = data.layers.filter(r => of(r, "a", "ms") || of(r, "b", "ms"));
-  chart(bars, "compare-chart", 70 + 22 * rows.length, "time of layers", () => ({
-    grid: { left: 232, right: 40, top: 34, bottom: 30 },
-    legend: { data: ["a", "b"], top: 2 },
-    xAxis: { type: "value", name: "ms" },
-    yAxis: { type: "category", inverse: true, data: rows.map(r => r.name), axisLabel: { width: 216, overflow: "truncate", fontSize: 11 } },
-    tooltip: { trigger: "axis", axisPointer: { type: "shadow" }, formatter: found => {
-      const r = rows[found[0].dataIndex];
-      return `<b>${escaped(r.name)}</b><br>a ${digits(of(r, "a", "ms"))} ms, b ${digits(of(r, "b", "ms"))} ms`; } },
-    series: [
-      { type: "bar", name: "a", data: rows.map(r => of(r, "a", "ms")), itemStyle: { color: colour("accel") } },
-      { type: "bar", name: "b", data: rows.map(r => of(r, "b", "ms")), itemStyle: { color: colour("cpu"),
+  bars(times, "compare-chart", "time of layers", rows.map(r => r.name), {
+    rowHeight: 22, x: { name: "ms" },
+    tell: at => `a ${digits(of(rows[at], "a", "ms"))} ms, b ${digits(of(rows[at], "b", "ms"))} ms`,
+    series: () => [
+      { name: "a", data: rows.map(r => of(r, "a", "ms")), itemStyle: { color: colour("accel") } },
+      { name: "b", data: rows.map(r => of(r, "b", "ms")), itemStyle: { color: colour("cpu"),
         decal: { color: "rgba(0,0,0,0.4)", dashArrayX: [1, 0], dashArrayY: [2, 4], rotation: Math.PI / 4 } } },
     ],
-  }));
+  });
   const box = section("layers", "Layers", "A layer that one of both cuts otherwise stands by itself.");
   box.classList.add("long");
   sortable(box, "layer-table", [

@@ -131,19 +131,14 @@ section("timeline", "Timeline and scratchpads", "Each column shows how its cycle
   const shown = data.traffic.slice(0, 24), rest = data.traffic.slice(24);
   if (rest.length) shown.push({ name: `${rest.length} more`, kind: "", read: rest.reduce((n, t) => n + t.read, 0), written: rest.reduce((n, t) => n + t.written, 0) });
   const decal = (rotation, dx) => ({ color: "rgba(0,0,0,0.4)", dashArrayX: [1, 0], dashArrayY: [2, dx], rotation });
-  if (shown.length) chart(box, "traffic-chart", 70 + 20 * shown.length, "memory traffic by tensor", () => ({
-    grid: { left: 232, right: 40, top: 34, bottom: 30 },
-    legend: { data: ["read", "written"], top: 2 },
-    xAxis: { type: "value", axisLabel: { formatter: bytes } },
-    yAxis: { type: "category", inverse: true, data: shown.map(t => t.name), axisLabel: { width: 216, overflow: "truncate", fontSize: 11 } },
-    tooltip: { trigger: "axis", axisPointer: { type: "shadow" }, formatter: found => {
-      const t = shown[found[0].dataIndex];
-      return `<b>${escaped(t.name)}</b><br>${t.kind}<br>read ${bytes(t.read)}<br>written ${bytes(t.written)}`; } },
-    series: [
-      { type: "bar", stack: "all", name: "read", data: shown.map(t => t.read), itemStyle: { color: colour("accel") } },
-      { type: "bar", stack: "all", name: "written", data: shown.map(t => t.written), itemStyle: { color: colour("cpu"), decal: decal(Math.PI / 4, 4) } },
+  if (shown.length) bars(box, "traffic-chart", "memory traffic by tensor", shown.map(t => t.name), {
+    rowHeight: 20, x: { axisLabel: { formatter: bytes } },
+    tell: at => `${shown[at].kind}<br>read ${bytes(shown[at].read)}<br>written ${bytes(shown[at].written)}`,
+    series: () => [
+      { stack: "all", name: "read", data: shown.map(t => t.read), itemStyle: { color: colour("accel") } },
+      { stack: "all", name: "written", data: shown.map(t => t.written), itemStyle: { color: colour("cpu"), decal: decal(Math.PI / 4, 4) } },
     ],
-  }));
+  });
   box.classList.add("long");
   sortable(box, "traffic-table", [
     { title: "tensor", left: true, value: t => t.name },

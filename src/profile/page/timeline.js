@@ -127,7 +127,7 @@ function timelineOption() {
       const y = area.y + BAND + (row - 1) * ROW;
       return { type: "group", children: [
         { type: "image", style: { image: rowImage(units[row - 1].pieces, from, to, area.width, ROW - 8), x: area.x, y: y + 4, width: area.width, height: ROW - 8 } },
-        { type: "text", style: { text: units[row - 1].name, x: area.x - 8, y: y + ROW / 2, align: "right", verticalAlign: "middle", fill: colour("ink"), font: "13px system-ui, DejaVu Sans, sans-serif" } },
+        { type: "text", style: { text: units[row - 1].name, x: area.x - 8, y: y + ROW / 2, align: "right", verticalAlign: "middle", fill: colour("ink"), font: fontOf(13) } },
       ] };
     } };
   const lines = data.occupancy.memories.map((memory, i) => ({
@@ -160,8 +160,8 @@ function layerBands(area, from, to) {
     children.push({ type: "rect", shape: { x: a, y: area.y, width: Math.max(0.5, b - a), height: BAND - 4 },
       style: { fill: i % 2 ? colour("line") : colour("panel"), stroke: colour("line") } });
     if (b - a > 40) {
-      children.push({ type: "text", style: { text: name, x: a + 4, y: area.y + BAND / 2 - 2, width: b - a - 8, overflow: "truncate",
-        verticalAlign: "middle", fill: colour("ink"), font: "11px system-ui, DejaVu Sans, sans-serif" } });
+      children.push({ type: "text", style: { text: fitted(name, b - a - 8, 11), x: a + 4, y: area.y + BAND / 2 - 2,
+        verticalAlign: "middle", fill: colour("ink"), font: fontOf(11) } });
     }
   });
   return { type: "group", children };
