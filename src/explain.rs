@@ -1,6 +1,6 @@
 //! Where each operator runs and why, and what it takes there and elsewhere, as a table.
 
-use tilewright_runtime::artifact::{Manifest, NodeInfo};
+use tilewright_runtime::artifact::{Manifest, NodeCost, NodeInfo};
 
 /// The nodes of a model, one a line. Figures of a layer stand in the line of its first node.
 pub fn table(manifest: &Manifest) -> String {
@@ -8,8 +8,7 @@ pub fn table(manifest: &Manifest) -> String {
     let width =
         |f: fn(&NodeInfo) -> usize, least: usize| manifest.nodes.iter().map(f).max().unwrap_or(0).clamp(least, 48);
     let (names, ops) = (width(|n| n.name.chars().count(), 4), width(|n| n.op.len(), 8));
-    let measured = manifest.nodes.iter().filter_map(|n| n.cost.as_ref()).any(|c| c.cpu_measured);
-    let cpu = if measured { "CPU measured" } else { "CPU modelled" };
+    let cpu = cpu_title(manifest);
     let mut text = format!(
         "{:<names$}  {:<ops$}  {:<5}  {:>12}  {:>6}  {:>13}  {cpu:>13}  {:>13}  why\n",
         "node", "operator", "where", "MACs", "share", "accelerator", "to move"
@@ -27,19 +26,41 @@ pub fn table(manifest: &Manifest) -> String {
             node.why
         ));
     }
-    let source = if measured { "is this machine's" } else { "is that of a model of the configuration's host" };
-    text + &format!(
+    text + &note(manifest) + "\n"
+}
+
+fn cpu_measured(manifest: &Manifest) -> bool {
+    manifest.nodes.iter().filter_map(|n| n.cost.as_ref()).any(|c| c.cpu_measured)
+}
+
+/// The head of the CPU's times.
+pub fn cpu_title(manifest: &Manifest) -> &'static str {
+    if cpu_measured(manifest) { "CPU measured" } else { "CPU modelled" }
+}
+
+/// Where the times come from.
+pub fn note(manifest: &Manifest) -> String {
+    let source = match cpu_measured(manifest) {
+        true => "is this machine's",
+        false => "is that of a model of the configuration's host",
+    };
+    format!(
         "accelerator: by the cycle model for layers that run there, else estimated; the CPU's time {source}; to move: what \
-         layouts, transfers and launches would take more if these nodes alone ran in the other place\n"
+         layouts, transfers and launches would take more if these nodes alone ran in the other place"
     )
+}
+
+/// What a layer costs, of its first node alone.
+pub fn cost_of_layer(node: &NodeInfo) -> Option<&NodeCost> {
+    node.cost.as_ref().filter(|cost| cost.layer == node.name)
 }
 
 /// Time on the accelerator, on the CPU, and what changes with a move.
 fn figures(node: &NodeInfo) -> [String; 3] {
-    let Some(cost) = &node.cost else { return Default::default() };
-    if cost.layer != node.name {
-        return ["\"".into(), "\"".into(), "\"".into()];
+    if node.cost.is_none() {
+        return Default::default();
     }
+    let Some(cost) = cost_of_layer(node) else { return ["\"".into(), "\"".into(), "\"".into()] };
     let us = |ns: Option<f64>| ns.map_or("-".to_string(), |ns| format!("{:.1} us", ns / 1e3));
     [us(cost.accel_ns.map(|n| n as f64)), us(cost.cpu_ns.map(|n| n as f64)), us(cost.moving_ns.map(|n| n as f64))]
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::regs::UnitState;
-use tilewright_runtime::artifact::Place;
+use tilewright_runtime::artifact::{NodeCost, Place};
 
 use super::Profile;
 use crate::bench::{Frame, Spread, Stream, time_on_host};
@@ -50,7 +50,7 @@ impl Profile {
             .map(|node| {
                 let info = &manifest.nodes[node.index];
                 json!({ "name": info.name, "op": info.op, "where": info.place.to_string(), "why": info.why,
-                        "macs": info.macs, "layer": node.layer, "reads": node.reads, "at": [node.lane, node.depth] })
+                        "cost": explain::cost_of_layer(info).map(cost), "macs": info.macs, "layer": node.layer, "reads": node.reads, "at": [node.lane, node.depth] })
             })
             .collect();
         let layers: Vec<Value> = self
@@ -123,9 +123,13 @@ impl Profile {
             },
             "traffic": self.traffic.iter().map(|moved| json!({ "name": moved.name, "kind": moved.kind,
                 "read": moved.read, "written": moved.written })).collect::<Vec<_>>(),
-            "explain": explain::table(manifest), "trace": about.trace, "waves": about.waves,
+            "explain": { "cpu": explain::cpu_title(manifest), "note": explain::note(manifest) }, "trace": about.trace, "waves": about.waves,
         })
     }
+}
+
+fn cost(cost: &NodeCost) -> Value {
+    json!({ "accel_ns": cost.accel_ns, "cpu_ns": cost.cpu_ns, "moving_ns": cost.moving_ns })
 }
 
 fn parts((frame, stream): &(Frame, Option<Stream>)) -> Value {

@@ -287,12 +287,13 @@ fn the_page_opens_sorts_zooms_and_tells_in_a_browser() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
-/// Names that differ at their end alone stay apart where they are cut.
+/// Names that differ at their end alone stay apart where they are cut, and no reason runs off a small
+/// screen.
 #[test]
 fn everything_can_be_read_on_a_small_screen() {
     let dir = tempfile::tempdir().unwrap();
     let Some(mut browser) = Browser::start(&dir.path().join("browser")) else { return };
-    profile(dir.path(), "a", &["--hw", "1x8x8"]);
+    let data = profile(dir.path(), "a", &["--hw", "1x8x8"]);
     profile(dir.path(), "b", &[]);
     fine(dir.path(), &["profile", "--compare", "a.json", "b.json", "--report", "c.html"]);
     // The labels of a chart's rows.
@@ -326,6 +327,16 @@ fn everything_can_be_read_on_a_small_screen() {
         let shown: std::collections::HashSet<&String> = labels.iter().map(|[_, shown]| shown).collect();
         assert_eq!(shown.len(), labels.len(), "{labels:?}");
     }
+    browser.open(&dir.path().join("a.html"));
+    browser.resize(1366, 768);
+    let reasons =
+        browser.evaluate("[...document.querySelectorAll('#explain-table tbody tr')].map(r => r.cells[8].textContent)");
+    let wanted: Vec<&Value> = data["nodes"].as_array().unwrap().iter().map(|node| &node["why"]).collect();
+    assert_eq!(reasons.as_array().unwrap().iter().collect::<Vec<_>>(), wanted);
+    let wide = browser.evaluate(
+        "[...document.querySelectorAll('.scroll, .scroll td')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)",
+    );
+    assert_eq!(wide, serde_json::json!([]));
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 

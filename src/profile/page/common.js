@@ -62,7 +62,13 @@ function fitted(text, room, size) {
   return low ? cut(low) : "…";
 }
 
-// A table whose heads sort it. Columns: title, value of a row (what is sorted by), text or nodes of it, whether it is text.
+// A text that may go on in another line behind the marks that join its words.
+function breakable(text) {
+  return text.split(/(?<=[/+;_.])(?=[^/+;_.])/).flatMap((part, at) => at ? [element("wbr"), part] : [part]);
+}
+
+// A table whose heads sort it. Columns: title, value of a row (what is sorted by), text or nodes of it, whether it is text, and
+// whether that goes on in further lines.
 function sortable(parent, id, columns, rows) {
   const body = element("tbody");
   const heads = columns.map((column, at) => {
@@ -75,8 +81,8 @@ function sortable(parent, id, columns, rows) {
   const drawn = rows.map(row => {
     const cells = columns.map(column => {
       const shown = column.show ? column.show(row) : column.value(row);
-      const cell = element("td", { class: column.left ? "left" : "" });
-      cell.append(...(Array.isArray(shown) ? shown : [shown]));
+      const cell = element("td", { class: (column.left ? "left" : "") + (column.wraps ? " wraps" : "") });
+      cell.append(...(Array.isArray(shown) ? shown : column.wraps ? breakable(shown) : [shown]));
       if (column.left) cell.title = cell.textContent;
       return cell;
     });

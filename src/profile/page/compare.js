@@ -29,8 +29,8 @@ const ratio = (x, y) => known(x) && known(y) && x > 0 ? y / x : null;
   const box = section("layers", "Layers", "A layer that one of both cuts otherwise stands by itself.");
   box.classList.add("long");
   sortable(box, "layer-table", [
-    { title: "layer", left: true, value: r => r.name },
-    { title: "operators", left: true, value: r => r.op },
+    { title: "layer", left: true, wraps: true, value: r => r.name },
+    { title: "operators", left: true, wraps: true, value: r => r.op },
     ...["a", "b"].flatMap(side => [
       { title: side + " where", left: true, value: r => of(r, side, "where") || "" },
       { title: side + " cycles", value: r => of(r, side, "cycles"), show: r => whole(of(r, side, "cycles")) },

@@ -80,8 +80,8 @@ function placed(where) { return [element("span", { class: "mark " + where }), wh
   const box = section("layers", "Layers", `What is computed in one go. Cycles add up to the programs'; a layer that began behind the one before it can show more than 100 % of the array. Functions of the CPU are divided among their layers, and what compilation added for it has a row of its own; times there are the ${RUNS}. The target host's are modelled. A head sorts.`);
   const total = data.layers.reduce((sum, l) => sum + (l.ms || 0), 0);
   sortable(box, "layer-table", [
-    { title: "layer", left: true, value: l => l.name },
-    { title: "operators", left: true, value: l => l.op },
+    { title: "layer", left: true, wraps: true, value: l => l.name },
+    { title: "operators", left: true, wraps: true, value: l => l.op },
     { title: "where", left: true, value: l => l.where, show: l => placed(l.where) },
     { title: "MACs", value: l => l.macs, show: l => whole(l.macs) },
     { title: "cycles", value: l => l.cycles, show: l => whole(l.cycles) },
@@ -141,7 +141,7 @@ section("timeline", "Timeline and scratchpads", "Each column shows how its cycle
   });
   box.classList.add("long");
   sortable(box, "traffic-table", [
-    { title: "tensor", left: true, value: t => t.name },
+    { title: "tensor", left: true, wraps: true, value: t => t.name },
     { title: "kind", left: true, value: t => t.kind },
     { title: "read", value: t => t.read, show: t => bytes(t.read) },
     { title: "written", value: t => t.written, show: t => bytes(t.written) },
@@ -149,9 +149,20 @@ section("timeline", "Timeline and scratchpads", "Each column shows how its cycle
 })();
 
 (function explain() {
-  const box = section("explain", "Why each operator runs where it does", "What --explain prints.");
+  const box = section("explain", "Why each operator runs where it does", `What --explain prints; figures of a layer stand in the row of its first node; ${data.explain.note}.`);
   box.classList.add("long");
-  box.append(element("pre", {}, data.explain));
+  const us = key => ({ value: n => n.cost && n.cost[key], show: n => n.cost && known(n.cost[key]) ? (n.cost[key] / 1e3).toFixed(1) + " us" : "–" });
+  sortable(box, "explain-table", [
+    { title: "node", left: true, wraps: true, value: n => n.name },
+    { title: "operator", left: true, value: n => n.op },
+    { title: "where", left: true, value: n => n.where, show: n => placed(n.where) },
+    { title: "MACs", value: n => n.macs, show: n => whole(n.macs) },
+    { title: "share", value: n => n.macs, show: n => percent(n.macs / Math.max(1, data.model.macs)) },
+    { title: "accelerator", ...us("accel_ns") },
+    { title: data.explain.cpu, ...us("cpu_ns") },
+    { title: "to move", ...us("moving_ns") },
+    { title: "why", left: true, wraps: true, value: n => n.why },
+  ], data.nodes);
   const hw = section("hardware", "Configuration", `${data.hw.name}, hash ${data.hw.hash}.`);
   hw.append(element("pre", {}, data.hw.toml));
   document.getElementById("footer").append(`${data.producer}. Charts by Apache ECharts, Apache License 2.0.`);
