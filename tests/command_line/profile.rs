@@ -255,8 +255,9 @@ fn the_page_opens_sorts_zooms_and_tells_in_a_browser() {
     // In a narrow window the whole graph is still there.
     browser.resize(900, 700);
     let inside = browser.evaluate(
-        "(({ box, live }) => data.nodes.every((_, at) => (([x]) => x > 0 && x < box.clientWidth)(live.convertToPixel({ seriesIndex: \
-         0 }, live.getModel().getSeriesByIndex(0).getData().getItemLayout(at)))))(charts.find(c => c.box.id === 'graph-chart'))",
+        "(({ box, live }) => data.nodes.every((_, at) => (([x, y]) => x > 0 && x < box.clientWidth && y > 0 && y < \
+         box.clientHeight)(live.convertToPixel({ seriesIndex: 0 }, live.getModel().getSeriesByIndex(0).getData().getItemLayout(at)\
+         ))))(charts.find(c => c.box.id === 'graph-chart'))",
     );
     assert_eq!(inside, true);
     assert_eq!(browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), true);
@@ -287,8 +288,8 @@ fn the_page_opens_sorts_zooms_and_tells_in_a_browser() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
-/// Names that differ at their end alone stay apart where they are cut, and no reason runs off a small
-/// screen.
+/// Names that differ at their end alone stay apart where they are cut, no reason runs off a small screen, and the graph takes
+/// the room that its nodes need.
 #[test]
 fn everything_can_be_read_on_a_small_screen() {
     let dir = tempfile::tempdir().unwrap();
@@ -337,6 +338,15 @@ fn everything_can_be_read_on_a_small_screen() {
         "[...document.querySelectorAll('.scroll, .scroll td')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)",
     );
     assert_eq!(wide, serde_json::json!([]));
+    // A chain of nodes takes few rows of its own height, far enough from each other for their operators' names.
+    let graph = browser.evaluate(
+        "(({ box, live }) => { const nodes = live.getModel().getSeriesByIndex(0).getData(), at = data.nodes.map((_, i) => \
+         live.convertToPixel({ seriesIndex: 0 }, nodes.getItemLayout(i))), ys = at.map(p => p[1]), steps = at.slice(1).map((p, i) \
+         => Math.hypot(p[0] - at[i][0], p[1] - at[i][1])); return [box.clientHeight - Math.max(...ys) + Math.min(...ys), \
+         Math.min(...steps), Math.min(...ys)]; })(charts.find(c => c.box.id === 'graph-chart'))",
+    );
+    let [margins, step, above] = [0, 1, 2].map(|at| graph[at].as_f64().expect("pixels"));
+    assert!(margins < 100.0 && step > 60.0 && above > 20.0, "{graph}");
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 

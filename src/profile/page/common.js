@@ -143,12 +143,12 @@ function swatch(fill, pattern) {
   return canvas;
 }
 
-// A chart that is drawn anew where the page gets another width or scheme, or is printed. What it shows follows
-// from its width.
+// A chart that is drawn anew where the page gets another width or scheme, or is printed. What it shows and its height, where
+// that is a function, follow from its width.
 function chart(parent, id, height, label, option, ready) {
-  const box = element("div", { class: "chart", id, role: "img", "aria-label": label, style: `height:${height}px` });
+  const box = element("div", { class: "chart", id, role: "img", "aria-label": label });
   parent.append(box);
-  const entry = { box, option, ready, live: null };
+  const entry = { box, height, option, ready, live: null };
   charts.push(entry);
   draw(entry);
   return entry;
@@ -158,6 +158,7 @@ function draw(entry) {
   const zoom = entry.live ? (entry.live.getOption().dataZoom || []).map(z => ({ start: z.start, end: z.end })) : [];
   if (entry.live) entry.live.dispose();
   const width = entry.box.clientWidth;
+  entry.box.style.height = (typeof entry.height === "function" ? entry.height(width) : entry.height) + "px";
   entry.live = echarts.init(entry.box, null, { renderer: "canvas" });
   const text = { color: colour("ink") }, line = { lineStyle: { color: colour("line") } };
   const axis = one => ({ axisLine: line, splitLine: line, axisTick: line, ...one,

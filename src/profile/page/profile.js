@@ -37,43 +37,73 @@ function placed(where) { return [element("span", { class: "mark " + where }), wh
   box.append(links);
 })();
 
+// The graph's drawing: room at its sides, above and below, for what is not a node's middle; how high what passes nodes arches.
+const SIDE = 50, ABOVE = 44, BELOW = 44, ARCH = 30;
+// Pixels from node to node: the widest steps whose drawing is not too high, else the smallest.
+const STEPS = [92, 80, 72, 60, 48, 36, 28, 20], HIGHEST = 560;
+
+// Where nodes stand in a drawing of a width. It runs from left to right and back again in bands below each other, each as high
+// as its lanes.
+function drawing(width) {
+  const room = Math.max(200, width - 2 * SIDE);
+  const depths = 1 + Math.max(0, ...data.nodes.map(n => n.at[1]));
+  let laid = null;
+  for (const least of STEPS) {
+    const bands = Math.ceil(depths / (1 + Math.floor(room / least))), perBand = Math.ceil(depths / bands);
+    const step = Math.min(room / Math.max(1, perBand - 1), 130), lane = Math.max(30, Math.min(56, least * 0.7));
+    const lanes = Array(Math.ceil(depths / perBand)).fill(1);
+    data.nodes.forEach(n => { const band = Math.floor(n.at[1] / perBand); lanes[band] = Math.max(lanes[band], 1 + n.at[0]); });
+    const tops = [0];
+    lanes.forEach((count, band) => tops.push(tops[band] + count * lane + ARCH * 0.8));
+    const place = n => {
+      const band = Math.floor(n.at[1] / perBand), along = n.at[1] % perBand;
+      return { x: (band % 2 ? perBand - 1 - along : along) * step, y: tops[band] + n.at[0] * lane };
+    };
+    const places = data.nodes.map(place);
+    const extent = axis => Math.max(0, ...places.map(p => p[axis])) - Math.min(...places.map(p => p[axis]));
+    const [wide, high] = data.nodes.length ? [extent("x"), extent("y")] : [0, 0];
+    laid = { step, places, wide, high, height: ABOVE + high + BELOW };
+    if (laid.height <= HIGHEST) break;
+  }
+  return laid;
+}
+
 (function graph() {
-  const box = section("graph", "Graph", "Where each node runs: squares on the accelerator, circles on the CPU, diamonds on the GPU. Nodes are as large as their work; the wheel zooms, dragging moves.");
+  const box = section("graph", "Graph", "Where each node runs: squares on the accelerator, circles on the CPU, diamonds on the GPU. Nodes are as large as their work; rows go to and fro. The wheel zooms, dragging moves.");
   const counts = {};
   data.nodes.forEach(n => counts[n.where] = (counts[n.where] || 0) + 1);
   const legend = element("div", { class: "legend" });
   Object.entries(counts).forEach(([where, n]) => legend.append(element("span", {}, element("span", { class: "mark " + where }), `${PLACES[where] || where}: ${n} nodes`)));
   box.append(legend);
-  // The drawing runs from left to right in rows that go on below each other.
-  const depths = 1 + Math.max(0, ...data.nodes.map(n => n.at[1])), lanes = 1 + Math.max(0, ...data.nodes.map(n => n.at[0]));
-  const perRow = Math.max(16, Math.ceil(Math.sqrt(depths * lanes * 5)));
-  const bands = Math.ceil(depths / perRow);
-  const place = n => [(n.at[1] % perRow) * 90, (Math.floor(n.at[1] / perRow) * (lanes + 1) + n.at[0]) * 90];
-  const most = Math.max(1, ...data.nodes.map(n => n.macs));
-  const drawn = () => document.getElementById("graph-chart");
-  const places = data.nodes.map(place);
-  const extent = axis => Math.max(...places.map(p => p[axis]), 0) - Math.min(...places.map(p => p[axis]), 0);
-  const [wide, high] = [Math.max(extent(0), 90), extent(1)];
-  const scale = room => Math.min(1.1, Math.max(200, room - 130) / wide);
-  const height = Math.max(180, high * scale(box.clientWidth) + 130);
-  chart(box, "graph-chart", height, "graph of the model", () => ({
-    tooltip: { formatter: found => {
-      if (found.dataType !== "node") return "";
-      const n = data.nodes[found.data.at];
-      const layer = known(n.layer) ? data.layers[n.layer] : null;
-      return `<b>${escaped(n.name)}</b><br>${escaped(n.op)} on ${PLACES[n.where] || n.where}<br>${whole(n.macs)} MACs` +
-        (layer ? `<br>its layer: ${digits(layer.ms)} ms` : "") + `<div style="max-width:380px;white-space:normal">${escaped(n.why)}</div>`;
-    } },
-    series: [{ type: "graph", layout: "none", roam: true, left: "center", top: 70, width: wide * scale(drawn().clientWidth), height: Math.max(high * scale(drawn().clientWidth), 1), edgeSymbol: ["none", "arrow"], edgeSymbolSize: 6,
-      label: { show: data.nodes.length <= 160 && 90 * scale(drawn().clientWidth) > 40, position: "bottom", color: colour("soft"), fontSize: 10, formatter: f => data.nodes[f.data.at].op },
-      labelLayout: { hideOverlap: true }, emphasis: { focus: "adjacency" },
-      lineStyle: { color: colour("soft"), width: 1.2 },
-      data: data.nodes.map((n, at) => ({ name: String(at), at, x: place(n)[0], y: place(n)[1], symbol: SHAPES[n.where] || "circle",
-        symbolSize: 11 + 15 * Math.sqrt(n.macs / most), itemStyle: { color: colour(n.where) || colour("cpu"), borderColor: colour("ink"), borderWidth: 0.6 } })),
-      links: data.nodes.flatMap((n, at) => n.reads.map(read => ({ source: String(read), target: String(at),
-        lineStyle: { curveness: n.at[1] - data.nodes[read].at[1] > 1 && places[read][1] === places[at][1] ? -0.18 : 0 } }))),
-    }],
-  }));
+  chart(box, "graph-chart", width => drawing(width).height, "graph of the model", width => {
+    const { step, places, wide, high } = drawing(width);
+    const most = Math.max(1, ...data.nodes.map(n => n.macs));
+    const size = n => Math.min(14, step * 0.3) + Math.min(22, step * 0.24) * Math.sqrt(n.macs / most);
+    // Where all nodes lie on one line, the library takes it to be two pixels wide.
+    return {
+      // It is told below the pointer, where a drawing of one row ends before the text does.
+      tooltip: { confine: false, position: (at, _, text, __, { viewSize, contentSize }) => [Math.max(0, Math.min(at[0] + 16, viewSize[0] - contentSize[0])), at[1] + 16], formatter: found => {
+        if (found.dataType !== "node") return "";
+        const n = data.nodes[found.data.at];
+        const layer = known(n.layer) ? data.layers[n.layer] : null;
+        return `<b>${escaped(n.name)}</b><br>${escaped(n.op)} on ${PLACES[n.where] || n.where}<br>${whole(n.macs)} MACs` +
+          (layer ? `<br>its layer: ${digits(layer.ms)} ms` : "") + `<div style="max-width:380px;white-space:normal">${escaped(n.why)}</div>`;
+      } },
+      series: [{ type: "graph", layout: "none", roam: true, left: SIDE, top: ABOVE, width: wide || 2, height: high || 2, edgeSymbol: ["none", "arrow"], edgeSymbolSize: 6,
+        label: { show: step >= 40, position: "bottom", color: colour("soft"), fontSize: step >= 90 ? 12 : 10, formatter: f => data.nodes[f.data.at].op },
+        labelLayout: { hideOverlap: true }, emphasis: { focus: "adjacency" },
+        lineStyle: { color: colour("soft"), width: 1.2 },
+        data: data.nodes.map((n, at) => ({ name: String(at), at, x: places[at].x, y: places[at].y, symbol: SHAPES[n.where] || "circle",
+          symbolSize: size(n), itemStyle: { color: colour(n.where) || colour("cpu"), borderColor: colour("ink"), borderWidth: 0.6 } })),
+        links: data.nodes.flatMap((n, at) => n.reads.map(read => {
+          // What passes nodes of its own row passes above them.
+          const [from, to] = [places[read], places[at]], far = Math.abs(to.x - from.x);
+          const curveness = from.y === to.y && far > step * 1.5 ? Math.min(0.18, 2 * ARCH / far) : 0;
+          return { source: String(read), target: String(at), lineStyle: { curveness: to.x > from.x ? curveness : -curveness } };
+        })),
+      }],
+    };
+  });
 })();
 
 (function layers() {
