@@ -156,9 +156,14 @@ fn on_threads(
     told: &(dyn Fn(&str, usize, usize) + Sync),
 ) -> Result<Bench, BenchError> {
     let first = request.configs.first().cloned().unwrap_or_default();
-    let accelerators = request.devices.iter().any(Asked::is_accelerator);
-    let pieces = 1 + request.devices.len().max(1) * request.configs.len() * usize::from(accelerators);
-    told("cpu", 0, pieces);
+    let accelerators = request.devices.iter().filter(|asked| asked.is_accelerator()).count();
+    let of_a_config = if request.compare_offload { offload::COMPILED.len() } else { 0 } + 1 + accelerators;
+    let on_gpus = request.devices.iter().filter(|asked| asked.kind == Ok(DeviceKind::Cuda)).count();
+    let pieces = 1 + on_gpus + if accelerators > 0 { request.configs.len() * of_a_config } else { 0 };
+    let done = std::cell::Cell::new(0);
+    // Each piece is told as it begins, when all that were told before it are done.
+    let piece = |what: &str| told(what, done.replace(done.get() + 1), pieces);
+    piece("cpu");
     // Every speed-up stands on the processor's time, so it is measured whether it is asked for or not.
     let alone = build(graph, &first, Offload::None, request.level)?;
     let cpu = plain::processor(&alone, inputs, request).map_err(BenchError::Processor)?;
@@ -174,19 +179,17 @@ fn on_threads(
         cpu_ms: cpu.latency_ms.median,
         offload: Vec::new(),
     };
-    let mut done = 1;
     let mut built: Vec<Result<Artifact, String>> = Vec::new();
-    for config in request.configs.iter().filter(|_| accelerators) {
-        told(&format!("compiling for {}", config.name), done, pieces);
+    for config in request.configs.iter().filter(|_| accelerators > 0) {
+        piece(&format!("compiling for {}", config.name));
         built.push(build(graph, config, request.offload, request.level).map_err(|reason| reason.to_string()));
     }
     for asked in request.devices {
         if asked.kind == Ok(DeviceKind::Cuda) {
-            told("cuda", done, pieces);
+            piece("cuda");
             let figures = on_gpu(graph, &first, inputs, request)
                 .map(|gpu| Figures { agrees: agree(&gpu.outputs, &cpu.outputs), ..gpu });
             bench.columns.push(Column { name: asked.name.clone(), device: asked.name.clone(), hw: None, figures });
-            done += 1;
             continue;
         }
         if !asked.is_accelerator() {
@@ -194,16 +197,15 @@ fn on_threads(
             continue;
         }
         for (config, artifact) in request.configs.iter().zip(&built) {
-            told(&format!("{} on {}", asked.name, config.name), done, pieces);
+            piece(&format!("{} on {}", asked.name, config.name));
             let many = request.configs.len() > 1;
             let building = |what: &str| match what {
                 "" => {}
-                _ => told(&format!("{} on {}: {what}", asked.name, config.name), done, pieces),
+                _ => told(&format!("{} on {}: {what}", asked.name, config.name), done.get() - 1, pieces),
             };
             let artifact = artifact.as_ref().map_err(String::as_str);
             let column = accelerated::column(asked, config, artifact, inputs, request, (&cpu, many), &building)?;
             bench.columns.push(column);
-            done += 1;
         }
     }
     for (at, config) in request.configs.iter().enumerate() {
@@ -218,9 +220,8 @@ fn on_threads(
         };
         bench.hosts.push(Host { hw: config.name.clone(), target: config.host.target.clone(), latency_ms });
         if let Some(built) = built.get(at).filter(|_| request.compare_offload) {
-            told(&format!("ways to offload on {}", config.name), done, pieces);
             let built = built.as_ref().map_err(String::as_str);
-            bench.offload.extend(offload::rows(graph, config, built, inputs, request, (&cpu, latency_ms))?);
+            bench.offload.extend(offload::rows(graph, config, built, inputs, request, (&cpu, latency_ms), &piece)?);
         }
     }
     Ok(bench)

@@ -51,7 +51,10 @@ pub struct OffloadRow {
     pub missing: Option<String>,
 }
 
-/// All ways on one configuration.
+/// The ways that are compiled and run; the other is the processor's column.
+pub(super) const COMPILED: [(Choice, Offload); 2] = [(Choice::All, Offload::All), (Choice::Auto, Offload::Auto)];
+
+/// All ways on one configuration; `piece` hears of each of [`COMPILED`] as it begins.
 pub(super) fn rows(
     graph: &Graph,
     config: &HwConfig,
@@ -59,10 +62,12 @@ pub(super) fn rows(
     inputs: &[Tensor],
     request: &Request,
     (cpu, host_ms): (&Figures, Option<f64>),
+    piece: &dyn Fn(&str),
 ) -> Result<Vec<OffloadRow>, BenchError> {
     let csim = Asked { name: "csim".into(), kind: Ok(crate::devices::DeviceKind::Csim) };
     let mut rows = Vec::new();
-    for (choice, offload) in [(Choice::All, Offload::All), (Choice::Auto, Offload::Auto)] {
+    for (choice, offload) in COMPILED {
+        piece(&format!("--offload {} on {}", choice.name(), config.name));
         let other;
         let artifact = if offload == request.offload {
             built

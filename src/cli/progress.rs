@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -61,6 +62,10 @@ impl Progress {
             bar.set_style(style);
         }
         bar.set_message(what.to_string());
+        if shown() {
+            // The times go on while a piece takes long.
+            bar.enable_steady_tick(Duration::from_secs(1));
+        }
         Progress { bar, what: what.to_string() }
     }
 

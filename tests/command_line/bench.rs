@@ -83,6 +83,52 @@ fn devices_stand_side_by_side_and_a_missing_one_says_why() {
     );
 }
 
+/// Every piece is told as it begins, and the last of them when all others are done.
+#[test]
+fn each_piece_of_the_work_is_told() {
+    use tilewright::model::{self, Offload, Sizes};
+    let graph = model::import(lenet().as_ref(), &Sizes::default()).unwrap();
+    let inputs = tilewright::inference::made_up(&model::inputs(&graph).unwrap().iter().collect::<Vec<_>>());
+    let devices = ["csim", "cpu", "fsim"].map(|name| tilewright::bench::Asked::parse(name).unwrap());
+    let configs = ["1x4x2", "1x8x8"].map(|name| tilewright_hw::config::HwConfig::load(name).unwrap());
+    let request = tilewright::bench::Request {
+        devices: &devices,
+        configs: &configs,
+        offload: Offload::All,
+        level: 2,
+        threads: 1,
+        warm_up: 0,
+        repetitions: 1,
+        compare_offload: true,
+    };
+    let told = std::sync::Mutex::new(Vec::new());
+    let tell = |what: &str, done: usize, all: usize| told.lock().unwrap().push((what.to_string(), done, all));
+    tilewright::bench::bench(&graph, &inputs, &request, &tell).unwrap();
+    let told = told.into_inner().unwrap();
+    let (names, counts): (Vec<_>, Vec<_>) = told.into_iter().map(|(what, done, all)| (what, (done, all))).unzip();
+    let wanted = "cpu, compiling for 1x4x2, compiling for 1x8x8, csim on 1x4x2, csim on 1x8x8, fsim on 1x4x2, fsim on 1x8x8, \
+                  --offload all on 1x4x2, --offload auto on 1x4x2, --offload all on 1x8x8, --offload auto on 1x8x8";
+    assert_eq!(names.join(", "), wanted);
+    assert_eq!(counts, (0..11).map(|done| (done, 11)).collect::<Vec<_>>());
+}
+
+/// On a terminal the time goes on while one piece takes long.
+#[test]
+fn long_work_tells_its_time_on_a_terminal() {
+    if !tilewright_testing::has_program("script") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_tilewright");
+    let many = "--devices cpu --threads 1 --warm-up 65535 --repetitions 65535 --json";
+    let command = format!("stty cols 120; '{program}' bench '{}' {many} > found.json", lenet());
+    let output =
+        std::process::Command::new("script").args(["-qec", &command, "/dev/null"]).current_dir(dir.path()).output();
+    let shown = String::from_utf8_lossy(&output.unwrap().stdout).into_owned();
+    assert!(dir.path().join("found.json").metadata().unwrap().len() > 0, "{shown}");
+    assert!(shown.contains("bench: cpu") && shown.contains(" 0/1 1s "), "{shown:?}");
+}
+
 #[test]
 fn the_table_has_a_line_for_each_device_and_configuration() {
     let dir = tempfile::tempdir().unwrap();
