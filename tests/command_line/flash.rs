@@ -69,8 +69,12 @@ fn a_bitstream_goes_onto_its_board_alone() {
         assert!(words.iter().all(|word| outcome.stderr.contains(word)), "{}", outcome.stderr);
         assert!(!dir.join("out/called").exists(), "{arguments:?}");
     };
-    refused(&tools, &["--board", "ulx3s-85f", "out"], &["ulx3s-85f", "holds a bitstream for ulx3s-25f"]);
-    refused(&tools, &["--board", "ulx3s-25f", "none"], &["none/report.json"]);
+    refused(&tools, &["--board", "ulx3s-85f", "out"], &["goes onto ulx3s-85f", "holds a bitstream for ulx3s-25f"]);
+    let none = [
+        "nothing of none goes onto ulx3s-25f: it has no report.json",
+        "give a folder that `tilewright synth --board ulx3s-25f",
+    ];
+    refused(&tools, &["--board", "ulx3s-25f", "none"], &none);
     refused(
         dir,
         &["--board", "ulx3s-25f", "out"],

@@ -51,9 +51,15 @@ fn ports() -> Vec<String> {
     names
 }
 
+/// What opening a file that is no terminal says.
+const NO_TERMINAL: &str = "Not a typewriter";
+
 fn fault(error: &serialport::Error) -> Fault {
     match error.kind() {
         serialport::ErrorKind::Io(io::ErrorKind::PermissionDenied) => Fault::Denied { kind: PortKind::Serial },
+        _ if error.to_string() == NO_TERMINAL => {
+            Fault::Open { kind: PortKind::Serial, reason: "it is no serial port".into() }
+        }
         _ => Fault::Open { kind: PortKind::Serial, reason: error.to_string() },
     }
 }
@@ -99,6 +105,7 @@ mod tests {
         let denied = serialport::Error::new(serialport::ErrorKind::Io(io::ErrorKind::PermissionDenied), "no");
         assert_eq!(fault(&denied), Fault::Denied { kind: PortKind::Serial });
         let error = SerialPort::open("/dev/null", DEFAULT_BAUD).unwrap_err();
-        assert!(matches!(error.fault, Fault::Open { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.starts_with("/dev/null: cannot be opened: it is no serial port;"), "{text}");
     }
 }

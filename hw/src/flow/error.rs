@@ -32,6 +32,16 @@ pub enum FlowError {
         /// Why not, with numbers.
         reason: String,
     },
+    /// A folder holds nothing that goes onto a board.
+    #[error("nothing of {} goes onto {board}: {reason}", dir.display())]
+    NotFlashed {
+        /// The board.
+        board: String,
+        /// The folder.
+        dir: PathBuf,
+        /// Why not, and what to do.
+        reason: String,
+    },
     /// A configuration is larger than the board's part.
     #[error("{board} cannot have {config}: {reason}")]
     TooLarge {

@@ -75,10 +75,15 @@ pub enum Onto {
 /// [`FlowError`]: no report there, one of another board, of a result without its bitstream, or, unless the options take it, of one that
 /// does not compute what the sources say or is slower than its clock.
 fn bitstream(board: &Board, dir: &Path, options: Options) -> Result<(PathBuf, Flashed), FlowError> {
-    let made: Made = read_json(&dir.join(REPORT), "the report of a board's bitstream")?;
-    let unfit = |reason| FlowError::Unfit { board: board.name.clone(), config: made.config.clone(), reason };
+    let not = |reason| FlowError::NotFlashed { board: board.name.clone(), dir: dir.into(), reason };
+    let report = dir.join(REPORT);
+    if !report.exists() {
+        let name = &board.name;
+        return Err(not(format!("it has no {REPORT}; give a folder that `tilewright synth --board {name} -o` wrote")));
+    }
+    let made: Made = read_json(&report, "the report of a board's bitstream")?;
     if made.board != board.name {
-        return Err(unfit(format!("{} holds a bitstream for {}", dir.display(), made.board)));
+        return Err(not(format!("it holds a bitstream for {}", made.board)));
     }
     let Some(expected) = &made.bitstream else {
         let why = match (&made.refused, board.family.router()) {
@@ -86,12 +91,12 @@ fn bitstream(board: &Board, dir: &Path, options: Options) -> Result<(PathBuf, Fl
             (None, Some(_)) => "an estimate alone was made; synthesize it without --estimate",
             (None, None) => "no open tool makes one for its part",
         };
-        return Err(unfit(format!("{} holds no bitstream, because {why}", dir.display())));
+        return Err(not(format!("it holds no bitstream, because {why}")));
     };
     let wrong = made.checks.iter().find_map(|check| Some((&check.netlist, check.difference.as_ref()?)));
     if let Some((netlist, difference)) = wrong.filter(|_| !options.force) {
         let first = difference.lines().next().unwrap_or_default();
-        return Err(unfit(format!(
+        return Err(not(format!(
             "its {netlist} differs from the sources ({first}); synthesize it anew, or flash it all the same (--force)"
         )));
     }
@@ -103,15 +108,14 @@ fn bitstream(board: &Board, dir: &Path, options: Options) -> Result<(PathBuf, Fl
         )
     });
     if let Some(doubt) = doubt.as_ref().filter(|_| !options.allow_slow) {
-        return Err(unfit(format!(
+        return Err(not(format!(
             "{doubt}; synthesize it for a slower one (--mhz), or flash it all the same (--allow-slow)"
         )));
     }
     let path = dir.join(&expected.file);
     let bytes = std::fs::read(&path).map_err(|error| FlowError::io(&path, &error))?;
     if Bitstream::of(&expected.file, &bytes) != *expected {
-        let reason = format!("{} is not the file that its report names; synthesize it again", path.display());
-        return Err(unfit(reason));
+        return Err(not(format!("{} is not the file that its report names; synthesize it again", path.display())));
     }
     Ok((path, Flashed { device: made.link, hw: made.hw.unwrap_or(made.config), wiring: made.wiring, doubt }))
 }
@@ -130,10 +134,10 @@ pub fn flash(
     let (path, flashed) = bitstream(board, dir, options)?;
     if board.flash.is_empty() {
         let reason = format!(
-            "its board.toml has no `flash`, openFPGALoader's name of it; give {} to its own tool",
+            "the board's board.toml has no `flash`, openFPGALoader's name of it; give {} to its own tool",
             path.display()
         );
-        return Err(FlowError::Unfit { board: board.name.clone(), config: path.display().to_string(), reason });
+        return Err(FlowError::NotFlashed { board: board.name.clone(), dir: dir.into(), reason });
     }
     bring(&tools::find_loader()?, (&board.flash, options.onto), &path, progress)?;
     Ok(flashed)

@@ -7,7 +7,7 @@ use tilewright::devices::{Board, Port};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::link::Memory;
 
-use crate::cli::{Verdict, write_or_print};
+use crate::cli::{Verdict, progress, write_or_print};
 
 /// What joins a board to this machine: a line for people, and the same as JSON.
 struct Joined {
@@ -17,7 +17,11 @@ struct Joined {
 
 /// Opens a board, says what is there, and lets it copy some bytes.
 pub fn run(port: &Port, config: &HwConfig, as_json: bool) -> Result<Verdict> {
-    let mut board = Board::open(port, config)?;
+    // One that is silent or says something else is asked for a while.
+    progress::tell(&format!("{port}: asking for the board"));
+    let opened = Board::open(port, config);
+    progress::tell("");
+    let mut board = opened?;
     let joined = joined(port, &board);
     let core = board.core();
     let check = check_memory(board.device_mut())?;
