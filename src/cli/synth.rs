@@ -87,8 +87,9 @@ impl Synth {
             time_limit: Some(Duration::from_secs_f64(60.0 * self.time_limit)),
         };
         if self.sources {
-            let mhz = tilewright_hw::flow::write_sources(&request, &output)?;
-            println!("sources of {} on {} at {mhz:.2} MHz", config.name, board.name);
+            let made = tilewright_hw::flow::write_sources(&request, &output)?;
+            let nearest = if (made - mhz).abs() < 0.005 { String::new() } else { format!(", the nearest below {mhz}") };
+            println!("sources of {} on {} at {made:.2} MHz{nearest}", config.name, board.name);
             println!("written to {}", output.display());
             return Ok(Verdict::Fine);
         }

@@ -250,22 +250,26 @@ impl Board {
         names
     }
 
-    /// Reads a board by its name, or a folder by a path with a separator in it.
+    /// Reads a board by its name, or a folder, or its file, by a path with a separator in it, or `.` or `..`.
     ///
     /// # Errors
     /// [`FlowError::UnknownBoard`], [`FlowError::Board`], [`FlowError::Io`].
     pub fn load(name_or_path: &str) -> Result<Board, FlowError> {
-        if name_or_path.contains(std::path::MAIN_SEPARATOR) {
-            let file = Path::new(name_or_path).join(FILE);
+        // What could be a name is one, whatever lies here.
+        let is_path = name_or_path.contains(std::path::MAIN_SEPARATOR) || matches!(name_or_path, "." | "..");
+        if is_path {
+            let given = Path::new(name_or_path);
+            let folder = if given.ends_with(FILE) { given.parent().unwrap_or(given) } else { given };
+            let file = folder.join(FILE);
             let text = std::fs::read_to_string(&file).map_err(|error| FlowError::io(&file, &error))?;
             // `.` and `..` have the name of what they stand for.
-            let folder = std::fs::canonicalize(name_or_path).map_err(|error| FlowError::io(&file, &error))?;
-            let Some(name) = folder.file_name().map(|name| name.to_string_lossy().into_owned()) else {
+            let whole = std::fs::canonicalize(folder).map_err(|error| FlowError::io(&file, &error))?;
+            let Some(name) = whole.file_name().map(|name| name.to_string_lossy().into_owned()) else {
                 let reason = "the root of the file system gives a board no name; put it into a folder".into();
                 return Err(FlowError::Board { file: file.display().to_string(), reason });
             };
             let board = Board::parse(&name, &file.display().to_string(), &text)?;
-            return Ok(Board { folder: Some(name_or_path.into()), ..board });
+            return Ok(Board { folder: Some(folder.into()), ..board });
         }
         let file = format!("{name_or_path}/{FILE}");
         match BOARDS.get_file(&file).and_then(|file| file.contents_utf8()) {
@@ -367,6 +371,12 @@ impl Board {
             ));
         }
         let mut ports = family::ports(&Board { host: host.clone(), ..self.clone() });
+        let legal = |pin: &str| !pin.is_empty() && pin.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if let Some((port, pin)) = ports.iter().find(|(_, pin)| !self.family.has_processor() && !legal(pin)) {
+            return Err(format!(
+                "pin {pin:?} of {port} is no name of a pin; give one of letters and digits, as the part's package has it"
+            ));
+        }
         ports.sort_by(|a, b| a.1.cmp(&b.1));
         match ports.windows(2).find(|pair| pair[0].1 == pair[1].1) {
             Some(pair) => Err(format!("pin {} is named for both {} and {}", pair[0].1, pair[0].0, pair[1].0)),

@@ -32,6 +32,8 @@ pub struct Part {
     pub name: &'static str,
     /// The option that names it to nextpnr.
     pub option: &'static str,
+    /// The packages in which it comes, as nextpnr knows them; none where the name says it.
+    pub packages: &'static [&'static str],
     /// Look-up tables, of four inputs; AMD's have six.
     pub luts: u64,
     /// Registers.
@@ -48,30 +50,40 @@ pub struct Part {
 pub(super) const SPRAM_KIB: u64 = 32;
 
 const fn part(name: &'static str, option: &'static str, luts: u64, brams: u64, dsps: u64) -> Part {
-    Part { name, option, luts, registers: luts, brams, dsps, sprams: 0 }
+    Part { name, option, packages: &[], luts, registers: luts, brams, dsps, sprams: 0 }
 }
 
 const NEXUS_CARRIES: &str = include_str!("../../cells/nexus_carries.map");
 
 const ICE40_PARTS: &[Part] = &[
-    part("hx1k", "--hx1k", 1280, 16, 0),
-    part("hx4k", "--hx4k", 3520, 20, 0),
-    part("hx8k", "--hx8k", 7680, 32, 0),
-    Part { sprams: 4, ..part("up5k", "--up5k", 5280, 30, 8) },
+    Part {
+        packages: &["cb121", "cb132", "cb81", "cm121", "cm36", "cm49", "cm81", "qn84", "swg16tr", "tq144", "vq100"],
+        ..part("hx1k", "--hx1k", 1280, 16, 0)
+    },
+    Part { packages: &["bg121", "cb132", "cm121", "cm225", "cm81", "tq144"], ..part("hx4k", "--hx4k", 3520, 20, 0) },
+    Part { packages: &["bg121", "cb132", "cm121", "cm225", "cm81", "ct256"], ..part("hx8k", "--hx8k", 7680, 32, 0) },
+    Part { packages: &["sg48", "uwg30"], sprams: 4, ..part("up5k", "--up5k", 5280, 30, 8) },
 ];
 
+const ECP5_25: &[&str] = &["CABGA256", "CABGA381", "CSFBGA285", "TQFP144"];
+const ECP5_85: &[&str] = &["CABGA381", "CABGA554", "CABGA756", "CSFBGA285"];
+
 const ECP5_PARTS: &[Part] = &[
-    part("LFE5U-12F", "--12k", 24288, 56, 28),
-    part("LFE5U-25F", "--25k", 24288, 56, 28),
-    part("LFE5U-45F", "--45k", 43848, 108, 72),
-    part("LFE5U-85F", "--85k", 83640, 208, 156),
-    part("LFE5UM5G-85F", "--um5g-85k", 83640, 208, 156),
+    Part { packages: ECP5_25, ..part("LFE5U-12F", "--12k", 24288, 56, 28) },
+    Part { packages: ECP5_25, ..part("LFE5U-25F", "--25k", 24288, 56, 28) },
+    Part {
+        packages: &["CABGA256", "CABGA381", "CABGA554", "CSFBGA285", "TQFP144"],
+        ..part("LFE5U-45F", "--45k", 43848, 108, 72)
+    },
+    Part { packages: ECP5_85, ..part("LFE5U-85F", "--85k", 83640, 208, 156) },
+    Part { packages: ECP5_85, ..part("LFE5UM5G-85F", "--um5g-85k", 83640, 208, 156) },
 ];
 
 const GOWIN_PARTS: &[Part] = &[
     Part {
         name: "GW1NR-LV9QN88PC6/I5",
         option: "GW1N-9C",
+        packages: &[],
         luts: 8640,
         registers: 6480,
         brams: 26,
@@ -81,6 +93,7 @@ const GOWIN_PARTS: &[Part] = &[
     Part {
         name: "GW2AR-LV18QN88C8/I7",
         option: "GW2A-18C",
+        packages: &[],
         luts: 20736,
         registers: 15552,
         brams: 46,
@@ -95,6 +108,7 @@ const NEXUS_PARTS: &[Part] =
 const XC7_PARTS: &[Part] = &[Part {
     name: "xc7z020clg400-1",
     option: "xc7",
+    packages: &[],
     luts: 53200,
     registers: 106_400,
     brams: 280,
@@ -106,6 +120,7 @@ const XCUP_PARTS: &[Part] = &[
     Part {
         name: "xczu3eg-sbva484-1-e",
         option: "xcup",
+        packages: &[],
         luts: 70560,
         registers: 141_120,
         brams: 432,
@@ -115,6 +130,7 @@ const XCUP_PARTS: &[Part] = &[
     Part {
         name: "xczu7ev-ffvc1156-2-e",
         option: "xcup",
+        packages: &[],
         luts: 230_400,
         registers: 460_800,
         brams: 624,
@@ -211,9 +227,12 @@ impl Family {
 
     /// Says what is wrong with a board's part.
     pub(super) fn check_part(self, board: &Board) -> Result<(), String> {
-        if self.part(&board.device).is_none() {
+        let Some(part) = self.part(&board.device) else {
             let names: Vec<&str> = self.parts().iter().map(|part| part.name).collect();
             return Err(format!("device is {}; of {} there are {}", board.device, self.name(), names.join(", ")));
+        };
+        if !part.packages.is_empty() && !part.packages.contains(&board.package.as_str()) {
+            return Err(format!("package is {}; {} comes in {}", board.package, part.name, part.packages.join(", ")));
         }
         Ok(())
     }

@@ -24,6 +24,7 @@ fn a_configuration_may_be_a_file_of_the_folder() {
     std::fs::copy(small, folder.join("small.toml")).unwrap();
     assert_eq!(board.default_config().unwrap().name, "small");
     assert_eq!(board.default_hw(), folder.join("small.toml").display().to_string());
+    assert_eq!(Board::load(&folder.join(FILE).display().to_string()).unwrap(), board);
 }
 
 #[test]
@@ -75,6 +76,9 @@ fn wrong_boards_are_refused_by_key() {
         ("hw = ", "speed = \"8\"\nhw = ", "speed is \"8\", and ice40 has no grades"),
         ("\"A2\"]", "\"A2\", \"C1\", \"C2\"]", "leds.pins has 5 pins, and a shell has 4 lamps"),
         ("[clock]", "[clocks]", "clocks"),
+        ("package = \"ct256\"", "package = \"ct265\"", "package is ct265; hx8k comes in bg121, cb132,"),
+        ("rx = \"B10\"", "rx = \"B10; x\"", "pin \"B10; x\" of uart_rx is no name of a pin"),
+        ("pin = \"J3\"", "pin = \"\"", "pin \"\" of clk is no name of a pin"),
         ("rx = \"B10\"", "rx = \"B12\"", "pin B12 is named for both uart_rx and uart_tx"),
         ("port = 2", "port = 3", "host.reach.port is 3, and of 2 there are 1 to 2"),
         ("kind = \"usb\"", "kind = \"radio\"", "radio"),
