@@ -3,6 +3,9 @@
 use super::{Cells, NetlistCheck, Report};
 use std::fmt::Write as _;
 
+/// Ends of a path are registers or memories of the sources; what lies between is tables that synthesis made and named.
+const PATH: &str = "the slowest path, its logic named after signals near by";
+
 impl Report {
     /// The report for people.
     pub fn summary(&self) -> String {
@@ -36,11 +39,11 @@ impl Report {
                 if let Some(estimate) = estimate {
                     let _ = write!(s, "; {estimate:.1} were expected before routing");
                 }
-                s.push_str("); the slowest path:\n");
+                let _ = writeln!(s, "); {PATH}:");
                 &self.critical_path
             }
             (None, Some(estimate)) => {
-                let _ = writeln!(s, "fastest clock {estimate:.1} MHz expected once it is routed; the slowest path:");
+                let _ = writeln!(s, "fastest clock {estimate:.1} MHz expected once it is routed; {PATH}:");
                 &self.estimate.critical_path
             }
             (None, None) => &self.critical_path,
