@@ -22,12 +22,13 @@ module tw_gemm_table_lane #(
   localparam int unsigned RowW = 9;
   localparam int unsigned PlaceW = RowW + Levels;
 
-  logic [BlockIn*8-1:0] inp, wgt;
+  // The operands, registered where there is a stage for them.
+  logic [BlockIn*8-1:0] inp_q, wgt_q;
   if (MulStages < 2) begin : gen_no_operands
-    assign {inp, wgt} = {inp_i, wgt_i};
+    assign {inp_q, wgt_q} = {inp_i, wgt_i};
   end else begin : gen_operands
     always_ff @(posedge clk_i) begin
-      if (en_i[0]) {inp, wgt} <= {inp_i, wgt_i};
+      if (en_i[0]) {inp_q, wgt_q} <= {inp_i, wgt_i};
     end
   end
 
@@ -39,7 +40,7 @@ module tw_gemm_table_lane #(
     logic       c1, c2, c3;
     logic [1:0] d0, d1, d2;
     logic [2:0] d3;
-    assign a  = inp[i*8 +: 8];
+    assign a  = inp_q[i*8 +: 8];
     assign d0 = a[1:0];
     assign c1 = a[1];
     assign d1 = a[3:2] + {1'b0, c1};
@@ -57,8 +58,8 @@ module tw_gemm_table_lane #(
   // behind them are the sums. Then each place's sum, and the one that no carry chain of the place has taken; registered with three stages.
   logic [4*BlockIn*RowW-1:0] rows, rows_q;
   logic [4*BlockIn-1:0]      negatives, negatives_q;
-  logic [4*PlaceW-1:0]       sums_of_places, places;
-  logic [3:0]                ones_left, ones;
+  logic [4*PlaceW-1:0]       places, places_q;
+  logic [3:0]                ones, ones_q;
   for (genvar p = 0; p < 4; p++) begin : gen_place
     // Sums of level l have RowW + l bits; those of all levels follow one another.
     logic [2*BlockIn*PlaceW-1:0] sums;
@@ -66,7 +67,7 @@ module tw_gemm_table_lane #(
     for (genvar i = 0; i < BlockIn; i++) begin : gen_row
       logic [7:0]      w;
       logic [RowW-1:0] row;
-      assign w = wgt[i*8 +: 8];
+      assign w = wgt_q[i*8 +: 8];
       if (p < 3) begin : gen_low
         logic [1:0] d;
         assign d = digits[i*9 + p*2 +: 2];
@@ -103,8 +104,8 @@ module tw_gemm_table_lane #(
       end
     end
     assign sums[(2*BlockIn - 1)*PlaceW +: PlaceW] = '0;
-    assign sums_of_places[p*PlaceW +: PlaceW] = sums[(2*BlockIn - 2)*PlaceW +: PlaceW];
-    assign ones_left[p] = negative[BlockIn-1];
+    assign places[p*PlaceW +: PlaceW] = sums[(2*BlockIn - 2)*PlaceW +: PlaceW];
+    assign ones[p] = negative[BlockIn-1];
   end
 
   if (MulStages == 0) begin : gen_fused
@@ -120,13 +121,13 @@ module tw_gemm_table_lane #(
   end
 
   if (MulStages < 3) begin : gen_no_places
-    assign places = sums_of_places;
-    assign ones   = ones_left;
+    assign places_q = places;
+    assign ones_q   = ones;
   end else begin : gen_places
     always_ff @(posedge clk_i) begin
       if (en_i[2]) begin
-        places <= sums_of_places;
-        ones   <= ones_left;
+        places_q <= places;
+        ones_q   <= ones;
       end
     end
   end
@@ -134,15 +135,15 @@ module tw_gemm_table_lane #(
   // The places' sums, a carry for each; what has none below it goes on as it is.
   logic [PlaceW+1:0] first;
   logic [PlaceW+2:0] low, high;
-  assign first = {places[PlaceW-1], places[0 +: PlaceW], 1'b1} + {{(PlaceW+1){1'b0}}, ones[0]};
+  assign first = {places_q[PlaceW-1], places_q[0 +: PlaceW], 1'b1} + {{(PlaceW+1){1'b0}}, ones_q[0]};
   logic [PlaceW+1:0] low_top, high_top;
-  assign low_top  = {{3{first[PlaceW+1]}}, first[PlaceW:3], 1'b1} + {places[2*PlaceW-1], places[PlaceW +: PlaceW], ones[1]};
+  assign low_top  = {{3{first[PlaceW+1]}}, first[PlaceW:3], 1'b1} + {places_q[2*PlaceW-1], places_q[PlaceW +: PlaceW], ones_q[1]};
   assign low      = {low_top[PlaceW+1:1], first[2:1]};
-  assign high_top = {{3{places[3*PlaceW-1]}}, places[2*PlaceW+2 +: PlaceW-2], 1'b1} +
-                    {places[4*PlaceW-1], places[3*PlaceW +: PlaceW], ones[3]};
-  assign high     = {high_top[PlaceW+1:1], places[2*PlaceW +: 2]};
+  assign high_top = {{3{places_q[3*PlaceW-1]}}, places_q[2*PlaceW+2 +: PlaceW-2], 1'b1} +
+                    {places_q[4*PlaceW-1], places_q[3*PlaceW +: PlaceW], ones_q[3]};
+  assign high     = {high_top[PlaceW+1:1], places_q[2*PlaceW +: 2]};
   logic [PlaceW+4:0] top;
-  assign top = {{5{low[PlaceW+2]}}, low[PlaceW+2:4], 1'b1} + {high[PlaceW+2], high, ones[2]};
+  assign top = {{5{low[PlaceW+2]}}, low[PlaceW+2:4], 1'b1} + {high[PlaceW+2], high, ones_q[2]};
   always_ff @(posedge clk_i) begin
     if (MulStages == 0 ? en_i[0] : en_sum_i) sum_o <= 32'($signed({top[PlaceW+4:1], low[3:0]}));
   end

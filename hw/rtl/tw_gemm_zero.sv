@@ -51,18 +51,19 @@ module tw_gemm_zero #(
   if (MulStages < 2) begin : gen_sum_at_once
     assign product = {{8{sum[SumW-1]}}, sum} * {{SumW{zero_point_q[7]}}, zero_point_q};
   end else begin : gen_sum_kept
-    logic [MulStages-2:0][SumW-1:0] sums_q;
-    logic [MulStages-2:0][7:0]      zero_points_q;
+    // Both factors, stage by stage from the low bits on.
+    localparam int unsigned PairW = SumW + 8;
+    logic [(MulStages-1)*PairW-1:0] pairs_q;
+    logic [MulStages*PairW-1:0]     pairs;
+    logic [PairW-1:0]               last;
+    assign pairs = {pairs_q, sum, zero_point_q};
+    assign last  = pairs[(MulStages-1)*PairW +: PairW];
     always_ff @(posedge clk_i) begin
       for (int unsigned s = 0; s < MulStages - 1; s++) begin
-        if (en_i[s+1]) begin
-          sums_q[s]        <= s == 0 ? sum : sums_q[s > 0 ? s - 1 : 0];
-          zero_points_q[s] <= s == 0 ? zero_point_q : zero_points_q[s > 0 ? s - 1 : 0];
-        end
+        if (en_i[s+1]) pairs_q[s*PairW +: PairW] <= pairs[s*PairW +: PairW];
       end
     end
-    assign product = {{8{sums_q[MulStages-2][SumW-1]}}, sums_q[MulStages-2]} *
-                     {{SumW{zero_points_q[MulStages-2][7]}}, zero_points_q[MulStages-2]};
+    assign product = {{8{last[PairW-1]}}, last[PairW-1:8]} * {{SumW{last[7]}}, last[7:0]};
   end
   always_ff @(posedge clk_i) begin
     if (MulStages == 0 ? en_i[0] : en_sum_i) correction_o <= 32'($signed(product));

@@ -12,26 +12,27 @@ module tw_mul #(
   output logic [15:0]       product_o
 );
 
-  logic [7:0]  a, b;
-  logic [15:0] product, last;
-  assign product = 16'($signed(a)) * 16'($signed(b));
+  // Registers where there is a stage for them.
+  logic [7:0]  a_q, b_q;
+  logic [15:0] product, product_q;
+  assign product = 16'($signed(a_q)) * 16'($signed(b_q));
 
   if (Stages < 2) begin : gen_no_operands
-    assign {a, b} = {a_i, b_i};
+    assign {a_q, b_q} = {a_i, b_i};
   end else begin : gen_operands
     always_ff @(posedge clk_i) begin
-      if (en_i[0]) {a, b} <= {a_i, b_i};
+      if (en_i[0]) {a_q, b_q} <= {a_i, b_i};
     end
   end
   if (Stages < 3) begin : gen_no_middle
-    assign last = product;
+    assign product_q = product;
   end else begin : gen_middle
     always_ff @(posedge clk_i) begin
-      if (en_i[1]) last <= product;
+      if (en_i[1]) product_q <= product;
     end
   end
   always_ff @(posedge clk_i) begin
-    if (en_i[Stages-1]) product_o <= last;
+    if (en_i[Stages-1]) product_o <= product_q;
   end
 
 endmodule
