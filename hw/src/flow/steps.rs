@@ -8,6 +8,7 @@ use super::board::Board;
 use super::child::Running;
 use super::design::{self, Sources};
 use super::model::READ_BACK;
+use super::report::Bitstream;
 use super::tools::{Readers, Tool, Tools};
 use super::{FlowError, Request};
 use crate::cache;
@@ -66,6 +67,9 @@ pub(super) fn logs() -> impl Iterator<Item = String> {
     [SYNTHESIS, ROUTE, PACK].into_iter().map(log_of).chain([YOSYS_LOG.to_string()])
 }
 
+/// What a step's files were when it was done.
+const MADE: &str = "made.json";
+
 fn log_of(step: &str) -> String {
     format!("{}.log", step.replace(' ', "_"))
 }
@@ -97,9 +101,27 @@ impl Done {
         Done { folder, files: files.iter().map(ToString::to_string).collect() }
     }
 
-    /// Whether all its files are there.
+    /// Whether all its files are there, as they were when the step was done: a disk that filled up, or power that went, leaves others.
     fn is_whole(&self) -> bool {
-        self.files.iter().all(|name| self.file(name).is_file())
+        let made: Option<Vec<Bitstream>> =
+            std::fs::read(self.file(MADE)).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        let as_made = |name: &String| {
+            let bytes = std::fs::read(self.file(name)).ok();
+            let now = bytes.map(|bytes| Bitstream::of(name, &bytes));
+            made.iter().flatten().any(|made| now.as_ref() == Some(made))
+        };
+        self.files.iter().all(as_made)
+    }
+
+    /// Writes into a folder of its results, before that gets its name, what they are.
+    fn seal(&self, work: &Path) -> Result<(), FlowError> {
+        let read = |name: &String| {
+            let path = work.join(name);
+            let bytes = std::fs::read(&path).map_err(|error| FlowError::io(&path, &error))?;
+            Ok(Bitstream::of(name, &bytes))
+        };
+        let made: Vec<Bitstream> = self.files.iter().map(read).collect::<Result<_, FlowError>>()?;
+        write(&work.join(MADE), serde_json::json!(made).to_string().as_bytes())
     }
 
     /// What names its content: the hash of all that went into the step.
@@ -283,7 +305,7 @@ impl<'a> Step<'a> {
             progress(Progress::Cached(self.name));
             return Ok(done);
         }
-        // Somebody has removed a file of it.
+        // It never was, or a file of it is gone or is not what it was.
         done.forget();
         progress(Progress::Started(self.name));
         let begun = Instant::now();
@@ -316,6 +338,7 @@ impl<'a> Step<'a> {
         if let Some(reason) = reason {
             return Err(failed(self.name, &reason, work.keep().join(&log)));
         }
+        done.seal(work.path())?;
         settle(work, &home)?;
         progress(Progress::Done(self.name, begun.elapsed()));
         Ok(done)
@@ -440,15 +463,20 @@ mod tests {
     }
 
     #[test]
-    fn a_result_without_one_of_its_files_is_made_anew() {
+    fn a_result_whose_files_are_not_as_they_were_is_made_anew() {
         let dir = tempfile::tempdir().expect("a folder");
         let tool = shell("echo made > a; echo made > b", None);
         let outputs = ["a", "b"].map(String::from).to_vec();
         let step = Step { name: "making", tool: &tool, arguments: Vec::new(), inputs: Vec::new(), outputs };
         let mut told = Vec::new();
-        for removed in ["a", "making.log"] {
+        for (file, now) in
+            [("a", None), ("making.log", None), ("b", Some("")), ("b", Some("wade\n")), (MADE, Some("[]"))]
+        {
             let done = step.run(dir.path(), &mut |_| {}).expect("it runs");
-            std::fs::remove_file(done.file(removed)).expect("it is there");
+            match now {
+                None => std::fs::remove_file(done.file(file)).expect("it is there"),
+                Some(text) => std::fs::write(done.file(file), text).expect("it is there"),
+            }
             let done =
                 step.run(dir.path(), &mut |event| told.push(matches!(event, Progress::Cached(_)))).expect("it runs");
             assert!(done.is_whole());
