@@ -33,6 +33,9 @@ impl SerialPort {
         }
         match serialport::new(path, baud).timeout(SEND_TIMEOUT).open() {
             Ok(port) => Ok(SerialPort { path: path.into(), port }),
+            Err(_) if is_something_else(path) => {
+                Err(error(Fault::Open { kind: PortKind::Serial, reason: "it is no serial port".into() }))
+            }
             Err(reason) => Err(error(fault(&reason))),
         }
     }
@@ -51,15 +54,23 @@ fn ports() -> Vec<String> {
     names
 }
 
-/// What opening a file that is no terminal says.
-const NO_TERMINAL: &str = "Not a typewriter";
+/// Whether what cannot be opened as a port is a file of another kind.
+#[cfg(unix)]
+fn is_something_else(path: &str) -> bool {
+    use rustix::fs::{Mode, OFlags, open};
+    // Without waiting for a carrier, as opening a port may.
+    let file = open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY, Mode::empty());
+    file.is_ok_and(|file| !rustix::termios::isatty(&file))
+}
+
+#[cfg(not(unix))]
+fn is_something_else(_path: &str) -> bool {
+    false
+}
 
 fn fault(error: &serialport::Error) -> Fault {
     match error.kind() {
         serialport::ErrorKind::Io(io::ErrorKind::PermissionDenied) => Fault::Denied { kind: PortKind::Serial },
-        _ if error.to_string() == NO_TERMINAL => {
-            Fault::Open { kind: PortKind::Serial, reason: "it is no serial port".into() }
-        }
         _ => Fault::Open { kind: PortKind::Serial, reason: error.to_string() },
     }
 }
