@@ -115,7 +115,9 @@ pub fn compare((file_a, a): (&str, &Value), (file_b, b): (&str, &Value)) -> Resu
     let named = |v: &Value| {
         let shapes: Vec<String> =
             v["model"]["inputs"].as_array().into_iter().flatten().map(|i| i["shape"].to_string()).collect();
-        format!("{} {}", v["model"]["file"].as_str().unwrap_or("a model"), shapes.join(" "))
+        // Two contents of one name are told apart by the begin of their hashes.
+        let hash: String = v["model"]["sha256"].as_str().unwrap_or_default().chars().take(8).collect();
+        format!("{} ({hash}) {}", v["model"]["file"].as_str().unwrap_or("a model"), shapes.join(" "))
     };
     if identity(a) != identity(b) {
         let (a_file, b_file) = (file_a.to_string(), file_b.to_string());

@@ -12,7 +12,7 @@ use crate::{dram, explain};
 /// What the object says that it is.
 pub const FORMAT: &str = "tilewright-profile";
 /// Changes where an older reader would misread it.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// What a profile does not know of itself.
 #[derive(Debug, Clone, Default)]
@@ -50,7 +50,8 @@ impl Profile {
             .map(|node| {
                 let info = &manifest.nodes[node.index];
                 json!({ "name": info.name, "op": info.op, "where": info.place.to_string(), "why": info.why,
-                        "cost": explain::cost_of_layer(info).map(cost), "macs": info.macs, "layer": node.layer, "reads": node.reads, "at": [node.lane, node.depth] })
+                        "cost": explain::cost_of_layer(info).map(cost), "macs": info.macs, "layer": node.layer,
+                        "reads": node.reads, "at": [node.lane, node.depth] })
             })
             .collect();
         let layers: Vec<Value> = self
@@ -123,7 +124,8 @@ impl Profile {
             },
             "traffic": self.traffic.iter().map(|moved| json!({ "name": moved.name, "kind": moved.kind,
                 "read": moved.read, "written": moved.written })).collect::<Vec<_>>(),
-            "explain": { "cpu": explain::cpu_title(manifest), "note": explain::note(manifest) }, "trace": about.trace, "waves": about.waves,
+            "explain": { "cpu": explain::cpu_title(manifest), "note": explain::note(manifest) },
+            "trace": about.trace, "waves": about.waves,
         })
     }
 }

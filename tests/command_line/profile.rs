@@ -117,10 +117,16 @@ fn two_profiles_of_one_model_compare_and_others_do_not() {
     assert!(text.contains("-O2, --offload all, dram ") && text.contains("-O2, --offload auto, dram "), "{text}");
     let block = format!("{}/tests/models/tflite-ops/residual_block.tflite", env!("CARGO_MANIFEST_DIR"));
     fine(dir.path(), &["profile", &block, "--report", "d.html"]);
+    let hash = |file: &str| {
+        let data: Value = serde_json::from_slice(&std::fs::read(dir.path().join(file)).unwrap()).unwrap();
+        data["model"]["sha256"].as_str().unwrap()[..8].to_string()
+    };
     let message = format!(
-        "a.json is of {} [1,1,28,28], d.json of {block} [1,15,15,24]: profiles of two models, or of other sizes of its inputs, \
-         do not compare",
-        lenet()
+        "a.json is of {} ({}) [1,1,28,28], d.json of {block} ({}) [1,15,15,24]: profiles of two models, or of other sizes of its \
+         inputs, do not compare",
+        lenet(),
+        hash("a.json"),
+        hash("d.json")
     );
     refused(dir.path(), &["profile", "--compare", "a.json", "d.json", "--report", "e.html"], &message);
     assert!(!dir.path().join("e.html").exists());

@@ -52,9 +52,10 @@ const ruler = document.createElement("canvas").getContext("2d");
 const fontOf = size => `${size}px system-ui, DejaVu Sans, sans-serif`;
 function fitted(text, room, size) {
   ruler.font = fontOf(size);
-  const cut = kept => text.slice(0, Math.floor(kept / 2)) + "…" + text.slice(text.length - Math.ceil(kept / 2));
   if (ruler.measureText(text).width <= room) return text;
-  let [low, high] = [0, text.length - 1];
+  const letters = [...text];
+  const cut = kept => letters.slice(0, Math.floor(kept / 2)).join("") + "…" + letters.slice(letters.length - Math.ceil(kept / 2)).join("");
+  let [low, high] = [0, letters.length - 1];
   while (low < high) {
     const middle = (low + high + 1) >> 1;
     if (ruler.measureText(cut(middle)).width <= room) low = middle; else high = middle - 1;

@@ -79,7 +79,6 @@ function drawing(width) {
     const { step, places, wide, high } = drawing(width);
     const most = Math.max(1, ...data.nodes.map(n => n.macs));
     const size = n => Math.min(14, step * 0.3) + Math.min(22, step * 0.24) * Math.sqrt(n.macs / most);
-    // Where all nodes lie on one line, the library takes it to be two pixels wide.
     return {
       // It is told below the pointer, where a drawing of one row ends before the text does.
       tooltip: { confine: false, position: (at, _, text, __, { viewSize, contentSize }) => [Math.max(0, Math.min(at[0] + 16, viewSize[0] - contentSize[0])), at[1] + 16], formatter: found => {
@@ -89,6 +88,7 @@ function drawing(width) {
         return `<b>${escaped(n.name)}</b><br>${escaped(n.op)} on ${PLACES[n.where] || n.where}<br>${whole(n.macs)} MACs` +
           (layer ? `<br>its layer: ${digits(layer.ms)} ms` : "") + `<div style="max-width:380px;white-space:normal">${escaped(n.why)}</div>`;
       } },
+      // Where all nodes lie on one line, the library takes it to be two pixels wide.
       series: [{ type: "graph", layout: "none", roam: true, left: SIDE, top: ABOVE, width: wide || 2, height: high || 2, edgeSymbol: ["none", "arrow"], edgeSymbolSize: 6,
         label: { show: step >= 40, position: "bottom", color: colour("soft"), fontSize: step >= 90 ? 12 : 10, formatter: f => data.nodes[f.data.at].op },
         labelLayout: { hideOverlap: true }, emphasis: { focus: "adjacency" },
