@@ -8,7 +8,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::{Insn, print_program};
 use tilewright_runtime::artifact::{Artifact, StepKind};
 
-use super::{Hw, Verdict, read_file, write_or_print};
+use super::{Hw, Verdict, progress, read_file, write_or_print};
 
 /// Arguments of `asm`.
 #[derive(clap::Args)]
@@ -30,7 +30,7 @@ impl Asm {
         let program = text_program(&file, &bytes, &config)?;
         let stream = stream::to_file(&file, &program, &config)?;
         write_or_print(Some(&self.output), &stream)?;
-        eprintln!("{}: {} instructions for {}", self.output.display(), program.len(), config.name);
+        progress::say(&format!("{}: {} instructions for {}", self.output.display(), program.len(), config.name));
         Ok(Verdict::Fine)
     }
 }

@@ -209,7 +209,7 @@ struct Told {
 impl Told {
     fn tell(&mut self, event: steps::Progress) {
         match event {
-            steps::Progress::Cached(step) => eprintln!("{step}: done before"),
+            steps::Progress::Cached(step) => progress::say(&format!("{step}: done before")),
             steps::Progress::Started(step) => {
                 (self.step, self.begun, self.drawn) = (step, Some(Instant::now()), None);
                 progress::tell(step);
@@ -225,7 +225,7 @@ impl Told {
             }
             steps::Progress::Estimated { wanted, mhz } => {
                 let doubt = if mhz < wanted { ": less than is asked for" } else { "" };
-                eprintln!("clock: about {mhz:.0} MHz expected once it is routed{doubt}");
+                progress::say(&format!("clock: about {mhz:.0} MHz expected once it is routed{doubt}"));
             }
             steps::Progress::Running { what, done, of } => {
                 let due = self.drawn.is_none_or(|drawn| drawn.elapsed() > Duration::from_millis(200));
@@ -236,7 +236,7 @@ impl Told {
             }
             steps::Progress::Done(step, took) => {
                 progress::tell("");
-                eprintln!("{step}: {:.1} s", took.as_secs_f64());
+                progress::say(&format!("{step}: {:.1} s", took.as_secs_f64()));
             }
         }
     }
