@@ -27,7 +27,7 @@ pub fn shell(board: &Board, config: &HwConfig, mhz: f64) -> Result<String, FlowE
 /// [`FlowError::Unfit`] where it is none of the part's, or the clock does not go with it.
 fn memory(board: &Board, config: &HwConfig, mhz: f64) -> Result<tilewright_shell::Memory, FlowError> {
     Ok(match &board.memory {
-        Memory::Host => tilewright_shell::Memory::Host,
+        Memory::Host {} => tilewright_shell::Memory::Host,
         Memory::Block { kib } => tilewright_shell::Memory::BlockRam { kib: *kib },
         Memory::Spram { kib } => tilewright_shell::Memory::Spram { kib: *kib },
         Memory::Sdram(chip) => {
@@ -35,7 +35,7 @@ fn memory(board: &Board, config: &HwConfig, mhz: f64) -> Result<tilewright_shell
             let cycles = chip.cycles(board.clock_mhz(mhz)?).map_err(|reason| unfit(board, config, reason))?;
             tilewright_shell::Memory::Sdram { geometry: chip.geometry(), cycles }
         }
-        Memory::Processor => {
+        Memory::Processor {} => {
             let reason = "memory.kind is processor, which the part has not; choose host, block, spram or sdram";
             return Err(unfit(board, config, reason.into()));
         }

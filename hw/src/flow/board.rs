@@ -199,8 +199,8 @@ impl Host {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Memory {
-    /// At the host, behind the link.
-    Host,
+    /// At the host, behind the link. (With braces, so that keys which it has not are refused.)
+    Host {},
     /// In block RAM of the part.
     Block {
         /// Its size.
@@ -214,7 +214,7 @@ pub enum Memory {
     /// A chip of SDR SDRAM.
     Sdram(Box<Sdram>),
     /// The processor's.
-    Processor,
+    Processor {},
 }
 
 /// Lamps: work, trap, error of the link, as far as there are so many.
@@ -437,7 +437,7 @@ impl Board {
     /// through which tensors come to memory on the board.
     fn around(&self, host: &HostSection) -> Result<HostSection, toml::de::Error> {
         let mut around = HostSection { clock_mhz: self.core_mhz, ..host.clone() };
-        if let (Host::Uart { baud, .. }, false) = (&self.host, self.memory == Memory::Host) {
+        if let (Host::Uart { baud, .. }, false) = (&self.host, self.memory == Memory::Host {}) {
             // Ten bits a byte.
             around.transfer_mb_per_s = f64::from(*baud) / 10.0 / 1e6;
         }

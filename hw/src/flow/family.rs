@@ -232,7 +232,12 @@ impl Family {
             return Err(format!("device is {}; of {} there are {}", board.device, self.name(), names.join(", ")));
         };
         if !part.packages.is_empty() && !part.packages.contains(&board.package.as_str()) {
-            return Err(format!("package is {}; {} comes in {}", board.package, part.name, part.packages.join(", ")));
+            return Err(format!(
+                "package is {}; the router knows {} in {}",
+                board.package,
+                part.name,
+                part.packages.join(", ")
+            ));
         }
         Ok(())
     }

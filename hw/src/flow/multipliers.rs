@@ -6,12 +6,19 @@ use crate::config::HwConfig;
 /// Of gemm's lanes those that are built of tables, because the part's multipliers do not reach for them.
 pub(super) fn gemm_table_lanes(board: &Board, config: &HwConfig) -> u32 {
     let Some(part) = board.family.part(&board.device) else { return 0 };
-    let left = part.dsps.saturating_sub(beside_gemm(config));
+    let left = part.dsps.saturating_sub(wide(board) * beside_gemm(config));
     let lanes = left / u64::from(config.block_in);
     config.row_elements().saturating_sub(u32::try_from(lanes).unwrap_or(u32::MAX))
 }
 
-/// Multiplier blocks that the core has beside gemm's lanes, as ECP5's netlists have them: blocks of one product of 18 by 18 bits.
+/// What a product of 18 by 18 bits takes: two of Gowin's multipliers, which are counted in halves.
+fn wide(board: &Board) -> u64 {
+    let counted = board.family.cells().dsp.iter().find(|(kind, _)| *kind == "MULT18X18");
+    counted.map_or(1, |(_, halves)| *halves)
+}
+
+/// Products of 18 by 18 bits that the core has beside gemm's lanes, counted as ECP5's netlists have them, a block for each; blocks for
+/// larger products take fewer, so that no lane is built of multipliers that are not there.
 fn beside_gemm(config: &HwConfig) -> u64 {
     let of = |there: bool, blocks: u32| if there { blocks } else { 0 };
     let requantize = of(!config.requant_serial, 4 * config.requant_lanes);
@@ -26,6 +33,20 @@ mod tests {
     use super::*;
     use crate::flow::family::Family;
     use std::path::Path;
+
+    #[test]
+    fn no_board_wants_more_multipliers_than_it_has() {
+        for name in Board::names() {
+            let board = Board::load(&name).expect("the board is there");
+            let config = board.default_config().expect("it has a configuration");
+            let part = board.family.part(&board.device).expect("the part is known");
+            let lanes = u64::from(config.row_elements() - gemm_table_lanes(&board, &config));
+            let taken = lanes * u64::from(config.block_in) + wide(&board) * beside_gemm(&config);
+            assert!(lanes == 0 || taken <= part.dsps, "{name}: {taken} of {}", part.dsps);
+        }
+        let board = Board::load("tangnano20k").expect("the board is there");
+        assert_eq!(wide(&board), 2);
+    }
 
     /// The page's table says how many blocks netlists have, synthesized and routed: as many as are counted.
     #[test]
