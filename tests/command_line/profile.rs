@@ -146,7 +146,7 @@ fn two_profiles_of_one_model_compare_and_others_do_not() {
     let message = "x.json is no profile; give the .json file that profile --report writes beside its page";
     refused(dir.path(), &["profile", "--compare", "a.json", "x.json"], message);
     std::fs::write(dir.path().join("y.json"), "{\"format\": \"tilewright-profile\", \"version\": 9}").unwrap();
-    let message = "y.json is a profile of version 9, this program reads 1; profile the model again";
+    let message = "y.json is a profile of version 9, this program reads 2; profile the model again";
     refused(dir.path(), &["profile", "--compare", "a.json", "y.json"], message);
 }
 
