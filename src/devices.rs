@@ -148,13 +148,7 @@ pub fn open(
         DeviceKind::Fsim => {
             Ok(Some(Box::new(Fsim::new(config.clone(), config.memory_bytes()).with_cycle_limit(extras.max_cycles))))
         }
-        DeviceKind::Board(port) => {
-            // One that is silent or says something else is asked for a while.
-            told(&format!("{port}: asking for the board"));
-            let opened = Board::open(port, config);
-            told("");
-            Ok(Some(opened?.into_device(extras.max_cycles)))
-        }
+        DeviceKind::Board(port) => Ok(Some(Board::open(port, config, told)?.into_device(extras.max_cycles))),
         DeviceKind::Csim => {
             let options = CsimOptions { strict: extras.strict, spans: extras.spans, ..CsimOptions::default() };
             let csim = Csim::new(config.clone(), config.memory_bytes(), options);

@@ -83,11 +83,19 @@ pub enum Board {
 }
 
 impl Board {
-    /// Opens a board and checks that it has the configuration.
+    /// Opens a board and checks that it has the configuration; `told` hears that it is asked, and nothing once it has been: one that
+    /// is silent or says something else is asked for a while.
     ///
     /// # Errors
     /// The link's or the peripheral's, with what to do.
-    pub fn open(port: &Port, config: &HwConfig) -> Result<Board, DeviceError> {
+    pub fn open(port: &Port, config: &HwConfig, told: &dyn Fn(&str)) -> Result<Board, DeviceError> {
+        told(&format!("{port}: asking for the board"));
+        let opened = Board::ask(port, config);
+        told("");
+        opened
+    }
+
+    fn ask(port: &Port, config: &HwConfig) -> Result<Board, DeviceError> {
         let options = LinkOptions::default();
         let link =
             |stream| LinkDevice::open(stream, config.clone(), options).map(|device| Board::Link(Box::new(device)));

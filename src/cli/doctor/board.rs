@@ -17,11 +17,7 @@ struct Joined {
 
 /// Opens a board, says what is there, and lets it copy some bytes.
 pub fn run(port: &Port, config: &HwConfig, as_json: bool) -> Result<Verdict> {
-    // One that is silent or says something else is asked for a while.
-    progress::tell(&format!("{port}: asking for the board"));
-    let opened = Board::open(port, config);
-    progress::tell("");
-    let mut board = opened?;
+    let mut board = Board::open(port, config, &progress::tell)?;
     let joined = joined(port, &board);
     let core = board.core();
     let check = check_memory(board.device_mut())?;
