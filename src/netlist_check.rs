@@ -14,8 +14,10 @@ mod tests;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use sha2::{Digest, Sha256};
 use tilewright_driver::link::{LinkDevice, LinkError, LinkOptions};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Command, Device, DeviceError, RunReport};
@@ -25,7 +27,7 @@ use tilewright_hw::flow::model::{MODEL, Stage, model};
 use tilewright_hw::flow::report::NetlistCheck;
 use tilewright_hw::flow::{FlowError, Outcome, steps};
 use tilewright_sim::board::{BoardDesign, SimulatedBoard, VirtualBoard};
-use tilewright_sim::netlist::{Circuit, NetlistBoard, NetlistError};
+use tilewright_sim::netlist::{self, Circuit, NetlistBoard, NetlistError};
 use tilewright_sim::random::{FaultKind, MEMORY_BYTES, Program, series_with_faults};
 use tilewright_sim::rtl;
 
@@ -41,6 +43,18 @@ const READ_BACK: u64 = 64;
 const FAULT_EVERY: usize = 16;
 /// The clock's port.
 const CLOCK: &str = "clk";
+
+/// What names this check: how programs are run and compared, and the simulator of netlists.
+pub fn name() -> &'static str {
+    static NAME: LazyLock<String> = LazyLock::new(|| {
+        let mut sha = Sha256::new();
+        sha.update(include_bytes!("netlist_check.rs"));
+        sha.update(include_bytes!("netlist_check/layer.rs"));
+        netlist::hash_sources(&mut sha);
+        sha.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    });
+    &NAME
+}
 
 /// Why a netlist was not checked.
 #[derive(Debug, thiserror::Error)]

@@ -57,6 +57,8 @@ pub struct Request<'a> {
     pub estimate: bool,
     /// How long a step may take.
     pub time_limit: Option<Duration>,
+    /// What names the program that checks netlists: what another found of them is not reported.
+    pub checker: &'a str,
 }
 
 /// Makes the bitstream of a configuration on a board and reports on it; `dir` then has the sources, netlists, logs, bitstream,
@@ -116,7 +118,7 @@ pub fn synthesize(
         }
         None => None,
     };
-    report.checks = checks::kept(cache, [Some(&synthesized), routed.as_ref(), packed.as_ref()]);
+    report.checks = checks::kept(cache, request.checker, [Some(&synthesized), routed.as_ref(), packed.as_ref()]);
     report.write(dir)?;
     Ok(Outcome { report, tools, synthesized, routed, packed })
 }

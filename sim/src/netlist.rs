@@ -15,6 +15,16 @@ pub use board::NetlistBoard;
 pub use circuit::{Circuit, Driver, NetlistError};
 
 use circuit::{Gate, Net};
+use include_dir::{Dir, include_dir};
+use sha2::{Digest, Sha256};
+
+static SOURCES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/netlist");
+
+/// The hash of the simulator's own sources: what another found of a netlist, this one may not find.
+pub fn hash_sources(sha: &mut Sha256) {
+    sha.update(include_bytes!("netlist.rs"));
+    SOURCES.files().for_each(|file| sha.update(file.contents()));
+}
 
 /// A running circuit, with one clock.
 pub struct Simulation {

@@ -13,6 +13,9 @@ use tilewright_hw::flow::{FlowError, Request};
 
 use super::{Verdict, progress, write_or_print};
 
+/// The most programs of a check, which lie in memory at once.
+const MOST_PROGRAMS: u64 = 10_000;
+
 /// Arguments of `synth`.
 #[derive(clap::Args)]
 pub struct Synth {
@@ -49,7 +52,7 @@ pub struct Synth {
     #[arg(long, requires = "board")]
     verify: bool,
     /// Programs of --verify
-    #[arg(long, value_name = "N", default_value_t = 100, requires = "verify")]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(0..=MOST_PROGRAMS), requires = "verify")]
     programs: u64,
     /// Write the sources alone and call no tool
     #[arg(long, conflicts_with_all = ["verify", "json"], requires = "board")]
@@ -85,6 +88,7 @@ impl Synth {
             allow_slow: self.allow_slow,
             estimate: self.estimate,
             time_limit: Some(Duration::from_secs_f64(60.0 * self.time_limit)),
+            checker: netlist_check::name(),
         };
         if self.sources {
             let made = tilewright_hw::flow::write_sources(&request, &output)?;
@@ -130,7 +134,7 @@ impl Synth {
                 netlist_check::check(&check, &outcome, &cache, checks, &mut |event| told.tell(event), &building);
             progress::tell("");
             if checked.is_ok() || NetlistCheck::any_differs(&report.checks) {
-                outcome.keep_checks(&cache, (self.programs, seed), &report.checks)?;
+                outcome.keep_checks(&cache, netlist_check::name(), (self.programs, seed), &report.checks)?;
             } else if NetlistCheck::any_differs(&outcome.report.checks) {
                 // A check that did not come to its end is no word against what an earlier one saw.
                 report.checks = outcome.report.checks.clone();

@@ -131,6 +131,7 @@ fn synthesized(board: &Board, config: &HwConfig) -> Option<(String, Vec<u8>)> {
         allow_slow: false,
         estimate: true,
         time_limit: None,
+        checker: "",
     };
     let outcome = match tilewright_hw::flow::synthesize(&asked, dir.path(), &cache, &mut |_| {}) {
         Err(error @ FlowError::MissingTool { .. }) => {

@@ -177,6 +177,7 @@ fn yosys_synthesizes_a_board_with_an_sdram() {
             seed: 1,
             allow_slow: false,
             time_limit: None,
+            checker: "",
             estimate: false,
         };
         let dir = tempfile::tempdir().expect("a folder");

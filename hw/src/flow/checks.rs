@@ -12,22 +12,23 @@ use std::path::{Path, PathBuf};
 
 /// What the names of the folders begin with.
 const PREFIX: &str = "checks-";
-/// The version of the check, which is raised where the script that makes gates of netlists, what is put back into a routed one,
-/// or their simulator changes what it finds.
-const VERSION: &str = "1";
+/// What makes gates of netlists, and puts back what a routed one has left out.
+const MODELLING: [&str; 2] = [include_str!("model.rs"), include_str!("routed.rs")];
 
 impl Outcome {
-    /// Keeps what a check of so many programs from a seed found, in the place of what the same found before.
+    /// Keeps what a checker ([`super::Request::checker`]) found in so many programs from a seed, in the place of what the same found
+    /// before.
     ///
     /// # Errors
     /// [`FlowError::Io`].
     pub fn keep_checks(
         &self,
         cache: &Path,
+        checker: &str,
         (programs, seed): (u64, u64),
         checks: &[NetlistCheck],
     ) -> Result<(), FlowError> {
-        let file = folder(cache, self.steps()).join(format!("{programs}-{seed}.json"));
+        let file = folder(cache, checker, self.steps()).join(format!("{programs}-{seed}.json"));
         cache::remove_unused(cache, PREFIX);
         steps::write(&file, &serde_json::to_vec_pretty(checks).unwrap_or_default())
     }
@@ -38,10 +39,10 @@ impl Outcome {
     }
 }
 
-/// What was found of the results of these steps: a difference, wherever one was seen, or else what checked the most stages, and of
+/// What a checker found of the results of these steps: a difference, wherever one was seen, or else what checked the most stages, and of
 /// those what ran the most programs. What cannot be read was not found.
-pub(super) fn kept(cache: &Path, steps: [Option<&Done>; 3]) -> Vec<NetlistCheck> {
-    let folder = folder(cache, steps);
+pub(super) fn kept(cache: &Path, checker: &str, steps: [Option<&Done>; 3]) -> Vec<NetlistCheck> {
+    let folder = folder(cache, checker, steps);
     cache::touch(&folder);
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let found = files.filter_map(|file| serde_json::from_slice(&std::fs::read(file.path()).ok()?).ok());
@@ -53,10 +54,11 @@ pub(super) fn kept(cache: &Path, steps: [Option<&Done>; 3]) -> Vec<NetlistCheck>
     found.max_by_key(worth).unwrap_or_default()
 }
 
-fn folder(cache: &Path, steps: [Option<&Done>; 3]) -> PathBuf {
+fn folder(cache: &Path, checker: &str, steps: [Option<&Done>; 3]) -> PathBuf {
     let mut sha = Sha256::new();
-    sha.update(VERSION);
-    // What was found by other models of the cells may be of the models.
+    // What was found by another check, or by other models of the cells, may be of the check or the models.
+    sha.update(checker);
+    MODELLING.iter().for_each(|text| sha.update(text));
     for family in [Family::Ice40, Family::Ecp5] {
         let models = [model::own_models(family), family.board_cells()];
         models.into_iter().flatten().for_each(|text| sha.update(text));
@@ -83,10 +85,10 @@ mod tests {
             let netlist = "routed netlist".to_string();
             let difference = difference.map(String::from);
             let check = NetlistCheck { netlist, programs, difference, ..NetlistCheck::default() };
-            let file = folder(dir.path(), steps).join(name);
+            let file = folder(dir.path(), "one", steps).join(name);
             steps::write(&file, &serde_json::to_vec(&[check]).unwrap()).unwrap();
         };
-        let found = || kept(dir.path(), steps).first().map(|check| (check.programs, check.difference.clone()));
+        let found = || kept(dir.path(), "one", steps).first().map(|check| (check.programs, check.difference.clone()));
         assert_eq!(found(), None);
         keep("100-1.json", 100, None);
         keep("4-1.json", 4, None);
@@ -94,17 +96,18 @@ mod tests {
         keep("20-7.json", 13, Some("program 13"));
         assert_eq!(found(), Some((13, Some("program 13".into()))));
         // A stage that could be checked for the first time is not hidden by more programs on the others.
-        let file = folder(dir.path(), [Some(&synthesized), None, None]);
+        let file = folder(dir.path(), "one", [Some(&synthesized), None, None]);
         let unread = NetlistCheck { unchecked: Some("no reader".into()), ..NetlistCheck::default() };
         let read = |programs| NetlistCheck { programs, ..NetlistCheck::default() };
         for (name, checks) in [("100-1.json", [read(100), unread]), ("20-1.json", [read(20), read(20)])] {
             steps::write(&file.join(name), &serde_json::to_vec(&checks).unwrap()).unwrap();
         }
-        assert_eq!(kept(dir.path(), [Some(&synthesized), None, None])[1].programs, 20);
+        assert_eq!(kept(dir.path(), "one", [Some(&synthesized), None, None])[1].programs, 20);
         // What is no record is none, and other netlists have their own.
-        std::fs::write(folder(dir.path(), steps).join("5-1.json"), "[").unwrap();
+        std::fs::write(folder(dir.path(), "one", steps).join("5-1.json"), "[").unwrap();
         assert_eq!(found(), Some((13, Some("program 13".into()))));
-        assert_eq!(kept(dir.path(), [Some(&synthesized), Some(&other), None]), []);
+        assert_eq!(kept(dir.path(), "one", [Some(&synthesized), Some(&other), None]), []);
+        assert_eq!(kept(dir.path(), "another", steps), []);
         keep("20-7.json", 20, None);
         assert_eq!(found(), Some((100, None)));
     }

@@ -87,9 +87,11 @@ mod tests {
             let board = Board::load(&name).unwrap();
             let config = board.default_config().unwrap();
             let (mhz, hw) = (board.core_mhz, &board.hw);
-            let (seed, allow_slow, estimate, time_limit) = (1, false, false, None);
+            let (seed, allow_slow, estimate, time_limit, checker) = (1, false, false, None, "");
             let (board, config) = (&board, &config);
-            let request = Request { board, config, hw, shell: "", mhz, seed, allow_slow, estimate, time_limit };
+            let shell = "";
+            let request =
+                Request { board, config, hw, shell, mhz, seed, allow_slow, estimate, time_limit, checker };
             let alone = tempfile::tempdir().unwrap();
             write_sources(&request, alone.path()).unwrap();
             for left in ["report.json", "summary.txt", "board.bit", "routed.json", "synthesis.log", "mine.txt"] {

@@ -376,6 +376,7 @@ mod tests {
             allow_slow: false,
             estimate: false,
             time_limit: None,
+            checker: "",
         };
         (board, design::sources(&request).unwrap())
     }
