@@ -12,6 +12,7 @@ TILEWRIGHT names the program, where it is not that of `make build`.
 """
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -62,15 +63,25 @@ def make(design, out, options):
 
 
 def resources(report):
-    """Of each resource how much was expected, is used and is there."""
+    """Of each resource how much was expected, is used and is there. What is used is None of a family whose router has other names."""
     used = {row["name"]: row["used"] for row in report["resources"]}
+    known = any(name in used for names in ROUTED.values() for name in names)
     rows = []
     for row in report["estimate"]["resources"]:
         names = ROUTED.get(row["name"], {})
-        found = sum(used.get(name, 0) * times for name, times in names.items())
-        if found:
+        found = sum(used.get(name, 0) * times for name, times in names.items()) if known else None
+        if found or row["used"]:
             rows.append((row["name"], row["used"], found, row["available"]))
     return rows
+
+
+def planned(design, report):
+    """Whether the netlist has as many multipliers as its sources were written for, where that is known."""
+    plan, found = report["planned_multipliers"], report["cells"]["dsps"]
+    if plan in (None, found):
+        return True
+    print(f"{design:<34} the netlist has {found} multipliers, {plan} WERE PLANNED (hw/src/flow/multipliers.rs)")
+    return False
 
 
 def folder(design):
@@ -94,8 +105,10 @@ def checked(design, report):
 
 
 def off(expected, found):
-    """By how much an expectation is off, as a part of what was found; None where one of them is not known."""
-    return None if None in (expected, found) else (expected - found) / found
+    """By how much an expectation is off, as a part of what was found, one of which is not 0; None where one of them is not known."""
+    if None in (expected, found):
+        return None
+    return (expected - found) / found if found else math.inf
 
 
 def percent(part):
@@ -137,12 +150,14 @@ def main(arguments):
             continue
         rows = resources(report)
         for name, expected, found, there in rows:
-            print(f"{design:<34} {name:<18} {expected:>9} {found:>9} {there:>7} {percent(off(expected, found)):>8}")
+            used = "?" if found is None else found
+            print(f"{design:<34} {name:<18} {expected:>9} {used:>9} {there:>7} {percent(off(expected, found)):>8}")
             failed |= too_far(design, name, off(expected, found), RESOURCES_OFF)
         expected, found = report["estimate"]["fmax_mhz"], report["fmax_mhz"]
         print(f"{design:<34} {'clock, MHz':<18} {mhz(expected):>9} {mhz(found):>9} {'':>7} {percent(off(expected, found)):>8}")
         failed |= too_far(design, "the clock", off(expected, found), CLOCK_OFF)
         failed |= not checked(design, report)
+        failed |= not planned(design, report)
         if report["slow"]:
             failed = True
             print(f"{design:<34} MISSES its board's clock, {report['clock_mhz']:.1f} MHz")

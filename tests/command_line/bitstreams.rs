@@ -6,7 +6,7 @@ use std::process::Command;
 
 const PROGRAM: &str = r#"#!/bin/sh
 report() {
-  echo "{\"board\": \"$1\", \"fmax_mhz\": $2, \"clock_mhz\": 40.0, \"gops\": 1.0, \"cells\": {\"luts\": 500, \"dsps\": 2}, \
+  echo "{\"board\": \"$1\", \"fmax_mhz\": $2, \"clock_mhz\": 40.0, \"gops\": 1.0, \"cells\": {\"luts\": 500, \"dsps\": 2}, \"planned_multipliers\": ${7:-null}, \
     \"checks\": [$5], \"slow\": ${6:-false}, \"bitstream\": {}, \"resources\": [$3], \"estimate\": {\"fmax_mhz\": $4, \"resources\": [{\"name\": \"look-up tables\", \"used\": 900, \"available\": 9999}]}}"
 }
 echo "$*" >> "$0.calls"
@@ -19,6 +19,8 @@ case "$*" in
   *'--board few '*) report few 50.0 '{"name": "TRELLIS_COMB", "used": 1001, "available": 9999}' 59.9;;
   *'--board quick '*) report quick 50.0 '{"name": "TRELLIS_COMB", "used": 900, "available": 9999}' 60.1;;
   *'--board none '*) report none null '' null;;
+  *'--board gone '*) report gone 50.0 '{"name": "DP16KD", "used": 4, "available": 56}' 55.0;;
+  *'--board plan '*) report plan 50.0 '{"name": "TRELLIS_COMB", "used": 900, "available": 9999}' 55.0 '' false 3;;
   *) echo 'error: too slow' >&2; exit 1;;
 esac
 "#;
@@ -44,7 +46,7 @@ fn a_design_that_misses_its_boards_clock_fails_and_one_without_a_clock_is_told()
     assert_eq!(rows[2], ["fast", "clock,", "MHz", "55.0", "50.0", "10.0%"]);
     // By the tables that the router used, at the clock that it reached.
     assert!(outcome.stdout.contains("1.25 GOPS, 0.625 a multiplier, 1.25 a thousand tables"), "{}", outcome.stdout);
-    assert_eq!(rows[4], ["none", "clock,", "MHz", "-", "-", "-"]);
+    assert_eq!(rows[5], ["none", "clock,", "MHz", "-", "-", "-"]);
     assert!(outcome.stdout.contains("1.00 GOPS, 0.500 a multiplier, 2.00 a thousand tables"), "{}", outcome.stdout);
 
     // Estimates may be off by a tenth of the resources and a fifth of the clock.
@@ -56,6 +58,16 @@ fn a_design_that_misses_its_boards_clock_fails_and_one_without_a_clock_is_told()
     assert_eq!(outcome.code, 1, "{}{}", outcome.stdout, outcome.stderr);
     assert!(outcome.stdout.contains("estimate of the clock is MORE THAN 20% off"), "{}", outcome.stdout);
     assert!(!outcome.stdout.contains("estimate of look-up tables"), "{}", outcome.stdout);
+
+    // What the router has none of was not expected either, and of a family whose names are not known nothing is compared.
+    let outcome = run(&["gone"]);
+    assert_eq!(outcome.code, 1, "{}{}", outcome.stdout, outcome.stderr);
+    assert!(outcome.stdout.contains("estimate of look-up tables is MORE THAN 10% off"), "{}", outcome.stdout);
+    assert_eq!(rows[4], ["none", "look-up", "tables", "900", "?", "9999", "-"]);
+    // As many multipliers as the sources were written for.
+    let outcome = run(&["plan"]);
+    assert_eq!(outcome.code, 1, "{}{}", outcome.stdout, outcome.stderr);
+    assert!(outcome.stdout.contains("has 2 multipliers, 3 WERE PLANNED"), "{}", outcome.stdout);
 
     let outcome = run(&["slow"]);
     assert!(outcome.code == 1 && outcome.stdout.contains("no bitstream"), "{}", outcome.stdout);

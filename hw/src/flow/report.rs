@@ -7,7 +7,7 @@ use super::board::Board;
 use super::netlist::{Cells, Netlist};
 use super::steps::{self, Done};
 use super::tools::Tools;
-use super::{FlowError, Request, timing};
+use super::{FlowError, Request, multipliers, timing};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -155,6 +155,9 @@ pub struct Report {
     pub cells: Cells,
     /// The same by module.
     pub modules: Vec<ModuleCells>,
+    /// The multiplier blocks that the core was planned to take, where the family's blocks are counted: those of gemm's lanes that are
+    /// not built of tables, and of the other units. A netlist with others has products that the plan does not know.
+    pub planned_multipliers: Option<u64>,
     /// What was expected before it was routed.
     pub estimate: Estimate,
     /// What is used of the part, once it is routed.
@@ -219,6 +222,7 @@ impl Report {
                 .into_iter()
                 .map(|(module, cells)| ModuleCells { module, cells })
                 .collect(),
+            planned_multipliers: multipliers::planned(board, config),
             estimate,
             resources: routed.map_or(Vec::new(), Routed::resources),
             clock_mhz,
