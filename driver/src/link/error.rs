@@ -64,6 +64,9 @@ pub enum Fault {
         /// What was due.
         waited_for: &'static str,
     },
+    /// Bytes do not go out.
+    #[error("the port takes no more bytes")]
+    Full,
     /// Bytes came, and no frame.
     #[error("no board answers: {bytes} bytes came, no frame among them")]
     Garbage {
@@ -173,7 +176,7 @@ impl Fault {
                 "let your user open SPI ports (sudo usermod -aG spi $USER, then log in again), or run as root"
             }
             Fault::Open { kind, .. } => return format!("name {kind} that no other program holds"),
-            Fault::Silent { .. } => {
+            Fault::Silent { .. } | Fault::Full => {
                 "see that the board has power, is flashed with Tilewright's bitstream, and that this is its port and not its \
                  programmer's"
             }
@@ -200,6 +203,7 @@ impl Fault {
         matches!(
             self,
             Fault::Silent { .. }
+                | Fault::Full
                 | Fault::Garbage { .. }
                 | Fault::Refused { .. }
                 | Fault::BadFrame { .. }

@@ -291,7 +291,7 @@ fn unexpected(frame: &Frame, while_doing: &'static str) -> Fault {
 
 fn broken(error: io::Error) -> Fault {
     match error.kind() {
-        io::ErrorKind::TimedOut => Fault::Silent { millis: 0, waited_for: "and the port takes no more bytes" },
+        io::ErrorKind::TimedOut => Fault::Full,
         _ => Fault::Unplugged { reason: error.to_string() },
     }
 }

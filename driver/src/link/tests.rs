@@ -160,6 +160,27 @@ impl ByteStream for Peer {
     }
 }
 
+/// A port that takes nothing.
+struct Full;
+
+impl ByteStream for Full {
+    fn name(&self) -> &str {
+        "a full port"
+    }
+
+    fn send(&mut self, _: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::TimedOut.into())
+    }
+
+    fn receive(&mut self, _: &mut [u8], _: Duration) -> io::Result<usize> {
+        Ok(0)
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A simulated peer that says its bytes once, each long after the other for whoever waits and at once for itself.
 struct Simulated {
     says: std::collections::VecDeque<u8>,
@@ -206,6 +227,9 @@ fn opened(says: Vec<u8>) -> Fault {
 #[test]
 fn peers_that_are_no_boards_are_told_apart() {
     assert!(matches!(opened(vec![]), Fault::Silent { .. }));
+    let full = LinkDevice::open(Full, config(), LinkOptions::default()).err().expect("is no board");
+    assert_eq!(full.fault, Fault::Full);
+    assert!(full.to_string().starts_with("a full port: the port takes no more bytes; see that the board has power"), "{full}");
     assert!(matches!(opened(b"login: ".to_vec()), Fault::Garbage { .. }));
     let hello = |version| sent(&Frame::Hello(Hello { version, beat_log: 3, memory: Memory::Host }));
     assert_eq!(opened(hello(9)), Fault::OtherLink { found: 9, known: link::VERSION });
