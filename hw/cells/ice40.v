@@ -205,10 +205,12 @@ module SB_IO (
   parameter [0:0] NEG_TRIGGER = 1'b0;
   parameter IO_STANDARD = "SB_LVCMOS";
   generate
-    if (PIN_TYPE[5:2] == 4'b0110) begin
+    if (PIN_TYPE == 6'b011001) begin
       assign PACKAGE_PIN = D_OUT_0;
-    end else begin
+    end else if (PIN_TYPE == 6'b000001) begin
       assign D_IN_0 = PACKAGE_PIN;
+    end else begin
+      TW_NO_MODEL_OF_THIS_PIN u_none ();
     end
   endgenerate
 endmodule
