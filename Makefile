@@ -28,7 +28,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: browser cross test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-report bench-fallback bench-levels bench-sim fmt clippy lint lint-rtl clean
+.PHONY: browser cross cuda gowin test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-report bench-fallback bench-levels bench-sim fmt clippy lint lint-rtl clean
 
 setup:
 	@scripts/setup.sh
@@ -66,6 +66,14 @@ test: lint
 browser: setup
 	@scripts/setup.sh --browser
 
+# Kernels for GPUs are compiled to PTX, where make test skips without NVIDIA's compiler.
+cuda: setup
+	@scripts/setup.sh --cuda
+
+# Routers of a Gowin part, which one of the boards has.
+gowin: setup
+	@scripts/setup.sh --gowin
+
 # The CPU's code of other processors runs in emulators, where make test skips without them.
 cross: setup
 	@scripts/setup.sh --cross
@@ -74,7 +82,7 @@ cross: setup
 test-loader: cross
 	@CARGO="$(CARGO)" scripts/test_loader.sh
 
-test-full: lint check-ptq browser cross test-loader
+test-full: lint check-ptq browser cross cuda test-loader
 	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=20000 TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 scripts/test.sh --workspace -- --include-ignored
 
 check-ptq: build
@@ -84,7 +92,7 @@ fuzz: setup
 	TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) TILEWRIGHT_FUZZ_SEED=$(SEED) TILEWRIGHT_FUZZ_CONFIGS=$(CONFIGS) \
 	  TILEWRIGHT_FUZZ_CONFIG_SEED=$(CONFIG_SEED) $(CARGO) test --release -p tilewright-sim --test differential -- --nocapture
 
-bitstreams: build
+bitstreams: build gowin
 	@.venv/bin/python scripts/bitstreams.py $(DESIGNS)
 
 bench: bench-fsim bench-csim bench-rtl bench-models bench-call

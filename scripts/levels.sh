@@ -19,7 +19,6 @@ awk -v table="$table" '
     /<!-- table -->/ { print; while ((getline line < table) > 0) print line; skip = 1; next }
     /<!-- end -->/ { skip = 0 }
     !skip { print }
-' "$page" >"$table.page"
-cat "$table.page" >"$page"
-rm -f "$table.page"
+' "$page" >"$page.new"
+mv "$page.new" "$page"
 cat "$table"

@@ -410,8 +410,8 @@ pub(super) fn call(
 
 /// The error of a program that failed, with what its log says of why.
 pub(super) fn failed(step: &'static str, reason: &str, log: PathBuf) -> FlowError {
-    let text = std::fs::read_to_string(&log).unwrap_or_default();
-    FlowError::Tool { step, reason: format!("{reason}\n{}", essence(&text)), log }
+    let bytes = std::fs::read(&log).unwrap_or_default();
+    FlowError::Tool { step, reason: format!("{reason}\n{}", essence(&String::from_utf8_lossy(&bytes))), log }
 }
 
 /// The lines of a log that say why a program ended: its errors, or else its last lines.
