@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing Tilewright needs and is not there yet: Verilator, LLVM 19's development files, make,
-# a C++ compiler, zlib (waveforms), Python's venv module, icebox_vlog (bitstreams read back), rustfmt and clippy, and in the project's own `.venv`
+# a C++ compiler, zlib (waveforms), Python's venv module, icebox_vlog (bitstreams read back), tclsh and dtc (what a Zynq's tools and its
+# system are given), rustfmt and clippy, and in the project's own `.venv`
 # Yosys, nextpnr for iCE40 and ECP5 with their packers, and SymbiYosys with its solver.
 # Every need is looked for by itself, so that a second run changes nothing and takes a fraction of a second.
 #
@@ -51,6 +52,8 @@ missing_packages() {
     [ -e /usr/include/zlib.h ] || [ -e /usr/local/include/zlib.h ] || echo zlib1g-dev
     python3 -c 'import venv, ensurepip' 2>/dev/null || echo python3-venv
     command -v icebox_vlog >/dev/null || echo fpga-icestorm
+    command -v tclsh >/dev/null || echo tcl
+    command -v dtc >/dev/null || echo device-tree-compiler
     if [ "$cross" = 1 ]; then
         command -v qemu-aarch64-static >/dev/null && command -v qemu-riscv64-static >/dev/null || echo qemu-user-static
         command -v aarch64-linux-gnu-gcc >/dev/null || echo gcc-aarch64-linux-gnu

@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn boards_with_a_processor_have_scripts_that_name_every_source() {
-        for name in ["pynq-z1", "pynq-z2", "ultra96", "zcu104"] {
+        for name in WITH_PROCESSOR {
             let (board, sources) = sources(name);
             let package = text(&sources, "package.tcl");
             for (file, _) in &sources.files {
@@ -445,6 +445,50 @@ mod tests {
         let (_, ultrascale) = sources("zcu104");
         let tree = text(&ultrascale, "tilewright.dtsi");
         assert!(tree.contains("reg = <0x0 0xa0000000 0x0 0x1000>;") && tree.contains("<&gic>"), "{tree}");
+    }
+
+    const WITH_PROCESSOR: [&str; 4] = ["pynq-z1", "pynq-z2", "ultra96", "zcu104"];
+
+    /// Runs a program on a file of a folder, where it is installed.
+    fn runs(program: &str, dir: &std::path::Path, arguments: &[&str]) {
+        if tilewright_testing::has_program(program) {
+            let mut command = std::process::Command::new(program);
+            let done = command.args(arguments).current_dir(dir).output().unwrap();
+            let text = String::from_utf8_lossy(&done.stderr);
+            assert!(done.status.success(), "{program} {arguments:?}: {text}");
+        }
+    }
+
+    /// The scripts are whole: Tcl runs them to their end, with commands that do nothing in the places of Vivado's.
+    #[test]
+    fn scripts_run_to_their_end() {
+        for name in WITH_PROCESSOR {
+            let dir = tempfile::tempdir().unwrap();
+            let (_, sources) = sources(name);
+            for script in ["package.tcl", "build.tcl"] {
+                let nothing = "proc unknown args { return thing }\n\
+                               proc get_property {key args} { expr {$key eq {PROGRESS} ? {100%} : 1} }\n";
+                let end = "\nset end [open ended w]\nclose $end\n";
+                std::fs::write(dir.path().join(script), [nothing, text(&sources, script), end].concat()).unwrap();
+                runs("tclsh", dir.path(), &[script]);
+                let ended = std::fs::remove_file(dir.path().join("ended"));
+                assert!(ended.is_ok() || !tilewright_testing::has_program("tclsh"), "{name}: {script} ends early");
+            }
+        }
+    }
+
+    /// The device tree's compiler takes the sources behind a tree that has the labels which they use.
+    #[test]
+    fn the_device_tree_is_compiled() {
+        for name in WITH_PROCESSOR {
+            let dir = tempfile::tempdir().unwrap();
+            let (_, sources) = sources(name);
+            std::fs::write(dir.path().join("tilewright.dtsi"), text(&sources, "tilewright.dtsi")).unwrap();
+            let labels = ["intc", "gic", "clkc"].map(|label| format!("\t{label}: {label} {{ }};\n")).concat();
+            let tree = format!("/dts-v1/;\n/ {{\n{labels}}};\n/include/ \"tilewright.dtsi\"\n");
+            std::fs::write(dir.path().join("board.dts"), tree).unwrap();
+            runs("dtc", dir.path(), &["-q", "-I", "dts", "-O", "dtb", "-o", "board.dtb", "board.dts"]);
+        }
     }
 
     /// The top module's ports are the peripheral's, one for one.
