@@ -37,6 +37,7 @@ fn networks(criterion: &mut Criterion) {
         configs: std::slice::from_ref(&config),
         offload: Offload::All,
         level: 2,
+        precision: Default::default(),
         threads: 1,
         warm_up: 1,
         repetitions: 1,

@@ -47,6 +47,16 @@ pub enum Precision {
     F16,
 }
 
+impl Precision {
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Precision::F32 => "f32",
+            Precision::F16 => "f16",
+        }
+    }
+}
+
 /// What computes that which the accelerator does not get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fallback {

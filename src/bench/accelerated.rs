@@ -12,6 +12,7 @@ use super::stream::{How, Stream};
 use super::{Asked, BenchError, Column, Figures, Frame, LayerTime, Request, Spread, plain};
 use crate::devices::{self, DeviceKind, Extras};
 use crate::layers::{self, Layer};
+use crate::model::Precision;
 use crate::trace;
 
 /// A device on a configuration. What keeps it from running is told in its place of the table.
@@ -176,7 +177,7 @@ fn figures(
                 None => plain::on_host(artifact, layers, layer, reports),
             })
             .collect(),
-        agrees: super::agree(outputs, &cpu.outputs),
+        agrees: super::agree(outputs, &cpu.outputs, Precision::F32),
         outputs: outputs.clone(),
     }
 }

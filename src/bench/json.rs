@@ -29,7 +29,7 @@ impl Bench {
             .collect();
         json!({
             "model": self.model, "macs": self.macs, "threads": self.threads, "warm_up": self.warm_up,
-            "repetitions": self.repetitions, "level": self.level, "devices": devices, "target_hosts": hosts,
+            "repetitions": self.repetitions, "level": self.level, "gpu_floats": self.precision.name(), "devices": devices, "target_hosts": hosts,
             "layers": layers, "offload": self.offload.iter().map(offload).collect::<Vec<_>>(),
         })
     }

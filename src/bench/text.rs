@@ -2,6 +2,7 @@
 
 use super::{Bench, Column, Figures, json::per_second, rows};
 use crate::dram;
+use crate::model::Precision;
 use crate::text_table::{Align, table};
 
 /// Layers' names are cut behind so many characters.
@@ -15,6 +16,9 @@ impl Bench {
             "{}: {} MACs, -O{}, {threads}, {} warm-up and {} measured runs; medians, with least and greatest behind\n",
             self.model, self.macs, self.level, self.warm_up, self.repetitions
         );
+        if self.precision == Precision::F16 {
+            text += "cuda: floats of 16 bits in its memory\n";
+        }
         for column in &self.columns {
             if let (Some(hw), Ok(_)) = (&column.hw, &column.figures) {
                 let (target, memory) = (&hw.host.target, dram::text(&hw.dram, hw.bus_bytes()));

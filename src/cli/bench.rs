@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use tilewright::bench::{self, Asked, Request};
+use tilewright::devices::DeviceKind;
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::files;
 
+use super::compile::Width;
 use super::workload::Workload;
 use super::{DEFAULT_HW, ModelFile, Progress, Verdict, write_or_print};
 
@@ -25,6 +27,9 @@ pub struct Bench {
     hw: Vec<String>,
     #[command(flatten)]
     workload: Workload,
+    /// How wide floats are in the memory of the device cuda; they are computed with in 32 bits [default: f32]
+    #[arg(long, value_enum)]
+    precision: Option<Width>,
     /// Threads of the processor's pool [default: all that there are]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -47,6 +52,9 @@ impl Bench {
         if let Some(path) = &self.csv {
             files::check_writable(path).with_context(|| format!("cannot write {}", path.display()))?;
         }
+        if self.precision.is_some() && !self.devices.iter().any(|asked| asked.kind == Ok(DeviceKind::Cuda)) {
+            bail!("--precision is for the device cuda; name it among --devices");
+        }
         let configs: Vec<HwConfig> = self.hw.iter().map(|name| self.workload.config(name)).collect::<Result<_>>()?;
         let (graph, inputs) = self.workload.graph_and_inputs(&self.file)?;
         let request = Request {
@@ -54,6 +62,7 @@ impl Bench {
             configs: &configs,
             offload: self.workload.offload.into(),
             level: self.workload.level,
+            precision: self.precision.map_or_else(Default::default, Width::precision),
             threads: self.threads.map_or_else(default_threads, usize::from),
             warm_up: self.warm_up.into(),
             repetitions: self.repetitions.into(),

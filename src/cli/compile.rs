@@ -89,6 +89,16 @@ pub enum Width {
     F16,
 }
 
+impl Width {
+    /// What it is to the compiler.
+    pub fn precision(self) -> model::Precision {
+        match self {
+            Width::F32 => model::Precision::F32,
+            Width::F16 => model::Precision::F16,
+        }
+    }
+}
+
 impl Offload {
     /// Its word on the command line.
     pub fn name(self) -> &'static str {
@@ -191,10 +201,7 @@ impl Compilation {
             (Some(Host::Cuda), DeviceKind::Cpu) => bail!("--fallback cuda is not for --device cpu; use --device cuda"),
             (host, device) => host == Some(Host::Cuda) || device == DeviceKind::Cuda,
         };
-        let precision = match self.precision {
-            Some(Width::F16) => model::Precision::F16,
-            Some(Width::F32) | None => model::Precision::F32,
-        };
+        let precision = self.precision.map_or_else(Default::default, Width::precision);
         if !on_gpu && self.precision.is_some() {
             bail!("--precision is for a GPU; give --device cuda or --fallback cuda too");
         }

@@ -96,6 +96,7 @@ fn each_piece_of_the_work_is_told() {
         configs: &configs,
         offload: Offload::All,
         level: 2,
+        precision: Default::default(),
         threads: 1,
         warm_up: 0,
         repetitions: 1,

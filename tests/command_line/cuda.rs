@@ -23,6 +23,7 @@ fn artifacts_for_a_gpu_are_made_without_one() {
         &["compile", LENET, "--precision", "f16", "-o", "x.tw"],
         "--precision is for a GPU; give --device cuda or --fallback cuda too",
     );
+    refused(dir, &["bench", LENET, "--precision", "f16"], "--precision is for the device cuda; name it among --devices");
 }
 
 #[test]
@@ -153,6 +154,9 @@ fn benches_and_doctor_see_the_stand_in_and_a_gpu_that_is_too_small_is_an_error()
     assert_eq!(on_gpu["outputs_equal_cpu"], true, "{report}");
     let layers = on_gpu["layers"].as_array().unwrap();
     assert!(!layers.is_empty() && layers.iter().all(|l| l["latency_ms"]["median"].is_number()), "{on_gpu}");
+    let narrow = ["bench", FLOATS, "--devices", "cuda", "--precision", "f16", "--repetitions", "1", "--json"];
+    let narrow: serde_json::Value = serde_json::from_str(&fine_with(&stand_in, dir, &narrow)).unwrap();
+    assert_eq!((&narrow["gpu_floats"], &narrow["devices"]["cuda"]["outputs_equal_cpu"]), (&"f16".into(), &true.into()));
     // It calls tools that keep what they compile, at home.
     let doctor = stood_in(&stand_in, dir, &["doctor"], &[("XDG_CACHE_HOME", "")]);
     assert!(doctor.stdout.contains("stand-in for tests (no GPU)"), "{}{}", doctor.stdout, doctor.stderr);

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use half::f16;
 use tilewright_compiler::backend::Operand;
 use tilewright_compiler::graph::{DType, Graph, Tensor, ValueId, eval};
 use tilewright_compiler::suite::{difference, problems};
@@ -10,11 +11,35 @@ use tilewright_runtime::cuda::Gpu;
 use tilewright_testing::standin::{Library, StandIn};
 
 use super::{ANY, compile, models, nvrtc};
-use crate::CudaBackend;
+use crate::{CudaBackend, Precision};
 
-/// The outputs of a graph of 32-bit floats or integers, with a library's products or without.
-fn run(gpu: &Gpu, graph: &Graph, inputs: &[Tensor], library: bool, cache: &Path) -> Vec<Tensor> {
-    let (mut code, entries) = compile(&CudaBackend::default(), graph, ANY);
+/// A tensor's bytes as the GPU's memory has them.
+fn stored(tensor: &Tensor, precision: Precision) -> Vec<u8> {
+    match (precision, tensor.as_slice::<f32>()) {
+        (Precision::F16, Ok(values)) => values.iter().flat_map(|v| f16::from_f32(*v).to_le_bytes()).collect(),
+        _ => tensor.to_bytes(),
+    }
+}
+
+/// A tensor of bytes of the GPU's memory.
+fn loaded(bytes: &[u8], dtype: DType, shape: &[usize], precision: Precision) -> Tensor {
+    if (dtype, precision) != (DType::F32, Precision::F16) {
+        return Tensor::from_bytes(dtype, shape, bytes).unwrap();
+    }
+    let values: Vec<f32> = bytes.chunks_exact(2).map(|b| f16::from_le_bytes([b[0], b[1]]).to_f32()).collect();
+    Tensor::from_fn(shape, |i| values[i])
+}
+
+/// The outputs of a graph of floats or integers, with a library's products or without.
+fn run(
+    gpu: &Gpu,
+    precision: Precision,
+    graph: &Graph,
+    inputs: &[Tensor],
+    library: bool,
+    cache: &Path,
+) -> Vec<Tensor> {
+    let (mut code, entries) = compile(&CudaBackend { precision }, graph, ANY);
     if !library {
         code.entries.iter_mut().for_each(|entry| entry.library.clear());
     }
@@ -22,10 +47,9 @@ fn run(gpu: &Gpu, graph: &Graph, inputs: &[Tensor], library: bool, cache: &Path)
     let values: Vec<_> = (0..graph.value_count())
         .map(|i| {
             let ty = graph.ty(ValueId(i));
-            let bytes = ty.element_count().unwrap() * ty.dtype.size_bytes();
-            let mut memory = gpu.allocate(bytes).unwrap();
-            let given =
-                graph.constant(ValueId(i)).map(|c| c.to_bytes()).or_else(|| inputs.get(i).map(|t| t.to_bytes()));
+            let mut memory = gpu.allocate(ty.element_count().unwrap() * ty.dtype.size_bytes()).unwrap();
+            let constant = graph.constant(ValueId(i)).map(|c| stored(c, precision));
+            let given = constant.or_else(|| inputs.get(i).map(|t| stored(t, precision)));
             gpu.write(&mut memory, 0, &given.unwrap_or_default()).unwrap();
             memory
         })
@@ -46,7 +70,9 @@ fn run(gpu: &Gpu, graph: &Graph, inputs: &[Tensor], library: bool, cache: &Path)
         let ty = graph.ty(*v);
         let mut bytes = vec![0; ty.element_count().unwrap() * ty.dtype.size_bytes()];
         gpu.read(&values[v.0], 0, &mut bytes).unwrap();
-        Tensor::from_bytes(ty.dtype, &ty.shape().unwrap(), &bytes).unwrap()
+        let half = (ty.dtype, precision) == (DType::F32, Precision::F16);
+        bytes.truncate(if half { bytes.len() / 2 } else { bytes.len() });
+        loaded(&bytes, ty.dtype, &ty.shape().unwrap(), precision)
     });
     outputs.collect()
 }
@@ -68,20 +94,30 @@ fn suite_and_networks_on_a_gpu_equal_the_graph_evaluation() {
     let mut wrong = Vec::new();
     let cache = tempfile::tempdir().unwrap();
     for (name, graph, inputs) in suite.chain(networks) {
-        let want = eval(&graph, &inputs).unwrap();
         let of_floats = (0..graph.value_count()).any(|v| graph.ty(ValueId(v)).dtype == DType::F32);
-        for library in [false, true] {
-            for (g, w) in run(&gpu, &graph, &inputs, library, cache.path()).iter().zip(&want) {
-                // Functions of floats are CUDA's own, whose last bits may move an integer that is made of them by a step; what is
-                // made of integers alone is exact.
-                let most = match w.dtype() {
-                    DType::F32 => 1e-4,
-                    _ if of_floats => 1.0,
-                    _ => 0.0,
-                };
-                let d = difference(g, w);
-                if d.is_nan() || d > most {
-                    wrong.push(format!("{name} (library: {library}): differs by {d}"));
+        // What is made of integers alone is the same at every width of floats, and the expressions of the large one take hours.
+        let both = of_floats && name != models::LARGE.0;
+        let widths: &[Precision] = if both { &[Precision::F32, Precision::F16] } else { &[Precision::F32] };
+        for &precision in widths {
+            let want = match precision {
+                Precision::F32 => eval(&graph, &inputs).unwrap(),
+                Precision::F16 => models::rounded_between_steps(&graph, &inputs, ANY),
+            };
+            for library in [false, true] {
+                for (g, w) in run(&gpu, precision, &graph, &inputs, library, cache.path()).iter().zip(&want) {
+                    // Functions of floats are CUDA's own, whose last bits may move an integer that is made of them by a step, and
+                    // which number of 16 bits lies nearest, of which the steps behind make more; what is made of integers alone is
+                    // exact.
+                    let most = match (w.dtype(), precision) {
+                        (DType::F32, Precision::F32) => 1e-4,
+                        (DType::F32, Precision::F16) => 2e-2,
+                        _ if of_floats => 1.0,
+                        _ => 0.0,
+                    };
+                    let d = difference(g, w);
+                    if d.is_nan() || d > most {
+                        wrong.push(format!("{name} ({precision:?}, library: {library}): differs by {d}"));
+                    }
                 }
             }
         }

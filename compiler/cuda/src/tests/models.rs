@@ -12,7 +12,7 @@ use tilewright_compiler::te::{Array, ops};
 use tilewright_compiler::tir::evaluate;
 
 use super::Host;
-use crate::library::LEAST;
+use crate::library::{LEAST, Least};
 use crate::{CudaBackend, Precision};
 
 /// Files with the name that tests call them by.
@@ -33,7 +33,7 @@ const FILES: [(&str, &str); 10] = [
 const LONG: [&str; 3] = ["vit", "ppocr", "blazeface"];
 
 /// Too many products for a processor that plays a GPU; it is compiled alone.
-const LARGE: (&str, &str) = ("efficientnet int8", "efficientnet-lite0/model_qdq_perchannel.onnx");
+pub const LARGE: (&str, &str) = ("efficientnet int8", "efficientnet-lite0/model_qdq_perchannel.onnx");
 
 fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/models").join(path)
@@ -104,6 +104,12 @@ fn by_expressions(graph: &Graph, entries: &[Entry], inputs: &[Tensor], half: boo
         }
     }
     graph.outputs().iter().map(|(_, v)| values[v.0].clone().expect("steps compute the outputs")).collect()
+}
+
+/// The outputs of a graph whose floats have 16 bits between steps, which are those of products that a library computes from `least` on.
+pub fn rounded_between_steps(graph: &Graph, inputs: &[Tensor], least: Least) -> Vec<Tensor> {
+    let entries = super::compile(&CudaBackend { precision: Precision::F16 }, graph, least).1;
+    by_expressions(graph, &entries, inputs, true)
 }
 
 /// Runs graphs at a precision, with kernels alone and with a library's products, and compares with what is wanted; fails for
@@ -177,10 +183,7 @@ fn floats_of_16_bits_of_a_larger_network_are_rounded_between_steps_alone() {
 fn round_between_steps(names: &[&str]) {
     let graphs: Vec<_> = graphs().into_iter().filter(|(name, _)| names.contains(&name.as_str())).collect();
     assert_eq!(graphs.len(), names.len());
-    let wanted = |_: &str, graph: &Graph, inputs: &[Tensor]| {
-        let entries = super::compile(&CudaBackend { precision: Precision::F16 }, graph, LEAST).1;
-        by_expressions(graph, &entries, inputs, true)
-    };
+    let wanted = |_: &str, graph: &Graph, inputs: &[Tensor]| rounded_between_steps(graph, inputs, LEAST);
     check(Precision::F16, &graphs, wanted, |_, want| if want.dtype() == DType::F32 { 1e-5 } else { 0.0 });
 }
 
