@@ -1,4 +1,4 @@
-//! The DRAM model's parameters as people write and read them: `latency=64,bandwidth=8,shared=true,row=0`.
+//! The DRAM model's parameters as people write and read them: `latency=64,bandwidth=8,shared=true,row=0,burst=0`.
 
 use tilewright_hw::config::{DramSection, HwConfig};
 
@@ -7,8 +7,8 @@ const SIXTEENTHS: u32 = 16;
 
 /// Changes the configuration's DRAM model as `text` says: `KEY=VALUE` pairs between commas.
 ///
-/// `latency` counts cycles; `bandwidth` bytes a cycle, as a whole number; `row` sixteenths of a cycle for opening a row;
-/// `shared` is `true` where reads and writes share the bandwidth.
+/// `latency` counts cycles; `bandwidth` bytes a cycle, as a whole number; `row` sixteenths of a cycle for opening a row, `burst` those
+/// that each burst takes before its beats; `shared` is `true` where reads and writes share the bandwidth.
 ///
 /// # Errors
 /// Every pair that is wrong, as text.
@@ -32,9 +32,10 @@ pub fn apply(text: &str, config: &mut HwConfig) -> Result<(), String> {
         let outcome = match key {
             "latency" => number(value).map(|n| dram.latency = n),
             "row" => number(value).map(|n| dram.row_open_sixteenths = n),
+            "burst" => number(value).map(|n| dram.burst_sixteenths = n),
             "bandwidth" => beat_sixteenths(value, bus_bytes).map(|n| dram.beat_sixteenths = n),
             "shared" => value.parse().map(|b| dram.shared = b).map_err(|_| "is not true or false".to_string()),
-            _ => Err("is not a parameter; use latency, bandwidth, shared or row".to_string()),
+            _ => Err("is not a parameter; use latency, bandwidth, shared, row or burst".to_string()),
         };
         if let Err(reason) = outcome {
             errors.push(format!("{key}={value}: {reason}"));
@@ -46,7 +47,8 @@ pub fn apply(text: &str, config: &mut HwConfig) -> Result<(), String> {
 /// The parameters as [`apply`] reads them.
 pub fn text(dram: &DramSection, bus_bytes: u32) -> String {
     let bytes = f64::from(bus_bytes * SIXTEENTHS) / f64::from(dram.beat_sixteenths.max(1));
-    format!("latency={},bandwidth={bytes},shared={},row={}", dram.latency, dram.shared, dram.row_open_sixteenths)
+    let DramSection { latency, shared, row_open_sixteenths, burst_sixteenths, .. } = dram;
+    format!("latency={latency},bandwidth={bytes},shared={shared},row={row_open_sixteenths},burst={burst_sixteenths}")
 }
 
 fn number(value: &str) -> Result<u32, String> {
@@ -75,9 +77,9 @@ mod tests {
     #[test]
     fn what_is_printed_reads_back() {
         let mut config = HwConfig::load("1x16x16").unwrap();
-        assert_eq!(text(&config.dram, config.bus_bytes()), "latency=64,bandwidth=8,shared=true,row=0");
-        apply("latency=7, bandwidth=4,shared=false,row=3", &mut config).unwrap();
-        assert_eq!(text(&config.dram, config.bus_bytes()), "latency=7,bandwidth=4,shared=false,row=3");
+        assert_eq!(text(&config.dram, config.bus_bytes()), "latency=64,bandwidth=8,shared=true,row=0,burst=0");
+        apply("latency=7, bandwidth=4,shared=false,row=3,burst=5", &mut config).unwrap();
+        assert_eq!(text(&config.dram, config.bus_bytes()), "latency=7,bandwidth=4,shared=false,row=3,burst=5");
         assert_eq!(config.dram.beat_sixteenths, 32);
     }
 
@@ -88,7 +90,7 @@ mod tests {
             apply("latency=x,bandwidth=3,speed=1,row,shared=7", &mut config).unwrap_err(),
             "latency=x: is not a whole number up to 1048576; \
              bandwidth=3: is not a bandwidth of this bus; use one of 1, 2, 4, 8 bytes a cycle; \
-             speed=1: is not a parameter; use latency, bandwidth, shared or row; \
+             speed=1: is not a parameter; use latency, bandwidth, shared, row or burst; \
              row is not of the form KEY=VALUE; shared=7: is not true or false"
         );
         assert_eq!(apply("", &mut config).unwrap_err(), "an empty part is not of the form KEY=VALUE");

@@ -26,6 +26,8 @@ pub struct DramSection {
     pub shared: bool,
     /// Sixteenths of a cycle for opening another row of 2 KiB; 0 for none.
     pub row_open_sixteenths: u32,
+    /// Sixteenths of a cycle that each burst takes at the server before its beats; 0 for none.
+    pub burst_sixteenths: u32,
 }
 
 impl DramSection {
@@ -35,7 +37,7 @@ impl DramSection {
 
 impl Default for DramSection {
     fn default() -> Self {
-        DramSection { latency: 64, beat_sixteenths: 16, shared: true, row_open_sixteenths: 0 }
+        DramSection { latency: 64, beat_sixteenths: 16, shared: true, row_open_sixteenths: 0, burst_sixteenths: 0 }
     }
 }
 
@@ -248,6 +250,7 @@ impl HwConfig {
             ("dram.latency", self.dram.latency, 0),
             ("dram.beat_sixteenths", self.dram.beat_sixteenths, 1),
             ("dram.row_open_sixteenths", self.dram.row_open_sixteenths, 0),
+            ("dram.burst_sixteenths", self.dram.burst_sixteenths, 0),
         ];
         let mut found = Vec::new();
         let mut bad = |key: &str, what: String, remedy: String| found.push(Violation { key: key.into(), what, remedy });

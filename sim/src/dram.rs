@@ -86,7 +86,7 @@ impl Dram {
     /// A burst of `beats` beats whose address was accepted in `cycle`.
     ///
     /// It takes its place at the server in the cycle after, or when the server is free. The server is busy for as long as
-    /// the beats take, and before them for each row of 2 KiB that has to be opened. Read beats leave `latency` cycles
+    /// the beats take, and before them for what each burst takes and for each row of 2 KiB that has to be opened. Read beats leave `latency` cycles
     /// behind the server; write beats enter at the server, and their response comes `latency` cycles and one after the
     /// last. No two beats of one direction share a cycle.
     pub fn request(&mut self, cycle: u64, addr: u64, beats: u32, direction: Direction) -> Burst {
@@ -98,7 +98,8 @@ impl Dram {
         let opened = last_row - first_row + u64::from(server.row != Some(first_row));
         server.row = Some(last_row);
 
-        let place = server.free.max((cycle + 1) * 16) + opened * u64::from(self.section.row_open_sixteenths);
+        let before = opened * u64::from(self.section.row_open_sixteenths) + u64::from(self.section.burst_sixteenths);
+        let place = server.free.max((cycle + 1) * 16) + before;
         let step = u64::from(self.section.beat_sixteenths.max(1));
         server.free = place + u64::from(beats) * step;
 
@@ -125,7 +126,8 @@ mod tests {
     use super::*;
 
     fn dram(latency: u32, beat_sixteenths: u32, shared: bool, row_open_sixteenths: u32) -> Dram {
-        Dram::new(DramSection { latency, beat_sixteenths, shared, row_open_sixteenths }, 1 << 20, 8)
+        let section = DramSection { latency, beat_sixteenths, shared, row_open_sixteenths, burst_sixteenths: 0 };
+        Dram::new(section, 1 << 20, 8)
     }
 
     fn beats(burst: &Burst, n: u64) -> Vec<u64> {
@@ -180,6 +182,17 @@ mod tests {
         // Two rows: the second is opened too.
         assert_eq!(d.request(20, 2040, 2, Direction::Read).beat(0), 23);
         assert_eq!(d.request(30, 2048, 1, Direction::Read).beat(0), 31);
+    }
+
+    #[test]
+    fn what_each_burst_takes_keeps_the_server() {
+        let section = DramSection { latency: 10, burst_sixteenths: 3 * 16, ..DramSection::default() };
+        let mut d = Dram::new(section, 1 << 20, 8);
+        assert_eq!(beats(&d.request(0, 0, 2, Direction::Read), 2), [14, 15]);
+        // The beats before it leave the server in cycle 6.
+        assert_eq!(beats(&d.request(1, 64, 1, Direction::Read), 1), [19]);
+        let write = d.request(100, 0, 2, Direction::Write);
+        assert_eq!((beats(&write, 2), write.response), (vec![104, 105], 116));
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub struct Run {
     /// Print one JSON object on standard output
     #[arg(long)]
     json: bool,
-    /// DRAM model: latency=CYCLES,bandwidth=BYTES,shared=BOOL,row=SIXTEENTHS
+    /// DRAM model: latency=CYCLES,bandwidth=BYTES,shared=BOOL,row=SIXTEENTHS,burst=SIXTEENTHS
     #[arg(long, value_name = "KEY=VALUE,…")]
     dram: Option<String>,
     /// Record the design's signals (rtl alone)

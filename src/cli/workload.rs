@@ -24,7 +24,7 @@ pub struct Workload {
     /// Data of an input, as run takes it; the first input of several is taken [default: a network's own sample, else made-up data]
     #[arg(long, value_name = "[NAME=]FILE")]
     input: Vec<String>,
-    /// DRAM model of the simulators: latency=CYCLES,bandwidth=BYTES,shared=BOOL,row=SIXTEENTHS
+    /// DRAM model of the simulators: latency=CYCLES,bandwidth=BYTES,shared=BOOL,row=SIXTEENTHS,burst=SIXTEENTHS
     #[arg(long, value_name = "KEY=VALUE,…")]
     dram: Option<String>,
 }

@@ -74,18 +74,31 @@ impl Drop for Board {
 
 /// lenet on a board and on the functional simulator.
 fn runs_bit_for_bit(board: &Board) {
-    runs_on(board, HW);
+    let _ = runs_on(board, HW);
 }
 
-fn runs_on(board: &Board, hw: &str) {
+/// The board's cycles.
+fn runs_on(board: &Board, hw: &str) -> f64 {
     let dir = tempfile::tempdir().expect("a folder");
     let dir = dir.path();
     let (model, input) = (format!("{MODEL}.onnx"), format!("{MODEL}.input_0.npy"));
     let run = |device: &str, to: &str| {
-        fine(dir, &["run", &model, "--hw", hw, "--device", device, "--input", &input, "--output-dir", to]);
-        std::fs::read(dir.join(to).join("logits.npy")).expect("an output")
+        let arguments = ["run", &model, "--hw", hw, "--device", device, "--input", &input, "--output-dir", to, "--json"];
+        let report: serde_json::Value = serde_json::from_str(&fine(dir, &arguments)).expect("a report");
+        (std::fs::read(dir.join(to).join("logits.npy")).expect("an output"), report["cycles"].as_f64())
     };
-    assert_eq!(run(&board.port, "board"), run("fsim", "fsim"));
+    let (on_board, on_fsim) = (run(&board.port, "board"), run("fsim", "fsim"));
+    assert_eq!(on_board.0, on_fsim.0);
+    on_board.1.expect("a board counts cycles")
+}
+
+/// lenet on a board and with the DRAM model that the board's name stands for: by how much the cycles may differ, as a part.
+fn runs_and_takes(board: &Board, name: &str, off: f64) {
+    let model = format!("{MODEL}.onnx");
+    let modelled = fine(Path::new("."), &["run", &model, "--hw", name, "--device", "csim", "--input", "random", "--json"]);
+    let modelled: serde_json::Value = serde_json::from_str(&modelled).expect("a report");
+    let (modelled, found) = (modelled["cycles"].as_f64().expect("cycles"), runs_on(board, name));
+    assert!((modelled / found - 1.0).abs() < off, "{name}: {modelled} cycles modelled, {found} found");
 }
 
 #[test]
@@ -98,13 +111,17 @@ fn a_network_runs_on_a_board_bit_for_bit() {
 #[ignore = "long; make test-full runs it"]
 fn a_network_runs_on_the_design_that_the_smallest_board_has() {
     let Some(board) = Board::with(&["--board", "hx8k-evn"]) else { return };
-    runs_on(&board, "1x4x2");
+    runs_and_takes(&board, "hx8k-evn", 0.05);
 }
 
 /// The whole design of a board with an SDRAM, from its pins on, around a small core.
 #[test]
 fn a_network_runs_on_a_board_with_sdram_bit_for_bit() {
-    let Some(board) = Board::with(&["--board", "ulx3s-25f", "--hw", HW]) else { return };
+    let dir = tempfile::tempdir().expect("a folder");
+    let text = include_str!("../../hw/boards/ulx3s-25f/board.toml").replace("\nhw = \"1x4x4-ecp5\"", &format!("\nhw = \"{HW}\""));
+    std::fs::write(dir.path().join("board.toml"), text).expect("a file");
+    let name = dir.path().display().to_string();
+    let Some(board) = Board::with(&["--board", &name]) else { return };
     let found = tilewright(Path::new("."), &["doctor", "--device", &board.port, "--hw", HW]);
     assert!(
         found.code == 0 && found.stdout.contains("memory on the board (32768 KiB)"),
@@ -112,15 +129,15 @@ fn a_network_runs_on_a_board_with_sdram_bit_for_bit() {
         found.stdout,
         found.stderr
     );
-    runs_bit_for_bit(&board);
+    runs_and_takes(&board, &name, 0.02);
 }
 
 #[test]
 #[ignore = "long; make test-full runs it"]
 fn a_network_runs_on_the_designs_that_boards_with_sdram_have() {
-    for name in ["colorlight-i9", "ulx3s-25f"] {
+    for name in ["colorlight-i9", "ulx3s-25f", "ulx3s-85f"] {
         let Some(board) = Board::with(&["--board", name]) else { return };
-        runs_on(&board, "1x4x4-ecp5");
+        runs_and_takes(&board, name, 0.02);
     }
 }
 

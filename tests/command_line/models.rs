@@ -49,7 +49,7 @@ fn a_model_and_its_artifact_give_the_same_outputs_and_figures() {
     assert_eq!(report["cycles"], serde_json::Value::Null);
     assert_eq!(report["utilization"], serde_json::Value::Null);
     assert_eq!(report["accuracy"], 1.0);
-    assert_eq!(report["dram"], "latency=64,bandwidth=8,shared=true,row=0");
+    assert_eq!(report["dram"], "latency=64,bandwidth=8,shared=true,row=0,burst=0");
     assert!(report["wall_s"].as_f64().unwrap() > 0.0);
     assert!(report["offloaded_macs_fraction"].as_f64().unwrap() >= 0.99);
     let nodes = report["nodes"].as_array().unwrap();

@@ -8,7 +8,7 @@
 //! A reset ends the burst and keeps what the chip holds; the chip's own state goes on.
 
 use rust_hdl::prelude::*;
-use tilewright_hw::flow::sdram::{Cycles, Geometry, MODE_CYCLES, START_REFRESHES};
+use tilewright_hw::flow::sdram::{Cycles, Geometry, MODE_CYCLES, PIPELINE_CYCLES, START_REFRESHES};
 
 use crate::board_memory::BoardMemory;
 use crate::bytes::{BodyIn, BodyOut, BurstPort, MemoryBus, SdramPins, ServedPort};
@@ -47,10 +47,6 @@ pub enum ChipState {
     Closed,
     Open,
 }
-
-/// Cycles from the register of a read's command to that of its data, beside the chip's latency: one to the pins and the middle of a
-/// cycle, one from the middle of a cycle on.
-const PIPELINE_CYCLES: u32 = 2;
 
 /// The most cycles of a beat from its request on, of a read and of a write: behind a row that was just opened and written, with a
 /// refresh, a row to open, and, where there are no masks, each word to be read and written back.

@@ -1,5 +1,7 @@
 //! Boards: a folder each, with what the flow and the driver need to know of it.
 
+mod dram;
+
 use super::FlowError;
 use super::design::Form;
 use super::family::{self, Family};
@@ -7,7 +9,7 @@ use super::reach::Reach;
 use super::sdram::Sdram;
 use super::timing::ECP5_SPEEDS;
 use super::zynq;
-use crate::config::{HostSection, HwConfig};
+use crate::config::{DramSection, HostSection, HwConfig};
 use crate::link::{SPI_CLOCKS, UART_CLOCKS};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
@@ -413,7 +415,8 @@ impl Board {
         }
     }
 
-    /// Reads that configuration, with the board's clock and what its file says of the machine around.
+    /// Reads that configuration, with the board's clock, what its file says of the machine around, and the DRAM model of its memory,
+    /// unless the configuration has figures of its own for it.
     ///
     /// # Errors
     /// [`FlowError::Board`], with the configuration's violations.
@@ -427,6 +430,9 @@ impl Board {
         let bad = |reason| FlowError::Board { file: self.file(), reason };
         let mut config = config.map_err(|error| bad(error.to_string()))?;
         config.host = self.around(&config.host).map_err(|error| bad(format!("target: {}", error.message())))?;
+        if config.dram == DramSection::default() {
+            config.dram = self.dram(&config).map_err(bad)?;
+        }
         match config.violations()[..] {
             [] => Ok(config),
             [ref first, ..] => Err(bad(format!("target: {first}"))),

@@ -12,6 +12,10 @@ pub const MODE_CYCLES: u32 = 2;
 /// The fewest cycles from the last word of a write to the precharge: some data sheets give it in cycles.
 pub const WRITE_CYCLES: u32 = 2;
 
+/// Cycles from the register of a read's command to that of its data, beside the chip's latency: one to the pins and the middle of a
+/// cycle, one from the middle of a cycle on.
+pub const PIPELINE_CYCLES: u32 = 2;
+
 /// The fastest clock of a shell with an SDRAM, MHz. Data are taken a cycle after the chip's edge that brings them: of that cycle the
 /// chip takes up to 6 ns, the part's pins on the way out and in up to 6.5.
 const MOST_MHZ: f64 = 80.0;

@@ -316,7 +316,7 @@ pub fn registers_table() -> String {
 
 fn configuration_page() -> String {
     let mut s = String::from(
-        "# Configuration\n\nWritten from the table in `hw/src/config/params.rs`; do not edit. A configuration is a TOML file with these keys at\nits top; what it leaves out has the default. `[host]` (below) and `[dram]` (latency, beat_sixteenths, shared,\nrow_open_sixteenths) describe the surroundings and do not change the hardware, nor does `[energy]` (below).\n\n| key | unit | legal | default | meaning |\n|---|---|---|---|---|\n",
+        "# Configuration\n\nWritten from the table in `hw/src/config/params.rs`; do not edit. A configuration is a TOML file with these keys at\nits top; what it leaves out has the default. `[host]` (below) and `[dram]` (latency, beat_sixteenths, shared,\nrow_open_sixteenths, burst_sixteenths) describe the surroundings and do not change the hardware, nor does `[energy]` (below).\n\n| key | unit | legal | default | meaning |\n|---|---|---|---|---|\n",
     );
     let default = HwConfig::default();
     for p in PARAMS {

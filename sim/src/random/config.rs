@@ -104,5 +104,6 @@ pub fn sample_dram(rng: &mut SmallRng) -> DramSection {
         beat_sixteenths: pick(rng, &[8, 16, 16, 16, 20, 32, 67]),
         shared: rng.random_bool(0.7),
         row_open_sixteenths: pick(rng, &[0, 0, 16, 100]),
+        burst_sixteenths: pick(rng, &[0, 0, 0, 7, 160]),
     }
 }

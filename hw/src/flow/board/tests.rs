@@ -256,3 +256,35 @@ fn wrong_sdram_is_refused_with_all_that_is_wrong() {
     let error = error.unwrap_err().to_string();
     assert!(error.contains("memory.kind is sdram, whose pins are known for ecp5 alone, not for nexus"), "{error}");
 }
+
+#[test]
+fn a_boards_memory_gives_the_dram_model_its_figures() {
+    let dram = |name: &str| Board::load(name).unwrap().default_config().unwrap().dram;
+    let section = |latency, beat_sixteenths, shared, row_open_sixteenths, burst_sixteenths| DramSection {
+        latency,
+        beat_sixteenths,
+        shared,
+        row_open_sixteenths,
+        burst_sixteenths,
+    };
+    // Two words of the chip a beat, rows of half the model's size, a read's latency beside each burst.
+    assert_eq!(dram("ulx3s-25f"), section(2, 32, true, 64, 64));
+    assert_eq!(dram("ulx3s-85f"), section(4, 65, true, 64, 64));
+    // 14 cycles a bit, two bytes a beat, ten bytes of a request and six beside an answer's data.
+    assert_eq!(dram("hx8k-evn"), section(1400, 16 * 280, false, 0, 16 * 840));
+    // A processor's memory is the configuration's.
+    assert_eq!(dram("pynq-z1"), DramSection::default());
+}
+
+#[test]
+fn a_configuration_of_the_boards_folder_keeps_its_own_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = BOARDS.get_file("ulx3s-25f/board.toml").unwrap().contents_utf8().unwrap();
+    let text = text.replace("\nhw = \"1x4x4-ecp5\"", "\nhw = \"small.toml\"");
+    std::fs::write(dir.path().join(FILE), text).unwrap();
+    let config = "name = \"small\"\nblock_in = 4\nblock_out = 4\nvector_lanes = 4\nrequant_lanes = 4\n[dram]\nlatency = 7\n";
+    std::fs::write(dir.path().join("small.toml"), config).unwrap();
+    let board = Board::load(&dir.path().display().to_string()).unwrap();
+    let dram = board.default_config().unwrap().dram;
+    assert_eq!((dram.latency, dram.burst_sixteenths), (7, 0));
+}

@@ -1,0 +1,74 @@
+//! What a board's memory is to the DRAM model: the figures of [`DramSection`] that come nearest to its shell.
+//!
+//! The model has one server, bursts and rows of one size; a shell has a state machine for each kind of memory. How far the two are
+//! apart on a network stands in `docs/bench.md`.
+
+use super::{Board, Host, Memory};
+use crate::config::{DramSection, HwConfig};
+use crate::flow::sdram::{PIPELINE_CYCLES, Sdram};
+use crate::link::{ADDR_BYTES, CRC_BYTES};
+
+const SIXTEENTHS: u32 = 16;
+
+/// Cycles of a burst in block RAM beside its beats: the turn is given, the RAM read, the burst ends.
+const BLOCK_BURST_CYCLES: u32 = 3;
+/// Bytes of a row of the model.
+const ROW_BYTES: u32 = 2048;
+
+impl Board {
+    /// The DRAM model of the board's memory, at its clock; that of the configuration where the memory is the processor's.
+    ///
+    /// # Errors
+    /// What of the memory and the clock do not go together; the text begins with a key of the board's file.
+    pub(super) fn dram(&self, config: &HwConfig) -> Result<DramSection, String> {
+        match &self.memory {
+            Memory::Host {} => self.behind_the_link(config),
+            Memory::Block { .. } | Memory::Spram { .. } => Ok(DramSection {
+                latency: 0,
+                beat_sixteenths: SIXTEENTHS,
+                shared: true,
+                row_open_sixteenths: 0,
+                burst_sixteenths: BLOCK_BURST_CYCLES * SIXTEENTHS,
+            }),
+            Memory::Sdram(chip) => in_a_chip(chip, config, self.core_mhz).map_err(|what| format!("memory: {what}")),
+            Memory::Processor {} => Ok(config.dram),
+        }
+    }
+
+    /// Memory at a host that answers at once: what the frames of a request and its answer take on the line. Reads' data and writes'
+    /// go in different directions; what an answer to a read has beside its data stands for either, as most bursts are reads.
+    fn behind_the_link(&self, config: &HwConfig) -> Result<DramSection, String> {
+        let clocks = self.host.clocks_per_bit(self.core_mhz).map_err(|what| format!("host.{what}"))?;
+        let bits = if matches!(self.host, Host::Uart { .. }) { 10 } else { 8 };
+        let cycles = |bytes: u32| bits * clocks * bytes;
+        // Kind, client, address, beats; kind, client, beats, status.
+        let request = 1 + 1 + ADDR_BYTES + 1 + CRC_BYTES;
+        let answer = 1 + 1 + 1 + 1 + CRC_BYTES;
+        Ok(DramSection {
+            latency: cycles(request as u32).min(DramSection::MOST),
+            beat_sixteenths: (cycles(config.bus_bytes()) * SIXTEENTHS).min(DramSection::MOST),
+            shared: false,
+            row_open_sixteenths: 0,
+            burst_sixteenths: (cycles(answer as u32) * SIXTEENTHS).min(DramSection::MOST),
+        })
+    }
+}
+
+/// Memory in a chip of SDRAM, of which one row is open at a time: its words are a fraction of a beat, and refreshes take their share of
+/// all time.
+fn in_a_chip(chip: &Sdram, config: &HwConfig, mhz: f64) -> Result<DramSection, String> {
+    let cycles = chip.cycles(mhz)?;
+    let geometry = chip.geometry();
+    let words = (config.bus_bytes() / geometry.data_bytes()).max(1);
+    let refresh = f64::from(cycles.rp + cycles.rfc + cycles.rcd) / f64::from(cycles.refresh);
+    let rows = f64::from(ROW_BYTES) / f64::from(geometry.columns * geometry.data_bytes());
+    let open = f64::from(cycles.rp + cycles.rcd) * rows.max(1.0);
+    Ok(DramSection {
+        // A beat is there when its words are.
+        latency: words,
+        beat_sixteenths: (f64::from(words * SIXTEENTHS) / (1.0 - refresh.min(0.5))).round() as u32,
+        shared: true,
+        row_open_sixteenths: (open * f64::from(SIXTEENTHS)).round() as u32,
+        burst_sixteenths: (cycles.cas + PIPELINE_CYCLES) * SIXTEENTHS,
+    })
+}
