@@ -28,6 +28,9 @@ DEFAULT = [
     "colorlight-i9",
     "ecp5-evn:1x4x4-ecp5",
     "ecp5-evn",
+    "ecp5-evn:examples/1x8x4-ecp5.toml",
+    "ecp5-evn:examples/1x4x8-ecp5.toml",
+    "ecp5-evn:examples/2x4x4-ecp5.toml",
     "ulx3s-85f",
     # The largest; an hour by itself.
     "ecp5-evn:examples/1x16x8-ecp5.toml",
@@ -45,6 +48,7 @@ VTA = ("VTA, 1x16x16 on xc7z020", 19_000, 220, 51.0)
 ROUTED = {
     "logic cells": {"ICESTORM_LC": 1},
     "look-up tables": {"TRELLIS_COMB": 1, "TRELLIS_RAMW": 2},
+    "registers": {"TRELLIS_FF": 1},
     "block RAMs": {"ICESTORM_RAM": 1, "DP16KD": 1},
     "multiplier blocks": {"ICESTORM_DSP": 1, "MULT18X18D": 1},
 }

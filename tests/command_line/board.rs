@@ -83,7 +83,8 @@ fn runs_on(board: &Board, hw: &str) -> f64 {
     let dir = dir.path();
     let (model, input) = (format!("{MODEL}.onnx"), format!("{MODEL}.input_0.npy"));
     let run = |device: &str, to: &str| {
-        let arguments = ["run", &model, "--hw", hw, "--device", device, "--input", &input, "--output-dir", to, "--json"];
+        let arguments =
+            ["run", &model, "--hw", hw, "--device", device, "--input", &input, "--output-dir", to, "--json"];
         let report: serde_json::Value = serde_json::from_str(&fine(dir, &arguments)).expect("a report");
         (std::fs::read(dir.join(to).join("logits.npy")).expect("an output"), report["cycles"].as_f64())
     };
@@ -95,7 +96,8 @@ fn runs_on(board: &Board, hw: &str) -> f64 {
 /// lenet on a board and with the DRAM model that the board's name stands for: by how much the cycles may differ, as a part.
 fn runs_and_takes(board: &Board, name: &str, off: f64) {
     let model = format!("{MODEL}.onnx");
-    let modelled = fine(Path::new("."), &["run", &model, "--hw", name, "--device", "csim", "--input", "random", "--json"]);
+    let modelled =
+        fine(Path::new("."), &["run", &model, "--hw", name, "--device", "csim", "--input", "random", "--json"]);
     let modelled: serde_json::Value = serde_json::from_str(&modelled).expect("a report");
     let (modelled, found) = (modelled["cycles"].as_f64().expect("cycles"), runs_on(board, name));
     assert!((modelled / found - 1.0).abs() < off, "{name}: {modelled} cycles modelled, {found} found");
@@ -118,7 +120,8 @@ fn a_network_runs_on_the_design_that_the_smallest_board_has() {
 #[test]
 fn a_network_runs_on_a_board_with_sdram_bit_for_bit() {
     let dir = tempfile::tempdir().expect("a folder");
-    let text = include_str!("../../hw/boards/ulx3s-25f/board.toml").replace("\nhw = \"1x4x4-ecp5\"", &format!("\nhw = \"{HW}\""));
+    let text = include_str!("../../hw/boards/ulx3s-25f/board.toml")
+        .replace("\nhw = \"1x4x4-ecp5\"", &format!("\nhw = \"{HW}\""));
     std::fs::write(dir.path().join("board.toml"), text).expect("a file");
     let name = dir.path().display().to_string();
     let Some(board) = Board::with(&["--board", &name]) else { return };

@@ -23,7 +23,11 @@ fn artifacts_for_a_gpu_are_made_without_one() {
         &["compile", LENET, "--precision", "f16", "-o", "x.tw"],
         "--precision is for a GPU; give --device cuda or --fallback cuda too",
     );
-    refused(dir, &["bench", LENET, "--precision", "f16"], "--precision is for the device cuda; name it among --devices");
+    refused(
+        dir,
+        &["bench", LENET, "--precision", "f16"],
+        "--precision is for the device cuda; name it among --devices",
+    );
 }
 
 #[test]

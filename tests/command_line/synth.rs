@@ -166,7 +166,10 @@ fn an_ecp5_gets_a_bitstream_of_a_4x4_whose_netlists_compute_what_the_sources_say
     let board = ("orangecrab", Family::Ecp5);
     let Some(report) = made(dir.path(), board, &[]) else { return };
     assert!(report["fmax_mhz"].as_f64().expect("it is routed") >= 55.0, "{}", report["fmax_mhz"]);
-    assert_eq!(report["cells"]["dsps"], report["planned_multipliers"], "products that hw/src/flow/multipliers.rs counts otherwise");
+    assert_eq!(
+        report["cells"]["dsps"], report["planned_multipliers"],
+        "products that hw/src/flow/multipliers.rs counts otherwise"
+    );
     let bytes = std::fs::read(dir.path().join("out/board.bit")).expect("a bitstream");
     // The preamble that the part looks for, behind the comment.
     assert!(bytes.windows(4).take(400).any(|word| word == [0xff, 0xff, 0xbd, 0xb3]), "{:02x?}", &bytes[..64]);

@@ -229,7 +229,10 @@ fn peers_that_are_no_boards_are_told_apart() {
     assert!(matches!(opened(vec![]), Fault::Silent { .. }));
     let full = LinkDevice::open(Full, config(), LinkOptions::default()).err().expect("is no board");
     assert_eq!(full.fault, Fault::Full);
-    assert!(full.to_string().starts_with("a full port: the port takes no more bytes; see that the board has power"), "{full}");
+    assert!(
+        full.to_string().starts_with("a full port: the port takes no more bytes; see that the board has power"),
+        "{full}"
+    );
     assert!(matches!(opened(b"login: ".to_vec()), Fault::Garbage { .. }));
     let hello = |version| sent(&Frame::Hello(Hello { version, beat_log: 3, memory: Memory::Host }));
     assert_eq!(opened(hello(9)), Fault::OtherLink { found: 9, known: link::VERSION });

@@ -90,8 +90,7 @@ mod tests {
             let (seed, allow_slow, estimate, time_limit, checker) = (1, false, false, None, "");
             let (board, config) = (&board, &config);
             let shell = "";
-            let request =
-                Request { board, config, hw, shell, mhz, seed, allow_slow, estimate, time_limit, checker };
+            let request = Request { board, config, hw, shell, mhz, seed, allow_slow, estimate, time_limit, checker };
             let alone = tempfile::tempdir().unwrap();
             write_sources(&request, alone.path()).unwrap();
             for left in ["report.json", "summary.txt", "board.bit", "routed.json", "synthesis.log", "mine.txt"] {

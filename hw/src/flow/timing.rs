@@ -74,7 +74,7 @@ const ECP5: Delays = Delays {
             kept: Kept::Result,
             ..cell("MULT18X18D")
         },
-        CellDelay { through: &[("A", "P", 3.90), ("B", "P", 3.90)], ..cell("MULT18X18D") },
+        CellDelay { through: &[("A", "P", 3.07), ("B", "P", 3.07)], ..cell("MULT18X18D") },
     ],
 };
 
@@ -300,7 +300,8 @@ mod tests {
         })
     }
 
-    /// The mapping to tables knows the block RAM and the multiplier by the times that the estimate has.
+    /// The mapping to tables knows the block RAM and the multiplier by the times that the estimate has, but for a product without a
+    /// register, which has the slowest grade's there: what lies around it is made shorter.
     #[test]
     fn the_mapping_and_the_estimate_have_the_same_times() {
         let files = Family::Ecp5.synthesis_files().iter().chain(Family::Ecp5.own_modules());
@@ -330,7 +331,9 @@ mod tests {
             let of = |cell: &&CellDelay| cell.kind == "MULT18X18D" && cell.kept == kept;
             ECP5.cells.iter().find(of).expect("the cell has times")
         };
-        assert_eq!(times("MULT18X18D"), [ps(multiplier(Kept::Nothing).through[0].2)]);
+        let [mapped] = times("MULT18X18D")[..] else { panic!("one time") };
+        let slower = mapped as f64 / ps(multiplier(Kept::Nothing).through[0].2) as f64;
+        assert!((1.25..1.30).contains(&slower), "{slower}");
         let (CellDelay { setup, launch, .. }, behind) = (multiplier(Kept::Result), multiplier(Kept::Operands));
         assert_eq!(times("tw_mul"), [ps(behind.setup[0].1), ps(setup[2].1), ps(launch[0].1), ps(setup[0].1)]);
         assert_eq!((behind.launch, behind.setup[2]), (*launch, setup[2]));

@@ -31,14 +31,7 @@ fn loaded(bytes: &[u8], dtype: DType, shape: &[usize], precision: Precision) -> 
 }
 
 /// The outputs of a graph of floats or integers, with a library's products or without.
-fn run(
-    gpu: &Gpu,
-    precision: Precision,
-    graph: &Graph,
-    inputs: &[Tensor],
-    library: bool,
-    cache: &Path,
-) -> Vec<Tensor> {
+fn run(gpu: &Gpu, precision: Precision, graph: &Graph, inputs: &[Tensor], library: bool, cache: &Path) -> Vec<Tensor> {
     let (mut code, entries) = compile(&CudaBackend { precision }, graph, ANY);
     if !library {
         code.entries.iter_mut().for_each(|entry| entry.library.clear());

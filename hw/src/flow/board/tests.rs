@@ -282,7 +282,8 @@ fn a_configuration_of_the_boards_folder_keeps_its_own_memory() {
     let text = BOARDS.get_file("ulx3s-25f/board.toml").unwrap().contents_utf8().unwrap();
     let text = text.replace("\nhw = \"1x4x4-ecp5\"", "\nhw = \"small.toml\"");
     std::fs::write(dir.path().join(FILE), text).unwrap();
-    let config = "name = \"small\"\nblock_in = 4\nblock_out = 4\nvector_lanes = 4\nrequant_lanes = 4\n[dram]\nlatency = 7\n";
+    let config =
+        "name = \"small\"\nblock_in = 4\nblock_out = 4\nvector_lanes = 4\nrequant_lanes = 4\n[dram]\nlatency = 7\n";
     std::fs::write(dir.path().join("small.toml"), config).unwrap();
     let board = Board::load(&dir.path().display().to_string()).unwrap();
     let dram = board.default_config().unwrap().dram;
