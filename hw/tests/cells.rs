@@ -52,26 +52,66 @@ fn the_multiplier_of_an_ecp5_is_the_cell_for_which_it_stands() {
     checks("ecp5_mul_check", &[&own[..], &[mapped]].concat());
 }
 
+/// Yosys's folder of shared files; without Yosys the calling test skips.
+fn share(family: Family) -> Option<PathBuf> {
+    match tools::find(family) {
+        Ok(tools) => Some(tools.share),
+        Err(error) => {
+            tilewright_testing::skip(&error.to_string());
+            None
+        }
+    }
+}
+
+/// The text of a module of a file.
+fn module(path: &Path, name: &str) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let heads = [" ", "("].map(|next| format!("\nmodule {name}{next}"));
+    let begin = heads.iter().find_map(|head| text.find(head)).unwrap_or_else(|| panic!("{name} in {}", path.display()));
+    let end = begin + text[begin..].find("endmodule").expect("it ends");
+    text[begin..end].to_string() + "endmodule\n"
+}
+
+/// A file of models in a folder of its own.
+fn models(name: &str, text: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&dir).expect("a folder");
+    let file = dir.join("models.v");
+    std::fs::write(&file, text).expect("a file");
+    file
+}
+
+#[test]
+fn the_models_of_an_ecp5s_routed_cells_do_what_those_of_yosys_do() {
+    let Some(share) = share(Family::Ecp5) else { return };
+    let common = share.join("lattice/common_sim.vh");
+    let tables = ["LUT2", "LUT4", "PFUMX", "L6MUX21", "TRELLIS_DPR16X4"].map(|name| module(&common, name)).concat();
+    let carry = module(&share.join("lattice/ccu2c_sim.vh"), "CCU2C");
+    let register = module(&common, "TRELLIS_FF").replace("module TRELLIS_FF", "module yosys_TRELLIS_FF");
+    let others = models("ecp5_logic_models", &[tables, carry, register].concat());
+    let own = ["cells/ecp5.v", "cells/ecp5_board.v", "tests/cells/gates.v"].map(|file| root().join(file));
+    checks("ecp5_logic_check", &[&own[..], &[others]].concat());
+}
+
+#[test]
+fn the_model_of_an_ice40s_logic_cell_does_what_that_of_yosys_does() {
+    let Some(share) = share(Family::Ice40) else { return };
+    let own = module(&root().join("cells/ice40.v"), "ICESTORM_LC");
+    let other = module(&share.join(Family::Ice40.cell_models()), "ICESTORM_LC");
+    // No input is open here, which Verilator takes for a pin of both directions.
+    let other = other.replace("module ICESTORM_LC", "module yosys_ICESTORM_LC").replace("=== 1'bz", "=== 1'bx");
+    let text = models("ice40_logic_models", &(own + &other));
+    checks("ice40_logic_check", &[text, root().join("tests/cells/gates.v")]);
+}
+
 #[test]
 fn the_model_of_an_ice40s_memory_does_what_that_of_yosys_does() {
-    let share = match tools::find(Family::Ice40) {
-        Ok(tools) => tools.share,
-        Err(error) => return tilewright_testing::skip(&error.to_string()),
-    };
-    let module = |path: &Path| -> String {
-        let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let begin = text.find("\nmodule SB_RAM40_4K (").expect("it has the module") + 1;
-        let end = begin + text[begin..].find("endmodule").expect("it ends");
-        text[begin..end].to_string() + "endmodule\n"
-    };
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ice40_ram_models");
-    std::fs::create_dir_all(&dir).expect("a folder");
-    let own = module(&root().join("cells/ice40.v"));
-    let other = module(&share.join(Family::Ice40.cell_models())).replace("module SB_", "module yosys_SB_");
+    let Some(share) = share(Family::Ice40) else { return };
+    let own = module(&root().join("cells/ice40.v"), "SB_RAM40_4K");
+    let other =
+        module(&share.join(Family::Ice40.cell_models()), "SB_RAM40_4K").replace("module SB_", "module yosys_SB_");
     // What inputs are that nobody connects, of which there are none here.
     let other = other.replace("`ICE40_DEFAULT_ASSIGNMENT_V(16'h 0000)", "");
     let other = other.replace("`ICE40_DEFAULT_ASSIGNMENT_1", "").replace("`ICE40_DEFAULT_ASSIGNMENT_0", "");
-    let models = dir.join("models.v");
-    std::fs::write(&models, own + &other).expect("a file");
-    checks("ice40_ram_check", &[models]);
+    checks("ice40_ram_check", &[models("ice40_ram_models", &(own + &other))]);
 }
