@@ -142,6 +142,13 @@ def rates(design, gops, luts, dsps):
 def main(arguments):
     options = [a for a in arguments if a in ("--allow-slow", "--verify") or a.startswith("--programs=")]
     designs = [argument for argument in arguments if argument not in options]
+    unknown = [design for design in designs if design.startswith("-")]
+    if unknown:
+        print(f"bitstreams: {unknown[0]} is no option; there are --allow-slow, --verify and --programs=N", file=sys.stderr)
+        return 2
+    if not os.access(PROGRAM, os.X_OK):
+        print(f"bitstreams: {PROGRAM} is no program; run `make build`, or name one with TILEWRIGHT", file=sys.stderr)
+        return 2
     if not designs:
         designs, options = DEFAULT, options + ["--verify"]
     print(f"{'design':<34} {'resource':<18} {'expected':>9} {'routed':>9} {'of':>7} {'off':>8}")

@@ -44,7 +44,7 @@ pub fn apply(text: &str, config: &mut HwConfig) -> Result<(), String> {
     if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
 }
 
-/// The parameters as [`apply`] reads them.
+/// The parameters as [`apply`] reads them, but for a bandwidth that is no whole number of bytes a cycle.
 pub fn text(dram: &DramSection, bus_bytes: u32) -> String {
     let bytes = f64::from(bus_bytes * SIXTEENTHS) / f64::from(dram.beat_sixteenths.max(1));
     let DramSection { latency, shared, row_open_sixteenths, burst_sixteenths, .. } = dram;
@@ -88,7 +88,7 @@ mod tests {
         let mut config = HwConfig::load("1x16x16").unwrap();
         assert_eq!(
             apply("latency=x,bandwidth=3,speed=1,row,shared=7", &mut config).unwrap_err(),
-            "latency=x: is not a whole number up to 1048576; \
+            "latency=x: is not a whole number up to 1073741824; \
              bandwidth=3: is not a bandwidth of this bus; use one of 1, 2, 4, 8 bytes a cycle; \
              speed=1: is not a parameter; use latency, bandwidth, shared, row or burst; \
              row is not of the form KEY=VALUE; shared=7: is not true or false"

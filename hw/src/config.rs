@@ -31,8 +31,8 @@ pub struct DramSection {
 }
 
 impl DramSection {
-    /// The greatest value of each figure.
-    pub const MOST: u32 = 1 << 20;
+    /// The greatest value of each figure: a beat of the widest bus over the slowest serial line that a shell has.
+    pub const MOST: u32 = 1 << 30;
 }
 
 impl Default for DramSection {

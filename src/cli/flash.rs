@@ -7,7 +7,7 @@ use tilewright_hw::flow::board::Board;
 use tilewright_hw::flow::flash::{self, Onto, Options};
 use tilewright_hw::flow::steps;
 
-use super::{Verdict, progress};
+use super::{Verdict, progress, write_or_print};
 
 /// Arguments of `flash`.
 #[derive(clap::Args)]
@@ -44,10 +44,10 @@ impl Flash {
         if let Some(doubt) = doubt {
             eprintln!("warning: {doubt}");
         }
-        if let Some(wiring) = wiring {
-            println!("join it to the computer by {wiring}");
-        }
-        println!("{} has its bitstream; ask it with `tilewright doctor --device {device} --hw {hw}`", board.name);
+        let wiring = wiring.map_or(String::new(), |wiring| format!("join it to the computer by {wiring}\n"));
+        let done =
+            format!("{} has its bitstream; ask it with `tilewright doctor --device {device} --hw {hw}`\n", board.name);
+        write_or_print(None, [wiring, done].concat().as_bytes())?;
         Ok(Verdict::Fine)
     }
 }

@@ -93,8 +93,13 @@ impl Synth {
         if self.sources {
             let made = tilewright_hw::flow::write_sources(&request, &output)?;
             let nearest = if (made - mhz).abs() < 0.005 { String::new() } else { format!(", the nearest below {mhz}") };
-            println!("sources of {} on {} at {made:.2} MHz{nearest}", config.name, board.name);
-            println!("written to {}", output.display());
+            let text = format!(
+                "sources of {} on {} at {made:.2} MHz{nearest}\nwritten to {}\n",
+                config.name,
+                board.name,
+                output.display()
+            );
+            write_or_print(None, text.as_bytes())?;
             return Ok(Verdict::Fine);
         }
         if self.verify && netlist_check::cannot(&board).is_none() {
@@ -146,7 +151,7 @@ impl Synth {
         let text = if self.json { report.json() } else { report.summary() };
         write_or_print(None, text.as_bytes())?;
         if !self.json {
-            println!("written to {}", output.display());
+            write_or_print(None, format!("written to {}\n", output.display()).as_bytes())?;
         }
         let differs = NetlistCheck::any_differs(&report.checks);
         Ok(if differs { Verdict::No } else { Verdict::Fine })

@@ -153,7 +153,11 @@ fn what_cannot_run_is_refused() {
         "--data 0=no.bin: cannot read no.bin: No such file or directory (os error 2)",
     );
     refused(dir, &["run", "copy.tw", "--waves", "w.fst"], "fsim cannot record waves; use --device rtl");
-    refused(dir, &["run", "copy.tw", "--dram", "latency=x"], "--dram: latency=x: is not a whole number up to 1048576");
+    refused(
+        dir,
+        &["run", "copy.tw", "--dram", "latency=x"],
+        "--dram: latency=x: is not a whole number up to 1073741824",
+    );
     refused(
         dir,
         &["run", "copy.tw", "--input", "in.npy"],

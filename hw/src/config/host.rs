@@ -57,7 +57,7 @@ macro_rules! host {
 host! {
     clock_mhz: f64 = 100.0, "MHz", (0.001, 100000),
         "Clock of the accelerator, for turning cycles into time.";
-    memory_mib: u32 = 512, "MiB", (1, super::DramSection::MOST),
+    memory_mib: u32 = 512, "MiB", (1, 1 << 20),
         "Memory that the accelerator reaches: weights, programs and tensors lie there.";
     cores: u32 = 2, "cores", (1, 1024),
         "Cores of the host that share an operator's work.";

@@ -9,7 +9,7 @@ use super::reach::Reach;
 use super::sdram::Sdram;
 use super::timing::ECP5_SPEEDS;
 use super::zynq;
-use crate::config::{DramSection, HostSection, HwConfig};
+use crate::config::{HostSection, HwConfig};
 use crate::link::{SPI_CLOCKS, UART_CLOCKS};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
@@ -427,11 +427,14 @@ impl Board {
             Some(text) => HwConfig::parse(&self.hw, text),
             None => HwConfig::load(&self.default_hw()),
         };
+        let own = along.map(String::from).or_else(|| std::fs::read_to_string(self.default_hw()).ok());
+        let own = own.and_then(|text| text.parse::<toml::Table>().ok());
         let bad = |reason| FlowError::Board { file: self.file(), reason };
         let mut config = config.map_err(|error| bad(error.to_string()))?;
-        config.host = self.around(&config.host).map_err(|error| bad(format!("target: {}", error.message())))?;
-        if config.dram == DramSection::default() {
-            config.dram = self.dram(&config).map_err(bad)?;
+        let mhz = self.clock_mhz(self.core_mhz)?;
+        config.host = self.around(&config.host, mhz).map_err(|error| bad(format!("target: {}", error.message())))?;
+        if !own.is_some_and(|table| table.contains_key("dram")) {
+            config.dram = self.dram(&config, mhz).map_err(bad)?;
         }
         match config.violations()[..] {
             [] => Ok(config),
@@ -439,10 +442,10 @@ impl Board {
         }
     }
 
-    /// The machine around the accelerator, where a configuration says `host`: the clock is the board's, and so is the rate of a link
+    /// The machine around the accelerator, where a configuration says `host`: the clock is the one that the board's part makes, and so is the rate of a link
     /// through which tensors come to memory on the board.
-    fn around(&self, host: &HostSection) -> Result<HostSection, toml::de::Error> {
-        let mut around = HostSection { clock_mhz: self.core_mhz, ..host.clone() };
+    fn around(&self, host: &HostSection, mhz: f64) -> Result<HostSection, toml::de::Error> {
+        let mut around = HostSection { clock_mhz: mhz, ..host.clone() };
         if let (Host::Uart { baud, .. }, false) = (&self.host, self.memory == Memory::Host {}) {
             // Ten bits a byte.
             around.transfer_mb_per_s = f64::from(*baud) / 10.0 / 1e6;

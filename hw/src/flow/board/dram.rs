@@ -12,17 +12,19 @@ const SIXTEENTHS: u32 = 16;
 
 /// Cycles of a burst in block RAM beside its beats: the turn is given, the RAM read, the burst ends.
 const BLOCK_BURST_CYCLES: u32 = 3;
+/// The most cycles of a bit of a serial line, which are those of a shell's: beyond, the model's figures have no room.
+const MOST_CLOCKS: u32 = 1 << 16;
 /// Bytes of a row of the model.
 const ROW_BYTES: u32 = 2048;
 
 impl Board {
-    /// The DRAM model of the board's memory, at its clock; that of the configuration where the memory is the processor's.
+    /// The DRAM model of the board's memory at a clock; that of the configuration where the memory is the processor's.
     ///
     /// # Errors
     /// What of the memory and the clock do not go together; the text begins with a key of the board's file.
-    pub(super) fn dram(&self, config: &HwConfig) -> Result<DramSection, String> {
+    pub(super) fn dram(&self, config: &HwConfig, mhz: f64) -> Result<DramSection, String> {
         match &self.memory {
-            Memory::Host {} => self.behind_the_link(config),
+            Memory::Host {} => self.behind_the_link(config, mhz),
             Memory::Block { .. } | Memory::Spram { .. } => Ok(DramSection {
                 latency: 0,
                 beat_sixteenths: SIXTEENTHS,
@@ -30,26 +32,31 @@ impl Board {
                 row_open_sixteenths: 0,
                 burst_sixteenths: BLOCK_BURST_CYCLES * SIXTEENTHS,
             }),
-            Memory::Sdram(chip) => in_a_chip(chip, config, self.core_mhz).map_err(|what| format!("memory: {what}")),
+            Memory::Sdram(chip) => in_a_chip(chip, config, mhz).map_err(|what| format!("memory: {what}")),
             Memory::Processor {} => Ok(config.dram),
         }
     }
 
     /// Memory at a host that answers at once: what the frames of a request and its answer take on the line. Reads' data and writes'
     /// go in different directions; what an answer to a read has beside its data stands for either, as most bursts are reads.
-    fn behind_the_link(&self, config: &HwConfig) -> Result<DramSection, String> {
-        let clocks = self.host.clocks_per_bit(self.core_mhz).map_err(|what| format!("host.{what}"))?;
+    fn behind_the_link(&self, config: &HwConfig, mhz: f64) -> Result<DramSection, String> {
+        let clocks = self.host.clocks_per_bit(mhz).map_err(|what| format!("host.{what}"))?;
+        if clocks > MOST_CLOCKS {
+            return Err(format!(
+                "host.baud: a bit takes {clocks} cycles of the clock, more than {MOST_CLOCKS}; give a faster line"
+            ));
+        }
         let bits = if matches!(self.host, Host::Uart { .. }) { 10 } else { 8 };
         let cycles = |bytes: u32| bits * clocks * bytes;
         // Kind, client, address, beats; kind, client, beats, status.
         let request = 1 + 1 + ADDR_BYTES + 1 + CRC_BYTES;
         let answer = 1 + 1 + 1 + 1 + CRC_BYTES;
         Ok(DramSection {
-            latency: cycles(request as u32).min(DramSection::MOST),
-            beat_sixteenths: (cycles(config.bus_bytes()) * SIXTEENTHS).min(DramSection::MOST),
+            latency: cycles(request as u32),
+            beat_sixteenths: cycles(config.bus_bytes()) * SIXTEENTHS,
             shared: false,
             row_open_sixteenths: 0,
-            burst_sixteenths: (cycles(answer as u32) * SIXTEENTHS).min(DramSection::MOST),
+            burst_sixteenths: cycles(answer as u32) * SIXTEENTHS,
         })
     }
 }

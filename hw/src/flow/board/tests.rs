@@ -1,4 +1,5 @@
 use super::*;
+use crate::config::DramSection;
 
 #[test]
 fn every_board_loads_with_its_configuration() {
@@ -268,7 +269,7 @@ fn a_boards_memory_gives_the_dram_model_its_figures() {
         burst_sixteenths,
     };
     // Two words of the chip a beat, rows of half the model's size, a read's latency beside each burst.
-    assert_eq!(dram("ulx3s-25f"), section(2, 32, true, 64, 64));
+    assert_eq!(dram("ulx3s-25f"), section(2, 33, true, 64, 64));
     assert_eq!(dram("ulx3s-85f"), section(4, 65, true, 64, 64));
     // 14 cycles a bit, two bytes a beat, ten bytes of a request and six beside an answer's data.
     assert_eq!(dram("hx8k-evn"), section(1400, 16 * 280, false, 0, 16 * 840));
@@ -283,9 +284,26 @@ fn a_configuration_of_the_boards_folder_keeps_its_own_memory() {
     let text = text.replace("\nhw = \"1x4x4-ecp5\"", "\nhw = \"small.toml\"");
     std::fs::write(dir.path().join(FILE), text).unwrap();
     let config =
-        "name = \"small\"\nblock_in = 4\nblock_out = 4\nvector_lanes = 4\nrequant_lanes = 4\n[dram]\nlatency = 7\n";
+        "name = \"small\"\nblock_in = 4\nblock_out = 4\nvector_lanes = 4\nrequant_lanes = 4\n[dram]\nlatency = 64\n";
     std::fs::write(dir.path().join("small.toml"), config).unwrap();
     let board = Board::load(&dir.path().display().to_string()).unwrap();
     let dram = board.default_config().unwrap().dram;
-    assert_eq!((dram.latency, dram.burst_sixteenths), (7, 0));
+    assert_eq!((dram.latency, dram.burst_sixteenths), (64, 0));
+}
+
+#[test]
+fn figures_of_a_slow_line_are_whole_and_the_clock_is_the_one_that_the_part_makes() {
+    let of = |from: &str, to: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let text = BOARDS.get_file("hx8k-evn/board.toml").unwrap().contents_utf8().unwrap();
+        assert!(text.contains(from));
+        std::fs::write(dir.path().join(FILE), text.replace(from, to)).unwrap();
+        Board::load(&dir.path().display().to_string()).unwrap().default_config()
+    };
+    let slow = of("baud = 3_000_000", "baud = 1200").unwrap().dram;
+    assert_eq!((slow.latency, slow.beat_sixteenths), (35_000 * 100, 35_000 * 20 * 16));
+    let error = of("baud = 3_000_000", "baud = 300").unwrap_err().to_string();
+    assert!(error.contains("host.baud: a bit takes 140000 cycles of the clock, more than 65536"), "{error}");
+    let made = of("core_mhz = 42.0", "core_mhz = 42.3").unwrap().host.clock_mhz;
+    assert!(made <= 42.3 && made > 38.0 && (made - 42.3).abs() > 1e-6, "{made}");
 }
