@@ -2,9 +2,6 @@
 
 use tilewright_hw::config::{DramSection, HwConfig};
 
-/// Sixteenths of a cycle in a cycle.
-const SIXTEENTHS: u32 = 16;
-
 /// Changes the configuration's DRAM model as `text` says: `KEY=VALUE` pairs between commas.
 ///
 /// `latency` counts cycles; `bandwidth` bytes a cycle, as a whole number; `row` sixteenths of a cycle for opening a row, `burst` those
@@ -46,7 +43,7 @@ pub fn apply(text: &str, config: &mut HwConfig) -> Result<(), String> {
 
 /// The parameters as [`apply`] reads them, but for a bandwidth that is no whole number of bytes a cycle.
 pub fn text(dram: &DramSection, bus_bytes: u32) -> String {
-    let bytes = f64::from(bus_bytes * SIXTEENTHS) / f64::from(dram.beat_sixteenths.max(1));
+    let bytes = dram.bytes_per_cycle(bus_bytes);
     let DramSection { latency, shared, row_open_sixteenths, burst_sixteenths, .. } = dram;
     format!("latency={latency},bandwidth={bytes},shared={shared},row={row_open_sixteenths},burst={burst_sixteenths}")
 }
@@ -61,7 +58,7 @@ fn number(value: &str) -> Result<u32, String> {
 
 fn beat_sixteenths(value: &str, bus_bytes: u32) -> Result<u32, String> {
     let bytes: u32 = number(value)?;
-    let whole = bus_bytes * SIXTEENTHS;
+    let whole = bus_bytes * DramSection::SIXTEENTHS;
     if bytes == 0 || bytes > bus_bytes || !whole.is_multiple_of(bytes) {
         let possible: Vec<String> =
             (1..=bus_bytes).filter(|b| whole.is_multiple_of(*b)).map(|b| b.to_string()).collect();

@@ -33,6 +33,15 @@ pub struct DramSection {
 impl DramSection {
     /// The greatest value of each figure: a beat of the widest bus over the slowest serial line that a shell has.
     pub const MOST: u32 = 1 << 30;
+    /// Parts of a cycle in which times at the server are counted.
+    pub const SIXTEENTHS: u32 = 16;
+    /// Bytes of a row.
+    pub const ROW_BYTES: u32 = 2048;
+
+    /// Bytes of a bus that pass in a cycle.
+    pub fn bytes_per_cycle(&self, bus_bytes: u32) -> f64 {
+        f64::from(bus_bytes * Self::SIXTEENTHS) / f64::from(self.beat_sixteenths.max(1))
+    }
 }
 
 impl Default for DramSection {
@@ -340,7 +349,7 @@ impl HwConfig {
 }
 
 /// The text of a preset by name, or of a file by a path that ends in `.toml`.
-fn text_of(name_or_path: &str) -> Result<Cow<'static, str>, ConfigError> {
+pub(crate) fn text_of(name_or_path: &str) -> Result<Cow<'static, str>, ConfigError> {
     if name_or_path.ends_with(".toml") {
         let text = std::fs::read_to_string(name_or_path)
             .map_err(|e| ConfigError::Io { file: name_or_path.into(), reason: e.to_string() })?;

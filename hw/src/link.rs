@@ -42,6 +42,12 @@ pub const VERSION: u8 = 2;
 /// The least cycles of a shell's clock in a bit of a UART.
 pub const UART_CLOCKS: u32 = 4;
 
+/// The most cycles of a shell's clock in a bit of a UART.
+pub const UART_MOST_CLOCKS: u32 = 1 << 16;
+
+/// Bits of a UART's line that a byte takes: those of the start and the stop among them.
+pub const UART_BYTE_BITS: u32 = 10;
+
 /// The least cycles of a shell's clock in one of SPI's.
 pub const SPI_CLOCKS: u32 = 8;
 

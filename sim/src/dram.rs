@@ -6,7 +6,7 @@
 use tilewright_hw::config::DramSection;
 
 /// Bytes of a DRAM row.
-pub const ROW_BYTES: u64 = 2048;
+const ROW_BYTES: u64 = DramSection::ROW_BYTES as u64;
 
 /// Which way a burst goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

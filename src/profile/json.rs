@@ -107,8 +107,7 @@ impl Profile {
                 "energy_mj": energy.map(|(energy, bytes)| energy.millijoules(array_macs, bytes, ms_of(cycles))),
                 "energy_source": config.energy.as_ref().map(|energy| &energy.source),
             },
-            "ceilings": { "macs_per_cycle": config.macs_per_cycle(), "bytes_per_cycle":
-                f64::from(config.bus_bytes()) * 16.0 / f64::from(config.dram.beat_sixteenths.max(1)) },
+            "ceilings": { "macs_per_cycle": config.macs_per_cycle(), "bytes_per_cycle": config.dram.bytes_per_cycle(config.bus_bytes()) },
             "nodes": nodes, "layers": layers, "steps": steps,
             "timeline": {
                 "cycles": cycles, "titles": self.timeline.titles,

@@ -6,12 +6,12 @@ use rust_hdl::prelude::*;
 
 use crate::bytes::{FromLink, ToLink};
 
+/// The bits of a byte on the line: a start bit, eight data bits, a stop bit.
+pub use tilewright_hw::link::UART_BYTE_BITS as BITS_OF_BYTE;
 /// The fewest cycles of a bit that the receiver can follow.
 pub use tilewright_hw::link::UART_CLOCKS as FEWEST_CLOCKS;
-/// The bits of a byte on the line: a start bit, eight data bits, a stop bit.
-pub const BITS_OF_BYTE: u32 = 10;
 /// The most cycles of a bit.
-pub const MOST_CLOCKS: u32 = 1 << 16;
+pub use tilewright_hw::link::UART_MOST_CLOCKS as MOST_CLOCKS;
 
 /// A constant for the bits that a count up to `most` takes; the others stay zero and vanish in synthesis.
 fn mask(most: u32) -> Constant<Bits<16>> {

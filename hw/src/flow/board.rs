@@ -9,8 +9,8 @@ use super::reach::Reach;
 use super::sdram::Sdram;
 use super::timing::ECP5_SPEEDS;
 use super::zynq;
-use crate::config::{HostSection, HwConfig};
-use crate::link::{SPI_CLOCKS, UART_CLOCKS};
+use crate::config::{self, HostSection, HwConfig};
+use crate::link::{SPI_CLOCKS, UART_BYTE_BITS, UART_CLOCKS};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -423,17 +423,17 @@ impl Board {
     pub fn default_config(&self) -> Result<HwConfig, FlowError> {
         let along = format!("{}/{}", self.name, self.hw);
         let along = BOARDS.get_file(&along).filter(|_| self.folder.is_none()).and_then(|file| file.contents_utf8());
-        let config = match along {
-            Some(text) => HwConfig::parse(&self.hw, text),
-            None => HwConfig::load(&self.default_hw()),
-        };
-        let own = along.map(String::from).or_else(|| std::fs::read_to_string(self.default_hw()).ok());
-        let own = own.and_then(|text| text.parse::<toml::Table>().ok());
         let bad = |reason| FlowError::Board { file: self.file(), reason };
-        let mut config = config.map_err(|error| bad(error.to_string()))?;
+        let (file, text) = match along {
+            Some(text) => (self.hw.clone(), Ok(text.into())),
+            None => (self.default_hw(), config::text_of(&self.default_hw())),
+        };
+        let text = text.map_err(|error| bad(error.to_string()))?;
+        let mut config = HwConfig::parse(&file, &text).map_err(|error| bad(error.to_string()))?;
+        let has_dram = text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("dram"));
         let mhz = self.clock_mhz(self.core_mhz)?;
         config.host = self.around(&config.host, mhz).map_err(|error| bad(format!("target: {}", error.message())))?;
-        if !own.is_some_and(|table| table.contains_key("dram")) {
+        if !has_dram {
             config.dram = self.dram(&config, mhz).map_err(bad)?;
         }
         match config.violations()[..] {
@@ -442,13 +442,12 @@ impl Board {
         }
     }
 
-    /// The machine around the accelerator, where a configuration says `host`: the clock is the one that the board's part makes, and so is the rate of a link
-    /// through which tensors come to memory on the board.
+    /// The machine around the accelerator, where a configuration says `host`: the clock is the one that the board's part makes, and the
+    /// rate is that of a link through which tensors come to memory on the board.
     fn around(&self, host: &HostSection, mhz: f64) -> Result<HostSection, toml::de::Error> {
         let mut around = HostSection { clock_mhz: mhz, ..host.clone() };
         if let (Host::Uart { baud, .. }, false) = (&self.host, self.memory == Memory::Host {}) {
-            // Ten bits a byte.
-            around.transfer_mb_per_s = f64::from(*baud) / 10.0 / 1e6;
+            around.transfer_mb_per_s = f64::from(*baud) / f64::from(UART_BYTE_BITS) / 1e6;
         }
         if self.target.is_empty() {
             return Ok(around);

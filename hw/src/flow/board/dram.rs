@@ -6,16 +6,12 @@
 use super::{Board, Host, Memory};
 use crate::config::{DramSection, HwConfig};
 use crate::flow::sdram::{PIPELINE_CYCLES, Sdram};
-use crate::link::{ADDR_BYTES, CRC_BYTES};
+use crate::link::{ADDR_BYTES, CRC_BYTES, UART_BYTE_BITS, UART_MOST_CLOCKS};
 
-const SIXTEENTHS: u32 = 16;
+const SIXTEENTHS: u32 = DramSection::SIXTEENTHS;
 
 /// Cycles of a burst in block RAM beside its beats: the turn is given, the RAM read, the burst ends.
 const BLOCK_BURST_CYCLES: u32 = 3;
-/// The most cycles of a bit of a serial line, which are those of a shell's: beyond, the model's figures have no room.
-const MOST_CLOCKS: u32 = 1 << 16;
-/// Bytes of a row of the model.
-const ROW_BYTES: u32 = 2048;
 
 impl Board {
     /// The DRAM model of the board's memory at a clock; that of the configuration where the memory is the processor's.
@@ -41,12 +37,12 @@ impl Board {
     /// go in different directions; what an answer to a read has beside its data stands for either, as most bursts are reads.
     fn behind_the_link(&self, config: &HwConfig, mhz: f64) -> Result<DramSection, String> {
         let clocks = self.host.clocks_per_bit(mhz).map_err(|what| format!("host.{what}"))?;
-        if clocks > MOST_CLOCKS {
+        if clocks > UART_MOST_CLOCKS {
             return Err(format!(
-                "host.baud: a bit takes {clocks} cycles of the clock, more than {MOST_CLOCKS}; give a faster line"
+                "host.baud: a bit takes {clocks} cycles of the clock, more than {UART_MOST_CLOCKS}; give a faster line"
             ));
         }
-        let bits = if matches!(self.host, Host::Uart { .. }) { 10 } else { 8 };
+        let bits = if matches!(self.host, Host::Uart { .. }) { UART_BYTE_BITS } else { 8 };
         let cycles = |bytes: u32| bits * clocks * bytes;
         // Kind, client, address, beats; kind, client, beats, status.
         let request = 1 + 1 + ADDR_BYTES + 1 + CRC_BYTES;
@@ -68,7 +64,7 @@ fn in_a_chip(chip: &Sdram, config: &HwConfig, mhz: f64) -> Result<DramSection, S
     let geometry = chip.geometry();
     let words = (config.bus_bytes() / geometry.data_bytes()).max(1);
     let refresh = f64::from(cycles.rp + cycles.rfc + cycles.rcd) / f64::from(cycles.refresh);
-    let rows = f64::from(ROW_BYTES) / f64::from(geometry.columns * geometry.data_bytes());
+    let rows = f64::from(DramSection::ROW_BYTES) / f64::from(geometry.columns * geometry.data_bytes());
     let open = f64::from(cycles.rp + cycles.rcd) * rows.max(1.0);
     Ok(DramSection {
         // A beat is there when its words are.
