@@ -46,7 +46,9 @@ pub fn import_traced(path: &Path, sizes: &Sizes) -> Result<(Graph, Sources), Imp
         return Ok((sizes.bind(graph, &file)?, sources));
     }
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")) {
-        return onnx::import_traced(&bytes, &file, path.parent(), sizes);
+        let resolved = path.canonicalize().ok();
+        let folders: Vec<&Path> = [Some(path), resolved.as_deref()].into_iter().filter_map(|p| p?.parent()).collect();
+        return onnx::import_traced(&bytes, &file, &folders, sizes);
     }
     Err(ImportError::malformed(&file, "its format is not known; give a .tflite or an .onnx file"))
 }

@@ -70,10 +70,9 @@ impl Sizes {
                 return Err(format!("has an input {name} of {ty}, which the shape {shape:?} does not suit"));
             }
         }
-        let mut unnamed = self.data.iter().filter(|(n, _)| n.is_none()).map(|(_, s)| s);
-        for (name, ty) in inputs {
-            let named = self.data.iter().find(|(n, _)| n.as_deref() == Some(name)).map(|(_, s)| s);
-            let Some(shape) = named.or_else(|| unnamed.next()).filter(|s| s.len() == ty.rank()) else { continue };
+        let names: Vec<&str> = inputs.iter().map(|(name, _)| *name).collect();
+        for ((_, ty), data) in inputs.iter().zip(self.data_of(&names)) {
+            let Some(shape) = data.filter(|s| s.len() == ty.rank()) else { continue };
             for (d, &n) in ty.dims.iter().zip(shape).skip(1) {
                 if let Dim::Symbol(s) = d {
                     bound.entry(s.clone()).or_insert(n);
@@ -81,5 +80,18 @@ impl Sizes {
             }
         }
         Ok(bound)
+    }
+
+    /// How many dimensions inputs have by what is given for them, where the file does not say it.
+    pub(super) fn ranks(&self, inputs: &[&str]) -> Vec<Option<usize>> {
+        let data = self.data_of(inputs);
+        inputs.iter().zip(data).map(|(name, data)| Some(self.inputs.get(*name).or(data)?.len())).collect()
+    }
+
+    /// The shapes of the data that inputs of these names get.
+    fn data_of(&self, inputs: &[&str]) -> Vec<Option<&Vec<usize>>> {
+        let mut unnamed = self.data.iter().filter(|(n, _)| n.is_none()).map(|(_, s)| s);
+        let named = |name: &str| self.data.iter().find(|(n, _)| n.as_deref() == Some(name)).map(|(_, s)| s);
+        inputs.iter().map(|name| named(name).or_else(|| unnamed.next())).collect()
     }
 }

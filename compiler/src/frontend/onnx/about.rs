@@ -2,13 +2,12 @@
 
 use super::proto::{ModelProto, ValueInfoProto};
 use super::tensor;
-use prost::Message;
 use tilewright_runtime::artifact::{About, Edge, Normalization};
 use tilewright_runtime::tensor::DType;
 
 /// What the file says; of several inputs it means the first.
 pub fn about(bytes: &[u8]) -> Option<About> {
-    let model = ModelProto::decode(bytes).ok()?;
+    let model = ModelProto::read(bytes).ok()?;
     let property = |key: &str| model.metadata_props.iter().find(|p| p.key == key).map(|p| p.value.as_str());
     let normalization = property("Image.NominalPixelRange").and_then(|range| {
         let (mean, scale) = match range {
@@ -29,7 +28,7 @@ pub fn about(bytes: &[u8]) -> Option<About> {
         Edge { floats, ..Edge::default() }
     };
     let graph = model.graph.as_ref();
-    let given = |info: &&ValueInfoProto| graph.is_some_and(|g| g.initializer.iter().all(|t| t.name != info.name));
+    let given = |info: &&ValueInfoProto| graph.is_some_and(|g| g.constants().all(|name| name != info.name));
     let edges = |list: Option<&Vec<ValueInfoProto>>| list.into_iter().flatten().filter(given).map(edge).collect();
     let (mut inputs, outputs): (Vec<Edge>, _) = (edges(graph.map(|g| &g.input)), edges(graph.map(|g| &g.output)));
     if inputs.is_empty() {
@@ -43,6 +42,7 @@ pub fn about(bytes: &[u8]) -> Option<About> {
 mod tests {
     use super::super::proto::{GraphProto, StringStringEntryProto, TensorProto, TensorTypeProto, TypeProto};
     use super::*;
+    use prost::Message;
 
     #[test]
     fn properties_say_how_pictures_are_prepared() {

@@ -6,11 +6,13 @@
 //! outermost size of an input is left open and not given, it is one. Half and double precision are single precision here.
 
 mod about;
+mod external;
 mod node;
 mod ops;
 mod order;
 mod proto;
 mod tensor;
+mod text;
 mod write;
 
 pub use write::{WriteError, write};
@@ -43,21 +45,22 @@ const ROOM: usize = 64 << 20;
 /// # Errors
 /// When the file is damaged, or has operators that are not supported, all of which are listed.
 pub fn import(bytes: &[u8], file: &str, folder: Option<&Path>, sizes: &Sizes) -> Result<Graph, ImportError> {
-    Ok(import_traced(bytes, file, folder, sizes)?.0)
+    Ok(import_traced(bytes, file, folder.as_slice(), sizes)?.0)
 }
 
-/// The same, with what the file calls the graph's values.
+/// The same, with what the file calls the graph's values. Data files are looked for in several folders, in this order: the
+/// one that the model is in by its name, and the one that it is in when links are followed.
 ///
 /// # Errors
 /// As [`import`].
 pub fn import_traced(
     bytes: &[u8],
     file: &str,
-    folder: Option<&Path>,
+    folders: &[&Path],
     sizes: &Sizes,
 ) -> Result<(Graph, Sources), ImportError> {
     let malformed = |reason: String| ImportError::malformed(file, reason);
-    let model = ModelProto::decode(bytes).map_err(|e| malformed(format!("it is no ONNX file: {e}")))?;
+    let model = ModelProto::read(bytes).map_err(|e| malformed(format!("it is no ONNX file: {e}")))?;
     let graph = model.graph.as_ref().ok_or_else(|| malformed("it is no ONNX file: it has no graph".into()))?;
     let main = |d: &str| d.is_empty() || d == "ai.onnx";
     let opset = model.opset_import.iter().find(|o| main(&o.domain)).map(|o| o.version);
@@ -92,7 +95,7 @@ pub fn import_traced(
         left_out: HashMap::new(),
         room: bytes.len().saturating_mul(16).saturating_add(ROOM),
         opset,
-        folder,
+        folders,
     };
     cx.begin(graph).map_err(malformed)?;
     cx.inputs(graph, sizes, file)?;
@@ -139,7 +142,7 @@ fn operator_name(n: &NodeProto) -> String {
 /// # Errors
 /// Where it is no such file, or holds elements of a type that is not supported.
 pub fn read_tensor(bytes: &[u8]) -> Result<Tensor, String> {
-    tensor::tensor(&proto::TensorProto::decode(bytes).map_err(|e| e.to_string())?, None)
+    tensor::tensor(&proto::TensorProto::decode(bytes).map_err(|e| e.to_string())?, &[])
 }
 
 /// Operators that can be imported, with the attributes that each takes, by name.
@@ -172,13 +175,14 @@ struct Context<'a> {
     /// Bytes that the import may still make of constants.
     room: usize,
     opset: i64,
-    folder: Option<&'a Path>,
+    /// Where data files may be.
+    folders: &'a [&'a Path],
 }
 
 impl Context<'_> {
     fn begin(&mut self, graph: &GraphProto) -> Result<(), String> {
         for t in &graph.initializer {
-            let value = tensor::tensor(t, self.folder)?;
+            let value = tensor::tensor(t, self.folders)?;
             if t.data_location == 1 {
                 // Data beside the file count as the file's.
                 self.room = self.room.saturating_add(value.size_bytes().saturating_mul(16));
@@ -187,14 +191,24 @@ impl Context<'_> {
                 return Err(format!("two constants have the name `{}`", t.name));
             }
         }
+        for sparse in &graph.sparse_initializer {
+            let value = tensor::dense(sparse, self.folders, &mut self.room)?;
+            let name = sparse.values.as_ref().map(|v| v.name.clone()).unwrap_or_default();
+            if self.constants.insert(name.clone(), value).is_some() {
+                return Err(format!("two constants have the name `{name}`"));
+            }
+        }
         Ok(())
     }
 
     fn inputs(&mut self, graph: &GraphProto, sizes: &Sizes, file: &str) -> Result<(), ImportError> {
         let malformed = |reason: String| ImportError::malformed(file, reason);
+        let places = graph.input.iter().enumerate().filter(|(_, i)| !self.constants.contains_key(&i.name));
+        let given: Vec<(usize, &ValueInfoProto)> = places.collect();
+        let names: Vec<&str> = given.iter().map(|(_, info)| info.name.as_str()).collect();
         let mut inputs = Vec::new();
-        for (i, info) in graph.input.iter().enumerate().filter(|(_, i)| !self.constants.contains_key(&i.name)) {
-            inputs.push((info, value_type(info, i).map_err(malformed)?));
+        for (&(i, info), rank) in given.iter().zip(sizes.ranks(&names)) {
+            inputs.push((info, value_type(info, i, rank).map_err(malformed)?));
         }
         let types: Vec<(&str, &TensorType)> = inputs.iter().map(|(i, ty)| (i.name.as_str(), ty)).collect();
         let wrong = |reason| ImportError::Sizes { file: file.into(), reason };
@@ -255,12 +269,17 @@ impl Context<'_> {
     }
 }
 
-fn value_type(info: &ValueInfoProto, place: usize) -> Result<TensorType, String> {
+/// The type of an input. Where the file says no shape, it has as many open sizes as `rank`.
+fn value_type(info: &ValueInfoProto, place: usize, rank: Option<usize>) -> Result<TensorType, String> {
     let name = &info.name;
     let ty = info.r#type.as_ref().and_then(|t| t.tensor_type.as_ref());
     let ty = ty.ok_or_else(|| format!("input `{name}` is no tensor"))?;
     let dtype = tensor::dtype(ty.elem_type).map_err(|e| format!("input `{name}`: {e}"))?;
-    let shape = ty.shape.as_ref().ok_or_else(|| format!("input `{name}` has no shape"))?;
+    let symbol = |i: usize| Dim::Symbol(format!("input_{place}_{i}"));
+    let missing = || format!("input `{name}` has no shape; give it with --shape {name}=SIZExSIZE…");
+    let Some(shape) = &ty.shape else {
+        return Ok(TensorType { dtype, dims: (0..rank.ok_or_else(missing)?).map(symbol).collect() });
+    };
     rank_in_bounds(shape.dim.len()).map_err(|e| format!("input `{name}`: {e}"))?;
     let dim = |(i, d): (usize, &proto::DimensionProto)| match (d.dim_value, d.dim_param.as_deref()) {
         (Some(n), _) if n >= 0 => {
@@ -271,7 +290,7 @@ fn value_type(info: &ValueInfoProto, place: usize) -> Result<TensorType, String>
         (_, Some(s)) if s.starts_with(char::is_alphabetic) && s.chars().all(|c| c.is_alphanumeric() || c == '_') => {
             Ok(Dim::Symbol(s.into()))
         }
-        _ => Ok(Dim::Symbol(format!("input_{place}_{i}"))),
+        _ => Ok(symbol(i)),
     };
     Ok(TensorType { dtype, dims: shape.dim.iter().enumerate().map(dim).collect::<Result<_, _>>()? })
 }

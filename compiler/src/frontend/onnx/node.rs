@@ -229,7 +229,13 @@ impl NodeContext<'_, '_> {
 
     pub fn tensor(&self, name: &str) -> Option<Result<Tensor, Reason>> {
         let t = self.attribute(name, 4)?.t.as_ref()?;
-        Some(tensor::tensor(t, self.cx.folder).map_err(Reason))
+        Some(tensor::tensor(t, self.cx.folders).map_err(Reason))
+    }
+
+    /// A tensor of which the file lists the elements that are not 0.
+    pub fn sparse_tensor(&mut self, name: &str) -> Option<Result<Tensor, Reason>> {
+        let t = self.proto.attribute.iter().find(|a| a.name == name)?.sparse_tensor.as_ref()?;
+        Some(tensor::dense(t, self.cx.folders, &mut self.cx.room).map_err(Reason))
     }
 
     /// An attribute of sizes, of this length; `default` where it is absent.

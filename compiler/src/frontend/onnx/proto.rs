@@ -1,4 +1,10 @@
 //! The messages of `onnx.proto` that the importer reads, with the tags of the published file.
+//!
+//! The fields left out change no value of an inference: names of producers, documentation, denotations, types of inner
+//! values, quantization annotations, training graphs, and what says on which devices nodes should run.
+
+use super::text;
+use prost::Message;
 
 /// A file.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -11,6 +17,47 @@ pub(super) struct ModelProto {
     pub opset_import: Vec<OperatorSetIdProto>,
     #[prost(message, repeated, tag = "14")]
     pub metadata_props: Vec<StringStringEntryProto>,
+    #[prost(message, repeated, tag = "25")]
+    pub functions: Vec<FunctionProto>,
+}
+
+/// An operator that the file itself defines by other operators.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct FunctionProto {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(string, repeated, tag = "4")]
+    pub input: Vec<String>,
+    #[prost(string, repeated, tag = "5")]
+    pub output: Vec<String>,
+    /// Names of attributes without a default.
+    #[prost(string, repeated, tag = "6")]
+    pub attribute: Vec<String>,
+    #[prost(message, repeated, tag = "7")]
+    pub node: Vec<NodeProto>,
+    #[prost(message, repeated, tag = "9")]
+    pub opset_import: Vec<OperatorSetIdProto>,
+    #[prost(string, tag = "10")]
+    pub domain: String,
+    /// Attributes with their defaults.
+    #[prost(message, repeated, tag = "11")]
+    pub attribute_proto: Vec<AttributeProto>,
+    #[prost(string, tag = "13")]
+    pub overload: String,
+}
+
+impl ModelProto {
+    /// The message of a file's bytes. Text that is not UTF-8 is spelled so that different texts stay different.
+    ///
+    /// # Errors
+    /// When the bytes are no message of this form.
+    pub fn read(bytes: &[u8]) -> Result<ModelProto, prost::DecodeError> {
+        // The common case first: the spelling takes a copy of the file.
+        ModelProto::decode(bytes).or_else(|e| match text::spelled(bytes) {
+            Some(spelled) => ModelProto::decode(spelled.as_slice()),
+            None => Err(e),
+        })
+    }
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -33,6 +80,16 @@ pub(super) struct GraphProto {
     pub input: Vec<ValueInfoProto>,
     #[prost(message, repeated, tag = "12")]
     pub output: Vec<ValueInfoProto>,
+    #[prost(message, repeated, tag = "15")]
+    pub sparse_initializer: Vec<SparseTensorProto>,
+}
+
+impl GraphProto {
+    /// Names of the constants that it has beside its nodes.
+    pub fn constants(&self) -> impl Iterator<Item = &str> {
+        let sparse = self.sparse_initializer.iter().filter_map(|t| t.values.as_ref());
+        self.initializer.iter().chain(sparse).map(|t| t.name.as_str())
+    }
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -49,6 +106,9 @@ pub(super) struct NodeProto {
     pub attribute: Vec<AttributeProto>,
     #[prost(string, tag = "7")]
     pub domain: String,
+    /// Tells functions of one name apart.
+    #[prost(string, tag = "8")]
+    pub overload: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -63,6 +123,8 @@ pub(super) struct AttributeProto {
     pub s: Vec<u8>,
     #[prost(message, optional, tag = "5")]
     pub t: Option<TensorProto>,
+    #[prost(message, optional, boxed, tag = "6")]
+    pub g: Option<Box<GraphProto>>,
     #[prost(float, repeated, packed = "false", tag = "7")]
     pub floats: Vec<f32>,
     #[prost(int64, repeated, packed = "false", tag = "8")]
@@ -71,6 +133,24 @@ pub(super) struct AttributeProto {
     pub strings: Vec<Vec<u8>>,
     #[prost(int32, tag = "20")]
     pub r#type: i32,
+    /// The attribute of the surrounding function whose value this one has.
+    #[prost(string, tag = "21")]
+    pub ref_attr_name: String,
+    #[prost(message, optional, boxed, tag = "22")]
+    pub sparse_tensor: Option<Box<SparseTensorProto>>,
+}
+
+/// A tensor of which only the elements that are not 0 are listed.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct SparseTensorProto {
+    /// The listed elements; its name is the tensor's.
+    #[prost(message, optional, tag = "1")]
+    pub values: Option<TensorProto>,
+    /// Where they are: a row-major place each, or an index into each dimension.
+    #[prost(message, optional, tag = "2")]
+    pub indices: Option<TensorProto>,
+    #[prost(int64, repeated, packed = "false", tag = "3")]
+    pub dims: Vec<i64>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -79,6 +159,8 @@ pub(super) struct TensorProto {
     pub dims: Vec<i64>,
     #[prost(int32, tag = "2")]
     pub data_type: i32,
+    #[prost(message, optional, tag = "3")]
+    pub segment: Option<Segment>,
     #[prost(float, repeated, tag = "4")]
     pub float_data: Vec<f32>,
     #[prost(int32, repeated, tag = "5")]
@@ -95,6 +177,15 @@ pub(super) struct TensorProto {
     pub external_data: Vec<StringStringEntryProto>,
     #[prost(int32, tag = "14")]
     pub data_location: i32,
+}
+
+/// The part of a tensor that a message holds.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub(super) struct Segment {
+    #[prost(int64, tag = "1")]
+    pub begin: i64,
+    #[prost(int64, tag = "2")]
+    pub end: i64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

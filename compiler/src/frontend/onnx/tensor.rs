@@ -1,10 +1,10 @@
 //! Constants of ONNX files.
 
-use super::proto::TensorProto;
+use super::external;
+use super::proto::{SparseTensorProto, TensorProto};
 use crate::graph::op::rank_in_bounds;
-use crate::graph::{DType, Tensor, TensorData};
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Component, Path};
+use crate::graph::{DType, Tensor, TensorData, TensorType};
+use std::path::Path;
 
 /// Numbers of half and double precision in the format.
 pub(super) const HALF: i32 = 10;
@@ -29,7 +29,7 @@ pub(super) fn dtype(data_type: i32) -> Result<DType, String> {
 }
 
 /// Element types by their numbers in the format.
-const NAMES: [&str; 24] = [
+const NAMES: [&str; 27] = [
     "UNDEFINED",
     "FLOAT",
     "UINT8",
@@ -54,24 +54,42 @@ const NAMES: [&str; 24] = [
     "UINT4",
     "INT4",
     "FLOAT4E2M1",
+    "FLOAT8E8M0",
+    "UINT2",
+    "INT2",
 ];
 
-/// The value of a constant; `folder` is where the data of a file beside the model are.
-pub(super) fn tensor(t: &TensorProto, folder: Option<&Path>) -> Result<Tensor, String> {
-    read(t, folder).map_err(|reason| format!("constant `{}`: {reason}", t.name))
+/// The value of a constant; `folders` are where the data of a file beside the model may be.
+pub(super) fn tensor(t: &TensorProto, folders: &[&Path]) -> Result<Tensor, String> {
+    read(t, folders).map_err(|reason| format!("constant `{}`: {reason}", t.name))
 }
 
-fn read(t: &TensorProto, folder: Option<&Path>) -> Result<Tensor, String> {
+fn shape(dims: &[i64]) -> Result<Vec<usize>, String> {
+    rank_in_bounds(dims.len()).map_err(|e| e.to_string())?;
+    dims.iter().map(|&n| usize::try_from(n).map_err(|_| format!("its size {n} is negative"))).collect()
+}
+
+fn read(t: &TensorProto, folders: &[&Path]) -> Result<Tensor, String> {
     let d = dtype(t.data_type)?;
-    rank_in_bounds(t.dims.len()).map_err(|e| e.to_string())?;
-    let size = |&n: &i64| usize::try_from(n).map_err(|_| format!("its size {n} is negative"));
-    let shape = t.dims.iter().map(size).collect::<Result<Vec<_>, _>>()?;
+    let shape = shape(&t.dims)?;
+    if let Some(part) = t.segment {
+        let (begin, end) = (part.begin, part.end);
+        return Err(format!("it is a segment, elements {begin} to {end}; write it into the file as a whole"));
+    }
+    let lists = [t.float_data.len(), t.int32_data.len(), t.int64_data.len(), t.double_data.len()];
+    if t.data_location != 1 && !t.raw_data.is_empty() && lists.iter().any(|&len| len > 0) {
+        return Err("its data are given twice, as raw bytes and as a list; leave one of them out".into());
+    }
     let external;
     let raw = if t.data_location == 1 {
         let count = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
-        let width = if t.data_type == DOUBLE { 8 } else { d.size_bytes() };
-        let most = count.and_then(|n| n.checked_mul(width)).ok_or("its shape is too large")?;
-        external = external_data(t, folder, most as u64 + 1)?;
+        let width = match t.data_type {
+            HALF => 2,
+            DOUBLE => 8,
+            _ => d.size_bytes(),
+        };
+        let size = count.and_then(|n| n.checked_mul(width)).ok_or("its shape is too large")?;
+        external = external::read(t, folders, size as u64)?;
         &external
     } else {
         &t.raw_data
@@ -104,28 +122,52 @@ fn read(t: &TensorProto, folder: Option<&Path>) -> Result<Tensor, String> {
     made.ok_or_else(misfit)
 }
 
-/// The bytes of a constant in a file beside the model, at most so many.
-fn external_data(t: &TensorProto, folder: Option<&Path>, most: u64) -> Result<Vec<u8>, String> {
-    let get = |key: &str| t.external_data.iter().find(|e| e.key == key).map(|e| e.value.as_str());
-    let number = |key: &str| get(key).map(|v| v.parse::<u64>().map_err(|_| format!("its {key} `{v}` is no number")));
-    let folder = folder.ok_or("its data are in another file, which cannot be found from here")?;
-    let name = get("location").ok_or("its data are in another file that is not named")?;
-    let inside = Path::new(name).components().all(|c| matches!(c, Component::Normal(_)));
-    if !inside || name.is_empty() {
-        return Err(format!("its data file `{name}` must lie in the model's folder"));
+/// All elements of a tensor that lists those that are not 0. Its bytes are taken from `room`, those that the import may make.
+pub(super) fn dense(t: &SparseTensorProto, folders: &[&Path], room: &mut usize) -> Result<Tensor, String> {
+    let name = t.values.as_ref().map(|v| v.name.as_str()).unwrap_or_default();
+    expand(t, folders, room).map_err(|reason| format!("sparse constant `{name}`: {reason}"))
+}
+
+fn expand(t: &SparseTensorProto, folders: &[&Path], room: &mut usize) -> Result<Tensor, String> {
+    let values = read(t.values.as_ref().ok_or("it has no values")?, folders)?;
+    let indices = read(t.indices.as_ref().ok_or("it has no indices")?, folders).map_err(|e| format!("indices: {e}"))?;
+    let shape = shape(&t.dims)?;
+    let &[count] = values.shape() else {
+        return Err(format!("its values must have one dimension, found {}", values.ty()));
+    };
+    let TensorData::I64(at) = indices.data() else {
+        return Err(format!("its indices must be of type i64, found {}", indices.ty()));
+    };
+    let ty = TensorType::new(values.dtype(), &shape);
+    let size = ty.element_count().and_then(|n| n.checked_mul(ty.dtype.size_bytes()));
+    let left = size.and_then(|size| Some((size, room.checked_sub(size)?)));
+    let (size, left) = left.ok_or_else(|| format!("as a whole it is {ty}, for which the file is too small"))?;
+    *room = left;
+    let misfit = || format!("its indices {} do not suit {count} values of {} dimensions", indices.ty(), shape.len());
+    // Sizes of what an index counts in: all elements, or each dimension.
+    let sizes = match *indices.shape() {
+        [n] if n == count => vec![shape.iter().product()],
+        [n, rank] if n == count && rank == shape.len() => shape.clone(),
+        _ => return Err(misfit()),
+    };
+    let steps = crate::graph::strides_of(&sizes);
+    let width = values.dtype().size_bytes();
+    let (mut bytes, from) = (vec![0; size], values.to_bytes());
+    let mut last = None;
+    for i in 0..count {
+        let mut place = 0;
+        for (d, (&size, &step)) in sizes.iter().zip(&steps).enumerate() {
+            let index = at[i * sizes.len() + d];
+            let inside = usize::try_from(index).ok().filter(|&i| i < size);
+            place += inside.ok_or_else(|| format!("its index {index} lies outside {size} elements"))? * step;
+        }
+        if last.is_some_and(|last| last >= place) {
+            return Err("its indices must ascend, each once".into());
+        }
+        last = Some(place);
+        bytes[place * width..][..width].copy_from_slice(&from[i * width..][..width]);
     }
-    let path = folder.join(name);
-    let failed = |e: std::io::Error| format!("cannot read its data from {}: {e}", path.display());
-    // A link may lead out of the folder as well.
-    if !path.canonicalize().map_err(failed)?.starts_with(folder.canonicalize().map_err(failed)?) {
-        return Err(format!("its data file `{name}` must lie in the model's folder"));
-    }
-    let mut file = std::fs::File::open(&path).map_err(failed)?;
-    file.seek(SeekFrom::Start(number("offset").transpose()?.unwrap_or(0))).map_err(failed)?;
-    let length = number("length").transpose()?;
-    let mut bytes = Vec::new();
-    file.take(length.unwrap_or(most).min(most)).read_to_end(&mut bytes).map_err(failed)?;
-    Ok(bytes)
+    Tensor::from_bytes(values.dtype(), &shape, &bytes).ok_or_else(|| "its shape is too large".into())
 }
 
 /// Unsigned bytes as signed ones, 128 less; other tensors as they are.
@@ -135,3 +177,6 @@ pub(super) fn shifted(t: Tensor) -> Tensor {
         _ => t,
     }
 }
+
+#[cfg(test)]
+mod tests;

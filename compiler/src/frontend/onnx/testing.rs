@@ -4,6 +4,64 @@ use super::proto::*;
 use crate::graph::{DType, Tensor};
 use prost::Message;
 
+/// The file of a graph of the format's own operators.
+fn model(graph: GraphProto, version: i64) -> Vec<u8> {
+    let opset_import = vec![OperatorSetIdProto { domain: String::new(), version }];
+    ModelProto { ir_version: 8, graph: Some(graph), opset_import, ..Default::default() }.encode_to_vec()
+}
+
+/// A node as text, `y, z = domain.Op(x, , c) a=1 b=[2, 3] c=0.5 d='word' e=@f`: an operand may be left out, and an attribute
+/// may take the value of a function's attribute `f`.
+pub(super) fn node(text: &str) -> NodeProto {
+    let (outputs, rest) = text.split_once(" = ").unwrap();
+    let (operator, rest) = rest.split_once('(').unwrap();
+    let (inputs, attributes) = rest.split_once(')').unwrap();
+    let names = |list: &str| -> Vec<String> {
+        if list.is_empty() { Vec::new() } else { list.split(',').map(|s| s.trim().into()).collect() }
+    };
+    let (domain, op_type) = operator.rsplit_once('.').unwrap_or(("", operator));
+    let (op_type, overload) = op_type.split_once(':').unwrap_or((op_type, ""));
+    let mut attribute = Vec::new();
+    let mut rest = attributes.trim();
+    while let Some((name, behind)) = rest.split_once('=') {
+        let end = if behind.starts_with('[') {
+            behind.find(']').unwrap() + 1
+        } else {
+            behind.find(' ').unwrap_or(behind.len())
+        };
+        attribute.push(parsed(name, &behind[..end]));
+        rest = behind[end..].trim();
+    }
+    NodeProto {
+        input: names(inputs),
+        output: names(outputs),
+        op_type: op_type.into(),
+        attribute,
+        domain: domain.into(),
+        overload: overload.into(),
+        ..Default::default()
+    }
+}
+
+/// An attribute with a value as [`node`] has it.
+pub(super) fn parsed(name: &str, value: &str) -> AttributeProto {
+    let named = AttributeProto { name: name.into(), ..Default::default() };
+    if let Some(of) = value.strip_prefix('@') {
+        return AttributeProto { ref_attr_name: of.into(), r#type: 2, ..named };
+    }
+    if let Some(list) = value.strip_prefix('[') {
+        let ints = list.trim_end_matches(']').split(',').map(|s| s.trim().parse().unwrap()).collect();
+        return AttributeProto { ints, r#type: 7, ..named };
+    }
+    if let Some(word) = value.strip_prefix('\'') {
+        return AttributeProto { s: word.trim_end_matches('\'').into(), r#type: 3, ..named };
+    }
+    match value.parse() {
+        Ok(i) => AttributeProto { i, r#type: 2, ..named },
+        Err(_) => AttributeProto { f: value.parse().unwrap(), r#type: 1, ..named },
+    }
+}
+
 /// A network that adds a constant of `len` floats, whose data lie in another file after 4 bytes, to its input.
 pub(in crate::frontend) fn external_constant(location: &str, len: usize) -> Vec<u8> {
     let entry = |key: &str, value: String| StringStringEntryProto { key: key.into(), value };
@@ -35,14 +93,14 @@ pub(in crate::frontend) fn external_constant(location: &str, len: usize) -> Vec<
         initializer: vec![c],
         input: vec![value("x")],
         output: vec![value("y")],
+        ..Default::default()
     };
-    let opset = OperatorSetIdProto { domain: String::new(), version: 17 };
-    ModelProto { ir_version: 8, graph: Some(graph), opset_import: vec![opset], metadata_props: vec![] }.encode_to_vec()
+    model(graph, 17)
 }
 
 /// The tensor of a file that holds nothing else; none for an element type that the graph does not have.
 pub(in crate::frontend) fn tensor_file(bytes: &[u8]) -> Option<Tensor> {
-    super::tensor::tensor(&TensorProto::decode(bytes).unwrap(), None).ok()
+    super::tensor::tensor(&TensorProto::decode(bytes).unwrap(), &[]).ok()
 }
 
 /// Operators of a file's nodes.
@@ -165,9 +223,9 @@ pub(crate) fn network(nodes: &[Made], x: &[i64], element: i32, constants: &[(&st
         initializer: constants.iter().map(constant).collect(),
         input: vec![value("x", x)],
         output: vec![value("y", &[])],
+        ..Default::default()
     };
-    let opset = OperatorSetIdProto { domain: String::new(), version: opset };
-    ModelProto { ir_version: 8, graph: Some(graph), opset_import: vec![opset], metadata_props: vec![] }.encode_to_vec()
+    model(graph, opset)
 }
 
 /// A value of an attribute.
@@ -256,7 +314,5 @@ pub(in crate::frontend) fn single(
         ..Default::default()
     };
     let output = results.into_iter().map(|name| ValueInfoProto { name, r#type: None }).collect();
-    let graph = GraphProto { node: vec![node], name: "g".into(), initializer, input, output };
-    let opset = OperatorSetIdProto { domain: String::new(), version: opset };
-    ModelProto { ir_version: 8, graph: Some(graph), opset_import: vec![opset], metadata_props: vec![] }.encode_to_vec()
+    model(GraphProto { node: vec![node], name: "g".into(), initializer, input, output, ..Default::default() }, opset)
 }

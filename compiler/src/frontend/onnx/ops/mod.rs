@@ -63,7 +63,7 @@ registry! {
     "Celu" unary::celu ["alpha"];
     "Clip" unary::clip ["max", "min"];
     "Concat" movement::concat ["axis"];
-    "Constant" shape::constant ["value", "value_float", "value_floats", "value_int", "value_ints"];
+    "Constant" shape::constant ["sparse_value", "value", "value_float", "value_floats", "value_int", "value_ints"];
     "ConstantOfShape" shape::constant_of_shape ["value"];
     "Conv" conv::conv *CONV;
     "ConvInteger" integer::conv_integer *CONV;

@@ -14,7 +14,9 @@ fn known(n: &mut NodeContext, t: Tensor) -> Result<(), Reason> {
 }
 
 pub(super) fn constant(n: &mut NodeContext) -> Result<(), Reason> {
-    let t = if let Some(t) = n.tensor("value") {
+    let t = if let Some(t) = n.sparse_tensor("sparse_value") {
+        return known(n, t?);
+    } else if let Some(t) = n.tensor("value") {
         t?
     } else if let Some(x) = n.float("value_float") {
         Tensor::scalar(x)
