@@ -6,6 +6,7 @@
 //! outermost size of an input is left open and not given, it is one. Half and double precision are single precision here.
 
 mod about;
+mod attribute;
 mod external;
 mod node;
 mod ops;
@@ -13,6 +14,7 @@ mod order;
 mod proto;
 mod tensor;
 mod text;
+mod used;
 mod write;
 
 pub use write::{WriteError, write};
@@ -29,10 +31,10 @@ use crate::graph::{DType, Dim, Graph, GraphBuilder, Tensor, TensorType, ValueId}
 use indexmap::IndexMap;
 use node::NodeContext;
 use prost::Message;
-use proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
-use std::cell::OnceCell;
+use proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use used::Used;
 
 /// The sets of operators whose meaning is known.
 const OPSETS: std::ops::RangeInclusive<i64> = 1..=27;
@@ -62,13 +64,11 @@ pub fn import_traced(
     let malformed = |reason: String| ImportError::malformed(file, reason);
     let model = ModelProto::read(bytes).map_err(|e| malformed(format!("it is no ONNX file: {e}")))?;
     let graph = model.graph.as_ref().ok_or_else(|| malformed("it is no ONNX file: it has no graph".into()))?;
-    let main = |d: &str| d.is_empty() || d == "ai.onnx";
-    let opset = model.opset_import.iter().find(|o| main(&o.domain)).map(|o| o.version);
-    let opset = opset.ok_or_else(|| malformed("it does not name its operator set".into()))?;
-    if !OPSETS.contains(&opset) {
-        let (first, last) = (OPSETS.start(), OPSETS.end());
-        return Err(malformed(format!("its operator set is {opset}; sets {first} to {last} are supported")));
-    }
+    let opset = match own_opset(&model.opset_import).map_err(malformed)? {
+        // Files of the format's first two versions need not name it.
+        None if (1..3).contains(&model.ir_version) => 1,
+        named => named.ok_or_else(|| malformed("it does not name its operator set".into()))?,
+    };
     let order = order::order(graph).map_err(malformed)?;
     let mut nodes = Vec::new();
     for (i, n) in graph.node.iter().enumerate() {
@@ -102,7 +102,7 @@ pub fn import_traced(
     for i in order {
         let (n, name) = (&graph.node[i], node_name(&graph.node[i], i));
         let Some(operator) = ops::find(&operator_name(n)) else { continue };
-        let mut node = NodeContext { cx: &mut cx, proto: n, name: &name, misread: OnceCell::new() };
+        let mut node = NodeContext { cx: &mut cx, proto: n, name: &name, used: Used::default() };
         import_node(&mut node, operator).map_err(|reason| ImportError::Node {
             file: file.into(),
             node: name.clone(),
@@ -122,14 +122,30 @@ pub fn import_traced(
     Ok((graph, sources))
 }
 
-fn import_node(node: &mut NodeContext, operator: &ops::Operator) -> Result<(), node::Reason> {
-    if let Some(other) = node.attributes().find(|a| !operator.attributes.contains(a)) {
-        let known = operator.attributes.join(", ");
-        let takes = if known.is_empty() { "it takes none".into() } else { format!("it takes {known}") };
-        return Err(format!("its attribute `{other}` is not supported; {takes}").into());
+/// The set of operators of the format's own domain among these, where it is one of them.
+///
+/// # Errors
+/// When it is not supported, or two are named.
+fn own_opset(imports: &[OperatorSetIdProto]) -> Result<Option<i64>, String> {
+    let mut own = imports.iter().filter(|o| matches!(o.domain.as_str(), "" | "ai.onnx")).map(|o| o.version);
+    let Some(version) = own.next() else { return Ok(None) };
+    if let Some(other) = own.find(|&other| other != version) {
+        return Err(format!("its operator set is {version} and {other}; one is needed"));
     }
+    if !OPSETS.contains(&version) {
+        let (first, last) = (OPSETS.start(), OPSETS.end());
+        return Err(format!("its operator set is {version}; sets {first} to {last} are supported"));
+    }
+    Ok(Some(version))
+}
+
+fn import_node(node: &mut NodeContext, operator: &ops::Operator) -> Result<(), node::Reason> {
+    used::check_names(node.proto, operator)?;
     let imported = (operator.import)(node);
-    node.misread.take().map_or(imported, Err)
+    node.used.misread()?;
+    imported?;
+    let opset = node.opset();
+    node.used.check(node.proto, operator, opset)
 }
 
 /// The operator's name, with its domain before it where that is not the format's own.
@@ -145,9 +161,20 @@ pub fn read_tensor(bytes: &[u8]) -> Result<Tensor, String> {
     tensor::tensor(&proto::TensorProto::decode(bytes).map_err(|e| e.to_string())?, &[])
 }
 
-/// Operators that can be imported, with the attributes that each takes, by name.
-pub fn operators() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
-    ops::all().iter().map(|o| (o.name, o.attributes))
+/// An operator that can be imported.
+#[derive(Debug, Clone, Copy)]
+pub struct Operator {
+    /// Its name, with its domain before it where that is not the format's own.
+    pub name: &'static str,
+    /// Attributes that it takes.
+    pub attributes: &'static [&'static str],
+    /// Attributes that it takes and that change no value of an inference.
+    pub ignored: &'static [&'static str],
+}
+
+/// Operators that can be imported, by name.
+pub fn operators() -> impl Iterator<Item = Operator> {
+    ops::all().iter().map(|o| Operator { name: o.name, attributes: o.attributes, ignored: o.ignored })
 }
 
 /// True where nodes of this operator can be imported.

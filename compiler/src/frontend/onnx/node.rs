@@ -1,14 +1,13 @@
 //! A node of the file on its way into the graph.
 
 use super::Context;
-use super::proto::{AttributeProto, NodeProto};
-use super::tensor;
+use super::proto::NodeProto;
+use super::used::Used;
 use crate::graph::op::{
     Add, Binary, BinaryKind, Cast, Dequantize, Expand, Reduce, ReduceKind, Reshape, ShiftSign, Transpose, Unary,
     UnaryKind, rank_in_bounds,
 };
 use crate::graph::{DType, Dim, Element, GraphError, Op, OpError, Tensor, TensorData, TensorType, ValueId};
-use std::cell::OnceCell;
 
 /// The greatest number of elements of a tensor that is computed while importing, unless its operands are as large.
 const MOST_FOLDED: usize = 1 << 16;
@@ -57,28 +56,8 @@ pub(super) struct NodeContext<'c, 'a> {
     pub proto: &'c NodeProto,
     /// Also the stem of the names of the graph's nodes.
     pub name: &'c str,
-    /// What is wrong with the first attribute that was read as another type than it has in the file.
-    pub misread: OnceCell<Reason>,
+    pub used: Used,
 }
-
-/// Types of attributes, by their numbers in the format.
-const ATTRIBUTE_TYPES: [&str; 15] = [
-    "UNDEFINED",
-    "FLOAT",
-    "INT",
-    "STRING",
-    "TENSOR",
-    "GRAPH",
-    "FLOATS",
-    "INTS",
-    "STRINGS",
-    "TENSORS",
-    "GRAPHS",
-    "SPARSE_TENSOR",
-    "SPARSE_TENSORS",
-    "TYPE_PROTO",
-    "TYPE_PROTOS",
-];
 
 impl NodeContext<'_, '_> {
     pub fn opset(&self) -> i64 {
@@ -86,10 +65,12 @@ impl NodeContext<'_, '_> {
     }
 
     pub fn has_input(&self, i: usize) -> bool {
+        self.used.operand(i);
         self.proto.input.get(i).is_some_and(|s| !s.is_empty())
     }
 
     pub fn input(&mut self, i: usize) -> Result<ValueId, Reason> {
+        self.used.operand(i);
         let name = self.proto.input.get(i).filter(|s| !s.is_empty());
         let name = name.ok_or_else(|| Reason(format!("operand {i} is missing")))?;
         Ok(self.cx.value(name)?)
@@ -113,6 +94,7 @@ impl NodeContext<'_, '_> {
 
     /// The value of an operand that is known, as it is in the file.
     pub fn known(&self, i: usize) -> Option<Tensor> {
+        self.used.operand(i);
         let name = self.proto.input.get(i)?;
         if let Some(t) = self.cx.constants.get(name) {
             return Some(t.clone());
@@ -168,11 +150,6 @@ impl NodeContext<'_, '_> {
         })
     }
 
-    /// A dimension attribute, counted from the end where negative.
-    pub fn axis_attribute(&self, default: i64, rank: usize) -> Result<usize, Reason> {
-        self.axis(self.int("axis").unwrap_or(default), rank)
-    }
-
     /// Dimensions counted from the end where negative, ascending.
     pub fn axes(&self, list: &[i64], rank: usize) -> Result<Vec<usize>, Reason> {
         rank_in_bounds(rank)?;
@@ -182,69 +159,6 @@ impl NodeContext<'_, '_> {
             return Err(format!("its axes {list:?} name a dimension twice").into());
         }
         Ok(axes)
-    }
-
-    pub fn attributes(&self) -> impl Iterator<Item = &str> {
-        self.proto.attribute.iter().map(|a| a.name.as_str())
-    }
-
-    /// An attribute that is to be of this type. Another one has nothing in the field of it, so it is kept for the import's
-    /// end, which refuses the node; files of the format's first version do not say the type.
-    fn attribute(&self, name: &str, wanted: usize) -> Option<&AttributeProto> {
-        let attribute = self.proto.attribute.iter().find(|a| a.name == name)?;
-        let found = usize::try_from(attribute.r#type).unwrap_or(usize::MAX);
-        if found != 0 && found != wanted {
-            let known = ATTRIBUTE_TYPES.get(found).map_or_else(|| format!("number {found}"), |t| (*t).into());
-            let reason = format!("its attribute `{name}` is of type {known}; {} is supported", ATTRIBUTE_TYPES[wanted]);
-            self.misread.get_or_init(|| Reason(reason));
-            return None;
-        }
-        Some(attribute)
-    }
-
-    pub fn int(&self, name: &str) -> Option<i64> {
-        self.attribute(name, 2).map(|a| a.i)
-    }
-
-    pub fn float(&self, name: &str) -> Option<f32> {
-        self.attribute(name, 1).map(|a| a.f)
-    }
-
-    pub fn ints(&self, name: &str) -> Option<&[i64]> {
-        self.attribute(name, 7).map(|a| a.ints.as_slice())
-    }
-
-    pub fn list(&self, name: &str) -> Option<&[f32]> {
-        self.attribute(name, 6).map(|a| a.floats.as_slice())
-    }
-
-    pub fn word(&self, name: &str) -> Option<String> {
-        self.attribute(name, 3).map(|a| String::from_utf8_lossy(&a.s).into_owned())
-    }
-
-    pub fn words(&self, name: &str) -> Option<Vec<String>> {
-        let strings = &self.attribute(name, 8)?.strings;
-        Some(strings.iter().map(|s| String::from_utf8_lossy(s).into_owned()).collect())
-    }
-
-    pub fn tensor(&self, name: &str) -> Option<Result<Tensor, Reason>> {
-        let t = self.attribute(name, 4)?.t.as_ref()?;
-        Some(tensor::tensor(t, self.cx.folders).map_err(Reason))
-    }
-
-    /// A tensor of which the file lists the elements that are not 0.
-    pub fn sparse_tensor(&mut self, name: &str) -> Option<Result<Tensor, Reason>> {
-        let t = self.proto.attribute.iter().find(|a| a.name == name)?.sparse_tensor.as_ref()?;
-        Some(tensor::dense(t, self.cx.folders, &mut self.cx.room).map_err(Reason))
-    }
-
-    /// An attribute of sizes, of this length; `default` where it is absent.
-    pub fn sizes<const N: usize>(&self, name: &str, default: usize) -> Result<[usize; N], Reason> {
-        let Some(list) = self.ints(name) else { return Ok([default; N]) };
-        let list = list.iter().map(|&v| usize::try_from(v)).collect::<Result<Vec<_>, _>>();
-        let list = list.map_err(|_| format!("its {name} must not be negative"))?;
-        let found = list.len();
-        list.try_into().map_err(|_| format!("its {name} must have {N} values, found {found}").into())
     }
 
     /// A dimension of the operand, counted from the end where negative.

@@ -14,6 +14,10 @@ fn onnx_page() -> String {
          `--shape INPUT=SIZExSIZE` or the data given with `--input`; an outermost size that nobody gives is 1. Operands that\n\
          give shapes, axes and the like must follow from constants and sizes; constant indices outside their dimension are\n\
          refused.\n\n\
+         Constants may be sparse (`sparse_initializer`,\n\
+         `sparse_value`) or in files beside the model, in the folder of the model's name or in that of the file which a link\n\
+         of this name leads to. An attribute or operand that an operator does not have in the model's operator set is\n\
+         refused; the last column lists attributes that may be there and change no value of an inference.\n\n\
          Quantized networks may be in QDQ form, in operator form (QLinear…) or of dynamic quantization (DynamicQuantizeLinear\n\
          before ConvInteger or MatMulInteger): the first two are one and go to the accelerator; products whose zero points and\n\
          scales the run computes give the same integers, on the CPU. An average pooling between equal scales, or others of\n\
@@ -24,11 +28,11 @@ fn onnx_page() -> String {
          gates, not an LSTM's cell on its way to the result. Scattered updates whose places the run computes are limited: 64 to\n\
          be combined, else 2^24 pairs of a place and an update; of these, places outside the data are left out. TopK finds up\n\
          to 64.\n\n\
-         | operator | attributes |\n|---|---|\n",
+         | operator | attributes | of no effect |\n|---|---|---|\n",
     );
-    for (name, attributes) in onnx::operators() {
-        let list: Vec<String> = attributes.iter().map(|a| format!("`{a}`")).collect();
-        text += &format!("| {name} | {} |\n", list.join(", "));
+    let list = |names: &[&str]| names.iter().map(|a| format!("`{a}`")).collect::<Vec<_>>().join(", ");
+    for o in onnx::operators() {
+        text += &format!("| {} | {} | {} |\n", o.name, list(o.attributes), list(o.ignored));
     }
     text
 }
@@ -64,6 +68,6 @@ fn the_pages_of_operators_are_those_of_the_registries() {
 
 #[test]
 fn the_registry_is_in_order() {
-    let names: Vec<&str> = onnx::operators().map(|o| o.0).collect();
+    let names: Vec<&str> = onnx::operators().map(|o| o.name).collect();
     assert!(names.is_sorted(), "{names:?}");
 }

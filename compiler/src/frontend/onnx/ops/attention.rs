@@ -7,10 +7,11 @@ use crate::graph::{DType, ValueId};
 /// `[B, S, heads * D]` as `[B, heads, S, D]`.
 fn heads(n: &mut NodeContext, what: &str, v: ValueId, attribute: &str) -> Result<ValueId, Reason> {
     let shape = n.shape(v)?;
+    let count = n.int(attribute);
     match *shape.as_slice() {
         [_, _, _, _] => Ok(v),
         [b, s, hidden] => {
-            let count = n.int(attribute).and_then(|h| usize::try_from(h).ok()).filter(|&h| h > 0 && hidden % h == 0);
+            let count = count.and_then(|h| usize::try_from(h).ok()).filter(|&h| h > 0 && hidden % h == 0);
             let count = count.ok_or_else(|| Reason(format!("its {attribute} must divide {hidden}")))?;
             let v = n.reshape(&format!("{what}/heads"), v, &[b, s, count, hidden / count])?;
             n.node(&format!("{what}/transpose"), Transpose { perm: vec![0, 2, 1, 3] }, &[v])
@@ -52,7 +53,11 @@ pub(super) fn attention(n: &mut NodeContext) -> Result<(), Reason> {
     let q = heads(n, "q", q, "q_num_heads")?;
     let (mut k, mut v) = (heads(n, "k", k, "kv_num_heads")?, heads(n, "v", v, "kv_num_heads")?);
     let mut past = 0;
-    if n.has_input(4) && n.has_input(5) {
+    let pasts = [n.has_input(4), n.has_input(5)];
+    if pasts[0] != pasts[1] {
+        return Err("its past_key and past_value, operands 4 and 5, must be given together".into());
+    }
+    if pasts[0] {
         let (pk, pv) = (n.plain(4)?, n.plain(5)?);
         past = image(n, pk)?[2];
         k = n.node("k/present", Concat { axis: 2 }, &[pk, k])?;
@@ -154,10 +159,11 @@ pub(super) fn rotary(n: &mut NodeContext) -> Result<(), Reason> {
         sin = n.node("sin", Gather { axis: 0 }, &[sin, places])?;
     }
     // [B, S, heads, D] of flat data, else [B, heads, S, D]; the tables have no heads.
+    let count = n.int("num_heads");
     let (x, table_axis) = match *given.as_slice() {
         [_, _, _, _] => (data, 1),
         [b, s, hidden] => {
-            let count = n.int("num_heads").and_then(|h| usize::try_from(h).ok()).filter(|&h| h > 0 && hidden % h == 0);
+            let count = count.and_then(|h| usize::try_from(h).ok()).filter(|&h| h > 0 && hidden % h == 0);
             let count = count.ok_or_else(|| Reason(format!("its num_heads must divide {hidden}")))?;
             (n.reshape("heads", data, &[b, s, count, hidden / count])?, 2)
         }

@@ -7,10 +7,11 @@ use crate::graph::{DType, ValueId};
 /// Both operands. Before set 7 the second may lie along dimensions of the first from `axis` on.
 fn operands(n: &mut NodeContext) -> Result<(ValueId, ValueId), Reason> {
     let (a, b) = (n.plain(0)?, n.plain(1)?);
-    if n.opset() >= 7 || n.int("broadcast").unwrap_or(0) == 0 {
+    if n.opset() >= 7 {
         return Ok((a, b));
     }
-    let Some(axis) = n.int("axis") else { return Ok((a, b)) };
+    let (broadcast, axis) = (n.int("broadcast").unwrap_or(0) != 0, n.int("axis"));
+    let Some(axis) = axis.filter(|_| broadcast) else { return Ok((a, b)) };
     let rank = n.ty(a).rank();
     let axis = n.axis(axis, rank)?;
     let mut shape = n.shape(b)?;
@@ -63,9 +64,7 @@ pub(super) fn greater_or_equal(n: &mut NodeContext) -> Result<(), Reason> {
 }
 
 pub(super) fn modulo(n: &mut NodeContext) -> Result<(), Reason> {
-    if n.int("fmod").unwrap_or(0) != 0 {
-        return Err("its attribute `fmod` of 1 is not supported; 0 is".into());
-    }
+    n.only("fmod", 0)?;
     plain(n, BinaryKind::Mod)
 }
 

@@ -47,12 +47,18 @@ fn weights(n: &mut NodeContext, weight: ValueId) -> Result<(ValueId, [usize; 4])
     }
     let weight = n.weight_image(weight)?;
     let shape: [usize; 4] = n.shape(weight)?.try_into().map_err(|_| "its weights must have 3 or 4 dimensions")?;
-    if let Some(k) = n.ints("kernel_shape")
-        && k.iter().rev().zip(shape.iter().rev()).any(|(&k, &s)| k != s as i64)
-    {
-        return Err(format!("its kernel_shape {k:?} is not that of its weights {}", n.ty(weight)).into());
-    }
+    check_kernel(n, weight, &shape)?;
     Ok((weight, shape))
+}
+
+/// Refuses a `kernel_shape` that is not that of the weights.
+pub(super) fn check_kernel(n: &NodeContext, weight: ValueId, shape: &[usize]) -> Result<(), Reason> {
+    match n.ints("kernel_shape") {
+        Some(k) if k.iter().rev().zip(shape.iter().rev()).any(|(&k, &s)| k != s as i64) => {
+            Err(format!("its kernel_shape {k:?} is not that of its weights {}", n.ty(weight)).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn conv(n: &mut NodeContext) -> Result<(), Reason> {
@@ -94,7 +100,7 @@ pub(super) fn conv_transpose(n: &mut NodeContext) -> Result<(), Reason> {
     let shape = n.shape(data)?;
     let extra = super::spatial(n, "output_padding", 0, line)?;
     let given = n.ints("output_shape").map(<[i64]>::to_vec);
-    let auto = n.word("auto_pad").unwrap_or_default();
+    let auto = super::auto_pad(n)?;
     let (mut before, mut size) = ([0; 2], [0; 2]);
     for i in 0..2 {
         let (d, k) = (shape[2 + i], [kh, kw][i]);

@@ -23,8 +23,9 @@ pub(super) fn product(n: &mut NodeContext, a: ValueId, b: ValueId, c: Option<Val
     b = scaled(n, "weight", b, n.float("alpha").unwrap_or(1.0))?;
     let mut operands = vec![a, b];
     let mut sum = None;
+    let beta = n.float("beta").unwrap_or(1.0);
     if let Some(c) = c {
-        let c = scaled(n, "bias", c, n.float("beta").unwrap_or(1.0))?;
+        let c = scaled(n, "bias", c, beta)?;
         let rows = n.ty(b).dims.first().cloned();
         let ty = n.ty(c).clone();
         if ty.rank() == 1 && ty.dims.first() == rows.as_ref() {

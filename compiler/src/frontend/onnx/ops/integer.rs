@@ -3,7 +3,7 @@
 //! `sum (x - zx) (w - zw)` with a `zx` of the run is `sum x (w - zw)` less `zx` times `sum (w - zw)`, all in wrapping
 //! 32-bit arithmetic, so the products stay those of bytes. Padding of a convolution is `zx` itself.
 
-use super::conv::{as_data, as_image};
+use super::conv::{as_data, as_image, check_kernel};
 use super::gemm::{as_matrices, multiplied, without};
 use super::{NCHW, Window, window};
 use crate::frontend::onnx::node::{NodeContext, Reason};
@@ -108,6 +108,7 @@ pub(super) fn conv_integer(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, line) = as_image(n, "data", data)?;
     let (weight, _) = as_image(n, "weights", weight)?;
     let shape = n.shape(weight)?;
+    check_kernel(n, weight, &shape)?;
     let w = window(n, &n.ty(data).clone(), [shape[2], shape[3]], line)?;
     let groups = usize::try_from(n.int("group").unwrap_or(1)).map_err(|_| "its group must not be negative")?;
     let weight = n.transposed("weight", weight, &[0, 2, 3, 1])?;

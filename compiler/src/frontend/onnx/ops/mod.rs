@@ -29,7 +29,10 @@ pub(super) struct Operator {
     /// Its name, with its domain before it where that is not the format's own.
     pub name: &'static str,
     pub import: Import,
+    /// Attributes that it reads.
     pub attributes: &'static [&'static str],
+    /// Attributes that change no value of an inference in the element types that are supported.
+    pub ignored: &'static [&'static str],
 }
 
 const NCHW: Layout = Layout::Nchw;
@@ -38,10 +41,21 @@ const CONV: &[&str] = &["auto_pad", "dilations", "group", "kernel_shape", "pads"
 const REDUCE: &[&str] = &["axes", "keepdims", "noop_with_empty_axes"];
 const ARG: &[&str] = &["axis", "keepdims", "select_last_index"];
 
+macro_rules! attributes {
+    () => { &[] };
+    ([$($list:tt)*]) => { &[$($list)*] };
+    ($name:ident) => { $name };
+}
+
 macro_rules! registry {
-    ($($name:literal $module:ident::$function:ident $attributes:expr;)*) => {
+    ($($name:literal $module:ident::$function:ident $attributes:tt $(ignored $ignored:tt)?;)*) => {
         const REGISTRY: &[Operator] = &[
-            $(Operator { name: $name, import: $module::$function, attributes: &$attributes },)*
+            $(Operator {
+                name: $name,
+                import: $module::$function,
+                attributes: attributes!($attributes),
+                ignored: attributes!($($ignored)?),
+            },)*
         ];
     };
 }
@@ -50,23 +64,23 @@ registry! {
     "Abs" unary::abs [];
     "Add" binary::add ["axis", "broadcast"];
     "And" binary::and ["axis", "broadcast"];
-    "ArgMax" reduce::arg_max *ARG;
-    "ArgMin" reduce::arg_min *ARG;
+    "ArgMax" reduce::arg_max ARG;
+    "ArgMin" reduce::arg_min ARG;
     "Attention" attention::attention
-        ["is_causal", "kv_num_heads", "q_num_heads", "qk_matmul_output_mode", "scale", "softcap", "softmax_precision"];
+        ["is_causal", "kv_num_heads", "q_num_heads", "qk_matmul_output_mode", "scale", "softcap"] ignored ["softmax_precision"];
     "AveragePool" pool::average_pool
         ["auto_pad", "ceil_mode", "count_include_pad", "dilations", "kernel_shape", "pads", "strides"];
-    "BatchNormalization" norm::batch ["epsilon", "is_test", "momentum", "spatial", "training_mode"];
-    "Cast" unary::cast ["round_mode", "saturate", "to"];
-    "CastLike" unary::cast_like ["round_mode", "saturate"];
+    "BatchNormalization" norm::batch ["epsilon", "spatial", "training_mode"] ignored ["is_test", "momentum"];
+    "Cast" unary::cast ["to"] ignored ["round_mode", "saturate"];
+    "CastLike" unary::cast_like [] ignored ["round_mode", "saturate"];
     "Ceil" unary::ceil [];
     "Celu" unary::celu ["alpha"];
     "Clip" unary::clip ["max", "min"];
     "Concat" movement::concat ["axis"];
     "Constant" shape::constant ["sparse_value", "value", "value_float", "value_floats", "value_int", "value_ints"];
     "ConstantOfShape" shape::constant_of_shape ["value"];
-    "Conv" conv::conv *CONV;
-    "ConvInteger" integer::conv_integer *CONV;
+    "Conv" conv::conv CONV;
+    "ConvInteger" integer::conv_integer CONV;
     "ConvTranspose" conv::conv_transpose
         ["auto_pad", "dilations", "group", "kernel_shape", "output_padding", "output_shape", "pads", "strides"];
     "Cos" unary::cos [];
@@ -74,7 +88,7 @@ registry! {
     "DepthToSpace" movement::depth_to_space ["blocksize", "mode"];
     "DequantizeLinear" quantize::dequantize_linear ["axis", "block_size", "output_dtype"];
     "Div" binary::div ["axis", "broadcast"];
-    "Dropout" shape::dropout ["is_test", "ratio", "seed"];
+    "Dropout" shape::dropout [] ignored ["is_test", "ratio", "seed"];
     "DynamicQuantizeLinear" integer::dynamic_quantize [];
     "Einsum" einsum::einsum ["equation"];
     "Elu" unary::elu ["alpha"];
@@ -86,26 +100,26 @@ registry! {
     "Floor" unary::floor [];
     "GRU" recurrent::gru
         ["activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "layout",
-         "linear_before_reset", "output_sequence"];
+         "linear_before_reset"] ignored ["output_sequence"];
     "Gather" movement::gather ["axis"];
     "GatherElements" movement::gather_elements ["axis"];
     "GatherND" movement::gather_nd ["batch_dims"];
     "Gelu" unary::gelu ["approximate"];
-    "Gemm" gemm::gemm ["alpha", "beta", "broadcast", "transA", "transB"];
+    "Gemm" gemm::gemm ["alpha", "beta", "transA", "transB"] ignored ["broadcast"];
     "GlobalAveragePool" pool::global_average_pool [];
     "GlobalMaxPool" pool::global_max_pool [];
     "Greater" binary::greater [];
     "GreaterOrEqual" binary::greater_or_equal [];
-    "GroupNormalization" norm::group ["epsilon", "num_groups", "stash_type"];
+    "GroupNormalization" norm::group ["epsilon", "num_groups"] ignored ["stash_type"];
     "HardSigmoid" unary::hard_sigmoid ["alpha", "beta"];
     "HardSwish" unary::hard_swish [];
     "Identity" shape::identity [];
     "InstanceNormalization" norm::instance ["epsilon"];
     "LRN" norm::local_response ["alpha", "beta", "bias", "size"];
     "LSTM" recurrent::lstm
-        ["activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "input_forget", "layout",
-         "output_sequence"];
-    "LayerNormalization" norm::layer ["axis", "epsilon", "stash_type"];
+        ["activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "input_forget", "layout"]
+        ignored ["output_sequence"];
+    "LayerNormalization" norm::layer ["axis", "epsilon"] ignored ["stash_type"];
     "LeakyRelu" unary::leaky_relu ["alpha"];
     "Less" binary::less [];
     "LessOrEqual" binary::less_or_equal [];
@@ -115,7 +129,8 @@ registry! {
     "MatMul" gemm::matmul [];
     "MatMulInteger" integer::matmul_integer [];
     "Max" binary::max [];
-    "MaxPool" pool::max_pool ["auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "storage_order", "strides"];
+    "MaxPool" pool::max_pool ["auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides"]
+        ignored ["storage_order"];
     "Mean" binary::mean [];
     "MeanVarianceNormalization" norm::mean_variance ["axes"];
     "Min" binary::min [];
@@ -130,25 +145,26 @@ registry! {
     "PRelu" unary::prelu [];
     "Pad" pad::pad ["mode", "pads", "value"];
     "Pow" binary::pow [];
-    "QLinearConv" quantize::qlinear_conv *CONV;
+    "QLinearConv" quantize::qlinear_conv CONV;
     "QLinearMatMul" quantize::qlinear_matmul [];
-    "QuantizeLinear" quantize::quantize_linear ["axis", "block_size", "output_dtype", "precision", "saturate"];
-    "RMSNormalization" norm::rms ["axis", "epsilon", "stash_type"];
+    "QuantizeLinear" quantize::quantize_linear ["axis", "block_size", "output_dtype", "precision"]
+        ignored ["saturate"];
+    "RMSNormalization" norm::rms ["axis", "epsilon"] ignored ["stash_type"];
     "RNN" recurrent::rnn
-        ["activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "layout",
-         "output_sequence"];
+        ["activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "layout"]
+        ignored ["output_sequence"];
     "Range" shape::range [];
     "Reciprocal" unary::reciprocal [];
-    "ReduceL1" reduce::l1 *REDUCE;
-    "ReduceL2" reduce::l2 *REDUCE;
-    "ReduceLogSum" reduce::log_sum *REDUCE;
-    "ReduceLogSumExp" reduce::log_sum_exp *REDUCE;
-    "ReduceMax" reduce::max *REDUCE;
-    "ReduceMean" reduce::mean *REDUCE;
-    "ReduceMin" reduce::min *REDUCE;
-    "ReduceProd" reduce::product *REDUCE;
-    "ReduceSum" reduce::sum *REDUCE;
-    "ReduceSumSquare" reduce::sum_square *REDUCE;
+    "ReduceL1" reduce::l1 REDUCE;
+    "ReduceL2" reduce::l2 REDUCE;
+    "ReduceLogSum" reduce::log_sum REDUCE;
+    "ReduceLogSumExp" reduce::log_sum_exp REDUCE;
+    "ReduceMax" reduce::max REDUCE;
+    "ReduceMean" reduce::mean REDUCE;
+    "ReduceMin" reduce::min REDUCE;
+    "ReduceProd" reduce::product REDUCE;
+    "ReduceSum" reduce::sum REDUCE;
+    "ReduceSumSquare" reduce::sum_square REDUCE;
     "Relu" unary::relu [];
     "Reshape" shape::reshape ["allowzero", "shape"];
     "Resize" resize::resize
@@ -179,7 +195,7 @@ registry! {
     "Tanh" unary::tanh [];
     "ThresholdedRelu" unary::thresholded_relu ["alpha"];
     "Tile" movement::tile [];
-    "TopK" reduce::top_k ["axis", "k", "largest", "sorted"];
+    "TopK" reduce::top_k ["axis", "k", "largest"] ignored ["sorted"];
     "Transpose" shape::transpose ["perm"];
     "Trilu" movement::trilu ["upper"];
     "Unsqueeze" movement::unsqueeze ["axes"];
@@ -259,6 +275,16 @@ fn window_attributes(n: &NodeContext, line: bool) -> Result<Window, Reason> {
     Ok(Window { strides, dilations, pads, given: pads, ceil: false })
 }
 
+/// How padding is found; NOTSET where it is given.
+fn auto_pad(n: &NodeContext) -> Result<String, Reason> {
+    let known = ["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"];
+    let auto = n.word("auto_pad").filter(|word| !word.is_empty()).unwrap_or_else(|| known[0].into());
+    if !known.contains(&auto.as_str()) {
+        return Err(format!("its auto_pad `{auto}` is not known; NOTSET, VALID, SAME_UPPER and SAME_LOWER are").into());
+    }
+    Ok(auto)
+}
+
 fn window(n: &NodeContext, data: &TensorType, kernel: [usize; 2], line: bool) -> Result<Window, Reason> {
     if data.rank() != 4 {
         return Err(format!("its data must have 4 dimensions, found {data}").into());
@@ -267,7 +293,7 @@ fn window(n: &NodeContext, data: &TensorType, kernel: [usize; 2], line: bool) ->
     if kernel.contains(&0) {
         return Err("its kernel must be positive".into());
     }
-    let auto = n.word("auto_pad").unwrap_or_default();
+    let auto = auto_pad(n)?;
     let round_up = n.int("ceil_mode").unwrap_or(0) != 0;
     let mut ceil = false;
     let mut given = pads;
@@ -276,7 +302,6 @@ fn window(n: &NodeContext, data: &TensorType, kernel: [usize; 2], line: bool) ->
         let reach = (kernel[i] - 1).checked_mul(dilations[i]).and_then(|r| r.checked_add(1));
         let reach = reach.ok_or("its kernel is too large")?;
         match auto.as_str() {
-            "" | "NOTSET" => {}
             "VALID" => (pads[i], pads[i + 2]) = (0, 0),
             "SAME_UPPER" | "SAME_LOWER" => {
                 let size = size.ok_or("height and width must be known")?;
@@ -285,10 +310,7 @@ fn window(n: &NodeContext, data: &TensorType, kernel: [usize; 2], line: bool) ->
                 let (small, large) = (total / 2, total - total / 2);
                 (pads[i], pads[i + 2]) = if auto == "SAME_UPPER" { (small, large) } else { (large, small) };
             }
-            other => {
-                let known = "NOTSET, VALID, SAME_UPPER and SAME_LOWER are";
-                return Err(format!("its auto_pad `{other}` is not known; {known}").into());
-            }
+            _ => {}
         }
         (given[i], given[i + 2]) = (pads[i], pads[i + 2]);
         if round_up {

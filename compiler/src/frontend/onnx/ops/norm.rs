@@ -15,7 +15,7 @@ pub(super) fn flattened(n: &mut NodeContext, data: ValueId, axis: usize) -> Resu
 }
 
 /// A vector over the channels, dimension 1 of `rank`.
-fn channels(n: &mut NodeContext, suffix: &str, v: ValueId, rank: usize) -> Result<ValueId, Reason> {
+pub(super) fn channels(n: &mut NodeContext, suffix: &str, v: ValueId, rank: usize) -> Result<ValueId, Reason> {
     let shape = n.shape(v)?;
     let [c] = shape.as_slice() else { return Err(format!("its {suffix} must be a vector, found {}", n.ty(v)).into()) };
     let mut to = vec![1; rank.saturating_sub(1)];
@@ -27,11 +27,15 @@ fn channels(n: &mut NodeContext, suffix: &str, v: ValueId, rank: usize) -> Resul
 
 /// `(x - mean) * scale / sqrt(variance + epsilon) + bias`, a factor and a term where the parameters are constants.
 pub(super) fn batch(n: &mut NodeContext) -> Result<(), Reason> {
-    if n.int("training_mode").unwrap_or(0) != 0 {
-        return Err("its attribute `training_mode` of 1 is not supported; 0 is".into());
-    }
+    n.only("training_mode", 0)?;
     let data = n.plain(0)?;
     let rank = n.ty(data).rank();
+    // Beside batch and channels there is nothing that could have statistics of its own.
+    if rank == 2 {
+        n.without_effect("spatial")
+    } else {
+        n.only("spatial", 1)?
+    }
     let epsilon = n.float("epsilon").unwrap_or(1e-5);
     let mut p = Vec::new();
     for (i, name) in [(1, "scale"), (2, "bias"), (3, "mean"), (4, "variance")] {

@@ -24,6 +24,14 @@ pub(super) fn pad(n: &mut NodeContext) -> Result<(), Reason> {
     if ends.iter().any(|&(b, a)| b.unsigned_abs().max(a.unsigned_abs()) > 1 << 31) {
         return Err(format!("its pads {pads:?} are too large").into());
     }
+    if mode != "constant" {
+        // The value is for constant borders alone.
+        if late {
+            n.has_input(2);
+        } else {
+            n.without_effect("value");
+        }
+    }
     let v = match mode.as_str() {
         "constant" => {
             let value = match late {

@@ -132,13 +132,37 @@ fn simple(n: &NodeContext, values: &[DType]) -> bool {
     n.int("block_size").unwrap_or(0) == 0 && n.known(1).is_some() && zero_point
 }
 
+/// An attribute that is an element type; none where it is left to others.
+fn element_type(n: &NodeContext, name: &str) -> Result<Option<DType>, Reason> {
+    match n.int(name).unwrap_or(0) {
+        0 => Ok(None),
+        d => Ok(Some(tensor::dtype(i32::try_from(d).unwrap_or(-1)).map_err(|e| format!("its {name}: {e}"))?)),
+    }
+}
+
+/// The dimension along which there are several scales.
+fn scale_axis(n: &NodeContext, scales: usize, rank: usize) -> Result<usize, Reason> {
+    if scales > 1 {
+        return n.axis_attribute(1, rank);
+    }
+    n.without_effect("axis");
+    Ok(0)
+}
+
 pub(super) fn quantize_linear(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
     let rank = n.ty(data).rank();
-    let asked = match (n.has_input(2), n.int("output_dtype").unwrap_or(0)) {
-        (true, _) | (false, 0) => None,
-        (false, d) => Some(tensor::dtype(i32::try_from(d).unwrap_or(0)).map_err(|e| format!("its output_dtype: {e}"))?),
-    };
+    let asked = element_type(n, "output_dtype")?;
+    if let (Some(asked), true) = (asked, n.has_input(2)) {
+        let zero_point = n.plain(2)?;
+        let found = n.ty(zero_point).dtype;
+        if found != asked {
+            return Err(format!("its output_dtype is {asked}, its zero point is of type {found}").into());
+        }
+    }
+    if let Some(other) = element_type(n, "precision")?.filter(|&d| d != DType::F32) {
+        return Err(format!("its precision {other} is not supported; FLOAT is").into());
+    }
     if !simple(n, &[DType::I8, DType::U8]) {
         return quantize_by_parts(n, data, asked);
     }
@@ -150,7 +174,7 @@ pub(super) fn quantize_linear(n: &mut NodeContext) -> Result<(), Reason> {
         DType::I8 | DType::U8 => {}
         d => return Err(format!("its result must be of type i8 or u8, found {d}").into()),
     }
-    let axis = if p.scale.len() > 1 { n.axis_attribute(1, rank)? } else { 0 };
+    let axis = scale_axis(n, p.scale.len(), rank)?;
     let op = Quantize { scale: p.scale, zero_point, axis, rounding: QuantRounding::HalfEven, dtype: DType::I8 };
     let data = n.cast("float", data, DType::F32)?;
     let v = n.node("", op, &[data])?;
@@ -163,11 +187,14 @@ pub(super) fn quantize_linear(n: &mut NodeContext) -> Result<(), Reason> {
 pub(super) fn dequantize_linear(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
     let rank = n.ty(data).rank();
+    if let Some(other) = element_type(n, "output_dtype")?.filter(|&d| d != DType::F32) {
+        return Err(format!("its output_dtype {other} is not supported; FLOAT, FLOAT16 and DOUBLE are").into());
+    }
     if !simple(n, &[DType::I8, DType::U8, DType::I32]) {
         return dequantize_by_parts(n);
     }
     let p = parameters(n, 1, 2)?;
-    let axis = if p.scale.len() > 1 { n.axis_attribute(1, rank)? } else { 0 };
+    let axis = scale_axis(n, p.scale.len(), rank)?;
     p.check(n, data, axis)?;
     let mut zero_point = p.zero_point;
     let declared = if n.unsigned(data) { DType::U8 } else { n.ty(data).dtype };
@@ -187,6 +214,7 @@ fn parameter(n: &mut NodeContext, suffix: &str, v: ValueId, shape: &[usize]) -> 
     let have = n.shape(v)?;
     let block = usize::try_from(n.int("block_size").unwrap_or(0)).map_err(|_| "its block_size must not be negative")?;
     if have.iter().product::<usize>() == 1 && block == 0 {
+        n.without_effect("axis");
         return n.reshape(suffix, v, &[]);
     }
     let axis = n.axis_attribute(1, shape.len())?;
@@ -298,9 +326,7 @@ pub(super) fn qlinear_mul(n: &mut NodeContext) -> Result<(), Reason> {
 
 /// Operators of one operand: data, scale, zero point, scale, zero point.
 fn one(n: &mut NodeContext, f: impl Fn(&mut NodeContext, ValueId) -> Result<ValueId, Reason>) -> Result<(), Reason> {
-    if n.int("channels_last").unwrap_or(0) != 0 {
-        return Err("its attribute `channels_last` of 1 is not supported; 0 is".into());
-    }
+    n.only("channels_last", 0)?;
     let x = real(n, "data", 0, 1, 2, 0)?;
     let v = f(n, x)?;
     finish(n, v, 3, 4)

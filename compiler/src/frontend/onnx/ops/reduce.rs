@@ -10,6 +10,7 @@ use crate::graph::{DType, Tensor, ValueId};
 /// The dimensions to reduce and whether they stay; none where nothing is to be reduced.
 fn axes(n: &NodeContext, rank: usize, operand_since: i64) -> Result<(Option<Vec<usize>>, bool), Reason> {
     let keep = n.int("keepdims").unwrap_or(1) != 0;
+    let noop = n.int("noop_with_empty_axes").unwrap_or(0) != 0;
     let given = if n.opset() >= operand_since {
         if n.has_input(1) { Some(n.integers(1)?) } else { None }
     } else {
@@ -17,7 +18,7 @@ fn axes(n: &NodeContext, rank: usize, operand_since: i64) -> Result<(Option<Vec<
     };
     match given.filter(|g| !g.is_empty()) {
         Some(list) => Ok((Some(n.axes(&list, rank)?), keep)),
-        None if n.int("noop_with_empty_axes").unwrap_or(0) != 0 => Ok((None, keep)),
+        None if noop => Ok((None, keep)),
         None => Ok((Some((0..rank).collect()), keep)),
     }
 }

@@ -151,6 +151,9 @@ fn lines(n: &NodeContext, data: ValueId, old: bool, plan: &Plan) -> Result<Vec<L
     };
     let mut lines: Vec<Line> = shape.iter().map(|&s| Line { from: s, to: s, scale: 1.0, region: (0.0, 1.0) }).collect();
     let wrong = |what: &str, found: usize| Reason(format!("its {what} must have {} values, found {found}", axes.len()));
+    let policy = n.word("keep_aspect_ratio_policy");
+    // Nothing but a crop has a region.
+    n.has_input(region);
     let sizes = if n.has_input(sizes) { n.integers(sizes)? } else { Vec::new() };
     let scales = if n.has_input(scales) { n.floats(scales)? } else { Vec::new() };
     if !sizes.is_empty() {
@@ -159,7 +162,7 @@ fn lines(n: &NodeContext, data: ValueId, old: bool, plan: &Plan) -> Result<Vec<L
         }
         let exact = |i: usize| sizes[i] as f64 / shape[axes[i]].max(1) as f64;
         let all = (0..axes.len()).map(exact);
-        let one = match n.word("keep_aspect_ratio_policy").as_deref() {
+        let one = match policy.as_deref() {
             None | Some("stretch") => None,
             Some("not_larger") => Some(all.fold(f64::INFINITY, f64::min)),
             Some("not_smaller") => Some(all.fold(0.0, f64::max)),

@@ -58,8 +58,11 @@ pub(super) fn identity(n: &mut NodeContext) -> Result<(), Reason> {
     n.output_like(v, v)
 }
 
-/// Nothing is dropped when a network answers.
+/// Nothing is dropped when a network answers, whatever the ratio is.
 pub(super) fn dropout(n: &mut NodeContext) -> Result<(), Reason> {
+    if n.opset() >= 12 {
+        n.has_input(1);
+    }
     if n.has_input(2) && n.number(2)? != 0.0 {
         return Err("its training_mode is not supported".into());
     }

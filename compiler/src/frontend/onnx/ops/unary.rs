@@ -1,6 +1,6 @@
 //! Functions of one element, activations among them.
 
-use super::norm::flattened;
+use super::norm::{channels, flattened};
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{BinaryKind, Cast, Clip, ReduceKind, Relu, Select, Softmax, Unary, UnaryKind};
 use crate::graph::{DType, TensorData, ValueId};
@@ -75,7 +75,9 @@ pub(super) fn gelu(n: &mut NodeContext) -> Result<(), Reason> {
 
 /// `gamma * (x > 0 ? x : alpha * (exp(x) - 1))`.
 pub(super) fn selu(n: &mut NodeContext) -> Result<(), Reason> {
-    let (alpha, gamma) = (n.float("alpha").unwrap_or(1.673_263_2), n.float("gamma").unwrap_or(1.050_701));
+    // Before set 6 the defaults had four digits.
+    let defaults = if n.opset() < 6 { (1.6732, 1.0507) } else { (1.673_263_2, 1.050_701) };
+    let (alpha, gamma) = (n.float("alpha").unwrap_or(defaults.0), n.float("gamma").unwrap_or(defaults.1));
     let data = n.plain(0)?;
     let v = n.node("elu", Unary { kind: UnaryKind::Elu, alpha, beta: 0.0 }, &[data])?;
     let gamma = n.scalar("gamma", gamma);
@@ -135,7 +137,12 @@ pub(super) fn thresholded(n: &mut NodeContext, suffix: &str, v: ValueId, alpha: 
 
 /// `max(x, 0) + slope * min(x, 0)`; with known slopes above 0 and up to 1 `max(x, slope * x)`.
 pub(super) fn prelu(n: &mut NodeContext) -> Result<(), Reason> {
-    let (data, slope) = (n.plain(0)?, n.plain(1)?);
+    let (data, mut slope) = (n.plain(0)?, n.plain(1)?);
+    let rank = n.ty(data).rank();
+    if n.opset() < 7 && rank > 2 && n.ty(slope).element_count() != Some(1) {
+        // Before set 7 slopes are those of the channels.
+        slope = channels(n, "slope", slope, rank)?;
+    }
     if n.known_floats(slope).is_some_and(|s| s.iter().all(|&s| s > 0.0 && s <= 1.0)) {
         let below = n.binary("below", BinaryKind::Mul, data, slope)?;
         let v = n.binary("", BinaryKind::Max, data, below)?;
