@@ -139,6 +139,49 @@ fn external(folder: &Path) -> Sample {
     sample
 }
 
+/// A network that calls a function, which calls another twice, with a branch inside, and a sparse constant.
+fn inlined() -> Sample {
+    const OWN: &[u8] = b"f";
+    let node = |operator: &[u8], inputs: &[&[u8]], output: &[u8], more: &[Vec<u8>]| {
+        let inputs: Vec<u8> = inputs.iter().flat_map(|name| field(1, name)).collect();
+        [inputs, field(2, output), field(4, operator), more.concat()].concat()
+    };
+    let call = |operator: &[u8], input: &[u8], output: &[u8]| node(operator, &[input], output, &[field(7, OWN)]);
+    let attribute = |name: &[u8], tag: u8, ty: u8, value: &[u8]| {
+        field(5, &[field(1, name), field(tag, value), number(20, ty)].concat())
+    };
+    let opset = |tag: u8| field(tag, &number(2, 18));
+    let function = |name: &[u8], nodes: &[Vec<u8>]| {
+        let nodes: Vec<u8> = nodes.iter().flat_map(|n| field(7, n)).collect();
+        let signature = [field(1, name), field(4, b"a"), field(5, b"b"), opset(9), field(10, OWN)];
+        field(25, &[signature.concat(), nodes].concat())
+    };
+    let branch = |name: &[u8], operator: &[u8]| {
+        let graph = [field(1, &node(operator, &[b"a"], b"t", &[])), field(12, &field(1, b"t"))];
+        attribute(name, 6, 5, &graph.concat())
+    };
+    let truth = attribute(b"value", 5, 4, &[number(2, 9), field(9, &[1])].concat());
+    let inner = [
+        node(b"Constant", &[], b"yes", &[truth]),
+        node(b"If", &[b"yes"], b"b", &[branch(b"then_branch", b"Relu"), branch(b"else_branch", b"Neg")]),
+    ];
+    let functions = [function(b"G", &inner), function(b"F", &[call(b"G", b"a", b"c"), call(b"G", b"c", b"b")])];
+    let ty = field(2, &field(1, &[number(1, 1), field(2, &field(1, &number(1, 3)))].concat()));
+    let values = [number(1, 1), number(2, 1), field(8, b"s"), field(9, &1f32.to_le_bytes())].concat();
+    let indices = [number(1, 1), number(2, 7), field(9, &2i64.to_le_bytes())].concat();
+    let graph = [
+        field(1, &call(b"F", b"x", b"u")),
+        field(1, &node(b"Add", &[b"u", b"s"], b"y", &[])),
+        field(11, &[field(1, b"x"), ty.clone()].concat()),
+        field(12, &[field(1, b"y"), ty].concat()),
+        field(15, &[field(1, &values), field(2, &indices), number(3, 3)].concat()),
+    ];
+    let bytes = [number(1, 10), opset(8), field(7, &graph.concat()), functions.concat()].concat();
+    let sample = Sample { name: "inlined.onnx".into(), bytes, beside: None };
+    assert!(sample.import(&sample.bytes, ""), "it is sound as it is");
+    sample
+}
+
 /// ONNX files; `folder` takes one with data beside it.
 fn onnx_files(folder: &Path) -> Vec<Sample> {
     let own = ["lenet-mnist/model.onnx", "lenet-mnist/model_qdq_perchannel.onnx", "onnx-runtime/recurrent.onnx"];
@@ -150,7 +193,7 @@ fn onnx_files(folder: &Path) -> Vec<Sample> {
         "onnx-light/light_shufflenet.onnx",
     ];
     let files = own.map(carried).into_iter().chain(large.iter().filter_map(|name| tilewright_testing::model(name)));
-    files.map(|path| Sample::read(&path)).chain([external(folder)]).collect()
+    files.map(|path| Sample::read(&path)).chain([external(folder), inlined()]).collect()
 }
 
 fn tflite_files() -> Vec<Sample> {

@@ -1,4 +1,4 @@
-//! Protocol buffers made for tests, the kind of file that ONNX's are: fields of small numbers, one behind the other.
+//! Protocol buffers made for tests, the kind of file that ONNX's are: fields one behind the other.
 
 /// A field that holds bytes: a text, or the fields of a message.
 ///
@@ -8,10 +8,16 @@ pub fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let len = bytes.len();
     assert!(len < 1 << 14, "lengths of two bytes are enough here");
     let len = if len < 128 { vec![len as u8] } else { vec![len as u8 | 128, (len >> 7) as u8] };
-    [&[number << 3 | 2][..], &len, bytes].concat()
+    [key(number, 2), len, bytes.to_vec()].concat()
 }
 
 /// A field that holds a number below 128.
 pub fn number(field: u8, value: u8) -> Vec<u8> {
-    vec![field << 3, value]
+    [key(field, 0), vec![value]].concat()
+}
+
+/// A field's number and the kind of its content. Numbers above 15 take a second byte.
+fn key(number: u8, kind: u8) -> Vec<u8> {
+    let low = number << 3 | kind;
+    if number < 16 { vec![low] } else { vec![low | 128, number >> 4] }
 }

@@ -1,6 +1,7 @@
 //! Attributes of a node, as its import function reads them.
 
 use super::node::{NodeContext, Reason};
+use super::proto::GraphProto;
 use super::tensor;
 use crate::graph::Tensor;
 
@@ -39,6 +40,10 @@ impl<'c> NodeContext<'c, '_> {
     pub fn sparse_tensor(&mut self, name: &str) -> Option<Result<Tensor, Reason>> {
         let t = self.used.typed(self.proto, name, 11)?.sparse_tensor.as_ref()?;
         Some(tensor::dense(t, self.cx.folders, &mut self.cx.room).map_err(Reason))
+    }
+
+    pub fn graph(&self, name: &str) -> Option<&'c GraphProto> {
+        self.used.typed(self.proto, name, 5)?.g.as_deref()
     }
 
     /// Refuses another value of an attribute than this one.

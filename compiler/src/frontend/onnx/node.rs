@@ -1,6 +1,6 @@
 //! A node of the file on its way into the graph.
 
-use super::Context;
+use super::context::{Context, Named};
 use super::proto::NodeProto;
 use super::used::Used;
 use crate::graph::op::{
@@ -56,12 +56,16 @@ pub(super) struct NodeContext<'c, 'a> {
     pub proto: &'c NodeProto,
     /// Also the stem of the names of the graph's nodes.
     pub name: &'c str,
+    /// The operator set that its operator is of.
+    pub opset: i64,
     pub used: Used,
+    /// The attribute with the graph whose outputs are the node's.
+    pub branch: Option<&'static str>,
 }
 
 impl NodeContext<'_, '_> {
     pub fn opset(&self) -> i64 {
-        self.cx.opset
+        self.opset
     }
 
     pub fn has_input(&self, i: usize) -> bool {
@@ -95,16 +99,7 @@ impl NodeContext<'_, '_> {
     /// The value of an operand that is known, as it is in the file.
     pub fn known(&self, i: usize) -> Option<Tensor> {
         self.used.operand(i);
-        let name = self.proto.input.get(i)?;
-        if let Some(t) = self.cx.constants.get(name) {
-            return Some(t.clone());
-        }
-        let v = *self.cx.values.get(name)?;
-        let t = self.cx.builder.constant_of(v)?;
-        match t.data() {
-            TensorData::I8(x) if self.unsigned(v) => Some(Tensor::from_fn(t.shape(), |i| x[i] as u8 ^ 0x80)),
-            _ => Some(t.as_ref().clone()),
-        }
+        self.cx.known(self.proto.input.get(i)?)
     }
 
     /// The one number of a constant operand.
@@ -179,6 +174,10 @@ impl NodeContext<'_, '_> {
         if let Some(t) = self.folded(&op, inputs) {
             return Ok(self.cx.builder.constant(&label, t));
         }
+        if self.cx.scope().call.is_some() {
+            // A node in a function may be imported many times.
+            self.cx.take(Some(NODE_BYTES), || "its function becomes too many nodes".into())?;
+        }
         let v = self.cx.builder.node(&label, op, inputs)?;
         if !reasonable(self.ty(v)) {
             return Err(format!("its result is {}, which is more than 2^31 elements", self.ty(v)).into());
@@ -212,9 +211,7 @@ impl NodeContext<'_, '_> {
 
     /// Takes room for the many nodes that one of the file becomes, as for constants.
     pub fn room_for_nodes(&mut self, count: usize) -> Result<(), Reason> {
-        let left = count.checked_mul(NODE_BYTES).and_then(|bytes| self.cx.room.checked_sub(bytes));
-        self.cx.room = left.ok_or_else(|| format!("becomes {count} nodes, for which the file is too small"))?;
-        Ok(())
+        self.cx.take(count.checked_mul(NODE_BYTES), || format!("becomes {count} nodes"))
     }
 
     /// Takes the bytes of a tensor from those that the import may make.
@@ -339,9 +336,7 @@ impl NodeContext<'_, '_> {
             } else {
                 v
             };
-            if self.cx.constants.contains_key(name) || self.cx.values.insert(name.clone(), v).is_some() {
-                return Err(format!("`{name}` is defined twice").into());
-            }
+            self.cx.define(name, Named::Value(v))?;
         }
         Ok(())
     }
@@ -350,13 +345,16 @@ impl NodeContext<'_, '_> {
     pub fn outputs_first(&mut self, v: ValueId) -> Result<(), Reason> {
         for name in self.proto.output.iter().skip(1).filter(|s| !s.is_empty()) {
             let maker = format!("node `{}` ({})", self.name, self.proto.op_type);
-            self.cx.left_out.insert(name.clone(), maker);
+            self.cx.define(name, Named::LeftOut(maker))?;
         }
         let name = self.proto.output.first().filter(|s| !s.is_empty()).ok_or("it has no output")?;
-        if self.cx.constants.contains_key(name) || self.cx.values.insert(name.clone(), v).is_some() {
-            return Err(format!("`{name}` is defined twice").into());
-        }
-        Ok(())
+        Ok(self.cx.define(name, Named::Value(v))?)
+    }
+
+    /// Makes a tensor that is known, and for which there is room, the node's output.
+    pub fn output_known(&mut self, t: Tensor) -> Result<(), Reason> {
+        let name = self.proto.output.first().filter(|s| !s.is_empty()).ok_or("it has no output")?;
+        Ok(self.cx.define(name, Named::Constant(t))?)
     }
 
     pub fn unsigned(&self, v: ValueId) -> bool {

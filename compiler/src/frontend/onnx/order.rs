@@ -1,15 +1,15 @@
 //! An order of the nodes in which each follows those that make its operands.
 
-use super::proto::GraphProto;
-use std::collections::HashMap;
+use super::proto::{GraphProto, NodeProto};
+use std::collections::{HashMap, HashSet};
 
 /// Places of the nodes, in the file's order where that is one.
 ///
 /// # Errors
 /// Names that two nodes define, and a node on a cycle.
-pub(super) fn order(graph: &GraphProto) -> Result<Vec<usize>, String> {
+pub(super) fn order(nodes: &[NodeProto]) -> Result<Vec<usize>, String> {
     let mut maker: HashMap<&str, usize> = HashMap::new();
-    for (i, n) in graph.node.iter().enumerate() {
+    for (i, n) in nodes.iter().enumerate() {
         for name in n.output.iter().filter(|s| !s.is_empty()) {
             if maker.insert(name, i).is_some() {
                 return Err(format!("two nodes define `{name}`"));
@@ -18,8 +18,9 @@ pub(super) fn order(graph: &GraphProto) -> Result<Vec<usize>, String> {
     }
     const ENTERED: u8 = 1;
     const DONE: u8 = 2;
-    let (mut state, mut order) = (vec![0u8; graph.node.len()], Vec::with_capacity(graph.node.len()));
-    for start in 0..graph.node.len() {
+    let operands: Vec<Vec<&str>> = nodes.iter().map(operands).collect();
+    let (mut state, mut order) = (vec![0u8; nodes.len()], Vec::with_capacity(nodes.len()));
+    for start in 0..nodes.len() {
         // Nodes on the way from the start, with the operand that each looks at next.
         let mut way = vec![(start, 0)];
         while let Some((node, operand)) = way.last_mut() {
@@ -28,15 +29,14 @@ pub(super) fn order(graph: &GraphProto) -> Result<Vec<usize>, String> {
                 continue;
             }
             state[*node] = ENTERED;
-            let inputs = &graph.node[*node].input;
-            let Some(name) = inputs.get(*operand) else {
+            let Some(name) = operands[*node].get(*operand) else {
                 state[*node] = DONE;
                 order.push(*node);
                 way.pop();
                 continue;
             };
             *operand += 1;
-            match maker.get(name.as_str()) {
+            match maker.get(name) {
                 Some(&m) if state[m] == ENTERED => {
                     return Err(format!("its nodes form a cycle: `{name}` is made, by way of others, from itself"));
                 }
@@ -46,4 +46,18 @@ pub(super) fn order(graph: &GraphProto) -> Result<Vec<usize>, String> {
         }
     }
     Ok(order)
+}
+
+/// Names that a node takes: its operands, and what its branches take from around them.
+fn operands(node: &NodeProto) -> Vec<&str> {
+    let branches = node.attribute.iter().filter_map(|a| a.g.as_deref());
+    node.input.iter().map(String::as_str).chain(branches.flat_map(captured)).collect()
+}
+
+fn captured(graph: &GraphProto) -> Vec<&str> {
+    let made = graph.node.iter().flat_map(|n| &n.output).map(String::as_str);
+    let own: HashSet<&str> = made.chain(graph.constants()).collect();
+    let outputs = graph.output.iter().map(|info| info.name.as_str());
+    let taken = graph.node.iter().flat_map(operands).chain(outputs);
+    taken.filter(|name| !own.contains(name)).collect()
 }

@@ -14,7 +14,8 @@ fn onnx_page() -> String {
          `--shape INPUT=SIZExSIZE` or the data given with `--input`; an outermost size that nobody gives is 1. Operands that\n\
          give shapes, axes and the like must follow from constants and sizes; constant indices outside their dimension are\n\
          refused.\n\n\
-         Constants may be sparse (`sparse_initializer`,\n\
+         A file's own functions are inlined, and `If` becomes the branch that its condition chooses, where that follows from\n\
+         constants and sizes. A function that calls itself is refused. Constants may be sparse (`sparse_initializer`,\n\
          `sparse_value`) or in files beside the model, in the folder of the model's name or in that of the file which a link\n\
          of this name leads to. An attribute or operand that an operator does not have in the model's operator set is\n\
          refused; the last column lists attributes that may be there and change no value of an inference.\n\n\

@@ -2,6 +2,7 @@
 
 mod attention;
 mod binary;
+mod control;
 mod conv;
 mod einsum;
 mod gemm;
@@ -114,6 +115,7 @@ registry! {
     "HardSigmoid" unary::hard_sigmoid ["alpha", "beta"];
     "HardSwish" unary::hard_swish [];
     "Identity" shape::identity [];
+    "If" control::branch ["else_branch", "then_branch"];
     "InstanceNormalization" norm::instance ["epsilon"];
     "LRN" norm::local_response ["alpha", "beta", "bias", "size"];
     "LSTM" recurrent::lstm

@@ -4,18 +4,9 @@ use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{Expand, Reshape, Transpose};
 use crate::graph::{DType, Tensor, TensorData, TensorType};
 
-/// Makes a tensor that is known, and for which there is room, the node's output.
-fn known(n: &mut NodeContext, t: Tensor) -> Result<(), Reason> {
-    let name = n.proto.output.first().filter(|s| !s.is_empty()).ok_or("it has no output")?;
-    if n.cx.values.contains_key(name) || n.cx.constants.insert(name.clone(), t).is_some() {
-        return Err(format!("`{name}` is defined twice").into());
-    }
-    Ok(())
-}
-
 pub(super) fn constant(n: &mut NodeContext) -> Result<(), Reason> {
     let t = if let Some(t) = n.sparse_tensor("sparse_value") {
-        return known(n, t?);
+        return n.output_known(t?);
     } else if let Some(t) = n.tensor("value") {
         t?
     } else if let Some(x) = n.float("value_float") {
@@ -30,7 +21,7 @@ pub(super) fn constant(n: &mut NodeContext) -> Result<(), Reason> {
         return Err("only constants of numbers are supported".into());
     };
     n.room(&t.ty())?;
-    known(n, t)
+    n.output_known(t)
 }
 
 pub(super) fn constant_of_shape(n: &mut NodeContext) -> Result<(), Reason> {
@@ -45,7 +36,7 @@ pub(super) fn constant_of_shape(n: &mut NodeContext) -> Result<(), Reason> {
     let shape = shape.map_err(|_| "its shape must not be negative")?;
     if shape.contains(&0) {
         n.room(&TensorType::new(value.dtype(), &shape))?;
-        return known(n, Tensor::from_bytes(value.dtype(), &shape, &[]).ok_or("its shape is too large")?);
+        return n.output_known(Tensor::from_bytes(value.dtype(), &shape, &[]).ok_or("its shape is too large")?);
     }
     let one = value.reshaped(&[]).ok_or("its value must be one number")?;
     let one = n.made("value", one);
@@ -76,13 +67,13 @@ pub(super) fn shape(n: &mut NodeContext) -> Result<(), Reason> {
     let rank = shape.len() as i64;
     let place = |v: i64| (if v < 0 { v.saturating_add(rank) } else { v }).clamp(0, rank) as usize;
     let (start, end) = (place(n.int("start").unwrap_or(0)), place(n.int("end").unwrap_or(rank)));
-    known(n, Tensor::vector(shape[start.min(end)..end].iter().map(|&d| d as i64).collect()))
+    n.output_known(Tensor::vector(shape[start.min(end)..end].iter().map(|&d| d as i64).collect()))
 }
 
 pub(super) fn size(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
     let count = n.shape(data)?.iter().product::<usize>();
-    known(n, Tensor::scalar(count as i64))
+    n.output_known(Tensor::scalar(count as i64))
 }
 
 pub(super) fn range(n: &mut NodeContext) -> Result<(), Reason> {
@@ -101,7 +92,7 @@ pub(super) fn range(n: &mut NodeContext) -> Result<(), Reason> {
         TensorData::I64(_) => Tensor::from_fn(&[count], |i| at(i) as i64),
         _ => return Err(format!("its numbers must be of type f32, i32 or i64, found {}", parts[0].ty()).into()),
     };
-    known(n, t)
+    n.output_known(t)
 }
 
 /// Indices of what is not 0, of a tensor that is known.
@@ -122,7 +113,7 @@ pub(super) fn non_zero(n: &mut NodeContext) -> Result<(), Reason> {
         let (d, k) = (i / places.len(), i % places.len());
         (places[k] / steps[d] % shape[d]) as i64
     };
-    known(n, Tensor::from_fn(&[shape.len(), places.len()], at))
+    n.output_known(Tensor::from_fn(&[shape.len(), places.len()], at))
 }
 
 pub(super) fn reshape(n: &mut NodeContext) -> Result<(), Reason> {

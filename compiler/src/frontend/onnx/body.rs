@@ -1,0 +1,208 @@
+//! The nodes of a graph, of a branch of it, and of functions that it calls, on their way into the graph.
+//!
+//! A call becomes the function's nodes, and `If` those of the branch that its condition chooses. Their names begin with that
+//! of the node that they stand for. What a function makes takes room, so that functions that call others often are refused
+//! instead of growing without bound.
+
+use super::context::{Context, Scope};
+use super::function::{Call, domain, full_name};
+use super::node::{NodeContext, Reason};
+use super::proto::{FunctionProto, GraphProto, NodeProto, OperatorSetIdProto};
+use super::used::{Used, check_names};
+use super::{OPSETS, ops, order};
+use crate::frontend::error::{ImportError, UnsupportedNode};
+use prost::Message;
+use std::collections::HashSet;
+use std::rc::Rc;
+
+/// Calls and branches inside each other.
+const DEPTH: usize = 32;
+
+/// What a node in a function takes of the import's room, beside what its text does: it may become many of the graph.
+const NODE_BYTES: usize = 4096;
+
+/// The set of operators of the format's own domain among these, where it is one of them.
+///
+/// # Errors
+/// When it is not supported, or two are named.
+pub(super) fn opset(imports: &[OperatorSetIdProto]) -> Result<Option<i64>, String> {
+    let mut own = imports.iter().filter(|o| domain(&o.domain).is_empty()).map(|o| o.version);
+    let Some(version) = own.next() else { return Ok(None) };
+    if let Some(other) = own.find(|&other| other != version) {
+        return Err(format!("its operator set is {version} and {other}; one is needed"));
+    }
+    if !OPSETS.contains(&version) {
+        let (first, last) = (OPSETS.start(), OPSETS.end());
+        return Err(format!("its operator set is {version}; sets {first} to {last} are supported"));
+    }
+    Ok(Some(version))
+}
+
+fn operator_name(n: &NodeProto) -> String {
+    full_name(&n.domain, &n.op_type, &n.overload)
+}
+
+fn node_name(n: &NodeProto, i: usize) -> String {
+    let names = std::iter::once(&n.name).chain(n.output.first());
+    names.into_iter().find(|s| !s.is_empty()).cloned().unwrap_or_else(|| format!("#{i}"))
+}
+
+impl<'a> Context<'a> {
+    /// Imports nodes into the innermost scope.
+    pub fn nodes(&mut self, nodes: &[NodeProto]) -> Result<(), ImportError> {
+        let order = order::order(nodes).map_err(|e| match self.scope().prefix.strip_suffix('/') {
+            Some(within) => self.malformed(format!("in `{within}` {e}")),
+            None => self.malformed(e),
+        })?;
+        for i in order {
+            let call = self.scope().call.clone();
+            let label = format!("{}{}", self.scope().prefix, node_name(&nodes[i], i));
+            match call.map(|call| call.bound(&nodes[i])).transpose() {
+                Ok(bound) => self.node(bound.as_ref().unwrap_or(&nodes[i]), &label)?,
+                Err(reason) => return Err(self.wrong(&nodes[i], &label, reason)),
+            }
+        }
+        Ok(())
+    }
+
+    /// All operators without an import function are listed, those of functions that are called with them. Branches are not
+    /// looked into: of two only one is taken.
+    pub fn check_operators(&self, nodes: &[NodeProto]) -> Result<(), ImportError> {
+        let mut unknown = Vec::new();
+        let mut called = HashSet::new();
+        let mut left = vec![(self.scope().prefix.clone(), nodes)];
+        while let Some((prefix, nodes)) = left.pop() {
+            for (i, n) in nodes.iter().enumerate() {
+                let (operator, label) = (operator_name(n), format!("{prefix}{}", node_name(n, i)));
+                if let Some(f) = self.functions.of(n) {
+                    if called.insert(operator) {
+                        left.push((format!("{label}/"), &f.node));
+                    }
+                } else if ops::find(&operator).is_none() {
+                    unknown.push(UnsupportedNode::new(label, operator, ops::names()));
+                }
+            }
+        }
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let (supported, page) = (ops::all().len(), "docs/onnx.md");
+        Err(ImportError::Unsupported { file: self.file.into(), nodes: unknown, supported, page })
+    }
+
+    fn wrong(&self, proto: &NodeProto, label: &str, reason: impl Into<Reason>) -> ImportError {
+        ImportError::Node {
+            file: self.file.into(),
+            node: label.into(),
+            operator: operator_name(proto),
+            reason: reason.into().0,
+        }
+    }
+
+    fn node(&mut self, proto: &NodeProto, label: &str) -> Result<(), ImportError> {
+        if let Some(f) = self.functions.of(proto) {
+            return self.call(f, proto, label);
+        }
+        let Some(operator) = ops::find(&operator_name(proto)) else {
+            return self.check_operators(std::slice::from_ref(proto));
+        };
+        let branch = self.operator(operator, proto, label).map_err(|reason| self.wrong(proto, label, reason))?;
+        let graph = proto.attribute.iter().find(|a| branch == Some(&a.name)).and_then(|a| a.g.as_deref());
+        graph.map_or(Ok(()), |graph| self.branch(graph, proto, label))
+    }
+
+    /// Imports a node; where it is one that chooses, the attribute with the graph whose outputs are its own.
+    fn operator(
+        &mut self,
+        operator: &ops::Operator,
+        proto: &NodeProto,
+        name: &str,
+    ) -> Result<Option<&'static str>, Reason> {
+        check_names(proto, operator)?;
+        let opset = match (self.scope().opset, domain(&proto.domain)) {
+            (Some(set), _) => set,
+            (None, "") => return Err("its function does not name its operator set".into()),
+            // No operator of another domain depends on it.
+            (None, _) => *OPSETS.end(),
+        };
+        let mut node = NodeContext { cx: self, proto, name, opset, used: Used::default(), branch: None };
+        let imported = (operator.import)(&mut node);
+        node.used.misread()?;
+        imported?;
+        node.used.check(proto, operator, opset)?;
+        Ok(node.branch)
+    }
+
+    /// Enters a scope; what it is refused for is said of the node.
+    fn enter(&mut self, scope: Scope) -> Result<(), Reason> {
+        if self.scopes.len() > DEPTH {
+            return Err(format!("more than {DEPTH} calls and branches inside each other are not supported").into());
+        }
+        self.scopes.push(scope);
+        Ok(())
+    }
+
+    /// Leaves the innermost scope; the node gets what these names stand for in it.
+    fn leave<'n>(&mut self, outputs: impl Iterator<Item = &'n String>, proto: &NodeProto) -> Result<(), Reason> {
+        let named = proto.output.iter().zip(outputs).filter(|(name, _)| !name.is_empty());
+        let made = named.map(|(name, inner)| Ok((name, self.meaning(inner)?))).collect::<Result<Vec<_>, String>>();
+        self.scopes.pop();
+        for (name, meaning) in made? {
+            self.define(name, meaning)?;
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, f: &'a FunctionProto, proto: &NodeProto, label: &str) -> Result<(), ImportError> {
+        self.enter_call(f, proto, label).map_err(|reason| self.wrong(proto, label, reason))?;
+        self.nodes(&f.node)?;
+        self.leave(f.output.iter(), proto).map_err(|reason| self.wrong(proto, label, reason))
+    }
+
+    fn enter_call(&mut self, f: &FunctionProto, proto: &NodeProto, label: &str) -> Result<(), Reason> {
+        let call = Call::new(f, proto)?;
+        let calls = |scope: &Scope| scope.call.as_ref().is_some_and(|outer| outer.function == call.function);
+        if self.scopes.iter().any(calls) {
+            return Err(format!("the model's function `{}` calls itself, which is not supported", call.function).into());
+        }
+        let count = f.node.len();
+        let each = NODE_BYTES.saturating_add(label.len().saturating_mul(16));
+        self.take(count.checked_mul(each), || format!("becomes {count} nodes more"))?;
+        let text = f.node.iter().map(Message::encoded_len).fold(proto.encoded_len(), usize::saturating_add);
+        self.take(Some(text), || format!("becomes {text} bytes of nodes more"))?;
+        let mut scope = Scope {
+            opset: opset(&f.opset_import).map_err(|e| format!("function `{}`: {e}", call.function))?,
+            prefix: format!("{label}/"),
+            ..Scope::default()
+        };
+        for (name, given) in f.input.iter().zip(&proto.input).filter(|(_, given)| !given.is_empty()) {
+            if scope.names.insert(name.clone(), self.meaning(given)?).is_some() {
+                return Err(format!("two operands of the model's function `{}` are `{name}`", call.function).into());
+            }
+        }
+        scope.call = Some(Rc::new(call));
+        self.enter(scope)
+    }
+
+    fn branch(&mut self, graph: &GraphProto, proto: &NodeProto, label: &str) -> Result<(), ImportError> {
+        self.enter_branch(graph, proto, label).map_err(|reason| self.wrong(proto, label, reason))?;
+        self.check_operators(&graph.node)?;
+        self.nodes(&graph.node)?;
+        let outputs = graph.output.iter().map(|info| &info.name);
+        self.leave(outputs, proto).map_err(|reason| self.wrong(proto, label, reason))
+    }
+
+    fn enter_branch(&mut self, graph: &GraphProto, proto: &NodeProto, label: &str) -> Result<(), Reason> {
+        let (given, made) = (proto.output.len(), graph.output.len());
+        if given > made {
+            return Err(format!("it has {given} outputs, the branch that it takes {made}").into());
+        }
+        let outer = self.scope();
+        let (opset, call) = (outer.opset, outer.call.clone());
+        self.enter(Scope { opset, call, prefix: format!("{label}/"), open: true, ..Scope::default() })?;
+        Ok(self.constants(graph, true)?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,342 @@
+use super::super::proto::*;
+use super::super::testing::{network, node, parsed};
+use crate::frontend::{Sizes, Sources, onnx};
+use crate::graph::{Graph, Tensor, eval};
+use prost::Message;
+use std::time::{Duration, Instant};
+
+/// A model of floats `x`, f32[2,3], to `y`, with truth values `yes` and `no`, the number `two` and `three` integers.
+fn model(nodes: Vec<NodeProto>, functions: Vec<FunctionProto>) -> ModelProto {
+    let mut model = ModelProto::read(&network(&[], &[2, 3], 1, &[("three", &[3])], 18)).unwrap();
+    let graph = model.graph.as_mut().unwrap();
+    graph.node = nodes;
+    let truth =
+        |name: &str, t| TensorProto { name: name.into(), data_type: 9, int32_data: vec![t], ..TensorProto::default() };
+    graph.initializer.extend([truth("yes", 1), truth("no", 0), floats("two", &[], &[2.0])]);
+    ModelProto { functions, ..model }
+}
+
+fn opsets(list: &[(&str, i64)]) -> Vec<OperatorSetIdProto> {
+    list.iter().map(|&(domain, version)| OperatorSetIdProto { domain: domain.into(), version }).collect()
+}
+
+fn floats(name: &str, dims: &[i64], v: &[f32]) -> TensorProto {
+    let (dims, float_data) = (dims.to_vec(), v.to_vec());
+    TensorProto { name: name.into(), dims, data_type: 1, float_data, ..TensorProto::default() }
+}
+
+fn nodes(list: &[&str]) -> Vec<NodeProto> {
+    list.iter().map(|text| node(text)).collect()
+}
+
+/// A branch of these nodes, which gives these outputs.
+fn graph(outputs: &[&str], list: Vec<NodeProto>) -> GraphProto {
+    let info = |name: &&str| ValueInfoProto { name: name.to_string(), r#type: None };
+    GraphProto { node: list, output: outputs.iter().map(info).collect(), ..GraphProto::default() }
+}
+
+/// `outputs = If(condition)` with these branches.
+fn choice(outputs: &str, condition: &str, then: GraphProto, other: GraphProto) -> NodeProto {
+    let branch = |name: &str, g: GraphProto| AttributeProto {
+        name: name.into(),
+        g: Some(Box::new(g)),
+        r#type: 5,
+        ..AttributeProto::default()
+    };
+    let mut n = node(&format!("{outputs} = If({condition})"));
+    n.attribute = vec![branch("then_branch", then), branch("else_branch", other)];
+    n
+}
+
+/// A function of `my.lib`, with its operands, results and attributes without and with defaults.
+fn function(name: &str, signature: [&[&str]; 3], defaults: &[(&str, &str)], list: &[&str]) -> FunctionProto {
+    let [input, output, attribute] = signature.map(|names| names.iter().map(|s| s.to_string()).collect());
+    FunctionProto {
+        name: name.into(),
+        domain: "my.lib".into(),
+        input,
+        output,
+        attribute,
+        attribute_proto: defaults.iter().map(|(name, value)| parsed(name, value)).collect(),
+        node: nodes(list),
+        opset_import: opsets(&[("", 18), ("my.lib", 1)]),
+        ..FunctionProto::default()
+    }
+}
+
+fn take(model: &ModelProto) -> Result<(Graph, Sources), String> {
+    let sizes = Sizes::default();
+    onnx::import_traced(&model.encode_to_vec(), "net.onnx", &[], &sizes).map_err(|e| e.to_string())
+}
+
+const X: [f32; 6] = [-3.0, -2.0, -1.0, 1.0, 2.0, 3.0];
+
+/// The results for [`X`].
+#[track_caller]
+fn run(model: &ModelProto) -> Vec<Tensor> {
+    let (graph, _) = take(model).unwrap_or_else(|e| panic!("{e}"));
+    eval(&graph, &[Tensor::new(&[2, 3], X.to_vec()).unwrap()]).unwrap()
+}
+
+#[track_caller]
+fn gives(model: &ModelProto, want: impl Fn(f32) -> f32) {
+    assert_eq!(run(model)[0].as_slice::<f32>().unwrap(), X.map(want));
+}
+
+#[track_caller]
+fn refused(model: &ModelProto, want: &str) {
+    let e = take(model).map(|_| ()).unwrap_err();
+    assert!(e.contains(want), "{e}");
+}
+
+fn relu(x: f32) -> f32 {
+    x.max(0.0)
+}
+
+/// Relu of x or its negative, into `y`.
+fn either(condition: &str) -> NodeProto {
+    choice("y", condition, graph(&["t"], nodes(&["t = Relu(x)"])), graph(&["e"], nodes(&["e = Neg(x)"])))
+}
+
+#[test]
+fn the_branch_of_a_known_condition_is_taken() {
+    gives(&model(vec![either("yes")], vec![]), relu);
+    gives(&model(vec![either("no")], vec![]), |x| -x);
+    // From a Constant node behind it in the file.
+    let mut constant = node("c = Constant()");
+    let truth = TensorProto { data_type: 9, int32_data: vec![1], ..TensorProto::default() };
+    constant.attribute = vec![AttributeProto { name: "value".into(), t: Some(truth), r#type: 4, ..Default::default() }];
+    gives(&model(vec![either("c"), constant], vec![]), relu);
+    // From the sizes of the data.
+    let sizes = |equal: &str| {
+        let mut list = nodes(&["s = Shape(x) start=1", equal]);
+        list.push(either("c"));
+        model(list, vec![])
+    };
+    gives(&sizes("c = Equal(s, three)"), relu);
+    gives(&sizes("c = Less(s, three)"), |x| -x);
+}
+
+#[test]
+fn a_condition_that_the_run_computes_is_refused() {
+    let mut list = nodes(&["m = ReduceMax(x) keepdims=0", "c = Less(two, m)"]);
+    list.push(either("c"));
+    let want = "net.onnx: node `y` (If): its condition `c` is computed by the run, but the branch must be known when the model \
+                is imported; make the condition a constant, or give the sizes that it follows from with --shape or --bind";
+    refused(&model(list, vec![]), want);
+    refused(&model(vec![either("d")], vec![]), "node `y` (If): `d` is not defined");
+    refused(&model(vec![either("two")], vec![]), "its condition must be one truth value, found f32[]");
+    let mut half = either("no");
+    half.attribute.pop();
+    refused(&model(vec![half], vec![]), "its attribute `else_branch` is missing");
+    let two = choice("y, z", "yes", graph(&["x"], vec![]), graph(&["x"], vec![]));
+    refused(&model(vec![two], vec![]), "it has 2 outputs, the branch that it takes 1");
+}
+
+#[test]
+fn branches_use_and_hide_names_around_them() {
+    // `a` is made behind the choice in the file, `b` is another value within it, `w` has a constant of its own.
+    let mut then = graph(&["t", "a"], nodes(&["b = Add(a, w)", "t = Mul(b, two)"]));
+    then.initializer = vec![floats("w", &[], &[10.0])];
+    let mut list = vec![choice("p, q", "yes", then, graph(&["x", "x"], vec![]))];
+    list.extend(nodes(&["a = Abs(x)", "b = Neg(x)", "r = Add(p, q)", "y = Add(r, b)"]));
+    let mut with_w = model(list, vec![]);
+    with_w.graph.as_mut().unwrap().initializer.push(floats("w", &[], &[-1.0]));
+    gives(&with_w, |x| (x.abs() + 10.0) * 2.0 + x.abs() - x);
+    // A branch may give what is around it, or a constant, as it is; its own names end with it.
+    let mut constant = graph(&["k"], vec![]);
+    constant.initializer = vec![floats("k", &[], &[4.0])];
+    let mut list = vec![choice("p", "no", graph(&["x"], vec![]), constant)];
+    list.extend(nodes(&["y = Mul(x, p)"]));
+    gives(&model(list.clone(), vec![]), |x| 4.0 * x);
+    list[1] = node("y = Mul(x, k)");
+    refused(&model(list, vec![]), "node `y` (Mul): `k` is not defined");
+}
+
+#[test]
+fn branches_lie_in_branches() {
+    let inner = |c: &str| choice("i", c, graph(&["a"], nodes(&["a = Add(r, x)"])), graph(&["r"], vec![]));
+    let outer = |c: &str| {
+        let mut then = nodes(&["r = Relu(x)"]);
+        then.push(inner(c));
+        then.extend(nodes(&["o = Neg(i)"]));
+        model(vec![choice("y", "yes", graph(&["o"], then), graph(&["x"], vec![]))], vec![])
+    };
+    gives(&outer("yes"), |x| -(relu(x) + x));
+    gives(&outer("no"), |x| -relu(x));
+}
+
+#[test]
+fn quantized_layers_lie_in_branches_and_functions() {
+    let quantized = ["q = QuantizeLinear(x, scale, zero)", "d = DequantizeLinear(q, scale, zero)"];
+    let zero = TensorProto { name: "zero".into(), data_type: 2, int32_data: vec![128], ..TensorProto::default() };
+    let constants = [floats("scale", &[], &[0.75]), zero];
+    let want = |x: f32| (x / 0.75).round_ties_even() * 0.75;
+    // Bytes leave the branch as bytes.
+    let mut then = graph(&["q"], nodes(&quantized[..1]));
+    then.initializer = constants.to_vec();
+    let mut list = vec![choice("q", "yes", then, graph(&["x"], vec![]))];
+    list.extend(nodes(&["y = DequantizeLinear(q, scale, zero)"]));
+    let mut branch = model(list, vec![]);
+    branch.graph.as_mut().unwrap().initializer.extend(constants.clone());
+    gives(&branch, want);
+    let f = function("Rounded", [&["x", "scale", "zero"], &["d"], &[]], &[], &quantized);
+    let mut call = model(nodes(&["y = my.lib.Rounded(x, scale, zero)"]), vec![f]);
+    call.graph.as_mut().unwrap().initializer.extend(constants);
+    gives(&call, want);
+}
+
+#[test]
+fn what_a_branch_that_is_not_taken_has_is_not_looked_at() {
+    let unknown = || graph(&["u"], nodes(&["u = Bernoulli(x)", "v = Det(u)"]));
+    let plain = || graph(&["t"], nodes(&["t = Relu(x)"]));
+    gives(&model(vec![choice("y", "yes", plain(), unknown())], vec![]), relu);
+    let want = "unsupported operators: Bernoulli (node `y/u`), Det (node `y/v`)";
+    refused(&model(vec![choice("y", "no", plain(), unknown())], vec![]), want);
+}
+
+#[test]
+fn functions_are_those_of_their_own_domain() {
+    let negative = || function("Relu", [&["a"], &["b"], &[]], &[], &["b = Neg(a)"]);
+    gives(&model(nodes(&["y = my.lib.Relu(x)"]), vec![negative()]), |x| -x);
+    gives(&model(nodes(&["y = Relu(x)"]), vec![negative()]), relu);
+    gives(&model(nodes(&["y = ai.onnx.Relu(x)"]), vec![negative()]), relu);
+    refused(&model(nodes(&["y = other.Relu(x)"]), vec![negative()]), "unsupported operators: other.Relu (node `y`");
+    // The format's own domain has two names.
+    let own = FunctionProto { domain: "ai.onnx".into(), name: "Twice".into(), ..negative() };
+    gives(&model(nodes(&["y = Twice(x)"]), vec![own]), |x| -x);
+    let other = FunctionProto { overload: "abs".into(), node: nodes(&["b = Abs(a)"]), ..negative() };
+    gives(&model(nodes(&["y = my.lib.Relu:abs(x)"]), vec![negative(), other.clone()]), f32::abs);
+    gives(&model(nodes(&["y = my.lib.Relu(x)"]), vec![negative(), other.clone()]), |x| -x);
+    refused(&model(nodes(&["y = my.lib.Relu:sign(x)"]), vec![other.clone()]), "operators: my.lib.Relu:sign (node `y`");
+    refused(&model(vec![], vec![other.clone(), other]), "two of its functions have the name `my.lib.Relu:abs`");
+}
+
+#[test]
+fn calls_give_attributes_or_leave_them_to_defaults() {
+    let list = &["s = LeakyRelu(a) alpha=@slope", "b = Mul(s, two)", "two = Constant() value_float=@factor"];
+    let f = function("F", [&["a"], &["b"], &["slope"]], &[("factor", "3.5")], list);
+    let call = |text: &str| model(nodes(&[text]), vec![f.clone()]);
+    let leaky = |slope: f32, factor: f32| move |x: f32| if x < 0.0 { slope * x * factor } else { x * factor };
+    gives(&call("y = my.lib.F(x) slope=0.5 factor=2.0"), leaky(0.5, 2.0));
+    gives(&call("y = my.lib.F(x) slope=0.5"), leaky(0.5, 3.5));
+    gives(&call("y = my.lib.F(x)"), leaky(0.01, 3.5));
+    refused(&call("y = my.lib.F(x) slop=0.5"), "its attribute `slop` is none of the model's function `my.lib.F`");
+    refused(&call("y = my.lib.F(x) slope=1"), "node `y/s` (LeakyRelu): its attribute `alpha` is of type INT; FLOAT is");
+    let unknown = function("F", [&["a"], &["b"], &[]], &[], &["b = LeakyRelu(a) alpha=@slope"]);
+    let want = "node `y/b` (LeakyRelu): its attribute `alpha` is the attribute `slope`, which `my.lib.F` does not have";
+    refused(&model(nodes(&["y = my.lib.F(x)"]), vec![unknown]), want);
+    let outside =
+        "its attribute `alpha` takes its value from the attribute `slope` of a function, but the node is in none";
+    refused(&model(nodes(&["y = LeakyRelu(x) alpha=@slope"]), vec![]), outside);
+    // Through a function to one that it calls, and into its branches.
+    let mut through = function("G", [&["a"], &["b"], &["slope"]], &[], &[]);
+    let then = graph(&["t"], nodes(&["t = my.lib.F(a) slope=@slope factor=1.0"]));
+    through.node = vec![choice("b", "c", then, graph(&["a"], vec![]))];
+    through.input.push("c".into());
+    gives(&model(nodes(&["y = my.lib.G(x, yes) slope=0.25"]), vec![f.clone(), through]), leaky(0.25, 1.0));
+}
+
+#[test]
+fn calls_may_leave_operands_and_results_out() {
+    let list = &["c = Clip(a, lo, hi)", "n = Neg(a)", "s = Add(c, n)"];
+    let f = function("F", [&["a", "lo", "hi"], &["c", "n", "s"], &[]], &[], list);
+    let call = |list: &[&str]| model(nodes(list), vec![f.clone()]);
+    gives(&call(&["y = my.lib.F(x, , two)"]), |x| x.min(2.0));
+    gives(&call(&["y = my.lib.F(x, two)"]), |x| x.max(2.0));
+    gives(&call(&["y = my.lib.F(x)"]), |x| x);
+    gives(&call(&["p, , q = my.lib.F(x, two)", "y = Sub(p, q)"]), |x| x.max(2.0) - (x.max(2.0) - x));
+    gives(&call(&[", y = my.lib.F(x, two)"]), |x| -x);
+    refused(&call(&["y = my.lib.F(x, two, two, two)"]), "it has 4 operands, the model's function `my.lib.F` 3");
+    refused(&call(&["y, a, b, c = my.lib.F(x)"]), "it has 4 outputs, the model's function `my.lib.F` 3");
+    let none = function("F", [&["a"], &["b"], &[]], &[], &["c = Neg(a)"]);
+    refused(&model(nodes(&["y = my.lib.F(x)"]), vec![none]), "node `y` (my.lib.F): `b` is not defined");
+    // An output that an operator's import leaves out is named at its user.
+    let mask = function("F", [&["a"], &["b", "m"], &[]], &[], &["b, m = Dropout(a)"]);
+    let dropped = model(nodes(&["d, m = my.lib.F(x)", "y = Relu(d)"]), vec![mask.clone()]);
+    gives(&dropped, relu);
+    let used = model(nodes(&["d, m = my.lib.F(x)", "y = Not(m)"]), vec![mask]);
+    refused(&used, "node `y` (Not): `m`, an output beside the first of node `d/b` (Dropout), is not supported");
+}
+
+#[test]
+fn names_in_a_function_are_its_own() {
+    // `x`, `y`, `two` and `t` stand outside too, where they are other values.
+    let list = &["t = Neg(y)", "x = Add(t, two)", "two = Abs(y)"];
+    let f = function("F", [&["y"], &["x"], &[]], &[], list);
+    let main = ["t = Mul(x, two)", "u = my.lib.F(t)", "y = Add(u, t)"];
+    gives(&model(nodes(&main), vec![f.clone()]), |x| (2.0 * x).abs());
+    let outside = function("F", [&["a"], &["b"], &[]], &[], &["b = Mul(a, two)"]);
+    refused(&model(nodes(&["y = my.lib.F(x)"]), vec![outside]), "node `y/b` (Mul): `two` is not defined");
+    let (_, sources) = take(&model(nodes(&main), vec![f])).unwrap();
+    assert!(sources.knows("u") && sources.knows("u/two") && !sources.knows("u/u"));
+}
+
+#[test]
+fn functions_have_operator_sets_of_their_own() {
+    // Before set 13 both have their axes in an attribute.
+    let list = &["c = Unsqueeze(a) axes=[0]", "b = ReduceSum(c) axes=[0] keepdims=0"];
+    let at = |imports: &[(&str, i64)]| {
+        let opset_import = opsets(imports);
+        let f = FunctionProto { opset_import, ..function("F", [&["a"], &["b"], &[]], &[], list) };
+        model(nodes(&["y = my.lib.F(x)"]), vec![f])
+    };
+    gives(&at(&[("", 11)]), |x| x);
+    refused(&at(&[("", 18)]), "node `y/c` (Unsqueeze): it has no axes");
+    refused(&at(&[("my.lib", 1)]), "node `y/c` (Unsqueeze): its function does not name its operator set");
+    refused(&at(&[("", 99)]), "function `my.lib.F`: its operator set is 99; sets 1 to 27 are supported");
+}
+
+#[test]
+fn all_unsupported_operators_of_functions_are_listed() {
+    let f = function("F", [&["a"], &["b"], &[]], &[], &["d = Det(a)", "b = my.lib.G(d)"]);
+    let g = function("G", [&["a"], &["b"], &[]], &[], &["b = Bernoulli(a)"]);
+    let main = nodes(&["u = my.lib.F(x)", "v = my.lib.F(u)", "y = Nothing(v)"]);
+    let want = "unsupported operators: Nothing (node `y`), Det (node `u/d`), Bernoulli (node `u/b/b`)";
+    refused(&model(main, vec![f, g]), want);
+}
+
+#[test]
+fn functions_that_call_themselves_are_refused() {
+    let f = function("F", [&["a"], &["b"], &[]], &[], &["b = my.lib.G(a)"]);
+    let g = function("G", [&["a"], &["b"], &[]], &[], &["b = my.lib.F(a)"]);
+    let want = "node `y/b/b` (my.lib.F): the model's function `my.lib.F` calls itself, which is not supported";
+    refused(&model(nodes(&["y = my.lib.F(x)"]), vec![f, g]), want);
+    // Also by way of a branch.
+    let mut h = function("H", [&["a", "c"], &["b"], &[]], &[], &[]);
+    h.node = vec![choice("b", "c", graph(&["t"], nodes(&["t = my.lib.H(a, c)"])), graph(&["a"], vec![]))];
+    refused(&model(nodes(&["y = my.lib.H(x, yes)"]), vec![h]), "the model's function `my.lib.H` calls itself");
+}
+
+/// Functions of which each calls the next so many times, the last an operator.
+fn tower(height: usize, width: usize) -> Vec<FunctionProto> {
+    let level = |i: usize| {
+        let callee = if i + 1 == height { "Neg".into() } else { format!("my.lib.F{}", i + 1) };
+        let name = |k: usize| if k == width { "b".into() } else { format!("t{k}") };
+        let text: Vec<String> = (0..width)
+            .map(|k| format!("{} = {callee}({})", name(k + 1), if k == 0 { "a".into() } else { name(k) }))
+            .collect();
+        let list: Vec<&str> = text.iter().map(String::as_str).collect();
+        function(&format!("F{i}"), [&["a"], &["b"], &[]], &[], &list)
+    };
+    (0..height).map(level).collect()
+}
+
+#[test]
+fn functions_in_functions_are_bounded() {
+    let call = || nodes(&["y = my.lib.F0(x)"]);
+    gives(&model(call(), tower(5, 2)), |x| x);
+    gives(&model(call(), tower(32, 1)), |x| -x);
+    refused(&model(call(), tower(33, 1)), "more than 32 calls and branches inside each other are not supported");
+    let began = Instant::now();
+    refused(&model(call(), tower(30, 2)), "nodes more, for which the file is too small");
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    // Operators that become many nodes are counted by these.
+    let mut list: Vec<String> = (1..1000).map(|i| format!("v{i}, i{i} = TopK(t{}, k)", i - 1)).collect();
+    list.extend((1..1000).map(|i| format!("t{i} = Concat(v{i}, t0) axis=1")));
+    list.extend(["t0 = Concat(a, a, a, a, a, a, a, a, a, a) axis=1".into(), "k = Constant() value_ints=[30]".into()]);
+    list.push("b = Add(t999, t999)".into());
+    let list: Vec<&str> = list.iter().map(String::as_str).collect();
+    let f = function("F0", [&["a"], &["b"], &[]], &[], &list);
+    refused(&model(call(), vec![f]), "(TopK): its function becomes too many nodes, for which the file is too small");
+}

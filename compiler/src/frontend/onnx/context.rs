@@ -1,0 +1,244 @@
+//! What an import has made so far, and what the names of the file stand for.
+
+use super::function::{Call, Functions};
+use super::node::{self, Reason};
+use super::proto::{GraphProto, TensorProto, ValueInfoProto};
+use super::tensor;
+use crate::frontend::error::ImportError;
+use crate::frontend::sizes::Sizes;
+use crate::graph::op::ShiftSign;
+use crate::graph::{DType, Dim, GraphBuilder, Tensor, TensorData, TensorType, ValueId};
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::rc::Rc;
+
+/// What a name of the file stands for.
+pub(super) enum Named {
+    Value(ValueId),
+    /// A constant as it is in the file; it is made at its first use.
+    Constant(Tensor),
+    /// An output that is not supported, with what makes it.
+    LeftOut(String),
+}
+
+/// The names of a graph, a branch or a function's body.
+#[derive(Default)]
+pub(super) struct Scope {
+    pub names: HashMap<String, Named>,
+    /// The operator set of nodes of the format's own domain.
+    pub opset: Option<i64>,
+    /// What names of the graph's nodes begin with.
+    pub prefix: String,
+    /// Whether names of the scope around it can be used, as those of a graph in its branches.
+    pub open: bool,
+    /// The call that nodes are part of.
+    pub call: Option<Rc<Call>>,
+}
+
+pub(super) struct Context<'a> {
+    pub file: &'a str,
+    pub builder: GraphBuilder,
+    /// The innermost is the last.
+    pub scopes: Vec<Scope>,
+    pub functions: Functions<'a>,
+    /// What names of the file became, in the order in which nodes are read.
+    pub traced: Vec<(String, ValueId)>,
+    /// Values that are unsigned in the file.
+    pub unsigned: HashSet<ValueId>,
+    /// Inputs whose outermost size nobody gave, with its symbol; it is taken for 1.
+    pub assumed: HashMap<ValueId, String>,
+    /// Bytes that the import may still make of constants.
+    pub room: usize,
+    /// Where data files may be.
+    pub folders: &'a [&'a Path],
+}
+
+impl Context<'_> {
+    pub fn malformed(&self, reason: impl ToString) -> ImportError {
+        ImportError::malformed(self.file, reason)
+    }
+
+    pub fn scope(&self) -> &Scope {
+        &self.scopes[self.scopes.len() - 1]
+    }
+
+    /// The scopes whose names can be used, the innermost first.
+    fn visible(&self) -> impl Iterator<Item = usize> {
+        let outermost = self.scopes.iter().rposition(|scope| !scope.open).unwrap_or(0);
+        (outermost..self.scopes.len()).rev()
+    }
+
+    fn find(&self, name: &str) -> Option<&Named> {
+        self.visible().find_map(|i| self.scopes[i].names.get(name))
+    }
+
+    /// Gives a name of the innermost scope its meaning.
+    pub fn define(&mut self, name: &str, meaning: Named) -> Result<(), String> {
+        let traced = if let Named::Value(v) = meaning { Some(v) } else { None };
+        let innermost = self.scopes.len() - 1;
+        let scope = &mut self.scopes[innermost];
+        if scope.names.insert(name.into(), meaning).is_some() {
+            return Err(format!("`{name}` is defined twice"));
+        }
+        self.traced.extend(traced.map(|v| (format!("{}{name}", scope.prefix), v)));
+        Ok(())
+    }
+
+    /// What a name became; a constant is made at its first use.
+    pub fn value(&mut self, name: &str) -> Result<ValueId, String> {
+        let at = self.visible().find(|&i| self.scopes[i].names.contains_key(name));
+        let undefined = || format!("`{name}` is not defined; neither an input, a constant nor a node has this name");
+        let scope = &mut self.scopes[at.ok_or_else(undefined)?];
+        let t = match scope.names.get_mut(name) {
+            Some(Named::Value(v)) => return Ok(*v),
+            Some(Named::LeftOut(maker)) => {
+                return Err(format!("`{name}`, an output beside the first of {maker}, is not supported"));
+            }
+            Some(Named::Constant(t)) => std::mem::replace(t, Tensor::vector(Vec::<f32>::new())),
+            None => return Err(undefined()),
+        };
+        let unsigned = t.dtype() == DType::U8;
+        let label = format!("{}{name}", scope.prefix);
+        let v = self.builder.constant(&label, tensor::shifted(t));
+        if unsigned {
+            self.unsigned.insert(v);
+        }
+        scope.names.insert(name.into(), Named::Value(v));
+        self.traced.push((label, v));
+        Ok(v)
+    }
+
+    /// What a name stands for, with a constant made where it is one.
+    pub fn meaning(&mut self, name: &str) -> Result<Named, String> {
+        match self.find(name) {
+            Some(Named::LeftOut(maker)) => Ok(Named::LeftOut(maker.clone())),
+            _ => self.value(name).map(Named::Value),
+        }
+    }
+
+    /// The value of a name that is known, as it is in the file.
+    pub fn known(&self, name: &str) -> Option<Tensor> {
+        let v = match self.find(name)? {
+            Named::Constant(t) => return Some(t.clone()),
+            Named::Value(v) => *v,
+            Named::LeftOut(_) => return None,
+        };
+        let t = self.builder.constant_of(v)?;
+        match t.data() {
+            TensorData::I8(x) if self.unsigned.contains(&v) => Some(Tensor::from_fn(t.shape(), |i| x[i] as u8 ^ 0x80)),
+            _ => Some(t.as_ref().clone()),
+        }
+    }
+
+    /// Names the constants that a graph has beside its nodes. Those of a branch may be made many times, so they take room.
+    pub fn constants(&mut self, graph: &GraphProto, inner: bool) -> Result<(), String> {
+        for t in &graph.initializer {
+            let value = tensor::tensor(t, self.folders)?;
+            if inner {
+                let left = self.room.checked_sub(value.size_bytes());
+                self.room = left.ok_or_else(|| format!("constant `{}`: the file is too small for it", t.name))?;
+            } else if t.data_location == 1 {
+                // Data beside the file count as the file's.
+                self.room = self.room.saturating_add(value.size_bytes().saturating_mul(16));
+            }
+            self.constant(t, value)?;
+        }
+        for sparse in &graph.sparse_initializer {
+            let value = tensor::dense(sparse, self.folders, &mut self.room)?;
+            self.constant(sparse.values.as_ref().unwrap_or(&TensorProto::default()), value)?;
+        }
+        Ok(())
+    }
+
+    fn constant(&mut self, t: &TensorProto, value: Tensor) -> Result<(), String> {
+        let twice = |_| format!("two constants have the name `{}`", t.name);
+        self.define(&t.name, Named::Constant(value)).map_err(twice)
+    }
+
+    /// Names the inputs of the file's graph, but those that have a value in it.
+    pub fn inputs(&mut self, graph: &GraphProto, sizes: &Sizes) -> Result<(), ImportError> {
+        let is_constant = |info: &&ValueInfoProto| self.find(&info.name).is_some();
+        let places = graph.input.iter().enumerate().filter(|(_, info)| !is_constant(info));
+        let given: Vec<(usize, &ValueInfoProto)> = places.collect();
+        let names: Vec<&str> = given.iter().map(|(_, info)| info.name.as_str()).collect();
+        let mut inputs = Vec::new();
+        for (&(i, info), rank) in given.iter().zip(sizes.ranks(&names)) {
+            inputs.push((info, value_type(info, i, rank).map_err(|e| self.malformed(e))?));
+        }
+        let types: Vec<(&str, &TensorType)> = inputs.iter().map(|(i, ty)| (i.name.as_str(), ty)).collect();
+        let wrong = |reason| ImportError::Sizes { file: self.file.into(), reason };
+        let (given, bound) = (sizes.given(&types).map_err(wrong)?, sizes.bound(&types).map_err(wrong)?);
+        for (info, ty) in inputs {
+            let open = match ty.dims.first() {
+                Some(Dim::Symbol(s)) if !given.contains_key(s) => Some(s.clone()),
+                _ => None,
+            };
+            let ty = ty.bind(&bound);
+            if !node::reasonable(&ty) {
+                let reason = format!("its input `{}` is {ty}, which is more than 2^31 elements", info.name);
+                return Err(self.malformed(reason));
+            }
+            let mut v = self.builder.input(&info.name, ty.clone());
+            if ty.dtype == DType::U8 {
+                v = self.sign_shifted(&info.name, v).map_err(|e| self.malformed(e))?;
+                self.unsigned.insert(v);
+            }
+            if let Some(symbol) = open {
+                self.assumed.insert(v, symbol);
+            }
+            let twice = |_| ImportError::malformed(self.file, format!("two inputs have the name `{}`", info.name));
+            self.define(&info.name, Named::Value(v)).map_err(twice)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the file's graph its outputs.
+    pub fn outputs(&mut self, graph: &GraphProto) -> Result<(), String> {
+        for info in &graph.output {
+            let mut v = self.value(&info.name)?;
+            if self.unsigned.contains(&v) {
+                v = self.sign_shifted(&info.name, v)?;
+            }
+            self.builder.output(&info.name, v);
+        }
+        Ok(())
+    }
+
+    /// Unsigned bytes of the file at the network's edge.
+    fn sign_shifted(&mut self, name: &str, v: ValueId) -> Result<ValueId, String> {
+        self.builder.node(&format!("{name}/shift_sign"), ShiftSign {}, &[v]).map_err(|e| e.to_string())
+    }
+
+    /// Takes room for `bytes` of what the import makes again and again.
+    pub fn take(&mut self, bytes: Option<usize>, what: impl Fn() -> String) -> Result<(), Reason> {
+        let left = bytes.and_then(|bytes| self.room.checked_sub(bytes));
+        self.room = left.ok_or_else(|| Reason(format!("{}, for which the file is too small", what())))?;
+        Ok(())
+    }
+}
+
+/// The type of an input. Where the file says no shape, it has as many open sizes as `rank`.
+fn value_type(info: &ValueInfoProto, place: usize, rank: Option<usize>) -> Result<TensorType, String> {
+    let name = &info.name;
+    let ty = info.r#type.as_ref().and_then(|t| t.tensor_type.as_ref());
+    let ty = ty.ok_or_else(|| format!("input `{name}` is no tensor"))?;
+    let dtype = tensor::dtype(ty.elem_type).map_err(|e| format!("input `{name}`: {e}"))?;
+    let symbol = |i: usize| Dim::Symbol(format!("input_{place}_{i}"));
+    let missing = || format!("input `{name}` has no shape; give it with --shape {name}=SIZExSIZE…");
+    let Some(shape) = &ty.shape else {
+        return Ok(TensorType { dtype, dims: (0..rank.ok_or_else(missing)?).map(symbol).collect() });
+    };
+    crate::graph::op::rank_in_bounds(shape.dim.len()).map_err(|e| format!("input `{name}`: {e}"))?;
+    let dim = |(i, d): (usize, &super::proto::DimensionProto)| match (d.dim_value, d.dim_param.as_deref()) {
+        (Some(n), _) if n >= 0 => {
+            usize::try_from(n).map(Dim::Fixed).map_err(|_| format!("input `{name}` is too large"))
+        }
+        // Some writers of files say -1 for what is open.
+        (Some(n), _) if n < -1 => Err(format!("input `{name}` has a size of {n}")),
+        (_, Some(s)) if s.starts_with(char::is_alphabetic) && s.chars().all(|c| c.is_alphanumeric() || c == '_') => {
+            Ok(Dim::Symbol(s.into()))
+        }
+        _ => Ok(symbol(i)),
+    };
+    Ok(TensorType { dtype, dims: shape.dim.iter().enumerate().map(dim).collect::<Result<_, _>>()? })
+}
