@@ -136,7 +136,7 @@ impl Reader<'_> {
         Ok((vec![id, next], finish, None))
     }
 
-    /// Two requantizations of a node's sums that differ by their factors alone, and the operator that takes their results.
+    /// Two requantizations of a node's sums with the same zero point and bounds, and the operator that takes their results.
     fn sloped(&self, node: &Node, axis: usize) -> Option<([NodeId; 3], Finish, Slope)> {
         let &[a, b] = self.users[node.output().0].as_slice() else { return None };
         if a == b || self.graph.is_output(node.output()) {
@@ -153,7 +153,8 @@ impl Reader<'_> {
             return None;
         }
         let (first, second) = (self.finish(node, above, axis).ok()?, self.finish(node, below, axis).ok()?);
-        let slope = Slope { multiplier: second.multiplier.clone(), shift: second.shift.clone(), mode: second.mode, op };
+        let Finish { bias, multiplier, shift, mode, .. } = second.clone();
+        let slope = Slope { bias, multiplier, shift, mode, op };
         (slope.finish(&first) == second).then_some(([a, b, taken], first, slope))
     }
 
@@ -206,9 +207,8 @@ impl Reader<'_> {
         let shape = self.shape(node.inputs[1])?;
         let (weights, weight_zero_point) = self.weights(node.inputs[1], op.weight_zero_point)?;
         let (weights, rest) = split(&weights);
-        let (mut nodes, mut finish, slope) = self.finished(id, node, op.layout.channel_axis())?;
-        fold_zero_point(&mut finish, &weights, op.data_zero_point);
-        fold_zero_point(&mut finish, &rest, op.data_zero_point);
+        let (mut nodes, mut finish, mut slope) = self.finished(id, node, op.layout.channel_axis())?;
+        fold_zero_point((&mut finish, slope.as_mut()), (&weights, &rest), op.data_zero_point);
         self.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
         let conv = Conv {
             kernel: [shape[1], shape[2]],
@@ -248,9 +248,8 @@ impl Reader<'_> {
             }
         }
         let (weights, rest) = split(&weights);
-        let (mut nodes, mut finish, slope) = self.finished(id, node, 1)?;
-        fold_zero_point(&mut finish, &weights, op.data_zero_point);
-        fold_zero_point(&mut finish, &rest, op.data_zero_point);
+        let (mut nodes, mut finish, mut slope) = self.finished(id, node, 1)?;
+        fold_zero_point((&mut finish, slope.as_mut()), (&weights, &rest), op.data_zero_point);
         self.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
         let conv = Conv {
             kernel,
@@ -283,6 +282,9 @@ impl Reader<'_> {
             return Err("an operand is a constant".into());
         }
         let [view_a, view_b] = matrices(&sa, &sb);
+        if self.sloped(node, out.len() - 1).is_some() {
+            return Err("its results are the greater or lesser of two, which the accelerator makes of products with constants alone".into());
+        }
         let (next, mut finish) = self.requantize(node, out.len() - 1)?;
         let both = i32::try_from(k).map_err(|_| "its depth is too large")?;
         let both = both.wrapping_mul(op.a_zero_point.wrapping_mul(op.b_zero_point));
@@ -428,9 +430,23 @@ pub(super) fn any_view(shape: &[usize]) -> View {
 }
 
 /// `sum (x - z) w = sum x w - z sum w`: padding with the zero point then adds nothing.
-pub(super) fn fold_zero_point<T: Copy + Into<i32>>(finish: &mut Finish, weights: &[T], zero: i32) {
-    let depth = weights.len() / finish.bias.len().max(1);
-    for (bias, row) in finish.bias.iter_mut().zip(weights.chunks(depth.max(1))) {
+pub(super) fn fold_zero_point(
+    (finish, slope): (&mut Finish, Option<&mut Slope>),
+    (weights, rest): (&[i8], &[i16]),
+    zero: i32,
+) {
+    let channels = finish.bias.len().max(1);
+    let mut biases = vec![&mut finish.bias];
+    biases.extend(slope.map(|s| &mut s.bias));
+    for bias in biases {
+        fold(bias, channels, weights, zero);
+        fold(bias, channels, rest, zero);
+    }
+}
+
+fn fold<T: Copy + Into<i32>>(biases: &mut [i32], channels: usize, weights: &[T], zero: i32) {
+    let depth = weights.len() / channels;
+    for (bias, row) in biases.iter_mut().zip(weights.chunks(depth.max(1))) {
         let sum = row.iter().fold(0i32, |sum, &w| sum.wrapping_add(w.into()));
         *bias = bias.wrapping_sub(zero.wrapping_mul(sum));
     }

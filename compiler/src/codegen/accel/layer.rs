@@ -110,9 +110,12 @@ pub struct Conv {
     pub slope: Option<Slope>,
 }
 
-/// A second requantization of the same sums with other factors: the results are the greater, or the lesser, of both.
+/// A second requantization of the same sums with other biases and factors: the results are the greater, or the lesser, of
+/// both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slope {
+    /// Added to each sum.
+    pub bias: Vec<i32>,
     /// Fixed-point factors.
     pub multiplier: Vec<i32>,
     /// Shifts, with the sign of `mode`.
@@ -126,7 +129,8 @@ pub struct Slope {
 impl Slope {
     /// The requantization, of whose sums `first` is the other one.
     pub fn finish(&self, first: &Finish) -> Finish {
-        Finish { multiplier: self.multiplier.clone(), shift: self.shift.clone(), mode: self.mode, ..first.clone() }
+        let (bias, multiplier, shift) = (self.bias.clone(), self.multiplier.clone(), self.shift.clone());
+        Finish { bias, multiplier, shift, mode: self.mode, ..first.clone() }
     }
 }
 

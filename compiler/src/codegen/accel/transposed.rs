@@ -112,9 +112,8 @@ impl Reader<'_> {
                 if rest.iter().all(|&w| w == 0) {
                     rest.clear();
                 }
-                let mut finish = finish.clone();
-                fold_zero_point(&mut finish, &weights, op.data_zero_point);
-                fold_zero_point(&mut finish, &rest, op.data_zero_point);
+                let (mut finish, mut slope) = (finish.clone(), slope.clone());
+                fold_zero_point((&mut finish, slope.as_mut()), (&weights, &rest), op.data_zero_point);
                 let view = output.resized(
                     output.c,
                     (output.h - y).div_ceil(op.strides[0]),
@@ -133,7 +132,7 @@ impl Reader<'_> {
                     weight_zero_point,
                     pad_value: op.data_zero_point as i8,
                     finish,
-                    slope: slope.clone(),
+                    slope,
                 };
                 phases.push(Phase { conv, view, first: [y, x] });
             }

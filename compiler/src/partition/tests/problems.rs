@@ -72,7 +72,7 @@ pub(super) fn requantize(rng: &mut StdRng, b: &mut GraphBuilder, acc: ValueId, a
     b.node("requantize", op, &[acc, constants[0], constants[1], constants[2]]).unwrap()
 }
 
-/// The greater, or the lesser, of two requantizations that differ by their factors and rounding alone.
+/// The greater, or the lesser, of two requantizations that differ by their biases, factors and rounding alone.
 pub(super) fn sloped(rng: &mut StdRng, b: &mut GraphBuilder, acc: ValueId, axis: usize, terms: usize) -> ValueId {
     let first = requantize(rng, b, acc, axis, terms);
     let node = b.def(first).unwrap().clone();
@@ -80,8 +80,10 @@ pub(super) fn sloped(rng: &mut StdRng, b: &mut GraphBuilder, acc: ValueId, axis:
     let mode = mode(rng);
     let channels = b.ty(node.inputs[1]).dims[0].known().unwrap();
     let (multiplier, shift): (Vec<_>, Vec<_>) = (0..channels).map(|_| factor(rng, terms, mode)).unzip();
-    let [multiplier, shift] = [multiplier, shift].map(|v| b.constant("", Tensor::vector(v)));
-    let second = b.node("second", Requantize { mode, ..op }, &[acc, node.inputs[1], multiplier, shift]).unwrap();
+    let bias: Vec<i32> = (0..channels).map(|_| rng.random_range(-3000..3000)).collect();
+    let constants = [bias, multiplier, shift].map(|v| b.constant("", Tensor::vector(v)));
+    let second = Requantize { mode, ..op };
+    let second = b.node("second", second, &[acc, constants[0], constants[1], constants[2]]).unwrap();
     let kind = if rng.random() { BinaryKind::Max } else { BinaryKind::Min };
     b.node("choice", Binary { kind }, &[first, second]).unwrap()
 }
