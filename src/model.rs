@@ -168,7 +168,7 @@ pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, 
     }
     let passes =
         passes::Options { dump: if options.dump_ir { Some(&mut after) } else { None }, ..passes::Options::default() };
-    let (graph, _) = optimize(graph, opt_level(options.level), passes)?;
+    let (graph, report) = optimize(graph, opt_level(options.level), passes)?;
     let (offload, keep_values) = (options.offload, options.keep_values);
     let of_level = partition::Options::of_level(opt_level(options.level));
     let split = partition::Options { offload, keep_values, ..of_level };
@@ -182,7 +182,10 @@ pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, 
         false => None,
     };
     let costs: &dyn CostOracle = measured.as_ref().map_or(&analytic, |measured| measured);
-    let partition = partition_by(&graph, options.config, split, &Timed { config: options.config, costs });
+    let mut partition = partition_by(&graph, options.config, split, &Timed { config: options.config, costs });
+    if offload != Offload::None {
+        partition.tell(&report.notes);
+    }
     // What can be looked at after a run has the model's own layout; a GPU's products take either.
     let rewritten = !keep_values && options.fallback == Fallback::Cpu;
     let passes = if rewritten { cpu_passes(opt_level(options.level)) } else { Vec::new() };

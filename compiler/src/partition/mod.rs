@@ -121,6 +121,17 @@ pub struct Partition {
     pub explanations: Vec<Explanation>,
 }
 
+impl Partition {
+    /// Adds what passes say of nodes, by their names, to why these run on the CPU.
+    pub fn tell(&mut self, notes: &BTreeMap<String, String>) {
+        for e in self.explanations.iter_mut().filter(|e| e.place == Place::Cpu) {
+            if let Some(note) = notes.get(&e.name) {
+                e.why += &format!("; {note}");
+            }
+        }
+    }
+}
+
 /// Nodes that run in one place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Region {

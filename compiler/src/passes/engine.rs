@@ -3,7 +3,7 @@
 use super::draft::{Draft, Patched, Snapshot};
 use super::{Pass, Patch};
 use crate::graph::{Graph, GraphError, ValueId};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// What is wrong with a pass.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +57,8 @@ pub struct Applied {
 pub struct Report {
     /// Patches in the order in which they were applied.
     pub applied: Vec<Applied>,
+    /// What passes say of nodes that they leave as they are, by the nodes' names.
+    pub notes: BTreeMap<String, String>,
 }
 
 impl Report {
@@ -112,6 +114,7 @@ pub fn run(g: Graph, passes: &[Box<dyn Pass>], mut options: Options) -> Result<(
     let (mut g, mut report) = (g, Report::default());
     for pass in passes {
         g = run_pass(g, pass.as_ref(), &mut options, &mut report)?;
+        report.notes.extend(pass.notes(&g));
         if let Some(dump) = &mut options.dump {
             dump(pass.name(), &g);
         }

@@ -46,6 +46,11 @@ pub trait Pass {
         true
     }
 
+    /// What a person is to be told of nodes that the pass leaves as they are, by their names.
+    fn notes(&self, _graph: &Graph) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
     /// What to change at a node, if anything. A patch must make progress: the same pass must not undo or repeat it.
     fn rewrite(&self, view: &View, at: NodeId) -> Option<Patch>;
 }

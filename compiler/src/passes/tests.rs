@@ -5,6 +5,7 @@ use super::*;
 use crate::graph::op::*;
 use crate::graph::{DType, Graph, GraphBuilder, Tensor, TensorType, ValueId, eval, eval_all};
 
+mod behind;
 mod canonical;
 mod channels_last;
 mod networks;

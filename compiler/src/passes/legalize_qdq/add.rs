@@ -35,5 +35,5 @@ pub(super) fn rewrite(g: &Group, difference: bool) -> Option<Patch> {
     };
     let mut p = Patch::new("qadd");
     let v = p.node(g.name(), QAdd { params }, &[a.into(), b.into()]);
-    g.finish(p, v)
+    Some(g.finish(p, v))
 }

@@ -1,21 +1,32 @@
 //! Concatenations: each part at the scale of the whole.
 
+use super::behind::Walk;
 use super::{Group, rescaled};
-use crate::graph::op::Concat;
+use crate::graph::op::{Clip, Concat};
 use crate::passes::{Patch, Ref};
 
+/// Beside dequantized parts and such of products, parts that are computed get a quantization of their own, which may be
+/// another group's end.
 pub(super) fn rewrite(g: &Group, op: &Concat) -> Option<Patch> {
+    let mut walk = Walk::new(g.view);
+    if !g.core.inputs.iter().any(|&v| g.dequantized(v).is_some() || walk.value(v).is_ok()) {
+        return None;
+    }
     let mut p = Patch::new("concat");
     let mut parts: Vec<Ref> = Vec::new();
     for (i, &v) in g.core.inputs.iter().enumerate() {
-        let (data, from) = g.dequantized(v)?;
-        let same = from == g.out && (g.lo, g.hi) == (-128, 127);
-        parts.push(if same {
-            data.into()
-        } else {
-            p.node(&g.label(&format!("part{i}")), rescaled(g, from, 1.0)?, &[data.into()])
+        let clamped = (g.lo, g.hi) != (-128, 127);
+        let part = g.label(&format!("part{i}"));
+        parts.push(match g.dequantized(v) {
+            Some((data, from)) if from == g.out && !clamped => data.into(),
+            Some((data, from)) => p.node(&part, rescaled(g, from, 1.0)?, &[data.into()]),
+            None => {
+                let quantized = p.node(&part, g.end.quantize.clone(), &[v.into()]);
+                let clip = Clip { lo: g.lo as f32, hi: g.hi as f32 };
+                if clamped { p.node(&format!("{part}/clip"), clip, &[quantized]) } else { quantized }
+            }
         });
     }
     let v = p.node(g.name(), op.clone(), &parts);
-    g.finish(p, v)
+    Some(g.finish(p, v))
 }

@@ -23,18 +23,18 @@ struct Walk<'g, 'v> {
 
 pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     let mut walk = Walk { group: g, data: None, tables: HashMap::new(), nodes: 0 };
-    let real = walk.table(g.root.inputs[0])?;
+    let real = walk.table(g.end.root.inputs[0])?;
     let (data, _) = walk.data?;
     // Elements must not be repeated on the way.
     let graph = g.view.graph;
     if graph.ty(data).dims != graph.ty(g.core.output()).dims || real.len() != 256 {
         return None;
     }
-    let table = g.root.op.eval(&[&real]).ok()?.pop()?;
+    let table = g.end.root.op.eval(&[&real]).ok()?.pop()?;
     let mut p = Patch::new("lookup");
     let table = p.constant(&g.label("table"), table);
     let v = p.node(g.name(), Lookup {}, &[data.into(), table]);
-    g.finish(p, v)
+    Some(g.finish(p, v))
 }
 
 impl Walk<'_, '_> {
@@ -68,8 +68,8 @@ impl Walk<'_, '_> {
                 Op::from(d.clone()).eval(&[&Tensor::from_fn(&[256], |i| i as u8 as i8 ^ -128)]).ok()?.pop()?
             }
             Op::Unary(_) | Op::Add(_) | Op::Clip(_) | Op::Relu(_) => self.apply(&node.op, &node.inputs)?,
-            // Those behind the group's operator: its result is reshaped at the end.
-            Op::Reshape(r) if self.group.reshapes.iter().any(|&o| std::ptr::eq(o, r)) => self.table(node.inputs[0])?,
+            // Those behind the group's operator: its result is moved at the end.
+            _ if self.group.moves.iter().any(|&o| std::ptr::eq(o, node)) => self.table(node.inputs[0])?,
             Op::Binary(b) if !b.kind.compares() => self.apply(&node.op, &node.inputs)?,
             _ => return None,
         };

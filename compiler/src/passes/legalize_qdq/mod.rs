@@ -7,34 +7,40 @@
 //! |---|---|
 //! | dequantize, quantize | nothing where the scales are the same, else `rescale` |
 //! | clip or relu | `rescale` with the clamp |
-//! | conv2d, dense | the same on int8, then `requantize`; with a leaky relu the greater of two |
+//! | conv2d, conv_transpose2d, dense | the same on int8, then `requantize` |
+//! | matmul of two activations | `qmatmul`, `requantize` |
 //! | avg_pool2d, global_avg_pool | the same on int8 where the scales are the same, else `sum_pool2d`, `requantize`; `qavg_pool2d` where padding is not counted; float where many sums are ties |
 //! | add, sub | `qadd` |
 //! | mul | `qmul`; by one number `rescale` |
-//! | matmul of two activations | `qmatmul`, `requantize` |
-//! | conv_transpose2d | the same on int8, then `requantize` |
-//! | concat | `concat` of parts that are rescaled where their scales differ |
+//! | concat | `concat` of parts that are rescaled where their scales differ, or quantized where they are computed |
 //! | any function of one element, of whatever float operators | `lookup`, which is exact |
 //! | softmax | `softmax` on int8 |
 //!
-//! Reshapes between the operator and the `quantize` are done on the integers, and a constant vector that is added to a
-//! convolution's or dense layer's channels, before or behind them, is its bias.
+//! Operators between the operator and the `quantize` that move or compare elements are done on the integers. Behind a
+//! product there may be more (`behind.rs`): whatever is a line for each channel is part of its requantization, whatever is
+//! the greater or lesser of two lines takes two requantizations of the same sums, and bounds of a channel are clamps.
 //!
 //! Each result is within one step of the float group's. Weights whose zero points are not 0 are shifted where they then
-//! still fit int8, and where they have several they become i32; a group that cannot be made integer stays as it is.
+//! still fit int8, and where they have several they become i32; a group that cannot be made integer stays as it is, and a
+//! product in it gets a note that says why.
 
 mod add;
-mod bias;
+mod behind;
 mod concat;
-mod leaky;
+mod constants;
+mod forms;
 mod lookup;
-mod matmul;
+mod mul;
+mod notes;
+mod pieces;
 mod pool;
 mod product;
 
 use super::{Pass, Patch, Ref, View};
-use crate::graph::op::{Binary, BinaryKind, Quantize, Requantize, Rescale, Reshape, Softmax};
-use crate::graph::{DType, Node, NodeId, Op, Tensor, ValueId};
+use crate::graph::op::{Binary, BinaryKind, Pad, Quantize, Requantize, Rescale, Softmax};
+use crate::graph::{DType, Graph, Node, NodeId, Op, Tensor, ValueId};
+use behind::{Obstacle, Walk};
+use forms::Forms;
 use tilewright_hw::num::{Rounding, quantize_multiplier};
 
 /// Makes quantized groups integer.
@@ -50,27 +56,47 @@ impl Pass for LegalizeQdq {
         false
     }
 
+    fn notes(&self, graph: &Graph) -> Vec<(String, String)> {
+        notes::notes(graph)
+    }
+
     fn rewrite(&self, view: &View, at: NodeId) -> Option<Patch> {
-        let group = Group::find(view, view.graph.node(at))?;
+        let end = End::of(view.graph.node(at))?;
+        if let Ok(patch) = behind_product(view, end) {
+            return Some(patch);
+        }
+        let group = Group::find(view, end)?;
         match &group.core.op {
             Op::Dequantize(_) => rescale(&group),
-            Op::Conv2d(_) | Op::Dense(_) | Op::ConvTranspose2d(_) => product::rewrite(&group),
             Op::AvgPool2d(_) | Op::GlobalAvgPool(_) => pool::rewrite(&group),
             Op::Add(_) => add::rewrite(&group, false).or_else(|| lookup::rewrite(&group)),
             Op::Binary(Binary { kind: BinaryKind::Sub }) => {
                 add::rewrite(&group, true).or_else(|| lookup::rewrite(&group))
             }
             Op::Binary(Binary { kind }) => {
-                let other = || if *kind == BinaryKind::Mul { matmul::elements(&group) } else { None };
+                let other = || if *kind == BinaryKind::Mul { mul::rewrite(&group) } else { None };
                 scaled(&group).or_else(|| lookup::rewrite(&group)).or_else(other)
             }
             Op::Unary(_) => lookup::rewrite(&group),
-            Op::MatMul(_) => matmul::matrices(&group),
             Op::Concat(c) => concat::rewrite(&group, c),
             Op::Softmax(s) => softmax(&group, s),
             _ => None,
         }
     }
+}
+
+/// The integer form of a product and all that stands between it and a quantization.
+///
+/// # Errors
+/// Why there is none.
+fn behind_product(view: &View, end: End) -> Result<Patch, Obstacle> {
+    let mut walk = Walk::new(view);
+    let (behind, negative) = walk.ordered(end.root.inputs[0])?;
+    let end = if negative { end.mirrored() } else { end };
+    let forms = walk.taken(&behind, |behind| Forms::of(behind, &end))?;
+    let (lo, hi) = (product::shared(&forms.lo).unwrap_or(-128), product::shared(&forms.hi).unwrap_or(127));
+    let group = Group::new(view, end, behind.product, behind.moves, (lo, hi));
+    product::rewrite(&group, &forms).map_err(|why| Obstacle::at(behind.product, &why))
 }
 
 /// Scale and zero point of an int8 tensor as a whole.
@@ -80,18 +106,54 @@ struct PerTensor {
     zero_point: i32,
 }
 
+/// A `quantize` to int8 with one scale and zero point.
+#[derive(Clone, Copy)]
+struct End<'v> {
+    root: &'v Node,
+    quantize: &'v Quantize,
+    out: PerTensor,
+    /// Whether the integers are those of the negated values; the root's are then -1 less them.
+    negative: bool,
+}
+
+impl<'v> End<'v> {
+    fn of(root: &'v Node) -> Option<End<'v>> {
+        let Op::Quantize(quantize) = &root.op else { return None };
+        match (quantize.scale.as_slice(), quantize.zero_point.as_slice(), quantize.dtype) {
+            (&[scale], &[zero_point], DType::I8) => {
+                Some(End { root, quantize, out: PerTensor { scale, zero_point }, negative: false })
+            }
+            _ => None,
+        }
+    }
+
+    /// The same for negative values: roundings are the same on both sides of 0, and so are bytes about -1/2.
+    fn mirrored(self) -> End<'v> {
+        let out = PerTensor { zero_point: -1 - self.out.zero_point, ..self.out };
+        End { out, negative: true, ..self }
+    }
+
+    /// What a real value becomes.
+    fn integer(&self, x: f32) -> i32 {
+        let steps = self.quantize.rounding.round(x / self.out.scale) as i32;
+        steps.saturating_add(self.out.zero_point).clamp(-128, 127)
+    }
+
+    /// The real values of a byte, and a step more on either side.
+    fn range(&self) -> (f64, f64) {
+        let real = |x: i32| f64::from(x - self.out.zero_point) * f64::from(self.out.scale);
+        (real(-129), real(128))
+    }
+}
+
 /// What a `quantize` ends.
 struct Group<'v> {
     view: &'v View<'v>,
-    root: &'v Node,
+    end: End<'v>,
     /// The operator before the clip.
     core: &'v Node,
-    /// Reshapes between the operator and the root, the last one first.
-    reshapes: Vec<&'v Reshape>,
-    /// What is added to each channel of the operator's result.
-    added: Option<Vec<f64>>,
-    /// Factors of a product's results below 0, one or one for each channel.
-    slopes: Option<Vec<f64>>,
+    /// Operators between that one and the root that move or compare elements, the first one first.
+    moves: Vec<&'v Node>,
     /// The name of the integer operator.
     name: String,
     out: PerTensor,
@@ -101,36 +163,23 @@ struct Group<'v> {
 }
 
 impl<'v> Group<'v> {
-    fn find(view: &'v View<'v>, root: &'v Node) -> Option<Group<'v>> {
-        let Op::Quantize(q) = &root.op else { return None };
-        let (&[scale], &[zero_point], DType::I8) = (q.scale.as_slice(), q.zero_point.as_slice(), q.dtype) else {
-            return None;
-        };
+    fn new(view: &'v View<'v>, end: End<'v>, core: &'v Node, moves: Vec<&'v Node>, (lo, hi): (i32, i32)) -> Group<'v> {
+        // The result keeps the root's name.
+        let name = if moves.is_empty() { end.root.name.clone() } else { format!("{}/flat", end.root.name) };
+        Group { view, end, core, moves, name, out: end.out, lo, hi }
+    }
+
+    fn find(view: &'v View<'v>, end: End<'v>) -> Option<Group<'v>> {
         let (mut lo, mut hi) = (-128, 127);
-        let mut core = view.def(root.inputs[0])?;
-        let (mut reshapes, mut added, mut slopes) = (Vec::new(), None, None);
+        let mut core = view.def(end.root.inputs[0])?;
+        let mut moves = Vec::new();
         loop {
-            if slopes.is_none()
-                && let Some(found) = leaky::behind_product(view, core)
-            {
-                (core, slopes) = (found.before, Some(found.slopes));
-                continue;
-            }
             let (a, b) = match &core.op {
-                // A clip before the slope holds other values than one behind it.
-                Op::Clip(_) | Op::Relu(_) if slopes.is_some() => return None,
-                Op::Clip(c) => (bound(q, scale, zero_point, c.lo), bound(q, scale, zero_point, c.hi)),
-                Op::Relu(_) => (bound(q, scale, zero_point, 0.0), 127),
-                Op::Reshape(r) => {
-                    reshapes.push(r);
-                    core = view.def(core.inputs[0])?;
-                    continue;
-                }
-                Op::Add(_) => {
-                    let Some(sum) = bias::added(view, core) else { break };
-                    reshapes.extend(sum.reshapes);
-                    (core, added) = (sum.product, Some(sum.vector));
-                    break;
+                Op::Clip(c) => (end.integer(c.lo), end.integer(c.hi)),
+                Op::Relu(_) => (end.integer(0.0), 127),
+                op if behind::moves(op, (lo, hi) == (-128, 127)) => {
+                    moves.push(core);
+                    (-128, 127)
                 }
                 _ => break,
             };
@@ -138,9 +187,8 @@ impl<'v> Group<'v> {
             (lo, hi) = (a.clamp(lo, hi), b.clamp(lo, hi));
             core = view.def(core.inputs[0])?;
         }
-        // The result keeps the root's name.
-        let name = if reshapes.is_empty() { root.name.clone() } else { format!("{}/flat", root.name) };
-        Some(Group { view, root, core, reshapes, added, slopes, name, out: PerTensor { scale, zero_point }, lo, hi })
+        moves.reverse();
+        Some(Group::new(view, end, core, moves, (lo, hi)))
     }
 
     /// The int8 value under a `dequantize` as a whole.
@@ -157,24 +205,46 @@ impl<'v> Group<'v> {
     }
 
     fn label(&self, suffix: &str) -> String {
-        format!("{}/{suffix}", self.root.name)
+        format!("{}/{suffix}", self.end.root.name)
     }
 
     /// Puts a value of the operator's shape in the place of the root.
-    fn finish(&self, mut p: Patch, v: Ref) -> Option<Patch> {
+    fn finish(&self, mut p: Patch, v: Ref) -> Patch {
         let mut v = v;
-        for (i, r) in self.reshapes.iter().enumerate().rev() {
-            let name = if i == 0 { self.root.name.clone() } else { self.label(&format!("shape{i}")) };
-            v = p.node(&name, (*r).clone(), &[v]);
+        let steps = self.moves.len() + usize::from(self.end.negative);
+        let name = |i: usize| match steps - 1 - i {
+            0 => self.end.root.name.clone(),
+            behind => self.label(&format!("shape{behind}")),
+        };
+        for (i, node) in self.moves.iter().enumerate() {
+            let op = match &node.op {
+                Op::Pad(pad) => {
+                    let value = if self.end.negative { -pad.value } else { pad.value };
+                    Pad { value: self.end.integer(value) as f32, ..pad.clone() }.into()
+                }
+                op => op.clone(),
+            };
+            let others = node.inputs[1..].iter().map(|&v| Ref::Old(v));
+            let operands: Vec<Ref> = std::iter::once(v).chain(others).collect();
+            v = p.node(&name(i), op, &operands);
         }
-        Some(p.replace(self.root.output(), v))
+        if self.end.negative {
+            v = p.node(&name(steps - 1), MIRROR, &[v]);
+        }
+        p.replace(self.end.root.output(), v)
     }
 }
 
-/// The integer of a clip's bound.
-fn bound(q: &Quantize, scale: f32, zero_point: i32, x: f32) -> i32 {
-    (q.rounding.round(x / scale) as i32).saturating_add(zero_point).clamp(-128, 127)
-}
+/// -1 less an integer.
+const MIRROR: Rescale = Rescale {
+    data_zero_point: 0,
+    multiplier: -(1 << 30),
+    shift: 1,
+    zero_point: -1,
+    lo: -128,
+    hi: 127,
+    mode: Rounding::Double,
+};
 
 /// The least factor of which 31 bits behind the point leave nothing to be seen in 8-bit results.
 const LEAST_WHOLE: f64 = 1.0 / 4096.0;
@@ -183,15 +253,19 @@ const LEAST_WHOLE: f64 = 1.0 / 4096.0;
 const MOST: f64 = 512.0;
 
 /// Real factors, each with the greatest magnitude of what it scales, as multipliers and shifts: one rounding where all of
-/// them are below 1, else two. None where 32 bits do not hold what is shifted before it is multiplied.
+/// them are below 1 in magnitude, else two. None where 32 bits do not hold what is shifted before it is multiplied.
 fn scaling(factors: &[(f64, f64)]) -> Option<(Vec<i32>, Vec<i32>, Rounding)> {
-    if factors.iter().any(|(f, _)| f.is_nan() || *f < 0.0) {
+    if factors.iter().any(|(f, _)| f.is_nan()) {
         return None;
     }
     // Past the greatest all results are held at the bounds; the factor itself would take too many bits.
-    let (factors, magnitudes): (Vec<f64>, Vec<f64>) = factors.iter().map(|&(f, most)| (f.min(MOST), most)).unzip();
-    let (multiplier, shift): (Vec<i32>, Vec<i32>) =
-        factors.iter().map(|&f| quantize_multiplier(f)).map(|(m, s)| (m, i32::from(s))).unzip();
+    let (factors, magnitudes): (Vec<f64>, Vec<f64>) =
+        factors.iter().map(|&(f, most)| (f.clamp(-MOST, MOST), most)).unzip();
+    let signed = |&f: &f64| {
+        let (multiplier, shift) = quantize_multiplier(f.abs());
+        (if f < 0.0 { -multiplier } else { multiplier }, i32::from(shift))
+    };
+    let (multiplier, shift): (Vec<i32>, Vec<i32>) = factors.iter().map(signed).unzip();
     if shift.iter().all(|&s| s <= 0) {
         return Some((multiplier, shift.iter().map(|s| -s).collect(), Rounding::Single));
     }
@@ -200,7 +274,7 @@ fn scaling(factors: &[(f64, f64)]) -> Option<(Vec<i32>, Vec<i32>, Rounding)> {
     }
     // A factor below 1 in full, without a shift, is rounded once here as well: by the multiplication.
     let whole = |(f, (m, s)): (&f64, (i32, i32))| match s {
-        ..=0 if *f >= LEAST_WHOLE => ((f * f64::from(1u32 << 31)).round().min(f64::from(i32::MAX)) as i32, 0),
+        ..=0 if f.abs() >= LEAST_WHOLE => ((f * f64::from(1u32 << 31)).round() as i32, 0),
         _ => (m, s),
     };
     let (multiplier, shift) = factors.iter().zip(multiplier.into_iter().zip(shift)).map(whole).unzip();
@@ -227,11 +301,11 @@ fn requantize(
 fn rescale(g: &Group) -> Option<Patch> {
     let (data, from) = g.dequantized(g.core.output())?;
     if from == g.out && (g.lo, g.hi) == (-128, 127) {
-        return g.finish(Patch::new("same scale"), data.into());
+        return Some(g.finish(Patch::new("same scale"), data.into()));
     }
     let mut p = Patch::new("rescale");
     let v = p.node(g.name(), rescaled(g, from, 1.0)?, &[data.into()]);
-    g.finish(p, v)
+    Some(g.finish(p, v))
 }
 
 /// From one scale, times a factor, to the group's.
@@ -254,7 +328,7 @@ fn scaled(g: &Group) -> Option<Patch> {
     let (data, from) = g.dequantized(value)?;
     let mut p = Patch::new("rescale");
     let v = p.node(g.name(), rescaled(g, from, factor)?, &[data.into()]);
-    g.finish(p, v)
+    Some(g.finish(p, v))
 }
 
 fn softmax(g: &Group, s: &Softmax) -> Option<Patch> {
@@ -270,5 +344,5 @@ fn softmax(g: &Group, s: &Softmax) -> Option<Patch> {
     };
     let mut p = Patch::new("softmax");
     let v = p.node(g.name(), op, &[data.into()]);
-    g.finish(p, v)
+    Some(g.finish(p, v))
 }

@@ -39,7 +39,7 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
                 let mut patch = Patch::new("avg_pool2d");
                 let op = AvgPool2d { lo: g.lo, hi: g.hi, ..p.clone() };
                 let v = patch.node(g.name(), op, &[data.into()]);
-                return g.finish(patch, v);
+                return Some(g.finish(patch, v));
             }
             if padded && !p.count_include_pad {
                 return by_count(g, p, data, from);
@@ -57,7 +57,7 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
                 let mut patch = Patch::new("global_avg_pool");
                 let op = GlobalAvgPool { lo: g.lo, hi: g.hi, ..p.clone() };
                 let v = patch.node(g.name(), op, &[data.into()]);
-                return g.finish(patch, v);
+                return Some(g.finish(patch, v));
             }
             SumPool2d { kernel, strides: [1, 1], pads: [0; 4], layout: p.layout, data_zero_point: from.zero_point }
         }
@@ -71,7 +71,7 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     let acc = patch.node(&g.label("sum"), sum, &[data.into()]);
     let v =
         requantize(g, &mut patch, g.name(), (acc, axis), vec![0; channels], &vec![(factor, 255.0 * count); channels])?;
-    g.finish(patch, v)
+    Some(g.finish(patch, v))
 }
 
 /// An average of the elements inside the image, each number of them with a factor of its own.
@@ -95,7 +95,7 @@ fn by_count(g: &Group, p: &AvgPool2d, data: ValueId, from: PerTensor) -> Option<
     };
     let mut patch = Patch::new("qavg_pool2d");
     let v = patch.node(g.name(), op, &[data.into()]);
-    g.finish(patch, v)
+    Some(g.finish(patch, v))
 }
 
 /// True where more than one in a thousand sums of `count` bytes less their zero point, times `scales` over `count`, are half

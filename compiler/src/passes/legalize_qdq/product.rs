@@ -1,39 +1,69 @@
-//! Convolutions and fully connected layers.
+//! Products, and what becomes of their sums.
 
-use super::bias::values;
-use super::{Group, requantize};
-use crate::graph::op::{Binary, BinaryKind, Conv2d, ConvTranspose2d, Dense};
-use crate::graph::{Op, Tensor, ValueId};
+use super::constants::vector;
+use super::forms::Forms;
+use super::pieces::Line;
+use super::{Group, PerTensor, requantize};
+use crate::graph::op::{Binary, BinaryKind, Conv2d, ConvTranspose2d, Dense, QMatMul};
+use crate::graph::{Dim, Op, Tensor, ValueId};
 use crate::passes::{Patch, Ref};
 
-pub(super) fn rewrite(g: &Group) -> Option<Patch> {
-    let graph = g.view.graph;
-    let (data, from) = g.dequantized(g.core.inputs[0])?;
-    let Weights { shape, less: mut w, scales, zero } = weights(g, g.core.inputs[1])?;
-    let mut steps: Vec<f64> = scales.iter().map(|&s| f64::from(from.scale) * f64::from(s)).collect();
-    let mut real = match g.core.inputs.get(2) {
-        Some(&b) => values(g.view, b)?,
+/// Sums of an integer product.
+struct Sums {
+    acc: Ref,
+    /// The dimension of their channels.
+    axis: usize,
+    /// What their channels become: once, or twice where the greater or lesser of two results is taken.
+    branches: Vec<Vec<Branch>>,
+}
+
+/// A requantization of a channel's sums.
+#[derive(Clone, Copy)]
+struct Branch {
+    bias: i32,
+    /// The real value of a step of the sums.
+    step: f64,
+    /// The greatest magnitude of a sum with the bias.
+    most: f64,
+}
+
+/// A product with what stands behind it as integers.
+///
+/// # Errors
+/// Why not.
+pub(super) fn rewrite(g: &Group, forms: &Forms) -> Result<Patch, String> {
+    let data = "its data are no int8 tensor dequantized with one scale";
+    let (data, from) = g.dequantized(g.core.inputs[0]).ok_or(data)?;
+    let (mut p, sums) = match &g.core.op {
+        Op::MatMul(_) => matrices(g, (data, from), forms)?,
+        _ => layer(g, (data, from), forms)?,
+    };
+    let v = finish(g, &mut p, &sums, forms)?;
+    Ok(g.finish(p, v))
+}
+
+/// A convolution or fully connected layer.
+fn layer(g: &Group, (data, from): (ValueId, PerTensor), forms: &Forms) -> Result<(Patch, Sums), String> {
+    let Weights { shape, less: mut w, scales, zero } =
+        weights(g, g.core.inputs[1]).ok_or("its weights are no int8 constants dequantized by channel")?;
+    let steps: Vec<f64> = scales.iter().map(|&s| f64::from(from.scale) * f64::from(s)).collect();
+    let bias = match g.core.inputs.get(2) {
+        Some(&b) => vector(g.view, b, steps.len()).ok_or("its bias is no vector of finite constants")?,
         None => vec![0.0; steps.len()],
     };
-    if real.len() != steps.len() {
-        return None;
-    }
-    if let Some(added) = &g.added {
-        real.iter_mut().zip(added).for_each(|(b, a)| *b += a);
-    }
-    let per_channel = w.len().checked_div(steps.len())?;
-    let (mut bias, mut most) = (Vec::with_capacity(steps.len()), Vec::with_capacity(steps.len()));
-    for ((b, step), w) in real.iter().zip(&mut steps).zip(w.chunks_mut(per_channel.max(1))) {
-        let (integer, sum) = fit(*b, step, w, f64::from(g.out.scale))?;
-        bias.push(integer);
-        most.push(sum);
+    let per_channel = w.len().checked_div(steps.len()).filter(|&n| n > 0).ok_or("it has no weights")?;
+    let mut branches = Vec::with_capacity(steps.len());
+    for (((lines, step), bias), w) in forms.lines().zip(steps).zip(bias).zip(w.chunks_mut(per_channel)) {
+        let fitted = fit(&lines, (step, bias), w, f64::from(g.out.scale)).ok_or(COARSE)?;
+        branches.push(fitted);
     }
     // What lies beyond 8 bits without a zero point that all share is kept without any.
     let bytes = zero.map(|zero| w.iter().map(|&w| i8::try_from(w + zero).ok()).collect::<Option<Vec<i8>>>());
     let weight = match bytes {
-        Some(bytes) => Tensor::new(&shape, bytes?)?,
-        None => Tensor::new(&shape, w)?,
+        Some(bytes) => bytes.and_then(|bytes| Tensor::new(&shape, bytes)),
+        None => Tensor::new(&shape, w),
     };
+    let weight = weight.ok_or("its weights less their zero point do not fit a byte")?;
     let zero = zero.unwrap_or(0);
     let (op, axis): (Op, usize) = match &g.core.op {
         Op::Conv2d(c) => {
@@ -45,67 +75,124 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
             let op = ConvTranspose2d { data_zero_point: from.zero_point, weight_zero_point: zero, ..c.clone() };
             (op.into(), axis)
         }
-        Op::Dense(_) => (Dense { data_zero_point: from.zero_point, weight_zero_point: zero }.into(), 1),
-        _ => return None,
+        _ => (Dense { data_zero_point: from.zero_point, weight_zero_point: zero }.into(), 1),
     };
-    let factor = |(s, most): (&f64, f64)| (s / f64::from(g.out.scale), most);
-    let factors: Vec<(f64, f64)> = steps.iter().zip(most).map(factor).collect();
-    let mut p = Patch::new(if graph.ty(data).rank() == 2 { "dense" } else { "conv2d" });
+    let mut p = Patch::new(if matches!(g.core.op, Op::Dense(_)) { "dense" } else { "conv2d" });
     let weight = p.constant(&g.label("weight"), weight);
     let acc = p.node(&g.label(&g.core.name), op, &[data.into(), weight]);
-    let v = match &g.slopes {
-        None => requantize(g, &mut p, g.name(), (acc, axis), bias, &factors)?,
-        Some(slopes) => leaky(g, &mut p, (acc, axis), bias, &factors, slopes)?,
-    };
-    g.finish(p, v)
+    Ok((p, Sums { acc, axis, branches }))
 }
 
-/// A slope below 0: the greater of two requantizations of the same sums, or the lesser where slopes are above 1. Each is
-/// rounded once, and of numbers in order so are their roundings.
-fn leaky(
-    g: &Group,
-    p: &mut Patch,
-    (acc, axis): (Ref, usize),
-    bias: Vec<i32>,
-    factors: &[(f64, f64)],
-    slopes: &[f64],
-) -> Option<Ref> {
-    let slope = |i: usize| slopes[if slopes.len() > 1 { i } else { 0 }];
-    let kind = match slopes {
-        s if s.iter().all(|&s| (0.0..=1.0).contains(&s)) => BinaryKind::Max,
-        s if s.iter().all(|&s| s >= 1.0) => BinaryKind::Min,
-        _ => return None,
+/// A product of two activations.
+fn matrices(g: &Group, (a, qa): (ValueId, PerTensor), forms: &Forms) -> Result<(Patch, Sums), String> {
+    let other = "its second operand is no int8 tensor dequantized with one scale";
+    let (b, qb) = g.dequantized(g.core.inputs[1]).ok_or(other)?;
+    let axis = g.view.graph.ty(g.core.output()).rank().saturating_sub(1);
+    let depth = g.view.graph.ty(a).dims.last().and_then(Dim::known).ok_or("its sizes are not known")?;
+    let step = f64::from(qa.scale) * f64::from(qb.scale);
+    // The greatest sum of products of bytes less their zero points.
+    let most = depth as f64 * 255.0 * 255.0;
+    let out = f64::from(g.out.scale);
+    let branch = |line: &Line| {
+        let step = step * line.factor;
+        let bias = in_steps(line.term, step);
+        let fits = bias.abs() + most <= f64::from(i32::MAX) && (bias * step - line.term).abs() <= 0.25 * out;
+        fits.then_some(Branch { bias: bias as i32, step, most: bias.abs() + most })
     };
-    let below: Vec<_> = factors.iter().enumerate().map(|(i, &(f, most))| (f * slope(i), most)).collect();
-    let above = requantize(g, p, &g.label("above"), (acc, axis), bias.clone(), factors)?;
-    let below = requantize(g, p, &g.label("below"), (acc, axis), bias, &below)?;
-    Some(p.node(g.name(), Binary { kind }, &[above, below]))
+    let channel = |lines: Vec<Line>| lines.iter().map(branch).collect::<Option<Vec<Branch>>>();
+    let branches = forms.lines().map(channel).collect::<Option<Vec<_>>>().ok_or(COARSE)?;
+    let mut p = Patch::new("qmatmul");
+    let op = QMatMul { a_zero_point: qa.zero_point, b_zero_point: qb.zero_point };
+    let acc = p.node(&g.label(&g.core.name), op, &[a.into(), b.into()]);
+    Ok((p, Sums { acc, axis, branches }))
 }
 
-/// A channel's bias in steps of its accumulator, and the greatest magnitude that its sum with it may have.
+/// Why a sum's steps do not do.
+const COARSE: &str = "a step of its 32-bit sums is too coarse, or too fine, for what is added to them";
+
+/// Sums of a product as results of the group's operator.
+///
+/// The greater or lesser of two lines is that of two requantizations of the same sums: each is rounded once, and of numbers
+/// in order so are their roundings. So it is with bounds, which are clamps where all channels share them.
+fn finish(g: &Group, p: &mut Patch, sums: &Sums, forms: &Forms) -> Result<Ref, String> {
+    let range = "a factor is too large for 32 bits";
+    let out = f64::from(g.out.scale);
+    let one = |p: &mut Patch, name: &str, i: usize| {
+        let bias = sums.branches.iter().map(|b| b[i].bias).collect();
+        let factors: Vec<(f64, f64)> = sums.branches.iter().map(|b| (b[i].step / out, b[i].most)).collect();
+        requantize(g, p, name, (sums.acc, sums.axis), bias, &factors).ok_or(range)
+    };
+    // The last one first.
+    let bounds = [(BinaryKind::Min, "greatest", &forms.hi), (BinaryKind::Max, "least", &forms.lo)];
+    let mut bounds: Vec<_> = bounds.into_iter().filter(|(.., list)| shared(list).is_none()).collect();
+    let name = if bounds.is_empty() { g.name().to_string() } else { g.label("unbounded") };
+    let mut v = match &forms.second {
+        None => one(p, &name, 0)?,
+        Some((kind, _)) => {
+            let (above, below) = (one(p, &g.label("above"), 0)?, one(p, &g.label("below"), 1)?);
+            p.node(&name, Binary { kind: *kind }, &[above, below])
+        }
+    };
+    let mut shape = vec![1; g.view.graph.ty(g.core.output()).rank() - sums.axis];
+    while let Some((kind, label, list)) = bounds.pop() {
+        shape[0] = list.len();
+        let values = p.constant(&g.label(label), Tensor::from_fn(&shape, |i| list[i] as i8));
+        let name = if bounds.is_empty() { g.name().to_string() } else { g.label(&format!("{label}/held")) };
+        v = p.node(&name, Binary { kind }, &[v, values]);
+    }
+    Ok(v)
+}
+
+/// A real value as a whole number of steps.
+fn in_steps(real: f64, step: f64) -> f64 {
+    // Of a factor of 0 steps have no size.
+    if real == 0.0 { 0.0 } else { (real / step).round() }
+}
+
+/// The integer that all channels have.
+pub(super) fn shared(list: &[i32]) -> Option<i32> {
+    let (first, others) = list.split_first()?;
+    others.iter().all(|x| x == first).then_some(*first)
+}
+
+/// A channel's requantizations: lines of sums with a step and a bias, which become integers.
 ///
 /// A channel of all but dead weights has steps so small that its bias leaves no room for the sum. Its steps then become
 /// coarser by a power of two, and its weights are rounded to them, where that is less than a quarter of a step of the
-/// output. Weights are those less their zero point.
-fn fit(real: f64, step: &mut f64, w: &mut [i32], out_scale: f64) -> Option<(i32, f64)> {
-    let exact = *step;
+/// output. Weights are those less their zero point; those of a constant become 0.
+fn fit(lines: &[Line], (step, bias): (f64, f64), w: &mut [i32], out_scale: f64) -> Option<Vec<Branch>> {
+    if let [Line { factor: 0.0, term }] = lines {
+        w.fill(0);
+        // So many steps that no rounding is seen, and so few that nothing overflows.
+        let step = out_scale / f64::from(1 << 16);
+        let bias = (term / step).clamp(-f64::from(1 << 30), f64::from(1 << 30)).round();
+        return Some(vec![Branch { bias: bias as i32, step, most: bias.abs() }]);
+    }
+    // The real values of a step and of the bias, for each line.
+    let exact: Vec<(f64, f64)> = lines.iter().map(|l| (step * l.factor, bias * l.factor + l.term)).collect();
     for k in 0..31 {
-        let coarse = exact * f64::from(1u32 << k);
-        let shifted = |w: i32| (f64::from(w) / f64::from(1u32 << k)).round();
-        let bias = (real / coarse).round();
-        let most: f64 = w.iter().map(|&w| shifted(w).abs() * 255.0).sum();
-        if bias.abs() + most > f64::from(i32::MAX) {
+        let by = f64::from(1u32 << k);
+        let shifted = |w: i32| (f64::from(w) / by).round();
+        let sum: f64 = w.iter().map(|&w| shifted(w).abs() * 255.0).sum();
+        let branch = |(step, real): &(f64, f64)| {
+            let (step, bias) = (step * by, in_steps(*real, step * by));
+            Branch { bias: bias as i32, step, most: bias.abs() + sum }
+        };
+        let branches: Vec<Branch> = exact.iter().map(branch).collect();
+        if branches.iter().any(|b| b.most > f64::from(i32::MAX)) {
             continue;
         }
-        let lost: f64 = w.iter().map(|&w| (f64::from(w) * exact - shifted(w) * coarse).abs() * 255.0).sum();
-        if lost + (bias * coarse - real).abs() > 0.25 * out_scale {
+        let lost = |((exact, real), b): (&(f64, f64), &Branch)| {
+            let of = |w: i32| (f64::from(w) * exact - shifted(w) * b.step).abs() * 255.0;
+            w.iter().map(|&w| of(w)).sum::<f64>() + (f64::from(b.bias) * b.step - real).abs()
+        };
+        if exact.iter().zip(&branches).any(|pair| lost(pair) > 0.25 * out_scale) {
             return None;
         }
         if k > 0 {
             w.iter_mut().for_each(|w| *w = shifted(*w) as i32);
-            *step = coarse;
         }
-        return Some((bias as i32, bias.abs() + most));
+        return Some(branches);
     }
     None
 }
