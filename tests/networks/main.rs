@@ -2,6 +2,7 @@
 //! runtimes computed.
 
 mod accuracy;
+mod cases;
 mod cycles;
 mod depthwise;
 mod float;
