@@ -28,7 +28,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: browser cross cuda gowin test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-report bench-fallback bench-levels bench-sim fmt clippy lint lint-rtl clean
+.PHONY: browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-report bench-fallback bench-levels bench-sim fmt clippy lint lint-rtl clean
 
 setup:
 	@scripts/setup.sh
@@ -70,6 +70,10 @@ browser: setup
 cuda: setup
 	@scripts/setup.sh --cuda
 
+# A newer Verilator beside the system's, where make test-full skips without it.
+verilator: setup
+	@scripts/setup.sh --verilator
+
 # Routers of a Gowin part, which one of the boards has.
 gowin: setup
 	@scripts/setup.sh --gowin
@@ -82,7 +86,7 @@ cross: setup
 test-loader: cross
 	@CARGO="$(CARGO)" scripts/test_loader.sh
 
-test-full: lint check-ptq browser cross cuda test-loader
+test-full: lint check-ptq browser cross cuda verilator test-loader
 	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=20000 TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 scripts/test.sh --workspace -- --include-ignored
 
 check-ptq: build

@@ -11,6 +11,7 @@
 #          tests run the CPU's code of other processors there, and skip without them.
 # --gowin, --nexus  install nextpnr for Gowin's or Lattice Nexus' parts and their packers too (250 and 80 MB), which no test needs.
 # --cuda  installs NVIDIA's compiler of CUDA C and its headers (50 MB), with which tests compile kernels without a GPU.
+# --verilator  installs a newer Verilator (5 MB, 17 unpacked) beside the system's, which a test compares with it; nothing else uses it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -36,7 +37,11 @@ for argument in "$@"; do
         --gowin) more+=("${GOWIN[@]}") ;;
         --nexus) more+=("${NEXUS[@]}") ;;
         --cuda) more+=("${CUDA[@]}") ;;
-        *) echo "setup: error: $argument is unknown; there are --check, --browser, --cross, --gowin, --nexus and --cuda" >&2; exit 2 ;;
+        --verilator) more+=("verilator==$VERILATOR_NEWEST") ;;
+        *)
+            echo "setup: error: $argument is unknown; there are --check, --browser, --cross, --gowin, --nexus, --cuda and --verilator" >&2
+            exit 2
+            ;;
     esac
 done
 

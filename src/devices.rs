@@ -168,9 +168,14 @@ pub fn tell_build(progress: rtl::Progress, told: &dyn Fn(&str)) {
     match progress {
         rtl::Progress::Cached | rtl::Progress::Built => told(""),
         rtl::Progress::Verilating => told("building the simulator of the design: Verilator"),
+        rtl::Progress::SlowEdges => told(
+            "note: this version of Verilator evaluates both edges of the clock, so the simulator is slower than with others\n",
+        ),
         rtl::Progress::Training => told("building the simulator of the design: a run that shows what is done often"),
-        rtl::Progress::Compiling(done, all) => {
-            told(&format!("building the simulator of the design: C++ file {done} of {all}"));
+        rtl::Progress::Compiling(done, all, optimised) => {
+            told(&format!(
+                "building the simulator of the design: C++ file {done} of {all}, {optimised} of them optimised"
+            ));
         }
     }
 }

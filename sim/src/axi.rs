@@ -99,6 +99,7 @@ impl Axi {
             defines: vec![("TW_BUS_BYTES", config.bus_bytes()), ("TW_MAX_BURST_BEATS", config.max_burst_beats)],
             flags: Flags { assertions: true, ..Flags::default() },
             trained: false,
+            verilator: None,
         };
         let library = verilate::library(&recipe, &cache, progress, &|_| Ok(()))?;
         let setting = Setting {

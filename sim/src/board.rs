@@ -162,6 +162,7 @@ impl VirtualBoard {
             defines: design.defines(),
             flags: Flags::default(),
             trained: false,
+            verilator: None,
         };
         let library = verilate::library(&recipe, &cache, progress, &|_| Ok(()))?;
         let bench = Bench::new(&library, design.line.clocks_per_bit(), design.chip()).map_err(|reason| {

@@ -7,7 +7,7 @@ mod build;
 mod sys;
 mod training;
 
-pub use crate::verilate::{Compiler, Progress, default_cache_dir, find_tools};
+pub use crate::verilate::{Compiler, Progress, Verilator, default_cache_dir, find_tools};
 
 use crate::dram::Dram;
 use crate::span;
@@ -40,6 +40,8 @@ pub struct RtlOptions {
     pub stalls: bool,
     /// Reports tell when instructions started and retired; slower by a few per cent.
     pub spans: bool,
+    /// The Verilator that builds the design; the one on PATH where `None`.
+    pub verilator: Option<PathBuf>,
 }
 
 fn fault(reason: String) -> DeviceError {
@@ -89,8 +91,13 @@ impl Rtl {
             let options = RtlOptions::default();
             training::train(&mut Rtl::with_library(config.clone(), training::MEMORY_BYTES, library, &options)?)
         };
-        let library = verilate::library(&build::recipe(&config, flags), &cache, progress, &train)?;
-        Rtl::with_library(config, memory_bytes, &library, options)
+        let library =
+            verilate::library(&build::recipe(&config, flags, options.verilator.clone()), &cache, progress, &train)?;
+        let rtl = Rtl::with_library(config, memory_bytes, &library, options)?;
+        if verilate::is_fast_build(flags) && !rtl.has_direct_edges() {
+            progress(Progress::SlowEdges);
+        }
+        Ok(rtl)
     }
 
     /// The design of a library that is built.
@@ -227,6 +234,12 @@ impl Rtl {
 
     /// The host wrote these bytes; nobody asks.
     fn host_wrote(&mut self, _range: std::ops::Range<usize>) {}
+
+    /// Whether a cycle is one call of the model's function for what follows a clock edge. Without it, in assertions' and waves'
+    /// builds and where a version of Verilator names that function otherwise, the model finds out which clocks rose.
+    pub fn has_direct_edges(&self) -> bool {
+        self.bench.has_direct_edges()
+    }
 
     /// Device memory.
     pub fn memory(&self) -> &[u8] {

@@ -4,11 +4,15 @@
 //! is built in a temporary folder and renamed, so that builds at the same time do not meet.
 
 mod compiler;
+mod sources;
+mod verilator;
 
 pub use compiler::Compiler;
+pub use verilator::Verilator;
 
 use compiler::{INSTALL_CXX, Pass};
 use sha2::{Digest, Sha256};
+use sources::Sources;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,10 +20,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use tilewright_hw::cache;
 use tilewright_hw::device::DeviceError;
-use tilewright_hw::flow::tools;
+use verilator::install_verilator;
 
 const LIBRARY: &str = "libtw_core.so";
 const SHIM: &str = "shim.cpp";
+/// What runs once, as one file, because reading its headers takes longest.
+const SLOW: &str = "slow.cpp";
+/// Beside the library: what it was built with, and which files were optimised.
+const REPORT: &str = "build.txt";
 
 /// What a build reports while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,12 +36,14 @@ pub enum Progress {
     Cached,
     /// Verilator runs.
     Verilating,
-    /// The C++ compiler runs: files done, files in all.
-    Compiling(usize, usize),
+    /// The C++ compiler runs: files done, files in all, and how many of these are optimised because they run in every cycle.
+    Compiling(usize, usize, usize),
     /// The instrumented design runs, so that the compiler learns what is done often.
     Training,
     /// The library is there.
     Built,
+    /// The library is there, but this Verilator names what [`crate::Rtl::has_direct_edges`] needs otherwise: runs are slower.
+    SlowEdges,
 }
 
 /// How a design is built.
@@ -44,7 +54,7 @@ pub(crate) struct Flags {
     pub(crate) stalls: bool,
 }
 
-/// What a library is made of. All of it but the defines, which follow from the rest, goes into its name.
+/// What a library is made of. All of it but the defines, which follow from the rest, goes into its name; of Verilator its version.
 #[derive(Debug, Clone)]
 pub(crate) struct Recipe<'a> {
     /// What the library's folder begins with.
@@ -69,6 +79,8 @@ pub(crate) struct Recipe<'a> {
     pub(crate) flags: Flags,
     /// Whether an instrumented library is run first, by which the second is laid out.
     pub(crate) trained: bool,
+    /// The Verilator that makes it, if it is not the one on PATH.
+    pub(crate) verilator: Option<PathBuf>,
 }
 
 impl Recipe<'_> {
@@ -109,11 +121,6 @@ fn run(tool: &str, command: &mut Command, remedy: &str) -> Result<String, Device
     Err(tool_error(tool, format!("failed: {}", reason.join("\n")), "see the message above"))
 }
 
-fn install_verilator() -> String {
-    let least = tools::version_of("VERILATOR");
-    format!("install Verilator {least} or newer (apt-get install verilator), or use --device fsim")
-}
-
 fn verilator_flags<'a>(recipe: &Recipe<'a>) -> Vec<&'a str> {
     let flags = recipe.flags;
     let mut list = vec![
@@ -152,18 +159,18 @@ fn optimisation(flags: Flags) -> &'static str {
     if is_fast_build(flags) { "-O3" } else { "-O1" }
 }
 
-fn is_fast_build(flags: Flags) -> bool {
+pub(crate) fn is_fast_build(flags: Flags) -> bool {
     !flags.assertions && !flags.waves && !flags.stalls
 }
 
 /// The hash that names a build with a version of Verilator and a compiler.
-fn key(recipe: &Recipe, verilator: &str, compiler: &Compiler) -> String {
+fn key(recipe: &Recipe, verilator: &Verilator, compiler: &Compiler) -> String {
     let mut sha = Sha256::new();
     let mut add = |text: &str| {
         sha.update((text.len() as u64).to_le_bytes());
         sha.update(text.as_bytes());
     };
-    add(verilator);
+    add(verilator.version());
     add(compiler.version());
     // The library is compiled for the processor at hand.
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -188,22 +195,12 @@ fn lock_of(key: &str) -> Arc<Mutex<()>> {
     LOCKS.lock().unwrap_or_else(PoisonError::into_inner).entry(key.into()).or_default().clone()
 }
 
-/// Looks for the programs that a simulator of the RTL is built with; the first, by what it says of its version, is Verilator.
+/// Looks for the programs that a simulator of the RTL is built with.
 ///
 /// # Errors
-/// [`DeviceError`], which names what to install.
-pub fn find_tools() -> Result<(String, Compiler), DeviceError> {
-    // Where both are missing, what is harder to come by is named.
-    let verilator = run("verilator", Command::new("verilator").arg("--version"), &install_verilator())?;
-    if !tools::at_least(&verilator, tools::version_of("VERILATOR")) {
-        let says = verilator.lines().next().unwrap_or_default();
-        return Err(tool_error(
-            "verilator",
-            format!("says that it is {says:?}, which is too old"),
-            &install_verilator(),
-        ));
-    }
-    Ok((verilator, Compiler::find()?))
+/// [`DeviceError`], which names what to install. Where both are missing, what is harder to come by is named.
+pub fn find_tools() -> Result<(Verilator, Compiler), DeviceError> {
+    Ok((Verilator::find(None)?, Compiler::find()?))
 }
 
 /// Runs an instrumented library and writes its profile.
@@ -216,7 +213,7 @@ pub(crate) fn library(
     progress: &dyn Fn(Progress),
     train: Train,
 ) -> Result<PathBuf, DeviceError> {
-    let (verilator, compiler) = find_tools()?;
+    let (verilator, compiler) = (Verilator::find(recipe.verilator.as_deref())?, Compiler::find()?);
     let key = key(recipe, &verilator, &compiler);
     let lock = lock_of(&key);
     let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -230,7 +227,7 @@ pub(crate) fn library(
     cache::remove_left_builds(cache);
     let work =
         tempfile::Builder::new().prefix(cache::BUILD_PREFIX).tempdir_in(cache).map_err(|e| io_error(cache, &e))?;
-    build(recipe, &compiler, work.path(), progress, train)?;
+    build(recipe, (&verilator, &compiler), work.path(), progress, train)?;
     // What the compiler left is not needed any more.
     let _ = std::fs::remove_dir_all(work.path().join("obj"));
     let work = work.keep();
@@ -245,15 +242,23 @@ pub(crate) fn library(
     Ok(library)
 }
 
-/// Whether a file of the model holds what runs in every cycle.
-fn is_fast(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    !name.contains("Slow") && (name.contains("DepSet") || name.contains("Trace"))
+/// What a build tells about itself.
+fn report(recipe: &Recipe, verilator: &Verilator, compiler: &Compiler, of_model: &Sources) -> String {
+    let trained = compiler.passes(recipe.is_trained()).contains(&Pass::Trained);
+    let how = if trained { ", laid out by the branches that a run counted" } else { "" };
+    format!(
+        "{}\n{}\nrun in every cycle, compiled with {}{how}: {}\nrun once, compiled with -O0: {}\n",
+        verilator.version(),
+        compiler.version().lines().next().unwrap_or_default(),
+        optimisation(recipe.flags),
+        of_model.fast.join(" "),
+        of_model.slow.join(" "),
+    )
 }
 
 fn build(
     recipe: &Recipe,
-    compiler: &Compiler,
+    (verilator, compiler): (&Verilator, &Compiler),
     work: &Path,
     progress: &dyn Fn(Progress),
     train: Train,
@@ -270,32 +275,23 @@ fn build(
         write(name, text)?;
     }
     progress(Progress::Verilating);
-    let mut verilator = Command::new("verilator");
-    verilator.current_dir(work).args(verilator_flags(recipe));
+    let mut verilate = verilator.command();
+    verilate.current_dir(work).args(verilator_flags(recipe));
     // Headers are found by name; packages and modules are listed.
-    verilator
-        .args(verilog.iter().map(|(name, _)| *name).filter(|n| n.ends_with(".sv") || n.ends_with(".v")))
-        .arg("-I.");
-    run("verilator", &mut verilator, &install_verilator())?;
+    verilate.args(verilog.iter().map(|(name, _)| *name).filter(|n| n.ends_with(".sv") || n.ends_with(".v"))).arg("-I.");
+    run("verilator", &mut verilate, &install_verilator())?;
 
-    let root = run("verilator", Command::new("verilator").args(["--getenv", "VERILATOR_ROOT"]), &install_verilator())?;
-    let include = Path::new(root.trim()).join("include");
-    let (slow, mut sources): (Vec<PathBuf>, Vec<PathBuf>) = std::fs::read_dir(work.join("obj"))
-        .map_err(|e| io_error(work, &e))?
-        .filter_map(|entry| entry.ok().map(|e| e.path()))
-        .filter(|path| path.extension().is_some_and(|e| e == "cpp"))
-        .partition(|path| !is_fast(path));
-    // Set-up code is compiled as one file, because reading its headers takes longest.
-    let mut slow: Vec<String> =
-        slow.iter().filter_map(|p| Some(format!("#include \"{}\"\n", p.file_name()?.to_str()?))).collect();
-    slow.sort();
-    write("slow.cpp", &slow.concat())?;
-    sources.sort();
-    sources.extend(["slow.cpp", SHIM].map(|f| work.join(f)));
-    sources.extend(["verilated.cpp", "verilated_threads.cpp"].map(|f| include.join(f)));
-    if recipe.flags.waves {
-        sources.push(include.join("verilated_fst_c.cpp"));
-    }
+    let obj = work.join("obj");
+    let makefile = obj.join(format!("{}_classes.mk", recipe.class));
+    let lists = std::fs::read_to_string(&makefile).map_err(|e| io_error(&makefile, &e))?;
+    let of_model = Sources::read(&lists).map_err(|reason| tool_error("verilator", reason, &install_verilator()))?;
+    let slow: Vec<String> = of_model.slow.iter().map(|name| format!("#include \"{name}.cpp\"\n")).collect();
+    write(SLOW, &slow.concat())?;
+    write(REPORT, &report(recipe, verilator, compiler, &of_model))?;
+    let include = verilator.include();
+    let mut sources: Vec<PathBuf> = of_model.fast.iter().map(|name| obj.join(format!("{name}.cpp"))).collect();
+    sources.extend([SLOW, SHIM].map(|f| work.join(f)));
+    sources.extend(of_model.library.iter().map(|name| include.join(format!("{name}.cpp"))));
 
     let flags = recipe.flags;
     let mut flags_of_all: Vec<String> = compiler.flags().map(String::from).collect();
@@ -308,7 +304,7 @@ fn build(
         flags_of_all.push("-DTW_ASSERTIONS".into());
     }
     flags_of_all.extend(["-I.", "-Iobj"].map(String::from));
-    flags_of_all.extend([&include, &include.join("vltstd")].map(|dir| format!("-I{}", dir.display())));
+    flags_of_all.extend([include, &include.join("vltstd")].map(|dir| format!("-I{}", dir.display())));
 
     for &pass in compiler.passes(recipe.is_trained()) {
         let objects = compile(compiler, &sources, &flags_of_all, pass, work, progress)?;
@@ -316,7 +312,7 @@ fn build(
         let mut link = compiler.command();
         link.current_dir(work).args(pass.flags()).args(["-shared", "-o", library]).args(&objects).arg("-pthread");
         if flags.waves {
-            link.arg("-lz");
+            link.args(verilator.libraries_of_waves());
         }
         run(compiler.name(), &mut link, INSTALL_CXX)?;
         if pass == Pass::Instrumented {
@@ -347,7 +343,7 @@ fn compile(
             let mut compile = compiler.command();
             compile.current_dir(work).args(flags).args(pass.flags());
             // Set-up code runs once.
-            if source.ends_with("slow.cpp") {
+            if source.ends_with(SLOW) {
                 compile.arg("-O0");
             }
             compile.arg("-c").arg(source).arg("-o").arg(object(index));
@@ -358,13 +354,14 @@ fn compile(
             }
         }
     };
+    let optimised = sources.iter().filter(|source| !source.ends_with(SLOW)).count();
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get()).min(sources.len());
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(worker);
         }
         for finished in 0..sources.len() {
-            progress(Progress::Compiling(finished, sources.len()));
+            progress(Progress::Compiling(finished, sources.len(), optimised));
             match results.recv() {
                 Ok(Ok(_)) => {}
                 Ok(Err(e)) => {

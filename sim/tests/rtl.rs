@@ -1,5 +1,8 @@
 //! The Verilated design as a device: limits, queues, reset, and what goes wrong around it.
 
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use tilewright_hw::device::{Base, Command, Device, DeviceError, Ticket, Trap};
@@ -222,4 +225,62 @@ fn requests_may_wait_at_random() {
             }
         }
     }
+}
+
+/// The Verilator of the project's environment, which is newer than the system's; without it the calling test skips.
+fn newest_verilator() -> Option<PathBuf> {
+    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/lib");
+    let pythons = std::fs::read_dir(venv).into_iter().flatten().flatten();
+    let mut programs = pythons.map(|python| python.path().join("site-packages/verilator/bin/verilator"));
+    let found = programs.find(|program| program.is_file());
+    if found.is_none() {
+        tilewright_testing::skip("needs a second Verilator; run `scripts/setup.sh --verilator`");
+    }
+    found
+}
+
+/// Products for most of a million cycles.
+fn long_product(device: &mut dyn Device) -> Command {
+    let load = "load mem=guop row_bytes=4 push=gemm";
+    let gemm = "gemm uops=1 count0=100 count1=100 count2=50 pop=load";
+    command(device, STREAM, &format!("{load}\n{gemm}"))
+}
+
+#[test]
+#[ignore = "builds the design for speed with two versions of Verilator: some minutes"]
+fn a_newer_verilator_makes_the_same_design_at_its_speed() {
+    if !tilewright_testing::has_program("verilator") {
+        return;
+    }
+    let Some(newest) = newest_verilator() else { return };
+    let config = HwConfig::load("1x8x8").expect("a preset");
+    let build = |verilator| {
+        let options = RtlOptions { verilator, ..RtlOptions::default() };
+        Rtl::new(config.clone(), MEMORY_BYTES, &options).expect("the design builds")
+    };
+    let mut rtls = [build(None), build(Some(newest))];
+    assert_eq!(rtls.each_ref().map(Rtl::has_direct_edges), [true; 2]);
+    for seed in 0..20 {
+        let program = generate(&config, seed, 40);
+        let [a, b] = rtls.each_mut().map(|rtl| {
+            program.install(rtl).expect("inside memory");
+            rtl.run(&program.command()).expect("a report")
+        });
+        assert_eq!((a.cycles, a.retired, a.trap), (b.cycles, b.retired, b.trap), "seed {seed}\n{}", program.text());
+        assert_eq!(rtls[0].memory(), rtls[1].memory(), "seed {seed}\n{}", program.text());
+    }
+    let mut least = [f64::INFINITY; 2];
+    let mut cycles = 0;
+    // In turns, so that other work on the machine slows both.
+    for _ in 0..5 {
+        for (rtl, least) in rtls.iter_mut().zip(&mut least) {
+            let product = long_product(rtl);
+            let begun = Instant::now();
+            cycles = rtl.run(&Command { cycle_limit: None, ..product }).expect("a report").cycles.expect("cycles");
+            *least = least.min(begun.elapsed().as_secs_f64());
+        }
+    }
+    let [system, newest] = least.map(|s| cycles as f64 / s / 1e6);
+    println!("{cycles} cycles; the system's Verilator {system:.2}, the newest {newest:.2} million cycles a second");
+    assert!(newest > 0.5 * system, "the newest Verilator's design is slow: {newest:.2} to {system:.2} Mcycle/s");
 }

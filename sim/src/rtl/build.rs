@@ -1,6 +1,7 @@
 //! What the library of the Verilated design is made of.
 
 use crate::verilate::{Flags, Recipe};
+use std::path::PathBuf;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::config_package;
 use tilewright_hw::regs::UnitState;
@@ -10,7 +11,7 @@ use tilewright_hw::rtl::SOURCES;
 const BENCH_CORE: &str = "tw_bench__DOT__u_core";
 
 /// The recipe of a configuration: the design behind registers.
-pub(super) fn recipe(config: &HwConfig, flags: Flags) -> Recipe<'static> {
+pub(super) fn recipe(config: &HwConfig, flags: Flags, verilator: Option<PathBuf>) -> Recipe<'static> {
     let states = [("TW_STATE_EMPTY", UnitState::Empty), ("TW_STATE_BUSY", UnitState::Busy)];
     let mut defines = vec![("TW_BUS_BYTES", config.bus_bytes())];
     defines.extend(states.map(|(name, state)| (name, state as u32)));
@@ -27,6 +28,7 @@ pub(super) fn recipe(config: &HwConfig, flags: Flags) -> Recipe<'static> {
         defines,
         flags,
         trained: true,
+        verilator,
     }
 }
 

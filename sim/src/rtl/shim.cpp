@@ -49,18 +49,41 @@ struct Transfer {
 
 thread_local std::string failure;
 
-// Evaluates a rising edge of the clock while no input of the design has changed: what the registers do, without a look at
-// which clocks rose, which takes longer than it sounds. False where this version of Verilator names things otherwise.
+// Sets whether the clock rose, in the forms that this has had in Verilator's versions, the first of them 5.006's, the last 5.048's.
+// False where it has another.
 template <typename Root>
-auto edge(Root* root, int) -> decltype(root->__VnbaTriggered.at(0U) = true, bool()) {
-    if (!Vtw_bench___024root___eval_nba) return false;
-    root->__VnbaTriggered.at(0U) = true;
-    Vtw_bench___024root___eval_nba(root);
+auto set_rose(Root* root, bool rose, int, int, int) -> decltype(root->__VnbaTriggered.at(0U) = rose, bool()) {
+    root->__VnbaTriggered.at(0U) = rose;
     return true;
 }
 template <typename Root>
-bool edge(Root*, ...) {
+auto set_rose(Root* root, bool rose, int, int, long) -> decltype(root->__VnbaTriggered.set(0U, rose), bool()) {
+    root->__VnbaTriggered.set(0U, rose);
+    return true;
+}
+template <typename Root>
+auto set_rose(Root* root, bool rose, int, long, long) -> decltype(root->__VnbaTriggered.setBit(0U, rose), bool()) {
+    root->__VnbaTriggered.setBit(0U, rose);
+    return true;
+}
+template <typename Root>
+auto set_rose(Root* root, bool rose, long, long, long) -> decltype(root->__VnbaTriggered[0U] = uint64_t(rose), bool()) {
+    root->__VnbaTriggered[0U] = uint64_t(rose);
+    return true;
+}
+template <typename Root>
+bool set_rose(Root*, bool, ...) {
     return false;
+}
+
+// Evaluates a rising edge of the clock while no input of the design has changed: what the registers do, without a look at
+// which clocks rose, which takes longer than it sounds. False where this version of Verilator names things otherwise.
+bool edge(Vtw_bench___024root* root) {
+    if (!Vtw_bench___024root___eval_nba || !set_rose(root, true, 0, 0, 0)) return false;
+    Vtw_bench___024root___eval_nba(root);
+    // Newer versions keep it until they have seen it.
+    set_rose(root, false, 0, 0, 0);
+    return true;
 }
 
 template <typename T>
@@ -96,6 +119,11 @@ struct Bench {
     VerilatedFstC waves;
 #endif
 
+#if defined(TW_WAVES) || defined(TW_ASSERTIONS)
+    static constexpr bool kBothEdges = true;
+#else
+    static constexpr bool kBothEdges = false;
+#endif
     static constexpr uint32_t kBeatBytes = TW_BUS_BYTES;
     // Codes of states.
     static constexpr uint32_t kStates = 16, kEmpty = TW_STATE_EMPTY, kBusy = TW_STATE_BUSY;
@@ -195,14 +223,9 @@ struct Bench {
     // One clock cycle. What the design drives in it depends on its registers alone and is there since the last edge. Waves
     // show both edges, and assertions see the values of before the edge.
     void tick() {
-#if defined(TW_WAVES) || defined(TW_ASSERTIONS)
-        constexpr bool kBothEdges = true;
-#else
-        constexpr bool kBothEdges = false;
-#endif
         sample();
         drive();
-        if (kBothEdges || changed || !edge(top->rootp, 0)) {
+        if (kBothEdges || changed || !edge(top->rootp)) {
             top->clk_i = 0;
             top->eval();
             dump(0);
@@ -363,6 +386,11 @@ TW_EXPORT int tw_run(Bench* b, uint64_t limit) {
     b->waves.flush();
 #endif
     return failure.empty() ? end : 2;
+}
+
+// Whether a cycle is one call of the model's function for what follows an edge.
+TW_EXPORT bool tw_has_direct_edges(Bench* b) {
+    return !Bench::kBothEdges && Vtw_bench___024root___eval_nba && set_rose(b->top->rootp, false, 0, 0, 0);
 }
 
 TW_EXPORT void tw_record(Bench* b, bool on) { b->recording = on; }

@@ -41,6 +41,7 @@ pub(super) struct Bench {
     failure: unsafe extern "C" fn(*mut Opaque) -> *const c_char,
     take_bytes: unsafe extern "C" fn(*mut Opaque, *mut u64, *mut u64),
     read_entries: unsafe extern "C" fn(*mut Opaque, u32, u32, u32, u32, *mut u8),
+    has_direct_edges: unsafe extern "C" fn(*mut Opaque) -> bool,
     dram: *mut Dram,
     memory: *mut [u8],
     library: Library,
@@ -90,6 +91,7 @@ impl Bench {
                 failure: symbol!(b"tw_failure"),
                 take_bytes: symbol!(b"tw_take_bytes"),
                 read_entries: symbol!(b"tw_read_entries"),
+                has_direct_edges: symbol!(b"tw_has_direct_edges"),
                 dram: Box::into_raw(Box::new(dram)),
                 memory: Box::into_raw(vec![0u8; memory_bytes as usize].into_boxed_slice()),
                 library,
@@ -134,6 +136,12 @@ impl Bench {
     pub(super) fn read_reg(&mut self, addr: u32) -> u32 {
         // SAFETY: see `reset`.
         unsafe { (self.read_reg)(self.raw, addr) }
+    }
+
+    /// Whether a cycle is one call of the model's function for what follows an edge.
+    pub(super) fn has_direct_edges(&self) -> bool {
+        // SAFETY: see `reset`; the model is not evaluated.
+        unsafe { (self.has_direct_edges)(self.raw) }
     }
 
     /// Keeps starts and retirements of the runs that follow, or not.

@@ -1,0 +1,99 @@
+//! The Verilator that builds a simulator: which version it is, and where its own library is.
+
+use super::{run, tool_error};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tilewright_hw::device::DeviceError;
+use tilewright_hw::flow::tools;
+
+/// Where Verilator looks for its files first, whichever program is called.
+const ROOT: &str = "VERILATOR_ROOT";
+
+/// A Verilator that is there and new enough.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verilator {
+    /// The program, if it is not the one on PATH.
+    program: Option<PathBuf>,
+    version: String,
+    include: PathBuf,
+}
+
+pub(super) fn install_verilator() -> String {
+    let least = tools::version_of("VERILATOR");
+    format!("install Verilator {least} or newer (apt-get install verilator), or use --device fsim")
+}
+
+fn command_of(program: Option<&Path>) -> Command {
+    let Some(program) = program else { return Command::new("verilator") };
+    let mut command = Command::new(program);
+    // The variable would name the files of another version.
+    command.env_remove(ROOT);
+    command
+}
+
+/// What Verilator says of its version. One that was built without a version of its own says a revision alone; the header of
+/// its library then has the number.
+fn version_of(says: &str, header: &str) -> String {
+    let line = says.lines().next().unwrap_or_default().trim();
+    if line.starts_with("Verilator ") {
+        return line.into();
+    }
+    let number = header.lines().find_map(|l| l.strip_prefix("#define VERILATOR_VERSION ")).unwrap_or_default();
+    format!("Verilator {} ({line})", number.trim().trim_matches('"'))
+}
+
+impl Verilator {
+    /// The program at a path, or without one `verilator` on PATH.
+    ///
+    /// # Errors
+    /// [`DeviceError::Tool`] where it is not there, too old, or does not tell its version.
+    pub fn find(program: Option<&Path>) -> Result<Verilator, DeviceError> {
+        let ask = |arguments: &[&str]| run("verilator", command_of(program).args(arguments), &install_verilator());
+        let says = ask(&["--version"])?;
+        let include = Path::new(ask(&["--getenv", ROOT])?.trim()).join("include");
+        let header = std::fs::read_to_string(include.join("verilated_config.h")).unwrap_or_default();
+        let version = version_of(&says, &header);
+        if !tools::at_least(&version, tools::version_of("VERILATOR")) {
+            let reason = format!("says that it is {version:?}, which is too old");
+            return Err(tool_error("verilator", reason, &install_verilator()));
+        }
+        Ok(Verilator { program: program.map(Path::to_path_buf), version, include })
+    }
+
+    /// Its version, in one line.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    pub(super) fn command(&self) -> Command {
+        command_of(self.program.as_deref())
+    }
+
+    /// The folder of its library's sources and headers.
+    pub(super) fn include(&self) -> &Path {
+        &self.include
+    }
+
+    /// What a model that draws waves is linked with: newer versions compress by LZ4 too, and say so in their makefile.
+    pub(super) fn libraries_of_waves(&self) -> Vec<&'static str> {
+        let makefile = std::fs::read_to_string(self.include.join("verilated.mk")).unwrap_or_default();
+        ["-llz4", "-lz"].into_iter().filter(|library| *library == "-lz" || makefile.contains(library)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_without_a_number_is_the_one_of_its_library() {
+        let header = "#define VERILATOR_PRODUCT \"Verilator\"\n#define VERILATOR_VERSION \"5.49\"\n";
+        let debian = "Verilator 5.006 2023-01-22 rev (Debian 5.006-3)\n";
+        assert_eq!(version_of(debian, header), debian.trim());
+        let packaged = version_of(" rev vUNKNOWN-built20260516-4e853d8\n", header);
+        assert_eq!(packaged, "Verilator 5.49 (rev vUNKNOWN-built20260516-4e853d8)");
+        assert!(tools::at_least(&packaged, "5.006"));
+        // No number of the revision passes for a version.
+        assert!(!tools::at_least(&version_of(" rev vUNKNOWN-built20260516\n", ""), "5.006"));
+    }
+}
