@@ -31,12 +31,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Foreign crates that belong to one crate of ours alone: a toolchain must not leak to where it is not wanted.
-const KEPT_IN: &[(&str, &str)] = &[
-    ("inkwell", "tilewright-llvm"),
-    ("cudarc", "tilewright-runtime"),
-    ("rust-hdl", "tilewright-shell"),
-    ("clap", "tilewright"),
-];
+const KEPT_IN: &[(&str, &str)] =
+    &[("inkwell", "tilewright-llvm"), ("rust-hdl", "tilewright-shell"), ("clap", "tilewright")];
 
 fn metadata() -> Metadata {
     MetadataCommand::new().no_deps().other_options(["--offline".to_string()]).exec().expect("cargo metadata runs")

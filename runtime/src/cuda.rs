@@ -12,14 +12,22 @@ mod gpu;
 mod libraries;
 #[cfg(feature = "cuda")]
 mod products;
+#[cfg(feature = "cuda")]
+mod stream;
+#[cfg(feature = "cuda")]
+mod sys;
 
 pub use code::{Arg, CudaCode, CudaEntry, Factor, Launch, Lie, Numbers, Product, Work};
 #[cfg(feature = "cuda")]
+use compile::compiler_version;
+#[cfg(feature = "cuda")]
 pub use compile::{Form, compile, compile_cached};
 #[cfg(feature = "cuda")]
-pub use gpu::{Gpu, Memory, Program};
+pub use gpu::{Gpu, Program};
 #[cfg(feature = "cuda")]
 pub use libraries::{Library, load_from};
+#[cfg(feature = "cuda")]
+pub use stream::{Mark, Memory};
 
 /// Why there is no GPU, or why it did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

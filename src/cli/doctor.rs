@@ -2,15 +2,15 @@
 
 mod board;
 
-use std::process::Command;
-
 use anyhow::{Result, bail};
 use serde_json::json;
 
 use super::{Hw, Verdict, write_or_print};
 use tilewright::devices::DeviceKind;
+use tilewright_hw::device::DeviceError;
 use tilewright_hw::flow::FlowError;
 use tilewright_hw::flow::tools::{self, Sought, survey, version_of as version};
+use tilewright_sim::rtl::{Compiler, Verilator};
 
 /// Arguments of `doctor`.
 #[derive(clap::Args)]
@@ -74,10 +74,13 @@ impl Doctor {
 }
 
 fn findings() -> Vec<Finding> {
-    let verilator = first_line("verilator", &["--version"]).filter(|line| tools::at_least(line, version("VERILATOR")));
-    let compiler =
-        tilewright_sim::rtl::Compiler::find().ok().and_then(|c| c.version().lines().next().map(String::from));
-    let (verilator_least, llvm_version) = (version("VERILATOR"), version("LLVM"));
+    let (verilator, no_verilator) = match Verilator::find(None) {
+        Ok(verilator) => (Some(verilator.version().to_string()), String::new()),
+        Err(DeviceError::Tool { reason, remedy, .. }) => (None, format!("it {reason}; {remedy}")),
+        Err(error) => (None, error.to_string()),
+    };
+    let compiler = Compiler::find().ok().and_then(|c| c.version().lines().next().map(String::from));
+    let llvm_version = version("LLVM");
     let (sby, yices) = (version("SBY"), version("YICES"));
     let installed = format!("../.sby-{sby}-yices-{yices}");
     let prover = tools::project().iter().any(|bin| bin.join(&installed).exists());
@@ -91,13 +94,7 @@ fn findings() -> Vec<Finding> {
             remedy: format!("build with the feature `llvm` and package llvm-{llvm_version}-dev"),
             needed: false,
         },
-        Finding {
-            name: "verilator",
-            what_for: "--device rtl",
-            found: verilator,
-            remedy: format!("install Verilator {verilator_least} or newer: apt-get install verilator"),
-            needed: true,
-        },
+        Finding { name: "verilator", what_for: "--device rtl", found: verilator, remedy: no_verilator, needed: true },
         Finding {
             name: "c++",
             what_for: "--device rtl",
@@ -121,15 +118,16 @@ fn findings() -> Vec<Finding> {
 /// What was found of CUDA's libraries and of a GPU.
 #[cfg(feature = "cuda")]
 fn cuda() -> Vec<Finding> {
-    use tilewright_runtime::cuda::{Gpu, Library};
+    use tilewright_runtime::cuda::{CudaError, Gpu, Library};
     let mut findings: Vec<Finding> = Library::ALL
         .iter()
-        .map(|library| Finding {
-            name: library.name(),
-            what_for: library.what_for(),
-            found: library.is_present().then(|| "installed".to_string()),
-            remedy: library.remedy().into(),
-            needed: false,
+        .map(|library| {
+            let (found, remedy) = match library.need() {
+                Ok(()) => (Some("installed".to_string()), String::new()),
+                Err(CudaError::Unavailable { reason, remedy }) => (None, format!("{reason}; {remedy}")),
+                Err(error) => (None, error.to_string()),
+            };
+            Finding { name: library.name(), what_for: library.what_for(), found, remedy, needed: false }
         })
         .collect();
     let (found, remedy) = match Gpu::open() {
@@ -157,11 +155,6 @@ fn finding(Sought { name, what_for, found }: Sought) -> Finding {
         Err(error) => (None, error.to_string()),
     };
     Finding { name, what_for, found, remedy, needed: false }
-}
-
-fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
-    String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_string)
 }
 
 #[cfg(test)]

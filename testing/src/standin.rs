@@ -20,11 +20,32 @@ pub enum Library {
 }
 
 impl Library {
+    fn file(self, age: Age) -> &'static str {
+        match (self, age) {
+            (Library::Driver, Age::Newest) => "libcuda.so",
+            (Library::Nvrtc, Age::Newest) => "libnvrtc.so",
+            (Library::CublasLt, Age::Newest) => "libcublasLt.so",
+            (Library::Driver, Age::Oldest) => "libcuda.so.1",
+            (Library::Nvrtc, Age::Oldest) => "libnvrtc.so.11.1",
+            (Library::CublasLt, Age::Oldest) => "libcublasLt.so.11",
+        }
+    }
+}
+
+/// Which versions of the libraries it stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Age {
+    /// Today's, with all of the stand-in's functions, under the names of a toolkit's installation.
+    Newest,
+    /// The oldest that the runtime takes: functions that came later are not there, and names have a version.
+    Oldest,
+}
+
+impl Age {
     fn file(self) -> &'static str {
         match self {
-            Library::Driver => "libcuda.so",
-            Library::Nvrtc => "libnvrtc.so",
-            Library::CublasLt => "libcublasLt.so",
+            Age::Newest => "newest.so",
+            Age::Oldest => "oldest.so",
         }
     }
 }
@@ -42,11 +63,23 @@ pub struct StandIn {
 }
 
 impl StandIn {
-    /// Builds it, if it is not there yet, with these libraries; the others are missing.
+    /// Builds it, if it is not there yet, with these libraries of today; the others are missing.
     ///
     /// # Panics
     /// Where the host's C++ compiler is missing or refuses it.
     pub fn new(libraries: &[Library]) -> StandIn {
+        StandIn::of(libraries, Age::Newest)
+    }
+
+    /// The same with the oldest libraries that the runtime takes, which lack what came later.
+    ///
+    /// # Panics
+    /// As [`StandIn::new`].
+    pub fn oldest(libraries: &[Library]) -> StandIn {
+        StandIn::of(libraries, Age::Oldest)
+    }
+
+    fn of(libraries: &[Library], age: Age) -> StandIn {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/cuda/tests/standin");
         let shim = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/cuda/src/tests");
         let mut files: Vec<PathBuf> =
@@ -60,26 +93,40 @@ impl StandIn {
         let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
         let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"));
         let folder = target.join("standin").join(format!("{version:016x}"));
-        let all = folder.join("all.so");
+        let all = folder.join(age.file());
         if !all.is_file() {
             std::fs::create_dir_all(&folder).unwrap();
             let made = tempfile::tempdir_in(&folder).unwrap();
-            let to = made.path().join("all.so");
             let shim = shim.canonicalize().unwrap();
-            let done = Command::new("c++")
-                .args(["-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-shared", "-w", "-o"])
-                .arg(&to)
-                .arg(format!("-DSTANDIN_VERSION={}", version & 0x7fff_ffff))
-                .arg("-DSTANDIN_COMPILER=\"c++\"")
-                .arg(format!("-DSTANDIN_SHIM=\"{}\"", shim.display()))
-                .args(files.iter().filter(|f| f.extension().is_some_and(|e| e == "cpp")))
-                .output()
-                .expect("there is a C++ compiler");
-            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-            std::fs::rename(&to, &all).unwrap();
+            let cxx = |add: &dyn Fn(&mut Command)| {
+                let mut command = Command::new("c++");
+                add(command.current_dir(made.path()));
+                let done = command.output().expect("there is a C++ compiler");
+                assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+            };
+            let sources = files.iter().filter(|f| f.extension().is_some_and(|e| e == "cpp"));
+            let sources: Vec<PathBuf> = sources.map(|f| f.canonicalize().unwrap()).collect();
+            cxx(&|command| {
+                command
+                    .args(["-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-w", "-c"])
+                    .arg(format!("-DSTANDIN_VERSION={}", version & 0x7fff_ffff))
+                    .arg("-DSTANDIN_COMPILER=\"c++\"")
+                    .arg(format!("-DSTANDIN_SHIM=\"{}\"", shim.display()))
+                    .args(&sources);
+            });
+            let objects = sources.iter().map(|source| Path::new(source.file_stem().unwrap()).with_extension("o"));
+            let objects: Vec<PathBuf> = objects.collect();
+            let exported =
+                format!("-Wl,--version-script={}", source.canonicalize().unwrap().join("oldest.map").display());
+            for (age, exported) in [(Age::Newest, None), (Age::Oldest, Some(exported))] {
+                cxx(&|command| {
+                    command.args(["-shared", "-o", age.file()]).args(&exported).args(&objects);
+                });
+                std::fs::rename(made.path().join(age.file()), folder.join(age.file())).unwrap();
+            }
         }
         // One library under the names that are looked for.
-        let mut names: Vec<&str> = libraries.iter().map(|l| l.file()).collect();
+        let mut names: Vec<&str> = libraries.iter().map(|l| l.file(age)).collect();
         names.sort_unstable();
         let libraries = folder.join(names.join("+"));
         std::fs::create_dir_all(&libraries).unwrap();
@@ -90,9 +137,9 @@ impl StandIn {
         StandIn { folder, libraries, log: tempfile::NamedTempFile::new().unwrap() }
     }
 
-    /// The file of all its libraries.
+    /// The file of all its libraries of today.
     pub fn file(&self) -> PathBuf {
-        self.folder.join("all.so").canonicalize().unwrap()
+        self.folder.join(Age::Newest.file()).canonicalize().unwrap()
     }
 
     /// Lets a child process find it, and keep what it compiles between runs of the tests.

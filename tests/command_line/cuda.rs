@@ -178,6 +178,29 @@ fn benches_and_doctor_see_the_stand_in_and_a_gpu_that_is_too_small_is_an_error()
     assert!(missing.stderr.contains("nvrtc is not installed"), "{}", missing.stderr);
 }
 
+/// A driver of CUDA 11.0 with NVRTC of 11.1 and cuBLASLt of 11.0 runs kernels and products and times them: nothing that came later
+/// is asked for.
+#[test]
+fn the_oldest_libraries_run_kernels_and_time_them() {
+    if cuda::Library::ALL.into_iter().any(cuda::Library::is_present) {
+        return tilewright_testing::skip("this machine has CUDA's own libraries, which are found first");
+    }
+    let stand_in = StandIn::oldest(&[Library::Driver, Library::Nvrtc, Library::CublasLt]);
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let arguments = ["bench", LENET, "--devices", "cpu,cuda", "--repetitions", "1", "--warm-up", "0", "--json"];
+    let report: serde_json::Value = serde_json::from_str(&fine_with(&stand_in, dir, &arguments)).unwrap();
+    let on_gpu = &report["devices"]["cuda"];
+    assert_eq!(on_gpu["outputs_equal_cpu"], true, "{report}");
+    let layers = on_gpu["layers"].as_array().unwrap();
+    let timed = |layer: &serde_json::Value| layer["latency_ms"]["median"].as_f64() > Some(0.0);
+    assert!(layers.iter().any(timed), "{on_gpu}");
+    let calls = stand_in.calls();
+    for call in ["launch", "product"] {
+        assert!(calls.iter().any(|c| c.starts_with(call)), "{call}: {}", calls.join("\n"));
+    }
+}
+
 #[test]
 fn products_are_cublaslts_where_it_is_installed() {
     let stand_in = StandIn::new(&[Library::Driver, Library::Nvrtc, Library::CublasLt]);

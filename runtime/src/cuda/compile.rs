@@ -1,13 +1,14 @@
 //! CUDA C to code of a GPU by NVRTC, kept by its content.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CString, c_char, c_int};
 use std::path::Path;
+use std::ptr;
 
-use cudarc::nvrtc::{result, sys};
 use sha2::{Digest, Sha256};
 use tilewright_hw::cache;
 
-use super::{CudaError, Library};
+use super::CudaError;
+use super::sys::{Code, Handle, Nvrtc, nvrtc};
 use crate::files::write_whole;
 
 /// What the names of kept files begin with.
@@ -39,49 +40,84 @@ fn options(form: Form) -> Vec<String> {
 /// # Errors
 /// [`CudaError::Unavailable`] without NVRTC, [`CudaError::Compile`] with what it said.
 pub fn compile(source: &str, form: Form) -> Result<Vec<u8>, CudaError> {
-    Library::Nvrtc.need()?;
-    let failed = |what: &str| CudaError::Compile { log: what.to_string() };
-    let text = CString::new(source).map_err(|_| failed("the source has a zero byte"))?;
-    let program = result::create_program(&text, Some(c"tilewright.cu")).map_err(|e| failed(&e.to_string()))?;
-    // SAFETY: the program lives until it is destroyed below, and the source until the end of this function.
-    let compiled = unsafe { result::compile_program(program, &options(form)) };
-    let code = match compiled {
-        Ok(()) => match form {
-            // SAFETY: as above.
-            Form::Ptx(_) => unsafe { result::get_ptx(program) }
-                .map(|text| text.iter().map(|c| *c as u8).collect())
-                .map_err(|e| failed(&e.to_string())),
-            Form::Cubin(_) => cubin(program),
-        },
-        Err(error) => {
-            // SAFETY: as above.
-            let log = unsafe { result::get_program_log(program) }.unwrap_or_default();
-            let bytes: Vec<u8> = log.iter().map(|c| *c as u8).collect();
-            let text = CStr::from_bytes_until_nul(&bytes).map(|t| t.to_string_lossy().into_owned()).unwrap_or_default();
-            Err(match (form, text.contains("--gpu-architecture")) {
-                // What it knows no name of is newer than it.
-                (Form::Ptx(n) | Form::Cubin(n), true) => CudaError::Unavailable {
-                    reason: format!("NVRTC {} knows no GPU of compute capability {}.{}", version(), n / 10, n % 10),
-                    remedy: "install a newer NVRTC (package cuda-nvrtc, or nvidia-cuda-nvrtc of Python's), or use --device cpu".into(),
-                },
-                _ => failed(&format!("{error}\n{text}")),
-            })
-        }
+    let program = Program::new(nvrtc()?, source)?;
+    if let Err(code) = program.compile(&options(form)) {
+        let log = program.log();
+        return Err(match (form, log.contains("--gpu-architecture")) {
+            // What it knows no name of is newer than it.
+            (Form::Ptx(n) | Form::Cubin(n), true) => CudaError::Unavailable {
+                reason: format!("NVRTC {} knows no GPU of compute capability {}.{}", version(), n / 10, n % 10),
+                remedy:
+                    "install a newer NVRTC (package cuda-nvrtc, or nvidia-cuda-nvrtc of Python's), or use --device cpu"
+                        .into(),
+            },
+            _ => CudaError::Compile { log: format!("{}\n{log}", said(code)) },
+        });
+    }
+    let (size, get): (Size, Get) = match form {
+        Form::Ptx(_) => (Nvrtc::nvrtcGetPTXSize, Nvrtc::nvrtcGetPTX),
+        Form::Cubin(_) => (Nvrtc::nvrtcGetCUBINSize, Nvrtc::nvrtcGetCUBIN),
     };
-    // SAFETY: the program is not used again.
-    let _ = unsafe { result::destroy_program(program) };
-    code
+    program.bytes(size, get).map_err(|code| CudaError::Compile { log: said(code) })
 }
 
-fn cubin(program: sys::nvrtcProgram) -> Result<Vec<u8>, CudaError> {
-    let failed = |e: result::NvrtcError| CudaError::Compile { log: e.to_string() };
-    let mut size = 0;
-    // SAFETY: the program has been compiled, and the size is written where it is asked for.
-    unsafe { sys::nvrtcGetCUBINSize(program, &mut size) }.result().map_err(failed)?;
-    let mut bytes = vec![0u8; size];
-    // SAFETY: as above, into memory of that size.
-    unsafe { sys::nvrtcGetCUBIN(program, bytes.as_mut_ptr().cast()) }.result().map_err(failed)?;
-    Ok(bytes)
+fn said(code: Code) -> String {
+    format!("it returned {}", code.0)
+}
+
+type Size = unsafe fn(&Nvrtc, Handle, *mut usize) -> Result<(), Code>;
+type Get = unsafe fn(&Nvrtc, Handle, *mut c_char) -> Result<(), Code>;
+
+/// A source in the compiler's hands.
+struct Program {
+    nvrtc: &'static Nvrtc,
+    raw: Handle,
+    /// Outlives the compilation.
+    _source: CString,
+}
+
+impl Program {
+    fn new(nvrtc: &'static Nvrtc, source: &str) -> Result<Program, CudaError> {
+        let failed = |log: String| CudaError::Compile { log };
+        let text = CString::new(source).map_err(|_| failed("the source has a zero byte".into()))?;
+        let (name, mut raw) = (c"tilewright.cu", ptr::null_mut());
+        // SAFETY: both texts live, there are no headers, and the program is written where it is asked for.
+        let made =
+            unsafe { nvrtc.nvrtcCreateProgram(&mut raw, text.as_ptr(), name.as_ptr(), 0, ptr::null(), ptr::null()) };
+        made.map_err(|code| failed(said(code)))?;
+        Ok(Program { nvrtc, raw, _source: text })
+    }
+
+    fn compile(&self, options: &[String]) -> Result<(), Code> {
+        let texts: Vec<CString> = options.iter().filter_map(|o| CString::new(o.as_str()).ok()).collect();
+        let places: Vec<*const c_char> = texts.iter().map(|o| o.as_ptr()).collect();
+        // SAFETY: the program lives, and so many options do until this returns.
+        unsafe { self.nvrtc.nvrtcCompileProgram(self.raw, places.len() as c_int, places.as_ptr()) }
+    }
+
+    /// What the compiler made, of the size that it names.
+    fn bytes(&self, size: Size, get: Get) -> Result<Vec<u8>, Code> {
+        let mut count = 0;
+        // SAFETY: the program lives, and the size is written where it is asked for.
+        unsafe { size(self.nvrtc, self.raw, &mut count) }?;
+        let mut bytes = vec![0u8; count];
+        // SAFETY: as above, into memory of that size.
+        unsafe { get(self.nvrtc, self.raw, bytes.as_mut_ptr().cast()) }?;
+        Ok(bytes)
+    }
+
+    fn log(&self) -> String {
+        let bytes = self.bytes(Nvrtc::nvrtcGetProgramLogSize, Nvrtc::nvrtcGetProgramLog).unwrap_or_default();
+        let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: the program is not used again.
+        let _ = unsafe { self.nvrtc.nvrtcDestroyProgram(&mut self.raw) };
+    }
 }
 
 /// The same, from a file of `folder` if it is there, which is written otherwise; without a folder nothing is kept.
@@ -112,12 +148,14 @@ pub fn compile_cached(folder: Option<&Path>, source: &str, form: Form) -> Result
 }
 
 /// The compiler's version, or zeros.
-fn version() -> String {
-    if Library::Nvrtc.need().is_err() {
-        return String::new();
-    }
+pub(super) fn compiler_version() -> (u32, u32) {
     let (mut major, mut minor) = (0, 0);
-    // SAFETY: the library is there, and both numbers are written where they are asked for.
-    let _ = unsafe { sys::nvrtcVersion(&mut major, &mut minor) };
+    // SAFETY: both numbers are written where they are asked for.
+    let asked = nvrtc().map(|nvrtc| unsafe { nvrtc.nvrtcVersion(&mut major, &mut minor) });
+    if matches!(asked, Ok(Ok(()))) { (major as u32, minor as u32) } else { (0, 0) }
+}
+
+fn version() -> String {
+    let (major, minor) = compiler_version();
     format!("{major}.{minor}")
 }

@@ -4,42 +4,28 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr};
-use cudarc::driver::{DriverError, LaunchConfig, PushKernelArg, sys};
-use cudarc::nvrtc::Ptx;
-
 use super::products::{Plan, Products};
-use super::{Arg, CudaCode, CudaEntry, CudaError, Form, Launch, Library, Work, compile_cached};
+use super::stream::{Function, Mark, Memory, Module, Stream};
+use super::{Arg, CudaCode, CudaEntry, CudaError, Form, Launch, Library, Work, compile_cached, compiler_version};
 
 /// A GPU that can be used.
 #[derive(Debug, Clone)]
 pub struct Gpu {
-    stream: Arc<CudaStream>,
+    stream: Arc<Stream>,
     capability: u32,
     /// None without cuBLASLt.
     products: Option<Arc<Products>>,
 }
 
-/// Bytes of its memory.
-#[derive(Debug)]
-pub struct Memory {
-    slice: CudaSlice<u8>,
-}
-
 /// Loaded code.
 #[derive(Debug)]
 pub struct Program {
-    functions: HashMap<String, CudaFunction>,
+    functions: HashMap<String, Function>,
     /// Of entries that a library computes a part of, by symbol: how it does, in the order of their products.
     plans: HashMap<String, Vec<Arc<Plan>>>,
     /// What the library takes beside them.
     scratch: Option<Memory>,
-    _module: Arc<CudaModule>,
-}
-
-fn driver(what: &str) -> impl Fn(DriverError) -> CudaError {
-    let what = what.to_string();
-    move |e| CudaError::Driver { what: what.clone(), reason: format!("{e:?}") }
+    _module: Module,
 }
 
 impl Gpu {
@@ -50,31 +36,23 @@ impl Gpu {
     pub fn open() -> Result<Gpu, CudaError> {
         Library::Driver.need()?;
         Library::Nvrtc.need()?;
-        let unavailable =
-            |reason: String| CudaError::Unavailable { reason, remedy: "see nvidia-smi, or use --device cpu".into() };
-        let context =
-            CudaContext::new(0).map_err(|e| unavailable(format!("the driver finds no GPU that it can use ({e:?})")))?;
-        let (major, minor) = context.compute_capability().map_err(driver("asking for the GPU's kind"))?;
-        let stream = context.new_stream().map_err(driver("making a stream"))?;
-        let products = if products_wanted() { Products::open().map(Arc::new) } else { None };
-        Ok(Gpu { stream, capability: (major * 10 + minor) as u32, products })
+        let stream = Stream::open()?;
+        let capability = stream.capability()?;
+        let products = if products_wanted() { Products::open(&stream).map(Arc::new) } else { None };
+        Ok(Gpu { stream, capability, products })
     }
 
     /// Its name.
     pub fn name(&self) -> String {
-        self.stream.context().name().unwrap_or_else(|_| "a GPU".into())
+        self.stream.name().unwrap_or_else(|_| "a GPU".into())
     }
 
-    /// Memory of so many bytes, at least one, whatever they hold.
+    /// Memory of so many bytes, at least one, on a boundary of 256, all 0.
     ///
     /// # Errors
     /// [`CudaError::Driver`].
     pub fn allocate(&self, bytes: usize) -> Result<Memory, CudaError> {
-        let slice = self
-            .stream
-            .alloc_zeros(bytes.max(1))
-            .map_err(driver(&format!("taking {bytes} bytes of the GPU's memory")))?;
-        Ok(Memory { slice })
+        Memory::new(&self.stream, bytes)
     }
 
     /// Code, compiled for this GPU or taken from the cache in `folder`.
@@ -83,7 +61,7 @@ impl Gpu {
     /// As [`super::compile`], and [`CudaError::Driver`].
     pub fn load(&self, code: &CudaCode, folder: Option<&Path>) -> Result<Program, CudaError> {
         let binary = compile_cached(folder, &code.source, Form::Cubin(self.capability))?;
-        let module = self.stream.context().load_module(Ptx::from_binary(binary)).map_err(driver("loading code"))?;
+        let module = Module::new(&self.stream, &binary).map_err(|error| self.explained(error))?;
         let mut functions = HashMap::new();
         let mut plans = HashMap::new();
         let mut scratch = 0;
@@ -95,9 +73,7 @@ impl Gpu {
             };
             for launch in used {
                 if !functions.contains_key(&launch.kernel) {
-                    let what = format!("finding kernel {}", launch.kernel);
-                    let f = module.load_function(&launch.kernel).map_err(driver(&what))?;
-                    functions.insert(launch.kernel.clone(), f);
+                    functions.insert(launch.kernel.clone(), module.function(&launch.kernel)?);
                 }
             }
             if let Some(plan) = plan {
@@ -107,6 +83,22 @@ impl Gpu {
         }
         let scratch = if scratch > 0 { Some(self.allocate(scratch)?) } else { None };
         Ok(Program { functions, plans, scratch, _module: module })
+    }
+
+    /// Why code did not load, where the compiler that made it is of a newer CUDA than the driver.
+    fn explained(&self, error: CudaError) -> CudaError {
+        let (served, (major, minor)) = (self.stream.driver_version(), compiler_version());
+        if served == 0 || served / 1000 >= major {
+            return error;
+        }
+        CudaError::Unavailable {
+            reason: format!(
+                "{error}: the driver serves CUDA {}.{}, NVRTC is {major}.{minor}",
+                served / 1000,
+                served % 1000 / 10
+            ),
+            remedy: format!("install a newer driver or NVRTC of CUDA {}, or use --device cpu", served / 1000),
+        }
     }
 
     /// How a library computes an entry's products; none where it is not there, or takes one of them not.
@@ -128,11 +120,7 @@ impl Gpu {
         if bytes.is_empty() {
             return Ok(());
         }
-        let what = "copying to the GPU";
-        let mut view = memory.slice.try_slice_mut(at..at + bytes.len()).ok_or_else(|| outside(what))?;
-        self.stream.memcpy_htod(bytes, &mut view).map_err(driver(what))?;
-        // The caller's bytes may change as soon as this returns.
-        self.wait()
+        memory.write(at, bytes)
     }
 
     /// Copies bytes from a place of its memory, when all before it is done.
@@ -143,10 +131,7 @@ impl Gpu {
         if bytes.is_empty() {
             return Ok(());
         }
-        let what = "copying from the GPU";
-        let view = memory.slice.try_slice(at..at + bytes.len()).ok_or_else(|| outside(what))?;
-        self.stream.memcpy_dtoh(&view, bytes).map_err(driver(what))?;
-        self.wait()
+        memory.read(at, bytes)
     }
 
     /// Launches an entry's kernels, with the places of inputs, outputs and workspace as addresses.
@@ -179,7 +164,7 @@ impl Gpu {
                     let (plan, products) = plans.next().zip(self.products.as_ref()).ok_or_else(none)?;
                     let at = [product.of_columns.at, product.of_rows.at, product.result].map(|arg| place(&arg));
                     let [Some(columns), Some(rows), Some(result)] = at else { return Err(none()) };
-                    products.multiply(plan, [columns, rows, result], scratch, &self.stream)?;
+                    products.multiply(plan, [columns, rows, result], scratch)?;
                 }
             }
         }
@@ -195,35 +180,27 @@ impl Gpu {
         none: impl Fn() -> CudaError,
     ) -> Result<(), CudaError> {
         let function = program.functions.get(&launch.kernel).ok_or_else(&none)?;
-        let addresses = launch.args.iter().map(place).collect::<Option<Vec<u64>>>().ok_or_else(&none)?;
-        let mut builder = self.stream.launch_builder(function);
-        for address in &addresses {
-            builder.arg(address);
-        }
-        let [gx, gy, gz] = launch.grid;
-        let [bx, by, bz] = launch.block;
-        let config = LaunchConfig { grid_dim: (gx, gy, gz), block_dim: (bx, by, bz), shared_mem_bytes: 0 };
+        let mut addresses = launch.args.iter().map(place).collect::<Option<Vec<u64>>>().ok_or_else(&none)?;
+        let what = format!("launching {}", launch.kernel);
         // SAFETY: the code is of the toolkit's generator, whose kernels take these pointers, all to memory of the sizes that
         // the manifest names, and write outputs and workspace alone.
-        unsafe { builder.launch(config) }.map_err(driver(&format!("launching {}", launch.kernel)))?;
-        Ok(())
+        unsafe { self.stream.launch(&what, *function, launch.grid, launch.block, &mut addresses) }
     }
 
     /// A mark in the order of what is done, with its time.
     ///
     /// # Errors
     /// [`CudaError::Driver`].
-    pub fn mark(&self) -> Result<CudaEvent, CudaError> {
-        let flags = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
-        self.stream.record_event(flags).map_err(driver("marking a time"))
+    pub fn mark(&self) -> Result<Mark, CudaError> {
+        Mark::new(&self.stream)
     }
 
     /// Seconds between two marks, which are waited for.
     ///
     /// # Errors
     /// [`CudaError::Driver`].
-    pub fn seconds(from: &CudaEvent, to: &CudaEvent) -> Result<f64, CudaError> {
-        from.elapsed_ms(to).map(|ms| f64::from(ms) / 1e3).map_err(driver("reading a time"))
+    pub fn seconds(from: &Mark, to: &Mark) -> Result<f64, CudaError> {
+        from.seconds_to(to)
     }
 
     /// Waits until all is done.
@@ -231,7 +208,7 @@ impl Gpu {
     /// # Errors
     /// [`CudaError::Driver`] where a kernel failed.
     pub fn wait(&self) -> Result<(), CudaError> {
-        self.stream.synchronize().map_err(driver("waiting for the GPU"))
+        self.stream.wait()
     }
 }
 
@@ -254,15 +231,4 @@ impl Program {
     pub fn computed_by(&self, entry: &str) -> &'static str {
         if self.plans.contains_key(entry) { "cublaslt" } else { "kernels" }
     }
-}
-
-impl Memory {
-    /// The address of its first byte.
-    pub fn address(&self) -> u64 {
-        self.slice.device_ptr(self.slice.stream()).0
-    }
-}
-
-fn outside(what: &str) -> CudaError {
-    CudaError::Driver { what: what.into(), reason: "it is outside of the memory taken".into() }
 }

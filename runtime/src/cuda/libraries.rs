@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use cudarc::{cublaslt, driver, nvrtc};
-
-use super::CudaError;
+use super::{CudaError, sys};
 
 /// A library of CUDA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,20 +39,33 @@ impl Library {
         }
     }
 
-    /// Whether it is installed.
-    pub fn is_present(self) -> bool {
-        // SAFETY: each only tries to open the library by its usual names; initialisers of NVIDIA's libraries need nothing.
-        unsafe {
-            match self {
-                Library::Driver => driver::sys::is_culib_present(),
-                Library::Nvrtc => nvrtc::sys::is_culib_present(),
-                Library::CublasLt => cublaslt::sys::is_culib_present(),
+    /// The files that it may be, in the order in which they are looked for: the one that a toolkit's installation has chosen, then
+    /// the versions by themselves, the newest first.
+    fn files(self) -> &'static [&'static str] {
+        match self {
+            Library::Driver => &["libcuda.so.1", "libcuda.so"],
+            Library::Nvrtc => {
+                &["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so.11.1"]
             }
+            Library::CublasLt => &["libcublasLt.so", "libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"],
         }
     }
 
+    /// The oldest CUDA whose library has all that is called.
+    fn oldest(self) -> &'static str {
+        match self {
+            Library::Nvrtc => "11.1",
+            Library::Driver | Library::CublasLt => "11.0",
+        }
+    }
+
+    /// Whether it is installed, with all functions that are called.
+    pub fn is_present(self) -> bool {
+        self.need().is_ok()
+    }
+
     /// How to get it.
-    pub fn remedy(self) -> &'static str {
+    fn remedy(self) -> &'static str {
         match self {
             Library::Driver => "install NVIDIA's driver on a machine with one of its GPUs, or use --device cpu",
             Library::Nvrtc => {
@@ -72,11 +83,27 @@ impl Library {
     /// # Errors
     /// [`CudaError::Unavailable`].
     pub fn need(self) -> Result<(), CudaError> {
-        if self.is_present() {
-            return Ok(());
+        match self {
+            Library::Driver => sys::driver().map(drop),
+            Library::Nvrtc => sys::nvrtc().map(drop),
+            Library::CublasLt => sys::cublaslt().map(drop),
         }
-        let reason = format!("{} is not installed", self.name());
-        Err(CudaError::Unavailable { reason, remedy: self.remedy().into() })
+    }
+
+    pub(super) fn open(self) -> Result<libloading::Library, CudaError> {
+        // SAFETY: initialisers of NVIDIA's libraries need nothing.
+        let opened = self.files().iter().find_map(|file| unsafe { libloading::Library::new(*file) }.ok());
+        opened.ok_or_else(|| CudaError::Unavailable {
+            reason: format!("{} is not installed", self.name()),
+            remedy: self.remedy().into(),
+        })
+    }
+
+    pub(super) fn too_old(self, function: &str) -> CudaError {
+        CudaError::Unavailable {
+            reason: format!("the installed {} is too old: it has no {function}", self.name()),
+            remedy: format!("install that of CUDA {} or newer", self.oldest()),
+        }
     }
 }
 

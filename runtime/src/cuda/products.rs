@@ -4,22 +4,45 @@
 //! by row are its rows. Floats of 32 bits are multiplied as such, without the shorter format of tensor cores (TF32).
 
 use std::collections::HashMap;
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
+use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cudarc::cublaslt::result::{self, CublasError};
-use cudarc::cublaslt::sys::{self, cublasComputeType_t, cudaDataType};
-use cudarc::driver::CudaStream;
-
+use super::stream::Stream;
+use super::sys::{Choice, Code, CublasLt, Handle, cublaslt};
 use super::{CudaError, Factor, Lie, Numbers, Product};
+
+/// `cublasComputeType_t`.
+const COMPUTE_32F: c_int = 68;
+const COMPUTE_32I: c_int = 72;
+/// `cudaDataType_t`.
+const R_32F: c_int = 0;
+const R_16F: c_int = 2;
+const R_8I: c_int = 3;
+const R_32I: c_int = 10;
+/// `cublasLtMatmulDescAttributes_t`: whether the first and the second matrix are transposed.
+const TRANSPOSED: [c_int; 2] = [3, 4];
+/// `cublasLtMatrixLayoutAttribute_t`.
+const BATCH_COUNT: c_int = 5;
+const BATCH_STRIDE: c_int = 6;
+/// `cublasLtMatmulPreferenceAttributes_t`.
+const WORKSPACE_BYTES: c_int = 1;
 
 /// Most bytes that it may take beside a product's matrices.
 const MOST_WORKSPACE: usize = 32 << 20;
 
-/// cuBLASLt on the GPU of the context that was current when it was opened.
+impl std::fmt::Debug for CublasLt {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str("CublasLt")
+    }
+}
+
+/// cuBLASLt on the GPU of a stream, in which its products are computed.
 #[derive(Debug)]
-pub struct Products {
-    handle: sys::cublasLtHandle_t,
+pub(super) struct Products {
+    library: &'static CublasLt,
+    handle: Handle,
+    stream: Arc<Stream>,
     /// What it chose; none for a product that it does not take.
     plans: Mutex<HashMap<Key, Option<Arc<Plan>>>>,
 }
@@ -34,11 +57,12 @@ type Key = (Numbers, bool, [u32; 4], [(Lie, u64); 2]);
 
 /// How a product is computed.
 #[derive(Debug)]
-pub struct Plan {
-    description: sys::cublasLtMatmulDesc_t,
+pub(super) struct Plan {
+    library: &'static CublasLt,
+    description: Handle,
     /// Of the columns' factor, the rows' factor and the result.
-    layouts: [sys::cublasLtMatrixLayout_t; 3],
-    chosen: sys::cublasLtMatmulHeuristicResult_t,
+    layouts: [Handle; 3],
+    chosen: Choice,
     is_integer: bool,
 }
 
@@ -51,9 +75,9 @@ impl Drop for Plan {
     fn drop(&mut self) {
         // SAFETY: each was made by the library and is not used again.
         unsafe {
-            let _ = result::destroy_matmul_desc(self.description);
+            let _ = self.library.cublasLtMatmulDescDestroy(self.description);
             for layout in self.layouts {
-                let _ = result::destroy_matrix_layout(layout);
+                let _ = self.library.cublasLtMatrixLayoutDestroy(layout);
             }
         }
     }
@@ -61,23 +85,28 @@ impl Drop for Plan {
 
 impl Drop for Products {
     fn drop(&mut self) {
+        let _ = self.stream.enter();
         // SAFETY: it was made by the library and is not used again.
-        let _ = unsafe { result::destroy_handle(self.handle) };
+        let _ = unsafe { self.library.cublasLtDestroy(self.handle) };
     }
 }
 
 impl Plan {
     /// Bytes that the library takes beside the matrices.
     pub fn workspace_bytes(&self) -> usize {
-        self.chosen.workspaceSize
+        self.chosen.workspace_bytes
     }
 }
 
 impl Products {
-    /// Opens it; none where it does not work here. The library must be present.
-    pub fn open() -> Option<Products> {
-        let handle = result::create_handle().ok()?;
-        Some(Products { handle, plans: Mutex::default() })
+    /// Opens it; none where it is not installed or does not work here.
+    pub fn open(stream: &Arc<Stream>) -> Option<Products> {
+        let library = cublaslt().ok()?;
+        stream.enter().ok()?;
+        let mut handle = ptr::null_mut();
+        // SAFETY: the handle is written where it is asked for.
+        unsafe { library.cublasLtCreate(&mut handle) }.ok()?;
+        Some(Products { library, handle, stream: stream.clone(), plans: Mutex::default() })
     }
 
     /// How it computes a product; none where it does not.
@@ -89,42 +118,23 @@ impl Products {
         plans.entry(key).or_insert_with(|| self.choose(p).ok().map(Arc::new)).clone()
     }
 
-    fn choose(&self, p: &Product) -> Result<Plan, CublasError> {
+    fn choose(&self, p: &Product) -> Result<Plan, Code> {
+        let library = self.library;
         let (compute, scale, taken, given) = match p.numbers {
-            Numbers::F32 => (
-                cublasComputeType_t::CUBLAS_COMPUTE_32F,
-                cudaDataType::CUDA_R_32F,
-                cudaDataType::CUDA_R_32F,
-                cudaDataType::CUDA_R_32F,
-            ),
-            Numbers::F16 => (
-                cublasComputeType_t::CUBLAS_COMPUTE_32F,
-                cudaDataType::CUDA_R_32F,
-                cudaDataType::CUDA_R_16F,
-                if p.narrow { cudaDataType::CUDA_R_16F } else { cudaDataType::CUDA_R_32F },
-            ),
-            Numbers::I8 => (
-                cublasComputeType_t::CUBLAS_COMPUTE_32I,
-                cudaDataType::CUDA_R_32I,
-                cudaDataType::CUDA_R_8I,
-                cudaDataType::CUDA_R_32I,
-            ),
+            Numbers::F32 => (COMPUTE_32F, R_32F, R_32F, R_32F),
+            Numbers::F16 => (COMPUTE_32F, R_32F, R_16F, if p.narrow { R_16F } else { R_32F }),
+            Numbers::I8 => (COMPUTE_32I, R_32I, R_8I, R_32I),
         };
         let (columns, rows) = (u64::from(p.columns), u64::from(p.rows));
-        let mut parts = Parts::default();
+        let mut parts = Parts::new(library);
         let description = parts.description(compute, scale)?;
         let with_steps = |f: &Factor| matches!(f.lie, Lie::Steps(_));
         // The columns' factor is transposed where its steps are side by side, that of the rows where they are not.
-        let turned = [
-            (sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_TRANSA, with_steps(&p.of_columns)),
-            (sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_TRANSB, !with_steps(&p.of_rows)),
-        ];
-        for (attribute, is_turned) in turned {
+        for (attribute, is_turned) in TRANSPOSED.into_iter().zip([with_steps(&p.of_columns), !with_steps(&p.of_rows)]) {
             let value = i32::from(is_turned);
+            let (value, bytes) = ((&raw const value).cast(), size_of::<i32>());
             // SAFETY: the description is one, and the attribute is an int.
-            unsafe {
-                result::set_matmul_desc_attribute(description, attribute, (&raw const value).cast(), size_of::<i32>())
-            }?;
+            unsafe { library.cublasLtMatmulDescSetAttribute(description, attribute, value, bytes) }?;
         }
         let mut matrix = |kind, f: &Factor, count: u64| {
             let (rows, columns, next) = match f.lie {
@@ -139,108 +149,120 @@ impl Products {
             parts.layout(given, [columns, rows], columns, p.batch, columns * rows)?,
         ];
         let preference = parts.preference()?;
-        // SAFETY: all are what the library made above.
-        let chosen = unsafe {
-            let most = MOST_WORKSPACE;
-            let attribute = sys::cublasLtMatmulPreferenceAttributes_t::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
-            result::set_matmul_pref_attribute(preference, attribute, (&raw const most).cast(), size_of::<usize>())?;
-            let [a, b, d] = layouts;
-            result::get_matmul_algo_heuristic(self.handle, description, a, b, d, d, preference)
-        }?;
+        let [a, b, d] = layouts;
+        let (most, mut chosen, mut found) = (MOST_WORKSPACE, Choice::default(), 0);
+        let (value, bytes) = ((&raw const most).cast(), size_of::<usize>());
+        // SAFETY: all are what the library made above, and one choice is written where it is asked for.
+        unsafe {
+            library.cublasLtMatmulPreferenceSetAttribute(preference, WORKSPACE_BYTES, value, bytes)?;
+            library.cublasLtMatmulAlgoGetHeuristic(
+                self.handle,
+                description,
+                a,
+                b,
+                d,
+                d,
+                preference,
+                1,
+                &mut chosen,
+                &mut found,
+            )?;
+        }
+        if found == 0 || chosen.state != 0 {
+            return Err(Code(chosen.state));
+        }
         parts.keep();
-        Ok(Plan { description, layouts, chosen, is_integer: p.numbers == Numbers::I8 })
+        Ok(Plan { library, description, layouts, chosen, is_integer: p.numbers == Numbers::I8 })
     }
 
     /// Computes a product of matrices at addresses on a boundary of 256 bytes: the columns' factor, the rows' and the result.
     ///
     /// # Errors
     /// [`CudaError::Driver`] with what the library says.
-    pub fn multiply(
-        &self,
-        plan: &Plan,
-        [columns, rows, product]: [u64; 3],
-        scratch: u64,
-        stream: &CudaStream,
-    ) -> Result<(), CudaError> {
+    pub fn multiply(&self, plan: &Plan, [columns, rows, product]: [u64; 3], scratch: u64) -> Result<(), CudaError> {
         let (float, integer) = ([1f32, 0f32], [1i32, 0i32]);
         let factor = |i: usize| -> *const c_void {
             if plan.is_integer { (&raw const integer[i]).cast() } else { (&raw const float[i]).cast() }
         };
+        self.stream.enter()?;
         let [a, b, d] = plan.layouts;
         let at = |address: u64| address as usize as *mut c_void;
         // SAFETY: the plan was made by this library for matrices of the sizes that the manifest names at these places, and the
         // scratch memory has the bytes that it asks for. Factors are read before this returns.
         let done = unsafe {
-            result::matmul(
+            self.library.cublasLtMatmul(
                 self.handle,
                 plan.description,
                 factor(0),
-                factor(1),
                 at(columns).cast_const(),
                 a,
                 at(rows).cast_const(),
                 b,
+                factor(1),
                 at(product).cast_const(),
                 d,
                 at(product),
                 d,
-                &raw const plan.chosen.algo,
+                &raw const plan.chosen.algorithm,
                 at(scratch),
-                plan.chosen.workspaceSize,
-                stream.cu_stream().cast(),
+                plan.chosen.workspace_bytes,
+                self.stream.raw(),
             )
         };
-        done.map_err(|e| CudaError::Driver { what: "a product by cuBLASLt".into(), reason: format!("{e:?}") })
+        let reason = |code: Code| format!("cuBLASLt returned status {}", code.0);
+        done.map_err(|code| CudaError::Driver { what: "a product by cuBLASLt".into(), reason: reason(code) })
     }
 }
 
 /// What is made on the way to a plan, destroyed where that is not reached.
-#[derive(Default)]
 struct Parts {
-    descriptions: Vec<sys::cublasLtMatmulDesc_t>,
-    layouts: Vec<sys::cublasLtMatrixLayout_t>,
-    preferences: Vec<sys::cublasLtMatmulPreference_t>,
+    library: &'static CublasLt,
+    descriptions: Vec<Handle>,
+    layouts: Vec<Handle>,
+    preferences: Vec<Handle>,
 }
 
 impl Parts {
-    fn description(
-        &mut self,
-        compute: cublasComputeType_t,
-        scale: cudaDataType,
-    ) -> Result<sys::cublasLtMatmulDesc_t, CublasError> {
-        let made = result::create_matmul_desc(compute, scale)?;
+    fn new(library: &'static CublasLt) -> Parts {
+        Parts { library, descriptions: Vec::new(), layouts: Vec::new(), preferences: Vec::new() }
+    }
+
+    fn description(&mut self, compute: c_int, scale: c_int) -> Result<Handle, Code> {
+        let mut made = ptr::null_mut();
+        // SAFETY: the description is written where it is asked for.
+        unsafe { self.library.cublasLtMatmulDescCreate(&mut made, compute, scale) }?;
         self.descriptions.push(made);
         Ok(made)
     }
 
     fn layout(
         &mut self,
-        kind: cudaDataType,
+        kind: c_int,
         [rows, columns]: [u64; 2],
         next: u64,
         batch: u32,
         stride: u64,
-    ) -> Result<sys::cublasLtMatrixLayout_t, CublasError> {
-        let made = result::create_matrix_layout(kind, rows, columns, next as i64)?;
+    ) -> Result<Handle, Code> {
+        let mut made = ptr::null_mut();
+        // SAFETY: the layout is written where it is asked for.
+        unsafe { self.library.cublasLtMatrixLayoutCreate(&mut made, kind, rows, columns, next as i64) }?;
         self.layouts.push(made);
         if batch > 1 {
             let (count, stride) = (batch as i32, stride as i64);
-            let attribute = sys::cublasLtMatrixLayoutAttribute_t::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT;
-            // SAFETY: the layout is one, and the attribute is an int.
-            unsafe {
-                result::set_matrix_layout_attribute(made, attribute, (&raw const count).cast(), size_of::<i32>())
-            }?;
-            let attribute = sys::cublasLtMatrixLayoutAttribute_t::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET;
-            // SAFETY: as above, one of 64 bits.
-            unsafe {
-                result::set_matrix_layout_attribute(made, attribute, (&raw const stride).cast(), size_of::<i64>())
-            }?;
+            let set = |attribute, value: *const c_void, bytes| {
+                // SAFETY: the layout is one, and the attribute is an integer of so many bytes.
+                unsafe { self.library.cublasLtMatrixLayoutSetAttribute(made, attribute, value, bytes) }
+            };
+            set(BATCH_COUNT, (&raw const count).cast(), size_of::<i32>())?;
+            set(BATCH_STRIDE, (&raw const stride).cast(), size_of::<i64>())?;
         }
         Ok(made)
     }
 
-    fn preference(&mut self) -> Result<sys::cublasLtMatmulPreference_t, CublasError> {
-        let made = result::create_matmul_pref()?;
+    fn preference(&mut self) -> Result<Handle, Code> {
+        let mut made = ptr::null_mut();
+        // SAFETY: the preference is written where it is asked for.
+        unsafe { self.library.cublasLtMatmulPreferenceCreate(&mut made) }?;
         self.preferences.push(made);
         Ok(made)
     }
@@ -257,13 +279,13 @@ impl Drop for Parts {
         // SAFETY: each was made by the library and is not used again.
         unsafe {
             for description in &self.descriptions {
-                let _ = result::destroy_matmul_desc(*description);
+                let _ = self.library.cublasLtMatmulDescDestroy(*description);
             }
             for layout in &self.layouts {
-                let _ = result::destroy_matrix_layout(*layout);
+                let _ = self.library.cublasLtMatrixLayoutDestroy(*layout);
             }
             for preference in &self.preferences {
-                let _ = result::destroy_matmul_pref(*preference);
+                let _ = self.library.cublasLtMatmulPreferenceDestroy(*preference);
             }
         }
     }

@@ -6,7 +6,7 @@ use half::f16;
 
 use super::values::{Values, lives};
 use crate::artifact::{Artifact, Step, StepKind, Value, ValueId};
-use crate::cuda::{CudaCode, CudaEntry, CudaError, Gpu, Memory, Program};
+use crate::cuda::{CudaCode, CudaEntry, CudaError, Gpu, Mark, Memory, Program};
 use crate::placement::{Buffer, place};
 use crate::tensor::DType;
 
@@ -35,7 +35,7 @@ pub(super) struct OnGpu {
     copies: Vec<Copy>,
     half: bool,
     workspace: usize,
-    marks: Vec<(usize, cudarc::driver::CudaEvent, cudarc::driver::CudaEvent)>,
+    marks: Vec<(usize, Mark, Mark)>,
 }
 
 /// Where compiled code is kept.

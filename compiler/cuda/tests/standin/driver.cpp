@@ -178,6 +178,10 @@ static const char *name_of(int code) {
 STANDIN_API int cuGetErrorName(int code, const char **name) { return (*name = name_of(code)) ? SUCCESS : INVALID_VALUE; }
 STANDIN_API int cuGetErrorString(int code, const char **text) { return cuGetErrorName(code, text); }
 
+STANDIN_API int cuDriverGetVersion(int *version) {
+  *version = 13000;
+  return SUCCESS;
+}
 STANDIN_API int cuDeviceGetCount(int *count) {
   if (!initialized) return wrong(NOT_INITIALIZED, "cuDeviceGetCount", "cuInit was not called");
   *count = 1;
@@ -325,7 +329,7 @@ STANDIN_API int cuEventSynchronize(void *event) {
   await(e, e->asked);
   return SUCCESS;
 }
-STANDIN_API int cuEventElapsedTime_v2(float *ms, void *from, void *to) {
+STANDIN_API int cuEventElapsedTime(float *ms, void *from, void *to) {
   auto a = event_of(from), b = event_of(to);
   if (!a || !b) return wrong(INVALID_HANDLE, "cuEventElapsedTime", "it is no event");
   if (!a->timed || !b->timed) return wrong(INVALID_HANDLE, "cuEventElapsedTime", "an event keeps no time");
@@ -334,6 +338,7 @@ STANDIN_API int cuEventElapsedTime_v2(float *ms, void *from, void *to) {
   *ms = std::chrono::duration<float, std::milli>(b->at - a->at).count();
   return SUCCESS;
 }
+STANDIN_API int cuEventElapsedTime_v2(float *ms, void *from, void *to) { return cuEventElapsedTime(ms, from, to); }
 
 static int allocate(const char *call, uint64_t *address, size_t bytes) {
   if (bytes == 0) return wrong(INVALID_VALUE, call, "0 bytes");

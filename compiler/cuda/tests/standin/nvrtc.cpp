@@ -174,6 +174,9 @@ STANDIN_API int nvrtcGetProgramLog(void *program, char *log) {
   memcpy(log, p->log.c_str(), p->log.size() + 1);
   return SUCCESS;
 }
+// Its GPU takes machine code alone.
+STANDIN_API int nvrtcGetPTXSize(void *, size_t *) { return wrong(INVALID_INPUT, "nvrtcGetPTXSize", "it makes no PTX"); }
+STANDIN_API int nvrtcGetPTX(void *, char *) { return wrong(INVALID_INPUT, "nvrtcGetPTX", "it makes no PTX"); }
 STANDIN_API int nvrtcGetCUBINSize(void *program, size_t *bytes) {
   Program *p = program_of(program);
   if (!p || !p->compiled) return wrong(INVALID_PROGRAM, "nvrtcGetCUBINSize", "it is no program, or not compiled");
