@@ -2,17 +2,19 @@
 
 use serde_json::{Value, json};
 use tilewright_hw::config::HwConfig;
+use tilewright_hw::isa::Unit;
 use tilewright_hw::regs::UnitState;
 use tilewright_runtime::artifact::{NodeCost, Place};
 
 use super::Profile;
 use crate::bench::{Frame, Spread, Stream, time_on_host};
+use crate::layers::OnAccel;
 use crate::{dram, explain};
 
 /// What the object says that it is.
 pub const FORMAT: &str = "tilewright-profile";
 /// Changes where an older reader would misread it.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 
 /// What a profile does not know of itself.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +67,8 @@ impl Profile {
                 json!({
                     "name": layer.name, "op": layer.operators(), "where": layer.place.to_string(), "macs": layer.macs,
                     "step": layer.step, "cycles": cycles, "ms": cycles.map(ms_of).or(on_host),
+                    "span_cycles": accel.and_then(|accel| accel.span),
+                    "busy_cycles": accel.filter(|accel| accel.cycles.is_some()).map(|accel| busy(&accel)),
                     "read": accel.map(|accel| accel.read), "written": accel.map(|accel| accel.written),
                     "utilization": layer.utilization(config.macs_per_cycle()),
                     "target_host_ms": layer.host_ns.map(|ns| ns as f64 / 1e6),
@@ -127,6 +131,11 @@ impl Profile {
             "trace": about.trace, "waves": about.waves,
         })
     }
+}
+
+/// Cycles in which each unit worked for a layer, by its name.
+fn busy(accel: &OnAccel) -> Value {
+    Unit::ALL.iter().map(|unit| (unit.name().to_string(), json!(accel.busy[*unit as usize]))).collect()
 }
 
 fn cost(cost: &NodeCost) -> Value {

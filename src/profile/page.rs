@@ -14,7 +14,7 @@ const CHARTS: &str = include_str!("page/echarts/echarts.min.js");
 pub fn profile(data: &Value) -> String {
     let title = format!(
         "{} on {} ({})",
-        data["model"]["file"].as_str().unwrap_or(""),
+        file_name(&data["model"]["file"]),
         data["device"].as_str().unwrap_or(""),
         data["hw"]["name"].as_str().unwrap_or("")
     );
@@ -23,7 +23,13 @@ pub fn profile(data: &Value) -> String {
 
 /// The page of a comparison, of the object that it is as data.
 pub fn comparison(data: &Value) -> String {
-    page(&format!("{}: two profiles", data["model"].as_str().unwrap_or("")), data, &[COMPARE])
+    page(&format!("{}: two profiles", file_name(&data["model"])), data, &[COMPARE])
+}
+
+/// A file's name alone: where it lies on one machine says nothing on another.
+fn file_name(path: &Value) -> &str {
+    let path = path.as_str().unwrap_or("");
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn page(title: &str, data: &Value, programs: &[&str]) -> String {

@@ -71,11 +71,11 @@ impl Timeline {
             let (StepKind::Accel(accel), Some(cycles)) = (&step.kind, taken.cycles) else { continue };
             let (program, first_layer) = (&programs[number], timeline.layers.len());
             let ends: Vec<usize> = accel.layers.iter().map(|layer| layer.end).collect();
-            let retired = crate::clock::part_ends(program, &taken.spans, &ends, Some(cycles));
+            let parts = crate::layers::parts(program, &taken.spans, &ends, Some(cycles));
             let mut from = 0;
-            for (layer, end) in accel.layers.iter().zip(retired.unwrap_or_default()) {
-                timeline.layers.push((layer.name.clone(), timeline.cycles + from, timeline.cycles + end));
-                from = end;
+            for (layer, part) in accel.layers.iter().zip(parts.unwrap_or_default()) {
+                timeline.layers.push((layer.name.clone(), timeline.cycles + from, timeline.cycles + part.stop));
+                from = part.stop;
             }
             for unit in Unit::ALL {
                 let insns: Vec<(usize, &Insn)> =

@@ -28,6 +28,27 @@ fn the_data_of_a_profile_add_up() {
         assert_eq!(unit["states"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).sum::<u64>(), cycles);
         assert_eq!(unit["pieces"].as_array().unwrap().len(), 11 * unit["insns"].as_u64().unwrap() as usize);
     }
+    // A unit's work is its layers', and no layer has more of the array or of the bus than there is.
+    let layers = data["layers"].as_array().unwrap();
+    let busy = data["timeline"]["states"].as_array().unwrap().iter().position(|state| state == "busy").unwrap();
+    for unit in data["timeline"]["units"].as_array().unwrap() {
+        let name = unit["name"].as_str().unwrap();
+        let of_layers = layers.iter().filter_map(|layer| layer["busy_cycles"][name].as_u64()).sum::<u64>();
+        assert_eq!(of_layers, unit["states"][busy].as_u64().unwrap(), "{name}");
+    }
+    let (peak, rate) = (&data["ceilings"]["macs_per_cycle"], &data["ceilings"]["bytes_per_cycle"]);
+    let (peak, rate) = (peak.as_f64().unwrap(), rate.as_f64().unwrap());
+    let mut used = 0.0;
+    for layer in layers.iter().filter(|layer| layer["span_cycles"].is_u64()) {
+        let of = |key: &str| layer[key].as_f64().unwrap();
+        assert!(layer["utilization"].as_f64().is_none_or(|share| share <= 1.0), "{layer}");
+        assert!(layer["busy_cycles"]["gemm"].as_f64().unwrap() <= of("cycles") + 0.5, "{layer}");
+        assert!(of("macs") <= peak * of("span_cycles"), "{layer}");
+        assert!(of("read") + of("written") <= rate * of("span_cycles"), "{layer}");
+        used += layer["utilization"].as_f64().unwrap_or(0.0) * of("cycles");
+    }
+    let whole = data["summary"]["utilization"].as_f64().unwrap() * cycles as f64;
+    assert!((used - whole).abs() < 1e-6 * whole, "{used} of {whole}");
     for memory in data["occupancy"]["memories"].as_array().unwrap() {
         let most = memory["most"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).max().unwrap();
         assert!(0 < most && most <= memory["entries"].as_u64().unwrap(), "{}", memory["name"]);
@@ -37,6 +58,8 @@ fn the_data_of_a_profile_add_up() {
     let trace = std::fs::read_to_string(dir.path().join(data["trace"].as_str().unwrap())).unwrap();
     assert!(json(&trace)["traceEvents"].is_array());
     let page = std::fs::read_to_string(dir.path().join("r.html")).unwrap();
+    let name = Path::new(&lenet()).file_name().unwrap().to_str().unwrap().to_string();
+    assert!(page.contains(&format!("<title>{name} on csim (1x16x16)</title>")), "the title has no path");
     assert!(!page.contains("src=\"http") && !page.contains("href=\"http"), "the page needs no network");
     let nothing = profile(dir.path(), "none", &["--offload", "none"]);
     assert_eq!(nothing["summary"]["cycles"], 0);
@@ -146,7 +169,7 @@ fn two_profiles_of_one_model_compare_and_others_do_not() {
     let message = "x.json is no profile; give the .json file that profile --report writes beside its page";
     refused(dir.path(), &["profile", "--compare", "a.json", "x.json"], message);
     std::fs::write(dir.path().join("y.json"), "{\"format\": \"tilewright-profile\", \"version\": 9}").unwrap();
-    let message = "y.json is a profile of version 9, this program reads 2; profile the model again";
+    let message = "y.json is a profile of version 9, this program reads 3; profile the model again";
     refused(dir.path(), &["profile", "--compare", "a.json", "y.json"], message);
 }
 

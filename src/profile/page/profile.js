@@ -8,7 +8,7 @@ function placed(where) { return [element("span", { class: "mark " + where }), wh
 
 (function summary() {
   const box = section("summary", "Summary",
-    `${data.model.file}: ${whole(data.model.macs)} multiply-accumulates; -O${data.level}, --offload ${data.offload}; DRAM ${data.dram}; ${data.hw.clock_mhz} MHz.`);
+    `${data.model.file.split("/").pop()}: ${whole(data.model.macs)} multiply-accumulates; -O${data.level}, --offload ${data.offload}; DRAM ${data.dram}; ${data.hw.clock_mhz} MHz.`);
   const figures = element("div", { class: "figures" });
   const figure = (value, what) => figures.append(element("div", { class: "figure" }, element("b", {}, value), element("span", {}, what)));
   figure(whole(s.cycles), "cycles of the accelerator, exact");
@@ -107,7 +107,7 @@ function drawing(width) {
 })();
 
 (function layers() {
-  const box = section("layers", "Layers", `What is computed in one go. Cycles add up to the programs'; a layer that began behind the one before it can show more than 100 % of the array. Functions of the CPU are divided among their layers, and what compilation added for it has a row of its own; times there are the ${RUNS}. The target host's are modelled. A head sorts.`);
+  const box = section("layers", "Layers", `What is computed in one go. Cycles add up to the programs': a layer has them until the array begins with the next one, or until it is done if that comes first. Functions of the CPU are divided among their layers, and what compilation added for it has a row of its own; times there are the ${RUNS}. The target host's are modelled. A head sorts.`);
   const total = data.layers.reduce((sum, l) => sum + (l.ms || 0), 0);
   sortable(box, "layer-table", [
     { title: "layer", left: true, wraps: true, value: l => l.name },
@@ -127,11 +127,11 @@ function drawing(width) {
 section("timeline", "Timeline and scratchpads", "Each column shows how its cycles divide; empty is no instruction. Below, the share of each scratchpad's entries that will still be read. The wheel zooms, dragging moves both.");
 
 (function roofline() {
-  const box = section("roofline", "Roofline", "Every layer with products on the accelerator; the lines are the most that the array and the memory bus allow at this configuration. A layer that began behind the one before it can stand above them.");
+  const box = section("roofline", "Roofline", "Every layer with products on the accelerator; the lines are the most that the array and the memory bus allow at this configuration. A layer's time here is that from its first instruction's start to its last one's end, which other layers share.");
   const { macs_per_cycle: peak, bytes_per_cycle: rate } = data.ceilings;
   const gops = perCycle => 2 * perCycle * data.hw.clock_mhz / 1e3;
-  const points = data.layers.filter(l => l.macs > 0 && l.cycles > 0 && l.read + l.written > 0)
-    .map(l => ({ name: l.name, value: [l.macs / (l.read + l.written), gops(l.macs / l.cycles)], layer: l }));
+  const points = data.layers.filter(l => l.macs > 0 && l.span_cycles > 0 && l.read + l.written > 0)
+    .map(l => ({ name: l.name, value: [l.macs / (l.read + l.written), gops(l.macs / l.span_cycles)], layer: l }));
   if (!points.length) { box.append(element("p", {}, "No layer of this run has products on the accelerator.")); return; }
   const xs = points.map(p => p.value[0]), ridge = peak / rate;
   const low = 10 ** Math.floor(Math.log10(Math.min(...xs, ridge) / 2)), high = 10 ** Math.ceil(Math.log10(Math.max(...xs, ridge) * 2));
@@ -142,7 +142,7 @@ section("timeline", "Timeline and scratchpads", "Each column shows how its cycle
     xAxis: { type: "log", min: low, max: high, name: "MACs for each byte of device memory", nameLocation: "middle", nameGap: 30 },
     yAxis: { type: "log", min: floor, max: 10 ** Math.ceil(Math.log10(gops(peak) * 1.05)), name: "billion operations a second", nameLocation: "middle", nameGap: 48 },
     tooltip: { formatter: f => f.data.layer
-      ? `<b>${escaped(f.data.name)}</b><br>${digits(f.value[0])} MACs a byte<br>${digits(f.value[1])} GOPS, ${percent(f.data.layer.utilization)} of the array<br>at most ${digits(Math.min(gops(peak), gops(rate * f.value[0])))} GOPS here`
+      ? `<b>${escaped(f.data.name)}</b><br>${digits(f.value[0])} MACs a byte<br>${digits(f.value[1])} GOPS, ${percent(f.value[1] / gops(peak))} of the array's peak<br>at most ${digits(Math.min(gops(peak), gops(rate * f.value[0])))} GOPS here`
       : escaped(f.seriesName) },
     series: [
       { type: "scatter", name: "layers", data: points, symbol: "diamond", symbolSize: p => 9, itemStyle: { color: colour("accel"), borderColor: colour("ink"), borderWidth: 0.6 } },
