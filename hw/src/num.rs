@@ -192,6 +192,57 @@ pub fn quantize_multiplier(real: f64) -> (i32, i8) {
     (q as i32, shift as i8)
 }
 
+/// From this factor on every integer but 0 leaves the range of 8 bits, wherever the zero point lies in it.
+pub const MOST_BYTE_FACTOR: f64 = 256.0;
+
+/// [`quantize_multiplier`] of a factor whose result is held in 8 bits.
+///
+/// Factors past [`MOST_BYTE_FACTOR`] give the same results as that one, whose shift of 9 leaves integers of 22 bits their
+/// room; the shift of a greater one would not.
+pub fn byte_multiplier(real: f64) -> (i32, i8) {
+    quantize_multiplier(real.min(MOST_BYTE_FACTOR))
+}
+
+/// The multiplier that, rounded once, gives `(x as f64 * real).round()`, ties away from zero, for each `x` whose magnitude
+/// is at most `bound`, as far as results of 8 bits show it.
+///
+/// That rounding once is [`scale_single`] where `shift`, which has *double* mode's sign, is 0 or less; where it is 0 or more
+/// [`scale_double`], if `x * 2^shift` fits 32 bits. Half up differs from away from zero at negative ties, and a multiplier a
+/// little above the factor decides them; `None` where none decides all that `bound` lets come up and rounds the others right.
+/// The nearest to `real` is taken, so that nothing changes where nothing must.
+pub fn away_multiplier(real: f64, shift: i8, bound: i64) -> Option<i32> {
+    let bits = 31 - i32::from(shift);
+    let (mut least, mut most) = (0i128, i128::from(i32::MAX));
+    for k in 1..=255i64 {
+        // From `first` on the result is `k` or more, from `-first` down `-k` or less.
+        let first = first_rounded_to(real, k, bound);
+        let half = i128::from(2 * k - 1) << (bits - 1);
+        if first > 1 {
+            most = most.min((half - 1) / i128::from(first - 1));
+        }
+        if first > bound {
+            break;
+        }
+        least = least.max(half / i128::from(first) + 1);
+    }
+    let nearest = (real * (1i64 << bits) as f64).round() as i128;
+    (least <= most).then(|| nearest.clamp(least, most) as i32)
+}
+
+/// The least positive integer whose product with `real` is rounded, ties away from zero, to `k` or more; `bound + 1` where
+/// it lies past `bound`.
+pub fn first_rounded_to(real: f64, k: i64, bound: i64) -> i64 {
+    let reaches = |x: i64| (x as f64 * real).round() >= k as f64;
+    let mut x = (((k as f64 - 0.5) / real).ceil() as i64).clamp(1, bound + 1);
+    while x > 1 && reaches(x - 1) {
+        x -= 1;
+    }
+    while x <= bound && !reaches(x) {
+        x += 1;
+    }
+    x
+}
+
 /// The multiplier, in *single* mode with shift 0, whose result equals division by `count`, ties away from zero.
 ///
 /// Checked for every `count` from 2 to 2,952 over all sums of that many 8-bit values; a count of 1 needs no division.

@@ -95,6 +95,70 @@ fn average_equals_division_away_from_zero() {
     }
 }
 
+/// What [`away_multiplier`] stands for, of 8-bit results.
+fn away(x: i64, real: f64) -> i64 {
+    ((x as f64 * real).round() as i64).clamp(-255, 255)
+}
+
+#[test]
+fn ties_go_away_from_zero_by_the_multiplier_alone() {
+    let mut random = interesting().into_iter().cycle().map(|x| f64::from(x as u32) / 2f64.powi(32));
+    let mut next = move || random.next().unwrap_or_default();
+    let mut found = 0;
+    for i in 0..400 {
+        // Powers of two and their small multiples, quotients of scales in single precision, and any factor up to 300.
+        let real = match i % 4 {
+            0 => 2f64.powi(-(i / 4 % 20)),
+            1 => f64::from(1 + i / 4) * 2f64.powi(-(i / 4 % 11) - 2),
+            2 => f64::from(next() as f32) * f64::from(next() as f32 + 0.01) / f64::from(next() as f32 + 0.01),
+            _ => 300.0 * next() * next() * next(),
+        };
+        let bound = [300, 5_000, 100_000][i as usize % 3];
+        let (_, shift) = byte_multiplier(real);
+        let Some(m) = away_multiplier(real.min(MOST_BYTE_FACTOR), shift, bound) else { continue };
+        found += 1;
+        let scale = |x: i32| if shift > 0 { scale_double(x, m, shift) } else { scale_single(x, m, -shift) };
+        // All sums near 0, and those around every boundary.
+        let near = (0..=255).flat_map(|k| {
+            let at = ((f64::from(k) + 0.5) / real).min(1e9) as i64;
+            at - 2..=at + 2
+        });
+        for x in (0..600).chain(near).filter(|&x| x <= bound) {
+            for x in [x, -x] {
+                let scaled = i64::from(scale(x as i32)).clamp(-255, 255);
+                assert_eq!(scaled, away(x, real), "{x} by {real}: {m}, {shift}");
+            }
+        }
+    }
+    assert!(found > 380, "{found} of 400");
+}
+
+#[test]
+fn a_multiplier_that_rounds_right_already_stays() {
+    // Half up is right where no tie comes up: 0.3 has none, and of 0.5 the sums here are too small.
+    for (real, bound) in [(0.3, 100_000), (0.001_234, 1 << 20)] {
+        let (m, s) = quantize_multiplier(real);
+        assert_eq!(away_multiplier(real, s, bound), Some(m));
+    }
+    assert_eq!(away_multiplier(0.5, 0, 0), Some(1 << 30));
+    assert_eq!(away_multiplier(0.5, 0, 1), Some((1 << 30) + 1));
+    // Sums up to 2^30 by a tiny factor have boundaries that lie nearer to each other than multipliers do.
+    assert_eq!(away_multiplier(1.1e-7, -23, 1 << 30), None);
+}
+
+#[test]
+fn factors_past_the_range_of_bytes_saturate() {
+    for real in [256.0, 255.5, 1e3, 2f64.powi(40), 1e300] {
+        let (m, s) = byte_multiplier(real);
+        for x in [1, 2, 255, 1 << 21, (1 << 22) - 1] {
+            assert!(scale_double(x, m, s) >= 255, "{x} by {real}");
+            assert!(scale_double(-x, m, s) <= -255, "{x} by {real}");
+        }
+        assert_eq!(scale_double(0, m, s), 0);
+    }
+    assert_eq!(byte_multiplier(0.25), quantize_multiplier(0.25));
+}
+
 #[test]
 fn multiplier_splits_and_rejoins() {
     for real in [1.0, 0.5, 0.000_123, 0.999_999_999_9, 3.75, 1e-9] {

@@ -41,7 +41,7 @@ use crate::graph::op::{Binary, BinaryKind, Pad, Quantize, Requantize, Rescale, S
 use crate::graph::{DType, Graph, Node, NodeId, Op, Tensor, ValueId};
 use behind::{Obstacle, Walk};
 use forms::Forms;
-use tilewright_hw::num::{Rounding, quantize_multiplier};
+use tilewright_hw::num::{MOST_BYTE_FACTOR, Rounding, quantize_multiplier};
 
 /// Makes quantized groups integer.
 #[derive(Debug)]
@@ -249,9 +249,6 @@ const MIRROR: Rescale = Rescale {
 /// The least factor of which 31 bits behind the point leave nothing to be seen in 8-bit results.
 const LEAST_WHOLE: f64 = 1.0 / 4096.0;
 
-/// From this factor on every integer but 0 leaves the range of bytes, wherever the zero point lies.
-const MOST: f64 = 512.0;
-
 /// Real factors, each with the greatest magnitude of what it scales, as multipliers and shifts: one rounding where all of
 /// them are below 1 in magnitude, else two. None where 32 bits do not hold what is shifted before it is multiplied.
 fn scaling(factors: &[(f64, f64)]) -> Option<(Vec<i32>, Vec<i32>, Rounding)> {
@@ -260,7 +257,7 @@ fn scaling(factors: &[(f64, f64)]) -> Option<(Vec<i32>, Vec<i32>, Rounding)> {
     }
     // Past the greatest all results are held at the bounds; the factor itself would take too many bits.
     let (factors, magnitudes): (Vec<f64>, Vec<f64>) =
-        factors.iter().map(|&(f, most)| (f.clamp(-MOST, MOST), most)).unzip();
+        factors.iter().map(|&(f, most)| (f.clamp(-MOST_BYTE_FACTOR, MOST_BYTE_FACTOR), most)).unzip();
     let signed = |&f: &f64| {
         let (multiplier, shift) = quantize_multiplier(f.abs());
         (if f < 0.0 { -multiplier } else { multiplier }, i32::from(shift))
