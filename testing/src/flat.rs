@@ -14,6 +14,8 @@ pub enum Field {
     Bytes(Vec<u8>),
     /// A vector of numbers of 32 bits.
     Words(Vec<i32>),
+    /// A vector of numbers of 64 bits.
+    Longs(Vec<i64>),
     /// A table.
     Table(Table),
     /// A vector of tables.
@@ -75,6 +77,10 @@ fn table(b: &mut Vec<u8>, fields: &Table) -> usize {
             Field::Words(words) => {
                 vector(b, from, words.len());
                 words.iter().for_each(|w| b.extend(w.to_le_bytes()));
+            }
+            Field::Longs(longs) => {
+                vector(b, from, longs.len());
+                longs.iter().for_each(|v| b.extend(v.to_le_bytes()));
             }
             Field::Table(inner) => {
                 let inner = table(b, inner);

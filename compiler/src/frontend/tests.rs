@@ -17,6 +17,7 @@ mod onnx_scatter;
 mod operator_pages;
 mod tflite_floats;
 mod tflite_models;
+mod tflite_scales;
 
 /// A folder of the repository's test models.
 fn models(folder: &str) -> PathBuf {

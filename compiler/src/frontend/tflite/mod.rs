@@ -9,6 +9,7 @@ mod about;
 mod flat;
 mod ops;
 mod quant;
+mod scaling;
 mod schema;
 
 pub(super) use about::about;

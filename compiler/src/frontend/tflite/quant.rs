@@ -1,10 +1,8 @@
 //! Quantisation parameters as TFLite's preparation of a node derives them (`kernel_util.cc`).
 
+use super::Reason;
 use super::schema::{TensorInfo, Type};
-use super::{NodeContext, Reason};
-use crate::graph::op::Requantize;
-use crate::graph::{Tensor, ValueId};
-use tilewright_hw::num::{self, Rounding};
+use crate::graph::Tensor;
 
 /// One scale and zero point; the zero point as int8.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -133,68 +131,6 @@ impl Activation {
         let lo = quantize(lo).map_or(-128, |v| v.clamp(-128, 127));
         (lo, quantize(hi).map_or(127, |v| v.clamp(lo, 127)))
     }
-}
-
-/// The real factor of each channel, as multipliers and shifts, and how products are rounded.
-pub(super) struct Scaling {
-    multiplier: Vec<i32>,
-    shift: Vec<i32>,
-    mode: Rounding,
-}
-
-impl Scaling {
-    /// Two roundings, as TFLite's convolutions do.
-    pub fn double(factors: &[f64]) -> Scaling {
-        let pairs = factors.iter().map(|&f| num::quantize_multiplier(f));
-        let (multiplier, shift) = pairs.map(|(m, s)| (m, i32::from(s))).unzip();
-        Scaling { multiplier, shift, mode: Rounding::Double }
-    }
-
-    /// One rounding, as TFLite's fully connected layers do: both sets of its kernels multiply matrices by ruy.
-    ///
-    /// Factors of 1 or more take two roundings, of which the second does nothing then.
-    pub fn single(factors: &[f64]) -> Scaling {
-        let mut s = Scaling::double(factors);
-        if s.shift.iter().all(|&e| e <= 0) {
-            s.shift.iter_mut().for_each(|e| *e = -*e);
-            s.mode = Rounding::Single;
-        }
-        s
-    }
-
-    /// The same multiplier and shift of *double* mode for all channels.
-    pub fn uniform(multiplier: i32, shift: i32, channels: usize) -> Scaling {
-        Scaling { multiplier: vec![multiplier; channels], shift: vec![shift; channels], mode: Rounding::Double }
-    }
-}
-
-/// What a convolution's sums are multiplied by, a factor for each channel's scale of the weights.
-///
-/// Of signed bytes all is computed in double precision, of unsigned ones the product of the scales in single precision
-/// (`PopulateConvolutionQuantizationParams`).
-pub(super) fn product_factors(data: &TensorInfo, from: f32, weights: &[f32], to: f32) -> Vec<f64> {
-    let product = |&s: &f32| {
-        if data.ty == Type::U8 { f64::from(from * s) } else { f64::from(from) * f64::from(s) }
-    };
-    weights.iter().map(|s| product(s) / f64::from(to)).collect()
-}
-
-/// Adds the requantization of an accumulator whose channels lie along `axis`.
-pub(super) fn requantize(
-    n: &mut NodeContext,
-    acc: ValueId,
-    axis: usize,
-    bias: Vec<i32>,
-    scaling: Scaling,
-    out: PerTensor,
-    act: Activation,
-) -> Result<ValueId, Reason> {
-    let (lo, hi) = act.range(out);
-    let bias = n.constant("bias", Tensor::vector(bias));
-    let multiplier = n.constant("multiplier", Tensor::vector(scaling.multiplier));
-    let shift = n.constant("shift", Tensor::vector(scaling.shift));
-    let op = Requantize { axis, zero_point: out.zero_point, lo, hi, mode: scaling.mode };
-    n.node("", op, &[acc, bias, multiplier, shift])
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::frontend::tflite::quant::{PerTensor, per_tensor};
 use crate::frontend::tflite::{NodeContext, Reason};
 use crate::graph::op::{Lookup, Unary, UnaryKind};
 use crate::graph::{DType, Tensor, ValueId};
-use tilewright_hw::num::{offset_clamp, quantize_multiplier, scale_double};
+use tilewright_hw::num::{byte_multiplier, offset_clamp, quantize_multiplier, scale_double};
 
 pub(super) fn logistic(n: &mut NodeContext) -> Result<(), Reason> {
     function(n, UnaryKind::Sigmoid, 0.0, |x| 1.0 / (1.0 + (-x).exp()))
@@ -57,7 +57,8 @@ pub(super) fn gelu(n: &mut NodeContext) -> Result<(), Reason> {
     if approximate {
         return function(n, UnaryKind::GeluTanh, 0.0, |x| UnaryKind::GeluTanh.apply(x, 0.0, 0.0));
     }
-    function(n, UnaryKind::Gelu, 0.0, |x| UnaryKind::Gelu.apply(x, 0.0, 0.0))
+    // By way of the complement, as in the kernel (`GeluTransform`).
+    function(n, UnaryKind::Gelu, 0.0, |x| 0.5 * x * libm::erfcf(x * -std::f32::consts::FRAC_1_SQRT_2))
 }
 
 fn float(n: &mut NodeContext, kind: UnaryKind) -> Result<(), Reason> {
@@ -104,17 +105,15 @@ pub(super) fn leaky_relu(n: &mut NodeContext) -> Result<(), Reason> {
         return n.output(v);
     }
     let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
-    // Products and quotients of single precision (`LeakyReluPrepare`); a slope below 0 has a multiplier below 0.
-    let factor = |f: f32| -> Result<(i32, i8), Reason> {
-        let f = f64::from(fixed("alpha", f)?);
-        let (multiplier, shift) = quantize_multiplier(f.abs());
-        Ok((if f < 0.0 { -multiplier } else { multiplier }, shift))
-    };
-    let (below, above) = (factor(from.scale * alpha / to.scale)?, factor(from.scale / to.scale)?);
+    // Products and quotients of single precision (`LeakyReluPrepare`).
+    let (below, above) = (fixed("alpha", from.scale * alpha / to.scale)?, fixed("scales", from.scale / to.scale)?);
     let v = lookup(n, "", data, |x| {
         let x = x - from.zero_point;
-        let (multiplier, shift) = if x >= 0 { above } else { below };
-        offset_clamp(scale_double(x, multiplier, shift), to.zero_point, -128, 127)
+        let factor = if x >= 0 { above } else { below };
+        let (multiplier, shift) = byte_multiplier(f64::from(factor.abs()));
+        let scaled = scale_double(x, multiplier, shift);
+        // The kernel changes the sign of what is rounded.
+        offset_clamp(if factor < 0.0 { -scaled } else { scaled }, to.zero_point, -128, 127)
     })?;
     n.output(v)
 }
@@ -195,6 +194,10 @@ impl HardSwish {
     }
 }
 
+/// gemmlowp's `RoundingDivideByPOT` of 16 bits, which hold the mask of the bits that go: of more than 15 bits it is -1, and
+/// what is left is a step too high where `x` is not negative.
 fn divide(x: i32, exponent: i32) -> i32 {
-    tilewright_hw::num::rounding_divide_by_pot(x, exponent.clamp(0, 31) as u32)
+    let exponent = exponent.clamp(0, 31);
+    let mask = i32::from(((1i64 << exponent) - 1) as i16);
+    (x >> exponent) + i32::from((x & mask) > (mask >> 1) + i32::from(x < 0))
 }

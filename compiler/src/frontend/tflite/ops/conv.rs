@@ -1,9 +1,8 @@
 //! CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED.
 
 use super::{activate, before, expect, padding, size};
-use crate::frontend::tflite::quant::{
-    Activation, Scaling, per_tensor, product_factors, requantize, symmetric_weights, weights,
-};
+use crate::frontend::tflite::quant::{Activation, per_tensor, symmetric_weights, weights};
+use crate::frontend::tflite::scaling::{Scaling, greatest_sums, product_factors, requantize, requantize_away};
 use crate::frontend::tflite::schema::Type;
 use crate::frontend::tflite::{NodeContext, Reason, constant};
 use crate::graph::op::{Conv2d, Dense, HybridConv2d, HybridDense, Layout, Reshape};
@@ -85,12 +84,13 @@ fn convolution(
     let axis = if depthwise { 3 } else { 0 };
     let (scales, zero_point) = weights(n.input_info(1)?, axis, out_channels)?;
     let weight = normal(constant(n.input_info(1)?)?)?;
+    let factors = product_factors(n.input_info(0)?, from.scale, &scales, to.scale);
+    let bias = integer_bias(n, 2, out_channels)?;
+    let scaling = Scaling::double(&factors, || greatest_sums(&weight, zero_point, from.zero_point, &bias))?;
     let weight = n.constant("weight", weight);
     (op.data_zero_point, op.weight_zero_point) = (from.zero_point, zero_point);
     let acc = n.node("conv2d", op, &[data, weight])?;
-    let factors = product_factors(n.input_info(0)?, from.scale, &scales, to.scale);
-    let bias = integer_bias(n, 2, out_channels)?;
-    let v = requantize(n, acc, 3, bias, Scaling::double(&factors), to, act)?;
+    let v = requantize(n, acc, 3, bias, scaling, to, act)?;
     n.output(v)
 }
 
@@ -138,16 +138,14 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
         let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
         let info = n.input_info(1)?;
         let (scales, weight_zero_point) = weights(info, 0, rows)?;
-        let per_channel = info.quantization.as_ref().is_some_and(|q| q.scale.len() > 1);
-        let weight = n.constant("weight", constant(info)?);
+        let (weight, bias) = (constant(info)?, integer_bias(n, 2, rows)?);
+        let sums = greatest_sums(&weight, weight_zero_point, from.zero_point, &bias);
+        let weight = n.constant("weight", weight);
         let acc = n.node("dense", Dense { data_zero_point: from.zero_point, weight_zero_point }, &[flat, weight])?;
-        // With one scale TFLite multiplies both in single precision (`GetQuantizedConvolutionMultipler`).
-        let product = |s: f32| {
-            if per_channel { f64::from(from.scale) * f64::from(s) } else { f64::from(from.scale * s) }
-        };
-        let factors: Vec<f64> = scales.iter().map(|&s| product(s) / f64::from(to.scale)).collect();
-        let bias = integer_bias(n, 2, rows)?;
-        requantize(n, acc, 1, bias, Scaling::single(&factors), to, act)?
+        // All in double precision, of unsigned bytes too.
+        let factor = |s: &f32| f64::from(from.scale) * f64::from(*s) / f64::from(to.scale);
+        let factors: Vec<f64> = scales.iter().map(factor).collect();
+        requantize_away(n, acc, bias, &factors, &sums, to, act)?
     };
     let v = if same { v } else { reshape_to(n, v, &out_shape)? };
     n.output(v)

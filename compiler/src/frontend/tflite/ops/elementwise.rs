@@ -5,7 +5,7 @@ use crate::frontend::tflite::quant::{Activation, PerTensor, per_tensor};
 use crate::frontend::tflite::{NodeContext, Reason};
 use crate::graph::op::{Add, Binary, BinaryKind, Clip, Op, QAdd, QMul, QSquaredDifference, Rescale};
 use crate::graph::{DType, ValueId};
-use tilewright_hw::num::{Qadd, QaddOperand, Rounding, quantize_multiplier};
+use tilewright_hw::num::{Qadd, QaddOperand, Rounding, byte_multiplier, quantize_multiplier};
 
 /// What 8-bit operands of an addition are multiplied by before they are scaled, as a power of two.
 const ADD_SHIFT: u8 = 20;
@@ -43,23 +43,32 @@ fn operand(zero_point: i32, factor: f64) -> QaddOperand {
 }
 
 /// Both operands on twice the greater scale, shifted left, and the factor of the result from there.
-fn common_scale(q: [PerTensor; 3], left_shift: u8, out: f64, (lo, hi): (i32, i32)) -> Qadd {
+///
+/// # Errors
+/// When that factor is 1 or more, which the kernels refuse.
+fn common_scale(q: [PerTensor; 3], left_shift: u8, out: f64, (lo, hi): (i32, i32)) -> Result<Qadd, Reason> {
+    if out >= 1.0 {
+        let (from, to) = (q[0].scale.max(q[1].scale), q[2].scale);
+        return Err(
+            format!("its result's scale {to} is too small for its operands', {from}, as it is for TFLite").into()
+        );
+    }
     let twice = 2.0 * f64::from(q[0].scale.max(q[1].scale));
-    Qadd {
+    Ok(Qadd {
         a: operand(q[0].zero_point, f64::from(q[0].scale) / twice),
         b: operand(q[1].zero_point, f64::from(q[1].scale) / twice),
         out: operand(q[2].zero_point, out),
         left_shift,
         lo,
         hi,
-    }
+    })
 }
 
 fn sum(n: &NodeContext, act: Activation) -> Result<Qadd, Reason> {
     let q = quantized(n)?;
     let twice = 2.0 * f64::from(q[0].scale.max(q[1].scale));
     let out = twice / (f64::from(1u32 << ADD_SHIFT) * f64::from(q[2].scale));
-    Ok(common_scale(q, ADD_SHIFT, out, act.range(q[2])))
+    common_scale(q, ADD_SHIFT, out, act.range(q[2]))
 }
 
 pub(super) fn add(n: &mut NodeContext) -> Result<(), Reason> {
@@ -92,7 +101,7 @@ pub(super) fn mul(n: &mut NodeContext) -> Result<(), Reason> {
     let [a, b, to] = quantized(n)?;
     // Product and quotient of single precision, as in the kernel's preparation.
     let factor = fixed("scales", a.scale * b.scale / to.scale)?;
-    let (multiplier, shift) = quantize_multiplier(f64::from(factor));
+    let (multiplier, shift) = byte_multiplier(f64::from(factor));
     let (lo, hi) = act.range(to);
     let op = QMul {
         a_zero_point: a.zero_point,
@@ -123,7 +132,7 @@ pub(super) fn squared_difference(n: &mut NodeContext) -> Result<(), Reason> {
     let q = quantized(n)?;
     let twice = 2.0 * f64::from(q[0].scale.max(q[1].scale));
     let out = twice * twice / (f64::from(1u32 << (2 * SQUARE_SHIFT)) * f64::from(q[2].scale));
-    let params = common_scale(q, SQUARE_SHIFT, out, (-128, 127));
+    let params = common_scale(q, SQUARE_SHIFT, out, (-128, 127))?;
     let v = n.node("", QSquaredDifference { params }, &both)?;
     n.output(v)
 }
@@ -174,7 +183,8 @@ fn activation(n: &mut NodeContext, act: Activation) -> Result<(), Reason> {
         let v = n.node("", Clip { lo: lo as f32, hi: hi as f32 }, &[data])?;
         return n.output(v);
     }
-    let (multiplier, shift) = quantize_multiplier(f64::from(from.scale) / f64::from(to.scale));
+    // A quotient of single precision, as in the kernel's preparation (`ReluPrepare`).
+    let (multiplier, shift) = byte_multiplier(f64::from(fixed("scales", from.scale / to.scale)?));
     let op = Rescale {
         data_zero_point: from.zero_point,
         multiplier,

@@ -1,7 +1,8 @@
 //! BATCH_MATMUL.
 
 use super::expect;
-use crate::frontend::tflite::quant::{Activation, Scaling, per_tensor, requantize};
+use crate::frontend::tflite::quant::{Activation, per_tensor};
+use crate::frontend::tflite::scaling::{Scaling, requantize};
 use crate::frontend::tflite::{NodeContext, Reason};
 use crate::graph::op::{MatMul, QMatMul, Transpose};
 use crate::graph::{DType, ValueId};
@@ -29,7 +30,10 @@ pub(super) fn batch_matmul(n: &mut NodeContext) -> Result<(), Reason> {
     // Scales are multiplied in single precision (`GetQuantizedConvolutionMultipler`).
     let factor = f64::from(a.scale * b.scale) / f64::from(to.scale);
     let axis = n.ty(acc).rank() - 1;
-    let scaling = Scaling::double(&vec![factor; columns]);
+    let depth = n.shape(operands[0])?.last().map_or(0, |&d| i64::try_from(d).unwrap_or(i64::MAX));
+    let most = |zero_point: i32| i64::from((127 - zero_point).max(zero_point + 128));
+    let sum = depth.saturating_mul(most(a.zero_point) * most(b.zero_point));
+    let scaling = Scaling::double(&vec![factor; columns], || vec![sum; columns])?;
     let v = requantize(n, acc, axis, vec![0; columns], scaling, to, Activation::None)?;
     n.output(v)
 }

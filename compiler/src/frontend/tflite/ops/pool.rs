@@ -3,12 +3,13 @@
 use super::conv::reshape_to;
 use super::reduce::{axes, mean_of_floats};
 use super::{activate, before, expect, padding, size};
-use crate::frontend::tflite::quant::{Activation, PerTensor, Scaling, per_tensor, requantize};
+use crate::frontend::tflite::quant::{Activation, PerTensor, per_tensor};
+use crate::frontend::tflite::scaling::{Scaling, fits, requantize};
 use crate::frontend::tflite::schema::Type;
 use crate::frontend::tflite::{NodeContext, Reason};
 use crate::graph::op::{AvgPool2d, Clip, GlobalAvgPool, Layout, MaxPool2d, SumPool2d};
 use crate::graph::{DType, ValueId};
-use tilewright_hw::num::quantize_multiplier;
+use tilewright_hw::num::{MOST_BYTE_FACTOR, quantize_multiplier};
 
 const NHWC: Layout = Layout::Nhwc;
 
@@ -109,11 +110,14 @@ pub(super) fn mean(n: &mut NodeContext) -> Result<(), Reason> {
 
 /// The factor of a mean with the division by the number of elements in it (`QuantizedMeanOrSum`).
 fn mean_multiplier(from: f32, to: f32, kernel: [usize; 2]) -> Result<(i32, i32), Reason> {
-    let (multiplier, shift) = quantize_multiplier(f64::from(from) / f64::from(to));
     let count = kernel[0].checked_mul(kernel[1]).and_then(|n| i64::try_from(n).ok()).filter(|&n| n > 0);
     let count = count.ok_or("its height and width must be positive and not too large")?;
+    let factor = f64::from(from) / f64::from(to);
+    let (multiplier, shift) = quantize_multiplier(factor.min(MOST_BYTE_FACTOR * count as f64));
     let down = (63 - count.leading_zeros() as i32).min(32).min(31 + i32::from(shift)).max(0);
     let product = (i64::from(multiplier) << down) / count;
     let multiplier = i32::try_from(product).map_err(|_| "its scales lie too far apart")?;
-    Ok((multiplier, i32::from(shift) - down))
+    let shift = i32::from(shift) - down;
+    fits(count.saturating_mul(255), shift, factor / count as f64)?;
+    Ok((multiplier, shift))
 }

@@ -6,7 +6,7 @@ use crate::frontend::tflite::schema::Type;
 use crate::frontend::tflite::{NodeContext, Reason};
 use crate::graph::DType;
 use crate::graph::op::{Dequantize, QuantRounding, Quantize, Rescale, Softmax};
-use tilewright_hw::num::{Rounding, quantize_multiplier};
+use tilewright_hw::num::{Rounding, byte_multiplier};
 
 pub(super) fn quantize(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
@@ -22,7 +22,7 @@ pub(super) fn quantize(n: &mut NodeContext) -> Result<(), Reason> {
         n.node("", op, &[data])?
     } else {
         let from = per_tensor(n.input_info(0)?)?;
-        let (multiplier, shift) = quantize_multiplier(f64::from(from.scale) / f64::from(to.scale));
+        let (multiplier, shift) = byte_multiplier(f64::from(from.scale) / f64::from(to.scale));
         let op = Rescale {
             data_zero_point: from.zero_point,
             multiplier,

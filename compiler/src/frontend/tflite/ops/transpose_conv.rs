@@ -2,7 +2,8 @@
 
 use super::conv::{float_bias, integer_bias};
 use super::{activate, before, expect, padding, size};
-use crate::frontend::tflite::quant::{Activation, Scaling, per_tensor, product_factors, requantize, weights};
+use crate::frontend::tflite::quant::{Activation, per_tensor, weights};
+use crate::frontend::tflite::scaling::{Scaling, greatest_sums, product_factors, requantize};
 use crate::frontend::tflite::{NodeContext, Reason, constant};
 use crate::graph::DType;
 use crate::graph::op::{ConvTranspose2d, Layout};
@@ -44,11 +45,12 @@ pub(super) fn transpose_conv(n: &mut NodeContext) -> Result<(), Reason> {
     let (from, to) = (per_tensor(n.input_info(2)?)?, per_tensor(n.output_info()?)?);
     let (scales, zero_point) = weights(n.input_info(1)?, 0, channels)?;
     let weight = constant(n.input_info(1)?)?;
+    let factors = product_factors(n.input_info(2)?, from.scale, &scales, to.scale);
+    let bias = integer_bias(n, 3, channels)?;
+    let scaling = Scaling::double(&factors, || greatest_sums(&weight, zero_point, from.zero_point, &bias))?;
     let weight = n.constant("weight", weight);
     (op.data_zero_point, op.weight_zero_point) = (from.zero_point, zero_point);
     let acc = n.node("conv_transpose2d", op, &[data, weight])?;
-    let factors = product_factors(n.input_info(2)?, from.scale, &scales, to.scale);
-    let bias = integer_bias(n, 3, channels)?;
-    let v = requantize(n, acc, 3, bias, Scaling::double(&factors), to, act)?;
+    let v = requantize(n, acc, 3, bias, scaling, to, act)?;
     n.output(v)
 }
