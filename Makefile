@@ -8,6 +8,7 @@
 #   make test-full    the same, and what takes an hour or two: more and larger random programs and networks, the RTL of every preset
 #   make formal       proofs of the RTL's blocks with SymbiYosys, and the planted bugs that they refute (docs/formal.md)
 #   make check-ptq    float networks quantized by the program, compared in ONNX Runtime; TILEWRIGHT_MODELS names more of them
+#   make check-tflite TFLite's operators of 8 bits against LiteRT's reference kernels; OPERATORS="ADD MUL ..." takes fewer
 #   make fuzz         random programs on the functional simulator, the cycle model and the RTL; PROGRAMS=N (default 100000),
 #                     SEED=N, CONFIGS=N configurations (default 24), CONFIG_SEED=N
 #   make bitstreams   bitstreams of the boards whose designs are known to fit, what they came to, and what was expected of each
@@ -28,7 +29,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-report bench-fallback bench-levels bench-sim fmt clippy lint lint-rtl clean
+.PHONY: browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-report bench-fallback bench-levels bench-sim fmt clippy lint lint-rtl clean check-tflite
 
 setup:
 	@scripts/setup.sh
@@ -86,11 +87,15 @@ cross: setup
 test-loader: cross
 	@CARGO="$(CARGO)" scripts/test_loader.sh
 
-test-full: lint check-ptq browser cross cuda verilator test-loader
+test-full: lint check-ptq browser cross cuda verilator test-loader check-tflite
 	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=20000 TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 scripts/test.sh --workspace -- --include-ignored
 
 check-ptq: build
 	@scripts/check_ptq.sh
+
+# 40 pairs of scales for each operator; bit for bit.
+check-tflite: build
+	@scripts/check_tflite.sh $(OPERATORS)
 
 fuzz: setup
 	TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) TILEWRIGHT_FUZZ_SEED=$(SEED) TILEWRIGHT_FUZZ_CONFIGS=$(CONFIGS) \
@@ -140,4 +145,4 @@ bench-levels: setup
 
 clean:
 	$(CARGO) clean
-	rm -rf build .venv .venv-ptq .venv-peers
+	rm -rf build .venv .venv-ptq .venv-tflite .venv-peers
