@@ -118,6 +118,11 @@ impl Scaling {
     pub const NONE: Scaling = Scaling { mean: 0.0, scale: 1.0 };
 }
 
+/// Shapes of arrays, which give the dimensions that a model leaves open their sizes; see [`crate::model::Sizes::data`].
+pub fn shapes(arrays: &[(Option<String>, Tensor)]) -> Vec<(Option<String>, Vec<usize>)> {
+    arrays.iter().map(|(name, tensor)| (name.clone(), tensor.shape.clone())).collect()
+}
+
 /// The inputs of each run from arrays: those with names by name, then the others in order; the only array of a model of one
 /// input may have whatever name. What is not given comes from `rest`, an array for each input, where there is one.
 ///

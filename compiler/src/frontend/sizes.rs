@@ -72,8 +72,8 @@ impl Sizes {
         }
         let names: Vec<&str> = inputs.iter().map(|(name, _)| *name).collect();
         for ((_, ty), data) in inputs.iter().zip(self.data_of(&names)) {
-            let Some(shape) = data.filter(|s| s.len() == ty.rank()) else { continue };
-            for (d, &n) in ty.dims.iter().zip(shape).skip(1) {
+            let Some(shape) = data.and_then(|shape| of_one_run(ty, shape)) else { continue };
+            for (d, n) in ty.dims.iter().zip(shape).skip(1) {
                 if let Dim::Symbol(s) = d {
                     bound.entry(s.clone()).or_insert(n);
                 }
@@ -90,8 +90,58 @@ impl Sizes {
 
     /// The shapes of the data that inputs of these names get.
     fn data_of(&self, inputs: &[&str]) -> Vec<Option<&Vec<usize>>> {
+        if let ([(_, shape)], [_]) = (self.data.as_slice(), inputs) {
+            // The only array of a model of one input may have whatever name.
+            return vec![Some(shape)];
+        }
         let mut unnamed = self.data.iter().filter(|(n, _)| n.is_none()).map(|(_, s)| s);
         let named = |name: &str| self.data.iter().find(|(n, _)| n.as_deref() == Some(name)).map(|(_, s)| s);
         inputs.iter().map(|name| named(name).or_else(|| unnamed.next())).collect()
+    }
+}
+
+/// The sizes of an input's dimensions by data for it, in the forms that a run takes data in: as they are, with a first axis
+/// left out or added, or images `[N, H, W, C]` where the model takes `[N, C, H, W]`. Nothing where none suits.
+fn of_one_run(ty: &TensorType, data: &[usize]) -> Option<Vec<usize>> {
+    let suits = |shape: &[usize]| {
+        let sizes = ty.dims.iter().zip(shape).skip(1);
+        shape.len() == ty.rank() && sizes.into_iter().all(|(d, n)| d.known().is_none_or(|k| k == *n))
+    };
+    let mut forms = vec![data.to_vec(), [&[1], data].concat()];
+    if let [1, inner @ ..] = data {
+        forms.push(inner.to_vec());
+    }
+    if let &[n, h, w, c] = data {
+        forms.push(vec![n, c, h, w]);
+    }
+    forms.into_iter().find(|shape| suits(shape))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::DType;
+
+    #[test]
+    fn data_give_sizes_in_every_form_that_a_run_takes() {
+        let found = |dims: &[&str], data: &[(Option<&str>, &[usize])]| {
+            let dim = |d: &&str| d.parse().map_or_else(|_| Dim::Symbol(d.to_string()), Dim::Fixed);
+            let ty = TensorType { dtype: DType::F32, dims: dims.iter().map(dim).collect() };
+            let data = data.iter().map(|(name, shape)| (name.map(str::to_owned), shape.to_vec())).collect();
+            let sizes = Sizes { data, ..Sizes::default() };
+            let found = sizes.given(&[("x", &ty)]).unwrap();
+            found.into_iter().map(|(s, n)| format!("{s}={n}")).collect::<Vec<_>>().join(" ")
+        };
+        let words = ["n", "words", "8"];
+        assert_eq!(found(&words, &[(None, &[3, 5, 8])]), "words=5");
+        assert_eq!(found(&words, &[(Some("x"), &[3, 5, 8])]), "words=5");
+        assert_eq!(found(&words, &[(Some("arr_0"), &[3, 5, 8])]), "words=5");
+        assert_eq!(found(&words, &[(None, &[5, 8])]), "words=5");
+        assert_eq!(found(&["words", "8"], &[(None, &[1, 1, 8])]), "");
+        assert_eq!(found(&words, &[(None, &[3, 5, 7])]), "");
+        let image = ["n", "3", "h", "w"];
+        assert_eq!(found(&image, &[(None, &[2, 3, 20, 30])]), "h=20 w=30");
+        assert_eq!(found(&image, &[(None, &[2, 20, 30, 3])]), "h=20 w=30");
+        assert_eq!(found(&["n", "h", "w", "3"], &[(None, &[2, 20, 30, 3])]), "h=20 w=30");
     }
 }

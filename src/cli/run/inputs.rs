@@ -1,5 +1,6 @@
 //! Arrays and pictures given for a model's inputs.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -103,11 +104,16 @@ impl Given {
         Ok(())
     }
 
-    /// Shapes of the arrays, from which dimensions that a model leaves open get their sizes.
+    /// Shapes of the arrays and of the first picture of each input, from which dimensions that a model leaves open get their
+    /// sizes.
     pub fn shapes(&self) -> Vec<(Option<String>, Vec<usize>)> {
+        let mut pictured = HashSet::new();
         let shape = |(name, content): &(Option<String>, Content)| match content {
             Content::Array(tensor) => Some((name.clone(), tensor.shape.clone())),
-            Content::Picture(_) => None,
+            Content::Picture(image) => {
+                let (width, height) = (image.width() as usize, image.height() as usize);
+                pictured.insert(name.clone()).then(|| (name.clone(), vec![1, height, width, 3]))
+            }
         };
         self.list.iter().filter_map(shape).collect()
     }
