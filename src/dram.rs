@@ -38,7 +38,7 @@ pub fn apply(text: &str, config: &mut HwConfig) -> Result<(), String> {
             errors.push(format!("{key}={value}: {reason}"));
         }
     }
-    if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
+    if errors.is_empty() { Ok(()) } else { Err(tilewright_hw::list::first(&errors, "; ")) }
 }
 
 /// The parameters as [`apply`] reads them, but for a bandwidth that is no whole number of bytes a cycle.

@@ -11,6 +11,7 @@
 
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::{self, DecodeError, INSN_BYTES, ISA_VERSION, Insn, decode, encode};
+use tilewright_hw::list;
 
 const MAGIC: &[u8; 8] = b"TWSTREAM";
 const HEADER_BYTES: usize = 32;
@@ -19,10 +20,10 @@ const HEADER_BYTES: usize = 32;
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
     /// The text has errors, each with file, line, column and the line itself.
-    #[error("{}", .0.join("\n"))]
+    #[error("{}", list::first(.0, "\n"))]
     Text(Vec<String>),
     /// Instructions without a text, such as a stream's, that the configuration does not take: all of them.
-    #[error("{}", .0.join("\n"))]
+    #[error("{}", list::first(.0, "\n"))]
     Illegal(Vec<String>),
     /// Bits that are no instruction.
     #[error("{file}: instruction {index}: {source}; the file is damaged, assemble it again")]

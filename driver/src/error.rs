@@ -47,7 +47,7 @@ pub enum DriverError {
         source: EncodeError,
     },
     /// The configuration does not take the instruction.
-    #[error("instruction {index}: {}", reasons.join("; "))]
+    #[error("instruction {index}: {}", tilewright_hw::list::first(reasons, "; "))]
     Illegal {
         /// Place in the stream, from 0.
         index: usize,

@@ -110,7 +110,7 @@ pub enum ConfigError {
         presets: Vec<&'static str>,
     },
     /// The values cannot be built.
-    #[error("{file}: {} violation(s){}", violations.len(), violations.iter().map(|v| format!("\n  {v}")).collect::<String>())]
+    #[error("{file}: {} violation(s)\n  {}", violations.len(), crate::list::first(violations, "\n  "))]
     Illegal {
         /// File or preset.
         file: String,

@@ -10,6 +10,7 @@ pub mod host;
 pub mod isa;
 pub mod layout;
 pub mod link;
+pub mod list;
 pub mod num;
 pub mod peripheral;
 pub mod regs;

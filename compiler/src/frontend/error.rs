@@ -2,6 +2,7 @@
 
 use crate::graph::GraphError;
 use std::collections::HashMap;
+use tilewright_hw::list::SHOWN;
 
 /// A node whose operator has no import function.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,7 +119,6 @@ impl ImportError {
 /// Each operator once, with its nodes: the first few of both by name.
 fn list(nodes: &[UnsupportedNode]) -> String {
     const NAMED: usize = 3;
-    const OPERATORS: usize = 20;
     let mut order: Vec<&str> = Vec::new();
     let mut by_operator: HashMap<&str, Vec<&UnsupportedNode>> = HashMap::new();
     for node in nodes {
@@ -137,8 +137,8 @@ fn list(nodes: &[UnsupportedNode]) -> String {
         let near = if nearest.is_empty() { String::new() } else { format!("; near to {}", nearest.join(", ")) };
         format!("{operator} ({word} {}{more}{near})", names.join(", "))
     };
-    let text = order.iter().take(OPERATORS).map(one).collect::<Vec<_>>().join(", ");
-    match order.len().checked_sub(OPERATORS) {
+    let text = order.iter().take(SHOWN).map(one).collect::<Vec<_>>().join(", ");
+    match order.len().checked_sub(SHOWN) {
         Some(more @ 1..) => format!("{text} and {more} others"),
         _ => text,
     }

@@ -98,7 +98,7 @@ pub enum GraphError {
         found: String,
     },
     /// Several of the above.
-    #[error("{} errors:{}", .0.len(), .0.iter().map(|e| format!("\n  {e}")).collect::<String>())]
+    #[error("{} errors:\n  {}", .0.len(), tilewright_hw::list::first(.0, "\n  "))]
     Many(Vec<GraphError>),
 }
 

@@ -18,7 +18,7 @@ pub enum TirError {
         message: String,
     },
     /// The program breaks rules of the verifier.
-    #[error("function {function} is not well formed: {}", problems.join("; "))]
+    #[error("function {function} is not well formed: {}", tilewright_hw::list::first(problems, "; "))]
     Malformed {
         /// The function.
         function: Name,

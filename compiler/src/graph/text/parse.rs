@@ -146,7 +146,7 @@ impl Parser<'_> {
         let parsed = Op::from_attrs(op, &mut reader);
         reader.errors.extend(reader.attrs.keys().map(|k| format!("operator `{op}` has no attribute `{k}`")));
         let Some(parsed) = parsed.filter(|_| reader.errors.is_empty()) else {
-            return Err((at, reader.errors.join("; ")));
+            return Err((at, tilewright_hw::list::first(&reader.errors, "; ")));
         };
         c.expect(':')?;
         let mut types = vec![c.ty()?];
