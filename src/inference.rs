@@ -2,7 +2,7 @@
 
 use tilewright_runtime::artifact::{About, Artifact, Place, Value, ValueId};
 use tilewright_runtime::session::{RunReport, Session, SessionError};
-use tilewright_runtime::tensor::{DType, Tensor, shape_text};
+use tilewright_runtime::tensor::{DType, Number, Tensor, shape_text};
 
 /// What is wrong with the inputs or labels given for a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -411,11 +411,12 @@ impl Labels {
         if labels.len() != answers || answers == 0 {
             return Err(InputError::Labels { labels: labels.len(), answers });
         }
-        if matches!(labels.dtype, DType::Bool | DType::F16 | DType::F32 | DType::F64) {
-            return Err(InputError::LabelType { dtype: labels.dtype });
+        let wrong_type = InputError::LabelType { dtype: labels.dtype };
+        if labels.dtype == DType::Bool {
+            return Err(wrong_type);
         }
-        let values = (0..labels.len()).map(|index| whole(labels, index)).enumerate();
-        let right = values.map(|(index, label)| {
+        let right = (0..labels.len()).map(|index| {
+            let Number::Whole(label) = labels.number(index) else { return Err(wrong_type.clone()) };
             let class = usize::try_from(label).ok().filter(|class| *class < classes);
             class.ok_or(InputError::LabelRange { index, label, classes })
         });
@@ -429,17 +430,6 @@ impl Labels {
         let right = answers.iter().zip(&self.right).filter(|(answer, label)| answer == label).count();
         right as f64 / self.right.len() as f64
     }
-}
-
-/// Element `index` of a tensor of whole numbers.
-fn whole(tensor: &Tensor, index: usize) -> i128 {
-    let size = tensor.dtype.size();
-    let mut bytes = [0; 16];
-    bytes[..size].copy_from_slice(&tensor.bytes[index * size..][..size]);
-    let value = i128::from_le_bytes(bytes);
-    let negative =
-        matches!(tensor.dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64) && value >> (8 * size - 1) == 1;
-    if negative { value - (1 << (8 * size)) } else { value }
 }
 
 /// The share of answers that equal their labels, of outputs that are there already.

@@ -5,6 +5,56 @@ use std::fmt;
 use half::f16;
 use serde::{Deserialize, Serialize};
 
+/// An element of a tensor, exactly: 64-bit integers are not rounded to floats.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Number {
+    /// Of an integer type, or of truth values.
+    Whole(i128),
+    /// Of a type of floats.
+    Float(f64),
+}
+
+impl Number {
+    /// How far apart two numbers are; infinite where one of two floats is NaN.
+    pub fn distance(self, other: Number) -> f64 {
+        let distance = match (self, other) {
+            (Number::Whole(x), Number::Whole(y)) => x.abs_diff(y) as f64,
+            (x, y) => (x.to_f64() - y.to_f64()).abs(),
+        };
+        if distance.is_nan() { f64::INFINITY } else { distance }
+    }
+
+    /// The nearest float.
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Number::Whole(x) => x as f64,
+            Number::Float(x) => x,
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Number::Whole(x) => write!(f, "{x}"),
+            Number::Float(x) => write!(f, "{x}"),
+        }
+    }
+}
+
+impl Serialize for Number {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Number::Whole(x) => match (i64::try_from(*x), u64::try_from(*x)) {
+                (Ok(x), _) => serializer.serialize_i64(x),
+                (_, Ok(x)) => serializer.serialize_u64(x),
+                _ => serializer.serialize_i128(*x),
+            },
+            Number::Float(x) => serializer.serialize_f64(*x),
+        }
+    }
+}
+
 /// Element type of a tensor. Multi-byte elements are little endian in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -142,6 +192,21 @@ impl Tensor {
         }
     }
 
+    /// Element `index` in row-major order, exactly.
+    ///
+    /// # Panics
+    /// Where `index` is not below [`Tensor::len`].
+    pub fn number(&self, index: usize) -> Number {
+        let size = self.dtype.size();
+        let b = &self.bytes[index * size..][..size];
+        match self.dtype {
+            DType::I64 => Number::Whole(i64::from_le_bytes(eight(b)).into()),
+            DType::U64 => Number::Whole(u64::from_le_bytes(eight(b)).into()),
+            dtype if dtype.is_float() => Number::Float(self.get_f64(index)),
+            _ => Number::Whole(self.get_f64(index) as i128),
+        }
+    }
+
     /// All elements as numbers.
     pub fn to_f64(&self) -> Vec<f64> {
         (0..self.len()).map(|index| self.get_f64(index)).collect()
@@ -270,6 +335,24 @@ mod tests {
         assert_eq!(largest_distance([1.0], [1.0, 1.0]), far);
         assert_eq!(largest_distance([1.0, 1.0], [1.0]), far);
         assert_eq!(largest_distance([], []), 0.0);
+    }
+
+    #[test]
+    fn integers_of_64_bits_keep_every_digit() {
+        let wide = |values: [u64; 2], dtype| {
+            let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+            Tensor::new(dtype, vec![2], bytes).unwrap()
+        };
+        let signed = wide([1_234_567_890_123_456_789, (-9_007_199_254_740_993i64) as u64], DType::I64);
+        let text = |t: &Tensor| (0..2).map(|i| t.number(i).to_string()).collect::<Vec<_>>();
+        assert_eq!(text(&signed), ["1234567890123456789", "-9007199254740993"]);
+        let unsigned = wide([u64::MAX, u64::MAX - 1], DType::U64);
+        assert_eq!(text(&unsigned), ["18446744073709551615", "18446744073709551614"]);
+        assert_eq!(unsigned.number(0).distance(unsigned.number(1)), 1.0);
+        let bytes = Tensor::from_i8(vec![2], &[-128, 127]).unwrap();
+        assert_eq!(text(&bytes), ["-128", "127"]);
+        let floats = Tensor::from_f32(vec![2], &[-0.0, 0.5]).unwrap();
+        assert_eq!(text(&floats), ["-0", "0.5"]);
     }
 
     #[test]

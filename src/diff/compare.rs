@@ -1,6 +1,6 @@
 //! Two tensors of one type.
 
-use tilewright_runtime::tensor::{DType, Tensor};
+use tilewright_runtime::tensor::{DType, Number, Tensor};
 
 use super::tolerance::Tolerance;
 
@@ -12,7 +12,7 @@ pub struct Difference {
     /// The same along each axis.
     pub index: Vec<usize>,
     /// Its values.
-    pub values: [f64; 2],
+    pub values: [Number; 2],
     /// Elements that differ.
     pub differing: usize,
     /// Elements.
@@ -30,13 +30,11 @@ pub fn compare(a: &Tensor, b: &Tensor, tolerance: &Tolerance) -> Option<Differen
         if x == y {
             continue;
         }
-        let [x, y] = [a.get_f64(i), b.get_f64(i)];
-        if float && (x == y || (x.is_nan() && y.is_nan())) {
+        let [x, y] = [a.number(i), b.number(i)];
+        if float && (x == y || (x.to_f64().is_nan() && y.to_f64().is_nan())) {
             continue;
         }
-        // What is no number, or too large to be told apart as a float, is far from everything.
-        let distance = (x - y).abs();
-        let distance = if distance.is_nan() { f64::INFINITY } else { distance };
+        let distance = x.distance(y);
         if distance <= reach && reach > 0.0 {
             continue;
         }
@@ -88,11 +86,21 @@ mod tests {
         let b = Tensor::from_i8(vec![2, 3], &[1, 2, 3, 5, 5, -6]).unwrap();
         assert_eq!(compare(&a, &a, &Tolerance::default()), None);
         let found = compare(&a, &b, &Tolerance::default()).unwrap();
-        assert_eq!((found.first, found.index.as_slice(), found.values), (3, &[1, 0][..], [4.0, 5.0]));
+        assert_eq!((found.first, found.index.as_slice(), found.values), (3, &[1, 0][..], [4, 5].map(Number::Whole)));
         assert_eq!((found.differing, found.elements, found.largest), (2, 6, 12.0));
         let found = compare(&a, &b, &Tolerance { steps: 1, relative: 0.0 }).unwrap();
         assert_eq!((found.first, found.differing), (5, 1));
         assert_eq!(compare(&a, &b, &Tolerance { steps: 12, relative: 0.0 }), None);
+    }
+
+    #[test]
+    fn integers_of_64_bits_are_compared_exactly() {
+        let wide = |value: i64| Tensor::new(DType::I64, vec![1], value.to_le_bytes().to_vec()).unwrap();
+        let (a, b) = (wide(i64::MAX), wide(i64::MAX - 2));
+        let found = compare(&a, &b, &Tolerance { steps: 1, relative: 0.0 }).unwrap();
+        assert_eq!(found.values.map(|v| v.to_string()), ["9223372036854775807", "9223372036854775805"]);
+        assert_eq!(found.largest, 2.0);
+        assert_eq!(compare(&a, &b, &Tolerance { steps: 2, relative: 0.0 }), None);
     }
 
     #[test]

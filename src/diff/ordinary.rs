@@ -103,6 +103,6 @@ mod tests {
         let bad = ordinary.with_blob(step.constants, constants).unwrap();
         let found = departure(&mut side(bad, &config), &runs, &outputs, &exact).unwrap().unwrap();
         assert_eq!((found.run, found.output.as_str()), (0, "logits"));
-        assert_eq!(found.difference.values[0], outputs[0][0].1.get_f64(found.difference.first));
+        assert_eq!(found.difference.values[0], outputs[0][0].1.number(found.difference.first));
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use tilewright::diff::{Departure, Difference, Made, Side, Spot, Tolerance, Written, spot};
 use tilewright::values::Visible;
-use tilewright_runtime::tensor::{DType, shape_text};
+use tilewright_runtime::tensor::{DType, Number, shape_text};
 
 use super::Parted;
 
@@ -77,9 +77,7 @@ impl Report<'_> {
         );
         text += &format!(
             "differing   {} of {} elements, by {} at most\n",
-            difference.differing,
-            difference.elements,
-            number(DType::F64, difference.largest)
+            difference.differing, difference.elements, difference.largest
         );
         let spots = self.spots(value, difference);
         for ((name, spot), value) in self.names.iter().zip(&spots).zip(difference.values) {
@@ -139,8 +137,8 @@ impl Report<'_> {
 }
 
 /// A number as its type prints it.
-fn number(dtype: DType, value: f64) -> String {
-    if dtype == DType::F32 { format!("{}", value as f32) } else { format!("{value}") }
+fn number(dtype: DType, value: Number) -> String {
+    if dtype == DType::F32 { format!("{}", value.to_f64() as f32) } else { value.to_string() }
 }
 
 fn spot_text(name: &str, spot: &Spot, value: &str) -> String {

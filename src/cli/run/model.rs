@@ -261,7 +261,7 @@ fn summary(report: &Value, artifact: &Artifact, results: &Results) -> String {
         text += &format!("sample        {holds}: largest difference of an output's {of} {largest:.2e}\n");
     }
     for ((name, _), tensor) in artifact.manifest.named_outputs().zip(&results.outputs) {
-        let first: Vec<String> = (0..tensor.len().min(10)).map(|i| format!("{}", tensor.get_f64(i))).collect();
+        let first: Vec<String> = (0..tensor.len().min(10)).map(|i| tensor.number(i).to_string()).collect();
         let more = if tensor.len() > 10 { " …" } else { "" };
         text += &format!(
             "output        {name}: {} {} [{}{more}]\n",
