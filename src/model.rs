@@ -125,6 +125,16 @@ pub fn import_traced(file: &Path, sizes: &Sizes) -> Result<(Graph, Sources), Mod
     Ok(frontend::import_traced(file, sizes)?)
 }
 
+/// Whether the bytes are a TFLite model's; files of other formats are known by their names.
+pub fn is_tflite(bytes: &[u8]) -> bool {
+    frontend::tflite::is_tflite(bytes)
+}
+
+/// What a file looks like that is no model, where that can be told.
+pub fn other_kind(bytes: &[u8]) -> Option<&'static str> {
+    frontend::other_kind(bytes)
+}
+
 /// What a model's file says of its inputs and outputs beside their types.
 ///
 /// # Errors

@@ -27,7 +27,7 @@ use super::{Hw, ModelFile, Verdict, read_file};
 /// Arguments of `run`.
 #[derive(clap::Args)]
 pub struct Run {
-    /// A model (.onnx, .tflite, zoo:NAME), a compiled artifact, or a program (text, or a stream made by asm)
+    /// A model (.onnx, .tflite, zoo:NAME), a compiled artifact (.twa), or a program (text in a .tw file, or a stream made by asm)
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
     #[command(flatten)]
@@ -87,6 +87,9 @@ pub struct Run {
     /// Print of every operator where it runs and why, and what it takes there and elsewhere; with --json on standard error
     #[arg(long)]
     explain: bool,
+    /// Take the file for a program's text, whatever its name
+    #[arg(long)]
+    program: bool,
     /// Program only: put a file's bytes at an address of device memory
     #[arg(long, value_name = "ADDRESS=FILE")]
     data: Vec<String>,
@@ -124,10 +127,20 @@ fn counters<'a>(of: impl IntoIterator<Item = &'a UnitCounters>) -> Option<Value>
 impl Run {
     pub fn run(self) -> Result<Verdict> {
         let bytes = read_file(&self.file)?;
-        let is_model = Artifact::is_one(&bytes) || self.has_extension(&["onnx", "tflite"]) || {
-            !stream::is_one(&bytes) && std::str::from_utf8(&bytes).is_err()
-        };
         let file = self.file.display();
+        let is_program = self.program || stream::is_one(&bytes) || self.has_extension(&["tw"]);
+        let is_model =
+            Artifact::is_one(&bytes) || tilewright::model::is_tflite(&bytes) || self.has_extension(&["onnx", "tflite"]);
+        if self.program && is_model {
+            bail!("--program is for programs, and {file} is a model");
+        }
+        if !is_program && !is_model {
+            let kind = tilewright::model::other_kind(&bytes).unwrap_or("a file of no known kind");
+            bail!(
+                "{file} looks like {kind}; models are read from .onnx and .tflite files, artifacts from .twa files, programs \
+                 for the accelerator from .tw files, or from any with --program"
+            );
+        }
         if is_model {
             let unused = [(!self.data.is_empty(), "--data"), (!self.read.is_empty(), "--read"), (self.step, "--step")];
             refuse(&unused, &format!("for programs, and {file} is a model"))?;

@@ -227,12 +227,13 @@ fn models_that_cannot_be_read_are_named_and_leave_nothing_behind() {
             "cut.onnx is not a usable model: it is no ONNX file: \
              failed to decode Protobuf message: ModelProto.graph: buffer underflow",
         ),
-        ("x.bin", "x.bin is not a usable model: its format is not known; give a .tflite or an .onnx file"),
         ("x.tflite", "x.tflite is not a usable model: it lacks the mark TFL3 of a TFLite file"),
     ] {
         refused(dir.path(), &["run", file], message);
         refused(dir.path(), &["compile", file, "-o", "out.twa"], message);
     }
+    let message = "x.bin is not a usable model: its format is not known; give a .tflite or an .onnx file";
+    refused(dir.path(), &["compile", "x.bin", "-o", "out.twa"], message);
     refused(
         dir.path(),
         &["compile", &lenet(), "-o", "out.twa", "--bind", "batch=2"],
@@ -246,6 +247,40 @@ fn models_that_cannot_be_read_are_named_and_leave_nothing_behind() {
     assert_eq!(std::fs::read(lenet()).unwrap(), std::fs::read(dir.path().join("own.onnx")).unwrap());
     let message = "cannot write no/out.twa: No such file or directory (os error 2)";
     refused(dir.path(), &["compile", "cut.onnx", "-o", "no/out.twa"], message);
+}
+
+#[test]
+fn files_that_are_no_model_are_told_by_what_they_look_like() {
+    let dir = tempfile::tempdir().unwrap();
+    let formats = "models are read from .onnx and .tflite files, artifacts from .twa files, programs for the accelerator from .tw \
+                   files, or from any with --program";
+    for (file, bytes, kind) in [
+        ("README.md", &b"# Words\n\nload it\n"[..], "a text"),
+        ("empty", b"", "an empty file"),
+        ("net.pt", b"\x80\x02}q\0.", "a Python pickle, as PyTorch writes"),
+        ("x.bin", &[0xff, 0, 0xfe], "a file of no known kind"),
+    ] {
+        std::fs::write(dir.path().join(file), bytes).unwrap();
+        refused(dir.path(), &["run", file], &format!("{file} looks like {kind}; {formats}"));
+    }
+    std::fs::write(dir.path().join("page.onnx"), "<!doctype html>\n").unwrap();
+    let message =
+        "page.onnx is not a usable model: it looks like an HTML or XML document; give a .tflite or an .onnx file";
+    refused(dir.path(), &["run", "page.onnx"], message);
+    // A program under any name, where that is said.
+    std::fs::write(dir.path().join("copy.txt"), "load mem=out rows=2 row_bytes=16 row_stride=16\n").unwrap();
+    let text = fine(dir.path(), &["run", "copy.txt", "--program"]);
+    assert!(text.contains("retired 1 load"), "{text}");
+    refused(
+        dir.path(),
+        &["run", &lenet(), "--program"],
+        &format!("--program is for programs, and {} is a model", lenet()),
+    );
+    // Errors of many lines end with a count.
+    std::fs::write(dir.path().join("words.tw"), "word\n".repeat(253)).unwrap();
+    let outcome = tilewright(dir.path(), &["run", "words.tw"]);
+    assert_eq!(outcome.stderr.matches("is not an instruction").count(), 20);
+    assert!(outcome.stderr.ends_with("\nand 233 more\n"), "{}", outcome.stderr);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! groups are made integer by the passes. Nothing here panics on a damaged file.
 
 mod error;
+mod kind;
 pub mod onnx;
 mod sizes;
 mod sources;
@@ -17,6 +18,14 @@ pub use sources::Sources;
 use crate::graph::Graph;
 use std::path::Path;
 use tilewright_runtime::artifact::About;
+
+/// What a person does about a file that is no model.
+const FORMATS: &str = "give a .tflite or an .onnx file";
+
+/// What a file looks like that is no model, where that can be told.
+pub fn other_kind(bytes: &[u8]) -> Option<&'static str> {
+    kind::other(bytes)
+}
 
 /// Reads a model file; the content decides its format, the name only where the content cannot.
 ///
@@ -41,7 +50,11 @@ pub fn import_sized(path: &Path, sizes: &Sizes) -> Result<Graph, ImportError> {
 pub fn import_traced(path: &Path, sizes: &Sizes) -> Result<(Graph, Sources), ImportError> {
     let file = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|source| ImportError::Read { file: file.clone(), source })?;
-    if tflite::is_tflite(&bytes) || path.extension().is_some_and(|e| e.eq_ignore_ascii_case("tflite")) {
+    let of_tflite = tflite::is_tflite(&bytes);
+    if let (Some(kind), false) = (kind::other(&bytes), of_tflite) {
+        return Err(ImportError::malformed(&file, format!("it looks like {kind}; {FORMATS}")));
+    }
+    if of_tflite || path.extension().is_some_and(|e| e.eq_ignore_ascii_case("tflite")) {
         let (graph, sources) = tflite::import_traced(&bytes, &file)?;
         return Ok((sizes.bind(graph, &file)?, sources));
     }
@@ -50,7 +63,7 @@ pub fn import_traced(path: &Path, sizes: &Sizes) -> Result<(Graph, Sources), Imp
         let folders: Vec<&Path> = [Some(path), resolved.as_deref()].into_iter().filter_map(|p| p?.parent()).collect();
         return onnx::import_traced(&bytes, &file, &folders, sizes);
     }
-    Err(ImportError::malformed(&file, "its format is not known; give a .tflite or an .onnx file"))
+    Err(ImportError::malformed(&file, format!("its format is not known; {FORMATS}")))
 }
 
 /// What a model's file says of its inputs and outputs; a damaged description counts as none, since the import judges the
