@@ -87,6 +87,21 @@ fn the_verifier_reports_every_error() {
 }
 
 #[test]
+fn outputs_of_one_name_are_one_value() {
+    let listed = |second: &str| {
+        let text = format!(
+            "graph \"g\" {{\n  %0 = input \"x\" : f32[2]\n  %1 = relu \"a\"(%0) : f32[2]\n  output \"y\" = %1\n  output \"y\" = \
+             {second}\n}}\n"
+        );
+        text::parse(&text, &text::Blobs::new()).map_err(|e| e.to_string())
+    };
+    let graph = listed("%1").unwrap();
+    let y = eval(&graph, &[Tensor::vector(vec![-1f32, 2.0])]).unwrap();
+    assert_eq!(y, [Tensor::vector(vec![0f32, 2.0]), Tensor::vector(vec![0f32, 2.0])]);
+    assert!(listed("%0").unwrap_err().contains("two values are outputs of the name `y`"));
+}
+
+#[test]
 fn tensors_have_up_to_32_dimensions() {
     let relu = |rank: usize| {
         let ty = format!("f32[{}]", vec!["1"; rank].join(","));

@@ -2,10 +2,11 @@
 //!
 //! Rules: every operand and output names a value that is defined before its use; a value is defined once, by the node
 //! that it names; each node's types are those that its operator infers; no value has more than [`super::MAX_RANK`] dimensions;
-//! names of inputs, of nodes and of outputs are unique; the graph has at least one output.
+//! names of inputs and of nodes are unique, and outputs of one name are one value, which a file may list more than once; the
+//! graph has at least one output.
 
 use super::{Def, Graph, GraphError};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Everything that is wrong with a graph; empty where it is sound.
 pub fn verify(g: &Graph) -> Vec<GraphError> {
@@ -26,10 +27,10 @@ pub fn verify(g: &Graph) -> Vec<GraphError> {
             invalid(format!("two nodes have the name `{}`", node.name));
         }
     }
-    seen.clear();
+    let mut named = HashMap::new();
     for (name, v) in g.outputs() {
-        if !seen.insert(name) {
-            invalid(format!("two outputs have the name `{name}`"));
+        if named.insert(name, v).is_some_and(|known| known != v) {
+            invalid(format!("two values are outputs of the name `{name}`"));
         }
         if v.0 >= g.value_count() {
             invalid(format!("output `{name}` names a value that is not defined"));
