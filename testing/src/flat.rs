@@ -10,8 +10,12 @@ pub enum Field {
     Byte(i8),
     /// A number of 32 bits.
     Word(i32),
+    /// A number of 64 bits.
+    Long(i64),
     /// A vector of bytes, or a text.
     Bytes(Vec<u8>),
+    /// A vector of numbers of 16 bits.
+    Halves(Vec<u16>),
     /// A vector of numbers of 32 bits.
     Words(Vec<i32>),
     /// A vector of numbers of 64 bits.
@@ -28,6 +32,11 @@ impl Field {
     /// A text.
     pub fn text(text: &str) -> Field {
         Field::Bytes(text.into())
+    }
+
+    /// Bytes that it takes in its table.
+    fn width(&self) -> usize {
+        if matches!(self, Field::Long(_)) { 8 } else { 4 }
     }
 }
 
@@ -51,28 +60,39 @@ fn align(b: &mut Vec<u8>) {
 /// Writes a table behind what is there, and gives its place.
 fn table(b: &mut Vec<u8>, fields: &Table) -> usize {
     align(b);
-    // Where its fields lie, by their numbers; each takes four bytes.
+    // Where its fields lie, by their numbers.
+    let before = |i: usize| 4 + fields[..i].iter().map(|(_, field)| field.width()).sum::<usize>();
     let description = b.len();
     let slots = fields.iter().map(|(id, _)| id + 1).max().unwrap_or(0);
     b.extend((4 + 2 * slots as u16).to_le_bytes());
-    b.extend((4 + 4 * fields.len() as u16).to_le_bytes());
+    b.extend((before(fields.len()) as u16).to_le_bytes());
     for slot in 0..slots {
-        let place = fields.iter().position(|(id, _)| *id == slot).map_or(0, |i| 4 + 4 * i);
+        let place = fields.iter().position(|(id, _)| *id == slot).map_or(0, before);
         b.extend((place as u16).to_le_bytes());
     }
     align(b);
     let at = b.len();
     b.extend(((at - description) as i32).to_le_bytes());
-    b.resize(at + 4 + 4 * fields.len(), 0);
+    b.resize(at + before(fields.len()), 0);
     for (i, (_, field)) in fields.iter().enumerate() {
-        let from = at + 4 + 4 * i;
+        let from = at + before(i);
         match field {
             Field::Byte(v) => b[from] = *v as u8,
             Field::Word(v) => b[from..from + 4].copy_from_slice(&v.to_le_bytes()),
+            Field::Long(v) => b[from..from + 8].copy_from_slice(&v.to_le_bytes()),
             Field::Bytes(bytes) => {
                 vector(b, from, bytes.len());
                 b.extend(bytes);
                 align(b);
+            }
+            Field::Halves(halves) => {
+                vector(b, from, halves.len());
+                halves.iter().for_each(|h| b.extend(h.to_le_bytes()));
+                align(b);
+            }
+            Field::Longs(longs) => {
+                vector(b, from, longs.len());
+                longs.iter().for_each(|l| b.extend(l.to_le_bytes()));
             }
             Field::Words(words) => {
                 vector(b, from, words.len());

@@ -15,6 +15,7 @@ mod onnx_operators;
 mod onnx_recurrent;
 mod onnx_scatter;
 mod operator_pages;
+mod tflite_fields;
 mod tflite_floats;
 mod tflite_models;
 mod tflite_scales;

@@ -39,11 +39,26 @@ impl<'a> Table<'a> {
         Ok(Table { bytes, at: follow(bytes, 0)? })
     }
 
-    /// Where a field lies, none where it has its default.
-    fn field(&self, id: usize) -> Result<Option<usize>> {
+    /// Fails where it has a field of this number or behind it, which a later version of the schema has added.
+    pub fn only_fields_below(&self, first: usize) -> Result<()> {
+        let slots = (usize::from(u16::from_le_bytes(word(self.bytes, self.vtable()?)?)).saturating_sub(4)) / 2;
+        for id in first..slots {
+            if self.field(id)?.is_some() {
+                return Err(format!("it has a field, number {id}, that is not known; the file is of a newer version"));
+            }
+        }
+        Ok(())
+    }
+
+    fn vtable(&self) -> Result<usize> {
         let back = i32::from_le_bytes(word(self.bytes, self.at)?);
         let vtable = i64::try_from(self.at).ok().and_then(|at| usize::try_from(at - i64::from(back)).ok());
-        let vtable = vtable.ok_or("a table's description lies outside the file")?;
+        vtable.ok_or_else(|| "a table's description lies outside the file".to_owned())
+    }
+
+    /// Where a field lies, none where it has its default.
+    fn field(&self, id: usize) -> Result<Option<usize>> {
+        let vtable = self.vtable()?;
         let size = usize::from(u16::from_le_bytes(word(self.bytes, vtable)?));
         let slot = 4 + 2 * id;
         if slot + 2 > size {
@@ -65,6 +80,11 @@ impl<'a> Table<'a> {
     /// A signed number, 0 where absent.
     pub fn i32(&self, id: usize) -> Result<i32> {
         Ok(self.scalar(id)?.map_or(0, i32::from_le_bytes))
+    }
+
+    /// A signed number with another default.
+    pub fn i32_or(&self, id: usize, default: i32) -> Result<i32> {
+        Ok(self.scalar(id)?.map_or(default, i32::from_le_bytes))
     }
 
     /// An unsigned number, 0 where absent.

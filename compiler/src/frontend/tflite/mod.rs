@@ -7,19 +7,23 @@
 
 mod about;
 mod flat;
+mod names;
 mod ops;
 mod quant;
 mod scaling;
 mod schema;
+mod sparsity;
 
 pub(super) use about::about;
 
 use super::error::{ImportError, UnsupportedNode};
 use super::sources::{self, Sources};
-use crate::graph::op::ShiftSign;
+use crate::graph::op::{ShiftSign, Transpose};
 use crate::graph::{DType, Graph, GraphBuilder, GraphError, Op, Tensor, TensorData, TensorType, ValueId};
 use indexmap::IndexMap;
 use schema::{Model, Operator, Room, TensorInfo, Type};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Operators that can be imported: name, types of the data, and what else is asked of it.
 pub fn operators() -> Vec<[String; 3]> {
@@ -57,10 +61,10 @@ pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), Impor
     let mut unsupported = Vec::new();
     for (i, op) in model.operators.iter().enumerate() {
         if ops::find(op.code).is_none() {
-            let operator = schema::operator_name(op.code, &op.custom);
-            let (name, names) = (node_name(i, op), ops::names());
+            let operator = names::operator_name(op.code, &op.custom);
+            let (name, known) = (node_name(i, op), ops::names());
             room.take(name.len() + operator.len(), "operators").map_err(malformed)?;
-            unsupported.push(UnsupportedNode::new(name, operator, names.iter().map(String::as_str)));
+            unsupported.push(UnsupportedNode::new(name, operator, known.iter().map(String::as_str)));
         }
     }
     if !unsupported.is_empty() {
@@ -74,11 +78,13 @@ pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), Impor
         let Some(import) = ops::find(op.code) else { continue };
         let name = node_name(i, op);
         let mut node = NodeContext { cx: &mut cx, op, name: &name };
-        import(&mut node).map_err(|reason| ImportError::Node {
-            file: file.into(),
-            node: name.clone(),
-            operator: schema::operator_name(op.code, &op.custom),
-            reason: reason.0,
+        ops::options::check(op).map_err(Reason).and_then(|()| import(&mut node)).map_err(|reason| {
+            ImportError::Node {
+                file: file.into(),
+                node: name.clone(),
+                operator: names::operator_name(op.code, &op.custom),
+                reason: reason.0,
+            }
         })?;
     }
     cx.outputs().map_err(malformed)?;
@@ -92,6 +98,20 @@ pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), Impor
     });
     let sources = Sources::new(&graph, tensors);
     Ok((graph, sources))
+}
+
+/// Names of the graph's inputs or outputs: the file's, which other tensors may have too.
+#[derive(Default)]
+struct Names(HashMap<String, usize>);
+
+impl Names {
+    /// A name that no other tensor has: this one, or with a number behind it.
+    fn of(&mut self, tensor: usize, name: String) -> String {
+        let numbered = (1..).map(|k| format!("{name}:{k}"));
+        let mut candidates = std::iter::once(name.clone()).chain(numbered);
+        let free = candidates.find(|n| *self.0.entry(n.clone()).or_insert(tensor) == tensor);
+        free.unwrap_or(name)
+    }
 }
 
 /// Why a node cannot be imported.
@@ -129,34 +149,46 @@ struct Context<'a> {
 
 impl Context<'_> {
     fn inputs(&mut self) -> Result<(), String> {
+        let mut names = Names::default();
         for (i, &t) in self.model.inputs.iter().enumerate() {
             let info = &self.model.tensors[t];
             let dtype = dtype(info)?;
-            let name = if info.name.is_empty() { format!("input_{i}") } else { info.name.clone() };
+            let name = names.of(t, if info.name.is_empty() { format!("input_{i}") } else { info.name.clone() });
             self.room.take(name.len(), "inputs")?;
             let mut v = self.builder.input(&name, TensorType::new(dtype, &info.shape));
             if dtype == DType::U8 && info.quantization.is_some() {
-                let node = self.builder.node(&format!("{name}/shift_sign"), ShiftSign {}, &[v]);
-                v = node.map_err(|e| e.to_string())?;
+                v = self.shift_sign(&name, v)?;
             }
-            self.values.insert(t, v);
+            if self.values.insert(t, v).is_some() {
+                return Err(format!("its tensor `{name}` is listed twice among the inputs"));
+            }
         }
         Ok(())
     }
 
     fn outputs(&mut self) -> Result<(), String> {
+        let (mut names, mut given) = (Names::default(), HashMap::new());
         for (i, &t) in self.model.outputs.iter().enumerate() {
             let info = &self.model.tensors[t];
-            let name = if info.name.is_empty() { format!("output_{i}") } else { info.name.clone() };
+            let name = names.of(t, if info.name.is_empty() { format!("output_{i}") } else { info.name.clone() });
             self.room.take(name.len(), "outputs")?;
             let mut v = self.value(t)?;
-            if info.ty == Type::U8 && self.builder.ty(v).dtype == DType::I8 {
-                let node = self.builder.node(&format!("{name}/shift_sign"), ShiftSign {}, &[v]);
-                v = node.map_err(|e| e.to_string())?;
+            // A tensor that is listed again is the same value.
+            if let Some(&known) = given.get(&t) {
+                v = known;
+            } else if info.ty == Type::U8 && self.builder.ty(v).dtype == DType::I8 {
+                v = self.shift_sign(&name, v)?;
             }
+            given.insert(t, v);
             self.builder.output(&name, v);
         }
         Ok(())
+    }
+
+    /// Unsigned bytes become signed, or signed ones unsigned.
+    fn shift_sign(&mut self, name: &str, v: ValueId) -> Result<ValueId, String> {
+        let node = self.builder.node(&format!("{name}/shift_sign"), ShiftSign {}, &[v]);
+        node.map_err(|e| e.to_string())
     }
 
     /// What a tensor became; a constant is made at its first use.
@@ -165,7 +197,7 @@ impl Context<'_> {
             return Ok(v);
         }
         let info = &self.model.tensors[t];
-        self.room.take(info.data.map_or(0, <[u8]>::len), &info.name)?;
+        self.room.take(info.data.as_deref().map_or(0, <[u8]>::len), &info.name)?;
         let constant = constant(info)?;
         let v = self.builder.constant(&self.model.tensors[t].name, constant);
         self.values.insert(t, v);
@@ -183,7 +215,7 @@ fn dtype(info: &TensorInfo) -> Result<DType, String> {
         Type::I8 => Ok(DType::I8),
         Type::Other(n) => {
             let supported = "FLOAT32, FLOAT16, INT8, UINT8, INT32, INT64, BOOL";
-            let found = schema::type_name(n);
+            let found = names::type_name(n);
             Err(format!("tensor `{}` has the element type {found}; supported are {supported}", info.name))
         }
     }
@@ -192,7 +224,12 @@ fn dtype(info: &TensorInfo) -> Result<DType, String> {
 /// The value of a constant: float16 as float32, quantized uint8 as int8.
 fn constant(info: &TensorInfo) -> Result<Tensor, String> {
     let name = &info.name;
-    let data = info.data.ok_or_else(|| format!("tensor `{name}` is neither computed before its use nor a constant"))?;
+    if info.variable {
+        let why = "a variable, whose value lasts from one run to the next, which is not supported";
+        return Err(format!("tensor `{name}` is {why}"));
+    }
+    let data = info.data.as_deref();
+    let data = data.ok_or_else(|| format!("tensor `{name}` is neither computed before its use nor a constant"))?;
     let wrong = || format!("tensor `{name}`: {} bytes do not fit its shape {:?}", data.len(), info.shape);
     if info.ty == Type::F16 {
         let half = data.chunks_exact(2).map(|b| half::f16::from_le_bytes([b[0], b[1]]).to_f32());
@@ -247,22 +284,45 @@ impl<'a> NodeContext<'_, 'a> {
         Ok(self.cx.value(place)?)
     }
 
-    /// The value of a constant operand.
+    /// The value of a constant operand; also of one that a node before has made of a constant.
     fn constant_input(&self, i: usize) -> Result<Tensor, Reason> {
         let info = self.input_info(i)?;
-        if info.data.is_none() {
-            return Err(format!("operand {i}, `{}`, must be a constant", info.name).into());
+        if let Some(known) = self.known(i)? {
+            return known.map(|t| t.as_ref().clone()).ok_or_else(|| {
+                format!("operand {i}, `{}`, must be a constant, and the run computes or is given it", info.name).into()
+            });
         }
         Ok(constant(info)?)
     }
 
-    /// A constant operand as floats, whatever its type; also one that a node before has made floats.
+    /// What an operand became, where it is there already: a constant, or none of one that is computed or an input.
+    fn known(&self, i: usize) -> Result<Option<Option<&Arc<Tensor>>>, Reason> {
+        let value = self.cx.values.get(&self.input_place(i)?);
+        Ok(value.map(|&v| self.cx.builder.constant_of(v)))
+    }
+
+    /// A constant operand as floats, whatever its type.
     fn floats(&self, i: usize) -> Result<Tensor, Reason> {
-        let known = self.cx.values.get(&self.input_place(i)?).and_then(|&v| self.cx.builder.constant_of(v));
-        match known {
-            Some(t) if t.dtype() == DType::F32 => Ok(t.as_ref().clone()),
-            _ => quant::dequantized(self.input_info(i)?),
+        quant::dequantized(self.input_info(i)?, self.constant_input(i)?)
+    }
+
+    /// An operand of weights or a bias, in the order of dimensions asked for: what an input or a node before gives, or a
+    /// constant, as floats where `floats` says so.
+    fn weight(&mut self, i: usize, suffix: &str, floats: bool, order: Option<&[usize]>) -> Result<ValueId, Reason> {
+        let place = self.input_place(i)?;
+        if let Some(&v) = self.cx.values.get(&place)
+            && self.cx.builder.constant_of(v).is_none()
+        {
+            return match order {
+                Some(perm) => self.node(&format!("{suffix}/transpose"), Transpose { perm: perm.to_vec() }, &[v]),
+                None => Ok(v),
+            };
         }
+        let mut t = if floats { self.floats(i)? } else { self.constant_input(i)? };
+        if let Some(order) = order {
+            t = t.transposed(order).ok_or(Reason("its weights have a wrong shape".into()))?;
+        }
+        Ok(self.constant(suffix, t))
     }
 
     /// A constant operand of i32 or i64, as integers.
@@ -315,6 +375,9 @@ impl<'a> NodeContext<'_, 'a> {
         let found = self.ty(v);
         let declared = if info.ty == Type::U8 && info.quantization.is_some() { DType::I8 } else { dtype(info)? };
         if found.dtype != declared || found.shape().as_deref() != Some(&info.shape) {
+            if info.shape.is_empty() && !info.has_rank && found.rank() > 0 {
+                return Err(format!("the file does not say the shape of its result, which is {found}").into());
+            }
             let declared = TensorType::new(declared, &info.shape);
             return Err(format!("its result is {found}, the file declares {declared}").into());
         }

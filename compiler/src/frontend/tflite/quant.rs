@@ -70,10 +70,9 @@ pub(super) fn weights(info: &TensorInfo, axis: usize, channels: usize) -> Result
     }
 }
 
-/// A constant as floats, whatever its type.
-pub(super) fn dequantized(info: &TensorInfo) -> Result<Tensor, Reason> {
+/// The value of a constant tensor as floats, whatever its type.
+pub(super) fn dequantized(info: &TensorInfo, t: Tensor) -> Result<Tensor, Reason> {
     use crate::graph::op::{Dequantize, Op};
-    let t = super::constant(info)?;
     if t.dtype() == crate::graph::DType::F32 {
         return Ok(t);
     }

@@ -1,6 +1,9 @@
 //! The parts of TFLite's schema that the importer reads.
 
 use super::flat::{Result, Table};
+use super::names::type_name;
+use super::sparsity;
+use std::borrow::Cow;
 
 /// A tensor's element type, in the schema's numbering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +33,12 @@ pub(super) struct TensorInfo<'a> {
     pub shape: Vec<usize>,
     pub ty: Type,
     pub quantization: Option<Quantization>,
-    /// Bytes of a constant.
-    pub data: Option<&'a [u8]>,
+    /// Bytes of a constant, those of a sparse one expanded.
+    pub data: Option<Cow<'a, [u8]>>,
+    /// Whether its value lasts from one run to the next.
+    pub variable: bool,
+    /// Whether an empty shape means that it is a scalar; files may leave it out.
+    pub has_rank: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -41,7 +48,9 @@ pub(super) struct Operator<'a> {
     /// Places of tensors, none for an operand left out.
     pub inputs: Vec<Option<usize>>,
     pub outputs: Vec<usize>,
+    /// The options, and which table of the schema they are by its number among them.
     pub options: Option<Table<'a>>,
+    pub options_kind: i8,
 }
 
 #[derive(Debug)]
@@ -57,6 +66,12 @@ pub(super) struct Model<'a> {
 const MOST_DIMENSIONS: usize = 8;
 const MOST_OPERANDS: usize = 1024;
 const MOST_ELEMENTS: usize = 1 << 31;
+
+/// The last version of the schema whose mark is TFL3.
+const VERSION: u32 = 3;
+/// Fields of the tables that the schema has; `docs/tflite.md` says what becomes of each.
+const TENSOR_FIELDS: usize = 11;
+const QUANTIZATION_FIELDS: usize = 7;
 
 /// Bytes that the import of a file may still make. Of many places in a file that point to one table each becomes a copy.
 #[derive(Debug, Clone, Copy)]
@@ -82,6 +97,10 @@ impl Room {
 /// The file's tables; what is copied of them is taken from `room`.
 pub(super) fn read<'a>(bytes: &'a [u8], room: &mut Room) -> Result<Model<'a>> {
     let root = Table::root(bytes)?;
+    let version = root.u32(0)?;
+    if version > VERSION {
+        return Err(format!("it has version {version} of the schema; up to {VERSION} are known"));
+    }
     let mut codes = Vec::new();
     for t in root.tables(1)? {
         // The byte holds the codes of old files, and 127 where the number does not fit.
@@ -91,10 +110,7 @@ pub(super) fn read<'a>(bytes: &'a [u8], room: &mut Room) -> Result<Model<'a>> {
     }
     let mut buffers = Vec::new();
     for t in root.tables(4)? {
-        if t.u64(1)? > 1 {
-            return Err("its constants lie behind the model, which this reader does not take".into());
-        }
-        buffers.push(t.vector::<1>(0)?.raw());
+        buffers.push(buffer(bytes, &t)?);
     }
     let subgraph = *root.tables(2)?.first().ok_or("it has no subgraph")?;
     let mut tensors = Vec::new();
@@ -122,6 +138,7 @@ pub(super) fn read<'a>(bytes: &'a [u8], room: &mut Room) -> Result<Model<'a>> {
             inputs: inputs.words().map(optional).collect::<Result<_>>()?,
             outputs: outputs.words().map(place).collect::<Result<_>>()?,
             options: t.table(4)?,
+            options_kind: t.i8(3)?,
         });
     }
     Ok(Model {
@@ -159,212 +176,84 @@ fn tensor<'a>(t: &Table<'a>, buffers: &[&'a [u8]], room: &mut Room) -> Result<Te
         9 => Type::I8,
         other => Type::Other(other),
     };
+    let wrong = |reason: String| format!("tensor `{name}`: {reason}");
+    t.only_fields_below(TENSOR_FIELDS).map_err(wrong)?;
+    if t.u32(10)? != 0 {
+        let remedy = "write the model with its data in it";
+        return Err(wrong(format!("its data lie in another file (external_buffer), which is not read; {remedy}")));
+    }
+    let quantization = match t.table(4)? {
+        Some(q) => quantization(&q, &name, &shape, room)?,
+        None => None,
+    };
     let index = t.u32(2)? as usize;
-    let data = buffers.get(index).ok_or_else(|| format!("tensor `{name}`: there is no buffer {index}"))?;
-    let mut quantization = None;
-    if let Some(q) = t.table(4)? {
-        let (scale, zero_point) = (q.vector::<4>(2)?, q.vector::<8>(3)?);
-        let most = shape.iter().copied().max().unwrap_or(1).max(1);
-        if scale.len() > most || zero_point.len() > most {
-            return Err(format!("tensor `{name}` has more scales than elements along any dimension"));
-        }
-        room.take(4 * scale.len() + 8 * scale.len().max(zero_point.len()), &name)?;
-        if scale.len() > 0 {
-            let mut zero_point: Vec<i64> = zero_point.words().map(i64::from_le_bytes).collect();
-            if zero_point.is_empty() {
-                zero_point = vec![0];
+    let data = *buffers.get(index).ok_or_else(|| wrong(format!("there is no buffer {index}")))?;
+    // The first buffer stands for none.
+    let mut data = (index > 0 && !data.is_empty()).then_some(Cow::Borrowed(data));
+    if let Some(sparsity) = t.table(6)?.filter(|_| index > 0) {
+        // Of zeros alone nothing is stored.
+        let stored = data.as_deref().unwrap_or(&[]);
+        let width = match ty {
+            Type::F32 | Type::I32 => 4,
+            Type::F16 => 2,
+            Type::I8 => 1,
+            _ => {
+                let found = t.i8(1)?;
+                let types = "FLOAT32, FLOAT16, INT32 and INT8";
+                return Err(wrong(format!("it is sparse and of the type {}; {types} may be sparse", type_name(found))));
             }
-            if zero_point.len() == 1 {
-                zero_point.resize(scale.len(), zero_point[0]);
-            }
-            quantization = Some(Quantization {
-                scale: scale.words().map(f32::from_le_bytes).collect(),
-                zero_point,
-                axis: usize::try_from(q.i32(6)?).map_err(|_| format!("tensor `{name}` has a negative axis"))?,
-            });
-        }
+        };
+        room.take(sparsity::needed(&shape, width), &name)?;
+        let dense = sparsity.only_fields_below(3).and_then(|()| sparsity::expand(&sparsity, &shape, width, stored));
+        data = Some(Cow::Owned(dense.map_err(|e| wrong(format!("its sparsity tables are damaged: {e}")))?));
     }
-    let data = (!data.is_empty()).then_some(*data);
-    Ok(TensorInfo { name, shape, ty, quantization, data })
+    let (variable, has_rank) = (t.i8(5)? != 0, t.i8(8)? != 0);
+    Ok(TensorInfo { name, shape, ty, quantization, data, variable, has_rank })
 }
 
-/// The schema's name of an element type that the importer does not read.
-pub(super) fn type_name(code: i8) -> String {
-    let names = [
-        (5, "STRING"),
-        (7, "INT16"),
-        (8, "COMPLEX64"),
-        (10, "FLOAT64"),
-        (11, "COMPLEX128"),
-        (12, "UINT64"),
-        (13, "RESOURCE"),
-        (14, "VARIANT"),
-        (15, "UINT32"),
-        (16, "UINT16"),
-        (17, "INT4"),
-    ];
-    names.iter().find(|n| n.0 == code).map_or_else(|| format!("number {code}"), |n| n.1.to_owned())
-}
-
-/// Names of the schema's operators by their code.
-pub(super) fn operator_name(code: i32, custom: &str) -> String {
-    if code == 32 {
-        return format!("CUSTOM `{custom}`");
+/// A buffer's bytes, which may lie behind the tables.
+fn buffer<'a>(file: &'a [u8], t: &Table<'a>) -> Result<&'a [u8]> {
+    let (offset, size) = (t.u64(1)?, t.u64(2)?);
+    if offset <= 1 {
+        return Ok(t.vector::<1>(0)?.raw());
     }
-    let name = usize::try_from(code).ok().and_then(|i| NAMES.get(i));
-    name.map_or_else(|| format!("operator number {code}"), |n| (*n).to_owned())
+    let range = usize::try_from(offset).ok().zip(usize::try_from(offset.saturating_add(size)).ok());
+    let found = range.and_then(|(first, end)| file.get(first..end));
+    found.ok_or_else(|| format!("a buffer of {size} bytes at {offset} passes its end"))
 }
 
-const NAMES: &[&str] = &[
-    "ADD",
-    "AVERAGE_POOL_2D",
-    "CONCATENATION",
-    "CONV_2D",
-    "DEPTHWISE_CONV_2D",
-    "DEPTH_TO_SPACE",
-    "DEQUANTIZE",
-    "EMBEDDING_LOOKUP",
-    "FLOOR",
-    "FULLY_CONNECTED",
-    "HASHTABLE_LOOKUP",
-    "L2_NORMALIZATION",
-    "L2_POOL_2D",
-    "LOCAL_RESPONSE_NORMALIZATION",
-    "LOGISTIC",
-    "LSH_PROJECTION",
-    "LSTM",
-    "MAX_POOL_2D",
-    "MUL",
-    "RELU",
-    "RELU_N1_TO_1",
-    "RELU6",
-    "RESHAPE",
-    "RESIZE_BILINEAR",
-    "RNN",
-    "SOFTMAX",
-    "SPACE_TO_DEPTH",
-    "SVDF",
-    "TANH",
-    "CONCAT_EMBEDDINGS",
-    "SKIP_GRAM",
-    "CALL",
-    "CUSTOM",
-    "EMBEDDING_LOOKUP_SPARSE",
-    "PAD",
-    "UNIDIRECTIONAL_SEQUENCE_RNN",
-    "GATHER",
-    "BATCH_TO_SPACE_ND",
-    "SPACE_TO_BATCH_ND",
-    "TRANSPOSE",
-    "MEAN",
-    "SUB",
-    "DIV",
-    "SQUEEZE",
-    "UNIDIRECTIONAL_SEQUENCE_LSTM",
-    "STRIDED_SLICE",
-    "BIDIRECTIONAL_SEQUENCE_RNN",
-    "EXP",
-    "TOPK_V2",
-    "SPLIT",
-    "LOG_SOFTMAX",
-    "DELEGATE",
-    "BIDIRECTIONAL_SEQUENCE_LSTM",
-    "CAST",
-    "PRELU",
-    "MAXIMUM",
-    "ARG_MAX",
-    "MINIMUM",
-    "LESS",
-    "NEG",
-    "PADV2",
-    "GREATER",
-    "GREATER_EQUAL",
-    "LESS_EQUAL",
-    "SELECT",
-    "SLICE",
-    "SIN",
-    "TRANSPOSE_CONV",
-    "SPARSE_TO_DENSE",
-    "TILE",
-    "EXPAND_DIMS",
-    "EQUAL",
-    "NOT_EQUAL",
-    "LOG",
-    "SUM",
-    "SQRT",
-    "RSQRT",
-    "SHAPE",
-    "POW",
-    "ARG_MIN",
-    "FAKE_QUANT",
-    "REDUCE_PROD",
-    "REDUCE_MAX",
-    "PACK",
-    "LOGICAL_OR",
-    "ONE_HOT",
-    "LOGICAL_AND",
-    "LOGICAL_NOT",
-    "UNPACK",
-    "REDUCE_MIN",
-    "FLOOR_DIV",
-    "REDUCE_ANY",
-    "SQUARE",
-    "ZEROS_LIKE",
-    "FILL",
-    "FLOOR_MOD",
-    "RANGE",
-    "RESIZE_NEAREST_NEIGHBOR",
-    "LEAKY_RELU",
-    "SQUARED_DIFFERENCE",
-    "MIRROR_PAD",
-    "ABS",
-    "SPLIT_V",
-    "UNIQUE",
-    "CEIL",
-    "REVERSE_V2",
-    "ADD_N",
-    "GATHER_ND",
-    "COS",
-    "WHERE",
-    "RANK",
-    "ELU",
-    "REVERSE_SEQUENCE",
-    "MATRIX_DIAG",
-    "QUANTIZE",
-    "MATRIX_SET_DIAG",
-    "ROUND",
-    "HARD_SWISH",
-    "IF",
-    "WHILE",
-    "NON_MAX_SUPPRESSION_V4",
-    "NON_MAX_SUPPRESSION_V5",
-    "SCATTER_ND",
-    "SELECT_V2",
-    "DENSIFY",
-    "SEGMENT_SUM",
-    "BATCH_MATMUL",
-    "PLACEHOLDER_FOR_GREATER_OP_CODES",
-    "CUMSUM",
-    "CALL_ONCE",
-    "BROADCAST_TO",
-    "RFFT2D",
-    "CONV_3D",
-    "IMAG",
-    "REAL",
-    "COMPLEX_ABS",
-    "HASHTABLE",
-    "HASHTABLE_FIND",
-    "HASHTABLE_IMPORT",
-    "HASHTABLE_SIZE",
-    "REDUCE_ALL",
-    "CONV_3D_TRANSPOSE",
-    "VAR_HANDLE",
-    "READ_VARIABLE",
-    "ASSIGN_VARIABLE",
-    "BROADCAST_ARGS",
-    "RANDOM_STANDARD_NORMAL",
-    "BUCKETIZE",
-    "RANDOM_UNIFORM",
-    "MULTINOMIAL",
-    "GELU",
-];
+fn quantization(q: &Table, name: &str, shape: &[usize], room: &mut Room) -> Result<Option<Quantization>> {
+    let wrong = |reason: String| format!("tensor `{name}`: {reason}");
+    q.only_fields_below(QUANTIZATION_FIELDS).map_err(wrong)?;
+    let details = q.i8(4)?;
+    if details != 0 {
+        let names = ["CustomQuantization", "BlockwiseQuantization", "MultiAxisQuantization"];
+        let found = usize::try_from(details).ok().and_then(|i| names.get(i.checked_sub(1)?));
+        let found = found.map_or_else(|| format!("details of kind {details}"), |n| (*n).to_owned());
+        return Err(wrong(format!("it is quantized by {found}; scales and zero points of its own are supported")));
+    }
+    let (scale, zero_point) = (q.vector::<4>(2)?, q.vector::<8>(3)?);
+    let most = shape.iter().copied().max().unwrap_or(1).max(1);
+    if scale.len() > most || zero_point.len() > most {
+        return Err(format!("tensor `{name}` has more scales than elements along any dimension"));
+    }
+    room.take(4 * scale.len() + 8 * scale.len().max(zero_point.len()), name)?;
+    if scale.len() == 0 {
+        return Ok(None);
+    }
+    let mut zero_point: Vec<i64> = zero_point.words().map(i64::from_le_bytes).collect();
+    if zero_point.is_empty() {
+        zero_point = vec![0];
+    }
+    if zero_point.len() == 1 {
+        zero_point.resize(scale.len(), zero_point[0]);
+    }
+    if zero_point.len() != scale.len() {
+        return Err(wrong(format!("it has {} zero points for {} scales", zero_point.len(), scale.len())));
+    }
+    Ok(Some(Quantization {
+        scale: scale.words().map(f32::from_le_bytes).collect(),
+        zero_point,
+        axis: usize::try_from(q.i32(6)?).map_err(|_| format!("tensor `{name}` has a negative axis"))?,
+    }))
+}

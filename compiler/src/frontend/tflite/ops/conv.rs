@@ -1,10 +1,11 @@
 //! CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED.
 
 use super::{activate, before, expect, padding, size};
+use crate::frontend::tflite::names::type_name;
 use crate::frontend::tflite::quant::{Activation, per_tensor, symmetric_weights, weights};
 use crate::frontend::tflite::scaling::{Scaling, greatest_sums, product_factors, requantize, requantize_away};
 use crate::frontend::tflite::schema::Type;
-use crate::frontend::tflite::{NodeContext, Reason, constant};
+use crate::frontend::tflite::{NodeContext, Reason};
 use crate::graph::op::{Conv2d, Dense, HybridConv2d, HybridDense, Layout, Reshape};
 use crate::graph::{DType, Tensor, ValueId};
 
@@ -14,8 +15,8 @@ pub(super) fn conv_2d(n: &mut NodeContext) -> Result<(), Reason> {
     let o = n.op.options.ok_or("it has no options")?;
     let code = o.i8(3)?;
     let strides = [size("stride", o.i32(2)?)?, size("stride", o.i32(1)?)?];
-    // Absent dilations are 1, which no file writes.
-    let dilations = [size("dilation", o.i32(5)?)?.max(1), size("dilation", o.i32(4)?)?.max(1)];
+    let dilations = [size("dilation", o.i32_or(5, 1)?)?, size("dilation", o.i32_or(4, 1)?)?];
+    integer_sums(o.i8(6)?)?;
     convolution(n, o.i8(0)?, strides, dilations, Activation::from_code(code)?, false)
 }
 
@@ -23,7 +24,7 @@ pub(super) fn depthwise_conv_2d(n: &mut NodeContext) -> Result<(), Reason> {
     let o = n.op.options.ok_or("it has no options")?;
     let code = o.i8(4)?;
     let strides = [size("stride", o.i32(2)?)?, size("stride", o.i32(1)?)?];
-    let dilations = [size("dilation", o.i32(6)?)?.max(1), size("dilation", o.i32(5)?)?.max(1)];
+    let dilations = [size("dilation", o.i32_or(6, 1)?)?, size("dilation", o.i32_or(5, 1)?)?];
     convolution(n, o.i8(0)?, strides, dilations, Activation::from_code(code)?, true)
 }
 
@@ -52,8 +53,11 @@ fn convolution(
     n.room(if depthwise { inner } else { outer })?;
     let out_channels = if depthwise { inner } else { outer };
     // Depthwise weights are [1, KH, KW, O] in the file.
-    let normal = |t: Tensor| if depthwise { t.transposed(&[3, 1, 2, 0]) } else { Some(t) };
-    let normal = |t: Tensor| normal(t).ok_or(Reason("its weights have a wrong shape".into()));
+    let order = depthwise.then_some(&[3, 1, 2, 0][..]);
+    let normal = |t: Tensor| match order {
+        Some(order) => t.transposed(order).ok_or(Reason("its weights have a wrong shape".into())),
+        None => Ok(t),
+    };
     let mut op = Conv2d { strides, pads, dilations, groups, layout: NHWC, data_zero_point: 0, weight_zero_point: 0 };
     let hybrid = matches!(n.input_info(1)?.ty, Type::I8 | Type::U8);
     if dtype == DType::F32 && hybrid {
@@ -62,19 +66,16 @@ fn convolution(
         let info = n.input_info(1)?;
         let scale = symmetric_weights(info, if depthwise { 3 } else { 0 }, out_channels)?;
         let asymmetric = depthwise || info.quantization.as_ref().is_some_and(|q| q.scale.len() > 1);
-        let bias = if n.has_input(2) { n.floats(2)? } else { Tensor::vector(vec![0f32; out_channels]) };
-        let weight = normal(constant(info)?)?;
-        let operands =
-            [data, n.constant("weight", weight), n.constant("scale", Tensor::vector(scale)), n.constant("bias", bias)];
+        let weight = n.weight(1, "weight", false, order)?;
+        let scale = n.constant("scale", Tensor::vector(scale));
+        let operands = [data, weight, scale, bias_or_zeros(n, 2, out_channels)?];
         let op = HybridConv2d { strides, pads, dilations, groups, asymmetric };
         let v = n.node(before(act, "conv2d"), op, &operands)?;
         let v = activate(n, v, act)?;
         return n.output(v);
     }
     if dtype == DType::F32 {
-        let weight = normal(n.floats(1)?)?;
-        let weight = n.constant("weight", weight);
-        let mut operands = vec![data, weight];
+        let mut operands = vec![data, n.weight(1, "weight", true, order)?];
         operands.extend(float_bias(n, 2)?);
         let v = n.node(before(act, "conv2d"), op, &operands)?;
         let v = activate(n, v, act)?;
@@ -83,7 +84,7 @@ fn convolution(
     let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
     let axis = if depthwise { 3 } else { 0 };
     let (scales, zero_point) = weights(n.input_info(1)?, axis, out_channels)?;
-    let weight = normal(constant(n.input_info(1)?)?)?;
+    let weight = normal(n.constant_input(1)?)?;
     let factors = product_factors(n.input_info(0)?, from.scale, &scales, to.scale);
     let bias = integer_bias(n, 2, out_channels)?;
     let scaling = Scaling::double(&factors, || greatest_sums(&weight, zero_point, from.zero_point, &bias))?;
@@ -99,6 +100,7 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
     if o.i8(1)? != 0 {
         return Err("attribute weights_format is SHUFFLED4x16INT8; supported is DEFAULT".into());
     }
+    integer_sums(o.i8(4)?)?;
     let act = Activation::from_code(o.i8(0)?)?;
     let data = n.input(0)?;
     let dtype = expect(n, data, &[DType::F32, DType::I8])?;
@@ -120,17 +122,14 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
         // Floats with weights of 8 bits are quantized row by row as they come.
         let info = n.input_info(1)?;
         let scale = symmetric_weights(info, 0, rows)?;
-        let bias = if n.has_input(2) { n.floats(2)? } else { Tensor::vector(vec![0f32; rows]) };
         let asymmetric = o.i8(3)? != 0;
-        let weight = n.constant("weight", constant(info)?);
+        let weight = n.weight(1, "weight", false, None)?;
         let scale = n.constant("scale", Tensor::vector(scale));
-        let bias = n.constant("bias", bias);
+        let bias = bias_or_zeros(n, 2, rows)?;
         let v = n.node(before(act, "dense"), HybridDense { asymmetric }, &[flat, weight, scale, bias])?;
         activate(n, v, act)?
     } else if dtype == DType::F32 {
-        let weight = n.floats(1)?;
-        let weight = n.constant("weight", weight);
-        let mut operands = vec![flat, weight];
+        let mut operands = vec![flat, n.weight(1, "weight", true, None)?];
         operands.extend(float_bias(n, 2)?);
         let v = n.node(before(act, "dense"), Dense { data_zero_point: 0, weight_zero_point: 0 }, &operands)?;
         activate(n, v, act)?
@@ -138,7 +137,7 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
         let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
         let info = n.input_info(1)?;
         let (scales, weight_zero_point) = weights(info, 0, rows)?;
-        let (weight, bias) = (constant(info)?, integer_bias(n, 2, rows)?);
+        let (weight, bias) = (n.constant_input(1)?, integer_bias(n, 2, rows)?);
         let sums = greatest_sums(&weight, weight_zero_point, from.zero_point, &bias);
         let weight = n.constant("weight", weight);
         let acc = n.node("dense", Dense { data_zero_point: from.zero_point, weight_zero_point }, &[flat, weight])?;
@@ -161,8 +160,21 @@ pub(super) fn float_bias(n: &mut NodeContext, at: usize) -> Result<Option<ValueI
     if !n.has_input(at) {
         return Ok(None);
     }
-    let bias = n.floats(at)?;
-    Ok(Some(n.constant("bias", bias)))
+    Ok(Some(n.weight(at, "bias", true, None)?))
+}
+
+fn bias_or_zeros(n: &mut NodeContext, at: usize, channels: usize) -> Result<ValueId, Reason> {
+    let given = float_bias(n, at)?;
+    Ok(given.unwrap_or_else(|| n.constant("bias", Tensor::vector(vec![0f32; channels]))))
+}
+
+/// Fails where the type of quantized sums, `quantized_bias_type`, is neither the usual one nor left open.
+pub(super) fn integer_sums(code: i8) -> Result<(), Reason> {
+    match code {
+        // FLOAT32, which is the field's default, or INT32.
+        0 | 2 => Ok(()),
+        n => Err(format!("attribute quantized_bias_type is {}; supported is INT32", type_name(n)).into()),
+    }
 }
 
 pub(super) fn integer_bias(n: &NodeContext, at: usize, channels: usize) -> Result<Vec<i32>, Reason> {

@@ -5,6 +5,7 @@ mod conv;
 mod elementwise;
 mod matmul;
 mod movement;
+pub(super) mod options;
 mod pool;
 mod quantize;
 mod reduce;
@@ -13,7 +14,7 @@ mod shape;
 mod transpose_conv;
 
 use super::quant::Activation;
-use super::{NodeContext, Reason, schema};
+use super::{NodeContext, Reason, names};
 use crate::graph::op::{Clip, Relu};
 use crate::graph::{DType, ValueId};
 
@@ -24,17 +25,12 @@ const REGISTRY: &[(i32, Import, &str, &str)] = &[
     (0, elementwise::add, "float, 8 bits, INT32", "no fused activation on INT32"),
     (1, pool::average_pool_2d, "float, 8 bits", "scale and zero point stay"),
     (2, movement::concatenation, "all", "parts of 8 bits may have other scales than the result"),
-    (3, conv::conv_2d, "float, 8 bits; weights of 8 bits with float data", "constant weights; groups are taken"),
-    (4, conv::depthwise_conv_2d, "float, 8 bits; weights of 8 bits with float data", "constant weights"),
+    (3, conv::conv_2d, "float, 8 bits; weights of 8 bits with float data", "groups are taken"),
+    (4, conv::depthwise_conv_2d, "float, 8 bits; weights of 8 bits with float data", ""),
     (5, movement::depth_to_space, "float, 8 bits", "4 dimensions; scale and zero point stay"),
-    (6, quantize::dequantize, "8 bits, FLOAT16", ""),
+    (6, quantize::dequantize, "8 bits, FLOAT16", "weights of 8 bits behind it are used as floats"),
     (8, activation::floor, "float", ""),
-    (
-        9,
-        conv::fully_connected,
-        "float, 8 bits; weights of 8 bits with float data",
-        "constant weights of the format DEFAULT",
-    ),
+    (9, conv::fully_connected, "float, 8 bits; weights of 8 bits with float data", "weights of the format DEFAULT"),
     (14, activation::logistic, "float, 8 bits", ""),
     (17, pool::max_pool_2d, "float, 8 bits", "scale and zero point stay"),
     (18, elementwise::mul, "float, 8 bits, INT32, INT64", "no fused activation on INT32 and INT64"),
@@ -68,7 +64,7 @@ const REGISTRY: &[(i32, Import, &str, &str)] = &[
     (59, activation::neg, "float", ""),
     (60, shape::pad, "float, 8 bits", "scale and zero point stay"),
     (65, movement::slice, "all", "scale and zero point stay"),
-    (67, transpose_conv::transpose_conv, "float, 8 bits", "constant weights"),
+    (67, transpose_conv::transpose_conv, "float, 8 bits", ""),
     (70, movement::squeeze, "all", "scale and zero point stay"),
     (73, activation::log, "float", ""),
     (74, reduce::sum, "float, INT32, INT64", ""),
@@ -87,6 +83,7 @@ const REGISTRY: &[(i32, Import, &str, &str)] = &[
     (111, activation::elu, "float, 8 bits", ""),
     (114, quantize::quantize, "float, 8 bits", "to 8 bits, one scale"),
     (117, activation::hard_swish, "float, 8 bits", ""),
+    (124, quantize::densify, "float, INT8, INT32", "sparse constants, which are expanded when they are read"),
     (126, matmul::batch_matmul, "float, 8 bits", "both operands of one type"),
     (150, activation::gelu, "float, 8 bits", ""),
 ];
@@ -98,12 +95,12 @@ pub(super) fn find(code: i32) -> Option<Import> {
 
 /// Names of the operators that can be imported.
 pub(super) fn names() -> Vec<String> {
-    REGISTRY.iter().map(|row| schema::operator_name(row.0, "")).collect()
+    REGISTRY.iter().map(|row| names::operator_name(row.0, "")).collect()
 }
 
 /// Names of the operators that can be imported, with the types of their data and what else is asked of them.
 pub(super) fn described() -> Vec<[String; 3]> {
-    REGISTRY.iter().map(|row| [schema::operator_name(row.0, ""), row.2.into(), row.3.into()]).collect()
+    REGISTRY.iter().map(|row| [names::operator_name(row.0, ""), row.2.into(), row.3.into()]).collect()
 }
 
 /// Pads of one dimension, before and after, for a padding of the schema.

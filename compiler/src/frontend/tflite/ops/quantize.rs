@@ -1,4 +1,4 @@
-//! QUANTIZE, DEQUANTIZE and SOFTMAX.
+//! QUANTIZE, DEQUANTIZE, DENSIFY and SOFTMAX.
 
 use super::expect;
 use crate::frontend::tflite::quant::per_tensor;
@@ -39,6 +39,13 @@ pub(super) fn quantize(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn dequantize(n: &mut NodeContext) -> Result<(), Reason> {
     let info = n.input_info(0)?;
+    if info.ty != Type::F16 && matches!(n.known(0)?, None | Some(Some(_))) {
+        // Weights that are kept in 8 bits: constants of floats from here on.
+        let t = n.floats(0)?;
+        n.cx.room.take(t.size_bytes(), n.name)?;
+        let v = n.constant("", t);
+        return n.output(v);
+    }
     let data = n.input(0)?;
     if info.ty == Type::F16 {
         // Became float32 on import.
@@ -55,6 +62,16 @@ pub(super) fn dequantize(n: &mut NodeContext) -> Result<(), Reason> {
         let zero_point = zero_point.collect::<Result<_, _>>().map_err(|_| "its zero points do not fit its type")?;
         n.node("", Dequantize { scale: q.scale.clone(), zero_point, axis: q.axis }, &[data])?
     };
+    n.output(v)
+}
+
+/// A sparse constant was expanded when it was read.
+pub(super) fn densify(n: &mut NodeContext) -> Result<(), Reason> {
+    let info = n.input_info(0)?;
+    if info.data.is_none() {
+        return Err(format!("its operand, `{}`, must be a constant", info.name).into());
+    }
+    let v = n.input(0)?;
     n.output(v)
 }
 

@@ -110,6 +110,9 @@ pub(super) fn nearest(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn bilinear(n: &mut NodeContext) -> Result<(), Reason> {
     let r = resize(n, 2)?;
+    if r.align_corners && r.half_pixel_centers {
+        return Err("attributes align_corners and half_pixel_centers must not both be set".into());
+    }
     let v = match (r.dtype, n.input_info(0)?.ty) {
         (DType::F32, _) => float(n, &r)?,
         (_, Type::U8) => unsigned(n, &r)?,

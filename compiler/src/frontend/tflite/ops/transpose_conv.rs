@@ -1,15 +1,16 @@
 //! TRANSPOSE_CONV.
 
-use super::conv::{float_bias, integer_bias};
+use super::conv::{float_bias, integer_bias, integer_sums};
 use super::{activate, before, expect, padding, size};
 use crate::frontend::tflite::quant::{Activation, per_tensor, weights};
 use crate::frontend::tflite::scaling::{Scaling, greatest_sums, product_factors, requantize};
-use crate::frontend::tflite::{NodeContext, Reason, constant};
+use crate::frontend::tflite::{NodeContext, Reason};
 use crate::graph::DType;
 use crate::graph::op::{ConvTranspose2d, Layout};
 
 pub(super) fn transpose_conv(n: &mut NodeContext) -> Result<(), Reason> {
     let o = n.op.options.ok_or("it has no options")?;
+    integer_sums(o.i8(4)?)?;
     let act = Activation::from_code(o.i8(3)?)?;
     let strides = [size("stride", o.i32(2)?)?, size("stride", o.i32(1)?)?];
     let data = n.input(2)?;
@@ -34,9 +35,7 @@ pub(super) fn transpose_conv(n: &mut NodeContext) -> Result<(), Reason> {
         weight_zero_point: 0,
     };
     if dtype == DType::F32 {
-        let weight = n.floats(1)?;
-        let weight = n.constant("weight", weight);
-        let mut operands = vec![data, weight];
+        let mut operands = vec![data, n.weight(1, "weight", true, None)?];
         operands.extend(float_bias(n, 3)?);
         let v = n.node(before(act, "conv_transpose2d"), op, &operands)?;
         let v = activate(n, v, act)?;
@@ -44,7 +43,7 @@ pub(super) fn transpose_conv(n: &mut NodeContext) -> Result<(), Reason> {
     }
     let (from, to) = (per_tensor(n.input_info(2)?)?, per_tensor(n.output_info()?)?);
     let (scales, zero_point) = weights(n.input_info(1)?, 0, channels)?;
-    let weight = constant(n.input_info(1)?)?;
+    let weight = n.constant_input(1)?;
     let factors = product_factors(n.input_info(2)?, from.scale, &scales, to.scale);
     let bias = integer_bias(n, 3, channels)?;
     let scaling = Scaling::double(&factors, || greatest_sums(&weight, zero_point, from.zero_point, &bias))?;

@@ -1,0 +1,53 @@
+//! The tables of options that operators are read from.
+
+use crate::frontend::tflite::names::operator_name;
+use crate::frontend::tflite::schema::Operator;
+
+/// An operator, the number of its table among `BuiltinOptions`, and how many fields of the table are known. Operators that
+/// nothing is read of stand not here.
+const OPTIONS: &[(i32, i8, usize)] = &[
+    (0, 11, 2),    // ADD: pot_scale_int16 is for INT16
+    (1, 5, 6),     // AVERAGE_POOL_2D
+    (2, 10, 2),    // CONCATENATION
+    (3, 1, 7),     // CONV_2D
+    (4, 2, 7),     // DEPTHWISE_CONV_2D: depth_multiplier follows from the shapes
+    (5, 94, 1),    // DEPTH_TO_SPACE
+    (9, 8, 5),     // FULLY_CONNECTED: keep_num_dims follows from the shapes
+    (17, 5, 6),    // MAX_POOL_2D
+    (18, 21, 1),   // MUL
+    (22, 17, 1),   // RESHAPE: new_shape is the result's
+    (23, 15, 4),   // RESIZE_BILINEAR: the first two are no longer written
+    (25, 9, 1),    // SOFTMAX
+    (26, 19, 1),   // SPACE_TO_DEPTH
+    (36, 23, 2),   // GATHER
+    (40, 27, 1),   // MEAN: keep_dims follows from the shapes
+    (41, 28, 2),   // SUB
+    (42, 29, 1),   // DIV
+    (43, 30, 1),   // SQUEEZE: squeeze_dims follow from the shapes
+    (45, 32, 6),   // STRIDED_SLICE
+    (49, 35, 1),   // SPLIT
+    (56, 40, 1),   // ARG_MAX: output_type is the result's
+    (67, 49, 5),   // TRANSPOSE_CONV
+    (74, 27, 1),   // SUM
+    (79, 57, 1),   // ARG_MIN
+    (82, 27, 1),   // REDUCE_MAX
+    (83, 59, 2),   // PACK
+    (88, 64, 2),   // UNPACK
+    (89, 27, 1),   // REDUCE_MIN
+    (97, 74, 2),   // RESIZE_NEAREST_NEIGHBOR
+    (98, 75, 1),   // LEAKY_RELU
+    (102, 79, 1),  // SPLIT_V
+    (126, 101, 3), // BATCH_MATMUL: asymmetric_quantize_inputs is for weights of 8 bits beside float data
+    (150, 116, 1), // GELU
+];
+
+/// Fails where an operator's options are another operator's, or have fields that are not known.
+pub(in super::super) fn check(op: &Operator) -> Result<(), String> {
+    let row = OPTIONS.iter().find(|row| row.0 == op.code);
+    let (Some(&(code, kind, fields)), Some(options)) = (row, op.options) else { return Ok(()) };
+    if op.options_kind != kind && op.options_kind != 0 {
+        let found = op.options_kind;
+        return Err(format!("its options are of kind {found}; {} has options of kind {kind}", operator_name(code, "")));
+    }
+    options.only_fields_below(fields).map_err(|e| format!("its options: {e}"))
+}
