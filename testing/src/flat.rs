@@ -98,10 +98,6 @@ fn table(b: &mut Vec<u8>, fields: &Table) -> usize {
                 vector(b, from, words.len());
                 words.iter().for_each(|w| b.extend(w.to_le_bytes()));
             }
-            Field::Longs(longs) => {
-                vector(b, from, longs.len());
-                longs.iter().for_each(|v| b.extend(v.to_le_bytes()));
-            }
             Field::Table(inner) => {
                 let inner = table(b, inner);
                 point(b, from, inner);
