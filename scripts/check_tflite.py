@@ -363,7 +363,7 @@ def ours(file, folder):
     with open(model, "wb") as f:
         f.write(file.bytes())
     np.savez(data, **file.data)
-    command = [TILEWRIGHT, "run", model, "--device", "cpu", "-O", "0", "--quiet", "--input", data, "--output-dir", out]
+    command = [TILEWRIGHT, "run", model, "--device", "cpu", "--quiet", "--input", data, "--output-dir", out]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}\n{done.stderr}")
