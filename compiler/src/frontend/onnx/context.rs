@@ -194,11 +194,17 @@ impl Context<'_> {
 
     /// Gives the file's graph its outputs.
     pub fn outputs(&mut self, graph: &GraphProto) -> Result<(), String> {
+        let mut given: HashMap<&str, ValueId> = HashMap::new();
         for info in &graph.output {
-            let mut v = self.value(&info.name)?;
-            if self.unsigned.contains(&v) {
-                v = self.sign_shifted(&info.name, v)?;
-            }
+            let v = match given.get(info.name.as_str()) {
+                // What is listed again is the same value.
+                Some(&known) => known,
+                None => {
+                    let v = self.value(&info.name)?;
+                    if self.unsigned.contains(&v) { self.sign_shifted(&info.name, v)? } else { v }
+                }
+            };
+            given.insert(&info.name, v);
             self.builder.output(&info.name, v);
         }
         Ok(())

@@ -38,13 +38,44 @@ fn onnx_page() -> String {
     text
 }
 
+const TFLITE_FIELDS: &[(&str, &str)] = &[
+    ("`Model.version`", "up to 3"),
+    ("`Model.subgraphs`", "the first is read; control flow, which needs others, is not supported"),
+    ("`Model.signature_defs`, `description`", "not used: they name things for people"),
+    ("`Model.metadata`", "`TFLITE_METADATA` says how pictures are normalized, and names classes"),
+    ("`Buffer.offset`, `size`", "read: data behind the tables"),
+    ("`Tensor.external_buffer`", "refused: data in another file"),
+    ("`Tensor.sparsity`", "expanded, of FLOAT32, FLOAT16, INT8 and INT32; damaged tables are refused"),
+    ("`Tensor.is_variable`", "refused where a value of an earlier run would be read"),
+    ("`Tensor.shape_signature`", "not used: sizes are those of `shape`, as where nobody resizes the inputs"),
+    ("`Tensor.has_rank`", "an empty shape without it is refused for a result that is no scalar"),
+    ("`Tensor.variant_tensors`", "not used: the type VARIANT is refused"),
+    ("`QuantizationParameters.min`, `max`", "not used, by TFLite's kernels neither"),
+    ("`QuantizationParameters.details`", "refused: custom, blockwise and multi-axis quantization"),
+    ("`OperatorCode.version`", "not used: types and fields are checked themselves"),
+    ("`Operator.mutating_variable_inputs`, `intermediates`", "not used: no supported operator has them"),
+    (
+        "`Operator.custom_options`, `large_custom_options`, `builtin_options_2`",
+        "not used: no supported operator has them",
+    ),
+    ("`quantized_bias_type`", "INT32 or left out"),
+    (
+        "`keep_num_dims`, `keep_dims`, `new_shape`, `squeeze_dims`",
+        "not used: results have the shapes that the file declares",
+    ),
+    ("`depth_multiplier`", "not used: it follows from the shapes"),
+    ("`pot_scale_int16`", "not used: it is for INT16"),
+    ("`BatchMatMulOptions.asymmetric_quantize_inputs`", "not used: both operands are of one type"),
+    ("inputs and outputs", "a tensor may be listed as an output more than once, not as an input"),
+];
+
 fn tflite_page() -> String {
     let mut text = String::from(
         "# TFLite operators\n\n\
          Written from the registry in `compiler/src/frontend/tflite/ops/mod.rs` by `BLESS=1 cargo test -p tilewright-compiler \
          operator_pages`; do not edit.\n\n\
-         Networks of int8 and uint8, of floats, of float16 weights behind DEQUANTIZE, and of int8 weights with float\n\
-         activations are read. Operands that give shapes, axes and the like must be constants. Below, float is FLOAT32 and what\n\
+         Networks of int8 and uint8, of floats, of float16 and int8 weights behind DEQUANTIZE, and of int8 weights with float\n\
+         activations are read. Weights of float layers may be computed or given. Operands that give shapes, axes and the like must be constants. Below, float is FLOAT32 and what\n\
          is FLOAT16 in the file, 8 bits are INT8 and UINT8 with a scale and a zero point, and all are these, INT32, INT64 and BOOL.\n\n\
          Results of 8 bits equal those of LiteRT's reference kernels, bit for bit; softmax and logistic may be one step apart.\n\
          `make check-tflite` compares all of them. From a factor of 256 on every sum but 0 saturates. Two things are refused by\n\
@@ -55,6 +86,13 @@ fn tflite_page() -> String {
     let mut rows = tflite::operators();
     rows.sort();
     rows.iter().for_each(|[name, types, limits]| text += &format!("| {name} | {types} | {limits} |\n"));
+    text += "\n## Fields beside the operators' own\n\n\
+             A field that the schema had not when this reader was written is refused in the tables of tensors, quantization,\n\
+             sparsity and options, whatever an operator's version says; so are options of another operator.\n\n\
+             | field | what becomes of it |\n|---|---|\n";
+    for (field, what) in TFLITE_FIELDS {
+        text += &format!("| {field} | {what} |\n");
+    }
     text
 }
 
