@@ -130,7 +130,7 @@ def check(path, inputs, labels, folder):
     far = float(np.abs(want - got).max())
     distance = f"{far:.3f}" if softmax else f"{far / step:.0f} steps"
     right = f"{100 * (want.argmax(1) == labels).mean():.1f} / {100 * (got.argmax(1) == labels).mean():.1f} %" if labels is not None else ""
-    good = worst <= 1 and apart <= 0.001 * total and classes >= 0.99
+    good = worst <= 1 and apart <= 0.001 * total and classes >= 0.99 and (np.isnan(got) == np.isnan(want)).all()
     print(f"{path.split('/')[-1]:<28} {compared:>9} {worst:>6} {100 * (1 - apart / total):>9.4f} % {len(data):>7} {100 * classes:>7.2f} %"
           f" {distance:>10}  {right:>15}  {'good' if good else 'WRONG'}", flush=True)
     return good

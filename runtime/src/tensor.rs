@@ -273,6 +273,12 @@ pub fn largest_distance(found: impl IntoIterator<Item = f64>, wanted: impl IntoI
     }
 }
 
+/// True for equal numbers, two NaN, and finite numbers at most `most` apart, or `most` of the wanted one where that is above 1.
+pub fn near(found: f64, wanted: f64, most: f64) -> bool {
+    let same = found == wanted || found.is_nan() && wanted.is_nan();
+    same || wanted.is_finite() && (found - wanted).abs() <= most * wanted.abs().max(1.0)
+}
+
 /// Bytes of a tensor, or nothing where the number overflows.
 pub fn byte_len(dtype: DType, shape: &[usize]) -> Option<usize> {
     shape.iter().try_fold(dtype.size(), |len, axis| len.checked_mul(*axis))
@@ -353,6 +359,17 @@ mod tests {
         assert_eq!(text(&bytes), ["-128", "127"]);
         let floats = Tensor::from_f32(vec![2], &[-0.0, 0.5]).unwrap();
         assert_eq!(text(&floats), ["-0", "0.5"]);
+    }
+
+    #[test]
+    fn only_an_infinity_is_near_an_infinity_and_only_a_nan_near_a_nan() {
+        let numbers = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0, 3.0];
+        for (i, x) in numbers.into_iter().enumerate() {
+            for (k, y) in numbers.into_iter().enumerate() {
+                assert_eq!(near(x, y, 0.1), i == k, "{x} and {y}");
+            }
+        }
+        assert!(near(0.05, 0.0, 0.1) && near(105.0, 100.0, 0.1) && !near(115.0, 100.0, 0.1));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tilewright_compiler::frontend::onnx::read_tensor;
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
-use tilewright_runtime::tensor::Tensor;
+use tilewright_runtime::tensor::{Tensor, near};
 
 /// What a case came to.
 enum Outcome {
@@ -67,9 +67,7 @@ fn run(case: &Path, config: &HwConfig) -> Outcome {
         if (f.dtype, &f.shape) != (e.dtype, &e.shape) {
             return Outcome::Wrong(format!("{:?} {:?}, expected {:?} {:?}", f.dtype, f.shape, e.dtype, e.shape));
         }
-        let near =
-            |(x, y): (&f64, &f64)| x == y || x.is_nan() && y.is_nan() || (x - y).abs() <= most * y.abs().max(1.0);
-        if !f.to_f64().iter().zip(&e.to_f64()).all(near) {
+        if !f.to_f64().iter().zip(&e.to_f64()).all(|(&x, &y)| near(x, y, most)) {
             return Outcome::Wrong(format!("{:?}, expected {:?}", f.to_f64(), e.to_f64()));
         }
     }

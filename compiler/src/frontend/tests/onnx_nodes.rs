@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::frontend::onnx::testing::{frozen, operators, tensor_file};
+use tilewright_runtime::tensor::near;
 
 /// Reasons for which cases are refused, and how many.
 const REFUSED: &[(&str, usize)] = &[
@@ -67,10 +68,7 @@ fn import_and_run(model: &[u8], inputs: &[Vec<u8>], outputs: &[Vec<u8>], left: u
             return Err(format!("result is {}, expected {}", f.ty(), e.ty()));
         }
         let near = match (f.as_slice::<f32>(), e.as_slice::<f32>()) {
-            (Ok(f), Ok(e)) => f
-                .iter()
-                .zip(e)
-                .all(|(x, y)| x == y || x.is_nan() && y.is_nan() || (x - y).abs() <= most * y.abs().max(1.0)),
+            (Ok(f), Ok(e)) => f.iter().zip(e).all(|(&x, &y)| near(x.into(), y.into(), most.into())),
             _ => *f == e,
         };
         if !near {
