@@ -13,6 +13,7 @@ mod onnx_models;
 mod onnx_nodes;
 mod onnx_operators;
 mod onnx_recurrent;
+mod onnx_resize;
 mod onnx_scatter;
 mod operator_pages;
 mod tflite_fields;

@@ -21,7 +21,7 @@ fn result(file: &[u8], x: Tensor) -> Tensor {
     eval(&take(file).unwrap(), &[x]).unwrap().remove(0)
 }
 
-fn floats(t: &Tensor) -> &[f32] {
+pub(super) fn floats(t: &Tensor) -> &[f32] {
     t.as_slice::<f32>().unwrap()
 }
 
@@ -77,7 +77,7 @@ fn one_hot_has_no_place_for_what_lies_outside() {
 }
 
 /// The result of one node.
-fn of_one(op: &str, attributes: &[(&str, Value)], operands: &[Operand], opset: i64) -> Tensor {
+pub(super) fn of_one(op: &str, attributes: &[(&str, Value)], operands: &[Operand], opset: i64) -> Tensor {
     let given: Vec<Tensor> =
         operands.iter().filter_map(|o| if let Operand::Given(t) = o { Some(t.clone()) } else { None }).collect();
     eval(&take(&single(op, attributes, operands, 1, opset)).unwrap(), &given).unwrap().remove(0)
@@ -158,14 +158,20 @@ fn powers_of_integers_are_exact() {
 }
 
 #[test]
-fn upsample_goes_by_its_scale_even_where_the_size_stays() {
+fn resizing_copies_where_all_sizes_stay_and_else_goes_by_the_scales() {
+    let row = [10f32, 20.0, 30.0];
     let file = network(&[("Upsample", &["x"], &["y"], &[])], &[3], FLOAT, &[], 7);
     let file = with_floats(&file, &[("scales", &[1.2])], &[]);
-    let x = Tensor::vector(vec![10f32, 20.0, 30.0]);
-    assert_eq!(floats(&result(&file, x.clone())), [10.0, 10.0, 20.0]);
+    for mode in ["nearest", "linear"] {
+        assert_eq!(floats(&result(&with_word(&file, "mode", mode), Tensor::vector(row.to_vec()))), row, "{mode}");
+    }
+    let file = network(&[("Upsample", &["x"], &["y"], &[])], &[1, 3], FLOAT, &[], 7);
+    let file = with_floats(&file, &[("scales", &[2.0, 1.2])], &[]);
+    let x = Tensor::new(&[1, 3], row.to_vec()).unwrap();
+    assert_eq!(floats(&result(&file, x.clone())), [10.0, 10.0, 20.0, 10.0, 10.0, 20.0]);
     let y = result(&with_word(&file, "mode", "linear"), x);
     let want = [10.0, 10.0 + 10.0 / 1.2, 10.0 + 20.0 / 1.2];
-    assert!(floats(&y).iter().zip(want).all(|(a, b): (&f32, f32)| (a - b).abs() < 1e-4), "{y:?}");
+    assert!(floats(&y).iter().zip(want.repeat(2)).all(|(a, b): (&f32, f32)| (a - b).abs() < 1e-4), "{y:?}");
 }
 
 #[test]

@@ -29,6 +29,12 @@ fn onnx_page() -> String {
          gates, not an LSTM's cell on its way to the result. Scattered updates whose places the run computes are limited: 64 to\n\
          be combined, else 2^24 pairs of a place and an update; of these, places outside the data are left out. TopK finds up\n\
          to 64.\n\n\
+         Resize and Upsample compute sizes and coordinates in single precision and in ONNX Runtime's order. A size is the\n\
+         product with its scale, rounded down; `align_corners` goes by the whole number of pixels that come out; data that keep\n\
+         all their sizes are copied, whatever the scales. ONNX's reference evaluator computes in double precision, takes the\n\
+         size with its fraction for `align_corners`, and copies nothing, so it can differ by a pixel. Before set 11 the nearest\n\
+         element is rounded up where a dimension shrinks, else down. The region of `tf_crop_and_resize` also counts in a\n\
+         dimension whose size stays, where ONNX Runtime takes the whole.\n\n\
          | operator | attributes | of no effect |\n|---|---|---|\n",
     );
     let list = |names: &[&str]| names.iter().map(|a| format!("`{a}`")).collect::<Vec<_>>().join(", ");

@@ -1,4 +1,7 @@
 //! Resize and Upsample: each dimension on its own, nearest elements by `gather`, the others by `resample`.
+//!
+//! Sizes and coordinates are computed in single precision and in ONNX Runtime's order: where a coordinate falls on a boundary,
+//! its last bit decides which element is read.
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{BinaryKind, Gather, Resample, Select};
@@ -6,6 +9,9 @@ use crate::graph::{DType, Tensor, TensorType, ValueId};
 
 /// The greatest size of a dimension.
 const MOST: usize = 1 << 20;
+
+/// Rounding of nearest elements before set 11, which had no attribute for it: down, or up where a dimension shrinks.
+const OUTWARD: &str = "outward";
 
 /// How a dimension is resized.
 struct Plan {
@@ -22,8 +28,8 @@ struct Plan {
 struct Line {
     from: usize,
     to: usize,
-    scale: f64,
-    region: (f64, f64),
+    scale: f32,
+    region: (f32, f32),
 }
 
 pub(super) fn resize(n: &mut NodeContext) -> Result<(), Reason> {
@@ -32,7 +38,7 @@ pub(super) fn resize(n: &mut NodeContext) -> Result<(), Reason> {
     let plan = Plan {
         mode: word(n, "mode", "nearest"),
         coordinates: word(n, "coordinate_transformation_mode", if old { "asymmetric" } else { "half_pixel" }),
-        nearest: word(n, "nearest_mode", if old { "floor" } else { "round_prefer_floor" }),
+        nearest: word(n, "nearest_mode", if old { OUTWARD } else { "round_prefer_floor" }),
         cubic: n.float("cubic_coeff_a").unwrap_or(-0.75).into(),
         exclude_outside: n.int("exclude_outside").unwrap_or(0) != 0,
         antialias: n.int("antialias").unwrap_or(0) != 0,
@@ -52,23 +58,25 @@ fn resized(n: &mut NodeContext, data: ValueId, plan: &Plan, lines: &[Line]) -> R
     if !nearest {
         v = n.cast("float", v, DType::F32)?;
     }
+    let crop = plan.coordinates == "tf_crop_and_resize";
+    // ONNX Runtime copies data that keep all their sizes, whatever the scales say.
+    let copied = lines.iter().all(|l| l.from == l.to);
     let mut outside: Option<ValueId> = None;
     for (axis, line) in lines.iter().enumerate() {
-        let crop = plan.coordinates == "tf_crop_and_resize";
-        if line.from == line.to && line.scale == 1.0 && !crop {
+        if !crop && line.from == line.to && (copied || line.scale == 1.0 || plan.antialias) {
             continue;
         }
         if line.from == 0 || line.to == 0 {
             return Err("its data and its result must have elements".into());
         }
-        let places: Vec<f64> = (0..line.to).map(|o| place(plan, line, o)).collect::<Result<_, _>>()?;
-        if let Some(o) = places.iter().position(|x| !x.is_finite()) {
+        let places: Vec<f32> = (0..line.to).map(|o| place(plan, line, o)).collect::<Result<_, _>>()?;
+        if let Some(o) = places.iter().position(|x| x.is_nan()) {
             let far = format!("element {o} of dimension {axis} would be read at {}", places[o]);
             return Err(format!("its scale or its roi is not supported: {far}").into());
         }
         if nearest {
             n.room(&TensorType::new(DType::I64, &[line.to]))?;
-            let index = places.iter().map(|&x| round(plan, x).map(|i| i.clamp(0, line.from as i64 - 1)));
+            let index = places.iter().map(|&x| round(plan, line, x).map(|i| i.clamp(0, line.from as i64 - 1)));
             let index = n.made("index", Tensor::vector(index.collect::<Result<Vec<i64>, _>>()?));
             v = n.node(&format!("axis{axis}"), Gather { axis }, &[v, index])?;
         } else {
@@ -82,7 +90,7 @@ fn resized(n: &mut NodeContext, data: ValueId, plan: &Plan, lines: &[Line]) -> R
         if crop {
             let mut shape = vec![1; lines.len()];
             shape[axis] = line.to;
-            let out = |i: usize| places[i] < 0.0 || places[i] > (line.from - 1) as f64;
+            let out = |i: usize| places[i] < 0.0 || places[i] > (line.from - 1) as f32;
             let mask = n.table("outside", &shape, out)?;
             outside = Some(match outside {
                 Some(o) => n.binary("outside", BinaryKind::Or, o, mask)?,
@@ -115,7 +123,7 @@ pub(super) fn upsample(n: &mut NodeContext) -> Result<(), Reason> {
     let plan = Plan {
         mode,
         coordinates: "asymmetric".into(),
-        nearest: "floor".into(),
+        nearest: OUTWARD.into(),
         cubic: -0.75,
         exclude_outside: false,
         antialias: false,
@@ -125,17 +133,15 @@ pub(super) fn upsample(n: &mut NodeContext) -> Result<(), Reason> {
     if scales.len() != shape.len() {
         return Err(format!("its scales must have {} values, found {}", shape.len(), scales.len()).into());
     }
-    let line = |(&from, &scale): (&usize, &f32)| {
-        Ok(Line { from, to: scaled(from, scale)?, scale: scale.into(), region: (0.0, 1.0) })
-    };
+    let line = |(&from, &scale): (&usize, &f32)| Ok(Line { from, to: scaled(from, scale)?, scale, region: (0.0, 1.0) });
     let lines = shape.iter().zip(&scales).map(line).collect::<Result<Vec<_>, Reason>>()?;
     let v = resized(n, data, &plan, &lines)?;
     n.output(v)
 }
 
 fn scaled(from: usize, scale: f32) -> Result<usize, Reason> {
-    let to = (from as f64 * f64::from(scale)).floor();
-    if !(scale > 0.0 && to >= 1.0 && to <= MOST as f64) || from == 0 {
+    let to = (from as f32 * scale).floor();
+    if !(scale > 0.0 && to >= 1.0 && to <= MOST as f32) || from == 0 {
         return Err(format!("its scale {scale} of {from} elements is not supported").into());
     }
     Ok(to as usize)
@@ -160,12 +166,12 @@ fn lines(n: &NodeContext, data: ValueId, old: bool, plan: &Plan) -> Result<Vec<L
         if sizes.len() != axes.len() {
             return Err(wrong("sizes", sizes.len()));
         }
-        let exact = |i: usize| sizes[i] as f64 / shape[axes[i]].max(1) as f64;
+        let exact = |i: usize| sizes[i] as f32 / shape[axes[i]].max(1) as f32;
         let all = (0..axes.len()).map(exact);
         let one = match policy.as_deref() {
             None | Some("stretch") => None,
-            Some("not_larger") => Some(all.fold(f64::INFINITY, f64::min)),
-            Some("not_smaller") => Some(all.fold(0.0, f64::max)),
+            Some("not_larger") => Some(all.fold(f32::INFINITY, f32::min)),
+            Some("not_smaller") => Some(all.fold(0.0, f32::max)),
             Some(p) => {
                 let known = "stretch, not_larger and not_smaller are";
                 return Err(format!("its keep_aspect_ratio_policy `{p}` is not known; {known}").into());
@@ -173,7 +179,7 @@ fn lines(n: &NodeContext, data: ValueId, old: bool, plan: &Plan) -> Result<Vec<L
         };
         for (i, &a) in axes.iter().enumerate() {
             lines[a].scale = one.unwrap_or_else(|| exact(i));
-            let size = one.map_or(sizes[i], |s| (s * shape[a] as f64 + 0.5).floor() as i64);
+            let size = one.map_or(sizes[i], |s| (s * shape[a] as f32).round() as i64);
             let to = usize::try_from(size).ok().filter(|&s| s <= MOST);
             lines[a].to = to.ok_or_else(|| Reason(format!("its size {size} is not supported; up to {MOST} are")))?;
         }
@@ -182,7 +188,7 @@ fn lines(n: &NodeContext, data: ValueId, old: bool, plan: &Plan) -> Result<Vec<L
             return Err(wrong("scales", scales.len()));
         }
         for (i, &a) in axes.iter().enumerate() {
-            (lines[a].to, lines[a].scale) = (scaled(shape[a], scales[i])?, scales[i].into());
+            (lines[a].to, lines[a].scale) = (scaled(shape[a], scales[i])?, scales[i]);
         }
     }
     if plan.coordinates == "tf_crop_and_resize" {
@@ -191,25 +197,25 @@ fn lines(n: &NodeContext, data: ValueId, old: bool, plan: &Plan) -> Result<Vec<L
             return Err(format!("its roi must have {} values, found {}", 2 * axes.len(), roi.len()).into());
         }
         for (i, &a) in axes.iter().enumerate() {
-            lines[a].region = (roi[i].into(), roi[i + axes.len()].into());
+            lines[a].region = (roi[i], roi[i + axes.len()]);
         }
     }
     Ok(lines)
 }
 
 /// Where an element of the result lies in the data.
-fn place(plan: &Plan, line: &Line, o: usize) -> Result<f64, Reason> {
-    let (o, from, to, scale) = (o as f64, line.from as f64, line.to as f64, line.scale);
+fn place(plan: &Plan, line: &Line, o: usize) -> Result<f32, Reason> {
+    let (o, from, to, scale) = (o as f32, line.from as f32, line.to as f32, line.scale);
     Ok(match plan.coordinates.as_str() {
         "half_pixel" => (o + 0.5) / scale - 0.5,
         "half_pixel_symmetric" => {
             let adjustment = to / (scale * from);
-            let centre = from / 2.0;
-            centre * (1.0 - adjustment) + (o + 0.5) / scale - 0.5
+            let offset = from / 2.0 * (1.0 - adjustment);
+            (f64::from(offset) + (f64::from(o) + 0.5) / f64::from(scale) - 0.5) as f32
         }
         "pytorch_half_pixel" if line.to > 1 => (o + 0.5) / scale - 0.5,
         "pytorch_half_pixel" => 0.0,
-        "align_corners" if line.to > 1 => o * (from - 1.0) / (scale * from - 1.0),
+        "align_corners" if line.to > 1 => o * (from - 1.0) / (to - 1.0),
         "align_corners" => 0.0,
         "asymmetric" => o / scale,
         "tf_half_pixel_for_nn" => (o + 0.5) / scale,
@@ -225,19 +231,26 @@ fn place(plan: &Plan, line: &Line, o: usize) -> Result<f64, Reason> {
     })
 }
 
-fn round(plan: &Plan, x: f64) -> Result<i64, Reason> {
+fn round(plan: &Plan, line: &Line, x: f32) -> Result<i64, Reason> {
     Ok(match plan.nearest.as_str() {
-        "round_prefer_floor" => (x - 0.5).ceil() as i64,
-        "round_prefer_ceil" => (x + 0.5).floor() as i64,
+        "round_prefer_floor" if x - x.trunc() == 0.5 => x.floor() as i64,
+        "round_prefer_floor" | "round_prefer_ceil" => x.round() as i64,
         "floor" => x.floor() as i64,
         "ceil" => x.ceil() as i64,
+        OUTWARD => {
+            if line.scale < 1.0 {
+                x.ceil() as i64
+            } else {
+                x.floor() as i64
+            }
+        }
         other => return Err(format!("its nearest_mode `{other}` is not known").into()),
     })
 }
 
 /// A filter as wide as a step of the result keeps patterns out that the result cannot show.
 fn filter_width(plan: &Plan, line: &Line) -> f64 {
-    if plan.antialias && line.scale < 1.0 { 1.0 / line.scale } else { 1.0 }
+    if plan.antialias && line.scale < 1.0 { 1.0 / f64::from(line.scale) } else { 1.0 }
 }
 
 /// Number of taps of each element.
@@ -253,7 +266,7 @@ fn tap_count(plan: &Plan, line: &Line) -> Result<usize, Reason> {
 }
 
 /// Indices and weights of a dimension, `[to, count]` each.
-fn taps(plan: &Plan, line: &Line, places: &[f64], count: usize) -> Result<(Tensor, Tensor), Reason> {
+fn taps(plan: &Plan, line: &Line, places: &[f32], count: usize) -> Result<(Tensor, Tensor), Reason> {
     let a = plan.cubic;
     let kernel = |x: f64| {
         let x = x.abs();
@@ -270,8 +283,15 @@ fn taps(plan: &Plan, line: &Line, places: &[f64], count: usize) -> Result<(Tenso
     let width = filter_width(plan, line);
     let (mut index, mut weight) = (Vec::new(), Vec::new());
     for &x in places {
+        if plan.mode == "linear" && width == 1.0 {
+            for (i, w) in neighbors(line, x) {
+                index.push(i);
+                weight.push(w);
+            }
+            continue;
+        }
         // From so far outside on every tap reads the element at the edge.
-        let x = x.clamp(-(count as f64), (line.from + count) as f64);
+        let x = f64::from(x).clamp(-(count as f64), (line.from + count) as f64);
         let first = x.floor() as i64 - count as i64 / 2 + 1;
         let row: Vec<(i64, f64)> = (first..first + count as i64).map(|i| (i, kernel((x - i as f64) / width))).collect();
         let inside = |i: i64| (0..line.from as i64).contains(&i);
@@ -287,4 +307,17 @@ fn taps(plan: &Plan, line: &Line, places: &[f64], count: usize) -> Result<(Tenso
     let shape = [line.to, count];
     let made = Tensor::new(&shape, index).zip(Tensor::new(&shape, weight));
     made.ok_or_else(|| "its result is too large".into())
+}
+
+/// The elements on both sides of a coordinate, held within the data, and their weights.
+///
+/// At the last element both are that one, by half each: a weight of 0 would turn an infinity into a NaN.
+fn neighbors(line: &Line, x: f32) -> [(i32, f32); 2] {
+    let last = line.from as i32 - 1;
+    let x = x.clamp(0.0, last as f32);
+    let low = x as i32;
+    if low == last {
+        return [(low, 0.5), (low, 0.5)];
+    }
+    [(low, (low + 1) as f32 - x), (low + 1, x - low as f32)]
 }
