@@ -7,6 +7,7 @@
 #   make test         formatting, lints, and the quick test suite, the RTL's lint and elaboration among it
 #   make test-full    the same, and what takes an hour or two: more and larger random programs and networks, the RTL of every preset
 #   make formal       proofs of the RTL's blocks with SymbiYosys, and the planted bugs that they refute (docs/formal.md)
+#   make check-onnx   random float networks with NaN and infinities, and resizes, on the CPU against ONNX Runtime
 #   make check-ptq    float networks quantized by the program, compared in ONNX Runtime; TILEWRIGHT_MODELS names more of them
 #   make check-tflite TFLite's operators of 8 bits against LiteRT's reference kernels; OPERATORS="ADD MUL ..." takes fewer
 #   make fuzz         random programs on the functional simulator, the cycle model and the RTL; PROGRAMS=N (default 100000),
@@ -29,7 +30,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-report bench-fallback bench-levels bench-sim fmt clippy lint lint-rtl clean check-tflite
+.PHONY: browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-report bench-fallback bench-levels bench-sim fmt clippy lint lint-rtl clean check-tflite check-onnx
 
 setup:
 	@scripts/setup.sh
@@ -87,8 +88,11 @@ cross: setup
 test-loader: cross
 	@CARGO="$(CARGO)" scripts/test_loader.sh
 
-test-full: lint check-ptq browser cross cuda verilator test-loader check-tflite
+test-full: lint check-ptq browser cross cuda verilator test-loader check-tflite check-onnx
 	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=20000 TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 scripts/test.sh --workspace -- --include-ignored
+
+check-onnx: build
+	@scripts/check_onnx.sh
 
 check-ptq: build
 	@scripts/check_ptq.sh

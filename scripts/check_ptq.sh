@@ -5,17 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-. scripts/versions
-VENV=.venv-ptq
-STAMP="$VENV/.onnxruntime-$ONNXRUNTIME-$ONNX-$NUMPY"
-if [ ! -e "$STAMP" ]; then
-    echo "setup: installing ONNX Runtime $ONNXRUNTIME into $VENV" >&2
-    rm -rf "$VENV"
-    python3 -m venv "$VENV"
-    "$VENV/bin/pip" install --quiet --disable-pip-version-check "onnxruntime==$ONNXRUNTIME" "onnx==$ONNX" "numpy==$NUMPY" >&2
-    touch "$STAMP"
-fi
-
+. scripts/onnxruntime.sh
 export TILEWRIGHT="${TILEWRIGHT:-target/release/tilewright}"
 OUT=target/ptq
 mkdir -p "$OUT"

@@ -4,6 +4,9 @@
 //! for; every operator that backends see occurs in each call of [`problems`].
 
 mod integer;
+mod special;
+
+pub use special::special_numbers;
 
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
@@ -82,6 +85,8 @@ pub fn problems(seed: u64, rounds: usize) -> Result<Vec<Problem>, GraphError> {
             let layout = if round % 2 == 0 { Layout::Nhwc } else { Layout::Nchw };
             let (op, types, fixed) = make(&mut n, layout);
             let name = format!("{} {round}", op.name());
+            // Between the data of a transposed convolution are zeros, whose products with such weights are not the evaluator's.
+            let sprinkled = if matches!(op, Op::ConvTranspose2d(_)) { 1 } else { types.len() };
             let mut b = GraphBuilder::new(op.name());
             let inputs: Vec<_> = types.iter().enumerate().map(|(i, t)| b.input(&format!("x{i}"), t.clone())).collect();
             let out = b.node("op", op, &inputs)?;
@@ -89,6 +94,11 @@ pub fn problems(seed: u64, rounds: usize) -> Result<Vec<Problem>, GraphError> {
             let mut data: Vec<Tensor> = types.iter().map(|t| n.tensor(t)).collect();
             for (i, t) in fixed {
                 data[i] = t;
+            }
+            // A third of the problems have numbers among their floats that are none or infinite.
+            let mut special = Numbers::new(seed ^ (round * 1000 + kind) as u64 ^ 0x4e61_4e00);
+            if special.int(0, 2) == 0 {
+                data.iter_mut().take(sprinkled).for_each(|t| *t = special.sprinkled(t));
             }
             list.push(Problem { name, graph: b.finish()?, inputs: data });
         }

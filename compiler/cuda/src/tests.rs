@@ -1,5 +1,5 @@
 use tilewright_compiler::graph::{DType, Graph, NodeId, eval};
-use tilewright_compiler::suite::{difference, problems};
+use tilewright_compiler::suite::{difference, problems, special_numbers};
 use tilewright_runtime::cuda::CudaCode;
 
 use crate::CudaBackend;
@@ -31,7 +31,7 @@ fn compile(backend: &CudaBackend, graph: &Graph, least: Least) -> (CudaCode, Vec
 
 #[test]
 fn every_operator_on_the_host_equals_the_graph_evaluation() {
-    let problems = problems(100, 4).unwrap();
+    let problems = [problems(100, 4).unwrap(), vec![special_numbers().unwrap()]].concat();
     let graphs: Vec<&Graph> = problems.iter().map(|p| &p.graph).collect();
     let host = Host::new(&CudaBackend::default(), &graphs, ANY);
     let mut wrong = Vec::new();

@@ -1,6 +1,6 @@
 use tilewright_compiler::backend::{Backend, Operand};
 use tilewright_compiler::graph::{DType, Graph, Tensor, eval};
-use tilewright_compiler::suite::{difference, problems};
+use tilewright_compiler::suite::{difference, problems, special_numbers};
 use tilewright_runtime::loader::{CpuModule, ImportTable};
 
 use crate::LlvmBackend;
@@ -82,7 +82,7 @@ fn equals_evaluation(backend: &LlvmBackend, name: &str, graph: &Graph, inputs: &
 #[test]
 fn every_operator_equals_the_graph_evaluation() {
     let backend = LlvmBackend::new().unwrap();
-    for p in problems(100, 4).unwrap() {
+    for p in problems(100, 4).unwrap().into_iter().chain([special_numbers().unwrap()]) {
         equals_evaluation(&backend, &p.name, &p.graph, &p.inputs);
     }
 }

@@ -15,6 +15,7 @@ mod onnx_operators;
 mod onnx_recurrent;
 mod onnx_resize;
 mod onnx_scatter;
+mod onnx_special;
 mod operator_pages;
 mod tflite_fields;
 mod tflite_floats;

@@ -37,7 +37,12 @@ impl Pass for FoldScale {
         let w = weight.as_slice::<f32>().ok()?;
         let each = weight.len().checked_div(channels).filter(|&n| n > 0)?;
         let mut p = Patch::new("scale");
-        let scaled = Tensor::from_fn(weight.shape(), |i| w[i] * factors[i / each]);
+        let scaled: Vec<f32> = w.iter().enumerate().map(|(i, w)| w * factors[i / each]).collect();
+        // An infinite weight makes NaN of data that are 0, where an infinite factor of their sum may not.
+        if !scaled.iter().chain(&factors).all(|w| w.is_finite()) {
+            return None;
+        }
+        let scaled = Tensor::new(weight.shape(), scaled)?;
         let mut operands = vec![Ref::Old(product.inputs[0]), p.constant(&format!("{}/weight", product.name), scaled)];
         if let Some(&b) = product.inputs.get(2) {
             let bias = view.graph.constant(b)?.as_slice::<f32>().ok()?;

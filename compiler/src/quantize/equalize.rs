@@ -72,7 +72,7 @@ fn pairs(graph: &Graph, plan: &Plan) -> Vec<Pair> {
                 Op::Relu(_) | Op::MaxPool2d(_) | Op::AvgPool2d(_) | Op::GlobalAvgPool(_) => {}
                 Op::Pad(p) if p.value == 0.0 => {}
                 Op::Unary(u) if u.kind == UnaryKind::LeakyRelu => {}
-                Op::Clip(c) if c.lo == 0.0 && c.hi == f32::INFINITY => {}
+                Op::Clip(c) if c.lo == 0.0 && c.hi >= f32::MAX => {}
                 _ => return None,
             }
             v = node.output();

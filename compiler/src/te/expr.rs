@@ -50,9 +50,9 @@ pub enum BinOp {
     Div,
     /// Integer remainder with the divisor's sign, so that `a = (a / b) * b + a % b`; by 0 it is 0.
     Mod,
-    /// Smaller one; the first where they do not compare.
+    /// Smaller one: NaN where either is, -0 of two zeros where either is.
     Min,
-    /// Greater one; the first where they do not compare.
+    /// Greater one: NaN where either is, -0 of two zeros where either is.
     Max,
     /// Left shift by the low bits of the second operand.
     Shl,

@@ -3,6 +3,7 @@
 use tilewright_hw::num;
 
 use super::{BinOp, DType, Func};
+use crate::graph::op::extreme;
 
 /// One element, with integers of every type held as i64.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,21 +76,8 @@ fn float_binary(op: BinOp, a: f32, b: f32) -> Scalar {
         BinOp::Sub => a - b,
         BinOp::Mul => a * b,
         BinOp::Div => a / b,
-        // A comparison and a choice, so that generated code has the same answer for NaN and signed zeros.
-        BinOp::Min => {
-            if b < a {
-                b
-            } else {
-                a
-            }
-        }
-        BinOp::Max => {
-            if b > a {
-                b
-            } else {
-                a
-            }
-        }
+        BinOp::Min => extreme::least(a, b),
+        BinOp::Max => extreme::greatest(a, b),
         BinOp::Lt => return Scalar::I((a < b) as i64),
         BinOp::Le => return Scalar::I((a <= b) as i64),
         BinOp::Eq => return Scalar::I((a == b) as i64),

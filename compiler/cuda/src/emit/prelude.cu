@@ -14,9 +14,13 @@ TW_INLINE long long tw_mul(long long a, long long b) { return (long long)((unsig
 TW_INLINE long long tw_shl(long long a, long long b) { return (long long)((unsigned long long)a << (b & 63)); }
 TW_INLINE long long tw_shr(long long a, long long b) { return a >> (b & 63); }
 
-// The first operand where they do not compare, so that NaN and signed zeros come out the same everywhere.
 template <class T> TW_INLINE T tw_min(T a, T b) { return b < a ? b : a; }
 template <class T> TW_INLINE T tw_max(T a, T b) { return b > a ? b : a; }
+// NaN where either is, which fminf and fmaxf drop: each choice keeps the NaN of one. The bits of equal floats are equal but for
+// the sign of 0.
+TW_INLINE float tw_both(float a, float b) { return __int_as_float(__float_as_int(a) | __float_as_int(b)); }
+TW_INLINE float tw_min(float a, float b) { return tw_both(b < a ? b : a, a < b ? a : b); }
+TW_INLINE float tw_max(float a, float b) { return tw_both(b > a ? b : a, a > b ? a : b); }
 
 // Quotients rounded down, and the remainder with the divisor's sign; 0 where the divisor is 0.
 template <class T> TW_INLINE T tw_floor_div(T a, T b) {

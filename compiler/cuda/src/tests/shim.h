@@ -22,6 +22,7 @@ static tw_dim blockIdx, threadIdx, blockDim, gridDim;
 #define fmaf(a, b, c) ((a) * (b) + (c))
 
 static float __int_as_float(int bits) { float f; memcpy(&f, &bits, 4); return f; }
+static int __float_as_int(float f) { int bits; memcpy(&bits, &f, 4); return bits; }
 
 static float tw_widen(unsigned short h) {
   unsigned sign = (unsigned)(h >> 15) << 31, exponent = h >> 10 & 31, fraction = h & 1023;

@@ -99,16 +99,30 @@ impl<'c> Emitter<'_, 'c> {
             BinOp::Sub => self.float(FloatOp::Sub, x, y)?,
             BinOp::Mul => self.float(FloatOp::Mul, x, y)?,
             BinOp::Div => self.float(FloatOp::Div, x, y)?,
-            BinOp::Min | BinOp::Max => {
-                let p = if op == BinOp::Min { FloatPredicate::OLT } else { FloatPredicate::OGT };
-                self.choose(self.compare_floats(p, y, x)?, y, x)?
-            }
+            BinOp::Min | BinOp::Max => self.extreme(op, x, y)?,
             BinOp::Lt => self.compare_floats(FloatPredicate::OLT, x, y)?,
             BinOp::Le => self.compare_floats(FloatPredicate::OLE, x, y)?,
             BinOp::Eq => self.compare_floats(FloatPredicate::OEQ, x, y)?,
             BinOp::Ne => self.compare_floats(FloatPredicate::UNE, x, y)?,
             _ => return Err(EmitError::Program(format!("{op:?} of floats"))),
         })
+    }
+
+    /// The lesser or greater of two floats. A comparison and a choice, one instruction on many processors, keep a NaN of the
+    /// value that is not compared for: both ways together keep both, and the bits of equal numbers are equal but for a zero's sign.
+    fn extreme(&self, op: BinOp, x: Value<'c>, y: Value<'c>) -> Emitted<'c> {
+        let p = if op == BinOp::Min { FloatPredicate::OLT } else { FloatPredicate::OGT };
+        let beyond = |x, y| self.choose(self.compare_floats(p, y, x)?, y, x);
+        if is_number(y) {
+            return beyond(x, y);
+        }
+        if is_number(x) {
+            return beyond(y, x);
+        }
+        let (x, y) = (beyond(x, y)?, beyond(y, x)?);
+        let bits = self.wide_type(self.context.i32_type().into(), lanes(x));
+        let (a, b) = (self.builder.build_bit_cast(x, bits, "")?, self.builder.build_bit_cast(y, bits, "")?);
+        Ok(self.builder.build_bit_cast(self.int(IntOp::Or, a, b)?, x.get_type(), "")?)
     }
 
     pub(super) fn int_binary(&self, op: BinOp, x: Value<'c>, y: Value<'c>, t: DType) -> Emitted<'c> {
@@ -242,6 +256,12 @@ impl<'c> Emitter<'_, 'c> {
             }
         }
     }
+}
+
+/// True for a float that is known, no NaN and not -0.
+fn is_number(v: Value<'_>) -> bool {
+    let known = v.is_float_value().then(|| v.into_float_value().get_constant()).flatten();
+    known.is_some_and(|(v, _)| !v.is_nan() && !(v == 0.0 && v.is_sign_negative()))
 }
 
 /// True where an expression reads memory.

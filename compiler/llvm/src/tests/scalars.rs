@@ -66,8 +66,23 @@ fn check_each(buffers: &str, len: i64, e: &str, inputs: &[Array]) {
 fn array(n: &mut Numbers, t: DType, len: i64) -> Array {
     let mut a = Array::zeros(t, &[len]);
     let (lo, hi) = tilewright_compiler::te::scalar::range(t);
-    let floats =
-        [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e10, -1e10, 300.0, -129.0, f32::NAN, f32::INFINITY, 0.49999997];
+    let floats = [
+        0.0,
+        -0.0,
+        0.5,
+        -0.5,
+        1.5,
+        2.5,
+        -2.5,
+        1e10,
+        -1e10,
+        300.0,
+        -129.0,
+        f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        0.49999997,
+    ];
     for i in 0..len as usize {
         let special = n.int(0, 3) == 0;
         let v = match t {

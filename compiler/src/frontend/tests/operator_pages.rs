@@ -29,6 +29,18 @@ fn onnx_page() -> String {
          gates, not an LSTM's cell on its way to the result. Scattered updates whose places the run computes are limited: 64 to\n\
          be combined, else 2^24 pairs of a place and an update; of these, places outside the data are left out. TopK finds up\n\
          to 64.\n\n\
+         NaN, infinities and zeros of both signs come out as in ONNX Runtime, with these exceptions:\n\n\
+         | operator | here | ONNX Runtime |\n|---|---|---|\n\
+         | ReduceMax, ReduceMin, MaxPool, GlobalMaxPool | NaN wherever an element is one | NaN or not, by its place |\n\
+         | ArgMax, ArgMin | the place of the first NaN (the last with `select_last_index`) | by its place |\n\
+         | TopK | a NaN is greater than every number | by its place |\n\
+         | MaxPool of -infinity alone | -infinity | the lowest finite number |\n\
+         | Max, Min, ReduceMax, ReduceMin, MaxPool of -0 and 0 | -0 | either, by its place |\n\
+         | Cast of a float outside the range of an integer | the nearest integer of the type, 0 for NaN | by the processor |\n\
+         | QuantizeLinear of NaN | the zero point | by the processor |\n\
+         | Selu, Celu of -0 | -0 | 0 |\n\
+         | ConvTranspose with infinite or NaN weights | NaN also where a stride leaves gaps | the data's products alone |\n\n\
+         A bound of Clip that is left out is the end of the finite numbers, as the format says; one that is NaN bounds nothing.\n\n\
          Resize and Upsample compute sizes and coordinates in single precision and in ONNX Runtime's order. A size is the\n\
          product with its scale, rounded down; `align_corners` goes by the whole number of pixels that come out; data that keep\n\
          all their sizes are copied, whatever the scales. ONNX's reference evaluator computes in double precision, takes the\n\

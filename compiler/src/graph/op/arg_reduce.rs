@@ -1,11 +1,12 @@
 //! `arg_reduce`: where the greatest or least element lies.
 
-use super::check;
+use super::{check, extreme};
 use crate::graph::tensor::strides;
 use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
 
 operator! {
-    /// The index along a dimension of the greatest or least element, i32 or i64; of f32, i8, u8, i32 or i64.
+    /// The index along a dimension of the greatest or least element, of NaN if there is one, i32 or i64; of f32, i8, u8, i32 or
+    /// i64.
     ArgReduce = "arg_reduce" {
         /// The dimension.
         axis: usize,
@@ -58,13 +59,12 @@ impl ArgReduce {
         let at = |i: usize| {
             let base = i / step * step * n + i % step;
             let value = |k: usize| v[base + k * step];
-            let better = |a: T, b: T| match (self.greatest, self.last) {
-                (true, false) => b > a,
-                (true, true) => b >= a,
-                (false, false) => b < a,
-                (false, true) => b <= a,
+            let better = |a: T, b: T| if self.greatest { extreme::above(a, b) } else { extreme::below(a, b) };
+            let taken = |best: usize, k: usize| match self.last {
+                true => !better(value(k), value(best)),
+                false => better(value(best), value(k)),
             };
-            (1..n).fold(0, |best, k| if better(value(best), value(k)) { k } else { best })
+            (1..n).fold(0, |best, k| if taken(best, k) { k } else { best })
         };
         Ok(match self.dtype {
             DType::I32 => Tensor::from_fn(&shape, |i| at(i) as i32),

@@ -2,7 +2,7 @@
 
 use super::add::broadcast_index;
 use super::attr::words;
-use super::check;
+use super::{check, extreme};
 use crate::graph::{DType, Element, OpError, Tensor, TensorData, TensorType};
 
 /// A function of two values of one type. Sums are the operator `add`.
@@ -16,9 +16,9 @@ pub enum BinaryKind {
     Div,
     /// Remainder with the divisor's sign, of integers; by 0 it is 0.
     Mod,
-    /// Smaller one.
+    /// Smaller one; NaN where either is.
     Min,
-    /// Greater one.
+    /// Greater one; NaN where either is.
     Max,
     /// `a` to the power of `b`, of floats.
     Pow,
@@ -121,8 +121,8 @@ impl Binary {
             BinaryKind::Sub => a - b,
             BinaryKind::Mul => a * b,
             BinaryKind::Div => a / b,
-            BinaryKind::Min if b < a => b,
-            BinaryKind::Max if b > a => b,
+            BinaryKind::Min => extreme::least(a, b),
+            BinaryKind::Max => extreme::greatest(a, b),
             BinaryKind::Pow => a.powf(b),
             _ => a,
         }

@@ -1,7 +1,7 @@
 //! `conv2d`: two-dimensional convolution with groups.
 
 use super::window::{Image, Window};
-use super::{Layout, check};
+use super::{Layout, Pad, check};
 use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
 
 operator! {
@@ -65,6 +65,12 @@ impl Conv2d {
             };
             return Ok(Tensor::from_fn(&shape, |i| out[i]));
         }
+        // Zeros of padding times a weight that is infinite or NaN are NaN, and have to be there.
+        if self.pads != [0; 4] && !inputs[1].as_slice::<f32>()?.iter().all(|w| w.is_finite()) {
+            let padded = self.border().eval(&inputs[..1])?;
+            let operands: Vec<&Tensor> = std::iter::once(&padded).chain(inputs[1..].iter().copied()).collect();
+            return Conv2d { pads: [0; 4], ..self.clone() }.eval(&operands);
+        }
         // Sums in 64 bits, so that the order of a faster implementation's sums is its own affair.
         let mut out = self.sums(inputs, &shape, |acc: f64, x: f32, w: f32| acc + f64::from(x) * f64::from(w))?;
         if let Some(bias) = inputs.get(2) {
@@ -74,6 +80,15 @@ impl Conv2d {
             }
         }
         Ok(Tensor::from_fn(&shape, |i| out[i] as f32))
+    }
+
+    /// The padding as an operator of its own.
+    fn border(&self) -> Pad {
+        let (mut before, mut after) = (vec![0; 4], vec![0; 4]);
+        for (i, axis) in self.layout.spatial_axes().into_iter().enumerate() {
+            (before[axis], after[axis]) = (self.pads[i], self.pads[i + 2]);
+        }
+        Pad { before, after, value: 0.0 }
     }
 
     fn sums<T: crate::graph::Element, W: crate::graph::Element, A: Copy + Default>(

@@ -1,6 +1,6 @@
 //! `hybrid_dense`: a fully connected layer of floats with int8 weights.
 
-use super::check;
+use super::{check, extreme};
 use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
 
 operator! {
@@ -51,10 +51,10 @@ impl HybridDense {
 
 /// A row's integers less their zero point, and their step.
 pub(super) fn quantize_row(row: &[f32], asymmetric: bool) -> (Vec<i32>, f32) {
-    let lo = row.iter().fold(0f32, |m, &x| m.min(x));
-    let hi = row.iter().fold(0f32, |m, &x| m.max(x));
+    let lo = row.iter().fold(0f32, |m, &x| extreme::least(m, x));
+    let hi = row.iter().fold(0f32, |m, &x| extreme::greatest(m, x));
     if !asymmetric {
-        let range = hi.max(-lo);
+        let range = extreme::greatest(hi, -lo);
         let inverse = if range == 0.0 { 0.0 } else { 127.0 / range };
         let q = |&x: &f32| ((x * inverse).round() as i32).clamp(-127, 127);
         return (row.iter().map(q).collect(), range / 127.0);

@@ -1,11 +1,11 @@
 //! `max_pool2d`: the greatest element of each window.
 
 use super::window::{Image, Window};
-use super::{Layout, check};
+use super::{Layout, check, extreme};
 use crate::graph::{DType, Element, OpError, Tensor, TensorType};
 
 operator! {
-    /// The greatest element of each window over height and width, f32 or i8; padding is less than any element.
+    /// The greatest element of each window over height and width, f32 (NaN where one is) or i8; padding is less than any element.
     ///
     /// Each pad is smaller than the kernel's reach, so that a window of padding alone cannot be at the image's start; one
     /// that lies wholly in padding gives the least value of its type.
@@ -39,12 +39,14 @@ impl MaxPool2d {
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
         let shape = check::known("data", &self.infer(&[&inputs[0].ty()])?)?;
         if inputs[0].dtype() == DType::I8 {
-            return self.greatest::<i8>(inputs[0], &shape, i8::MIN);
+            return self.greatest(inputs[0], &shape, i8::MIN, Ord::max);
         }
-        self.greatest::<f32>(inputs[0], &shape, f32::NEG_INFINITY)
+        self.greatest(inputs[0], &shape, f32::NEG_INFINITY, extreme::greatest)
     }
 
-    fn greatest<T: Element + PartialOrd>(&self, x: &Tensor, shape: &[usize], least: T) -> Result<Tensor, OpError> {
+    fn greatest<T: Element>(
+        &self, x: &Tensor, shape: &[usize], least: T, join: impl Fn(T, T) -> T,
+    ) -> Result<Tensor, OpError> {
         let (im, om) = (Image::new(x.shape(), self.layout), Image::new(shape, self.layout));
         let (x, window) = (x.as_slice::<T>()?, self.window());
         let mut out = vec![least; shape.iter().product()];
@@ -55,10 +57,7 @@ impl MaxPool2d {
                 for (n, c) in (0..om.n).flat_map(|n| (0..om.c).map(move |c| (n, c))) {
                     let best = &mut out[om.at(n, c, oh, ow)];
                     for (&(_, h), &(_, w)) in rows.iter().flat_map(|r| columns.iter().map(move |c| (r, c))) {
-                        let v = x[im.at(n, c, h, w)];
-                        if v > *best {
-                            *best = v;
-                        }
+                        *best = join(*best, x[im.at(n, c, h, w)]);
                     }
                 }
             }

@@ -5,6 +5,7 @@
 
 pub mod attr;
 mod check;
+pub mod extreme;
 
 /// Declares an operator's struct with its attributes, which the text form then prints and reads.
 macro_rules! operator {

@@ -1,7 +1,7 @@
 //! `reduce`: the sum, mean or extreme over some dimensions.
 
 use super::attr::words;
-use super::check;
+use super::{check, extreme};
 use crate::graph::tensor::{strides, walk};
 use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorData, TensorType};
 
@@ -12,9 +12,9 @@ pub enum ReduceKind {
     Sum,
     /// Their mean, of floats.
     Mean,
-    /// The greatest; the least value of the type where there is none.
+    /// The greatest, NaN where one is; the least value of the type where there is none.
     Max,
-    /// The least; the greatest value of the type where there is none.
+    /// The least, NaN where one is; the greatest value of the type where there is none.
     Min,
 }
 
@@ -68,8 +68,8 @@ impl Reduce {
                     let n = if self.kind == ReduceKind::Mean { count as f64 } else { 1.0 };
                     Ok(Tensor::from_fn(&shape, |i| (sums[i] / n) as f32))
                 }
-                ReduceKind::Max => self.extreme(inputs[0], &shape, v, f32::NEG_INFINITY, |a, b| b > a),
-                ReduceKind::Min => self.extreme(inputs[0], &shape, v, f32::INFINITY, |a, b| b < a),
+                ReduceKind::Max => self.extreme(inputs[0], &shape, v, f32::NEG_INFINITY, extreme::greatest),
+                ReduceKind::Min => self.extreme(inputs[0], &shape, v, f32::INFINITY, extreme::least),
             },
             TensorData::I8(v) => self.integers(inputs[0], &shape, v, (i8::MIN, i8::MAX), i8::wrapping_add),
             TensorData::U8(v) => self.integers(inputs[0], &shape, v, (u8::MIN, u8::MAX), u8::wrapping_add),
@@ -79,12 +79,12 @@ impl Reduce {
         }
     }
 
-    fn integers<T: Element + PartialOrd>(
+    fn integers<T: Element + Ord>(
         &self, x: &Tensor, shape: &[usize], v: &[T], (least, greatest): (T, T), add: fn(T, T) -> T,
     ) -> Result<Tensor, OpError> {
         match self.kind {
-            ReduceKind::Max => self.extreme(x, shape, v, least, |a, b| b > a),
-            ReduceKind::Min => self.extreme(x, shape, v, greatest, |a, b| b < a),
+            ReduceKind::Max => self.extreme(x, shape, v, least, Ord::max),
+            ReduceKind::Min => self.extreme(x, shape, v, greatest, Ord::min),
             _ => {
                 let sums = self.fold(x, |acc: T, i| add(acc, v[i]), T::default());
                 Ok(Tensor::from_fn(shape, |i| sums[i]))
@@ -93,9 +93,9 @@ impl Reduce {
     }
 
     fn extreme<T: Element>(
-        &self, x: &Tensor, shape: &[usize], v: &[T], first: T, better: impl Fn(T, T) -> bool,
+        &self, x: &Tensor, shape: &[usize], v: &[T], first: T, join: impl Fn(T, T) -> T,
     ) -> Result<Tensor, OpError> {
-        let found = self.fold(x, |best: T, i| if better(best, v[i]) { v[i] } else { best }, first);
+        let found = self.fold(x, |best: T, i| join(best, v[i]), first);
         Ok(Tensor::from_fn(shape, |i| found[i]))
     }
 

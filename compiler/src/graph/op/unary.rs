@@ -11,7 +11,7 @@ pub enum UnaryKind {
     Abs,
     /// `-x`.
     Neg,
-    /// -1, 0 or 1.
+    /// -1, 0 or 1; NaN of NaN.
     Sign,
     /// The other truth value.
     Not,
@@ -92,7 +92,8 @@ impl UnaryKind {
             UnaryKind::Neg => -x,
             UnaryKind::Sign if x > 0.0 => 1.0,
             UnaryKind::Sign if x < 0.0 => -1.0,
-            UnaryKind::Sign => 0.0,
+            UnaryKind::Sign if x == 0.0 => 0.0,
+            UnaryKind::Sign => x,
             UnaryKind::Not => f32::from(x == 0.0),
             UnaryKind::Exp => x.exp(),
             UnaryKind::Log => x.ln(),

@@ -28,7 +28,10 @@ fn function(op: &Unary, x: Expr) -> Expr {
         UnaryKind::Neg => zero() - x,
         UnaryKind::Sign => {
             let number = |v: i64| Expr::Int(v, DType::I32).cast(x.dtype());
-            let below = x.clone().lt(zero()).select(number(-1), number(0));
+            // A NaN stays one.
+            let rest =
+                if x.dtype() == DType::F32 { x.clone().equals(zero()).select(number(0), x.clone()) } else { number(0) };
+            let below = x.clone().lt(zero()).select(number(-1), rest);
             zero().lt(x.clone()).select(number(1), below)
         }
         UnaryKind::Not => x.equals(Expr::Int(0, DType::Bool)),

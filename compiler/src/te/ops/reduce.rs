@@ -1,7 +1,8 @@
 //! `reduce` and `arg_reduce`: one value of many.
 
+use crate::graph::DType;
 use crate::graph::op::{ArgReduce, Reduce, ReduceKind};
-use crate::te::{Builder, Combiner, Expr, TensorRef};
+use crate::te::{BinOp, Builder, Combiner, Expr, TensorRef};
 
 /// The data's index of a result's index and a reduction's.
 fn place(rank: usize, axes: &[usize], keep_dims: bool, i: &[Expr], k: &[Expr]) -> Vec<Expr> {
@@ -46,6 +47,14 @@ pub fn arg_reduce(b: &mut Builder, op: &ArgReduce, x: &TensorRef, out: &[i64]) -
     let best = b.reduce("best", x.dtype, out, &[("k", n)], extreme, |i, k| x.at(&at(i, k)));
     let (which, none) = if op.last { (Combiner::Max, 0) } else { (Combiner::Min, n - 1) };
     b.reduce("arg_reduce", op.dtype, out, &[("k", n)], which, |i, k| {
-        x.at(&at(i, k)).equals(best.at(i)).select(k[0].clone(), Expr::int(none)).cast(op.dtype)
+        let element = x.at(&at(i, k));
+        let found = element.clone().equals(best.at(i));
+        // The extreme is NaN where there is one, which is equal to nothing.
+        let found = if x.dtype == DType::F32 {
+            Expr::binary(BinOp::Or, found, Expr::binary(BinOp::Ne, element.clone(), element))
+        } else {
+            found
+        };
+        found.select(k[0].clone(), Expr::int(none)).cast(op.dtype)
     })
 }

@@ -1,6 +1,6 @@
 use super::program;
 use crate::graph::{DType, Tensor, eval};
-use crate::suite::{difference, problems};
+use crate::suite::{difference, problems, special_numbers};
 use crate::te::Array;
 use crate::tir::evaluate;
 
@@ -40,7 +40,7 @@ fn sizes_must_be_known_and_reasonable() {
 
 #[test]
 fn every_operator_equals_the_graph_evaluation() {
-    for p in problems(1, 6).unwrap() {
+    for p in problems(1, 6).unwrap().into_iter().chain([special_numbers().unwrap()]) {
         let want = eval(&p.graph, &p.inputs).unwrap();
         let nodes: Vec<_> = p.graph.nodes().map(|(id, _)| id).collect();
         let outputs: Vec<_> = p.graph.outputs().iter().map(|o| o.1).collect();

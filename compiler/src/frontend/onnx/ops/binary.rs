@@ -90,13 +90,23 @@ pub(super) fn pow(n: &mut NodeContext) -> Result<(), Reason> {
     let (a, b) = (n.cast("base", a, DType::F32)?, n.cast("exponent", b, DType::F32)?);
     let v = match exponent {
         Some(2.0) => n.binary("pow", BinaryKind::Mul, a, a)?,
-        Some(0.5) => n.unary("pow", UnaryKind::Sqrt, a)?,
+        Some(0.5) => square_root(n, a)?,
         _ => n.binary("pow", BinaryKind::Pow, a, b)?,
     };
     // A whole power of a whole number is whole, but for the float's last bit; others lose what is behind the point.
     let v = if dtype != DType::F32 && whole { n.unary("round", UnaryKind::Round, v)? } else { v };
     let v = n.cast("", v, dtype)?;
     n.output(v)
+}
+
+/// The power of 1/2: the square root, but of -infinity infinity, and of -0 (which is 0 once 0 is added) 0.
+fn square_root(n: &mut NodeContext, a: ValueId) -> Result<ValueId, Reason> {
+    let (zero, infinity) = (n.scalar("zero", 0.0), n.scalar("infinity", f32::INFINITY));
+    let least = n.scalar("least", f32::NEG_INFINITY);
+    let low = n.binary("low", BinaryKind::Equal, a, least)?;
+    let a = n.add("positive_zero", a, zero)?;
+    let root = n.unary("root", UnaryKind::Sqrt, a)?;
+    n.node("pow", Select {}, &[low, infinity, root])
 }
 
 /// So many factors of a value, by squares of squares.

@@ -123,12 +123,16 @@ pub(super) fn sum_square(n: &mut NodeContext) -> Result<(), Reason> {
     reduce(n, ReduceKind::Sum, 18, square, same)
 }
 
-/// `max + log(sum(exp(x - max)))`.
+/// `max + log(sum(exp(x - max)))`, with 0 for a greatest element that is infinite, from which nothing can be subtracted.
 pub(super) fn log_sum_exp(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
     let (axes, keep) = axes(n, n.ty(data).rank(), 18)?;
     let Some(axes) = axes else { return n.output(data) };
     let most = n.reduce("max", ReduceKind::Max, &axes, true, data)?;
+    let size = n.unary("size", UnaryKind::Abs, most)?;
+    let (infinity, zero) = (n.scalar("infinity", f32::INFINITY), n.scalar("zero", 0.0));
+    let infinite = n.binary("infinite", BinaryKind::Equal, size, infinity)?;
+    let most = n.node("finite", Select {}, &[infinite, zero, most])?;
     let less = n.binary("sub", BinaryKind::Sub, data, most)?;
     let exp = n.unary("exp", UnaryKind::Exp, less)?;
     let sum = n.reduce("sum", ReduceKind::Sum, &axes, true, exp)?;
@@ -194,7 +198,8 @@ fn delayed(n: &mut NodeContext, v: ValueId, axis: usize, by: usize, reverse: boo
 /// Each of the `k` results is found by where the extreme lies, which is then taken out by its place: for small `k`.
 ///
 /// A place is ranked 0 where it is taken, 2 where it holds the extreme of those left, else 1, so that the first of the
-/// highest rank is a new one whatever the elements are.
+/// highest rank is a new one whatever the elements are. A NaN is greater than every number: it is compared as infinity and
+/// ranked 3 among the greatest; among the least infinity itself is.
 pub(super) fn top_k(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
     let shape = n.shape(data)?;
@@ -215,21 +220,41 @@ pub(super) fn top_k(n: &mut NodeContext) -> Result<(), Reason> {
     let worst = n.cast("worst", worst, n.ty(data).dtype)?;
     let first = |greatest| ArgReduce { axis, keep_dims: true, greatest, last: false, dtype: DType::I64 };
     let kind = if greatest { ReduceKind::Max } else { ReduceKind::Min };
-    let [zero, one, two] = [0, 1, 2].map(|rank| n.made("rank", Tensor::scalar(rank)));
-    let mut indices = vec![n.node("index0", first(greatest), &[data])?];
+    let [zero, one, two, three] = [0, 1, 2, 3].map(|rank| n.made("rank", Tensor::scalar(rank)));
+    // What is compared, and the rank of its extreme.
+    let (order, extreme_rank) = if n.ty(data).dtype == DType::F32 {
+        let number = n.binary("number", BinaryKind::Equal, data, data)?;
+        let infinity = n.scalar("infinity", f32::INFINITY);
+        let order = n.node("order", Select {}, &[number, data, infinity])?;
+        let ranks = if greatest { [number, two, three] } else { [number, three, two] };
+        (order, n.node("extreme_rank", Select {}, &ranks)?)
+    } else {
+        (data, two)
+    };
+    let mut indices: Vec<ValueId> = Vec::new();
     let mut taken: Option<ValueId> = None;
-    for i in 1..k {
-        let last = n.binary("last", BinaryKind::Equal, places, indices[i - 1])?;
-        let all = match taken {
-            Some(taken) => n.binary("taken", BinaryKind::Or, taken, last)?,
-            None => last,
+    for i in 0..k {
+        if i == 0 && (greatest || order == data) {
+            indices.push(n.node("index0", first(greatest), &[data])?);
+            continue;
+        }
+        if let Some(&last) = indices.last() {
+            let last = n.binary("last", BinaryKind::Equal, places, last)?;
+            taken = Some(match taken {
+                Some(taken) => n.binary("taken", BinaryKind::Or, taken, last)?,
+                None => last,
+            });
+        }
+        let rest = match taken {
+            Some(taken) => n.node("rest", Select {}, &[taken, worst, order])?,
+            None => order,
         };
-        taken = Some(all);
-        let rest = n.node("rest", Select {}, &[all, worst, data])?;
         let extreme = n.reduce("extreme", kind, &[axis], true, rest)?;
         let found = n.binary("found", BinaryKind::Equal, rest, extreme)?;
-        let left = n.node("left", Select {}, &[found, two, one])?;
-        let rank = n.node("rank", Select {}, &[all, zero, left])?;
+        let mut rank = n.node("left", Select {}, &[found, extreme_rank, one])?;
+        if let Some(taken) = taken {
+            rank = n.node("rank", Select {}, &[taken, zero, rank])?;
+        }
         indices.push(n.node(&format!("index{i}"), first(true), &[rank])?);
     }
     let indices = match indices.as_slice() {

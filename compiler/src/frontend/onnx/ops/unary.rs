@@ -135,7 +135,8 @@ pub(super) fn thresholded(n: &mut NodeContext, suffix: &str, v: ValueId, alpha: 
     n.node(suffix, Select {}, &[above, v, zero])
 }
 
-/// `max(x, 0) + slope * min(x, 0)`; with known slopes above 0 and up to 1 `max(x, slope * x)`.
+/// `max(x, 0) + slope * min(x, 0)`; with known slopes above 0 and up to 1 `max(x, slope * x)`; with slopes that may be infinite
+/// or NaN `x < 0 ? slope * x : x`, since they count below 0 alone.
 pub(super) fn prelu(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, mut slope) = (n.plain(0)?, n.plain(1)?);
     let rank = n.ty(data).rank();
@@ -143,13 +144,20 @@ pub(super) fn prelu(n: &mut NodeContext) -> Result<(), Reason> {
         // Before set 7 slopes are those of the channels.
         slope = channels(n, "slope", slope, rank)?;
     }
-    if n.known_floats(slope).is_some_and(|s| s.iter().all(|&s| s > 0.0 && s <= 1.0)) {
+    let known = |n: &NodeContext, f: fn(f32) -> bool| n.known_floats(slope).is_some_and(|s| s.iter().all(|&s| f(s)));
+    if known(n, |s| s > 0.0 && s <= 1.0) {
         let below = n.binary("below", BinaryKind::Mul, data, slope)?;
         let v = n.binary("", BinaryKind::Max, data, below)?;
         return n.output(v);
     }
     let zero = n.scalar("zero", 0.0);
     let zero = n.cast("zero", zero, n.ty(data).dtype)?;
+    if n.ty(data).dtype == DType::F32 && !known(n, f32::is_finite) {
+        let negative = n.binary("negative", BinaryKind::Less, data, zero)?;
+        let below = n.binary("below", BinaryKind::Mul, data, slope)?;
+        let v = n.node("", Select {}, &[negative, below, data])?;
+        return n.output(v);
+    }
     let below = n.binary("below", BinaryKind::Min, data, zero)?;
     let below = n.binary("slope", BinaryKind::Mul, below, slope)?;
     let above = n.binary("above", BinaryKind::Max, data, zero)?;
@@ -157,6 +165,7 @@ pub(super) fn prelu(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
+/// A bound that is left out is the end of the finite numbers, as the format says; one that is NaN bounds nothing.
 pub(super) fn clip(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
     let dtype = n.ty(data).dtype;
@@ -165,25 +174,32 @@ pub(super) fn clip(n: &mut NodeContext) -> Result<(), Reason> {
     if !matches!(dtype, DType::F32 | DType::I8) || !known(1) || !known(2) {
         return clip_by_values(n);
     }
-    // Integers have the bounds of their type where none is given.
-    let open = if dtype == DType::I8 { (-128.0, 127.0) } else { (f32::NEG_INFINITY, f32::INFINITY) };
-    let bound = |i: usize, name: &str, open: f32| -> Result<f32, Reason> {
-        if !late {
-            return Ok(n.float(name).unwrap_or(open));
-        }
-        if !n.has_input(i) {
-            return Ok(open);
-        }
-        let t = n.constant_input(i)?;
-        match t.data() {
-            _ if t.len() != 1 => Err(format!("its {name} must be one number, found {}", t.ty()).into()),
-            TensorData::F32(v) => Ok(v[0]),
-            TensorData::I8(v) => Ok(f32::from(v[0])),
-            TensorData::U8(v) => Ok(f32::from(v[0]) - 128.0),
-            _ => Err(format!("its {name} must be of type f32, i8 or u8, found {}", t.ty()).into()),
-        }
+    let floats = dtype == DType::F32;
+    let (absent, open) = if floats {
+        ([f32::MIN, f32::MAX], [f32::NEG_INFINITY, f32::INFINITY])
+    } else {
+        ([-128.0, 127.0], [-128.0, 127.0])
     };
-    let (lo, hi) = (bound(1, "min", open.0)?, bound(2, "max", open.1)?);
+    let bound = |i: usize, name: &str| -> Result<f32, Reason> {
+        let (absent, open) = (absent[i - 1], open[i - 1]);
+        let x = if !late {
+            n.float(name).unwrap_or(absent)
+        } else if !n.has_input(i) {
+            absent
+        } else {
+            let t = n.constant_input(i)?;
+            match t.data() {
+                _ if t.len() != 1 => return Err(format!("its {name} must be one number, found {}", t.ty()).into()),
+                TensorData::F32(v) => v[0],
+                TensorData::I8(v) => f32::from(v[0]),
+                TensorData::U8(v) => f32::from(v[0]) - 128.0,
+                _ => return Err(format!("its {name} must be of type f32, i8 or u8, found {}", t.ty()).into()),
+            }
+        };
+        // A bound of -0 is 0.
+        Ok(if x.is_nan() { open } else { x + 0.0 })
+    };
+    let (lo, hi) = (bound(1, "min")?, bound(2, "max")?);
     // The upper bound is applied last.
     let lo = lo.min(hi);
     let v = n.node("", Clip { lo, hi }, &[data])?;
@@ -192,18 +208,32 @@ pub(super) fn clip(n: &mut NodeContext) -> Result<(), Reason> {
 
 fn clip_by_values(n: &mut NodeContext) -> Result<(), Reason> {
     let mut v = n.plain(0)?;
-    for (i, what, kind) in [(1, "min", BinaryKind::Max), (2, "max", BinaryKind::Min)] {
-        if n.opset() < 11 {
-            let Some(x) = n.float(what) else { continue };
-            let bound = n.scalar(what, x);
-            let bound = n.cast(what, bound, n.ty(v).dtype)?;
-            v = n.binary(what, kind, v, bound)?;
-        } else if n.has_input(i) {
+    let dtype = n.ty(v).dtype;
+    let bounds = [
+        (1, "min", BinaryKind::Max, [f32::MIN, f32::NEG_INFINITY]),
+        (2, "max", BinaryKind::Min, [f32::MAX, f32::INFINITY]),
+    ];
+    for (i, what, kind, [absent, open]) in bounds {
+        let attribute = if n.opset() < 11 { n.float(what) } else { None };
+        let bound = if n.opset() >= 11 && n.has_input(i) {
             let bound = n.plain(i)?;
-            v = n.binary(what, kind, v, bound)?;
-        }
+            if dtype == DType::F32 { number_or(n, what, bound, open)? } else { bound }
+        } else if let Some(x) = attribute.or((dtype == DType::F32).then_some(absent)) {
+            let bound = n.scalar(what, x);
+            n.cast(what, bound, dtype)?
+        } else {
+            continue;
+        };
+        v = n.binary(what, kind, v, bound)?;
     }
     n.output(v)
+}
+
+/// A value, and something else where it is NaN.
+fn number_or(n: &mut NodeContext, what: &str, v: ValueId, other: f32) -> Result<ValueId, Reason> {
+    let number = n.binary(&format!("{what}/number"), BinaryKind::Equal, v, v)?;
+    let other = n.scalar(&format!("{what}/open"), other);
+    n.node(&format!("{what}/bound"), Select {}, &[number, v, other])
 }
 
 /// Data, the dimension that it runs over, and the shape that the result is given where data were flattened.

@@ -1,0 +1,59 @@
+//! The greatest and the least of numbers, with one rule for NaN: it is both, so it comes out wherever it goes in.
+//!
+//! Neither depends on the order of the numbers: of zeros of both signs -0 comes out.
+
+/// True where `b` is the greater of two numbers: it lies above `a`, or it alone is NaN.
+#[inline]
+pub fn above<T: PartialOrd>(a: T, b: T) -> bool {
+    b > a || is_nan(&b) && !is_nan(&a)
+}
+
+/// True where `b` is the lesser of two numbers: it lies below `a`, or it alone is NaN.
+#[inline]
+pub fn below<T: PartialOrd>(a: T, b: T) -> bool {
+    b < a || is_nan(&b) && !is_nan(&a)
+}
+
+/// The greater of two numbers.
+#[inline]
+pub fn greatest(a: f32, b: f32) -> f32 {
+    join(a, b, above(a, b))
+}
+
+/// The lesser of two numbers.
+#[inline]
+pub fn least(a: f32, b: f32) -> f32 {
+    join(a, b, below(a, b))
+}
+
+/// The second number where it is chosen, else the first. Equal ones have equal bits but for the sign of 0.
+fn join(a: f32, b: f32, second: bool) -> f32 {
+    match second {
+        true => b,
+        false if a == b => f32::from_bits(a.to_bits() | b.to_bits()),
+        false => a,
+    }
+}
+
+fn is_nan<T: PartialOrd>(x: &T) -> bool {
+    x.partial_cmp(x).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_nan_nor_zeros_go_by_the_order() {
+        let nan = f32::NAN;
+        for (a, b) in [(nan, 1.0), (1.0, nan), (nan, f32::INFINITY), (f32::NEG_INFINITY, nan), (nan, nan)] {
+            assert!(greatest(a, b).is_nan() && least(a, b).is_nan(), "{a} and {b}");
+        }
+        assert_eq!((greatest(1.0, 2.0), least(1.0, 2.0), greatest(3.0, -3.0), least(3.0, -3.0)), (2.0, 1.0, 3.0, -3.0));
+        for (a, b) in [(0.0, -0.0), (-0.0, 0.0)] {
+            assert!(greatest(a, b).is_sign_negative() && least(a, b).is_sign_negative());
+        }
+        assert!(greatest(0.0, 0.0).is_sign_positive() && least(0.0, 0.0).is_sign_positive());
+        assert!(!above(nan, nan) && !below(nan, nan), "the first NaN stays");
+    }
+}

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Random float networks with NaN and infinities, and a sweep of Resize, on the CPU against ONNX Runtime; options are those of
+# scripts/check_onnx.py.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+. scripts/onnxruntime.sh
+export TILEWRIGHT="${TILEWRIGHT:-target/release/tilewright}"
+"$VENV/bin/python" scripts/check_onnx.py "$@"
