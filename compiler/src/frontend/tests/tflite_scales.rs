@@ -45,7 +45,6 @@ impl Case<'_> {
         let operator = vec![
             (1, Field::Words((0..last).collect())),
             (2, Field::Words(vec![last])),
-            (3, Field::Byte(1)),
             (4, Field::Table(self.options.clone())),
         ];
         let subgraph = vec![
