@@ -261,7 +261,7 @@ impl<'c> Emitter<'_, 'c> {
 /// True for a float that is known, no NaN and not -0.
 fn is_number(v: Value<'_>) -> bool {
     let known = v.is_float_value().then(|| v.into_float_value().get_constant()).flatten();
-    known.is_some_and(|(v, _)| !v.is_nan() && !(v == 0.0 && v.is_sign_negative()))
+    known.is_some_and(|(v, _)| !(v.is_nan() || v == 0.0 && v.is_sign_negative()))
 }
 
 /// True where an expression reads memory.

@@ -23,7 +23,7 @@ fn why(view: &View, product: &Node) -> String {
     for _ in 0..MOST_NODES {
         let v = node.output();
         let users = || view.users(v).iter().map(|id| view.graph.node(*id));
-        let end = users().find_map(|user| End::of(user));
+        let end = users().find_map(End::of);
         if let Some(end) = end {
             return match behind_product(view, end) {
                 Err(behind::Obstacle(why)) => why,

@@ -101,7 +101,7 @@ impl Pieces {
     /// Its value, where that is the same everywhere.
     pub fn as_constant(&self) -> Option<f64> {
         match self.lines[..] {
-            [Line { factor, term }] if factor == 0.0 => Some(term),
+            [Line { factor: 0.0, term }] => Some(term),
             _ => None,
         }
     }
