@@ -13,6 +13,11 @@ const REFUSED: &[(&str, usize)] = &[
     ("is no tensor", 2),
 ];
 
+/// Cases whose results are those of ONNX's evaluator, which takes the size with its fraction for `align_corners`. ONNX Runtime
+/// takes the whole number of pixels, and so does the importer (docs/onnx.md).
+const OF_THE_EVALUATOR: &[&str] =
+    &["test_resize_downsample_scales_cubic_align_corners", "test_resize_downsample_scales_linear_align_corners"];
+
 #[test]
 fn node_tests_give_their_results() {
     let Some(archive) = tilewright_testing::model("onnx-node-core.tar.xz") else { return };
@@ -23,6 +28,7 @@ fn node_tests_give_their_results() {
         std::fs::read_dir(folder.path().join("onnx-node-core")).unwrap().map(|e| e.unwrap().path()).collect();
     cases.sort();
     let (mut right, mut wrong, mut refused) = (0, Vec::new(), vec![0; REFUSED.len()]);
+    let mut other = Vec::new();
     for case in cases {
         let model = std::fs::read(case.join("model.onnx")).unwrap();
         if !operators(&model).iter().all(|o| onnx::supports(o)) {
@@ -42,17 +48,19 @@ fn node_tests_give_their_results() {
             false => Err(e),
         }) {
             Ok(()) => right += 1,
+            Err(e) if e.starts_with("result Tensor") && OF_THE_EVALUATOR.contains(&name.as_str()) => other.push(name),
             Err(e) => match REFUSED.iter().position(|(reason, _)| e.contains(reason)) {
                 Some(i) => refused[i] += 1,
                 None => wrong.push(format!("{name}: {e}")),
             },
         }
     }
+    assert_eq!(other, OF_THE_EVALUATOR);
     assert!(wrong.is_empty(), "{right} right, {} wrong:\n{}", wrong.len(), wrong.join("\n"));
     let found: Vec<_> = REFUSED.iter().zip(&refused).map(|((reason, _), &n)| (*reason, n)).collect();
     assert_eq!(found, REFUSED, "{right} right");
     println!("{right} node tests right");
-    assert!(right >= 568, "{right}");
+    assert!(right >= 566, "{right}");
 }
 
 fn import_and_run(model: &[u8], inputs: &[Vec<u8>], outputs: &[Vec<u8>], left: usize, most: f32) -> Result<(), String> {
