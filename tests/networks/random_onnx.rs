@@ -8,8 +8,8 @@ use tilewright::devices::DeviceKind;
 use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_compiler::frontend::onnx;
 use tilewright_compiler::graph::op::{
-    Add, AvgPool2d, Clip, Concat, Conv2d, Dense, Dequantize, Gather, GlobalAvgPool, Layout, MatMul, MaxPool2d, Pad,
-    QuantRounding, Quantize, Relu, Reshape, Slice, Transpose,
+    Add, AvgPool2d, Binary, BinaryKind, Clip, Concat, Conv2d, Dense, Dequantize, Gather, GlobalAvgPool, Layout, MatMul,
+    MaxPool2d, Pad, QuantRounding, Quantize, Relu, Reshape, Slice, Transpose, Unary, UnaryKind,
 };
 use tilewright_compiler::graph::{self, DType, GraphBuilder, TensorType, ValueId};
 use tilewright_compiler::suite::Numbers;
@@ -102,12 +102,40 @@ impl Net {
         let dilations = [1, 1];
         let op = Conv2d { strides, pads, dilations, groups, layout: LAYOUT, data_zero_point: 0, weight_zero_point: 0 };
         let y = self.b.node("conv", op, &operands).ok()?;
-        let y = match self.n.int(0, 2) {
+        let y = match self.n.int(0, 3) {
             0 => self.b.node("relu", Relu {}, &[y]).ok()?,
             1 => self.b.node("clip", Clip { lo: 0.0, hi: 6.0 }, &[y]).ok()?,
+            2 => self.behind(y)?,
             _ => y,
         };
         self.requantized(y)
+    }
+
+    /// Up to three operators between an image of a product and its quantization.
+    fn behind(&mut self, mut y: ValueId) -> Option<ValueId> {
+        for _ in 0..self.n.size(1, 3) {
+            let channels = if self.n.int(0, 1) == 0 { 1 } else { self.b.ty(y).shape()?[1] };
+            let values = graph::Tensor::from_fn(&[channels, 1, 1], |_| 0.1 + self.n.float());
+            let values = self.b.constant("values", values);
+            let kind = [BinaryKind::Mul, BinaryKind::Sub, BinaryKind::Max, BinaryKind::Min][self.n.size(0, 3)];
+            y = match self.n.int(0, 6) {
+                0 => self.b.node("add", Add {}, &[values, y]),
+                1 => self.b.node("from", Binary { kind: BinaryKind::Sub }, &[values, y]),
+                2 | 3 => self.b.node("binary", Binary { kind }, &[y, values]),
+                4 => {
+                    let kind = if self.n.int(0, 1) == 0 { UnaryKind::Abs } else { UnaryKind::LeakyRelu };
+                    self.b.node("function", Unary { kind, alpha: self.n.float(), beta: 0.0 }, &[y])
+                }
+                5 => {
+                    let op =
+                        MaxPool2d { kernel: [2, 2], strides: [1, 1], pads: [1; 4], dilations: [1, 1], layout: LAYOUT };
+                    self.b.node("max", op, &[y])
+                }
+                _ => self.b.node("turn", Transpose { perm: vec![0, 1, 3, 2] }, &[y]),
+            }
+            .ok()?;
+        }
+        Some(y)
     }
 
     /// One, or a size up to `most`.
@@ -278,4 +306,53 @@ fn random_files_give_the_same_on_fsim_and_the_cpu() {
         assert!(found == expected, "the network of seed {seed} differs at -O{level} with {hw}");
     }
     assert!(3 * offloaded >= count, "{offloaded} of {count} networks have products on the accelerator");
+}
+
+/// The operators of a normalization and a pooling behind a depthwise convolution, at every level: their file, and what a
+/// build of it for the accelerator has.
+#[test]
+fn operators_behind_a_product_are_its_requantization_or_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("net.onnx");
+    let config = HwConfig::load("1x4x4").unwrap();
+    for bent in [false, true] {
+        let mut net = Net { n: Numbers::new(7), b: GraphBuilder::new("behind"), dtype: DType::I8 };
+        let ty = TensorType::new(DType::F32, &[1, 6, 8, 8]);
+        let x = net.b.input("x", ty.clone());
+        let x = net.quantized(x, 0.03, 5).unwrap();
+        let (weights, _) = net.weights(&[6, 3, 3, 1], 9).unwrap();
+        let (strides, pads, dilations, groups) = ([1, 1], [1; 4], [1, 1], 6);
+        let op = Conv2d { strides, pads, dilations, groups, layout: LAYOUT, data_zero_point: 0, weight_zero_point: 0 };
+        let mut y = net.b.node("conv", op, &[x.real, weights]).unwrap();
+        let factors = graph::Tensor::from_fn(&[6, 1, 1], |i| 0.7 * i as f32 - 1.0);
+        let factors = net.b.constant("factors", factors);
+        y = net.b.node("factor", Binary { kind: BinaryKind::Mul }, &[y, factors]).unwrap();
+        if bent {
+            y = net.b.node("gate", Unary::new(UnaryKind::Sigmoid), &[y]).unwrap();
+        }
+        let terms = graph::Tensor::from_fn(&[6, 1, 1], |i| 0.3 - 0.2 * i as f32);
+        let terms = net.b.constant("terms", terms);
+        y = net.b.node("term", Add {}, &[y, terms]).unwrap();
+        let op = MaxPool2d { kernel: [2, 2], strides: [2, 2], pads: [0; 4], dilations: [1, 1], layout: LAYOUT };
+        y = net.b.node("max", op, &[y]).unwrap();
+        let y = net.quantized(y, 0.02, -10).unwrap();
+        net.b.output("y", y.real);
+        let graph = net.b.finish().unwrap();
+        std::fs::write(&path, onnx::write(&graph).unwrap()).unwrap();
+        let input = net.n.tensor(&ty);
+        let expected = graph::eval(&graph, std::slice::from_ref(&input)).unwrap();
+        for level in 0..4 {
+            let again = model::import(&path, &Sizes::default()).unwrap();
+            let artifact = model::build(again, &Options { level, ..Options::new(&config) }, &mut |_, _| {}).unwrap();
+            let whole = artifact.manifest.offloaded_macs() == artifact.manifest.macs();
+            assert_eq!(whole, !bent, "-O{level}");
+            let named = "it stays float: `gate` (sigmoid) is not linear in pieces";
+            assert_eq!(artifact.manifest.nodes.iter().any(|node| node.why.contains(named)), bent, "-O{level}");
+            let found = run(artifact, &config, DeviceKind::Fsim, &[Tensor::from(&input)]).outputs;
+            let found = graph::Tensor::try_from(&found[0]).unwrap();
+            let (found, expected) = (found.as_slice::<f32>().unwrap(), expected[0].as_slice::<f32>().unwrap());
+            let most = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(most <= 0.02 * 1.001, "{most} at -O{level}");
+        }
+    }
 }

@@ -23,7 +23,8 @@ fn onnx_page() -> String {
          before ConvInteger or MatMulInteger): the first two are one and go to the accelerator; products whose zero points and\n\
          scales the run computes give the same integers, on the CPU. An average pooling between equal scales, or others of\n\
          whose sums more than one in a thousand lies half way between two integers, stays float on the CPU, since the format\n\
-         rounds these by the error of its floats.\n\n\
+         rounds these by the error of its floats. What may stand between a product and its QuantizeLinear is in\n\
+         [offload.md](offload.md#operators-behind-a-quantized-product).\n\n\
          RNN, GRU and LSTM are unrolled over their steps, up to 2,048 of both directions together, in floats on the CPU; the\n\
          length of a sequence must be known, lengths within it may be computed by the run. `clip` holds the sums that go into\n\
          gates, not an LSTM's cell on its way to the result. Scattered updates whose places the run computes are limited: 64 to\n\

@@ -8,8 +8,8 @@
 use super::constants::{Known, known};
 use super::pieces::Pieces;
 use crate::graph::op::attr::AttrValue;
-use crate::graph::op::{Add, Binary, BinaryKind, ReduceKind, Unary, UnaryKind};
-use crate::graph::{Dim, Node, Op, Tensor, ValueId};
+use crate::graph::op::{Add, Binary, BinaryKind, Layout, MaxPool2d, ReduceKind, Unary, UnaryKind};
+use crate::graph::{Dim, Node, Op, Tensor, TensorType, ValueId};
 use crate::passes::View;
 use std::collections::HashMap;
 
@@ -280,10 +280,15 @@ impl<'v> Walk<'v> {
         }
     }
 
-    /// What a value is of a product's results, where it has no other elements.
+    /// What a value is of a product's results, where it has no other elements beside them.
     fn alone(&mut self, v: ValueId) -> Found<Behind<'v>> {
         let behind = self.value(v)?;
-        match behind.moves.iter().find(|node| matches!(node.op, Op::Pad(_))) {
+        let adds = |node: &&&Node| match &node.op {
+            Op::Pad(_) => true,
+            Op::MaxPool2d(pool) => pads_alone(pool, self.view.graph.ty(node.inputs[0])),
+            _ => false,
+        };
+        match behind.moves.iter().find(adds) {
             Some(node) => Err(Obstacle::at(node, "adds a border that operators behind it change")),
             None => Ok(behind),
         }
@@ -357,4 +362,16 @@ impl<'v> Walk<'v> {
         }
         Some(t)
     }
+}
+
+/// Whether a pooling has windows that lie in padding alone, or may have some.
+fn pads_alone(pool: &MaxPool2d, data: &TensorType) -> bool {
+    if pool.pads == [0; 4] {
+        return false;
+    }
+    let sizes = pool.layout.spatial_axes().map(|a| data.dims.get(a).and_then(Dim::known));
+    let [Some(h), Some(w)] = sizes else { return true };
+    let one = MaxPool2d { layout: Layout::Nchw, ..pool.clone() };
+    let found = Op::from(one).eval(&[&Tensor::from_fn(&[1, 1, h, w], |_| 0f32)]).ok().and_then(|mut list| list.pop());
+    found.is_none_or(|t| t.as_slice::<f32>().is_ok_and(|t| t.contains(&f32::NEG_INFINITY)))
 }

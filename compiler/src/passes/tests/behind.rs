@@ -148,7 +148,11 @@ fn factors_and_terms_are_in_the_requantization_and_moves_behind_it() {
 #[test]
 fn what_stands_in_the_way_is_named() {
     let pad = Pad { before: vec![0, 0, 1, 0], after: vec![0, 0, 0, 2], value: 0.3 };
+    // Its taps lie above and below the image's six rows.
+    let (kernel, strides, pads, dilations, layout) = ([2, 1], [1, 1], [1, 0, 1, 0], [7, 1], Layout::Nchw);
+    let empty = MaxPool2d { kernel, strides, pads, dilations, layout };
     let cases = [
+        ("`then0` (max_pool2d) adds a border", vec![Move(empty.into()), Times(vec![2.0])]),
         ("`then0` (sigmoid) is not linear in pieces", vec![Function(UnaryKind::Sigmoid, 0.0), Times(vec![2.0])]),
         ("`then1` (mul) has a constant that is not finite", vec![Pool, Times(vec![f32::INFINITY])]),
         ("`then0` (add) has a constant that is not finite", vec![Plus(vec![0.0, f32::NAN, 0.0, 0.0])]),
