@@ -98,7 +98,7 @@ impl Axi {
             header: None,
             defines: vec![("TW_BUS_BYTES", config.bus_bytes()), ("TW_MAX_BURST_BEATS", config.max_burst_beats)],
             flags: Flags { assertions: true, ..Flags::default() },
-            trained: false,
+            long_runs: false,
             verilator: None,
         };
         let library = verilate::library(&recipe, &cache, progress, &|_| Ok(()))?;

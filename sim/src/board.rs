@@ -161,7 +161,7 @@ impl VirtualBoard {
             header: None,
             defines: design.defines(),
             flags: Flags::default(),
-            trained: false,
+            long_runs: false,
             verilator: None,
         };
         let library = verilate::library(&recipe, &cache, progress, &|_| Ok(()))?;

@@ -3,6 +3,7 @@
 //! The result is a shared library in the cache directory, in a folder named by a hash of everything that goes into it. It
 //! is built in a temporary folder and renamed, so that builds at the same time do not meet.
 
+mod compile;
 mod compiler;
 mod sources;
 mod verilator;
@@ -10,13 +11,14 @@ mod verilator;
 pub use compiler::Compiler;
 pub use verilator::Verilator;
 
+use compile::{Unit, compile, shared};
 use compiler::{INSTALL_CXX, Pass};
 use sha2::{Digest, Sha256};
 use sources::Sources;
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use tilewright_hw::cache;
 use tilewright_hw::device::DeviceError;
@@ -26,6 +28,10 @@ const LIBRARY: &str = "libtw_core.so";
 const SHIM: &str = "shim.cpp";
 /// What runs once, as one file, because reading its headers takes longest.
 const SLOW: &str = "slow.cpp";
+/// The shim and what is small of that which runs in every cycle, as one file for the same reason.
+const SMALL: &str = "small.cpp";
+/// How many bytes are small.
+const SMALL_BYTES: u64 = 1 << 15;
 /// Beside the library: what it was built with, and which files were optimised.
 const REPORT: &str = "build.txt";
 
@@ -77,15 +83,21 @@ pub(crate) struct Recipe<'a> {
     pub(crate) defines: Vec<(&'static str, u32)>,
     /// How it is built.
     pub(crate) flags: Flags,
-    /// Whether an instrumented library is run first, by which the second is laid out.
-    pub(crate) trained: bool,
+    /// Whether it is for long runs, for which a build may take its time: an instrumented library is run first, by which the second is
+    /// laid out.
+    pub(crate) long_runs: bool,
     /// The Verilator that makes it, if it is not the one on PATH.
     pub(crate) verilator: Option<PathBuf>,
 }
 
 impl Recipe<'_> {
-    fn is_trained(&self) -> bool {
-        self.trained && is_fast_build(self.flags)
+    fn is_fast(&self) -> bool {
+        self.long_runs && is_fast_build(self.flags)
+    }
+
+    /// How well the model is optimised: for short runs a better one takes longer to build than it saves.
+    fn optimisation(&self) -> &'static str {
+        if self.is_fast() { "-O3" } else { "-O1" }
     }
 }
 
@@ -153,46 +165,45 @@ fn verilator_flags<'a>(recipe: &Recipe<'a>) -> Vec<&'a str> {
     list
 }
 
-/// How well the model is optimised: one that is checked or draws waves is for short runs too, and the build takes longer than
-/// they do.
-fn optimisation(flags: Flags) -> &'static str {
-    if is_fast_build(flags) { "-O3" } else { "-O1" }
-}
-
+/// Whether a design runs long: one that is checked or draws waves is for short runs.
 pub(crate) fn is_fast_build(flags: Flags) -> bool {
     !flags.assertions && !flags.waves && !flags.stalls
 }
 
-/// The hash that names a build with a version of Verilator and a compiler.
-fn key(recipe: &Recipe, verilator: &Verilator, compiler: &Compiler) -> String {
+/// What the processor at hand can do: everything is compiled for it.
+fn processor() -> String {
+    let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    processor.lines().find(|l| l.starts_with("flags")).unwrap_or(std::env::consts::ARCH).into()
+}
+
+/// The hash of a list of texts.
+fn hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut sha = Sha256::new();
-    let mut add = |text: &str| {
+    for text in texts {
         sha.update((text.len() as u64).to_le_bytes());
         sha.update(text.as_bytes());
-    };
-    add(verilator.version());
-    add(compiler.version());
-    // The library is compiled for the processor at hand.
-    let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    add(processor.lines().find(|l| l.starts_with("flags")).unwrap_or(std::env::consts::ARCH));
-    add(recipe.shim);
-    recipe.bench.iter().for_each(|(_, text)| add(text));
-    verilator_flags(recipe).into_iter().for_each(&mut add);
-    compiler.flags().chain([optimisation(recipe.flags)]).for_each(&mut add);
-    compiler.passes(recipe.is_trained()).iter().flat_map(|pass| pass.flags()).for_each(|f| add(f));
-    recipe.header.iter().for_each(|(_, text)| add(text));
-    recipe.package.iter().for_each(|(_, text)| add(text));
-    for (name, text) in &recipe.sources {
-        add(name);
-        add(text);
     }
     sha.finalize()[..12].iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// One lock for each build, so that a process does not build the same thing twice at once.
-fn lock_of(key: &str) -> Arc<Mutex<()>> {
-    static LOCKS: LazyLock<Mutex<HashMap<String, Arc<Mutex<()>>>>> = LazyLock::new(Default::default);
-    LOCKS.lock().unwrap_or_else(PoisonError::into_inner).entry(key.into()).or_default().clone()
+/// The hash that names a build with a version of Verilator and a compiler.
+fn key(recipe: &Recipe, verilator: &Verilator, compiler: &Compiler) -> String {
+    let processor = processor();
+    let mut texts = vec![verilator.version(), compiler.version(), processor.as_str(), recipe.shim];
+    texts.extend(recipe.bench.map(|(_, text)| text));
+    texts.append(&mut verilator_flags(recipe));
+    compiler.flags().chain([recipe.optimisation()]).for_each(|flag| texts.push(flag));
+    compiler.passes(recipe.is_fast()).iter().flat_map(|pass| pass.flags()).for_each(|flag| texts.push(flag));
+    texts.extend(recipe.header.as_ref().map(|(_, text)| text.as_str()));
+    texts.extend(recipe.package.as_ref().map(|(_, text)| text.as_str()));
+    recipe.sources.iter().for_each(|(name, text)| texts.extend([name, text]));
+    hash(texts)
+}
+
+/// One lock for each folder, so that a process does not build the same thing twice at once.
+fn lock_of(home: &Path) -> Arc<Mutex<()>> {
+    static LOCKS: LazyLock<Mutex<HashMap<PathBuf, Arc<Mutex<()>>>>> = LazyLock::new(Default::default);
+    LOCKS.lock().unwrap_or_else(PoisonError::into_inner).entry(home.into()).or_default().clone()
 }
 
 /// Looks for the programs that a simulator of the RTL is built with.
@@ -201,6 +212,21 @@ fn lock_of(key: &str) -> Arc<Mutex<()>> {
 /// [`DeviceError`], which names what to install. Where both are missing, what is harder to come by is named.
 pub fn find_tools() -> Result<(Verilator, Compiler), DeviceError> {
     Ok((Verilator::find(None)?, Compiler::find()?))
+}
+
+/// A Verilator, or the one on PATH, and the compiler: each pair is asked for its version once, since that takes as long as loading
+/// a library.
+fn known_tools(verilator: Option<PathBuf>) -> Result<(Verilator, Compiler), DeviceError> {
+    type Named = (Option<PathBuf>, [Option<OsString>; 2]);
+    static KNOWN: LazyLock<Mutex<HashMap<Named, (Verilator, Compiler)>>> = LazyLock::new(Default::default);
+    let named = (verilator, ["PATH", "CXX"].map(std::env::var_os));
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(tools) = known.get(&named) {
+        return Ok(tools.clone());
+    }
+    let tools = (Verilator::find(named.0.as_deref())?, Compiler::find()?);
+    known.insert(named, tools.clone());
+    Ok(tools)
 }
 
 /// Runs an instrumented library and writes its profile.
@@ -213,53 +239,72 @@ pub(crate) fn library(
     progress: &dyn Fn(Progress),
     train: Train,
 ) -> Result<PathBuf, DeviceError> {
-    let (verilator, compiler) = (Verilator::find(recipe.verilator.as_deref())?, Compiler::find()?);
+    let (verilator, compiler) = known_tools(recipe.verilator.clone())?;
     let key = key(recipe, &verilator, &compiler);
-    let lock = lock_of(&key);
-    let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
     let home = cache.join(format!("{}-{key}", recipe.kind));
-    let library = home.join(LIBRARY);
-    if library.exists() {
-        progress(Progress::Cached);
-        return Ok(library);
+    let (library, is_new) = place(cache, &home, LIBRARY, |work| {
+        build(recipe, (&verilator, &compiler), (cache, work), progress, train)?;
+        // What the compiler left is not needed any more.
+        let _ = std::fs::remove_dir_all(work.join("obj"));
+        Ok(())
+    })?;
+    progress(if is_new { Progress::Built } else { Progress::Cached });
+    Ok(library)
+}
+
+/// A file of a folder in the cache, and whether it was made now: where it is not there, the folder is built beside its place and
+/// renamed.
+fn place(
+    cache: &Path,
+    home: &Path,
+    file: &str,
+    build: impl FnOnce(&Path) -> Result<(), DeviceError>,
+) -> Result<(PathBuf, bool), DeviceError> {
+    let lock = lock_of(home);
+    let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
+    let made = home.join(file);
+    if made.exists() {
+        return Ok((made, false));
     }
     std::fs::create_dir_all(cache).map_err(|e| io_error(cache, &e))?;
     cache::remove_left_builds(cache);
     let work =
         tempfile::Builder::new().prefix(cache::BUILD_PREFIX).tempdir_in(cache).map_err(|e| io_error(cache, &e))?;
-    build(recipe, (&verilator, &compiler), work.path(), progress, train)?;
-    // What the compiler left is not needed any more.
-    let _ = std::fs::remove_dir_all(work.path().join("obj"));
+    build(work.path())?;
     let work = work.keep();
-    if std::fs::rename(&work, &home).is_err() {
+    if std::fs::rename(&work, home).is_err() {
         // Another process was faster.
         let _ = std::fs::remove_dir_all(&work);
-        if !library.exists() {
+        if !made.exists() {
             return Err(tool_error(&home.display().to_string(), "cannot be written", "clear the cache directory"));
         }
     }
-    progress(Progress::Built);
-    Ok(library)
+    Ok((made, true))
 }
 
 /// What a build tells about itself.
 fn report(recipe: &Recipe, verilator: &Verilator, compiler: &Compiler, of_model: &Sources) -> String {
-    let trained = compiler.passes(recipe.is_trained()).contains(&Pass::Trained);
+    let trained = compiler.passes(recipe.is_fast()).contains(&Pass::Trained);
     let how = if trained { ", laid out by the branches that a run counted" } else { "" };
     format!(
         "{}\n{}\nrun in every cycle, compiled with {}{how}: {}\nrun once, compiled with -O0: {}\n",
         verilator.version(),
         compiler.version().lines().next().unwrap_or_default(),
-        optimisation(recipe.flags),
+        recipe.optimisation(),
         of_model.fast.join(" "),
         of_model.slow.join(" "),
     )
 }
 
+/// A file that consists of others.
+fn includes<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
+    names.into_iter().map(|name| format!("#include \"{name}.cpp\"\n")).collect()
+}
+
 fn build(
     recipe: &Recipe,
     (verilator, compiler): (&Verilator, &Compiler),
-    work: &Path,
+    (cache, work): (&Path, &Path),
     progress: &dyn Fn(Progress),
     train: Train,
 ) -> Result<(), DeviceError> {
@@ -285,93 +330,56 @@ fn build(
     let makefile = obj.join(format!("{}_classes.mk", recipe.class));
     let lists = std::fs::read_to_string(&makefile).map_err(|e| io_error(&makefile, &e))?;
     let of_model = Sources::read(&lists).map_err(|reason| tool_error("verilator", reason, &install_verilator()))?;
-    let slow: Vec<String> = of_model.slow.iter().map(|name| format!("#include \"{name}.cpp\"\n")).collect();
-    write(SLOW, &slow.concat())?;
+    write(SLOW, &includes(&of_model.slow))?;
     write(REPORT, &report(recipe, verilator, compiler, &of_model))?;
-    let include = verilator.include();
-    let mut sources: Vec<PathBuf> = of_model.fast.iter().map(|name| obj.join(format!("{name}.cpp"))).collect();
-    sources.extend([SLOW, SHIM].map(|f| work.join(f)));
-    sources.extend(of_model.library.iter().map(|name| include.join(format!("{name}.cpp"))));
+    let is_small =
+        |name: &&String| std::fs::metadata(obj.join(format!("{name}.cpp"))).is_ok_and(|file| file.len() <= SMALL_BYTES);
+    let (small, large): (Vec<&String>, Vec<&String>) = of_model.fast.iter().partition(is_small);
+    write(SMALL, &(includes(small) + &format!("#include \"{SHIM}\"\n")))?;
+    let unit = |source: PathBuf, slow| {
+        let object = source.with_extension("o");
+        Unit { source, object, slow }
+    };
+    let mut units: Vec<Unit> = large.into_iter().map(|name| unit(obj.join(format!("{name}.cpp")), false)).collect();
+    units.extend([(SLOW, true), (SMALL, false)].map(|(name, slow)| unit(work.join(name), slow)));
 
     let flags = recipe.flags;
+    let mut flags_of_model = vec![recipe.optimisation().to_string()];
+    flags_of_model.extend(recipe.defines.iter().map(|(name, value)| format!("-D{name}={value}")));
+    if flags.assertions {
+        flags_of_model.push("-DTW_ASSERTIONS".into());
+    }
+    flags_of_model.extend(["-I.", "-Iobj"].map(String::from));
+    let include = verilator.include();
     let mut flags_of_all: Vec<String> = compiler.flags().map(String::from).collect();
-    flags_of_all.push(optimisation(flags).into());
-    flags_of_all.extend(recipe.defines.iter().map(|(name, value)| format!("-D{name}={value}")));
     if flags.waves {
         flags_of_all.extend(["-DTW_WAVES", "-DVM_TRACE=1", "-DVM_TRACE_FST=1"].map(String::from));
     }
-    if flags.assertions {
-        flags_of_all.push("-DTW_ASSERTIONS".into());
-    }
-    flags_of_all.extend(["-I.", "-Iobj"].map(String::from));
     flags_of_all.extend([include, &include.join("vltstd")].map(|dir| format!("-I{}", dir.display())));
 
-    for &pass in compiler.passes(recipe.is_trained()) {
-        let objects = compile(compiler, &sources, &flags_of_all, pass, work, progress)?;
-        let library = if pass == Pass::Instrumented { "instrumented.so" } else { LIBRARY };
+    let sources: Vec<PathBuf> = of_model.library.iter().map(|name| include.join(format!("{name}.cpp"))).collect();
+    let of_library = [&flags_of_all[..], &["-O2".to_string()]].concat();
+    let name = |source: &Path| {
+        let words = [verilator.version(), compiler.version(), &processor(), &source.display().to_string()];
+        hash(words.into_iter().chain(of_library.iter().map(String::as_str)))
+    };
+    let library = shared(compiler, &sources, &of_library, (cache, &name), progress)?;
+    for &pass in compiler.passes(recipe.is_fast()) {
+        let flags_of_pass = pass.flags().iter().map(|flag| flag.to_string());
+        let all: Vec<String> = [&flags_of_all[..], &flags_of_model].concat().into_iter().chain(flags_of_pass).collect();
+        let objects = [compile(compiler, &units, &all, work, progress)?, library.clone()].concat();
+        let linked = if pass == Pass::Instrumented { "instrumented.so" } else { LIBRARY };
         let mut link = compiler.command();
-        link.current_dir(work).args(pass.flags()).args(["-shared", "-o", library]).args(&objects).arg("-pthread");
+        link.current_dir(work).args(pass.flags()).args(["-shared", "-o", linked]).args(&objects).arg("-pthread");
         if flags.waves {
             link.args(verilator.libraries_of_waves());
         }
         run(compiler.name(), &mut link, INSTALL_CXX)?;
         if pass == Pass::Instrumented {
             progress(Progress::Training);
-            train(&work.join(library))?;
-            let _ = std::fs::remove_file(work.join(library));
+            train(&work.join(linked))?;
+            let _ = std::fs::remove_file(work.join(linked));
         }
     }
     Ok(())
-}
-
-/// Compiles every source, as many at a time as there are processors.
-fn compile(
-    compiler: &Compiler,
-    sources: &[PathBuf],
-    flags: &[String],
-    pass: Pass,
-    work: &Path,
-    progress: &dyn Fn(Progress),
-) -> Result<Vec<PathBuf>, DeviceError> {
-    let object = |index: usize| work.join("obj").join(format!("{index}.o"));
-    let next = AtomicUsize::new(0);
-    let (done, results) = std::sync::mpsc::channel();
-    let worker = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(source) = sources.get(index) else { return };
-            let mut compile = compiler.command();
-            compile.current_dir(work).args(flags).args(pass.flags());
-            // Set-up code runs once.
-            if source.ends_with(SLOW) {
-                compile.arg("-O0");
-            }
-            compile.arg("-c").arg(source).arg("-o").arg(object(index));
-            let result = run(compiler.name(), &mut compile, INSTALL_CXX);
-            let failed = result.is_err();
-            if done.send(result).is_err() || failed {
-                return;
-            }
-        }
-    };
-    let optimised = sources.iter().filter(|source| !source.ends_with(SLOW)).count();
-    let workers = std::thread::available_parallelism().map_or(1, |n| n.get()).min(sources.len());
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(worker);
-        }
-        for finished in 0..sources.len() {
-            progress(Progress::Compiling(finished, sources.len(), optimised));
-            match results.recv() {
-                Ok(Ok(_)) => {}
-                Ok(Err(e)) => {
-                    // The others find nothing more to do.
-                    next.store(sources.len(), Ordering::Relaxed);
-                    return Err(e);
-                }
-                Err(_) => return Err(tool_error(compiler.name(), "ended without an answer", INSTALL_CXX)),
-            }
-        }
-        Ok((0..sources.len()).map(object).collect())
-    })
 }

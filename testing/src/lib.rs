@@ -9,10 +9,12 @@ pub mod flat;
 pub mod proto;
 pub mod standin;
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The variable that names the folder of models.
@@ -93,7 +95,9 @@ pub fn has_program(program: &str) -> bool {
 
 /// The same of a program that the set-up does not install by itself; `remedy` says what does.
 pub fn has_optional(program: &str, remedy: &str) -> bool {
-    let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
+    static FOUND: LazyLock<Mutex<HashMap<String, bool>>> = LazyLock::new(Default::default);
+    let ask = || Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
+    let found = *FOUND.lock().unwrap_or_else(PoisonError::into_inner).entry(program.into()).or_insert_with(ask);
     if !found {
         skip(&format!("needs {program}; {remedy}"));
     }

@@ -27,7 +27,7 @@ pub(super) fn recipe(config: &HwConfig, flags: Flags, verilator: Option<PathBuf>
         header: Some(("scratchpads.h", scratchpads(config))),
         defines,
         flags,
-        trained: true,
+        long_runs: true,
         verilator,
     }
 }
