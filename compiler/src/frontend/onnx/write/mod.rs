@@ -34,12 +34,18 @@ pub enum WriteError {
         /// Its type.
         shape: String,
     },
+    /// An output that would give a name to a second value.
+    #[error("output `{output}` has the name of another value, and a name stands for one value in ONNX; rename it")]
+    NameTaken {
+        /// The output.
+        output: String,
+    },
 }
 
 /// The graph as the bytes of an ONNX file.
 ///
 /// # Errors
-/// [`WriteError`], naming the first node that has no form.
+/// [`WriteError`], naming the first node, value or output that has no form.
 #[allow(clippy::needless_update)] // messages may have fields that a written file has no use for
 pub fn write(graph: &Graph) -> Result<Vec<u8>, WriteError> {
     let mut w = Writer {
@@ -56,10 +62,21 @@ pub fn write(graph: &Graph) -> Result<Vec<u8>, WriteError> {
         inputs.push(w.info(name, v)?);
     }
     let mut promised = Vec::new();
+    // Outputs that are another name of a value, each once.
+    let mut aliases: Vec<(&String, ValueId)> = Vec::new();
     for (name, v) in graph.outputs() {
-        if w.names[v.0].is_none() && w.taken.insert(name.clone()) {
-            w.names[v.0] = Some(name.clone());
-            promised.push(*v);
+        if w.names[v.0].as_ref() == Some(name) || aliases.contains(&(name, *v)) {
+            continue;
+        }
+        if !w.taken.insert(name.clone()) {
+            return Err(WriteError::NameTaken { output: name.clone() });
+        }
+        match &mut w.names[v.0] {
+            Some(_) => aliases.push((name, *v)),
+            none => {
+                *none = Some(name.clone());
+                promised.push(*v);
+            }
         }
     }
     for (_, node) in graph.nodes() {
@@ -75,12 +92,12 @@ pub fn write(graph: &Graph) -> Result<Vec<u8>, WriteError> {
         w.names[out.0] = Some(name.clone());
         w.node(node, &name)?;
     }
+    for (name, v) in aliases {
+        let value = w.value(v)?;
+        w.emit("Identity", &[&value], name, vec![]);
+    }
     let mut outputs = Vec::new();
     for (name, v) in graph.outputs() {
-        let value = w.value(*v)?;
-        if value != *name {
-            w.emit("Identity", &[&value], name, vec![]);
-        }
         outputs.push(w.info(name, *v)?);
     }
     let graph = GraphProto {

@@ -107,12 +107,23 @@ fn every_output_has_its_name() {
     let x = b.input("x", TensorType::new(DType::F32, &[1, 2]));
     let c = b.constant("c", Tensor::new(&[2], vec![1f32, 2.0]).unwrap());
     let t = b.node("x2", Transpose { perm: vec![1, 0] }, &[x]).unwrap();
-    for (name, v) in [("same", x), ("const", c), ("a", t), ("b", t), ("x2", t)] {
+    for (name, v) in [("same", x), ("const", c), ("a", t), ("b", t), ("x2", t), ("x", x)] {
         b.output(name, v);
     }
     let g = b.finish().unwrap();
     let again = read(&write(&g).unwrap());
     let x = Tensor::new(&[1, 2], vec![3f32, 4.0]).unwrap();
     assert_eq!(eval(&again, std::slice::from_ref(&x)).unwrap(), eval(&g, &[x]).unwrap());
-    assert!(again.outputs().iter().map(|(n, _)| n.as_str()).eq(["same", "const", "a", "b", "x2"]));
+    assert!(again.outputs().iter().map(|(n, _)| n.as_str()).eq(["same", "const", "a", "b", "x2", "x"]));
+}
+
+/// A file would define the name twice.
+#[test]
+fn an_output_with_the_name_of_another_value_is_refused() {
+    let mut b = GraphBuilder::new("g");
+    let x = b.input("x", TensorType::new(DType::F32, &[2]));
+    let y = b.node("y", Relu {}, &[x]).unwrap();
+    b.output("x", y);
+    let e = write(&b.finish().unwrap()).unwrap_err().to_string();
+    assert_eq!(e, "output `x` has the name of another value, and a name stands for one value in ONNX; rename it");
 }
