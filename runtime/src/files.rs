@@ -33,7 +33,8 @@ pub fn write_together(files: &[(PathBuf, Vec<u8>)]) -> Result<(), (PathBuf, io::
     Ok(())
 }
 
-/// A file that another writer makes, under a temporary name beside its place until it is whole; dropped, it is gone.
+/// A file under a temporary name beside its place until it is whole, or until what was written is seen to be right; dropped, it is
+/// gone.
 #[derive(Debug)]
 pub struct Unfinished {
     file: NamedTempFile,
@@ -41,13 +42,13 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Of a file at `path`.
+    /// Of a file at `path`, with these bytes.
     ///
     /// # Errors
     /// As [`write_whole`].
-    pub fn new(path: &Path) -> io::Result<Unfinished> {
+    pub fn new(path: &Path, bytes: &[u8]) -> io::Result<Unfinished> {
         let place = target(path)?;
-        Ok(Unfinished { file: written(&place, &[])?, place })
+        Ok(Unfinished { file: written(&place, &[bytes])?, place })
     }
 
     /// Where it is written.
@@ -155,12 +156,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("waves");
         let count = || std::fs::read_dir(dir.path()).unwrap().count();
-        let file = Unfinished::new(&path).unwrap();
+        let file = Unfinished::new(&path, &[]).unwrap();
         std::fs::write(file.path(), "half").unwrap();
         assert!(!path.exists());
         drop(file);
         assert_eq!(count(), 0);
-        let file = Unfinished::new(&path).unwrap();
+        let file = Unfinished::new(&path, &[]).unwrap();
         std::fs::write(file.path(), "whole").unwrap();
         file.finish().unwrap();
         assert_eq!((std::fs::read(&path).unwrap(), count()), (b"whole".to_vec(), 1));

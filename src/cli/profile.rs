@@ -75,7 +75,7 @@ impl Profile {
         }
         let (graph, inputs) = self.workload.graph_and_inputs(file)?;
         // The design writes its signals while it runs; they get their name with the other files.
-        let waves = self.waves.then(|| files::Unfinished::new(&waves_path)).transpose();
+        let waves = self.waves.then(|| files::Unfinished::new(&waves_path, &[])).transpose();
         let waves = waves.with_context(|| format!("cannot write {}", waves_path.display()))?;
         let request = Request {
             config: &config,
