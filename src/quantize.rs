@@ -5,10 +5,11 @@ mod pictures;
 use std::path::Path;
 
 use tilewright_compiler::frontend::onnx::{self, WriteError};
-use tilewright_compiler::graph::{Graph, Tensor, TensorType};
+use tilewright_compiler::graph::{DType, Graph, Tensor, TensorType};
 use tilewright_compiler::quantize::{self, Engine, QuantizeError, Run};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Manifest, Value, ValueId};
+use tilewright_runtime::files::Unfinished;
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
 use tilewright_runtime::tensor;
@@ -17,8 +18,10 @@ pub use crate::inference::Scaling;
 use crate::inference::{self, InputError, Labels};
 use crate::model::{self, ModelError, Offload, Options, Sizes};
 
-pub use pictures::{FolderError, folder};
-pub use tilewright_compiler::quantize::{Layer, Method, Options as QuantizeOptions, Params, Quantized, Told};
+pub use pictures::{FolderError, folder, folder_shape};
+pub use tilewright_compiler::quantize::{
+    Choice, Layer, Method, Options as QuantizeOptions, Params, Quantized, Told, Weak, WeightBits,
+};
 
 /// Why a model was not quantized.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +56,22 @@ pub enum Error {
     /// A network that does not run.
     #[error("{0}")]
     Run(String),
+    /// The quantized network's file cannot be written.
+    #[error("cannot write {path}: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A written file that is not the network.
+    #[error("{file}: the quantized file {reason}; this is an error of tilewright, please report it; no file is left")]
+    Written {
+        /// The model's file.
+        file: String,
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 /// Runs networks as code for this machine's processor.
@@ -133,12 +152,39 @@ impl Prepared {
         done.map_err(|source| Error::Quantize { file: self.file.clone(), source })
     }
 
-    /// A quantized network as an ONNX file.
+    /// Writes a quantized network as an ONNX file under a temporary name, reads it back and runs it on a sample: its inputs, its
+    /// outputs and what it computes must be those of the network. [`Unfinished::finish`] gives the file its name.
     ///
     /// # Errors
-    /// [`Error::Write`].
-    pub fn onnx(&self, quantized: &Quantized) -> Result<Vec<u8>, Error> {
-        onnx::write(&quantized.graph).map_err(|source| Error::Write { file: self.file.clone(), source })
+    /// [`Error::Write`] where the network has no ONNX form, [`Error::File`] where the file cannot be written, [`Error::Written`] where
+    /// it is not the network. No file is left then.
+    pub fn write(
+        &self,
+        path: &Path,
+        quantized: &Quantized,
+        sample: &[Tensor],
+        engine: &dyn Engine,
+    ) -> Result<Unfinished, Error> {
+        let bytes = onnx::write(&quantized.graph);
+        let bytes = bytes.map_err(|source| Error::Write { file: self.file.clone(), source })?;
+        self.written(path, &bytes, quantized, sample, engine)
+    }
+
+    fn written(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        quantized: &Quantized,
+        sample: &[Tensor],
+        engine: &dyn Engine,
+    ) -> Result<Unfinished, Error> {
+        let cannot = |source| Error::File { path: path.display().to_string(), source };
+        let unfinished = Unfinished::new(path, bytes).map_err(cannot)?;
+        let read = std::fs::read(unfinished.path()).map_err(cannot)?;
+        match check(&read, quantized, sample, engine) {
+            Ok(()) => Ok(unfinished),
+            Err(reason) => Err(Error::Written { file: self.file.clone(), reason }),
+        }
     }
 
     /// Right answers, checked against the first output.
@@ -150,6 +196,47 @@ impl Prepared {
         let checked = Labels::of(labels, &shape, runs);
         checked.map_err(|source| Error::Data { file: file.to_string(), source })
     }
+}
+
+/// Says how a file differs from the quantized network that it was written from, if it does.
+fn check(file: &[u8], quantized: &Quantized, sample: &[Tensor], engine: &dyn Engine) -> Result<(), String> {
+    let network = &quantized.graph;
+    let again = onnx::import(file, "the file", None, &Sizes::default()).map_err(|e| format!("cannot be read: {e}"))?;
+    let edges = |g: &Graph| {
+        let inputs = g.inputs().map(|(name, v)| format!("{name} {}", g.ty(v)));
+        let outputs = g.outputs().iter().map(|(name, v)| format!("{name} {}", g.ty(*v)));
+        inputs.chain(outputs).collect::<Vec<_>>().join(", ")
+    };
+    let (found, wanted) = (edges(&again), edges(network));
+    if found != wanted {
+        return Err(format!("has the inputs and outputs {found} instead of {wanted}"));
+    }
+    let run = |graph: &Graph| engine.open(graph).and_then(|mut run| run.run(sample));
+    let found = run(&again).map_err(|e| format!("does not run: {e}"))?;
+    let wanted = run(network).map_err(|e| format!("does not run, as the network itself does not: {e}"))?;
+    // Noise over signal that quantization adds to each output of floats.
+    let mut noise = quantized.output_db.iter().map(|db| 10f64.powf(-db / 10.0));
+    for (((name, _), found), wanted) in network.outputs().iter().zip(&found).zip(&wanted) {
+        let noise = if wanted.ty().dtype == DType::F32 { noise.next().unwrap_or(0.0) } else { 0.0 };
+        if !near(found, wanted, noise.max(0.01)) {
+            return Err(format!("computes other values for output `{name}` than the network does"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether two outputs are the same but for single steps of what they are computed from: the energy of the difference is at most `noise`
+/// times that of the signal. Only type and shape of other numbers than floats are compared: they may be places and classes.
+fn near(found: &Tensor, wanted: &Tensor, noise: f64) -> bool {
+    if found.ty() != wanted.ty() {
+        return false;
+    }
+    let (Ok(found), Ok(wanted)) = (found.as_slice::<f32>(), wanted.as_slice::<f32>()) else { return true };
+    let square = |x: f32| f64::from(x) * f64::from(x);
+    let same = |a: f32, b: f32| a == b || a.is_nan() && b.is_nan();
+    let apart = found.iter().zip(wanted).filter(|(a, b)| !same(**a, **b));
+    let difference: f64 = apart.map(|(a, b)| square(a - b)).sum();
+    difference == 0.0 || difference <= noise * wanted.iter().map(|x| square(*x)).filter(|x| x.is_finite()).sum::<f64>()
 }
 
 /// The share of right answers of a network, of its first output.
@@ -243,7 +330,7 @@ pub fn samples(
 mod tests {
     use super::*;
     use tilewright_compiler::graph::op::{Dequantize, HybridDense, MatMul, QMatMul, QuantRounding, Quantize};
-    use tilewright_compiler::graph::{self, DType, GraphBuilder};
+    use tilewright_compiler::graph::{self, GraphBuilder};
 
     /// What is said of a network that `make` builds of data `[1, 4]` and its weights.
     fn advised(data: DType, make: impl Fn(&mut GraphBuilder, graph::ValueId)) -> Option<String> {
@@ -287,6 +374,52 @@ mod tests {
             b.output("y", y);
         });
         assert_eq!(integer, None);
+    }
+
+    /// A product with weights of which the first is `weight`.
+    fn product(weight: f32, output: &str) -> Graph {
+        let mut b = GraphBuilder::new("net");
+        let x = b.input("x", TensorType::new(DType::F32, &[1, 4]));
+        let w = b.constant("w", Tensor::from_fn(&[4, 2], |i| if i == 0 { weight } else { i as f32 }));
+        let y = b.node("y", MatMul {}, &[x, w]).unwrap();
+        b.output(output, y);
+        b.finish().unwrap()
+    }
+
+    #[test]
+    fn a_file_that_is_not_the_network_gets_no_name() {
+        let engine = quantize::Reference;
+        let sample = vec![Tensor::from_fn(&[1, 4], |i| i as f32 - 1.5)];
+        let options = QuantizeOptions { method: Choice::All(Method::MinMax), ..QuantizeOptions::default() };
+        let quantized = |graph: Graph| {
+            let prepared = Prepared { file: "net.onnx".into(), graph };
+            let quantized =
+                prepared.quantize(std::slice::from_ref(&sample), &options, &engine, &mut |_, _, _| {}).unwrap();
+            (prepared, quantized)
+        };
+        let (prepared, network) = quantized(product(0.0, "y"));
+        let bytes = |graph| onnx::write(&quantized(graph).1.graph).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("q.onnx");
+        let files = || std::fs::read_dir(dir.path()).unwrap().count();
+        let good = onnx::write(&network.graph).unwrap();
+        let wrong = [
+            (good[..good.len() / 2].to_vec(), "cannot be read: "),
+            (
+                bytes(product(0.0, "z")),
+                "has the inputs and outputs x f32[1,4], z f32[1,2] instead of x f32[1,4], y f32[1,2]; this is",
+            ),
+            (bytes(product(-7.0, "y")), "computes other values for output `y` than the network does"),
+        ];
+        for (bytes, reason) in wrong {
+            let e = prepared.written(&path, &bytes, &network, &sample, &engine).unwrap_err().to_string();
+            assert!(e.starts_with(&format!("net.onnx: the quantized file {reason}")), "{e}");
+            assert_eq!(files(), 0, "{reason}");
+        }
+        let unfinished = prepared.write(&path, &network, &sample, &engine).unwrap();
+        assert!(!path.exists());
+        unfinished.finish().unwrap();
+        assert_eq!((files(), std::fs::read(&path).unwrap()), (1, good));
     }
 
     #[test]

@@ -4,18 +4,23 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
+use tilewright::inference;
 use tilewright::picture::Preprocess;
-use tilewright::quantize::{self, Compiled, Method, Prepared, QuantizeOptions, Quantized, Scaling};
+use tilewright::quantize::{self, Choice, Compiled, Method, Prepared, QuantizeOptions, Quantized, Scaling, WeightBits};
 use tilewright_compiler::graph::Tensor;
 use tilewright_compiler::quantize::range;
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::{files, npy};
+use tilewright_runtime::files;
+use tilewright_runtime::npy;
+use tilewright_runtime::tensor::Tensor as Array;
 
 use super::{DEFAULT_HW, ModelFile, Progress, Verdict};
 
 /// How ranges of activations are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Ranges {
+    /// For each tensor the one of the others that costs least at the network's outputs
+    Auto,
     /// All that was seen
     MinMax,
     /// All but the rarest values: see --percentile
@@ -43,11 +48,20 @@ pub struct Quantize {
     #[arg(short, long, value_name = "OUT.onnx")]
     output: PathBuf,
     /// How ranges of activations are found
-    #[arg(long, value_enum, default_value = "mse")]
+    #[arg(long, value_enum, default_value = "auto")]
     method: Ranges,
     /// Per cent of values that the percentile method keeps [default: 99.99]
     #[arg(long, value_name = "PERCENT")]
     percentile: Option<f64>,
+    /// Bits of the weights. 7 keeps the sums of runtimes that add two products in 16 bits from saturating
+    #[arg(long, value_name = "BITS", default_value_t = 8, value_parser = clap::value_parser!(u8).range(7..=8))]
+    weights: u8,
+    /// A node that stays float, by its name in the table of layers or in the report; may be given several times
+    #[arg(long, value_name = "NODE")]
+    keep_float: Vec<String>,
+    /// Layers whose result has less signal over noise than so many decibels are listed, with what keeping them in floats brings
+    #[arg(long, value_name = "DECIBELS", default_value_t = 10.0)]
+    weak: f64,
     /// One scale for all weights of a layer, instead of one for each output channel
     #[arg(long)]
     per_tensor: bool,
@@ -96,11 +110,12 @@ impl Quantize {
         if self.crops.is_some() && !self.calibrate.is_dir() {
             bail!("--crops is for a folder of pictures, and {} is none", self.calibrate.display());
         }
-        let model = Prepared::read(&self.file, &self.sizes.sizes(&[])?)?;
-        let samples = self.samples(&model, &self.calibrate, &preprocess)?;
+        let data = Data::read(&self.calibrate)?;
+        let model = Prepared::read(&self.file, &self.sizes.sizes(&data.shapes()?)?)?;
+        let samples = self.samples(&model, data, &preprocess)?;
         let labelled = match (&self.eval, &self.labels) {
             (Some(data), Some(labels)) => {
-                let samples = self.samples(&model, data, &preprocess)?;
+                let samples = self.samples(&model, Data::read(data)?, &preprocess)?;
                 let labels = model.labels(&npy::read(labels)?, &labels.display().to_string(), samples.len())?;
                 Some((samples, labels))
             }
@@ -110,12 +125,16 @@ impl Quantize {
         let options = QuantizeOptions {
             method,
             per_channel: !self.per_tensor,
+            weight_bits: if self.weights == 7 { WeightBits::Seven } else { WeightBits::Eight },
+            keep_float: self.keep_float.clone(),
+            weak_db: self.weak,
             bias_correction: self.bias_correction,
             equalize: self.equalize,
         };
         let mut shown = Shown::default();
         let quantized = model.quantize(&samples, &options, &engine, &mut |what, done, of| shown.at(what, done, of))?;
-        let bytes = model.onnx(&quantized)?;
+        let cannot = |path: &Path| format!("cannot write {}", path.display());
+        let written = model.write(&self.output, &quantized, &samples[0], &engine)?;
         let mut accuracies = None;
         if let Some((samples, labels)) = &labelled {
             let of = samples.len();
@@ -127,29 +146,28 @@ impl Quantize {
         }
         drop(shown);
         let report = report(&self, &options, samples.len(), &quantized, accuracies);
-        let mut written = vec![(self.output.clone(), bytes)];
         if let Some(path) = &self.report {
-            written.push((path.clone(), format!("{report:#}\n").into_bytes()));
+            files::write_whole(path, &[format!("{report:#}\n").as_bytes()]).with_context(|| cannot(path))?;
         }
-        files::write_together(&written)
-            .map_err(|(path, e)| anyhow!(e).context(format!("cannot write {}", path.display())))?;
+        written.finish().with_context(|| cannot(&self.output))?;
         let text = table(&quantized, accuracies) + &format!("written       {}\n", self.output.display());
         super::write_or_print(None, text.as_bytes())?;
         Ok(Verdict::Fine)
     }
 
-    fn method(&self) -> Result<Method> {
+    fn method(&self) -> Result<Choice> {
         if self.percentile.is_some() && self.method != Ranges::Percentile {
             bail!("--percentile is for --method percentile");
         }
-        Ok(match self.method {
+        Ok(Choice::All(match self.method {
+            Ranges::Auto => return Ok(Choice::Auto),
             Ranges::MinMax => Method::MinMax,
             Ranges::Percentile => {
                 Method::Percentile(range::percentage(self.percentile.unwrap_or(99.99)).context("--percentile")?)
             }
             Ranges::Mse => Method::Mse,
             Ranges::Entropy => Method::Entropy,
-        })
+        }))
     }
 
     /// How bytes of arrays become floats: as asked for, or as the model's file says.
@@ -165,17 +183,38 @@ impl Quantize {
         Ok(self.file.preprocess(given.transpose()?.as_ref()))
     }
 
-    fn samples(&self, model: &Prepared, path: &Path, preprocess: &Preprocess) -> Result<Vec<Vec<Tensor>>> {
+    fn samples(&self, model: &Prepared, data: Data, preprocess: &Preprocess) -> Result<Vec<Vec<Tensor>>> {
         let inputs = model.inputs();
-        let (arrays, scaling) = if path.is_dir() {
-            let edge = self.file.about()?.inputs.first().cloned().unwrap_or_default();
-            let crops = usize::from(self.crops.unwrap_or(1));
-            let array = quantize::folder(path, crops, preprocess, &inputs, &edge)?;
-            (vec![(None, array)], Scaling::NONE)
-        } else {
-            (npy::read_any(path)?, self.scaling(preprocess)?)
+        let (path, arrays, scaling) = match data {
+            Data::Pictures(path) => {
+                let edge = self.file.about()?.inputs.first().cloned().unwrap_or_default();
+                let crops = usize::from(self.crops.unwrap_or(1));
+                let array = quantize::folder(path, crops, preprocess, &inputs, &edge)?;
+                (path, vec![(None, array)], Scaling::NONE)
+            }
+            Data::Arrays(path, arrays) => (path, arrays, self.scaling(preprocess)?),
         };
         quantize::samples(&inputs, arrays, scaling).with_context(|| path.display().to_string())
+    }
+}
+
+/// Samples before the model's inputs are known.
+enum Data<'p> {
+    Pictures(&'p Path),
+    Arrays(&'p Path, Vec<(Option<String>, Array)>),
+}
+
+impl Data<'_> {
+    fn read(path: &Path) -> Result<Data<'_>> {
+        Ok(if path.is_dir() { Data::Pictures(path) } else { Data::Arrays(path, npy::read_any(path)?) })
+    }
+
+    /// Shapes that give the dimensions that the model leaves open their sizes.
+    fn shapes(&self) -> Result<Vec<(Option<String>, Vec<usize>)>> {
+        Ok(match self {
+            Data::Arrays(_, arrays) => inference::shapes(arrays),
+            Data::Pictures(folder) => vec![(None, quantize::folder_shape(folder)?)],
+        })
     }
 }
 
@@ -214,7 +253,15 @@ fn report(
         .iter()
         .map(|l| {
             json!({ "name": l.name, "op": l.op, "scale": l.params.scale, "zero_point": l.params.zero_point,
-                    "sqnr_db": finite(l.sqnr_db) })
+                    "method": l.method.name(), "sqnr_db": finite(l.sqnr_db) })
+        })
+        .collect();
+    let weak: Vec<_> = quantized
+        .weak
+        .iter()
+        .map(|w| {
+            json!({ "name": w.name, "sqnr_db": finite(w.sqnr_db), "outputs_db": w.outputs_db.and_then(|db| finite(db.0)),
+                    "outputs_db_in_floats": w.outputs_db.and_then(|db| finite(db.1)) })
         })
         .collect();
     let stay: Vec<_> = quantized.float_nodes.iter().map(|(name, op)| json!({ "name": name, "op": op })).collect();
@@ -223,6 +270,7 @@ fn report(
         "output": args.output.display().to_string(),
         "method": options.method.name(),
         "per_channel": options.per_channel,
+        "weight_bits": options.weight_bits.number(),
         "bias_correction": options.bias_correction,
         "equalized": quantized.equalized.map(|e| {
             json!({ "pairs": e.pairs, "before_db": finite(e.before_db), "after_db": finite(e.after_db), "kept": e.kept() })
@@ -230,6 +278,7 @@ fn report(
         "samples": samples,
         "layers": layers,
         "output_sqnr_db": quantized.output_db.iter().map(|x| finite(*x)).collect::<Vec<_>>(),
+        "weak": weak,
         "float_nodes": stay,
         "accuracy_float": accuracies.map(|a| a.0),
         "accuracy_quantized": accuracies.map(|a| a.1),
@@ -240,8 +289,10 @@ fn report(
 const WIDEST: usize = 48;
 
 fn table(quantized: &Quantized, accuracies: Option<(f64, f64)>) -> String {
-    let mut text =
-        format!("{:<WIDEST$}  {:<16} {:>11} {:>5}  {:>7}\n", "layer", "operator", "scale", "zero", "SQNR dB");
+    let mut text = format!(
+        "{:<WIDEST$}  {:<16} {:>11} {:>5}  {:<10} {:>7}\n",
+        "layer", "operator", "scale", "zero", "method", "SQNR dB"
+    );
     // Without noise there is nothing to relate the signal to; without signal there is nothing to hear.
     let decibels = |x: f64| match x {
         x if x.is_finite() => format!("{x:.1}"),
@@ -254,7 +305,12 @@ fn table(quantized: &Quantized, accuracies: Option<(f64, f64)>) -> String {
         let name: String = l.name.chars().skip(skip).collect();
         let name = if skip > 0 { format!("…{name}") } else { name };
         let (scale, zero) = (l.params.scale, l.params.zero_point);
-        text += &format!("{name:<WIDEST$}  {:<16} {scale:>11.4e} {zero:>5}  {:>7}\n", l.op, decibels(l.sqnr_db));
+        text += &format!(
+            "{name:<WIDEST$}  {:<16} {scale:>11.4e} {zero:>5}  {:<10} {:>7}\n",
+            l.op,
+            l.method.name(),
+            decibels(l.sqnr_db)
+        );
     }
     for db in &quantized.output_db {
         text += &format!("output        SQNR {} dB\n", decibels(*db));
@@ -266,6 +322,13 @@ fn table(quantized: &Quantized, accuracies: Option<(f64, f64)>) -> String {
             "equalisation  {} pairs of layers, output SQNR {before} dB without, {after} dB with: {kept}\n",
             e.pairs
         );
+    }
+    for w in &quantized.weak {
+        let brings = w.outputs_db.map(|(before, after)| {
+            let (before, after) = (decibels(before), decibels(after));
+            format!("; with --keep-float {} the outputs have {after} dB instead of {before} dB", w.name)
+        });
+        text += &format!("weak          {}: SQNR {} dB{}\n", w.name, decibels(w.sqnr_db), brings.unwrap_or_default());
     }
     if !quantized.float_nodes.is_empty() {
         let names: Vec<String> =

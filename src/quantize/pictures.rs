@@ -70,13 +70,7 @@ pub fn folder(
     edge: &Edge,
 ) -> Result<Tensor, FolderError> {
     let named = || folder.display().to_string();
-    let failed = |source| FolderError::Read { folder: named(), source };
-    let entries = std::fs::read_dir(folder).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    let mut files: Vec<PathBuf> = entries.into_iter().map(|e| e.path()).filter(|p| picture::is_picture(p)).collect();
-    files.sort();
-    if files.is_empty() {
-        return Err(FolderError::Empty { folder: named() });
-    }
+    let files = list(folder)?;
     let &[(name, ty)] = inputs else {
         return Err(FolderError::Inputs { folder: named(), count: inputs.len() });
     };
@@ -100,6 +94,29 @@ pub fn folder(
         cut.push(whole);
     }
     Ok(preprocess.tensor(&cut, &value, edge)?)
+}
+
+/// The shape of a folder's first picture, `[1, H, W, C]`, which gives the dimensions that a model leaves open their sizes.
+///
+/// # Errors
+/// [`FolderError`], naming the folder or the picture.
+pub fn folder_shape(folder: &Path) -> Result<Vec<usize>, FolderError> {
+    let first = list(folder)?.swap_remove(0);
+    let (width, height) = picture::read(&first)?.dimensions();
+    Ok(vec![1, height as usize, width as usize, 3])
+}
+
+/// The pictures of a folder in the order of their names: one at least.
+fn list(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
+    let named = || folder.display().to_string();
+    let failed = |source| FolderError::Read { folder: named(), source };
+    let entries = std::fs::read_dir(folder).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let mut files: Vec<PathBuf> = entries.into_iter().map(|e| e.path()).filter(|p| picture::is_picture(p)).collect();
+    files.sort();
+    if files.is_empty() {
+        return Err(FolderError::Empty { folder: named() });
+    }
+    Ok(files)
 }
 
 /// A square of a picture, mirrored where `k` is odd.

@@ -23,7 +23,7 @@ fn quantized(dir: &Path, options: &[&str]) -> String {
 fn lenet_is_quantized_and_runs_on_the_accelerator() {
     let dir = tempfile::tempdir().unwrap();
     let (digits, labels) = (digits(), carried("digits/labels.npy"));
-    for method in ["min-max", "percentile", "mse", "entropy"] {
+    for method in ["auto", "min-max", "percentile", "mse", "entropy"] {
         let evaluation = ["--eval", &digits, "--labels", &labels, "--report", "r.json", "--method", method];
         let text = quantized(dir.path(), &evaluation);
         assert!(text.contains("accuracy      float 100.00 %, quantized 100.00 %, loss 0.00 points\n"), "{text}");
@@ -40,8 +40,66 @@ fn lenet_is_quantized_and_runs_on_the_accelerator() {
         assert_eq!((&found["accuracy"], &found["outputs"][0]["name"]), (&1.0.into(), &"logits".into()));
         assert_eq!(found["offloaded_macs_fraction"], 1.0, "{method}");
     }
-    let text = quantized(dir.path(), &["--equalize", "--bias-correction", "--per-tensor"]);
+    let text = quantized(dir.path(), &["--method", "mse", "--equalize", "--bias-correction", "--per-tensor"]);
     assert!(text.contains("equalisation  "), "{text}");
+}
+
+/// Kept layers stay off the accelerator; weak ones are listed with the option that keeps them.
+#[test]
+fn layers_are_kept_in_floats_and_weights_have_seven_bits() {
+    let dir = tempfile::tempdir().unwrap();
+    let options =
+        ["--method", "min-max", "--weights", "7", "--keep-float", "/Relu", "--weak", "45", "--report", "r.json"];
+    let text = quantized(dir.path(), &options);
+    assert!(text.contains("stays float   /c1/Conv (conv2d), /Relu (clip)\n"), "{text}");
+    assert!(text.contains("; with --keep-float "), "{text}");
+    let report = std::fs::read_to_string(dir.path().join("r.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((&report["weight_bits"], &report["weak"][0]["name"].is_string()), (&7.into(), &true));
+    let run = [
+        "run",
+        "q.onnx",
+        "--device",
+        "fsim",
+        "--input",
+        &digits(),
+        "--labels",
+        &carried("digits/labels.npy"),
+        "--json",
+    ];
+    let found: serde_json::Value = serde_json::from_str(&fine(dir.path(), &run)).unwrap();
+    assert_eq!(found["accuracy"], 1.0);
+    let offloaded = found["offloaded_macs_fraction"].as_f64().unwrap();
+    assert!(offloaded > 0.3 && offloaded < 1.0, "{offloaded}");
+}
+
+/// An input that is an output too leaves the file as it came in, in its place and under its name.
+#[test]
+fn an_input_that_is_an_output_is_exact() {
+    let dir = tempfile::tempdir().unwrap();
+    let case = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/06-quantize-input-as-output");
+    let [model, calibrate, input] = ["model.onnx", "calibrate.npz", "input_0.npy"].map(|name| format!("{case}/{name}"));
+    fine(dir.path(), &["quantize", &model, "--calibrate", &calibrate, "-o", "q.onnx"]);
+    let run = ["run", "q.onnx", "--device", "fsim", "--input", &input, "--output-dir", "out", "--json"];
+    let found: serde_json::Value = serde_json::from_str(&fine(dir.path(), &run)).unwrap();
+    let names: Vec<_> = found["outputs"].as_array().unwrap().iter().map(|o| &o["name"]).collect();
+    assert_eq!(names, ["y", "x"]);
+    let read = |path: &Path| npy::read(path).unwrap().to_f64();
+    let (y, x) = (read(&dir.path().join("out/y.npy")), read(&dir.path().join("out/x.npy")));
+    let [expected_y, expected_x] = [0, 1].map(|i| read(&Path::new(case).join(format!("expected_{i}.npy"))));
+    let most = expected_y.iter().fold(0f64, |m, v| m.max(v.abs()));
+    assert!(y.iter().zip(&expected_y).all(|(a, b)| (a - b).abs() < 0.02 * most));
+    assert_eq!(x, expected_x);
+}
+
+/// Sizes that the model leaves open are those of the samples.
+#[test]
+fn open_sizes_are_those_of_the_samples() {
+    let dir = tempfile::tempdir().unwrap();
+    let case = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/14-input-without-shape");
+    let [model, sample] = ["model.onnx", "input_0.npy"].map(|name| format!("{case}/{name}"));
+    let text = fine(dir.path(), &["quantize", &model, "--calibrate", &sample, "-o", "q.onnx"]);
+    assert!(text.contains("written       q.onnx"), "{text}");
 }
 
 #[test]
@@ -71,10 +129,11 @@ fn bytes_are_scaled() {
     let floats = npy::read(Path::new(&digits())).unwrap();
     let bytes = floats.to_f64().iter().map(|x| (x * 255.0).round() as u8).collect();
     npy::write(&dir.path().join("b.npy"), &Tensor::new(DType::U8, vec![32, 28, 28], bytes).unwrap()).unwrap();
-    let (a, b) = (quantized(dir.path(), &[]), {
+    let method = ["--method", "min-max"];
+    let (a, b) = (quantized(dir.path(), &method), {
         let arguments =
             ["quantize", &lenet(), "--calibrate", "b.npy", "--preprocess", "mean=0,scale=255", "-o", "q.onnx"];
-        fine(dir.path(), &arguments)
+        fine(dir.path(), &[&arguments[..], &method].concat())
     });
     assert_eq!(a, b);
     // A run takes the same arrays.

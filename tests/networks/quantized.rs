@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use tilewright::model::Sizes;
-use tilewright::quantize::{self, Compiled, Method, Prepared, QuantizeOptions, Quantized, Scaling};
+use tilewright::quantize::{self, Choice, Compiled, Method, Prepared, QuantizeOptions, Quantized, Scaling};
 use tilewright_compiler::graph::{Graph, Tensor};
 use tilewright_compiler::quantize::Engine;
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Edge;
 use tilewright_runtime::npy;
 
-const OPTIONS: QuantizeOptions =
-    QuantizeOptions { method: Method::Mse, per_channel: true, bias_correction: false, equalize: false };
+fn options(method: Choice) -> QuantizeOptions {
+    QuantizeOptions { method, ..QuantizeOptions::default() }
+}
 
 /// Points of accuracy that a network may lose.
 const MOST_LOST: f64 = 0.5;
@@ -30,18 +31,19 @@ fn run(model: &Prepared, samples: &[Vec<Tensor>], options: &QuantizeOptions) -> 
 }
 
 /// The network of the file that is written.
-fn written(model: &Prepared, quantized: &Quantized) -> Graph {
+fn written(model: &Prepared, quantized: &Quantized, sample: &[Tensor]) -> Graph {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("q.onnx");
-    std::fs::write(&file, model.onnx(quantized).unwrap()).unwrap();
+    model.write(&file, quantized, sample, &engine()).unwrap().finish().unwrap();
     tilewright::model::import(&file, &Sizes::default()).unwrap()
 }
 
 /// Accuracy in per cent of the float and of the quantized network, the latter read from the file that is written.
 fn accuracies(path: &Path, set: &str, scale: f32) -> Option<(f64, f64)> {
     let model = Prepared::read(path, &Sizes::default()).unwrap();
-    let quantized = run(&model, &data(&model, &format!("{set}_calib200"), 0.0, scale)?, &OPTIONS);
-    let again = written(&model, &quantized);
+    let calibration = data(&model, &format!("{set}_calib200"), 0.0, scale)?;
+    let quantized = run(&model, &calibration, &options(Choice::All(Method::Mse)));
+    let again = written(&model, &quantized, &calibration[0]);
     let samples = data(&model, &format!("{set}_test1000"), 0.0, scale)?;
     let labels = npy::read(&tilewright_testing::model(&format!("data/{set}_test1000_y.npy"))?).unwrap();
     let labels = model.labels(&labels, "labels", samples.len()).unwrap();
@@ -89,8 +91,8 @@ fn efficientnet_names_what_the_float_network_does() {
     };
     let float = names(model.graph());
     for bias_correction in [false, true] {
-        let quantized = run(&model, &samples, &QuantizeOptions { bias_correction, ..OPTIONS });
-        let int8 = names(&written(&model, &quantized));
+        let quantized = run(&model, &samples, &QuantizeOptions { bias_correction, ..options(Choice::Auto) });
+        let int8 = names(&written(&model, &quantized, &samples[0]));
         let same = float.iter().zip(&int8).filter(|(a, b)| a == b).count();
         println!(
             "efficientnet-lite0, biases corrected {bias_correction}: {same} of {} photos as in floats",

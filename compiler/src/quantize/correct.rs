@@ -1,7 +1,7 @@
 //! Bias correction: what rounding the weights adds to a layer's mean result is taken off its bias.
 
 use super::QuantizeError;
-use super::insert::{Weights, floats, may_have_channels};
+use super::insert::{WeightForm, Weights, floats};
 use super::observe::Seen;
 use super::plan::{Plan, Role};
 use super::range::Params;
@@ -15,7 +15,7 @@ pub(super) fn corrections(
     plan: &Plan,
     params: &BTreeMap<ValueId, Params>,
     seen: &BTreeMap<ValueId, Seen>,
-    per_channel: bool,
+    form: WeightForm,
 ) -> Result<BTreeMap<NodeId, Vec<f32>>, QuantizeError> {
     let mut found = BTreeMap::new();
     for (id, node) in graph.nodes().filter(|(id, _)| plan.roles[id.0] == Role::Product) {
@@ -29,7 +29,7 @@ pub(super) fn corrections(
             Some(b) => Some(floats(b)?),
             None => None,
         };
-        let rounded = Weights::new(weight, bias, p.scale, per_channel && may_have_channels(&node.op))?;
+        let rounded = Weights::new(weight, bias, p.scale, form.of(&node.op))?;
         let w = floats(weight)?;
         let channels = weight.shape()[0];
         let each = w.len().checked_div(channels).unwrap_or(0).max(1);

@@ -27,6 +27,17 @@ pub enum QuantizeError {
         /// Its type.
         shape: String,
     },
+    /// A node to be kept in floats that is not there.
+    #[error(
+        "the model has no node {name} that computes floats; the table of layers and the report name those that there are, such as {}",
+        known.join(", ")
+    )]
+    NoNode {
+        /// The name given.
+        name: String,
+        /// Some of the model's.
+        known: Vec<String>,
+    },
     /// No data to calibrate with.
     #[error("there are no calibration data; give at least one sample, better a hundred")]
     NoSamples,

@@ -1,9 +1,12 @@
 //! Puts quantizations into a float network: `quantize` and `dequantize` behind every value that becomes an integer, and
 //! integers behind `dequantize` for weights, biases and constant operands.
+//!
+//! A network's output that only moves elements of an input, of a constant or of what stays float is taken from before the
+//! quantization, so it is exact.
 
 use super::QuantizeError;
 use super::plan::{Plan, Role};
-use super::range::Params;
+use super::range::{Params, WeightBits};
 use crate::graph::op::{Dequantize, QuantRounding, Quantize};
 use crate::graph::{DType, Graph, GraphBuilder, GraphError, Node, NodeId, Op, Tensor, ValueId};
 use std::collections::BTreeMap;
@@ -17,7 +20,25 @@ pub(super) struct Inserted {
     pub real: BTreeMap<ValueId, ValueId>,
 }
 
-/// Steps of weights: one for each output channel, or one for all.
+/// The form of weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WeightForm {
+    /// A step for each output channel, or one for all.
+    pub per_channel: bool,
+    /// How many bits they have.
+    pub bits: WeightBits,
+}
+
+impl WeightForm {
+    /// The form of an operator's weights: of a transposed convolution in groups, a channel of the file's weights is one of each
+    /// group, so there is one step for all.
+    pub fn of(self, op: &Op) -> WeightForm {
+        let grouped = matches!(op, Op::ConvTranspose2d(c) if c.groups > 1);
+        WeightForm { per_channel: self.per_channel && !grouped, ..self }
+    }
+}
+
+/// Symmetric integers for weights, with their steps: one for each output channel, or one for all.
 pub(super) struct Weights {
     /// Integers, in the weights' shape.
     pub integers: Vec<i8>,
@@ -31,7 +52,7 @@ impl Weights {
         weight: &Tensor,
         bias: Option<&[f32]>,
         data_scale: f32,
-        per_channel: bool,
+        form: WeightForm,
     ) -> Result<Weights, GraphError> {
         let w = floats(weight)?;
         let channels = weight.shape().first().copied().unwrap_or(1).max(1);
@@ -40,12 +61,13 @@ impl Weights {
         let room = |c: usize| bias.map_or(0.0, |b| b[c].abs() / data_scale / (1u32 << 30) as f32);
         let most = |w: &[f32]| w.iter().fold(0f32, |m, x| m.max(x.abs()));
         let mut scales: Vec<f32> =
-            w.chunks(each).enumerate().map(|(c, w)| Params::symmetric(most(w)).scale.max(room(c))).collect();
-        if !per_channel {
+            w.chunks(each).enumerate().map(|(c, w)| Params::symmetric(most(w), form.bits).scale.max(room(c))).collect();
+        if !form.per_channel {
             scales = vec![scales.iter().copied().fold(0.0, f32::max)];
         }
         let at = |i: usize| scales[if scales.len() > 1 { i / each } else { 0 }];
-        let integer = |(i, x): (usize, &f32)| (x / at(i)).round_ties_even().clamp(-127.0, 127.0) as i8;
+        let greatest = f32::from(form.bits.greatest());
+        let integer = |(i, x): (usize, &f32)| (x / at(i)).round_ties_even().clamp(-greatest, greatest) as i8;
         Ok(Weights { integers: w.iter().enumerate().map(integer).collect(), scales })
     }
 
@@ -55,19 +77,15 @@ impl Weights {
     }
 }
 
-/// True where weights may have a step for each output channel in a file: of a transposed convolution in groups, a channel of the
-/// file's weights is one of each group.
-pub(super) fn may_have_channels(op: &Op) -> bool {
-    !matches!(op, Op::ConvTranspose2d(c) if c.groups > 1)
-}
-
 struct Insert<'g> {
     graph: &'g Graph,
     plan: &'g Plan,
     params: &'g BTreeMap<ValueId, Params>,
     b: GraphBuilder,
     map: Vec<Option<ValueId>>,
-    per_channel: bool,
+    /// For values that outputs may be taken from: the same without a quantization.
+    exact: Vec<Option<ValueId>>,
+    form: WeightForm,
 }
 
 /// The network with integers where the plan has them. `biases` has values to be added to the biases of products.
@@ -76,13 +94,16 @@ pub(super) fn insert(
     plan: &Plan,
     params: &BTreeMap<ValueId, Params>,
     biases: &BTreeMap<NodeId, Vec<f32>>,
-    per_channel: bool,
+    form: WeightForm,
 ) -> Result<Inserted, QuantizeError> {
     let b = GraphBuilder::new(graph.name());
-    let mut insert = Insert { graph, plan, params, b, map: vec![None; graph.value_count()], per_channel };
+    let none = vec![None; graph.value_count()];
+    let mut insert = Insert { graph, plan, params, b, map: none.clone(), exact: none, form };
     let mut real = BTreeMap::new();
+    let leaving = leaving(graph, plan);
     for (name, v) in graph.inputs() {
         insert.map[v.0] = Some(insert.b.input(name, graph.ty(v).clone()));
+        insert.exact[v.0] = insert.map[v.0];
     }
     for (_, v) in graph.inputs() {
         insert.quantized(v, &mut real)?;
@@ -92,6 +113,7 @@ pub(super) fn insert(
             Role::Constant => {
                 if let Some(t) = graph.constant(node.output()) {
                     insert.map[node.output().0] = Some(insert.b.constant(&node.name, t.clone()));
+                    insert.exact[node.output().0] = insert.map[node.output().0];
                 }
                 continue;
             }
@@ -102,11 +124,17 @@ pub(super) fn insert(
         let results = insert.b.node_outputs(&node.name, node.op.clone(), &operands)?;
         for (&v, r) in node.outputs.iter().zip(results) {
             insert.map[v.0] = Some(r);
+            if leaving[v.0] {
+                insert.exact[v.0] = insert.exact(node, plan.roles[id.0], &operands, r)?;
+            }
             insert.quantized(v, &mut real)?;
         }
     }
     for (name, v) in graph.outputs() {
-        let v = insert.operand(*v)?;
+        let v = match insert.exact[v.0] {
+            Some(exact) => exact,
+            None => insert.operand(*v)?,
+        };
         insert.b.output(name, v);
     }
     let (graph, _) = crate::passes::run(insert.b.finish()?, &[Box::new(crate::passes::DeadCode)], Default::default())?;
@@ -116,7 +144,55 @@ pub(super) fn insert(
     Ok(Inserted { graph, real })
 }
 
+/// The operands whose elements an operator moves without a change; none where it computes.
+fn moved<'n>(op: &Op, operands: &'n [ValueId]) -> &'n [ValueId] {
+    match op {
+        Op::Concat(_) => operands,
+        _ => operands.get(..1).unwrap_or_default(),
+    }
+}
+
+/// For each value, whether it is an output or one moves its elements.
+fn leaving(graph: &Graph, plan: &Plan) -> Vec<bool> {
+    let mut leaving = vec![false; graph.value_count()];
+    graph.outputs().iter().for_each(|(_, v)| leaving[v.0] = true);
+    for (id, node) in graph.nodes().rev() {
+        if moves(plan.roles[id.0], &node.op) && leaving[node.output().0] {
+            moved(&node.op, &node.inputs).iter().for_each(|v| leaving[v.0] = true);
+        }
+    }
+    leaving
+}
+
+fn moves(role: Role, op: &Op) -> bool {
+    role == Role::Move || matches!(op, Op::Concat(_)) && role == Role::Join
+}
+
 impl Insert<'_> {
+    /// The value of a node without a quantization: `result` where its operands have none, else a copy of the node on such operands;
+    /// none where integers compute it.
+    fn exact(
+        &mut self,
+        node: &Node,
+        role: Role,
+        operands: &[ValueId],
+        result: ValueId,
+    ) -> Result<Option<ValueId>, GraphError> {
+        if role == Role::Float {
+            return Ok(Some(result));
+        }
+        if !moves(role, &node.op) {
+            return Ok(None);
+        }
+        let data = moved(&node.op, &node.inputs);
+        let Some(data) = data.iter().map(|v| self.exact[v.0]).collect::<Option<Vec<_>>>() else { return Ok(None) };
+        if operands.starts_with(&data) {
+            return Ok(Some(result));
+        }
+        let copy = [&data, &operands[data.len()..]].concat();
+        Ok(Some(self.b.node(&node.name, node.op.clone(), &copy)?))
+    }
+
     fn operand(&self, v: ValueId) -> Result<ValueId, GraphError> {
         self.map[v.0].ok_or_else(|| GraphError::Invalid(format!("`{}` is not there yet", self.graph.value_name(v))))
     }
@@ -155,8 +231,7 @@ impl Insert<'_> {
             let bias = bias.get_or_insert_with(|| vec![0.0; channels]);
             bias.iter_mut().zip(more).for_each(|(b, m)| *b += m);
         }
-        let per_channel = self.per_channel && may_have_channels(&node.op);
-        let w = Weights::new(weight, bias.as_deref(), scale, per_channel)?;
+        let w = Weights::new(weight, bias.as_deref(), scale, self.form.of(&node.op))?;
         let integers =
             self.b.constant(&format!("{}/weight", node.name), Tensor::from_fn(weight.shape(), |i| w.integers[i]));
         let zero_point = vec![0; w.scales.len()];
@@ -175,12 +250,16 @@ impl Insert<'_> {
         Ok(operands)
     }
 
-    /// An operand of what combines activations: integers for a constant too.
+    /// An operand of what combines activations: integers for a constant too, which are weights where it is a matrix.
     fn joined(&mut self, node: &Node, v: ValueId) -> Result<ValueId, GraphError> {
         let Some(t) = self.graph.constant(v).cloned() else { return self.operand(v) };
         let x = floats(&t)?;
         let fold = |f: fn(f32, f32) -> f32| x.iter().copied().fold(0f32, f);
-        let p = Params::asymmetric(fold(f32::min), fold(f32::max));
+        let (lo, hi) = (fold(f32::min), fold(f32::max));
+        let p = match self.form.bits {
+            WeightBits::Seven if matches!(node.op, Op::MatMul(_)) => Params::symmetric(hi.max(-lo), WeightBits::Seven),
+            _ => Params::asymmetric(lo, hi),
+        };
         let name = format!("{}/{}", node.name, self.graph.value_name(v));
         let integers = self.b.constant(&name, Tensor::from_fn(t.shape(), |i| p.quantize(x[i])));
         let d = Dequantize { scale: vec![p.scale], zero_point: vec![p.zero_point], axis: 0 };

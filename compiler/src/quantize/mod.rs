@@ -2,8 +2,8 @@
 //! `dequantize` out, which ONNX files can hold and the passes make integer.
 //!
 //! [`prepare`](prepare()) brings the network into the form that is quantized, [`plan`] says which values become integers,
-//! samples are run over it with all of these in sight, [`range`] finds their scales, and [`quantize`] puts everything
-//! together and says how far each layer is from its float value. An [`Engine`] runs networks: compiled code is a
+//! samples are run over it with all of these in sight, [`range`] finds their scales, `search` which way of finding them costs
+//! least at the outputs, and [`quantize`] puts everything together and says how far each layer is from its float value. An [`Engine`] runs networks: compiled code is a
 //! hundred times faster than the evaluator, and the compiler knows none of its back ends.
 
 mod correct;
@@ -17,14 +17,20 @@ pub mod plan;
 mod prepare;
 pub mod range;
 mod scales;
+mod search;
+mod trial;
+mod weak;
 
 pub use error::QuantizeError;
 pub use prepare::prepare;
-pub use range::{Method, Params};
+pub use range::{Method, Params, WeightBits};
+pub use weak::Weak;
 
 use crate::graph::{Graph, NodeId, Tensor, ValueId, eval};
+use insert::WeightForm;
 use plan::{Plan, Role};
-use std::collections::BTreeMap;
+use scales::Ranges;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Makes networks ready to run.
 pub trait Engine {
@@ -60,17 +66,63 @@ impl Run for Graph {
     }
 }
 
-/// How a network is quantized.
+/// Who says which method finds a tensor's range.
 #[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Choice {
+    /// One method for all tensors.
+    All(Method),
+    /// For each tensor the method that costs least at the network's outputs.
+    Auto,
+}
+
+impl Choice {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Choice::All(method) => method.name(),
+            Choice::Auto => "auto",
+        }
+    }
+}
+
+/// How a network is quantized.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// How ranges of activations are chosen.
-    pub method: Method,
+    pub method: Choice,
     /// A step for each output channel of weights, or one for all.
     pub per_channel: bool,
+    /// How many bits weights have.
+    pub weight_bits: WeightBits,
+    /// Names of nodes that stay float.
+    pub keep_float: Vec<String>,
+    /// Layers whose signal is less than this many decibels above their noise are reported as weak.
+    pub weak_db: f64,
     /// Takes off each bias what rounding the weights adds to the mean.
     pub bias_correction: bool,
     /// Scales channels between layers so that they share ranges well, where the network's outputs gain from it.
     pub equalize: bool,
+}
+
+impl Default for Options {
+    /// What is done where nothing else is asked for; no layer is reported as weak.
+    fn default() -> Options {
+        Options {
+            method: Choice::Auto,
+            per_channel: true,
+            weight_bits: WeightBits::Eight,
+            keep_float: Vec::new(),
+            weak_db: f64::NEG_INFINITY,
+            bias_correction: false,
+            equalize: false,
+        }
+    }
+}
+
+impl Options {
+    fn weights(&self) -> WeightForm {
+        WeightForm { per_channel: self.per_channel, bits: self.weight_bits }
+    }
 }
 
 /// What equalisation did.
@@ -103,6 +155,8 @@ pub struct Layer {
     pub op: String,
     /// Scale and zero point of its result.
     pub params: Params,
+    /// What found its range.
+    pub method: Method,
     /// Signal over noise in decibels: energy of the float value over that of the difference. Infinite without a difference.
     pub sqnr_db: f64,
 }
@@ -116,6 +170,8 @@ pub struct Quantized {
     pub layers: Vec<Layer>,
     /// Signal over noise of the network's outputs.
     pub output_db: Vec<f64>,
+    /// Layers with less signal over noise than asked for, those first whose floats bring most.
+    pub weak: Vec<Weak>,
     /// Nodes that stay float, with their operators.
     pub float_nodes: Vec<(String, String)>,
     /// What equalisation did, where it was asked for.
@@ -139,78 +195,137 @@ pub fn quantize(
     if samples.is_empty() {
         return Err(QuantizeError::NoSamples);
     }
-    let plan = Plan::new(graph);
+    let kept = kept(graph, &options.keep_float)?;
+    let plan = Plan::keeping(graph, &kept);
     if !plan.roles.iter().any(|r| matches!(r, Role::Product | Role::Join)) {
         return Err(QuantizeError::NothingToQuantize);
     }
-    let (mut plainly, seen) = attempt(graph, &plan, samples, options, engine, told)?;
+    let work = |graph| Work { graph, plan: &plan, samples, options, engine };
+    let (mut plainly, found) = work(graph).attempt(told)?;
     if !options.equalize {
+        plainly.weak = weak::weak(&work(graph), &kept, &found, &plainly, told)?;
         return Ok(plainly);
     }
-    let (scaled, pairs) = equalize::equalize(graph, &plan, &seen, options.per_channel)?;
+    let (scaled, pairs) = equalize::equalize(graph, &plan, &found.seen, options.per_channel)?;
     let db = |q: &Quantized| q.output_db.first().copied().unwrap_or(f64::NAN);
     let before_db = db(&plainly);
     if pairs == 0 {
         plainly.equalized = Some(Equalized { pairs, before_db, after_db: before_db });
+        plainly.weak = weak::weak(&work(graph), &kept, &found, &plainly, told)?;
         return Ok(plainly);
     }
     // Values keep their places, so the plan holds for both.
-    let (mut equal, _) = attempt(&scaled, &plan, samples, options, engine, told)?;
-    let found = Equalized { pairs, before_db, after_db: db(&equal) };
-    (plainly.equalized, equal.equalized) = (Some(found), Some(found));
-    Ok(if found.kept() { equal } else { plainly })
+    let (mut equal, found_equal) = work(&scaled).attempt(told)?;
+    let equalized = Equalized { pairs, before_db, after_db: db(&equal) };
+    (plainly.equalized, equal.equalized) = (Some(equalized), Some(equalized));
+    let (graph, mut best, found) =
+        if equalized.kept() { (&scaled, equal, found_equal) } else { (graph, plainly, found) };
+    best.weak = weak::weak(&work(graph), &kept, &found, &best, told)?;
+    Ok(best)
 }
 
-fn attempt(
-    graph: &Graph,
-    plan: &Plan,
-    samples: &[Vec<Tensor>],
-    options: &Options,
-    engine: &dyn Engine,
-    told: &mut Told,
-) -> Result<(Quantized, BTreeMap<ValueId, observe::Seen>), QuantizeError> {
-    let values: Vec<ValueId> = (0..graph.value_count()).map(ValueId).filter(|v| plan.quantized[v.0]).collect();
-    let total = 2 * samples.len();
-    let seen = observe::observe(engine, graph, &values, samples, &mut |n| told("calibrate", n, total))?;
-    let seen: BTreeMap<ValueId, observe::Seen> = values.iter().copied().zip(seen).collect();
-    let params = scales::scales(graph, plan, &seen, options.method);
-    let mut biases: BTreeMap<NodeId, Vec<f32>> = BTreeMap::new();
-    if options.bias_correction {
-        biases = correct::corrections(graph, plan, &params, &seen, options.per_channel)?;
+/// The nodes of these names, each with those that no integer stands between.
+fn kept(graph: &Graph, names: &[String]) -> Result<BTreeSet<NodeId>, QuantizeError> {
+    let plan = Plan::new(graph);
+    let computes = |id: &NodeId| !matches!(plan.roles[id.0], Role::Constant);
+    let mut kept = BTreeSet::new();
+    for name in names {
+        let found = graph.nodes().find(|(id, node)| node.name == *name && computes(id));
+        let Some((id, _)) = found else {
+            let product = |(id, node): (NodeId, &crate::graph::Node)| {
+                (plan.roles[id.0] == Role::Product).then(|| node.name.clone())
+            };
+            let known = graph.nodes().filter_map(product).take(4).collect();
+            return Err(QuantizeError::NoNode { name: name.clone(), known });
+        };
+        kept.extend(plan.makers(graph, id));
     }
-    let inserted = insert::insert(graph, plan, &params, &biases, options.per_channel)?;
-    let measured = &samples[..samples.len().min(MEASURED)];
-    Ok((report(graph, plan, &params, inserted, measured, engine, told)?, seen))
+    Ok(kept)
 }
 
-fn report(
-    graph: &Graph,
-    plan: &Plan,
-    params: &BTreeMap<ValueId, Params>,
-    inserted: insert::Inserted,
-    samples: &[Vec<Tensor>],
-    engine: &dyn Engine,
-    told: &mut Told,
-) -> Result<Quantized, QuantizeError> {
-    let is_float = |v: ValueId| graph.ty(v).dtype == crate::graph::DType::F32;
-    let outputs: Vec<usize> = (0..graph.outputs().len()).filter(|&i| is_float(graph.outputs()[i].1)).collect();
-    let mut left: Vec<ValueId> = inserted.real.keys().copied().collect();
-    let mut right: Vec<ValueId> = inserted.real.values().copied().collect();
-    left.extend(outputs.iter().map(|&i| graph.outputs()[i].1));
-    right.extend(outputs.iter().map(|&i| inserted.graph.outputs()[i].1));
-    let n = samples.len();
-    let energies =
-        observe::compare(engine, (graph, &left), (&inserted.graph, &right), samples, &mut |i| told("compare", i, n))?;
-    let layer = |(v, e): (&ValueId, &observe::Energy)| {
-        let op = graph.def_node(*v).map_or("input", |(_, n)| n.op.name());
-        let params = *params.get(v)?;
-        Some(Layer { name: graph.value_name(*v).into(), op: op.into(), params, sqnr_db: e.decibels() })
-    };
-    let layers = inserted.real.keys().zip(&energies).filter_map(layer).collect();
-    let output_db = energies[inserted.real.len()..].iter().map(observe::Energy::decibels).collect();
-    let float_nodes = graph.nodes().filter(|(id, _)| plan.roles[id.0] == Role::Float);
-    let float_nodes = float_nodes.map(|(_, n)| (n.name.clone(), n.op.name().to_string())).collect();
-    Ok(Quantized { graph: inserted.graph, layers, output_db, float_nodes, equalized: None })
+/// A network to be quantized, and how.
+#[derive(Clone, Copy)]
+struct Work<'w> {
+    graph: &'w Graph,
+    plan: &'w Plan,
+    samples: &'w [Vec<Tensor>],
+    options: &'w Options,
+    engine: &'w dyn Engine,
+}
+
+/// What was found of a network's values.
+struct Found {
+    seen: BTreeMap<ValueId, observe::Seen>,
+    /// What finds the range of each value that has a scale of its own.
+    methods: BTreeMap<ValueId, Method>,
+    params: BTreeMap<ValueId, Params>,
+}
+
+impl Work<'_> {
+    fn attempt(&self, told: &mut Told) -> Result<(Quantized, Found), QuantizeError> {
+        let Work { graph, plan, samples, options, engine } = *self;
+        let values: Vec<ValueId> = (0..graph.value_count()).map(ValueId).filter(|v| plan.quantized[v.0]).collect();
+        let total = 2 * samples.len();
+        let seen = observe::observe(engine, graph, &values, samples, &mut |n| told("calibrate", n, total))?;
+        let seen: BTreeMap<ValueId, observe::Seen> = values.iter().copied().zip(seen).collect();
+        let own = values.iter().copied().filter(|v| plan.like[v.0] == *v);
+        let (methods, ranges): (BTreeMap<ValueId, Method>, Ranges) = match options.method {
+            Choice::All(method) => {
+                let range = |v: ValueId| (v, method.range(&seen[&v].histogram));
+                (own.clone().map(|v| (v, method)).collect(), own.map(range).collect())
+            }
+            Choice::Auto => search::search(self, &seen, told)?,
+        };
+        let params = scales::scales(graph, plan, &ranges);
+        let inserted = self.inserted(&params, &seen)?;
+        let found = Found { seen, methods, params };
+        Ok((self.report(&found, inserted, told)?, found))
+    }
+
+    /// The network with integers in it.
+    fn inserted(
+        &self,
+        params: &BTreeMap<ValueId, Params>,
+        seen: &BTreeMap<ValueId, observe::Seen>,
+    ) -> Result<insert::Inserted, QuantizeError> {
+        let form = self.options.weights();
+        let mut biases: BTreeMap<NodeId, Vec<f32>> = BTreeMap::new();
+        if self.options.bias_correction {
+            biases = correct::corrections(self.graph, self.plan, params, seen, form)?;
+        }
+        insert::insert(self.graph, self.plan, params, &biases, form)
+    }
+
+    /// So many samples at most, spread over all.
+    fn spread(&self, most: usize) -> Vec<Vec<Tensor>> {
+        let n = self.samples.len().min(most);
+        (0..n).map(|i| self.samples[i * self.samples.len() / n].clone()).collect()
+    }
+
+    fn report(&self, found: &Found, inserted: insert::Inserted, told: &mut Told) -> Result<Quantized, QuantizeError> {
+        let Work { graph, plan, engine, .. } = *self;
+        let is_float = |v: ValueId| graph.ty(v).dtype == crate::graph::DType::F32;
+        let outputs: Vec<usize> = (0..graph.outputs().len()).filter(|&i| is_float(graph.outputs()[i].1)).collect();
+        let mut left: Vec<ValueId> = inserted.real.keys().copied().collect();
+        let mut right: Vec<ValueId> = inserted.real.values().copied().collect();
+        left.extend(outputs.iter().map(|&i| graph.outputs()[i].1));
+        right.extend(outputs.iter().map(|&i| inserted.graph.outputs()[i].1));
+        let samples = self.spread(MEASURED);
+        let n = samples.len();
+        let (float, quantized) = ((graph, &left[..]), (&inserted.graph, &right[..]));
+        let energies = observe::compare(engine, float, quantized, &samples, &mut |i| told("compare", i, n))?;
+        let layer = |(v, e): (&ValueId, &observe::Energy)| {
+            let op = graph.def_node(*v).map_or("input", |(_, n)| n.op.name());
+            let (params, method) = (*found.params.get(v)?, *found.methods.get(&plan.like[v.0])?);
+            Some(Layer { name: graph.value_name(*v).into(), op: op.into(), params, method, sqnr_db: e.decibels() })
+        };
+        let layers = inserted.real.keys().zip(&energies).filter_map(layer).collect();
+        let output_db = energies[inserted.real.len()..].iter().map(observe::Energy::decibels).collect();
+        let float_nodes = graph.nodes().filter(|(id, _)| plan.roles[id.0] == Role::Float);
+        let float_nodes = float_nodes.map(|(_, n)| (n.name.clone(), n.op.name().to_string())).collect();
+        let weak = Vec::new();
+        Ok(Quantized { graph: inserted.graph, layers, output_db, weak, float_nodes, equalized: None })
+    }
 }
 
 #[cfg(test)]

@@ -131,7 +131,8 @@ pub(super) struct Energy {
 }
 
 impl Energy {
-    fn add(&mut self, float: &[f32], quantized: &[f32]) {
+    /// Adds values and what they should be.
+    pub fn add(&mut self, float: &[f32], quantized: &[f32]) {
         for (&a, &b) in float.iter().zip(quantized) {
             let (a, b) = (f64::from(a), f64::from(b));
             self.signal += a * a;

@@ -12,6 +12,7 @@
 
 use crate::graph::op::{Binary, BinaryKind, ReduceKind};
 use crate::graph::{DType, Graph, Node, NodeId, Op, ValueId};
+use std::collections::BTreeSet;
 
 /// Longest chain of functions of one element that becomes one table.
 const LONGEST_CHAIN: usize = 24;
@@ -63,6 +64,11 @@ enum Kind {
 impl Plan {
     /// Decides for every value.
     pub fn new(graph: &Graph) -> Plan {
+        Plan::keeping(graph, &BTreeSet::new())
+    }
+
+    /// The same with these nodes in floats. What they compute is quantized behind the last of neighbours, as any activation.
+    pub fn keeping(graph: &Graph, kept: &BTreeSet<NodeId>) -> Plan {
         let users = graph.users();
         let mut plan = Plan {
             roles: vec![Role::Float; graph.nodes().len()],
@@ -76,7 +82,13 @@ impl Plan {
             }
         }
         for (id, node) in graph.nodes() {
-            let (role, kind) = plan.classify(graph, &kinds, users, node);
+            let (role, kind) = match kept.contains(&id) && Plan::can_stay_float(graph, node) {
+                true => {
+                    let inside = users[node.output().0].iter().all(|user| kept.contains(user));
+                    (Role::Float, if inside { Kind::Float } else { Kind::Activation })
+                }
+                false => plan.classify(graph, &kinds, users, node),
+            };
             plan.roles[id.0] = role;
             for v in &node.outputs {
                 kinds[v.0] = kind;
@@ -126,6 +138,34 @@ impl Plan {
                 self.quantized[v.0] = false;
             }
         }
+    }
+
+    /// Whether a node computes floats, so that it may be kept.
+    fn can_stay_float(graph: &Graph, node: &Node) -> bool {
+        !matches!(node.op, Op::Constant(_)) && graph.ty(node.output()).dtype == DType::F32
+    }
+
+    /// The nodes that make a value without an integer between them: the one that defines it, what a clip belongs to, the chain of
+    /// functions that becomes one table, and a clip behind it that belongs to it.
+    pub fn makers(&self, graph: &Graph, id: NodeId) -> BTreeSet<NodeId> {
+        let mut found = BTreeSet::new();
+        let mut todo = vec![id];
+        while let Some(id) = todo.pop() {
+            if !found.insert(id) {
+                continue;
+            }
+            let node = graph.node(id);
+            let made = |v: &ValueId| graph.def_node(*v).map(|(n, _)| n);
+            match self.roles[id.0] {
+                Role::Clamp | Role::Move => todo.extend(node.inputs.first().and_then(made)),
+                Role::Element => {
+                    let inner = node.inputs.iter().filter(|v| !self.quantized[v.0]).filter_map(made);
+                    todo.extend(inner.filter(|n| self.roles[n.0] == Role::Element));
+                }
+                _ => todo.extend(graph.users()[node.output().0].iter().filter(|u| self.roles[u.0] == Role::Clamp)),
+            }
+        }
+        found
     }
 
     fn classify(&self, graph: &Graph, kinds: &[Kind], users: &[Vec<NodeId>], node: &Node) -> (Role, Kind) {

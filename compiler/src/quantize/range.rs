@@ -42,6 +42,34 @@ impl Method {
     }
 }
 
+/// How many bits weights have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WeightBits {
+    /// From -63 to 63: the sum of two products with unsigned bytes fits 16 bits.
+    Seven,
+    /// From -127 to 127.
+    #[default]
+    Eight,
+}
+
+impl WeightBits {
+    /// The greatest magnitude of a weight.
+    pub fn greatest(self) -> i8 {
+        match self {
+            WeightBits::Seven => 63,
+            WeightBits::Eight => 127,
+        }
+    }
+
+    /// The number.
+    pub fn number(self) -> u8 {
+        match self {
+            WeightBits::Seven => 7,
+            WeightBits::Eight => 8,
+        }
+    }
+}
+
 /// Scale and zero point of an int8 tensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Params {
@@ -63,9 +91,9 @@ impl Params {
         Params { scale, zero_point }
     }
 
-    /// Integers from -127 to 127 for magnitudes up to `most`.
-    pub fn symmetric(most: f32) -> Params {
-        Params { scale: (most / 127.0).max(LEAST_SCALE), zero_point: 0 }
+    /// Weights of so many bits for magnitudes up to `most`.
+    pub fn symmetric(most: f32, bits: WeightBits) -> Params {
+        Params { scale: (most / f32::from(bits.greatest())).max(LEAST_SCALE), zero_point: 0 }
     }
 
     /// The integer of a real value.

@@ -1,8 +1,7 @@
 //! A scale for every value that becomes an integer.
 
-use super::observe::Seen;
 use super::plan::{Plan, Role};
-use super::range::{Method, Params};
+use super::range::Params;
 use crate::graph::{Graph, Op, ValueId};
 use std::collections::BTreeMap;
 
@@ -12,16 +11,11 @@ const PROBABILITY: Params = Params { scale: 1.0 / 256.0, zero_point: -128 };
 /// Parts of a concatenation share a scale where no part's range is so many times another's.
 const ALIKE: f32 = 2.0;
 
+/// Ranges of the values that have a scale of their own.
+pub(super) type Ranges = BTreeMap<ValueId, (f32, f32)>;
+
 /// Scale and zero point of each quantized value.
-pub(super) fn scales(
-    graph: &Graph,
-    plan: &Plan,
-    seen: &BTreeMap<ValueId, Seen>,
-    method: Method,
-) -> BTreeMap<ValueId, Params> {
-    let own = |v: &ValueId| plan.like[v.0] == *v;
-    let ranges: BTreeMap<ValueId, (f32, f32)> =
-        seen.iter().filter(|(v, _)| own(v)).map(|(v, s)| (*v, method.range(&s.histogram))).collect();
+pub(super) fn scales(graph: &Graph, plan: &Plan, ranges: &Ranges) -> BTreeMap<ValueId, Params> {
     let fixed = |v: ValueId| graph.def_node(v).is_some_and(|(n, _)| plan.roles[n.0] == Role::Softmax);
     let mut group: Vec<ValueId> = plan.like.clone();
     for (_, node) in graph.nodes().filter(|(_, n)| matches!(n.op, Op::Concat(_)) && plan.quantized[n.output().0]) {
@@ -34,7 +28,7 @@ pub(super) fn scales(
         }
     }
     let mut whole: BTreeMap<ValueId, (f32, f32)> = BTreeMap::new();
-    for (v, (lo, hi)) in &ranges {
+    for (v, (lo, hi)) in ranges {
         let r = whole.entry(group[v.0]).or_insert((0.0, 0.0));
         *r = (r.0.min(*lo), r.1.max(*hi));
     }

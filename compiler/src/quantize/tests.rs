@@ -56,7 +56,15 @@ fn samples(graph: &Graph, count: usize) -> Vec<Vec<Tensor>> {
     (0..count).map(sample).collect()
 }
 
-const OPTIONS: Options = Options { method: Method::MinMax, per_channel: true, bias_correction: false, equalize: false };
+const OPTIONS: Options = Options {
+    method: Choice::All(Method::MinMax),
+    per_channel: true,
+    weight_bits: WeightBits::Eight,
+    keep_float: Vec::new(),
+    weak_db: f64::NEG_INFINITY,
+    bias_correction: false,
+    equalize: false,
+};
 
 fn quantized(graph: &Graph, options: &Options) -> Quantized {
     quantize(graph, &samples(graph, 20), options, &Reference, &mut |_, _, _| {}).unwrap()
@@ -67,7 +75,7 @@ fn a_network_becomes_integer_and_stays_near() {
     let float = network(1.0);
     let graph = prepare(float.clone()).unwrap();
     for method in [Method::MinMax, Method::Percentile(99.99), Method::Mse, Method::Entropy] {
-        let q = quantized(&graph, &Options { method, ..OPTIONS });
+        let q = quantized(&graph, &Options { method: Choice::All(method), ..OPTIONS });
         let names: Vec<&str> = q.layers.iter().map(|l| l.name.as_str()).collect();
         assert_eq!(names, ["x", "x/nchw", "relu", "conv2", "swish", "sum", "pool", "pool/nhwc", "flat", "dense"]);
         // Divergence needs more values than these samples have to find a range well.
@@ -198,6 +206,162 @@ fn equalisation_balances_unequal_channels() {
         let (a, b) = (eval(&graph, sample).unwrap(), eval(&scaled, sample).unwrap());
         assert!(crate::suite::difference(&b[0], &a[0]) < 1e-5);
     }
+}
+
+/// A convolution beside outputs that only move elements of its data, of a second input and of a constant.
+#[test]
+fn outputs_that_move_an_input_or_a_constant_are_exact() {
+    let mut b = GraphBuilder::new("g");
+    let x = b.input("x", f32s(&[1, 3, 4, 4]));
+    let z = b.input("z", f32s(&[1, 3, 4, 4]));
+    let mut n = Numbers::new(2);
+    let w = b.constant("w", Tensor::from_fn(&[3, 1, 1, 3], |_| n.float()));
+    let c = b.constant("c", Tensor::vector(vec![0.1f32, 0.7]));
+    let flat = b.node("flat", Reshape { shape: vec![1, 48] }, &[x]).unwrap();
+    let back = b.node("back", Reshape { shape: vec![1, 3, 4, 4] }, &[flat]).unwrap();
+    let turned = b.node("turned", Transpose { perm: vec![0, 2, 3, 1] }, &[z]).unwrap();
+    let again = b.node("again", Transpose { perm: vec![0, 3, 1, 2] }, &[turned]).unwrap();
+    let y = b.node("y", conv(1, 0, Layout::Nchw), &[back, w]).unwrap();
+    let both = b.node("both", Concat { axis: 1 }, &[x, again]).unwrap();
+    let second = b.node("second", conv(1, 0, Layout::Nchw), &[again, w]).unwrap();
+    // A softmax is float, and the product behind it takes integers.
+    let soft = b.node("soft", Softmax::float(1, 1.0), &[y]).unwrap();
+    let third = b.node("third", conv(1, 0, Layout::Nchw), &[soft, w]).unwrap();
+    let list = [("x", x), ("a", flat), ("y", y), ("b", turned), ("c", c), ("d", both), ("e", second), ("f", third)];
+    list.iter().for_each(|(name, v)| b.output(name, *v));
+    b.output("soft", soft);
+    [("x", x), ("a", flat), ("y", y)].iter().for_each(|(name, v)| b.output(name, *v));
+    let graph = b.finish().unwrap();
+    let q = quantized(&prepare(graph.clone()).unwrap(), &OPTIONS);
+    let again = onnx::import(&onnx::write(&q.graph).unwrap(), "q.onnx", None, &Sizes::default()).unwrap();
+    let (integer, _) = optimize(again, OptLevel::O2, Default::default()).unwrap();
+    let names = |g: &Graph| g.outputs().iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&integer), names(&graph));
+    let sample = samples(&graph, 1).remove(0);
+    let (want, found) = (eval(&graph, &sample).unwrap(), eval(&integer, &sample).unwrap());
+    for ((name, want), found) in names(&graph).iter().zip(&want).zip(&found) {
+        if ["x", "a", "b", "c", "d"].contains(&name.as_str()) {
+            assert_eq!(found, want, "{name}");
+        } else {
+            let far = crate::suite::difference(found, want);
+            assert!(far > 0.0 && far < 0.05, "{name}: {far}");
+        }
+    }
+    let products =
+        integer.nodes().filter(|(_, n)| matches!(n.op, Op::Conv2d(_)) && integer.ty(n.inputs[0]).dtype == DType::I8);
+    assert_eq!(products.count(), 3);
+}
+
+/// Two inputs with rare peaks, each before a convolution with weights that int8 holds exactly. The first one's result is clipped, so
+/// that its peaks do not matter; the second one's is not.
+fn peaks() -> (Graph, Vec<Vec<Tensor>>) {
+    let mut b = GraphBuilder::new("g");
+    for (name, most) in [("clipped", 1.0), ("whole", f32::INFINITY)] {
+        let x = b.input(&format!("{name} data"), f32s(&[1, 2, 32, 64]));
+        let w = b.constant("w", Tensor::new(&[2, 1, 1, 2], vec![1f32, 64.0 / 127.0, -1.0, 3.0 / 127.0]).unwrap());
+        let v = b.node(name, conv(1, 0, Layout::Nchw), &[x, w]).unwrap();
+        let v = b.node(&format!("{name} end"), Clip { lo: -most, hi: most }, &[v]).unwrap();
+        b.output(name, v);
+    }
+    let graph = b.finish().unwrap();
+    let mut data = samples(&graph, 8);
+    // One value in 16,384, so that percentiles leave it out.
+    for (sample, peak) in [(0, 150.0), (1, -150.0)] {
+        for x in &mut data[sample] {
+            let small = x.as_slice::<f32>().unwrap().to_vec();
+            *x = Tensor::from_fn(&[1, 2, 32, 64], |i| if i == 777 { peak } else { small[i] });
+        }
+    }
+    (graph, data)
+}
+
+/// One input wants the range of its peaks and the other not: no method for both is as good as one for each.
+#[test]
+fn the_choice_for_each_tensor_beats_the_best_for_all() {
+    let (graph, data) = peaks();
+    let run = |method| {
+        let options = Options { method, ..OPTIONS };
+        quantize(&graph, &data, &options, &Reference, &mut |_, _, _| {}).unwrap()
+    };
+    let cost = |q: &Quantized| q.output_db.iter().map(|db| 10f64.powf(-db / 10.0)).sum::<f64>();
+    let all = search::METHODS.map(|method| cost(&run(Choice::All(method))));
+    let auto = run(Choice::Auto);
+    assert!(all.iter().all(|all| cost(&auto) < 0.5 * all), "{} and {all:?}", cost(&auto));
+    let of = |name: &str| auto.layers.iter().find(|l| l.name == name).unwrap();
+    assert!(of("clipped data").params.scale < 0.2 * of("whole data").params.scale, "{:?}", auto.layers);
+    assert_eq!(run(Choice::Auto).layers, auto.layers);
+}
+
+/// A network with scales as inputs costs what the quantized network itself does, and nothing where no value has steps.
+#[test]
+fn a_trial_costs_what_the_network_costs() {
+    let (graph, data) = peaks();
+    let plan = Plan::new(&graph);
+    let work = Work { graph: &graph, plan: &plan, samples: &data, options: &OPTIONS, engine: &Reference };
+    let (q, found) = work.attempt(&mut |_, _, _| {}).unwrap();
+    let inserted = work.inserted(&found.params, &found.seen).unwrap();
+    let mut trial = trial::Trial::new(&work, &inserted, 8).unwrap();
+    let network = trial.network_cost(&work, &inserted).unwrap().iter().sum::<f64>();
+    let mut cost = |step: &dyn Fn(ValueId) -> Option<trial::Step>| trial.cost(0..8, step).unwrap().iter().sum::<f64>();
+    let integers = cost(&|v| found.params.get(&v).copied().map(trial::Step::Integers));
+    let wanted = q.output_db.iter().map(|db| 10f64.powf(-db / 10.0)).sum::<f64>();
+    assert!((integers / wanted - 1.0).abs() < 1e-6 && wanted > 1e-4, "{integers} and {wanted}");
+    assert!((network / wanted - 1.0).abs() < 1e-6, "{network} and {wanted}");
+    let floats = cost(&|_| Some(trial::Step::Float(512.0)));
+    assert!(floats < 1e-8, "{floats}");
+}
+
+#[test]
+fn nodes_are_kept_in_floats_and_weak_ones_say_what_that_brings() {
+    let graph = prepare(network(1.0)).unwrap();
+    let plain = quantized(&graph, &Options { weak_db: 200.0, ..OPTIONS });
+    assert_eq!(plain.weak.len(), plain.layers.len());
+    let tried: Vec<&Weak> = plain.weak.iter().filter(|w| w.outputs_db.is_some()).collect();
+    assert!(!tried.is_empty() && tried.len() < plain.weak.len());
+    let (best, before, after) =
+        tried.iter().map(|w| (w, w.outputs_db.unwrap())).map(|(w, db)| (w, db.0, db.1)).next().unwrap();
+    assert!(after > before && (before - plain.output_db[0]).abs() < 0.01, "{tried:?}");
+    let kept = quantized(&graph, &Options { keep_float: vec![best.name.clone()], ..OPTIONS });
+    assert!((kept.output_db[0] - after).abs() < 0.01, "{} and {after}", kept.output_db[0]);
+    assert!(kept.float_nodes.len() > plain.float_nodes.len());
+    // A relu's name stands for the convolution that it belongs to.
+    let kept = quantized(&graph, &Options { keep_float: vec!["relu".into()], ..OPTIONS });
+    let names: Vec<&str> = kept.float_nodes.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["conv", "relu", "softmax"]);
+    assert!(kept.layers.iter().any(|l| l.name == "relu"), "its users take integers: {:?}", kept.layers);
+    let options = Options { keep_float: vec!["no".into()], ..OPTIONS };
+    let e = quantize(&graph, &samples(&graph, 1), &options, &Reference, &mut |_, _, _| {}).unwrap_err().to_string();
+    assert!(
+        e.starts_with("the model has no node no that computes floats") && e.ends_with("such as conv, conv2, dense"),
+        "{e}"
+    );
+}
+
+#[test]
+fn weights_of_seven_bits_stay_within_63() {
+    let graph = prepare(network(1.0)).unwrap();
+    for per_channel in [true, false] {
+        let q = quantized(&graph, &Options { weight_bits: WeightBits::Seven, per_channel, ..OPTIONS });
+        let weights = q.graph.nodes().filter(|(_, n)| n.name.ends_with("/weight"));
+        let most = |n: &crate::graph::Node| {
+            let t = q.graph.constant(n.output()).unwrap();
+            t.as_slice::<i8>().unwrap().iter().map(|w| w.unsigned_abs()).max().unwrap()
+        };
+        assert_eq!(weights.map(|(_, n)| most(n)).collect::<Vec<_>>(), [63; 3]);
+        let eight = quantized(&graph, &Options { per_channel, ..OPTIONS }).output_db[0];
+        let lost = eight - q.output_db[0];
+        assert!(lost < 6.1, "{lost} dB, where a bit is 6 of the weights' noise alone");
+    }
+    // A constant matrix of many dimensions is weights too.
+    let mut b = GraphBuilder::new("g");
+    let x = b.input("x", f32s(&[2, 2, 3]));
+    let w = b.constant("w", Tensor::from_fn(&[2, 3, 2], |i| i as f32 - 3.0));
+    let v = b.node("product", MatMul {}, &[x, w]).unwrap();
+    b.output("y", v);
+    let q = quantized(&b.finish().unwrap(), &Options { weight_bits: WeightBits::Seven, ..OPTIONS });
+    let (_, node) = q.graph.nodes().find(|(_, n)| n.name == "product/w").unwrap();
+    let integers = q.graph.constant(node.output()).unwrap();
+    assert_eq!(integers.as_slice::<i8>().unwrap().iter().max(), Some(&63));
 }
 
 /// A bias far above its channel's weights still fits 32 bits.

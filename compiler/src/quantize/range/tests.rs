@@ -93,7 +93,8 @@ fn scales_meet_their_ends_and_zero() {
         let far = |x: f32| (p.dequantize(p.quantize(x)) - x).abs();
         assert!(far(lo) <= p.scale * 0.51 && far(hi) <= p.scale * 0.51, "{lo} to {hi}");
     }
-    assert_eq!(Params::symmetric(127.0), Params { scale: 1.0, zero_point: 0 });
+    assert_eq!(Params::symmetric(127.0, WeightBits::Eight), Params { scale: 1.0, zero_point: 0 });
+    assert_eq!(Params::symmetric(126.0, WeightBits::Seven), Params { scale: 2.0, zero_point: 0 });
 }
 
 #[test]

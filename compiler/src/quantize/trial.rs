@@ -1,0 +1,183 @@
+//! A quantized network whose scales are inputs: made once, it says what any choice of them costs at the outputs.
+
+use super::insert::Inserted;
+use super::observe::{Energy, Probe};
+use super::range::Params;
+use super::{QuantizeError, Run, Work};
+use crate::graph::op::{Binary, BinaryKind, Unary, UnaryKind};
+use crate::graph::{DType, Graph, GraphBuilder, Op, OpError, Tensor, TensorType, ValueId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What becomes of a value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Step {
+    /// It is rounded to integers.
+    Integers(Params),
+    /// It stays as it is; its magnitudes reach this.
+    Float(f32),
+}
+
+impl Step {
+    /// The step, and the least and the greatest multiple of it.
+    fn numbers(self) -> [f32; 3] {
+        match self {
+            Step::Integers(p) => [p.scale, (-128 - p.zero_point) as f32, (127 - p.zero_point) as f32],
+            // A power of two, of which all that floats tell apart at this magnitude are multiples.
+            Step::Float(most) => {
+                let exponent = most.max(f32::MIN_POSITIVE).log2().ceil().clamp(-100.0, 100.0) as i32 - 23;
+                [2f32.powi(exponent), f32::NEG_INFINITY, f32::INFINITY]
+            }
+        }
+    }
+}
+
+/// The network, with what it should give.
+pub(super) struct Trial {
+    run: Box<dyn Run>,
+    /// The float network's values that have steps, in the order of the inputs behind the network's own.
+    values: Vec<ValueId>,
+    samples: Vec<Vec<Tensor>>,
+    /// For each sample, the values that are judged.
+    right: Vec<Vec<Tensor>>,
+}
+
+impl Trial {
+    /// Of a quantized network, whose own scales do not matter but for the rounding of biases.
+    /// It has at most `most` samples.
+    pub fn new(work: &Work, inserted: &Inserted, most: usize) -> Result<Trial, QuantizeError> {
+        let (float, quantized) = judged(work, inserted);
+        let samples = work.spread(most);
+        let mut probe = Probe::new(work.engine, work.graph, &float, "float")?;
+        let right = samples.iter().enumerate().map(|(i, sample)| probe.run(sample, i)).collect::<Result<_, _>>()?;
+        let values: Vec<ValueId> = inserted.real.keys().copied().collect();
+        let graph = with_inputs(inserted, &quantized)?;
+        let run = work.engine.open(&graph).map_err(|reason| QuantizeError::Open { form: "quantized", reason })?;
+        Ok(Trial { run, values, samples, right })
+    }
+
+    /// Samples that there are.
+    pub fn samples(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// What a quantized network costs at its outputs for each sample, by the integers that it is compiled to: a trial computes floats
+    /// between its steps, which round a little otherwise.
+    pub fn network_cost(&self, work: &Work, inserted: &Inserted) -> Result<Vec<f64>, QuantizeError> {
+        let (_, values) = judged(work, inserted);
+        let mut probe = Probe::new(work.engine, &inserted.graph, &values, "quantized")?;
+        let mut costs = Costs::default();
+        for (index, sample) in self.samples.iter().enumerate() {
+            costs.add(&self.right[index], &probe.run(sample, index)?, index)?;
+        }
+        Ok(costs.shares())
+    }
+
+    /// What these steps cost at the outputs for each of the samples.
+    pub fn cost(
+        &mut self,
+        samples: impl Iterator<Item = usize>,
+        step: &dyn Fn(ValueId) -> Option<Step>,
+    ) -> Result<Vec<f64>, QuantizeError> {
+        let numbers = |v: &ValueId| step(*v).unwrap_or(Step::Float(1.0)).numbers();
+        let steps: Vec<Tensor> = self.values.iter().flat_map(numbers).map(|x| Tensor::from_fn(&[1], |_| x)).collect();
+        let mut costs = Costs::default();
+        for index in samples {
+            let inputs = [&self.samples[index][..], &steps].concat();
+            let found = self.run.run(&inputs).map_err(|reason| QuantizeError::Run { sample: index, reason })?;
+            costs.add(&self.right[index], &found, index)?;
+        }
+        Ok(costs.shares())
+    }
+}
+
+/// Signal and noise of what is judged, for each sample.
+#[derive(Default)]
+struct Costs {
+    energies: Vec<Vec<Energy>>,
+}
+
+impl Costs {
+    fn add(&mut self, right: &[Tensor], found: &[Tensor], sample: usize) -> Result<(), QuantizeError> {
+        let failed = |e: OpError| QuantizeError::Run { sample, reason: e.to_string() };
+        let mut energies = vec![Energy::default(); right.len()];
+        for ((energy, right), found) in energies.iter_mut().zip(right).zip(found) {
+            energy.add(right.as_slice::<f32>().map_err(failed)?, found.as_slice::<f32>().map_err(failed)?);
+        }
+        self.energies.push(energies);
+        Ok(())
+    }
+
+    /// Each sample's noise over the signal of all samples, summed over the values that have a signal. Noise that is not finite is the
+    /// worst there is.
+    fn shares(&self) -> Vec<f64> {
+        let values = self.energies.first().map_or(0, Vec::len);
+        let signals: Vec<f64> = (0..values).map(|i| self.energies.iter().map(|e| e[i].signal).sum()).collect();
+        let share = |energies: &Vec<Energy>| {
+            let with_signal = energies.iter().zip(&signals).filter(|(_, signal)| **signal > 0.0);
+            let cost: f64 = with_signal.map(|(e, signal)| e.noise / signal).sum();
+            if cost.is_nan() { f64::INFINITY } else { cost }
+        };
+        self.energies.iter().map(share).collect()
+    }
+}
+
+/// The values that noise is measured at, of the float network and of the quantized one: outputs that are floats; for others the
+/// quantized values that they are computed from.
+fn judged(work: &Work, inserted: &Inserted) -> (Vec<ValueId>, Vec<ValueId>) {
+    let mut pairs = Vec::new();
+    let mut seen = BTreeSet::new();
+    for ((_, float), (_, quantized)) in work.graph.outputs().iter().zip(inserted.graph.outputs()) {
+        if work.graph.ty(*float).dtype == DType::F32 {
+            pairs.push((*float, *quantized));
+            continue;
+        }
+        let mut todo = vec![*float];
+        while let Some(v) = todo.pop().filter(|v| seen.insert(*v)) {
+            match inserted.real.get(&v) {
+                Some(real) => pairs.push((v, *real)),
+                None => todo.extend(work.graph.def_node(v).map(|(_, node)| &node.inputs[..]).unwrap_or_default()),
+            }
+        }
+    }
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs.into_iter().unzip()
+}
+
+/// The network that gives these values, with three inputs for each quantized one: step, least and greatest multiple.
+fn with_inputs(inserted: &Inserted, outputs: &[ValueId]) -> Result<Graph, QuantizeError> {
+    let graph = &inserted.graph;
+    let mut b = GraphBuilder::new(graph.name());
+    let mut map: Vec<ValueId> = graph.inputs().map(|(name, v)| b.input(name, graph.ty(v).clone())).collect();
+    let mut steps: BTreeMap<ValueId, [ValueId; 3]> = BTreeMap::new();
+    for (i, real) in inserted.real.values().enumerate() {
+        let one = TensorType::new(DType::F32, &[1]);
+        steps.insert(*real, ["step", "least", "most"].map(|what| b.input(&format!("{what}{i}"), one.clone())));
+    }
+    for (_, node) in graph.nodes() {
+        let inputs: Vec<ValueId> = node.inputs.iter().map(|v| map[v.0]).collect();
+        let rounded = matches!(node.op, Op::Quantize(_)) && graph.users()[node.output().0].len() == 1;
+        if let Some(&[step, least, most]) = steps.get(&node.output()) {
+            let mut v = inputs[0];
+            let calls = [(BinaryKind::Max, least), (BinaryKind::Min, most), (BinaryKind::Mul, step)];
+            for (kind, operand) in calls {
+                v = b.node(&node.name, Binary { kind }, &[v, operand])?;
+            }
+            map.push(v);
+        } else if let Some([step, ..]) = steps.get(&graph_user(graph, node.output())).filter(|_| rounded) {
+            let v = b.node(&node.name, Binary { kind: BinaryKind::Div }, &[inputs[0], *step])?;
+            map.push(b.node(&node.name, Unary::new(UnaryKind::Round), &[v])?);
+        } else {
+            map.extend(b.node_outputs(&node.name, node.op.clone(), &inputs)?);
+        }
+    }
+    for (i, v) in outputs.iter().enumerate() {
+        b.output(&format!("value{i}"), map[v.0]);
+    }
+    Ok(b.finish()?)
+}
+
+/// What the first user of a value makes of it; the value itself where it has none.
+fn graph_user(graph: &Graph, v: ValueId) -> ValueId {
+    graph.users()[v.0].first().map_or(v, |user| graph.node(*user).output())
+}

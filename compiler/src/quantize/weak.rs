@@ -1,0 +1,80 @@
+//! Layers that lose much, and what keeping them in floats brings at the outputs.
+
+use super::plan::Plan;
+use super::trial::{Step, Trial};
+use super::{Found, MEASURED, QuantizeError, Quantized, Told, Work};
+use crate::graph::{NodeId, ValueId};
+use std::collections::BTreeSet;
+
+/// Most layers that are tried in floats: each is a network to be compiled and run.
+const MOST_TRIED: usize = 4;
+
+/// A layer with little signal over noise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Weak {
+    /// The layer's name.
+    pub name: String,
+    /// Signal over noise of its result, in decibels.
+    pub sqnr_db: f64,
+    /// Signal over noise of the network's outputs as the network is quantized, and with this layer in floats, where that was tried.
+    pub outputs_db: Option<(f64, f64)>,
+}
+
+/// Layers of a quantized network with less signal over noise than the options ask for, those first whose floats bring most.
+pub(super) fn weak(
+    work: &Work,
+    kept: &BTreeSet<NodeId>,
+    found: &Found,
+    quantized: &Quantized,
+    told: &mut Told,
+) -> Result<Vec<Weak>, QuantizeError> {
+    let weak: Vec<usize> =
+        (0..quantized.layers.len()).filter(|&i| quantized.layers[i].sqnr_db < work.options.weak_db).collect();
+    if weak.is_empty() {
+        return Ok(Vec::new());
+    }
+    let inserted = work.inserted(&found.params, &found.seen)?;
+    let values: Vec<ValueId> = inserted.real.keys().copied().collect();
+    let mut trial = Trial::new(work, &inserted, MEASURED)?;
+    let all = trial.samples();
+    let step = |v: ValueId| found.params.get(&v).copied().map(Step::Integers);
+    let mut costs = Vec::with_capacity(weak.len());
+    for (n, &i) in weak.iter().enumerate() {
+        let value = values[i];
+        let most = found.seen.get(&value).map_or(1.0, |s| s.peaks.iter().copied().fold(0.0, f32::max));
+        let float = |v| if v == value { Some(Step::Float(most)) } else { step(v) };
+        costs.push((trial.cost(0..all.min(4), &float)?.iter().sum::<f64>(), i));
+        told("weigh layers", n + 1, weak.len());
+    }
+    costs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let before = decibels(&trial.network_cost(work, &inserted)?);
+    let mut list = Vec::with_capacity(costs.len());
+    let mut tried = 0;
+    for (_, i) in costs {
+        let layer = &quantized.layers[i];
+        let maker = work.graph.def_node(values[i]).map(|(id, _)| id).filter(|_| tried < MOST_TRIED);
+        let mut outputs_db = None;
+        if let Some(id) = maker {
+            tried += 1;
+            told("try floats", tried, MOST_TRIED);
+            let more: BTreeSet<NodeId> = kept | &work.plan.makers(work.graph, id);
+            outputs_db = Some((before, with_floats(work, found, &trial, &more)?));
+        }
+        list.push(Weak { name: layer.name.clone(), sqnr_db: layer.sqnr_db, outputs_db });
+    }
+    let gain = |w: &Weak| w.outputs_db.map_or(f64::NEG_INFINITY, |(before, after)| after - before);
+    list.sort_by(|a, b| gain(b).total_cmp(&gain(a)));
+    Ok(list)
+}
+
+/// Signal over noise of the outputs with these nodes in floats.
+fn with_floats(work: &Work, found: &Found, trial: &Trial, kept: &BTreeSet<NodeId>) -> Result<f64, QuantizeError> {
+    let plan = Plan::keeping(work.graph, kept);
+    let work = Work { plan: &plan, ..*work };
+    Ok(decibels(&trial.network_cost(&work, &work.inserted(&found.params, &found.seen)?)?))
+}
+
+/// Costs of samples as signal over noise of all, in decibels.
+fn decibels(costs: &[f64]) -> f64 {
+    -10.0 * costs.iter().sum::<f64>().log10()
+}
