@@ -18,6 +18,7 @@
 #                     checked, those of others with --verify there
 #   make bench-fallback   the CPU's code against ONNX Runtime and tract, on one and two threads, and its peak memory (docs/cpu.md);
 #                     half an hour on an idle machine; NETWORKS="resnet18 ..." takes fewer
+#   make bench-ptq    what each method of `quantize` loses, on all networks (docs/quantize.md); needs TILEWRIGHT_MODELS; NETWORKS="lenet ..." takes fewer
 #   make bench-levels what each level of optimisation does, as docs/optimization-levels.md; needs TILEWRIGHT_MODELS
 #   make bench-sim    cycles of ResNet-18's layers beside VTA's, and speed of the simulators; RTL=1 runs them on the RTL too
 #   make bench-fsim   speed of the functional simulator; make bench-csim: of the cycle model; make bench-rtl: of the Verilated design;
@@ -30,7 +31,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-report bench-fallback bench-levels bench-sim fmt clippy lint lint-rtl clean check-tflite check-onnx
+.PHONY: browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-report bench-fallback bench-levels bench-ptq bench-sim fmt clippy lint lint-rtl clean check-tflite check-onnx
 
 setup:
 	@scripts/setup.sh
@@ -138,6 +139,9 @@ bench-sim: setup
 bench-fallback: build
 	@scripts/bench_fallback.sh --json build/bench-fallback.json $(NETWORKS)
 
+bench-ptq: build
+	@scripts/bench_ptq.sh $(NETWORKS)
+
 bench-rtl: setup
 	$(CARGO) bench -p tilewright-sim --bench rtl
 
@@ -149,4 +153,4 @@ bench-levels: setup
 
 clean:
 	$(CARGO) clean
-	rm -rf build .venv .venv-ptq .venv-tflite .venv-peers
+	rm -rf build .venv .venv-ptq .venv-tflite .venv-peers .venv-bench-ptq

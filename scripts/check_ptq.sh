@@ -44,6 +44,7 @@ if [ -n "${TILEWRIGHT_MODELS:-}" ]; then
     OUT=$OUT/255 floats "$M/data/mnist_test1000_x.npy" 0 255
     floats "$M/data/photos224_x.npy" 127 128 nchw
     quantize lenet "$M/lenet-mnist/model.onnx" "$M/data/mnist_calib200_x.npy" "$OUT/255/mnist_test1000_x.npy,$M/data/mnist_test1000_y.npy" mean=0,scale=255
+    quantize lenet-7 "$M/lenet-mnist/model.onnx" "$M/data/mnist_calib200_x.npy" "$OUT/255/mnist_test1000_x.npy,$M/data/mnist_test1000_y.npy" mean=0,scale=255 --weights 7
     quantize mnist-cntk "$M/mnist-cntk/model.onnx" "$M/data/mnist_calib200_x.npy" "$OUT/mnist_test1000_x.npy,$M/data/mnist_test1000_y.npy" mean=0,scale=1
     quantize resnet8 "$M/resnet8-cifar10/model.onnx" "$M/data/cifar10_calib200_x.npy" "$OUT/cifar10_test1000_x.npy,$M/data/cifar10_test1000_y.npy" mean=0,scale=1
     quantize resnet8-tflite "$M/resnet8-cifar10/model_float.tflite" "$M/data/cifar10_calib200_x.npy" "$OUT/cifar10_test1000_x.npy,$M/data/cifar10_test1000_y.npy" mean=0,scale=1
@@ -53,6 +54,7 @@ if [ -n "${TILEWRIGHT_MODELS:-}" ]; then
 else
     echo "skipped: resnet8, mnist-cntk, efficientnet-lite0 and its given file: they need the folder that TILEWRIGHT_MODELS names"
     quantize lenet tests/models/lenet-mnist/model.onnx tests/models/digits/digits.npy tests/models/digits/digits.npy,tests/models/digits/labels.npy mean=0,scale=1
+    quantize lenet-7 tests/models/lenet-mnist/model.onnx tests/models/digits/digits.npy tests/models/digits/digits.npy,tests/models/digits/labels.npy mean=0,scale=1 --weights 7
     DIGITS=tests/models/digits/digits.npy,tests/models/digits/labels.npy
 fi
 given lenet-given-perchannel tests/models/lenet-mnist/model_qdq_perchannel.onnx "$DIGITS"
