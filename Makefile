@@ -50,8 +50,7 @@ clippy: setup
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 lint: setup
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	@CARGO="$(CARGO)" scripts/lint.sh
 
 # Verilator's lint and Yosys's elaboration of every preset.
 lint-rtl: setup
@@ -61,9 +60,9 @@ lint-rtl: setup
 formal: setup
 	@CARGO="$(CARGO)" scripts/test.sh -p tilewright-hw --test formal -- --include-ignored --nocapture --test-threads 1
 
-# The tests come last, so that the log ends with what cargo counted, and behind it what was skipped.
-test: lint
-	@CARGO="$(CARGO)" scripts/test.sh --workspace --tests
+# Lints too. The log ends with what cargo counted, and behind it what was skipped and where the time went.
+test: setup
+	@CARGO="$(CARGO)" scripts/test.sh --lint --workspace --tests
 
 # Reports are opened in Chromium, where make test skips without it.
 browser: setup
@@ -89,8 +88,8 @@ cross: setup
 test-loader: cross
 	@CARGO="$(CARGO)" scripts/test_loader.sh
 
-test-full: lint check-ptq browser cross cuda verilator test-loader check-tflite check-onnx
-	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=20000 TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 scripts/test.sh --workspace -- --include-ignored
+test-full: check-ptq browser cross cuda verilator test-loader check-tflite check-onnx
+	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=20000 TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 scripts/test.sh --lint --workspace -- --include-ignored
 
 check-onnx: build
 	@scripts/check_onnx.sh

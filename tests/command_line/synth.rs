@@ -128,6 +128,7 @@ fn same(report: &Value, programs: u64, family: Family) {
 const STAGES: [&str; 3] = ["synthesized netlist", "routed netlist", "bitstream"];
 
 #[test]
+#[ignore = "long; make test-full runs it"]
 fn the_largest_ice40_gets_a_bitstream_that_computes_what_the_sources_say() {
     let dir = tempfile::tempdir().expect("a folder");
     let Some(report) = made(dir.path(), HX8K, &[]) else { return };
