@@ -209,7 +209,7 @@ pub fn byte_multiplier(real: f64) -> (i32, i8) {
 /// That rounding once is [`scale_single`] where `shift`, which has *double* mode's sign, is 0 or less; where it is 0 or more
 /// [`scale_double`], if `x * 2^shift` fits 32 bits. Half up differs from away from zero at negative ties, and a multiplier a
 /// little above the factor decides them; `None` where none decides all that `bound` lets come up and rounds the others right.
-/// The nearest to `real` is taken, so that nothing changes where nothing must.
+/// Of the multipliers that qualify the nearest to `real` is used.
 pub fn away_multiplier(real: f64, shift: i8, bound: i64) -> Option<i32> {
     let bits = 31 - i32::from(shift);
     let (mut least, mut most) = (0i128, i128::from(i32::MAX));
@@ -233,7 +233,7 @@ pub fn away_multiplier(real: f64, shift: i8, bound: i64) -> Option<i32> {
 /// it lies past `bound`.
 pub fn first_rounded_to(real: f64, k: i64, bound: i64) -> i64 {
     let reaches = |x: i64| (x as f64 * real).round() >= k as f64;
-    let mut x = (((k as f64 - 0.5) / real).ceil() as i64).clamp(1, bound + 1);
+    let mut x = (((k as f64 - 0.5) / real).ceil() as i64).clamp(1, bound.saturating_add(1));
     while x > 1 && reaches(x - 1) {
         x -= 1;
     }

@@ -69,7 +69,7 @@ const TFLITE_FIELDS: &[(&str, &str)] = &[
     ("`Tensor.shape_signature`", "not used: sizes are those of `shape`, as where nobody resizes the inputs"),
     ("`Tensor.has_rank`", "an empty shape without it is refused for a result that is no scalar"),
     ("`Tensor.variant_tensors`", "not used: the type VARIANT is refused"),
-    ("`QuantizationParameters.min`, `max`", "not used, by TFLite's kernels neither"),
+    ("`QuantizationParameters.min`, `max`", "not used; TFLite's kernels ignore them too"),
     ("`QuantizationParameters.details`", "refused: custom, blockwise and multi-axis quantization"),
     ("`OperatorCode.version`", "not used: types and fields are checked themselves"),
     ("`Operator.mutating_variable_inputs`, `intermediates`", "not used: no supported operator has them"),
@@ -106,7 +106,7 @@ fn tflite_page() -> String {
     rows.sort();
     rows.iter().for_each(|[name, types, limits]| text += &format!("| {name} | {types} | {limits} |\n"));
     text += "\n## Fields beside the operators' own\n\n\
-             A field that the schema had not when this reader was written is refused in the tables of tensors, quantization,\n\
+             A field that newer schemas add is refused in the tables of tensors, quantization,\n\
              sparsity and options, whatever an operator's version says; so are options of another operator.\n\n\
              | field | what becomes of it |\n|---|---|\n";
     for (field, what) in TFLITE_FIELDS {

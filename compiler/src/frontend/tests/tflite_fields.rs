@@ -13,6 +13,7 @@ const DEQUANTIZE: i32 = 6;
 const FULLY_CONNECTED: i32 = 9;
 const RELU: i32 = 19;
 const RESIZE_BILINEAR: i32 = 23;
+const PRELU: i32 = 54;
 const TRANSPOSE_CONV: i32 = 67;
 const DENSIFY: i32 = 124;
 
@@ -112,6 +113,22 @@ impl File {
 
 fn floats(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+
+#[test]
+fn slopes_that_are_not_finite_count_below_zero_alone() {
+    let x = [f32::NAN, f32::INFINITY, 2.0, 0.0, -2.0];
+    for (slope, last) in [(0.5, -1.0), (f32::INFINITY, f32::NEG_INFINITY), (f32::NAN, f32::NAN)] {
+        let mut file = File::new();
+        let data = file.input("x", F32, &[5]);
+        let slopes = file.constant("slope", F32, &[1], floats(&[slope]));
+        let y = file.tensor("y", F32, &[5]);
+        file.operator(PRELU, &[data, slopes], y, None);
+        file.outputs.push(y);
+        let found = file.run(&[Tensor::vector(x.to_vec())]);
+        let bits = |values: &[f32]| values.iter().map(|v| if v.is_nan() { None } else { Some(*v) }).collect::<Vec<_>>();
+        assert_eq!(bits(found[0].as_slice().unwrap()), bits(&[x[0], x[1], x[2], x[3], last]), "slope {slope}");
+    }
 }
 
 fn fully_connected() -> Option<(i8, Table)> {

@@ -12,7 +12,7 @@ struct Case<'a> {
     code: i32,
     options: Table,
     data: (Tensor, Scales<'a>),
-    /// Constant operands, as int8.
+    /// Constant operands, as int8 or int32.
     constants: &'a [(Tensor, Scales<'a>)],
     shape: &'a [usize],
     result: Scales<'a>,
@@ -20,28 +20,28 @@ struct Case<'a> {
 
 impl Case<'_> {
     fn import(&self) -> Result<Graph, ImportError> {
-        let tensor = |name: &str, shape: &[usize], (scales, zero): Scales, buffer: usize| {
+        let tensor = |name: &str, shape: &[usize], (scales, zero): Scales, buffer: usize, ty: i8| {
             let quantization = vec![
                 (2, Field::Words(scales.iter().map(|s| s.to_bits() as i32).collect())),
                 (3, Field::Longs(vec![zero; scales.len()])),
             ];
             vec![
                 (0, Field::Words(shape.iter().map(|&d| d as i32).collect())),
-                (1, Field::Byte(9)),
+                (1, Field::Byte(ty)),
                 (2, Field::Word(buffer as i32)),
                 (3, Field::text(name)),
                 (4, Field::Table(quantization)),
             ]
         };
-        let mut tensors = vec![tensor("x", self.data.0.shape(), self.data.1, 0)];
+        let mut tensors = vec![tensor("x", self.data.0.shape(), self.data.1, 0, INT8)];
         let mut buffers = vec![Vec::new()];
         for (value, scales) in self.constants {
-            tensors.push(tensor("c", value.shape(), *scales, buffers.len()));
-            let bytes = value.as_slice::<i8>().unwrap().iter().map(|&v| v as u8).collect();
-            buffers.push(vec![(0, Field::Bytes(bytes))]);
+            let ty = if value.dtype() == crate::graph::DType::I32 { INT32 } else { INT8 };
+            tensors.push(tensor("c", value.shape(), *scales, buffers.len(), ty));
+            buffers.push(vec![(0, Field::Bytes(value.to_bytes()))]);
         }
         let last = tensors.len() as i32;
-        tensors.push(tensor("y", self.shape, self.result, 0));
+        tensors.push(tensor("y", self.shape, self.result, 0, INT8));
         let operator = vec![
             (1, Field::Words((0..last).collect())),
             (2, Field::Words(vec![last])),
@@ -66,6 +66,9 @@ impl Case<'_> {
         found[0].as_slice::<i8>().unwrap().iter().map(|&v| i32::from(v)).collect()
     }
 }
+
+const INT32: i8 = 2;
+const INT8: i8 = 9;
 
 const ADD: i32 = 0;
 const CONV_2D: i32 = 3;
@@ -174,6 +177,21 @@ fn fully_connected_rounds_once_in_double_precision() {
     let wide = Tensor::from_fn(&[2, 8], |i| if i % 2 == 0 { 127i8 } else { -128 + i as i8 });
     // Here 31 bits behind the point are too few for the second.
     assert!(dense(&wide, &[0.5, 0.35 * 2f32.powi(-16)], 0));
+}
+
+#[test]
+fn weights_that_are_no_bytes_are_refused() {
+    let weights = Tensor::from_fn(&[1, 1], |_| 1i32);
+    let case = Case {
+        code: FULLY_CONNECTED,
+        options: vec![],
+        data: (Tensor::from_fn(&[1, 1], |_| 1i8), (&[0.25], 0)),
+        constants: &[(weights, (&[0.25], 0))],
+        shape: &[1, 1],
+        result: (&[0.125], 0),
+    };
+    let found = case.import().unwrap_err().to_string();
+    assert!(found.contains("tensor `c` has weights of type i32; beside data of 8 bits they must be i8"), "{found}");
 }
 
 #[test]

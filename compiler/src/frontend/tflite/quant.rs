@@ -47,9 +47,15 @@ pub(super) fn symmetric_weights(info: &TensorInfo, axis: usize, channels: usize)
     Ok(scales)
 }
 
-/// A scale for each of `channels` along `axis` of weights, and their zero point as int8, the same for all.
+/// A scale for each of `channels` along `axis` of weights of 8 bits, and their zero point as int8, the same for all.
 pub(super) fn weights(info: &TensorInfo, axis: usize, channels: usize) -> Result<(Vec<f32>, i32), Reason> {
     let name = &info.name;
+    if !matches!(info.ty, Type::I8 | Type::U8) {
+        let found = super::dtype(info)?.name();
+        return Err(
+            format!("tensor `{name}` has weights of type {found}; beside data of 8 bits they must be i8").into()
+        );
+    }
     let q = info.quantization.as_ref().ok_or_else(|| format!("tensor `{name}` has no quantisation parameters"))?;
     let zero_point = q.zero_point.first().map_or(0, |z| z.saturating_sub(offset(info)));
     let zero_point = i32::try_from(zero_point).ok().filter(|z| (-128..=127).contains(z));

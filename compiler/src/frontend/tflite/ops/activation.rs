@@ -120,13 +120,14 @@ pub(super) fn leaky_relu(n: &mut NodeContext) -> Result<(), Reason> {
 
 /// Each channel, or each element, has its own slope below 0.
 pub(super) fn prelu(n: &mut NodeContext) -> Result<(), Reason> {
-    use crate::graph::op::{Add, Binary, BinaryKind, Clip, Relu};
+    use crate::graph::op::{Binary, BinaryKind, Select};
     let (data, slope) = (n.input(0)?, n.input(1)?);
     expect(n, data, &[DType::F32])?;
-    let above = n.node("above", Relu {}, &[data])?;
-    let below = n.node("below", Clip { lo: f32::NEG_INFINITY, hi: 0.0 }, &[data])?;
-    let below = n.node("slope", Binary { kind: BinaryKind::Mul }, &[below, slope])?;
-    let v = n.node("", Add {}, &[above, below])?;
+    // A slope that is not finite counts below 0 alone.
+    let zero = n.constant("zero", Tensor::vector(vec![0f32]));
+    let negative = n.node("negative", Binary { kind: BinaryKind::Less }, &[data, zero])?;
+    let below = n.node("below", Binary { kind: BinaryKind::Mul }, &[data, slope])?;
+    let v = n.node("", Select {}, &[negative, below, data])?;
     n.output(v)
 }
 

@@ -3,8 +3,8 @@
 use crate::frontend::tflite::names::operator_name;
 use crate::frontend::tflite::schema::Operator;
 
-/// An operator, the number of its table among `BuiltinOptions`, and how many fields of the table are known. Operators that
-/// nothing is read of stand not here.
+/// An operator, the number of its table among `BuiltinOptions`, and how many fields of the table are known. Operators whose
+/// options are not read are not listed.
 const OPTIONS: &[(i32, i8, usize)] = &[
     (0, 11, 2),    // ADD: pot_scale_int16 is for INT16
     (1, 5, 6),     // AVERAGE_POOL_2D
