@@ -346,7 +346,7 @@ fn operators_behind_a_product_are_its_requantization_or_named() {
             let artifact = model::build(again, &Options { level, ..Options::new(&config) }, &mut |_, _| {}).unwrap();
             let whole = artifact.manifest.offloaded_macs() == artifact.manifest.macs();
             assert_eq!(whole, !bent, "-O{level}");
-            let named = "it stays float: `gate` (sigmoid) is not linear in pieces";
+            let named = "it stays float: `gate` (sigmoid) is not piecewise linear";
             assert_eq!(artifact.manifest.nodes.iter().any(|node| node.why.contains(named)), bent, "-O{level}");
             let found = run(artifact, &config, DeviceKind::Fsim, &[Tensor::from(&input)]).outputs;
             let found = graph::Tensor::try_from(&found[0]).unwrap();

@@ -1,6 +1,6 @@
 //! What stands between a product and its quantization.
 //!
-//! Operators that compute each element from one element of the product, linear in pieces and the same over a channel, are
+//! Operators that compute each element from one element of the product, piecewise linear and the same over a channel, are
 //! a function for each channel. Operators that move or compare elements stay behind the product and are done on the
 //! integers: a function of moved elements is that function before the move, and a function that rises keeps the order of
 //! elements that are compared.
@@ -136,7 +136,7 @@ enum Operand<'v> {
 const MOST_NODES: usize = 64;
 
 /// Why functions such as a sigmoid are none here.
-const BENT: &str = "is not linear in pieces; quantize the results before it";
+const BENT: &str = "is not piecewise linear; quantize the results before it";
 
 impl<'v> Walk<'v> {
     pub fn new(view: &'v View<'v>) -> Walk<'v> {
@@ -237,7 +237,7 @@ impl<'v> Walk<'v> {
         Ok(behind)
     }
 
-    /// A function of a node's two operands; none where it is not linear in pieces.
+    /// A function of a node's two operands; none where it is not piecewise linear.
     fn pair(&mut self, node: &Node, f: impl Fn(&Pieces, &Pieces) -> Option<Pieces>) -> Found<Behind<'v>> {
         let [a, b] = [self.operand(node.inputs[0])?, self.operand(node.inputs[1])?];
         let (behind, [a, b]) = match (a, b) {

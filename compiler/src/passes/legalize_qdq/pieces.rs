@@ -1,4 +1,4 @@
-//! Functions of one number that are linear in pieces, and their form as two lines between two bounds.
+//! Functions of one number that are piecewise linear, and their form as two lines between two bounds.
 
 use crate::graph::op::BinaryKind;
 

@@ -27,6 +27,24 @@ struct Branch {
     most: f64,
 }
 
+impl Branch {
+    /// A constant, which sums of magnitudes up to `most` move by an eighth of a step of the output at most; None where no bias of
+    /// 31 bits does that.
+    fn constant(real: f64, out_scale: f64, most: f64) -> Option<Branch> {
+        if real == 0.0 {
+            return Some(Branch { bias: 0, step: 0.0, most });
+        }
+        // So many steps that no rounding is seen either.
+        let step = out_scale / f64::from(1 << 16).max(8.0 * most);
+        let room = f64::from(1 << 30);
+        let bias = (real / step).round();
+        // What lies past all results of 8 bits needs not be exact.
+        let fits = most <= room && (bias.abs() <= room || room * step >= 512.0 * out_scale);
+        let bias = bias.clamp(-room, room);
+        fits.then(|| Branch { bias: bias as i32, step, most: bias.abs() + most })
+    }
+}
+
 /// A product with what stands behind it as integers.
 ///
 /// # Errors
@@ -94,6 +112,9 @@ fn matrices(g: &Group, (a, qa): (ValueId, PerTensor), forms: &Forms) -> Result<(
     let most = depth as f64 * 255.0 * 255.0;
     let out = f64::from(g.out.scale);
     let branch = |line: &Line| {
+        if line.factor == 0.0 {
+            return Branch::constant(line.term, out, most);
+        }
         let step = step * line.factor;
         let bias = in_steps(line.term, step);
         let fits = bias.abs() + most <= f64::from(i32::MAX) && (bias * step - line.term).abs() <= 0.25 * out;
@@ -161,12 +182,9 @@ pub(super) fn shared(list: &[i32]) -> Option<i32> {
 /// coarser by a power of two, and its weights are rounded to them, where that is less than a quarter of a step of the
 /// output. Weights are those less their zero point; those of a constant become 0.
 fn fit(lines: &[Line], (step, bias): (f64, f64), w: &mut [i32], out_scale: f64) -> Option<Vec<Branch>> {
-    if let [Line { factor: 0.0, term }] = lines {
+    if lines.iter().all(|line| line.factor == 0.0) {
         w.fill(0);
-        // So many steps that no rounding is seen, and so few that nothing overflows.
-        let step = out_scale / f64::from(1 << 16);
-        let bias = (term / step).clamp(-f64::from(1 << 30), f64::from(1 << 30)).round();
-        return Some(vec![Branch { bias: bias as i32, step, most: bias.abs() }]);
+        return lines.iter().map(|line| Branch::constant(line.term, out_scale, 0.0)).collect();
     }
     // The real values of a step and of the bias, for each line.
     let exact: Vec<(f64, f64)> = lines.iter().map(|l| (step * l.factor, bias * l.factor + l.term)).collect();
@@ -174,19 +192,21 @@ fn fit(lines: &[Line], (step, bias): (f64, f64), w: &mut [i32], out_scale: f64) 
         let by = f64::from(1u32 << k);
         let shifted = |w: i32| (f64::from(w) / by).round();
         let sum: f64 = w.iter().map(|&w| shifted(w).abs() * 255.0).sum();
-        let branch = |(step, real): &(f64, f64)| {
-            let (step, bias) = (step * by, in_steps(*real, step * by));
-            Branch { bias: bias as i32, step, most: bias.abs() + sum }
+        let branch = |(line, &(step, real)): (&Line, &(f64, f64))| {
+            if line.factor == 0.0 {
+                return Branch::constant(real, out_scale, sum);
+            }
+            let (step, bias) = (step * by, in_steps(real, step * by));
+            let most = bias.abs() + sum;
+            (most <= f64::from(i32::MAX)).then_some(Branch { bias: bias as i32, step, most })
         };
-        let branches: Vec<Branch> = exact.iter().map(branch).collect();
-        if branches.iter().any(|b| b.most > f64::from(i32::MAX)) {
-            continue;
-        }
+        let Some(branches) = lines.iter().zip(&exact).map(branch).collect::<Option<Vec<Branch>>>() else { continue };
         let lost = |((exact, real), b): (&(f64, f64), &Branch)| {
             let of = |w: i32| (f64::from(w) * exact - shifted(w) * b.step).abs() * 255.0;
             w.iter().map(|&w| of(w)).sum::<f64>() + (f64::from(b.bias) * b.step - real).abs()
         };
-        if exact.iter().zip(&branches).any(|pair| lost(pair) > 0.25 * out_scale) {
+        let moving = lines.iter().zip(exact.iter().zip(&branches)).filter(|(line, _)| line.factor != 0.0);
+        if moving.map(|(_, pair)| lost(pair)).any(|lost| lost > 0.25 * out_scale) {
             return None;
         }
         if k > 0 {

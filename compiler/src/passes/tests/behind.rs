@@ -122,6 +122,9 @@ fn factors_and_terms_are_in_the_requantization_and_moves_behind_it() {
             format!("{two} binary"),
             vec![Times(vec![0.5, 1.5, -0.5, 2.0]), Plus(terms()), Slopes(slopes()), Plus(terms())],
         ),
+        // A channel of a constant among others.
+        (two.into(), vec![Times(vec![0.5, 0.0, -0.5, 2.0]), Plus(terms()), Function(UnaryKind::LeakyRelu, 0.25)]),
+        (one.into(), vec![Times(vec![0.0]), Plus(vec![0.5, -2.0, 9.0, 0.0]), Slopes(vec![0.5, 0.25, 0.5, 0.5])]),
         (two.into(), vec![Function(UnaryKind::LeakyRelu, 1.75), Times(vec![-0.5]), From(terms())]),
         (two.into(), vec![Held(-1.0, 1.0), Function(UnaryKind::Abs, 0.0)]),
         // Moves keep their places, and constants find their channels behind them.
@@ -153,7 +156,7 @@ fn what_stands_in_the_way_is_named() {
     let empty = MaxPool2d { kernel, strides, pads, dilations, layout };
     let cases = [
         ("`then0` (max_pool2d) adds a border", vec![Move(empty.into()), Times(vec![2.0])]),
-        ("`then0` (sigmoid) is not linear in pieces", vec![Function(UnaryKind::Sigmoid, 0.0), Times(vec![2.0])]),
+        ("`then0` (sigmoid) is not piecewise linear", vec![Function(UnaryKind::Sigmoid, 0.0), Times(vec![2.0])]),
         ("`then1` (mul) has a constant that is not finite", vec![Pool, Times(vec![f32::INFINITY])]),
         ("`then0` (add) has a constant that is not finite", vec![Plus(vec![0.0, f32::NAN, 0.0, 0.0])]),
         ("`then0` (div) has a constant that is not finite or divides by 0", vec![Over(vec![1.0, 0.0, 1.0, 1.0])]),
@@ -199,7 +202,7 @@ fn random_chains_are_integers_or_say_why() {
                 })
                 .collect();
             let terms = factors.iter().map(|x| x - 1.0).collect();
-            then.push(match draw(12) {
+            then.push(match draw(13) {
                 0 => Times(factors),
                 1 => Over(factors),
                 2 => Plus(terms),
@@ -211,6 +214,7 @@ fn random_chains_are_integers_or_say_why() {
                 8 => Slopes(factors.iter().map(|x| x / 3.0).collect()),
                 9 => Function(UnaryKind::HardSigmoid, 0.4),
                 10 => Pool,
+                11 => Times(factors.iter().map(|&x| if x.abs() < 1.0 { 0.0 } else { x }).collect()),
                 _ => nhwc(),
             });
             if matches!(then.last(), Some(Move(_))) {
