@@ -5,8 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
-/// The bytes of a constant in a file of one of these folders: as many as the file says, else those of its `size`. No more than
-/// one above `size` are read.
+/// The bytes of a constant in a file of one of these folders, `size` of them, which is what its shape wants.
 pub(super) fn read(t: &TensorProto, folders: &[&Path], size: u64) -> Result<Vec<u8>, String> {
     let get = |key: &str| t.external_data.iter().find(|e| e.key == key).map(|e| e.value.as_str());
     let number = |key: &str| get(key).map(|v| v.parse::<u64>().map_err(|_| format!("its {key} `{v}` is no number")));
@@ -17,10 +16,17 @@ pub(super) fn read(t: &TensorProto, folders: &[&Path], size: u64) -> Result<Vec<
     let path = find(name, folders)?;
     let failed = |e: std::io::Error| format!("cannot read its data from {}: {e}", path.display());
     let mut file = File::open(&path).map_err(failed)?;
-    file.seek(SeekFrom::Start(number("offset").transpose()?.unwrap_or(0))).map_err(failed)?;
+    let offset = number("offset").transpose()?.unwrap_or(0);
+    file.seek(SeekFrom::Start(offset)).map_err(failed)?;
     let length = number("length").transpose()?.unwrap_or(size);
     let mut bytes = Vec::new();
-    file.take(length.min(size.saturating_add(1))).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(length.min(size)).read_to_end(&mut bytes).map_err(failed)?;
+    // A file that ends before is told by what it has, a length that is wrong as it stands.
+    let found = if length > size { length } else { bytes.len() as u64 };
+    if found != size {
+        let place = format!("{} from byte {offset} on", path.display());
+        return Err(format!("its data in {place} are {found} bytes, and its shape wants {size}"));
+    }
     Ok(bytes)
 }
 

@@ -77,8 +77,14 @@ fn read(t: &TensorProto, folders: &[&Path]) -> Result<Tensor, String> {
         return Err(format!("it is a segment, elements {begin} to {end}; write it into the file as a whole"));
     }
     let lists = [t.float_data.len(), t.int32_data.len(), t.int64_data.len(), t.double_data.len()];
-    if t.data_location != 1 && !t.raw_data.is_empty() && lists.iter().any(|&len| len > 0) {
-        return Err("its data are given twice, as raw bytes and as a list; leave one of them out".into());
+    let given = [
+        ("in another file", t.data_location == 1),
+        ("as raw bytes", !t.raw_data.is_empty()),
+        ("as a list", lists.iter().any(|&len| len > 0)),
+    ];
+    let mut given = given.into_iter().filter_map(|(how, is)| is.then_some(how));
+    if let (Some(one), Some(other)) = (given.next(), given.next()) {
+        return Err(format!("its data are given twice, {one} and {other}; leave one of them out"));
     }
     let external;
     let raw = if t.data_location == 1 {
