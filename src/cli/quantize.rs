@@ -285,12 +285,11 @@ fn report(
     })
 }
 
-/// Longest name in the table, in characters.
-const WIDEST: usize = 48;
-
 fn table(quantized: &Quantized, accuracies: Option<(f64, f64)>) -> String {
+    // Names stand whole, as --keep-float takes them.
+    let wide = quantized.layers.iter().map(|l| l.name.chars().count()).max().unwrap_or_default().max(48);
     let mut text = format!(
-        "{:<WIDEST$}  {:<16} {:>11} {:>5}  {:<10} {:>7}\n",
+        "{:<wide$}  {:<16} {:>11} {:>5}  {:<10} {:>7}\n",
         "layer", "operator", "scale", "zero", "method", "SQNR dB"
     );
     // Without noise there is nothing to relate the signal to; without signal there is nothing to hear.
@@ -300,13 +299,10 @@ fn table(quantized: &Quantized, accuracies: Option<(f64, f64)>) -> String {
         _ => "exact".to_string(),
     };
     for l in &quantized.layers {
-        // The end of a name tells more than its beginning.
-        let skip = l.name.chars().count().saturating_sub(WIDEST - 1);
-        let name: String = l.name.chars().skip(skip).collect();
-        let name = if skip > 0 { format!("…{name}") } else { name };
         let (scale, zero) = (l.params.scale, l.params.zero_point);
         text += &format!(
-            "{name:<WIDEST$}  {:<16} {scale:>11.4e} {zero:>5}  {:<10} {:>7}\n",
+            "{:<wide$}  {:<16} {scale:>11.4e} {zero:>5}  {:<10} {:>7}\n",
+            l.name,
             l.op,
             l.method.name(),
             decibels(l.sqnr_db)

@@ -29,7 +29,7 @@ pub enum QuantizeError {
     },
     /// A node to be kept in floats that is not there.
     #[error(
-        "the model has no node {name} that computes floats; the table of layers and the report name those that there are, such as {}",
+        "the model has no node {name} that computes floats; choose one that the table of layers or the report names, such as {}",
         known.join(", ")
     )]
     NoNode {

@@ -66,7 +66,7 @@ impl Run for Graph {
     }
 }
 
-/// Who says which method finds a tensor's range.
+/// How the method for each tensor's range is chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Choice {
     /// One method for all tensors.

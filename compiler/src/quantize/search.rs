@@ -22,6 +22,8 @@ const MOST_RUNS: usize = 800;
 const MEASURED: usize = 128;
 /// Standard errors that a gain must exceed.
 const SURE: f64 = 2.0;
+/// Fewer samples do not tell a gain from chance.
+const FEWEST: usize = 8;
 /// Most samples that a change is tried on.
 const MOST_SAMPLES: usize = 8;
 /// Rounds of changes: the second starts where the first led.
@@ -91,7 +93,8 @@ impl Search<'_> {
         }
         let (start_cost, start) = start.unwrap_or_default();
         let mut now = start.clone();
-        for _ in 0..ROUNDS {
+        let rounds = if all < FEWEST { 0 } else { ROUNDS };
+        for _ in 0..rounds {
             let Some(next) = self.round(&now, told)? else { break };
             now = next;
         }

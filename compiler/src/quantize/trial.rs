@@ -144,11 +144,13 @@ fn judged(work: &Work, inserted: &Inserted) -> (Vec<ValueId>, Vec<ValueId>) {
     pairs.into_iter().unzip()
 }
 
-/// The network that gives these values, with three inputs for each quantized one: step, least and greatest multiple.
+/// The network that gives these values, with three inputs for each quantized one: step, least and greatest multiple. Inputs
+/// go by their order, the network's own first.
 fn with_inputs(inserted: &Inserted, outputs: &[ValueId]) -> Result<Graph, QuantizeError> {
     let graph = &inserted.graph;
     let mut b = GraphBuilder::new(graph.name());
-    let mut map: Vec<ValueId> = graph.inputs().map(|(name, v)| b.input(name, graph.ty(v).clone())).collect();
+    let mut map: Vec<ValueId> =
+        graph.inputs().enumerate().map(|(i, (_, v))| b.input(&format!("input{i}"), graph.ty(v).clone())).collect();
     let mut steps: BTreeMap<ValueId, [ValueId; 3]> = BTreeMap::new();
     for (i, real) in inserted.real.values().enumerate() {
         let one = TensorType::new(DType::F32, &[1]);
