@@ -54,7 +54,7 @@ lint: setup
 
 # Verilator's lint and Yosys's elaboration of every preset.
 lint-rtl: setup
-	$(CARGO) test --test rtl
+	$(CARGO) test --test rtl -- preset --include-ignored
 
 # The proofs of the RTL's blocks, all of them, and every planted bug.
 formal: setup

@@ -149,6 +149,8 @@ class Case:
 
 
 PAIRS = pairs()
+# Fewest operators of a kind and type: pairs that the kernels refuse, or leave undefined, are not compared.
+LEAST = 100
 BOTH, SIGNED = ("int8", "uint8"), ("int8",)
 SIZE = np.array([5, 9], np.int32)
 
@@ -387,6 +389,8 @@ def main():
             file = build(operator, dtype, False)
             with tempfile.TemporaryDirectory() as folder:
                 got = ours(file, folder)
+            if len(file.graph.operators) < LEAST:
+                sys.exit(f"{operator}: only {len(file.graph.operators)} of {dtype} are compared, {LEAST} are asked for")
             far, count, worst = 0, 0, 0
             for name, w in want.items():
                 g = got[name]

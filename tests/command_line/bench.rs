@@ -203,6 +203,16 @@ fn a_configuration_that_the_model_does_not_compile_for_says_why() {
     assert!(none.stdout.contains("missing: the model needs"), "{}", none.stdout);
 }
 
+/// Sizes that the model leaves open are those of the inputs.
+#[test]
+fn open_sizes_are_those_of_the_inputs() {
+    let dir = tempfile::tempdir().unwrap();
+    let case = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/14-input-without-shape");
+    let [model, input] = ["model.onnx", "input_0.npy"].map(|name| format!("{case}/{name}"));
+    let text = fine(dir.path(), &["bench", &model, "--input", &input, "--devices", "cpu", "--repetitions", "1"]);
+    assert!(text.lines().any(|line| line.starts_with("cpu ")), "{text}");
+}
+
 #[test]
 fn what_cannot_be_compared_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();

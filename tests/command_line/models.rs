@@ -258,7 +258,7 @@ fn files_that_are_no_model_are_told_by_what_they_look_like() {
         ("README.md", &b"# Words\n\nload it\n"[..], "a text"),
         ("empty", b"", "an empty file"),
         ("net.pt", b"\x80\x02}q\0.", "a Python pickle, as PyTorch writes"),
-        ("x.bin", &[0xff, 0, 0xfe], "a file of no known kind"),
+        ("x.bin", &[0xff, 0, 0xfe], "a file of unknown kind"),
     ] {
         std::fs::write(dir.path().join(file), bytes).unwrap();
         refused(dir.path(), &["run", file], &format!("{file} looks like {kind}; {formats}"));

@@ -61,6 +61,7 @@ fn the_vision_transformer_reads_the_digits_as_well_as_the_reference() {
 
 /// The photos as the network takes them: channels first, less 127, over 128.
 #[test]
+#[ignore = "long; make test-full runs it"]
 fn quantized_efficientnet_names_what_the_float_network_does() {
     let Some(photos) = tilewright_testing::model("data/photos224_x.npy") else { return };
     let Some(folder) = tilewright_testing::model("efficientnet-lite0") else { return };

@@ -52,6 +52,7 @@ fn accuracies(path: &Path, set: &str, scale: f32) -> Option<(f64, f64)> {
 }
 
 #[test]
+#[ignore = "long; make test-full runs it"]
 fn two_hundred_pictures_keep_the_accuracy() {
     let cases = [
         ("lenet-mnist/model.onnx", "mnist", 255.0),
