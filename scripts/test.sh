@@ -10,10 +10,10 @@ export TILEWRIGHT_SKIPS="$PWD/target/skipped.txt" TILEWRIGHT_TIMES="$PWD/target/
 : >"$TILEWRIGHT_SKIPS"
 : >"$TILEWRIGHT_TIMES"
 
-# CPU seconds of everything that this script has started so far. In a pipe `times` would tell of the pipe's own.
-spent() {
+# Sets SPENT to the CPU seconds of everything that this script has started so far. In a shell of its own `times` would tell of that.
+measure() {
     times >target/spent.txt
-    awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); sum += 60 * t[1] + t[2] } print sum }' target/spent.txt
+    SPENT=$(awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); sum += 60 * t[1] + t[2] } print sum }' target/spent.txt)
 }
 
 begun=$SECONDS
@@ -21,14 +21,17 @@ if [ "${1:-}" = --lint ]; then
     shift
     scripts/lint.sh || exit
 fi
-linted=$(spent)
+measure
+linted=$SPENT
 # Everything is compiled first, so that its time stands apart.
 "$CARGO" test --no-run "$@" || exit
-compiled=$(spent)
+measure
+compiled=$SPENT
 host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z.-' 'A-Z__')
 env "CARGO_TARGET_${host}_RUNNER=$PWD/scripts/timed.sh" "$CARGO" test --no-fail-fast "$@"
 status=$?
-tested=$(spent)
+measure
+tested=$SPENT
 
 echo
 if [ -s "$TILEWRIGHT_SKIPS" ]; then
