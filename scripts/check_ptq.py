@@ -2,13 +2,13 @@
 """Runs quantized ONNX files in ONNX Runtime and on Tilewright's CPU code, and prints how far they agree.
 
 Each line of standard input, or each argument, is MODEL.onnx=INPUT.npy[,LABELS.npy]. Two things are compared, with ONNX
-Runtime's graph optimisations off (its fast int8 kernels saturate on processors without VNNI):
+Runtime's graph optimizations off (its fast int8 kernels saturate on processors without VNNI):
 
   operators   every group of a QuantizeLinear and what it is computed from, alone, on the bytes that ONNX Runtime has
               there: at most 1 step apart, and equal on 99.9 %
   network     the whole: the same class on 99 % and more of the inputs; the largest difference in steps of the last scale
 
-A third is ONNX Runtime with graph optimisations against the same without: how far the first output is apart, in decibels. Where
+A third is ONNX Runtime with graph optimizations against the same without: how far the first output is apart, in decibels. Where
 all weights of a file lie within 63, no sum saturates, and it is 30 dB or more.
 
 ONNX's checker must accept every file. Fails where one of these does not hold. TILEWRIGHT names the program (default: target/release/tilewright).
@@ -160,8 +160,8 @@ def check(path, inputs, labels, folder):
 
 def main():
     cases = sys.argv[1:] or [line.strip() for line in sys.stdin if line.strip()]
-    print(f"ONNX Runtime {ort.__version__} without graph optimisations")
-    print(f"{'model':<28} {'operators':>9} {'steps':>6} {'equal':>11} {'inputs':>7} {'class':>9} {'farthest':>10} {'optimised':>10}  {'accuracy, both':>15}")
+    print(f"ONNX Runtime {ort.__version__} without graph optimizations")
+    print(f"{'model':<28} {'operators':>9} {'steps':>6} {'equal':>11} {'inputs':>7} {'class':>9} {'farthest':>10} {'optimized':>10}  {'accuracy, both':>15}")
     good = True
     with tempfile.TemporaryDirectory() as folder:
         for case in cases:

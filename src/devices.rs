@@ -172,9 +172,9 @@ pub fn tell_build(progress: rtl::Progress, told: &dyn Fn(&str)) {
             "note: this version of Verilator evaluates both edges of the clock, so the simulator is slower than with others\n",
         ),
         rtl::Progress::Training => told("building the simulator of the design: a run that shows what is done often"),
-        rtl::Progress::Compiling(done, all, optimised) => {
+        rtl::Progress::Compiling(done, all, optimized) => {
             told(&format!(
-                "building the simulator of the design: C++ file {done} of {all}, {optimised} of them optimised"
+                "building the simulator of the design: C++ file {done} of {all}, {optimized} of them optimized"
             ));
         }
     }

@@ -32,7 +32,7 @@ const SLOW: &str = "slow.cpp";
 const SMALL: &str = "small.cpp";
 /// How many bytes are small.
 const SMALL_BYTES: u64 = 1 << 15;
-/// Beside the library: what it was built with, and which files were optimised.
+/// Beside the library: what it was built with, and which files were optimized.
 const REPORT: &str = "build.txt";
 
 /// What a build reports while it runs.
@@ -42,7 +42,7 @@ pub enum Progress {
     Cached,
     /// Verilator runs.
     Verilating,
-    /// The C++ compiler runs: files done, files in all, and how many of these are optimised because they run in every cycle.
+    /// The C++ compiler runs: files done, files in all, and how many of these are optimized because they run in every cycle.
     Compiling(usize, usize, usize),
     /// The instrumented design runs, so that the compiler learns what is done often.
     Training,
@@ -95,8 +95,8 @@ impl Recipe<'_> {
         self.long_runs && is_fast_build(self.flags)
     }
 
-    /// How well the model is optimised: for short runs a better one takes longer to build than it saves.
-    fn optimisation(&self) -> &'static str {
+    /// How well the model is optimized: for short runs a better one takes longer to build than it saves.
+    fn optimization(&self) -> &'static str {
         if self.is_fast() { "-O3" } else { "-O1" }
     }
 }
@@ -192,7 +192,7 @@ fn key(recipe: &Recipe, verilator: &Verilator, compiler: &Compiler) -> String {
     let mut texts = vec![verilator.version(), compiler.version(), processor.as_str(), recipe.shim];
     texts.extend(recipe.bench.map(|(_, text)| text));
     texts.append(&mut verilator_flags(recipe));
-    compiler.flags().chain([recipe.optimisation()]).for_each(|flag| texts.push(flag));
+    compiler.flags().chain([recipe.optimization()]).for_each(|flag| texts.push(flag));
     compiler.passes(recipe.is_fast()).iter().flat_map(|pass| pass.flags()).for_each(|flag| texts.push(flag));
     texts.extend(recipe.header.as_ref().map(|(_, text)| text.as_str()));
     texts.extend(recipe.package.as_ref().map(|(_, text)| text.as_str()));
@@ -290,7 +290,7 @@ fn report(recipe: &Recipe, verilator: &Verilator, compiler: &Compiler, of_model:
         "{}\n{}\nrun in every cycle, compiled with {}{how}: {}\nrun once, compiled with -O0: {}\n",
         verilator.version(),
         compiler.version().lines().next().unwrap_or_default(),
-        recipe.optimisation(),
+        recipe.optimization(),
         of_model.fast.join(" "),
         of_model.slow.join(" "),
     )
@@ -344,7 +344,7 @@ fn build(
     units.extend([(SLOW, true), (SMALL, false)].map(|(name, slow)| unit(work.join(name), slow)));
 
     let flags = recipe.flags;
-    let mut flags_of_model = vec![recipe.optimisation().to_string()];
+    let mut flags_of_model = vec![recipe.optimization().to_string()];
     flags_of_model.extend(recipe.defines.iter().map(|(name, value)| format!("-D{name}={value}")));
     if flags.assertions {
         flags_of_model.push("-DTW_ASSERTIONS".into());

@@ -135,7 +135,7 @@ impl Run {
             bail!("--program is for programs, and {file} is a model");
         }
         if !is_program && !is_model {
-            let kind = tilewright::model::other_kind(&bytes).unwrap_or("a file of no known kind");
+            let kind = tilewright::model::other_kind(&bytes).unwrap_or("a file of unknown kind");
             bail!(
                 "{file} looks like {kind}; models are read from .onnx and .tflite files, artifacts from .twa files, programs \
                  for the accelerator from .tw files, or from any with --program"

@@ -2,7 +2,7 @@
 //!
 //! A library that lacks one of them is not used at all, so that no call can find its function missing. Each function is the
 //! oldest of its kind: names that newer drivers and libraries have added are not needed. Codes of errors are plain numbers, as a
-//! newer library may return one that nobody here knows.
+//! newer library may return one that nobody here knows. Bindings of a crate (cudarc) panic where a function is missing.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;

@@ -12,7 +12,7 @@ pub(super) struct Unit {
     pub(super) source: PathBuf,
     /// Where its object goes.
     pub(super) object: PathBuf,
-    /// Whether it is set-up code, which runs once and is not optimised.
+    /// Whether it is set-up code, which runs once and is not optimized.
     pub(super) slow: bool,
 }
 
@@ -43,14 +43,14 @@ pub(super) fn compile(
             }
         }
     };
-    let optimised = units.iter().filter(|unit| !unit.slow).count();
+    let optimized = units.iter().filter(|unit| !unit.slow).count();
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get()).min(units.len());
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(worker);
         }
         for finished in 0..units.len() {
-            progress(Progress::Compiling(finished, units.len(), optimised));
+            progress(Progress::Compiling(finished, units.len(), optimized));
             match results.recv() {
                 Ok(Ok(_)) => {}
                 Ok(Err(e)) => {

@@ -97,7 +97,7 @@ impl Reader<'_> {
     /// The requantization of a node's sums.
     pub(super) fn requantize(&self, node: &Node, axis: usize) -> Read<(NodeId, Finish)> {
         let alone = "its 32-bit sums are read elsewhere than by one requantize, as where a scale or zero point is known \
-                     at run time alone; the accelerator stores 8 bits";
+                     at run time alone, or no multiplier of 31 bits rounds as TFLite does; the accelerator stores 8 bits";
         let (id, user) = self.only_user(node).ok_or(alone)?;
         if !matches!(user.op, Op::Requantize(_)) {
             return Err(alone.into());
