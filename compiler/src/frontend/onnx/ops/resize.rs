@@ -231,9 +231,15 @@ fn place(plan: &Plan, line: &Line, o: usize) -> Result<f32, Reason> {
     })
 }
 
+/// Whether a coordinate lies half way between two elements, as near as ONNX Runtime tells it.
+fn lies_half_way(x: f32) -> bool {
+    (x - x.floor() - 0.5).abs() < 1e-6
+}
+
 fn round(plan: &Plan, line: &Line, x: f32) -> Result<i64, Reason> {
     Ok(match plan.nearest.as_str() {
-        "round_prefer_floor" if x - x.trunc() == 0.5 => x.floor() as i64,
+        "round_prefer_floor" if lies_half_way(x) => x.floor() as i64,
+        "round_prefer_ceil" if lies_half_way(x) => x.ceil() as i64,
         "round_prefer_floor" | "round_prefer_ceil" => x.round() as i64,
         "floor" => x.floor() as i64,
         "ceil" => x.ceil() as i64,
