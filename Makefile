@@ -18,7 +18,8 @@
 #                     checked, those of others with --verify there
 #   make bench-fallback   the CPU's code against ONNX Runtime and tract, on one and two threads, and its peak memory (docs/cpu.md);
 #                     half an hour on an idle machine; NETWORKS="resnet18 ..." takes fewer
-#   make bench-ptq    what each method of `quantize` loses, on all networks (docs/quantize.md); needs TILEWRIGHT_MODELS; NETWORKS="lenet ..." takes fewer
+#   make bench-ptq    what each method of `quantize` loses, on all networks (docs/quantize.md); needs TILEWRIGHT_MODELS;
+#                     NETWORKS="lenet ..." takes fewer
 #   make bench-levels what each level of optimisation does, as docs/optimization-levels.md; needs TILEWRIGHT_MODELS
 #   make bench-sim    cycles of ResNet-18's layers beside VTA's, and speed of the simulators; RTL=1 runs them on the RTL too
 #   make bench-fsim   speed of the functional simulator; make bench-csim: of the cycle model; make bench-rtl: of the Verilated design;
@@ -50,7 +51,8 @@ clippy: setup
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 lint: setup
-	@CARGO="$(CARGO)" scripts/lint.sh
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 # Verilator's lint and Yosys's elaboration of every preset.
 lint-rtl: setup
@@ -62,7 +64,7 @@ formal: setup
 
 # Lints too. The log ends with what cargo counted, and behind it what was skipped and where the time went.
 test: setup
-	@CARGO="$(CARGO)" scripts/test.sh --lint --workspace --tests
+	@CARGO="$(CARGO)" MAKE="$(MAKE)" scripts/test.sh --lint --workspace --tests
 
 # Reports are opened in Chromium, where make test skips without it.
 browser: setup
@@ -89,7 +91,7 @@ test-loader: cross
 	@CARGO="$(CARGO)" scripts/test_loader.sh
 
 test-full: check-ptq browser cross cuda verilator test-loader check-tflite check-onnx
-	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=20000 TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 scripts/test.sh --lint --workspace -- --include-ignored
+	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=20000 TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 MAKE="$(MAKE)" scripts/test.sh --lint --workspace -- --include-ignored
 
 check-onnx: build
 	@scripts/check_onnx.sh

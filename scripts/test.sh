@@ -3,6 +3,7 @@
 # counts and prints every test that skipped, with its reason, and tells where the CPU time went.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+. scripts/spent.sh
 export CARGO=${CARGO:-cargo}
 
 mkdir -p target
@@ -10,27 +11,21 @@ export TILEWRIGHT_SKIPS="$PWD/target/skipped.txt" TILEWRIGHT_TIMES="$PWD/target/
 : >"$TILEWRIGHT_SKIPS"
 : >"$TILEWRIGHT_TIMES"
 
-# Sets SPENT to the CPU seconds of everything that this script has started so far. In a shell of its own `times` would tell of that.
-measure() {
-    times >target/spent.txt
-    SPENT=$(awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); sum += 60 * t[1] + t[2] } print sum }' target/spent.txt)
-}
-
 begun=$SECONDS
 if [ "${1:-}" = --lint ]; then
     shift
-    scripts/lint.sh || exit
+    "${MAKE:-make}" --no-print-directory lint CARGO="$CARGO" || exit
 fi
-measure
+spent target/spent.txt
 linted=$SPENT
 # Everything is compiled first, so that its time stands apart.
 "$CARGO" test --no-run "$@" || exit
-measure
+spent target/spent.txt
 compiled=$SPENT
 host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z.-' 'A-Z__')
 env "CARGO_TARGET_${host}_RUNNER=$PWD/scripts/timed.sh" "$CARGO" test --no-fail-fast "$@"
 status=$?
-measure
+spent target/spent.txt
 tested=$SPENT
 
 echo
