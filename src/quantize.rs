@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(integer, None);
     }
 
-    /// A product with weights of which the first is `weight`.
+    /// A product whose first weight is `weight`.
     fn product(weight: f32, output: &str) -> Graph {
         let mut b = GraphBuilder::new("net");
         let x = b.input("x", TensorType::new(DType::F32, &[1, 4]));

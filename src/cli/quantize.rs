@@ -10,9 +10,8 @@ use tilewright::quantize::{self, Choice, Compiled, Method, Prepared, QuantizeOpt
 use tilewright_compiler::graph::Tensor;
 use tilewright_compiler::quantize::range;
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::files;
-use tilewright_runtime::npy;
 use tilewright_runtime::tensor::Tensor as Array;
+use tilewright_runtime::{files, npy};
 
 use super::{DEFAULT_HW, ModelFile, Progress, Verdict};
 

@@ -3,8 +3,9 @@
 //!
 //! [`prepare`](prepare()) brings the network into the form that is quantized, [`plan`] says which values become integers,
 //! samples are run over it with all of these in sight, [`range`] finds their scales, `search` which way of finding them costs
-//! least at the outputs, and [`quantize`] puts everything together and says how far each layer is from its float value. An [`Engine`] runs networks: compiled code is a
-//! hundred times faster than the evaluator, and the compiler knows none of its back ends.
+//! least at the outputs, and [`quantize`] puts everything together and says how far each layer is from its float value. An
+//! [`Engine`] runs networks: compiled code is a hundred times faster than the evaluator, and the compiler knows none of its
+//! back ends.
 
 mod correct;
 mod equalize;
@@ -202,24 +203,26 @@ pub fn quantize(
     }
     let work = |graph| Work { graph, plan: &plan, samples, options, engine };
     let (mut plainly, found) = work(graph).attempt(told)?;
-    if !options.equalize {
-        plainly.weak = weak::weak(&work(graph), &kept, &found, &plainly, told)?;
-        return Ok(plainly);
-    }
-    let (scaled, pairs) = equalize::equalize(graph, &plan, &found.seen, options.per_channel)?;
+    let scaled = match options.equalize {
+        true => Some(equalize::equalize(graph, &plan, &found.seen, options.per_channel)?),
+        false => None,
+    };
     let db = |q: &Quantized| q.output_db.first().copied().unwrap_or(f64::NAN);
     let before_db = db(&plainly);
-    if pairs == 0 {
-        plainly.equalized = Some(Equalized { pairs, before_db, after_db: before_db });
-        plainly.weak = weak::weak(&work(graph), &kept, &found, &plainly, told)?;
-        return Ok(plainly);
-    }
-    // Values keep their places, so the plan holds for both.
-    let (mut equal, found_equal) = work(&scaled).attempt(told)?;
-    let equalized = Equalized { pairs, before_db, after_db: db(&equal) };
-    (plainly.equalized, equal.equalized) = (Some(equalized), Some(equalized));
-    let (graph, mut best, found) =
-        if equalized.kept() { (&scaled, equal, found_equal) } else { (graph, plainly, found) };
+    let (graph, mut best, found) = match &scaled {
+        None => (graph, plainly, found),
+        Some((_, 0)) => {
+            plainly.equalized = Some(Equalized { pairs: 0, before_db, after_db: before_db });
+            (graph, plainly, found)
+        }
+        Some((scaled, pairs)) => {
+            // Values keep their places, so the plan holds for both.
+            let (mut equal, found_equal) = work(scaled).attempt(told)?;
+            let equalized = Equalized { pairs: *pairs, before_db, after_db: db(&equal) };
+            (plainly.equalized, equal.equalized) = (Some(equalized), Some(equalized));
+            if equalized.kept() { (scaled, equal, found_equal) } else { (graph, plainly, found) }
+        }
+    };
     best.weak = weak::weak(&work(graph), &kept, &found, &best, told)?;
     Ok(best)
 }

@@ -56,15 +56,9 @@ fn samples(graph: &Graph, count: usize) -> Vec<Vec<Tensor>> {
     (0..count).map(sample).collect()
 }
 
-const OPTIONS: Options = Options {
-    method: Choice::All(Method::MinMax),
-    per_channel: true,
-    weight_bits: WeightBits::Eight,
-    keep_float: Vec::new(),
-    weak_db: f64::NEG_INFINITY,
-    bias_correction: false,
-    equalize: false,
-};
+fn options() -> Options {
+    Options { method: Choice::All(Method::MinMax), ..Options::default() }
+}
 
 fn quantized(graph: &Graph, options: &Options) -> Quantized {
     quantize(graph, &samples(graph, 20), options, &Reference, &mut |_, _, _| {}).unwrap()
@@ -75,7 +69,7 @@ fn a_network_becomes_integer_and_stays_near() {
     let float = network(1.0);
     let graph = prepare(float.clone()).unwrap();
     for method in [Method::MinMax, Method::Percentile(99.99), Method::Mse, Method::Entropy] {
-        let q = quantized(&graph, &Options { method: Choice::All(method), ..OPTIONS });
+        let q = quantized(&graph, &Options { method: Choice::All(method), ..options() });
         let names: Vec<&str> = q.layers.iter().map(|l| l.name.as_str()).collect();
         assert_eq!(names, ["x", "x/nchw", "relu", "conv2", "swish", "sum", "pool", "pool/nhwc", "flat", "dense"]);
         // Divergence needs more values than these samples have to find a range well.
@@ -108,7 +102,7 @@ fn a_network_becomes_integer_and_stays_near() {
 fn a_scale_for_each_channel_tells_unequal_channels_apart() {
     let graph = prepare(network(0.1)).unwrap();
     let relu = |per_channel| {
-        let q = quantized(&graph, &Options { per_channel, ..OPTIONS });
+        let q = quantized(&graph, &Options { per_channel, ..options() });
         q.layers.iter().find(|l| l.name == "relu").unwrap().sqnr_db
     };
     let (channel, tensor) = (relu(true), relu(false));
@@ -130,7 +124,7 @@ fn what_follows_float_operators_stays_float() {
     let v = b.node("second", dense, &[sq, w]).unwrap();
     b.output("y", v);
     let graph = prepare(b.finish().unwrap()).unwrap();
-    let q = quantized(&graph, &OPTIONS);
+    let q = quantized(&graph, &options());
     let names: Vec<&str> = q.layers.iter().map(|l| l.name.as_str()).collect();
     assert_eq!(names, ["x", "first", "square", "second"]);
     let stay: Vec<&str> = q.float_nodes.iter().map(|(n, _)| n.as_str()).collect();
@@ -154,7 +148,7 @@ fn bias_correction_meets_the_mean() {
         .map(|s| vec![Tensor::from_fn(&[1, 16, 6, 6], |i| 1.0 + 0.1 * s[0].as_slice::<f32>().unwrap()[i])])
         .collect();
     let mean_error = |bias_correction| {
-        let options = Options { bias_correction, ..OPTIONS };
+        let options = Options { bias_correction, ..options() };
         let q = quantize(&graph, &samples, &options, &Reference, &mut |_, _, _| {}).unwrap();
         let mean = |g: &Graph| {
             let y = samples.iter().map(|s| eval(g, s).unwrap().remove(0));
@@ -193,7 +187,7 @@ fn equalisation_balances_unequal_channels() {
     let v = b.node("second", conv(1, 0, Layout::Nchw), &[v, w]).unwrap();
     b.output("y", v);
     let graph = b.finish().unwrap();
-    let options = Options { per_channel: false, equalize: true, ..OPTIONS };
+    let options = Options { per_channel: false, equalize: true, ..options() };
     let q = quantized(&graph, &options);
     let e = q.equalized.unwrap();
     assert!(e.pairs == 2 && e.kept() && e.after_db > e.before_db + 3.0, "{e:?}");
@@ -232,7 +226,7 @@ fn outputs_that_move_an_input_or_a_constant_are_exact() {
     b.output("soft", soft);
     [("x", x), ("a", flat), ("y", y)].iter().for_each(|(name, v)| b.output(name, *v));
     let graph = b.finish().unwrap();
-    let q = quantized(&prepare(graph.clone()).unwrap(), &OPTIONS);
+    let q = quantized(&prepare(graph.clone()).unwrap(), &options());
     let again = onnx::import(&onnx::write(&q.graph).unwrap(), "q.onnx", None, &Sizes::default()).unwrap();
     let (integer, _) = optimize(again, OptLevel::O2, Default::default()).unwrap();
     let names = |g: &Graph| g.outputs().iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
@@ -280,7 +274,7 @@ fn peaks() -> (Graph, Vec<Vec<Tensor>>) {
 fn the_choice_for_each_tensor_beats_the_best_for_all() {
     let (graph, data) = peaks();
     let run = |method| {
-        let options = Options { method, ..OPTIONS };
+        let options = Options { method, ..options() };
         quantize(&graph, &data, &options, &Reference, &mut |_, _, _| {}).unwrap()
     };
     let cost = |q: &Quantized| q.output_db.iter().map(|db| 10f64.powf(-db / 10.0)).sum::<f64>();
@@ -297,7 +291,7 @@ fn the_choice_for_each_tensor_beats_the_best_for_all() {
 fn a_trial_costs_what_the_network_costs() {
     let (graph, data) = peaks();
     let plan = Plan::new(&graph);
-    let work = Work { graph: &graph, plan: &plan, samples: &data, options: &OPTIONS, engine: &Reference };
+    let work = Work { graph: &graph, plan: &plan, samples: &data, options: &options(), engine: &Reference };
     let (q, found) = work.attempt(&mut |_, _, _| {}).unwrap();
     let inserted = work.inserted(&found.params, &found.seen).unwrap();
     let mut trial = trial::Trial::new(&work, &inserted, 8).unwrap();
@@ -314,22 +308,22 @@ fn a_trial_costs_what_the_network_costs() {
 #[test]
 fn nodes_are_kept_in_floats_and_weak_ones_say_what_that_brings() {
     let graph = prepare(network(1.0)).unwrap();
-    let plain = quantized(&graph, &Options { weak_db: 200.0, ..OPTIONS });
+    let plain = quantized(&graph, &Options { weak_db: 200.0, ..options() });
     assert_eq!(plain.weak.len(), plain.layers.len());
     let tried: Vec<&Weak> = plain.weak.iter().filter(|w| w.outputs_db.is_some()).collect();
     assert!(!tried.is_empty() && tried.len() < plain.weak.len());
     let (best, before, after) =
         tried.iter().map(|w| (w, w.outputs_db.unwrap())).map(|(w, db)| (w, db.0, db.1)).next().unwrap();
     assert!(after > before && (before - plain.output_db[0]).abs() < 0.01, "{tried:?}");
-    let kept = quantized(&graph, &Options { keep_float: vec![best.name.clone()], ..OPTIONS });
+    let kept = quantized(&graph, &Options { keep_float: vec![best.name.clone()], ..options() });
     assert!((kept.output_db[0] - after).abs() < 0.01, "{} and {after}", kept.output_db[0]);
     assert!(kept.float_nodes.len() > plain.float_nodes.len());
     // A relu's name stands for the convolution that it belongs to.
-    let kept = quantized(&graph, &Options { keep_float: vec!["relu".into()], ..OPTIONS });
+    let kept = quantized(&graph, &Options { keep_float: vec!["relu".into()], ..options() });
     let names: Vec<&str> = kept.float_nodes.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["conv", "relu", "softmax"]);
     assert!(kept.layers.iter().any(|l| l.name == "relu"), "its users take integers: {:?}", kept.layers);
-    let options = Options { keep_float: vec!["no".into()], ..OPTIONS };
+    let options = Options { keep_float: vec!["no".into()], ..options() };
     let e = quantize(&graph, &samples(&graph, 1), &options, &Reference, &mut |_, _, _| {}).unwrap_err().to_string();
     assert!(
         e.starts_with("the model has no node no that computes floats") && e.ends_with("such as conv, conv2, dense"),
@@ -341,14 +335,14 @@ fn nodes_are_kept_in_floats_and_weak_ones_say_what_that_brings() {
 fn weights_of_seven_bits_stay_within_63() {
     let graph = prepare(network(1.0)).unwrap();
     for per_channel in [true, false] {
-        let q = quantized(&graph, &Options { weight_bits: WeightBits::Seven, per_channel, ..OPTIONS });
+        let q = quantized(&graph, &Options { weight_bits: WeightBits::Seven, per_channel, ..options() });
         let weights = q.graph.nodes().filter(|(_, n)| n.name.ends_with("/weight"));
         let most = |n: &crate::graph::Node| {
             let t = q.graph.constant(n.output()).unwrap();
             t.as_slice::<i8>().unwrap().iter().map(|w| w.unsigned_abs()).max().unwrap()
         };
         assert_eq!(weights.map(|(_, n)| most(n)).collect::<Vec<_>>(), [63; 3]);
-        let eight = quantized(&graph, &Options { per_channel, ..OPTIONS }).output_db[0];
+        let eight = quantized(&graph, &Options { per_channel, ..options() }).output_db[0];
         let lost = eight - q.output_db[0];
         assert!(lost < 6.1, "{lost} dB, where a bit is 6 of the weights' noise alone");
     }
@@ -358,7 +352,7 @@ fn weights_of_seven_bits_stay_within_63() {
     let w = b.constant("w", Tensor::from_fn(&[2, 3, 2], |i| i as f32 - 3.0));
     let v = b.node("product", MatMul {}, &[x, w]).unwrap();
     b.output("y", v);
-    let q = quantized(&b.finish().unwrap(), &Options { weight_bits: WeightBits::Seven, ..OPTIONS });
+    let q = quantized(&b.finish().unwrap(), &Options { weight_bits: WeightBits::Seven, ..options() });
     let (_, node) = q.graph.nodes().find(|(_, n)| n.name == "product/w").unwrap();
     let integers = q.graph.constant(node.output()).unwrap();
     assert_eq!(integers.as_slice::<i8>().unwrap().iter().max(), Some(&63));
@@ -374,7 +368,7 @@ fn dead_channels_keep_their_bias() {
     let v = b.node("dense", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[x, w, bias]).unwrap();
     b.output("y", v);
     let graph = b.finish().unwrap();
-    let q = quantized(&graph, &OPTIONS);
+    let q = quantized(&graph, &options());
     let y = eval(&q.graph, &[Tensor::from_fn(&[1, 4], |_| 0f32)]).unwrap();
     let y = y[0].as_slice::<f32>().unwrap();
     assert!((y[0] - 3.0).abs() < 0.03 && (y[1] + 2.0).abs() < 0.03, "{y:?}");
@@ -383,7 +377,7 @@ fn dead_channels_keep_their_bias() {
 #[test]
 fn what_cannot_be_quantized_is_refused() {
     let graph = prepare(network(1.0)).unwrap();
-    let run = |samples: &[Vec<Tensor>]| quantize(&graph, samples, &OPTIONS, &Reference, &mut |_, _, _| {});
+    let run = |samples: &[Vec<Tensor>]| quantize(&graph, samples, &options(), &Reference, &mut |_, _, _| {});
     assert!(run(&[]).unwrap_err().to_string().starts_with("there are no calibration data"));
     let mut bad = samples(&graph, 2);
     bad[1][0] = Tensor::from_fn(&[1, 8, 8, 3], |i| if i == 5 { f32::NAN } else { 0.0 });
@@ -392,7 +386,7 @@ fn what_cannot_be_quantized_is_refused() {
         e,
         "value x is not finite for calibration sample 1; leave that sample out, or look at the model with it"
     );
-    let again = prepare(quantized(&graph, &OPTIONS).graph).unwrap_err().to_string();
+    let again = prepare(quantized(&graph, &options()).graph).unwrap_err().to_string();
     let expected =
         "the model is quantized already: node `x/quantize` is quantize; give the float model that it was made from";
     assert_eq!(again, expected);
@@ -401,6 +395,6 @@ fn what_cannot_be_quantized_is_refused() {
     let v = b.node("relu", Relu {}, &[x]).unwrap();
     b.output("y", v);
     let graph = b.finish().unwrap();
-    let e = quantize(&graph, &samples(&graph, 1), &OPTIONS, &Reference, &mut |_, _, _| {}).unwrap_err();
+    let e = quantize(&graph, &samples(&graph, 1), &options(), &Reference, &mut |_, _, _| {}).unwrap_err();
     assert!(e.to_string().starts_with("the model has no operator that can be quantized"), "{e}");
 }

@@ -22,7 +22,7 @@ impl Step {
     fn numbers(self) -> [f32; 3] {
         match self {
             Step::Integers(p) => [p.scale, (-128 - p.zero_point) as f32, (127 - p.zero_point) as f32],
-            // A power of two, of which all that floats tell apart at this magnitude are multiples.
+            // A power of two so small that every float of this magnitude is a multiple of it.
             Step::Float(most) => {
                 let exponent = most.max(f32::MIN_POSITIVE).log2().ceil().clamp(-100.0, 100.0) as i32 - 23;
                 [2f32.powi(exponent), f32::NEG_INFINITY, f32::INFINITY]
