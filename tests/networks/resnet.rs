@@ -43,6 +43,14 @@ fn keywords_are_spotted_on_the_rtl_of_several_shapes() {
     }
 }
 
+/// Four rows at a time, on a design that takes a minute to build.
+#[test]
+#[ignore = "long; make test-full runs it"]
+fn keywords_are_spotted_on_the_rtl_of_four_rows() {
+    let Some(model) = tilewright_testing::model("kws-dscnn/model_int8.tflite") else { return };
+    check(&model, 0.0, "4x16x16", DeviceKind::Rtl);
+}
+
 /// Long: 1x32x32 alone takes minutes to build.
 #[test]
 #[ignore = "long; make test-full runs it"]
