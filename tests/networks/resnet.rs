@@ -9,9 +9,6 @@ use crate::{arrays, compiled, compiled_at, difference, largest, run};
 /// The presets.
 pub const PRESETS: &[&str] = &["1x4x4", "1x8x8", "1x16x16", "1x32x32", "1x8x16", "4x16x16"];
 
-/// Two rows at a time, on an array that is built sooner than 4x16x16, which make test-full runs on the RTL.
-const TWO_ROWS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/networks/2x4x4.toml");
-
 /// resnet8 ends with a softmax, which may differ by a step.
 #[track_caller]
 fn check(model: &Path, steps: f64, hw: &str, device: DeviceKind) {
@@ -30,7 +27,7 @@ fn resnet8_equals_the_reference_on_fsim_with_every_preset() {
 #[test]
 fn resnet8_equals_the_reference_on_the_rtl() {
     let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
-    for hw in ["1x4x4", "1x8x16", "1x16x16", TWO_ROWS] {
+    for hw in ["1x4x4", "1x8x16", "1x16x16", "4x16x16"] {
         check(&model, 1.0, hw, DeviceKind::Rtl);
     }
 }
@@ -38,17 +35,9 @@ fn resnet8_equals_the_reference_on_the_rtl() {
 #[test]
 fn keywords_are_spotted_on_the_rtl_of_several_shapes() {
     let Some(model) = tilewright_testing::model("kws-dscnn/model_int8.tflite") else { return };
-    for hw in ["1x8x16", TWO_ROWS] {
+    for hw in ["1x8x16", "4x16x16"] {
         check(&model, 0.0, hw, DeviceKind::Rtl);
     }
-}
-
-/// Four rows at a time, on a design that takes a minute to build.
-#[test]
-#[ignore = "long; make test-full runs it"]
-fn keywords_are_spotted_on_the_rtl_of_four_rows() {
-    let Some(model) = tilewright_testing::model("kws-dscnn/model_int8.tflite") else { return };
-    check(&model, 0.0, "4x16x16", DeviceKind::Rtl);
 }
 
 /// Long: 1x32x32 alone takes minutes to build.
