@@ -5,7 +5,7 @@ use std::path::Path;
 use tilewright_compiler::backend::Backend;
 use tilewright_compiler::cost::{Analytic, CostOracle};
 use tilewright_compiler::frontend::{self, ImportError};
-pub use tilewright_compiler::frontend::{Sizes, Sources};
+pub use tilewright_compiler::frontend::{Format, Sizes, Sources};
 use tilewright_compiler::graph::{Graph, NodeId};
 pub use tilewright_compiler::partition::Offload;
 use tilewright_compiler::partition::{self, partition_by};
@@ -123,16 +123,6 @@ pub fn import(file: &Path, sizes: &Sizes) -> Result<Graph, ModelError> {
 /// As [`import`].
 pub fn import_traced(file: &Path, sizes: &Sizes) -> Result<(Graph, Sources), ModelError> {
     Ok(frontend::import_traced(file, sizes)?)
-}
-
-/// Whether the bytes are a TFLite model's; files of other formats are known by their names.
-pub fn is_tflite(bytes: &[u8]) -> bool {
-    frontend::tflite::is_tflite(bytes)
-}
-
-/// What a file looks like that is no model, where that can be told.
-pub fn other_kind(bytes: &[u8]) -> Option<&'static str> {
-    frontend::other_kind(bytes)
 }
 
 /// What a model's file says of its inputs and outputs beside their types.

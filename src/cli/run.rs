@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use tilewright::devices::{DeviceKind, Extras};
+use tilewright::model::Format;
 use tilewright::picture::Preprocess;
 use tilewright::{dram, stream};
 use tilewright_hw::config::HwConfig;
@@ -128,23 +129,23 @@ impl Run {
     pub fn run(self) -> Result<Verdict> {
         let bytes = read_file(&self.file)?;
         let file = self.file.display();
-        let is_program = self.program || stream::is_one(&bytes) || self.has_extension(&["tw"]);
-        let is_model =
-            Artifact::is_one(&bytes) || tilewright::model::is_tflite(&bytes) || self.has_extension(&["onnx", "tflite"]);
-        if self.program && is_model {
+        let is_artifact = Artifact::is_one(&bytes);
+        if self.program && (is_artifact || Format::of_bytes(&bytes).is_some()) {
             bail!("--program is for programs, and {file} is a model");
         }
-        if !is_program && !is_model {
-            let kind = tilewright::model::other_kind(&bytes).unwrap_or("a file of unknown kind");
-            bail!(
+        let is_program = self.program || stream::is_one(&bytes) || self.has_extension("tw");
+        let is_model = match Format::of_file(&bytes, &self.file) {
+            _ if is_program || is_artifact => is_artifact,
+            Ok(_) => true,
+            Err(kind) => bail!(
                 "{file} looks like {kind}; models are read from .onnx and .tflite files, artifacts from .twa files, programs \
                  for the accelerator from .tw files, or from any with --program"
-            );
-        }
+            ),
+        };
         if is_model {
             let unused = [(!self.data.is_empty(), "--data"), (!self.read.is_empty(), "--read"), (self.step, "--step")];
             refuse(&unused, &format!("for programs, and {file} is a model"))?;
-            if Artifact::is_one(&bytes) {
+            if is_artifact {
                 let unused: Vec<_> = self.compilation.given().into_iter().map(|name| (true, name)).collect();
                 refuse(
                     &unused,
@@ -173,9 +174,8 @@ impl Run {
         }
     }
 
-    fn has_extension(&self, extensions: &[&str]) -> bool {
-        let found = self.file.extension().and_then(|e| e.to_str()).unwrap_or("");
-        extensions.iter().any(|e| found.eq_ignore_ascii_case(e))
+    fn has_extension(&self, extension: &str) -> bool {
+        self.file.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension))
     }
 
     /// The configuration with the DRAM model asked for.

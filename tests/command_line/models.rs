@@ -232,7 +232,7 @@ fn models_that_cannot_be_read_are_named_and_leave_nothing_behind() {
         refused(dir.path(), &["run", file], message);
         refused(dir.path(), &["compile", file, "-o", "out.twa"], message);
     }
-    let message = "x.bin is not a usable model: its format is not known; give a .tflite or an .onnx file";
+    let message = "x.bin is not a usable model: it looks like a file of unknown kind; give a .tflite or an .onnx file";
     refused(dir.path(), &["compile", "x.bin", "-o", "out.twa"], message);
     refused(
         dir.path(),

@@ -22,9 +22,42 @@ use tilewright_runtime::artifact::About;
 /// What a person does about a file that is no model.
 const FORMATS: &str = "give a .tflite or an .onnx file";
 
-/// What a file looks like that is no model, where that can be told.
-pub fn other_kind(bytes: &[u8]) -> Option<&'static str> {
-    kind::other(bytes)
+/// A format that models are read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// TensorFlow Lite's.
+    Tflite,
+    /// ONNX.
+    Onnx,
+}
+
+impl Format {
+    /// The format that the bytes are of, by their beginning.
+    pub fn of_bytes(bytes: &[u8]) -> Option<Format> {
+        if tflite::is_tflite(bytes) {
+            return Some(Format::Tflite);
+        }
+        onnx::is_onnx(bytes).then_some(Format::Onnx)
+    }
+
+    /// The format of a file: that of its bytes, and where those tell nothing that of its name.
+    ///
+    /// # Errors
+    /// What the file looks like, where it is no model's.
+    pub fn of_file(bytes: &[u8], path: &Path) -> Result<Format, &'static str> {
+        if let Some(format) = Format::of_bytes(bytes) {
+            return Ok(format);
+        }
+        if let Some(kind) = kind::other(bytes) {
+            return Err(kind);
+        }
+        let suffix = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
+        match suffix.as_str() {
+            "tflite" => Ok(Format::Tflite),
+            "onnx" => Ok(Format::Onnx),
+            _ => Err("a file of unknown kind"),
+        }
+    }
 }
 
 /// Reads a model file; the content decides its format, the name only where the content cannot.
@@ -50,20 +83,19 @@ pub fn import_sized(path: &Path, sizes: &Sizes) -> Result<Graph, ImportError> {
 pub fn import_traced(path: &Path, sizes: &Sizes) -> Result<(Graph, Sources), ImportError> {
     let file = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|source| ImportError::Read { file: file.clone(), source })?;
-    let of_tflite = tflite::is_tflite(&bytes);
-    if let (Some(kind), false) = (kind::other(&bytes), of_tflite) {
-        return Err(ImportError::malformed(&file, format!("it looks like {kind}; {FORMATS}")));
+    let unknown = |kind| ImportError::malformed(&file, format!("it looks like {kind}; {FORMATS}"));
+    match Format::of_file(&bytes, path).map_err(unknown)? {
+        Format::Tflite => {
+            let (graph, sources) = tflite::import_traced(&bytes, &file)?;
+            Ok((sizes.bind(graph, &file)?, sources))
+        }
+        Format::Onnx => {
+            let resolved = path.canonicalize().ok();
+            let folders: Vec<&Path> =
+                [Some(path), resolved.as_deref()].into_iter().filter_map(|p| p?.parent()).collect();
+            onnx::import_traced(&bytes, &file, &folders, sizes)
+        }
     }
-    if of_tflite || path.extension().is_some_and(|e| e.eq_ignore_ascii_case("tflite")) {
-        let (graph, sources) = tflite::import_traced(&bytes, &file)?;
-        return Ok((sizes.bind(graph, &file)?, sources));
-    }
-    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")) {
-        let resolved = path.canonicalize().ok();
-        let folders: Vec<&Path> = [Some(path), resolved.as_deref()].into_iter().filter_map(|p| p?.parent()).collect();
-        return onnx::import_traced(&bytes, &file, &folders, sizes);
-    }
-    Err(ImportError::malformed(&file, format!("its format is not known; {FORMATS}")))
 }
 
 /// What a model's file says of its inputs and outputs; a damaged description counts as none, since the import judges the
@@ -73,7 +105,11 @@ pub fn import_traced(path: &Path, sizes: &Sizes) -> Result<(Graph, Sources), Imp
 /// Where the file cannot be read.
 pub fn about(path: &Path) -> Result<About, ImportError> {
     let bytes = std::fs::read(path).map_err(|source| ImportError::Read { file: path.display().to_string(), source })?;
-    let found = if tflite::is_tflite(&bytes) { tflite::about(&bytes) } else { onnx::about(&bytes) };
+    let found = match Format::of_file(&bytes, path) {
+        Ok(Format::Tflite) => tflite::about(&bytes),
+        Ok(Format::Onnx) => onnx::about(&bytes),
+        Err(_) => None,
+    };
     Ok(found.unwrap_or_default())
 }
 

@@ -71,8 +71,15 @@ impl Sizes {
             }
         }
         let names: Vec<&str> = inputs.iter().map(|(name, _)| *name).collect();
-        for ((_, ty), data) in inputs.iter().zip(self.data_of(&names)) {
-            let Some(shape) = data.and_then(|shape| of_one_run(ty, shape)) else { continue };
+        for ((name, ty), data) in inputs.iter().zip(self.data_of(&names)) {
+            let Some(data) = data else { continue };
+            let Some(shape) = of_one_run(ty, data) else {
+                let open = |d: &Dim| matches!(d, Dim::Symbol(s) if !bound.contains_key(s));
+                if ty.dims.iter().skip(1).any(open) {
+                    return Err(format!("has an input {name} of {ty}, which data of shape {data:?} do not suit"));
+                }
+                continue;
+            };
             for (d, n) in ty.dims.iter().zip(shape).skip(1) {
                 if let Dim::Symbol(s) = d {
                     bound.entry(s.clone()).or_insert(n);
@@ -124,14 +131,15 @@ mod tests {
 
     #[test]
     fn data_give_sizes_in_every_form_that_a_run_takes() {
-        let found = |dims: &[&str], data: &[(Option<&str>, &[usize])]| {
+        let given = |dims: &[&str], data: &[(Option<&str>, &[usize])]| -> Result<String, String> {
             let dim = |d: &&str| d.parse().map_or_else(|_| Dim::Symbol(d.to_string()), Dim::Fixed);
             let ty = TensorType { dtype: DType::F32, dims: dims.iter().map(dim).collect() };
             let data = data.iter().map(|(name, shape)| (name.map(str::to_owned), shape.to_vec())).collect();
             let sizes = Sizes { data, ..Sizes::default() };
-            let found = sizes.given(&[("x", &ty)]).unwrap();
-            found.into_iter().map(|(s, n)| format!("{s}={n}")).collect::<Vec<_>>().join(" ")
+            let found = sizes.given(&[("x", &ty)])?;
+            Ok(found.into_iter().map(|(s, n)| format!("{s}={n}")).collect::<Vec<_>>().join(" "))
         };
+        let found = |dims: &[&str], data: &[(Option<&str>, &[usize])]| given(dims, data).unwrap();
         let words = ["n", "words", "8"];
         assert_eq!(found(&words, &[(None, &[3, 5, 8])]), "words=5");
         assert_eq!(found(&words, &[(Some("x"), &[3, 5, 8])]), "words=5");

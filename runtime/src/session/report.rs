@@ -56,7 +56,8 @@ pub struct RunReport {
 impl RunReport {
     /// Seconds inside steps.
     pub fn wall_s(&self) -> f64 {
-        self.steps.iter().map(|step| step.wall_s).sum()
+        // The sum of no floats is -0.
+        self.steps.iter().map(|step| step.wall_s).sum::<f64>() + 0.0
     }
 
     /// Cycles of all accelerator steps, where every one of them has a count and there is one.

@@ -15,6 +15,10 @@ pub(super) fn read(t: &TensorProto, folders: &[&Path], size: u64) -> Result<Vec<
     let name = get("location").ok_or("its data are in another file that is not named")?;
     let path = find(name, folders)?;
     let failed = |e: std::io::Error| format!("cannot read its data from {}: {e}", path.display());
+    // Opening a pipe would wait for somebody who writes into it.
+    if !path.metadata().map_err(failed)?.is_file() {
+        return Err(format!("its data file {} is no ordinary file", path.display()));
+    }
     let mut file = File::open(&path).map_err(failed)?;
     let offset = number("offset").transpose()?.unwrap_or(0);
     file.seek(SeekFrom::Start(offset)).map_err(failed)?;
@@ -33,10 +37,9 @@ pub(super) fn read(t: &TensorProto, folders: &[&Path], size: u64) -> Result<Vec<
 /// The data file of a name: in the first of the folders that has one. A link may lead from one of these folders into another,
 /// as the caches of model hubs lay their files, but not out of them.
 fn find(name: &str, folders: &[&Path]) -> Result<PathBuf, String> {
-    let outside = || format!("its data file `{name}` must lie in the model's folder");
     let components = || Path::new(name).components().filter(|c| *c != Component::CurDir);
     if components().next().is_none() || components().any(|c| !matches!(c, Component::Normal(_))) {
-        return Err(outside());
+        return Err(format!("its data file `{name}` must be named by a path below the model's folder, without `..`"));
     }
     let here = |folder: &&Path| if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_path_buf() };
     let folders: Vec<PathBuf> = folders.iter().map(here).collect();
@@ -50,7 +53,8 @@ fn find(name: &str, folders: &[&Path]) -> Result<PathBuf, String> {
             return Ok(resolved);
         }
     }
-    Err(outside())
+    let target = resolved.display();
+    Err(format!("its data file `{name}` must lie in the model's folder, and it is a link to {target}"))
 }
 
 #[cfg(test)]

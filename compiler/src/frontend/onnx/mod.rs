@@ -43,6 +43,14 @@ const OPSETS: std::ops::RangeInclusive<i64> = 1..=27;
 /// Bytes of constants that the import of any file may make, beside sixteen times those of the file and its data.
 const ROOM: usize = 64 << 20;
 
+/// Whether bytes begin as the program libraries write the format's message: the format's version, one of the first 31, and
+/// then another of the message's fields. The format has no mark of its own.
+pub fn is_onnx(bytes: &[u8]) -> bool {
+    // Keys of ModelProto's fields 2 to 8 and 14, with their wire types.
+    const NEXT: [u8; 8] = [0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42, 0x72];
+    matches!(bytes, [0x08, 1..=31, next, ..] if NEXT.contains(next))
+}
+
 /// The graph of an ONNX file; `file` is its name for messages, `folder` where data files beside it are looked for.
 ///
 /// # Errors

@@ -37,8 +37,23 @@ fn a_location_may_name_its_own_folder() {
     for location in ["../w.bin", "a/../w.bin", "./../w.bin", ".", "", "/w.bin", data.to_str().unwrap()] {
         write(&model, &data, location);
         let e = run(&model).unwrap_err();
-        assert!(e.contains(&format!("its data file `{location}` must lie in the model's folder")), "{e}");
+        let wanted =
+            format!("its data file `{location}` must be named by a path below the model's folder, without `..`");
+        assert!(e.contains(&wanted), "{e}");
     }
+}
+
+#[test]
+fn data_come_from_ordinary_files_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (model, data) = (folder.path().join("net.onnx"), folder.path().join("w.bin"));
+    std::fs::write(&model, external_constant("w.bin", 4)).unwrap();
+    std::fs::create_dir(&data).unwrap();
+    assert!(run(&model).unwrap_err().contains("w.bin is no ordinary file"));
+    // Nobody writes into this pipe, so that reading it would not end.
+    std::fs::remove_dir(&data).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&data).status().unwrap().success());
+    assert!(run(&model).unwrap_err().contains("w.bin is no ordinary file"));
 }
 
 #[test]
@@ -72,7 +87,9 @@ fn links_that_lead_elsewhere_are_refused() {
     write(&inner.join("net.onnx"), &outer.join("secret"), "w.bin");
     symlink("../outer/secret", inner.join("w.bin")).unwrap();
     // The model is a plain file, and its data lie outside of its folder.
-    assert!(run(&inner.join("net.onnx")).unwrap_err().contains("its data file `w.bin` must lie in the model's folder"));
+    let e = run(&inner.join("net.onnx")).unwrap_err();
+    assert!(e.contains("its data file `w.bin` must lie in the model's folder, and it is a link to "), "{e}");
+    assert!(e.contains("/outer/secret"), "{e}");
     // A link to the model in a third folder does not change that.
     let third = folder.path().join("third");
     std::fs::create_dir(&third).unwrap();
