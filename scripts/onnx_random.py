@@ -60,6 +60,15 @@ def reduced(node, operands, results):
     return [np.asarray(f(x, axis=axes, keepdims=bool(attribute(node, "keepdims", 1))))], "NaN wherever one is reduced"
 
 
+def summed(node, operands, results):
+    x = operands[0]
+    axes = tuple(int(a) for a in operands[1]) if len(operands) > 1 else tuple(range(x.ndim))
+    none = np.isnan(x).any(axis=axes, keepdims=bool(attribute(node, "keepdims", 1)))
+    if not none.any():
+        return None
+    return [np.where(none, np.float32(np.nan), results[0])], "NaN wherever one is reduced"
+
+
 def pooled(node, operands, results):
     x, y = operands[0], results[0].copy()
     # The windows with a NaN, and those of -infinity alone, which ONNX Runtime begins with the lowest finite number.
@@ -122,6 +131,7 @@ def quantized(node, operands, results):
 RULES = {
     "ReduceMax": reduced,
     "ReduceMin": reduced,
+    "ReduceLogSumExp": summed,
     "MaxPool": pooled,
     "GlobalMaxPool": pooled,
     "ArgMax": placed,

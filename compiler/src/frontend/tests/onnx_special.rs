@@ -131,6 +131,20 @@ fn infinities_stay_in_sums_of_exponentials_and_roots() {
 }
 
 #[test]
+fn what_a_factor_of_zero_or_an_empty_norm_leaves_out_is_no_nan() {
+    let matrix = |rows: usize, v: &[f32]| Tensor::new(&[rows, v.len() / rows], v.to_vec()).unwrap();
+    let (a, b) = (Operand::Given(matrix(2, &[1.0, 2.0])), Operand::Constant(matrix(1, &[3.0, -4.0])));
+    for c in [given(&[NAN, INF]), constant(&[NAN, INF])] {
+        check("Gemm", &[("beta", Value::Float(0.0))], &[a.clone(), b.clone(), c], &[3.0, -4.0, 6.0, -8.0]);
+    }
+    for p in [1, 2] {
+        let attributes: &[(&str, Value)] = &[("axis", Value::Int(1)), ("p", Value::Int(p))];
+        let x = matrix(4, &[0.0, -0.0, -3.0, 0.0, NAN, 0.0, -INF, 2.0]);
+        check("LpNormalization", attributes, &[Operand::Given(x)], &[0.0, 0.0, -1.0, 0.0, NAN, NAN, NAN, 0.0]);
+    }
+}
+
+#[test]
 fn padding_times_an_infinite_weight_is_nan() {
     let x = Operand::Given(Tensor::new(&[1, 1, 3], vec![1f32, 2.0, 3.0]).unwrap());
     let w = Operand::Constant(Tensor::new(&[1, 1, 3], vec![INF, 1.0, 1.0]).unwrap());

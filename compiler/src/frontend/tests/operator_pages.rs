@@ -32,7 +32,7 @@ fn onnx_page() -> String {
          to 64.\n\n\
          NaN, infinities and zeros of both signs come out as in ONNX Runtime, with these exceptions:\n\n\
          | operator | here | ONNX Runtime |\n|---|---|---|\n\
-         | ReduceMax, ReduceMin, MaxPool, GlobalMaxPool | NaN wherever an element is one | NaN or not, by its place |\n\
+         | ReduceMax, ReduceMin, ReduceLogSumExp, MaxPool, GlobalMaxPool | NaN wherever an element is one | NaN or not, by its place |\n\
          | ArgMax, ArgMin | the place of the first NaN (the last with `select_last_index`) | by its place |\n\
          | TopK | a NaN is greater than every number | by its place |\n\
          | MaxPool of -infinity alone | -infinity | the lowest finite number |\n\

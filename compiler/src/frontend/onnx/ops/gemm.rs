@@ -24,7 +24,8 @@ pub(super) fn product(n: &mut NodeContext, a: ValueId, b: ValueId, c: Option<Val
     let mut operands = vec![a, b];
     let mut sum = None;
     let beta = n.float("beta").unwrap_or(1.0);
-    if let Some(c) = c {
+    // With a beta of 0 the third operand is not read, so its NaN and infinities do not count.
+    if let Some(c) = c.filter(|_| beta != 0.0) {
         let c = scaled(n, "bias", c, beta)?;
         let rows = n.ty(b).dims.first().cloned();
         let ty = n.ty(c).clone();

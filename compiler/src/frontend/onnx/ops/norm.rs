@@ -2,7 +2,7 @@
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::ValueId;
-use crate::graph::op::{BinaryKind, ReduceKind, Resample, UnaryKind};
+use crate::graph::op::{BinaryKind, ReduceKind, Resample, Select, UnaryKind};
 
 /// The data as a matrix: everything before the axis by everything from it on.
 pub(super) fn flattened(n: &mut NodeContext, data: ValueId, axis: usize) -> Result<ValueId, Reason> {
@@ -199,6 +199,10 @@ pub(super) fn lp(n: &mut NodeContext) -> Result<(), Reason> {
         }
         p => return Err(format!("its p of {p} is not supported; 1 and 2 are").into()),
     };
-    let v = n.binary("", BinaryKind::Div, data, norm)?;
+    // Where the norm is 0, so is the result, as in ONNX Runtime; the quotient would be NaN.
+    let quotient = n.binary("div", BinaryKind::Div, data, norm)?;
+    let zero = n.scalar("zero", 0.0);
+    let nothing = n.binary("nothing", BinaryKind::Equal, norm, zero)?;
+    let v = n.node("", Select {}, &[nothing, zero, quotient])?;
     n.output(v)
 }
