@@ -7,7 +7,7 @@ and each sum, at the clock that the design reaches.
 
 A design that does not reach its board's clock is none: the exit code is 1. With --allow-slow the bitstream is made all the same.
 With --verify, which goes with the designs that are known to fit, its netlists are checked too, with --programs=N as many programs as are named: what differs from the sources fails, and
-what could not be checked is told with the reason. An estimate that is further off than it is said to be (docs/synth.md) fails too.
+what could not be checked is told with the reason. An estimate that is further off than it is said to be (docs/synthesize.md) fails too.
 TILEWRIGHT names the program, where it is not that of `make build`.
 """
 

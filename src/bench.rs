@@ -1,7 +1,7 @@
 //! What a model takes on several devices, side by side: end to end and layer by layer.
 //!
 //! Accelerator times are exact cycles at the configuration's clock; times of this machine's processor are measured; those of
-//! the configuration's target host are modelled. `docs/bench.md` says of every figure where it comes from.
+//! the configuration's target host are modelled. `docs/compare.md` says where every figure comes from.
 
 mod accelerated;
 mod csv;

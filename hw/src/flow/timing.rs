@@ -1,7 +1,7 @@
 //! How fast a synthesized netlist will be once it is routed: its longest path, found in seconds.
 //!
 //! Cells take what the router's database says of them on the whole, and every wire the same and some more for each doubling of its
-//! sinks, which is what routed designs of this accelerator came to (`docs/synth.md` has how near).
+//! sinks, which is what routed designs of this accelerator came to (`docs/synthesize.md` says how near).
 
 use super::board::Board;
 use super::family::Family;

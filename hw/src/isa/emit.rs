@@ -338,7 +338,7 @@ fn configuration_page() -> String {
             writeln!(s, "| `{}` | {} | {} | {} | {} |", p.key, p.unit, p.legal_text(), (p.get)(&default.host), p.doc);
     }
     s += "\n## `[energy]`: what work costs\n\nOptional, without defaults and all or nothing: `source` says where the \
-          coefficients come from. Where the table is\nthere, `bench` and `profile` print energy ([bench.md](bench.md)).\n\n\
+          coefficients come from. Where the table is\nthere, `bench` and `profile` print energy ([compare.md](compare.md)).\n\n\
           | key | unit | legal | meaning |\n|---|---|---|---|\n| `source` | | text | Where the coefficients come from. |\n";
     for p in crate::config::EnergySection::PARAMS {
         let _ = writeln!(s, "| `{}` | {} | 0 to {} | {} |", p.key, p.unit, crate::config::MOST_ENERGY, p.doc);

@@ -1,7 +1,7 @@
 //! What a board's memory is to the DRAM model: the figures of [`DramSection`] that come nearest to its shell.
 //!
-//! The model has one server, bursts and rows of one size; a shell has a state machine for each kind of memory. How far the two are
-//! apart on a network stands in `docs/bench.md`.
+//! The model has one server, bursts and rows of one size; a shell has a state machine for each kind of memory. `docs/compare.md`
+//! says how far the two are apart on a network.
 
 use super::{Board, Host, Memory};
 use crate::config::{DramSection, HwConfig};
