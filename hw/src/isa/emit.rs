@@ -235,8 +235,9 @@ fn width_text(width: Width) -> String {
 fn manual() -> String {
     let mut s = format!(
         "# Instruction set, version {ISA_VERSION}\n\n\
-         Written from the tables in `hw/src/isa` and `hw/src/regs.rs`; do not edit. What the instructions mean beyond their\n\
-         fields stands in `ARCHITECTURE.md`, how long they take in `hw/TIMING.md`.\n\n\
+         Written from the tables in `hw/src/isa` and `hw/src/regs.rs`; do not edit.\n\
+         [accelerator.md](reference/accelerator.md) says what the instructions mean beyond their fields,\n\
+         `hw/TIMING.md` how long they take.\n\n\
          An instruction has {INSN_BITS} bits, little-endian. Bits 3 to 0 are the opcode, 7 to 4 the pop mask, 11 to 8 the push\n\
          mask (bit 0 load, 1 gemm, 2 vector, 3 store), 15 to 12 the type code (0: int8, int8, int32). The fields follow from bit\n\
          {HEADER_BITS} on in the order of the tables, without gaps; the rest is zero. Opcode 0 traps.\n\n"
