@@ -146,7 +146,8 @@ mod tests {
         assert_eq!(found(&words, &[(Some("arr_0"), &[3, 5, 8])]), "words=5");
         assert_eq!(found(&words, &[(None, &[5, 8])]), "words=5");
         assert_eq!(found(&["words", "8"], &[(None, &[1, 1, 8])]), "");
-        assert_eq!(found(&words, &[(None, &[3, 5, 7])]), "");
+        let e = given(&words, &[(None, &[3, 5, 7])]).unwrap_err();
+        assert_eq!(e, "has an input x of f32[n,words,8], which data of shape [3, 5, 7] do not suit");
         let image = ["n", "3", "h", "w"];
         assert_eq!(found(&image, &[(None, &[2, 3, 20, 30])]), "h=20 w=30");
         assert_eq!(found(&image, &[(None, &[2, 20, 30, 3])]), "h=20 w=30");
