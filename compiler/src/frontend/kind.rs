@@ -49,11 +49,20 @@ pub(super) fn other(bytes: &[u8]) -> Option<&'static str> {
         "a pointer of Git LFS, in place of a file that `git lfs pull` fetches"
     } else if text.starts_with(b"<") {
         "an HTML or XML document"
+    } else if is_section(text) {
+        "a text in sections, such as a configuration of Darknet"
     } else if text.starts_with(b"{") || text.starts_with(b"[") {
         "a JSON text"
     } else {
         "a text"
     })
+}
+
+/// Whether a text begins with a line that is a word in brackets.
+fn is_section(text: &[u8]) -> bool {
+    let line = text.split(|b| *b == b'\n').next().unwrap_or_default().trim_ascii();
+    let name = line.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
+    name.is_some_and(|name| name.first().is_some_and(u8::is_ascii_alphabetic))
 }
 
 /// UTF-8 without control characters but those between lines and words.
@@ -101,6 +110,8 @@ mod tests {
             (b"BM\x36\0\0\0\0\0\0\0", "a picture (BMP)"),
             (b"<!doctype html>", "an HTML or XML document"),
             (b" {\"a\": 1}", "a JSON text"),
+            (b"[\"a\"]\n", "a JSON text"),
+            (b"[net]\nbatch=1\n", "a text in sections, such as a configuration of Darknet"),
             (b"\x89PNG\r\n\x1a\n\0\0", "a picture (PNG)"),
             (b"\x80\x02}q\0.", "a Python pickle, as PyTorch writes"),
             (b"\x02\0\0\0\0\0\0\0{}", "a safetensors file"),
