@@ -1,6 +1,6 @@
 //! The cycle model as the one who knows what programs take.
 
-use tilewright_compiler::codegen::accel::{Layer, Plan};
+use tilewright_compiler::codegen::accel::{Layer, Planned};
 use tilewright_compiler::cost::{Clock, CostOracle, CpuTime};
 use tilewright_compiler::graph::{Graph, NodeId};
 use tilewright_driver::{ALIGN, AccelProgram, DeviceMemory, Loaded};
@@ -50,8 +50,8 @@ pub(crate) fn part_ends(insns: &[Insn], spans: &[Span], ends: &[usize], cycles: 
 }
 
 impl CostOracle for Timed<'_> {
-    fn accel_cycles(&self, layer: &Layer, plan: &Plan) -> u64 {
-        self.costs.accel_cycles(layer, plan)
+    fn accel_cycles(&self, layer: &Layer, planned: &Planned) -> u64 {
+        self.costs.accel_cycles(layer, planned)
     }
 
     fn accel_ns(&self, cycles: u64) -> u64 {

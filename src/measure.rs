@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use tilewright_compiler::backend::Backend;
-use tilewright_compiler::codegen::accel::{Layer, Plan};
+use tilewright_compiler::codegen::accel::{Layer, Planned};
 use tilewright_compiler::cost::{Analytic, CostOracle, CpuTime};
 use tilewright_compiler::graph::{Graph, NodeId};
 use tilewright_compiler::partition::{Offload, partition};
@@ -69,8 +69,8 @@ fn median(mut list: Vec<f64>) -> f64 {
 }
 
 impl CostOracle for Measured<'_> {
-    fn accel_cycles(&self, layer: &Layer, plan: &Plan) -> u64 {
-        self.estimates.accel_cycles(layer, plan)
+    fn accel_cycles(&self, layer: &Layer, planned: &Planned) -> u64 {
+        self.estimates.accel_cycles(layer, planned)
     }
 
     fn accel_ns(&self, cycles: u64) -> u64 {

@@ -1,16 +1,16 @@
-//! Replays `docs/add-an-operator.md` on a copy of the tree: its diffs are applied and its commands run, so that the page
-//! says what a person can do.
+//! Follows the pages that add an operator on copies of the tree: applies their diffs and runs their commands, so that the
+//! pages work.
 //!
-//! The page's language: a block `diff` names a file and shows lines that stand in it once, with what comes and goes, or a
-//! file that is new; a block `sh` is commands, which must succeed, or fail where the block says `fails`; a block `text`
-//! behind it holds lines of their output. Blocks that say `full` take minutes and run with the ignored tests.
+//! The language of the pages: a block `diff` names a file and shows lines that it has once, with lines to add and remove, or
+//! a new file; a block `sh` has commands, which must succeed, or fail if the block says `fails`; a block `text` after it
+//! has lines of their output. Blocks that say `full` take minutes and run with the ignored tests.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-const PAGE: &str = "docs/add-an-operator.md";
+const PAGES: [&str; 2] = ["docs/add-an-operator.md", "docs/add-an-accelerated-operator.md"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -119,8 +119,8 @@ fn apply_all(page: &str, read: impl Fn(&str) -> std::io::Result<String>) -> Resu
     Ok(files)
 }
 
-fn page() -> String {
-    std::fs::read_to_string(root().join(PAGE)).expect("the page is there")
+fn text_of(page: &str) -> String {
+    std::fs::read_to_string(root().join(page)).expect("the page is there")
 }
 
 fn of_tree(file: &str) -> std::io::Result<String> {
@@ -128,9 +128,21 @@ fn of_tree(file: &str) -> std::io::Result<String> {
 }
 
 #[test]
-fn every_edit_of_the_page_finds_its_place() {
-    let files = apply_all(&page(), of_tree).unwrap_or_else(|why| panic!("{PAGE}: {why}"));
-    assert!(files.len() >= 4, "{:?}", files.iter().map(|(name, _)| name).collect::<Vec<_>>());
+fn every_edit_of_the_pages_finds_its_place() {
+    for page in PAGES {
+        let files = apply_all(&text_of(page), of_tree).unwrap_or_else(|why| panic!("{page}: {why}"));
+        assert!(files.len() >= 4, "{page}: {:?}", files.iter().map(|(name, _)| name).collect::<Vec<_>>());
+    }
+}
+
+/// An accelerated operator is its own file, one other file and its test.
+#[test]
+fn an_accelerated_operator_touches_one_file_beside_its_own() {
+    let files = apply_all(&text_of(PAGES[1]), of_tree).unwrap();
+    let others: Vec<&str> =
+        files.iter().map(|(name, _)| name.as_str()).filter(|name| !name.contains("tests")).collect();
+    let own = "compiler/src/codegen/accel/ops/expand.rs";
+    assert_eq!(others, [own, "compiler/src/codegen/accel/ops/mod.rs"]);
 }
 
 #[test]
@@ -205,8 +217,8 @@ opt-level = 1
 opt-level = 1
 "#;
 
-/// Does what the page says, on a copy of the tree.
-fn replay(whole: bool) {
+/// Does what a page says, on a copy of the tree.
+fn replay(page: &str, whole: bool) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _held = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     if !tilewright_testing::has_program("verilator") {
@@ -221,7 +233,7 @@ fn replay(whole: bool) {
     copy_tree(&copy);
     std::fs::create_dir_all(home.join(".cargo")).expect("the folder can be made");
     std::fs::write(home.join(".cargo/config.toml"), QUICK).expect("the file can be written");
-    for Step { heading, what } in steps(&page()).unwrap_or_else(|why| panic!("{PAGE}: {why}")) {
+    for Step { heading, what } in steps(&text_of(page)).unwrap_or_else(|why| panic!("{page}: {why}")) {
         match what {
             What::Edit { file, old, new } => {
                 let path = copy.join(&file);
@@ -264,11 +276,13 @@ fn run(copy: &Path, target: &Path, command: &str, fails: bool, shows: &[String])
 #[test]
 #[ignore = "compiles a copy; make test-full runs it"]
 fn the_page_can_be_followed() {
-    replay(false);
+    replay(PAGES[0], false);
 }
 
 #[test]
 #[ignore = "compiles the compiler for the copy"]
-fn the_page_can_be_followed_to_its_end() {
-    replay(true);
+fn the_pages_can_be_followed_to_their_ends() {
+    for page in PAGES {
+        replay(page, true);
+    }
 }

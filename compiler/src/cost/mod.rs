@@ -6,7 +6,7 @@ mod macs;
 pub use cpu::PARALLEL_WORK;
 pub use macs::macs;
 
-use crate::codegen::accel::{self, Layer, Plan};
+use crate::codegen::accel::{Layer, Planned};
 use crate::graph::{Graph, NodeId};
 use tilewright_driver::AccelProgram;
 use tilewright_hw::HwConfig;
@@ -23,7 +23,7 @@ pub struct CpuTime {
 /// Who knows what operators take.
 pub trait CostOracle {
     /// Cycles of a layer on the accelerator, from device memory to device memory.
-    fn accel_cycles(&self, layer: &Layer, plan: &Plan) -> u64;
+    fn accel_cycles(&self, layer: &Layer, planned: &Planned) -> u64;
 
     /// Nanoseconds of the accelerator's cycles.
     fn accel_ns(&self, cycles: u64) -> u64;
@@ -71,8 +71,8 @@ impl Analytic<'_> {
 }
 
 impl CostOracle for Analytic<'_> {
-    fn accel_cycles(&self, layer: &Layer, plan: &Plan) -> u64 {
-        accel::cycles(layer, plan, self.config)
+    fn accel_cycles(&self, layer: &Layer, planned: &Planned) -> u64 {
+        planned.cycles(layer, self.config)
     }
 
     fn accel_ns(&self, cycles: u64) -> u64 {

@@ -68,7 +68,7 @@ impl Problem {
         let mut units = Vec::new();
         let mut unit_of = HashMap::new();
         for l in &placed.layers {
-            let cycles = l.cycles.unwrap_or_else(|| oracle.accel_cycles(&l.layer, &l.plan));
+            let cycles = l.cycles.unwrap_or_else(|| oracle.accel_cycles(&l.layer, &l.planned));
             let (nodes, cpu) = (l.layer.nodes.clone(), oracle.cpu(graph, &l.layer.nodes));
             unit_of.extend(nodes.iter().map(|n| (*n, units.len())));
             units.push(Unit { nodes, accel: Some((cycles, oracle.accel_ns(cycles))), cpu, with: None });

@@ -12,7 +12,7 @@
 //! that the step leaves alone.
 
 use super::shared::Shared;
-use crate::codegen::accel::{Layer, Plan, View};
+use crate::codegen::accel::{Layer, Planned, View};
 use crate::graph::{Graph, NodeId, Op, ValueId};
 use indexmap::IndexMap;
 use indexmap::map::Entry;
@@ -31,13 +31,13 @@ pub(super) enum Choice {
     /// The bytes of its data, seen as a view if that is another one.
     Alias(Option<View>),
     /// The first node of a layer.
-    Layer(Rc<(Layer, Plan)>),
+    Layer(Rc<(Layer, Planned)>),
 }
 
 /// What choices cost.
 pub(super) trait Costs {
     /// Nanoseconds of a layer.
-    fn layer(&self, layer: &Layer, plan: &Plan) -> u64;
+    fn layer(&self, layer: &Layer, planned: &Planned) -> u64;
     /// Nanoseconds of a node on the CPU.
     fn cpu(&self, node: NodeId) -> u64;
     /// Nanoseconds to bring a value from the accelerator, where it lies like this, to the host.
@@ -244,13 +244,13 @@ impl<'a> Walk<'a> {
                 self.made(state, node.output(), view.or(of))
             }
             Choice::Layer(planned) => {
-                let (layer, plan) = planned.as_ref();
+                let (layer, planned) = planned.as_ref();
                 for &(value, view) in &layer.inputs {
                     cost += self.on_device(state, value, view);
                 }
                 layer.nodes.iter().filter(|n| **n > id).for_each(|n| state.taken.set(n.0, Some(())));
                 cost += self.made(state, layer.output.0, Some(layer.output.1));
-                cost + self.costs.layer(layer, plan)
+                cost + self.costs.layer(layer, planned)
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Results that stay in inp between layers: which, where in inp, and what is left there for the loads of the layers meanwhile.
 
-use super::place::{Placed, PlacedLayer, describe};
-use crate::codegen::accel::{Kept, Kind, Layer, OnChip, Plan, cycles, plan};
+use super::place::{Placed, PlacedLayer};
+use crate::codegen::accel::{Border, InpUse, Kept, Layer, OnChip, Planned};
 use crate::graph::ValueId;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -9,13 +9,13 @@ use tilewright_hw::HwConfig;
 use tilewright_hw::config::Mem;
 
 /// A change of some layers: places among the region's layers, what lies in inp, and the new plans.
-type Change = Vec<(usize, Layer, Plan)>;
+type Change = Vec<(usize, Layer, Planned)>;
 
 /// A kept value: its region's depth, and the places of the layers from the one that writes to the last that reads.
 type Lying = (ValueId, usize, Range<usize>);
 
 /// A plan with its estimated cycles and the run of entries that it is for.
-type Choice = (u64, Option<(u32, u32)>, Plan);
+type Choice = (u64, Option<(u32, u32)>, Planned);
 
 /// Values that must not stay on the chip, each with the reason.
 pub(super) type Away = HashMap<ValueId, String>;
@@ -36,20 +36,20 @@ pub(super) fn keep(config: &HwConfig, placed: &mut Placed, leaves: &dyn Fn(Value
             leaves(v, depth) || all.any(|&other| leaves(other, depth))
         };
         let layers: Vec<_> =
-            group.iter().map(|&i| (placed.layers[i].layer.clone(), placed.layers[i].plan.clone())).collect();
+            group.iter().map(|&i| (placed.layers[i].layer.clone(), placed.layers[i].planned.clone())).collect();
         let users = users(&layers, &root);
         let mut region = Region { config, layers, users, root: &root, away, held: Vec::new() };
         region.keep(&leaves);
-        for (&i, (layer, plan)) in group.iter().zip(region.layers) {
+        for (&i, (layer, planned)) in group.iter().zip(region.layers) {
             if layer.on_chip == placed.layers[i].layer.on_chip {
                 continue;
             }
             for node in &layer.nodes {
                 if let Some(at) = placed.nodes.get_mut(node) {
-                    at.why = describe(&layer, &plan);
+                    at.why = planned.describe(&layer);
                 }
             }
-            (placed.layers[i].layer, placed.layers[i].plan) = (layer, plan);
+            (placed.layers[i].layer, placed.layers[i].planned) = (layer, planned);
         }
     }
     for l in &placed.layers {
@@ -92,7 +92,7 @@ pub(super) fn suspects(placed: &Placed, name: &str) -> Vec<ValueId> {
 /// The layers of a program.
 struct Region<'a> {
     config: &'a HwConfig,
-    layers: Vec<(Layer, Plan)>,
+    layers: Vec<(Layer, Planned)>,
     /// Layers that read each layer's output, in order.
     users: Vec<Vec<usize>>,
     root: &'a dyn Fn(ValueId) -> ValueId,
@@ -115,23 +115,8 @@ struct Held {
     life: Range<usize>,
 }
 
-/// Padding that a layer's windows reach around their image: above, left, below, right, and its value.
-fn padding(layer: &Layer) -> Option<([u32; 4], i8)> {
-    let (input, output) = (layer.inputs[0].1, layer.results());
-    let (kernel, strides, pads, dilations, value) = match &layer.kind {
-        Kind::Conv(c) => (c.kernel, c.strides, c.pads, c.dilations, c.pad_value),
-        Kind::Pool(p) => (p.kernel, p.strides, p.pads, p.dilations, p.pad_value),
-        _ => return None,
-    };
-    let behind = |k: usize, out: usize, size: usize| {
-        ((out - 1) * strides[k] + (kernel[k] - 1) * dilations[k] + 1).saturating_sub(pads[k] + size)
-    };
-    let border = [pads[0], pads[1], behind(0, output.h, input.h), behind(1, output.w, input.w)];
-    Some((border.map(|n| n as u32), value))
-}
-
 /// For each layer, those behind it that read its output.
-fn users(layers: &[(Layer, Plan)], root: &dyn Fn(ValueId) -> ValueId) -> Vec<Vec<usize>> {
+fn users(layers: &[(Layer, Planned)], root: &dyn Fn(ValueId) -> ValueId) -> Vec<Vec<usize>> {
     let made: HashMap<ValueId, usize> = layers.iter().enumerate().map(|(i, (l, _))| (l.output.0, i)).collect();
     let mut users = vec![Vec::new(); layers.len()];
     for (i, (layer, _)) in layers.iter().enumerate() {
@@ -161,8 +146,8 @@ impl Region<'_> {
                     *found = None;
                 }
             }
-            for (i, layer, plan) in change {
-                self.layers[i] = (layer, plan);
+            for (i, layer, planned) in change {
+                self.layers[i] = (layer, planned);
             }
             self.held.push(held);
         }
@@ -170,8 +155,8 @@ impl Region<'_> {
 
     /// The output of a layer kept for as many readers as possible.
     fn candidate(&self, at: usize, leaves: bool) -> Option<Found> {
-        let (layer, plan) = &self.layers[at];
-        let writes = matches!(plan, Plan::Conv(_) | Plan::Depthwise(_) | Plan::Pool(_)) && layer.output.1.n == 1;
+        let layer = &self.layers[at].0;
+        let writes = self.border(at).is_some() && layer.output.1.n == 1;
         if !writes || layer.on_chip.output.is_some() || self.away.contains_key(&layer.output.0) {
             return None;
         }
@@ -181,12 +166,21 @@ impl Region<'_> {
         (1..=readers.len()).rev().find_map(of)
     }
 
+    /// The padding around the first input of a layer, if the layer can read it from inp and write its output there.
+    fn border(&self, at: usize) -> Option<Border> {
+        let (layer, planned) = &self.layers[at];
+        match planned.operator().inp_use(layer) {
+            InpUse::Kept(border) => Some(border),
+            InpUse::None | InpUse::All => None,
+        }
+    }
+
     /// Whether a layer can read a value, as it is, from inp.
     fn can_read(&self, at: usize, value: ValueId) -> bool {
-        let (layer, plan) = &self.layers[at];
+        let layer = &self.layers[at].0;
         let reads = |(v, _): &(ValueId, _)| (self.root)(*v) == value;
         let once = layer.inputs.iter().filter(|i| reads(i)).count() == 1 && reads(&layer.inputs[0]);
-        once && matches!(plan, Plan::Conv(_) | Plan::Depthwise(_) | Plan::Pool(_))
+        once && self.border(at).is_some()
     }
 
     /// What keeping a layer's output changes; none where it does not fit or takes more time.
@@ -204,15 +198,15 @@ impl Region<'_> {
             if layer.inputs[0].1 != view {
                 return None;
             }
-            let (border, pad_value) = padding(layer)?;
-            if border == [0; 4] {
+            let border = self.border(reader)?;
+            if border.sizes == [0; 4] {
                 continue;
             }
-            if kept.border != [0; 4] && kept.pad_value != pad_value {
+            if kept.border != [0; 4] && kept.pad_value != border.value {
                 return None;
             }
-            kept.border = std::array::from_fn(|i| kept.border[i].max(border[i]));
-            kept.pad_value = pad_value;
+            kept.border = std::array::from_fn(|i| kept.border[i].max(border.sizes[i]));
+            kept.pad_value = border.value;
         }
         let (all, size) = (self.config.entries(Mem::Inp), kept.entries());
         let life = at..*readers.last()? + 1;
@@ -228,7 +222,7 @@ impl Region<'_> {
         starts.extend(meanwhile.iter().filter_map(|e| e.start.checked_sub(size)));
         let free =
             |start: u32| start + size <= all && meanwhile.iter().all(|e| e.end <= start || start + size <= e.start);
-        let of_layer = |i: usize| cycles(&self.layers[i].0, &self.layers[i].1, self.config);
+        let of_layer = |i: usize| self.layers[i].1.cycles(&self.layers[i].0, self.config);
         let before: u64 = life.clone().map(of_layer).sum();
         let of = |start: u32| {
             let held = Held { entries: start..start + size, life: life.clone() };
@@ -257,27 +251,26 @@ impl Region<'_> {
             if readers.contains(&i) {
                 layer.on_chip.input = Some(kept);
             }
-            let plan = match (&layer.kind, &self.layers[i].1) {
-                (Kind::Conv(_) | Kind::Pool(_), _) => {
+            let operator = self.layers[i].1.operator();
+            let planned = match operator.inp_use(&layer) {
+                InpUse::Kept(_) => {
                     let rooms =
                         self.rooms(i, &held.entries, layer.on_chip.output.map(|k| k.entry..k.entry + k.entries()));
                     let mut plans: Vec<Choice> = Vec::new();
                     for room in rooms {
                         layer.on_chip.room = Some(room);
-                        let found = plan(&layer, self.config, true).ok();
-                        plans.extend(found.map(|plan| (cycles(&layer, &plan, self.config), Some(room), plan)));
+                        let found = operator.plan(&layer, self.config, true).ok();
+                        plans.extend(found.map(|planned| (planned.cycles(&layer, self.config), Some(room), planned)));
                     }
-                    let (_, room, plan) = plans.into_iter().min_by_key(|(cycles, ..)| *cycles)?;
+                    let (_, room, planned) = plans.into_iter().min_by_key(|(cycles, ..)| *cycles)?;
                     layer.on_chip.room = room;
-                    plan
+                    planned
                 }
-                // Loads and stores alone.
-                (_, plan @ (Plan::Copy { .. } | Plan::Walk { .. })) => plan.clone(),
-                // These have places of their own in inp.
-                _ => return None,
+                InpUse::None => self.layers[i].1.clone(),
+                InpUse::All => return None,
             };
-            sum += cycles(&layer, &plan, self.config);
-            change.push((i, layer, plan));
+            sum += planned.cycles(&layer, self.config);
+            change.push((i, layer, planned));
         }
         Some((sum, change))
     }

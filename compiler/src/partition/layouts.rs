@@ -2,10 +2,10 @@
 
 use super::decide::{Choice, Costs};
 use super::{Offload, Options};
-use crate::codegen::accel::{Found, Layer, Plan, View, cycles, extract, plan};
+use crate::codegen::accel::{self, Found, Layer, Operator, Planned, View, extract};
 use crate::cost::CostOracle;
 use crate::graph::op::Layout;
-use crate::graph::{Graph, NodeId, Op, ValueId};
+use crate::graph::{Graph, NodeId, ValueId};
 use std::collections::HashMap;
 use std::rc::Rc;
 use tilewright_hw::HwConfig;
@@ -48,7 +48,7 @@ impl<'a> Layouts<'a> {
             }
             Err(reason) => reason,
         };
-        if any_layout(&node.op) {
+        if accel::layouts(&node.op) == Some(accel::Layouts::Any) {
             let image = |v: ValueId, layout| {
                 let shape = self.graph.ty(v).shape().filter(|shape| shape.len() == 4)?;
                 View::image(&shape, layout)
@@ -85,13 +85,13 @@ impl<'a> Layouts<'a> {
             Found::Alias if lies(self.graph.node(id).inputs[0]).is_some() => Ok(Some(Choice::Alias(None))),
             Found::Alias => Err("its data are on the CPU".into()),
             Found::Recast(view) => Ok(Some(Choice::Alias(Some(view)))),
-            Found::Layer(layer) => {
+            Found::Layer(layer, operator) => {
                 let ends = (layer.inputs.clone(), layer.output);
                 if seen.contains(&ends) {
                     return Ok(None);
                 }
                 seen.push(ends);
-                let planned = plan_of(*layer, self.config, self.options, lies)?;
+                let planned = plan_of(*layer, &operator, self.config, self.options, lies)?;
                 Ok(Some(Choice::Layer(Rc::new(planned))))
             }
             Found::Refused(reason) => Err(reason),
@@ -122,8 +122,8 @@ impl<'a> Layouts<'a> {
 }
 
 impl Costs for Layouts<'_> {
-    fn layer(&self, layer: &Layer, plan: &Plan) -> u64 {
-        self.oracle.accel_ns(self.oracle.accel_cycles(layer, plan))
+    fn layer(&self, layer: &Layer, planned: &Planned) -> u64 {
+        self.oracle.accel_ns(self.oracle.accel_cycles(layer, planned))
     }
 
     fn cpu(&self, node: NodeId) -> u64 {
@@ -139,41 +139,24 @@ impl Costs for Layouts<'_> {
     }
 }
 
-/// Operators that take their data as they lie.
-fn any_layout(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::QAdd(_)
-            | Op::QMul(_)
-            | Op::Binary(_)
-            | Op::Lookup(_)
-            | Op::Clip(_)
-            | Op::Pad(_)
-            | Op::Rescale(_)
-            | Op::Concat(_)
-            | Op::Slice(_)
-            | Op::Gather(_)
-            | Op::Dense(_)
-    )
-}
-
-/// A layer with its plan: as it is or, where the host writes its input and fewer cycles are estimated, with a window's
-/// columns as channels.
+/// A layer with its plan. If the host writes its input, the form that only the host can write is planned too, and the one of
+/// fewer estimated cycles is taken.
 fn plan_of(
     layer: Layer,
+    operator: &Operator,
     config: &HwConfig,
     options: &Options,
     known: &dyn Fn(ValueId) -> Option<View>,
-) -> Result<(Layer, Plan), String> {
-    let plain = plan(&layer, config, options.search_tiles);
+) -> Result<(Layer, Planned), String> {
+    let plain = operator.plan(&layer, config, options.search_tiles);
     let from_host = layer.inputs.iter().all(|(value, _)| known(*value).is_none());
-    let other = if options.search_tiles && from_host { layer.columns_as_channels(config) } else { None };
-    let planned = other.and_then(|layer| plan(&layer, config, true).ok().map(|plan| (layer, plan)));
-    match (plain, planned) {
-        (Ok(plain), Some((other, plan))) if cycles(&other, &plan, config) < cycles(&layer, &plain, config) => {
-            Ok((other, plan))
+    let other = if options.search_tiles && from_host { operator.host_form(&layer, config) } else { None };
+    let other = other.and_then(|(layer, operator)| operator.plan(&layer, config, true).ok().map(|plan| (layer, plan)));
+    match (plain, other) {
+        (Ok(plain), Some((other, planned))) if planned.cycles(&other, config) < plain.cycles(&layer, config) => {
+            Ok((other, planned))
         }
         (Err(_), Some(other)) => Ok(other),
-        (plain, _) => plain.map(|plan| (layer, plan)),
+        (plain, _) => plain.map(|planned| (layer, planned)),
     }
 }

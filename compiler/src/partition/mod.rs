@@ -18,7 +18,7 @@ mod weigh;
 
 pub use explain::Explanation;
 
-use crate::codegen::accel::{self, BuildError, Constants};
+use crate::codegen::accel::{self, Aliases, BuildError, Constants};
 use crate::cost::{Analytic, CostOracle};
 use crate::graph::{Graph, NodeId, ValueId};
 use crate::passes::OptLevel;
@@ -254,7 +254,8 @@ fn accel_region(
     nodes: &[NodeId],
     keep: bool,
 ) -> Result<AccelRegion, BuildError> {
-    let layers: Vec<_> = layers.iter().map(|&i| &placed.layers[i]).map(|l| (l.layer.clone(), l.plan.clone())).collect();
+    let layers: Vec<_> =
+        layers.iter().map(|&i| &placed.layers[i]).map(|l| (l.layer.clone(), l.planned.clone())).collect();
     let made: HashSet<ValueId> = layers.iter().map(|(l, _)| l.output.0).collect();
     let inside: HashSet<NodeId> = nodes.iter().copied().collect();
     let root = |v: ValueId| placed.roots.get(&v).copied().unwrap_or(v);
@@ -267,7 +268,8 @@ fn accel_region(
             outputs.push(value);
         }
     }
-    let built = accel::build(graph, config, &layers, &outputs, (&root, &seen), Constants::Given)?;
+    let aliases = Aliases { root: &root, view: &seen };
+    let built = accel::build(graph, config, &layers, &outputs, aliases, Constants::Given)?;
     let pack =
         |list: Vec<(ValueId, accel::View)>| list.into_iter().map(|(v, view)| (v, view.packing(config))).collect();
     let (inputs, outputs) = (pack(built.inputs), pack(built.outputs));

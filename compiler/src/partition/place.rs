@@ -4,7 +4,7 @@
 use super::Options;
 use super::decide::{Choice, decide};
 use super::layouts::Layouts;
-use crate::codegen::accel::{Kind, Layer, Plan, View};
+use crate::codegen::accel::{Layer, Planned, View};
 use crate::cost::CostOracle;
 use crate::graph::{Graph, NodeId, Op, ValueId};
 use std::collections::{BTreeMap, HashMap};
@@ -24,7 +24,7 @@ pub(super) struct NodePlace {
 #[derive(Debug, Clone)]
 pub(super) struct PlacedLayer {
     pub layer: Layer,
-    pub plan: Plan,
+    pub planned: Planned,
     pub depth: usize,
     /// Its share of its program's cycles, where they are known.
     pub cycles: Option<u64>,
@@ -98,9 +98,9 @@ pub(super) fn place(
                 continue;
             }
             Some(Choice::Layer(planned)) => {
-                let (layer, plan) = Rc::unwrap_or_clone(planned);
+                let (layer, planned) = Rc::unwrap_or_clone(planned);
                 let changes = layouts.changes(&layer, &|v| ready.get(&v).and_then(|r| r.view));
-                accept(&mut placed, &mut ready, layer, plan, (options.join, &changes));
+                accept(&mut placed, &mut ready, layer, planned, (options.join, &changes));
                 continue;
             }
             Some(Choice::Cpu(reason)) => reason,
@@ -120,7 +120,7 @@ fn accept(
     placed: &mut Placed,
     ready: &mut HashMap<ValueId, Ready>,
     layer: Layer,
-    plan: Plan,
+    planned: Planned,
     (join, changes): (bool, &str),
 ) {
     let from = layer.inputs.iter().filter_map(|(v, view)| {
@@ -131,61 +131,10 @@ fn accept(
     if let Some(before) = placed.layers.last().filter(|_| !join) {
         depth = depth.max(before.depth + 1);
     }
-    let why = describe(&layer, &plan) + changes;
+    let why = planned.describe(&layer) + changes;
     for &node in &layer.nodes {
         placed.nodes.insert(node, NodePlace { place: Place::Accel, depth, why: why.clone() });
     }
     ready.insert(layer.output.0, Ready { depth, view: Some(layer.output.1) });
-    placed.layers.push(PlacedLayer { layer, plan, depth, cycles: None });
-}
-
-pub(super) fn describe(layer: &Layer, plan: &Plan) -> String {
-    let behind = match (layer.then.is_empty(), layer.pooling()) {
-        (true, _) => "",
-        (false, Some((pool, _))) if pool.kernel != [1, 1] => ", and in them the pooling of its results",
-        (false, _) => ", and in them what is done with its results",
-    };
-    let behind = &format!("{behind}{}", on_chip(layer));
-    match (&layer.kind, plan) {
-        (Kind::Conv(conv), Plan::Conv(t)) if layer.inputs[0].1.has_windows() => format!(
-            "product of a window of {} rows, its columns loaded as {} channels, with its requantization, in tiles of {}x{} \
-             pixels and {} by {} blocks of channels{behind}",
-            conv.kernel[0], layer.inputs[0].1.c, t.rows, t.columns, t.in_blocks, t.out_blocks
-        ),
-        (Kind::Conv(conv), Plan::Conv(t)) => format!(
-            "product of a {}x{} window with its requantization, in tiles of {}x{} pixels and {} by {} blocks of channels{behind}",
-            conv.kernel[0], conv.kernel[1], t.rows, t.columns, t.in_blocks, t.out_blocks
-        ),
-        (Kind::Conv(conv), Plan::Depthwise(t)) => format!(
-            "depthwise {}x{}, {:.1} taps of an output on the array and the others on the vector unit at the same time",
-            conv.kernel[0],
-            conv.kernel[1],
-            t.array_taps()
-        ),
-        (Kind::Pool(_), Plan::Pool(t)) => {
-            format!("on the vector unit, in tiles of {} rows and {} blocks of channels{behind}", t.rows, t.blocks)
-        }
-        (_, Plan::MatMul(t)) => {
-            format!("product of two activations, in tiles of {} rows and {} blocks of columns", t.rows, t.blocks)
-        }
-        (_, Plan::Walk { blocks }) => format!("whole blocks in another order, by loads and stores of at most {blocks}"),
-        (_, Plan::Copy { rows }) => format!("by loads and stores, {rows} rows at a time"),
-        (Kind::Transposed(t), _) => {
-            format!("a convolution for each of {} phases, stored {} columns apart", t.phases.len(), t.strides[1])
-        }
-        (_, Plan::Pair { entries } | Plan::Lookup { entries }) => {
-            format!("on the vector unit, {entries} entries at a time")
-        }
-        _ => "on the accelerator".into(),
-    }
-}
-
-/// What of a layer's data does not go through device memory.
-fn on_chip(layer: &Layer) -> &'static str {
-    match (layer.on_chip.input, layer.on_chip.output) {
-        (None, None) => "",
-        (Some(_), None) => "; its data stay on the chip",
-        (None, Some(_)) => "; its results stay on the chip",
-        (Some(_), Some(_)) => "; its data and its results stay on the chip",
-    }
+    placed.layers.push(PlacedLayer { layer, planned, depth, cycles: None });
 }

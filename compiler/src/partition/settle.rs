@@ -207,7 +207,7 @@ impl LeftOut {
             return true;
         }
         let before = self.apart.len();
-        let last = suspects(placed, error).filter_map(|l| fuse::last(&l.layer));
+        let last = suspects(placed, error).filter_map(|l| fuse::last(&l.layer, &l.planned));
         self.apart.extend(last.map(|fusion| (fusion, error.to_string())));
         self.apart.len() > before
     }

@@ -4,9 +4,9 @@
 //! is full. So of the few plans with the fewest estimated cycles the one is taken with which the layer, between the one
 //! before and the one behind it, ends first.
 
-use super::place::{Placed, describe};
+use super::place::Placed;
 use super::{Code, Region};
-use crate::codegen::accel::{self, Constants, Kind, Layer, Plan, Then};
+use crate::codegen::accel::{self, Aliases, Constants, Layer, Planned};
 use crate::cost::Clock;
 use crate::graph::{Graph, ValueId};
 use std::collections::HashMap;
@@ -42,49 +42,50 @@ impl<'a> Judge<'a> {
 
     /// Takes for each layer the plan with the fewest cycles; whether that changed anything.
     pub fn tune(&mut self, placed: &mut Placed) -> bool {
-        let before: Vec<Plan> = placed.layers.iter().map(|l| l.plan.clone()).collect();
+        let before: Vec<Planned> = placed.layers.iter().map(|l| l.planned.clone()).collect();
         for group in placed.by_depth().into_values() {
             for at in 0..group.len() {
                 self.tune_layer(placed, &group, at);
             }
         }
-        placed.layers.iter().zip(&before).any(|(l, plan)| l.plan != *plan)
+        placed.layers.iter().zip(&before).any(|(l, planned)| l.planned != *planned)
     }
 
     fn tune_layer(&mut self, placed: &mut Placed, group: &[usize], at: usize) {
         let index = group[at];
-        let choices = accel::plans(&placed.layers[index].layer, self.config, MOST);
+        let own = &placed.layers[index];
+        let choices = own.planned.alternatives(&own.layer, self.config, MOST);
         if choices.len() < 2 {
             return;
         }
         let near = &group[at.saturating_sub(AROUND)..(at + AROUND + 1).min(group.len())];
-        let mut window: Vec<(Layer, Plan)> =
-            near.iter().map(|&i| (placed.layers[i].layer.clone(), placed.layers[i].plan.clone())).collect();
+        let mut window: Vec<(Layer, Planned)> =
+            near.iter().map(|&i| (placed.layers[i].layer.clone(), placed.layers[i].planned.clone())).collect();
         let own = near.iter().position(|&i| i == index).unwrap_or(0);
         let Some(mut best) = self.cycles(placed, &window) else { return };
-        let mut plan = window[own].1.clone();
+        let mut planned = window[own].1.clone();
         for choice in choices {
             window[own].1 = choice;
             if let Some(cycles) = self.cycles(placed, &window)
                 && cycles < best
             {
-                (best, plan) = (cycles, window[own].1.clone());
+                (best, planned) = (cycles, window[own].1.clone());
             }
         }
-        if plan != placed.layers[index].plan {
-            let why = describe(&placed.layers[index].layer, &plan);
+        if planned != placed.layers[index].planned {
+            let why = planned.describe(&placed.layers[index].layer);
             for node in &placed.layers[index].layer.nodes {
                 if let Some(at) = placed.nodes.get_mut(node) {
                     at.why.clone_from(&why);
                 }
             }
-            placed.layers[index].plan = plan;
+            placed.layers[index].planned = planned;
         }
     }
 
     /// Cycles of some layers as a program of their own; none where nobody knows, or where it cannot be built, or where
     /// enough was weighed.
-    fn cycles(&mut self, placed: &Placed, window: &[(Layer, Plan)]) -> Option<u64> {
+    fn cycles(&mut self, placed: &Placed, window: &[(Layer, Planned)]) -> Option<u64> {
         let root = |v: ValueId| placed.roots.get(&v).copied().unwrap_or(v);
         let seen = |v: ValueId| placed.seen.get(&v).copied();
         let key = key(window, &root);
@@ -94,8 +95,9 @@ impl<'a> Judge<'a> {
         if self.left == 0 {
             return None;
         }
+        let aliases = Aliases { root: &root, view: &seen };
         let outputs: Vec<ValueId> = window.last().map(|(l, _)| l.output.0).into_iter().collect();
-        let built = accel::build(self.graph, self.config, window, &outputs, (&root, &seen), Constants::Zeros).ok();
+        let built = accel::build(self.graph, self.config, window, &outputs, aliases, Constants::Zeros).ok();
         self.left = self.left.saturating_sub(built.as_ref().map_or(0, |b| b.program.insn_count()));
         let cycles = built.and_then(|b| self.clock.cycles(&b.program, &ends(&b.layers))?.last().copied());
         self.known.insert(key, cycles);
@@ -128,31 +130,17 @@ fn ends(layers: &[LayerEnd]) -> Vec<usize> {
 }
 
 /// What the time of some layers depends on: their shapes and plans, and who reads whose result, but no values.
-fn key(window: &[(Layer, Plan)], root: &dyn Fn(ValueId) -> ValueId) -> String {
+fn key(window: &[(Layer, Planned)], root: &dyn Fn(ValueId) -> ValueId) -> String {
     let mut ids: HashMap<ValueId, usize> = HashMap::new();
     let mut number = |v: ValueId| {
         let next = ids.len();
         *ids.entry(root(v)).or_insert(next)
     };
     let mut text = String::new();
-    for (layer, plan) in window {
+    for (layer, planned) in window {
         let inputs: Vec<_> = layer.inputs.iter().map(|(v, view)| (number(*v), *view)).collect();
         let output = (number(layer.output.0), layer.output.1);
-        text += &format!("{plan:?} {inputs:?} {output:?} {:?} ", layer.on_chip);
-        for then in &layer.then {
-            text += &match then {
-                Then::Pair { op, input } => format!("{:?} {input} ", op.operation()),
-                Then::Lookup(_) => "lut ".into(),
-                Then::Pool { pool, of } => format!("{pool:?} {of:?} "),
-            };
-        }
-        match &layer.kind {
-            Kind::Conv(c) => {
-                let window = (c.kernel, c.strides, c.pads, c.dilations, c.groups, c.weights.len());
-                text += &format!("{window:?} {:?} {:?} {};", c.weight_zero_point, c.rest, c.slope.is_some());
-            }
-            other => text += &format!("{other:?};"),
-        }
+        text += &format!("{} {inputs:?} {output:?} {:?} ", planned.timing_key(), layer.on_chip);
     }
     text
 }

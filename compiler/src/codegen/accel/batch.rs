@@ -4,9 +4,9 @@
 //! as with one row, and a pixel is loaded once for all taps. Where it reads pixels alone, an entry holds `batch`
 //! neighbouring ones, as they lie in device memory.
 
-use super::build::{Emit, Place};
-use super::conv::cut;
-use super::plan::ROWS;
+use super::emit::{Emit, Place};
+use super::limits::ROWS;
+use super::parts::cut;
 use super::view::View;
 use super::window::{Window, store_tile};
 use std::ops::Range;
@@ -16,7 +16,7 @@ use tilewright_hw::isa::{Load, Store};
 
 /// A tile of an operator's pixels.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pixels {
+pub struct Pixels {
     pub image: usize,
     pub rows: Range<usize>,
     pub columns: Range<usize>,
@@ -24,7 +24,7 @@ pub(super) struct Pixels {
 
 /// How pixels fill the batch rows of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fill {
+pub enum Fill {
     /// One pixel of each of some tiles.
     Tiles,
     /// Neighbouring pixels; columns of the views are entries.
@@ -33,7 +33,7 @@ pub(super) enum Fill {
 
 /// How an operator fills batch rows, and its input's and output's views as its tiles see them. `pointwise` says that each
 /// pixel is computed from the same one.
-pub(super) fn fill(pointwise: bool, views: [View; 2], config: &HwConfig) -> (Fill, [View; 2]) {
+pub fn fill(pointwise: bool, views: [View; 2], config: &HwConfig) -> (Fill, [View; 2]) {
     let [input, output] = views;
     if config.batch == 1 || !pointwise || (input.h, input.w) != (output.h, output.w) {
         return (Fill::Tiles, views);
@@ -45,7 +45,7 @@ pub(super) fn fill(pointwise: bool, views: [View; 2], config: &HwConfig) -> (Fil
 
 /// Tiles that are computed at once.
 #[derive(Debug, Clone)]
-pub(super) struct Group {
+pub struct Group {
     fill: Fill,
     /// One for each batch row, or less; neighbours are one tile.
     pub tiles: Vec<Pixels>,
@@ -282,7 +282,7 @@ fn neighbour_stores(place: Place, t: &Pixels, blocks: &Range<usize>, out: u32, c
 }
 
 /// A stride, 0 where there is nothing to step to: narrow fields need not hold it.
-pub(super) fn stride(count: usize, bytes: usize) -> u64 {
+pub fn stride(count: usize, bytes: usize) -> u64 {
     if count == 1 { 0 } else { bytes as u64 }
 }
 

@@ -9,7 +9,7 @@ const SLOT: u64 = 2;
 const WALKED: u64 = 6;
 
 /// Beats of the bus in which so many bytes lie, from this byte of device memory on.
-pub(super) fn beats(bytes: u64, at: u64, config: &HwConfig) -> u64 {
+pub fn beats(bytes: u64, at: u64, config: &HwConfig) -> u64 {
     let bus = u64::from(config.bus_bytes());
     (at % bus + bytes).div_ceil(bus)
 }
@@ -41,7 +41,7 @@ fn written(bytes: u64, at: u64, mem: Mem, config: &HwConfig) -> u64 {
 }
 
 /// Cycles of a load's row of so many bytes, whose first lies at this byte of device memory, without padding.
-pub(super) fn load_row(bytes: u64, at: u64, mem: Mem, config: &HwConfig) -> u64 {
+pub fn load_row(bytes: u64, at: u64, mem: Mem, config: &HwConfig) -> u64 {
     let beats = beats(bytes, at, config);
     let written = written(bytes, at, mem, config);
     // The row that is being written has left the queue of those that wait for it.
@@ -52,7 +52,7 @@ pub(super) fn load_row(bytes: u64, at: u64, mem: Mem, config: &HwConfig) -> u64 
 }
 
 /// Cycles of a store's row of so many bytes from an entry's beginning, whose first goes to this byte of device memory.
-pub(super) fn store_row(bytes: u64, at: u64, mem: Mem, config: &HwConfig) -> u64 {
+pub fn store_row(bytes: u64, at: u64, mem: Mem, config: &HwConfig) -> u64 {
     let bus = u64::from(config.bus_bytes());
     let beats = beats(bytes, at, config);
     let step = u64::from(config.chunk_bytes(mem)).min(bus);

@@ -1,60 +1,57 @@
-//! Integer operators to accelerator programs.
+//! Integer operators to programs of the accelerator.
 //!
-//! [`extract`] reads groups of graph nodes as [`Layer`]s: a product with its requantization, a pooling with its
-//! division, a quantized addition. [`Plan`] cuts a layer into tiles that fit the scratchpads. A tile's products, windows,
-//! requantizations and additions are tensor expressions, scheduled and tensorized to what a micro-op does ([`Mapped`]). [`build()`]
-//! turns planned layers into one program over tensors in the blocked layout of device memory. Tokens, micro-op memories
-//! and their loads are the driver's.
+//! [`extract`] reads groups of graph nodes as a [`Layer`] with its [`Operator`]: a product with its requantization, a pooling
+//! with its division, a quantized addition. [`Operator::plan`] cuts the layer into tiles that fit the scratchpads, and
+//! [`build()`] turns planned layers into one program over tensors in the blocked layout of device memory. Dependency tokens,
+//! micro-op memories and their loads are the driver's.
+//!
+//! An operator is a file or folder in `ops`, which implements [`AccelOperator`](operator::AccelOperator). The files here know
+//! no operator; they are what operators share:
+//!
+//! | file | holds |
+//! |---|---|
+//! | `reader` | the graph as operators read it |
+//! | `layer`, `view`, `kept` | what a layer reads and writes, and how tensors are laid out |
+//! | `parts`, `span`, `batch`, `limits` | dimensions cut into tiles, what windows read of them, limits of instruction fields |
+//! | `work`, `dma` | estimated cycles |
+//! | `mapped`, `product`, `requant` | a tile's work as a scheduled tensor expression |
+//! | `emit`, `ring`, `tensors`, `target`, `window`, `padding`, `pieces` | the program under construction |
+//!
+//! `fuse` takes operators into the tiles of the product before them.
 
 mod batch;
 mod build;
-mod conv;
-mod copy;
-mod depthwise;
 mod dma;
-mod estimate;
-mod extract;
-mod keep;
+mod emit;
+mod finish;
+mod fuse;
+mod kept;
 mod layer;
-mod lookup;
+mod limits;
 mod mapped;
-mod matmul;
-mod moves;
+mod operator;
+mod ops;
 mod padding;
-mod pair;
-mod pairs;
-mod plan;
-mod pool;
-mod pooled;
+mod parts;
+mod pieces;
 mod product;
-mod rest;
-mod scratch;
-mod shared;
-mod stem;
-mod taps;
-mod then;
-mod tiles;
-mod transpose;
-mod transposed;
-mod vector;
+mod reader;
+mod requant;
+mod ring;
+mod span;
+mod target;
+mod tensors;
+mod vector_op;
 mod view;
-mod walk;
 mod window;
+mod work;
 
-pub use build::{BuildError, Built, Constants, build};
-pub use depthwise::DepthwiseTile;
-pub use estimate::cycles;
-pub use extract::{Found, extract};
-pub use keep::{Kept, OnChip};
-pub use layer::{
-    Conv, Copy, Finish, Kind, Layer, MatMul, Other, Pair, PairOp, Phase, Pool, PoolFinish, Reduce, Then, Transposed,
-    Walk,
-};
-pub use mapped::{MapError, Mapped};
-pub use matmul::MatMulTile;
-pub use plan::{Plan, PoolTile, plan, plans};
-pub use product::{Tile, gemm, product};
-pub use taps::{Taps, diagonal, mac};
-pub use tiles::ConvTile;
-pub use vector::{Pairwise, Requant, Windows, pairwise, requant, windows};
+pub use build::{BuildError, Built, build};
+pub use emit::{Aliases, Constants};
+pub use fuse::{FuseError, Neighbors, fuse, fused, has_fused_pooling};
+pub use kept::{Kept, OnChip};
+pub use layer::Layer;
+pub use operator::{Border, InpUse, Layouts};
+pub use ops::{Found, Operator, Planned, extract, layouts};
+pub use vector_op::elementwise;
 pub use view::View;

@@ -2,8 +2,8 @@
 //!
 //! What of an entry lies behind a row's bytes is never read with a weight, so without padding it may be anything.
 
-use super::build::Emit;
-use super::plan::ROW_BYTES;
+use super::emit::Emit;
+use super::limits::ROW_BYTES;
 use std::ops::Range;
 use tilewright_driver::{DriverError, Role};
 use tilewright_hw::isa::Load;

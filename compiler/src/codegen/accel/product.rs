@@ -2,13 +2,14 @@
 
 use tilewright_hw::config::HwConfig;
 
-use super::mapped::{Mapped, intrinsic};
+use super::emit::TileWork;
+use super::mapped::{MapError, Mapped, intrinsic};
 use crate::te::{Builder, Combiner, DType};
 use crate::tir::{Intrinsic, Scope, TirError};
 
 /// The sizes of a tile's product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Tile {
+pub struct ProductTile {
     /// Blocks of output channels.
     pub blocks: u32,
     /// Entries of acc in a block's pixel.
@@ -51,7 +52,7 @@ pub fn gemm(config: &HwConfig) -> Result<Intrinsic, TirError> {
 ///
 /// # Errors
 /// None for a legal configuration.
-pub fn product(config: &HwConfig, t: &Tile) -> Result<Mapped, TirError> {
+fn product(config: &HwConfig, t: &ProductTile) -> Result<Mapped, TirError> {
     let [n, bi, bo] = [config.batch, config.block_in, config.block_out].map(i64::from);
     let wide = |v: u32| i64::from(v);
     let [blocks, rows, columns] = t.window.map(wide);
@@ -83,6 +84,12 @@ pub fn product(config: &HwConfig, t: &Tile) -> Result<Mapped, TirError> {
     })
 }
 
+impl TileWork for ProductTile {
+    fn mapped(&self, config: &HwConfig) -> Result<Mapped, MapError> {
+        Ok(product(config, self)?)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,13 +97,13 @@ mod tests {
     use crate::te::{Array, Scalar};
     use crate::tir::{evaluate, run};
 
-    fn random_tile(n: &mut Numbers) -> Tile {
+    fn random_tile(n: &mut Numbers) -> ProductTile {
         let mut pick = |lo: i64, hi: i64| n.int(lo, hi) as u32;
         let (kernel, steps, dilations) = ([pick(1, 3), pick(1, 3)], [pick(1, 2), pick(1, 2)], [pick(1, 2), pick(1, 2)]);
         let (pixels, in_ratio, first, tiles) = ([pick(1, 3), pick(1, 3)], 1 << pick(0, 1), pick(0, 2), pick(1, 3));
         let reach = |i: usize| (pixels[i] - 1) * steps[i] + (kernel[i] - 1) * dilations[i] + 1;
         let window = [(first + tiles).div_ceil(in_ratio), reach(0) + pick(0, 1), reach(1) + pick(0, 1)];
-        Tile {
+        ProductTile {
             blocks: pick(1, 3),
             out_ratio: 1 << pick(0, 1),
             pixels,
@@ -160,7 +167,7 @@ mod tests {
     fn a_window_too_small_is_an_error() {
         let config = HwConfig { block_in: 2, block_out: 2, ..HwConfig::default() };
         let t = random_tile(&mut Numbers::new(1));
-        let small = Tile { window: [0; 3], ..t };
+        let small = ProductTile { window: [0; 3], ..t };
         let mapped = product(&config, &small).unwrap();
         let empty: Vec<Array> = mapped.program.inputs().map(|i| Array::zeros(DType::I8, &i.shape())).collect();
         assert!(run(&mapped.scheduled().unwrap(), &empty).is_err());

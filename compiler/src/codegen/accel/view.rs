@@ -25,7 +25,7 @@ pub struct View {
 /// Windows of columns that take the place of pixels: those of a window, with their channels, are the view's channels. They
 /// overlap in device memory, where a pixel has the tensor's channels alone, without a block to fill up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct ColumnWindows {
+pub struct ColumnWindows {
     /// Channels of the tensor.
     pub c: usize,
     /// Columns of the tensor.
@@ -53,7 +53,7 @@ impl View {
     }
 
     /// The same tensor as `count` windows of `columns` columns; the first begins `before` columns outside.
-    pub(super) fn in_windows(&self, [columns, step, before, count]: [usize; 4], fill: i8) -> View {
+    pub fn in_windows(&self, [columns, step, before, count]: [usize; 4], fill: i8) -> View {
         let width = ((count - 1) * step + columns).max(before + self.w);
         let pads = [before, width - before - self.w];
         let windows = Some(ColumnWindows { c: self.c, w: self.w, step, pads, fill });
@@ -66,7 +66,7 @@ impl View {
     }
 
     /// The windows that take the place of pixels, if any do.
-    pub(super) fn windows(&self) -> Option<ColumnWindows> {
+    pub fn windows(&self) -> Option<ColumnWindows> {
         self.windows
     }
 
@@ -74,6 +74,23 @@ impl View {
     pub fn rows(shape: &[usize]) -> View {
         let c = shape.last().copied().unwrap_or(1);
         View::new(Layout::Nhwc, 1, c, 1, shape.iter().rev().skip(1).product())
+    }
+
+    /// Some view of a tensor that is only read element by element.
+    pub fn any(shape: &[usize]) -> View {
+        View::image(shape, Layout::Nhwc).filter(|_| shape.len() == 4).unwrap_or_else(|| View::rows(shape))
+    }
+
+    /// Matrices `[.., columns, channels]`, such as the first operand of a product of matrices.
+    pub fn matrices(shape: &[usize]) -> View {
+        let [outer @ .., columns, channels] = shape else { return View::rows(shape) };
+        View::new(Layout::Nhwc, outer.iter().product(), *channels, 1, *columns)
+    }
+
+    /// Matrices `[.., channels, columns]`, such as the second operand of a product of matrices.
+    pub fn transposed_matrices(shape: &[usize]) -> View {
+        let [outer @ .., channels, columns] = shape else { return View::rows(shape) };
+        View::new(Layout::Nchw, outer.iter().product(), *channels, 1, *columns)
     }
 
     /// Another number of channels and another size of image, in the same order.

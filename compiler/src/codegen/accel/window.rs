@@ -1,8 +1,8 @@
 //! Parts of tensors in device memory as loads and stores walk them.
 
-use super::build::{Emit, Place};
-use super::layer::Span;
-use super::plan::ROW_BYTES;
+use super::emit::{Emit, Place};
+use super::limits::ROW_BYTES;
+use super::span::Span;
 use super::view::View;
 use std::ops::Range;
 use tilewright_driver::DriverError;
@@ -10,7 +10,7 @@ use tilewright_hw::config::Mem;
 use tilewright_hw::isa::{Load, Store};
 
 /// A window of a tensor, with its padding.
-pub(super) struct Window {
+pub struct Window {
     pub image: usize,
     pub blocks: Range<usize>,
     pub rows: Span,
@@ -58,7 +58,7 @@ impl Window {
 
 /// Stores a tile of out, its blocks, rows and columns in this order from entry `out` on.
 #[allow(clippy::too_many_arguments)]
-pub(super) fn store_tile(
+pub fn store_tile(
     e: &mut Emit,
     place: Place,
     view: View,

@@ -3,7 +3,7 @@
 use super::fused::network;
 use super::problems::{int8, requantize};
 use super::{check_split, configs, fsim};
-use crate::codegen::accel::{Layer, Plan};
+use crate::codegen::accel::{Layer, Planned};
 use crate::cost::{Analytic, CostOracle, CpuTime};
 use crate::graph::op::{Conv2d, Lookup};
 use crate::graph::{DType, Graph, GraphBuilder, NodeId, TensorType, ValueId};
@@ -152,8 +152,8 @@ fn no_assignment_of_units_is_cheaper() {
 struct Mixed<'c>(Analytic<'c>, u64);
 
 impl CostOracle for Mixed<'_> {
-    fn accel_cycles(&self, layer: &Layer, plan: &Plan) -> u64 {
-        self.0.accel_cycles(layer, plan)
+    fn accel_cycles(&self, layer: &Layer, planned: &Planned) -> u64 {
+        self.0.accel_cycles(layer, planned)
     }
 
     fn accel_ns(&self, cycles: u64) -> u64 {

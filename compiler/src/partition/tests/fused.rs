@@ -2,7 +2,7 @@
 
 use super::problems::{int8, layout, qadd, requantize, shape};
 use super::{Code, check_fused, configs, fsim, on_cpu, run, settle};
-use crate::codegen::accel::BuildError;
+use crate::codegen::accel::{self, BuildError};
 use crate::graph::eval_all;
 use crate::graph::op::{Conv2d, Lookup};
 use crate::graph::{DType, Graph, GraphBuilder, TensorType, ValueId};
@@ -82,12 +82,12 @@ fn a_product_that_is_refused_with_what_is_behind_it_is_tried_without() {
         let plain = partition(&graph, &config, Options::default());
         let refused = std::cell::Cell::new(0);
         let parts = settle(&graph, &config, options, &|placed| {
-            if let Some(l) = placed.layers.iter().find(|l| l.layer.then.len() > most) {
+            if let Some(l) = placed.layers.iter().find(|l| accel::fused(&l.planned) > most) {
                 refused.set(refused.get() + 1);
                 let source = DriverError::Rule { index: 0, what: "planted".into() };
                 return Err(BuildError { layer: l.layer.name.clone(), source });
             }
-            assert!(placed.layers.iter().all(|l| l.layer.then.len() <= most));
+            assert!(placed.layers.iter().all(|l| accel::fused(&l.planned) <= most));
             regions(&graph, &config, placed, &options)
         });
         refusals += refused.get();

@@ -3,7 +3,7 @@
 use super::fused::network;
 use super::problems::int8;
 use super::{configs, fsim, run};
-use crate::codegen::accel::{Layer, Plan};
+use crate::codegen::accel::{Layer, Planned};
 use crate::cost::{Analytic, Clock, CostOracle, CpuTime};
 use crate::graph::{Graph, NodeId, eval_all};
 use crate::partition::{Code, Offload, Options, Partition, partition, partition_by};
@@ -30,8 +30,8 @@ impl Clock for MadeUp<'_> {
 }
 
 impl CostOracle for MadeUp<'_> {
-    fn accel_cycles(&self, layer: &Layer, plan: &Plan) -> u64 {
-        self.costs.accel_cycles(layer, plan)
+    fn accel_cycles(&self, layer: &Layer, planned: &Planned) -> u64 {
+        self.costs.accel_cycles(layer, planned)
     }
 
     fn accel_ns(&self, cycles: u64) -> u64 {

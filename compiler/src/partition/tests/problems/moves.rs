@@ -2,7 +2,7 @@
 
 use super::super::{check_on, rtl};
 use super::{int8, layout, pixels, problems, qadd, requantize, shape, size, sloped};
-use crate::codegen::accel::PairOp;
+use crate::codegen::accel::elementwise;
 use crate::graph::op::{
     Binary, BinaryKind, Concat, ConvTranspose2d, Gather, Layout, Lookup, Op, QMul, Reduce, ReduceKind, Slice,
 };
@@ -104,7 +104,7 @@ fn pair(rng: &mut StdRng) -> Option<Graph> {
     let mode = if rng.random() { Rounding::Double } else { Rounding::Single };
     let zero = |rng: &mut StdRng| rng.random_range(-128..128);
     // Every function that the vector unit has.
-    let plain: Vec<BinaryKind> = BinaryKind::ALL.into_iter().filter(|kind| PairOp::plain(*kind).is_some()).collect();
+    let plain: Vec<BinaryKind> = BinaryKind::ALL.into_iter().filter(|kind| elementwise(*kind).is_some()).collect();
     let op: Op = match rng.random_range(0..2 + plain.len()) {
         0 => qadd(rng).into(),
         1 => QMul {

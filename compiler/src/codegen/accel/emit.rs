@@ -1,0 +1,208 @@
+//! The program under construction: its scratchpads, its constants, and the places of its tensors.
+
+use super::layer::Layer;
+use super::mapped::{MapError, Mapped};
+use super::ring::Ring;
+use super::view::View;
+use crate::graph::ValueId;
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::hash::Hash;
+use tilewright_driver::{Builder, DriverError, Nest, RegionId};
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::PARAM_ROWS;
+use tilewright_hw::layout::Activation;
+use tilewright_runtime::artifact::TensorPlace;
+
+/// Which constants a program gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Constants {
+    /// Those of the layers.
+    Given,
+    /// Zeros for weights, if only the program's cycles matter.
+    Zeros,
+}
+
+/// Values that share the storage of others.
+#[derive(Clone, Copy)]
+pub struct Aliases<'a> {
+    /// The value whose storage a value aliases; itself if it has its own.
+    pub root: &'a dyn Fn(ValueId) -> ValueId,
+    /// The view of a value, if it differs from that of its root.
+    pub view: &'a dyn Fn(ValueId) -> Option<View>,
+}
+
+/// A tensor in device memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    pub region: RegionId,
+    pub offset: u64,
+    pub layout: Activation,
+}
+
+/// Identifies a tile in a scratchpad while its layer is emitted.
+pub type Key = [usize; 5];
+
+/// What a tile computes under the loops of gemm or vector: a tensor expression, tensorized to an instruction's micro-op.
+pub trait TileWork: Copy + Eq + Hash + 'static {
+    /// The expression with its schedule.
+    ///
+    /// # Errors
+    /// None for a legal configuration.
+    fn mapped(&self, config: &HwConfig) -> Result<Mapped, MapError>;
+}
+
+/// The program under construction.
+pub struct Emit<'c> {
+    pub config: &'c HwConfig,
+    pub b: Builder,
+    pub inp: Ring<Key>,
+    pub wgt: Ring<Key>,
+    pub acc: Ring<Key>,
+    pub out: Ring<Key>,
+    pub param: Ring<Key>,
+    /// Lower half of out.
+    pub lower: Ring<Key>,
+    /// Upper half of out.
+    pub upper: Ring<Key>,
+    /// Out, each tile in a bank of its own.
+    pub banks: Ring<Key>,
+    /// An entry of acc that has been requantized.
+    pub summed: Option<u32>,
+    /// By value: offset and length of bytes of that value among the constants, for loads that cannot pad.
+    pub pads: HashMap<i8, (u64, u32)>,
+    pub(super) aliases: Aliases<'c>,
+    pub(super) places: HashMap<(ValueId, View), Place>,
+    pub(super) tensors: Vec<TensorPlace>,
+    constants: Constants,
+    /// The part of inp that `inp` uses, if not all of it.
+    room: Option<(u32, u32)>,
+    /// By type of work: a `HashMap<W, Nest>`.
+    nests: HashMap<TypeId, Box<dyn Any>>,
+}
+
+impl<'c> Emit<'c> {
+    /// An empty program.
+    ///
+    /// # Errors
+    /// The driver refuses the configuration.
+    pub fn new(config: &'c HwConfig, constants: Constants, aliases: Aliases<'c>) -> Result<Emit<'c>, DriverError> {
+        Ok(Emit {
+            config,
+            b: Builder::new(config)?,
+            inp: Ring::new(config, Mem::Inp),
+            wgt: Ring::new(config, Mem::Wgt),
+            acc: Ring::banked(config, Mem::Acc),
+            out: Ring::new(config, Mem::Out),
+            param: Ring::new(config, Mem::Param),
+            lower: Ring::half(config, Mem::Out, false),
+            upper: Ring::half(config, Mem::Out, true),
+            banks: Ring::banked(config, Mem::Out),
+            summed: None,
+            pads: HashMap::new(),
+            aliases,
+            places: HashMap::new(),
+            tensors: Vec::new(),
+            constants,
+            room: None,
+            nests: HashMap::new(),
+        })
+    }
+
+    /// The loops of a tile's work. Equal work is scheduled once.
+    ///
+    /// # Errors
+    /// The work does not map to its micro-op.
+    pub fn nest<W: TileWork>(&mut self, work: &W) -> Result<Nest, DriverError> {
+        let known = self.nests.entry(TypeId::of::<W>()).or_insert_with(|| Box::new(HashMap::<W, Nest>::new()));
+        let known = known.downcast_mut::<HashMap<W, Nest>>();
+        if let Some(nest) = known.as_ref().and_then(|known| known.get(work)) {
+            return Ok(nest.clone());
+        }
+        let nest = work.mapped(self.config).and_then(|m| m.nest());
+        let nest = nest.map_err(|e| DriverError::Rule { index: self.b.len(), what: e.to_string() })?;
+        if let Some(known) = known {
+            known.insert(*work, nest.clone());
+        }
+        Ok(nest)
+    }
+
+    /// So many bytes of constants.
+    pub fn values(&self, bytes: usize, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
+        match self.constants {
+            Constants::Given => make(),
+            Constants::Zeros => vec![0; bytes],
+        }
+    }
+
+    /// Loads bytes of the constants into `rows` rows of param unless they are there already.
+    ///
+    /// Returns the first row.
+    ///
+    /// # Errors
+    /// The driver refuses the load.
+    pub fn load_params(&mut self, key: Key, (offset, bytes): (u64, u64), rows: u32) -> Result<u32, DriverError> {
+        if let Some(row) = self.param.find(&key) {
+            return Ok(row);
+        }
+        let row = self.param.hold(key, rows);
+        self.b.load_linear(Mem::Param, self.b.constants(), offset, row, bytes)?;
+        Ok(row)
+    }
+
+    /// As [`Emit::load_params`], in whole entries.
+    ///
+    /// # Errors
+    /// The driver refuses the load.
+    pub fn load_param_entries(&mut self, key: Key, offset: u64, entries: u32) -> Result<u32, DriverError> {
+        let bytes = u64::from(entries * self.config.param_entry_bytes());
+        Ok(self.load_params(key, (offset, bytes), PARAM_ROWS * entries)? / PARAM_ROWS)
+    }
+
+    /// Begins a layer: nothing in the scratchpads is reused, and loads to inp keep to the layer's part of it.
+    pub fn begin(&mut self, layer: &Layer) {
+        self.forget();
+        let room = layer.on_chip.room;
+        if room != self.room {
+            self.room = room;
+            self.inp = match room {
+                Some((first, entries)) => Ring::part(first, entries),
+                None => Ring::new(self.config, Mem::Inp),
+            };
+        }
+    }
+
+    /// Forgets what the scratchpads hold, so that it is loaded again.
+    pub fn forget(&mut self) {
+        for ring in [&mut self.inp, &mut self.wgt, &mut self.acc, &mut self.out, &mut self.param] {
+            ring.forget();
+        }
+    }
+
+    /// Place of a layer's first input in device memory; none if it is in inp.
+    ///
+    /// # Errors
+    /// As [`Emit::place`].
+    pub fn input(&self, layer: &Layer) -> Result<Option<Place>, DriverError> {
+        layer.on_chip.input.is_none().then(|| self.place(layer.inputs[0])).transpose()
+    }
+
+    /// Place of a layer's output in device memory; none if it is only in inp.
+    ///
+    /// # Errors
+    /// As [`Emit::place`].
+    pub fn output(&self, layer: &Layer) -> Result<Option<Place>, DriverError> {
+        (!layer.on_chip.hides_output()).then(|| self.place(layer.output)).transpose()
+    }
+
+    /// Place of a layer's tensor in device memory. All tensors have one before the first layer is emitted.
+    ///
+    /// # Errors
+    /// The value is not one of the program's tensors.
+    pub fn place(&self, tensor: (ValueId, View)) -> Result<Place, DriverError> {
+        let missing = || DriverError::Rule { index: self.b.len(), what: "a tensor has no place".into() };
+        let (value, view) = tensor;
+        let found = self.places.get(&((self.aliases.root)(value), view)).or_else(|| self.places.get(&(value, view)));
+        found.copied().ok_or_else(missing)
+    }
+}

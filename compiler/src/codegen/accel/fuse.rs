@@ -1,0 +1,105 @@
+//! Operators of single elements and poolings, taken into the tiles of the product before them, so that the product's results
+//! are neither stored nor loaded.
+
+use super::layer::Layer;
+use super::ops::conv::ConvPlan;
+use super::ops::conv::epilogue::Epilogue;
+use super::ops::pairwise::Other;
+use super::ops::{Operator, Planned};
+use crate::graph::ValueId;
+use tilewright_hw::HwConfig;
+
+/// Most operators behind one product.
+const MOST: usize = 2;
+
+/// A product and the layer that reads its result.
+#[derive(Clone, Copy)]
+pub struct Neighbors<'a> {
+    /// The layer of the product.
+    pub first: (&'a Layer, &'a Planned),
+    /// The layer that may be fused into it.
+    pub second: (&'a Layer, &'a Planned),
+    /// Whether another value than the product's result is available before the product begins.
+    pub ready: &'a dyn Fn(ValueId) -> bool,
+}
+
+/// Why two layers stay apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FuseError {
+    /// They are no product and an operator on its results.
+    Unfit,
+    /// They are, but for this reason.
+    Reason(String),
+}
+
+impl From<&str> for FuseError {
+    fn from(reason: &str) -> FuseError {
+        FuseError::Reason(reason.into())
+    }
+}
+
+/// Number of operators that are fused into the layer's tiles.
+pub fn fused(planned: &Planned) -> usize {
+    if let Planned::Conv(conv, _) = planned { conv.epilogue.len() } else { 0 }
+}
+
+/// Whether a pooling is fused into the layer's tiles.
+pub fn has_fused_pooling(planned: &Planned) -> bool {
+    matches!(planned, Planned::Conv(conv, _) if conv.pooling().is_some())
+}
+
+/// The first layer with the second's operator in its tiles. `alone`: nothing else reads the first layer's result.
+///
+/// # Errors
+/// Why that is not possible, or takes more cycles.
+pub fn fuse(pair: Neighbors, alone: bool, config: &HwConfig) -> Result<(Layer, Planned), FuseError> {
+    let Neighbors { first: (first, product), second: (second, operator), ready } = pair;
+    let Planned::Conv(conv, plan) = product else { return Err(FuseError::Unfit) };
+    let pool = matches!(operator, Planned::Pool(..));
+    let (value, view) = first.output;
+    let place = second.inputs.iter().position(|i| *i == (value, view)).ok_or(FuseError::Unfit)?;
+    let once = second.inputs.iter().filter(|i| **i == (value, view)).count() == 1;
+    if !once || conv.epilogue.len() >= MOST || (matches!(plan, ConvPlan::Depthwise(_)) && !pool) {
+        return Err(FuseError::Unfit);
+    }
+    if !alone {
+        return Err("its results are read elsewhere too".into());
+    }
+    let mut layer = first.clone();
+    let other = match operator {
+        _ if conv.pooling().is_some() => return Err("a pooling is in them already".into()),
+        Planned::Pool(..) if !conv.epilogue.is_empty() => return Err("other operators are in them already".into()),
+        Planned::Pool(pool, _) => Epilogue::Pool { pool: Box::new(pool.as_ref().clone()), of: view },
+        _ if second.output.1 != view => return Err(FuseError::Unfit),
+        Planned::Lookup(lookup, _) => Epilogue::Lookup(lookup.table.clone()),
+        Planned::Pairwise(pair, _) if pair.b == Other::Tensor => {
+            let other = second.inputs[1 - place];
+            if other.1 != view || !ready(other.0) {
+                return Err(FuseError::Unfit);
+            }
+            layer.inputs.push(other);
+            let op = if place == 0 { pair.op } else { pair.op.swapped() };
+            Epilogue::Pair { op, input: layer.inputs.len() - 1 }
+        }
+        _ => return Err(FuseError::Unfit),
+    };
+    let mut conv = conv.as_ref().clone();
+    conv.epilogue.push(other);
+    layer.nodes.extend(&second.nodes);
+    layer.name.clone_from(&second.name);
+    layer.output = second.output;
+    let planned = Operator::from(conv).plan(&layer, config, true).map_err(FuseError::Reason)?;
+    let apart = if pool {
+        operator.cycles(second, config)
+    } else {
+        // Alone the operator would move its operands and its result over the bus.
+        let moved = second.inputs.len() as u64 + 1;
+        moved * view.layout(config).bytes() as u64 / u64::from(config.bus_bytes())
+    };
+    let (together, before) = (planned.cycles(&layer, config), product.cycles(first, config));
+    if together > before + apart {
+        let reason = format!("both take {} cycles by the estimate, there they take {together}", before + apart);
+        return Err(FuseError::Reason(reason));
+    }
+    Ok((layer, planned))
+}

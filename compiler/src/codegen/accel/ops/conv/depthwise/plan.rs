@@ -1,0 +1,401 @@
+//! Depthwise convolutions on the array and the vector unit at once: how they are cut.
+//!
+//! Of each output's taps the array sums the first by products with diagonal weight tiles and the vector unit's `mac` the
+//! others, onto the array's sums, before it requantizes them. Both read the data in inp, of which a bank serves one of
+//! them at a time. So the layer is cut into strips that lie in two banks in turn, and two strips are walked side by side
+//! in steps of some rows: while the vector unit finishes a step of the one, the array begins a step of the other.
+
+use crate::codegen::accel::kept::{Kept, OnChip};
+use crate::codegen::accel::limits::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS};
+use crate::codegen::accel::ops::conv::Conv;
+use crate::codegen::accel::ops::conv::rest::array_subtracts;
+use crate::codegen::accel::parts::{cut, parts};
+use crate::codegen::accel::span::{Span, reach};
+use crate::codegen::accel::view::View;
+use crate::codegen::accel::work::overhead;
+use std::ops::Range;
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::PARAM_ROWS;
+
+/// The cut of a depthwise layer; blocks are those of the layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DepthwiseTile {
+    /// Blocks of channels of a strip.
+    pub blocks: usize,
+    /// Output rows of a strip.
+    pub strip_rows: usize,
+    /// Output columns of a strip.
+    pub columns: usize,
+    /// Output rows of a step.
+    pub rows: usize,
+    /// Taps of an output that the array sums on average, in eighths.
+    pub array_eighths: usize,
+    /// Estimated cycles.
+    pub cycles: u64,
+}
+
+/// Eighths of a tap.
+const PARTS: usize = 8;
+
+impl DepthwiseTile {
+    /// Taps of an output that the array sums on average.
+    pub fn array_taps(&self) -> f64 {
+        self.array_eighths as f64 / PARTS as f64
+    }
+
+    /// Weight tiles of a block: the most taps that the array sums in a step.
+    pub fn stored(&self) -> usize {
+        self.array_eighths.div_ceil(PARTS)
+    }
+}
+
+/// A part of the layer whose data lie in the scratchpad together.
+#[derive(Debug, Clone)]
+pub struct Strip {
+    pub image: usize,
+    pub blocks: Range<usize>,
+    pub rows: Range<usize>,
+    pub columns: Range<usize>,
+    /// First entry of its data.
+    pub entry: u32,
+}
+
+/// Some output rows of a strip.
+#[derive(Debug, Clone)]
+pub struct Step {
+    pub strip: Strip,
+    pub rows: Range<usize>,
+    /// Rows of data that the strip's earlier steps do not read, and the first of them in the strip, pads counted.
+    pub load: Span,
+    pub line: usize,
+    /// Which pair of strips it belongs to.
+    pub pair: usize,
+    /// Taps that the array sums.
+    pub taps: usize,
+}
+
+/// A layer's geometry.
+#[derive(Clone, Copy)]
+pub struct Shape<'a> {
+    pub conv: &'a Conv,
+    pub input: View,
+    pub output: View,
+    pub on_chip: OnChip,
+}
+
+impl Shape<'_> {
+    pub fn taps(&self) -> usize {
+        self.conv.kernel[0] * self.conv.kernel[1]
+    }
+
+    /// Param entries of a block's taps.
+    pub fn tap_entries(&self) -> usize {
+        self.taps().div_ceil(PARAM_ROWS as usize)
+    }
+
+    pub fn row_span(&self, rows: &Range<usize>) -> Span {
+        let c = self.conv;
+        Span::new(rows.start, rows.len(), c.strides[0], c.pads[0], reach(c.kernel[0], c.dilations[0]), self.input.h)
+    }
+
+    pub fn column_span(&self, columns: &Range<usize>) -> Span {
+        let c = self.conv;
+        let reach = reach(c.kernel[1], c.dilations[1]);
+        Span::new(columns.start, columns.len(), c.strides[1], c.pads[1], reach, self.input.w)
+    }
+
+    /// Rows of data that some output rows read.
+    fn lines(&self, rows: usize) -> usize {
+        (rows - 1) * self.conv.strides[0] + reach(self.conv.kernel[0], self.conv.dilations[0])
+    }
+
+    /// Columns of data that some output columns read.
+    fn width(&self, columns: usize) -> usize {
+        (columns - 1) * self.conv.strides[1] + reach(self.conv.kernel[1], self.conv.dilations[1])
+    }
+
+    /// Whether the vector unit can share the layer's work with the array.
+    fn is_shared(&self, config: &HwConfig) -> bool {
+        let (c, channels) = (self.conv, self.input.c);
+        let single =
+            c.groups == channels && self.output.c == channels && c.finish.bias.len() == channels && c.depth() == 1;
+        // Weights beyond 8 bits have tiles of their own where the array does not subtract their zero point.
+        let whole = c.rest.is_empty() || array_subtracts(c, config).is_some();
+        let walks = (0..2).all(|i| reach(c.kernel[i], c.dilations[i]) >= c.strides[i]);
+        let banks = config.banks(Mem::Inp) >= 2 && config.banks(Mem::Acc) >= 2;
+        config.vector_mac
+            && config.block_is_row()
+            && config.batch == 1
+            && banks
+            && single
+            && whole
+            && walks
+            && self.taps() > 1
+            && self.taps() <= config.gemm_uop_depth.min(config.vector_uop_depth) as usize
+    }
+
+    /// Entries of a strip at most: of two banks a half, so that a strip is loaded while the one before is worked on.
+    fn slot(&self, config: &HwConfig) -> u32 {
+        let banks = config.banks(Mem::Inp);
+        let bank = config.entries(Mem::Inp) / banks;
+        let free = match self.on_chip.room {
+            None => bank,
+            Some((0, entries)) => bank.min(entries.saturating_sub(bank * (banks - 1))),
+            Some(_) => 0,
+        };
+        if banks == 2 { free / 2 } else { free }
+    }
+
+    /// First entry of the data of some output rows and columns of a block, of data that stay in inp.
+    pub fn kept_at(&self, kept: &Kept, block: usize, row: usize, column: usize) -> u32 {
+        let first = |k: usize, at: usize| (at * self.conv.strides[k]) as i64 - self.conv.pads[k] as i64;
+        kept.at(block, first(0, row), first(1, column))
+    }
+
+    /// A strip for each block of data that stay in inp, neighbours in different banks for as long as there are some.
+    fn kept_strips(&self, kept: &Kept, config: &HwConfig) -> Vec<Strip> {
+        let first = |block: usize| self.kept_at(kept, block, 0, 0);
+        let bank = |block: usize| config.bank_of(Mem::Inp, first(block));
+        let (low, high): (Vec<usize>, Vec<usize>) = (0..kept.blocks as usize).partition(|&b| bank(b) == bank(0));
+        let both = low.len().min(high.len());
+        let pairs = low.iter().zip(&high).flat_map(|(&a, &b)| [a, b]);
+        let rest = low[both..].iter().chain(&high[both..]).copied();
+        let whole = |block: usize| Strip {
+            image: 0,
+            blocks: block..block + 1,
+            rows: 0..self.output.h,
+            columns: 0..self.output.w,
+            entry: first(block),
+        };
+        pairs.chain(rest).map(whole).collect()
+    }
+
+    /// Strips, each with its place in inp; an even number of them where the last can be halved.
+    fn strips(&self, tile: &DepthwiseTile, config: &HwConfig) -> Vec<Strip> {
+        if let Some(kept) = &self.on_chip.input {
+            return self.kept_strips(kept, config);
+        }
+        let out_blocks = self.output.c.div_ceil(config.block() as usize);
+        let mut strips = Vec::new();
+        for image in 0..self.output.n {
+            for blocks in cut(out_blocks, tile.blocks) {
+                for columns in cut(self.output.w, tile.columns) {
+                    for rows in cut(self.output.h, tile.strip_rows) {
+                        let (blocks, columns) = (blocks.clone(), columns.clone());
+                        strips.push(Strip { image, blocks, rows, columns, entry: 0 });
+                    }
+                }
+            }
+        }
+        if strips.len() % 2 == 1
+            && let Some(last) = strips.pop()
+        {
+            let halves = |r: &Range<usize>| {
+                let middle = r.start + r.len().div_ceil(2);
+                [r.start..middle, middle..r.end]
+            };
+            if last.blocks.len() > 1 {
+                strips.extend(halves(&last.blocks).map(|blocks| Strip { blocks, ..last.clone() }));
+            } else if last.rows.len() > 1 {
+                strips.extend(halves(&last.rows).map(|rows| Strip { rows, ..last.clone() }));
+            } else {
+                strips.push(last);
+            }
+        }
+        let banks = config.banks(Mem::Inp);
+        let bank = config.entries(Mem::Inp) / banks;
+        let slot = self.slot(config);
+        for (i, strip) in strips.iter_mut().enumerate() {
+            let i = i as u32;
+            strip.entry = if banks == 2 { i % 2 * bank + i / 2 % 2 * slot } else { i % banks * bank };
+        }
+        strips
+    }
+
+    /// The steps of a cut in their order, or none where a load's fields or pads do not allow it.
+    pub fn steps(&self, tile: &DepthwiseTile, config: &HwConfig) -> Option<Vec<Step>> {
+        let strips = self.strips(tile, config);
+        let mut steps = Vec::new();
+        let pairs = strips.len().div_ceil(2);
+        for (i, pair) in strips.chunks(2).enumerate() {
+            let ends = [i == 0, i + 1 == pairs];
+            let lists: Vec<Vec<Step>> =
+                pair.iter().map(|s| self.strip_steps(s, tile.rows, ends)).collect::<Option<_>>()?;
+            let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
+            let turns = (0..longest).flat_map(|k| lists.iter().filter_map(move |l| l.get(k).cloned()));
+            steps.extend(turns.map(|step| Step { pair: i, ..step }));
+        }
+        for (i, step) in steps.iter_mut().enumerate() {
+            step.taps = ((i + 1) * tile.array_eighths) / PARTS - (i * tile.array_eighths) / PARTS;
+        }
+        Some(steps)
+    }
+
+    /// The steps of a strip, of which the first or last is shorter at the ends of the layer.
+    fn strip_steps(&self, strip: &Strip, rows: usize, ends: [bool; 2]) -> Option<Vec<Step>> {
+        let all = self.row_span(&strip.rows);
+        let columns = self.column_span(&strip.columns);
+        let pads_fit = columns.before.max(columns.after) <= PAD_ENTRIES;
+        let kept = self.on_chip.input.is_some();
+        if !kept && (!pads_fit || columns.inside == 0) {
+            return None;
+        }
+        let (mut steps, mut line) = (Vec::new(), 0);
+        let whole = strip.blocks.len() > 1;
+        let (all_rows, step) = (strip.rows.len(), if whole { strip.rows.len() } else { rows });
+        for part in ramp(all_rows, step, if whole { [false; 2] } else { ends }) {
+            let end = self.lines(part.end);
+            // The lines' part inside the image, counted from the strip's first line.
+            let inside = line.max(all.before)..end.min(all.before + all.inside);
+            if !kept && inside.is_empty() {
+                return None;
+            }
+            let load = Span {
+                start: all.start + inside.start.saturating_sub(all.before),
+                inside: inside.len(),
+                before: inside.start.saturating_sub(line),
+                after: end.saturating_sub(inside.end),
+            };
+            if !kept && (load.inside > ROWS || load.before.max(load.after) > PAD_ROWS) {
+                return None;
+            }
+            let rows = strip.rows.start + part.start..strip.rows.start + part.end;
+            steps.push(Step { strip: strip.clone(), rows, load, line, pair: 0, taps: 0 });
+            line = end;
+        }
+        Some(steps)
+    }
+
+    /// Estimated cycles of a cut, with the best share of the array; none where it does not fit.
+    fn cost(&self, tile: DepthwiseTile, config: &HwConfig) -> Option<DepthwiseTile> {
+        let block_bytes = config.block() as usize;
+        let (lines, width) = (self.lines(tile.strip_rows), self.width(tile.columns));
+        let room = |mem: Mem, parts: u32| (config.entries(mem) / parts) as usize;
+        let kept = self.on_chip.input;
+        let step_rows = tile.blocks * tile.rows * tile.columns;
+        let params = tile.blocks * (1 + self.tap_entries());
+        let fits = (kept.is_some() || tile.blocks * lines * width <= self.slot(config) as usize)
+            && step_rows <= room(Mem::Acc, config.banks(Mem::Acc))
+            && step_rows <= room(Mem::Out, 2)
+            && 4 * params + 2 * config.descriptor_entries() as usize <= config.param_depth as usize
+            && width.max(tile.columns) * block_bytes <= ROW_BYTES
+            && tile.rows <= ROWS;
+        if !fits {
+            return None;
+        }
+        let out_blocks = self.output.c.div_ceil(block_bytes);
+        let per_image = self.output.h.div_ceil(tile.strip_rows) * self.output.w.div_ceil(tile.columns);
+        let strips = (self.output.n * out_blocks.div_ceil(tile.blocks) * per_image) as u64;
+        let steps = strips * tile.strip_rows.div_ceil(tile.rows) as u64 + overhead::DEPTHWISE_STEPS;
+        let rows = (self.output.n * out_blocks * self.output.h * self.output.w) as u64;
+        let beats = |mem: Mem| u64::from(config.entry_bytes(mem).div_ceil(config.bus_bytes()));
+        let mac = u64::from(config.row_elements().div_ceil(config.vector_lanes));
+        let requant = u64::from(config.deep_row_cycles(1));
+        let blocks = (self.output.n * out_blocks) as u64;
+        // Rows and columns of the data that all strips of a block load, without and with pads.
+        let sums = |spans: Vec<Span>| {
+            let sum = |f: fn(&Span) -> usize| spans.iter().map(f).sum::<usize>() as u64;
+            [sum(|s| s.inside), sum(Span::padded)]
+        };
+        let lines = sums(cut(self.output.h, tile.strip_rows).iter().map(|r| self.row_span(r)).collect());
+        let columns = sums(cut(self.output.w, tile.columns).iter().map(|c| self.column_span(c)).collect());
+        let (data, padded) = (blocks * lines[0] * columns[0], blocks * lines[1] * columns[1]);
+        let (data, padded) = if kept.is_some() { (0, 0) } else { (data, padded) };
+        let loaded = data * beats(Mem::Inp);
+        let params = blocks * (1 + self.tap_entries() as u64) * u64::from(PARAM_ROWS) * beats(Mem::Param);
+        let hides = self.on_chip.hides_output();
+        let store = if hides { 0 } else { rows * beats(Mem::Out) };
+        let fetch = steps * overhead::DEPTHWISE_INSNS * u64::from(256 / config.bus_bits.min(256));
+        let first_rows = if tile.blocks == 1 { tile.rows.div_ceil(2) } else { tile.rows };
+        let first_entries = if kept.is_some() { 0 } else { (tile.blocks * self.lines(first_rows) * width) as u64 };
+        // What stays in one bank of inp is read by one of both at a time.
+        let in_turn = kept.is_some_and(|k| {
+            let bank = |block| config.bank_of(Mem::Inp, self.kept_at(&k, block, 0, 0));
+            bank(0) == bank(k.blocks as usize - 1)
+        });
+        let stored_beats = if hides { 0 } else { beats(Mem::Out) };
+        let step_rows = (tile.blocks * first_rows * tile.columns) as u64;
+        let mut best: Option<DepthwiseTile> = None;
+        for array_eighths in PARTS..=(self.taps() - 1) * PARTS {
+            let share = |per_tap: u64| per_tap * array_eighths as u64 / PARTS as u64;
+            let stored = array_eighths.div_ceil(PARTS);
+            if 4 * tile.blocks * stored > config.wgt_depth as usize {
+                break;
+            }
+            let vector_row = (self.taps() as u64 * mac) + requant;
+            let wgt = stored as u64 * beats(Mem::Wgt);
+            let gemm = share(rows) + overhead::DEPTHWISE_GEMM * steps;
+            let vector = rows * vector_row - share(rows * mac) + overhead::DEPTHWISE_VECTOR * steps;
+            let load = loaded + blocks * wgt + params;
+            let dram = load + store + fetch;
+            let first = tile.blocks as u64 * wgt + first_entries * beats(Mem::Inp);
+            let ends = first + share(step_rows) + step_rows * (requant + stored_beats) + overhead::DEPTHWISE_LAYER;
+            let units = if in_turn { gemm + vector } else { gemm.max(vector) };
+            let longest = units.max(dram + dram / 16).max(load + padded - data);
+            let cycles = longest + ends;
+            if best.is_none_or(|b| cycles < b.cycles) {
+                best = Some(DepthwiseTile { array_eighths, cycles, ..tile });
+            }
+        }
+        best
+    }
+}
+
+/// Parts of `size` rows in steps of `step`; the first, the last or both of about half as many, so that what waits for
+/// them begins and ends early.
+fn ramp(size: usize, step: usize, [first, last]: [bool; 2]) -> Vec<Range<usize>> {
+    let short = step.div_ceil(2);
+    let begin = if first { short.min(size) } else { 0 };
+    let end = if last { size - short.min(size - begin) } else { size };
+    let middle = cut(end - begin, step).into_iter().map(|r| begin + r.start..begin + r.end);
+    let all = std::iter::once(0..begin).chain(middle).chain(std::iter::once(end..size));
+    all.filter(|r| !r.is_empty()).collect()
+}
+
+/// At most `most` cuts of a depthwise layer between the array and the vector unit, the best first; none where they cannot
+/// share it.
+pub fn tiles(
+    conv: &Conv,
+    [input, output]: [View; 2],
+    on_chip: OnChip,
+    most: usize,
+    config: &HwConfig,
+) -> Vec<DepthwiseTile> {
+    let shape = Shape { conv, input, output, on_chip };
+    if !shape.is_shared(config) {
+        return Vec::new();
+    }
+    let out_blocks = output.c.div_ceil(config.block() as usize);
+    let mut found: Vec<DepthwiseTile> = Vec::new();
+    for columns in parts(output.w) {
+        for strip_rows in parts(output.h) {
+            let whole = columns == output.w && strip_rows == output.h;
+            let kept = on_chip.input.is_some();
+            if kept && !whole {
+                continue;
+            }
+            for blocks in if whole && !kept { parts(out_blocks) } else { vec![1] } {
+                for rows in if blocks == 1 { parts(strip_rows) } else { vec![strip_rows] } {
+                    let tile = DepthwiseTile { blocks, strip_rows, columns, rows, array_eighths: 0, cycles: 0 };
+                    found.extend(shape.cost(tile, config));
+                }
+            }
+        }
+    }
+    found.sort_by_key(|t| t.cycles);
+    found.into_iter().filter(|t| shape.steps(t, config).is_some()).take(most).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_of_a_layer_have_short_steps() {
+        assert_eq!(ramp(14, 7, [false, false]), [0..7, 7..14]);
+        assert_eq!(ramp(14, 7, [true, false]), [0..4, 4..11, 11..14]);
+        assert_eq!(ramp(14, 7, [false, true]), [0..7, 7..10, 10..14]);
+        assert!(ramp(3, 7, [true, true]).iter().eq(std::iter::once(&(0..3))));
+        assert_eq!(ramp(5, 7, [true, true]), [0..4, 4..5]);
+    }
+}

@@ -1,0 +1,342 @@
+//! Emits products with weights, tile by tile.
+
+mod loads;
+mod nests;
+mod scatter;
+
+use super::op::Conv;
+use super::pooled::Pooled;
+use super::rest::{Rest, pack, stored};
+use super::sizes::{Sizes, column_span, row_span};
+use super::tail::Tail;
+use super::tiles::ConvTile;
+use crate::codegen::accel::batch::{Group, fill};
+use crate::codegen::accel::emit::{Emit, Place};
+use crate::codegen::accel::finish::Slope;
+use crate::codegen::accel::kept::OnChip;
+use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::parts::cut;
+use crate::codegen::accel::requant::{RequantTile, requant_entries, requant_params};
+use crate::codegen::accel::target::{Border, Target};
+use crate::codegen::accel::view::View;
+use std::ops::Range;
+use tilewright_driver::{Dim, DriverError, Nest, Role};
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::{PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
+
+/// Positions of a product's results in a larger tensor, if they are not neighbors: row and column of the first, and the
+/// distances from one result to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scatter {
+    pub first: [usize; 2],
+    pub step: [usize; 2],
+}
+
+/// A tensor at the border of a product: its place in device memory, unless it is in inp, and its view.
+pub type End = (Option<Place>, View);
+
+struct ConvEmission<'a> {
+    conv: &'a Conv,
+    name: &'a str,
+    tile: ConvTile,
+    sizes: Sizes,
+    input: End,
+    output: End,
+    on_chip: OnChip,
+    scatter: Option<Scatter>,
+    weights: u64,
+    /// What the array subtracts from every weight.
+    zero_point: i8,
+    /// Weights beyond 8 bits, and their offset in the constants.
+    rest: Rest,
+    rest_weights: u64,
+    /// Offset in the constants of the parameters of each group of output blocks.
+    params: Vec<(Range<usize>, u64)>,
+    /// What becomes of the results.
+    tail: Tail<'a>,
+    /// The pooling behind them.
+    pooled: Option<Pooled<'a>>,
+}
+
+/// Tiles of output that are computed at once.
+struct Step {
+    blocks: Range<usize>,
+    /// What the product computes.
+    pixels: Group,
+    /// What is stored: the same, or what a pooling makes of it.
+    results: Group,
+    /// Rows and columns of the largest window, padding included.
+    window: [usize; 2],
+}
+
+/// Emits a product.
+///
+/// # Errors
+/// The driver refuses an instruction or a constant.
+pub fn emit(e: &mut Emit, layer: &Layer, conv: &Conv, tile: ConvTile) -> Result<(), DriverError> {
+    let input = (e.input(layer)?, layer.input_view());
+    let output = (e.output(layer)?, layer.output_view());
+    let product = Product {
+        name: &layer.name,
+        on_chip: layer.on_chip,
+        conv,
+        tile,
+        input,
+        output,
+        scatter: None,
+        tail: Tail::new(e, layer, conv)?,
+        pooled: Pooled::new(e, layer, conv, tile, output.0),
+    };
+    product.emit(e)
+}
+
+/// A product that is to be emitted.
+pub struct Product<'a> {
+    /// Name of the layer, for its constants.
+    pub name: &'a str,
+    pub on_chip: OnChip,
+    pub conv: &'a Conv,
+    pub tile: ConvTile,
+    pub input: End,
+    pub output: End,
+    /// Set if the results are not neighbors in the output.
+    pub scatter: Option<Scatter>,
+    pub tail: Tail<'a>,
+    pub pooled: Option<Pooled<'a>>,
+}
+
+impl Product<'_> {
+    /// Emits the product.
+    ///
+    /// # Errors
+    /// The driver refuses an instruction or a constant.
+    pub fn emit(self, e: &mut Emit) -> Result<(), DriverError> {
+        let Product { name, on_chip, conv, tile, input, output, scatter, tail, pooled } = self;
+        let pointwise = scatter.is_none() && pooled.is_none() && conv.is_pointwise();
+        let (fill, [from, to]) = fill(pointwise, [input.1, output.1], e.config);
+        let (input, output) = ((input.0, from), (output.0, to));
+        let sizes = Sizes::new(conv, input.1, output.1, e.config);
+        let rest = Rest::new(conv, &sizes, input.1, e.config);
+        let mut emission = ConvEmission {
+            conv,
+            name,
+            tile,
+            sizes,
+            input,
+            output,
+            on_chip,
+            scatter,
+            weights: 0,
+            zero_point: 0,
+            rest,
+            rest_weights: 0,
+            params: Vec::new(),
+            tail,
+            pooled,
+        };
+        emission.constants(e);
+        let blocks = cut(emission.sizes.out_blocks, tile.out_blocks);
+        let pixels = Group::all(fill, output.1, [tile.rows, tile.columns], e.config);
+        let computed =
+            |results: &Group| emission.pooled.as_ref().map_or(results.clone(), |pooled| pooled.pixels(results));
+        let step = |b: &Range<usize>, p: &Group| {
+            let pixels = computed(p);
+            let [rows, columns] = pixels.size;
+            let rows = row_span(conv, 0, rows, input.1).0.padded();
+            let columns = column_span(conv, 0, columns, input.1).padded();
+            let window = on_chip.input.map_or([rows, columns], |kept| kept.size().map(|n| n as usize));
+            Step { blocks: b.clone(), pixels, results: p.clone(), window }
+        };
+        let steps: Vec<Step> = if tile.pixels_inside {
+            blocks.iter().flat_map(|b| pixels.iter().map(move |p| step(b, p))).collect()
+        } else {
+            pixels.iter().flat_map(|p| blocks.iter().map(move |b| step(b, p))).collect()
+        };
+        let mut border = Border::of(&on_chip);
+        border.early(e, name)?;
+        steps.iter().try_for_each(|s| emission.step(e, s, &mut border))
+    }
+}
+
+/// Requantizes sums by a slope in their own place, where nothing reads them any more, and gives the instruction that chooses
+/// between these results and the others in out.
+fn below(
+    e: &mut Emit,
+    slope: &Slope,
+    (work, requant): (RequantTile, Vector),
+    [acc, param]: [u32; 2],
+) -> Result<Vector, DriverError> {
+    let nest = e.nest(&RequantTile { mode: slope.mode, ..work })?;
+    let below = Vector { mode: slope.mode, dst: VecDst::Acc, ..requant };
+    e.b.vector_nest(below, &Nest { at: [acc, acc, param], ..nest })?;
+    Ok(Vector { op: slope.op, dst: VecDst::Out, a: VecSrc::Out, b: VecSrc::Acc, ..Vector::default() })
+}
+
+impl ConvEmission<'_> {
+    /// Entries of the descriptor and of the requantizations of some blocks.
+    fn param_entries(&self, config: &HwConfig, blocks: usize) -> u32 {
+        let each = if self.conv.slope.is_some() { 2 } else { 1 };
+        config.descriptor_entries() + (each * blocks * self.sizes.out_ratio) as u32
+    }
+
+    fn taps(&self) -> usize {
+        self.conv.taps()
+    }
+
+    fn constants(&mut self, e: &mut Emit) {
+        let (config, conv) = (e.config, self.conv);
+        let (weights, zero_point) = stored(conv, config);
+        self.zero_point = zero_point;
+        let entries = self.sizes.out_blocks * self.sizes.out_ratio * self.sizes.in_tiles * self.taps();
+        let bytes = e.values(entries * config.entry_bytes(Mem::Wgt) as usize, || {
+            let packed = pack(conv, (&weights, zero_point), &self.sizes, self.input.1, config);
+            packed.into_iter().map(|w| w as u8).collect()
+        });
+        self.weights = e.b.constant(&format!("{} weights", self.name), Role::Weights, &bytes);
+        if !self.rest.bytes.is_empty() {
+            let name = format!("{} weights beyond 8 bits", self.name);
+            self.rest_weights = e.b.constant(&name, Role::Weights, &self.rest.bytes);
+        }
+        let entries = self.param_entries(config, self.sizes.out_blocks);
+        let whole = 2 * PARAM_ROWS * entries <= config.entries(Mem::Param);
+        let group = if whole { self.sizes.out_blocks } else { self.tile.out_blocks };
+        for blocks in cut(self.sizes.out_blocks, group) {
+            let tiles = blocks.start * self.sizes.out_ratio..blocks.end * self.sizes.out_ratio;
+            let mut bytes = requant_params(config, &conv.finish, tiles.clone());
+            if let Some(slope) = &conv.slope {
+                bytes.extend(requant_entries(config, &slope.finish(&conv.finish), tiles));
+            }
+            let offset = e.b.constant(&format!("{} parameters", self.name), Role::Params, &bytes);
+            self.params.push((blocks, offset));
+        }
+    }
+
+    fn step(&self, e: &mut Emit, s: &Step, border: &mut Border) -> Result<(), DriverError> {
+        let param = self.load_params(e, s)?;
+        let pixels: usize = s.pixels.size.iter().product();
+        let entries = (s.blocks.len() * self.sizes.out_ratio * pixels) as u32;
+        let sums = self.pooled.as_ref().map_or(entries, |p| p.sums(entries, &s.results, &s.blocks));
+        let acc = e.acc.take(sums);
+        let passes = if self.conv.groups > 1 {
+            let (first, count) = self.sizes.blocks_for(self.conv, s.blocks.clone(), self.input.1, e.config);
+            std::iter::once(first..first + count).collect()
+        } else {
+            cut(self.sizes.in_blocks, self.tile.in_blocks)
+        };
+        for (pass, in_blocks) in passes.iter().enumerate() {
+            let wgt = self.load_weights(e, s, in_blocks)?;
+            let nests = self.nests(e, s, in_blocks)?;
+            let further = self.rest_nests(e, s, in_blocks)?;
+            for nest in &nests {
+                e.b.prepare_gemm(&tail(nest, pass == 0))?;
+            }
+            for nest in &further {
+                e.b.prepare_gemm(nest)?;
+            }
+            let inp = self.load_input(e, s, in_blocks)?;
+            for nest in nests {
+                let at = [nest.at[0] + acc, nest.at[1] + inp, nest.at[2] + wgt];
+                let nest = Nest { at, ..nest };
+                if pass == 0 {
+                    let first = Nest { body: nest.body[..1].to_vec(), ..nest.clone() };
+                    e.b.gemm_nest_less(false, self.zero_point, &first)?;
+                }
+                e.b.gemm_nest_less(true, self.zero_point, &tail(&nest, pass == 0))?;
+            }
+            for nest in further {
+                let at = [nest.at[0] + acc, nest.at[1] + inp, nest.at[2] + wgt];
+                e.b.gemm_nest(true, &Nest { at, ..nest })?;
+            }
+        }
+        if let Some(pooled) = &self.pooled {
+            return self.pool(e, s, (pooled, acc, param), border);
+        }
+        let size = s.pixels.size.map(|n| n as u32);
+        // In inp the results lie in place; what is stored as well comes by out.
+        let kept = self.on_chip.output.zip(s.pixels.tiles.first());
+        let kept = kept.map(|(k, t)| k.target(s.blocks.start, t.rows.start, t.columns.start));
+        let direct = kept.filter(|_| !self.on_chip.stored);
+        let slope = self.conv.slope.as_ref();
+        let last = direct.filter(|_| self.tail.is_empty());
+        let again = kept.is_some() || slope.is_some();
+        let out = if last.is_some() && slope.is_none() { 0 } else { self.tail.room(e, entries, again) };
+        let first = last.filter(|_| slope.is_none());
+        let target = first.unwrap_or(Target::out(out, size, self.sizes.out_ratio as u32));
+        let blocks = s.blocks.len() as u32;
+        let (work, requant) = self.requant(s, param.0);
+        let requant = Vector { dst: target.dst, ..requant };
+        let nest = e.nest(&work)?;
+        e.b.vector_nest(requant, &target.results(Nest { at: [out, acc, param.1], ..nest }, blocks, size))?;
+        if let Some(slope) = slope {
+            let to = last.unwrap_or(Target::out(out, size, self.sizes.out_ratio as u32));
+            let choice = Vector { dst: to.dst, ..below(e, slope, (work, requant), [acc, param.2])? };
+            let dims = vec![Dim::new(entries, [1, 1, 1])];
+            let nest = Nest { at: [out, out, acc], body: vec![[0; 3]], dims };
+            e.b.vector_nest(choice, &to.results(nest, blocks, size))?;
+        }
+        border.late(e, self.name, acc)?;
+        self.tail.apply(e, &s.pixels, &s.blocks, (out, entries, direct))?;
+        if let Some(kept) = kept.filter(|_| self.on_chip.stored) {
+            kept.fill(e, out, blocks, size)?;
+        }
+        let (Some(place), view) = self.output else { return Ok(()) };
+        if let Some(scatter) = self.scatter {
+            return self.store_apart(e, s, (place, scatter), out);
+        }
+        s.pixels.store(e, place, view, &s.blocks, out, |_| true)
+    }
+
+    /// Requantizes a step's sums to where windows of them are reduced, and reduces these.
+    fn pool(
+        &self,
+        e: &mut Emit,
+        s: &Step,
+        (pooled, acc, param): (&Pooled, u32, (u32, u32, u32)),
+        border: &mut Border,
+    ) -> Result<(), DriverError> {
+        let frame = pooled.frame(e, &s.results, &s.blocks);
+        let (work, requant) = self.requant(s, param.0);
+        frame.requantize(e, requant, work, [acc, param.1])?;
+        if let Some(slope) = &self.conv.slope {
+            let choice = below(e, slope, (work, requant), [acc, param.2])?;
+            frame.combine(e, choice, acc)?;
+        }
+        pooled.apply(e, &frame, (&s.results, &s.blocks), acc, border)
+    }
+
+    /// What a step's requantization does, and its instruction, with out for its results.
+    fn requant(&self, s: &Step, descriptor: u32) -> (RequantTile, Vector) {
+        let finish = &self.conv.finish;
+        let work = RequantTile {
+            blocks: s.blocks.len() as u32,
+            ratio: self.sizes.out_ratio as u32,
+            pixels: s.pixels.size.iter().product::<usize>() as u32,
+            bounds: [finish.zero_point, finish.lo, finish.hi],
+            mode: finish.mode,
+        };
+        let vector = Vector {
+            op: VecOp::Requant,
+            mode: finish.mode,
+            dst: VecDst::Out,
+            a: VecSrc::Acc,
+            b: VecSrc::Param,
+            descriptor,
+            ..Vector::default()
+        };
+        (work, vector)
+    }
+
+    /// Tiles over the input channels of a pass.
+    fn pass_tiles(&self, in_blocks: &Range<usize>) -> Range<usize> {
+        if self.conv.groups > 1 {
+            return 0..self.sizes.in_tiles;
+        }
+        let ratio = self.sizes.in_ratio;
+        in_blocks.start * ratio..(in_blocks.end * ratio).min(self.sizes.in_tiles)
+    }
+}
+
+/// What accumulates: all micro-ops, but on the first pass the one that overwrites.
+fn tail(nest: &Nest, first_pass: bool) -> Nest {
+    Nest { body: nest.body[usize::from(first_pass)..].to_vec(), ..nest.clone() }
+}

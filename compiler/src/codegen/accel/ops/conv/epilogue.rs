@@ -1,0 +1,47 @@
+//! Operators on a product's results that are fused into its tiles.
+
+use crate::codegen::accel::ops::pairwise::PairOp;
+use crate::codegen::accel::ops::pool::Pool;
+use crate::codegen::accel::view::View;
+use tilewright_hw::isa::VecOp;
+
+/// An operator on the results of a product.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Epilogue {
+    /// Windows of the results, reduced channel by channel. It comes last.
+    Pool {
+        /// The pooling.
+        pool: Box<Pool>,
+        /// View of the product's results.
+        of: View,
+    },
+    /// An operator of two tensors; the product's result is the first.
+    Pair {
+        /// The function of two elements.
+        op: PairOp,
+        /// Which of the layer's inputs is the second.
+        input: usize,
+    },
+    /// A function of each byte: its values from -128 on.
+    Lookup(Vec<i8>),
+}
+
+impl Epilogue {
+    /// The vector unit's operation; none for a pooling, which has several.
+    pub fn operation(&self) -> Option<VecOp> {
+        match self {
+            Epilogue::Pair { op, .. } => Some(op.operation()),
+            Epilogue::Lookup(_) => Some(VecOp::Lut),
+            Epilogue::Pool { .. } => None,
+        }
+    }
+
+    /// See [`AccelOperator::timing_key`](crate::codegen::accel::operator::AccelOperator::timing_key).
+    pub fn timing_key(&self) -> String {
+        match self {
+            Epilogue::Pair { op, input } => format!("{:?} {input} ", op.operation()),
+            Epilogue::Lookup(_) => "lut ".into(),
+            Epilogue::Pool { pool, of } => format!("{pool:?} {of:?} "),
+        }
+    }
+}

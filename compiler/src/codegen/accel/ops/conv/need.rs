@@ -1,0 +1,57 @@
+//! What the epilogue of a product needs of its tiles.
+
+use super::epilogue::Epilogue;
+use super::op::Conv;
+use super::windows::PooledWindows;
+use crate::codegen::accel::kept::OnChip;
+use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::work::overhead;
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::isa::VecOp;
+
+/// What the epilogue needs of a tile.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Need<'a> {
+    /// Tensors that are loaded for it.
+    pub operands: usize,
+    /// Entries of param.
+    pub params: usize,
+    /// Vector's cycles for an entry.
+    pub entry_cycles: u64,
+    /// Vector's cycles for a tile beyond those of its entries.
+    pub tile_cycles: u64,
+    /// Tensors of the layer that stay in inp.
+    pub on_chip: OnChip,
+    /// The pooling of the results.
+    pub pooling: Option<PooledWindows<'a>>,
+}
+
+impl<'a> Need<'a> {
+    /// The need of a convolution's epilogue.
+    ///
+    /// # Errors
+    /// The reason why the configuration cannot run it in the tiles.
+    pub fn of(conv: &'a Conv, layer: &Layer, config: &HwConfig) -> Result<Need<'a>, String> {
+        let mut need = Need { on_chip: layer.on_chip, pooling: PooledWindows::of(conv, layer), ..Need::default() };
+        for step in &conv.epilogue {
+            let Some(op) = step.operation() else { continue };
+            if !op.is_built(config) {
+                return Err(format!("the configuration is built without vector_{}", op.name()));
+            }
+            if matches!(step, Epilogue::Pair { .. }) {
+                if config.out_banks < 2 {
+                    return Err("both operands would read one bank of out".into());
+                }
+                need.operands += 1;
+            }
+            need.params += config.constant_entries(op) as usize;
+            need.entry_cycles += u64::from(match op {
+                VecOp::Qadd => config.deep_row_cycles(3),
+                op if op.is_deep() => config.deep_row_cycles(1),
+                _ => config.row_elements().div_ceil(config.vector_lanes),
+            });
+            need.tile_cycles += if op == VecOp::Lut { overhead::FUSED_LOOKUP } else { overhead::FUSED_PAIR };
+        }
+        Ok(need)
+    }
+}

@@ -1,0 +1,93 @@
+//! Sizes of a product in tiles of the array, and the rows and columns of the input that its outputs read.
+
+use super::op::Conv;
+use crate::codegen::accel::span::{Span, reach};
+use crate::codegen::accel::view::View;
+use tilewright_hw::config::HwConfig;
+
+/// What a product needs in tiles of the array.
+pub struct Sizes {
+    /// Entries of inp in a pixel of a block.
+    pub in_ratio: usize,
+    /// Entries of out in a pixel of a block.
+    pub out_ratio: usize,
+    /// Tiles over the input channels that an output tile needs.
+    pub in_tiles: usize,
+    /// Blocks of the input.
+    pub in_blocks: usize,
+    /// Blocks of the output.
+    pub out_blocks: usize,
+}
+
+impl Sizes {
+    pub fn new(conv: &Conv, input: View, output: View, config: &HwConfig) -> Sizes {
+        let (block, block_in) = (config.block() as usize, config.block_in as usize);
+        let (in_ratio, out_ratio) = (block / block_in, block / config.block_out as usize);
+        let out_blocks = output.c.div_ceil(block);
+        let all = input.c.div_ceil(block_in);
+        let mut sizes = Sizes { in_ratio, out_ratio, in_tiles: all, in_blocks: input.c.div_ceil(block), out_blocks };
+        if conv.groups > 1 {
+            let tiles = output.c.div_ceil(config.block_out as usize);
+            let widest = (0..tiles).map(|t| {
+                let (first, last) = sizes.group_tiles(conv, t, config);
+                last - first + 1
+            });
+            sizes.in_tiles = widest.max().unwrap_or(1);
+        }
+        sizes
+    }
+
+    /// First and last input tile that an output tile's channels need.
+    fn group_tiles(&self, conv: &Conv, out_tile: usize, config: &HwConfig) -> (usize, usize) {
+        let (bo, bi) = (config.block_out as usize, config.block_in as usize);
+        let outputs = conv.finish.bias.len();
+        let (per_group, depth) = ((outputs / conv.groups).max(1), conv.depth());
+        let first = (out_tile * bo).min(outputs - 1) / per_group * depth;
+        let last = (((out_tile + 1) * bo).min(outputs) - 1) / per_group * depth + depth - 1;
+        (first / bi, last / bi)
+    }
+
+    /// The first input tile of an output tile's window of [`Sizes::in_tiles`].
+    pub fn first_tile(&self, conv: &Conv, out_tile: usize, input: View, config: &HwConfig) -> usize {
+        if conv.groups == 1 {
+            return 0;
+        }
+        let tiles = conv.finish.bias.len().div_ceil(config.block_out as usize);
+        let all = input.c.div_ceil(config.block_in as usize);
+        self.group_tiles(conv, out_tile.min(tiles - 1), config).0.min(all - self.in_tiles)
+    }
+
+    /// First block, and number of blocks, of the input that some blocks of the output need.
+    pub fn blocks_for(
+        &self,
+        conv: &Conv,
+        blocks: std::ops::Range<usize>,
+        input: View,
+        config: &HwConfig,
+    ) -> (usize, usize) {
+        if conv.groups == 1 {
+            return (0, self.in_blocks);
+        }
+        let tiles = blocks.start * self.out_ratio..blocks.end * self.out_ratio;
+        let first = self.first_tile(conv, tiles.start, input, config) / self.in_ratio;
+        let last = (self.first_tile(conv, tiles.end - 1, input, config) + self.in_tiles - 1) / self.in_ratio;
+        (first, last - first + 1)
+    }
+}
+
+/// Rows of input for outputs, with the stride between loaded rows: a window of one row skips what it does not read.
+pub fn row_span(conv: &Conv, first: usize, count: usize, input: View) -> (Span, usize) {
+    let [stride, pad] = [conv.strides[0], conv.pads[0]];
+    if skips_rows(conv) {
+        return (Span { start: first * stride, inside: count, before: 0, after: 0 }, stride);
+    }
+    (Span::new(first, count, stride, pad, reach(conv.kernel[0], conv.dilations[0]), input.h), 1)
+}
+
+pub fn skips_rows(conv: &Conv) -> bool {
+    conv.kernel[0] == 1 && conv.strides[0] > 1 && conv.pads[0] == 0 && conv.pads[2] == 0
+}
+
+pub fn column_span(conv: &Conv, first: usize, count: usize, input: View) -> Span {
+    Span::new(first, count, conv.strides[1], conv.pads[1], reach(conv.kernel[1], conv.dilations[1]), input.w)
+}

@@ -1,0 +1,83 @@
+//! The windows of a pooling that is fused into a product's tiles, and what a tile needs for them.
+
+use super::op::Conv;
+use crate::codegen::accel::batch::{Fill, Group, Pixels};
+use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::ops::pool::{Pool, PoolFinish};
+use crate::codegen::accel::parts::cut;
+use crate::codegen::accel::span::Span;
+use crate::codegen::accel::view::View;
+use tilewright_hw::config::HwConfig;
+
+/// A pooling of a product's results, `of`, into `results`.
+#[derive(Debug, Clone, Copy)]
+pub struct PooledWindows<'a> {
+    pub pool: &'a Pool,
+    pub of: View,
+    pub results: View,
+}
+
+/// What a tile needs of the product's results: rows and columns that it computes, and the same with padding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needed {
+    pub pixels: [usize; 2],
+    pub padded: [usize; 2],
+    /// Whether some tile has padding.
+    pub pads: bool,
+}
+
+impl<'a> PooledWindows<'a> {
+    /// The pooling of a convolution's results, if there is one.
+    pub fn of(conv: &'a Conv, layer: &Layer) -> Option<PooledWindows<'a>> {
+        conv.pooling().map(|(pool, of)| PooledWindows { pool, of, results: layer.output.1 })
+    }
+
+    /// Rows of the product's results that rows of the pooling's read.
+    pub fn rows(&self, first: usize, count: usize) -> Span {
+        self.pool.rows(first, count, self.of)
+    }
+
+    /// Columns of the product's results that columns of the pooling's read.
+    pub fn columns(&self, first: usize, count: usize) -> Span {
+        self.pool.columns(first, count, self.of)
+    }
+
+    /// What the largest of these tiles needs; none where one would read padding alone, or where batch rows carry tiles of
+    /// which one has other padding than another.
+    pub fn needed(&self, [rows, columns]: [usize; 2], config: &HwConfig) -> Option<Needed> {
+        let spans = |all: usize, step: usize, span: &dyn Fn(usize, usize) -> Span| -> Vec<Span> {
+            cut(all, step).into_iter().map(|r| span(r.start, r.len())).collect()
+        };
+        let all = [
+            spans(self.results.h, rows, &|first, count| self.rows(first, count)),
+            spans(self.results.w, columns, &|first, count| self.columns(first, count)),
+        ];
+        let most = |k: usize, size: fn(&Span) -> usize| all[k].iter().map(size).max().unwrap_or(0);
+        if all.iter().flatten().any(|s| s.inside == 0) {
+            return None;
+        }
+        let pads = all.iter().flatten().any(|s| s.padded() > s.inside);
+        let apart = |g: &Group| g.tiles.iter().any(|t| self.spans(t) != self.spans(&g.tiles[0]));
+        if pads && config.batch > 1 && Group::all(Fill::Tiles, self.results, [rows, columns], config).iter().any(apart)
+        {
+            return None;
+        }
+        let [pixels, padded] = [|s: &Span| s.inside, Span::padded].map(|size| [most(0, size), most(1, size)]);
+        Some(Needed { pixels, padded, pads })
+    }
+
+    pub fn spans(&self, t: &Pixels) -> [[usize; 3]; 2] {
+        let of = |s: Span| [s.before, s.inside, s.after];
+        [of(self.rows(t.rows.start, t.rows.len())), of(self.columns(t.columns.start, t.columns.len()))]
+    }
+
+    /// Entries of param for a tile of so many entries of channels.
+    pub fn params(&self, channels: usize, pads: bool, config: &HwConfig) -> usize {
+        let entries = match self.pool.finish {
+            PoolFinish::Clip { .. } => 0,
+            PoolFinish::Requant(_) => channels,
+            PoolFinish::Mean { .. } | PoolFinish::Count(_) => self.pool.distinct_counts(self.of, self.results).len(),
+        };
+        entries + (1 + usize::from(pads)) * config.descriptor_entries() as usize
+    }
+}

@@ -1,0 +1,269 @@
+//! Transposed convolutions, as a convolution for each phase of the strides.
+//!
+//! Results a stride apart meet the same taps of the kernel, so they are a convolution with those taps alone, whose results
+//! are stored a stride apart. A phase that meets no tap, or whose window would not hold the row at its own place, has taps of
+//! weight 0.
+
+use super::conv::Conv;
+use super::conv::emit::{Product, Scatter};
+use super::conv::extract::{fold_zero_point, weights};
+use super::conv::need::Need;
+use super::conv::rest::split;
+use super::conv::tail::Tail;
+use super::conv::tiles::{self, ConvTile, Search, Wanted};
+use crate::codegen::accel::emit::Emit;
+use crate::codegen::accel::kept::OnChip;
+use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, Layouts};
+use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::view::View;
+use crate::graph::{Node, NodeId, Op, op};
+use tilewright_driver::DriverError;
+use tilewright_hw::config::HwConfig;
+
+/// A transposed convolution: a convolution for each phase of its strides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConvTranspose {
+    /// Rows and columns from a result of a phase to the next.
+    pub strides: [usize; 2],
+    /// The phases; together their results are the whole.
+    pub phases: Vec<Phase>,
+}
+
+/// Results a stride apart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Phase {
+    /// What computes them.
+    pub conv: Conv,
+    /// Their own number of rows and columns.
+    pub view: View,
+    /// Row and column of the first in the whole.
+    pub first: [usize; 2],
+}
+
+/// Tiles of each phase.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConvTransposePlan {
+    /// One for each phase.
+    pub tiles: Vec<ConvTile>,
+}
+
+impl AccelOperator for ConvTranspose {
+    type Plan = ConvTransposePlan;
+
+    fn takes(op: &Op) -> Option<Layouts> {
+        matches!(op, Op::ConvTranspose2d(_)).then_some(Layouts::Fixed)
+    }
+
+    fn extract(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<Extracted<ConvTranspose>> {
+        match &node.op {
+            Op::ConvTranspose2d(op) => extract(reader, id, node, op),
+            other => Err(format!("{} is no transposed convolution", other.name())),
+        }
+    }
+
+    fn plan(&self, layer: &Layer, config: &HwConfig, search: bool) -> Result<ConvTransposePlan, String> {
+        let wanted = if search { Wanted::All } else { Wanted::First };
+        let search = Search { apart: true, need: Need::default(), wanted };
+        let tile = |p: &Phase| tiles::best(&p.conv, search, [layer.input_view(), p.view], config);
+        let tiles = self.phases.iter().map(tile).collect::<Result<_, _>>()?;
+        Ok(ConvTransposePlan { tiles })
+    }
+
+    fn cycles(&self, plan: &ConvTransposePlan, _: &Layer, _: &HwConfig) -> u64 {
+        plan.tiles.iter().map(|t| t.cycles).sum()
+    }
+
+    fn describe(&self, _: &ConvTransposePlan, _: &Layer) -> String {
+        format!("a convolution for each of {} phases, stored {} columns apart", self.phases.len(), self.strides[1])
+    }
+
+    fn inp_use(&self, _: &Layer) -> InpUse {
+        InpUse::All
+    }
+
+    fn emit(&self, plan: &ConvTransposePlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
+        let input = (Some(e.place(layer.inputs[0])?), layer.input_view());
+        let output = Some(e.place(layer.output)?);
+        for (phase, tile) in self.phases.iter().zip(&plan.tiles) {
+            // Keys of tiles in the scratchpads are positions in the phase.
+            e.forget();
+            let product = Product {
+                name: &layer.name,
+                on_chip: OnChip::default(),
+                conv: &phase.conv,
+                tile: *tile,
+                input,
+                output: (output, phase.view),
+                scatter: Some(Scatter { first: phase.first, step: self.strides }),
+                tail: Tail::none(),
+                pooled: None,
+            };
+            product.emit(e)?;
+        }
+        Ok(())
+    }
+}
+
+/// Taps of all phases that are built, of a kernel of so many: they bound what the weights become.
+fn most_taps(kernel: usize) -> usize {
+    kernel.saturating_add(1).saturating_mul(16)
+}
+
+const TOO_MANY: &str =
+    "its strides or pads give more than 16 times the taps of its kernel, most of them without weights";
+
+/// The convolution of one phase along one dimension.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Taps {
+    /// Taps of the kernel in the order of the convolution's; one that is none has weights of 0.
+    taps: Vec<Option<usize>>,
+    /// Rows of the data from one tap to the next.
+    dilation: usize,
+    /// Rows of padding in front.
+    before: usize,
+}
+
+impl Taps {
+    /// Those of the results `phase`, `phase + stride`, and so on. Element `i` of the data and tap `k` add to result
+    /// `i * stride + k * dilation - pad`.
+    ///
+    /// # Errors
+    /// The reason, where pads reach so far that most taps would be none.
+    fn new(phase: usize, [stride, dilation, pad, kernel]: [usize; 4]) -> Read<Taps> {
+        let at = (phase + pad) as i64;
+        // How far behind a result's place in the data the row lies that meets a tap, the nearest rows first.
+        let offset = |k: usize| (at - (k * dilation) as i64) / stride as i64;
+        let mut taps: Vec<Option<usize>> =
+            (0..kernel).rev().filter(|k| (k * dilation) % stride == at as usize % stride).map(Some).collect();
+        let (Some(&Some(last)), Some(&Some(first))) = (taps.first(), taps.last()) else {
+            return Ok(Taps { taps: vec![None], dilation: 1, before: 0 });
+        };
+        let step = match taps[..] {
+            [Some(b), Some(a), ..] => offset(a) - offset(b),
+            _ => 1,
+        };
+        // The window begins no later, and ends no earlier, than with the row at the result's own place.
+        let missing = |rows: i64| (rows.max(0) as usize).div_ceil(step as usize);
+        let (in_front, behind) = (missing(offset(last)), missing(-offset(first)));
+        if in_front.saturating_add(behind) > most_taps(kernel) {
+            return Err(TOO_MANY.into());
+        }
+        taps.splice(..0, vec![None; in_front]);
+        taps.resize(taps.len() + behind, None);
+        Ok(Taps { taps, dilation: step as usize, before: (in_front as i64 * step - offset(last)) as usize })
+    }
+
+    /// Rows of padding behind data of so many rows, for so many results.
+    fn behind(&self, results: usize, rows: usize) -> usize {
+        (results + (self.taps.len() - 1) * self.dilation).saturating_sub(self.before + rows)
+    }
+}
+
+/// Of weights `[O, KH * KW, I]` some taps, of which those that are none have weights of 0; of no weights none.
+fn choose<T: Copy + Default>(weights: &[T], [outputs, all, depth]: [usize; 3], taps: &[Option<usize>]) -> Vec<T> {
+    let mut chosen = Vec::with_capacity(weights.len() / all.max(1) * taps.len());
+    for o in 0..if weights.is_empty() { 0 } else { outputs } {
+        for tap in taps {
+            match tap {
+                Some(tap) => chosen.extend_from_slice(&weights[(o * all + tap) * depth..][..depth]),
+                None => chosen.resize(chosen.len() + depth, T::default()),
+            }
+        }
+    }
+    chosen
+}
+
+/// Reads a transposed convolution.
+fn extract(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::ConvTranspose2d) -> Read<Extracted<ConvTranspose>> {
+    let data = node.inputs[0];
+    reader.int8(data)?;
+    let (input, output) = (reader.image(data, op.layout)?, reader.image(node.output(), op.layout)?);
+    let &[outputs, kh, kw, depth] = reader.shape(node.inputs[1])?.as_slice() else {
+        return Err("its weights are no kernel".into());
+    };
+    let (weights, weight_zero_point) = weights(reader, node.inputs[1], op.weight_zero_point)?;
+    let (weights, rest) = split(&weights);
+    let (mut nodes, mut finish, slope) = reader.finished(id, node, op.layout.channel_axis())?;
+    reader.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
+    let strides = [op.strides[0].min(output.h), op.strides[1].min(output.w)];
+    if strides[0].saturating_mul(strides[1]) > most_taps(kh * kw) {
+        return Err(TOO_MANY.into());
+    }
+    let mut phases = Vec::new();
+    let mut built = 0;
+    for y in 0..strides[0] {
+        for x in 0..strides[1] {
+            let rows = Taps::new(y, [op.strides[0], op.dilations[0], op.pads[0], kh])?;
+            let columns = Taps::new(x, [op.strides[1], op.dilations[1], op.pads[1], kw])?;
+            built += rows.taps.len() * columns.taps.len();
+            if built > most_taps(kh * kw) {
+                return Err(TOO_MANY.into());
+            }
+            let pairs = rows.taps.iter().flat_map(|r| columns.taps.iter().map(move |c| r.zip(*c)));
+            let taps: Vec<Option<usize>> = pairs.map(|pair| pair.map(|(r, c)| r * kw + c)).collect();
+            let shape = [outputs, kh * kw, depth];
+            let (weights, mut rest) = (choose(&weights, shape, &taps), choose(&rest, shape, &taps));
+            if rest.iter().all(|&w| w == 0) {
+                rest.clear();
+            }
+            let (mut finish, mut slope) = (finish.clone(), slope.clone());
+            fold_zero_point((&mut finish, slope.as_mut()), (&weights, &rest), op.data_zero_point);
+            let view = output.resized(
+                output.c,
+                (output.h - y).div_ceil(op.strides[0]),
+                (output.w - x).div_ceil(op.strides[1]),
+            );
+            // Rows behind the data are read as far as the windows reach.
+            let behind = [rows.behind(view.h, input.h), columns.behind(view.w, input.w)];
+            let conv = Conv {
+                kernel: [rows.taps.len(), columns.taps.len()],
+                strides: [1, 1],
+                pads: [rows.before, columns.before, behind[0], behind[1]],
+                dilations: [rows.dilation, columns.dilation],
+                groups: op.groups,
+                weights,
+                rest,
+                weight_zero_point,
+                pad_value: op.data_zero_point as i8,
+                finish,
+                slope,
+                epilogue: Vec::new(),
+            };
+            phases.push(Phase { conv, view, first: [y, x] });
+        }
+    }
+    let transposed = ConvTranspose { strides: op.strides, phases };
+    Ok(Extracted::Layer(reader.layer(nodes, vec![(data, input)], output)?, transposed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_meet_the_taps_that_reach_them() {
+        let sizes = || (1usize..5).flat_map(|a| (1usize..4).map(move |b| (a, b)));
+        for ((stride, dilation), (kernel, pad)) in sizes().flat_map(|a| sizes().map(move |b| (a, b))) {
+            for phase in 0..stride {
+                for pad in [0, pad, 3 * pad] {
+                    let found = Taps::new(phase, [stride, dilation, pad, kernel]).unwrap();
+                    assert!(found.before <= (found.taps.len() - 1) * found.dilation);
+                    for t in 0..5 {
+                        let out = (phase + t * stride) as i64;
+                        let mut wanted: Vec<(i64, usize)> = (-60..60)
+                            .flat_map(|i| (0..kernel).map(move |k| (i, k)))
+                            .filter(|&(i, k)| i * stride as i64 + (k * dilation) as i64 - pad as i64 == out)
+                            .collect();
+                        wanted.sort_unstable();
+                        let row = |m: usize| (t + m * found.dilation) as i64 - found.before as i64;
+                        let all = found.taps.iter().enumerate();
+                        let met: Vec<_> = all.filter_map(|(m, tap)| tap.map(|tap| (row(m), tap))).collect();
+                        assert_eq!(met, wanted, "{stride} {dilation} {pad} {kernel}: {found:?}");
+                    }
+                }
+            }
+        }
+        assert_eq!(Taps::new(0, [1, 1, 20_000, 1]), Err(TOO_MANY.into()));
+    }
+}

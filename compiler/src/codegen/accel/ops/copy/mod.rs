@@ -1,0 +1,90 @@
+//! Elements of some tensors put together: concatenation, slices, splits and nearest resizing, by loads and stores.
+
+mod emit;
+mod extract;
+mod op;
+
+pub use op::Copy;
+
+use crate::codegen::accel::dma::load_row;
+use crate::codegen::accel::emit::Emit;
+use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, Layouts};
+use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::view::View;
+use crate::codegen::accel::work::{Work, beats};
+use crate::graph::{Node, NodeId, Op};
+use tilewright_driver::DriverError;
+use tilewright_hw::config::{HwConfig, Mem};
+
+/// Tiles of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopyPlan {
+    /// Rows of a tile.
+    pub rows: usize,
+}
+
+impl AccelOperator for Copy {
+    type Plan = CopyPlan;
+
+    fn takes(op: &Op) -> Option<Layouts> {
+        matches!(op, Op::Concat(_) | Op::Slice(_) | Op::Gather(_)).then_some(Layouts::Any)
+    }
+
+    fn extract(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<Extracted<Copy>> {
+        let (layer, copy) = match &node.op {
+            Op::Concat(op) => extract::concat(reader, id, node, op.axis)?,
+            Op::Slice(op) => extract::slice(reader, id, node, op)?,
+            Op::Gather(op) => extract::gather(reader, id, node, op.axis)?,
+            other => return Err(format!("{} is no copy", other.name())),
+        };
+        Ok(Extracted::Layer(layer, copy))
+    }
+
+    fn plan(&self, layer: &Layer, config: &HwConfig, _search: bool) -> Result<CopyPlan, String> {
+        let inputs: Vec<View> = layer.inputs.iter().map(|(_, v)| *v).collect();
+        emit::rows(self, &inputs, layer.output_view(), config).map(|rows| CopyPlan { rows })
+    }
+
+    fn cycles(&self, plan: &CopyPlan, layer: &Layer, config: &HwConfig) -> u64 {
+        let (block, output) = (config.block() as usize, layer.output_view());
+        let mut load = 0;
+        for s in &self.segments {
+            let (h, w) = (s.rows.1.len(), s.columns.1.len());
+            let whole = s.c_from % block == 0 && s.c_to % block == 0;
+            let neighbors = s.columns.1.windows(2).all(|c| c[1] == c[0] + 1);
+            let blocks = s.c.div_ceil(block);
+            // Parts of blocks are loaded pixel by pixel, and cut where a block of either tensor ends.
+            let (lines, bytes) = match whole && neighbors {
+                true => (blocks * h, w * block),
+                false if whole => (blocks * h * w, block),
+                false => ((blocks + 1) * h * w, s.c.div_ceil(blocks + 1)),
+            };
+            // A row that begins within a block begins anywhere in a beat.
+            let at = if whole { 0 } else { u64::from(config.bus_bytes()) - 1 };
+            load += (output.n * lines) as u64 * load_row(bytes as u64, at, Mem::Out, config);
+        }
+        let tiles = (output.n * output.layout(config).blocks() * output.h.div_ceil(plan.rows)) as u64;
+        let lines = self.segments.len() as u64;
+        let work = Work {
+            tiles,
+            insns: tiles * (1 + lines),
+            load,
+            store: beats(output.layout(config).bytes() as u64, config),
+            ..Work::default()
+        };
+        work.cycles(config)
+    }
+
+    fn describe(&self, plan: &CopyPlan, _: &Layer) -> String {
+        format!("by loads and stores, {} rows at a time", plan.rows)
+    }
+
+    fn inp_use(&self, _: &Layer) -> InpUse {
+        InpUse::None
+    }
+
+    fn emit(&self, plan: &CopyPlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
+        emit::emit(e, layer, self, plan.rows)
+    }
+}

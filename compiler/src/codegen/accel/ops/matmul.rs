@@ -1,0 +1,368 @@
+//! Products of two activations, tile by tile.
+//!
+//! The second operand takes the place of weights: with its columns as pixels, `block_out` neighbouring ones of a block are
+//! a tile of gemm as they lie in device memory. Zero points are further products, with entries of one value:
+//! `sum (a - za)(b - zb) = sum a b + sum (-za) b + sum a (-zb) + K za zb`, whose last part stands in the bias. Rows past
+//! the depth are 0 in both operands.
+
+use crate::codegen::accel::batch::Group;
+use crate::codegen::accel::emit::{Emit, Place};
+use crate::codegen::accel::finish::Finish;
+use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::limits::{ROW_BYTES, ROWS};
+use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, Layouts};
+use crate::codegen::accel::parts::cut;
+use crate::codegen::accel::product::ProductTile;
+use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::requant::{RequantTile, requant_params};
+use crate::codegen::accel::span::Span;
+use crate::codegen::accel::view::View;
+use crate::codegen::accel::window::Window;
+use crate::codegen::accel::work::{Work, beats, overhead};
+use crate::graph::op::{self, Layout};
+use crate::graph::{Node, NodeId, Op, ValueId};
+use std::ops::Range;
+use tilewright_driver::{DriverError, Nest, Role};
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::{Load, PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
+
+/// Product of two activations, `[rows, depth]` times `[depth, columns]` for each image, with its requantization.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MatMul {
+    /// Zero point of the first operand.
+    pub a_zero_point: i32,
+    /// Zero point of the second operand.
+    pub b_zero_point: i32,
+    /// What becomes of the sums; the product of the zero points is in the bias.
+    pub finish: Finish,
+    /// Whether an operand lies in device memory already, where channels past the depth have any value.
+    pub on_device: bool,
+}
+
+impl AccelOperator for MatMul {
+    type Plan = MatMulTile;
+
+    fn takes(op: &Op) -> Option<Layouts> {
+        matches!(op, Op::QMatMul(_)).then_some(Layouts::Fixed)
+    }
+
+    fn extract(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<Extracted<MatMul>> {
+        match &node.op {
+            Op::QMatMul(op) => extract(reader, id, node, op),
+            other => Err(format!("{} is no product of two activations", other.name())),
+        }
+    }
+
+    fn preferred_views(reader: &Reader<'_>, node: &Node, operand: ValueId) -> Vec<View> {
+        let [Ok(a), Ok(b)] = [reader.shape(node.inputs[0]), reader.shape(node.inputs[1])] else { return Vec::new() };
+        let views = [View::matrices(&a), View::transposed_matrices(&b)].into_iter().zip(&node.inputs);
+        views.filter(|(_, value)| **value == operand).map(|(view, _)| view).collect()
+    }
+
+    fn plan(&self, layer: &Layer, config: &HwConfig, _search: bool) -> Result<MatMulTile, String> {
+        tile(self, layer.inputs[0].1, layer.inputs[1].1, config)
+    }
+
+    fn cycles(&self, tile: &MatMulTile, layer: &Layer, config: &HwConfig) -> u64 {
+        let (a, b, output) = (layer.inputs[0].1, layer.inputs[1].1, layer.output_view());
+        let block = config.block() as usize;
+        let ratio = block / config.block_out as usize;
+        let depth = a.c.div_ceil(block);
+        let entries_of = a.w.div_ceil(config.batch as usize);
+        let (row_tiles, column_tiles) = (entries_of.div_ceil(tile.rows), b.w.div_ceil(block).div_ceil(tile.blocks));
+        let tiles = (a.n * row_tiles * column_tiles) as u64;
+        let columns = b.w.div_ceil(block) * ratio;
+        let values = usize::from(self.a_zero_point != 0) + usize::from(self.b_zero_point != 0);
+        let weights = (a.n * row_tiles * columns * depth) as u64 * u64::from(config.entry_bytes(Mem::Wgt));
+        let data = (a.n * column_tiles * entries_of * depth) as u64 * u64::from(config.entry_bytes(Mem::Inp));
+        let results = (a.n * entries_of * columns) as u64;
+        let work = Work {
+            tiles,
+            insns: 7 * tiles,
+            load: beats(weights + data, config),
+            gemm: results * (depth + values) as u64,
+            vector: results * u64::from(config.deep_row_cycles(1)) + overhead::VECTOR_TILE * tiles,
+            store: beats(output.layout(config).bytes() as u64, config),
+            ..Work::default()
+        };
+        work.cycles(config)
+    }
+
+    fn describe(&self, tile: &MatMulTile, _: &Layer) -> String {
+        format!("product of two activations, in tiles of {} rows and {} blocks of columns", tile.rows, tile.blocks)
+    }
+
+    fn inp_use(&self, _: &Layer) -> InpUse {
+        InpUse::All
+    }
+
+    fn emit(&self, tile: &MatMulTile, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
+        emit(e, layer, self, *tile)
+    }
+}
+
+/// A product for each matrix of the first operand; the second has as many, or one.
+fn extract(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::QMatMul) -> Read<Extracted<MatMul>> {
+    let [a, b] = [node.inputs[0], node.inputs[1]];
+    let (sa, sb, out) = (reader.shape(a)?, reader.shape(b)?, reader.shape(node.output())?);
+    let images = |s: &[usize]| s[..s.len() - 2].iter().product::<usize>();
+    let (m, k, n) = (sa[sa.len() - 2], sa[sa.len() - 1], sb[sb.len() - 1]);
+    let (na, nb) = (images(&sa), images(&sb));
+    let alike = nb == 1 || sb[..sb.len() - 2] == sa[..sa.len() - 2];
+    if images(&out) != na || !alike {
+        return Err("its operands' outer dimensions broadcast".into());
+    }
+    if [a, b].iter().any(|v| reader.graph.constant(*v).is_some()) {
+        return Err("an operand is a constant".into());
+    }
+    let [view_a, view_b] = [View::matrices(&sa), View::transposed_matrices(&sb)];
+    if reader.sloped(node, out.len() - 1).is_some() {
+        return Err("its results are the greater or lesser of two, which the accelerator makes of products with constants alone".into());
+    }
+    let (next, mut finish) = reader.requantize(node, out.len() - 1)?;
+    let both = i32::try_from(k).map_err(|_| "its depth is too large")?;
+    let both = both.wrapping_mul(op.a_zero_point.wrapping_mul(op.b_zero_point));
+    finish.bias.iter_mut().for_each(|b| *b = b.wrapping_add(both));
+    let mut nodes = vec![id, next];
+    reader.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
+    let on_device = (reader.known)(a) == Some(view_a) || (reader.known)(b) == Some(view_b);
+    let (a_zero_point, b_zero_point) = (op.a_zero_point, op.b_zero_point);
+    let work = MatMul { a_zero_point, b_zero_point, finish, on_device };
+    let view = View::new(Layout::Nhwc, na, n, 1, m);
+    Ok(Extracted::Layer(reader.layer(nodes, vec![(a, view_a), (b, view_b)], view)?, work))
+}
+
+/// How a product of two activations is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MatMulTile {
+    /// Rows of the first operand, in entries of as many neighbours as the batch has.
+    pub rows: usize,
+    /// Blocks of columns of the second.
+    pub blocks: usize,
+}
+
+/// Room for the entries of one value behind a tile.
+const VALUES: usize = 2;
+
+/// Bytes whose sum is a zero point with the other sign.
+fn values(zero_point: i32) -> Vec<i8> {
+    match -zero_point {
+        0 => Vec::new(),
+        128 => vec![64, 64],
+        v => vec![v as i8],
+    }
+}
+
+/// The tile of a product, or why there is none.
+fn tile(m: &MatMul, a: View, b: View, config: &HwConfig) -> Result<MatMulTile, String> {
+    let (block, block_in) = (config.block() as usize, config.block_in as usize);
+    if block_in != block {
+        return Err(format!(
+            "its second operand would need tiles of {block_in} channels out of blocks of {block}; \
+             products of two activations need block_in of at least block_out and dma_align"
+        ));
+    }
+    if m.on_device && !a.c.is_multiple_of(block) {
+        return Err(format!("its depth of {} leaves channels of a block of {block} undefined on the device", a.c));
+    }
+    let (depth, ratio) = (a.c.div_ceil(block), block / config.block_out as usize);
+    let batch = config.batch as usize;
+    let half = |mem: Mem| config.entries(mem) as usize / 2;
+    let fits = |t: &MatMulTile| {
+        let out = t.blocks * ratio * t.rows;
+        t.rows * depth + VALUES <= half(Mem::Inp)
+            && t.blocks * ratio * depth + VALUES <= half(Mem::Wgt)
+            && out <= half(Mem::Acc)
+            && out <= half(Mem::Out)
+            && PARAM_ROWS as usize * (config.descriptor_entries() as usize + t.blocks * ratio) <= half(Mem::Param)
+            && t.rows * batch * block <= ROW_BYTES
+            && depth <= ROWS.min(config.gemm_uop_depth as usize)
+    };
+    let mut t = MatMulTile { rows: a.w.div_ceil(batch), blocks: b.w.div_ceil(block) };
+    while !fits(&t) {
+        if t.rows <= 1 && t.blocks <= 1 {
+            return Err(format!("a tile of its depth of {} does not fit the scratchpads", a.c));
+        }
+        // Whatever is larger gives way, so that tiles stay near squares.
+        if t.rows > t.blocks * block || t.blocks == 1 {
+            t.rows = t.rows.div_ceil(2);
+        } else {
+            t.blocks = t.blocks.div_ceil(2);
+        }
+    }
+    Ok(t)
+}
+
+/// Emits a product of two activations.
+fn emit(e: &mut Emit, layer: &Layer, m: &MatMul, tile: MatMulTile) -> Result<(), DriverError> {
+    let config = e.config;
+    let (block, bo) = (config.block() as usize, config.block_out as usize);
+    let ((a, av), (b, bv)) = (layer.inputs[0], layer.inputs[1]);
+    let (a, b, output) = (e.place((a, av))?, e.place((b, bv))?, e.place(layer.output)?);
+    let (depth, ratio) = (av.c.div_ceil(block), block / bo);
+    let row_values = values(m.a_zero_point);
+    let tile_values = values(m.b_zero_point);
+    let name = &layer.name;
+    // Entries of one value, and of 0 for columns that the last block does not have.
+    let fill = |e: &mut Emit, mem: Mem, values: &[i8]| -> u64 {
+        let entry = e.config.entry_bytes(mem) as usize;
+        let bytes: Vec<u8> = values.iter().flat_map(|&v| std::iter::repeat_n(v as u8, entry)).collect();
+        e.b.constant(&format!("{name} values"), Role::Weights, &bytes)
+    };
+    let row_constant = fill(e, Mem::Inp, &row_values);
+    let tile_constant = fill(e, Mem::Wgt, &tile_values);
+    let blocks = cut(bv.w.div_ceil(block), tile.blocks);
+    let missing = blocks.last().is_some_and(|b| b.end * ratio > bv.w.div_ceil(bo));
+    let zeros = if missing { fill(e, Mem::Wgt, &vec![0; depth]) } else { 0 };
+    let mut params = Vec::new();
+    for chunk in &blocks {
+        let bytes = requant_params(config, &m.finish, chunk.start * ratio..chunk.end * ratio);
+        params.push((e.b.constant(&format!("{name} parameters"), Role::Params, &bytes), bytes.len() as u64));
+    }
+    for image in 0..av.n {
+        for (chunk, &(offset, bytes)) in blocks.iter().zip(&params) {
+            for rows in cut(av.w.div_ceil(config.batch as usize), tile.rows) {
+                let key = [chunk.start, 0, 0, 0, 0];
+                let entries = config.descriptor_entries() + (chunk.len() * ratio) as u32;
+                let param = e.load_params(key, (offset, bytes), PARAM_ROWS * entries)?;
+                let weights = load_tiles(e, image, chunk, depth, (b, bv), (zeros, tile_constant, tile_values.len()))?;
+                let work = ProductTile {
+                    blocks: chunk.len() as u32,
+                    out_ratio: ratio as u32,
+                    pixels: [1, rows.len() as u32],
+                    tiles: depth as u32,
+                    first: 0,
+                    in_ratio: 1,
+                    window: [depth as u32, 1, rows.len() as u32],
+                    kernel: [1, 1],
+                    steps: [1, 1],
+                    dilations: [1, 1],
+                };
+                let nest = e.nest(&work)?;
+                let inputs = load_rows(e, image, &rows, depth, (a, av), (row_constant, row_values.len()))?;
+                let pixels = rows.len();
+                let count = (chunk.len() * ratio * pixels) as u32;
+                let acc = e.acc.take(count);
+                let at = [nest.at[0] + acc, nest.at[1] + inputs, nest.at[2] + weights];
+                let nest = Nest { at, ..nest };
+                e.b.gemm_nest(false, &Nest { body: nest.body[..1].to_vec(), ..nest.clone() })?;
+                e.b.gemm_nest(true, &Nest { body: nest.body[1..].to_vec(), ..nest.clone() })?;
+                for i in 0..row_values.len() {
+                    let value = inputs + (depth * pixels + i) as u32;
+                    e.b.gemm_nest(true, &standing(&nest, 1, value))?;
+                }
+                for i in 0..tile_values.len() {
+                    let value = weights + (depth * chunk.len() * ratio + i) as u32;
+                    e.b.gemm_nest(true, &standing(&nest, 2, value))?;
+                }
+                let out = e.out.take(count);
+                let finish = &m.finish;
+                let work = RequantTile {
+                    blocks: chunk.len() as u32,
+                    ratio: ratio as u32,
+                    pixels: pixels as u32,
+                    bounds: [finish.zero_point, finish.lo, finish.hi],
+                    mode: finish.mode,
+                };
+                let requant = e.nest(&work)?;
+                let descriptor = param / PARAM_ROWS;
+                let vector = Vector {
+                    op: VecOp::Requant,
+                    mode: finish.mode,
+                    dst: VecDst::Out,
+                    a: VecSrc::Acc,
+                    b: VecSrc::Param,
+                    descriptor,
+                    ..Vector::default()
+                };
+                let first = descriptor + config.descriptor_entries();
+                e.b.vector_nest(vector, &Nest { at: [out, acc, first], ..requant })?;
+                Group::columns(image, rows).store(e, output, layer.output.1, chunk, out, |_| true)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The same products with one operand always the same entry.
+fn standing(nest: &Nest, operand: usize, entry: u32) -> Nest {
+    let mut nest = nest.clone();
+    nest.at[operand] = entry;
+    nest.body.iter_mut().for_each(|op| op[operand] = 0);
+    nest.dims.iter_mut().for_each(|d| d.steps[operand] = 0);
+    nest
+}
+
+type Operand = (Place, View);
+
+/// Rows of the first operand, and behind them entries of the values given.
+fn load_rows(
+    e: &mut Emit,
+    image: usize,
+    rows: &Range<usize>,
+    depth: usize,
+    (place, _): Operand,
+    (constant, values): (u64, usize),
+) -> Result<u32, DriverError> {
+    let key = [image, rows.start, 0, 0, 0];
+    if let Some(entry) = e.inp.find(&key) {
+        return Ok(entry);
+    }
+    let count = depth * rows.len();
+    let entry = e.inp.hold(key, (count + values) as u32);
+    let all = |start: usize, inside: usize| Span { start, inside, before: 0, after: 0 };
+    let window = Window { image, blocks: 0..depth, rows: all(0, 1), skip: 1, columns: all(rows.start, rows.len()) };
+    let group = Group::columns(image, rows.clone());
+    group.load(e, place, &[window], group.size, Load { mem: Mem::Inp, entry, ..Load::default() }, 1)?;
+    let bytes = values as u64 * u64::from(e.config.entry_bytes(Mem::Inp));
+    if values > 0 {
+        let constants = e.b.constants();
+        e.b.load_linear(Mem::Inp, constants, constant, entry + count as u32, bytes)?;
+    }
+    Ok(entry)
+}
+
+/// Tiles of the second operand for some blocks of its columns, and behind them entries of the values given.
+fn load_tiles(
+    e: &mut Emit,
+    image: usize,
+    blocks: &Range<usize>,
+    depth: usize,
+    (place, view): Operand,
+    (zeros, constant, values): (u64, u64, usize),
+) -> Result<u32, DriverError> {
+    let image = if view.n == 1 { 0 } else { image };
+    let key = [image, blocks.start, 0, 0, 0];
+    if let Some(entry) = e.wgt.find(&key) {
+        return Ok(entry);
+    }
+    let (layout, bo) = (place.layout, e.config.block_out as usize);
+    let ratio = layout.block / bo;
+    let tile_bytes = u64::from(e.config.entry_bytes(Mem::Wgt));
+    let constants = e.b.constants();
+    let tiles = blocks.start * ratio..blocks.end * ratio;
+    let entry = e.wgt.hold(key, (tiles.len() * depth + values) as u32);
+    for (i, t) in tiles.clone().enumerate() {
+        let (to, column) = (entry + (i * depth) as u32, t * bo);
+        if column >= view.w {
+            e.b.load_linear(Mem::Wgt, constants, zeros, to, depth as u64 * tile_bytes)?;
+            continue;
+        }
+        e.b.load(Load {
+            mem: Mem::Wgt,
+            entry: to,
+            base: place.region.0,
+            offset: place.offset + layout.offset(image, 0, 0, column) as u64,
+            row_bytes: ((view.w - column).min(bo) * layout.block) as u32,
+            rows: depth as u32,
+            planes: 1,
+            row_stride: if depth == 1 { 0 } else { layout.block_stride() as u64 },
+            ..Load::default()
+        })?;
+    }
+    if values > 0 {
+        let to = entry + (tiles.len() * depth) as u32;
+        e.b.load_linear(Mem::Wgt, constants, constant, to, values as u64 * tile_bytes)?;
+    }
+    Ok(entry)
+}

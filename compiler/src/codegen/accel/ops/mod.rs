@@ -1,0 +1,193 @@
+//! The operators of the accelerator. A new one is a file here that implements [`AccelOperator`], and a line in the list
+//! below; `docs/add-an-accelerated-operator.md` shows the way.
+
+pub mod conv;
+pub mod conv_transpose;
+pub mod copy;
+pub mod lookup;
+pub mod matmul;
+pub mod pairwise;
+pub mod pool;
+pub mod reorder;
+
+use crate::codegen::accel::emit::Emit;
+use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::limits::check_strides;
+use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, Layouts};
+use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::view::View;
+use crate::graph::{DType, Graph, NodeId, Op, ValueId};
+use std::sync::Arc;
+use tilewright_driver::DriverError;
+use tilewright_hw::HwConfig;
+
+macro_rules! accel_operators {
+    ($($(#[$doc:meta])* $name:ident: $file:ident,)*) => {
+        /// The operator of a layer.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Operator {
+            $($(#[$doc])* $name(Arc<$file::$name>),)*
+        }
+
+        /// The operator of a layer with its plan.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Planned {
+            $($(#[$doc])* $name(Arc<$file::$name>, <$file::$name as AccelOperator>::Plan),)*
+        }
+
+        $(impl From<$file::$name> for Operator {
+            fn from(operator: $file::$name) -> Operator {
+                Operator::$name(Arc::new(operator))
+            }
+        })*
+
+        /// Layouts in which the accelerator accepts the data of a node of this kind; none if it has no operator for it.
+        pub fn layouts(op: &Op) -> Option<Layouts> {
+            None$(.or_else(|| $file::$name::takes(op)))*
+        }
+
+        /// Reads the layer that begins at a node.
+        fn read(reader: &Reader<'_>, id: NodeId) -> Read<Found> {
+            let node = reader.graph.node(id);
+            $(if $file::$name::takes(&node.op).is_some() {
+                return Ok(match $file::$name::extract(reader, id, node)? {
+                    Extracted::Layer(layer, operator) => Found::Layer(Box::new(layer), operator.into()),
+                    Extracted::Recast(view) => Found::Recast(view),
+                });
+            })*
+            Err(format!("the accelerator has no {}", node.op.name()))
+        }
+
+        /// The views in which a node would read one of its operands.
+        fn preferred_views(reader: &Reader<'_>, id: NodeId, operand: ValueId) -> Vec<View> {
+            let node = reader.graph.node(id);
+            $(if $file::$name::takes(&node.op).is_some() {
+                return $file::$name::preferred_views(reader, node, operand);
+            })*
+            Vec::new()
+        }
+
+        impl Operator {
+            /// See [`AccelOperator::host_form`].
+            pub fn host_form(&self, layer: &Layer, config: &HwConfig) -> Option<(Layer, Operator)> {
+                match self {
+                    $(Operator::$name(o) => o.host_form(layer, config).map(|(layer, o)| (layer, o.into())),)*
+                }
+            }
+
+            /// The plan of the fewest estimated cycles if `search`, else the first one that fits.
+            ///
+            /// # Errors
+            /// The reason why none fits, with sizes.
+            pub fn plan(&self, layer: &Layer, config: &HwConfig, search: bool) -> Result<Planned, String> {
+                check_strides(layer, config)?;
+                match self {
+                    $(Operator::$name(o) => Ok(Planned::$name(Arc::clone(o), o.plan(layer, config, search)?)),)*
+                }
+            }
+
+            /// See [`AccelOperator::inp_use`].
+            pub fn inp_use(&self, layer: &Layer) -> InpUse {
+                match self {
+                    $(Operator::$name(o) => o.inp_use(layer),)*
+                }
+            }
+        }
+
+        impl Planned {
+            /// The operator without its plan.
+            pub fn operator(&self) -> Operator {
+                match self {
+                    $(Planned::$name(o, _) => Operator::$name(Arc::clone(o)),)*
+                }
+            }
+
+            /// At most `most` plans that are worth an exact comparison by the cycle model; empty if there is only one way.
+            pub fn alternatives(&self, layer: &Layer, config: &HwConfig, most: usize) -> Vec<Planned> {
+                if check_strides(layer, config).is_err() {
+                    return Vec::new();
+                }
+                match self {
+                    $(Planned::$name(o, _) => {
+                        let plans = o.plans(layer, config, most).into_iter();
+                        plans.map(|plan| Planned::$name(Arc::clone(o), plan)).collect()
+                    })*
+                }
+            }
+
+            /// Estimated cycles of the layer by itself, from device memory to device memory; tensors that stay in inp are
+            /// neither loaded nor stored.
+            pub fn cycles(&self, layer: &Layer, config: &HwConfig) -> u64 {
+                match self {
+                    $(Planned::$name(o, plan) => o.cycles(plan, layer, config),)*
+                }
+            }
+
+            /// For `--explain`: how the layer runs.
+            pub fn describe(&self, layer: &Layer) -> String {
+                match self {
+                    $(Planned::$name(o, plan) => o.describe(plan, layer),)*
+                }
+            }
+
+            /// Text that is the same for two layers of the same views if a program takes the same cycles for both.
+            pub fn timing_key(&self) -> String {
+                match self {
+                    $(Planned::$name(o, plan) => format!("{} {plan:?} {};", stringify!($name), o.timing_key()),)*
+                }
+            }
+
+            /// Adds the layer's instructions to the program.
+            pub(super) fn emit(&self, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
+                match self {
+                    $(Planned::$name(o, plan) => o.emit(plan, layer, e),)*
+                }
+            }
+        }
+    };
+}
+
+accel_operators! {
+    /// A product with weights.
+    Conv: conv,
+    /// A transposed convolution.
+    ConvTranspose: conv_transpose,
+    /// Windows reduced channel by channel.
+    Pool: pool,
+    /// A product of two activations.
+    MatMul: matmul,
+    /// An operator of two tensors.
+    Pairwise: pairwise,
+    /// A function of each byte.
+    Lookup: lookup,
+    /// Parts of tensors put together.
+    Copy: copy,
+    /// Blocks in another order.
+    Reorder: reorder,
+}
+
+/// What a node is to the accelerator.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found {
+    /// The first node of a layer.
+    Layer(Box<Layer>, Operator),
+    /// An alias of its operand under another shape.
+    Alias,
+    /// An alias of its operand's bytes with another view.
+    Recast(View),
+    /// Nothing that the accelerator computes, with the reason.
+    Refused(String),
+}
+
+/// Reads the layer that begins at a node. `known` gives the view in which a value is in device memory, if it is; `block` is the
+/// number of channels in a block of the layout there.
+pub fn extract(graph: &Graph, id: NodeId, known: &dyn Fn(ValueId) -> Option<View>, block: usize) -> Found {
+    let node = graph.node(id);
+    match &node.op {
+        Op::Reshape(_) if graph.ty(node.output()).dtype == DType::I8 => return Found::Alias,
+        Op::Requantize(_) => return Found::Refused("its sums are not computed on the accelerator".into()),
+        _ => {}
+    }
+    let reader = Reader { graph, users: graph.users(), known, block, preferred: &preferred_views };
+    read(&reader, id).unwrap_or_else(Found::Refused)
+}

@@ -1,0 +1,85 @@
+//! Operators of two tensors, element by element: quantized sums and products, and functions that the vector unit has.
+
+mod emit;
+mod extract;
+mod op;
+mod tile;
+
+pub use op::{Other, PairOp, Pairwise};
+pub use tile::PairwiseTile;
+
+use crate::codegen::accel::emit::Emit;
+use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, Layouts};
+use crate::codegen::accel::pieces::piece_entries;
+use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::view::View;
+use crate::codegen::accel::work::{Work, beats, entries, overhead, simple_row};
+use crate::graph::{Node, NodeId, Op, ValueId};
+use tilewright_driver::DriverError;
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::isa::VecOp;
+
+/// Pieces of an operator of two tensors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PairwisePlan {
+    /// Entries of a piece.
+    pub entries: u32,
+}
+
+impl AccelOperator for Pairwise {
+    type Plan = PairwisePlan;
+
+    fn takes(op: &Op) -> Option<Layouts> {
+        matches!(op, Op::QAdd(_) | Op::QMul(_) | Op::Binary(_)).then_some(Layouts::Any)
+    }
+
+    fn extract(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<Extracted<Pairwise>> {
+        let (layer, pair) = extract::pair(reader, id, node)?;
+        Ok(Extracted::Layer(layer, pair))
+    }
+
+    fn preferred_views(reader: &Reader<'_>, node: &Node, operand: ValueId) -> Vec<View> {
+        if matches!(node.op, Op::Binary(_)) {
+            return Vec::new();
+        }
+        node.inputs.iter().filter(|v| **v != operand).filter_map(|v| (reader.known)(*v)).collect()
+    }
+
+    fn plan(&self, _: &Layer, config: &HwConfig, _search: bool) -> Result<PairwisePlan, String> {
+        piece_entries(self.op.operation(), config).map(|entries| PairwisePlan { entries })
+    }
+
+    fn cycles(&self, plan: &PairwisePlan, layer: &Layer, config: &HwConfig) -> u64 {
+        let output = layer.output_view();
+        let out = entries(output, config);
+        let bytes = output.layout(config).bytes() as u64;
+        let tiles = out.div_ceil(u64::from(plan.entries).max(1));
+        let cycles = match self.op.operation() {
+            VecOp::Qadd => config.deep_row_cycles(3).into(),
+            VecOp::Mul => config.deep_row_cycles(1).into(),
+            _ => simple_row(config),
+        };
+        let work = Work {
+            tiles,
+            insns: 4 * tiles,
+            load: layer.inputs.len().max(1) as u64 * beats(bytes, config),
+            vector: out * cycles + overhead::VECTOR_TILE * tiles,
+            store: beats(bytes, config),
+            ..Work::default()
+        };
+        work.cycles(config)
+    }
+
+    fn describe(&self, plan: &PairwisePlan, _: &Layer) -> String {
+        format!("on the vector unit, {} entries at a time", plan.entries)
+    }
+
+    fn inp_use(&self, _: &Layer) -> InpUse {
+        InpUse::All
+    }
+
+    fn emit(&self, plan: &PairwisePlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
+        emit::emit(e, layer, self, plan.entries)
+    }
+}

@@ -1,0 +1,361 @@
+//! Emits poolings, and what else works channel by channel, for the vector unit.
+
+use super::op::{Pool, PoolFinish, Reduce};
+use super::plan::{PoolTile, source};
+use super::windows::PoolWindows;
+use crate::codegen::accel::batch::{Group, fill};
+use crate::codegen::accel::emit::{Emit, Place};
+use crate::codegen::accel::finish::Finish;
+use crate::codegen::accel::kept::OnChip;
+use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::parts::cut;
+use crate::codegen::accel::requant::{RequantTile, requant_params};
+use crate::codegen::accel::target::{Border, Target};
+use crate::codegen::accel::view::View;
+use crate::codegen::accel::window::Window;
+use crate::tir::Scope;
+use std::ops::Range;
+use tilewright_driver::{Dim, DriverError, Nest, Role};
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::{Descriptor, Load, VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::layout::{pack_descriptor, pack_params};
+use tilewright_hw::num::{self, Rounding, average_multiplier};
+
+/// Tiles of a pooling, of data in device memory or in inp, or of a product's results in out.
+pub struct PoolEmission<'a> {
+    pool: &'a Pool,
+    tile: PoolTile,
+    ratio: u32,
+    name: &'a str,
+    input: (Option<Place>, View),
+    output: (Option<Place>, View),
+    on_chip: OnChip,
+    /// Where vector finds the data.
+    source: Mem,
+    /// Whether they are the results of a product's tiles, which lie in the lower half of out.
+    behind: bool,
+    /// Counts that a mean divides by; each has its parameter entry.
+    divisors: Vec<usize>,
+    /// Offset in the constants of the parameters of each range of blocks.
+    params: Vec<(Range<usize>, u64, u32)>,
+}
+
+/// Emits a pooling.
+///
+/// # Errors
+/// The driver refuses an instruction or a constant.
+pub fn emit(e: &mut Emit, layer: &Layer, pool: &Pool, tile: PoolTile) -> Result<(), DriverError> {
+    let (input, output) = (layer.inputs[0], layer.output);
+    let (fill, [from, to]) = fill(pool.is_pointwise(), [input.1, output.1], e.config);
+    let ends = ((e.input(layer)?, from), (e.output(layer)?, to));
+    let emission = PoolEmission::new(e, layer, (pool, tile), ends, false);
+    let mut border = Border::of(&emission.on_chip);
+    border.early(e, emission.name)?;
+    let groups = Group::all(fill, to, [tile.rows, tile.columns], e.config);
+    for image in 0..to.n {
+        for blocks in cut(to.layout(e.config).blocks(), tile.blocks) {
+            for group in groups.iter().filter(|g| g.key()[0] == image) {
+                emission.step(e, group, &blocks, &mut border)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Input and output.
+type Ends = ((Option<Place>, View), (Option<Place>, View));
+
+/// A tile's data: rows and columns of a block, padding included, the first entry, and where the accumulators lie.
+pub struct Data {
+    pub size: [u32; 2],
+    pub at: u32,
+    pub acc: u32,
+}
+
+impl<'a> PoolEmission<'a> {
+    /// The walk of a pooling of a layer, with its constants among the program's; `behind` says that its data are the
+    /// results of the layer's product.
+    pub fn new(
+        e: &mut Emit,
+        layer: &'a Layer,
+        (pool, tile): (&'a Pool, PoolTile),
+        (input, output): Ends,
+        behind: bool,
+    ) -> PoolEmission<'a> {
+        let mut emission = PoolEmission {
+            pool,
+            tile,
+            ratio: e.config.block() / e.config.block_out,
+            name: &layer.name,
+            input,
+            output,
+            on_chip: layer.on_chip,
+            source: if behind { Mem::Out } else { source(e.config) },
+            behind,
+            divisors: pool.distinct_counts(input.1, output.1),
+            params: Vec::new(),
+        };
+        emission.constants(e);
+        emission
+    }
+}
+
+impl PoolEmission<'_> {
+    fn constants(&mut self, e: &mut Emit) {
+        let (config, name) = (e.config, self.name);
+        let blocks = self.output.1.layout(config).blocks();
+        let descriptor = |lo, hi| pack_descriptor(config, &Descriptor { lo, hi, ..Descriptor::default() });
+        let mut add = |params: &mut Vec<_>, range: Range<usize>, bytes: Vec<u8>| {
+            let entries = bytes.len() as u32 / config.param_entry_bytes();
+            let offset = e.b.constant(&format!("{name} parameters"), Role::Params, &bytes);
+            params.push((range, offset, entries));
+        };
+        match &self.pool.finish {
+            PoolFinish::Clip { lo, hi } => add(&mut self.params, 0..blocks, descriptor(*lo, *hi)),
+            PoolFinish::Mean { .. } | PoolFinish::Count(_) => {
+                let of_one = by_count(&self.pool.finish, 1);
+                let (lo, hi, zero_point) = (of_one.lo, of_one.hi, of_one.zero_point);
+                let mut bytes = pack_descriptor(config, &Descriptor { lo, hi, zero_point, ..Descriptor::default() });
+                for &count in &self.divisors {
+                    bytes.extend(uniform(config, &by_count(&self.pool.finish, count)));
+                }
+                add(&mut self.params, 0..blocks, bytes);
+            }
+            PoolFinish::Requant(finish) => {
+                let ratio = self.ratio as usize;
+                for range in cut(blocks, self.tile.blocks) {
+                    let bytes = requant_params(config, finish, range.start * ratio..range.end * ratio);
+                    add(&mut self.params, range, bytes);
+                }
+            }
+        }
+    }
+
+    /// Entries of the descriptor and of what follows it.
+    pub fn load_params(&self, e: &mut Emit, blocks: &Range<usize>) -> Result<(u32, u32), DriverError> {
+        let found = self.params.iter().find(|(range, ..)| range.contains(&blocks.start)).cloned();
+        let (range, offset, entries) = found.unwrap_or((0..0, 0, 0));
+        // A product names its own parameters by their blocks alone.
+        let key = [range.start, usize::from(self.behind), 0, 0, 0];
+        let entry = e.load_param_entries(key, offset, entries)?;
+        Ok((entry, entry + e.config.descriptor_entries()))
+    }
+
+    /// Rows and columns of a group's windows, and their first entry.
+    fn data(&self, e: &mut Emit, group: &Group, blocks: &Range<usize>) -> Result<([u32; 2], u32), DriverError> {
+        let (pool, ratio, from) = (self.pool, self.ratio, self.input.1);
+        let Some(place) = self.input.0 else {
+            let missing = || DriverError::Rule { index: e.b.len(), what: "an input has no place".into() };
+            let kept = self.on_chip.input.ok_or_else(missing)?;
+            let [_, row, column] = group.key();
+            let first = |k: usize, at: usize| (at * pool.strides[k]) as i64 - pool.pads[k] as i64;
+            return Ok((kept.size(), kept.at(blocks.start, first(0, row), first(1, column))));
+        };
+        let windows: Vec<Window> = group
+            .tiles
+            .iter()
+            .map(|t| Window {
+                image: t.image,
+                blocks: blocks.clone(),
+                rows: pool.rows(t.rows.start, t.rows.len(), from),
+                skip: 1,
+                columns: pool.columns(t.columns.start, t.columns.len(), from),
+            })
+            .collect();
+        let size = [pool.rows(0, group.size[0], from).padded(), pool.columns(0, group.size[1], from).padded()];
+        let [height, width] = size.map(|n| n as u32);
+        let ring = if self.source == Mem::Inp { &mut e.inp } else { &mut e.out };
+        let data = ring.take(blocks.len() as u32 * height * width * ratio);
+        let load = Load { mem: self.source, entry: data, pad_value: pool.pad_value, ..Load::default() };
+        group.load(e, place, &windows, size, load, ratio as usize)?;
+        Ok(([height, width], data))
+    }
+
+    /// Where a group's results go: the entry in out, if there is one, and the target.
+    fn target(&self, e: &mut Emit, group: &Group, blocks: &Range<usize>) -> (u32, Target) {
+        let size = group.size.map(|n| n as u32);
+        match (self.on_chip.output.filter(|_| !self.on_chip.stored), group.tiles.first()) {
+            (Some(kept), Some(t)) => (0, kept.target(blocks.start, t.rows.start, t.columns.start)),
+            _ => {
+                let entries = blocks.len() as u32 * size[0] * size[1] * self.ratio;
+                let ring = match self.on_chip.output {
+                    _ if self.behind => &mut e.upper,
+                    Some(_) => &mut e.banks,
+                    None => &mut e.out,
+                };
+                let out = ring.take(entries);
+                (out, Target::out(out, size, self.ratio))
+            }
+        }
+    }
+
+    /// Keeps and stores a group's results.
+    fn finish(
+        &self,
+        e: &mut Emit,
+        group: &Group,
+        blocks: &Range<usize>,
+        (out, lanes): (u32, &dyn Fn(usize) -> bool),
+    ) -> Result<(), DriverError> {
+        let Some(place) = self.output.0 else { return Ok(()) };
+        if let (Some(kept), Some(t)) = (self.on_chip.output, group.tiles.first()) {
+            let target = kept.target(blocks.start, t.rows.start, t.columns.start);
+            target.fill(e, out, blocks.len() as u32, group.size.map(|n| n as u32))?;
+        }
+        group.store(e, place, self.output.1, blocks, out, lanes)
+    }
+
+    fn step(&self, e: &mut Emit, group: &Group, blocks: &Range<usize>, border: &mut Border) -> Result<(), DriverError> {
+        let params = self.load_params(e, blocks)?;
+        let (size, at) = self.data(e, group, blocks)?;
+        let acc = e.acc.take(self.entries(group, blocks));
+        self.reduce(e, (group, blocks), &Data { size, at, acc }, params, border)
+    }
+
+    /// Entries of a group's results.
+    pub fn entries(&self, group: &Group, blocks: &Range<usize>) -> u32 {
+        (blocks.len() * group.size[0] * group.size[1]) as u32 * self.ratio
+    }
+
+    /// Reduces a group's windows of data that are there, and keeps and stores the results.
+    pub fn reduce(
+        &self,
+        e: &mut Emit,
+        (group, blocks): (&Group, &Range<usize>),
+        &Data { size: [height, width], at: data, acc }: &Data,
+        (descriptor, param): (u32, u32),
+        border: &mut Border,
+    ) -> Result<(), DriverError> {
+        let (pool, ratio) = (self.pool, self.ratio);
+        let (from, to) = (self.input.1, self.output.1);
+        let [out_rows, out_columns] = group.size.map(|n| n as u32);
+        let pixels = out_rows * out_columns;
+        let entries = self.entries(group, blocks);
+        let pair = |v: [usize; 2]| v.map(|n| n as u32);
+        let windows = e.nest(&PoolWindows {
+            blocks: blocks.len() as u32,
+            ratio,
+            pixels: [out_rows, out_columns],
+            window: [height, width],
+            kernel: pair(pool.kernel),
+            steps: pair(pool.strides),
+            dilations: pair(pool.dilations),
+            reduce: pool.reduce,
+            source: if self.source == Mem::Inp { Scope::Inp } else { Scope::Out },
+        })?;
+        let source = if self.source == Mem::Inp { VecSrc::Inp } else { VecSrc::Out };
+        let first = Vector { op: VecOp::Move, dst: VecDst::Acc, a: source, ..Vector::default() };
+        // The first element of each window is moved: its data are the only operand.
+        let moved = |[result, _, data]: [u32; 3]| [result, data, 0];
+        let dims = windows.dims.iter().map(|d| Dim::new(d.count, moved(d.steps))).collect();
+        e.b.vector_nest(first, &Nest { at: [acc, data, 0], body: vec![moved(windows.body[0])], dims })?;
+        let op = if pool.reduce == Reduce::Max { VecOp::Max } else { VecOp::Add };
+        let rest = Vector { op, dst: VecDst::Acc, a: VecSrc::Acc, b: source, ..Vector::default() };
+        e.b.vector_nest(rest, &Nest { at: [acc, acc, data], body: windows.body[1..].to_vec(), dims: windows.dims })?;
+        let (count, size) = (blocks.len() as u32, [out_rows, out_columns]);
+        let finish = |target: Target| Vector { dst: target.dst, a: VecSrc::Acc, descriptor, ..Vector::default() };
+        match &pool.finish {
+            PoolFinish::Clip { lo, hi } => {
+                let (out, target) = self.target(e, group, blocks);
+                let op = if (*lo, *hi) == (-128, 127) { VecOp::Move } else { VecOp::Clip };
+                let nest = Nest { at: [out, acc, 0], body: vec![[0; 3]], dims: vec![Dim::new(entries, [1, 1, 0])] };
+                e.b.vector_nest(Vector { op, ..finish(target) }, &target.results(nest, count, size))?;
+                border.late(e, self.name, acc)?;
+                self.finish(e, group, blocks, (out, &|_| true))
+            }
+            PoolFinish::Requant(Finish { mode, zero_point, lo, hi, .. }) => {
+                let (out, target) = self.target(e, group, blocks);
+                let (bounds, mode) = ([*zero_point, *lo, *hi], *mode);
+                let nest = e.nest(&RequantTile { blocks: count, ratio, pixels, bounds, mode })?;
+                let requant = Vector { op: VecOp::Requant, mode, b: VecSrc::Param, ..finish(target) };
+                let nest = Nest { at: [out, acc, param], ..nest };
+                e.b.vector_nest(requant, &target.results(nest, count, size))?;
+                border.late(e, self.name, acc)?;
+                self.finish(e, group, blocks, (out, &|_| true))
+            }
+            PoolFinish::Mean { .. } | PoolFinish::Count(_) => {
+                let count_pads = matches!(pool.finish, PoolFinish::Mean { count_pads: true, .. });
+                let [y_counts, x_counts] = pool.counts(from, to, count_pads);
+                let of = |lane: usize| {
+                    let t = &group.tiles[lane];
+                    (&y_counts[t.rows.clone()], &x_counts[t.columns.clone()])
+                };
+                // Batch rows share an entry's divisor: tiles with other ones are divided, and stored, apart.
+                let mut done = vec![false; group.tiles.len()];
+                for lane in 0..group.tiles.len() {
+                    if done[lane] {
+                        continue;
+                    }
+                    let (ys, xs) = of(lane);
+                    let alike: Vec<bool> = (0..done.len()).map(|other| of(other) == (ys, xs)).collect();
+                    done.iter_mut().zip(&alike).for_each(|(done, &now)| *done |= now);
+                    let (out, target) = self.target(e, group, blocks);
+                    for (y, x) in runs(ys).into_iter().flat_map(|y| runs(xs).into_iter().map(move |x| (y.clone(), x))) {
+                        let count = ys[y.start] * xs[x.start];
+                        let entry = self.divisors.iter().position(|&d| d == count).unwrap_or(0) as u32;
+                        let at = (y.start as u32 * out_columns + x.start as u32) * ratio;
+                        let to = target.at + y.start as u32 * target.row + x.start as u32 * ratio;
+                        let dims = vec![
+                            Dim::new(blocks.len() as u32, [target.plane, pixels * ratio, 0]),
+                            Dim::new(y.len() as u32, [target.row, out_columns * ratio, 0]),
+                            Dim::new(x.len() as u32 * ratio, [1, 1, 0]),
+                        ];
+                        let mode = by_count(&pool.finish, count).mode;
+                        let requant = Vector { op: VecOp::Requant, mode, b: VecSrc::Param, ..finish(target) };
+                        let nest = Nest { at: [to, acc + at, param + entry], body: vec![[0; 3]], dims };
+                        e.b.vector_nest(requant, &nest)?;
+                    }
+                    self.finish(e, group, blocks, (out, &|lane| alike[lane]))?;
+                }
+                border.late(e, self.name, acc)
+            }
+        }
+    }
+}
+
+/// What the sum of `count` elements goes through on its way to their mean.
+fn by_count(finish: &PoolFinish, count: usize) -> num::Requant {
+    match finish {
+        PoolFinish::Count(op) => {
+            let bias = op.data_zero_point.wrapping_mul(count as i32).wrapping_neg();
+            num::Requant { bias, ..op.requant(count) }
+        }
+        PoolFinish::Mean { lo, hi, unsigned, .. } => {
+            let (multiplier, shift, mode) = division(count);
+            // Unsigned bytes are 128 greater each, and so is their mean.
+            let zero = if *unsigned { 128 } else { 0 };
+            num::Requant { bias: zero * count as i32, multiplier, shift, zero_point: -zero, lo: *lo, hi: *hi, mode }
+        }
+        PoolFinish::Clip { lo, hi } | PoolFinish::Requant(Finish { lo, hi, .. }) => {
+            let (multiplier, shift, mode) = division(1);
+            num::Requant { bias: 0, multiplier, shift, zero_point: 0, lo: *lo, hi: *hi, mode }
+        }
+    }
+}
+
+/// The parameter entry of one requantization for every lane.
+fn uniform(config: &HwConfig, r: &num::Requant) -> Vec<u8> {
+    let lanes = config.block_out as usize;
+    pack_params(config, &vec![r.bias; lanes], &vec![r.multiplier; lanes], &vec![r.shift; lanes])
+}
+
+/// Ranges of equal neighbours.
+fn runs(values: &[usize]) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for (i, value) in values.iter().enumerate() {
+        match found.last_mut() {
+            Some(run) if values[run.start] == *value => run.end = i + 1,
+            _ => found.push(i..i + 1),
+        }
+    }
+    found
+}
+
+/// Multiplier, shift and mode that divide a sum by `count`, ties away from zero.
+fn division(count: usize) -> (i32, i8, Rounding) {
+    match count {
+        // Twice the value times a half: unchanged.
+        0 | 1 => (1 << 30, 1, Rounding::Double),
+        _ => (average_multiplier(count as u32), 0, Rounding::Single),
+    }
+}

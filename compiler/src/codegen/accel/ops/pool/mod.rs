@@ -1,0 +1,118 @@
+//! Poolings, and whatever else works channel by channel: clip, pad, rescale and the maximum over an image.
+
+pub mod emit;
+mod extract;
+mod op;
+mod plan;
+mod windows;
+
+pub use emit::{Data, PoolEmission};
+pub use op::{Pool, PoolFinish};
+pub use plan::PoolTile;
+
+use crate::codegen::accel::dma::load_row;
+use crate::codegen::accel::emit::Emit;
+use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::operator::{AccelOperator, Border, Extracted, InpUse, Layouts, Window};
+use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::span::reach;
+use crate::codegen::accel::view::View;
+use crate::codegen::accel::work::{Work, beats, entries, overhead, simple_row};
+use crate::graph::{Node, NodeId, Op, ValueId};
+use tilewright_driver::DriverError;
+use tilewright_hw::config::{HwConfig, Mem};
+
+impl AccelOperator for Pool {
+    type Plan = PoolTile;
+
+    fn takes(op: &Op) -> Option<Layouts> {
+        match op {
+            Op::MaxPool2d(_) | Op::AvgPool2d(_) | Op::GlobalAvgPool(_) | Op::SumPool2d(_) | Op::QAvgPool2d(_) => {
+                Some(Layouts::Fixed)
+            }
+            Op::Reduce(_) => Some(Layouts::Fixed),
+            Op::Clip(_) | Op::Pad(_) | Op::Rescale(_) => Some(Layouts::Any),
+            _ => None,
+        }
+    }
+
+    fn extract(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<Extracted<Pool>> {
+        let (layer, pool) = match &node.op {
+            Op::Reduce(op) => extract::reduce(reader, id, node, op)?,
+            Op::Clip(_) | Op::Pad(_) | Op::Rescale(_) => extract::pointwise(reader, id, node)?,
+            _ => extract::pool(reader, id, node)?,
+        };
+        Ok(Extracted::Layer(layer, pool))
+    }
+
+    fn preferred_views(reader: &Reader<'_>, node: &Node, operand: ValueId) -> Vec<View> {
+        let layout = match &node.op {
+            Op::MaxPool2d(op) => op.layout,
+            Op::AvgPool2d(op) => op.layout,
+            Op::GlobalAvgPool(op) => op.layout,
+            _ => return Vec::new(),
+        };
+        reader.image(operand, layout).into_iter().collect()
+    }
+
+    fn plan(&self, layer: &Layer, config: &HwConfig, _search: bool) -> Result<PoolTile, String> {
+        let found = plan::tiles(self, layer.input_view(), layer.output_view(), &layer.on_chip, config)?;
+        found.into_iter().next().ok_or_else(|| "it has no tiles".into())
+    }
+
+    fn plans(&self, layer: &Layer, config: &HwConfig, most: usize) -> Vec<PoolTile> {
+        let mut found = plan::tiles(self, layer.input_view(), layer.output_view(), &layer.on_chip, config);
+        found.iter_mut().for_each(|found| found.truncate(most));
+        found.unwrap_or_default()
+    }
+
+    fn cycles(&self, tile: &PoolTile, layer: &Layer, config: &HwConfig) -> u64 {
+        let (input, output, on_chip) = (layer.input_view(), layer.output_view(), &layer.on_chip);
+        let (data, blocks) = (input.layout(config), output.layout(config).blocks());
+        let cuts = output.h.div_ceil(tile.rows) * output.w.div_ceil(tile.columns);
+        let tiles = (output.n * blocks.div_ceil(tile.blocks) * cuts) as u64;
+        // Rows that two tiles read are loaded for both.
+        let halo = reach(self.kernel[0], self.dilations[0]).saturating_sub(self.strides[0]);
+        let rows = (input.h + (output.h.div_ceil(tile.rows) - 1) * halo) as u64;
+        let all_rows = (output.n * blocks) as u64 * rows * output.w.div_ceil(tile.columns) as u64;
+        let width = data.row_stride().div_ceil(output.w.div_ceil(tile.columns)) as u64;
+        let out = entries(output, config);
+        let work = Work {
+            tiles,
+            insns: 4 * tiles,
+            load: if on_chip.input.is_some() { 0 } else { all_rows * load_row(width, 0, Mem::Out, config) },
+            vector: out * self.entry_cycles(config) + overhead::VECTOR_TILE * tiles,
+            store: if on_chip.hides_output() { 0 } else { beats(output.layout(config).bytes() as u64, config) },
+            crowded: on_chip.crowds(config),
+            ..Work::default()
+        };
+        work.cycles(config)
+    }
+
+    fn describe(&self, tile: &PoolTile, layer: &Layer) -> String {
+        let note = layer.on_chip_note();
+        format!("on the vector unit, in tiles of {} rows and {} blocks of channels{note}", tile.rows, tile.blocks)
+    }
+
+    fn inp_use(&self, layer: &Layer) -> InpUse {
+        let window = Window { kernel: self.kernel, strides: self.strides, dilations: self.dilations };
+        let views = [layer.input_view(), layer.output_view()];
+        InpUse::Kept(Border::of_windows(window, self.pads, self.pad_value, views))
+    }
+
+    fn emit(&self, tile: &PoolTile, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
+        emit::emit(e, layer, self, *tile)
+    }
+}
+
+impl Pool {
+    /// Cycles of the vector unit for an entry of the results.
+    pub fn entry_cycles(&self, config: &HwConfig) -> u64 {
+        let simple = simple_row(config);
+        let finish = match self.finish {
+            PoolFinish::Clip { .. } => simple,
+            PoolFinish::Requant(_) | PoolFinish::Mean { .. } | PoolFinish::Count(_) => config.deep_row_cycles(1).into(),
+        };
+        (self.kernel[0] * self.kernel[1]) as u64 * simple + finish
+    }
+}

@@ -1,0 +1,104 @@
+//! What a pooling computes, and whatever else works channel by channel.
+
+use crate::codegen::accel::finish::Finish;
+use crate::codegen::accel::span::{Span, reach};
+use crate::codegen::accel::view::View;
+use crate::graph::op::QAvgPool2d;
+
+/// How a window becomes one element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reduce {
+    /// The greatest.
+    Max,
+    /// The sum.
+    Sum,
+}
+
+/// Pooling, and whatever else works channel by channel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pool {
+    /// Height and width of the window.
+    pub kernel: [usize; 2],
+    /// Steps.
+    pub strides: [usize; 2],
+    /// Top, left, bottom, right.
+    pub pads: [usize; 4],
+    /// Distances between taps.
+    pub dilations: [usize; 2],
+    /// The reduction.
+    pub reduce: Reduce,
+    /// Value of padding.
+    pub pad_value: i8,
+    /// What becomes of the result.
+    pub finish: PoolFinish,
+}
+
+/// The last step of a pooling.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PoolFinish {
+    /// Bounds.
+    Clip {
+        /// Least result.
+        lo: i32,
+        /// Greatest result.
+        hi: i32,
+    },
+    /// Requantization by channel.
+    Requant(Finish),
+    /// Division by the number of elements, ties away from zero.
+    Mean {
+        /// Counts the whole kernel instead of the elements inside the image.
+        count_pads: bool,
+        /// Least result.
+        lo: i32,
+        /// Greatest result.
+        hi: i32,
+        /// The mean of unsigned bytes 128 greater.
+        unsigned: bool,
+    },
+    /// Requantization by the number of elements inside the image.
+    Count(QAvgPool2d),
+}
+
+impl Pool {
+    /// Whether each pixel is computed from the same pixel of the data.
+    pub fn is_pointwise(&self) -> bool {
+        self.kernel == [1, 1] && self.strides == [1, 1] && self.pads == [0; 4]
+    }
+
+    /// Rows of the input that some output rows read.
+    pub fn rows(&self, first: usize, count: usize, input: View) -> Span {
+        Span::new(first, count, self.strides[0], self.pads[0], reach(self.kernel[0], self.dilations[0]), input.h)
+    }
+
+    /// Columns of the input that some output columns read.
+    pub fn columns(&self, first: usize, count: usize, input: View) -> Span {
+        Span::new(first, count, self.strides[1], self.pads[1], reach(self.kernel[1], self.dilations[1]), input.w)
+    }
+
+    /// Elements that each output row and column averages: taps inside the image, or the kernel's size if padding counts.
+    pub fn counts(&self, input: View, output: View, count_pads: bool) -> [Vec<usize>; 2] {
+        let along = |i: usize, out: usize, size: usize| -> Vec<usize> {
+            let inside = |o: usize| {
+                let place = |k: usize| (o * self.strides[i] + k * self.dilations[i]).checked_sub(self.pads[i]);
+                (0..self.kernel[i]).filter(|&k| place(k).is_some_and(|p| p < size)).count()
+            };
+            (0..out).map(|o| if count_pads { self.kernel[i] } else { inside(o) }).collect()
+        };
+        [along(0, output.h, input.h), along(1, output.w, input.w)]
+    }
+
+    /// The numbers of elements that a mean divides by, in ascending order; empty for other poolings.
+    pub fn distinct_counts(&self, input: View, output: View) -> Vec<usize> {
+        let count_pads = match self.finish {
+            PoolFinish::Mean { count_pads, .. } => count_pads,
+            PoolFinish::Count(_) => false,
+            _ => return Vec::new(),
+        };
+        let [rows, columns] = self.counts(input, output, count_pads);
+        let mut all: Vec<usize> = rows.iter().flat_map(|r| columns.iter().map(move |c| r * c)).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}

@@ -1,0 +1,71 @@
+//! Whole blocks of channels in another order, as transposes need it.
+
+mod emit;
+mod extract;
+mod op;
+
+pub use op::Reorder;
+
+use crate::codegen::accel::dma::load_row;
+use crate::codegen::accel::emit::Emit;
+use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, Layouts};
+use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::work::{Work, beats};
+use crate::graph::{Node, NodeId, Op};
+use tilewright_driver::DriverError;
+use tilewright_hw::config::{HwConfig, Mem};
+
+/// Pieces of a reorder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReorderPlan {
+    /// Most blocks of a load.
+    pub blocks: usize,
+}
+
+impl AccelOperator for Reorder {
+    type Plan = ReorderPlan;
+
+    fn takes(op: &Op) -> Option<Layouts> {
+        matches!(op, Op::Transpose(_)).then_some(Layouts::Fixed)
+    }
+
+    fn extract(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<Extracted<Reorder>> {
+        match &node.op {
+            Op::Transpose(op) => extract::transpose(reader, id, node, op),
+            other => Err(format!("{} is no transpose", other.name())),
+        }
+    }
+
+    fn plan(&self, _: &Layer, config: &HwConfig, _search: bool) -> Result<ReorderPlan, String> {
+        emit::blocks(self, config).map(|blocks| ReorderPlan { blocks })
+    }
+
+    fn cycles(&self, plan: &ReorderPlan, layer: &Layer, config: &HwConfig) -> u64 {
+        let block = config.block() as usize;
+        let pieces = self.pieces(plan.blocks, block);
+        let load = |[planes, rows, run]: [(usize, usize); 3]| {
+            (planes.0 * rows.0) as u64 * load_row((run.0 * block) as u64, 0, Mem::Out, config)
+        };
+        let work = Work {
+            tiles: pieces.len() as u64,
+            insns: 2 * pieces.len() as u64,
+            load: pieces.iter().map(|p| load(p.loops)).sum(),
+            store: beats(layer.output_view().layout(config).bytes() as u64, config),
+            ..Work::default()
+        };
+        work.cycles(config)
+    }
+
+    fn describe(&self, plan: &ReorderPlan, _: &Layer) -> String {
+        format!("whole blocks in another order, by loads and stores of at most {}", plan.blocks)
+    }
+
+    fn inp_use(&self, _: &Layer) -> InpUse {
+        InpUse::None
+    }
+
+    fn emit(&self, plan: &ReorderPlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
+        emit::emit(e, layer, self, plan.blocks)
+    }
+}

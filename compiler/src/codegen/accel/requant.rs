@@ -1,0 +1,114 @@
+//! Requantization of a tile's sums on the vector unit: as a tensor expression, and its parameters as they are loaded.
+
+use super::emit::TileWork;
+use super::finish::Finish;
+use super::mapped::{MapError, Mapped, intrinsic};
+use crate::te::{Builder, DType, Expr, Func};
+use crate::tir::{Scope, TirError};
+use std::ops::Range;
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::isa::Descriptor;
+use tilewright_hw::layout::{pack_descriptor, pack_params};
+use tilewright_hw::num::Rounding;
+
+/// The sizes of a tile of accumulators, and how they are requantized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RequantTile {
+    /// Blocks of channels.
+    pub blocks: u32,
+    /// Entries in a block's pixel, each with parameters of its own.
+    pub ratio: u32,
+    /// Pixels.
+    pub pixels: u32,
+    /// Zero point, least and greatest result.
+    pub bounds: [i32; 3],
+    /// Rounding.
+    pub mode: Rounding,
+}
+
+/// Requantization from acc to out: indices of the result, of the sums and of the parameters.
+///
+/// # Errors
+/// None for a legal configuration.
+fn requant(config: &HwConfig, t: &RequantTile) -> Result<Mapped, TirError> {
+    let [n, bo] = [config.batch, config.block_out].map(i64::from);
+    let (blocks, ratio) = (i64::from(t.blocks), i64::from(t.ratio));
+    let (scale, name) = match t.mode {
+        Rounding::Double => (Func::ScaleDouble, "scale_double"),
+        Rounding::Single => (Func::ScaleSingle, "scale_single"),
+    };
+    let mut b = Builder::new("requant");
+    let shape = [blocks, i64::from(t.pixels), ratio, n, bo];
+    let sums = b.input("sums", DType::I32, &shape);
+    let [bias, multiplier, shift] =
+        ["bias", "multiplier", "shift"].map(|name| b.input(name, DType::I32, &[blocks * ratio, bo]));
+    let result = b.compute("result", &shape, |i| {
+        let c = [i[0].clone() * ratio + i[2].clone(), i[4].clone()];
+        let scaled = Expr::call(scale, vec![sums.at(i) + bias.at(&c), multiplier.at(&c), shift.at(&c)]);
+        let [zero, lo, hi] = t.bounds.map(Expr::i32);
+        Expr::call(Func::OffsetClamp, vec![scaled, zero, lo, hi]).cast(DType::I8)
+    });
+    let [zero, lo, hi] = t.bounds;
+    Ok(Mapped {
+        program: b.finish(&[result]),
+        stage: "result",
+        reads: vec![
+            ("sums", Scope::Acc),
+            ("bias", Scope::Param),
+            ("multiplier", Scope::Param),
+            ("shift", Scope::Param),
+        ],
+        result: Scope::Out,
+        loops: [vec!["i0", "i2", "i1"], vec![], vec!["i3", "i4"]],
+        intrinsic: intrinsic(&format!(
+            "intrinsic requant {{ param acc: i32[{n}, {bo}] in acc
+               param bias: i32[{bo}] in param param multiplier: i32[{bo}] in param param shift: i32[{bo}] in param
+               param out: i8[{n}, {bo}] in out
+               for n in {n} {{ for o in {bo} {{ block lane {{
+                 out[n, o] = i8(offset_clamp({name}(acc[n, o] + bias[o], multiplier[o], shift[o]),
+                   {zero}i32, {lo}i32, {hi}i32)) }} }} }} }}"
+        ))?,
+        operands: [&[4], &[0], &[1, 2, 3]],
+    })
+}
+
+impl TileWork for RequantTile {
+    fn mapped(&self, config: &HwConfig) -> Result<Mapped, MapError> {
+        Ok(requant(config, self)?)
+    }
+}
+
+/// Descriptor and entries of requantization for a range of output tiles, as they are loaded.
+pub fn requant_params(config: &HwConfig, finish: &Finish, tiles: Range<usize>) -> Vec<u8> {
+    let descriptor =
+        Descriptor { lo: finish.lo, hi: finish.hi, zero_point: finish.zero_point, ..Descriptor::default() };
+    let mut bytes = pack_descriptor(config, &descriptor);
+    bytes.extend(requant_entries(config, finish, tiles));
+    bytes
+}
+
+/// Entries of requantization for a range of output tiles.
+pub fn requant_entries(config: &HwConfig, finish: &Finish, tiles: Range<usize>) -> Vec<u8> {
+    let block = config.block_out as usize;
+    let lanes = |i: usize| tiles.start * block + i;
+    let take =
+        |v: &[i32]| -> Vec<i32> { (0..tiles.len() * block).map(|i| v.get(lanes(i)).copied().unwrap_or(0)).collect() };
+    let shift: Vec<i8> = (0..tiles.len() * block).map(|i| finish.shift.get(lanes(i)).copied().unwrap_or(0)).collect();
+    pack_params(config, &take(&finish.bias), &take(&finish.multiplier), &shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codegen::accel::mapped::tests::check;
+
+    #[test]
+    fn requantization_walks_sums_and_parameters() {
+        let config = HwConfig { block_in: 2, block_out: 2, ..HwConfig::default() };
+        for mode in [Rounding::Double, Rounding::Single] {
+            let t = RequantTile { blocks: 3, ratio: 2, pixels: 5, bounds: [-3, -128, 100], mode };
+            let dims = [(3, [10, 10, 2]), (2, [1, 1, 1]), (5, [2, 2, 0])];
+            check(&requant(&config, &t).unwrap(), &[[0; 3]], &dims);
+        }
+    }
+}

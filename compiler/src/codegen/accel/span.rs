@@ -1,0 +1,37 @@
+//! The rows or columns of an image that windows read.
+
+/// Distance from the first to the last tap of a window along one dimension, plus one.
+pub fn reach(kernel: usize, dilation: usize) -> usize {
+    (kernel - 1) * dilation + 1
+}
+
+/// Rows (or columns) of the input that some neighboring outputs read: those inside the image, and the padding around them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// First row inside the image.
+    pub start: usize,
+    /// Rows inside the image.
+    pub inside: usize,
+    /// Rows of padding before them.
+    pub before: usize,
+    /// Rows of padding after them.
+    pub after: usize,
+}
+
+impl Span {
+    /// The rows that outputs `first..first + count` read of an image of `size` rows, for a window of this reach. All of them
+    /// may lie on one side of the image.
+    pub fn new(first: usize, count: usize, stride: usize, pad: usize, reach: usize, size: usize) -> Span {
+        let from = (first * stride) as i64 - pad as i64;
+        let to = ((first + count - 1) * stride + reach) as i64 - pad as i64;
+        let (start, end) = (from.clamp(0, size as i64), to.clamp(0, size as i64));
+        let (all, inside) = ((to - from) as usize, (end - start) as usize);
+        let before = (start - from).clamp(0, to - from) as usize;
+        Span { start: start as usize, inside, before, after: all - inside - before }
+    }
+
+    /// Rows with padding.
+    pub fn padded(&self) -> usize {
+        self.before + self.inside + self.after
+    }
+}
