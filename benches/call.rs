@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group};
-use tilewright::inference::made_up;
+use tilewright::model::inference::made_up;
 use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Artifact, StepKind};

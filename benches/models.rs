@@ -5,8 +5,8 @@ use std::hint::black_box;
 use std::path::Path;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use tilewright::bench::{Asked, Request, bench};
-use tilewright::inference::made_up;
+use tilewright::examine::bench::{Asked, Request, bench};
+use tilewright::model::inference::made_up;
 use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::registry::Registry;

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use tilewright::bench::Runs;
-use tilewright::devices::DeviceKind;
-use tilewright::inference::made_up;
+use tilewright::device::DeviceKind;
+use tilewright::examine::bench::Runs;
+use tilewright::examine::profile::compare::About;
+use tilewright::examine::profile::{Request, page, profile};
+use tilewright::model::inference::made_up;
+use tilewright::model::shapes;
 use tilewright::model::{self, Offload, Sizes};
-use tilewright::profile::compare::About;
-use tilewright::profile::{Request, page, profile};
-use tilewright::shapes;
 use tilewright_hw::config::HwConfig;
 use tilewright_testing::browser::Browser;
 
@@ -71,7 +71,7 @@ fn report(dir: &Path, path: &Path) -> Result<usize> {
     let config = HwConfig::load("1x16x16")?;
     let runs = Runs { warm_up: 0, measured: 1 };
     let request =
-        Request { config: &config, device: DeviceKind::Csim, offload: Offload::All, level: 2, runs, waves: None };
+        Request { config: &config, device: DeviceKind::CSIM, offload: Offload::All, level: 2, runs, waves: None };
     let found = profile(&graph, &inputs, &request, &|_, _| {})?;
     let about = About { file: NETWORK, device: "csim", level: 2, offload: "all", ..About::default() };
     let text = page::profile(&found.json(&config, &about));

@@ -6,9 +6,9 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use tilewright::inference::made_up;
+use tilewright::model::inference::made_up;
+use tilewright::model::shapes::{self, LAYERS, Layer};
 use tilewright::model::{self, Options};
-use tilewright::shapes::{self, LAYERS, Layer};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::Device;
 use tilewright_runtime::artifact::Artifact;

@@ -9,10 +9,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use tilewright::classes::{self, Guess};
-use tilewright::devices::{self, DeviceKind, Extras};
-use tilewright::inference::{self, Results};
-use tilewright::{dram, model, picture, zoo};
+use tilewright::device::{self, DeviceKind, Extras};
+use tilewright::model::classes::{self, Guess};
+use tilewright::model::inference::{self, Results};
+use tilewright::{device::dram, model, model::picture, model::zoo};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::Device;
 use tilewright_runtime::artifact::Artifact;
@@ -63,7 +63,7 @@ fn compile(network: &str, config: &HwConfig, offload: bool) -> Result<(Artifact,
 }
 
 fn rtl(config: &HwConfig) -> Result<Option<Box<dyn Device>>> {
-    devices::open(DeviceKind::Rtl, config, Extras::default(), &tell).context("the simulator of the RTL")
+    device::open(DeviceKind::RTL, config, Extras::default(), &tell).context("the simulator of the RTL")
 }
 
 /// Figures of a run on the RTL; the share of the multipliers' time that is used.
@@ -129,7 +129,7 @@ fn photos(config: &HwConfig) -> Result<()> {
     let all = entry.preprocess().tensor(&pictures, input, &Default::default())?;
     let one = entry.preprocess().tensor(&pictures[ON_RTL..=ON_RTL], input, &Default::default())?;
 
-    let fsim_device = devices::open(DeviceKind::Fsim, config, Extras::default(), &tell)?;
+    let fsim_device = device::open(DeviceKind::FSIM, config, Extras::default(), &tell)?;
     let (fsim, fsim_s) = run("fsim: photo", on_accel.clone(), fsim_device, &all)?;
     let (cpu, cpu_s) = run("CPU: photo", on_cpu, None, &all)?;
     let (rtl, rtl_s) = run("RTL: photo", on_accel.clone(), rtl(config)?, &one)?;

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use tilewright::devices::{self, DeviceKind, Extras};
-use tilewright::levels::{Figures, figures};
+use tilewright::device::{self, DeviceKind, Extras};
+use tilewright::examine::levels::{Figures, figures};
 use tilewright_hw::config::HwConfig;
 
 const LEVELS: std::ops::RangeInclusive<u8> = 0..=3;
@@ -36,7 +36,7 @@ fn table() -> Result<()> {
             bail!("{path} is not there; name the folder of models with TILEWRIGHT_MODELS=DIR");
         }
         for level in LEVELS {
-            let device = devices::open(DeviceKind::Rtl, &config, Extras::default(), &|_| {})?;
+            let device = device::open(DeviceKind::RTL, &config, Extras::default(), &|_| {})?;
             let Figures { nodes, steps, instructions, dram_bytes, cycles, cpu_s } =
                 figures(Path::new(path), &config, level, device, 5).with_context(|| path.to_string())?;
             let cycles = cycles.map_or("-".to_string(), |cycles| cycles.to_string());

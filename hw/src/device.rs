@@ -181,7 +181,7 @@ pub enum DeviceError {
         /// Device.
         device: String,
         /// The request.
-        what: &'static str,
+        what: String,
     },
     /// A program broke a rule that a simulator checks beyond the hardware's traps.
     #[error("instruction {index} of the stream: {what}")]
@@ -271,7 +271,7 @@ pub trait Device: Send {
     /// # Errors
     /// [`DeviceError::Unsupported`] on hardware.
     fn scratchpad(&mut self, _mem: Mem, _entry: u32, _count: u32) -> Result<Vec<u8>, DeviceError> {
-        Err(DeviceError::Unsupported { device: self.name().into(), what: "show its scratchpads" })
+        Err(DeviceError::Unsupported { device: self.name().into(), what: "show its scratchpads".into() })
     }
 }
 

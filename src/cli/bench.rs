@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use tilewright::bench::{self, Asked, Request};
-use tilewright::devices::DeviceKind;
+use tilewright::examine::bench::{self, Asked, Request};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::files;
 
@@ -18,9 +17,17 @@ pub struct Bench {
     /// The model (.onnx, .tflite, zoo:NAME)
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
-    /// Devices to compare, between commas: cpu, cuda, csim, rtl, fsim, serial:PATH, spi:PATH, uio; one that is not there is told
-    /// in its place
-    #[arg(long, value_name = "DEVICE,…", value_delimiter = ',', default_value = "csim,cpu", value_parser = Asked::parse)]
+    #[arg(
+        long,
+        value_name = "DEVICE,…",
+        value_delimiter = ',',
+        default_value = "csim,cpu",
+        value_parser = Asked::parse,
+        help = format!(
+            "Devices to compare, separated by commas: {}; the report says which are not available",
+            tilewright::device::names(|_| true)
+        )
+    )]
     devices: Vec<Asked>,
     /// Hardware configurations, between commas: presets' names, boards', or TOML files
     #[arg(long = "hw", value_name = "NAME|FILE.toml,…", value_delimiter = ',', default_value = DEFAULT_HW)]
@@ -52,7 +59,7 @@ impl Bench {
         if let Some(path) = &self.csv {
             files::check_writable(path).with_context(|| format!("cannot write {}", path.display()))?;
         }
-        if self.precision.is_some() && !self.devices.iter().any(|asked| asked.kind == Ok(DeviceKind::Cuda)) {
+        if self.precision.is_some() && !self.devices.iter().any(Asked::is_gpu) {
             bail!("--precision is for the device cuda; name it among --devices");
         }
         let configs: Vec<HwConfig> = self.hw.iter().map(|name| self.workload.config(name)).collect::<Result<_>>()?;

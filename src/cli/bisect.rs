@@ -2,10 +2,10 @@
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
-use tilewright::bisect::{Bisection, Suspect, bisect};
-use tilewright::diff::Tolerance;
-use tilewright::picture::Preprocess;
-use tilewright::{inference, model};
+use tilewright::examine::bisect::{Bisection, Suspect, bisect};
+use tilewright::examine::diff::Tolerance;
+use tilewright::model::picture::Preprocess;
+use tilewright::{model, model::inference};
 use tilewright_compiler::graph::Tensor;
 use tilewright_runtime::artifact::Artifact;
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
-use tilewright::devices::DeviceKind;
-use tilewright::export;
+use tilewright::device::DeviceKind;
+use tilewright::model::export;
 use tilewright::model::{self, Sizes, Sources};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
@@ -183,7 +183,7 @@ impl Compilation {
     /// Says what to do where a float model leaves the accelerator nothing.
     pub fn advise(&self, artifact: &Artifact, file: &ModelFile) {
         if self.offload != Some(Offload::None)
-            && let Some(advice) = tilewright::quantize::advice(&artifact.manifest, file.display())
+            && let Some(advice) = tilewright::model::quantize::advice(&artifact.manifest, file.display())
         {
             super::note(&advice);
         }
@@ -196,10 +196,11 @@ impl Compilation {
 
     /// What computes that which the accelerator does not get.
     fn fallback(&self, device: DeviceKind) -> Result<model::Fallback> {
-        let on_gpu = match (self.fallback, device) {
-            (Some(Host::Cpu), DeviceKind::Cuda) => bail!("--fallback cpu is not for --device cuda; use --device cpu"),
-            (Some(Host::Cuda), DeviceKind::Cpu) => bail!("--fallback cuda is not for --device cpu; use --device cuda"),
-            (host, device) => host == Some(Host::Cuda) || device == DeviceKind::Cuda,
+        use tilewright::device::Host as Alone;
+        let on_gpu = match (self.fallback, device.host()) {
+            (Some(Host::Cpu), Some(Alone::Gpu)) => bail!("--fallback cpu is not for --device cuda; use --device cpu"),
+            (Some(Host::Cuda), Some(Alone::Cpu)) => bail!("--fallback cuda is not for --device cpu; use --device cuda"),
+            (host, alone) => host == Some(Host::Cuda) || alone == Some(Alone::Gpu),
         };
         let precision = self.precision.map_or_else(Default::default, Width::precision);
         if !on_gpu && self.precision.is_some() {
@@ -224,10 +225,10 @@ impl Compilation {
         let data = if data.is_empty() { &sample } else { data };
         let (graph, sources) = tilewright::model::import_traced(file, &self.sizes(data)?)?;
         let load_s = started.elapsed().as_secs_f64();
-        if let (Some(Offload::Auto), false) = (self.offload, accelerator) {
-            let place = if device == DeviceKind::Cuda { "GPU" } else { "CPU" };
+        if let (Some(Offload::Auto), Some(host)) = (self.offload, device.host()) {
             super::note(&format!(
-                "--offload auto has nothing to decide on device {device}, where everything runs on the {place}"
+                "--offload auto has nothing to decide on device {device}, where everything runs on the {}",
+                host.name()
             ));
         }
         let started = Instant::now();
@@ -323,9 +324,9 @@ impl Compile {
         let target = self.cpu_target.clone().unwrap_or(own);
         let config = self.hw.load()?;
         let (artifact, load_s, compile_s) =
-            self.compilation.compile(&self.file, &config, DeviceKind::Cpu, false, &[])?;
+            self.compilation.compile(&self.file, &config, DeviceKind::CPU, false, &[])?;
         if self.explain {
-            write_or_print(None, tilewright::explain::table(&artifact.manifest).as_bytes())?;
+            write_or_print(None, tilewright::examine::explain::table(&artifact.manifest).as_bytes())?;
         }
         let constants = |symbol: &str, bytes: &[u8]| model::data_object(&target, symbol, bytes);
         let list = export::files(&artifact, &name, &constants)?;
@@ -350,11 +351,11 @@ impl Compile {
         files::check_writable(&self.output).with_context(|| format!("cannot write {}", self.output.display()))?;
         let config = self.hw.load()?;
         let (artifact, load_s, compile_s) =
-            self.compilation.compile(&self.file, &config, DeviceKind::Fsim, false, &[])?;
+            self.compilation.compile(&self.file, &config, DeviceKind::FSIM, false, &[])?;
         artifact.write(&self.output)?;
         self.compilation.advise(&artifact, &self.file);
         if self.explain {
-            write_or_print(None, tilewright::explain::table(&artifact.manifest).as_bytes())?;
+            write_or_print(None, tilewright::examine::explain::table(&artifact.manifest).as_bytes())?;
         }
         super::say(&format!(
             "{}: {} steps, {} bytes of data and code; read in {load_s:.3} s, compiled in {compile_s:.3} s",

@@ -5,10 +5,10 @@ mod report;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use tilewright::devices::{self, DeviceKind, Extras};
-use tilewright::diff::{Comparison, Other, Outputs, Reference, Side, Tolerance, compare_all, departure};
-use tilewright::inference;
-use tilewright::picture::Preprocess;
+use tilewright::device::{self, DeviceKind, Extras};
+use tilewright::examine::diff::{Comparison, Other, Outputs, Reference, Side, Tolerance, compare_all, departure};
+use tilewright::model::inference;
+use tilewright::model::picture::Preprocess;
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Artifact, StepKind};
 use tilewright_runtime::tensor::Tensor;
@@ -23,11 +23,22 @@ pub struct Diff {
     /// A model (.onnx, .tflite, zoo:NAME), or an artifact (compiled with --keep-values, to see what lies inside its layers)
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
-    /// One side: fsim, csim, rtl, serial:PATH, spi:PATH, uio or cpu
-    #[arg(long, default_value = "fsim", value_name = "DEVICE")]
+    #[arg(
+        long,
+        default_value = "fsim",
+        value_name = "DEVICE",
+        help = format!("One side: {}", device::names(device::Spec::keeps_values))
+    )]
     a: DeviceKind,
-    /// The other: fsim, csim, rtl, serial:PATH, spi:PATH, uio or cpu, arrays by the names of values (npz:FILE), or a folder of run --dump-tensors (dir:DIR)
-    #[arg(long, default_value = "cpu", value_name = "DEVICE|npz:FILE|dir:DIR")]
+    #[arg(
+        long,
+        default_value = "cpu",
+        value_name = "DEVICE|npz:FILE|dir:DIR",
+        help = format!(
+            "The other side: {}; arrays by the names of values (npz:FILE); or a folder that run --dump-tensors wrote (dir:DIR)",
+            device::names(device::Spec::keeps_values)
+        )
+    )]
     b: Right,
     #[command(flatten)]
     hw: Hw,
@@ -68,7 +79,7 @@ impl std::str::FromStr for Right {
             _ => text
                 .parse()
                 .map(Right::Device)
-                .map_err(|e: devices::DeviceNameError| format!("{e}, or npz:FILE or dir:DIR for arrays")),
+                .map_err(|e: device::DeviceNameError| format!("{e}, or npz:FILE or dir:DIR for arrays")),
         }
     }
 }
@@ -256,6 +267,6 @@ fn side(artifact: Artifact, kind: DeviceKind, config: &HwConfig) -> Result<Side>
     if kind.is_accelerator() {
         artifact.check_hardware(config)?;
     }
-    let device = devices::open(kind, config, Extras::default(), &progress::tell)?;
+    let device = device::open(kind, config, Extras::default(), &progress::tell)?;
     Ok(Side::new(artifact, config, device)?)
 }

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use serde_json::json;
 
 use super::{Hw, Verdict, write_or_print};
-use tilewright::devices::DeviceKind;
+use tilewright::device::{DeviceKind, Spec, help, names};
 use tilewright_hw::device::DeviceError;
 use tilewright_hw::flow::FlowError;
 use tilewright_hw::flow::tools::{self, Sought, survey, version_of as version};
@@ -15,8 +15,11 @@ use tilewright_sim::rtl::{Compiler, Verilator};
 /// Arguments of `doctor`.
 #[derive(clap::Args)]
 pub struct Doctor {
-    /// Look at this board instead of the tools: serial:PATH or serial:PATH@BAUD, spi:PATH or spi:PATH@HZ, uio or uio:NAME@BUFFER
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(
+        long,
+        value_name = "DEVICE",
+        help = format!("Look at this board instead of the tools: {}", help(Spec::is_board))
+    )]
     device: Option<DeviceKind>,
     #[command(flatten)]
     hw: Hw,
@@ -39,12 +42,15 @@ struct Finding {
 impl Doctor {
     pub fn run(self) -> Result<Verdict> {
         match self.device {
-            Some(DeviceKind::Board(port)) => return board::run(port, &self.hw.load()?, self.json),
-            Some(other) => bail!(
-                "{other} is no board; give --device serial:PATH, spi:PATH or uio, or no device to look for the tools"
-            ),
+            Some(device) if let Some(port) = device.port() => return board::run(port, &self.hw.load()?, self.json),
+            Some(other) => {
+                bail!(
+                    "{other} is no board; give --device {}, or no device to look for the tools",
+                    names(Spec::is_board)
+                )
+            }
             None if !self.hw.is_default() => {
-                bail!("--hw is for a board; give --device serial:PATH, spi:PATH or uio too")
+                bail!("--hw is for a board; give --device {} too", names(Spec::is_board))
             }
             None => {}
         }

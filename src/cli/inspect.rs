@@ -87,7 +87,7 @@ fn describe(artifact: &Artifact) -> String {
             text += &format!("  {:>10} {:>10}  {:>3} to {:<3}  {}\n", t.offset, b.bytes, b.first, b.last, t.name);
         }
     }
-    text + "\n" + &tilewright::explain::table(m)
+    text + "\n" + &tilewright::examine::explain::table(m)
 }
 
 /// The product that a library computes for a step of a GPU where it is installed, in words.

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use tilewright::picture::Preprocess;
-use tilewright::zoo::{self, Entry};
+use tilewright::model::picture::Preprocess;
+use tilewright::model::zoo::{self, Entry};
 use tilewright_runtime::artifact::{About, Edge};
 use tilewright_sim::rtl::default_cache_dir;
 
@@ -62,7 +62,7 @@ impl ModelFile {
         let mut about = tilewright::model::about(&self.path)?;
         let Some(entry) = self.entry else { return Ok(about) };
         if !entry.class_names.is_empty() {
-            about.class_names = tilewright::classes::names(entry.class_names);
+            about.class_names = tilewright::model::classes::names(entry.class_names);
         }
         if about.inputs.is_empty() {
             about.inputs.push(Edge::default());

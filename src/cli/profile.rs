@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
-use tilewright::bench::Runs;
-use tilewright::devices::DeviceKind;
-use tilewright::profile::compare::{self, About};
-use tilewright::profile::{self, Request, page, perfetto};
+use tilewright::device::DeviceKind;
+use tilewright::examine::bench::Runs;
+use tilewright::examine::profile::compare::{self, About};
+use tilewright::examine::profile::{self, Request, page, perfetto};
 use tilewright_runtime::files;
 
 use super::workload::Workload;
@@ -28,8 +28,12 @@ pub struct Profile {
     /// Hardware configuration: a preset's name, a board's, or a TOML file
     #[arg(long = "hw", value_name = "NAME|FILE.toml", default_value = DEFAULT_HW)]
     hw: String,
-    /// Where it runs: csim (exact cycles) or rtl (the design itself)
-    #[arg(long, value_name = "DEVICE", default_value = "csim")]
+    #[arg(
+        long,
+        value_name = "DEVICE",
+        default_value = "csim",
+        help = format!("Where it runs: {}", tilewright::device::help(|spec| spec.exact))
+    )]
     device: DeviceKind,
     #[command(flatten)]
     workload: Workload,
@@ -58,10 +62,10 @@ impl Profile {
 
     fn profile(&self, file: &ModelFile, report: &Path) -> Result<Verdict> {
         let config = self.workload.config(&self.hw)?;
-        if !matches!(self.device, DeviceKind::Csim | DeviceKind::Rtl) {
+        if !self.device.spec().exact {
             bail!("{} tells no cycles instruction by instruction; profile on csim or rtl", self.device);
         }
-        if self.waves && self.device != DeviceKind::Rtl {
+        if self.waves && !self.device.spec().waves {
             bail!("--waves is for --device rtl, whose signals it records");
         }
         let [data_path, trace_path, waves_path] =

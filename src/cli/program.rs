@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use tilewright::stream::{self, StreamError};
+use tilewright::device::stream::{self, StreamError};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::{Insn, print_program};
 use tilewright_runtime::artifact::{Artifact, StepKind};

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
-use tilewright::inference;
-use tilewright::picture::Preprocess;
-use tilewright::quantize::{self, Choice, Compiled, Method, Prepared, QuantizeOptions, Quantized, Scaling, WeightBits};
+use tilewright::model::inference;
+use tilewright::model::picture::Preprocess;
+use tilewright::model::quantize::{
+    self, Choice, Compiled, Method, Prepared, QuantizeOptions, Quantized, Scaling, WeightBits,
+};
 use tilewright_compiler::graph::Tensor;
 use tilewright_compiler::quantize::range;
 use tilewright_hw::config::HwConfig;

@@ -11,10 +11,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-use tilewright::devices::{DeviceKind, Extras};
+use tilewright::device::{DeviceKind, Extras};
 use tilewright::model::Format;
-use tilewright::picture::Preprocess;
-use tilewright::{dram, stream};
+use tilewright::model::picture::Preprocess;
+use tilewright::{device::dram, device::stream};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::UnitCounters;
 use tilewright_hw::regs::{TrapUnit, UnitState};
@@ -33,9 +33,12 @@ pub struct Run {
     file: ModelFile,
     #[command(flatten)]
     hw: Hw,
-    /// Where it runs: fsim (answers), csim (and exact cycles), rtl (the design itself), a board behind serial:PATH[@BAUD] or
-    /// spi:PATH[@HZ], or beside this processor as uio[:NAME[@BUFFER]], or cpu or cuda (nothing is offloaded)
-    #[arg(long, default_value = "fsim", value_name = "DEVICE")]
+    #[arg(
+        long,
+        default_value = "fsim",
+        value_name = "DEVICE",
+        help = format!("Where it runs: {}", tilewright::device::help(|_| true))
+    )]
     device: DeviceKind,
     #[command(flatten)]
     compilation: Compilation,
@@ -187,7 +190,7 @@ impl Run {
 
     fn apply_dram(&self, config: &mut HwConfig) -> Result<()> {
         if let Some(text) = &self.dram {
-            let on_board = matches!(self.device, DeviceKind::Board(_));
+            let on_board = self.device.port().is_some();
             refuse(&[(on_board, "--dram")], "for simulators; leave it out, as a board's memory is as it is")?;
             dram::apply(text, config).map_err(anyhow::Error::msg).context("--dram")?;
         }
@@ -196,9 +199,9 @@ impl Run {
 
     /// How memory behaves, for people.
     fn memory(&self, config: &HwConfig) -> String {
-        match self.device {
-            DeviceKind::Board(_) => "the board's".into(),
-            _ => dram::text(&config.dram, config.bus_bytes()),
+        match self.device.port() {
+            Some(_) => "the board's".into(),
+            None => dram::text(&config.dram, config.bus_bytes()),
         }
     }
 
@@ -206,6 +209,6 @@ impl Run {
     fn open(&self, config: &HwConfig) -> Result<Option<Box<dyn tilewright_hw::device::Device>>> {
         let spans = self.trace.is_some() || self.top_stalls.is_some();
         let extras = Extras { waves: self.waves.as_deref(), strict: self.strict, spans, max_cycles: self.max_cycles };
-        Ok(tilewright::devices::open(self.device, config, extras, &super::progress::tell)?)
+        Ok(tilewright::device::open(self.device, config, extras, &super::progress::tell)?)
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use tilewright::{netlist_check, synth};
+use tilewright::{flow::netlist_check, flow::synth};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::flow::board::{Board, legal_mhz};
 use tilewright_hw::flow::report::NetlistCheck;
@@ -132,7 +132,7 @@ impl Synth {
                 programs: self.programs,
                 seed,
             };
-            let building = |at| tilewright::devices::tell_build(at, &progress::tell);
+            let building = |at| tilewright::device::tell_build(at, &progress::tell);
             let checks = &mut report.checks;
             checks.clear();
             let checked =

@@ -1,7 +1,7 @@
 //! `virtual-board`: a board without hardware.
 
 use anyhow::Result;
-use tilewright::virtual_board::{build, serve};
+use tilewright::device::virtual_board::{build, serve};
 use tilewright_driver::link::Pty;
 
 use super::{Hw, Verdict, progress, write_or_print};
@@ -32,7 +32,7 @@ impl VirtualBoard {
             _ => self.hw.load()?,
         };
         let board = board.as_ref().map(|board| (board, self.mhz.unwrap_or(board.core_mhz)));
-        let design = build(&config, board, &|at| tilewright::devices::tell_build(at, &progress::tell))?;
+        let design = build(&config, board, &|at| tilewright::device::tell_build(at, &progress::tell))?;
         let pty = Pty::open()?;
         write_or_print(None, format!("{}\n", pty.path()).as_bytes())?;
         match serve(design, pty)? {}

@@ -1,7 +1,7 @@
 //! What `bench` and `profile` run: a model, made for a configuration whose times are known, on the inputs of one run.
 
 use anyhow::{Context, Result, bail};
-use tilewright::dram;
+use tilewright::device::dram;
 use tilewright_compiler::graph::Graph;
 use tilewright_hw::config::{ConfigError, HwConfig};
 use tilewright_runtime::tensor::Tensor;

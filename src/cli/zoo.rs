@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use serde_json::{Value, json};
 use tilewright::model::Sizes;
-use tilewright::shapes;
-use tilewright::zoo::{self, ENTRIES, Entry, Expected, PREFIX, Sample};
+use tilewright::model::shapes;
+use tilewright::model::zoo::{self, ENTRIES, Entry, Expected, PREFIX, Sample};
 
 use super::{ModelFile, Verdict, write_or_print};
 
@@ -72,7 +72,7 @@ fn describe(entry: &Entry) -> Result<Value> {
         Sample::Array(_) => "an array".to_string(),
         Sample::Picture(file, _) => format!("the picture {file}"),
     };
-    let names = tilewright::classes::names(entry.class_names);
+    let names = tilewright::model::classes::names(entry.class_names);
     let expected = match entry.expected {
         Expected::Arrays(_, tolerance) => format!("each element within {tolerance} of the reference"),
         Expected::Classes(classes, tolerance) => {

@@ -88,10 +88,10 @@ fn devices_stand_side_by_side_and_a_missing_one_says_why() {
 fn each_piece_of_the_work_is_told() {
     use tilewright::model::{self, Offload, Sizes};
     let graph = model::import(lenet().as_ref(), &Sizes::default()).unwrap();
-    let inputs = tilewright::inference::made_up(&model::inputs(&graph).unwrap().iter().collect::<Vec<_>>());
-    let devices = ["csim", "cpu", "fsim"].map(|name| tilewright::bench::Asked::parse(name).unwrap());
+    let inputs = tilewright::model::inference::made_up(&model::inputs(&graph).unwrap().iter().collect::<Vec<_>>());
+    let devices = ["csim", "cpu", "fsim"].map(|name| tilewright::examine::bench::Asked::parse(name).unwrap());
     let configs = ["1x4x2", "1x8x8"].map(|name| tilewright_hw::config::HwConfig::load(name).unwrap());
-    let request = tilewright::bench::Request {
+    let request = tilewright::examine::bench::Request {
         devices: &devices,
         configs: &configs,
         offload: Offload::All,
@@ -104,7 +104,7 @@ fn each_piece_of_the_work_is_told() {
     };
     let told = std::sync::Mutex::new(Vec::new());
     let tell = |what: &str, done: usize, all: usize| told.lock().unwrap().push((what.to_string(), done, all));
-    tilewright::bench::bench(&graph, &inputs, &request, &tell).unwrap();
+    tilewright::examine::bench::bench(&graph, &inputs, &request, &tell).unwrap();
     let told = told.into_inner().unwrap();
     let (names, counts): (Vec<_>, Vec<_>) = told.into_iter().map(|(what, done, all)| (what, (done, all))).unzip();
     let wanted = "cpu, compiling for 1x4x2, compiling for 1x8x8, csim on 1x4x2, csim on 1x8x8, fsim on 1x4x2, fsim on 1x8x8, \
@@ -217,7 +217,7 @@ fn open_sizes_are_those_of_the_inputs() {
 fn what_cannot_be_compared_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let unknown = tilewright(dir.path(), &["bench", &lenet(), "--devices", "cpu,abacus"]);
-    let told = "no device is named abacus; use cpu, cuda, csim, rtl, fsim, serial:PATH, spi:PATH or uio";
+    let told = "no device is named abacus; use fsim, csim, rtl, cpu, cuda, serial:PATH, spi:PATH or uio";
     assert_eq!(unknown.code, 2);
     assert!(unknown.stderr.contains(told), "{}", unknown.stderr);
     for (text, message) in [

@@ -1,6 +1,6 @@
 //! `zoo make`: networks of well-known shapes.
 
-use tilewright::shapes::LAYERS;
+use tilewright::model::shapes::LAYERS;
 use tilewright_runtime::npy;
 use tilewright_runtime::tensor::Tensor;
 

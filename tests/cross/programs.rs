@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tilewright::export;
+use tilewright::model::export;
 use tilewright::model::{self, Offload, Options, build_traced};
 use tilewright_compiler::graph::{DType, Graph, Tensor, eval};
 use tilewright_compiler::suite::{Problem, difference, problems};

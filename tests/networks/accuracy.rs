@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use tilewright::devices::DeviceKind;
-use tilewright::inference;
+use tilewright::device::DeviceKind;
+use tilewright::model::inference;
 use tilewright_runtime::npy;
 use tilewright_runtime::tensor::{DType, Tensor};
 
@@ -11,8 +11,8 @@ use crate::resnet::PRESETS;
 use crate::{carried, compiled, run};
 
 fn accuracy(model: &Path, hw: &str, inputs: Tensor, labels: &Tensor) -> f64 {
-    let (artifact, config) = compiled(model, hw, DeviceKind::Fsim);
-    let results = run(artifact, &config, DeviceKind::Fsim, &[inputs]);
+    let (artifact, config) = compiled(model, hw, DeviceKind::FSIM);
+    let results = run(artifact, &config, DeviceKind::FSIM, &[inputs]);
     inference::accuracy(&results.outputs[0], labels).unwrap()
 }
 
@@ -79,7 +79,7 @@ fn quantized_efficientnet_names_what_the_float_network_does() {
         let best = |v: &[f64]| (0..v.len()).fold(0, |best, k| if v[k] > v[best] { k } else { best });
         found.chunks(1000).map(best).collect()
     };
-    assert_eq!(names("model_qdq_perchannel.onnx", DeviceKind::Fsim), names("model.onnx", DeviceKind::Cpu));
+    assert_eq!(names("model_qdq_perchannel.onnx", DeviceKind::FSIM), names("model.onnx", DeviceKind::CPU));
     assert_eq!(count, 12);
 }
 
@@ -88,7 +88,7 @@ fn nearly_all_of_larger_quantized_networks_is_offloaded() {
     for (name, least) in [("efficientnet-lite0", 0.99), ("vit-tiny-mnist", 0.95)] {
         let Some(model) = tilewright_testing::model(&format!("{name}/model_qdq_perchannel.onnx")) else { return };
         for hw in ["1x16x16", "1x32x32"] {
-            let (artifact, _) = compiled(&model, hw, DeviceKind::Fsim);
+            let (artifact, _) = compiled(&model, hw, DeviceKind::FSIM);
             let (offloaded, all) = (artifact.manifest.offloaded_macs(), artifact.manifest.macs());
             println!("{name} on {hw}: {:.2} % of {all} MACs", 100.0 * offloaded as f64 / all as f64);
             assert!(offloaded as f64 >= least * all as f64, "{name} on {hw}: {offloaded} of {all} MACs");
@@ -107,7 +107,7 @@ fn larger_quantized_networks_name_what_the_reference_does() {
             let (artifact, config) = compiled(&model, "1x16x16", device);
             run(artifact, &config, device, &crate::arrays(&model, "input")).outputs
         };
-        let (cpu, fsim) = (outputs(DeviceKind::Cpu), outputs(DeviceKind::Fsim));
+        let (cpu, fsim) = (outputs(DeviceKind::CPU), outputs(DeviceKind::FSIM));
         assert_eq!(best(&cpu[0].to_f64()), best(&expected), "{name}");
         assert_eq!(cpu, fsim, "{name}");
     }
@@ -117,7 +117,7 @@ fn larger_quantized_networks_name_what_the_reference_does() {
 fn nearly_all_of_lenet_is_offloaded() {
     for model in ["perchannel", "pertensor"] {
         let (artifact, _) =
-            compiled(&carried(&format!("lenet-mnist/model_qdq_{model}.onnx")), "1x16x16", DeviceKind::Fsim);
+            compiled(&carried(&format!("lenet-mnist/model_qdq_{model}.onnx")), "1x16x16", DeviceKind::FSIM);
         let (offloaded, all) = (artifact.manifest.offloaded_macs(), artifact.manifest.macs());
         assert!(offloaded as f64 >= 0.99 * all as f64, "{offloaded} of {all} MACs");
     }
@@ -132,12 +132,12 @@ fn lenet_gives_the_same_outputs_on_every_device() {
         let (artifact, config) = compiled(&model, hw, device);
         run(artifact, &config, device, std::slice::from_ref(&digits)).outputs
     };
-    let expected = outputs("1x16x16", DeviceKind::Cpu);
+    let expected = outputs("1x16x16", DeviceKind::CPU);
     assert_eq!(expected[0].shape, [32, 10]);
     for hw in PRESETS {
-        assert_eq!(outputs(hw, DeviceKind::Fsim), expected, "{hw} on fsim");
+        assert_eq!(outputs(hw, DeviceKind::FSIM), expected, "{hw} on fsim");
     }
-    assert_eq!(outputs("1x16x16", DeviceKind::Rtl), expected, "rtl");
+    assert_eq!(outputs("1x16x16", DeviceKind::RTL), expected, "rtl");
 }
 
 #[test]
@@ -149,8 +149,8 @@ fn lenet_gives_the_same_outputs_on_the_rtl_of_every_preset() {
         let (artifact, config) = compiled(&model, hw, device);
         run(artifact, &config, device, std::slice::from_ref(&digits)).outputs
     };
-    let expected = outputs("1x16x16", DeviceKind::Cpu);
+    let expected = outputs("1x16x16", DeviceKind::CPU);
     for hw in PRESETS {
-        assert_eq!(outputs(hw, DeviceKind::Rtl), expected, "{hw}");
+        assert_eq!(outputs(hw, DeviceKind::RTL), expected, "{hw}");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tilewright::devices::DeviceKind;
+use tilewright::device::DeviceKind;
 use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Artifact, Place};
@@ -62,7 +62,7 @@ fn compiled(case: &Case, device: DeviceKind) -> Result<(Artifact, HwConfig), Str
     let data = case.inputs.iter().map(|t| (None, t.shape.clone())).collect();
     let sizes = Sizes { data, ..Sizes::default() };
     let graph = model::import(&case.model, &sizes).map_err(|e| e.to_string())?;
-    let options = Options { offload: Offload::all_if(device != DeviceKind::Cpu), ..Options::new(&config) };
+    let options = Options { offload: Offload::all_if(device != DeviceKind::CPU), ..Options::new(&config) };
     let artifact = model::build(graph, &options, &mut |_, _| {}).map_err(|e| e.to_string())?;
     Ok((artifact, config))
 }
@@ -100,7 +100,7 @@ fn check(device: DeviceKind, chosen: impl Fn(&Case) -> bool) {
             }
         };
         let offloaded = artifact.manifest.nodes.iter().any(|n| n.place == Place::Accel);
-        if device != DeviceKind::Cpu && OFFLOADED.contains(&name.as_str()) && !offloaded {
+        if device != DeviceKind::CPU && OFFLOADED.contains(&name.as_str()) && !offloaded {
             faults.push(format!("{name}: nothing runs on the accelerator"));
         }
         let outputs = run(artifact, &config, device, &case.inputs).outputs;
@@ -117,16 +117,16 @@ fn check(device: DeviceKind, chosen: impl Fn(&Case) -> bool) {
 
 #[test]
 fn cases_come_out_right_on_the_cpu() {
-    check(DeviceKind::Cpu, |_| true);
+    check(DeviceKind::CPU, |_| true);
 }
 
 /// The functional simulator, and the cycle model beside it.
 #[test]
 fn cases_come_out_right_on_fsim() {
-    check(DeviceKind::Fsim, |_| true);
+    check(DeviceKind::FSIM, |_| true);
 }
 
 #[test]
 fn cases_come_out_right_on_the_rtl() {
-    check(DeviceKind::Rtl, |case| OFFLOADED.contains(&case.name.as_str()));
+    check(DeviceKind::RTL, |case| OFFLOADED.contains(&case.name.as_str()));
 }

@@ -3,11 +3,11 @@
 
 use super::*;
 use expect_test::{Expect, expect};
-use tilewright::shapes::{LAYERS, quantized};
+use tilewright::model::shapes::{LAYERS, quantized};
 
 /// Cycles of a network's first run, and its share of the array.
 fn line(name: &str, artifact: Artifact, config: &HwConfig, inputs: &[Tensor]) -> String {
-    let results = run_on(artifact.clone(), config, DeviceKind::Csim, inputs, 1);
+    let results = run_on(artifact.clone(), config, DeviceKind::CSIM, inputs, 1);
     let share = 100.0 * results.utilization(&artifact, config.macs_per_cycle()).unwrap_or(0.0);
     format!("{name:32} {:8} {share:5.1} %\n", results.cycles().unwrap())
 }
@@ -16,7 +16,7 @@ fn networks(files: &[PathBuf], expected: &Expect) {
     let mut table = String::new();
     for file in files {
         for level in [2, 3] {
-            let (artifact, config) = compiled_at(level, file, "1x16x16", DeviceKind::Csim);
+            let (artifact, config) = compiled_at(level, file, "1x16x16", DeviceKind::CSIM);
             let folder = file.parent().and_then(Path::file_name).unwrap().to_string_lossy();
             table += &line(&format!("{folder} -O{level}"), artifact, &config, &arrays(file, "input"));
         }

@@ -1,6 +1,6 @@
 //! Depthwise convolutions, split between the array and the vector unit: equal results and bounded cycles.
 
-use tilewright::devices::DeviceKind;
+use tilewright::device::DeviceKind;
 use tilewright::model::{self, Options};
 use tilewright_compiler::graph::op::{Conv2d, Layout, Requantize};
 use tilewright_compiler::graph::{self, DType, Graph, GraphBuilder, TensorType, eval};
@@ -124,7 +124,7 @@ fn layers_are_equal_with_mac_and_without() {
         Shape { weight_zero_point: -9, ..tall },
     ];
     for config in &configs {
-        let shared = shapes.iter().filter(|s| s.check(config, DeviceKind::Fsim).shared).count();
+        let shared = shapes.iter().filter(|s| s.check(config, DeviceKind::FSIM).shared).count();
         // The bus alone bounds layers of stride 2, where it is narrow.
         let least = match config.name.as_str() {
             "no mac" => 0,
@@ -155,7 +155,7 @@ const BOUNDS: &[(Shape, u64)] = &[
 fn a_row_and_tap_takes_at_most_its_cycles() {
     let config = HwConfig::load("1x16x16").unwrap();
     for (shape, bound) in BOUNDS {
-        let cycles = shape.check(&config, DeviceKind::Rtl).cycles.expect("the RTL knows time");
+        let cycles = shape.check(&config, DeviceKind::RTL).cycles.expect("the RTL knows time");
         let work = shape.work(&config);
         assert!(1000 * cycles <= bound * work, "{shape:?}: {cycles} cycles for {work} rows and taps");
     }
@@ -169,7 +169,7 @@ fn depthwise_table() {
     for size in [14, 28, 56, 112] {
         for channels in [96, 144, 240, 480] {
             let shape = Shape::square(channels, size);
-            let cycles = shape.check(&config, DeviceKind::Rtl).cycles.expect("the RTL knows time");
+            let cycles = shape.check(&config, DeviceKind::RTL).cycles.expect("the RTL knows time");
             println!(
                 "{channels:4} x {size:3} x {size:3}: {cycles:8} cycles, {:.3}",
                 cycles as f64 / shape.work(&config) as f64

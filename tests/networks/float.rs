@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tilewright::devices::DeviceKind;
+use tilewright::device::DeviceKind;
 
 use crate::{arrays, carried, difference};
 
@@ -31,7 +31,7 @@ const QUANTIZED: &[&str] = &[
 fn check(model: &Path) -> Result<(), String> {
     let expected = arrays(model, "expected");
     let magnitude = expected.iter().flat_map(|t| t.to_f64()).fold(0.0, |most: f64, v| most.max(v.abs()));
-    let found = difference(model, "1x16x16", DeviceKind::Cpu) / magnitude;
+    let found = difference(model, "1x16x16", DeviceKind::CPU) / magnitude;
     println!("{}: {found:.1e} of the greatest magnitude", model.display());
     if found <= 1e-4 { Ok(()) } else { Err(format!("{}: {found}", model.display())) }
 }

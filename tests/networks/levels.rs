@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use tilewright::devices::{self, DeviceKind, Extras};
-use tilewright::levels::{Figures, figures};
+use tilewright::device::{self, DeviceKind, Extras};
+use tilewright::examine::levels::{Figures, figures};
 use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
 use tilewright_testing as testing;
@@ -11,13 +11,13 @@ use tilewright_testing as testing;
 use crate::{arrays, carried, run};
 
 fn all(file: &Path, config: &HwConfig, kind: DeviceKind) -> Vec<Figures> {
-    let device = || devices::open(kind, config, Extras::default(), &|_| {}).unwrap();
+    let device = || device::open(kind, config, Extras::default(), &|_| {}).unwrap();
     (0..=3).map(|level| figures(file, config, level, device(), 1).unwrap()).collect()
 }
 
 fn check(file: &Path) -> Vec<Figures> {
     let config = HwConfig::load("1x16x16").unwrap();
-    let found = all(file, &config, DeviceKind::Rtl);
+    let found = all(file, &config, DeviceKind::RTL);
     for (level, pair) in found.windows(2).enumerate() {
         let (before, after) = (&pair[0], &pair[1]);
         assert!(after.cycles <= before.cycles, "{}: -O{level} {before:?}, then {after:?}", file.display());
@@ -45,7 +45,7 @@ fn no_network_is_slower_at_a_higher_level() {
     let config = HwConfig::load("1x16x16").unwrap();
     for name in ["anomaly-autoencoder/model_int8.tflite", "kws-dscnn/model_int8.tflite"] {
         let Some(file) = testing::model(name) else { return };
-        check_cycles(name, &all(&file, &config, DeviceKind::Csim));
+        check_cycles(name, &all(&file, &config, DeviceKind::CSIM));
     }
 }
 
@@ -60,7 +60,7 @@ fn no_large_network_is_slower_at_a_higher_level() {
         "efficientnet-lite0/model_qdq_perchannel.onnx",
     ] {
         let Some(file) = testing::model(name) else { return };
-        check_cycles(name, &all(&file, &config, DeviceKind::Csim));
+        check_cycles(name, &all(&file, &config, DeviceKind::CSIM));
     }
 }
 
@@ -76,11 +76,11 @@ fn levels_compute_the_same() {
     let config = HwConfig::load("1x8x8").unwrap();
     for name in ["residual_block", "dwconv5x5_mult2", "transpose_conv", "concat"] {
         let file = carried(&format!("tflite-ops/{name}.tflite"));
-        for device in [DeviceKind::Fsim, DeviceKind::Cpu] {
+        for device in [DeviceKind::FSIM, DeviceKind::CPU] {
             for level in 0..=3 {
                 let graph = model::import(&file, &Sizes::default()).unwrap();
                 let options =
-                    Options { level, offload: Offload::all_if(device != DeviceKind::Cpu), ..Options::new(&config) };
+                    Options { level, offload: Offload::all_if(device != DeviceKind::CPU), ..Options::new(&config) };
                 let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap();
                 let found = run(artifact, &config, device, &arrays(&file, "input")).outputs;
                 assert_eq!(found, arrays(&file, "expected"), "{name} on {device} at -O{level}");

@@ -1,7 +1,7 @@
 //! Architectures whose weights are made by nodes: importers, shapes and memory are at stake, not numbers. Their outputs do
 //! not depend on the input.
 
-use tilewright::devices::DeviceKind;
+use tilewright::device::DeviceKind;
 use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::tensor::{Tensor, largest_distance};
@@ -46,7 +46,7 @@ fn check(small: bool) {
         let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap();
         let values: Vec<f32> = (0..3 * 224 * 224).map(|i| (i * 7919 % 1000) as f32 / 500.0 - 1.0).collect();
         let input = Tensor::from_f32(vec![1, 3, 224, 224], &values).unwrap();
-        let found = run(artifact, &config, DeviceKind::Cpu, &[input]).outputs[0].to_f64();
+        let found = run(artifact, &config, DeviceKind::CPU, &[input]).outputs[0].to_f64();
         let expected = expected(&folder.join(format!("light_{name}_output_0.pb")), found.len());
         let most = largest_distance(found.iter().copied(), expected.iter().map(|&e| e.into()));
         println!("{name}: {most:.1e} from the expected output");

@@ -24,8 +24,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-use tilewright::devices::{self, DeviceKind, Extras};
-use tilewright::inference::{self, Results};
+use tilewright::device::{self, DeviceKind, Extras};
+use tilewright::model::inference::{self, Results};
 use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, DeviceError};
@@ -68,7 +68,7 @@ type Known = HashMap<(u8, PathBuf, String, bool), Arc<OnceLock<Artifact>>>;
 fn compiled_at(level: u8, model: &Path, hw: &str, device: DeviceKind) -> (Artifact, HwConfig) {
     static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
     let config = HwConfig::load(hw).unwrap();
-    let offloads = device != DeviceKind::Cpu;
+    let offloads = device != DeviceKind::CPU;
     let key = (level, model.to_path_buf(), hw.to_string(), offloads);
     let known = Arc::clone(KNOWN.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
     let build = || {
@@ -85,15 +85,15 @@ fn compiled_at(level: u8, model: &Path, hw: &str, device: DeviceKind) -> (Artifa
 /// the same of values, cycles, counters, bytes, and of each instruction's start, end and waits; of what runs on the
 /// functional simulator the first run does, so that every program is checked strictly.
 fn run(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[Tensor]) -> Results {
-    if device == DeviceKind::Fsim {
+    if device == DeviceKind::FSIM {
         let [modelled, found] =
-            [DeviceKind::Csim, device].map(|device| run_on(artifact.clone(), config, device, inputs, 1));
+            [DeviceKind::CSIM, device].map(|device| run_on(artifact.clone(), config, device, inputs, 1));
         assert!(modelled.outputs == found.outputs, "the cycle model computes other values");
     }
-    if device != DeviceKind::Rtl {
+    if device != DeviceKind::RTL {
         return run_on(artifact, config, device, inputs, usize::MAX);
     }
-    let modelled = run_on(artifact.clone(), config, DeviceKind::Csim, inputs, usize::MAX);
+    let modelled = run_on(artifact.clone(), config, DeviceKind::CSIM, inputs, usize::MAX);
     let found = run_on(artifact, config, device, inputs, usize::MAX);
     assert_eq!(modelled.reports.len(), found.reports.len());
     for (number, (a, b)) in modelled.reports.iter().zip(&found.reports).enumerate() {
@@ -122,13 +122,13 @@ fn run_on(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[T
 /// A device that checks as much as it can: the cycle model strictly, and the design's assertions in all shapes but that in
 /// which most networks run, where speed counts for more than the time to build it.
 fn open(kind: DeviceKind, config: &HwConfig) -> Result<Option<Box<dyn Device>>, DeviceError> {
-    let spans = matches!(kind, DeviceKind::Csim | DeviceKind::Rtl);
-    if kind == DeviceKind::Rtl && config.name != "1x16x16" {
+    let spans = matches!(kind, DeviceKind::CSIM | DeviceKind::RTL);
+    if kind == DeviceKind::RTL && config.name != "1x16x16" {
         let options = RtlOptions { assertions: true, spans, ..RtlOptions::default() };
         return Ok(Some(Box::new(Rtl::new(config.clone(), config.memory_bytes(), &options)?)));
     }
-    let extras = Extras { strict: kind == DeviceKind::Csim, spans, ..Extras::default() };
-    devices::open(kind, config, extras, &|_| {})
+    let extras = Extras { strict: kind == DeviceKind::CSIM, spans, ..Extras::default() };
+    device::open(kind, config, extras, &|_| {})
 }
 
 /// Runs a model on its own inputs and gives the greatest difference from its expected outputs.

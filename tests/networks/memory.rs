@@ -1,6 +1,6 @@
 //! The accelerator's memory: what models take of it, and models that take too much.
 
-use tilewright::devices::DeviceKind;
+use tilewright::device::DeviceKind;
 use tilewright::model::{self, Options};
 use tilewright_compiler::graph::op::{Conv2d, Layout, Requantize};
 use tilewright_compiler::graph::{DType, Graph, GraphBuilder, Tensor, TensorType};
@@ -100,7 +100,7 @@ fn dead_tensors_make_room() {
     ] {
         let Some(file) = tilewright_testing::model(name) else { return };
         let need = {
-            let (artifact, _) = compiled(&file, "1x16x16", DeviceKind::Fsim);
+            let (artifact, _) = compiled(&file, "1x16x16", DeviceKind::FSIM);
             check_apart(&artifact);
             artifact.device_need()
         };

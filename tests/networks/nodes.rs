@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tilewright::devices::{self, DeviceKind, Extras};
+use tilewright::device::{self, DeviceKind, Extras};
 use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_compiler::frontend::onnx::read_tensor;
 use tilewright_hw::config::HwConfig;
@@ -49,7 +49,7 @@ fn run(case: &Path, config: &HwConfig) -> Outcome {
         Ok(artifact) => artifact,
         Err(e) => return Outcome::Wrong(format!("does not compile: {e}")),
     };
-    let device = devices::open(DeviceKind::Cpu, config, Extras::default(), &|_| {}).unwrap();
+    let device = device::open(DeviceKind::CPU, config, Extras::default(), &|_| {}).unwrap();
     let mut session = match Session::new(artifact, &Registry::new(), device) {
         Ok(session) => session,
         Err(e) => return Outcome::Wrong(format!("does not load: {e}")),

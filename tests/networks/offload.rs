@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tilewright::devices::DeviceKind;
+use tilewright::device::DeviceKind;
 use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_compiler::partition::{self, partition};
 use tilewright_compiler::passes::{self, OptLevel, optimize};
@@ -31,7 +31,7 @@ fn placement_by_cost_computes_what_the_cpu_computes() {
         let Some(file) = tilewright_testing::model(name) else { return };
         let inputs = arrays(&file, "input");
         let mut config = HwConfig::load("1x16x16").unwrap();
-        let expected = run(built(&file, &config, Offload::None, false), &config, DeviceKind::Cpu, &inputs).outputs;
+        let expected = run(built(&file, &config, Offload::None, false), &config, DeviceKind::CPU, &inputs).outputs;
         for (clock_mhz, measure) in [(650.0, false), (2000.0, false), (5000.0, false), (20000.0, false), (650.0, true)]
         {
             config.host.cpu_clock_mhz = clock_mhz;
@@ -48,7 +48,7 @@ fn placement_by_cost_computes_what_the_cpu_computes() {
                 100.0 * macs
             );
             mixed += usize::from(macs > 0.0 && macs < 0.999);
-            assert!(run(artifact, &config, DeviceKind::Fsim, &inputs).outputs == expected, "{name} at {clock_mhz} MHz");
+            assert!(run(artifact, &config, DeviceKind::FSIM, &inputs).outputs == expected, "{name} at {clock_mhz} MHz");
         }
     }
     assert!(mixed > 0, "some partition has products on both sides");
@@ -78,9 +78,9 @@ fn told(manifest: &Manifest) -> u64 {
 #[track_caller]
 fn check_cycles(name: &str) {
     let Some(file) = tilewright_testing::model(name) else { return };
-    let (artifact, config) = compiled_at(2, &file, "1x16x16", DeviceKind::Rtl);
+    let (artifact, config) = compiled_at(2, &file, "1x16x16", DeviceKind::RTL);
     let told = told(&artifact.manifest);
-    let cycles = run(artifact, &config, DeviceKind::Rtl, &arrays(&file, "input")[..1]).cycles().unwrap();
+    let cycles = run(artifact, &config, DeviceKind::RTL, &arrays(&file, "input")[..1]).cycles().unwrap();
     assert_eq!(told, cycles, "{name}");
 }
 
@@ -102,7 +102,7 @@ fn estimates_by_operator() {
         "vit-tiny-mnist/model_qdq_perchannel.onnx",
     ] {
         let Some(file) = tilewright_testing::model(name) else { continue };
-        let (artifact, config) = compiled_at(0, &file, "1x16x16", DeviceKind::Csim);
+        let (artifact, config) = compiled_at(0, &file, "1x16x16", DeviceKind::CSIM);
         let graph = model::import(&file, &Sizes::default()).unwrap();
         let (graph, _) = optimize(graph, OptLevel::O0, passes::Options::default()).unwrap();
         let estimates = partition(&graph, &config, partition::Options::of_level(OptLevel::O0));

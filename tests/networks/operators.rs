@@ -1,6 +1,6 @@
 //! Int8 networks of one operator, and of one residual block, against the reference kernels.
 
-use tilewright::devices::DeviceKind;
+use tilewright::device::DeviceKind;
 use tilewright_runtime::artifact::Place;
 
 use crate::resnet::PRESETS;
@@ -39,26 +39,26 @@ fn check(hw: &str, device: DeviceKind) {
 
 #[test]
 fn operators_equal_the_reference_on_the_cpu() {
-    check("1x16x16", DeviceKind::Cpu);
+    check("1x16x16", DeviceKind::CPU);
 }
 
 #[test]
 fn operators_equal_the_reference_on_fsim() {
     for hw in PRESETS {
-        check(hw, DeviceKind::Fsim);
+        check(hw, DeviceKind::FSIM);
     }
 }
 
 #[test]
 fn operators_equal_the_reference_on_the_rtl() {
-    check("1x16x16", DeviceKind::Rtl);
+    check("1x16x16", DeviceKind::RTL);
 }
 
 #[test]
 #[ignore = "long; make test-full runs it"]
 fn operators_equal_the_reference_on_the_rtl_of_every_preset() {
     for hw in PRESETS {
-        check(hw, DeviceKind::Rtl);
+        check(hw, DeviceKind::RTL);
     }
 }
 
@@ -66,7 +66,7 @@ fn operators_equal_the_reference_on_the_rtl_of_every_preset() {
 fn operators_run_where_the_list_says() {
     let mut on_cpu = Vec::new();
     for name in operators() {
-        let (artifact, _) = compiled(&carried(&format!("tflite-ops/{name}.tflite")), "1x16x16", DeviceKind::Fsim);
+        let (artifact, _) = compiled(&carried(&format!("tflite-ops/{name}.tflite")), "1x16x16", DeviceKind::FSIM);
         if artifact.manifest.nodes.iter().any(|n| n.place == Place::Cpu) {
             on_cpu.push(name);
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tilewright::model::Sizes;
-use tilewright::quantize::{self, Choice, Compiled, Method, Prepared, QuantizeOptions, Quantized, Scaling};
+use tilewright::model::quantize::{self, Choice, Compiled, Method, Prepared, QuantizeOptions, Quantized, Scaling};
 use tilewright_compiler::graph::{Graph, Tensor};
 use tilewright_compiler::quantize::Engine;
 use tilewright_hw::config::HwConfig;

@@ -2,7 +2,7 @@
 //!
 //! `TILEWRIGHT_FUZZ_NETWORKS` sets how many networks a configuration runs (3); with it, the RTL of every preset runs them.
 
-use tilewright::devices::DeviceKind;
+use tilewright::device::DeviceKind;
 use tilewright::model::{self, Offload, Options};
 use tilewright_compiler::graph::op::{Conv2d, Layout, MaxPool2d, QAdd, Requantize};
 use tilewright_compiler::graph::{self, DType, Graph, GraphBuilder, TensorType, ValueId, eval};
@@ -113,7 +113,7 @@ fn check_with(config: &HwConfig, device: DeviceKind, seeds: std::ops::Range<u64>
         let expected = eval(&graph, std::slice::from_ref(&input)).unwrap();
         // Every other network with operators fused into tiles.
         let level = if seed % 2 == 0 { 3 } else { 2 };
-        let options = Options { offload: Offload::all_if(device != DeviceKind::Cpu), level, ..Options::new(config) };
+        let options = Options { offload: Offload::all_if(device != DeviceKind::CPU), level, ..Options::new(config) };
         let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         offloaded += artifact.manifest.offloaded_macs();
         all += artifact.manifest.macs();
@@ -122,7 +122,7 @@ fn check_with(config: &HwConfig, device: DeviceKind, seeds: std::ops::Range<u64>
         let found = graph::Tensor::try_from(&found[0]).unwrap();
         assert!(found == expected[0], "the network of seed {seed} differs on {device} with {hw}");
     }
-    assert!(device == DeviceKind::Cpu || 2 * offloaded >= all, "{offloaded} of {all} MACs offloaded on {hw}");
+    assert!(device == DeviceKind::CPU || 2 * offloaded >= all, "{offloaded} of {all} MACs offloaded on {hw}");
 }
 
 /// Networks asked for, where somebody asks.
@@ -133,26 +133,26 @@ pub fn asked() -> Option<u64> {
 #[test]
 fn random_networks_equal_the_evaluation_on_fsim() {
     for (hw, first) in PRESETS.iter().zip((0..).step_by(1000)) {
-        check(hw, DeviceKind::Fsim, first..first + asked().unwrap_or(3));
+        check(hw, DeviceKind::FSIM, first..first + asked().unwrap_or(3));
     }
 }
 
 #[test]
 fn random_networks_equal_the_evaluation_on_small_parts() {
     for (config, first) in small_parts().iter().zip((0..).step_by(1000)) {
-        check_with(config, DeviceKind::Fsim, first..first + asked().unwrap_or(6));
+        check_with(config, DeviceKind::FSIM, first..first + asked().unwrap_or(6));
     }
 }
 
 #[test]
 fn random_networks_equal_the_evaluation_on_the_cpu() {
-    check("1x16x16", DeviceKind::Cpu, 0..asked().unwrap_or(3));
+    check("1x16x16", DeviceKind::CPU, 0..asked().unwrap_or(3));
 }
 
 #[test]
 fn random_networks_equal_the_evaluation_on_the_rtl() {
     let hws = if asked().is_some() { PRESETS } else { &["1x16x16"] };
     for (hw, first) in hws.iter().zip((0..).step_by(1000)) {
-        check(hw, DeviceKind::Rtl, first..first + asked().unwrap_or(3));
+        check(hw, DeviceKind::RTL, first..first + asked().unwrap_or(3));
     }
 }

@@ -4,7 +4,7 @@
 //! `TILEWRIGHT_FUZZ_NETWORKS` sets how many networks run, ten times as many as there (36 networks without it), and
 //! `TILEWRIGHT_SEED` the first seed (1).
 
-use tilewright::devices::DeviceKind;
+use tilewright::device::DeviceKind;
 use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_compiler::frontend::onnx;
 use tilewright_compiler::graph::op::{
@@ -296,13 +296,13 @@ fn random_files_give_the_same_on_fsim_and_the_cpu() {
         let config = HwConfig::load(hw).unwrap();
         let mut outputs = |device: DeviceKind| {
             let graph = model::import(&path, &Sizes::default()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-            let offload = Offload::all_if(device != DeviceKind::Cpu);
+            let offload = Offload::all_if(device != DeviceKind::CPU);
             let options = Options { offload, level, ..Options::new(&config) };
             let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
             offloaded += u64::from(artifact.manifest.offloaded_macs() > 0);
             run(artifact, &config, device, std::slice::from_ref(&input)).outputs
         };
-        let (found, expected) = (outputs(DeviceKind::Fsim), outputs(DeviceKind::Cpu));
+        let (found, expected) = (outputs(DeviceKind::FSIM), outputs(DeviceKind::CPU));
         assert!(found == expected, "the network of seed {seed} differs at -O{level} with {hw}");
     }
     assert!(3 * offloaded >= count, "{offloaded} of {count} networks have products on the accelerator");
@@ -348,7 +348,7 @@ fn operators_behind_a_product_are_its_requantization_or_named() {
             assert_eq!(whole, !bent, "-O{level}");
             let named = "it stays float: `gate` (sigmoid) is not piecewise linear";
             assert_eq!(artifact.manifest.nodes.iter().any(|node| node.why.contains(named)), bent, "-O{level}");
-            let found = run(artifact, &config, DeviceKind::Fsim, &[Tensor::from(&input)]).outputs;
+            let found = run(artifact, &config, DeviceKind::FSIM, &[Tensor::from(&input)]).outputs;
             let found = graph::Tensor::try_from(&found[0]).unwrap();
             let (found, expected) = (found.as_slice::<f32>().unwrap(), expected[0].as_slice::<f32>().unwrap());
             let most = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tilewright::devices::DeviceKind;
+use tilewright::device::DeviceKind;
 
 use crate::{arrays, compiled, compiled_at, difference, largest, run};
 
@@ -20,7 +20,7 @@ fn check(model: &Path, steps: f64, hw: &str, device: DeviceKind) {
 fn resnet8_equals_the_reference_on_fsim_with_every_preset() {
     let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
     for hw in PRESETS {
-        check(&model, 1.0, hw, DeviceKind::Fsim);
+        check(&model, 1.0, hw, DeviceKind::FSIM);
     }
 }
 
@@ -28,7 +28,7 @@ fn resnet8_equals_the_reference_on_fsim_with_every_preset() {
 fn resnet8_equals_the_reference_on_the_rtl() {
     let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
     for hw in ["1x4x4", "1x8x16", "1x16x16", "4x16x16"] {
-        check(&model, 1.0, hw, DeviceKind::Rtl);
+        check(&model, 1.0, hw, DeviceKind::RTL);
     }
 }
 
@@ -36,7 +36,7 @@ fn resnet8_equals_the_reference_on_the_rtl() {
 fn keywords_are_spotted_on_the_rtl_of_several_shapes() {
     let Some(model) = tilewright_testing::model("kws-dscnn/model_int8.tflite") else { return };
     for hw in ["1x8x16", "4x16x16"] {
-        check(&model, 0.0, hw, DeviceKind::Rtl);
+        check(&model, 0.0, hw, DeviceKind::RTL);
     }
 }
 
@@ -47,32 +47,32 @@ fn every_network_equals_the_reference_on_the_rtl_of_every_preset() {
     let Some(resnet) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
     let Some(autoencoder) = tilewright_testing::model("anomaly-autoencoder/model_int8.tflite") else { return };
     for hw in PRESETS {
-        check(&resnet, 1.0, hw, DeviceKind::Rtl);
-        check(&autoencoder, 0.0, hw, DeviceKind::Rtl);
+        check(&resnet, 1.0, hw, DeviceKind::RTL);
+        check(&autoencoder, 0.0, hw, DeviceKind::RTL);
     }
 }
 
 #[test]
 fn resnet8_equals_the_reference_on_the_cpu() {
     let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
-    check(&model, 1.0, "1x16x16", DeviceKind::Cpu);
+    check(&model, 1.0, "1x16x16", DeviceKind::CPU);
 }
 
 #[test]
 fn the_autoencoder_equals_the_reference_everywhere() {
     let Some(model) = tilewright_testing::model("anomaly-autoencoder/model_int8.tflite") else { return };
     for hw in PRESETS {
-        check(&model, 0.0, hw, DeviceKind::Fsim);
+        check(&model, 0.0, hw, DeviceKind::FSIM);
     }
-    check(&model, 0.0, "1x16x16", DeviceKind::Rtl);
-    check(&model, 0.0, "1x16x16", DeviceKind::Cpu);
+    check(&model, 0.0, "1x16x16", DeviceKind::RTL);
+    check(&model, 0.0, "1x16x16", DeviceKind::CPU);
 }
 
 #[test]
 fn nearly_all_of_resnet8_is_offloaded() {
     let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
     for hw in PRESETS {
-        let (artifact, _) = compiled(&model, hw, DeviceKind::Fsim);
+        let (artifact, _) = compiled(&model, hw, DeviceKind::FSIM);
         let (offloaded, all) = (artifact.manifest.offloaded_macs(), artifact.manifest.macs());
         assert!(offloaded as f64 >= 0.99 * all as f64, "{hw}: {offloaded} of {all} MACs");
     }
@@ -81,8 +81,8 @@ fn nearly_all_of_resnet8_is_offloaded() {
 #[test]
 fn resnet8_keeps_the_array_busy() {
     let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
-    let (artifact, config) = compiled(&model, "1x16x16", DeviceKind::Rtl);
-    let results = run(artifact.clone(), &config, DeviceKind::Rtl, &arrays(&model, "input"));
+    let (artifact, config) = compiled(&model, "1x16x16", DeviceKind::RTL);
+    let results = run(artifact.clone(), &config, DeviceKind::RTL, &arrays(&model, "input"));
     let utilization = results.utilization(&artifact, config.macs_per_cycle()).unwrap();
     println!("resnet8 on 1x16x16: {} cycles, {:.1} %", results.cycles().unwrap(), 100.0 * utilization);
     assert!(utilization >= 0.68, "{utilization}");
@@ -92,8 +92,8 @@ fn resnet8_keeps_the_array_busy() {
 #[test]
 fn efficientnet_keeps_the_array_busy() {
     let Some(model) = tilewright_testing::model("efficientnet-lite0/model_qdq_perchannel.onnx") else { return };
-    let (artifact, config) = compiled_at(2, &model, "1x16x16", DeviceKind::Csim);
-    let results = run(artifact.clone(), &config, DeviceKind::Csim, &arrays(&model, "input")[..1]);
+    let (artifact, config) = compiled_at(2, &model, "1x16x16", DeviceKind::CSIM);
+    let results = run(artifact.clone(), &config, DeviceKind::CSIM, &arrays(&model, "input")[..1]);
     let utilization = results.utilization(&artifact, config.macs_per_cycle()).unwrap();
     println!("efficientnet-lite0 on 1x16x16: {} cycles, {:.1} %", results.cycles().unwrap(), 100.0 * utilization);
     assert!(utilization >= 0.35, "{utilization}");
@@ -105,8 +105,8 @@ fn the_highest_level_saves_time() {
     let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
     for hw in ["1x16x16", "1x8x16", "4x16x16"] {
         let [two, three] = [2, 3].map(|level| {
-            let (artifact, config) = compiled_at(level, &model, hw, DeviceKind::Rtl);
-            run(artifact, &config, DeviceKind::Rtl, &arrays(&model, "input"))
+            let (artifact, config) = compiled_at(level, &model, hw, DeviceKind::RTL);
+            run(artifact, &config, DeviceKind::RTL, &arrays(&model, "input"))
         });
         assert!(largest(&three.outputs, &two.outputs) == 0.0);
         let [two, three] = [two, three].map(|r| r.cycles().unwrap());
@@ -119,8 +119,8 @@ fn the_highest_level_saves_time() {
 fn highest_level(name: &str, allowed: f64) {
     let Some(model) = tilewright_testing::model(name) else { return };
     for hw in PRESETS {
-        let (artifact, config) = compiled_at(3, &model, hw, DeviceKind::Fsim);
-        let found = run(artifact, &config, DeviceKind::Fsim, &arrays(&model, "input")).outputs;
+        let (artifact, config) = compiled_at(3, &model, hw, DeviceKind::FSIM);
+        let found = run(artifact, &config, DeviceKind::FSIM, &arrays(&model, "input")).outputs;
         let found = largest(&found, &arrays(&model, "expected"));
         assert!(found <= allowed, "{name} for {hw}: {found} steps, {allowed} allowed");
     }

@@ -1,9 +1,9 @@
 //! The networks of well-known shapes, in int8, whole.
 
-use tilewright::devices::DeviceKind;
-use tilewright::inference;
+use tilewright::device::DeviceKind;
+use tilewright::model::inference;
+use tilewright::model::shapes::{self, NETWORKS};
 use tilewright::model::{self, Options};
-use tilewright::shapes::{self, NETWORKS};
 use tilewright_hw::config::HwConfig;
 
 use crate::run;
@@ -22,8 +22,8 @@ fn every_network_that_can_be_made_runs() {
         let inputs = inference::made_up(&manifest.input_values());
         let (macs, offloaded) = (manifest.macs(), manifest.offloaded_macs());
         assert!(offloaded * 100 >= macs * 99, "{name}: {offloaded} of {macs} multiplications are offloaded");
-        let expected = run(artifact.clone(), &config, DeviceKind::Fsim, &inputs);
-        let found = run(artifact, &config, DeviceKind::Csim, &inputs);
+        let expected = run(artifact.clone(), &config, DeviceKind::FSIM, &inputs);
+        let found = run(artifact, &config, DeviceKind::CSIM, &inputs);
         assert!(found.outputs == expected.outputs, "{name}: the cycle model computes other values");
         let distinct: std::collections::BTreeSet<u64> =
             expected.outputs[0].to_f64().iter().map(|v| v.to_bits()).collect();

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use tilewright::devices::DeviceKind;
+use tilewright::device::DeviceKind;
 use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::flow::board::Board;
@@ -60,13 +60,13 @@ fn built(model: &Path, config: &HwConfig, level: u8, offloads: bool) -> Artifact
 /// Runs a model on a configuration, compares it with the CPU, and gives what else than `borders` the CPU computes.
 fn on_cpu(model: &Path, config: &HwConfig, borders: &[&str]) -> Vec<String> {
     let inputs = arrays(model, "input");
-    let expected = run(built(model, config, 2, false), config, DeviceKind::Cpu, &inputs).outputs;
+    let expected = run(built(model, config, 2, false), config, DeviceKind::CPU, &inputs).outputs;
     let mut left = Vec::new();
     for level in [0, 2, 3] {
         let artifact = built(model, config, level, true);
         left = artifact.manifest.nodes.iter().filter(|n| n.place == Place::Cpu).map(|n| n.op.clone()).collect();
         left.retain(|op| !borders.contains(&op.as_str()));
-        let found = run(artifact, config, DeviceKind::Fsim, &inputs).outputs;
+        let found = run(artifact, config, DeviceKind::FSIM, &inputs).outputs;
         assert!(largest(&found, &expected) == 0.0, "{} on {}", model.display(), config.name);
     }
     left
@@ -103,8 +103,8 @@ fn lenet_runs_on_boards_configurations(device: DeviceKind) {
     let model = carried("lenet-mnist/model_qdq_perchannel.onnx");
     let inputs = arrays(&model, "input");
     for hw in of_boards() {
-        let (artifact, config) = compiled(&model, &hw, DeviceKind::Cpu);
-        let expected = run(artifact, &config, DeviceKind::Cpu, &inputs).outputs;
+        let (artifact, config) = compiled(&model, &hw, DeviceKind::CPU);
+        let expected = run(artifact, &config, DeviceKind::CPU, &inputs).outputs;
         let (artifact, config) = compiled(&model, &hw, device);
         let mut products = artifact.manifest.nodes.iter().filter(|n| n.macs > 0);
         assert!(products.all(|n| n.place == Place::Accel), "{hw}");
@@ -115,13 +115,13 @@ fn lenet_runs_on_boards_configurations(device: DeviceKind) {
 
 #[test]
 fn lenet_runs_on_the_configurations_of_boards() {
-    lenet_runs_on_boards_configurations(DeviceKind::Fsim);
+    lenet_runs_on_boards_configurations(DeviceKind::FSIM);
 }
 
 #[test]
 #[ignore = "builds a simulator for each; make test-full runs it"]
 fn lenet_runs_on_the_rtl_of_the_configurations_of_boards() {
     if tilewright_testing::has_program("verilator") {
-        lenet_runs_on_boards_configurations(DeviceKind::Rtl);
+        lenet_runs_on_boards_configurations(DeviceKind::RTL);
     }
 }

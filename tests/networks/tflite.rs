@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tilewright::devices::DeviceKind::{self, Cpu, Fsim, Rtl};
+use tilewright::device::DeviceKind;
 
 use crate::{arrays, compiled, difference};
 
@@ -15,14 +15,46 @@ struct Quantized {
 
 /// A softmax at the end may differ by a step.
 const QUANTIZED: &[Quantized] = &[
-    Quantized { file: "anomaly-autoencoder/model_int8.tflite", steps: 0.0, devices: &[Cpu, Fsim, Rtl] },
-    Quantized { file: "deeplabv3-mnv2-0.5/model_uint8.tflite", steps: 0.0, devices: &[Cpu, Fsim] },
-    Quantized { file: "kws-dscnn/model_int8.tflite", steps: 1.0, devices: &[Cpu, Fsim, Rtl] },
-    Quantized { file: "mobilenetv1-0.25-128/model_uint8.tflite", steps: 1.0, devices: &[Cpu, Fsim] },
-    Quantized { file: "mobilenetv2-1.0-224/model_ptq_int8.tflite", steps: 1.0, devices: &[Cpu, Fsim] },
-    Quantized { file: "mobilenetv2-1.0-224/model_uint8.tflite", steps: 1.0, devices: &[Cpu, Fsim] },
-    Quantized { file: "resnet8-cifar10/model_int8.tflite", steps: 1.0, devices: &[Cpu, Fsim, Rtl] },
-    Quantized { file: "vww-mobilenet-96/model_int8.tflite", steps: 1.0, devices: &[Cpu, Fsim, Rtl] },
+    Quantized {
+        file: "anomaly-autoencoder/model_int8.tflite",
+        steps: 0.0,
+        devices: &[DeviceKind::CPU, DeviceKind::FSIM, DeviceKind::RTL],
+    },
+    Quantized {
+        file: "deeplabv3-mnv2-0.5/model_uint8.tflite",
+        steps: 0.0,
+        devices: &[DeviceKind::CPU, DeviceKind::FSIM],
+    },
+    Quantized {
+        file: "kws-dscnn/model_int8.tflite",
+        steps: 1.0,
+        devices: &[DeviceKind::CPU, DeviceKind::FSIM, DeviceKind::RTL],
+    },
+    Quantized {
+        file: "mobilenetv1-0.25-128/model_uint8.tflite",
+        steps: 1.0,
+        devices: &[DeviceKind::CPU, DeviceKind::FSIM],
+    },
+    Quantized {
+        file: "mobilenetv2-1.0-224/model_ptq_int8.tflite",
+        steps: 1.0,
+        devices: &[DeviceKind::CPU, DeviceKind::FSIM],
+    },
+    Quantized {
+        file: "mobilenetv2-1.0-224/model_uint8.tflite",
+        steps: 1.0,
+        devices: &[DeviceKind::CPU, DeviceKind::FSIM],
+    },
+    Quantized {
+        file: "resnet8-cifar10/model_int8.tflite",
+        steps: 1.0,
+        devices: &[DeviceKind::CPU, DeviceKind::FSIM, DeviceKind::RTL],
+    },
+    Quantized {
+        file: "vww-mobilenet-96/model_int8.tflite",
+        steps: 1.0,
+        devices: &[DeviceKind::CPU, DeviceKind::FSIM, DeviceKind::RTL],
+    },
 ];
 
 /// Float networks, and by what share of their outputs' greatest magnitude they may differ. Where some weights have 8 bits
@@ -52,7 +84,10 @@ fn wrong(device: DeviceKind, list: &[&Quantized]) -> Vec<String> {
 #[test]
 fn quantized_networks_equal_the_reference_on_every_device() {
     let all: Vec<&Quantized> = QUANTIZED.iter().collect();
-    let wrong: Vec<String> = [Cpu, Fsim, Rtl].into_iter().flat_map(|device| wrong(device, &all)).collect();
+    let wrong: Vec<String> = [DeviceKind::CPU, DeviceKind::FSIM, DeviceKind::RTL]
+        .into_iter()
+        .flat_map(|device| wrong(device, &all))
+        .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -60,9 +95,10 @@ fn quantized_networks_equal_the_reference_on_every_device() {
 #[test]
 #[ignore = "long; make test-full runs it"]
 fn large_networks_equal_the_reference_on_the_rtl() {
-    let large = QUANTIZED.iter().filter(|n| !n.devices.contains(&Rtl));
-    let on_rtl: Vec<Quantized> = large.map(|n| Quantized { file: n.file, steps: n.steps, devices: &[Rtl] }).collect();
-    let wrong = wrong(Rtl, &on_rtl.iter().collect::<Vec<_>>());
+    let large = QUANTIZED.iter().filter(|n| !n.devices.contains(&DeviceKind::RTL));
+    let on_rtl: Vec<Quantized> =
+        large.map(|n| Quantized { file: n.file, steps: n.steps, devices: &[DeviceKind::RTL] }).collect();
+    let wrong = wrong(DeviceKind::RTL, &on_rtl.iter().collect::<Vec<_>>());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -70,7 +106,7 @@ fn large_networks_equal_the_reference_on_the_rtl() {
 fn nearly_all_of_every_quantized_network_is_offloaded() {
     for network in QUANTIZED {
         let Some(model) = tilewright_testing::model(network.file) else { return };
-        let (artifact, _) = compiled(&model, "1x16x16", Fsim);
+        let (artifact, _) = compiled(&model, "1x16x16", DeviceKind::FSIM);
         let (offloaded, all) = (artifact.manifest.offloaded_macs(), artifact.manifest.macs());
         assert!(offloaded as f64 >= 0.99 * all as f64, "{}: {offloaded} of {all} MACs", network.file);
     }
@@ -83,7 +119,7 @@ fn float_networks_are_close() {
         let Some(model) = tilewright_testing::model(file) else { return };
         let magnitude =
             arrays(&model, "expected").iter().flat_map(|t| t.to_f64()).fold(0.0, |m: f64, v| m.max(v.abs()));
-        let found = difference(&model, "1x16x16", Cpu) / magnitude;
+        let found = difference(&model, "1x16x16", DeviceKind::CPU) / magnitude;
         println!("{file}: {found:.1e} of the greatest magnitude");
         if found > *share {
             wrong.push(format!("{file}: {found}, {share} allowed"));

@@ -1,8 +1,8 @@
 //! What `diff` prints.
 
 use serde_json::{Value as Json, json};
-use tilewright::diff::{Departure, Difference, Made, Side, Spot, Tolerance, Written, spot};
-use tilewright::values::Visible;
+use tilewright::examine::diff::{Departure, Difference, Made, Side, Spot, Tolerance, Written, spot};
+use tilewright::model::values::Visible;
 use tilewright_runtime::tensor::{DType, Number, shape_text};
 
 use super::Parted;

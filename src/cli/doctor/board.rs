@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use tilewright::board::check_memory;
-use tilewright::devices::{Board, Port};
+use tilewright::device::board::check_memory;
+use tilewright::device::{Board, Port};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::link::Memory;
 

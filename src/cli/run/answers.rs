@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use tilewright::classes::{self, Guess};
+use tilewright::model::classes::{self, Guess};
 use tilewright_runtime::artifact::Manifest;
 use tilewright_runtime::tensor::Tensor;
 

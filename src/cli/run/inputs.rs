@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use tilewright::inference::{self, Scaling};
-use tilewright::picture::{self, Preprocess};
-use tilewright::zoo::{Entry, Sample};
+use tilewright::model::inference::{self, Scaling};
+use tilewright::model::picture::{self, Preprocess};
+use tilewright::model::zoo::{Entry, Sample};
 use tilewright_runtime::artifact::{About, Value};
 use tilewright_runtime::npy;
 use tilewright_runtime::tensor::{DType, Tensor};

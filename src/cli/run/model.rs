@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use tilewright::devices::DeviceKind;
-use tilewright::dump::{Dump, INDEX};
-use tilewright::inference::{self, Labels, Results};
-use tilewright::trace;
-use tilewright::{explain, stalls};
+use tilewright::device::Host;
+use tilewright::examine::dump::{Dump, INDEX};
+use tilewright::examine::trace;
+use tilewright::model::inference::{self, Labels, Results};
+use tilewright::{examine::explain, examine::stalls};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Artifact, NodeCost, Place};
 use tilewright_runtime::npy;
@@ -43,7 +43,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         (artifact, config, Times { load_s: started.elapsed().as_secs_f64(), compile_s: 0.0, open_s: 0.0 })
     } else {
         let config = args.config()?;
-        if args.device == DeviceKind::Cuda {
+        if args.device.host() == Some(Host::Gpu) {
             tilewright_runtime::cuda::available()?;
         }
         let (artifact, load_s, compile_s) =

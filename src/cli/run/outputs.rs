@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use tilewright::file_names::file_names;
+use tilewright::model::file_names::file_names;
 use tilewright_runtime::artifact::Manifest;
 use tilewright_runtime::files;
 use tilewright_runtime::npy;

@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
-use tilewright::devices::DeviceKind;
-use tilewright::stalls::{self, Stalls};
-use tilewright::stream;
-use tilewright::trace::{self, Part};
+use tilewright::device::names;
+use tilewright::device::stream;
+use tilewright::examine::parts::Part;
+use tilewright::examine::stalls::{self, Stalls};
+use tilewright::examine::trace;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::{Base, Command, Device, RunReport, Trap};
 use tilewright_hw::isa::{GemmUop, INSN_BYTES, Insn, UnitSet, VectorUop, print_insn};
@@ -30,15 +31,15 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     };
     let code = stream::encode_all(&file, &program, &config)?;
     if !args.device.is_accelerator() {
-        bail!("a program runs on an accelerator; use --device fsim, csim or rtl");
+        bail!("a program runs on an accelerator; use --device {}", names(|spec| spec.is_accelerator()));
     }
     // A board says how much memory it has.
-    let board = if matches!(args.device, DeviceKind::Board(_)) { args.open(&config)? } else { None };
+    let board = if args.device.port().is_some() { args.open(&config)? } else { None };
     let bytes = board.as_ref().map_or(config.memory_bytes(), |board| board.memory_bytes());
     let memory = Memory::plan(args, &config, bytes, code)?;
     let opened = if board.is_some() { board } else { args.open(&config)? };
     let Some(mut device) = opened else {
-        bail!("device {} runs no programs; use --device fsim, csim or rtl", args.device);
+        bail!("device {} runs no programs; use --device {}", args.device, names(|spec| spec.is_accelerator()));
     };
     let device = device.as_mut();
     memory.install(device)?;

@@ -1,0 +1,17 @@
+//! What runs programs: simulators, boards, and this machine alone, by the names that `--device` accepts.
+//!
+//! A new device is a row of [`DEVICES`] (`table.rs`), with the function that opens it.
+
+pub mod board;
+pub mod dram;
+mod name;
+mod open;
+mod port;
+pub mod stream;
+mod table;
+pub mod virtual_board;
+
+pub use name::{DeviceKind, DeviceNameError};
+pub use open::{Extras, open, tell_build};
+pub use port::{Board, Port};
+pub use table::{DEVICES, Host, Spec, Way, help, names};

@@ -1,0 +1,99 @@
+//! Opens devices.
+
+use std::path::Path;
+
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::{Device, DeviceError};
+use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions, rtl};
+
+use super::name::DeviceKind;
+use super::port::Board;
+use super::table::{Spec, Way, names};
+
+/// What a device must do beyond running commands.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Extras<'a> {
+    /// Record the design's signals in this file.
+    pub waves: Option<&'a Path>,
+    /// Refuse programs with races, with port conflicts that only timing avoids, and with reads of unwritten memory.
+    pub strict: bool,
+    /// Report when each instruction started and retired, and what it waited for.
+    pub spans: bool,
+    /// Abort a command after so many cycles, or instructions on a device without cycles.
+    pub max_cycles: Option<u64>,
+}
+
+/// Opens a device; none for the CPU and the GPU, which run no programs of the accelerator. The configuration's DRAM section says
+/// how memory behaves. `told` hears of steps that take time.
+///
+/// # Errors
+/// [`DeviceError::Unsupported`] if the device does not have one of the extras, [`DeviceError::Tool`] if a tool is missing, or
+/// a board does not answer or has another configuration.
+pub fn open(
+    kind: DeviceKind,
+    config: &HwConfig,
+    extras: Extras,
+    told: &dyn Fn(&str),
+) -> Result<Option<Box<dyn Device>>, DeviceError> {
+    let spec = kind.spec();
+    let unsupported = |what: String| Err(DeviceError::Unsupported { device: kind.to_string(), what });
+    let use_one = |can: fn(&Spec) -> bool| format!("use --device {}", names(can).replace(" or ", " or --device "));
+    if extras.waves.is_some() && !spec.waves {
+        return unsupported(format!("record waves; {}", use_one(|spec| spec.waves)));
+    }
+    if extras.strict && !spec.strict {
+        return unsupported(format!("check programs strictly; {}", use_one(|spec| spec.strict)));
+    }
+    if extras.spans && !spec.exact {
+        let why = if kind.port().is_some() { "" } else { ", since it knows no time" };
+        return unsupported(format!("trace instructions{why}; {}", use_one(|spec| spec.exact)));
+    }
+    if extras.max_cycles.is_some() && !kind.is_accelerator() {
+        let simulators = names(|spec| spec.is_accelerator() && !spec.is_board());
+        return unsupported(format!("limit cycles; use --device {simulators}"));
+    }
+    if let Some(path) = extras.waves {
+        // The design writes the file only at the end of the run, and says nothing if it cannot.
+        tilewright_runtime::files::check_writable(path).map_err(|e| DeviceError::Tool {
+            tool: format!("--waves {}", path.display()),
+            reason: e.to_string(),
+            remedy: "name a file in a folder that can be written".into(),
+        })?;
+    }
+    let device: Box<dyn Device> = match (spec.way, kind.port()) {
+        (Way::None(_), _) => return Ok(None),
+        (_, Some(port)) => Board::open(port, config, told)?.into_device(extras.max_cycles),
+        (Way::Functional | Way::Board, None) => {
+            Box::new(Fsim::new(config.clone(), config.memory_bytes()).with_cycle_limit(extras.max_cycles))
+        }
+        (Way::Cycle, None) => {
+            let options = CsimOptions { strict: extras.strict, spans: extras.spans, ..CsimOptions::default() };
+            let csim = Csim::new(config.clone(), config.memory_bytes(), options);
+            Box::new(csim.with_cycle_limit(extras.max_cycles))
+        }
+        (Way::Design, None) => {
+            let options =
+                RtlOptions { waves: extras.waves.map(Path::to_path_buf), spans: extras.spans, ..RtlOptions::default() };
+            let rtl = Rtl::with_progress(config.clone(), config.memory_bytes(), &options, &|at| tell_build(at, told))?;
+            Box::new(rtl.with_cycle_limit(extras.max_cycles))
+        }
+    };
+    Ok(Some(device))
+}
+
+/// Reports the progress of building a design's simulator.
+pub fn tell_build(progress: rtl::Progress, told: &dyn Fn(&str)) {
+    match progress {
+        rtl::Progress::Cached | rtl::Progress::Built => told(""),
+        rtl::Progress::Verilating => told("building the simulator of the design: Verilator"),
+        rtl::Progress::SlowEdges => told(
+            "note: this version of Verilator evaluates both edges of the clock, so the simulator is slower than with others\n",
+        ),
+        rtl::Progress::Training => told("building the simulator of the design: a run that shows what is done often"),
+        rtl::Progress::Compiling(done, all, optimized) => {
+            told(&format!(
+                "building the simulator of the design: C++ file {done} of {all}, {optimized} of them optimized"
+            ));
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Boards by what they are joined to this machine by.
+
+use tilewright_driver::link::{DEFAULT_BAUD, DEFAULT_HZ, LinkDevice, LinkError, LinkOptions, SerialPort, SpiPort};
+use tilewright_driver::peripheral::{Names, PeripheralDevice, PeripheralError, PeripheralOptions, Uio};
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::{Device, DeviceError};
+use tilewright_hw::host;
+use tilewright_hw::link::ByteStream;
+
+use std::path::Path;
+
+/// What joins a board to this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Port {
+    /// A serial port.
+    Serial {
+        /// Its device file.
+        path: String,
+        /// Bits a second.
+        baud: u32,
+    },
+    /// An SPI port, of which this machine is the master.
+    Spi {
+        /// Its device file.
+        path: String,
+        /// Its clock at the most.
+        hz: u32,
+    },
+    /// None: the core is a peripheral of the processor that this program runs on.
+    Uio(Names),
+}
+
+impl Port {
+    /// Reads what follows `--device`, where it begins as a port's name does; the inner result is none where it is no port's.
+    pub(super) fn parse(name: &str) -> Option<Option<Port>> {
+        let (kind, text) = name.split_once(':').unwrap_or((name, ""));
+        let of = |default| path_and_number(text, default);
+        match kind {
+            "serial" => Some(of(DEFAULT_BAUD).map(|(path, baud)| Port::Serial { path, baud })),
+            "spi" => Some(of(DEFAULT_HZ).map(|(path, hz)| Port::Spi { path, hz })),
+            "uio" => Some(names(name, text).map(Port::Uio)),
+            _ => None,
+        }
+    }
+}
+
+/// `PATH` or `PATH@NUMBER`.
+fn path_and_number(text: &str, default: u32) -> Option<(String, u32)> {
+    let (path, number) = match text.rsplit_once('@') {
+        Some((path, number)) => (path, number.parse().ok().filter(|number| *number > 0)?),
+        None => (text, default),
+    };
+    (!path.is_empty()).then(|| (path.into(), number))
+}
+
+/// `uio`, `uio:NAME` or `uio:NAME@BUFFER`.
+fn names(whole: &str, text: &str) -> Option<Names> {
+    if whole == "uio" {
+        return Some(Names::default());
+    }
+    let (uio, buffer) = text.split_once('@').unwrap_or((text, text));
+    (!uio.is_empty() && !buffer.is_empty()).then(|| Names { uio: uio.into(), buffer: buffer.into() })
+}
+
+impl std::fmt::Display for Port {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (kind, path, number, default) = match self {
+            Port::Serial { path, baud } => ("serial", path, *baud, DEFAULT_BAUD),
+            Port::Spi { path, hz } => ("spi", path, *hz, DEFAULT_HZ),
+            Port::Uio(names) => return write!(f, "{names}"),
+        };
+        write!(f, "{kind}:{path}")?;
+        if number == default { Ok(()) } else { write!(f, "@{number}") }
+    }
+}
+
+/// A board that was opened.
+pub enum Board {
+    /// Behind a link.
+    Link(Box<LinkDevice<Box<dyn ByteStream>>>),
+    /// Beside this processor.
+    Peripheral(Box<PeripheralDevice<Uio>>),
+}
+
+impl Board {
+    /// Opens a board and checks that it has the configuration; `told` hears that it is asked, and nothing once it has been: one that
+    /// is silent or says something else is asked for a while.
+    ///
+    /// # Errors
+    /// The link's or the peripheral's, with what to do.
+    pub fn open(port: &Port, config: &HwConfig, told: &dyn Fn(&str)) -> Result<Board, DeviceError> {
+        told(&format!("{port}: asking for the board"));
+        let opened = Board::ask(port, config);
+        told("");
+        opened
+    }
+
+    fn ask(port: &Port, config: &HwConfig) -> Result<Board, DeviceError> {
+        let options = LinkOptions::default();
+        let link =
+            |stream| LinkDevice::open(stream, config.clone(), options).map(|device| Board::Link(Box::new(device)));
+        Ok(match port {
+            Port::Serial { path, baud } => link(serial(path, *baud)?)?,
+            Port::Spi { path, hz } => link(spi(path, *hz)?)?,
+            Port::Uio(names) => Board::Peripheral(Box::new(peripheral(names, config)?)),
+        })
+    }
+
+    /// What its core is.
+    pub fn core(&self) -> host::Identity {
+        match self {
+            Board::Link(device) => device.identity().core,
+            Board::Peripheral(device) => device.identity(),
+        }
+    }
+
+    /// The board as a device.
+    pub fn device_mut(&mut self) -> &mut dyn Device {
+        match self {
+            Board::Link(device) => device.as_mut(),
+            Board::Peripheral(device) => device.as_mut(),
+        }
+    }
+
+    /// The same as a device that gives up each command that has no limit of its own after so many cycles.
+    pub fn into_device(self, limit: Option<u64>) -> Box<dyn Device> {
+        match self {
+            Board::Link(device) => Box::new(device.with_cycle_limit(limit)),
+            Board::Peripheral(device) => Box::new(device.with_cycle_limit(limit)),
+        }
+    }
+}
+
+fn serial(path: &str, baud: u32) -> Result<Box<dyn ByteStream>, LinkError> {
+    Ok(Box::new(SerialPort::open(path, baud)?))
+}
+
+fn spi(path: &str, hz: u32) -> Result<Box<dyn ByteStream>, LinkError> {
+    Ok(Box::new(SpiPort::open(path, hz)?))
+}
+
+fn peripheral(names: &Names, config: &HwConfig) -> Result<PeripheralDevice<Uio>, PeripheralError> {
+    PeripheralDevice::open(Uio::open(Path::new("/"), names)?, config.clone(), PeripheralOptions::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::device::{DeviceKind, DeviceNameError};
+
+    #[test]
+    fn ports_are_read_with_their_speed() {
+        let parsed = |name: &str| name.parse::<DeviceKind>().map(|kind| kind.to_string());
+        for (name, kept) in [
+            ("serial:/dev/ttyUSB1", "serial:/dev/ttyUSB1"),
+            ("serial:/dev/ttyUSB1@115200", "serial:/dev/ttyUSB1@115200"),
+            ("serial:COM3@3000000", "serial:COM3"),
+            ("spi:/dev/spidev0.1", "spi:/dev/spidev0.1"),
+            ("spi:/dev/spidev0.1@5000000", "spi:/dev/spidev0.1@5000000"),
+            ("uio", "uio:tilewright"),
+            ("uio:uio3", "uio:uio3"),
+            ("uio:uio3@udmabuf0", "uio:uio3@udmabuf0"),
+        ] {
+            assert_eq!(parsed(name).as_deref(), Ok(kept));
+        }
+        let wrong = ["serial:", "serial", "serial:@9600", "serial:/dev/ttyUSB1@fast", "serial:/dev/ttyUSB1@0"];
+        for wrong in wrong.into_iter().chain(["spi:", "spi:/dev/spidev0.0@1MHz", "uio:", "uio:@udmabuf0", "uio:uio3@"])
+        {
+            assert_eq!(parsed(wrong), Err(DeviceNameError::Port { name: wrong.into() }), "{wrong}");
+        }
+    }
+}

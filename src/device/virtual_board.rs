@@ -1,0 +1,161 @@
+//! A board without hardware behind a pseudo-terminal, which hosts open as they open a serial port. Where the board's link is SPI, the
+//! terminal's bytes go through an SPI master to the board's pins.
+
+use std::convert::Infallible;
+use std::io;
+use std::time::Duration;
+
+use tilewright_driver::link::Pty;
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::DeviceError;
+use tilewright_hw::flow::FlowError;
+use tilewright_hw::flow::board::Board;
+use tilewright_hw::link::{ByteStream, UART_CLOCKS};
+use tilewright_shell::{Host, Memory, ShellConfig, ShellError, TOP};
+use tilewright_sim::board::{BoardDesign, Line, VirtualBoard};
+use tilewright_sim::rtl::Progress;
+
+use crate::flow::synth;
+
+/// Cycles of a serial line's bit where no board says how many: few, because each takes time.
+const FAST_CLOCKS: u32 = UART_CLOCKS;
+/// Time of the board between two looks at what the host has sent.
+const SLICE: Duration = Duration::from_micros(50);
+/// Time of the board without a byte after which it stands still until the next one comes.
+const MOST_QUIET: Duration = Duration::from_millis(500);
+/// How long a board that stands still waits for a byte, and one without a host for a host.
+const WAIT: Duration = Duration::from_millis(20);
+
+/// Why there is no such board.
+#[derive(Debug, thiserror::Error)]
+pub enum VirtualBoardError {
+    /// The board and the configuration do not go together.
+    #[error(transparent)]
+    Flow(#[from] FlowError),
+    /// Its shell cannot be made.
+    #[error(transparent)]
+    Shell(#[from] ShellError),
+    /// Its simulator cannot be built.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// There is no pseudo-terminal to be had, or it is gone.
+    #[error("the pseudo-terminal: {0}")]
+    Pty(#[from] io::Error),
+}
+
+/// Builds a configuration's core with its shell: the whole design that `synth` makes for a board, pins included, where a clock of so many
+/// MHz is asked for, or the shell alone behind a fast serial line without a board. A board whose host is a processor has no shell of its
+/// own, and is the latter too.
+///
+/// # Errors
+/// [`VirtualBoardError::Flow`], [`VirtualBoardError::Shell`], [`VirtualBoardError::Device`].
+pub fn build(
+    config: &HwConfig,
+    board: Option<(&Board, f64)>,
+    progress: &dyn Fn(Progress),
+) -> Result<VirtualBoard, VirtualBoardError> {
+    let board = board.filter(|(board, _)| !board.family.has_processor());
+    let design = match board {
+        Some((board, mhz)) => BoardDesign::of_board(board, config, &synth::shell(board, config, mhz)?, mhz)?,
+        None => {
+            let host = Host::Uart { clocks_per_bit: FAST_CLOCKS };
+            let shell = ShellConfig { host, memory: Memory::Host, leds: 0 };
+            let verilog = tilewright_shell::generate(config, &shell)?;
+            BoardDesign::of_shell(config, &verilog, TOP, Line::Uart { clocks_per_bit: FAST_CLOCKS })
+        }
+    };
+    Ok(VirtualBoard::new(&design, None, progress)?)
+}
+
+/// Serves whoever opens the pseudo-terminal, one after the other, for as long as the program runs.
+///
+/// # Errors
+/// [`VirtualBoardError::Pty`] where the simulation fails, or the pseudo-terminal does.
+pub fn serve(mut board: VirtualBoard, mut pty: Pty) -> Result<Infallible, VirtualBoardError> {
+    Ok(exchange(&mut board, &mut pty.board)?)
+}
+
+/// Carries bytes between a board and the terminal's end.
+fn exchange(board: &mut impl ByteStream, terminal: &mut impl ByteStream) -> io::Result<Infallible> {
+    let mut bytes = [0; 4096];
+    let mut quiet = Duration::ZERO;
+    loop {
+        let wait = if quiet < MOST_QUIET { Duration::ZERO } else { WAIT };
+        match terminal.receive(&mut bytes, wait) {
+            Ok(0) if quiet >= MOST_QUIET => continue,
+            Ok(0) => {}
+            Ok(count) => {
+                board.send(&bytes[..count])?;
+                quiet = Duration::ZERO;
+            }
+            Err(error) if is_nobody(&error) => {
+                std::thread::sleep(WAIT);
+                continue;
+            }
+            Err(error) => return Err(error),
+        }
+        match board.receive(&mut bytes, SLICE)? {
+            0 => quiet += SLICE,
+            count => {
+                // A host that has gone does not hear it.
+                let _ = terminal.send(&bytes[..count]);
+                quiet = Duration::ZERO;
+            }
+        }
+    }
+}
+
+/// Whether an error tells that nobody has the other end open, or that a signal came first.
+fn is_nobody(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An end of which each look gives the next of these, and in the end an error; it keeps what was sent.
+    struct End {
+        gives: Vec<io::Result<&'static [u8]>>,
+        sent: Vec<u8>,
+    }
+
+    impl ByteStream for End {
+        fn name(&self) -> &str {
+            "end"
+        }
+
+        fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+            self.sent.extend_from_slice(bytes);
+            Ok(())
+        }
+
+        fn receive(&mut self, bytes: &mut [u8], _: Duration) -> io::Result<usize> {
+            let given = self.gives.pop().unwrap_or(Err(io::ErrorKind::PermissionDenied.into()))?;
+            bytes[..given.len()].copy_from_slice(given);
+            Ok(given.len())
+        }
+
+        fn clear(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_terminal_that_fails_ends_the_service_and_one_that_nobody_has_open_does_not() {
+        let nobody = || Err(io::ErrorKind::BrokenPipe.into());
+        let mut terminal = End { gives: vec![Ok(b"cd"), nobody(), Ok(b"ab"), nobody(), nobody()], sent: Vec::new() };
+        let mut board = End { gives: vec![Ok(b""), Ok(b"xy")], sent: Vec::new() };
+        let Err(error) = exchange(&mut board, &mut terminal);
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!((&board.sent[..], &terminal.sent[..]), (&b"abcd"[..], &b"xy"[..]));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pseudo_terminal_tells_that_nobody_is_there() {
+        let mut pty = Pty::open().expect("there is one");
+        let error = pty.board.receive(&mut [0], Duration::ZERO).expect_err("nobody has it open");
+        assert!(is_nobody(&error), "{error:?}");
+    }
+}

@@ -1,0 +1,270 @@
+//! What a model takes on several devices, side by side: end to end and layer by layer.
+//!
+//! Accelerator times are exact cycles at the configuration's clock; times of this machine's processor are measured; those of
+//! the configuration's target host are modelled. `docs/compare.md` says where every figure comes from.
+
+mod accelerated;
+mod csv;
+mod device;
+mod frame;
+mod json;
+mod names;
+mod offload;
+mod plain;
+mod rows;
+mod spread;
+mod stream;
+mod text;
+
+pub(crate) use accelerated::with_cycles;
+pub use device::{Column, Figures, LayerTime};
+pub use frame::{Frame, StepTime, here, host_alone_ms, on_target, segments};
+pub use names::Asked;
+pub use offload::{Choice, OffloadRow};
+pub use plain::Runs;
+pub(crate) use plain::{time_on_host, timed};
+pub use rows::{Row, rows};
+pub use spread::Spread;
+pub use stream::{How, IN_FLIGHT, On, Segment, Stream};
+
+use tilewright_compiler::graph::Graph;
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::artifact::Artifact;
+use tilewright_runtime::tensor::Tensor;
+use tilewright_runtime::threads::Threads;
+
+use crate::examine::diff::{Tolerance, compare};
+use crate::examine::trace::UnknownInsn;
+use crate::model::{self, Fallback, ModelError, Offload, Precision};
+
+/// What is measured, and how.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    /// The devices, in the order of the table.
+    pub devices: &'a [Asked],
+    /// The configurations; each accelerator device stands in the table once for each.
+    pub configs: &'a [HwConfig],
+    /// What the accelerator gets.
+    pub offload: Offload,
+    /// Level of optimisation, 0 to 3.
+    pub level: u8,
+    /// How wide floats are in a GPU's memory.
+    pub precision: Precision,
+    /// Threads of the processor's pool.
+    pub threads: usize,
+    /// Runs before those that count.
+    pub warm_up: usize,
+    /// Runs that count.
+    pub repetitions: usize,
+    /// Whether every way to offload is weighed against the others.
+    pub compare_offload: bool,
+}
+
+impl Request<'_> {
+    /// How often each device runs.
+    fn runs(&self) -> Runs {
+        Runs { warm_up: self.warm_up, measured: self.repetitions }
+    }
+}
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The model does not compile.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A compiled program that its configuration does not know.
+    #[error(transparent)]
+    Program(#[from] UnknownInsn),
+    /// Two devices of one name, or two configurations, of which results could not tell one from the other.
+    #[error("{what} {name} is given twice, and results go by names; give it once, or another name")]
+    Twice {
+        /// Device or configuration.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// The processor's threads cannot be had.
+    #[error("cannot make {threads} threads: {reason}; use fewer with --threads")]
+    Threads {
+        /// Threads asked for.
+        threads: usize,
+        /// The system's reason.
+        reason: String,
+    },
+    /// The processor, which every comparison stands on, cannot run the model.
+    #[error("this machine's processor cannot run the model: {0}")]
+    Processor(String),
+}
+
+/// What was found.
+#[derive(Debug, Clone)]
+pub struct Bench {
+    /// The model's name.
+    pub model: String,
+    /// Multiply-accumulates of one run.
+    pub macs: u64,
+    /// Threads of the processor's pool.
+    pub threads: usize,
+    /// Runs before those that counted.
+    pub warm_up: usize,
+    /// Runs that counted.
+    pub repetitions: usize,
+    /// Level of optimisation.
+    pub level: u8,
+    /// How wide floats are in a GPU's memory.
+    pub precision: Precision,
+    /// The devices, missing ones too.
+    pub columns: Vec<Column>,
+    /// The target hosts of the configurations, each with its modelled time of the whole model in milliseconds.
+    pub hosts: Vec<Host>,
+    /// Milliseconds of this machine's processor alone.
+    pub cpu_ms: f64,
+    /// What each way to offload comes to.
+    pub offload: Vec<OffloadRow>,
+}
+
+/// A target host that runs the whole model by itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Host {
+    /// The configuration that names it.
+    pub hw: String,
+    /// Its name.
+    pub target: String,
+    /// Milliseconds of the model, by the host's model; none where a size is not known.
+    pub latency_ms: Option<f64>,
+}
+
+/// Compiles and measures. `told` hears what is being done and how much of it is: pieces done and all of them.
+///
+/// # Errors
+/// [`BenchError`]. A device that is not there, or a configuration that the model does not compile for, is a column that says so.
+pub fn bench(
+    graph: &Graph,
+    inputs: &[Tensor],
+    request: &Request,
+    told: &(dyn Fn(&str, usize, usize) + Sync),
+) -> Result<Bench, BenchError> {
+    twice("device", request.devices.iter().map(|asked| &asked.name))?;
+    twice("configuration", request.configs.iter().map(|config| &config.name))?;
+    let threads = Threads::new(request.threads);
+    let threads = threads.map_err(|e| BenchError::Threads { threads: request.threads, reason: e.to_string() })?;
+    threads.install(|| on_threads(graph, inputs, request, told))
+}
+
+fn on_threads(
+    graph: &Graph,
+    inputs: &[Tensor],
+    request: &Request,
+    told: &(dyn Fn(&str, usize, usize) + Sync),
+) -> Result<Bench, BenchError> {
+    let first = request.configs.first().cloned().unwrap_or_default();
+    let accelerators = request.devices.iter().filter(|asked| asked.is_accelerator()).count();
+    let of_a_config = if request.compare_offload { offload::COMPILED.len() } else { 0 } + 1 + accelerators;
+    let on_gpus = request.devices.iter().filter(|asked| asked.is_gpu()).count();
+    let pieces = 1 + on_gpus + if accelerators > 0 { request.configs.len() * of_a_config } else { 0 };
+    let done = std::cell::Cell::new(0);
+    // Each piece is told as it begins, when all that were told before it are done.
+    let piece = |what: &str| told(what, done.replace(done.get() + 1), pieces);
+    piece("cpu");
+    // Every speed-up stands on the processor's time, so it is measured whether it is asked for or not.
+    let alone = build(graph, &first, Offload::None, request.level)?;
+    let cpu = plain::processor(&alone, inputs, request).map_err(BenchError::Processor)?;
+    let mut bench = Bench {
+        model: alone.manifest.model.clone(),
+        macs: alone.manifest.macs(),
+        threads: request.threads,
+        warm_up: request.warm_up,
+        repetitions: request.repetitions,
+        level: request.level,
+        precision: request.precision,
+        columns: Vec::new(),
+        hosts: Vec::new(),
+        cpu_ms: cpu.latency_ms.median,
+        offload: Vec::new(),
+    };
+    let mut built: Vec<Result<Artifact, String>> = Vec::new();
+    for config in request.configs.iter().filter(|_| accelerators > 0) {
+        piece(&format!("compiling for {}", config.name));
+        built.push(build(graph, config, request.offload, request.level).map_err(|reason| reason.to_string()));
+    }
+    for asked in request.devices {
+        if asked.is_gpu() {
+            piece("cuda");
+            let figures = on_gpu(graph, &first, inputs, request)
+                .map(|gpu| Figures { agrees: agree(&gpu.outputs, &cpu.outputs, request.precision), ..gpu });
+            bench.columns.push(Column { name: asked.name.clone(), device: asked.name.clone(), hw: None, figures });
+            continue;
+        }
+        if !asked.is_accelerator() {
+            bench.columns.push(Column::beside(asked, &cpu));
+            continue;
+        }
+        for (config, artifact) in request.configs.iter().zip(&built) {
+            piece(&format!("{} on {}", asked.name, config.name));
+            let many = request.configs.len() > 1;
+            let building = |what: &str| match what {
+                "" => {}
+                _ => told(&format!("{} on {}: {what}", asked.name, config.name), done.get() - 1, pieces),
+            };
+            let artifact = artifact.as_ref().map_err(String::as_str);
+            let column = accelerated::column(asked, config, artifact, inputs, request, (&cpu, many), &building)?;
+            bench.columns.push(column);
+        }
+    }
+    for (at, config) in request.configs.iter().enumerate() {
+        // The host's own time is that of the model without an accelerator, and of this configuration's host.
+        let latency_ms = match built.get(at) {
+            _ if at == 0 => frame::host_alone_ms(&alone),
+            Some(Ok(built)) if request.offload == Offload::None => frame::host_alone_ms(built),
+            _ => {
+                let alone = build(graph, config, Offload::None, request.level);
+                alone.ok().and_then(|alone| frame::host_alone_ms(&alone))
+            }
+        };
+        bench.hosts.push(Host { hw: config.name.clone(), target: config.host.target.clone(), latency_ms });
+        if let Some(built) = built.get(at).filter(|_| request.compare_offload) {
+            let built = built.as_ref().map_err(String::as_str);
+            bench.offload.extend(offload::rows(graph, config, built, inputs, request, (&cpu, latency_ms), &piece)?);
+        }
+    }
+    Ok(bench)
+}
+
+/// Refuses names of which one stands for two.
+fn twice<'a>(what: &'static str, names: impl Iterator<Item = &'a String>) -> Result<(), BenchError> {
+    let mut seen = std::collections::HashSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(BenchError::Twice { what, name: name.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Whether two devices gave the same: integers exactly, floats up to the order of their sums, and where they were kept in 16 bits, of
+/// which eleven count, up to what some dozen layers make of that.
+fn agree(a: &[Tensor], b: &[Tensor], precision: Precision) -> bool {
+    let relative = match precision {
+        Precision::F32 => 1e-5,
+        Precision::F16 => 2e-2,
+    };
+    let order = Tolerance { steps: 0, relative };
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| compare(a, b, &order).is_none())
+}
+
+/// The whole model on this machine's GPU, or why not.
+fn on_gpu(graph: &Graph, config: &HwConfig, inputs: &[Tensor], request: &Request) -> Result<Figures, String> {
+    tilewright_runtime::cuda::available().map_err(|missing| missing.to_string())?;
+    let fallback = Fallback::Cuda(request.precision);
+    let options =
+        model::Options { offload: Offload::None, fallback, level: request.level, ..model::Options::new(config) };
+    let artifact = model::build(graph.clone(), &options, &mut |_, _| {}).map_err(|error| error.to_string())?;
+    plain::processor(&artifact, inputs, request)
+}
+
+/// Compiles for a configuration.
+fn build(graph: &Graph, config: &HwConfig, offload: Offload, level: u8) -> Result<Artifact, ModelError> {
+    let options = model::Options { offload, level, ..model::Options::new(config) };
+    model::build(graph.clone(), &options, &mut |_, _| {})
+}

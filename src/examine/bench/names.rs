@@ -1,0 +1,40 @@
+//! The devices of a comparison by their names.
+
+use crate::device::{DeviceKind, DeviceNameError, Host, names};
+
+/// A device that is asked for: one that this program can open, or a known one that it cannot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Its name, as it was given.
+    pub name: String,
+    /// The device, or why there is none.
+    pub kind: Result<DeviceKind, String>,
+}
+
+impl Asked {
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// A name that is no device, with those that there are.
+    pub fn parse(name: &str) -> Result<Asked, String> {
+        let kind = match name.parse::<DeviceKind>() {
+            Ok(kind) => Ok(kind),
+            Err(DeviceNameError::NotYet { .. }) => Err("this version of the program has no such device".to_string()),
+            Err(DeviceNameError::Unknown { name }) => {
+                return Err(format!("no device is named {name}; use {}", names(|_| true)));
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        Ok(Asked { name: name.to_string(), kind })
+    }
+
+    /// Whether the device is this machine's GPU.
+    pub fn is_gpu(&self) -> bool {
+        self.kind.as_ref().is_ok_and(|kind| kind.host() == Some(Host::Gpu))
+    }
+
+    /// Whether the device is an accelerator, of which each configuration has its own.
+    pub fn is_accelerator(&self) -> bool {
+        self.kind.as_ref().is_ok_and(|kind| kind.is_accelerator())
+    }
+}

@@ -1,0 +1,109 @@
+//! What the whole costs where the accelerator gets everything that it can compute, what takes less time there, or nothing.
+
+use tilewright_compiler::graph::Graph;
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::artifact::{Artifact, Place};
+use tilewright_runtime::tensor::Tensor;
+
+use super::{Asked, BenchError, Figures, LayerTime, Request, Stream, accelerated, build};
+use crate::model::Offload;
+
+/// A way to offload, as `--offload` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// All that the accelerator can compute.
+    All,
+    /// What takes less time there.
+    Auto,
+    /// Nothing.
+    None,
+}
+
+impl Choice {
+    /// As `--offload` takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Choice::All => "all",
+            Choice::Auto => "auto",
+            Choice::None => "none",
+        }
+    }
+}
+
+/// What a way to offload comes to, by the cycle model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OffloadRow {
+    /// The configuration.
+    pub hw: String,
+    /// The way.
+    pub choice: Choice,
+    /// Layers of the model on the accelerator, and all; what compilation added is none of them.
+    pub layers: (usize, usize),
+    /// The share of multiply-accumulates there.
+    pub offloaded: Option<f64>,
+    /// Milliseconds of an input with this machine's processor as the host; none where the cycle model could not run.
+    pub latency_ms: Option<f64>,
+    /// A stream of inputs with that host.
+    pub stream: Option<Stream>,
+    /// Milliseconds of an input on the configuration's target host.
+    pub target_ms: Option<f64>,
+    /// Why there are no figures.
+    pub missing: Option<String>,
+}
+
+/// The ways that are compiled and run; the other is the processor's column.
+pub(super) const COMPILED: [(Choice, Offload); 2] = [(Choice::All, Offload::All), (Choice::Auto, Offload::Auto)];
+
+/// All ways on one configuration; `piece` hears of each of [`COMPILED`] as it begins.
+pub(super) fn rows(
+    graph: &Graph,
+    config: &HwConfig,
+    built: Result<&Artifact, &str>,
+    inputs: &[Tensor],
+    request: &Request,
+    (cpu, host_ms): (&Figures, Option<f64>),
+    piece: &dyn Fn(&str),
+) -> Result<Vec<OffloadRow>, BenchError> {
+    let csim = Asked { name: "csim".into(), kind: Ok(crate::device::DeviceKind::CSIM) };
+    let mut rows = Vec::new();
+    for (choice, offload) in COMPILED {
+        piece(&format!("--offload {} on {}", choice.name(), config.name));
+        let other;
+        let artifact = if offload == request.offload {
+            built
+        } else {
+            other = build(graph, config, offload, request.level).map_err(|reason| reason.to_string());
+            other.as_ref().map_err(String::as_str)
+        };
+        let column = accelerated::column(&csim, config, artifact, inputs, request, (cpu, false), &|_| {})?;
+        let missing = column.figures.as_ref().err().cloned();
+        let found = column.figures.ok();
+        rows.push(OffloadRow {
+            hw: config.name.clone(),
+            choice,
+            layers: found.as_ref().map_or((0, 0), |f| counted(&f.layers)),
+            offloaded: artifact.ok().and_then(|artifact| artifact.manifest.offloaded_share()),
+            latency_ms: found.as_ref().map(|f| f.latency_ms.median),
+            stream: found.as_ref().and_then(|f| f.stream),
+            target_ms: found.as_ref().and_then(|f| f.on_target).map(|frame| frame.latency_ms()),
+            missing,
+        });
+    }
+    rows.push(OffloadRow {
+        hw: config.name.clone(),
+        choice: Choice::None,
+        layers: counted(&cpu.layers),
+        offloaded: Some(0.0),
+        latency_ms: Some(cpu.latency_ms.median),
+        stream: cpu.stream,
+        target_ms: host_ms,
+        missing: None,
+    });
+    Ok(rows)
+}
+
+/// Layers of the model on the accelerator, and all.
+fn counted(layers: &[LayerTime]) -> (usize, usize) {
+    let of_model = || layers.iter().filter(|layer| !layer.nodes.is_empty());
+    (of_model().filter(|layer| layer.place == Place::Accel).count(), of_model().count())
+}

@@ -1,0 +1,109 @@
+//! This machine's processor, timed.
+
+use std::time::Instant;
+
+use tilewright_runtime::artifact::Artifact;
+use tilewright_runtime::registry::Registry;
+use tilewright_runtime::session::{RunReport, Session, SessionError};
+use tilewright_runtime::tensor::Tensor;
+
+use super::{Figures, Frame, LayerTime, Request, Spread, Stream};
+use crate::examine::layers::{self, Layer};
+
+/// The whole model on the processor.
+pub(super) fn processor(artifact: &Artifact, inputs: &[Tensor], request: &Request) -> Result<Figures, String> {
+    let mut session = Session::new(artifact.clone(), &Registry::new(), None).map_err(|e| e.to_string())?;
+    let Timed { outputs, reports, calls_ms, stream } =
+        timed(&mut session, inputs, request.runs()).map_err(|e| e.to_string())?;
+    let layers = layers::layers(artifact, &[], None);
+    let wall_ms = Spread::of(calls_ms);
+    Ok(Figures {
+        latency_ms: wall_ms,
+        frame: Frame { host_ms: wall_ms.median, ..Frame::default() },
+        stream,
+        simulated: false,
+        is_board: false,
+        on_target: None,
+        stream_on_target: None,
+        cycles: None,
+        utilization: None,
+        array_macs: 0,
+        offloaded: Some(0.0),
+        bytes: None,
+        energy_mj: None,
+        wall_ms,
+        layers: layers.iter().map(|layer| on_host(artifact, &layers, layer, &reports)).collect(),
+        outputs,
+        agrees: true,
+    })
+}
+
+/// Runs that counted.
+pub(crate) struct Timed {
+    pub outputs: Vec<Tensor>,
+    /// Step by step.
+    pub reports: Vec<RunReport>,
+    /// Milliseconds from each call to its return.
+    pub calls_ms: Vec<f64>,
+    /// All of them, one behind the other.
+    pub stream: Option<Stream>,
+}
+
+/// How often something runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Runs {
+    /// Runs before those that count.
+    pub warm_up: usize,
+    /// Runs that count.
+    pub measured: usize,
+}
+
+/// Warms up, then runs as often as is asked for.
+///
+/// # Errors
+/// The session's.
+pub(crate) fn timed(session: &mut Session, inputs: &[Tensor], runs: Runs) -> Result<Timed, SessionError> {
+    let mut timed = Timed { outputs: Vec::new(), reports: Vec::new(), calls_ms: Vec::new(), stream: None };
+    for _ in 0..runs.warm_up {
+        session.run(inputs)?;
+    }
+    let runs = runs.measured.max(1);
+    let begun = Instant::now();
+    for _ in 0..runs {
+        let started = Instant::now();
+        let (outputs, report) = session.run(inputs)?;
+        timed.calls_ms.push(started.elapsed().as_secs_f64() * 1e3);
+        timed.outputs = outputs;
+        timed.reports.push(report);
+    }
+    timed.stream = Stream::measured(runs, begun.elapsed().as_secs_f64() * 1e3);
+    Ok(timed)
+}
+
+/// What a layer took on the processor or on a GPU, in milliseconds: its share of its step.
+pub(crate) fn time_on_host(all: &[Layer], layer: &Layer, reports: &[RunReport]) -> Spread {
+    let Some(step) = layer.step else { return Spread::default() };
+    let share = layer.share(all);
+    Spread::of(reports.iter().filter_map(|report| Some(report.steps.get(step)?.wall_s * 1e3 * share)).collect())
+}
+
+/// A layer that the processor or a GPU computed.
+pub(super) fn on_host(artifact: &Artifact, all: &[Layer], layer: &Layer, reports: &[RunReport]) -> LayerTime {
+    LayerTime { latency_ms: Some(time_on_host(all, layer, reports)), ..untimed(artifact, layer) }
+}
+
+/// A layer without figures of a run.
+pub(super) fn untimed(artifact: &Artifact, layer: &Layer) -> LayerTime {
+    LayerTime {
+        name: layer.name.clone(),
+        ops: layer.operators(),
+        nodes: layer.nodes.iter().map(|node| artifact.manifest.nodes[*node].name.clone()).collect(),
+        place: layer.place,
+        latency_ms: None,
+        host_ms: layer.host_ns.map(|ns| ns as f64 / 1e6),
+        macs: layer.macs,
+        cycles: None,
+        utilization: None,
+        bytes: None,
+    }
+}

@@ -1,0 +1,271 @@
+//! A run cut into the layers of the model: what each took, and what it moved.
+//!
+//! A layer is what is computed in one go: on the accelerator the nodes of one plan, on the CPU what `--explain` weighs
+//! together. Layers overlap on the accelerator: the next one's data are loaded, and its products begin, before the last results
+//! are stored. Each cycle still counts for one layer, so that cycles add up to those of their programs: a layer has them until
+//! the array begins with the next one, or until its last instruction is done, whichever comes first. All cycles in which the
+//! array works for a layer are the layer's own then, and it cannot use more than the whole array. The host's steps add up too: layers of one step share its time, and a step that holds
+//! no node of the model, as a layout's transpose that compilation added, is a layer of its own.
+
+use tilewright_hw::device::Span;
+use tilewright_hw::isa::{Insn, Op, Unit};
+use tilewright_hw::regs::UnitState;
+use tilewright_runtime::artifact::{Artifact, Manifest, NodeInfo, Place, StepKind};
+use tilewright_runtime::session::RunReport;
+
+use crate::model::clock::part_ends;
+use crate::model::values::place_of;
+
+/// The operator of a step that holds no node of the model.
+pub const ADDED: &str = "added";
+
+/// A layer of a compiled model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layer {
+    /// The name of its first node, or of its step where compilation added it.
+    pub name: String,
+    /// The operators of its nodes, or [`ADDED`].
+    pub ops: Vec<String>,
+    /// Its nodes, by their places in the manifest; none of what compilation added.
+    pub nodes: Vec<usize>,
+    /// The step that computes it; none where nothing is left to do.
+    pub step: Option<usize>,
+    /// Where it runs.
+    pub place: Place,
+    /// Multiply-accumulates of the network, padding not counted.
+    pub macs: u64,
+    /// Nanoseconds on the host that the configuration names, by its model, which has the model's own nodes alone.
+    pub host_ns: Option<u64>,
+    /// What it took on the accelerator, where it ran there.
+    pub accel: Option<OnAccel>,
+}
+
+/// What a layer took on the accelerator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OnAccel {
+    /// Cycles that count for it, where the device keeps them apart; those of all layers add up to the program's.
+    pub cycles: Option<u64>,
+    /// Cycles from its first instruction's start to its last one's end, which other layers' may overlap.
+    pub span: Option<u64>,
+    /// Cycles in which load, gemm, vector and store worked on its instructions, whenever that was.
+    pub busy: [u64; 4],
+    /// Bytes that its loads read.
+    pub read: u64,
+    /// Bytes that its stores write.
+    pub written: u64,
+}
+
+impl Layer {
+    /// Its name and operators, as people know it.
+    pub fn operators(&self) -> String {
+        self.ops.join("+")
+    }
+
+    /// The share of its step's time that is its own, of all layers of a run: as the model of the configuration's host says.
+    pub fn share(&self, all: &[Layer]) -> f64 {
+        let weight = |layer: &Layer| layer.host_ns.unwrap_or(1).max(1) as f64;
+        let beside = all.iter().filter(|other| other.step == self.step && other.place == self.place);
+        weight(self) / beside.map(weight).sum::<f64>()
+    }
+
+    /// The share of the array's time that its true multiply-accumulates fill.
+    pub fn utilization(&self, macs_per_cycle: u64) -> Option<f64> {
+        let cycles = self.accel?.cycles.filter(|cycles| *cycles > 0)?;
+        Some(self.macs as f64 / (cycles * macs_per_cycle) as f64)
+    }
+}
+
+/// The layers of an artifact in the order of their first nodes, those that compilation added before what follows them; with the
+/// figures of a run where one is given, whose programs are those of [`crate::examine::trace::programs`].
+pub fn layers(artifact: &Artifact, programs: &[Vec<Insn>], report: Option<&RunReport>) -> Vec<Layer> {
+    let manifest = &artifact.manifest;
+    let mut layers: Vec<Layer> = Vec::new();
+    for (index, node) in manifest.nodes.iter().enumerate() {
+        let step = node.step.map(|step| step as usize);
+        let together = |layer: &&mut Layer| {
+            let first = &manifest.nodes[layer.nodes[0]];
+            first.place == node.place && layer.step == step && key(first) == key(node)
+        };
+        match layers.iter_mut().rev().find(together) {
+            Some(layer) => {
+                layer.nodes.push(index);
+                layer.ops.push(node.op.clone());
+                layer.macs += node.macs;
+            }
+            None => layers.push(Layer {
+                name: node.name.clone(),
+                ops: vec![node.op.clone()],
+                nodes: vec![index],
+                step,
+                place: node.place,
+                macs: node.macs,
+                host_ns: host_ns(node),
+                accel: None,
+            }),
+        }
+    }
+    add_steps_without_nodes(manifest, &mut layers);
+    for (step, program) in programs.iter().enumerate() {
+        if let Some(report) = report {
+            time(manifest, &mut layers, step, program, report);
+        }
+    }
+    layers
+}
+
+/// Puts in the host's steps that no node of the model stands for.
+fn add_steps_without_nodes(manifest: &Manifest, layers: &mut Vec<Layer>) {
+    for (number, step) in manifest.steps.iter().enumerate() {
+        let place = place_of(step);
+        if place == Place::Accel || layers.iter().any(|layer| layer.step == Some(number)) {
+            continue;
+        }
+        let at = layers.iter().position(|layer| layer.step > Some(number)).unwrap_or(layers.len());
+        let added = Layer {
+            name: step.name.clone(),
+            ops: vec![ADDED.to_string()],
+            nodes: Vec::new(),
+            step: Some(number),
+            place,
+            macs: 0,
+            host_ns: None,
+            accel: None,
+        };
+        layers.insert(at, added);
+    }
+}
+
+/// What tells a node's layer from others.
+fn key(node: &NodeInfo) -> &str {
+    node.cost.as_ref().map_or(&node.name, |cost| &cost.layer)
+}
+
+fn host_ns(node: &NodeInfo) -> Option<u64> {
+    node.cost.as_ref().and_then(|cost| cost.cpu_ns.filter(|_| !cost.cpu_measured))
+}
+
+/// Gives the layers of one program their cycles and bytes.
+fn time(manifest: &Manifest, layers: &mut [Layer], step: usize, program: &[Insn], report: &RunReport) {
+    let (Some(StepKind::Accel(accel)), Some(taken)) =
+        (manifest.steps.get(step).map(|s| &s.kind), report.steps.get(step))
+    else {
+        return;
+    };
+    let ends: Vec<usize> = accel.layers.iter().map(|layer| layer.end).collect();
+    let parts = parts(program, &taken.spans, &ends, taken.cycles);
+    let (mut from, mut start) = (0, 0);
+    for (place, end) in accel.layers.iter().enumerate() {
+        let named = |layer: &&mut Layer| {
+            layer.step == Some(step) && layer.nodes.iter().any(|node| manifest.nodes[*node].name == end.name)
+        };
+        let (read, written) = moved(program.get(from..end.end).unwrap_or_default());
+        let part = parts.as_ref().map(|parts| parts[place]);
+        if let Some(layer) = layers.iter_mut().find(named) {
+            let had = layer.accel.unwrap_or_default();
+            let mut now = OnAccel { read: had.read + read, written: had.written + written, ..had };
+            if let Some(part) = part {
+                now.cycles = Some(had.cycles.unwrap_or(0) + (part.stop - start));
+                now.span = Some(had.span.unwrap_or(0) + part.span);
+                now.busy.iter_mut().zip(part.busy).for_each(|(sum, cycles)| *sum += cycles);
+            }
+            layer.accel = Some(now);
+        }
+        (from, start) = (end.end, part.map_or(start, |part| part.stop));
+    }
+}
+
+/// A part of a program in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The cycle, counted from the program's start, from which on cycles count for the next part.
+    pub stop: u64,
+    /// Cycles from its first instruction's start to its last one's end.
+    pub span: u64,
+    /// Cycles in which each unit worked on its instructions.
+    pub busy: [u64; 4],
+}
+
+/// The parts of a program, of which `i` ends before instruction `ends[i]`; the last one stops with the program's `cycles`. None
+/// where an instruction did not retire.
+pub(crate) fn parts(insns: &[Insn], spans: &[Span], ends: &[usize], cycles: Option<u64>) -> Option<Vec<Part>> {
+    let stops = part_ends(insns, spans, ends, cycles)?;
+    let mut of_unit = Unit::ALL.map(|unit| spans.iter().filter(move |span| span.unit == unit));
+    let mut parts: Vec<Part> = Vec::with_capacity(ends.len());
+    let mut at = 0;
+    for (&end, stop) in ends.iter().zip(stops) {
+        let (mut first, mut last, mut on_array, mut busy) = (u64::MAX, 0, None, [0; 4]);
+        for insn in &insns[at..end] {
+            let unit = insn.unit();
+            let span = of_unit[unit as usize].next()?;
+            (first, last) = (first.min(span.start), last.max(span.end?));
+            busy[unit as usize] += span.states[UnitState::Busy as usize];
+            if unit == Unit::Gemm {
+                on_array.get_or_insert(span.start);
+            }
+        }
+        at = end;
+        // Gemm begins with an instruction when it has issued all of those before.
+        if let Some(begun) = on_array {
+            parts.iter_mut().for_each(|part| part.stop = part.stop.min(begun));
+        }
+        parts.push(Part { stop, span: last.saturating_sub(first), busy });
+    }
+    Some(parts)
+}
+
+/// Bytes that loads read and stores write.
+pub fn moved(insns: &[Insn]) -> (u64, u64) {
+    let bytes = |counts: [u32; 3]| counts.into_iter().map(u64::from).product::<u64>();
+    insns.iter().fold((0, 0), |(read, written), insn| match insn.op {
+        Op::Load(x) => (read + bytes([x.row_bytes, x.rows, x.planes]), written),
+        Op::Store(x) => (read, written + bytes([x.row_bytes, x.rows, x.planes])),
+        Op::Gemm(_) | Op::Vector(_) => (read, written),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_hw::isa::parse_program;
+
+    use super::*;
+
+    /// A layer of a load, a product and a store, one of vector alone, and one like the first, each instruction with its unit's
+    /// ordinal, start, end and cycles of work.
+    fn run() -> (Vec<Insn>, Vec<Span>) {
+        let text = "load mem=inp row_bytes=16\ngemm uops=1\nstore mem=out row_bytes=16\nvector op=add uops=1\n\
+                    load mem=inp row_bytes=16\ngemm uops=1\nstore mem=out row_bytes=16";
+        let insns = parse_program(text).expect("a program");
+        let times = [(0, 10, 8), (10, 40, 28), (41, 90, 20), (50, 60, 9), (9, 30, 20), (38, 80, 40), (91, 100, 9)];
+        let mut ordinals = [0; 4];
+        let span = |(insn, (start, end, busy)): (&Insn, (u64, u64, u64))| {
+            let unit = insn.unit();
+            let ordinal = ordinals[unit as usize];
+            ordinals[unit as usize] += 1;
+            let mut states = [0; UnitState::ALL.len()];
+            states[UnitState::Busy as usize] = busy;
+            Span { unit, ordinal, start, end: Some(end), states }
+        };
+        let spans = insns.iter().zip(times).map(span).collect();
+        (insns, spans)
+    }
+
+    #[test]
+    fn a_cycle_counts_for_the_layer_that_has_the_array_and_work_for_its_own() {
+        let (insns, spans) = run();
+        let found = parts(&insns, &spans, &[3, 4, 7], Some(103)).expect("all retired");
+        // The third layer's product begins while the first one's result is still stored, and before the second layer is done.
+        assert_eq!(found.iter().map(|part| part.stop).collect::<Vec<_>>(), [38, 38, 103]);
+        assert_eq!(found.iter().map(|part| part.span).collect::<Vec<_>>(), [90, 10, 91]);
+        assert_eq!(
+            found.iter().map(|part| part.busy).collect::<Vec<_>>(),
+            [[8, 28, 0, 20], [0, 0, 9, 0], [20, 40, 0, 9]]
+        );
+        // Without a product there is nothing to hand over: each ends with its last instruction.
+        let stops: Vec<u64> =
+            parts(&insns[..4], &spans[..4], &[3, 4], Some(95)).expect("all retired").iter().map(|p| p.stop).collect();
+        assert_eq!(stops, [90, 95]);
+        let mut trapped = spans;
+        trapped[6].end = None;
+        assert_eq!(parts(&insns, &trapped, &[3, 4, 7], Some(103)), None);
+    }
+}

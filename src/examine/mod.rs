@@ -1,0 +1,13 @@
+//! Looks at runs: comparison, bisection, dumps, traces, profiles, benchmarks.
+
+pub mod bench;
+pub mod bisect;
+pub mod diff;
+pub mod dump;
+pub mod explain;
+pub mod layers;
+pub mod levels;
+pub mod parts;
+pub mod profile;
+pub mod stalls;
+pub mod trace;

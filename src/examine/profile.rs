@@ -1,0 +1,195 @@
+//! A run looked at from all sides, as data and as one page that opens without a network: where each node runs, what layers
+//! take, when every unit works or waits and why, what scratchpads hold, which tensors cross the memory bus.
+
+pub mod compare;
+mod json;
+mod network;
+mod occupancy;
+pub mod page;
+mod timeline;
+mod traffic;
+
+use tilewright_compiler::graph::Graph;
+use tilewright_driver::trace::Stream;
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::DeviceError;
+use tilewright_hw::isa::Insn;
+use tilewright_runtime::artifact::{Artifact, StepKind};
+use tilewright_runtime::registry::Registry;
+use tilewright_runtime::session::{RunReport, Session, SessionError, StepReport};
+use tilewright_runtime::tensor::Tensor;
+
+pub use network::{Network, Node};
+pub use occupancy::Occupancy;
+pub use timeline::{Timeline, UnitRow, perfetto};
+pub use traffic::Moved;
+
+use crate::device::{self, DeviceKind, Extras};
+use crate::examine::bench::{self, Frame, How, Runs, Spread, StepTime};
+use crate::examine::layers::{Layer, layers};
+use crate::examine::trace::{self, UnknownInsn};
+use crate::model::{self, ModelError, Offload};
+
+/// What is run, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The accelerator.
+    pub config: &'a HwConfig,
+    /// A device that knows cycles: the cycle model or the design.
+    pub device: DeviceKind,
+    /// What it gets.
+    pub offload: Offload,
+    /// Level of optimisation, 0 to 3.
+    pub level: u8,
+    /// Runs on this machine whose times count, and those before them.
+    pub runs: Runs,
+    /// File for the design's signals.
+    pub waves: Option<&'a std::path::Path>,
+}
+
+/// Why there is no profile.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// The model does not compile.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A compiled program that its configuration does not know.
+    #[error(transparent)]
+    Program(#[from] UnknownInsn),
+    /// The device is not there.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The run failed.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct Profile {
+    /// The compiled model.
+    pub artifact: Artifact,
+    /// The programs of its steps.
+    pub programs: Vec<Vec<Insn>>,
+    /// The run whose cycles count.
+    pub report: RunReport,
+    /// Runs on this machine whose times count, with that run's cycles.
+    pub timed: Vec<RunReport>,
+    /// How many there were.
+    pub runs: Runs,
+    /// Its layers.
+    pub layers: Vec<Layer>,
+    /// The model's nodes and what they read.
+    pub network: Network,
+    /// When units worked and waited.
+    pub timeline: Timeline,
+    /// What scratchpads held.
+    pub occupancy: Occupancy,
+    /// Which tensors crossed the memory bus.
+    pub traffic: Vec<Moved>,
+    /// One input with this machine's processor as the host, by the medians of its steps, and a stream of inputs like those timed.
+    pub frame: (Frame, Option<bench::Stream>),
+    /// The same on the configuration's target host.
+    pub on_target: Option<(Frame, Option<bench::Stream>)>,
+    /// Milliseconds of the target host without an accelerator, by its model.
+    pub host_alone_ms: Option<f64>,
+}
+
+/// What [`profile`] does, piece by piece.
+pub const PIECES: usize = 4;
+
+/// Compiles, runs once for cycles, and some times for what this machine does, with the functional simulator in the device's
+/// place, then looks at it. `told` hears what is being done and how many of the [`PIECES`] are.
+///
+/// # Errors
+/// [`ProfileError`].
+pub fn profile(
+    graph: &Graph,
+    inputs: &[Tensor],
+    request: &Request,
+    told: &dyn Fn(&str, usize),
+) -> Result<Profile, ProfileError> {
+    let config = request.config;
+    told("compiling", 0);
+    let options = model::Options { offload: request.offload, level: request.level, ..model::Options::new(config) };
+    let built = model::build_traced(graph.clone(), &options, &mut |_, _| {})?;
+    let artifact = built.artifact;
+    let host_alone_ms = match request.offload {
+        Offload::None => bench::host_alone_ms(&artifact),
+        _ => {
+            let alone = model::Options { offload: Offload::None, ..options };
+            bench::host_alone_ms(&model::build(graph.clone(), &alone, &mut |_, _| {})?)
+        }
+    };
+    let programs = trace::programs(config, &artifact)?;
+    told("running", 1);
+    let extras = Extras { spans: true, waves: request.waves, ..Extras::default() };
+    let device =
+        device::open(request.device, config, extras, &|what| told(if what.is_empty() { "running" } else { what }, 1))?;
+    let mut session = Session::new(artifact.clone(), &Registry::new(), device)?;
+    let (_, report) = session.run(inputs)?;
+    drop(session);
+    told("timing this machine", 2);
+    let in_its_place = device::open(DeviceKind::FSIM, config, Extras::default(), &|_| {})?;
+    let mut session = Session::new(artifact.clone(), &Registry::new(), in_its_place)?;
+    let timed = bench::timed(&mut session, inputs, request.runs)?;
+    drop(session);
+    let timed: Vec<RunReport> = timed.reports.iter().map(|run| bench::with_cycles(run, &report)).collect();
+    told("looking at the run", 3);
+    let layers = layers(&artifact, &programs, Some(&report));
+    let network = Network::of(&built.graph, &built.nodes, &artifact, &layers);
+    let timeline = Timeline::of(&artifact, &programs, &report);
+    let occupancy = occupancies(config, &artifact, &report);
+    let traffic = traffic::tensors(&artifact, &programs, &report);
+    let here = |run: &RunReport| bench::here(&artifact, config, run, false);
+    let on_target = bench::on_target(&artifact, &layers, config, Some(&report));
+    let replay = |ways: &[Vec<StepTime>], how| {
+        bench::Stream::replayed(&ways.iter().map(|steps| bench::segments(steps)).collect::<Vec<_>>(), how)
+    };
+    let ways: Vec<Vec<StepTime>> = timed.iter().map(here).collect();
+    let frame = (Frame::of(&here(&middle(&timed))), replay(&ways, How::Replayed));
+    let on_target = on_target.map(|steps| (Frame::of(&steps), replay(&[steps], How::Modelled)));
+    Ok(Profile {
+        artifact,
+        programs,
+        report,
+        timed,
+        runs: request.runs,
+        layers,
+        network,
+        timeline,
+        occupancy,
+        traffic,
+        frame,
+        on_target,
+        host_alone_ms,
+    })
+}
+
+/// A run whose steps took the middle of what they took in some.
+fn middle(runs: &[RunReport]) -> RunReport {
+    let mut run = runs.first().cloned().unwrap_or_default();
+    for (number, step) in run.steps.iter_mut().enumerate() {
+        let median =
+            |part: fn(&StepReport) -> f64| Spread::of(runs.iter().map(|run| part(&run.steps[number])).collect()).median;
+        step.wall_s = median(|step| step.wall_s);
+        step.convert_s = median(|step| step.convert_s);
+        step.convert_back_s = median(|step| step.convert_back_s);
+    }
+    run
+}
+
+/// What scratchpads held while each program ran, one after the other.
+fn occupancies(config: &HwConfig, artifact: &Artifact, report: &RunReport) -> Occupancy {
+    let mut occupancy = occupancy::Events::new(config);
+    for (step, taken) in artifact.manifest.steps.iter().zip(&report.steps) {
+        let (StepKind::Accel(accel), Some(cycles)) = (&step.kind, taken.cycles) else { continue };
+        let mut program = accel.program.clone();
+        program.stream = artifact.blob(accel.stream).to_vec();
+        program.constants = artifact.blob(accel.constants).to_vec();
+        if let Ok(stream) = Stream::new(&program, config) {
+            occupancy.command(&stream, &taken.spans, cycles);
+        }
+    }
+    occupancy.sampled()
+}

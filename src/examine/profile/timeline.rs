@@ -1,0 +1,238 @@
+//! When units worked and waited, and what for: every instruction's own cycles in its unit.
+
+use std::collections::HashMap;
+
+use tilewright_hw::device::Span;
+use tilewright_hw::isa::{Insn, Unit, print_insn};
+use tilewright_hw::regs::UnitState;
+use tilewright_runtime::artifact::{Artifact, StepKind};
+use tilewright_runtime::session::RunReport;
+
+use crate::examine::trace;
+
+/// Instructions of a unit up to which each is told by itself; of more, neighbours of one layer that do the same are put
+/// together.
+pub const MOST_OF_A_UNIT: usize = 20_000;
+
+/// Numbers of a piece in [`UnitRow::pieces`].
+pub const FIELDS: usize = 11;
+
+/// All commands of a run, one behind the other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timeline {
+    /// Cycles of all commands.
+    pub cycles: u64,
+    /// First words of instructions, which pieces name by their places.
+    pub titles: Vec<String>,
+    /// Names of layers with their first and last cycle.
+    pub layers: Vec<(String, u64, u64)>,
+    /// The units: load, gemm, vector, store.
+    pub units: Vec<UnitRow>,
+}
+
+/// A unit's instructions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnitRow {
+    /// Its name.
+    pub name: &'static str,
+    /// Instructions.
+    pub insns: usize,
+    /// Instructions that one piece stands for, at most.
+    pub merged: usize,
+    /// Cycles by state, as the unit's counters have them; empty where nobody counts.
+    pub states: Vec<u64>,
+    /// [`FIELDS`] numbers for each piece: cycles from the last piece's start to its own, cycles before its start in which
+    /// the unit waited for its tokens, the state of most of them, cycles of work, of waiting for space, for the bus and for
+    /// data, cycles to its retirement, title, layer, instructions.
+    pub pieces: Vec<u64>,
+}
+
+/// What is kept of an instruction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Piece {
+    start: u64,
+    tokens: u64,
+    token: u64,
+    own: [u64; 4],
+    end: u64,
+    title: usize,
+    layer: usize,
+    insns: u64,
+}
+
+impl Timeline {
+    /// Of a run whose device kept spans.
+    pub(super) fn of(artifact: &Artifact, programs: &[Vec<Insn>], report: &RunReport) -> Timeline {
+        let mut timeline = Timeline { cycles: 0, titles: Vec::new(), layers: Vec::new(), units: Vec::new() };
+        let mut titles: HashMap<String, usize> = HashMap::new();
+        let mut rows: [Vec<Piece>; 4] = Default::default();
+        let mut states = vec![[0u64; UnitState::ALL.len()]; 4];
+        for (number, (step, taken)) in artifact.manifest.steps.iter().zip(&report.steps).enumerate() {
+            let (StepKind::Accel(accel), Some(cycles)) = (&step.kind, taken.cycles) else { continue };
+            let (program, first_layer) = (&programs[number], timeline.layers.len());
+            let ends: Vec<usize> = accel.layers.iter().map(|layer| layer.end).collect();
+            let parts = crate::examine::layers::parts(program, &taken.spans, &ends, Some(cycles));
+            let mut from = 0;
+            for (layer, part) in accel.layers.iter().zip(parts.unwrap_or_default()) {
+                timeline.layers.push((layer.name.clone(), timeline.cycles + from, timeline.cycles + part.stop));
+                from = part.stop;
+            }
+            for unit in Unit::ALL {
+                let insns: Vec<(usize, &Insn)> =
+                    program.iter().enumerate().filter(|(_, insn)| insn.unit() == unit).collect();
+                for span in taken.spans.iter().filter(|span| span.unit == unit) {
+                    let Some((place, insn)) = insns.get(span.ordinal as usize) else { continue };
+                    let words: Vec<String> = print_insn(insn).split_whitespace().take(2).map(str::to_string).collect();
+                    let next = titles.len();
+                    let title = *titles.entry(words.join(" ")).or_insert(next);
+                    let layer = first_layer + accel.layers.iter().take_while(|layer| layer.end <= *place).count();
+                    rows[unit as usize].push(Piece::of(span, timeline.cycles, cycles, title, layer));
+                    states[unit as usize].iter_mut().zip(span.states).for_each(|(sum, n)| *sum += n);
+                }
+            }
+            timeline.cycles += cycles;
+        }
+        let mut named: Vec<(String, usize)> = titles.into_iter().collect();
+        named.sort_by_key(|(_, at)| *at);
+        timeline.titles = named.into_iter().map(|(title, _)| title).collect();
+        for (unit, row) in Unit::ALL.into_iter().zip(rows) {
+            let mut states = states[unit as usize].to_vec();
+            let known: u64 = states.iter().sum();
+            states[UnitState::Empty as usize] = timeline.cycles.saturating_sub(known);
+            timeline.units.push(UnitRow::of(unit, row, states));
+        }
+        timeline
+    }
+}
+
+impl Piece {
+    fn of(span: &Span, begin: u64, cycles: u64, title: usize, layer: usize) -> Piece {
+        let of = |state: UnitState| span.states[state as usize];
+        let waits = UnitState::ALL.iter().filter(|state| state.token_of().is_some());
+        let token = waits.clone().max_by_key(|state| of(**state)).copied().unwrap_or(UnitState::Empty);
+        Piece {
+            start: begin + span.start,
+            tokens: waits.map(|state| of(*state)).sum(),
+            token: token as u64,
+            own: [UnitState::Busy, UnitState::Space, UnitState::Request, UnitState::Data].map(of),
+            end: begin + span.end.unwrap_or(cycles),
+            title,
+            layer,
+            insns: 1,
+        }
+    }
+
+    /// Whether the next one may be put together with it.
+    fn takes(&self, next: &Piece, most: u64) -> bool {
+        self.insns < most && (self.title, self.layer) == (next.title, next.layer)
+    }
+}
+
+impl UnitRow {
+    fn of(unit: Unit, pieces: Vec<Piece>, states: Vec<u64>) -> UnitRow {
+        let insns = pieces.len();
+        let most = insns.div_ceil(MOST_OF_A_UNIT).max(1) as u64;
+        let mut kept: Vec<Piece> = Vec::with_capacity(insns);
+        for piece in pieces {
+            match kept.last_mut() {
+                Some(last) if most > 1 && last.takes(&piece, most) => {
+                    // Waits between both count as the later one's: they lie before its start.
+                    last.own.iter_mut().zip(piece.own).for_each(|(sum, n)| *sum += n);
+                    last.own[1] += piece.tokens;
+                    last.end = last.end.max(piece.end);
+                    last.insns += 1;
+                }
+                _ => kept.push(piece),
+            }
+        }
+        let merged = kept.iter().map(|piece| piece.insns).max().unwrap_or(1) as usize;
+        let mut numbers = Vec::with_capacity(kept.len() * FIELDS);
+        let mut before = 0;
+        for piece in kept {
+            let [busy, space, bus, data] = piece.own;
+            let start = piece.start.saturating_sub(before);
+            before = piece.start;
+            let length = piece.end.saturating_sub(piece.start);
+            let (title, layer) = (piece.title as u64, piece.layer as u64);
+            numbers.extend([
+                start,
+                piece.tokens,
+                piece.token,
+                busy,
+                space,
+                bus,
+                data,
+                length,
+                title,
+                layer,
+                piece.insns,
+            ]);
+        }
+        UnitRow { name: unit.name(), insns, merged, states, pieces: numbers }
+    }
+}
+
+/// The trace of the run for Perfetto.
+pub fn perfetto(profile: &super::Profile, config: &tilewright_hw::config::HwConfig) -> serde_json::Value {
+    let reports = std::slice::from_ref(&profile.report);
+    let parts = trace::parts(&profile.artifact, reports, &profile.programs);
+    trace::trace(&config.name, config.host.clock_mhz, &parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Instructions of 10 cycles with 2 of waiting before each, in turns of two titles, `turn` of each, and `layers` layers.
+    fn pieces(count: usize, turn: usize, layers: usize) -> Vec<Piece> {
+        let piece = |at: usize| Piece {
+            start: 2 + 12 * at as u64,
+            tokens: 2,
+            token: UnitState::Space as u64,
+            own: [7, 1, 1, 1],
+            end: 12 + 12 * at as u64,
+            title: at / turn % 2,
+            layer: at * layers / count,
+            insns: 1,
+        };
+        (0..count).map(piece).collect()
+    }
+
+    /// The row of them, whose pieces cover what the instructions did and lie one behind the other.
+    fn row(pieces: Vec<Piece>) -> (UnitRow, Vec<Vec<u64>>) {
+        let (count, last) = (pieces.len(), pieces.last().map_or(0, |piece| piece.end));
+        let row = UnitRow::of(Unit::Load, pieces, Vec::new());
+        let found: Vec<Vec<u64>> = row.pieces.chunks(FIELDS).map(<[u64]>::to_vec).collect();
+        let (mut start, mut before) = (0, 0);
+        for piece in &found {
+            start += piece[0];
+            assert!(start - piece[1] >= before, "a piece begins behind the one before it");
+            before = start + piece[3..7].iter().sum::<u64>();
+        }
+        assert_eq!(before, last);
+        assert_eq!(found.iter().map(|piece| piece[10]).sum::<u64>() as usize, count);
+        let cycles: u64 = found.iter().map(|piece| piece[1] + piece[3..7].iter().sum::<u64>()).sum();
+        assert_eq!(cycles, 12 * count as u64);
+        (row, found)
+    }
+
+    #[test]
+    fn up_to_the_limit_every_instruction_stands_by_itself() {
+        let (row, found) = row(pieces(MOST_OF_A_UNIT, 100, 3));
+        assert_eq!((found.len(), row.merged), (MOST_OF_A_UNIT, 1));
+    }
+
+    #[test]
+    fn above_it_neighbours_that_do_the_same_are_put_together() {
+        let (row, found) = row(pieces(3 * MOST_OF_A_UNIT - 1, 50, 3));
+        assert_eq!(row.merged, 3);
+        assert!(found.len() <= MOST_OF_A_UNIT + MOST_OF_A_UNIT / 10, "{}", found.len());
+        // Two waits for tokens lie inside a piece of three, as waits for space, and one before it.
+        let whole = found.iter().find(|piece| piece[10] == 3).unwrap();
+        assert_eq!((&whole[3..7], whole[1]), (&[21, 7, 3, 3][..], 2));
+        // Titles and layers are never mixed.
+        let titles: Vec<u64> = found.iter().map(|piece| piece[8]).collect();
+        assert!(titles.contains(&0) && titles.contains(&1));
+        assert_eq!(found.last().unwrap()[9], 2);
+    }
+}

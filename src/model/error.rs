@@ -1,0 +1,23 @@
+//! Why a model did not become an artifact.
+
+use super::compile::CompileError;
+use tilewright_compiler::frontend::ImportError;
+use tilewright_compiler::passes::PassError;
+use tilewright_runtime::session::SessionError;
+
+/// Why a model did not become an artifact.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// The file cannot be imported.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// A pass went wrong.
+    #[error(transparent)]
+    Pass(#[from] PassError),
+    /// The graph does not compile.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The CPU's times could not be measured.
+    #[error("measuring the CPU's times: {0}")]
+    Measure(#[from] SessionError),
+}

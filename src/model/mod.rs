@@ -1,0 +1,22 @@
+//! Model files to artifacts, and artifacts to results.
+
+mod build;
+pub mod classes;
+pub mod clock;
+pub mod compile;
+mod error;
+pub mod export;
+pub mod file_names;
+pub mod inference;
+pub mod measure;
+pub mod picture;
+pub mod quantize;
+pub mod shapes;
+pub mod values;
+pub mod zoo;
+
+pub use build::{
+    Built, Fallback, Format, Offload, Options, Precision, Sizes, Sources, about, build, build_traced, data_object,
+    import, import_traced, inputs, passes, text,
+};
+pub use error::ModelError;

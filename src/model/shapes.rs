@@ -1,0 +1,133 @@
+//! Networks of well-known shapes with random weights, quantized: what a simulator takes for them is what it takes for the
+//! trained ones.
+//!
+//! Weights come from a fixed seed, scaled so that activations keep their size from layer to layer; a made-up input gives the
+//! quantized tensors their scales, so that nothing saturates.
+
+mod convolutional;
+mod layers;
+mod net;
+mod transformers;
+
+use std::fmt::Write as _;
+
+use tilewright_compiler::frontend::onnx::{self, WriteError};
+use tilewright_compiler::graph::{DType, Graph, GraphError, Tensor};
+use tilewright_compiler::quantize::{self, QuantizeError};
+use tilewright_hw::config::HwConfig;
+
+use crate::model::quantize::{Choice, Compiled, Method, QuantizeOptions};
+pub use layers::{LAYERS, Layer};
+use net::Net;
+
+/// Names of the whole networks.
+pub const NETWORKS: &[&str] =
+    &["resnet18", "resnet34", "resnet50", "mobilenet-v1", "mobilenet-v2", "vgg16", "deit-tiny", "bert-tiny"];
+
+/// Why a network was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum ShapeError {
+    /// There is none of this name.
+    #[error("no network of the name {name} can be made; there are {}", names())]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The graph is not well formed.
+    #[error("{name}: {source}")]
+    Graph {
+        /// The network.
+        name: String,
+        /// What is wrong.
+        source: Box<GraphError>,
+    },
+    /// It cannot be quantized.
+    #[error("{name}: {source}")]
+    Quantize {
+        /// The network.
+        name: String,
+        /// Why not.
+        source: QuantizeError,
+    },
+    /// It has no ONNX form.
+    #[error("{name}: {source}")]
+    Write {
+        /// The network.
+        name: String,
+        /// Why not.
+        source: WriteError,
+    },
+}
+
+fn names() -> String {
+    let mut text = NETWORKS.join(", ");
+    for layer in LAYERS {
+        let _ = write!(text, ", {}", layer.name);
+    }
+    text + "; a layer's name with -add behind it adds a second input to the result"
+}
+
+/// The float network of this name.
+///
+/// # Errors
+/// [`ShapeError::Unknown`] or [`ShapeError::Graph`].
+pub fn float(name: &str) -> Result<Graph, ShapeError> {
+    let mut net = Net::new(name);
+    let built = match name {
+        "resnet18" => convolutional::resnet(&mut net, [2, 2, 2, 2], false),
+        "resnet34" => convolutional::resnet(&mut net, [3, 4, 6, 3], false),
+        "resnet50" => convolutional::resnet(&mut net, [3, 4, 6, 3], true),
+        "mobilenet-v1" => convolutional::mobilenet_v1(&mut net),
+        "mobilenet-v2" => convolutional::mobilenet_v2(&mut net),
+        "vgg16" => convolutional::vgg16(&mut net),
+        "deit-tiny" => transformers::deit_tiny(&mut net),
+        "bert-tiny" => transformers::bert_tiny(&mut net),
+        _ => {
+            let (layer, add) = name.strip_suffix("-add").map_or((name, false), |layer| (layer, true));
+            let found = LAYERS.iter().find(|l| l.name == layer);
+            found.ok_or_else(|| ShapeError::Unknown { name: name.to_string() })?.build(&mut net, add)
+        }
+    };
+    let wrong = |source| ShapeError::Graph { name: name.to_string(), source: Box::new(source) };
+    built.map_err(wrong)?;
+    net.finish().map_err(wrong)
+}
+
+/// The network of this name in int8, between `quantize` and `dequantize`.
+///
+/// # Errors
+/// [`ShapeError`].
+pub fn quantized(name: &str) -> Result<Graph, ShapeError> {
+    let wrong = |source| ShapeError::Quantize { name: name.to_string(), source };
+    let graph = quantize::prepare(float(name)?).map_err(wrong)?;
+    let options = QuantizeOptions { method: Choice::All(Method::MinMax), ..QuantizeOptions::default() };
+    let engine = Compiled::new(&HwConfig::default());
+    let done = quantize::quantize(&graph, &[input(&graph)], &options, &engine, &mut |_, _, _| {});
+    Ok(done.map_err(wrong)?.graph)
+}
+
+/// The network of this name as an ONNX file, in int8 or, where `floats` is true, as it is before that.
+///
+/// # Errors
+/// [`ShapeError`].
+pub fn onnx(name: &str, floats: bool) -> Result<Vec<u8>, ShapeError> {
+    let graph = if floats { float(name) } else { quantized(name) }?;
+    onnx::write(&graph).map_err(|source| ShapeError::Write { name: name.to_string(), source })
+}
+
+/// An input that is made up: values of a normal distribution; whole numbers below a thousand.
+pub fn input(graph: &Graph) -> Vec<Tensor> {
+    let mut net = Net::new("input");
+    let tensor = |net: &mut Net, v| {
+        let ty = graph.ty(v);
+        let shape = ty.shape().unwrap_or_default();
+        match ty.dtype {
+            DType::I64 => Tensor::from_fn(&shape, |_| (net.uniform() * 1000.0) as i64),
+            _ => Tensor::from_fn(&shape, |_| net.normal()),
+        }
+    };
+    graph.inputs().map(|(_, v)| tensor(&mut net, v)).collect()
+}
+
+#[cfg(test)]
+mod tests;
