@@ -1,5 +1,8 @@
 //! Holds the arrows between the workspace's crates: who may depend on whom.
 
+#[path = "arrows/imports.rs"]
+mod imports;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
