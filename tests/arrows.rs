@@ -74,3 +74,14 @@ fn toolchains_stay_in_their_crates() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Folders whose files must not import each other in a circle.
+const LAYERED: &[&str] = &["compiler/src/codegen/accel", "compiler/src/partition", "src"];
+
+#[test]
+fn files_import_no_circles() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let found: Vec<String> =
+        LAYERED.iter().flat_map(|folder| imports::cycles(&root.join(folder))).map(|cycle| cycle.to_string()).collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}

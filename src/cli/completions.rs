@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::CommandFactory;
 use clap_complete::Shell;
 use tilewright_runtime::files;
 
-use super::{Arguments, Verdict, write_or_print};
+use super::{Verdict, write_or_print};
 
 /// Arguments of `completions`.
 #[derive(clap::Args)]
@@ -18,9 +17,10 @@ pub struct Completions {
 }
 
 impl Completions {
-    pub fn run(self) -> Result<Verdict> {
+    /// Writes the completions of a command line.
+    pub fn run(self, mut of: clap::Command) -> Result<Verdict> {
         let mut text = Vec::new();
-        clap_complete::generate(self.shell, &mut Arguments::command(), "tilewright", &mut text);
+        clap_complete::generate(self.shell, &mut of, "tilewright", &mut text);
         write_or_print(None, &text)?;
         Ok(Verdict::Fine)
     }
@@ -34,10 +34,10 @@ pub struct Manual {
 }
 
 impl Manual {
-    pub fn run(self) -> Result<Verdict> {
+    /// Writes the manual of a command line.
+    pub fn run(self, command: &clap::Command) -> Result<Verdict> {
         let at = || format!("cannot write to {}", self.folder.display());
         std::fs::create_dir_all(&self.folder).with_context(at)?;
-        let command = Arguments::command();
         let mut pages = vec![(self.folder.join("tilewright.1"), page(command.clone())?)];
         for sub in command.get_subcommands() {
             // A page's title is one word.

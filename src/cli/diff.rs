@@ -90,14 +90,6 @@ enum Ready {
     Arrays(Reference),
 }
 
-/// Where two sides part.
-pub struct Parted {
-    /// The run, from 0.
-    pub run: usize,
-    /// What its comparison found.
-    pub comparison: Comparison,
-}
-
 impl Diff {
     pub fn run(self) -> Result<Verdict> {
         let bytes = read_file(&self.file)?;
@@ -195,7 +187,7 @@ impl Diff {
             }
         }
         let equal = parted.is_none() && ordinary.is_none();
-        let parted = Parted { run: parted.unwrap_or(0), comparison: last };
+        let parted = report::Parted { run: parted.unwrap_or(0), comparison: last };
         let report =
             report::Report { names, runs: runs.len(), tolerance: self.tolerance, a: &a, b, parted: &parted, ordinary };
         let text = if self.json { format!("{}\n", report.json()) } else { report.text() };

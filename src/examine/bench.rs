@@ -4,6 +4,7 @@
 //! the configuration's target host are modelled. `docs/compare.md` says where every figure comes from.
 
 mod accelerated;
+mod agree;
 mod csv;
 mod device;
 mod frame;
@@ -11,6 +12,7 @@ mod json;
 mod names;
 mod offload;
 mod plain;
+mod request;
 mod rows;
 mod spread;
 mod stream;
@@ -21,8 +23,8 @@ pub use device::{Column, Figures, LayerTime};
 pub use frame::{Frame, StepTime, here, host_alone_ms, on_target, segments};
 pub use names::Asked;
 pub use offload::{Choice, OffloadRow};
-pub use plain::Runs;
 pub(crate) use plain::{time_on_host, timed};
+pub use request::{BenchError, Request, Runs};
 pub use rows::{Row, rows};
 pub use spread::Spread;
 pub use stream::{How, IN_FLIGHT, On, Segment, Stream};
@@ -33,69 +35,9 @@ use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::tensor::Tensor;
 use tilewright_runtime::threads::Threads;
 
-use crate::examine::diff::{Tolerance, compare};
-use crate::examine::trace::UnknownInsn;
-use crate::model::{self, Fallback, ModelError, Offload, Precision};
-
-/// What is measured, and how.
-#[derive(Debug, Clone)]
-pub struct Request<'a> {
-    /// The devices, in the order of the table.
-    pub devices: &'a [Asked],
-    /// The configurations; each accelerator device stands in the table once for each.
-    pub configs: &'a [HwConfig],
-    /// What the accelerator gets.
-    pub offload: Offload,
-    /// Level of optimisation, 0 to 3.
-    pub level: u8,
-    /// How wide floats are in a GPU's memory.
-    pub precision: Precision,
-    /// Threads of the processor's pool.
-    pub threads: usize,
-    /// Runs before those that count.
-    pub warm_up: usize,
-    /// Runs that count.
-    pub repetitions: usize,
-    /// Whether every way to offload is weighed against the others.
-    pub compare_offload: bool,
-}
-
-impl Request<'_> {
-    /// How often each device runs.
-    fn runs(&self) -> Runs {
-        Runs { warm_up: self.warm_up, measured: self.repetitions }
-    }
-}
-
-/// Why nothing was measured.
-#[derive(Debug, thiserror::Error)]
-pub enum BenchError {
-    /// The model does not compile.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    /// A compiled program that its configuration does not know.
-    #[error(transparent)]
-    Program(#[from] UnknownInsn),
-    /// Two devices of one name, or two configurations, of which results could not tell one from the other.
-    #[error("{what} {name} is given twice, and results go by names; give it once, or another name")]
-    Twice {
-        /// Device or configuration.
-        what: &'static str,
-        /// Its name.
-        name: String,
-    },
-    /// The processor's threads cannot be had.
-    #[error("cannot make {threads} threads: {reason}; use fewer with --threads")]
-    Threads {
-        /// Threads asked for.
-        threads: usize,
-        /// The system's reason.
-        reason: String,
-    },
-    /// The processor, which every comparison stands on, cannot run the model.
-    #[error("this machine's processor cannot run the model: {0}")]
-    Processor(String),
-}
+use crate::model::{self, Fallback, Offload, Precision};
+use agree::agree;
+use request::build;
 
 /// What was found.
 #[derive(Debug, Clone)]
@@ -242,17 +184,6 @@ fn twice<'a>(what: &'static str, names: impl Iterator<Item = &'a String>) -> Res
     Ok(())
 }
 
-/// Whether two devices gave the same: integers exactly, floats up to the order of their sums, and where they were kept in 16 bits, of
-/// which eleven count, up to what some dozen layers make of that.
-fn agree(a: &[Tensor], b: &[Tensor], precision: Precision) -> bool {
-    let relative = match precision {
-        Precision::F32 => 1e-5,
-        Precision::F16 => 2e-2,
-    };
-    let order = Tolerance { steps: 0, relative };
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| compare(a, b, &order).is_none())
-}
-
 /// The whole model on this machine's GPU, or why not.
 fn on_gpu(graph: &Graph, config: &HwConfig, inputs: &[Tensor], request: &Request) -> Result<Figures, String> {
     tilewright_runtime::cuda::available().map_err(|missing| missing.to_string())?;
@@ -261,10 +192,4 @@ fn on_gpu(graph: &Graph, config: &HwConfig, inputs: &[Tensor], request: &Request
         model::Options { offload: Offload::None, fallback, level: request.level, ..model::Options::new(config) };
     let artifact = model::build(graph.clone(), &options, &mut |_, _| {}).map_err(|error| error.to_string())?;
     plain::processor(&artifact, inputs, request)
-}
-
-/// Compiles for a configuration.
-fn build(graph: &Graph, config: &HwConfig, offload: Offload, level: u8) -> Result<Artifact, ModelError> {
-    let options = model::Options { offload, level, ..model::Options::new(config) };
-    model::build(graph.clone(), &options, &mut |_, _| {})
 }

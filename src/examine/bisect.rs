@@ -7,30 +7,17 @@
 //! ([`each`]).
 
 mod each;
+mod error;
+
+pub use error::BisectError;
 
 use std::collections::BTreeMap;
 
-use tilewright_compiler::graph::{Graph, GraphError, Tensor, eval};
-use tilewright_compiler::passes::{Applied, Options, Pass, PassError, run};
+use tilewright_compiler::graph::{Graph, Tensor, eval};
+use tilewright_compiler::passes::{Applied, Options, Pass, run};
 use tilewright_runtime::tensor;
 
 use crate::examine::diff::{Difference, Tolerance, compare};
-
-/// Why patches could not be judged.
-#[derive(Debug, thiserror::Error)]
-pub enum BisectError {
-    /// A pass that goes wrong by itself.
-    #[error(transparent)]
-    Pass(#[from] PassError),
-    /// A graph that cannot be evaluated.
-    #[error("the graph after {patches} patches cannot be evaluated: {source}")]
-    Eval {
-        /// Patches.
-        patches: usize,
-        /// Why.
-        source: Box<GraphError>,
-    },
-}
 
 /// Patches of one kind behind each other.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,6 +6,7 @@ mod json;
 mod network;
 mod occupancy;
 pub mod page;
+mod perfetto;
 mod timeline;
 mod traffic;
 
@@ -21,7 +22,8 @@ use tilewright_runtime::tensor::Tensor;
 
 pub use network::{Network, Node};
 pub use occupancy::Occupancy;
-pub use timeline::{Timeline, UnitRow, perfetto};
+pub use perfetto::perfetto;
+pub use timeline::{Timeline, UnitRow};
 pub use traffic::Moved;
 
 use crate::device::{self, DeviceKind, Extras};

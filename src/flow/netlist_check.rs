@@ -8,6 +8,7 @@
 //! Memory on the board is filled and looked at from outside but for a part that goes over the line, which would take as long as
 //! hundreds of programs for all of it.
 
+mod job;
 mod layer;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,8 @@ use tilewright_sim::rtl;
 
 pub use layer::LayerError;
 
+use job::Job;
+
 /// Instructions of a program of each unit, about.
 const LENGTH: usize = 12;
 /// Cycles that a program may take at the least.
@@ -49,6 +52,7 @@ pub fn name() -> &'static str {
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let mut sha = Sha256::new();
         sha.update(include_bytes!("netlist_check.rs"));
+        sha.update(include_bytes!("netlist_check/job.rs"));
         sha.update(include_bytes!("netlist_check/layer.rs"));
         netlist::hash_sources(&mut sha);
         sha.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
@@ -95,28 +99,6 @@ pub struct Request<'a> {
     pub programs: u64,
     /// The first program's seed; the others' follow.
     pub seed: u64,
-}
-
-/// What runs: what is put into memory, and the command.
-struct Job {
-    /// Its name, and what else there is to say where a netlist differs.
-    name: String,
-    text: String,
-    writes: Vec<(u64, Vec<u8>)>,
-    command: Command,
-    /// Whether it is one of the random programs.
-    is_program: bool,
-}
-
-impl Job {
-    fn of_program(at: usize, program: Program) -> Job {
-        // Its own limit is one for memory beside the core, and here all bytes go over the line.
-        let command = Command { cycle_limit: None, ..program.command() };
-        let (text, stream_addr) = (program.text(), program.stream_addr);
-        let stream = program.stream_in_memory().to_vec();
-        let writes = vec![(0, program.image), (stream_addr, stream)];
-        Job { name: format!("program {}", at + 1), text: format!("\n{text}"), writes, command, is_program: true }
-    }
 }
 
 /// Runs a layer and the programs on the sources and on every netlist that there is, one after the other; what is found of each goes to

@@ -10,179 +10,26 @@ mod explain;
 mod fuse;
 mod keep;
 mod layouts;
+mod options;
 mod place;
+mod region;
 mod settle;
 mod shared;
 mod tune;
 mod weigh;
 
 pub use explain::Explanation;
+pub use options::{Offload, Options};
+pub use region::{AccelRegion, Code, Partition, Region};
 
 use crate::codegen::accel::{self, Aliases, BuildError, Constants};
 use crate::cost::{Analytic, CostOracle};
 use crate::graph::{Graph, NodeId, ValueId};
-use crate::passes::OptLevel;
 use place::Placed;
 use settle::settle;
 use std::collections::{BTreeMap, HashSet};
-use tilewright_driver::AccelProgram;
 use tilewright_hw::HwConfig;
-use tilewright_runtime::artifact::{LayerEnd, Packing, Place, TensorPlace};
-
-/// What is offered to the accelerator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Offload {
-    /// Every operator that it can compute.
-    #[default]
-    All,
-    /// What takes less time there, with what it takes to bring its operands there and its results back.
-    Auto,
-    /// Nothing.
-    None,
-}
-
-impl Offload {
-    /// Everything where there is an accelerator, else nothing.
-    pub fn all_if(accelerator: bool) -> Offload {
-        if accelerator { Offload::All } else { Offload::None }
-    }
-}
-
-/// How a graph is split.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
-    /// What is offered to the accelerator.
-    pub offload: Offload,
-    /// Whether the host reads what every layer writes, each in memory of its own, so that all can be looked at after a run.
-    pub keep_values: bool,
-    /// Whether operators of single elements and poolings are taken into the tiles of the product before them.
-    pub fuse: bool,
-    /// Whether results stay in inp between layers where they fit.
-    pub keep_on_chip: bool,
-    /// Whether what follows each other in one place becomes one program, or one function where that is possible; else every
-    /// layer of the accelerator has a program, and every node of the CPU a function.
-    pub join: bool,
-    /// Whether the tiles of products are those of the fewest estimated cycles; else they are the first that fit.
-    pub search_tiles: bool,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            offload: Offload::All,
-            keep_values: false,
-            fuse: false,
-            keep_on_chip: false,
-            join: true,
-            search_tiles: true,
-        }
-    }
-}
-
-impl Options {
-    /// Those of a level of optimisation.
-    pub fn of_level(level: OptLevel) -> Options {
-        Options {
-            join: level >= OptLevel::O1,
-            search_tiles: level >= OptLevel::O2,
-            fuse: level >= OptLevel::O3,
-            keep_on_chip: level >= OptLevel::O3,
-            ..Options::default()
-        }
-    }
-
-    /// The same with what the accelerator gains at a level taken away, level by level.
-    fn below(self) -> Vec<Options> {
-        let plain = Options { fuse: false, keep_on_chip: false, ..self };
-        let first = Options { search_tiles: false, ..plain };
-        let mut all = Vec::new();
-        if plain != self {
-            all.push(plain);
-        }
-        if first != plain {
-            all.push(first);
-        }
-        all
-    }
-}
-
-impl From<Offload> for Options {
-    fn from(offload: Offload) -> Options {
-        Options { offload, ..Options::default() }
-    }
-}
-
-/// The graph in regions.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Partition {
-    /// Regions in an order in which every operand is there when it is read.
-    pub regions: Vec<Region>,
-    /// Each node but constants, in the graph's order.
-    pub explanations: Vec<Explanation>,
-}
-
-impl Partition {
-    /// Adds what passes say of nodes, by their names, to why these run on the CPU.
-    pub fn tell(&mut self, notes: &BTreeMap<String, String>) {
-        for e in self.explanations.iter_mut().filter(|e| e.place == Place::Cpu) {
-            if let Some(note) = notes.get(&e.name) {
-                e.why += &format!("; {note}");
-            }
-        }
-    }
-}
-
-/// Nodes that run in one place.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Region {
-    /// The nodes, in the graph's order.
-    pub nodes: Vec<NodeId>,
-    /// How they run.
-    pub code: Code,
-}
-
-impl Region {
-    /// Instructions of its program, if it has one.
-    fn insns(&self) -> usize {
-        match &self.code {
-            Code::Cpu => 0,
-            Code::Accel(accel) => accel.program.insn_count(),
-        }
-    }
-
-    /// Where the nodes run.
-    pub fn place(&self) -> Place {
-        match self.code {
-            Code::Cpu => Place::Cpu,
-            Code::Accel(_) => Place::Accel,
-        }
-    }
-}
-
-/// How a region runs.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Code {
-    /// On the CPU, by whatever compiles it.
-    Cpu,
-    /// On the accelerator.
-    Accel(Box<AccelRegion>),
-}
-
-/// A region's program and the values at its border, each with its place in the program's list.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AccelRegion {
-    /// The program.
-    pub program: AccelProgram,
-    /// Values that the host turns into the device's layout, in the order of the program's inputs. One value may be
-    /// there twice, in two layouts.
-    pub inputs: Vec<(ValueId, Packing)>,
-    /// Values that the host turns back, in the order of the program's outputs.
-    pub outputs: Vec<(ValueId, Packing)>,
-    /// Where tensors lie in the program's memory, and when.
-    pub tensors: Vec<TensorPlace>,
-    /// The program's layers, in the order of their instructions.
-    pub layers: Vec<LayerEnd>,
-}
+use tilewright_runtime::artifact::Place;
 
 /// Splits a graph in integer form into regions for a configuration, and builds the accelerator's programs. What operators
 /// take is estimated: the same input gives the same regions on every machine.

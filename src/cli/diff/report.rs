@@ -1,11 +1,17 @@
 //! What `diff` prints.
 
 use serde_json::{Value as Json, json};
-use tilewright::examine::diff::{Departure, Difference, Made, Side, Spot, Tolerance, Written, spot};
+use tilewright::examine::diff::{Comparison, Departure, Difference, Made, Side, Spot, Tolerance, Written, spot};
 use tilewright::model::values::Visible;
 use tilewright_runtime::tensor::{DType, Number, shape_text};
 
-use super::Parted;
+/// Where two sides part.
+pub struct Parted {
+    /// The run, from 0.
+    pub run: usize,
+    /// What its comparison found.
+    pub comparison: Comparison,
+}
 
 /// A comparison, for people and for programs.
 pub struct Report<'r> {

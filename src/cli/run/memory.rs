@@ -8,7 +8,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Base, Device, memory_range};
 use tilewright_runtime::files;
 
-use super::Run;
+use super::arguments::Run;
 use crate::cli::read_file;
 
 /// The stream begins at a multiple of it, and leaves at least one free behind itself.

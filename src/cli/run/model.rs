@@ -17,9 +17,9 @@ use tilewright_runtime::session::Session;
 use tilewright_runtime::tensor::shape_text;
 
 use super::answers::{self, Names};
+use super::arguments::{Run, counters};
 use super::inputs::Given;
 use super::outputs::OutputFiles;
-use super::{Run, counters};
 use crate::cli::{Verdict, write_or_print};
 
 /// Seconds before and after the work inside devices.

@@ -15,8 +15,8 @@ use tilewright_hw::device::{Base, Command, Device, RunReport, Trap};
 use tilewright_hw::isa::{GemmUop, INSN_BYTES, Insn, UnitSet, VectorUop, print_insn};
 use tilewright_hw::regs::{TrapCause, TrapUnit};
 
+use super::arguments::{Run, counters};
 use super::memory::{Memory, number};
-use super::{Run, counters};
 use crate::cli::program::text_program;
 use crate::cli::{Verdict, in_one_line, write_or_print};
 

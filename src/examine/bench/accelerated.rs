@@ -173,7 +173,7 @@ fn figures(
                 None => plain::on_host(artifact, layers, layer, reports),
             })
             .collect(),
-        agrees: super::agree(outputs, &cpu.outputs, Precision::F32),
+        agrees: super::agree::agree(outputs, &cpu.outputs, Precision::F32),
         outputs: outputs.clone(),
     }
 }

@@ -5,7 +5,8 @@ use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Artifact, Place};
 use tilewright_runtime::tensor::Tensor;
 
-use super::{Asked, BenchError, Figures, LayerTime, Request, Stream, accelerated, build};
+use super::request::build;
+use super::{Asked, BenchError, Figures, LayerTime, Request, Stream, accelerated};
 use crate::model::Offload;
 
 /// A way to offload, as `--offload` names it.

@@ -7,7 +7,7 @@ use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::{RunReport, Session, SessionError};
 use tilewright_runtime::tensor::Tensor;
 
-use super::{Figures, Frame, LayerTime, Request, Spread, Stream};
+use super::{Figures, Frame, LayerTime, Request, Runs, Spread, Stream};
 use crate::examine::layers::{self, Layer};
 
 /// The whole model on the processor.
@@ -47,15 +47,6 @@ pub(crate) struct Timed {
     pub calls_ms: Vec<f64>,
     /// All of them, one behind the other.
     pub stream: Option<Stream>,
-}
-
-/// How often something runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Runs {
-    /// Runs before those that count.
-    pub warm_up: usize,
-    /// Runs that count.
-    pub measured: usize,
 }
 
 /// Warms up, then runs as often as is asked for.

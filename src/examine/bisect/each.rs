@@ -9,7 +9,7 @@ use tilewright_compiler::graph::{Graph, GraphError, Op, Tensor, ValueId, eval_al
 use tilewright_compiler::passes::{Change, Options, Pass, run};
 use tilewright_runtime::tensor;
 
-use super::BisectError;
+use super::error::BisectError;
 use crate::examine::diff::{Difference, Tolerance, compare};
 
 /// Steps that an operator's integers may be from its floats.

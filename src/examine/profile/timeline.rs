@@ -8,8 +8,6 @@ use tilewright_hw::regs::UnitState;
 use tilewright_runtime::artifact::{Artifact, StepKind};
 use tilewright_runtime::session::RunReport;
 
-use crate::examine::trace;
-
 /// Instructions of a unit up to which each is told by itself; of more, neighbours of one layer that do the same are put
 /// together.
 pub const MOST_OF_A_UNIT: usize = 20_000;
@@ -170,13 +168,6 @@ impl UnitRow {
         }
         UnitRow { name: unit.name(), insns, merged, states, pieces: numbers }
     }
-}
-
-/// The trace of the run for Perfetto.
-pub fn perfetto(profile: &super::Profile, config: &tilewright_hw::config::HwConfig) -> serde_json::Value {
-    let reports = std::slice::from_ref(&profile.report);
-    let parts = trace::parts(&profile.artifact, reports, &profile.programs);
-    trace::trace(&config.name, config.host.clock_mhz, &parts)
 }
 
 #[cfg(test)]

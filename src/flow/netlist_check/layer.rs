@@ -13,7 +13,7 @@ use tilewright_hw::device::Device;
 use tilewright_sim::Fsim;
 use tilewright_sim::random::MEMORY_BYTES;
 
-use super::Job;
+use super::job::Job;
 use crate::model::zoo::{self, ZooError};
 use crate::model::{self, ModelError, Sizes};
 
