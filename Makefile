@@ -37,12 +37,12 @@ CONFIG_SEED ?= 1
 setup:
 	@scripts/setup.sh
 
+# Both programs, so that `make demo` and `make build` compile the same crates once.
 build: setup
-	$(CARGO) build --release --bin tilewright
+	$(CARGO) build --release --bins
 
-demo: setup
-	$(CARGO) build --release --example demo
-	@target/release/examples/demo
+demo: build
+	@target/release/tilewright-demo
 
 fmt:
 	$(CARGO) fmt --all
