@@ -1,4 +1,4 @@
-//! What an instruction touches, and where it would trap.
+//! Which entries, ports and bytes an instruction touches, and where it would trap.
 
 use crate::functional::Stop;
 use crate::functional::dma::{LoadRows, StoreRows};
@@ -30,13 +30,13 @@ impl Entries {
         self.0.get((entry / 64) as usize).is_some_and(|word| word & 1 << (entry % 64) != 0)
     }
 
-    /// The first entry of both.
+    /// Returns the first entry that both sets contain.
     pub(crate) fn first_common(&self, other: &Entries) -> Option<u32> {
         let (word, bits) = self.0.iter().zip(&other.0).map(|(a, b)| a & b).enumerate().find(|(_, bits)| *bits != 0)?;
         Some(word as u32 * 64 + bits.trailing_zeros())
     }
 
-    /// The first entry that another set has not.
+    /// Returns the first entry of this set that `other` does not contain.
     pub(crate) fn first_outside(&self, other: &Entries) -> Option<u32> {
         let outside = |(i, a): (usize, &u64)| a & !other.0.get(i).unwrap_or(&0);
         let (word, bits) = self.0.iter().enumerate().map(|x| (x.0, outside(x))).find(|(_, bits)| *bits != 0)?;
@@ -55,12 +55,12 @@ impl Entries {
     }
 }
 
-/// Bytes of device memory: ranges in order, with bytes in between.
+/// Bytes of device memory: sorted ranges with gaps between them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bytes(Vec<Range<u64>>);
 
 impl Bytes {
-    /// Adds a range, which may come before others until [`Bytes::put_in_order`].
+    /// Adds a range. The ranges may be unsorted until [`Bytes::put_in_order`] is called.
     fn push(&mut self, range: Range<u64>) {
         match self.0.last_mut() {
             Some(last) if last.end == range.start => last.end = range.end,
@@ -83,7 +83,7 @@ impl Bytes {
         self.0.iter().cloned()
     }
 
-    /// The first byte of both.
+    /// Returns the first byte that both contain.
     pub(crate) fn first_common(&self, other: &Bytes) -> Option<u64> {
         let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
         while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
@@ -106,56 +106,56 @@ impl From<Range<u64>> for Bytes {
     }
 }
 
-/// What an instruction touches until its end or its trap; entries as loads address them.
+/// What an instruction touches until its end or its trap. Entries are numbered as loads address them.
 #[derive(Debug, Clone)]
 pub(crate) struct Access {
     pub(crate) unit: Unit,
-    /// By memory.
+    /// Entries read, by memory.
     pub(crate) reads: [Entries; 7],
-    /// Entries read that it had not written before.
+    /// Entries read before the instruction itself wrote them.
     pub(crate) needs: [Entries; 7],
     pub(crate) writes: [Entries; 7],
-    /// Entries written as a whole.
+    /// Entries written completely.
     pub(crate) fills: [Entries; 7],
     read_banks: [u8; 7],
     write_banks: [u8; 7],
     pub(crate) dram_reads: Bytes,
     pub(crate) dram_writes: Bytes,
-    /// The trap that it ends with.
+    /// The trap that ends it, if any.
     pub(crate) trap: Option<TrapCause>,
-    /// A deep operation reads a row that the same instruction wrote.
+    /// Whether a deep operation reads a row that the same instruction wrote.
     pub(crate) reads_own_row: bool,
 }
 
-/// What two instructions meet in.
+/// What two instructions conflict on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Conflict {
-    /// An entry, as loads address them, that one of them writes.
+    /// An entry, numbered as loads address it, that at least one of them writes.
     Entry(Mem, u32),
     /// A port of a bank.
     Port { mem: Mem, bank: u32, write: bool },
-    /// A byte of device memory that one of them writes.
+    /// A byte of device memory that at least one of them writes.
     Memory(u64),
 }
 
-/// What the analysis of one instruction rests on.
+/// Inputs to the analysis of an instruction.
 pub(crate) struct Context<'a> {
     pub(crate) config: &'a HwConfig,
     pub(crate) bases: &'a [Base],
     pub(crate) memory_bytes: u64,
-    /// Of gemm and of vector.
+    /// Micro-ops of gemm and of vector.
     pub(crate) micro_ops: [&'a [[u32; 3]]; 2],
-    /// Micro-ops or rows of device memory that count; those behind them are left out.
+    /// Most micro-ops or rows of device memory to analyze; later ones are ignored.
     pub(crate) most: u64,
 }
 
 impl Access {
-    /// Whether two units may not do the two at the same time or in the other order.
+    /// Returns whether two units must not run the two instructions at the same time or in the other order.
     pub(crate) fn conflicts(&self, other: &Access) -> bool {
         self.conflict(other).is_some()
     }
 
-    /// Why two units may not do the two at the same time or in the other order, where they may not.
+    /// Returns why two units must not run the two instructions at the same time or in the other order, if so.
     pub(crate) fn conflict(&self, other: &Access) -> Option<Conflict> {
         for mem in Mem::ALL {
             let m = mem as usize;
@@ -199,7 +199,7 @@ impl Access {
         self.writes[mem as usize].insert(entries);
     }
 
-    /// A row that vector reads: of param all rows of the entry.
+    /// Records a row that vector reads. In param, this is all rows of the entry.
     fn read_row(&mut self, c: &Context, mem: Mem, entry: u32) {
         let rows = if mem == Mem::Param { PARAM_ROWS } else { 1 };
         let entries = entry * rows..(entry + 1) * rows;
@@ -207,7 +207,7 @@ impl Access {
     }
 }
 
-/// What an instruction touches.
+/// Analyzes which entries, ports and bytes an instruction touches.
 pub(crate) fn access(c: &Context, op: &Op) -> Access {
     let mut a = Access {
         unit: op.opcode().unit(),
@@ -228,7 +228,7 @@ pub(crate) fn access(c: &Context, op: &Op) -> Access {
     let mut dram = |addr: u64, bytes: u32| {
         let range = addr..addr + u64::from(bytes);
         bus_error |= range.end.next_multiple_of(beat) > c.memory_bytes;
-        // What lies behind the memory is nobody's bytes; bursts before it still move theirs.
+        // Addresses past the end of memory hold no bytes, but earlier bursts still transfer theirs.
         let inside = range.start..range.end.min(c.memory_bytes);
         (!inside.is_empty()).then_some(inside)
     };
@@ -316,7 +316,7 @@ fn vector(c: &Context, x: &Vector, a: &mut Access) -> Result<(), Stop> {
             }
         }
         let [dst, first, second] = index.map(|i| i as u32);
-        // Operands are read before the collision of the two is seen.
+        // The hardware reads the operands before it detects that they collide.
         for (mem, at) in [(mems[1], first), (mems[2], second)] {
             if let Some(mem) = mem {
                 a.read_row(c, mem, if mem == Mem::Param { x.op.param_entry(at).0 } else { at });

@@ -1,14 +1,14 @@
-//! The memory behind the bus: one function from a handshake to the cycles of its beats.
+//! The memory on the bus: one function from an address handshake to the cycles of its beats.
 //!
-//! It is called at address handshakes alone, reads before writes in one cycle, and computes in whole numbers, so that
-//! whatever calls it with the same handshakes gets the same cycles.
+//! It is called only at address handshakes, reads before writes within a cycle, and uses integers only. Every caller
+//! with the same handshakes therefore gets the same cycles.
 
 use tilewright_hw::config::DramSection;
 
 /// Bytes of a DRAM row.
 const ROW_BYTES: u64 = DramSection::ROW_BYTES as u64;
 
-/// Which way a burst goes.
+/// Direction of a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From memory.
@@ -17,44 +17,44 @@ pub enum Direction {
     Write,
 }
 
-/// When a burst's beats pass, and whether it fails.
+/// When a burst's beats transfer, and whether it fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Burst {
-    /// Earliest cycle of the first beat: one after the beat before it on the same channel.
+    /// Earliest cycle of the first beat: one after the previous beat on the same channel.
     pub first: u64,
-    /// Sixteenths of a cycle from cycle 0 at which the server offers the first beat.
+    /// Time at which the server offers the first beat, in sixteenths of a cycle from cycle 0.
     pub slot: u64,
-    /// Sixteenths of a cycle from offer to offer.
+    /// Time between two offers, in sixteenths of a cycle.
     pub step: u64,
     /// Cycle of the write response; 0 for reads.
     pub response: u64,
-    /// 1 where the range passes the end of memory: beats and response come as ever, with an error code.
+    /// 1 if the range passes the end of memory. Beats and response then keep their timing but carry an error code.
     pub error: u32,
 }
 
 impl Burst {
-    /// The cycle in which beat `n` passes.
+    /// Returns the cycle in which beat `n` transfers.
     pub fn beat(&self, n: u64) -> u64 {
         (self.first + n).max((self.slot + n * self.step).div_ceil(16))
     }
 
-    /// The cycles of its `beats` beats, as runs of cycles that follow one another: first and number.
+    /// Returns the cycles of its `beats` beats as runs of consecutive cycles, each `(first, count)`.
     pub(crate) fn runs(self, beats: u32) -> impl Iterator<Item = (u64, u32)> {
-        // The first beat is not before its offer, so that a server of a beat a cycle or faster leaves no gap.
+        // The first beat never precedes its offer, so a server with at least one beat per cycle leaves no gap.
         let whole = self.step <= 16;
         (0..if whole { 1 } else { beats }).map(move |n| (self.beat(n.into()), if whole { beats } else { 1 }))
     }
 }
 
-/// One server: what it serves next, and the row that is open.
+/// A server: when it is free, and the row it has open.
 #[derive(Debug, Clone, Copy, Default)]
 struct Server {
     free: u64,
     row: Option<u64>,
 }
 
-/// The model's state.
+/// The state of the DRAM model.
 #[derive(Debug, Clone)]
 pub struct Dram {
     section: DramSection,
@@ -66,7 +66,7 @@ pub struct Dram {
 }
 
 impl Dram {
-    /// An idle memory of this many bytes on a bus of `beat_bytes` bytes.
+    /// Creates an idle memory of `memory_bytes` on a bus of `beat_bytes`.
     pub fn new(section: DramSection, memory_bytes: u64, beat_bytes: u32) -> Dram {
         Dram {
             section,
@@ -83,12 +83,12 @@ impl Dram {
         self.next_beat = Default::default();
     }
 
-    /// A burst of `beats` beats whose address was accepted in `cycle`.
+    /// Schedules a burst of `beats` beats whose address was accepted in `cycle`.
     ///
-    /// It takes its place at the server in the cycle after, or when the server is free. The server is busy for as long as
-    /// the beats take, and before them for what each burst takes and for each row of 2 KiB that has to be opened. Read beats leave `latency` cycles
-    /// behind the server; write beats enter at the server, and their response comes `latency` cycles and one after the
-    /// last. No two beats of one direction share a cycle.
+    /// The burst reaches the server in the next cycle, or when the server is free. The server first spends the fixed
+    /// time per burst and the time to open each 2 KiB row, then the time of the beats. Read beats are offered `latency`
+    /// cycles after the server reaches them. Write beats enter at the server; their response comes `latency` + 1 cycles
+    /// after the last beat. No two beats of the same direction share a cycle.
     pub fn request(&mut self, cycle: u64, addr: u64, beats: u32, direction: Direction) -> Burst {
         let channel = direction as usize;
         let server = &mut self.servers[if self.section.shared { 0 } else { channel }];
@@ -179,7 +179,7 @@ mod tests {
         let mut d = dram(0, 16, true, 32);
         assert_eq!(d.request(0, 0, 1, Direction::Read).beat(0), 3);
         assert_eq!(d.request(10, 8, 1, Direction::Read).beat(0), 11);
-        // Two rows: the second is opened too.
+        // It spans two rows, so the second is opened too.
         assert_eq!(d.request(20, 2040, 2, Direction::Read).beat(0), 23);
         assert_eq!(d.request(30, 2048, 1, Direction::Read).beat(0), 31);
     }
@@ -189,7 +189,7 @@ mod tests {
         let section = DramSection { latency: 10, burst_sixteenths: 3 * 16, ..DramSection::default() };
         let mut d = Dram::new(section, 1 << 20, 8);
         assert_eq!(beats(&d.request(0, 0, 2, Direction::Read), 2), [14, 15]);
-        // The beats before it leave the server in cycle 6.
+        // The previous beats leave the server in cycle 6.
         assert_eq!(beats(&d.request(1, 64, 1, Direction::Read), 1), [19]);
         let write = d.request(100, 0, 2, Direction::Write);
         assert_eq!((beats(&write, 2), write.response), (vec![104, 105], 116));

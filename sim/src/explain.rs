@@ -1,7 +1,7 @@
-//! What an instruction met when it trapped, in words with the remedy.
+//! Explains why an instruction trapped and how to fix it.
 //!
-//! It is worked out again from the instruction, so that a trap of the design, which tells place and cause alone, is explained
-//! as one of the models is.
+//! The explanation is recomputed from the instruction. A trap of the RTL, which reports only place and cause, is
+//! therefore explained as well as a model's trap.
 
 use crate::functional::Stop;
 use crate::functional::dma::{LoadRows, Place, StoreRows};
@@ -12,12 +12,12 @@ use tilewright_hw::device::{Base, Device};
 use tilewright_hw::isa::{Gemm, GemmUop, Load, Op, Store, Vector, VectorUop};
 use tilewright_hw::regs::TrapCause;
 
-/// Why an instruction that stopped a device for this cause did so, and what to change. Micro-ops are those that the device
-/// holds now. `None` where the instruction alone does not show it.
+/// Explains why `op` stopped a device with `cause`, and what to change. Uses the micro-ops that the device holds now.
+/// Returns `None` if the instruction alone does not show the reason.
 pub fn explain(device: &mut dyn Device, op: &Op, bases: &[Base], cause: TrapCause) -> Option<String> {
     let config = device.config().clone();
     let found = match op {
-        // Alone these meet nobody.
+        // Alone, these use each port at most once per cycle.
         Op::Load(_) | Op::Store(_) | Op::Gemm(_) if cause == TrapCause::Collision => None,
         Op::Load(x) => load(&config, x, bases),
         Op::Store(x) => store(&config, x, bases),
@@ -41,12 +41,12 @@ fn store(config: &HwConfig, x: &Store, bases: &[Base]) -> Option<(TrapCause, Str
     Some((cause, row(config, place, cause, (x.mem, x.row_bytes), limit(bases, x.base))))
 }
 
-/// A base and its limit.
+/// Returns a base's number and its limit.
 fn limit(bases: &[Base], base: u32) -> (u32, u64) {
     (base, bases.get(base as usize).copied().unwrap_or_default().limit)
 }
 
-/// The place of the first row that traps, and why it does.
+/// Returns the place of the first row that traps, and the cause.
 fn first_trap<T, R: Iterator<Item = Result<T, Stop>>>(
     mut rows: R,
     place: impl Fn(&R) -> Place,
@@ -59,7 +59,7 @@ fn first_trap<T, R: Iterator<Item = Result<T, Stop>>>(
     }
 }
 
-/// A row that traps.
+/// Describes a row that traps.
 fn row(
     config: &HwConfig,
     Place { plane, row, dram, first, len }: Place,
@@ -69,14 +69,15 @@ fn row(
 ) -> String {
     match dram.filter(|_| cause == TrapCause::Limit) {
         Some(at) => format!(
-            "row {row} of plane {plane} is bytes {at:#x} to {:#x} behind base {base}, whose limit is {limit:#x}; lower offset, a \
-             stride, a count or row_bytes, or give the base a higher limit",
+            "row {row} of plane {plane} covers offsets {at:#x} to {:#x} from base {base}, whose limit is {limit:#x}; lower offset, \
+             a stride, a count or row_bytes, or raise the base's limit",
             at + u64::from(bytes) - 1
         ),
         None => {
             let entry_bytes = u64::from(config.entry_bytes(mem));
             format!(
-                "row {row} of plane {plane} needs entries {} to {} of {}, which has {}; lower entry, a count, padding or row_bytes",
+                "row {row} of plane {plane} needs entries {} to {} of {}, which has {} entries; lower entry, a count, padding or \
+                 row_bytes",
                 first / entry_bytes,
                 (first + len - 1) / entry_bytes,
                 mem.name(),
@@ -86,7 +87,7 @@ fn row(
     }
 }
 
-/// The micro-ops that a device holds.
+/// Returns the micro-ops that a device holds.
 fn micro_ops(device: &mut dyn Device, mem: Mem) -> Option<Vec<[u32; 3]>> {
     let config = device.config().clone();
     let bytes = device.scratchpad(mem, 0, config.entries(mem)).ok()?;
@@ -103,17 +104,17 @@ fn micro_ops(device: &mut dyn Device, mem: Mem) -> Option<Vec<[u32; 3]>> {
     Some(uops.collect())
 }
 
-/// A port that another unit uses in the same cycle.
+/// Describes a port that another unit uses in the same cycle.
 fn other_unit(unit: &str) -> String {
     format!(
-        "{unit} and another unit access one bank in one cycle; put what they use at a time into different banks, or order the two \
-         by tokens: csim --strict names the other instruction"
+        "{unit} and another unit access the same bank in the same cycle; put the data they use at the same time into different \
+         banks, or order the two with tokens (csim --strict names the other instruction)"
     )
 }
 
-/// Micro-op `uop` lies behind the memory of micro-ops.
+/// Describes a micro-op index past the end of micro-op memory.
 fn no_micro_op(config: &HwConfig, mem: Mem, uop: u32) -> String {
-    format!("micro-op {uop} is behind the {} entries of {}; lower uop or uops", config.entries(mem), mem.name())
+    format!("micro-op {uop} is past the {} entries of {}; lower uop or uops", config.entries(mem), mem.name())
 }
 
 fn gemm(config: &HwConfig, x: &Gemm, uops: &[[u32; 3]]) -> Option<(TrapCause, String)> {
@@ -123,7 +124,8 @@ fn gemm(config: &HwConfig, x: &Gemm, uops: &[[u32; 3]]) -> Option<(TrapCause, St
         let mut operands = index.into_iter().zip([Mem::Acc, Mem::Inp, Mem::Wgt]);
         match operands.find(|(at, mem)| *at >= u64::from(config.entries(*mem))) {
             Some((at, mem)) => Err(format!(
-                "micro-op {uop} uses entry {at} of {}, which has {}; lower its index, the instruction's or a step of the loops",
+                "micro-op {uop} uses entry {at} of {}, which has {} entries; lower its index, the instruction's index or a loop's \
+                 step",
                 mem.name(),
                 config.entries(mem)
             )),
@@ -152,8 +154,8 @@ fn vector(config: &HwConfig, x: &Vector, uops: &[[u32; 3]]) -> Option<(TrapCause
             if !is_inside(config, x.op, mem, at) {
                 let depth = if mem == Mem::Param { config.param_depth } else { config.entries(mem) };
                 return Err(outside(format!(
-                    "{name} of micro-op {uop} is at {at} of {}, which has {depth} entries; lower its index, the instruction's or a \
-                     step of the loops",
+                    "{name} of micro-op {uop} is at {at} of {}, which has {depth} entries; lower its index, the instruction's \
+                     index or a loop's step",
                     mem.name()
                 )));
             }
@@ -164,8 +166,8 @@ fn vector(config: &HwConfig, x: &Vector, uops: &[[u32; 3]]) -> Option<(TrapCause
             && config.bank_of(mem, a) == config.bank_of(mem, b)
         {
             let text = format!(
-                "a and b of micro-op {uop} are entries {a} and {b} of {}, both in its bank {}, which gives one entry a cycle; put \
-                 one of them into another bank (each has {} entries in a row) or another memory",
+                "a and b of micro-op {uop} are entries {a} and {b} of {}, both in bank {}, which reads one entry per cycle; put \
+                 one of them into another bank (each holds {} consecutive entries) or another memory",
                 mem.name(),
                 config.bank_of(mem, a),
                 config.entries(mem) / config.banks(mem)

@@ -1,8 +1,8 @@
-//! The functional simulator: the meaning of a stream, without time.
+//! The functional simulator: executes a stream's meaning, without time.
 //!
-//! Instructions run whole, one after the other, in the stream's order, which the contract makes a legal execution. Tokens
-//! are counted, so a pop that comes before its push is a deadlock trap here. Traps carry the unit, cause and ordinal that
-//! the hardware gives. Beyond the hardware, a deep vector instruction that reads a row which it wrote itself is reported
+//! Instructions run one at a time in stream order, which the ISA contract makes a legal execution. Tokens are counted,
+//! so a pop that comes before its push is a deadlock trap here. Traps carry the same unit, cause and ordinal as in
+//! hardware. One check goes beyond the hardware: a deep vector instruction that reads a row it wrote itself is reported
 //! as a program error.
 
 mod copies;
@@ -23,18 +23,18 @@ use tilewright_hw::device::{Base, Command, DeviceError, RunReport, Trap, check_c
 use tilewright_hw::isa::{DecodeError, Decoder, INSN_BYTES, Insn, Op, illegal_reasons};
 use tilewright_hw::regs::{TrapCause, TrapUnit};
 
-/// Why an instruction could not run to its end.
+/// Why an instruction stopped early.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// The hardware traps.
     Trap(TrapCause),
-    /// It traps at the check of a micro-op, counted from 0 over all loops.
+    /// The hardware traps at the check of this micro-op, counted from 0 over all loops.
     MicroOp(u64, TrapCause),
-    /// It traps at the check of where a vector operation's constants lie.
+    /// The hardware traps when it checks the address of a vector operation's constants.
     Constants,
-    /// A rule that the hardware does not check was broken.
+    /// The program broke a rule that the hardware does not check.
     Program(String),
-    /// It has more micro-ops or rows than it may run, and none of those that it may would have trapped.
+    /// The instruction has more micro-ops or rows than the limit allows, and none of the allowed ones traps.
     Limit,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Stop {
 pub enum Step {
     /// This instruction ran and retired.
     Retired(Insn),
-    /// The device trapped; nothing runs any more.
+    /// The device trapped and runs nothing more.
     Trapped(Trap),
     /// The stream has no more instructions.
     Finished,
@@ -60,7 +60,7 @@ pub struct Fsim {
 }
 
 impl Fsim {
-    /// A device with this much zeroed memory, scratchpads zeroed too.
+    /// Creates a device with `memory_bytes` of zeroed memory and zeroed scratchpads.
     pub fn new(config: HwConfig, memory_bytes: u64) -> Fsim {
         let kernel = Kernel::best(&config);
         Fsim {
@@ -73,8 +73,8 @@ impl Fsim {
         }
     }
 
-    /// The same device computing matrix products in a given way; all ways give the same result. A way that this machine
-    /// or configuration cannot use is left aside. Scratchpads are zeroed.
+    /// Selects how matrix products are computed; all kernels give the same results. A kernel that this machine or
+    /// configuration cannot use is ignored. Zeroes the scratchpads.
     pub fn with_kernel(mut self, kernel: Kernel) -> Fsim {
         if kernel.is_usable(&self.config) {
             self.kernel = kernel;
@@ -83,36 +83,36 @@ impl Fsim {
         self
     }
 
-    /// Device memory.
+    /// Returns device memory.
     pub fn memory(&self) -> &[u8] {
         &self.dram
     }
 
-    /// Device memory, to be filled by the host.
+    /// Returns device memory for the host to fill.
     pub fn memory_mut(&mut self) -> &mut [u8] {
         &mut self.dram
     }
 
-    /// The configuration, as it is shared.
+    /// Returns the shared configuration.
     pub(crate) fn shared_config(&self) -> &Arc<HwConfig> {
         &self.config
     }
 
-    /// The host wrote these bytes; nobody asks.
+    /// Ignores writes by the host.
     fn host_wrote(&mut self, _range: std::ops::Range<usize>) {}
 
-    /// Decoded micro-ops: of gemm in the order acc, inp, wgt; of vector in the order dst, a, b.
+    /// Returns the decoded micro-ops: acc, inp, wgt for gemm, and dst, a, b for vector.
     pub(crate) fn micro_ops(&self) -> [&[[u32; 3]]; 2] {
         [&self.state.gemm_uops, &self.state.vector_uops]
     }
 
-    /// Starts a command that is run by hand, instruction by instruction.
+    /// Starts a command that you run instruction by instruction.
     ///
     /// # Errors
-    /// As [`Device::submit`].
+    /// The same as [`Device::submit`].
     pub fn step_through(&mut self, command: &Command) -> Result<Stepper<'_>, DeviceError> {
         check_command(command, &self.config)?;
-        // Tokens begin anew with each command.
+        // Tokens start at zero with each command.
         self.state.tokens = Default::default();
         Ok(Stepper {
             command: command.clone(),
@@ -124,7 +124,7 @@ impl Fsim {
         })
     }
 
-    /// Bytes `addr..addr + len` of memory as a bus sees them: whole beats, all or none.
+    /// Returns bytes `addr..addr + len` of memory. Like the bus, it accepts only ranges whose beats all fit.
     fn dram_range(&self, addr: u64, len: u64) -> Result<std::ops::Range<usize>, Stop> {
         let beat = u64::from(self.config.bus_bytes());
         let end = addr.checked_add(len).and_then(|e| e.checked_next_multiple_of(beat));
@@ -134,7 +134,7 @@ impl Fsim {
         }
     }
 
-    /// The instruction at a place of a command's stream, or the cause of the trap that fetch takes at it.
+    /// Returns instruction `place` of a command's stream, or the cause of the trap that fetch takes there.
     pub(crate) fn instruction(&self, command: &Command, place: u32) -> Result<Insn, TrapCause> {
         let addr = command.insn_addr(place);
         let burst = fetch_burst(&self.config, command, addr);
@@ -152,7 +152,7 @@ impl Fsim {
         }
     }
 
-    /// Runs an instruction, at most so many of its micro-ops or rows of device memory.
+    /// Runs an instruction, up to `most` of its micro-ops or rows of device memory.
     pub(crate) fn execute(&mut self, op: &Op, bases: &[Base], most: u64, report: &mut RunReport) -> Result<(), Stop> {
         match op {
             Op::Load(x) => self.load(x, bases, most),
@@ -173,8 +173,8 @@ impl Fsim {
     }
 }
 
-/// The burst in which fetch reads the instruction at `addr`: bursts begin with the stream and at each page, and the bus
-/// answers one as a whole.
+/// Returns the burst in which fetch reads the instruction at `addr`. Bursts begin at the stream's start and at each
+/// page, and the bus answers each as a whole.
 pub(crate) fn fetch_burst(config: &HwConfig, command: &Command, addr: u64) -> std::ops::Range<u64> {
     let beat = u64::from(config.bus_bytes());
     let longest = u64::from(config.fetch_burst_beats()) * beat;
@@ -185,44 +185,44 @@ pub(crate) fn fetch_burst(config: &HwConfig, command: &Command, addr: u64) -> st
     start..(start + longest).min(page + page_bytes).min(command.stream().end)
 }
 
-/// A command that runs instruction by instruction; see [`Fsim::step_through`].
+/// A command that runs instruction by instruction. See [`Fsim::step_through`].
 pub struct Stepper<'a> {
     device: &'a mut Fsim,
     command: Command,
     place: u32,
     issued: [u32; 4],
-    /// Cycles that each unit takes at least for what it did.
+    /// Fewest cycles that each unit needs for what it did so far.
     least_cycles: [u64; 4],
     report: RunReport,
 }
 
 impl Stepper<'_> {
-    /// The device, to look at its memory and scratchpads between two steps.
+    /// Returns the device, to inspect its memory and scratchpads between steps.
     pub fn device(&mut self) -> &mut Fsim {
         self.device
     }
 
-    /// Place of the next instruction in the stream.
+    /// Returns the place of the next instruction in the stream.
     pub fn place(&self) -> u32 {
         self.place
     }
 
-    /// Tokens in the counter from the first to the second unit, by unit number.
+    /// Returns the tokens in the counter from unit `from` to unit `to`, by unit number.
     pub fn tokens(&self, from: usize, to: usize) -> u32 {
         self.device.state.tokens[from][to]
     }
 
-    /// What happened so far.
+    /// Returns the report so far.
     pub fn report(&self) -> &RunReport {
         &self.report
     }
 
-    /// What happened.
+    /// Returns the final report.
     pub fn into_report(self) -> RunReport {
         self.report
     }
 
-    /// The next instruction, or the trap that fetch would take at it, or `None` at the stream's end.
+    /// Returns the next instruction, or the trap that fetch would take there, or `None` at the end of the stream.
     pub fn peek(&self) -> Option<Result<Insn, Trap>> {
         if self.place >= self.command.insns {
             return None;
@@ -234,8 +234,9 @@ impl Stepper<'_> {
     /// Runs the next instruction.
     ///
     /// # Errors
-    /// [`DeviceError::Program`]; [`DeviceError::InsnLimit`] after as many instructions, or micro-ops or rows of a unit, as the
-    /// command allows cycles: it would take at least so many.
+    /// - [`DeviceError::Program`] if the instruction breaks a rule that the hardware does not check
+    /// - [`DeviceError::InsnLimit`] after as many instructions, or micro-ops or rows of one unit, as the command allows
+    ///   cycles; a timed device would take at least that long
     pub fn step(&mut self) -> Result<Step, DeviceError> {
         if let Some(trap) = self.report.trap {
             return Ok(Step::Trapped(trap));
@@ -270,7 +271,7 @@ impl Stepper<'_> {
             Err(Stop::Constants) => return Ok(self.trapped(trap(TrapCause::Scratchpad))),
             Err(Stop::Program(what)) => return Err(DeviceError::Program { index: self.place, what }),
         }
-        // The work is done, so the instruction has retired even where one of its tokens finds a full counter.
+        // The work is done, so the instruction counts as retired even if one of its pushes finds a full counter.
         self.report.retired[unit as usize] += 1;
         let full = (1u32 << self.device.config.token_bits) - 1;
         for to in insn.push.iter() {

@@ -1,9 +1,12 @@
 //! Tilewright's simulators, each behind [`tilewright_hw::device::Device`].
 //!
-//! [`functional`] executes the meaning of a stream, [`cycle`] its time too, [`dram`] is the memory behind the bus, and [`rtl`] runs the
-//! design itself, Verilated; [`board`] a whole
-//! board with its shell, [`axi`] the core as a peripheral of a processor. [`netlist`] simulates what synthesis and routing made of a
-//! board's design.
+//! - [`functional`]: executes a stream's meaning, without time
+//! - [`cycle`]: adds exact cycle counts
+//! - [`dram`]: models the memory on the bus
+//! - [`rtl`]: runs the Verilated design
+//! - [`board`]: runs a whole board, the core inside its shell
+//! - [`axi`]: runs the core as a peripheral of a processor
+//! - [`netlist`]: simulates the netlists that synthesis and routing produce for a board's design
 
 mod access;
 pub mod axi;

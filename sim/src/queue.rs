@@ -1,13 +1,13 @@
-//! What simulators have in common as devices: commands that wait, memory behind an address.
+//! The `Device` code that the simulators share: a command queue and memory access by address.
 
-/// Makes a simulator a `Device`: one with a `config`, a `queue`, its memory as a slice, `host_wrote`, which hears what the host
-/// writes, `run_command`, and `entries`, which
-/// gives the bytes of entries of a scratchpad that has them.
+/// Implements `Device` for a simulator. It needs fields `config` and `queue`; `memory()` and `memory_mut()`, its memory
+/// as a slice; `host_wrote()`, which is told what the host writes; `run_command()`; and `entries()`, which returns the
+/// bytes of scratchpad entries.
 macro_rules! device {
     ($simulator:ty, $name:literal) => {
         impl $simulator {
-            /// The same device, which gives up each command that has no limit of its own after so many cycles, or instructions
-            /// where it knows no time.
+            /// Sets the limit for commands without one: the device aborts them after `limit` cycles, or after `limit`
+            /// instructions if it is untimed.
             pub fn with_cycle_limit(mut self, limit: Option<u64>) -> Self {
                 self.queue.cycle_limit = limit;
                 self

@@ -1,16 +1,16 @@
-//! When an instruction started and when it retired.
+//! Start and retirement cycles of instructions.
 
 use tilewright_hw::device::{Span, Trap};
 use tilewright_hw::isa::Unit;
 use tilewright_hw::regs::{TrapCause, UnitState};
 
-/// The span of an instruction that has just started.
+/// Returns the span of an instruction that has just started.
 pub(crate) fn started(unit: Unit, ordinal: u32, start: u64) -> Span {
     Span { unit, ordinal, start, end: None, states: [0; UnitState::ALL.len()] }
 }
 
-/// Takes away the shares that a run's end leaves open: where a trap cuts off what load and store have on the bus, theirs say
-/// nothing. A deadlock cuts off nothing.
+/// Clears the state shares of load and store if a trap ended the run: bus transfers were cut off, so their shares mean
+/// nothing. A deadlock cuts off nothing, so it keeps them.
 pub(crate) fn leave_out(spans: &mut [Span], trap: Option<Trap>) {
     if trap.is_some_and(|trap| trap.cause != TrapCause::Deadlock) {
         let transfers = spans.iter_mut().filter(|span| matches!(span.unit, Unit::Load | Unit::Store));
@@ -18,8 +18,8 @@ pub(crate) fn leave_out(spans: &mut [Span], trap: Option<Trap>) {
     }
 }
 
-/// Spans from starts and retirements in the order of their cycles, each `(unit, cycle, whether it is a retirement)`; by unit,
-/// then ordinal.
+/// Builds spans from starts and retirements in cycle order, each `(unit, cycle, is_retirement)`. The result is sorted
+/// by unit, then ordinal.
 pub(crate) fn spans(events: impl IntoIterator<Item = (Unit, u64, bool)>) -> Vec<Span> {
     let mut spans: [Vec<Span>; 4] = Default::default();
     let mut retired = [0usize; 4];

@@ -84,8 +84,8 @@ fn a_trap_is_a_no() {
             outcome.stdout.ends_with(
                 "trap: address outside the base's limit at instruction 1 of load\n     \
                  1  load mem=out offset=1099511627775 row_bytes=8\n      \
-                 row 0 of plane 0 is bytes 0xffffffffff to 0x10000000006 behind base 0, whose limit is 0x20000000; lower offset, \
-                 a stride, a count or row_bytes, or give the base a higher limit\n"
+                 row 0 of plane 0 covers offsets 0xffffffffff to 0x10000000006 from base 0, whose limit is 0x20000000; lower \
+                 offset, a stride, a count or row_bytes, or raise the base's limit\n"
             ),
             "{}",
             outcome.stdout
@@ -331,39 +331,39 @@ fn a_trap_is_told_with_what_was_outside_and_what_to_do() {
     outside(
         "load mem=out entry=2046 rows=3 row_bytes=16 offset=4096\n",
         "index outside a memory",
-        "row 2 of plane 0 needs entries 2048 to 2048 of out, which has 2048; lower entry, a count, padding or row_bytes",
+        "row 2 of plane 0 needs entries 2048 to 2048 of out, which has 2048 entries; lower entry, a count, padding or row_bytes",
     );
     outside(
         "store mem=out entry=2047 row_bytes=64 offset=4096\n",
         "index outside a memory",
-        "row 0 of plane 0 needs entries 2047 to 2050 of out, which has 2048; lower entry, a count, padding or row_bytes",
+        "row 0 of plane 0 needs entries 2047 to 2050 of out, which has 2048 entries; lower entry, a count, padding or row_bytes",
     );
     outside(
         "load mem=inp rows=2 row_bytes=32 offset=4096 row_stride=4096 base=3\nload mem=out row_bytes=64 offset=1099511627000\n",
         "address outside the base's limit",
-        "row 0 of plane 0 is bytes 0xfffffffcf8 to 0xfffffffd37 behind base 0, whose limit is 0x20000000; lower offset, a stride, \
-         a count or row_bytes, or give the base a higher limit",
+        "row 0 of plane 0 covers offsets 0xfffffffcf8 to 0xfffffffd37 from base 0, whose limit is 0x20000000; lower offset, a \
+         stride, a count or row_bytes, or raise the base's limit",
     );
     outside(
         "gemm inp=2040 inp0=1 count0=9\n",
         "index outside a memory",
-        "micro-op 0 uses entry 2048 of inp, which has 2048; lower its index, the instruction's or a step of the loops",
+        "micro-op 0 uses entry 2048 of inp, which has 2048 entries; lower its index, the instruction's index or a loop's step",
     );
     outside(
         "gemm uop=1023 uops=2\n",
         "index outside a memory",
-        "micro-op 1024 is behind the 1024 entries of guop; lower uop or uops",
+        "micro-op 1024 is past the 1024 entries of guop; lower uop or uops",
     );
     outside(
         "vector op=add dst=out a=acc b=out a_at=2047 a0=1 count0=2\n",
         "index outside a memory",
-        "a of micro-op 0 is at 2048 of acc, which has 2048 entries; lower its index, the instruction's or a step of the loops",
+        "a of micro-op 0 is at 2048 of acc, which has 2048 entries; lower its index, the instruction's index or a loop's step",
     );
     outside(
         "vector op=qadd dst=out a=inp b=inp descriptor=255 b_at=3\n",
         "two accesses to one port of a bank in a cycle",
-        "a and b of micro-op 0 are entries 0 and 3 of inp, both in its bank 0, which gives one entry a cycle; put one of them into \
-         another bank (each has 1024 entries in a row) or another memory",
+        "a and b of micro-op 0 are entries 0 and 3 of inp, both in bank 0, which reads one entry per cycle; put one of them into \
+         another bank (each holds 1024 consecutive entries) or another memory",
     );
     // Of two units the trap names one; which other it met is not known behind the run.
     let program = "load mem=out rows=200 row_bytes=16 row_stride=16 offset=4096\n\
@@ -371,7 +371,10 @@ fn a_trap_is_told_with_what_was_outside_and_what_to_do() {
     std::fs::write(dir.path().join("bad.tw"), program).unwrap();
     for device in ["csim", "rtl"] {
         let text = tilewright(dir.path(), &["run", "bad.tw", "--device", device]).stdout;
-        assert!(text.contains("load and another unit access one bank in one cycle; put what they use"), "{text}");
+        assert!(
+            text.contains("load and another unit access the same bank in the same cycle; put the data they use"),
+            "{text}"
+        );
     }
 }
 

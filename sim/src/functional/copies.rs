@@ -1,4 +1,4 @@
-//! Copies of inp and wgt in the order and width in which a kernel reads them.
+//! Copies of inp and wgt in the order and width that a kernel reads.
 
 use super::kernel::Kernel;
 #[cfg(target_arch = "x86_64")]
@@ -6,28 +6,29 @@ use super::kernel::quads_of_16;
 use std::ops::Range;
 use tilewright_hw::config::{HwConfig, Mem};
 
-/// What a kernel reads in place of the bytes of inp and wgt.
+/// What a kernel reads instead of the bytes of inp and wgt.
 pub(super) enum Copies {
     /// Widened to 16 bits.
     Pairs {
-        /// As inp.
+        /// In the order of inp.
         inp: Vec<i16>,
         /// Tiles as `[block_in / 2][block_out][2]`.
         wgt: Vec<i16>,
     },
     /// For products of unsigned with signed bytes.
     Quads {
-        /// As inp, with 128 added to each.
+        /// In the order of inp, with 128 added to each byte.
         inp: Vec<u8>,
         /// Tiles as `[block_in / 4][block_out][4]`.
         wgt: Vec<i8>,
-        /// 128 times the sum of each output's weights, what the 128 added to the inputs costs: `[block_out]` a tile.
+        /// 128 times the sum of each output's weights, to subtract what the added 128 contributes: `[block_out]` per
+        /// tile.
         excess: Vec<i32>,
     },
 }
 
 impl Copies {
-    /// The copies that a kernel reads, of memories of zeros.
+    /// Creates the copies that `kernel` reads, for zeroed memories.
     pub(super) fn new(kernel: Kernel, config: &HwConfig) -> Copies {
         let bytes = |mem| config.entries(mem) as usize * config.entry_bytes(mem) as usize;
         match kernel {
@@ -42,7 +43,7 @@ impl Copies {
         }
     }
 
-    /// Follows the bytes of inp where `stale` says, in entries of `entry` bytes.
+    /// Updates the copy of inp for the entries in `stale`, of `entry` bytes each.
     pub(super) fn follow_inp(&mut self, bytes: &[u8], stale: Range<usize>, entry: usize) {
         let range = stale.start * entry..stale.end * entry;
         match self {
@@ -59,7 +60,7 @@ impl Copies {
         }
     }
 
-    /// Follows the bytes of wgt where `stale` says, in tiles of `outputs` x `inputs` bytes.
+    /// Updates the copy of wgt for the tiles in `stale`, of `outputs` x `inputs` bytes each.
     pub(super) fn follow_wgt(&mut self, bytes: &[u8], stale: Range<usize>, inputs: usize, outputs: usize) {
         let tile = inputs * outputs;
         let range = stale.start * tile..stale.end * tile;
@@ -67,7 +68,8 @@ impl Copies {
         match self {
             Copies::Pairs { wgt, .. } => {
                 for (wide, tile) in wgt[range].chunks_exact_mut(tile).zip(tiles) {
-                    // Pairs of inputs, within a pair the outputs, so that one multiply-add instruction serves many outputs.
+                    // Pairs of inputs are outermost and outputs inside, so that one multiply-add instruction covers
+                    // many outputs.
                     for (pair, wide) in wide.chunks_exact_mut(2 * outputs).enumerate() {
                         for (two, row) in wide.chunks_exact_mut(2).zip(tile.chunks_exact(inputs)) {
                             two[0] = i16::from(row[2 * pair] as i8);
@@ -81,8 +83,8 @@ impl Copies {
                 for ((copy, excess), tile) in wgt[range].chunks_exact_mut(tile).zip(excess).zip(tiles) {
                     #[cfg(target_arch = "x86_64")]
                     if inputs == 16 {
-                        // SAFETY: only a kernel whose machine has the instructions reads quads, and only where the outputs
-                        // are a multiple of 16.
+                        // SAFETY: only a kernel whose machine has the instructions reads quads, and only if block_out
+                        // is a multiple of 16.
                         unsafe { quads_of_16(tile, copy, excess, outputs) };
                         continue;
                     }

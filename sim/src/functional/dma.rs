@@ -30,13 +30,13 @@ impl Rows {
         }
     }
 
-    /// A row's first byte behind its base.
+    /// Returns the offset of a row's first byte from its base.
     fn first(&self, plane: u32, row: u32) -> u64 {
         let steps = u64::from(row) * self.row_stride + u64::from(plane) * self.plane_stride;
         self.offset.wrapping_add(steps) & self.mask
     }
 
-    /// The DRAM address of a row within its base's limit.
+    /// Returns the DRAM address of a row, or a trap if it passes its base's limit.
     fn address(&self, plane: u32, row: u32) -> Result<u64, Stop> {
         let first = self.first(plane, row);
         let last = (first + self.row_bytes - 1) & self.mask;
@@ -52,13 +52,13 @@ impl Rows {
 pub(crate) struct Row {
     /// DRAM address; `None` for a row of padding.
     pub(crate) dram: Option<u64>,
-    /// Scratchpad bytes, what a fill adds included.
+    /// Scratchpad bytes, including those that `fill` adds.
     pub(crate) bytes: Range<usize>,
-    /// Bytes of padding before the data.
+    /// Bytes of padding in front of the data.
     pub(crate) before: usize,
 }
 
-/// Where a row lies in a scratchpad of `size` bytes.
+/// Returns the bytes of a row in a scratchpad of `size` bytes.
 fn scratchpad_row(size: u64, first: u64, len: u64) -> Result<Range<usize>, Stop> {
     if first + len > size {
         return Err(Stop::Trap(TrapCause::Scratchpad));
@@ -66,20 +66,20 @@ fn scratchpad_row(size: u64, first: u64, len: u64) -> Result<Range<usize>, Stop>
     Ok(first as usize..(first + len) as usize)
 }
 
-/// Where a row lies, whether it traps or not.
+/// Where a row is, whether it traps or not.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
-    /// Its plane and its number there, pads counted.
+    /// Its plane, and its row within that plane, both counting padding.
     pub(crate) plane: u32,
     pub(crate) row: u32,
-    /// Its first byte behind its base, where it has any in device memory.
+    /// Offset of its first byte from its base; `None` for a row of padding.
     pub(crate) dram: Option<u64>,
-    /// Its first byte in the memory, and how many it has there.
+    /// Its first byte in the scratchpad, and its bytes there.
     pub(crate) first: u64,
     pub(crate) len: u64,
 }
 
-/// The rows of a load in order, up to and with the first that traps.
+/// Iterates over the rows of a load in order; the first row that traps is an error.
 pub(crate) struct LoadRows {
     x: Load,
     rows: Rows,
@@ -88,14 +88,14 @@ pub(crate) struct LoadRows {
     before: u64,
     len: u64,
     next: u64,
-    /// Row and plane, pads counted.
+    /// Row and plane, both counting padding.
     at: [u32; 2],
 }
 
 impl LoadRows {
     pub(crate) fn new(config: &HwConfig, x: &Load, bases: &[Base]) -> LoadRows {
         let entry_bytes = u64::from(config.entry_bytes(x.mem));
-        // Pads of the inner dimension are bytes with pack, entries without.
+        // With pack, padding of the inner dimension is counted in bytes, otherwise in entries.
         let unit = if x.pack { 1 } else { entry_bytes };
         let before = u64::from(x.x_before) * unit;
         LoadRows {
@@ -110,7 +110,7 @@ impl LoadRows {
         }
     }
 
-    /// Plane and row of device memory.
+    /// Returns plane and row in device memory, or `None` for padding.
     fn dram(&self, y: u32, z: u32) -> Option<(u32, u32)> {
         let x = &self.x;
         let plane = z.checked_sub(x.z_before).filter(|p| *p < x.planes);
@@ -123,7 +123,7 @@ impl LoadRows {
         if x.pack { packed(x.entry, self.entry_bytes, x.pack_byte, strides) } else { self.next }
     }
 
-    /// The place of the row that comes next.
+    /// Returns the place of the next row.
     pub(crate) fn place(&self) -> Place {
         let [row, plane] = self.at;
         let dram = self.dram(row, plane).map(|(plane, row)| self.rows.first(plane, row));
@@ -156,7 +156,8 @@ impl Iterator for LoadRows {
     }
 }
 
-/// The rows of a store in order, up to and with the first that traps: DRAM address and scratchpad bytes.
+/// Iterates over the rows of a store in order, as DRAM address and scratchpad bytes; the first row that traps is an
+/// error.
 pub(crate) struct StoreRows {
     x: Store,
     rows: Rows,
@@ -186,7 +187,7 @@ impl StoreRows {
         if x.pack { packed(x.entry, self.entry_bytes, x.pack_byte, strides) } else { self.next }
     }
 
-    /// The place of the row that comes next.
+    /// Returns the place of the next row.
     pub(crate) fn place(&self) -> Place {
         let [row, plane] = self.at;
         let (dram, first) = (Some(self.rows.first(plane, row)), self.first(row, plane));
@@ -214,7 +215,7 @@ impl Iterator for StoreRows {
     }
 }
 
-/// The first scratchpad byte of a packed row.
+/// Returns the first scratchpad byte of a packed row.
 fn packed(entry: u32, entry_bytes: u64, byte: u32, strides: [(u32, u32); 2]) -> u64 {
     let steps = strides.iter().map(|(n, stride)| u64::from(*n) * u64::from(*stride));
     u64::from(entry) * entry_bytes + u64::from(byte) + steps.sum::<u64>()
@@ -230,7 +231,7 @@ impl Fsim {
         end
     }
 
-    /// Copies a load's rows; `written` becomes the bytes from the first to the last that were written.
+    /// Copies a load's rows. Sets `written` to the range from the first to the last byte written.
     fn load_rows(
         &mut self,
         x: &Load,
@@ -277,7 +278,7 @@ impl Fsim {
         Ok(())
     }
 
-    /// Copies bytes of a memory to device memory, where they end inside both.
+    /// Copies scratchpad bytes to device memory. Both ranges must be in bounds.
     pub(crate) fn store_bytes(&mut self, mem: Mem, source: Range<usize>, at: usize) {
         self.dram[at..at + source.len()].copy_from_slice(&self.state.int8(mem)[source]);
     }

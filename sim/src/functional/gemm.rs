@@ -1,4 +1,4 @@
-//! Matrix products: the loops around the micro-ops and their checks.
+//! Matrix products: runs the loops over micro-ops and checks their indices.
 
 use super::kernel::{Operands, Walk};
 use super::loops::{Affine, Loops};
@@ -23,7 +23,7 @@ impl Fsim {
             block_in: self.config.block_in as usize,
             block_out: self.config.block_out as usize,
         };
-        // Indices only grow with the loops, so the last pass decides whether any of them leaves its memory.
+        // Indices only grow with the loops, so checking the last pass checks them all.
         if walk.loops.uops.len() == x.uops as usize && walk.last_indices_fit(depths) {
             if x.micro_ops() > most {
                 return Err(Stop::Limit);

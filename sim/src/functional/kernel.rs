@@ -1,4 +1,4 @@
-//! The inner loops of matrix products, chosen once by what the machine offers.
+//! Inner loops of matrix products, selected once by what the machine supports.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -23,7 +23,7 @@ pub enum Kernel {
     Avx512,
 }
 
-/// Products under their loops; indices in the order acc, inp, wgt.
+/// Products and their loops; indices in the order acc, inp, wgt.
 pub(super) struct Walk<'a> {
     pub(super) loops: Loops<'a>,
     pub(super) accumulate: bool,
@@ -31,7 +31,7 @@ pub(super) struct Walk<'a> {
     pub(super) wgt_zp: i8,
 }
 
-/// The memories that a walk touches.
+/// The memories that a walk uses.
 pub(super) struct Operands<'a> {
     pub(super) acc: &'a mut [i32],
     pub(super) inp: &'a [u8],
@@ -45,12 +45,12 @@ pub(super) struct Operands<'a> {
 }
 
 impl Kernel {
-    /// The fastest way for this configuration on this machine.
+    /// Returns the fastest kernel for this configuration on this machine.
     pub(super) fn best(config: &HwConfig) -> Kernel {
         [Kernel::Avx512, Kernel::Avx2].into_iter().find(|k| k.is_usable(config)).unwrap_or(Kernel::Portable)
     }
 
-    /// Whether the machine and the configuration's geometry allow it.
+    /// Returns whether the machine and the configuration's geometry allow this kernel.
     pub fn is_usable(self, config: &HwConfig) -> bool {
         match self {
             Kernel::Portable => true,
@@ -71,7 +71,7 @@ impl Kernel {
         }
     }
 
-    /// Runs a walk whose indices all lie in their memories.
+    /// Runs a walk whose indices are all in bounds.
     pub(super) fn run(self, walk: &Walk, operands: &mut Operands) {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -108,12 +108,12 @@ impl Kernel {
 }
 
 impl Walk<'_> {
-    /// Whether the greatest indices lie inside memories of these depths.
+    /// Returns whether the largest indices are within memories of these depths.
     pub(super) fn last_indices_fit(&self, depths: [u32; 3]) -> bool {
         (0..3).all(|i| *self.loops.span(i).end() < u64::from(depths[i]))
     }
 
-    /// Runs until an index leaves its memory, which it does, or `most` micro-ops ran: how many that are.
+    /// Runs until an index leaves its memory (one must) or `most` micro-ops ran. Returns how many ran.
     pub(super) fn run_checked(
         &self,
         affine: &Affine,
@@ -135,7 +135,7 @@ impl Walk<'_> {
 }
 
 impl Operands<'_> {
-    /// One micro-op on widened copies, whose weights have no zero point.
+    /// Runs one micro-op on widened copies of weights without a zero point.
     fn tile_of_pairs(&mut self, [acc, inp, wgt]: [usize; 3], walk: &Walk) {
         let Copies::Pairs { inp: inps, wgt: wgts } = self.copies else { return };
         let (inputs, outputs) = (self.block_in, self.block_out);
@@ -155,7 +155,7 @@ impl Operands<'_> {
         }
     }
 
-    /// One micro-op.
+    /// Runs one micro-op.
     fn tile(&mut self, [acc, inp, wgt]: [usize; 3], walk: &Walk) {
         let (inputs, outputs) = (self.block_in, self.block_out);
         let wgt = &self.wgt[wgt * inputs * outputs..][..inputs * outputs];
@@ -170,7 +170,7 @@ impl Operands<'_> {
                 *sum = sum.wrapping_add(products.sum::<i32>());
             }
             if walk.wgt_zp != 0 {
-                // The zero point is the same for all of a row's products, so it comes once, times their inputs' sum.
+                // All products of a row share the zero point, so subtract it once, times the sum of the inputs.
                 let inputs: i32 = inp.iter().map(|x| i32::from(*x as i8)).sum();
                 let correction = inputs * i32::from(walk.wgt_zp);
                 acc.iter_mut().for_each(|sum| *sum = sum.wrapping_sub(correction));

@@ -1,16 +1,16 @@
-//! Micro-ops under their affine loops, in fewer steps than one by one where every index is known to lie in its memory.
+//! Affine loops over micro-ops, with a fast path for when all indices are known to be in bounds.
 
 use std::ops::RangeInclusive;
 use tilewright_hw::isa::{Gemm, Vector};
 
-/// The micro-ops of an instruction and the loops around them, as its fields say; three indices each: acc, inp and wgt, or
+/// An instruction's micro-ops and loops, as its fields give them. Each micro-op has three indices: acc, inp and wgt, or
 /// dst, a and b.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Affine {
-    /// The first micro-op, and how many a pass has.
+    /// The first micro-op, and the number of micro-ops per pass.
     pub(crate) uop: u32,
     pub(crate) uops: u32,
-    /// From the outer loop to the inner one.
+    /// Iterations, from the outer loop to the inner one.
     pub(crate) counts: [u32; 3],
     /// Added to every index.
     pub(crate) base: [u32; 3],
@@ -43,8 +43,8 @@ impl From<&Vector> for Affine {
 }
 
 impl Affine {
-    /// Visits the place and the indices of every micro-op in order, until `visit` stops it. `None` stands for a micro-op
-    /// outside its memory.
+    /// Visits each micro-op in order with its place and its indices, until `visit` returns an error. The indices are
+    /// `None` if the micro-op is outside its memory.
     pub(crate) fn for_each<E>(
         &self,
         memory: &[[u32; 3]],
@@ -72,7 +72,7 @@ impl Affine {
     }
 }
 
-/// Micro-ops and the loops around them; three indices each.
+/// Micro-ops and the loops around them; three indices per micro-op.
 pub(super) struct Loops<'a> {
     pub(super) uops: &'a [[u32; 3]],
     pub(super) counts: [u32; 3],
@@ -83,8 +83,8 @@ pub(super) struct Loops<'a> {
 }
 
 impl<'a> Loops<'a> {
-    /// Those of an instruction in the memory of micro-ops, as far as they lie in it. Loops of one pass go outside, so that
-    /// the inner ones are long.
+    /// Builds the loops of an instruction over the part of its micro-ops that is inside `memory`. Loops of one
+    /// iteration move outside, so that the inner ones are long.
     pub(super) fn new(memory: &'a [[u32; 3]], x: &Affine) -> Loops<'a> {
         let (first, end) = (x.uop as usize, x.uop as usize + x.uops as usize);
         let uops = &memory[first.min(memory.len())..end.min(memory.len())];
@@ -93,7 +93,7 @@ impl<'a> Loops<'a> {
         Loops { uops, counts: order.map(|l| x.counts[l]), base: x.base, steps: order.map(|l| x.steps[l]) }
     }
 
-    /// The least and the greatest of index `i` over all passes; there is a micro-op.
+    /// Returns the smallest and largest value of index `i` over all passes. There must be at least one micro-op.
     pub(super) fn span(&self, i: usize) -> RangeInclusive<u64> {
         let of_uops = self.uops.iter().map(|u| u64::from(u[i]));
         let (least, greatest) = of_uops.fold((u64::MAX, 0), |(least, greatest), u| (least.min(u), greatest.max(u)));
@@ -102,7 +102,7 @@ impl<'a> Loops<'a> {
         least.saturating_add(base)..=greatest + base + loops
     }
 
-    /// Whether no two passes of a single micro-op have the same index `i`.
+    /// Returns whether there is a single micro-op and no two passes have the same index `i`.
     pub(super) fn is_injective(&self, i: usize) -> bool {
         let mut loops: Vec<(u64, u64)> = (0..3)
             .filter(|l| self.counts[*l] > 1)
@@ -118,7 +118,7 @@ impl<'a> Loops<'a> {
             })
     }
 
-    /// Visits the indices of every micro-op in order; none of them passes 32 bits.
+    /// Visits the indices of every micro-op in order. None may exceed 32 bits.
     #[inline(always)]
     pub(super) fn for_each(&self, mut visit: impl FnMut([usize; 3])) {
         let at = |base: [u32; 3], step: [u32; 3], n: u32| [0, 1, 2].map(|i| base[i] + step[i] * n);

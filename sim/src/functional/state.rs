@@ -16,7 +16,7 @@ impl Stale {
     }
 }
 
-/// Everything that lives inside the accelerator.
+/// The state inside the accelerator.
 pub(super) struct State {
     /// int8 rows of batch x block_in, as bytes.
     pub(super) inp: Vec<u8>,
@@ -34,10 +34,11 @@ pub(super) struct State {
     pub(super) gemm_uops: Vec<[u32; 3]>,
     /// dst, a, b.
     pub(super) vector_uops: Vec<[u32; 3]>,
-    /// inp and wgt as the kernel reads them, but for the stale entries of inp.
+    /// inp and wgt as the kernel reads them; up to date except for the stale entries of inp.
     pub(super) copies: Copies,
     inp_stale: Stale,
-    /// Bias, multiplier and shift of each channel, `[3][block_out]` an entry, but for the stale entries of param.
+    /// Bias, multiplier and shift of each channel, `[3][block_out]` per entry; up to date except for the stale entries
+    /// of param.
     words: Vec<i32>,
     words_stale: Vec<bool>,
     /// `[from][to]`.
@@ -75,7 +76,8 @@ impl State {
         }
     }
 
-    /// A memory of bytes, for a load to write to; acc holds words. [`State::wrote`] is to hear of it.
+    /// Returns a memory of bytes for a load to write to, or `None` for acc, which holds words. Call [`State::wrote`]
+    /// afterward.
     pub(super) fn memory_mut(&mut self, mem: Mem) -> Option<&mut [u8]> {
         match mem {
             Mem::Inp => Some(&mut self.inp),
@@ -88,14 +90,15 @@ impl State {
         }
     }
 
-    /// Writes whole words to acc from byte `at` on.
+    /// Writes whole words to acc, starting at byte `at`.
     pub(super) fn write_acc(&mut self, at: usize, bytes: &[u8]) {
         for (word, raw) in self.acc[at / 4..].iter_mut().zip(bytes.as_chunks::<4>().0) {
             *word = i32::from_le_bytes(*raw);
         }
     }
 
-    /// Loads wrote some of these bytes. What lies in wgt, param and the micro-op memories is written in whole entries.
+    /// Updates everything derived from these bytes after a load wrote some of them. Loads write wgt, param and the
+    /// micro-op memories in whole entries.
     pub(super) fn wrote(&mut self, mem: Mem, bytes: Range<usize>) {
         let size = self.entry_bytes[mem as usize];
         let entries = bytes.start / size..bytes.end.div_ceil(size);
@@ -122,18 +125,18 @@ impl State {
         }
     }
 
-    /// Other entries of inp than loads wrote have changed.
+    /// Marks entries of inp that something other than a load changed.
     pub(super) fn changed_inp(&mut self, entries: Range<usize>) {
         self.inp_stale.add(entries);
     }
 
-    /// Brings what the kernel reads of inp up to date.
+    /// Updates the kernel's copy of inp.
     pub(super) fn refresh_inp(&mut self) {
         let stale = std::mem::take(&mut self.inp_stale).0;
         self.copies.follow_inp(&self.inp, stale, self.entry_bytes[Mem::Inp as usize]);
     }
 
-    /// Brings the words of some entries of param up to date.
+    /// Updates the words of some entries of param.
     pub(super) fn refresh_words(&mut self, entries: Range<usize>) {
         let n = self.outputs;
         for entry in entries {
@@ -152,18 +155,18 @@ impl State {
         }
     }
 
-    /// Bias, multiplier and shift of each channel by each entry of param, `[3][block_out]` an entry; up to date where
-    /// [`State::refresh_words`] was asked for it.
+    /// Returns bias, multiplier and shift of each channel for each entry of param, `[3][block_out]` per entry. Call
+    /// [`State::refresh_words`] first for the entries you read.
     pub(super) fn words(&self) -> &[i32] {
         &self.words
     }
 
-    /// The bytes of inp or out, which stores read.
+    /// Returns the bytes of inp or out, the memories that stores read.
     pub(super) fn int8(&self, mem: Mem) -> &[u8] {
         if mem == Mem::Inp { &self.inp } else { &self.out }
     }
 
-    /// A copy of some entries' bytes.
+    /// Copies the bytes of some entries.
     pub(super) fn bytes(&self, mem: Mem, entry: usize, count: usize) -> Vec<u8> {
         let size = self.entry_bytes[mem as usize];
         let range = entry * size..(entry + count) * size;

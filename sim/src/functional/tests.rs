@@ -19,7 +19,7 @@ fn command(config: &HwConfig, fsim: &mut Fsim, program: &str) -> Command {
     Command { stream_addr: STREAM, insns: insns.len() as u32, bases: vec![Base { addr: 0, limit }], cycle_limit: None }
 }
 
-/// Runs a program on zeroed memory, but for `data` from address 0.
+/// Runs a program on memory that holds `data` from address 0 and is zero elsewhere.
 fn run(program: &str, data: &[u8]) -> (Fsim, Result<RunReport, DeviceError>) {
     let config = small();
     let mut fsim = Fsim::new(config.clone(), 0x10000);
@@ -47,7 +47,7 @@ fn plain_loads_pad_every_dimension() {
     let pad_row = [p; 12];
     let expected = [pad_row, [p, p, p, p, 1, 2, 3, 4, 5, p, p, p], pad_row, pad_row];
     assert_eq!(fsim.scratchpad(Mem::Inp, 0, 12).expect("in range"), expected.concat());
-    // One pad row more does not fit.
+    // One more row of padding does not fit.
     assert_eq!(
         trap_of("load mem=inp row_bytes=5 planes=1 x_before=1 y_after=1 z_after=2"),
         (TrapUnit::Load, TrapCause::Scratchpad, 0)
@@ -107,7 +107,7 @@ fn a_layer_runs() {
     let expected: Vec<u8> = (0..4)
         .map(|o| {
             let sum: i32 = [1, 2, 3, -4].iter().enumerate().map(|(i, x)| x * (o * 4 + i as i32 - 8)).sum();
-            // Half of it, rounded half up, and the zero point.
+            // Half of the sum, rounded half up, plus the zero point.
             (((sum + 10 + 1) >> 1) - 3) as u8
         })
         .collect();
@@ -235,7 +235,7 @@ fn every_kernel_computes_the_same() {
 #[test]
 fn taps_are_multiplied_and_accumulated_less_their_zero_points() {
     let mut data = vec![0u8; 0x100];
-    // One inp row; row 5 of param entry 1, at entry 9 + 5 of a load; the descriptor in entry 2.
+    // One inp row; row 5 of param entry 1, which loads address as entry 9 + 5; the descriptor in entry 2.
     data[..4].copy_from_slice(&[1, 2, 250, 127]);
     data[0x10..0x14].copy_from_slice(&[3, 4, 128, 6]);
     let descriptor = Descriptor { zero_a: -128, zero_b: 7, ..Default::default() };
@@ -259,14 +259,14 @@ fn taps_are_multiplied_and_accumulated_less_their_zero_points() {
         .flat_map(|(c, old)| old.wrapping_add(2 * (inp[c] + 128) * (taps[c] - 7)).to_le_bytes())
         .collect();
     assert_eq!(fsim.scratchpad(Mem::Acc, 3, 1).expect("in range"), expected);
-    // An entry has nine rows; the index of a tenth is outside.
+    // An entry has nine rows, so the index of a tenth is out of bounds.
     let (_, report) = run(&program(16 + 9), &data);
     assert_eq!(report.expect("a report").trap.map(|t| t.cause), Some(TrapCause::Scratchpad));
 }
 
 #[test]
 fn bytes_are_looked_up() {
-    // The table lies in the first eight of nine rows of eight entries.
+    // The table fills the first eight of nine rows in eight entries.
     let table: Vec<u8> = (0..=255u8).map(|i| i.wrapping_mul(7).wrapping_add(3)).collect();
     let mut data = vec![0u8; 0x200];
     data[..256].copy_from_slice(&table);

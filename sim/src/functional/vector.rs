@@ -1,4 +1,4 @@
-//! Element-wise work on rows.
+//! Element-wise operations on rows.
 
 #[cfg(target_arch = "x86_64")]
 mod lanes;
@@ -13,7 +13,7 @@ use tilewright_hw::isa::{DESCRIPTOR_BYTES, Descriptor, PARAM_ROWS, TABLE_BYTES, 
 use tilewright_hw::num::{Requant, quantized_add, quantized_mul, requantize};
 use tilewright_hw::regs::TrapCause;
 
-/// Whether an operation's index lies in its memory; of param it counts whole entries, or `mac`'s taps.
+/// Returns whether an operation's index is in bounds. In param, it counts whole entries, or taps for `mac`.
 pub(crate) fn is_inside(config: &HwConfig, op: VecOp, mem: Mem, index: u64) -> bool {
     if mem != Mem::Param {
         return index < u64::from(config.entries(mem));
@@ -24,13 +24,13 @@ pub(crate) fn is_inside(config: &HwConfig, op: VecOp, mem: Mem, index: u64) -> b
     })
 }
 
-/// What an instruction reads before its first micro-op.
+/// The constants that an instruction reads before its first micro-op.
 struct Constants {
     descriptor: Descriptor,
     table: [i8; TABLE_BYTES],
 }
 
-/// A row of each operand and of the results, widened.
+/// Rows of both operands and of the results, widened to 32 bits.
 struct Scratch {
     a: Vec<i32>,
     b: Vec<i32>,
@@ -48,7 +48,7 @@ impl Scratch {
     }
 }
 
-/// The requantization of a channel by its bias, multiplier and shift.
+/// Builds the requantization of a channel from its bias, multiplier and shift.
 fn requant(x: &Vector, d: &Descriptor, [bias, multiplier, shift]: [i32; 3]) -> Requant {
     Requant { bias, multiplier, shift: shift as i8, zero_point: d.zero_point, lo: d.lo, hi: d.hi, mode: x.mode }
 }
@@ -66,7 +66,7 @@ impl Fsim {
                 descriptor = self.descriptor(x.descriptor);
             }
         }
-        // The micro-ops are taken out so that the walk over them may change the other memories.
+        // Take the micro-ops out, so that running them can borrow the other memories mutably.
         let uops = std::mem::take(&mut self.state.vector_uops);
         let constants = Constants { descriptor, table };
         let end = match Plan::new(&self.config, x, &uops) {
@@ -81,7 +81,7 @@ impl Fsim {
         end
     }
 
-    /// Runs an instruction all of whose rows are known to be in order.
+    /// Runs an instruction whose rows are all known to follow the rules.
     fn planned(&mut self, x: &Vector, plan: &Plan, constants: &Constants) {
         if let Some(entries) = plan.entries(x.b.mem(), Mem::Param)
             && x.op != VecOp::Mac
@@ -97,12 +97,13 @@ impl Fsim {
         }
     }
 
-    /// Runs it on as many elements at once as the machine's registers hold, where it and the instruction's constants allow.
+    /// Runs it on as many elements at once as the machine's registers hold. Returns `false` if the machine or the
+    /// instruction's constants do not allow it.
     #[cfg(target_arch = "x86_64")]
     fn on_lanes(&mut self, x: &Vector, plan: &Plan, constants: &Constants) -> bool {
         let sizes = [self.config.row_elements(), self.config.block_out];
-        // SAFETY: `Kernel::is_usable` found the instructions, and block_out a multiple of the elements; a plan's indices lie
-        // in their memories.
+        // SAFETY: `Kernel::is_usable` found the instructions, and block_out a multiple of the lane count; a plan's
+        // indices are in bounds.
         unsafe {
             match self.kernel {
                 Kernel::Avx512 => lanes::run_avx512(x, plan, constants, &mut self.state, sizes),
@@ -117,7 +118,7 @@ impl Fsim {
         false
     }
 
-    /// Runs an instruction row by row, up to the first that breaks a rule or is one more than `most`.
+    /// Runs an instruction row by row, up to the first row that breaks a rule or exceeds `most`.
     fn checked(&mut self, x: &Vector, uops: &[[u32; 3]], constants: &Constants, most: u64) -> Result<(), Stop> {
         let dst_mem = x.dst.mem();
         let a_mem = x.a.mem();
@@ -147,7 +148,7 @@ impl Fsim {
                 for (name, mem, at) in [("a", a_mem, a_at), ("b", b_mem, b_at)] {
                     if mem == Some(dst_mem) && written[at as usize] {
                         return Err(Stop::Program(format!(
-                            "{} reads {name} from entry {at} of {}, which this instruction wrote before; deep \
+                            "{} reads {name} from entry {at} of {}, which this instruction has already written; deep \
                              operations do not forward, so split the instruction",
                             x.op.name(),
                             dst_mem.name()
@@ -168,7 +169,7 @@ impl Fsim {
         })
     }
 
-    /// One row: its operands, its results, and where they go.
+    /// Runs one row: reads the operands, computes, and writes the results.
     fn row(&mut self, x: &Vector, constants: &Constants, [dst, a, b]: [u32; 3], scratch: &mut Scratch) {
         self.read_row(x.a, a, &mut scratch.a);
         match x.op {
@@ -202,7 +203,7 @@ impl Fsim {
         table
     }
 
-    /// The taps of each channel at index `at` of param, for every row of the batch.
+    /// Reads each channel's tap at index `at` of param, repeated for every row of the batch.
     fn read_taps(&self, at: u32, row: &mut [i32]) {
         let (entry, tap) = VecOp::Mac.param_entry(at);
         let outputs = self.config.block_out as usize;
@@ -212,7 +213,7 @@ impl Fsim {
         }
     }
 
-    /// Bias, multiplier and shift of each channel in a param entry, `[3][block_out]`.
+    /// Returns bias, multiplier and shift of each channel in a param entry, `[3][block_out]`.
     fn words(&self, entry: u32) -> &[i32] {
         let words = 3 * self.config.block_out as usize;
         &self.state.words()[entry as usize * words..][..words]
@@ -252,7 +253,7 @@ impl Fsim {
         }
     }
 
-    /// The results of a row's elements; `b` is the entry of a requantization's parameters, and for `mac`, the results hold
+    /// Computes the results of a row. For `requant`, `b` is the param entry. For `mac`, the results must already hold
     /// the destination's row.
     fn compute(&self, x: &Vector, Constants { descriptor: d, table }: &Constants, b: u32, scratch: &mut Scratch) {
         let both = scratch.result.iter_mut().zip(scratch.a.iter().zip(&scratch.b));
@@ -279,7 +280,8 @@ impl Fsim {
             VecOp::Lut => both.for_each(|(y, (a, _))| *y = table[usize::from(*a as u8)].into()),
             VecOp::Clip => both.for_each(|(y, (a, _))| *y = d.lo.max(d.hi.min(*a))),
             op => {
-                // The decoder lets only operations through that the configuration builds, all of which have a meaning.
+                // The decoder accepts only operations that the configuration builds, and all the remaining ones are
+                // simple.
                 if let Some(simple) = op.simple() {
                     both.for_each(|(y, (a, b))| *y = simple(*a, *b));
                 }

@@ -3,10 +3,10 @@
 use super::{Copies, Operands, Walk};
 use std::arch::x86_64::*;
 
-/// All micro-ops of a walk. `IN`, `OUT` and `BATCH` are the geometry, or all 0 where it is not known here.
+/// Runs all micro-ops of a walk. `IN`, `OUT` and `BATCH` are the geometry, or all 0 to read it from `x`.
 ///
 /// # Safety
-/// The machine has AVX2, block_out is a multiple of 8, and every index of the walk lies in its memory.
+/// The machine must have AVX2, block_out must be a multiple of 8, and every index of the walk must be in bounds.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn walk<const IN: usize, const OUT: usize, const BATCH: usize>(walk: &Walk, x: &mut Operands) {
     let inputs = if IN > 0 { IN } else { x.block_in };
@@ -35,10 +35,11 @@ pub(super) unsafe fn walk<const IN: usize, const OUT: usize, const BATCH: usize>
     });
 }
 
-/// Eight times `N` outputs of one row: pairs of inputs are spread once for all of them, and summed in turn in two sums each.
+/// Computes 8 x `N` outputs of one row. Each pair of inputs is broadcast once for all of them; even and odd pairs have
+/// their own sums.
 ///
 /// # Safety
-/// The machine has AVX2; the pointers are those of the outputs' first element, of the row's inputs in pairs, and of the
+/// The machine must have AVX2. The pointers must be those of the first output, of the row's input pairs, and of the
 /// outputs' first weights.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -49,7 +50,7 @@ unsafe fn columns<const N: usize>(
     [inputs, outputs]: [usize; 2],
     accumulate: bool,
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees the conditions above.
     unsafe {
         let zero = _mm256_setzero_si256();
         let (mut even, mut odd) = ([zero; N], [zero; N]);

@@ -1,22 +1,22 @@
-//! Matrix products by 512-bit dot products of unsigned with signed bytes.
+//! Matrix products by 512-bit dot products of unsigned and signed bytes.
 //!
-//! Positions are the loops' passes that use the same weights, and the rows of the batch: their weights are read once for
-//! eight of them, and their sums stay in registers over all micro-ops of one acc entry.
+//! A position is one pass of the loops that leave the weights unchanged, and one row of the batch. Weights are read
+//! once for eight positions, whose sums stay in registers over all micro-ops of one acc entry.
 
 use super::{Copies, Operands, Walk};
 use std::arch::x86_64::*;
 
-/// Where the operands of one position lie, in elements, added to a micro-op's.
+/// Offsets of a position's operands, in elements, added to those of a micro-op.
 #[derive(Clone, Copy, Default)]
 struct Position {
     acc: usize,
     inp: usize,
 }
 
-/// Positions that are gathered before they are worked on.
+/// Number of positions gathered before they are processed.
 const GATHERED: usize = 64;
 
-/// The memories and what is the same for all positions.
+/// The memories, and what all positions share.
 struct Work<'a> {
     acc: *mut i32,
     inp: *const u8,
@@ -28,11 +28,11 @@ struct Work<'a> {
     batch: usize,
 }
 
-/// All micro-ops of a walk. `IN` and `OUT` are the geometry, or both 0 where it is not known here.
+/// Runs all micro-ops of a walk. `IN` and `OUT` are the geometry, or both 0 to read it from `x`.
 ///
 /// # Safety
-/// The machine has the instructions, block_out is a multiple of 16 and block_in of 4, and every index of the walk lies in
-/// its memory.
+/// The machine must have the instructions, block_out must be a multiple of 16 and block_in of 4, and every index of the
+/// walk must be in bounds.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(super) unsafe fn walk<const IN: usize, const OUT: usize>(walk: &Walk, x: &mut Operands) {
     let Copies::Quads { inp, wgt, excess } = x.copies else { return };
@@ -46,8 +46,8 @@ pub(super) unsafe fn walk<const IN: usize, const OUT: usize>(walk: &Walk, x: &mu
         outputs: if OUT > 0 { OUT } else { x.block_out },
         batch: x.batch,
     };
-    // Sums of products may be taken in any order; results that overwrite each other may not, so only the inner loops that
-    // step no weights are gathered there, and only where there is one acc entry, of whose micro-ops the last prevails.
+    // Accumulation may run in any order. Overwriting results may not: there, gather only inner loops that leave the
+    // weights unchanged, and only if all micro-ops write one acc entry, so that the last micro-op wins.
     let counts = walk.loops.counts.map(|n| n as usize);
     let one_entry = walk.loops.uops.iter().all(|u| u[0] == walk.loops.uops[0][0]);
     let shares = |l: usize| counts[l] == 1 || walk.loops.steps[l][2] == 0;
@@ -78,7 +78,7 @@ pub(super) unsafe fn walk<const IN: usize, const OUT: usize>(walk: &Walk, x: &mu
                                 };
                                 n += 1;
                                 if n == GATHERED {
-                                    // SAFETY: as this function.
+                                    // SAFETY: the same conditions as this function.
                                     unsafe { work.positions::<IN, OUT>(&positions, uops, outer[2]) };
                                     n = 0;
                                 }
@@ -86,7 +86,7 @@ pub(super) unsafe fn walk<const IN: usize, const OUT: usize>(walk: &Walk, x: &mu
                         }
                     }
                 }
-                // SAFETY: as this function.
+                // SAFETY: the same conditions as this function.
                 unsafe { work.positions::<IN, OUT>(&positions[..n], uops, outer[2]) };
             }
         }
@@ -94,17 +94,17 @@ pub(super) unsafe fn walk<const IN: usize, const OUT: usize>(walk: &Walk, x: &mu
 }
 
 impl Work<'_> {
-    /// Indices at a pass of the loops.
+    /// Returns the indices at a pass of the loops.
     #[inline(always)]
     fn at(&self, from: [usize; 3], pass: [usize; 3]) -> [usize; 3] {
         let steps = &self.walk.loops.steps;
         [0, 1, 2].map(|i| from[i] + (0..3).map(|l| pass[l] * steps[l][i] as usize).sum::<usize>())
     }
 
-    /// All micro-ops at some positions; `wgt` is added to every index of wgt.
+    /// Runs all micro-ops at some positions. `wgt` is added to every index of wgt.
     ///
     /// # Safety
-    /// As [`walk`].
+    /// The same conditions as [`walk`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
     unsafe fn positions<const IN: usize, const OUT: usize>(
         &self,
@@ -112,7 +112,7 @@ impl Work<'_> {
         uops: &[[u32; 3]],
         wgt: usize,
     ) {
-        // SAFETY: as this function.
+        // SAFETY: the same conditions as this function.
         unsafe {
             if self.walk.wgt_zp == 0 {
                 self.in_blocks::<IN, OUT, false>(positions, uops, wgt);
@@ -122,10 +122,11 @@ impl Work<'_> {
         }
     }
 
-    /// As [`Work::positions`]; `ZP` says whether weights have a zero point.
+    /// Does the work of [`Work::positions`] in blocks of 8, 4 and the rest. `ZP` says whether weights have a zero
+    /// point.
     ///
     /// # Safety
-    /// As [`walk`].
+    /// The same conditions as [`walk`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
     unsafe fn in_blocks<const IN: usize, const OUT: usize, const ZP: bool>(
         &self,
@@ -134,7 +135,7 @@ impl Work<'_> {
         wgt: usize,
     ) {
         let runs = || uops.chunk_by(|a, b| a[0] == b[0]);
-        // SAFETY: as this function.
+        // SAFETY: the same conditions as this function.
         unsafe {
             let (eights, rest) = positions.as_chunks::<8>();
             for eight in eights {
@@ -153,10 +154,10 @@ impl Work<'_> {
         }
     }
 
-    /// The micro-ops of one acc entry at `N` positions.
+    /// Runs the micro-ops of one acc entry at `N` positions.
     ///
     /// # Safety
-    /// As [`walk`].
+    /// The same conditions as [`walk`].
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
     unsafe fn run<const IN: usize, const OUT: usize, const N: usize, const ZP: bool>(
@@ -197,7 +198,8 @@ impl Work<'_> {
                         }
                     }
                 }
-                // The zero point of weights comes once, times the inputs' sum, which has 128 for each input too much.
+                // Subtract the weights' zero point once, times the sum of the inputs. That sum is 128 too high per
+                // input.
                 let zero = _mm512_set1_epi32(walk.wgt_zp.into());
                 let all = _mm512_set1_epi32((128 * inputs as i32).wrapping_mul(run.len() as i32));
                 for p in 0..N {
@@ -217,24 +219,25 @@ impl Work<'_> {
     }
 }
 
-/// Of two registers of four rows each: quads 0 and 1 of their eight rows.
+/// Picks quads 0 and 1 of eight rows from two registers of four rows each.
 const QUADS_0_1: [i32; 16] = [0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29];
-/// Of two registers of four rows each: quads 2 and 3 of their eight rows.
+/// Picks quads 2 and 3 of eight rows from two registers of four rows each.
 const QUADS_2_3: [i32; 16] = [2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 23, 27, 31];
 
-/// A tile of `[outputs][16]` bytes as `[4][outputs][4]`, and 128 times the sum of each output's.
+/// Reorders a tile of `[outputs][16]` bytes to `[4][outputs][4]`, and writes 128 times the sum of each output's bytes
+/// to `excess`.
 ///
 /// # Panics
-/// Where `outputs` is no multiple of 16, or a slice is shorter than it says.
+/// If `outputs` is not a multiple of 16, or a slice is too short for it.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(in super::super) fn quads_of_16(tile: &[u8], copy: &mut [i8], excess: &mut [i32], outputs: usize) {
     assert!(outputs.is_multiple_of(16) && tile.len() >= 16 * outputs && copy.len() >= 16 * outputs);
     assert!(excess.len() >= outputs);
-    // SAFETY: both are sixteen words.
+    // SAFETY: both arrays have sixteen words.
     let (first, second) =
         unsafe { (_mm512_loadu_si512(QUADS_0_1.as_ptr().cast()), _mm512_loadu_si512(QUADS_2_3.as_ptr().cast())) };
     for o in (0..outputs).step_by(16) {
-        // SAFETY: the slices hold `outputs` rows, and `o` is at least 16 below.
+        // SAFETY: the slices hold `outputs` rows, and `o` is at most `outputs` - 16.
         unsafe {
             let rows = tile.as_ptr().add(o * 16).cast::<__m512i>();
             let [r0, r1, r2, r3] = [

@@ -1,5 +1,5 @@
-//! Rows of as many elements at once as the machine's registers hold. The arithmetic is that of `tilewright_hw::num`, against
-//! which the tests hold it.
+//! Vector operations on as many elements at once as the machine's registers hold. The arithmetic is that of
+//! `tilewright_hw::num`; the tests compare the two.
 
 mod avx2;
 mod avx512;
@@ -10,22 +10,22 @@ use super::plan::Plan;
 use tilewright_hw::isa::{PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
 use tilewright_hw::num::Rounding;
 
-/// A register of 32-bit elements and what is computed with it, element by element.
+/// A register of 32-bit elements and its element-wise operations.
 ///
 /// # Safety
-/// Each function needs the implementor's instructions; those that take a pointer read or write as many elements there. They
-/// are inlined into functions that have the instructions.
+/// Each function needs the implementor's instructions. Functions that take a pointer read or write `N` elements there.
+/// They are inlined into functions that enable the instructions.
 trait Lanes: Copy {
     type V: Copy;
-    /// Elements.
+    /// Number of elements.
     const N: usize;
 
     unsafe fn splat(x: i32) -> Self::V;
     unsafe fn words(at: *const i32) -> Self::V;
-    /// Bytes, sign-extended.
+    /// Loads bytes, sign-extended.
     unsafe fn bytes(at: *const u8) -> Self::V;
     unsafe fn put_words(at: *mut i32, x: Self::V);
-    /// As bytes, saturated.
+    /// Stores bytes, saturated.
     unsafe fn put_bytes(at: *mut u8, x: Self::V);
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn sub(a: Self::V, b: Self::V) -> Self::V;
@@ -37,19 +37,19 @@ trait Lanes: Copy {
     /// Shifts by 0 to 31.
     unsafe fn shl(x: Self::V, by: Self::V) -> Self::V;
     unsafe fn sar(x: Self::V, by: Self::V) -> Self::V;
-    /// `yes` where `a` is greater than `b`, else `no`.
+    /// Selects `yes` where `a` is greater than `b`, else `no`.
     unsafe fn if_greater(a: Self::V, b: Self::V, yes: Self::V, no: Self::V) -> Self::V;
-    /// `yes` where both are the least number, else `no`.
+    /// Selects `yes` where both are `i32::MIN`, else `no`.
     unsafe fn if_least(a: Self::V, b: Self::V, yes: Self::V, no: Self::V) -> Self::V;
-    /// `(x * m + 2^30) >> 31`, of which the low 32 bits.
+    /// The low 32 bits of `(x * m + 2^30) >> 31`.
     unsafe fn product_high(x: Self::V, m: Self::V) -> Self::V;
-    /// `(x * m + 2^(30 + right)) >> (31 + right)`, of which the low 32 bits; `right` is 0 to 31.
+    /// The low 32 bits of `(x * m + 2^(30 + right)) >> (31 + right)`; `right` is 0 to 31.
     unsafe fn product_shifted(x: Self::V, m: Self::V, right: Self::V) -> Self::V;
-    /// The table's bytes at the low eight bits.
+    /// Looks up the low eight bits of each element in the table.
     unsafe fn lookup(table: &[i8; 256], x: Self::V) -> Self::V;
 }
 
-/// The memories behind the operands.
+/// Pointers to the memories of the operands.
 #[derive(Clone, Copy)]
 struct Memories {
     acc: *mut i32,
@@ -59,25 +59,26 @@ struct Memories {
     words: *const i32,
 }
 
-/// Bounds before the zero point is added.
+/// Bounds to apply before the zero point is added.
 struct Bounds<L: Lanes> {
     lo: L::V,
     hi: L::V,
     zero_point: L::V,
 }
 
-/// A scale in *double* mode: shifts left before the product and right after it.
+/// A scale in *double* mode: a left shift in front of the product, or a right shift after it.
 struct Double<L: Lanes> {
     left: L::V,
     multiplier: L::V,
     right: L::V,
 }
 
-/// Runs an instruction on sixteen elements at once; `false` where its constants need the general way, and nothing was done.
+/// Runs an instruction on sixteen elements at once. Returns `false`, and does nothing, if its constants need the scalar
+/// path.
 ///
 /// # Safety
-/// The machine has the instructions, block_out, the second of `sizes`, is a multiple of 16, the first is a row's elements,
-/// the plan's indices lie in their memories, and the words of param entries that it reads are up to date.
+/// The machine must have the instructions. `sizes` must be the elements of a row and block_out, the latter a multiple
+/// of 16. The plan's indices must be in bounds, and the words of the param entries that it reads up to date.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 pub(super) unsafe fn run_avx512(
     x: &Vector,
@@ -86,14 +87,14 @@ pub(super) unsafe fn run_avx512(
     state: &mut State,
     sizes: [u32; 2],
 ) -> bool {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees the conditions above.
     unsafe { run::<avx512::Avx512>(x, plan, constants, state, sizes) }
 }
 
-/// The same on eight.
+/// Does the same on eight elements.
 ///
 /// # Safety
-/// As of [`run_avx512`], with multiples of 8.
+/// The same as [`run_avx512`], with multiples of 8.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn run_avx2(
     x: &Vector,
@@ -102,7 +103,7 @@ pub(super) unsafe fn run_avx2(
     state: &mut State,
     sizes: [u32; 2],
 ) -> bool {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees the conditions above.
     unsafe { run::<avx2::Avx2>(x, plan, constants, state, sizes) }
 }
 
@@ -128,7 +129,7 @@ unsafe fn run<L: Lanes>(
         let bounds = match Bounds::<L>::new(d.zero_point, d.lo, d.hi) {
             Some(bounds) => bounds,
             None if deep => return false,
-            // Other operations do not look at them.
+            // Other operations do not use the bounds.
             None => Bounds { lo: L::splat(0), hi: L::splat(0), zero_point: L::splat(0) },
         };
         let scalar = L::splat(d.scalar);
@@ -153,7 +154,7 @@ unsafe fn run<L: Lanes>(
                 })
             };
         }
-        // A word of a requantization's entry: bias, multiplier, shift.
+        // A word of a requantization's param entry: bias, multiplier or shift.
         macro_rules! word {
             ($i:expr, $k:expr, $e:expr) => {
                 L::words(m.words.add(($i[2] * 3 + $k) * outputs + $e % outputs))
@@ -217,7 +218,7 @@ unsafe fn run<L: Lanes>(
                 L::add(L::words(m.acc.add(i[0] * n + e)), product)
             }),
             VecOp::Lut => rows!(|i, e| L::lookup(table, a!(i, e))),
-            // Simple operations without instructions of their own.
+            // Simple operations without a vector instruction.
             op => {
                 if let Some(simple) = op.simple() {
                     let lanes = |v| {
@@ -237,7 +238,7 @@ unsafe fn run<L: Lanes>(
     true
 }
 
-/// Elements from element `e` of a row on.
+/// Loads the elements of a row from element `e` on.
 #[inline(always)]
 unsafe fn load<L: Lanes>(
     m: Memories,
@@ -260,7 +261,7 @@ unsafe fn load<L: Lanes>(
     }
 }
 
-/// Results from element `at` of a memory on, saturated where it holds bytes.
+/// Stores results from element `at` of a memory on, saturated if it holds bytes.
 #[inline(always)]
 unsafe fn store<L: Lanes>(m: Memories, to: VecDst, at: usize, y: L::V) {
     // SAFETY: the caller names elements inside the memory.
@@ -274,11 +275,11 @@ unsafe fn store<L: Lanes>(m: Memories, to: VecDst, at: usize, y: L::V) {
 }
 
 impl<L: Lanes> Bounds<L> {
-    /// `None` where a bound less the zero point passes 32 bits on the side where every value would pass it.
+    /// Returns `None` if a bound minus the zero point exceeds 32 bits on the side where it would clip every value.
     #[inline(always)]
     unsafe fn new(zero_point: i32, lo: i32, hi: i32) -> Option<Bounds<L>> {
         let [least, most] = [lo, hi].map(|bound| i64::from(bound) - i64::from(zero_point));
-        // A bound that no value reaches may be cut to 32 bits.
+        // A bound that no value reaches can be clamped to 32 bits.
         let fits = least <= i64::from(i32::MAX) && most >= i64::from(i32::MIN);
         // SAFETY: the caller has the instructions.
         fits.then(|| unsafe {
@@ -290,7 +291,7 @@ impl<L: Lanes> Bounds<L> {
         })
     }
 
-    /// `num::offset_clamp`.
+    /// Computes `num::offset_clamp`.
     #[inline(always)]
     unsafe fn apply(&self, y: L::V) -> L::V {
         // SAFETY: the caller has the instructions.
@@ -310,18 +311,19 @@ impl<L: Lanes> Double<L> {
         }
     }
 
-    /// `num::scale_double`.
+    /// Computes `num::scale_double`.
     #[inline(always)]
     unsafe fn apply(&self, x: L::V) -> L::V {
         // SAFETY: the caller has the instructions.
         unsafe {
             let x = L::shl(x, self.left);
             let high = L::if_least(x, self.multiplier, L::splat(i32::MAX), L::product_high(x, self.multiplier));
-            // Ties go away from zero: more than half of the divisor, less one where it is negative, rounds up.
+            // Ties go away from zero: round up if the rest is at least half the divisor, or more than half for a negative
+            // number.
             let one = L::splat(1);
             let mask = L::sub(L::shl(one, self.right), one);
             let rest = L::and(high, mask);
-            // Half of a mask of 31 bits at most, and 1 more of a negative number.
+            // Half of a mask of at most 31 bits, plus 1 for a negative number.
             let threshold = L::sub(L::sar(mask, one), L::sar(high, L::splat(31)));
             let divided = L::sar(high, self.right);
             L::if_greater(rest, threshold, L::add(divided, one), divided)
@@ -329,7 +331,7 @@ impl<L: Lanes> Double<L> {
     }
 }
 
-/// `num::scale_single`.
+/// Computes `num::scale_single`.
 #[inline(always)]
 unsafe fn single<L: Lanes>(x: L::V, multiplier: L::V, shift: L::V) -> L::V {
     // SAFETY: the caller has the instructions.
@@ -337,7 +339,7 @@ unsafe fn single<L: Lanes>(x: L::V, multiplier: L::V, shift: L::V) -> L::V {
         let zero = L::splat(0);
         let right = L::min(L::max(shift, zero), L::splat(31));
         let scaled = L::product_shifted(x, multiplier, right);
-        // Only the square of the least number passes 32 bits, and only where nothing is shifted.
+        // Only the square of `i32::MIN` exceeds 32 bits, and only without a shift.
         let saturated = L::if_least(x, multiplier, L::splat(i32::MAX), scaled);
         L::if_greater(right, zero, scaled, saturated)
     }

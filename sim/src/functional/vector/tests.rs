@@ -1,5 +1,5 @@
-//! Random instructions on every kernel: matrix products in all shapes of loops, and vector operations, whose results on
-//! sixteen lanes are held against the plain ones, which call `tilewright_hw::num`.
+//! Runs random instructions on every kernel: matrix products in all loop shapes, and vector operations. Results on
+//! lanes must equal the scalar ones, which call `tilewright_hw::num`.
 
 use super::is_inside;
 use super::plan::Plan;
@@ -27,7 +27,7 @@ fn config(batch: u32, block_in: u32, block_out: u32) -> HwConfig {
     HwConfig::parse("lanes", &text).expect("a legal configuration")
 }
 
-/// Words where arithmetic is likely to be wrong, and others, down to small ones.
+/// Returns words where arithmetic is likely to fail, and random words down to small ones.
 fn word(rng: &mut SmallRng) -> i32 {
     const CORNERS: [i32; 10] = [0, 1, -1, 127, -128, 1 << 30, -(1 << 30), i32::MAX, i32::MIN, i32::MIN + 1];
     match rng.random_range(0..4) {
@@ -41,7 +41,7 @@ fn random_bytes(rng: &mut SmallRng, len: usize) -> Vec<u8> {
     (0..len.div_ceil(4)).flat_map(|_| word(rng).to_le_bytes()).take(len).collect()
 }
 
-/// Param entries of which each byte row is a part of likely words.
+/// Returns param entries whose byte rows form likely words.
 fn random_param(rng: &mut SmallRng, config: &HwConfig) -> Vec<u8> {
     let n = config.block_out as usize;
     let mut bytes = vec![0; (config.entries(Mem::Param) * config.entry_bytes(Mem::Param)) as usize];
@@ -62,7 +62,7 @@ fn random_param(rng: &mut SmallRng, config: &HwConfig) -> Vec<u8> {
     bytes
 }
 
-/// What an instruction leaves of filled memories.
+/// Runs an instruction on filled memories and returns what it leaves in them.
 fn run(config: &HwConfig, kernel: Kernel, contents: &[(Mem, Vec<u8>)], op: Op) -> (Outcome, Vec<Vec<u8>>) {
     let mut device = Fsim::new(config.clone(), 1 << 18).with_kernel(kernel);
     let mut at = DATA;
@@ -194,7 +194,7 @@ fn lanes_compute_what_the_plain_operations_compute() {
             }
             let mut contents = filled(rng, &config);
             if rng.random_ratio(3, 4) {
-                // Bounds and zero points as networks have them.
+                // Bounds and zero points in the ranges that networks use.
                 let entry = (9 * block) as usize;
                 for d in contents[2].1.chunks_exact_mut(entry) {
                     let words = [word(rng), -128, rng.random_range(-10..127), rng.random_range(-128..128)];

@@ -7,7 +7,7 @@ use std::arch::x86_64::*;
 #[derive(Clone, Copy)]
 pub(super) struct Avx2;
 
-/// The 64-bit products of the even and of the odd elements.
+/// Returns the 64-bit products of the even and of the odd elements.
 #[inline(always)]
 unsafe fn products(a: __m256i, b: __m256i) -> [__m256i; 2] {
     // SAFETY: the caller has the instructions.
@@ -17,7 +17,7 @@ unsafe fn products(a: __m256i, b: __m256i) -> [__m256i; 2] {
     }
 }
 
-// Whoever calls these has the instructions, and names memory that is there.
+// Callers enable the instructions and pass valid pointers.
 #[expect(clippy::undocumented_unsafe_blocks, reason = "the trait's conditions are those of each block")]
 impl Lanes for Avx2 {
     type V = __m256i;
@@ -122,7 +122,7 @@ impl Lanes for Avx2 {
             let rounded = |product: __m256i, right: __m256i| {
                 let half = _mm256_sllv_epi64(_mm256_set1_epi64x(1 << 30), right);
                 let shift = _mm256_add_epi64(right, _mm256_set1_epi64x(31));
-                // There is no shift of 64 bits that keeps the sign: it is put back.
+                // AVX2 has no arithmetic 64-bit right shift, so restore the sign.
                 let sign = _mm256_srlv_epi64(_mm256_set1_epi64x(i64::MIN), shift);
                 let shifted = _mm256_srlv_epi64(_mm256_add_epi64(product, half), shift);
                 _mm256_sub_epi64(_mm256_xor_si256(shifted, sign), sign)

@@ -7,7 +7,7 @@ use std::arch::x86_64::*;
 #[derive(Clone, Copy)]
 pub(super) struct Avx512;
 
-/// The 64-bit products of the even and of the odd elements.
+/// Returns the 64-bit products of the even and of the odd elements.
 #[inline(always)]
 unsafe fn products(a: __m512i, b: __m512i) -> [__m512i; 2] {
     // SAFETY: the caller has the instructions.
@@ -17,7 +17,7 @@ unsafe fn products(a: __m512i, b: __m512i) -> [__m512i; 2] {
     }
 }
 
-// Whoever calls these has the instructions, and names memory that is there.
+// Callers enable the instructions and pass valid pointers.
 #[expect(clippy::undocumented_unsafe_blocks, reason = "the trait's conditions are those of each block")]
 impl Lanes for Avx512 {
     type V = __m512i;
@@ -131,7 +131,7 @@ impl Lanes for Avx512 {
     unsafe fn lookup(table: &[i8; 256], x: __m512i) -> __m512i {
         unsafe {
             let part = |k: usize| _mm512_loadu_si512(table.as_ptr().add(64 * k).cast());
-            // Bit 7 of an index chooses between the halves, which bits 0 to 6 look up.
+            // Bit 7 of an index selects the half of the table; bits 0 to 6 index into that half.
             let index = _mm512_castsi128_si512(_mm512_cvtepi32_epi8(x));
             let low = _mm512_permutex2var_epi8(part(0), index, part(1));
             let high = _mm512_permutex2var_epi8(part(2), index, part(3));

@@ -1,4 +1,4 @@
-//! The lanes' arithmetic against `tilewright_hw::num`, element by element.
+//! Compares the lanes' arithmetic with `tilewright_hw::num`, element by element.
 
 use super::*;
 use crate::functional::Kernel;
@@ -7,10 +7,10 @@ use rand::{Rng, SeedableRng};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::num::{offset_clamp, scale_double, scale_single};
 
-/// Room for the widest.
+/// Elements of the widest lanes.
 type Words = [i32; 16];
 
-/// `num`'s scales on the first elements: double and single.
+/// Applies the double and the single scale to the first elements.
 #[inline(always)]
 unsafe fn scaled<L: Lanes>(x: &Words, multiplier: &Words, shift: &Words) -> [Words; 2] {
     // SAFETY: the caller has the instructions, and the arrays are long enough.
@@ -21,7 +21,7 @@ unsafe fn scaled<L: Lanes>(x: &Words, multiplier: &Words, shift: &Words) -> [Wor
     }
 }
 
-/// `num`'s bounds on the first elements; `None` where the lanes leave them to the general way.
+/// Applies the bounds to the first elements. Returns `None` if the lanes do not support these bounds.
 #[inline(always)]
 unsafe fn bounded<L: Lanes>(x: &Words, [zero_point, lo, hi]: [i32; 3]) -> Option<Words> {
     // SAFETY: the caller has the instructions, and the array is long enough.
@@ -36,7 +36,7 @@ unsafe fn put<L: Lanes>(x: L::V) -> Words {
     words
 }
 
-/// A kernel's elements at once, and both of the above.
+/// A kernel, its lane count, and both functions above for it.
 struct Tried {
     kernel: Kernel,
     elements: usize,
@@ -71,7 +71,7 @@ fn tried() -> [Tried; 2] {
     ]
 }
 
-/// Words at the edges, words whose quotients are ties, and others.
+/// Returns edge cases, words whose quotients are ties, and random words.
 fn word(rng: &mut SmallRng) -> i32 {
     const CORNERS: [i32; 8] = [0, 1, -1, i32::MAX, i32::MIN, i32::MIN + 1, 1 << 30, -(1 << 30)];
     match rng.random_range(0..4) {
@@ -86,7 +86,7 @@ fn word(rng: &mut SmallRng) -> i32 {
 fn scales_and_bounds_are_those_of_num() {
     for Tried { kernel, elements, scaled, bounded } in tried() {
         if !kernel.is_usable(&HwConfig::default()) {
-            tilewright_testing::skip(&format!("this machine has not the instructions of {kernel:?}"));
+            tilewright_testing::skip(&format!("this machine lacks the instructions of {kernel:?}"));
             continue;
         }
         let rng = &mut SmallRng::seed_from_u64(14);
@@ -94,7 +94,7 @@ fn scales_and_bounds_are_those_of_num() {
         for round in 0..100_000 {
             let words = [0; 2].map(|_| [0; 16].map(|_| word(rng)));
             let [x, multiplier] = words;
-            // Every shift that a byte holds, a few near 0 more often.
+            // All shifts that fit in a byte, and every other round only small ones.
             let shift =
                 [0; 16].map(|_| i32::from(if round % 2 == 0 { rng.random() } else { rng.random_range(-8i8..8) }));
             // SAFETY: the machine has the instructions.
