@@ -1,8 +1,8 @@
-//! The cycle model: meaning and time, event by event, from the rules of `hw/TIMING.md`.
+//! The cycle model: executes a stream with exact timing, event by event, by the rules of `hw/TIMING.md`.
 //!
-//! Values are the functional simulator's: an instruction does its work when its start is known, which is after all that it
-//! depends on. Times are sums and maxima over what happens at instructions, rows and bursts; no cycle is visited for its own
-//! sake.
+//! The functional simulator computes the values: an instruction does its work when its start is known, which is after
+//! everything it depends on. Times are sums and maxima over events of instructions, rows and bursts. The model never
+//! steps through cycles one by one.
 
 mod bursts;
 mod bus;
@@ -40,37 +40,37 @@ use tilewright_hw::isa::{Insn, Op, Opcode, Store, Unit};
 use tilewright_hw::regs::TrapCause;
 use undo::Undo;
 
-/// How the model runs.
+/// Options of the cycle model.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CsimOptions {
-    /// The memory's timing; the configuration's where `None`.
+    /// Timing of the memory; `None` takes the configuration's.
     pub dram: Option<DramSection>,
-    /// No values are computed: times alone, and of traps those that follow from fetch, rows, tokens and the bus.
+    /// Computes no values, only times. Traps are then limited to those of fetch, rows, tokens and the bus.
     pub timing_only: bool,
-    /// Looks for races, ports that only luck kept from colliding, and reads of what nobody wrote; a program with any of
-    /// them, or one that deadlocks or overflows a token counter, ends with [`DeviceError::Program`]. Values are computed also
-    /// where times alone are asked for.
+    /// Looks for races, ports that avoid a collision only by accident of timing, and reads of data that nothing wrote.
+    /// A program with any of these, or one that deadlocks or overflows a token counter, ends with
+    /// [`DeviceError::Program`]. Overrides `timing_only`.
     pub strict: bool,
-    /// Reports tell when instructions started and retired, and what they waited for.
+    /// Reports when each instruction started and retired, and what it waited for.
     pub spans: bool,
 }
 
 /// The cycle model.
 pub struct Csim {
-    /// Shared with the functional simulator.
+    /// The configuration, shared with the functional simulator.
     config: Arc<HwConfig>,
     fsim: Fsim,
     options: CsimOptions,
-    /// Whether load had the last read request of the command before.
+    /// Whether load made the last read request of the previous command.
     last_load: bool,
-    /// What has been written so far, where it counts.
+    /// What has been written so far; tracked only in strict mode.
     memories: Memories,
     diagnoses: Vec<Diagnosis>,
     queue: Queue,
 }
 
 impl Csim {
-    /// A device with this much zeroed memory, scratchpads zeroed too.
+    /// Creates a device with `memory_bytes` of zeroed memory and zeroed scratchpads.
     pub fn new(config: HwConfig, memory_bytes: u64, options: CsimOptions) -> Csim {
         let fsim = Fsim::new(config, memory_bytes);
         let options = CsimOptions { timing_only: options.timing_only && !options.strict, ..options };
@@ -85,22 +85,24 @@ impl Csim {
         }
     }
 
-    /// Device memory.
+    /// Returns device memory.
     pub fn memory(&self) -> &[u8] {
         self.fsim.memory()
     }
 
-    /// Device memory, to be filled by the host; a strict device takes no note of it, as it does of [`Device::write`].
+    /// Returns device memory for the host to fill. A strict device does not notice these writes; use [`Device::write`]
+    /// instead.
     pub fn memory_mut(&mut self) -> &mut [u8] {
         self.fsim.memory_mut()
     }
 
-    /// What is wrong with the last command's program, by place, where it came to an end; see [`CsimOptions::strict`].
+    /// Returns what is wrong with the last command's program, sorted by place. Empty if the command hit its cycle limit.
+    /// See [`CsimOptions::strict`].
     pub fn diagnoses(&self) -> &[Diagnosis] {
         &self.diagnoses
     }
 
-    /// The host wrote these bytes.
+    /// Records that the host wrote these bytes.
     fn host_wrote(&mut self, range: std::ops::Range<usize>) {
         if self.options.strict {
             self.memories.bytes.add(range.start as u64..range.end as u64);
@@ -131,7 +133,7 @@ impl Csim {
         if !self.options.timing_only {
             engine = engine.watch_ports();
         }
-        // A run that does not end by itself is followed by a reset.
+        // A run that hits its limit is followed by a reset.
         self.last_load = true;
         self.diagnoses.clear();
         let outcome = engine.run().ok_or(DeviceError::CycleLimit { limit })?;
@@ -150,21 +152,21 @@ impl Csim {
     }
 }
 
-/// The functional simulator's part of a run.
+/// The engine's access to the functional simulator during a run.
 struct Values<'a> {
     fsim: &'a mut Fsim,
     command: &'a Command,
     timing_only: bool,
     report: RunReport,
-    /// The micro-ops of the last gemm and vector instruction, with their place, as long as nothing is loaded over them.
+    /// The micro-ops of the last gemm and vector instruction, with first and count, until a load overwrites micro-ops.
     known: [Option<(u32, u32, Rc<MicroOps>)>; 2],
     undo: Undo,
     check: Option<(Checker, &'a mut Memories)>,
 }
 
 impl Values<'_> {
-    /// A store's rows, of each the bursts that lie in memory: the bus answers with an error after the others, when more rows
-    /// are on their way.
+    /// Runs a store. If a row passes the end of memory, its bursts that fit are still written: the bus reports the
+    /// error only after the other bursts, when more rows are already under way.
     fn store(&mut self, x: &Store, most: u64) -> Result<(), Stop> {
         let config = Arc::clone(self.fsim.shared_config());
         let memory_bytes = self.fsim.memory().len() as u64;
@@ -245,7 +247,7 @@ impl Work for Values<'_> {
         let (_, _, micro_ops) = match known {
             Some(known) => known,
             None => {
-                // Those past the memory's end are never asked for: the first of them traps.
+                // Micro-ops past the end of memory are never needed: the first of them traps.
                 let end = list.len().min((first + count) as usize);
                 let there = list.get(first as usize..end).filter(|there| !there.is_empty())?;
                 (first, count, Rc::new(MicroOps::new(there)))
@@ -274,7 +276,7 @@ impl Work for Values<'_> {
             op => self.fsim.execute(op, &self.command.bases, order.most, &mut self.report),
         };
         match end {
-            // One that goes on past the limit has no values; its times say that the run does.
+            // An instruction that runs past the limit has no values, but its times show that the run does too.
             Ok(()) | Err(Stop::Limit) => Ok(()),
             Err(Stop::Program(what)) => Err(Halt::Program(what)),
             Err(Stop::MicroOp(step, cause)) => Err(Halt::At { step, cause }),

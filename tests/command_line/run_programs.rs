@@ -254,8 +254,8 @@ fn a_deadlock_is_told_with_who_waits_for_whom() {
     let trap = &csim[csim.find("trap: ").unwrap()..];
     assert!(trap.starts_with("trap: deadlock at instruction 1 of load in cycle "), "{csim}");
     assert!(trap.contains("\n     1  load mem=out row_bytes=16 pop=store\n"), "{csim}");
-    let waits = "load waits at instruction 1 for a token of store, store waits at instruction 2 for a token of load, and \
-                 nothing else is under way; push a token that is waited for from an instruction that can start, or leave out its pop";
+    let waits = "load waits at instruction 1 for a token from store, store waits at instruction 2 for a token from load, and \
+                 nothing else is running; push one of these tokens from an instruction that can start, or remove its pop";
     assert!(trap.ends_with(&format!("\n      {waits}\n")), "{csim}");
     let json: serde_json::Value = serde_json::from_str(&outcome("csim", &["--json"])).unwrap();
     assert_eq!((&json["trap_at"]["place"], &json["trap_at"]["text"]), (&1.into(), &waits.into()));

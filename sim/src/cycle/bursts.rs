@@ -1,4 +1,4 @@
-//! Rows split into bursts, as `tw_bursts` does it.
+//! Splits rows into bursts, like `tw_bursts` in the RTL.
 
 use super::slots::{Slots, Time};
 use std::collections::VecDeque;
@@ -7,32 +7,32 @@ use tilewright_hw::config::PAGE_BYTES;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
-/// A burst to be requested: its first byte, at a multiple of the beat's bytes, and its beats.
+/// A burst to request: its address, aligned to a beat, and its number of beats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) addr: u64,
     pub(super) beats: u32,
 }
 
-/// Bytes in a row of device memory that are not requested yet.
+/// The bytes of a row in device memory that are not requested yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     at: u64,
     end: u64,
-    /// The cycle from which the next request stands.
+    /// The first cycle in which the next request is pending.
     pub(super) stands: Time,
 }
 
-/// How rows are cut.
+/// Limits for splitting rows into bursts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cut {
     pub(super) beat_bytes: u64,
-    /// Beats of the longest burst.
+    /// Most beats in a burst.
     pub(super) longest: u32,
 }
 
 impl Cut {
-    /// As load and store cut.
+    /// Returns the limits of load and store.
     pub(super) fn new(config: &HwConfig) -> Cut {
         Cut { beat_bytes: config.bus_bytes().into(), longest: config.max_burst_beats }
     }
@@ -43,7 +43,7 @@ impl Row {
         Row { at: addr, end: addr + bytes, stands }
     }
 
-    /// The first byte that is not requested yet.
+    /// Returns the first byte that is not requested yet.
     pub(super) fn at(&self) -> u64 {
         self.at
     }
@@ -52,7 +52,7 @@ impl Row {
         self.at == self.end
     }
 
-    /// The next burst: at most the longest, none across a page.
+    /// Returns the next burst. It has at most `longest` beats and does not cross a page.
     #[inline]
     pub(super) fn next(&self, cut: Cut) -> Request {
         let addr = self.at & !(cut.beat_bytes - 1);
@@ -61,7 +61,7 @@ impl Row {
         Request { addr, beats: beats.min(cut.longest.into()) as u32 }
     }
 
-    /// The next burst is granted in cycle `at`. The bytes of the row in it.
+    /// Records that the next burst is granted in cycle `at`. Returns the bytes of the row in it.
     #[inline]
     pub(super) fn granted(&mut self, request: Request, cut: Cut, at: Time) -> u64 {
         let end = self.end.min(request.addr + u64::from(request.beats) * cut.beat_bytes);
@@ -71,47 +71,47 @@ impl Row {
     }
 }
 
-/// The rows of a unit's instructions, one after the other.
+/// Splits the rows of a unit's instructions, one after the other.
 pub(super) struct Splitter {
     cut: Cut,
-    /// Rows that wait, each with whether its instruction ends with it.
+    /// Waiting rows, each with whether it is the last of its instruction.
     rows: VecDeque<(Row, bool)>,
     places: Slots,
     row: Option<(Row, bool)>,
-    /// When the last burst of the row before was granted.
+    /// The cycle in which the last burst of the previous row was granted.
     ended: Time,
 }
 
-/// What a grant requested.
+/// The request that a grant serves.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Granted {
-    /// The first cycle in which the request could stand.
+    /// The first cycle in which the request could be pending.
     pub(super) stood: Time,
     /// Bytes of the row.
     pub(super) bytes: u64,
-    /// It is the last burst of an instruction.
+    /// Whether it is the last burst of an instruction.
     pub(super) last: bool,
 }
 
 impl Splitter {
-    /// With places for so many rows that wait.
+    /// Creates a splitter whose queue holds `places` waiting rows.
     pub(super) fn new(cut: Cut, places: u32) -> Splitter {
         Splitter { cut, rows: VecDeque::new(), places: Slots::new(places), row: None, ended: 0 }
     }
 
-    /// The first cycle in which a row may be handed over, where it is known.
+    /// Returns the first cycle in which the queue has room for a row, if known.
     #[inline]
     pub(super) fn ready(&self) -> Option<Time> {
         self.places.ready(1)
     }
 
-    /// A row is handed over and stands from cycle `visible` on.
+    /// Queues a row that is pending from cycle `visible` on.
     pub(super) fn push(&mut self, addr: u64, bytes: u64, visible: Time, last: bool) {
         self.places.take(1);
         self.rows.push_back((Row::new(addr, bytes, visible), last));
     }
 
-    /// Takes the next row. Whether there was one.
+    /// Takes the next row from the queue. Returns whether there was one.
     #[inline]
     pub(super) fn advance(&mut self) -> bool {
         if self.row.is_some() {
@@ -125,13 +125,13 @@ impl Splitter {
         true
     }
 
-    /// The next burst, and the first cycle in which it can be requested.
+    /// Returns the next burst, and the first cycle in which it can be requested.
     #[inline]
     pub(super) fn next(&self) -> Option<(Time, Request)> {
         self.row.as_ref().map(|(row, _)| (row.stands, row.next(self.cut)))
     }
 
-    /// The next burst is granted in cycle `at`.
+    /// Records that the next burst is granted in cycle `at`.
     pub(super) fn granted(&mut self, request: Request, at: Time) -> Option<Granted> {
         let (row, last) = self.row.as_mut()?;
         let stood = row.stands;

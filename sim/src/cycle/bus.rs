@@ -1,4 +1,4 @@
-//! The bus: whose request is granted next, and when.
+//! The bus: which request is granted next, and when.
 
 use super::bursts::Request;
 use super::engine::{Engine, Work};
@@ -6,7 +6,7 @@ use super::slots::Time;
 use crate::dram::{Burst, Direction};
 use tilewright_hw::isa::Unit;
 
-/// Who asks the bus.
+/// A client of the bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Client {
     Fetch,
@@ -15,7 +15,7 @@ pub(super) enum Client {
 }
 
 impl<W: Work> Engine<'_, W> {
-    /// Grants the earliest request that comes no later than `until`; its cycle, and whose it is.
+    /// Grants the earliest request, if it comes no later than `until`. Returns its cycle and client.
     pub(super) fn grant(&mut self, until: Time) -> Option<(Time, Client)> {
         let (fetch, load, store) = (self.fetch.request(), self.load.request(), self.store.request());
         let read_at = |asked: Option<&(Time, Request)>| asked.map_or(Time::MAX, |(t, _)| (*t).max(self.last_read + 1));
@@ -25,7 +25,7 @@ impl<W: Work> Engine<'_, W> {
         if at > until || at == Time::MAX {
             return None;
         }
-        // In one cycle the memory is asked for the read first, and of two reads for the one that was not granted last.
+        // Within a cycle, reads go to the memory model first. Of two reads, the client that was not granted last wins.
         let fetches = fetch_at == read && (load_at > read || self.last_load);
         match (fetch, load, store) {
             (Some((asked, request)), ..) if read == at && fetches => {

@@ -1,9 +1,9 @@
-//! What a program may not do and the hardware does not see: races, collisions that only luck avoided, and reads of what
-//! nobody wrote.
+//! Finds program errors that the hardware does not detect: races, collisions avoided only by accident of timing, and
+//! reads of data that nothing wrote.
 //!
-//! Two instructions of different units are ordered where tokens lead from the retirement of one to the start of the other.
-//! Each instruction carries, by unit, how many instructions have retired before its start by tokens alone; two that are not
-//! ordered so may run in any order, whatever the timing of this run was.
+//! Two instructions of different units are ordered if tokens lead from the retirement of one to the start of the other.
+//! Each instruction carries a clock: for each unit, how many of its instructions tokens prove retired at the start. Two
+//! instructions that clocks do not order may run in any order, whatever the timing of this run was.
 
 use super::engine::Order;
 use super::slots::Time;
@@ -13,30 +13,30 @@ use std::ops::Range;
 use tilewright_hw::config::Mem;
 use tilewright_hw::isa::{INSN_BYTES, Op, PARAM_ROWS, Unit};
 
-/// By unit, instructions that tokens show to have retired.
+/// For each unit, the number of instructions that tokens prove retired.
 pub(super) type Clock = [u32; 4];
 
-/// A fault of a program, told of one instruction.
+/// A program error, reported at one instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
     /// The instruction's place in the stream.
     pub place: u32,
-    /// The fault.
+    /// The kind of error.
     pub kind: DiagnosisKind,
-    /// What happened, with the other instruction where there is one, and the remedy.
+    /// What happened, the other instruction if there is one, and what to change.
     pub text: String,
 }
 
-/// Kinds of faults of programs.
+/// Kinds of program errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DiagnosisKind {
-    /// Two units access an entry or a byte, one of them to write, with no tokens from one to the other.
+    /// Two units access an entry or a byte, at least one of them writes, and no tokens order them.
     Race,
-    /// Two units use a port of a bank with no tokens from one to the other; this run missed the collision or not.
+    /// Two units use the same port of a bank and no tokens order them, even if they did not collide in this run.
     Port,
-    /// An entry of a scratchpad is read that nothing has written.
+    /// An entry of a scratchpad is read before anything wrote it.
     UninitialisedEntry,
-    /// Bytes of device memory are read that neither the host nor a store has written.
+    /// Bytes of device memory are read that neither the host nor a store wrote.
     UninitialisedMemory,
     /// Units wait for one another.
     Deadlock,
@@ -71,7 +71,7 @@ impl Written {
         }
     }
 
-    /// The first byte of a range that nobody wrote.
+    /// Returns the first byte of a range that nothing wrote.
     fn first_missing(&self, range: &Range<u64>) -> Option<u64> {
         let mut at = range.start;
         while at < range.end {
@@ -86,14 +86,14 @@ impl Written {
     }
 }
 
-/// What outlives a command: which entries and bytes have been written.
+/// State that outlives a command: which entries and bytes have been written.
 #[derive(Debug, Default)]
 pub(super) struct Memories {
     entries: [Entries; 7],
     pub(super) bytes: Written,
 }
 
-/// An instruction that others may not be ordered behind.
+/// An earlier instruction that later ones might not be ordered after.
 #[derive(Debug)]
 struct Past {
     ordinal: u32,
@@ -102,15 +102,15 @@ struct Past {
     access: Access,
 }
 
-/// A fault, with the cycle in which the last instruction that takes part has started.
+/// A program error, with the cycle in which the last instruction involved starts.
 pub(super) type Found = (Time, Diagnosis);
 
-/// The check of one command.
+/// The checker for one command.
 #[derive(Debug)]
 pub(super) struct Checker {
-    /// Where the stream lies.
+    /// The stream's bytes in device memory.
     stream: Range<u64>,
-    /// Whether an instruction that nobody wrote has been told of.
+    /// Whether an unwritten instruction has been reported.
     unwritten: bool,
     past: [VecDeque<Past>; 4],
     clocks: [Clock; 4],
@@ -122,12 +122,12 @@ impl Checker {
         Checker { stream, unwritten: false, past: Default::default(), clocks: Default::default(), found: Vec::new() }
     }
 
-    /// The bytes of an instruction and those behind it, as far as the stream goes.
+    /// Returns the bytes of instruction `place` and of all that follow it in the stream.
     fn stream_from(&self, place: u32) -> Range<u64> {
         (self.stream.start + u64::from(place) * INSN_BYTES as u64).min(self.stream.end)..self.stream.end
     }
 
-    /// Fetch hands an instruction on in cycle `at`.
+    /// Checks an instruction that fetch dispatches in cycle `at`.
     pub(super) fn fetched(&mut self, memories: &Memories, place: u32, at: Time) {
         let from = self.stream_from(place);
         let insn = from.start..from.end.min(from.start + INSN_BYTES as u64);
@@ -136,14 +136,14 @@ impl Checker {
         {
             self.unwritten = true;
             let text = format!(
-                "is read by fetch from byte {byte:#x} of device memory, which neither the host nor a store has written; \
-                 write the stream first, or tell its length"
+                "is fetched from byte {byte:#x} of device memory, which neither the host nor a store has written; write \
+                 the whole stream first, or submit fewer instructions"
             );
             self.found.push((at, Diagnosis { place, kind: DiagnosisKind::UninitialisedMemory, text }));
         }
     }
 
-    /// An instruction starts, in the cycle and behind all that `order` says.
+    /// Checks an instruction that starts, with its place, start cycle and clock in `order`.
     pub(super) fn starts(&mut self, c: &Context, memories: &mut Memories, order: Order, op: &Op) {
         let Order { place, ordinal, clock, start, .. } = order;
         let now = access(c, op);
@@ -154,13 +154,13 @@ impl Checker {
             for past in past.range(unordered..) {
                 if let Some(conflict) = now.conflict(&past.access) {
                     let (kind, what) = describe(conflict);
-                    // The program's order says which of the two should wait for the other.
+                    // Program order says which of the two should wait for the other.
                     let mut pair = [(past.place, other), (place, unit)];
                     pair.sort_unstable();
                     let [(early, first), (place, second)] = pair;
                     let text = format!(
-                        "{second} and instruction {early} ({first}) meet in {what}, and no tokens order them; push a token \
-                         from {first} to {second}",
+                        "{second} and instruction {early} ({first}) both access {what}, and no tokens order them; push a \
+                         token from {first} to {second}",
                         first = first.name(),
                         second = second.name(),
                     );
@@ -168,11 +168,11 @@ impl Checker {
                 }
             }
         }
-        // Fetch waits for nobody: it may have read what comes behind this instruction, or not.
+        // Fetch waits for no unit, so it may already have read the instructions that follow this one.
         if let Some(byte) = now.dram_writes.first_common(&self.stream_from(place + 1).into()) {
             let text = format!(
-                "{unit} writes byte {byte:#x} of device memory, which fetch reads as a part of the stream at any time; keep the \
-                 stream apart from what the program stores",
+                "{unit} writes byte {byte:#x} of device memory, which is part of the stream and can be fetched at any time; keep \
+                 the stream outside the memory that the program stores to",
                 unit = unit.name()
             );
             self.found.push((start, Diagnosis { place, kind: DiagnosisKind::Race, text }));
@@ -186,7 +186,7 @@ impl Checker {
         self.clocks[unit as usize] = clock;
         self.past[unit as usize].push_back(Past { ordinal, place, start, access: now });
         for (u, past) in self.past.iter_mut().enumerate() {
-            // What comes of another unit is behind these.
+            // Every later instruction of another unit is ordered after these.
             let others = self.clocks.iter().enumerate().filter(|(other, _)| *other != u);
             let ordered = others.map(|(_, clock)| clock[u]).min().unwrap_or(0);
             while past.front().is_some_and(|past| past.ordinal < ordered) {
@@ -213,7 +213,7 @@ impl Checker {
         }
     }
 
-    /// What was found.
+    /// Returns the errors found.
     pub(super) fn into_found(self) -> Vec<Found> {
         self.found
     }

@@ -1,4 +1,4 @@
-//! The gemm and vector units: times that depend on the instruction and the one before it alone.
+//! The gemm and vector units. Their times depend only on the instruction and its predecessor.
 
 use super::ports::{Accesses, Collision, Indices, MicroOps, Ports, Use, Walk};
 use super::slots::Time;
@@ -10,59 +10,59 @@ use tilewright_hw::config::Mem;
 use tilewright_hw::isa::{Gemm, Unit, VecOp, Vector};
 use tilewright_hw::regs::UnitState;
 
-/// Layers of what a unit does, the first that holds.
+/// Layers of a unit's states. The first layer with a state wins.
 pub(super) mod layer {
     pub const ISSUE: usize = 0;
     pub const WAIT: usize = 1;
     pub const COUNT: usize = 2;
 }
 
-/// Cycles from a gemm micro-op's issue to the read of the sum that it adds to, without those of the multiplier.
+/// Cycles from a gemm micro-op's issue to the read of the sum that it adds to, excluding the multiplier's stages.
 const GEMM_READ: Time = 3;
 /// Cycles from an element's issue in the serial vector unit to the second read of operand b.
 const SECOND_READ: Time = 5;
-/// Cycles from an issue to its operands' read, where its indices are checked.
+/// Cycles from an issue to the read of its operands, when its indices are checked.
 pub(super) const READ: Time = 2;
 /// Cycles from the last issue of a vector instruction to the end of its drain.
 const DRAIN: Time = 17;
-/// Words of a lookup's table.
+/// Words of a lookup table.
 const TABLE_WORDS: Time = (tilewright_hw::isa::TABLE_BYTES / 8) as Time;
 
-/// When what of an instruction happens.
+/// The cycles of an instruction's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Times {
-    /// The cycle in which the constants' first entry is asked for, where it has any.
+    /// The cycle in which the first entry of the constants is requested, if it has constants.
     pub(super) constants: Option<Time>,
-    /// First issue, cycles from one row or micro-op to the next, and last issue.
+    /// First issue, cycles between two rows or micro-ops, and last issue.
     pub(super) first: Time,
     pub(super) step: Time,
     pub(super) last: Time,
-    /// The write of the last result.
+    /// The cycle of the last result's write.
     pub(super) retire: Time,
 }
 
-/// How much of an instruction accesses memories.
+/// The part of an instruction that accesses memories.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent {
-    /// Its first micro-ops.
+    /// Number of micro-ops, from the first.
     pub(super) micro_ops: u64,
-    /// The first cycle that does not count.
+    /// The cycle at which accesses stop counting.
     pub(super) end: Time,
 }
 
 impl Extent {
-    /// All of it.
+    /// Covers the whole instruction.
     pub(super) fn whole(micro_ops: u64) -> Extent {
         Extent { micro_ops, end: Time::MAX }
     }
 }
 
-/// Cycles from a gemm micro-op's issue to the write of its result.
+/// Returns the cycles from a gemm micro-op's issue to the write of its result.
 fn gemm_write(config: &HwConfig) -> Time {
     Time::from(5 + config.mul_stages - u32::from(config.lean))
 }
 
-/// Adds a gemm instruction's accesses to the ports that units share.
+/// Adds a gemm instruction's accesses to the ports that units share. Returns the first collision.
 pub(super) fn gemm_ports(
     config: &HwConfig,
     ports: &mut Ports,
@@ -87,7 +87,7 @@ pub(super) fn gemm_ports(
     [inp, read, write].into_iter().flatten().min()
 }
 
-/// Adds a vector instruction's accesses to the ports that units share.
+/// Adds a vector instruction's accesses to the ports that units share. Returns the first collision.
 pub(super) fn vector_ports(
     config: &HwConfig,
     ports: &mut Ports,
@@ -111,7 +111,7 @@ pub(super) fn vector_ports(
         let to = to.min(extent.end);
         ports.add(mem.filter(|m| Ports::shares(*m))?, write, Use { unit: Unit::Vector, ordinal, from, to, walk })
     };
-    // The cycle behind the last row's issue.
+    // The cycle after the last row's issue.
     let issued = t.first + extent.micro_ops * t.step;
     let (from, to) = (t.first + READ, issued + READ);
     let a = add(x.a.mem(), false, from, to, 1, reads);
@@ -133,10 +133,10 @@ pub(super) fn vector_ports(
     [a, b, again, old, dst].into_iter().flatten().min()
 }
 
-/// A unit that issues one instruction after the other.
+/// A unit that issues one instruction at a time.
 pub(super) struct Compute {
     free: Time,
-    /// The last cycle in which somebody needs the fields of the instruction that started last.
+    /// The last cycle in which the fields of the last started instruction are needed.
     held: Time,
     last_issue: Option<Time>,
     deep: bool,
@@ -148,17 +148,17 @@ impl Compute {
         Compute { free: 0, held: 0, last_issue: None, deep: false, states: Layers::new() }
     }
 
-    /// The first cycle in which the next instruction may start.
+    /// Returns the first cycle in which the next instruction can start.
     pub(super) fn free(&self) -> Time {
         self.free
     }
 
-    /// The first cycle in which nobody needs the fields of the last instruction at the head of a lean queue.
+    /// Returns the first cycle in which a lean queue may overwrite the fields of the last instruction at its head.
     pub(super) fn released(&self) -> Time {
         self.held + 1
     }
 
-    /// A gemm instruction starts.
+    /// Starts a gemm instruction.
     pub(super) fn gemm(&mut self, config: &HwConfig, x: &Gemm, at: Time) -> Times {
         let last = at + x.micro_ops();
         self.issue(at + 1, last);
@@ -167,7 +167,7 @@ impl Compute {
         Times { constants: None, first: at + 1, step: 1, last, retire }
     }
 
-    /// A vector instruction starts.
+    /// Starts a vector instruction.
     pub(super) fn vector(&mut self, config: &HwConfig, x: &Vector, at: Time) -> Times {
         if config.vector_serial() {
             let first = at + 2;
@@ -194,11 +194,11 @@ impl Compute {
             at + 1
         };
         let last = first + x.micro_ops() * step - 1;
-        // Simple operations pass the first of the stages alone.
+        // Simple operations use only the first of the stages.
         let write = Time::from(if deep { config.vector_stages } else { config.vector_stages.min(1) })
             + match (deep, x.op) {
                 (false, _) => 4,
-                // In the pass's last cycle most of what follows its issue is over.
+                // A serial pass lasts so long that most of the pipeline is done by its last cycle.
                 (true, _) if config.requant_serial => 5,
                 (true, VecOp::Qadd) => 12,
                 (true, _) => 9,

@@ -1,4 +1,4 @@
-//! The end of a run: its last cycle, the trap that comes first, who waits for whom, and the report.
+//! The end of a run: its last cycle, the first trap, the units in a deadlock, and the report.
 
 use super::check::{Diagnosis, DiagnosisKind};
 use super::engine::{Candidate, Engine, Outcome, Work};
@@ -10,18 +10,19 @@ use tilewright_hw::device::{RunReport, Trap, UnitCounters};
 use tilewright_hw::isa::Unit;
 use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
 
-/// Cycles for which nothing moves before a deadlock is told.
+/// Cycles without progress before a deadlock is reported.
 const STUCK: Time = 15;
 
 impl<W: Work> Engine<'_, W> {
-    /// Nothing goes on, or nothing before the limit where the run is `cut`: the end, the first trap, or who waits for whom.
+    /// Ends the run when nothing can proceed, or, if `cut`, nothing before the limit. Finds the end, the first trap or
+    /// the deadlock.
     pub(super) fn finish(mut self, cut: bool) -> Option<Outcome> {
         for over in self.tokens.overflows() {
             self.overflow(over);
         }
         let idle = self.queues.iter().all(|q| q.waiting.is_empty() && q.flying.is_empty());
         let end = match (idle, self.fetch.done()) {
-            // Everything up to the limit is known: a counter without a pop until then has overflowed.
+            // Everything up to the limit is known, so a full counter without a pop until then has overflowed.
             _ if cut => None,
             (true, Some(done)) => {
                 let retired = self.queues.iter().map(|q| q.last_retire + 1).max().unwrap_or(0);
@@ -68,7 +69,7 @@ impl<W: Work> Engine<'_, W> {
         Some(self.report(cycles, trap))
     }
 
-    /// The waits of instructions that never start, for a token that nobody gives before the end.
+    /// Records the waits of instructions that never start because a token does not come before the end.
     fn wait_for_ever(&mut self, end: Time) {
         for unit in Unit::ALL {
             let queue = &self.queues[unit as usize];
@@ -86,7 +87,7 @@ impl<W: Work> Engine<'_, W> {
         }
     }
 
-    /// The trap of units that wait for one another.
+    /// Builds the trap of units that wait for each other.
     fn deadlock(&mut self) -> Option<Candidate> {
         let mut since = self.queues.iter().map(|q| q.last_retire + 1).max().unwrap_or(0);
         since = since.max(self.fetch.last_beat() + 1).max(match self.standing {
@@ -101,7 +102,7 @@ impl<W: Work> Engine<'_, W> {
             let names: Vec<&str> = self.tokens.missing(unit, head.insn.pop).iter().map(Unit::name).collect();
             waits.push((
                 head.place,
-                format!("{} waits at instruction {} for a token of {}", unit.name(), head.place, names.join(" and ")),
+                format!("{} waits at instruction {} for a token from {}", unit.name(), head.place, names.join(" and ")),
             ));
             since = since.max(self.stands(unit)?);
             lowest = lowest.or(Some((unit as usize, queue.started)));
@@ -110,7 +111,7 @@ impl<W: Work> Engine<'_, W> {
         let place = waits.iter().map(|(place, _)| *place).min()?;
         let texts: Vec<String> = waits.into_iter().map(|(_, text)| text).collect();
         let text = format!(
-            "{}, and nothing else is under way; push a token that is waited for from an instruction that can start, or leave out its pop",
+            "{}, and nothing else is running; push one of these tokens from an instruction that can start, or remove its pop",
             texts.join(", ")
         );
         let cause = TrapCause::Deadlock as u32;
@@ -152,7 +153,7 @@ impl<W: Work> Engine<'_, W> {
             }
             Counters::Causes => Some(UnitCounters(states)),
         };
-        // What comes after a trap does not count.
+        // Ignore everything after a trap.
         for unit in &mut self.spans {
             unit.retain(|span| span.start < cycles);
             unit.iter_mut().for_each(|span| span.end = span.end.filter(|end| *end < cycles));
@@ -170,7 +171,7 @@ impl<W: Work> Engine<'_, W> {
             spans,
         };
         self.found.extend(self.work.found());
-        // What comes after a trap does not count here either.
+        // Ignore everything after a trap here too.
         let mut diagnoses: Vec<Diagnosis> =
             self.found.into_iter().filter(|(at, _)| *at < cycles).map(|(_, found)| found).collect();
         diagnoses.sort_by_key(|found| (found.place, found.kind));

@@ -1,8 +1,8 @@
-//! One command in time: units that go on as far as is known, and the bus, whose events come one by one.
+//! Simulates one command: advances units as far as their times are known, and handles bus events one by one.
 //!
-//! Every time but those of the bus follows from earlier ones by additions and maxima, so each unit is taken as far as the
-//! events so far allow. Then the earliest request of all is granted: whatever is not known yet depends on a grant that is
-//! still to come, and so is later.
+//! Except for the bus, every time follows from earlier times by sums and maxima, so each unit advances as far as the
+//! known events allow. Then the earliest request of all is granted. Everything still unknown depends on a later grant,
+//! and so comes later.
 
 use super::bus::Client;
 use super::check::{Clock, Diagnosis, DiagnosisKind, Found};
@@ -25,13 +25,13 @@ use tilewright_hw::device::{Base, RunReport, Span};
 use tilewright_hw::isa::{Insn, Op, Unit};
 use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
 
-/// Intervals of states that may wait to be counted.
+/// Number of uncounted state intervals that triggers counting.
 const WAITING: usize = 1 << 12;
 
-/// Grants after which states are looked at.
+/// Number of grants between two checks for state intervals to count.
 const SETTLE: u32 = 64;
 
-/// Cycles after which accesses that are over are forgotten.
+/// Cycles between two removals of finished port accesses.
 const FORGET: Time = 256;
 
 /// A trap of one of the four units.
@@ -43,7 +43,7 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// The earlier of two; in one cycle the bus comes first.
+    /// Returns the earlier of two faults. In the same cycle, a bus error comes first.
     pub(super) fn or_before(self, other: Option<Fault>) -> Fault {
         match other {
             Some(other) if other.at < self.at || (other.at == self.at && other.cause == TrapCause::Bus) => other,
@@ -52,61 +52,62 @@ impl Fault {
     }
 }
 
-/// An instruction that retires.
+/// The retirement of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Retired {
     pub(super) ordinal: u32,
     pub(super) at: Time,
 }
 
-/// What an instruction's work meets, where it does not run to its end.
+/// Why an instruction's work stops early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Halt {
-    /// The check of a micro-op or row, counted from 0, fails.
+    /// The check of this micro-op, counted from 0, fails.
     At { step: u64, cause: TrapCause },
-    /// The check of the constants' place fails.
+    /// The check of the constants' address fails.
     Constants,
-    /// The rows of a load or store tell by themselves.
+    /// A row of a load or store fails; the row walk finds the cycle by itself.
     Rows,
-    /// A rule that the hardware does not check.
+    /// The program broke a rule that the hardware does not check.
     Program(String),
 }
 
-/// What the engine asks of the rest of the simulator.
+/// What the engine needs from the rest of the simulator.
 pub(super) trait Work {
-    /// What was found wrong in the work so far.
+    /// Returns the program errors found so far.
     fn found(&mut self) -> Vec<Found>;
 
-    /// The instruction at a place of the stream, which fetch hands on in cycle `at`.
+    /// Returns the instruction at a place of the stream, which fetch dispatches in cycle `at`.
     fn decode(&mut self, place: u32, at: Time) -> Result<Insn, TrapCause>;
 
-    /// The micro-ops of a gemm or vector instruction that lie in their memory, where values are known and there are any.
+    /// Returns the in-bounds micro-ops of a gemm or vector instruction. `None` if there are none or values are not
+    /// computed.
     fn micro_ops(&mut self, insn: &Insn) -> Option<Rc<MicroOps>>;
 
-    /// So many bytes of stores are written, whatever comes.
+    /// Commits the first `bytes` of all stores: they stay written, whatever happens later.
     fn wrote(&mut self, bytes: u64);
 
-    /// Bytes of stores behind the first so many are not.
+    /// Undoes the writes of stores after the first `bytes`.
     fn take_back(&mut self, bytes: u64);
 
-    /// The unit of an instruction that cannot be decoded; load where its opcode is none.
+    /// Returns the unit of an instruction that cannot be decoded; load if its opcode is unknown.
     fn refuses(&self, place: u32) -> Unit;
 
-    /// An instruction does its work; those that it depends on have done theirs.
+    /// Does an instruction's work. Everything it depends on is already done.
     fn run(&mut self, insn: &Insn, order: Order) -> Result<(), Halt>;
 }
 
-/// Where an instruction stands.
+/// An instruction's position in the program and in time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Order {
-    /// In the stream, and among its unit's.
+    /// Its place in the stream, and its ordinal in its unit.
     pub(super) place: u32,
     pub(super) ordinal: u32,
     /// The cycle of its start.
     pub(super) start: Time,
-    /// Micro-ops or rows of device memory that can be checked before the run's limit.
+    /// Most micro-ops or rows of device memory that can be checked before the run's limit.
     pub(super) most: u64,
-    /// What tokens order it behind.
+    /// The instructions that tokens order it after.
     pub(super) clock: Clock,
 }
 
@@ -118,27 +119,27 @@ pub(super) struct Queued {
     pub(super) visible: Time,
 }
 
-/// The queue of a unit, and what it knows of its instructions.
+/// A unit's queue and the state of its instructions.
 pub(super) struct Queue {
     pub(super) waiting: VecDeque<Queued>,
     pub(super) places: Slots,
     pub(super) last_start: Time,
     pub(super) started: u32,
-    /// Instructions that have not retired.
+    /// Instructions that have started but not retired, with their clocks.
     pub(super) flying: VecDeque<(Queued, Clock)>,
-    /// What the instruction that started last is ordered behind.
+    /// The clock of the instruction that started last.
     pub(super) clock: Clock,
     pub(super) last_retire: Time,
-    /// Nothing of the unit runs any more.
+    /// Whether the unit has stopped for good.
     pub(super) dead: bool,
 }
 
-/// A trap that may be the run's end.
+/// A trap that might end the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Candidate {
     pub(super) at: Time,
     pub(super) unit: usize,
-    /// A unit's own check, then token overflow, collision, deadlock.
+    /// 0 for a unit's own check, 1 for token overflow, 2 for a collision, 3 for a deadlock.
     pub(super) rank: u8,
     pub(super) cause: u32,
     pub(super) ordinal: u32,
@@ -147,10 +148,10 @@ pub(super) struct Candidate {
 /// Result of a run.
 pub(super) struct Outcome {
     pub(super) report: RunReport,
-    /// The first rule that was broken and that the hardware does not check: place and text.
+    /// The first broken rule that the hardware does not check, as place and text.
     pub(super) program: Option<(u32, String)>,
     pub(super) last_load: bool,
-    /// Deadlock and overflow, in words.
+    /// Program errors, including deadlock and overflow.
     pub(super) diagnoses: Vec<Diagnosis>,
 }
 
@@ -162,7 +163,7 @@ pub(super) struct Engine<'a, W: Work> {
     pub(super) limit: Time,
     pub(super) fetch: Fetch,
     pub(super) standing: Option<(Joined, Insn)>,
-    /// The cycle in which an instruction stands that cannot be decoded, and the unit whose queue it waits for.
+    /// The cycle of an instruction that cannot be decoded, and the unit whose queue it waits for.
     pub(super) refused: Option<(Time, Unit)>,
     pub(super) queues: [Queue; 4],
     pub(super) tokens: Tokens,
@@ -170,34 +171,35 @@ pub(super) struct Engine<'a, W: Work> {
     pub(super) gemm: Compute,
     pub(super) vector: Compute,
     pub(super) store: Store,
-    /// The last grant: nothing that is found from now on comes earlier.
+    /// The cycle of the last grant. Nothing found from now on comes earlier.
     pub(super) now: Time,
     pub(super) forgotten: Time,
-    /// Grants so far, modulo 2^32.
+    /// Number of calls to `propagate` so far, modulo 2^32.
     pub(super) propagated: u32,
-    /// The last cycle in which a read was granted, and whether it was load's.
+    /// The last cycle in which a read was granted, and whether it was granted to load.
     pub(super) last_read: Time,
     pub(super) last_load: bool,
-    /// Who uses which port, where the work knows its micro-ops.
+    /// Uses of shared ports, as far as micro-ops are known.
     pub(super) ports: Ports,
-    /// Room for accesses on their way.
+    /// A buffer reused for accesses on their way to `ports`.
     pub(super) spare: Vec<(Mem, ports::Use)>,
     pub(super) candidates: Vec<Candidate>,
-    /// What there is to say of candidates beyond their place.
+    /// Explanations of candidates.
     pub(super) texts: Vec<(Candidate, String)>,
     pub(super) keep_spans: bool,
     pub(super) spans: [Vec<Span>; 4],
     pub(super) passed: [Passed; 4],
-    /// Retirements by unit after the earliest trap do not count: the cycles of those that have retired.
+    /// Retirement cycles of each unit. Those after the earliest trap do not count.
     pub(super) retirements: [Vec<Time>; 4],
     /// Multiply-accumulates of the gemm instructions, in order.
     pub(super) macs: Vec<u64>,
-    /// The start and the place of the first instruction that breaks a rule which the hardware does not check.
+    /// Start, place and text of the first instruction that breaks a rule the hardware does not check.
     pub(super) program: Option<(Time, u32, String)>,
     pub(super) found: Vec<Found>,
     /// Bytes read.
     pub(super) read: u64,
-    /// Grants since a token counter may have overflowed, which is told later: cycles, and bytes that were read and written.
+    /// Grants since a token counter may have overflowed: cycle, bytes read and bytes written. They are undone if it
+    /// did.
     pub(super) late: Vec<(Time, u64, u64)>,
 }
 
@@ -257,14 +259,14 @@ impl<'a, W: Work> Engine<'a, W> {
         }
     }
 
-    /// Looks for two units in one port of a bank.
+    /// Turns on the detection of collisions.
     pub(super) fn watch_ports(mut self) -> Self {
         self.load.keep_uses();
         self.store.keep_uses();
         self
     }
 
-    /// Runs to the end, a trap, or `None` where the limit comes first.
+    /// Runs to the end or to a trap. Returns `None` if the limit comes first.
     pub(super) fn run(mut self) -> Option<Outcome> {
         let mut client = Client::Fetch;
         loop {
@@ -288,13 +290,13 @@ impl<'a, W: Work> Engine<'a, W> {
         self.finish(false)
     }
 
-    /// Nothing that comes later counts.
+    /// Returns the cycle of the earliest trap or broken rule. Nothing later counts.
     fn trap_time(&self) -> Time {
         let broken = self.program.iter().map(|(at, ..)| *at);
         self.candidates.iter().map(|c| c.at).chain(broken).min().unwrap_or(Time::MAX)
     }
 
-    /// Takes every unit as far as is known, beginning with the one whose request was granted.
+    /// Advances every unit as far as possible, starting with the one whose request was granted.
     fn propagate(&mut self, granted: Client) {
         let mut fetch = granted == Client::Fetch;
         let mut load = granted == Client::Load;
@@ -319,7 +321,7 @@ impl<'a, W: Work> Engine<'a, W> {
             }
             for unit in Unit::ALL {
                 while self.start(unit) {
-                    // A start frees a place of the queue, gives the unit work, and may give tokens to others.
+                    // A start frees a place in the queue, gives the unit work, and can give tokens to other units.
                     (fetch, starts) = (true, true);
                     load |= unit == Unit::Load;
                     store |= unit == Unit::Store;
@@ -350,7 +352,7 @@ impl<'a, W: Work> Engine<'a, W> {
         }
     }
 
-    /// Counts what nothing that is found from now on can change.
+    /// Counts the states that can no longer change.
     fn settle(&mut self) {
         if self.tokens.may_have_overflowed() {
             return;
@@ -384,7 +386,7 @@ impl<'a, W: Work> Engine<'a, W> {
     }
 
     fn fail(&mut self, unit: Unit, fault: Fault) {
-        // In place of one that was known before: of two in one cycle the unit tells which comes first.
+        // Replace the unit's previous fault: the unit itself decides which of two comes first.
         self.candidates.retain(|known| known.unit != unit as usize || known.rank != 0);
         self.candidate(Candidate {
             at: fault.at,
@@ -395,7 +397,7 @@ impl<'a, W: Work> Engine<'a, W> {
         });
     }
 
-    /// Instructions reach their queues.
+    /// Moves instructions into their queues. Returns whether any moved.
     fn fetch_on(&mut self) -> bool {
         let mut any = false;
         loop {
@@ -438,8 +440,8 @@ impl<'a, W: Work> Engine<'a, W> {
         }
     }
 
-    /// The first cycle in which a unit's next instruction stands at its queue's head, where it is known: in a lean queue its
-    /// words come there one by one, from the cycle on in which nobody needs the fields of the one before.
+    /// Returns the first cycle in which a unit's next instruction is at its queue's head, if known. In a lean queue,
+    /// its words move there one by one, once the fields of the previous instruction are no longer needed.
     pub(super) fn stands(&self, unit: Unit) -> Option<Time> {
         let queue = &self.queues[unit as usize];
         let head = queue.waiting.front()?;
@@ -456,7 +458,7 @@ impl<'a, W: Work> Engine<'a, W> {
         Some(behind.max(released) + Time::from(self.config.insn_words(head.insn.op.opcode())) + 1)
     }
 
-    /// Starts the next instruction of a unit, where its start is known.
+    /// Starts the next instruction of a unit, if the start is known. Returns whether it did.
     fn start(&mut self, unit: Unit) -> bool {
         let queue = &self.queues[unit as usize];
         let Some(head) = queue.waiting.front() else { return false };
@@ -497,7 +499,7 @@ impl<'a, W: Work> Engine<'a, W> {
         if self.keep_spans {
             self.spans[unit as usize].push(span::started(unit, ordinal, start));
         }
-        // What starts behind an instruction that traps comes to nothing.
+        // An instruction that starts after its unit trapped has no effect.
         let dead = queue.dead;
         let micro_ops = if dead { None } else { self.work.micro_ops(&head.insn) };
         let most = self.limit.saturating_sub(start);
@@ -537,7 +539,7 @@ impl<'a, W: Work> Engine<'a, W> {
         true
     }
 
-    /// So much of an instruction of gemm or vector accesses memories.
+    /// Adds the accesses of the given part of a gemm or vector instruction to the ports.
     fn use_ports(&mut self, op: &Op, micro_ops: Option<&Rc<MicroOps>>, when: (Times, Extent), ordinal: u32) {
         let found = match (op, micro_ops) {
             (Op::Gemm(x), Some(uops)) => compute::gemm_ports(self.config, &mut self.ports, x, uops, when, ordinal),
@@ -547,12 +549,12 @@ impl<'a, W: Work> Engine<'a, W> {
         self.collide(found);
     }
 
-    /// An instruction of gemm or vector does not run to its end, and nothing of its unit after it. What it does until then.
+    /// Stops the unit at an instruction of gemm or vector that fails. Returns the part of it that runs.
     fn halt(&mut self, unit: Unit, ordinal: u32, times: Times, halt: &Halt) -> Extent {
         self.queues[unit as usize].dead = true;
         let (at, cause, micro_ops) = match halt {
             Halt::At { step, cause } => {
-                // Operands that collide are read; an index outside its memory is not.
+                // Operands that collide are still read; an index outside its memory is not.
                 let read = u64::from(*cause == TrapCause::Collision);
                 (times.first + step * times.step + READ, *cause, step + read)
             }
@@ -573,7 +575,7 @@ impl<'a, W: Work> Engine<'a, W> {
 
     pub(super) fn overflow(&mut self, over: Overflow) {
         let text = format!(
-            "{} pushes a token for {}, whose counter is full; pop its tokens sooner, or push fewer",
+            "{} pushes a token to {}, but that counter is full; pop the tokens sooner, or push fewer",
             over.unit.name(),
             over.to.name()
         );
@@ -584,7 +586,7 @@ impl<'a, W: Work> Engine<'a, W> {
         self.candidate(candidate);
     }
 
-    /// A unit without work of its own waits.
+    /// Records that a unit without work waits.
     pub(super) fn wait(&mut self, unit: Unit, from: Time, to: Time, state: UnitState) {
         match unit {
             Unit::Load => self.load.states.add(load::layer::WAIT, from, to, state),

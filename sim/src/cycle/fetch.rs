@@ -1,4 +1,4 @@
-//! Fetch: bursts of the stream, beats joined into instructions, queues that fill.
+//! The fetch unit: requests bursts of the stream, joins beats into instructions, and fills the queues.
 
 use super::bursts::{Cut, Request, Row};
 use super::slots::{Slots, Time, Words};
@@ -9,7 +9,7 @@ use tilewright_hw::HwConfig;
 use tilewright_hw::isa::INSN_BYTES;
 use tilewright_hw::regs::UnitState;
 
-/// Layers of what fetch does, the first that holds.
+/// Layers of the unit's states. The first layer with a state wins.
 pub(super) mod layer {
     pub const EMPTY: usize = 0;
     pub const INSTRUCTION: usize = 1;
@@ -18,35 +18,35 @@ pub(super) mod layer {
     pub const COUNT: usize = 4;
 }
 
-/// An instruction that stands to be decoded.
+/// An instruction that waits to be decoded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Joined {
     /// Its place in the stream.
     pub(super) place: u32,
-    /// The cycle in which it stands there first.
+    /// The first cycle in which it waits there.
     pub(super) at: Time,
-    /// The bus answered one of its beats with an error.
+    /// Whether the bus answered one of its beats with an error.
     pub(super) error: bool,
 }
 
 pub(super) struct Fetch {
     cut: Cut,
     insns: u32,
-    /// The rest of the stream that is to be requested.
+    /// The part of the stream that is not requested yet.
     stream: Row,
-    /// The cycle of the last beat so far.
+    /// The cycle of the last beat that is known.
     last_beat: Time,
     places: Slots,
     words: Words,
-    /// Whether each beat that is under way came with an error.
+    /// Whether each beat under way has an error.
     errors: VecDeque<bool>,
-    /// Instructions joined, and the beat or the part of the next.
+    /// Number of joined instructions, and the beat of the next instruction, or its place in a wide beat.
     joined: u32,
     part: u32,
     last_pop: Time,
-    /// When the place before decoding is free.
+    /// The cycle from which the place in front of the decoder is free, if known.
     slot: Option<Time>,
-    /// Whether all beats of an instruction need its place, not its last alone.
+    /// Whether all beats of an instruction need that place, not just its last.
     lean: bool,
     failed: bool,
     done: Option<Time>,
@@ -79,7 +79,7 @@ impl Fetch {
         }
     }
 
-    /// The next burst and the first cycle in which it is requested, where that is known.
+    /// Returns the next burst and the first cycle in which it is requested, if known.
     pub(super) fn request(&self) -> Option<(Time, Request)> {
         if self.stream.is_empty() {
             return None;
@@ -88,7 +88,7 @@ impl Fetch {
         Some((self.stream.stands.max(self.places.ready(request.beats as usize)?), request))
     }
 
-    /// The request is granted in cycle `at`, and these are the cycles of its beats.
+    /// Records that the request is granted in cycle `at`, with the beats of `burst`.
     pub(super) fn granted(&mut self, asked: Time, at: Time, request: Request, burst: Burst) {
         self.states.add(layer::REQUEST, asked, at, UnitState::Request);
         self.places.take(request.beats as usize);
@@ -100,7 +100,7 @@ impl Fetch {
         self.errors.extend(std::iter::repeat_n(burst.error != 0, request.beats as usize));
     }
 
-    /// The next instruction, where its beats and its place are known. Nothing follows one with an error.
+    /// Joins the next instruction, if its beats and its place are known. An instruction with an error is the last.
     pub(super) fn join(&mut self) -> Option<Joined> {
         if self.joined == self.insns || self.failed {
             return None;
@@ -133,13 +133,13 @@ impl Fetch {
         (INSN_BYTES as u64 / self.cut.beat_bytes) as u32
     }
 
-    /// Takes the beats of the next instruction, but for the last, which needs its place.
+    /// Takes the beats of the next instruction, except the last, which needs the place in front of the decoder.
     pub(super) fn gather(&mut self) {
         while self.part + 1 < self.beats_of_insn()
             && let Some(usable) = self.words.usable(0)
         {
             if self.errors[0] {
-                // Its trap comes when the instruction before has gone, as for the last beat.
+                // It traps when the previous instruction has left, like an error in the last beat.
                 self.part = self.beats_of_insn() - 1;
                 return;
             }
@@ -163,34 +163,34 @@ impl Fetch {
         let place = self.joined;
         self.joined += 1;
         self.slot = None;
-        // An error is seen at the buffer's head, an instruction behind it.
+        // An error is visible at the buffer's head; an instruction appears one cycle later.
         Joined { place, at: if self.failed { at } else { at + 1 }, error: self.failed }
     }
 
-    /// The instruction that stands since `since` is handed on from cycle `at` on, and is in its queue in cycle `there`.
+    /// Records that the instruction waiting since `since` leaves from cycle `at` on and is in its queue in cycle
+    /// `there`.
     pub(super) fn handed_on(&mut self, since: Time, at: Time, there: Time) {
         self.states.add(layer::INSTRUCTION, since, at, UnitState::Space);
         self.states.add(layer::INSTRUCTION, at, there, UnitState::Busy);
-        // Where it moves word by word, its place is free when the last has gone.
+        // If it moves word by word, its place is free after the last word.
         self.slot = Some(if self.lean { there } else { at });
         if self.joined == self.insns {
             self.done = Some(there);
         }
     }
 
-    /// The instruction that stands in cycle `at` cannot be decoded; it waits for its queue all the same, where that is full.
+    /// Records that the instruction in cycle `at` cannot be decoded. It still waits for its queue if that is `full`.
     pub(super) fn refused(&mut self, at: Time, full: bool) {
         let state = if full { UnitState::Space } else { UnitState::Busy };
         self.states.add(layer::INSTRUCTION, at, at + 1, state);
     }
 
-    /// The cycle of the last beat.
+    /// Returns the cycle of the last beat.
     pub(super) fn last_beat(&self) -> Time {
         self.last_beat
     }
 
-    /// The run ends before cycle `end`, in the middle of things: what goes on until then, with an instruction that stands
-    /// since a cycle.
+    /// Records what is going on until the run ends at cycle `end`, with an instruction waiting since `standing`.
     pub(super) fn cut(&mut self, standing: Option<Time>, end: Time) {
         if let Some(since) = standing {
             self.states.add(layer::INSTRUCTION, since, end, UnitState::Space);
@@ -200,19 +200,19 @@ impl Fetch {
         }
     }
 
-    /// Counts states as far as all is known, but not behind `now`.
+    /// Counts the states that are final, up to `now` at most.
     pub(super) fn settle(&mut self, now: Time) {
         if let Some(slot) = self.slot {
             self.states.settle(self.stream.stands.min(slot + 1).min(now));
         }
     }
 
-    /// The cycle from which all instructions are handed out.
+    /// Returns the cycle from which all instructions are dispatched, if known.
     pub(super) fn done(&self) -> Option<Time> {
         self.done
     }
 
-    /// Cycles by state of a run of so many cycles.
+    /// Returns the cycles of each state in a run of `cycles`.
     pub(super) fn finish(&mut self, cycles: Time) -> [u64; UnitState::ALL.len()] {
         if let Some(done) = self.done {
             self.states.add(layer::EMPTY, done, Time::MAX, UnitState::Empty);

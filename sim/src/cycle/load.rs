@@ -1,4 +1,4 @@
-//! The load unit: rows walked, bursts requested, entries written.
+//! The load unit: walks rows, requests bursts and writes entries.
 
 use super::bursts::{Cut, Request, Splitter};
 use super::engine::{Fault, Retired};
@@ -15,7 +15,7 @@ use tilewright_hw::device::Base;
 use tilewright_hw::isa::{self, Unit};
 use tilewright_hw::regs::{TrapCause, UnitState};
 
-/// Layers of what the unit does, the first that holds.
+/// Layers of the unit's states. The first layer with a state wins.
 pub(super) mod layer {
     pub const WRITE: usize = 0;
     pub const ASK: usize = 1;
@@ -25,7 +25,7 @@ pub(super) mod layer {
     pub const COUNT: usize = 5;
 }
 
-/// What the writing side needs of an instruction.
+/// What the writing side needs to know of an instruction.
 #[derive(Debug)]
 struct Context {
     ordinal: u32,
@@ -40,7 +40,7 @@ struct Context {
 }
 
 impl Context {
-    /// Bytes of padding before a row's data.
+    /// Returns the bytes of padding in front of a row's data.
     fn pads_before(&self) -> u64 {
         if self.pack { self.before } else { self.before * self.entry }
     }
@@ -48,30 +48,30 @@ impl Context {
 
 struct Walk {
     rows: std::iter::Peekable<LoadRows>,
-    /// The cycle in which the row that comes next stands first.
+    /// The first cycle in which the next row is ready.
     stands: Time,
     first: bool,
     ordinal: u32,
     row_bytes: u64,
 }
 
-/// A row between the two sides.
+/// A row on its way from the walk to the writing side.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     visible: Time,
     first: bool,
     last: bool,
     pad: bool,
-    /// Its first scratchpad byte, and the place of its first byte in a beat.
+    /// Its first scratchpad byte, and the offset of its first data byte in a beat.
     at: u64,
     src: u64,
 }
 
-/// A row that is being written, in its data.
+/// The row whose data is being written.
 #[derive(Debug, Clone, Copy)]
 struct Data {
     last: bool,
-    /// The byte behind the row's last.
+    /// The end of the row's data in the scratchpad.
     end: u64,
     src: u64,
     dst: u64,
@@ -92,9 +92,9 @@ pub(super) struct Load {
     entries: [u64; 7],
     started: u32,
     walk: Option<Walk>,
-    /// When the walk of the last instruction ended.
+    /// The cycle in which the last instruction's walk ended.
     walked: Time,
-    /// Of the instructions whose rows are not all written, in order: rows are those of the first.
+    /// Instructions whose rows are not all written, in order. The rows being written belong to the first.
     contexts: VecDeque<Context>,
     context_places: Slots,
     row_places: Slots,
@@ -105,16 +105,16 @@ pub(super) struct Load {
     words: Words,
     flying: VecDeque<Flying>,
     data: Option<Data>,
-    /// The last cycle of the row that was written last, and the next cycle of the one that is.
+    /// The last cycle of the row written last, and the next cycle of the current row.
     finished: Time,
     clock: Time,
-    /// Starts of the instructions that have not retired.
+    /// Start cycles of the instructions that have not retired.
     unretired: VecDeque<Time>,
     retired: VecDeque<Retired>,
-    /// Accesses to memories whose ports units share, where they are asked for.
+    /// Accesses to memories with shared ports, if they are recorded.
     uses: Option<Vec<(Mem, Use)>>,
     fault: Option<Fault>,
-    /// A beat came with an error, and nothing is written any more.
+    /// Whether a beat with an error stopped all writing.
     broken: bool,
     pub(super) states: Layers<{ layer::COUNT }>,
 }
@@ -149,19 +149,19 @@ impl Load {
         }
     }
 
-    /// Keeps the accesses to memories whose ports units share.
+    /// Turns on the recording of accesses to memories with shared ports.
     pub(super) fn keep_uses(&mut self) {
         self.uses = Some(Vec::new());
     }
 
-    /// Writes that are new.
+    /// Swaps the new writes with an empty list.
     pub(super) fn swap_uses(&mut self, empty: &mut Vec<(Mem, Use)>) {
         if let Some(uses) = &mut self.uses {
             std::mem::swap(uses, empty);
         }
     }
 
-    /// In the cycles from `from` to before `to` pieces of bytes are passed on, which are written one cycle later.
+    /// Records that pieces of bytes are passed on in cycles `from..to` and written one cycle later.
     #[inline]
     fn written(&mut self, (mem, ordinal): (Mem, u32), (from, to): (Time, Time), first: u64, end: u64, piece: u64) {
         self.states.add(layer::WRITE, from + 1, to + 1, UnitState::Busy);
@@ -174,7 +174,7 @@ impl Load {
         }
     }
 
-    /// The first cycle in which the next instruction may start, where it is known.
+    /// Returns the first cycle in which the next instruction can start, if known.
     pub(super) fn free(&self) -> Option<Time> {
         if self.walk.is_some() {
             return None;
@@ -182,13 +182,14 @@ impl Load {
         Some(self.walked.max(self.context_places.ready(1)?))
     }
 
-    /// The first cycle in which nobody needs the fields of the last instruction at the head of a lean queue, where it is known.
+    /// Returns the first cycle in which a lean queue may overwrite the fields of the last instruction at its head, if
+    /// known.
     pub(super) fn released(&self) -> Option<Time> {
         let taken = self.context_places.ready(1)?;
         self.walk.is_none().then_some(taken.max(self.walked + 1))
     }
 
-    /// An instruction starts.
+    /// Starts an instruction.
     pub(super) fn start(&mut self, config: &HwConfig, x: &isa::Load, bases: &[Base], at: Time) {
         self.context_places.take(1);
         self.contexts.push_back(Context {
@@ -209,7 +210,7 @@ impl Load {
         self.started += 1;
     }
 
-    /// Goes on as far as is known. Whether anything was done.
+    /// Advances as far as times are known. Returns whether anything was done.
     pub(super) fn advance(&mut self) -> bool {
         let mut any = false;
         loop {
@@ -223,7 +224,7 @@ impl Load {
         }
     }
 
-    /// Hands on the rows of the walk that have a place.
+    /// Hands on the rows of the walk that have a place. Returns whether there were any.
     fn hand_on(&mut self) -> bool {
         let mut any = false;
         while let Some(walk) = &mut self.walk {
@@ -268,14 +269,14 @@ impl Load {
         any
     }
 
-    /// The next burst, the cycle from which it stands, and from which there is room for it, where that is known.
+    /// Returns the next burst and the first cycle in which it is pending and has room, if known.
     pub(super) fn request(&self) -> Option<(Time, Request)> {
         let (stands, request) = self.splitter.next()?;
         let room = self.outstanding.ready(1)?.max(self.places.ready(request.beats as usize)?);
         Some((stands.max(room), request))
     }
 
-    /// The request is granted in cycle `at`, and these are the cycles of its beats.
+    /// Records that the request is granted in cycle `at`, with the beats of `burst`.
     pub(super) fn granted(&mut self, asked: Time, at: Time, request: Request, burst: Burst) {
         let Some(granted) = self.splitter.granted(request, at) else { return };
         self.states.add(layer::ASK, granted.stood, asked, UnitState::Space);
@@ -289,7 +290,7 @@ impl Load {
         }
     }
 
-    /// Writes what is known of the rows that wait.
+    /// Writes the waiting rows, as far as known. Returns whether anything was done.
     fn write(&mut self) -> bool {
         let mut any = false;
         if self.broken {
@@ -327,7 +328,7 @@ impl Load {
         }
     }
 
-    /// Writes so many entries of padding, or packed bytes, from place `at` on.
+    /// Writes `pads` entries of padding, or bytes if packed, from scratchpad byte `at` on.
     fn write_pads(&mut self, at: u64, pads: u64) {
         let Some(c) = self.contexts.front().filter(|_| pads > 0) else { return };
         let (steps, end, piece) = if c.pack {
@@ -340,7 +341,7 @@ impl Load {
         self.clock += steps;
     }
 
-    /// Writes data as far as their beats are known. Whether the row ended, and whether anything was written.
+    /// Writes data whose beats are known. Returns whether the row ended, and whether anything was written.
     fn write_data(&mut self) -> (bool, bool) {
         let (Some(mut d), Some(c)) = (self.data, self.contexts.front()) else { return (true, false) };
         let (chunk, target, alike) = (c.chunk, (c.mem, c.ordinal), c.chunk == self.bus);
@@ -397,7 +398,7 @@ impl Load {
         if ended {
             self.data = None;
             if let Some(c) = self.contexts.front().filter(|c| c.after > 0) {
-                // Padding behind the data begins with the next entry, or with pack at the next byte.
+                // Padding after the data starts at the next entry, or at the next byte if packed.
                 let (at, pads) = (if c.pack { d.end } else { d.end.next_multiple_of(c.entry) }, c.after);
                 self.write_pads(at, pads);
             }
@@ -408,8 +409,7 @@ impl Load {
         (ended, any)
     }
 
-    /// Writes whole words of chunks of a beat, one a cycle, where they lie alike in both and follow one another without a
-    /// pause.
+    /// Writes one whole chunk per cycle, if chunk and beat are equal, aligned and arrive without a pause.
     fn write_run(&mut self, d: &Data) -> Option<(Time, u32)> {
         let burst = self.flying.front_mut()?;
         if d.src != 0 || d.dst != 0 || burst.error {
@@ -426,7 +426,7 @@ impl Load {
         Some((from, n))
     }
 
-    /// Whether the oldest word, or one of the two oldest, came with an error.
+    /// Returns whether the oldest word, or with `both` one of the two oldest, has an error.
     fn fails(&self, both: bool) -> bool {
         let Some(first) = self.flying.front() else { return false };
         first.error || (both && first.words == 1 && self.flying.get(1).is_some_and(|f| f.error))
@@ -443,7 +443,7 @@ impl Load {
         }
     }
 
-    /// A row, or the instruction's last, ended in the cycle before `clock`.
+    /// Ends a row, or with `last` the instruction, in the cycle before `clock`.
     fn end_row(&mut self, last: bool) {
         self.finished = self.clock - 1;
         if last && let Some(context) = self.contexts.pop_front() {
@@ -454,17 +454,17 @@ impl Load {
         }
     }
 
-    /// The next instruction that retires.
+    /// Returns the next instruction that retires.
     pub(super) fn retire(&mut self) -> Option<Retired> {
         self.retired.pop_front()
     }
 
-    /// The trap of an instruction of the unit.
+    /// Returns the unit's trap, if any.
     pub(super) fn fault(&self) -> Option<Fault> {
         self.fault
     }
 
-    /// The run ends before cycle `end`, in the middle of things: what goes on until then.
+    /// Records what is going on until the run ends at cycle `end`.
     pub(super) fn cut(&mut self, end: Time) {
         if let Some(context) = self.contexts.front() {
             self.states.add(layer::BUSY, context.start + 1, end, UnitState::Busy);
@@ -480,7 +480,7 @@ impl Load {
         }
     }
 
-    /// Counts states as far as all is known, given the last start, but not behind `now`.
+    /// Counts the states that are final given the last start, up to `now` at most.
     pub(super) fn settle(&mut self, last_start: Time, now: Time) {
         self.states.settle((self.unretired.front().copied().unwrap_or(last_start) + 1).min(now));
     }

@@ -1,7 +1,7 @@
-//! Ports of scratchpads' banks: who touched which when, and where two units meet.
+//! Ports of scratchpad banks: which unit used which port when, and where two units collide.
 //!
-//! An instruction's accesses are kept as spans of cycles with the banks that they touch at most. Only where those of two
-//! units share cycles and a bank are they walked cycle by cycle.
+//! An instruction's accesses are stored as spans of cycles with the banks that they may touch. Only if the spans of two
+//! units share cycles and a bank are they compared cycle by cycle.
 
 use super::slots::Time;
 use crate::functional::loops::Affine;
@@ -11,7 +11,7 @@ use tilewright_hw::HwConfig;
 use tilewright_hw::config::Mem;
 use tilewright_hw::isa::Unit;
 
-/// The micro-ops of an instruction, and the bounds of their indices.
+/// An instruction's micro-ops, and the bounds of their indices.
 #[derive(Debug)]
 pub(super) struct MicroOps {
     list: Vec<[u32; 3]>,
@@ -28,12 +28,12 @@ impl MicroOps {
     }
 }
 
-/// The indices of one operand: micro-ops under their loops.
+/// The indices of one operand: its micro-ops and their loops.
 #[derive(Debug, Clone)]
 pub(super) struct Indices {
     pub(super) micro_ops: Rc<MicroOps>,
     pub(super) loops: Affine,
-    /// Which of the three.
+    /// Which of the three indices.
     pub(super) operand: usize,
 }
 
@@ -42,7 +42,7 @@ impl Indices {
         self.loops.steps[level][self.operand].into()
     }
 
-    /// The index of the row or micro-op with this number.
+    /// Returns the index of the row or micro-op with this number.
     fn at(&self, number: u64) -> u64 {
         let uops = self.micro_ops.list.len() as u64;
         let counts = self.loops.counts.map(u64::from);
@@ -52,7 +52,7 @@ impl Indices {
         u64::from(self.micro_ops.list[uop as usize][self.operand]) + u64::from(self.loops.base[self.operand]) + steps
     }
 
-    /// The least and the greatest index.
+    /// Returns the smallest and the largest index.
     fn bounds(&self) -> (u64, u64) {
         let loops: u64 = (0..3).map(|level| u64::from(self.loops.counts[level] - 1) * self.step(level)).sum();
         let of = |bound: [u32; 3]| u64::from(bound[self.operand]) + u64::from(self.loops.base[self.operand]);
@@ -60,7 +60,7 @@ impl Indices {
     }
 }
 
-/// Bytes that are visited one piece after the other, one a cycle: pieces end at multiples of `piece`.
+/// Bytes accessed one piece per cycle. Pieces end at multiples of `piece`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bytes {
     pub(super) first: u64,
@@ -68,7 +68,7 @@ pub(super) struct Bytes {
     pub(super) piece: u64,
 }
 
-/// The cycles of a row in which it is accessed: in the first of `apart`, in the first `count` of every `of` of those.
+/// The cycles in which a row is accessed: every `apart`-th cycle, and of these the first `count` out of every `of`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Accesses {
     pub(super) count: Time,
@@ -77,7 +77,7 @@ pub(super) struct Accesses {
 }
 
 impl Accesses {
-    /// In each cycle.
+    /// Accesses in every cycle.
     pub(super) const EACH: Accesses = Accesses { count: 1, apart: 1, of: 1 };
 
     fn at(self, cycle: Time) -> bool {
@@ -85,16 +85,16 @@ impl Accesses {
     }
 }
 
-/// What is accessed in which cycle of a use.
+/// What is accessed in each cycle of a use.
 #[derive(Debug, Clone)]
 pub(super) enum Walk {
-    /// Row `n` in the cycles from the `n * every`th on.
+    /// Row `n`, in the cycles from `n * every` on.
     Rows { indices: Indices, every: Time, accesses: Accesses },
-    /// Pieces of bytes, one a cycle.
+    /// Pieces of bytes, one per cycle.
     Bytes(Bytes),
 }
 
-/// Cycles in which a unit touched one kind of port of a memory.
+/// Cycles in which a unit uses one kind of port of a memory.
 #[derive(Debug, Clone)]
 pub(super) struct Use {
     pub(super) unit: Unit,
@@ -104,7 +104,7 @@ pub(super) struct Use {
     pub(super) walk: Walk,
 }
 
-/// Two units in one port: the cycle, the unit of lower number and its instruction.
+/// Two units in one port: the cycle, and the unit of lower number with its instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Collision {
     pub(super) at: Time,
@@ -112,12 +112,12 @@ pub(super) struct Collision {
     pub(super) ordinal: u32,
 }
 
-/// What one unit does at a kind of port.
+/// The uses of a port by one unit.
 #[derive(Debug, Default)]
 struct Lane {
-    /// With the banks of each.
+    /// Each use with the banks that it may touch.
     uses: VecDeque<(Use, u64)>,
-    /// How many of them touch each bank, and the banks that any touches.
+    /// How many uses touch each bank, and a mask of the banks that any use touches.
     touched: Vec<u32>,
     banks: u64,
 }
@@ -160,7 +160,7 @@ impl Lane {
 }
 
 impl Use {
-    /// Takes the next use in, where it goes on with the bytes in the next cycle.
+    /// Merges the next use into this one if it continues the same bytes in the next cycle. Returns whether it did.
     fn continues(&mut self, next: &Use) -> bool {
         let (Walk::Bytes(a), Walk::Bytes(b)) = (&mut self.walk, &next.walk) else { return false };
         let goes_on = self.to == next.from
@@ -176,16 +176,16 @@ impl Use {
     }
 }
 
-/// One kind of port of one memory.
+/// One kind of port (read or write) of one memory.
 #[derive(Debug)]
 struct Port {
     entry_bytes: u64,
     bank_entries: u64,
-    /// By unit.
+    /// The uses of each unit.
     lanes: [Lane; 4],
 }
 
-/// Ports that more than one unit touched.
+/// The ports that more than one unit can use.
 #[derive(Debug)]
 pub(super) struct Ports {
     ports: [Port; 6],
@@ -193,7 +193,7 @@ pub(super) struct Ports {
     limit: Time,
 }
 
-/// The number of a port, where units share it.
+/// Returns the number of a port, if units share it.
 fn number(mem: Mem, write: bool) -> Option<usize> {
     let mem = match mem {
         Mem::Inp => 0,
@@ -220,7 +220,7 @@ impl Port {
         (first..=last.min(63)).fold(0, |mask, bank| mask | 1 << bank)
     }
 
-    /// The bank of a use in a cycle of it.
+    /// Returns the bank that a use accesses in a cycle, if any.
     fn bank_at(&self, used: &Use, at: Time) -> Option<u64> {
         let cycle = at - used.from;
         match &used.walk {
@@ -262,7 +262,7 @@ impl Port {
 }
 
 impl Ports {
-    /// Ports of which accesses up to the cycle `limit` count.
+    /// Creates the ports. Accesses after cycle `limit` do not count.
     pub(super) fn new(config: &HwConfig, limit: Time) -> Ports {
         let port = |mem| Port {
             entry_bytes: config.entry_bytes(mem).into(),
@@ -272,12 +272,12 @@ impl Ports {
         Ports { ports: [Mem::Inp, Mem::Inp, Mem::Acc, Mem::Acc, Mem::Out, Mem::Out].map(port), limit }
     }
 
-    /// Whether units share the ports of a memory, so that its uses count.
+    /// Returns whether units share the ports of a memory, so that its uses must be recorded.
     pub(super) fn shares(mem: Mem) -> bool {
         number(mem, false).is_some()
     }
 
-    /// A unit reads, or writes, a memory. The first cycle in which another does so in the same bank.
+    /// Adds a unit's reads or writes of a memory. Returns the first cycle in which another unit uses the same bank.
     pub(super) fn add(&mut self, mem: Mem, write: bool, mut used: Use) -> Option<Collision> {
         used.to = used.to.min(self.limit.saturating_add(1));
         if used.from >= used.to {
@@ -286,7 +286,7 @@ impl Ports {
         self.ports[number(mem, write)?].add(used)
     }
 
-    /// Forgets what ended before `now`: nothing that comes is earlier.
+    /// Removes uses that ended before `now`. No later use is earlier.
     pub(super) fn forget(&mut self, now: Time) {
         for port in &mut self.ports {
             port.lanes.iter_mut().for_each(|lane| lane.forget(now));

@@ -1,4 +1,4 @@
-//! Whose each cycle of a unit is: the shares of instructions in what their unit did, by the rule of `hw/TIMING.md`.
+//! Attributes each cycle of a unit to one of its instructions, by the rule of `hw/TIMING.md`.
 
 use super::engine::{Engine, Work};
 use super::states::During;
@@ -6,18 +6,19 @@ use tilewright_hw::device::Span;
 use tilewright_hw::isa::Unit;
 use tilewright_hw::regs::UnitState;
 
-/// The place of a unit in time: instructions that the cycles so far have passed.
+/// Progress in attributing a unit's cycles.
 #[derive(Debug, Default)]
 pub(super) struct Passed {
-    /// That have retired, for load and store; that have started, for gemm and vector.
+    /// Instructions already passed: retired ones for load and store, started ones for gemm and vector.
     insns: usize,
 }
 
 impl Passed {
-    /// Adds cycles, which come in order and before which all starts and retirements are known, to the instructions that
-    /// they belong to. What an instruction waits for that never starts is left out.
+    /// Adds cycles to the instructions they belong to. The cycles come in order, and all starts and retirements up to
+    /// them are known. Waits of instructions that never start are dropped.
     fn share(&mut self, unit: Unit, told: Vec<During>, spans: &mut [Span]) {
-        // Load and store are at their oldest; gemm and vector issue for the last that started and wait for the next.
+        // Load and store work on their oldest instruction. Gemm and vector issue for the last one that started and wait
+        // for the next.
         let moves = matches!(unit, Unit::Load | Unit::Store);
         for (mut from, to, state) in told {
             while from < to {
@@ -38,7 +39,7 @@ impl Passed {
 }
 
 impl<W: Work> Engine<'_, W> {
-    /// Keeps when each instruction started and retired, and its share in what its unit did.
+    /// Turns on the recording of when each instruction started and retired, and of its share of its unit's cycles.
     pub(super) fn keep_spans(mut self, keep: bool) -> Self {
         self.keep_spans = keep;
         if keep {
@@ -50,7 +51,7 @@ impl<W: Work> Engine<'_, W> {
         self
     }
 
-    /// Gives the cycles that were counted to their instructions.
+    /// Attributes the cycles counted so far to their instructions.
     pub(super) fn share(&mut self) {
         if !self.keep_spans {
             return;

@@ -1,14 +1,14 @@
-//! Places that are taken and given back, as times: queues, buffers, outstanding bursts.
+//! Resources that are taken and given back, as times: places in queues and buffers, outstanding bursts.
 
 use std::collections::VecDeque;
 
 /// A cycle, counted from the doorbell's write.
 pub(crate) type Time = u64;
 
-/// Cycles that follow one another: from the first on, so many.
+/// A run of consecutive cycles: the first, and how many.
 pub(super) type Run = (Time, u32);
 
-/// Cycles that never fall, as runs.
+/// Cycles in non-decreasing order, stored as runs.
 #[derive(Debug, Default)]
 struct Runs {
     runs: VecDeque<Run>,
@@ -57,7 +57,7 @@ impl Runs {
     }
 }
 
-/// A number of places that are given back in the order in which they were taken. What is given back in one cycle can be
+/// A number of places that are given back in the order in which they were taken. A place given back in one cycle can be
 /// taken in the next.
 #[derive(Debug)]
 pub(super) struct Slots {
@@ -70,18 +70,18 @@ impl Slots {
         Slots { free: places as usize, given: Runs::default() }
     }
 
-    /// So many places that nobody counts them.
+    /// Creates an unlimited number of places.
     pub(super) fn endless() -> Slots {
         Slots { free: usize::MAX, given: Runs::default() }
     }
 
-    /// The first cycle with `n` free places, where it is known.
+    /// Returns the first cycle with `n` free places, if known.
     #[inline]
     pub(super) fn ready(&self, n: usize) -> Option<Time> {
         if n <= self.free { Some(0) } else { self.given.get(n - self.free - 1).map(|t| t + 1) }
     }
 
-    /// Takes `n` places that are ready.
+    /// Takes `n` places. They must be ready.
     #[inline]
     pub(super) fn take(&mut self, n: usize) {
         if self.free == usize::MAX {
@@ -94,7 +94,7 @@ impl Slots {
         }
     }
 
-    /// Gives a place back; times never fall.
+    /// Gives a place back. Times must not decrease.
     #[inline]
     pub(super) fn give(&mut self, t: Time) {
         self.give_run((t, 1));
@@ -108,17 +108,17 @@ impl Slots {
         }
     }
 
-    /// The cycles in which places were given back, of those that nobody has taken.
+    /// Drains the cycles in which places were given back that nobody has taken since.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Time> + '_ {
         std::iter::from_fn(|| self.given.pop())
     }
 }
 
-/// A buffer whose oldest words are visible: a memory with a registered read, and a few registers behind it. A word that
-/// enters in cycle t leaves the memory in t + 1 at the earliest, and can be used two cycles later.
+/// A buffer whose oldest words are visible: a memory with a registered read, followed by a few registers. A word that
+/// enters in cycle t leaves the memory in t + 1 at the earliest, and can be used two cycles after that.
 #[derive(Debug)]
 pub(super) struct Words {
-    /// Registers, at most four.
+    /// Number of registers, at most four.
     front: usize,
     /// Words in the memory or on their way to it: the cycles in which they enter.
     entering: Runs,
@@ -126,31 +126,31 @@ pub(super) struct Words {
     /// Cycles from which the words in the registers can be used, oldest first.
     usable: [Time; 4],
     held: usize,
-    /// The last four uses, oldest first.
+    /// Cycles of the last four uses, oldest first.
     used: [Time; 4],
 }
 
 impl Words {
-    /// With so many registers, at most four.
+    /// Creates a buffer with `front` registers, at most four.
     pub(super) fn new(front: u32) -> Words {
         Words { front: front as usize, entering: Runs::default(), last_read: 0, usable: [0; 4], held: 0, used: [0; 4] }
     }
 
-    /// A word enters in cycle `t`. The memory's places that words leave are given back to `places`.
+    /// Adds a word that enters in cycle `t`. Gives back to `places` the memory places that words leave.
     #[inline]
     pub(super) fn enter(&mut self, t: Time, places: &mut Slots) {
         self.enter_run((t, 1), places);
     }
 
-    /// A word enters in each of these cycles.
+    /// Adds a word in each of these cycles.
     #[inline]
     pub(super) fn enter_run(&mut self, run: Run, places: &mut Slots) {
         self.entering.push(run);
         self.read(places);
     }
 
-    /// Uses up words one a cycle, from the first cycle on that is not before `clock`, at most `most`: the cycles, where
-    /// four words and more follow one another without a pause, or all that are left do.
+    /// Uses up to `most` words, one per cycle, from `clock` or the first cycle after it that has a word. Returns the
+    /// cycles. Works only for four or more words without a pause in between, or for all remaining words.
     #[inline]
     pub(super) fn use_run(&mut self, clock: Time, most: u32, places: &mut Slots) -> Option<Run> {
         let from = clock.max(self.usable[0]);
@@ -167,7 +167,7 @@ impl Words {
         if self.front < 4 || self.held < 4 || pause || count < 4 {
             return None;
         }
-        // A word is read three cycles after the use of the fourth before it, or as soon as it is there.
+        // A word is read three cycles after the use of the fourth word before it, or as soon as it has entered.
         let read = (enters + 1).max(self.last_read + 1).max(from + 1);
         self.entering.drop_first(count as usize);
         places.give_run((read, count));
@@ -180,13 +180,13 @@ impl Words {
         Some((from, count))
     }
 
-    /// When the last word so far left the memory, where all have.
+    /// Returns when the last word left the memory, if all have.
     #[inline]
     pub(super) fn all_read(&self) -> Option<Time> {
         self.entering.runs.is_empty().then_some(self.last_read)
     }
 
-    /// The cycle from which the word at place `n` can be used, where it is known.
+    /// Returns the cycle from which word `n` can be used, if known.
     #[inline]
     pub(super) fn usable(&self, n: usize) -> Option<Time> {
         (n < self.held).then(|| self.usable[n])
@@ -199,7 +199,7 @@ impl Words {
         self.read(places);
     }
 
-    /// So many words leave the registers, one a cycle from cycle `from` on.
+    /// Removes `count` words from the registers, one per cycle from cycle `from` on.
     #[inline(always)]
     fn leave(&mut self, from: Time, count: usize) {
         self.usable.copy_within(count.., 0);
@@ -210,7 +210,7 @@ impl Words {
         }
     }
 
-    /// Words leave the memory as soon as a register is free, words on their way there counted.
+    /// Moves words out of the memory as soon as a register is free. Words already on their way count as occupying one.
     #[inline]
     fn read(&mut self, places: &mut Slots) {
         while self.held < self.front

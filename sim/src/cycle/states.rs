@@ -1,17 +1,18 @@
-//! What a unit does in each cycle, from intervals that come in no common order: the counters of `hw/TIMING.md`.
+//! The state of a unit in each cycle, collected from intervals that arrive in any order: the counters of
+//! `hw/TIMING.md`.
 
 use super::slots::Time;
 use std::collections::VecDeque;
 use tilewright_hw::isa::Unit;
 use tilewright_hw::regs::UnitState;
 
-/// Cycles from the first to before the second.
+/// A half-open range of cycles.
 type Span = (Time, Time);
 
-/// What a unit does in the cycles from the first to before the second.
+/// A half-open range of cycles and the state of a unit in it.
 pub(super) type During = (Time, Time, UnitState);
 
-/// Intervals of one kind, sorted; those that touch and say the same are one.
+/// Sorted intervals of one kind. Adjacent intervals with the same state are merged.
 #[derive(Debug, Default)]
 struct Lane {
     spans: VecDeque<(Span, UnitState)>,
@@ -24,7 +25,7 @@ impl Lane {
             return;
         }
         if let Some(((_, end), last)) = self.spans.back_mut() {
-            // What came first says what is so where two overlap.
+            // If two intervals overlap, the first one wins.
             let from = from.max(*end);
             if from >= to {
                 return;
@@ -39,7 +40,7 @@ impl Lane {
         self.spans.push_back(((from, to), state));
     }
 
-    /// The state in `at`, and the cycle before which it stays so; earlier spans are dropped.
+    /// Returns the state in cycle `at`, and the end of the cycles for which that holds. Drops earlier intervals.
     #[inline]
     fn at(&mut self, at: Time) -> (Option<UnitState>, Time) {
         while let Some(((from, to), state)) = self.spans.front() {
@@ -55,14 +56,15 @@ impl Lane {
     }
 }
 
-/// Layers of intervals; in each cycle the first layer that says something holds.
+/// Layers of intervals. In each cycle, the first layer with a state wins.
 #[derive(Debug)]
 pub(super) struct Layers<const N: usize> {
     lanes: [Lane; N],
-    /// Cycles counted so far.
+    /// The cycle up to which states are counted.
     now: Time,
     counts: [u64; UnitState::ALL.len()],
-    /// What was counted since anybody asked, in order and without the empty cycles; where anybody asks.
+    /// What was counted since the last [`Layers::take_told`], in order and without empty cycles. `None` if not
+    /// recorded.
     told: Option<Vec<During>>,
 }
 
@@ -76,28 +78,28 @@ impl<const N: usize> Layers<N> {
         }
     }
 
-    /// Keeps what is counted for [`Layers::take_told`].
+    /// Turns on recording for [`Layers::take_told`].
     pub(super) fn tell(&mut self) {
         self.told = Some(Vec::new());
     }
 
-    /// What was counted since the last time.
+    /// Returns what was counted since the last call.
     pub(super) fn take_told(&mut self) -> Vec<During> {
         self.told.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// In the cycles from `from` to before `to`, `layer` says `state`.
+    /// Records `state` in `layer` for cycles `from..to`.
     #[inline]
     pub(super) fn add(&mut self, layer: usize, from: Time, to: Time, state: UnitState) {
         self.lanes[layer].add(from, to, state);
     }
 
-    /// How many intervals wait to be counted.
+    /// Returns how many intervals are not counted yet.
     pub(super) fn waiting(&self) -> usize {
         self.lanes.iter().map(|lane| lane.spans.len()).sum()
     }
 
-    /// Counts the cycles before `until`, of which all is known.
+    /// Counts the cycles before `until`, which must all be final.
     pub(super) fn settle(&mut self, until: Time) {
         while self.now < until {
             let mut end = until;
@@ -118,7 +120,8 @@ impl<const N: usize> Layers<N> {
         }
     }
 
-    /// Cycles by state of a run of so many cycles, as counters of 32 bits show them; in cycle 0 a unit is empty.
+    /// Returns the cycles of each state in a run of `cycles`, wrapped to 32 bits like the counters. In cycle 0 a unit
+    /// is empty.
     pub(super) fn finish(&mut self, cycles: Time) -> [u64; UnitState::ALL.len()] {
         self.settle(cycles);
         self.counts[UnitState::Empty as usize] += 1;
@@ -126,7 +129,7 @@ impl<const N: usize> Layers<N> {
     }
 }
 
-/// The state of a unit whose head misses a token of another.
+/// Returns the state of a unit whose next instruction lacks a token from another unit.
 pub(super) fn missing(from: Unit) -> UnitState {
     match from {
         Unit::Load => UnitState::TokenLoad,

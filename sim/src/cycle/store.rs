@@ -1,4 +1,4 @@
-//! The store unit: rows walked, chunks read and moved into beats, bursts requested when their beats are there.
+//! The store unit: walks rows, reads chunks, moves them into beats, and requests bursts once their beats are buffered.
 
 use super::bursts::{Cut, Request, Splitter};
 use super::engine::{Fault, Retired};
@@ -18,7 +18,7 @@ use tilewright_hw::regs::{TrapCause, UnitState};
 /// Cycles from a beat's last move to the first in which it counts for a request.
 const BUFFERED: Time = 4;
 
-/// Layers of what the unit does, the first that holds.
+/// Layers of the unit's states. The first layer with a state wins.
 pub(super) mod layer {
     pub const MOVE: usize = 0;
     pub const FULL: usize = 1;
@@ -40,14 +40,14 @@ struct Walk {
     bytes: u64,
 }
 
-/// A row between the walk and the moves.
+/// A row on its way from the walk to the moves.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     visible: Time,
     ordinal: u32,
     mem: Mem,
     chunk: u64,
-    /// The next chunk's first byte, of those that are not read.
+    /// The first byte of the next chunk to read.
     chunk_at: u64,
     src: u64,
     dst: u64,
@@ -65,25 +65,24 @@ pub(super) struct Store {
     row_places: Slots,
     rows: VecDeque<Row>,
     splitter: Splitter,
-    /// The row whose chunks are being read; rows that are read, at least in part, and not moved; the one that is being moved.
+    /// The row whose chunks are being read; the rows that are read at least in part but not moved; the row being moved.
     reading: Option<Row>,
     read: VecDeque<Row>,
     row: Option<Row>,
     words: Words,
-    /// The cycles in which chunks were read, of those that nobody has asked for; nothing but room in the registers holds
-    /// them back.
+    /// Cycles of chunk reads that are not recorded in `uses` yet. Only room in the registers delays reads.
     reads: Slots,
-    /// Reads of memories whose ports units share, where they are asked for.
+    /// Reads of memories with shared ports, if they are recorded.
     uses: Option<Vec<(Mem, Use)>>,
     moved: Time,
     places: Slots,
-    /// When the beats that wait for their request entered the buffer.
+    /// The cycles in which the beats that wait for their request entered the buffer.
     beats: VecDeque<Time>,
     outstanding: Slots,
-    /// Starts of the instructions that have not retired.
+    /// Start cycles of the instructions that have not retired.
     unretired: VecDeque<Time>,
     fault: Option<Fault>,
-    /// Bytes of the bursts so far.
+    /// Bytes of all bursts granted so far.
     pub(super) written: u64,
     pub(super) states: Layers<{ layer::COUNT }>,
 }
@@ -118,20 +117,20 @@ impl Store {
         }
     }
 
-    /// Keeps the accesses to memories whose ports units share.
+    /// Turns on the recording of accesses to memories with shared ports.
     pub(super) fn keep_uses(&mut self) {
         self.uses = Some(Vec::new());
         self.reads = Slots::new(0);
     }
 
-    /// Reads that are new.
+    /// Swaps the new reads with an empty list.
     pub(super) fn swap_uses(&mut self, empty: &mut Vec<(Mem, Use)>) {
         if let Some(uses) = &mut self.uses {
             std::mem::swap(uses, empty);
         }
     }
 
-    /// The first cycle in which the next instruction may start, where it is known.
+    /// Returns the first cycle in which the next instruction can start, if known.
     pub(super) fn free(&self) -> Option<Time> {
         if self.walk.is_some() {
             return None;
@@ -139,12 +138,13 @@ impl Store {
         Some(self.walked.max(self.under_way.ready(1)?))
     }
 
-    /// The first cycle in which nobody needs the fields of the last instruction at the head of a lean queue, where it is known.
+    /// Returns the first cycle in which a lean queue may overwrite the fields of the last instruction at its head, if
+    /// known.
     pub(super) fn released(&self) -> Option<Time> {
         self.walk.is_none().then_some(self.walked + 1)
     }
 
-    /// An instruction starts.
+    /// Starts an instruction.
     pub(super) fn start(&mut self, config: &HwConfig, x: &isa::Store, bases: &[Base], at: Time) {
         self.under_way.take(1);
         self.started += 1;
@@ -155,7 +155,7 @@ impl Store {
         self.walk = Some(Walk { rows, stands: at + 1, start: at, ordinal, mem, chunk, bytes });
     }
 
-    /// Goes on as far as is known. Whether anything was done.
+    /// Advances as far as times are known. Returns whether anything was done.
     pub(super) fn advance(&mut self) -> bool {
         let mut any = false;
         loop {
@@ -171,7 +171,7 @@ impl Store {
         }
     }
 
-    /// Hands on the rows of the walk that have a place.
+    /// Hands on the rows of the walk that have a place. Returns whether there were any.
     fn hand_on(&mut self) -> bool {
         let mut any = false;
         while let Some(walk) = &mut self.walk {
@@ -215,7 +215,7 @@ impl Store {
         any
     }
 
-    /// Keeps the reads since the last time, which are all of the row that is being read.
+    /// Records the reads since the last call. They all belong to the row being read.
     fn note_reads(&mut self) {
         let (Some(uses), Some(row)) = (&mut self.uses, &mut self.reading) else { return };
         for from in self.reads.drain() {
@@ -227,7 +227,7 @@ impl Store {
         }
     }
 
-    /// Rows are read one after the other, as the registers take their chunks.
+    /// Reads rows one after the other, as fast as the registers take their chunks. Returns whether any were read.
     fn read_rows(&mut self) -> bool {
         let mut any = false;
         while let Some(before) = self.words.all_read()
@@ -246,7 +246,7 @@ impl Store {
         any
     }
 
-    /// Moves what has a place.
+    /// Moves chunks that have a place in the buffer. Returns whether any were moved.
     fn move_rows(&mut self) -> bool {
         let mut any = false;
         loop {
@@ -287,15 +287,15 @@ impl Store {
         }
     }
 
-    /// The next burst and the first cycle in which it is requested, where that is known.
+    /// Returns the next burst and the first cycle in which it is requested, if known.
     pub(super) fn request(&self) -> Option<(Time, Request)> {
         let (stands, request) = self.splitter.next()?;
         let buffered = self.beats.get(request.beats as usize - 1)? + BUFFERED;
         Some((stands.max(self.outstanding.ready(1)?).max(buffered), request))
     }
 
-    /// The request is granted in cycle `at`; its beats and its acknowledgement come in these cycles. The instruction
-    /// that retires with it.
+    /// Records that the request is granted in cycle `at`, with the beats and the response of `burst`. Returns the
+    /// instruction that retires with it, if any.
     pub(super) fn granted(&mut self, at: Time, request: Request, burst: Burst) -> Option<Retired> {
         let response = burst.response;
         let slot = self.outstanding.ready(1)?;
@@ -324,12 +324,12 @@ impl Store {
         Some(Retired { ordinal, at: response })
     }
 
-    /// The trap of an instruction of the unit.
+    /// Returns the unit's trap, if any.
     pub(super) fn fault(&self) -> Option<Fault> {
         self.fault
     }
 
-    /// The run ends before cycle `end`, in the middle of things: what goes on until then.
+    /// Records what is going on until the run ends at cycle `end`.
     pub(super) fn cut(&mut self, end: Time) {
         if let Some(start) = self.unretired.front() {
             self.states.add(layer::BUSY, start + 1, end, UnitState::Data);
@@ -342,7 +342,7 @@ impl Store {
         }
         if let Some(row) = self.row.as_ref().or(self.read.front()) {
             let n = row.chunk.min(self.bus - row.dst).min(row.left);
-            // Whatever is known could be moved was, but for room.
+            // Everything whose words are known would have moved, so it lacks room in the buffer.
             if let Some(usable) = self.words.usable(usize::from(row.src + n > row.chunk)) {
                 self.states.add(layer::FULL, usable.max(self.moved + 1), end, UnitState::Space);
             }
@@ -353,7 +353,7 @@ impl Store {
         }
     }
 
-    /// Counts states as far as all is known, given the last start, but not behind `now`.
+    /// Counts the states that are final given the last start, up to `now` at most.
     pub(super) fn settle(&mut self, last_start: Time, now: Time) {
         self.states.settle((self.unretired.front().copied().unwrap_or(last_start) + 1).min(now));
     }

@@ -26,7 +26,7 @@ fn correct_programs_are_strictly_correct() {
     }
 }
 
-/// Takes the push and the pop of one token away.
+/// Removes the push and the pop of a random token. Returns whether there was one.
 fn without_a_token(program: &mut Program, rng: &mut SmallRng) -> bool {
     let [from, to] = [0, 1].map(|_| Unit::ALL[rng.random_range(0..4usize)]);
     let strike = |set: UnitSet, unit: Unit| set.iter().filter(|u| *u != unit).collect::<UnitSet>();
@@ -45,7 +45,7 @@ fn without_a_token(program: &mut Program, rng: &mut SmallRng) -> bool {
     true
 }
 
-/// Whether some two instructions conflict that tokens do not order, by following the program in its order.
+/// Returns whether two instructions conflict that tokens do not order, by running the program in order.
 fn has_a_race(program: &Program) -> bool {
     let mut fsim = Fsim::new(program.config.clone(), MEMORY_BYTES);
     program.install(&mut fsim).expect("inside memory");
@@ -90,7 +90,7 @@ fn programs_that_lack_a_token_are_told_so() {
     assert!(races > 100 && silent > 5, "{races} with a race, {silent} without");
 }
 
-/// A strict device whose host wrote 4 KiB, and the stream of a program in text at 8 KiB.
+/// Creates a strict device with 4 KiB written by the host, and the stream of a textual program at 8 KiB.
 fn device_with(text: &str) -> (Csim, Command) {
     let config = HwConfig::default();
     let mut device = Csim::new(config.clone(), 1 << 20, STRICT);
@@ -107,7 +107,7 @@ fn device_with(text: &str) -> (Csim, Command) {
     (device, command)
 }
 
-/// What is said of a program in text on the default configuration, of which the host wrote 4 KiB.
+/// Returns the diagnoses of a textual program on the default configuration, after the host wrote 4 KiB.
 fn told(text: &str) -> Vec<(u32, DiagnosisKind, String)> {
     let (mut device, command) = device_with(text);
     let error = device.run(&command).expect_err("strict");
@@ -122,7 +122,7 @@ fn faults_name_the_instruction_and_the_remedy() {
     assert_eq!(race[0].1, DiagnosisKind::Race);
     assert_eq!(
         race[0].2,
-        "store and instruction 0 (load) meet in entry 0 of out, and no tokens order them; push a token from load to \
+        "store and instruction 0 (load) both access entry 0 of out, and no tokens order them; push a token from load to \
          store"
     );
     let entry = told("store mem=out entry=3 row_bytes=16 offset=2048\n");
@@ -135,14 +135,14 @@ fn faults_name_the_instruction_and_the_remedy() {
     assert_eq!((deadlock[0].0, deadlock[0].1), (0, DiagnosisKind::Deadlock));
     assert_eq!(
         deadlock[0].2,
-        "load waits at instruction 0 for a token of store, store waits at instruction 1 for a token of load, and nothing else is \
-         under way; push a token that is waited for from an instruction that can start, or leave out its pop"
+        "load waits at instruction 0 for a token from store, store waits at instruction 1 for a token from load, and nothing \
+         else is running; push one of these tokens from an instruction that can start, or remove its pop"
     );
     let overflow = told(&"load row_bytes=16 push=gemm\n".repeat(1024));
     assert_eq!((overflow[0].0, overflow[0].1), (1023, DiagnosisKind::Overflow));
     assert_eq!(
         overflow[0].2,
-        "load pushes a token for gemm, whose counter is full; pop its tokens sooner, or push fewer"
+        "load pushes a token to gemm, but that counter is full; pop the tokens sooner, or push fewer"
     );
 }
 
@@ -159,7 +159,7 @@ fn what_an_instruction_wrote_it_may_read() {
 
 #[test]
 fn fetch_is_a_party() {
-    // The store's bytes are those of the instruction behind it.
+    // The store overwrites the instruction after it.
     let (mut device, command) = device_with(
         "load mem=out row_bytes=16 push=store\nstore mem=out row_bytes=16 offset=8256 pop=load\nload row_bytes=16\n",
     );
@@ -168,10 +168,10 @@ fn fetch_is_a_party() {
     assert_eq!((found.place, found.kind), (1, DiagnosisKind::Race));
     assert_eq!(
         found.text,
-        "store writes byte 0x2040 of device memory, which fetch reads as a part of the stream at any time; keep the stream \
-         apart from what the program stores"
+        "store writes byte 0x2040 of device memory, which is part of the stream and can be fetched at any time; keep the \
+         stream outside the memory that the program stores to"
     );
-    // What lies before has been fetched for certain.
+    // Earlier instructions have already been fetched.
     let (mut device, command) = device_with(
         "load mem=out row_bytes=16 push=store\nstore mem=out row_bytes=16 offset=8192 pop=load\nload row_bytes=16\n",
     );
@@ -182,12 +182,12 @@ fn fetch_is_a_party() {
     assert!(device.run(&longer).is_err());
     let found: Vec<_> = device.diagnoses().iter().map(|found| (found.place, found.kind)).collect();
     assert_eq!(found[0], (2, DiagnosisKind::UninitialisedMemory));
-    assert!(device.diagnoses()[0].text.contains("read by fetch from byte 0x2040"), "{:?}", device.diagnoses());
+    assert!(device.diagnoses()[0].text.contains("is fetched from byte 0x2040"), "{:?}", device.diagnoses());
 }
 
 #[test]
 fn what_comes_behind_a_trap_does_not_count() {
-    // Load traps at once; store would read what nobody wrote long after that.
+    // Load traps immediately; store would read unwritten entries long after that.
     let text = "gemm uops=16 count0=100 count1=10 push=store\nload row_bytes=16 offset=1048570\n\
                 store mem=out entry=3 row_bytes=16 offset=2048 pop=gemm\n";
     let (mut device, command) = device_with(text);
@@ -198,7 +198,7 @@ fn what_comes_behind_a_trap_does_not_count() {
     let (mut device, command) = device_with(&overflow);
     let report = device.run(&command).expect("a trap");
     assert_eq!(report.trap.map(|trap| (trap.unit, trap.ordinal)), Some((Unit::Load.into(), 0)));
-    // A deep operation that reads its own row, long after the trap and before it.
+    // A deep operation that reads its own row, before the trap and long after it.
     let own = "vector op=mul dst=out a=out b=out uops=2 b_at=1024 count0=2 dst0=1 a0=1 b0=1";
     let early = format!("load mem=vuop row_bytes=64 push=vector\n{own} pop=load\n");
     for (text, traps) in [
@@ -238,7 +238,7 @@ fn counters_wrap_as_the_hardware_s() {
 
 #[test]
 fn transfers_of_many_rows_are_compared_at_once() {
-    // Two hundred and sixty thousand rows each, strided so that none touch, ordered by nothing.
+    // 262144 rows each, interleaved so that none overlap, without tokens between them.
     let rows = "row_bytes=1 pack=yes rows=1024 planes=256 row_stride=2 plane_stride=2048";
     let (mut device, command) = device_with(&format!("load {rows}\nstore {rows} offset=4097\n"));
     let command = Command { cycle_limit: None, ..command };

@@ -5,7 +5,7 @@ use super::slots::Time;
 use std::collections::VecDeque;
 use tilewright_hw::isa::{Unit, UnitSet};
 
-/// A push that no pop has taken yet: when, and by which instruction of its unit.
+/// A push whose token no pop has taken yet.
 #[derive(Debug, Clone, Copy)]
 struct Push {
     at: Time,
@@ -14,11 +14,11 @@ struct Push {
     clock: Clock,
 }
 
-/// An overflow: the unit that pushed, its instruction, and when.
+/// An overflow: the unit that pushed, its instruction, and the cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Overflow {
     pub(super) unit: Unit,
-    /// Whose tokens they are.
+    /// The unit that the tokens are for.
     pub(super) to: Unit,
     pub(super) ordinal: u32,
     pub(super) place: u32,
@@ -31,13 +31,13 @@ impl Push {
     }
 }
 
-/// A counter. Pushes and pops are each told in the order of their cycles, but not in one order: a pop that waits for its
-/// busy unit is known before the pushes until then.
+/// A counter. Pushes and pops each arrive in the order of their cycles, but not in a common order: a pop that waits for
+/// its busy unit is known before pushes that happen until then.
 #[derive(Debug, Default)]
 struct Counter {
-    /// Pushes that no pop has taken.
+    /// Pushes whose token no pop has taken.
     pushes: VecDeque<Push>,
-    /// Pops, from the first that the next push may come too early for.
+    /// Pops that a later push could still precede, oldest first.
     pops: VecDeque<Time>,
 }
 
@@ -46,7 +46,7 @@ struct Counter {
 pub(super) struct Tokens {
     counters: [[Counter; 4]; 4],
     most: usize,
-    /// Pushes of full counters whose pops are not known.
+    /// Number of pushes to full counters whose pops are not known yet.
     full: usize,
 }
 
@@ -55,23 +55,23 @@ impl Tokens {
         Tokens { counters: Default::default(), most: (1 << bits) - 1, full: 0 }
     }
 
-    /// Whether a counter has overflowed unless a pop comes that makes room in time.
+    /// Returns whether a counter has overflowed unless a pop still makes room in time.
     pub(super) fn may_have_overflowed(&self) -> bool {
         self.full > 0
     }
 
-    /// The units of `need` whose next token for `unit` nobody has pushed yet.
+    /// Returns the units in `need` that have not pushed their next token for `unit` yet.
     pub(super) fn missing(&self, unit: Unit, need: UnitSet) -> UnitSet {
         need.iter().filter(|from| self.counters[*from as usize][unit as usize].pushes.is_empty()).collect()
     }
 
-    /// When the next token from a unit is there, which it is known to be.
+    /// Returns the first cycle in which the next token from a unit can be taken. The token must have been pushed.
     pub(super) fn ready(&self, from: Unit, unit: Unit) -> Time {
         self.counters[from as usize][unit as usize].pushes.front().map_or(0, |push| push.at + 1)
     }
 
-    /// Pushes at the retirement of the instruction `(ordinal, place)`, which comes behind all that `clock` counts, itself
-    /// included; tells of a counter that is full because the pop that makes room comes later.
+    /// Pushes tokens when instruction `(ordinal, place)` retires. `clock` counts the instructions it is ordered after,
+    /// itself included. Returns an overflow if the pop that makes room comes later.
     pub(super) fn push(
         &mut self,
         unit: Unit,
@@ -86,7 +86,7 @@ impl Tokens {
             let push = Push { at, ordinal, place, clock };
             counter.pushes.push_back(push);
             self.full += usize::from(counter.pushes.len() > self.most);
-            // The pop that makes room for this push is as many before it as the counter holds.
+            // The pop that makes room for this push precedes it by as many tokens as the counter holds.
             if counter.pushes.len() + counter.pops.len() > self.most
                 && counter.pops.pop_front().is_some_and(|pop| at < pop)
             {
@@ -96,13 +96,14 @@ impl Tokens {
         found
     }
 
-    /// Pops at the start of an instruction in cycle `at`, whose clock comes to count what the pushes counted; tells of a
-    /// push before that found its counter full.
+    /// Pops tokens when an instruction starts in cycle `at`, and raises its clock to those of the pushes. Returns an
+    /// overflow if an earlier push found its counter full.
     pub(super) fn pop(&mut self, unit: Unit, need: UnitSet, at: Time, clock: &mut Clock) -> Option<Overflow> {
         let mut found = None;
         for from in need.iter() {
             let counter = &mut self.counters[from as usize][unit as usize];
-            // The push that needs the room of this pop; a push and a pop of a full counter in one cycle are no overflow.
+            // The push that needs the room of this pop. A push and a pop of a full counter in the same cycle do not
+            // overflow.
             match counter.pushes.get(self.most) {
                 Some(push) if push.at < at => found = found.or(Some(push.over(from, unit))),
                 Some(_) => {}
@@ -118,7 +119,7 @@ impl Tokens {
         found
     }
 
-    /// Pushes that found their counter full and that no pop has come for since.
+    /// Returns the pushes to full counters that no pop has made room for.
     pub(super) fn overflows(&self) -> Vec<Overflow> {
         let pairs = Unit::ALL.into_iter().flat_map(|from| Unit::ALL.map(|to| (from, to)));
         let full = |counter: &Counter| counter.pushes.get(self.most).copied();
