@@ -1,10 +1,11 @@
-//! The core as an AXI peripheral, Verilated: what a driver that reaches it by registers and a buffer of memory is tried on.
+//! The core as an AXI peripheral, Verilated. Drivers that reach it through registers and a memory buffer are tested on
+//! it.
 //!
-//! Registers are read and written over AXI4-Lite, and the buffer answers over AXI4, each when it likes: requests and data wait
-//! for as long as chance has it, answers to fetch and load come in any order between the two, data of a write are taken before
-//! or after their address. What the protocol asks of the core is looked at in each cycle: that what it offers stands until it is
-//! taken, that bursts are those of the configuration and stay inside 4 KiB and inside the buffer, that the last beat is marked.
-//! Each wrong is an error of the access in which it was seen.
+//! Registers are accessed over AXI4-Lite, and the buffer answers over AXI4, both with random delays: requests and data
+//! wait, answers to fetch and load are interleaved, and data of a write are taken before or after their address. The
+//! bench checks the core's side of the protocol in each cycle: offers stay valid and unchanged until taken, bursts
+//! match the configuration and stay inside 4 KiB and inside the buffer, and the last beat is marked. Each violation is
+//! an error of the access during which it happened.
 
 mod sys;
 
@@ -20,42 +21,42 @@ use tilewright_hw::isa::config_package;
 use tilewright_hw::peripheral::Peripheral;
 use tilewright_hw::rtl::{PERIPHERAL, SOURCES};
 
-/// Clock cycles in a second, by which waiting times become cycles.
+/// Clock frequency in Hz, to convert timeouts into cycles.
 const CLOCK_HZ: f64 = 100e6;
 
-/// How the peripheral's surroundings are.
+/// The environment of the peripheral.
 #[derive(Debug, Clone, Default)]
 pub struct AxiOptions {
-    /// Where the buffer begins on the bus.
+    /// Bus address of the buffer.
     pub buffer_addr: u64,
-    /// Its bytes.
+    /// Size of the buffer in bytes.
     pub buffer_bytes: u64,
-    /// How many of its bytes answer without an error; all where `None`.
+    /// Number of its bytes that answer without an error; `None` for all.
     pub answering_bytes: Option<u64>,
-    /// In how many of sixteen cycles something on the memory's bus waits that could pass; at 16 nothing passes. Where it is
-    /// not 0, answers come later and accesses to registers are slower by chance, too.
+    /// In how many of sixteen cycles a possible transfer on the memory bus is held back; at 16 nothing transfers. If
+    /// not 0, answers and register accesses are randomly delayed, too.
     pub pressure: u32,
-    /// What chance begins with.
+    /// Seed of the random delays.
     pub seed: u64,
-    /// Where builds are kept; [`default_cache_dir`] where `None`.
+    /// Folder for builds; `None` for [`default_cache_dir`].
     pub cache_dir: Option<PathBuf>,
 }
 
-/// What passed on the memory's bus.
+/// Counts of what passed on the memory bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Traffic {
-    /// Bursts that were read.
+    /// Bursts read.
     pub read_bursts: u64,
-    /// Bursts that were written.
+    /// Bursts written.
     pub write_bursts: u64,
-    /// Cycles in which the core offered something that was not taken, one for each channel.
+    /// Cycles in which an offer of the core was not taken, summed over channels.
     pub held: u64,
-    /// Beats of a read that came between those of another.
+    /// Beats of a read that arrived between beats of another read.
     pub interleaved: u64,
-    /// Beats of a write that were taken before its address.
+    /// Beats of a write taken before its address.
     pub early: u64,
-    /// Bursts that were answered with an error.
+    /// Bursts answered with an error.
     pub errors: u64,
 }
 
@@ -63,15 +64,15 @@ pub struct Traffic {
 pub struct Axi {
     bench: Bench,
     buffer_addr: u64,
-    /// The next interrupt is let through.
+    /// Whether the next interrupt is reported.
     enabled: bool,
 }
 
 impl Axi {
-    /// Builds the design, with its assertions, where it is not in the cache, and resets it.
+    /// Builds the design with its assertions, unless it is cached, and resets it.
     ///
     /// # Errors
-    /// [`DeviceError::Tool`]: Verilator or the C++ compiler is missing or fails, or the cache cannot be written.
+    /// [`DeviceError::Tool`] if Verilator or the C++ compiler is missing or fails, or if the cache cannot be written.
     pub fn new(config: &HwConfig, options: &AxiOptions, progress: &dyn Fn(Progress)) -> Result<Axi, DeviceError> {
         Axi::of_sources(config, SOURCES, options, progress)
     }
@@ -90,7 +91,7 @@ impl Axi {
             kind: "axi",
             top: PERIPHERAL,
             class: "Vtw_axi",
-            // The name and the file's comments are not hardware.
+            // The name and the file's comments do not affect the hardware.
             package: Some(("tw_cfg_pkg.sv", config_package(&HwConfig { name: String::new(), ..config.clone() }))),
             sources: sources.to_vec(),
             bench: None,
@@ -110,7 +111,7 @@ impl Axi {
             seed: options.seed,
         };
         let bench = Bench::new(&library, &setting).map_err(|reason| {
-            let remedy = "remove it from the cache, so that it is built again";
+            let remedy = "remove it from the cache to rebuild it";
             tool_error(&library.display().to_string(), reason, remedy)
         })?;
         Ok(Axi { bench, buffer_addr: options.buffer_addr, enabled: false })
@@ -121,22 +122,22 @@ impl Axi {
         self.bench.set_pressure(pressure);
     }
 
-    /// Clock cycles since the reset.
+    /// Returns the clock cycles since the reset.
     pub fn cycles(&self) -> u64 {
         self.bench.cycles()
     }
 
-    /// What passed on the memory's bus since the reset.
+    /// Returns what passed on the memory bus since the reset.
     pub fn traffic(&self) -> Traffic {
         self.bench.traffic()
     }
 
-    /// Whether nothing is under way on the memory's bus.
+    /// Returns whether nothing is in flight on the memory bus.
     pub fn is_idle(&self) -> bool {
         self.bench.is_idle()
     }
 
-    /// The bytes of the buffer from `at` on.
+    /// Returns the bytes of the buffer from `at` on.
     fn bytes(&mut self, at: u64, len: usize) -> io::Result<&mut [u8]> {
         let range = memory_range(at, len as u64, self.buffer_bytes())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string()))?;
@@ -187,7 +188,7 @@ impl Peripheral for Axi {
     fn wait_for_interrupt(&mut self, timeout: Duration) -> io::Result<bool> {
         let cycles = (timeout.as_secs_f64() * CLOCK_HZ) as u64;
         let came = self.bench.run(cycles).map_err(io::Error::other)? && self.enabled;
-        // As an operating system does, the next one is kept until it is asked for.
+        // Like an operating system, keep the next interrupt until the caller enables it.
         self.enabled &= !came;
         Ok(came)
     }

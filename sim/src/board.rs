@@ -1,7 +1,7 @@
-//! A board without hardware: the Verilated design of a whole board, pins included, whose link is a stream of bytes.
+//! A board without hardware: the Verilated design of a whole board, including its pins, reached through a byte stream.
 //!
-//! The other end of the link sends and receives as a serial port or an SPI master does, cycle by cycle, and time passes only while
-//! somebody waits for bytes or, over SPI, sends them, so that a program takes the same cycles each time.
+//! The other end of the link acts like a serial port or an SPI master, cycle by cycle. Time passes only while the
+//! caller waits for bytes or, over SPI, sends them, so a program takes the same cycles on every run.
 
 pub mod sdram;
 mod sys;
@@ -22,17 +22,17 @@ use tilewright_hw::isa::config_package;
 use tilewright_hw::link::{ByteStream, SpiBytes, SpiMaster};
 use tilewright_hw::rtl::SOURCES;
 
-/// The pins of a link, and the speed of their other end, in clock cycles of the design for a bit.
+/// The pins of a link and its speed, in clock cycles of the design per bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line {
     /// `uart_rx` and `uart_tx`.
     Uart {
-        /// Cycles of a bit.
+        /// Clock cycles per bit.
         clocks_per_bit: u32,
     },
-    /// `spi_cs_n`, `spi_sck`, `spi_mosi` and `spi_miso`, of which the other end is the master.
+    /// `spi_cs_n`, `spi_sck`, `spi_mosi` and `spi_miso`; the other end is the master.
     Spi {
-        /// Cycles of `spi_sck`.
+        /// Clock cycles per period of `spi_sck`.
         clocks_per_bit: u32,
     },
 }
@@ -45,23 +45,24 @@ impl Line {
     }
 }
 
-/// A design with a link: its top module has the ports `clk`, those of the link, and those of an SDRAM where there is one.
+/// A design with a link. Its top module has the ports `clk`, those of the link, and those of the SDRAM, if any.
 #[derive(Debug, Clone)]
 pub struct BoardDesign {
-    /// Verilog sources, packages first, and headers: name and text.
+    /// Verilog sources as name and text: packages first, then the rest, headers included.
     pub files: Vec<(String, String)>,
     /// The top module.
     pub top: String,
     /// The link.
     pub line: Line,
-    /// Clock cycles in a second, by which waiting times become cycles.
+    /// Clock frequency in Hz, to convert timeouts into cycles.
     pub clock_hz: f64,
-    /// The chip of SDRAM beside it, which is simulated with it and checks what is done to it.
+    /// The board's SDRAM chip, if any. It is simulated with the design and checks how it is used.
     pub sdram: Option<Sdram>,
 }
 
 impl BoardDesign {
-    /// A shell's Verilog around the core of a configuration, without a board around it. Bits have the rate of 3 Mbaud.
+    /// Builds a design from a shell's Verilog and the core of a configuration, without a board. The bit rate is 3
+    /// Mbaud.
     pub fn of_shell(config: &HwConfig, shell: &str, top: &str, line: Line) -> BoardDesign {
         let mut files = vec![("tw_cfg_pkg.sv".to_string(), config_package(config))];
         files.extend(SOURCES.iter().map(|(name, text)| (name.to_string(), text.to_string())));
@@ -69,11 +70,11 @@ impl BoardDesign {
         BoardDesign { files, top: top.into(), line, clock_hz: f64::from(line.clocks_per_bit()) * 3e6, sdram: None }
     }
 
-    /// The whole design of a board, from its top module on, around a shell's Verilog, where a clock of so many MHz is asked for.
+    /// Builds the whole design of a board, including its top module, around a shell's Verilog, for a clock of `mhz`.
     ///
     /// # Errors
-    /// [`FlowError::Unfit`] where the part cannot make the clock, or a processor is the host; [`FlowError::Board`] where the link
-    /// does not go with the clock.
+    /// - [`FlowError::Unfit`] if the part cannot make this clock, or the board's host is a processor
+    /// - [`FlowError::Board`] if the link does not work with this clock
     pub fn of_board(board: &Board, config: &HwConfig, shell: &str, mhz: f64) -> Result<BoardDesign, FlowError> {
         let design::Sources { files, mhz: made } = design::simulated(board, config, shell, mhz)?;
         let clocks_per_bit = board.clocks_per_bit(mhz)?;
@@ -88,12 +89,12 @@ impl BoardDesign {
         Ok(BoardDesign { files, top: design::TOP.into(), line, clock_hz: made * 1e6, sdram })
     }
 
-    /// The chip of SDRAM at power-up, where there is one.
+    /// Returns the board's SDRAM chip in its power-up state, if it has one.
     pub fn chip(&self) -> Option<SdramChip> {
         self.sdram.as_ref().map(|chip| SdramChip::new(chip, self.clock_hz / 1e6))
     }
 
-    /// What the bench is told: which ports there are.
+    /// Returns macros that tell the bench which ports exist.
     fn defines(&self) -> Vec<(&'static str, u32)> {
         let pins = self.sdram.as_ref().map(|chip| &chip.pins);
         let all = [
@@ -107,16 +108,16 @@ impl BoardDesign {
     }
 }
 
-/// A simulated board as others reach it: a stream of bytes, and a chip of SDRAM whose content can be looked at and changed from outside.
+/// A simulated board: a byte stream, and an SDRAM chip whose contents can be read and changed from outside.
 pub trait SimulatedBoard: ByteStream {
-    /// The chip, where there is one.
+    /// Returns the SDRAM chip, if there is one.
     fn sdram_mut(&mut self) -> Option<&mut SdramChip>;
 }
 
-/// A board without hardware.
+/// A Verilated board.
 pub struct VirtualBoard {
     pins: Pins,
-    /// Over SPI, what has come.
+    /// Over SPI, the bytes received so far.
     spi: Option<SpiBytes>,
 }
 
@@ -137,10 +138,10 @@ impl SpiMaster for Pins {
 }
 
 impl VirtualBoard {
-    /// Builds the design where it is not in the cache, which is [`default_cache_dir`] where none is given, and powers it on.
+    /// Builds the design, unless it is cached, and powers it on. `None` as `cache_dir` selects [`default_cache_dir`].
     ///
     /// # Errors
-    /// [`DeviceError::Tool`]: Verilator or the C++ compiler is missing or fails, or the cache cannot be written.
+    /// [`DeviceError::Tool`] if Verilator or the C++ compiler is missing or fails, or if the cache cannot be written.
     pub fn new(
         design: &BoardDesign,
         cache_dir: Option<PathBuf>,
@@ -166,14 +167,14 @@ impl VirtualBoard {
         };
         let library = verilate::library(&recipe, &cache, progress, &|_| Ok(()))?;
         let bench = Bench::new(&library, design.line.clocks_per_bit(), design.chip()).map_err(|reason| {
-            let remedy = "remove it from the cache, so that it is built again";
+            let remedy = "remove it from the cache to rebuild it";
             tool_error(&library.display().to_string(), reason, remedy)
         })?;
         let spi = matches!(design.line, Line::Spi { .. }).then(SpiBytes::default);
         Ok(VirtualBoard { pins: Pins { bench, clock_hz: design.clock_hz }, spi })
     }
 
-    /// Clock cycles since power-on.
+    /// Returns the clock cycles since power-on.
     pub fn cycles(&self) -> u64 {
         self.pins.bench.cycles()
     }
@@ -185,7 +186,7 @@ impl SimulatedBoard for VirtualBoard {
     }
 }
 
-/// The pins alone, where they are SPI's: what comes is for the caller to keep.
+/// Raw access to the SPI pins: the caller keeps the bytes that arrive.
 impl SpiMaster for VirtualBoard {
     fn exchange(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         self.pins.exchange(bytes)

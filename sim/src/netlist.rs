@@ -1,9 +1,9 @@
-//! Netlists, simulated gate by gate.
+//! Gate-level simulation of netlists.
 //!
-//! A netlist of tens of thousands of cells takes minutes to compile and is then asked for some seconds of simulation, in most of whose
-//! cycles a serial line waits. So it is not compiled: [`Circuit::read`] takes what Yosys made of the netlist and the models of its
-//! cells, [`Simulation`] evaluates a gate only where an input has changed, each at most once a phase of the clock, in the
-//! order of their depth. [`NetlistBoard`] is the design with the other end of its serial line.
+//! Compiling a netlist of tens of thousands of cells would take minutes, for a few seconds of simulation in which a
+//! serial line mostly waits. So netlists are interpreted: [`Circuit::read`] takes the output of Yosys for the netlist
+//! and the models of its cells. [`Simulation`] evaluates a gate only if an input changed, at most once per clock phase,
+//! in order of depth. [`NetlistBoard`] adds the other end of the design's serial line.
 
 mod board;
 mod circuit;
@@ -20,35 +20,36 @@ use sha2::{Digest, Sha256};
 
 static SOURCES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/netlist");
 
-/// The hash of the simulator's own sources: what another found of a netlist, this one may not find.
+/// Hashes the simulator's own sources, so that results of another version are not reused.
 pub fn hash_sources(sha: &mut Sha256) {
     sha.update(include_bytes!("netlist.rs"));
     SOURCES.files().for_each(|file| sha.update(file.contents()));
 }
 
-/// A running circuit, with one clock.
+/// A running circuit with one clock.
 pub struct Simulation {
     circuit: Circuit,
-    /// Each net's value.
+    /// The value of each net.
     values: Vec<bool>,
-    /// Words of each memory, bit by bit.
+    /// The bits of each memory, word by word.
     memories: Vec<Vec<bool>>,
-    /// Gates to be evaluated, by depth, and whether each is among them.
+    /// Gates to evaluate, by depth, and whether each gate is among them.
     waiting: Vec<Vec<u32>>,
     waits: Vec<bool>,
-    /// The least depth of a gate that waits.
+    /// The smallest depth of a waiting gate.
     least: usize,
-    /// Registers whose data have changed since their last edge, and whether each is among them; so too memories' write ports.
+    /// Registers whose data changed since their last edge, and whether each is among them; then the same for write
+    /// ports.
     stirred: Vec<u32>,
     is_stirred: Vec<bool>,
     written: Vec<u32>,
     is_written: Vec<bool>,
-    /// Registers with a reset of their own that counts between edges, which has changed.
+    /// Registers with an asynchronous reset whose inputs changed.
     resets: Vec<u32>,
 }
 
 impl Simulation {
-    /// The circuit as its registers and memories begin, with all inputs low.
+    /// Creates the circuit with the initial values of its registers and memories and all inputs low.
     pub fn new(circuit: Circuit) -> Simulation {
         let mut values = vec![false; circuit.nets];
         values[circuit::HIGH as usize] = true;
@@ -81,17 +82,17 @@ impl Simulation {
         simulation
     }
 
-    /// The circuit.
+    /// Returns the circuit.
     pub fn circuit(&self) -> &Circuit {
         &self.circuit
     }
 
-    /// A net's value.
+    /// Returns the value of a net.
     pub fn get(&self, net: Net) -> bool {
         self.values[net as usize]
     }
 
-    /// Gives an input its value; [`Simulation::settle`] lets the circuit follow.
+    /// Sets an input. Call [`Simulation::settle`] to propagate it.
     pub fn set(&mut self, net: Net, value: bool) {
         if std::mem::replace(&mut self.values[net as usize], value) == value {
             return;
@@ -127,7 +128,7 @@ impl Simulation {
         }
     }
 
-    /// Lets all gates follow their inputs.
+    /// Propagates all changes through the gates.
     pub fn settle(&mut self) {
         loop {
             while self.least < self.waiting.len() {
@@ -139,7 +140,7 @@ impl Simulation {
                 self.waits[gate as usize] = false;
                 self.evaluate(gate);
             }
-            // A register that is reset moves gates again.
+            // Resetting a register can change gates again.
             let Some(register) = self.resets.pop() else { return };
             let register = self.circuit.registers[register as usize];
             if let Some(reset) = register.reset.filter(|reset| self.get(reset.net) == reset.level) {
@@ -169,12 +170,13 @@ impl Simulation {
         }
     }
 
-    /// The number on nets, the lowest bit first.
+    /// Returns the number on nets, lowest bit first.
     pub fn number(&self, nets: &[Net]) -> u64 {
         nets.iter().rev().fold(0, |number, net| number << 1 | u64::from(self.get(*net)))
     }
 
-    /// The clock changes its level: registers and memories take what was there before, and all gates follow.
+    /// Changes the level of the clock. Registers and memories take the values from before the edge, then all gates
+    /// settle.
     pub fn clock(&mut self, level: bool) {
         let (mut changes, mut words) = (Vec::new(), Vec::new());
         let mut stirred = std::mem::take(&mut self.stirred);
@@ -190,7 +192,7 @@ impl Simulation {
         });
         self.stirred = stirred;
         let mut written = std::mem::take(&mut self.written);
-        // Of two ports that write to one place the later one counts.
+        // If two ports write to the same place, the later port wins.
         written.sort_unstable();
         written.retain(|at| {
             let port = &self.circuit.writes[*at as usize];

@@ -1,5 +1,5 @@
-// The bench around the core as an AXI peripheral: a host that reads and writes registers, a memory that answers when it likes,
-// and what the protocol asks of the core on each channel.
+// The bench around the core as an AXI peripheral: a host that accesses registers, a memory that answers with random
+// delays, and protocol checks of the core's side of each channel.
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -14,7 +14,7 @@
 namespace {
 
 constexpr uint32_t kBeatBytes = TW_BUS_BYTES;
-// The longest burst of load and store, and of fetch, which the core marks by the identifier 0 of a read.
+// The longest burst of load and store, and of fetch. Fetch reads have identifier 0.
 constexpr uint32_t kMostBeats = TW_MAX_BURST_BEATS, kMostFetchBeats = 16;
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint32_t kBeatLog = kBeatBytes == 1    ? 0
@@ -26,10 +26,10 @@ constexpr uint32_t kBeatLog = kBeatBytes == 1    ? 0
                                                  : 6;
 // Responses.
 constexpr uint8_t kOkay = 0, kSlaveError = 2;
-// Cycles after which a register access is not going to be answered.
+// Cycles after which a register access counts as not answered.
 constexpr uint32_t kMostCycles = 10000;
 constexpr uint32_t kResetCycles = 16;
-// What the memory keeps at most, after which it takes nothing more.
+// Limits of the memory's queues. A full queue takes nothing more.
 constexpr size_t kMostReads = 64, kMostWrites = 16, kMostEarlyBeats = 256;
 
 thread_local std::string failure;
@@ -63,13 +63,13 @@ struct Write {
     std::vector<Beat> beats;
 };
 
-// A channel on which the core is the source: what stood there in the cycle before and was not taken.
+// A channel whose source is the core. Keeps what the core offered in the previous cycle if it was not taken.
 template <typename Payload>
 struct Source {
     bool stands = false;
     Payload payload{};
 
-    // What must hold of it in this cycle.
+    // Checks the channel in this cycle.
     void check(const char* channel, bool valid, bool ready, const Payload& now) {
         if (stands && !valid) failure = std::string(channel) + "VALID falls before READY";
         if (stands && valid && !(now == payload)) failure = std::string(channel) + " changes before READY";
@@ -90,26 +90,26 @@ struct Address {
 
 }  // namespace
 
-// What passed, so that a caller knows that what it wanted to see was there.
+// Counts of what passed, so that callers can check that a case really occurred.
 struct Traffic {
     uint64_t read_bursts, write_bursts;
-    // Cycles in which the core offered something that was not taken.
+    // Cycles in which an offer of the core was not taken, summed over channels.
     uint64_t held;
-    // Beats of a read between those of another.
+    // Beats of a read that arrived between beats of another read.
     uint64_t interleaved;
-    // Beats of a write that were taken before its address.
+    // Beats of a write taken before its address.
     uint64_t early;
-    // Bursts that were answered with an error.
+    // Bursts answered with an error.
     uint64_t errors;
 };
 
 struct Peripheral {
     VerilatedContext context;
     Vtw_axi* top = nullptr;
-    // The buffer, where it begins on the bus, its bytes, and how many of them answer without an error.
+    // The buffer, its bus address, its size, and how many of its bytes answer without an error.
     uint8_t* memory = nullptr;
     uint64_t from = 0, bytes = 0, answering = 0;
-    // How often of sixteen times something is not taken or not given in a cycle.
+    // In how many of sixteen cycles a possible transfer is held back.
     uint32_t pressure = 0;
     uint64_t random = 1;
     uint64_t cycle = 0;
@@ -120,13 +120,13 @@ struct Peripheral {
     Source<uint32_t> host_r, host_b;
 
     std::deque<Burst> reads[2];
-    // The read whose beat stands, and the one whose burst is not at its end.
+    // The read whose beat is offered, and the read whose burst is not finished; -1 for none.
     int r_stands = -1, r_open = -1;
     std::deque<Burst> addresses;
     std::deque<Beat> beats;
     std::deque<Write> writes, answers;
     bool b_stands = false;
-    // The address that comes next is taken when its data are there alone; data are taken before their address.
+    // Whether the next address is taken only once its data are there, and whether data are taken before their address.
     bool waits_for_data = false, takes_early = false;
 
     // What passed between the host and the registers in the last cycle.
@@ -148,12 +148,12 @@ struct Peripheral {
                answers.empty() && !top->m_axi_arvalid && !top->m_axi_awvalid && !top->m_axi_wvalid;
     }
 
-    // Verilator's own code looks for its context through the thread, where another bench may have left one.
+    // Verilator looks up its context through the thread, where another bench can have left its own.
     void enter() { Verilated::threadContextp(&context); }
 
     uint64_t later() { return cycle + 2 + (pressure ? draw(24) : 0); }
 
-    // The memory's side of the bus in the cycle that begins.
+    // Drives the memory's side of the bus for the cycle that begins.
     void drive() {
         top->m_axi_arready = reads[0].size() + reads[1].size() < kMostReads && !hold();
         const bool data_there = w.stands || (addresses.empty() && !beats.empty());
@@ -166,7 +166,7 @@ struct Peripheral {
                 if (!reads[id].empty() && reads[id].front().ready_at <= cycle) found[count++] = id;
             }
             if (count > 0) r_stands = found[pressure ? draw(count) : 0];
-            // Without pressure a burst is whole, and the older one first.
+            // Without pressure, finish each burst before the next, and take the older one first.
             if (!pressure && count > 1) r_stands = r_open >= 0 ? r_open : reads[1].front().ready_at < reads[0].front().ready_at;
         }
         top->m_axi_rvalid = r_stands >= 0;
@@ -192,7 +192,7 @@ struct Peripheral {
         }
     }
 
-    // A write is in memory when it is answered and not before.
+    // Writes to memory. A write must take effect exactly when it is answered.
     void commit(const Write& write) {
         if (write.burst.error) return;
         uint64_t at = write.burst.addr - from;
@@ -204,7 +204,7 @@ struct Peripheral {
         }
     }
 
-    // What the core's side must keep to, whatever is taken.
+    // Checks the rules that the core's side must follow, whatever is taken.
     void check() {
         const Address read{low_bits(top->m_axi_araddr), top->m_axi_arlen,  top->m_axi_arsize,
                            top->m_axi_arburst,          top->m_axi_arid,   uint32_t(top->m_axi_arcache << 3 | top->m_axi_arprot)};
@@ -217,10 +217,10 @@ struct Peripheral {
         w.check("W", top->m_axi_wvalid, top->m_axi_wready, beat());
         host_r.check("the registers' R", top->s_axi_rvalid, top->s_axi_rready, top->s_axi_rdata);
         host_b.check("the registers' B", top->s_axi_bvalid, top->s_axi_bready, top->s_axi_bresp);
-        if (top->s_axi_rvalid && host_reads == 0) failure = "the registers' RVALID without a read";
-        if (top->s_axi_bvalid && (host_addresses == 0 || host_words == 0)) failure = "the registers' BVALID without a write";
-        if (top->s_axi_rvalid && top->s_axi_rresp != kOkay) failure = "a read of a register fails";
-        if (top->s_axi_bvalid && top->s_axi_bresp != kOkay) failure = "a write of a register fails";
+        if (top->s_axi_rvalid && host_reads == 0) failure = "the registers raise RVALID without a read";
+        if (top->s_axi_bvalid && (host_addresses == 0 || host_words == 0)) failure = "the registers raise BVALID without a write";
+        if (top->s_axi_rvalid && top->s_axi_rresp != kOkay) failure = "a register read is answered with an error";
+        if (top->s_axi_bvalid && top->s_axi_bresp != kOkay) failure = "a register write is answered with an error";
     }
 
     Beat beat() const {
@@ -231,15 +231,15 @@ struct Peripheral {
         return now;
     }
 
-    // A burst that the memory takes.
+    // Accepts a burst into the memory's queues.
     Burst accept(const char* channel, const Address& address, uint32_t most) {
         auto fail = [&](const char* what) { failure = std::string(channel) + ": " + what; };
         const uint32_t beats = address.len + 1;
         const uint64_t size = uint64_t(beats) * kBeatBytes;
         if (address.burst != 1) fail("the burst is not incrementing");
-        if (address.size != kBeatLog) fail("beats are not whole");
+        if (address.size != kBeatLog) fail("beats do not have the full bus width");
         if (beats > most) fail("the burst is too long");
-        if (address.addr % kBeatBytes != 0) fail("the address is not that of a beat");
+        if (address.addr % kBeatBytes != 0) fail("the address is not aligned to a beat");
         if (address.addr % kPageBytes + size > kPageBytes) fail("the burst crosses 4 KiB");
         if (address.addr < from || address.addr + size > from + bytes) fail("the burst is outside the buffer");
         const bool error = address.addr + size > from + answering;
@@ -247,7 +247,7 @@ struct Peripheral {
         return Burst{address.addr, beats, 0, later(), error};
     }
 
-    // What passes at the end of the cycle.
+    // Handles what transfers at the end of the cycle.
     void sample() {
         if (top->m_axi_arvalid && top->m_axi_arready) {
             reads[top->m_axi_arid & 1].push_back(accept("AR", ar.payload, top->m_axi_arid & 1 ? kMostBeats : kMostFetchBeats));
@@ -319,7 +319,7 @@ struct Peripheral {
         for (uint32_t i = 0; i < kResetCycles; i++) {
             top->aclk = 0;
             top->eval();
-            // From the first edge on nothing is offered.
+            // From the first edge on, nothing may be offered.
             if (i > 0 && (top->m_axi_arvalid || top->m_axi_awvalid || top->m_axi_wvalid || top->s_axi_bvalid || top->s_axi_rvalid)) {
                 failure = "VALID is high in reset";
             }
@@ -347,7 +347,7 @@ struct Peripheral {
             done = host_b_taken;
         }
         top->s_axi_awvalid = top->s_axi_wvalid = top->s_axi_bready = 0;
-        if (!done && failure.empty()) failure = "a write of a register is not answered";
+        if (!done && failure.empty()) failure = "a register write is not answered";
     }
 
     uint32_t read_reg(uint32_t addr) {
@@ -362,12 +362,12 @@ struct Peripheral {
             done = host_r_taken;
         }
         top->s_axi_arvalid = top->s_axi_rready = 0;
-        if (!done && failure.empty()) failure = "a read of a register is not answered";
+        if (!done && failure.empty()) failure = "a register read is not answered";
         return host_data;
     }
 };
 
-// The simulation's own ways to end are turned into a message for the caller.
+// Verilator's ways to end the simulation become messages for the caller.
 void vl_finish(const char*, int, const char*) VL_MT_UNSAFE {}
 void vl_stop(const char* file, int line, const char*) VL_MT_UNSAFE {
     if (failure.empty()) failure = std::string("assertion failed at ") + file + ":" + std::to_string(line);
@@ -386,7 +386,7 @@ TW_EXPORT Peripheral* tw_axi_new(uint8_t* memory, uint64_t from, uint64_t bytes,
     p->answering = answering;
     p->pressure = pressure;
     p->random = seed * 0x9e3779b97f4a7c15 | 1;
-    // Otherwise each context keeps a thread for every processor.
+    // By default, each context starts one thread per processor.
     p->context.threads(1);
     p->top = new Vtw_axi(&p->context);
     p->reset();
@@ -411,7 +411,7 @@ TW_EXPORT uint32_t tw_axi_read_reg(Peripheral* p, uint32_t addr) {
     return p->read_reg(addr);
 }
 
-// Runs until the interrupt is high, or so many cycles; tells whether it is.
+// Runs until the interrupt is high, for at most `cycles`. Returns whether it is high.
 TW_EXPORT bool tw_axi_run(Peripheral* p, uint64_t cycles) {
     p->enter();
     for (uint64_t i = 0; i < cycles && !p->top->irq && failure.empty(); i++) p->tick();
@@ -426,7 +426,7 @@ TW_EXPORT bool tw_axi_idle(const Peripheral* p) { return p->idle(); }
 
 TW_EXPORT void tw_axi_traffic(const Peripheral* p, Traffic* to) { *to = p->traffic; }
 
-// What the core did wrong in the calls of this thread since this was last asked for.
+// Returns the error that the core caused on this thread since the last call, and clears it.
 TW_EXPORT uint64_t tw_axi_failure(char* to, uint64_t room) {
     const uint64_t count = failure.size() < room ? failure.size() : room;
     std::memcpy(to, failure.data(), count);

@@ -1,10 +1,10 @@
-//! The C interface of a peripheral's bench; see `shim.cpp`.
+//! The C interface to the peripheral's bench in `shim.cpp`.
 
 use super::Traffic;
 use libloading::Library;
 use std::path::Path;
 
-/// The bench, known to C++ alone.
+/// The bench, opaque to Rust.
 #[repr(C)]
 struct Opaque {
     _private: [u8; 0],
@@ -26,10 +26,10 @@ pub(super) struct Bench {
     _library: Library,
 }
 
-// SAFETY: the bench holds no thread's own data between two calls, and all calls that change it need `&mut self`.
+// SAFETY: the bench keeps no thread-local data between calls, and all calls that change it need `&mut self`.
 unsafe impl Send for Bench {}
 
-/// What the bench is told.
+/// Parameters of the bench.
 pub(super) struct Setting {
     pub from: u64,
     pub bytes: u64,
@@ -41,8 +41,8 @@ pub(super) struct Setting {
 impl Bench {
     /// Loads the library and resets the core.
     pub(super) fn new(library: &Path, setting: &Setting) -> Result<Bench, String> {
-        // SAFETY: the library is our own build of `shim.cpp`; its set-up code touches nothing outside, and the types of
-        // the functions are those of the shim's text, whose hash is part of the library's name.
+        // SAFETY: the library is our own build of `shim.cpp`. Its static initializers have no side effects outside the
+        // library. The function types match the source, whose hash is part of the library's name.
         unsafe {
             let library = Library::new(library).map_err(|e| e.to_string())?;
             macro_rules! symbol {
@@ -71,10 +71,10 @@ impl Bench {
         }
     }
 
-    /// What a call gave, unless the core did something wrong in it.
+    /// Returns a call's result, or an error if the core violated the protocol during the call.
     fn checked<T>(&self, value: T) -> Result<T, String> {
         let mut text = [0; 256];
-        // SAFETY: at most as many bytes are written as there is room for.
+        // SAFETY: it writes at most as many bytes as the buffer holds.
         let count = unsafe { (self.failure)(text.as_mut_ptr(), text.len() as u64) };
         match count {
             0 => Ok(value),
@@ -82,68 +82,68 @@ impl Bench {
         }
     }
 
-    /// Writes a register, over the bus.
+    /// Writes a register over the bus.
     pub(super) fn write_reg(&mut self, addr: u32, value: u32) -> Result<(), String> {
-        // SAFETY: `raw` lives until `drop`, so for the calls below.
+        // SAFETY: `raw` is valid until `drop`. The same holds for the calls below.
         unsafe { (self.write_reg)(self.raw, addr, value) }
         self.checked(())
     }
 
-    /// Reads a register, over the bus.
+    /// Reads a register over the bus.
     pub(super) fn read_reg(&mut self, addr: u32) -> Result<u32, String> {
         // SAFETY: see `write_reg`.
         let value = unsafe { (self.read_reg)(self.raw, addr) };
         self.checked(value)
     }
 
-    /// Runs until the interrupt is high, or so many cycles; tells whether it is.
+    /// Runs until the interrupt is high, for at most `cycles`. Returns whether it is high.
     pub(super) fn run(&mut self, cycles: u64) -> Result<bool, String> {
         // SAFETY: see `write_reg`.
         let high = unsafe { (self.run)(self.raw, cycles) };
         self.checked(high)
     }
 
-    /// In how many of sixteen cycles something waits that could pass.
+    /// Sets in how many of sixteen cycles a possible transfer is held back.
     pub(super) fn set_pressure(&mut self, pressure: u32) {
         // SAFETY: see `write_reg`.
         unsafe { (self.set_pressure)(self.raw, pressure) }
     }
 
-    /// Cycles since the reset.
+    /// Returns the cycles since the reset.
     pub(super) fn cycles(&self) -> u64 {
-        // SAFETY: see `write_reg`; nothing is changed.
+        // SAFETY: see `write_reg`; the call changes nothing.
         unsafe { (self.cycles)(self.raw) }
     }
 
-    /// Whether nothing is under way on the memory's bus.
+    /// Returns whether nothing is in flight on the memory bus.
     pub(super) fn is_idle(&self) -> bool {
-        // SAFETY: see `write_reg`; nothing is changed.
+        // SAFETY: see `write_reg`; the call changes nothing.
         unsafe { (self.idle)(self.raw) }
     }
 
-    /// What passed since the reset.
+    /// Returns what passed since the reset.
     pub(super) fn traffic(&self) -> Traffic {
         let mut traffic = Traffic::default();
-        // SAFETY: see `write_reg`; the place is ours.
+        // SAFETY: see `write_reg`; `traffic` is a valid destination.
         unsafe { (self.traffic)(self.raw, &mut traffic) }
         traffic
     }
 
-    /// Bytes of the buffer.
+    /// Returns the size of the buffer in bytes.
     pub(super) fn buffer_bytes(&self) -> u64 {
         self.buffer.len() as u64
     }
 
-    /// The buffer.
+    /// Returns the buffer.
     pub(super) fn buffer(&mut self) -> &mut [u8] {
-        // SAFETY: it is ours, and the bench touches it only in calls that need `&mut self`.
+        // SAFETY: we own the buffer, and the bench accesses it only in calls that need `&mut self`.
         unsafe { &mut *self.buffer }
     }
 }
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // SAFETY: both are ours, given back once, the bench first because it points to the other.
+        // SAFETY: we own both and free them once, the bench first because it points to the buffer.
         unsafe {
             if !self.raw.is_null() {
                 (self.free)(self.raw);

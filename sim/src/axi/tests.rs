@@ -1,4 +1,4 @@
-//! What the bench must see: a peripheral that does wrong.
+//! Checks that the bench detects faulty peripherals.
 
 use super::*;
 use crate::random::{FaultKind, MEMORY_BYTES, Program, generate, plant, sample_config};
@@ -13,10 +13,10 @@ fn config() -> HwConfig {
     sample_config(&mut SmallRng::seed_from_u64(1000))
 }
 
-/// A mistake in the peripheral's own source, and what the bench says.
+/// A bug planted in the peripheral's own source, and what the bench reports.
 struct Mutant {
     name: &'static str,
-    /// Texts that stand there once, and what stands there instead.
+    /// Texts that occur once in the source, and their replacements.
     edits: &'static [(&'static str, &'static str)],
     said: &'static str,
 }
@@ -28,7 +28,7 @@ const MUTANTS: &[Mutant] = &[
         said: "AR",
     },
     Mutant {
-        name: "reads are the core's own, which fall at a trap",
+        name: "reads bypass the queue, so they are dropped at a trap",
         edits: &[
             (".ar_ready_i(!ar_full)", ".ar_ready_i(m_axi_arready)"),
             (".push_i(ar_valid && !ar_full)", ".push_i(1'b0)"),
@@ -42,12 +42,12 @@ const MUTANTS: &[Mutant] = &[
         said: "ARVALID falls before READY",
     },
     Mutant {
-        name: "a write's request falls for a cycle",
+        name: "a write's request drops for a cycle",
         edits: &[("assign m_axi_awvalid = !aw_empty;", "assign m_axi_awvalid = !aw_empty && !m_axi_rvalid;")],
         said: "AWVALID falls before READY",
     },
     Mutant {
-        name: "data wait for their address to be taken",
+        name: "data wait until their address is taken",
         edits: &[
             (
                 "  logic [7:0]       ar_len, aw_len;\n",
@@ -61,9 +61,9 @@ const MUTANTS: &[Mutant] = &[
         said: "does not end",
     },
     Mutant {
-        name: "beats are said to be half as large",
+        name: "beats are announced at half their size",
         edits: &[("m_axi_arsize  = 3'($clog2(BusBytes))", "m_axi_arsize  = 3'($clog2(BusBytes) - 1)")],
-        said: "AR: beats are not whole",
+        said: "AR: beats do not have the full bus width",
     },
     Mutant {
         name: "addresses lack a bit",
@@ -71,13 +71,13 @@ const MUTANTS: &[Mutant] = &[
         said: "AW: the burst is outside the buffer",
     },
     Mutant {
-        name: "an error of the bus is not told",
+        name: "a bus error is not reported",
         edits: &[(".r_resp_i(m_axi_rresp)", ".r_resp_i(2'd0)")],
         said: "no trap",
     },
 ];
 
-/// The sources with a mistake in one of them.
+/// Returns the sources with a bug planted in one of them.
 fn sources(mutant: &Mutant) -> Vec<(&'static str, String)> {
     let changed = |name: &str, text: &str| {
         let mut text = text.to_string();
@@ -90,7 +90,7 @@ fn sources(mutant: &Mutant) -> Vec<(&'static str, String)> {
     SOURCES.iter().map(|(name, text)| (*name, changed(name, text))).collect()
 }
 
-/// Runs a program by hand; tells whether it trapped.
+/// Runs a program by hand. Returns whether it trapped.
 fn run(axi: &mut Axi, program: &Program, config: &HwConfig) -> Result<bool, String> {
     let told = |error: io::Error| error.to_string();
     let from = axi.buffer_addr();
@@ -110,10 +110,10 @@ fn run(axi: &mut Axi, program: &Program, config: &HwConfig) -> Result<bool, Stri
     let trapped = axi.trap().map_err(told)?.is_some();
     axi.write_reg(regs::IRQ_CLEAR, 1).map_err(told)?;
     axi.soft_reset(1000).map_err(told)?;
-    if axi.is_idle() { Ok(trapped) } else { Err("something is under way behind the end".into()) }
+    if axi.is_idle() { Ok(trapped) } else { Err("the bus is not idle after the end".into()) }
 }
 
-/// The first thing that is wrong in some programs, the last of which trap, at errors of the bus among others.
+/// Runs several programs, the last of which must trap, some of them at bus errors. Returns the first problem found.
 fn found(sources: &[(&str, &str)], config: &HwConfig) -> Option<String> {
     let half = 1 << (config.offset_bits - 1);
     let options = AxiOptions {
@@ -159,7 +159,7 @@ fn planted_mistakes_are_found() {
     for mutant in MUTANTS {
         let sources = sources(mutant);
         let sources: Vec<(&str, &str)> = sources.iter().map(|(name, text)| (*name, text.as_str())).collect();
-        let said = found(&sources, &config()).unwrap_or_else(|| panic!("{}: nothing is said", mutant.name));
+        let said = found(&sources, &config()).unwrap_or_else(|| panic!("{}: no error is reported", mutant.name));
         assert!(said.contains(mutant.said), "{}: {said}", mutant.name);
     }
 }

@@ -1,4 +1,5 @@
-// The bench around a board's Verilated design: its clock, and the other end of its link, a serial line or, with TW_SPI, SPI.
+// The bench around a board's Verilated design: its clock and the other end of its link, a serial line or, with TW_SPI,
+// SPI.
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -8,15 +9,15 @@
 
 #define TW_EXPORT extern "C" __attribute__((visibility("default")))
 
-// Levels at an SDRAM's pins, as `Levels` has them.
+// Levels at an SDRAM's pins; must match `Levels` in Rust.
 struct Levels {
     bool clk, cke, cs_n;
     uint8_t command;
     uint32_t a, ba, dqm, dq, driven;
 };
 
-// What a chip of SDRAM does when its pins may have changed: gives what then stands on its data pins, with `WRONG` where the design did
-// something wrong.
+// Called when the levels at the SDRAM's pins can have changed. Returns the levels on its data pins, with `WRONG` set if
+// the design used the chip incorrectly.
 typedef uint64_t (*SdramFollow)(void* chip, const Levels* levels);
 
 namespace {
@@ -30,11 +31,11 @@ struct Board {
     uint32_t clocks = 1;
     uint64_t cycle = 0;
     std::deque<uint8_t> to_board, from_board;
-    // The frame that is sent, its next bit lowest; how many of its bits are left, and cycles of the one on the line.
+    // The frame being sent with its next bit lowest, its remaining bits, and the remaining cycles of the current bit.
     uint32_t sent_bits = 0, sent_left = 0, sent_cycles = 0;
-    // What has come of a byte, how many of its bits are to be read, and cycles until the next is.
+    // The bits received of a byte, the bits still to read, and the cycles until the next one is read.
     uint32_t got_bits = 0, got_left = 0, got_cycles = 0;
-    // The line has been high since the last byte.
+    // Whether the line has been high since the last byte.
     bool rested = false;
     void* sdram = nullptr;
     SdramFollow sdram_follow = nullptr;
@@ -44,7 +45,8 @@ struct Board {
         for (; count > 0; count--) tick();
     }
 
-    // A byte of the master's, and the slave's: each bit is put on the line half a bit before the clock rises, and taken where it does.
+    // Exchanges a byte as the master. Each bit is put on the line half a bit before the clock rises, and sampled where
+    // it rises.
     uint8_t exchange(uint8_t byte) {
         const uint32_t half = clocks / 2;
         uint8_t got = 0;
@@ -63,7 +65,7 @@ struct Board {
 
     void sample() {}
 #else
-    // The line to the board in the next cycle.
+    // Drives the line to the board for the next cycle.
     void drive() {
         if (sent_cycles > 0) {
             sent_cycles--;
@@ -82,7 +84,7 @@ struct Board {
         sent_cycles = clocks - 1;
     }
 
-    // Reads the line from the board: each bit in its middle.
+    // Samples the line from the board, each bit in its middle.
     void sample() {
         const bool line = top->uart_tx;
         if (got_left == 0) {
@@ -107,7 +109,7 @@ struct Board {
     }
 #endif
 
-    // Lets the design follow its pins, and an SDRAM the design.
+    // Evaluates the design, then passes the pins to the SDRAM.
     void eval() {
         top->eval();
 #ifdef TW_SDRAM
@@ -130,8 +132,8 @@ struct Board {
         levels.dq = top->sdram_dq_o;
         levels.driven = top->sdram_dq_oe;
         const uint64_t dq = sdram_follow(sdram, &levels);
-        if (dq & WRONG && failure.empty()) failure = "the SDRAM is used wrongly";
-        // The design sees it from its next evaluation on.
+        if (dq & WRONG && failure.empty()) failure = "the SDRAM is used incorrectly";
+        // The design sees it at its next evaluation.
         top->sdram_dq_i = uint32_t(dq);
 #endif
     }
@@ -147,7 +149,7 @@ struct Board {
     }
 };
 
-// The simulation's own ways to end are turned into a message for the caller.
+// Verilator's ways to end the simulation become messages for the caller.
 void vl_finish(const char*, int, const char*) VL_MT_UNSAFE {}
 void vl_stop(const char* file, int line, const char*) VL_MT_UNSAFE {
     if (failure.empty()) failure = std::string("assertion failed at ") + file + ":" + std::to_string(line);
@@ -161,7 +163,7 @@ TW_EXPORT Board* tw_board_new(uint32_t clocks_per_bit, void* sdram, SdramFollow 
     b->clocks = clocks_per_bit;
     b->sdram = sdram;
     b->sdram_follow = sdram_follow;
-    // Otherwise each context keeps a thread for every processor.
+    // By default, each context starts one thread per processor.
     b->context.threads(1);
     b->top = new Vtw_board(&b->context);
     b->top->clk = 0;
@@ -175,7 +177,7 @@ TW_EXPORT Board* tw_board_new(uint32_t clocks_per_bit, void* sdram, SdramFollow 
 }
 
 TW_EXPORT void tw_board_free(Board* b) {
-    // Verilator's own code looks for its context through the thread, where another bench may have left one.
+    // Verilator looks up its context through the thread, where another bench can have left its own.
     Verilated::threadContextp(&b->context);
     b->top->final();
     delete b->top;
@@ -187,7 +189,8 @@ TW_EXPORT void tw_board_send(Board* b, const uint8_t* bytes, uint64_t count) {
     b->to_board.insert(b->to_board.end(), bytes, bytes + count);
 }
 
-// Runs until a byte has come from the board, or `cycles` have passed since the last byte to the board has gone.
+// Runs until a byte has arrived from the board, or until `cycles` have passed since the last byte to the board was
+// sent.
 TW_EXPORT uint64_t tw_board_run(Board* b, uint64_t cycles, uint8_t* to, uint64_t room) {
     Verilated::threadContextp(&b->context);
     failure.clear();
@@ -203,7 +206,7 @@ TW_EXPORT uint64_t tw_board_run(Board* b, uint64_t cycles, uint8_t* to, uint64_t
     return count;
 }
 
-// Exchanges bytes over SPI, where that is the link.
+// Exchanges bytes over SPI. Does nothing on a serial line.
 TW_EXPORT void tw_board_exchange(Board* b, uint8_t* bytes, uint64_t count) {
 #ifdef TW_SPI
     Verilated::threadContextp(&b->context);

@@ -1,4 +1,4 @@
-//! A netlist of a whole board with the other end of its serial line, as a stream of bytes, and the chip of SDRAM at its pins.
+//! A netlist of a whole board, with the other end of its serial line as a byte stream and an SDRAM chip at its pins.
 
 use super::circuit::Net;
 use super::pads::SdramPads;
@@ -10,11 +10,11 @@ use std::io;
 use std::time::Duration;
 use tilewright_hw::link::ByteStream;
 
-/// Bits of a byte on the line: start, data, stop.
+/// Bits of a byte on the line: start, data and stop.
 const FRAME_BITS: u32 = 10;
 
-/// A board without hardware whose design is a netlist. As with [`crate::board::VirtualBoard`], time passes only while somebody
-/// waits for bytes.
+/// A simulated board whose design is a netlist. As with [`crate::board::VirtualBoard`], time passes only while the
+/// caller waits for bytes.
 pub struct NetlistBoard {
     simulation: Simulation,
     rx: Net,
@@ -27,11 +27,12 @@ pub struct NetlistBoard {
     sent: Sent,
     got: Got,
     sdram: Option<SdramPads>,
-    /// What the design last did wrong at its pins.
+    /// The first error at the SDRAM's pins that is not reported yet.
     wrong: Option<String>,
 }
 
-/// The byte that is on its way to the board: its next bit lowest, bits that are left, and cycles that the one on the line has left.
+/// The byte being sent to the board: its bits with the next one lowest, the bits left, and the cycles left of the
+/// current bit.
 #[derive(Default)]
 struct Sent {
     bits: u32,
@@ -39,8 +40,8 @@ struct Sent {
     cycles: u32,
 }
 
-/// The byte that comes from the board: what is there of it, bits to be read, cycles until the next, and whether the line has
-/// been high since the last one.
+/// The byte being received from the board: its bits so far, the bits to read, the cycles until the next one, and
+/// whether the line has been high since the last byte.
 #[derive(Default)]
 struct Got {
     bits: u32,
@@ -50,11 +51,11 @@ struct Got {
 }
 
 impl NetlistBoard {
-    /// Powers a design on whose bits have so many clock cycles, with a clock by which waiting times become cycles. Its top module
-    /// has the ports `clk`, `uart_rx` and `uart_tx`, and those of an SDRAM where there is a chip.
+    /// Powers on a design whose link takes `clocks_per_bit` cycles per bit. `clock_hz` converts timeouts into cycles.
+    /// The top module must have the ports `clk`, `uart_rx` and `uart_tx`, and those of the SDRAM if there is a chip.
     ///
     /// # Errors
-    /// [`NetlistError::Missing`] where it has no such ports.
+    /// [`NetlistError::Missing`] if it lacks one of these ports.
     pub fn new(
         circuit: Circuit,
         clocks_per_bit: u32,
@@ -63,12 +64,12 @@ impl NetlistBoard {
     ) -> Result<NetlistBoard, NetlistError> {
         let one = |name: &str| match circuit.port(name) {
             Some([net]) => Ok(*net),
-            _ => Err(NetlistError::Missing(format!("port {name} of one bit"))),
+            _ => Err(NetlistError::Missing(format!("1-bit port {name}"))),
         };
         let (rx, tx) = (one("uart_rx")?, one("uart_tx")?);
         let mut sdram = chip.map(|chip| SdramPads::new(&circuit, chip)).transpose()?;
         let mut simulation = Simulation::new(circuit);
-        // The line rests high.
+        // An idle line is high.
         simulation.set(rx, true);
         simulation.settle();
         let wrong = sdram.as_mut().and_then(|sdram| sdram.follow(&mut simulation).err());
@@ -88,18 +89,18 @@ impl NetlistBoard {
         })
     }
 
-    /// Clock cycles since power-on.
+    /// Returns the clock cycles since power-on.
     pub fn cycles(&self) -> u64 {
         self.cycles
     }
 
-    /// The number on a port, the lowest bit first; 0 where there is none.
+    /// Returns the number on a port, lowest bit first; 0 if there is no such port.
     #[cfg(test)]
     pub(super) fn port(&self, name: &str) -> u64 {
         self.simulation.circuit().port(name).map_or(0, |nets| self.simulation.number(nets))
     }
 
-    /// The line to the board in the next cycle.
+    /// Drives the line to the board for the next cycle.
     fn drive(&mut self) {
         let sent = &mut self.sent;
         if sent.cycles > 0 {
@@ -114,7 +115,7 @@ impl NetlistBoard {
         *sent = Sent { bits: sent.bits >> 1, left: sent.left - 1, cycles: self.clocks - 1 };
     }
 
-    /// Reads the line from the board: each bit in its middle.
+    /// Samples the line from the board, each bit in its middle.
     fn sample(&mut self) {
         let (line, got) = (self.simulation.get(self.tx), &mut self.got);
         if got.left == 0 {
@@ -174,7 +175,7 @@ impl ByteStream for NetlistBoard {
         let cycles = (timeout.as_secs_f64() * self.clock_hz) as u64;
         let mut quiet = 0;
         while self.from_board.is_empty() && quiet < cycles && self.wrong.is_none() {
-            // The time begins when the last byte to the board is on the line.
+            // The timeout starts once the last byte to the board is on the line.
             quiet = if self.to_board.is_empty() { quiet + 1 } else { 0 };
             self.tick();
         }

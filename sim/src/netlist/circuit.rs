@@ -1,33 +1,33 @@
-//! A netlist of Yosys as gates, registers and memories.
+//! A Yosys netlist as gates, registers and memories.
 
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-/// A net's number.
+/// The number of a net.
 pub type Net = u32;
-/// The net that is always low, and the one that is always high.
+/// The constant nets: always low, and always high.
 pub(super) const LOW: Net = 0;
 pub(super) const HIGH: Net = 1;
 
 /// Why a netlist cannot be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum NetlistError {
-    /// It is no netlist.
+    /// It is not a netlist in JSON.
     #[error("the netlist cannot be read: {0}")]
     Json(#[from] serde_json::Error),
-    /// It lacks what belongs to a board's design.
+    /// A module or port that a board's design needs is missing.
     #[error("the netlist has no {0}")]
     Missing(String),
-    /// A cell that is not known.
-    #[error("cell {cell} of the netlist is of kind {kind}, which the simulator does not know")]
+    /// A cell of an unsupported type.
+    #[error("cell {cell} of the netlist has type {kind}, which the simulator does not support")]
     Unknown {
         /// The cell.
         cell: String,
-        /// Its kind.
+        /// Its type.
         kind: String,
     },
-    /// A cell that is used in a way that is not known.
+    /// A cell that is used in an unsupported way.
     #[error("cell {cell} of the netlist: {reason}")]
     Unfit {
         /// The cell.
@@ -35,20 +35,20 @@ pub enum NetlistError {
         /// What is wrong.
         reason: String,
     },
-    /// A net inside that can be left without a driver.
-    #[error("{0} of the netlist is driven by a buffer with an enable, and is no pin of both directions")]
+    /// An internal net with a tristate buffer.
+    #[error("{0} of the netlist is driven by a tristate buffer, but is not a bidirectional pin")]
     Inside(String),
-    /// Gates in a ring.
-    #[error("gates of the netlist stand in a ring, among them the one that drives {0}")]
+    /// A combinational loop.
+    #[error("the netlist has a combinational loop through the gate that drives {0}")]
     Ring(String),
 }
 
-/// Something without memory: a table of up to four inputs, or a memory's read port.
+/// A combinational element: a table of up to four inputs, or a memory's read port.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gate {
     pub(super) inputs: [Net; 4],
     pub(super) kind: Kind,
-    /// One more than the depth of the deepest gate that it reads.
+    /// One more than the largest depth among the gates that it reads.
     pub(super) depth: u32,
 }
 
@@ -58,7 +58,7 @@ pub(super) enum Kind {
     Read(u32),
 }
 
-/// A reset that counts between the clock's edges.
+/// An asynchronous reset.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reset {
     pub(super) net: Net,
@@ -70,7 +70,7 @@ pub(super) struct Reset {
 pub(super) struct Register {
     pub(super) d: Net,
     pub(super) q: Net,
-    /// Whether it takes its data where the clock rises.
+    /// Whether it takes its data on the rising edge of the clock.
     pub(super) edge: bool,
     pub(super) reset: Option<Reset>,
     pub(super) begins: bool,
@@ -102,22 +102,22 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// The word at an address, if there is one.
+    /// Returns the word at an address, if there is one.
     pub(super) fn place(&self, address: u64) -> Option<usize> {
         address.checked_sub(self.first).filter(|word| *word < self.words).map(|word| word as usize)
     }
 }
 
-/// What drives a pin of both directions where its enable is high.
+/// The driver of a bidirectional pin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Driver {
-    /// The level.
+    /// The level it drives.
     pub value: Net,
-    /// Whether it is driven.
+    /// High while it drives the pin.
     pub enable: Net,
 }
 
-/// What hears of a net.
+/// An element that reads a net.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reader {
     Gate(u32),
@@ -136,9 +136,9 @@ pub struct Circuit {
     pub(super) reads: Vec<ReadPort>,
     pub(super) writes: Vec<WritePort>,
     pub(super) clock: Net,
-    /// By net, the pins of both directions that the design drives.
+    /// Drivers of the bidirectional pins, by net.
     drivers: HashMap<Net, Driver>,
-    /// Of each net where its readers begin; they end where the next net's begin.
+    /// For each net, the start of its readers in `readers`. They end where those of the next net start.
     begins: Vec<u32>,
     readers: Vec<Reader>,
     ports: HashMap<String, Vec<Net>>,
@@ -185,7 +185,7 @@ enum Bit {
 }
 
 impl Bit {
-    /// The net here. What is neither low nor high is low.
+    /// Returns the net. Values other than 0 and 1 count as low.
     fn net(&self) -> Net {
         match self {
             Bit::Net(net) => *net,
@@ -195,7 +195,7 @@ impl Bit {
     }
 }
 
-/// Tables of Yosys's gates, by their inputs A, B and S or C, the first of which is the lowest bit of the place.
+/// Truth tables of Yosys's gates over their inputs A, B and S. A is the lowest bit of the table's index.
 pub(super) const GATES: &[(&str, &[&str], u16)] = &[
     ("$_BUF_", &["A"], 0xaaaa),
     ("$_NOT_", &["A"], 0x5555),
@@ -211,7 +211,7 @@ pub(super) const GATES: &[(&str, &[&str], u16)] = &[
     ("$_NMUX_", &["A", "B", "S"], 0x3535),
 ];
 
-/// A cell whose connections are looked up.
+/// A cell being read, with its name for error messages.
 struct At<'a> {
     name: &'a str,
     cell: &'a Cell,
@@ -230,11 +230,11 @@ impl At<'_> {
     fn net(&self, port: &str) -> Result<Net, NetlistError> {
         match self.nets(port)?[..] {
             [net] => Ok(net),
-            _ => Err(self.unfit(format!("port {port} has not one bit"))),
+            _ => Err(self.unfit(format!("port {port} is not 1 bit wide"))),
         }
     }
 
-    /// A parameter's bits, the lowest first.
+    /// Returns the bits of a parameter, lowest first.
     fn bits(&self, parameter: &str) -> Result<Vec<bool>, NetlistError> {
         let text = self.cell.parameters.get(parameter);
         let text = text.ok_or_else(|| self.unfit(format!("it has no parameter {parameter}")))?;
@@ -251,11 +251,12 @@ impl At<'_> {
 }
 
 impl Circuit {
-    /// Reads the JSON that Yosys writes of a flat design of gates, tables of up to four inputs, plain registers, memories, and
-    /// buffers that drive pins of both directions. All of it has the clock of the port `clk`.
+    /// Reads the JSON that Yosys writes for a flat design of gates, tables of up to four inputs, plain registers,
+    /// memories, and tristate buffers at bidirectional pins. All registers and memories must use the clock at port
+    /// `clock`.
     ///
     /// # Errors
-    /// [`NetlistError`].
+    /// [`NetlistError`] if the netlist cannot be read or has unsupported parts.
     pub fn read(json: &[u8], top: &str, clock: &str) -> Result<Circuit, NetlistError> {
         let mut design: Design = serde_json::from_slice(json)?;
         let module = design.modules.remove(top).ok_or_else(|| NetlistError::Missing(format!("module {top}")))?;
@@ -264,7 +265,7 @@ impl Circuit {
             module.ports.iter().map(|(name, port)| (name.clone(), nets(&port.bits))).collect();
         let clock = match ports.get(clock).map(Vec::as_slice) {
             Some([net]) => *net,
-            _ => return Err(NetlistError::Missing(format!("port {clock} of one bit"))),
+            _ => return Err(NetlistError::Missing(format!("1-bit port {clock}"))),
         };
         let mut circuit = Circuit {
             nets: 2,
@@ -284,7 +285,7 @@ impl Circuit {
         let begins: HashMap<Net, bool> = begins
             .flat_map(|(bits, init)| bits.iter().map(Bit::net).zip(init.bytes().rev().map(|b| b == b'1')))
             .collect();
-        // Whoever inverts the clock.
+        // Inverters, to find inverted clocks.
         let mut inverted = HashMap::new();
         for (name, cell) in module.cells.iter().filter(|(_, cell)| cell.r#type == "$_NOT_") {
             let at = At { name, cell };
@@ -312,18 +313,18 @@ impl Circuit {
         Ok(circuit)
     }
 
-    /// The nets of a port, the lowest bit first.
+    /// Returns the nets of a port, lowest bit first.
     pub fn port(&self, name: &str) -> Option<&[Net]> {
         self.ports.get(name).map(Vec::as_slice)
     }
 
-    /// What drives a net, where that is a pin of both directions that the design drives; what it reads there is for the outside to
-    /// give it.
+    /// Returns the driver of a bidirectional pin, if the net is one. The caller must set the level that the design
+    /// reads there.
     pub fn driver(&self, pin: Net) -> Option<Driver> {
         self.drivers.get(&pin).copied()
     }
 
-    /// Gates and registers.
+    /// Returns the numbers of gates and of registers.
     pub fn cells(&self) -> (usize, usize) {
         (self.gates.len(), self.registers.len())
     }
@@ -338,7 +339,7 @@ impl Circuit {
             self.table(inputs, *table, at.net("Y")?);
             return Ok(());
         }
-        // The edge at which something with this clock takes its data.
+        // The edge at which an element with this clock takes its data.
         let own = self.clock;
         let edge = |clock: Net, rising: bool| match inverted.get(&clock) {
             _ if clock == own => Ok(rising),
@@ -350,11 +351,11 @@ impl Circuit {
             ("$lut", _) => {
                 let (nets, mut bits) = (at.nets("A")?, at.bits("LUT")?);
                 if nets.len() > 4 {
-                    return Err(at.unfit(format!("it has {} inputs", nets.len())));
+                    return Err(at.unfit(format!("it has {} inputs, but at most 4 are supported", nets.len())));
                 }
                 let mut inputs = [LOW; 4];
                 inputs[..nets.len()].copy_from_slice(&nets);
-                // What has fewer inputs gives the same whatever the others are, which are low.
+                // Unused inputs are low, so the upper table entries do not matter.
                 bits.resize(16, false);
                 let table = bits.iter().rev().fold(0, |table, bit| table << 1 | u16::from(*bit));
                 self.table(inputs, table, at.net("Y")?);
@@ -363,7 +364,7 @@ impl Circuit {
             ("$_TBUF_", _) => {
                 let driver = Driver { value: at.net("A")?, enable: at.net("E")? };
                 if self.drivers.insert(at.net("Y")?, driver).is_some() {
-                    return Err(at.unfit("another drives the same pin"));
+                    return Err(at.unfit("another cell drives the same pin"));
                 }
             }
             (_, Some([clock, reset @ ..])) if matches!(reset.len(), 0 | 2) => {
@@ -381,10 +382,11 @@ impl Circuit {
         Ok(())
     }
 
-    /// Adds a table, without the inputs that it does not depend on: the router lets a table that gives a constant read itself.
+    /// Adds a table without the inputs that it does not depend on. This matters because the router lets a table that
+    /// gives a constant read its own output.
     fn table(&mut self, mut inputs: [Net; 4], mut table: u16, output: Net) {
         for (at, input) in inputs.iter_mut().enumerate() {
-            // The places where the input is low.
+            // Table entries where the input is low.
             let (low, step) = ([0x5555u16, 0x3333, 0x0f0f, 0x00ff][at], 1u32 << at);
             let (if_low, if_high) = (table & low, table >> step & low);
             match *input {
@@ -408,7 +410,7 @@ impl Circuit {
         let mut begins = at.bits("INIT")?;
         begins.resize(size, false);
         if at.bits("RD_CLK_ENABLE")?.iter().take(at.number("RD_PORTS")? as usize).any(|clocked| *clocked) {
-            return Err(at.unfit("it has a read port with a clock"));
+            return Err(at.unfit("it has a clocked read port, which is not supported"));
         }
         let part = |nets: &[Net], size: usize, port: usize| -> Result<Vec<Net>, NetlistError> {
             let part = nets.get(port * size..(port + 1) * size);
@@ -428,7 +430,7 @@ impl Circuit {
         let (clocked, rising) = (at.bits("WR_CLK_ENABLE")?, at.bits("WR_CLK_POLARITY")?);
         for port in 0..at.number("WR_PORTS")? as usize {
             if !clocked.get(port).copied().unwrap_or(false) {
-                return Err(at.unfit("it has a write port without a clock"));
+                return Err(at.unfit("it has an unclocked write port, which is not supported"));
             }
             let edge = edge(part(&clocks, 1, port)?[0], rising.get(port).copied().unwrap_or(true))?;
             let (address, data) = (part(&addresses, bits, port)?, part(&data, width, port)?);
@@ -438,7 +440,7 @@ impl Circuit {
         Ok(())
     }
 
-    /// The nets that a gate reads.
+    /// Returns the nets that a gate reads.
     fn inputs(&self, gate: &Gate) -> Vec<Net> {
         match gate.kind {
             Kind::Table { .. } => gate.inputs.to_vec(),
@@ -446,7 +448,7 @@ impl Circuit {
         }
     }
 
-    /// The nets that it drives.
+    /// Returns the nets that a gate drives.
     fn outputs<'a>(&'a self, gate: &'a Gate) -> &'a [Net] {
         match &gate.kind {
             Kind::Table { output, .. } => std::slice::from_ref(output),
@@ -454,7 +456,7 @@ impl Circuit {
         }
     }
 
-    /// Gives each gate its depth, or a net that is driven by a gate of a ring.
+    /// Sets the depth of each gate. Fails with a net that a gate in a loop drives.
     fn order(&mut self) -> Result<(), Net> {
         let mut drivers = vec![None; self.nets];
         for (at, gate) in self.gates.iter().enumerate() {
@@ -490,7 +492,7 @@ impl Circuit {
         }
     }
 
-    /// Lists each net's readers.
+    /// Builds the lists of each net's readers.
     fn connect(&mut self) {
         let mut all: Vec<(Net, Reader)> = Vec::new();
         for (at, gate) in self.gates.iter().enumerate() {
@@ -504,7 +506,7 @@ impl Circuit {
             let nets = port.address.iter().chain(&port.data).chain(&port.enable);
             all.extend(nets.map(|net| (*net, Reader::Write(at as u32))));
         }
-        // Constants are never heard of.
+        // Constants never change, so they need no readers.
         all.retain(|(net, _)| *net > HIGH);
         all.sort_by_key(|(net, _)| *net);
         self.begins = vec![0; self.nets + 1];

@@ -1,10 +1,10 @@
-//! The pins of a netlist at which a chip of SDRAM is.
+//! Connects an SDRAM chip to the pins of a netlist.
 
 use super::circuit::{Driver, Net};
 use super::{Circuit, NetlistError, Simulation};
 use crate::board::sdram::{Levels, SdramChip, Socket};
 
-/// A chip with the nets of its pins.
+/// A chip and the nets of its pins.
 pub(super) struct SdramPads {
     socket: Socket,
     clk: Net,
@@ -15,17 +15,17 @@ pub(super) struct SdramPads {
     a: Vec<Net>,
     ba: Vec<Net>,
     dqm: Vec<Net>,
-    /// The data pins, with what drives them.
+    /// The data pins and their drivers.
     dq: Vec<(Net, Driver)>,
 }
 
 impl SdramPads {
-    /// Puts a chip at a board's pins.
+    /// Connects a chip to a board's pins.
     ///
     /// # Errors
-    /// [`NetlistError::Missing`] where the netlist lacks one of them.
+    /// [`NetlistError::Missing`] if the netlist lacks one of them.
     pub(super) fn new(circuit: &Circuit, chip: SdramChip) -> Result<SdramPads, NetlistError> {
-        let missing = |name: &str| NetlistError::Missing(format!("port {name} as its SDRAM has it"));
+        let missing = |name: &str| NetlistError::Missing(format!("port {name} that matches its SDRAM"));
         let many = |name: &str, bits: usize| -> Result<Vec<Net>, NetlistError> {
             match circuit.port(name) {
                 Some(nets) if nets.len() == bits => Ok(nets.to_vec()),
@@ -53,10 +53,10 @@ impl SdramPads {
         self.socket.chip_mut()
     }
 
-    /// Lets the chip follow the netlist's pins, and the netlist what then stands on the data pins.
+    /// Passes the netlist's pins to the chip, and the resulting data pins to the netlist.
     ///
     /// # Errors
-    /// What the netlist does wrong.
+    /// Describes what the netlist does wrong.
     pub(super) fn follow(&mut self, simulation: &mut Simulation) -> Result<(), String> {
         let number = |nets: &[Net]| simulation.number(nets) as u32;
         let bits = |of: fn(&Driver) -> Net| {

@@ -4,7 +4,7 @@ use std::time::Duration;
 use tilewright_hw::flow::board::{Board, Memory};
 use tilewright_hw::link::ByteStream;
 
-/// A netlist of these cells, with the ports `clk` (net 2), `a` (nets 3 to 6) and `y` (nets 7 to 10).
+/// Creates a netlist of these cells with the ports `clk` (net 2), `a` (nets 3 to 6) and `y` (nets 7 to 10).
 fn netlist(cells: &str, names: &str) -> Result<Circuit, NetlistError> {
     let text = format!(
         r#"{{"modules": {{"top": {{"ports": {{
@@ -18,7 +18,7 @@ fn cell(name: &str, kind: &str, parameters: &str, connections: &str) -> String {
     format!(r#""{name}": {{"type": "{kind}", "parameters": {{{parameters}}}, "connections": {{{connections}}}}}"#)
 }
 
-/// The circuit with `a`, after whole cycles.
+/// A simulation with helpers to set `a`, run whole cycles and read `y`.
 struct Bench(Simulation);
 
 impl Bench {
@@ -50,7 +50,7 @@ fn gates_and_tables_give_what_their_kinds_say() {
     let gates = [
         cell("and", "$_AND_", "", r#""A": [3], "B": [4], "Y": [7]"#),
         cell("mux", "$_MUX_", "", r#""A": [3], "B": [4], "S": [5], "Y": [8]"#),
-        // High where three or more of four are.
+        // High if three or more of the four inputs are high.
         cell("lut", "$lut", r#""LUT": "1110100010000000", "WIDTH": "100""#, r#""A": [3, 4, 5, 6], "Y": [9]"#),
         cell("not", "$_ORNOT_", "", r#""A": [3], "B": ["1"], "Y": [10]"#),
     ];
@@ -66,7 +66,7 @@ fn gates_and_tables_give_what_their_kinds_say() {
 
 #[test]
 fn what_a_table_does_not_depend_on_it_does_not_read() {
-    // A low input leaves the inverse of A, though C is the table's own output; high ones leave A or not B.
+    // A low input leaves the inverse of A, though C is the table's own output. High inputs leave A or not B.
     let gates = [
         cell("self", "$lut", r#""LUT": "0000000001010101""#, r#""A": [3, 4, 7, "0"], "Y": [7]"#),
         cell("high", "$lut", r#""LUT": "1011000000000000""#, r#""A": [3, 4, "1", "1"], "Y": [8]"#),
@@ -117,7 +117,7 @@ fn every_gate_of_two_or_three_inputs_has_its_own_table() {
 
 #[test]
 fn registers_take_what_was_there_before_the_edge() {
-    // A ring of two registers, of which one begins high, one that takes at the falling edge, and one with its own reset.
+    // Two registers in a ring, one of them initially high; one on the falling edge; and one with an asynchronous reset.
     let cells = [
         cell("r0", "$_DFF_P_", "", r#""C": [2], "D": [8], "Q": [7]"#),
         cell("r1", "$_DFF_P_", "", r#""C": [2], "D": [7], "Q": [8]"#),
@@ -134,7 +134,7 @@ fn registers_take_what_was_there_before_the_edge() {
     assert_eq!(bench.y() & 7, 0b001);
     bench.0.clock(false);
     assert_eq!(bench.y() & 7, 0b101);
-    // Without its reset it follows the edge, with it nothing.
+    // Without the reset it follows the clock edge; with the reset it does not.
     assert_eq!(bench.a(0b00).y() >> 3, 1);
     assert_eq!(bench.a(0b10).y() >> 3, 1);
     assert_eq!(bench.cycle().y() >> 3, 0);
@@ -142,7 +142,7 @@ fn registers_take_what_was_there_before_the_edge() {
     assert_eq!(bench.cycle().y() >> 3, 1);
 }
 
-/// A memory of four words of two bits with two write ports, which `a` addresses.
+/// A memory of four 2-bit words with two write ports, addressed by `a`.
 fn memory() -> String {
     let numbers =
         [("WIDTH", "10"), ("SIZE", "100"), ("ABITS", "10"), ("OFFSET", "0"), ("RD_PORTS", "1"), ("WR_PORTS", "10")];
@@ -161,7 +161,7 @@ fn memories_are_read_at_once_and_written_at_the_edge() {
     }
     assert_eq!(bench.a(0b0101).y(), 1);
     assert_eq!(bench.cycle().y(), 3);
-    // Of two ports the later counts, for the bits that it writes.
+    // If two ports write, the later one wins for the bits that it enables.
     assert_eq!(bench.a(0b1100).cycle().y(), 1);
     assert_eq!(bench.a(0b0000).cycle().y(), 1);
     assert_eq!(bench.a(0b0001).y(), 3);
@@ -175,18 +175,16 @@ fn what_is_not_known_is_refused_by_name() {
         cell("a", "$_AND_", "", r#""A": [3], "B": [8], "Y": [7]"#),
         cell("b", "$_OR_", "", r#""A": [4], "B": [7], "Y": [8]"#),
     ];
-    assert!(
-        refused(&ring.join(",")).starts_with("gates of the netlist stand in a ring, among them the one that drives ")
-    );
+    assert!(refused(&ring.join(",")).starts_with("the netlist has a combinational loop through the gate that drives "));
     let of = |kind: &str, parameters: &str, connections: &str| refused(&cell("x", kind, parameters, connections));
-    assert_eq!(of("SB_MAC16", "", ""), "cell x of the netlist is of kind SB_MAC16, which the simulator does not know");
+    assert_eq!(of("SB_MAC16", "", ""), "cell x of the netlist has type SB_MAC16, which the simulator does not support");
     assert_eq!(of("$_AND_", "", r#""A": [3]"#), "cell x of the netlist: it has no port B");
     let clock = r#""C": [3], "D": [8], "Q": [7]"#;
     assert_eq!(of("$_DFF_P_", "", clock), "cell x of the netlist: its clock is not the design's");
     let wide = of("$lut", r#""LUT": "1""#, r#""A": [3, 4, 5, 6, 7], "Y": [8]"#);
-    assert_eq!(wide, "cell x of the netlist: it has 5 inputs");
+    assert_eq!(wide, "cell x of the netlist: it has 5 inputs, but at most 4 are supported");
     let clocked = refused(&memory().replace(r#""RD_CLK_ENABLE": "0""#, r#""RD_CLK_ENABLE": "1""#));
-    assert_eq!(clocked, "cell memory of the netlist: it has a read port with a clock");
+    assert_eq!(clocked, "cell memory of the netlist: it has a clocked read port, which is not supported");
     assert!(matches!(Circuit::read(b"{}", "top", "clk"), Err(NetlistError::Json(_))));
     let empty = br#"{"modules": {}}"#;
     assert_eq!(
@@ -195,8 +193,8 @@ fn what_is_not_known_is_refused_by_name() {
     );
 }
 
-/// A netlist with the ports of a board whose SDRAM is ulx3s-25f's, whose clock is the inverse of the design's. Each command pin is a
-/// constant, as is what drives the data pins.
+/// Creates a netlist with the ports of a board with ulx3s-25f's SDRAM, whose clock is the inverse of the design's. Each
+/// command pin is a constant, and so is the enable of the data pins.
 fn with_sdram(command: &str, driven: &str) -> String {
     let bits = |range: std::ops::Range<u32>| range.map(|net| net.to_string()).collect::<Vec<_>>().join(", ");
     let constants = |bits: usize| vec!["\"0\""; bits].join(", ");
@@ -235,7 +233,7 @@ fn with_sdram(command: &str, driven: &str) -> String {
     format!(r#"{{"modules": {{"top": {{"ports": {{{ports}}}, "cells": {{{cells}}}, "netnames": {{}}}}}}}}"#)
 }
 
-/// A board of such a netlist, with a clock of 50 MHz.
+/// Creates a board from such a netlist, with a clock of 50 MHz.
 fn board_with_sdram(netlist: &str) -> Result<NetlistBoard, NetlistError> {
     let Memory::Sdram(chip) = Board::load("ulx3s-25f").expect("a board").memory else { panic!("has an SDRAM") };
     let circuit = Circuit::read(netlist.as_bytes(), "top", "clk").expect("a netlist");
@@ -250,11 +248,11 @@ fn a_chip_at_a_netlists_pins_sees_its_commands_and_tells_what_is_wrong() {
     };
     assert_eq!(run("111", "0"), Ok(0));
     for (command, driven, said) in [
-        ("101", "0", "SDRAM, edge 0: a word is accessed before the mode is set"),
-        ("011", "0", "SDRAM, edge 0: a row is opened before the mode is set"),
+        ("101", "0", "SDRAM, edge 0: word accessed before the mode is set"),
+        ("011", "0", "SDRAM, edge 0: row opened before the mode is set"),
         ("010", "0", "SDRAM, edge 0: the first command comes 0 us after power-up"),
-        ("000", "0", "the mode is set elsewhere"),
-        ("111", "1", "SDRAM, edge 0: of the data pins 0x1 alone are driven"),
+        ("000", "0", "mode set outside the power-up sequence"),
+        ("111", "1", "SDRAM, edge 0: only data pins 0x1 are driven"),
     ] {
         let error = run(command, driven).expect_err(said);
         assert!(error.contains(said), "{said}: {error}");
@@ -266,7 +264,7 @@ fn pins_of_both_directions_read_what_drives_them() {
     let mut board = board_with_sdram(&with_sdram("111", "1")).expect("it has the pins");
     let _ = board.receive(&mut [0], Duration::from_micros(1));
     let seen = board.port("seen");
-    // What nobody drives is the socket's.
+    // Undriven bits have the socket's floating level.
     assert_eq!((seen & 1, seen >> 1), (1, 0x5a5a >> 1));
 }
 
@@ -274,17 +272,17 @@ fn pins_of_both_directions_read_what_drives_them() {
 fn a_netlist_without_its_sdrams_pins_is_refused() {
     let refused = |netlist: String| board_with_sdram(&netlist).map(|_| ()).expect_err("it is refused").to_string();
     let whole = with_sdram("111", "0");
-    let said = "the netlist has no port sdram_we_n as its SDRAM has it";
+    let said = "the netlist has no port sdram_we_n that matches its SDRAM";
     assert_eq!(refused(whole.replace("sdram_we_n", "other")), said);
     let error = refused(whole.replace("$_TBUF_", "$_NOT_").replace(r#", "E": ["0"]"#, ""));
-    assert_eq!(error, "the netlist has no port sdram_dq as its SDRAM has it");
+    assert_eq!(error, "the netlist has no port sdram_dq that matches its SDRAM");
     let inside = whole.replace(r#""direction": "inout""#, r#""direction": "output""#);
     let error = Circuit::read(inside.as_bytes(), "top", "clk").map(|_| ()).expect_err("it is refused").to_string();
     assert!(
-        error.ends_with("of the netlist is driven by a buffer with an enable, and is no pin of both directions"),
+        error.ends_with("of the netlist is driven by a tristate buffer, but is not a bidirectional pin"),
         "{error}"
     );
     let twice = whole.replace(r#""Y": [21]"#, r#""Y": [20]"#);
     let error = Circuit::read(twice.as_bytes(), "top", "clk").map(|_| ()).expect_err("it is refused").to_string();
-    assert!(error.ends_with("another drives the same pin"), "{error}");
+    assert!(error.ends_with("another cell drives the same pin"), "{error}");
 }

@@ -1,7 +1,7 @@
 use super::*;
 use tilewright_hw::flow::board::{Board, Memory};
 
-/// A clock of 10 ns, at which the times of the chip are these cycles.
+/// A clock with a period of 10 ns, at which the chip's times take these cycles.
 const MHZ: f64 = 100.0;
 const RCD: u64 = 3;
 const RP: u64 = 3;
@@ -10,7 +10,7 @@ const RC: u64 = 9;
 const RFC: u64 = 7;
 const WR: u64 = 2;
 
-/// What happens at an edge, and how many edges later the next does.
+/// What happens at an edge, and the number of edges until the next step.
 type Step = (Pins, u64);
 
 fn pins(command: u8, a: u32) -> Pins {
@@ -23,7 +23,7 @@ fn write(a: u32, data: u32, dqm: u32) -> Pins {
 
 const ALL: Pins = Pins { command: PRECHARGE, a: ALL_BANKS, ..IDLE };
 
-/// A chip of 16 bits whose wait at power-up is short.
+/// A 16-bit chip with a short wait at power-up.
 fn chip() -> Sdram {
     let Memory::Sdram(mut chip) = Board::load("ulx3s-85f").expect("it is there").memory else { panic!("has an SDRAM") };
     chip.rows = 2048;
@@ -42,7 +42,7 @@ fn run(chip: &mut SdramChip, steps: &[Step]) -> Result<(), String> {
     Ok(())
 }
 
-/// The sequence at power-up.
+/// The power-up sequence.
 fn start() -> Vec<Step> {
     let mut steps = vec![(IDLE, 100), (ALL, RP)];
     steps.extend([(pins(REFRESH, 0), RFC); START_REFRESHES as usize]);
@@ -50,7 +50,7 @@ fn start() -> Vec<Step> {
     steps
 }
 
-/// A chip that is up.
+/// Creates a chip that has finished its power-up sequence.
 fn up() -> SdramChip {
     let mut model = SdramChip::new(&chip(), MHZ);
     run(&mut model, &start()).expect("the sequence is right");
@@ -71,7 +71,7 @@ fn words_are_written_masked_and_read_by_address() {
     let noise = SdramChip::new(&chip(), MHZ);
     assert_eq!(model.bytes()[at + 2], noise.bytes()[at + 2]);
     assert_eq!(model.bytes()[at + 4..at + 6], noise.bytes()[at + 4..at + 6]);
-    // A read's word comes behind the next edge and stands until the one after it.
+    // A read's word appears after the next edge and stays until the one after that.
     let read = |model: &mut SdramChip, column| model.clock(Pins { ba: 2, ..pins(READ, column) }).expect("is allowed");
     read(&mut model, 7);
     assert_eq!(model.out(), None);
@@ -112,46 +112,40 @@ fn what_keeps_every_time_is_allowed() {
 fn every_violation_is_found() {
     let open = (pins(ACTIVATE, 1), RCD);
     let cases: &[(&[Step], &str)] = &[
-        (
-            &[(pins(ACTIVATE, 1), RCD - 1), (pins(READ, 0), 1)],
-            "behind the opening of its row after 20.0 ns, and tRCD is 21 ns",
-        ),
-        (&[(pins(ACTIVATE, 1), RAS - 1), (ALL, 1)], "after 40.0 ns, and tRAS is 45 ns"),
-        (&[(pins(ACTIVATE, 1), RAS), (ALL, RP - 1), (pins(ACTIVATE, 1), 1)], "after 20.0 ns, and tRP is 21 ns"),
-        (&[(pins(ACTIVATE, 1), RAS), (ALL, RP - 1), (pins(REFRESH, 1), 1)], "after 20.0 ns, and tRP is 21 ns"),
+        (&[(pins(ACTIVATE, 1), RCD - 1), (pins(READ, 0), 1)], "after its row was opened: 20.0 ns, but tRCD is 21 ns"),
+        (&[(pins(ACTIVATE, 1), RAS - 1), (ALL, 1)], "40.0 ns, but tRAS is 45 ns"),
+        (&[(pins(ACTIVATE, 1), RAS), (ALL, RP - 1), (pins(ACTIVATE, 1), 1)], "20.0 ns, but tRP is 21 ns"),
+        (&[(pins(ACTIVATE, 1), RAS), (ALL, RP - 1), (pins(REFRESH, 1), 1)], "20.0 ns, but tRP is 21 ns"),
         (
             &[(pins(ACTIVATE, 1), RAS), (ALL, RP), (pins(ACTIVATE, 1), 1)],
-            "behind another of its bank after 80.0 ns, and tRC",
+            "after another row of its bank: 80.0 ns, but tRC",
         ),
         (
             &[(pins(ACTIVATE, 1), RAS), (ALL, RP), (pins(REFRESH, 1), 1)],
-            "a refresh behind the opening of a row after 80.0 ns",
+            "refresh too soon after a row was opened: 80.0 ns",
         ),
-        (&[(pins(REFRESH, 0), RFC - 1), (pins(ACTIVATE, 1), 1)], "behind a refresh after 60.0 ns, and tRFC is 70 ns"),
-        (&[(pins(REFRESH, 0), RFC - 1), (pins(REFRESH, 1), 1)], "behind another after 60.0 ns, and tRFC is 70 ns"),
-        (
-            &[(pins(ACTIVATE, 1), RAS), (write(0, 0, 0), WR - 1), (ALL, 1)],
-            "behind a written word after 10.0 ns, and tWR",
-        ),
+        (&[(pins(REFRESH, 0), RFC - 1), (pins(ACTIVATE, 1), 1)], "after a refresh: 60.0 ns, but tRFC is 70 ns"),
+        (&[(pins(REFRESH, 0), RFC - 1), (pins(REFRESH, 1), 1)], "after another: 60.0 ns, but tRFC is 70 ns"),
+        (&[(pins(ACTIVATE, 1), RAS), (write(0, 0, 0), WR - 1), (ALL, 1)], "after a write: 10.0 ns, but tWR"),
         (
             &[(pins(ACTIVATE, 1), 1), (Pins { ba: 1, ..pins(ACTIVATE, 1) }, 1)],
-            "behind another bank's after 1 cycles of 2",
+            "after one of another bank: 1 cycles, but 2 are needed",
         ),
-        (&[open, (pins(ACTIVATE, 2), 1)], "where another is open"),
-        (&[open, (pins(REFRESH, 0), 1)], "a refresh while a row of bank 0 is open"),
+        (&[open, (pins(ACTIVATE, 2), 1)], "which already has an open row"),
+        (&[open, (pins(REFRESH, 0), 1)], "refresh while a row of bank 0 is open"),
         (&[open, (Pins { ba: 1, ..pins(READ, 0) }, 1)], "no row of bank 1 is open"),
         (&[(pins(READ, 0), 1)], "no row of bank 0 is open"),
         (&[open, (pins(READ, 0x400), 1)], "automatic precharge"),
         (&[open, (pins(READ, 512), 1)], "column 512"),
         (&[(pins(ACTIVATE, 2048), 1)], "row 2048"),
-        (&[open, (pins(WRITE, 0), 1)], "nobody drives it"),
-        (&[open, (pins(READ, 0), 1), (write(0, 0, 0), 1)], "drive the data pins at once"),
-        (&[open, (pins(READ, 0), 2), (write(0, 0, 0), 1)], "drive the data pins at once"),
-        (&[open, (pins(READ, 0), 1), (Pins { dq: Some(0), ..IDLE }, 1)], "drive the data pins at once"),
-        (&[open, (Pins { dqm: 1, ..pins(READ, 0) }, 2)], "a word that is read is masked"),
-        (&[open, (pins(0b110, 0), 1)], "command 0b110 is not used"),
-        (&[(pins(MODE, 0x20), 1)], "the mode is set elsewhere"),
-        (&[(IDLE, 2400)], "0 refreshes are done, 3 were due"),
+        (&[open, (pins(WRITE, 0), 1)], "nothing drives the data pins"),
+        (&[open, (pins(READ, 0), 1), (write(0, 0, 0), 1)], "drive the data pins at the same time"),
+        (&[open, (pins(READ, 0), 2), (write(0, 0, 0), 1)], "drive the data pins at the same time"),
+        (&[open, (pins(READ, 0), 1), (Pins { dq: Some(0), ..IDLE }, 1)], "drive the data pins at the same time"),
+        (&[open, (Pins { dqm: 1, ..pins(READ, 0) }, 2)], "a word is masked while it is read"),
+        (&[open, (pins(0b110, 0), 1)], "command 0b110 is not supported"),
+        (&[(pins(MODE, 0x20), 1)], "mode set outside the power-up sequence"),
+        (&[(IDLE, 2400)], "0 refreshes are done, but 3 are due"),
     ];
     for (steps, said) in cases {
         let error = run(&mut up(), steps).expect_err(said);
@@ -184,18 +178,18 @@ fn each_wrong_start_is_found() {
     let last = start().len() - 1;
     let cases: &[(Vec<Step>, &str)] = &[
         (with(0, (IDLE, 99)), "the first command comes 0.99 us after power-up"),
-        (without(1), "the first command is no precharge"),
-        (with(1, (pins(PRECHARGE, 0), RP)), "the first command is no precharge of all banks"),
-        (with(1, (ALL, RP - 1)), "a refresh behind a precharge after 20.0 ns"),
-        (without(2), "the mode is set after 7 refreshes of 8"),
+        (without(1), "the first command is not a precharge"),
+        (with(1, (pins(PRECHARGE, 0), RP)), "the first command is not a precharge of all banks"),
+        (with(1, (ALL, RP - 1)), "refresh too soon after a precharge: 20.0 ns"),
+        (without(2), "mode set after only 7 of 8 refreshes"),
         (with(2, (pins(REFRESH, 0), RFC - 1)), "tRFC"),
-        (with(last, (pins(MODE, 0x30), 2)), "the mode is 0x30, and words one by one at this latency are 0x20"),
+        (with(last, (pins(MODE, 0x30), 2)), "the mode is 0x30, but single-word bursts at this latency need 0x20"),
         (with(last, (pins(MODE, 0x23), 2)), "the mode is 0x23"),
-        (with(last, (pins(ACTIVATE, 0), 2)), "a row is opened before the mode is set"),
+        (with(last, (pins(ACTIVATE, 0), 2)), "row opened before the mode is set"),
         ([start(), vec![(pins(ACTIVATE, 0), 1)]].concat(), ""),
         (
             [with(last, (pins(MODE, 0x20), 1)), vec![(pins(ACTIVATE, 0), 1)]].concat(),
-            "behind the mode after 1 cycles of 2",
+            "after the mode is set: 1 cycles, but 2 are needed",
         ),
     ];
     for (steps, said) in cases {
@@ -223,20 +217,20 @@ fn a_latency_of_three_is_kept_too() {
     let mut model = SdramChip::new(&chip, MHZ);
     run(&mut model, &steps).expect("the sequence is right");
     let error = run(&mut model, &[(pins(ACTIVATE, 0), RAS), (pins(READ, 0), 1), (ALL, 1)]).unwrap_err();
-    assert!(error.contains("behind a word that is read after 1 cycles of 2"), "{error}");
+    assert!(error.contains("after a read: 1 cycles, but 2 are needed"), "{error}");
 }
 
-/// Levels of a controller that does nothing.
+/// Levels of an idle controller.
 const QUIET: Levels =
     Levels { clk: false, cke: true, cs_n: false, command: NOP, a: 0, ba: 0, dqm: 0, dq: 0, driven: 0 };
 
-/// A chip that is up, in its socket.
+/// Creates a connected chip that has finished its power-up sequence.
 fn socket() -> Socket {
     Socket::new(up())
 }
 
-/// A whole clock of a socket, with the levels of a command set while it is low: what stands on the data pins before the edge,
-/// behind it, and in the second half.
+/// Runs a whole clock cycle with a command set while the clock is low. Returns the levels on the data pins before the
+/// rising edge, after it, and in the second half.
 fn clocked(socket: &mut Socket, levels: Levels) -> Result<[u32; 3], String> {
     let phases = [levels, Levels { clk: true, ..levels }, levels];
     let mut dq = [0; 3];
@@ -263,7 +257,7 @@ fn a_socket_clocks_its_chip_where_the_clock_rises_and_gives_data_in_the_second_h
     assert_eq!(seen[3], [0x1234; 3], "the controller drives");
     let floating = 0x5a5a;
     assert_eq!(seen[4], [floating; 3]);
-    // It comes behind the second edge, wrong at first, and goes with the third.
+    // The word appears after the second edge, invalid at first, and disappears with the third.
     assert_eq!(seen[5], [floating, !0x1234 & 0xffff, 0x1234]);
     assert_eq!(seen[6], [0x1234, floating, floating]);
     assert_eq!(seen[7], [floating; 3]);
@@ -280,11 +274,11 @@ fn a_chip_that_is_not_selected_hears_nothing() {
 #[test]
 fn what_a_socket_alone_sees_is_found() {
     let cases: [(&str, Levels, Levels); 5] = [
-        ("pins change with the edge of its clock", QUIET, levels(ACTIVATE, 1)),
-        ("pins change with the edge of its clock", QUIET, Levels { driven: 0xffff, ..QUIET }),
-        ("its clock is not enabled", Levels { cke: false, ..QUIET }, Levels { cke: false, ..QUIET }),
-        ("of the data pins 0xff alone are driven", Levels { driven: 0xff, ..QUIET }, Levels { driven: 0xff, ..QUIET }),
-        ("the mode is set elsewhere", levels(MODE, 0x20), levels(MODE, 0x20)),
+        ("pins change together with the clock edge", QUIET, levels(ACTIVATE, 1)),
+        ("pins change together with the clock edge", QUIET, Levels { driven: 0xffff, ..QUIET }),
+        ("the clock is not enabled", Levels { cke: false, ..QUIET }, Levels { cke: false, ..QUIET }),
+        ("only data pins 0xff are driven", Levels { driven: 0xff, ..QUIET }, Levels { driven: 0xff, ..QUIET }),
+        ("mode set outside the power-up sequence", levels(MODE, 0x20), levels(MODE, 0x20)),
     ];
     for (said, before, at) in cases {
         let mut socket = socket();
