@@ -1,4 +1,4 @@
-//! Speed of the cycle model on a whole layer, in cycles: with values, with strict checks, and times alone.
+//! Speed of the cycle model on a whole layer, in cycles: with values, with strict checks, and with timing only.
 
 mod convolution;
 
@@ -20,7 +20,7 @@ fn bench(c: &mut Criterion) {
         let mut device = Csim::new(config.clone(), 8 << 20, options);
         let mut image = vec![0; 8 << 20];
         convolution::fill(&mut image);
-        // Written as a host writes, so that nothing that is read counts as never written.
+        // Write like a host, so that strict mode counts the bytes as written.
         device.write(0, &image).expect("inside memory");
         let command = convolution::stream(&config, &mut device, Results::Bytes);
         let report = device.run(&command).expect("runs");

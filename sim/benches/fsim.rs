@@ -1,4 +1,4 @@
-//! Speed of the functional simulator on a convolution: its products alone, and as a whole layer.
+//! Speed of the functional simulator on a convolution: only its products, and the whole layer.
 
 mod convolution;
 

@@ -1,9 +1,13 @@
 //! Random programs for comparing devices.
 //!
-//! A program from [`generate`] is correct: every memory is written before it is read, nothing traps, and tokens order every
-//! two accesses of different units that meet in an entry, in a port of a bank or in DRAM, so that every legal timing gives
-//! the same result. [`plant`] makes programs with exactly one fault, [`loosen`] leaves out tokens. [`shrink`] makes a failing program smaller and keeps
-//! it correct. All of it depends on seeds alone.
+//! - [`generate`] makes correct programs: every memory is written before it is read, nothing traps, and tokens order
+//!   every two accesses of different units that conflict in an entry, a bank's port or DRAM. Every legal timing
+//!   therefore gives the same result.
+//! - [`plant`] makes programs with exactly one fault.
+//! - [`loosen`] removes tokens.
+//! - [`shrink`] makes a failing program smaller and keeps it correct.
+//!
+//! Everything depends only on seeds.
 
 mod builder;
 mod config;
@@ -37,32 +41,32 @@ use tilewright_hw::isa::{
     Insn, Load, Op, PARAM_ROWS, Store, Unit, VecDst, VecOp, VecSrc, Vector, encode, print_program,
 };
 
-/// A program with all that it needs to run.
+/// A program with everything it needs to run.
 #[derive(Debug, Clone)]
 pub struct Program {
     /// The hardware it is for.
     pub config: HwConfig,
-    /// What it was made from.
+    /// The seed it was made from.
     pub seed: u64,
     /// Device memory from address 0, without the stream.
     pub image: Vec<u8>,
-    /// The instructions; where a fault is planted into the bits of one, as it was before.
+    /// The instructions. If a fault is planted in the bits of one, this holds it as it was before.
     pub insns: Vec<Insn>,
     /// The stream's bytes.
     pub stream: Vec<u8>,
-    /// Where the stream lies.
+    /// Address of the stream.
     pub stream_addr: u64,
     /// Base registers.
     pub bases: Vec<Base>,
-    /// Whether instructions of two units may run at the same time.
+    /// Whether instructions of two units can run at the same time.
     pub overlaps: bool,
-    /// Spare tokens were asked for; a smaller version of the program asks for as many.
+    /// Number of attempts to add spare tokens. Smaller versions of the program use the same number.
     spare_tokens: usize,
 }
 
 impl Program {
     fn from_builder(builder: &Builder, image: Vec<u8>, seed: u64, spare_tokens: usize) -> Program {
-        // Every instruction was encoded when it was taken; tokens have fixed places.
+        // Every instruction was already encoded when it was added, and tokens do not change its size.
         let stream = builder.insns.iter().flat_map(|i| encode(i, builder.config).unwrap_or_default()).collect();
         Program {
             config: builder.config.clone(),
@@ -77,7 +81,7 @@ impl Program {
         }
     }
 
-    /// The command that runs it.
+    /// Returns the command that runs it.
     pub fn command(&self) -> Command {
         Command {
             stream_addr: self.stream_addr,
@@ -90,7 +94,7 @@ impl Program {
     /// Writes the program and its data to a device's memory.
     ///
     /// # Errors
-    /// The device's.
+    /// Returns the device's error if memory is too small.
     pub fn install(&self, device: &mut dyn Device) -> Result<(), DeviceError> {
         device.write(0, &self.image)?;
         device.write(self.stream_addr, self.stream_in_memory())
@@ -103,13 +107,13 @@ impl Program {
         memory[addr..addr + stream.len()].copy_from_slice(stream);
     }
 
-    /// The stream, as far as memory goes: it may pass the end on purpose.
+    /// Returns the part of the stream that fits in memory. Some programs pass the end of memory on purpose.
     pub fn stream_in_memory(&self) -> &[u8] {
         let room = MEMORY_BYTES.saturating_sub(self.stream_addr) as usize;
         &self.stream[..self.stream.len().min(room)]
     }
 
-    /// Whether it begins with a load of the whole memory, so that all of its contents are defined.
+    /// Returns whether a load fills the whole memory, so that all its contents are defined.
     pub fn fills(&self, mem: Mem) -> bool {
         let size = u64::from(self.config.entries(mem)) * u64::from(self.config.entry_bytes(mem));
         self.insns
@@ -117,12 +121,12 @@ impl Program {
             .any(|i| matches!(&i.op, Op::Load(x) if x.mem == mem && u64::from(x.row_bytes) * u64::from(x.rows) == size))
     }
 
-    /// Its text, with the seed.
+    /// Returns its text with the seed.
     pub fn text(&self) -> String {
         format!("# seed {:#x}\n{}", self.seed, print_program(&self.insns))
     }
 
-    /// For each byte of memory, whether some store of the program may write it.
+    /// Returns for each byte of memory whether a store of the program can write it.
     pub fn stored(&self) -> Vec<bool> {
         let mut stored = vec![false; MEMORY_BYTES as usize];
         let builder = Builder::new(&self.config, &self.image);
@@ -138,13 +142,14 @@ impl Program {
     }
 }
 
-/// A correct program: all memories are loaded, `length` random operations follow, and the scratchpads are stored.
+/// Generates a correct program: it loads all memories, runs `length` random operations, and stores the scratchpads.
 pub fn generate(config: &HwConfig, seed: u64, length: usize) -> Program {
     series(config, seed, length, 1).remove(0)
 }
 
-/// Correct programs for one device, to run one after the other: the first loads all memories, the last stores the
-/// scratchpads, and each goes on with what the ones before it left, so that it is short. Only the first brings memory with it.
+/// Generates correct programs to run one after the other on the same device. The first loads all memories, and the last
+/// stores the scratchpads. Each continues from what the previous ones left, so it is short. Only the first has a memory
+/// image.
 pub fn series(config: &HwConfig, seed: u64, length: usize, programs: usize) -> Vec<Program> {
     let members = series_with_faults(config, seed, length, programs, usize::MAX, &mut std::iter::empty());
     members.into_iter().map(|member| member.program).collect()
@@ -155,15 +160,15 @@ pub fn series(config: &HwConfig, seed: u64, length: usize, programs: usize) -> V
 pub struct Member {
     /// The program.
     pub program: Program,
-    /// The fault that was planted into it, and the trap in which it must end.
+    /// The planted fault, and the trap that the program must end with.
     pub fault: Option<(FaultKind, Expected)>,
 }
 
-/// A series as [`series`] makes it, in which each `every`-th program but the first and the last has a planted fault; a kind that
-/// the configuration cannot have is passed over, and a correct program stands where none is left.
+/// Generates a series like [`series`], with a planted fault in each `every`-th program except the first and the last. A
+/// kind that the configuration does not support is skipped; if no kind is left, the program is correct.
 ///
-/// What a program that traps leaves in scratchpads depends on the device's timing. The programs behind it are correct
-/// nevertheless: micro-ops, by which alone data decide what is accessed, are loaded anew.
+/// What a trapping program leaves in scratchpads depends on the device's timing. The programs after it are correct
+/// nevertheless: they reload micro-ops, the only data that decide what is accessed.
 pub fn series_with_faults(
     config: &HwConfig,
     seed: u64,
@@ -176,7 +181,7 @@ pub fn series_with_faults(
     let mut image = image::image(config, &mut rng);
     let mut builder = Builder::new(config, &image);
     let mut made = Vec::with_capacity(programs);
-    // Whether the device's micro-ops may be others than the builder's.
+    // Whether the device's micro-ops can differ from the builder's.
     let mut unknown = false;
     for at in 0..programs {
         if at > 0 && at + 1 < programs && (at + 1) % every == 0 {
@@ -211,10 +216,10 @@ pub fn series_with_faults(
     made
 }
 
-/// How often a kind of fault is tried where it does not come out.
+/// Attempts per kind of fault.
 const PLANTINGS: usize = 4;
 
-/// Begins the next program of a series, with micro-ops loaded where those of the device are not known.
+/// Begins the next program of a series. Loads micro-ops if those of the device are unknown.
 fn begin(builder: &mut Builder, unknown: bool, rng: &mut SmallRng) {
     builder.begin();
     if unknown {
@@ -256,7 +261,7 @@ fn fill(builder: &mut Builder, mem: Mem, rng: &mut SmallRng) {
         rows,
         ..Load::default()
     };
-    // Sizes of scratchpads are powers of two, so this is legal; what is not taken leaves the memory unread.
+    // Sizes of scratchpads are powers of two, so this is legal. If it is rejected anyway, nothing reads the memory.
     let _ = builder.add(load.into(), None, rng);
 }
 
@@ -274,7 +279,7 @@ fn body(builder: &mut Builder, length: usize, rng: &mut SmallRng) {
     }
 }
 
-/// Stores inp and out, then acc byte by byte where vector can shift, else saturated.
+/// Stores inp and out, then acc: byte by byte if vector can shift, otherwise saturated.
 fn epilogue(builder: &mut Builder, rng: &mut SmallRng) {
     let mut at = DUMP.start;
     let config = builder.config;
@@ -342,7 +347,7 @@ fn shift_amount(builder: &mut Builder, entry: u32, value: u32, rng: &mut SmallRn
     let _ = builder.add(load.into(), None, rng);
 }
 
-/// Stores some entries of inp and out.
+/// Stores a few entries of inp and out.
 fn glimpse(builder: &mut Builder, rng: &mut SmallRng) {
     let mut at = DUMP.start;
     for mem in [Mem::Inp, Mem::Out] {
@@ -352,7 +357,7 @@ fn glimpse(builder: &mut Builder, rng: &mut SmallRng) {
     }
 }
 
-/// Stores entries of inp or out from the first on; gives the next free address.
+/// Stores entries of inp or out starting at `first`. Returns the next free address.
 fn dump(builder: &mut Builder, mem: Mem, first: u32, entries: u32, at: u64, rng: &mut SmallRng) -> u64 {
     let row_bytes = entries * builder.config.entry_bytes(mem);
     let store = Store { mem, entry: first, offset: at, row_bytes, ..Store::default() };
@@ -360,10 +365,10 @@ fn dump(builder: &mut Builder, mem: Mem, first: u32, entries: u32, at: u64, rng:
     (at + u64::from(row_bytes)).next_multiple_of(64)
 }
 
-/// Rebuilds a program from operations, with tokens of its own.
+/// Rebuilds a program from operations, with new tokens.
 ///
 /// # Errors
-/// The place of the first operation that is not correct there.
+/// Returns the place of the first operation that is not correct there, and why.
 fn rebuild(like: &Program, ops: &[Op]) -> Result<Program, (usize, Refused)> {
     let mut rng = SmallRng::seed_from_u64(like.seed);
     let mut builder = Builder::new(&like.config, &like.image);
@@ -376,7 +381,7 @@ fn rebuild(like: &Program, ops: &[Op]) -> Result<Program, (usize, Refused)> {
     Ok(Program::from_builder(&builder, like.image.clone(), like.seed, like.spare_tokens))
 }
 
-/// Whether addresses of results lie apart from what is loaded as micro-ops and parameters.
+/// Results must not overlap the data that is loaded as micro-ops and parameters.
 const _: () = assert!(RESULTS.start >= PARAMS.end && DUMP.start >= RESULTS.end && STREAM >= DUMP.end);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The Verilated design behind the `Device` contract.
+//! Runs the Verilated design as a `Device`.
 //!
-//! The library is built once for each configuration and kept in a cache directory; a run is a few foreign calls, each of
-//! many cycles. Commands queue here and run one after the other.
+//! The library is built once per configuration and kept in a cache directory. A run takes a few foreign calls of many
+//! cycles each. Commands are queued here and run one after the other.
 
 mod build;
 mod sys;
@@ -21,26 +21,27 @@ use tilewright_hw::host::{Registers, retired_macs};
 use tilewright_hw::isa::Unit;
 use tilewright_hw::regs::{self, UnitState};
 
-/// Cycles within which a soft reset must be done, and after how many each the host looks. Every burst under way ends first.
+/// Cycles within which a soft reset must finish, and cycles between two polls of its state. All bursts in flight end
+/// first.
 const RESET_CYCLES: u64 = 1 << 24;
 const RESET_STEP: u64 = 16;
 
-/// How to build and run the design.
+/// Options for building and running the design.
 #[derive(Debug, Clone, Default)]
 pub struct RtlOptions {
-    /// The memory's timing; the configuration's where `None`.
+    /// Timing of the memory; `None` takes the configuration's.
     pub dram: Option<DramSection>,
-    /// Waves go to this FST file; needs a build of its own and is slow.
+    /// FST file to write waves to. Needs its own build and runs slowly.
     pub waves: Option<PathBuf>,
-    /// Where builds are kept; [`default_cache_dir`] where `None`.
+    /// Folder for builds; `None` for [`default_cache_dir`].
     pub cache_dir: Option<PathBuf>,
-    /// The design's assertions are checked; a build of its own.
+    /// Checks the design's assertions. Needs its own build.
     pub assertions: bool,
-    /// Requests wait at random until the memory takes them, so cycles are nobody's; a build of its own.
+    /// Makes requests wait at random until the memory takes them, so cycle counts match no model. Needs its own build.
     pub stalls: bool,
-    /// Reports tell when instructions started and retired; slower by a few per cent.
+    /// Reports when instructions started and retired. A few percent slower.
     pub spans: bool,
-    /// The Verilator that builds the design; the one on PATH where `None`.
+    /// Path of the Verilator that builds the design; `None` for the one on PATH.
     pub verilator: Option<PathBuf>,
 }
 
@@ -48,7 +49,7 @@ fn fault(reason: String) -> DeviceError {
     DeviceError::Tool {
         tool: "the Verilated design".into(),
         reason,
-        remedy: "this is a fault of the design; report it with the program".into(),
+        remedy: "this is a bug in the design; report it with the program".into(),
     }
 }
 
@@ -56,26 +57,26 @@ fn fault(reason: String) -> DeviceError {
 pub struct Rtl {
     config: HwConfig,
     bench: Bench,
-    /// Runs keep when instructions started and retired.
+    /// Whether runs record when instructions start and retire.
     spans: bool,
     bases: Vec<Base>,
     queue: Queue,
 }
 
 impl Rtl {
-    /// Builds the design where needed and resets it; memory is zeroed.
+    /// Builds the design if needed and resets it. Memory is zeroed.
     ///
     /// # Errors
-    /// [`DeviceError::Tool`]: Verilator or the C++ compiler is missing or fails, the cache cannot be written, or the
-    /// library is of another configuration.
+    /// [`DeviceError::Tool`] if Verilator or the C++ compiler is missing or fails, the cache cannot be written, or the
+    /// library belongs to another configuration.
     pub fn new(config: HwConfig, memory_bytes: u64, options: &RtlOptions) -> Result<Rtl, DeviceError> {
         Rtl::with_progress(config, memory_bytes, options, &|_| {})
     }
 
-    /// As [`Rtl::new`], and tells how the build goes on.
+    /// Does the same as [`Rtl::new`] and reports the progress of the build.
     ///
     /// # Errors
-    /// As [`Rtl::new`].
+    /// The same as [`Rtl::new`].
     pub fn with_progress(
         config: HwConfig,
         memory_bytes: u64,
@@ -100,7 +101,7 @@ impl Rtl {
         Ok(rtl)
     }
 
-    /// The design of a library that is built.
+    /// Loads the design from a library that is already built.
     fn with_library(
         config: HwConfig,
         memory_bytes: u64,
@@ -111,12 +112,12 @@ impl Rtl {
         let failed = |reason: String| DeviceError::Tool {
             tool: library.display().to_string(),
             reason,
-            remedy: "remove it from the cache, so that it is built again".into(),
+            remedy: "remove it from the cache to rebuild it".into(),
         };
         let mut bench = Bench::new(library, memory_bytes, dram, options.waves.as_deref()).map_err(&failed)?;
         let Ok(hash) = bench.read_wide(regs::CONFIG_HASH_LO);
         if bench.read_reg(regs::ID) != regs::ID_VALUE || hash != config.hash() {
-            return Err(failed(format!("it shows configuration hash {hash:016x}, not {:016x}", config.hash())));
+            return Err(failed(format!("it has configuration hash {hash:016x}, not {:016x}", config.hash())));
         }
         let bases = vec![Base::default(); config.bases as usize];
         let mut rtl = Rtl { config, bench, spans: options.spans, bases, queue: Queue::default() };
@@ -130,7 +131,7 @@ impl Rtl {
     }
 
     fn entries(&mut self, mem: Mem, entry: u32, count: u32) -> Vec<u8> {
-        // Loads address the rows of a param entry, the design holds it as one.
+        // Loads address the rows of a param entry separately, but the design stores the entry as one.
         let size = self.config.entry_bytes(mem);
         let rows = self.config.rows_of_entry(mem);
         let (first, end) = (entry / rows, (entry + count).div_ceil(rows));
@@ -171,8 +172,8 @@ impl Rtl {
         Ok(report)
     }
 
-    /// Resets the design as a host can, by its register, which keeps the bases: in the middle of a run too, whose bursts end
-    /// first.
+    /// Resets the design through its control register, like a host, which keeps the base registers. It works during a
+    /// run, too; the run's bursts end first.
     fn soft_reset(&mut self) -> Result<(), DeviceError> {
         self.bench.write_reg(regs::CONTROL, regs::CONTROL_RESET);
         for _ in 0..RESET_CYCLES / RESET_STEP {
@@ -186,16 +187,16 @@ impl Rtl {
             }
         }
         self.reset();
-        Err(fault(format!("it is not reset {RESET_CYCLES} cycles after the host asked for it")))
+        Err(fault(format!("it did not finish a reset within {RESET_CYCLES} cycles")))
     }
 
-    /// Resets the design as its pins do, which clears the base registers too.
+    /// Resets the design through its reset pin, which also clears the base registers.
     fn reset(&mut self) {
         self.bench.reset();
         self.set_up();
     }
 
-    /// What the host writes after a reset: bases that nothing fits in, and that it wants the interrupt.
+    /// Sets up the registers after a reset: empty base regions, and the interrupt enabled.
     fn set_up(&mut self) {
         for index in 0..self.bases.len() {
             self.write_base(index, Base::default());
@@ -223,7 +224,7 @@ impl Rtl {
         RunReport { macs, bytes: Some(bytes), spans, ..report }
     }
 
-    /// Writes the profile of a library that was built to be trained.
+    /// Writes the profile of an instrumented library.
     fn dump_profile(&mut self) -> Result<(), DeviceError> {
         self.bench.dump_profile().map_err(|reason| DeviceError::Tool {
             tool: "the instrumented design".into(),
@@ -232,21 +233,22 @@ impl Rtl {
         })
     }
 
-    /// The host wrote these bytes; nobody asks.
+    /// Ignores writes by the host.
     fn host_wrote(&mut self, _range: std::ops::Range<usize>) {}
 
-    /// Whether a cycle is one call of the model's function for what follows a clock edge. Without it, in assertions' and waves'
-    /// builds and where a version of Verilator names that function otherwise, the model finds out which clocks rose.
+    /// Returns whether a cycle is a single call of the model's function for clock edges. Otherwise, the model finds out
+    /// itself which clocks rose, which is slower: in builds with assertions or waves, and with Verilator versions that
+    /// name that function differently.
     pub fn has_direct_edges(&self) -> bool {
         self.bench.has_direct_edges()
     }
 
-    /// Device memory.
+    /// Returns device memory.
     pub fn memory(&self) -> &[u8] {
         self.bench.memory()
     }
 
-    /// Device memory, to be filled by the host.
+    /// Returns device memory for the host to fill.
     pub fn memory_mut(&mut self) -> &mut [u8] {
         self.bench.memory_mut()
     }

@@ -1,7 +1,7 @@
-//! Building libraries of Verilated designs, each once.
+//! Builds libraries of Verilated designs, each only once.
 //!
-//! The result is a shared library in the cache directory, in a folder named by a hash of everything that goes into it. It
-//! is built in a temporary folder and renamed, so that builds at the same time do not meet.
+//! The result is a shared library in the cache directory, in a folder named by a hash of all inputs. It is built in a
+//! temporary folder and renamed, so that concurrent builds do not interfere.
 
 mod compile;
 mod compiler;
@@ -26,33 +26,35 @@ use verilator::install_verilator;
 
 const LIBRARY: &str = "libtw_core.so";
 const SHIM: &str = "shim.cpp";
-/// What runs once, as one file, because reading its headers takes longest.
+/// Code that runs once, as a single file because reading its headers takes longest.
 const SLOW: &str = "slow.cpp";
-/// The shim and what is small of that which runs in every cycle, as one file for the same reason.
+/// The shim and the small files that run in every cycle, as a single file for the same reason.
 const SMALL: &str = "small.cpp";
-/// How many bytes are small.
+/// Size in bytes up to which a file is small.
 const SMALL_BYTES: u64 = 1 << 15;
-/// Beside the library: what it was built with, and which files were optimized.
+/// Report in the library's folder: the tools used, and which files were optimized.
 const REPORT: &str = "build.txt";
 
-/// What a build reports while it runs.
+/// Progress of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// The library was in the cache.
     Cached,
-    /// Verilator runs.
+    /// Verilator is running.
     Verilating,
-    /// The C++ compiler runs: files done, files in all, and how many of these are optimized because they run in every cycle.
+    /// The C++ compiler is running: files done, files in all, and how many files are optimized because they run in
+    /// every cycle.
     Compiling(usize, usize, usize),
-    /// The instrumented design runs, so that the compiler learns what is done often.
+    /// The instrumented design is running, so that the compiler learns which code is frequent.
     Training,
-    /// The library is there.
+    /// The library was built.
     Built,
-    /// The library is there, but this Verilator names what [`crate::Rtl::has_direct_edges`] needs otherwise: runs are slower.
+    /// The library is ready, but runs will be slower: this Verilator version uses other names than
+    /// [`crate::Rtl::has_direct_edges`] needs.
     SlowEdges,
 }
 
-/// How a design is built.
+/// Build options of a design.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Flags {
     pub(crate) waves: bool,
@@ -60,33 +62,34 @@ pub(crate) struct Flags {
     pub(crate) stalls: bool,
 }
 
-/// What a library is made of. All of it but the defines, which follow from the rest, goes into its name; of Verilator its version.
+/// The inputs of a library. Its name is a hash of all of them except the defines, which follow from the rest; for
+/// Verilator, of its version.
 #[derive(Debug, Clone)]
 pub(crate) struct Recipe<'a> {
-    /// What the library's folder begins with.
+    /// Prefix of the library's folder name.
     pub(crate) kind: &'static str,
     /// The top module.
     pub(crate) top: &'a str,
-    /// The class of the model in C++.
+    /// The C++ class of the model.
     pub(crate) class: &'static str,
-    /// The configuration's package, where it is not among the sources: file and text.
+    /// The configuration's package as file name and text, if it is not among the sources.
     pub(crate) package: Option<(&'static str, String)>,
-    /// The sources, packages first, with headers: name and text.
+    /// The sources as name and text: packages first, headers included.
     pub(crate) sources: Vec<(&'a str, &'a str)>,
-    /// A module around them: file and text.
+    /// A module that wraps them, as file name and text.
     pub(crate) bench: Option<(&'static str, &'static str)>,
     /// The C++ program around the model.
     pub(crate) shim: &'static str,
-    /// A header of it that is written for the design: name and text.
+    /// A header for the shim, generated for the design, as name and text.
     pub(crate) header: Option<(&'static str, String)>,
-    /// What the C++ program is told: name and value.
+    /// Macros for the shim, as name and value.
     pub(crate) defines: Vec<(&'static str, u32)>,
-    /// How it is built.
+    /// The build options.
     pub(crate) flags: Flags,
-    /// Whether it is for long runs, for which a build may take its time: an instrumented library is run first, by which the second is
-    /// laid out.
+    /// Whether the library is for long runs, which justify a slow build: an instrumented library runs first, and its
+    /// profile optimizes the second one.
     pub(crate) long_runs: bool,
-    /// The Verilator that makes it, if it is not the one on PATH.
+    /// The Verilator to use, if not the one on PATH.
     pub(crate) verilator: Option<PathBuf>,
 }
 
@@ -95,7 +98,7 @@ impl Recipe<'_> {
         self.long_runs && is_fast_build(self.flags)
     }
 
-    /// How well the model is optimized: for short runs a better one takes longer to build than it saves.
+    /// Returns the model's optimization level. For short runs, a higher one would take longer to build than it saves.
     fn optimization(&self) -> &'static str {
         if self.is_fast() { "-O3" } else { "-O1" }
     }
@@ -106,19 +109,19 @@ pub(crate) fn tool_error(tool: &str, reason: impl ToString, remedy: &str) -> Dev
 }
 
 fn io_error(path: &Path, e: &std::io::Error) -> DeviceError {
-    tool_error(&path.display().to_string(), e, "give a cache directory that can be written")
+    tool_error(&path.display().to_string(), e, "choose a writable cache directory")
 }
 
-/// The default cache directory.
+/// Returns the default cache directory.
 ///
 /// # Errors
-/// [`DeviceError::Tool`] where neither `XDG_CACHE_HOME` nor `HOME` is set.
+/// [`DeviceError::Tool`] if neither `XDG_CACHE_HOME` nor `HOME` is set.
 pub fn default_cache_dir() -> Result<PathBuf, DeviceError> {
     tilewright_hw::cache::folder()
         .ok_or_else(|| tool_error("cache directory", "neither XDG_CACHE_HOME nor HOME is set", "set one of them"))
 }
 
-/// Runs a program and gives its output.
+/// Runs a program and returns its output.
 fn run(tool: &str, command: &mut Command, remedy: &str) -> Result<String, DeviceError> {
     let output = command.output().map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => tool_error(tool, "is not installed", remedy),
@@ -153,7 +156,7 @@ fn verilator_flags<'a>(recipe: &Recipe<'a>) -> Vec<&'a str> {
         recipe.top,
     ];
     if flags.assertions {
-        // What nothing may depend on is noise (`tw_ram`).
+        // Values that nothing may depend on become noise (`tw_ram`).
         list.extend(["--assert", "-DTW_STRICT"]);
     }
     if flags.stalls {
@@ -165,18 +168,18 @@ fn verilator_flags<'a>(recipe: &Recipe<'a>) -> Vec<&'a str> {
     list
 }
 
-/// Whether a design runs long: one that is checked or draws waves is for short runs.
+/// Returns whether a build is meant for long runs. Builds with assertions, waves or stalls are for short runs.
 pub(crate) fn is_fast_build(flags: Flags) -> bool {
     !flags.assertions && !flags.waves && !flags.stalls
 }
 
-/// What the processor at hand can do: everything is compiled for it.
+/// Returns the features of this processor. All code is compiled for it.
 fn processor() -> String {
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     processor.lines().find(|l| l.starts_with("flags")).unwrap_or(std::env::consts::ARCH).into()
 }
 
-/// The hash of a list of texts.
+/// Returns the hash of a list of texts.
 fn hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut sha = Sha256::new();
     for text in texts {
@@ -186,7 +189,7 @@ fn hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     sha.finalize()[..12].iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// The hash that names a build with a version of Verilator and a compiler.
+/// Returns the hash that names a build with these tools.
 fn key(recipe: &Recipe, verilator: &Verilator, compiler: &Compiler) -> String {
     let processor = processor();
     let mut texts = vec![verilator.version(), compiler.version(), processor.as_str(), recipe.shim];
@@ -200,22 +203,22 @@ fn key(recipe: &Recipe, verilator: &Verilator, compiler: &Compiler) -> String {
     hash(texts)
 }
 
-/// One lock for each folder, so that a process does not build the same thing twice at once.
+/// Returns a lock per folder, so that a process does not build the same thing twice at the same time.
 fn lock_of(home: &Path) -> Arc<Mutex<()>> {
     static LOCKS: LazyLock<Mutex<HashMap<PathBuf, Arc<Mutex<()>>>>> = LazyLock::new(Default::default);
     LOCKS.lock().unwrap_or_else(PoisonError::into_inner).entry(home.into()).or_default().clone()
 }
 
-/// Looks for the programs that a simulator of the RTL is built with.
+/// Finds the programs that build a simulator of the RTL.
 ///
 /// # Errors
-/// [`DeviceError`], which names what to install. Where both are missing, what is harder to come by is named.
+/// [`DeviceError`] that names what to install. If both are missing, it names Verilator, which is harder to get.
 pub fn find_tools() -> Result<(Verilator, Compiler), DeviceError> {
     Ok((Verilator::find(None)?, Compiler::find()?))
 }
 
-/// A Verilator, or the one on PATH, and the compiler: each pair is asked for its version once, since that takes as long as loading
-/// a library.
+/// Finds Verilator, at the given path or on PATH, and the compiler. The versions of each pair are queried only once,
+/// since that takes as long as loading a library.
 fn known_tools(verilator: Option<PathBuf>) -> Result<(Verilator, Compiler), DeviceError> {
     type Named = (Option<PathBuf>, [Option<OsString>; 2]);
     static KNOWN: LazyLock<Mutex<HashMap<Named, (Verilator, Compiler)>>> = LazyLock::new(Default::default);
@@ -232,7 +235,7 @@ fn known_tools(verilator: Option<PathBuf>) -> Result<(Verilator, Compiler), Devi
 /// Runs an instrumented library and writes its profile.
 pub(crate) type Train<'a> = &'a dyn Fn(&Path) -> Result<(), DeviceError>;
 
-/// The shared library of a recipe, built where it is not in the cache.
+/// Returns the shared library of a recipe. Builds it unless it is cached.
 pub(crate) fn library(
     recipe: &Recipe,
     cache: &Path,
@@ -244,7 +247,7 @@ pub(crate) fn library(
     let home = cache.join(format!("{}-{key}", recipe.kind));
     let (library, is_new) = place(cache, &home, LIBRARY, |work| {
         build(recipe, (&verilator, &compiler), (cache, work), progress, train)?;
-        // What the compiler left is not needed any more.
+        // The compiler's intermediate files are no longer needed.
         let _ = std::fs::remove_dir_all(work.join("obj"));
         Ok(())
     })?;
@@ -252,8 +255,8 @@ pub(crate) fn library(
     Ok(library)
 }
 
-/// A file of a folder in the cache, and whether it was made now: where it is not there, the folder is built beside its place and
-/// renamed.
+/// Returns a file of a folder in the cache, and whether it was built now. A missing folder is built under a temporary
+/// name and renamed.
 fn place(
     cache: &Path,
     home: &Path,
@@ -282,10 +285,10 @@ fn place(
     Ok((made, true))
 }
 
-/// What a build tells about itself.
+/// Returns the text of the build report.
 fn report(recipe: &Recipe, verilator: &Verilator, compiler: &Compiler, of_model: &Sources) -> String {
     let trained = compiler.passes(recipe.is_fast()).contains(&Pass::Trained);
-    let how = if trained { ", laid out by the branches that a run counted" } else { "" };
+    let how = if trained { ", optimized with a profile of branches" } else { "" };
     format!(
         "{}\n{}\nrun in every cycle, compiled with {}{how}: {}\nrun once, compiled with -O0: {}\n",
         verilator.version(),
@@ -296,7 +299,7 @@ fn report(recipe: &Recipe, verilator: &Verilator, compiler: &Compiler, of_model:
     )
 }
 
-/// A file that consists of others.
+/// Returns a file that includes others.
 fn includes<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
     names.into_iter().map(|name| format!("#include \"{name}.cpp\"\n")).collect()
 }
@@ -322,7 +325,7 @@ fn build(
     progress(Progress::Verilating);
     let mut verilate = verilator.command();
     verilate.current_dir(work).args(verilator_flags(recipe));
-    // Headers are found by name; packages and modules are listed.
+    // Headers are found by name. Packages and modules are listed.
     verilate.args(verilog.iter().map(|(name, _)| *name).filter(|n| n.ends_with(".sv") || n.ends_with(".v"))).arg("-I.");
     run("verilator", &mut verilate, &install_verilator())?;
 

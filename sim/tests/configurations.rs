@@ -1,5 +1,5 @@
-//! Whatever a configuration's file says, it is refused with the field and the remedy, or it is one that everything can be
-//! built for: its package, its instructions, and programs that run.
+//! Checks that every configuration file is either rejected with the field and the remedy, or works for everything: its
+//! package, its instructions, and programs that run.
 
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -10,7 +10,7 @@ use tilewright_hw::isa::{config_package, decode, encode};
 use tilewright_sim::random::{MEMORY_BYTES, generate, sample_config};
 use tilewright_sim::{Csim, CsimOptions, Fsim};
 
-/// Numbers and other values that a person, or an accident, might write.
+/// Values that a person could write, on purpose or by accident.
 const VALUES: &[&str] = &[
     "0",
     "1",
@@ -55,7 +55,7 @@ const VALUES: &[&str] = &[
     "1979-05-27",
 ];
 
-/// A line that is changed, left out, said twice, or broken.
+/// Changes, removes, duplicates or corrupts a line.
 fn mutate(lines: &mut Vec<String>, rng: &mut SmallRng) {
     let values: Vec<usize> = (0..lines.len()).filter(|&at| lines[at].contains('=')).collect();
     let Some(&at) = values.choose(rng) else { return };
@@ -83,7 +83,7 @@ fn mutate(lines: &mut Vec<String>, rng: &mut SmallRng) {
             lines[at] = String::from_utf8(bytes).unwrap_or_default();
         }
         6..8 => {
-            // Twice, half, or one beside what is there.
+            // Double, half, one more, one less, or negative.
             let number = lines[at].split('=').nth(1).and_then(|v| v.trim().parse::<i64>().ok());
             let way = rng.random_range(0..5usize);
             let near = |n: i64| [n.wrapping_mul(2), n / 2, n.wrapping_add(1), n.wrapping_sub(1), n.wrapping_neg()][way];
@@ -93,7 +93,7 @@ fn mutate(lines: &mut Vec<String>, rng: &mut SmallRng) {
     }
 }
 
-/// The name of a parameter, of a table or of one of its fields, or something that the text holds.
+/// Returns whether a key names a parameter, a table or one of its fields, or occurs in the text.
 fn is_of_the_file(key: &str, text: &str) -> bool {
     let known = |p: &Param| p.key == key;
     PARAMS.iter().any(known) || key.starts_with("host.") || key.starts_with("dram.") || text.contains(key)
@@ -148,8 +148,8 @@ fn a_file_is_refused_by_field_and_remedy_or_everything_can_be_built_for_it() {
     assert!(legal > 3000 && illegal > 6000 && broken > 500 && ran > 1000, "{legal} {illegal} {broken} {ran}");
 }
 
-/// Whether the configuration is small enough to be tried; if it is, programs for it are encoded and give the same on both
-/// simulators.
+/// Returns whether the configuration is small enough to try. If so, checks that programs for it can be encoded and give
+/// the same results on both simulators.
 fn runs(config: &HwConfig, seed: u64, text: &str) -> bool {
     let small = config.inp_depth.max(config.acc_depth).max(config.out_depth).max(config.wgt_depth) <= 64;
     if !small || config.memory_bytes() < MEMORY_BYTES {
@@ -164,7 +164,7 @@ fn runs(config: &HwConfig, seed: u64, text: &str) -> bool {
     let mut csim = Csim::new(config.clone(), MEMORY_BYTES, CsimOptions::default());
     let reports = [&mut fsim as &mut dyn Device, &mut csim].map(|device| {
         program.install(device).expect("inside memory");
-        // Memory may be as slow as the file says.
+        // No limit, because the file can make memory very slow.
         device.run(&Command { cycle_limit: None, ..program.command() }).expect(text)
     });
     assert!(reports.iter().all(|r| r.trap.is_none()), "{reports:?}\n{text}");

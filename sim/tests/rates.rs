@@ -1,5 +1,5 @@
-//! What the units reach where nothing but their own timing limits them, on the preset 1x16x16 as it is, its bus of 8 bytes
-//! and its memory's latency of 64 cycles: cycles between the retirements of instructions of a long stream.
+//! Checks the throughput of the units when only their own timing limits them, on the preset 1x16x16 with its bus of 8
+//! bytes and its memory latency of 64 cycles. The measure is cycles between retirements in a long stream.
 
 use tilewright_hw::HwConfig;
 use tilewright_hw::config::DramSection;
@@ -19,7 +19,7 @@ impl Rig {
         Rig::with(|_| {})
     }
 
-    /// With another memory.
+    /// Builds the design with another memory.
     fn with(change: impl FnOnce(&mut DramSection)) -> Option<Rig> {
         if !tilewright_testing::has_program("verilator") {
             return None;
@@ -31,7 +31,7 @@ impl Rig {
         Some(Rig { rtl: Rtl::new(config, MEMORY, &options).expect("the design builds") })
     }
 
-    /// The spans of a program's instructions.
+    /// Runs a program and returns the spans of its instructions.
     fn run(&mut self, program: &str) -> Vec<Span> {
         let insns = parse_program(program).expect("a program");
         let stream: Vec<u8> = insns.iter().flat_map(|insn| encode(insn, self.rtl.config()).expect("fits")).collect();
@@ -47,7 +47,7 @@ impl Rig {
         report.spans
     }
 
-    /// Cycles from the retirement of one of a unit's instructions to that of another.
+    /// Runs a program and returns the cycles between the retirements of two instructions of a unit.
     fn cycles(&mut self, program: &str, unit: Unit, from: usize, to: usize) -> u64 {
         let spans = self.run(program);
         let ends: Vec<u64> = spans.iter().filter(|s| s.unit == unit).map(|s| s.end.expect("retired")).collect();
@@ -59,7 +59,7 @@ fn lines(n: usize, line: impl Fn(usize) -> String) -> String {
     (0..n).map(|k| line(k) + "\n").collect()
 }
 
-/// Prints a row of the table and gives the share.
+/// Prints a row of the table and returns the share.
 fn row(what: &str, done: u64, cycles: u64) -> f64 {
     let share = done as f64 / cycles as f64;
     println!("{what:58} {cycles:7} cycles, {:6.2} %", share * 100.0);
@@ -69,7 +69,7 @@ fn row(what: &str, done: u64, cycles: u64) -> f64 {
 #[test]
 fn loads_fill_the_bus() {
     let Some(mut rig) = Rig::new() else { return };
-    // The stream itself takes 4 beats for each instruction on the same bus.
+    // The stream itself takes 4 beats per instruction on the same bus.
     for bytes in [1024u64, 256, 64] {
         let program =
             lines(240, |k| format!("load mem=wgt entry={} row_bytes={bytes} offset={}", k % 64 * 4, k * 1024));
@@ -132,7 +132,8 @@ fn stores_fill_the_bus() {
     }
 }
 
-/// Loads and stores of the same size in turn, on a memory whose ways share its bandwidth and on one where each has its own.
+/// Alternates loads and stores of the same size, on a memory whose directions share bandwidth and on one where they do
+/// not.
 #[test]
 fn loads_and_stores_go_on_at_once() {
     for shared in [true, false] {
@@ -146,7 +147,7 @@ fn loads_and_stores_go_on_at_once() {
                     (2 << 20) + at
                 )
             });
-            // Loads may run ahead of stores, so the slower of both.
+            // Loads can run ahead of stores, so take the slower of the two.
             let cycles = [Unit::Load, Unit::Store].map(|unit| rig.cycles(&program, unit, 40, 160));
             let cycles = cycles[0].max(cycles[1]);
             let (data, stream) = (120 * bytes / 8, 120 * 2 * 4);
@@ -158,7 +159,7 @@ fn loads_and_stores_go_on_at_once() {
     }
 }
 
-/// Micro-ops k with the indices of operands that each step by one.
+/// Writes micro-ops whose indices are their own number, and returns the instructions that load them.
 fn micro_ops(rig: &mut Rig) -> String {
     use tilewright_hw::isa::{GemmUop, VectorUop};
     let config = rig.rtl.config().clone();
@@ -189,7 +190,7 @@ fn products_follow_each_other() {
 fn vector_works_beside_gemm() {
     let Some(mut rig) = Rig::new() else { return };
     let pop = |k: usize| if k == 0 { " pop=load" } else { "" };
-    // acc has four banks of 512 entries: the operands and results lie in three of them.
+    // acc has four banks of 512 entries. Operands and results use three of them.
     let program = micro_ops(&mut rig)
         + &lines(100, |k| format!("vector op=add dst=acc a=acc b=acc uops=32 count0=4 a_at=512 b_at=1024{}", pop(k)));
     let cycles = rig.cycles(&program, Unit::Vector, 10, 90);

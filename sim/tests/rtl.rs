@@ -1,4 +1,4 @@
-//! The Verilated design as a device: limits, queues, reset, and what goes wrong around it.
+//! Tests the Verilated design as a device: limits, queues, reset, and error handling.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -14,7 +14,7 @@ use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions};
 
 const STREAM: u64 = 0x8000;
 
-/// A small design, the same that the differential test builds first.
+/// Builds a small design, the same that the differential test builds first.
 fn device() -> Option<Rtl> {
     design(sample_config(&mut SmallRng::seed_from_u64(1000)))
 }
@@ -92,15 +92,16 @@ fn starts_and_retirements_are_told() {
         let found: Vec<_> = spans.iter().map(|s| (s.unit, s.ordinal)).collect();
         assert_eq!(found, [(Unit::Load, 0), (Unit::Load, 1), (Unit::Store, 0)]);
         let ends: Vec<u64> = spans.iter().map(|s| s.end.expect("retired")).collect();
-        // The token of a load that retires in t shows in t+1, and the store starts at once.
+        // The token of a load that retires in t is visible in t+1, when the store starts.
         assert_eq!(spans[2].start, ends[0] + 1);
         assert!(spans.iter().all(|s| s.start > 0 && s.end > Some(s.start)), "{spans:?}");
         assert!(report.cycles > ends.into_iter().max());
     }
 }
 
-/// A bus error of one transfer and the limit of the next, which gemm releases in one cycle after the other: in the cycle in
-/// which they meet the bus comes first, on the cycle model too. Where control is lean the next does not begin so early.
+/// Checks a bus error of one transfer and a limit fault of the next, which gemm delays cycle by cycle. If both happen
+/// in the same cycle, the bus error wins, on the cycle model too. With lean control, the next transfer does not start
+/// early enough.
 #[test]
 fn a_bus_error_comes_before_a_limit() {
     let Some(mut rtl) = design(HwConfig::load("1x4x4").expect("a preset")) else { return };
@@ -109,18 +110,18 @@ fn a_bus_error_comes_before_a_limit() {
     let mut run = |program: &str| {
         let of_rtl = command(&mut rtl, STREAM, program);
         let of_csim = command(&mut csim, STREAM, program);
-        // Behind memory, inside the base.
+        // Past the end of memory, but inside the base's limit.
         let bases = vec![Base { addr: 0, limit: 0x20000 }];
         let report = |device: &mut dyn Device, command| device.run(&Command { bases, ..command }).expect("a report");
         [report.clone()(&mut rtl, of_rtl).trap, report(&mut csim, of_csim).trap]
     };
-    // Outlives the traps.
+    // The micro-op survives the traps.
     assert_eq!(run(&format!("load mem=guop row_bytes={}", config.gemm_uop_bytes())), [None; 2]);
     for unit in ["load", "store"] {
         let mut last: Option<Trap> = None;
         let mut met = false;
         for cycles in 10..300 {
-            // Ten instructions, so that the stream stays as long and no count passes the narrowest field.
+            // Ten instructions, so that the stream's length is constant and no count exceeds the narrowest field.
             let gemm =
                 [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|k| (cycles + k) / 10).map(|n| format!("gemm uops=1 count0={n}"));
             let program = format!(
@@ -129,7 +130,7 @@ fn a_bus_error_comes_before_a_limit() {
             );
             let [found, modelled] = run(&program).map(|trap| trap.expect("a trap"));
             assert_eq!(modelled, found, "{unit}, {cycles} cycles of gemm");
-            // The cycle before, the limit came one cycle sooner.
+            // With one cycle less, the limit fault came one cycle sooner.
             let before = last.filter(|last| last.cause == TrapCause::Limit);
             met |= found.cause == TrapCause::Bus && before.is_some_and(|b| b.cycle.map(|at| at + 1) == found.cycle);
             last = Some(found);
@@ -138,7 +139,8 @@ fn a_bus_error_comes_before_a_limit() {
     }
 }
 
-/// Two copies of one design beside each other, dropped in either order, on several threads, and given from one to another.
+/// Uses copies of one design and another design at the same time, drops them in either order, on several threads, and
+/// moves one between threads.
 #[test]
 fn designs_do_not_outlive_each_other() {
     let run = |rtl: &mut Rtl| {
@@ -182,7 +184,7 @@ fn waves_are_written() {
     let load = command(&mut rtl, STREAM, "load mem=out row_bytes=4");
     assert_eq!(rtl.run(&load).expect("ends").retired, [1, 0, 0, 0]);
     drop(rtl);
-    // An FST file begins with a header block of 329 bytes.
+    // An FST file starts with a header block of 329 bytes.
     let bytes = std::fs::read(&waves).expect("the file is there");
     assert!(bytes.len() > 329 && bytes[..9] == [0, 0, 0, 0, 0, 0, 0, 1, 73], "{:?}", &bytes[..9.min(bytes.len())]);
 }
@@ -199,7 +201,7 @@ fn a_cache_that_cannot_be_written_is_named() {
     }
 }
 
-/// A memory behind a slow bridge takes requests when it likes, and its beats come with gaps.
+/// Tests a memory that takes requests at random times and delivers beats with gaps, like one after a slow bridge.
 #[test]
 fn requests_may_wait_at_random() {
     if !tilewright_testing::has_program("verilator") {
@@ -227,7 +229,7 @@ fn requests_may_wait_at_random() {
     }
 }
 
-/// The Verilator of the project's environment, which is newer than the system's; without it the calling test skips.
+/// Returns the Verilator of the project's environment, which is newer than the system's. Without it, the test skips.
 fn newest_verilator() -> Option<PathBuf> {
     let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/lib");
     let pythons = std::fs::read_dir(venv).into_iter().flatten().flatten();
@@ -239,7 +241,7 @@ fn newest_verilator() -> Option<PathBuf> {
     found
 }
 
-/// Products for most of a million cycles.
+/// Writes a program with products for most of a million cycles.
 fn long_product(device: &mut dyn Device) -> Command {
     let load = "load mem=guop row_bytes=4 push=gemm";
     let gemm = "gemm uops=1 count0=100 count1=100 count2=50 pop=load";
@@ -271,7 +273,7 @@ fn a_newer_verilator_makes_the_same_design_at_its_speed() {
     }
     let mut least = [f64::INFINITY; 2];
     let mut cycles = 0;
-    // In turns, so that other work on the machine slows both.
+    // Alternate the two, so that other work on the machine slows both.
     for _ in 0..5 {
         for (rtl, least) in rtls.iter_mut().zip(&mut least) {
             let product = long_product(rtl);

@@ -1,4 +1,5 @@
-//! Every operation of the vector unit whose meaning stands in the table of `hw/src/isa/vector.rs`, on both simulators.
+//! Tests every vector operation that the table in `hw/src/isa/vector.rs` defines, on the functional simulator and the
+//! RTL.
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -13,7 +14,7 @@ const ROWS: u32 = 64;
 const OPERANDS: u64 = 0x4000;
 const UOPS: u64 = 0x3000;
 
-/// Operands where arithmetic is likely to be wrong, and others.
+/// Returns operands where arithmetic is likely to fail, and random ones.
 fn operands(rng: &mut SmallRng, count: usize) -> Vec<i32> {
     const CORNERS: [i32; 9] = [0, 1, -1, 31, 32, 127, -128, i32::MAX, i32::MIN];
     (0..count)
@@ -25,7 +26,7 @@ fn operands(rng: &mut SmallRng, count: usize) -> Vec<i32> {
         .collect()
 }
 
-/// The rows of acc that an operation leaves of operands in acc.
+/// Runs an operation on operands in acc and returns the resulting rows of acc.
 fn run(device: &mut dyn Device, op: VecOp, a: &[i32], b: &[i32]) -> Vec<i32> {
     let config = device.config().clone();
     let row_bytes = config.entry_bytes(Mem::Acc);

@@ -1,6 +1,7 @@
-//! A 3x3 convolution of 28 x 28 pixels, 128 to 128 channels, on the 1x16x16 preset, tiled as a compiler tiles it: rows of
-//! output pixels in the inner loops, the kernel and the input blocks as micro-ops. Either the products alone, or a whole
-//! layer from DRAM to DRAM: bias, requantization and clamp of each tile, and the sum with a residual.
+//! A 3x3 convolution of 28 x 28 pixels, 128 to 128 channels, on the 1x16x16 preset. It is tiled the way a compiler does
+//! it: rows of output pixels in the inner loops, the kernel and the input blocks as micro-ops. It computes only the
+//! products, or a whole layer from DRAM to DRAM: bias, requantization and clamp of each tile, and the sum with a
+//! residual.
 
 use tilewright_hw::device::{Base, Command, Device};
 use tilewright_hw::isa::{
@@ -21,18 +22,18 @@ const RESULTS: u64 = 0x60_0000;
 /// First entry of inp that holds a residual tile.
 const RESIDUAL: u32 = BLOCKS * (ROWS + 2) * WIDTH;
 
-/// What a tile's sums are made into.
+/// What happens to a tile's sums.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Results {
     /// Nothing: they stay in acc.
-    #[allow(dead_code, reason = "one of the benchmarks has it not")]
+    #[allow(dead_code, reason = "not every benchmark uses it")]
     Sums,
-    /// Bytes in DRAM: bias, requantization, clamp, and the sum with a residual.
-    #[allow(dead_code, reason = "one of the two benchmarks has it")]
+    /// They become bytes in DRAM: bias, requantization, clamp, and the sum with a residual.
+    #[allow(dead_code, reason = "not every benchmark uses it")]
     Bytes,
 }
 
-/// A param entry for both descriptors and one for each output block, with plausible scales.
+/// Returns a param entry for each of the two descriptors and one for each output block, with plausible scales.
 fn params(config: &HwConfig) -> Vec<u8> {
     let requant = Descriptor { lo: -128, hi: 127, zero_point: -3, ..Descriptor::default() };
     let sum = Descriptor {
@@ -64,7 +65,7 @@ fn params(config: &HwConfig) -> Vec<u8> {
     bytes
 }
 
-/// From the sums of a tile to bytes in DRAM.
+/// Returns the instructions from a tile's sums to bytes in DRAM.
 fn finish(tile: u32, block: u32, entry: u32) -> Vec<Insn> {
     let pixels = ROWS * PIXELS;
     let at = u64::from((block * PIXELS * PIXELS + tile * pixels) * entry);
@@ -73,7 +74,7 @@ fn finish(tile: u32, block: u32, entry: u32) -> Vec<Insn> {
     let residual = Load { offset: at, entry: RESIDUAL, row_bytes: pixels * entry, ..Load::default() };
     let sum = Vector { op: VecOp::Qadd, a: VecSrc::Out, b: VecSrc::Inp, descriptor: 1, b0: 1, b_at: RESIDUAL, ..rows };
     let store = Store { offset: RESULTS + at, row_bytes: pixels * entry, ..Store::default() };
-    // Each waits for the one before, as the units of a stream in program order do.
+    // Each instruction waits for the previous one, so the units run in program order.
     let order = [Unit::Gemm, Unit::Load, Unit::Vector, Unit::Vector, Unit::Store, Unit::Load];
     let ops: [Op; 4] = [residual.into(), requant.into(), sum.into(), store.into()];
     let mut insns = ops.map(Insn::new).to_vec();
@@ -88,7 +89,8 @@ fn finish(tile: u32, block: u32, entry: u32) -> Vec<Insn> {
     insns
 }
 
-/// One tile: 4 rows of 28 pixels of one output block, from 8 input blocks.
+/// Writes the program for all tiles of 4 rows of 28 pixels, each with 8 output blocks from 8 input blocks. Returns its
+/// command.
 pub fn stream(config: &HwConfig, device: &mut dyn Device, results: Results) -> Command {
     let entry = config.block_in;
     let mut uops = Vec::new();
@@ -113,7 +115,7 @@ pub fn stream(config: &HwConfig, device: &mut dyn Device, results: Results) -> C
         let (mem, row_bytes) = (Mem::VectorUop, uop.len() as u32);
         program.push(Insn::new(Load { mem, offset: VECTOR_UOP, row_bytes, ..Load::default() }));
     }
-    // The next operands are loaded when the products before are done, so that no two units meet at a port.
+    // Load the next operands only after the previous products, so that no two units use the same port.
     let before = if results == Results::Bytes { Unit::Store } else { Unit::Gemm };
     let loads = |op: Load, first: bool, last: bool| {
         let mut insn = Insn::new(op);
@@ -145,7 +147,7 @@ pub fn stream(config: &HwConfig, device: &mut dyn Device, results: Results) -> C
                 row_bytes: 72 * 256,
                 ..Load::default()
             };
-            // The tile's input waited for the block before the first one.
+            // The first block does not wait here, because the tile's input already did.
             program.push(loads(weights, block > 0, true));
             let mut first = Insn::new(Gemm {
                 accumulate: false,
@@ -188,7 +190,7 @@ pub fn stream(config: &HwConfig, device: &mut dyn Device, results: Results) -> C
     }
 }
 
-/// Random operands.
+/// Fills memory with random operands.
 pub fn fill(memory: &mut [u8]) {
     let mut seed = 1u32;
     for byte in memory[..0x30_0000].iter_mut() {

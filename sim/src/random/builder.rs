@@ -1,5 +1,5 @@
-//! From operations to a correct program: every operation is checked against what came before, and gets the tokens that
-//! order it behind what it conflicts with.
+//! Builds correct programs from operations: checks every operation against the previous ones, and adds the tokens that
+//! order it after its conflicts.
 
 use super::image::{MEMORY_BYTES, RESULTS, bases};
 use super::order::{Order, first_race, others, without};
@@ -12,18 +12,18 @@ use tilewright_hw::device::{Base, RunReport};
 use tilewright_hw::isa::{Insn, Op, encode, illegal_reasons};
 use tilewright_hw::regs::TrapCause;
 
-/// Why an operation was not taken.
+/// Why an operation was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refused {
     /// It cannot be encoded.
     Illegal,
-    /// It does not end as it should: with this trap, or without.
+    /// It ends with this trap, or without one, instead of the expected end.
     Ends(Option<TrapCause>),
-    /// A deep operation would read what it wrote.
+    /// A deep operation would read a row that it wrote.
     ReadsOwnRow,
-    /// It reads what nothing wrote.
+    /// It reads something that nothing wrote.
     Uninitialised,
-    /// It takes micro-ops from where a program that trapped has stored.
+    /// It loads micro-ops from memory where a program that trapped has stored.
     Unknown,
     /// Its tokens could overflow a counter.
     Tokens,
@@ -33,12 +33,12 @@ pub(super) enum Refused {
 pub(super) struct Builder<'a> {
     pub(super) config: &'a HwConfig,
     pub(super) bases: Vec<Base>,
-    /// The machine after what was taken so far.
+    /// The machine's state after all operations so far.
     fsim: Fsim,
     pub(super) insns: Vec<Insn>,
     pub(super) accesses: Vec<Access>,
     filled: [Entries; 7],
-    /// A program trapped before this one, so that what is stored is not as the functional simulator has it.
+    /// Whether a program trapped before this one, so that stored bytes can differ from the functional simulator's.
     after_trap: bool,
 }
 
@@ -57,18 +57,18 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Begins the next program, on the machine as the last one left it.
+    /// Begins the next program, continuing from the machine's current state.
     pub(super) fn begin(&mut self) {
         self.insns.clear();
         self.accesses.clear();
     }
 
-    /// From here on micro-ops come only from where nothing is stored.
+    /// Makes later programs load micro-ops only from memory that no store writes.
     pub(super) fn mistrust_stores(&mut self) {
         self.after_trap = true;
     }
 
-    /// What an operation would touch as the next one.
+    /// Returns what an operation would access if it came next.
     pub(super) fn access(&self, op: &Op) -> Access {
         let context = Context {
             config: self.config,
@@ -80,7 +80,7 @@ impl<'a> Builder<'a> {
         access(&context, op)
     }
 
-    /// Appends an operation that ends with `ends`, ordered behind what it conflicts with.
+    /// Appends an operation that ends with `ends`, ordered after the operations it conflicts with.
     pub(super) fn add(&mut self, op: Op, ends: Option<TrapCause>, rng: &mut SmallRng) -> Result<(), Refused> {
         let insn = Insn::new(op);
         if encode(&insn, self.config).is_err() || !illegal_reasons(&insn, self.config).is_empty() {
@@ -108,14 +108,14 @@ impl<'a> Builder<'a> {
             self.accesses.pop();
             return Err(Refused::Tokens);
         }
-        // A trap in the middle leaves what hardware may or may not have reached; later operations are ordered behind.
+        // With a trap in the middle, hardware can have done more or less. Later operations are ordered after it.
         let _ = self.fsim.execute(&op, &self.bases, u64::MAX, &mut RunReport::default());
         let fills = self.accesses.last().map(|a| a.fills.clone()).unwrap_or_default();
         self.filled.iter_mut().zip(&fills).for_each(|(all, new)| all.add(new));
         Ok(())
     }
 
-    /// Inserts tokens until the last instruction races with none before it.
+    /// Adds tokens until the last instruction has no race with an earlier one.
     fn order_last(&mut self, rng: &mut SmallRng) -> Result<(), String> {
         let last = self.insns.len() - 1;
         loop {
@@ -135,8 +135,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Gives `late` a token of `early`'s unit, pushed by `early` or a later instruction. All pairs are in balance before,
-    /// so it is the one that `late` takes.
+    /// Adds a token from `early`'s unit to `late`, pushed by `early` or a later instruction. All pairs must be balanced
+    /// before, so that `late` takes this token.
     pub(super) fn order_behind(&mut self, early: usize, late: usize, rng: &mut SmallRng) -> Result<(), String> {
         let (from, to) = (self.insns[early].unit(), self.insns[late].unit());
         let pushers: Vec<usize> =
@@ -150,7 +150,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Orders the last instruction behind all others of other units.
+    /// Orders the last instruction after all instructions of other units.
     pub(super) fn order_behind_all(&mut self, rng: &mut SmallRng) -> Result<(), String> {
         let last = self.insns.len() - 1;
         for unit in others(self.insns[last].unit()) {
@@ -158,7 +158,7 @@ impl<'a> Builder<'a> {
             let early = self.insns.iter().rposition(|i| i.unit() == unit);
             if let Some(early) = early.filter(|early| !order.is_after(last, *early, unit)) {
                 if self.insns[last].pop.contains(unit) {
-                    return Err("the token of this unit is taken already".into());
+                    return Err("this unit's token is already taken".into());
                 }
                 self.order_behind(early, last, rng)?;
             }
@@ -166,7 +166,7 @@ impl<'a> Builder<'a> {
         Order::of(&self.insns, self.config).map(|_| ())
     }
 
-    /// Adds tokens that nothing needs, as far as the program stays free of races.
+    /// Tries to add tokens that nothing needs. Each must keep the program free of races.
     pub(super) fn add_spare_tokens(&mut self, tries: usize, rng: &mut SmallRng) {
         for _ in 0..tries {
             let early = rng.random_range(0..self.insns.len());
@@ -186,7 +186,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Whether two instructions of different units may run at the same time.
+    /// Returns whether two instructions of different units can run at the same time.
     pub(super) fn overlaps(&self) -> bool {
         let Ok(order) = Order::of(&self.insns, self.config) else { return false };
         (0..self.insns.len()).any(|late| {

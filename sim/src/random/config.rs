@@ -9,12 +9,12 @@ fn pick<T: Copy>(rng: &mut SmallRng, from: &[T]) -> T {
     *from.choose(rng).unwrap_or(&from[0])
 }
 
-/// A legal configuration, small so that it builds and runs fast.
+/// Returns a random legal configuration, small enough to build and run fast.
 pub fn sample_config(rng: &mut SmallRng) -> HwConfig {
     sample_config_with(rng, |_| {})
 }
 
-/// A legal configuration of which some parameters are fixed.
+/// Returns a random legal configuration with some parameters fixed by `fix`.
 pub fn sample_config_with(rng: &mut SmallRng, fix: impl Fn(&mut HwConfig)) -> HwConfig {
     loop {
         let mut config = candidate(rng);
@@ -89,7 +89,7 @@ fn candidate(rng: &mut SmallRng) -> HwConfig {
     config
 }
 
-/// Gives a configuration the serial vector unit.
+/// Changes a configuration to use the serial vector unit.
 pub fn make_serial(config: &mut HwConfig) {
     (config.lean, config.requant_serial) = (true, true);
     (config.vector_lanes, config.requant_lanes) = (1, 1);
@@ -97,7 +97,7 @@ pub fn make_serial(config: &mut HwConfig) {
     (config.vector_mac, config.vector_lut) = (false, false);
 }
 
-/// Random timing of the memory.
+/// Returns random memory timing.
 pub fn sample_dram(rng: &mut SmallRng) -> DramSection {
     DramSection {
         latency: pick(rng, &[0, 1, 3, 7, 20, 64, 150]),

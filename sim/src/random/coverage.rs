@@ -1,11 +1,11 @@
-//! What random programs covered.
+//! Records what random programs cover.
 
 use super::Program;
 use std::collections::BTreeMap;
 use tilewright_hw::config::Mem;
 use tilewright_hw::isa::{Op, TAP_STRIDE, Unit, VecDst, VecOp, VecSrc};
 
-/// Counts of instructions, by what they use.
+/// Counts of instructions, by the features they use.
 #[derive(Debug, Clone, Default)]
 pub struct Coverage {
     counts: BTreeMap<String, u64>,
@@ -14,7 +14,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Nothing yet, but every item that must be covered is listed.
+    /// Creates an empty record that lists every item to cover.
     pub fn new() -> Coverage {
         let mut all = Coverage::default();
         let mut list = |name: String| {
@@ -123,7 +123,7 @@ impl Coverage {
         }
     }
 
-    /// Adds what others covered.
+    /// Adds the counts of another record.
     pub fn merge(&mut self, other: &Coverage) {
         self.programs += other.programs;
         self.overlapping += other.overlapping;
@@ -132,12 +132,12 @@ impl Coverage {
         }
     }
 
-    /// The items seen fewer than `least` times.
+    /// Returns the items seen fewer than `least` times.
     pub fn missing(&self, least: u64) -> Vec<&str> {
         self.counts.iter().filter(|(_, n)| **n < least).map(|(name, _)| name.as_str()).collect()
     }
 
-    /// Programs seen, and those among them in which two units may run at once.
+    /// Returns the number of programs, and how many of them let two units run at the same time.
     pub fn programs(&self) -> (u64, u64) {
         (self.programs, self.overlapping)
     }
@@ -145,7 +145,7 @@ impl Coverage {
 
 impl std::fmt::Display for Coverage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "{} programs, in {} of them units may run at once", self.programs, self.overlapping)?;
+        writeln!(f, "{} programs, of which {} let units run at the same time", self.programs, self.overlapping)?;
         let items: Vec<String> = self.counts.iter().map(|(name, n)| format!("{name} {n}")).collect();
         write!(f, "{}", items.join("; "))
     }

@@ -1,4 +1,4 @@
-//! Programs with exactly one fault.
+//! Generates programs with exactly one fault.
 
 use super::builder::Builder;
 use super::image::{DUMP, MEMORY_BYTES};
@@ -18,7 +18,7 @@ use tilewright_hw::regs::{TrapCause, TrapUnit};
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FaultKind {
-    /// An opcode that is none.
+    /// An unknown opcode.
     Opcode,
     /// An illegal field value.
     Field,
@@ -26,9 +26,9 @@ pub enum FaultKind {
     Scratchpad(Unit),
     /// A row outside its base's limit, in load or store.
     Limit(Unit),
-    /// A push of a full counter.
+    /// A push to a full counter.
     Token,
-    /// A push of a counter that stays full while the unit that pops it is busy: only a device with time traps.
+    /// A push to a counter that stays full while the unit that pops it is busy. Only a timed device traps.
     Overrun,
     /// A row past the end of memory, in load or store.
     Bus(Unit),
@@ -36,14 +36,14 @@ pub enum FaultKind {
     Fetch,
     /// Two operands of a vector micro-op in one bank.
     Operands,
-    /// Two units at one port, for want of a token: only a device with time traps.
+    /// Two units at one port because a token is missing. Only a timed device traps.
     Collision,
-    /// A pop that no push answers.
+    /// A pop without a push.
     Deadlock,
 }
 
 impl FaultKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: &[FaultKind] = &[
         FaultKind::Opcode,
         FaultKind::Field,
@@ -63,13 +63,13 @@ impl FaultKind {
         FaultKind::Deadlock,
     ];
 
-    /// Whether the functional simulator, which runs in program order, traps in the same way.
+    /// Returns whether the functional simulator, which runs in program order, traps the same way.
     pub fn is_functional(self) -> bool {
         !matches!(self, FaultKind::Overrun | FaultKind::Collision | FaultKind::Deadlock)
     }
 
-    /// Whether a program of it stays one that ends where tokens are left out: not where its stream is broken, or its tokens
-    /// are the fault.
+    /// Returns whether a program with this fault still ends when tokens are removed. It does not if its stream is
+    /// broken or its tokens are the fault.
     pub fn may_be_loosened(self) -> bool {
         matches!(
             self,
@@ -100,11 +100,11 @@ pub struct Planted {
     pub kind: FaultKind,
     /// The program.
     pub program: Program,
-    /// What it must end with.
+    /// The trap that it must end with.
     pub expected: Expected,
 }
 
-/// A program with one fault of a kind; `None` where the seed or the configuration gives no such fault.
+/// Generates a program with one fault of a kind. Returns `None` if this seed or configuration does not support it.
 pub fn plant(config: &HwConfig, kind: FaultKind, seed: u64) -> Option<Planted> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let image = image::image(config, &mut rng);
@@ -113,7 +113,7 @@ pub fn plant(config: &HwConfig, kind: FaultKind, seed: u64) -> Option<Planted> {
     plant_into(&mut builder, image, kind, seed, &mut rng)
 }
 
-/// Goes on with a program so that it has one fault of a kind.
+/// Continues a program so that it has one fault of a kind.
 pub(super) fn plant_into(
     builder: &mut Builder,
     image: Vec<u8>,
@@ -164,7 +164,7 @@ pub(super) fn plant_into(
     finish(builder, image, seed, kind, unit, cause, Some(place))
 }
 
-/// The planted program whose trap belongs to the instruction at `place`, or to the unit's last.
+/// Finishes a program whose trap belongs to the instruction at `place`, or to the unit's last instruction.
 fn finish(
     builder: &Builder,
     image: Vec<u8>,
@@ -183,7 +183,7 @@ fn finish(
     Some(Planted { kind, program, expected: Expected { unit: unit.into(), cause, ordinal } })
 }
 
-/// Moves the stream so that it passes the end of memory. The first instruction of the first burst that does traps.
+/// Moves the stream so that it passes the end of memory. The first instruction of the first burst past the end traps.
 fn past_the_end(mut program: Program, rng: &mut SmallRng) -> Option<Planted> {
     let insns = program.insns.len() as u64;
     if insns == 0 {
@@ -202,7 +202,7 @@ fn past_the_end(mut program: Program, rng: &mut SmallRng) -> Option<Planted> {
     Some(Planted { kind: FaultKind::Fetch, program, expected })
 }
 
-/// Breaks the bits of one instruction.
+/// Corrupts the bits of one instruction.
 fn broken_bits(mut program: Program, kind: FaultKind, rng: &mut SmallRng) -> Option<Planted> {
     if program.insns.is_empty() {
         return None;
@@ -240,7 +240,7 @@ fn broken_bits(mut program: Program, kind: FaultKind, rng: &mut SmallRng) -> Opt
     None
 }
 
-/// Changes the bits of one field, of the header or of the rest behind the fields.
+/// Changes the bits of one field: in the header, an operand field, or the unused bits after the fields.
 fn break_field(bytes: &mut [u8; INSN_BYTES], opcode: Opcode, config: &HwConfig, rng: &mut SmallRng) {
     let mut fields = vec![(4, 4), (8, 4), (12, 4)];
     let mut at = 16;
@@ -268,11 +268,11 @@ fn break_field(bytes: &mut [u8; INSN_BYTES], opcode: Opcode, config: &HwConfig, 
     }
 }
 
-/// Pushes tokens nobody pops, until the counter is full and once more. Gives the unit and the place of the last.
+/// Pushes tokens that nothing pops until the counter overflows. Returns the unit and the place of the last push.
 fn overflow(builder: &mut Builder, rng: &mut SmallRng) -> Option<(Unit, usize)> {
     let from = Unit::ALL[rng.random_range(0..4usize)];
     let to = others(from).nth(rng.random_range(0..3usize))?;
-    // Pops of this pair that are under way would make room: the other unit must be done with them.
+    // Pops of this pair still in flight would make room, so the pair must be unused.
     if builder.insns.iter().any(|i| i.unit() == from && i.push.contains(to)) {
         return None;
     }
@@ -290,13 +290,13 @@ fn overflow(builder: &mut Builder, rng: &mut SmallRng) -> Option<(Unit, usize)> 
     Some((from, *places.last()?))
 }
 
-/// Pushes more tokens than a counter holds while the instruction that pops one of them waits for its busy unit. Gives the
-/// unit that pushes and the place of the push that is one too many.
+/// Pushes more tokens than a counter holds while the instruction that pops one of them waits for its busy unit. Returns
+/// the unit that pushes and the place of the push that overflows.
 fn overrun(builder: &mut Builder, rng: &mut SmallRng) -> Option<(Unit, usize)> {
     let (gemm, vector) = long(builder, rng)?;
     let (to, long) = if rng.random() { (Unit::Gemm, gemm) } else { (Unit::Vector, vector) };
     let from = others(to).nth(rng.random_range(0..3usize))?;
-    // One under way, the others in the queue, which has room for the one that pops too.
+    // One instruction runs and the others fill the queue, which still has room for the one that pops.
     let busy = builder.config.queue_depth;
     for _ in 0..busy {
         builder.add(long, None, rng).ok()?;
@@ -316,7 +316,7 @@ fn overrun(builder: &mut Builder, rng: &mut SmallRng) -> Option<(Unit, usize)> {
         builder.add(push, None, rng).ok()?;
     }
     builder.insns[taker].pop.insert(from);
-    // Nothing that pushes may wait for the busy unit.
+    // No instruction that pushes may wait for the busy unit.
     let mut pushes = (begin..builder.insns.len()).filter(|place| builder.insns[*place].unit() == from);
     if pushes.clone().any(|place| builder.insns[place].pop.contains(to)) {
         return None;
@@ -330,7 +330,7 @@ fn overrun(builder: &mut Builder, rng: &mut SmallRng) -> Option<(Unit, usize)> {
     Some((from, one_too_many))
 }
 
-/// Cycles within which an instruction of little work is fetched and run, whatever the memory's timing.
+/// Returns the most cycles that fetching and running a small instruction takes, whatever the memory's timing.
 fn slowest(op: Op, config: &HwConfig) -> u64 {
     let cycles = |bytes: u32| {
         let beats = bytes.div_ceil(config.bus_bytes()) + 1;
@@ -342,7 +342,7 @@ fn slowest(op: Op, config: &HwConfig) -> u64 {
         Op::Store(x) => cycles(x.row_bytes),
         Op::Gemm(_) => 16,
         Op::Vector(x) => {
-            // The drain and a descriptor come before the row.
+            // The drain and the descriptor come before the row.
             let row = match x.op.is_deep() {
                 _ if config.vector_serial() => config.row_elements() * config.serial_element_cycles(x.op),
                 true => config.deep_row_cycles(3),
@@ -362,7 +362,7 @@ fn add_small(builder: &mut Builder, unit: Unit, rng: &mut SmallRng) -> Option<Op
     })
 }
 
-/// The same operation with little work.
+/// Returns the same operation with little work.
 fn small(op: Op) -> Op {
     match op {
         Op::Load(x) => Load { rows: 1, planes: 1, y_before: 0, y_after: 0, z_before: 0, z_after: 0, ..x }.into(),
@@ -372,14 +372,14 @@ fn small(op: Op) -> Op {
     }
 }
 
-/// An instruction near the end pops a token that nobody pushes.
+/// Adds a pop without a push to an instruction near the end.
 fn deadlock(builder: &mut Builder, image: Vec<u8>, seed: u64, rng: &mut SmallRng) -> Option<Planted> {
-    // As many as the smallest queue holds, so that all that follows is dispatched.
+    // At most as many as the smallest queue holds, so that everything after it is dispatched.
     body(builder, 2, rng);
     let place = builder.insns.len().checked_sub(rng.random_range(1..=2usize))?;
     let to = builder.insns[place].unit();
     let from = others(to).find(|u| !builder.insns[place].pop.contains(*u))?;
-    // Later pops of the pair would be the ones that miss it.
+    // If later instructions pop from this pair, one of them lacks the token instead.
     builder.insns[place].pop.insert(from);
     let (unit, ordinal) = *stuck(&builder.insns, builder.config).first()?;
     let program = Program::from_builder(builder, image, seed, 0);
@@ -387,10 +387,11 @@ fn deadlock(builder: &mut Builder, image: Vec<u8>, seed: u64, rng: &mut SmallRng
     Some(Planted { kind: FaultKind::Deadlock, program, expected })
 }
 
-/// Micro-ops with all indices zero that a long instruction repeats.
+/// Number of micro-ops with all indices zero that a long instruction repeats.
 const LONG_UOPS: u32 = 16;
 
-/// An instruction of gemm and one of vector that keep their units busy for thousands of cycles, with the micro-ops loaded.
+/// Returns an instruction of gemm and one of vector that keep their units busy for thousands of cycles. Loads their
+/// micro-ops.
 fn long(builder: &mut Builder, rng: &mut SmallRng) -> Option<(Op, Op)> {
     let config = builder.config;
     for mem in [Mem::GemmUop, Mem::VectorUop] {
@@ -405,7 +406,7 @@ fn long(builder: &mut Builder, rng: &mut SmallRng) -> Option<(Op, Op)> {
     Some((gemm.into(), vector.into()))
 }
 
-/// Two long instructions at one port, with nothing that orders them; gives the lower unit.
+/// Adds two long instructions that use one port without being ordered. Returns the unit of lower number.
 fn collision(builder: &mut Builder, rng: &mut SmallRng) -> Option<Unit> {
     let (Op::Gemm(gemm), Op::Vector(vector)) = long(builder, rng)? else { return None };
     let config = builder.config;
@@ -426,10 +427,11 @@ fn collision(builder: &mut Builder, rng: &mut SmallRng) -> Option<Unit> {
         (vector.into(), store(Mem::Out).into()),
         (vector.into(), load(Mem::Acc).into()),
     ];
-    // Gemm uses its ports in every cycle; vector only where its lanes take a whole row, else the two may miss each other.
+    // Gemm uses its ports in every cycle. Vector does only if its lanes take a whole row; otherwise the two can miss
+    // each other.
     let sure = if config.vector_lanes == config.row_elements() { pairs.len() } else { 3 };
     let (first, second) = pairs[rng.random_range(0..sure)];
-    // Both start at once, when an instruction of a third unit retires, which waits for all before it.
+    // Both start in the same cycle, when an instruction of a third unit retires that waits for everything before it.
     let units = [first, second].map(|op| op.opcode().unit());
     let third = Unit::ALL.into_iter().find(|u| !units.contains(u))?;
     add_small(builder, third, rng)?;
@@ -444,7 +446,7 @@ fn collision(builder: &mut Builder, rng: &mut SmallRng) -> Option<Unit> {
     }
     let taken = builder.insns.len() - 1;
     let [unit, second_unit] = units;
-    // The token between the two is what is missing.
+    // Remove the token between the two.
     let (a, b) = builder.insns.split_at_mut(taken);
     let missing = &mut b[0];
     if !missing.pop.contains(unit) {

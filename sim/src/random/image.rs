@@ -1,4 +1,4 @@
-//! Device memory of random programs: where their data, micro-ops, parameters, results and stream lie.
+//! Memory layout of random programs: data, micro-ops, parameters, results and stream.
 
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -11,21 +11,21 @@ use tilewright_hw::isa::{
 
 /// Bytes of device memory.
 pub const MEMORY_BYTES: u64 = 0x40000;
-/// Random bytes, which loads read.
+/// Random bytes for loads.
 pub(super) const DATA: Range<u64> = 0..0x10000;
 /// Micro-ops of gemm with small indices.
 pub(super) const GEMM_UOPS: Range<u64> = 0x10000..0x11000;
 /// Micro-ops of vector with small indices.
 pub(super) const VECTOR_UOPS: Range<u64> = 0x11000..0x12000;
-/// Bias rows for the dump's shifts, from [`shift_words`] on, and zeros at the end.
+/// Bias rows for the shifts that dump acc (see [`shift_words`]), and zeros at the end.
 pub(super) const SHIFTS: Range<u64> = 0x13000..0x14000;
 /// Zeros at the end of [`SHIFTS`].
 pub(super) const ZEROS: u64 = SHIFTS.end - 0x100;
-/// Param entries that make sense, as requantization parameters and as descriptors in turn.
+/// Meaningful param entries: requantization parameters and descriptors in turn.
 pub(super) const PARAMS: Range<u64> = 0x12000..0x13000;
-/// What stores write and loads read.
+/// Memory that stores write and loads read.
 pub(super) const RESULTS: Range<u64> = 0x14000..0x1c000;
-/// What the last stores write, to show the scratchpads.
+/// Memory for the final stores of the scratchpads.
 pub(super) const DUMP: Range<u64> = 0x1c000..0x30000;
 /// Address of the stream.
 pub const STREAM: u64 = 0x30000;
@@ -33,9 +33,9 @@ pub const STREAM: u64 = 0x30000;
 /// The base register whose region passes the end of memory.
 pub(super) const BAD_BASE: u32 = 3;
 
-/// The base registers of every random program.
+/// Returns the base registers that every random program uses.
 pub(super) fn bases(config: &HwConfig) -> Vec<Base> {
-    // Where addresses may be odd, one region is.
+    // If addresses can be odd, make one region's address odd.
     let odd = if config.dma_align == 1 { 3 } else { 0 };
     vec![
         Base { addr: 0, limit: STREAM },
@@ -45,7 +45,8 @@ pub(super) fn bases(config: &HwConfig) -> Vec<Base> {
     ]
 }
 
-/// A region's base registers, with the offset of its first byte, which may lie before the base's.
+/// Returns the base registers that cover a region, each with the offset of the region's first byte, which can be
+/// negative.
 pub(super) fn bases_of(region: &Range<u64>, config: &HwConfig) -> Vec<(u32, i64)> {
     bases(config)
         .iter()
@@ -56,7 +57,7 @@ pub(super) fn bases_of(region: &Range<u64>, config: &HwConfig) -> Vec<(u32, i64)
         .collect()
 }
 
-/// The seeded contents of memory.
+/// Generates the contents of memory.
 pub(super) fn image(config: &HwConfig, rng: &mut SmallRng) -> Vec<u8> {
     let mut memory = vec![0; MEMORY_BYTES as usize];
     let bytes = &mut memory[DATA.start as usize..DATA.end as usize];
@@ -91,7 +92,7 @@ pub(super) fn image(config: &HwConfig, rng: &mut SmallRng) -> Vec<u8> {
         at += size;
     }
     let outputs = config.block_out as usize;
-    // The lowest byte of a bias is the first row of an entry; the other three are zero.
+    // The lowest byte of a bias is in the first row of an entry. The other three are zero.
     for amount in SHIFT_AMOUNTS {
         let at = shift_words(amount) as usize;
         memory[at..at + config.block_out as usize].fill(amount as u8);
@@ -139,10 +140,10 @@ fn descriptor(rng: &mut SmallRng) -> Descriptor {
     }
 }
 
-/// The amounts of the dump's shifts.
+/// Shift amounts used to dump acc.
 pub(super) const SHIFT_AMOUNTS: [u32; 2] = [24, 8];
 
-/// Where the bias rows of a shift amount lie.
+/// Returns the address of the bias rows for a shift amount.
 pub(super) fn shift_words(amount: u32) -> u64 {
     SHIFTS.start + u64::from(amount) * 64
 }

@@ -1,4 +1,4 @@
-//! Programs with some of their tokens left out, so that units meet.
+//! Removes tokens from programs, so that units collide.
 
 use super::Program;
 use super::builder::Builder;
@@ -9,11 +9,11 @@ use rand::{Rng, SeedableRng};
 use tilewright_hw::config::Mem;
 use tilewright_hw::isa::{Insn, Op, Unit, encode};
 
-/// The program without some of its tokens, where those that are left order loads of micro-ops as before: of what races, no
-/// timing depends on it. It may end with a collision, in place of another trap or of none.
+/// Removes some of a program's tokens, but keeps loads of micro-ops ordered as before, so that no timing depends on
+/// data that race. The result can end with a collision instead of its original trap or end.
 ///
-/// For programs whose stream is that of their instructions, whose tokens are in balance, and whose micro-ops no store may have
-/// written; others come back as they are.
+/// This works only for programs whose stream matches their instructions, whose tokens are balanced, and whose micro-ops
+/// no store writes. Other programs are returned unchanged.
 pub fn loosen(program: &Program, seed: u64) -> Program {
     let rng = &mut SmallRng::seed_from_u64(seed);
     if micro_ops_are_stored(program) {
@@ -42,7 +42,7 @@ pub fn loosen(program: &Program, seed: u64) -> Program {
     Program { insns, stream, ..program.clone() }
 }
 
-/// Whether a store may write what is loaded as micro-ops.
+/// Returns whether a store can write bytes that are loaded as micro-ops.
 fn micro_ops_are_stored(program: &Program) -> bool {
     let stored = program.stored();
     let builder = Builder::new(&program.config, &program.image);
@@ -51,7 +51,7 @@ fn micro_ops_are_stored(program: &Program) -> bool {
     bytes.any(|byte| stored[byte as usize])
 }
 
-/// The unit whose micro-ops a load brings.
+/// Returns the unit whose micro-ops an instruction loads.
 fn micro_op_reader(insn: &Insn) -> Option<Unit> {
     match &insn.op {
         Op::Load(x) if x.mem == Mem::GemmUop => Some(Unit::Gemm),
@@ -60,7 +60,7 @@ fn micro_op_reader(insn: &Insn) -> Option<Unit> {
     }
 }
 
-/// Where each token is pushed and popped: in their order, of each two units.
+/// Returns where each token is pushed and popped, in order for each pair of units.
 fn tokens(insns: &[Insn]) -> Vec<(usize, usize)> {
     let mut tokens = Vec::new();
     for from in Unit::ALL {
@@ -73,7 +73,8 @@ fn tokens(insns: &[Insn]) -> Vec<(usize, usize)> {
     tokens
 }
 
-/// Loads of micro-ops and instructions of the unit that they are for, where one is ordered behind the other.
+/// Returns the pairs of a micro-op load and an instruction that uses such micro-ops where one is ordered after the
+/// other.
 fn micro_op_pairs(insns: &[Insn], order: &Order) -> Vec<(usize, usize)> {
     let meet = |a: &Insn, b: &Insn| micro_op_reader(a) == Some(b.unit()) || micro_op_reader(b) == Some(a.unit());
     let mut pairs = Vec::new();

@@ -1,22 +1,22 @@
-//! What the tokens of a program order: vector clocks over its units.
+//! The order that a program's tokens enforce, as vector clocks over its units.
 
 use crate::access::Access;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::{Insn, Unit, UnitSet};
 
-/// For each unit, how many of its instructions have retired for certain.
+/// For each unit, how many of its instructions have certainly retired.
 type Clock = [u32; 4];
 
 fn join(a: &mut Clock, b: &Clock) {
     a.iter_mut().zip(b).for_each(|(a, b)| *a = (*a).max(*b));
 }
 
-/// Starts of a program's instructions, in its order.
+/// The order of a program's instructions.
 #[derive(Debug)]
 pub(super) struct Order {
-    /// What has retired when instruction `n` starts.
+    /// For each instruction, what has retired when it starts.
     pub(super) starts: Vec<Clock>,
-    /// The instruction's ordinal in its unit.
+    /// For each instruction, its ordinal in its unit.
     pub(super) ordinals: Vec<u32>,
 }
 
@@ -24,13 +24,13 @@ impl Order {
     /// Follows the tokens of a program.
     ///
     /// # Errors
-    /// Says where a pop comes before its push, or where a counter may overflow.
+    /// Says which pop comes before its push, or which push can overflow a counter.
     pub(super) fn of(insns: &[Insn], config: &HwConfig) -> Result<Order, String> {
         let mut order = Order { starts: Vec::new(), ordinals: Vec::new() };
         let mut last_start = [Clock::default(); 4];
         let mut last_retire = [Clock::default(); 4];
         let mut issued = [0u32; 4];
-        // Clocks of a pair's pushes; the unit's ordinal of a pair's pops.
+        // For each pair of units: the clocks of its pushes, and the ordinals of its pops.
         let mut pushes: [[Vec<Clock>; 4]; 4] = Default::default();
         let mut pops: [[Vec<u32>; 4]; 4] = Default::default();
         let full = (1usize << config.token_bits) - 1;
@@ -53,24 +53,24 @@ impl Order {
             order.ordinals.push(issued[unit] - 1);
             for to in insn.push.iter().map(|u| u as usize) {
                 pushes[unit][to].push(last_retire[unit]);
-                // The other unit may be late by what its queue and its front hold.
+                // The other unit can lag behind by what its queue and its front end hold.
                 let sure = issued[to].saturating_sub(config.queue_depth + 2);
                 let popped = pops[unit][to].iter().filter(|ordinal| **ordinal < sure).count();
                 if pushes[unit][to].len() - popped > full {
-                    return Err(format!("instruction {place} may push a token into a full counter"));
+                    return Err(format!("instruction {place} can push a token to a full counter"));
                 }
             }
         }
         Ok(order)
     }
 
-    /// Whether instruction `late` starts after `early`, of another unit, retired.
+    /// Returns whether instruction `late` starts only after `early`, an instruction of another unit, has retired.
     pub(super) fn is_after(&self, late: usize, early: usize, early_unit: Unit) -> bool {
         self.starts[late][early_unit as usize] > self.ordinals[early]
     }
 }
 
-/// The first instruction before `late` that conflicts with it and is not ordered before it.
+/// Returns the first instruction before `late` that conflicts with it and is not ordered before it.
 pub(super) fn first_race(order: &Order, accesses: &[Access], late: usize) -> Option<usize> {
     let at = &accesses[late];
     (0..late).find(|&early| {
@@ -79,21 +79,22 @@ pub(super) fn first_race(order: &Order, accesses: &[Access], late: usize) -> Opt
     })
 }
 
-/// The first two instructions that conflict and that the program's tokens do not order.
+/// Returns the first two instructions that conflict and that no tokens order.
 #[cfg(test)]
 pub(crate) fn first_unordered(insns: &[Insn], accesses: &[Access], config: &HwConfig) -> Option<(usize, usize)> {
     let order = Order::of(insns, config).ok()?;
     (0..insns.len()).find_map(|late| Some((first_race(&order, accesses, late)?, late)))
 }
 
-/// Runs tokens and queues alone, each instruction at once when it may start, and gives the units whose next instruction
-/// misses a token for ever, with its ordinal. Which instructions can start does not depend on their order.
+/// Simulates only tokens and queues, starting each instruction as soon as possible. Returns the units whose next
+/// instruction never gets its token, with that instruction's ordinal. The result does not depend on the order of
+/// starts.
 pub(super) fn stuck(insns: &[Insn], config: &HwConfig) -> Vec<(Unit, u32)> {
     let mut tokens = [[0u32; 4]; 4];
     let mut queues: [Vec<Insn>; 4] = Default::default();
     let mut started = [0u32; 4];
     let mut next = 0;
-    // The front of a unit holds an instruction besides its queue; a stuck fetch changes nothing for the others.
+    // A unit holds one instruction in addition to its queue. A blocked fetch does not affect other units' instructions.
     let room = config.queue_depth as usize + 1;
     loop {
         let mut moved = false;
@@ -122,12 +123,12 @@ pub(super) fn stuck(insns: &[Insn], config: &HwConfig) -> Vec<(Unit, u32)> {
     Unit::ALL.into_iter().filter(|u| !queues[*u as usize].is_empty()).map(|u| (u, started[u as usize])).collect()
 }
 
-/// The other units of a unit.
+/// Returns the other units.
 pub(super) fn others(unit: Unit) -> impl Iterator<Item = Unit> {
     Unit::ALL.into_iter().filter(move |u| *u != unit)
 }
 
-/// A set without one unit.
+/// Returns a set without one unit.
 pub(super) fn without(set: UnitSet, unit: Unit) -> UnitSet {
     set.iter().filter(|u| *u != unit).collect()
 }

@@ -1,4 +1,4 @@
-//! Random operations. They are legal, but may leave their memories; the builder takes those that do not.
+//! Random operations. They are legal but can leave their memories; the builder rejects those that do.
 
 use super::image::{BAD_BASE, DATA, GEMM_UOPS, PARAMS, RESULTS, VECTOR_UOPS, bases_of};
 use rand::Rng;
@@ -11,20 +11,20 @@ use tilewright_hw::isa::{
 };
 use tilewright_hw::num::Rounding;
 
-/// Whether an operation should stay inside its memories and regions, or leave them.
+/// Whether an operation should stay inside its memories and regions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Aim {
-    /// Inside.
+    /// Stay inside.
     Good,
-    /// Outside a scratchpad, perhaps.
+    /// Possibly leave a scratchpad.
     OutsideScratchpad,
-    /// Outside the base's limit, perhaps.
+    /// Possibly leave the base's limit.
     OutsideLimit,
-    /// Past the end of memory, perhaps.
+    /// Possibly pass the end of memory.
     OutsideMemory,
 }
 
-/// A random operation of a unit.
+/// Returns a random operation of a unit.
 pub(super) fn sample(unit: Unit, config: &HwConfig, aim: Aim, rng: &mut SmallRng) -> Op {
     match unit {
         Unit::Load => load(config, aim, rng).into(),
@@ -38,22 +38,22 @@ fn pick<T: Copy>(rng: &mut SmallRng, from: &[T]) -> T {
     *from.choose(rng).unwrap_or(&from[0])
 }
 
-/// 0 mostly, else up to `most`.
+/// Returns mostly 0, otherwise up to `most`.
 fn rarely(rng: &mut SmallRng, most: u32) -> u32 {
     if rng.random_bool(0.6) { 0 } else { rng.random_range(0..=most) }
 }
 
-/// 1 often, else up to `most`.
+/// Returns often 1, otherwise up to `most`.
 fn some(rng: &mut SmallRng, most: u32) -> u32 {
     if rng.random_bool(0.4) { 1 } else { rng.random_range(1..=most.max(1)) }
 }
 
-/// A first entry for `n` entries of `depth`.
+/// Returns a first entry so that `n` entries fit in `depth`.
 fn first(rng: &mut SmallRng, depth: u32, n: u32) -> u32 {
     rng.random_range(0..=depth.saturating_sub(n))
 }
 
-/// The DRAM side: base, offset, row stride, plane stride.
+/// The DRAM side of a transfer.
 struct Dram {
     base: u32,
     offset: u64,
@@ -78,7 +78,7 @@ fn dram(config: &HwConfig, region: &Range<u64>, shape: [u32; 3], aim: Aim, rng: 
     let size = region.end - region.start;
     let mut back = 0;
     if config.stride_bits == config.offset_bits && rng.random_bool(0.2) {
-        // Rows that go backwards: the stride is a negative number modulo the offset's width.
+        // Rows that go backward: the stride is negative modulo the offset's width.
         back = (rows - 1) * row_stride;
         row_stride = (1u64 << config.offset_bits).wrapping_sub(row_stride) & ((1u64 << config.offset_bits) - 1);
     }
@@ -86,7 +86,7 @@ fn dram(config: &HwConfig, region: &Range<u64>, shape: [u32; 3], aim: Aim, rng: 
     let extent = row_bytes + forward + back + (planes - 1) * plane_stride;
     let (base, start) = pick(rng, &bases_of(region, config));
     let room = size.saturating_sub(extent + 64);
-    // A base may lie a few bytes behind the region's start.
+    // A base can be a few bytes after the region's start.
     let begin = start.max(0) as u64 + back;
     let offset = (begin.next_multiple_of(align) + rng.random_range(0..=room)) / align * align;
     match aim {
@@ -155,7 +155,7 @@ fn load(config: &HwConfig, aim: Aim, rng: &mut SmallRng) -> Load {
     }
     let mut region = region;
     if matches!(mem, Mem::GemmUop | Mem::VectorUop) && region != RESULTS {
-        // Whole micro-ops, so that their indices are the small ones.
+        // Load whole micro-ops, so that their indices are the small ones.
         let d = dram(config, &region, [row_bytes, rows, planes], aim, rng);
         let whole = |v: u64| v / u64::from(size.max(config.dma_align)) * u64::from(size.max(config.dma_align));
         x.base = d.base;
@@ -171,7 +171,7 @@ fn load(config: &HwConfig, aim: Aim, rng: &mut SmallRng) -> Load {
     Load { base: d.base, offset: d.offset, row_stride: d.row_stride, plane_stride: d.plane_stride, ..x }
 }
 
-/// Entry, byte, row stride and plane stride of packed rows that stay inside, where they can.
+/// Returns entry, byte, row stride and plane stride of packed rows that stay inside, if possible.
 fn pack_fields(total: u32, size: u32, len: u32, lines: [u32; 2], rng: &mut SmallRng) -> (u32, u32, u32, u32) {
     let [per_plane, all] = lines;
     let planes = all / per_plane;
@@ -219,7 +219,7 @@ fn store(config: &HwConfig, aim: Aim, rng: &mut SmallRng) -> Store {
     x
 }
 
-/// Loop counts, and steps of three operands for each loop.
+/// Returns loop counts, and steps of three operands for each loop.
 fn loops(config: &HwConfig, most_step: u32, rng: &mut SmallRng) -> ([u32; 3], [[u32; 3]; 3]) {
     let mut counts = [some(rng, 4), some(rng, 4), some(rng, 4)];
     let mut steps = [[0; 3]; 3].map(|s: [u32; 3]| s.map(|_| rng.random_range(0..=most_step)));
@@ -265,7 +265,7 @@ fn vector(config: &HwConfig, aim: Aim, rng: &mut SmallRng) -> Vector {
     let wild = aim == Aim::OutsideScratchpad;
     let built: Vec<VecOp> = VecOp::ALL.iter().copied().filter(|op| op.is_built(config)).collect();
     let op = pick(rng, &built);
-    // Which operands an operation takes does not depend on its other operands.
+    // Which operands an operation supports does not depend on its other operands.
     let takes = |field: &str, x: Vector| {
         illegal_reasons(&Insn::new(Vector { op, ..x }), config).iter().all(|illegal| illegal.field != field)
     };

@@ -1,10 +1,10 @@
-//! Making a failing program smaller while it stays correct and fails.
+//! Makes a failing program smaller while it stays correct and fails.
 
 use super::{Program, rebuild};
 use tilewright_hw::isa::{Gemm, Load, Op, Store, Vector};
 
-/// The smallest program that removing operations and work from `program` finds and that still `fails`. Programs with a
-/// planted fault are not correct and come back as they are.
+/// Returns the smallest program that still `fails`, found by removing operations and work. Programs with a planted
+/// fault are not correct, so they are returned unchanged.
 pub fn shrink(program: &Program, mut fails: impl FnMut(&Program) -> bool) -> Program {
     let mut best = program.clone();
     let mut ops: Vec<Op> = program.insns.iter().map(|i| i.op).collect();
@@ -18,7 +18,7 @@ pub fn shrink(program: &Program, mut fails: impl FnMut(&Program) -> bool) -> Pro
             _ => false,
         }
     };
-    // Without spare tokens first; where that does not fail, they stay.
+    // First try without spare tokens. If that does not fail, keep them.
     let spare = if attempt(&ops, 0, &mut best) { 0 } else { best.spare_tokens };
     let mut changed = true;
     while changed {
@@ -26,7 +26,7 @@ pub fn shrink(program: &Program, mut fails: impl FnMut(&Program) -> bool) -> Pro
         let mut chunk = ops.len() / 2;
         while chunk > 0 {
             let mut at = ops.len();
-            // From the end, so that what others read goes after them.
+            // Start from the end, so that consumers are removed before producers.
             while at > 0 {
                 let from = at.saturating_sub(chunk);
                 let mut fewer = ops.clone();
@@ -53,7 +53,7 @@ pub fn shrink(program: &Program, mut fails: impl FnMut(&Program) -> bool) -> Pro
     best
 }
 
-/// Versions of an operation with less work.
+/// Returns versions of an operation with less work.
 fn simpler(op: Op) -> Vec<Op> {
     match op {
         Op::Load(x) => vec![

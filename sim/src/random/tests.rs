@@ -17,7 +17,7 @@ fn programs_run_to_their_end_and_cover_everything() {
     for seed in 0..400 {
         let config = sample_config(&mut rng);
         let program = generate(&config, seed, 30);
-        // Scratchpads are compared only where a program fills them.
+        // Scratchpads are compared only if the program fills them.
         for mem in Mem::ALL {
             assert!(program.fills(mem), "{mem:?} of {config:?}\n{}", program.text());
         }
@@ -112,7 +112,7 @@ fn planted_faults_trap_as_planted() {
 
 #[test]
 fn a_missing_token_is_a_race() {
-    // A correct program has no race; without any one of its tokens that something needs, it has one.
+    // A correct program has no race. Without its tokens, it has one.
     let config = sample_config(&mut SmallRng::seed_from_u64(3));
     let program = generate(&config, 11, 20);
     let mut rng = SmallRng::seed_from_u64(0);
@@ -141,7 +141,7 @@ fn shrinking_keeps_the_failure_and_drops_the_rest() {
     assert!(fails(&program));
     let small = shrink(&program, fails);
     assert_eq!(small.insns.iter().filter(|i| i.unit() == Unit::Gemm).count(), 1);
-    // What gemm reads must still be loaded: micro-ops, inp, wgt, and acc where it accumulates.
+    // The loads that gemm depends on must remain: micro-ops, inp, wgt, and acc if it accumulates.
     assert!(small.insns.len() <= 5, "{}", small.text());
 }
 

@@ -1,4 +1,4 @@
-//! What the library of the Verilated design is made of.
+//! The recipe for the library of the Verilated design.
 
 use crate::verilate::{Flags, Recipe};
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use tilewright_hw::isa::config_package;
 use tilewright_hw::regs::UnitState;
 use tilewright_hw::rtl::SOURCES;
 
-/// How Verilator names the design in the bench.
+/// Verilator's name for the design inside the bench.
 const BENCH_CORE: &str = "tw_bench__DOT__u_core";
 
-/// The recipe of a configuration: the design behind registers.
+/// Returns the recipe of a configuration: the design wrapped in `tw_bench`.
 pub(super) fn recipe(config: &HwConfig, flags: Flags, verilator: Option<PathBuf>) -> Recipe<'static> {
     let states = [("TW_STATE_EMPTY", UnitState::Empty), ("TW_STATE_BUSY", UnitState::Busy)];
     let mut defines = vec![("TW_BUS_BYTES", config.bus_bytes())];
@@ -19,7 +19,7 @@ pub(super) fn recipe(config: &HwConfig, flags: Flags, verilator: Option<PathBuf>
         kind: "rtl",
         top: "tw_bench",
         class: "Vtw_bench",
-        // The name and the file's comments are not hardware.
+        // The name and the file's comments do not affect the hardware.
         package: Some(("tw_cfg_pkg.sv", config_package(&HwConfig { name: String::new(), ..config.clone() }))),
         sources: SOURCES.to_vec(),
         bench: Some(("tw_bench.sv", include_str!("tw_bench.sv"))),
@@ -32,7 +32,7 @@ pub(super) fn recipe(config: &HwConfig, flags: Flags, verilator: Option<PathBuf>
     }
 }
 
-/// The C function that finds an entry of a memory among the banks of the design.
+/// Generates the C function that finds an entry of a memory in the design's banks.
 fn scratchpads(config: &HwConfig) -> String {
     let mut s = String::from(
         "static const void* tw_entry(const Vtw_bench___024root* r, uint32_t mem, uint32_t entry) {\n    switch (mem) {\n",

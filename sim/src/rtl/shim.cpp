@@ -1,5 +1,5 @@
-// The bench around the Verilated design: registers, the AXI queues, and many cycles in one call. The memory's timing is
-// asked for at address handshakes; data are moved in the cycle in which their beat passes.
+// The bench around the Verilated design: registers, AXI queues, and runs of many cycles per call. It asks the memory
+// model for timing at address handshakes, and moves data in the cycle in which their beat transfers.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -10,7 +10,7 @@
 #include "Vtw_bench.h"
 #include "Vtw_bench___024root.h"
 #include "verilated.h"
-// Written for the configuration: `tw_entry` finds an entry of a memory in the design.
+// Generated for the configuration: `tw_entry` finds an entry of a memory in the design.
 #include "scratchpads.h"
 #ifdef TW_WAVES
 #include "verilated_fst_c.h"
@@ -25,7 +25,7 @@
 #define TW_RUNNING(root) root->TW_CORE(u_regs__DOT__running_q)
 #define TW_RETIRED(root, unit) root->TW_CORE(u_regs__DOT__gen_retired__BRA__##unit##__KET____DOT__count_q)
 
-// Verilator's own function for what happens after a clock edge, where its version has it by this name.
+// Verilator's function for everything that follows a clock edge, in versions that use this name.
 void Vtw_bench___024root___eval_nba(Vtw_bench___024root*) __attribute__((weak));
 
 namespace {
@@ -35,7 +35,7 @@ struct Burst {
     uint32_t error;
 };
 
-// The memory's model is Rust's: what it says of a burst, and the cycle of one of its beats.
+// The memory model is in Rust: it schedules a burst, and tells the cycle of a beat.
 using Beat = uint64_t (*)(const Burst* burst, uint64_t n);
 using Request = void (*)(void* context, uint64_t cycle, uint64_t addr, uint32_t beats, uint32_t write, Burst* burst);
 
@@ -49,8 +49,8 @@ struct Transfer {
 
 thread_local std::string failure;
 
-// Sets whether the clock rose, in the forms that this has had in Verilator's versions, the first of them 5.006's, the last 5.048's.
-// False where it has another.
+// Sets whether the clock rose. The overloads cover the forms of Verilator 5.006 (the first one) to 5.048 (the last
+// one). Returns false for other versions.
 template <typename Root>
 auto set_rose(Root* root, bool rose, int, int, int) -> decltype(root->__VnbaTriggered.at(0U) = rose, bool()) {
     root->__VnbaTriggered.at(0U) = rose;
@@ -76,12 +76,13 @@ bool set_rose(Root*, bool, ...) {
     return false;
 }
 
-// Evaluates a rising edge of the clock while no input of the design has changed: what the registers do, without a look at
-// which clocks rose, which takes longer than it sounds. False where this version of Verilator names things otherwise.
+// Evaluates a rising clock edge when no input of the design has changed: runs the registers without checking which
+// clocks rose, a check that takes a surprisingly long time. Returns false if this version of Verilator uses other
+// names.
 bool edge(Vtw_bench___024root* root) {
     if (!Vtw_bench___024root___eval_nba || !set_rose(root, true, 0, 0, 0)) return false;
     Vtw_bench___024root___eval_nba(root);
-    // Newer versions keep it until they have seen it.
+    // Newer versions keep the flag until they have seen it.
     set_rose(root, false, 0, 0, 0);
     return true;
 }
@@ -108,12 +109,12 @@ struct Bench {
     uint64_t cycle = 0;
     uint64_t bytes_read = 0, bytes_written = 0;
     std::deque<Transfer> reads, writes, responses;
-    // Starts and retirements where they are asked for: the cycle, the unit in the two bits below, the lowest bit set for a
-    // retirement.
+    // Starts and retirements, if recorded. Each is the cycle shifted left by 3, plus twice the unit's number, plus 1
+    // for a retirement.
     bool recording = false;
     uint32_t counts[8] = {};
     std::vector<uint64_t> events;
-    // Cycles by unit, instruction and state, of the instructions that had any.
+    // For each unit: cycles by instruction and state.
     std::vector<uint64_t> shares[4];
 #ifdef TW_WAVES
     VerilatedFstC waves;
@@ -127,7 +128,7 @@ struct Bench {
     static constexpr uint32_t kBeatBytes = TW_BUS_BYTES;
     // Codes of states.
     static constexpr uint32_t kStates = 16, kEmpty = TW_STATE_EMPTY, kBusy = TW_STATE_BUSY;
-    // Units whose instructions overlap in time: what they do is the oldest's.
+    // Units whose instructions overlap. Their cycles belong to the oldest instruction.
     static constexpr bool kMoves[4] = {true, false, false, true};
 
     bool idle() const { return reads.empty() && writes.empty() && responses.empty(); }
@@ -140,13 +141,13 @@ struct Bench {
 #endif
     }
 
-    // Verilator's own code looks for its context through the thread, where another bench may have left one.
+    // Verilator looks up its context through the thread, where another bench can have left its own.
     void enter() { Verilated::threadContextp(&context); }
 
-    // What the memory says in this cycle.
+    // What the memory does in this cycle.
     bool reads_now = false, writes_now = false, answers_now = false;
 
-    // Puts on the pins what the memory says in the next cycle.
+    // Drives the memory's answers of the next cycle.
     void drive() {
         const uint64_t next = cycle + 1;
         reads_now = !reads.empty() && reads.front().next == next;
@@ -169,7 +170,7 @@ struct Bench {
         if (answers_now) top->next_b_resp_i = responses.front().burst.error ? 2 : 0;
     }
 
-    // Takes what passes in this cycle.
+    // Handles what transfers in this cycle.
     void sample() {
         if (reads_now) {
             Transfer& t = reads.front();
@@ -220,8 +221,8 @@ struct Bench {
         writes.pop_front();
     }
 
-    // One clock cycle. What the design drives in it depends on its registers alone and is there since the last edge. Waves
-    // show both edges, and assertions see the values of before the edge.
+    // Runs a clock cycle. The design's outputs depend only on its registers, so they are valid since the last edge.
+    // Waves show both edges, and assertions see the values before the edge.
     void tick() {
         sample();
         drive();
@@ -237,24 +238,25 @@ struct Bench {
         cycle++;
     }
 
-    // Whether the design has trapped and waits for its bursts.
+    // Returns whether the design has trapped and waits for its bursts.
     bool trapped() const { return TW_RUNNING(top->rootp) && !TW_COUNTING(top->rootp); }
 
-    // Counts the cycle that begins for the instruction whose it is. The design's registers hold what the cycles before did.
+    // Attributes the cycle that begins to an instruction. The design's registers still hold the counts of earlier
+    // cycles.
     void share() {
         const auto* r = top->rootp;
         if (!TW_COUNTING(r)) return;
         for (uint32_t u = 0; u < 4; u++) {
             const uint32_t state = TW_STATES(r) >> (4 * u) & 0xf;
             if (state == kEmpty) continue;
-            // Gemm and vector work for the last that started, and wait for the queue's head.
+            // Gemm and vector issue for the last instruction that started, and wait for the head of the queue.
             const uint32_t insn = kMoves[u] ? counts[2 * u + 1] : counts[2 * u] - (state == kBusy);
             if (shares[u].size() < (size_t(insn) + 1) * kStates) shares[u].resize((size_t(insn) + 1) * kStates);
             shares[u][size_t(insn) * kStates + state]++;
         }
     }
 
-    // Keeps what started and retired in the cycle that is over, by the counts of it in the design's registers.
+    // Records what started and retired in the cycle that just ended, from the design's counts.
     void record(uint64_t of) {
         const auto* r = top->rootp;
         const uint32_t now[8] = {
@@ -270,7 +272,7 @@ struct Bench {
     void reset() {
         top->rst_ni = 0;
         top->reg_valid_i = 0;
-        // A burst may be requested in the cycle whose edge takes the reset.
+        // The design can still request a burst in the cycle whose edge takes the reset.
         for (int i = 0; i < 4; i++) {
             reads.clear();
             writes.clear();
@@ -285,7 +287,7 @@ struct Bench {
     }
 };
 
-// The simulation's own ways to end are turned into a message for the caller.
+// Verilator's ways to end the simulation become messages for the caller.
 void vl_finish(const char*, int, const char*) VL_MT_UNSAFE {}
 void vl_stop(const char* file, int line, const char*) VL_MT_UNSAFE {
     if (failure.empty()) failure = std::string("assertion failed at ") + file + ":" + std::to_string(line);
@@ -304,7 +306,7 @@ TW_EXPORT Bench* tw_new(uint8_t* memory, uint64_t memory_bytes, Request request,
 #ifdef TW_WAVES
     b->context.traceEverOn(true);
 #endif
-    // Otherwise each context keeps a thread for every processor.
+    // By default, each context starts one thread per processor.
     b->context.threads(1);
     b->top = new Vtw_bench(&b->context);
 #ifdef TW_WAVES
@@ -347,7 +349,7 @@ TW_EXPORT void tw_write_reg(Bench* b, uint32_t addr, uint32_t value) {
     b->changed = true;
 }
 
-// Takes no cycle: reads are combinational.
+// Takes no cycle, because reads are combinational.
 TW_EXPORT uint32_t tw_read_reg(Bench* b, uint32_t addr) {
     b->enter();
     b->top->reg_valid_i = 1;
@@ -360,8 +362,8 @@ TW_EXPORT uint32_t tw_read_reg(Bench* b, uint32_t addr) {
     return value;
 }
 
-// Runs until the interrupt is raised and no burst is under way. Returns 0, 1 when `limit` cycles have passed first without
-// a trap, 2 when an assertion failed. Nothing is read through the registers meanwhile, which would cost time in each cycle.
+// Runs until the interrupt is raised and no burst is in flight. Returns 0 then, 1 if `limit` cycles pass first without
+// a trap, and 2 if an assertion fails. Reads no registers meanwhile, which would cost time in each cycle.
 TW_EXPORT int tw_run(Bench* b, uint64_t limit) {
     b->enter();
     failure.clear();
@@ -371,11 +373,11 @@ TW_EXPORT int tw_run(Bench* b, uint64_t limit) {
     for (auto& of : b->shares) of.clear();
     bool trapped = false;
     for (uint64_t i = 0; i < limit || trapped; i++) {
-        // A cycle before the limit, as the cycle after a trap is the first to show it.
+        // Check from one cycle before the limit, because a trap shows first in the cycle after it.
         if (i + 1 >= limit) trapped = b->trapped();
         if (b->recording) b->share();
         b->tick();
-        // The write of the doorbell was cycle 0.
+        // The doorbell write was cycle 0.
         if (b->recording) b->record(i + 1);
         if (b->top->irq_o && b->idle()) {
             end = 0;
@@ -388,20 +390,20 @@ TW_EXPORT int tw_run(Bench* b, uint64_t limit) {
     return failure.empty() ? end : 2;
 }
 
-// Whether a cycle is one call of the model's function for what follows an edge.
+// Returns whether a cycle is a single call of the model's function for clock edges.
 TW_EXPORT bool tw_has_direct_edges(Bench* b) {
     return !Bench::kBothEdges && Vtw_bench___024root___eval_nba && set_rose(b->top->rootp, false, 0, 0, 0);
 }
 
 TW_EXPORT void tw_record(Bench* b, bool on) { b->recording = on; }
 
-// What `record` kept of the last run.
+// Returns what `record` recorded in the last run.
 TW_EXPORT const uint64_t* tw_events(Bench* b, uint64_t* count) {
     *count = b->events.size();
     return b->events.data();
 }
 
-// Cycles of a unit's instructions in the last run: sixteen numbers each, by state.
+// Returns the cycles of a unit's instructions in the last run, by state: sixteen numbers per instruction.
 TW_EXPORT const uint64_t* tw_shares(Bench* b, uint32_t unit, uint64_t* count) {
     *count = b->shares[unit].size();
     return b->shares[unit].data();
@@ -409,7 +411,7 @@ TW_EXPORT const uint64_t* tw_shares(Bench* b, uint32_t unit, uint64_t* count) {
 
 TW_EXPORT const char* tw_failure(Bench*) { return failure.c_str(); }
 
-// The bytes of some entries of a memory, param's of nine rows.
+// Copies some entries of a memory. A param entry has nine rows.
 TW_EXPORT void tw_read_entries(Bench* b, uint32_t mem, uint32_t first, uint32_t count, uint32_t bytes, uint8_t* to) {
     for (uint32_t i = 0; i < count; i++) {
         std::memcpy(to + size_t(i) * bytes, tw_entry(b->top->rootp, mem, first + i), bytes);
@@ -425,6 +427,6 @@ TW_EXPORT void tw_take_bytes(Bench* b, uint64_t* read, uint64_t* written) {
 #ifdef TW_TRAINING
 extern "C" void __gcov_dump(void);
 
-// Writes what was counted about the model's branches.
+// Writes the branch profile of the model.
 TW_EXPORT void tw_dump_profile() { __gcov_dump(); }
 #endif

@@ -1,4 +1,4 @@
-//! The C interface of the bench; see `shim.cpp`.
+//! The C interface to the bench in `shim.cpp`.
 
 use crate::dram::{Burst, Direction, Dram};
 use libloading::Library;
@@ -7,7 +7,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
 use tilewright_hw::host::Registers;
 
-/// The bench, known to C++ alone.
+/// The bench, opaque to Rust.
 #[repr(C)]
 struct Opaque {
     _private: [u8; 0],
@@ -23,11 +23,11 @@ pub(super) enum End {
     Stopped,
     /// The limit came first.
     Limit,
-    /// The design's own checks failed.
+    /// An assertion of the design or a check of the bench failed.
     Failed(String),
 }
 
-/// A running design with its memory and the model of the memory's timing.
+/// A running design with its memory and the timing model of the memory.
 pub(super) struct Bench {
     raw: *mut Opaque,
     free: unsafe extern "C" fn(*mut Opaque),
@@ -47,18 +47,18 @@ pub(super) struct Bench {
     library: Library,
 }
 
-// SAFETY: the bench holds no thread's own data between two calls, and all calls need `&mut self`.
+// SAFETY: the bench keeps no thread-local data between calls, and all calls need `&mut self`.
 unsafe impl Send for Bench {}
 
 extern "C" fn request(context: *mut c_void, cycle: u64, addr: u64, beats: u32, write: u32, burst: *mut Burst) {
     let direction = if write != 0 { Direction::Write } else { Direction::Read };
-    // SAFETY: `context` is the model that `Bench::new` gave, which nobody else touches during a call of the bench, and
-    // `burst` is a place of the caller's.
+    // SAFETY: `context` is the model that `Bench::new` passed, which nothing else accesses during a call of the bench,
+    // and `burst` is a valid destination in the caller.
     unsafe { *burst = (*context.cast::<Dram>()).request(cycle, addr, beats, direction) }
 }
 
 extern "C" fn beat(burst: *const Burst, n: u64) -> u64 {
-    // SAFETY: the bench gives one of its bursts, which `request` has filled.
+    // SAFETY: the bench passes one of its bursts, which `request` has filled.
     unsafe { (*burst).beat(n) }
 }
 
@@ -66,9 +66,9 @@ impl Bench {
     /// Loads the library and resets the design.
     pub(super) fn new(library: &Path, memory_bytes: u64, dram: Dram, waves: Option<&Path>) -> Result<Bench, String> {
         let waves = CString::new(waves.map(|p| p.display().to_string()).unwrap_or_default())
-            .map_err(|_| "the waves' path holds a zero byte".to_string())?;
-        // SAFETY: the library is our own build of `shim.cpp`; its set-up code touches nothing outside, and the types of
-        // the functions are those of the shim's text, whose hash is part of the library's name.
+            .map_err(|_| "the path for waves contains a zero byte".to_string())?;
+        // SAFETY: the library is our own build of `shim.cpp`. Its static initializers have no side effects outside the
+        // library. The function types match the source, whose hash is part of the library's name.
         unsafe {
             let library = Library::new(library).map_err(|e| e.to_string())?;
             macro_rules! symbol {
@@ -101,57 +101,57 @@ impl Bench {
         }
     }
 
-    /// Device memory.
+    /// Returns device memory.
     pub(super) fn memory(&self) -> &[u8] {
-        // SAFETY: the buffer is ours, and the bench writes to it only in calls that need `&mut self`.
+        // SAFETY: we own the buffer, and the bench writes to it only in calls that need `&mut self`.
         unsafe { &*self.memory }
     }
 
-    /// Device memory, to be written.
+    /// Returns device memory for writing.
     pub(super) fn memory_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for `memory`.
+        // SAFETY: the same as for `memory`.
         unsafe { &mut *self.memory }
     }
 
-    /// Forgets the memory's past requests.
+    /// Makes the memory model forget past requests.
     pub(super) fn reset_dram(&mut self) {
-        // SAFETY: the model is ours; see `request`.
+        // SAFETY: we own the model; see `request`.
         unsafe { (*self.dram).reset() }
     }
 
     /// Resets the design.
     pub(super) fn reset(&mut self) {
         self.reset_dram();
-        // SAFETY: `raw` lives until `drop`; so for the calls below.
+        // SAFETY: `raw` is valid until `drop`. The same holds for the calls below.
         unsafe { (self.reset)(self.raw) }
     }
 
-    /// Writes a register; one cycle.
+    /// Writes a register. Takes one cycle.
     pub(super) fn write_reg(&mut self, addr: u32, value: u32) {
         // SAFETY: see `reset`.
         unsafe { (self.write_reg)(self.raw, addr, value) }
     }
 
-    /// Reads a register; no cycle.
+    /// Reads a register. Takes no cycle.
     pub(super) fn read_reg(&mut self, addr: u32) -> u32 {
         // SAFETY: see `reset`.
         unsafe { (self.read_reg)(self.raw, addr) }
     }
 
-    /// Whether a cycle is one call of the model's function for what follows an edge.
+    /// Returns whether a cycle is a single call of the model's function for clock edges.
     pub(super) fn has_direct_edges(&self) -> bool {
         // SAFETY: see `reset`; the model is not evaluated.
         unsafe { (self.has_direct_edges)(self.raw) }
     }
 
-    /// Keeps starts and retirements of the runs that follow, or not.
+    /// Turns the recording of starts and retirements on or off.
     pub(super) fn record(&mut self, on: bool) {
         // SAFETY: see `reset`.
         unsafe { (self.record)(self.raw, on) }
     }
 
-    /// Starts and retirements of the last run, in order: the cycle, in the three bits below it twice the unit's number, one
-    /// more for a retirement.
+    /// Returns the starts and retirements of the last run, in order. Each is the cycle shifted left by 3, plus twice
+    /// the unit's number, plus 1 for a retirement.
     pub(super) fn events(&mut self) -> &[u64] {
         let mut count = 0;
         // SAFETY: see `reset`; the bench keeps `count` events until the next call that needs `&mut self`.
@@ -161,7 +161,8 @@ impl Bench {
         }
     }
 
-    /// Cycles of the last run by instruction of a unit and state, where they were kept: sixteen numbers for each instruction.
+    /// Returns the cycles of the last run, by instruction of a unit and by state: sixteen numbers per instruction.
+    /// Empty if recording was off.
     pub(super) fn shares(&mut self, unit: u32) -> &[[u64; 16]] {
         let mut count = 0;
         // SAFETY: see `reset`; the bench keeps `count` numbers until the next call that needs `&mut self`.
@@ -171,9 +172,9 @@ impl Bench {
         }
     }
 
-    /// Runs until the device raises its interrupt, at most `limit` cycles.
+    /// Runs until the device raises its interrupt, for at most `limit` cycles.
     pub(super) fn run(&mut self, limit: u64) -> End {
-        // SAFETY: see `reset`; the message is a C string of the bench's that lives until the next call.
+        // SAFETY: see `reset`; the message is a C string of the bench, valid until the next call.
         unsafe {
             match (self.run)(self.raw, limit) {
                 0 => End::Stopped,
@@ -183,17 +184,17 @@ impl Bench {
         }
     }
 
-    /// The bytes of `count` entries of `bytes` bytes; the caller knows the memory's size.
+    /// Returns the bytes of `count` entries of `bytes` bytes each. The caller must check the range.
     pub(super) fn read_entries(&mut self, mem: u32, first: u32, count: u32, bytes: u32) -> Vec<u8> {
         let mut to = vec![0; count as usize * bytes as usize];
-        // SAFETY: see `reset`; `to` holds as many bytes as are asked for.
+        // SAFETY: see `reset`; `to` has room for all requested bytes.
         unsafe { (self.read_entries)(self.raw, mem, first, count, bytes, to.as_mut_ptr()) }
         to
     }
 
-    /// Writes the profile of a library that was built to be trained.
+    /// Writes the profile of an instrumented library.
     pub(super) fn dump_profile(&mut self) -> Result<(), String> {
-        // SAFETY: the function takes and gives nothing; see `new` for the library.
+        // SAFETY: the function takes no arguments and returns nothing; see `new` for the library.
         unsafe {
             let dump: unsafe extern "C" fn() = *self.library.get(b"tw_dump_profile").map_err(|e| e.to_string())?;
             dump();
@@ -201,10 +202,10 @@ impl Bench {
         Ok(())
     }
 
-    /// Bytes read and written since the last call.
+    /// Returns the bytes read and written since the last call.
     pub(super) fn take_bytes(&mut self) -> (u64, u64) {
         let (mut read, mut written) = (0, 0);
-        // SAFETY: see `reset`; both places are ours.
+        // SAFETY: see `reset`; both are valid destinations.
         unsafe { (self.take_bytes)(self.raw, &mut read, &mut written) }
         (read, written)
     }
@@ -225,7 +226,7 @@ impl Registers for Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // SAFETY: all three are ours, given back once, the bench first because it points to the others.
+        // SAFETY: we own all three and free them once, the bench first because it points to the others.
         unsafe {
             if !self.raw.is_null() {
                 (self.free)(self.raw);

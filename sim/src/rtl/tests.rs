@@ -1,4 +1,4 @@
-//! The registers as a driver on a board uses them, without the device's own queue.
+//! Tests registers the way a board driver uses them, without the device's own queue.
 
 use super::*;
 use crate::functional::Fsim;
@@ -8,13 +8,13 @@ use rand::rngs::SmallRng;
 use tilewright_hw::device::Device;
 use tilewright_hw::isa::{encode, parse_program};
 
-/// A small design, the same that the differential test builds first.
+/// Builds a small design, the same that the differential test builds first.
 fn device() -> Option<Rtl> {
     if !tilewright_testing::has_program("verilator") {
         return None;
     }
     let config = sample_config(&mut SmallRng::seed_from_u64(1000));
-    // Slow enough that the first command runs while the others are queued.
+    // Slow enough that the first command still runs while the others are queued.
     let dram = DramSection { latency: 200, ..config.dram };
     let options = RtlOptions { assertions: true, dram: Some(dram), ..RtlOptions::default() };
     Some(Rtl::new(config, MEMORY_BYTES, &options).expect("the design builds"))
@@ -32,7 +32,7 @@ impl Rtl {
         self.bench.read_reg(regs::STATUS) >> 8 & 0xff
     }
 
-    /// Runs until so many commands have completed since the reset.
+    /// Runs until `completed` commands have completed since the reset.
     fn run_to(&mut self, completed: u32) {
         for _ in 0..self.config.ring_entries() + 2 {
             if self.bench.read_reg(regs::COMPLETION) == completed {
@@ -45,7 +45,7 @@ impl Rtl {
     }
 }
 
-/// Copies of four bytes that each read what the one before wrote, as streams of a load and a store; where each lies.
+/// Writes streams that each copy four bytes that the previous one wrote. Returns their addresses.
 fn chain(rtl: &mut Rtl, links: u64) -> Vec<u64> {
     let config = rtl.config.clone();
     (0..links)
@@ -66,7 +66,7 @@ fn chain(rtl: &mut Rtl, links: u64) -> Vec<u64> {
 #[test]
 fn commands_wait_in_the_ring() {
     let Some(mut rtl) = device() else { return };
-    // One runs, the ring holds the others, and one more is refused.
+    // One command runs, the ring holds the others, and one more is rejected.
     let ring = rtl.config.ring_entries();
     let queued = ring + 1;
     let streams = chain(&mut rtl, u64::from(queued) + 1);
@@ -90,7 +90,7 @@ fn a_trap_empties_the_ring() {
     let ring = rtl.config.ring_entries();
     let streams = chain(&mut rtl, 3);
     rtl.write(0, &[1, 2, 3, 4]).expect("inside memory");
-    // The first store is outside.
+    // The first store is out of bounds.
     rtl.write_base(0, Base { addr: 0, limit: 4 });
     for stream in &streams {
         rtl.ring_the_doorbell(*stream, 2);
@@ -100,7 +100,7 @@ fn a_trap_empties_the_ring() {
     assert_eq!(rtl.bench.read_reg(regs::COMPLETION), 0);
     rtl.soft_reset().expect("is reset");
     assert_eq!((rtl.bench.read_reg(regs::STATUS), rtl.free_places()), (ring << 8, ring));
-    // Bases outlive a soft reset; what waited does not run.
+    // Bases survive a soft reset. Waiting commands do not run.
     rtl.write_base(0, Base { addr: 0, limit: 0x1000 });
     rtl.ring_the_doorbell(streams[0], 2);
     rtl.run_to(1);

@@ -1,5 +1,5 @@
-//! What an instrumented design runs, so that the compiler lays out its code by what is done often: streams of products
-//! under loads, as compiled networks have them, and random programs for everything else.
+//! The workload of an instrumented design, by which the compiler lays out frequent code: products during loads, as in
+//! compiled networks, and random programs for everything else.
 
 use super::Rtl;
 use crate::random::{self, generate};
@@ -23,7 +23,7 @@ pub(super) fn train(rtl: &mut Rtl) -> Result<(), DeviceError> {
     rtl.dump_profile()
 }
 
-/// Four micro-ops under two loops, while load fills entries that nobody reads.
+/// Runs four micro-ops in two loops while load fills entries that nothing reads.
 fn products(rtl: &mut Rtl) -> Result<(), DeviceError> {
     let config = rtl.config.clone();
     let uops: Vec<u8> = (0..4).flat_map(|k| GemmUop { acc: k % 2, inp: k % 2, wgt: k % 2 }.to_bytes(&config)).collect();
@@ -47,7 +47,7 @@ fn products(rtl: &mut Rtl) -> Result<(), DeviceError> {
     let stream = stream.map_err(|e| DeviceError::Tool {
         tool: "the training of the Verilated design".into(),
         reason: e.to_string(),
-        remedy: "this is a fault of the training; report it with the configuration".into(),
+        remedy: "this is a bug in the training; report it with the configuration".into(),
     })?;
     rtl.write(0, &uops)?;
     rtl.write(MEMORY_BYTES / 2, &stream.concat())?;

@@ -1,6 +1,6 @@
-// The accelerator behind registers for what the memory answers. The bench sets them a cycle ahead, so that all that the
-// design drives depends on registers alone and a cycle is one evaluation. The memory takes every request at once, or with
-// TW_STALLS when a random bit of its channel says so.
+// The accelerator with registers for the memory's answers. The bench sets their inputs a cycle ahead, so that all
+// outputs of the design depend only on registers and a cycle needs only one evaluation. The memory takes every request
+// immediately or, with TW_STALLS, when a pseudo-random bit of its channel allows it.
 module tw_bench (
   input  logic        clk_i,
   input  logic        rst_ni,
@@ -21,7 +21,7 @@ module tw_bench (
   output logic [tw_cfg_pkg::BusBits-1:0] w_data_o,
   output logic [tw_cfg_pkg::BusBytes-1:0] w_strb_o,
   output logic        w_last_o,
-  // Of the next cycle.
+  // Inputs of the next cycle.
   input  logic        next_r_valid_i,
   input  logic        next_r_id_i,
   input  logic [tw_cfg_pkg::BusBits-1:0] next_r_data_i,
@@ -51,13 +51,13 @@ module tw_bench (
 
   logic ar_valid, ar_ready, aw_valid, aw_ready;
 `ifdef TW_STALLS
-  // x^16 + x^14 + x^13 + x^11 + 1, a step a cycle.
+  // x^16 + x^14 + x^13 + x^11 + 1, one step per cycle.
   logic [15:0] random_q = 16'hace1;
   always_ff @(posedge clk_i) random_q <= {random_q[14:0], random_q[15] ^ random_q[13] ^ random_q[12] ^ random_q[10]};
   assign ar_ready = random_q[3:0] < 4'd5;
   assign aw_ready = random_q[9:6] < 4'd5;
 
-  // A request stands as it is until it is taken, or until a trap.
+  // A request must stay unchanged until it is taken, or until a trap.
   logic ar_stands_q, aw_stands_q;
   logic [tw_cfg_pkg::OffsetBits+8:0] ar_q;
   logic [tw_cfg_pkg::OffsetBits+7:0] aw_q;

@@ -1,4 +1,4 @@
-//! Compiling C++ files, as many at a time as there are processors.
+//! Compiles C++ files in parallel, one per processor.
 
 use super::compiler::INSTALL_CXX;
 use super::{Compiler, Progress, place, run, tool_error};
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tilewright_hw::device::DeviceError;
 
-/// A file to be compiled.
+/// A file to compile.
 #[derive(Debug)]
 pub(super) struct Unit {
     pub(super) source: PathBuf,
-    /// Where its object goes.
+    /// Path of its object file.
     pub(super) object: PathBuf,
-    /// Whether it is set-up code, which runs once and is not optimized.
+    /// Whether it is setup code, which runs once and is not optimized.
     pub(super) slow: bool,
 }
 
-/// Compiles every file in a folder, and gives the objects.
+/// Compiles all files in a folder and returns the paths of the object files.
 pub(super) fn compile(
     compiler: &Compiler,
     units: &[Unit],
@@ -54,19 +54,19 @@ pub(super) fn compile(
             match results.recv() {
                 Ok(Ok(_)) => {}
                 Ok(Err(e)) => {
-                    // The others find nothing more to do.
+                    // Stop the other workers.
                     next.store(units.len(), Ordering::Relaxed);
                     return Err(e);
                 }
-                Err(_) => return Err(tool_error(compiler.name(), "ended without an answer", INSTALL_CXX)),
+                Err(_) => return Err(tool_error(compiler.name(), "ended without a result", INSTALL_CXX)),
             }
         }
         Ok(units.iter().map(|unit| unit.object.clone()).collect())
     })
 }
 
-/// The objects of files that no model changes, which designs share: each is compiled once and stays in the cache, in a folder
-/// named by a hash of what goes into it.
+/// Returns the object files of sources that are the same for all designs. Each is compiled once and cached in a folder
+/// named by a hash of its inputs.
 pub(super) fn shared(
     compiler: &Compiler,
     sources: &[PathBuf],

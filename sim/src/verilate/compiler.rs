@@ -5,9 +5,10 @@ use std::process::Command;
 use tilewright_hw::device::DeviceError;
 
 pub(super) const INSTALL_CXX: &str = "install a C++ compiler (apt-get install g++), or set CXX, or use --device fsim";
-/// A library with symbols that are unique in the process would never be unloaded; GCC alone makes them.
+/// Avoids symbols that are unique in the process, which would keep the library from being unloaded. Only GCC makes
+/// them.
 const GNU_UNIQUE: &str = "-fno-gnu-unique";
-/// Bench and model are compiled as one, so that the compiler sees through the calls between them.
+/// Bench and model are compiled as one unit, so that the compiler can optimize calls between them.
 const CXX_FLAGS: &[&str] = &[
     "-std=c++17",
     "-march=native",
@@ -24,11 +25,11 @@ const CXX_FLAGS: &[&str] = &[
 /// What a compilation is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pass {
-    /// The library as it is.
+    /// The final library, without a profile.
     Plain,
     /// A library that counts its branches.
     Instrumented,
-    /// The library, laid out by what was counted.
+    /// The final library, optimized with that profile.
     Trained,
 }
 
@@ -42,7 +43,7 @@ impl Pass {
     }
 }
 
-/// A C++ compiler that is there.
+/// An installed C++ compiler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiler {
     words: Vec<String>,
@@ -50,10 +51,11 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// The one that the variable CXX names, with arguments of its own; without it, `g++`, then `clang++`.
+    /// Finds the compiler: the one that the variable CXX names, which can include arguments, otherwise `g++`, otherwise
+    /// `clang++`.
     ///
     /// # Errors
-    /// [`DeviceError::Tool`] where it is not there or does not tell its version.
+    /// [`DeviceError::Tool`] if it is not installed or does not report its version.
     pub fn find() -> Result<Compiler, DeviceError> {
         match std::env::var("CXX").ok().filter(|c| !c.trim().is_empty()) {
             Some(cxx) => Compiler::new(&cxx),
@@ -66,12 +68,12 @@ impl Compiler {
         let mut compiler = Compiler { words, version: String::new() };
         compiler.version = run(compiler.name(), compiler.command().arg("--version"), INSTALL_CXX)?;
         if compiler.version.is_empty() {
-            return Err(tool_error(cxx, "tells no version", INSTALL_CXX));
+            return Err(tool_error(cxx, "does not report a version", INSTALL_CXX));
         }
         Ok(compiler)
     }
 
-    /// What it prints of its version.
+    /// Returns its version output.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -90,14 +92,14 @@ impl Compiler {
         self.version.contains("clang")
     }
 
-    /// Flags of every compilation.
+    /// Returns the flags of every compilation.
     pub(super) fn flags(&self) -> impl Iterator<Item = &'static str> {
         let clang = self.is_clang();
         CXX_FLAGS.iter().copied().filter(move |flag| !clang || *flag != GNU_UNIQUE)
     }
 
-    /// The passes of a build. The design's code is many times as large as a processor's instruction cache and most of it
-    /// seldom runs, so that a fast build is compiled twice, the second time by what the first has counted; GCC's way alone.
+    /// Returns the passes of a build. The design's code is much larger than an instruction cache and most of it rarely
+    /// runs, so a fast build is compiled twice, the second time with the profile of the first. Only GCC supports this.
     pub(super) fn passes(&self, fast: bool) -> &'static [Pass] {
         if fast && !self.is_clang() { &[Pass::Instrumented, Pass::Trained] } else { &[Pass::Plain] }
     }

@@ -1,24 +1,24 @@
-//! Which C++ files a Verilated model consists of, and which of them run in every cycle.
+//! Lists the C++ files of a Verilated model, and tells which of them run in every cycle.
 //!
-//! Verilator lists them in the makefile `*_classes.mk`, each with what it is for. Names of files differ from version to
-//! version; the lists have had the same names since 5.006 and before.
+//! Verilator lists them by purpose in the makefile `*_classes.mk`. File names differ between versions, but the lists
+//! have had the same names since 5.006 and before.
 
-/// The files of a model, without their suffix `.cpp`.
+/// The files of a model, without the suffix `.cpp`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Sources {
-    /// Of the model: what runs in every cycle.
+    /// The model's code that runs in every cycle.
     pub(super) fast: Vec<String>,
-    /// Of the model: what runs once.
+    /// The model's code that runs once.
     pub(super) slow: Vec<String>,
-    /// Of Verilator's library.
+    /// Files of Verilator's library.
     pub(super) library: Vec<String>,
 }
 
 impl Sources {
-    /// Reads the lists.
+    /// Reads the lists from the makefile.
     ///
     /// # Errors
-    /// Why they cannot be a model's.
+    /// Says why they cannot be those of a model.
     pub(super) fn read(makefile: &str) -> Result<Sources, String> {
         let mut sources = Sources::default();
         for line in makefile.replace("\\\n", " ").lines() {
@@ -32,7 +32,7 @@ impl Sources {
             list.extend(files.split_whitespace().map(String::from));
         }
         if sources.fast.is_empty() || sources.library.is_empty() {
-            return Err("its makefile lists no files that run in every cycle, or none of its library".into());
+            return Err("its makefile lists no files that run in every cycle, or no files of its library".into());
         }
         Ok(sources)
     }
@@ -42,7 +42,7 @@ impl Sources {
 mod tests {
     use super::*;
 
-    /// The lists of a model with waves, as 5.006 and 5.048 write them.
+    /// The lists of a model with waves, as written by 5.006 and 5.048.
     const OLD: &str = include_str!("tests/classes_5_006.mk");
     const NEW: &str = include_str!("tests/classes_5_048.mk");
 

@@ -1,4 +1,4 @@
-//! The Verilator that builds a simulator: which version it is, and where its own library is.
+//! The Verilator that builds a simulator: its version, and the folder of its library.
 
 use super::{run, tool_error};
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::process::Command;
 use tilewright_hw::device::DeviceError;
 use tilewright_hw::flow::tools;
 
-/// Where Verilator looks for its files first, whichever program is called.
+/// The variable that Verilator checks first for its own files, whichever program is called.
 const ROOT: &str = "VERILATOR_ROOT";
 
-/// A Verilator that is there and new enough.
+/// An installed Verilator that is new enough.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verilator {
     /// The program, if it is not the one on PATH.
@@ -26,13 +26,13 @@ pub(super) fn install_verilator() -> String {
 fn command_of(program: Option<&Path>) -> Command {
     let Some(program) = program else { return Command::new("verilator") };
     let mut command = Command::new(program);
-    // The variable would name the files of another version.
+    // The variable would point to another version's files.
     command.env_remove(ROOT);
     command
 }
 
-/// What Verilator says of its version. One that was built without a version of its own says a revision alone; the header of
-/// its library then has the number. None if neither does: digits of a revision are no version.
+/// Returns Verilator's version. A build without a version number reports only a revision; the header of its library
+/// then has the number. Returns `None` if neither has it: digits of a revision are not a version.
 fn version_of(says: &str, header: &str) -> Option<String> {
     let line = says.lines().next().unwrap_or_default().trim();
     if line.starts_with("Verilator ") {
@@ -43,27 +43,27 @@ fn version_of(says: &str, header: &str) -> Option<String> {
 }
 
 impl Verilator {
-    /// The program at a path, or without one `verilator` on PATH.
+    /// Finds the program at a path or, without one, `verilator` on PATH.
     ///
     /// # Errors
-    /// [`DeviceError::Tool`] where it is not there, too old, or does not tell its version.
+    /// [`DeviceError::Tool`] if it is missing or too old, or does not report its version.
     pub fn find(program: Option<&Path>) -> Result<Verilator, DeviceError> {
         let ask = |arguments: &[&str]| run("verilator", command_of(program).args(arguments), &install_verilator());
         let says = ask(&["--version"])?;
         let include = Path::new(ask(&["--getenv", ROOT])?.trim()).join("include");
         let header = std::fs::read_to_string(include.join("verilated_config.h")).unwrap_or_default();
         let version = version_of(&says, &header).ok_or_else(|| {
-            let reason = format!("does not tell its version, only {:?}", says.trim());
+            let reason = format!("does not report its version, only {:?}", says.trim());
             tool_error("verilator", reason, &install_verilator())
         })?;
         if !tools::at_least(&version, tools::version_of("VERILATOR")) {
-            let reason = format!("says that it is {version:?}, which is too old");
+            let reason = format!("has version {version:?}, which is too old");
             return Err(tool_error("verilator", reason, &install_verilator()));
         }
         Ok(Verilator { program: program.map(Path::to_path_buf), version, include })
     }
 
-    /// Its version, in one line.
+    /// Returns its version in one line.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -72,12 +72,12 @@ impl Verilator {
         command_of(self.program.as_deref())
     }
 
-    /// The folder of its library's sources and headers.
+    /// Returns the folder of its library's sources and headers.
     pub(super) fn include(&self) -> &Path {
         &self.include
     }
 
-    /// What a model that draws waves is linked with: newer versions compress by LZ4 too, and say so in their makefile.
+    /// Returns the libraries to link for a model with waves. Newer versions also need LZ4, as their makefile shows.
     pub(super) fn libraries_of_waves(&self) -> Vec<&'static str> {
         let makefile = std::fs::read_to_string(self.include.join("verilated.mk")).unwrap_or_default();
         ["-llz4", "-lz"].into_iter().filter(|library| *library == "-lz" || makefile.contains(library)).collect()
@@ -96,7 +96,7 @@ mod tests {
         let packaged = version_of(" rev vUNKNOWN-built20260516-4e853d8\n", header).unwrap();
         assert_eq!(packaged, "Verilator 5.49 (rev vUNKNOWN-built20260516-4e853d8)");
         assert!(tools::at_least(&packaged, "5.006"));
-        // No number of the revision passes for a version.
+        // Digits of a revision must not pass as a version.
         assert_eq!(version_of(" rev vUNKNOWN-built20260516\n", ""), None);
     }
 }

@@ -1,4 +1,4 @@
-//! What differs between the devices: on a program, a planted fault, a series, without tokens, at a limit.
+//! Compares the devices on programs, planted faults, series, programs without some tokens, and cycle limits.
 
 use std::ops::RangeInclusive;
 use tilewright_hw::config::DramSection;
@@ -11,20 +11,20 @@ use tilewright_sim::random::{
 };
 use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions};
 
-/// Runs a program on a device whose memory holds nothing else.
+/// Runs a program on a device.
 fn run(device: &mut dyn Device, program: &Program) -> Result<RunReport, DeviceError> {
     program.install(device)?;
     device.run(&program.command())
 }
 
-/// What is compared.
+/// The devices to compare.
 pub struct Devices {
     fsim: Fsim,
     csim: Csim,
-    /// Without values.
+    /// The cycle model without values.
     times: Csim,
     rtl: Rtl,
-    /// How the cycle models are made.
+    /// Options of the cycle models.
     options: CsimOptions,
 }
 
@@ -43,7 +43,7 @@ impl Devices {
     }
 }
 
-/// What differs between the devices on a correct program.
+/// Compares the devices on a correct program. Returns the first difference.
 pub fn compare(devices: &mut Devices, program: &Program) -> Option<String> {
     let Devices { fsim, csim, times, rtl, .. } = devices;
     let expected = match run(fsim, program) {
@@ -94,7 +94,7 @@ pub fn compare(devices: &mut Devices, program: &Program) -> Option<String> {
             return Some(format!("the cycle model: {}: {d}", mem.name()));
         }
         let found = rtl.scratchpad(mem, 0, entries).expect("in range");
-        // What no instruction wrote differs between a simulator and a chip.
+        // Entries that no instruction wrote differ between simulator and RTL.
         if let Some(d) = difference(&expected, &found, |_| program.fills(mem)) {
             return Some(format!("{}: {d}", mem.name()));
         }
@@ -102,7 +102,7 @@ pub fn compare(devices: &mut Devices, program: &Program) -> Option<String> {
     difference(fsim.memory(), rtl.memory(), |_| true)
 }
 
-/// A unit and state whose cycles, but for the empty ones, are not those of the unit's instructions together.
+/// Returns a unit and state whose cycles, except empty ones, do not equal the sum over the unit's instructions.
 fn nobodys_cycles(report: &RunReport) -> Option<String> {
     for unit in Unit::ALL {
         let spans = || report.spans.iter().filter(|span| span.unit == unit);
@@ -118,7 +118,7 @@ fn nobodys_cycles(report: &RunReport) -> Option<String> {
     None
 }
 
-/// The first instruction that started or retired in another cycle, or waited for something else.
+/// Returns the first instruction that started or retired in another cycle, or waited for something else.
 fn compare_spans(modelled: &[Span], found: &[Span]) -> Option<String> {
     if modelled.len() != found.len() {
         return Some(format!("the cycle model started {} instructions, the design {}", modelled.len(), found.len()));
@@ -127,12 +127,12 @@ fn compare_spans(modelled: &[Span], found: &[Span]) -> Option<String> {
     Some(format!("the cycle model has {a:?}, the design {b:?}"))
 }
 
-/// What differs between the cycle model's account of a run and the design's, its instructions' included.
+/// Compares the cycle model's report with the design's, including instructions.
 fn compare_reports(modelled: &RunReport, found: &RunReport) -> Option<String> {
     compare_time(modelled, found).or_else(|| compare_spans(&modelled.spans, &found.spans))
 }
 
-/// What differs between the cycle model's account of a run and the design's.
+/// Compares the cycle model's report with the design's, without instructions.
 fn compare_time(modelled: &RunReport, found: &RunReport) -> Option<String> {
     if modelled.cycles != found.cycles || modelled.trap != found.trap {
         let of = |r: &RunReport| format!("{:?} cycles, trap {:?}", r.cycles, r.trap);
@@ -160,7 +160,7 @@ fn difference(expected: &[u8], found: &[u8], counts: impl Fn(usize) -> bool) -> 
     Some(format!("memory at {first:#x} is {:#04x}, expected {:#04x}", found[first], expected[first]))
 }
 
-/// What differs from the trap that was planted.
+/// Compares the devices on a planted fault. Returns the first difference, also from the planted trap.
 pub fn compare_fault(devices: &mut Devices, planted: &Planted) -> Option<String> {
     let Devices { fsim, csim, rtl, .. } = devices;
     let expected = Some(planted.expected);
@@ -210,14 +210,14 @@ pub fn compare_fault(devices: &mut Devices, planted: &Planted) -> Option<String>
     if let Some(d) = difference(rtl.memory(), csim.memory(), |_| true) {
         return Some(format!("the cycle model: {d}, after the trap"));
     }
-    let Some(Trap { cycle: Some(at), .. }) = trap else { return Some(format!("has no cycle of its trap, {trap:?}")) };
-    // The cycle behind the trap's is the first in which it shows.
+    let Some(Trap { cycle: Some(at), .. }) = trap else { return Some(format!("the trap has no cycle: {trap:?}")) };
+    // The first cycle that shows the trap is the one after it.
     compare_limit(devices, &planted.program, at, None)
         .or_else(|| compare_limit(devices, &planted.program, at + 1, Some(&|report| report.trap == trap)))
 }
 
-/// What differs between the cycle model and the design on a series of programs, some of which trap. What the first trap leaves in
-/// scratchpads is each device's own.
+/// Compares the cycle model and the design on a series of programs, some of which trap. What the first trap leaves in
+/// scratchpads depends on the device.
 pub fn compare_series(devices: &mut Devices, config: &HwConfig, seed: u64) -> Option<String> {
     let Devices { csim, rtl, .. } = devices;
     let mut kinds = FaultKind::ALL.iter().copied().cycle().skip(seed as usize % FaultKind::ALL.len());
@@ -241,7 +241,7 @@ pub fn compare_series(devices: &mut Devices, config: &HwConfig, seed: u64) -> Op
     None
 }
 
-/// What differs between the cycle model and the design on a program that lacks tokens, and whether it collides.
+/// Compares the cycle model and the design on a program without some of its tokens. Returns whether it collides.
 pub fn compare_loose(devices: &mut Devices, program: &Program) -> Result<bool, String> {
     match [run(&mut devices.csim, program), run(&mut devices.rtl, program)] {
         [Ok(modelled), Ok(found)] => {
@@ -253,8 +253,8 @@ pub fn compare_loose(devices: &mut Devices, program: &Program) -> Result<bool, S
     }
 }
 
-/// What is wrong where a run has a limit, on either device: it is given up with that number, or where `ends` is given comes to
-/// an end that it takes.
+/// Checks both devices with a cycle limit: they must abort with that limit or, if `ends` is given, end with a report
+/// that it accepts.
 fn compare_limit(
     devices: &mut Devices,
     program: &Program,
@@ -274,7 +274,7 @@ fn compare_limit(
     })
 }
 
-/// What differs between a program on devices that have just been reset, after a trap or a limit, and on a fresh one.
+/// Compares devices that have just been reset, after a trap or a limit, with a fresh one.
 pub fn compare_recovered(devices: &mut Devices, seed: u64) -> Option<String> {
     let Devices { fsim, csim, rtl, options, .. } = devices;
     let program = generate(fsim.config(), seed, 12);
@@ -291,14 +291,14 @@ pub fn compare_recovered(devices: &mut Devices, seed: u64) -> Option<String> {
     why.map(|why| format!("after the reset: {why}\n{}", program.text()))
 }
 
-/// What differs where a program is given up after a number of cycles: both devices say so of the same numbers, and the next
-/// program runs.
+/// Compares the devices on a program with different cycle limits: both must abort at the same limits and then run
+/// another program.
 pub fn compare_limits(devices: &mut Devices, program: &Program) -> Option<String> {
     let cycles = match run(&mut devices.csim, program) {
         Ok(RunReport { cycles: Some(cycles), .. }) => cycles,
         other => return Some(format!("the cycle model ends with {other:?}")),
     };
-    // The cycles count the end's own.
+    // The number of cycles includes the last cycle.
     for (limit, ends) in [(1, false), (cycles / 2, false), (cycles - 2, false), (cycles - 1, true), (cycles, true)] {
         let whole = |report: &RunReport| report.trap.is_none() && report.cycles.is_some();
         let why = compare_limit(devices, program, limit, if ends { Some(&whole) } else { None });
@@ -312,7 +312,7 @@ pub fn compare_limits(devices: &mut Devices, program: &Program) -> Option<String
     None
 }
 
-/// What is wrong with the work that a report counts before a trap.
+/// Checks the work that a report counts before a trap. Returns what is wrong.
 fn compare_work(report: &RunReport, planted: &Planted) -> Option<String> {
     let Expected { unit, cause, ordinal } = planted.expected;
     let in_order = report.cycles.is_none();
@@ -325,7 +325,7 @@ fn compare_work(report: &RunReport, planted: &Planted) -> Option<String> {
                 TrapCause::Token => ordinal + 1..=ordinal + 1,
                 TrapCause::Deadlock => ordinal..=ordinal,
                 _ if in_order => ordinal..=ordinal,
-                // Those before may be under way when the next one fails a check.
+                // Earlier instructions can still be in flight when the next one fails a check.
                 _ => 0..=ordinal,
             }
         } else if unit == TrapUnit::Fetch {

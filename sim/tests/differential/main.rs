@@ -1,11 +1,20 @@
-//! The functional simulator and the cycle model against the Verilated design, on random programs and on planted faults.
-//! The cycle model gives the same cycles, counters and traps, without tolerance.
+//! Compares the functional simulator and the cycle model with the Verilated design, on random programs and on planted
+//! faults. The cycle model must give exactly the same cycles, counters and traps.
 //!
-//! `TILEWRIGHT_FUZZ_PROGRAMS` sets the number of programs (2,000), `TILEWRIGHT_FUZZ_SEED` where they begin,
-//! `TILEWRIGHT_FUZZ_CONFIGS` the number of configurations (8), `TILEWRIGHT_FUZZ_CONFIG_SEED` their seed,
-//! `TILEWRIGHT_FUZZ_ONLY` one of them, `TILEWRIGHT_FUZZ_HW` a preset or a file in the place of each. With
-//! `TILEWRIGHT_FUZZ_LARGE=1` two large configurations, which take minutes to build, come behind the others. A failing program
-//! is printed shrunk, with its seed, and kept with its configuration and memory in cargo's folder for tests.
+//! Environment variables:
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `TILEWRIGHT_FUZZ_PROGRAMS` | number of programs (2,000) |
+//! | `TILEWRIGHT_FUZZ_SEED` | first seed of the programs |
+//! | `TILEWRIGHT_FUZZ_CONFIGS` | number of configurations (8) |
+//! | `TILEWRIGHT_FUZZ_CONFIG_SEED` | seed of the configurations |
+//! | `TILEWRIGHT_FUZZ_ONLY` | index of the only configuration to run |
+//! | `TILEWRIGHT_FUZZ_HW` | preset or file to use instead of every configuration |
+//! | `TILEWRIGHT_FUZZ_LARGE` | 1 adds two large configurations, which take minutes to build |
+//!
+//! A failing program is shrunk and printed with its seed, and kept with its configuration and memory in cargo's folder
+//! for tests.
 
 mod compare;
 
@@ -23,26 +32,26 @@ use tilewright_sim::random::{
     shrink,
 };
 
-/// Configurations where no other number is asked for, and with that number the fewest.
+/// Default number of configurations, and the fewest for which coverage is checked.
 const CONFIGS: u64 = 8;
-/// Configurations more where large ones are asked for.
+/// Number of additional large configurations, if requested.
 const LARGE: u64 = 2;
-/// Planted faults of each kind in all configurations together.
+/// Planted faults of each kind, over all configurations.
 const FAULTS: usize = 24;
-/// Of so many programs one is compared without some of its tokens, too.
+/// One of this many programs is also compared without some of its tokens.
 const LOOSENED: u64 = 4;
-/// How long a failing program is made smaller.
+/// Time limit for shrinking a failing program.
 const SHRINK_TIME: Duration = Duration::from_secs(20);
 
 fn number(name: &str, default: u64) -> u64 {
     tilewright_testing::asked(name).unwrap_or(default)
 }
 
-/// What one configuration showed.
+/// Results of one configuration.
 struct Outcome {
     coverage: Coverage,
     faults: BTreeMap<FaultKind, usize>,
-    /// Programs without some of their tokens that ran to their end or another trap, and that collided.
+    /// Number of programs without some of their tokens that did not collide, and that did.
     loose: [usize; 2],
     failures: Vec<String>,
 }
@@ -62,7 +71,7 @@ impl Outcome {
     }
 }
 
-/// What a configuration of this number must have, so that each run sees it whatever the others are.
+/// Fixes parameters of the configuration with this index, so that each run covers them.
 fn fix(index: u64, config: &mut HwConfig) {
     config.mul_stages = (index % 4) as u32;
     config.wgt_zp |= config.mul_stages > 1;
@@ -79,7 +88,7 @@ fn fix(index: u64, config: &mut HwConfig) {
     }
 }
 
-/// The same for the large configurations.
+/// Fixes parameters of the large configurations.
 fn fix_large(index: u64, config: &mut HwConfig) {
     match index {
         0 => (config.batch, config.block_in, config.block_out) = (1, 32, 32),
@@ -87,8 +96,8 @@ fn fix_large(index: u64, config: &mut HwConfig) {
     }
 }
 
-/// Keeps a failing program: what is wrong with its text, its configuration, and memory as it was before the run, the stream
-/// in it, in a folder that says what was compared. Says where, and the program's text.
+/// Keeps a failing program in a folder named by the comparison: its text with the error, its configuration, and memory
+/// before the run, including the stream. Returns the folder and the program's text.
 fn keep(compared: &str, config_seed: u64, told: &str, program: &Program) -> String {
     let name = format!("fuzz-{compared}-{config_seed}-{:#x}", program.seed);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -113,8 +122,8 @@ fn keep(compared: &str, config_seed: u64, told: &str, program: &Program) -> Stri
     format!("{told}\n{place}\n{}", program.text())
 }
 
-/// Makes a correct program that fails smaller, and keeps it: `told` says what fails and with what, `compare` what is wrong with
-/// a program.
+/// Shrinks a failing correct program and keeps it. `told` is the error, and `compare` returns what is wrong with a
+/// program.
 fn shrink_and_keep(
     compared: &str,
     config_seed: u64,
@@ -129,7 +138,7 @@ fn shrink_and_keep(
     keep(compared, config_seed, &format!("{told}\nshrunk: {now}"), &small)
 }
 
-/// Runs so many programs on the configuration of this number, one of `configs` and, behind them, the large ones.
+/// Runs `programs` programs on configuration `index`. Indices from `configs` on are the large configurations.
 fn exercise(index: u64, configs: u64, programs: u64) -> Outcome {
     let seed = number("TILEWRIGHT_FUZZ_SEED", 1);
     let config_seed = number("TILEWRIGHT_FUZZ_CONFIG_SEED", 1) * 1000 + index;
@@ -145,7 +154,7 @@ fn exercise(index: u64, configs: u64, programs: u64) -> Outcome {
     let begin = Instant::now();
     let mut outcome =
         Outcome { coverage: Coverage::new(), faults: BTreeMap::new(), loose: [0; 2], failures: Vec::new() };
-    // Every few programs the memory's timing changes.
+    // Change the memory's timing every few programs.
     let parts = 5;
     let mut number_of = 0;
     for part in 0..parts {
