@@ -31,9 +31,12 @@ fn what_cannot_be_is_told_with_what_can() {
     let out = out.to_str().unwrap();
     let all = ["compile", "zoo:lenet", "-o", out];
     for (more, want) in [
-        (&["--cpu-target", "mips"][..], "`mips`; there is for x86_64-linux-gnu, aarch64-linux-gnu, riscv64-linux-gnu"),
-        (&["--cpu-target", "aarch64-linux-gnu,+v"], "no `+v`; there are cpu=NAME and the features dotprod"),
-        (&["--cpu-target", "riscv64-linux-gnu,cpu=z80"], "no processor `z80`; there are generic-rv64"),
+        (
+            &["--cpu-target", "mips"][..],
+            "CPU target `mips` is not supported; use one of x86_64-linux-gnu, aarch64-linux-gnu, riscv64-linux-gnu",
+        ),
+        (&["--cpu-target", "aarch64-linux-gnu,+v"], "no `+v`; use cpu=NAME, or +FEATURE with one of dotprod"),
+        (&["--cpu-target", "riscv64-linux-gnu,cpu=z80"], "no processor `z80`; use one of generic-rv64"),
         (&["--cpu-target", "riscv64-linux-gnu", "--measure"], "--measure takes the times of this machine's processor"),
         (&["--emit", "object", "--offload", "all"], "leave out --offload"),
         (&["--emit", "object", "--fallback", "cuda"], "leave out --fallback cuda"),

@@ -1,4 +1,4 @@
-//! [`LlvmBackend`]: regions of a graph to object code for a processor.
+//! [`LlvmBackend`]: compiles regions of a graph to object code for a processor.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::emit::emit;
 use crate::schedule::{Tile, schedule};
 use crate::{EmitError, Processor, cache};
 
-/// Compiles graphs for the machine that it runs on.
+/// Compiles graphs to CPU code, by default for this machine.
 #[derive(Debug, Clone)]
 pub struct LlvmBackend {
     processor: Processor,
@@ -24,51 +24,51 @@ pub struct LlvmBackend {
     symbols: String,
 }
 
-/// What the names of functions begin with.
+/// Default prefix of function names.
 const SYMBOLS: &str = "tw";
 
 impl LlvmBackend {
-    /// A backend for this machine.
+    /// Creates a backend for this machine.
     ///
     /// # Errors
-    /// [`BackendError::Toolchain`] where LLVM cannot make code for it.
+    /// [`BackendError::Toolchain`] if LLVM cannot generate code for it.
     pub fn new() -> Result<LlvmBackend, BackendError> {
         let processor =
             Processor::detect().map_err(|e| BackendError::Toolchain { backend: "cpu", message: e.to_string() })?;
         Ok(LlvmBackend::for_processor(processor))
     }
 
-    /// A backend for another processor. What it computes beforehand, as packed weights, is computed by code for this machine
-    /// where that does not run the other's.
+    /// Creates a backend for another processor. Values computed at compile time, such as packed weights, use code for
+    /// this machine if it cannot run the other processor's code.
     pub fn for_processor(processor: Processor) -> LlvmBackend {
         LlvmBackend { processor, cache: None, symbols: SYMBOLS.into() }
     }
 
-    /// A backend for this machine, with the same cache.
+    /// Returns a backend for this machine with the same cache.
     pub(crate) fn here(&self) -> Result<LlvmBackend, BackendError> {
         Ok(LlvmBackend { cache: self.cache.clone(), ..LlvmBackend::new()? })
     }
 
-    /// The same, which keeps the code that it makes in a folder, and takes it from there.
+    /// Caches generated code in a folder.
     pub fn with_cache(self, folder: impl Into<PathBuf>) -> LlvmBackend {
         LlvmBackend { cache: Some(folder.into()), ..self }
     }
 
-    /// The same with functions whose names begin with `prefix`, which is one of an identifier.
+    /// Sets the prefix of function names, which must start like an identifier.
     pub fn with_symbols(self, prefix: &str) -> LlvmBackend {
         LlvmBackend { symbols: prefix.into(), ..self }
     }
 
-    /// Processor and features that code is made for.
+    /// Returns the processor that code is generated for.
     pub fn processor(&self) -> &Processor {
         &self.processor
     }
 }
 
-/// Compiles loop programs into one object; gives its bytes and the bytes of each function's workspace.
+/// Compiles loop programs into one object. Returns its bytes, and the workspace size of each function in bytes.
 ///
 /// # Errors
-/// The number of the function that failed, and why.
+/// The index of the function that failed, and why.
 pub fn compile_functions(
     processor: &Processor,
     functions: &[(String, tir::Function)],
@@ -83,8 +83,8 @@ pub fn compile_functions(
     Ok((bytes, workspaces))
 }
 
-/// Most nodes of one function. Its stages are scheduled one by one in view of all, so the time for that grows with the
-/// square of their number.
+/// Most nodes in one function. Each stage is scheduled in view of all others, so scheduling time grows with the square
+/// of their number.
 const MOST_JOINED: usize = 64;
 
 impl Backend for LlvmBackend {
@@ -116,21 +116,22 @@ impl Backend for LlvmBackend {
     }
 }
 
-/// What a region is to become.
+/// The plan for compiling a region.
 pub(crate) struct Planned {
     /// Scheduled functions with their symbols.
     pub(crate) functions: Vec<(String, tir::Function)>,
     entries: Vec<Entry>,
-    /// The function of each entry.
+    /// For each entry, the index of its function.
     code_of: Vec<usize>,
     own: Constants,
 }
 
 impl LlvmBackend {
-    /// Loop programs as one object with the bytes of each function's workspace: made, or taken from the cache.
+    /// Compiles loop programs into one object, or takes it from the cache. Also returns the workspace size of each
+    /// function in bytes.
     ///
     /// # Errors
-    /// As [`compile_functions`].
+    /// The same as [`compile_functions`].
     pub(crate) fn code(&self, functions: &[(String, tir::Function)]) -> Result<cache::Code, (usize, EmitError)> {
         let kept = self.cache.as_ref().map(|cache| cache::Entry::of(cache, &self.processor, functions));
         if let Some(code) = kept.as_ref().and_then(cache::Entry::read) {
@@ -141,13 +142,13 @@ impl LlvmBackend {
         Ok(code)
     }
 
-    /// The functions of a region and what they read.
+    /// Plans the functions of a region and what they read.
     ///
     /// # Errors
-    /// As [`Backend::compile`].
+    /// The same as [`Backend::compile`].
     pub(crate) fn plan(&self, graph: &Graph, nodes: &[NodeId]) -> Result<Planned, BackendError> {
         let mut functions: Vec<(String, tir::Function)> = Vec::new();
-        // Networks repeat their blocks: nodes that compute the same on the same shapes share a function.
+        // Networks repeat their blocks. Nodes with the same computation on the same shapes share a function.
         let mut known: HashMap<String, usize> = HashMap::new();
         let mut own = Constants::default();
         let (mut entries, mut code_of) = (Vec::new(), Vec::new());
@@ -182,7 +183,7 @@ impl LlvmBackend {
     }
 }
 
-/// Operators of one element, whose stages are computed where they are read.
+/// Returns whether an operator computes one element at a time, so that it can be inlined where its result is read.
 fn joins(op: &Op) -> bool {
     is_elementwise(op) && !matches!(op, Op::Select(_))
 }

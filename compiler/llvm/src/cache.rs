@@ -1,4 +1,4 @@
-//! Object code that was made before: kept on disk by everything that it depends on.
+//! A cache of generated object code on disk, keyed by everything the code depends on.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -10,22 +10,22 @@ use tilewright_hw::cache;
 
 use crate::Processor;
 
-/// What the names of results begin with, each a folder of the cache.
+/// Prefix of result names. Each result is a folder of the cache.
 const PREFIX: &str = "cpu-";
-/// The file in it.
+/// The file inside a result's folder.
 const FILE: &str = "code";
-/// Bytes of a checksum.
+/// Size of a checksum in bytes.
 const SUM: usize = 32;
 
-/// This code generator, which makes what it made before only as long as it is the same.
+/// Source of the code generator. A change invalidates cached code.
 static EMITTER: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/emit");
-/// What it asks of loop programs on the way: how instructions are spelled out, and which indices are sums of variables.
+/// Compiler sources that the generator uses: how intrinsics are expanded, and which indices are sums of variables.
 const ASKED: [&[u8]; 2] = [include_bytes!("../../src/tir/eval.rs"), include_bytes!("../../src/tir/affine.rs")];
 
-/// The object file of some functions, with the bytes of each function's workspace.
+/// The object file of some functions, and the workspace size of each function in bytes.
 pub type Code = (Vec<u8>, Vec<usize>);
 
-/// The hash of the generator's own sources and of LLVM's version.
+/// Returns the hash of the generator's own sources and of LLVM's version.
 fn generator() -> &'static [u8] {
     static HASH: OnceLock<Vec<u8>> = OnceLock::new();
     HASH.get_or_init(|| {
@@ -46,14 +46,14 @@ fn add(sha: &mut Sha256, bytes: &[u8]) {
     sha.update(bytes);
 }
 
-/// A place in a cache for the code of some functions.
+/// The location of some functions' code in a cache.
 pub struct Entry {
     cache: PathBuf,
     home: PathBuf,
 }
 
 impl Entry {
-    /// The place of these functions' code for a processor.
+    /// Returns the location for these functions' code for a processor.
     pub fn of(cache: &Path, processor: &Processor, functions: &[(String, tir::Function)]) -> Entry {
         let mut sha = Sha256::new();
         add(&mut sha, generator());
@@ -69,14 +69,14 @@ impl Entry {
         Entry { cache: cache.to_path_buf(), home: cache.join(format!("{PREFIX}{key}")) }
     }
 
-    /// The code, where it is there and whole.
+    /// Returns the code, if it is present and intact.
     pub fn read(&self) -> Option<Code> {
         let code = decode(&std::fs::read(self.home.join(FILE)).ok()?)?;
         cache::touch(&self.home);
         Some(code)
     }
 
-    /// Keeps code. A cache that cannot be written is none: nothing depends on it.
+    /// Stores code. Errors are ignored, because nothing depends on the cache.
     pub fn write(&self, code: &Code) {
         let _ = self.try_write(code);
     }
@@ -88,11 +88,11 @@ impl Entry {
         let work = tempfile::Builder::new().prefix(cache::BUILD_PREFIX).tempdir_in(&self.cache)?;
         std::fs::write(work.path().join(FILE), encode(code))?;
         if self.home.exists() {
-            // Somebody else made it, or it is damaged.
+            // Another process wrote it, or it is damaged.
             std::fs::remove_dir_all(&self.home)?;
         }
         std::fs::rename(work.path(), &self.home)?;
-        // There is nothing left to remove under its old name.
+        // The folder was renamed, so there is nothing left to remove.
         let _ = work.keep();
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! Constants made of the graph's: computed here, by code that this machine runs, when a model is compiled.
+//! Constants derived from the graph's constants, such as packed weights. They are computed at compile time by code for
+//! this machine.
 
 use std::collections::HashMap;
 
@@ -12,19 +13,19 @@ use tilewright_runtime::loader::{CpuModule, ImportTable};
 use crate::LlvmBackend;
 use crate::schedule::schedule;
 
-/// The constants of a region under compilation.
+/// The derived constants of a region being compiled.
 #[derive(Debug, Default)]
 pub struct Constants {
-    /// Functions, with their text, so that what is the same is compiled once.
+    /// Functions with their symbols. Equal functions are compiled once.
     functions: Vec<(String, Function)>,
     places: HashMap<String, usize>,
-    /// Of each constant its function and what that reads.
+    /// For each constant, its function and the values that the function reads.
     list: Vec<(usize, Vec<ValueId>)>,
     known: HashMap<(usize, Vec<ValueId>), usize>,
 }
 
 impl Constants {
-    /// The number of the constant that `part` computes, where the whole function reads `values`.
+    /// Adds the constant that `part` computes, and returns its number. `values` are the inputs of the whole function.
     pub fn add(&mut self, part: Part, values: &[ValueId]) -> usize {
         let function = *self.places.entry(part.function.to_string()).or_insert_with(|| {
             self.functions.push((format!("tw_constant_{}", self.functions.len()), part.function));
@@ -37,7 +38,7 @@ impl Constants {
         })
     }
 
-    /// All of them.
+    /// Computes all constants.
     ///
     /// # Errors
     /// [`BackendError::Codegen`].
@@ -49,14 +50,13 @@ impl Constants {
         let output = |f: usize| -> Buffer { self.functions[f].1.output_buffers()[0].clone() };
         let scheduled: Vec<(String, Function)> =
             self.functions.iter().map(|(symbol, f)| (symbol.clone(), schedule(f.clone(), None))).collect();
-        // What the model is compiled for may be another processor.
+        // The model may be compiled for another processor.
         let own = if backend.processor().runs_here() { None } else { Some(backend.here()?) };
         let (object, workspaces) =
             own.as_ref().unwrap_or(backend).code(&scheduled).map_err(|(_, e)| failed(e.to_string()))?;
         let module = CpuModule::load(&object, &ImportTable::standard()).map_err(|e| failed(e.to_string()))?;
         let memory = |bytes: usize| {
-            AlignedBytes::try_zeroed(bytes)
-                .ok_or_else(|| failed(format!("they take {bytes} bytes, more than there are")))
+            AlignedBytes::try_zeroed(bytes).ok_or_else(|| failed(format!("not enough memory for {bytes} bytes")))
         };
         let mut made = Vec::with_capacity(self.list.len());
         for (function, inputs) in &self.list {
@@ -73,7 +73,7 @@ impl Constants {
             let args: Vec<*mut u8> = data.iter_mut().map(|bytes| bytes.as_mut_ptr()).collect();
             let code =
                 module.function(&self.functions[*function].0).ok_or_else(|| failed("a function is missing".into()))?;
-            // SAFETY: one pointer a parameter and one to the workspace, each to memory of its size.
+            // SAFETY: there is one pointer per parameter and one to the workspace, each to memory of its size.
             if unsafe { code.call(&args) } != 0 {
                 return Err(failed("a function failed".into()));
             }

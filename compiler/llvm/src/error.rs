@@ -1,16 +1,16 @@
-//! What can go wrong while code is generated.
+//! Errors of code generation.
 
 use inkwell::builder::BuilderError;
 use inkwell::support::LLVMString;
 use thiserror::Error;
 
-/// An error of code generation; [`crate::LlvmBackend`] adds which function it was.
+/// An error of code generation. [`crate::LlvmBackend`] adds the name of the function.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum EmitError {
-    /// LLVM refused an instruction, the module or the target.
+    /// LLVM rejected an instruction, the module or the target.
     #[error("LLVM: {0}")]
     Llvm(String),
-    /// The loop program has something that CPU code cannot have.
+    /// The loop program uses something that CPU code does not support.
     #[error("{0}")]
     Program(String),
 }

@@ -1,7 +1,8 @@
-//! CPU code: loop programs to object code for a processor through LLVM.
+//! CPU code generation: compiles loop programs to object code through LLVM.
 //!
-//! [`LlvmBackend`] takes nodes of a graph, joins element-wise ones to what they follow, lowers and schedules each group
-//! ([`schedule`]), and emits one position-independent object whose imports are those of the runtime's loader.
+//! [`LlvmBackend`] takes nodes of a graph, fuses element-wise nodes into the node before them, lowers and schedules
+//! each group ([`schedule`]), and emits one position-independent object. The object imports only what the runtime's
+//! loader provides.
 
 mod backend;
 mod cache;

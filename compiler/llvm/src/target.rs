@@ -1,4 +1,4 @@
-//! Processors as LLVM's targets: the one that compiles, and those that are asked for by name ([`names`]).
+//! Processors as LLVM targets: this machine, and others by name ([`names`]).
 
 mod names;
 
@@ -14,7 +14,7 @@ use inkwell::values::FunctionValue;
 
 use crate::EmitError;
 
-/// What kind of instructions a processor has.
+/// A kind of instruction set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Architecture {
     /// x86-64.
@@ -25,29 +25,29 @@ pub enum Architecture {
     RiscV,
 }
 
-/// A processor that code is made for.
+/// A processor to generate code for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Processor {
     /// Target triple.
     pub triple: String,
-    /// Processor, whose instructions may be used.
+    /// LLVM's processor name, which selects the instructions used.
     pub cpu: String,
     /// Features, each with its sign, separated by commas.
     pub features: String,
-    /// The processor that instructions are ordered for, where that is another.
+    /// The processor to schedule instructions for, if different.
     pub tuned_for: Option<String>,
 }
 
 impl Processor {
-    /// The machine that this runs on.
+    /// Returns this machine's processor.
     ///
     /// # Errors
-    /// Where there is no code generator for it.
+    /// If there is no code generator for it.
     pub fn detect() -> Result<Processor, EmitError> {
         let triple = TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned();
         if Architecture::of(&triple).is_none() {
             let known = names::triples().join(", ");
-            return Err(EmitError::Program(format!("CPU code is made for {known}; this machine is {triple}")));
+            return Err(EmitError::Program(format!("CPU code is available for {known}, but this machine is {triple}")));
         }
         ready()?;
         let cpu = TargetMachine::get_host_cpu_name().to_string();
@@ -55,18 +55,18 @@ impl Processor {
         Ok(Processor { triple, cpu, features, tuned_for: None })
     }
 
-    /// The instructions that it has.
+    /// Returns its architecture.
     pub fn architecture(&self) -> Architecture {
-        // Made by `detect` and `named` for these alone.
+        // `detect` and `named` create only these.
         Architecture::of(&self.triple).unwrap_or(Architecture::X86)
     }
 
-    /// Whether the processor has an extension of its instructions, by LLVM's name.
+    /// Returns whether the processor has a feature, by LLVM's name.
     pub fn has(&self, feature: &str) -> bool {
         self.features.split(',').any(|f| f.strip_prefix('+') == Some(feature))
     }
 
-    /// Whether this machine runs its code.
+    /// Returns whether this machine can run its code.
     pub fn runs_here(&self) -> bool {
         let plus = |features: &str| -> Vec<String> {
             features.split(',').filter(|f| f.starts_with('+')).map(str::to_string).collect()
@@ -93,7 +93,7 @@ impl Processor {
             .ok_or_else(|| EmitError::Llvm(format!("no code generator for {}", self.cpu)))
     }
 
-    /// Names the processor and its features on a function; without them LLVM may take others.
+    /// Sets the processor and its features on a function. Without them LLVM could assume others.
     pub fn mark(&self, context: &Context, f: FunctionValue<'_>) {
         let tuned = self.tuned_for.as_ref().map(|name| ("tune-cpu", name));
         for (key, value) in [("target-cpu", &self.cpu), ("target-features", &self.features)].into_iter().chain(tuned) {
@@ -103,16 +103,16 @@ impl Processor {
         f.add_attribute(AttributeLoc::Function, context.create_enum_attribute(nounwind, 0));
     }
 
-    /// Optimises a module and makes a position-independent object of it.
+    /// Optimizes a module and compiles it to a position-independent object.
     ///
     /// # Errors
-    /// When the module is not well formed, or LLVM refuses it.
+    /// If the module is not well formed, or LLVM rejects it.
     pub fn object(&self, module: &Module<'_>) -> Result<Vec<u8>, EmitError> {
         let machine = self.machine()?;
         module.set_triple(&machine.get_triple());
         module.set_data_layout(&machine.get_target_data().get_data_layout());
         if self.architecture() == Architecture::RiscV {
-            // Floats are passed in registers, as Linux has it; objects say so, and linkers refuse to mix.
+            // Floats are passed in registers, as on Linux. Objects state this, and linkers refuse to mix ABIs.
             let abi = module.get_context().metadata_string("lp64d");
             module.add_metadata_flag(
                 "target-abi",
@@ -130,10 +130,10 @@ impl Processor {
         Ok(buffer.as_slice().to_vec())
     }
 
-    /// An object that holds bytes alone, under the name `symbol`, on a boundary of 64.
+    /// Returns an object that contains only bytes, under the name `symbol`, aligned to 64.
     ///
     /// # Errors
-    /// When LLVM refuses it.
+    /// If LLVM rejects it.
     pub fn data_object(&self, symbol: &str, bytes: &[u8]) -> Result<Vec<u8>, EmitError> {
         let context = Context::create();
         let module = context.create_module("data");
@@ -158,7 +158,7 @@ impl Architecture {
     }
 }
 
-/// Brings up LLVM's code generators.
+/// Initializes LLVM's code generators.
 fn ready() -> Result<(), EmitError> {
     static READY: OnceLock<Result<(), String>> = OnceLock::new();
     let begin = || {

@@ -9,7 +9,7 @@ mod models;
 mod products;
 mod scalars;
 
-/// Runs a graph through object code, entry by entry, and prints how long that takes.
+/// Runs a graph through object code, entry by entry, and prints how long it takes.
 fn run(backend: &LlvmBackend, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
     let nodes: Vec<_> = graph.nodes().map(|(id, _)| id).collect();
     let begin = std::time::Instant::now();
@@ -43,11 +43,11 @@ fn run(backend: &LlvmBackend, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
         let space = workspace.as_mut_ptr() as usize;
         let args = [args, vec![space.next_multiple_of(64) as *mut u8]].concat();
         let f = module.function(&e.symbol).expect("every entry is a function");
-        // SAFETY: the arguments are the values that the entry names, of their sizes, and a workspace of its size.
+        // SAFETY: the arguments are the values that the entry names, of the right sizes, and a workspace of its size.
         assert_eq!(unsafe { f.call(&args) }, 0);
-        // Again for the time: entries keep no state and write no input.
+        // Run again to measure the time: entries keep no state and do not write their inputs.
         let begin = std::time::Instant::now();
-        // SAFETY: as above.
+        // SAFETY: the same as above.
         assert_eq!(unsafe { f.call(&args) }, 0);
         times.push((begin.elapsed(), &e.symbol));
     }
@@ -70,7 +70,7 @@ fn words(bytes: &[u8]) -> Vec<u64> {
     padded.chunks_exact(8).map(|c| c.iter().rev().fold(0, |w, &b| w << 8 | b as u64)).collect()
 }
 
-/// Runs a graph of one output through object code, which must give what the graph's evaluation does.
+/// Runs a graph with one output through object code and compares the result with the graph's evaluation.
 fn equals_evaluation(backend: &LlvmBackend, name: &str, graph: &Graph, inputs: &[Tensor]) {
     let want = eval(graph, inputs).unwrap();
     let got = run(backend, graph, inputs);

@@ -108,7 +108,7 @@ impl Slots {
         }
     }
 
-    /// Drains the cycles in which places were given back that nobody has taken since.
+    /// Drains the cycles of places that were given back and not taken since.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Time> + '_ {
         std::iter::from_fn(|| self.given.pop())
     }

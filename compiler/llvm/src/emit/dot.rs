@@ -1,4 +1,4 @@
-//! Sums of four products of bytes ([`crate::schedule::dot`]) by the processor's own instructions.
+//! Sums of four byte products ([`crate::schedule::dot`]) with the processor's own instructions.
 
 use inkwell::types::VectorType;
 use inkwell::values::{BasicValue, VectorValue};
@@ -10,16 +10,16 @@ use super::value::Value;
 use crate::schedule::dot;
 use crate::{Architecture, EmitError};
 
-/// What sums up products of bytes.
+/// An instruction that sums products of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Instruction {
-    /// Four products of unsigned and signed bytes, added to a sum: `vpdpbusd`.
+    /// Adds four products of unsigned and signed bytes to a sum: `vpdpbusd`.
     Fours(&'static str),
-    /// Two products of 16-bit integers: `vpmaddwd`.
+    /// Adds two products of 16-bit integers: `vpmaddwd`.
     Pairs(&'static str),
-    /// Four products of signed bytes, added to a sum: `sdot`.
+    /// Adds four products of signed bytes to a sum: `sdot`.
     Signed(&'static str),
-    /// One product of 16-bit integers after the other, each added to a sum: `smlal`, `vwmacc`.
+    /// Adds one product of 16-bit integers at a time to a sum: `smlal`, `vwmacc`.
     Widened,
 }
 
@@ -44,7 +44,7 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 
-    /// Emits a call of the intrinsic; false where this processor has no instruction for it.
+    /// Emits a call of the intrinsic. Returns `false` if this processor has no instruction for it.
     pub(super) fn dot(&mut self, intrinsic: &Intrinsic, args: &[View]) -> Result<bool, EmitError> {
         let (Some(sums), [to, data, weights]) = (intrinsic.params.first(), args) else { return Ok(false) };
         let lanes = sums.len();
@@ -78,7 +78,8 @@ impl<'c> Emitter<'_, 'c> {
         Ok(true)
     }
 
-    /// The first and third products of each lane, then the second and fourth, as 16-bit integers: nothing saturates.
+    /// Adds the first and third products of each lane, then the second and fourth, as 16-bit integers so that nothing
+    /// saturates.
     fn pairs(
         &self,
         name: &str,
@@ -108,7 +109,7 @@ impl<'c> Emitter<'_, 'c> {
         Ok(sum)
     }
 
-    /// The first product of each lane, then the second, third and fourth, as 16-bit integers whose products have 32 bits.
+    /// Adds the four products of each lane one after the other, as 16-bit integers with 32-bit products.
     fn widened(
         &self,
         before: VectorValue<'c>,
@@ -138,7 +139,7 @@ impl<'c> Emitter<'_, 'c> {
         Ok(sum)
     }
 
-    /// What lies at the first element of a view, as a value of this type.
+    /// Loads a value of type `t` from the first element of a view.
     fn element(
         &mut self,
         view: &View,

@@ -1,4 +1,4 @@
-//! Scalar expressions to instructions, with the meaning of `te::scalar`.
+//! Emits scalar expressions with the semantics of `te::scalar`.
 
 use inkwell::intrinsics::Intrinsic;
 use inkwell::types::{BasicTypeEnum, IntType};
@@ -20,8 +20,8 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 
-    /// The value of an expression: an integer of its type's width, an `i1` for booleans, or a float; in a vectorized
-    /// loop a vector of them, or still a single one where all lanes have the same.
+    /// Emits an expression: an integer of its type's width, an `i1` for booleans, or a float. In a vectorized loop the
+    /// result is a vector, or still a single value if all lanes share it.
     pub(super) fn expr(&mut self, e: &Expr) -> Emitted<'c> {
         Ok(match e {
             Expr::Int(v, t) => self.int_type(*t).const_int(*v as u64, true).into(),
@@ -49,12 +49,12 @@ impl<'c> Emitter<'_, 'c> {
         })
     }
 
-    /// A choice; where an arm reads memory only the chosen one is computed.
+    /// Emits a select. If an arm reads memory, only the chosen arm is evaluated.
     fn select(&mut self, c: &Expr, a: &Expr, b: &Expr) -> Emitted<'c> {
         let c = self.expr(c)?;
         let c = match c {
             BasicValueEnum::IntValue(one) if reads(a) || reads(b) => one,
-            // In a vectorized loop no lane reads where it should not: such blocks are not vectorized.
+            // In a vectorized loop, all lanes can evaluate both arms: other blocks are not vectorized.
             c => {
                 let (x, y) = (self.expr(a)?, self.expr(b)?);
                 return self.choose(c, x, y);
@@ -68,7 +68,7 @@ impl<'c> Emitter<'_, 'c> {
         for (block, e) in [(yes, a), (no, b)] {
             self.builder.position_at_end(block);
             let mut v = self.expr(e)?;
-            // Both arms of one type: as many lanes as the loop has.
+            // Give both arms the same type, with as many lanes as the loop.
             if let Some((_, n)) = &self.lane {
                 v = self.spread(v, *n)?.into();
             }
@@ -88,7 +88,7 @@ impl<'c> Emitter<'_, 'c> {
         if self.reassociate
             && let Some(i) = v.as_instruction_value()
         {
-            // Refused by instructions that take no such flags, which then compute as written.
+            // Instructions without such flags reject them and compute as written.
             let _: Result<(), _> = InstructionValue::set_fast_math_flags(i, flags);
         }
     }
@@ -104,12 +104,13 @@ impl<'c> Emitter<'_, 'c> {
             BinOp::Le => self.compare_floats(FloatPredicate::OLE, x, y)?,
             BinOp::Eq => self.compare_floats(FloatPredicate::OEQ, x, y)?,
             BinOp::Ne => self.compare_floats(FloatPredicate::UNE, x, y)?,
-            _ => return Err(EmitError::Program(format!("{op:?} of floats"))),
+            _ => return Err(EmitError::Program(format!("{op:?} is not supported for floats"))),
         })
     }
 
-    /// The lesser or greater of two floats. A comparison and a choice, one instruction on many processors, keep a NaN of the
-    /// value that is not compared for: both ways together keep both, and the bits of equal numbers are equal but for a zero's sign.
+    /// Emits the minimum or maximum of two floats. A comparison with a select, one instruction on many processors,
+    /// keeps only one operand's NaN. Doing it both ways and combining the results with `or` keeps both, since equal
+    /// numbers have equal bits except for a zero's sign.
     fn extreme(&self, op: BinOp, x: Value<'c>, y: Value<'c>) -> Emitted<'c> {
         let p = if op == BinOp::Min { FloatPredicate::OLT } else { FloatPredicate::OGT };
         let beyond = |x, y| self.choose(self.compare_floats(p, y, x)?, y, x);
@@ -150,7 +151,7 @@ impl<'c> Emitter<'_, 'c> {
         })
     }
 
-    /// Quotient rounded down and its remainder; both 0 where the divisor is 0.
+    /// Emits a division that rounds down, and its remainder. Both are 0 if the divisor is 0.
     fn floor_div(&self, x: Value<'c>, y: Value<'c>, unsigned: bool) -> Result<(Value<'c>, Value<'c>), EmitError> {
         let [zero, one, ones] = [0, 1, -1].map(|v| self.like(x, v));
         let is_zero = self.compare(IntPredicate::EQ, y, zero)?;
@@ -158,7 +159,7 @@ impl<'c> Emitter<'_, 'c> {
         let (q, r) = if unsigned {
             (self.int(IntOp::Udiv, x, divisor)?, self.int(IntOp::Urem, x, divisor)?)
         } else {
-            // The least value over -1 has no quotient in its type; it wraps.
+            // The smallest value divided by -1 does not fit its type, so it wraps.
             let minus = self.compare(IntPredicate::EQ, divisor, ones)?;
             let safe = self.choose(minus, one, divisor)?;
             let q = self.int(IntOp::Sdiv, x, safe)?;
@@ -194,7 +195,7 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 
-    /// A call of one of LLVM's own functions.
+    /// Emits a call of one of LLVM's intrinsics.
     pub(super) fn call_own(
         &self,
         name: &str,
@@ -207,13 +208,13 @@ impl<'c> Emitter<'_, 'c> {
         Ok(self.builder.build_call(f, &args, "")?)
     }
 
-    /// What one of LLVM's own functions gives.
+    /// Emits a call of one of LLVM's intrinsics and returns its result.
     pub(super) fn intrinsic(&self, name: &str, types: &[BasicTypeEnum<'c>], args: &[Value<'c>]) -> Emitted<'c> {
-        let nothing = || EmitError::Llvm(format!("{name} gives nothing"));
+        let nothing = || EmitError::Llvm(format!("{name} returns nothing"));
         self.call_own(name, types, args)?.try_as_basic_value().basic().ok_or_else(nothing)
     }
 
-    /// A call of an imported function on floats, lane by lane.
+    /// Emits a call of an imported function on floats, lane by lane.
     fn import(&self, name: &str, args: &[Value<'c>]) -> Emitted<'c> {
         let f = self.module.get_function(name).unwrap_or_else(|| {
             let t = self.context.f32_type();
@@ -222,7 +223,7 @@ impl<'c> Emitter<'_, 'c> {
         });
         self.each_lane(args, |args| {
             let args: Vec<_> = args.iter().map(|&a| a.into()).collect();
-            let missing = || EmitError::Llvm(format!("{name} gives nothing"));
+            let missing = || EmitError::Llvm(format!("{name} returns nothing"));
             self.builder.build_call(f, &args, "")?.try_as_basic_value().basic().ok_or_else(missing)
         })
     }
@@ -232,8 +233,8 @@ impl<'c> Emitter<'_, 'c> {
         match f {
             Func::Exp => self.import("expf", args),
             Func::Log => self.import("logf", args),
-            // Under names of our own: LLVM knows the standard ones, and joins or replaces them by functions that no
-            // loader has.
+            // These have our own names. LLVM knows the standard names, and merges or replaces calls with functions that
+            // no loader provides.
             Func::Sin => self.import("tw_sinf", args),
             Func::Cos => self.import("tw_cosf", args),
             Func::Tanh => self.import("tanhf", args),
@@ -243,7 +244,8 @@ impl<'c> Emitter<'_, 'c> {
             Func::Floor => own("llvm.floor"),
             Func::Ceil => own("llvm.ceil"),
             Func::RoundEven => own("llvm.roundeven"),
-            // No vector instruction rounds so, and what LLVM makes of a vector may call what no loader has.
+            // No vector instruction rounds this way, and LLVM's vector form could call functions that no loader
+            // provides.
             Func::RoundAway => self.each_lane(args, |args| self.intrinsic("llvm.round", &[args[0].get_type()], args)),
             Func::Abs => own("llvm.fabs"),
             Func::ScaleDouble => self.scale_double(args[0], args[1], args[2]),
@@ -258,13 +260,13 @@ impl<'c> Emitter<'_, 'c> {
     }
 }
 
-/// True for a float that is known, no NaN and not -0.
+/// Returns whether a value is a constant float other than NaN and -0.
 fn is_number(v: Value<'_>) -> bool {
     let known = v.is_float_value().then(|| v.into_float_value().get_constant()).flatten();
     known.is_some_and(|(v, _)| !(v.is_nan() || v == 0.0 && v.is_sign_negative()))
 }
 
-/// True where an expression reads memory.
+/// Returns whether an expression reads memory.
 pub(super) fn reads(e: &Expr) -> bool {
     let mut found = false;
     e.visit(&mut |e| found |= matches!(e, Expr::Load { .. }));

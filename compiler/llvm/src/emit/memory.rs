@@ -1,4 +1,4 @@
-//! Reading and writing elements, and in vectorized loops runs of them.
+//! Loads and stores of elements, and of vectors of them in vectorized loops.
 
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, BasicValueEnum, PointerValue};
@@ -11,18 +11,18 @@ use super::expr::reads;
 use super::value::{Emitted, Value};
 use crate::EmitError;
 
-/// Where the lanes of a vectorized loop access memory.
+/// How the lanes of a vectorized loop access memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lanes {
-    /// All at one place.
+    /// All at the same address.
     Same,
-    /// Each behind the one before.
+    /// At consecutive addresses.
     Next,
-    /// Anywhere.
+    /// At any addresses.
     Apart,
 }
 
-/// Where the iterations of `var` access a buffer of this shape.
+/// Returns how the iterations of `var` access a buffer of this shape.
 fn lanes(shape: &[i64], indices: &[Expr], var: &Name) -> Lanes {
     let (mut step, mut sum) = (1i64, 0i64);
     for (e, n) in indices.iter().zip(shape).rev() {
@@ -51,10 +51,10 @@ impl<'c> Emitter<'_, 'c> {
 
     fn buffer(&self, name: &Name) -> Result<Buffer, EmitError> {
         let found = self.function.buffer(name).cloned();
-        found.ok_or_else(|| EmitError::Program(format!("there is no buffer {name}")))
+        found.ok_or_else(|| EmitError::Program(format!("unknown buffer {name}")))
     }
 
-    /// The element's address, for lane 0 where a loop is vectorized.
+    /// Returns the element's address, that of lane 0 in a vectorized loop.
     fn place(&mut self, b: &Buffer, indices: &[Expr]) -> Result<PointerValue<'c>, EmitError> {
         let mut at: Value<'c> = self.i64(0).into();
         let mut first = |e: &mut Self| -> Result<(), EmitError> {
@@ -70,11 +70,11 @@ impl<'c> Emitter<'_, 'c> {
             return Err(EmitError::Program(format!("buffer {} has no memory", b.name)));
         };
         let at = [at.into_int_value()];
-        // SAFETY: a verified function's accesses stay within their buffers; the evaluator checks the same indices.
+        // SAFETY: accesses of a verified function stay within their buffers; the evaluator checks the same indices.
         Ok(unsafe { self.builder.build_in_bounds_gep(self.memory_type(b.dtype), base, &at, "")? })
     }
 
-    /// The address of a view's first element.
+    /// Returns the address of a view's first element.
     pub(super) fn view_place(&mut self, view: &View) -> Result<PointerValue<'c>, EmitError> {
         let b = self.buffer(&view.buffer)?;
         let first = self.i64(0);
@@ -84,7 +84,7 @@ impl<'c> Emitter<'_, 'c> {
         self.place(&b, &view.indices)
     }
 
-    /// Emits something for one lane of the vectorized loop around, if there is one.
+    /// Emits code for one lane of the enclosing vectorized loop, if there is one.
     fn in_lane<T>(&mut self, i: i64, f: &mut dyn FnMut(&mut Self) -> Result<T, EmitError>) -> Result<T, EmitError> {
         let Some((var, n)) = self.lane.take() else { return f(self) };
         let all = self.vars.insert(var.clone(), self.i64(i).into());
@@ -131,7 +131,7 @@ impl<'c> Emitter<'_, 'c> {
         if b.dtype == DType::Bool { self.compare(IntPredicate::NE, v, self.like(v, 0)) } else { Ok(v) }
     }
 
-    /// A vector lies where its first element may.
+    /// Sets the alignment of a vector access to that of its elements.
     pub(super) fn align(&self, i: Option<inkwell::values::InstructionValue<'c>>, t: DType) -> Result<(), EmitError> {
         match i {
             Some(i) => i.set_alignment(t.size_bytes() as u32).map_err(|e| EmitError::Llvm(e.to_string())),
@@ -166,7 +166,7 @@ impl<'c> Emitter<'_, 'c> {
         self.call_own("llvm.masked.store", &[ty.into(), ptr.into()], &args).map(|_| ())
     }
 
-    /// True where every block within can do the iterations of `var` at once, as lanes of vectors.
+    /// Returns whether every block in `body` can run the iterations of `var` as vector lanes.
     pub(super) fn vectorizes(&self, body: &Stmt, var: &Name) -> bool {
         let mut good = true;
         body.visit_blocks(&mut |_, b| good &= self.block_vectorizes(b, var));
@@ -183,7 +183,7 @@ impl<'c> Emitter<'_, 'c> {
             && !b.guards.iter().any(reads);
         b.each_expr(&mut |e| {
             e.visit(&mut |e| match e {
-                // Under a mask only what all lanes share, or what lies side by side, is read.
+                // Under a mask, reads must be shared by all lanes or consecutive.
                 Expr::Load { buffer, indices, .. } => {
                     let how = how(buffer, indices);
                     good &= match how {
@@ -199,11 +199,11 @@ impl<'c> Emitter<'_, 'c> {
         good
     }
 
-    /// Whether any lane of a mask is set.
+    /// Returns whether any lane of a mask is set.
     pub(super) fn any(&self, mask: Value<'c>) -> Result<inkwell::values::IntValue<'c>, EmitError> {
         match self.intrinsic("llvm.vector.reduce.or", &[mask.get_type()], &[mask])? {
             BasicValueEnum::IntValue(v) => Ok(v),
-            _ => Err(EmitError::Llvm("a mask is no vector".into())),
+            _ => Err(EmitError::Llvm("a mask is not a vector".into())),
         }
     }
 }

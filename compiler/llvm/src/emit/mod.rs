@@ -1,8 +1,8 @@
-//! Loop programs to LLVM IR.
+//! Translates loop programs to LLVM IR.
 //!
-//! A function becomes two: the packed function that callers see, which takes pointers apart and lays out the
-//! workspace, and an inner one whose parameters are the buffers, each known not to overlap the others. A parallel loop's
-//! body becomes a function of its own that the thread pool calls.
+//! A function becomes two: the packed function that callers see, which unpacks pointers and lays out the workspace, and
+//! an inner function whose parameters are the buffers, marked as not aliasing each other. The body of a parallel loop
+//! becomes a function of its own that the thread pool calls.
 
 mod dot;
 mod expr;
@@ -25,12 +25,12 @@ use tilewright_compiler::tir::{Action, Block, Buffer, For, Function, LoopKind, S
 use crate::{EmitError, Processor};
 use value::{IntOp, Value};
 
-/// Buffers of at most this many bytes lie on the stack.
+/// Largest local buffer on the stack, in bytes.
 const STACK_BYTES: usize = 4096;
-/// Each buffer of the workspace begins at a multiple of this.
+/// Alignment of each buffer in the workspace.
 const ALIGN: usize = 64;
 
-/// Where a local buffer lies in the workspace; `None` for one on the stack.
+/// Returns the workspace offset of each local buffer, or `None` if it is on the stack, and the size of the workspace.
 fn workspace(f: &Function) -> (Vec<Option<usize>>, usize) {
     let mut at = 0;
     let places = f
@@ -52,10 +52,10 @@ fn on_stack(b: &Buffer) -> bool {
     b.scope == Scope::Local && b.size_bytes() <= STACK_BYTES
 }
 
-/// Adds a function to a module as the packed function `symbol`; gives the bytes of its workspace.
+/// Adds a function to a module as the packed function `symbol`. Returns the size of its workspace in bytes.
 ///
 /// # Errors
-/// [`EmitError`] where a construct has no CPU code.
+/// [`EmitError`] if LLVM rejects it or CPU code does not support a construct.
 pub fn emit<'c>(
     context: &'c Context,
     module: &Module<'c>,
@@ -109,7 +109,7 @@ pub fn emit<'c>(
     let list =
         outer.get_first_param().ok_or_else(|| EmitError::Llvm("a parameter is missing".into()))?.into_pointer_value();
     let element = |i: usize| -> Result<PointerValue<'c>, EmitError> {
-        // SAFETY: the caller passes as many pointers as `backend.rs` of the compiler says, more than `i`.
+        // SAFETY: the caller passes as many pointers as `backend.rs` of the compiler specifies, which is more than `i`.
         let at = unsafe { b.build_in_bounds_gep(ptr, list, &[context.i64_type().const_int(i as u64, false)], "")? };
         Ok(b.build_load(ptr, at, "")?.into_pointer_value())
     };
@@ -120,7 +120,7 @@ pub fn emit<'c>(
     let base = element(f.params.len())?;
     for place in places.into_iter().flatten() {
         let offset = context.i64_type().const_int(place as u64, false);
-        // SAFETY: the caller's workspace has the bytes that this function returns, which hold every place.
+        // SAFETY: the caller's workspace has the size that this function returns, so every offset is inside it.
         let at = unsafe { b.build_in_bounds_gep(context.i8_type(), base, &[offset], "")? };
         args.push(at.into());
     }
@@ -143,7 +143,7 @@ fn mark_buffers(context: &Context, processor: &Processor, f: FunctionValue<'_>, 
     f.add_attribute(AttributeLoc::Function, context.create_enum_attribute(noinline, 0));
 }
 
-/// One LLVM function under way.
+/// The state of emitting one LLVM function.
 struct Emitter<'a, 'c> {
     context: &'c Context,
     module: &'a Module<'c>,
@@ -154,13 +154,13 @@ struct Emitter<'a, 'c> {
     llvm: FunctionValue<'c>,
     buffers: BTreeMap<Name, PointerValue<'c>>,
     vars: BTreeMap<Name, Value<'c>>,
-    /// The vectorized loop around, and how many iterations it does at once.
+    /// The enclosing vectorized loop and its number of lanes.
     lane: Option<(Name, u32)>,
-    /// The lanes that the guards around let write.
+    /// The lanes that the enclosing guards allow to write.
     mask: Option<VectorValue<'c>>,
-    /// Parallel loops so far.
+    /// Number of parallel loops so far.
     tasks: usize,
-    /// The sum under way may be taken in another order.
+    /// Whether the current sum can be evaluated in any order.
     reassociate: bool,
 }
 
@@ -190,7 +190,7 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 
-    /// A loop whose condition is at its end: it has at least one iteration.
+    /// Emits a loop that tests its condition at the end, because it has at least one iteration.
     fn repeat(&mut self, l: &For) -> Result<(), EmitError> {
         let before = self.builder.get_insert_block().ok_or_else(|| EmitError::Llvm("no block".into()))?;
         let body = self.context.append_basic_block(self.llvm, l.var.as_str());
@@ -210,7 +210,7 @@ impl<'c> Emitter<'_, 'c> {
         Ok(())
     }
 
-    /// A loop whose iterations are the lanes of vectors.
+    /// Emits a loop whose iterations are vector lanes.
     fn vectorized(&mut self, l: &For) -> Result<(), EmitError> {
         let lanes: Vec<IntValue<'c>> = (0..l.extent).map(|i| self.i64(i)).collect();
         self.vars.insert(l.var.clone(), inkwell::types::VectorType::const_vector(&lanes).into());
@@ -221,7 +221,7 @@ impl<'c> Emitter<'_, 'c> {
         done
     }
 
-    /// The local buffers that are used within the loop alone.
+    /// Returns the local buffers that are used only within the loop.
     fn own_buffers(&self, l: &For) -> Vec<&Buffer> {
         let uses = |s: &Stmt| -> BTreeMap<Name, usize> {
             let mut n = BTreeMap::new();
@@ -246,12 +246,12 @@ impl<'c> Emitter<'_, 'c> {
         self.function.locals.iter().filter(own).collect()
     }
 
-    /// True where a buffer of the workspace is used within the loop alone: its iterations would share one copy.
+    /// Returns whether the loop is the only user of a workspace buffer. Its iterations would share one copy.
     fn shares_scratch(&self, l: &For) -> bool {
         self.own_buffers(l).iter().any(|b| !on_stack(b))
     }
 
-    /// Memory for a buffer on the stack of the function under way.
+    /// Allocates a buffer on the stack of the current function.
     fn allocate(&mut self, b: &Buffer) -> Result<(), EmitError> {
         let ty = self.context.i8_type().array_type((b.size_bytes() as u32).max(1));
         let p = self.builder.build_alloca(ty, b.name.as_str())?;
@@ -262,11 +262,11 @@ impl<'c> Emitter<'_, 'c> {
         Ok(())
     }
 
-    /// `tw_parallel_for(task, context, extent)`, where the context holds the buffers and the outer variables.
+    /// Emits `tw_parallel_for(task, context, extent)`. The context holds the buffers and the outer variables.
     fn parallel(&mut self, l: &For) -> Result<(), EmitError> {
         let (context, module) = (self.context, self.module);
         let (ptr, i64t, void) = (context.ptr_type(AddressSpace::default()), context.i64_type(), context.void_type());
-        // A buffer on the stack that the body alone uses is each iteration's own.
+        // Each iteration gets its own copy of a stack buffer that only the body uses.
         let own: Vec<Buffer> = self.own_buffers(l).into_iter().cloned().collect();
         let shared = self.buffers.iter().filter(|(n, _)| own.iter().all(|b| b.name != **n));
         let buffers: Vec<(Name, PointerValue<'c>)> = shared.map(|(n, p)| (n.clone(), *p)).collect();
@@ -312,7 +312,7 @@ impl<'c> Emitter<'_, 'c> {
         inner.stmt(&l.body)?;
         inner.builder.build_return(None)?;
 
-        // What the pool calls: takes the context apart.
+        // The task that the pool calls unpacks the context.
         let task = module.add_function(&name, void.fn_type(&[ptr.into(), i64t.into()], false), Some(Linkage::Internal));
         self.processor.mark(context, task);
         let b = context.create_builder();
@@ -363,7 +363,7 @@ impl<'c> Emitter<'_, 'c> {
                 if b.guards.is_empty() && self.lane.is_none() && self.dot(&i.clone(), args)? {
                     return Ok(());
                 }
-                // An intrinsic of another machine is what its description says.
+                // Expand an intrinsic of another machine by its description.
                 return self.stmt(&expand_call(i, args, &b.guards));
             }
         };
@@ -386,7 +386,7 @@ impl<'c> Emitter<'_, 'c> {
             self.builder.build_unconditional_branch(end)?;
             self.builder.position_at_end(end);
         }
-        // The order of a sum of products in floats is nobody's; everything else is computed as written.
+        // A float sum of products can be reordered. Everything else is computed as written.
         self.reassociate = !b.reduce.is_empty()
             && target.dtype == DType::F32
             && matches!(value, Expr::Binary(tilewright_compiler::te::BinOp::Add, _, v)
@@ -402,8 +402,8 @@ impl<'c> Emitter<'_, 'c> {
         Ok(())
     }
 
-    /// Goes on only where the guards hold: for each lane of a vectorized loop those of the mask. Gives the block to go
-    /// to behind what is guarded.
+    /// Emits a branch around code that runs only if the guards hold; in a vectorized loop, sets the mask of lanes.
+    /// Returns the block after the guarded code.
     fn guarded(&mut self, guards: &[Expr]) -> Result<Option<inkwell::basic_block::BasicBlock<'c>>, EmitError> {
         if guards.is_empty() {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! The arithmetic of `tilewright_hw::num` as instructions; the tests compare the two on many values.
+//! The arithmetic of `tilewright_hw::num` as instructions. Tests compare the two on many values.
 
 use inkwell::IntPredicate;
 use tilewright_compiler::te::{BinOp, DType};
@@ -38,10 +38,10 @@ impl<'c> Emitter<'_, 'c> {
         self.choose(both, self.c32(i32::MAX), high)
     }
 
-    /// `exponent` is in `0..=31`.
+    /// Shifts with rounding. `exponent` must be in `0..=31`.
     pub(super) fn rounding_shift(&self, x: Value<'c>, exponent: Value<'c>) -> Emitted<'c> {
         let e = self.wide(exponent)?;
-        // Half of 2^0 is 0, and then nothing is taken from a negative number either.
+        // Half of 2^0 is 0. Nothing is subtracted from a negative number then, either.
         let half = self.int(IntOp::Lshr, self.int(IntOp::Shl, self.c64(1), e)?, self.c64(1))?;
         let negative = self.compare(IntPredicate::SLT, x, self.c32(0))?;
         let some = self.compare(IntPredicate::NE, exponent, self.c32(0))?;
@@ -74,7 +74,7 @@ impl<'c> Emitter<'_, 'c> {
         lo: Value<'c>,
         hi: Value<'c>,
     ) -> Emitted<'c> {
-        // Bounds less the zero point, where they are known and such: then nothing is wider than the number itself.
+        // If the bounds minus the zero point are known and fit, everything stays in 32 bits.
         let known = |v: Value<'c>| v.is_int_value().then(|| v.into_int_value().get_sign_extended_constant()).flatten();
         if let (Some(zero), Some(lo), Some(hi)) = (known(zero_point), known(lo), known(hi))
             && let (Ok(lo), Ok(hi)) = (i32::try_from(lo - zero), i32::try_from(hi - zero))
@@ -85,7 +85,7 @@ impl<'c> Emitter<'_, 'c> {
         }
         let v = self.int(IntOp::Add, self.wide(x)?, self.wide(zero_point)?)?;
         let v = self.int_binary(BinOp::Min, v, self.wide(hi)?, DType::I64)?;
-        // The lower bound last, as `num` has it.
+        // The lower bound is applied last, as in `num`.
         self.narrow(self.int_binary(BinOp::Max, v, self.wide(lo)?, DType::I64)?)
     }
 }

@@ -1,6 +1,6 @@
-//! Instructions on one value or on a vector of them: the lanes of a vectorized loop.
+//! Instructions on single values or on vectors, the lanes of a vectorized loop.
 //!
-//! Beside a vector a single value stands for each of its lanes, and is spread over them where the two meet.
+//! A single value is broadcast if it is combined with a vector.
 
 use inkwell::types::{BasicTypeEnum, IntType};
 use inkwell::values::{BasicValue, BasicValueEnum, VectorValue};
@@ -9,20 +9,20 @@ use inkwell::{FloatPredicate, IntPredicate};
 use super::Emitter;
 use crate::EmitError;
 
-/// One value or a vector of them.
+/// A single value or a vector.
 pub(super) type Value<'c> = BasicValueEnum<'c>;
 pub(super) type Emitted<'c> = Result<Value<'c>, EmitError>;
 
-/// What two integers become.
+/// An operation on two integers.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum IntOp {
     Add,
     Sub,
     Mul,
     Shl,
-    /// The sign comes in from the left.
+    /// Arithmetic right shift.
     Ashr,
-    /// Zeros come in from the left.
+    /// Logical right shift.
     Lshr,
     And,
     Or,
@@ -33,7 +33,7 @@ pub(super) enum IntOp {
     Urem,
 }
 
-/// What two floats become.
+/// An operation on two floats.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum FloatOp {
     Add,
@@ -42,7 +42,7 @@ pub(super) enum FloatOp {
     Div,
 }
 
-/// How many lanes a value has; `None` for a single one.
+/// Returns the number of lanes, or `None` for a single value.
 pub(super) fn lanes(v: Value<'_>) -> Option<u32> {
     match v {
         BasicValueEnum::VectorValue(v) => Some(v.get_type().get_size()),
@@ -50,7 +50,7 @@ pub(super) fn lanes(v: Value<'_>) -> Option<u32> {
     }
 }
 
-/// The type of each lane.
+/// Returns the type of each lane.
 fn element(v: Value<'_>) -> BasicTypeEnum<'_> {
     match v {
         BasicValueEnum::VectorValue(v) => v.get_type().get_element_type(),
@@ -63,7 +63,7 @@ fn mixed<T>() -> Result<T, EmitError> {
 }
 
 impl<'c> Emitter<'_, 'c> {
-    /// A vector type of `n` lanes, or the type itself.
+    /// Returns a vector type of `n` lanes, or the type itself for `None`.
     pub(super) fn wide_type(&self, t: BasicTypeEnum<'c>, n: Option<u32>) -> BasicTypeEnum<'c> {
         match (t, n) {
             (t, None) => t,
@@ -73,7 +73,7 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 
-    /// A vector that holds the value in each of `n` lanes.
+    /// Broadcasts a value to `n` lanes.
     pub(super) fn spread(&self, v: Value<'c>, n: u32) -> Result<VectorValue<'c>, EmitError> {
         if let BasicValueEnum::VectorValue(v) = v {
             return Ok(v);
@@ -84,7 +84,7 @@ impl<'c> Emitter<'_, 'c> {
         Ok(self.builder.build_shuffle_vector(first, t.get_undef(), i32t.vec_type(n).const_zero(), "")?)
     }
 
-    /// Two values of as many lanes each.
+    /// Broadcasts one of two values so that both have the same number of lanes.
     fn alike(&self, x: Value<'c>, y: Value<'c>) -> Result<(Value<'c>, Value<'c>), EmitError> {
         Ok(match (lanes(x), lanes(y)) {
             (Some(n), None) => (x, self.spread(y, n)?.into()),
@@ -93,7 +93,7 @@ impl<'c> Emitter<'_, 'c> {
         })
     }
 
-    /// An integer constant of the value's type.
+    /// Returns an integer constant of the value's type.
     pub(super) fn like(&self, v: Value<'c>, constant: i64) -> Value<'c> {
         match element(v) {
             BasicTypeEnum::IntType(t) => t.const_int(constant as u64, true).into(),
@@ -101,7 +101,7 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 
-    /// Bits of each lane of an integer.
+    /// Returns the bits of each lane of an integer.
     pub(super) fn bits(v: Value<'c>) -> u32 {
         match element(v) {
             BasicTypeEnum::IntType(t) => t.get_bit_width(),
@@ -182,7 +182,7 @@ impl<'c> Emitter<'_, 'c> {
         })
     }
 
-    /// `x` in the lanes where `c` holds, `y` in the others.
+    /// Selects `x` in the lanes where `c` holds, `y` in the others.
     pub(super) fn choose(&self, c: Value<'c>, x: Value<'c>, y: Value<'c>) -> Emitted<'c> {
         let (x, y) = self.alike(x, y)?;
         Ok(match c {
@@ -196,7 +196,7 @@ impl<'c> Emitter<'_, 'c> {
         })
     }
 
-    /// An integer in another width: cut off, or filled up with its sign or with zeros.
+    /// Converts an integer to another width: truncates it, or extends it by its sign or by zeros.
     pub(super) fn resize(&self, v: Value<'c>, to: IntType<'c>, unsigned: bool) -> Emitted<'c> {
         let b = &self.builder;
         let (have, bits) = (Self::bits(v), to.get_bit_width());
@@ -218,7 +218,7 @@ impl<'c> Emitter<'_, 'c> {
         })
     }
 
-    /// An integer as the nearest float.
+    /// Converts an integer to the nearest float.
     pub(super) fn to_float(&self, v: Value<'c>, unsigned: bool) -> Emitted<'c> {
         let b = &self.builder;
         let to = self.wide_type(self.context.f32_type().into(), lanes(v));
@@ -238,7 +238,7 @@ impl<'c> Emitter<'_, 'c> {
         })
     }
 
-    /// Each lane's own result of a function of single values.
+    /// Applies a function of single values to each lane.
     pub(super) fn each_lane(&self, args: &[Value<'c>], f: impl Fn(&[Value<'c>]) -> Emitted<'c>) -> Emitted<'c> {
         let Some(n) = args.iter().find_map(|v| lanes(*v)) else { return f(args) };
         let list = (0..n).map(|i| {
@@ -249,7 +249,7 @@ impl<'c> Emitter<'_, 'c> {
         self.gathered(&list)
     }
 
-    /// Lane `i` of a value.
+    /// Returns lane `i` of a value.
     pub(super) fn lane_of(&self, v: Value<'c>, i: u32) -> Emitted<'c> {
         match v {
             BasicValueEnum::VectorValue(v) => {
@@ -260,7 +260,7 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 
-    /// Single values as the lanes of a vector.
+    /// Combines single values into the lanes of a vector.
     pub(super) fn gathered(&self, list: &[Value<'c>]) -> Emitted<'c> {
         let Some(first) = list.first() else { return mixed() };
         let BasicTypeEnum::VectorType(t) = self.wide_type(first.get_type(), Some(list.len() as u32)) else {

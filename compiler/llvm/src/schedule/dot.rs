@@ -1,14 +1,15 @@
-//! Sums of four products of bytes as a tensor intrinsic: what [`crate::emit`] has instructions for.
+//! Sums of four byte products as a tensor intrinsic, for which [`crate::emit`] has instructions.
 
 use tilewright_compiler::te::{DType, Expr, Name};
 use tilewright_compiler::tir::{Action, Block, Buffer, For, Intrinsic, LoopKind, Scope, Stmt};
 
-/// The intrinsic's name for so many lanes, of data with or without a sign.
+/// Returns the intrinsic's name for `lanes` lanes of signed or unsigned data.
 pub fn name(lanes: i64, signed: bool) -> String {
     format!("{}dot4x{lanes}", if signed { "s" } else { "" })
 }
 
-/// `sums[l] += data[q] * weights[l, q]` over four `q`, for each lane: i32 sums, u8 or i8 data, i8 weights.
+/// Returns the intrinsic `sums[l] += data[q] * weights[l, q]` over four `q`, for each lane: i32 sums, u8 or i8 data, i8
+/// weights.
 pub fn intrinsic(lanes: i64, signed: bool) -> Intrinsic {
     let buffer =
         |name: &str, dtype, shape: &[i64], scope| Buffer { name: name.into(), dtype, shape: shape.into(), scope };

@@ -1,8 +1,12 @@
 //! The default schedule of CPU code.
 //!
-//! Element-wise stages are computed where they are read, products with packed weights stay in registers ([`product`]), other sums
-//! begin apart from their loops, the innermost loop walks along memory, and large nests run in parallel. Steps that do not apply to a
-//! program are left out.
+//! - Element-wise stages are computed where they are read.
+//! - Products with packed weights stay in registers ([`product`]).
+//! - Other sums are initialized outside their loops.
+//! - The innermost loop walks along memory.
+//! - Large nests run in parallel.
+//!
+//! Steps that do not apply to a program are skipped.
 
 pub mod dot;
 mod product;
@@ -15,8 +19,8 @@ use tilewright_compiler::tir::{Action, Affine, Block, Function, LoopKind};
 
 pub use tile::{Kind, Tile};
 
-/// The function scheduled for the CPU; `tile` is that of its product, if its weights are packed. Every step is one that may be refused;
-/// what is refused stays as it was.
+/// Schedules a function for the CPU. `tile` is the tile of its product if the weights are packed. Every step is
+/// optional: a step that is rejected leaves the function unchanged.
 pub fn schedule(f: Function, tile: Option<&Tile>) -> Function {
     let fours = tile.and_then(|tile| match tile.kind {
         Kind::Fours { signed } => Some(dot::intrinsic(tile.lanes, signed)),
@@ -45,7 +49,7 @@ fn names(f: &Function) -> Vec<Name> {
     list
 }
 
-/// The loops around a block with their extents, and the loops that it reduces over.
+/// Returns the loops around a block with their extents, and the loops that it reduces over.
 fn nest(f: &Function, block: &Name) -> (Vec<(Name, i64)>, Vec<Name>) {
     let mut found = (Vec::new(), Vec::new());
     f.body.visit_blocks(&mut |loops, b| {
@@ -56,7 +60,7 @@ fn nest(f: &Function, block: &Name) -> (Vec<(Name, i64)>, Vec<Name>) {
     found
 }
 
-/// The blocks other than `own` that read a buffer, each as often as it does.
+/// Returns the blocks other than `own` that read a buffer, once for each read.
 fn readers<'f>(f: &'f Function, own: &Name, buffer: &Name) -> Vec<&'f Block> {
     let mut list = Vec::new();
     f.body.visit_blocks(&mut |_, b| {
@@ -71,17 +75,18 @@ fn readers<'f>(f: &'f Function, own: &Name, buffer: &Name) -> Vec<&'f Block> {
     list
 }
 
-/// Computes a stage where it is read, if that is one place in another stage without a sum.
+/// Computes a stage where it is read, if that is a single place in a stage without a sum.
 fn inline_elementwise(s: &mut Schedule) {
     for name in names(s.function()) {
         if matches!(readers(s.function(), &name, &name)[..], [reader] if reader.init.is_none()) {
-            // Refused for what is no element-wise stage.
+            // Rejected if it is not an element-wise stage.
             let _ = s.compute_inline(name.as_str());
         }
     }
 }
 
-/// How far apart in memory neighbouring iterations of a loop touch each access of the block.
+/// Returns the memory stride of each access in the block between neighboring iterations of a loop. `None` if one is not
+/// affine.
 fn strides(f: &Function, block: &Name, var: &Name) -> Option<Vec<i64>> {
     let b = f.body.find_block(block)?;
     let mut list = Some(Vec::new());
@@ -111,7 +116,7 @@ fn strides(f: &Function, block: &Name, var: &Name) -> Option<Vec<i64>> {
     list
 }
 
-/// Puts the loop innermost along which a sum's operands lie next to each other.
+/// Moves a loop innermost along which a sum's operands are contiguous in memory.
 fn order_loops(s: &mut Schedule, block: &Name) {
     let (loops, reduce) = nest(s.function(), block);
     if reduce.is_empty() {
@@ -119,7 +124,7 @@ fn order_loops(s: &mut Schedule, block: &Name) {
     }
     let cost = |s: &Schedule, v: &Name, n: i64| -> i64 {
         let Some(list) = strides(s.function(), block, v) else { return i64::MAX };
-        // Short loops fill no vector; of the rest, each access that jumps costs.
+        // Short loops do not fill a vector. For other loops, each strided access costs.
         let jumps = list.iter().filter(|s| s.abs() > 1).count() as i64;
         jumps * 4 + if n < 8 { 6 } else { 0 } + !reduce.contains(v) as i64
     };
@@ -130,14 +135,14 @@ fn order_loops(s: &mut Schedule, block: &Name) {
         order.push(best.as_str());
         let _ = s.reorder(&order);
     } else {
-        // Along a dimension of the result: the sums' loops go around it.
+        // The best loop is along a dimension of the result, so the sum's loops go around it.
         let mut order: Vec<&str> = reduce.iter().map(Name::as_str).collect();
         order.push(best.as_str());
         let _ = s.reorder(&order);
     }
 }
 
-/// Stores a sum's first value before the outermost of its loops, or of the loop inside of them.
+/// Moves a sum's initialization in front of the outermost of its loops.
 fn begin_apart(s: &mut Schedule, block: &Name) {
     let (loops, reduce) = nest(s.function(), block);
     if let Some((first, _)) = loops.iter().find(|l| reduce.contains(&l.0)) {
@@ -145,7 +150,7 @@ fn begin_apart(s: &mut Schedule, block: &Name) {
     }
 }
 
-/// Spreads the outermost loop of more than one iteration over threads, where the nest is large.
+/// Runs the outermost loop with more than one iteration in parallel, if the nest is large.
 fn spread(s: &mut Schedule, block: &Name) {
     let (loops, reduce) = nest(s.function(), block);
     let work = loops.iter().fold(1i64, |w, l| w.saturating_mul(l.1));

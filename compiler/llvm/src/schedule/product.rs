@@ -1,4 +1,4 @@
-//! Products in registers: tiles of sums that stay there over all steps, with what is done to their results behind them.
+//! Products in registers: tiles of sums stay there over all steps, and their results are processed right after them.
 
 use tilewright_compiler::schedule::{Schedule, ScheduleError};
 use tilewright_compiler::te::{Expr, Name};
@@ -6,17 +6,17 @@ use tilewright_compiler::tir::{Action, Function, LoopKind, Scope};
 
 use super::{Kind, Tile, dot, nest, readers};
 
-/// Bytes of an image or of packed weights that stay in a core's cache while rows go by.
+/// Largest image or packed weights, in bytes, that stay in a core's cache while rows are processed.
 const CACHED: i64 = 512 << 10;
 
-/// Elements of a window that are written out.
+/// Largest window, in elements, that is unrolled.
 const MOST_TAPS: i64 = 25;
 
-/// Schedules the product of a function whose weights are in the tile's blocks. The stages between it and the last one have been
-/// computed where they are read.
+/// Schedules the product of a function whose weights are packed in the tile's blocks. The stages between it and the
+/// last one must already be computed where they are read.
 ///
 /// # Errors
-/// Where a step does not apply, so that the function is scheduled otherwise.
+/// If a step does not apply. The function is then scheduled in another way.
 pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
     let Some((product, buffer)) = product(s) else { return Ok(()) };
     if tile.kind == Kind::Window {
@@ -32,7 +32,7 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
     let spatial: Vec<String> =
         loops.iter().filter(|l| !reduce.contains(&l.0)).map(|l| l.0.as_str().to_string()).collect();
 
-    // The last stage in tiles: outer loops, the blocks of channels, then a tile's rows and channels.
+    // Tile the last stage: outer loops, then blocks of channels, then a tile's rows and channels.
     let stage = nest(s.function(), &last).0;
     let Some(((channels, _), outer)) = stage.split_last() else { return Ok(()) };
     let channel = s.split(channels.as_str(), &[tile.vectors * tile.lanes])?;
@@ -48,8 +48,9 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
             None => tiles.insert(0, var.clone()),
         }
     }
-    // Weights come again for each row of tiles where a cache holds them and the image. Where it does not, a block of them stays for
-    // all rows: weights of some ten kilobytes too, of which layers with a large image were a quarter slower otherwise.
+    // If a cache holds the weights and the image, read the weights again for each row of tiles. Otherwise keep a block
+    // of weights for all rows. Even weights of some ten kilobytes need this: layers with a large image were a quarter
+    // slower without it.
     let at = match tile.kind {
         Kind::Window => tiles.len(),
         _ if most_read(s.function(), &product) > CACHED => 0,
@@ -63,7 +64,8 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
     s.compact(buffer.as_str())?;
     s.set_scope(buffer.as_str(), Scope::Local)?;
 
-    // The sum around the tile, its first values before it; an instruction's own products inside.
+    // Put the sum's loops around the tile and its initialization in front of them. The products of one instruction stay
+    // inside.
     let (around, inside) = sum.split_at(sum.len() - usize::from(matches!(tile.kind, Kind::Fours { .. })));
     let order: Vec<&String> = around.iter().chain(&spatial).chain(inside).collect();
     s.reorder(&order)?;
@@ -82,7 +84,7 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
         let parts = s.split(channels.as_str(), &[tile.lanes])?;
         s.annotate(parts[0].as_str(), LoopKind::Unrolled)?;
         match tile.kind {
-            // One sum at a time has no instruction for them.
+            // There is no instruction for a single sum at a time.
             Kind::Fours { .. } if block == &product && tile.lanes == 1 => {
                 inside.iter().try_for_each(|step| s.annotate(step, LoopKind::Unrolled))?;
                 s.annotate(parts[1].as_str(), LoopKind::Unrolled)?;
@@ -92,7 +94,8 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
             }
             _ => s.annotate(parts[1].as_str(), LoopKind::Vectorized)?,
         }
-        // A tile's rows: for the last stage the loops within the tile, else all that are no step of the sum.
+        // The tile's rows: in the last stage the loops within the tile, in others all loops that are not part of the
+        // sum.
         for (var, _) in outer {
             if !tiles.contains(var) && !reduce.contains(var) {
                 s.annotate(var.as_str(), LoopKind::Unrolled)?;
@@ -102,8 +105,8 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
     Ok(())
 }
 
-/// Computes the border around an image where its window is read: next to nothing is done with each element, so that a copy of the
-/// whole image would take as long as the sums.
+/// Computes the padding around an image where its window is read. So little is done with each element that a padded
+/// copy of the image would take as long as the sums.
 fn inline_border(s: &mut Schedule, product: &Name) {
     let mut local = Vec::new();
     if let Some(block) = s.function().body.find_block(product) {
@@ -116,12 +119,12 @@ fn inline_border(s: &mut Schedule, product: &Name) {
         });
     }
     for name in local {
-        // Refused for what is no stage of its own, as inputs and the sum itself.
+        // Rejected for buffers that are not stages, such as inputs and the sum itself.
         let _ = s.compute_inline(name.as_str());
     }
 }
 
-/// Bytes of the largest parameter that a block reads.
+/// Returns the size in bytes of the largest parameter that a block reads.
 fn most_read(f: &Function, block: &Name) -> i64 {
     let mut most = 0;
     if let Some(block) = f.body.find_block(block) {
@@ -137,7 +140,7 @@ fn most_read(f: &Function, block: &Name) -> i64 {
     most
 }
 
-/// The block that sums up products, and the buffer of the sums.
+/// Returns the block that sums up products, and the buffer of the sums.
 fn product(s: &Schedule) -> Option<(Name, Name)> {
     let mut found = None;
     s.function().body.visit_blocks(&mut |_, b| {

@@ -1,4 +1,4 @@
-//! How a product is cut for a processor's registers.
+//! Chooses how to tile a product for a processor's registers.
 
 use tilewright_compiler::graph::op::Layout;
 use tilewright_compiler::graph::{Graph, NodeId, Op};
@@ -9,39 +9,39 @@ use crate::{Architecture, Processor};
 /// The part of a product whose sums stay in registers: some pixels or rows times some vectors of output channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tile {
-    /// Indices of the last two dimensions before the channels.
+    /// Extents in the last two dimensions in front of the channels.
     pub rows: [i64; 2],
     /// Vectors of channels.
     pub vectors: i64,
-    /// Channels of a vector.
+    /// Channels per vector.
     pub lanes: i64,
-    /// What is summed up.
+    /// What it sums up.
     pub kind: Kind,
 }
 
 /// What a product sums up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// One product after the other.
+    /// One product at a time.
     Plain,
-    /// Four products of bytes at once, of data with or without a sign.
+    /// Four byte products at a time, of signed or unsigned data.
     Fours {
-        /// Data are i8, else u8.
+        /// Whether data are i8 instead of u8.
         signed: bool,
     },
-    /// A window of the channel itself.
+    /// A window of each channel.
     Window,
 }
 
-/// What a processor does in a cycle, and how many vectors it holds.
+/// A processor's throughput and registers.
 struct Machine {
     lanes: i64,
     registers: i64,
-    /// Cycles of a multiplication with addition of vectors, of loading a vector and of spreading a number over one.
+    /// Cycles to multiply and add vectors, to load a vector, and to broadcast a number.
     fma: f64,
     load: f64,
     spread: f64,
-    /// Cycles until a sum may be added to again.
+    /// Cycles until a sum can be added to again.
     latency: f64,
 }
 
@@ -49,15 +49,15 @@ impl Machine {
     fn of(processor: &Processor) -> Machine {
         match processor.architecture() {
             Architecture::X86 => Machine::of_x86(processor),
-            // Two vectors of 128 bits a cycle; products take their factor out of a lane.
+            // Two 128-bit vectors per cycle. Products can take their factor from a lane.
             Architecture::Arm => Machine { lanes: 4, registers: 32, fma: 0.5, load: 0.5, spread: 0.5, latency: 4.0 },
-            // Vectors as short as the processor may have them; a factor comes from a register of its own.
+            // Vectors are as short as the processor allows. A factor needs a register of its own.
             Architecture::RiscV if processor.has("v") => {
                 let longest = [("zvl512b", 16), ("zvl256b", 8)].into_iter().find(|(name, _)| processor.has(name));
                 let lanes = longest.map_or(4, |(_, lanes)| lanes);
                 Machine { lanes, registers: 32, fma: 1.0, load: 1.0, spread: 0.5, latency: 5.0 }
             }
-            // No vectors: sums one by one, in what addresses and loops leave of the registers.
+            // No vectors: sums are single numbers, in the registers that addresses and loops leave free.
             Architecture::RiscV => Machine { lanes: 1, registers: 24, fma: 1.0, load: 1.0, spread: 1.0, latency: 5.0 },
         }
     }
@@ -73,12 +73,12 @@ impl Machine {
     }
 }
 
-/// Most vectors beside each other, where rows are few.
+/// Most vectors next to each other if there are few rows.
 const MOST_VECTORS: i64 = 8;
 
 impl Tile {
-    /// The tile of a product that can be written in blocks, by cycles of a step of its sum, or of a pooling; `None` for other nodes,
-    /// and where the weights are not known.
+    /// Returns the tile of a pooling, or of a product that can be packed in blocks, chosen by cycles. Returns `None`
+    /// for other nodes and for unknown weights.
     pub fn of(graph: &Graph, node: NodeId, processor: &Processor) -> Option<Tile> {
         let n = graph.node(node);
         let pools = pools(&n.op);
@@ -92,18 +92,18 @@ impl Tile {
             return Some(of_window(&Machine::of(processor), row(1), *channels));
         }
         let tile = best(&Machine::of(processor), [row(2), row(1)], *channels)?;
-        // The instructions of x86-64 take data without a sign, those of Arm data with one.
+        // Instructions of x86-64 take unsigned data, those of Arm signed data.
         let signed = processor.architecture() != Architecture::X86;
         Some(if in_fours(graph, node) { Tile { kind: Kind::Fours { signed }, ..tile } } else { tile })
     }
 
-    /// How its product is written.
+    /// Returns how the product's weights are packed.
     pub fn blocks(&self) -> Blocks {
         Blocks { channels: self.vectors * self.lanes, signed: matches!(self.kind, Kind::Fours { signed: true }) }
     }
 }
 
-/// True for operators that make one element of a window of each channel.
+/// Returns whether an operator computes each element from a window of its channel.
 fn pools(op: &Op) -> bool {
     let layout = match op {
         Op::MaxPool2d(op) => op.layout,
@@ -116,16 +116,16 @@ fn pools(op: &Op) -> bool {
     layout == Layout::Nhwc
 }
 
-/// The tile of a depthwise convolution or a pooling: some pixels of a row, whose windows share what they read.
+/// Returns the tile of a depthwise convolution or a pooling: pixels of a row whose windows overlap.
 fn of_window(machine: &Machine, width: i64, channels: i64) -> Tile {
     let vectors = if channels % (2 * machine.lanes) == 0 && machine.registers > 16 { 2 } else { 1 };
-    // Half of the registers for sums, the others for weights and data.
+    // Use half of the registers for sums, the others for weights and data.
     let most = machine.registers / 2 / vectors;
     let pixels = (1..=most.min(8)).rev().find(|d| width % d == 0).unwrap_or(1);
     Tile { rows: [1, pixels], vectors, lanes: machine.lanes, kind: Kind::Window }
 }
 
-/// The tile of the fewest cycles for each result.
+/// Returns the tile with the fewest cycles per result.
 fn best(machine: &Machine, rows: [i64; 2], channels: i64) -> Option<Tile> {
     let divisors = |n: i64| (1..=n.min(machine.registers)).filter(move |d| n % d == 0);
     let mut found: Option<(f64, Tile)> = None;
@@ -133,7 +133,7 @@ fn best(machine: &Machine, rows: [i64; 2], channels: i64) -> Option<Tile> {
         for inner in divisors(rows[1]) {
             for outer in divisors(rows[0]) {
                 let sums = inner * outer * vectors;
-                // The sums, a step's weights, and one number of the data.
+                // The sums, the weights of a step, and one number of the data.
                 if sums + vectors + 1 > machine.registers {
                     continue;
                 }
@@ -142,7 +142,7 @@ fn best(machine: &Machine, rows: [i64; 2], channels: i64) -> Option<Tile> {
                 let used = channels as f64 / (blocks * width) as f64;
                 let work = sums as f64 * machine.fma;
                 let moved = vectors as f64 * machine.load + (inner * outer) as f64 * machine.spread;
-                // What is not in the way still takes room in the caches, rows far apart more of it.
+                // Hidden accesses still use cache space, and distant rows use more of it.
                 let rest = 0.5 + 0.05 * (vectors + inner * outer) as f64 + 0.25 * (outer - 1) as f64;
                 let cycles = work.max(moved).max(machine.latency) + rest;
                 let each = cycles / (sums as f64 * used);

@@ -1,23 +1,23 @@
 //! Processors by name: `aarch64-linux-gnu,cpu=cortex-a76,+dotprod`.
 //!
-//! Code uses the architecture's base and the features named, those of a processor's among them, and nothing else that LLVM
-//! knows of it: what an artifact needs is what it says.
+//! Code uses only the architecture's base, the features named, and those of a named processor, even if LLVM knows that
+//! the processor has more. An artifact therefore needs exactly what it states.
 
 use super::{Architecture, Processor};
 use crate::EmitError;
 
-/// A feature, and those that it brings along.
+/// A feature, and the features that it implies.
 type Feature = (&'static str, &'static [&'static str]);
 
-/// What is known of an architecture.
+/// The names known for an architecture.
 struct Names {
-    /// Its names on the command line, the first one for lists.
+    /// Its names on the command line. The first one is used in lists.
     triples: &'static [&'static str],
     triple: &'static str,
     base: &'static str,
     base_features: &'static [&'static str],
     features: &'static [Feature],
-    /// Processors, each with the features that it has.
+    /// Processors, each with its features.
     cpus: &'static [Feature],
 }
 
@@ -111,13 +111,13 @@ static KNOWN: [Names; 3] = [
     },
 ];
 
-/// The targets' names.
+/// Returns the names of the targets.
 pub fn triples() -> Vec<&'static str> {
     KNOWN.iter().map(|names| names.triples[0]).collect()
 }
 
 impl Names {
-    /// Adds a feature and all that it brings along; false where it is not known.
+    /// Adds a feature and all features that it implies. Returns `false` if it is unknown.
     fn add(&self, feature: &str, to: &mut Vec<&'static str>) -> bool {
         if self.base_features.contains(&feature) {
             return true;
@@ -132,20 +132,18 @@ impl Names {
 }
 
 impl Processor {
-    /// A processor by the name of its target, followed where wanted by `cpu=NAME` and features as `+NAME`, separated by
-    /// commas.
+    /// Returns a processor by the name of its target, optionally followed by `cpu=NAME` and features as `+NAME`,
+    /// separated by commas.
     ///
     /// # Errors
-    /// What is not known, with a list of what is.
+    /// Names what is unknown and lists what is known.
     pub fn named(text: &str) -> Result<Processor, EmitError> {
         let list = |names: &[Feature]| names.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         let mut words = text.split(',').map(str::trim);
         let triple = words.next().unwrap_or_default();
         let Some(names) = KNOWN.iter().find(|names| names.triples.contains(&triple)) else {
             let there = triples().join(", ");
-            return Err(EmitError::Program(format!(
-                "there is no code for the target `{triple}`; there is for {there}"
-            )));
+            return Err(EmitError::Program(format!("CPU target `{triple}` is not supported; use one of {there}")));
         };
         let (mut features, mut tuned_for) = (names.base_features.to_vec(), None);
         for word in words {
@@ -159,7 +157,7 @@ impl Processor {
                     }
                     None => {
                         let (there, target) = (list(names.cpus), names.triples[0]);
-                        let text = format!("target {target} has no processor `{cpu}`; there are {there}");
+                        let text = format!("target {target} has no processor `{cpu}`; use one of {there}");
                         return Err(EmitError::Program(text));
                     }
                 },
@@ -168,7 +166,7 @@ impl Processor {
             if !known {
                 let (target, there) = (names.triples[0], list(names.features));
                 return Err(EmitError::Program(format!(
-                    "target {target} has no `{word}`; there are cpu=NAME and the features {there}, each written as +NAME"
+                    "target {target} has no `{word}`; use cpu=NAME, or +FEATURE with one of {there}"
                 )));
             }
         }
@@ -176,7 +174,7 @@ impl Processor {
         Ok(Processor { triple: names.triple.into(), cpu: names.base.into(), features, tuned_for })
     }
 
-    /// The architecture's first name.
+    /// Returns the architecture's first name.
     pub fn target_name(&self) -> &'static str {
         match self.architecture() {
             Architecture::X86 => KNOWN[0].triples[0],
@@ -205,10 +203,13 @@ mod tests {
     #[test]
     fn what_is_not_known_is_told_with_what_is() {
         for (text, want) in [
-            ("sparc", "`sparc`; there is for x86_64-linux-gnu, aarch64-linux-gnu, riscv64-linux-gnu"),
-            ("aarch64-linux-gnu,+avx2", "no `+avx2`; there are cpu=NAME and the features dotprod"),
+            (
+                "sparc",
+                "CPU target `sparc` is not supported; use one of x86_64-linux-gnu, aarch64-linux-gnu, riscv64-linux-gnu",
+            ),
+            ("aarch64-linux-gnu,+avx2", "no `+avx2`; use cpu=NAME, or +FEATURE with one of dotprod"),
             ("riscv64-linux-gnu,v", "no `v`"),
-            ("aarch64-linux-gnu,cpu=z80", "no processor `z80`; there are generic, cortex-a53"),
+            ("aarch64-linux-gnu,cpu=z80", "no processor `z80`; use one of generic, cortex-a53"),
         ] {
             let error = Processor::named(text).unwrap_err().to_string();
             assert!(error.contains(want), "{error}");

@@ -1,4 +1,4 @@
-//! Whole networks and single operators from files, against the graph's evaluation and the expected outputs.
+//! Compares networks and single operators from files with the graph's evaluation and with expected outputs.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ fn npy(path: &Path) -> Tensor {
     Tensor::try_from(&tilewright_runtime::npy::read(path).unwrap()).unwrap()
 }
 
-/// Inputs or expected outputs beside a model file.
+/// Reads the inputs or expected outputs of a model file.
 fn arrays(file: &Path, kind: &str) -> Vec<Tensor> {
     let stem = file.file_stem().unwrap().to_string_lossy().into_owned();
     let folder = file.parent().unwrap();
@@ -25,12 +25,12 @@ fn arrays(file: &Path, kind: &str) -> Vec<Tensor> {
     (0..).map(path).take_while(|p| p.exists()).map(|p| npy(&p)).collect()
 }
 
-/// The greatest difference to the graph's evaluation that a type may show: sums of floats have no order.
+/// Returns the largest difference from the graph's evaluation allowed for a type: float sums have no fixed order.
 fn most(t: &Tensor) -> f64 {
     if t.dtype() == DType::F32 { 1e-5 } else { 0.0 }
 }
 
-/// Runs a file at every level; `allowed` is the difference to the expected outputs.
+/// Runs a file at several levels. `allowed` is the difference from the expected outputs.
 fn check(backend: &LlvmBackend, file: &Path, allowed: f64) {
     let (inputs, expected) = (arrays(file, "input"), arrays(file, "expected"));
     assert!(!expected.is_empty(), "{} has no expected outputs", file.display());
@@ -93,8 +93,8 @@ fn networks_in_operator_form_equal_onnx_runtime() {
     }
 }
 
-/// Leaky relus behind convolutions, and averages of which many lie half way between two integers: the error of a float sum
-/// decides these, so floats are added in the order of the runtime's.
+/// Leaky relus after convolutions, and averages of which many are halfway between two integers. The error of a float
+/// sum decides these, so floats must be added in the runtime's order.
 #[test]
 fn slopes_and_averages_equal_those_of_onnx_runtime() {
     let (backend, file) = (LlvmBackend::new().unwrap(), repository("onnx-runtime").join("slopes.onnx"));

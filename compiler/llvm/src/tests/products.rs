@@ -1,4 +1,4 @@
-//! Products with constant weights, which are packed, against the graph's evaluation.
+//! Compares products with constant, packed weights with the graph's evaluation.
 
 use tilewright_compiler::graph::op::{Clip, Conv2d, Dense, Layout, MatMul};
 use tilewright_compiler::graph::{DType, Graph, GraphBuilder, Op, Tensor, TensorType};
@@ -9,7 +9,7 @@ use super::{equals_evaluation, run};
 use crate::schedule::Tile;
 use crate::{LlvmBackend, Processor};
 
-/// A product of data with constant weights and bias, and something behind it.
+/// Creates a graph of a product of data with constant weights and bias, optionally followed by a clip.
 fn graph(n: &mut Numbers, op: Op, shapes: &[&[usize]], clipped: bool) -> Graph {
     let mut b = GraphBuilder::new(op.name());
     let ty = |shape: &[usize]| TensorType::new(DType::F32, shape);
@@ -49,7 +49,7 @@ fn check(graph: &Graph, n: &mut Numbers) {
 #[test]
 fn products_with_constant_weights_equal_the_graph_evaluation() {
     let mut n = Numbers::new(21);
-    // Pixels that tiles divide and prime ones, channels of whole and of broken blocks, one and many inputs.
+    // Pixel counts that tiles divide and prime ones; channels in whole and partial blocks; one and many inputs.
     for (size, ci, co, kernel, stride) in [
         (14, 16, 64, 3, 1),
         (13, 5, 40, 3, 2),
@@ -74,7 +74,7 @@ fn products_with_constant_weights_equal_the_graph_evaluation() {
     }
 }
 
-/// This machine, and older ones as far as it runs their code: each has other instructions for products of bytes.
+/// Returns this machine and the older processors whose code it can run. Each has other instructions for byte products.
 fn processors() -> Vec<Processor> {
     let own = Processor::detect().unwrap();
     let older = [
@@ -122,7 +122,7 @@ fn products_of_bytes_equal_the_graph_evaluation() {
     }
 }
 
-/// A product of bytes over their whole range with constant weights, the greatest and least among both.
+/// Tests a product of bytes over their whole range, including the extremes, with constant weights.
 fn bytes(backend: &LlvmBackend, n: &mut Numbers, op: Op, shapes: &[&[usize]; 2]) {
     let mut b = GraphBuilder::new(op.name());
     let ty = |shape: &[usize]| TensorType::new(DType::I8, shape);
@@ -155,7 +155,7 @@ fn depthwise_products_equal_the_graph_evaluation() {
     }
 }
 
-/// Every problem of the suite with all operands but the first known when it is compiled.
+/// Runs every problem of the suite with all operands constant except the first.
 #[test]
 fn operators_of_constants_equal_the_graph_evaluation() {
     let backend = LlvmBackend::new().unwrap();
@@ -175,7 +175,7 @@ fn operators_of_constants_equal_the_graph_evaluation() {
     }
 }
 
-/// What large products are made of: a tile in registers, written out, in vectors.
+/// Checks that large products are an unrolled tile of vectors in registers.
 #[test]
 fn convolutions_stay_in_registers() {
     let mut n = Numbers::new(22);
@@ -198,7 +198,7 @@ fn convolutions_stay_in_registers() {
     }
 }
 
-/// How fast large products are, for a look: `cargo test --release -p tilewright-llvm speed -- --ignored --nocapture`.
+/// Measures large products: `cargo test --release -p tilewright-llvm speed -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn speed_of_products() {

@@ -1,4 +1,4 @@
-//! Scalar operations and loop kinds of generated code against the evaluator.
+//! Compares scalar operations and loop kinds of generated code with the evaluator.
 
 use tilewright_compiler::suite::Numbers;
 use tilewright_compiler::te::{Array, DType, Scalar};
@@ -7,7 +7,7 @@ use tilewright_runtime::loader::{CpuModule, ImportTable};
 
 use crate::{Processor, compile_functions};
 
-/// Runs a function as object code; arrays are placed in words, so that any element is aligned.
+/// Runs a function as object code. Arrays are stored in words so that any element is aligned.
 fn compiled(f: &Function, inputs: &[Array]) -> Vec<Array> {
     let processor = Processor::detect().unwrap();
     let (object, workspaces) =
@@ -21,7 +21,7 @@ fn compiled(f: &Function, inputs: &[Array]) -> Vec<Array> {
     if let Some(space) = args.last_mut() {
         *space = (*space as usize).next_multiple_of(64) as *mut u8;
     }
-    // SAFETY: one pointer a parameter and one to the workspace, each to memory of at least its size.
+    // SAFETY: there is one pointer per parameter and one to the workspace, each to memory of at least its size.
     unsafe { module.function("f").unwrap().call(&args) };
     let outputs = f.output_buffers().iter().zip(&memory[inputs.len()..]).map(|(b, m)| {
         let bytes: Vec<u8> = m.iter().flat_map(|w| w.to_le_bytes()).take(b.size_bytes()).collect();
@@ -30,7 +30,7 @@ fn compiled(f: &Function, inputs: &[Array]) -> Vec<Array> {
     outputs.collect()
 }
 
-/// The compiled function gives what the evaluator gives, bit for bit; a NaN is any NaN.
+/// Checks that the compiled function and the evaluator give the same bits. Any NaN equals any NaN.
 fn check(text: &str, inputs: &[Array]) {
     let f = parse(text).unwrap();
     verify(&f).unwrap();
@@ -44,7 +44,7 @@ fn check(text: &str, inputs: &[Array]) {
     }
 }
 
-/// `c[i] = e` for each `i`, element by element and as lanes of vectors, eight and then three at once.
+/// Tests `c[i] = e` for each `i`: element by element, and with vectors of eight and of three lanes.
 fn check_each(buffers: &str, len: i64, e: &str, inputs: &[Array]) {
     check(&format!("function f {{ {buffers} for i in {len} {{ block x {{ c[i] = {e} }} }} }}"), inputs);
     for lanes in [8, 3] {
@@ -62,7 +62,7 @@ fn check_each(buffers: &str, len: i64, e: &str, inputs: &[Array]) {
     }
 }
 
-/// Numbers of a type, its extremes and small ones among them.
+/// Returns numbers of a type, including extremes and small ones.
 fn array(n: &mut Numbers, t: DType, len: i64) -> Array {
     let mut a = Array::zeros(t, &[len]);
     let (lo, hi) = tilewright_compiler::te::scalar::range(t);
@@ -160,7 +160,7 @@ fn quantized_arithmetic_equals_num() {
 fn every_kind_of_loop_and_block_runs() {
     let mut n = Numbers::new(7);
     let inputs = [array(&mut n, DType::I32, 60)];
-    // Guards, first values inside the loop, a sum across threads' own rows, stack and workspace buffers, a call.
+    // Guards, initialization inside the loop, a sum over rows of other threads, stack and workspace buffers, a call.
     check(
         "function f { input a: i32[60] output c: i32[6, 4] output d: i32[6]
            local t: i32[6, 10] local s: i32[10] in local local big: i32[6, 2000]
@@ -180,8 +180,8 @@ fn every_kind_of_loop_and_block_runs() {
 fn vectorized_loops_run_whatever_their_blocks_do() {
     let mut n = Numbers::new(8);
     let inputs = [array(&mut n, DType::I32, 64), array(&mut n, DType::F32, 64)];
-    // Side by side, apart, at one place, in the order of an expression; guards of some lanes and of all; a choice by the
-    // row and by the lane, of memory and of numbers; a sum over other loops and over the lanes; loops within.
+    // Access: consecutive, strided, at one place, by a general expression. Guards: of some lanes and of all. Selects:
+    // by row and by lane, of memory and of numbers. Sums: over other loops and over the lanes. Loops inside.
     check(
         "function f { input a: i32[64] input x: f32[64] output c: i32[8, 9] output d: i32[9, 8] output e: i32[8] output g: f32[64]
            local t: i32[8, 8] in local
