@@ -1,4 +1,4 @@
-//! [`CudaBackend`]: regions of a graph to CUDA C.
+//! [`CudaBackend`]: compiles regions of a graph to CUDA C.
 
 use std::collections::HashMap;
 
@@ -12,20 +12,20 @@ use tilewright_runtime::cuda::{CudaCode, CudaEntry};
 use crate::library::{LEAST, Least, with_library};
 use crate::{PRELUDE, Unit, emit, schedule};
 
-/// Most nodes of one function: the time for its schedule grows with their square.
+/// Most nodes in one function. Scheduling time grows with the square of their number.
 const MOST_JOINED: usize = 32;
 
-/// How wide floats are in a GPU's memory; they are computed with in 32 bits.
+/// Width of floats in GPU memory. All arithmetic is in 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
-    /// As in the graph.
+    /// 32 bits, as in the graph.
     #[default]
     F32,
-    /// 16 bits, of which 10 are the fraction's.
+    /// 16 bits, of which 10 are the fraction.
     F16,
 }
 
-/// Makes CUDA C for GPUs of any kind. [`ObjectCode::bytes`] are those of a [`CudaCode`].
+/// Generates CUDA C for any GPU. [`ObjectCode::bytes`] are those of a [`CudaCode`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CudaBackend {
     /// The width of floats.
@@ -55,7 +55,7 @@ impl Backend for CudaBackend {
 }
 
 impl CudaBackend {
-    /// The same, with a library's products from `least` on.
+    /// Compiles with library products for sizes of at least `least`.
     pub(crate) fn compile_from(
         &self,
         graph: &Graph,
@@ -64,7 +64,7 @@ impl CudaBackend {
     ) -> Result<ObjectCode, BackendError> {
         let half = self.precision == Precision::F16;
         let mut code = CudaCode { source: PRELUDE.to_string() + "\n", half, entries: Vec::new() };
-        // Networks repeat their blocks: nodes that compute the same on the same shapes share kernels.
+        // Networks repeat their blocks. Nodes with the same computation on the same shapes share kernels.
         let mut known: HashMap<String, (String, u64)> = HashMap::new();
         let mut entries = Vec::new();
         for group in groups(graph, nodes, MOST_JOINED, |op| is_elementwise(op) || matches!(op, Op::Reshape(_))) {
@@ -106,7 +106,7 @@ impl CudaBackend {
     }
 }
 
-/// The kernels of a function, scheduled as well as threads can follow.
+/// Returns the kernels of a function with the best schedule that can be emitted.
 fn best(symbol: &str, f: tir::Function, half: bool) -> Result<Unit, crate::EmitError> {
     if let Some(tiled) = schedule::tiled(f.clone())
         && let Ok(unit) = emit(symbol, &tiled, half)

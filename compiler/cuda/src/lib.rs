@@ -1,8 +1,9 @@
-//! GPU code: loop programs to CUDA C.
+//! GPU code generation: translates loop programs to CUDA C.
 //!
-//! [`CudaBackend`] takes nodes of a graph, joins element-wise ones to what they follow, lowers each group and binds its loops to
-//! blocks and threads ([`schedule`]), and writes a kernel for each nest ([`emit`]). The text is compiled where it runs. Products
-//! are described beside their kernels, so that a library computes them where there is one.
+//! [`CudaBackend`] takes nodes of a graph, fuses element-wise nodes into the node before them, lowers each group, binds
+//! its loops to blocks and threads ([`schedule`]), and writes a kernel for each nest ([`emit`]). The text is compiled
+//! where it runs. Products are described in addition to their kernels, so that a library can compute them where one is
+//! installed.
 
 mod backend;
 mod emit;

@@ -15,10 +15,10 @@ mod text;
 
 use host::Host;
 
-/// Every product is a library's.
+/// Uses a library for every product.
 const ANY: Least = Least { rows: 1, columns: 1, steps: 1 };
 
-/// The code of a whole graph and what its entries are given.
+/// Compiles a whole graph. Returns its code and entries.
 fn compile(backend: &CudaBackend, graph: &Graph, least: Least) -> (CudaCode, Vec<tilewright_compiler::backend::Entry>) {
     let nodes: Vec<NodeId> = graph.nodes().map(|(id, _)| id).collect();
     let object = backend.compile_from(graph, &nodes, least).unwrap_or_else(|e| panic!("{e}"));

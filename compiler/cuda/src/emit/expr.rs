@@ -1,4 +1,4 @@
-//! Scalar expressions to CUDA C, with the meaning of `te::scalar`.
+//! Translates scalar expressions to CUDA C with the semantics of `te::scalar`.
 
 use tilewright_compiler::te::{BinOp, DType, Expr, Func, Name};
 use tilewright_compiler::tir::affine::interval;
@@ -9,7 +9,7 @@ use crate::EmitError;
 
 type Text = Result<String, EmitError>;
 
-/// Whether a range lies within 32 bits.
+/// Returns whether a range fits in 32 bits.
 fn narrow(range: Option<(i64, i64)>) -> bool {
     range.is_some_and(|(lo, hi)| lo >= i32::MIN as i64 && hi <= i32::MAX as i64)
 }
@@ -31,7 +31,7 @@ fn float(v: f64) -> String {
 }
 
 impl Kernel<'_> {
-    /// The value of an expression, of its type; operands of operators are in parentheses where they need them.
+    /// Translates an expression to text of its type. Operators are in parentheses if needed.
     pub(super) fn expr(&self, e: &Expr) -> Text {
         if e.dtype() == DType::I64 {
             let (text, is_narrow) = self.long(e)?;
@@ -72,8 +72,8 @@ impl Kernel<'_> {
             (BinOp::Sub, DType::F32) => plain("-"),
             (BinOp::Mul, DType::F32) => plain("*"),
             (BinOp::Div, DType::F32) => plain("/"),
-            (op, DType::F32) => return Err(EmitError::Program(format!("{op:?} of floats"))),
-            // Bytes are computed with as int and wrapped.
+            (op, DType::F32) => return Err(EmitError::Program(format!("{op:?} is not supported for floats"))),
+            // Bytes are computed as int and then wrapped.
             (op, DType::I8 | DType::U8) => {
                 let bits = format!("({y} & 7)");
                 let shift = matches!(op, BinOp::Shl | BinOp::Shr);
@@ -84,8 +84,8 @@ impl Kernel<'_> {
         })
     }
 
-    /// What a block stores. A product that is added to the element there shares a rounding with the sum, and nothing else does:
-    /// the compiler is told not to.
+    /// Translates the value that a block stores. A product added to the stored element shares one rounding with the
+    /// sum. Nothing else may, so the compiler is told not to contract.
     pub(super) fn stored_value(&self, target: &Name, at: &[Expr], value: &Expr) -> Text {
         if let Expr::Binary(BinOp::Add, old, product) = value
             && let Expr::Load { buffer, indices, dtype: DType::F32 } = &**old
@@ -115,7 +115,8 @@ impl Kernel<'_> {
         })
     }
 
-    /// An expression of 64 bits, and whether the text is of type int, since its value and all on the way fit.
+    /// Translates a 64-bit expression. The second result tells whether the text has type int, because the value and all
+    /// intermediate values fit.
     pub(super) fn long(&self, e: &Expr) -> Result<(String, bool), EmitError> {
         let wide = |(text, is_narrow): (String, bool)| if is_narrow { format!("(long long)({text})") } else { text };
         Ok(match e {
@@ -151,7 +152,7 @@ impl Kernel<'_> {
                 };
                 (text, fits)
             }
-            Expr::Float(..) | Expr::Call(..) => return Err(EmitError::Program(format!("{e} is no integer"))),
+            Expr::Float(..) | Expr::Call(..) => return Err(EmitError::Program(format!("{e} is not an integer"))),
         })
     }
 }
@@ -162,11 +163,11 @@ fn comparison(op: BinOp) -> Result<&'static str, EmitError> {
         BinOp::Le => "<=",
         BinOp::Eq => "==",
         BinOp::Ne => "!=",
-        _ => return Err(EmitError::Program(format!("{op:?} compares nothing"))),
+        _ => return Err(EmitError::Program(format!("{op:?} is not a comparison"))),
     })
 }
 
-/// The prelude's name of an operation on integers.
+/// Returns the prelude's function for an operation on integers.
 fn helper(op: BinOp) -> Result<&'static str, EmitError> {
     Ok(match op {
         BinOp::Add => "tw_add",
@@ -176,7 +177,7 @@ fn helper(op: BinOp) -> Result<&'static str, EmitError> {
         BinOp::Shr => "tw_shr",
         BinOp::Div => "tw_floor_div",
         BinOp::Mod => "tw_floor_mod",
-        _ => return Err(EmitError::Program(format!("{op:?} of integers"))),
+        _ => return Err(EmitError::Program(format!("{op:?} is not supported for integers"))),
     })
 }
 

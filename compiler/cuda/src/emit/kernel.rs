@@ -1,4 +1,4 @@
-//! One nest as a kernel.
+//! Emits a nest as a kernel.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,21 +14,21 @@ use super::registers::{self, Own};
 use super::{c_type, uses};
 use crate::EmitError;
 
-/// Bytes of shared memory that every GPU gives a block.
+/// Shared memory that every GPU provides per block, in bytes.
 const SHARED_BYTES: i64 = 48 << 10;
-/// Most threads of a block.
+/// Most threads in a block.
 const MOST_THREADS: i64 = 1024;
-/// Most blocks along the second and third dimension.
+/// Most blocks in the second and third dimension.
 const MOST_BLOCKS: i64 = 65_535;
 
-/// A kernel's text and its launch.
+/// A kernel's text and launch dimensions.
 pub(super) struct Written {
     pub text: String,
     pub grid: [u32; 3],
     pub block: [u32; 3],
 }
 
-/// A reduction's value while it is in a register.
+/// A reduction whose value is currently in a register.
 struct Held {
     buffer: Name,
     indices: Vec<Expr>,
@@ -93,7 +93,7 @@ impl<'f> Kernel<'f> {
         Ok(Kernel { f, half, wide, nest, params, bounds, block, grid, owns, names, held, loops, text })
     }
 
-    /// The kernel; none where it has nothing to do.
+    /// Emits the kernel. Returns `None` if it has nothing to do.
     pub fn emit(mut self, name: &str) -> Result<Option<Written>, EmitError> {
         let mut empty = false;
         self.nest.visit_loops(&mut |l| empty |= l.extent == 0 && l.kind != LoopKind::Serial);
@@ -118,7 +118,7 @@ impl<'f> Kernel<'f> {
         Ok(Some(Written { grid: size(self.grid), block: size(self.block), text: self.text }))
     }
 
-    /// Arrays of the block and of the thread.
+    /// Declares the arrays of the block and of the thread.
     fn declare(&mut self) -> Result<(), EmitError> {
         let mut bytes = 0;
         for b in &self.f.locals {
@@ -138,17 +138,23 @@ impl<'f> Kernel<'f> {
                     let _ = writeln!(self.text, "  {ty} {name}[{}];", n.max(1));
                 }
                 other => {
-                    return Err(EmitError::Bound(format!("{} lies in {}, which a GPU has not", b.name, other.name())));
+                    return Err(EmitError::Bound(format!(
+                        "buffer {} is in {}, which a GPU does not have",
+                        b.name,
+                        other.name()
+                    )));
                 }
             }
         }
         if bytes > SHARED_BYTES {
-            return Err(EmitError::Size(format!("{bytes} bytes of shared memory, and there are {SHARED_BYTES}")));
+            return Err(EmitError::Size(format!(
+                "{bytes} bytes of shared memory, but a block has only {SHARED_BYTES}"
+            )));
         }
         Ok(())
     }
 
-    /// The type of a buffer's elements in memory.
+    /// Returns the type of a buffer's elements in memory.
     fn stored(&self, b: &Buffer) -> &'static str {
         if self.is_half(b) { "tw_half" } else { c_type(b.dtype) }
     }
@@ -158,7 +164,7 @@ impl<'f> Kernel<'f> {
         self.half && !is_wide && b.dtype == DType::F32 && self.f.params.iter().any(|p| p.name == b.name)
     }
 
-    /// A name of C for one of the program's.
+    /// Returns a unique C name for a name of the program.
     fn name(&self, n: &Name) -> String {
         if let Some(known) = self.names.borrow().get(n) {
             return known.clone();
@@ -182,10 +188,10 @@ impl<'f> Kernel<'f> {
     }
 
     fn find(&self, name: &Name) -> Result<&'f Buffer, EmitError> {
-        self.f.buffer(name).ok_or_else(|| EmitError::Program(format!("no buffer is named {name}")))
+        self.f.buffer(name).ok_or_else(|| EmitError::Program(format!("unknown buffer {name}")))
     }
 
-    /// An element's place as C has it.
+    /// Returns the C expression of an element.
     fn element(&self, b: &Buffer, indices: &[Expr]) -> Result<String, EmitError> {
         let loops: Vec<&For> = self.loops.iter().collect();
         let (shape, indices) = match self.owns.get(&b.name) {
@@ -195,7 +201,7 @@ impl<'f> Kernel<'f> {
         };
         let mut sum = Expr::int(0);
         for ((e, n), whole) in indices.iter().zip(&shape).zip(&b.shape) {
-            // The only index that there is; guarded threads past the end may compute another.
+            // 0 is the only valid index. Guarded threads past the end could compute another one.
             let only = *whole == 1;
             sum = sum * *n + if only { Expr::int(0) } else { e.clone() };
         }
@@ -223,7 +229,7 @@ impl<'f> Kernel<'f> {
     fn stmt(&mut self, s: &Stmt, depth: usize) -> Result<(), EmitError> {
         match s {
             Stmt::Seq(items) => {
-                // What of the shared memory has been read and written since threads waited for each other.
+                // Shared buffers read and written since the last barrier.
                 let (mut read, mut written): (Vec<Name>, Vec<Name>) = (Vec::new(), Vec::new());
                 for item in items {
                     let (reads, writes) = self.shared_in(item);
@@ -243,7 +249,7 @@ impl<'f> Kernel<'f> {
         }
     }
 
-    /// The memory that threads share that a statement reads, and that it writes.
+    /// Returns the shared buffers that a statement reads, and those that it writes.
     fn shared_in(&self, s: &Stmt) -> (Vec<Name>, Vec<Name>) {
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
         let shared = |n: &Name| self.f.buffer(n).is_some_and(|b| b.scope == Scope::Shared);
@@ -269,7 +275,7 @@ impl<'f> Kernel<'f> {
 
     fn wait(&mut self, depth: usize) -> Result<(), EmitError> {
         if self.in_thread() {
-            return Err(EmitError::Bound("threads would wait for each other within a loop over them".into()));
+            return Err(EmitError::Bound("a barrier would be needed within a loop over threads".into()));
         }
         self.line(depth, "__syncthreads();");
         Ok(())
@@ -293,7 +299,10 @@ impl<'f> Kernel<'f> {
                 self.line(depth + 1, &format!("const int {v} = {source};"));
                 if extent != l.extent {
                     if l.kind.block().is_some() && self.shares(&l.body) {
-                        return Err(EmitError::Bound(format!("only some blocks run loop {}", l.var)));
+                        return Err(EmitError::Bound(format!(
+                            "only some blocks run loop {}, which uses shared memory",
+                            l.var
+                        )));
                     }
                     self.line(depth + 1, &format!("if ({v} < {})", l.extent));
                     self.line(depth + 1, "{");
@@ -311,7 +320,7 @@ impl<'f> Kernel<'f> {
                 }
                 self.line(depth, &format!("for (int {v} = 0; {v} < {}; {v}++) {{", l.extent));
                 let mut outcome = self.stmt(&l.body, depth + 1);
-                // The next round may write what a slower thread still reads.
+                // The next iteration can overwrite what a slower thread still reads.
                 if outcome.is_ok() && !self.in_thread() && self.shares(&l.body) {
                     outcome = self.wait(depth + 1);
                 }
@@ -323,10 +332,10 @@ impl<'f> Kernel<'f> {
         outcome
     }
 
-    /// A sum and the like over loops with nothing between them, in a register.
+    /// Emits a reduction over directly nested loops, with its value in a register.
     fn reduction(&mut self, block: &Block, chain: &[For], depth: usize) -> Result<(), EmitError> {
         let (Some(init), Action::Store { buffer, indices, value }) = (&block.init, &block.action) else {
-            return Err(EmitError::Program(format!("block {} is no reduction", block.name)));
+            return Err(EmitError::Program(format!("block {} is not a reduction", block.name)));
         };
         let b = self.find(buffer)?;
         let inner = depth + 1;
@@ -359,7 +368,8 @@ impl<'f> Kernel<'f> {
         Ok(())
     }
 
-    /// Opens what a block runs in: its guards, and the one thread that writes for all where no loop goes over them.
+    /// Opens a block with its guards. If no loop covers a thread or block dimension, only index 0 of that dimension
+    /// writes.
     fn open(&mut self, b: &Block, target: &Buffer, depth: usize) -> Result<(), EmitError> {
         let mut guards = Vec::new();
         for g in &b.guards {
@@ -385,7 +395,7 @@ impl<'f> Kernel<'f> {
 
     fn leaf(&mut self, b: &Block, depth: usize) -> Result<(), EmitError> {
         let Action::Store { buffer, indices, value } = &b.action else {
-            return Err(EmitError::Program(format!("block {} calls what is not there", b.name)));
+            return Err(EmitError::Program(format!("block {} calls an unknown intrinsic", b.name)));
         };
         let target = self.find(buffer)?;
         self.open(b, target, depth)?;
@@ -406,7 +416,8 @@ impl<'f> Kernel<'f> {
     }
 }
 
-/// Extents of a shared buffer in memory: rows of an odd number of elements, so that threads in different rows read different banks.
+/// Returns the extents of a shared buffer in memory. Rows have an odd number of elements, so that threads in different
+/// rows use different banks.
 fn pitched(shape: &[i64]) -> Vec<i64> {
     let mut shape = shape.to_vec();
     if let [.., _, last] = shape.as_mut_slice() {
@@ -415,7 +426,7 @@ fn pitched(shape: &[i64]) -> Vec<i64> {
     shape
 }
 
-/// A statement with calls of intrinsics written out.
+/// Returns the statement with calls of intrinsics expanded.
 fn expanded(f: &Function, s: &Stmt) -> Stmt {
     match s {
         Stmt::Seq(items) => Stmt::Seq(items.iter().map(|s| expanded(f, s)).collect()),
@@ -430,7 +441,7 @@ fn expanded(f: &Function, s: &Stmt) -> Stmt {
     }
 }
 
-/// The block of a reduction whose loops are this one and those directly in it, all of them and no others.
+/// Returns the block and loops of a reduction if it consists of exactly these directly nested loops.
 fn held_reduction(l: &For) -> Option<(&Block, Vec<For>)> {
     let mut chain = vec![l.clone()];
     let mut body = &*l.body;

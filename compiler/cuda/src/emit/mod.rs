@@ -1,8 +1,8 @@
-//! Loop programs to CUDA C.
+//! Translates loop programs to CUDA C.
 //!
-//! Every nest at the top of a function is a kernel: loops bound to blocks and threads give the grid, the others are loops. A
-//! reduction that nothing stands between keeps its value in a register. Local buffers become a thread's own arrays
-//! ([`registers`]), shared ones those of a block, with threads waiting for each other behind what writes them.
+//! Every top-level nest of a function becomes a kernel: loops bound to blocks and threads form the grid, the others
+//! become loops. A reduction with nothing between its loops keeps its value in a register. Local buffers become arrays
+//! of a thread ([`registers`]), shared ones arrays of a block, with a barrier after writes.
 
 mod expr;
 mod kernel;
@@ -18,10 +18,10 @@ use tilewright_runtime::placement::{self, Buffer as Lifetime, place};
 use crate::EmitError;
 use kernel::Kernel;
 
-/// What stands before all kernels of a source.
+/// Helper functions that precede all kernels of a source.
 pub const PRELUDE: &str = include_str!("prelude.cu");
 
-/// Boundary of buffers in a workspace.
+/// Alignment of buffers in a workspace.
 pub(crate) const ALIGN: u64 = 256;
 
 /// A function as kernels.
@@ -29,24 +29,25 @@ pub(crate) const ALIGN: u64 = 256;
 pub struct Unit {
     /// CUDA C, without [`PRELUDE`].
     pub source: String,
-    /// How its kernels are launched, in order.
+    /// The launches of its kernels, in order.
     pub launches: Vec<Launch>,
-    /// Bytes of the buffers that live between them.
+    /// Size in bytes of the buffers that live between kernels.
     pub workspace_bytes: u64,
 }
 
-/// The kernels of a verified function, named after `symbol`. With `half`, parameters of floats are of 16 bits in memory.
+/// Emits the kernels of a verified function, named after `symbol`. With `half`, float parameters have 16 bits in
+/// memory.
 ///
 /// # Errors
-/// [`EmitError`] for bindings that have no meaning on a GPU.
+/// [`EmitError`] for bindings that a GPU cannot execute.
 pub fn emit(symbol: &str, f: &Function, half: bool) -> Result<Unit, EmitError> {
     emit_wide(symbol, f, half, None)
 }
 
-/// The same; the parameter `wide` has floats of 32 bits in any case.
+/// Does the same as [`emit`], but keeps floats of the parameter `wide` at 32 bits.
 ///
 /// # Errors
-/// As [`emit`].
+/// The same as [`emit`].
 pub(crate) fn emit_wide(symbol: &str, f: &Function, half: bool, wide: Option<&Name>) -> Result<Unit, EmitError> {
     let nests: Vec<&Stmt> = match &f.body {
         Stmt::Seq(items) => items.iter().collect(),
@@ -66,13 +67,13 @@ pub(crate) fn emit_wide(symbol: &str, f: &Function, half: bool, wide: Option<&Na
     Ok(unit)
 }
 
-/// The buffers in memory that a nest uses: parameters in their order, then the others.
+/// Returns the global buffers that a nest uses: parameters in order, then the others.
 fn used_buffers<'f>(f: &'f Function, nest: &Stmt) -> Vec<&'f Buffer> {
     let global = |b: &&Buffer| b.scope == Scope::Global && uses(f, nest, &b.name);
     f.params.iter().chain(&f.locals).filter(global).collect()
 }
 
-/// True where a block of the statement reads or writes the buffer.
+/// Returns whether a block of the statement reads or writes the buffer.
 fn uses(f: &Function, s: &Stmt, name: &Name) -> bool {
     let mut found = false;
     s.visit_blocks(&mut |_, b| {
@@ -90,7 +91,7 @@ fn uses(f: &Function, s: &Stmt, name: &Name) -> bool {
     found
 }
 
-/// Where buffers lie that live from one nest to the next, and the bytes of all.
+/// Places the buffers that live across nests. Returns their offsets and the total size in bytes.
 fn workspace(f: &Function, nests: &[&Stmt]) -> (HashMap<Name, u64>, u64) {
     let kept: Vec<&Buffer> = f.locals.iter().filter(|b| b.scope == Scope::Global).collect();
     let lives: Vec<Lifetime> = kept
@@ -114,7 +115,7 @@ fn place_of(f: &Function, b: &Buffer, offsets: &HashMap<Name, u64>) -> Option<Ar
     }
 }
 
-/// The type of a value of CUDA C.
+/// Returns the CUDA C type of a value.
 fn c_type(t: DType) -> &'static str {
     match t {
         DType::I8 => "signed char",

@@ -1,4 +1,4 @@
-// What generated kernels call: integers that wrap and round as hw/src/num.rs and the loop programs' evaluator have it.
+// Helpers for generated kernels: integers wrap and round as in hw/src/num.rs and in the evaluator of loop programs.
 
 #define TW_INLINE static __device__ __forceinline__
 
@@ -16,13 +16,13 @@ TW_INLINE long long tw_shr(long long a, long long b) { return a >> (b & 63); }
 
 template <class T> TW_INLINE T tw_min(T a, T b) { return b < a ? b : a; }
 template <class T> TW_INLINE T tw_max(T a, T b) { return b > a ? b : a; }
-// NaN where either is, which fminf and fmaxf drop: each choice keeps the NaN of one. The bits of equal floats are equal but for
-// the sign of 0.
+// NaN if either operand is NaN, which fminf and fmaxf would drop: each select keeps one operand's NaN. Combining them
+// is safe because equal floats have equal bits except for the sign of 0.
 TW_INLINE float tw_both(float a, float b) { return __int_as_float(__float_as_int(a) | __float_as_int(b)); }
 TW_INLINE float tw_min(float a, float b) { return tw_both(b < a ? b : a, a < b ? a : b); }
 TW_INLINE float tw_max(float a, float b) { return tw_both(b > a ? b : a, a > b ? a : b); }
 
-// Quotients rounded down, and the remainder with the divisor's sign; 0 where the divisor is 0.
+// Quotient rounded down, and remainder with the divisor's sign; 0 if the divisor is 0.
 template <class T> TW_INLINE T tw_floor_div(T a, T b) {
   if (b == 0) return 0;
   if (b == -1) return tw_sub((T)0, a);
@@ -31,7 +31,7 @@ template <class T> TW_INLINE T tw_floor_div(T a, T b) {
 }
 template <class T> TW_INLINE T tw_floor_mod(T a, T b) { return b == 0 ? 0 : tw_sub(a, tw_mul(tw_floor_div(a, b), b)); }
 
-// Floats become integers by truncation and saturation, NaN becomes 0.
+// Floats convert to integers by truncation and saturation. NaN converts to 0.
 TW_INLINE long long tw_to_i64(float x) {
   if (!(x == x)) return 0;
   if (x >= 9223372036854775808.0f) return 9223372036854775807ll;
@@ -47,12 +47,12 @@ TW_INLINE int tw_to_i32(float x) {
 TW_INLINE signed char tw_to_i8(float x) { return (signed char)tw_max(tw_min(tw_to_i32(x), 127), -128); }
 TW_INLINE unsigned char tw_to_u8(float x) { return (unsigned char)tw_max(tw_min(tw_to_i32(x), 255), 0); }
 
-// The high half of twice the product, rounded half up; saturates where both are the least integer.
+// High half of twice the product, rounded half up. Saturates if both are the smallest integer.
 TW_INLINE int tw_doubling_high_mul(int a, int b) {
   if (a == -2147483647 - 1 && b == -2147483647 - 1) return 2147483647;
   return (int)(((long long)a * b + (1ll << 30)) >> 31);
 }
-// x / 2^exponent to nearest, ties away from zero.
+// x / 2^exponent rounded to nearest, ties away from zero.
 TW_INLINE int tw_rounding_shift(int x, int exponent) {
   exponent = tw_max(tw_min(exponent, 31), 0);
   if (exponent == 0) return x;
@@ -69,14 +69,14 @@ TW_INLINE int tw_scale_single(int x, int multiplier, int shift) {
   long long rounded = ((long long)x * multiplier + (1ll << (30 + right))) >> (31 + right);
   return rounded > 2147483647ll ? 2147483647 : (int)rounded;
 }
-// The lower bound is applied last, so that lo > hi has one meaning.
+// The lower bound is applied last, which defines the result for lo > hi.
 TW_INLINE int tw_offset_clamp(int x, int zero_point, int lo, int hi) {
   long long v = (long long)x + zero_point;
   v = v > hi ? hi : v;
   return v < lo ? lo : (int)v;
 }
 
-// Floats of 16 bits are only stored: all arithmetic is in 32.
+// 16-bit floats are only stored. All arithmetic is in 32 bits.
 typedef unsigned short tw_half;
 #ifdef __CUDACC__
 TW_INLINE float tw_widen(tw_half h) {

@@ -1,8 +1,7 @@
 //! Local buffers as arrays of each thread.
 //!
-//! Loops over threads that stand beside each other share a local buffer only in this way: every thread comes back to the
-//! elements that it wrote itself. Then the threads' terms of an index say whose element it is, and the rest says where it lies
-//! among the thread's own.
+//! Threads can have a local buffer as private arrays only if every thread uses just the elements that it wrote itself.
+//! The thread terms of an index then select the owner of an element, and the rest is the position in the owner's array.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +11,14 @@ use tilewright_compiler::tir::{Action, Affine, Bounds, Buffer, For, Stmt};
 
 use crate::EmitError;
 
-/// A local buffer as a thread has it.
+/// A local buffer as one thread's array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Own {
     /// Extents of the thread's array.
     pub shape: Vec<i64>,
 }
 
-/// The part of an index that is left without the threads' terms, and these by dimension of the block.
+/// Splits an index into the part without thread variables, and the coefficients of thread variables by block dimension.
 fn parts(e: &Expr, loops: &[&For]) -> Option<(Affine, BTreeMap<usize, i64>)> {
     let sum = Affine::of(e)?;
     let thread = |v: &Name| loops.iter().find(|l| &l.var == v).and_then(|l| l.kind.thread());
@@ -28,7 +27,7 @@ fn parts(e: &Expr, loops: &[&For]) -> Option<(Affine, BTreeMap<usize, i64>)> {
     Some((rest, terms))
 }
 
-/// The index within a thread's array.
+/// Returns the index within a thread's array.
 pub fn inner(e: &Expr, loops: &[&For]) -> Expr {
     match parts(e, loops) {
         Some((rest, terms)) if !terms.is_empty() => rest.to_expr(),
@@ -36,10 +35,10 @@ pub fn inner(e: &Expr, loops: &[&For]) -> Expr {
     }
 }
 
-/// How a thread has a local buffer that the nest uses.
+/// Returns the array that each thread has for a local buffer of the nest.
 ///
 /// # Errors
-/// [`EmitError::Bound`] where a thread would read what another one wrote.
+/// [`EmitError::Bound`] if a thread would read what another thread wrote.
 pub fn own(nest: &Stmt, buffer: &Buffer, bounds: &Bounds, block: &[i64; 3]) -> Result<Own, EmitError> {
     let refuse = |why: &str| Err(EmitError::Bound(format!("local buffer {} {why}", buffer.name)));
     let mut uses: Vec<(Vec<Expr>, Vec<For>)> = Vec::new();
@@ -70,20 +69,20 @@ pub fn own(nest: &Stmt, buffer: &Buffer, bounds: &Bounds, block: &[i64; 3]) -> R
         let mut reach = 0;
         for (indices, loops) in &uses {
             let loops: Vec<&For> = loops.iter().collect();
-            let Some(e) = indices.get(d) else { return refuse("has another number of dimensions") };
+            let Some(e) = indices.get(d) else { return refuse("is indexed with a different number of dimensions") };
             let (rest, terms) = parts(e, &loops).unwrap_or_default();
             if Affine::of(e).is_none() && loops.iter().any(|l| l.kind.thread().is_some() && e.uses(&l.var)) {
-                return refuse("is indexed by threads in a way that is not understood");
+                return refuse("is indexed by threads in a way that is not affine");
             }
             if shared.as_ref().is_some_and(|t| *t != terms) {
-                return refuse("is shared by threads");
+                return refuse("is shared between threads");
             }
             if !terms.is_empty() {
                 let Some((lo, hi)) = interval(&rest.to_expr(), bounds) else {
-                    return refuse("has an index without bounds");
+                    return refuse("has an index without known bounds");
                 };
                 if lo < 0 {
-                    return refuse("begins before a thread's part");
+                    return refuse("has an index before a thread's own elements");
                 }
                 reach = reach.max(hi + 1);
             }
@@ -94,7 +93,7 @@ pub fn own(nest: &Stmt, buffer: &Buffer, bounds: &Bounds, block: &[i64; 3]) -> R
             shape.push(extent);
             continue;
         }
-        // Digits of one number: what a thread has and what each dimension of the block adds must not meet.
+        // The index has digits: a thread's own range and the contribution of each block dimension must not overlap.
         let mut digits: Vec<(i64, i64)> = terms.iter().map(|(dim, c)| (*c, block[*dim])).collect();
         digits.sort_unstable();
         if apart(&digits, reach) {
@@ -102,13 +101,13 @@ pub fn own(nest: &Stmt, buffer: &Buffer, bounds: &Bounds, block: &[i64; 3]) -> R
         } else if let Some(steps) = strided(&digits, &uses, d) {
             shape.push(steps);
         } else {
-            return refuse("has parts of threads that overlap");
+            return refuse("has elements of different threads that overlap");
         }
     }
     Ok(Own { shape })
 }
 
-/// True where each thread has `reach` neighbouring elements.
+/// Returns whether each thread owns `reach` consecutive elements.
 fn apart(digits: &[(i64, i64)], reach: i64) -> bool {
     let mut taken = reach;
     digits.iter().all(|&(c, n)| {
@@ -118,8 +117,8 @@ fn apart(digits: &[(i64, i64)], reach: i64) -> bool {
     })
 }
 
-/// The span of a thread's elements where neighbouring ones belong to neighbouring threads: one dimension of the block with
-/// coefficient 1, and all else in steps of its size.
+/// Returns the span of a thread's elements if neighboring elements belong to neighboring threads: one block dimension
+/// has coefficient 1, and everything else moves in steps of its size.
 fn strided(digits: &[(i64, i64)], uses: &[(Vec<Expr>, Vec<For>)], d: usize) -> Option<i64> {
     let &[(1, n)] = digits else { return None };
     let mut span = 0;

@@ -1,18 +1,18 @@
-//! The factors of a product, and loops that are the digits of one number.
+//! The factors of a product, and loops as digits of a number.
 
 use std::collections::HashMap;
 
 use tilewright_compiler::te::{Axis, BinOp, DType, Expr, Name, Program};
 use tilewright_compiler::tir::Affine;
 
-/// A factor: an element of a tensor, less a zero point.
+/// A factor: an element of a tensor minus a zero point.
 #[derive(Debug, Clone)]
 pub struct Operand {
     /// The tensor.
     pub tensor: Name,
-    /// Whether it lies in memory.
+    /// Whether the tensor is an input of the program.
     pub given: bool,
-    /// The element's number in it, by the loops.
+    /// The element's position in the tensor as a function of the loops.
     pub place: Affine,
     indices: Vec<Expr>,
     dtype: DType,
@@ -20,7 +20,7 @@ pub struct Operand {
 }
 
 impl Operand {
-    /// Reads a factor of floats or bytes; none where it is something else.
+    /// Reads a factor of floats or bytes. Returns `None` for other expressions.
     pub fn of(p: &Program, e: &Expr) -> Option<Operand> {
         let (e, zero) = match e {
             Expr::Binary(BinOp::Sub, value, zero) => match &**zero {
@@ -48,17 +48,17 @@ impl Operand {
         Some(Operand { tensor: buffer.clone(), given, place, indices: indices.clone(), dtype: *dtype, zero })
     }
 
-    /// Type of the tensor's elements.
+    /// Returns the type of the tensor's elements.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The zero point of what [`Operand::element`] gives.
+    /// Returns the zero point of the elements that [`Operand::element`] returns.
     pub fn signed_zero(&self) -> i64 {
         if self.dtype == DType::U8 { self.zero - 128 } else { self.zero }
     }
 
-    /// The element with variables replaced: floats as they are, bytes as signed ones.
+    /// Returns the element with variables replaced. Floats are unchanged; bytes are converted to signed.
     pub fn element(&self, values: &HashMap<Name, Expr>) -> Expr {
         let at = |e: &Expr| e.substitute(&|v| Some(values.get(v).cloned().unwrap_or(Expr::int(0))));
         let indices = self.indices.iter().map(at).collect();
@@ -67,34 +67,35 @@ impl Operand {
     }
 }
 
-/// Loop variables as digits of a number, the first one the highest.
+/// Loop variables as digits of a number, the most significant first.
 #[derive(Debug, Clone)]
 pub struct Digits(Vec<(Name, i64)>);
 
 impl Digits {
-    /// Of axes.
+    /// Creates digits from axes.
     pub fn new<'a>(axes: impl Iterator<Item = &'a Axis>) -> Digits {
         Digits(axes.map(|a| (a.var.clone(), a.extent)).collect())
     }
 
-    /// Numbers that there are.
+    /// Returns how many numbers there are.
     pub fn count(&self) -> i64 {
         self.0.iter().map(|d| d.1).product()
     }
 
-    /// The variables in order.
+    /// Returns the variables in order.
     pub fn vars(&self) -> impl Iterator<Item = &Name> {
         self.0.iter().map(|d| &d.0)
     }
 
-    /// The same, those first that go furthest in memory.
+    /// Returns the digits sorted by decreasing step in memory.
     pub fn sorted(&self, place: &Affine) -> Digits {
         let mut list = self.0.clone();
         list.sort_by_key(|(v, _)| -place.coefficient(v));
         Digits(list)
     }
 
-    /// How far the next number lies in memory; none where that differs from number to number. 0 for a single number.
+    /// Returns the step in memory from one number to the next, or `None` if it is not constant. It is 0 for a single
+    /// number.
     pub fn step(&self, place: &Affine) -> Option<i64> {
         let mut step = None;
         for (var, extent) in self.0.iter().rev() {
@@ -108,7 +109,7 @@ impl Digits {
         Some(step.map_or(0, |s| s.0))
     }
 
-    /// The number, from what each variable is.
+    /// Returns the number for given values of the variables.
     pub fn number(&self, value: impl Fn(&Name) -> Expr) -> Expr {
         let digit = |sum: Expr, (var, extent): &(Name, i64)| sum * *extent + value(var);
         match &self.0[..] {
@@ -117,7 +118,8 @@ impl Digits {
         }
     }
 
-    /// What each variable is, from the number, into `values`. The first digit may be past its end where the number is.
+    /// Inserts the value of each variable into `values`, computed from the number. The first digit passes its end if
+    /// the number does.
     pub fn decode(&self, number: &Expr, values: &mut HashMap<Name, Expr>) {
         let mut below = 1;
         for (at, (var, extent)) in self.0.iter().enumerate().rev() {

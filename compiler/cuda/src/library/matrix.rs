@@ -1,4 +1,4 @@
-//! How factors lie as matrices, and tensors that bring them there.
+//! Memory layouts of factors as matrices, and tensors that pack factors into such layouts.
 
 use std::collections::HashMap;
 
@@ -7,22 +7,23 @@ use tilewright_runtime::cuda::{Lie, Numbers};
 
 use super::factor::{Digits, Operand};
 
-/// A factor as matrices in memory.
+/// A factor as a batch of matrices in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Matrix {
     /// The tensor.
     pub tensor: Name,
-    /// How elements lie.
+    /// The layout of the elements.
     pub lie: Lie,
-    /// Elements from a matrix of a batch to the next.
+    /// Elements from one matrix of the batch to the next.
     pub stride: i64,
-    /// Steps of a sum, with those that only fill up.
+    /// Steps of a sum, including those that are only padding.
     pub steps: i64,
 }
 
-/// A factor where it lies, if that is as a library takes it.
+/// Returns a factor as matrices in its own memory, if a library accepts that layout.
 ///
-/// Of bytes it takes signed ones with steps side by side, in rows of multiples of 4, and of columns a multiple of 4.
+/// For bytes, a library requires signed ones with steps next to each other, rows of a multiple of 4, and a number of
+/// columns that is a multiple of 4.
 pub fn direct(
     operand: &Operand,
     results: &Digits,
@@ -62,7 +63,8 @@ fn axis(name: &str, letter: &str, extent: i64) -> (Axis, Expr) {
     (Axis { var: var.clone(), extent }, Expr::Var(var))
 }
 
-/// A tensor `[batch, count, filled]` of a factor's elements with the steps side by side, zeros where it has none.
+/// Returns a tensor `[batch, count, filled]` of a factor's elements with the steps next to each other, padded with
+/// zeros.
 pub fn pack(operand: &Operand, digits: [&Digits; 3], [count, filled]: [i64; 2], name: &str) -> Tensor {
     let [batch, results, steps] = digits;
     let ((b, bv), (r, rv), (k, kv)) = (axis(name, "b", batch.count()), axis(name, "r", count), axis(name, "k", filled));
@@ -81,7 +83,7 @@ pub fn pack(operand: &Operand, digits: [&Digits; 3], [count, filled]: [i64; 2], 
     Tensor { name: name.into(), dtype, axes: vec![b, r, k], definition: Definition::Compute(value) }
 }
 
-/// A tensor `[batch, results]` of the sums over a factor's steps, in i32.
+/// Returns a tensor `[batch, results]` with the sums over a factor's steps, in i32.
 pub fn sums(operand: &Operand, digits: [&Digits; 3], name: &str) -> Tensor {
     let [batch, results, steps] = digits;
     let ((b, bv), (r, rv), (k, kv)) =

@@ -1,10 +1,11 @@
-//! Products that a library computes where it is installed.
+//! Products that a library computes if it is installed.
 //!
-//! A program with one sum of products is cut in three: what comes before brings factors into matrices where they do not lie
-//! like that already (windows of a convolution side by side, bytes as signed ones, lengths that are multiples of 4), the
-//! product itself, and what follows reads its sums. A step carries these beside its kernels, and the runtime chooses.
+//! A program with one sum of products is split in three. The first part packs factors into matrices if they do not have
+//! that layout already (windows of a convolution next to each other, bytes as signed ones, lengths that are multiples
+//! of 4). The second is the product itself, and the third reads its sums. A step carries these in addition to its
+//! kernels, and the runtime chooses.
 //!
-//! Zero points stay outside: `sum (x - a)(w - b)` is `sum x w - a sum w - b sum x + K a b`, exactly, as sums wrap.
+//! Zero points stay outside: `sum (x - a)(w - b)` is exactly `sum x w - a sum w - b sum x + K a b`, because sums wrap.
 
 mod factor;
 mod matrix;
@@ -20,28 +21,28 @@ use crate::{Unit, schedule};
 use factor::{Digits, Operand};
 use matrix::Matrix;
 
-/// Least sizes for which a library is called: below them its call costs more than it saves.
+/// Smallest sizes for which a library is called. Below them, the call costs more than it saves.
 pub const LEAST: Least = Least { rows: 8, columns: 16, steps: 8 };
-/// Most steps whose sum of products of bytes stays within 32 bits.
+/// Most steps for which a sum of byte products stays within 32 bits.
 const MOST_STEPS: i64 = 1 << 16;
 
-/// A program around a product.
+/// A program split around its product.
 struct Split {
-    /// What makes matrices and sums of factors, its outputs.
+    /// Computes matrices and sums of factors as its outputs.
     before: Option<Program>,
-    /// What follows; none where the product is the program's output.
+    /// What follows; `None` if the product is the program's output.
     after: Option<Program>,
     columns: Matrix,
     rows: Matrix,
     numbers: Numbers,
     sizes: Sizes,
-    /// Columns of the result, with those that only fill up.
+    /// Columns of the result, including those that are only padding.
     pitch: i64,
-    /// The tensor of the sums, an input of what follows.
+    /// The tensor of the sums, an input of `after`.
     sums: Name,
 }
 
-/// Least sizes of a product.
+/// Smallest sizes of a product.
 #[derive(Debug, Clone, Copy)]
 pub struct Least {
     /// Rows of the result.
@@ -61,15 +62,15 @@ struct Sizes {
     steps: i64,
 }
 
-/// The work of a program with a library's product, and its kernels; none where it has no product for one.
+/// Returns the work of a program with a library product, and its kernels. Returns `None` if it has no suitable product.
 ///
-/// Kernels are named after `symbol`. With `half`, floats of the program's inputs and outputs have 16 bits in memory.
+/// Kernels are named after `symbol`. With `half`, float inputs and outputs of the program have 16 bits in memory.
 pub fn with_library(symbol: &str, program: &Program, half: bool, least: Least) -> Option<(Vec<Work>, Unit)> {
     let split = split(program, half, least)?;
     let inputs: Vec<Name> = program.inputs().map(|t| t.name.clone()).collect();
     let mut unit = Unit { source: String::new(), launches: Vec::new(), workspace_bytes: 0 };
     let mut work = Vec::new();
-    // Matrices and sums lie one behind the other; the two programs' own buffers share what follows.
+    // Matrices and sums come one after the other. The two programs' own buffers share the space after them.
     let mut kept: HashMap<Name, u64> = HashMap::new();
     let mut next = 0u64;
     let mut keep = |name: &Name, bytes: u64| {
@@ -130,7 +131,7 @@ pub fn with_library(symbol: &str, program: &Program, half: bool, least: Least) -
     Some((work, unit))
 }
 
-/// Cuts a program; none where it has no product, or one that no library takes.
+/// Splits a program. Returns `None` if it has no product, or one that no library supports.
 fn split(p: &Program, half: bool, least: Least) -> Option<Split> {
     let mut reductions = p.tensors.iter().filter(|t| matches!(t.definition, Definition::Reduce { .. }));
     let (sum, None) = (reductions.next()?, reductions.next()) else { return None };
@@ -152,7 +153,7 @@ fn split(p: &Program, half: bool, least: Least) -> Option<Split> {
     if !reduce.iter().all(|a| of_x(a) && of_y(a)) || !spatial.iter().all(|a| of_x(a) || of_y(a)) {
         return None;
     }
-    // The columns are what the result's last dimension belongs to: they lie side by side.
+    // The columns belong to the factor that the result's last dimension depends on, because they must be contiguous.
     let last = spatial.last().filter(|a| !(of_x(a) && of_y(a)))?;
     let (columns, rows) = if of_y(last) { (y, x) } else { (x, y) };
     let own = |a: &Operand, b: &Operand| {
@@ -178,7 +179,7 @@ fn split(p: &Program, half: bool, least: Least) -> Option<Split> {
         (false, false) => Numbers::F32,
     };
 
-    // Steps in the order in which most factors lie in memory.
+    // Choose the order of steps in which most factors can be used in place.
     let orders = [steps.clone(), steps.sorted(&columns.place), steps.sorted(&rows.place)];
     let found = orders.into_iter().map(|order| {
         let a = matrix::direct(&columns, &column_digits, &order, &batch, numbers, true);
@@ -187,7 +188,7 @@ fn split(p: &Program, half: bool, least: Least) -> Option<Split> {
     });
     let (a, b, steps) = found.max_by_key(|(a, b, _)| i32::from(a.is_some()) + i32::from(b.is_some()))?;
     let four = |n: i64| if bytes { (n + 3) / 4 * 4 } else { n };
-    // Both factors take the same steps, so that both are filled up or none.
+    // Both factors have the same steps, so either both are padded or neither is.
     let filled = four(sizes.steps);
     let pitch = four(sizes.columns);
     let mut tensors: Vec<Tensor> = Vec::new();
@@ -210,7 +211,7 @@ fn split(p: &Program, half: bool, least: Least) -> Option<Split> {
     let columns_matrix = packed(&columns, &column_digits, a, "library.columns", pitch);
     let rows_matrix = packed(&rows, &row_digits, b, "library.rows", sizes.rows);
 
-    // The sums of factors that zero points are multiplied with.
+    // Sums of factors to multiply by zero points.
     let mut corrected: Vec<(Name, &Digits, i64)> = Vec::new();
     for (of, digits, zero, name) in [
         (&columns, &column_digits, rows.signed_zero(), "library.column_sums"),
@@ -227,7 +228,7 @@ fn split(p: &Program, half: bool, least: Least) -> Option<Split> {
         let sources = p.tensors.iter().take_while(|t| t.name != sum.name).cloned();
         reachable(Program { name: "before".into(), tensors: sources.chain(tensors).collect(), outputs })
     });
-    // What is rounded to 16 bits here is not by the kernels.
+    // With f16, this would round intermediate values that the kernels do not round.
     let computes = |t: &Tensor| matches!(&t.definition, Definition::Compute(e) if calculates(e));
     if half && !bytes && before.as_ref().is_some_and(|p| p.tensors.iter().any(computes)) {
         return None;
@@ -278,7 +279,7 @@ fn split(p: &Program, half: bool, least: Least) -> Option<Split> {
     Some(Split { before, after, columns: columns_matrix, rows: rows_matrix, numbers, sizes, pitch, sums })
 }
 
-/// The program with those tensors alone that its outputs are made of.
+/// Returns the program with only the tensors that its outputs depend on.
 fn reachable(mut p: Program) -> Program {
     let mut wanted: HashSet<Name> = p.outputs.iter().cloned().collect();
     for t in p.tensors.iter().rev() {
@@ -305,7 +306,7 @@ fn reachable(mut p: Program) -> Program {
     p
 }
 
-/// True where an expression computes with floats, and does not only move them.
+/// Returns whether an expression computes with floats instead of only moving them.
 fn calculates(e: &Expr) -> bool {
     let mut found = false;
     e.visit(&mut |e| {

@@ -1,8 +1,11 @@
-//! How loop programs are spread over a GPU.
+//! Maps loop programs to a GPU.
 //!
-//! Stages are computed where they are read, where that computes nothing twice; a reduction stays within the thread of the
-//! element that is made of it. What is left of each nest's loops over results becomes one loop, over blocks of threads.
-//! Products are cut into tiles in shared memory ([`product`]). Every step may be refused, and what is refused stays as it was.
+//! - A stage is computed where it is read, if that computes nothing twice.
+//! - A reduction stays within the thread of the element that uses it.
+//! - The remaining loops over results of each nest are fused into one loop over blocks of threads.
+//! - Products are tiled in shared memory ([`product`]).
+//!
+//! A step that is rejected leaves the program unchanged.
 
 mod product;
 
@@ -14,10 +17,10 @@ pub use product::tiled;
 #[cfg(test)]
 pub use product::try_tiled;
 
-/// Threads of a block where nothing else says how many.
+/// Default number of threads in a block.
 const THREADS: i64 = 256;
 
-/// The function with an element of a result for each thread.
+/// Schedules a function with one result element per thread.
 pub fn schedule(f: Function) -> Function {
     let mut s = Schedule::new(f);
     inline(&mut s, true);
@@ -28,14 +31,14 @@ pub fn schedule(f: Function) -> Function {
     s.into_function()
 }
 
-/// The blocks in order.
+/// Returns the names of the blocks in order.
 fn names(f: &Function) -> Vec<Name> {
     let mut list = Vec::new();
     f.body.visit_blocks(&mut |_, b| list.push(b.name.clone()));
     list
 }
 
-/// The loops around a block, outermost first.
+/// Returns the loops around a block, outermost first.
 fn loops_of(f: &Function, block: &Name) -> Vec<(Name, i64, LoopKind)> {
     let mut found = Vec::new();
     f.body.visit_blocks(&mut |loops, b| {
@@ -46,7 +49,7 @@ fn loops_of(f: &Function, block: &Name) -> Vec<(Name, i64, LoopKind)> {
     found
 }
 
-/// The places in other blocks where a buffer is read, with the indices there.
+/// Returns the reads of a buffer in other blocks, with their indices.
 fn reads<'f>(f: &'f Function, own: &Name, buffer: &Name) -> Vec<(&'f Block, Vec<Expr>)> {
     let mut list = Vec::new();
     f.body.visit_blocks(&mut |_, b| {
@@ -62,7 +65,8 @@ fn reads<'f>(f: &'f Function, own: &Name, buffer: &Name) -> Vec<(&'f Block, Vec<
     list
 }
 
-/// Computes stages where they are read, if that is one place; in a reduction only those without functions, if at all.
+/// Computes stages where they are read, if that is a single place. Inside reductions, this applies only to stages
+/// without function calls, if at all.
 fn inline(s: &mut Schedule, into_reductions: bool) {
     for name in names(s.function()) {
         let f = s.function();
@@ -71,13 +75,13 @@ fn inline(s: &mut Schedule, into_reductions: bool) {
         let [(reader, _)] = &reads(f, &name, &target)[..] else { continue };
         let is_sum = reader.init.is_some() || !reader.reduce.is_empty();
         if !is_sum || into_reductions && !calls(block) {
-            // Refused for what is no element-wise stage.
+            // Rejected if it is not an element-wise stage.
             let _ = s.compute_inline(name.as_str());
         }
     }
 }
 
-/// True where a block calls a function that takes many instructions.
+/// Returns whether a block calls a function that takes many instructions.
 fn calls(b: &Block) -> bool {
     let mut found = false;
     b.each_expr(&mut |e| {
@@ -88,7 +92,7 @@ fn calls(b: &Block) -> bool {
     found
 }
 
-/// Computes each reduction within the innermost loop of the stage that reads it, once for each of its elements.
+/// Computes each reduction within the innermost loop of the stage that reads it, once per element.
 fn join_reductions(s: &mut Schedule) {
     for name in names(s.function()) {
         let f = s.function();
@@ -118,7 +122,7 @@ fn join_reductions(s: &mut Schedule) {
     }
 }
 
-/// Makes one loop over blocks of threads of those around a block's nest that are over results.
+/// Fuses the loops over results around a block's nest into one loop over blocks of threads.
 fn bind(s: &mut Schedule, block: &Name) {
     let chain = outer_chain(s.function(), block);
     if chain.iter().any(|l| l.kind != LoopKind::Serial) {
@@ -146,7 +150,7 @@ fn bind(s: &mut Schedule, block: &Name) {
     }
 }
 
-/// The loops of the nest at the top that holds a block, as far as each is all of the body of the one before.
+/// Returns the directly nested loops, outermost first, of the top-level nest that contains a block.
 fn outer_chain(f: &Function, block: &Name) -> Vec<For> {
     let items: Vec<&Stmt> = match &f.body {
         Stmt::Seq(items) => items.iter().collect(),

@@ -1,8 +1,8 @@
-//! Products in tiles: a block of threads computes a part of the result, for which the steps of the sum come through shared
-//! memory a few at a time, and every thread keeps some of its sums in registers.
+//! Products in tiles: a block of threads computes a tile of the result. The steps of the sum pass through shared memory
+//! a few at a time, and every thread keeps its sums in registers.
 //!
-//! Results are rows, dimensions that the first factor alone has, times columns, the one that the second alone has. Of rows the
-//! last two dimensions are cut, so that neighbouring windows of a convolution share what they read.
+//! Results have rows, dimensions that only the first factor has, and columns, the dimension that only the second factor
+//! has. The last two row dimensions are tiled, so that neighboring windows of a convolution share what they read.
 
 use tilewright_compiler::schedule::{Schedule, ScheduleError};
 use tilewright_compiler::te::{BinOp, Expr, Name};
@@ -10,12 +10,12 @@ use tilewright_compiler::tir::{Action, Affine, Function, LoopKind, Scope};
 
 use super::{inline, loops_of, names, reads};
 
-/// Steps of a sum that are in shared memory at a time.
+/// Steps of a sum that are in shared memory at the same time.
 const STEPS: i64 = 16;
-/// Sums of a thread along columns and along each dimension of rows.
+/// Sums per thread along columns, and along each row dimension.
 const COLUMN_SUMS: i64 = 4;
 const ROW_SUMS: i64 = 2;
-/// Least sizes for which tiles are worth their waiting.
+/// Smallest sizes for which tiles are worth their barriers.
 const LEAST: Sizes = Sizes { rows: 8, columns: 16, steps: 8 };
 
 struct Sizes {
@@ -24,44 +24,45 @@ struct Sizes {
     steps: i64,
 }
 
-/// A dimension of the result, cut: so many threads beside each other, each with so many sums.
+/// How a dimension of the result is tiled: threads next to each other, each with several sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cut {
     sums: i64,
     threads: i64,
 }
 
-/// What is known of a product.
+/// Describes a product to tile.
 struct Product {
     block: Name,
     /// The buffer of the sums.
     buffer: Name,
-    /// The stage that reads it, with an element for each sum.
+    /// The stage that reads the sums, with one element per sum.
     last: Option<Name>,
-    /// The two factors' buffers.
+    /// The buffers of the two factors.
     factors: [Name; 2],
-    /// For each dimension of the result how it is cut; those that are not are outer loops.
+    /// The tiling of each result dimension. Dimensions without one stay outer loops.
     cuts: Vec<Option<Cut>>,
 }
 
-/// The function with its product in tiles; none where it has not just one that is worth it, or a step does not apply.
+/// Returns the function with its product in tiles. Returns `None` if it does not have exactly one worthwhile product,
+/// or if a step does not apply.
 pub fn tiled(f: Function) -> Option<Function> {
     try_tiled(f).ok()
 }
 
-/// The same, with the reason why not.
+/// Does the same as [`tiled`] and gives the reason for a failure.
 pub fn try_tiled(f: Function) -> Result<Function, String> {
     let mut s = Schedule::new(f);
     inline(&mut s, false);
-    let product = find(s.function()).ok_or("it has no product that is worth it")?;
+    let product = find(s.function()).ok_or("it has no product that is worth tiling")?;
     match tile(&mut s, &product) {
         Ok(Some(())) => Ok(s.into_function()),
-        Ok(None) => Err("a name is not found".into()),
+        Ok(None) => Err("a name was not found".into()),
         Err(error) => Err(error.to_string()),
     }
 }
 
-/// The only reduction, if it sums up products of elements of two buffers.
+/// Finds the only reduction, if it sums products of elements of two buffers.
 fn find(f: &Function) -> Option<Product> {
     let mut sums = names(f).into_iter().filter(|n| f.body.find_block(n).is_some_and(|b| !b.reduce.is_empty()));
     let (block, None) = (sums.next()?, sums.next()) else { return None };
@@ -97,7 +98,7 @@ fn find(f: &Function) -> Option<Product> {
     let near = |n: i64, most: i64| (n as u64).next_power_of_two().min(most as u64) as i64;
     let columns_wide = near(extent(dims[column]), 64);
     cuts[column] = Some(Cut { sums: COLUMN_SUMS, threads: columns_wide / COLUMN_SUMS });
-    // The last dimension of rows, then the one before with what is left of 64.
+    // Tile the last row dimension, then the previous one with what is left of 64.
     let mut left = 64;
     for (place, &d) in rows.iter().rev().take(2).enumerate() {
         let alone = rows.len() == 1 || place == 1 || extent(dims[rows[rows.len() - 2]]) == 1;
@@ -122,14 +123,14 @@ fn find(f: &Function) -> Option<Product> {
     Some(Product { block, buffer: buffer.clone(), last, factors: [a.clone(), b.clone()], cuts })
 }
 
-/// Does it; none where a name is not found, which then stays as it was.
+/// Tiles the product. Returns `None` if a name is not found.
 fn tile(s: &mut Schedule, p: &Product) -> Result<Option<()>, ScheduleError> {
     let block = p.block.as_str();
     let (buffer, last) = match &p.last {
         Some(last) => (p.buffer.clone(), last.clone()),
         None => s.cache_write(block, Scope::Local)?.into(),
     };
-    // The last stage in tiles: loops over tiles, over threads, over a thread's sums.
+    // Tile the last stage: loops over tiles, over threads, and over a thread's sums.
     let stage = loops_of(s.function(), &last);
     let [mut tiles, mut threads, mut sums]: [Vec<Name>; 3] = Default::default();
     for ((var, ..), cut) in stage.iter().zip(&p.cuts) {
@@ -150,7 +151,8 @@ fn tile(s: &mut Schedule, p: &Product) -> Result<Option<()>, ScheduleError> {
     s.compact(buffer.as_str())?;
     s.set_scope(buffer.as_str(), Scope::Local)?;
 
-    // The factors through shared memory. Those that a stage makes, as borders around an image, are made there.
+    // Load the factors through shared memory. Factors that a stage computes, such as padded images, are computed there
+    // directly.
     let mut shared = Vec::new();
     for factor in &p.factors {
         let made =
@@ -186,7 +188,7 @@ fn tile(s: &mut Schedule, p: &Product) -> Result<Option<()>, ScheduleError> {
     }
     let first = s.decompose_reduction(block, outer[0].as_str())?;
 
-    // Loops over threads, the columns along the first dimension of a block.
+    // Bind loops to threads. The columns use the first dimension of a block.
     bind_threads(s, &threads)?;
     bind_threads(s, &inner_of_last.0)?;
     let begun: Vec<Name> = loops_of(s.function(), &first).into_iter().map(|l| l.0).collect();
@@ -212,12 +214,12 @@ fn tile(s: &mut Schedule, p: &Product) -> Result<Option<()>, ScheduleError> {
     Ok(Some(()))
 }
 
-/// Binds loops, the last one along the first dimension.
+/// Binds loops to threads, the last loop to the first dimension.
 fn bind_threads(s: &mut Schedule, loops: &[Name]) -> Result<(), ScheduleError> {
     loops.iter().rev().zip(LoopKind::THREADS).try_for_each(|(v, kind)| s.bind(v.as_str(), kind))
 }
 
-/// Spreads what is written to a shared buffer over all threads of a block, whose dimensions have these sizes, last first.
+/// Spreads writes to a shared buffer over all threads of a block. `sizes` are the block's dimensions, last one first.
 fn load_together(s: &mut Schedule, block: &Name, around: &[Name], sizes: &[i64]) -> Result<(), ScheduleError> {
     let loops = loops_of(s.function(), block);
     let from = loops.iter().rposition(|l| around.contains(&l.0)).map_or(0, |at| at + 1);

@@ -1,4 +1,4 @@
-//! Kernels on a GPU, where there is one, and on the stand-in.
+//! Runs kernels on a GPU, if there is one, and on the stand-in.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ use tilewright_testing::standin::{Library, StandIn};
 use super::{ANY, compile, models, nvrtc};
 use crate::{CudaBackend, Precision};
 
-/// A tensor's bytes as the GPU's memory has them.
+/// Returns a tensor's bytes as stored in GPU memory.
 fn stored(tensor: &Tensor, precision: Precision) -> Vec<u8> {
     match (precision, tensor.as_slice::<f32>()) {
         (Precision::F16, Ok(values)) => values.iter().flat_map(|v| f16::from_f32(*v).to_le_bytes()).collect(),
@@ -21,7 +21,7 @@ fn stored(tensor: &Tensor, precision: Precision) -> Vec<u8> {
     }
 }
 
-/// A tensor of bytes of the GPU's memory.
+/// Returns the tensor for bytes read from GPU memory.
 fn loaded(bytes: &[u8], dtype: DType, shape: &[usize], precision: Precision) -> Tensor {
     if (dtype, precision) != (DType::F32, Precision::F16) {
         return Tensor::from_bytes(dtype, shape, bytes).unwrap();
@@ -30,7 +30,7 @@ fn loaded(bytes: &[u8], dtype: DType, shape: &[usize], precision: Precision) -> 
     Tensor::from_fn(shape, |i| values[i])
 }
 
-/// The outputs of a graph of floats or integers, with a library's products or without.
+/// Returns the outputs of a graph, with or without library products.
 fn run(gpu: &Gpu, precision: Precision, graph: &Graph, inputs: &[Tensor], library: bool, cache: &Path) -> Vec<Tensor> {
     let (mut code, entries) = compile(&CudaBackend { precision }, graph, ANY);
     if !library {
@@ -78,7 +78,7 @@ fn suite_and_networks_on_a_gpu_equal_the_graph_evaluation() {
         Err(error) => return tilewright_testing::skip(&format!("needs a GPU: {error}")),
     };
     let suite = problems(100, 4).unwrap().into_iter().map(|p| (p.name, p.graph, p.inputs));
-    // The large one has too many products for a processor.
+    // The large network has too many products for a CPU.
     let networks = if gpu.name().contains("stand-in") { models::graphs() } else { models::all_graphs() };
     let networks = networks.into_iter().map(|(name, graph)| {
         let inputs = models::inputs(&graph);
@@ -88,7 +88,7 @@ fn suite_and_networks_on_a_gpu_equal_the_graph_evaluation() {
     let cache = tempfile::tempdir().unwrap();
     for (name, graph, inputs) in suite.chain(networks) {
         let of_floats = (0..graph.value_count()).any(|v| graph.ty(ValueId(v)).dtype == DType::F32);
-        // What is made of integers alone is the same at every width of floats, and the expressions of the large one take hours.
+        // Integer-only graphs are the same for every float width, and the expressions of the large network take hours.
         let both = of_floats && name != models::LARGE.0;
         let widths: &[Precision] = if both { &[Precision::F32, Precision::F16] } else { &[Precision::F32] };
         for &precision in widths {
@@ -98,9 +98,9 @@ fn suite_and_networks_on_a_gpu_equal_the_graph_evaluation() {
             };
             for library in [false, true] {
                 for (g, w) in run(&gpu, precision, &graph, &inputs, library, cache.path()).iter().zip(&want) {
-                    // Functions of floats are CUDA's own, whose last bits may move an integer that is made of them by a step, and
-                    // which number of 16 bits lies nearest, of which the steps behind make more; what is made of integers alone is
-                    // exact.
+                    // CUDA has its own float functions. A difference in the last bits can move an integer computed from
+                    // floats by a step, or change which 16-bit float is nearest, and later steps amplify that.
+                    // Integer-only results are exact.
                     let most = match (w.dtype(), precision) {
                         (DType::F32, Precision::F32) => 1e-4,
                         (DType::F32, Precision::F16) => 2e-2,

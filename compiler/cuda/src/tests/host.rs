@@ -1,4 +1,4 @@
-//! Generated kernels compiled for this machine's processor, behind a header that stands for CUDA.
+//! Compiles generated kernels for this machine's CPU, with a header that emulates CUDA.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,13 +14,13 @@ use super::compile;
 use crate::CudaBackend;
 use crate::library::Least;
 
-/// Graphs as a loaded library, each with its entries.
+/// Graphs compiled into a loaded library, each with its entries.
 pub struct Host {
     kernels: Kernels,
     graphs: Vec<(CudaCode, Vec<Entry>)>,
 }
 
-/// Memory on a boundary of 8 bytes, as CUDA's is on one of more, with a margin that nobody may touch.
+/// Memory aligned to 8 bytes, less than CUDA's alignment, with margins that must not be written.
 struct Memory {
     words: Vec<u64>,
     bytes: usize,
@@ -54,14 +54,14 @@ impl Memory {
     }
 }
 
-/// Kernels of several codes, loaded.
+/// The kernels of several codes, compiled and loaded.
 struct Kernels {
     library: Library,
     _folder: tempfile::TempDir,
 }
 
 impl Kernels {
-    /// Compiles them; the compiler must be there, as for everything that is built with Verilator.
+    /// Compiles kernels. A C++ compiler must be installed, as for everything built with Verilator.
     fn new(codes: &[&CudaCode]) -> Kernels {
         let mut source = String::from(include_str!("shim.h"));
         source += crate::PRELUDE;
@@ -81,24 +81,25 @@ impl Kernels {
         let (text, binary): (PathBuf, PathBuf) = (folder.path().join("kernels.cpp"), folder.path().join("kernels.so"));
         std::fs::write(&text, source).unwrap();
         let flags = ["-std=c++17", "-O1", "-fwrapv", "-ffp-contract=off", "-w", "-fPIC", "-shared", "-o"];
-        let done = Command::new("c++").args(flags).arg(&binary).arg(&text).output().expect("there is a C++ compiler");
+        let done =
+            Command::new("c++").args(flags).arg(&binary).arg(&text).output().expect("a C++ compiler is installed");
         if !done.status.success() {
             let kept = std::env::temp_dir().join("tilewright-kernels.cpp");
             std::fs::copy(&text, &kept).unwrap();
             panic!("{}: {}", kept.display(), String::from_utf8_lossy(&done.stderr));
         }
-        // SAFETY: the library is made of generated kernels and has no initialisers of its own.
+        // SAFETY: the library consists of generated kernels and has no initializers of its own.
         let library = unsafe { Library::new(&binary) }.unwrap();
         Kernels { library, _folder: folder }
     }
 
-    /// Runs a kernel; `place` tells where its arguments lie.
+    /// Runs a kernel. `place` returns the addresses of its arguments.
     fn launch(&self, number: usize, launch: &Launch, place: impl Fn(&Arg) -> *mut u8) {
         let args: Vec<*mut u8> = launch.args.iter().map(place).collect();
         let name = format!("g{number}_{}", launch.kernel);
         type Run = unsafe extern "C" fn(*const *mut u8, *const u32, *const u32);
-        // SAFETY: the function has been written above with this type; its arguments are memory of the sizes that it takes,
-        // which live until it returns.
+        // SAFETY: the function was generated above with this type. Its arguments point to memory of the right sizes,
+        // which lives until it returns.
         unsafe {
             let run = self.library.get::<Run>(name.as_bytes()).unwrap();
             run(args.as_ptr(), launch.grid.as_ptr(), launch.block.as_ptr());
@@ -106,7 +107,7 @@ impl Kernels {
     }
 }
 
-/// All kernels of an entry.
+/// Returns all kernels of an entry.
 fn launches(entry: &CudaEntry) -> Vec<&Launch> {
     let with_library = entry.library.iter().filter_map(|work| match work {
         Work::Launch(launch) => Some(launch),
@@ -115,7 +116,7 @@ fn launches(entry: &CudaEntry) -> Vec<&Launch> {
     entry.launches.iter().chain(with_library).collect()
 }
 
-/// Elements of memory that play a product's matrices.
+/// Elements of a product's matrix in memory.
 struct Elements {
     first: *mut u8,
     numbers: Numbers,
@@ -123,7 +124,7 @@ struct Elements {
 
 impl Elements {
     fn get(&self, i: usize) -> f32 {
-        // SAFETY: the product's matrices lie in memory of their sizes.
+        // SAFETY: the product's matrices are inside memory of the right sizes.
         unsafe {
             match self.numbers {
                 Numbers::F32 => *self.first.cast::<f32>().add(i),
@@ -134,7 +135,7 @@ impl Elements {
     }
 }
 
-/// A product of matrices as the library is asked for it.
+/// Computes a product the way the library is asked to.
 fn multiply(p: &Product, place: &dyn Fn(&Arg) -> *mut u8) {
     let [batch, rows, columns, steps] = [p.batch, p.rows, p.columns, p.steps].map(|n| n as usize);
     let at = |f: &Factor, b: usize, i: usize, k: usize| {
@@ -153,7 +154,7 @@ fn multiply(p: &Product, place: &dyn Fn(&Arg) -> *mut u8) {
             for c in 0..columns {
                 let terms = (0..steps).map(|k| (x.get(at(&p.of_columns, b, c, k)), y.get(at(&p.of_rows, b, r, k))));
                 let to = (b * rows + r) * columns + c;
-                // SAFETY: the result lies in memory of its size.
+                // SAFETY: the result is inside memory of the right size.
                 unsafe {
                     match p.numbers {
                         Numbers::I8 => {
@@ -174,7 +175,7 @@ fn multiply(p: &Product, place: &dyn Fn(&Arg) -> *mut u8) {
     }
 }
 
-/// Runs loop programs, scheduled for a GPU, on rows of numbers, and holds them against the evaluator.
+/// Runs loop programs, scheduled for a GPU, on rows of numbers, and compares the results with the evaluator.
 pub fn functions(programs: &[Function], number: &dyn Fn(usize, usize) -> i32) {
     let units: Vec<_> =
         programs.iter().map(|f| crate::emit("f", &crate::schedule(f.clone()), false).unwrap()).collect();
@@ -215,13 +216,13 @@ impl Host {
         Host { kernels: Kernels::new(&graphs.iter().map(|g| &g.0).collect::<Vec<_>>()), graphs }
     }
 
-    /// How many products of one of the graphs a library would compute.
+    /// Returns how many products of a graph a library would compute.
     pub fn products(&self, number: usize) -> usize {
         let work = self.graphs[number].0.entries.iter().flat_map(|e| &e.library);
         work.filter(|work| matches!(work, Work::Product(_))).count()
     }
 
-    /// The outputs of one of the graphs; `library` takes the way with a library's products where there is one.
+    /// Returns the outputs of a graph. `library` selects the variant with library products, if there is one.
     pub fn run(&self, number: usize, graph: &Graph, inputs: &[Tensor], library: bool) -> Vec<Tensor> {
         let (code, entries) = &self.graphs[number];
         let given = |v: usize| -> Option<Vec<u8>> {
@@ -283,7 +284,7 @@ fn widened(bytes: &[u8]) -> Vec<u8> {
     narrow.flat_map(|v| v.to_f32().to_le_bytes()).collect()
 }
 
-/// The text of a kernel.
+/// Returns the text of a kernel.
 fn body<'s>(source: &'s str, kernel: &str) -> &'s str {
     let from = source.find(&format!(" {kernel}(")).unwrap_or(0);
     let rest = &source[from..];

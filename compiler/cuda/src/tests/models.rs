@@ -1,4 +1,4 @@
-//! Networks that the repository carries, on the host.
+//! Runs the networks in the repository on the host.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use super::Host;
 use crate::library::{LEAST, Least};
 use crate::{CudaBackend, Precision};
 
-/// Files with the name that tests call them by.
+/// Names of networks in tests, and their files.
 const FILES: [(&str, &str); 10] = [
     ("lenet", "lenet-mnist/model.onnx"),
     ("lenet int8", "lenet-mnist/model_qdq_perchannel.onnx"),
@@ -29,10 +29,10 @@ const FILES: [(&str, &str); 10] = [
     ("blazeface", "blazeface-short/model_fp16w.tflite"),
 ];
 
-/// Those that take the host a minute or more.
+/// Networks that take the host a minute or more.
 const LONG: [&str; 3] = ["vit", "ppocr", "blazeface"];
 
-/// Too many products for a processor that plays a GPU; it is compiled alone.
+/// A network with too many products for a CPU that emulates a GPU. It is only compiled.
 pub const LARGE: (&str, &str) = ("efficientnet int8", "efficientnet-lite0/model_qdq_perchannel.onnx");
 
 fn file(path: &str) -> PathBuf {
@@ -40,7 +40,7 @@ fn file(path: &str) -> PathBuf {
 }
 
 fn graph(path: &Path) -> Graph {
-    // What a model leaves open is as its expected input has it.
+    // Take sizes that the model leaves open from its expected input.
     let input = path.with_file_name(format!("{}.input_0.npy", path.file_stem().unwrap().to_string_lossy()));
     let data = tilewright_runtime::npy::read(&input).ok().map(|t| (None, t.shape));
     let sizes = Sizes { data: data.into_iter().collect(), ..Sizes::default() };
@@ -48,7 +48,7 @@ fn graph(path: &Path) -> Graph {
     passes::optimize(graph, OptLevel::O2, passes::Options::default()).unwrap_or_else(|e| panic!("{e}")).0
 }
 
-/// All of them, with the single operators of TFLite.
+/// Returns all networks except the large one, and the single operators of TFLite.
 pub fn graphs() -> Vec<(String, Graph)> {
     let mut list: Vec<(String, Graph)> =
         FILES.iter().map(|(name, path)| (name.to_string(), graph(&file(path)))).collect();
@@ -62,21 +62,21 @@ pub fn graphs() -> Vec<(String, Graph)> {
     list
 }
 
-/// The same, and the large one.
+/// Returns the same, and the large network.
 pub fn all_graphs() -> Vec<(String, Graph)> {
     let mut list = graphs();
     list.push((LARGE.0.to_string(), graph(&file(LARGE.1))));
     list
 }
 
-/// Made-up inputs.
+/// Returns random inputs.
 pub fn inputs(graph: &Graph) -> Vec<Tensor> {
     let mut numbers = Numbers::new(7);
     graph.inputs().map(|(_, v)| numbers.tensor(graph.ty(v))).collect()
 }
 
-/// The outputs of a graph whose steps are evaluated as tensor expressions: the numbers that kernels compute, in their order.
-/// With `half`, floats between steps are rounded to 16 bits, as the GPU's memory has them.
+/// Evaluates the steps of a graph as tensor expressions, which give the same numbers as the kernels in the same order.
+/// With `half`, floats between steps are rounded to 16 bits, as in GPU memory.
 fn by_expressions(graph: &Graph, entries: &[Entry], inputs: &[Tensor], half: bool) -> Vec<Tensor> {
     let kept = |t: Tensor| match t.dtype() {
         DType::F32 if half => {
@@ -106,14 +106,14 @@ fn by_expressions(graph: &Graph, entries: &[Entry], inputs: &[Tensor], half: boo
     graph.outputs().iter().map(|(_, v)| values[v.0].clone().expect("steps compute the outputs")).collect()
 }
 
-/// The outputs of a graph whose floats have 16 bits between steps, which are those of products that a library computes from `least` on.
+/// Evaluates a graph with 16-bit floats between steps. Products of at least `least` become steps with a library.
 pub fn rounded_between_steps(graph: &Graph, inputs: &[Tensor], least: Least) -> Vec<Tensor> {
     let entries = super::compile(&CudaBackend { precision: Precision::F16 }, graph, least).1;
     by_expressions(graph, &entries, inputs, true)
 }
 
-/// Runs graphs at a precision, with kernels alone and with a library's products, and compares with what is wanted; fails for
-/// those that differ by more than `most` says of an output.
+/// Runs graphs at a precision, with and without library products, and compares the outputs with `wanted`. Fails for
+/// differences above `most`.
 fn check(
     precision: Precision,
     graphs: &[(String, Graph)],
@@ -154,8 +154,8 @@ fn larger_networks_on_the_host_equal_the_graph_evaluation() {
 
 fn equal_the_graph_evaluation(taken: impl Fn(&str) -> bool) {
     let floats = |_: &str, want: &Tensor| if want.dtype() == DType::F32 { 1e-5 } else { 0.0 };
-    // Averages of floats that lie half way between two integers: the error of a sum decides them, which the graph's evaluation
-    // does not make, as it sums up in 64 bits. Of that network the expressions are wanted, exactly.
+    // In this network, averages of floats are halfway between two integers, so the error of a float sum decides the
+    // result. The graph's evaluation sums in 64 bits and has no such error. Compare with the expressions, exactly.
     let wanted = |name: &str, graph: &Graph, inputs: &[Tensor]| match name {
         "slopes" => {
             let entries = super::compile(&CudaBackend::default(), graph, LEAST).1;
@@ -167,8 +167,9 @@ fn equal_the_graph_evaluation(taken: impl Fn(&str) -> bool) {
     check(Precision::F32, &graphs, wanted, floats);
 }
 
-/// Against the same rounding of what lies between steps: what a network makes of that rounding is its own. Where activations
-/// are quantized on the way some come out a step apart from those of 32 bits, which attention multiplies.
+/// Compares with expressions that round to 16 bits between steps in the same way, because a network can amplify
+/// rounding. If activations are quantized on the way, some differ by a step from those with 32 bits, and attention
+/// multiplies such differences.
 #[test]
 fn floats_of_16_bits_are_rounded_between_steps_alone() {
     round_between_steps(&["lenet", "lenet int8"]);
@@ -187,7 +188,7 @@ fn round_between_steps(names: &[&str]) {
     check(Precision::F16, &graphs, wanted, |_, want| if want.dtype() == DType::F32 { 1e-5 } else { 0.0 });
 }
 
-/// What the tests above run has tiles among it, bytes and floats.
+/// Checks that the networks above cover tiled products, of bytes and of floats.
 #[test]
 fn products_of_networks_come_in_tiles() {
     let waits = |(_, graph): &(String, Graph)| {

@@ -1,4 +1,4 @@
-//! Generated kernels through NVIDIA's compiler, which needs no GPU.
+//! Compiles generated kernels with NVIDIA's compiler, which does not need a GPU.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,10 @@ use super::{ANY, compile, models};
 use crate::library::LEAST;
 use crate::{CudaBackend, Precision};
 
-/// The compute capability of the oldest GPUs that NVRTC 13 makes code for.
+/// The compute capability of the oldest GPUs that NVRTC 13 supports.
 const OLDEST: Form = Form::Ptx(75);
 
-/// Whether NVRTC is there; else the calling test skips.
+/// Returns whether NVRTC is installed. If not, the calling test skips.
 fn has_nvrtc() -> bool {
     preload();
     let found = Library::Nvrtc.is_present();
@@ -22,7 +22,8 @@ fn has_nvrtc() -> bool {
     found
 }
 
-/// Opens the NVRTC of the Python package, if it is in the project's environment, so that it is found by its name.
+/// Loads the NVRTC of the Python package from the project's environment, if it is there, so that it is found by its
+/// name.
 pub fn preload() {
     let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/lib");
     let list = |folder: &Path| -> Vec<PathBuf> {
@@ -35,10 +36,10 @@ pub fn preload() {
         let name = f.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with("libnvrtc.so") || name.starts_with("libnvrtc-builtins.so")
     });
-    // The compiler opens its built-ins by name, so they come first.
+    // The compiler loads its built-ins by name, so load them first.
     files.sort();
     for file in &files {
-        // SAFETY: the Python package's libraries are CUDA's.
+        // SAFETY: these are CUDA's libraries from the Python package.
         unsafe { load_from(file) };
     }
 }
@@ -50,7 +51,7 @@ fn every_operator_compiles_to_ptx() {
     }
     for precision in [Precision::F32, Precision::F16] {
         let backend = CudaBackend { precision };
-        // One source for all, as starting the compiler takes longest.
+        // Compile all in one source, because starting the compiler takes longest.
         let mut source = crate::PRELUDE.to_string();
         for (i, p) in problems(100, 4).unwrap().iter().enumerate() {
             let (code, _) = compile(&backend, &p.graph, ANY);
@@ -81,7 +82,7 @@ fn networks_compile_to_ptx_and_machine_code() {
             assert!(first.starts_with(b"\x7fELF"));
             let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
             assert_eq!(compile_cached(Some(folder.path()), &code.source, form).unwrap(), first);
-            // Half a file is compiled again.
+            // A truncated file is compiled again.
             std::fs::write(&file, &first[..first.len() / 2]).unwrap();
             assert_eq!(compile_cached(Some(folder.path()), &code.source, form).unwrap(), first);
         }

@@ -1,11 +1,11 @@
-//! The prelude's arithmetic against `hw/src/num.rs`, number by number.
+//! Compares the prelude's arithmetic with `hw/src/num.rs`, number by number.
 
 use tilewright_compiler::te::{Builder, DType, Expr, Func};
 use tilewright_compiler::tir::lower;
 
 use super::host::functions;
 
-/// Numbers where roundings and overflows change.
+/// Numbers where rounding and overflow behavior changes.
 const EDGES: [i32; 19] = [
     i32::MIN,
     i32::MIN + 1,

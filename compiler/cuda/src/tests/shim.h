@@ -1,4 +1,5 @@
-// CUDA C on the host: a grid is loops over blocks, a block's threads take turns from one __syncthreads() to the next.
+// CUDA C on the host: the grid becomes loops over blocks, and the threads of a block take turns between calls of
+// __syncthreads().
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +19,7 @@
 struct tw_dim { int x, y, z; };
 static tw_dim blockIdx, threadIdx, blockDim, gridDim;
 
-// Within what sums of floats may differ by, and many times faster than the library's.
+// Within the tolerance of float sums, and much faster than the library's function.
 #define fmaf(a, b, c) ((a) * (b) + (c))
 
 static float __int_as_float(int bits) { float f; memcpy(&f, &bits, 4); return f; }
@@ -55,7 +56,7 @@ static void *tw_argument;
 static void __syncthreads() { swapcontext(&tw_now->context, &tw_scheduler); }
 static void tw_enter() { tw_body(tw_argument); tw_now->done = true; swapcontext(&tw_now->context, &tw_scheduler); }
 
-// Runs a block whose threads wait for each other; ends the program where not all come to the same place.
+// Runs a block whose threads use barriers. Aborts if not all threads reach the same barrier.
 static void tw_run_waiting(int threads) {
   static std::vector<std::unique_ptr<char[]>> stacks;
   static std::vector<tw_fiber> fibers;
@@ -87,7 +88,7 @@ static void tw_run_waiting(int threads) {
 template <class... A, size_t... I>
 static void tw_invoke(void (*kernel)(A...), void *const *args, std::index_sequence<I...>) { kernel((A)args[I]...); }
 
-// Launches a kernel over pointers; `waits` says whether its threads wait for each other.
+// Launches a kernel on pointers. `waits` tells whether its threads use barriers.
 template <class... A>
 static void tw_launch(void (*kernel)(A...), void *const *args, const unsigned *grid, const unsigned *block, bool waits) {
   gridDim = {(int)grid[0], (int)grid[1], (int)grid[2]};

@@ -1,4 +1,5 @@
-//! The stand-in for CUDA's libraries refuses what they refuse: each misuse in a process of its own, which must not end well.
+//! Tests that the stand-in for CUDA's libraries rejects misuse like the real ones. Each misuse runs in its own process,
+//! which must fail.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +7,7 @@ use std::process::Command;
 use libloading::Library;
 use tilewright_testing::standin::{self, StandIn};
 
-/// Names the misuse for the child process.
+/// Environment variable that names the misuse for the child process.
 const CASE: &str = "TILEWRIGHT_STANDIN_CASE";
 const FILE: &str = "TILEWRIGHT_STANDIN_FILE";
 
@@ -16,30 +17,30 @@ extern \"C\" __global__ void __launch_bounds__(32) k(const int *__restrict__ v_x
 }
 ";
 
-/// What comes after the call that ends it: its result, and what was said.
+/// The misuses. Each has the result of the call that matters, and a part of the message.
 const CASES: [(&str, i32, &str); 19] = [
     ("all is well", 0, ""),
     ("no context", 201, "no context"),
-    ("no stream", 400, "it is no stream"),
+    ("no stream", 400, "not a valid stream"),
     ("a copy that is too long", 1, "pass the end of 100 bytes"),
-    ("a copy from the GPU's memory as the host's", 1, "no memory of the host"),
+    ("a copy from the GPU's memory as the host's", 1, "not host memory"),
     ("memory after it was freed", 1, "the memory has been freed"),
     ("memory freed twice", 1, "it was freed"),
     ("memory left", 0, "1 of memory not destroyed"),
     ("a copy that nobody waits for", 0, "cuMemcpyDtoHAsync was never waited for"),
     ("an option that is not known", 5, "--nonsense"),
-    ("a block that is too large", 1, "a block that no GPU has"),
+    ("a block that is too large", 1, "a block that no GPU supports"),
     ("more threads than were promised", 701, "more threads than __launch_bounds__"),
     ("a kernel that is not there", 500, "no kernel is named"),
-    ("an argument that is no memory", 1, "is no memory of the GPU"),
+    ("an argument that is not memory", 1, "is not memory of the GPU"),
     ("a kernel that writes too far", 0, "was written"),
     ("a product of bytes that is not transposed", 15, "A not transposed"),
     ("a product with rows that are too near", 7, "leading dimension below"),
     ("a product without workspace", 7, "less workspace"),
-    ("a product of other matrices", 7, "the algorithm is another problem's"),
+    ("a product of other matrices", 7, "the algorithm belongs to another problem"),
 ];
 
-/// Calls by name. Every argument of these functions is a pointer or an integer, which a register holds.
+/// Calls functions by name. Every argument of these functions is a pointer or an integer, which fits a register.
 struct Calls(Library);
 
 impl Calls {
@@ -47,7 +48,8 @@ impl Calls {
         type F =
             unsafe extern "C" fn(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64) -> i32;
         let a = |i: usize| args.get(i).copied().unwrap_or(0);
-        // SAFETY: the stand-in's functions take at most so many arguments of at most 64 bits, whose pointers the caller knows.
+        // SAFETY: the stand-in's functions take at most this many arguments of at most 64 bits, and the caller knows
+        // the pointers.
         unsafe {
             let f = self.0.get::<F>(name.as_bytes()).unwrap();
             f(a(0), a(1), a(2), a(3), a(4), a(5), a(6), a(7), a(8), a(9), a(10), a(11), a(12), a(13), a(14), a(15))
@@ -58,7 +60,7 @@ impl Calls {
         assert_eq!(self.call(name, args), 0, "{name}");
     }
 
-    /// What a call writes to its first argument.
+    /// Returns what a call writes to its first argument.
     fn get(&self, name: &str, args: &[u64]) -> u64 {
         let mut made = 0u64;
         self.fine(name, &[&[at(&mut made)], args].concat());
@@ -70,7 +72,7 @@ fn at<T: ?Sized>(value: &mut T) -> u64 {
     std::ptr::from_mut(value).cast::<u8>() as u64
 }
 
-/// Plays a case and gives the result of the call that matters.
+/// Runs a case and returns the result of the call that matters.
 fn play(c: &Calls, case: &str) -> i32 {
     c.fine("cuInit", &[0]);
     if case == "no context" {
@@ -130,7 +132,7 @@ fn kernel(c: &Calls, case: &str, stream: u64, memory: u64) -> i32 {
     let mut result = found;
     if found == 0 {
         c.fine("cuMemsetD8Async", &[memory, 1, 100, stream]);
-        let (mut from, mut to) = (memory, if case == "an argument that is no memory" { 64 } else { target });
+        let (mut from, mut to) = (memory, if case == "an argument that is not memory" { 64 } else { target });
         let args = [at(&mut from), at(&mut to)];
         let threads = match case {
             "a block that is too large" => 2048,
@@ -152,7 +154,7 @@ fn kernel(c: &Calls, case: &str, stream: u64, memory: u64) -> i32 {
     result
 }
 
-/// A product of bytes: 8 columns, 4 rows, 16 steps.
+/// Runs a product of bytes with 8 columns, 4 rows and 16 steps.
 fn product(c: &Calls, case: &str, stream: u64) -> i32 {
     const COLUMNS: u64 = 8;
     const ROWS: u64 = 4;
@@ -211,7 +213,7 @@ fn product(c: &Calls, case: &str, stream: u64) -> i32 {
 #[ignore = "a part of misuse_is_refused_and_ends_badly, which starts it"]
 fn a_case() {
     let (Ok(case), Ok(file)) = (std::env::var(CASE), std::env::var(FILE)) else { return };
-    // SAFETY: the stand-in's initialisers need nothing.
+    // SAFETY: the stand-in's initializers have no requirements.
     let calls = Calls(unsafe { Library::new(Path::new(&file)) }.unwrap());
     println!("result {}", play(&calls, &case));
     std::mem::forget(calls);

@@ -1,4 +1,4 @@
-//! The text of some kernels, whole.
+//! Compares the complete text of some kernels.
 
 use expect_test::{Expect, expect};
 use tilewright_compiler::tir::parse;
@@ -103,7 +103,7 @@ fn convolution_and_requantization() {
     );
 }
 
-/// A convolution with a border, an image of two rows of tiles and a stage behind it.
+/// A convolution with padding, an image with two rows of tiles, and a following stage.
 #[test]
 fn a_convolution_comes_in_tiles() {
     let conv = "function f { input x: f32[1, 9, 16, 24] input w: f32[40, 3, 3, 24] input b: f32[40] output y: f32[1, 9, 16, 40]

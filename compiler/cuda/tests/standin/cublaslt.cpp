@@ -1,5 +1,5 @@
-// cuBLASLt's products of matrices, computed plainly, with the demands on types, orders, sizes and alignment that its
-// documentation states for kernels of floats and for those of 8-bit integers in regular order.
+// Matrix products of cuBLASLt, computed naively. Checks the requirements on types, orders, sizes and alignment that its
+// documentation states for float kernels and for 8-bit integer kernels in regular order.
 #include <cstring>
 #include <map>
 #include <memory>
@@ -54,7 +54,7 @@ auto &descriptions = *new Handles<Description>{"product description", {}};
 auto &layouts = *new Handles<Layout>{"matrix layout", {}};
 auto &preferences = *new Handles<Preference>{"preference", {}};
 
-// What the library chose: opaque for the caller.
+// The library's choice, opaque to the caller.
 struct Algorithm {
   uint64_t magic, problem, workspace, reserved[5];
 };
@@ -80,7 +80,7 @@ struct Problem {
   uint64_t m, n, k;
 };
 
-// Elements from a matrix' first to behind its last one, of all of a batch.
+// Number of elements from the first to the end of the last one, over the whole batch.
 uint64_t span(const Layout &l) { return (uint64_t)(l.batch - 1) * (uint64_t)l.stride + (l.cols - 1) * (uint64_t)l.ld + l.rows; }
 
 uint64_t key(const Problem &p) {
@@ -92,16 +92,16 @@ uint64_t key(const Problem &p) {
   return hash;
 }
 
-// Reads a problem. A code other than SUCCESS says that there is none, or that no kernel computes it.
+// Reads a problem. Any code other than SUCCESS means that it is invalid, or that no kernel supports it.
 int problem(const char *call, void *how, void *a, void *b, void *c, void *d, Problem &p) {
   Description *description = descriptions.find(how);
   Layout *la = layouts.find(a), *lb = layouts.find(b), *lc = layouts.find(c), *ld = layouts.find(d);
-  if (!description || !la || !lb || !lc || !ld) return wrong(INVALID_VALUE, call, "a description or layout is none");
+  if (!description || !la || !lb || !lc || !ld) return wrong(INVALID_VALUE, call, "an invalid description or layout");
   p = Problem{*description, *la, *lb, *lc, *ld, 0, 0, 0};
   for (const Layout *l : {la, lb, lc, ld}) {
     if (l->rows == 0 || l->cols == 0 || l->batch < 1) return wrong(INVALID_VALUE, call, "a matrix without elements");
-    if (l->order != 0) return wrong(NOT_SUPPORTED, call, "an order that is not of columns");
-    if (l->ld < (int64_t)l->rows) return wrong(INVALID_VALUE, call, "a leading dimension below the rows");
+    if (l->order != 0) return wrong(NOT_SUPPORTED, call, "an order other than column-major");
+    if (l->ld < (int64_t)l->rows) return wrong(INVALID_VALUE, call, "a leading dimension below the number of rows");
     if (l->batch != ld->batch) return wrong(INVALID_VALUE, call, "batches of different sizes");
   }
   uint64_t ka = p.how.transa ? la->rows : la->cols, kb = p.how.transb ? lb->cols : lb->rows;
@@ -109,7 +109,7 @@ int problem(const char *call, void *how, void *a, void *b, void *c, void *d, Pro
   p.n = p.how.transb ? lb->rows : lb->cols;
   p.k = ka;
   if (ka != kb || ld->rows != p.m || ld->cols != p.n || lc->rows != p.m || lc->cols != p.n)
-    return wrong(INVALID_VALUE, call, "sizes of matrices that do not fit each other");
+    return wrong(INVALID_VALUE, call, "matrix sizes that do not match");
   if (lc->type != ld->type || lc->ld != ld->ld || lc->stride != ld->stride)
     return wrong(NOT_SUPPORTED, call, "C and D in different layouts");
   if (ld->batch > 1 && (uint64_t)ld->stride < (ld->cols - 1) * (uint64_t)ld->ld + ld->rows)
@@ -122,14 +122,14 @@ int problem(const char *call, void *how, void *a, void *b, void *c, void *d, Pro
   }
   if (integers && p.how.scale == R_32I && la->type == R_8I && lb->type == R_8I && ld->type == R_32I) {
     if (!p.how.transa || p.how.transb) return wrong(NOT_SUPPORTED, call, "8-bit integers with A not transposed, or B transposed");
-    if (p.m % 4 || p.k % 4) return wrong(NOT_SUPPORTED, call, "8-bit integers with m or k no multiple of 4");
+    if (p.m % 4 || p.k % 4) return wrong(NOT_SUPPORTED, call, "8-bit integers with m or k not a multiple of 4");
     for (const Layout *l : {la, lb, ld}) {
-      if (l->ld % 4) return wrong(NOT_SUPPORTED, call, "8-bit integers with a leading dimension that is no multiple of 4");
+      if (l->ld % 4) return wrong(NOT_SUPPORTED, call, "8-bit integers with a leading dimension that is not a multiple of 4");
       if (l->batch > 1 && l->stride * (int64_t)size_of(l->type) % 4) return wrong(NOT_SUPPORTED, call, "8-bit integers in a batch that is not aligned");
     }
     return SUCCESS;
   }
-  return wrong(NOT_SUPPORTED, call, "types that no kernel takes together");
+  return wrong(NOT_SUPPORTED, call, "types that no kernel combines");
 }
 
 float rounded_to_tf32(float v) {
@@ -181,26 +181,26 @@ STANDIN_API int cublasLtCreate(void **handle) {
   return SUCCESS;
 }
 STANDIN_API int cublasLtDestroy(void *handle) {
-  return libraries.drop(handle) ? SUCCESS : wrong(INVALID_VALUE, "cublasLtDestroy", "it is no handle");
+  return libraries.drop(handle) ? SUCCESS : wrong(INVALID_VALUE, "cublasLtDestroy", "not a valid handle");
 }
 STANDIN_API int cublasLtMatmulDescCreate(void **description, int compute, int scale) {
   *description = descriptions.make(Description{compute, scale});
   return SUCCESS;
 }
 STANDIN_API int cublasLtMatmulDescDestroy(void *description) {
-  return descriptions.drop(description) ? SUCCESS : wrong(INVALID_VALUE, "cublasLtMatmulDescDestroy", "it is no description");
+  return descriptions.drop(description) ? SUCCESS : wrong(INVALID_VALUE, "cublasLtMatmulDescDestroy", "not a valid description");
 }
 STANDIN_API int cublasLtMatmulDescSetAttribute(void *description, int attribute, const void *value, size_t bytes) {
   const char *call = "cublasLtMatmulDescSetAttribute";
   Description *d = descriptions.find(description);
   int number = 0;
-  if (!d || !value || bytes != sizeof number) return wrong(INVALID_VALUE, call, "no description, or a value of another size");
+  if (!d || !value || bytes != sizeof number) return wrong(INVALID_VALUE, call, "not a valid description, or a value of the wrong size");
   memcpy(&number, value, sizeof number);
   if ((attribute == 3 || attribute == 4) && (number == 0 || number == 1)) {
     (attribute == 3 ? d->transa : d->transb) = number;
     return SUCCESS;
   }
-  return wrong(INVALID_VALUE, call, "attribute " + std::to_string(attribute) + " is not known here, or its value");
+  return wrong(INVALID_VALUE, call, "attribute " + std::to_string(attribute) + " or its value is not supported");
 }
 STANDIN_API int cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t rows, uint64_t cols, int64_t ld) {
   Layout l;
@@ -209,25 +209,25 @@ STANDIN_API int cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t row
   return SUCCESS;
 }
 STANDIN_API int cublasLtMatrixLayoutDestroy(void *layout) {
-  return layouts.drop(layout) ? SUCCESS : wrong(INVALID_VALUE, "cublasLtMatrixLayoutDestroy", "it is no layout");
+  return layouts.drop(layout) ? SUCCESS : wrong(INVALID_VALUE, "cublasLtMatrixLayoutDestroy", "not a valid layout");
 }
 STANDIN_API int cublasLtMatrixLayoutSetAttribute(void *layout, int attribute, const void *value, size_t bytes) {
   Layout *l = layouts.find(layout);
   if (l && value && attribute == 5 && bytes == 4) return memcpy(&l->batch, value, bytes), SUCCESS;
   if (l && value && attribute == 6 && bytes == 8) return memcpy(&l->stride, value, bytes), SUCCESS;
-  return wrong(INVALID_VALUE, "cublasLtMatrixLayoutSetAttribute", "no layout, or attribute " + std::to_string(attribute) + " with " + std::to_string(bytes) + " bytes");
+  return wrong(INVALID_VALUE, "cublasLtMatrixLayoutSetAttribute", "not a valid layout, or attribute " + std::to_string(attribute) + " with " + std::to_string(bytes) + " bytes");
 }
 STANDIN_API int cublasLtMatmulPreferenceCreate(void **preference) {
   *preference = preferences.make({});
   return SUCCESS;
 }
 STANDIN_API int cublasLtMatmulPreferenceDestroy(void *preference) {
-  return preferences.drop(preference) ? SUCCESS : wrong(INVALID_VALUE, "cublasLtMatmulPreferenceDestroy", "it is no preference");
+  return preferences.drop(preference) ? SUCCESS : wrong(INVALID_VALUE, "cublasLtMatmulPreferenceDestroy", "not a valid preference");
 }
 STANDIN_API int cublasLtMatmulPreferenceSetAttribute(void *preference, int attribute, const void *value, size_t bytes) {
   Preference *p = preferences.find(preference);
   if (p && value && attribute == 1 && bytes == 8) return memcpy(&p->workspace, value, bytes), SUCCESS;
-  return wrong(INVALID_VALUE, "cublasLtMatmulPreferenceSetAttribute", "no preference, or attribute " + std::to_string(attribute) + " with " + std::to_string(bytes) + " bytes");
+  return wrong(INVALID_VALUE, "cublasLtMatmulPreferenceSetAttribute", "not a valid preference, or attribute " + std::to_string(attribute) + " with " + std::to_string(bytes) + " bytes");
 }
 
 STANDIN_API int cublasLtMatmulAlgoGetHeuristic(void *handle, void *how, void *a, void *b, void *c, void *d, void *preference, int wanted,
@@ -242,7 +242,7 @@ STANDIN_API int cublasLtMatmulAlgoGetHeuristic(void *handle, void *how, void *a,
   Heuristic h{};
   h.algorithm.magic = CHOSEN;
   h.algorithm.problem = key(p);
-  // Some room, so that it is seen whether it is given.
+  // Ask for some workspace, to check that the caller provides it.
   h.workspace = asked->workspace < 4096 ? 0 : 4096;
   h.algorithm.workspace = h.workspace;
   h.waves = 1;
@@ -260,7 +260,7 @@ STANDIN_API int cublasLtMatmul(void *handle, void *how, const void *alpha, const
   if (!libraries.find(handle) || !alpha || !beta || !algorithm) return wrong(INVALID_VALUE, call, "no handle, factor or algorithm");
   auto p = std::make_shared<Problem>();
   if (int code = problem(call, how, la, lb, lc, ld, *p)) return code;
-  if (algorithm->magic != CHOSEN || algorithm->problem != key(*p)) return wrong(INVALID_VALUE, call, "the algorithm is another problem's");
+  if (algorithm->magic != CHOSEN || algorithm->problem != key(*p)) return wrong(INVALID_VALUE, call, "the algorithm belongs to another problem");
   double factors[2];
   const void *given[2] = {alpha, beta};
   for (int i = 0; i < 2; i++) {
@@ -270,19 +270,19 @@ STANDIN_API int cublasLtMatmul(void *handle, void *how, const void *alpha, const
     factors[i] = p->how.scale == R_32I ? n : f;
   }
   bool plain = factors[0] == 1 && (factors[1] == 0 || factors[1] == 1);
-  if (p->how.scale == R_32I && !plain) return wrong(NOT_SUPPORTED, call, "factors of integers other than 1 and 0");
+  if (p->how.scale == R_32I && !plain) return wrong(NOT_SUPPORTED, call, "integer factors other than 1 and 0");
   const struct { const char *name; const void *at; const Layout *layout; } matrices[] = {{"A", a, &p->a}, {"B", b, &p->b}, {"C", c, &p->c}, {"D", d, &p->d}};
   for (auto &m : matrices) {
     size_t size = size_of(m.layout->type);
     std::string why = not_ours((uint64_t)m.at, span(*m.layout) * size);
     if (!why.empty()) return wrong(INVALID_VALUE, call, std::string(m.name) + ": " + why);
-    // What the heuristic was not told otherwise.
-    if ((uint64_t)m.at % 256) return wrong(INVALID_VALUE, call, std::string(m.name) + " is not aligned to the 256 bytes that were promised");
+    // The alignment that the heuristic assumes by default.
+    if ((uint64_t)m.at % 256) return wrong(INVALID_VALUE, call, std::string(m.name) + " is not aligned to the promised 256 bytes");
     bool overlaps = m.at != d && (const char *)m.at < (const char *)d + span(p->d) * size_of(p->d.type) &&
                     (const char *)d < (const char *)m.at + span(*m.layout) * size;
     if (overlaps || (m.at == d && m.name[0] < 'C')) return wrong(INVALID_VALUE, call, std::string(m.name) + " overlaps the result");
   }
-  if (bytes < algorithm->workspace) return wrong(INVALID_VALUE, call, "less workspace than the algorithm takes");
+  if (bytes < algorithm->workspace) return wrong(INVALID_VALUE, call, "less workspace than the algorithm needs");
   if (algorithm->workspace) {
     std::string why = not_ours((uint64_t)workspace, algorithm->workspace);
     if (!why.empty() || (uint64_t)workspace % 256) return wrong(INVALID_VALUE, call, "workspace: " + (why.empty() ? "not aligned" : why));
@@ -294,5 +294,5 @@ STANDIN_API int cublasLtMatmul(void *handle, void *how, const void *alpha, const
     compute(*p, factors[0], factors[1], (const char *)a, (const char *)b, (const char *)c, (char *)d);
     check_borders(call);
   });
-  return ok ? SUCCESS : wrong(INVALID_VALUE, call, "it is no stream");
+  return ok ? SUCCESS : wrong(INVALID_VALUE, call, "not a valid stream");
 }

@@ -1,4 +1,4 @@
-// CUDA's driver, as far as the runtime calls it. Work waits in its stream until somebody waits for it.
+// The functions of CUDA's driver that the runtime calls. Work stays queued in its stream until something waits for it.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -51,7 +51,7 @@ static const struct { int code; const char *name; } NAMES[] = {
     {NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED"},
 };
 
-// A GPU of compute capability 9.0, so that code for it is machine code of NVRTC's.
+// A GPU of compute capability 9.0, so that code for it is NVRTC machine code.
 static const int CAPABILITY = 90;
 static const unsigned MOST_THREADS = 1024, MOST_SHARED = 48 << 10;
 
@@ -60,7 +60,7 @@ namespace {
 struct Event {
   bool timed;
   void *stream = nullptr;
-  // How many records were asked for, and how many are done.
+  // Number of records requested, and number done.
   uint64_t asked = 0, done = 0;
   std::chrono::steady_clock::time_point at;
 };
@@ -68,7 +68,7 @@ struct Event {
 struct Item {
   const char *call;
   std::function<void()> work;
-  // A wait for another stream's event up to one of its records.
+  // A wait for another stream's event, up to one of its records.
   std::shared_ptr<Event> awaited;
   uint64_t until = 0;
   bool matters = true;
@@ -81,7 +81,7 @@ struct Stream {
 struct Function;
 struct Module {
   void *library;
-  // Its name among the libraries of the process stays its own as long as it is open.
+  // Keeping the file open keeps its path unique among the libraries of the process.
   int file;
   const Table *table;
   int count;
@@ -189,7 +189,7 @@ STANDIN_API int cuDeviceGetCount(int *count) {
 }
 STANDIN_API int cuDeviceGet(int *device, int ordinal) {
   if (!initialized) return wrong(NOT_INITIALIZED, "cuDeviceGet", "cuInit was not called");
-  if (ordinal != 0) return wrong(INVALID_DEVICE, "cuDeviceGet", "there is one device");
+  if (ordinal != 0) return wrong(INVALID_DEVICE, "cuDeviceGet", "there is only one device");
   *device = 0;
   return SUCCESS;
 }
@@ -199,26 +199,26 @@ STANDIN_API int cuDeviceGetName(char *name, int length, int device) {
   return SUCCESS;
 }
 STANDIN_API int cuDeviceGetAttribute(int *value, int attribute, int device) {
-  if (device != 0) return wrong(INVALID_DEVICE, "cuDeviceGetAttribute", "there is one device");
+  if (device != 0) return wrong(INVALID_DEVICE, "cuDeviceGetAttribute", "there is only one device");
   switch (attribute) {
     case 1: *value = MOST_THREADS; return SUCCESS;
     case 75: *value = CAPABILITY / 10; return SUCCESS;
     case 76: *value = CAPABILITY % 10; return SUCCESS;
     case 115: *value = 1; return SUCCESS;
   }
-  return wrong(INVALID_VALUE, "cuDeviceGetAttribute", "attribute " + std::to_string(attribute) + " is not known here");
+  return wrong(INVALID_VALUE, "cuDeviceGetAttribute", "attribute " + std::to_string(attribute) + " is not supported");
 }
 
 STANDIN_API int cuDevicePrimaryCtxRetain(void **context, int device) {
   if (!initialized) return wrong(NOT_INITIALIZED, "cuDevicePrimaryCtxRetain", "cuInit was not called");
-  if (device != 0) return wrong(INVALID_DEVICE, "cuDevicePrimaryCtxRetain", "there is one device");
+  if (device != 0) return wrong(INVALID_DEVICE, "cuDevicePrimaryCtxRetain", "there is only one device");
   retained++;
   made("context");
   *context = &context_marker;
   return SUCCESS;
 }
 STANDIN_API int cuDevicePrimaryCtxRelease_v2(int device) {
-  if (device != 0 || retained == 0) return wrong(INVALID_CONTEXT, "cuDevicePrimaryCtxRelease", "nobody holds it");
+  if (device != 0 || retained == 0) return wrong(INVALID_CONTEXT, "cuDevicePrimaryCtxRelease", "it is not retained");
   retained--;
   destroyed("context");
   if (retained == 0) {
@@ -236,7 +236,7 @@ STANDIN_API int cuCtxGetCurrent(void **context) {
 }
 STANDIN_API int cuCtxSetCurrent(void *context) {
   if (context && (context != &context_marker || retained == 0))
-    return wrong(INVALID_CONTEXT, "cuCtxSetCurrent", "it is no context, or nobody holds it");
+    return wrong(INVALID_CONTEXT, "cuCtxSetCurrent", "not a valid context, or it is not retained");
   current = context;
   return SUCCESS;
 }
@@ -258,8 +258,8 @@ STANDIN_API int cuStreamCreate(void **stream, unsigned flags) {
 STANDIN_API int cuStreamDestroy_v2(void *stream) {
   if (int code = ready("cuStreamDestroy")) return code;
   Stream *s = stream_of(stream);
-  if (!s) return wrong(INVALID_HANDLE, "cuStreamDestroy", "it is no stream");
-  // What is in it is still done.
+  if (!s) return wrong(INVALID_HANDLE, "cuStreamDestroy", "not a valid stream");
+  // Queued work still runs.
   drain(s);
   streams.erase(s);
   destroyed("stream");
@@ -269,7 +269,7 @@ STANDIN_API int cuStreamDestroy_v2(void *stream) {
 STANDIN_API int cuStreamSynchronize(void *stream) {
   if (int code = ready("cuStreamSynchronize")) return code;
   Stream *s = stream_of(stream);
-  if (!s) return wrong(INVALID_HANDLE, "cuStreamSynchronize", "it is no stream");
+  if (!s) return wrong(INVALID_HANDLE, "cuStreamSynchronize", "not a valid stream");
   drain(s);
   note("wait");
   return SUCCESS;
@@ -278,13 +278,13 @@ STANDIN_API int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
   if (int code = ready("cuStreamWaitEvent")) return code;
   Stream *s = stream_of(stream);
   auto e = event_of(event);
-  if (!s || !e || flags != 0) return wrong(INVALID_HANDLE, "cuStreamWaitEvent", "it is no stream or no event");
-  // One that was never recorded is not waited for.
+  if (!s || !e || flags != 0) return wrong(INVALID_HANDLE, "cuStreamWaitEvent", "not a valid stream or event");
+  // An event that was never recorded is not waited for.
   if (e->asked > 0 && e->stream != stream) s->queue.push_back(Item{"a wait", nullptr, e, e->asked, false});
   return SUCCESS;
 }
 STANDIN_API int cuStreamIsCapturing(void *stream, int *status) {
-  if (!stream_of(stream)) return wrong(INVALID_HANDLE, "cuStreamIsCapturing", "it is no stream");
+  if (!stream_of(stream)) return wrong(INVALID_HANDLE, "cuStreamIsCapturing", "not a valid stream");
   *status = 0;
   return SUCCESS;
 }
@@ -301,7 +301,7 @@ STANDIN_API int cuEventCreate(void **event, unsigned flags) {
 }
 STANDIN_API int cuEventDestroy_v2(void *event) {
   if (int code = ready("cuEventDestroy")) return code;
-  if (events.erase(event) == 0) return wrong(INVALID_HANDLE, "cuEventDestroy", "it is no event");
+  if (events.erase(event) == 0) return wrong(INVALID_HANDLE, "cuEventDestroy", "not a valid event");
   destroyed("event");
   return SUCCESS;
 }
@@ -309,7 +309,7 @@ STANDIN_API int cuEventRecord(void *event, void *stream) {
   if (int code = ready("cuEventRecord")) return code;
   auto e = event_of(event);
   Stream *s = stream_of(stream);
-  if (!e || !s) return wrong(INVALID_HANDLE, "cuEventRecord", "it is no stream or no event");
+  if (!e || !s) return wrong(INVALID_HANDLE, "cuEventRecord", "not a valid stream or event");
   if (e->stream && e->stream != stream && e->done < e->asked) await(e, e->asked);
   e->stream = stream;
   uint64_t number = ++e->asked;
@@ -319,20 +319,20 @@ STANDIN_API int cuEventRecord(void *event, void *stream) {
 }
 STANDIN_API int cuEventQuery(void *event) {
   auto e = event_of(event);
-  if (!e) return wrong(INVALID_HANDLE, "cuEventQuery", "it is no event");
+  if (!e) return wrong(INVALID_HANDLE, "cuEventQuery", "not a valid event");
   return e->done == e->asked ? SUCCESS : NOT_READY;
 }
 STANDIN_API int cuEventSynchronize(void *event) {
   if (int code = ready("cuEventSynchronize")) return code;
   auto e = event_of(event);
-  if (!e) return wrong(INVALID_HANDLE, "cuEventSynchronize", "it is no event");
+  if (!e) return wrong(INVALID_HANDLE, "cuEventSynchronize", "not a valid event");
   await(e, e->asked);
   return SUCCESS;
 }
 STANDIN_API int cuEventElapsedTime(float *ms, void *from, void *to) {
   auto a = event_of(from), b = event_of(to);
-  if (!a || !b) return wrong(INVALID_HANDLE, "cuEventElapsedTime", "it is no event");
-  if (!a->timed || !b->timed) return wrong(INVALID_HANDLE, "cuEventElapsedTime", "an event keeps no time");
+  if (!a || !b) return wrong(INVALID_HANDLE, "cuEventElapsedTime", "not a valid event");
+  if (!a->timed || !b->timed) return wrong(INVALID_HANDLE, "cuEventElapsedTime", "an event does not record time");
   if (!a->asked || !b->asked) return wrong(INVALID_HANDLE, "cuEventElapsedTime", "an event was not recorded");
   if (a->done != a->asked || b->done != b->asked) return NOT_READY;
   *ms = std::chrono::duration<float, std::milli>(b->at - a->at).count();
@@ -355,7 +355,7 @@ STANDIN_API int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
 }
 STANDIN_API int cuMemAllocAsync(uint64_t *address, size_t bytes, void *stream) {
   if (int code = ready("cuMemAllocAsync")) return code;
-  if (!stream_of(stream)) return wrong(INVALID_HANDLE, "cuMemAllocAsync", "it is no stream");
+  if (!stream_of(stream)) return wrong(INVALID_HANDLE, "cuMemAllocAsync", "not a valid stream");
   return allocate("cuMemAllocAsync", address, bytes);
 }
 STANDIN_API int cuMemFree_v2(uint64_t address) {
@@ -369,7 +369,7 @@ STANDIN_API int cuMemFree_v2(uint64_t address) {
 STANDIN_API int cuMemFreeAsync(uint64_t address, void *stream) {
   if (int code = ready("cuMemFreeAsync")) return code;
   Stream *s = stream_of(stream);
-  if (!s) return wrong(INVALID_HANDLE, "cuMemFreeAsync", "it is no stream");
+  if (!s) return wrong(INVALID_HANDLE, "cuMemFreeAsync", "not a valid stream");
   Piece *p = piece(address);
   if (!p || p->state != LIVE) return wrong(INVALID_VALUE, "cuMemFreeAsync", "no memory begins there, or it was freed");
   p->state = DOOMED;
@@ -387,28 +387,28 @@ STANDIN_API int cuMemsetD8Async(uint64_t address, unsigned char value, size_t by
   std::string why = not_ours(address, bytes);
   if (!why.empty()) return wrong(INVALID_VALUE, "cuMemsetD8Async", why);
   auto work = [=] { memset((void *)address, value, bytes); };
-  return enqueue(stream, "cuMemsetD8Async", work) ? SUCCESS : wrong(INVALID_HANDLE, "cuMemsetD8Async", "it is no stream");
+  return enqueue(stream, "cuMemsetD8Async", work) ? SUCCESS : wrong(INVALID_HANDLE, "cuMemsetD8Async", "not a valid stream");
 }
 STANDIN_API int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
   if (int code = ready("cuMemcpyHtoDAsync")) return code;
   std::string why = not_ours(to, bytes);
   if (!why.empty()) return wrong(INVALID_VALUE, "cuMemcpyHtoDAsync", why);
-  if (!from || is_ours((uint64_t)from)) return wrong(INVALID_VALUE, "cuMemcpyHtoDAsync", "the source is no memory of the host");
+  if (!from || is_ours((uint64_t)from)) return wrong(INVALID_VALUE, "cuMemcpyHtoDAsync", "the source is not host memory");
   note("to the GPU %zu", bytes);
-  // The source is read late, as that of pinned memory is.
+  // Read the source late, as with pinned memory.
   auto work = [=] { memcpy((void *)to, from, bytes); };
-  return enqueue(stream, "cuMemcpyHtoDAsync", work) ? SUCCESS : wrong(INVALID_HANDLE, "cuMemcpyHtoDAsync", "it is no stream");
+  return enqueue(stream, "cuMemcpyHtoDAsync", work) ? SUCCESS : wrong(INVALID_HANDLE, "cuMemcpyHtoDAsync", "not a valid stream");
 }
 STANDIN_API int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
   if (int code = ready("cuMemcpyDtoHAsync")) return code;
   std::string why = not_ours(from, bytes);
   if (!why.empty()) return wrong(INVALID_VALUE, "cuMemcpyDtoHAsync", why);
-  if (!to || is_ours((uint64_t)to)) return wrong(INVALID_VALUE, "cuMemcpyDtoHAsync", "the target is no memory of the host");
+  if (!to || is_ours((uint64_t)to)) return wrong(INVALID_VALUE, "cuMemcpyDtoHAsync", "the target is not host memory");
   note("to the host %zu", bytes);
-  // Whoever does not wait finds this.
+  // A program that does not wait reads these bytes.
   memset(to, 0xdb, bytes);
   auto work = [=] { memcpy(to, (const void *)from, bytes); };
-  return enqueue(stream, "cuMemcpyDtoHAsync", work) ? SUCCESS : wrong(INVALID_HANDLE, "cuMemcpyDtoHAsync", "it is no stream");
+  return enqueue(stream, "cuMemcpyDtoHAsync", work) ? SUCCESS : wrong(INVALID_HANDLE, "cuMemcpyDtoHAsync", "not a valid stream");
 }
 
 STANDIN_API int cuModuleLoadData(void **module, const void *image) {
@@ -416,7 +416,7 @@ STANDIN_API int cuModuleLoadData(void **module, const void *image) {
   Head head;
   memcpy(&head, image, sizeof head);
   if (memcmp(head.magic, MAGIC, sizeof head.magic) != 0)
-    return wrong(INVALID_IMAGE, "cuModuleLoadData", "it is not what this stand-in's NVRTC makes");
+    return wrong(INVALID_IMAGE, "cuModuleLoadData", "it was not made by this stand-in's NVRTC");
   if (head.capability / 10 != CAPABILITY / 10 || head.capability > CAPABILITY)
     return wrong(NO_BINARY_FOR_GPU, "cuModuleLoadData", "machine code for sm_" + std::to_string(head.capability));
   int file = memfd_create("kernels", MFD_CLOEXEC);
@@ -439,7 +439,7 @@ STANDIN_API int cuModuleLoadData(void **module, const void *image) {
 STANDIN_API int cuModuleUnload(void *module) {
   if (int code = ready("cuModuleUnload")) return code;
   Module *m = (Module *)module;
-  if (!modules.count(m)) return wrong(INVALID_HANDLE, "cuModuleUnload", "it is no module");
+  if (!modules.count(m)) return wrong(INVALID_HANDLE, "cuModuleUnload", "not a valid module");
   for (Stream *s : streams)
     for (Item &item : s->queue)
       if (strcmp(item.call, "cuLaunchKernel") == 0) complain("cuModuleUnload", "a kernel has not run yet");
@@ -454,7 +454,7 @@ STANDIN_API int cuModuleUnload(void *module) {
 STANDIN_API int cuModuleGetFunction(void **function, void *module, const char *name) {
   if (int code = ready("cuModuleGetFunction")) return code;
   Module *m = (Module *)module;
-  if (!modules.count(m)) return wrong(INVALID_HANDLE, "cuModuleGetFunction", "it is no module");
+  if (!modules.count(m)) return wrong(INVALID_HANDLE, "cuModuleGetFunction", "not a valid module");
   for (int i = 0; i < m->count; i++) {
     if (strcmp(m->table[i].name, name) != 0) continue;
     auto &f = m->functions[name];
@@ -471,18 +471,18 @@ STANDIN_API int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigne
   const char *call = "cuLaunchKernel";
   if (int code = ready(call)) return code;
   Function *f = (Function *)function;
-  if (!functions.count(f)) return wrong(INVALID_HANDLE, call, "it is no function of a module that is loaded");
+  if (!functions.count(f)) return wrong(INVALID_HANDLE, call, "not a function of a loaded module");
   const Table *row = f->row;
   std::string name = row->name;
-  if (!stream_of(stream)) return wrong(INVALID_HANDLE, call, "it is no stream");
-  if (extra) return wrong(INVALID_VALUE, call, "arguments are wanted one by one");
+  if (!stream_of(stream)) return wrong(INVALID_HANDLE, call, "not a valid stream");
+  if (extra) return wrong(INVALID_VALUE, call, "pass arguments one by one");
   if (!gx || !gy || !gz || gx > 0x7fffffffu || gy > 65535 || gz > 65535)
-    return wrong(INVALID_VALUE, call, name + " has a grid that no GPU has");
+    return wrong(INVALID_VALUE, call, name + " has a grid that no GPU supports");
   if (!bx || !by || !bz || bx > 1024 || by > 1024 || bz > 64 || (uint64_t)bx * by * bz > MOST_THREADS)
-    return wrong(INVALID_VALUE, call, name + " has a block that no GPU has");
+    return wrong(INVALID_VALUE, call, name + " has a block that no GPU supports");
   if (row->most_threads && bx * by * bz > row->most_threads)
-    return wrong(LAUNCH_OUT_OF_RESOURCES, call, name + " has more threads than __launch_bounds__ says");
-  if (shared + row->shared_bytes > MOST_SHARED) return wrong(INVALID_VALUE, call, name + " takes more shared memory than there is");
+    return wrong(LAUNCH_OUT_OF_RESOURCES, call, name + " has more threads than __launch_bounds__ allows");
+  if (shared + row->shared_bytes > MOST_SHARED) return wrong(INVALID_VALUE, call, name + " needs more shared memory than available");
   if (row->arguments && !params) return wrong(INVALID_VALUE, call, name + " has no arguments");
   std::deque<void *> places;
   for (int i = 0; i < row->arguments; i++) {

@@ -1,4 +1,5 @@
-// What the stand-in's compiler hands to its driver: a head, then a library of the host's with a table of its kernels.
+// The format that the stand-in's compiler passes to its driver: a header, then a host library with a table of its
+// kernels.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +15,7 @@ struct Head {
   uint64_t bytes;
 };
 
-// A kernel: its name, the sizes of what its arguments point to, and limits. The compiler writes such rows as text.
+// A kernel: its name, the element sizes of its arguments, and its limits. The compiler writes such rows as text.
 struct Table {
   const char *name;
   int arguments;

@@ -1,4 +1,4 @@
-// Memory of the stand-in: every piece ends within a page behind which nothing is mapped, and freed pages are never mapped again.
+// Memory of the stand-in: the page after every piece is not mapped, and freed pages are never mapped again.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ namespace standin {
 static const size_t PAGE = 4096;
 static const unsigned char BORDER = 0xa5, FRESH = 0xcb;
 
-// Never destroyed, as all tables here: they are read at the very end.
+// Like all tables here, these are never destroyed, because they are read at the very end.
 static auto &pieces = *new std::map<uint64_t, Piece>;
 static auto &alive = *new std::map<std::string, int>;
 static int complaints = 0;
@@ -62,7 +62,7 @@ std::string not_ours(uint64_t address, size_t bytes) {
   char text[160];
   Piece *p = holder(address);
   if (!p) {
-    snprintf(text, sizeof text, "%#llx is no memory of the GPU", (unsigned long long)address);
+    snprintf(text, sizeof text, "%#llx is not memory of the GPU", (unsigned long long)address);
     return text;
   }
   if (p->state != LIVE) return "the memory has been freed";
@@ -81,7 +81,7 @@ void check_borders(const char *after) {
     const unsigned char *end = (const unsigned char *)p.base + p.bytes;
     for (size_t i = 0; i < p.mapped - p.bytes; i++) {
       if (end[i] == BORDER) continue;
-      complain(after, "byte %zu behind the end of %zu bytes of memory was written", i, p.bytes);
+      complain(after, "byte %zu past the end of %zu bytes of memory was written", i, p.bytes);
       memset((void *)end, BORDER, p.mapped - p.bytes);
       break;
     }
@@ -89,7 +89,7 @@ void check_borders(const char *after) {
 }
 
 uint64_t take(size_t bytes) {
-  // An address that nobody can use lies before and behind every piece.
+  // Leave an inaccessible page in front of and after every piece.
   size_t mapped = (bytes + PAGE) / PAGE * PAGE;
   char *all = (char *)mmap(nullptr, mapped + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (all == MAP_FAILED) return 0;
@@ -122,7 +122,7 @@ size_t taken() {
   return sum;
 }
 
-// A process whose calls were wrong, or that left something behind, ends with this code whatever it says itself.
+// Exit code of a process whose calls were wrong or that leaked something, whatever code it wanted to exit with.
 static const int WRONG = 86;
 
 __attribute__((destructor)) static void at_the_end() {

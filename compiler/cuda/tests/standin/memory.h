@@ -1,11 +1,11 @@
-// Pieces of memory, for the driver's part of the stand-in.
+// Pieces of memory for the stand-in's driver.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace standin {
 
-// What a piece is: usable; freed by work that waits in a stream; freed.
+// State of a piece: usable, freed by work still queued in a stream, or freed.
 enum State { LIVE, DOOMED, GONE };
 
 struct Piece {
@@ -15,15 +15,15 @@ struct Piece {
   State state;
 };
 
-// New memory on a boundary of a page, or 0.
+// Allocates page-aligned memory. Returns 0 on failure.
 uint64_t take(size_t bytes);
-// The piece that begins at an address.
+// Returns the piece that begins at an address.
 Piece *piece(uint64_t base);
 // Frees a piece.
 void release(uint64_t base);
-// Bytes in use.
+// Returns the number of bytes in use.
 size_t taken();
-// Complains about work in streams that nobody waited for.
+// Complains about work in streams that was never waited for.
 void unfinished();
 
 }  // namespace standin

@@ -1,4 +1,4 @@
-// NVRTC, which hands the kernels' text to the host's compiler behind the header that stands for CUDA.
+// NVRTC: passes the text of kernels to the host's compiler, with the header that emulates CUDA.
 #include <unistd.h>
 
 #include <cstdio>
@@ -30,7 +30,7 @@ static int wrong(int code, const char *call, const std::string &why) {
   return code;
 }
 
-// The bytes of an element of a type that generated kernels use, 0 where it is another.
+// Returns the element size of a type that generated kernels use, or 0 for other types.
 static size_t size_of(const std::string &type) {
   static const struct { const char *name; size_t bytes; } TYPES[] = {
       {"signed char", 1}, {"unsigned char", 1}, {"bool", 1}, {"tw_half", 2}, {"int", 4}, {"float", 4}, {"long long", 8}};
@@ -47,7 +47,7 @@ static size_t bytes_in_shared(const std::string &body) {
   return sum;
 }
 
-// The host's program for a text: its kernels, and a table of them.
+// Returns the host program for a text: its kernels and a table of them.
 static std::string translate(const std::string &source, std::string &error) {
   static const std::regex head("extern \"C\" __global__ void(?: __launch_bounds__\\(([0-9]+)\\))? ([A-Za-z_0-9]+)\\(([^)]*)\\) \\{");
   static const std::regex parameter("(const )?([a-z_ ]+) \\*__restrict__ [A-Za-z_0-9]+");
@@ -65,12 +65,12 @@ static std::string translate(const std::string &source, std::string &error) {
       while (!one.empty() && one[0] == ' ') one.erase(0, 1);
       std::smatch m;
       size_t bytes = std::regex_match(one, m, parameter) ? size_of(m[2]) : 0;
-      if (bytes == 0) { error = name + ": parameter `" + one + "` is not understood"; return ""; }
+      if (bytes == 0) { error = name + ": parameter `" + one + "` is not supported"; return ""; }
       sizes += std::to_string(bytes) + ", ";
       arguments++;
     }
     size_t shared = bytes_in_shared(body);
-    if (shared > (48 << 10)) { error = name + ": too much shared data"; return ""; }
+    if (shared > (48 << 10)) { error = name + ": too much shared memory"; return ""; }
     bool waits = body.find("__syncthreads") != std::string::npos;
     std::string threads = (*i)[1].matched ? (*i)[1].str() : "0";
     rows += "static const size_t sizes_" + name + "[] = {" + sizes + "0};\n";
@@ -79,7 +79,7 @@ static std::string translate(const std::string &source, std::string &error) {
     table += "{\"" + name + "\", " + std::to_string(arguments) + ", sizes_" + name + ", " + threads + ", " + std::to_string(shared) +
              ", run_" + name + "},\n";
   }
-  // The header makes kernels static, which no function of C's linkage can be.
+  // The header makes kernels static, which does not work with C linkage.
   const std::string linkage = "extern \"C\" __global__";
   size_t at = 0;
   for (size_t next; (next = source.find(linkage, at)) != std::string::npos; at = next + linkage.size())
@@ -96,7 +96,7 @@ static std::string read_file(const std::string &path) {
 }
 
 STANDIN_API int nvrtcVersion(int *major, int *minor) {
-  // Of no NVRTC, and another one whenever the stand-in changes: what is kept by it is never taken for real code.
+  // Not a real NVRTC version, and different whenever the stand-in changes, so that cached code is never confused.
   *major = 0;
   *minor = STANDIN_VERSION;
   return SUCCESS;
@@ -115,7 +115,7 @@ STANDIN_API int nvrtcCreateProgram(void **program, const char *source, const cha
 }
 STANDIN_API int nvrtcDestroyProgram(void **program) {
   Program *p = program_of(*program);
-  if (!p) return wrong(INVALID_PROGRAM, "nvrtcDestroyProgram", "it is no program");
+  if (!p) return wrong(INVALID_PROGRAM, "nvrtcDestroyProgram", "not a valid program");
   programs.erase(p);
   destroyed("program");
   delete p;
@@ -126,7 +126,7 @@ STANDIN_API int nvrtcDestroyProgram(void **program) {
 STANDIN_API int nvrtcCompileProgram(void *program, int count, const char *const *options) {
   const char *call = "nvrtcCompileProgram";
   Program *p = program_of(program);
-  if (!p) return wrong(INVALID_PROGRAM, call, "it is no program");
+  if (!p) return wrong(INVALID_PROGRAM, call, "not a valid program");
   int capability = 0;
   std::string flags = "-std=c++17 -O1 -fwrapv -w -fPIC -shared";
   bool contracts = true;
@@ -134,14 +134,14 @@ STANDIN_API int nvrtcCompileProgram(void *program, int count, const char *const 
     std::string o = options[i];
     if (o.rfind("--gpu-architecture=sm_", 0) == 0) capability = atoi(o.c_str() + 22);
     else if (o == "--fmad=false") contracts = false;
-    else if (o != "--ftz=false" && o != "--std=c++17") return wrong(INVALID_OPTION, call, "option " + o + " is not known here");
+    else if (o != "--ftz=false" && o != "--std=c++17") return wrong(INVALID_OPTION, call, "option " + o + " is not supported");
   }
-  if (capability < 75 || capability > 121) return wrong(INVALID_OPTION, call, "machine code is wanted, for a GPU that is made code for");
+  if (capability < 75 || capability > 121) return wrong(INVALID_OPTION, call, "the architecture must be machine code for a supported GPU");
   flags += contracts ? " -ffp-contract=fast" : " -ffp-contract=off";
   std::string error, text = translate(p->source, error);
   if (!error.empty()) { p->log = error; return COMPILATION; }
   char folder[] = "/tmp/tilewright-standin-XXXXXX";
-  if (!mkdtemp(folder)) return wrong(INTERNAL_ERROR, call, "no folder can be made");
+  if (!mkdtemp(folder)) return wrong(INTERNAL_ERROR, call, "cannot create a folder");
   std::string base = folder, from = base + "/kernels.cpp", to = base + "/kernels.so", log = base + "/log";
   std::ofstream(from) << text;
   std::string command = std::string(STANDIN_COMPILER) + " " + flags + " -I'" STANDIN_SHIM "' -o " + to + " " + from + " > " + log + " 2>&1";
@@ -164,28 +164,28 @@ STANDIN_API int nvrtcCompileProgram(void *program, int count, const char *const 
 
 STANDIN_API int nvrtcGetProgramLogSize(void *program, size_t *bytes) {
   Program *p = program_of(program);
-  if (!p) return wrong(INVALID_PROGRAM, "nvrtcGetProgramLogSize", "it is no program");
+  if (!p) return wrong(INVALID_PROGRAM, "nvrtcGetProgramLogSize", "not a valid program");
   *bytes = p->log.size() + 1;
   return SUCCESS;
 }
 STANDIN_API int nvrtcGetProgramLog(void *program, char *log) {
   Program *p = program_of(program);
-  if (!p) return wrong(INVALID_PROGRAM, "nvrtcGetProgramLog", "it is no program");
+  if (!p) return wrong(INVALID_PROGRAM, "nvrtcGetProgramLog", "not a valid program");
   memcpy(log, p->log.c_str(), p->log.size() + 1);
   return SUCCESS;
 }
-// Its GPU takes machine code alone.
-STANDIN_API int nvrtcGetPTXSize(void *, size_t *) { return wrong(INVALID_INPUT, "nvrtcGetPTXSize", "it makes no PTX"); }
-STANDIN_API int nvrtcGetPTX(void *, char *) { return wrong(INVALID_INPUT, "nvrtcGetPTX", "it makes no PTX"); }
+// The emulated GPU accepts only machine code.
+STANDIN_API int nvrtcGetPTXSize(void *, size_t *) { return wrong(INVALID_INPUT, "nvrtcGetPTXSize", "PTX is not supported"); }
+STANDIN_API int nvrtcGetPTX(void *, char *) { return wrong(INVALID_INPUT, "nvrtcGetPTX", "PTX is not supported"); }
 STANDIN_API int nvrtcGetCUBINSize(void *program, size_t *bytes) {
   Program *p = program_of(program);
-  if (!p || !p->compiled) return wrong(INVALID_PROGRAM, "nvrtcGetCUBINSize", "it is no program, or not compiled");
+  if (!p || !p->compiled) return wrong(INVALID_PROGRAM, "nvrtcGetCUBINSize", "not a valid program, or not compiled");
   *bytes = p->image.size();
   return SUCCESS;
 }
 STANDIN_API int nvrtcGetCUBIN(void *program, char *image) {
   Program *p = program_of(program);
-  if (!p || !p->compiled) return wrong(INVALID_PROGRAM, "nvrtcGetCUBIN", "it is no program, or not compiled");
+  if (!p || !p->compiled) return wrong(INVALID_PROGRAM, "nvrtcGetCUBIN", "not a valid program, or not compiled");
   memcpy(image, p->image.data(), p->image.size());
   return SUCCESS;
 }

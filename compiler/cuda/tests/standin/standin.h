@@ -1,7 +1,7 @@
-// What the parts of the stand-in share: complaints, the log, memory that plays a GPU's, and work that waits in streams.
+// Shared by the parts of the stand-in: complaints, the log, memory that emulates a GPU's, and work queued in streams.
 //
-// The stand-in is no GPU. It is host code behind the names of CUDA's libraries, so that the calls which a program makes are
-// checked: nothing that it does says how fast a GPU is.
+// The stand-in is not a GPU. It is host code with the names of CUDA's libraries, to check the calls that a program
+// makes. Its timing says nothing about a real GPU.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,30 +12,30 @@
 
 namespace standin {
 
-// Prints what a call did wrong; from then on the process cannot end well.
+// Prints what a call did wrong. From then on, the process cannot exit successfully.
 void complain(const char *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Appends a line to the file that TILEWRIGHT_STANDIN_LOG names.
+// Appends a line to the file named by TILEWRIGHT_STANDIN_LOG.
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// Counts what is made and not destroyed yet, by its kind; what is left at the end is a leak.
+// Count objects that were created and not destroyed yet, by kind. What is left at the end is a leak.
 void made(const char *kind);
 void destroyed(const char *kind);
 
-// Why `bytes` bytes at an address are no memory of the GPU that a call may use now; empty where they are.
+// Returns why a call cannot use `bytes` bytes at an address as GPU memory now; empty if it can.
 std::string not_ours(uint64_t address, size_t bytes);
 
-// Whether an address lies in memory that is or was the GPU's.
+// Returns whether an address is in memory that is or was the GPU's.
 bool is_ours(uint64_t address);
 
-// Complains where something wrote behind the end of a piece of memory.
+// Complains if something was written past the end of a piece of memory.
 void check_borders(const char *after);
 
-// Puts work at the end of a stream. It is done when somebody waits for it, and not before: a program that forgets to wait reads
-// old values. False where there is no such stream.
+// Appends work to a stream. It runs only when something waits for it, so a program that forgets to wait reads old
+// values. Returns false if there is no such stream.
 bool enqueue(void *stream, const char *call, std::function<void()> work);
 
-// Whether the calling thread has a context; complains otherwise.
+// Returns whether the calling thread has a context. Complains if not.
 bool in_context(const char *call);
 
 }  // namespace standin

@@ -203,10 +203,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_told_with_what_is() {
         for (text, want) in [
-            (
-                "sparc",
-                "CPU target `sparc` is not supported; use one of x86_64-linux-gnu, aarch64-linux-gnu, riscv64-linux-gnu",
-            ),
+            ("sparc", "`sparc` is not supported; use one of x86_64-linux-gnu, aarch64-linux-gnu, riscv64-linux-gnu"),
             ("aarch64-linux-gnu,+avx2", "no `+avx2`; use cpu=NAME, or +FEATURE with one of dotprod"),
             ("riscv64-linux-gnu,v", "no `v`"),
             ("aarch64-linux-gnu,cpu=z80", "no processor `z80`; use one of generic, cortex-a53"),
