@@ -1,4 +1,4 @@
-//! Dense arrays in row-major order, little-endian: what the evaluators read and write.
+//! Dense row-major little-endian arrays, which the evaluators read and write.
 
 use super::{DType, Scalar};
 
@@ -14,23 +14,23 @@ pub struct Array {
 }
 
 impl Array {
-    /// All zeros.
+    /// Creates an array of zeros.
     pub fn zeros(dtype: DType, shape: &[i64]) -> Array {
         let len = shape.iter().product::<i64>().max(0) as usize;
         Array { dtype, shape: shape.to_vec(), bytes: vec![0; len * dtype.size_bytes()] }
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.bytes.len() / self.dtype.size_bytes()
     }
 
-    /// True where an extent is 0.
+    /// Returns whether the array has no elements.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The element at a row-major position; `None` past the end.
+    /// Returns the element at a row-major position, or `None` past the end.
     #[inline]
     pub fn get(&self, i: usize) -> Option<Scalar> {
         let n = self.dtype.size_bytes();
@@ -45,7 +45,7 @@ impl Array {
         })
     }
 
-    /// Writes the element at a row-major position, converted to the array's type; false past the end.
+    /// Writes the element at a row-major position, converted to the array's type. Returns `false` past the end.
     #[inline]
     pub fn set(&mut self, i: usize, v: Scalar) -> bool {
         let n = self.dtype.size_bytes();
@@ -60,7 +60,7 @@ impl Array {
         true
     }
 
-    /// The row-major position of an index; `None` outside of the shape.
+    /// Returns the row-major position of an index, or `None` if the index is outside the shape.
     pub fn position(&self, index: &[i64]) -> Option<usize> {
         if index.len() != self.shape.len() {
             return None;

@@ -1,10 +1,10 @@
-//! Writing tensor expressions in Rust.
+//! Builds tensor expressions in Rust.
 
 use std::collections::HashSet;
 
 use super::{Axis, Combiner, DType, Definition, Expr, Name, Program, Tensor};
 
-/// A tensor as it is read in further expressions.
+/// A handle to a tensor, for reading it in later expressions.
 #[derive(Debug, Clone)]
 pub struct TensorRef {
     /// Its name.
@@ -16,7 +16,7 @@ pub struct TensorRef {
 }
 
 impl TensorRef {
-    /// The element at `indices`.
+    /// Returns an expression that reads the element at `indices`.
     pub fn at(&self, indices: &[Expr]) -> Expr {
         Expr::Load { buffer: self.name.clone(), dtype: self.dtype, indices: indices.to_vec() }
     }
@@ -36,17 +36,17 @@ impl TensorRef {
 pub struct Builder {
     name: Name,
     tensors: Vec<Tensor>,
-    /// Names of the tensors.
+    /// Names in use.
     names: HashSet<Name>,
 }
 
 impl Builder {
-    /// An empty program of that name.
+    /// Creates an empty program called `name`.
     pub fn new(name: impl Into<Name>) -> Builder {
         Builder { name: name.into(), tensors: Vec::new(), names: HashSet::new() }
     }
 
-    /// The name, or the name with a number behind it where a tensor has it already.
+    /// Returns the name, with a number appended if it is already in use.
     fn unique(&self, name: &str) -> Name {
         let numbered = (2..).map(|i| Name::from(format!("{name}_{i}")));
         let free = std::iter::once(name.into()).chain(numbered).find(|n| !self.names.contains(n));
@@ -69,13 +69,13 @@ impl Builder {
         TensorRef { name, dtype, shape: shape.to_vec() }
     }
 
-    /// A tensor given from outside.
+    /// Adds an input tensor.
     pub fn input(&mut self, name: &str, dtype: DType, shape: &[i64]) -> TensorRef {
         let name = self.unique(name);
         self.add(name, dtype, shape, |_| Definition::Input)
     }
 
-    /// A tensor whose element at the axes given is `value`; its type is that of the expression.
+    /// Adds a tensor whose element at the given axes is `value`. Its element type is the expression's.
     pub fn compute(&mut self, name: &str, shape: &[i64], value: impl FnOnce(&[Expr]) -> Expr) -> TensorRef {
         let name = self.unique(name);
         let mut dtype = DType::F32;
@@ -90,7 +90,7 @@ impl Builder {
         TensorRef { dtype, ..t }
     }
 
-    /// A sum that begins with `init`, an expression over the tensor's axes.
+    /// Adds a sum that starts from `init`, an expression over the tensor's axes.
     pub fn sum_from(
         &mut self,
         name: &str,
@@ -116,7 +116,8 @@ impl Builder {
         TensorRef { dtype, ..t }
     }
 
-    /// A reduction that begins with the combiner's identity; `value` gets the tensor's and the reduction's axes.
+    /// Adds a reduction that starts from the combiner's identity. `value` gets the tensor's axes and the reduction
+    /// axes.
     pub fn reduce(
         &mut self,
         name: &str,
@@ -138,7 +139,7 @@ impl Builder {
         })
     }
 
-    /// The program with these outputs.
+    /// Returns the program with these outputs.
     pub fn finish(self, outputs: &[TensorRef]) -> Program {
         Program { name: self.name, tensors: self.tensors, outputs: outputs.iter().map(|t| t.name.clone()).collect() }
     }

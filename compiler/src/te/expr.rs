@@ -1,7 +1,7 @@
 //! Scalar expressions, shared by tensor expressions and loop programs.
 //!
-//! Every expression knows its element type. Integer arithmetic wraps in that type; indices are `i64`.
-//! Quantized arithmetic is a call whose meaning is `tilewright_hw::num`.
+//! Every expression knows its element type. Integer arithmetic wraps in that type; indices are `i64`. Quantized
+//! arithmetic is a call of a function from `tilewright_hw::num`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::DType;
 pub struct Name(Arc<str>);
 
 impl Name {
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -37,7 +37,7 @@ impl fmt::Debug for Name {
     }
 }
 
-/// An operation on two values of one type.
+/// An operation on two values of the same type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BinOp {
     /// Sum.
@@ -46,21 +46,21 @@ pub enum BinOp {
     Sub,
     /// Product.
     Mul,
-    /// Quotient: of floats, or of integers rounded down; an integer divided by 0 is 0.
+    /// Quotient of floats, or of integers rounded down. An integer divided by 0 gives 0.
     Div,
-    /// Integer remainder with the divisor's sign, so that `a = (a / b) * b + a % b`; by 0 it is 0.
+    /// Integer remainder with the divisor's sign, so that `a = (a / b) * b + a % b`. The remainder by 0 is 0.
     Mod,
-    /// Smaller one: NaN where either is, -0 of two zeros where either is.
+    /// Minimum: NaN if either operand is NaN, -0 if both are zeros and either is -0.
     Min,
-    /// Greater one: NaN where either is, -0 of two zeros where either is.
+    /// Maximum: NaN if either operand is NaN, -0 if both are zeros and either is -0.
     Max,
     /// Left shift by the low bits of the second operand.
     Shl,
     /// Arithmetic right shift by the low bits of the second operand.
     Shr,
-    /// Both, of booleans.
+    /// Logical and of booleans.
     And,
-    /// Either, of booleans.
+    /// Logical or of booleans.
     Or,
     /// `a < b`, a boolean.
     Lt,
@@ -73,13 +73,13 @@ pub enum BinOp {
 }
 
 impl BinOp {
-    /// True where the result is a boolean whatever the operands.
+    /// Returns whether the result is a boolean whatever the operands' type.
     pub fn is_comparison(self) -> bool {
         matches!(self, BinOp::Lt | BinOp::Le | BinOp::Eq | BinOp::Ne)
     }
 }
 
-/// A scalar function: its name, number of arguments and type rule are in [`Func::SIGNATURES`].
+/// A scalar function. [`Func::SIGNATURES`] has its name, number of arguments and type rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Func {
     /// e to the power of x.
@@ -98,15 +98,15 @@ pub enum Func {
     Erf,
     /// First argument to the power of the second.
     Pow,
-    /// Greatest integer not above.
+    /// Greatest integer less than or equal to x.
     Floor,
-    /// Least integer not below.
+    /// Least integer greater than or equal to x.
     Ceil,
     /// Nearest integer, ties to even.
     RoundEven,
     /// Nearest integer, ties away from zero.
     RoundAway,
-    /// Magnitude, of floats.
+    /// Absolute value of a float.
     Abs,
     /// `num::scale_double(x, multiplier, shift)`, all i32.
     ScaleDouble,
@@ -121,7 +121,7 @@ pub enum Func {
 }
 
 impl Func {
-    /// Every function with its name in text, its number of arguments, and whether it takes floats (else i32).
+    /// Each function with its name in text, its number of arguments, and whether it takes floats instead of i32.
     pub const SIGNATURES: [(Func, &'static str, usize, bool); 18] = [
         (Func::Exp, "exp", 1, true),
         (Func::Log, "log", 1, true),
@@ -147,22 +147,22 @@ impl Func {
         Func::SIGNATURES[self as usize]
     }
 
-    /// Its name in text.
+    /// Returns the function's name in text.
     pub fn name(self) -> &'static str {
         self.signature().1
     }
 
-    /// Its number of arguments.
+    /// Returns the number of arguments.
     pub fn arity(self) -> usize {
         self.signature().2
     }
 
-    /// True where arguments and result are floats; else they are i32.
+    /// Returns whether arguments and result are floats. Otherwise they are i32.
     pub fn is_float(self) -> bool {
         self.signature().3
     }
 
-    /// The function of that name.
+    /// Returns the function called `name`.
     pub fn from_name(name: &str) -> Option<Func> {
         Func::SIGNATURES.iter().find(|s| s.1 == name).map(|s| s.0)
     }
@@ -186,88 +186,89 @@ pub enum Expr {
         /// One i64 index for each dimension.
         indices: Vec<Expr>,
     },
-    /// An operation on two values of one type.
+    /// An operation on two values of the same type.
     Binary(BinOp, Box<Expr>, Box<Expr>),
-    /// The second where the first, a boolean, holds, else the third; only the chosen one is evaluated.
+    /// The second value if the first, a boolean, is true, else the third. Only the chosen one is evaluated.
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// Conversion: integers wrap, floats become integers by truncation and saturation.
+    /// A conversion. Integers wrap; floats become integers by truncation and saturation.
     Cast(DType, Box<Expr>),
     /// A scalar function.
     Call(Func, Vec<Expr>),
 }
 
 impl Expr {
-    /// An i64 constant.
+    /// Creates an i64 constant.
     pub fn int(v: i64) -> Expr {
         Expr::Int(v, DType::I64)
     }
 
-    /// An i32 constant.
+    /// Creates an i32 constant.
     pub fn i32(v: i32) -> Expr {
         Expr::Int(v as i64, DType::I32)
     }
 
-    /// An f32 constant.
+    /// Creates an f32 constant.
     pub fn f32(v: f32) -> Expr {
         Expr::Float(v as f64, DType::F32)
     }
 
-    /// A variable.
+    /// Creates a variable.
     pub fn var(name: impl Into<Name>) -> Expr {
         Expr::Var(name.into())
     }
 
-    /// An operation on two values.
+    /// Creates an operation on two values.
     pub fn binary(op: BinOp, a: Expr, b: Expr) -> Expr {
         Expr::Binary(op, Box::new(a), Box::new(b))
     }
 
-    /// The smaller of two values.
+    /// Returns the smaller of two values.
     pub fn min(self, b: Expr) -> Expr {
         Expr::binary(BinOp::Min, self, b)
     }
 
-    /// The greater of two values.
+    /// Returns the greater of two values.
     pub fn max(self, b: Expr) -> Expr {
         Expr::binary(BinOp::Max, self, b)
     }
 
-    /// `self < b`.
+    /// Returns `self < b`.
     pub fn lt(self, b: Expr) -> Expr {
         Expr::binary(BinOp::Lt, self, b)
     }
 
-    /// `self <= b`.
+    /// Returns `self <= b`.
     pub fn le(self, b: Expr) -> Expr {
         Expr::binary(BinOp::Le, self, b)
     }
 
-    /// `self == b`.
+    /// Returns `self == b`.
     pub fn equals(self, b: Expr) -> Expr {
         Expr::binary(BinOp::Eq, self, b)
     }
 
-    /// Both hold.
+    /// Returns whether both are true.
     pub fn and(self, b: Expr) -> Expr {
         Expr::binary(BinOp::And, self, b)
     }
 
-    /// `yes` where this holds, else `no`.
+    /// Returns `yes` if this is true, else `no`.
     pub fn select(self, yes: Expr, no: Expr) -> Expr {
         Expr::Select(Box::new(self), Box::new(yes), Box::new(no))
     }
 
-    /// Converted to `dtype`.
+    /// Converts to `dtype`.
     pub fn cast(self, dtype: DType) -> Expr {
         if self.dtype() == dtype { self } else { Expr::Cast(dtype, Box::new(self)) }
     }
 
-    /// A function's value.
+    /// Creates a function call.
     pub fn call(func: Func, args: Vec<Expr>) -> Expr {
         Expr::Call(func, args)
     }
 
-    /// Its element type. Of an ill-typed expression it is that of its first operand; the verifier finds those.
+    /// Returns the element type. An ill-typed expression, which the verifier rejects, has the type of its first
+    /// operand.
     pub fn dtype(&self) -> DType {
         match self {
             Expr::Int(_, t) | Expr::Float(_, t) | Expr::Cast(t, _) => *t,
@@ -291,7 +292,7 @@ impl Expr {
         }
     }
 
-    /// Calls `f` on this expression and everything in it, outside in.
+    /// Calls `f` on this expression, then on everything in it.
     pub fn visit(&self, f: &mut dyn FnMut(&Expr)) {
         f(self);
         match self {
@@ -310,7 +311,7 @@ impl Expr {
         }
     }
 
-    /// Rebuilds the expression inside out: children first, then `f` on each node, which may replace it.
+    /// Rebuilds the expression bottom-up: children first, then `f` on each node, which can replace it.
     pub fn rewrite(&self, f: &mut dyn FnMut(Expr) -> Expr) -> Expr {
         let e = match self {
             Expr::Int(..) | Expr::Float(..) | Expr::Var(_) => self.clone(),
@@ -329,7 +330,7 @@ impl Expr {
         f(e)
     }
 
-    /// Every variable replaced by what `map` gives for it, if anything.
+    /// Replaces every variable for which `map` returns an expression.
     pub fn substitute(&self, map: &dyn Fn(&Name) -> Option<Expr>) -> Expr {
         self.rewrite(&mut |e| match &e {
             Expr::Var(v) => map(v).unwrap_or(e),
@@ -337,7 +338,7 @@ impl Expr {
         })
     }
 
-    /// True where the variable occurs.
+    /// Returns whether the variable occurs.
     pub fn uses(&self, var: &Name) -> bool {
         let mut found = false;
         self.visit(&mut |e| found |= matches!(e, Expr::Var(v) if v == var));

@@ -1,8 +1,8 @@
-//! Tensor expressions: what an operator computes, apart from how.
+//! Tensor expressions: what an operator computes, not how.
 //!
-//! A [`Program`] is a list of tensors in order of definition. Each is an input, or gives its elements by a scalar
-//! expression over its axes, or reduces one over further axes. Lowering to loops is `tir::lower`'s, evaluation is
-//! that of the lowered loops; there is one meaning of a scalar operation, in [`scalar`].
+//! A [`Program`] is a list of tensors in order of definition. A tensor is an input, or defines its elements by a scalar
+//! expression over its axes, or by a reduction over further axes. `tir::lower` lowers a program to loops, and
+//! evaluation runs the lowered loops. [`scalar`] defines the scalar operations, once for all evaluators.
 
 mod array;
 mod builder;
@@ -28,7 +28,7 @@ pub enum Combiner {
 }
 
 impl Combiner {
-    /// The operation that joins two partial results.
+    /// Returns the operation that joins two partial results.
     pub fn op(self) -> BinOp {
         match self {
             Combiner::Sum => BinOp::Add,
@@ -37,7 +37,7 @@ impl Combiner {
         }
     }
 
-    /// The value that changes nothing.
+    /// Returns the identity value, which changes nothing when combined.
     pub fn identity(self, t: DType) -> Expr {
         let float = |v: f32| Expr::Float(v as f64, t);
         let (lo, hi) = scalar::range(t);
@@ -52,7 +52,7 @@ impl Combiner {
     }
 }
 
-/// A variable that runs from 0 to its extent.
+/// A variable that runs from 0 up to, but not including, its extent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
     /// The variable, unique within the program.
@@ -61,10 +61,10 @@ pub struct Axis {
     pub extent: i64,
 }
 
-/// What the elements of a tensor are.
+/// The definition of a tensor's elements.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Definition {
-    /// Given from outside.
+    /// Given by the caller.
     Input,
     /// An expression over the tensor's axes.
     Compute(Expr),
@@ -74,7 +74,7 @@ pub enum Definition {
         axes: Vec<Axis>,
         /// How values are joined.
         combiner: Combiner,
-        /// The value to begin with.
+        /// The start value.
         init: Expr,
         /// The value at one point.
         value: Expr,
@@ -88,37 +88,37 @@ pub struct Tensor {
     pub name: Name,
     /// Element type.
     pub dtype: DType,
-    /// One axis a dimension; of an input they only carry the extents.
+    /// One axis per dimension. An input's axes only hold the extents.
     pub axes: Vec<Axis>,
-    /// Its elements.
+    /// How its elements are defined.
     pub definition: Definition,
 }
 
 impl Tensor {
-    /// Extents.
+    /// Returns the extents.
     pub fn shape(&self) -> Vec<i64> {
         self.axes.iter().map(|a| a.extent).collect()
     }
 }
 
-/// Tensors in order of definition; a tensor reads only earlier ones.
+/// A list of tensors in order of definition. A tensor reads only earlier ones.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
-    /// The program's name, that of the function it is lowered to.
+    /// Name of the program, and of the function that it is lowered to.
     pub name: Name,
     /// All tensors.
     pub tensors: Vec<Tensor>,
-    /// Those that leave the program, in order.
+    /// Names of the output tensors, in order.
     pub outputs: Vec<Name>,
 }
 
 impl Program {
-    /// The tensor of that name.
+    /// Returns the tensor called `name`.
     pub fn tensor(&self, name: &Name) -> Option<&Tensor> {
         self.tensors.iter().find(|t| &t.name == name)
     }
 
-    /// The inputs in order.
+    /// Returns the inputs in order.
     pub fn inputs(&self) -> impl Iterator<Item = &Tensor> {
         self.tensors.iter().filter(|t| t.definition == Definition::Input)
     }

@@ -1,4 +1,4 @@
-//! What the operations of scalar expressions compute: the one meaning that every evaluator shares.
+//! Semantics of the operations in scalar expressions, shared by all evaluators.
 
 use tilewright_hw::num;
 
@@ -15,7 +15,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// The integer; a float is truncated.
+    /// Returns the integer. A float is truncated.
     #[inline]
     pub fn int(self) -> i64 {
         match self {
@@ -24,7 +24,7 @@ impl Scalar {
         }
     }
 
-    /// The float; an integer is converted.
+    /// Returns the float. An integer is converted.
     #[inline]
     pub fn float(self) -> f32 {
         match self {
@@ -46,7 +46,7 @@ pub fn wrap(v: i64, t: DType) -> i64 {
     }
 }
 
-/// Least and greatest value of an integer type.
+/// Returns the least and greatest value of an integer type.
 pub fn range(t: DType) -> (i64, i64) {
     match t {
         DType::I8 => (i8::MIN as i64, i8::MAX as i64),
@@ -61,7 +61,7 @@ fn shift_mask(t: DType) -> u32 {
     (t.size_bytes() * 8 - 1) as u32
 }
 
-/// `a op b`, both of type `t`.
+/// Returns `a op b`, both of type `t`.
 #[inline]
 pub fn binary(op: BinOp, a: Scalar, b: Scalar, t: DType) -> Scalar {
     match (a, b) {
@@ -86,7 +86,7 @@ fn float_binary(op: BinOp, a: f32, b: f32) -> Scalar {
     })
 }
 
-/// `a op b` of integers, wrapped into `t`; comparisons give 0 or 1.
+/// Returns `a op b` of integers, wrapped into `t`. Comparisons return 0 or 1.
 #[inline]
 pub fn int_binary(op: BinOp, a: i64, b: i64, t: DType) -> i64 {
     let v = match op {
@@ -109,7 +109,7 @@ pub fn int_binary(op: BinOp, a: i64, b: i64, t: DType) -> i64 {
     wrap(v, t)
 }
 
-/// Quotient rounded down; 0 where the divisor is 0.
+/// Returns the quotient rounded down, or 0 if the divisor is 0.
 pub fn floor_div(a: i64, b: i64) -> i64 {
     if b == 0 {
         return 0;
@@ -118,7 +118,7 @@ pub fn floor_div(a: i64, b: i64) -> i64 {
     if (a.wrapping_rem(b) != 0) && ((a < 0) != (b < 0)) { q - 1 } else { q }
 }
 
-/// Conversion to type `t`.
+/// Converts to type `t`.
 #[inline]
 pub fn cast(v: Scalar, t: DType) -> Scalar {
     match (v, t) {
@@ -133,7 +133,7 @@ pub fn cast(v: Scalar, t: DType) -> Scalar {
     }
 }
 
-/// A function's value. Missing arguments count as 0.
+/// Returns the value of a function. Missing arguments count as 0.
 pub fn call(f: Func, args: &[Scalar]) -> Scalar {
     if f.is_float() {
         let x = args.first().map_or(0.0, |a| a.float());
@@ -165,7 +165,7 @@ pub fn call(f: Func, args: &[Scalar]) -> Scalar {
     }
 }
 
-/// `num` takes shifts as i8 and clamps them to far less.
+/// Clamps a shift to the i8 that `num` takes. `num` clamps shifts further, so results do not change.
 fn shift(v: i32) -> i8 {
     v.clamp(-64, 64) as i8
 }

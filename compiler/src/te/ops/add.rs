@@ -1,9 +1,9 @@
-//! `add`: a sum whose operands broadcast.
+//! `add`: the sum of operands that broadcast.
 
 use super::broadcast;
 use crate::te::{Builder, TensorRef};
 
-/// `x + y`.
+/// Appends `x + y`.
 pub fn add(b: &mut Builder, x: &TensorRef, y: &TensorRef, out: &[i64]) -> TensorRef {
     b.compute("add", out, |i| x.at(&broadcast(i, out, &x.shape)) + y.at(&broadcast(i, out, &y.shape)))
 }

@@ -1,4 +1,4 @@
-//! `avg_pool2d` and `global_avg_pool`: sums divided by the number of elements that count.
+//! `avg_pool2d` and `global_avg_pool`: sums of windows divided by the number of elements counted.
 
 use tilewright_hw::num::{Rounding, average_multiplier};
 
@@ -9,25 +9,26 @@ use crate::graph::DType;
 use crate::graph::op::{AvgPool2d, GlobalAvgPool, QAvgPool2d};
 use crate::te::{BinOp, Builder, Combiner, Expr, Func, TensorRef};
 
-/// Most elements for which the multiplier of `num::average_multiplier` equals division.
+/// Most elements for which `num::average_multiplier` equals division.
 const MAX_MULTIPLIER_COUNT: i64 = 2952;
-/// The same for sums of unsigned bytes, up to 255 times the count: the multiplier's excess stays below half a part.
+/// Most elements for sums of unsigned bytes, up to 255 times the count: the multiplier's error stays below half of 1 /
+/// count.
 const MAX_UNSIGNED_COUNT: i64 = 2048;
 
-/// The mean of each window.
+/// Appends the mean of each window.
 pub fn avg_pool2d(b: &mut Builder, op: &AvgPool2d, x: &TensorRef, out: &[i64]) -> TensorRef {
     let p = Pool { kernel: op.kernel, strides: op.strides, pads: op.pads, layout: op.layout };
     mean(b, &p, op.count_include_pad, x, ([op.lo, op.hi], op.unsigned), out)
 }
 
-/// The mean over height and width.
+/// Appends the mean over height and width.
 pub fn global_avg_pool(b: &mut Builder, op: &GlobalAvgPool, x: &TensorRef, out: &[i64]) -> TensorRef {
     let kernel = op.layout.spatial_axes().map(|a| x.shape[a] as usize);
     let p = Pool { kernel, strides: [1, 1], pads: [0; 4], layout: op.layout };
     mean(b, &p, true, x, ([op.lo, op.hi], false), out)
 }
 
-/// The mean of each window's elements inside the image, at another scale.
+/// Appends the mean of each window's elements inside the image, rescaled to the output's scale.
 pub fn qavg_pool2d(b: &mut Builder, op: &QAvgPool2d, x: &TensorRef, out: &[i64]) -> TensorRef {
     let p = Pool { kernel: op.kernel, strides: op.strides, pads: op.pads, layout: op.layout };
     let sum = sums(b, &p, x, op.data_zero_point, out);
@@ -61,7 +62,7 @@ fn mean(
         if x.dtype == DType::F32 {
             return s / n.cast(DType::F32);
         }
-        // Of unsigned bytes the sum is 128 greater for each, and never negative.
+        // Unsigned bytes are stored minus 128: add 128 per element, which makes the sum non-negative.
         let zero = if unsigned { 128 } else { 0 };
         let s = if unsigned { s + (n.clone() * 128).cast(DType::I32) } else { s };
         let most = if unsigned { MAX_UNSIGNED_COUNT } else { MAX_MULTIPLIER_COUNT };
@@ -81,8 +82,8 @@ fn mean(
     })
 }
 
-/// Sums of floats: of each column of a window first, then of these, as other runtimes add them. In quantized networks whose
-/// averages lie half way between two integers the error of the sum decides.
+/// Appends sums of floats: first each column of a window, then the columns, in the order of other runtimes. In
+/// quantized networks with averages halfway between two integers, the rounding error of the sum decides the result.
 fn float_sums(b: &mut Builder, p: &Pool, x: &TensorRef, out: &[i64]) -> TensorRef {
     let source = padded(b, x, p.layout, &p.pads, constant(DType::F32, 0));
     let [height, _] = p.layout.spatial_axes();
@@ -98,7 +99,7 @@ fn float_sums(b: &mut Builder, p: &Pool, x: &TensorRef, out: &[i64]) -> TensorRe
     })
 }
 
-/// The i64 quotient with ties away from zero.
+/// Returns the i64 quotient, with ties away from zero.
 fn divide(s: Expr, n: Expr) -> Expr {
     let half = n.clone() / 2;
     let negative = Expr::binary(BinOp::Lt, s.clone(), Expr::int(0));

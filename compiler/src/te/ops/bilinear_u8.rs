@@ -1,16 +1,16 @@
-//! `bilinear_u8`: images of unsigned bytes in another size, interpolated in floats.
+//! `bilinear_u8`: resizes images of unsigned bytes, with interpolation in floats.
 
 use super::call;
 use crate::graph::DType;
 use crate::graph::op::BilinearU8;
 use crate::te::{Builder, Expr, Func, TensorRef};
 
-/// Four neighbours weighted and summed in the order of the reference; `None` where an operand is missing.
+/// Appends the weighted sum of four neighbors, in the reference's order of operations. `None` if an operand is missing.
 pub fn bilinear_u8(b: &mut Builder, op: &BilinearU8, args: &[TensorRef], out: &[i64]) -> Option<TensorRef> {
     let [x, y0, y1, dy, x0, x1, dx] = args else { return None };
     Some(b.compute("bilinear_u8", out, |i| {
         let (row, column) = (&i[1..2], &i[2..3]);
-        // An index outside of the image would be read outside of its memory.
+        // Clamp the index, so that nothing outside the image is read.
         let place = |t: &TensorRef, at: &[Expr], size: i64| {
             t.at(at).cast(DType::I64).max(Expr::int(0)).min(Expr::int(size - 1))
         };

@@ -1,7 +1,8 @@
-//! Products with constant weights, packed for vectors: block by block of output channels, those of a block beside each other.
+//! Products with constant weights packed for vectors: in blocks of output channels, with a block's channels contiguous.
 //!
-//! The packed weights and a bias that is as long as whole blocks are tensors of their own, which depend on constants alone; whoever
-//! compiles the program may compute them beforehand. Results have whole blocks of channels, and are cut where there are fewer.
+//! The packed weights and the bias padded to whole blocks are separate tensors that depend only on constants, so the
+//! caller can compute them at compile time. Results have whole blocks of channels, and are cut if there are fewer
+//! channels.
 
 use super::Blocks;
 use super::conv2d::conv_sum;
@@ -10,13 +11,13 @@ use crate::graph::DType;
 use crate::graph::op::{Conv2d, Layout};
 use crate::te::{Builder, Expr, TensorRef};
 
-/// Channels of whole blocks.
+/// Returns the number of channels rounded up to whole blocks.
 pub(super) fn whole(channels: i64, blocks: Blocks) -> i64 {
     (channels + blocks.channels - 1) / blocks.channels * blocks.channels
 }
 
-/// Packed weights of this shape, whose first dimension is that of the blocks and `lane` that of their channels; `at` has the element
-/// at a channel and the place. Zeros beyond the last channel.
+/// Appends packed weights of this shape. Dimension 0 counts the blocks, and dimension `lane` the channels of a block.
+/// `at` returns the weight for a channel and an index of the packed tensor. Weights after the last channel are zeros.
 pub(super) fn packed(
     b: &mut Builder,
     channels: i64,
@@ -33,13 +34,13 @@ pub(super) fn packed(
     })
 }
 
-/// `[channels / block, steps of the sum.., block]`.
+/// Returns the shape `[channels / block, steps of the sum.., block]`.
 fn in_blocks(channels: i64, steps: &[i64], blocks: Blocks) -> Vec<i64> {
     let outer = whole(channels, blocks) / blocks.channels;
     std::iter::once(outer).chain(steps.iter().copied()).chain([blocks.channels]).collect()
 }
 
-/// The value where an index is one of those that there are, else 0.
+/// Returns the value if an index is below `there`, else 0. `wide` is the bound of the index.
 pub(super) fn within(index: Expr, there: i64, wide: i64, value: Expr) -> Expr {
     if wide == there {
         return value;
@@ -48,7 +49,7 @@ pub(super) fn within(index: Expr, there: i64, wide: i64, value: Expr) -> Expr {
     index.lt(Expr::int(there)).select(value, zero)
 }
 
-/// Where packed weights have a channel at steps of the sum.
+/// Returns the index in packed weights of a channel at the given steps of the sum.
 pub(super) fn place(channel: &Expr, steps: &[Expr], blocks: Blocks) -> Vec<Expr> {
     let n = blocks.channels;
     let (block, lane) = (channel.clone() / n, channel.clone() % n);
@@ -64,12 +65,12 @@ fn wide_bias(b: &mut Builder, bias: Option<&TensorRef>, channels: i64, blocks: B
     Some(b.compute("bias", &[wide], |i| within(i[0].clone(), channels, wide, bias.at(i))))
 }
 
-/// The sum without the channels that fill up its last block.
+/// Drops the channels that pad the last block.
 pub(super) fn cut(b: &mut Builder, sum: TensorRef, out: &[i64]) -> TensorRef {
     if sum.shape == out { sum } else { b.compute("cut", out, |i| sum.at(i)) }
 }
 
-/// Images whose channels are their last dimension, one group.
+/// Appends a convolution of NHWC images with one group.
 pub fn conv2d(
     b: &mut Builder,
     op: &Conv2d,
@@ -90,8 +91,8 @@ pub fn conv2d(
     cut(b, sum, out)
 }
 
-/// Images whose channels are their last dimension, each channel by itself: weights `[KH, KW, C]`, so that those of neighbouring
-/// channels lie beside each other.
+/// Appends a depthwise convolution of NHWC images. Its weights are packed as `[KH, KW, C]`, so that those of
+/// neighboring channels are contiguous.
 pub fn depthwise(
     b: &mut Builder,
     op: &Conv2d,
@@ -107,7 +108,7 @@ pub fn depthwise(
     conv_sum(b, op, &source, bias, out, steps, |c, k| weights.at(&[k[0].clone(), k[1].clone(), c]))
 }
 
-/// Rows of data times rows of weights.
+/// Appends the product of rows of data with rows of weights.
 pub fn dense(
     b: &mut Builder,
     x: &TensorRef,
@@ -123,7 +124,7 @@ pub fn dense(
     rows(b, "dense", x, &weights, bias.as_ref(), out, channels, blocks)
 }
 
-/// Rows of data, whatever their outer dimensions, times columns of one matrix.
+/// Appends the product of rows of data, with any outer dimensions, and the columns of one matrix.
 pub fn matmul(b: &mut Builder, x: &TensorRef, w: &TensorRef, out: &[i64], blocks: Blocks) -> TensorRef {
     let channels = w.shape[1];
     let shape = in_blocks(channels, &w.shape[..1], blocks);

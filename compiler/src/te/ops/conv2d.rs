@@ -1,11 +1,12 @@
-//! `conv2d`: padding as a stage of its own, then one sum over taps and channels.
+//! `conv2d`: padding as a separate stage, then one sum over taps and channels.
 
 use super::window::{constant, index, padded, parts, tap};
 use crate::graph::DType;
 use crate::graph::op::Conv2d;
 use crate::te::{Builder, Expr, TensorRef};
 
-/// Floats begin their sum with the bias; integers sum the products less the zero points in i32.
+/// Appends a convolution. Floats start the sum with the bias; integers subtract the zero points and sum products in
+/// i32.
 pub fn conv2d(
     b: &mut Builder,
     op: &Conv2d,
@@ -19,7 +20,7 @@ pub fn conv2d(
     conv_sum(b, op, &source, bias, out, steps, |c, k| w.at(&[&[c], k].concat()))
 }
 
-/// The sum over taps and channels (`steps`) of a padded image, with weights of a channel at a step from `weight`.
+/// Appends the sum over taps and channels (`steps`) of a padded image. `weight` returns a channel's weight at a step.
 pub(super) fn conv_sum(
     b: &mut Builder,
     op: &Conv2d,
@@ -41,7 +42,7 @@ pub(super) fn conv_sum(
         let [n, h, wd, c] = parts(i, op.layout);
         let channel = match (op.groups, depth) {
             (1, _) => r[2].clone(),
-            // Depthwise: the index stays affine.
+            // Depthwise: keep the index affine.
             (_, 1) if per_group == 1 => c.clone(),
             (_, _) if per_group == 1 => c.clone() * depth + r[2].clone(),
             _ => c.clone() / per_group * depth + r[2].clone(),
@@ -57,7 +58,7 @@ pub(super) fn conv_sum(
     })
 }
 
-/// `(x - zero point) * (w - zero point)`, in i32 for integers.
+/// Returns `(x - zero point) * (w - zero point)`, in i32 for integers.
 pub fn product(x: Expr, w: Expr, x_zero: i32, w_zero: i32) -> Expr {
     if x.dtype() == DType::F32 {
         return x * w;

@@ -1,4 +1,4 @@
-//! `conv_transpose2d`: the data spread by the strides as a stage of its own, then one sum over taps and channels.
+//! `conv_transpose2d`: spreads the data by the strides in a separate stage, then takes one sum over taps and channels.
 
 use super::conv2d::product;
 use super::window::{constant, index, parts};
@@ -6,7 +6,8 @@ use crate::graph::DType;
 use crate::graph::op::ConvTranspose2d;
 use crate::te::{Builder, Expr, TensorRef};
 
-/// Floats begin their sum with the bias; integers sum the products less the zero points in i32.
+/// Appends a transposed convolution. Floats start the sum with the bias; integers subtract the zero points and sum
+/// products in i32.
 pub fn conv_transpose2d(
     b: &mut Builder,
     op: &ConvTranspose2d,
@@ -29,14 +30,14 @@ pub fn conv_transpose2d(
         let channel = if op.groups == 1 { r[2].clone() } else { c.clone() / per_group.max(1) * depth + r[2].clone() };
         let at = |o: Expr, i: usize| o + r[i].clone() * op.dilations[i] as i64;
         let data = source.at(&index(op.layout, n, at(h, 0), at(wd, 1), channel));
-        // The first tap that a place of the result meets is the kernel's last.
+        // The kernel is flipped: the first tap that reaches an output position is the kernel's last.
         let flipped = |i: usize| Expr::int(kernel[i] - 1) - r[i].clone();
         let weight = w.at(&[c, flipped(0), flipped(1), r[2].clone()]);
         product(data, weight, op.data_zero_point, op.weight_zero_point)
     })
 }
 
-/// The data with the strides between their elements, and zeros between and around them.
+/// Appends the data with its elements `strides` apart. The gaps and the border hold the zero point.
 fn spread(b: &mut Builder, op: &ConvTranspose2d, x: &TensorRef, w: &TensorRef, out: &[i64]) -> TensorRef {
     let axes = op.layout.spatial_axes();
     let reach = [0, 1].map(|i| (w.shape[i + 1] - 1) * op.dilations[i] as i64);

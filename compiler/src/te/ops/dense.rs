@@ -6,7 +6,8 @@ use crate::graph::DType;
 use crate::graph::op::Dense;
 use crate::te::{Builder, TensorRef};
 
-/// Floats begin their sum with the bias; integers sum the products less the zero points in i32.
+/// Appends a dense layer. Floats start the sum with the bias; integers subtract the zero points and sum products in
+/// i32.
 pub fn dense(
     b: &mut Builder,
     op: &Dense,

@@ -1,11 +1,11 @@
-//! `dequantize`: integers to the real values that they stand for.
+//! `dequantize`: converts integers to the real values that they represent.
 
 use super::table;
 use crate::graph::DType;
 use crate::graph::op::Dequantize;
 use crate::te::{Builder, Expr, TensorRef};
 
-/// `(x - zero point) * scale`.
+/// Appends `(x - zero point) * scale`.
 pub fn dequantize(b: &mut Builder, op: &Dequantize, x: &TensorRef, out: &[i64]) -> TensorRef {
     b.compute("dequantize", out, |i| {
         let channel = i.get(op.axis).cloned().unwrap_or_else(|| Expr::int(0));

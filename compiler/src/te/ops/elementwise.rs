@@ -1,11 +1,11 @@
-//! `unary`, `binary`, `cast`, `select` and `expand`: each element from those at its place.
+//! `unary`, `binary`, `cast`, `select` and `expand`: elementwise operators.
 
 use super::{broadcast, call};
 use crate::graph::DType;
 use crate::graph::op::{Binary, BinaryKind, GELU_A, GELU_B, Unary, UnaryKind};
 use crate::te::{BinOp, Builder, Expr, Func, TensorRef};
 
-/// A function of each element.
+/// Appends a function of each element.
 pub fn unary(b: &mut Builder, op: &Unary, x: &TensorRef, out: &[i64]) -> TensorRef {
     b.compute(Unary::NAME, out, |i| function(op, x.at(i)))
 }
@@ -28,7 +28,7 @@ fn function(op: &Unary, x: Expr) -> Expr {
         UnaryKind::Neg => zero() - x,
         UnaryKind::Sign => {
             let number = |v: i64| Expr::Int(v, DType::I32).cast(x.dtype());
-            // A NaN stays one.
+            // NaN stays NaN.
             let rest =
                 if x.dtype() == DType::F32 { x.clone().equals(zero()).select(number(0), x.clone()) } else { number(0) };
             let below = x.clone().lt(zero()).select(number(-1), rest);
@@ -70,7 +70,7 @@ fn function(op: &Unary, x: Expr) -> Expr {
     }
 }
 
-/// A function of two elements whose shapes broadcast.
+/// Appends a function of two operands that broadcast.
 pub fn binary(b: &mut Builder, op: &Binary, x: &TensorRef, y: &TensorRef, out: &[i64]) -> TensorRef {
     b.compute(Binary::NAME, out, |i| {
         let (x, y) = (x.at(&broadcast(i, out, &x.shape)), y.at(&broadcast(i, out, &y.shape)));
@@ -94,7 +94,7 @@ pub fn binary(b: &mut Builder, op: &Binary, x: &TensorRef, y: &TensorRef, out: &
     })
 }
 
-/// The quotient of integers without its fraction: that rounded down, and one more where that went away from zero.
+/// Returns the integer quotient rounded toward zero: the quotient rounded down, plus one if it is negative and inexact.
 fn truncated(x: Expr, y: Expr) -> Expr {
     let int = |v: i64| Expr::Int(v, x.dtype());
     let uneven = Expr::binary(BinOp::Ne, x.clone() % y.clone(), int(0));
@@ -102,12 +102,12 @@ fn truncated(x: Expr, y: Expr) -> Expr {
     x.clone() / y + uneven.and(apart).select(int(1), int(0))
 }
 
-/// Another element type.
+/// Appends a conversion to another element type.
 pub fn cast(b: &mut Builder, to: DType, x: &TensorRef, out: &[i64]) -> TensorRef {
     b.compute("cast", out, |i| x.at(i).cast(to))
 }
 
-/// One of two elements.
+/// Appends a choice between two operands for each element. `None` if an operand is missing.
 pub fn select(b: &mut Builder, args: &[TensorRef], out: &[i64]) -> Option<TensorRef> {
     let [c, x, y] = args else { return None };
     Some(b.compute("select", out, |i| {
@@ -116,7 +116,7 @@ pub fn select(b: &mut Builder, args: &[TensorRef], out: &[i64]) -> Option<Tensor
     }))
 }
 
-/// The data repeated.
+/// Appends the data broadcast to the shape `out`.
 pub fn expand(b: &mut Builder, x: &TensorRef, out: &[i64]) -> TensorRef {
     b.compute("expand", out, |i| x.at(&broadcast(i, out, &x.shape)))
 }

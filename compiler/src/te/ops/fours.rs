@@ -1,9 +1,10 @@
-//! Products of bytes with constant weights, in sums of four: what processors multiply and add in one instruction.
+//! Products of bytes with constant weights, in sums of four, for processors with an instruction that multiplies four
+//! pairs of bytes and adds them.
 //!
-//! Such instructions take signed weights and, by processor, signed or unsigned data. For the latter data are 128 more than they are.
-//! Four inputs lie beside each other, and each sum begins with what the 128 add to it, and with what the zero point does:
-//! `-(128 + zero point)` times the sum of the channel's weights. Everything wraps in i32, so the results are those of the plain
-//! product.
+//! Such an instruction takes signed weights and, depending on the processor, signed or unsigned data. For unsigned
+//! data, 128 is added to each element. Four inputs are contiguous. To compensate for the 128 and for the zero point,
+//! each sum starts with `-(128 + zero point)` times the sum of the channel's weights. Everything wraps in i32, so the
+//! results equal those of the plain product.
 
 use super::Blocks;
 use super::blocked::{cut, packed, place, whole, within};
@@ -12,15 +13,16 @@ use crate::graph::DType;
 use crate::graph::op::Conv2d;
 use crate::te::{Builder, Combiner, Expr, TensorRef};
 
-/// Inputs of one instruction.
+/// Inputs per instruction.
 pub const INPUTS: i64 = 4;
 
-/// What data are more than they are.
+/// Returns the offset that is added to the data.
 fn more(blocks: Blocks) -> i32 {
     if blocks.signed { 0 } else { 128 }
 }
 
-/// The data as the processor takes them, with whole fours along the last dimension, and beyond the image the zero point.
+/// Appends the data in the processor's format. The last dimension is padded to a multiple of four; padding holds the
+/// zero point.
 fn in_fours(
     b: &mut Builder,
     x: &TensorRef,
@@ -42,7 +44,8 @@ fn in_fours(
     })
 }
 
-/// Weights in blocks of channels, each with its fours of inputs: `[blocks, steps.., fours, channels of a block, 4]`.
+/// Appends weights in blocks of channels, with inputs in groups of four: `[blocks, steps.., fours, channels of a block,
+/// 4]`.
 fn weights(b: &mut Builder, w: &TensorRef, blocks: Blocks) -> TensorRef {
     let (depth, steps) = (w.shape[w.shape.len() - 1], &w.shape[1..w.shape.len() - 1]);
     let fours = (depth + INPUTS - 1) / INPUTS;
@@ -57,7 +60,7 @@ fn weights(b: &mut Builder, w: &TensorRef, blocks: Blocks) -> TensorRef {
     })
 }
 
-/// What each channel's sum begins with.
+/// Appends the start value of each channel's sum.
 fn firsts(b: &mut Builder, w: &TensorRef, zero_point: i32, blocks: Blocks) -> TensorRef {
     let (channels, wide) = (w.shape[0], whole(w.shape[0], blocks));
     let steps: Vec<(String, i64)> = w.shape[1..].iter().enumerate().map(|(i, n)| (format!("k{i}"), *n)).collect();
@@ -72,7 +75,7 @@ fn product(x: Expr, w: Expr) -> Expr {
     x.cast(DType::I32) * w.cast(DType::I32)
 }
 
-/// Images whose channels are their last dimension, one group, weights without a zero point.
+/// Appends a convolution of NHWC images with one group and weights without a zero point.
 pub fn conv2d(b: &mut Builder, op: &Conv2d, x: &TensorRef, w: &TensorRef, out: &[i64], blocks: Blocks) -> TensorRef {
     let pads = op.pads.map(|p| p as i64);
     let shape = [x.shape[0], x.shape[1] + pads[0] + pads[2], x.shape[2] + pads[1] + pads[3], x.shape[3]];
@@ -100,7 +103,7 @@ pub fn conv2d(b: &mut Builder, op: &Conv2d, x: &TensorRef, w: &TensorRef, out: &
     cut(b, sum, out)
 }
 
-/// Rows of data, whatever their outer dimensions, times rows of weights without a zero point.
+/// Appends the product of rows of data, with any outer dimensions, and rows of weights without a zero point.
 pub fn dense(b: &mut Builder, x: &TensorRef, w: &TensorRef, zero_point: i32, out: &[i64], blocks: Blocks) -> TensorRef {
     let last = out.len() - 1;
     let data = in_fours(b, x, (&vec![0; x.shape.len()], &x.shape), zero_point, blocks);

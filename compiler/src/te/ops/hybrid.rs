@@ -1,4 +1,4 @@
-//! `hybrid_dense` and `hybrid_conv2d`: rows or images of floats quantized as they come, times int8 weights.
+//! `hybrid_dense` and `hybrid_conv2d`: float rows or images, quantized at run time, times int8 weights.
 
 use super::call;
 use super::window::{constant, index, padded, parts, tap};
@@ -6,7 +6,7 @@ use crate::graph::DType;
 use crate::graph::op::{HybridConv2d, HybridDense, Layout};
 use crate::te::{BinOp, Builder, Combiner, Expr, Func, TensorRef};
 
-/// Rows quantized, their sums, then scale and bias; `None` where an operand is missing.
+/// Appends a hybrid dense layer: quantized rows, their sums, then scale and bias. `None` if an operand is missing.
 pub fn dense(b: &mut Builder, op: &HybridDense, args: &[TensorRef], out: &[i64]) -> Option<TensorRef> {
     let [x, w, scale, bias] = args else { return None };
     let (quantized, step) = quantize(b, op.asymmetric, x);
@@ -26,7 +26,8 @@ pub fn dense(b: &mut Builder, op: &HybridDense, args: &[TensorRef], out: &[i64])
     }))
 }
 
-/// Images quantized, their sums over windows, then scale and bias; `None` where an operand is missing.
+/// Appends a hybrid convolution: quantized images, their sums over windows, then scale and bias. `None` if an operand
+/// is missing.
 pub fn conv2d(b: &mut Builder, op: &HybridConv2d, args: &[TensorRef], out: &[i64]) -> Option<TensorRef> {
     let [x, w, scale, bias] = args else { return None };
     let layout = Layout::Nhwc;
@@ -44,7 +45,7 @@ pub fn conv2d(b: &mut Builder, op: &HybridConv2d, args: &[TensorRef], out: &[i64
             let [n, h, wd, c] = parts(i, layout);
             let channel = match (op.groups, depth) {
                 (1, _) => r[2].clone(),
-                // Depthwise: the index stays affine.
+                // Depthwise: keep the index affine.
                 (_, 1) if per_group == 1 => c.clone(),
                 _ => c.clone() / per_group * depth + r[2].clone(),
             };
@@ -60,7 +61,7 @@ pub fn conv2d(b: &mut Builder, op: &HybridConv2d, args: &[TensorRef], out: &[i64
     }))
 }
 
-/// The integers of each row of the first dimension less their zero point, and the rows' steps.
+/// Appends the quantized rows along the first dimension, minus their zero points, and the scale of each row.
 fn quantize(b: &mut Builder, asymmetric: bool, x: &TensorRef) -> (TensorRef, TensorRef) {
     let m = x.shape[0];
     let names = ["k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"];

@@ -4,7 +4,7 @@ use super::broadcast;
 use crate::graph::DType;
 use crate::te::{Builder, Combiner, Expr, TensorRef};
 
-/// `a [..., M, K]` times `b [..., K, N]`.
+/// Appends `a [..., M, K]` times `b [..., K, N]`.
 pub fn matmul(b: &mut Builder, x: &TensorRef, y: &TensorRef, out: &[i64]) -> TensorRef {
     let depth = x.shape[x.shape.len() - 1];
     b.reduce("matmul", DType::F32, out, &[("k", depth)], Combiner::Sum, |i, r| {
@@ -13,7 +13,7 @@ pub fn matmul(b: &mut Builder, x: &TensorRef, y: &TensorRef, out: &[i64]) -> Ten
     })
 }
 
-/// Where the two factors of element `i` of the product lie, for one step of the sum.
+/// Returns the indices of the two factors at step `k` of the sum for element `i` of the product.
 pub(super) fn places(x: &TensorRef, y: &TensorRef, i: &[Expr], out: &[i64], k: &Expr) -> (Vec<Expr>, Vec<Expr>) {
     let (rx, ry, ro) = (x.shape.len(), y.shape.len(), out.len());
     let mut at = broadcast(&i[..ro - 2], &out[..ro - 2], &x.shape[..rx - 2]);

@@ -1,10 +1,10 @@
-//! `max_pool2d`: the greatest element of each window of the image padded with the least value.
+//! `max_pool2d`: the greatest element of each window. The image is padded with the type's least value.
 
 use super::window::{index, padded, parts, tap};
 use crate::graph::op::MaxPool2d;
 use crate::te::{Builder, Combiner, TensorRef};
 
-/// The greatest element of each window.
+/// Appends the greatest element of each window.
 pub fn max_pool2d(b: &mut Builder, op: &MaxPool2d, x: &TensorRef, out: &[i64]) -> TensorRef {
     let source = padded(b, x, op.layout, &op.pads, Combiner::Max.identity(x.dtype));
     let reduce = [("kh", op.kernel[0] as i64), ("kw", op.kernel[1] as i64)];

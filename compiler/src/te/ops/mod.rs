@@ -1,6 +1,7 @@
-//! The graph's operators as tensor expressions, one file each: the same answer as the graph's reference evaluation.
+//! The graph's operators as tensor expressions, one file each. They compute the same as the graph's reference
+//! evaluation.
 //!
-//! Each function appends to a [`Builder`], so that neighbouring operators can share one program ([`program`]).
+//! Each function appends to a [`Builder`], so that adjacent operators can share one program ([`program`]).
 
 mod add;
 mod avg_pool2d;
@@ -46,7 +47,7 @@ use crate::graph::{DType, Graph, NodeId, Op, ValueId};
 /// Why an operator has no tensor expression.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum OpsError {
-    /// A size that must be known.
+    /// A size is symbolic but must be known.
     #[error(
         "node {node} ({op}): value {value} has a symbolic size; give the sizes that the model leaves open with --bind or --shape"
     )]
@@ -58,7 +59,7 @@ pub enum OpsError {
         /// The value.
         value: String,
     },
-    /// A value of more bytes than any machine has.
+    /// A value is too large for any machine's memory.
     #[error("node {node} ({op}): value {value} of type {ty} is larger than any memory; check the model's shapes")]
     Size {
         /// The node's name.
@@ -70,53 +71,54 @@ pub enum OpsError {
         /// Its type.
         ty: String,
     },
-    /// A node without computation.
-    #[error("node {node} is a constant, which is given, not computed")]
+    /// A node is a constant and has no computation.
+    #[error("node {node} is a constant, which needs no computation; leave it out of the nodes")]
     Constant {
         /// The node's name.
         node: String,
     },
-    /// A value that is neither computed by the nodes nor given.
-    #[error("value {value} is no result of the nodes given")]
+    /// An output is not computed by the given nodes.
+    #[error("value {value} is not computed by the given nodes")]
     Output {
         /// The value.
         value: String,
     },
 }
 
-/// How products with constant weights are written for processors with vectors: with the weights packed, so many output channels
-/// beside each other, and results of whole blocks of channels.
+/// Format of products with constant weights for vector processors: the weights are packed in blocks of output channels,
+/// and the results have whole blocks of channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Blocks {
-    /// Output channels of a block.
+    /// Output channels per block.
     pub channels: i64,
-    /// In sums of four products of bytes data keep their sign; else they are made unsigned.
+    /// In sums of four byte products, whether data stay signed. Otherwise they are made unsigned.
     pub signed: bool,
 }
 
-/// A program with the graph's values that its inputs and outputs stand for, in order.
+/// A program, with the graph values of its inputs and outputs in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Region {
     /// The tensor expression.
     pub program: Program,
-    /// What it reads.
+    /// Values that it reads.
     pub inputs: Vec<ValueId>,
-    /// What it gives.
+    /// Values that it computes.
     pub outputs: Vec<ValueId>,
 }
 
-/// The tensor expression of some nodes, given in topological order, that gives the values `outputs`.
+/// Returns the tensor expression that computes the values `outputs` with the given nodes, in topological order.
 ///
 /// # Errors
-/// [`OpsError`] for a symbolic size, a constant among the nodes, or an output that no node computes.
+/// [`OpsError`] for a symbolic or too large size, a constant among the nodes, or an output that no node computes.
 pub fn program(graph: &Graph, name: &str, nodes: &[NodeId], outputs: &[ValueId]) -> Result<Region, OpsError> {
     program_in_blocks(graph, name, nodes, outputs, &|_| None)
 }
 
-/// The same with products in blocks where `blocks` says so of their nodes; it may for those of [`takes_blocks`].
+/// The same as [`program`], but with products in blocks if `blocks` returns some for the node. It can do so for nodes
+/// that [`takes_blocks`] accepts.
 ///
 /// # Errors
-/// As [`program`].
+/// The same as [`program`].
 pub fn program_in_blocks(
     graph: &Graph,
     name: &str,
@@ -134,7 +136,7 @@ pub fn program_in_blocks(
             value: graph.value_name(v).to_string(),
         };
         let shape = graph.ty(v).shape().ok_or_else(symbolic)?;
-        // Loops and indices count in i64, and sums of a few sizes must not pass it either.
+        // Loops and indices count in i64, and sums of a few sizes must not overflow it either.
         let bytes = shape.iter().try_fold(8usize, |n, &d| n.checked_mul(d.max(1)));
         if bytes.is_none_or(|n| n > 1 << 48) {
             return Err(OpsError::Size {
@@ -172,7 +174,7 @@ pub fn program_in_blocks(
     Ok(Region { program: b.finish(&results), inputs, outputs: outputs.to_vec() })
 }
 
-/// True for products that can be written in blocks where their second operand is constant.
+/// Returns whether a product can be written in blocks if its second operand is constant.
 pub fn takes_blocks(graph: &Graph, node: NodeId) -> bool {
     let n = graph.node(node);
     let Some(dtype) = n.inputs.first().map(|v| graph.ty(*v).dtype) else { return false };
@@ -186,13 +188,13 @@ pub fn takes_blocks(graph: &Graph, node: NodeId) -> bool {
     }
 }
 
-/// True for products of bytes that are written in sums of four, with so many inputs of an instruction beside each other.
+/// Returns whether a node is a product of bytes, to be written in sums of four: four contiguous inputs per instruction.
 pub fn in_fours(graph: &Graph, node: NodeId) -> bool {
     let bytes = graph.node(node).inputs.first().is_some_and(|v| graph.ty(*v).dtype == DType::I8);
     bytes && takes_blocks(graph, node) && !is_depthwise(graph, node)
 }
 
-/// True for convolutions in which each channel has a sum of its own.
+/// Returns whether a convolution is depthwise: each output channel sums over one input channel of its own.
 pub fn is_depthwise(graph: &Graph, node: NodeId) -> bool {
     let n = graph.node(node);
     let Op::Conv2d(op) = &n.op else { return false };
@@ -214,7 +216,8 @@ fn build_in_blocks(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64], bl
     })
 }
 
-/// Appends an operator whose types have been inferred: operands and the shape of its result. `None` for a constant.
+/// Appends an operator with inferred types, given its operands and the shape of its result. Returns `None` for a
+/// constant.
 pub fn build(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64]) -> Option<TensorRef> {
     let x = args.first()?;
     Some(match op {
@@ -263,12 +266,12 @@ pub fn build(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64]) -> Optio
     })
 }
 
-/// `call(f, args)`, shorter.
+/// Short for [`Expr::call`].
 fn call(f: Func, args: impl Into<Vec<Expr>>) -> Expr {
     Expr::call(f, args.into())
 }
 
-/// The value of a list at an index within it, as a tree of choices.
+/// Returns the list's value at an index within it, as a tree of selects.
 fn table(index: &Expr, values: &[Expr]) -> Expr {
     fn go(index: &Expr, first: usize, values: &[Expr]) -> Expr {
         match values {
@@ -285,7 +288,7 @@ fn table(index: &Expr, values: &[Expr]) -> Expr {
     go(index, 0, values)
 }
 
-/// Indices into an operand of `shape` that broadcasts to `out`, whose axes are given, as NumPy does.
+/// Returns indices into an operand of `shape` that broadcasts to `out` by NumPy's rules. `axes` are the axes of `out`.
 fn broadcast(axes: &[Expr], out: &[i64], shape: &[i64]) -> Vec<Expr> {
     let skip = axes.len() - shape.len();
     let places = axes[skip..].iter().zip(&out[skip..]).zip(shape);

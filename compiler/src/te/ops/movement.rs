@@ -1,14 +1,14 @@
-//! `concat`, `slice`, `gather`, `gather_elements` and `resample`: elements from other places.
+//! `concat`, `slice`, `gather`, `gather_elements` and `resample`: operators that move elements.
 
 use crate::graph::DType;
 use crate::graph::op::{Concat, Gather, GatherElements, Resample, Slice};
 use crate::te::{Builder, Combiner, Expr, TensorRef};
 
-/// Parts of a concatenation that are told apart one after the other. More are halved first, so that an element of
-/// thousands takes few comparisons, and the expression has no depth that code generators suffer from.
+/// Most parts of a concatenation that are compared one after the other. Longer lists are halved first, so that an
+/// element of thousands of parts needs few comparisons, and the expression is not too deep for code generators.
 const MOST_PARTS: usize = 16;
 
-/// Operands one behind the other.
+/// Appends the operands one after the other.
 pub fn concat(b: &mut Builder, op: &Concat, args: &[TensorRef], out: &[i64]) -> TensorRef {
     b.compute("concat", out, |i| {
         let mut end = 0;
@@ -21,12 +21,12 @@ pub fn concat(b: &mut Builder, op: &Concat, args: &[TensorRef], out: &[i64]) -> 
             end += t.shape[op.axis];
             parts.push((t.at(&at), end));
         }
-        // Only a tensor without elements has no part.
+        // There is no part only if the tensor has no elements.
         part(&i[op.axis], &parts).unwrap_or_else(|| args[0].at(i))
     })
 }
 
-/// The value at a place among parts, each with where it ends.
+/// Selects the value at a position from parts, each with its end.
 fn part(at: &Expr, parts: &[(Expr, i64)]) -> Option<Expr> {
     let (first, behind) = parts.split_at(if parts.len() > MOST_PARTS { parts.len() / 2 } else { parts.len().min(1) });
     let (_, end) = first.last()?;
@@ -37,7 +37,7 @@ fn part(at: &Expr, parts: &[(Expr, i64)]) -> Option<Expr> {
     })
 }
 
-/// Every so many-th element of a part.
+/// Appends a slice with steps.
 pub fn slice(b: &mut Builder, op: &Slice, x: &TensorRef, out: &[i64]) -> TensorRef {
     b.compute("slice", out, |i| {
         let place = |(d, e): (usize, &Expr)| {
@@ -49,14 +49,14 @@ pub fn slice(b: &mut Builder, op: &Slice, x: &TensorRef, out: &[i64]) -> TensorR
     })
 }
 
-/// An index among `n`: from the end where negative, held within the range.
+/// Resolves an index among `n` elements: negative ones count from the end, and the result is clamped to the range.
 fn held(index: Expr, n: i64) -> Expr {
     let index = index.cast(DType::I64);
     let from_end = index.clone().lt(Expr::int(0)).select(index.clone() + n, index);
     from_end.max(Expr::int(0)).min(Expr::int(n - 1))
 }
 
-/// Slices chosen by indices.
+/// Appends slices chosen by indices.
 pub fn gather(b: &mut Builder, op: &Gather, x: &TensorRef, indices: &TensorRef, out: &[i64]) -> TensorRef {
     b.compute("gather", out, |i| {
         let (axis, rank) = (op.axis, indices.shape.len());
@@ -67,7 +67,7 @@ pub fn gather(b: &mut Builder, op: &Gather, x: &TensorRef, indices: &TensorRef, 
     })
 }
 
-/// Elements chosen by indices of the result's shape.
+/// Appends elements chosen by indices of the result's shape.
 pub fn gather_elements(
     b: &mut Builder,
     op: &GatherElements,
@@ -82,7 +82,7 @@ pub fn gather_elements(
     })
 }
 
-/// Weighted sums of elements along one dimension.
+/// Appends weighted sums of elements along one dimension. `None` if an operand is missing.
 pub fn resample(b: &mut Builder, op: &Resample, args: &[TensorRef], out: &[i64]) -> Option<TensorRef> {
     let [x, index, weight] = args else { return None };
     let taps = index.shape[1];

@@ -6,7 +6,7 @@ use crate::graph::DType;
 use crate::graph::op::QMatMul;
 use crate::te::{Builder, Combiner, TensorRef};
 
-/// `a [..., M, K]` times `b [..., K, N]`, less the zero points.
+/// Appends `a [..., M, K]` times `b [..., K, N]`, each minus its zero point.
 pub fn qmatmul(b: &mut Builder, op: &QMatMul, x: &TensorRef, y: &TensorRef, out: &[i64]) -> TensorRef {
     let depth = x.shape[x.shape.len() - 1];
     b.reduce("qmatmul", DType::I32, out, &[("k", depth)], Combiner::Sum, |i, r| {

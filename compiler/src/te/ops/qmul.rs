@@ -6,7 +6,7 @@ use crate::graph::DType;
 use crate::graph::op::QMul;
 use crate::te::{Builder, Expr, Func, TensorRef};
 
-/// The product less the zero points, to the output's scale.
+/// Appends the product of the operands minus their zero points, converted to the output's scale.
 pub fn qmul(b: &mut Builder, op: &QMul, x: &TensorRef, y: &TensorRef, out: &[i64]) -> TensorRef {
     b.compute("qmul", out, |i| {
         let factor = |t: &TensorRef, zero: i32| t.at(&broadcast(i, out, &t.shape)).cast(DType::I32) - zero as i64;

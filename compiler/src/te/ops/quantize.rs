@@ -1,11 +1,11 @@
-//! `quantize`: real values to integers.
+//! `quantize`: converts real values to integers.
 
 use super::{call, table};
 use crate::graph::DType;
 use crate::graph::op::{QuantRounding, Quantize};
 use crate::te::{Builder, Expr, Func, TensorRef, scalar};
 
-/// `round(x / scale) + zero point`, clamped to the type's range.
+/// Appends `round(x / scale) + zero point`, clamped to the type's range.
 pub fn quantize(b: &mut Builder, op: &Quantize, x: &TensorRef, out: &[i64]) -> TensorRef {
     let rounding = match op.rounding {
         QuantRounding::HalfEven => Func::RoundEven,

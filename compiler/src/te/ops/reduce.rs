@@ -1,10 +1,10 @@
-//! `reduce` and `arg_reduce`: one value of many.
+//! `reduce` and `arg_reduce`: reductions over dimensions.
 
 use crate::graph::DType;
 use crate::graph::op::{ArgReduce, Reduce, ReduceKind};
 use crate::te::{BinOp, Builder, Combiner, Expr, TensorRef};
 
-/// The data's index of a result's index and a reduction's.
+/// Returns the data's index for an index of the result and one of the reduction.
 fn place(rank: usize, axes: &[usize], keep_dims: bool, i: &[Expr], k: &[Expr]) -> Vec<Expr> {
     let mut kept = i.iter();
     let mut reduced = k.iter();
@@ -20,7 +20,7 @@ fn place(rank: usize, axes: &[usize], keep_dims: bool, i: &[Expr], k: &[Expr]) -
     (0..rank).filter_map(next).collect()
 }
 
-/// The sum, mean or extreme over some dimensions.
+/// Appends the sum, mean or extreme over some dimensions.
 pub fn reduce(b: &mut Builder, op: &Reduce, x: &TensorRef, out: &[i64]) -> TensorRef {
     let names: Vec<String> = op.axes.iter().map(|a| format!("k{a}")).collect();
     let over: Vec<(&str, i64)> = op.axes.iter().zip(&names).map(|(&a, n)| (n.as_str(), x.shape[a])).collect();
@@ -39,7 +39,7 @@ pub fn reduce(b: &mut Builder, op: &Reduce, x: &TensorRef, out: &[i64]) -> Tenso
     b.compute("mean", out, |i| found.at(i) / Expr::f32(count as f32))
 }
 
-/// The extreme first, then the least or greatest index at which it stands.
+/// Appends the index of the extreme: finds the extreme first, then its least or greatest index.
 pub fn arg_reduce(b: &mut Builder, op: &ArgReduce, x: &TensorRef, out: &[i64]) -> TensorRef {
     let n = x.shape[op.axis];
     let at = |i: &[Expr], k: &[Expr]| place(x.shape.len(), &[op.axis], op.keep_dims, i, k);
@@ -49,7 +49,7 @@ pub fn arg_reduce(b: &mut Builder, op: &ArgReduce, x: &TensorRef, out: &[i64]) -
     b.reduce("arg_reduce", op.dtype, out, &[("k", n)], which, |i, k| {
         let element = x.at(&at(i, k));
         let found = element.clone().equals(best.at(i));
-        // The extreme is NaN where there is one, which is equal to nothing.
+        // If there is a NaN, the extreme is NaN, which equals nothing.
         let found = if x.dtype == DType::F32 {
             Expr::binary(BinOp::Or, found, Expr::binary(BinOp::Ne, element.clone(), element))
         } else {

@@ -14,7 +14,7 @@ pub(super) fn scale(mode: Rounding) -> Func {
     }
 }
 
-/// Each accumulator with its channel's bias, multiplier and shift; `None` where an operand is missing.
+/// Appends requantized accumulators, with bias, multiplier and shift per channel. `None` if an operand is missing.
 pub fn requantize(b: &mut Builder, op: &Requantize, args: &[TensorRef], out: &[i64]) -> Option<TensorRef> {
     let [acc, bias, multiplier, shift] = args else { return None };
     Some(b.compute("requantize", out, |i| {
@@ -25,7 +25,7 @@ pub fn requantize(b: &mut Builder, op: &Requantize, args: &[TensorRef], out: &[i
     }))
 }
 
-/// Bytes from one scale and zero point to another.
+/// Appends bytes converted from one scale and zero point to another.
 pub fn rescale(b: &mut Builder, op: &Rescale, x: &TensorRef, out: &[i64]) -> TensorRef {
     let r = op.requant();
     b.compute("rescale", out, |i| {

@@ -1,8 +1,8 @@
-//! `reshape`: the same elements, row-major, under another shape.
+//! `reshape`: the same elements in row-major order with another shape.
 
 use crate::te::{Builder, Expr, TensorRef};
 
-/// The same elements. Dimensions of one element keep the indices of the others plain.
+/// Appends a reshape. If only dimensions of size 1 come or go, the other indices stay plain variables.
 pub fn reshape(b: &mut Builder, x: &TensorRef, out: &[i64]) -> TensorRef {
     b.compute("reshape", out, |i| {
         let wide = |shape: &[i64]| -> Vec<usize> { (0..shape.len()).filter(|&d| shape[d] != 1).collect() };

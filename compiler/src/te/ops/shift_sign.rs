@@ -1,9 +1,9 @@
-//! `shift_sign`: unsigned bytes as signed ones and back.
+//! `shift_sign`: converts unsigned bytes to signed ones and back.
 
 use crate::graph::DType;
 use crate::te::{Builder, TensorRef};
 
-/// `x - 128` of u8, `x + 128` of i8, in the other type.
+/// Appends `x - 128` for u8, or `x + 128` for i8, in the other type.
 pub fn shift_sign(b: &mut Builder, x: &TensorRef, out: &[i64]) -> TensorRef {
     b.compute("shift_sign", out, |i| {
         let v = x.at(i).cast(DType::I32);

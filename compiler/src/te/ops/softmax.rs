@@ -1,11 +1,11 @@
-//! `softmax`: exponentials of the distance to the greatest element, over their sum.
+//! `softmax`: exponentials of the distance to the greatest element, divided by their sum.
 
 use super::call;
 use crate::graph::DType;
 use crate::graph::op::Softmax;
 use crate::te::{Builder, Combiner, Expr, Func, TensorRef};
 
-/// Four stages: greatest element, exponentials, their sum, quotients.
+/// Appends a softmax in four stages: greatest element, exponentials, their sum, quotients.
 pub fn softmax(b: &mut Builder, op: &Softmax, x: &TensorRef, out: &[i64]) -> TensorRef {
     let mut rows = out.to_vec();
     let n = rows.remove(op.axis);

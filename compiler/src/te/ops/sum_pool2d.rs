@@ -5,7 +5,7 @@ use crate::graph::DType;
 use crate::graph::op::{Layout, SumPool2d};
 use crate::te::{Builder, Combiner, Expr, TensorRef};
 
-/// Height and width of a window, its steps and the pads around the image (top, left, bottom, right).
+/// A pooling window: kernel and strides in height and width, and the pads around the image (top, left, bottom, right).
 pub struct Pool {
     pub kernel: [usize; 2],
     pub strides: [usize; 2],
@@ -13,7 +13,7 @@ pub struct Pool {
     pub layout: Layout,
 }
 
-/// The sum of `x - zero` over each window: i32 of i8, f32 of f32.
+/// Appends the sum of `x - zero` over each window: i32 for i8, f32 for f32.
 pub fn sums(b: &mut Builder, p: &Pool, x: &TensorRef, zero: i32, out: &[i64]) -> TensorRef {
     let source = padded(b, x, p.layout, &p.pads, constant(x.dtype, zero));
     let sum = if x.dtype == DType::F32 { DType::F32 } else { DType::I32 };
@@ -26,7 +26,7 @@ pub fn sums(b: &mut Builder, p: &Pool, x: &TensorRef, zero: i32, out: &[i64]) ->
     })
 }
 
-/// The number of a window's elements inside the image, an i64.
+/// Returns the number of a window's elements inside the image, an i64.
 pub fn count(p: &Pool, x: &TensorRef, i: &[Expr]) -> Expr {
     let [_, h, w, _] = parts(i, p.layout);
     let [ah, aw] = p.layout.spatial_axes();
@@ -41,7 +41,7 @@ pub fn count(p: &Pool, x: &TensorRef, i: &[Expr]) -> Expr {
     along(h, 0, ah) * along(w, 1, aw)
 }
 
-/// The operator itself.
+/// Appends the operator.
 pub fn sum_pool2d(b: &mut Builder, op: &SumPool2d, x: &TensorRef, out: &[i64]) -> TensorRef {
     let p = Pool { kernel: op.kernel, strides: op.strides, pads: op.pads, layout: op.layout };
     sums(b, &p, x, op.data_zero_point, out)

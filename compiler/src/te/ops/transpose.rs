@@ -1,9 +1,9 @@
-//! `transpose`: dimensions in another order.
+//! `transpose`: permutes dimensions.
 
 use crate::graph::op::Transpose;
 use crate::te::{Builder, Expr, TensorRef};
 
-/// Dimension `i` of the result is dimension `perm[i]` of the data.
+/// Appends a transpose. Dimension `i` of the result is dimension `perm[i]` of the data.
 pub fn transpose(b: &mut Builder, op: &Transpose, x: &TensorRef, out: &[i64]) -> TensorRef {
     b.compute("transpose", out, |i| {
         let mut at = vec![Expr::int(0); i.len()];

@@ -1,16 +1,16 @@
-//! Windows over the height and width of images in either layout.
+//! Windows over the height and width of images, in either layout.
 
 use crate::graph::DType;
 use crate::graph::op::Layout;
 use crate::te::{Builder, Expr, TensorRef};
 
-/// Batch, height, width and channel of an index in a layout.
+/// Returns batch, height, width and channel from an index in a layout.
 pub fn parts(i: &[Expr], layout: Layout) -> [Expr; 4] {
     let [h, w] = layout.spatial_axes();
     [i[0].clone(), i[h].clone(), i[w].clone(), i[layout.channel_axis()].clone()]
 }
 
-/// The index of batch, height, width and channel in a layout.
+/// Returns the index of batch, height, width and channel in a layout.
 pub fn index(layout: Layout, n: Expr, h: Expr, w: Expr, c: Expr) -> [Expr; 4] {
     match layout {
         Layout::Nhwc => [n, h, w, c],
@@ -18,7 +18,7 @@ pub fn index(layout: Layout, n: Expr, h: Expr, w: Expr, c: Expr) -> [Expr; 4] {
     }
 }
 
-/// The image with a border of `value`, where a pad (top, left, bottom, right) is not 0; else the image itself.
+/// Appends a border of `value` to an image. Returns the image itself if all pads (top, left, bottom, right) are 0.
 pub fn padded(b: &mut Builder, x: &TensorRef, layout: Layout, pads: &[usize; 4], value: Expr) -> TensorRef {
     if pads.iter().all(|&p| p == 0) {
         return x.clone();
@@ -32,7 +32,7 @@ pub fn padded(b: &mut Builder, x: &TensorRef, layout: Layout, pads: &[usize; 4],
     border(b, x, &before, &shape, value)
 }
 
-/// The tensor from `before` on within one of `shape`, around it `value`.
+/// Appends a tensor of `shape` with `x` at offset `before`, and `value` around it.
 pub fn border(b: &mut Builder, x: &TensorRef, before: &[i64], shape: &[i64], value: Expr) -> TensorRef {
     b.compute("pad", shape, |i| {
         let mut inside: Option<Expr> = None;
@@ -60,12 +60,12 @@ pub fn border(b: &mut Builder, x: &TensorRef, before: &[i64], shape: &[i64], val
     })
 }
 
-/// Where tap `k` of output `o` lies in the padded image.
+/// Returns the position in the padded image of tap `k` of output `o`.
 pub fn tap(o: &Expr, k: &Expr, stride: usize, dilation: usize) -> Expr {
     o.clone() * stride as i64 + k.clone() * dilation as i64
 }
 
-/// An integer constant of type i8 or a float.
+/// Returns a constant: a float, or an integer of type `dtype`.
 pub fn constant(dtype: DType, v: i32) -> Expr {
     if dtype == DType::F32 { Expr::f32(v as f32) } else { Expr::Int(v as i64, dtype) }
 }
