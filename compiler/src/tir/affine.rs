@@ -1,4 +1,4 @@
-//! Index expressions as sums of loop variables with coefficients, and the intervals they run over.
+//! Index expressions as sums of loop variables with coefficients, and the ranges of expressions.
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ pub struct Affine {
 }
 
 impl Affine {
-    /// The affine form of an i64 expression; `None` where it has none.
+    /// Returns the affine form of an i64 expression, or `None` if it is not affine.
     ///
     /// ```
     /// use tilewright_compiler::{te::Expr, tir::Affine};
@@ -42,7 +42,7 @@ impl Affine {
         }
     }
 
-    /// `self + other * factor`.
+    /// Returns `self + other * factor`.
     pub fn plus(mut self, other: &Affine, factor: i64) -> Affine {
         self.constant = self.constant.wrapping_add(other.constant.wrapping_mul(factor));
         for (v, c) in &other.terms {
@@ -53,22 +53,22 @@ impl Affine {
         self
     }
 
-    /// `self * factor`.
+    /// Returns `self * factor`.
     pub fn times(self, factor: i64) -> Affine {
         Affine::default().plus(&self, factor)
     }
 
-    /// The constant, where there is no variable.
+    /// Returns the constant if there are no variables.
     pub fn as_constant(&self) -> Option<i64> {
         self.terms.is_empty().then_some(self.constant)
     }
 
-    /// The coefficient of a variable, 0 where it does not occur.
+    /// Returns the coefficient of a variable, 0 if it does not occur.
     pub fn coefficient(&self, var: &Name) -> i64 {
         self.terms.get(var).copied().unwrap_or(0)
     }
 
-    /// Splits into the terms of the variables for which `inner` holds, and the rest with the constant.
+    /// Splits into the terms whose variables satisfy `inner`, and the remaining terms with the constant.
     pub fn partition(&self, inner: impl Fn(&Name) -> bool) -> (Affine, Affine) {
         let mut parts = (Affine::default(), Affine { constant: self.constant, ..Affine::default() });
         for (v, c) in &self.terms {
@@ -78,7 +78,7 @@ impl Affine {
         parts
     }
 
-    /// The same as an expression, variables in order of name, the constant last.
+    /// Returns the sum as an expression, with the variables in order of their names and the constant last.
     pub fn to_expr(&self) -> Expr {
         let mut sum: Option<Expr> = None;
         for (v, &c) in &self.terms {
@@ -97,12 +97,12 @@ impl Affine {
     }
 }
 
-/// The inclusive range that each variable runs over.
+/// The inclusive range of each variable.
 pub type Bounds = HashMap<Name, (i64, i64)>;
 
-/// The inclusive range of an i64 expression, not always the tightest; `None` where nothing is known.
+/// Returns the inclusive range of an i64 expression, not necessarily the tightest, or `None` if it is unknown.
 ///
-/// Comparisons give a range within `0..=1`.
+/// The range of a comparison is within `0..=1`.
 pub fn interval(e: &Expr, bounds: &Bounds) -> Option<(i64, i64)> {
     if let Some(a) = Affine::of(e) {
         let (mut lo, mut hi) = (a.constant, a.constant);

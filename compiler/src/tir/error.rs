@@ -1,4 +1,4 @@
-//! What can be wrong with a loop program.
+//! Errors in loop programs.
 
 use thiserror::Error;
 
@@ -14,7 +14,7 @@ pub enum TirError {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What was expected.
+        /// What was expected and what was found.
         message: String,
     },
     /// The program breaks rules of the verifier.
@@ -22,7 +22,7 @@ pub enum TirError {
     Malformed {
         /// The function.
         function: Name,
-        /// Every rule broken.
+        /// Every violation.
         problems: Vec<String>,
     },
     /// A tensor expression cannot be lowered.
@@ -30,7 +30,7 @@ pub enum TirError {
     Lower {
         /// The program.
         program: Name,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// An access leaves its buffer.
@@ -50,11 +50,11 @@ pub enum TirError {
     Argument {
         /// The function.
         function: Name,
-        /// Position.
+        /// Position of the argument, from 0.
         index: usize,
         /// Type and shape of the parameter.
         expected: String,
-        /// Those of the argument.
+        /// Type and shape of the argument.
         found: String,
     },
 }

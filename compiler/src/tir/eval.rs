@@ -1,31 +1,32 @@
-//! Runs loop programs, one scalar operation after the other: the golden reference of everything below.
+//! Interprets loop programs, one scalar operation at a time: the reference that all code generators are tested against.
 
 use std::collections::HashMap;
 
 use super::{Action, Block, Function, Intrinsic, Stmt, TirError, View, lower};
 use crate::te::{Array, BinOp, DType, Expr, Func, Name, Program, Scalar, scalar};
 
-/// The outputs of a tensor expression.
+/// Returns the outputs of a tensor expression.
 ///
 /// # Errors
-/// Those of [`lower()`] and [`run`].
+/// The errors of [`lower()`] and [`run`].
 pub fn evaluate(program: &Program, inputs: &[Array]) -> Result<Vec<Array>, TirError> {
     run(&lower(program)?, inputs)
 }
 
-/// The outputs of a verified function on these inputs.
+/// Returns the outputs of a verified function for these inputs.
 ///
-/// Locals and outputs begin with a pattern that no program should depend on.
+/// Locals and outputs start with a fill pattern (0x5a), so that programs that read them before writing give wrong
+/// results.
 ///
 /// # Errors
-/// [`TirError::Argument`] where an input does not fit, [`TirError::OutOfBounds`] where an access leaves its buffer.
+/// [`TirError::Argument`] if an input does not fit, [`TirError::OutOfBounds`] if an access is outside its buffer.
 pub fn run(f: &Function, inputs: &[Array]) -> Result<Vec<Array>, TirError> {
     let describe = |t: DType, shape: &[i64]| format!("{t}{shape:?}");
     let argument = |index, expected, found| TirError::Argument { function: f.name.clone(), index, expected, found };
     let wanted = f.inputs();
     if wanted.len() != inputs.len() {
         let (index, found) = (inputs.len(), format!("{} arguments", inputs.len()));
-        return Err(argument(index, format!("one of {}", wanted.len()), found));
+        return Err(argument(index, format!("one of {} inputs", wanted.len()), found));
     }
     let mut buffers = Vec::new();
     for (i, (b, a)) in wanted.iter().zip(inputs).enumerate() {
@@ -140,7 +141,8 @@ impl Compiler<'_> {
     }
 }
 
-/// The loops that a call of an intrinsic stands for, with its variables renamed so that none meets the caller's.
+/// Expands a call of an intrinsic to loops. Its variables get the intrinsic's name as a prefix, so that none collides
+/// with the caller's.
 pub fn expand_call(intrinsic: &Intrinsic, args: &[View], guards: &[Expr]) -> Stmt {
     let param = |name: &Name| intrinsic.params.iter().position(|p| &p.name == name).and_then(|i| args.get(i));
     let rename = |v: &Name| Name::from(format!("{}.{v}", intrinsic.name));

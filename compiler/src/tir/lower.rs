@@ -1,12 +1,13 @@
-//! Tensor expressions to loops: each tensor becomes one loop nest around one block of its name.
+//! Lowers tensor expressions to loops: each tensor becomes a loop nest around one block with the tensor's name.
 
 use super::{Action, Block, Buffer, For, Function, LoopKind, Scope, Stmt, TirError, verify};
 use crate::te::{Axis, Definition, Expr, Program, Tensor};
 
-/// The loop program of a tensor expression, verified: inputs and outputs become parameters, the rest locals.
+/// Lowers a tensor expression and verifies the result. Inputs and outputs become parameters, other tensors locals.
 ///
 /// # Errors
-/// [`TirError::Lower`] for an output that is an input or missing, [`TirError::Malformed`] for what the verifier finds.
+/// [`TirError::Lower`] for an output that is an input or missing, [`TirError::Malformed`] for problems that the
+/// verifier finds.
 pub fn lower(program: &Program) -> Result<Function, TirError> {
     let fail = |problem: String| TirError::Lower { program: program.name.clone(), problem };
     let mut outputs = Vec::new();

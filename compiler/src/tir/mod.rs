@@ -1,11 +1,12 @@
 //! Loop programs: loops over blocks that read and write buffers.
 //!
 //! A [`Function`] has buffers, each in a memory scope, and a tree of statements whose leaves are blocks. A block
-//! computes one element from others, or calls a tensor intrinsic, whose meaning is itself a small function carried
-//! along; so a program is complete, prints, parses back and runs in the evaluator whatever has been done to it.
-//! Indices are affine in the loop variables wherever a schedule needs to understand them ([`affine`]).
+//! computes one element from others, or calls a tensor intrinsic. The function includes the definition of each
+//! intrinsic, as a small function. A program is therefore complete: it prints, parses back, and runs in the evaluator
+//! after any transformation. If a schedule needs to understand indices, they are affine in the loop variables
+//! ([`affine`]).
 //!
-//! Schedules rewrite these programs; code generators read them.
+//! Schedules rewrite these programs, and code generators read them.
 
 pub mod affine;
 mod error;
@@ -28,29 +29,29 @@ pub use parse::parse;
 pub use simplify::simplify;
 pub use verify::verify;
 
-/// Where a buffer lies.
+/// The memory that holds a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// Memory that everyone sees: DRAM, the host's heap.
+    /// Memory that all units share: DRAM, or the host's heap.
     Global,
-    /// Registers or the stack of the unit that computes.
+    /// Registers or the stack of the computing unit.
     Local,
     /// The accelerator's input scratchpad.
     Inp,
-    /// Its weight scratchpad.
+    /// The accelerator's weight scratchpad.
     Wgt,
-    /// Its accumulators.
+    /// The accelerator's accumulators.
     Acc,
-    /// Its output scratchpad.
+    /// The accelerator's output scratchpad.
     Out,
-    /// Its parameter memory.
+    /// The accelerator's parameter memory.
     Param,
-    /// Memory on the chip of a GPU that the threads of one block share.
+    /// A GPU's on-chip memory that the threads of one block share.
     Shared,
 }
 
 impl Scope {
-    /// Every scope with its name in text.
+    /// Each scope with its name in text.
     pub const NAMES: [(Scope, &'static str); 8] = [
         (Scope::Global, "global"),
         (Scope::Local, "local"),
@@ -62,7 +63,7 @@ impl Scope {
         (Scope::Shared, "shared"),
     ];
 
-    /// Its name in text.
+    /// Returns the scope's name in text.
     pub fn name(self) -> &'static str {
         Scope::NAMES[self as usize].1
     }
@@ -77,56 +78,56 @@ pub struct Buffer {
     pub dtype: DType,
     /// Extents.
     pub shape: Vec<i64>,
-    /// Where it lies.
+    /// The memory that holds it.
     pub scope: Scope,
 }
 
 impl Buffer {
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> i64 {
         self.shape.iter().product()
     }
 
-    /// True where an extent is 0.
+    /// Returns whether the buffer has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of the whole buffer.
+    /// Returns the size of the whole buffer in bytes.
     pub fn size_bytes(&self) -> usize {
         self.len().max(0) as usize * self.dtype.size_bytes()
     }
 }
 
-/// How the iterations of a loop are carried out. All kinds mean the same.
+/// How the iterations of a loop are executed. The kind does not change the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LoopKind {
     /// One after the other.
     Serial,
-    /// Spread over threads.
+    /// Distributed over threads.
     Parallel,
     /// As lanes of vector instructions.
     Vectorized,
-    /// Written out.
+    /// Unrolled.
     Unrolled,
     /// Overlapped as the stages of a pipeline (virtual threads).
     Pipeline,
-    /// One iteration a block of a GPU's grid, along its first dimension.
+    /// One iteration per block of a GPU's grid, along the grid's first dimension.
     BlockX,
-    /// Along its second.
+    /// One iteration per block, along the grid's second dimension.
     BlockY,
-    /// Along its third.
+    /// One iteration per block, along the grid's third dimension.
     BlockZ,
-    /// One iteration a thread of a block, along its first dimension.
+    /// One iteration per thread of a block, along the block's first dimension.
     ThreadX,
-    /// Along its second.
+    /// One iteration per thread, along the block's second dimension.
     ThreadY,
-    /// Along its third.
+    /// One iteration per thread, along the block's third dimension.
     ThreadZ,
 }
 
 impl LoopKind {
-    /// Every kind with its word in text.
+    /// Each kind with its keyword in text.
     pub const NAMES: [(LoopKind, &'static str); 11] = [
         (LoopKind::Serial, "for"),
         (LoopKind::Parallel, "parallel"),
@@ -140,48 +141,48 @@ impl LoopKind {
         (LoopKind::ThreadY, "thread_y"),
         (LoopKind::ThreadZ, "thread_z"),
     ];
-    /// Those that stand for blocks of a GPU's grid, first dimension first.
+    /// Kinds for the blocks of a GPU's grid, first dimension first.
     pub const BLOCKS: [LoopKind; 3] = [LoopKind::BlockX, LoopKind::BlockY, LoopKind::BlockZ];
-    /// Those that stand for threads of a block, first dimension first.
+    /// Kinds for the threads of a block, first dimension first.
     pub const THREADS: [LoopKind; 3] = [LoopKind::ThreadX, LoopKind::ThreadY, LoopKind::ThreadZ];
 
-    /// Its word in text.
+    /// Returns the kind's keyword in text.
     pub fn name(self) -> &'static str {
         LoopKind::NAMES[self as usize].1
     }
 
-    /// The dimension of a GPU's grid that it stands for.
+    /// Returns the grid dimension of a GPU that the kind is bound to.
     pub fn block(self) -> Option<usize> {
         LoopKind::BLOCKS.iter().position(|k| *k == self)
     }
 
-    /// The dimension of a block of threads that it stands for.
+    /// Returns the dimension of a block of threads that the kind is bound to.
     pub fn thread(self) -> Option<usize> {
         LoopKind::THREADS.iter().position(|k| *k == self)
     }
 }
 
-/// A loop from 0 to its extent.
+/// A loop from 0 up to, but not including, its extent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct For {
-    /// Its variable, unique within the function; it also names the loop in schedules.
+    /// Its variable, unique within the function. It also names the loop in schedules.
     pub var: Name,
     /// Number of iterations.
     pub extent: i64,
-    /// How they are carried out.
+    /// How the iterations are executed.
     pub kind: LoopKind,
-    /// What is repeated.
+    /// The loop's body.
     pub body: Box<Stmt>,
 }
 
-/// A part of a buffer, as an intrinsic sees it: `indices` is where its element at `dims` lies.
+/// The part of a buffer that an intrinsic accesses. `indices` maps an element at `dims` to its place in the buffer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct View {
     /// The buffer.
     pub buffer: Name,
-    /// One variable a dimension of the intrinsic's parameter.
+    /// One variable per dimension of the intrinsic's parameter.
     pub dims: Vec<Name>,
-    /// One index a dimension of the buffer, over loop variables and `dims`.
+    /// One index per dimension of the buffer, over loop variables and `dims`.
     pub indices: Vec<Expr>,
 }
 
@@ -192,30 +193,30 @@ pub enum Action {
     Store {
         /// The buffer written.
         buffer: Name,
-        /// One index a dimension.
+        /// One index per dimension.
         indices: Vec<Expr>,
-        /// The element; a reduction reads the element written and combines it with another.
+        /// The value stored. A reduction reads the stored element and combines it with another value.
         value: Expr,
     },
-    /// Runs a tensor intrinsic on parts of buffers, in the order of its parameters.
+    /// Runs a tensor intrinsic on parts of buffers.
     Call {
-        /// One of the function's intrinsics.
+        /// Name of one of the function's intrinsics.
         intrinsic: Name,
-        /// Its arguments.
+        /// Its arguments, in the order of its parameters.
         args: Vec<View>,
     },
 }
 
-/// A unit of computation that schedules name.
+/// A unit of computation with a name that schedules use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
     /// Its name, unique within the function.
     pub name: Name,
     /// The enclosing loops over which it reduces.
     pub reduce: Vec<Name>,
-    /// It only runs where all of these hold.
+    /// Conditions. The block only runs if all of them hold.
     pub guards: Vec<Expr>,
-    /// Stored first where every reduction loop is at 0; only together with [`Action::Store`].
+    /// Value stored first when all reduction loops are at 0. Only allowed with [`Action::Store`].
     pub init: Option<Expr>,
     /// What it does.
     pub action: Action,
@@ -224,22 +225,22 @@ pub struct Block {
 /// A statement.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stmt {
-    /// One after the other.
+    /// Statements that run one after the other.
     Seq(Vec<Stmt>),
     /// A loop.
     For(For),
-    /// A leaf.
+    /// A block, the leaf of the tree.
     Block(Block),
 }
 
-/// What a tensor intrinsic does, on parameters of its own.
+/// The definition of a tensor intrinsic, on its own parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Intrinsic {
-    /// Its name, unique within the function that carries it.
+    /// Its name, unique within the function that contains it.
     pub name: Name,
-    /// Its parameters; the scope says where an argument must lie.
+    /// Its parameters. An argument must be in the parameter's scope.
     pub params: Vec<Buffer>,
-    /// Its meaning: loops over the parameters.
+    /// Its semantics, as loops over the parameters.
     pub body: Stmt,
 }
 
@@ -250,33 +251,33 @@ pub struct Function {
     pub name: Name,
     /// The tensor intrinsics that it calls.
     pub intrinsics: Vec<Intrinsic>,
-    /// Buffers that the caller gives, inputs before outputs.
+    /// Buffers from the caller: inputs, then outputs.
     pub params: Vec<Buffer>,
-    /// How many of the parameters, at the end, are outputs.
+    /// Number of outputs, which are the last parameters.
     pub outputs: usize,
-    /// Buffers that live while the function runs.
+    /// Buffers that exist while the function runs.
     pub locals: Vec<Buffer>,
-    /// What it does.
+    /// The statements.
     pub body: Stmt,
 }
 
 impl Function {
-    /// The buffer of that name.
+    /// Returns the buffer called `name`.
     pub fn buffer(&self, name: &Name) -> Option<&Buffer> {
         self.params.iter().chain(&self.locals).find(|b| &b.name == name)
     }
 
-    /// The intrinsic of that name.
+    /// Returns the intrinsic called `name`.
     pub fn intrinsic(&self, name: &Name) -> Option<&Intrinsic> {
         self.intrinsics.iter().find(|i| &i.name == name)
     }
 
-    /// The parameters that the function reads only.
+    /// Returns the parameters that the function only reads.
     pub fn inputs(&self) -> &[Buffer] {
         &self.params[..self.params.len().saturating_sub(self.outputs)]
     }
 
-    /// The parameters that the function writes.
+    /// Returns the parameters that the function writes.
     pub fn output_buffers(&self) -> &[Buffer] {
         &self.params[self.params.len().saturating_sub(self.outputs)..]
     }
@@ -299,7 +300,7 @@ impl Stmt {
         go(self, &mut Vec::new(), f);
     }
 
-    /// Calls `f` on each loop, outside in.
+    /// Calls `f` on each loop, outermost first.
     pub fn visit_loops<'a>(&'a self, f: &mut dyn FnMut(&'a For)) {
         match self {
             Stmt::Seq(list) => list.iter().for_each(|s| s.visit_loops(f)),
@@ -311,7 +312,7 @@ impl Stmt {
         }
     }
 
-    /// The loop of that variable.
+    /// Returns the loop with that variable.
     pub fn find_loop(&self, var: &Name) -> Option<&For> {
         let mut found = None;
         self.visit_loops(&mut |l| {
@@ -322,7 +323,7 @@ impl Stmt {
         found
     }
 
-    /// The block of that name.
+    /// Returns the block called `name`.
     pub fn find_block(&self, name: &Name) -> Option<&Block> {
         let mut found = None;
         self.visit_blocks(&mut |_, b| {
@@ -333,7 +334,7 @@ impl Stmt {
         found
     }
 
-    /// Calls `f` on each block for change.
+    /// Calls `f` on each block, which it can change.
     pub fn each_block_mut(&mut self, f: &mut dyn FnMut(&mut Block)) {
         match self {
             Stmt::Seq(list) => list.iter_mut().for_each(|s| s.each_block_mut(f)),
@@ -344,7 +345,8 @@ impl Stmt {
 }
 
 impl Block {
-    /// Every expression of the block, for change: guards, init, indices and value. View variables stay bound.
+    /// Calls `f` on each expression of the block, which it can change: guards, init, indices and value. The variables
+    /// of views stay bound.
     pub fn each_expr_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         self.guards.iter_mut().for_each(&mut *f);
         self.init.iter_mut().for_each(&mut *f);
@@ -357,7 +359,7 @@ impl Block {
         }
     }
 
-    /// Every expression of the block.
+    /// Calls `f` on each expression of the block.
     pub fn each_expr(&self, f: &mut dyn FnMut(&Expr)) {
         self.guards.iter().for_each(&mut *f);
         self.init.iter().for_each(&mut *f);
@@ -370,7 +372,7 @@ impl Block {
         }
     }
 
-    /// The buffer that a store writes; an intrinsic's written arguments are told by its description.
+    /// Returns the buffer that a store writes. For a call, use [`Intrinsic::writes`].
     pub fn target(&self) -> Option<&Name> {
         match &self.action {
             Action::Store { buffer, .. } => Some(buffer),
@@ -380,7 +382,7 @@ impl Block {
 }
 
 impl Intrinsic {
-    /// For each parameter whether the intrinsic writes it.
+    /// Returns for each parameter whether the intrinsic writes it.
     pub fn writes(&self) -> Vec<bool> {
         let mut w = vec![false; self.params.len()];
         self.body.visit_blocks(&mut |_, b| {
@@ -393,7 +395,7 @@ impl Intrinsic {
         w
     }
 
-    /// For each parameter whether the intrinsic reads it.
+    /// Returns for each parameter whether the intrinsic reads it.
     pub fn reads(&self) -> Vec<bool> {
         let mut r = vec![false; self.params.len()];
         self.body.visit_blocks(&mut |_, b| {

@@ -1,4 +1,4 @@
-//! Reads the text form of loop programs.
+//! Parses the text form of loop programs.
 
 use super::print::infix;
 use super::{Action, Block, Buffer, For, Function, Intrinsic, LoopKind, Scope, Stmt, TirError, View};
@@ -20,13 +20,13 @@ const OPS: [BinOp; 13] = [
     BinOp::Div,
     BinOp::Mod,
 ];
-/// Deepest nesting of expressions and statements that is read.
+/// Deepest accepted nesting of expressions and statements.
 const MAX_DEPTH: usize = 200;
 
-/// The function that a text describes.
+/// Parses a function.
 ///
 /// # Errors
-/// [`TirError::Parse`] with the place of the first mistake. The result is not verified.
+/// [`TirError::Parse`] with the position of the first mistake. The result is not verified.
 pub fn parse(text: &str) -> Result<Function, TirError> {
     let mut p = Parser { text, at: 0, depth: 0, buffers: Vec::new() };
     let f = p.function()?;
@@ -71,7 +71,7 @@ impl<'a> Parser<'a> {
         Err(TirError::Parse { line, column, message: format!("expected {expected}, found `{found}`") })
     }
 
-    /// Takes a sign if it comes next.
+    /// Consumes a sign if it comes next.
     fn eat(&mut self, sign: &str) -> bool {
         self.skip();
         let yes = self.rest().starts_with(sign);
@@ -217,7 +217,7 @@ impl<'a> Parser<'a> {
         Ok(Buffer { name, dtype, shape, scope })
     }
 
-    /// Statements up to and with the closing brace.
+    /// Parses statements up to and including the closing brace.
     fn statements(&mut self) -> Parsed<Stmt> {
         self.deeper(|p| {
             let mut items = Vec::new();
@@ -290,7 +290,7 @@ impl<'a> Parser<'a> {
         self.deeper(|p| p.climb(0))
     }
 
-    /// An expression of operations that bind more strongly than `least`.
+    /// Parses an expression of operations that bind more strongly than `least`.
     fn climb(&mut self, least: u8) -> Parsed<Expr> {
         let mut left = self.primary()?;
         'more: loop {
@@ -302,7 +302,7 @@ impl<'a> Parser<'a> {
                 if let Some((sign, strength)) = infix(op)
                     && strength > least
                     && self.rest().starts_with(sign)
-                    // `<` is also the beginning of `<<`.
+                    // `<` is also the start of `<<`.
                     && !(op == BinOp::Lt && self.rest().starts_with("<<"))
                 {
                     self.at += sign.len();

@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter, Write};
 use super::{Action, Block, Buffer, Function, Intrinsic, Scope, Stmt, View};
 use crate::te::{BinOp, DType, Expr, Name};
 
-/// An infix operation's sign and binding strength.
+/// Returns the sign and binding strength of an infix operation.
 pub(super) fn infix(op: BinOp) -> Option<(&'static str, u8)> {
     Some(match op {
         BinOp::Or => ("||", 1),
@@ -69,7 +69,8 @@ fn expr(e: &Expr, outer: u8, f: &mut Formatter<'_>) -> fmt::Result {
                 if open {
                     f.write_char('(')?;
                 }
-                // Operations of one strength group to the left, so only the right operand needs more.
+                // Operations of the same strength are left-associative, so only the right operand needs more
+                // parentheses.
                 expr(a, strength - 1, f)?;
                 write!(f, " {sign} ")?;
                 expr(b, strength, f)?;

@@ -1,12 +1,13 @@
-//! Simplification of scalar expressions: constants, units, affine sums, divisions whose result is known.
+//! Simplifies scalar expressions: constants, neutral elements, affine sums, and divisions with a known result.
 
 use super::affine::{Affine, Bounds, interval};
 use crate::te::scalar::int_binary;
 use crate::te::{BinOp, DType, Expr, Func};
 
-/// An expression of the same value for every assignment within `bounds`.
+/// Returns an expression with the same value for every assignment within `bounds`.
 ///
-/// Index sums become affine normal form; floats are left as they are but for constant choices.
+/// Sums of indices become affine normal form. Floats stay unchanged, except that selects with a constant condition
+/// resolve.
 pub fn simplify(e: &Expr, bounds: &Bounds) -> Expr {
     e.rewrite(&mut |e| step(e, bounds))
 }
@@ -101,10 +102,10 @@ fn binary(op: BinOp, a: Expr, b: Expr, bounds: &Bounds) -> Expr {
     Expr::binary(op, a, b)
 }
 
-/// `a / d` or `a % d` where the terms that `d` divides part from a rest that stays within one period.
+/// Simplifies `a / d` or `a % d` by splitting `a` into terms divisible by `d` and a rest within one period of `d`.
 fn divide(op: BinOp, a: &Expr, d: i64, bounds: &Bounds) -> Option<Expr> {
     let Some(f) = Affine::of(a) else {
-        // Without an affine form the whole may still lie within the first period.
+        // Without an affine form, the whole value may still be within one period.
         let (lo, hi) = interval(a, bounds)?;
         return match (lo.div_euclid(d), hi.div_euclid(d)) {
             (0, 0) if op == BinOp::Mod => Some(a.clone()),

@@ -1,7 +1,7 @@
 use crate::te::{Array, Builder, Combiner, DType, Expr, Func, Program, Scalar};
 use crate::tir::{TirError, evaluate, lower, parse, run, verify};
 
-/// A padded 3x3 convolution with a requantized result: every kind of definition.
+/// A padded 3x3 convolution with a requantized result, which uses every kind of definition.
 pub fn conv() -> Program {
     let (h, w, ci, co) = (5, 4, 3, 2);
     let mut b = Builder::new("conv");
@@ -29,7 +29,7 @@ pub fn conv() -> Program {
     b.finish(&[y])
 }
 
-/// Arrays of a repeating pattern for the inputs of a function.
+/// Returns arrays with a repeating pattern for the inputs of a function.
 pub fn inputs(f: &crate::tir::Function) -> Vec<Array> {
     let mut state = 1u32;
     f.inputs()
@@ -93,7 +93,7 @@ fn text_errors_name_their_place() {
     check("function f { block b { a[0] = q[0] } }", "line 1, column 31: expected a declared buffer, found `q[0] } }`");
     let deep = format!("function f {{ output a: i64[] block b {{ a[] = {}1 }} }}", "(".repeat(100_000));
     assert!(parse(&deep).is_err());
-    // No cut of a good text is taken or panics.
+    // Every proper prefix of a valid text is rejected without a panic.
     let text = lower(&conv()).unwrap().to_string();
     let cut = text.char_indices().map(|(i, _)| i).filter(|i| *i < text.trim_end().len());
     cut.for_each(|i| assert!(parse(&text[..i]).is_err()));
@@ -126,7 +126,7 @@ fn verifier_reports_every_problem() {
         .chain([
             "block one: b has 1 dimensions but 2 indices".to_string(),
             "block one: variable j is not bound".into(),
-            "block one: 300 is no i8".into(),
+            "block one: 300 is not a valid i8".into(),
             "block one: init must be i8, `1.0f32` is f32".into(),
         ])
         .collect::<Vec<_>>()

@@ -1,15 +1,16 @@
-//! The rules of loop programs.
+//! Checks the rules of loop programs.
 //!
-//! 1. Buffers, loop variables, blocks and intrinsics have names that are unique among their kind; buffers and
-//!    variables share one name space.
+//! 1. Names of buffers, loop variables, blocks and intrinsics are unique among their kind. Buffers and variables share
+//!    one namespace.
 //! 2. Extents are not negative.
 //! 3. Every variable is bound by an enclosing loop, or is a view's dimension.
-//! 4. Every access names a known buffer with its element type and one i64 index a dimension.
-//! 5. Operands have one type; logic works on booleans, shifts and remainders on integers, functions on the types of
-//!    their signature; a condition is boolean.
-//! 6. A block's reduction loops enclose it; `init` goes with a store, and both have the buffer's element type.
-//! 7. A call names a known intrinsic, with one view a parameter, of its element type, scope and number of dimensions.
-//! 8. Inputs are not written. An intrinsic's body accesses its own parameters only, and calls nothing.
+//! 4. Every access names a known buffer with its element type and one i64 index per dimension.
+//! 5. Both operands have the same type. Logic takes booleans, shifts and remainders take integers, functions take the
+//!    types of their signature, and a condition is a boolean.
+//! 6. A block's reduction loops enclose it. `init` requires a store, and both have the buffer's element type.
+//! 7. A call names a known intrinsic, with one view per parameter, of the parameter's element type, scope and number of
+//!    dimensions.
+//! 8. Inputs are not written. An intrinsic's body accesses only its own parameters, and calls nothing.
 
 use std::collections::HashSet;
 
@@ -19,7 +20,7 @@ use crate::te::{BinOp, DType, Expr, Name};
 /// Checks every rule.
 ///
 /// # Errors
-/// [`TirError::Malformed`] with all that is wrong.
+/// [`TirError::Malformed`] with all violations.
 pub fn verify(f: &Function) -> Result<(), TirError> {
     let mut problems = Vec::new();
     let mut names = HashSet::new();
@@ -45,7 +46,7 @@ struct Checker<'a> {
     function: &'a Function,
     buffers: Vec<&'a Buffer>,
     problems: Vec<String>,
-    /// Within an intrinsic.
+    /// Whether the body belongs to an intrinsic.
     inner: bool,
 }
 
@@ -106,7 +107,7 @@ impl<'a> Checker<'a> {
             }
             Action::Call { intrinsic, args } => {
                 if b.init.is_some() {
-                    self.problems.push("init goes with a store only".into());
+                    self.problems.push("init is only allowed with a store".into());
                 }
                 self.call(intrinsic, args, bound);
             }
@@ -115,7 +116,7 @@ impl<'a> Checker<'a> {
 
     fn call(&mut self, name: &Name, args: &[super::View], bound: &[&Name]) {
         if self.inner {
-            self.problems.push("an intrinsic calls nothing".into());
+            self.problems.push("an intrinsic cannot call another one".into());
             return;
         }
         let function = self.function;
@@ -132,13 +133,19 @@ impl<'a> Checker<'a> {
             inner.extend(&v.dims);
             self.access(&v.buffer, &v.indices, Some(p.dtype), &inner);
             if v.dims.len() != p.shape.len() {
-                self.problems.push(format!("argument {} of {name} has {} dimensions", p.name, v.dims.len()));
+                self.problems.push(format!(
+                    "argument {} of {name} must have {} dimensions, got {}",
+                    p.name,
+                    p.shape.len(),
+                    v.dims.len()
+                ));
             }
             if let Some(b) = self.find(&v.buffer)
                 && b.scope != p.scope
             {
                 let (want, got) = (p.scope.name(), b.scope.name());
-                self.problems.push(format!("argument {} of {name} must lie in {want}, {} in {got}", p.name, b.name));
+                self.problems
+                    .push(format!("argument {} of {name} must be in {want}, but {} is in {got}", p.name, b.name));
             }
             if writes && function.inputs().iter().any(|i| i.name == v.buffer) {
                 self.problems.push(format!("it writes input {}", v.buffer));
@@ -179,7 +186,7 @@ impl<'a> Checker<'a> {
         match e {
             Expr::Int(v, t) => {
                 if *t == DType::F32 || crate::te::scalar::wrap(*v, *t) != *v {
-                    self.problems.push(format!("{v} is no {t}"));
+                    self.problems.push(format!("{v} is not a valid {t}"));
                 }
             }
             Expr::Float(_, t) => {
