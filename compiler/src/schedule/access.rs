@@ -1,4 +1,4 @@
-//! Which parts of buffers blocks touch.
+//! Which parts of buffers a block accesses.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ pub struct Access {
     pub indices: Vec<Expr>,
     /// Variables of the access itself: the dimensions of an intrinsic's argument.
     pub dims: Vec<(Name, i64)>,
-    /// It writes.
+    /// Whether it writes.
     pub writes: bool,
-    /// It reads.
+    /// Whether it reads.
     pub reads: bool,
 }
 
-/// All accesses of a block; a store comes last.
+/// Returns all accesses of a block. A store comes last.
 pub fn accesses(f: &Function, b: &Block) -> Vec<Access> {
     let mut list = Vec::new();
     b.each_expr(&mut |e| {
@@ -68,22 +68,23 @@ pub fn accesses(f: &Function, b: &Block) -> Vec<Access> {
     list
 }
 
-/// The accesses of all blocks within a statement, in program order.
+/// Returns the accesses of all blocks within a statement, in program order.
 pub fn accesses_in(f: &Function, s: &Stmt) -> Vec<Access> {
     let mut list = Vec::new();
     s.visit_blocks(&mut |_, b| list.extend(accesses(f, b)));
     list
 }
 
-/// True where a block of the statement accesses the buffer.
+/// Returns whether a block of the statement accesses the buffer.
 pub fn touches(f: &Function, s: &Stmt, buffer: &Name) -> bool {
     accesses_in(f, s).iter().any(|a| &a.buffer == buffer)
 }
 
-/// True where different values of `vars` always mean different elements, whatever the other variables are, as long
-/// as those are the same in both. `free` variables may differ.
+/// Returns whether different values of `vars` always give different elements. The `free` variables can have any values;
+/// all others are the same in both cases.
 ///
-/// Each variable must stand in a dimension whose terms are digits of a mixed-radix number, together with free ones.
+/// Each variable must occur in a dimension whose terms, including those of free variables, are digits of a mixed-radix
+/// number.
 pub fn injective(indices: &[Expr], vars: &[Name], free: &[(Name, i64)], bounds: &Bounds) -> bool {
     let extent = |v: &Name| {
         let own = free.iter().find(|f| &f.0 == v).map(|f| f.1);
@@ -91,7 +92,7 @@ pub fn injective(indices: &[Expr], vars: &[Name], free: &[(Name, i64)], bounds: 
     };
     let mut seen: Vec<Name> = Vec::new();
     for e in indices {
-        // What other dimensions say only tells more elements apart.
+        // Ignore a dimension that is not affine: it can only distinguish more elements.
         let Some(a) = Affine::of(e) else { continue };
         let mut digits: Vec<(&Name, i64)> = a
             .terms
@@ -104,7 +105,7 @@ pub fn injective(indices: &[Expr], vars: &[Name], free: &[(Name, i64)], bounds: 
         let mut good = true;
         for &(v, c) in &digits {
             let Some(n) = extent(v) else { return false };
-            // One that stands still takes no place, whatever its factor.
+            // A variable with a single value needs no digit, whatever its factor.
             if n == 1 {
                 continue;
             }
@@ -118,12 +119,12 @@ pub fn injective(indices: &[Expr], vars: &[Name], free: &[(Name, i64)], bounds: 
     vars.iter().all(|v| seen.contains(v) || extent(v) == Some(1))
 }
 
-/// A box of a buffer: for each dimension where it begins, over outer variables, and how long it is.
+/// A box of a buffer: for each dimension its start, over outer variables, and its extent.
 pub type Region = Vec<(Expr, i64)>;
 
-/// The box that encloses what the accesses touch, with the variables of `inner` running and all others standing.
+/// Returns the box that encloses all elements accessed while the variables of `inner` run and all others are fixed.
 ///
-/// A dimension whose accesses do not begin at the same outer sum is taken whole.
+/// A dimension is taken whole if its accesses are not affine, or do not start at the same sum of outer variables.
 pub fn region(list: &[&Access], inner: &[Name], shape: &[i64], bounds: &Bounds) -> Result<Region, Reason> {
     let mut out = Vec::new();
     for (d, &n) in shape.iter().enumerate() {
@@ -131,7 +132,7 @@ pub fn region(list: &[&Access], inner: &[Name], shape: &[i64], bounds: &Bounds) 
         let mut range: Option<(i64, i64)> = None;
         let mut whole = false;
         for a in list {
-            let Some(e) = a.indices.get(d) else { refuse!("{} has another number of dimensions", a.buffer) };
+            let Some(e) = a.indices.get(d) else { refuse!("{} has a different number of dimensions", a.buffer) };
             let Some(sum) = Affine::of(e) else {
                 whole = true;
                 break;
@@ -140,9 +141,7 @@ pub fn region(list: &[&Access], inner: &[Name], shape: &[i64], bounds: &Bounds) 
             within.extend(a.dims.iter().map(|(v, n)| (v.clone(), (0, n - 1))));
             let is_inner = |v: &Name| inner.contains(v) || a.dims.iter().any(|d| &d.0 == v);
             let (running, standing) = sum.partition(is_inner);
-            let Some((lo, hi)) = interval(&running.to_expr(), &within) else {
-                refuse!("the range of {e} is not known")
-            };
+            let Some((lo, hi)) = interval(&running.to_expr(), &within) else { refuse!("the range of {e} is unknown") };
             let (lo, hi) = (lo + standing.constant, hi + standing.constant);
             match &common {
                 Some(c) if *c != standing.terms => {
@@ -164,8 +163,8 @@ pub fn region(list: &[&Access], inner: &[Name], shape: &[i64], bounds: &Bounds) 
     Ok(out)
 }
 
-/// True where a local buffer holds nothing from one run of the statement to the next: it is used nowhere else, its
-/// first use is a write, and what is written covers what is read.
+/// Returns whether a local buffer carries nothing from one run of the statement to the next: it is used nowhere else,
+/// its first use is a write, and the elements written cover those read.
 pub fn private(f: &Function, s: &Stmt, buffer: &Name, bounds: &Bounds) -> bool {
     let Some(b) = f.locals.iter().find(|l| &l.name == buffer) else { return false };
     let inside: Vec<Access> = accesses_in(f, s).into_iter().filter(|a| &a.buffer == buffer).collect();
@@ -173,7 +172,7 @@ pub fn private(f: &Function, s: &Stmt, buffer: &Name, bounds: &Bounds) -> bool {
     if inside.len() != everywhere {
         return false;
     }
-    // Reading one's own target is a reduction's affair: it begins with `init`.
+    // A reduction reads its own target, but it starts with `init`.
     let begins = inside.first().is_some_and(|a| {
         let block = s.find_block(&a.block);
         let owns = inside.iter().any(|o| o.block == a.block && o.writes);

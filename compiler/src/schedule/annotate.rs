@@ -6,23 +6,24 @@ use super::tree::{blocks, find_loop, replace_loop};
 use crate::te::Name;
 use crate::tir::{For, Function, LoopKind, Stmt};
 
-/// Most iterations that are written out.
+/// Most iterations of an unrolled loop.
 const MAX_UNROLL: i64 = 64;
 
 /// Changes the kind of a loop.
 ///
-/// Vectorized loops are innermost. Vectorized and parallel loops reduce nothing, and their iterations commute. Loops of
-/// any kind may become serial again. A pipeline keeps the order of what depends on each other, so it needs nothing.
+/// A vectorized loop must be innermost. Vectorized and parallel loops must not reduce, and their iterations must
+/// commute. A loop of any kind can become serial again. A pipeline has no conditions, because it keeps the order of
+/// dependent steps.
 pub fn annotate(f: &mut Function, var: &Name, kind: &str) -> Result<Vec<Name>, Reason> {
     let Some(kind) = LoopKind::NAMES.iter().find(|k| k.1 == kind).map(|k| k.0) else {
-        refuse!("no kind of loop is named {kind}")
+        refuse!("there is no loop kind {kind}")
     };
     let target = find_loop(f, var)?;
     if target.kind != LoopKind::Serial && kind != LoopKind::Serial {
-        refuse!("loop {var} is {} already", target.kind.name());
+        refuse!("loop {var} is already {}", target.kind.name());
     }
     if kind == LoopKind::Unrolled && target.extent > MAX_UNROLL {
-        refuse!("loop {var} has {} iterations, at most {MAX_UNROLL} are unrolled; split it", target.extent);
+        refuse!("loop {var} has {} iterations, but at most {MAX_UNROLL} can be unrolled; split it", target.extent);
     }
     if matches!(kind, LoopKind::Vectorized | LoopKind::Parallel) {
         if kind == LoopKind::Vectorized && !matches!(*target.body, Stmt::Block(_)) {
@@ -41,7 +42,8 @@ pub fn annotate(f: &mut Function, var: &Name, kind: &str) -> Result<Vec<Name>, R
     Ok(Vec::new())
 }
 
-/// Refuses where two iterations write one element, even the same value: threads must not meet.
+/// Fails if two iterations can write the same element, even with the same value: threads must not share written
+/// elements.
 fn independent(f: &Function, target: &For) -> Result<(), Reason> {
     let ranges = super::tree::bounds(f);
     let vars = [target.var.clone()];
@@ -52,7 +54,7 @@ fn independent(f: &Function, target: &For) -> Result<(), Reason> {
         free.extend(a.dims.iter().cloned());
         let private = super::access::private(f, &target.body, &a.buffer, &ranges);
         if !private && !super::access::injective(&a.indices, &vars, &free, &ranges) {
-            refuse!("iterations of {} may write one element of {}", target.var, a.buffer);
+            refuse!("iterations of {} can write the same element of {}", target.var, a.buffer);
         }
     }
     Ok(())

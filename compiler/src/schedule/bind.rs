@@ -1,4 +1,4 @@
-//! `bind`: iterations over the blocks and threads of a GPU.
+//! `bind`: maps a loop's iterations to the blocks or threads of a GPU.
 
 use super::annotate::annotate;
 use super::error::{Reason, refuse};
@@ -6,14 +6,14 @@ use super::tree::{find_loop, replace_loop};
 use crate::te::Name;
 use crate::tir::{For, Function, LoopKind, Stmt};
 
-/// Turns a parallel loop, or a serial one that may be parallel, into one over a dimension of the grid or of a block's threads.
+/// Binds a parallel loop, or a serial one that can be parallel, to a dimension of the grid or of a block's threads.
 ///
-/// Along any path of loops each dimension occurs once, and blocks are around threads. Loops beside each other may go over
-/// the same threads: whoever generates code sees to it that threads wait for each other between them.
+/// Along any path of nested loops, each dimension occurs once, and block loops enclose thread loops. Loops next to each
+/// other can use the same threads: the code generator must synchronize threads between them.
 pub fn bind(f: &mut Function, var: &Name, place: &str) -> Result<Vec<Name>, Reason> {
     let found = LoopKind::NAMES.iter().find(|k| k.1 == place).map(|k| k.0);
     let Some(kind) = found.filter(|k| k.block().or(k.thread()).is_some()) else {
-        refuse!("{place} is no dimension of a grid or of a block; they are block_x to block_z and thread_x to thread_z")
+        refuse!("{place} is not a dimension of a grid or block; use block_x to block_z or thread_x to thread_z")
     };
     if find_loop(f, var)?.kind != LoopKind::Parallel {
         annotate(f, var, LoopKind::Parallel.name())?;
@@ -28,7 +28,7 @@ pub fn bind(f: &mut Function, var: &Name, place: &str) -> Result<Vec<Name>, Reas
     let mut within: Vec<For> = Vec::new();
     target.body.visit_loops(&mut |l| within.push(l.clone()));
     if let Some(l) = around.iter().chain(&within).find(|l| l.kind == kind) {
-        refuse!("loop {} around or within {var} is {place} already", l.var);
+        refuse!("loop {} around or within {var} is already {place}", l.var);
     }
     let (outer, inner) =
         (around.iter().find(|l| l.kind.thread().is_some()), within.iter().find(|l| l.kind.block().is_some()));

@@ -1,4 +1,4 @@
-//! `cache_read`, `cache_write` and `set_scope`: data through another memory.
+//! `cache_read`, `cache_write` and `set_scope`: moving data through another memory.
 
 use super::access::touches;
 use super::error::{Reason, refuse};
@@ -6,7 +6,7 @@ use super::tree::{find_block, fresh, holds_block, nest, seq, top};
 use crate::te::{Expr, Name};
 use crate::tir::{Action, Block, Buffer, Function, Scope, Stmt};
 
-/// A nest that copies all of `from` to `to`, named after the latter.
+/// Creates a nest that copies all of `from` to `to`. Its block is called `block`.
 fn copy(f: &Function, from: &Buffer, to: &Buffer, block: &Name) -> Stmt {
     let vars: Vec<Name> = (0..from.shape.len()).map(|i| fresh(f, &format!("{block}.i{i}"))).collect();
     let indices: Vec<Expr> = vars.iter().map(|v| Expr::Var(v.clone())).collect();
@@ -23,8 +23,8 @@ fn buffer_of(f: &Function, name: &Name) -> Result<Buffer, Reason> {
     }
 }
 
-/// Copies `buffer` whole, before the statement that holds `block`, and lets the block read the copy. Gives the copy's
-/// name, which its block and its buffer share.
+/// Copies the whole `buffer` before the statement that contains `block`, and makes the block read the copy. Returns the
+/// name shared by the copy's buffer and block.
 pub fn cache_read(f: &mut Function, block: &Name, buffer: &Name, scope: Scope) -> Result<Vec<Name>, Reason> {
     let (_, reader) = find_block(f, block)?;
     let source = buffer_of(f, buffer)?;
@@ -32,7 +32,7 @@ pub fn cache_read(f: &mut Function, block: &Name, buffer: &Name, scope: Scope) -
         refuse!("block {block} calls an intrinsic; cache before tensorizing");
     }
     if reader.target() == Some(buffer) {
-        refuse!("block {block} writes {buffer}");
+        refuse!("block {block} writes {buffer}, so it cannot read a copy");
     }
     let mut items = top(f);
     let Some(at) = items.iter().position(|s| holds_block(s, block)) else { refuse!("there is no block {block}") };
@@ -43,7 +43,7 @@ pub fn cache_read(f: &mut Function, block: &Name, buffer: &Name, scope: Scope) -
     }
     let writes = |s: &Stmt| super::access::accesses_in(f, s).iter().any(|a| a.writes && &a.buffer == buffer);
     if items[at..].iter().any(writes) {
-        refuse!("{buffer} is written in the nest of {block} or behind it, so a copy before it would be too early");
+        refuse!("{buffer} is written in the nest of {block} or after it, so a copy before the nest would be too early");
     }
     let name = fresh(f, &format!("{buffer}.{}", scope.name()));
     let cache = Buffer { name: name.clone(), scope, ..source.clone() };
@@ -66,8 +66,8 @@ pub fn cache_read(f: &mut Function, block: &Name, buffer: &Name, scope: Scope) -
     Ok(vec![name])
 }
 
-/// Lets `block` write a new buffer, which a nest behind it copies to the one that it wrote. Gives the new buffer and
-/// the block that copies.
+/// Makes `block` write a new buffer, and adds a nest after it that copies to the original. Returns the new buffer and
+/// the copying block.
 pub fn cache_write(f: &mut Function, block: &Name, scope: Scope) -> Result<Vec<Name>, Reason> {
     let (_, writer) = find_block(f, block)?;
     let Some(target) = writer.target().cloned() else {
@@ -83,10 +83,10 @@ pub fn cache_write(f: &mut Function, block: &Name, scope: Scope) -> Result<Vec<N
         }
     });
     if others.iter().any(|s| touches(f, s, &target)) || items[..at].iter().any(|s| touches(f, s, &target)) {
-        refuse!("{target} is used beside {block} or before it");
+        refuse!("{target} is also used by another block in the nest of {block} or before it");
     }
     if items[at + 1..].iter().any(|s| super::access::accesses_in(f, s).iter().any(|a| a.writes && a.buffer == target)) {
-        refuse!("{target} is written again behind {block}");
+        refuse!("{target} is written again after {block}");
     }
     let name = fresh(f, &format!("{target}.{}", scope.name()));
     let cache = Buffer { name: name.clone(), scope, ..out.clone() };
@@ -113,11 +113,11 @@ pub fn cache_write(f: &mut Function, block: &Name, scope: Scope) -> Result<Vec<N
     Ok(vec![name, copier])
 }
 
-/// Puts a local buffer into a scope.
+/// Sets the scope of a local buffer.
 pub fn set_scope(f: &mut Function, buffer: &Name, scope: Scope) -> Result<Vec<Name>, Reason> {
     match f.locals.iter_mut().find(|b| &b.name == buffer) {
         Some(b) => b.scope = scope,
-        None => refuse!("{buffer} is no local buffer"),
+        None => refuse!("{buffer} is not a local buffer"),
     }
     Ok(Vec::new())
 }

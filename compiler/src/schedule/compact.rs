@@ -1,4 +1,4 @@
-//! `compact`: a local buffer as small as its uses.
+//! `compact`: shrinks a local buffer to the part in use.
 
 use super::access::{Access, accesses_in, private, region, touches};
 use super::error::{Reason, refuse};
@@ -6,7 +6,7 @@ use super::tree::bounds;
 use crate::te::{Expr, Name};
 use crate::tir::{Action, Function, Stmt, simplify};
 
-/// The innermost statement that holds every use of the buffer.
+/// Returns the innermost statement that contains all uses of the buffer.
 fn around<'a>(f: &Function, s: &'a Stmt, buffer: &Name) -> &'a Stmt {
     let inner = match s {
         Stmt::Seq(items) => {
@@ -22,9 +22,11 @@ fn around<'a>(f: &Function, s: &'a Stmt, buffer: &Name) -> &'a Stmt {
     around(f, inner, buffer)
 }
 
-/// Shrinks a local buffer to the box that the innermost statement around its uses touches, and shifts indices.
+/// Shrinks a local buffer to the box accessed by the innermost statement around its uses, and shifts the indices.
 pub fn compact(f: &mut Function, buffer: &Name) -> Result<Vec<Name>, Reason> {
-    let Some(b) = f.locals.iter().find(|b| &b.name == buffer).cloned() else { refuse!("{buffer} is no local buffer") };
+    let Some(b) = f.locals.iter().find(|b| &b.name == buffer).cloned() else {
+        refuse!("{buffer} is not a local buffer")
+    };
     let ranges = bounds(f);
     let scope = around(f, &f.body, buffer).clone();
     let uses: Vec<Access> = accesses_in(f, &scope).into_iter().filter(|a| &a.buffer == buffer).collect();
@@ -32,7 +34,7 @@ pub fn compact(f: &mut Function, buffer: &Name) -> Result<Vec<Name>, Reason> {
         refuse!("{buffer} is not used");
     }
     if !private(f, &scope, buffer, &ranges) {
-        refuse!("{buffer} keeps values from one iteration of the loops around it to the next");
+        refuse!("{buffer} carries values from one iteration of the enclosing loops to the next");
     }
     let mut inner = Vec::new();
     scope.visit_loops(&mut |l| inner.push(l.var.clone()));

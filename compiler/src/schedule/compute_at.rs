@@ -1,4 +1,4 @@
-//! `compute_at`: a producer inside its consumer's loops.
+//! `compute_at`: moves a producer into its consumer's loops.
 
 use super::access::{Access, accesses_in, region};
 use super::error::{Reason, refuse};
@@ -8,9 +8,9 @@ use super::tree::{
 use crate::te::{Expr, Name};
 use crate::tir::{Action, Affine, Function, Stmt, affine::interval, simplify};
 
-/// Moves the nest of `block` to the beginning of the body of loop `var`, cut down to the box of elements read there.
+/// Moves the nest of `block` to the start of the body of loop `var`, reduced to the box of elements read there.
 ///
-/// The nest must not have been scheduled: one loop a dimension of its buffer, and its reduction loops inside them.
+/// The nest must not have been transformed: it has one loop per dimension of its buffer, and the reduction loops.
 pub fn compute_at(f: &mut Function, name: &Name, var: &Name) -> Result<Vec<Name>, Reason> {
     let (loops, block) = find_block(f, name)?;
     let target = find_loop(f, var)?.clone();
@@ -18,15 +18,15 @@ pub fn compute_at(f: &mut Function, name: &Name, var: &Name) -> Result<Vec<Name>
         refuse!("block {name} calls an intrinsic; compute_at before tensorizing")
     };
     let Some(local) = f.locals.iter().find(|b| &b.name == buffer).cloned() else {
-        refuse!("block {name} writes {buffer}, which leaves the function")
+        refuse!("block {name} writes {buffer}, which is an output of the function")
     };
     if loops.contains(var) {
-        refuse!("block {name} is within loop {var} already");
+        refuse!("block {name} is already within loop {var}");
     }
     let items = top(f);
     let Some(own) = items.iter().find(|s| holds_block(s, name)) else { refuse!("there is no block {name}") };
     if own.find_loop(var).is_some() || super::tree::blocks(own).len() != 1 {
-        refuse!("block {name} has no nest of its own");
+        refuse!("block {name} shares its loop nest with other blocks");
     }
     let spatial: Vec<Name> = indices
         .iter()
@@ -37,7 +37,7 @@ pub fn compute_at(f: &mut Function, name: &Name, var: &Name) -> Result<Vec<Name>
         .collect();
     let distinct = spatial.iter().enumerate().all(|(i, v)| !spatial[..i].contains(v));
     if spatial.len() != indices.len() || !distinct || loops.len() != spatial.len() + block.reduce.len() {
-        refuse!("the nest of {name} has been scheduled; move it first, then split and reorder it there");
+        refuse!("the loops of {name} were already transformed; move the block first, then split and reorder its loops");
     }
     if !block.guards.is_empty() {
         refuse!("block {name} has guards");
@@ -47,7 +47,7 @@ pub fn compute_at(f: &mut Function, name: &Name, var: &Name) -> Result<Vec<Name>
     if at_own >= at_target {
         refuse!("loop {var} comes before block {name}");
     }
-    // What the moved block reads must not change between its old place and its new one.
+    // The values that the block reads must not change between its old and its new place.
     let reads: Vec<Name> =
         accesses_in(f, own).into_iter().filter(|a| a.reads && &a.buffer != buffer).map(|a| a.buffer).collect();
     if let (Some(a), Some(b)) = (at_own, at_target) {
@@ -65,7 +65,7 @@ pub fn compute_at(f: &mut Function, name: &Name, var: &Name) -> Result<Vec<Name>
         refuse!("{buffer} is not read within loop {var}");
     }
     if inside.len() != total {
-        refuse!("{buffer} is used outside of loop {var} too");
+        refuse!("{buffer} is also used outside loop {var}");
     }
     if inside.iter().any(|a| a.writes) {
         refuse!("{buffer} is written within loop {var}");
@@ -74,7 +74,7 @@ pub fn compute_at(f: &mut Function, name: &Name, var: &Name) -> Result<Vec<Name>
     target.body.visit_loops(&mut |l| inner.push(l.var.clone()));
     let boxed = region(&inside.iter().collect::<Vec<_>>(), &inner, &local.shape, &ranges)?;
 
-    // The same loop names, with the box's extents, counted from where the box begins.
+    // Keep the loop names. The loops run over the box and count from its start.
     let mut extents: Vec<(Name, i64)> = Vec::new();
     let mut within = ranges.clone();
     for v in &loops {
@@ -91,9 +91,9 @@ pub fn compute_at(f: &mut Function, name: &Name, var: &Name) -> Result<Vec<Name>
     };
     let mut moved = block.clone();
     for (d, v) in spatial.iter().enumerate() {
-        // Guards of the consumer may keep it from elements that the box has beyond the buffer.
+        // The box can extend beyond the buffer if the consumer has guards. Guard the producer too.
         let Some(e) = place(v) else { continue };
-        let Some((lo, hi)) = interval(&e, &within) else { refuse!("the range of {e} is not known") };
+        let Some((lo, hi)) = interval(&e, &within) else { refuse!("the range of {e} is unknown") };
         if lo < 0 {
             moved.guards.push(Expr::int(0).le(Expr::Var(v.clone())));
         }

@@ -1,4 +1,4 @@
-//! `compute_inline`: a value computed where it is read.
+//! `compute_inline`: computes a value where it is read.
 
 use super::access::accesses_in;
 use super::error::{Reason, refuse};
@@ -6,12 +6,12 @@ use super::tree::{bounds, find_block, replace_block, seq};
 use crate::te::{Expr, Name};
 use crate::tir::{Action, Function, Stmt, simplify};
 
-/// Puts the value of a block in place of every read of its buffer, and removes both.
+/// Replaces every read of a block's buffer by the block's value, and removes both block and buffer.
 pub fn compute_inline(f: &mut Function, name: &Name) -> Result<Vec<Name>, Reason> {
     let (loops, block) = find_block(f, name)?;
     let Action::Store { buffer, indices, value } = &block.action else { refuse!("block {name} calls an intrinsic") };
     if !f.locals.iter().any(|b| &b.name == buffer) {
-        refuse!("block {name} writes {buffer}, which leaves the function");
+        refuse!("block {name} writes {buffer}, which is an output of the function");
     }
     if block.init.is_some() || !block.reduce.is_empty() || !block.guards.is_empty() {
         refuse!("block {name} reduces or has guards");
@@ -25,7 +25,7 @@ pub fn compute_inline(f: &mut Function, name: &Name) -> Result<Vec<Name>, Reason
         .collect();
     let distinct = vars.iter().enumerate().all(|(i, v)| !vars[..i].contains(v));
     if vars.len() != indices.len() || !distinct || loops.iter().any(|l| !vars.contains(&l)) {
-        refuse!("the nest of {name} has been scheduled");
+        refuse!("the loops of {name} were already transformed; inline the block first");
     }
     let all = accesses_in(f, &f.body);
     if all.iter().any(|a| a.writes && &a.buffer == buffer && &a.block != name) {
@@ -47,7 +47,7 @@ pub fn compute_inline(f: &mut Function, name: &Name) -> Result<Vec<Name>, Reason
     if let Some(s) = sources.iter().find(|s| writers(s) > 1) {
         refuse!("{s}, which {name} reads, is written by several blocks");
     }
-    // A cut-down or moved source may not hold the elements any more where the reader stands.
+    // If a source was shrunk or moved, it may no longer hold the elements at the place of the reader.
     if let Some(s) = sources.iter().find(|s| {
         let writer = all.iter().find(|a| a.writes && &a.buffer == *s).map(|a| &a.block);
         writer.is_some_and(|w| top_of(f, w) == top_of(f, name))

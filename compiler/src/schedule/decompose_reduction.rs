@@ -1,4 +1,4 @@
-//! `decompose_reduction`: a reduction's first value apart from its sum.
+//! `decompose_reduction`: separates a reduction's initial value from its sum.
 
 use super::access::{accesses, touches};
 use super::error::{Reason, refuse};
@@ -6,15 +6,15 @@ use super::tree::{bounds, find_block, find_loop, fresh, nest, replace_loop, seq,
 use crate::te::{DType, Expr, Name};
 use crate::tir::{Action, Block, Function, Stmt, affine::interval};
 
-/// Stores the first value of `name` in a nest of its own before loop `var`, which encloses all its reduction loops.
+/// Stores the initial value of `name` in a separate nest before loop `var`, which must enclose all its reduction loops.
 pub fn decompose_reduction(f: &mut Function, name: &Name, var: &Name) -> Result<Vec<Name>, Reason> {
     let (loops, block) = find_block(f, name)?;
     let target = find_loop(f, var)?.clone();
-    let Some(init) = block.init.clone() else { refuse!("block {name} has no first value to part from") };
+    let Some(init) = block.init.clone() else { refuse!("block {name} has no initial value to move") };
     let Action::Store { buffer, indices, .. } = &block.action else { refuse!("block {name} calls an intrinsic") };
     let Some(at) = loops.iter().position(|l| l == var) else { refuse!("loop {var} does not enclose {name}") };
     if let Some(r) = block.reduce.iter().find(|r| !loops[at..].contains(r)) {
-        refuse!("reduction loop {r} of {name} is outside of {var}, so the sum would begin again");
+        refuse!("reduction loop {r} of {name} is outside of {var}, so the sum would restart");
     }
     let mut others = Vec::new();
     target.body.visit_blocks(&mut |_, b| {
@@ -29,7 +29,7 @@ pub fn decompose_reduction(f: &mut Function, name: &Name, var: &Name) -> Result<
         refuse!("block {name} reads other elements of {buffer}");
     }
     let ranges = bounds(f);
-    // Under redundant loops, which no index uses, the first value is stored again each time that the sum begins.
+    // Redundant loops, which no index uses, would store the initial value again each time the sum restarts.
     let inner: Vec<(Name, i64)> = loops[at..]
         .iter()
         .filter(|l| !block.reduce.contains(l))
@@ -40,7 +40,7 @@ pub fn decompose_reduction(f: &mut Function, name: &Name, var: &Name) -> Result<
         !block.reduce.contains(l) && !inner.iter().any(|i| &i.0 == *l) && ranges.get(*l).is_some_and(|r| r.1 > 0)
     });
     if let Some(l) = redundant {
-        refuse!("loop {l} computes {name} again and again; choose a loop inside of it");
+        refuse!("loop {l} repeats the computation of {name}; choose a loop inside it");
     }
     let new = fresh(f, &format!("{name}.init"));
     let renamed: Vec<(Name, i64)> = inner.iter().map(|(v, n)| (fresh(f, &format!("{v}.init")), *n)).collect();
@@ -77,7 +77,7 @@ pub fn decompose_reduction(f: &mut Function, name: &Name, var: &Name) -> Result<
     Ok(vec![new])
 }
 
-/// Sequences within sequences become one.
+/// Merges nested sequences.
 fn flatten(s: &mut Stmt) {
     match s {
         Stmt::Seq(items) => {

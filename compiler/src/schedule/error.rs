@@ -1,24 +1,24 @@
-//! Why a step cannot be applied.
+//! Errors of schedule steps.
 
 use thiserror::Error;
 
 use super::Step;
 
-/// A step that was refused; the function stays as it was.
+/// A step that could not be applied. The function is unchanged.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("cannot apply {step:?}: {reason}")]
 pub struct ScheduleError {
     /// The step.
     pub step: Step,
-    /// Why it was refused.
+    /// Why it could not be applied.
     pub reason: String,
 }
 
-/// Why a primitive does not apply, in words.
+/// Why a primitive does not apply, as text.
 #[derive(Debug)]
 pub(super) struct Reason(pub String);
 
-/// Fails with a reason, written as for `format!`.
+/// Returns an error with a reason, formatted like `format!`.
 macro_rules! refuse {
     ($($arg:tt)*) => { return Err($crate::schedule::error::Reason(format!($($arg)*))) };
 }

@@ -1,16 +1,16 @@
-//! `fuse`: two loops become one.
+//! `fuse`: joins two loops into one.
 
 use super::error::{Reason, refuse};
 use super::tree::{blocks, bounds, find_loop, fresh, replace_loop, substitute};
 use crate::te::{Expr, Name};
 use crate::tir::{For, Function, LoopKind, Stmt};
 
-/// Joins `outer` and `inner` into one loop of their kind, whose variable gives both by division.
+/// Joins `outer` and `inner` into one loop of their kind. Division of its variable recovers both.
 pub fn fuse(f: &mut Function, outer: &Name, inner: &Name) -> Result<Vec<Name>, Reason> {
     let o = find_loop(f, outer)?;
-    let Stmt::For(i) = &*o.body else { refuse!("loop {inner} is not all of the body of {outer}") };
+    let Stmt::For(i) = &*o.body else { refuse!("loop {inner} is not the whole body of {outer}") };
     if &i.var != inner {
-        refuse!("loop {inner} is not all of the body of {outer}");
+        refuse!("loop {inner} is not the whole body of {outer}");
     }
     let kind = o.kind;
     if kind != i.kind || !matches!(kind, LoopKind::Serial | LoopKind::Parallel) {
@@ -18,7 +18,7 @@ pub fn fuse(f: &mut Function, outer: &Name, inner: &Name) -> Result<Vec<Name>, R
     }
     for b in blocks(&i.body) {
         if b.reduce.contains(outer) != b.reduce.contains(inner) {
-            refuse!("block {} reduces over one of {outer} and {inner} only", b.name);
+            refuse!("block {} reduces over only one of {outer} and {inner}", b.name);
         }
     }
     let (n, width) = (o.extent * i.extent, i.extent);
@@ -39,7 +39,7 @@ pub fn fuse(f: &mut Function, outer: &Name, inner: &Name) -> Result<Vec<Name>, R
     let reduce = |v: &Name| (v == outer || v == inner).then(|| vec![name.clone()]);
     let body = std::mem::replace(&mut f.body, Stmt::Seq(Vec::new()));
     f.body = replace_loop(body, outer, &mut |l| {
-        let Stmt::For(i) = *l.body else { refuse!("loop {inner} is not all of the body of {outer}") };
+        let Stmt::For(i) = *l.body else { refuse!("loop {inner} is not the whole body of {outer}") };
         let mut body = i.body;
         substitute(&mut body, &map, &reduce, &ranges);
         Ok(Stmt::For(For { var: name.clone(), extent: n, kind, body }))

@@ -1,7 +1,7 @@
-//! What a function computes of constants alone, taken out of it.
+//! Moves computations that depend only on constants out of a function.
 //!
-//! Packed weights, sums of them and the like are nests of their own that read nothing else than constants; computed once, when a
-//! model is compiled, they are constants themselves.
+//! Packed weights and their sums, for example, have separate nests that read only constants. Computed once, when a
+//! model is compiled, they become constants themselves.
 
 use std::collections::HashSet;
 
@@ -10,16 +10,16 @@ use super::tree::{seq, top};
 use crate::te::Name;
 use crate::tir::{Function, Stmt};
 
-/// A function of constants.
+/// A function whose inputs are all constants.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// Its only output is the buffer that the rest reads.
+    /// The function. Its only output is the buffer that the rest reads.
     pub function: Function,
-    /// Which inputs of the whole function its inputs are.
+    /// Indices of its inputs among the inputs of the whole function.
     pub inputs: Vec<usize>,
 }
 
-/// Where an input of the rest comes from.
+/// The source of an input of the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
     /// An input of the whole function.
@@ -28,32 +28,32 @@ pub enum Source {
     Part(usize),
 }
 
-/// A function without what depends on constants alone.
+/// A function split into the parts that depend only on constants, and the rest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hoisted {
-    /// What is computed beforehand.
+    /// Parts to compute at compile time.
     pub parts: Vec<Part>,
-    /// The rest, whose further inputs are the parts' outputs; it has only the inputs that it reads.
+    /// The rest. It keeps the inputs that it reads, followed by the outputs of the parts.
     pub rest: Function,
-    /// What its inputs are.
+    /// The sources of the rest's inputs.
     pub inputs: Vec<Source>,
 }
 
-/// The buffers that a statement reads, and those that it writes.
+/// Returns the buffers that a statement reads, and those that it writes.
 fn uses(f: &Function, s: &Stmt) -> (HashSet<Name>, HashSet<Name>) {
     let list = accesses_in(f, s);
     let of = |chosen: fn(&Access) -> bool| list.iter().filter(|a| chosen(a)).map(|a| a.buffer.clone()).collect();
     (of(|a| a.reads), of(|a| a.writes))
 }
 
-/// Takes out of a function what depends on the inputs alone for which `constant` holds.
+/// Moves out of a function the nests that depend only on inputs marked in `constant`.
 pub fn hoist(f: Function, constant: &[bool]) -> Hoisted {
     let items = top(&f);
     let used: Vec<_> = items.iter().map(|s| uses(&f, s)).collect();
     let inputs: Vec<Name> = f.inputs().iter().map(|b| b.name.clone()).collect();
     let of_input = |n: &Name| inputs.iter().position(|i| i == n);
     let is_constant = |n: &Name| of_input(n).is_some_and(|i| constant.get(i) == Some(&true));
-    // A nest is a part where it alone writes its local buffer, of constants and of what earlier parts write.
+    // A nest is a part if it alone writes its local buffer, and reads only constants and results of earlier parts.
     let mut early: Vec<(usize, Name)> = Vec::new();
     for (at, (reads, writes)) in used.iter().enumerate() {
         let mut targets = writes.iter();
@@ -90,7 +90,7 @@ pub fn hoist(f: Function, constant: &[bool]) -> Hoisted {
     Hoisted { parts, rest, inputs: sources }
 }
 
-/// The function that computes one buffer, with the parts before it that it reads.
+/// Returns the function that computes one buffer, including the earlier parts that it depends on.
 fn part(
     f: &Function,
     items: &[Stmt],

@@ -1,9 +1,9 @@
-//! Schedules: rewrites of loop programs that change how, never what.
+//! Schedules: transformations of loop programs that change how a result is computed, never the result.
 //!
-//! A [`Schedule`] holds a function and the trace of [`Step`]s that made it what it is. Each primitive lives in one
-//! file, checks its preconditions and fails with a reason; the function is verified after each. A trace serialises,
-//! and replays on the function that it began with. Loops are named by their variables, and primitives name what they
-//! make by fixed rules: `split` of `i` gives `i.0`, `i.1`, …; `fuse` of `i` and `j` gives `i_j`.
+//! A [`Schedule`] holds a function and the trace of [`Step`]s applied to it. Each primitive is in its own file, checks
+//! its preconditions and fails with a reason; the function is verified after each step. A trace can be serialized, and
+//! replayed on the original function. Loops are named by their variables. Primitives name new loops by fixed rules:
+//! `split` of `i` creates `i.0`, `i.1`, …; `fuse` of `i` and `j` creates `i_j`.
 
 mod access;
 mod annotate;
@@ -36,26 +36,26 @@ use crate::tir::{Function, Intrinsic, LoopKind, Scope, verify};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "primitive", rename_all = "snake_case")]
 pub enum Step {
-    /// Splits a loop into an outer one and one for each factor, outermost first.
+    /// Splits a loop into an outer loop and one loop per factor, outermost first.
     Split {
         /// The loop.
         target: String,
         /// Extents of the inner loops.
         factors: Vec<i64>,
     },
-    /// Joins two loops of which the second is all of the first one's body.
+    /// Joins two loops. The inner loop must be the whole body of the outer one.
     Fuse {
         /// The outer loop.
         outer: String,
         /// The inner loop.
         inner: String,
     },
-    /// Puts loops of one nest into the order given.
+    /// Reorders loops of one nest.
     Reorder {
         /// The loops, outermost first.
         order: Vec<String>,
     },
-    /// Moves the computation of a block to the beginning of a loop's body, for the part that is read there.
+    /// Moves the computation of a block to the start of a loop's body, reduced to the elements that are read there.
     ComputeAt {
         /// The block.
         block: String,
@@ -69,25 +69,25 @@ pub enum Step {
     },
     /// Makes a block read a buffer through a copy in another scope.
     CacheRead {
-        /// The block that reads.
+        /// The reading block.
         block: String,
         /// The buffer.
         buffer: String,
         /// Scope of the copy.
         scope: String,
     },
-    /// Makes a block write its buffer by way of another scope.
+    /// Makes a block write a buffer in another scope first, which is then copied to the original.
     CacheWrite {
-        /// The block that writes.
+        /// The writing block.
         block: String,
-        /// The scope written first.
+        /// Scope of the new buffer.
         scope: String,
     },
-    /// Puts a local buffer into a scope.
+    /// Sets the scope of a local buffer.
     SetScope {
         /// The buffer.
         buffer: String,
-        /// Its scope.
+        /// The new scope.
         scope: String,
     },
     /// Shrinks a local buffer to what one iteration of the loops around all its uses needs.
@@ -95,28 +95,28 @@ pub enum Step {
         /// The buffer.
         buffer: String,
     },
-    /// Changes how a loop's iterations are carried out.
+    /// Changes how a loop's iterations are executed.
     Annotate {
         /// The loop.
         target: String,
-        /// The kind's word in the text form.
+        /// The kind's keyword in the text form.
         kind: String,
     },
-    /// Spreads a loop's iterations over the blocks or the threads of a GPU.
+    /// Maps a loop's iterations to the blocks or the threads of a GPU.
     Bind {
         /// The loop.
         target: String,
-        /// The word of `block_x` to `thread_z` in the text form.
+        /// A keyword of the text form, `block_x` to `thread_z`.
         place: String,
     },
-    /// Moves a reduction's first value into a block of its own before a loop.
+    /// Moves a reduction's initial value into a separate block before a loop.
     DecomposeReduction {
         /// The block.
         block: String,
         /// The loop.
         target: String,
     },
-    /// Replaces a loop and what is in it by a call of a tensor intrinsic.
+    /// Replaces a loop and its body by a call of a tensor intrinsic.
     Tensorize {
         /// The loop.
         target: String,
@@ -125,7 +125,7 @@ pub enum Step {
     },
 }
 
-/// A function and the steps that made it.
+/// A function and the steps applied to it.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     function: Function,
@@ -133,23 +133,23 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// An empty schedule of a verified function.
+    /// Creates an empty schedule of a verified function.
     pub fn new(function: Function) -> Schedule {
         Schedule { function, trace: Vec::new() }
     }
 
-    /// An empty schedule of a function that may be tensorized with these intrinsics.
+    /// Creates an empty schedule of a function that can be tensorized with these intrinsics.
     pub fn with_intrinsics(mut function: Function, intrinsics: &[Intrinsic]) -> Schedule {
         function.intrinsics.extend(intrinsics.iter().cloned());
         Schedule::new(function)
     }
 
-    /// The function as it is now.
+    /// Returns the current function.
     pub fn function(&self) -> &Function {
         &self.function
     }
 
-    /// The function, with the intrinsics that it calls and no others.
+    /// Returns the function, with only those intrinsics that it calls.
     pub fn into_function(self) -> Function {
         let mut f = self.function;
         let mut used = Vec::new();
@@ -162,7 +162,7 @@ impl Schedule {
         f
     }
 
-    /// The steps so far.
+    /// Returns the steps applied so far.
     pub fn trace(&self) -> &[Step] {
         &self.trace
     }
@@ -170,21 +170,21 @@ impl Schedule {
     /// Applies steps in order.
     ///
     /// # Errors
-    /// That of the first step that fails; the steps before it stay.
+    /// The error of the first step that fails. The steps before it stay applied.
     pub fn replay(&mut self, steps: &[Step]) -> Result<(), ScheduleError> {
         steps.iter().try_for_each(|s| self.apply(s.clone()).map(|_| ()))
     }
 
-    /// Applies a step; gives the names of the loops, blocks or buffers that it made.
+    /// Applies a step. Returns the names of the loops, blocks or buffers that it creates.
     ///
     /// # Errors
-    /// [`ScheduleError`] with the step and the reason why it cannot be done; the function then stays as it was.
+    /// [`ScheduleError`] with the step and why it cannot be applied. The function is then unchanged.
     pub fn apply(&mut self, step: Step) -> Result<Vec<Name>, ScheduleError> {
         let mut f = self.function.clone();
         let made = dispatch(&mut f, &step)
             .and_then(|made| match verify(&f) {
                 Ok(()) => Ok(made),
-                Err(e) => Err(Reason(format!("the result would be wrong: {e}"))),
+                Err(e) => Err(Reason(format!("the result is invalid: {e}"))),
             })
             .map_err(|reason| ScheduleError { step: step.clone(), reason: reason.0 })?;
         self.function = f;
@@ -192,10 +192,10 @@ impl Schedule {
         Ok(made)
     }
 
-    /// Splits a loop; gives the new loops, outermost first. See [`Step::Split`].
+    /// Splits a loop. Returns the new loops, outermost first. See [`Step::Split`].
     ///
     /// # Errors
-    /// As [`Schedule::apply`], and so for the methods below.
+    /// The same as [`Schedule::apply`]. This also holds for the methods below.
     pub fn split(&mut self, target: &str, factors: &[i64]) -> Result<Vec<Name>, ScheduleError> {
         self.apply(Step::Split { target: target.into(), factors: factors.to_vec() })
     }
@@ -206,14 +206,14 @@ impl Schedule {
         Ok(self.apply(Step::Fuse { outer: outer.into(), inner: inner.into() })?.remove(0))
     }
 
-    /// Orders loops of one nest. See [`Step::Reorder`].
+    /// Reorders loops of one nest. See [`Step::Reorder`].
     #[allow(clippy::missing_errors_doc)]
     pub fn reorder<S: AsRef<str>>(&mut self, order: &[S]) -> Result<(), ScheduleError> {
         let order = order.iter().map(|s| s.as_ref().to_string()).collect();
         self.apply(Step::Reorder { order }).map(|_| ())
     }
 
-    /// Splits two neighbouring loops and puts both inner parts inside: gives `[y.0, x.0, y.1, x.1]`.
+    /// Splits two adjacent loops and moves both inner parts inside. Returns `[y.0, x.0, y.1, x.1]`.
     #[allow(clippy::missing_errors_doc)]
     pub fn tile(&mut self, y: &str, x: &str, factors: [i64; 2]) -> Result<Vec<Name>, ScheduleError> {
         let ys = self.split(y, &factors[..1])?;
@@ -229,27 +229,27 @@ impl Schedule {
         self.apply(Step::ComputeAt { block: block.into(), target: target.into() }).map(|_| ())
     }
 
-    /// Computes a block where it is read. See [`Step::ComputeInline`].
+    /// Computes a block's value where it is read. See [`Step::ComputeInline`].
     #[allow(clippy::missing_errors_doc)]
     pub fn compute_inline(&mut self, block: &str) -> Result<(), ScheduleError> {
         self.apply(Step::ComputeInline { block: block.into() }).map(|_| ())
     }
 
-    /// Reads through a copy, which gets a block and a buffer of the name given back. See [`Step::CacheRead`].
+    /// Makes a block read a copy. Returns the name of the copy's buffer and block. See [`Step::CacheRead`].
     #[allow(clippy::missing_errors_doc)]
     pub fn cache_read(&mut self, block: &str, buffer: &str, scope: Scope) -> Result<Name, ScheduleError> {
         let scope = scope.name().into();
         Ok(self.apply(Step::CacheRead { block: block.into(), buffer: buffer.into(), scope })?.remove(0))
     }
 
-    /// Writes by way of another buffer; gives that buffer and the block that copies it. See [`Step::CacheWrite`].
+    /// Makes a block write another buffer first. Returns that buffer and the copying block. See [`Step::CacheWrite`].
     #[allow(clippy::missing_errors_doc)]
     pub fn cache_write(&mut self, block: &str, scope: Scope) -> Result<[Name; 2], ScheduleError> {
         let made = self.apply(Step::CacheWrite { block: block.into(), scope: scope.name().into() })?;
         Ok([made[0].clone(), made[1].clone()])
     }
 
-    /// Puts a local buffer into a scope. See [`Step::SetScope`].
+    /// Sets the scope of a local buffer. See [`Step::SetScope`].
     #[allow(clippy::missing_errors_doc)]
     pub fn set_scope(&mut self, buffer: &str, scope: Scope) -> Result<(), ScheduleError> {
         self.apply(Step::SetScope { buffer: buffer.into(), scope: scope.name().into() }).map(|_| ())
@@ -267,19 +267,19 @@ impl Schedule {
         self.apply(Step::Annotate { target: target.into(), kind: kind.name().into() }).map(|_| ())
     }
 
-    /// Spreads a loop over blocks or threads of a GPU. See [`Step::Bind`].
+    /// Maps a loop to blocks or threads of a GPU. See [`Step::Bind`].
     #[allow(clippy::missing_errors_doc)]
     pub fn bind(&mut self, target: &str, place: LoopKind) -> Result<(), ScheduleError> {
         self.apply(Step::Bind { target: target.into(), place: place.name().into() }).map(|_| ())
     }
 
-    /// Moves a reduction's first value before a loop; gives the new block. See [`Step::DecomposeReduction`].
+    /// Moves a reduction's initial value before a loop. Returns the new block. See [`Step::DecomposeReduction`].
     #[allow(clippy::missing_errors_doc)]
     pub fn decompose_reduction(&mut self, block: &str, target: &str) -> Result<Name, ScheduleError> {
         Ok(self.apply(Step::DecomposeReduction { block: block.into(), target: target.into() })?.remove(0))
     }
 
-    /// Replaces a loop by a call. See [`Step::Tensorize`].
+    /// Replaces a loop by a call of an intrinsic. See [`Step::Tensorize`].
     #[allow(clippy::missing_errors_doc)]
     pub fn tensorize(&mut self, target: &str, intrinsic: &str) -> Result<(), ScheduleError> {
         self.apply(Step::Tensorize { target: target.into(), intrinsic: intrinsic.into() }).map(|_| ())
@@ -288,7 +288,7 @@ impl Schedule {
 
 fn scope_of(name: &str) -> Result<Scope, Reason> {
     let found = Scope::NAMES.iter().find(|s| s.1 == name);
-    found.map(|s| s.0).ok_or_else(|| Reason(format!("no memory scope is named {name}")))
+    found.map(|s| s.0).ok_or_else(|| Reason(format!("there is no memory scope {name}")))
 }
 
 fn dispatch(f: &mut Function, step: &Step) -> Result<Vec<Name>, Reason> {

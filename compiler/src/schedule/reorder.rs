@@ -1,4 +1,4 @@
-//! `reorder`: loops of one nest in another order.
+//! `reorder`: changes the order of loops in a nest.
 
 use super::access::{accesses, accesses_in, injective, private};
 use super::error::{Reason, refuse};
@@ -6,10 +6,10 @@ use super::tree::{blocks, bounds, chain, find_loop, replace_loop};
 use crate::te::{BinOp, Expr, Name};
 use crate::tir::{Action, Affine, Block, For, Function, LoopKind, Stmt};
 
-/// Puts the loops named into the order given, in the places that they hold now.
+/// Reorders the named loops. Together they keep the places that they occupy in the nest.
 ///
-/// Between the outermost and the innermost of them the nest must be perfect. Iterations must commute: what a block
-/// writes in one iteration of the loops is its own, or it sums up over them.
+/// The nest must be perfect from the outermost to the innermost of them. Iterations must commute: a block writes
+/// different elements in each iteration of the loops, or it reduces over them.
 pub fn reorder(f: &mut Function, order: &[Name]) -> Result<Vec<Name>, Reason> {
     for (i, v) in order.iter().enumerate() {
         find_loop(f, v)?;
@@ -17,13 +17,13 @@ pub fn reorder(f: &mut Function, order: &[Name]) -> Result<Vec<Name>, Reason> {
             refuse!("loop {v} is given twice");
         }
     }
-    // The outermost is the one from whose chain all others can be reached.
+    // The outermost loop is the one whose chain contains all others.
     let Some(first) = order.iter().find_map(|v| {
         let l = f.body.find_loop(v)?;
         let loops = chain(l).0;
         order.iter().all(|w| loops.iter().any(|l| &l.var == w)).then_some(l)
     }) else {
-        refuse!("the loops are not of one perfect nest")
+        refuse!("the loops do not form a perfect nest")
     };
     let (loops, _) = chain(first);
     let last = loops.iter().rposition(|l| order.contains(&l.var)).unwrap_or(0);
@@ -57,7 +57,7 @@ pub fn reorder(f: &mut Function, order: &[Name]) -> Result<Vec<Name>, Reason> {
     Ok(Vec::new())
 }
 
-/// Refuses where iterations of the loops must not change places.
+/// Fails if the iterations of the loops must keep their order.
 pub fn commute(f: &Function, loops: &[For], body: &Stmt) -> Result<(), Reason> {
     let ranges = bounds(f);
     let vars: Vec<Name> = loops.iter().map(|l| l.var.clone()).collect();
@@ -68,7 +68,7 @@ pub fn commute(f: &Function, loops: &[For], body: &Stmt) -> Result<(), Reason> {
         if let Some(r) = over
             && list.len() > 1
         {
-            refuse!("block {} reduces over {r} beside other blocks", b.name);
+            refuse!("block {} reduces over {r}, but is not the only block in the loops", b.name);
         }
         let spatial: Vec<Name> = vars.iter().filter(|v| !b.reduce.contains(v)).cloned().collect();
         for a in accesses(f, b).iter().filter(|a| a.writes) {
@@ -77,25 +77,25 @@ pub fn commute(f: &Function, loops: &[For], body: &Stmt) -> Result<(), Reason> {
             }
             let reads: Vec<_> = all.iter().filter(|o| o.buffer == a.buffer && o.reads).collect();
             if reads.iter().any(|r| r.block != b.name || r.indices != a.indices) {
-                refuse!("block {} writes elements of {} that other iterations may read", b.name, a.buffer);
+                refuse!("block {} writes elements of {} that other iterations can read", b.name, a.buffer);
             }
             if over.is_some() && !is_update(f, b) {
-                refuse!("block {} does not combine values in a way that allows another order", b.name);
+                refuse!("block {} combines values in a way that depends on their order", b.name);
             }
             if injective(&a.indices, &spatial, &a.dims, &ranges) {
                 continue;
             }
-            // Writing an element again is harmless where it gets the same value again, and nothing is summed up.
+            // Writing an element again is harmless if its value is the same and is not accumulated.
             let again = list.len() == 1 && reads.is_empty() && same_value(b, &a.indices, &vars);
             if !again {
-                refuse!("block {} writes one element of {} in several iterations", b.name, a.buffer);
+                refuse!("block {} writes the same element of {} in several iterations", b.name, a.buffer);
             }
         }
     }
     Ok(())
 }
 
-/// True where the block's value depends on the variables by way of the indices that it is written at only.
+/// Returns whether the block's value depends on the variables only through the indices of the written element.
 fn same_value(b: &Block, indices: &[Expr], vars: &[Name]) -> bool {
     let Action::Store { value, .. } = &b.action else { return false };
     let Some(written) = indices.iter().map(Affine::of).collect::<Option<Vec<_>>>() else { return false };
@@ -128,7 +128,7 @@ fn same_value(b: &Block, indices: &[Expr], vars: &[Name]) -> bool {
     holds(value, &determined) && b.guards.iter().all(|g| holds(g, &determined))
 }
 
-/// True where the block joins the old element with a new value by an operation whose order does not matter.
+/// Returns whether the block combines the old element with a new value by an operation whose order does not matter.
 pub fn is_update(f: &Function, b: &Block) -> bool {
     let update = |b: &Block| {
         let Action::Store { buffer, indices, value } = &b.action else { return false };

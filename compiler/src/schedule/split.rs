@@ -1,17 +1,18 @@
-//! `split`: one loop becomes several, one inside the other.
+//! `split`: splits one loop into several nested ones.
 
 use super::error::{Reason, refuse};
 use super::tree::{bounds, find_loop, fresh, nest, replace_loop, substitute};
 use crate::te::{Expr, Name};
 use crate::tir::{Function, LoopKind, Stmt};
 
-/// Splits loop `var`, serial or parallel, into an outer loop and one a factor, all of its kind. Where the product passes the extent, blocks get a guard.
+/// Splits loop `var`, serial or parallel, into an outer loop and one loop per factor, all of its kind. If the product
+/// of the extents exceeds the original extent, blocks get a guard.
 pub fn split(f: &mut Function, var: &Name, factors: &[i64]) -> Result<Vec<Name>, Reason> {
     let target = find_loop(f, var)?;
     let extent = target.extent;
     let kind = target.kind;
     if !matches!(kind, LoopKind::Serial | LoopKind::Parallel) {
-        refuse!("loop {var} is {} already; split it first", target.kind.name());
+        refuse!("loop {var} is already {}; split it before that", target.kind.name());
     }
     if factors.is_empty() || factors.iter().any(|&n| n < 1) {
         refuse!("factors must be at least 1, got {factors:?}");
@@ -34,7 +35,7 @@ pub fn split(f: &mut Function, var: &Name, factors: &[i64]) -> Result<Vec<Name>,
     f.body = replace_loop(body, var, &mut |l| {
         let mut body = *l.body;
         if let Some(g) = &guard {
-            // The guard comes first: it keeps the others' accesses within bounds.
+            // Put the guard first: it keeps the accesses of other guards within bounds.
             body.each_block_mut(&mut |b| b.guards.insert(0, g.clone()));
         }
         let map = |v: &Name| (v == var).then(|| sum.clone());

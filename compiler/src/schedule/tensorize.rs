@@ -1,4 +1,4 @@
-//! `tensorize`: a loop nest that does what an intrinsic says becomes a call of it.
+//! `tensorize`: replaces a loop nest that matches an intrinsic by a call.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,8 @@ use super::tree::{blocks, bounds, find_loop, fresh, replace_loop};
 use crate::te::{BinOp, Expr, Name};
 use crate::tir::{Action, Affine, Block, Function, Intrinsic, Stmt, View, simplify};
 
-/// Replaces loop `var` by a call of `intrinsic`, where the nest equals the intrinsic's loops: the same extents in the
-/// same order, the same operations, and buffers in the scopes that it takes.
+/// Replaces loop `var` by a call of `intrinsic`. The nest must match the intrinsic's loops: the same extents in the
+/// same order, the same operations, and buffers in the scopes of the parameters.
 pub fn tensorize(f: &mut Function, var: &Name, intrinsic: &Name) -> Result<Vec<Name>, Reason> {
     let Some(desc) = f.intrinsic(intrinsic).cloned() else { refuse!("there is no intrinsic {intrinsic}") };
     let target = Stmt::For(find_loop(f, var)?.clone());
@@ -27,11 +27,11 @@ pub fn tensorize(f: &mut Function, var: &Name, intrinsic: &Name) -> Result<Vec<N
     for (v, p) in m.views.iter().zip(&desc.params) {
         match v {
             Some(v) => args.push(v.clone()),
-            None => refuse!("parameter {} of {intrinsic} is not used in its meaning", p.name),
+            None => refuse!("parameter {} of {intrinsic} is not used in its body", p.name),
         }
     }
     let list = blocks(&target);
-    let Some(first) = list.first() else { refuse!("loop {var} holds no block") };
+    let Some(first) = list.first() else { refuse!("loop {var} contains no block") };
     let inner: Vec<Name> = m.vars.keys().cloned().collect();
     let reduce = list.iter().flat_map(|b| &b.reduce).filter(|r| !inner.contains(r)).cloned().collect();
     let guards = first.guards.clone();
@@ -42,15 +42,15 @@ pub fn tensorize(f: &mut Function, var: &Name, intrinsic: &Name) -> Result<Vec<N
     Ok(Vec::new())
 }
 
-/// A comparison under way.
+/// The state of a match.
 struct Match<'a> {
     function: &'a Function,
     desc: &'a Intrinsic,
-    /// Loops of the nest, and those of the intrinsic that they stand for.
+    /// Loops of the nest, mapped to loops of the intrinsic.
     vars: HashMap<Name, Name>,
-    /// The intrinsic's loops, and the names that they have as dimensions of views.
+    /// Loops of the intrinsic, mapped to the dimensions of views.
     dims: HashMap<Name, Name>,
-    /// What each parameter stands for so far.
+    /// The view matched to each parameter so far.
     views: Vec<Option<View>>,
     simple: &'a dyn Fn(&Expr) -> Expr,
 }
@@ -61,7 +61,7 @@ impl Match<'_> {
             (Stmt::For(s), Stmt::For(d)) => {
                 if s.extent != d.extent {
                     refuse!(
-                        "loop {} has {} iterations, {} of {} has {}",
+                        "loop {} has {} iterations, but {} of {} has {}",
                         s.var,
                         s.extent,
                         d.var,
@@ -70,7 +70,7 @@ impl Match<'_> {
                     );
                 }
                 self.vars.insert(s.var.clone(), d.var.clone());
-                // A view's dimension must not be taken for a loop around the call.
+                // The name of a view's dimension must differ from all loops around the call.
                 let mut name = fresh(self.function, d.var.as_str());
                 while self.dims.values().any(|n| *n == name) {
                     name = fresh(self.function, &format!("{name}_"));
@@ -82,13 +82,13 @@ impl Match<'_> {
                 s.iter().zip(d).try_for_each(|(s, d)| self.stmt(s, d))
             }
             (Stmt::Block(s), Stmt::Block(d)) => self.block(s, d),
-            _ => refuse!("the nest of loops has another shape than {}", self.desc.name),
+            _ => refuse!("the loop nest has a different structure than {}", self.desc.name),
         }
     }
 
     fn block(&mut self, s: &Block, d: &Block) -> Result<(), Reason> {
         if let Some(g) = s.guards.iter().find(|g| self.vars.keys().any(|v| g.uses(v))) {
-            refuse!("block {} runs only where {g}, which {} does not know", s.name, self.desc.name);
+            refuse!("block {} runs only if {g}, which {} does not check", s.name, self.desc.name);
         }
         let inner = |v: &Name| self.vars.get(v).cloned();
         match (&s.init, &d.init) {
@@ -96,30 +96,30 @@ impl Match<'_> {
             (Some(a), Some(b)) => {
                 let all_inside = s.reduce.iter().all(|r| inner(r).is_some_and(|r| d.reduce.contains(&r)));
                 if !all_inside || s.reduce.len() != d.reduce.len() {
-                    refuse!("{} begins a sum of its own; decompose the reduction of {} first", self.desc.name, s.name);
+                    refuse!("{} starts its own sum; decompose the reduction of {} first", self.desc.name, s.name);
                 }
                 if !self.expr(a, b)? {
-                    refuse!("the sum of {} begins with {a}, that of {} with {b}", s.name, self.desc.name);
+                    refuse!("the sum of {} starts with {a}, but that of {} with {b}", s.name, self.desc.name);
                 }
             }
             (Some(_), None) => {
-                refuse!("{} has no first value; decompose the reduction of {} first", self.desc.name, s.name)
+                refuse!("{} has no initial value; decompose the reduction of {} first", self.desc.name, s.name)
             }
-            (None, Some(_)) => refuse!("{} begins a sum, block {} does not", self.desc.name, s.name),
+            (None, Some(_)) => refuse!("{} starts a sum, but block {} does not", self.desc.name, s.name),
         }
         let (Action::Store { buffer, indices, value }, Action::Store { buffer: p, indices: pi, value: pv }) =
             (&s.action, &d.action)
         else {
-            refuse!("block {} calls an intrinsic already", s.name)
+            refuse!("block {} already calls an intrinsic", s.name)
         };
         self.bind(buffer, indices, p, pi)?;
         if !self.expr(value, pv)? {
-            refuse!("block {} computes {value}, {} computes {pv}", s.name, self.desc.name);
+            refuse!("block {} computes {value}, but {} computes {pv}", s.name, self.desc.name);
         }
         Ok(())
     }
 
-    /// Lets parameter `p`, read or written at `pi`, stand for `buffer` at `indices`.
+    /// Matches parameter `p`, accessed at `pi`, with `buffer` at `indices`.
     fn bind(&mut self, buffer: &Name, indices: &[Expr], p: &Name, pi: &[Expr]) -> Result<(), Reason> {
         let name = &self.desc.name;
         let Some(k) = self.desc.params.iter().position(|x| &x.name == p) else {
@@ -135,7 +135,7 @@ impl Match<'_> {
         let scope = self.function.buffer(buffer).map(|b| b.scope);
         if scope.is_some_and(|s| s != self.desc.params[k].scope) {
             let (want, got) = (self.desc.params[k].scope.name(), scope.map_or("", |s| s.name()));
-            refuse!("{buffer} lies in {got}, parameter {p} of {name} in {want}");
+            refuse!("{buffer} is in {got}, but parameter {p} of {name} is in {want}");
         }
         let mut out = Vec::new();
         for e in indices {
@@ -150,25 +150,27 @@ impl Match<'_> {
                 }
             });
             if let Some(v) = bad {
-                refuse!("{buffer}[{e}] depends on {v}, parameter {p} of {name} does not");
+                refuse!("{buffer}[{e}] depends on {v}, but parameter {p} of {name} does not");
             }
             let e = e.substitute(&|v| {
                 let d = self.vars.get(v)?;
                 self.dims.get(d).map(|n| Expr::Var(n.clone()))
             });
-            // A normal form makes equal places look equal.
+            // Normalize, so that equal places compare equal.
             out.push(Affine::of(&e).map_or(e, |a| a.to_expr()));
         }
         let dims = dims.iter().filter_map(|d| self.dims.get(d).cloned()).collect();
         let view = View { buffer: buffer.clone(), dims, indices: out };
         match &self.views[k] {
-            Some(old) if *old != view => refuse!("parameter {p} of {name} would stand for two places in {buffer}"),
+            Some(old) if *old != view => {
+                refuse!("parameter {p} of {name} would map to two places, one of them in {buffer}")
+            }
             _ => self.views[k] = Some(view),
         }
         Ok(())
     }
 
-    /// True where the nest's expression is the intrinsic's. What was bound by a failed comparison is taken back.
+    /// Returns whether the nest's expression matches the intrinsic's. Undoes the bindings of a failed attempt.
     fn expr(&mut self, s: &Expr, d: &Expr) -> Result<bool, Reason> {
         Ok(match (s, d) {
             (Expr::Load { buffer, indices, dtype }, Expr::Load { buffer: p, indices: pi, dtype: t }) => {

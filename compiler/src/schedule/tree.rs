@@ -1,10 +1,10 @@
-//! Finding and replacing parts of a statement tree.
+//! Searches and replaces parts of a statement tree.
 
 use super::error::{Reason, refuse};
 use crate::te::{Expr, Name};
 use crate::tir::{Block, Bounds, For, Function, Stmt, simplify};
 
-/// The range of every loop variable of a function.
+/// Returns the range of every loop variable of a function.
 pub fn bounds(f: &Function) -> Bounds {
     let mut b = Bounds::new();
     f.body.visit_loops(&mut |l| {
@@ -13,7 +13,8 @@ pub fn bounds(f: &Function) -> Bounds {
     b
 }
 
-/// A name that no variable, buffer or block of the function has: the one given, or with underscores behind it.
+/// Returns a name that no variable, buffer or block of the function uses: `wanted`, with underscores appended if
+/// needed.
 pub fn fresh(f: &Function, wanted: &str) -> Name {
     let mut taken: Vec<Name> = f.params.iter().chain(&f.locals).map(|b| b.name.clone()).collect();
     f.body.visit_loops(&mut |l| taken.push(l.var.clone()));
@@ -25,7 +26,7 @@ pub fn fresh(f: &Function, wanted: &str) -> Name {
     name.into()
 }
 
-/// The loop of a variable.
+/// Returns the loop with that variable.
 pub fn find_loop<'a>(f: &'a Function, var: &Name) -> Result<&'a For, Reason> {
     match f.body.find_loop(var) {
         Some(l) => Ok(l),
@@ -33,7 +34,7 @@ pub fn find_loop<'a>(f: &'a Function, var: &Name) -> Result<&'a For, Reason> {
     }
 }
 
-/// A block and the variables of the loops around it, outermost first.
+/// Returns a block and the variables of its enclosing loops, outermost first.
 pub fn find_block(f: &Function, name: &Name) -> Result<(Vec<Name>, Block), Reason> {
     let mut found = None;
     f.body.visit_blocks(&mut |loops, b| {
@@ -47,7 +48,7 @@ pub fn find_block(f: &Function, name: &Name) -> Result<(Vec<Name>, Block), Reaso
     }
 }
 
-/// Replaces the loop of a variable by what `make` gives for it.
+/// Replaces the loop with that variable by the result of `make`.
 pub fn replace_loop(s: Stmt, var: &Name, make: &mut dyn FnMut(For) -> Result<Stmt, Reason>) -> Result<Stmt, Reason> {
     Ok(match s {
         Stmt::Seq(items) => Stmt::Seq(items.into_iter().map(|s| replace_loop(s, var, make)).collect::<Result<_, _>>()?),
@@ -57,7 +58,7 @@ pub fn replace_loop(s: Stmt, var: &Name, make: &mut dyn FnMut(For) -> Result<Stm
     })
 }
 
-/// Replaces a block by what `make` gives for it, `None` to remove it together with the loops that are then empty.
+/// Replaces a block by the result of `make`. `None` removes the block and the loops that become empty.
 pub fn replace_block(s: Stmt, name: &Name, make: &mut dyn FnMut(Block) -> Option<Stmt>) -> Option<Stmt> {
     match s {
         Stmt::Seq(items) => Some(seq(items.into_iter().filter_map(|s| replace_block(s, name, make)).collect())),
@@ -73,7 +74,7 @@ pub fn replace_block(s: Stmt, name: &Name, make: &mut dyn FnMut(Block) -> Option
     }
 }
 
-/// Statements one after the other; nested sequences are flattened and a single one stands for itself.
+/// Joins statements into a sequence. Flattens nested sequences, and returns a single statement unchanged.
 pub fn seq(items: Vec<Stmt>) -> Stmt {
     let mut flat = Vec::new();
     for s in items {
@@ -85,7 +86,7 @@ pub fn seq(items: Vec<Stmt>) -> Stmt {
     if flat.len() == 1 { flat.remove(0) } else { Stmt::Seq(flat) }
 }
 
-/// The statements of the function's body, one after the other.
+/// Returns the top-level statements of the function's body.
 pub fn top(f: &Function) -> Vec<Stmt> {
     match &f.body {
         Stmt::Seq(items) => items.clone(),
@@ -93,16 +94,16 @@ pub fn top(f: &Function) -> Vec<Stmt> {
     }
 }
 
-/// Loops around a body, outermost first.
+/// Wraps a body in serial loops, outermost first.
 pub fn nest(loops: impl DoubleEndedIterator<Item = (Name, i64)>, body: Stmt) -> Stmt {
     loops.rev().fold(body, |body, (var, extent)| {
         Stmt::For(For { var, extent, kind: crate::tir::LoopKind::Serial, body: Box::new(body) })
     })
 }
 
-/// Puts expressions in place of variables in every block, and simplifies under the ranges given.
+/// Replaces variables by expressions in every block, and simplifies within `bounds`.
 ///
-/// `reduce` says what stands for a variable in lists of reduction loops.
+/// `reduce` returns the replacements of a variable in lists of reduction loops.
 pub fn substitute(
     s: &mut Stmt,
     map: &dyn Fn(&Name) -> Option<Expr>,
@@ -122,7 +123,7 @@ pub fn substitute(
     });
 }
 
-/// The chain of loops in which each is all of the body of the one before, from `first` on, and what is innermost.
+/// Returns `first` and all loops that are the whole body of the previous one, and the innermost body.
 pub fn chain(first: &For) -> (Vec<&For>, &Stmt) {
     let mut loops = vec![first];
     let mut at = first;
@@ -133,14 +134,14 @@ pub fn chain(first: &For) -> (Vec<&For>, &Stmt) {
     (loops, &at.body)
 }
 
-/// Blocks within a statement.
+/// Returns the blocks within a statement.
 pub fn blocks(s: &Stmt) -> Vec<&Block> {
     let mut list = Vec::new();
     s.visit_blocks(&mut |_, b| list.push(b));
     list
 }
 
-/// True where the statement holds the block.
+/// Returns whether the statement contains the block.
 pub fn holds_block(s: &Stmt, name: &Name) -> bool {
     s.find_block(name).is_some()
 }
