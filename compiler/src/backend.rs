@@ -1,22 +1,27 @@
-//! What a code generator is to the rest of the toolkit: regions of a graph in, object code out.
+//! The interface of code generators: they compile regions of a graph to object code.
 //!
-//! A [`Backend`] takes nodes of a graph and gives [`ObjectCode`]: bytes that the runtime can load, and a list of
-//! [`Entry`]s, to be called in their order. Each entry computes one or more of the nodes; together they compute all.
-//! Foreign toolchains live in crates of their own behind this trait.
+//! A [`Backend`] takes nodes of a graph and returns [`ObjectCode`]: bytes that the runtime can load, and a list of
+//! [`Entry`]s to call in order. Each entry computes one or more of the nodes; together they compute all. Backends that
+//! need foreign toolchains are in separate crates.
 //!
 //! # Calling an entry
-//! The symbol is an `extern "C" fn(args: *const *mut u8) -> i32` that returns 0. `args` points to
-//! `inputs.len() + outputs.len() + 1` pointers: to the values of `inputs` in their order, then to those of `outputs`,
-//! then to `workspace_bytes` of memory that the entry may write and that holds nothing before or after (it may be
-//! dangling where they are 0). Values are dense, row-major, little-endian and aligned to their element size; a
-//! workspace is aligned to 64 bytes. Constants of the graph are inputs like any other value: the caller passes their
-//! data. No two arguments of which one is written may overlap. An entry keeps no state, so several threads may call it.
+//! The symbol is an `extern "C" fn(args: *const *mut u8) -> i32` that returns 0. `args` points to an array of
+//! pointers:
+//!
+//! 1. one to each value of `inputs`, in order;
+//! 2. one to each value of `outputs`, in order;
+//! 3. one to `workspace_bytes` of scratch memory, aligned to 64 bytes. Its contents do not matter before or after the
+//!    call. The pointer can dangle if the size is 0.
+//!
+//! Values are dense, row-major, little-endian and aligned to their element size. Constants of the graph are inputs like
+//! any other value: the caller passes their data. An argument that is written must not overlap any other argument. An
+//! entry keeps no state, so several threads can call it.
 
 use thiserror::Error;
 
 use crate::graph::{DType, Graph, NodeId, ValueId};
 
-/// What a function reads.
+/// A value that a function reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operand {
     /// A value of the graph.
@@ -25,16 +30,16 @@ pub enum Operand {
     Own(usize),
 }
 
-/// A constant that a backend made of the graph's, as weights packed for its instructions.
+/// A constant that a backend derived from the graph's constants, such as weights packed for its instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnConstant {
-    /// Its name for people, from that of a constant that it is made of.
+    /// Its display name, taken from one of the constants that it is derived from.
     pub name: String,
     /// Element type.
     pub dtype: DType,
     /// Shape.
     pub shape: Vec<usize>,
-    /// The elements, as values lie in memory.
+    /// The elements, in the memory layout of values.
     pub bytes: Vec<u8>,
 }
 
@@ -45,49 +50,49 @@ pub struct Entry {
     pub symbol: String,
     /// The nodes that it computes, in order.
     pub nodes: Vec<NodeId>,
-    /// What it reads, constants among it: its first arguments.
+    /// What it reads, including constants: its first arguments.
     pub inputs: Vec<Operand>,
-    /// Values that it writes: the arguments behind them.
+    /// Values that it writes: the arguments after the inputs.
     pub outputs: Vec<ValueId>,
-    /// Bytes that its last argument points to.
+    /// Size in bytes of the workspace, its last argument.
     pub workspace_bytes: usize,
 }
 
-/// What a backend makes of a region.
+/// The result of compiling a region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectCode {
     /// The object file.
     pub bytes: Vec<u8>,
-    /// The target that it was made for: architecture, processor and features, as the toolchain writes them.
+    /// The target of the code: architecture, processor and features, in the toolchain's notation.
     pub target: String,
-    /// Its functions, in the order in which they are to be called.
+    /// Its functions, in the order to call them.
     pub entries: Vec<Entry>,
-    /// Constants that they read beside those of the graph.
+    /// Constants that they read in addition to those of the graph.
     pub constants: Vec<OwnConstant>,
 }
 
 /// Why a region was not compiled.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum BackendError {
-    /// A node that the backend does not take.
+    /// The backend does not support a node.
     #[error("node {node} ({op}): {reason}")]
     Unsupported {
         /// The node's name.
         node: String,
         /// Its operator.
         op: String,
-        /// Why not, and what to do.
+        /// Why it is not supported, and what to do.
         reason: String,
     },
-    /// The toolchain refused what was generated.
+    /// The toolchain rejected the generated code.
     #[error("code generation for {entry} failed: {message}")]
     Codegen {
         /// The function.
         entry: String,
-        /// What the toolchain said.
+        /// The toolchain's message.
         message: String,
     },
-    /// The toolchain is not there or cannot make code for this machine.
+    /// The toolchain is missing or cannot generate code for this machine.
     #[error("backend {backend} is not usable: {message}")]
     Toolchain {
         /// The backend.
@@ -99,20 +104,20 @@ pub enum BackendError {
 
 /// A code generator.
 pub trait Backend {
-    /// Its name on the command line.
+    /// Returns its name on the command line.
     fn name(&self) -> &'static str;
 
-    /// Says whether it takes a node.
+    /// Checks whether it supports a node.
     ///
     /// # Errors
     /// [`BackendError::Unsupported`] with the reason.
     fn supports(&self, graph: &Graph, node: NodeId) -> Result<(), BackendError>;
 
-    /// Object code for the nodes, which are given in topological order. Constant nodes among them are left out: they
+    /// Compiles nodes, given in topological order, to object code. Constant nodes among them are left out, because they
     /// need no code.
     ///
-    /// A value that a node outside of `nodes` reads, or that leaves the graph, is an output of some entry; values that
-    /// only one entry needs may never leave it.
+    /// A value that is read by a node outside `nodes`, or is an output of the graph, is an output of some entry. Values
+    /// that only one entry needs can stay inside it.
     ///
     /// # Errors
     /// [`BackendError`] for the first node that does not compile.

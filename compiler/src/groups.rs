@@ -1,13 +1,14 @@
-//! Which nodes of a region become one function: what code generators for host processors and GPUs share.
+//! Groups nodes of a region into functions, for the code generators of CPUs and GPUs.
 
 use std::collections::HashMap;
 
 use crate::graph::{Graph, NodeId, Op, ValueId};
 
-/// Joins nodes for which `joins` holds to a node one of whose results only they read, up to `most` of them; constants are left
-/// out.
+/// Groups nodes, at most `most` per group. Constants are left out.
 ///
-/// A group computes its last node's results, and groups are in an order in which they can be computed.
+/// A node joins the latest group that computes one of its operands, if `joins` accepts its operator, the group's last
+/// node computes an operand that only this node reads, and both have the same number of elements. A group computes its
+/// last node's results, and the groups are in a valid order of execution.
 pub fn groups(graph: &Graph, nodes: &[NodeId], most: usize, joins: impl Fn(&Op) -> bool) -> Vec<Vec<NodeId>> {
     let mut groups: Vec<Vec<NodeId>> = Vec::new();
     let mut group_of: HashMap<NodeId, usize> = HashMap::new();
@@ -16,7 +17,7 @@ pub fn groups(graph: &Graph, nodes: &[NodeId], most: usize, joins: impl Fn(&Op) 
         if matches!(node.op, Op::Constant(_)) {
             continue;
         }
-        // The latest of the groups that it may follow: what the others compute is there by then.
+        // The latest group that computes an operand. All other groups it depends on run before that one.
         let latest = node.inputs.iter().filter_map(|v| group_of.get(&graph.def_node(*v)?.0).copied()).max();
         let joined = latest.filter(|&g| {
             let last = groups[g].last();
@@ -33,7 +34,7 @@ pub fn groups(graph: &Graph, nodes: &[NodeId], most: usize, joins: impl Fn(&Op) 
     groups
 }
 
-/// The node whose only result nobody but `reader` reads, once.
+/// Returns the node that computes `v`, if `v` is its only result and `reader` the only reader, and reads it once.
 fn producer(graph: &Graph, v: ValueId, reader: NodeId) -> Option<NodeId> {
     if graph.is_output(v) || graph.users().get(v.0)?.as_slice() != [reader] {
         return None;
@@ -41,13 +42,13 @@ fn producer(graph: &Graph, v: ValueId, reader: NodeId) -> Option<NodeId> {
     graph.def_node(v).filter(|(_, n)| n.outputs.len() == 1 && !matches!(n.op, Op::Constant(_))).map(|d| d.0)
 }
 
-/// True where both compute as many elements, so that none would be computed several times.
+/// Returns whether both have the same number of elements, so that none is computed several times.
 fn same_size(graph: &Graph, first: Option<&NodeId>, second: NodeId) -> bool {
     let count = |id: NodeId| graph.ty(graph.node(id).output()).element_count();
     first.is_some_and(|f| count(*f).is_some() && count(*f) == count(second))
 }
 
-/// True for operators that compute each element from the element of each operand at its place.
+/// Returns whether an operator computes each element only from the operands' elements at the same place.
 pub fn is_elementwise(op: &Op) -> bool {
     matches!(
         op,

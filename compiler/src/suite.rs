@@ -1,7 +1,8 @@
-//! The suite of operator problems: every way of running an operator is compared with the graph's reference on all.
+//! The test suite of operator problems. Every way of running an operator is compared with the graph's reference
+//! evaluation on all problems.
 //!
-//! Problems are random in sizes, attributes and data, from a seed, so that a runner may take as many as it has time
-//! for; every operator that backends see occurs in each call of [`problems`].
+//! Problems have random sizes, attributes and data from a seed, so that a runner can take as many as it has time for.
+//! Each call of [`problems`] covers every operator that backends can get.
 
 mod integer;
 mod special;
@@ -18,23 +19,23 @@ use crate::graph::op::{
 };
 use crate::graph::{DType, Graph, GraphBuilder, GraphError, Op, Tensor, TensorData, TensorType};
 
-/// One operator with data.
+/// A test problem: one operator with data.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    /// Operator and number.
+    /// The operator's name and the round.
     pub name: String,
-    /// A graph of the operator alone, all of whose operands are inputs.
+    /// A graph of only the operator. All its operands are inputs.
     pub graph: Graph,
     /// Data for the inputs.
     pub inputs: Vec<Tensor>,
 }
 
-/// A small generator of numbers, so that problems are the same on every machine.
+/// A small generator of random numbers, so that problems are the same on every machine.
 #[derive(Debug, Clone)]
 pub struct Numbers(u64);
 
 impl Numbers {
-    /// Numbers of a seed.
+    /// Creates a generator with a seed.
     pub fn new(seed: u64) -> Numbers {
         Numbers(seed.wrapping_mul(2).wrapping_add(1))
     }
@@ -44,22 +45,23 @@ impl Numbers {
         (self.0 >> 33) ^ (self.0 >> 48)
     }
 
-    /// A number from `lo` to `hi`, both included.
+    /// Returns a number from `lo` to `hi`, both included.
     pub fn int(&mut self, lo: i64, hi: i64) -> i64 {
         lo + (self.next() % (hi - lo + 1) as u64) as i64
     }
 
-    /// The same as a size.
+    /// Returns a size from `lo` to `hi`, both included.
     pub fn size(&mut self, lo: usize, hi: usize) -> usize {
         self.int(lo as i64, hi as i64) as usize
     }
 
-    /// A number in -2 to 2.
+    /// Returns a number from -2 to 2.
     pub fn float(&mut self) -> f32 {
         (self.next() % 4_000_001) as f32 / 1e6 - 2.0
     }
 
-    /// A tensor of numbers over the type's range; i32 within 20 bits.
+    /// Returns a tensor of random numbers over the type's range. i32 values are within ±2^20, i64 values within
+    /// ±2^40.
     pub fn tensor(&mut self, ty: &TensorType) -> Tensor {
         let shape = ty.shape().unwrap_or_default();
         match ty.dtype {
@@ -73,10 +75,10 @@ impl Numbers {
     }
 }
 
-/// Problems of all operators, `rounds` of each kind.
+/// Returns problems for all operators, `rounds` of each kind.
 ///
 /// # Errors
-/// When an operator does not take what is generated for it, which is a mistake here.
+/// If an operator rejects the problem generated for it, which is a bug in this module.
 pub fn problems(seed: u64, rounds: usize) -> Result<Vec<Problem>, GraphError> {
     let mut list = Vec::new();
     for round in 0..rounds {
@@ -85,7 +87,8 @@ pub fn problems(seed: u64, rounds: usize) -> Result<Vec<Problem>, GraphError> {
             let layout = if round % 2 == 0 { Layout::Nhwc } else { Layout::Nchw };
             let (op, types, fixed) = make(&mut n, layout);
             let name = format!("{} {round}", op.name());
-            // Between the data of a transposed convolution are zeros, whose products with such weights are not the evaluator's.
+            // The tensor expression of a transposed convolution multiplies inserted zeros with weights. With NaN or
+            // infinite weights that gives NaN, unlike the reference, so only the data get special numbers.
             let sprinkled = if matches!(op, Op::ConvTranspose2d(_)) { 1 } else { types.len() };
             let mut b = GraphBuilder::new(op.name());
             let inputs: Vec<_> = types.iter().enumerate().map(|(i, t)| b.input(&format!("x{i}"), t.clone())).collect();
@@ -95,7 +98,7 @@ pub fn problems(seed: u64, rounds: usize) -> Result<Vec<Problem>, GraphError> {
             for (i, t) in fixed {
                 data[i] = t;
             }
-            // A third of the problems have numbers among their floats that are none or infinite.
+            // In a third of the problems, some floats are NaN or infinite.
             let mut special = Numbers::new(seed ^ (round * 1000 + kind) as u64 ^ 0x4e61_4e00);
             if special.int(0, 2) == 0 {
                 data.iter_mut().take(sprinkled).for_each(|t| *t = special.sprinkled(t));
@@ -106,8 +109,8 @@ pub fn problems(seed: u64, rounds: usize) -> Result<Vec<Problem>, GraphError> {
     Ok(list)
 }
 
-/// The greatest difference of two tensors: of integers in steps, of floats relative to the greatest magnitude wanted.
-/// Infinite where type or shape differ, or where one is NaN and the other not.
+/// Returns the greatest difference between two tensors: absolute for integers, and for floats relative to the greatest
+/// magnitude in `want`. Infinite if type or shape differ, or if only one of two elements is NaN.
 pub fn difference(got: &Tensor, want: &Tensor) -> f64 {
     if got.ty() != want.ty() {
         return f64::INFINITY;
@@ -130,7 +133,7 @@ pub fn difference(got: &Tensor, want: &Tensor) -> f64 {
     tilewright_runtime::tensor::largest_distance(got, want) / scale
 }
 
-/// An operator, the types of its operands, and those of them that are not just any data.
+/// An operator, the types of its operands, and the operands that cannot have arbitrary data.
 type Made = (Op, Vec<TensorType>, Vec<(usize, Tensor)>);
 
 type Kind = fn(&mut Numbers, Layout) -> Made;
@@ -271,7 +274,7 @@ const KINDS: &[Kind] = &[
     |n, l| (GlobalAvgPool { layout: l, lo: -128, hi: 127 }.into(), vec![pool(n, l, DType::F32).0], vec![]),
     |n, l| (GlobalAvgPool { layout: l, lo: -100, hi: 90 }.into(), vec![pool(n, l, DType::I8).0], vec![]),
     |n, _| {
-        // More elements than the multiplier divides by.
+        // More elements than division by a multiplier supports.
         let s = [1, n.size(54, 58), n.size(55, 60), 2];
         (GlobalAvgPool { layout: Layout::Nhwc, lo: -128, hi: 127 }.into(), vec![ty(DType::I8, &s)], vec![])
     },
@@ -319,7 +322,7 @@ const KINDS: &[Kind] = &[
         let scale = (0..c).map(|i| 0.02 + i as f32 * 0.01).collect();
         let signed: Vec<i32> = (0..c).map(|_| n.int(-128, 127) as i32).collect();
         let dtype = [DType::I8, DType::U8, DType::I32][n.size(0, 2)];
-        // A zero point is an element of its tensor's type.
+        // A zero point must fit the tensor's type.
         let zero_point = signed.iter().map(|zero| if dtype == DType::U8 { zero + 128 } else { *zero }).collect();
         (Dequantize { scale, zero_point, axis: 0 }.into(), vec![ty(dtype, &[c, n.size(1, 9)])], vec![])
     },
@@ -389,7 +392,7 @@ fn conv(n: &mut Numbers, layout: Layout, dtype: DType) -> Made {
     (op.into(), types, vec![])
 }
 
-/// 0 with floats and half of the time.
+/// Returns a random weight zero point. 0 for floats and half of the time.
 fn weight_zero_point(n: &mut Numbers, dtype: DType) -> i32 {
     if dtype == DType::I8 && n.int(0, 1) == 1 { n.int(-128, 127) as i32 } else { 0 }
 }
@@ -414,7 +417,7 @@ fn dense(n: &mut Numbers, dtype: DType) -> Made {
     (Dense { data_zero_point, weight_zero_point }.into(), types, vec![])
 }
 
-/// An image, and kernel, strides and pads that suit it.
+/// Returns an image, and a kernel, strides and pads that fit it.
 fn pool(n: &mut Numbers, layout: Layout, dtype: DType) -> (TensorType, [usize; 2], [usize; 2], [usize; 4]) {
     let kernel = [n.size(1, 4), n.size(1, 4)];
     let data = image(layout, dtype, [n.size(1, 2), n.size(4, 9), n.size(4, 9), n.size(1, 7)]);

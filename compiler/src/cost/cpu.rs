@@ -1,15 +1,15 @@
-//! The model of the host's processor: products at its rate for their type, everything else by the operations that the
-//! tensor expressions of operators write down, or the time that memory takes for the operands, whichever is longer.
+//! A cost model of the host's processor. Products run at the rate for their type; all other work is counted in scalar
+//! operations of the operators' tensor expressions. If the memory traffic takes longer, it determines the time.
 
 use super::macs;
 use crate::graph::{DType, Graph, NodeId, Op};
 use crate::te::{BinOp, Combiner, Definition, Expr, Func, ops};
 use tilewright_hw::config::HostSection;
 
-/// Nests of fewer innermost iterations run on one thread.
+/// Nests with fewer innermost iterations run on one thread.
 pub const PARALLEL_WORK: i64 = 1 << 17;
 
-/// Microseconds of some nodes, computed by one function, or none where a size is open.
+/// Returns the microseconds for some nodes, computed by one function, or `None` if a size is symbolic.
 pub(super) fn us(graph: &Graph, nodes: &[NodeId], host: &HostSection) -> Option<f64> {
     let mut cycles = 0.0;
     for &id in nodes {
@@ -25,7 +25,7 @@ pub(super) fn us(graph: &Graph, nodes: &[NodeId], host: &HostSection) -> Option<
     Some(cycles.max(memory) / host.cpu_clock_mhz + host.call_us)
 }
 
-/// Bytes of the values that the nodes read and write, but for those that stay among them.
+/// Returns the bytes of the values that the nodes read and write, without values that only they use.
 fn bytes(graph: &Graph, nodes: &[NodeId]) -> Option<u64> {
     let users = graph.users();
     let inside = |v| graph.def_node(v).is_some_and(|(id, _)| nodes.contains(&id));
@@ -41,14 +41,14 @@ fn bytes(graph: &Graph, nodes: &[NodeId]) -> Option<u64> {
     values.into_iter().map(|v| value_bytes(graph, v)).sum()
 }
 
-/// Bytes of a value in its dense form.
+/// Returns the size of a value in its dense form, in bytes.
 fn value_bytes(graph: &Graph, v: crate::graph::ValueId) -> Option<u64> {
     let ty = graph.ty(v);
     Some(ty.element_count()? as u64 * ty.dtype.size_bytes() as u64)
 }
 
-/// Scalar operations of a node, and the innermost iterations of its largest nest. The sums of a product are left out:
-/// they are counted as multiply-accumulates.
+/// Returns the number of scalar operations of a node, and the innermost iterations of its largest nest. Sums of a
+/// product are left out, because they count as multiply-accumulates.
 fn operations(graph: &Graph, id: NodeId, product: bool) -> Option<(u64, u64)> {
     let node = graph.node(id);
     if matches!(node.op, Op::Constant(_)) {
@@ -73,7 +73,8 @@ fn operations(graph: &Graph, id: NodeId, product: bool) -> Option<(u64, u64)> {
     Some((total, most))
 }
 
-/// Operations of an expression, with its loads. Indices are not counted: loops step them.
+/// Returns the number of operations in an expression, including loads. Indices do not count, because loops increment
+/// them.
 fn count(e: &Expr) -> u64 {
     match e {
         Expr::Int(..) | Expr::Float(..) | Expr::Var(_) => 0,
@@ -85,13 +86,13 @@ fn count(e: &Expr) -> u64 {
     }
 }
 
-/// Operations of a function's code.
+/// Returns the number of operations that a function takes.
 fn weight(f: Func) -> u64 {
     match f {
         Func::Exp | Func::Log | Func::Sin | Func::Cos | Func::Tanh | Func::Erf | Func::Pow => 20,
         Func::Sqrt => 10,
         Func::Floor | Func::Ceil | Func::RoundEven | Func::RoundAway | Func::Abs => 2,
-        // A product of 64 bits, its rounding and two shifts; the others are parts of it.
+        // A 64-bit product, rounding and two shifts. The functions below do parts of this.
         Func::ScaleDouble | Func::ScaleSingle => 8,
         Func::OffsetClamp => 3,
         Func::DoublingHighMul => 4,

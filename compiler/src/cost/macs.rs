@@ -1,9 +1,10 @@
-//! How much work a node is.
+//! The amount of work in a node.
 
 use crate::graph::{Graph, NodeId, Op};
 
-/// Multiply-accumulates of a node: one for each output element and weight of its window, as networks are compared by.
-/// Channels that hardware fills up are not counted. 0 for operators that are no sums of products or have open shapes.
+/// Returns the multiply-accumulates of a node: one per output element and weight of its window, the usual measure for
+/// comparing networks. Padding channels that hardware adds do not count. 0 for operators that are not sums of products
+/// or have symbolic shapes.
 pub fn macs(graph: &Graph, id: NodeId) -> u64 {
     let node = graph.node(id);
     let out = node.outputs.first().and_then(|value| graph.ty(*value).element_count()).unwrap_or(0) as u64;
@@ -15,7 +16,7 @@ pub fn macs(graph: &Graph, id: NodeId) -> u64 {
             [_, window @ ..] => out * product(window),
             [] => 0,
         },
-        // Each element of the data meets the whole window of each output channel of its group.
+        // Each element of the data is multiplied with the whole window of each output channel of its group.
         Op::ConvTranspose2d(ref op) => {
             let (data, weights) = (product(&operand(0)), operand(1));
             let window: u64 = weights.get(1..3).map_or(0, product);

@@ -1,4 +1,4 @@
-//! What operators take, on the accelerator and on the CPU: what `--offload auto` decides by.
+//! Costs of operators on the accelerator and on the CPU, which `--offload auto` compares.
 
 mod cpu;
 mod macs;
@@ -11,47 +11,48 @@ use crate::graph::{Graph, NodeId};
 use tilewright_driver::AccelProgram;
 use tilewright_hw::HwConfig;
 
-/// Nanoseconds on the CPU.
+/// A time on the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuTime {
     /// Nanoseconds.
     pub ns: u64,
-    /// Whether they were measured; else they are those of a model.
+    /// Whether the time was measured. Otherwise it comes from a model.
     pub measured: bool,
 }
 
-/// Who knows what operators take.
+/// A source of operator costs.
 pub trait CostOracle {
-    /// Cycles of a layer on the accelerator, from device memory to device memory.
+    /// Returns the cycles of a layer on the accelerator, from device memory to device memory.
     fn accel_cycles(&self, layer: &Layer, planned: &Planned) -> u64;
 
-    /// Nanoseconds of the accelerator's cycles.
+    /// Converts cycles of the accelerator to nanoseconds.
     fn accel_ns(&self, cycles: u64) -> u64;
 
-    /// The time of some nodes, computed in one go, on the CPU; none where their sizes are not known.
+    /// Returns the time of some nodes on the CPU, computed in one go, or `None` if their sizes are unknown.
     fn cpu(&self, graph: &Graph, nodes: &[NodeId]) -> Option<CpuTime>;
 
-    /// Nanoseconds to bring a tensor of `dense_bytes` to the accelerator, where it takes `device_bytes`, or back.
+    /// Returns the nanoseconds to bring a tensor of `dense_bytes` to the accelerator, or back. It takes `device_bytes`
+    /// there.
     fn border_ns(&self, dense_bytes: u64, device_bytes: u64) -> u64;
 
-    /// Nanoseconds to start a program of the accelerator and to see its end.
+    /// Returns the nanoseconds to start a program on the accelerator and to notice its end.
     fn launch_ns(&self) -> u64;
 
-    /// Who knows the cycles of whole programs, if anyone does.
+    /// Returns a source of exact cycles for whole programs, if there is one.
     fn clock(&self) -> Option<&dyn Clock> {
         None
     }
 }
 
-/// Who knows exactly what programs take.
+/// A source of exact cycles for programs.
 pub trait Clock {
-    /// Cycles from a program's start until its parts are done: part `i` ends before instruction `ends[i]`, and what no part
-    /// has belongs to the last. None where the program cannot be run.
+    /// Returns the cycles from a program's start until each part is done, or `None` if the program cannot run. Part `i`
+    /// ends before instruction `ends[i]`; instructions after the last part count for it.
     fn cycles(&self, program: &AccelProgram, ends: &[usize]) -> Option<Vec<u64>>;
 }
 
-/// The estimates of the search for tiles, and the model of the host that the configuration names: the same on every
-/// machine.
+/// An oracle with the estimates of the tile search, and the host model of the configuration. Results are the same on
+/// every machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Analytic<'c> {
     /// The configuration.
@@ -59,12 +60,12 @@ pub struct Analytic<'c> {
 }
 
 impl Analytic<'_> {
-    /// Microseconds in which the host turns a tensor into the accelerator's layout, or back.
+    /// Returns the microseconds in which the host converts a tensor to the accelerator's layout, or back.
     pub fn convert_us(&self, dense_bytes: u64) -> f64 {
         dense_bytes as f64 / self.config.host.convert_bytes_per_cycle / self.config.host.cpu_clock_mhz
     }
 
-    /// Microseconds in which a tensor comes to the accelerator's memory, or back.
+    /// Returns the microseconds to transfer a tensor to the accelerator's memory, or back.
     pub fn transfer_us(&self, device_bytes: u64) -> f64 {
         device_bytes as f64 / self.config.host.transfer_mb_per_s
     }
@@ -92,7 +93,7 @@ impl CostOracle for Analytic<'_> {
     }
 }
 
-/// Whole nanoseconds of microseconds; what no clock would show is cut.
+/// Converts microseconds to whole nanoseconds, clamped to `0..=2^50`.
 fn ns(us: f64) -> u64 {
     (us * 1e3).clamp(0.0, (1u64 << 50) as f64).round() as u64
 }

@@ -1,4 +1,4 @@
-//! Problems of quantized operators and of those that move or interpolate quantized images.
+//! Problems of quantized operators, and of operators that move or interpolate quantized images.
 
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
@@ -59,7 +59,7 @@ pub(super) const KINDS: &[Kind] = &[
         let mut fixed = Vec::new();
         for size in [s[1], s[2]] {
             let to = n.size(1, 9);
-            // Places outside of the image count as its border.
+            // An index outside the image reads the nearest border pixel.
             for _ in 0..2 {
                 types.push(ty(DType::I32, &[to]));
                 fixed.push((types.len() - 1, Tensor::from_fn(&[to], |_| n.int(-1, size as i64) as i32)));
@@ -76,7 +76,7 @@ fn zero(n: &mut Numbers) -> i32 {
     n.int(-128, 127) as i32
 }
 
-/// A product of bytes with i32 weights, which are bytes less their zero points.
+/// Changes a product of bytes to i32 weights, which are bytes minus their zero points.
 fn wide(n: &mut Numbers, make: impl Fn(&mut Numbers) -> Made) -> Made {
     let (mut op, mut types, mut fixed) = make(n);
     match &mut op {
@@ -117,7 +117,7 @@ fn conv_transpose(n: &mut Numbers, layout: Layout, dtype: DType) -> Made {
     let dilations = [n.size(1, 2), n.size(1, 2)];
     let from = [n.size(1, 5), n.size(1, 5)];
     let pads = [n.size(0, 2), n.size(0, 2)];
-    // A result that ends before or behind the last window.
+    // A result that ends before or after the last window.
     let size = [0, 1].map(|i| {
         let whole = (from[i] - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1;
         (whole + n.size(0, 2)).saturating_sub(pads[i] + n.size(0, 2)).max(1)

@@ -1,4 +1,4 @@
-//! NaN, infinities and zeros of both signs, through every function of floats.
+//! Runs NaN, infinities and zeros of both signs through every function of floats.
 
 use super::{Numbers, Problem, ty};
 use crate::graph::op::{
@@ -7,10 +7,10 @@ use crate::graph::op::{
 };
 use crate::graph::{DType, GraphBuilder, GraphError, Op, Tensor, TensorData};
 
-/// Numbers that are easily lost, and some between which they are.
+/// Values that code easily mishandles, and ordinary ones in between.
 const VALUES: [f32; 10] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 40.0];
 
-/// A NaN at every place of a row, an infinity, and rows of infinities alone.
+/// Rows with a NaN at each place, with infinities, and with only infinities.
 const ROWS: [[f32; 5]; 10] = {
     let (n, i) = (f32::NAN, f32::INFINITY);
     [
@@ -27,10 +27,11 @@ const ROWS: [[f32; 5]; 10] = {
     ]
 };
 
-/// Every function of floats of [`VALUES`] and pairs of them, and what makes one of many of [`ROWS`], in one graph.
+/// Returns a problem that applies every float function to [`VALUES`] and pairs of them, and every reduction to
+/// [`ROWS`], in one graph.
 ///
 /// # Errors
-/// [`GraphError`] where an operator refuses its operands.
+/// [`GraphError`] if an operator rejects its operands.
 pub fn special_numbers() -> Result<Problem, GraphError> {
     let (count, [rows, columns]) = (VALUES.len(), [ROWS.len(), ROWS[0].len()]);
     let mut b = GraphBuilder::new("special_numbers");
@@ -84,8 +85,8 @@ pub fn special_numbers() -> Result<Problem, GraphError> {
 }
 
 impl Numbers {
-    /// A tensor with NaN, infinities and zeros of both signs among its floats: three at most, so that sums of the others
-    /// are still numbers, or one in four.
+    /// Replaces some floats of a tensor by NaN, infinities and zeros of both signs: at most three, so that sums of the
+    /// other elements are still numbers, or a quarter of the elements.
     pub fn sprinkled(&mut self, t: &Tensor) -> Tensor {
         let TensorData::F32(old) = t.data() else { return t.clone() };
         let mut new = old.clone();
