@@ -5,8 +5,7 @@
 //! need foreign toolchains are in separate crates.
 //!
 //! # Calling an entry
-//! The symbol is an `extern "C" fn(args: *const *mut u8) -> i32` that returns 0. `args` points to an array of
-//! pointers:
+//! The symbol is an `extern "C" fn(args: *const *mut u8) -> i32` that returns 0. `args` points to an array of pointers:
 //!
 //! 1. one to each value of `inputs`, in order;
 //! 2. one to each value of `outputs`, in order;

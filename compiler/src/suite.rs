@@ -60,8 +60,7 @@ impl Numbers {
         (self.next() % 4_000_001) as f32 / 1e6 - 2.0
     }
 
-    /// Returns a tensor of random numbers over the type's range. i32 values are within ±2^20, i64 values within
-    /// ±2^40.
+    /// Returns a tensor of random numbers over the type's range. Magnitudes are at most 2^20 for i32 and 2^40 for i64.
     pub fn tensor(&mut self, ty: &TensorType) -> Tensor {
         let shape = ty.shape().unwrap_or_default();
         match ty.dtype {

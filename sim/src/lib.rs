@@ -1,4 +1,4 @@
-//! Tilewright's simulators, each behind [`tilewright_hw::device::Device`].
+//! Tilewright's simulators. Each implements [`tilewright_hw::device::Device`].
 //!
 //! - [`functional`]: executes a stream's meaning, without time
 //! - [`cycle`]: adds exact cycle counts

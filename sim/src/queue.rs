@@ -1,7 +1,7 @@
 //! The `Device` code that the simulators share: a command queue and memory access by address.
 
 /// Implements `Device` for a simulator. It needs fields `config` and `queue`; `memory()` and `memory_mut()`, its memory
-/// as a slice; `host_wrote()`, which is told what the host writes; `run_command()`; and `entries()`, which returns the
+/// as a slice; `host_wrote()`, which is notified of host writes; `run_command()`; and `entries()`, which returns the
 /// bytes of scratchpad entries.
 macro_rules! device {
     ($simulator:ty, $name:literal) => {

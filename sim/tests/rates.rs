@@ -153,7 +153,7 @@ fn loads_and_stores_go_on_at_once() {
             let (data, stream) = (120 * bytes / 8, 120 * 2 * 4);
             let beats = if shared { 2 * data + stream } else { data + stream };
             let ways = if shared { "shared" } else { "apart" };
-            let share = row(&format!("loads beside stores of {bytes} bytes, bandwidth {ways}"), beats, cycles);
+            let share = row(&format!("loads alongside stores of {bytes} bytes, bandwidth {ways}"), beats, cycles);
             assert!((0.99..=1.0).contains(&share), "{share}");
         }
     }

@@ -21,7 +21,7 @@ pub enum Precision {
     /// 32 bits, as in the graph.
     #[default]
     F32,
-    /// 16 bits, of which 10 are the fraction.
+    /// 16 bits, with a 10-bit fraction.
     F16,
 }
 

@@ -145,7 +145,7 @@ impl Coverage {
 
 impl std::fmt::Display for Coverage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "{} programs, of which {} let units run at the same time", self.programs, self.overlapping)?;
+        writeln!(f, "{} programs, {} of them with units that run at the same time", self.programs, self.overlapping)?;
         let items: Vec<String> = self.counts.iter().map(|(name, n)| format!("{name} {n}")).collect();
         write!(f, "{}", items.join("; "))
     }

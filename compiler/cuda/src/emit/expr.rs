@@ -85,7 +85,7 @@ impl Kernel<'_> {
     }
 
     /// Translates the value that a block stores. A product added to the stored element shares one rounding with the
-    /// sum. Nothing else may, so the compiler is told not to contract.
+    /// sum. Nothing else does: contraction is off in the compiler.
     pub(super) fn stored_value(&self, target: &Name, at: &[Expr], value: &Expr) -> Text {
         if let Expr::Binary(BinOp::Add, old, product) = value
             && let Expr::Load { buffer, indices, dtype: DType::F32 } = &**old

@@ -93,8 +93,8 @@ fn networks_in_operator_form_equal_onnx_runtime() {
     }
 }
 
-/// Leaky relus after convolutions, and averages of which many are halfway between two integers. The error of a float
-/// sum decides these, so floats must be added in the runtime's order.
+/// Leaky relus after convolutions, and averages, many of them halfway between two integers. The error of a float sum
+/// decides these, so floats must be added in the runtime's order.
 #[test]
 fn slopes_and_averages_equal_those_of_onnx_runtime() {
     let (backend, file) = (LlvmBackend::new().unwrap(), repository("onnx-runtime").join("slopes.onnx"));
