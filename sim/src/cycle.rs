@@ -96,7 +96,7 @@ impl Csim {
         self.fsim.memory_mut()
     }
 
-    /// Returns what is wrong with the last command's program, sorted by place. Empty if the command hit its cycle limit.
+    /// Returns the errors of the last command's program, sorted by place. Empty if the command hit its cycle limit.
     /// See [`CsimOptions::strict`].
     pub fn diagnoses(&self) -> &[Diagnosis] {
         &self.diagnoses

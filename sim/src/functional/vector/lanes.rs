@@ -318,8 +318,8 @@ impl<L: Lanes> Double<L> {
         unsafe {
             let x = L::shl(x, self.left);
             let high = L::if_least(x, self.multiplier, L::splat(i32::MAX), L::product_high(x, self.multiplier));
-            // Ties go away from zero: round up if the rest is at least half the divisor, or more than half for a negative
-            // number.
+            // Ties go away from zero: round up if the rest is at least half the divisor, or more than half for negative
+            // numbers.
             let one = L::splat(1);
             let mask = L::sub(L::shl(one, self.right), one);
             let rest = L::and(high, mask);
