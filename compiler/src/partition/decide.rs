@@ -144,7 +144,7 @@ type Reached = (State, Cost, Option<Rc<Trail>>);
 
 /// The cheapest choices for a graph's nodes, and what they cost in nanoseconds.
 pub(super) fn decide(graph: &Graph, choices: &Choices, costs: &dyn Costs) -> (BTreeMap<NodeId, Choice>, u64) {
-    let walk = Walk::new(graph, costs);
+    let walk = Lookups::new(graph, costs);
     let mut open = Open::new();
     let mut first = State::new(graph);
     for (_, value) in graph.inputs() {
@@ -204,7 +204,7 @@ fn keep(open: &mut Open, reached: Reached) {
 }
 
 /// The graph with what the steps of the walk look up.
-struct Walk<'a> {
+struct Lookups<'a> {
     graph: &'a Graph,
     costs: &'a dyn Costs,
     /// The last reader of each value.
@@ -213,8 +213,8 @@ struct Walk<'a> {
     read: Vec<Vec<ValueId>>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(graph: &'a Graph, costs: &'a dyn Costs) -> Walk<'a> {
+impl<'a> Lookups<'a> {
+    fn new(graph: &'a Graph, costs: &'a dyn Costs) -> Lookups<'a> {
         let last: Vec<Option<NodeId>> = graph.users().iter().map(|users| users.iter().max().copied()).collect();
         let mut read = vec![Vec::new(); graph.nodes().len()];
         for (v, reader) in last.iter().enumerate().map(|(v, reader)| (ValueId(v), *reader)) {
@@ -222,7 +222,7 @@ impl<'a> Walk<'a> {
                 read[at.0].push(v);
             }
         }
-        Walk { graph, costs, last, read }
+        Lookups { graph, costs, last, read }
     }
 
     /// Adds a choice to a state, and says what it costs.

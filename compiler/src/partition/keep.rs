@@ -1,7 +1,7 @@
 //! Results that stay in inp between layers: which, where in inp, and what is left there for the loads of the layers meanwhile.
 
 use super::place::{Placed, PlacedLayer};
-use crate::codegen::accel::{Border, InpUse, Kept, Layer, OnChip, Planned};
+use crate::codegen::accel::{InpUse, Kept, Layer, OnChip, Planned, WindowBorder};
 use crate::graph::ValueId;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -102,7 +102,7 @@ struct Region<'a> {
 
 /// An output that can be kept: the cycles that are saved, and what changes.
 #[derive(Clone)]
-struct Found {
+struct Candidate {
     saved: u64,
     held: Held,
     change: Change,
@@ -131,7 +131,7 @@ impl Region<'_> {
     fn keep(&mut self, leaves: &dyn Fn(ValueId) -> bool) {
         let leaves: Vec<bool> = self.layers.iter().map(|(layer, _)| leaves(layer.output.0)).collect();
         // What is found for a layer holds until something changes in a layer of its output's life.
-        let mut found: Vec<Option<Option<Found>>> = self.layers.iter().map(|_| None).collect();
+        let mut found: Vec<Option<Option<Candidate>>> = self.layers.iter().map(|_| None).collect();
         loop {
             for (at, &leaves) in leaves.iter().enumerate() {
                 if found[at].is_none() {
@@ -139,7 +139,7 @@ impl Region<'_> {
                 }
             }
             let best = found.iter().flatten().flatten().max_by_key(|f| (f.saved, std::cmp::Reverse(f.held.life.start)));
-            let Some(Found { held, change, .. }) = best.cloned() else { return };
+            let Some(Candidate { held, change, .. }) = best.cloned() else { return };
             for (at, found) in found.iter_mut().enumerate() {
                 let last = self.users[at].last().copied().unwrap_or(at);
                 if at < held.life.end && held.life.start <= last {
@@ -154,7 +154,7 @@ impl Region<'_> {
     }
 
     /// The output of a layer kept for as many readers as possible.
-    fn candidate(&self, at: usize, leaves: bool) -> Option<Found> {
+    fn candidate(&self, at: usize, leaves: bool) -> Option<Candidate> {
         let layer = &self.layers[at].0;
         let writes = self.border(at).is_some() && layer.output.1.n == 1;
         if !writes || layer.on_chip.output.is_some() || self.away.contains_key(&layer.output.0) {
@@ -167,7 +167,7 @@ impl Region<'_> {
     }
 
     /// The padding around the first input of a layer, if the layer can read it from inp and write its output there.
-    fn border(&self, at: usize) -> Option<Border> {
+    fn border(&self, at: usize) -> Option<WindowBorder> {
         let (layer, planned) = &self.layers[at];
         match planned.operator().inp_use(layer) {
             InpUse::Kept(border) => Some(border),
@@ -184,7 +184,7 @@ impl Region<'_> {
     }
 
     /// What keeping a layer's output changes; none where it does not fit or takes more time.
-    fn kept(&self, at: usize, readers: &[usize], stored: bool) -> Option<Found> {
+    fn kept(&self, at: usize, readers: &[usize], stored: bool) -> Option<Candidate> {
         let (value, view) = self.layers[at].0.output;
         let mut kept = Kept {
             entry: 0,
@@ -227,7 +227,7 @@ impl Region<'_> {
         let of = |start: u32| {
             let held = Held { entries: start..start + size, life: life.clone() };
             let (cycles, change) = self.changed(value, &held, Kept { entry: start, ..kept }, readers, stored)?;
-            Some(Found { saved: before.checked_sub(cycles)?, held, change })
+            Some(Candidate { saved: before.checked_sub(cycles)?, held, change })
         };
         let places = starts.into_iter().filter(|&start| free(start)).filter_map(of);
         places.reduce(|best, other| if other.saved > best.saved { other } else { best })

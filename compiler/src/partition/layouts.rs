@@ -2,7 +2,7 @@
 
 use super::decide::{Choice, Costs};
 use super::{Offload, Options};
-use crate::codegen::accel::{self, Found, Layer, Operator, Planned, View, extract};
+use crate::codegen::accel::{self, Layer, NodeRole, Operator, Planned, View, extract};
 use crate::cost::CostOracle;
 use crate::graph::op::Layout;
 use crate::graph::{Graph, NodeId, ValueId};
@@ -48,7 +48,7 @@ impl<'a> Layouts<'a> {
             }
             Err(reason) => reason,
         };
-        if accel::layouts(&node.op) == Some(accel::Layouts::Any) {
+        if accel::layouts(&node.op) == Some(accel::LayoutFreedom::Any) {
             let image = |v: ValueId, layout| {
                 let shape = self.graph.ty(v).shape().filter(|shape| shape.len() == 4)?;
                 View::image(&shape, layout)
@@ -82,10 +82,10 @@ impl<'a> Layouts<'a> {
             _ => {}
         }
         match extract(self.graph, id, known, self.config.block() as usize) {
-            Found::Alias if lies(self.graph.node(id).inputs[0]).is_some() => Ok(Some(Choice::Alias(None))),
-            Found::Alias => Err("its data are on the CPU".into()),
-            Found::Recast(view) => Ok(Some(Choice::Alias(Some(view)))),
-            Found::Layer(layer, operator) => {
+            NodeRole::Alias if lies(self.graph.node(id).inputs[0]).is_some() => Ok(Some(Choice::Alias(None))),
+            NodeRole::Alias => Err("its data are on the CPU".into()),
+            NodeRole::Recast(view) => Ok(Some(Choice::Alias(Some(view)))),
+            NodeRole::Layer(layer, operator) => {
                 let ends = (layer.inputs.clone(), layer.output);
                 if seen.contains(&ends) {
                     return Ok(None);
@@ -94,7 +94,7 @@ impl<'a> Layouts<'a> {
                 let planned = plan_of(*layer, &operator, self.config, self.options, lies)?;
                 Ok(Some(Choice::Layer(Rc::new(planned))))
             }
-            Found::Refused(reason) => Err(reason),
+            NodeRole::Refused(reason) => Err(reason),
         }
     }
 

@@ -4,7 +4,7 @@
 //! as with one row, and a pixel is loaded once for all taps. Where it reads pixels alone, an entry holds `batch`
 //! neighbouring ones, as they lie in device memory.
 
-use super::emit::{Emit, Place};
+use super::emit::{DeviceTensor, Emit};
 use super::limits::ROWS;
 use super::parts::cut;
 use super::view::View;
@@ -98,7 +98,7 @@ impl Group {
     pub fn load(
         &self,
         e: &mut Emit,
-        place: Place,
+        place: DeviceTensor,
         windows: &[Window],
         size: [usize; 2],
         to: Load,
@@ -173,7 +173,7 @@ impl Group {
     pub fn store(
         &self,
         e: &mut Emit,
-        place: Place,
+        place: DeviceTensor,
         view: View,
         blocks: &Range<usize>,
         out: u32,
@@ -235,7 +235,7 @@ impl Group {
 }
 
 /// The stores of entries of neighbouring pixels.
-fn neighbour_stores(place: Place, t: &Pixels, blocks: &Range<usize>, out: u32, config: &HwConfig) -> Vec<Store> {
+fn neighbour_stores(place: DeviceTensor, t: &Pixels, blocks: &Range<usize>, out: u32, config: &HwConfig) -> Vec<Store> {
     let layout = place.layout;
     let (from, bytes) = neighbours(place, t.columns.start, t.columns.len(), config);
     let offset = |channel| place.offset + (layout.offset(t.image, channel, 0, 0) + from) as u64;
@@ -287,7 +287,7 @@ pub fn stride(count: usize, bytes: usize) -> u64 {
 }
 
 /// First byte, from the image's block on, and bytes of some entries of neighbouring pixels; the last may be filled in part.
-fn neighbours(place: Place, first: usize, entries: usize, config: &HwConfig) -> (usize, usize) {
+fn neighbours(place: DeviceTensor, first: usize, entries: usize, config: &HwConfig) -> (usize, usize) {
     let layout = place.layout;
     let batch = config.batch as usize;
     let pixels = (layout.h * layout.w - first * batch).min(entries * batch);

@@ -34,7 +34,7 @@ pub struct Aliases<'a> {
 
 /// A tensor in device memory.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct DeviceTensor {
     pub region: RegionId,
     pub offset: u64,
     pub layout: Activation,
@@ -72,7 +72,7 @@ pub struct Emit<'c> {
     /// By value: offset and length of bytes of that value among the constants, for loads that cannot pad.
     pub pads: HashMap<i8, (u64, u32)>,
     pub(super) aliases: Aliases<'c>,
-    pub(super) places: HashMap<(ValueId, View), Place>,
+    pub(super) places: HashMap<(ValueId, View), DeviceTensor>,
     pub(super) tensors: Vec<TensorPlace>,
     constants: Constants,
     /// The part of inp that `inp` uses, if not all of it.
@@ -179,27 +179,27 @@ impl<'c> Emit<'c> {
         }
     }
 
-    /// Place of a layer's first input in device memory; none if it is in inp.
+    /// DeviceTensor of a layer's first input in device memory; none if it is in inp.
     ///
     /// # Errors
     /// As [`Emit::place`].
-    pub fn input(&self, layer: &Layer) -> Result<Option<Place>, DriverError> {
+    pub fn input(&self, layer: &Layer) -> Result<Option<DeviceTensor>, DriverError> {
         layer.on_chip.input.is_none().then(|| self.place(layer.inputs[0])).transpose()
     }
 
-    /// Place of a layer's output in device memory; none if it is only in inp.
+    /// DeviceTensor of a layer's output in device memory; none if it is only in inp.
     ///
     /// # Errors
     /// As [`Emit::place`].
-    pub fn output(&self, layer: &Layer) -> Result<Option<Place>, DriverError> {
+    pub fn output(&self, layer: &Layer) -> Result<Option<DeviceTensor>, DriverError> {
         (!layer.on_chip.hides_output()).then(|| self.place(layer.output)).transpose()
     }
 
-    /// Place of a layer's tensor in device memory. All tensors have one before the first layer is emitted.
+    /// DeviceTensor of a layer's tensor in device memory. All tensors have one before the first layer is emitted.
     ///
     /// # Errors
     /// The value is not one of the program's tensors.
-    pub fn place(&self, tensor: (ValueId, View)) -> Result<Place, DriverError> {
+    pub fn place(&self, tensor: (ValueId, View)) -> Result<DeviceTensor, DriverError> {
         let missing = || DriverError::Rule { index: self.b.len(), what: "a tensor has no place".into() };
         let (value, view) = tensor;
         let found = self.places.get(&((self.aliases.root)(value), view)).or_else(|| self.places.get(&(value, view)));

@@ -1,4 +1,4 @@
-//! Work of one tile as a scheduled tensor expression, and the loop nest that an instruction runs for it.
+//! UnitWork of one tile as a scheduled tensor expression, and the loop nest that an instruction runs for it.
 //!
 //! A [`Mapped`] expression says what the tile computes from windows in the scratchpads. Its operands are read through
 //! the accelerator's scopes, its innermost loops become calls of an intrinsic that describes an instruction's micro-op,

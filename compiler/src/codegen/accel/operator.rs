@@ -19,7 +19,7 @@ pub trait AccelOperator: Clone + Debug + PartialEq {
 
     /// Whether layers of this operator begin at nodes of this kind, and which layouts of their data they accept. Each graph
     /// operator belongs to one operator of the accelerator at most.
-    fn takes(op: &Op) -> Option<Layouts>;
+    fn takes(op: &Op) -> Option<LayoutFreedom>;
 
     /// Reads the layer that begins at a node that [`AccelOperator::takes`] accepts.
     ///
@@ -80,9 +80,9 @@ pub enum Extracted<O> {
     Recast(View),
 }
 
-/// Layouts in which an operator accepts its data.
+/// LayoutFreedom in which an operator accepts its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layouts {
+pub enum LayoutFreedom {
     /// Those that the graph's operator asks for.
     Fixed,
     /// Any, such as that in which the data already are.
@@ -93,7 +93,7 @@ pub enum Layouts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InpUse {
     /// It can read its first input from inp and leave its output there, and keeps its loads to the part that it is given.
-    Kept(Border),
+    Kept(WindowBorder),
     /// Nothing.
     None,
     /// It uses all of inp in its own way, so no tensor can stay there meanwhile.
@@ -102,28 +102,28 @@ pub enum InpUse {
 
 /// Padding that a layer's windows reach around the image of its first input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Border {
+pub struct WindowBorder {
     /// Rows above, columns to the left, rows below, columns to the right.
     pub sizes: [u32; 4],
     /// Value of padding.
     pub value: i8,
 }
 
-impl Border {
+impl WindowBorder {
     /// The border for windows of a kernel; `pads` are those of the graph's operator.
-    pub fn of_windows(window: Window, pads: [usize; 4], value: i8, [input, output]: [View; 2]) -> Border {
-        let Window { kernel, strides, dilations } = window;
+    pub fn of_windows(window: WindowShape, pads: [usize; 4], value: i8, [input, output]: [View; 2]) -> WindowBorder {
+        let WindowShape { kernel, strides, dilations } = window;
         let behind = |k: usize, out: usize, size: usize| {
             ((out - 1) * strides[k] + (kernel[k] - 1) * dilations[k] + 1).saturating_sub(pads[k] + size)
         };
         let sizes = [pads[0], pads[1], behind(0, output.h, input.h), behind(1, output.w, input.w)];
-        Border { sizes: sizes.map(|n| n as u32), value }
+        WindowBorder { sizes: sizes.map(|n| n as u32), value }
     }
 }
 
 /// Taps of a window, in rows and columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
+pub struct WindowShape {
     pub kernel: [usize; 2],
     pub strides: [usize; 2],
     pub dilations: [usize; 2],

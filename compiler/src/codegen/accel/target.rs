@@ -127,12 +127,12 @@ impl Target {
 
 /// The border of a layer's output, which is written once: as soon as there is an entry that a clip can read.
 #[derive(Debug, Default)]
-pub struct Border(Option<Kept>);
+pub struct PendingBorder(Option<Kept>);
 
-impl Border {
+impl PendingBorder {
     /// That of a layer's output, if it has one.
-    pub fn of(on_chip: &OnChip) -> Border {
-        Border(on_chip.output.filter(|k| k.border != [0; 4]))
+    pub fn of(on_chip: &OnChip) -> PendingBorder {
+        PendingBorder(on_chip.output.filter(|k| k.border != [0; 4]))
     }
 
     /// Writes it where something was requantized before: while the array computes, vector has time.

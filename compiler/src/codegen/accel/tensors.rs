@@ -1,6 +1,6 @@
 //! Places of a program's tensors in device memory.
 
-use super::emit::{Emit, Place};
+use super::emit::{DeviceTensor, Emit};
 use super::layer::Layer;
 use super::view::View;
 use crate::graph::{Graph, ValueId};
@@ -76,14 +76,14 @@ impl Emit<'_> {
         let placed = placement::place(&buffers, ALIGN);
         self.b.grow(region, placed.bytes);
         for (&((value, view), buffer), &offset) in tensors.iter().zip(&placed.offsets) {
-            self.places.insert((value, view), Place { region, offset, layout: view.layout(config) });
+            self.places.insert((value, view), DeviceTensor { region, offset, layout: view.layout(config) });
             self.tensors.push(TensorPlace { name: graph.value_name(value).to_string(), offset, buffer });
         }
         for &(value, view) in layers.iter().flat_map(|layer| &layer.inputs) {
             // An alias with another view.
             let made = inside(value, view).filter(|made| *made != view);
             if let Some(place) = made.and_then(|made| self.places.get(&(root(value), made)).copied()) {
-                self.places.insert((value, view), Place { layout: view.layout(config), ..place });
+                self.places.insert((value, view), DeviceTensor { layout: view.layout(config), ..place });
             }
         }
         for &(value, view) in &inputs {

@@ -113,7 +113,7 @@ impl View {
         self.order
     }
 
-    /// Place of an element among those of its image in the dense tensor.
+    /// DeviceTensor of an element among those of its image in the dense tensor.
     pub fn index(&self, c: usize, y: usize, x: usize) -> usize {
         match self.order {
             Layout::Nhwc => (y * self.w + x) * self.c + c,

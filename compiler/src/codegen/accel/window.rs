@@ -1,6 +1,6 @@
 //! Parts of tensors in device memory as loads and stores walk them.
 
-use super::emit::{Emit, Place};
+use super::emit::{DeviceTensor, Emit};
 use super::limits::ROW_BYTES;
 use super::span::Span;
 use super::view::View;
@@ -21,7 +21,7 @@ pub struct Window {
 
 impl Window {
     /// The load of the window to `to`'s memory and entry, with `ratio` entries to a pixel.
-    pub fn load(&self, place: Place, to: Load, ratio: usize) -> Load {
+    pub fn load(&self, place: DeviceTensor, to: Load, ratio: usize) -> Load {
         let layout = place.layout;
         let (rows, columns) = (&self.rows, &self.columns);
         let offset = layout.offset(self.image, self.blocks.start * layout.block, rows.start, columns.start);
@@ -60,7 +60,7 @@ impl Window {
 #[allow(clippy::too_many_arguments)]
 pub fn store_tile(
     e: &mut Emit,
-    place: Place,
+    place: DeviceTensor,
     view: View,
     image: usize,
     blocks: &Range<usize>,

@@ -43,7 +43,7 @@ pub mod overhead {
 
 /// What each unit has to do.
 #[derive(Default)]
-pub struct Work {
+pub struct UnitWork {
     /// Steps of about the same size.
     pub tiles: u64,
     /// Instructions, all of which come over the bus that loads and stores share.
@@ -64,7 +64,7 @@ pub struct Work {
     pub crowded: bool,
 }
 
-impl Work {
+impl UnitWork {
     /// Estimated cycles. The units work in parallel: the busiest one waits until the first tile reaches it, and the last tile
     /// goes on from there.
     pub fn cycles(&self, config: &HwConfig) -> u64 {

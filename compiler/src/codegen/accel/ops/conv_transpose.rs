@@ -14,7 +14,7 @@ use super::conv::tiles::{self, ConvTile, Search, Wanted};
 use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, Layouts};
+use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::reader::{Read, Reader};
 use crate::codegen::accel::view::View;
 use crate::graph::{Node, NodeId, Op, op};
@@ -51,8 +51,8 @@ pub struct ConvTransposePlan {
 impl AccelOperator for ConvTranspose {
     type Plan = ConvTransposePlan;
 
-    fn takes(op: &Op) -> Option<Layouts> {
-        matches!(op, Op::ConvTranspose2d(_)).then_some(Layouts::Fixed)
+    fn takes(op: &Op) -> Option<LayoutFreedom> {
+        matches!(op, Op::ConvTranspose2d(_)).then_some(LayoutFreedom::Fixed)
     }
 
     fn extract(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<Extracted<ConvTranspose>> {

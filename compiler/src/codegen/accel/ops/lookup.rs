@@ -2,11 +2,11 @@
 
 use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, Layouts};
+use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::pieces::{operand_banks, piece_entries, piece_places, store_piece};
 use crate::codegen::accel::reader::{Read, Reader};
 use crate::codegen::accel::view::View;
-use crate::codegen::accel::work::{Work, beats, entries, overhead, simple_row};
+use crate::codegen::accel::work::{UnitWork, beats, entries, overhead, simple_row};
 use crate::graph::{Node, NodeId, Op};
 use tilewright_driver::{Dim, DriverError, Nest, Role};
 use tilewright_hw::config::{HwConfig, Mem};
@@ -30,8 +30,8 @@ pub struct LookupPlan {
 impl AccelOperator for Lookup {
     type Plan = LookupPlan;
 
-    fn takes(op: &Op) -> Option<Layouts> {
-        matches!(op, Op::Lookup(_)).then_some(Layouts::Any)
+    fn takes(op: &Op) -> Option<LayoutFreedom> {
+        matches!(op, Op::Lookup(_)).then_some(LayoutFreedom::Any)
     }
 
     fn extract(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<Extracted<Lookup>> {
@@ -56,13 +56,13 @@ impl AccelOperator for Lookup {
         let output = layer.output_view();
         let (out, bytes) = (entries(output, config), output.layout(config).bytes() as u64);
         let tiles = out.div_ceil(u64::from(plan.entries).max(1));
-        let work = Work {
+        let work = UnitWork {
             tiles,
             insns: 3 * tiles,
             load: beats(bytes, config),
             vector: out * simple_row(config) + overhead::LOOKUP_PIECE * tiles,
             store: beats(bytes, config),
-            ..Work::default()
+            ..UnitWork::default()
         };
         work.cycles(config)
     }

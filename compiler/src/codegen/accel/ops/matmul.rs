@@ -6,11 +6,11 @@
 //! the depth are 0 in both operands.
 
 use crate::codegen::accel::batch::Group;
-use crate::codegen::accel::emit::{Emit, Place};
+use crate::codegen::accel::emit::{DeviceTensor, Emit};
 use crate::codegen::accel::finish::Finish;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::limits::{ROW_BYTES, ROWS};
-use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, Layouts};
+use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::parts::cut;
 use crate::codegen::accel::product::ProductTile;
 use crate::codegen::accel::reader::{Read, Reader};
@@ -18,7 +18,7 @@ use crate::codegen::accel::requant::{RequantTile, requant_params};
 use crate::codegen::accel::span::Span;
 use crate::codegen::accel::view::View;
 use crate::codegen::accel::window::Window;
-use crate::codegen::accel::work::{Work, beats, overhead};
+use crate::codegen::accel::work::{UnitWork, beats, overhead};
 use crate::graph::op::{self, Layout};
 use crate::graph::{Node, NodeId, Op, ValueId};
 use std::ops::Range;
@@ -42,8 +42,8 @@ pub struct MatMul {
 impl AccelOperator for MatMul {
     type Plan = MatMulTile;
 
-    fn takes(op: &Op) -> Option<Layouts> {
-        matches!(op, Op::QMatMul(_)).then_some(Layouts::Fixed)
+    fn takes(op: &Op) -> Option<LayoutFreedom> {
+        matches!(op, Op::QMatMul(_)).then_some(LayoutFreedom::Fixed)
     }
 
     fn extract(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<Extracted<MatMul>> {
@@ -76,14 +76,14 @@ impl AccelOperator for MatMul {
         let weights = (a.n * row_tiles * columns * depth) as u64 * u64::from(config.entry_bytes(Mem::Wgt));
         let data = (a.n * column_tiles * entries_of * depth) as u64 * u64::from(config.entry_bytes(Mem::Inp));
         let results = (a.n * entries_of * columns) as u64;
-        let work = Work {
+        let work = UnitWork {
             tiles,
             insns: 7 * tiles,
             load: beats(weights + data, config),
             gemm: results * (depth + values) as u64,
             vector: results * u64::from(config.deep_row_cycles(1)) + overhead::VECTOR_TILE * tiles,
             store: beats(output.layout(config).bytes() as u64, config),
-            ..Work::default()
+            ..UnitWork::default()
         };
         work.cycles(config)
     }
@@ -293,7 +293,7 @@ fn standing(nest: &Nest, operand: usize, entry: u32) -> Nest {
     nest
 }
 
-type Operand = (Place, View);
+type Operand = (DeviceTensor, View);
 
 /// Rows of the first operand, and behind them entries of the values given.
 fn load_rows(

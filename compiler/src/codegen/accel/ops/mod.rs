@@ -13,7 +13,7 @@ pub mod reorder;
 use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::limits::check_strides;
-use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, Layouts};
+use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::reader::{Read, Reader};
 use crate::codegen::accel::view::View;
 use crate::graph::{DType, Graph, NodeId, Op, ValueId};
@@ -41,18 +41,18 @@ macro_rules! accel_operators {
             }
         })*
 
-        /// Layouts in which the accelerator accepts the data of a node of this kind; none if it has no operator for it.
-        pub fn layouts(op: &Op) -> Option<Layouts> {
+        /// LayoutFreedom in which the accelerator accepts the data of a node of this kind; none if it has no operator for it.
+        pub fn layouts(op: &Op) -> Option<LayoutFreedom> {
             None$(.or_else(|| $file::$name::takes(op)))*
         }
 
         /// Reads the layer that begins at a node.
-        fn read(reader: &Reader<'_>, id: NodeId) -> Read<Found> {
+        fn read(reader: &Reader<'_>, id: NodeId) -> Read<NodeRole> {
             let node = reader.graph.node(id);
             $(if $file::$name::takes(&node.op).is_some() {
                 return Ok(match $file::$name::extract(reader, id, node)? {
-                    Extracted::Layer(layer, operator) => Found::Layer(Box::new(layer), operator.into()),
-                    Extracted::Recast(view) => Found::Recast(view),
+                    Extracted::Layer(layer, operator) => NodeRole::Layer(Box::new(layer), operator.into()),
+                    Extracted::Recast(view) => NodeRole::Recast(view),
                 });
             })*
             Err(format!("the accelerator has no {}", node.op.name()))
@@ -168,7 +168,7 @@ accel_operators! {
 
 /// What a node is to the accelerator.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Found {
+pub enum NodeRole {
     /// The first node of a layer.
     Layer(Box<Layer>, Operator),
     /// An alias of its operand under another shape.
@@ -181,13 +181,13 @@ pub enum Found {
 
 /// Reads the layer that begins at a node. `known` gives the view in which a value is in device memory, if it is; `block` is the
 /// number of channels in a block of the layout there.
-pub fn extract(graph: &Graph, id: NodeId, known: &dyn Fn(ValueId) -> Option<View>, block: usize) -> Found {
+pub fn extract(graph: &Graph, id: NodeId, known: &dyn Fn(ValueId) -> Option<View>, block: usize) -> NodeRole {
     let node = graph.node(id);
     match &node.op {
-        Op::Reshape(_) if graph.ty(node.output()).dtype == DType::I8 => return Found::Alias,
-        Op::Requantize(_) => return Found::Refused("its sums are not computed on the accelerator".into()),
+        Op::Reshape(_) if graph.ty(node.output()).dtype == DType::I8 => return NodeRole::Alias,
+        Op::Requantize(_) => return NodeRole::Refused("its sums are not computed on the accelerator".into()),
         _ => {}
     }
     let reader = Reader { graph, users: graph.users(), known, block, preferred: &preferred_views };
-    read(&reader, id).unwrap_or_else(Found::Refused)
+    read(&reader, id).unwrap_or_else(NodeRole::Refused)
 }

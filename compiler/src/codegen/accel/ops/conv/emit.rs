@@ -11,13 +11,13 @@ use super::sizes::{Sizes, column_span, row_span};
 use super::tail::Tail;
 use super::tiles::ConvTile;
 use crate::codegen::accel::batch::{Group, fill};
-use crate::codegen::accel::emit::{Emit, Place};
+use crate::codegen::accel::emit::{DeviceTensor, Emit};
 use crate::codegen::accel::finish::Slope;
 use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::parts::cut;
 use crate::codegen::accel::requant::{RequantTile, requant_entries, requant_params};
-use crate::codegen::accel::target::{Border, Target};
+use crate::codegen::accel::target::{PendingBorder, Target};
 use crate::codegen::accel::view::View;
 use std::ops::Range;
 use tilewright_driver::{Dim, DriverError, Nest, Role};
@@ -33,7 +33,7 @@ pub struct Scatter {
 }
 
 /// A tensor at the border of a product: its place in device memory, unless it is in inp, and its view.
-pub type End = (Option<Place>, View);
+pub type End = (Option<DeviceTensor>, View);
 
 struct ConvEmission<'a> {
     conv: &'a Conv,
@@ -59,7 +59,7 @@ struct ConvEmission<'a> {
 }
 
 /// Tiles of output that are computed at once.
-struct Step {
+struct ConvStep {
     blocks: Range<usize>,
     /// What the product computes.
     pixels: Group,
@@ -145,14 +145,14 @@ impl Product<'_> {
             let rows = row_span(conv, 0, rows, input.1).0.padded();
             let columns = column_span(conv, 0, columns, input.1).padded();
             let window = on_chip.input.map_or([rows, columns], |kept| kept.size().map(|n| n as usize));
-            Step { blocks: b.clone(), pixels, results: p.clone(), window }
+            ConvStep { blocks: b.clone(), pixels, results: p.clone(), window }
         };
-        let steps: Vec<Step> = if tile.pixels_inside {
+        let steps: Vec<ConvStep> = if tile.pixels_inside {
             blocks.iter().flat_map(|b| pixels.iter().map(move |p| step(b, p))).collect()
         } else {
             pixels.iter().flat_map(|p| blocks.iter().map(move |b| step(b, p))).collect()
         };
-        let mut border = Border::of(&on_chip);
+        let mut border = PendingBorder::of(&on_chip);
         border.early(e, name)?;
         steps.iter().try_for_each(|s| emission.step(e, s, &mut border))
     }
@@ -211,7 +211,7 @@ impl ConvEmission<'_> {
         }
     }
 
-    fn step(&self, e: &mut Emit, s: &Step, border: &mut Border) -> Result<(), DriverError> {
+    fn step(&self, e: &mut Emit, s: &ConvStep, border: &mut PendingBorder) -> Result<(), DriverError> {
         let param = self.load_params(e, s)?;
         let pixels: usize = s.pixels.size.iter().product();
         let entries = (s.blocks.len() * self.sizes.out_ratio * pixels) as u32;
@@ -290,9 +290,9 @@ impl ConvEmission<'_> {
     fn pool(
         &self,
         e: &mut Emit,
-        s: &Step,
+        s: &ConvStep,
         (pooled, acc, param): (&Pooled, u32, (u32, u32, u32)),
-        border: &mut Border,
+        border: &mut PendingBorder,
     ) -> Result<(), DriverError> {
         let frame = pooled.frame(e, &s.results, &s.blocks);
         let (work, requant) = self.requant(s, param.0);
@@ -305,7 +305,7 @@ impl ConvEmission<'_> {
     }
 
     /// What a step's requantization does, and its instruction, with out for its results.
-    fn requant(&self, s: &Step, descriptor: u32) -> (RequantTile, Vector) {
+    fn requant(&self, s: &ConvStep, descriptor: u32) -> (RequantTile, Vector) {
         let finish = &self.conv.finish;
         let work = RequantTile {
             blocks: s.blocks.len() as u32,

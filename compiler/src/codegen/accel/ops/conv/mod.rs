@@ -22,7 +22,7 @@ pub use op::Conv;
 
 use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::operator::{AccelOperator, Border, Extracted, InpUse, Layouts, Window};
+use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom, WindowBorder, WindowShape};
 use crate::codegen::accel::reader::{Read, Reader};
 use crate::codegen::accel::view::View;
 use crate::graph::{Node, NodeId, Op, ValueId};
@@ -53,10 +53,10 @@ impl ConvPlan {
 impl AccelOperator for Conv {
     type Plan = ConvPlan;
 
-    fn takes(op: &Op) -> Option<Layouts> {
+    fn takes(op: &Op) -> Option<LayoutFreedom> {
         match op {
-            Op::Conv2d(_) => Some(Layouts::Fixed),
-            Op::Dense(_) => Some(Layouts::Any),
+            Op::Conv2d(_) => Some(LayoutFreedom::Fixed),
+            Op::Dense(_) => Some(LayoutFreedom::Any),
             _ => None,
         }
     }
@@ -145,9 +145,9 @@ impl AccelOperator for Conv {
     }
 
     fn inp_use(&self, layer: &Layer) -> InpUse {
-        let window = Window { kernel: self.kernel, strides: self.strides, dilations: self.dilations };
+        let window = WindowShape { kernel: self.kernel, strides: self.strides, dilations: self.dilations };
         let views = [layer.input_view(), self.results(layer)];
-        InpUse::Kept(Border::of_windows(window, self.pads, self.pad_value, views))
+        InpUse::Kept(WindowBorder::of_windows(window, self.pads, self.pad_value, views))
     }
 
     fn timing_key(&self) -> String {

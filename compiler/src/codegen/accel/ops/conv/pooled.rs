@@ -10,12 +10,12 @@ use super::op::Conv;
 use super::tiles::ConvTile;
 use super::windows::PooledWindows;
 use crate::codegen::accel::batch::Group;
-use crate::codegen::accel::emit::{Emit, Place};
+use crate::codegen::accel::emit::{DeviceTensor, Emit};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::pool::{Data, PoolEmission, PoolTile};
 use crate::codegen::accel::requant::RequantTile;
 use crate::codegen::accel::span::Span;
-use crate::codegen::accel::target::{Border, Frame, Target};
+use crate::codegen::accel::target::{Frame, PendingBorder, Target};
 use std::ops::Range;
 use tilewright_driver::{Dim, DriverError, Nest, Role};
 use tilewright_hw::isa::{Descriptor, PARAM_ROWS, VecDst, VecSrc, Vector};
@@ -37,7 +37,7 @@ impl<'a> Pooled<'a> {
         layer: &'a Layer,
         conv: &'a Conv,
         tile: ConvTile,
-        output: Option<Place>,
+        output: Option<DeviceTensor>,
     ) -> Option<Pooled<'a>> {
         let windows = PooledWindows::of(conv, layer)?;
         let value = i32::from(windows.pool.pad_value);
@@ -93,7 +93,7 @@ impl<'a> Pooled<'a> {
         frame: &Frame,
         (results, blocks): (&Group, &Range<usize>),
         acc: u32,
-        border: &mut Border,
+        border: &mut PendingBorder,
     ) -> Result<(), DriverError> {
         if frame.border != [0; 4] {
             let key = [usize::MAX, 1, 0, 0, 0];

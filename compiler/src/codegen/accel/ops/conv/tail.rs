@@ -6,7 +6,7 @@
 use super::epilogue::Epilogue;
 use super::op::Conv;
 use crate::codegen::accel::batch::Group;
-use crate::codegen::accel::emit::{Emit, Place};
+use crate::codegen::accel::emit::{DeviceTensor, Emit};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::pairwise::PairwiseTile;
 use crate::codegen::accel::span::Span;
@@ -20,15 +20,15 @@ use tilewright_hw::isa::{VecDst, VecOp, VecSrc, Vector};
 use tilewright_hw::layout::{pack_descriptor, pack_table};
 
 /// An operator with its constants and its second operand.
-struct Step<'a> {
+struct TailStep<'a> {
     step: &'a Epilogue,
     /// Offset and bytes of its scalars or table, if it has some.
     constants: Option<(u64, u64)>,
-    operand: Option<Place>,
+    operand: Option<DeviceTensor>,
 }
 
 /// The operators of a layer on single elements.
-pub struct Tail<'a>(Vec<Step<'a>>);
+pub struct Tail<'a>(Vec<TailStep<'a>>);
 
 impl<'a> Tail<'a> {
     /// None.
@@ -57,7 +57,7 @@ impl<'a> Tail<'a> {
                 Epilogue::Pair { input, .. } => Some(e.place(layer.inputs[*input])?),
                 Epilogue::Lookup(_) | Epilogue::Pool { .. } => None,
             };
-            steps.push(Step { step, constants, operand });
+            steps.push(TailStep { step, constants, operand });
         }
         Ok(Tail(steps))
     }
@@ -134,7 +134,7 @@ fn load_constants(e: &mut Emit, k: usize, (offset, bytes): (u64, u64)) -> Result
 /// Loads the same tiles of another tensor.
 fn load_operand(
     e: &mut Emit,
-    place: Place,
+    place: DeviceTensor,
     group: &Group,
     blocks: &Range<usize>,
     entry: u32,

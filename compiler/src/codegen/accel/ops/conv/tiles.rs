@@ -10,7 +10,7 @@ use crate::codegen::accel::limits::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, chec
 use crate::codegen::accel::parts::parts;
 use crate::codegen::accel::span::reach;
 use crate::codegen::accel::view::View;
-use crate::codegen::accel::work::{Work, overhead};
+use crate::codegen::accel::work::{UnitWork, overhead};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::PARAM_ROWS;
 
@@ -311,7 +311,7 @@ fn cost(
     // Where loads cannot pad, each row with padding beside it is a load, and its padding another.
     let apart = !config.dma_pad && !by_pixel && conv.pads[1] + conv.pads[3] > 0;
     let data_loads = inp_loads * if apart { (2 * in_blocks * rows_in) as u64 } else { 1 };
-    let work = Work {
+    let work = UnitWork {
         tiles: tiles * passes,
         insns: data_loads + wgt_loads + param_loads + tiles * (2 + passes + need.operands as u64),
         load: inp_loads * inp_load

@@ -4,7 +4,7 @@
 //! stored whole. Parts that are no whole rows of whole blocks are loaded packed, pixel by pixel.
 
 use super::op::{Copy, Segment};
-use crate::codegen::accel::emit::{Emit, Place};
+use crate::codegen::accel::emit::{DeviceTensor, Emit};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::limits::{ROW_BYTES, ROWS};
 use crate::codegen::accel::parts::cut;
@@ -187,7 +187,7 @@ pub fn rows(copy: &Copy, inputs: &[View], output: View, config: &HwConfig) -> Re
 /// # Errors
 /// The driver refuses an instruction.
 pub fn emit(e: &mut Emit, layer: &Layer, copy: &Copy, rows: usize) -> Result<(), DriverError> {
-    let places = layer.inputs.iter().map(|i| e.place(*i)).collect::<Result<Vec<Place>, _>>()?;
+    let places = layer.inputs.iter().map(|i| e.place(*i)).collect::<Result<Vec<DeviceTensor>, _>>()?;
     let data: Vec<Activation> = places.iter().map(|p| p.layout).collect();
     let (place, view) = (e.place(layer.output)?, layer.output.1);
     let pixel_bytes = e.config.block();

@@ -9,10 +9,10 @@ pub use op::Copy;
 use crate::codegen::accel::dma::load_row;
 use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, Layouts};
+use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::reader::{Read, Reader};
 use crate::codegen::accel::view::View;
-use crate::codegen::accel::work::{Work, beats};
+use crate::codegen::accel::work::{UnitWork, beats};
 use crate::graph::{Node, NodeId, Op};
 use tilewright_driver::DriverError;
 use tilewright_hw::config::{HwConfig, Mem};
@@ -27,8 +27,8 @@ pub struct CopyPlan {
 impl AccelOperator for Copy {
     type Plan = CopyPlan;
 
-    fn takes(op: &Op) -> Option<Layouts> {
-        matches!(op, Op::Concat(_) | Op::Slice(_) | Op::Gather(_)).then_some(Layouts::Any)
+    fn takes(op: &Op) -> Option<LayoutFreedom> {
+        matches!(op, Op::Concat(_) | Op::Slice(_) | Op::Gather(_)).then_some(LayoutFreedom::Any)
     }
 
     fn extract(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<Extracted<Copy>> {
@@ -66,12 +66,12 @@ impl AccelOperator for Copy {
         }
         let tiles = (output.n * output.layout(config).blocks() * output.h.div_ceil(plan.rows)) as u64;
         let lines = self.segments.len() as u64;
-        let work = Work {
+        let work = UnitWork {
             tiles,
             insns: tiles * (1 + lines),
             load,
             store: beats(output.layout(config).bytes() as u64, config),
-            ..Work::default()
+            ..UnitWork::default()
         };
         work.cycles(config)
     }

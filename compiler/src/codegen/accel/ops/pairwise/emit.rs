@@ -2,7 +2,7 @@
 
 use super::op::{Other, Pairwise};
 use super::tile::PairwiseTile;
-use crate::codegen::accel::emit::{Emit, Place};
+use crate::codegen::accel::emit::{DeviceTensor, Emit};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::pieces::{operand_banks, piece_places, store_piece};
 use crate::tir::Scope;
@@ -19,7 +19,7 @@ struct Source {
 }
 
 impl Source {
-    fn of(place: &Place) -> Source {
+    fn of(place: &DeviceTensor) -> Source {
         Source { region: place.region, offset: place.offset }
     }
 }

@@ -10,11 +10,11 @@ pub use tile::PairwiseTile;
 
 use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, Layouts};
+use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::pieces::piece_entries;
 use crate::codegen::accel::reader::{Read, Reader};
 use crate::codegen::accel::view::View;
-use crate::codegen::accel::work::{Work, beats, entries, overhead, simple_row};
+use crate::codegen::accel::work::{UnitWork, beats, entries, overhead, simple_row};
 use crate::graph::{Node, NodeId, Op, ValueId};
 use tilewright_driver::DriverError;
 use tilewright_hw::config::HwConfig;
@@ -30,8 +30,8 @@ pub struct PairwisePlan {
 impl AccelOperator for Pairwise {
     type Plan = PairwisePlan;
 
-    fn takes(op: &Op) -> Option<Layouts> {
-        matches!(op, Op::QAdd(_) | Op::QMul(_) | Op::Binary(_)).then_some(Layouts::Any)
+    fn takes(op: &Op) -> Option<LayoutFreedom> {
+        matches!(op, Op::QAdd(_) | Op::QMul(_) | Op::Binary(_)).then_some(LayoutFreedom::Any)
     }
 
     fn extract(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<Extracted<Pairwise>> {
@@ -60,13 +60,13 @@ impl AccelOperator for Pairwise {
             VecOp::Mul => config.deep_row_cycles(1).into(),
             _ => simple_row(config),
         };
-        let work = Work {
+        let work = UnitWork {
             tiles,
             insns: 4 * tiles,
             load: layer.inputs.len().max(1) as u64 * beats(bytes, config),
             vector: out * cycles + overhead::VECTOR_TILE * tiles,
             store: beats(bytes, config),
-            ..Work::default()
+            ..UnitWork::default()
         };
         work.cycles(config)
     }

@@ -4,13 +4,13 @@ use super::op::{Pool, PoolFinish, Reduce};
 use super::plan::{PoolTile, source};
 use super::windows::PoolWindows;
 use crate::codegen::accel::batch::{Group, fill};
-use crate::codegen::accel::emit::{Emit, Place};
+use crate::codegen::accel::emit::{DeviceTensor, Emit};
 use crate::codegen::accel::finish::Finish;
 use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::parts::cut;
 use crate::codegen::accel::requant::{RequantTile, requant_params};
-use crate::codegen::accel::target::{Border, Target};
+use crate::codegen::accel::target::{PendingBorder, Target};
 use crate::codegen::accel::view::View;
 use crate::codegen::accel::window::Window;
 use crate::tir::Scope;
@@ -27,8 +27,8 @@ pub struct PoolEmission<'a> {
     tile: PoolTile,
     ratio: u32,
     name: &'a str,
-    input: (Option<Place>, View),
-    output: (Option<Place>, View),
+    input: (Option<DeviceTensor>, View),
+    output: (Option<DeviceTensor>, View),
     on_chip: OnChip,
     /// Where vector finds the data.
     source: Mem,
@@ -49,7 +49,7 @@ pub fn emit(e: &mut Emit, layer: &Layer, pool: &Pool, tile: PoolTile) -> Result<
     let (fill, [from, to]) = fill(pool.is_pointwise(), [input.1, output.1], e.config);
     let ends = ((e.input(layer)?, from), (e.output(layer)?, to));
     let emission = PoolEmission::new(e, layer, (pool, tile), ends, false);
-    let mut border = Border::of(&emission.on_chip);
+    let mut border = PendingBorder::of(&emission.on_chip);
     border.early(e, emission.name)?;
     let groups = Group::all(fill, to, [tile.rows, tile.columns], e.config);
     for image in 0..to.n {
@@ -63,7 +63,7 @@ pub fn emit(e: &mut Emit, layer: &Layer, pool: &Pool, tile: PoolTile) -> Result<
 }
 
 /// Input and output.
-type Ends = ((Option<Place>, View), (Option<Place>, View));
+type Ends = ((Option<DeviceTensor>, View), (Option<DeviceTensor>, View));
 
 /// A tile's data: rows and columns of a block, padding included, the first entry, and where the accumulators lie.
 pub struct Data {
@@ -205,7 +205,13 @@ impl PoolEmission<'_> {
         group.store(e, place, self.output.1, blocks, out, lanes)
     }
 
-    fn step(&self, e: &mut Emit, group: &Group, blocks: &Range<usize>, border: &mut Border) -> Result<(), DriverError> {
+    fn step(
+        &self,
+        e: &mut Emit,
+        group: &Group,
+        blocks: &Range<usize>,
+        border: &mut PendingBorder,
+    ) -> Result<(), DriverError> {
         let params = self.load_params(e, blocks)?;
         let (size, at) = self.data(e, group, blocks)?;
         let acc = e.acc.take(self.entries(group, blocks));
@@ -224,7 +230,7 @@ impl PoolEmission<'_> {
         (group, blocks): (&Group, &Range<usize>),
         &Data { size: [height, width], at: data, acc }: &Data,
         (descriptor, param): (u32, u32),
-        border: &mut Border,
+        border: &mut PendingBorder,
     ) -> Result<(), DriverError> {
         let (pool, ratio) = (self.pool, self.ratio);
         let (from, to) = (self.input.1, self.output.1);

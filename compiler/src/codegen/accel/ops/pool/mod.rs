@@ -13,11 +13,11 @@ pub use plan::PoolTile;
 use crate::codegen::accel::dma::load_row;
 use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::operator::{AccelOperator, Border, Extracted, InpUse, Layouts, Window};
+use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom, WindowBorder, WindowShape};
 use crate::codegen::accel::reader::{Read, Reader};
 use crate::codegen::accel::span::reach;
 use crate::codegen::accel::view::View;
-use crate::codegen::accel::work::{Work, beats, entries, overhead, simple_row};
+use crate::codegen::accel::work::{UnitWork, beats, entries, overhead, simple_row};
 use crate::graph::{Node, NodeId, Op, ValueId};
 use tilewright_driver::DriverError;
 use tilewright_hw::config::{HwConfig, Mem};
@@ -25,13 +25,13 @@ use tilewright_hw::config::{HwConfig, Mem};
 impl AccelOperator for Pool {
     type Plan = PoolTile;
 
-    fn takes(op: &Op) -> Option<Layouts> {
+    fn takes(op: &Op) -> Option<LayoutFreedom> {
         match op {
             Op::MaxPool2d(_) | Op::AvgPool2d(_) | Op::GlobalAvgPool(_) | Op::SumPool2d(_) | Op::QAvgPool2d(_) => {
-                Some(Layouts::Fixed)
+                Some(LayoutFreedom::Fixed)
             }
-            Op::Reduce(_) => Some(Layouts::Fixed),
-            Op::Clip(_) | Op::Pad(_) | Op::Rescale(_) => Some(Layouts::Any),
+            Op::Reduce(_) => Some(LayoutFreedom::Fixed),
+            Op::Clip(_) | Op::Pad(_) | Op::Rescale(_) => Some(LayoutFreedom::Any),
             _ => None,
         }
     }
@@ -77,14 +77,14 @@ impl AccelOperator for Pool {
         let all_rows = (output.n * blocks) as u64 * rows * output.w.div_ceil(tile.columns) as u64;
         let width = data.row_stride().div_ceil(output.w.div_ceil(tile.columns)) as u64;
         let out = entries(output, config);
-        let work = Work {
+        let work = UnitWork {
             tiles,
             insns: 4 * tiles,
             load: if on_chip.input.is_some() { 0 } else { all_rows * load_row(width, 0, Mem::Out, config) },
             vector: out * self.entry_cycles(config) + overhead::VECTOR_TILE * tiles,
             store: if on_chip.hides_output() { 0 } else { beats(output.layout(config).bytes() as u64, config) },
             crowded: on_chip.crowds(config),
-            ..Work::default()
+            ..UnitWork::default()
         };
         work.cycles(config)
     }
@@ -95,9 +95,9 @@ impl AccelOperator for Pool {
     }
 
     fn inp_use(&self, layer: &Layer) -> InpUse {
-        let window = Window { kernel: self.kernel, strides: self.strides, dilations: self.dilations };
+        let window = WindowShape { kernel: self.kernel, strides: self.strides, dilations: self.dilations };
         let views = [layer.input_view(), layer.output_view()];
-        InpUse::Kept(Border::of_windows(window, self.pads, self.pad_value, views))
+        InpUse::Kept(WindowBorder::of_windows(window, self.pads, self.pad_value, views))
     }
 
     fn emit(&self, tile: &PoolTile, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {

@@ -9,9 +9,9 @@ pub use op::Reorder;
 use crate::codegen::accel::dma::load_row;
 use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, Layouts};
+use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::reader::{Read, Reader};
-use crate::codegen::accel::work::{Work, beats};
+use crate::codegen::accel::work::{UnitWork, beats};
 use crate::graph::{Node, NodeId, Op};
 use tilewright_driver::DriverError;
 use tilewright_hw::config::{HwConfig, Mem};
@@ -26,8 +26,8 @@ pub struct ReorderPlan {
 impl AccelOperator for Reorder {
     type Plan = ReorderPlan;
 
-    fn takes(op: &Op) -> Option<Layouts> {
-        matches!(op, Op::Transpose(_)).then_some(Layouts::Fixed)
+    fn takes(op: &Op) -> Option<LayoutFreedom> {
+        matches!(op, Op::Transpose(_)).then_some(LayoutFreedom::Fixed)
     }
 
     fn extract(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<Extracted<Reorder>> {
@@ -47,12 +47,12 @@ impl AccelOperator for Reorder {
         let load = |[planes, rows, run]: [(usize, usize); 3]| {
             (planes.0 * rows.0) as u64 * load_row((run.0 * block) as u64, 0, Mem::Out, config)
         };
-        let work = Work {
+        let work = UnitWork {
             tiles: pieces.len() as u64,
             insns: 2 * pieces.len() as u64,
             load: pieces.iter().map(|p| load(p.loops)).sum(),
             store: beats(layer.output_view().layout(config).bytes() as u64, config),
-            ..Work::default()
+            ..UnitWork::default()
         };
         work.cycles(config)
     }

@@ -92,7 +92,7 @@ impl Reorder {
 /// A load of a walk, and the store of what it brings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// Place of the first block in the result and in the data.
+    /// DeviceTensor of the first block in the result and in the data.
     pub to: usize,
     pub from: usize,
     /// Counts and steps in blocks, the outermost first: planes, rows, and blocks beside one another.

@@ -1,13 +1,13 @@
 //! Depthwise convolutions on the array and the vector unit at once, step by step.
 
-use super::plan::{DepthwiseTile, Shape, Step};
+use super::plan::{DepthwiseStep, DepthwiseTile, Shape};
 use super::taps::{Diagonal, Mac, Taps};
-use crate::codegen::accel::emit::{Emit, Place};
+use crate::codegen::accel::emit::{DeviceTensor, Emit};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::conv::Conv;
 use crate::codegen::accel::ops::conv::rest::stored;
 use crate::codegen::accel::requant::{RequantTile, requant_entries};
-use crate::codegen::accel::target::{Border, Target};
+use crate::codegen::accel::target::{PendingBorder, Target};
 use crate::codegen::accel::window::{Window, store_tile};
 use std::ops::Range;
 use tilewright_driver::{DriverError, Nest, Role};
@@ -22,8 +22,8 @@ struct DepthwiseEmission<'a> {
     shape: Shape<'a>,
     tile: DepthwiseTile,
     name: &'a str,
-    input: Option<Place>,
-    output: Option<Place>,
+    input: Option<DeviceTensor>,
+    output: Option<DeviceTensor>,
     /// What both units subtract from every weight.
     zero_point: i8,
     descriptor: u64,
@@ -44,14 +44,14 @@ pub fn emit(e: &mut Emit, layer: &Layer, conv: &Conv, tile: DepthwiseTile) -> Re
     let (zero_point, descriptor, constants) = (0, 0, Vec::new());
     let mut emission = DepthwiseEmission { shape, tile, name, input, output, zero_point, descriptor, constants };
     emission.constants(e, &steps);
-    let mut border = Border::of(&layer.on_chip);
+    let mut border = PendingBorder::of(&layer.on_chip);
     border.early(e, name)?;
     // Loads and kept results are written to one bank: the next pair's data come before this pair's results.
     let early = layer.on_chip.output.is_some();
     for (i, s) in steps.iter().enumerate() {
         let begins = i == 0 || steps[i - 1].pair != s.pair;
         let next = if begins && early { s.pair + 1 } else { usize::MAX };
-        let ahead: Vec<&Step> = steps.iter().filter(|other| other.pair == next).collect();
+        let ahead: Vec<&DepthwiseStep> = steps.iter().filter(|other| other.pair == next).collect();
         let loads = !early || s.pair == 0;
         emission.step(e, (s, loads, &ahead), &mut border)?;
     }
@@ -59,7 +59,7 @@ pub fn emit(e: &mut Emit, layer: &Layer, conv: &Conv, tile: DepthwiseTile) -> Re
 }
 
 impl DepthwiseEmission<'_> {
-    fn constants(&mut self, e: &mut Emit, steps: &[Step]) {
+    fn constants(&mut self, e: &mut Emit, steps: &[DepthwiseStep]) {
         let (config, conv, name) = (e.config, self.shape.conv, self.name);
         let (taps, tiles, lanes) = (self.shape.taps(), self.tile.stored(), config.block() as usize);
         let (weights, zero_point) = stored(conv, config);
@@ -113,7 +113,7 @@ impl DepthwiseEmission<'_> {
     }
 
     /// Some taps of a step.
-    fn taps(&self, s: &Step, taps: Range<usize>, stored: usize) -> Taps {
+    fn taps(&self, s: &DepthwiseStep, taps: Range<usize>, stored: usize) -> Taps {
         let (conv, strip) = (self.shape.conv, &s.strip);
         let lines = self.shape.row_span(&strip.rows).padded();
         let width = self.shape.column_span(&strip.columns).padded();
@@ -133,7 +133,7 @@ impl DepthwiseEmission<'_> {
     }
 
     /// Loads the data of a step that its strip does not have.
-    fn load(&self, e: &mut Emit, s: &Step) -> Result<(), DriverError> {
+    fn load(&self, e: &mut Emit, s: &DepthwiseStep) -> Result<(), DriverError> {
         let Some(input) = self.input else { return Ok(()) };
         let (strip, columns) = (&s.strip, self.shape.column_span(&s.strip.columns));
         let load = Load {
@@ -150,8 +150,8 @@ impl DepthwiseEmission<'_> {
     fn step(
         &self,
         e: &mut Emit,
-        (s, loads, ahead): (&Step, bool, &[&Step]),
-        border: &mut Border,
+        (s, loads, ahead): (&DepthwiseStep, bool, &[&DepthwiseStep]),
+        border: &mut PendingBorder,
     ) -> Result<(), DriverError> {
         let (strip, blocks) = (&s.strip, &s.strip.blocks);
         let size = [s.rows.len(), strip.columns.len()].map(|n| n as u32);

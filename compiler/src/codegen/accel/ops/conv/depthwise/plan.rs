@@ -62,7 +62,7 @@ pub struct Strip {
 
 /// Some output rows of a strip.
 #[derive(Debug, Clone)]
-pub struct Step {
+pub struct DepthwiseStep {
     pub strip: Strip,
     pub rows: Range<usize>,
     /// Rows of data that the strip's earlier steps do not read, and the first of them in the strip, pads counted.
@@ -213,17 +213,17 @@ impl Shape<'_> {
     }
 
     /// The steps of a cut in their order, or none where a load's fields or pads do not allow it.
-    pub fn steps(&self, tile: &DepthwiseTile, config: &HwConfig) -> Option<Vec<Step>> {
+    pub fn steps(&self, tile: &DepthwiseTile, config: &HwConfig) -> Option<Vec<DepthwiseStep>> {
         let strips = self.strips(tile, config);
         let mut steps = Vec::new();
         let pairs = strips.len().div_ceil(2);
         for (i, pair) in strips.chunks(2).enumerate() {
             let ends = [i == 0, i + 1 == pairs];
-            let lists: Vec<Vec<Step>> =
+            let lists: Vec<Vec<DepthwiseStep>> =
                 pair.iter().map(|s| self.strip_steps(s, tile.rows, ends)).collect::<Option<_>>()?;
             let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
             let turns = (0..longest).flat_map(|k| lists.iter().filter_map(move |l| l.get(k).cloned()));
-            steps.extend(turns.map(|step| Step { pair: i, ..step }));
+            steps.extend(turns.map(|step| DepthwiseStep { pair: i, ..step }));
         }
         for (i, step) in steps.iter_mut().enumerate() {
             step.taps = ((i + 1) * tile.array_eighths) / PARTS - (i * tile.array_eighths) / PARTS;
@@ -232,7 +232,7 @@ impl Shape<'_> {
     }
 
     /// The steps of a strip, of which the first or last is shorter at the ends of the layer.
-    fn strip_steps(&self, strip: &Strip, rows: usize, ends: [bool; 2]) -> Option<Vec<Step>> {
+    fn strip_steps(&self, strip: &Strip, rows: usize, ends: [bool; 2]) -> Option<Vec<DepthwiseStep>> {
         let all = self.row_span(&strip.rows);
         let columns = self.column_span(&strip.columns);
         let pads_fit = columns.before.max(columns.after) <= PAD_ENTRIES;
@@ -260,7 +260,7 @@ impl Shape<'_> {
                 return None;
             }
             let rows = strip.rows.start + part.start..strip.rows.start + part.end;
-            steps.push(Step { strip: strip.clone(), rows, load, line, pair: 0, taps: 0 });
+            steps.push(DepthwiseStep { strip: strip.clone(), rows, load, line, pair: 0, taps: 0 });
             line = end;
         }
         Some(steps)

@@ -1,8 +1,8 @@
 //! What a step of a product brings to the chip: parameters, weights, and the rows that its windows read.
 
-use super::{ConvEmission, Step};
+use super::{ConvEmission, ConvStep};
 use crate::codegen::accel::batch::stride;
-use crate::codegen::accel::emit::{Emit, Place};
+use crate::codegen::accel::emit::{DeviceTensor, Emit};
 use crate::codegen::accel::ops::conv::sizes::{column_span, row_span};
 use crate::codegen::accel::view::ColumnWindows;
 use crate::codegen::accel::window::Window;
@@ -13,7 +13,7 @@ use tilewright_hw::isa::Load;
 
 impl ConvEmission<'_> {
     /// Entries of the descriptor and of the step's first output tile in both requantizations.
-    pub(super) fn load_params(&self, e: &mut Emit, s: &Step) -> Result<(u32, u32, u32), DriverError> {
+    pub(super) fn load_params(&self, e: &mut Emit, s: &ConvStep) -> Result<(u32, u32, u32), DriverError> {
         let group = self.params.iter().find(|(blocks, _)| blocks.contains(&s.blocks.start));
         let (blocks, offset) = group.cloned().unwrap_or((0..0, 0));
         let descriptor = e.config.descriptor_entries();
@@ -24,7 +24,12 @@ impl ConvEmission<'_> {
         Ok((entry, first, first + (blocks.len() * self.sizes.out_ratio) as u32))
     }
 
-    pub(super) fn load_weights(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>) -> Result<u32, DriverError> {
+    pub(super) fn load_weights(
+        &self,
+        e: &mut Emit,
+        s: &ConvStep,
+        in_blocks: &Range<usize>,
+    ) -> Result<u32, DriverError> {
         let tiles = self.pass_tiles(in_blocks);
         let key = [s.blocks.start, tiles.start, 0, 0, 0];
         if let Some(entry) = e.wgt.find(&key) {
@@ -66,7 +71,7 @@ impl ConvEmission<'_> {
         Ok(entry)
     }
 
-    pub(super) fn load_input(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>) -> Result<u32, DriverError> {
+    pub(super) fn load_input(&self, e: &mut Emit, s: &ConvStep, in_blocks: &Range<usize>) -> Result<u32, DriverError> {
         let [image, row, column] = s.pixels.key();
         let (place, view) = self.input;
         let Some(place) = place else {
@@ -106,9 +111,9 @@ impl ConvEmission<'_> {
     fn load_windows(
         &self,
         e: &mut Emit,
-        s: &Step,
+        s: &ConvStep,
         in_blocks: &Range<usize>,
-        (place, entry, windows): (Place, u32, ColumnWindows),
+        (place, entry, windows): (DeviceTensor, u32, ColumnWindows),
     ) -> Result<(), DriverError> {
         let view = self.input.1;
         let block = e.config.block() as usize;

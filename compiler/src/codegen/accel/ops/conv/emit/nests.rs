@@ -1,6 +1,6 @@
 //! The loops of gemm over a step's tiles.
 
-use super::{ConvEmission, Step};
+use super::{ConvEmission, ConvStep};
 use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::ops::conv::sizes::skips_rows;
 use crate::codegen::accel::product::ProductTile;
@@ -9,7 +9,7 @@ use tilewright_driver::{DriverError, Nest};
 
 impl ConvEmission<'_> {
     /// The work of a pass on all output tiles of a step.
-    fn tile(&self, s: &Step, in_blocks: &Range<usize>) -> ProductTile {
+    fn tile(&self, s: &ConvStep, in_blocks: &Range<usize>) -> ProductTile {
         let (conv, sizes) = (self.conv, &self.sizes);
         let pair = |v: [usize; 2]| v.map(|n| n as u32);
         let row_step = if skips_rows(conv) && self.on_chip.input.is_none() { 1 } else { conv.strides[0] as u32 };
@@ -28,7 +28,7 @@ impl ConvEmission<'_> {
     }
 
     /// The loops of a pass for one output tile of a step, which reads its weights from the first on.
-    fn one_nest(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>, t: usize) -> Result<Nest, DriverError> {
+    fn one_nest(&self, e: &mut Emit, s: &ConvStep, in_blocks: &Range<usize>, t: usize) -> Result<Nest, DriverError> {
         let (sizes, all) = (&self.sizes, self.tile(s, in_blocks));
         let (ri, ro) = (all.in_ratio, all.out_ratio);
         let first = if self.conv.groups == 1 {
@@ -49,7 +49,7 @@ impl ConvEmission<'_> {
     }
 
     /// The loops of a pass, for all output tiles at once or, with groups, for each.
-    pub(super) fn nests(&self, e: &mut Emit, s: &Step, in_blocks: &Range<usize>) -> Result<Vec<Nest>, DriverError> {
+    pub(super) fn nests(&self, e: &mut Emit, s: &ConvStep, in_blocks: &Range<usize>) -> Result<Vec<Nest>, DriverError> {
         let all = self.tile(s, in_blocks);
         if self.conv.groups == 1 {
             return Ok(vec![e.nest(&all)?]);
@@ -67,7 +67,7 @@ impl ConvEmission<'_> {
     pub(super) fn rest_nests(
         &self,
         e: &mut Emit,
-        s: &Step,
+        s: &ConvStep,
         in_blocks: &Range<usize>,
     ) -> Result<Vec<Nest>, DriverError> {
         let (tiles, taps) = (self.pass_tiles(in_blocks), self.taps());

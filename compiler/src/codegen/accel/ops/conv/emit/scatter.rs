@@ -1,8 +1,8 @@
 //! Results that do not lie beside one another, as those of a transposed convolution's phases.
 
-use super::{ConvEmission, Scatter, Step};
+use super::{ConvEmission, ConvStep, Scatter};
 use crate::codegen::accel::batch::stride;
-use crate::codegen::accel::emit::{Emit, Place};
+use crate::codegen::accel::emit::{DeviceTensor, Emit};
 use tilewright_driver::DriverError;
 use tilewright_hw::config::Mem;
 use tilewright_hw::isa::Store;
@@ -12,8 +12,8 @@ impl ConvEmission<'_> {
     pub(super) fn store_apart(
         &self,
         e: &mut Emit,
-        s: &Step,
-        (place, scatter): (Place, Scatter),
+        s: &ConvStep,
+        (place, scatter): (DeviceTensor, Scatter),
         out: u32,
     ) -> Result<(), DriverError> {
         let ratio = self.sizes.out_ratio;
