@@ -264,9 +264,13 @@ fn files_that_are_no_model_are_told_by_what_they_look_like() {
         refused(dir.path(), &["run", file], &format!("{file} looks like {kind}; {formats}"));
     }
     std::fs::write(dir.path().join("page.onnx"), "<!doctype html>\n").unwrap();
+    refused(dir.path(), &["run", "page.onnx"], &format!("page.onnx looks like an HTML or XML document; {formats}"));
     let message =
         "page.onnx is not a usable model: it looks like an HTML or XML document; give a .tflite or an .onnx file";
-    refused(dir.path(), &["run", "page.onnx"], message);
+    refused(dir.path(), &["compile", "page.onnx", "-o", "out.twa"], message);
+    // A model under any name, too.
+    std::fs::copy(lenet(), dir.path().join("0a1b2c")).unwrap();
+    assert!(fine(dir.path(), &["run", "0a1b2c", "--input", "random"]).contains("logits"));
     // A program under any name, where that is said.
     std::fs::write(dir.path().join("copy.txt"), "load mem=out rows=2 row_bytes=16 row_stride=16\n").unwrap();
     let text = fine(dir.path(), &["run", "copy.txt", "--program"]);

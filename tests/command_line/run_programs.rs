@@ -101,7 +101,7 @@ fn what_cannot_run_is_refused() {
     refused(
         dir,
         &["run", "copy.tw", "--device", "cpu"],
-        "a program runs on an accelerator; use --device fsim, csim or rtl",
+        "a program runs on an accelerator; use --device fsim, csim, rtl, serial:PATH, spi:PATH or uio",
     );
     refused(dir, &["run", "copy.tw", "--data", "x=in.bin"], "--data x=in.bin: x is not a number; write 4096 or 0x1000");
     refused(dir, &["run", "copy.tw", "--data", "4096"], "--data 4096 is not of the form ADDRESS=FILE");
@@ -170,7 +170,7 @@ fn what_cannot_run_is_refused() {
     );
     refused(dir, &["run", "copy.tw", "--dram", "latency=1,latency=2"], "--dram: latency=2: latency is given twice");
     for (device, message) in [
-        ("cuda", "a program runs on an accelerator; use --device fsim, csim or rtl"),
+        ("cuda", "a program runs on an accelerator; use --device fsim, csim, rtl, serial:PATH, spi:PATH or uio"),
         ("remote:host:9000", "device remote:host:9000 is not available in this version; use fsim for answers"),
         (
             "serial:",
