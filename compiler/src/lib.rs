@@ -1,4 +1,4 @@
-//! Tilewright's compiler crate.
+//! Tilewright's compiler: front ends, graph, passes, quantization, tensor expressions, loop programs, code generation.
 
 pub mod backend;
 pub mod codegen;

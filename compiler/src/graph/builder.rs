@@ -1,11 +1,12 @@
-//! Builds a graph node by node, with types inferred on the way.
+//! Builds a graph node by node and infers types on the way.
 
 use super::op::Constant;
 use super::{Def, Graph, GraphError, Node, NodeId, Op, Tensor, TensorType, Value, ValueId, verify};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Builds a [`Graph`]. Ids that it hands out are its own: [`GraphBuilder::finish`] puts the inputs first.
+/// Builds a [`Graph`]. Its ids are valid only inside the builder: [`GraphBuilder::finish`] moves the inputs to the
+/// front.
 #[derive(Debug)]
 pub struct GraphBuilder {
     name: String,
@@ -14,7 +15,7 @@ pub struct GraphBuilder {
     defs: Vec<Option<usize>>,
     nodes: Vec<Node>,
     outputs: Vec<(String, ValueId)>,
-    /// Names that are taken, each with the first number behind it that may be free.
+    /// Used names, each with the first number to try as its suffix.
     names: HashMap<String, usize>,
 }
 
@@ -43,23 +44,23 @@ impl GraphBuilder {
 
     /// Adds a node whose operator defines one value.
     ///
-    /// A name that is taken gets a number behind it.
+    /// If the name is taken, the node gets a numbered one, such as `conv.1`.
     ///
     /// # Errors
-    /// When the operands do not suit the operator.
+    /// If the operands do not fit the operator.
     pub fn node(&mut self, name: &str, op: impl Into<Op>, inputs: &[ValueId]) -> Result<ValueId, GraphError> {
         Ok(self.node_outputs(name, op.into(), inputs)?[0])
     }
 
-    /// Adds a node and gives all the values that it defines.
+    /// Adds a node and returns all the values that it defines.
     ///
     /// # Errors
-    /// When the operands do not suit the operator.
+    /// If the operands do not fit the operator.
     pub fn node_outputs(&mut self, name: &str, op: Op, inputs: &[ValueId]) -> Result<Vec<ValueId>, GraphError> {
         let mut types = Vec::with_capacity(inputs.len());
         for v in inputs {
             let ty = self.types.get(v.0);
-            types.push(ty.ok_or_else(|| GraphError::Invalid(format!("node `{name}` takes a value of another graph")))?);
+            types.push(ty.ok_or_else(|| GraphError::Invalid(format!("node `{name}` reads a value of another graph")))?);
         }
         let err = |source| GraphError::Op { node: name.into(), op: op.name(), source };
         let out = op.infer(&types).map_err(err)?;
@@ -71,12 +72,12 @@ impl GraphBuilder {
         &self.types[v.0]
     }
 
-    /// The node that defines a value, none for an input.
+    /// The node that defines a value, or `None` for an input.
     pub fn def(&self, v: ValueId) -> Option<&Node> {
         self.defs.get(v.0).copied().flatten().map(|n| &self.nodes[n])
     }
 
-    /// The constant that defines a value, if one does.
+    /// The constant that defines a value, or `None`.
     pub fn constant_of(&self, v: ValueId) -> Option<&Arc<Tensor>> {
         match &self.def(v)?.op {
             Op::Constant(c) => Some(&c.value),
@@ -84,12 +85,12 @@ impl GraphBuilder {
         }
     }
 
-    /// Names a value as an output of the graph.
+    /// Makes a value an output of the graph, under this name.
     pub fn output(&mut self, name: &str, v: ValueId) {
         self.outputs.push((name.into(), v));
     }
 
-    /// The graph, verified.
+    /// Returns the graph after verifying it.
     ///
     /// # Errors
     /// Everything that [`verify()`] finds.
@@ -98,7 +99,7 @@ impl GraphBuilder {
         GraphError::join(verify(&g)).map_or(Ok(g), Err)
     }
 
-    /// The graph as it is, inputs first, values numbered in the order of their nodes.
+    /// Returns the graph unverified: inputs first, values numbered in the order of their nodes.
     pub(crate) fn finish_unverified(self) -> Graph {
         let mut map = vec![usize::MAX; self.types.len()];
         let mut values = Vec::with_capacity(self.types.len());
@@ -122,7 +123,7 @@ impl GraphBuilder {
         Graph::of_parts(self.name, self.inputs.into_iter().map(|(n, _)| n).collect(), values, nodes, outputs)
     }
 
-    /// Adds a node with the types given, unchecked.
+    /// Adds a node with the given output types, unchecked.
     pub(crate) fn push(&mut self, name: &str, op: Op, inputs: &[ValueId], types: Vec<TensorType>) -> Vec<ValueId> {
         let outputs: Vec<_> = (0..types.len()).map(|i| ValueId(self.types.len() + i)).collect();
         self.types.extend(types);

@@ -1,25 +1,25 @@
-//! A part of a graph as a graph of its own.
+//! Cuts a part of a graph out into a graph of its own.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{Graph, GraphBuilder, GraphError, NodeId, Op, ValueId};
 
-/// Nodes of a graph cut out of it.
+/// A part of a graph, as a graph.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cut {
     /// The nodes, with the constants that they read.
     pub graph: Graph,
-    /// What its inputs are in the whole graph.
+    /// For each of its inputs, the value in the whole graph.
     pub inputs: Vec<ValueId>,
-    /// What its outputs are there: values of the nodes that others read, or that leave the graph.
+    /// For each of its outputs, the value in the whole graph: one that other nodes read or that is a graph output.
     pub outputs: Vec<ValueId>,
 }
 
 impl Graph {
-    /// Cuts out nodes, given in topological order, under their own names.
+    /// Cuts out nodes, given in topological order; they keep their names.
     ///
     /// # Errors
-    /// Where the nodes are no sound graph, as nodes out of order.
+    /// If the nodes do not form a valid graph, for example because they are out of order.
     pub fn cut(&self, nodes: &[NodeId]) -> Result<Cut, GraphError> {
         let inside: HashSet<NodeId> = nodes.iter().copied().collect();
         let constants = nodes.iter().flat_map(|id| &self.node(*id).inputs).filter_map(|v| self.def_node(*v));
@@ -45,7 +45,8 @@ impl Graph {
         for id in &list {
             let node = self.node(*id);
             let of = |v: &ValueId| {
-                let unknown = || GraphError::Invalid(format!("node `{}` stands before what it reads", node.name));
+                let unknown =
+                    || GraphError::Invalid(format!("node `{}` comes before a node whose value it reads", node.name));
                 place.get(v).copied().ok_or_else(unknown)
             };
             let operands = node.inputs.iter().map(of).collect::<Result<Vec<_>, _>>()?;

@@ -16,7 +16,7 @@ pub enum DType {
     I32,
     /// 64-bit signed integer.
     I64,
-    /// Truth value, one byte.
+    /// Boolean, one byte.
     Bool,
 }
 
@@ -24,7 +24,7 @@ impl DType {
     /// Every element type.
     pub const ALL: [DType; 6] = [DType::F32, DType::I8, DType::U8, DType::I32, DType::I64, DType::Bool];
 
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     pub const fn size_bytes(self) -> usize {
         match self {
             DType::I8 | DType::U8 | DType::Bool => 1,
@@ -45,7 +45,7 @@ impl DType {
         }
     }
 
-    /// The element type of a name in the text form.
+    /// The element type with this name in the text form.
     pub fn from_name(name: &str) -> Option<DType> {
         DType::ALL.into_iter().find(|d| d.name() == name)
     }
@@ -62,12 +62,12 @@ impl fmt::Display for DType {
 pub enum Dim {
     /// Known size.
     Fixed(usize),
-    /// Unknown size; equal symbols are equal sizes.
+    /// Unknown size; equal symbols mean equal sizes.
     Symbol(String),
 }
 
 impl Dim {
-    /// The size where it is known.
+    /// The size, if it is known.
     pub fn known(&self) -> Option<usize> {
         match self {
             Dim::Fixed(n) => Some(*n),
@@ -91,8 +91,8 @@ impl fmt::Display for Dim {
     }
 }
 
-/// The most dimensions of a tensor. What networks have is below ten; some steps take memory for each pair of dimensions, which
-/// a damaged file must not ask for.
+/// Maximum number of dimensions of a tensor. Networks stay below ten; some steps need memory for each pair of
+/// dimensions, so a damaged file must not ask for many.
 pub const MAX_RANK: usize = 32;
 
 /// Element type and shape, outermost dimension first.
@@ -115,12 +115,12 @@ impl TensorType {
         self.dims.len()
     }
 
-    /// The sizes, or none where one of them is symbolic.
+    /// The sizes, or `None` if one of them is symbolic.
     pub fn shape(&self) -> Option<Vec<usize>> {
         self.dims.iter().map(Dim::known).collect()
     }
 
-    /// Number of elements, or none where a size is symbolic or the product overflows.
+    /// Number of elements, or `None` if a size is symbolic or the product overflows.
     pub fn element_count(&self) -> Option<usize> {
         self.dims.iter().try_fold(1usize, |n, d| n.checked_mul(d.known()?))
     }
@@ -130,7 +130,7 @@ impl TensorType {
         TensorType { dtype, dims: self.dims.clone() }
     }
 
-    /// The type with symbols replaced by the sizes given; others stay.
+    /// The type with symbols replaced by the given sizes; other symbols stay.
     pub fn bind(&self, sizes: &BTreeMap<String, usize>) -> TensorType {
         let bind = |d: &Dim| match d {
             Dim::Symbol(s) => sizes.get(s).map_or_else(|| d.clone(), |&n| Dim::Fixed(n)),

@@ -1,8 +1,8 @@
-//! What can be wrong with a graph.
+//! Errors of graphs and operators.
 
 use super::{MAX_RANK, TensorType};
 
-/// What is wrong with one application of an operator.
+/// An error in one application of an operator.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum OpError {
     /// Wrong number of operands.
@@ -18,12 +18,12 @@ pub enum OpError {
     Operand {
         /// The operand's name.
         operand: String,
-        /// What the operator takes, in words.
+        /// What the operator accepts, in words.
         expected: String,
-        /// What it was given.
+        /// The type or value given.
         found: String,
     },
-    /// An attribute outside its range, or one that does not suit the operands.
+    /// An attribute that is out of range or does not fit the operands.
     #[error("attribute `{name}` {reason}")]
     Attribute {
         /// The attribute's name.
@@ -31,15 +31,15 @@ pub enum OpError {
         /// What is wrong with it.
         reason: String,
     },
-    /// More dimensions than a tensor may have.
+    /// More dimensions than a tensor can have.
     #[error("{found} dimensions are not supported; up to {MAX_RANK} are")]
     Rank {
-        /// Its dimensions.
+        /// Number of dimensions.
         found: usize,
     },
-    /// A size that must be known but is symbolic.
+    /// A symbolic size where a known one is needed.
     #[error(
-        "operand `{operand}` of type {found} has a symbolic size where a known one is needed; give the sizes that the model leaves open with --bind or --shape"
+        "operand `{operand}` has type {found}, but its size must be known here; set the sizes that the model leaves open with --bind or --shape"
     )]
     Symbolic {
         /// The operand's name.
@@ -61,7 +61,7 @@ impl OpError {
     }
 }
 
-/// What is wrong with a graph, its text, or the inputs given to it.
+/// An error in a graph, its text, or the inputs given to it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum GraphError {
     /// A node that breaks its operator's rules.
@@ -74,7 +74,7 @@ pub enum GraphError {
         /// What is wrong.
         source: OpError,
     },
-    /// A rule of the graph as a whole that is broken.
+    /// A broken rule of the graph as a whole.
     #[error("{0}")]
     Invalid(String),
     /// An error in the text form.
@@ -87,7 +87,7 @@ pub enum GraphError {
         /// What is wrong.
         message: String,
     },
-    /// An input that the evaluation cannot take.
+    /// An input that does not match its declared type.
     #[error("input `{name}` must be {expected}, found {found}")]
     Input {
         /// The input's name.
@@ -103,7 +103,7 @@ pub enum GraphError {
 }
 
 impl GraphError {
-    /// One error out of several; `None` where there is none.
+    /// Joins a list of errors into one; `None` if the list is empty.
     pub fn join(mut errors: Vec<GraphError>) -> Option<GraphError> {
         match errors.len() {
             0 => None,
@@ -112,7 +112,7 @@ impl GraphError {
         }
     }
 
-    /// The errors one by one.
+    /// The single errors, nested lists flattened.
     pub fn list(&self) -> Vec<&GraphError> {
         match self {
             GraphError::Many(v) => v.iter().flat_map(GraphError::list).collect(),

@@ -1,21 +1,21 @@
-//! Reference evaluation: the golden answer of every other implementation, in plain Rust.
+//! Reference evaluation in plain Rust: the golden answer that every other implementation must match.
 
 use super::{Graph, GraphError, Tensor, TensorType, ValueId};
 use std::sync::Arc;
 
-/// The graph's outputs for these inputs, in order.
+/// Computes the graph's outputs for these inputs, in order. A symbolic size accepts any size.
 ///
 /// # Errors
-/// When the inputs are too few, too many, or not of the declared type. A symbolic size takes what it is given.
+/// If there are too few or too many inputs, or one is not of its declared type.
 pub fn eval(g: &Graph, inputs: &[Tensor]) -> Result<Vec<Tensor>, GraphError> {
     let values = eval_all(g, inputs)?;
     Ok(g.outputs().iter().map(|(_, v)| values[v.0].as_ref().clone()).collect())
 }
 
-/// Every value of the graph, indexed by [`ValueId`], for these inputs.
+/// Computes every value of the graph for these inputs, indexed by [`ValueId`].
 ///
 /// # Errors
-/// As [`eval()`].
+/// Like [`eval()`].
 pub fn eval_all(g: &Graph, inputs: &[Tensor]) -> Result<Vec<Arc<Tensor>>, GraphError> {
     check_inputs(g, inputs)?;
     let mut values: Vec<Arc<Tensor>> = inputs.iter().map(|t| Arc::new(t.clone())).collect();
@@ -36,7 +36,7 @@ fn check_inputs(g: &Graph, inputs: &[Tensor]) -> Result<(), GraphError> {
     if inputs.len() != g.inputs().len() {
         let names: Vec<_> = g.inputs().map(|(n, _)| n).collect();
         let (n, k) = (inputs.len(), names.len());
-        return Err(GraphError::Invalid(format!("{n} inputs given, the graph has {k}: {}", names.join(", "))));
+        return Err(GraphError::Invalid(format!("{n} inputs given, but the graph has {k}: {}", names.join(", "))));
     }
     let fits = |ty: &TensorType, t: &Tensor| {
         ty.dtype == t.dtype()

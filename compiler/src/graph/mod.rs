@@ -1,9 +1,9 @@
-//! The graph: typed SSA over tensors, the form that every front end makes and every back end takes.
+//! The graph: typed SSA over tensors. Every front end produces it and every back end consumes it.
 //!
-//! A [`Graph`] has inputs, nodes in topological order and named outputs. A node applies one [`Op`] to values and defines
-//! one or more values; constants are nodes. Each operator lives in one file of [`op`], which gives its attributes, its
-//! type rule and its reference evaluation. [`text`] prints a graph and reads it back, [`verify()`] says everything that
-//! is wrong with one, [`eval()`] computes it in plain Rust. File formats and back ends are left to others.
+//! A [`Graph`] has inputs, nodes in topological order and named outputs. A node applies one [`Op`] to values and
+//! defines one or more values; constants are nodes. Each operator has a file in [`op`] with its attributes, type rule
+//! and reference evaluation. [`text`] prints a graph and reads it back, [`verify()`] reports everything that is wrong
+//! with one, [`eval()`] computes it in plain Rust. This module knows no file format and no back end.
 
 mod builder;
 mod cut;
@@ -31,20 +31,20 @@ pub(crate) fn strides_of(shape: &[usize]) -> Vec<usize> {
     tensor::strides(shape)
 }
 
-/// A node's place in its graph.
+/// Index of a node in its graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub usize);
 
-/// A value's place in its graph: inputs first, then what the nodes define, in their order.
+/// Index of a value in its graph: inputs first, then the values that the nodes define, in the nodes' order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueId(pub usize);
 
 /// What defines a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Def {
-    /// The graph's input of this index.
+    /// The graph input at this index.
     Input(usize),
-    /// A node and the index among its outputs.
+    /// A node, and the index of the value among the node's outputs.
     Node(NodeId, usize),
 }
 
@@ -60,18 +60,18 @@ pub struct Value {
 /// One application of an operator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Unique in the graph; front ends take it from the model file.
+    /// Name, unique in the graph; front ends take it from the model file.
     pub name: String,
     /// The operator with its attributes.
     pub op: Op,
     /// Operands, in the operator's order.
     pub inputs: Vec<ValueId>,
-    /// Values that it defines.
+    /// The values that it defines.
     pub outputs: Vec<ValueId>,
 }
 
 impl Node {
-    /// The node's first value, which is the only one of every operator that defines one.
+    /// The node's first output, which is the only one for most operators.
     pub fn output(&self) -> ValueId {
         self.outputs[0]
     }
@@ -85,14 +85,14 @@ pub struct Graph {
     pub(crate) values: Vec<Value>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) outputs: Vec<(String, ValueId)>,
-    /// For each value, the nodes that take it.
+    /// For each value, the nodes that read it.
     pub(crate) users: Vec<Vec<NodeId>>,
-    /// For each value, whether it is among the outputs.
+    /// For each value, whether it is a graph output.
     pub(crate) leaves: Vec<bool>,
 }
 
 impl Graph {
-    /// A graph of its parts, unverified.
+    /// Builds a graph from its parts, unverified.
     pub(crate) fn of_parts(
         name: String,
         input_names: Vec<String>,
@@ -100,7 +100,7 @@ impl Graph {
         nodes: Vec<Node>,
         outputs: Vec<(String, ValueId)>,
     ) -> Graph {
-        // The verifier names an operand or an output that is no value.
+        // Skips operands and outputs that are not values; the verifier reports them.
         let mut users = vec![Vec::new(); values.len()];
         for (id, node) in nodes.iter().enumerate() {
             for v in &node.inputs {
@@ -138,15 +138,15 @@ impl Graph {
         self.nodes.iter().enumerate().map(|(i, n)| (NodeId(i), n))
     }
 
-    /// The node of an id of this graph.
+    /// The node with this id.
     ///
     /// # Panics
-    /// When the id belongs to another graph and lies past this one's end, as the other accessors by id do.
+    /// If the id is out of range, like the other accessors that take an id.
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.0]
     }
 
-    /// Number of values; ids run from 0 to it.
+    /// Number of values; ids are `0..value_count()`.
     pub fn value_count(&self) -> usize {
         self.values.len()
     }
@@ -161,7 +161,7 @@ impl Graph {
         &self.values[id.0].ty
     }
 
-    /// The node that defines a value, or none for an input.
+    /// The node that defines a value, or `None` for an input.
     pub fn def_node(&self, id: ValueId) -> Option<(NodeId, &Node)> {
         match self.values[id.0].def {
             Def::Input(_) => None,
@@ -169,7 +169,7 @@ impl Graph {
         }
     }
 
-    /// The constant that defines a value, if one does.
+    /// The constant that defines a value, or `None`.
     pub fn constant(&self, id: ValueId) -> Option<&Arc<Tensor>> {
         match &self.def_node(id)?.1.op {
             Op::Constant(c) => Some(&c.value),
@@ -177,17 +177,17 @@ impl Graph {
         }
     }
 
-    /// For each value, the nodes that take it, with one entry for each operand.
+    /// For each value, the nodes that read it, one entry per operand.
     pub fn users(&self) -> &[Vec<NodeId>] {
         &self.users
     }
 
-    /// True where the value is among the graph's outputs.
+    /// True if the value is a graph output.
     pub fn is_output(&self, id: ValueId) -> bool {
         self.leaves.get(id.0).is_some_and(|leaves| *leaves)
     }
 
-    /// How a person would call a value: the input's or the node's name.
+    /// A value's name in messages: the name of the input or of the defining node.
     pub fn value_name(&self, id: ValueId) -> &str {
         match self.values[id.0].def {
             Def::Input(i) => &self.input_names[i],
@@ -198,7 +198,7 @@ impl Graph {
     /// The same graph with symbolic dimensions replaced by sizes.
     ///
     /// # Errors
-    /// When a node's type cannot be inferred with the new sizes.
+    /// If a node's type cannot be inferred with the new sizes.
     pub fn bind(&self, sizes: &std::collections::BTreeMap<String, usize>) -> Result<Graph, GraphError> {
         let mut b = GraphBuilder::new(&self.name);
         let mut map = Vec::with_capacity(self.values.len());

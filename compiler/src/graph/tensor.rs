@@ -1,4 +1,4 @@
-//! Tensors with data, row-major.
+//! Tensors with data, in row-major order.
 
 use super::{DType, OpError, TensorType};
 
@@ -19,11 +19,11 @@ pub enum TensorData {
     Bool(Vec<bool>),
 }
 
-/// A type that a tensor's elements may have.
+/// A Rust type for the elements of a tensor.
 pub trait Element: Copy + Default + PartialEq + Send + Sync + 'static {
-    /// Its element type.
+    /// The element type.
     const DTYPE: DType;
-    /// The elements, where they are of this type.
+    /// The elements, or `None` if they have another type.
     fn slice(data: &TensorData) -> Option<&[Self]>;
     /// Wraps elements of this type.
     fn wrap(data: Vec<Self>) -> TensorData;
@@ -50,7 +50,7 @@ macro_rules! elements {
                 match self { $(TensorData::$variant(_) => DType::$variant,)* }
             }
 
-            /// The elements at `index`, in its order; every index must be in range.
+            /// The elements at `index`, in that order; every index must be in range.
             fn gather(&self, index: &[usize]) -> TensorData {
                 match self {
                     $(TensorData::$variant(v) => TensorData::$variant(index.iter().map(|&i| v[i]).collect()),)*
@@ -77,13 +77,13 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A tensor of these elements; none where their number is not the shape's product.
+    /// A tensor with these elements; `None` if their number is not the product of the sizes.
     pub fn new<T: Element>(shape: &[usize], data: Vec<T>) -> Option<Tensor> {
         let n = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
         (n == data.len()).then(|| Tensor { shape: shape.to_vec(), data: T::wrap(data) })
     }
 
-    /// A vector.
+    /// A one-dimensional tensor.
     pub fn vector<T: Element>(data: Vec<T>) -> Tensor {
         Tensor { shape: vec![data.len()], data: T::wrap(data) }
     }
@@ -93,10 +93,10 @@ impl Tensor {
         Tensor { shape: vec![], data: T::wrap(vec![value]) }
     }
 
-    /// A tensor whose elements are a function of their row-major index.
+    /// A tensor whose elements are computed from their row-major index.
     ///
     /// # Panics
-    /// When the number of elements overflows.
+    /// If the number of elements overflows.
     pub fn from_fn<T: Element>(shape: &[usize], f: impl FnMut(usize) -> T) -> Tensor {
         let n = shape.iter().product();
         Tensor { shape: shape.to_vec(), data: T::wrap((0..n).map(f).collect()) }
@@ -122,7 +122,7 @@ impl Tensor {
         self.data.len()
     }
 
-    /// True where it has no element.
+    /// True if it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -135,12 +135,12 @@ impl Tensor {
     /// The elements as a slice.
     ///
     /// # Errors
-    /// When they are of another type.
+    /// If they have another type.
     pub fn as_slice<T: Element>(&self) -> Result<&[T], OpError> {
         T::slice(&self.data).ok_or_else(|| OpError::operand("tensor", T::DTYPE, self.ty()))
     }
 
-    /// The element at an index of as many dimensions as the tensor has.
+    /// The element at an index with one coordinate per dimension; `None` if out of range or of another type.
     pub fn at<T: Element>(&self, index: &[usize]) -> Option<T> {
         if index.len() != self.shape.len() {
             return None;
@@ -155,13 +155,13 @@ impl Tensor {
         T::slice(&self.data)?.get(flat).copied()
     }
 
-    /// The same elements with another shape; none where the number of elements differs.
+    /// The same elements with another shape; `None` if the number of elements differs.
     pub fn reshaped(&self, shape: &[usize]) -> Option<Tensor> {
         let n = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
         (n == self.len()).then(|| Tensor { shape: shape.to_vec(), data: self.data.clone() })
     }
 
-    /// Dimension `i` of the result is dimension `perm[i]` of `self`; none where `perm` is no permutation.
+    /// Dimension `i` of the result is dimension `perm[i]` of `self`; `None` if `perm` is not a permutation.
     pub fn transposed(&self, perm: &[usize]) -> Option<Tensor> {
         let mut sorted = perm.to_vec();
         sorted.sort_unstable();
@@ -174,12 +174,12 @@ impl Tensor {
         Some(Tensor { data: self.data.gather(&walk(&shape, &step)), shape })
     }
 
-    /// A tensor of the elements at these flat indices, all of which must be in range, as many as the shape has.
+    /// A tensor of the elements at these flat indices, which must be in range, one per element of the shape.
     pub(crate) fn gathered(&self, shape: &[usize], index: &[usize]) -> Tensor {
         Tensor { shape: shape.to_vec(), data: self.data.gather(index) }
     }
 
-    /// Number of bytes of its elements.
+    /// Size of the elements in bytes.
     pub fn size_bytes(&self) -> usize {
         self.len() * self.dtype().size_bytes()
     }
@@ -196,7 +196,7 @@ impl Tensor {
         }
     }
 
-    /// A tensor from little-endian bytes; none where their number does not fit. Truth values are true where not 0.
+    /// A tensor from little-endian bytes; `None` if their number does not fit. Any byte but 0 is `true`.
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Option<Tensor> {
         let n = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
         if n.checked_mul(dtype.size_bytes())? != bytes.len() {
@@ -232,7 +232,7 @@ impl From<&Tensor> for tilewright_runtime::Tensor {
 impl TryFrom<&tilewright_runtime::Tensor> for Tensor {
     type Error = OpError;
 
-    /// Fails for an element type that the graph does not have.
+    /// Fails if the graph has no such element type.
     fn try_from(t: &tilewright_runtime::Tensor) -> Result<Tensor, OpError> {
         let dtype = DType::from_name(t.dtype.name());
         let tensor = dtype.and_then(|d| Tensor::from_bytes(d, &t.shape, &t.bytes));
@@ -253,13 +253,13 @@ fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> {
 pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
     let mut out = vec![1usize; shape.len()];
     for i in (1..shape.len()).rev() {
-        // A shape with a size of 0 may have others whose product overflows; nothing is indexed then.
+        // A shape with a size of 0 can have other sizes whose product overflows; nothing is indexed then.
         out[i - 1] = out[i].wrapping_mul(shape[i]);
     }
     out
 }
 
-/// For each row-major index of `shape`, the sum of its coordinates times `step`.
+/// For each index of `shape`, in row-major order, the sum of its coordinates times `step`.
 pub(crate) fn walk(shape: &[usize], step: &[usize]) -> Vec<usize> {
     let mut out = vec![0];
     for (&n, &s) in shape.iter().zip(step) {

@@ -18,7 +18,7 @@ fn conv() -> Conv2d {
 fn sample() -> Graph {
     let mut b = GraphBuilder::new("a \"quoted\" name");
     let w = b.constant("w", Tensor::from_fn(&[8, 3, 2, 4], |i| (i * 37 % 251) as i8));
-    // The input after a constant: finishing puts inputs first.
+    // An input added after a constant: `finish` puts inputs first.
     let x = b
         .input("x", TensorType { dtype: DType::I8, dims: vec![Dim::Symbol("N".into()), 9.into(), 7.into(), 4.into()] });
     let acc = b.node("conv", conv(), &[x, w]).unwrap();
@@ -81,7 +81,7 @@ fn the_verifier_reports_every_error() {
             "two inputs have the name `x`",
             "the graph has no output",
             "node `a` (add): operand `b` must be of a shape that broadcasts against f32[2], found f32[3]",
-            "node `b` (relu): its type is f32[2], declared as f32[7]",
+            "node `b` (relu): its type is f32[2], but it is declared as f32[7]",
         ]
     );
 }
@@ -98,7 +98,7 @@ fn outputs_of_one_name_are_one_value() {
     let graph = listed("%1").unwrap();
     let y = eval(&graph, &[Tensor::vector(vec![-1f32, 2.0])]).unwrap();
     assert_eq!(y, [Tensor::vector(vec![0f32, 2.0]), Tensor::vector(vec![0f32, 2.0])]);
-    assert!(listed("%0").unwrap_err().contains("two values are outputs of the name `y`"));
+    assert!(listed("%0").unwrap_err().contains("two different values are outputs named `y`"));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn evaluation_checks_its_inputs() {
     let g = sample();
     let e = eval(&g, &[Tensor::vector(vec![1i8])]).unwrap_err().to_string();
     assert_eq!(e, "input `x` must be i8[N,9,7,4], found i8[1]");
-    assert!(eval(&g, &[]).unwrap_err().to_string().contains("0 inputs given, the graph has 1: x"));
+    assert!(eval(&g, &[]).unwrap_err().to_string().contains("0 inputs given, but the graph has 1: x"));
     let y = eval(&g, &[Tensor::from_fn(&[2, 9, 7, 4], |i| (i * 91 % 256) as u8 as i8)]).unwrap();
     assert_eq!(y[0].shape(), [2, 5, 7, 8]);
     let bound = g.bind(&[("N".to_owned(), 2)].into()).unwrap();
@@ -163,10 +163,10 @@ fn operators_refuse_what_they_cannot_take() {
     let i = |s: &[usize]| TensorType::new(DType::I8, s);
     check(conv().into(), &[i(&[1, 9, 7, 4])], "takes 2 to 3 operands, found 1");
     check(conv().into(), &[i(&[1, 9, 7, 4]), i(&[8, 3, 2, 5])], "`weight` must be of 4 input channels");
-    check(conv().into(), &[i(&[1, 1, 1, 4]), i(&[8, 9, 2, 4])], "`kernel` reaches over 9 elements of height, where");
+    check(conv().into(), &[i(&[1, 1, 1, 4]), i(&[8, 9, 2, 4])], "`kernel` covers 9 elements of height, but");
     let stuck = Conv2d { strides: [0, 1], ..conv() };
     check(stuck.into(), &[i(&[1, 9, 7, 4]), i(&[8, 3, 2, 4])], "`strides` must be positive");
-    check(Reshape { shape: vec![-1, 5] }.into(), &[f(&[2, 3])], "[-1, 5] does not suit f32[2,3]");
+    check(Reshape { shape: vec![-1, 5] }.into(), &[f(&[2, 3])], "[-1, 5] does not fit f32[2,3]");
     check(Transpose { perm: vec![0, 0] }.into(), &[f(&[2, 3])], "permutation");
     check(Softmax::float(2, 1.0).into(), &[f(&[2, 3])], "`axis` must be below 2");
     check(Clip { lo: 0.0, hi: 6.5 }.into(), &[i(&[2])], "8-bit integers");
@@ -213,7 +213,7 @@ fn a_dimension_left_open_is_carried_through_a_reshape() {
     assert!(shape(&[24]).is_err());
 }
 
-/// A try for each name that is taken would make this a matter of minutes.
+/// Quadratic search for a free name would make this take minutes.
 #[test]
 fn many_nodes_of_one_name_get_numbers() {
     let mut b = GraphBuilder::new("net");

@@ -1,14 +1,18 @@
 //! The verifier.
 //!
-//! Rules: every operand and output names a value that is defined before its use; a value is defined once, by the node
-//! that it names; each node's types are those that its operator infers; no value has more than [`super::MAX_RANK`] dimensions;
-//! names of inputs and of nodes are unique, and outputs of one name are one value, which a file may list more than once; the
-//! graph has at least one output.
+//! Rules:
+//! - every operand and output is a value that is defined before its use;
+//! - every value is defined once, by the node that it names;
+//! - each node's output types are those that its operator infers;
+//! - no value has more than [`super::MAX_RANK`] dimensions;
+//! - names of inputs are unique, and so are names of nodes; outputs with the same name are the same value (a file can
+//!   list an output more than once);
+//! - the graph has at least one output.
 
 use super::{Def, Graph, GraphError};
 use std::collections::{HashMap, HashSet};
 
-/// Everything that is wrong with a graph; empty where it is sound.
+/// Returns everything that is wrong with a graph; empty if it is valid.
 pub fn verify(g: &Graph) -> Vec<GraphError> {
     let mut errors = Vec::new();
     let mut invalid = |m: String| errors.push(GraphError::Invalid(m));
@@ -30,7 +34,7 @@ pub fn verify(g: &Graph) -> Vec<GraphError> {
     let mut named = HashMap::new();
     for (name, v) in g.outputs() {
         if named.insert(name, v).is_some_and(|known| known != v) {
-            invalid(format!("two values are outputs of the name `{name}`"));
+            invalid(format!("two different values are outputs named `{name}`"));
         }
         if v.0 >= g.value_count() {
             invalid(format!("output `{name}` names a value that is not defined"));
@@ -53,7 +57,10 @@ pub fn verify(g: &Graph) -> Vec<GraphError> {
         }
         for (i, v) in node.outputs.iter().enumerate() {
             if v.0 != defined + i || v.0 >= g.value_count() || g.value(*v).def != Def::Node(id, i) {
-                errors.push(GraphError::Invalid(format!("node `{}`: value {i} is not its own", node.name)));
+                errors.push(GraphError::Invalid(format!(
+                    "node `{}`: output {i} is not a value that the node defines",
+                    node.name
+                )));
                 sound = false;
             }
         }
@@ -69,7 +76,7 @@ pub fn verify(g: &Graph) -> Vec<GraphError> {
                 if types != found {
                     let list = |t: &[super::TensorType]| t.iter().map(|t| t.to_string()).collect::<Vec<_>>().join(", ");
                     errors.push(GraphError::Invalid(format!(
-                        "node `{}` ({}): its type is {}, declared as {}",
+                        "node `{}` ({}): its type is {}, but it is declared as {}",
                         node.name,
                         node.op.name(),
                         list(&types),

@@ -40,15 +40,15 @@ fn products_of_scalars_are_refused() {
 #[test]
 fn constant_indices_outside_their_dimension_are_refused() {
     let gather: &[Made] = &[("Gather", &["x", "i"], &["y"], &[("axis", &[1])])];
-    let outside = "node `y` (Gather): its index 3 lies outside dimension 1 of its data, which has 3 elements";
+    let outside = "node `y` (Gather): index 3 is out of range for dimension 1 of the data, with 3 elements";
     refused(gather, &[2, 3], &[("i", &[0, 3])], outside);
-    refused(gather, &[2, 3], &[("i", &[-4])], "its index -4 lies outside dimension 1 of its data");
+    refused(gather, &[2, 3], &[("i", &[-4])], "index -4 is out of range for dimension 1 of the data");
     assert!(take(gather, &[2, 3], &[("i", &[-3, 2])], 17).is_ok());
     let elements: &[Made] =
         &[("Unsqueeze", &["i", "a"], &["j"], &[]), ("GatherElements", &["x", "j"], &["y"], &[("axis", &[1])])];
-    refused(elements, &[1, 2], &[("i", &[2, 0]), ("a", &[0])], "(GatherElements): its index 2 lies outside");
+    refused(elements, &[1, 2], &[("i", &[2, 0]), ("a", &[0])], "(GatherElements): index 2 is out of range");
     let tuples: &[Made] = &[("GatherND", &["x", "i"], &["y"], &[])];
-    refused(tuples, &[2, 3], &[("i", &[1, 5])], "(GatherND): its index 5 lies outside dimension 1 of its data");
+    refused(tuples, &[2, 3], &[("i", &[1, 5])], "(GatherND): index 5 is out of range for dimension 1 of the data");
     // A part that begins or ends outside is cut by the format's own rule.
     let slice: &[Made] = &[("Slice", &["x", "f", "t"], &["y"], &[])];
     let g = take(slice, &[4], &[("f", &[-9]), ("t", &[9])], 17).unwrap();

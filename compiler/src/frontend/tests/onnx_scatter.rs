@@ -134,13 +134,13 @@ fn what_cannot_be_scattered_is_named() {
         "ScatterND",
         "none",
         [zeros(&[4, 3]), known(&[1, 2], 3), zeros(&[1])],
-        "its index 3 lies outside dimension 1 of its data, which has 3 elements",
+        "index 3 is out of range for dimension 1 of the data, with 3 elements",
     );
     refused(
         "ScatterElements",
         "none",
         [zeros(&[4]), known(&[1], -5), zeros(&[1])],
-        "its index -5 lies outside dimension 0 of its data, which has 4 elements",
+        "index -5 is out of range for dimension 0 of the data, with 4 elements",
     );
     refused(
         "ScatterElements",

@@ -6,7 +6,7 @@ use crate::graph::tensor::{strides, walk};
 use crate::graph::{DType, Element, OpError, Tensor, TensorData, TensorType};
 
 operator! {
-    /// `a + b` of numbers, integers wrapping; the shapes broadcast as NumPy does.
+    /// `a + b`; integers wrap, shapes broadcast as in NumPy.
     Add = "add" {}
 }
 
@@ -44,7 +44,8 @@ pub(super) fn broadcast_index(a: &[usize], b: &[usize], shape: &[usize]) -> (Vec
     (index(a), index(b))
 }
 
-/// A function of the elements of two i8 tensors, whose shapes broadcast to `shape`; its results are 8-bit values.
+/// Applies a function to the elements of two i8 tensors, whose shapes broadcast to `shape`; its results are 8-bit
+/// values.
 pub(super) fn int8_pairs(inputs: &[&Tensor], shape: &[usize], f: impl Fn(i32, i32) -> i32) -> Result<Tensor, OpError> {
     let (ia, ib) = broadcast_index(inputs[0].shape(), inputs[1].shape(), shape);
     let (a, b) = (inputs[0].as_slice::<i8>()?, inputs[1].as_slice::<i8>()?);

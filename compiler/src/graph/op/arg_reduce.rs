@@ -1,20 +1,20 @@
-//! `arg_reduce`: where the greatest or least element lies.
+//! `arg_reduce`: the index of the greatest or least element.
 
 use super::{check, extreme};
 use crate::graph::tensor::strides;
 use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
 
 operator! {
-    /// The index along a dimension of the greatest or least element, of NaN if there is one, i32 or i64; of f32, i8, u8, i32 or
-    /// i64.
+    /// The index, i32 or i64, of the greatest or least element along a dimension. If there is a NaN, it is the NaN's
+    /// index. Data: f32, i8, u8, i32 or i64.
     ArgReduce = "arg_reduce" {
         /// The dimension.
         axis: usize,
-        /// Leaves it with a size of 1 rather than out.
+        /// Keeps the dimension, with size 1, instead of removing it.
         keep_dims: bool,
-        /// The greatest rather than the least.
+        /// Finds the greatest element instead of the least.
         greatest: bool,
-        /// The last of equals rather than the first.
+        /// Returns the last of equal elements instead of the first.
         last: bool,
         /// Element type of the result.
         dtype: DType,

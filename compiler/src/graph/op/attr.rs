@@ -1,4 +1,4 @@
-//! Attributes of operators and their place in the text form.
+//! Attributes of operators and their text form.
 
 use crate::graph::DType;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ impl Layout {
     }
 }
 
-/// How a real value becomes the integer next to it.
+/// How a real value is rounded to an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QuantRounding {
     /// Ties to the even integer (ONNX).
@@ -42,7 +42,7 @@ pub enum QuantRounding {
 }
 
 impl QuantRounding {
-    /// The integer next to `x`, as a float.
+    /// The nearest integer to `x`, as a float.
     pub fn round(self, x: f32) -> f32 {
         match self {
             QuantRounding::HalfEven => x.round_ties_even(),
@@ -51,7 +51,7 @@ impl QuantRounding {
     }
 }
 
-/// An attribute as the text form has it.
+/// An attribute as the text form writes it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Attr {
     Int(i64),
@@ -77,9 +77,9 @@ impl fmt::Display for Attr {
     }
 }
 
-/// A Rust type that is an attribute.
+/// A Rust type that can be an attribute.
 pub(crate) trait AttrValue: Sized {
-    /// What the text form takes, in words.
+    /// What the text form accepts, in words.
     const EXPECTED: &'static str;
     fn to_attr(&self) -> Attr;
     fn from_attr(a: &Attr) -> Option<Self>;
@@ -181,7 +181,7 @@ impl AttrValue for bool {
     }
 }
 
-/// Zero point, multiplier and shift of `a`, of `b` and of the output, then left shift, lo, hi.
+/// Zero point, multiplier and shift of `a`, of `b` and of the output, then `left_shift`, `lo`, `hi`.
 impl AttrValue for Qadd {
     const EXPECTED: &'static str = "the 12 integers of a quantized addition";
     fn to_attr(&self) -> Attr {
@@ -205,7 +205,7 @@ impl AttrValue for Qadd {
     }
 }
 
-/// Takes attributes by name and remembers what is wrong with them.
+/// Takes attributes by name and collects errors.
 #[derive(Debug, Default)]
 pub(crate) struct AttrReader {
     pub(crate) attrs: BTreeMap<String, Attr>,

@@ -9,8 +9,8 @@ use tilewright_hw::num;
 operator! {
     /// The mean of each window over height and width.
     ///
-    /// f32, or i8 where data and result share scale and zero point: the sum of the bytes, divided with ties away from
-    /// zero, clamped to `lo..=hi` (-128 and 127 with floats, which are not clamped).
+    /// f32; or i8 if data and result have the same scale and zero point: the sum of the bytes, divided with ties away
+    /// from zero, clamped to `lo..=hi` (set to -128 and 127 for floats, which are not clamped).
     AvgPool2d = "avg_pool2d" {
         /// Height and width of the window.
         kernel: [usize; 2],
@@ -18,7 +18,7 @@ operator! {
         strides: [usize; 2],
         /// Top, left, bottom, right.
         pads: [usize; 4],
-        /// Divides by the kernel's size, with padding as 0, instead of by the number of elements in the image.
+        /// Divides by the kernel's size, with padding as 0, instead of by the number of elements inside the image.
         count_include_pad: bool,
         /// Order of the data's dimensions.
         layout: Layout,
@@ -26,7 +26,7 @@ operator! {
         lo: i32,
         /// Greatest i8 result.
         hi: i32,
-        /// The i8 data stand for unsigned bytes 128 greater, of which the mean is taken: ties go up.
+        /// The i8 data are unsigned bytes less 128; the mean is that of the unsigned bytes, so ties round up.
         unsigned: bool,
     }
 }
@@ -44,7 +44,7 @@ impl AvgPool2d {
         check::clamp_i8(self.lo, self.hi)?;
         let past = |i: usize| self.pads[i] >= self.kernel[i] || self.pads[i + 2] >= self.kernel[i];
         if !self.count_include_pad && (past(0) || past(1)) {
-            return Err(OpError::attribute("pads", "must be smaller than the kernel where they are not counted"));
+            return Err(OpError::attribute("pads", "must be smaller than the kernel unless `count_include_pad` is set"));
         }
         self.window().output_type(data, self.layout, data.dims[self.layout.channel_axis()].clone())
     }
@@ -68,7 +68,7 @@ impl AvgPool2d {
     }
 }
 
-/// The same for bytes that stand for unsigned ones 128 greater.
+/// Like [`mean`], for bytes that are unsigned bytes less 128.
 fn mean_u8(sum: i32, count: usize, lo: i32, hi: i32) -> i8 {
     let n = count as i64;
     let q = (i64::from(sum) + 128 * n + n / 2) / n - 128;
@@ -77,7 +77,7 @@ fn mean_u8(sum: i32, count: usize, lo: i32, hi: i32) -> i8 {
 
 /// The sum divided by `count`, ties away from zero, clamped to `lo..=hi`, which are 8-bit values.
 pub(super) fn mean(sum: i32, count: usize, lo: i32, hi: i32) -> i8 {
-    // The multiplier stands for division up to 2,952 elements; past that only division itself is exact.
+    // The multiplier replaces the division for up to 2,952 elements; beyond that only the division itself is exact.
     let q = match count {
         1 => sum,
         2..=2952 => num::scale_single(sum, num::average_multiplier(count as u32), 0),

@@ -1,14 +1,14 @@
-//! `bilinear_u8`: images of unsigned bytes in another size, interpolated in floats.
+//! `bilinear_u8`: resizes images of unsigned bytes, interpolating in floats.
 
 use super::check;
 use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
 
 operator! {
-    /// An image [N,H,W,C] of i8 that stands for unsigned bytes 128 greater, resized as TFLite's uint8 kernel does.
+    /// Resizes an image [N,H,W,C] as TFLite's uint8 kernel does; the i8 data are unsigned bytes less 128.
     ///
-    /// Operands: data, then for rows and for columns the place before (i32), the place behind (i32) and the distance from the
-    /// place before (f32) of each result. The four neighbours are weighted and summed in f32 in a fixed order, `offset`
-    /// is added, and the sum is truncated.
+    /// Operands: data; then for each row of the result the index of the row before it (i32), of the row after it (i32),
+    /// and the distance from the row before it (f32); then the same for each column. The four neighbors are weighted
+    /// and summed in f32 in a fixed order, `offset` is added, and the sum is truncated.
     BilinearU8 = "bilinear_u8" {
         /// Added before truncation.
         offset: f32,
@@ -27,7 +27,7 @@ impl BilinearU8 {
         let mut dims = data.dims.clone();
         for (d, first) in [(1, 1), (2, 4)] {
             if check::known_dim("data", data, d)? == 0 {
-                return Err(OpError::operand("data", "of an image that is not empty", data));
+                return Err(OpError::operand("data", "a non-empty image", data));
             }
             check::rank("places", inputs[first], 1)?;
             let size = Dim::Fixed(check::known_dim("places", inputs[first], 0)?);

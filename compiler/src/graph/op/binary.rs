@@ -5,28 +5,28 @@ use super::attr::words;
 use super::{check, extreme};
 use crate::graph::{DType, Element, OpError, Tensor, TensorData, TensorType};
 
-/// A function of two values of one type. Sums are the operator `add`.
+/// A function of two values of the same type. Addition is a separate operator, `add`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BinaryKind {
     /// `a - b`.
     Sub,
     /// `a * b`.
     Mul,
-    /// `a / b`; of integers truncated, 0 where `b` is 0.
+    /// `a / b`; integers truncate, and give 0 if `b` is 0.
     Div,
-    /// Remainder with the divisor's sign, of integers; by 0 it is 0.
+    /// Remainder of integers, with the divisor's sign; 0 if the divisor is 0.
     Mod,
-    /// Smaller one; NaN where either is.
+    /// The smaller one; NaN if either is NaN.
     Min,
-    /// Greater one; NaN where either is.
+    /// The greater one; NaN if either is NaN.
     Max,
-    /// `a` to the power of `b`, of floats.
+    /// `a` to the power of `b`, floats only.
     Pow,
-    /// Both, of truth values.
+    /// Logical and.
     And,
-    /// Either, of truth values.
+    /// Logical or.
     Or,
-    /// One but not the other, of truth values.
+    /// Logical exclusive or.
     Xor,
     /// `a == b`.
     Equal,
@@ -52,12 +52,12 @@ impl BinaryKind {
         [Sub, Mul, Div, Mod, Min, Max, Pow, And, Or, Xor, Equal, Less, LessEqual]
     };
 
-    /// True where the result is a truth value whatever the operands.
+    /// True if the result is boolean for every operand type.
     pub fn compares(self) -> bool {
         matches!(self, BinaryKind::Equal | BinaryKind::Less | BinaryKind::LessEqual)
     }
 
-    /// The element types that it takes.
+    /// The element types that it accepts.
     pub fn operands(self) -> &'static [DType] {
         match self {
             BinaryKind::And | BinaryKind::Or | BinaryKind::Xor => &[DType::Bool],
@@ -70,7 +70,7 @@ impl BinaryKind {
 }
 
 operator! {
-    /// A function of two elements of one type; the shapes broadcast as NumPy does. Integers wrap.
+    /// A function of two elements of the same type; shapes broadcast as in NumPy. Integers wrap.
     Binary = "binary" {
         /// The function.
         kind: BinaryKind,

@@ -1,11 +1,11 @@
-//! `cast`: another element type.
+//! `cast`: converts to another element type.
 
 use super::check;
 use crate::graph::{DType, OpError, Tensor, TensorData, TensorType};
 
 operator! {
-    /// Each element in another type: floats become integers by truncation and saturation (a NaN becomes 0), integers
-    /// wrap, and truth is what is not 0.
+    /// Each element converted to another type: floats become integers by truncation and saturation (NaN becomes 0),
+    /// integers wrap, and a boolean is true for anything but 0.
     Cast = "cast" {
         /// The element type of the result.
         dtype: DType,

@@ -1,8 +1,8 @@
-//! Checks that several operators share.
+//! Checks shared by several operators.
 
 use crate::graph::{DType, Dim, MAX_RANK, OpError, TensorType};
 
-/// Fails where the number of operands is not in `from..=to`.
+/// Fails if the number of operands is not in `from..=to`.
 pub(super) fn arity(inputs: &[&TensorType], from: usize, to: usize) -> Result<(), OpError> {
     if (from..=to).contains(&inputs.len()) {
         return Ok(());
@@ -15,7 +15,7 @@ pub(super) fn arity(inputs: &[&TensorType], from: usize, to: usize) -> Result<()
     Err(OpError::Arity { expected, found: inputs.len() })
 }
 
-/// Fails where the element type is not among those given.
+/// Fails if the element type is not one of `allowed`.
 pub(super) fn dtype(operand: &str, ty: &TensorType, allowed: &[DType]) -> Result<(), OpError> {
     if allowed.contains(&ty.dtype) {
         return Ok(());
@@ -24,7 +24,7 @@ pub(super) fn dtype(operand: &str, ty: &TensorType, allowed: &[DType]) -> Result
     Err(OpError::operand(operand, format!("of type {}", names.join(" or ")), ty))
 }
 
-/// Fails where the number of dimensions is another.
+/// Fails if the number of dimensions differs.
 pub(super) fn rank(operand: &str, ty: &TensorType, rank: usize) -> Result<(), OpError> {
     if ty.rank() == rank {
         return Ok(());
@@ -32,18 +32,18 @@ pub(super) fn rank(operand: &str, ty: &TensorType, rank: usize) -> Result<(), Op
     Err(OpError::operand(operand, format!("of {rank} dimensions"), ty))
 }
 
-/// The sizes, which must be known.
+/// The sizes; fails if one is symbolic.
 pub(super) fn known(operand: &str, ty: &TensorType) -> Result<Vec<usize>, OpError> {
     ty.shape().ok_or_else(|| OpError::Symbolic { operand: operand.into(), found: ty.clone() })
 }
 
-/// One size, which must be known.
+/// One size; fails if it is symbolic.
 pub(super) fn known_dim(operand: &str, ty: &TensorType, axis: usize) -> Result<usize, OpError> {
     let symbolic = || OpError::Symbolic { operand: operand.into(), found: ty.clone() };
     ty.dims.get(axis).and_then(Dim::known).ok_or_else(symbolic)
 }
 
-/// Refuses more dimensions than [`MAX_RANK`].
+/// Fails if there are more dimensions than [`MAX_RANK`].
 ///
 /// # Errors
 /// [`OpError::Rank`].
@@ -51,10 +51,11 @@ pub fn rank_in_bounds(found: usize) -> Result<(), OpError> {
     if found > MAX_RANK { Err(OpError::Rank { found }) } else { Ok(()) }
 }
 
-/// More elements than any tensor of a network has; a damaged file must not ask for all memory.
+/// Maximum number of elements of a result. No tensor of a network has as many; a damaged file must not ask for all
+/// memory.
 const MOST_ELEMENTS: usize = 1 << 31;
 
-/// Fails where a result is too large to compute.
+/// Fails if a result is too large to compute.
 pub(super) fn size(ty: &TensorType) -> Result<(), OpError> {
     if ty.element_count().is_some_and(|n| n <= MOST_ELEMENTS) {
         return Ok(());
@@ -62,7 +63,7 @@ pub(super) fn size(ty: &TensorType) -> Result<(), OpError> {
     Err(OpError::operand("result", format!("of at most {MOST_ELEMENTS} elements"), ty))
 }
 
-/// Fails unless the operand is a vector of this type and length.
+/// Fails unless the operand is a vector with this type and length.
 pub(super) fn vector(operand: &str, ty: &TensorType, d: DType, len: &Dim) -> Result<(), OpError> {
     dtype(operand, ty, &[d])?;
     if ty.dims.as_slice() == std::slice::from_ref(len) {
@@ -71,7 +72,7 @@ pub(super) fn vector(operand: &str, ty: &TensorType, d: DType, len: &Dim) -> Res
     Err(OpError::operand(operand, format!("a vector of {len} elements"), ty))
 }
 
-/// Fails where an axis lies past the operand's dimensions.
+/// Fails if the operand has no such axis.
 pub(super) fn axis(axis: usize, ty: &TensorType) -> Result<(), OpError> {
     if axis < ty.rank() {
         return Ok(());
@@ -79,7 +80,7 @@ pub(super) fn axis(axis: usize, ty: &TensorType) -> Result<(), OpError> {
     Err(OpError::attribute("axis", format!("must be below {}, the number of dimensions, found {axis}", ty.rank())))
 }
 
-/// Fails unless the axes ascend and lie within the operand's dimensions.
+/// Fails unless the axes ascend and exist in the operand.
 pub(super) fn axes(axes: &[usize], ty: &TensorType) -> Result<(), OpError> {
     if axes.windows(2).all(|w| w[0] < w[1]) && axes.last().is_none_or(|&a| a < ty.rank()) {
         return Ok(());
@@ -87,7 +88,7 @@ pub(super) fn axes(axes: &[usize], ty: &TensorType) -> Result<(), OpError> {
     Err(OpError::attribute("axes", format!("must ascend and be below {}, found {axes:?}", ty.rank())))
 }
 
-/// Sizes of the two shapes broadcast against each other as NumPy does.
+/// The sizes of two shapes broadcast against each other as in NumPy.
 pub(super) fn broadcast(a: &TensorType, b: &TensorType) -> Result<Vec<Dim>, OpError> {
     let n = a.rank().max(b.rank());
     let one = Dim::Fixed(1);
@@ -100,7 +101,7 @@ pub(super) fn broadcast(a: &TensorType, b: &TensorType) -> Result<Vec<Dim>, OpEr
     (0..n).map(join).collect()
 }
 
-/// Fails where the least value lies above the greatest, or one is no 8-bit value.
+/// Fails unless `lo` and `hi` are 8-bit values and `lo <= hi`.
 pub(super) fn clamp_i8(lo: i32, hi: i32) -> Result<(), OpError> {
     if -128 <= lo && lo <= hi && hi <= 127 {
         return Ok(());
@@ -108,29 +109,29 @@ pub(super) fn clamp_i8(lo: i32, hi: i32) -> Result<(), OpError> {
     Err(OpError::attribute("lo", format!("and `hi` must be 8-bit values in order, found {lo} and {hi}")))
 }
 
-/// Fails where a zero point is no 8-bit value.
+/// Fails if a zero point is not an 8-bit value.
 pub(super) fn zero_point_i8(name: &'static str, zero_point: i32) -> Result<(), OpError> {
     if (-128..=127).contains(&zero_point) {
         return Ok(());
     }
-    Err(OpError::attribute(name, format!("must lie in -128..=127, found {zero_point}")))
+    Err(OpError::attribute(name, format!("must be in -128..=127, found {zero_point}")))
 }
 
-/// Fails where weights are not of the data's type; those of bytes may be i32, without zero point.
+/// Fails if the weights do not have the data's type. With i8 data they can also be i32, if their zero point is 0.
 pub(super) fn weight(data: &TensorType, weight: &TensorType, zero_point: i32) -> Result<(), OpError> {
     let wide = data.dtype == DType::I8 && weight.dtype == DType::I32;
     if wide && zero_point != 0 {
-        return Err(OpError::attribute("weight_zero_point", "must be 0 with weights of i32"));
+        return Err(OpError::attribute("weight_zero_point", "must be 0 with i32 weights"));
     }
     if wide { Ok(()) } else { dtype("weight", weight, &[data.dtype]) }
 }
 
-/// A sum with one more product of a byte less its zero point and a weight; it wraps.
+/// Adds the product of a byte less its zero point and a weight to a sum; it wraps.
 pub(super) fn mac(sum: i32, x: i8, zero_point: i32, w: i32) -> i32 {
     sum.wrapping_add((i32::from(x) - zero_point).wrapping_mul(w))
 }
 
-/// Fails where a product of floats has zero points.
+/// Fails if a product of floats has zero points.
 pub(super) fn no_zero_points(data: i32, weight: i32) -> Result<(), OpError> {
     for (name, z) in [("data_zero_point", data), ("weight_zero_point", weight)] {
         if z != 0 {
@@ -140,7 +141,7 @@ pub(super) fn no_zero_points(data: i32, weight: i32) -> Result<(), OpError> {
     Ok(())
 }
 
-/// Parameters of a quantisation: one or as many as the axis is long, scales positive and finite.
+/// Checks the parameters of a quantization: one, or one per index of the axis; scales positive and finite.
 pub(super) fn quantization(
     scale: &[f32],
     zero_point: &[i32],
@@ -164,12 +165,12 @@ pub(super) fn quantization(
     }
     if let Some(z) = zero_point.iter().find(|z| !values.contains(z)) {
         let (lo, hi) = (values.start(), values.end());
-        return Err(OpError::attribute("zero_point", format!("must lie in {lo}..={hi}, found {z}")));
+        return Err(OpError::attribute("zero_point", format!("must be in {lo}..={hi}, found {z}")));
     }
     Ok(())
 }
 
-/// The sizes of a convolution's `weight [O, KH, KW, I/groups]` for images whose channels are at `axis`.
+/// Checks and returns the sizes of a convolution's `weight [O, KH, KW, I/groups]`; `axis` is the data's channel axis.
 pub(super) fn kernel(
     data: &TensorType,
     weight: &TensorType,
@@ -191,7 +192,7 @@ pub(super) fn kernel(
     Ok(w)
 }
 
-/// The type of an i8 result of two i8 operands whose shapes broadcast.
+/// The i8 type of a result of two i8 operands whose shapes broadcast.
 pub(super) fn int8_pair(inputs: &[&TensorType]) -> Result<TensorType, OpError> {
     arity(inputs, 2, 2)?;
     dtype("a", inputs[0], &[DType::I8])?;

@@ -1,14 +1,14 @@
-//! `clip`: values held between two bounds.
+//! `clip`: clamps values to two bounds.
 
 use super::check;
 use crate::graph::{DType, OpError, Tensor, TensorType};
 
 operator! {
-    /// `min(max(data, lo), hi)`, f32 or i8; a NaN stays one. Bounds of i8 data are 8-bit integers.
+    /// `min(max(data, lo), hi)`, f32 or i8; NaN stays NaN. With i8 data the bounds are 8-bit integers.
     Clip = "clip" {
-        /// Least result.
+        /// Lower bound.
         lo: f32,
-        /// Greatest result.
+        /// Upper bound.
         hi: f32,
     }
 }
@@ -17,9 +17,9 @@ impl Clip {
     pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
         check::arity(inputs, 1, 1)?;
         check::dtype("data", inputs[0], &[DType::F32, DType::I8])?;
-        // A bound that is NaN is neither below nor above anything.
+        // False for a NaN bound, which is not ordered.
         if !matches!(self.lo.partial_cmp(&self.hi), Some(o) if o.is_le()) {
-            let reason = format!("must not lie above `hi`, found {} and {}", self.lo, self.hi);
+            let reason = format!("must not exceed `hi`, found {} and {}", self.lo, self.hi);
             return Err(OpError::attribute("lo", reason));
         }
         let byte = |x: f32| x.fract() == 0.0 && (-128.0..=127.0).contains(&x);

@@ -1,11 +1,11 @@
-//! `concat`: tensors one behind the other.
+//! `concat`: tensors joined along a dimension.
 
 use super::check;
 use crate::graph::tensor::strides;
 use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
 
 operator! {
-    /// The operands one behind the other along a dimension; one element type, all other sizes equal.
+    /// The operands joined along a dimension; they have the same element type, and all other sizes are equal.
     Concat = "concat" {
         /// The dimension.
         axis: usize,
@@ -23,7 +23,8 @@ impl Concat {
             check::dtype(&name, t, &[out.dtype])?;
             check::rank(&name, t, out.rank())?;
             if (0..out.rank()).any(|a| a != self.axis && t.dims[a] != out.dims[a]) {
-                return Err(OpError::operand(&name, format!("of the sizes of {} but along {}", inputs[0], self.axis), t));
+                let expected = format!("of the sizes of {} except along dimension {}", inputs[0], self.axis);
+                return Err(OpError::operand(&name, expected, t));
             }
             let n = check::known_dim(&name, t, self.axis)?;
             size = size.checked_add(n).ok_or_else(|| OpError::attribute("axis", "has too many elements"))?;
@@ -54,6 +55,6 @@ impl Concat {
                 data.extend_from_slice(&t.as_slice::<T>()?[o * run..][..run]);
             }
         }
-        Tensor::new(shape, data).ok_or_else(|| OpError::operand("0", "of as many elements as its shape says", inputs[0].ty()))
+        Tensor::new(shape, data).ok_or_else(|| OpError::operand("0", "of its shape's size", inputs[0].ty()))
     }
 }

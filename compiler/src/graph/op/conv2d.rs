@@ -5,11 +5,14 @@ use super::{Layout, Pad, check};
 use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
 
 operator! {
-    /// Convolution of `data` with `weight [O, KH, KW, I/groups]`, and `bias [O]` where the data are floats.
+    /// Convolution of `data` with `weight [O, KH, KW, I/groups]`, plus `bias [O]` if the data are floats.
     ///
-    /// f32 x f32 -> f32, where padding is 0; i8 x i8 -> i32 without bias, the sum of
-    /// `(data - data_zero_point) * (weight - weight_zero_point)`, where padding is the zero point and sums wrap;
-    /// i8 x i32 -> i32 the same, of weights less their zero points. Depthwise is `groups = I`.
+    /// - f32 x f32 -> f32; padding is 0.
+    /// - i8 x i8 -> i32, without bias: the sum of `(data - data_zero_point) * (weight - weight_zero_point)`; padding is
+    ///   the zero point, and sums wrap.
+    /// - i8 x i32 -> i32: the same, for weights that are already less their zero points.
+    ///
+    /// `groups = I` makes it depthwise.
     Conv2d = "conv2d" {
         /// Steps of height and width.
         strides: [usize; 2],
@@ -23,7 +26,7 @@ operator! {
         layout: Layout,
         /// Zero point of i8 data; 0 with floats.
         data_zero_point: i32,
-        /// Zero point of i8 weights; 0 with others.
+        /// Zero point of i8 weights; 0 with other weights.
         weight_zero_point: i32,
     }
 }
@@ -65,13 +68,13 @@ impl Conv2d {
             };
             return Ok(Tensor::from_fn(&shape, |i| out[i]));
         }
-        // Zeros of padding times a weight that is infinite or NaN are NaN, and have to be there.
+        // Padding zeros times an infinite or NaN weight are NaN, so the padding must take part in the sums.
         if self.pads != [0; 4] && !inputs[1].as_slice::<f32>()?.iter().all(|w| w.is_finite()) {
             let padded = self.border().eval(&inputs[..1])?;
             let operands: Vec<&Tensor> = std::iter::once(&padded).chain(inputs[1..].iter().copied()).collect();
             return Conv2d { pads: [0; 4], ..self.clone() }.eval(&operands);
         }
-        // Sums in 64 bits, so that the order of a faster implementation's sums is its own affair.
+        // 64-bit sums, so that a faster implementation can sum in another order.
         let mut out = self.sums(inputs, &shape, |acc: f64, x: f32, w: f32| acc + f64::from(x) * f64::from(w))?;
         if let Some(bias) = inputs.get(2) {
             let (bias, o) = (bias.as_slice::<f32>()?, Image::new(&shape, self.layout));
@@ -82,7 +85,7 @@ impl Conv2d {
         Ok(Tensor::from_fn(&shape, |i| out[i] as f32))
     }
 
-    /// The padding as an operator of its own.
+    /// The padding as a `pad` operator.
     fn border(&self) -> Pad {
         let (mut before, mut after) = (vec![0; 4], vec![0; 4]);
         for (i, axis) in self.layout.spatial_axes().into_iter().enumerate() {

@@ -5,16 +5,18 @@ use super::{Layout, check};
 use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
 
 operator! {
-    /// Transposed convolution of `data` with `weight [O, KH, KW, I/groups]`, and `bias [O]` where the data are floats: each
-    /// element of the data adds its products with the kernel to the window of the result that begins at its place times the strides,
-    /// less the pads.
+    /// Transposed convolution of `data` with `weight [O, KH, KW, I/groups]`, plus `bias [O]` if the data are floats.
     ///
-    /// f32 x f32 -> f32; i8 x i8 -> i32 without bias, the sum of
-    /// `(data - data_zero_point) * (weight - weight_zero_point)`, which wraps.
+    /// Each element of the data adds its products with the kernel to a window of the result. The window begins at the
+    /// element's position times the strides, less the pads.
+    ///
+    /// f32 x f32 -> f32; i8 x i8 -> i32 without bias, the wrapping sum of
+    /// `(data - data_zero_point) * (weight - weight_zero_point)`; i8 x i32 -> i32 the same, for weights that are
+    /// already less their zero points.
     ConvTranspose2d = "conv_transpose2d" {
-        /// From one element's window to the next in height and width.
+        /// Distance between the windows of neighboring elements in height and width.
         strides: [usize; 2],
-        /// Rows above and columns left that are cut off the result.
+        /// Rows cut off at the top of the result, and columns at its left.
         pads: [usize; 2],
         /// Height and width of the result.
         size: [usize; 2],
@@ -26,7 +28,7 @@ operator! {
         layout: Layout,
         /// Zero point of i8 data; 0 with floats.
         data_zero_point: i32,
-        /// Zero point of i8 weights; 0 with others.
+        /// Zero point of i8 weights; 0 with other weights.
         weight_zero_point: i32,
     }
 }
@@ -43,7 +45,7 @@ impl ConvTranspose2d {
         }
         let mut dims = data.dims.clone();
         for (i, a) in self.layout.spatial_axes().into_iter().enumerate() {
-            // Every index of the walk over window and result stays within these sizes.
+            // Keeps every index into window and result within range.
             let far = check::known_dim("data", data, a)?
                 .checked_mul(self.strides[i])
                 .and_then(|n| n.checked_add((w[i + 1] - 1).checked_mul(self.dilations[i])?))

@@ -4,14 +4,15 @@ use super::check;
 use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
 
 operator! {
-    /// `data [M, K]` times the transpose of `weight [N, K]`, plus `bias [N]` where the data are floats: `[M, N]`.
+    /// `data [M, K]` times the transpose of `weight [N, K]`, plus `bias [N]` if the data are floats: `[M, N]`.
     ///
     /// f32 x f32 -> f32; i8 x i8 -> i32 without bias, the wrapping sum of
-    /// `(data - data_zero_point) * (weight - weight_zero_point)`; i8 x i32 -> i32 the same, of weights less their zero points.
+    /// `(data - data_zero_point) * (weight - weight_zero_point)`; i8 x i32 -> i32 the same, for weights that are
+    /// already less their zero points.
     Dense = "dense" {
         /// Zero point of i8 data; 0 with floats.
         data_zero_point: i32,
-        /// Zero point of i8 weights; 0 with others.
+        /// Zero point of i8 weights; 0 with other weights.
         weight_zero_point: i32,
     }
 }
@@ -26,7 +27,7 @@ impl Dense {
         check::rank("weight", weight, 2)?;
         let w = check::known("weight", weight)?;
         if data.dims[1] != Dim::Fixed(w[1]) {
-            return Err(OpError::operand("data", format!("of {} columns, as the weights", w[1]), data));
+            return Err(OpError::operand("data", format!("of {} columns, like the weights", w[1]), data));
         }
         let dims = vec![data.dims[0].clone(), Dim::Fixed(w[0])];
         if data.dtype == DType::I8 {

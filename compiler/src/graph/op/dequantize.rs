@@ -1,4 +1,4 @@
-//! `dequantize`: integers to the real values that they stand for.
+//! `dequantize`: converts quantized integers to real values.
 
 use super::check;
 use super::quantize::channel;
@@ -9,11 +9,11 @@ operator! {
     ///
     /// One scale and zero point, or one for each index along `axis`.
     Dequantize = "dequantize" {
-        /// Step of one integer.
+        /// Real value of one step.
         scale: Vec<f32>,
-        /// The integer that stands for 0.
+        /// The integer that represents 0.
         zero_point: Vec<i32>,
-        /// The dimension that several scales run along.
+        /// The dimension that has a scale per index, if there are several scales.
         axis: usize,
     }
 }

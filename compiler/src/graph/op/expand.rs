@@ -1,13 +1,13 @@
-//! `expand`: a tensor repeated as broadcasting repeats it.
+//! `expand`: broadcasts a tensor to a shape.
 
 use super::add::broadcast_index;
 use super::check;
 use crate::graph::{OpError, Tensor, TensorType};
 
 operator! {
-    /// The data broadcast to a shape as NumPy does; any element type.
+    /// The data broadcast to a shape as in NumPy; any element type.
     Expand = "expand" {
-        /// The sizes.
+        /// Sizes of the result.
         shape: Vec<usize>,
     }
 }
@@ -18,7 +18,10 @@ impl Expand {
         let out = TensorType::new(inputs[0].dtype, &self.shape);
         match check::broadcast(inputs[0], &out) {
             Ok(dims) if dims == out.dims => Ok(out),
-            _ => Err(OpError::attribute("shape", format!("{:?} is none that {} broadcasts to", self.shape, inputs[0]))),
+            _ => {
+                let reason = format!("{:?} is not a shape that {} broadcasts to", self.shape, inputs[0]);
+                Err(OpError::attribute("shape", reason))
+            }
         }
     }
 

@@ -1,14 +1,14 @@
-//! The greatest and the least of numbers, with one rule for NaN: it is both, so it comes out wherever it goes in.
+//! Minimum and maximum with one rule for NaN: if an operand is NaN, the result is NaN.
 //!
-//! Neither depends on the order of the numbers: of zeros of both signs -0 comes out.
+//! The results do not depend on the order of the operands: of two zeros with different signs, the result is -0.
 
-/// True where `b` is the greater of two numbers: it lies above `a`, or it alone is NaN.
+/// True if `b` wins as the maximum: it is greater than `a`, or only `b` is NaN.
 #[inline]
 pub fn above<T: PartialOrd>(a: T, b: T) -> bool {
     b > a || is_nan(&b) && !is_nan(&a)
 }
 
-/// True where `b` is the lesser of two numbers: it lies below `a`, or it alone is NaN.
+/// True if `b` wins as the minimum: it is less than `a`, or only `b` is NaN.
 #[inline]
 pub fn below<T: PartialOrd>(a: T, b: T) -> bool {
     b < a || is_nan(&b) && !is_nan(&a)
@@ -26,7 +26,7 @@ pub fn least(a: f32, b: f32) -> f32 {
     join(a, b, below(a, b))
 }
 
-/// The second number where it is chosen, else the first. Equal ones have equal bits but for the sign of 0.
+/// `b` if `second`, else `a`. Equal numbers have equal bits except for the sign of 0.
 fn join(a: f32, b: f32, second: bool) -> f32 {
     match second {
         true => b,

@@ -1,14 +1,14 @@
-//! `gather`: slices chosen by indices.
+//! `gather`: slices selected by indices.
 
 use super::check;
 use crate::graph::tensor::strides;
 use crate::graph::{DType, OpError, Tensor, TensorData, TensorType};
 
 operator! {
-    /// The data's slices along a dimension that the indices (i32 or i64) name; any element type.
+    /// The data's slices at the indices (i32 or i64) along a dimension; any element type.
     ///
-    /// `[.., I.., ..]`: the indices' dimensions take the place of `axis`. Negative indices count from the end; indices
-    /// outside the dimension are held within it.
+    /// `[.., I.., ..]`: the indices' dimensions replace `axis`. Negative indices count from the end; indices out of
+    /// range are clamped to the first or last element.
     Gather = "gather" {
         /// The dimension.
         axis: usize,
@@ -22,7 +22,7 @@ impl Gather {
         check::axis(self.axis, data)?;
         check::dtype("indices", indices, &[DType::I32, DType::I64])?;
         if check::known_dim("data", data, self.axis)? == 0 {
-            return Err(OpError::operand("data", format!("of elements along {}", self.axis), data));
+            return Err(OpError::operand("data", format!("non-empty along dimension {}", self.axis), data));
         }
         let mut dims = data.dims.clone();
         dims.splice(self.axis..=self.axis, indices.dims.iter().cloned());
@@ -45,7 +45,7 @@ impl Gather {
     }
 }
 
-/// Indices among `n` elements: from the end where negative, held within the range.
+/// Positions of the indices among `n` elements: negative ones count from the end, and all are clamped to the range.
 pub(super) fn places(indices: &Tensor, n: usize) -> Result<Vec<usize>, OpError> {
     let n = n as i64;
     let place = |i: i64| (if i < 0 { i.saturating_add(n) } else { i }).clamp(0, n - 1) as usize;
@@ -56,11 +56,10 @@ pub(super) fn places(indices: &Tensor, n: usize) -> Result<Vec<usize>, OpError> 
     }
 }
 
-/// Refuses the first of these indices (i32 or i64), negative ones counted from the end, that lies outside a dimension of `size`
-/// elements.
+/// Fails if an index (i32 or i64, negative ones counted from the end) is outside a dimension of `size` elements.
 ///
 /// # Errors
-/// The index and the dimension, for people.
+/// A message with the first such index and the dimension.
 pub fn check_indices(indices: &Tensor, axis: usize, size: usize) -> Result<(), String> {
     let n = i64::try_from(size).unwrap_or(i64::MAX);
     let outside = |i: &i64| *i >= n || *i < -n;
@@ -70,7 +69,7 @@ pub fn check_indices(indices: &Tensor, axis: usize, size: usize) -> Result<(), S
         _ => None,
     };
     match found {
-        Some(i) => Err(format!("its index {i} lies outside dimension {axis} of its data, which has {size} elements")),
+        Some(i) => Err(format!("index {i} is out of range for dimension {axis} of the data, with {size} elements")),
         None => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! `gather_elements`: elements chosen by indices of the result's shape.
+//! `gather_elements`: elements selected by indices with the result's shape.
 
 use super::check;
 use super::gather::places;
@@ -6,9 +6,11 @@ use crate::graph::tensor::{strides, walk};
 use crate::graph::{DType, OpError, Tensor, TensorType};
 
 operator! {
-    /// The element at the result's own place, but along `axis` at the index (i32 or i64) that stands there.
+    /// Each result element is the data's element at the same position, except along `axis`, where the index (i32 or
+    /// i64) at that position selects it.
     ///
-    /// Negative indices count from the end; indices outside the dimension are held within it. Any element type.
+    /// Negative indices count from the end; indices out of range are clamped to the first or last element. Any element
+    /// type.
     GatherElements = "gather_elements" {
         /// The dimension.
         axis: usize,
@@ -24,7 +26,8 @@ impl GatherElements {
         check::rank("indices", indices, data.rank())?;
         let (d, i) = (check::known("data", data)?, check::known("indices", indices)?);
         if d[self.axis] == 0 || (0..d.len()).any(|a| a != self.axis && i[a] > d[a]) {
-            return Err(OpError::operand("indices", format!("no larger than {data} but along {}", self.axis), indices));
+            let expected = format!("no larger than {data} except along dimension {}", self.axis);
+            return Err(OpError::operand("indices", expected, indices));
         }
         Ok(indices.with_dtype(data.dtype))
     }

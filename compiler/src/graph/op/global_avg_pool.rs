@@ -9,7 +9,7 @@ use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
 operator! {
     /// The mean over height and width, which become 1.
     ///
-    /// f32, or i8 where data and result share scale and zero point, as in `avg_pool2d`.
+    /// f32; or i8 if data and result have the same scale and zero point, as in `avg_pool2d`.
     GlobalAvgPool = "global_avg_pool" {
         /// Order of the data's dimensions.
         layout: Layout,

@@ -6,9 +6,10 @@ use super::{Layout, check};
 use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
 
 operator! {
-    /// Convolution of `data [N, H, W, I]` (f32) with `weight [O, KH, KW, I/groups]` (i8, with `scale [O]`), plus `bias [O]`: f32.
+    /// Convolution of `data [N, H, W, I]` (f32) with `weight [O, KH, KW, I/groups]` (i8, with `scale [O]`), plus
+    /// `bias [O]`: f32.
     ///
-    /// Each image is quantized to 8 bits by its own range, as a row of `hybrid_dense` is, multiplied as integers, and
+    /// Each image is quantized to 8 bits by its own range, like a row of `hybrid_dense`, multiplied as integers, and
     /// scaled back: `sum((q - z) * w) * (scale * s) + bias`. Padding is 0.
     HybridConv2d = "hybrid_conv2d" {
         /// Steps of height and width.
@@ -19,7 +20,7 @@ operator! {
         dilations: [usize; 2],
         /// Number of groups that input and output channels are split into.
         groups: usize,
-        /// Quantizes an image's range rather than its greatest magnitude.
+        /// Quantizes by the range of an image instead of by its greatest magnitude.
         asymmetric: bool,
     }
 }

@@ -6,14 +6,17 @@ use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
 operator! {
     /// `data [M, K]` (f32) times the transpose of `weight [N, K]` (i8, with `scale [N]`), plus `bias [N]`: f32 `[M, N]`.
     ///
-    /// Each row of the data is quantized to 8 bits by its own range, as TFLite's hybrid kernels do, multiplied as
+    /// Each row of the data is quantized to 8 bits by its own range, as in TFLite's hybrid kernels, multiplied as
     /// integers, and scaled back: `bias + sum((q - z) * w) * (s * scale)`.
     ///
-    /// Symmetric: `s = max |x| / 127`, `z = 0`, `q = round(x * (127 / max |x|))`. Asymmetric: `s = (hi - lo) / 255` with
-    /// `lo` and `hi` the range with 0 in it, `z` the integer of 0 counted from the end of the range nearer to its own
-    /// integer, `q = round(z + x * (1 / s))`. Ties go away from zero; a row of zeros gives the bias.
+    /// - Symmetric: `s = max |x| / 127`, `z = 0`, `q = round(x * (127 / max |x|))`.
+    /// - Asymmetric: `s = (hi - lo) / 255`, where `lo..hi` is the range extended to 0; `z` is the integer for 0,
+    ///   computed from the end of the range with the smaller rounding error (`128 + |lo| / s` against `127 + hi / s`);
+    ///   `q = round(z + x * (1 / s))`.
+    ///
+    /// Ties go away from zero; a row of zeros gives the bias.
     HybridDense = "hybrid_dense" {
-        /// Quantizes a row's range rather than its greatest magnitude.
+        /// Quantizes by the range of a row instead of by its greatest magnitude.
         asymmetric: bool,
     }
 }
@@ -28,7 +31,7 @@ impl HybridDense {
         check::rank("weight", weight, 2)?;
         let w = check::known("weight", weight)?;
         if data.dims[1] != Dim::Fixed(w[1]) {
-            return Err(OpError::operand("data", format!("of {} columns, as the weights", w[1]), data));
+            return Err(OpError::operand("data", format!("of {} columns, like the weights", w[1]), data));
         }
         check::vector("scale", inputs[2], DType::F32, &Dim::Fixed(w[0]))?;
         check::vector("bias", inputs[3], DType::F32, &Dim::Fixed(w[0]))?;
@@ -49,7 +52,7 @@ impl HybridDense {
     }
 }
 
-/// A row's integers less their zero point, and their step.
+/// A row's integers less their zero point, and their scale.
 pub(super) fn quantize_row(row: &[f32], asymmetric: bool) -> (Vec<i32>, f32) {
     let lo = row.iter().fold(0f32, |m, &x| extreme::least(m, x));
     let hi = row.iter().fold(0f32, |m, &x| extreme::greatest(m, x));

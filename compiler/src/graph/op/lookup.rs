@@ -1,10 +1,10 @@
-//! `lookup`: a function of one byte, as a table.
+//! `lookup`: a table lookup for each byte.
 
 use super::check;
 use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
 
 operator! {
-    /// `table[data + 128]`, i8 from i8, with a table of 256 bytes: any function of one quantized operand.
+    /// `table[data + 128]`, i8 -> i8, with a table of 256 bytes: any function of one quantized operand.
     Lookup = "lookup" {}
 }
 

@@ -1,4 +1,4 @@
-//! `matmul`: products of matrices, batched.
+//! `matmul`: batched matrix products.
 
 use super::check;
 use crate::graph::tensor::{strides, walk};
@@ -49,12 +49,12 @@ impl MatMul {
     }
 }
 
-/// Where each matrix of the broadcast batch begins.
+/// Flat index of the first element of each matrix in the broadcast batch.
 pub(super) fn batches(shape: &[usize], batch: &[usize]) -> Vec<usize> {
     walk(batch, &broadcast_steps(&shape[..shape.len() - 2], &strides(shape), batch.len()))
 }
 
-/// Steps of a tensor under a shape of `rank` dimensions that it broadcasts to: 0 where its size is 1 or missing.
+/// Strides of a tensor broadcast to a shape of `rank` dimensions: 0 where its size is 1 or missing.
 pub(super) fn broadcast_steps(shape: &[usize], strides: &[usize], rank: usize) -> Vec<usize> {
     let mut steps = vec![0; rank - shape.len()];
     steps.extend(shape.iter().zip(strides).map(|(&n, &s)| if n == 1 { 0 } else { s }));

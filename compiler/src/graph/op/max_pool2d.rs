@@ -5,10 +5,11 @@ use super::{Layout, check, extreme};
 use crate::graph::{DType, Element, OpError, Tensor, TensorType};
 
 operator! {
-    /// The greatest element of each window over height and width, f32 (NaN where one is) or i8; padding is less than any element.
+    /// The greatest element of each window over height and width, f32 (NaN if one is NaN) or i8. Padding is less than
+    /// any element.
     ///
-    /// Each pad is smaller than the kernel's reach, so that a window of padding alone cannot be at the image's start; one
-    /// that lies wholly in padding gives the least value of its type.
+    /// Each pad is smaller than the kernel's reach, so no window at the start of the image covers only padding. A
+    /// window that does gives the least value of its type.
     MaxPool2d = "max_pool2d" {
         /// Height and width of the window.
         kernel: [usize; 2],

@@ -1,13 +1,13 @@
-//! The operators: one file each, with attributes, type rule, checks and reference evaluation.
+//! The operators. Each has a file with its attributes, type rule, checks and reference evaluation.
 //!
-//! Data of images are [N,H,W,C] or [N,C,H,W] as the attribute [`Layout`] says. Weights of convolutions are always
+//! Image data are [N,H,W,C] or [N,C,H,W], depending on the attribute [`Layout`]. Convolution weights are always
 //! `[O, KH, KW, I/groups]`, weights of `dense` `[N, K]`.
 
 pub mod attr;
 mod check;
 pub mod extreme;
 
-/// Declares an operator's struct with its attributes, which the text form then prints and reads.
+/// Declares an operator's struct with its attributes; the text form prints and reads them.
 macro_rules! operator {
     ($(#[$m:meta])* $name:ident = $text:literal { $($(#[$fm:meta])* $field:ident : $ty:ty,)* }) => {
         $(#[$m])*
@@ -61,10 +61,10 @@ macro_rules! operators {
                 }
             }
 
-            /// Types of the values that it defines, for operands of these types.
+            /// Infers the types of the values that it defines from the types of the operands.
             ///
             /// # Errors
-            /// When the operands or the attributes break the operator's rules.
+            /// If the operands or the attributes break the operator's rules.
             pub fn infer(&self, inputs: &[&TensorType]) -> Result<Vec<TensorType>, OpError> {
                 let ty = match self {
                     Op::Constant(c) => c.infer(inputs),
@@ -74,10 +74,10 @@ macro_rules! operators {
                 Ok(vec![ty])
             }
 
-            /// The values that it defines, computed in plain Rust.
+            /// Computes the values that it defines, in plain Rust.
             ///
             /// # Errors
-            /// As [`Op::infer`].
+            /// Like [`Op::infer`].
             pub fn eval(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>, OpError> {
                 let types: Vec<_> = inputs.iter().map(|t| t.ty()).collect();
                 for ty in self.infer(&types.iter().collect::<Vec<_>>())? {
@@ -89,7 +89,7 @@ macro_rules! operators {
                 }.map(|t| vec![t])
             }
 
-            /// Attributes in the order of the text form; a constant's value is not among them.
+            /// Attributes in the order of the text form, without a constant's value.
             pub(crate) fn attrs(&self) -> Vec<(&'static str, attr::Attr)> {
                 match self {
                     Op::Constant(_) => Vec::new(),
@@ -97,8 +97,8 @@ macro_rules! operators {
                 }
             }
 
-            /// The operator of a name, none where there is no such operator or an attribute is missing or wrong, which
-            /// the reader then knows.
+            /// The operator with this name. `None` if there is no such operator, or if an attribute is missing or
+            /// wrong; the reader then has the errors.
             pub(crate) fn from_attrs(name: &str, r: &mut attr::AttrReader) -> Option<Op> {
                 match name {
                     $($name::NAME => Some(Op::$name($name::from_attrs(r)?)),)*

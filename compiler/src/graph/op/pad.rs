@@ -1,4 +1,4 @@
-//! `pad`: a border of one value.
+//! `pad`: adds a border with one value.
 
 use super::check;
 use crate::graph::tensor::strides;
@@ -7,9 +7,9 @@ use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
 operator! {
     /// `data` with `before` and `after` elements of `value` added to each dimension, f32 or i8.
     Pad = "pad" {
-        /// Elements added in front, a dimension each.
+        /// Elements added at the start, one number per dimension.
         before: Vec<usize>,
-        /// Elements added behind, a dimension each.
+        /// Elements added at the end, one number per dimension.
         after: Vec<usize>,
         /// The border's value; an 8-bit integer with i8 data.
         value: f32,
@@ -23,7 +23,7 @@ impl Pad {
         check::dtype("data", data, &[DType::F32, DType::I8])?;
         for (name, v) in [("before", &self.before), ("after", &self.after)] {
             if v.len() != data.rank() {
-                let reason = format!("must have {} values, a dimension each, found {}", data.rank(), v.len());
+                let reason = format!("must have {} values, one per dimension, found {}", data.rank(), v.len());
                 return Err(OpError::attribute(name, reason));
             }
         }

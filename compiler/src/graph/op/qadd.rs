@@ -6,9 +6,9 @@ use crate::graph::{OpError, Tensor, TensorType};
 use tilewright_hw::num::{self, Qadd};
 
 operator! {
-    /// [`num::quantized_add`] of two i8 tensors, whose shapes broadcast: i8.
+    /// [`num::quantized_add`] of two i8 tensors -> i8; their shapes broadcast.
     QAdd = "qadd" {
-        /// Zero points, multipliers and shifts of both operands and of the result, left shift and clamp.
+        /// Zero points, multipliers and shifts of both operands and the result, the left shift and the bounds.
         params: Qadd,
     }
 }

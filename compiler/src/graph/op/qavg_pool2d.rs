@@ -1,4 +1,4 @@
-//! `qavg_pool2d`: the mean of each window at another scale.
+//! `qavg_pool2d`: the mean of each window, requantized to another scale.
 
 use super::sum_pool2d::sums_less;
 use super::window::Window;
@@ -7,8 +7,8 @@ use crate::graph::{DType, OpError, Tensor, TensorType};
 use tilewright_hw::num::{self, Requant, Rounding};
 
 operator! {
-    /// [`num::requantize`] of the sum of `data - data_zero_point` over the elements of each window that lie inside the image,
-    /// i8 -> i8. The factor is that of their number, so it holds the division.
+    /// [`num::requantize`] of the sum of `data - data_zero_point` over the elements of each window inside the image,
+    /// i8 -> i8. The multiplier depends on the number of those elements and includes the division by it.
     QAvgPool2d = "qavg_pool2d" {
         /// Height and width of the window.
         kernel: [usize; 2],
@@ -20,9 +20,9 @@ operator! {
         layout: Layout,
         /// Zero point of the data.
         data_zero_point: i32,
-        /// Fixed-point factors, fractions of 2^31, for 1 element up to all of the window.
+        /// Fixed-point factors, fractions of 2^31, for 1 element up to the whole window.
         multiplier: Vec<i32>,
-        /// Shifts, with the sign of `mode`, as many.
+        /// Shifts, one per multiplier; `mode` defines their sign.
         shift: Vec<i32>,
         /// Added after scaling.
         zero_point: i32,
@@ -60,7 +60,7 @@ impl QAvgPool2d {
         self.window().output_type(data, self.layout, data.dims[self.layout.channel_axis()].clone())
     }
 
-    /// What the sum of `count` elements, less their zero points, goes through.
+    /// Requantization of the sum of `count` elements less their zero points.
     pub fn requant(&self, count: usize) -> Requant {
         let place = count.clamp(1, self.multiplier.len()) - 1;
         Requant {

@@ -1,11 +1,12 @@
-//! `qmatmul`: products of matrices of bytes, batched.
+//! `qmatmul`: batched matrix products of bytes.
 
 use super::check;
 use super::matmul::{batches, outer};
 use crate::graph::{DType, OpError, Tensor, TensorType};
 
 operator! {
-    /// `a - a_zero_point [..., M, K]` times `b - b_zero_point [..., K, N]`, i8 to i32, wrapping; the outer dimensions broadcast.
+    /// `a - a_zero_point [..., M, K]` times `b - b_zero_point [..., K, N]`, i8 -> i32, wrapping; the outer dimensions
+    /// broadcast.
     QMatMul = "qmatmul" {
         /// Zero point of the first operand.
         a_zero_point: i32,

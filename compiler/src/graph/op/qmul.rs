@@ -6,7 +6,7 @@ use crate::graph::{OpError, Tensor, TensorType};
 use tilewright_hw::num::{self, Requant, Rounding};
 
 operator! {
-    /// [`num::quantized_mul`] of two i8 tensors, whose shapes broadcast: i8.
+    /// [`num::quantized_mul`] of two i8 tensors -> i8; their shapes broadcast.
     QMul = "qmul" {
         /// Zero point of the first operand.
         a_zero_point: i32,
@@ -14,7 +14,7 @@ operator! {
         b_zero_point: i32,
         /// Fixed-point factor, a fraction of 2^31.
         multiplier: i32,
-        /// Shift, with the sign of `mode`.
+        /// Shift; `mode` defines its sign.
         shift: i8,
         /// Added after scaling.
         zero_point: i32,
@@ -37,7 +37,7 @@ impl QMul {
         Ok(ty)
     }
 
-    /// What each product goes through.
+    /// Requantization of each product.
     pub fn requant(&self) -> Requant {
         Requant {
             bias: 0,

@@ -1,23 +1,23 @@
-//! `quantize`: real values to integers.
+//! `quantize`: converts real values to integers.
 
 use super::{QuantRounding, check};
 use crate::graph::tensor::strides;
 use crate::graph::{DType, OpError, Tensor, TensorType};
 
 operator! {
-    /// `round(data / scale) + zero_point`, held within the result's range; f32 -> i8 or u8. A NaN becomes the zero point.
+    /// `round(data / scale) + zero_point`, clamped to the result's range; f32 -> i8 or u8. NaN becomes the zero point.
     ///
     /// One scale and zero point, or one for each index along `axis`.
     Quantize = "quantize" {
-        /// Step of one integer.
+        /// Real value of one step.
         scale: Vec<f32>,
-        /// The integer that stands for 0.
+        /// The integer that represents 0.
         zero_point: Vec<i32>,
-        /// The dimension that several scales run along.
+        /// The dimension that has a scale per index, if there are several scales.
         axis: usize,
-        /// Where ties go.
+        /// How ties are rounded.
         rounding: QuantRounding,
-        /// i8 or u8.
+        /// Element type of the result: i8 or u8.
         dtype: DType,
     }
 }
@@ -45,7 +45,7 @@ impl Quantize {
         let channel = channel(shape, self.axis, self.scale.len());
         let q = |i: usize| {
             let c = channel(i);
-            // Saturates, and takes NaN to 0.
+            // `as` saturates and converts NaN to 0.
             let r = self.rounding.round(x[i] / self.scale[c]) as i32;
             r.saturating_add(self.zero_point[c]).clamp(lo, hi)
         };
@@ -56,7 +56,7 @@ impl Quantize {
     }
 }
 
-/// Index among `n` parameters of the element of a flat index.
+/// Maps an element's flat index to the index of its parameter among `n`.
 pub(super) fn channel(shape: &[usize], axis: usize, n: usize) -> impl Fn(usize) -> usize {
     let step = if n > 1 { strides(shape)[axis] } else { 1 };
     move |i| if n > 1 { i / step % n } else { 0 }

@@ -1,20 +1,20 @@
-//! `reduce`: the sum, mean or extreme over some dimensions.
+//! `reduce`: the sum, mean, minimum or maximum over some dimensions.
 
 use super::attr::words;
 use super::{check, extreme};
 use crate::graph::tensor::{strides, walk};
 use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorData, TensorType};
 
-/// What is made of many elements.
+/// The function of a reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReduceKind {
     /// Their sum; integers wrap.
     Sum,
-    /// Their mean, of floats.
+    /// Their mean, floats only.
     Mean,
-    /// The greatest, NaN where one is; the least value of the type where there is none.
+    /// The greatest, NaN if one is NaN; the least value of the type if there are no elements.
     Max,
-    /// The least, NaN where one is; the greatest value of the type where there is none.
+    /// The least, NaN if one is NaN; the greatest value of the type if there are no elements.
     Min,
 }
 
@@ -25,13 +25,13 @@ words! {
 }
 
 operator! {
-    /// One value of all elements along some dimensions: f32, i32 and i64, of `max` and `min` also i8 and u8.
+    /// Reduces all elements along some dimensions to one value: f32, i32 and i64; for `max` and `min` also i8 and u8.
     Reduce = "reduce" {
-        /// What is made of them.
+        /// The function.
         kind: ReduceKind,
         /// The dimensions, ascending.
         axes: Vec<usize>,
-        /// Leaves them with a size of 1 rather than out.
+        /// Keeps the dimensions, with size 1, instead of removing them.
         keep_dims: bool,
     }
 }
@@ -99,7 +99,7 @@ impl Reduce {
         Ok(Tensor::from_fn(shape, |i| found[i]))
     }
 
-    /// Folds over the flat indices of each result's elements, results in row-major order.
+    /// Folds over the flat indices of the elements of each result; results in row-major order.
     fn fold<A: Copy>(&self, x: &Tensor, f: impl Fn(A, usize) -> A, first: A) -> Vec<A> {
         let steps = strides(x.shape());
         let pick = |reduced: bool| -> (Vec<usize>, Vec<usize>) {

@@ -4,7 +4,7 @@ use super::check;
 use crate::graph::{DType, OpError, Tensor, TensorType};
 
 operator! {
-    /// `max(data, 0)`, f32; a NaN stays one.
+    /// `max(data, 0)`, f32; NaN stays NaN.
     Relu = "relu" {}
 }
 

@@ -1,4 +1,4 @@
-//! `requantize`: an accumulator to the next layer's integers.
+//! `requantize`: scales an accumulator to the next layer's 8-bit integers.
 
 use super::check;
 use super::quantize::channel;
@@ -6,10 +6,10 @@ use crate::graph::{DType, OpError, Tensor, TensorType};
 use tilewright_hw::num::{self, Requant, Rounding};
 
 operator! {
-    /// [`num::requantize`] of each element of `acc` (i32) -> i8, with `bias [C]`, `multiplier [C]` and `shift [C]` (i32) of
-    /// its index along `axis`.
+    /// [`num::requantize`] of each element of `acc` (i32) -> i8. `bias [C]`, `multiplier [C]` and `shift [C]` (i32) are
+    /// indexed along `axis`.
     Requantize = "requantize" {
-        /// The dimension of the channels.
+        /// The channel dimension.
         axis: usize,
         /// Added after scaling.
         zero_point: i32,

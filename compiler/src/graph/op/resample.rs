@@ -8,8 +8,8 @@ use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
 operator! {
     /// Element `o` along a dimension is the sum over taps `t` of `data[index[o, t]] * weight[o, t]`.
     ///
-    /// Operands: data, index `[O, T]` (i32, from 0), weight `[O, T]`. f32 throughout, or i8 and i32 data with i32 weights, whose
-    /// sums are i32 and wrap. Interpolation of every kind has this form.
+    /// Operands: data, index `[O, T]` (i32, from 0), weight `[O, T]`. f32 data with f32 weights; or i8 or i32 data with
+    /// i32 weights, whose sums are i32 and wrap. Every kind of interpolation has this form.
     Resample = "resample" {
         /// The dimension.
         axis: usize,
@@ -30,7 +30,7 @@ impl Resample {
             return Err(OpError::operand("weight", "of the index's shape", inputs[2]));
         }
         if check::known_dim("data", data, self.axis)? == 0 {
-            return Err(OpError::operand("data", format!("of elements along {}", self.axis), data));
+            return Err(OpError::operand("data", format!("non-empty along dimension {}", self.axis), data));
         }
         let mut out = data.with_dtype(sum);
         out.dims[self.axis] = Dim::Fixed(check::known_dim("index", inputs[1], 0)?);
@@ -44,7 +44,7 @@ impl Resample {
         let (inner, taps) = (strides(inputs[0].shape())[self.axis], inputs[1].shape()[1]);
         let places = places(inputs[1], n)?;
         let to = shape[self.axis];
-        // Place of each tap of an element, and of its weight.
+        // For each tap of an element, the index of the data and of the weight.
         let terms = |i: usize| {
             let (outer, o, rest) = (i / inner / to, i / inner % to, i % inner);
             let places = &places;

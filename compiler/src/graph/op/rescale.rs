@@ -1,4 +1,4 @@
-//! `rescale`: quantized values to another scale and zero point.
+//! `rescale`: converts quantized values to another scale and zero point.
 
 use super::check;
 use crate::graph::{DType, OpError, Tensor, TensorType};
@@ -11,7 +11,7 @@ operator! {
         data_zero_point: i32,
         /// Fixed-point factor, a fraction of 2^31.
         multiplier: i32,
-        /// Shift, with the sign of `mode`.
+        /// Shift; `mode` defines its sign.
         shift: i8,
         /// Added after scaling.
         zero_point: i32,
@@ -34,7 +34,7 @@ impl Rescale {
         Ok(inputs[0].clone())
     }
 
-    /// What each element goes through.
+    /// Requantization of each element.
     pub fn requant(&self) -> Requant {
         Requant {
             bias: -self.data_zero_point,

@@ -1,12 +1,13 @@
-//! `reshape`: the same elements under another shape.
+//! `reshape`: the same elements with another shape.
 
 use super::check;
 use crate::graph::{Dim, OpError, Tensor, TensorType};
 
 operator! {
-    /// The same elements, row-major, under another shape; any element type.
+    /// The same elements, row-major, with another shape; any element type.
     Reshape = "reshape" {
-        /// The new sizes; one of them may be -1 and is then what is left. 0 copies the size of the same dimension.
+        /// The new sizes. One of them can be -1: it is computed from the others. 0 copies the size of the same
+        /// dimension.
         shape: Vec<i64>,
     }
 }
@@ -27,7 +28,7 @@ impl Reshape {
                 d => Some(Dim::Fixed(usize::try_from(d).map_err(|_| wrong("has a negative size".into()))?)),
             });
         }
-        // Symbols must stand on both sides as often; what is left are numbers.
+        // Both shapes must use each symbol equally often; the remaining sizes are numbers.
         let mut symbols: Vec<&Dim> = data.dims.iter().filter(|d| d.known().is_none()).collect();
         for d in dims.iter().flatten().filter(|d| d.known().is_none()) {
             let place = symbols.iter().position(|s| *s == d);
@@ -45,7 +46,7 @@ impl Reshape {
         let unknown = dims.iter().any(Option::is_none);
         let fits = if unknown { hole.is_some() } else { symbols.is_empty() && from == to };
         if !fits {
-            return Err(wrong(format!("does not suit {data}")));
+            return Err(wrong(format!("does not fit {data}")));
         }
         let dims = dims.into_iter().map(|d| d.or_else(|| hole.clone()).unwrap_or(Dim::Fixed(0))).collect();
         Ok(TensorType { dtype: data.dtype, dims })
@@ -57,7 +58,7 @@ impl Reshape {
     }
 }
 
-/// The product of the known sizes; none where it overflows.
+/// The product of the known sizes; `None` if it overflows.
 fn product<'a>(mut dims: impl Iterator<Item = &'a Dim>) -> Option<usize> {
     dims.try_fold(1usize, |n, d| n.checked_mul(d.known().unwrap_or(1)))
 }

@@ -1,11 +1,11 @@
-//! `select`: one of two elements.
+//! `select`: one of two elements, chosen by a condition.
 
 use super::add::broadcast_index;
 use super::check;
 use crate::graph::{DType, Element, OpError, Tensor, TensorType};
 
 operator! {
-    /// `a` where the condition (bool) holds, else `b`; the three shapes broadcast as NumPy does. Any element type.
+    /// `a` where the condition (bool) is true, else `b`; the three shapes broadcast as in NumPy. Any element type.
     Select = "select" {}
 }
 

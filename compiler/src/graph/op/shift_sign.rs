@@ -1,12 +1,12 @@
-//! `shift_sign`: unsigned bytes as signed ones and back.
+//! `shift_sign`: converts unsigned bytes to signed ones and back.
 
 use super::check;
 use crate::graph::{DType, OpError, Tensor, TensorType};
 
 operator! {
-    /// `data - 128` from u8 to i8, `data + 128` from i8 to u8: the same bits but the highest.
+    /// `data - 128` from u8 to i8, `data + 128` from i8 to u8: flips the highest bit.
     ///
-    /// Stands at the edge of uint8 networks, whose inside is int8.
+    /// Used at the inputs and outputs of uint8 networks, which are int8 inside.
     ShiftSign = "shift_sign" {}
 }
 

@@ -1,4 +1,4 @@
-//! `slice`: every so many-th element of a part.
+//! `slice`: a strided part of a tensor.
 
 use super::check;
 use crate::graph::tensor::strides;
@@ -7,11 +7,11 @@ use crate::graph::{Dim, OpError, Tensor, TensorType};
 operator! {
     /// Element `i` along each dimension is the data's element `start + i * step`; any element type.
     Slice = "slice" {
-        /// The first element, a dimension each.
+        /// The first element, one per dimension.
         starts: Vec<usize>,
-        /// Number of elements, a dimension each.
+        /// Number of elements, one per dimension.
         sizes: Vec<usize>,
-        /// Distance between elements, a dimension each; below 0 it walks to the front.
+        /// Distance between elements, one per dimension; negative steps go backward.
         steps: Vec<i64>,
     }
 }
@@ -28,11 +28,11 @@ impl Slice {
         let mut dims = Vec::with_capacity(data.rank());
         for i in 0..data.rank() {
             let (start, size, step) = (self.starts[i], self.sizes[i], self.steps[i]);
-            // A dimension taken whole may be symbolic where it has been taken before its size was known.
+            // Even a dimension that is kept whole must have a known size.
             let have = check::known_dim("data", data, i)?;
             let last = (size as i128 - 1) * i128::from(step) + start as i128;
             if size > 0 && (start >= have || last < 0 || last >= have as i128) {
-                let reason = format!("must lie within {have} elements of dimension {i}, found {start} to {last}");
+                let reason = format!("must select from the {have} elements of dimension {i}, found {start} to {last}");
                 return Err(OpError::attribute("starts", reason));
             }
             dims.push(Dim::Fixed(size));

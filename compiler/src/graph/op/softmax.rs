@@ -1,16 +1,16 @@
-//! `softmax`: exponentials that sum to one.
+//! `softmax`: exponentials, normalized to sum to 1.
 
 use super::check;
 use crate::graph::tensor::strides;
 use crate::graph::{DType, OpError, Tensor, TensorType};
 
 operator! {
-    /// `exp(beta * x)` over its sum along `axis`.
+    /// `exp(beta * x)` divided by its sum along `axis`.
     ///
-    /// f32; or i8 with the scales given, computed as TFLite does: exponentials of the distance to the greatest element
-    /// from a table of 256 floats, their sum in floats, the quotient rounded to nearest.
+    /// f32; or i8 with the given scales, computed as TFLite does: the exponential of the distance to the greatest
+    /// element comes from a table of 256 floats, the sum is a float, and the quotient is rounded to nearest.
     Softmax = "softmax" {
-        /// The dimension that sums to one.
+        /// The dimension along which results sum to 1.
         axis: usize,
         /// Factor of the exponent.
         beta: f32,

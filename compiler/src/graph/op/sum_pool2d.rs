@@ -51,7 +51,7 @@ pub(super) fn sums_less(
     Ok(sums(window, data.shape(), to, layout, add))
 }
 
-/// Sum and number of the elements inside the image, of each window, in the output's row-major order.
+/// For each window, the sum and the number of the elements inside the image, in the output's row-major order.
 pub(super) fn sums<A: Copy + Default>(
     window: &Window<'_>, from: &[usize], to: &[usize], layout: Layout, add: impl Fn(A, usize) -> A,
 ) -> Vec<(A, usize)> {

@@ -1,4 +1,4 @@
-//! `transpose`: dimensions in another order.
+//! `transpose`: permutes dimensions.
 
 use super::check;
 use crate::graph::{OpError, Tensor, TensorType};
@@ -25,6 +25,6 @@ impl Transpose {
     }
 
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
-        inputs[0].transposed(&self.perm).ok_or_else(|| OpError::attribute("perm", "is no permutation"))
+        inputs[0].transposed(&self.perm).ok_or_else(|| OpError::attribute("perm", "is not a permutation"))
     }
 }

@@ -7,13 +7,13 @@ use crate::graph::{DType, OpError, Tensor, TensorData, TensorType};
 /// A function of one number. `alpha` and `beta` are the operator's attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UnaryKind {
-    /// Magnitude.
+    /// Absolute value.
     Abs,
     /// `-x`.
     Neg,
-    /// -1, 0 or 1; NaN of NaN.
+    /// -1, 0 or 1; NaN for NaN.
     Sign,
-    /// The other truth value.
+    /// Logical not.
     Not,
     /// e to the power of x.
     Exp,
@@ -23,9 +23,9 @@ pub enum UnaryKind {
     Sqrt,
     /// `1 / x`.
     Reciprocal,
-    /// Greatest integer not above.
+    /// Rounds down.
     Floor,
-    /// Least integer not below.
+    /// Rounds up.
     Ceil,
     /// Nearest integer, ties to even.
     Round,
@@ -43,19 +43,19 @@ pub enum UnaryKind {
     Softplus,
     /// `x / (1 + |x|)`.
     Softsign,
-    /// `alpha * x` below 0.
+    /// `alpha * x` if `x < 0`, else `x`.
     LeakyRelu,
-    /// `alpha * (exp(x) - 1)` below 0.
+    /// `alpha * (exp(x) - 1)` if `x < 0`, else `x`.
     Elu,
-    /// `alpha * x + beta` held within 0 and 1.
+    /// `alpha * x + beta` clamped to 0 and 1.
     HardSigmoid,
-    /// `x` times its hard sigmoid of 1/6 and 1/2.
+    /// `x` times its hard sigmoid with `alpha = 1/6` and `beta = 1/2`.
     HardSwish,
     /// `x * sigmoid(x)`.
     Silu,
     /// `x * (1 + erf(x / sqrt(2))) / 2`.
     Gelu,
-    /// `gelu` by way of `tanh`.
+    /// `gelu` approximated with `tanh`.
     GeluTanh,
     /// `x * tanh(softplus(x))`.
     Mish,
@@ -83,7 +83,7 @@ impl UnaryKind {
         ]
     };
 
-    /// The function's value in single precision.
+    /// Computes the function in single precision.
     pub fn apply(self, x: f32, alpha: f32, beta: f32) -> f32 {
         let softplus = |x: f32| x.max(0.0) + (1.0 + (-x.abs()).exp()).ln();
         let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
@@ -123,17 +123,17 @@ impl UnaryKind {
 
 /// `sqrt(2 / pi)`.
 pub(crate) const GELU_A: f32 = 0.797_884_6;
-/// Factor of the cube in `gelu` by way of `tanh`.
+/// Factor of the cube in the `tanh` approximation of `gelu`.
 pub(crate) const GELU_B: f32 = 0.044_715;
 
 operator! {
-    /// A function of each f32; `abs`, `neg` and `sign` also of i32 and i64 (wrapping), `not` of bool alone.
+    /// A function of each f32; `abs`, `neg` and `sign` also of i32 and i64 (wrapping), `not` only of bool.
     Unary = "unary" {
         /// The function.
         kind: UnaryKind,
-        /// First parameter of the functions that have one.
+        /// First parameter, for functions that have one.
         alpha: f32,
-        /// Second parameter.
+        /// Second parameter, for functions that have one.
         beta: f32,
     }
 }

@@ -1,10 +1,10 @@
-//! Windows of convolution and pooling over an image's height and width.
+//! Windows of convolution and pooling over the height and width of an image.
 
 use super::{Layout, check};
 use crate::graph::tensor::strides;
 use crate::graph::{Dim, OpError, TensorType};
 
-/// Kernel, strides and dilations are `[height, width]`, pads are `[top, left, bottom, right]`.
+/// A window. Kernel, strides and dilations are `[height, width]`, pads are `[top, left, bottom, right]`.
 pub(crate) struct Window<'a> {
     pub kernel: [usize; 2],
     pub strides: [usize; 2],
@@ -13,7 +13,7 @@ pub(crate) struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// Checks the window and gives height and width of the output.
+    /// Checks the window and returns height and width of the output.
     pub fn output(&self, data: &TensorType, layout: Layout) -> Result<[usize; 2], OpError> {
         check::rank("data", data, 4)?;
         let mut out = [0; 2];
@@ -29,11 +29,11 @@ impl Window<'_> {
             let reach = (self.kernel[i] - 1).checked_mul(self.dilations[i]).and_then(|r| r.checked_add(1));
             let padded = size.checked_add(self.pads[i]).and_then(|s| s.checked_add(self.pads[i + 2]));
             let (Some(reach), Some(padded)) = (reach, padded) else {
-                return Err(OpError::attribute("pads", "makes the image too large"));
+                return Err(OpError::attribute("pads", "make the padded image too large"));
             };
             if reach > padded {
                 let name = ["height", "width"][i];
-                let reason = format!("reaches over {reach} elements of {name}, where the padded image has {padded}");
+                let reason = format!("covers {reach} elements of {name}, but the padded image has only {padded}");
                 return Err(OpError::attribute("kernel", reason));
             }
             out[i] = (padded - reach) / self.strides[i] + 1;
@@ -41,7 +41,7 @@ impl Window<'_> {
         Ok(out)
     }
 
-    /// The type of the output with these channels.
+    /// The type of an output with these channels.
     pub fn output_type(&self, data: &TensorType, layout: Layout, channels: Dim) -> Result<TensorType, OpError> {
         let [h, w] = self.output(data, layout)?;
         let n = data.dims[0].clone();
@@ -52,14 +52,14 @@ impl Window<'_> {
         Ok(TensorType { dtype: data.dtype, dims })
     }
 
-    /// For the output's row or column `o`, the kernel taps inside the image and the image coordinate of each.
+    /// For row or column `o` of the output, the kernel taps inside the image, each with its image coordinate.
     pub fn taps(&self, i: usize, o: usize, size: usize) -> Vec<(usize, usize)> {
         let place = |k: usize| (o * self.strides[i] + k * self.dilations[i]).checked_sub(self.pads[i]);
         (0..self.kernel[i]).filter_map(|k| Some((k, place(k).filter(|&p| p < size)?))).collect()
     }
 }
 
-/// Sizes of an image tensor and the distance between neighbours in each direction.
+/// Sizes of an image tensor and the stride of each dimension.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Image {
     pub n: usize,
@@ -73,7 +73,7 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// The image of a shape of four dimensions.
+    /// The image of a four-dimensional shape.
     pub fn new(shape: &[usize], layout: Layout) -> Image {
         let s = strides(shape);
         let (c, [h, w]) = (layout.channel_axis(), layout.spatial_axes());

@@ -10,8 +10,8 @@
 //! }
 //! ```
 //!
-//! One statement a line; `#` begins a comment. Constants of up to [`INLINE_ELEMENTS`] finite elements stand in the text,
-//! larger ones in a table beside it, under the SHA-256 of their bytes.
+//! One statement per line; `#` begins a comment. Constants of up to [`INLINE_ELEMENTS`] finite elements are printed in
+//! the text. Larger ones are in a separate table, under the SHA-256 of their bytes.
 
 mod parse;
 mod print;
@@ -21,8 +21,8 @@ pub use print::{print, print_with_blobs};
 
 use std::collections::BTreeMap;
 
-/// Bytes of large constants, little-endian, by the SHA-256 of the bytes in lower-case hexadecimal digits.
+/// Bytes of large constants, little-endian, keyed by their SHA-256 in lowercase hexadecimal.
 pub type Blobs = BTreeMap<String, Vec<u8>>;
 
-/// The greatest number of elements of a constant that stands in the text.
+/// Maximum number of elements of a constant that is printed in the text.
 pub const INLINE_ELEMENTS: usize = 32;

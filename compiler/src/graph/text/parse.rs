@@ -1,4 +1,4 @@
-//! Reader of the text form. Every line is read, so that all errors are reported.
+//! Reader of the text form. It reads every line, so that it reports all errors.
 
 use super::Blobs;
 use crate::graph::op::Constant;
@@ -6,10 +6,11 @@ use crate::graph::op::attr::{Attr, AttrReader};
 use crate::graph::{DType, Dim, Graph, GraphBuilder, GraphError, Op, Tensor, TensorType, ValueId, verify};
 use std::collections::HashMap;
 
-/// The graph of a text, verified.
+/// Parses a graph and verifies it.
 ///
 /// # Errors
-/// All that is wrong with the text, with line and column; else all that [`verify()`] finds.
+/// Everything that is wrong with the text, with line and column; if the text is fine, everything that [`verify()`]
+/// finds.
 pub fn parse(text: &str, blobs: &Blobs) -> Result<Graph, GraphError> {
     let mut p = Parser { blobs, builder: GraphBuilder::new(""), values: HashMap::new(), errors: Vec::new() };
     let (mut state, mut last) = (State::Before, 0);
@@ -42,7 +43,7 @@ enum State {
     After,
 }
 
-/// Column from 0, and what is wrong there.
+/// Column, from 0, and what is wrong there.
 type Wrong = (usize, String);
 
 struct Parser<'a> {
@@ -118,7 +119,7 @@ impl Parser<'_> {
 
     fn application(&mut self, c: &mut Cursor, op: &str, at: usize, name: &str) -> Result<Vec<ValueId>, Wrong> {
         if !Op::NAMES.contains(&op) {
-            return Err((at, format!("unknown operator `{op}`; there are {}", Op::NAMES.join(", "))));
+            return Err((at, format!("unknown operator `{op}`; the operators are {}", Op::NAMES.join(", "))));
         }
         c.expect('(')?;
         let mut inputs = Vec::new();
@@ -139,7 +140,7 @@ impl Parser<'_> {
                 c.expect('=')?;
                 let value = c.attr(0)?;
                 if reader.attrs.insert(key.clone(), value).is_some() {
-                    return Err((at, format!("attribute `{key}` stands twice")));
+                    return Err((at, format!("attribute `{key}` is given twice")));
                 }
             }
         }
@@ -165,11 +166,11 @@ impl Parser<'_> {
     fn constant(&self, c: &mut Cursor, ty: &TensorType) -> Result<Tensor, Wrong> {
         c.blank();
         let at = c.at;
-        let shape = ty.shape().ok_or((at, "a constant has known sizes".to_owned()))?;
+        let shape = ty.shape().ok_or((at, "the sizes of a constant must be known".to_owned()))?;
         if c.peek() != Some('[') {
             c.keyword("blob")?;
             let hash = c.string()?;
-            let bytes = self.blobs.get(&hash).ok_or((at, format!("blob `{hash}` is not given")))?;
+            let bytes = self.blobs.get(&hash).ok_or((at, format!("blob `{hash}` is not in the table of constants")))?;
             let misfit = || (at, format!("blob `{hash}` of {} bytes does not fit {ty}", bytes.len()));
             return Tensor::from_bytes(ty.dtype, &shape, bytes).ok_or_else(misfit);
         }
@@ -208,7 +209,7 @@ impl Cursor {
         self.at >= self.chars.len()
     }
 
-    /// Passes blanks and a comment.
+    /// Skips blanks and a comment.
     fn blank(&mut self) {
         while self.peek().is_some_and(char::is_whitespace) {
             self.at += 1;
@@ -294,7 +295,7 @@ impl Cursor {
         let name = self.word();
         let names = || DType::ALL.map(DType::name).join(", ");
         let dtype =
-            DType::from_name(&name).ok_or_else(|| (at, format!("unknown type `{name}`; there are {}", names())))?;
+            DType::from_name(&name).ok_or_else(|| (at, format!("unknown type `{name}`; the types are {}", names())))?;
         self.expect('[')?;
         let mut dims = Vec::new();
         while !self.eat(']') {
@@ -342,6 +343,6 @@ impl Cursor {
         if let Ok(i) = word.parse() {
             return Ok(Attr::Int(i));
         }
-        word.parse().map(Attr::Float).map_err(|_| (start, format!("`{word}` is no number")))
+        word.parse().map(Attr::Float).map_err(|_| (start, format!("`{word}` is not a number")))
     }
 }

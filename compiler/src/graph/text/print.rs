@@ -5,7 +5,7 @@ use crate::graph::{Graph, Op, Tensor, TensorData, ValueId};
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write};
 
-/// The graph as text, without its large constants.
+/// Prints the graph, without the bytes of its large constants.
 pub fn print(g: &Graph) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -13,7 +13,7 @@ pub fn print(g: &Graph) -> String {
     text
 }
 
-/// The graph as text, and its large constants.
+/// Prints the graph and returns the bytes of its large constants.
 pub fn print_with_blobs(g: &Graph) -> (String, Blobs) {
     let (mut text, mut blobs) = (String::new(), Blobs::new());
     let _ = write(g, &mut text, Some(&mut blobs));
@@ -84,7 +84,7 @@ fn inline(t: &Tensor) -> Option<String> {
     })
 }
 
-/// A string between quotes; quotes, backslashes and control characters are escaped as in Rust.
+/// A string in quotes; quotes, backslashes and control characters are escaped as in Rust.
 fn quote(s: &str) -> String {
     let mut out = String::from("\"");
     for c in s.chars() {
