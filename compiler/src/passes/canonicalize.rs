@@ -1,14 +1,14 @@
-//! One form for each thing.
+//! Brings equivalent operators into one canonical form.
 //!
-//! `relu` becomes `clip`; clips of clips, reshapes of reshapes and transposes of transposes become one; what changes
-//! nothing goes away; a transpose that only moves sizes of 1 becomes a reshape.
+//! `relu` becomes `clip`. Chains of clips, of reshapes and of transposes become a single node. Nodes without an effect
+//! are removed. A transpose that only moves dimensions of size 1 becomes a reshape.
 
 use super::{Pass, Patch, Ref, View};
 use crate::graph::op::{Clip, Reshape, Transpose};
 use crate::graph::{Node, NodeId, Op, TensorType, ValueId};
 use tilewright_hw::num::{self, Requant};
 
-/// Gives each thing one form.
+/// Brings equivalent operators into one canonical form.
 #[derive(Debug)]
 pub struct Canonicalize;
 
@@ -29,7 +29,7 @@ impl Pass for Canonicalize {
                 if let Some(Node { op: Op::Reshape(_), inputs, .. }) = view.def(data) {
                     return replace(node, "reshape of reshape", known(to)?, inputs[0]);
                 }
-                // A shape in numbers says the same without a look at the operand.
+                // Known sizes describe the result without a look at the operand.
                 known(to).filter(|k| k != r).and_then(|k| replace(node, "shape in numbers", k, data))
             }
             Op::Transpose(t) if t.perm.iter().copied().eq(0..t.perm.len()) => identity(node, data),
@@ -51,7 +51,7 @@ impl Pass for Canonicalize {
             Op::Pad(p) if p.before.iter().chain(&p.after).all(|&n| n == 0) => identity(node, data),
             Op::Rescale(r) if (-128..128).all(|x| num::requantize(x, &r.requant()) == x) => identity(node, data),
             Op::Rescale(r) => {
-                // One that only clamps is a clip.
+                // A rescale that only clamps is a clip.
                 let open = Requant { lo: -128, hi: 127, ..r.requant() };
                 let clamps = (-128..128).all(|x| num::requantize(x, &open) == x);
                 let clip = Clip { lo: r.lo as f32, hi: r.hi as f32 };
@@ -62,7 +62,7 @@ impl Pass for Canonicalize {
     }
 }
 
-/// A reshape to sizes that are all known.
+/// A reshape to these sizes, if all are known.
 fn known(ty: &TensorType) -> Option<Reshape> {
     let shape = ty.shape()?.into_iter().map(i64::try_from).collect::<Result<Vec<_>, _>>().ok()?;
     // 0 would copy the operand's size.
@@ -88,7 +88,7 @@ fn clip(view: &View, node: &Node, c: &Clip, data: ValueId) -> Option<Patch> {
         return identity(node, data);
     }
     let Some(Node { op: Op::Clip(inner), inputs, .. }) = view.def(data) else { return None };
-    // Bounds that do not meet have no single clip's form here.
+    // Bounds that exclude each other cannot be one clip.
     let (lo, hi) = (c.lo.max(inner.lo), c.hi.min(inner.hi));
     if lo > hi { None } else { replace(node, "clip of clip", Clip { lo, hi }, inputs[0]) }
 }

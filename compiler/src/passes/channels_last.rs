@@ -1,19 +1,19 @@
-//! Images whose channels come before their rows get them last, as processors with vectors want them.
+//! Converts images to channels last, which vector processors prefer.
 //!
-//! A product or pooling of such images becomes one of images with their channels last, between two transposes; the one behind it
-//! then moves down through operators that compute each element from the same element, until it meets the one before the next
-//! product, and both go away ([`super::Canonicalize`]).
+//! A product or pooling of channels-first images becomes one of channels-last images, between two transposes. The
+//! transpose after it then moves down through element-wise operators until it meets the transpose in front of the next
+//! product, and both cancel ([`super::Canonicalize`]).
 
 use super::{Pass, Patch, Ref, View};
 use crate::graph::op::{Concat, Layout, Pad, Reduce, Reshape, Slice, Transpose};
 use crate::graph::{Node, NodeId, Op, ValueId};
 
-/// From channels first to channels last: dimension `i` of the result is this one of the data.
+/// Permutation from channels first to channels last.
 const TO_LAST: [usize; 4] = [0, 2, 3, 1];
-/// And back.
+/// Permutation back to channels first.
 const TO_FIRST: [usize; 4] = [0, 3, 1, 2];
 
-/// Puts the channels of images last.
+/// Converts images to channels last.
 #[derive(Debug)]
 pub struct ChannelsLast;
 
@@ -31,7 +31,7 @@ impl Pass for ChannelsLast {
     }
 }
 
-/// The same operator on images with their channels last, of one whose images have them first.
+/// The channels-last form of an operator on channels-first images; `None` for other operators.
 fn turned(op: &Op) -> Option<Op> {
     macro_rules! layouts {
         ($($name:ident)*) => {
@@ -61,7 +61,7 @@ fn turn(node: &Node, op: Op) -> Option<Patch> {
     Some(p.replace(node.output(), back))
 }
 
-/// What a value is before its channels are put first again.
+/// The channels-last value that a transpose puts channels first again; `None` if there is no such transpose.
 fn last(view: &View, v: ValueId) -> Option<ValueId> {
     match view.def(v)? {
         Node { op: Op::Transpose(t), inputs, .. } if t.perm == TO_FIRST => Some(inputs[0]),
@@ -69,7 +69,7 @@ fn last(view: &View, v: ValueId) -> Option<ValueId> {
     }
 }
 
-/// What stands for a dimension when the channels are last.
+/// Index of a dimension once the channels are last.
 fn moved(axis: usize) -> Option<usize> {
     TO_LAST.iter().position(|&a| a == axis)
 }
@@ -78,7 +78,7 @@ fn by_last<T: Clone>(list: &[T]) -> Option<Vec<T>> {
     (list.len() == 4).then(|| TO_LAST.iter().map(|&i| list[i].clone()).collect())
 }
 
-/// Moves a transpose from before an operator behind it.
+/// Moves a transpose from the operands of an operator to its result.
 fn sink(view: &View, node: &Node) -> Option<Patch> {
     let (op, images) = within(view, node)?;
     if !node.inputs[..images].iter().any(|v| last(view, *v).is_some()) || view.graph.ty(node.output()).rank() != 4 {
@@ -92,7 +92,7 @@ fn sink(view: &View, node: &Node) -> Option<Patch> {
             _ if i >= images || rank == 0 => v.into(),
             Some(source) => source.into(),
             None => {
-                // Dimensions that are not there are sizes of 1 in front.
+                // Missing dimensions are leading sizes of 1.
                 let shape = view.graph.ty(v).shape()?;
                 let mut whole = vec![1i64; 4usize.checked_sub(rank)?];
                 whole.extend(shape.iter().map(|&n| n as i64));
@@ -108,7 +108,7 @@ fn sink(view: &View, node: &Node) -> Option<Patch> {
     Some(p.replace(node.output(), back))
 }
 
-/// The operator for images with their channels last, and how many of its first operands are such images.
+/// The operator for channels-last images, and the number of its leading operands that are such images.
 fn within(view: &View, node: &Node) -> Option<(Op, usize)> {
     let op = node.op.clone();
     Some(match op {

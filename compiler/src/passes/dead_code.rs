@@ -1,9 +1,9 @@
-//! Drops nodes that nothing uses.
+//! Removes unused nodes.
 
 use super::{Pass, Patch, View};
 use crate::graph::NodeId;
 
-/// Drops nodes that nothing uses.
+/// Removes unused nodes.
 #[derive(Debug)]
 pub struct DeadCode;
 

@@ -1,9 +1,10 @@
 //! A graph while a pass changes it.
 //!
-//! Nodes and values keep their ids from patch to patch: new ones come behind all others, what is dropped leaves a gap, and
-//! the order of the nodes is a list beside them. So a patch takes time for what it changes, whatever the size of the graph.
-//! Each patch is verified where it can be wrong: types of new nodes are inferred, what takes the place of a value is of its
-//! type, and operands are there before they are read. The whole graph is verified when it leaves the draft.
+//! Nodes and values keep their ids from patch to patch: new ones are appended, removed ones leave a gap, and a separate
+//! list holds the order of the nodes. So the time for a patch depends on its size, not on the size of the graph. Each
+//! patch is verified where it can be wrong: the types of new nodes are inferred, a replacement must have the type of
+//! the value that it replaces, and operands must be defined before they are read. The whole graph is verified when it
+//! leaves the draft.
 
 use super::View;
 use super::engine::PassError;
@@ -11,43 +12,43 @@ use super::patch::{Patch, Ref};
 use crate::graph::{Def, Graph, GraphError, Node, NodeId, Value, ValueId, verify};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The end of the list of nodes.
+/// Marks the end of the list of nodes.
 const END: usize = usize::MAX;
 
-/// What lies between the order keys of neighbours at first.
+/// Initial distance between the order keys of neighbors.
 const STEP: u128 = 1 << 64;
 
-/// A graph under change.
+/// A graph that is being changed.
 pub(super) struct Draft {
     graph: Graph,
-    /// Where a value stands among the graph's outputs.
+    /// Positions of a value among the graph's outputs.
     leaves: HashMap<ValueId, Vec<usize>>,
-    /// The node of each name.
+    /// The node with each name.
     names: HashMap<String, NodeId>,
     links: Vec<Link>,
     first: usize,
     changed: bool,
 }
 
-/// A node's place in the order.
+/// A node's position in the order.
 #[derive(Clone, Copy)]
 struct Link {
     before: usize,
     behind: usize,
-    /// Grows along the order.
+    /// Increases along the order.
     key: u128,
     dropped: bool,
 }
 
-/// What a patch led to.
+/// The result of a patch.
 pub(super) struct Patched {
-    /// The node to go on with.
+    /// The node to continue with.
     pub next: Option<NodeId>,
-    /// Values that others took the places of, with those.
+    /// Replaced values, each with its replacement.
     pub replaced: HashMap<ValueId, ValueId>,
 }
 
-/// A graph, and the draft's ids of its values.
+/// A graph, and for each of its values the id in the draft.
 pub(super) type Snapshot = (Graph, Vec<ValueId>);
 
 impl Draft {
@@ -73,7 +74,7 @@ impl Draft {
         }
     }
 
-    /// What a pass sees.
+    /// The view that a pass gets.
     pub fn view(&self) -> View<'_> {
         View::new(&self.graph)
     }
@@ -83,7 +84,7 @@ impl Draft {
         (self.first != END).then_some(NodeId(self.first))
     }
 
-    /// A node and all behind it.
+    /// A node and all nodes after it.
     pub fn from(&self, at: Option<NodeId>) -> impl Iterator<Item = NodeId> {
         std::iter::successors(at, |id| self.behind(*id))
     }
@@ -93,7 +94,7 @@ impl Draft {
         (behind != END).then_some(NodeId(behind))
     }
 
-    /// The graph as it is.
+    /// The current graph.
     pub fn graph(&self) -> Snapshot {
         let mut own: Vec<ValueId> = self.graph.inputs().map(|(_, v)| v).collect();
         let order: Vec<NodeId> = self.from(self.first()).collect();
@@ -114,7 +115,7 @@ impl Draft {
         (Graph::of_parts(self.graph.name.clone(), self.graph.input_names.clone(), values, nodes, outputs), own)
     }
 
-    /// The graph, verified.
+    /// The final graph, verified.
     pub fn finish(self) -> Result<Graph, PassError> {
         if !self.changed {
             return Ok(self.graph);
@@ -126,12 +127,12 @@ impl Draft {
         }
     }
 
-    /// Applies a patch that a pass found at a node. New nodes stand before that one, so
-    /// they may take what it could take. Places are counted from the first node: where nodes before this one are dropped,
-    /// the walk goes on as many nodes further.
+    /// Applies a patch that a pass found at a node. New nodes are inserted before that node, so they can read what it
+    /// could read. If nodes before it are removed, the traversal skips as many nodes: it counts positions from the
+    /// first node.
     ///
     /// # Errors
-    /// Where the graph would be unsound; the draft is then of no use.
+    /// If the graph would become invalid; do not use the draft after that.
     pub fn apply(&mut self, patch: &Patch, at: NodeId) -> Result<Patched, PassError> {
         self.changed = true;
         let old_nodes = self.links.len();
@@ -144,7 +145,7 @@ impl Draft {
         let mut open = patch.remove.clone();
         open.extend(replaced.keys().filter(|v| self.used(**v)).filter_map(|v| Some(self.graph.def_node(*v)?.0)));
         let moved = self.replace(&replaced);
-        // Operands of new nodes are what the patch says, whatever takes their places.
+        // New nodes read what the patch says, even values that it replaces.
         for id in &new {
             self.graph.nodes[id.0].inputs.iter().for_each(|v| self.graph.users[v.0].push(*id));
         }
@@ -169,12 +170,13 @@ impl Draft {
         Ok(Patched { next, replaced })
     }
 
-    /// Whether something reads a value.
+    /// True if something reads the value.
     fn used(&self, v: ValueId) -> bool {
         !self.graph.users[v.0].is_empty() || self.graph.is_output(v)
     }
 
-    /// Adds a patch's new nodes before a node, without names and without being known to the users of their operands.
+    /// Adds a patch's new nodes before a node. They have no final names yet and are not registered as users of their
+    /// operands.
     fn add(&mut self, patch: &Patch, at: NodeId) -> Result<Vec<NodeId>, PassError> {
         let mut keys = self.keys_before(at, patch.nodes.len());
         let mut new: Vec<NodeId> = Vec::with_capacity(patch.nodes.len());
@@ -206,7 +208,7 @@ impl Draft {
         Ok(new)
     }
 
-    /// Order keys of so many nodes between a node and the one before it.
+    /// `count` order keys between a node and the one before it.
     fn keys_before(&mut self, at: NodeId, count: usize) -> impl Iterator<Item = u128> + use<> {
         let ends = |d: &Draft| match d.links[at.0] {
             Link { before: END, key, .. } => (0, key),
@@ -222,7 +224,7 @@ impl Draft {
         (1..=count as u128).map(move |i| low + i * step)
     }
 
-    /// The value that takes the place of one, which must be of its type.
+    /// The value that replaces another one; it must have the same type.
     fn place(&self, old: ValueId, to: Ref, new: &[ValueId]) -> Result<ValueId, PassError> {
         let to = match to {
             Ref::Old(v) => Some(v),
@@ -236,7 +238,7 @@ impl Draft {
         })
     }
 
-    /// Puts values in the place of others, all at once, and gives the nodes whose operands changed.
+    /// Replaces values, all at once, and returns the nodes whose operands changed.
     fn replace(&mut self, replaced: &HashMap<ValueId, ValueId>) -> BTreeSet<NodeId> {
         let users = replaced.keys().flat_map(|v| std::mem::take(&mut self.graph.users[v.0]));
         let users: BTreeSet<NodeId> = users.collect();
@@ -258,7 +260,7 @@ impl Draft {
         users
     }
 
-    /// Takes a node out, and names those whose values it read.
+    /// Removes a node and adds the nodes whose values it read to `makers`.
     fn drop_node(&mut self, id: NodeId, makers: &mut Vec<NodeId>) {
         let Link { before, behind, .. } = self.links[id.0];
         *(if before == END { &mut self.first } else { &mut self.links[before].behind }) = behind;
@@ -279,7 +281,7 @@ impl Draft {
         }
     }
 
-    /// Fails where a node stands before one of those that make its operands.
+    /// Fails if a node comes before one that defines its operands.
     fn check_operands(&self, id: NodeId) -> Result<(), PassError> {
         let node = self.graph.node(id);
         let there = |v: &ValueId| match self.graph.def_node(*v) {
@@ -289,7 +291,8 @@ impl Draft {
         if node.inputs.iter().all(there) { Ok(()) } else { Err(lost(&node.name)) }
     }
 
-    /// Makes the names of new nodes unique: of nodes with one name the first keeps it, the others get a number behind it.
+    /// Makes the names of new nodes unique: of several nodes with one name, the first keeps it and the others get a
+    /// number.
     fn name(&mut self, new: &[NodeId]) {
         let mut open: BTreeMap<u128, NodeId> = new.iter().map(|id| (self.links[id.0].key, *id)).collect();
         while let Some((key, id)) = open.pop_first() {
@@ -297,7 +300,7 @@ impl Draft {
             let base = &self.graph.nodes[id.0].name;
             let numbered = || (1..).map(|k| format!("{base}.{k}")).find(|name| !before(name));
             let name = if before(base) { numbered().unwrap_or_default() } else { base.clone() };
-            // Who had the name stands behind, and gets another.
+            // The node that had the name comes later and gets another one.
             if let Some(other) = self.names.insert(name.clone(), id) {
                 open.insert(self.links[other.0].key, other);
             }
@@ -307,5 +310,5 @@ impl Draft {
 }
 
 fn lost(node: &str) -> PassError {
-    GraphError::Invalid(format!("node `{node}` takes a value that is not there yet")).into()
+    GraphError::Invalid(format!("node `{node}` reads a value that is not defined yet")).into()
 }

@@ -1,36 +1,36 @@
-//! Applies passes.
+//! Runs passes and applies their patches.
 
 use super::draft::{Draft, Patched, Snapshot};
 use super::{Pass, Patch};
 use crate::graph::{Graph, GraphError, ValueId};
 use std::collections::{BTreeMap, HashMap};
 
-/// What is wrong with a pass.
+/// An error of a pass.
 #[derive(Debug, thiserror::Error)]
 pub enum PassError {
-    /// A patch that gave an unsound graph.
-    #[error("pass `{pass}`, patch {index} ({what} at `{node}`): {source}; this is an error of the pass")]
+    /// A patch that made the graph invalid.
+    #[error("pass `{pass}`, patch {index} ({what} at `{node}`): {source}; this is a bug in the pass")]
     Patch {
         /// The pass.
         pass: &'static str,
-        /// Number of the patch among all, from 1.
+        /// Number of the patch, counted over all passes from 1.
         index: usize,
         /// The patch's name.
         what: &'static str,
         /// The node that it started from.
         node: String,
-        /// What is wrong.
+        /// The error in the graph.
         source: Box<GraphError>,
     },
-    /// A pass that never came to an end.
-    #[error("pass `{pass}` applied {patches} patches without coming to an end; this is an error of the pass")]
+    /// A pass that does not terminate.
+    #[error("pass `{pass}` did not terminate after {patches} patches; this is a bug in the pass")]
     Endless {
         /// The pass.
         pass: &'static str,
-        /// Patches that it applied.
+        /// Number of patches that it applied.
         patches: usize,
     },
-    /// An unsound graph.
+    /// An invalid graph.
     #[error("{0}")]
     Graph(#[from] Box<GraphError>),
 }
@@ -52,49 +52,49 @@ pub struct Applied {
     pub node: String,
 }
 
-/// What was done.
+/// What the passes did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Patches in the order in which they were applied.
+    /// The patches, in the order of application.
     pub applied: Vec<Applied>,
-    /// What passes say of nodes that they leave as they are, by the nodes' names.
+    /// Remarks of passes about nodes that they leave unchanged, by node name.
     pub notes: BTreeMap<String, String>,
 }
 
 impl Report {
-    /// Patches of a pass.
+    /// Number of patches that a pass applied.
     pub fn count(&self, pass: &str) -> usize {
         self.applied.iter().filter(|a| a.pass == pass).count()
     }
 }
 
-/// Takes a pass's name and the graph after it.
+/// Called with a pass's name and the graph after it.
 pub type Dump<'a> = dyn FnMut(&'static str, &Graph) + 'a;
 
-/// One patch.
+/// One applied patch.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'g> {
-    /// Its number among all, from 1.
+    /// Its number, counted over all passes from 1.
     pub number: usize,
     /// The graph before it.
     pub before: &'g Graph,
     /// The graph after it.
     pub after: &'g Graph,
-    /// For each value of the graph before: the same value after it, or the one that takes its place; none where it is gone.
+    /// For each value of the graph before: the same value or its replacement in the graph after; `None` if it is gone.
     pub places: &'g [Option<ValueId>],
-    /// The values of the graph before that another takes the place of.
+    /// The values of the graph before that the patch replaces.
     pub replaced: &'g [ValueId],
 }
 
-/// Takes patches as they are applied.
+/// Called with each patch as it is applied.
 pub type Watch<'a> = dyn FnMut(Change) + 'a;
 
-/// How passes are run.
+/// Options of a run.
 #[derive(Default)]
 pub struct Options<'a> {
-    /// The number of patches after which nothing more is done; no limit where absent.
+    /// Stops after this many patches; no limit if absent.
     pub stop_after: Option<usize>,
-    /// Called with the graph after each pass, and with the pass's name.
+    /// Called after each pass with its name and the graph.
     pub dump: Option<&'a mut Dump<'a>>,
     /// Called after each patch.
     pub watch: Option<&'a mut Watch<'a>>,
@@ -106,10 +106,10 @@ impl std::fmt::Debug for Options<'_> {
     }
 }
 
-/// Runs passes one after another, each until it has nothing left to do.
+/// Runs passes in order, each until it finds nothing more to change.
 ///
 /// # Errors
-/// When a patch makes the graph unsound or a pass does not come to an end, which are errors of the pass.
+/// If a patch makes the graph invalid or a pass does not terminate; both are bugs in the pass.
 pub fn run(g: Graph, passes: &[Box<dyn Pass>], mut options: Options) -> Result<(Graph, Report), PassError> {
     let (mut g, mut report) = (g, Report::default());
     for pass in passes {
@@ -159,7 +159,7 @@ fn run_pass(g: Graph, pass: &dyn Pass, options: &mut Options, report: &mut Repor
     }
 }
 
-/// Tells of a patch, with the graphs before and behind it as the draft gave them.
+/// Reports a patch, with the graphs before and after it as the draft returned them.
 fn watch_patch(watch: &mut Watch, number: usize, (patch, patched): (&Patch, &Patched), ends: [&Snapshot; 2]) {
     let [before, after] = ends;
     let [own, place] = ends.map(|(_, list)| -> HashMap<ValueId, ValueId> {

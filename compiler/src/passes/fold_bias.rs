@@ -1,9 +1,9 @@
-//! Additions of a constant vector after a matrix product or a convolution become its bias.
+//! Folds the addition of a constant vector into the bias of the product in front of it.
 
 use super::{Pass, Patch, Ref, View};
 use crate::graph::{Dim, NodeId, Op, Tensor};
 
-/// Makes an added constant the bias of the `dense`, `conv2d` or `conv_transpose2d` before it, or part of it.
+/// Folds an added constant into the bias of the `dense`, `conv2d` or `conv_transpose2d` before it.
 #[derive(Debug)]
 pub struct FoldBias;
 
@@ -44,8 +44,8 @@ impl Pass for FoldBias {
     }
 }
 
-/// A value for each channel, where all sizes of a constant are 1 but perhaps that of the channels, the `from_end`-th
-/// dimension from behind.
+/// One value per channel from a constant whose sizes are all 1, except possibly that of the channels, which are the
+/// `from_end`-th dimension from the end.
 pub(super) fn channel_vector(vector: &Tensor, from_end: usize, channels: usize) -> Option<Vec<f32>> {
     let shape = vector.shape();
     let place = shape.len().checked_sub(from_end);

@@ -1,9 +1,9 @@
-//! A clip of int8 values becomes the clamp of the operator before it.
+//! Folds a clip of int8 values into the clamp of the operator in front of it.
 
 use super::{Pass, Patch, Ref, View};
 use crate::graph::{DType, NodeId, Op};
 
-/// Makes an int8 `clip` part of the requantization, addition or average before it.
+/// Folds an int8 `clip` into the clamp of the requantization, addition, rescale or average before it.
 #[derive(Debug)]
 pub struct FoldClip;
 
@@ -29,7 +29,7 @@ impl Pass for FoldClip {
             Op::GlobalAvgPool(p) => (&mut p.lo, &mut p.hi),
             _ => return None,
         };
-        // The clamps one after the other, whichever way their bounds lie.
+        // One clamp after the other, correct even if the two ranges do not overlap.
         let (a, b) = (c.lo as i32, c.hi as i32);
         (*lo, *hi) = ((*lo).clamp(a, b), (*hi).clamp(a, b));
         let mut p = Patch::new("clip into clamp");

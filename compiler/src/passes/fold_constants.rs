@@ -1,14 +1,14 @@
-//! Computes what is known.
+//! Evaluates nodes whose operands are constants.
 
 use super::{Pass, Patch, View};
 use crate::graph::{NodeId, Op, Tensor};
 
-/// The greatest number of elements of a folded constant.
+/// Maximum number of elements of a folded constant.
 const MOST_ELEMENTS: usize = 1 << 26;
 
-/// Puts a constant in the place of a node whose operands are constants.
+/// Replaces a node whose operands are constants with its value.
 ///
-/// It runs after the quantized groups are integer, since those are recognised by the dequantized constants in them.
+/// It must run after the quantized groups become integer, because they are recognized by their dequantized constants.
 #[derive(Debug)]
 pub struct FoldConstants;
 
@@ -22,7 +22,8 @@ impl Pass for FoldConstants {
         if matches!(node.op, Op::Constant(_)) || node.outputs.len() != 1 {
             return None;
         }
-        // A larger result, from a small constant in a broken file or a great border, is better computed when it is needed.
+        // Larger results, from a small constant in a broken file or a large border, are better computed when they are
+        // needed.
         if view.graph.ty(node.output()).element_count()? > MOST_ELEMENTS {
             return None;
         }

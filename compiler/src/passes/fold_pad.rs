@@ -1,10 +1,11 @@
-//! Borders that a convolution would put there itself become its padding.
+//! Folds explicit padding into the convolution after it.
 
 use super::{Pass, Patch, Ref, View};
 use crate::graph::op::Conv2d;
 use crate::graph::{NodeId, Op};
 
-/// Makes a `pad` of height and width with the value that convolution pads with part of the convolution.
+/// Folds a `pad` of height and width into the convolution after it, if its value is the one that the convolution pads
+/// with.
 #[derive(Debug)]
 pub struct FoldPad;
 

@@ -1,12 +1,12 @@
-//! Products with a constant vector after a convolution or a matrix product become part of its weights, which is what is
-//! left of a batch normalisation.
+//! Folds products with a constant vector into the weights of the convolution or matrix product in front of them, such
+//! as the factor of a batch normalization.
 
 use super::fold_bias::channel_vector;
 use super::{Pass, Patch, Ref, View};
 use crate::graph::op::{Binary, BinaryKind};
 use crate::graph::{Dim, NodeId, Op, Tensor};
 
-/// Multiplies the weights and the bias of the `dense`, `conv2d` or `conv_transpose2d` before a product with constants.
+/// Folds a product with constants into the weights and bias of the `dense`, `conv2d` or `conv_transpose2d` before it.
 #[derive(Debug)]
 pub struct FoldScale;
 
@@ -38,7 +38,7 @@ impl Pass for FoldScale {
         let each = weight.len().checked_div(channels).filter(|&n| n > 0)?;
         let mut p = Patch::new("scale");
         let scaled: Vec<f32> = w.iter().enumerate().map(|(i, w)| w * factors[i / each]).collect();
-        // An infinite weight makes NaN of data that are 0, where an infinite factor of their sum may not.
+        // An infinite weight times data of 0 is NaN, but an infinite factor times their sum need not be.
         if !scaled.iter().chain(&factors).all(|w| w.is_finite()) {
             return None;
         }

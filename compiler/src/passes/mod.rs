@@ -1,8 +1,8 @@
 //! Passes: rewrites of the graph.
 //!
-//! A [`Pass`] looks at one node at a time and returns a [`Patch`] or nothing. The [`engine`] applies patches until a pass
-//! has none left, verifies each, names them in a log, counts them, and can stop after the N-th, so that a bad rewrite
-//! is found by bisection. [`pipelines`] says which passes run, in which order. Passes do no input or output.
+//! A [`Pass`] looks at one node at a time and returns a [`Patch`] or nothing. The [`engine`] applies patches until a
+//! pass has none left, verifies each, logs and counts them, and can stop after the N-th, so that you can find a bad
+//! rewrite by bisection. [`pipelines`] defines which passes run in which order. Passes do no I/O.
 
 mod canonicalize;
 mod channels_last;
@@ -35,18 +35,18 @@ pub use sink_dequantize::SinkDequantize;
 
 use crate::graph::{Graph, Node, NodeId, Op, ValueId};
 
-/// A rewrite.
+/// A rewrite of the graph.
 pub trait Pass {
     /// Its name in logs and dumps.
     fn name(&self) -> &'static str;
 
-    /// Whether its patches promise to change no answer, but for the rounding of floats. What puts integers in the place of
-    /// floats does not.
+    /// True if its patches change no result, apart from the rounding of floats. Passes that replace floats with
+    /// integers return false.
     fn exact(&self) -> bool {
         true
     }
 
-    /// What a person is to be told of nodes that the pass leaves as they are, by their names.
+    /// Remarks for the user about nodes that the pass leaves unchanged, by node name.
     fn notes(&self, _graph: &Graph) -> Vec<(String, String)> {
         Vec::new()
     }
@@ -55,11 +55,11 @@ pub trait Pass {
     fn rewrite(&self, view: &View, at: NodeId) -> Option<Patch>;
 }
 
-/// What a pass looks at.
+/// What a pass sees of the graph.
 #[derive(Debug)]
 pub struct View<'g> {
-    /// The graph. In the middle of a pass its nodes and values are found by their ids alone: the order of the nodes is the
-    /// engine's, and what was dropped is still in their lists.
+    /// The graph. During a pass, use only ids to find nodes and values: the engine holds the order of the nodes, and
+    /// removed nodes are still in the graph's lists.
     pub graph: &'g Graph,
 }
 
@@ -69,22 +69,22 @@ impl<'g> View<'g> {
         View { graph }
     }
 
-    /// The nodes that take a value, with one entry for each operand, in no order.
+    /// The nodes that read a value, one entry per operand, in no particular order.
     pub fn users(&self, v: ValueId) -> &[NodeId] {
         &self.graph.users()[v.0]
     }
 
-    /// True where one operand takes the value, and nothing else does.
+    /// True if exactly one operand reads the value and it is not a graph output.
     pub fn single_use(&self, v: ValueId) -> bool {
         self.users(v).len() == 1 && !self.graph.is_output(v)
     }
 
-    /// The node that defines a value, none for an input.
+    /// The node that defines a value, or `None` for an input.
     pub fn def(&self, v: ValueId) -> Option<&'g Node> {
         self.graph.def_node(v).map(|(_, n)| n)
     }
 
-    /// The operator that defines a value, none for an input.
+    /// The operator that defines a value, or `None` for an input.
     pub fn op(&self, v: ValueId) -> Option<&'g Op> {
         self.def(v).map(|n| &n.op)
     }

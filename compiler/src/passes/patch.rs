@@ -1,15 +1,15 @@
-//! What a rewrite changes.
+//! A change to the graph, as a rewrite returns it.
 
 use crate::graph::op::Constant;
 use crate::graph::{NodeId, Op, Tensor, ValueId};
 use std::sync::Arc;
 
-/// A value that a patch speaks of.
+/// A value in a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ref {
-    /// One of the graph.
+    /// A value of the graph.
     Old(ValueId),
-    /// The result of the patch's node of this index.
+    /// The result of the patch's node at this index.
     New(usize),
 }
 
@@ -26,7 +26,7 @@ pub(super) struct NewNode {
     pub inputs: Vec<Ref>,
 }
 
-/// New nodes, and values of the graph that others take the place of. Nodes that this leaves without use are dropped.
+/// New nodes, and values of the graph that they replace. Nodes that become unused are removed.
 #[derive(Debug, Clone)]
 pub struct Patch {
     what: &'static str,
@@ -57,13 +57,13 @@ impl Patch {
         self.node(name, Constant { value: value.into() }, &[])
     }
 
-    /// Puts a value in the place of one of the graph, which must be of the same type.
+    /// Replaces a value of the graph with one of the same type.
     pub fn replace(mut self, old: ValueId, new: impl Into<Ref>) -> Patch {
         self.replace.push((old, new.into()));
         self
     }
 
-    /// Drops a node that nothing uses.
+    /// Removes an unused node.
     pub fn remove(mut self, node: NodeId) -> Patch {
         self.remove.push(node);
         self

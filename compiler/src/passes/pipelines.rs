@@ -1,4 +1,4 @@
-//! Which passes run, in which order.
+//! The passes of each optimization level, in order.
 
 use super::{
     Canonicalize, ChannelsLast, DeadCode, FoldBias, FoldClip, FoldConstants, FoldPad, FoldScale, LegalizeQdq, Options,
@@ -6,17 +6,17 @@ use super::{
 };
 use crate::graph::Graph;
 
-/// How much is done to a graph.
+/// Optimization level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum OptLevel {
     /// Only what back ends need: quantized groups become integer, and every layer and node is a program of its own.
     O0,
-    /// One form for each thing, what is known is computed, and what follows each other in one place is joined.
+    /// Adds canonical forms and constant folding; adjacent nodes on the same device share a program.
     O1,
-    /// Neighbouring operators become one, and tiles are those of the fewest estimated cycles.
+    /// Adds operator fusion, and tiles with the fewest estimated cycles.
     #[default]
     O2,
-    /// All that there is.
+    /// All optimizations.
     O3,
 }
 
@@ -30,11 +30,11 @@ pub fn passes(level: OptLevel) -> Vec<Box<dyn Pass>> {
     if level >= OptLevel::O2 {
         list.push(Box::new(FoldScale));
         list.push(Box::new(FoldBias));
-        // What stands behind a bias, as a normalisation does.
+        // Again, for what follows a bias, such as a normalization.
         list.push(Box::new(FoldScale));
         list.push(Box::new(FoldBias));
     }
-    // Before constants are folded: the dequantized ones mark the groups.
+    // Before constants are folded, because dequantized constants mark the groups.
     list.push(Box::new(SinkDequantize));
     list.push(Box::new(LegalizeQdq));
     if level >= OptLevel::O1 {
@@ -50,7 +50,7 @@ pub fn passes(level: OptLevel) -> Vec<Box<dyn Pass>> {
     list
 }
 
-/// What is done to the CPU's part of a graph, cut out of it, before its code is generated.
+/// The passes over the CPU's part of a graph, cut out of it, before code generation.
 pub fn cpu_passes(level: OptLevel) -> Vec<Box<dyn Pass>> {
     if level < OptLevel::O2 {
         return Vec::new();
@@ -58,7 +58,7 @@ pub fn cpu_passes(level: OptLevel) -> Vec<Box<dyn Pass>> {
     vec![Box::new(ChannelsLast), Box::new(Canonicalize), Box::new(FoldConstants), Box::new(DeadCode)]
 }
 
-/// What is done to a float network before it is quantized: everything that needs no integers.
+/// The passes over a float network before it is quantized: everything that needs no integers.
 pub fn float_passes() -> Vec<Box<dyn Pass>> {
     let mut list: Vec<Box<dyn Pass>> =
         vec![Box::new(DeadCode), Box::new(Canonicalize), Box::new(FoldConstants), Box::new(Canonicalize)];
@@ -71,10 +71,10 @@ pub fn float_passes() -> Vec<Box<dyn Pass>> {
     list
 }
 
-/// The graph after the passes of a level.
+/// Runs the passes of a level on a graph.
 ///
 /// # Errors
-/// As [`run`].
+/// Like [`run`].
 pub fn optimize(g: Graph, level: OptLevel, options: Options) -> Result<(Graph, Report), PassError> {
     run(g, &passes(level), options)
 }

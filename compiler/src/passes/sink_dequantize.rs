@@ -1,11 +1,11 @@
-//! Operators that only move or compare values work on integers as well, before they are dequantized.
+//! Runs operators that only move or compare values on integers, before they are dequantized.
 
 use super::{Pass, Patch, Ref, View};
 use crate::graph::op::{Pad, ReduceKind};
 use crate::graph::{DType, NodeId, Op};
 
-/// Moves `dequantize` behind `reshape`, `transpose`, `slice`, `gather`, `expand`, extremes and `pad`, which changes no
-/// result.
+/// Moves `dequantize` after `reshape`, `transpose`, `slice`, `gather`, `expand`, `concat`, minima, maxima and `pad`,
+/// which changes no result.
 #[derive(Debug)]
 pub struct SinkDequantize;
 
@@ -32,7 +32,7 @@ impl Pass for SinkDequantize {
             Op::Reduce(r) if matches!(r.kind, ReduceKind::Max | ReduceKind::Min) => node.op.clone(),
             Op::Pad(p) => {
                 let q = (p.value / scale).round() + zero_point as f32;
-                // Only where an integer stands for exactly this value.
+                // Only if an integer represents exactly this value.
                 if (q - zero_point as f32) * scale != p.value || !(-128.0..=127.0).contains(&q) {
                     return None;
                 }
@@ -49,7 +49,7 @@ impl Pass for SinkDequantize {
     }
 }
 
-/// A concatenation of parts with one scale and zero point.
+/// Moves `dequantize` after a concatenation whose parts have the same scale and zero point.
 fn concat(view: &View, at: NodeId) -> Option<Patch> {
     let node = view.graph.node(at);
     let mut shared = None;

@@ -1,5 +1,5 @@
-//! A pass changes no result: exactly for rewrites of integers and of moves, within one step where float groups become
-//! integer.
+//! Passes must not change results: rewrites of integers and moves are exact, float groups that become integer are
+//! within one step.
 
 use super::*;
 use crate::graph::op::*;
@@ -11,7 +11,7 @@ mod channels_last;
 mod networks;
 mod qdq;
 
-/// The greatest difference of int8 tensors.
+/// The greatest difference between elements of two int8 tensors.
 fn steps(a: &Tensor, b: &Tensor) -> i32 {
     assert_eq!(a.ty(), b.ty());
     let (a, b) = (a.as_slice::<i8>().unwrap(), b.as_slice::<i8>().unwrap());
@@ -22,7 +22,7 @@ fn boxed(p: impl Pass + 'static) -> Vec<Box<dyn Pass>> {
     vec![Box::new(p)]
 }
 
-/// Integers that look random, from a seed.
+/// Pseudo-random integers from a seed.
 fn noise(seed: u64) -> impl FnMut(usize) -> i8 {
     let mut s = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     move |_| {

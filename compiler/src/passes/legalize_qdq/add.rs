@@ -1,14 +1,14 @@
-//! Additions.
+//! Additions and subtractions.
 
 use super::Group;
 use crate::graph::op::QAdd;
 use crate::passes::Patch;
 use tilewright_hw::num::{Qadd, QaddOperand, quantize_multiplier};
 
-/// What operands are multiplied by before they are scaled, as a power of two; TFLite's for 8 bits.
+/// Operands are multiplied by this power of two before they are scaled; TFLite's value for 8 bits.
 const LEFT_SHIFT: u8 = 20;
 
-/// The sum, or the difference, which is the sum with the second operand's factor below 0.
+/// Rewrites a sum, or a difference: a sum with a negative factor for the second operand.
 pub(super) fn rewrite(g: &Group, difference: bool) -> Option<Patch> {
     let (a, qa) = g.dequantized(g.core.inputs[0])?;
     let (b, qb) = g.dequantized(g.core.inputs[1])?;

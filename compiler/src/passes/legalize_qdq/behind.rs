@@ -1,9 +1,9 @@
-//! What stands between a product and its quantization.
+//! Operators between a product and its quantization.
 //!
-//! Operators that compute each element from one element of the product, piecewise linear and the same over a channel, are
-//! a function for each channel. Operators that move or compare elements stay behind the product and are done on the
-//! integers: a function of moved elements is that function before the move, and a function that rises keeps the order of
-//! elements that are compared.
+//! Operators that compute each element from one element of the product, by a piecewise linear function that is the same
+//! within a channel, become one function per channel. Operators that move or compare elements stay after the product
+//! and run on the integers. This is correct because a function of moved elements equals the moved function of the
+//! elements, and because a rising function keeps the order of the elements that are compared.
 
 use super::constants::{Known, known};
 use super::pieces::Pieces;
@@ -13,22 +13,22 @@ use crate::graph::{Dim, Node, Op, Tensor, TensorType, ValueId};
 use crate::passes::View;
 use std::collections::HashMap;
 
-/// A product, and what is done with its results.
+/// A product and the operators applied to its results.
 #[derive(Clone)]
 pub(super) struct Behind<'v> {
     pub product: &'v Node,
-    /// Operators that move or compare elements, the first one first.
+    /// Operators that move or compare elements, in order.
     pub moves: Vec<&'v Node>,
     channels: Vec<Channel>,
-    /// The last operator that compares elements.
+    /// The last operator that compares elements, if there is one.
     extreme: Option<&'v Node>,
 }
 
-/// What becomes of a channel of a product.
+/// The functions of one channel of a product.
 #[derive(Clone)]
 struct Channel {
     whole: Pieces,
-    /// The same of elements that the last operator chose which compares them.
+    /// The function since the last operator that compares elements.
     since: Pieces,
 }
 
@@ -39,12 +39,12 @@ impl Channel {
 }
 
 impl Behind<'_> {
-    /// What becomes of the results of each channel.
+    /// The function of each channel, from the product's results to the value.
     pub fn functions(&self) -> impl Iterator<Item = &Pieces> {
         self.channels.iter().map(|c| &c.whole)
     }
 
-    /// Fails where the greatest of some elements is not the greatest of what becomes of them.
+    /// Fails if a function after the last comparison does not keep the order of the compared elements.
     fn check_order(&self) -> Found<()> {
         match self.extreme {
             Some(node) if !self.channels.iter().all(|c| c.since.rises()) => Err(Obstacle::at(node, TURNED)),
@@ -52,7 +52,8 @@ impl Behind<'_> {
         }
     }
 
-    /// Functions that keep the order of elements that are compared: these, or less than 0 times these, which is said.
+    /// Returns functions that keep the order of compared elements: these functions, or their negatives. The flag says
+    /// whether they are the negatives.
     fn ordered(mut self) -> Found<(Self, bool)> {
         let kept = self.check_order();
         if kept.is_ok() {
@@ -65,11 +66,11 @@ impl Behind<'_> {
     }
 }
 
-/// Why elements of some channels are not the greatest of what they come from.
-const TURNED: &str =
-    "compares elements before a factor below 0 turns the order of some around; quantize the results before it";
+/// Reason: a function after a comparison does not keep the order of the compared elements.
+const TURNED: &str = "compares elements, but a negative factor after it reverses their order in some channels; \
+     quantize the results before it";
 
-/// Why a product's results do not become integers.
+/// The reason why a product's results do not become integers.
 #[derive(Debug, Clone)]
 pub(super) struct Obstacle(pub String);
 
@@ -86,8 +87,8 @@ impl Obstacle {
 
 pub(super) type Found<T> = Result<T, Obstacle>;
 
-/// Whether an operator gives elements of its first operand, or the greatest or least of some; where `pads`, also a border
-/// around them.
+/// True if each result of an operator is an element of its first operand, or the maximum or minimum of several; with
+/// `pads`, an operator that adds a border counts too.
 pub(super) fn moves(op: &Op, pads: bool) -> bool {
     match op {
         Op::Pad(_) => pads,
@@ -106,7 +107,7 @@ fn compares(op: &Op) -> bool {
     }
 }
 
-/// The dimension of a product's channels, none for other operators.
+/// The channel dimension of a product; `None` for other operators.
 pub(super) fn channel_axis(view: &View, node: &Node) -> Option<usize> {
     match &node.op {
         Op::Conv2d(c) => Some(c.layout.channel_axis()),
@@ -117,25 +118,25 @@ pub(super) fn channel_axis(view: &View, node: &Node) -> Option<usize> {
     }
 }
 
-/// Reads what stands between a value and the product that it comes from.
+/// Follows the operators from a value back to the product that it comes from.
 pub(super) struct Walk<'v> {
     view: &'v View<'v>,
     read: HashMap<ValueId, Found<Behind<'v>>>,
-    /// The values that were read, those nearer to the product first.
+    /// The values read so far, those closer to the product first.
     order: Vec<ValueId>,
     depth: usize,
 }
 
-/// An operand of an operator of two elements.
+/// An operand of a binary operator.
 enum Operand<'v> {
     Known(Known),
     Computed(Behind<'v>),
 }
 
-/// The most operators between a product and its quantization.
+/// Maximum number of operators between a product and its quantization.
 const MOST_NODES: usize = 64;
 
-/// Why functions such as a sigmoid are none here.
+/// Reason: a function, such as a sigmoid, is not piecewise linear.
 const BENT: &str = "is not piecewise linear; quantize the results before it";
 
 impl<'v> Walk<'v> {
@@ -143,14 +144,14 @@ impl<'v> Walk<'v> {
         Walk { view, read: HashMap::new(), order: Vec::new(), depth: 0 }
     }
 
-    /// What a value is of a product's results.
+    /// Expresses a value as functions of a product's results.
     pub fn value(&mut self, v: ValueId) -> Found<Behind<'v>> {
         if let Some(found) = self.read.get(&v) {
             return found.clone();
         }
-        let node = self.view.def(v).ok_or_else(|| Obstacle("an input of the network is no product".into()))?;
+        let node = self.view.def(v).ok_or_else(|| Obstacle("an operator after it reads a network input".into()))?;
         if self.depth == MOST_NODES {
-            return Err(Obstacle(format!("more than {MOST_NODES} operators stand between it and its quantization")));
+            return Err(Obstacle(format!("more than {MOST_NODES} operators are between it and its quantization")));
         }
         self.depth += 1;
         let found = self.node(node);
@@ -160,14 +161,14 @@ impl<'v> Walk<'v> {
         found
     }
 
-    /// What a value is of a product's results, or what its negative is, whichever keeps the order of elements that are
-    /// compared on the way; and whether it is the negative.
+    /// Like [`Walk::value`], for the value or its negative, whichever keeps the order of the elements that are compared
+    /// on the way. The flag says whether it is the negative.
     pub fn ordered(&mut self, v: ValueId) -> Found<(Behind<'v>, bool)> {
         self.value(v)?.ordered()
     }
 
-    /// What `take` makes of the functions of a value that was read; where it fails, the error names the first operator whose
-    /// own result it cannot take.
+    /// Applies `take` to the functions of a value that was read. On failure, the error names the first operator after
+    /// the product for whose result `take` fails.
     pub fn taken<T>(&self, behind: &Behind<'v>, take: impl Fn(&Behind<'v>) -> Result<T, String>) -> Found<T> {
         take(behind).map_err(|why| {
             let fails = |v: &&ValueId| matches!(self.read.get(v), Some(Ok(found)) if take(found).is_err());
@@ -225,19 +226,19 @@ impl<'v> Walk<'v> {
                 BinaryKind::Div => self.pair(node, |a, b| Some(a.times(1.0 / b.as_constant()?))),
                 _ => fail(BENT),
             },
-            Op::Concat(_) => fail("joins results that operators behind it change; quantize them before it"),
-            _ => fail("computes neither pieces of lines nor moves of elements; quantize the results before it"),
+            Op::Concat(_) => fail("joins results that operators after it change; quantize the results before it"),
+            _ => fail("neither is piecewise linear nor moves elements; quantize the results before it"),
         }
     }
 
-    /// A function of a node's only operand.
+    /// Applies a function to the operand of a unary node.
     fn each(&mut self, node: &Node, f: impl Fn(&Pieces) -> Pieces) -> Found<Behind<'v>> {
         let mut behind = self.alone(node.inputs[0])?;
         behind.channels.iter_mut().for_each(|c| *c = Channel { whole: f(&c.whole), since: f(&c.since) });
         Ok(behind)
     }
 
-    /// A function of a node's two operands; none where it is not piecewise linear.
+    /// Applies a function to the operands of a binary node; `f` returns `None` if the result is not piecewise linear.
     fn pair(&mut self, node: &Node, f: impl Fn(&Pieces, &Pieces) -> Option<Pieces>) -> Found<Behind<'v>> {
         let [a, b] = [self.operand(node.inputs[0])?, self.operand(node.inputs[1])?];
         let (behind, [a, b]) = match (a, b) {
@@ -247,7 +248,7 @@ impl<'v> Walk<'v> {
                 if !same((&a.product, &b.product)) || !moved_alike {
                     return Err(Obstacle::at(
                         node,
-                        "joins two results that are not quantized; quantize them before it",
+                        "joins two results that are not quantized; quantize both before it",
                     ));
                 }
                 let lists = [a.channels.clone(), b.channels];
@@ -261,7 +262,7 @@ impl<'v> Walk<'v> {
                 let lists = [self.by_channel(node, &x, (node.inputs[1], &k))?, x.channels.clone()];
                 (x, lists)
             }
-            (Operand::Known(_), Operand::Known(_)) => return Err(Obstacle::at(node, "is a constant")),
+            (Operand::Known(_), Operand::Known(_)) => return Err(Obstacle::at(node, "has only constant operands")),
         };
         let both =
             |(a, b): (Channel, Channel)| Some(Channel { whole: f(&a.whole, &b.whole)?, since: f(&a.since, &b.since)? });
@@ -280,7 +281,7 @@ impl<'v> Walk<'v> {
         }
     }
 
-    /// What a value is of a product's results, where it has no other elements beside them.
+    /// Like [`Walk::value`], but fails if the value also has elements of a border.
     fn alone(&mut self, v: ValueId) -> Found<Behind<'v>> {
         let behind = self.value(v)?;
         let adds = |node: &&&Node| match &node.op {
@@ -289,16 +290,18 @@ impl<'v> Walk<'v> {
             _ => false,
         };
         match behind.moves.iter().find(adds) {
-            Some(node) => Err(Obstacle::at(node, "adds a border that operators behind it change")),
+            Some(node) => {
+                Err(Obstacle::at(node, "adds a border that later operators change; quantize the results before it"))
+            }
             None => Ok(behind),
         }
     }
 
-    /// A constant operand as a value for each channel of the product that the other operand comes from.
+    /// Converts a constant operand to one value per channel of the product that the other operand comes from.
     fn by_channel(&self, node: &Node, behind: &Behind, (other, constant): (ValueId, &Known)) -> Found<Vec<Channel>> {
         let graph = self.view.graph;
         if graph.ty(other).dims != graph.ty(node.output()).dims {
-            return Err(Obstacle::at(node, "repeats elements"));
+            return Err(Obstacle::at(node, "broadcasts the results to a larger shape; quantize them before it"));
         }
         if constant.values.iter().any(|x| !x.is_finite()) {
             return Err(Obstacle::at(node, "has a constant that is not finite"));
@@ -312,7 +315,8 @@ impl<'v> Walk<'v> {
         Ok(values.into_iter().map(|x| Channel::both(Pieces::constant(x))).collect())
     }
 
-    /// The values of a constant for each channel, by the places where moves leave the channels' elements.
+    /// The constant's value for each channel. It moves a tensor of channel numbers as the results are moved to find
+    /// each channel's elements.
     fn aligned(&self, behind: &Behind, at: ValueId, constant: &Known) -> Option<Vec<f64>> {
         let (graph, count) = (self.view.graph, behind.channels.len());
         let axis = channel_axis(self.view, behind.product)?;
@@ -330,7 +334,8 @@ impl<'v> Walk<'v> {
             })
         };
         let channels = self.moved(behind, channel(true))?;
-        // Where channels are compared with each other, what is chosen depends on their order.
+        // If channels are compared with each other, the chosen one depends on their order: a second numbering detects
+        // that.
         let reversed = self.moved(behind, channel(false))?;
         let places = Tensor::from_fn(&constant.shape, |i| i as i32);
         let spread = Tensor::from_fn(&graph.ty(at).shape()?, |_| 0i32);
@@ -339,7 +344,7 @@ impl<'v> Walk<'v> {
         let places = places.as_slice::<i32>().ok()?.iter();
         for ((c, r), place) in channels.as_slice::<f32>().ok()?.iter().zip(reversed.as_slice::<f32>().ok()?).zip(places)
         {
-            // A window of padding alone has no channel.
+            // A window that covers only padding belongs to no channel.
             if *c == f32::NEG_INFINITY {
                 continue;
             }
@@ -348,12 +353,12 @@ impl<'v> Walk<'v> {
                 return None;
             }
         }
-        // Channels that a slice leaves out are as any other.
+        // A channel that a slice removes can have any value.
         let any = values.iter().flatten().next().copied()?;
         Some(values.into_iter().map(|v| v.unwrap_or(any)).collect())
     }
 
-    /// A tensor of the product's shape, moved as its results are.
+    /// Moves a tensor with the product's shape as the product's results are moved.
     fn moved(&self, behind: &Behind, mut t: Tensor) -> Option<Tensor> {
         for node in &behind.moves {
             let others = node.inputs[1..].iter().map(|v| self.view.graph.constant(*v).map(|t| t.as_ref()));
@@ -364,7 +369,7 @@ impl<'v> Walk<'v> {
     }
 }
 
-/// Whether a pooling has windows that lie in padding alone, or may have some.
+/// True if a pooling has windows that cover only padding, or can have some because sizes are unknown.
 fn pads_alone(pool: &MaxPool2d, data: &TensorType) -> bool {
     if pool.pads == [0; 4] {
         return false;

@@ -1,12 +1,12 @@
-//! Concatenations: each part at the scale of the whole.
+//! Concatenations: brings each part to the scale of the result.
 
 use super::behind::Walk;
 use super::{Group, rescaled};
 use crate::graph::op::{Clip, Concat};
 use crate::passes::{Patch, Ref};
 
-/// Beside dequantized parts and such of products, parts that are computed get a quantization of their own, which may be
-/// another group's end.
+/// Rewrites a concatenation if at least one part is dequantized or comes from a product. A part that is not dequantized
+/// gets a `quantize` of its own, which can be the end of another group.
 pub(super) fn rewrite(g: &Group, op: &Concat) -> Option<Patch> {
     let mut walk = Walk::new(g.view);
     if !g.core.inputs.iter().any(|&v| g.dequantized(v).is_some() || walk.value(v).is_ok()) {

@@ -1,10 +1,10 @@
-//! Real values that are known: constants, dequantized ones, and what operators make of them.
+//! Known real values: constants, dequantized constants, and operators on them.
 
 use crate::graph::op::Dequantize;
 use crate::graph::{Op, Tensor, ValueId};
 use crate::passes::View;
 
-/// The most operators that a constant is computed by.
+/// Maximum number of operators that compute a constant.
 const MOST_NODES: usize = 32;
 
 /// A tensor of real values.
@@ -14,12 +14,12 @@ pub(super) struct Known {
     pub values: Vec<f64>,
 }
 
-/// The real values of a constant of floats, of dequantized integers, or of operators on such, as those that make a factor
-/// and a term of a normalization.
+/// Real values of a float constant, of dequantized integers, or of operators on those, such as the ones that compute
+/// the factor and the term of a normalization.
 pub(super) fn known(view: &View, v: ValueId) -> Option<Known> {
     let node = view.def(v)?;
     match &node.op {
-        // Of biases single precision would lose digits.
+        // In double precision: single precision would lose digits of biases.
         Op::Dequantize(d) => dequantized(d, view.graph.constant(node.inputs[0])?),
         Op::Reshape(_) => {
             let values = known(view, node.inputs[0])?.values;
@@ -33,7 +33,7 @@ pub(super) fn known(view: &View, v: ValueId) -> Option<Known> {
     }
 }
 
-/// The same of finite values, one for each of so many channels.
+/// Like [`known`], if there is one finite value per channel.
 pub(super) fn vector(view: &View, v: ValueId, channels: usize) -> Option<Vec<f64>> {
     let finite = |values: &Vec<f64>| values.len() == channels && values.iter().all(|x| x.is_finite());
     known(view, v).map(|k| k.values).filter(finite)
@@ -56,7 +56,7 @@ fn dequantized(d: &Dequantize, t: &Tensor) -> Option<Known> {
     Some(Known { shape, values: integers.into_iter().enumerate().map(real).collect() })
 }
 
-/// The tensor of a value that follows from constants by at most so many operators.
+/// The tensor of a value that at most `left` cheap operators compute from constants.
 fn computed(view: &View, v: ValueId, left: &mut usize) -> Option<Tensor> {
     let node = view.def(v)?;
     if let Op::Constant(c) = &node.op {

@@ -1,7 +1,7 @@
 //! Functions of one byte.
 //!
-//! Whatever float operators stand between a `dequantize` and the `quantize`, as long as each element of the result
-//! depends on one element of the data alone, they are a function of 256 values: a table, equal in every bit.
+//! Float operators between a `dequantize` and a `quantize` become a table of 256 values if each element of the result
+//! depends on one element of the data. The table is bit-exact.
 
 use super::Group;
 use crate::graph::op::{BinaryKind, Dequantize, Lookup};
@@ -9,13 +9,13 @@ use crate::graph::{DType, Op, Tensor, ValueId};
 use crate::passes::Patch;
 use std::collections::HashMap;
 
-/// More operators than any activation has.
+/// Maximum number of operators; no activation has as many.
 const MOST_NODES: usize = 32;
 
-/// The operators between a byte and the `quantize`, as far as they have been computed.
+/// The operators between a byte and the `quantize` that have been evaluated so far.
 struct Walk<'g, 'v> {
     group: &'g Group<'v>,
-    /// The bytes that all of it depends on, once found.
+    /// The bytes that everything depends on, once found.
     data: Option<(ValueId, Dequantize)>,
     tables: HashMap<ValueId, Tensor>,
     nodes: usize,
@@ -25,7 +25,7 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     let mut walk = Walk { group: g, data: None, tables: HashMap::new(), nodes: 0 };
     let real = walk.table(g.end.root.inputs[0])?;
     let (data, _) = walk.data?;
-    // Elements must not be repeated on the way.
+    // The operators must not broadcast the data.
     let graph = g.view.graph;
     if graph.ty(data).dims != graph.ty(g.core.output()).dims || real.len() != 256 {
         return None;
@@ -38,7 +38,7 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
 }
 
 impl Walk<'_, '_> {
-    /// A value for each of the 256 bytes, or one for all of them.
+    /// A value for each of the 256 bytes, or a single value that holds for all of them.
     fn table(&mut self, v: ValueId) -> Option<Tensor> {
         if let Some(t) = self.tables.get(&v) {
             return Some(t.clone());
@@ -68,7 +68,7 @@ impl Walk<'_, '_> {
                 Op::from(d.clone()).eval(&[&Tensor::from_fn(&[256], |i| i as u8 as i8 ^ -128)]).ok()?.pop()?
             }
             Op::Unary(_) | Op::Add(_) | Op::Clip(_) | Op::Relu(_) => self.apply(&node.op, &node.inputs)?,
-            // Those behind the group's operator: its result is moved at the end.
+            // Operators after the group's core: their moves are applied to its result at the end.
             _ if self.group.moves.iter().any(|&o| std::ptr::eq(o, node)) => self.table(node.inputs[0])?,
             Op::Binary(b) if !b.kind.compares() => self.apply(&node.op, &node.inputs)?,
             _ => return None,
@@ -83,7 +83,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// The factor of a product or quotient of dequantized bytes with one positive number: nothing but another scale.
+/// The factor of a product or quotient of dequantized bytes with one positive number: it only changes the scale.
 pub(super) fn factor(g: &Group) -> Option<(ValueId, f64)> {
     let Op::Binary(b) = &g.core.op else { return None };
     let [x, y] = [g.core.inputs[0], g.core.inputs[1]];

@@ -1,28 +1,33 @@
-//! Makes quantized groups integer.
+//! Converts quantized groups to integer operators.
 //!
-//! A group is a `quantize` to int8 whose operand is computed, by one operator and perhaps a clip, from dequantized int8
-//! values. The rewrite starts at the `quantize` and leaves the group's float nodes to whoever else uses them:
+//! A group is a `quantize` to int8 together with the operator, and possibly a clip, that computes its operand from
+//! dequantized int8 values. The rewrite starts at the `quantize` and leaves the group's float nodes to their other
+//! users:
 //!
 //! | group | integer form |
 //! |---|---|
-//! | dequantize, quantize | nothing where the scales are the same, else `rescale` |
+//! | dequantize, quantize | nothing if the scales are equal, else `rescale` |
 //! | clip or relu | `rescale` with the clamp |
 //! | conv2d, conv_transpose2d, dense | the same on int8, then `requantize` |
 //! | matmul of two activations | `qmatmul`, `requantize` |
-//! | avg_pool2d, global_avg_pool | the same on int8 where the scales are the same, else `sum_pool2d`, `requantize`; `qavg_pool2d` where padding is not counted; float where many sums are ties |
+//! | avg_pool2d, global_avg_pool | the same on int8 if the scales are equal, else `sum_pool2d`, `requantize` |
+//! | avg_pool2d whose padding is not counted | `qavg_pool2d` |
+//! | avg_pool2d, global_avg_pool with many sums that are ties | stays float |
 //! | add, sub | `qadd` |
 //! | mul | `qmul`; by one number `rescale` |
-//! | concat | `concat` of parts that are rescaled where their scales differ, or quantized where they are computed |
-//! | any function of one element, of whatever float operators | `lookup`, which is exact |
+//! | concat | `concat` of parts that are rescaled if their scales differ, or quantized if they are computed |
+//! | any function of one element, made of any float operators | `lookup`, which is exact |
 //! | softmax | `softmax` on int8 |
 //!
-//! Operators between the operator and the `quantize` that move or compare elements are done on the integers. Behind a
-//! product there may be more (`behind.rs`): whatever is a line for each channel is part of its requantization, whatever is
-//! the greater or lesser of two lines takes two requantizations of the same sums, and bounds of a channel are clamps.
+//! Operators between the core operator and the `quantize` that move or compare elements run on the integers. More
+//! operators can follow a product (`behind.rs`): a linear function per channel becomes part of its requantization, the
+//! maximum or minimum of two linear functions becomes two requantizations of the same sums, and bounds of a channel
+//! become clamps.
 //!
-//! Each result is within one step of the float group's. Weights whose zero points are not 0 are shifted where they then
-//! still fit int8, and where they have several they become i32; a group that cannot be made integer stays as it is, and a
-//! product in it gets a note that says why.
+//! Each result is within one step of the float group's. Weights with zero points other than 0 are stored less their
+//! zero points if they still fit int8. If not, they keep the zero point that all channels share, or become i32 if the
+//! channels have different ones. A group that cannot become integer stays as it is, and a product in it gets a note
+//! with the reason.
 
 mod add;
 mod behind;
@@ -43,7 +48,7 @@ use behind::{Obstacle, Walk};
 use forms::Forms;
 use tilewright_hw::num::{MOST_BYTE_FACTOR, Rounding, quantize_multiplier};
 
-/// Makes quantized groups integer.
+/// Converts quantized groups to integer operators.
 #[derive(Debug)]
 pub struct LegalizeQdq;
 
@@ -85,10 +90,10 @@ impl Pass for LegalizeQdq {
     }
 }
 
-/// The integer form of a product and all that stands between it and a quantization.
+/// Converts a product, and all operators between it and a quantization, to integer operators.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason if that is not possible.
 fn behind_product(view: &View, end: End) -> Result<Patch, Obstacle> {
     let mut walk = Walk::new(view);
     let (behind, negative) = walk.ordered(end.root.inputs[0])?;
@@ -99,7 +104,7 @@ fn behind_product(view: &View, end: End) -> Result<Patch, Obstacle> {
     product::rewrite(&group, &forms).map_err(|why| Obstacle::at(behind.product, &why))
 }
 
-/// Scale and zero point of an int8 tensor as a whole.
+/// Scale and zero point of an int8 tensor that has one of each.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct PerTensor {
     scale: f32,
@@ -112,7 +117,7 @@ struct End<'v> {
     root: &'v Node,
     quantize: &'v Quantize,
     out: PerTensor,
-    /// Whether the integers are those of the negated values; the root's are then -1 less them.
+    /// True if the integers are those of the negated values; the root's integers are then `-1 - x`.
     negative: bool,
 }
 
@@ -127,32 +132,32 @@ impl<'v> End<'v> {
         }
     }
 
-    /// The same for negative values: roundings are the same on both sides of 0, and so are bytes about -1/2.
+    /// The quantization of the negated values. Rounding is symmetric about 0, and the range of bytes about -1/2.
     fn mirrored(self) -> End<'v> {
         let out = PerTensor { zero_point: -1 - self.out.zero_point, ..self.out };
         End { out, negative: true, ..self }
     }
 
-    /// What a real value becomes.
+    /// The integer that a real value is quantized to.
     fn integer(&self, x: f32) -> i32 {
         let steps = self.quantize.rounding.round(x / self.out.scale) as i32;
         steps.saturating_add(self.out.zero_point).clamp(-128, 127)
     }
 
-    /// The real values of a byte, and a step more on either side.
+    /// The range of real values of a byte, extended by one step at both ends.
     fn range(&self) -> (f64, f64) {
         let real = |x: i32| f64::from(x - self.out.zero_point) * f64::from(self.out.scale);
         (real(-129), real(128))
     }
 }
 
-/// What a `quantize` ends.
+/// The operators that a `quantize` ends.
 struct Group<'v> {
     view: &'v View<'v>,
     end: End<'v>,
-    /// The operator before the clip.
+    /// The operator in front of the clip.
     core: &'v Node,
-    /// Operators between that one and the root that move or compare elements, the first one first.
+    /// Operators between `core` and the root that move or compare elements, in order.
     moves: Vec<&'v Node>,
     /// The name of the integer operator.
     name: String,
@@ -183,7 +188,7 @@ impl<'v> Group<'v> {
                 }
                 _ => break,
             };
-            // The clamp nearer to the root is applied last.
+            // The clamp closer to the root is applied last.
             (lo, hi) = (a.clamp(lo, hi), b.clamp(lo, hi));
             core = view.def(core.inputs[0])?;
         }
@@ -191,7 +196,7 @@ impl<'v> Group<'v> {
         Some(Group::new(view, end, core, moves, (lo, hi)))
     }
 
-    /// The int8 value under a `dequantize` as a whole.
+    /// The int8 operand of a `dequantize` with one scale and zero point, and those.
     fn dequantized(&self, v: ValueId) -> Option<(ValueId, PerTensor)> {
         let node = self.view.def(v)?;
         let Op::Dequantize(d) = &node.op else { return None };
@@ -208,7 +213,7 @@ impl<'v> Group<'v> {
         format!("{}/{suffix}", self.end.root.name)
     }
 
-    /// Puts a value of the operator's shape in the place of the root.
+    /// Replaces the root with a value of the core operator's shape; adds the operators that move elements.
     fn finish(&self, mut p: Patch, v: Ref) -> Patch {
         let mut v = v;
         let steps = self.moves.len() + usize::from(self.end.negative);
@@ -235,7 +240,7 @@ impl<'v> Group<'v> {
     }
 }
 
-/// -1 less an integer.
+/// `-1 - x`.
 const MIRROR: Rescale = Rescale {
     data_zero_point: 0,
     multiplier: -(1 << 30),
@@ -246,16 +251,17 @@ const MIRROR: Rescale = Rescale {
     mode: Rounding::Double,
 };
 
-/// The least factor of which 31 bits behind the point leave nothing to be seen in 8-bit results.
+/// The smallest factor that 31 fractional bits represent exactly enough for 8-bit results.
 const LEAST_WHOLE: f64 = 1.0 / 4096.0;
 
-/// Real factors, each with the greatest magnitude of what it scales, as multipliers and shifts: one rounding where all of
-/// them are below 1 in magnitude, else two. None where 32 bits do not hold what is shifted before it is multiplied.
+/// Converts real factors, each with the greatest magnitude of what it scales, to multipliers and shifts: *single*
+/// rounding if all factors are below 1 in magnitude, else *double*. `None` if a value shifted before the multiplication
+/// would not fit 32 bits.
 fn scaling(factors: &[(f64, f64)]) -> Option<(Vec<i32>, Vec<i32>, Rounding)> {
     if factors.iter().any(|(f, _)| f.is_nan()) {
         return None;
     }
-    // Past the greatest all results are held at the bounds; the factor itself would take too many bits.
+    // Larger factors would need too many bits, and saturate all results anyway.
     let (factors, magnitudes): (Vec<f64>, Vec<f64>) =
         factors.iter().map(|&(f, most)| (f.clamp(-MOST_BYTE_FACTOR, MOST_BYTE_FACTOR), most)).unzip();
     let signed = |&f: &f64| {
@@ -269,7 +275,7 @@ fn scaling(factors: &[(f64, f64)]) -> Option<(Vec<i32>, Vec<i32>, Rounding)> {
     if shift.iter().zip(magnitudes).any(|(&s, most)| s > 0 && most * f64::from(1u32 << s) > f64::from(i32::MAX)) {
         return None;
     }
-    // A factor below 1 in full, without a shift, is rounded once here as well: by the multiplication.
+    // A factor below 1 without a shift is rounded only once here too: by the multiplication.
     let whole = |(f, (m, s)): (&f64, (i32, i32))| match s {
         ..=0 if f.abs() >= LEAST_WHOLE => ((f * f64::from(1u32 << 31)).round() as i32, 0),
         _ => (m, s),
@@ -278,7 +284,7 @@ fn scaling(factors: &[(f64, f64)]) -> Option<(Vec<i32>, Vec<i32>, Rounding)> {
     Some((multiplier, shift, Rounding::Double))
 }
 
-/// Adds a `requantize` of sums with channels along an axis to the group's output; factors as for [`scaling`].
+/// Adds a `requantize` of sums, with channels along `axis`, to the group's output; for `factors` see [`scaling`].
 fn requantize(
     g: &Group,
     p: &mut Patch,
@@ -305,7 +311,7 @@ fn rescale(g: &Group) -> Option<Patch> {
     Some(g.finish(p, v))
 }
 
-/// From one scale, times a factor, to the group's.
+/// A `rescale` from one scale, times a factor, to the group's scale.
 fn rescaled(g: &Group, from: PerTensor, factor: f64) -> Option<Rescale> {
     let (multiplier, shift, mode) = scaling(&[(f64::from(from.scale) * factor / f64::from(g.out.scale), 255.0)])?;
     Some(Rescale {
@@ -319,7 +325,7 @@ fn rescaled(g: &Group, from: PerTensor, factor: f64) -> Option<Rescale> {
     })
 }
 
-/// A product or quotient with one positive number.
+/// Rewrites a product or quotient with one positive number.
 fn scaled(g: &Group) -> Option<Patch> {
     let (value, factor) = lookup::factor(g)?;
     let (data, from) = g.dequantized(value)?;

@@ -1,4 +1,4 @@
-//! Products of two quantized tensors, element by element.
+//! Element-wise products of two quantized tensors.
 
 use super::{Group, scaling};
 use crate::graph::op::QMul;

@@ -1,13 +1,13 @@
-//! Why products of quantized data stay float.
+//! Notes on why products of quantized data stay float.
 
 use super::{End, behind, behind_product};
 use crate::graph::{Graph, Node, Op};
 use crate::passes::View;
 
-/// The most operators behind a product that are looked at.
+/// Maximum number of operators after a product to look at.
 const MOST_NODES: usize = 64;
 
-/// Products of dequantized data and weights, by their names, each with the reason why it is no integer product.
+/// The products of dequantized data and weights, by name, each with the reason why it does not become integer.
 pub(super) fn notes(graph: &Graph) -> Vec<(String, String)> {
     let view = View::new(graph);
     let dequantized = |node: &Node, i: usize| matches!(view.op(node.inputs[i]), Some(Op::Dequantize(_)));
@@ -17,7 +17,7 @@ pub(super) fn notes(graph: &Graph) -> Vec<(String, String)> {
     products.map(|node| (node.name.clone(), format!("it stays float: {}", why(&view, node)))).collect()
 }
 
-/// What a product's results meet on their way to the first `quantize`.
+/// The reason why a product stays float, found on the way from its results to the first `quantize`.
 fn why(view: &View, product: &Node) -> String {
     let mut node = product;
     for _ in 0..MOST_NODES {
@@ -38,5 +38,5 @@ fn why(view: &View, product: &Node) -> String {
             _ => break,
         }
     }
-    format!("its results are not quantized up to `{}` ({})", node.name, node.op.name())
+    format!("no operator up to `{}` ({}) quantizes its results", node.name, node.op.name())
 }

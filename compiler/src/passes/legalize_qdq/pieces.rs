@@ -1,4 +1,4 @@
-//! Functions of one number that are piecewise linear, and their form as two lines between two bounds.
+//! Piecewise linear functions of one number, and their form as two lines between two bounds.
 
 use crate::graph::op::BinaryKind;
 
@@ -15,7 +15,7 @@ impl Line {
     }
 }
 
-/// A continuous function that is a line between each two of its knots.
+/// A continuous function that is linear between neighboring knots.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pieces {
     /// The lines, from left to right; neighbors differ.
@@ -24,11 +24,11 @@ pub(super) struct Pieces {
     knots: Vec<f64>,
 }
 
-/// The greater or the lesser of up to two lines, held between two bounds.
+/// The maximum or minimum of up to two lines, clamped to two bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Form {
     pub first: Line,
-    /// The other line, and `Max` or `Min` for which of both results is taken. Neither line is constant.
+    /// The other line, and `Max` or `Min` to combine both. Neither line is constant.
     pub second: Option<(BinaryKind, Line)>,
     pub lo: f64,
     pub hi: f64,
@@ -64,7 +64,7 @@ impl Pieces {
         Pieces { lines, knots }.merged()
     }
 
-    /// The greater of two functions.
+    /// The maximum of two functions.
     pub fn max(&self, other: &Pieces) -> Pieces {
         let (mut lines, mut knots) = (Vec::new(), Vec::new());
         for ([from, to], [a, b]) in self.beside(other) {
@@ -81,24 +81,24 @@ impl Pieces {
         Pieces { lines, knots }.merged()
     }
 
-    /// The lesser of two functions.
+    /// The minimum of two functions.
     pub fn min(&self, other: &Pieces) -> Pieces {
         self.times(-1.0).max(&other.times(-1.0)).times(-1.0)
     }
 
-    /// The function held between two bounds, the upper one last.
+    /// The function clamped to `lo`, then to `hi`.
     pub fn held(&self, lo: f64, hi: f64) -> Pieces {
         let above = if lo == f64::NEG_INFINITY { self.clone() } else { self.max(&Pieces::constant(lo)) };
         if hi == f64::INFINITY { above } else { above.min(&Pieces::constant(hi)) }
     }
 
-    /// The function from 0 on, and its product with a slope below.
+    /// The function where it is 0 or more, and `slope` times it where it is negative.
     pub fn leaky(&self, slope: f64) -> Pieces {
         let below = self.times(slope);
         if slope <= 1.0 { self.max(&below) } else { self.min(&below) }
     }
 
-    /// Its value, where that is the same everywhere.
+    /// Its value, if it is constant.
     pub fn as_constant(&self) -> Option<f64> {
         match self.lines[..] {
             [Line { factor: 0.0, term }] => Some(term),
@@ -106,17 +106,17 @@ impl Pieces {
         }
     }
 
-    /// Whether no factor or term is infinite or NaN.
+    /// True if no factor or term is infinite or NaN.
     pub fn is_finite(&self) -> bool {
         self.lines.iter().all(|l| l.factor.is_finite() && l.term.is_finite())
     }
 
-    /// Whether it never falls.
+    /// True if it never falls.
     pub fn rises(&self) -> bool {
         self.lines.iter().all(|l| l.factor >= 0.0)
     }
 
-    /// As lines between bounds, where it is that.
+    /// The function as up to two lines between bounds, if it has that form.
     pub fn form(&self) -> Option<Form> {
         let (mut lo, mut hi) = (f64::NEG_INFINITY, f64::INFINITY);
         let mut lines = self.lines.as_slice();
@@ -138,11 +138,11 @@ impl Pieces {
             [b, a] => Form { first: a, second: Some((BinaryKind::Min, b)), lo, hi },
             _ => return None,
         };
-        // A bound that is one side's alone also holds the other side.
+        // A bound found at one end also clamps the other end, so check that the form is still the function.
         (form.pieces().lines == self.lines).then_some(form)
     }
 
-    /// The intervals between the knots of both functions, with the lines of both.
+    /// The intervals between the knots of both functions, each with both lines.
     fn beside(&self, other: &Pieces) -> Vec<([f64; 2], [Line; 2])> {
         let (mut i, mut k, mut from) = (0, 0, f64::NEG_INFINITY);
         let mut found = Vec::new();
@@ -160,7 +160,7 @@ impl Pieces {
         }
     }
 
-    /// The same without knots between equal lines.
+    /// Removes knots between equal lines.
     fn merged(self) -> Pieces {
         let mut merged = Pieces::line(self.lines[0]);
         for (line, knot) in self.lines[1..].iter().zip(self.knots) {
@@ -185,12 +185,12 @@ impl Form {
     }
 }
 
-/// Whether two knots differ by no more than the rounding of what they were computed from.
+/// True if two knots differ only by the rounding of the numbers they were computed from.
 fn same(a: f64, b: f64) -> bool {
     a == b || (a - b).abs() <= 1e-9 * a.abs().min(b.abs())
 }
 
-/// A number between two others, which may be infinite.
+/// A number between two others, which can be infinite.
 fn inside(from: f64, to: f64) -> f64 {
     match (from.is_finite(), to.is_finite()) {
         (true, true) => from + (to - from) / 2.0,
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!((magnitude.lo, magnitude.hi), (f64::NEG_INFINITY, 4.0));
         assert_eq!(x.leaky(3.0).form().unwrap().second.unwrap().0, BinaryKind::Min);
         assert_eq!(Pieces::constant(7.0).form().unwrap().first, Line { factor: 0.0, term: 7.0 });
-        // Up from a bound, and down past it.
+        // Rises from a bound and then falls below it.
         assert_eq!(x.held(0.0, f64::INFINITY).min(&x.times(-1.0).plus(&Pieces::constant(5.0))).form(), None);
         // Two bends.
         assert_eq!(x.leaky(0.5).plus(&Pieces::constant(3.0)).leaky(0.25).form(), None);

@@ -1,8 +1,8 @@
-//! Averages.
+//! Average pooling.
 //!
-//! Where the real average lies half way between two integers, the format rounds to even, or to wherever the error of its
-//! floats falls, which differs from sum to sum; no rounding of an integer sum follows that. A pooling stays float where
-//! more than one in a thousand of its sums ends there, as with equal scales and an even number of elements.
+//! If the real average is halfway between two integers, the format rounds to even, or wherever the error of its floats
+//! leads, which differs from sum to sum. No rounding of an integer sum reproduces that. A pooling stays float if more
+//! than one in a thousand of its sums is such a tie, for example with equal scales and an even number of elements.
 
 use super::{Group, PerTensor, requantize, scaling};
 use crate::graph::op::{AvgPool2d, GlobalAvgPool, QAvgPool2d, SumPool2d};
@@ -10,7 +10,7 @@ use crate::graph::{Dim, Op, ValueId};
 use crate::passes::Patch;
 use std::collections::BTreeSet;
 
-/// Elements of all windows of a pooling whose sums are looked at.
+/// Maximum number of elements, over all window sizes of a pooling, for which sums are examined.
 const MOST_COUNTED: usize = 1 << 18;
 
 pub(super) fn rewrite(g: &Group) -> Option<Patch> {
@@ -23,7 +23,7 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
         Op::AvgPool2d(p) => {
             let padded = p.pads.iter().any(|&n| n > 0);
             let [h, w] = p.kernel;
-            // Windows at the image's edges have fewer elements where padding is not counted.
+            // Windows at the image's edges have fewer elements if padding is not counted.
             let least = |k: usize, i: usize| if p.count_include_pad { k } else { k - p.pads[i].max(p.pads[i + 2]) };
             let counts: BTreeSet<usize> = (least(h, 0)..=h)
                 .flat_map(|y| (least(w, 1)..=w).map(move |x| y.saturating_mul(x)))
@@ -34,7 +34,7 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
             {
                 return None;
             }
-            // Padding counted as real 0 is the zero point, which the average of the bytes takes for 0.
+            // Counted padding is real 0, which is the zero point; the average of the bytes would use 0.
             if same && !(padded && p.count_include_pad && from.zero_point != 0) {
                 let mut patch = Patch::new("avg_pool2d");
                 let op = AvgPool2d { lo: g.lo, hi: g.hi, ..p.clone() };
@@ -74,7 +74,7 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     Some(g.finish(patch, v))
 }
 
-/// An average of the elements inside the image, each number of them with a factor of its own.
+/// An average of the elements inside the image, with a factor for each number of elements.
 fn by_count(g: &Group, p: &AvgPool2d, data: ValueId, from: PerTensor) -> Option<Patch> {
     let scales = f64::from(from.scale) / f64::from(g.out.scale);
     let all = p.kernel[0] * p.kernel[1];
@@ -98,10 +98,10 @@ fn by_count(g: &Group, p: &AvgPool2d, data: ValueId, from: PerTensor) -> Option<
     Some(g.finish(patch, v))
 }
 
-/// True where more than one in a thousand sums of `count` bytes less their zero point, times `scales` over `count`, are half
-/// way between two integers, but for the error of single precision.
+/// True if more than one in a thousand sums of `count` bytes less their zero point, times `scales / count`, are halfway
+/// between two integers, within the error of single precision.
 ///
-/// Of windows too large to look at all sums it is taken for true.
+/// Also true for windows that are too large to examine all sums.
 fn often_ties(scales: f64, count: usize) -> bool {
     if count > MOST_COUNTED {
         return true;
@@ -110,7 +110,7 @@ fn often_ties(scales: f64, count: usize) -> bool {
     let (mut ties, mut all) = (0usize, 0usize);
     for sum in 1..=255 * count {
         let real = sum as f64 * factor;
-        // Past the greatest difference of two bytes everything is clamped.
+        // Two bytes differ by less, so everything beyond is clamped.
         if real > 256.0 {
             break;
         }

@@ -1,4 +1,4 @@
-//! Products, and what becomes of their sums.
+//! Integer products and the requantization of their sums.
 
 use super::constants::vector;
 use super::forms::Forms;
@@ -11,9 +11,9 @@ use crate::passes::{Patch, Ref};
 /// Sums of an integer product.
 struct Sums {
     acc: Ref,
-    /// The dimension of their channels.
+    /// Their channel dimension.
     axis: usize,
-    /// What their channels become: once, or twice where the greater or lesser of two results is taken.
+    /// The requantizations of each channel: one, or two to take the maximum or minimum of.
     branches: Vec<Vec<Branch>>,
 }
 
@@ -23,34 +23,34 @@ struct Branch {
     bias: i32,
     /// The real value of a step of the sums.
     step: f64,
-    /// The greatest magnitude of a sum with the bias.
+    /// The greatest magnitude of a sum plus the bias.
     most: f64,
 }
 
 impl Branch {
-    /// A constant, which sums of magnitudes up to `most` move by an eighth of a step of the output at most; None where no bias of
-    /// 31 bits does that.
+    /// A requantization to a constant, which sums of magnitude up to `most` change by at most an eighth of an output
+    /// step. `None` if no 31-bit bias achieves that.
     fn constant(real: f64, out_scale: f64, most: f64) -> Option<Branch> {
         if real == 0.0 {
             return Some(Branch { bias: 0, step: 0.0, most });
         }
-        // So many steps that no rounding is seen either.
+        // Steps so small that the rounding of the bias is not visible either.
         let step = out_scale / f64::from(1 << 16).max(8.0 * most);
         let room = f64::from(1 << 30);
         let bias = (real / step).round();
-        // What lies past all results of 8 bits needs not be exact.
+        // A constant beyond all 8-bit results saturates, so it need not be exact.
         let fits = most <= room && (bias.abs() <= room || room * step >= 512.0 * out_scale);
         let bias = bias.clamp(-room, room);
         fits.then(|| Branch { bias: bias as i32, step, most: bias.abs() + most })
     }
 }
 
-/// A product with what stands behind it as integers.
+/// Rewrites a product, and the operators after it, to integers.
 ///
 /// # Errors
-/// Why not.
+/// The reason if that is not possible.
 pub(super) fn rewrite(g: &Group, forms: &Forms) -> Result<Patch, String> {
-    let data = "its data are no int8 tensor dequantized with one scale";
+    let data = "has data that are not an int8 tensor dequantized with one scale";
     let (data, from) = g.dequantized(g.core.inputs[0]).ok_or(data)?;
     let (mut p, sums) = match &g.core.op {
         Op::MatMul(_) => matrices(g, (data, from), forms)?,
@@ -63,25 +63,25 @@ pub(super) fn rewrite(g: &Group, forms: &Forms) -> Result<Patch, String> {
 /// A convolution or fully connected layer.
 fn layer(g: &Group, (data, from): (ValueId, PerTensor), forms: &Forms) -> Result<(Patch, Sums), String> {
     let Weights { shape, less: mut w, scales, zero } =
-        weights(g, g.core.inputs[1]).ok_or("its weights are no int8 constants dequantized by channel")?;
+        weights(g, g.core.inputs[1]).ok_or("has weights that are not int8 constants dequantized by output channel")?;
     let steps: Vec<f64> = scales.iter().map(|&s| f64::from(from.scale) * f64::from(s)).collect();
     let bias = match g.core.inputs.get(2) {
-        Some(&b) => vector(g.view, b, steps.len()).ok_or("its bias is no vector of finite constants")?,
+        Some(&b) => vector(g.view, b, steps.len()).ok_or("has a bias that is not a vector of finite constants")?,
         None => vec![0.0; steps.len()],
     };
-    let per_channel = w.len().checked_div(steps.len()).filter(|&n| n > 0).ok_or("it has no weights")?;
+    let per_channel = w.len().checked_div(steps.len()).filter(|&n| n > 0).ok_or("has no weights")?;
     let mut branches = Vec::with_capacity(steps.len());
     for (((lines, step), bias), w) in forms.lines().zip(steps).zip(bias).zip(w.chunks_mut(per_channel)) {
         let fitted = fit(&lines, (step, bias), w, f64::from(g.out.scale)).ok_or(COARSE)?;
         branches.push(fitted);
     }
-    // What lies beyond 8 bits without a zero point that all share is kept without any.
+    // Weights that do not fit 8 bits and share no zero point are stored as i32 less their zero points.
     let bytes = zero.map(|zero| w.iter().map(|&w| i8::try_from(w + zero).ok()).collect::<Option<Vec<i8>>>());
     let weight = match bytes {
         Some(bytes) => bytes.and_then(|bytes| Tensor::new(&shape, bytes)),
         None => Tensor::new(&shape, w),
     };
-    let weight = weight.ok_or("its weights less their zero point do not fit a byte")?;
+    let weight = weight.ok_or("has weights that do not fit a byte less their zero point")?;
     let zero = zero.unwrap_or(0);
     let (op, axis): (Op, usize) = match &g.core.op {
         Op::Conv2d(c) => {
@@ -103,12 +103,12 @@ fn layer(g: &Group, (data, from): (ValueId, PerTensor), forms: &Forms) -> Result
 
 /// A product of two activations.
 fn matrices(g: &Group, (a, qa): (ValueId, PerTensor), forms: &Forms) -> Result<(Patch, Sums), String> {
-    let other = "its second operand is no int8 tensor dequantized with one scale";
+    let other = "has a second operand that is not an int8 tensor dequantized with one scale";
     let (b, qb) = g.dequantized(g.core.inputs[1]).ok_or(other)?;
     let axis = g.view.graph.ty(g.core.output()).rank().saturating_sub(1);
-    let depth = g.view.graph.ty(a).dims.last().and_then(Dim::known).ok_or("its sizes are not known")?;
+    let depth = g.view.graph.ty(a).dims.last().and_then(Dim::known).ok_or("has unknown sizes")?;
     let step = f64::from(qa.scale) * f64::from(qb.scale);
-    // The greatest sum of products of bytes less their zero points.
+    // The greatest magnitude of a sum of products of bytes less their zero points.
     let most = depth as f64 * 255.0 * 255.0;
     let out = f64::from(g.out.scale);
     let branch = |line: &Line| {
@@ -128,22 +128,23 @@ fn matrices(g: &Group, (a, qa): (ValueId, PerTensor), forms: &Forms) -> Result<(
     Ok((p, Sums { acc, axis, branches }))
 }
 
-/// Why a sum's steps do not do.
-const COARSE: &str = "a step of its 32-bit sums is too coarse, or too fine, for what is added to them";
+/// Reason: the bias cannot be expressed in steps of the sums.
+const COARSE: &str = "has 32-bit sums whose step is too coarse, or too fine, for what is added to them";
 
-/// Sums of a product as results of the group's operator.
+/// Converts the sums of a product to results of the group's operator.
 ///
-/// The greater or lesser of two lines is that of two requantizations of the same sums: each is rounded once, and of numbers
-/// in order so are their roundings. So it is with bounds, which are clamps where all channels share them.
+/// The maximum or minimum of two lines is that of two requantizations of the same sums: each is rounded once, and
+/// rounding keeps the order of numbers. Bounds are clamps if all channels share them, and otherwise maxima or minima
+/// with a constant, for the same reason.
 fn finish(g: &Group, p: &mut Patch, sums: &Sums, forms: &Forms) -> Result<Ref, String> {
-    let range = "a factor is too large for 32 bits";
+    let range = "needs a factor that is too large for 32 bits";
     let out = f64::from(g.out.scale);
     let one = |p: &mut Patch, name: &str, i: usize| {
         let bias = sums.branches.iter().map(|b| b[i].bias).collect();
         let factors: Vec<(f64, f64)> = sums.branches.iter().map(|b| (b[i].step / out, b[i].most)).collect();
         requantize(g, p, name, (sums.acc, sums.axis), bias, &factors).ok_or(range)
     };
-    // The last one first.
+    // The bound that is applied last comes first.
     let bounds = [(BinaryKind::Min, "greatest", &forms.hi), (BinaryKind::Max, "least", &forms.lo)];
     let mut bounds: Vec<_> = bounds.into_iter().filter(|(.., list)| shared(list).is_none()).collect();
     let name = if bounds.is_empty() { g.name().to_string() } else { g.label("unbounded") };
@@ -164,29 +165,29 @@ fn finish(g: &Group, p: &mut Patch, sums: &Sums, forms: &Forms) -> Result<Ref, S
     Ok(v)
 }
 
-/// A real value as a whole number of steps.
+/// A real value in steps, rounded.
 fn in_steps(real: f64, step: f64) -> f64 {
-    // Of a factor of 0 steps have no size.
+    // A line with factor 0 has steps of size 0.
     if real == 0.0 { 0.0 } else { (real / step).round() }
 }
 
-/// The integer that all channels have.
+/// The integer shared by all channels, if they do share one.
 pub(super) fn shared(list: &[i32]) -> Option<i32> {
     let (first, others) = list.split_first()?;
     others.iter().all(|x| x == first).then_some(*first)
 }
 
-/// A channel's requantizations: lines of sums with a step and a bias, which become integers.
+/// The requantizations of a channel: one for each line of its sums, with step and bias as integers.
 ///
-/// A channel of all but dead weights has steps so small that its bias leaves no room for the sum. Its steps then become
-/// coarser by a power of two, and its weights are rounded to them, where that is less than a quarter of a step of the
-/// output. Weights are those less their zero point; those of a constant become 0.
+/// If the weights of a channel are almost dead, its steps are so small that the bias leaves no room for the sum. Then
+/// the steps are made coarser by a power of two and the weights are rounded to them, if that changes results by less
+/// than a quarter of an output step. `w` are the weights less their zero point; those of a constant channel become 0.
 fn fit(lines: &[Line], (step, bias): (f64, f64), w: &mut [i32], out_scale: f64) -> Option<Vec<Branch>> {
     if lines.iter().all(|line| line.factor == 0.0) {
         w.fill(0);
         return lines.iter().map(|line| Branch::constant(line.term, out_scale, 0.0)).collect();
     }
-    // The real values of a step and of the bias, for each line.
+    // The real values of a step and of the bias for each line.
     let exact: Vec<(f64, f64)> = lines.iter().map(|l| (step * l.factor, bias * l.factor + l.term)).collect();
     for k in 0..31 {
         let by = f64::from(1u32 << k);
@@ -222,9 +223,10 @@ struct Weights {
     shape: Vec<usize>,
     /// The weights less their zero points.
     less: Vec<i32>,
-    /// A scale for each output channel.
+    /// One scale per output channel.
     scales: Vec<f32>,
-    /// What makes bytes of them again: 0 where they are bytes, else the zero point of all, where they have one.
+    /// The zero point to add so that they fit bytes: 0 if they fit already, else the one that all channels share;
+    /// `None` if they share none.
     zero: Option<i32>,
 }
 

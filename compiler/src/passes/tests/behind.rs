@@ -7,13 +7,13 @@ use Then::{AtLeast, AtMost, From, Function, Held, Move, Over, Plus, Pool, Slopes
 
 const CHANNELS: usize = 4;
 
-/// An operator of a chain; values are one, or one for each channel.
+/// An operator of a chain. Vectors have one value, or one per channel.
 #[derive(Debug, Clone)]
 enum Then {
     Plus(Vec<f32>),
     Times(Vec<f32>),
     Over(Vec<f32>),
-    /// A constant less the results.
+    /// A constant minus the results.
     From(Vec<f32>),
     AtLeast(Vec<f32>),
     AtMost(Vec<f32>),
@@ -35,7 +35,7 @@ fn conv(t: &mut Build, groups: usize) -> ValueId {
     t.b.node("conv", op, &[x, w]).unwrap()
 }
 
-/// Adds operators behind an image in NCHW.
+/// Adds operators after an NCHW image.
 fn chain(t: &mut Build, mut v: ValueId, then: &[Then]) -> ValueId {
     let mut axis = 1;
     for (i, then) in then.iter().enumerate() {
@@ -108,32 +108,32 @@ fn factors_and_terms_are_in_the_requantization_and_moves_behind_it() {
         (one.to_string(), vec![Times(both())]),
         (one.into(), vec![Over(vec![0.5, -3.0, 4.0, 1.0]), Plus(terms())]),
         (one.into(), vec![From(terms()), Function(UnaryKind::Neg, 0.0), Times(vec![-3.0])]),
-        // A bound of all channels is a clamp; one of each channel is a vector.
+        // A bound shared by all channels is a clamp; one per channel is a vector.
         (one.into(), vec![Times(vec![-2.0]), AtLeast(vec![-0.5]), AtMost(vec![1.5]), Plus(vec![0.5])]),
         (one.into(), vec![Held(0.0, 1.0), From(vec![1.0])]),
         (one.into(), vec![Function(UnaryKind::HardSigmoid, 0.5)]),
         (format!("{one} binary"), vec![AtLeast(terms())]),
         (format!("{one} binary binary"), vec![Held(0.0, f32::INFINITY), Times(both()), Plus(terms())]),
-        // What bends takes two requantizations.
+        // A bend takes two requantizations.
         (two.into(), vec![Function(UnaryKind::Abs, 0.0)]),
         (two.into(), vec![Slopes(slopes())]),
-        // A slope of 0 is a bound where terms stand behind it, and a factor elsewhere.
+        // A slope of 0 is a bound if terms follow it, and a factor otherwise.
         (
             format!("{two} binary"),
             vec![Times(vec![0.5, 1.5, -0.5, 2.0]), Plus(terms()), Slopes(slopes()), Plus(terms())],
         ),
-        // A channel of a constant among others.
+        // One constant channel among others.
         (two.into(), vec![Times(vec![0.5, 0.0, -0.5, 2.0]), Plus(terms()), Function(UnaryKind::LeakyRelu, 0.25)]),
         (one.into(), vec![Times(vec![0.0]), Plus(vec![0.5, -2.0, 9.0, 0.0]), Slopes(vec![0.5, 0.25, 0.5, 0.5])]),
         (two.into(), vec![Function(UnaryKind::LeakyRelu, 1.75), Times(vec![-0.5]), From(terms())]),
         (two.into(), vec![Held(-1.0, 1.0), Function(UnaryKind::Abs, 0.0)]),
-        // Moves keep their places, and constants find their channels behind them.
+        // Moves keep their order, and constants after them find their channels.
         (format!("{one} max_pool2d"), vec![Pool, Times(vec![0.5, 2.0, 1.25, 0.0]), Plus(terms())]),
         (format!("{one} max_pool2d transpose"), vec![Times(both()), Pool, nhwc(), Plus(terms())]),
         (format!("{two} transpose max_pool2d"), vec![nhwc(), Slopes(slopes()), Pool, Times(vec![3.0])]),
         (format!("{one} transpose slice"), vec![nhwc(), Move(slice.into()), Times(both())]),
         (format!("{one} pad"), vec![Times(both()), Move(pad.into())]),
-        // The greatest of multiples below 0 is the negative of the greatest of the others.
+        // The maximum of negative multiples is the negated minimum of the positive ones.
         (format!("{one} max_pool2d rescale"), vec![Pool, Times(vec![-0.5, -2.0, -1.0, 0.0]), Plus(terms())]),
         (format!("{one} max_pool2d transpose rescale"), vec![Pool, Function(UnaryKind::Neg, 0.0), nhwc()]),
     ];
@@ -151,7 +151,7 @@ fn factors_and_terms_are_in_the_requantization_and_moves_behind_it() {
 #[test]
 fn what_stands_in_the_way_is_named() {
     let pad = Pad { before: vec![0, 0, 1, 0], after: vec![0, 0, 0, 2], value: 0.3 };
-    // Its taps lie above and below the image's six rows.
+    // Its taps are above and below the image's six rows.
     let (kernel, strides, pads, dilations, layout) = ([2, 1], [1, 1], [1, 0, 1, 0], [7, 1], Layout::Nchw);
     let empty = MaxPool2d { kernel, strides, pads, dilations, layout };
     let cases = [
@@ -160,17 +160,17 @@ fn what_stands_in_the_way_is_named() {
         ("`then1` (mul) has a constant that is not finite", vec![Pool, Times(vec![f32::INFINITY])]),
         ("`then0` (add) has a constant that is not finite", vec![Plus(vec![0.0, f32::NAN, 0.0, 0.0])]),
         ("`then0` (div) has a constant that is not finite or divides by 0", vec![Over(vec![1.0, 0.0, 1.0, 1.0])]),
-        ("`then0` (max_pool2d) compares elements before", vec![Pool, Times(vec![1.0, -1.0, 1.0, 1.0])]),
+        ("`then0` (max_pool2d) compares elements, but a negative factor", vec![Pool, Times(vec![1.0, -1.0, 1.0, 1.0])]),
         ("`then0` (pad) adds a border", vec![Move(pad.into()), Times(vec![2.0])]),
         (
-            "`then1` (mul) needs the greater of two lines in some channels and the lesser in others",
+            "`then1` (mul) needs the maximum of two lines in some channels and the minimum in others",
             vec![Function(UnaryKind::Abs, 0.0), Times(vec![1.0, -1.0, 1.0, 1.0]), Plus(vec![0.1])],
         ),
         (
-            "`then2` (leaky_relu) needs more than the greater or lesser of two lines",
+            "`then2` (leaky_relu) makes a function that is not the maximum or minimum of two lines",
             vec![Slopes(vec![0.5]), Plus(vec![0.3]), Function(UnaryKind::LeakyRelu, -0.5), Times(vec![2.0])],
         ),
-        ("`conv` (conv2d) a step of its 32-bit sums is too coarse", vec![Times(vec![1e4]), Plus(vec![0.3])]),
+        ("`conv` (conv2d) has 32-bit sums whose step is too coarse", vec![Times(vec![1e4]), Plus(vec![0.3])]),
     ];
     for (note, then) in cases {
         let mut t = Build::new(3);
@@ -183,7 +183,7 @@ fn what_stands_in_the_way_is_named() {
     }
 }
 
-/// Chains at random: each is integers and within a step, or has a note.
+/// Random chains: each becomes integer and stays within a step, or has a note.
 #[test]
 fn random_chains_are_integers_or_say_why() {
     let (mut integer, mut all) = (0, 0);

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A float network with something for every pass that simplifies.
+/// A float network with something to do for every simplifying pass.
 fn messy() -> Graph {
     let mut b = GraphBuilder::new("messy");
     let x = b.input("x", TensorType::new(DType::F32, &[2, 3, 6, 6]));
@@ -78,7 +78,7 @@ fn the_engine_stops_counts_and_dumps() {
     let (_, report) = optimize(g.clone(), OptLevel::O2, options).unwrap();
     assert_eq!(dumped.len(), pipelines::passes(OptLevel::O2).len());
     assert_eq!(dumped[0].0, "dead_code");
-    // The second of the unused nodes takes the first along.
+    // Removing the second unused node also removes the first.
     assert_eq!(report.count("dead_code"), 1);
     assert_eq!(report.count("fold_bias"), 1);
     assert_eq!(report.count("fold_pad"), 1);
@@ -110,7 +110,7 @@ fn every_patch_leaves_a_sound_graph() {
     assert_eq!(seen, report.applied.len());
 }
 
-/// Where each patch looked at the whole of it, this would take hours.
+/// This would take hours if each patch looked at the whole graph.
 #[test]
 fn a_long_chain_is_simplified() {
     const NODES: usize = 50_000;
@@ -151,7 +151,7 @@ fn of_nodes_with_one_name_the_first_keeps_it() {
     b.output("y", v);
     let (g, _) = run(b.finish().unwrap(), &boxed(Named), Options::default()).unwrap();
     let names: Vec<&str> = g.nodes().map(|(_, n)| n.name.as_str()).collect();
-    // The old `b` comes behind the new ones, and the second of those takes the name of the last node.
+    // The old `b` comes after the new ones, and the second of those takes the name of the last node.
     assert_eq!(names, ["b.1", "b", "b.2", "b.3", "b.2.1"]);
 }
 
@@ -189,7 +189,7 @@ fn a_wrong_patch_is_named() {
         }
     }
     let e = run(messy(), &boxed(Endless), Options::default()).unwrap_err().to_string();
-    assert!(e.contains("without coming to an end"), "{e}");
+    assert!(e.contains("did not terminate after"), "{e}");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_clip_becomes_the_clamp_before_it() {
     assert_eq!(eval(&g, std::slice::from_ref(&x)).unwrap(), eval(&h, &[x]).unwrap());
 }
 
-/// What is left of batch normalisations: factors and terms behind convolutions with and without bias.
+/// Factors and terms, as batch normalization leaves them, after convolutions with and without bias.
 #[test]
 fn normalisations_become_part_of_the_weights() {
     for (seed, layout) in [(1, Layout::Nchw), (2, Layout::Nhwc)] {

@@ -2,7 +2,7 @@ use super::*;
 use crate::passes::{ChannelsLast, pipelines};
 use tilewright_runtime::tensor::near;
 
-/// Products, poolings and what stands between them, of images whose channels come first.
+/// Products, poolings and operators between them, on channels-first images.
 fn images() -> Graph {
     let mut b = GraphBuilder::new("images");
     let x = b.input("x", TensorType::new(DType::F32, &[2, 3, 9, 8]));
@@ -64,7 +64,7 @@ fn images_with_channels_last_give_the_same_results() {
         }
     }
     assert!(report.count("channels_last") > 10);
-    // The image that comes in, and the result that leaves as one, are all that is turned.
+    // Only the input image and the output that is an image are transposed.
     let turned: Vec<&str> =
         after.nodes().filter(|(_, n)| matches!(n.op, Op::Transpose(_))).map(|(_, n)| n.name.as_str()).collect();
     assert_eq!(turned.len(), 2, "{turned:?}");

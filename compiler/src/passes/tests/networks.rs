@@ -27,7 +27,7 @@ fn quantized_lenet_becomes_integer() {
     }
 }
 
-/// Each operator gets the operands of the float network, so that steps do not multiply along the way.
+/// Each operator gets the operands of the float network, so that errors do not accumulate.
 fn each_operator_is_within_a_step(folder: &Path, model: &str, least: usize) {
     let x = npy(&folder.join(model.replace(".onnx", ".input_0.npy")));
     let g = import(&folder.join(model)).unwrap();
@@ -135,7 +135,7 @@ fn quantized_efficientnet_becomes_integer_and_keeps_its_answer() {
     assert!(crate::suite::difference(&y[0], &expected) < 0.05);
 }
 
-/// The same text gives the same graph, also after the passes.
+/// Parsing the printed text gives the same graph, also after the passes.
 #[test]
 fn networks_survive_their_text() {
     use crate::graph::text;

@@ -1,4 +1,4 @@
-//! Random quantized groups, against the float operators between `dequantize` and `quantize`.
+//! Random quantized groups, compared with the float operators between `dequantize` and `quantize`.
 
 use super::*;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ pub(super) struct Build {
     inputs: Vec<Tensor>,
     /// The largest scale of an input.
     scale: f32,
-    /// The largest step of the sums of a product.
+    /// The largest step of a product's sums.
     step: f32,
 }
 
@@ -45,7 +45,8 @@ impl Build {
         self.dequantize(v, scale, vec![0; n])
     }
 
-    /// `v` plus a vector: nothing, floats, dequantized bytes before it, or dequantized words.
+    /// Adds a vector to `v`, depending on `kind`: nothing, floats, dequantized bytes as the first operand, or
+    /// dequantized i32.
     fn biased(&mut self, v: ValueId, kind: i32, shape: &[usize], scale: f32) -> ValueId {
         let t = self.tensor(shape);
         let t = t.as_slice::<i8>().unwrap();
@@ -76,7 +77,7 @@ impl Build {
         assert_eq!(ops, integer, "{h}");
     }
 
-    /// The same, and gives the integer form with what was done.
+    /// Does the same and returns the integer form and the report.
     pub fn legal(
         mut self,
         v: ValueId,
@@ -91,14 +92,14 @@ impl Build {
         };
         let mut probe = GraphBuilder::new("probe");
         std::mem::swap(&mut probe, &mut self.b);
-        // The scale comes from the float result itself.
+        // The scale is computed from the float result itself.
         probe.output("real", v);
         probe.output("whole", whole);
         let g = probe.finish().unwrap();
         let real = eval(&g, &self.inputs).unwrap();
         let most = |t: &Tensor| t.as_slice::<f32>().unwrap().iter().fold(1e-3f32, |m, x| m.max(x.abs()));
-        // A clip may leave nothing; and the scale has no simple ratio to those that the result is made of.
-        // A product whose bias cannot be rounded to a step of its sums within a quarter of the output's stays float.
+        // A clip can cut off everything, and the scale must not be a simple multiple of the scales of the operands. A
+        // product stays float if its bias cannot be rounded to a step of its sums within a quarter of an output step.
         let scale = same.unwrap_or((most(&real[0]).max(most(&real[1]) / 100.0) / 120.37).max(2.5 * self.step));
         let mut b = GraphBuilder::new("g");
         let mut map: Vec<ValueId> = g.inputs().map(|(n, v)| b.input(n, g.ty(v).clone())).collect();
@@ -140,9 +141,10 @@ fn image(layout: Layout, c: usize, h: usize, w: usize) -> [usize; 4] {
     }
 }
 
-/// The scale of an average over the scale of its elements, with which no average of up to nine bytes comes near the middle of two
-/// integers: 367 sum / (521 n) is half way only where 521 divides the sum or n, and is farther from it than single precision errs.
-/// A scale at random may put one of the few sums of a small window there, and one is then more than one in a thousand.
+/// Ratio of an average's scale to the scale of its elements for which no average of up to nine bytes is close to a tie.
+/// `367 * sum / (521 * n)` is a tie only if 521 divides the sum or n, and otherwise it is farther from one than the
+/// error of single precision. A random scale could make a tie of one of the few sums of a small window, and one is
+/// already more than one in a thousand.
 const NO_TIES: f32 = 521.0 / 367.0;
 
 proptest! {
@@ -255,7 +257,7 @@ proptest! {
         zx in -128i32..128, zy in -128i32..128, scale in 0.001f32..0.1, clip in clips(),
     ) {
         let mut t = Build::new(seed);
-        // With the same scales only odd numbers of elements have no ties.
+        // With equal scales, only odd numbers of elements have no ties.
         let height = if same { 5 } else { 6 };
         let x = t.input(&image(layout, 3, height, 7), scale, zx);
         let kernel = if same { kernel.map(|k| k | 1) } else { kernel };
@@ -280,7 +282,7 @@ proptest! {
     ) {
         let mut t = Build::new(seed);
         let x = t.input(&[1, 3, 12, 12], scale, zx);
-        // Numbers of elements, and scales between them, that put every few sums half way between two integers.
+        // Numbers of elements and ratios of scales for which one in every few sums is a tie.
         let (kernel, ratio) = match (kernel, [1.0, 0.5, 2.0][ratio]) {
             (0, ratio) => ([2, 2], ratio),
             (1, 2.0) => ([4, 1], 2.0),
@@ -331,7 +333,7 @@ proptest! {
         seed in 0u64..1000, kind in 0i32..3, dense: bool, alpha in 0.01f32..1.9, zx in -128i32..128, zy in -128i32..128,
         scale in 0.001f32..0.1, per_channel: bool, bias in 0i32..4, clip: bool,
     ) {
-        // A bound at 0 leaves nothing of the slopes.
+        // A bound at 0 would leave nothing of the slopes.
         let clip = clip.then_some((-1.0, 1.0));
         let mut t = Build::new(seed);
         let channels = 4;
@@ -350,9 +352,9 @@ proptest! {
         let v = if dense { t.biased(v, bias, &[channels], scale) } else { v };
         let slope = |i: usize| (alpha / 2.0 + i as f32 / 7.0).min(1.0);
         let v = match kind {
-            // Of one slope for all, also above 1.
+            // One slope for all channels, also above 1.
             0 => t.b.node("leaky", Unary { kind: UnaryKind::LeakyRelu, alpha, beta: 0.0 }, &[v]).unwrap(),
-            // Slopes of each channel, as floats or as dequantized bytes.
+            // One slope per channel, as floats or as dequantized bytes.
             kind => {
                 let shape: &[usize] = if dense { &[channels] } else { &[channels, 1, 1] };
                 let slopes = if kind == 1 {
@@ -373,7 +375,8 @@ proptest! {
         seed in 0u64..1000, far in 8i32..100, zx in -128i32..128, zy in -128i32..128, exponent in -10i32..-3, kind in 0usize..5,
     ) {
         let mut t = Build::new(seed);
-        // A power of two, so that the float sums are exact: one that cancels must be 0 in both, for nothing else stays unsaturated.
+        // A power of two, so that the float sums are exact. A sum that cancels must be 0 in both forms, because only
+        // such sums do not saturate.
         let scale = 2f32.powi(exponent);
         let (v, of, integer): (_, _, &[&str]) = match kind {
             0 => (t.input(&[300], scale, zx), scale, &["rescale"]),
@@ -560,7 +563,7 @@ fn a_channel_of_dead_weights_keeps_its_bias() {
     let x = t.input(&[3, 16], 0.02, -128);
     let w = t.tensor(&[2, 16]);
     let w = t.b.constant("w", w);
-    // The second channel's bias would take 35 bits in steps of its accumulator.
+    // The second channel's bias would need 35 bits in steps of its accumulator.
     let w = t.dequantize(w, vec![0.01, 1e-10], vec![0, 0]);
     let bias = t.b.constant("bias", Tensor::vector(vec![0.5f32, -0.06]));
     let v = t.b.node("dense", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[x, w, bias]).unwrap();
