@@ -1,4 +1,4 @@
-//! Bias correction: what rounding the weights adds to a layer's mean result is taken off its bias.
+//! Bias correction: subtracts from a layer's bias what rounding the weights adds to its mean result.
 
 use super::QuantizeError;
 use super::insert::{WeightForm, Weights, floats};
@@ -8,8 +8,8 @@ use super::range::Params;
 use crate::graph::{Graph, Node, NodeId, Op, ValueId};
 use std::collections::BTreeMap;
 
-/// For each convolution and dense layer, what is added to its bias: the mean over samples of what the float weights give
-/// more than the rounded ones.
+/// For each convolution and dense layer, the values to add to its bias: the mean over samples of the float weights'
+/// result minus the rounded weights' result.
 pub(super) fn corrections(
     graph: &Graph,
     plan: &Plan,
@@ -50,7 +50,7 @@ pub(super) fn corrections(
     Ok(found)
 }
 
-/// For each tap of the window, the share of results for which it lies inside the image; none for other operators.
+/// For each tap of the window, the fraction of results for which it is inside the image; `None` for other operators.
 fn shares(graph: &Graph, node: &Node) -> Option<Vec<f64>> {
     let c = match &node.op {
         Op::Dense(_) => return Some(vec![1.0]),

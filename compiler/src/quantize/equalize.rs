@@ -1,5 +1,6 @@
-//! Cross-layer equalisation: channels between two layers are scaled, in the first layer's weights down and in the second
-//! one's up, until no channel needs more of the range than others. Floats compute the same as before.
+//! Cross-layer equalization: scales each channel between two layers, by factors in the weights of the first layer and
+//! their inverses in the second, until no channel needs more of the range than others. The float result does not
+//! change.
 
 use super::insert::floats;
 use super::observe::Seen;
@@ -8,21 +9,22 @@ use crate::graph::op::UnaryKind;
 use crate::graph::{Graph, GraphBuilder, GraphError, NodeId, Op, Tensor, ValueId};
 use std::collections::BTreeMap;
 
-/// A channel's factor stays within this, so that none is lost to the others.
+/// Maximum factor of a channel, so that no channel vanishes next to the others.
 const MOST: f32 = 64.0;
 
-/// Two layers with nothing between them but what scaling passes through: no clip at a bound, whose place would change.
+/// Two layers with only operators between them that commute with scaling. A clip at a bound does not: its bound would
+/// move.
 struct Pair {
     first: NodeId,
     second: NodeId,
-    /// The value that the second layer takes.
+    /// The value that the second layer reads.
     data: ValueId,
 }
 
-/// The network with equalised pairs of layers, and how many pairs there are.
+/// Equalizes pairs of layers; returns the network and the number of pairs.
 ///
 /// # Errors
-/// Where the graph that comes out is unsound, which is an error of the equalisation.
+/// If the resulting graph is invalid, which is a bug in the equalization.
 pub(super) fn equalize(
     graph: &Graph,
     plan: &Plan,
@@ -57,7 +59,7 @@ fn pairs(graph: &Graph, plan: &Plan) -> Vec<Pair> {
     let alone = |v: ValueId| users[v.0].len() == 1 && !graph.is_output(v);
     let is_layer = |id: NodeId| {
         let node = graph.node(id);
-        // Weights that others use too cannot change.
+        // Weights with other users must not change.
         plan.roles[id.0] == Role::Product
             && matches!(node.op, Op::Conv2d(_) | Op::Dense(_))
             && node.inputs[1..].iter().all(|v| users[v.0].len() == 1)
@@ -81,7 +83,7 @@ fn pairs(graph: &Graph, plan: &Plan) -> Vec<Pair> {
     graph.nodes().filter(|(id, _)| is_layer(*id)).filter_map(|(id, _)| follow(id)).collect()
 }
 
-/// Scales the channels between two layers; false where nothing changes.
+/// Scales the channels between two layers; returns false if nothing changes.
 fn balance(
     graph: &Graph,
     constants: &mut BTreeMap<ValueId, Tensor>,
@@ -103,14 +105,15 @@ fn balance(
         Op::Conv2d(c) => (b.len() / w2.shape()[0].max(1), (w2.shape()[0] / c.groups.max(1)).max(1)),
         _ => (depth, w2.shape()[0].max(1)),
     };
-    // The channel between the layers that an element of the second one's weights is for.
+    // The channel between the layers that an element of the second layer's weights multiplies.
     let channel = |i: usize| i / each2.max(1) / per_group * depth + i % depth;
     if seen.peaks.len() != channels || (0..b.len()).any(|i| channel(i) >= channels) {
         return Ok(false);
     }
     let mut after = vec![0f32; channels];
     b.iter().enumerate().for_each(|(i, x)| after[channel(i)] = after[channel(i)].max(x.abs()));
-    // What a channel takes of a range that it shares: of the values where each has its own scale for weights.
+    // A channel's share of a common range: that of the activations if each channel has its own scale for weights, else
+    // that of the weights.
     let before: Vec<f32> = match per_channel {
         true => seen.peaks.clone(),
         false => a.chunks(each).map(|w| w.iter().fold(0f32, |m, x| m.max(x.abs()))).collect(),

@@ -1,25 +1,25 @@
-//! What can be wrong with a quantization.
+//! Errors of quantization.
 
 use crate::graph::GraphError;
 use crate::passes::PassError;
 
-/// Why a network was not quantized.
+/// The reason why a network was not quantized.
 #[derive(Debug, thiserror::Error)]
 pub enum QuantizeError {
-    /// A network that is quantized already, at least in part.
+    /// The network is quantized already, at least in part.
     #[error("the model is quantized already: node `{node}` is {op}; give the float model that it was made from")]
     AlreadyQuantized {
-        /// The first node of integers.
+        /// The first integer node.
         node: String,
         /// Its operator.
         op: String,
     },
-    /// A network that has nothing to quantize.
+    /// The network has nothing to quantize.
     #[error(
         "the model has no operator that can be quantized: no convolution, matrix product, sum or pooling of floats"
     )]
     NothingToQuantize,
-    /// A value whose size is open.
+    /// A value has an open size.
     #[error("value {value} has the open shape {shape}; give its sizes with --bind SYMBOL=SIZE")]
     OpenShape {
         /// The value.
@@ -27,21 +27,22 @@ pub enum QuantizeError {
         /// Its type.
         shape: String,
     },
-    /// A node to be kept in floats that is not there.
+    /// A node to keep in float does not exist.
     #[error(
-        "the model has no node {name} that computes floats; choose one that the table of layers or the report names, such as {}",
+        "the model has no node {name} that computes floats; choose one from the table of layers or the report, \
+         such as {}",
         known.join(", ")
     )]
     NoNode {
-        /// The name given.
+        /// The given name.
         name: String,
-        /// Some of the model's.
+        /// Some names of nodes in the model.
         known: Vec<String>,
     },
-    /// No data to calibrate with.
+    /// There are no calibration data.
     #[error("there are no calibration data; give at least one sample, better a hundred")]
     NoSamples,
-    /// A value that is not finite for some sample.
+    /// A value is not finite for some sample.
     #[error(
         "value {value} is not finite for calibration sample {sample}; leave that sample out, or look at the model with it"
     )]
@@ -51,7 +52,7 @@ pub enum QuantizeError {
         /// The sample, from 0.
         sample: usize,
     },
-    /// The network does not run.
+    /// The network failed on a sample.
     #[error("calibration sample {sample}: {reason}")]
     Run {
         /// The sample, from 0.
@@ -59,7 +60,7 @@ pub enum QuantizeError {
         /// What is wrong.
         reason: String,
     },
-    /// The network was not made ready to run.
+    /// The network could not be prepared for running.
     #[error("cannot run the {form} network: {reason}")]
     Open {
         /// Float or quantized.
@@ -67,10 +68,10 @@ pub enum QuantizeError {
         /// What is wrong.
         reason: String,
     },
-    /// A pass went wrong.
+    /// A pass failed.
     #[error(transparent)]
     Pass(#[from] PassError),
-    /// An unsound graph, which is an error of the quantization.
+    /// The graph is invalid, which is a bug in the quantization.
     #[error(transparent)]
     Graph(Box<GraphError>),
 }

@@ -1,9 +1,9 @@
-//! What is seen of a value: its range, then how often each part of it occurs.
+//! Statistics of a value: first its range, then how often each part of the range occurs.
 
-/// Bins of a histogram.
+/// Number of bins of a histogram.
 pub const BINS: usize = 2048;
 
-/// How often values occur in equal parts of a range.
+/// Counts of values in equal parts of a range.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Histogram {
     lo: f32,
@@ -12,12 +12,12 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// An empty histogram of a range.
+    /// An empty histogram over a range.
     pub fn new(lo: f32, hi: f32) -> Histogram {
         Histogram { lo, hi, counts: vec![0; BINS] }
     }
 
-    /// Counts values; those outside the range are counted at its ends.
+    /// Counts values; those outside the range go into the first or last bin.
     pub fn add(&mut self, values: &[f32]) {
         let width = (f64::from(self.hi) - f64::from(self.lo)) / BINS as f64;
         if width <= 0.0 {
@@ -26,23 +26,23 @@ impl Histogram {
         }
         let (lo, per) = (self.lo, (1.0 / width) as f32);
         for &x in values {
-            // Saturates, so that the last bin takes its upper end.
+            // `as` saturates; `min` puts the upper end of the range into the last bin.
             let bin = (((x - lo) * per) as usize).min(BINS - 1);
             self.counts[bin] += 1;
         }
     }
 
-    /// Counts, from the least values up.
+    /// Counts per bin, smallest values first.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// Values counted.
+    /// Number of values counted.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The lower end of a bin; of the one past the last, the range's upper end.
+    /// The lower end of a bin; for `BINS`, the upper end of the range.
     pub fn edge(&self, bin: usize) -> f64 {
         let (lo, hi) = (f64::from(self.lo), f64::from(self.hi));
         lo + (hi - lo) * bin as f64 / BINS as f64
@@ -59,10 +59,10 @@ impl Histogram {
     }
 }
 
-/// Least and greatest element seen.
+/// Smallest and greatest element seen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Extremes {
-    /// The least.
+    /// The smallest.
     pub lo: f32,
     /// The greatest.
     pub hi: f32,
@@ -72,7 +72,7 @@ impl Extremes {
     /// Nothing seen yet.
     pub const NONE: Extremes = Extremes { lo: f32::INFINITY, hi: f32::NEG_INFINITY };
 
-    /// Sees values; false where one is not finite.
+    /// Adds values; returns false if one is not finite.
     #[must_use]
     pub fn add(&mut self, values: &[f32]) -> bool {
         let mut finite = true;

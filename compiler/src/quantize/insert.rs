@@ -1,8 +1,8 @@
-//! Puts quantizations into a float network: `quantize` and `dequantize` behind every value that becomes an integer, and
-//! integers behind `dequantize` for weights, biases and constant operands.
+//! Inserts quantization into a float network: `quantize` and `dequantize` after every value that becomes an integer,
+//! and integers with a `dequantize` for weights, biases and constant operands.
 //!
-//! A network's output that only moves elements of an input, of a constant or of what stays float is taken from before the
-//! quantization, so it is exact.
+//! An output of the network that only moves elements of an input, of a constant or of a float value is computed from
+//! the value before its quantization, so it is exact.
 
 use super::QuantizeError;
 use super::plan::{Plan, Role};
@@ -14,40 +14,40 @@ use std::collections::BTreeMap;
 /// A quantized network.
 #[derive(Debug, Clone)]
 pub(super) struct Inserted {
-    /// The network, still in floats between its integers.
+    /// The network. It still computes in floats between `quantize` and `dequantize`.
     pub graph: Graph,
-    /// For each quantized value of the float network, its real value in this one.
+    /// For each quantized value of the float network, its dequantized value in this one.
     pub real: BTreeMap<ValueId, ValueId>,
 }
 
-/// The form of weights.
+/// How weights are quantized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WeightForm {
-    /// A step for each output channel, or one for all.
+    /// One scale per output channel instead of one for all.
     pub per_channel: bool,
-    /// How many bits they have.
+    /// Number of bits.
     pub bits: WeightBits,
 }
 
 impl WeightForm {
-    /// The form of an operator's weights: of a transposed convolution in groups, a channel of the file's weights is one of each
-    /// group, so there is one step for all.
+    /// The form for an operator's weights. A grouped transposed convolution gets one scale for all channels, because a
+    /// channel of the file's weights belongs to a channel of each group.
     pub fn of(self, op: &Op) -> WeightForm {
         let grouped = matches!(op, Op::ConvTranspose2d(c) if c.groups > 1);
         WeightForm { per_channel: self.per_channel && !grouped, ..self }
     }
 }
 
-/// Symmetric integers for weights, with their steps: one for each output channel, or one for all.
+/// Weights as symmetric integers, with one scale per output channel, or one for all.
 pub(super) struct Weights {
-    /// Integers, in the weights' shape.
+    /// Integers, in the shape of the weights.
     pub integers: Vec<i8>,
-    /// Steps.
+    /// Scales.
     pub scales: Vec<f32>,
 }
 
 impl Weights {
-    /// Symmetric integers for weights `[O, …]` between data of this scale and a bias.
+    /// Quantizes weights `[O, …]` for data with this scale and an optional bias.
     pub fn new(
         weight: &Tensor,
         bias: Option<&[f32]>,
@@ -57,7 +57,7 @@ impl Weights {
         let w = floats(weight)?;
         let channels = weight.shape().first().copied().unwrap_or(1).max(1);
         let each = (w.len() / channels).max(1);
-        // Steps so large that the bias in steps of the sum takes 30 bits at most.
+        // Lower limit of the scale, so that the bias takes at most 30 bits in steps of the sum.
         let room = |c: usize| bias.map_or(0.0, |b| b[c].abs() / data_scale / (1u32 << 30) as f32);
         let most = |w: &[f32]| w.iter().fold(0f32, |m, x| m.max(x.abs()));
         let mut scales: Vec<f32> =
@@ -71,7 +71,7 @@ impl Weights {
         Ok(Weights { integers: w.iter().enumerate().map(integer).collect(), scales })
     }
 
-    /// The step of an output channel.
+    /// The scale of an output channel.
     pub fn scale(&self, channel: usize) -> f32 {
         self.scales[if self.scales.len() > 1 { channel } else { 0 }]
     }
@@ -83,12 +83,12 @@ struct Insert<'g> {
     params: &'g BTreeMap<ValueId, Params>,
     b: GraphBuilder,
     map: Vec<Option<ValueId>>,
-    /// For values that outputs may be taken from: the same without a quantization.
+    /// For values that outputs can be computed from: the value without quantization.
     exact: Vec<Option<ValueId>>,
     form: WeightForm,
 }
 
-/// The network with integers where the plan has them. `biases` has values to be added to the biases of products.
+/// Inserts integers where the plan has them. `biases` are added to the biases of products.
 pub(super) fn insert(
     graph: &Graph,
     plan: &Plan,
@@ -138,13 +138,13 @@ pub(super) fn insert(
         insert.b.output(name, v);
     }
     let (graph, _) = crate::passes::run(insert.b.finish()?, &[Box::new(crate::passes::DeadCode)], Default::default())?;
-    // Dead constants leave, and with them numbers change: names tell which value is which.
+    // Removing dead constants renumbers values, so find them by name.
     let names: BTreeMap<&str, ValueId> = graph.nodes().map(|(_, n)| (n.name.as_str(), n.output())).collect();
     let real = real.into_iter().filter_map(|(v, name)| Some((v, *names.get(name.as_str())?))).collect();
     Ok(Inserted { graph, real })
 }
 
-/// The operands whose elements an operator moves without a change; none where it computes.
+/// The operands whose elements an operator moves unchanged.
 fn moved<'n>(op: &Op, operands: &'n [ValueId]) -> &'n [ValueId] {
     match op {
         Op::Concat(_) => operands,
@@ -152,7 +152,7 @@ fn moved<'n>(op: &Op, operands: &'n [ValueId]) -> &'n [ValueId] {
     }
 }
 
-/// For each value, whether it is an output or one moves its elements.
+/// For each value, whether it is an output or an output only moves its elements.
 fn leaving(graph: &Graph, plan: &Plan) -> Vec<bool> {
     let mut leaving = vec![false; graph.value_count()];
     graph.outputs().iter().for_each(|(_, v)| leaving[v.0] = true);
@@ -169,8 +169,8 @@ fn moves(role: Role, op: &Op) -> bool {
 }
 
 impl Insert<'_> {
-    /// The value of a node without a quantization: `result` where its operands have none, else a copy of the node on such operands;
-    /// none where integers compute it.
+    /// The value of a node without quantization: `result` if its operands are not quantized, else a copy of the node on
+    /// operands without quantization; `None` if the node computes integers.
     fn exact(
         &mut self,
         node: &Node,
@@ -194,10 +194,11 @@ impl Insert<'_> {
     }
 
     fn operand(&self, v: ValueId) -> Result<ValueId, GraphError> {
-        self.map[v.0].ok_or_else(|| GraphError::Invalid(format!("`{}` is not there yet", self.graph.value_name(v))))
+        self.map[v.0].ok_or_else(|| GraphError::Invalid(format!("`{}` is not defined yet", self.graph.value_name(v))))
     }
 
-    /// Puts integers behind a value, where it has them; from then on its users take their real values.
+    /// Adds `quantize` and `dequantize` after a value if the plan quantizes it; its users then read the dequantized
+    /// value.
     fn quantized(&mut self, v: ValueId, real: &mut BTreeMap<ValueId, String>) -> Result<(), GraphError> {
         let Some(p) = self.params.get(&v).filter(|_| self.plan.quantized[v.0]) else { return Ok(()) };
         let name = self.graph.value_name(v).to_string();
@@ -240,7 +241,7 @@ impl Insert<'_> {
         if let Some(bias) = bias {
             let steps: Vec<f32> = w.scales.iter().map(|s| s * scale).collect();
             let step = |c: usize| f64::from(steps[if steps.len() > 1 { c } else { 0 }]);
-            // Saturates.
+            // `as` saturates.
             let integer = |(c, b): (usize, &f32)| (f64::from(*b) / step(c)).round_ties_even() as i32;
             let integers = Tensor::vector(bias.iter().enumerate().map(integer).collect());
             let integers = self.b.constant(&format!("{}/bias", node.name), integers);
@@ -250,7 +251,8 @@ impl Insert<'_> {
         Ok(operands)
     }
 
-    /// An operand of what combines activations: integers for a constant too, which are weights where it is a matrix.
+    /// An operand of a node that combines activations. A constant becomes integers too; a constant matrix counts as
+    /// weights.
     fn joined(&mut self, node: &Node, v: ValueId) -> Result<ValueId, GraphError> {
         let Some(t) = self.graph.constant(v).cloned() else { return self.operand(v) };
         let x = floats(&t)?;

@@ -1,16 +1,16 @@
-//! Images of `[N, H, W, C]` as `[N, C, H, W]`, which is the only order that ONNX knows.
+//! Converts `[N, H, W, C]` images to `[N, C, H, W]`, the only order that ONNX has.
 //!
-//! Inputs and outputs keep their order: transposes stand where an image enters or leaves, and operators of single
-//! elements or along one dimension work on whichever order their operands are in.
+//! Inputs and outputs keep their order: transposes are inserted where an image enters or leaves. Element-wise operators
+//! and operators along one dimension work in whichever order their operands have.
 
 use crate::graph::op::{GlobalAvgPool, Layout, ReduceKind, Reshape, Transpose};
 use crate::graph::{Graph, GraphBuilder, GraphError, Op, Tensor, ValueId};
 
-/// Dimension `i` of `[N, C, H, W]` is this one of `[N, H, W, C]`.
+/// Dimension `i` of `[N, C, H, W]` is dimension `TO_NCHW[i]` of `[N, H, W, C]`.
 const TO_NCHW: [usize; 4] = [0, 3, 1, 2];
 const TO_NHWC: [usize; 4] = [0, 2, 3, 1];
 
-/// A value in the orders that it is there in.
+/// A value in each order in which it exists so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Orders {
     plain: Option<ValueId>,
@@ -23,10 +23,10 @@ struct Rewrite<'g> {
     orders: Vec<Orders>,
 }
 
-/// The same network with all images as `[N, C, H, W]`.
+/// Converts all images of a network to `[N, C, H, W]`.
 ///
 /// # Errors
-/// Where the graph that comes out is unsound, which is an error of this rewrite.
+/// If the resulting graph is invalid, which is a bug in this rewrite.
 pub fn to_nchw(graph: &Graph) -> Result<Graph, GraphError> {
     if !graph.nodes().any(|(_, n)| layout(&n.op) == Some(Layout::Nhwc)) {
         return Ok(graph.clone());
@@ -57,7 +57,7 @@ fn layout(op: &Op) -> Option<Layout> {
     }
 }
 
-/// The operator on `[N, C, H, W]` instead of `[N, H, W, C]`; none for one that cannot be moved.
+/// The operator on `[N, C, H, W]` instead of `[N, H, W, C]`; `None` if it cannot be converted.
 fn moved(op: &Op) -> Option<Op> {
     let axis = |a: usize| TO_NCHW.iter().position(|&p| p == a).unwrap_or(a);
     let order = |v: &[usize]| TO_NCHW.iter().filter_map(|&p| v.get(p).copied()).collect::<Vec<_>>();
@@ -87,7 +87,7 @@ fn moved(op: &Op) -> Option<Op> {
     Some(op)
 }
 
-/// Operands of which all must be images where the operator works on images.
+/// Number of leading operands that must all be images if the operator works on images.
 fn image_operands(op: &Op, count: usize) -> usize {
     match op {
         Op::Add(_) | Op::Binary(_) | Op::Select(_) | Op::Concat(_) => count,
@@ -143,12 +143,12 @@ impl Rewrite<'_> {
         Ok(())
     }
 
-    /// The value as it was.
+    /// The value in its original order.
     fn plain(&mut self, v: ValueId) -> Result<ValueId, GraphError> {
         if let Some(found) = self.orders[v.0].plain {
             return Ok(found);
         }
-        let lost = || GraphError::Invalid(format!("`{}` is not there yet", self.graph.value_name(v)));
+        let lost = || GraphError::Invalid(format!("`{}` is not defined yet", self.graph.value_name(v)));
         let image = self.orders[v.0].image.ok_or_else(lost)?;
         let name = format!("{}/nhwc", self.graph.value_name(v));
         let made = self.b.node(&name, Transpose { perm: TO_NHWC.to_vec() }, &[image])?;
@@ -156,7 +156,7 @@ impl Rewrite<'_> {
         Ok(made)
     }
 
-    /// The value as `[N, C, H, W]`; constants of fewer dimensions get sizes of 1 in front first.
+    /// The value as `[N, C, H, W]`; constants with fewer dimensions get leading sizes of 1 first.
     fn image(&mut self, v: ValueId) -> Result<ValueId, GraphError> {
         if let Some(found) = self.orders[v.0].image {
             return Ok(found);

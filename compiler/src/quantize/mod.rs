@@ -1,11 +1,14 @@
-//! Post-training quantization: a float network and samples of its data in, a network of int8 behind `quantize` and
-//! `dequantize` out, which ONNX files can hold and the passes make integer.
+//! Post-training quantization: converts a float network and samples of its data to an int8 network with `quantize` and
+//! `dequantize`, which ONNX files can hold and the passes make integer.
 //!
-//! [`prepare`](prepare()) brings the network into the form that is quantized, [`plan`] says which values become integers,
-//! samples are run over it with all of these in sight, [`range`] finds their scales, `search` which way of finding them costs
-//! least at the outputs, and [`quantize`] puts everything together and says how far each layer is from its float value. An
-//! [`Engine`] runs networks: compiled code is a hundred times faster than the evaluator, and the compiler knows none of its
-//! back ends.
+//! - [`prepare`](prepare()) brings the network into the form that is quantized.
+//! - [`plan`] decides which values become integers.
+//! - The network runs over the samples with all of these values as outputs.
+//! - [`range`] finds their scales; `search` finds the method that costs least at the outputs.
+//! - [`quantize`] combines all this and measures how far each layer is from its float value.
+//!
+//! An [`Engine`] runs networks: compiled code is a hundred times faster than the evaluator, and this crate knows none
+//! of its back ends.
 
 mod correct;
 mod equalize;
@@ -33,25 +36,25 @@ use plan::{Plan, Role};
 use scales::Ranges;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Makes networks ready to run.
+/// Prepares networks for running.
 pub trait Engine {
-    /// A network, float or with `quantize` and `dequantize` in it, ready to run.
+    /// Prepares a network, float or with `quantize` and `dequantize` in it.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// A message that says what is wrong.
     fn open(&self, graph: &Graph) -> Result<Box<dyn Run>, String>;
 }
 
-/// A network that is ready to run.
+/// A network that can run.
 pub trait Run {
-    /// The outputs for these inputs.
+    /// Computes the outputs for these inputs.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// A message that says what is wrong.
     fn run(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>, String>;
 }
 
-/// The reference evaluator as an engine: slow, and always there.
+/// The reference evaluator as an engine: slow, but always available.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reference;
 
@@ -67,12 +70,12 @@ impl Run for Graph {
     }
 }
 
-/// How the method for each tensor's range is chosen.
+/// How the range method of each tensor is chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Choice {
     /// One method for all tensors.
     All(Method),
-    /// For each tensor the method that costs least at the network's outputs.
+    /// For each tensor, the method that costs least at the network's outputs.
     Auto,
 }
 
@@ -89,24 +92,24 @@ impl Choice {
 /// How a network is quantized.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// How ranges of activations are chosen.
+    /// The range method for activations.
     pub method: Choice,
-    /// A step for each output channel of weights, or one for all.
+    /// One scale per output channel of weights instead of one for all.
     pub per_channel: bool,
-    /// How many bits weights have.
+    /// Number of bits of weights.
     pub weight_bits: WeightBits,
     /// Names of nodes that stay float.
     pub keep_float: Vec<String>,
-    /// Layers whose signal is less than this many decibels above their noise are reported as weak.
+    /// Layers with a signal-to-noise ratio below this, in decibels, are reported as weak.
     pub weak_db: f64,
-    /// Takes off each bias what rounding the weights adds to the mean.
+    /// Subtracts from each bias what rounding the weights adds to the mean.
     pub bias_correction: bool,
-    /// Scales channels between layers so that they share ranges well, where the network's outputs gain from it.
+    /// Scales channels between layers so that they use their range equally, if the network's outputs improve.
     pub equalize: bool,
 }
 
 impl Default for Options {
-    /// What is done where nothing else is asked for; no layer is reported as weak.
+    /// The default options; they report no layer as weak.
     fn default() -> Options {
         Options {
             method: Choice::Auto,
@@ -126,63 +129,64 @@ impl Options {
     }
 }
 
-/// What equalisation did.
+/// The result of equalization.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Equalized {
-    /// Pairs of layers that were scaled.
+    /// Number of pairs of layers that were scaled.
     pub pairs: usize,
-    /// Signal over noise of the first output without it, in decibels.
+    /// Signal-to-noise ratio of the first output without it, in decibels.
     pub before_db: f64,
-    /// The same with it.
+    /// Signal-to-noise ratio of the first output with it, in decibels.
     pub after_db: f64,
 }
 
 impl Equalized {
-    /// Whether it helped, and therefore was kept.
+    /// True if it helped and was therefore kept.
     pub fn kept(&self) -> bool {
         self.after_db > self.before_db
     }
 }
 
-/// A step of the work, of which so many pieces of so many are done.
+/// Called with the name of a step, the number of its parts that are done, and the number of all parts.
 pub type Told<'a> = dyn FnMut(&str, usize, usize) + 'a;
 
-/// How far a layer's result is from the float network's.
+/// A quantized value and its error against the float network.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
-    /// The float network's node, or input.
+    /// The float network's node or input.
     pub name: String,
     /// Its operator.
     pub op: String,
-    /// Scale and zero point of its result.
+    /// Scale and zero point of the result.
     pub params: Params,
-    /// What found its range.
+    /// The method that found its range.
     pub method: Method,
-    /// Signal over noise in decibels: energy of the float value over that of the difference. Infinite without a difference.
+    /// Signal-to-noise ratio in decibels: energy of the float value over that of the error. Infinite if there is no
+    /// error.
     pub sqnr_db: f64,
 }
 
-/// A quantized network and what is known of it.
+/// A quantized network and its measurements.
 #[derive(Debug, Clone)]
 pub struct Quantized {
     /// The network: floats between `quantize` and `dequantize`.
     pub graph: Graph,
-    /// Quantized values in the order in which they are computed.
+    /// Quantized values in the order of their computation.
     pub layers: Vec<Layer>,
-    /// Signal over noise of the network's outputs.
+    /// Signal-to-noise ratio of each float output, in decibels.
     pub output_db: Vec<f64>,
-    /// Layers with less signal over noise than asked for, those first whose floats bring most.
+    /// Layers below the signal-to-noise ratio of the options, sorted by what the outputs gain if the layer stays float.
     pub weak: Vec<Weak>,
-    /// Nodes that stay float, with their operators.
+    /// Nodes that stay float, each with its operator.
     pub float_nodes: Vec<(String, String)>,
-    /// What equalisation did, where it was asked for.
+    /// The result of equalization, if it was requested.
     pub equalized: Option<Equalized>,
 }
 
-/// Most samples that signal and noise are measured on.
+/// Maximum number of samples for measuring signal and noise.
 const MEASURED: usize = 32;
 
-/// Quantizes a network that [`prepare`](prepare()) made, with samples of all of its inputs.
+/// Quantizes a network from [`prepare`](prepare()), with samples of all of its inputs.
 ///
 /// # Errors
 /// [`QuantizeError`], naming the value or the sample.
@@ -216,7 +220,7 @@ pub fn quantize(
             (graph, plainly, found)
         }
         Some((scaled, pairs)) => {
-            // Values keep their places, so the plan holds for both.
+            // Value ids stay the same, so the plan is valid for both.
             let (mut equal, found_equal) = work(scaled).attempt(told)?;
             let equalized = Equalized { pairs: *pairs, before_db, after_db: db(&equal) };
             (plainly.equalized, equal.equalized) = (Some(equalized), Some(equalized));
@@ -227,7 +231,7 @@ pub fn quantize(
     Ok(best)
 }
 
-/// The nodes of these names, each with those that no integer stands between.
+/// The nodes with these names, each with the nodes that no integer separates from it.
 fn kept(graph: &Graph, names: &[String]) -> Result<BTreeSet<NodeId>, QuantizeError> {
     let plan = Plan::new(graph);
     let computes = |id: &NodeId| !matches!(plan.roles[id.0], Role::Constant);
@@ -246,7 +250,7 @@ fn kept(graph: &Graph, names: &[String]) -> Result<BTreeSet<NodeId>, QuantizeErr
     Ok(kept)
 }
 
-/// A network to be quantized, and how.
+/// A network to quantize, and how.
 #[derive(Clone, Copy)]
 struct Work<'w> {
     graph: &'w Graph,
@@ -256,10 +260,10 @@ struct Work<'w> {
     engine: &'w dyn Engine,
 }
 
-/// What was found of a network's values.
+/// Results for a network's values.
 struct Found {
     seen: BTreeMap<ValueId, observe::Seen>,
-    /// What finds the range of each value that has a scale of its own.
+    /// The range method of each value that has its own scale.
     methods: BTreeMap<ValueId, Method>,
     params: BTreeMap<ValueId, Params>,
 }
@@ -285,7 +289,7 @@ impl Work<'_> {
         Ok((self.report(&found, inserted, told)?, found))
     }
 
-    /// The network with integers in it.
+    /// The network with integers inserted.
     fn inserted(
         &self,
         params: &BTreeMap<ValueId, Params>,
@@ -299,7 +303,7 @@ impl Work<'_> {
         insert::insert(self.graph, self.plan, params, &biases, form)
     }
 
-    /// So many samples at most, spread over all.
+    /// At most `most` samples, spread over all.
     fn spread(&self, most: usize) -> Vec<Vec<Tensor>> {
         let n = self.samples.len().min(most);
         (0..n).map(|i| self.samples[i * self.samples.len() / n].clone()).collect()

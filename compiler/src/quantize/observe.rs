@@ -1,10 +1,10 @@
-//! Runs a network over samples with its values in sight.
+//! Runs a network over samples and observes its values.
 
 use super::histogram::{Extremes, Histogram};
 use super::{Engine, QuantizeError, Run};
 use crate::graph::{Def, Graph, GraphBuilder, GraphError, Tensor, ValueId};
 
-/// A network that gives the values asked for, in their order.
+/// A network that returns selected values, in their order.
 pub(super) struct Probe {
     run: Box<dyn Run>,
     places: Vec<Place>,
@@ -16,7 +16,7 @@ enum Place {
 }
 
 impl Probe {
-    /// `form` says in errors which network it is.
+    /// Prepares a network that returns `values`; errors call it by `form`.
     pub fn new(
         engine: &dyn Engine,
         graph: &Graph,
@@ -37,7 +37,7 @@ impl Probe {
         Ok(Probe { run, places })
     }
 
-    /// The values for a sample.
+    /// Computes the values for a sample.
     pub fn run(&mut self, sample: &[Tensor], index: usize) -> Result<Vec<Tensor>, QuantizeError> {
         let failed = |reason: String| QuantizeError::Run { sample: index, reason };
         let mut found: Vec<Option<Tensor>> = self.run.run(sample).map_err(failed)?.into_iter().map(Some).collect();
@@ -64,18 +64,18 @@ fn exposed(graph: &Graph, values: &[ValueId]) -> Result<Graph, GraphError> {
     b.finish()
 }
 
-/// What was seen of a value over all samples.
+/// Statistics of a value over all samples.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     /// How often each part of its range occurs.
     pub histogram: Histogram,
-    /// The mean of each channel, dimension 1; of everything where there is none.
+    /// The mean of each channel, which is dimension 1; the mean of everything if there is no such dimension.
     pub means: Vec<f64>,
     /// The greatest magnitude of each channel.
     pub peaks: Vec<f32>,
 }
 
-/// Looks at values over all samples: their range first, then their histograms.
+/// Observes values over all samples, twice: first for their ranges, then for their histograms.
 pub(super) fn observe(
     engine: &dyn Engine,
     graph: &Graph,
@@ -123,7 +123,7 @@ fn add_channels(means: &mut Vec<f64>, peaks: &mut Vec<f32>, shape: &[usize], x: 
     }
 }
 
-/// Signal and noise of a value: the sums of squares of what it should be, and of how far it is from that.
+/// Signal and noise of a value: the sums of squares of its float value and of its error.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Energy {
     pub signal: f64,
@@ -131,7 +131,7 @@ pub(super) struct Energy {
 }
 
 impl Energy {
-    /// Adds values and what they should be.
+    /// Adds values, with their quantized counterparts.
     pub fn add(&mut self, float: &[f32], quantized: &[f32]) {
         for (&a, &b) in float.iter().zip(quantized) {
             let (a, b) = (f64::from(a), f64::from(b));
@@ -140,13 +140,13 @@ impl Energy {
         }
     }
 
-    /// Signal over noise in decibels; infinite without noise.
+    /// Signal-to-noise ratio in decibels; infinite without noise.
     pub fn decibels(&self) -> f64 {
         10.0 * (self.signal / self.noise).log10()
     }
 }
 
-/// Compares values of two networks, pair by pair.
+/// Compares pairs of values of two networks.
 pub(super) fn compare(
     engine: &dyn Engine,
     (float, a): (&Graph, &[ValueId]),

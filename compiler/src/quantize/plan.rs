@@ -1,23 +1,23 @@
-//! Which values of a float network become integers, and which of them share a scale.
+//! Decides which values of a float network become integers, and which of them share a scale.
 //!
-//! | operator | what happens |
+//! | operator | quantization |
 //! |---|---|
-//! | convolution, dense, transposed convolution with constant weights | operands and result quantized, weights too |
-//! | sum, difference and product of two activations, matmul, concat, average pooling | the same |
-//! | relu or clip behind one of these | the result is quantized behind it |
-//! | function of one element, of whatever operators | quantized before and behind, floats between: a table |
+//! | convolution, dense, transposed convolution with constant weights | operands, weights and result are quantized |
+//! | sum, difference, product of two activations, matmul, concat, average pooling | operands and result are quantized |
+//! | relu or clip after one of these | the result is quantized after it |
+//! | function of one element, made of any operators | quantized before and after, floats between: a table |
 //! | reshape, transpose, slice, gather, expand, maximum, pad with 0 | data and result share a scale |
-//! | softmax inside the network | the result has the scale 1/256; the last one stays float |
-//! | everything else, and what elementwise operators make of its result | float |
+//! | softmax inside the network | the result has the scale 1/256; a softmax that is an output stays float |
+//! | everything else, and element-wise operators on its result | float |
 
 use crate::graph::op::{Binary, BinaryKind, ReduceKind};
 use crate::graph::{DType, Graph, Node, NodeId, Op, ValueId};
 use std::collections::BTreeSet;
 
-/// Longest chain of functions of one element that becomes one table.
+/// Maximum length of a chain of functions of one element that becomes one table.
 const LONGEST_CHAIN: usize = 24;
 
-/// What a node is to the quantization.
+/// A node's role in the quantization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Sums of products with constant weights.
@@ -28,7 +28,7 @@ pub enum Role {
     Move,
     /// A function of one element.
     Element,
-    /// A clip that belongs to the operator before it.
+    /// A clip that is part of the operator before it.
     Clamp,
     /// Its results are probabilities.
     Softmax,
@@ -38,36 +38,37 @@ pub enum Role {
     Constant,
 }
 
-/// What becomes of the values of a network.
+/// The quantization of each node and value of a network.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// For each node, what it is.
+    /// For each node, its role.
     pub roles: Vec<Role>,
     /// For each value, whether it becomes an integer.
     pub quantized: Vec<bool>,
-    /// For each value, the one whose scale it takes; itself where it has its own.
+    /// For each value, the value whose scale it uses; itself if it has its own.
     pub like: Vec<ValueId>,
 }
 
-/// What a value is while the plan is made.
+/// A value's kind while the plan is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Constant,
-    /// May be quantized.
+    /// Can be quantized.
     Activation,
-    /// A function of one element of the value named, so many operators behind it.
+    /// A function of one element of the given value, the given number of operators after it.
     Chain(ValueId, usize),
-    /// Computed by what stays float.
+    /// Computed by an operator that stays float.
     Float,
 }
 
 impl Plan {
-    /// Decides for every value.
+    /// Makes the plan for a network.
     pub fn new(graph: &Graph) -> Plan {
         Plan::keeping(graph, &BTreeSet::new())
     }
 
-    /// The same with these nodes in floats. What they compute is quantized behind the last of neighbours, as any activation.
+    /// Makes the plan with the `kept` nodes in float. Where kept nodes are neighbors, only the result of the last one
+    /// is quantized, as any activation.
     pub fn keeping(graph: &Graph, kept: &BTreeSet<NodeId>) -> Plan {
         let users = graph.users();
         let mut plan = Plan {
@@ -94,7 +95,7 @@ impl Plan {
                 kinds[v.0] = kind;
             }
             match role {
-                // Products take integers, whoever made their operands.
+                // A product reads integers, whatever computes its operands.
                 Role::Product => plan.quantized[node.inputs[0].0] = true,
                 Role::Join if matches!(node.op, Op::MatMul(_)) => {
                     node.inputs.iter().for_each(|v| plan.quantized[v.0] = kinds[v.0] != Kind::Constant);
@@ -124,7 +125,7 @@ impl Plan {
         plan
     }
 
-    /// Values that only float operators take, and that no integers make, stay float: an input, say, and what is moved of it.
+    /// Leaves values float that only float operators read and no integers compute, such as an input and moves of it.
     fn drop_idle(&mut self, graph: &Graph, users: &[Vec<NodeId>]) {
         for v in (0..graph.value_count()).rev().map(ValueId) {
             let made = graph.def_node(v).map(|(n, _)| self.roles[n.0]);
@@ -140,13 +141,13 @@ impl Plan {
         }
     }
 
-    /// Whether a node computes floats, so that it may be kept.
+    /// True if a node computes floats, so that it can be kept.
     fn can_stay_float(graph: &Graph, node: &Node) -> bool {
         !matches!(node.op, Op::Constant(_)) && graph.ty(node.output()).dtype == DType::F32
     }
 
-    /// The nodes that make a value without an integer between them: the one that defines it, what a clip belongs to, the chain of
-    /// functions that becomes one table, and a clip behind it that belongs to it.
+    /// The nodes that compute a value together, without an integer between them: the node itself, the operator that a
+    /// clip is part of, the chain of functions that becomes one table, and a clip that is part of the node.
     pub fn makers(&self, graph: &Graph, id: NodeId) -> BTreeSet<NodeId> {
         let mut found = BTreeSet::new();
         let mut todo = vec![id];
@@ -205,14 +206,14 @@ impl Plan {
         }
     }
 
-    /// A clip that is the only user of what integers compute.
+    /// True if the node is the only user of a value that integers compute.
     fn clamps(&self, graph: &Graph, users: &[Vec<NodeId>], node: &Node) -> bool {
         let v = node.inputs[0];
         let made = graph.def_node(v).map(|(n, _)| self.roles[n.0]);
         matches!(made, Some(Role::Product | Role::Join)) && users[v.0].len() == 1 && !graph.is_output(v)
     }
 
-    /// A function of one element of its operand, or of what that is a function of.
+    /// Role of a function of one element of its operand, or of the value that its operand is a function of.
     fn element(&self, graph: &Graph, kinds: &[Kind], node: &Node) -> (Role, Kind) {
         let roots: Vec<(ValueId, usize)> = node.inputs.iter().filter_map(|&v| chain(kinds, v)).collect();
         let Some(&(root, _)) = roots.first() else { return (Role::Float, Kind::Float) };
@@ -221,7 +222,7 @@ impl Plan {
         if whole && length <= LONGEST_CHAIN && roots.iter().all(|r| r.0 == root) {
             return (Role::Element, Kind::Chain(root, length));
         }
-        // A chain that grows too long begins anew at its operand.
+        // A chain that is too long starts again at its operand.
         match (node.inputs.as_slice(), whole) {
             (&[v], true) => (Role::Element, Kind::Chain(v, 1)),
             _ => (Role::Float, Kind::Float),
@@ -245,7 +246,8 @@ impl Plan {
     }
 }
 
-/// What a value is a function of, element by element: itself at least; none for a constant.
+/// The value that `v` is an element-wise function of, at least itself, and the length of the chain; `None` for a
+/// constant.
 fn chain(kinds: &[Kind], v: ValueId) -> Option<(ValueId, usize)> {
     match kinds[v.0] {
         Kind::Chain(root, length) => Some((root, length)),

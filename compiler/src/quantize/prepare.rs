@@ -1,11 +1,12 @@
-//! The float network in the form that is quantized: what can be folded is folded, images are `[N, C, H, W]`.
+//! Prepares the float network for quantization: folds what can be folded, and converts images to `[N, C, H, W]`.
 
 use super::{QuantizeError, layout};
 use crate::graph::op::Gather;
 use crate::graph::{DType, Graph, NodeId, Op, Tensor};
 use crate::passes::{self, Pass, Patch, View, pipelines};
 
-/// Folds what stands around convolutions and matrix products, and orders images as ONNX has them.
+/// Folds constants, scales, biases and padding into convolutions and matrix products, and converts images to ONNX's
+/// order.
 ///
 /// # Errors
 /// [`QuantizeError::AlreadyQuantized`], [`QuantizeError::OpenShape`], [`QuantizeError::NothingToQuantize`].
@@ -38,7 +39,7 @@ fn refuse_integers(graph: &Graph) -> Result<(), QuantizeError> {
     found.map_or(Ok(()), |n| Err(QuantizeError::AlreadyQuantized { node: n.name.clone(), op: n.op.name().to_string() }))
 }
 
-/// A choice of the nearest element along a dimension is a `gather`, which moves elements and computes nothing.
+/// Rewrites a nearest-neighbor resampling along a dimension to a `gather`, which only moves elements.
 #[derive(Debug)]
 struct Nearest;
 

@@ -1,18 +1,18 @@
-//! From what was seen of a value to its scale and zero point.
+//! Derives a value's scale and zero point from its statistics.
 
 use super::histogram::{BINS, Histogram};
 use crate::graph::OpError;
 
-/// How the range that integers stand for is chosen.
+/// How the range of a value is chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Method {
-    /// All that was seen.
+    /// The whole range that was seen.
     MinMax,
-    /// Without the rarest values: so many per cent are kept, of what is cut off half at each end.
+    /// The range without the rarest values: keeps this percentage of values and cuts half of the rest at each end.
     Percentile(f64),
-    /// The range with the least mean square of differences.
+    /// The range with the smallest mean square error.
     Mse,
-    /// The range whose distribution tells most of the original's: least divergence of Kullback and Leibler.
+    /// The range whose quantized distribution has the smallest Kullback-Leibler divergence from the original.
     Entropy,
 }
 
@@ -27,7 +27,7 @@ impl Method {
         }
     }
 
-    /// The range to be kept.
+    /// The range to keep, extended to include 0.
     pub fn range(self, h: &Histogram) -> (f32, f32) {
         let (lo, hi) = match self {
             Method::MinMax => h.range(),
@@ -42,10 +42,10 @@ impl Method {
     }
 }
 
-/// How many bits weights have.
+/// Number of bits of weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WeightBits {
-    /// From -63 to 63: the sum of two products with unsigned bytes fits 16 bits.
+    /// From -63 to 63, so that the sum of two products with unsigned bytes fits 16 bits.
     Seven,
     /// From -127 to 127.
     #[default]
@@ -61,7 +61,7 @@ impl WeightBits {
         }
     }
 
-    /// The number.
+    /// The number of bits.
     pub fn number(self) -> u8 {
         match self {
             WeightBits::Seven => 7,
@@ -73,17 +73,17 @@ impl WeightBits {
 /// Scale and zero point of an int8 tensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Params {
-    /// Step of one integer.
+    /// Real value of one step.
     pub scale: f32,
-    /// The integer that stands for 0.
+    /// The integer that represents 0.
     pub zero_point: i32,
 }
 
-/// The least scale: smaller ones leave no room for a bias in 32 bits, and nothing to tell apart.
+/// The smallest scale. Smaller ones leave no room for a bias in 32 bits and have nothing to distinguish.
 const LEAST_SCALE: f32 = 1e-9;
 
 impl Params {
-    /// Integers from -128 to 127 for a range, which must have 0 in it and which then is met exactly.
+    /// Integers from -128 to 127 for a range, which is extended to include 0. They represent 0 exactly.
     pub fn asymmetric(lo: f32, hi: f32) -> Params {
         let (lo, hi) = (f64::from(lo.min(0.0)), f64::from(hi.max(0.0)));
         let scale = (((hi - lo) / 255.0) as f32).max(LEAST_SCALE);
@@ -91,7 +91,7 @@ impl Params {
         Params { scale, zero_point }
     }
 
-    /// Weights of so many bits for magnitudes up to `most`.
+    /// Symmetric integers with this number of bits for weights of magnitude up to `most`.
     pub fn symmetric(most: f32, bits: WeightBits) -> Params {
         Params { scale: (most / f32::from(bits.greatest())).max(LEAST_SCALE), zero_point: 0 }
     }
@@ -108,10 +108,10 @@ impl Params {
     }
 }
 
-/// A percentage of values to keep, checked.
+/// Checks a percentage of values to keep.
 ///
 /// # Errors
-/// Where it is not above 50 and at most 100.
+/// If it is not above 50 and at most 100.
 pub fn percentage(p: f64) -> Result<f64, OpError> {
     if p > 50.0 && p <= 100.0 {
         Ok(p)
@@ -122,7 +122,7 @@ pub fn percentage(p: f64) -> Result<f64, OpError> {
 
 fn percentile(h: &Histogram, p: f64) -> (f32, f32) {
     let cut = h.total() as f64 * (100.0 - p) / 200.0;
-    // How many bins in front hold no more than what is cut off.
+    // Number of leading bins that together hold no more than the part to cut.
     let skipped = |counts: &mut dyn Iterator<Item = &u64>| {
         let mut sum = 0.0;
         let mut bins = 0;
@@ -141,16 +141,16 @@ fn percentile(h: &Histogram, p: f64) -> (f32, f32) {
     (h.edge(first) as f32, h.edge(last) as f32)
 }
 
-/// Bins between two ranges that are tried.
+/// Number of bins between two candidate ranges.
 const STRIDE: usize = 16;
 
-/// The best range `[first, last)` of bins: the upper end first, then the lower one, then the upper one again.
+/// The best range `[first, last)` of bins. It searches the upper end first, then the lower end, then both again.
 fn narrowed(h: &Histogram, cost: impl Fn(usize, usize) -> f64) -> (f32, f32) {
     let (lo, hi) = h.range();
     if hi <= lo || h.total() == 0 {
         return (lo, hi);
     }
-    // The bin that holds 0 stays inside.
+    // Keep the bin that holds 0.
     let zero = ((0.0 - f64::from(lo)) / (f64::from(hi) - f64::from(lo)) * BINS as f64).clamp(0.0, BINS as f64) as usize;
     let (mut first, mut last) = (0, BINS);
     let best = |candidates: &mut dyn Iterator<Item = usize>, cost: &dyn Fn(usize) -> f64, start: usize| {
@@ -172,13 +172,13 @@ fn narrowed(h: &Histogram, cost: impl Fn(usize, usize) -> f64) -> (f32, f32) {
     (h.edge(first) as f32, h.edge(last) as f32)
 }
 
-/// The mean square of what quantization to this range changes.
+/// The mean square error of quantization to this range.
 fn mean_square(h: &Histogram, first: usize, last: usize) -> f64 {
     let p = Params::asymmetric(h.edge(first) as f32, h.edge(last) as f32);
     let scale = f64::from(p.scale);
     let (lo, hi) = (f64::from(-128 - p.zero_point) * scale, f64::from(127 - p.zero_point) * scale);
     let width = (h.edge(1) - h.edge(0)).abs();
-    // Inside the range the difference is spread evenly over a step, where bins are not wider than it is.
+    // Inside the range, the error is spread evenly over a step if bins are narrower than a step.
     let inside = if width < scale { scale * scale / 12.0 } else { 0.0 };
     let error = |bin: usize| {
         let x = h.middle(bin);
@@ -189,8 +189,8 @@ fn mean_square(h: &Histogram, first: usize, last: usize) -> f64 {
     counts.map(|(i, &c)| c as f64 * error(i)).sum()
 }
 
-/// The counts with no more values in the bin of 0 than beside it: what a relu cut off is met exactly by every range, and
-/// would outweigh all else.
+/// The counts with the bin of 0 limited to its larger neighbor. Every range represents the zeros from a relu exactly,
+/// and they would outweigh everything else.
 fn without_zeros(h: &Histogram) -> Vec<u64> {
     let mut counts = h.counts().to_vec();
     let zero = (0..BINS).find(|&i| h.edge(i) <= 0.0 && 0.0 < h.edge(i + 1));
@@ -201,19 +201,19 @@ fn without_zeros(h: &Histogram) -> Vec<u64> {
     counts
 }
 
-/// How much the distribution over 256 steps of this range of bins tells less than the original's.
+/// Divergence of the distribution over 256 steps of this range of bins from the original.
 fn divergence(counts: &[u64], first: usize, last: usize) -> f64 {
     const LEVELS: usize = 256;
     let mut p: Vec<f64> = counts[first..last].iter().map(|&c| c as f64).collect();
     let inside = p.clone();
-    // What lies outside is met by the ends.
+    // Values outside the range are clamped to its ends.
     if let Some(x) = p.first_mut() {
         *x += counts[..first].iter().sum::<u64>() as f64;
     }
     if let Some(x) = p.last_mut() {
         *x += counts[last..].iter().sum::<u64>() as f64;
     }
-    // Each step's count, spread evenly over those of its bins that hold anything.
+    // Each step's count, spread evenly over those of its bins that are not empty.
     let n = p.len();
     let mut q = vec![0.0; n];
     for level in 0..LEVELS.min(n) {
@@ -228,7 +228,7 @@ fn divergence(counts: &[u64], first: usize, last: usize) -> f64 {
     if sq == 0.0 {
         return f64::INFINITY;
     }
-    // A bin that only what was cut off fills has a small share instead of none.
+    // A bin that only holds cut-off values gets a small share instead of none.
     let term = |(&p, &q): (&f64, &f64)| {
         let (p, q) = (p / sp, (q / sq).max(1e-9));
         if p > 0.0 { p * (p / q).ln() } else { 0.0 }

@@ -1,17 +1,17 @@
-//! A scale for every value that becomes an integer.
+//! Determines the scale of every value that becomes an integer.
 
 use super::plan::{Plan, Role};
 use super::range::Params;
 use crate::graph::{Graph, Op, ValueId};
 use std::collections::BTreeMap;
 
-/// Probabilities: from 0 to 255/256.
+/// Parameters of probabilities: from 0 to 255/256.
 const PROBABILITY: Params = Params { scale: 1.0 / 256.0, zero_point: -128 };
 
-/// Parts of a concatenation share a scale where no part's range is so many times another's.
+/// Parts of a concatenation share a scale if no part's range is more than this many times another's.
 const ALIKE: f32 = 2.0;
 
-/// Ranges of the values that have a scale of their own.
+/// Ranges of the values that have their own scale.
 pub(super) type Ranges = BTreeMap<ValueId, (f32, f32)>;
 
 /// Scale and zero point of each quantized value.

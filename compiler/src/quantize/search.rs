@@ -1,8 +1,10 @@
-//! The choice of a method for each tensor: the one that costs least at the network's outputs.
+//! Chooses a method for each tensor: the one that costs least at the network's outputs.
 //!
-//! Each method is tried for all tensors first; the best one is the start. Then each tensor alone gets each other method, on half
-//! of the samples; changes that help are taken together, the best ones first, as many as cost least on the other half. Few samples
-//! make a choice look better than it is on other data, so a change must help by more than the samples' scatter explains, and what
+//! The search first tries each method for all tensors and starts from the best one. It then tries each other method for
+//! each tensor alone, on half of the samples. It applies the helpful changes together, best ones first, as many as cost
+//! least on the other half. With few samples a choice looks better than it is on other data, so a change must help by
+//! more than the scatter of the samples explains. Finally, the result is compared with the start, as compiled networks
+//! on all samples.
 //! comes out is compared with the start as compiled networks on all samples.
 
 use super::observe::Seen;
@@ -13,27 +15,27 @@ use super::{QuantizeError, Told, Work};
 use crate::graph::ValueId;
 use std::collections::BTreeMap;
 
-/// The methods that are tried.
+/// The candidate methods.
 pub(super) const METHODS: [Method; 4] = [Method::MinMax, Method::Percentile(99.99), Method::Mse, Method::Entropy];
 
-/// Most runs of the network for the changes of one round.
+/// Maximum number of runs of the network for the changes of one round.
 const MOST_RUNS: usize = 800;
-/// Most samples that costs are measured on.
+/// Maximum number of samples for measuring costs.
 const MEASURED: usize = 128;
-/// Standard errors that a gain must exceed.
+/// A gain must exceed this many standard errors.
 const SURE: f64 = 2.0;
-/// Fewer samples do not tell a gain from chance.
+/// Minimum number of samples for changes: with fewer, a gain cannot be told from chance.
 const FEWEST: usize = 8;
-/// Most samples that a change is tried on.
+/// Maximum number of samples for trying a change.
 const MOST_SAMPLES: usize = 8;
-/// Rounds of changes: the second starts where the first led.
+/// Number of rounds of changes; the second starts from the result of the first.
 const ROUNDS: usize = 2;
-/// Methods whose trial costs so many times the least are out; the networks of the others are compared.
+/// A method is dropped if its trial costs more than this many times the best; the others are compared as networks.
 const CLOSE: f64 = 2.0;
-/// Steps that differ by less than this share are one.
+/// Scales that differ by less than this fraction count as equal.
 const ALIKE: f32 = 0.03;
 
-/// A tensor that gets another method.
+/// Another method for one tensor.
 #[derive(Debug, Clone, Copy)]
 struct Change {
     value: ValueId,
@@ -45,14 +47,14 @@ struct Search<'w> {
     work: &'w Work<'w>,
     seen: &'w BTreeMap<ValueId, Seen>,
     trial: Trial,
-    /// The range of each value by each method.
+    /// The range of each value with each method.
     candidates: BTreeMap<ValueId, [(f32, f32); METHODS.len()]>,
 }
 
-/// A method for each value, by its place in [`METHODS`].
+/// A method for each value, as an index into [`METHODS`].
 type Assignment = BTreeMap<ValueId, usize>;
 
-/// A method for each value that has a scale of its own, and its range.
+/// Finds a method for each value that has its own scale, and its range.
 pub(super) fn search(
     work: &Work,
     seen: &BTreeMap<ValueId, Seen>,
@@ -61,7 +63,7 @@ pub(super) fn search(
     let own = seen.iter().filter(|(v, _)| work.plan.like[v.0] == **v);
     let candidates: BTreeMap<_, _> =
         own.map(|(v, seen)| (*v, METHODS.map(|method| method.range(&seen.histogram)))).collect();
-    // A trial's own scales do not matter.
+    // The scales that the trial is built with do not matter.
     let ranges = candidates.iter().map(|(v, ranges)| (*v, ranges[0])).collect();
     let inserted = work.inserted(&scales(work.graph, work.plan, &ranges), seen)?;
     let trial = Trial::new(work, &inserted, MEASURED)?;
@@ -101,14 +103,14 @@ impl Search<'_> {
         Ok(if now != start && surely_less(&self.network_cost(&now)?, &start_cost) { now } else { start })
     }
 
-    /// A better assignment, if changes make one.
+    /// A better assignment, if the changes lead to one.
     fn round(&mut self, now: &Assignment, told: &mut Told) -> Result<Option<Assignment>, QuantizeError> {
         let changes = self.changes(now);
         if changes.is_empty() {
             return Ok(None);
         }
         let all = self.trial.samples();
-        // The one half of the samples says what a change brings, the other whether it is taken.
+        // One half of the samples measures what a change gains, the other half decides whether it is kept.
         let tried = (MOST_RUNS / changes.len()).clamp(1, MOST_SAMPLES);
         let trying = (0..all).step_by(2).take(tried);
         let before = sum(&self.cost(now, trying.clone())?);
@@ -138,7 +140,8 @@ impl Search<'_> {
         Ok(best.1)
     }
 
-    /// All changes of one tensor that make a difference, those first that change its step most; no more than can be tried.
+    /// All changes of one tensor that have an effect, those that change its scale most first; no more than can be
+    /// tried.
     fn changes(&self, now: &Assignment) -> Vec<Change> {
         let mut found: Vec<(f32, Change)> = Vec::new();
         for (value, ranges) in &self.candidates {
@@ -165,13 +168,13 @@ impl Search<'_> {
         scales(self.work.graph, self.work.plan, &self.ranges(assignment))
     }
 
-    /// What the quantized network itself costs, for each sample.
+    /// The cost of the quantized network itself, per sample.
     fn network_cost(&self, assignment: &Assignment) -> Result<Vec<f64>, QuantizeError> {
         let inserted = self.work.inserted(&self.params(assignment), self.seen)?;
         self.trial.network_cost(self.work, &inserted)
     }
 
-    /// What the trial costs, for each of these samples.
+    /// The cost in the trial, per sample.
     fn cost(
         &mut self,
         assignment: &Assignment,
@@ -192,7 +195,7 @@ fn sum(costs: &[f64]) -> f64 {
     costs.iter().sum()
 }
 
-/// Whether costs are less than others of the same samples, by more than chance explains.
+/// True if costs are lower than others on the same samples by more than chance explains.
 fn surely_less(costs: &[f64], others: &[f64]) -> bool {
     if !sum(costs).is_finite() || !sum(others).is_finite() {
         return sum(costs) < sum(others);
@@ -200,12 +203,12 @@ fn surely_less(costs: &[f64], others: &[f64]) -> bool {
     let gains = || others.iter().zip(costs).map(|(other, cost)| other - cost);
     let total: f64 = gains().sum();
     let mean = total / costs.len().max(1) as f64;
-    // Of the sum of independent gains.
+    // Standard deviation of the sum of independent gains.
     let deviation = gains().map(|gain| (gain - mean).powi(2)).sum::<f64>().sqrt();
     total > SURE * deviation
 }
 
-/// Whether two steps and zero points make nearly the same integers.
+/// True if two scales and zero points give nearly the same integers.
 fn alike(a: &Params, b: &Params) -> bool {
     (a.scale / b.scale - 1.0).abs() < ALIKE && (a.zero_point - b.zero_point).abs() < 4
 }

@@ -1,4 +1,4 @@
-//! Small networks through the whole of it, run by the reference evaluator.
+//! Quantizes small networks from start to end, run by the reference evaluator.
 
 use super::*;
 use crate::frontend::{Sizes, onnx};
@@ -72,14 +72,14 @@ fn a_network_becomes_integer_and_stays_near() {
         let q = quantized(&graph, &Options { method: Choice::All(method), ..options() });
         let names: Vec<&str> = q.layers.iter().map(|l| l.name.as_str()).collect();
         assert_eq!(names, ["x", "x/nchw", "relu", "conv2", "swish", "sum", "pool", "pool/nhwc", "flat", "dense"]);
-        // Divergence needs more values than these samples have to find a range well.
+        // Entropy needs more values than these samples have to find a good range.
         let least = if method == Method::Entropy { 12.0 } else { 20.0 };
         for l in &q.layers {
             assert!(l.sqnr_db > least, "{method:?}: {l:?}");
         }
         assert!(q.output_db[0] > least, "{method:?}: {:?}", q.output_db);
         assert_eq!(q.float_nodes, [("softmax".to_string(), "softmax".to_string())]);
-        // Written, read again, made integer: only the edges and the last softmax stay float.
+        // After writing, reading and making it integer, only inputs, outputs and the last softmax stay float.
         let again = onnx::import(&onnx::write(&q.graph).unwrap(), "q.onnx", None, &Sizes::default()).unwrap();
         let (integer, _) = optimize(again, OptLevel::O2, Default::default()).unwrap();
         let floats: Vec<&str> = integer
@@ -109,7 +109,7 @@ fn a_scale_for_each_channel_tells_unequal_channels_apart() {
     assert!(channel > tensor, "{channel} and {tensor} dB");
 }
 
-/// A layer normalisation's inside stays float; what a matrix product takes is an integer again.
+/// The inside of a layer normalization stays float; the operand of a matrix product is an integer again.
 #[test]
 fn what_follows_float_operators_stays_float() {
     let mut b = GraphBuilder::new("g");
@@ -131,13 +131,13 @@ fn what_follows_float_operators_stays_float() {
     assert_eq!(stay, ["mean", "less", "square"]);
 }
 
-/// What rounding the weights adds to a layer's mean is taken off.
+/// Bias correction subtracts what rounding the weights adds to a layer's mean.
 #[test]
 fn bias_correction_meets_the_mean() {
     let mut n = Numbers::new(5);
     let mut b = GraphBuilder::new("g");
     let x = b.input("x", f32s(&[1, 16, 6, 6]));
-    // Weights of which most lie below half a step, and would be lost to a mean of 1.
+    // Most weights are below half a step, so rounding loses them.
     let w = Tensor::from_fn(&[3, 3, 3, 16], |i| if i % 144 == 0 { 1.0 } else { 0.003 + 0.0005 * n.float() });
     let w = b.constant("w", w);
     let v = b.node("conv", conv(1, 1, Layout::Nchw), &[x, w]).unwrap();
@@ -160,7 +160,7 @@ fn bias_correction_meets_the_mean() {
     assert!(without > 0.02 && with < 0.1 * without, "{without} without, {with} with");
 }
 
-/// Equalisation changes no float result, and helps where one scale is for all weights.
+/// Equalization changes no float result, and helps if all weights share one scale.
 #[test]
 fn equalisation_balances_unequal_channels() {
     let graph = prepare(network(0.05)).unwrap();
@@ -202,7 +202,7 @@ fn equalisation_balances_unequal_channels() {
     }
 }
 
-/// A convolution beside outputs that only move elements of its data, of a second input and of a constant.
+/// A convolution, and outputs that only move elements of its data, of a second input and of a constant.
 #[test]
 fn outputs_that_move_an_input_or_a_constant_are_exact() {
     let mut b = GraphBuilder::new("g");
@@ -218,7 +218,7 @@ fn outputs_that_move_an_input_or_a_constant_are_exact() {
     let y = b.node("y", conv(1, 0, Layout::Nchw), &[back, w]).unwrap();
     let both = b.node("both", Concat { axis: 1 }, &[x, again]).unwrap();
     let second = b.node("second", conv(1, 0, Layout::Nchw), &[again, w]).unwrap();
-    // A softmax is float, and the product behind it takes integers.
+    // A softmax is float, and the product after it reads integers.
     let soft = b.node("soft", Softmax::float(1, 1.0), &[y]).unwrap();
     let third = b.node("third", conv(1, 0, Layout::Nchw), &[soft, w]).unwrap();
     let list = [("x", x), ("a", flat), ("y", y), ("b", turned), ("c", c), ("d", both), ("e", second), ("f", third)];
@@ -246,8 +246,8 @@ fn outputs_that_move_an_input_or_a_constant_are_exact() {
     assert_eq!(products.count(), 3);
 }
 
-/// Two inputs with rare peaks, each before a convolution with weights that int8 holds exactly. The first one's result is clipped, so
-/// that its peaks do not matter; the second one's is not.
+/// Two inputs with rare peaks, each in front of a convolution with weights that int8 represents exactly. The first
+/// result is clipped, so its peaks do not matter; the second is not.
 fn peaks() -> (Graph, Vec<Vec<Tensor>>) {
     let mut b = GraphBuilder::new("g");
     for (name, most) in [("clipped", 1.0), ("whole", f32::INFINITY)] {
@@ -259,7 +259,7 @@ fn peaks() -> (Graph, Vec<Vec<Tensor>>) {
     }
     let graph = b.finish().unwrap();
     let mut data = samples(&graph, 8);
-    // One value in 16,384, so that percentiles leave it out.
+    // One value in 16,384, so that percentiles cut it.
     for (sample, peak) in [(0, 150.0), (1, -150.0)] {
         for x in &mut data[sample] {
             let small = x.as_slice::<f32>().unwrap().to_vec();
@@ -269,7 +269,7 @@ fn peaks() -> (Graph, Vec<Vec<Tensor>>) {
     (graph, data)
 }
 
-/// One input wants the range of its peaks and the other not: no method for both is as good as one for each.
+/// One input needs the range of its peaks and the other does not: no method for both is as good as one for each.
 #[test]
 fn the_choice_for_each_tensor_beats_the_best_for_all() {
     let (graph, data) = peaks();
@@ -286,7 +286,7 @@ fn the_choice_for_each_tensor_beats_the_best_for_all() {
     assert_eq!(run(Choice::Auto).layers, auto.layers);
 }
 
-/// A network with scales as inputs costs what the quantized network itself does, and nothing where no value has steps.
+/// A network with scales as inputs has the same cost as the quantized network, and no cost if no value is rounded.
 #[test]
 fn a_trial_costs_what_the_network_costs() {
     let (graph, data) = peaks();
@@ -318,7 +318,7 @@ fn nodes_are_kept_in_floats_and_weak_ones_say_what_that_brings() {
     let kept = quantized(&graph, &Options { keep_float: vec![best.name.clone()], ..options() });
     assert!((kept.output_db[0] - after).abs() < 0.01, "{} and {after}", kept.output_db[0]);
     assert!(kept.float_nodes.len() > plain.float_nodes.len());
-    // A relu's name stands for the convolution that it belongs to.
+    // Keeping a relu also keeps the convolution that it belongs to.
     let kept = quantized(&graph, &Options { keep_float: vec!["relu".into()], ..options() });
     let names: Vec<&str> = kept.float_nodes.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["conv", "relu", "softmax"]);
@@ -346,7 +346,7 @@ fn weights_of_seven_bits_stay_within_63() {
         let lost = eight - q.output_db[0];
         assert!(lost < 6.1, "{lost} dB, where a bit is 6 of the weights' noise alone");
     }
-    // A constant matrix of many dimensions is weights too.
+    // A constant matrix with many dimensions counts as weights too.
     let mut b = GraphBuilder::new("g");
     let x = b.input("x", f32s(&[2, 2, 3]));
     let w = b.constant("w", Tensor::from_fn(&[2, 3, 2], |i| i as f32 - 3.0));

@@ -1,4 +1,4 @@
-//! A quantized network whose scales are inputs: made once, it says what any choice of them costs at the outputs.
+//! A quantized network with its scales as inputs: it is compiled once and then measures the cost of any scales.
 
 use super::insert::Inserted;
 use super::observe::{Energy, Probe};
@@ -8,21 +8,21 @@ use crate::graph::op::{Binary, BinaryKind, Unary, UnaryKind};
 use crate::graph::{DType, Graph, GraphBuilder, Op, OpError, Tensor, TensorType, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What becomes of a value.
+/// How a value is represented.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Step {
-    /// It is rounded to integers.
+    /// Rounded to integers.
     Integers(Params),
-    /// It stays as it is; its magnitudes reach this.
+    /// Unchanged; its magnitudes reach up to this.
     Float(f32),
 }
 
 impl Step {
-    /// The step, and the least and the greatest multiple of it.
+    /// The step, and the smallest and greatest multiple of it.
     fn numbers(self) -> [f32; 3] {
         match self {
             Step::Integers(p) => [p.scale, (-128 - p.zero_point) as f32, (127 - p.zero_point) as f32],
-            // A power of two so small that every float of this magnitude is a multiple of it.
+            // A power of two so small that every float up to this magnitude is a multiple of it.
             Step::Float(most) => {
                 let exponent = most.max(f32::MIN_POSITIVE).log2().ceil().clamp(-100.0, 100.0) as i32 - 23;
                 [2f32.powi(exponent), f32::NEG_INFINITY, f32::INFINITY]
@@ -31,19 +31,19 @@ impl Step {
     }
 }
 
-/// The network, with what it should give.
+/// The network, with samples and expected values.
 pub(super) struct Trial {
     run: Box<dyn Run>,
-    /// The float network's values that have steps, in the order of the inputs behind the network's own.
+    /// The float network's values that have steps, in the order of the inputs that follow the network's own.
     values: Vec<ValueId>,
     samples: Vec<Vec<Tensor>>,
-    /// For each sample, the values that are judged.
+    /// For each sample, the expected values.
     right: Vec<Vec<Tensor>>,
 }
 
 impl Trial {
-    /// Of a quantized network, whose own scales do not matter but for the rounding of biases.
-    /// It has at most `most` samples.
+    /// Builds the trial of a quantized network with at most `most` samples. The network's own scales only matter for
+    /// the rounding of biases.
     pub fn new(work: &Work, inserted: &Inserted, most: usize) -> Result<Trial, QuantizeError> {
         let (float, quantized) = judged(work, inserted);
         let samples = work.spread(most);
@@ -55,13 +55,13 @@ impl Trial {
         Ok(Trial { run, values, samples, right })
     }
 
-    /// Samples that there are.
+    /// Number of samples.
     pub fn samples(&self) -> usize {
         self.samples.len()
     }
 
-    /// What a quantized network costs at its outputs for each sample, by the integers that it is compiled to: a trial computes floats
-    /// between its steps, which round a little otherwise.
+    /// The cost of a quantized network at its outputs, per sample, computed with its compiled integers. A trial
+    /// computes in floats between its steps, which round slightly differently.
     pub fn network_cost(&self, work: &Work, inserted: &Inserted) -> Result<Vec<f64>, QuantizeError> {
         let (_, values) = judged(work, inserted);
         let mut probe = Probe::new(work.engine, &inserted.graph, &values, "quantized")?;
@@ -72,7 +72,7 @@ impl Trial {
         Ok(costs.shares())
     }
 
-    /// What these steps cost at the outputs for each of the samples.
+    /// The cost of these steps at the outputs, per sample.
     pub fn cost(
         &mut self,
         samples: impl Iterator<Item = usize>,
@@ -90,7 +90,7 @@ impl Trial {
     }
 }
 
-/// Signal and noise of what is judged, for each sample.
+/// Signal and noise of the measured values, for each sample.
 #[derive(Default)]
 struct Costs {
     energies: Vec<Vec<Energy>>,
@@ -107,8 +107,8 @@ impl Costs {
         Ok(())
     }
 
-    /// Each sample's noise over the signal of all samples, summed over the values that have a signal. Noise that is not finite is the
-    /// worst there is.
+    /// Each sample's noise divided by the signal of all samples, summed over the values that have a signal. NaN counts
+    /// as infinite.
     fn shares(&self) -> Vec<f64> {
         let values = self.energies.first().map_or(0, Vec::len);
         let signals: Vec<f64> = (0..values).map(|i| self.energies.iter().map(|e| e[i].signal).sum()).collect();
@@ -121,8 +121,8 @@ impl Costs {
     }
 }
 
-/// The values that noise is measured at, of the float network and of the quantized one: outputs that are floats; for others the
-/// quantized values that they are computed from.
+/// The values at which noise is measured, in the float and in the quantized network: float outputs, and for other
+/// outputs the quantized values that they are computed from.
 fn judged(work: &Work, inserted: &Inserted) -> (Vec<ValueId>, Vec<ValueId>) {
     let mut pairs = Vec::new();
     let mut seen = BTreeSet::new();
@@ -144,8 +144,8 @@ fn judged(work: &Work, inserted: &Inserted) -> (Vec<ValueId>, Vec<ValueId>) {
     pairs.into_iter().unzip()
 }
 
-/// The network that gives these values, with three inputs for each quantized one: step, least and greatest multiple. Inputs
-/// go by their order, the network's own first.
+/// The network that returns these values, with three more inputs per quantized value: step, smallest and greatest
+/// multiple. Inputs are passed by position, the network's own first.
 fn with_inputs(inserted: &Inserted, outputs: &[ValueId]) -> Result<Graph, QuantizeError> {
     let graph = &inserted.graph;
     let mut b = GraphBuilder::new(graph.name());
@@ -179,7 +179,7 @@ fn with_inputs(inserted: &Inserted, outputs: &[ValueId]) -> Result<Graph, Quanti
     Ok(b.finish()?)
 }
 
-/// What the first user of a value makes of it; the value itself where it has none.
+/// The output of a value's first user; the value itself if it has no user.
 fn graph_user(graph: &Graph, v: ValueId) -> ValueId {
     graph.users()[v.0].first().map_or(v, |user| graph.node(*user).output())
 }

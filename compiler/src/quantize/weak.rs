@@ -1,4 +1,4 @@
-//! Layers that lose much, and what keeping them in floats brings at the outputs.
+//! Finds layers with much noise, and measures what the outputs gain if they stay float.
 
 use super::plan::Plan;
 use super::trial::{Step, Trial};
@@ -6,21 +6,23 @@ use super::{Found, MEASURED, QuantizeError, Quantized, Told, Work};
 use crate::graph::{NodeId, ValueId};
 use std::collections::BTreeSet;
 
-/// Most layers that are tried in floats: each is a network to be compiled and run.
+/// Maximum number of layers to try in float, each of which means compiling and running a network.
 const MOST_TRIED: usize = 4;
 
-/// A layer with little signal over noise.
+/// A layer with a low signal-to-noise ratio.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weak {
     /// The layer's name.
     pub name: String,
-    /// Signal over noise of its result, in decibels.
+    /// Signal-to-noise ratio of its result, in decibels.
     pub sqnr_db: f64,
-    /// Signal over noise of the network's outputs as the network is quantized, and with this layer in floats, where that was tried.
+    /// Signal-to-noise ratio of the network's outputs, in decibels, as quantized and with this layer in float, if that
+    /// was tried.
     pub outputs_db: Option<(f64, f64)>,
 }
 
-/// Layers of a quantized network with less signal over noise than the options ask for, those first whose floats bring most.
+/// Layers of a quantized network with a signal-to-noise ratio below that of the options, sorted by what the outputs
+/// gain if the layer stays float.
 pub(super) fn weak(
     work: &Work,
     kept: &BTreeSet<NodeId>,
@@ -67,14 +69,14 @@ pub(super) fn weak(
     Ok(list)
 }
 
-/// Signal over noise of the outputs with these nodes in floats.
+/// Signal-to-noise ratio of the outputs with these nodes in float.
 fn with_floats(work: &Work, found: &Found, trial: &Trial, kept: &BTreeSet<NodeId>) -> Result<f64, QuantizeError> {
     let plan = Plan::keeping(work.graph, kept);
     let work = Work { plan: &plan, ..*work };
     Ok(decibels(&trial.network_cost(&work, &work.inserted(&found.params, &found.seen)?)?))
 }
 
-/// Costs of samples as signal over noise of all, in decibels.
+/// Converts costs of samples to a signal-to-noise ratio over all of them, in decibels.
 fn decibels(costs: &[f64]) -> f64 {
     -10.0 * costs.iter().sum::<f64>().log10()
 }

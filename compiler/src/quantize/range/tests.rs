@@ -1,4 +1,4 @@
-//! Each method on distributions whose answer is known.
+//! Each method on distributions with a known answer.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn histogram(values: &[f32]) -> Histogram {
     h
 }
 
-/// Values of a normal distribution of deviation 1, by its quantiles in equal steps.
+/// Pseudo-random values of a normal distribution with deviation 1.
 fn normal(n: usize) -> Vec<f32> {
     let mut s = 88_172_645_463_325_252u64;
     let mut uniform = move || {
@@ -44,7 +44,8 @@ fn an_outlier_is_kept_by_min_max_alone() {
         let (lo, hi) = m.range(&h);
         assert!(hi < 15.0 && hi > 1.5 && lo < -1.5, "{}: {lo} to {hi}", m.name());
     }
-    // One value in 200,000 weighs (100 - hi)^2 / 200,000, the steps of all (hi + 3.2)^2 / 255^2 / 12: least near 77.
+    // One value in 200,000 costs (100 - hi)^2 / 200,000; the steps of all cost (hi + 3.2)^2 / 255^2 / 12. The minimum
+    // is near 77.
     let (lo, hi) = Method::Mse.range(&h);
     assert!((70.0..85.0).contains(&hi) && lo < -1.5, "{lo} to {hi}");
 }
@@ -59,14 +60,14 @@ fn percentile_cuts_what_it_says() {
     assert!(percentage(50.0).is_err() && percentage(100.1).is_err() && percentage(f64::NAN).is_err());
 }
 
-/// The least mean square of a normal distribution in 256 equal steps is met near 4 deviations (Max 1960 has 3.9 for its
-/// range of a uniform quantizer of 256 levels).
+/// The mean square error of a normal distribution in 256 equal steps is smallest near 4 deviations (Max 1960 has 3.9
+/// for the range of a uniform quantizer with 256 levels).
 #[test]
 fn mean_square_of_a_normal_distribution() {
     let h = histogram(&normal(1_000_000));
     let (lo, hi) = Method::Mse.range(&h);
     assert!((3.6..4.4).contains(&hi) && (-4.4..-3.6).contains(&lo), "{lo} to {hi}");
-    // Nothing else that was tried is better than a range near it.
+    // No other range that was tried is better than one near it.
     let at = |x: f64| ((x - h.edge(0)) / (h.edge(1) - h.edge(0))) as usize;
     let cost = |r: f64| mean_square(&h, at(-r), at(r));
     assert!(cost(3.9) < cost(3.0) && cost(3.9) < cost(4.8));
@@ -80,7 +81,7 @@ fn what_is_never_negative_starts_at_zero() {
         assert!(lo == 0.0 && hi > 2.0, "{}: {lo} to {hi}", m.name());
         assert_eq!(Params::asymmetric(lo, hi).zero_point, -128);
     }
-    // Nor does 0 fall out of a range that lies beside it.
+    // 0 stays in the range even if all values are on one side of it.
     let (lo, hi) = Method::MinMax.range(&histogram(&[3.0, 4.0]));
     assert_eq!((lo, hi), (0.0, 4.0));
 }
