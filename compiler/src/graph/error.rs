@@ -39,7 +39,8 @@ pub enum OpError {
     },
     /// A symbolic size where a known one is needed.
     #[error(
-        "operand `{operand}` has type {found}, but its size must be known here; set the sizes that the model leaves open with --bind or --shape"
+        "operand `{operand}` has type {found}, but its size must be known here; set the sizes \
+         that the model leaves open with --bind or --shape"
     )]
     Symbolic {
         /// The operand's name.
